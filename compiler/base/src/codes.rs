@@ -1,0 +1,198 @@
+//! The table of diagnostics. One row here, one page in `compiler/base/pages/CODE.md`.
+//!
+//! Classes: 00 syntax, 01 names and modules, 02 types, sizes and dtypes, 03 effects and
+//! mutation, 04 meshes and sharding, 05 kernels and schedules, 06 targets and devices,
+//! 07 run time, 09 limits.
+
+use crate::Severity;
+use std::fmt;
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])* $code:ident;)*) => {
+        /// A diagnostic code.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+        pub enum Code { $($(#[doc = $doc])* $code),* }
+
+        impl Code {
+            pub const ALL: &[Code] = &[$(Code::$code),*];
+
+            pub fn name(self) -> &'static str {
+                match self { $(Code::$code => stringify!($code)),* }
+            }
+
+            /// One line that says what the code stands for.
+            pub fn title(self) -> &'static str {
+                match self { $(Code::$code => concat!($($doc),*).trim_ascii()),* }
+            }
+
+            /// The page that `tessera explain CODE` prints (Markdown).
+            pub fn page(self) -> &'static str {
+                match self { $(Code::$code => include_str!(concat!("../pages/", stringify!($code), ".md"))),* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// A character that no token begins with
+    E0001;
+    /// Something else was expected here
+    E0002;
+    /// A bracket that is never closed, or closed by another kind
+    E0003;
+    /// Indentation that matches no open block, or that is missing
+    E0004;
+    /// Tabs and spaces mixed in the indentation of one block
+    E0005;
+    /// A string that does not end, or an escape that is not known
+    E0006;
+    /// A number that cannot be read
+    E0007;
+    /// A block opener without its colon
+    E0008;
+    /// A statement where it has no meaning (`break` outside a loop, `return` outside a function)
+    E0009;
+    /// A target that cannot be assigned to
+    E0010;
+    /// Source text nested too deeply
+    E0011;
+    /// The text of an IR file that cannot be read
+    E0012;
+
+    /// A name that is not defined
+    E0101;
+    /// A module or a member of a module that does not exist
+    E0102;
+    /// A field or method that the value does not have
+    E0103;
+    /// The wrong number of arguments, or an argument missing
+    E0104;
+    /// A keyword argument that the function does not have, or that is given twice
+    E0105;
+    /// A name defined twice where it may be defined once
+    E0106;
+    /// A name that may be used before it has a value
+    E0107;
+
+    /// The contracted sizes of a matrix product differ
+    E0201;
+    /// Sizes that cannot be equal
+    E0202;
+    /// Shapes that do not broadcast
+    E0203;
+    /// A type where another one is needed
+    E0204;
+    /// Operand types that the operator does not take
+    E0205;
+    /// Two dtypes that neither widen exactly into the other
+    E0206;
+    /// A tensor of the wrong rank, or an axis out of range
+    E0207;
+    /// A reshape that does not keep the number of elements
+    E0208;
+    /// Types that disagree where control flow joins
+    E0209;
+    /// A value that is not callable
+    E0210;
+    /// More indices than dims, or an index of the wrong type
+    E0211;
+    /// A size that cannot be proved for all values of the signature
+    E0212;
+    /// A rank or dtype that must be known here and is not
+    E0213;
+    /// A dtype argument or value that is not allowed
+    E0214;
+    /// A type expression that is not a type
+    E0215;
+    /// A type that cannot be inferred
+    E0216;
+
+    /// An operation that a graph function cannot contain
+    E0301;
+    /// A value that cannot be changed
+    E0302;
+
+    /// A sharding that is not well formed
+    E0401;
+    /// A mesh whose sizes and devices disagree
+    E0402;
+    /// Meshes and collectives that are not supported yet
+    E0490;
+
+    /// A directive or policy that is not known
+    E0501;
+    /// A schedule directive outside a kernel
+    E0502;
+    /// Kernels that are not supported yet
+    E0590;
+
+    /// The LLVM library could not be loaded
+    E0601;
+    /// A target or option that this build does not offer
+    E0602;
+    /// The compiler failed on generated code
+    E0603;
+    /// An operator or feature that is not supported yet
+    E0690;
+
+    /// Integer overflow
+    E0701;
+    /// Division by zero
+    E0702;
+    /// An index out of range
+    E0703;
+    /// A key that the dict does not have
+    E0704;
+    /// An assertion that failed
+    E0705;
+    /// A file that cannot be read or written
+    E0706;
+    /// The content of a file differs from the declared type
+    E0707;
+    /// Sizes that turned out to differ at run time
+    E0708;
+    /// The call stack is exhausted
+    E0709;
+    /// More memory than there is
+    E0710;
+    /// A value outside the domain of the operation
+    E0711;
+    /// Text that cannot be converted
+    E0712;
+    /// Interrupted
+    E0713;
+    /// A test that failed
+    E0714;
+
+    /// A program that is too large or too deep for the compiler
+    E0901;
+    /// An error of the compiler itself
+    E0999;
+
+    /// A name that hides a built-in module
+    W0101;
+    /// A collective that changes nothing
+    W0401;
+    /// A directive that has no effect here
+    W0501;
+    /// A cache entry that could not be used
+    W0601;
+    /// A size that is checked at run time
+    W0201;
+}
+
+impl Code {
+    pub fn parse(text: &str) -> Option<Code> {
+        Code::ALL.iter().copied().find(|c| c.name().eq_ignore_ascii_case(text))
+    }
+
+    pub fn severity(self) -> Severity {
+        if self.name().starts_with('E') { Severity::Error } else { Severity::Warning }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,19 @@
+//! What every other crate speaks of: places in source text, element types, sizes,
+//! shardings and diagnostics. Data and pure functions only.
+
+pub mod span;
+pub mod dtype;
+pub mod size;
+pub mod shard;
+pub mod tensor_type;
+pub mod diag;
+pub mod codes;
+pub mod near;
+
+pub use codes::Code;
+pub use diag::{Diagnostic, Edit, Fix, Label, Severity};
+pub use dtype::DType;
+pub use shard::{Monoid, Sharding};
+pub use size::{Facts, Size, SizeVar, Verdict};
+pub use tensor_type::TensorType;
+pub use span::{ItemId, Span};

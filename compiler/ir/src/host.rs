@@ -1,0 +1,226 @@
+//! Host IR: control flow, scalars, strings, containers, closures, calls, and calls of tensor
+//! regions. Typed, monomorphic, structured. Cranelift compiles it; nothing interprets it.
+//!
+//! Values. Every value fits one 64-bit word: `int` and `bool` as i64, `float` as f64, the rest
+//! as a pointer to a counted heap object (`None` is 0). Every expression yields an owned value.
+//! Runtime functions borrow their arguments and return owned values unless their row says
+//! `consumes`. Containers have value semantics by copy-on-write: a mutation first makes every
+//! object on its path unique.
+
+use std::sync::Arc;
+use tessera_abi::rt::RtFn;
+use tessera_base::{Code, Span};
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct TypeId(pub u32);
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct LocalId(pub u32);
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct GlobalId(pub u32);
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct FnId(pub u32);
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct RegionId(pub u32);
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct StrId(pub u32);
+/// Index into [`HostProgram::spans`]; what compiled code passes to the runtime with a failure.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct SpanId(pub u32);
+
+/// The runtime's view of a type: sizes and element types of tensors are erased.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum HostType {
+    Int,
+    Float,
+    Bool,
+    Str,
+    None,
+    DType,
+    Tensor,
+    List(TypeId),
+    /// Keys are strings or ints.
+    Dict(TypeId, TypeId),
+    Tuple(Vec<TypeId>),
+    Struct { name: Arc<str>, fields: Vec<(Arc<str>, TypeId)> },
+    Fn { params: Vec<TypeId>, ret: TypeId },
+}
+
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct HostProgram {
+    pub types: Vec<HostType>,
+    pub fns: Vec<HostFn>,
+    pub globals: Vec<Global>,
+    pub strings: Vec<Arc<str>>,
+    pub spans: Vec<Span>,
+    pub regions: Vec<RegionSig>,
+    /// The module body.
+    pub entry: Option<FnId>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Global {
+    pub name: Arc<str>,
+    pub ty: TypeId,
+}
+
+/// A function. Closures receive their captures as leading locals.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HostFn {
+    pub name: Arc<str>,
+    pub params: Vec<LocalId>,
+    /// Locals filled from the closure object, by position.
+    pub captures: Vec<LocalId>,
+    pub locals: Vec<Local>,
+    pub ret: TypeId,
+    pub body: Vec<HStmt>,
+    pub span: SpanId,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Local {
+    pub name: Arc<str>,
+    pub ty: TypeId,
+}
+
+/// A tensor region: `args` go in by value, results come back as the type says (a tensor, or a
+/// tuple of tensors). Which ints must be known to specialise it is decided when it is traced.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RegionSig {
+    pub name: Arc<str>,
+    pub params: Vec<TypeId>,
+    pub results: Vec<TypeId>,
+    pub span: SpanId,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct HExpr {
+    pub kind: HExprKind,
+    pub ty: TypeId,
+    pub span: SpanId,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arith {
+    Add,
+    Sub,
+    Mul,
+    /// Floats only.
+    Div,
+    FloorDiv,
+    Mod,
+    Pow,
+    /// Ints only.
+    And,
+    Or,
+    Xor,
+    Shl,
+    Shr,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rel {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum HExprKind {
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    Str(StrId),
+    None,
+    /// A `HostType::DType` value by [`tessera_base::DType`] position.
+    DType(u8),
+    Local(LocalId),
+    Global(GlobalId),
+    /// Checked: overflow, division by zero and negative exponents fail at the span.
+    IntOp(Arith, Box<HExpr>, Box<HExpr>),
+    IntNeg(Box<HExpr>),
+    IntInvert(Box<HExpr>),
+    /// IEEE, except that floor division and remainder by zero fail at the span, as does `/`
+    /// of two ints (after conversion) when `int_operands`.
+    FloatOp { op: Arith, left: Box<HExpr>, right: Box<HExpr>, int_operands: bool },
+    FloatNeg(Box<HExpr>),
+    /// Of two ints, two floats or two bools.
+    Rel(Rel, Box<HExpr>, Box<HExpr>),
+    Not(Box<HExpr>),
+    And(Box<HExpr>, Box<HExpr>),
+    Or(Box<HExpr>, Box<HExpr>),
+    Cond { test: Box<HExpr>, then: Box<HExpr>, otherwise: Box<HExpr> },
+    IntToFloat(Box<HExpr>),
+    /// Truncates; NaN, infinities and values beyond i64 fail.
+    FloatToInt(Box<HExpr>),
+    /// Struct or tuple.
+    Record(Vec<HExpr>),
+    Field(Box<HExpr>, u32),
+    List(Vec<HExpr>),
+    /// Captures are evaluated now.
+    Closure { func: FnId, captures: Vec<HExpr> },
+    Call { func: FnId, args: Vec<HExpr> },
+    CallClosure { func: Box<HExpr>, args: Vec<HExpr> },
+    Rt { func: RtFn, args: Vec<HExpr> },
+    /// One tensor, or a record of several.
+    Region { region: RegionId, args: Vec<HExpr> },
+    /// Statements, then a value (comprehensions, chained comparisons).
+    Block { stmts: Vec<HStmt>, value: Box<HExpr> },
+    /// The type of a value as an argument of a runtime function: its `TypeId` as an int.
+    TypeOf(TypeId),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum HStmt {
+    Expr(HExpr),
+    SetLocal(LocalId, HExpr),
+    SetGlobal(GlobalId, HExpr),
+    If { test: HExpr, then: Vec<HStmt>, otherwise: Vec<HStmt> },
+    While { test: HExpr, body: Vec<HStmt>, span: SpanId },
+    /// `var` runs over `start, start + step, …` before `stop`; the bounds are evaluated once.
+    ForRange { var: LocalId, start: HExpr, stop: HExpr, step: HExpr, body: Vec<HStmt>, span: SpanId },
+    /// Over the elements of a list as it is when the loop starts.
+    ForList { var: LocalId, list: HExpr, body: Vec<HStmt>, span: SpanId },
+    Break,
+    Continue,
+    Return(Option<HExpr>),
+    Mutate { place: Place, change: Change, span: SpanId },
+    /// Stops the program with this diagnostic; the message is a string value.
+    Fail { code: Code, message: HExpr, span: SpanId },
+}
+
+/// A path to a slot: a variable, then fields, list elements and dict entries.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Place {
+    pub root: Root,
+    pub root_ty: TypeId,
+    pub steps: Vec<Step>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Root {
+    Local(LocalId),
+    Global(GlobalId),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum Step {
+    Field(u32),
+    /// Negative counts from the end; out of range fails.
+    Index(HExpr),
+    /// The entry must exist, except for the last step of a `Set`.
+    Key(HExpr),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum Change {
+    /// The slot takes this value.
+    Set(HExpr),
+    /// `slot = func(slot, args…)`: the function consumes the slot's value and returns the new
+    /// one; it may change the object in place when no one else holds it.
+    Apply { func: RtFn, args: Vec<HExpr> },
+    /// The same through a tensor region whose first argument is the slot.
+    Region { region: RegionId, args: Vec<HExpr> },
+}

@@ -1,0 +1,7 @@
+//! The intermediate representations: data, text form, verifier, meaning.
+//!
+//! [`graph`]: a tensor program with concrete shapes. [`host`]: everything that is not tensor
+//! code, typed and explicit. Schedule and Tile IR describe kernels.
+
+pub mod graph;
+pub mod host;

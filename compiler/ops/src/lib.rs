@@ -1,0 +1,11 @@
+//! The operator table: what exists, its types, its meaning, its cost.
+//!
+//! Two tables. [`map`] holds the elementwise functions as small scalar programs
+//! ([`scalar`]) that the interpreter and the code generator both run, so that they give the
+//! same bits. [`surface`] holds the operators that programs call (`op.softmax`), each with
+//! its parameters, its typing rule over symbolic sizes and its expansion into primitives
+//! ([`prim`]), which are the nodes of Graph IR.
+
+pub mod scalar;
+pub mod map;
+pub mod prim;

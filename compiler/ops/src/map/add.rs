@@ -1,0 +1,16 @@
+use super::{Gives, MapDef, Takes};
+use crate::scalar::{IntOp, Kind};
+
+pub const DEF: MapDef = MapDef {
+    name: "add",
+    doc: "The sum of two operands. Integers wrap around.",
+    arity: 2,
+    takes: Takes::Number,
+    gives: Gives::Same,
+    body: |w, x| match w.kind(x[0]) {
+        Kind::F32 | Kind::F64 => w.add(x[0], x[1]),
+        _ => w.int(IntOp::Add, x[0], x[1]),
+    },
+    ulps: 0.5,
+    cost: 1,
+};

@@ -1,0 +1,124 @@
+//! The primitives of Graph IR: few, orthogonal, with concrete shapes.
+//!
+//! Broadcasting, weak scalars, defaults and composite operators are gone at this level:
+//! operands of a map have one shape, and every dtype is explicit.
+
+use crate::map::MapOp;
+use std::sync::Arc;
+use tessera_base::DType;
+
+/// One scalar with its element type. Floats are kept as f64 (exact for every float type),
+/// integers and bool as i64.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Scalar {
+    F(f64),
+    I(i64),
+}
+
+/// A primitive with its attributes. Shapes below are row-major; `axis` counts from 0.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Prim {
+    /// The `n`-th argument of the graph.
+    Input(u32),
+    /// Every element is `value`.
+    Full { value: Scalar },
+    /// Elements 0, 1, 2, … along `axis`.
+    Iota { axis: usize },
+    /// Raw little-endian elements, row-major, known at compile time.
+    Literal(Arc<[u8]>),
+    /// Elementwise; all operands have the result's shape.
+    Map(MapOp),
+    /// Conversion to the node's dtype: round to nearest even, fp8 saturates, float to
+    /// integer truncates and saturates, to bool is `!= 0`.
+    Cast,
+    /// Dim `i` of the operand becomes dim `dims[i]` of the result; a size 1 is repeated.
+    Broadcast { dims: Vec<usize> },
+    Reshape,
+    /// Dim `i` of the result is dim `perm[i]` of the operand.
+    Transpose { perm: Vec<usize> },
+    /// Elements `start + i * step` per dim, `i` below the result's size; `step` may be negative.
+    Slice { start: Vec<i64>, step: Vec<i64> },
+    /// `low[i]` copies of operand 1 (rank 0) before dim `i` of operand 0 and `high[i]` after it.
+    Pad { low: Vec<u64>, high: Vec<u64> },
+    Concat { axis: usize },
+    /// `axes` vanish. Accumulates in the operand's accumulator type in the canonical order
+    /// and rounds once to the node's dtype.
+    Reduce { kind: Reduction, axes: Vec<usize> },
+    /// Index (i64) of the first largest or smallest element along `axis`; NaN counts as largest/smallest.
+    ArgReduce { largest: bool, axis: usize },
+    /// Running sum or product along `axis`, in ascending order.
+    Cumulate { kind: Reduction, axis: usize },
+    /// `[batch…, m, k] @ [batch…, k, n] -> [batch…, m, n]`: one fused-multiply-add chain in
+    /// ascending `k` per element, in `accum`, rounded once to the node's dtype.
+    Dot { accum: DType },
+    /// Operand 0 at start positions given by the following rank-0 i64 operands, one per
+    /// dim; a position out of range is a run-time error.
+    DynamicSlice { sizes: Vec<u64> },
+    /// Operand 0 with operand 1 written at the start positions of operands 2….
+    DynamicUpdate,
+    /// Operand 0 with operand 1 written at `start + i * step` per dim.
+    UpdateSlice { start: Vec<i64>, step: Vec<i64> },
+    /// `take`: operand 0 along `axis` at the positions of operand 1 (i64, any rank), which
+    /// replace the axis. Negative positions count from the end; out of range is an error.
+    Take { axis: usize },
+    /// Pointwise indexing: operands 1… (i64, one shape) index the first dims of operand 0.
+    Gather,
+    /// Operand 0 with operand 2 written (or added) where operands 1 … index its first dims;
+    /// operands: base, values, indices…. Repeated indices: added in ascending order, last write wins.
+    Scatter { add: bool },
+    /// `gather` along one axis, index and result of one shape (PyTorch's `gather`).
+    TakeAlong { axis: usize },
+    /// PyTorch's `scatter_add`: operands base, index, source; ascending order of source.
+    ScatterAddAlong { axis: usize },
+    /// Stable ascending (or descending) sort along `axis`; NaN last.
+    Sort { axis: usize, descending: bool },
+    /// The positions (i64) that [`Prim::Sort`] takes its elements from.
+    ArgSort { axis: usize, descending: bool },
+    /// `u32` bits as i64 in [0, 2³²): Philox 4x32-10 with operand 0 (a key: i64 [2]), counter = element index.
+    RandomBits,
+    /// Runs body `body` for every position of the leading axis. Operands: `carry` initial
+    /// values, then sequences, then constants. The body's inputs are carries, one element of
+    /// each sequence, constants; its outputs carries, then one element per stacked result.
+    /// Result `i` of the loop is selected by [`Prim::Get`].
+    Scan { body: u32, carry: usize, sequences: usize, trips: u64 },
+    /// Result `index` of a node with several results.
+    Get { index: usize },
+}
+
+/// The monoid of a reduction.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Reduction {
+    Sum,
+    Prod,
+    Max,
+    Min,
+    /// Of bool.
+    Any,
+    All,
+}
+
+impl Reduction {
+    pub fn name(self) -> &'static str {
+        match self {
+            Reduction::Sum => "sum",
+            Reduction::Prod => "prod",
+            Reduction::Max => "max",
+            Reduction::Min => "min",
+            Reduction::Any => "any",
+            Reduction::All => "all",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Reduction> {
+        use Reduction::*;
+        [Sum, Prod, Max, Min, Any, All].into_iter().find(|r| r.name() == text)
+    }
+}
+
+/// How many elements one leaf of a canonical sum holds; leaves combine in a balanced binary
+/// tree by index. Inside a leaf element `i` belongs to virtual lane `i % LANES`, each lane is
+/// a chain in ascending order from the identity, and lanes combine by halves (`l + 8`, `l + 4`, …).
+/// The order depends on the reduced length alone, never on threads, tiles or vector width.
+pub const LEAF: usize = 4096;
+/// Virtual lanes of a canonical sum.
+pub const LANES: usize = 16;

@@ -1,0 +1,6 @@
+//! What compiled code and the runtime share: the functions of the runtime that host code
+//! calls, the layout of the context, the kernel signature and the plan of a graph.
+//! No dependencies.
+
+pub mod rt;
+pub mod plan;

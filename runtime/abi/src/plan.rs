@@ -1,0 +1,113 @@
+//! Kernels and plans: what graph code compiles to and what the runtime executes.
+
+use std::sync::Arc;
+
+/// A compiled kernel. It runs the grid points `lo..hi`; points are independent of one another.
+///
+/// `bufs`: one base address per buffer operand, each aligned to 64 bytes or as the tensor is.
+/// `scalars`: one word per scalar operand (f64 bits, i64 or bool).
+/// `scratch`: `scratch_bytes` of memory private to this call, aligned to 64 bytes.
+/// Returns 0, or a nonzero code with a failing position (an index out of range).
+pub type KernelFn = unsafe extern "C" fn(bufs: *const *mut u8, scalars: *const u64, lo: u64, hi: u64, scratch: *mut u8) -> i64;
+
+/// Code that keeps its memory alive.
+#[derive(Clone)]
+pub struct Kernel {
+    pub name: Arc<str>,
+    pub entry: KernelFn,
+    /// Keeps the code mapped.
+    pub owner: Arc<dyn std::any::Any + Send + Sync>,
+}
+
+/// Where a buffer operand of a step lives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BufRef {
+    /// Tensor input by position among the inputs.
+    Input(u32),
+    Output(u32),
+    /// Bytes from the start of the arena.
+    Arena(u64),
+    Const(u32),
+}
+
+/// Where a scalar operand of a step comes from.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum ScalarRef {
+    /// Input by position among all inputs.
+    Input(u32),
+    Word(u64),
+}
+
+/// One step, in order.
+#[derive(Clone)]
+pub enum Step {
+    Kernel {
+        kernel: Kernel,
+        bufs: Vec<BufRef>,
+        scalars: Vec<ScalarRef>,
+        /// Points of the grid.
+        grid: u64,
+        /// Least points that are worth a thread's wake-up; `grid <= grain` runs on the caller.
+        grain: u64,
+        scratch_bytes: u64,
+        /// What a failure code stands for, and the span id it is reported at.
+        origin: StepOrigin,
+    },
+    /// Runs on the calling thread through the reference kernel.
+    Native {
+        name: Arc<str>,
+        run: Arc<dyn Fn(&[*mut u8], &[u64]) -> Result<(), String> + Send + Sync>,
+        bufs: Vec<BufRef>,
+        scalars: Vec<ScalarRef>,
+        origin: StepOrigin,
+    },
+    /// `dst = src`, bytes.
+    Copy { dst: BufRef, src: BufRef, bytes: u64 },
+}
+
+/// Position in source of what a step computes (item, start, end), for run-time errors and profiles.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StepOrigin {
+    pub item: u32,
+    pub start: u32,
+    pub end: u32,
+}
+
+/// Shape and element type (by the position of the dtype in its table) of an input or output.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BufType {
+    pub dtype: u8,
+    pub shape: Vec<u64>,
+    pub bytes: u64,
+}
+
+/// An output: fresh memory, or the memory of an input that the caller gives up.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Output {
+    pub ty: BufType,
+    /// The output is this input, unchanged (no copy).
+    pub same_as_input: Option<u32>,
+    /// The output may be computed in the memory of this input when no one else holds it.
+    pub in_place_of: Option<u32>,
+}
+
+/// The compiled form of one specialised graph.
+#[derive(Clone, Default)]
+pub struct Plan {
+    pub name: String,
+    pub inputs: Vec<BufType>,
+    pub outputs: Vec<Output>,
+    pub consts: Vec<Arc<[u8]>>,
+    pub steps: Vec<Step>,
+    pub arena_bytes: u64,
+    /// Kernels launched, bytes read and written by them, floating-point operations.
+    pub counts: Counts,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    pub kernels: u64,
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+    pub flops: u64,
+}
