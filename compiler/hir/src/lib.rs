@@ -1,1 +1,4 @@
-//! tessera-hir
+//! From syntax to a typed program, and from there to host code and graphs.
+
+pub mod ty;
+pub mod thir;

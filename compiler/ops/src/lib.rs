@@ -9,3 +9,4 @@
 pub mod scalar;
 pub mod map;
 pub mod prim;
+pub mod surface;

@@ -1,0 +1,238 @@
+//! The typed program: what the checker yields and everything below starts from.
+//!
+//! Monomorphic: every function is an instance at concrete argument types (sizes may stay
+//! symbolic). Names are resolved, defaults filled in, conversions explicit, comprehensions and
+//! unpacking desugared. A rebinding that changes a variable's type makes a new local.
+
+use crate::ty::Ty;
+use std::sync::Arc;
+use tessera_base::{DType, Size, SizeVar, Span};
+use tessera_grammar::ast::{BinOp, CmpOp};
+use tessera_ir::graph::Policy;
+use tessera_ops::surface::{Hints, OpDef};
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct LocalId(pub u32);
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct GlobalId(pub u32);
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct InstId(pub u32);
+
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    pub insts: Vec<FnInst>,
+    /// Module-level variables (one entry per type that a name takes on).
+    pub globals: Vec<Variable>,
+    /// The module body.
+    pub entry: Option<InstId>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Variable {
+    pub name: Arc<str>,
+    pub ty: Ty,
+    pub span: Span,
+}
+
+/// A function at one set of argument types.
+#[derive(Clone, Debug)]
+pub struct FnInst {
+    pub name: Arc<str>,
+    /// Captured variables first, then parameters; the caller passes both in this order.
+    pub captures: Vec<LocalId>,
+    pub params: Vec<LocalId>,
+    pub locals: Vec<Variable>,
+    /// Size variables of the signature that the body uses as ints: read from a parameter's
+    /// shape at entry.
+    pub size_binds: Vec<SizeBind>,
+    pub ret: Ty,
+    pub body: Vec<TStmt>,
+    pub effect: Effect,
+    pub policy: Policy,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub struct SizeBind {
+    pub local: LocalId,
+    pub var: SizeVar,
+    /// Where the value comes from: an expression over the parameters (a `TensorDim`).
+    pub from: TExpr,
+}
+
+/// Graph functions compute tensors from tensors; a call of one becomes one graph program.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Effect {
+    Graph,
+    /// Prints, reads files, loops on data, measures time. Which line makes it one.
+    Host { why: Arc<str>, span: Span },
+}
+
+#[derive(Clone, Debug)]
+pub struct TExpr {
+    pub kind: TKind,
+    pub ty: Ty,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub enum TKind {
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    Str(Arc<str>),
+    None,
+    DType(DType),
+    Local(LocalId),
+    Global(GlobalId),
+    /// Both int or both float (conversions are explicit). `Div` is float only; of two ints the
+    /// operands are `IntToFloat` and `int_operands` makes division by zero an error.
+    Arith { op: BinOp, left: Box<TExpr>, right: Box<TExpr>, int_operands: bool },
+    /// `str + str`, `str * int`, `list + list`, `list * int`.
+    Concat(Box<TExpr>, Box<TExpr>),
+    Repeat(Box<TExpr>, Box<TExpr>),
+    Neg(Box<TExpr>),
+    Invert(Box<TExpr>),
+    Not(Box<TExpr>),
+    Logic { and: bool, left: Box<TExpr>, right: Box<TExpr> },
+    /// Of two values of one host type; `In`/`NotIn` take (element, container).
+    Compare { op: CmpOp, left: Box<TExpr>, right: Box<TExpr> },
+    Cond { test: Box<TExpr>, then: Box<TExpr>, otherwise: Box<TExpr> },
+    IntToFloat(Box<TExpr>),
+    BoolToInt(Box<TExpr>),
+    /// `bool(x)` and conditions: of any host value, or a tensor of one element.
+    Truth(Box<TExpr>),
+    /// `int(x)`, `float(x)`, `str(x)`, `repr(x)` of any value; from `str` it may fail.
+    Convert { to: Convert, value: Box<TExpr> },
+    Tuple(Vec<TExpr>),
+    List(Vec<TExpr>),
+    Dict(Vec<(TExpr, TExpr)>),
+    /// Fields in declaration order.
+    Struct(Vec<TExpr>),
+    /// Field of a struct or element of a tuple, by position.
+    Field(Box<TExpr>, u32),
+    /// Element of a list, character of a string, entry of a dict.
+    Index(Box<TExpr>, Box<TExpr>),
+    /// Slice of a list or string.
+    Slice { base: Box<TExpr>, low: Option<Box<TExpr>>, high: Option<Box<TExpr>>, step: Option<Box<TExpr>> },
+    /// A direct call. `captures` is the function value when the function has captures.
+    Call { inst: InstId, callee: Option<Box<TExpr>>, args: Vec<TExpr> },
+    /// Of a value of type `Ty::Fn`.
+    CallValue { callee: Box<TExpr>, args: Vec<TExpr> },
+    /// A function value of singleton type: the record of its captured values.
+    Closure { captures: Vec<TExpr> },
+    /// A singleton function value as a `Ty::Fn`.
+    Erase { value: Box<TExpr>, inst: InstId },
+    /// A tensor operator; `args[i]` belongs to `def.params[i]`.
+    Op { def: &'static OpDef, args: Vec<OpArg>, hints: Hints },
+    /// `x[i, a:b, None, t]`.
+    TensorIndex { base: Box<TExpr>, index: Vec<IndexPart> },
+    /// A size of a tensor as an int.
+    TensorDim(Box<TExpr>, usize),
+    TensorShape(Box<TExpr>),
+    TensorDType(Box<TExpr>),
+    /// `op.scan(f, init, xs)`: `inst` is f at the element types; gives (carry, ys).
+    Scan { inst: InstId, callee: Option<Box<TExpr>>, init: Box<TExpr>, xs: Box<TExpr> },
+    /// `op.fori(lo, hi, f, init)`.
+    Fori { inst: InstId, callee: Option<Box<TExpr>>, low: Box<TExpr>, high: Box<TExpr>, init: Box<TExpr> },
+    /// A function of the host library (print, io, time, list and string methods, …).
+    Builtin { name: Builtin, args: Vec<TExpr> },
+    /// The value with its type checked at run time once (data of unknown sizes bound to an
+    /// annotated type): rank, dtype and sizes of `ty` must hold.
+    Check { value: Box<TExpr>, name: Arc<str>, annotation: Span },
+    /// `f"…"`: text and formatted values; `spec` is a str.
+    Format(Vec<FormatPart>),
+    Block { stmts: Vec<TStmt>, value: Box<TExpr> },
+    /// `with numerics.policy(...)` around an expression's graph nodes.
+    WithPolicy(Policy, Box<TExpr>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Convert {
+    Int,
+    Float,
+    Str,
+    Repr,
+}
+
+#[derive(Clone, Debug)]
+pub enum FormatPart {
+    Text(Arc<str>),
+    Value { value: TExpr, repr: bool, spec: Option<TExpr> },
+}
+
+/// An argument of an operator: absent ones carry the parameter's default.
+#[derive(Clone, Debug)]
+pub enum OpArg {
+    Default,
+    /// Tensor, scalar, int, dtype, tuple of ints, list of tensors, nested list: as its type says.
+    Value(TExpr),
+}
+
+#[derive(Clone, Debug)]
+pub enum IndexPart {
+    Int(TExpr),
+    Slice { low: Option<TExpr>, high: Option<TExpr>, step: Option<TExpr> },
+    /// `...` written out: this many whole dims.
+    Whole(usize),
+    NewAxis,
+    /// An integer (or bool) tensor.
+    Tensor(TExpr),
+}
+
+#[derive(Clone, Debug)]
+pub enum TStmt {
+    Expr(TExpr),
+    Set(LocalId, TExpr),
+    SetGlobal(GlobalId, TExpr),
+    Mutate { place: TPlace, change: TChange, span: Span },
+    If { test: TExpr, then: Vec<TStmt>, otherwise: Vec<TStmt> },
+    While { test: TExpr, body: Vec<TStmt>, span: Span },
+    ForRange { var: LocalId, start: TExpr, stop: TExpr, step: TExpr, body: Vec<TStmt>, span: Span },
+    /// Over a list, the rows of a tensor, the characters of a string or the keys of a dict.
+    ForEach { var: LocalId, iter: TExpr, body: Vec<TStmt>, span: Span },
+    Break,
+    Continue,
+    Return(Option<TExpr>),
+    Assert { test: TExpr, message: Option<TExpr>, span: Span },
+    /// `numerics.policy` over the statements.
+    WithPolicy { policy: Policy, body: Vec<TStmt> },
+}
+
+/// A variable and the path from it to the slot that changes.
+#[derive(Clone, Debug)]
+pub struct TPlace {
+    pub root: TRoot,
+    pub steps: Vec<TStep>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TRoot {
+    Local(LocalId),
+    Global(GlobalId),
+}
+
+#[derive(Clone, Debug)]
+pub enum TStep {
+    Field(u32),
+    Index(TExpr),
+    Key(TExpr),
+}
+
+#[derive(Clone, Debug)]
+pub enum TChange {
+    Set(TExpr),
+    /// `x[index] = value` of a tensor slot; the value broadcasts to the indexed shape and is
+    /// converted to the slot's dtype when it is a Python scalar.
+    TensorSet { index: Vec<IndexPart>, value: TExpr },
+    /// A mutating method of a list or dict: `append`, `extend`, `insert`, `pop`, `remove`,
+    /// `sort`, `reverse`, `clear`, `update`. The popped value is read before the change.
+    Method { name: Builtin, args: Vec<TExpr> },
+}
+
+/// Functions of the host library by name, e.g. `print`, `io.read_npy`, `str.split`,
+/// `list.append`, `time.now`; the table is in `builtins.rs`.
+pub type Builtin = &'static str;
+
+/// A symbolic value for diagnostics and hovering.
+pub type SymbolicInt = Option<Size>;

@@ -1,0 +1,91 @@
+//! Types of the language.
+
+use std::fmt;
+use std::sync::Arc;
+use tessera_base::{DType, Size, TensorType};
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Ty {
+    /// With its symbolic value where one is known.
+    Int(Option<Size>),
+    Float,
+    Bool,
+    Str,
+    None,
+    /// A dtype as a value, with the value where it is known.
+    DType(Option<DType>),
+    Tensor(TensorType),
+    /// A tensor of which neither rank nor dtype is known (`io.read_npy` without an annotation).
+    AnyTensor,
+    List(Box<Ty>),
+    Dict(Box<Ty>, Box<Ty>),
+    Tuple(Vec<Ty>),
+    Struct(Arc<StructTy>),
+    /// One particular function or lambda with the types of its captures: calls are direct.
+    FnRef(Arc<FnRefTy>),
+    /// Any function of this type.
+    Fn(Vec<Ty>, Box<Ty>),
+    Mesh,
+    ShardSpec,
+    /// The empty list's or dict's element before it is known.
+    Unknown,
+    /// The type of an expression that does not return.
+    Never,
+    /// Reported already; agrees with everything.
+    Error,
+}
+
+/// A struct at its field types.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct StructTy {
+    pub name: Arc<str>,
+    /// The item that defines it (identity of the struct).
+    pub item: u32,
+    pub fields: Vec<(Arc<str>, Ty)>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct FnRefTy {
+    pub name: Arc<str>,
+    /// Which function or lambda: the item that holds it and its start inside the item.
+    pub item: u32,
+    pub start: u32,
+    pub captures: Vec<(Arc<str>, Ty)>,
+}
+
+impl Ty {
+    pub fn int() -> Ty {
+        Ty::Int(None)
+    }
+
+    pub fn int_of(n: i64) -> Ty {
+        Ty::Int(Some(Size::constant(n)))
+    }
+}
+
+impl fmt::Display for Ty {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let list = |tys: &[Ty]| tys.iter().map(Ty::to_string).collect::<Vec<_>>().join(", ");
+        match self {
+            Ty::Int(_) => f.write_str("int"),
+            Ty::Float => f.write_str("float"),
+            Ty::Bool => f.write_str("bool"),
+            Ty::Str => f.write_str("str"),
+            Ty::None => f.write_str("None"),
+            Ty::DType(_) => f.write_str("dtype"),
+            Ty::Tensor(t) => t.fmt(f),
+            Ty::AnyTensor => f.write_str("Tensor of unknown rank and dtype"),
+            Ty::List(t) => write!(f, "list[{t}]"),
+            Ty::Dict(k, v) => write!(f, "dict[{k}, {v}]"),
+            Ty::Tuple(ts) => write!(f, "tuple[{}]", list(ts)),
+            Ty::Struct(s) => f.write_str(&s.name),
+            Ty::FnRef(r) => write!(f, "function `{}`", r.name),
+            Ty::Fn(ps, r) => write!(f, "({}) -> {r}", list(ps)),
+            Ty::Mesh => f.write_str("Mesh"),
+            Ty::ShardSpec => f.write_str("ShardSpec"),
+            Ty::Unknown => f.write_str("?"),
+            Ty::Never => f.write_str("never"),
+            Ty::Error => f.write_str("<error>"),
+        }
+    }
+}

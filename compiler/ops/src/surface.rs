@@ -1,0 +1,227 @@
+//! The operators that programs call (`op.softmax`, `x.sum(axis=0)`): one row each.
+//!
+//! A row states its parameters, its typing rule over symbolic sizes, and its expansion into
+//! primitives over concrete shapes. The rule is run twice: by the checker on symbolic sizes,
+//! and when a graph is specialised, on constants, so that a size that only data knows fails
+//! with the same diagnostic as a static error.
+
+use crate::prim::{Prim, Scalar};
+use std::sync::Arc;
+use tessera_base::{Code, DType, Facts, Size, TensorType, Verdict};
+
+/// What an argument may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ParamKind {
+    Tensor,
+    /// A tensor or a Python scalar, which is weak.
+    Operand,
+    /// A list or tuple of tensors.
+    Tensors,
+    /// One axis; negative counts from the end.
+    Axis,
+    /// An int, a tuple of ints, or None for all.
+    Axes,
+    /// A tuple of sizes, one size, or (in methods) several positional sizes.
+    Shape,
+    /// A size or any static int.
+    Int,
+    /// An int or a tuple of ints.
+    Ints,
+    Float,
+    Bool,
+    DType,
+    Str,
+    /// Nested lists of numbers (`op.array`).
+    Nested,
+    /// A random key: an i64 tensor of shape [2].
+    Key,
+    /// A list of pads, strides and such: nested tuples of ints, flattened by the caller to pairs.
+    Pairs,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Default {
+    Required,
+    None,
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    Str(&'static str),
+}
+
+/// A parameter. `dim=` is accepted for a parameter named `axis`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Param {
+    pub name: &'static str,
+    pub kind: ParamKind,
+    pub default: Default,
+    pub keyword_only: bool,
+}
+
+/// The kind of a Python scalar that meets a tensor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Weak {
+    Bool,
+    Int,
+    Float,
+}
+
+/// An argument as the checker knows it.
+#[derive(Clone, PartialEq, Debug)]
+pub enum SymArg {
+    /// `None`, or absent with default None.
+    None,
+    Tensor(TensorType),
+    Tensors(Vec<TensorType>),
+    Weak(Weak),
+    /// A static int: an axis, a size. Axes must be constants.
+    Int(Size),
+    Ints(Vec<Size>),
+    /// The value where it is a literal.
+    Float(Option<f64>),
+    Bool(Option<bool>),
+    DType(DType),
+    Str(Arc<str>),
+    /// Shape and natural dtype (bool, i64 or f32) of nested lists.
+    Nested { shape: Vec<Size>, dtype: DType },
+}
+
+/// What is wrong with a call. `args` names the arguments to blame by parameter position, with
+/// the text of their label.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OpError {
+    pub code: Code,
+    pub message: String,
+    pub args: Vec<(usize, String)>,
+    pub witness: Option<String>,
+    pub notes: Vec<String>,
+    pub help: Vec<String>,
+}
+
+impl OpError {
+    pub fn new(code: Code, message: impl Into<String>) -> OpError {
+        OpError { code, message: message.into(), args: vec![], witness: None, notes: vec![], help: vec![] }
+    }
+
+    /// Blames the argument of parameter `position`.
+    pub fn arg(mut self, position: usize, text: impl Into<String>) -> Self {
+        self.args.push((position, text.into()));
+        self
+    }
+
+    pub fn witness(mut self, text: impl ToString) -> Self {
+        self.witness = Some(text.to_string());
+        self
+    }
+
+    pub fn note(mut self, text: impl Into<String>) -> Self {
+        self.notes.push(text.into());
+        self
+    }
+
+    pub fn help(mut self, text: impl Into<String>) -> Self {
+        self.help.push(text.into());
+        self
+    }
+}
+
+/// What a typing rule may ask and record.
+pub struct InferCx<'a> {
+    pub facts: &'a Facts,
+    /// Makes a size that only data knows.
+    pub fresh: &'a mut dyn FnMut(&str) -> Size,
+    /// Equalities that are checked once at run time.
+    pub checks: Vec<(Size, Size)>,
+    /// Notes for hovering and `explain` (for example "checked at run time").
+    pub notes: Vec<String>,
+}
+
+impl InferCx<'_> {
+    /// Accepts sizes that are equal, records a run-time check where only data decides, and
+    /// returns the verdict where they differ, or may differ for a rigid variable.
+    pub fn require_equal(&mut self, a: &Size, b: &Size) -> Result<(), Verdict> {
+        match a.compare(b, self.facts) {
+            Verdict::Equal => Ok(()),
+            Verdict::Depends(w) => {
+                if a.vars().iter().chain(&b.vars()).any(|v| !v.rigid) {
+                    self.checks.push((a.clone(), b.clone()));
+                    Ok(())
+                } else {
+                    Err(Verdict::Depends(w))
+                }
+            }
+            differ => Err(differ),
+        }
+    }
+}
+
+/// The result types of a call: one, or several (`split`, `topk`) which become a tuple.
+#[derive(Clone, PartialEq, Debug)]
+pub enum OpTypes {
+    One(TensorType),
+    Many(Vec<TensorType>),
+}
+
+/// A node handle during expansion.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Id(pub u32);
+
+/// An argument at expansion: everything static is a constant now.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Arg {
+    None,
+    Tensor(Id),
+    Tensors(Vec<Id>),
+    /// A Python scalar known now.
+    Scalar(Scalar),
+    /// A Python scalar passed at run time: a rank-0 node of dtype f64, i64 or bool.
+    Dynamic(Id),
+    Int(i64),
+    Ints(Vec<i64>),
+    Float(f64),
+    Bool(bool),
+    DType(DType),
+    Str(Arc<str>),
+    /// Row-major values of nested lists.
+    Nested { shape: Vec<u64>, dtype: DType, values: Vec<Scalar> },
+}
+
+/// Where an expansion adds nodes.
+pub trait Build {
+    fn shape(&self, id: Id) -> Vec<u64>;
+    fn dtype(&self, id: Id) -> DType;
+    /// Adds a node; operands already have the shapes and dtypes that the primitive needs.
+    fn push(&mut self, prim: Prim, operands: &[Id], shape: Vec<u64>, dtype: DType) -> Id;
+}
+
+/// Keyword arguments that every operator takes besides its own.
+pub const HINTS: &[&str] = &["tile_shape", "accum_dtype", "out_dtype"];
+
+/// Schedule hints and accumulation of one call.
+#[derive(Clone, PartialEq, Debug, std::default::Default)]
+pub struct Hints {
+    pub tile_shape: Option<Vec<i64>>,
+    pub accum_dtype: Option<DType>,
+    pub out_dtype: Option<DType>,
+}
+
+/// Everything the compiler knows about one operator.
+pub struct OpDef {
+    /// NumPy's word, or PyTorch's where NumPy has none.
+    pub name: &'static str,
+    /// Other spellings: accepted only in "did you mean".
+    pub known_as: &'static [&'static str],
+    /// Method name on tensors, if it is one (`x.sum(...)`): the tensor is the first parameter.
+    pub method: bool,
+    /// Markdown; first sentence ends with a full stop.
+    pub doc: &'static str,
+    /// Axis signature where it has one, e.g. `"b m k, b k n -> b m n"`; for documentation and
+    /// sharding rules.
+    pub signature: &'static str,
+    pub params: &'static [Param],
+    /// `args[i]` belongs to `params[i]`.
+    pub infer: fn(&mut InferCx, &[SymArg], &Hints) -> Result<OpTypes, OpError>,
+    pub expand: fn(&mut dyn Build, &[Arg], &Hints) -> Result<Vec<Id>, OpError>,
+    /// A diagnostic instead of a meaning: why the operator is not supported yet.
+    pub unsupported: Option<&'static str>,
+}
