@@ -225,3 +225,9 @@ pub struct OpDef {
     /// A diagnostic instead of a meaning: why the operator is not supported yet.
     pub unsupported: Option<&'static str>,
 }
+
+impl std::fmt::Debug for OpDef {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "op.{}", self.name)
+    }
+}

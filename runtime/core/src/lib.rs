@@ -1,1 +1,3 @@
-//! tessera-runtime
+//! Everything that runs beneath compiled code: values, tensors, the thread pool, plans, files.
+
+pub mod tensor;

@@ -1,0 +1,158 @@
+//! Tensors in memory: a shape, an element type, and a shared buffer.
+
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use tessera_base::DType;
+
+/// Every buffer starts at a multiple of this many bytes (one cache line, one AVX-512 vector).
+pub const ALIGN: usize = 64;
+
+/// Memory that cannot be had.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OutOfMemory {
+    pub bytes: u64,
+}
+
+/// Aligned bytes with one owner; shared through [`Arc`].
+pub struct Buffer {
+    ptr: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the buffer owns its bytes; writes go through `&mut` or through kernels that the
+// plan proves disjoint.
+unsafe impl Send for Buffer {}
+// SAFETY: see `Send`.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    fn layout(len: usize) -> Option<Layout> {
+        Layout::from_size_align(len.max(1).checked_next_multiple_of(ALIGN)?, ALIGN).ok()
+    }
+
+    /// `len` bytes. Zeroed memory comes from fresh pages and is not touched until used.
+    pub fn new(len: u64, zeroed: bool) -> Result<Buffer, OutOfMemory> {
+        let fail = OutOfMemory { bytes: len };
+        let size = usize::try_from(len).map_err(|_| fail.clone())?;
+        if len > memory_limit() {
+            return Err(fail);
+        }
+        let layout = Self::layout(size).ok_or(fail.clone())?;
+        // SAFETY: the layout has a size above zero.
+        let ptr = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
+        NonNull::new(ptr).map(|ptr| Buffer { ptr, len: size }).ok_or(fail)
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.ptr.as_ptr()
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: `len` bytes are owned; memory that was not zeroed is filled by its producer
+        // before anyone reads.
+        unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
+    }
+
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and `&mut self` is the only access.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if let Some(layout) = Self::layout(self.len) {
+            // SAFETY: allocated with this layout.
+            unsafe { dealloc(self.ptr.as_ptr(), layout) }
+        }
+    }
+}
+
+/// Bytes that one allocation may ask for: the machine's memory (Linux overcommits, so an
+/// allocation beyond it would succeed and kill the process later).
+pub fn memory_limit() -> u64 {
+    static LIMIT: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    *LIMIT.get_or_init(|| {
+        std::fs::read_to_string("/proc/meminfo")
+            .ok()
+            .and_then(|text| {
+                let line = text.lines().find(|l| l.starts_with("MemTotal:"))?;
+                line.split_whitespace().nth(1)?.parse::<u64>().ok()
+            })
+            .map_or(u64::MAX >> 1, |kib| kib * 1024)
+    })
+}
+
+/// A tensor: row-major, contiguous, starting at an element offset of a shared buffer.
+#[derive(Clone)]
+pub struct Tensor {
+    pub dtype: DType,
+    pub shape: Vec<u64>,
+    pub buffer: Arc<Buffer>,
+    /// In bytes.
+    pub offset: usize,
+}
+
+impl Tensor {
+    /// Uninitialised (or zeroed) memory for a shape.
+    pub fn new(dtype: DType, shape: &[u64], zeroed: bool) -> Result<Tensor, OutOfMemory> {
+        let bytes = bytes_of(dtype, shape).ok_or(OutOfMemory { bytes: u64::MAX })?;
+        Ok(Tensor { dtype, shape: shape.to_vec(), buffer: Arc::new(Buffer::new(bytes, zeroed)?), offset: 0 })
+    }
+
+    pub fn from_bytes(dtype: DType, shape: &[u64], data: &[u8]) -> Result<Tensor, OutOfMemory> {
+        let bytes = bytes_of(dtype, shape).ok_or(OutOfMemory { bytes: u64::MAX })?;
+        let mut buffer = Buffer::new(bytes, false)?;
+        let n = buffer.len().min(data.len());
+        buffer.bytes_mut()[..n].copy_from_slice(&data[..n]);
+        Ok(Tensor { dtype, shape: shape.to_vec(), buffer: Arc::new(buffer), offset: 0 })
+    }
+
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    pub fn elems(&self) -> usize {
+        self.shape.iter().product::<u64>() as usize
+    }
+
+    pub fn byte_len(&self) -> usize {
+        self.elems() * self.dtype.bytes()
+    }
+
+    /// The elements' bytes, row-major, little-endian.
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer.bytes()[self.offset..self.offset + self.byte_len()]
+    }
+
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.buffer.as_ptr().wrapping_add(self.offset)
+    }
+
+    /// The bytes for writing: a copy is made first if the buffer is shared.
+    pub fn bytes_mut(&mut self) -> Result<&mut [u8], OutOfMemory> {
+        let len = self.byte_len();
+        if Arc::get_mut(&mut self.buffer).is_none() {
+            *self = Tensor::from_bytes(self.dtype, &self.shape, self.bytes())?;
+        }
+        let offset = self.offset;
+        match Arc::get_mut(&mut self.buffer) {
+            Some(b) => Ok(&mut b.bytes_mut()[offset..offset + len]),
+            None => Err(OutOfMemory { bytes: len as u64 }),
+        }
+    }
+}
+
+/// Bytes of a shape; `None` beyond 64 bits.
+pub fn bytes_of(dtype: DType, shape: &[u64]) -> Option<u64> {
+    shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d))?.checked_mul(dtype.bytes() as u64)
+}
