@@ -1,0 +1,169 @@
+//! Running a plan: memory for its results, its arena, its steps in order.
+
+use crate::pool::Pool;
+use crate::tensor::{Buffer, OutOfMemory, Tensor};
+use std::cell::RefCell;
+use std::sync::Arc;
+use tessera_abi::plan::{BufRef, Plan, ScalarRef, Step, StepOrigin};
+use tessera_base::DType;
+
+/// What a caller passes for one input.
+#[derive(Clone)]
+pub enum Argument {
+    Tensor(Tensor),
+    /// f64 bits, i64 or bool.
+    Scalar(u64),
+}
+
+/// Why a plan stopped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PlanError {
+    Memory(OutOfMemory),
+    /// A step refused its data (an index out of range, for instance).
+    Step { message: String, origin: StepOrigin },
+}
+
+impl From<OutOfMemory> for PlanError {
+    fn from(e: OutOfMemory) -> PlanError {
+        PlanError::Memory(e)
+    }
+}
+
+/// Memory that lives from call to call: the arena.
+#[derive(Default)]
+pub struct Workspace {
+    arena: Option<Buffer>,
+}
+
+impl Workspace {
+    fn arena(&mut self, bytes: u64) -> Result<*mut u8, OutOfMemory> {
+        let enough = self.arena.as_ref().is_some_and(|a| a.len() as u64 >= bytes);
+        if !enough {
+            self.arena = None;
+            self.arena = Some(Buffer::new(bytes, false)?);
+        }
+        Ok(self.arena.as_ref().map_or(std::ptr::null_mut(), Buffer::as_ptr))
+    }
+
+    /// Arenas above this many bytes are given back after the call.
+    const KEEP_BYTES: usize = 256 << 20;
+
+    fn trim(&mut self) {
+        if self.arena.as_ref().is_some_and(|a| a.len() > Self::KEEP_BYTES) {
+            self.arena = None;
+        }
+    }
+}
+
+thread_local! {
+    /// Scratch of kernels on this thread, grown on demand.
+    static SCRATCH: RefCell<Option<Buffer>> = const { RefCell::new(None) };
+}
+
+/// Base addresses that may cross threads: the plan keeps writers of one step disjoint.
+struct Addresses(Vec<*mut u8>);
+// SAFETY: kernels of one step write disjoint ranges (grid points are independent).
+unsafe impl Sync for Addresses {}
+
+/// Element type by its position in [`DType::ALL`].
+pub fn dtype_at(position: u8) -> DType {
+    DType::ALL.get(usize::from(position)).copied().unwrap_or(DType::F32)
+}
+
+/// Runs the plan. `args` are given up: an input that nobody else holds may be overwritten by
+/// an output that is planned in its place.
+pub fn execute(plan: &Plan, mut args: Vec<Argument>, pool: &Pool, work: &mut Workspace) -> Result<Vec<Tensor>, PlanError> {
+    let outputs = allocate(plan, &mut args)?;
+    let arena = if plan.arena_bytes == 0 { std::ptr::null_mut() } else { work.arena(plan.arena_bytes)? };
+    let address = |r: BufRef| -> *mut u8 {
+        match r {
+            BufRef::Input(i) => match args.get(i as usize) {
+                Some(Argument::Tensor(t)) => t.as_ptr(),
+                _ => std::ptr::null_mut(),
+            },
+            BufRef::Output(i) => outputs[i as usize].as_ptr(),
+            BufRef::Arena(offset) => arena.wrapping_add(offset as usize),
+            BufRef::Const(i) => plan.consts[i as usize].as_ptr().cast_mut(),
+        }
+    };
+    let word = |r: ScalarRef| match r {
+        ScalarRef::Word(w) => w,
+        ScalarRef::Input(i) => match args.get(i as usize) {
+            Some(Argument::Scalar(w)) => *w,
+            _ => 0,
+        },
+    };
+    for step in &plan.steps {
+        match step {
+            Step::Kernel { kernel, bufs, scalars, grid, grain, scratch_bytes, origin } => {
+                let addresses = Addresses(bufs.iter().map(|&b| address(b)).collect());
+                let words: Vec<u64> = scalars.iter().map(|&s| word(s)).collect();
+                let addresses = &addresses;
+                let code = pool.run(*grid, *grain, &|lo, hi| {
+                    with_scratch(*scratch_bytes, |scratch| {
+                        // SAFETY: the plan gives every buffer the size its kernel was compiled for.
+                        unsafe { (kernel.entry)(addresses.0.as_ptr(), words.as_ptr(), lo, hi, scratch) }
+                    })
+                });
+                if code != 0 {
+                    let message = if code == i64::MIN {
+                        format!("no memory for the scratch of `{}` ({scratch_bytes} bytes)", kernel.name)
+                    } else {
+                        format!("an index is out of range in `{}`", kernel.name)
+                    };
+                    return Err(PlanError::Step { message, origin: *origin });
+                }
+            }
+            Step::Native { run, bufs, scalars, origin, .. } => {
+                let addresses: Vec<*mut u8> = bufs.iter().map(|&b| address(b)).collect();
+                let words: Vec<u64> = scalars.iter().map(|&s| word(s)).collect();
+                run(&addresses, &words).map_err(|message| PlanError::Step { message, origin: *origin })?;
+            }
+            Step::Copy { dst, src, bytes } => {
+                let (dst, src) = (address(*dst), address(*src));
+                if dst != src {
+                    // SAFETY: both hold `bytes`; `copy` allows overlap.
+                    unsafe { std::ptr::copy(src, dst, *bytes as usize) }
+                }
+            }
+        }
+    }
+    work.trim();
+    Ok(outputs)
+}
+
+fn allocate(plan: &Plan, args: &mut [Argument]) -> Result<Vec<Tensor>, PlanError> {
+    let mut outputs = Vec::with_capacity(plan.outputs.len());
+    for out in &plan.outputs {
+        let dtype = dtype_at(out.ty.dtype);
+        if let Some(Argument::Tensor(t)) = out.same_as_input.and_then(|i| args.get(i as usize)) {
+            outputs.push(t.clone());
+            continue;
+        }
+        let free = out.in_place_of.and_then(|i| args.get_mut(i as usize)).and_then(|a| match a {
+            Argument::Tensor(t) if t.byte_len() as u64 == out.ty.bytes && Arc::get_mut(&mut t.buffer).is_some() => Some(t.clone()),
+            _ => None,
+        });
+        outputs.push(match free {
+            Some(t) => Tensor { dtype, shape: out.ty.shape.clone(), ..t },
+            None => Tensor::new(dtype, &out.ty.shape, false)?,
+        });
+    }
+    Ok(outputs)
+}
+
+fn with_scratch(bytes: u64, f: impl FnOnce(*mut u8) -> i64) -> i64 {
+    if bytes == 0 {
+        return f(std::ptr::null_mut());
+    }
+    SCRATCH.with_borrow_mut(|scratch| {
+        if scratch.as_ref().is_none_or(|s| (s.len() as u64) < bytes) {
+            *scratch = None;
+            match Buffer::new(bytes, false) {
+                Ok(b) => *scratch = Some(b),
+                Err(_) => return i64::MIN,
+            }
+        }
+        scratch.as_ref().map_or(i64::MIN, |s| f(s.as_ptr()))
+    })
+}
