@@ -72,8 +72,8 @@ pub fn dtype_at(position: u8) -> DType {
 
 /// Runs the plan. `args` are given up: an input that nobody else holds may be overwritten by
 /// an output that is planned in its place.
-pub fn execute(plan: &Plan, mut args: Vec<Argument>, pool: &Pool, work: &mut Workspace) -> Result<Vec<Tensor>, PlanError> {
-    let outputs = allocate(plan, &mut args)?;
+pub fn execute(plan: &Plan, args: Vec<Argument>, pool: &Pool, work: &mut Workspace) -> Result<Vec<Tensor>, PlanError> {
+    let outputs = allocate(plan, &args)?;
     let arena = if plan.arena_bytes == 0 { std::ptr::null_mut() } else { work.arena(plan.arena_bytes)? };
     let address = |r: BufRef| -> *mut u8 {
         match r {
@@ -132,7 +132,7 @@ pub fn execute(plan: &Plan, mut args: Vec<Argument>, pool: &Pool, work: &mut Wor
     Ok(outputs)
 }
 
-fn allocate(plan: &Plan, args: &mut [Argument]) -> Result<Vec<Tensor>, PlanError> {
+fn allocate(plan: &Plan, args: &[Argument]) -> Result<Vec<Tensor>, PlanError> {
     let mut outputs = Vec::with_capacity(plan.outputs.len());
     for out in &plan.outputs {
         let dtype = dtype_at(out.ty.dtype);
@@ -140,8 +140,8 @@ fn allocate(plan: &Plan, args: &mut [Argument]) -> Result<Vec<Tensor>, PlanError
             outputs.push(t.clone());
             continue;
         }
-        let free = out.in_place_of.and_then(|i| args.get_mut(i as usize)).and_then(|a| match a {
-            Argument::Tensor(t) if t.byte_len() as u64 == out.ty.bytes && Arc::get_mut(&mut t.buffer).is_some() => Some(t.clone()),
+        let free = out.in_place_of.and_then(|i| args.get(i as usize)).and_then(|a| match a {
+            Argument::Tensor(t) if t.byte_len() as u64 == out.ty.bytes && Arc::strong_count(&t.buffer) == 1 => Some(t.clone()),
             _ => None,
         });
         outputs.push(match free {
