@@ -1,0 +1,176 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Tessera: a statically checked tensor language.
+#[derive(Parser, Debug)]
+#[command(name = "tessera", version, about, disable_help_subcommand = true, args_conflicts_with_subcommands = false)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// Options that every command takes.
+#[derive(Args, Debug, Clone)]
+pub struct Global {
+    /// Where tensor code runs
+    #[arg(long, global = true, default_value = "cpu", value_name = "TARGET")]
+    pub target: String,
+    /// Threads that kernels run on (default: all cores)
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// Virtual devices on this machine
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub devices: Option<u32>,
+    /// The order that sums keep: deterministic, fast or kahan_sum
+    #[arg(long, global = true, default_value = "deterministic", value_name = "POLICY")]
+    pub policy: String,
+    /// Diagnostics as JSON, one object a line, on stderr
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// When to color
+    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
+    pub color: Color,
+    /// Fewer messages: errors only
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// More messages: stages, times and cache hits on stderr
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+    /// Do not read or write the cache of compiled kernels
+    #[arg(long, global = true)]
+    pub no_cache: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Check, compile and run a program (`tessera FILE` is the same)
+    Run {
+        /// The program; `-` reads standard input
+        file: PathBuf,
+        /// What the program sees as `sys.args`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Check programs without running them
+    Check {
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// Print programs in the one canonical form
+    Fmt {
+        /// Files, or `-` for standard input to standard output
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// Change nothing; exit 1 if a file is not in canonical form
+        #[arg(long)]
+        check: bool,
+    },
+    /// Show what a program becomes
+    Emit {
+        file: PathBuf,
+        /// Which form
+        #[arg(long, value_enum, default_value = "graph")]
+        ir: Ir,
+        /// Only the graph after this pass (`--emit=after:PASS`), or `list` for the names
+        #[arg(long, value_name = "after:PASS")]
+        emit: Option<String>,
+    },
+    /// Explain a diagnostic code (`E0201`), an operator (`softmax`), or all codes
+    Explain {
+        topic: Option<String>,
+    },
+    /// What this machine offers and what is missing
+    Doctor,
+    /// The cache of compiled kernels
+    Cache {
+        #[command(subcommand)]
+        action: CacheAction,
+    },
+    /// Run `test_*` functions and `>>>` examples in docstrings
+    Test {
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// Only tests whose name contains this
+        #[arg(short = 'k', value_name = "SUBSTRING")]
+        only: Option<String>,
+    },
+    /// The interactive session (also: `tessera` alone)
+    Repl,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Ir {
+    Ast,
+    Host,
+    Graph,
+    Schedule,
+    Tile,
+    Llvm,
+    Asm,
+}
+
+#[derive(Subcommand, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheAction {
+    /// List the entries with their sizes
+    List,
+    /// Remove every entry
+    Clear,
+}
+
+/// The arguments with `tessera FILE …` spelled out as `tessera run FILE …`, and options before
+/// the file of `run` kept as options.
+pub fn arguments(raw: impl Iterator<Item = std::ffi::OsString>) -> Vec<std::ffi::OsString> {
+    let mut args: Vec<std::ffi::OsString> = raw.collect();
+    let takes_value = ["--target", "--threads", "--devices", "--policy", "--color"];
+    let mut i = 1;
+    while let Some(arg) = args.get(i).and_then(|a| a.to_str()) {
+        if takes_value.contains(&arg) {
+            i += 2;
+        } else if arg.starts_with('-') && arg != "-" {
+            i += 1;
+        } else {
+            break;
+        }
+    }
+    let is_file = args.get(i).is_some_and(|a| a == "-" || a.to_string_lossy().ends_with(".tsr"));
+    if is_file {
+        args.insert(i, "run".into());
+    }
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(args: &[&str]) -> Cli {
+        let raw = std::iter::once("tessera").chain(args.iter().copied()).map(std::ffi::OsString::from);
+        Cli::try_parse_from(arguments(raw)).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    #[test]
+    fn a_file_alone_is_run() {
+        let cli = parse(&["--threads", "2", "a.tsr", "--threads", "x"]);
+        let Some(Command::Run { file, args }) = cli.command else { panic!("not run") };
+        assert_eq!(file, PathBuf::from("a.tsr"));
+        assert_eq!(args, ["--threads", "x"]);
+        assert_eq!(cli.global.threads, Some(2));
+    }
+
+    #[test]
+    fn options_after_run_are_the_tools() {
+        let cli = parse(&["run", "--devices", "4", "a.tsr"]);
+        assert_eq!(cli.global.devices, Some(4));
+    }
+}
