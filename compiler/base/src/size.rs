@@ -391,6 +391,29 @@ impl Size {
         out
     }
 
+    /// Whether the value is certainly `bound` or more while every variable is at least 1.
+    /// `false` means "not known".
+    pub fn is_at_least(&self, bound: i64) -> bool {
+        // Write each variable as 1 + v with v >= 0: then signs of coefficients decide.
+        let shifted = self.substitute(&mut |v| Some(Size::var(v.clone()).add(&Size::constant(1))));
+        shifted.reaches(bound)
+    }
+
+    /// Like [`Size::is_at_least`] while every variable is at least 0.
+    fn reaches(&self, bound: i64) -> bool {
+        let constant = self.terms.get(&vec![] as &Monomial).copied().unwrap_or(0);
+        let natural = |a: &Atom| match a {
+            Atom::Var(_) => true,
+            Atom::Div(a, b) => a.reaches(0) && b.reaches(1),
+            Atom::Mod(_, b) => b.reaches(1),
+            Atom::Min(a, b) => a.reaches(0) && b.reaches(0),
+            Atom::Max(a, b) => a.reaches(0) || b.reaches(0),
+        };
+        !self.overflow
+            && constant >= bound
+            && self.terms.iter().all(|(m, &c)| m.is_empty() || c > 0 && m.iter().all(|(a, _)| natural(a)))
+    }
+
     /// Are the two sizes equal, given the facts? Variables stand for sizes of at least 1.
     pub fn compare(&self, other: &Size, facts: &Facts) -> Verdict {
         let (a, b) = (self.normal(facts), other.normal(facts));
@@ -547,6 +570,16 @@ mod tests {
         let Verdict::Differ(w) = h.scale(4).compare(&h.scale(3), &Facts::default()) else { panic!("not differ") };
         assert_eq!(w.to_string(), "H=1 gives 4 and 3");
         assert!(matches!(h.compare(&v(1, "K"), &Facts::default()), Verdict::Depends(_)));
+    }
+
+    #[test]
+    fn bounds_follow_from_sizes_of_at_least_one() {
+        let (n, m) = (v(0, "N"), v(1, "M"));
+        assert!(n.sub(&1.into()).is_at_least(0));
+        assert!(!n.sub(&2.into()).is_at_least(0));
+        assert!(n.mul(&m).add(&n).is_at_least(2));
+        assert!(!n.sub(&m).is_at_least(0));
+        assert!(n.floor_div(&2.into()).is_some_and(|q| q.is_at_least(0)));
     }
 
     #[test]

@@ -15,7 +15,8 @@ pub enum ParamKind {
     Tensor,
     /// A tensor or a Python scalar, which is weak.
     Operand,
-    /// A list or tuple of tensors.
+    /// A list or tuple of tensors; as the last parameter also several positional tensors
+    /// (`op.einsum("ij,jk->ik", a, b)`).
     Tensors,
     /// One axis; negative counts from the end.
     Axis,
@@ -25,6 +26,10 @@ pub enum ParamKind {
     Shape,
     /// A size or any static int.
     Int,
+    /// A static int or float that keeps its kind (`arange`): [`SymArg::Int`] or [`SymArg::Float`].
+    Number,
+    /// A size or any static int, or a tensor (`random.permutation`).
+    IntOrTensor,
     /// An int or a tuple of ints.
     Ints,
     Float,
@@ -35,7 +40,7 @@ pub enum ParamKind {
     Nested,
     /// A random key: an i64 tensor of shape [2].
     Key,
-    /// A list of pads, strides and such: nested tuples of ints, flattened by the caller to pairs.
+    /// Pads and such: an int, or nested tuples of ints, flattened by the caller ([`SymArg::Ints`]).
     Pairs,
 }
 
@@ -47,6 +52,45 @@ pub enum Default {
     Float(f64),
     Bool(bool),
     Str(&'static str),
+}
+
+impl Default {
+    /// What an absent argument stands for; `None` where the argument is required.
+    pub fn sym(self) -> Option<SymArg> {
+        Some(match self {
+            Default::Required => return None,
+            Default::None => SymArg::None,
+            Default::Int(n) => SymArg::Int(Size::constant(n)),
+            Default::Float(v) => SymArg::Float(Some(v)),
+            Default::Bool(v) => SymArg::Bool(Some(v)),
+            Default::Str(text) => SymArg::Str(text.into()),
+        })
+    }
+
+    /// The same for an expansion.
+    pub fn arg(self) -> Option<Arg> {
+        Some(match self {
+            Default::Required => return None,
+            Default::None => Arg::None,
+            Default::Int(n) => Arg::Int(n),
+            Default::Float(v) => Arg::Float(v),
+            Default::Bool(v) => Arg::Bool(v),
+            Default::Str(text) => Arg::Str(text.into()),
+        })
+    }
+}
+
+impl std::fmt::Display for Default {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Default::Required => Ok(()),
+            Default::None => f.write_str("None"),
+            Default::Int(n) => write!(f, "{n}"),
+            Default::Float(v) => write!(f, "{v:?}"),
+            Default::Bool(v) => f.write_str(if *v { "True" } else { "False" }),
+            Default::Str(text) => write!(f, "\"{text}\""),
+        }
+    }
 }
 
 /// A parameter. `dim=` is accepted for a parameter named `axis`.
