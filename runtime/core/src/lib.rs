@@ -3,5 +3,7 @@
 pub mod tensor;
 pub mod digits;
 pub mod tensor_print;
+pub mod fault;
+pub mod io;
 pub mod pool;
 pub mod execute;
