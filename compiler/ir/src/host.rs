@@ -82,8 +82,9 @@ pub struct Local {
     pub ty: TypeId,
 }
 
-/// A tensor region: `args` go in by value, results come back as the type says (a tensor, or a
-/// tuple of tensors). Which ints must be known to specialise it is decided when it is traced.
+/// A tensor region: arguments of any type go in by value (the callee owns the words), results
+/// of any type come back. Which scalars must be known to specialise it is decided when it is
+/// traced.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RegionSig {
     pub name: Arc<str>,
@@ -137,6 +138,9 @@ pub enum HExprKind {
     /// A `HostType::DType` value by [`tessera_base::DType`] position.
     DType(u8),
     Local(LocalId),
+    /// The value of a local that is not read again before it is set: ownership moves out and
+    /// the local is left empty (0), so that the receiver may be the only owner.
+    Take(LocalId),
     Global(GlobalId),
     /// Checked: overflow, division by zero and negative exponents fail at the span.
     IntOp(Arith, Box<HExpr>, Box<HExpr>),
@@ -164,7 +168,7 @@ pub enum HExprKind {
     Call { func: FnId, args: Vec<HExpr> },
     CallClosure { func: Box<HExpr>, args: Vec<HExpr> },
     Rt { func: RtFn, args: Vec<HExpr> },
-    /// One tensor, or a record of several.
+    /// A region with one result.
     Region { region: RegionId, args: Vec<HExpr> },
     /// Statements, then a value (comprehensions, chained comparisons).
     Block { stmts: Vec<HStmt>, value: Box<HExpr> },
@@ -187,6 +191,8 @@ pub enum HStmt {
     Continue,
     Return(Option<HExpr>),
     Mutate { place: Place, change: Change, span: SpanId },
+    /// Calls a tensor region with several results and stores result `i` in `targets[i]`.
+    Region { region: RegionId, args: Vec<HExpr>, targets: Vec<Root>, span: SpanId },
     /// Stops the program with this diagnostic; the message is a string value.
     Fail { code: Code, message: HExpr, span: SpanId },
 }
