@@ -5,5 +5,6 @@ pub mod digits;
 pub mod tensor_print;
 pub mod fault;
 pub mod io;
+pub mod tensor_index;
 pub mod pool;
 pub mod execute;
