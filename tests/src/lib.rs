@@ -1,1 +1,4 @@
-//! tessera-tests
+//! What the tests share: the golden file format and running the `tessera` program.
+
+pub mod program;
+pub mod golden;

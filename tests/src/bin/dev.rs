@@ -1,0 +1,86 @@
+//! `cargo dev …`: what a developer of Tessera runs.
+
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+use tessera_tests::{golden, program};
+
+const USAGE: &str = "cargo dev ci      every check that needs no GPU\n\
+                     cargo dev bless   rewrite the golden files from what the program does now\n\
+                     cargo dev bench   the speed figures (release, medians)\n\
+                     cargo dev fuzz S  random input for S seconds a target\n\
+                     cargo dev size    lines per crate";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let ok = match args.first().map(String::as_str) {
+        Some("ci") => ci(),
+        Some("bless") => bless(),
+        Some("size") => size(),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs one command from the root and tells how long it took.
+fn step(name: &str, program: &str, args: &[&str]) -> bool {
+    let start = Instant::now();
+    eprintln!("== {name}");
+    let status = Command::new(program).args(args).current_dir(program::root()).status();
+    let ok = status.is_ok_and(|s| s.success());
+    eprintln!("== {name}: {} in {:.1} s", if ok { "ok" } else { "FAILED" }, start.elapsed().as_secs_f64());
+    ok
+}
+
+fn ci() -> bool {
+    let steps: &[(&str, &[&str])] = &[
+        ("format", &["fmt", "--all", "--check"]),
+        ("build", &["build", "--release", "--quiet", "--package", "tessera"]),
+        ("lint", &["clippy", "--workspace", "--all-targets", "--release", "--quiet", "--", "-D", "warnings"]),
+        ("test", &["test", "--workspace", "--release", "--quiet"]),
+    ];
+    // Every step runs, so that one report shows all that is wrong.
+    let mut ok = true;
+    for (name, args) in steps {
+        ok &= step(name, "cargo", args);
+    }
+    ok
+}
+
+fn bless() -> bool {
+    let mut ok = true;
+    for file in golden::files(&program::root().join("tests/golden")) {
+        match golden::check_file(&file, true) {
+            Ok(complaints) => complaints.iter().for_each(|c| eprintln!("{c}")),
+            Err(e) => {
+                eprintln!("{}: {e}", file.display());
+                ok = false;
+            }
+        }
+    }
+    ok
+}
+
+fn size() -> bool {
+    let mut total = 0;
+    for dir in ["grammar", "compiler", "runtime", "std", "tests"] {
+        let mut lines = 0;
+        let mut todo = vec![program::root().join(dir)];
+        while let Some(d) = todo.pop() {
+            for entry in std::fs::read_dir(&d).into_iter().flatten().flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    todo.push(path);
+                } else if path.extension().is_some_and(|e| e == "rs" || e == "lalrpop" || e == "tsr") {
+                    lines += std::fs::read_to_string(&path).map_or(0, |t| t.lines().count());
+                }
+            }
+        }
+        println!("{lines:>8}  {dir}");
+        total += lines;
+    }
+    println!("{total:>8}  total");
+    true
+}

@@ -1,0 +1,89 @@
+//! Running the `tessera` program on a text, as a user would.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What a run left behind.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_owned()
+}
+
+/// The program under test: `$TESSERA`, else the release build, else the debug build.
+pub fn binary() -> PathBuf {
+    if let Some(path) = std::env::var_os("TESSERA") {
+        return path.into();
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let release = target.join("release/tessera");
+    if release.exists() { release } else { target.join("debug/tessera") }
+}
+
+/// Time after which a run counts as hanging.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// Runs the program in `dir` with a cache of its own.
+pub fn run_in(dir: &Path, args: &[&str], input: &str) -> std::io::Result<Ran> {
+    let mut child = Command::new(binary())
+        .args(args)
+        .current_dir(dir)
+        .env("NO_COLOR", "1")
+        .env("TERM", "dumb")
+        .env("TESSERA_CACHE", std::env::temp_dir().join("tessera-test-cache"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A program that does not read its input closes the pipe.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let read = |pipe: Option<Box<dyn std::io::Read + Send>>| {
+        std::thread::spawn(move || {
+            let mut bytes = vec![];
+            if let Some(mut p) = pipe {
+                let _ = std::io::Read::read_to_end(&mut p, &mut bytes);
+            }
+            String::from_utf8_lossy(&bytes).into_owned()
+        })
+    };
+    let out = read(out.map(|p| Box::new(p) as _));
+    let err = read(err.map(|p| Box::new(p) as _));
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break Some(status);
+        }
+        if start.elapsed() > LIMIT {
+            child.kill()?;
+            child.wait()?;
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    let text = |t: std::thread::JoinHandle<String>| t.join().unwrap_or_default();
+    let (out, mut err) = (text(out), text(err));
+    if status.is_none() {
+        err.push_str("\n(no end within the time limit)\n");
+    }
+    Ok(Ran { code: status.and_then(|s| s.code()).unwrap_or(-1), out, err })
+}
+
+/// Writes `source` as `main.tsr` into a fresh directory and runs `tessera ARGS main.tsr`.
+pub fn run_source(source: &str, args: &[&str]) -> std::io::Result<Ran> {
+    let dir = tempfile::tempdir()?;
+    std::fs::write(dir.path().join("main.tsr"), source)?;
+    let mut all = args.to_vec();
+    all.push("main.tsr");
+    run_in(dir.path(), &all, "")
+}
