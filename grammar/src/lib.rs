@@ -2,3 +2,17 @@
 //! The only crate that knows logos or lalrpop.
 
 pub mod ast;
+pub mod token;
+pub mod literal;
+pub mod lines;
+pub mod layout;
+pub mod depth;
+mod tree;
+lalrpop_util::lalrpop_mod!(#[allow(clippy::all, unused)] tessera, "/tessera.rs");
+mod message;
+mod check;
+pub mod parse;
+pub mod split;
+
+pub use parse::{ParsedItem, parse_expr, parse_expr_or_stmts, parse_item};
+pub use split::{RawItem, RawKind, SplitFile, split};
