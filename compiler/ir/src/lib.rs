@@ -3,5 +3,6 @@
 //! [`graph`]: a tensor program with concrete shapes. [`host`]: everything that is not tensor
 //! code, typed and explicit. Schedule and Tile IR describe kernels.
 
+pub mod text;
 pub mod graph;
 pub mod host;
