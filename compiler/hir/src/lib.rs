@@ -2,3 +2,4 @@
 
 pub mod ty;
 pub mod thir;
+pub mod rules;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use tessera_base::{DType, Size, TensorType};
+use tessera_base::{DType, Sharding, Size, TensorType};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Ty {
@@ -15,6 +15,9 @@ pub enum Ty {
     /// A dtype as a value, with the value where it is known.
     DType(Option<DType>),
     Tensor(TensorType),
+    /// `Tensor[..., D, f32]`: any leading dims. Only the declared type of a parameter, never of
+    /// a value; an instance has a [`Ty::Tensor`] instead.
+    TensorPattern(TensorPattern),
     /// A tensor of which neither rank nor dtype is known (`io.read_npy` without an annotation).
     AnyTensor,
     List(Box<Ty>),
@@ -33,6 +36,26 @@ pub enum Ty {
     Never,
     /// Reported already; agrees with everything.
     Error,
+}
+
+/// A tensor type with any number of leading dims.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct TensorPattern {
+    /// The last dims.
+    pub tail: Vec<Size>,
+    /// `None` where the annotation leaves the element type open.
+    pub dtype: Option<DType>,
+    /// Its dims are those of `tail`.
+    pub sharding: Sharding,
+}
+
+impl fmt::Display for TensorPattern {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let known = TensorType { shape: self.tail.clone(), dtype: self.dtype, sharding: self.sharding.clone() };
+        let text = known.to_string();
+        let rest = text.strip_prefix("Tensor[").unwrap_or("]");
+        write!(f, "Tensor[...{}{rest}", if rest == "]" { "" } else { ", " })
+    }
 }
 
 /// A struct at its field types.
@@ -74,6 +97,7 @@ impl fmt::Display for Ty {
             Ty::None => f.write_str("None"),
             Ty::DType(_) => f.write_str("dtype"),
             Ty::Tensor(t) => t.fmt(f),
+            Ty::TensorPattern(p) => p.fmt(f),
             Ty::AnyTensor => f.write_str("Tensor of unknown rank and dtype"),
             Ty::List(t) => write!(f, "list[{t}]"),
             Ty::Dict(k, v) => write!(f, "dict[{k}, {v}]"),

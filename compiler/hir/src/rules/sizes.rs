@@ -1,0 +1,271 @@
+//! Size variables, facts about sizes, and the equalities that only a run can decide.
+
+use crate::ty::{FnRefTy, StructTy, TensorPattern, Ty};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tessera_base::{Facts, Size, SizeVar, Span, TensorType, Verdict};
+use tessera_ops::surface::InferCx;
+
+/// An equality of sizes that is checked once at run time.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SizeCheck {
+    pub left: Size,
+    pub right: Size,
+    /// The expression that needs it.
+    pub span: Span,
+}
+
+/// The size variables of one function body (or of a module body) and what is known of them.
+#[derive(Clone, Debug)]
+pub struct SizeCx {
+    pub facts: Facts,
+    pub checks: Vec<SizeCheck>,
+    /// Notes for hovering and `explain`.
+    pub notes: Vec<(Span, String)>,
+    /// The name that is being bound: fresh sizes take it.
+    pub binding: Option<Arc<str>>,
+    next: u32,
+    used: BTreeMap<Arc<str>, u32>,
+}
+
+impl Default for SizeCx {
+    fn default() -> Self {
+        SizeCx::new(0)
+    }
+}
+
+impl SizeCx {
+    /// `first` is the id of the first variable that this context makes.
+    pub fn new(first: u32) -> SizeCx {
+        SizeCx {
+            facts: Facts::default(),
+            checks: vec![],
+            notes: vec![],
+            binding: None,
+            next: first,
+            used: BTreeMap::new(),
+        }
+    }
+
+    /// The id that the next variable will get.
+    pub fn next_id(&self) -> u32 {
+        self.next
+    }
+
+    /// A new variable of a signature: stands for all sizes.
+    pub fn rigid(&mut self, name: &str) -> Size {
+        Size::var(self.rigid_var(name))
+    }
+
+    /// As [`SizeCx::rigid`], as a variable.
+    pub fn rigid_var(&mut self, name: &str) -> SizeVar {
+        let name: Arc<str> = name.into();
+        self.used.entry(name.clone()).or_insert(1);
+        let id = self.next;
+        self.next += 1;
+        SizeVar { id, name, rigid: true }
+    }
+
+    /// A new size that only data knows. It is called after the name that is being bound, or
+    /// `hint`, with a number where that name is taken.
+    pub fn fresh(&mut self, hint: &str) -> Size {
+        Size::var(self.fresh_var(hint))
+    }
+
+    /// As [`SizeCx::fresh`], as a variable.
+    pub fn fresh_var(&mut self, hint: &str) -> SizeVar {
+        make_fresh(&mut self.next, &mut self.used, self.binding.as_deref(), hint)
+    }
+
+    /// Accepts sizes that are equal, records a run-time check where only data decides, and
+    /// returns the verdict where they differ, or may differ for a rigid variable.
+    pub fn require_equal(&mut self, a: &Size, b: &Size, span: Span) -> Result<(), Verdict> {
+        match a.compare(b, &self.facts) {
+            Verdict::Equal => Ok(()),
+            Verdict::Depends(w) => {
+                if is_data(a) || is_data(b) {
+                    self.check_at_run_time(a.clone(), b.clone(), span);
+                    Ok(())
+                } else {
+                    Err(Verdict::Depends(w))
+                }
+            }
+            differ => Err(differ),
+        }
+    }
+
+    /// Whether the two sizes are known to be equal.
+    pub fn equal(&self, a: &Size, b: &Size) -> bool {
+        a.compare(b, &self.facts) == Verdict::Equal
+    }
+
+    fn check_at_run_time(&mut self, left: Size, right: Size, span: Span) {
+        let check = SizeCheck { left, right, span };
+        if !self.checks.contains(&check) {
+            self.notes.push((span, format!("checked at run time: {} == {}", check.left, check.right)));
+            self.checks.push(check);
+        }
+    }
+
+    /// Runs an operator's typing rule. What it records is kept only if it succeeds.
+    pub fn infer<T, E>(&mut self, span: Span, rule: impl FnOnce(&mut InferCx) -> Result<T, E>) -> Result<T, E> {
+        let SizeCx { facts, next, used, binding, .. } = self;
+        let mut fresh = |hint: &str| Size::var(make_fresh(next, used, binding.as_deref(), hint));
+        let mut cx = InferCx { facts, fresh: &mut fresh, checks: vec![], notes: vec![] };
+        let result = rule(&mut cx)?;
+        let InferCx { checks, notes, .. } = cx;
+        for (left, right) in checks {
+            self.check_at_run_time(left, right, span);
+        }
+        self.notes.extend(notes.into_iter().map(|n| (span, n)));
+        Ok(result)
+    }
+
+    /// From here on `divisor` is known to divide `dividend` (`assert D % H == 0`).
+    pub fn assume_divides(&mut self, divisor: Size, dividend: Size) {
+        let fact = (divisor, dividend);
+        if !self.facts.divides.contains(&fact) {
+            self.facts.divides.push(fact);
+        }
+    }
+
+    /// From here on the two sizes are known to be equal (`assert N == M`). Kept where one side
+    /// is a single variable that the other does not contain; says whether it is.
+    pub fn assume_equal(&mut self, a: &Size, b: &Size) -> bool {
+        for (left, right) in [(a, b), (b, a)] {
+            let right = right.normal(&self.facts);
+            if let Some(var) = left.as_var()
+                && !right.vars().contains(var)
+                && !self.facts.equal.iter().any(|(v, _)| v == var)
+            {
+                self.facts.equal.push((var.clone(), right));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The size of a dim that is `a` on one path and `b` on another: kept where equal, unknown
+    /// otherwise.
+    pub fn widen(&mut self, a: &Size, b: &Size, hint: &str) -> Size {
+        if self.equal(a, b) { a.clone() } else { self.fresh(hint) }
+    }
+}
+
+fn make_fresh(next: &mut u32, used: &mut BTreeMap<Arc<str>, u32>, binding: Option<&str>, hint: &str) -> SizeVar {
+    let base = binding.unwrap_or(if hint.is_empty() { "n" } else { hint });
+    let mut name: Arc<str> = base.into();
+    while let Some(count) = used.get_mut(&name) {
+        *count += 1;
+        name = format!("{base}_{count}").into();
+        if used.contains_key(&name) {
+            name = base.into();
+        }
+    }
+    used.insert(name.clone(), 1);
+    let id = *next;
+    *next += 1;
+    SizeVar { id, name, rigid: false }
+}
+
+/// Whether the size has a part that only data knows.
+pub fn is_data(size: &Size) -> bool {
+    size.vars().iter().any(|v| !v.rigid)
+}
+
+/// The type with each size variable replaced. `None` for a variable keeps it.
+pub fn subst_ty(ty: &Ty, f: &mut dyn FnMut(&SizeVar) -> Option<Size>) -> Ty {
+    match ty {
+        Ty::Int(Some(n)) => Ty::Int(Some(n.substitute(f))),
+        Ty::Tensor(t) => Ty::Tensor(subst_tensor(t, f)),
+        Ty::TensorPattern(p) => Ty::TensorPattern(TensorPattern {
+            tail: p.tail.iter().map(|s| s.substitute(f)).collect(),
+            ..p.clone()
+        }),
+        Ty::List(t) => Ty::List(Box::new(subst_ty(t, f))),
+        Ty::Dict(k, v) => Ty::Dict(Box::new(subst_ty(k, f)), Box::new(subst_ty(v, f))),
+        Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| subst_ty(t, f)).collect()),
+        Ty::Struct(s) => Ty::Struct(Arc::new(StructTy { fields: subst_fields(&s.fields, f), ..StructTy::clone(s) })),
+        Ty::FnRef(r) => Ty::FnRef(Arc::new(FnRefTy { captures: subst_fields(&r.captures, f), ..FnRefTy::clone(r) })),
+        Ty::Fn(ps, r) => Ty::Fn(ps.iter().map(|t| subst_ty(t, f)).collect(), Box::new(subst_ty(r, f))),
+        other => other.clone(),
+    }
+}
+
+/// As [`subst_ty`], of a tensor type.
+pub fn subst_tensor(t: &TensorType, f: &mut dyn FnMut(&SizeVar) -> Option<Size>) -> TensorType {
+    TensorType { shape: t.shape.iter().map(|s| s.substitute(f)).collect(), ..t.clone() }
+}
+
+fn subst_fields(
+    fields: &[(Arc<str>, Ty)],
+    f: &mut dyn FnMut(&SizeVar) -> Option<Size>,
+) -> Vec<(Arc<str>, Ty)> {
+    fields.iter().map(|(name, ty)| (name.clone(), subst_ty(ty, f))).collect()
+}
+
+/// Calls `f` on every size in the type: dims and the symbolic values of ints.
+pub fn each_size(ty: &Ty, f: &mut dyn FnMut(&Size)) {
+    match ty {
+        Ty::Int(Some(n)) => f(n),
+        Ty::Tensor(t) => t.shape.iter().for_each(f),
+        Ty::TensorPattern(p) => p.tail.iter().for_each(f),
+        Ty::List(t) => each_size(t, f),
+        Ty::Dict(k, v) => {
+            each_size(k, f);
+            each_size(v, f);
+        }
+        Ty::Tuple(ts) => ts.iter().for_each(|t| each_size(t, f)),
+        Ty::Struct(s) => s.fields.iter().for_each(|(_, t)| each_size(t, f)),
+        Ty::FnRef(r) => r.captures.iter().for_each(|(_, t)| each_size(t, f)),
+        Ty::Fn(ps, r) => {
+            ps.iter().for_each(|t| each_size(t, f));
+            each_size(r, f);
+        }
+        _ => {}
+    }
+}
+
+/// Every size variable in the type.
+pub fn vars_of(ty: &Ty) -> BTreeSet<SizeVar> {
+    let mut out = BTreeSet::new();
+    each_size(ty, &mut |s| out.extend(s.vars()));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tessera_base::DType;
+
+    #[test]
+    fn data_sizes_are_checked_at_run_time_and_rigid_ones_are_not() {
+        let mut cx = SizeCx::new(0);
+        let (n, m, k) = (cx.rigid("N"), cx.rigid("M"), cx.fresh("rows"));
+        assert!(matches!(cx.require_equal(&n, &m, Span::NONE), Err(Verdict::Depends(_))));
+        assert_eq!(cx.require_equal(&n, &k, Span::NONE), Ok(()));
+        assert_eq!(cx.checks.len(), 1);
+        assert_eq!(cx.notes[0].1, "checked at run time: N == rows");
+        assert!(cx.assume_equal(&n, &m));
+        assert_eq!(cx.require_equal(&n, &m, Span::NONE), Ok(()));
+    }
+
+    #[test]
+    fn fresh_names_do_not_repeat() {
+        let mut cx = SizeCx::new(0);
+        cx.binding = Some("x".into());
+        let names: Vec<String> = (0..3).map(|_| cx.fresh("").to_string()).collect();
+        assert_eq!(names, ["x", "x_2", "x_3"]);
+    }
+
+    #[test]
+    fn substitution_reaches_into_containers() {
+        let mut cx = SizeCx::new(0);
+        let n = cx.rigid_var("N");
+        let t = Ty::Tensor(TensorType::new(vec![Size::var(n.clone()).scale(2)], DType::F32));
+        let ty = Ty::List(Box::new(Ty::Tuple(vec![t, Ty::Int(Some(Size::var(n.clone())))])));
+        assert_eq!(vars_of(&ty).len(), 1);
+        let at3 = subst_ty(&ty, &mut |v| (*v == n).then(|| Size::constant(3)));
+        assert_eq!(at3.to_string(), "list[tuple[Tensor[6, f32], int]]");
+    }
+}

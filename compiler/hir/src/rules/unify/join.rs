@@ -1,0 +1,89 @@
+//! The type that two paths, or the elements of a list, agree on.
+
+use crate::rules::sizes::SizeCx;
+use crate::ty::{FnRefTy, StructTy, Ty};
+use std::sync::Arc;
+use tessera_base::{Code, Diagnostic, Span, TensorType};
+
+/// What is joined.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JoinKind {
+    /// Two paths of a program: values stay as they are, so int and float disagree.
+    Control,
+    /// Elements that are written side by side: ints among floats become floats.
+    Elements,
+}
+
+/// The common type, or `None` where the types disagree. Symbolic values and sizes that differ
+/// become unknown; such sizes are called `hint`.
+pub fn join(cx: &mut SizeCx, a: &Ty, b: &Ty, kind: JoinKind, hint: &str) -> Option<Ty> {
+    Some(match (a, b) {
+        (Ty::Error, _) | (_, Ty::Error) => Ty::Error,
+        (Ty::Never | Ty::Unknown, t) | (t, Ty::Never | Ty::Unknown) => t.clone(),
+        (Ty::Int(Some(x)), Ty::Int(Some(y))) if cx.equal(x, y) => a.clone(),
+        (Ty::Int(_), Ty::Int(_)) => Ty::int(),
+        (Ty::Int(_), Ty::Float) | (Ty::Float, Ty::Int(_)) if kind == JoinKind::Elements => Ty::Float,
+        (Ty::DType(x), Ty::DType(y)) => Ty::DType(if x == y { *x } else { None }),
+        (Ty::Tensor(x), Ty::Tensor(y)) => {
+            if x.rank() != y.rank() || x.dtype != y.dtype || x.sharding != y.sharding {
+                return None;
+            }
+            let shape = x.shape.iter().zip(&y.shape).map(|(x, y)| cx.widen(x, y, hint)).collect();
+            Ty::Tensor(TensorType { shape, ..x.clone() })
+        }
+        (Ty::List(x), Ty::List(y)) => Ty::List(Box::new(join(cx, x, y, kind, hint)?)),
+        (Ty::Dict(xk, xv), Ty::Dict(yk, yv)) => {
+            Ty::Dict(Box::new(join(cx, xk, yk, kind, hint)?), Box::new(join(cx, xv, yv, kind, hint)?))
+        }
+        (Ty::Tuple(xs), Ty::Tuple(ys)) if xs.len() == ys.len() => {
+            Ty::Tuple(xs.iter().zip(ys).map(|(x, y)| join(cx, x, y, kind, hint)).collect::<Option<_>>()?)
+        }
+        (Ty::Struct(x), Ty::Struct(y)) if x.item == y.item => {
+            let fields = join_fields(cx, &x.fields, &y.fields)?;
+            Ty::Struct(Arc::new(StructTy { fields, ..(**x).clone() }))
+        }
+        (Ty::FnRef(x), Ty::FnRef(y)) if (x.item, x.start) == (y.item, y.start) => {
+            let captures = join_fields(cx, &x.captures, &y.captures)?;
+            Ty::FnRef(Arc::new(FnRefTy { captures, ..(**x).clone() }))
+        }
+        _ if a == b => a.clone(),
+        _ => return None,
+    })
+}
+
+/// Fields keep their values: nothing converts them in place.
+fn join_fields(cx: &mut SizeCx, xs: &[(Arc<str>, Ty)], ys: &[(Arc<str>, Ty)]) -> Option<Vec<(Arc<str>, Ty)>> {
+    if xs.len() != ys.len() {
+        return None;
+    }
+    xs.iter()
+        .zip(ys)
+        .map(|((n, x), (_, y))| Some((n.clone(), join(cx, x, y, JoinKind::Control, n)?)))
+        .collect()
+}
+
+/// The diagnostic for types that disagree. `what` is the value in words: `` `x` ``, `the
+/// conditional expression`, `the elements of the list`.
+pub fn join_diagnostic(what: &str, at: Span, a: (&Ty, Span), b: (&Ty, Span)) -> Diagnostic {
+    let d = Diagnostic::new(Code::E0209, at, format!("{what} would have two types: `{}` and `{}`", a.0, b.0))
+        .with_label(a.1, format!("{} here", a.0))
+        .with_label(b.1, format!("{} here", b.0));
+    match (a.0, b.0) {
+        (Ty::Int(_), Ty::Float) | (Ty::Float, Ty::Int(_)) => d.help("make both floats: write `1.0`, or `float(x)`"),
+        (Ty::None, t) | (t, Ty::None) => d
+            .note("None is a type of its own: a value is not sometimes None")
+            .help(format!("give it a value of type `{t}` on every path")),
+        (Ty::Tensor(x), Ty::Tensor(y)) if x.rank() != y.rank() => {
+            d.note(format!("the ranks differ: {} and {}", x.rank(), y.rank())).help("give both the same rank with `x[None]` or `x.reshape(…)`")
+        }
+        (Ty::Tensor(x), Ty::Tensor(y)) => match (x.dtype, y.dtype) {
+            (Some(p), Some(q)) if p != q => d.note(format!("the element types differ: {p} and {q}")).help(format!("convert one with `.to({p})`")),
+            _ => d.note("the layouts differ").help("change one layout with `dist.shard(x, spec)`"),
+        },
+        (Ty::Tensor(_), Ty::Int(_) | Ty::Float) | (Ty::Int(_) | Ty::Float, Ty::Tensor(_)) => {
+            d.help("make the number a tensor too: `op.full((), x)`")
+        }
+        (Ty::FnRef(_), Ty::FnRef(_)) => d.help("annotate the name with the type of the functions: `f: (A, B) -> C`"),
+        _ => d.help("use two names, or convert one value"),
+    }
+}
