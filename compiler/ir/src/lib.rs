@@ -5,4 +5,5 @@
 
 pub mod text;
 pub mod graph;
+pub mod graph_text;
 pub mod host;

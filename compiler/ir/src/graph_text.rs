@@ -1,0 +1,372 @@
+//! Graph IR as text, both ways.
+//!
+//! ```text
+//! "tessera.graph"() {name="f", policy="deterministic"} ({
+//!   %0 = "tessera.graph.input"() {index=0, name="x"} : Tensor[2, 3, f32]
+//!   %1 = "tessera.graph.exp"(%0) : Tensor[2, 3, f32]
+//!   "tessera.graph.return"(%1)
+//! })
+//! ```
+//! Elementwise functions go by their own name (`tessera.graph.exp`), reductions too
+//! (`tessera.graph.reduce_sum`). Loop bodies are regions.
+
+use crate::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy};
+use crate::text::{self, Attr, Op, TextError};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use tessera_base::{DType, Sharding};
+use tessera_ops::map::MapOp;
+use tessera_ops::prim::{Prim, Reduction, Scalar};
+
+const PREFIX: &str = "tessera.graph.";
+
+impl fmt::Display for NodeType {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("Tensor[")?;
+        for (i, n) in self.shape.iter().enumerate() {
+            write!(f, "{n}{}, ", self.sharding.dim_suffix(i))?;
+        }
+        write!(f, "{}]", self.dtype)
+    }
+}
+
+impl Policy {
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::Deterministic => "deterministic",
+            Policy::Fast => "fast",
+            Policy::KahanSum => "kahan_sum",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Policy> {
+        [Policy::Deterministic, Policy::Fast, Policy::KahanSum].into_iter().find(|p| p.name() == text)
+    }
+}
+
+impl fmt::Display for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&text::print(&[to_op(self)], 0))
+    }
+}
+
+fn list(items: impl IntoIterator<Item = i64>) -> Attr {
+    Attr::List(items.into_iter().map(Attr::Int).collect())
+}
+
+fn sizes<'a>(items: impl IntoIterator<Item = &'a u64>) -> Attr {
+    list(items.into_iter().map(|&n| n as i64))
+}
+
+fn places<'a>(items: impl IntoIterator<Item = &'a usize>) -> Attr {
+    list(items.into_iter().map(|&n| n as i64))
+}
+
+fn to_op(g: &Graph) -> Op {
+    let mut op = Op::new("tessera.graph");
+    op.attrs.push(("name".into(), Attr::Str(g.name.clone())));
+    let mut body: Vec<Op> = g.ids().map(|id| node_op(g, id)).collect();
+    let mut ret = Op::new(format!("{PREFIX}return"));
+    ret.operands = g.outputs.iter().map(|id| id.0.to_string()).collect();
+    body.push(ret);
+    op.regions.push(body);
+    op
+}
+
+fn node_op(g: &Graph, id: NodeId) -> Op {
+    let n = g.node(id);
+    let mut a: Vec<(String, Attr)> = vec![];
+    let mut put = |k: &str, v: Attr| a.push((k.to_owned(), v));
+    let mut regions = vec![];
+    let name = match &n.prim {
+        Prim::Input(i) => {
+            put("index", Attr::Int(i64::from(*i)));
+            if let Some(input) = g.inputs.get(*i as usize) {
+                put("name", Attr::Str(input.name.to_string()));
+                if input.scalar {
+                    put("scalar", Attr::Bool(true));
+                }
+            }
+            "input".into()
+        }
+        Prim::Full { value } => {
+            put("value", match value {
+                Scalar::F(x) => Attr::Float(*x),
+                Scalar::I(i) => Attr::Int(*i),
+            });
+            "full".into()
+        }
+        Prim::Iota { axis } => {
+            put("axis", Attr::Int(*axis as i64));
+            "iota".into()
+        }
+        Prim::Literal(bytes) => {
+            put("bytes", Attr::Str(bytes.iter().map(|b| format!("{b:02x}")).collect()));
+            "literal".into()
+        }
+        Prim::Map(m) => m.name().to_owned(),
+        Prim::Cast => "cast".into(),
+        Prim::Broadcast { dims } => {
+            put("dims", places(dims));
+            "broadcast".into()
+        }
+        Prim::Reshape => "reshape".into(),
+        Prim::Transpose { perm } => {
+            put("perm", places(perm));
+            "transpose".into()
+        }
+        Prim::Slice { start, step } => {
+            put("start", list(start.iter().copied()));
+            put("step", list(step.iter().copied()));
+            "slice".into()
+        }
+        Prim::Pad { low, high } => {
+            put("low", sizes(low));
+            put("high", sizes(high));
+            "pad".into()
+        }
+        Prim::Concat { axis } => {
+            put("axis", Attr::Int(*axis as i64));
+            "concat".into()
+        }
+        Prim::Reduce { kind, axes } => {
+            put("axes", places(axes));
+            format!("reduce_{}", kind.name())
+        }
+        Prim::ArgReduce { largest, axis } => {
+            put("axis", Attr::Int(*axis as i64));
+            (if *largest { "argmax" } else { "argmin" }).into()
+        }
+        Prim::Cumulate { kind, axis } => {
+            put("axis", Attr::Int(*axis as i64));
+            format!("cumulate_{}", kind.name())
+        }
+        Prim::Dot { accum } => {
+            put("accum", Attr::Str(accum.name().into()));
+            "dot".into()
+        }
+        Prim::DynamicSlice { sizes: s } => {
+            put("sizes", sizes(s));
+            "dynamic_slice".into()
+        }
+        Prim::DynamicUpdate => "dynamic_update".into(),
+        Prim::UpdateSlice { start, step } => {
+            put("start", list(start.iter().copied()));
+            put("step", list(step.iter().copied()));
+            "update_slice".into()
+        }
+        Prim::Take { axis } => {
+            put("axis", Attr::Int(*axis as i64));
+            "take".into()
+        }
+        Prim::Gather => "gather".into(),
+        Prim::Scatter { add } => {
+            put("add", Attr::Bool(*add));
+            "scatter".into()
+        }
+        Prim::TakeAlong { axis } => {
+            put("axis", Attr::Int(*axis as i64));
+            "take_along".into()
+        }
+        Prim::ScatterAddAlong { axis } => {
+            put("axis", Attr::Int(*axis as i64));
+            "scatter_add_along".into()
+        }
+        Prim::Sort { axis, descending } | Prim::ArgSort { axis, descending } => {
+            put("axis", Attr::Int(*axis as i64));
+            put("descending", Attr::Bool(*descending));
+            (if matches!(n.prim, Prim::Sort { .. }) { "sort" } else { "argsort" }).into()
+        }
+        Prim::RandomBits => "random_bits".into(),
+        Prim::Scan { body, carry, sequences, trips } => {
+            put("carry", Attr::Int(*carry as i64));
+            put("sequences", Attr::Int(*sequences as i64));
+            put("trips", Attr::Int(*trips as i64));
+            regions.extend(g.bodies.get(*body as usize).map(|b| vec![to_op(b)]));
+            "scan".into()
+        }
+        Prim::Get { index } => {
+            put("index", Attr::Int(*index as i64));
+            "get".into()
+        }
+    };
+    if n.policy != Policy::Deterministic {
+        put("policy", Attr::Str(n.policy.name().into()));
+    }
+    let types = if n.results.is_empty() { vec![n.ty.to_string()] } else { n.results.iter().map(NodeType::to_string).collect() };
+    Op {
+        results: vec![id.0.to_string()],
+        name: format!("{PREFIX}{name}"),
+        operands: n.operands.iter().map(|o| o.0.to_string()).collect(),
+        attrs: a,
+        regions,
+        types,
+        at: 0,
+    }
+}
+
+/// Reads a graph. The text may be any bytes; what comes back still needs the verifier.
+pub fn parse(source: &str) -> Result<Graph, TextError> {
+    let ops = text::parse(source)?;
+    match ops.as_slice() {
+        [op] => from_op(op),
+        _ => Err(TextError { at: 0, message: format!("one `tessera.graph` is expected, {} operations stand here", ops.len()) }),
+    }
+}
+
+fn from_op(op: &Op) -> Result<Graph, TextError> {
+    if op.name != "tessera.graph" {
+        return Err(op.error("a `tessera.graph` is expected"));
+    }
+    let [body] = op.regions.as_slice() else { return Err(op.error("a graph has one region")) };
+    let mut g = Graph { name: op.str("name").unwrap_or("main").to_owned(), ..Graph::default() };
+    let mut names: BTreeMap<&str, NodeId> = BTreeMap::new();
+    for inner in body {
+        let operands = inner
+            .operands
+            .iter()
+            .map(|o| names.get(o.as_str()).copied().ok_or_else(|| inner.error(format!("`%{o}` is not defined before it is used"))))
+            .collect::<Result<Vec<_>, _>>()?;
+        if inner.name == format!("{PREFIX}return") {
+            g.outputs = operands;
+            continue;
+        }
+        let node = read_node(&mut g, inner, operands)?;
+        let id = g.push(node);
+        let [result] = inner.results.as_slice() else { return Err(inner.error("an operation of a graph has one result name")) };
+        names.insert(result, id);
+    }
+    Ok(g)
+}
+
+/// `Tensor[2, 3, f32]`.
+fn read_type(op: &Op, text: &str) -> Result<NodeType, TextError> {
+    let bad = || op.error(format!("`{text}` is no type of the form `Tensor[2, 3, f32]`"));
+    let inner = text.strip_prefix("Tensor[").and_then(|t| t.strip_suffix(']')).ok_or_else(bad)?;
+    let mut parts: Vec<&str> = inner.split(',').map(str::trim).collect();
+    let dtype = parts.pop().and_then(DType::parse).ok_or_else(bad)?;
+    let mut sharding = Sharding::default();
+    let mut shape = vec![];
+    for part in parts {
+        let (size, axis) = part.split_once('@').map_or((part, None), |(s, a)| (s, Some(a)));
+        shape.push(size.parse().map_err(|_| bad())?);
+        sharding.dims.push(axis.map(|a| a.to_owned()).into_iter().collect());
+    }
+    if sharding.is_replicated() {
+        sharding.dims.clear();
+    }
+    Ok(NodeType { shape, dtype, sharding })
+}
+
+fn read_node(g: &mut Graph, op: &Op, operands: Vec<NodeId>) -> Result<Node, TextError> {
+    let types = op.types.iter().map(|t| read_type(op, t)).collect::<Result<Vec<_>, _>>()?;
+    let ty = types.first().cloned().ok_or_else(|| op.error("the type of the result is missing"))?;
+    let name = op.name.strip_prefix(PREFIX).ok_or_else(|| op.error(format!("operations of a graph begin with `{PREFIX}`")))?;
+    let axis = || op.index("axis");
+    let list = |key: &str| -> Result<Vec<usize>, TextError> {
+        let items = op.ints(key)?;
+        items.into_iter().map(|n| usize::try_from(n).map_err(|_| op.error(format!("`{key}` holds a negative number")))).collect()
+    };
+    let sizes = |key: &str| Ok(list(key)?.into_iter().map(|n| n as u64).collect::<Vec<u64>>());
+    let prim = match name {
+        "input" => {
+            let index = op.index("index")?;
+            if index != g.inputs.len() {
+                return Err(op.error(format!("inputs are numbered in order; {} is expected", g.inputs.len())));
+            }
+            let scalar = op.bool("scalar").unwrap_or(false);
+            g.inputs.push(Input { name: op.str("name").unwrap_or("").into(), ty: ty.clone(), scalar });
+            Prim::Input(index as u32)
+        }
+        "full" => match op.attr("value") {
+            Some(Attr::Int(n)) if !ty.dtype.is_float() => Prim::Full { value: Scalar::I(*n) },
+            Some(Attr::Int(n)) => Prim::Full { value: Scalar::F(*n as f64) },
+            Some(Attr::Float(x)) => Prim::Full { value: Scalar::F(*x) },
+            _ => return Err(op.error("the attribute `value` must be a number")),
+        },
+        "iota" => Prim::Iota { axis: axis()? },
+        "literal" => {
+            let text = op.str("bytes")?;
+            let byte = |i: usize| text.get(i..i + 2).and_then(|h| u8::from_str_radix(h, 16).ok());
+            let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(byte).collect();
+            Prim::Literal(Arc::from(bytes.ok_or_else(|| op.error("`bytes` must be pairs of hexadecimal digits"))?))
+        }
+        "cast" => Prim::Cast,
+        "broadcast" => Prim::Broadcast { dims: list("dims")? },
+        "reshape" => Prim::Reshape,
+        "transpose" => Prim::Transpose { perm: list("perm")? },
+        "slice" => Prim::Slice { start: op.ints("start")?, step: op.ints("step")? },
+        "update_slice" => Prim::UpdateSlice { start: op.ints("start")?, step: op.ints("step")? },
+        "pad" => Prim::Pad { low: sizes("low")?, high: sizes("high")? },
+        "concat" => Prim::Concat { axis: axis()? },
+        "argmax" | "argmin" => Prim::ArgReduce { largest: name == "argmax", axis: axis()? },
+        "dot" => {
+            let accum = DType::parse(op.str("accum")?).ok_or_else(|| op.error("`accum` is no dtype"))?;
+            Prim::Dot { accum }
+        }
+        "dynamic_slice" => Prim::DynamicSlice { sizes: sizes("sizes")? },
+        "dynamic_update" => Prim::DynamicUpdate,
+        "take" => Prim::Take { axis: axis()? },
+        "gather" => Prim::Gather,
+        "scatter" => Prim::Scatter { add: op.bool("add")? },
+        "take_along" => Prim::TakeAlong { axis: axis()? },
+        "scatter_add_along" => Prim::ScatterAddAlong { axis: axis()? },
+        "sort" => Prim::Sort { axis: axis()?, descending: op.bool("descending")? },
+        "argsort" => Prim::ArgSort { axis: axis()?, descending: op.bool("descending")? },
+        "random_bits" => Prim::RandomBits,
+        "scan" => {
+            let [body] = op.regions.as_slice() else { return Err(op.error("a scan has one region")) };
+            let [body] = body.as_slice() else { return Err(op.error("the region of a scan holds one graph")) };
+            g.bodies.push(from_op(body)?);
+            Prim::Scan {
+                body: g.bodies.len() as u32 - 1,
+                carry: op.index("carry")?,
+                sequences: op.index("sequences")?,
+                trips: op.index("trips")? as u64,
+            }
+        }
+        "get" => Prim::Get { index: op.index("index")? },
+        _ => match (name.strip_prefix("reduce_"), name.strip_prefix("cumulate_")) {
+            (Some(kind), _) if Reduction::parse(kind).is_some() => {
+                Prim::Reduce { kind: Reduction::parse(kind).unwrap_or(Reduction::Sum), axes: list("axes")? }
+            }
+            (_, Some(kind)) if Reduction::parse(kind).is_some() => {
+                Prim::Cumulate { kind: Reduction::parse(kind).unwrap_or(Reduction::Sum), axis: axis()? }
+            }
+            _ => Prim::Map(MapOp::parse(name).ok_or_else(|| op.error("no operation of this name exists"))?),
+        },
+    };
+    let policy = op.str("policy").ok().and_then(Policy::parse).unwrap_or_default();
+    let results = if matches!(prim, Prim::Scan { .. }) { types } else { vec![] };
+    Ok(Node { prim, operands, ty, results, origin: Origin::default(), policy })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#""tessera.graph"() {name="f"} ({
+  %0 = "tessera.graph.input"() {index=0, name="x"} : Tensor[2, 3, f32]
+  %1 = "tessera.graph.exp"(%0) : Tensor[2, 3, f32]
+  %2 = "tessera.graph.reduce_sum"(%1) {axes=[1]} : Tensor[2, f32]
+  %3 = "tessera.graph.full"() {value=0.5} : Tensor[2, f32]
+  %4 = "tessera.graph.add"(%2, %3) {policy="fast"} : Tensor[2, f32]
+  "tessera.graph.return"(%4)
+})
+"#;
+
+    #[test]
+    fn graphs_read_back() {
+        let g = parse(TEXT).unwrap_or_else(|e| panic!("{e:?}"));
+        assert_eq!(g.to_string(), TEXT);
+        assert_eq!(g.node(NodeId(4)).policy, Policy::Fast);
+    }
+
+    #[test]
+    fn wrong_texts_are_told() {
+        let e = parse(&TEXT.replace("%1)", "%9)")).err().map(|e| e.message);
+        assert_eq!(e.as_deref(), Some("`tessera.graph.reduce_sum`: `%9` is not defined before it is used"));
+        assert!(parse("").is_err());
+    }
+}
