@@ -6,4 +6,8 @@
 pub mod text;
 pub mod graph;
 pub mod graph_text;
+pub mod group;
 pub mod host;
+pub mod index;
+pub mod schedule;
+pub mod tile;

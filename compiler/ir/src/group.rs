@@ -1,0 +1,59 @@
+//! Which nodes of a graph form one kernel, and where their values live: what fusion hands to
+//! the scheduler.
+
+use crate::graph::NodeId;
+use tessera_abi::plan::BufRef;
+
+/// How a group is carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum GroupKind {
+    /// Elementwise chains with the views between them, possibly with reductions. `Map`, `Cast`,
+    /// `Full`, `Iota`, `Broadcast`, `Reshape`, `Transpose`, `Slice`, `Pad`, `Concat`,
+    /// `UpdateSlice` with steps of 1, and `Reduce`. Where members other than the roots read a
+    /// reduction back over its axes (softmax), all reductions of the group reduce the same
+    /// trailing part of the roots' index space.
+    Loop,
+    /// One `Dot` with what its operands (prologue) and its result (epilogue) go through:
+    /// members as in `Loop` but without `Reduce`.
+    Dot,
+    /// One node that runs its reference kernel on the calling thread: `Sort`, `Scatter`,
+    /// `Take`, `RandomBits`, `Scan` and whatever the code generator does not take.
+    Native,
+    /// One node whose value is the bytes of its operand in the same order (`Reshape`), or that
+    /// is an input: no work, or a copy where it needs its own buffer.
+    Copy,
+}
+
+/// Nodes computed together. Values between members exist in registers only.
+///
+/// Cheap nodes (`Full`, `Iota`, views) may be members of several groups. A member that is
+/// neither a root nor read by a member does not occur. Rank-0 host scalars (`Input::scalar`)
+/// are neither members nor inputs: kernels receive them by value, see [`Group::scalars`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Group {
+    pub kind: GroupKind,
+    /// What the kernel computes, ascending, hence in topological order.
+    pub members: Vec<NodeId>,
+    /// Tensors from outside that members read, in operand order: graph inputs, `Literal`s and
+    /// roots of other groups.
+    pub inputs: Vec<NodeId>,
+    /// Graph inputs that are host scalars and that members read, in operand order.
+    pub scalars: Vec<NodeId>,
+    /// Members whose values leave the kernel, ascending. Operands after the inputs.
+    pub roots: Vec<NodeId>,
+}
+
+/// All groups of a graph, in the order in which they run.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Partition {
+    pub groups: Vec<Group>,
+}
+
+/// Where the values of nodes live. An output may share the memory of an input of the same
+/// group only if every access to that input has the index of the element that is written.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct MemoryPlan {
+    /// By node; `None` for a value that never reaches memory.
+    pub place: Vec<Option<BufRef>>,
+    pub arena_bytes: u64,
+}

@@ -1,0 +1,185 @@
+//! Schedule IR: what one kernel computes, free of any order (the body), and how it shall be
+//! computed (the directives). Directives change speed, never results.
+//!
+//! The body is a set of values over named axes. A load reads a buffer at an index expression of
+//! the axes; a reduction or product makes one of its axes vanish. The index space of a store is
+//! the parallel axes it mentions.
+
+use crate::index::{Index, Var};
+use tessera_base::DType;
+use tessera_ops::map::MapOp;
+use tessera_ops::prim::{Reduction, Scalar};
+
+/// A value of the body, printed as `%3`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct ValueId(pub u32);
+
+/// An axis; its [`Var`] is its position.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Axis {
+    pub name: String,
+    /// Values `0..extent`.
+    pub extent: u64,
+    /// Vanishes in a reduction or product. Every reduction has an axis of its own.
+    pub reduced: bool,
+}
+
+/// A tensor operand; operands are numbered inputs first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Operand {
+    pub name: String,
+    pub dtype: DType,
+    /// Row-major.
+    pub elems: u64,
+    pub output: bool,
+}
+
+/// `lo <= index < hi`.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Guard {
+    pub index: Index,
+    pub lo: i64,
+    pub hi: i64,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum ValueOp {
+    /// An element of a buffer by its row-major position; zero where a guard fails.
+    Load { operand: u32, at: Index, guards: Vec<Guard> },
+    /// The `n`-th host scalar.
+    Scalar(u32),
+    Const(Scalar),
+    /// The index itself, i64.
+    Index(Index),
+    /// All guards hold, bool.
+    Within(Vec<Guard>),
+    Map { op: MapOp, args: Vec<ValueId> },
+    Cast(ValueId),
+    /// In the accumulator type of the argument, in the canonical order along `axis`.
+    Reduce { kind: Reduction, arg: ValueId, axis: Var },
+    /// `Σ a·b` along `axis`: one fused-multiply-add chain in ascending order, in the type of
+    /// the value.
+    Dot { a: ValueId, b: ValueId, axis: Var },
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Value {
+    pub op: ValueOp,
+    pub dtype: DType,
+}
+
+/// `operand[at] = value` for all values of the axes in `at`. `at` is one to one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Store {
+    pub operand: u32,
+    pub at: Index,
+    pub value: ValueId,
+}
+
+/// How to compute. Unknown or impossible wishes are ignored with a warning, see the `warnings`
+/// that lowering returns.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Directive {
+    /// Points of `axis` that one grid point computes (MC, NC of a product).
+    Tile { axis: Var, size: u64 },
+    /// `axis` runs along vector lanes, `lanes` at a time.
+    Vectorize { axis: Var, lanes: u32 },
+    /// Register tile of a product: `rows` by `vectors` vectors.
+    Registers { rows: u32, vectors: u32 },
+    /// Length of a block along the contracted or reduced axis (KC).
+    Block { axis: Var, size: u64 },
+    /// Copies operand 0 or 1 of the product into panels first.
+    Pack { operand: u32 },
+    Unroll { axis: Var, by: u32 },
+    /// Splits the reduction of a few outputs over leaves.
+    SplitReduction,
+    /// Writes past the cache (outputs larger than it).
+    Stream,
+    /// Exchanges the roles of the two operands of a product.
+    Swap,
+    /// Grid points that are worth a thread's wake-up.
+    Grain(u64),
+}
+
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Schedule {
+    pub name: String,
+    pub operands: Vec<Operand>,
+    /// Host scalars in operand order.
+    pub scalars: Vec<DType>,
+    pub axes: Vec<Axis>,
+    pub values: Vec<Value>,
+    pub stores: Vec<Store>,
+    pub directives: Vec<Directive>,
+}
+
+/// What the cost model knows of a machine. It decides speed, never results.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Machine {
+    /// Bytes of a vector register.
+    pub vector_bytes: u32,
+    pub vector_registers: u32,
+    pub l1_bytes: u64,
+    pub l2_bytes: u64,
+    /// Last-level cache.
+    pub l3_bytes: u64,
+}
+
+impl Schedule {
+    pub fn value(&self, v: ValueId) -> &Value {
+        &self.values[v.0 as usize]
+    }
+
+    pub fn extent(&self, axis: Var) -> u64 {
+        self.axes.get(axis.0 as usize).map_or(1, |a| a.extent)
+    }
+
+    /// Inclusive bounds of an axis.
+    pub fn range(&self, axis: Var) -> (i64, i64) {
+        (0, self.extent(axis).saturating_sub(1).min(i64::MAX as u64) as i64)
+    }
+
+    pub fn push(&mut self, op: ValueOp, dtype: DType) -> ValueId {
+        self.values.push(Value { op, dtype });
+        ValueId(self.values.len() as u32 - 1)
+    }
+
+    /// The values that `v` is made of.
+    pub fn args(&self, v: ValueId) -> Vec<ValueId> {
+        match &self.value(v).op {
+            ValueOp::Map { args, .. } => args.clone(),
+            ValueOp::Cast(a) | ValueOp::Reduce { arg: a, .. } => vec![*a],
+            ValueOp::Dot { a, b, .. } => vec![*a, *b],
+            _ => vec![],
+        }
+    }
+
+    /// The axes that each value depends on, sorted.
+    pub fn domains(&self) -> Vec<Vec<Var>> {
+        let mut out: Vec<Vec<Var>> = vec![];
+        for (i, value) in self.values.iter().enumerate() {
+            let mut axes = vec![];
+            let mut add = |index: &Index| index.each_var(&mut |v| axes.push(v));
+            match &value.op {
+                ValueOp::Load { at, guards, .. } => {
+                    add(at);
+                    guards.iter().for_each(|g| add(&g.index));
+                }
+                ValueOp::Index(e) => add(e),
+                ValueOp::Within(guards) => guards.iter().for_each(|g| add(&g.index)),
+                _ => {
+                    for a in self.args(ValueId(i as u32)) {
+                        axes.extend(out.get(a.0 as usize).into_iter().flatten());
+                    }
+                }
+            }
+            if let ValueOp::Reduce { axis, .. } | ValueOp::Dot { axis, .. } = &value.op {
+                axes.retain(|a| a != axis);
+            }
+            axes.sort();
+            axes.dedup();
+            out.push(axes);
+        }
+        out
+    }
+}

@@ -1,0 +1,217 @@
+//! Tile IR: the kernel language. A grid of independent points, loops with carried values,
+//! loads and stores of vectors through views that own their masks, elementwise functions,
+//! ordered folds and register-tile products.
+//!
+//! Values are vectors of one compute kind. A narrow float is widened where it is loaded and
+//! stays an f32 that is rounded after every operation, as the scalar programs say.
+
+pub use crate::schedule::Guard;
+
+use crate::index::{Index, Var};
+use tessera_base::DType;
+use tessera_ops::map::{Gives, MapOp, kind_of};
+use tessera_ops::prim::{Reduction, Scalar};
+use tessera_ops::scalar::{Kind, Program, Writer};
+
+/// The grid point, `0..grid`.
+pub const POINT: Var = Var(0);
+/// The lane of a vector access. An access whose position does not mention it is a scalar.
+pub const LANE: Var = Var(1);
+/// The first loop variable.
+pub const FIRST_LOOP: u32 = 2;
+
+/// A value, printed as `%5`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Val(pub u32);
+
+/// `lanes` elements of one kind; 1 is a scalar and is repeated where a vector is needed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Ty {
+    pub kind: Kind,
+    pub lanes: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Space {
+    /// Operand that is read.
+    In,
+    /// Operand that is written (and may be read back where this point wrote).
+    Out,
+    /// Operand between the kernels of one group.
+    Temp,
+    /// Private to a call: packed panels, partial sums.
+    Scratch,
+}
+
+/// Memory. Operands come first, in the order of the call; scratch buffers follow one another
+/// at multiples of 64 bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Buf {
+    pub name: String,
+    pub dtype: DType,
+    pub elems: u64,
+    pub space: Space,
+}
+
+/// Elements `at` for every lane below `lanes`. Lanes from `valid` on and lanes where a guard
+/// fails are not touched; a load gives zero there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Access {
+    pub buf: u32,
+    pub at: Index,
+    pub valid: u32,
+    pub guards: Vec<Guard>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum Def {
+    Const(Scalar),
+    /// The `n`-th host scalar.
+    Scalar(u32),
+    /// i64; one per lane where it mentions [`LANE`].
+    Index(Index),
+    Load(Access),
+    /// All guards hold.
+    Within(Vec<Guard>),
+    /// The scalar program of `op` for operands of `dtype`, rounded to `dtype`.
+    Map { op: MapOp, dtype: DType, args: Vec<Val> },
+    /// The conversion program between element types.
+    Cast { from: DType, to: DType, arg: Val },
+    /// `acc ∘ value` in lanes below `valid`, `acc` in the others.
+    Fold { kind: Reduction, acc: Val, value: Val, valid: u32 },
+    /// A vector's lanes combined by halves: `l ∘ (l + n/2)`, then quarters, and so on.
+    Lanes { kind: Reduction, arg: Val },
+    /// `count` consecutive elements (vectors of the result's lanes) from `at` on, combined in a
+    /// balanced binary tree by position. Overwrites them.
+    Tree { kind: Reduction, buf: u32, at: Index, count: u64 },
+}
+
+/// A value that a loop carries: `inner` is `init` in the first round and `next` afterwards;
+/// `out` is its last value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Carry {
+    pub inner: Val,
+    pub init: Val,
+    pub next: Val,
+    pub out: Val,
+}
+
+/// `for var in max(lo)..min(hi) step step`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct For {
+    pub var: Var,
+    pub lo: Vec<Index>,
+    pub hi: Vec<Index>,
+    pub step: u32,
+    pub carried: Vec<Carry>,
+    pub body: Vec<Op>,
+}
+
+/// The left operand of a register-tile product: element (i, k) at `at + i*row + k*step`.
+/// The right one: element (k, j) at `at + k*step + j`. The result: `at + i*row + j`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Panel {
+    pub buf: u32,
+    pub at: Index,
+    pub row: i64,
+    pub step: i64,
+}
+
+/// `c[i, j] = fma chain over k in 0..depth of a[i, k]·b[k, j]`, for `rows` × `cols` elements in
+/// vectors of `lanes`. The chain starts from zero where `fresh` is 0 and goes on from `c`
+/// elsewhere. All three hold elements of `kind`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mma {
+    pub kind: Kind,
+    pub rows: u32,
+    pub cols: u32,
+    pub lanes: u32,
+    /// Number of steps: the least of these.
+    pub depth: Vec<Index>,
+    pub fresh: Index,
+    pub a: Panel,
+    pub b: Panel,
+    pub c: Panel,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum Op {
+    Def { out: Val, def: Def },
+    /// `stream` writes past the cache.
+    Store { to: Access, value: Val, lanes: u32, stream: bool },
+    For(For),
+    Mma(Mma),
+}
+
+/// One kernel.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Kernel {
+    /// Also the symbol of its entry point.
+    pub name: String,
+    pub bufs: Vec<Buf>,
+    /// Host scalars: f64, i64 or bool.
+    pub scalars: Vec<DType>,
+    /// Inclusive upper bounds of the loop variables from [`FIRST_LOOP`] on (lower bounds are 0).
+    pub vars: Vec<i64>,
+    pub values: Vec<Ty>,
+    /// Grid points.
+    pub grid: u64,
+    /// Grid points that are worth a thread's wake-up.
+    pub grain: u64,
+    pub body: Vec<Op>,
+}
+
+impl Kernel {
+    pub fn ty(&self, v: Val) -> Ty {
+        self.values[v.0 as usize]
+    }
+
+    pub fn push(&mut self, kind: Kind, lanes: u32) -> Val {
+        self.values.push(Ty { kind, lanes });
+        Val(self.values.len() as u32 - 1)
+    }
+
+    /// Offsets of the scratch buffers (by buffer; 0 for operands) and their total, in bytes.
+    pub fn scratch(&self) -> (Vec<u64>, u64) {
+        let mut total = 0u64;
+        let offsets = self.bufs.iter().map(|b| {
+            if b.space != Space::Scratch {
+                return 0;
+            }
+            let at = total;
+            total += (b.elems * b.dtype.bytes() as u64).next_multiple_of(64);
+            at
+        });
+        (offsets.collect(), total)
+    }
+}
+
+/// The spelling of a kind.
+pub fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::F32 => "f32",
+        Kind::F64 => "f64",
+        Kind::I64 => "i64",
+        Kind::I32 => "i32",
+        Kind::I16 => "i16",
+        Kind::I8 => "i8",
+        Kind::U8 => "u8",
+        Kind::Bool => "bool",
+    }
+}
+
+/// The meaning of `op` on operands of `dtype` as one scalar program: narrow floats compute in
+/// f32 and round to `dtype` at the end. `None` for element types without a compute kind.
+pub fn map_program(op: MapOp, dtype: DType) -> Option<Program> {
+    let kind = kind_of(dtype)?;
+    let def = op.def();
+    let mut w = Writer::default();
+    let args: Vec<_> = (0..def.arity).map(|i| w.arg(i as u8, if i == 0 && op.name() == "where" { Kind::Bool } else { kind })).collect();
+    let value = (def.body)(&mut w, &args);
+    let value = match def.gives {
+        Gives::Same if dtype.compute() == dtype => value,
+        Gives::Same => return None,
+        Gives::Bool => value,
+    };
+    Some(w.finish(value))
+}
