@@ -1,0 +1,170 @@
+//! Checks on the text of the code base: layers, file sizes, words.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use tessera_tests::program::root;
+
+const LINES_MAX: usize = 800;
+
+fn sources() -> Vec<PathBuf> {
+    let mut out = vec![];
+    let mut todo: Vec<PathBuf> = ["grammar", "compiler", "runtime", "tests", "std"].iter().map(|d| root().join(d)).collect();
+    while let Some(dir) = todo.pop() {
+        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                todo.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs" || e == "lalrpop" || e == "tsr") {
+                out.push(path);
+            }
+        }
+    }
+    out.sort();
+    out
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+/// `` | 3 | `hir` `graph` | `` rows of the layer table.
+fn layers() -> BTreeMap<String, u32> {
+    let text = read(&root().join("ARCHITECTURE.md"));
+    let section = text.split("## Layers").nth(1).unwrap_or("").split("\n## ").next().unwrap_or("").to_owned();
+    let mut out = BTreeMap::new();
+    for line in section.lines().filter(|l| l.starts_with("| ")) {
+        let mut cells = line.split('|').skip(1).map(str::trim);
+        let Some(Ok(layer)) = cells.next().map(str::parse::<u32>) else { continue };
+        for name in cells.next().unwrap_or("").split('`').map(str::trim).filter(|n| !n.is_empty()) {
+            out.insert(name.to_owned(), layer);
+        }
+    }
+    out
+}
+
+fn short(package: &str) -> &str {
+    package.strip_prefix("tessera-").unwrap_or(package)
+}
+
+#[test]
+fn crates_depend_on_lower_layers_only() {
+    let layers = layers();
+    let mut complaints = vec![];
+    let manifests = ["grammar", "tests", "runtime/abi", "runtime/core", "compiler/base", "compiler/ops", "compiler/ir", "compiler/hir"]
+        .into_iter()
+        .chain(["compiler/graph", "compiler/schedule", "compiler/tile", "compiler/llvm", "compiler/host", "compiler/driver"]);
+    for dir in manifests {
+        let text = read(&root().join(dir).join("Cargo.toml"));
+        let name = text.lines().find_map(|l| l.strip_prefix("name = ")).unwrap_or("").trim_matches('"').to_owned();
+        let Some(&own) = layers.get(short(&name)) else {
+            complaints.push(format!("{name} is not in the layer table"));
+            continue;
+        };
+        let dependencies = text.split("[dependencies]").nth(1).unwrap_or("").split("\n[").next().unwrap_or("");
+        for line in dependencies.lines().filter(|l| l.starts_with("tessera")) {
+            let package = line.split(['.', ' ', '=']).next().unwrap_or("");
+            match layers.get(short(package)) {
+                Some(&other) if other < own => {}
+                _ => complaints.push(format!("{name} (layer {own}) may not depend on {package}")),
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+#[test]
+fn libraries_stay_in_their_crate() {
+    let owners: &[(&str, &[&str])] = &[
+        ("logos", &["grammar"]),
+        ("lalrpop", &["grammar"]),
+        ("salsa", &["compiler/hir", "compiler/driver"]),
+        ("inkwell", &["compiler/llvm"]),
+        ("cranelift", &["compiler/host"]),
+        ("ariadne", &["compiler/driver"]),
+        ("rustyline", &["compiler/driver"]),
+    ];
+    for path in sources().iter().filter_map(|p| p.ancestors().find(|a| a.join("Cargo.toml").exists())) {
+        let text = read(&path.join("Cargo.toml"));
+        for (library, homes) in owners {
+            let uses = text.lines().any(|l| l.starts_with(&format!("{library}.workspace")) || l.starts_with(&format!("{library}-util")));
+            assert!(!uses || homes.iter().any(|h| path.ends_with(h)), "{} uses {library}", path.display());
+        }
+    }
+}
+
+#[test]
+fn no_file_is_too_long() {
+    let long: Vec<String> = sources()
+        .iter()
+        .map(|p| (p, read(p).lines().count()))
+        .filter(|(_, n)| *n > LINES_MAX)
+        .map(|(p, n)| format!("{}: {n} lines", p.display()))
+        .collect();
+    assert!(long.is_empty(), "over {LINES_MAX} lines:\n{}", long.join("\n"));
+}
+
+#[test]
+fn nothing_is_left_unfinished() {
+    let mut found = vec![];
+    for path in sources().iter().filter(|p| !p.ends_with("tests/tests/tidy.rs")) {
+        for (i, line) in read(path).lines().enumerate() {
+            if ["todo!(", "unimplemented!(", "FIXME", "XXX", "dbg!("].iter().any(|w| line.contains(w)) {
+                found.push(format!("{}:{}: {}", path.display(), i + 1, line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn unsafe_code_has_its_place_and_reason() {
+    let allowed = ["compiler/llvm", "compiler/host", "runtime/core"];
+    let mut found = vec![];
+    for path in sources() {
+        let text = read(&path);
+        let home = path.strip_prefix(root()).unwrap_or(&path).to_owned();
+        let lines: Vec<&str> = text.lines().collect();
+        for (i, line) in lines.iter().enumerate() {
+            let code = line.split("//").next().unwrap_or("");
+            let opens = code.contains("unsafe {") || code.contains("unsafe impl");
+            if !opens || home.ends_with("tidy.rs") {
+                continue;
+            }
+            if !allowed.iter().any(|a| home.starts_with(a)) {
+                found.push(format!("{}:{}: unsafe code outside its crates", home.display(), i + 1));
+            }
+            let explained = lines[i.saturating_sub(8)..=i].iter().any(|l| l.contains("SAFETY"));
+            if !explained {
+                found.push(format!("{}:{}: unsafe code without its reason", home.display(), i + 1));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Modules are listed in reading order: one uses only those above it.
+#[test]
+fn modules_are_in_reading_order() {
+    let mut found = vec![];
+    for lib in sources().iter().filter(|p| p.ends_with("src/lib.rs")) {
+        let text = read(lib);
+        let order: Vec<&str> =
+            text.lines().filter_map(|l| l.trim_start_matches("pub ").strip_prefix("mod ")?.strip_suffix(';')).collect();
+        let place = |name: &str| order.iter().position(|m| *m == name);
+        let src = lib.parent().unwrap_or(Path::new(""));
+        for path in sources().iter().filter(|p| p.starts_with(src) && !p.ends_with("lib.rs")) {
+            let relative = path.strip_prefix(src).unwrap_or(path).with_extension("");
+            let Some(module) = relative.components().next().and_then(|c| c.as_os_str().to_str()) else { continue };
+            let body = read(path);
+            let body = body.split("#[cfg(test)]").next().unwrap_or("");
+            for (at, _) in body.match_indices("crate::") {
+                let used = body[at + 7..].split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("");
+                if place(used) > place(module) && place(used).is_some() {
+                    found.push(format!("{}: `{module}` uses `{used}`, declared below it", path.display()));
+                }
+            }
+        }
+    }
+    found.dedup();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
