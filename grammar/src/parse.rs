@@ -110,7 +110,7 @@ fn one_per_line(tree: &Tree, layout: &Layout, problems: Vec<(u32, Diagnostic)>, 
         }
         let diagnostic = match found {
             Found::Said(_, diagnostic) => Some(diagnostic),
-            Found::Syntax(error) => message::explain(tree, at, &error),
+            Found::Syntax(_) => message::explain(tree, at),
         };
         if let Some(diagnostic) = diagnostic {
             lines.insert(line);

@@ -46,6 +46,7 @@ impl Tree<'_> {
                 refused(span, what).help("to compare with `==` and assign the result, write the name first: `same = a == b`")
             }
             ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Str(_) => refused(span, what).help("the name goes left of `=`, the value right"),
+            ExprKind::Lambda { .. } => refused(span, what).help("a `lambda` is one expression and cannot assign; write a `def`"),
             _ => refused(span, what),
         };
         self.refuse(target, span, diagnostic)
