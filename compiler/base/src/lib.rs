@@ -13,6 +13,7 @@ pub mod near;
 pub use codes::Code;
 pub use diag::{Diagnostic, Edit, Fix, Label, Severity};
 pub use dtype::DType;
+pub use near::nearest;
 pub use shard::{Monoid, Sharding};
 pub use size::{Facts, Size, SizeVar, Verdict};
 pub use tensor_type::TensorType;

@@ -263,6 +263,12 @@ impl Size {
         }
     }
 
+    /// The monomials with their coefficients: each a product of atoms with their powers (empty
+    /// is 1). `None` where arithmetic overflowed.
+    pub fn terms(&self) -> Option<impl Iterator<Item = (&[(Atom, u32)], i64)>> {
+        (!self.overflow).then(|| self.terms.iter().map(|(m, c)| (m.as_slice(), *c)))
+    }
+
     /// Every variable in it, in order.
     pub fn vars(&self) -> BTreeSet<SizeVar> {
         let mut out = BTreeSet::new();
