@@ -13,6 +13,8 @@ mod message;
 mod check;
 pub mod parse;
 pub mod split;
+pub mod prompt;
 
 pub use parse::{ParsedItem, parse_expr, parse_expr_or_stmts, parse_item};
+pub use prompt::{TokenClass, highlight, needs_more};
 pub use split::{RawItem, RawKind, SplitFile, split};

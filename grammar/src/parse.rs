@@ -120,3 +120,6 @@ fn one_per_line(tree: &Tree, layout: &Layout, problems: Vec<(u32, Diagnostic)>, 
     out.sort_by_key(|d| d.span.start);
     out
 }
+
+#[cfg(test)]
+mod tests;
