@@ -7,6 +7,7 @@
 //! ([`prim`]), which are the nodes of Graph IR.
 
 pub mod scalar;
+pub mod elementary;
 pub mod map;
 pub mod prim;
 pub mod surface;

@@ -1,6 +1,12 @@
 //! The table of elementwise functions. One word here, one file in `map/`.
+//!
+//! A function is defined by the program that [`MapDef::body`] writes: the interpreter
+//! ([`crate::scalar_eval`]) and the code generator run the same one. Operands of narrow float
+//! types are widened to F32 first and the result is rounded once ([`crate::convert`]).
 
-use crate::scalar::{Kind, Val, Writer};
+use crate::scalar::{Kind, Program, Val, Writer};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use tessera_base::DType;
 
 /// Which element types a function takes.
@@ -8,7 +14,7 @@ use tessera_base::DType;
 pub enum Takes {
     /// Every float type.
     Float,
-    /// Floats and integers.
+    /// Floats and integers, not bool.
     Number,
     /// Integers.
     Int,
@@ -17,6 +23,21 @@ pub enum Takes {
     Bool,
     /// All but complex.
     Any,
+}
+
+impl Takes {
+    /// Whether an operand of this kind is accepted (of `where`: the second and third).
+    pub fn accepts(self, kind: Kind) -> bool {
+        let (float, bool) = (kind.is_float(), kind == Kind::Bool);
+        match self {
+            Takes::Float => float,
+            Takes::Number => !bool,
+            Takes::Int => !float && !bool,
+            Takes::IntOrBool => !float,
+            Takes::Bool => bool,
+            Takes::Any => true,
+        }
+    }
 }
 
 /// The element type of the result.
@@ -38,7 +59,8 @@ pub struct MapDef {
     /// Writes the meaning for operands of the kinds given (all of one kind; for `where` the
     /// first is Bool). Narrow floats compute in F32 and round once afterwards.
     pub body: fn(&mut Writer, &[Val]) -> Val,
-    /// Largest error in units in the last place against the exact value, f32.
+    /// Largest error in units in the last place against the exact value, f32 and f64; a unit
+    /// in the last place of a subnormal result is that of the smallest normal number's binade.
     pub ulps: f64,
     /// Relative cost per element; an addition is 1.
     pub cost: u32,
@@ -62,7 +84,11 @@ pub fn kind_of(dtype: DType) -> Option<Kind> {
 macro_rules! table {
     ($($name:ident $file:ident;)*) => {
         $(mod $file;)*
-        /// An elementwise function.
+
+        /// An elementwise function. The variant is the word that programs and Graph IR use.
+        ///
+        /// [`MapOp::def`] is its row in the table, [`MapOp::program`] its meaning for operands
+        /// of given kinds. All operands have one kind, except the condition of `where`.
         #[allow(non_camel_case_types, reason = "the variant is the operator's word in every place")]
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
         pub enum MapOp { $($name),* }
@@ -85,7 +111,107 @@ macro_rules! table {
     };
 }
 
+impl MapOp {
+    /// The kinds of the operands for elements that compute in `kind`.
+    pub fn operand_kinds(self, kind: Kind) -> Vec<Kind> {
+        let mut kinds = vec![kind; self.def().arity];
+        if self == MapOp::r#where {
+            kinds[0] = Kind::Bool;
+        }
+        kinds
+    }
+
+    /// The kind of the result for elements that compute in `kind`.
+    pub fn result_kind(self, kind: Kind) -> Kind {
+        match self.def().gives {
+            Gives::Same => kind,
+            Gives::Bool => Kind::Bool,
+        }
+    }
+
+    /// The meaning for operands of `kinds` (of which the last decides), written once and kept.
+    /// The table must accept the kind: [`Takes::accepts`].
+    pub fn program(self, kinds: &[Kind]) -> &'static Program {
+        static KNOWN: OnceLock<Mutex<BTreeMap<(MapOp, Kind), &'static Program>>> = OnceLock::new();
+        let kind = kinds.last().copied().unwrap_or(Kind::F32);
+        debug_assert!(self.def().takes.accepts(kind), "{} does not take {kind:?}", self.name());
+        let mut known = KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry((self, kind)).or_insert_with(|| {
+            let mut w = Writer::default();
+            let args: Vec<Val> =
+                self.operand_kinds(kind).into_iter().enumerate().map(|(n, kind)| w.arg(n as u8, kind)).collect();
+            let result = (self.def().body)(&mut w, &args);
+            Box::leak(Box::new(w.finish(result)))
+        })
+    }
+}
+
 table! {
     add add;
+    sub sub;
+    mul mul;
+    div div;
+    floor_div floor_div;
+    r#mod remainder;
+    pow pow;
+    neg neg;
+    abs abs;
+    sign sign;
+    reciprocal reciprocal;
+    square square;
+    sqrt sqrt;
+    rsqrt rsqrt;
     exp exp;
+    exp2 exp2;
+    expm1 expm1;
+    log log;
+    log2 log2;
+    log10 log10;
+    log1p log1p;
+    sin sin;
+    cos cos;
+    tan tan;
+    asin asin;
+    acos acos;
+    atan atan;
+    atan2 atan2;
+    sinh sinh;
+    cosh cosh;
+    tanh tanh;
+    sigmoid sigmoid;
+    erf erf;
+    relu relu;
+    gelu gelu;
+    gelu_tanh gelu_tanh;
+    silu silu;
+    softplus softplus;
+    floor floor;
+    ceil ceil;
+    round round;
+    trunc trunc;
+    maximum maximum;
+    minimum minimum;
+    eq eq;
+    ne ne;
+    lt lt;
+    le le;
+    gt gt;
+    ge ge;
+    logical_and logical_and;
+    logical_or logical_or;
+    logical_xor logical_xor;
+    logical_not logical_not;
+    bit_and bit_and;
+    bit_or bit_or;
+    bit_xor bit_xor;
+    bit_not bit_not;
+    shl shl;
+    shr shr;
+    r#where select;
+    isnan isnan;
+    isinf isinf;
+    isfinite isfinite;
+    hypot hypot;
+    fma fma;
+    copysign copysign;
 }

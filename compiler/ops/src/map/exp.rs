@@ -1,4 +1,5 @@
 use super::{Gives, MapDef, Takes};
+use crate::elementary::exp;
 
 pub const DEF: MapDef = MapDef {
     name: "exp",
@@ -6,7 +7,7 @@ pub const DEF: MapDef = MapDef {
     arity: 1,
     takes: Takes::Float,
     gives: Gives::Same,
-    body: |_, x| x[0],
-    ulps: 1.0,
+    body: |w, x| exp::exp(w, x[0]),
+    ulps: 1.5,
     cost: 10,
 };

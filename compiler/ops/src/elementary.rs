@@ -1,0 +1,23 @@
+//! Elementary functions as instructions: range reductions and polynomials of our own.
+//!
+//! No table, no libm, no approximate instruction: only IEEE 754 operations of [`crate::scalar`],
+//! so that every machine and every vector width gives the same bits. Polynomials are minimax
+//! fits (Remez) whose coefficients were rounded one after the other and the rest refitted; the
+//! figure beside each is the largest relative error of the fit as a power of two. Range
+//! reductions are those of Cody and Waite with fused multiply-adds.
+//!
+//! Functions here take the operand in F32 or F64 and write code for its kind.
+
+pub mod exp;
+pub mod log;
+pub mod pow;
+pub mod trig;
+pub mod erf;
+pub mod divide;
+
+use crate::scalar::{Kind, Val, Writer};
+
+/// `a` for F32, `b` for F64.
+fn by_kind<T>(w: &Writer, x: Val, a: T, b: T) -> T {
+    if w.kind(x) == Kind::F32 { a } else { b }
+}

@@ -1,0 +1,13 @@
+use super::{Gives, MapDef, Takes};
+use crate::elementary::trig;
+
+pub const DEF: MapDef = MapDef {
+    name: "acos",
+    doc: "The inverse cosine. NaN outside [−1, 1].",
+    arity: 1,
+    takes: Takes::Float,
+    gives: Gives::Same,
+    body: |w, x| trig::acos(w, x[0]),
+    ulps: 1.5,
+    cost: 30,
+};

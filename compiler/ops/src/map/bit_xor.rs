@@ -1,0 +1,13 @@
+use super::{Gives, MapDef, Takes};
+use crate::scalar::IntOp;
+
+pub const DEF: MapDef = MapDef {
+    name: "bit_xor",
+    doc: "The bitwise exclusive or of two operands.",
+    arity: 2,
+    takes: Takes::IntOrBool,
+    gives: Gives::Same,
+    body: |w, x| w.int(IntOp::Xor, x[0], x[1]),
+    ulps: 0.0,
+    cost: 1,
+};

@@ -1,0 +1,13 @@
+use super::{Gives, MapDef, Takes};
+use crate::elementary::exp;
+
+pub const DEF: MapDef = MapDef {
+    name: "expm1",
+    doc: "The exponential less one, accurate near 0.",
+    arity: 1,
+    takes: Takes::Float,
+    gives: Gives::Same,
+    body: |w, x| exp::expm1(w, x[0]),
+    ulps: 1.5,
+    cost: 12,
+};

@@ -1,0 +1,13 @@
+use super::{Gives, MapDef, Takes};
+use crate::elementary::trig;
+
+pub const DEF: MapDef = MapDef {
+    name: "hypot",
+    doc: "`√(a² + b²)`, without overflow on the way.",
+    arity: 2,
+    takes: Takes::Float,
+    gives: Gives::Same,
+    body: |w, x| trig::hypot(w, x[0], x[1]),
+    ulps: 1.0,
+    cost: 16,
+};

@@ -1,0 +1,16 @@
+use super::{Gives, MapDef, Takes};
+use crate::scalar::Cmp;
+
+pub const DEF: MapDef = MapDef {
+    name: "isinf",
+    doc: "Whether the operand is an infinity.",
+    arity: 1,
+    takes: Takes::Float,
+    gives: Gives::Bool,
+    body: |w, x| {
+        let a = w.abs(x[0]);
+        w.cmp_c(Cmp::Eq, a, f64::INFINITY)
+    },
+    ulps: 0.0,
+    cost: 2,
+};

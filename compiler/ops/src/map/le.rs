@@ -1,0 +1,13 @@
+use super::{Gives, MapDef, Takes};
+use crate::scalar::Cmp;
+
+pub const DEF: MapDef = MapDef {
+    name: "le",
+    doc: "Whether the operands are in ascending order or equal. With NaN it is false.",
+    arity: 2,
+    takes: Takes::Any,
+    gives: Gives::Bool,
+    body: |w, x| w.cmp(Cmp::Le, x[0], x[1]),
+    ulps: 0.0,
+    cost: 1,
+};

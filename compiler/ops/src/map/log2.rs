@@ -1,0 +1,13 @@
+use super::{Gives, MapDef, Takes};
+use crate::elementary::log;
+
+pub const DEF: MapDef = MapDef {
+    name: "log2",
+    doc: "The logarithm to base 2. −∞ at 0, NaN below.",
+    arity: 1,
+    takes: Takes::Float,
+    gives: Gives::Same,
+    body: |w, x| log::log2(w, x[0]),
+    ulps: 1.0,
+    cost: 15,
+};

@@ -1,0 +1,17 @@
+use super::{Gives, MapDef, Takes};
+use crate::scalar::{FloatOp, IntOp, Kind};
+
+pub const DEF: MapDef = MapDef {
+    name: "minimum",
+    doc: "The smaller of two operands. NaN if either is NaN; −0 is below +0; for bool it is `and`.",
+    arity: 2,
+    takes: Takes::Any,
+    gives: Gives::Same,
+    body: |w, x| match w.kind(x[0]) {
+        Kind::F32 | Kind::F64 => w.float(FloatOp::Min, x[0], x[1]),
+        Kind::Bool => w.int(IntOp::And, x[0], x[1]),
+        _ => w.int(IntOp::Min, x[0], x[1]),
+    },
+    ulps: 0.5,
+    cost: 1,
+};

@@ -1,0 +1,13 @@
+use super::{Gives, MapDef, Takes};
+use crate::scalar::FloatFn;
+
+pub const DEF: MapDef = MapDef {
+    name: "round",
+    doc: "The nearest integer, ties to even. Integers stay as they are.",
+    arity: 1,
+    takes: Takes::Number,
+    gives: Gives::Same,
+    body: |w, x| if w.is_float(x[0]) { w.float_fn(FloatFn::Round, x[0]) } else { x[0] },
+    ulps: 0.0,
+    cost: 1,
+};

@@ -1,0 +1,16 @@
+use super::{Gives, MapDef, Takes};
+
+pub const DEF: MapDef = MapDef {
+    name: "rsqrt",
+    doc: "One divided by the square root.",
+    arity: 1,
+    takes: Takes::Float,
+    gives: Gives::Same,
+    body: |w, x| {
+        let one = w.f(1.0, x[0]);
+        let root = w.sqrt(x[0]);
+        w.div(one, root)
+    },
+    ulps: 1.0,
+    cost: 16,
+};

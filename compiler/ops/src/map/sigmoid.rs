@@ -1,0 +1,13 @@
+use super::{Gives, MapDef, Takes};
+use crate::elementary::exp;
+
+pub const DEF: MapDef = MapDef {
+    name: "sigmoid",
+    doc: "`1 / (1 + exp(-x))`. Keeps its relative accuracy far on the left.",
+    arity: 1,
+    takes: Takes::Float,
+    gives: Gives::Same,
+    body: |w, x| exp::sigmoid(w, x[0]),
+    ulps: 2.0,
+    cost: 20,
+};

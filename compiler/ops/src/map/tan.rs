@@ -1,0 +1,13 @@
+use super::{Gives, MapDef, Takes};
+use crate::elementary::trig;
+
+pub const DEF: MapDef = MapDef {
+    name: "tan",
+    doc: "The tangent of an angle in radians. f64 beyond 2⁵⁰ gives NaN.",
+    arity: 1,
+    takes: Takes::Float,
+    gives: Gives::Same,
+    body: |w, x| trig::tan(w, x[0]),
+    ulps: 1.0,
+    cost: 45,
+};
