@@ -3,3 +3,4 @@
 pub mod ty;
 pub mod thir;
 pub mod rules;
+pub mod lower;

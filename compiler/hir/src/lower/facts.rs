@@ -1,0 +1,140 @@
+//! What lowering asks of functions and expressions: where tensors are computed, and which
+//! module variables a function reads.
+
+use super::types::{has_tensor, is_regional};
+use super::walk::{each_child, each_expr_in, each_stmt};
+use crate::thir::*;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Facts of one program.
+pub struct Facts<'p> {
+    pub program: &'p Program,
+    reads: RefCell<BTreeMap<InstId, BTreeSet<GlobalId>>>,
+    /// Module variables that no function but the module body mentions.
+    pub private: BTreeSet<GlobalId>,
+}
+
+impl<'p> Facts<'p> {
+    pub fn new(program: &'p Program) -> Facts<'p> {
+        let mut shared = BTreeSet::new();
+        for (i, inst) in program.insts.iter().enumerate() {
+            if program.entry != Some(InstId(i as u32)) {
+                shared.extend(mentioned_globals(&inst.body));
+            }
+        }
+        let private = (0..program.globals.len() as u32).map(GlobalId).filter(|g| !shared.contains(g)).collect();
+        Facts { program, reads: RefCell::default(), private }
+    }
+
+    pub fn inst(&self, id: InstId) -> &'p FnInst {
+        &self.program.insts[id.0 as usize]
+    }
+
+    /// A call of the function can be part of a region.
+    pub fn traceable(&self, id: InstId) -> bool {
+        let inst = self.inst(id);
+        let local = |l: &LocalId| is_regional(&inst.locals[l.0 as usize].ty);
+        inst.effect == Effect::Graph
+            && is_regional(&inst.ret)
+            && inst.params.iter().chain(&inst.captures).all(local)
+    }
+
+    /// A call of the function computes tensors, and is therefore a region of its own or a part
+    /// of one.
+    pub fn graph_call(&self, id: InstId) -> bool {
+        self.traceable(id) && has_tensor(&self.inst(id).ret)
+    }
+
+    /// The module variables that a call of the function reads, directly or not.
+    pub fn globals_read(&self, id: InstId) -> BTreeSet<GlobalId> {
+        if let Some(known) = self.reads.borrow().get(&id) {
+            return known.clone();
+        }
+        let (mut seen, mut todo, mut out) = (BTreeSet::new(), vec![id], BTreeSet::new());
+        while let Some(id) = todo.pop() {
+            if seen.insert(id) {
+                let body = &self.inst(id).body;
+                out.extend(mentioned_globals(body));
+                each_expr_in(body, &mut |e| todo.extend(called(e)));
+            }
+        }
+        self.reads.borrow_mut().insert(id, out.clone());
+        out
+    }
+
+    /// Whether the expression's own value (not an argument of some host operation in it) is
+    /// computed from tensors by graph operations.
+    pub fn computes(&self, e: &TExpr) -> bool {
+        match &e.kind {
+            TKind::Op { .. } | TKind::Scan { .. } | TKind::Fori { .. } => true,
+            TKind::Call { inst, .. } => self.graph_call(*inst),
+            TKind::TensorIndex { base, index } => {
+                index.iter().any(|p| matches!(p, IndexPart::Tensor(_))) || self.computes(base)
+            }
+            _ if self.absorbs(e) => {
+                let mut any = false;
+                each_child(e, &mut |c| any |= self.computes(c));
+                any
+            }
+            _ => false,
+        }
+    }
+
+    /// Operations that a region can contain when their operands are in it.
+    pub fn absorbs(&self, e: &TExpr) -> bool {
+        match &e.kind {
+            TKind::Op { .. } | TKind::Scan { .. } | TKind::Fori { .. } | TKind::TensorIndex { .. } => true,
+            TKind::Call { inst, .. } => self.traceable(*inst),
+            TKind::Erase { .. } | TKind::Closure { .. } => is_regional(&e.ty),
+            TKind::Tuple(_) | TKind::List(_) | TKind::Struct(_) | TKind::Dict(_) => is_regional(&e.ty),
+            TKind::Field(..) | TKind::TensorDim(..) | TKind::TensorShape(_) | TKind::TensorDType(_) => true,
+            TKind::Index(..) | TKind::Concat(..) | TKind::Repeat(..) => true,
+            TKind::Arith { .. } | TKind::Neg(_) | TKind::IntToFloat(_) | TKind::BoolToInt(_) => true,
+            TKind::WithPolicy(..) => true,
+            _ => false,
+        }
+    }
+
+    /// Evaluation changes nothing and runs no function of the program (it may still fail).
+    pub fn is_pure(&self, e: &TExpr) -> bool {
+        let own = match &e.kind {
+            TKind::Call { inst, .. } => self.traceable(*inst),
+            TKind::CallValue { .. } | TKind::Block { .. } | TKind::Scan { .. } | TKind::Fori { .. } => false,
+            TKind::Builtin { name, .. } => is_pure_builtin(name),
+            _ => true,
+        };
+        let mut all = own;
+        each_child(e, &mut |c| all = all && self.is_pure(c));
+        all
+    }
+}
+
+/// The functions that evaluating the node itself may call.
+pub fn called(e: &TExpr) -> Option<InstId> {
+    match &e.kind {
+        TKind::Call { inst, .. } | TKind::Erase { inst, .. } => Some(*inst),
+        TKind::Scan { inst, .. } | TKind::Fori { inst, .. } => Some(*inst),
+        _ => None,
+    }
+}
+
+fn mentioned_globals(body: &[TStmt]) -> BTreeSet<GlobalId> {
+    let mut out = BTreeSet::new();
+    each_expr_in(body, &mut |e| {
+        if let TKind::Global(g) = e.kind {
+            out.insert(g);
+        }
+    });
+    each_stmt(body, &mut |s| {
+        if let TStmt::SetGlobal(g, _) | TStmt::Mutate { place: TPlace { root: TRoot::Global(g), .. }, .. } = s {
+            out.insert(*g);
+        }
+    });
+    out
+}
+
+fn is_pure_builtin(name: &str) -> bool {
+    matches!(name, "len" | "abs" | "min" | "max" | "sum" | "round" | "range" | "chr" | "ord" | "divmod")
+        || ["math.", "str.", "list.", "dict."].iter().any(|p| name.starts_with(p))
+}

@@ -1,0 +1,151 @@
+//! Neighbouring statements that only compute tensors become one region.
+
+use super::RegionParam;
+use super::body::Body;
+use super::live::Live;
+use super::outline::{Pending, RegionInput, input_vars};
+use super::types::is_plain;
+use super::walk::{Var, as_var, mentions};
+use crate::thir::*;
+use tessera_base::Span;
+use tessera_ir::host::{HExpr, HExprKind, HStmt};
+
+impl Body<'_, '_> {
+    /// Takes an assignment into the pending region, or leaves it to host code (`false`).
+    pub fn collect(&mut self, v: Var, e: &TExpr, pending: &mut Option<Pending>) -> bool {
+        let none = Default::default();
+        let defined = pending.as_ref().map_or(&none, |p| &p.defined_set);
+        let tensorial = self.cx.facts.computes(e) || mentions(e, defined);
+        if !tensorial {
+            return self.hoist(v, e, pending);
+        }
+        if !self.cx.fits(e, defined) {
+            return false;
+        }
+        // Effects of host code in the operands stay in order with what came before.
+        if pending.is_some() && !self.cx.inputs_are_pure(e, defined) {
+            return false;
+        }
+        let policy = self.policy;
+        let p = pending.get_or_insert_with(|| Pending::new(policy, e.span));
+        let value = self.cx.absorb(e, p);
+        p.span = p.span.to(e.span);
+        p.body.push(match v {
+            Var::Local(l) => TStmt::Set(l, value),
+            Var::Global(g) => TStmt::SetGlobal(g, value),
+        });
+        p.define(v);
+        true
+    }
+
+    /// A host assignment between tensor statements moves before the region when nothing in the
+    /// region can tell.
+    fn hoist(&mut self, v: Var, e: &TExpr, pending: &mut Option<Pending>) -> bool {
+        let Some(p) = pending else { return false };
+        let read_by_calls = matches!(v, Var::Global(g) if p.globals.contains(&g));
+        if p.defined_set.contains(&v) || read_by_calls || !is_plain(&e.ty) || !self.cx.facts.is_pure(e) {
+            return false;
+        }
+        // Parameters that depend on the variable take their values now.
+        let depend: Vec<usize> = (0..p.inputs.len()).filter(|&i| input_vars(&p.inputs[i]).contains(&v)).collect();
+        let facts = &self.cx.facts;
+        if depend.iter().any(|&i| matches!(&p.inputs[i], RegionInput::Source(e) if !facts.is_pure(e))) {
+            return false;
+        }
+        for i in depend {
+            if let RegionInput::Source(source) = p.inputs[i].clone() {
+                let value = self.expr(&source);
+                let (ty, span) = (value.ty, value.span);
+                let tmp = self.temp("arg", ty);
+                p.prelude.push(HStmt::SetLocal(tmp, value));
+                p.inputs[i] = RegionInput::Done(HExpr { kind: HExprKind::Local(tmp), ty, span });
+            }
+        }
+        p.forget(v);
+        let value = self.assigned(v, e);
+        p.prelude.push(self.set(v, value));
+        true
+    }
+
+    /// Ends the pending region: emits its prelude and its call. `live` are the variables that
+    /// are read afterwards.
+    pub fn flush(&mut self, pending: &mut Option<Pending>, live: &Live, out: &mut Vec<HStmt>) {
+        let Some(mut p) = pending.take() else { return };
+        out.append(&mut p.prelude);
+        let kept = |v: &&Var| live.contains(v) || matches!(v, Var::Global(g) if self.cx.global(*g).is_some());
+        let mut results: Vec<Var> = p.defined.iter().filter(kept).copied().collect();
+        if results.is_empty() {
+            // Nothing is read later, but a size that only data knows may still be wrong.
+            results.extend(p.defined.last());
+        }
+        let args = self.region_args(&p, live);
+        let span = p.span;
+        let exprs: Vec<TExpr> = results.iter().map(|&v| self.var_expr(v, span)).collect();
+        let single = exprs.len() == 1;
+        let name = self.name.clone();
+        let sid = self.cx.span(span);
+        let region = self.cx.add_region(name, p.params, p.body, exprs, p.policy, span);
+        if single {
+            let ty = self.cx.sigs[region.0 as usize].results[0];
+            let call = HExpr { kind: HExprKind::Region { region, args }, ty, span: sid };
+            out.push(self.set(results[0], call));
+        } else {
+            let targets = results.iter().map(|&v| self.root(v)).collect();
+            out.push(HStmt::Region { region, args, targets, span: sid });
+        }
+    }
+
+    /// Arguments of a region that is a statement of its own: a variable that nothing reads
+    /// afterwards gives its value away.
+    fn region_args(&mut self, p: &Pending, live: &Live) -> Vec<HExpr> {
+        let mut args = vec![];
+        for (i, input) in p.inputs.iter().enumerate() {
+            let arg = match input {
+                RegionInput::Done(value) => value.clone(),
+                RegionInput::Source(e) => {
+                    let mut value = self.expr(e);
+                    if let (HExprKind::Local(l), Some(v)) = (&value.kind, as_var(e)) {
+                        let overwritten = p.defined_set.contains(&v);
+                        let elsewhere = p.inputs.iter().enumerate().any(|(k, o)| k != i && input_vars(o).contains(&v));
+                        if !is_plain(&e.ty) && !elsewhere && (overwritten || !live.contains(&v)) {
+                            value.kind = HExprKind::Take(*l);
+                        }
+                    }
+                    value
+                }
+            };
+            args.push(arg);
+        }
+        args
+    }
+
+    /// A region for one expression.
+    pub fn region_of(&mut self, e: &TExpr) -> HExpr {
+        let mut p = Pending::new(self.policy, e.span);
+        let value = self.cx.absorb(e, &mut p);
+        let args = p
+            .inputs
+            .iter()
+            .map(|input| match input {
+                RegionInput::Done(value) => value.clone(),
+                RegionInput::Source(e) => self.expr(e),
+            })
+            .collect();
+        self.region_call(p.params, vec![], value, args, e.span)
+    }
+
+    /// The call of a new region with one result.
+    pub fn region_call(
+        &mut self,
+        params: Vec<RegionParam>,
+        body: Vec<TStmt>,
+        result: TExpr,
+        args: Vec<HExpr>,
+        span: Span,
+    ) -> HExpr {
+        let ty = self.cx.erase(&result.ty);
+        let (name, sid) = (self.name.clone(), self.cx.span(span));
+        let region = self.cx.add_region(name, params, body, vec![result], self.policy, span);
+        HExpr { kind: HExprKind::Region { region, args }, ty, span: sid }
+    }
+}

@@ -1,0 +1,245 @@
+//! From the typed program to host code and tensor regions.
+//!
+//! Types lose their sizes; every function that the module body reaches becomes one host
+//! function; maximal tensor computations are cut out as [`Region`]s, which stay typed trees
+//! until they are called with concrete shapes (see [`crate::trace`]). Neighbouring statements
+//! that only compute tensors become one region.
+
+pub mod walk;
+pub mod types;
+pub mod facts;
+pub mod live;
+mod outline;
+mod body;
+mod merge;
+mod expr;
+mod scalar;
+mod text;
+mod tensor;
+mod builtin;
+mod place;
+
+use crate::thir::{FnInst, GlobalId, InstId, LocalId, Program, TExpr, TStmt};
+use crate::ty::Ty;
+use facts::Facts;
+use indexmap::IndexSet;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use tessera_base::{Diagnostic, Span};
+use tessera_ir::graph::Policy;
+use tessera_ir::host::{self, FnId, Global, HostFn, HostProgram, RegionId, RegionSig, SpanId, StrId, TypeId};
+use types::Types;
+
+/// What lowering yields.
+#[derive(Clone, Debug, Default)]
+pub struct Lowered {
+    pub host: HostProgram,
+    /// Bodies of `host.regions`, by position.
+    pub regions: Vec<Region>,
+    /// The functions behind closures: what to trace when a region receives one.
+    pub closures: BTreeMap<FnId, InstId>,
+    /// Host functions of instances (an instance that is only traced has none).
+    pub functions: BTreeMap<InstId, FnId>,
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// A tensor computation to be traced when it runs: statements and result expressions over its
+/// parameters. Calls in it are inlined by the tracer.
+#[derive(Clone, Debug)]
+pub struct Region {
+    pub id: RegionId,
+    pub name: Arc<str>,
+    pub params: Vec<RegionParam>,
+    pub body: Vec<TStmt>,
+    pub results: Vec<TExpr>,
+    pub policy: Policy,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub struct RegionParam {
+    /// What the body calls it; ids are private to the region.
+    pub local: LocalId,
+    pub name: Arc<str>,
+    pub ty: Ty,
+    /// The module variable whose value this is, for functions that the body calls.
+    pub global: Option<GlobalId>,
+}
+
+/// Lowers everything that the module body reaches.
+pub fn lower(program: &Program) -> Lowered {
+    lower_roots(program, &program.entry.into_iter().collect::<Vec<_>>())
+}
+
+/// Lowers everything that the functions given reach. The first is the entry.
+pub fn lower_roots(program: &Program, roots: &[InstId]) -> Lowered {
+    let mut cx = Lowering::new(program);
+    cx.globals();
+    let ids: Vec<FnId> = roots.iter().map(|&inst| cx.function(inst)).collect();
+    while let Some((id, job)) = cx.todo.pop_front() {
+        let f = match job {
+            Job::Inst(inst) => body::function(&mut cx, inst),
+            Job::Thunk(inst) => body::thunk(&mut cx, inst),
+        };
+        cx.fns[id.0 as usize] = Some(f);
+    }
+    let entry = ids.first().copied();
+    cx.finish(entry)
+}
+
+enum Job {
+    Inst(InstId),
+    /// The closure form of an instance: captures come from the closure object.
+    Thunk(InstId),
+}
+
+/// State of lowering one program.
+pub(crate) struct Lowering<'p> {
+    pub program: &'p Program,
+    pub facts: Facts<'p>,
+    pub types: Types,
+    pub diagnostics: Vec<Diagnostic>,
+    pub sigs: Vec<RegionSig>,
+    pub regions: Vec<Region>,
+    strings: IndexSet<Arc<str>>,
+    spans: IndexSet<Span>,
+    host_globals: Vec<Global>,
+    global_ids: BTreeMap<GlobalId, host::GlobalId>,
+    fns: Vec<Option<HostFn>>,
+    functions: BTreeMap<InstId, FnId>,
+    thunks: BTreeMap<InstId, FnId>,
+    todo: VecDeque<(FnId, Job)>,
+    /// Numbers for variables that exist in regions only.
+    next_region_local: u32,
+}
+
+/// Variables of regions are numbered from here, apart from those of functions.
+const REGION_LOCALS: u32 = 1 << 30;
+
+impl<'p> Lowering<'p> {
+    fn new(program: &'p Program) -> Lowering<'p> {
+        Lowering {
+            program,
+            facts: Facts::new(program),
+            types: Types::default(),
+            diagnostics: vec![],
+            sigs: vec![],
+            regions: vec![],
+            strings: IndexSet::new(),
+            spans: IndexSet::new(),
+            host_globals: vec![],
+            global_ids: BTreeMap::new(),
+            fns: vec![],
+            functions: BTreeMap::new(),
+            thunks: BTreeMap::new(),
+            todo: VecDeque::new(),
+            next_region_local: REGION_LOCALS,
+        }
+    }
+
+    /// Declares the module variables that functions share; the others become locals of the entry.
+    fn globals(&mut self) {
+        for (i, var) in self.program.globals.iter().enumerate() {
+            let id = GlobalId(i as u32);
+            if !self.facts.private.contains(&id) || self.program.entry.is_none() {
+                let ty = self.types.erase(&var.ty);
+                self.global_ids.insert(id, host::GlobalId(self.host_globals.len() as u32));
+                self.host_globals.push(Global { name: var.name.clone(), ty });
+            }
+        }
+    }
+
+    pub fn global(&self, id: GlobalId) -> Option<host::GlobalId> {
+        self.global_ids.get(&id).copied()
+    }
+
+    pub fn inst(&self, id: InstId) -> &'p FnInst {
+        &self.program.insts[id.0 as usize]
+    }
+
+    fn declare(&mut self, job: Job) -> FnId {
+        let id = FnId(self.fns.len() as u32);
+        self.fns.push(None);
+        self.todo.push_back((id, job));
+        id
+    }
+
+    /// The host function of an instance; it takes captures and parameters as parameters.
+    pub fn function(&mut self, inst: InstId) -> FnId {
+        if let Some(&id) = self.functions.get(&inst) {
+            return id;
+        }
+        let id = self.declare(Job::Inst(inst));
+        self.functions.insert(inst, id);
+        id
+    }
+
+    /// The host function that a closure of the instance points to.
+    pub fn thunk(&mut self, inst: InstId) -> FnId {
+        if let Some(&id) = self.thunks.get(&inst) {
+            return id;
+        }
+        let id = self.declare(Job::Thunk(inst));
+        self.thunks.insert(inst, id);
+        id
+    }
+
+    pub fn span(&mut self, span: Span) -> SpanId {
+        SpanId(self.spans.insert_full(span).0 as u32)
+    }
+
+    pub fn string(&mut self, text: &str) -> StrId {
+        StrId(self.strings.insert_full(text.into()).0 as u32)
+    }
+
+    pub fn region_local(&mut self) -> LocalId {
+        self.next_region_local += 1;
+        LocalId(self.next_region_local)
+    }
+
+    /// Adds a region with its signature.
+    pub fn add_region(
+        &mut self,
+        name: Arc<str>,
+        params: Vec<RegionParam>,
+        body: Vec<TStmt>,
+        results: Vec<TExpr>,
+        policy: Policy,
+        span: Span,
+    ) -> RegionId {
+        let id = RegionId(self.regions.len() as u32);
+        let sig = RegionSig {
+            name: name.clone(),
+            params: params.iter().map(|p| self.types.erase(&p.ty)).collect(),
+            results: results.iter().map(|r| self.types.erase(&r.ty)).collect(),
+            span: self.span(span),
+        };
+        self.sigs.push(sig);
+        self.regions.push(Region { id, name, params, body, results, policy, span });
+        id
+    }
+
+    pub fn erase(&mut self, ty: &Ty) -> TypeId {
+        self.types.erase(ty)
+    }
+
+    fn finish(self, entry: Option<FnId>) -> Lowered {
+        let host = HostProgram {
+            types: self.types.into_table(),
+            // Every declared function is filled by the work list.
+            fns: self.fns.into_iter().flatten().collect(),
+            globals: self.host_globals,
+            strings: self.strings.into_iter().collect(),
+            spans: self.spans.into_iter().collect(),
+            regions: self.sigs,
+            entry,
+        };
+        Lowered {
+            host,
+            regions: self.regions,
+            closures: self.thunks.into_iter().map(|(inst, f)| (f, inst)).collect(),
+            functions: self.functions,
+            diagnostics: self.diagnostics,
+        }
+    }
+}

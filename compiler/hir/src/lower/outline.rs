@@ -1,0 +1,202 @@
+//! Building a region: which parts of an expression go in, and what is passed from outside.
+//!
+//! Outside stays whatever computes no tensor: variables, fields, elements of lists, scalar
+//! arithmetic. It is evaluated by host code and passed, so that a scalar that changes at every
+//! call does not make a new program. Constants, constructors and questions about shapes go in:
+//! there they are static.
+
+use super::facts::called;
+use super::types::is_regional;
+use super::walk::{Var, as_var, each_child, map_children, mentioned, mentions};
+use super::{Lowering, RegionParam};
+use crate::thir::*;
+use crate::ty::Ty;
+use std::collections::{BTreeMap, BTreeSet};
+use tessera_base::Span;
+use tessera_ir::graph::Policy;
+use tessera_ir::host::{HExpr, HStmt};
+
+/// What is passed for a parameter of a region.
+#[derive(Clone)]
+pub enum RegionInput {
+    /// Evaluated where the region is called.
+    Source(TExpr),
+    /// Evaluated before, because its variables change in between.
+    Done(HExpr),
+}
+
+/// A region that is being collected.
+pub struct Pending {
+    pub params: Vec<RegionParam>,
+    pub inputs: Vec<RegionInput>,
+    /// Host statements that run before the region.
+    pub prelude: Vec<HStmt>,
+    pub body: Vec<TStmt>,
+    /// Variables that the region sets, in order of their first assignment.
+    pub defined: Vec<Var>,
+    pub defined_set: BTreeSet<Var>,
+    /// Module variables that called functions read.
+    pub globals: BTreeSet<GlobalId>,
+    pub policy: Policy,
+    pub span: Span,
+    paths: BTreeMap<(Var, Vec<u32>), LocalId>,
+}
+
+impl Pending {
+    pub fn new(policy: Policy, span: Span) -> Pending {
+        Pending {
+            params: vec![],
+            inputs: vec![],
+            prelude: vec![],
+            body: vec![],
+            defined: vec![],
+            defined_set: BTreeSet::new(),
+            globals: BTreeSet::new(),
+            policy,
+            span,
+            paths: BTreeMap::new(),
+        }
+    }
+
+    pub fn define(&mut self, v: Var) {
+        if self.defined_set.insert(v) {
+            self.defined.push(v);
+        }
+    }
+
+    /// Forgets which parameters hold values of a variable that is about to change outside.
+    pub fn forget(&mut self, v: Var) {
+        self.paths.retain(|(root, _), _| *root != v);
+    }
+}
+
+/// The variable and the fields that lead to the value, if the expression is such a path.
+fn path(e: &TExpr) -> Option<(Var, Vec<u32>)> {
+    if let Some(v) = as_var(e) {
+        return Some((v, vec![]));
+    }
+    let TKind::Field(base, n) = &e.kind else { return None };
+    let (v, mut fields) = path(base)?;
+    fields.push(*n);
+    Some((v, fields))
+}
+
+impl Lowering<'_> {
+    /// Whether the expression can be part of a region in which the variables are defined.
+    pub fn fits(&self, e: &TExpr, defined: &BTreeSet<Var>) -> bool {
+        if !mentions(e, defined) || as_var(e).is_some() {
+            return is_regional(&e.ty);
+        }
+        let mut all = self.facts.absorbs(e);
+        each_child(e, &mut |c| all = all && self.fits(c, defined));
+        all
+    }
+
+    /// The parts of the expression that host code evaluates are all free of effects.
+    pub fn inputs_are_pure(&self, e: &TExpr, defined: &BTreeSet<Var>) -> bool {
+        if !self.goes_in(e, defined) {
+            return self.facts.is_pure(e);
+        }
+        let mut all = true;
+        each_child(e, &mut |c| all = all && self.inputs_are_pure(c, defined));
+        all
+    }
+
+    fn goes_in(&self, e: &TExpr, defined: &BTreeSet<Var>) -> bool {
+        is_literal(e)
+            || mentions(e, defined)
+            || self.facts.computes(e)
+            || is_static(e)
+            || matches!(e.kind, TKind::Tuple(_) | TKind::List(_) | TKind::Struct(_) | TKind::Dict(_))
+            || matches!(e.kind, TKind::Closure { .. } | TKind::Erase { .. })
+    }
+
+    /// The expression as the region's code, with parameters for what comes from outside.
+    pub fn absorb(&mut self, e: &TExpr, p: &mut Pending) -> TExpr {
+        if let Ty::Int(Some(size)) = &e.ty
+            && let Some(n) = size.as_const()
+            && self.facts.is_pure(e)
+        {
+            return TExpr { kind: TKind::Int(n), ty: e.ty.clone(), span: e.span };
+        }
+        if let Ty::DType(Some(d)) = &e.ty
+            && self.facts.is_pure(e)
+        {
+            return TExpr { kind: TKind::DType(*d), ty: e.ty.clone(), span: e.span };
+        }
+        if let Some(v) = as_var(e)
+            && p.defined_set.contains(&v)
+        {
+            return e.clone();
+        }
+        if is_literal(e) || !self.goes_in(e, &p.defined_set) {
+            return if is_literal(e) { e.clone() } else { self.input(e, p) };
+        }
+        if let Some(inst) = called(e) {
+            for g in self.facts.globals_read(inst) {
+                self.global_input(g, p);
+            }
+        }
+        map_children(e, &mut |c| self.absorb(c, p))
+    }
+
+    /// A parameter for a value from outside.
+    fn input(&mut self, e: &TExpr, p: &mut Pending) -> TExpr {
+        let path = path(e);
+        let known = path.as_ref().and_then(|path| p.paths.get(path).copied());
+        let local = known.unwrap_or_else(|| {
+            let local = self.region_local();
+            let name = match &path {
+                Some((Var::Global(g), _)) => self.program.globals[g.0 as usize].name.clone(),
+                _ => format!("arg{}", p.params.len()).into(),
+            };
+            p.params.push(RegionParam { local, name, ty: e.ty.clone(), global: None });
+            p.inputs.push(RegionInput::Source(e.clone()));
+            local
+        });
+        if let Some(path) = path {
+            p.paths.insert(path, local);
+        }
+        TExpr { kind: TKind::Local(local), ty: e.ty.clone(), span: e.span }
+    }
+
+    /// A parameter for a module variable that a called function reads.
+    fn global_input(&mut self, g: GlobalId, p: &mut Pending) {
+        let var = &self.program.globals[g.0 as usize];
+        if p.globals.insert(g) && !p.defined_set.contains(&Var::Global(g)) && is_regional(&var.ty) {
+            let local = self.region_local();
+            let source = TExpr { kind: TKind::Global(g), ty: var.ty.clone(), span: var.span };
+            p.params.push(RegionParam { local, name: var.name.clone(), ty: var.ty.clone(), global: Some(g) });
+            p.inputs.push(RegionInput::Source(source));
+        }
+    }
+}
+
+fn is_literal(e: &TExpr) -> bool {
+    matches!(
+        e.kind,
+        TKind::Int(_) | TKind::Float(_) | TKind::Bool(_) | TKind::Str(_) | TKind::None | TKind::DType(_)
+    )
+}
+
+/// Scalars that follow from constants and shapes alone.
+fn is_static(e: &TExpr) -> bool {
+    match &e.kind {
+        TKind::TensorDim(base, _) | TKind::TensorShape(base) | TKind::TensorDType(base) => path(base).is_some(),
+        TKind::Arith { left, right, .. } => is_static_operand(left) && is_static_operand(right),
+        TKind::Neg(a) | TKind::IntToFloat(a) => is_static_operand(a),
+        _ => false,
+    }
+}
+
+fn is_static_operand(e: &TExpr) -> bool {
+    is_literal(e) || is_static(e)
+}
+
+/// The variables that a source expression reads.
+pub fn input_vars(input: &RegionInput) -> BTreeSet<Var> {
+    match input {
+        RegionInput::Source(e) => mentioned(e),
+        RegionInput::Done(_) => BTreeSet::new(),
+    }
+}

@@ -1,0 +1,168 @@
+//! Changes of variables and of slots inside them.
+
+use super::body::Body;
+use super::outline::{Pending, RegionInput};
+use super::walk::{Var, as_var, mentions};
+use crate::thir::*;
+use crate::ty::Ty;
+use std::collections::BTreeSet;
+use tessera_abi::rt::RtFn;
+use tessera_base::{Code, Diagnostic, Span};
+use tessera_ir::host::{Change, HExprKind, HStmt, Place, Root, Step};
+
+impl Body<'_, '_> {
+    pub(super) fn mutate(&mut self, place: &TPlace, change: &TChange, span: Span, out: &mut Vec<HStmt>) {
+        let slot = self.slot_ty(place);
+        let change = match change {
+            TChange::Set(e) => {
+                let value = self.expr_as(e, &slot);
+                if place.steps.is_empty() {
+                    out.push(self.set(place.root.into(), value));
+                    return;
+                }
+                Change::Set(value)
+            }
+            TChange::TensorSet { index, value } => {
+                if index.iter().any(|p| matches!(p, IndexPart::Tensor(_))) {
+                    self.assign_by_region(&slot, index, value, span)
+                } else {
+                    let value = self.as_tensor(value);
+                    let index = self.index_list(index, span);
+                    Change::Apply { func: RtFn::tensor_assign, args: vec![index, value] }
+                }
+            }
+            TChange::Method { name, args } => match self.method(name, args, &slot, span) {
+                Some(change) => change,
+                None => return,
+            },
+        };
+        let place = self.place(place);
+        let span = self.cx.span(span);
+        out.push(HStmt::Mutate { place, change, span });
+    }
+
+    /// `v = v + e` of strings and lists grows the object in place.
+    pub(super) fn grow(&mut self, v: Var, e: &TExpr) -> Option<HStmt> {
+        let TKind::Concat(left, right) = &e.kind else { return None };
+        if as_var(left) != Some(v) || mentions(right, &BTreeSet::from([v])) {
+            return None;
+        }
+        let func = if matches!(e.ty, Ty::Str) { RtFn::str_append } else { RtFn::list_extend };
+        let args = vec![self.expr_as(right, &e.ty)];
+        let root = self.root(v);
+        let place = Place { root, root_ty: self.root_ty(v), steps: vec![] };
+        let span = self.cx.span(e.span);
+        Some(HStmt::Mutate { place, change: Change::Apply { func, args }, span })
+    }
+
+    fn root_ty(&mut self, v: Var) -> tessera_ir::host::TypeId {
+        match self.root(v) {
+            Root::Local(l) => self.locals[l.0 as usize].ty,
+            Root::Global(_) => {
+                let ty = self.var_ty(v);
+                self.cx.erase(&ty)
+            }
+        }
+    }
+
+    fn place(&mut self, place: &TPlace) -> Place {
+        let v: Var = place.root.into();
+        let steps = place
+            .steps
+            .iter()
+            .map(|step| match step {
+                TStep::Field(n) => Step::Field(*n),
+                TStep::Index(e) => Step::Index(self.expr(e)),
+                TStep::Key(e) => Step::Key(self.expr(e)),
+            })
+            .collect();
+        Place { root: self.root(v), root_ty: self.root_ty(v), steps }
+    }
+
+    /// The type of the slot that changes.
+    fn slot_ty(&self, place: &TPlace) -> Ty {
+        let mut ty = self.var_ty(place.root.into());
+        for step in &place.steps {
+            ty = match (step, &ty) {
+                (TStep::Field(n), Ty::Struct(s)) => s.fields.get(*n as usize).map_or(Ty::Error, |(_, t)| t.clone()),
+                (TStep::Field(n), Ty::Tuple(ts)) => ts.get(*n as usize).cloned().unwrap_or(Ty::Error),
+                (TStep::Index(_), Ty::List(t)) | (TStep::Key(_), Ty::Dict(_, t)) => (**t).clone(),
+                _ => Ty::Error,
+            };
+        }
+        ty
+    }
+
+    /// `x[t] = value` with index tensors: the slot goes through a region.
+    fn assign_by_region(&mut self, slot: &Ty, index: &[IndexPart], value: &TExpr, span: Span) -> Change {
+        let mut p = Pending::new(self.policy, span);
+        let param = self.slot_param("base", slot);
+        let base = TExpr { kind: TKind::Local(param.local), ty: slot.clone(), span };
+        let root = TRoot::Local(param.local);
+        p.params.push(param);
+        let mut part = |e: &TExpr| self.cx.absorb(e, &mut p);
+        let index = index
+            .iter()
+            .map(|i| match i {
+                IndexPart::Int(e) => IndexPart::Int(part(e)),
+                IndexPart::Tensor(e) => IndexPart::Tensor(part(e)),
+                IndexPart::Slice { low, high, step } => IndexPart::Slice {
+                    low: low.as_ref().map(&mut part),
+                    high: high.as_ref().map(&mut part),
+                    step: step.as_ref().map(&mut part),
+                },
+                other => other.clone(),
+            })
+            .collect();
+        let value = part(value);
+        let change = TChange::TensorSet { index, value };
+        let body = vec![TStmt::Mutate { place: TPlace { root, steps: vec![] }, change, span }];
+        let inputs = std::mem::take(&mut p.inputs);
+        let args = inputs
+            .iter()
+            .map(|input| match input {
+                RegionInput::Done(value) => value.clone(),
+                RegionInput::Source(e) => self.expr(e),
+            })
+            .collect();
+        let call = self.region_call(p.params, body, base, args, span);
+        match call.kind {
+            HExprKind::Region { region, args } => Change::Region { region, args },
+            // `region_call` makes nothing else.
+            _ => Change::Set(call),
+        }
+    }
+
+    /// A mutating method of a list or dict.
+    fn method(&mut self, name: &str, args: &[TExpr], slot: &Ty, span: Span) -> Option<Change> {
+        let short = name.rsplit('.').next().unwrap_or(name);
+        let arg = |b: &mut Self, i: usize, want: &Ty| args.get(i).map(|e| b.expr_as(e, want));
+        let (func, args) = match (slot, short) {
+            (Ty::List(t), "append") => (RtFn::list_push, vec![arg(self, 0, t)?]),
+            (Ty::List(_), "extend") => (RtFn::list_extend, vec![arg(self, 0, slot)?]),
+            (Ty::List(t), "insert") => (RtFn::list_insert, vec![arg(self, 0, &Ty::int())?, arg(self, 1, t)?]),
+            (Ty::List(_), "pop") => {
+                let at = arg(self, 0, &Ty::int());
+                let at = at.unwrap_or_else(|| self.int(-1, span));
+                (RtFn::list_delete, vec![at])
+            }
+            (Ty::List(t), "remove") => (RtFn::list_remove, vec![arg(self, 0, t)?]),
+            (Ty::List(_), "sort") => {
+                let descending = arg(self, 0, &Ty::Bool);
+                let descending = descending.unwrap_or_else(|| self.bool(false, span));
+                (RtFn::list_sort, vec![descending])
+            }
+            (Ty::List(_), "reverse") => (RtFn::list_reverse, vec![]),
+            (Ty::List(_), "clear") => (RtFn::list_clear, vec![]),
+            (Ty::Dict(k, _), "pop") => (RtFn::dict_delete, vec![arg(self, 0, k)?]),
+            (Ty::Dict(..), "update") => (RtFn::dict_update, vec![arg(self, 0, slot)?]),
+            (Ty::Dict(..), "clear") => (RtFn::dict_clear, vec![]),
+            _ => {
+                let message = format!("the method `{short}` of {slot} is not supported yet");
+                self.cx.diagnostics.push(Diagnostic::new(Code::E0690, span, message));
+                return None;
+            }
+        };
+        Some(Change::Apply { func, args })
+    }
+}

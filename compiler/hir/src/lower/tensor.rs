@@ -1,0 +1,95 @@
+//! Tensors in host code: basic indexing, and checks of data against annotations.
+
+use super::body::Body;
+use crate::thir::*;
+use crate::ty::Ty;
+use std::sync::Arc;
+use tessera_abi::rt::RtFn;
+use tessera_base::Span;
+use tessera_ir::host::{HExpr, HExprKind, HStmt, HostType};
+
+/// Words of an index part in a list for the runtime: start, stop, step and the kind.
+const SLICE: i64 = 0;
+const ELEMENT: i64 = 1;
+const NEW_AXIS: i64 = 2;
+/// The word for what is absent, and for a size that may be anything.
+const ABSENT: i64 = i64::MIN;
+
+impl Body<'_, '_> {
+    /// A basic index as a list of ints, four for each part.
+    pub(super) fn index_list(&mut self, parts: &[IndexPart], span: Span) -> HExpr {
+        let mut words = vec![];
+        for part in parts {
+            match part {
+                IndexPart::Int(e) | IndexPart::Tensor(e) => {
+                    words.push(self.expr(e));
+                    self.consts(&[ABSENT, ABSENT, ELEMENT], span, &mut words);
+                }
+                IndexPart::Slice { low, high, step } => {
+                    for bound in [low, high, step] {
+                        words.push(self.bound(bound.as_ref(), span));
+                    }
+                    self.consts(&[SLICE], span, &mut words);
+                }
+                IndexPart::Whole(n) => {
+                    for _ in 0..*n {
+                        self.consts(&[ABSENT, ABSENT, ABSENT, SLICE], span, &mut words);
+                    }
+                }
+                IndexPart::NewAxis => self.consts(&[ABSENT, ABSENT, ABSENT, NEW_AXIS], span, &mut words),
+            }
+        }
+        self.ints(words, span)
+    }
+
+    fn consts(&mut self, ns: &[i64], span: Span, words: &mut Vec<HExpr>) {
+        words.extend(ns.iter().map(|&n| self.int(n, span)));
+    }
+
+    fn ints(&mut self, words: Vec<HExpr>, span: Span) -> HExpr {
+        let int = self.int_ty();
+        let ty = self.cx.types.intern(HostType::List(int));
+        self.make(HExprKind::List(words), ty, span)
+    }
+
+    /// The value after comparing its rank, dtype and the dims that must be something.
+    pub(super) fn check(
+        &mut self,
+        value: &TExpr,
+        name: &Arc<str>,
+        annotation: Span,
+        dims: &[Option<TExpr>],
+        ty: &Ty,
+    ) -> HExpr {
+        let v = self.expr(value);
+        let Ty::Tensor(t) = ty else { return v };
+        let none = self.none_ty();
+        self.once(v, value.span, |b, v| {
+            let sizes: Vec<HExpr> = (0..t.rank())
+                .map(|i| match dims.get(i) {
+                    Some(Some(e)) => b.expr(e),
+                    _ => b.int(t.shape[i].as_const().unwrap_or(ABSENT), annotation),
+                })
+                .collect();
+            let sizes = b.ints(sizes, annotation);
+            let dtype = b.int(t.dtype.map_or(-1, |d| d as i64), annotation);
+            let name = b.str(name, annotation);
+            let check = b.rt(RtFn::tensor_check, vec![v.clone(), dtype, sizes, name], none, annotation);
+            let ty = v.ty;
+            b.make(HExprKind::Block { stmts: vec![HStmt::Expr(check)], value: Box::new(v) }, ty, annotation)
+        })
+    }
+
+    /// A value that is assigned into a tensor: Python scalars become tensors of rank 0.
+    pub(super) fn as_tensor(&mut self, e: &TExpr) -> HExpr {
+        let value = self.expr(e);
+        let func = match &e.ty {
+            Ty::Int(_) => RtFn::tensor_from_int,
+            Ty::Float => RtFn::tensor_from_float,
+            Ty::Bool => RtFn::tensor_from_bool,
+            _ => return value,
+        };
+        let ty = self.cx.types.intern(HostType::Tensor);
+        self.rt(func, vec![value], ty, e.span)
+    }
+}
