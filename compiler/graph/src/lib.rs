@@ -1,1 +1,40 @@
-//! tessera-graph
+//! Graph to graph: rewriting, then the division into kernels and the memory they work in.
+//!
+//! A pass reads a graph and writes a new one. [`PIPELINE`] is their order; each can be run
+//! alone on a text (`tessera emit --emit=after:PASS`).
+
+pub mod fuse;
+pub mod merge_equal;
+pub mod place_buffers;
+pub mod rebuild;
+pub mod remove_unused;
+pub mod rules;
+pub mod simplify;
+
+use tessera_ir::graph::Graph;
+
+/// A pass with the name that traces and files use.
+pub struct Pass {
+    pub name: &'static str,
+    /// One line for people.
+    pub doc: &'static str,
+    pub run: fn(&Graph) -> Graph,
+}
+
+/// The passes in order.
+pub const PIPELINE: &[Pass] = &[
+    Pass { name: "simplify", doc: "applies the exact rewrite rules", run: simplify::run },
+    Pass { name: "merge_equal", doc: "computes equal expressions once", run: merge_equal::run },
+    Pass { name: "remove_unused", doc: "drops what no output needs", run: remove_unused::run },
+];
+
+/// Runs the whole pipeline.
+pub fn optimise(graph: &Graph) -> Graph {
+    PIPELINE.iter().fold(graph.clone(), |g, pass| (pass.run)(&g))
+}
+
+/// Runs the pipeline up to and including a pass; `None` if there is no such pass.
+pub fn run_until(graph: &Graph, name: &str) -> Option<Graph> {
+    let end = PIPELINE.iter().position(|p| p.name == name)?;
+    Some(PIPELINE[..=end].iter().fold(graph.clone(), |g, pass| (pass.run)(&g)))
+}

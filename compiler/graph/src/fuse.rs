@@ -1,0 +1,335 @@
+//! Divides a graph into kernels.
+//!
+//! Walks backwards from what must reach memory (outputs, operands of nodes that run alone) and
+//! takes producers in: elementwise nodes and views always when their only readers are inside,
+//! cheap ones also when they are read elsewhere (they are computed twice rather than stored),
+//! a reduction when the group reads it back over the rows it reduced (softmax, norms).
+//! Every value is computed with the rounding that its own node states, so fusion changes no bit.
+
+use std::collections::BTreeSet;
+use tessera_base::DType;
+use tessera_ir::graph::{Graph, NodeId};
+use tessera_ir::group::{Group, GroupKind, Partition};
+use tessera_ops::prim::Prim;
+
+/// Elements of a row that a kernel may keep at hand to read it several times.
+const ROW_ELEMS_MAX: u64 = 64 * 1024;
+/// Members of one group: bounds compile time and registers.
+const MEMBERS_MAX: usize = 192;
+
+/// What a node can be part of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Role {
+    /// Input, literal: exists in memory.
+    Source,
+    /// No work of its own: recomputed wherever it is read.
+    View,
+    /// One result element from one element of each operand.
+    Element,
+    Reduce,
+    Dot,
+    /// Runs alone through its reference kernel.
+    Alone,
+    /// Result of a node with several.
+    Part,
+}
+
+fn role(g: &Graph, id: NodeId) -> Role {
+    let n = g.node(id);
+    let complex = n.ty.dtype == DType::C64 || n.operands.iter().any(|&o| g.ty(o).dtype == DType::C64);
+    match &n.prim {
+        Prim::Input(_) | Prim::Literal(_) => Role::Source,
+        _ if complex => Role::Alone,
+        Prim::Full { .. } | Prim::Iota { .. } | Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } => {
+            Role::View
+        }
+        Prim::Slice { .. } => Role::View,
+        Prim::Map(_) | Prim::Cast | Prim::Pad { .. } | Prim::Concat { .. } => Role::Element,
+        Prim::UpdateSlice { step, .. } if step.iter().all(|&s| s == 1) => Role::Element,
+        Prim::Reduce { .. } => Role::Reduce,
+        Prim::Dot { .. } => Role::Dot,
+        Prim::Get { .. } => Role::Part,
+        _ => Role::Alone,
+    }
+}
+
+struct Fuser<'a> {
+    g: &'a Graph,
+    roles: Vec<Role>,
+    /// Readers of each node, ascending.
+    readers: Vec<Vec<NodeId>>,
+    /// Nodes whose value must reach memory.
+    stored: BTreeSet<NodeId>,
+}
+
+/// The groups of a graph, in running order.
+pub fn partition(g: &Graph) -> Partition {
+    let roles: Vec<Role> = g.ids().map(|id| role(g, id)).collect();
+    let mut readers = vec![vec![]; g.nodes.len()];
+    for id in g.ids() {
+        for o in &g.node(id).operands {
+            if readers[o.0 as usize].last() != Some(&id) {
+                readers[o.0 as usize].push(id);
+            }
+        }
+    }
+    let mut f = Fuser { g, roles, readers, stored: BTreeSet::new() };
+    f.find_stored();
+    f.groups()
+}
+
+impl Fuser<'_> {
+    fn role(&self, id: NodeId) -> Role {
+        self.roles[id.0 as usize]
+    }
+
+    fn is_scalar_input(&self, id: NodeId) -> bool {
+        match self.g.node(id).prim {
+            Prim::Input(i) => self.g.inputs.get(i as usize).is_some_and(|i| i.scalar),
+            _ => false,
+        }
+    }
+
+    /// What must be in memory whatever the groups: outputs, and all that nodes which run alone
+    /// read or write.
+    fn find_stored(&mut self) {
+        self.stored.extend(&self.g.outputs);
+        for id in self.g.ids() {
+            if matches!(self.role(id), Role::Alone | Role::Part) {
+                self.stored.insert(id);
+                self.stored.extend(&self.g.node(id).operands);
+            }
+        }
+    }
+
+    /// Makes the groups from the last stored node to the first; what a group reads from
+    /// outside becomes stored in turn.
+    fn groups(&mut self) -> Partition {
+        let mut groups = vec![];
+        for id in self.g.ids().collect::<Vec<_>>().into_iter().rev() {
+            if !self.stored.contains(&id) {
+                continue;
+            }
+            let group = match self.role(id) {
+                Role::Source | Role::Part => continue,
+                Role::Alone => self.alone(id),
+                Role::Dot => self.grow(id, GroupKind::Dot),
+                Role::View if self.is_plain_copy(id) => self.copy(id),
+                _ => self.grow(id, GroupKind::Loop),
+            };
+            for &input in &group.inputs {
+                self.stored.insert(input);
+            }
+            groups.push(group);
+        }
+        groups.reverse();
+        // A group runs after the groups whose roots it reads; roots ascend, and every input
+        // comes before its reader, so the order by root is a topological order.
+        groups.sort_by_key(|g| g.roots[0]);
+        Partition { groups }
+    }
+
+    fn is_plain_copy(&self, id: NodeId) -> bool {
+        matches!(self.g.node(id).prim, Prim::Reshape) && {
+            let o = self.g.node(id).operands[0];
+            self.stored.contains(&o) || self.role(o) == Role::Source
+        }
+    }
+
+    fn alone(&self, id: NodeId) -> Group {
+        self.close(GroupKind::Native, id, BTreeSet::from([id]))
+    }
+
+    fn copy(&self, id: NodeId) -> Group {
+        self.close(GroupKind::Copy, id, BTreeSet::from([id]))
+    }
+
+    /// Takes producers in, from the root on.
+    fn grow(&mut self, root: NodeId, kind: GroupKind) -> Group {
+        let mut members = BTreeSet::from([root]);
+        let mut kind = kind;
+        // Backwards: every reader of a node is decided before the node itself.
+        for candidate in (0..root.0).rev().map(NodeId) {
+            if members.len() >= MEMBERS_MAX {
+                break;
+            }
+            let wanted = self.readers[candidate.0 as usize].iter().any(|r| members.contains(r));
+            if wanted && self.may_join(candidate, root, kind, &members) {
+                members.insert(candidate);
+                if self.role(candidate) == Role::Dot {
+                    kind = GroupKind::Dot;
+                }
+            }
+        }
+        self.close(kind, root, members)
+    }
+
+    fn may_join(&self, id: NodeId, root: NodeId, kind: GroupKind, members: &BTreeSet<NodeId>) -> bool {
+        if self.g.node(id).policy != self.g.node(root).policy {
+            return false;
+        }
+        let inside = !self.stored.contains(&id) && self.readers[id.0 as usize].iter().all(|r| members.contains(r));
+        match self.role(id) {
+            Role::Source | Role::Alone | Role::Part => false,
+            // A view of something stored is read through; a view of computed values as well,
+            // which then are computed where they are read.
+            Role::View => self.view_is_free(id, members),
+            Role::Element => (inside || self.is_cheap(id)) && self.reads_once(id, members),
+            Role::Reduce => inside && kind == GroupKind::Loop && self.is_row_reduction(id, root, members),
+            Role::Dot => inside && kind == GroupKind::Loop && self.is_epilogue(id, root, members),
+        }
+    }
+
+    /// A view costs index arithmetic only, but through it values may be computed many times:
+    /// a broadcast of an expensive chain is not taken into the repeated loop.
+    fn view_is_free(&self, id: NodeId, members: &BTreeSet<NodeId>) -> bool {
+        let n = self.g.node(id);
+        match n.prim {
+            Prim::Broadcast { .. } => {
+                let o = n.operands[0];
+                let repeated = n.ty.elems().unwrap_or(0) > self.g.ty(o).elems().unwrap_or(0);
+                !repeated
+                    || matches!(self.role(o), Role::Source | Role::View | Role::Reduce | Role::Element)
+                    || !members.is_empty()
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether computing the node inside does not repeat it: none of its readers inside is a
+    /// broadcast that multiplies elements (except of one element), a dot, or a slice overlap.
+    fn reads_once(&self, id: NodeId, members: &BTreeSet<NodeId>) -> bool {
+        let elems = self.g.ty(id).elems().unwrap_or(0);
+        self.readers[id.0 as usize].iter().filter(|r| members.contains(r)).all(|&r| match self.g.node(r).prim {
+            Prim::Broadcast { .. } => self.is_cheap(id) || self.g.ty(r).elems().unwrap_or(0) <= elems,
+            Prim::Dot { .. } => self.is_cheap(id),
+            _ => true,
+        })
+    }
+
+    /// A cast or one plain arithmetic step on values that exist: cheaper again than a store and
+    /// a load.
+    fn is_cheap(&self, id: NodeId) -> bool {
+        let n = self.g.node(id);
+        let plain = match n.prim {
+            Prim::Cast => true,
+            Prim::Map(op) => op.def().cost <= 1,
+            _ => false,
+        };
+        plain
+            && n.operands.iter().all(|&o| {
+                let through = self.through_views(o);
+                self.role(through) == Role::Source || self.role(through) == Role::View || self.stored.contains(&through)
+            })
+    }
+
+    /// The node that a chain of views reads.
+    fn through_views(&self, mut id: NodeId) -> NodeId {
+        while self.role(id) == Role::View {
+            match self.g.node(id).operands.first() {
+                Some(&o) => id = o,
+                None => break,
+            }
+        }
+        id
+    }
+
+    /// Softmax and norms: the reduced dims are the last dims of its operand, whose shape is the
+    /// root's, every reader broadcasts it back to that shape, and a row is short enough to be
+    /// read again from cache.
+    fn is_row_reduction(&self, id: NodeId, root: NodeId, members: &BTreeSet<NodeId>) -> bool {
+        let n = self.g.node(id);
+        let Prim::Reduce { axes, .. } = &n.prim else { return false };
+        let (source, target) = (&self.g.ty(n.operands[0]).shape, &self.g.ty(root).shape);
+        let rank = source.len();
+        let trailing = axes.iter().all(|&a| a >= rank - axes.len());
+        let row: u64 = source[rank - axes.len()..].iter().product();
+        if source != target || !trailing || axes.is_empty() || row > ROW_ELEMS_MAX || row == 0 {
+            return false;
+        }
+        // All reductions of a group share the row.
+        let agree = members.iter().all(|&m| match &self.g.node(m).prim {
+            Prim::Reduce { axes: other, .. } => other.len() == axes.len(),
+            _ => true,
+        });
+        agree && self.returns_to_rows(id, target, rank - axes.len(), members)
+    }
+
+    /// Whether every use of a per-row value stays per row or goes back over the row.
+    fn returns_to_rows(&self, id: NodeId, target: &[u64], lead: usize, members: &BTreeSet<NodeId>) -> bool {
+        self.readers[id.0 as usize].iter().filter(|r| members.contains(r)).all(|&r| {
+            let n = self.g.node(r);
+            match &n.prim {
+                Prim::Broadcast { dims } => {
+                    let kept = dims.iter().enumerate().all(|(i, &d)| i == d);
+                    kept && n.ty.shape == target && self.g.ty(id).shape.iter().skip(lead).all(|&s| s == 1)
+                }
+                Prim::Reshape => {
+                    let same_rows =
+                        n.ty.shape.get(..lead) == target.get(..lead) && n.ty.shape[lead..].iter().all(|&s| s == 1);
+                    same_rows && self.returns_to_rows(r, target, lead, members)
+                }
+                Prim::Map(_) | Prim::Cast if n.ty.shape.as_slice() != target => {
+                    self.returns_to_rows(r, target, lead, members)
+                }
+                _ => false,
+            }
+        })
+    }
+
+    /// A product whose result goes through elementwise steps of its own shape only.
+    fn is_epilogue(&self, id: NodeId, root: NodeId, members: &BTreeSet<NodeId>) -> bool {
+        let shape = &self.g.ty(id).shape;
+        let straight = members.iter().all(|&m| {
+            let n = self.g.node(m);
+            match self.role(m) {
+                Role::Element => matches!(n.prim, Prim::Map(_) | Prim::Cast),
+                Role::View => !self.depends_on(m, id),
+                _ => false,
+            }
+        });
+        straight && &self.g.ty(root).shape == shape
+    }
+
+    fn depends_on(&self, from: NodeId, on: NodeId) -> bool {
+        let mut todo = vec![from];
+        let mut seen = BTreeSet::new();
+        while let Some(n) = todo.pop() {
+            if n == on {
+                return true;
+            }
+            if n > on && seen.insert(n) {
+                todo.extend(&self.g.node(n).operands);
+            }
+        }
+        false
+    }
+
+    /// The group of these members: what they read from outside, and nothing that nobody reads.
+    fn close(&self, kind: GroupKind, root: NodeId, members: BTreeSet<NodeId>) -> Group {
+        let mut needed = BTreeSet::from([root]);
+        for &m in members.iter().rev() {
+            if needed.contains(&m) {
+                needed.extend(self.g.node(m).operands.iter().filter(|o| members.contains(o)));
+            }
+        }
+        let members: Vec<NodeId> = needed.into_iter().collect();
+        let (mut inputs, mut scalars) = (vec![], vec![]);
+        for &m in &members {
+            for &o in &self.g.node(m).operands {
+                if members.binary_search(&o).is_ok() {
+                    continue;
+                }
+                let list = if self.is_scalar_input(o) && kind != GroupKind::Native && kind != GroupKind::Copy {
+                    &mut scalars
+                } else {
+                    &mut inputs
+                };
+                if !list.contains(&o) {
+                    list.push(o);
+                }
+            }
+        }
+        Group { kind, members, inputs, scalars, roots: vec![root] }
+    }
+}

@@ -1,0 +1,227 @@
+//! The memory plan: which value lives where, and when its bytes may be used again.
+
+use std::collections::BTreeMap;
+use tessera_abi::plan::BufRef;
+use tessera_ir::graph::{Graph, NodeId};
+use tessera_ir::group::{GroupKind, MemoryPlan, Partition};
+use tessera_ops::prim::Prim;
+
+/// Every buffer of the arena starts at a multiple of this many bytes.
+const ALIGN: u64 = 64;
+
+/// An output that takes the memory of an input which the caller gives up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InPlace {
+    pub output: u32,
+    pub input: u32,
+}
+
+/// Places every stored value. Constants are numbered in node order. `None` if the sizes are
+/// beyond 64 bits.
+///
+/// Cost: one pass over the groups; free ranges are kept sorted and the smallest that fits is
+/// taken (best fit), which stays within a few percent of the lower bound for chains.
+pub fn place_buffers(g: &Graph, partition: &Partition) -> Option<MemoryPlan> {
+    let mut plan = MemoryPlan { place: vec![None; g.nodes.len()], arena_bytes: 0 };
+    let mut constants = 0;
+    for id in g.ids() {
+        match g.node(id).prim {
+            Prim::Input(i) => plan.place[id.0 as usize] = Some(BufRef::Input(i)),
+            Prim::Literal(_) => {
+                plan.place[id.0 as usize] = Some(BufRef::Const(constants));
+                constants += 1;
+            }
+            _ => {}
+        }
+    }
+    for (i, id) in g.outputs.iter().enumerate() {
+        // An input or a value returned twice keeps its first place; the plan copies it.
+        plan.place[id.0 as usize].get_or_insert(BufRef::Output(i as u32));
+    }
+    // The last group that reads each value.
+    let mut last: BTreeMap<NodeId, usize> = BTreeMap::new();
+    for (at, group) in partition.groups.iter().enumerate() {
+        for &input in group.inputs.iter().chain(&group.roots) {
+            last.insert(input, at);
+        }
+    }
+    let mut arena = Arena::default();
+    let mut live: Vec<(usize, u64, u64)> = vec![];
+    for (at, group) in partition.groups.iter().enumerate() {
+        for &root in &group.roots {
+            let places: Vec<NodeId> = if g.node(root).results.is_empty() { vec![root] } else { parts(g, root) };
+            for id in places {
+                if plan.place[id.0 as usize].is_some() {
+                    continue;
+                }
+                let bytes = g.ty(id).bytes()?.max(1).checked_next_multiple_of(ALIGN)?;
+                let offset = arena.take(bytes)?;
+                plan.place[id.0 as usize] = Some(BufRef::Arena(offset));
+                let end = last.get(&id).copied().unwrap_or(at).max(last.get(&root).copied().unwrap_or(at));
+                live.push((end, offset, bytes));
+            }
+        }
+        live.retain(|&(end, offset, bytes)| {
+            if end <= at {
+                arena.give(offset, bytes);
+            }
+            end > at
+        });
+    }
+    plan.arena_bytes = arena.end;
+    Some(plan)
+}
+
+/// The `Get` nodes of a node with several results.
+fn parts(g: &Graph, id: NodeId) -> Vec<NodeId> {
+    g.ids().filter(|&p| matches!(g.node(p).prim, Prim::Get { .. }) && g.node(p).operands == [id]).collect()
+}
+
+/// Outputs that may be computed in the memory of an input: the input has the same size, only
+/// the group that computes the output reads it, and reads element `i` to write element `i`.
+pub fn in_place(g: &Graph, partition: &Partition) -> Vec<InPlace> {
+    let mut out: Vec<InPlace> = vec![];
+    for (o, &id) in g.outputs.iter().enumerate() {
+        let Some(group) = partition.groups.iter().find(|p| p.roots == [id] && p.kind == GroupKind::Loop) else {
+            continue;
+        };
+        // The first argument that will do: updates name what they update first.
+        let mut inputs = group.inputs.clone();
+        inputs.sort();
+        let candidate = inputs.into_iter().find(|&input| {
+            let Prim::Input(i) = g.node(input).prim else { return false };
+            let free = !out.iter().any(|p| p.input == i) && !g.outputs.contains(&input);
+            let only_reader = partition.groups.iter().filter(|p| p.inputs.contains(&input)).count() == 1;
+            free && only_reader
+                && g.ty(input).bytes() == g.ty(id).bytes()
+                && reads_in_step(g, group.members.as_slice(), input, id)
+        });
+        if let Some(Prim::Input(i)) = candidate.map(|c| g.node(c).prim.clone()) {
+            out.push(InPlace { output: o as u32, input: i });
+        }
+    }
+    out
+}
+
+/// Every path from the root to the input is elementwise.
+fn reads_in_step(g: &Graph, members: &[NodeId], input: NodeId, root: NodeId) -> bool {
+    let shape = &g.ty(root).shape;
+    members.iter().all(|&m| {
+        let n = g.node(m);
+        !n.operands.contains(&input) || (matches!(n.prim, Prim::Map(_) | Prim::Cast) && &n.ty.shape == shape)
+    }) && members.iter().all(|&m| {
+        // No member moves elements that come from the input.
+        matches!(g.node(m).prim, Prim::Map(_) | Prim::Cast | Prim::Full { .. } | Prim::Iota { .. })
+            || !g.node(m).operands.iter().any(|&o| comes_from(g, members, o, input))
+    })
+}
+
+fn comes_from(g: &Graph, members: &[NodeId], id: NodeId, input: NodeId) -> bool {
+    id == input
+        || (members.binary_search(&id).is_ok() && g.node(id).operands.iter().any(|&o| comes_from(g, members, o, input)))
+}
+
+/// Free ranges of the arena, sorted by offset.
+#[derive(Default)]
+struct Arena {
+    free: Vec<(u64, u64)>,
+    end: u64,
+}
+
+impl Arena {
+    fn take(&mut self, bytes: u64) -> Option<u64> {
+        let best = self.free.iter().enumerate().filter(|(_, (_, len))| *len >= bytes).min_by_key(|(_, (_, len))| *len);
+        if let Some((i, &(offset, len))) = best {
+            if len == bytes {
+                self.free.remove(i);
+            } else {
+                self.free[i] = (offset + bytes, len - bytes);
+            }
+            return Some(offset);
+        }
+        // Grow from a free tail where there is one.
+        let offset = match self.free.last() {
+            Some(&(offset, len)) if offset + len == self.end => {
+                self.free.pop();
+                offset
+            }
+            _ => self.end,
+        };
+        self.end = offset.checked_add(bytes)?;
+        Some(offset)
+    }
+
+    fn give(&mut self, offset: u64, bytes: u64) {
+        let i = self.free.partition_point(|&(o, _)| o < offset);
+        self.free.insert(i, (offset, bytes));
+        let mut merged: Vec<(u64, u64)> = Vec::with_capacity(self.free.len());
+        for &(o, len) in &self.free {
+            match merged.last_mut() {
+                Some((mo, ml)) if *mo + *ml == o => *ml += len,
+                _ => merged.push((o, len)),
+            }
+        }
+        self.free = merged;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuse::partition;
+    use tessera_ir::graph_text::parse;
+
+    fn graph(body: &str) -> Graph {
+        parse(&format!("\"tessera.graph\"() ({{\n{body}\n}})")).unwrap_or_else(|e| panic!("{e:?}"))
+    }
+
+    #[test]
+    fn a_chain_of_products_reuses_its_buffers() {
+        let g = graph(
+            r#"%0 = "tessera.graph.input"() {index=0} : Tensor[16, 16, f32]
+               %1 = "tessera.graph.dot"(%0, %0) {accum="f32"} : Tensor[16, 16, f32]
+               %2 = "tessera.graph.dot"(%1, %0) {accum="f32"} : Tensor[16, 16, f32]
+               %3 = "tessera.graph.dot"(%2, %0) {accum="f32"} : Tensor[16, 16, f32]
+               %4 = "tessera.graph.dot"(%3, %0) {accum="f32"} : Tensor[16, 16, f32]
+               "tessera.graph.return"(%4)"#,
+        );
+        let p = partition(&g);
+        assert_eq!(p.groups.len(), 4);
+        let plan = place_buffers(&g, &p).unwrap_or_default();
+        assert_eq!(plan.arena_bytes, 2 * 1024);
+    }
+
+    #[test]
+    fn an_update_is_done_in_place() {
+        let g = graph(
+            r#"%0 = "tessera.graph.input"() {index=0} : Tensor[8, f32]
+               %1 = "tessera.graph.input"() {index=1} : Tensor[8, f32]
+               %2 = "tessera.graph.exp"(%1) : Tensor[8, f32]
+               %3 = "tessera.graph.sub"(%0, %2) : Tensor[8, f32]
+               "tessera.graph.return"(%3)"#,
+        );
+        let p = partition(&g);
+        assert_eq!(p.groups.len(), 1);
+        assert_eq!(in_place(&g, &p), [InPlace { output: 0, input: 0 }]);
+    }
+
+    #[test]
+    fn softmax_is_one_group() {
+        let g = graph(
+            r#"%0 = "tessera.graph.input"() {index=0} : Tensor[4, 8, f32]
+               %1 = "tessera.graph.reduce_max"(%0) {axes=[1]} : Tensor[4, f32]
+               %2 = "tessera.graph.reshape"(%1) : Tensor[4, 1, f32]
+               %3 = "tessera.graph.broadcast"(%2) {dims=[0, 1]} : Tensor[4, 8, f32]
+               %4 = "tessera.graph.sub"(%0, %3) : Tensor[4, 8, f32]
+               %5 = "tessera.graph.exp"(%4) : Tensor[4, 8, f32]
+               %6 = "tessera.graph.reduce_sum"(%5) {axes=[1]} : Tensor[4, f32]
+               %7 = "tessera.graph.reshape"(%6) : Tensor[4, 1, f32]
+               %8 = "tessera.graph.broadcast"(%7) {dims=[0, 1]} : Tensor[4, 8, f32]
+               %9 = "tessera.graph.mul"(%5, %8) : Tensor[4, 8, f32]
+               "tessera.graph.return"(%9)"#,
+        );
+        let p = partition(&g);
+        assert_eq!(p.groups.len(), 1, "{p:?}");
+        assert_eq!(p.groups[0].inputs, [NodeId(0)]);
+    }
+}

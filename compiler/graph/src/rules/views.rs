@@ -1,0 +1,135 @@
+//! Rules of views: what changes no element.
+
+use super::{Class, Rewrite, Rule};
+use tessera_ir::graph::{Graph, Node};
+use tessera_ops::prim::Prim;
+
+pub const RULES: &[Rule] = &[
+    Rule {
+        name: "reshape_same",
+        doc: "a reshape to the shape it has already is nothing",
+        class: Class::Exact,
+        apply: reshape_same,
+    },
+    Rule { name: "reshape_reshape", doc: "two reshapes are one", class: Class::Exact, apply: reshape_reshape },
+    Rule {
+        name: "transpose_same",
+        doc: "the identity permutation is nothing",
+        class: Class::Exact,
+        apply: transpose_same,
+    },
+    Rule {
+        name: "transpose_transpose",
+        doc: "two transposes are one",
+        class: Class::Exact,
+        apply: transpose_transpose,
+    },
+    Rule {
+        name: "broadcast_same",
+        doc: "a broadcast to the same shape is nothing",
+        class: Class::Exact,
+        apply: broadcast_same,
+    },
+    Rule {
+        name: "broadcast_broadcast",
+        doc: "two broadcasts are one",
+        class: Class::Exact,
+        apply: broadcast_broadcast,
+    },
+    Rule { name: "view_full", doc: "a view of a constant is the constant", class: Class::Exact, apply: view_full },
+    Rule { name: "slice_all", doc: "a slice of everything is nothing", class: Class::Exact, apply: slice_all },
+    Rule {
+        name: "concat_one",
+        doc: "a concatenation of one tensor is the tensor",
+        class: Class::Exact,
+        apply: concat_one,
+    },
+    Rule { name: "pad_none", doc: "padding by nothing is nothing", class: Class::Exact, apply: pad_none },
+];
+
+fn same_type(g: &Graph, n: &Node) -> Option<Rewrite> {
+    let x = *n.operands.first()?;
+    (g.ty(x) == &n.ty).then_some(Rewrite::Value(x))
+}
+
+fn reshape_same(g: &Graph, n: &Node) -> Option<Rewrite> {
+    if n.prim == Prim::Reshape { same_type(g, n) } else { None }
+}
+
+fn reshape_reshape(g: &Graph, n: &Node) -> Option<Rewrite> {
+    let inner = g.node(*n.operands.first()?);
+    if n.prim != Prim::Reshape || inner.prim != Prim::Reshape {
+        return None;
+    }
+    let mut node = n.clone();
+    node.operands = inner.operands.clone();
+    Some(Rewrite::Node(node))
+}
+
+fn transpose_same(_: &Graph, n: &Node) -> Option<Rewrite> {
+    match &n.prim {
+        Prim::Transpose { perm } if perm.iter().enumerate().all(|(i, &p)| i == p) => {
+            Some(Rewrite::Value(n.operands[0]))
+        }
+        _ => None,
+    }
+}
+
+fn transpose_transpose(g: &Graph, n: &Node) -> Option<Rewrite> {
+    let Prim::Transpose { perm: outer } = &n.prim else { return None };
+    let inner_node = g.node(n.operands[0]);
+    let Prim::Transpose { perm: inner } = &inner_node.prim else { return None };
+    let mut node = n.clone();
+    node.prim = Prim::Transpose { perm: outer.iter().map(|&i| inner[i]).collect() };
+    node.operands = inner_node.operands.clone();
+    Some(Rewrite::Node(node))
+}
+
+fn broadcast_same(g: &Graph, n: &Node) -> Option<Rewrite> {
+    match &n.prim {
+        Prim::Broadcast { dims } if dims.iter().enumerate().all(|(i, &d)| i == d) => same_type(g, n),
+        _ => None,
+    }
+}
+
+fn broadcast_broadcast(g: &Graph, n: &Node) -> Option<Rewrite> {
+    let Prim::Broadcast { dims: outer } = &n.prim else { return None };
+    let inner_node = g.node(n.operands[0]);
+    let Prim::Broadcast { dims: inner } = &inner_node.prim else { return None };
+    let mut node = n.clone();
+    node.prim = Prim::Broadcast { dims: inner.iter().map(|&i| outer[i]).collect() };
+    node.operands = inner_node.operands.clone();
+    Some(Rewrite::Node(node))
+}
+
+fn view_full(g: &Graph, n: &Node) -> Option<Rewrite> {
+    if !matches!(n.prim, Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } | Prim::Slice { .. }) {
+        return None;
+    }
+    let Prim::Full { value } = g.node(n.operands[0]).prim else { return None };
+    let mut node = n.clone();
+    node.prim = Prim::Full { value };
+    node.operands.clear();
+    Some(Rewrite::Node(node))
+}
+
+fn slice_all(g: &Graph, n: &Node) -> Option<Rewrite> {
+    match &n.prim {
+        Prim::Slice { start, step } if start.iter().all(|&s| s == 0) && step.iter().all(|&s| s == 1) => same_type(g, n),
+        _ => None,
+    }
+}
+
+fn concat_one(_: &Graph, n: &Node) -> Option<Rewrite> {
+    match (&n.prim, n.operands.as_slice()) {
+        (Prim::Concat { .. }, [x]) => Some(Rewrite::Value(*x)),
+        _ => None,
+    }
+}
+
+fn pad_none(_: &Graph, n: &Node) -> Option<Rewrite> {
+    match &n.prim {
+        Prim::Pad { low, high } if low.iter().chain(high).all(|&p| p == 0) => Some(Rewrite::Value(n.operands[0])),
+        _ => None,
+    }
+}
