@@ -9,5 +9,6 @@
 pub mod scalar;
 pub mod elementary;
 pub mod map;
+pub mod scalar_eval;
 pub mod prim;
 pub mod surface;
