@@ -2,5 +2,6 @@
 //! calls, the layout of the context, the kernel signature and the plan of a graph.
 //! No dependencies.
 
+pub mod layout;
 pub mod rt;
 pub mod plan;

@@ -2,9 +2,10 @@
 //!
 //! Types: `i` int or bool (i64), `f` float (f64), `p` a heap object or None (i64 pointer),
 //! `w` one word of any type (i64; a float by its bits). Every function takes the context
-//! pointer first; `!` marks functions that can fail: they set `ctx.status` and return 0, and
+//! pointer first; `fails` marks functions that can fail: they set `ctx.status` and return 0, and
 //! take one more argument at the end, the span id (i64). `consumes` marks functions that take
-//! over their first argument.
+//! over their first argument; one that fails gives it back unchanged instead of 0, so that the
+//! variable it came from keeps its value.
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Word {
@@ -83,6 +84,8 @@ rt_table! {
 
     // Strings: lengths and indices count characters.
     str_concat(p, p) p;
+    /// `a = a + b` in place when no one else holds `a`.
+    str_append(p, p) p consumes y;
     str_repeat(p, i) p fails y;
     str_len(p) i;
     str_index(p, i) p fails y;
@@ -93,16 +96,34 @@ rt_table! {
     str_contains(p, p) i;
     /// Separator None splits on white space.
     str_split(p, p) p fails y;
+    /// At most so many splits; -1 for all.
+    str_split_max(p, p, i) p fails y;
     str_join(p, p) p;
     str_strip(p, p) p;
     str_lstrip(p, p) p;
     str_rstrip(p, p) p;
+    /// Without the characters of a set: string, set, 0 both ends 1 start 2 end.
+    str_strip_chars(p, p, i) p;
     str_replace(p, p, p) p;
+    /// At most so many replacements; -1 for all.
+    str_replace_count(p, p, p, i) p;
     str_startswith(p, p) i;
     str_endswith(p, p) i;
     str_upper(p) p;
     str_lower(p) p;
     str_find(p, p) i;
+    str_rfind(p, p) i;
+    /// Fails where it does not occur.
+    str_index_of(p, p) i fails y;
+    /// By number: 0 isdigit 1 isalpha 2 isalnum 3 isspace 4 isupper 5 islower.
+    str_is(p, i) i;
+    /// By number: 0 upper 1 lower 2 title 3 capitalize.
+    str_case(p, i) p;
+    /// String, width, fill, 0 ljust 1 rjust 2 center.
+    str_pad(p, i, p, i) p fails y;
+    str_zfill(p, i) p fails y;
+    /// Its characters as strings.
+    str_chars(p) p;
     str_count(p, p) i;
     str_isdigit(p) i;
     str_splitlines(p) p;
@@ -121,8 +142,12 @@ rt_table! {
     round_int(f) i fails y;
     /// `round(x, n)`.
     round_digits(f, i) f;
-    /// math functions by number: 0 sqrt 1 exp 2 log 3 sin 4 cos 5 tan 6 floor 7 ceil 8 tanh 9 log2 10 log10 11 trunc.
-    math(i, f) f;
+    /// math functions by number: 0 sqrt 1 exp 2 log 3 sin 4 cos 5 tan 6 floor 7 ceil 8 tanh 9 log2 10 log10 11 trunc
+    /// 12 expm1 13 log1p 14 asin 15 acos 16 atan 17 sinh 18 cosh 19 erf. Fails with E0711 outside the domain.
+    math(i, f) f fails y;
+    /// 0 atan2 1 pow 2 hypot.
+    math2(i, f, f) f fails y;
+    int_gcd(i, i) i;
 
     // Equality and order of any two values of one type.
     value_eq(w, w, i) i fails y;
@@ -159,6 +184,11 @@ rt_table! {
     list_sum_float(p) f;
     list_min(p) w fails y;
     list_max(p) w fails y;
+    /// Of a list of bools.
+    list_any(p) i;
+    list_all(p) i;
+    /// A list in the order of its keys (a list of the same length), stable; 1 for descending.
+    list_sorted_by(p, p, i) p fails y;
 
     // Records (tuples and structs).
     record_new(i, i) p;
@@ -177,6 +207,9 @@ rt_table! {
     dict_values(p) p;
     dict_items(p, i) p;
     dict_delete(p, w) p fails y consumes y;
+    /// With the entries of another dict.
+    dict_update(p, p) p consumes y;
+    dict_clear(p) p consumes y;
     /// The address of an entry's word; the dict must be unique; the entry must exist.
     dict_slot(p, w) i fails y;
 
@@ -223,8 +256,10 @@ rt_table! {
     /// Two sizes that the types need equal: left, right, text for the message.
     size_check(i, i, p) u fails y;
 
-    // Regions: region id, address of the argument words, address of the result words.
-    region_call(i, i, i) u fails y;
+    // Regions: region id, address and number of the argument words, the same of the result words.
+    // The arguments belong to the call: a tensor with one owner dies after it, so that its
+    // memory may be reused.
+    region_call(i, i, i, i, i) u fails y;
 
     // Input and output.
     io_read_npy(p) p fails y;
@@ -234,9 +269,11 @@ rt_table! {
     io_write_npz(p, p) u fails y;
     /// path, delimiter, header lines to skip, dtype code.
     io_read_csv(p, p, i, i) p fails y;
-    io_write_csv(p, p, p) u fails y;
+    /// path, tensor, delimiter, header line (empty: none).
+    io_write_csv(p, p, p, p) u fails y;
     io_read_text(p) p fails y;
     io_write_text(p, p) u fails y;
+    io_append_text(p, p) u fails y;
     io_read_lines(p, i) p fails y;
     io_read_safetensors(p, i) p fails y;
     io_write_safetensors(p, p) u fails y;
@@ -245,15 +282,26 @@ rt_table! {
 
     // Time, system, progress.
     time_now() f;
+    /// Seconds of a clock that never goes back.
+    time_perf() f;
     time_sleep(f) u fails y;
     sys_args(i) p;
     sys_exit(i) u fails y;
     /// A progress bar on stderr when it is a terminal: current, total, text.
     progress(i, i, p) u;
-    env_get(p) p;
+    /// An environment variable, or the default.
+    env_get(p, p) p;
 
     // Failure. Message is a string; code is a number such as 705.
     fail(i, p) u fails y;
+    /// A fault of int arithmetic by its number (`layout::int_fault`), and the operands.
+    fail_int(i, i, i) u fails y;
+    /// A float that has no int.
+    fail_to_int(f) u fails y;
+    /// The stack limit is passed.
+    fail_stack() u fails y;
+    /// A global that has no value yet, by its id.
+    fail_unset(i) u fails y;
     /// Called at loop back edges when the interrupt flag is set.
     interrupted() u fails y;
 }

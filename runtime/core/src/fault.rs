@@ -31,6 +31,12 @@ impl From<OutOfMemory> for Fault {
     }
 }
 
+/// Fails if `count` pieces of `each` bytes are more than the machine has.
+pub fn check_memory(count: u128, each: u128) -> Result<(), Fault> {
+    let bytes = u64::try_from(count.saturating_mul(each)).unwrap_or(u64::MAX);
+    if bytes > crate::tensor::memory_limit() { Err(OutOfMemory { bytes }.into()) } else { Ok(()) }
+}
+
 /// `1.5 GiB`.
 pub fn human_bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];

@@ -1,0 +1,287 @@
+//! The state of a running program: what compiled code passes to every runtime function.
+
+use crate::fault::Fault;
+use crate::value::{TypeId, TypeInfo, TypeTable, make_immortal, new_str, release};
+use indexmap::IndexMap;
+use std::io::{ErrorKind, Write};
+use std::mem::offset_of;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tessera_abi::layout;
+
+/// A failure of the running program. Spans are the numbers that compiled code passes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunError {
+    /// The number of the code: 706 is E0706.
+    pub code: u16,
+    pub message: String,
+    pub span: u32,
+    pub notes: Vec<String>,
+    /// Other places that matter, with what is to be said there.
+    pub labels: Vec<(u32, String)>,
+}
+
+impl RunError {
+    pub fn new(code: u16, message: impl Into<String>, span: u32) -> RunError {
+        RunError { code, message: message.into(), span, notes: vec![], labels: vec![] }
+    }
+}
+
+/// Why a program ended before its last statement.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Stop {
+    Error(RunError),
+    /// `sys.exit`, or standard output was closed (code 0).
+    Exit(i32),
+}
+
+/// Runs tensor regions.
+pub trait RegionExec {
+    /// Computes a region. `args` are borrowed words of the types of the region's parameters; a
+    /// tensor among them whose object has one owner dies after the call, so its memory may be
+    /// reused if its buffer is not shared either. `results` take owned words.
+    fn call(&mut self, cx: &mut Context, region: u32, args: &[u64], results: &mut [u64], span: u32) -> Result<(), RunError>;
+}
+
+/// Bytes of output that are kept before they are written.
+const OUTPUT_BYTES: usize = 1 << 16;
+
+/// Standard output, gathered.
+struct Output {
+    sink: Box<dyn Write>,
+    pending: String,
+    /// Writes every line at once.
+    by_line: bool,
+}
+
+impl Output {
+    fn flush(&mut self) -> Result<(), std::io::Error> {
+        let text = std::mem::take(&mut self.pending);
+        self.sink.write_all(text.as_bytes())?;
+        self.sink.flush()
+    }
+}
+
+/// The state of a running program. Compiled code knows the first four fields by offset.
+#[repr(C)]
+pub struct Context {
+    status: u64,
+    stack_limit: u64,
+    interrupt: *const AtomicBool,
+    globals: *mut u64,
+    global_words: Vec<u64>,
+    global_types: Vec<(Arc<str>, TypeId)>,
+    interrupt_owner: Arc<AtomicBool>,
+    pub types: TypeTable,
+    /// The program's arguments, without the file.
+    pub args: Vec<String>,
+    stop: Option<Stop>,
+    output: Output,
+    regions: Option<Box<dyn RegionExec>>,
+    interned: IndexMap<Arc<str>, u64>,
+}
+
+const _: () = {
+    assert!(offset_of!(Context, status) == layout::context::STATUS as usize);
+    assert!(offset_of!(Context, stack_limit) == layout::context::STACK_LIMIT as usize);
+    assert!(offset_of!(Context, interrupt) == layout::context::INTERRUPT as usize);
+    assert!(offset_of!(Context, globals) == layout::context::GLOBALS as usize);
+};
+
+impl Context {
+    /// A context that writes to `sink`; `by_line` for a terminal.
+    pub fn new(sink: Box<dyn Write>, by_line: bool) -> Box<Context> {
+        let interrupt_owner = Arc::new(AtomicBool::new(false));
+        Box::new(Context {
+            status: 0,
+            stack_limit: 0,
+            interrupt: Arc::as_ptr(&interrupt_owner),
+            globals: std::ptr::null_mut(),
+            global_words: vec![],
+            global_types: vec![],
+            interrupt_owner,
+            types: TypeTable::default(),
+            args: vec![],
+            stop: None,
+            output: Output { sink, pending: String::new(), by_line },
+            regions: None,
+            interned: IndexMap::new(),
+        })
+    }
+
+    /// Who runs the tensor regions.
+    pub fn set_regions(&mut self, regions: Box<dyn RegionExec>) {
+        self.regions = Some(regions);
+    }
+
+    /// The flag that stops the program at the next loop or call of a tensor region; it can be
+    /// set from a signal handler or another thread.
+    pub fn interrupt_flag(&self) -> Arc<AtomicBool> {
+        self.interrupt_owner.clone()
+    }
+
+    /// Whether the user wants the program to stop.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupt_owner.load(Ordering::Relaxed)
+    }
+
+    /// Lets calls use `bytes` of stack from here on; deeper recursion fails with E0709.
+    pub fn use_stack(&mut self, bytes: usize) {
+        let here = 0u8;
+        self.stack_limit = (&raw const here as u64).saturating_sub(bytes as u64);
+    }
+
+    /// The word of a constant string, which lives as long as the context.
+    pub fn intern(&mut self, text: &Arc<str>) -> u64 {
+        if let Some(&word) = self.interned.get(text) {
+            return word;
+        }
+        let word = new_str(&**text);
+        // SAFETY: just made.
+        unsafe { make_immortal(word) };
+        self.interned.insert(text.clone(), word);
+        word
+    }
+
+    /// The positions of a program's types in the table of the process. A type may only refer to
+    /// types before it or after it in the same slice, and not to itself.
+    pub fn add_types(&mut self, types: &[TypeInfo]) -> Vec<TypeId> {
+        let mut ids = vec![None; types.len()];
+        for at in 0..types.len() {
+            self.add_type(types, at, &mut ids);
+        }
+        ids.into_iter().map(|id| id.unwrap_or(TypeTable::NONE)).collect()
+    }
+
+    fn add_type(&mut self, types: &[TypeInfo], at: usize, ids: &mut [Option<TypeId>]) -> TypeId {
+        let Some(info) = types.get(at) else { return TypeTable::NONE };
+        if let Some(id) = ids[at] {
+            return id;
+        }
+        ids[at] = Some(TypeTable::NONE);
+        let mut map = |t: &TypeId| self.add_type(types, *t as usize, ids);
+        let info = match info {
+            TypeInfo::List(e) => TypeInfo::List(map(e)),
+            TypeInfo::Dict(k, v) => TypeInfo::Dict(map(k), map(v)),
+            TypeInfo::Tuple(items) => TypeInfo::Tuple(items.iter().map(map).collect()),
+            TypeInfo::Struct { name, fields } => {
+                TypeInfo::Struct { name: name.clone(), fields: fields.iter().map(|(n, t)| (n.clone(), map(t))).collect() }
+            }
+            TypeInfo::Fn { params, ret } => TypeInfo::Fn { params: params.iter().map(&mut map).collect(), ret: map(ret) },
+            scalar => scalar.clone(),
+        };
+        let id = self.types.add(info);
+        ids[at] = Some(id);
+        id
+    }
+
+    /// Declares the globals of a program by position; those that exist keep their values unless
+    /// their type is another one.
+    pub fn set_globals(&mut self, globals: &[(Arc<str>, TypeId)]) {
+        for (at, global) in globals.iter().enumerate() {
+            if at == self.global_words.len() {
+                self.global_words.push(0);
+                self.global_types.push(global.clone());
+            } else if self.global_types[at].1 != global.1 {
+                let (old, ty) = (std::mem::take(&mut self.global_words[at]), self.global_types[at].1);
+                self.release(old, ty);
+            }
+            self.global_types[at] = global.clone();
+        }
+        self.globals = self.global_words.as_mut_ptr();
+    }
+
+    /// Name, type and word of a global.
+    pub fn global(&self, id: u32) -> Option<(&str, TypeId, u64)> {
+        let (name, ty) = self.global_types.get(id as usize)?;
+        Some((name, *ty, self.global_words[id as usize]))
+    }
+
+    /// One owner less of a word of a type.
+    pub fn release(&mut self, word: u64, ty: TypeId) {
+        if self.types.counted(ty) {
+            // SAFETY: words of counted types are null or owned references.
+            unsafe { release(&self.types, word) }
+        }
+    }
+
+    /// Whether a failure or an exit is on its way.
+    pub fn is_stopped(&self) -> bool {
+        self.status != 0
+    }
+
+    /// Ends the program; the first reason counts.
+    pub fn stop(&mut self, stop: Stop) {
+        self.status = 1;
+        self.stop.get_or_insert(stop);
+    }
+
+    /// Ends the program with a failure at a span.
+    pub fn fail(&mut self, fault: Fault, span: u32) {
+        let Fault { code, message, notes } = fault;
+        self.stop(Stop::Error(RunError { code, message, span, notes, labels: vec![] }));
+    }
+
+    /// Why the program ended early. Clears the state so that the context can run on (REPL).
+    pub fn take_stop(&mut self) -> Option<Stop> {
+        self.status = 0;
+        self.interrupt_owner.store(false, Ordering::Relaxed);
+        self.stop.take()
+    }
+
+    /// Appends to the output.
+    pub fn print(&mut self, text: &str, span: u32) {
+        self.output.pending.push_str(text);
+        let line = self.output.by_line && text.ends_with('\n');
+        if line || self.output.pending.len() >= OUTPUT_BYTES {
+            self.flush_at(span);
+        }
+    }
+
+    /// Writes what was printed so far. To be called at the end of a run.
+    pub fn flush(&mut self) {
+        self.flush_at(0);
+    }
+
+    fn flush_at(&mut self, span: u32) {
+        match self.output.flush() {
+            Ok(()) => {}
+            Err(e) if e.kind() == ErrorKind::BrokenPipe => self.stop(Stop::Exit(0)),
+            Err(e) => self.fail(Fault::new(706, format!("standard output cannot be written: {e}")), span),
+        }
+    }
+
+    /// Runs a region through the executor.
+    pub fn call_region(&mut self, region: u32, args: &[u64], results: &mut [u64], span: u32) {
+        if self.is_interrupted() {
+            return self.fail(interrupted(), span);
+        }
+        let Some(mut exec) = self.regions.take() else {
+            return self.fail(Fault::new(999, "tensor code was called before there was anything to run it"), span);
+        };
+        let outcome = exec.call(self, region, args, results, span);
+        self.regions = Some(exec);
+        if let Err(error) = outcome {
+            self.stop(Stop::Error(error));
+        }
+    }
+}
+
+/// The failure of an interrupted program.
+pub fn interrupted() -> Fault {
+    Fault::new(713, "interrupted")
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        let _ = self.output.flush();
+        for at in 0..self.global_words.len() {
+            let (word, ty) = (std::mem::take(&mut self.global_words[at]), self.global_types[at].1);
+            self.release(word, ty);
+        }
+        for (_, word) in std::mem::take(&mut self.interned) {
+            // SAFETY: constants are strings that `Box` allocated, and no value is left.
+            drop(unsafe { Box::from_raw(word as *mut crate::value::StrObj) });
+        }
+    }
+}

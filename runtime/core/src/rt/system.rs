@@ -1,0 +1,74 @@
+//! Time, arguments, the environment, progress.
+
+use super::rows;
+use crate::context::{Context, Stop, interrupted};
+use crate::value::{StrObj, TypeTable, new_list, new_str};
+use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tessera_abi::rt::RtFn;
+
+pub fn rows() -> Vec<(RtFn, *const u8)> {
+    rows! {
+        takes_0 time_now time_perf;
+        takes_1 sys_args;
+        takes_2 time_sleep sys_exit env_get;
+        takes_3 progress;
+    }
+}
+
+/// Seconds since 1970.
+extern "C" fn time_now(_: &mut Context) -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
+}
+
+/// Seconds of a clock that never goes back.
+extern "C" fn time_perf(_: &mut Context) -> f64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_secs_f64()
+}
+
+/// Waits in short pieces, so that an interrupt is seen.
+extern "C" fn time_sleep(cx: &mut Context, seconds: f64, span: i64) {
+    const PIECE: Duration = Duration::from_millis(20);
+    cx.flush();
+    let wait = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(if seconds > 0.0 { Duration::MAX } else { Duration::ZERO });
+    let start = Instant::now();
+    while let Some(left) = wait.checked_sub(start.elapsed()).filter(|d| !d.is_zero()) {
+        if cx.is_interrupted() {
+            return cx.fail(interrupted(), span as u32);
+        }
+        std::thread::sleep(left.min(PIECE));
+    }
+}
+
+extern "C" fn sys_args(cx: &mut Context, _ty: i64) -> u64 {
+    let words = cx.args.iter().map(|a| new_str(a.as_str())).collect();
+    new_list(&cx.types, TypeTable::STR, words)
+}
+
+extern "C" fn sys_exit(cx: &mut Context, code: i64, _span: i64) {
+    cx.stop(Stop::Exit(code as i32));
+}
+
+/// The value of an environment variable, or the default.
+extern "C" fn env_get(_: &mut Context, name: &StrObj, default: &StrObj) -> u64 {
+    let valid = !name.text().is_empty() && !name.text().contains(['=', '\0']);
+    let value = if valid { std::env::var_os(name.text()) } else { None };
+    value.map_or_else(|| new_str(default.text()), |v| new_str(v.to_string_lossy()))
+}
+
+/// A bar on one line of a terminal.
+extern "C" fn progress(cx: &mut Context, current: i64, total: i64, text: &StrObj) {
+    let mut err = std::io::stderr();
+    if !err.is_terminal() || total <= 0 {
+        return;
+    }
+    cx.flush();
+    const WIDTH: usize = 30;
+    let done = (current.clamp(0, total) as f64 / total as f64 * WIDTH as f64) as usize;
+    let bar = format!("{}{}", "█".repeat(done), "░".repeat(WIDTH - done));
+    let end = if current >= total { "\n" } else { "" };
+    let _ = write!(err, "\r{bar} {current}/{total} {}\x1b[K{end}", text.text());
+    let _ = err.flush();
+}
