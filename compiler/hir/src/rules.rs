@@ -7,4 +7,5 @@
 pub mod sizes;
 pub mod annot;
 pub mod unify;
-//pub mod tensor;
+pub mod tensor;
+pub mod coerce;

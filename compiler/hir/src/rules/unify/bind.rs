@@ -162,7 +162,7 @@ impl Solver<'_> {
                 ps.iter().zip(aa).for_each(|(p, a)| self.collect(p, a, arg));
                 self.collect(pr, ar, arg);
             }
-            (p, Ty::AnyTensor | Ty::Unknown | Ty::Error | Ty::FnRef(_)) => self.unknown.extend(renamed_vars(p)),
+            (p, Ty::AnyTensor | Ty::Unknown | Ty::Error | Ty::FnRef(_)) | (p @ Ty::Int(_), Ty::Bool) => self.unknown.extend(renamed_vars(p)),
             _ => {}
         }
     }
@@ -233,7 +233,7 @@ pub fn param_mismatch_diagnostic(
         true => d = d.note(format!("`{param}` is {text}")),
         false => d = d.with_label(declared, text),
     }
-    if p.mismatch.expected != p.declared {
+    if p.mismatch.expected.to_string() != p.declared.to_string() {
         d = d.note(format!("here that is {}", p.mismatch.expected));
     }
     for (name, size, from) in &p.because {

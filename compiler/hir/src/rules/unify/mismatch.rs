@@ -69,7 +69,7 @@ impl Mismatch {
     }
 
     /// The same, seen from the types that contain the parts that differ.
-    pub(super) fn inside(mut self, step: impl Into<String>, expected: &Ty, found: &Ty) -> Mismatch {
+    pub(crate) fn inside(mut self, step: impl Into<String>, expected: &Ty, found: &Ty) -> Mismatch {
         self.path.insert(0, step.into());
         self.expected = expected.clone();
         self.found = found.clone();

@@ -37,6 +37,7 @@ fn a_matrix_is_no_vector() -> Result<(), String> {
     assert_eq!(d.label, "this is Tensor[2, 2, f32]");
     assert_eq!(d.labels[0].text, "declared Tensor[N, f32]");
     assert!(d.fixes[0].title.contains("Tensor[..., N, f32]"));
+    assert_eq!(d.notes, Vec::<String>::new());
     Ok(())
 }
 
@@ -126,4 +127,47 @@ fn joins() {
     assert_eq!(go(&Ty::List(Box::new(Ty::Unknown)), &Ty::List(Box::new(Ty::Str)), JoinKind::Control).as_deref(), Some("list[str]"));
     let d = join_diagnostic("`x`", at(0), (&Ty::int(), at(1)), (&Ty::Str, at(2)));
     assert_eq!(d.message, "`x` would have two types: `int` and `str`");
+}
+
+#[test]
+fn leading_dims_are_free() -> Result<(), Diagnostic> {
+    use crate::ty::TensorPattern;
+    let mut cx = SizeCx::new(0);
+    let d = cx.rigid("D");
+    let pattern = Ty::TensorPattern(TensorPattern { tail: vec![d.clone()], dtype: Some(DType::F32), sharding: Default::default() });
+    assert!(is_open(&pattern));
+    let arg = t(&[&c(2), &c(1), &c(3)], DType::F32);
+    let got = call(&mut cx, &[pattern.clone()], std::slice::from_ref(&arg))?;
+    assert_eq!(got.apply(&mut cx, &t(&[&d], DType::F32)).to_string(), "Tensor[3, f32]");
+    assert_eq!(refine(&pattern, &arg).to_string(), "Tensor[2, 1, D, f32]");
+    let e = call(&mut cx, &[pattern], &[t(&[], DType::F32)]).err();
+    assert_eq!(e.map(|e| e.message), Some("the argument `x` of `f` has rank 0 where at least rank 1 is declared".into()));
+    Ok(())
+}
+
+#[test]
+fn the_field_that_differs_is_named() -> Result<(), String> {
+    use crate::ty::StructTy;
+    let mut cx = SizeCx::new(0);
+    let layer = |n: i64| {
+        let fields = vec![("w".into(), t(&[&c(n)], DType::F32))];
+        Ty::List(Box::new(Ty::Struct(std::sync::Arc::new(StructTy { name: "Layer".into(), item: 7, fields }))))
+    };
+    let m = assignable(&mut cx, &layer(2), &layer(3), at(0)).err().ok_or("accepted")?;
+    let d = mismatch_diagnostic(&m, &Role::Bound { name: "layers".into() }, at(0), None);
+    assert_eq!(d.message, "dim 0 of field `w` of the element of the value of `layers` is 3 where 2 is declared");
+    assert!(d.notes.contains(&"field `w` of the element: Tensor[2, f32] is declared and Tensor[3, f32] is found".to_owned()));
+    Ok(())
+}
+
+#[test]
+fn sizes_that_only_the_result_has_come_from_data() -> Result<(), Diagnostic> {
+    let mut cx = SizeCx::new(0);
+    let (n, k) = (cx.rigid("N"), cx.rigid("K"));
+    let params = [t(&[&n], DType::F32)];
+    let all = vars(&[t(&[&n, &k], DType::F32)]);
+    let got = bind_signature(&mut cx, &all, &params, &[t(&[&c(2)], DType::F32)], &[at(0)])
+        .map_err(|p| param_mismatch_diagnostic(&p, "f", &[], &[]))?;
+    assert_eq!(got.apply(&mut cx, &t(&[&n, &k, &k], DType::F32)).to_string(), "Tensor[2, k, k, f32]");
+    Ok(())
 }

@@ -1,0 +1,39 @@
+//! Tensors in expressions: operator calls, arithmetic, indexing, attributes.
+//!
+//! Everything here takes checked sub-expressions and gives a typed expression or one
+//! diagnostic. An operand whose error is reported already ([`crate::ty::Ty::Error`]) gives
+//! an erroneous result without another report.
+
+mod rows;
+mod args;
+mod matching;
+mod call;
+mod operators;
+mod slice;
+mod index;
+mod assign;
+mod attr;
+
+pub use assign::assign_index;
+pub use attr::{attr, length, method, to_float, to_int, truth};
+pub use call::op_call;
+pub use index::{GivenIndex, index};
+pub use matching::Given;
+pub use operators::{binary, compare, unary};
+
+use crate::thir::{TExpr, TKind};
+use crate::ty::Ty;
+use tessera_base::Span;
+
+/// The result of an expression whose error is reported already.
+pub fn error_expr(span: Span) -> TExpr {
+    TExpr { kind: TKind::None, ty: Ty::Error, span }
+}
+
+/// Whether a value's error is reported already.
+fn broken(e: &TExpr) -> bool {
+    matches!(e.ty, Ty::Error | Ty::Never)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! Calls of operators: `op.softmax(x, axis=-1)`, `x.sum(0)`.
+
+use super::args::{Converted, convert};
+use super::matching::{Given, Matched, match_args, shown};
+use super::{broken, error_expr};
+use crate::rules::sizes::SizeCx;
+use crate::thir::{OpArg, TExpr, TKind};
+use crate::ty::Ty;
+use tessera_base::{Code, Diagnostic, Span, TensorType};
+use tessera_ops::surface::{Hints, OpDef, OpError, OpTypes, SymArg};
+
+/// A typed call, or what is wrong with it. In a method call the receiver is the first of
+/// `given`. `name_span` is where the operator's name stands.
+pub fn op_call(
+    cx: &mut SizeCx,
+    def: &'static OpDef,
+    given: Vec<Given>,
+    span: Span,
+    name_span: Span,
+) -> Result<TExpr, Diagnostic> {
+    call_as(cx, def, given, span, name_span, None)
+}
+
+/// As [`op_call`]; `symbol` is how the program writes the operator where it has no name (`@`).
+pub fn call_as(
+    cx: &mut SizeCx,
+    def: &'static OpDef,
+    given: Vec<Given>,
+    span: Span,
+    name_span: Span,
+    symbol: Option<&str>,
+) -> Result<TExpr, Diagnostic> {
+    if let Some(reason) = def.unsupported {
+        let text = format!("`{}` is not supported yet", shown(def));
+        return Err(Diagnostic::new(Code::E0690, name_span, text).note(reason));
+    }
+    if given.iter().any(|g| broken(&g.value)) {
+        return Ok(error_expr(span));
+    }
+    let Matched { slots, hints } = match_args(def, given, name_span)?;
+    let mut syms = vec![];
+    let mut values: Vec<Option<TExpr>> = vec![];
+    let mut counted = None;
+    for (i, (param, slot)) in def.params.iter().zip(slots).enumerate() {
+        let Some(value) = slot else {
+            syms.push(param.default.sym().unwrap_or(SymArg::None));
+            values.push(None);
+            continue;
+        };
+        let converted: Converted = convert(cx, def, param, value)?;
+        if converted.counted {
+            counted = Some(i);
+        }
+        syms.push(converted.sym);
+        values.push(Some(converted.value));
+    }
+    let types = infer(cx, def, &syms, &hints, counted, span)
+        .map_err(|e| op_diagnostic(def, *e, &values, span, name_span, symbol))?;
+    let ty = match types {
+        OpTypes::One(t) => Ty::Tensor(t),
+        OpTypes::Many(ts) => Ty::Tuple(ts.into_iter().map(Ty::Tensor).collect()),
+    };
+    let args = values
+        .into_iter()
+        .zip(&syms)
+        .map(|(value, sym)| match value {
+            Some(value) if *sym != SymArg::None => OpArg::Value(value),
+            _ => OpArg::Default,
+        })
+        .collect();
+    Ok(TExpr { kind: TKind::Op { def, args, hints }, ty, span })
+}
+
+/// Runs the typing rule. For a list of unknown length it runs at one and at two elements:
+/// what differs between the results depends on the length, which only a run knows.
+fn infer(
+    cx: &mut SizeCx,
+    def: &'static OpDef,
+    syms: &[SymArg],
+    hints: &Hints,
+    counted: Option<usize>,
+    span: Span,
+) -> Result<OpTypes, Box<OpError>> {
+    let one = cx.infer(span, |icx| (def.infer)(icx, syms, hints)).map_err(Box::new)?;
+    let Some(i) = counted else { return Ok(one) };
+    let mut longer = syms.to_vec();
+    if let Some(SymArg::Tensors(ts)) = longer.get_mut(i) {
+        ts.extend(ts.first().cloned());
+    }
+    let two = cx.infer(span, |icx| (def.infer)(icx, &longer, hints)).map_err(Box::new)?;
+    let mut merge = |a: TensorType, b: &TensorType| TensorType {
+        shape: a.shape.iter().zip(&b.shape).map(|(x, y)| cx.widen(x, y, "n")).collect(),
+        ..a
+    };
+    Ok(match (one, two) {
+        (OpTypes::One(a), OpTypes::One(b)) => OpTypes::One(merge(a, &b)),
+        (OpTypes::Many(a), OpTypes::Many(b)) => OpTypes::Many(a.into_iter().zip(&b).map(|(a, b)| merge(a, b)).collect()),
+        (one, _) => one,
+    })
+}
+
+/// The diagnostic for an operator's error: every tensor argument shows its full type.
+fn op_diagnostic(
+    def: &OpDef,
+    error: OpError,
+    values: &[Option<TExpr>],
+    span: Span,
+    name_span: Span,
+    symbol: Option<&str>,
+) -> Diagnostic {
+    let OpError { code, message, args, witness, notes, help } = error;
+    let rename = |text: String| match symbol {
+        Some(symbol) => {
+            let shown = format!("`{symbol}`");
+            let text = text.replace(&format!("`{}`", def.name), &shown);
+            if symbol == "@" { text.replace("the matrix product", &shown) } else { text }
+        }
+        None => text,
+    };
+    let primary = if name_span.is_none() { span } else { name_span };
+    let mut d = Diagnostic::new(code, primary, rename(message));
+    let at = |i: usize| values.get(i).and_then(Option::as_ref);
+    for (i, text) in &args {
+        match at(*i) {
+            Some(value) => d = d.with_label(value.span, with_type(value, text)),
+            // The argument is left out: its default is to blame.
+            None => match def.params.get(*i) {
+                Some(p) => d = d.note(format!("`{}`: {text}", p.name)),
+                None => d = d.note(text.clone()),
+            },
+        }
+    }
+    for (i, value) in values.iter().enumerate() {
+        if let Some(value) = value
+            && matches!(value.ty, Ty::Tensor(_))
+            && args.iter().all(|(j, _)| i != *j)
+        {
+            d = d.with_label(value.span, value.ty.to_string());
+        }
+    }
+    d.witness = witness;
+    d.notes.extend(notes.into_iter().map(rename));
+    for text in help {
+        d = d.help(rename(text));
+    }
+    d
+}
+
+fn with_type(value: &TExpr, text: &str) -> String {
+    let ty = value.ty.to_string();
+    if !matches!(value.ty, Ty::Tensor(_)) || text.contains(&ty) {
+        return text.to_owned();
+    }
+    if text.is_empty() { ty } else { format!("{ty}: {text}") }
+}
