@@ -21,4 +21,6 @@ pub mod order;
 pub mod list;
 pub mod dict;
 pub mod rt;
+pub mod nested;
+pub mod rt_files;
 pub mod rt_tensor;

@@ -166,8 +166,8 @@ pub fn index(t: &Tensor, parts: &[Part]) -> Result<Tensor, Fault> {
     Ok(out)
 }
 
-/// `t[parts] = value`: the value broadcasts to the indexed shape. It has `t`'s element type, or
-/// is a rank-0 f64, i64 or bool scalar, which is converted. Writes in place when `t`'s buffer
+/// `t[parts] = value`: the value broadcasts to the indexed shape. Values of another
+/// element type are converted. Writes in place when `t`'s buffer
 /// has no other owner.
 pub fn assign(t: &mut Tensor, parts: &[Part], value: &Tensor) -> Result<(), Fault> {
     let v = view(t, parts)?;
@@ -178,9 +178,6 @@ pub fn assign(t: &mut Tensor, parts: &[Part], value: &Tensor) -> Result<(), Faul
         return Err(Fault::new(708, format!("a value of shape {} does not broadcast to {}", shape_text(&value.shape), shape_text(&v.shape))));
     };
     let scalar = (value.dtype != t.dtype && value.elems() == 1).then(|| convert(element(value, 0), t.dtype));
-    if scalar.is_none() && value.dtype != t.dtype {
-        return Err(Fault::new(707, format!("a {} value cannot be stored in a {} tensor", value.dtype, t.dtype)));
-    }
     // Strides of the value along the indexed dims; 0 repeats.
     let dense = row_major(&value.shape);
     let strides: Vec<i64> = (0..v.shape.len())
@@ -190,6 +187,7 @@ pub fn assign(t: &mut Tensor, parts: &[Part], value: &Tensor) -> Result<(), Faul
     // The value may share the target's memory (`x[1:] = x[:-1]`): read it before writing.
     let source: Vec<u8> = match &scalar {
         Some(bytes) => bytes.clone(),
+        None if value.dtype != t.dtype => (0..value.elems()).flat_map(|i| convert(element(value, i), t.dtype)).collect(),
         None => value.bytes().to_vec(),
     };
     let whole = from.is_contiguous() && v.is_contiguous() && scalar.is_none();

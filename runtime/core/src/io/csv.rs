@@ -76,13 +76,16 @@ fn number(field: &[u8], dtype: DType, out: &mut Vec<u8>) -> Option<()> {
 }
 
 /// Writes a vector (one value a line) or a matrix (one row a line); numbers in the fewest
-/// digits that read back the same.
-pub fn write(path: &Path, t: &Tensor, delimiter: u8) -> Result<(), Fault> {
+/// digits that read back the same. `header` is written first as a line unless it is empty.
+pub fn write(path: &Path, t: &Tensor, delimiter: u8, header: &str) -> Result<(), Fault> {
     if t.rank() > 2 {
         return Err(Fault::new(707, format!("a tensor of rank {} is no table; reshape it to two dims", t.rank())));
     }
     let width = if t.rank() == 2 { t.shape[1] as usize } else { 1 };
     files::write_atomically(path, |out| {
+        if !header.is_empty() {
+            writeln!(out, "{header}").map_err(|e| files::write_fault(path, &e))?;
+        }
         let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(out);
         let fault = |e: csv::Error| files::write_fault(path, &e.into());
         for r in 0..t.elems().checked_div(width).unwrap_or(0) {

@@ -1,0 +1,135 @@
+//! The runtime functions of files, by their rows in `abi::rt`.
+
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::io::{csv, files, npy, npz, safetensors};
+use crate::rt::{rows, settle};
+use crate::tensor::Tensor;
+use crate::value::{DictObj, Key, Own, StrKey, StrObj, TensorObj, TypeId, TypeTable, into_word, new_dict, new_list, new_str, new_tensor, object};
+use std::path::Path;
+use tessera_abi::rt::RtFn;
+use tessera_base::DType;
+
+/// The functions of this part of the table with their addresses.
+pub fn symbols() -> Vec<(RtFn, *const u8)> {
+    rows! {
+        takes_1 io_exists;
+        takes_2 io_read_npy io_read_text io_read_bytes;
+        takes_3 io_write_npy io_read_npz io_write_npz io_write_text io_append_text io_read_lines io_read_safetensors io_write_safetensors;
+        takes_5 io_read_csv io_write_csv;
+    }
+}
+
+fn give(cx: &mut Context, span: i64, outcome: Result<Tensor, Fault>) -> u64 {
+    let word = outcome.map(new_tensor);
+    settle(cx, span, word)
+}
+
+extern "C" fn io_exists(_: &mut Context, path: &StrObj) -> i64 {
+    i64::from(Path::new(path.text()).exists())
+}
+
+extern "C" fn io_read_npy(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
+    give(cx, span, npy::read(Path::new(path.text())))
+}
+
+extern "C" fn io_write_npy(cx: &mut Context, path: &StrObj, t: &TensorObj, span: i64) {
+    settle(cx, span, npy::write(Path::new(path.text()), &t.tensor));
+}
+
+/// A dict of tensors by name.
+fn dict(cx: &mut Context, ty: i64, tensors: Vec<(String, Tensor)>) -> u64 {
+    let word = new_dict(&cx.types, ty as TypeId);
+    // SAFETY: just made, and no one else holds it.
+    let mut made = unsafe { Own::<DictObj>::of(word) }.unbox(&cx.types);
+    for (name, t) in tensors {
+        let key = new_str(name);
+        // SAFETY: just made; the key takes a reference of its own.
+        let key_object: &StrObj = unsafe { object(key) };
+        let old = made.map.insert(Key::Str(StrKey::new(key_object)), new_tensor(t));
+        for word in [Some(key), old].into_iter().flatten() {
+            cx.release(word, TypeTable::STR);
+        }
+    }
+    into_word(made)
+}
+
+/// The tensors of a dict, by name in its order.
+fn entries(d: &DictObj) -> Vec<(String, Tensor)> {
+    let pairs = d.map.iter().filter_map(|(key, &value)| match key {
+        // SAFETY: the values of a dict of tensors are live tensors.
+        Key::Str(s) => Some((s.get().text().to_owned(), unsafe { crate::value::tensor(value) }.clone())),
+        Key::Int(_) => None,
+    });
+    pairs.collect()
+}
+
+extern "C" fn io_read_npz(cx: &mut Context, path: &StrObj, ty: i64, span: i64) -> u64 {
+    let read = npz::read(Path::new(path.text())).map(|all| dict(cx, ty, all));
+    settle(cx, span, read)
+}
+
+extern "C" fn io_write_npz(cx: &mut Context, path: &StrObj, d: &DictObj, span: i64) {
+    settle(cx, span, npz::write(Path::new(path.text()), &entries(d)));
+}
+
+extern "C" fn io_read_safetensors(cx: &mut Context, path: &StrObj, ty: i64, span: i64) -> u64 {
+    let read = safetensors::read(Path::new(path.text())).map(|all| dict(cx, ty, all));
+    settle(cx, span, read)
+}
+
+extern "C" fn io_write_safetensors(cx: &mut Context, path: &StrObj, d: &DictObj, span: i64) {
+    settle(cx, span, safetensors::write(Path::new(path.text()), &entries(d)));
+}
+
+/// The one byte that separates columns.
+fn delimiter(text: &StrObj) -> Result<u8, Fault> {
+    match text.text().as_bytes() {
+        [b] if b.is_ascii() => Ok(*b),
+        _ => Err(Fault::new(711, format!("the delimiter must be one ASCII character, not `{}`", text.text()))),
+    }
+}
+
+extern "C" fn io_read_csv(cx: &mut Context, path: &StrObj, between: &StrObj, skip: i64, dtype: i64, span: i64) -> u64 {
+    let dtype = usize::try_from(dtype).ok().and_then(|i| DType::ALL.get(i)).copied().unwrap_or(DType::F32);
+    let read = delimiter(between).and_then(|d| csv::read(Path::new(path.text()), d, skip.max(0) as usize, dtype));
+    give(cx, span, read)
+}
+
+extern "C" fn io_write_csv(cx: &mut Context, path: &StrObj, t: &TensorObj, between: &StrObj, header: &StrObj, span: i64) {
+    let done = delimiter(between).and_then(|d| csv::write(Path::new(path.text()), &t.tensor, d, header.text()));
+    settle(cx, span, done);
+}
+
+extern "C" fn io_read_text(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
+    let text = files::read_text(Path::new(path.text())).map(new_str);
+    settle(cx, span, text)
+}
+
+extern "C" fn io_write_text(cx: &mut Context, path: &StrObj, text: &StrObj, span: i64) {
+    let path = Path::new(path.text());
+    let done = files::write_atomically(path, |out| out.write_all(text.text().as_bytes()).map_err(|e| files::write_fault(path, &e)));
+    settle(cx, span, done);
+}
+
+extern "C" fn io_append_text(cx: &mut Context, path: &StrObj, text: &StrObj, span: i64) {
+    use std::io::Write;
+    let path = Path::new(path.text());
+    let open = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    let done = open.and_then(|mut f| f.write_all(text.text().as_bytes())).map_err(|e| files::write_fault(path, &e));
+    settle(cx, span, done);
+}
+
+extern "C" fn io_read_lines(cx: &mut Context, path: &StrObj, _ty: i64, span: i64) -> u64 {
+    let lines = files::read_text(Path::new(path.text())).map(|text| {
+        let words = text.lines().map(new_str).collect();
+        new_list(&cx.types, TypeTable::STR, words)
+    });
+    settle(cx, span, lines)
+}
+
+/// The file's bytes as a u8 tensor.
+extern "C" fn io_read_bytes(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
+    let read = files::read_all(Path::new(path.text())).and_then(|b| Ok(Tensor::from_bytes(DType::U8, &[b.len() as u64], &b)?));
+    give(cx, span, read)
+}
