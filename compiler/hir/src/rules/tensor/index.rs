@@ -9,6 +9,7 @@ use crate::ty::Ty;
 use tessera_base::{Code, DType, Diagnostic, Size, Span, TensorType, Verdict};
 
 /// A part of an index as the program has it.
+#[allow(clippy::large_enum_variant, reason = "few exist, and not for long")]
 #[derive(Clone, Debug)]
 pub enum GivenIndex {
     /// An int, a tensor of ints, or None.

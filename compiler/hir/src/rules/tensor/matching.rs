@@ -47,10 +47,10 @@ pub fn match_args(def: &OpDef, given: Vec<Given>, name_span: Span) -> Result<Mat
     let takes = def.params.iter().filter(|p| !p.keyword_only).count();
     let total = positional.len();
     let mut rest = positional.into_iter().peekable();
-    for i in 0..takes {
+    for (i, slot) in slots.iter_mut().enumerate().take(takes) {
         let Some(first) = rest.next() else { break };
         let Some(member) = gathers(def.params, i, takes).filter(|member| member(&first)) else {
-            slots[i] = Some(first);
+            *slot = Some(first);
             continue;
         };
         let alone = !rest.peek().is_some_and(member) && is_int(&first);
@@ -58,7 +58,7 @@ pub fn match_args(def: &OpDef, given: Vec<Given>, name_span: Span) -> Result<Mat
         while let Some(next) = rest.next_if(member) {
             all.push(next);
         }
-        slots[i] = if alone { all.pop() } else { Some(tuple(all)) };
+        *slot = if alone { all.pop() } else { Some(tuple(all)) };
     }
     if let Some(extra) = rest.next() {
         return Err(too_many(def, takes, total, extra.span, name_span));

@@ -137,7 +137,7 @@ fn leading_dims_are_free() -> Result<(), Diagnostic> {
     let pattern = Ty::TensorPattern(TensorPattern { tail: vec![d.clone()], dtype: Some(DType::F32), sharding: Default::default() });
     assert!(is_open(&pattern));
     let arg = t(&[&c(2), &c(1), &c(3)], DType::F32);
-    let got = call(&mut cx, &[pattern.clone()], std::slice::from_ref(&arg))?;
+    let got = call(&mut cx, std::slice::from_ref(&pattern), std::slice::from_ref(&arg))?;
     assert_eq!(got.apply(&mut cx, &t(&[&d], DType::F32)).to_string(), "Tensor[3, f32]");
     assert_eq!(refine(&pattern, &arg).to_string(), "Tensor[2, 1, D, f32]");
     let e = call(&mut cx, &[pattern], &[t(&[], DType::F32)]).err();
