@@ -14,7 +14,9 @@ mod check;
 pub mod parse;
 pub mod split;
 pub mod prompt;
+pub mod print;
 
 pub use parse::{ParsedItem, parse_expr, parse_expr_or_stmts, parse_item};
+pub use print::format;
 pub use prompt::{TokenClass, highlight, needs_more};
 pub use split::{RawItem, RawKind, SplitFile, split};
