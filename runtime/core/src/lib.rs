@@ -8,6 +8,7 @@ pub mod io;
 pub mod tensor_index;
 pub mod pool;
 pub mod execute;
+pub mod native;
 pub mod number;
 pub mod format;
 pub mod slice;

@@ -1,0 +1,58 @@
+//! Steps of a plan that are Rust code: reference kernels, loops over bodies.
+
+use std::sync::Arc;
+use tessera_abi::plan::{BufRef, ScalarRef, Step, StepOrigin};
+
+/// What a native step computes: reads the inputs, fills the outputs. Scalars are words.
+pub type NativeFn = dyn Fn(&[&[u8]], &mut [&mut [u8]], &[u64]) -> Result<(), String> + Send + Sync;
+
+/// An operand in memory with its length in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Operand {
+    pub place: BufRef,
+    pub bytes: usize,
+}
+
+/// A step that runs on the calling thread. No output may share memory with another operand.
+pub fn step(
+    name: &str,
+    inputs: &[Operand],
+    outputs: &[Operand],
+    scalars: Vec<ScalarRef>,
+    origin: StepOrigin,
+    run: Arc<NativeFn>,
+) -> Step {
+    let in_bytes: Vec<usize> = inputs.iter().map(|o| o.bytes).collect();
+    let out_bytes: Vec<usize> = outputs.iter().map(|o| o.bytes).collect();
+    let code = move |addresses: &[*mut u8], words: &[u64]| {
+        let (ins, outs) = addresses.split_at(in_bytes.len());
+        // SAFETY: the plan gives every operand the bytes it was made for, filled for inputs;
+        // outputs are disjoint from all others.
+        let ins: Vec<&[u8]> = ins.iter().zip(&in_bytes).map(|(&p, &n)| unsafe { bytes(p, n) }).collect();
+        // SAFETY: as above.
+        let mut outs: Vec<&mut [u8]> = outs.iter().zip(&out_bytes).map(|(&p, &n)| unsafe { bytes_mut(p, n) }).collect();
+        run(&ins, &mut outs, words)
+    };
+    let bufs = inputs.iter().chain(outputs).map(|o| o.place).collect();
+    Step::Native { name: name.into(), run: Arc::new(code), bufs, scalars, origin }
+}
+
+/// # Safety
+/// `n` bytes are readable at `p` unless `n` is 0.
+unsafe fn bytes<'a>(p: *mut u8, n: usize) -> &'a [u8] {
+    if n == 0 || p.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(p, n) }
+}
+
+/// # Safety
+/// `n` bytes are writable at `p` unless `n` is 0, and nothing else refers to them.
+unsafe fn bytes_mut<'a>(p: *mut u8, n: usize) -> &'a mut [u8] {
+    if n == 0 || p.is_null() {
+        return &mut [];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts_mut(p, n) }
+}
