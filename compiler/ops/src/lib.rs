@@ -11,4 +11,5 @@ pub mod elementary;
 pub mod map;
 pub mod scalar_eval;
 pub mod prim;
+pub mod convert;
 pub mod surface;

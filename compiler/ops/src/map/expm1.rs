@@ -8,6 +8,6 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::Float,
     gives: Gives::Same,
     body: |w, x| exp::expm1(w, x[0]),
-    ulps: 1.5,
+    ulps: 2.0,
     cost: 12,
 };

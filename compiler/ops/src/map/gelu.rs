@@ -8,6 +8,6 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::Float,
     gives: Gives::Same,
     body: |w, x| erf::gelu(w, x[0]),
-    ulps: 4.0,
+    ulps: 7.0,
     cost: 34,
 };

@@ -8,6 +8,6 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::Float,
     gives: Gives::Same,
     body: |w, x| exp::gelu_tanh(w, x[0]),
-    ulps: 3.0,
+    ulps: 4.0,
     cost: 32,
 };

@@ -11,6 +11,6 @@ pub const DEF: MapDef = MapDef {
         let root = w.sqrt(x[0]);
         w.div(one, root)
     },
-    ulps: 1.0,
+    ulps: 1.5,
     cost: 16,
 };

@@ -8,6 +8,6 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::Float,
     gives: Gives::Same,
     body: |w, x| exp::sigmoid(w, x[0]),
-    ulps: 2.0,
+    ulps: 3.0,
     cost: 20,
 };

@@ -8,6 +8,6 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::Float,
     gives: Gives::Same,
     body: |w, x| exp::silu(w, x[0]),
-    ulps: 2.5,
+    ulps: 3.5,
     cost: 22,
 };

@@ -8,6 +8,6 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::Float,
     gives: Gives::Same,
     body: |w, x| exp::sinh(w, x[0]),
-    ulps: 2.0,
+    ulps: 2.5,
     cost: 30,
 };

@@ -8,6 +8,6 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::Float,
     gives: Gives::Same,
     body: |w, x| trig::tan(w, x[0]),
-    ulps: 1.0,
+    ulps: 2.0,
     cost: 45,
 };
