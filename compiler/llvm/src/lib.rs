@@ -1,1 +1,21 @@
-//! tessera-llvm
+//! Tile IR to machine code of the host CPU.
+//!
+//! [`compile`] makes object code through LLVM, which is loaded on first use; [`load`] maps
+//! object code into the process without LLVM, so that cached kernels start at once.
+
+mod error;
+mod lazy;
+mod code_memory;
+mod elf;
+mod instr;
+mod program;
+mod memory;
+mod mma;
+mod emit;
+mod target;
+mod object;
+
+pub use elf::load;
+pub use error::LlvmError;
+pub use object::{Emission, compile, text};
+pub use target::HostTarget;

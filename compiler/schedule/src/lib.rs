@@ -1,1 +1,41 @@
-//! tessera-schedule
+//! Groups of graph nodes to Schedule IR.
+//!
+//! [`body`] states what a group computes as values over axes, [`axes`] splits and merges the
+//! axes so that indices become affine and loops long, and [`choose`] adds the directives of a
+//! simple cost model. Nothing here can change a result.
+
+mod body;
+mod axes;
+mod machine;
+mod choose;
+
+pub use machine::host;
+
+use std::fmt;
+use tessera_ir::graph::{Graph, NodeId};
+use tessera_ir::group::Group;
+use tessera_ir::schedule::{Machine, Schedule};
+
+/// Why a group has no kernel; its nodes run their reference kernels instead.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    pub node: NodeId,
+    pub reason: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} {}", self.node, self.reason)
+    }
+}
+
+/// The schedule of `group`, named `name` (also the symbol of its kernels).
+///
+/// Operands: the group's inputs, then its roots. Cost: linear in members for usual groups.
+/// Errors: a node or a combination that kernels do not cover.
+pub fn schedule(graph: &Graph, group: &Group, name: &str, machine: &Machine) -> Result<Schedule, Refusal> {
+    let mut s = body::build(graph, group, name)?;
+    axes::simplify(&mut s);
+    choose::directives(&mut s, machine);
+    Ok(s)
+}

@@ -1,1 +1,56 @@
-//! tessera-tile
+//! Schedule IR to Tile IR, and the checked interpreter of Tile IR.
+//!
+//! [`lower`] applies a schedule's directives: [`nest`] writes loops and places values at the
+//! loop they belong to, [`loops`] covers elementwise kernels and reductions, [`product`] matrix
+//! products.
+
+mod nest;
+mod loops;
+mod product;
+
+use std::fmt;
+use tessera_ir::schedule::{Schedule, ValueOp};
+use tessera_ir::tile::Kernel;
+
+/// An operand of a kernel, by what it is for the group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operand {
+    /// Operand of the schedule: the group's inputs, then its roots.
+    Tensor(u32),
+    /// Temporary memory of the group.
+    Temp(u32),
+}
+
+/// A kernel and the memory it is called with.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Step {
+    pub kernel: Kernel,
+    /// One per buffer of the kernel that is not scratch.
+    pub operands: Vec<Operand>,
+    /// Host scalars, by position among the group's.
+    pub scalars: Vec<u32>,
+}
+
+/// The kernels of a schedule, in running order.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Lowered {
+    pub steps: Vec<Step>,
+    /// Bytes of each temporary.
+    pub temps: Vec<u64>,
+}
+
+/// A schedule that has no lowering.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LowerError(pub String);
+
+impl fmt::Display for LowerError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Applies the directives of `s`. Errors: a combination of reductions that one kernel does not
+/// cover, see [`tessera_ir::group::GroupKind::Loop`].
+pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
+    if s.values.iter().any(|v| matches!(v.op, ValueOp::Dot { .. })) { product::lower(s) } else { loops::lower(s) }
+}

@@ -1,0 +1,138 @@
+//! Speed of compiled kernels: `cargo run --release -p tessera-llvm --example kernel_bench [NAME]`.
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use std::time::Instant;
+use support::{Build, Bytes, Compiled, compile};
+use tessera_base::DType;
+use tessera_ir::graph::NodeId;
+use tessera_ops::prim::Reduction;
+
+/// Least seconds of several runs.
+fn best(mut f: impl FnMut()) -> f64 {
+    f();
+    let start = Instant::now();
+    let mut least = f64::MAX;
+    while start.elapsed().as_secs_f64() < 0.6 {
+        let t = Instant::now();
+        f();
+        least = least.min(t.elapsed().as_secs_f64());
+    }
+    least
+}
+
+fn filled(n: usize, seed: u32) -> Bytes {
+    let b = Bytes::new(n * 4);
+    let mut x = seed.wrapping_mul(747_796_405) | 1;
+    for e in b.slice_mut().chunks_exact_mut(4) {
+        x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        e.copy_from_slice(&(x as f32 / u32::MAX as f32 - 0.5).to_le_bytes());
+    }
+    b
+}
+
+fn time(c: &Compiled, tensors: &[&Bytes], threads: u64) -> f64 {
+    let temps: Vec<Bytes> = c.lowered.temps.iter().map(|n| Bytes::new(*n as usize)).collect();
+    best(|| c.run_with(tensors, &temps, threads))
+}
+
+fn elementwise() {
+    let n = 64 << 20;
+    let mut b = Build::default();
+    let (x, y) = (b.input(&[n], DType::F32), b.input(&[n], DType::F32));
+    let c = b.full(0.5, x);
+    let mut v = b.map("add", &[x, y]);
+    for other in [c, x, y, c] {
+        v = b.map("add", &[v, other]);
+    }
+    let k = compile(&b, v);
+    let (p, q, out) = (filled(n as usize, 1), filled(n as usize, 2), Bytes::new(n as usize * 4));
+    for threads in [1, 2] {
+        let t = time(&k, &[&p, &q, &out], threads);
+        println!("5 adds, 64 Mi f32, {threads} threads: {:.2} ms, {:.1} GB/s", t * 1e3, 12.0 * n as f64 / t / 1e9);
+    }
+    let t = best(|| out.slice_mut().copy_from_slice(p.slice()));
+    println!("memcpy of 64 Mi f32, 1 thread: {:.2} ms, {:.1} GB/s", t * 1e3, 8.0 * n as f64 / t / 1e9);
+    let mut b = Build::default();
+    let x = b.input(&[n], DType::F32);
+    let c = b.full(0.5, x);
+    let mut v = x;
+    for _ in 0..5 {
+        v = b.map("add", &[v, c]);
+    }
+    let k = compile(&b, v);
+    for threads in [1, 2] {
+        let t = time(&k, &[&p, &out], threads);
+        println!("5 adds of one operand, {threads} threads: {:.2} ms, {:.1} GB/s", t * 1e3, 8.0 * n as f64 / t / 1e9);
+    }
+}
+
+fn reduce(name: &str, shape: &[u64], axes: &[usize]) {
+    let mut b = Build::default();
+    let x = b.input(shape, DType::F32);
+    let r = b.reduce(Reduction::Sum, x, axes);
+    let k = compile(&b, r);
+    let n: u64 = shape.iter().product();
+    let out = Bytes::new((b.graph.ty(r).elems().unwrap_or(1) * 4) as usize);
+    let p = filled(n as usize, 1);
+    for threads in [1, 2] {
+        let t = time(&k, &[&p, &out], threads);
+        println!("sum {name} {shape:?} over {axes:?}, {threads} threads: {:.3} ms, {:.1} GB/s", t * 1e3, 4.0 * n as f64 / t / 1e9);
+    }
+}
+
+fn transpose(m: u64, n: u64) {
+    let mut b = Build::default();
+    let x = b.input(&[m, n], DType::F32);
+    let t = b.push(tessera_ops::prim::Prim::Transpose { perm: vec![1, 0] }, &[x], &[n, m], DType::F32);
+    let k = compile(&b, t);
+    let (p, out) = (filled((m * n) as usize, 1), Bytes::new((m * n * 4) as usize));
+    let t = time(&k, &[&p, &out], 1);
+    println!("transpose {m}x{n}: {:.3} ms, {:.1} GB/s", t * 1e3, 8.0 * (m * n) as f64 / t / 1e9);
+}
+
+fn matmul(m: u64, n: u64, k: u64) {
+    let mut b = Build::default();
+    let (x, y) = (b.input(&[m, k], DType::F32), b.input(&[k, n], DType::F32));
+    let d: NodeId = b.dot(x, y);
+    let start = Instant::now();
+    let c = compile(&b, d);
+    let compile_ms = start.elapsed().as_secs_f64() * 1e3;
+    let (p, q, out) = (filled((m * k) as usize, 1), filled((k * n) as usize, 2), Bytes::new((m * n * 4) as usize));
+    let flops = 2.0 * (m * n * k) as f64;
+    let (one, two) = (time(&c, &[&p, &q, &out], 1), time(&c, &[&p, &q, &out], 2));
+    println!(
+        "matmul {m}x{k} @ {k}x{n}: {:.1} us, {:.1} GFLOP/s; 2 threads {:.1} us, {:.1} GFLOP/s; compiled in {compile_ms:.1} ms",
+        one * 1e6,
+        flops / one / 1e9,
+        two * 1e6,
+        flops / two / 1e9
+    );
+}
+
+fn main() {
+    let which = std::env::args().nth(1).unwrap_or_default();
+    let wants = |name: &str| which.is_empty() || which == name;
+    if wants("elementwise") {
+        elementwise();
+    }
+    if wants("reduce") {
+        reduce("all", &[32 << 20], &[0]);
+        reduce("inner", &[32 << 10, 1024], &[1]);
+        reduce("outer", &[32 << 10, 1024], &[0]);
+        reduce("mixed", &[64, 256, 2048], &[0, 2]);
+    }
+    if wants("transpose") {
+        transpose(1024, 1024);
+        transpose(4096, 4096);
+    }
+    if wants("matmul") {
+        for n in [16, 32, 64, 128, 256, 512, 1000, 1024, 2048] {
+            matmul(n, n, n);
+        }
+        matmul(1, 4096, 4096);
+        matmul(4096, 1, 4096);
+        matmul(16, 1024, 1024);
+    }
+}

@@ -1,0 +1,383 @@
+//! Tile IR to LLVM IR: one function per kernel, loops as they stand, values as vectors.
+
+use crate::LlvmError;
+use crate::instr::{Builder, IntPred, V};
+use crate::program;
+use tessera_base::DType;
+use tessera_ir::index::{Index, Term, Var};
+use tessera_ir::tile::{Carry, Def, For, Kernel, LANE, Op, POINT, Space, Val};
+use tessera_ops::prim::{Reduction, Scalar};
+use tessera_ops::scalar::{IntOp, Kind, Program};
+
+/// The state of one kernel's emission.
+pub struct Emitter<'k> {
+    pub b: Builder,
+    pub kernel: &'k Kernel,
+    /// Base address of every buffer.
+    pub bases: Vec<V>,
+    scalars: Vec<V>,
+    vars: Vec<Option<V>>,
+    values: Vec<Option<V>>,
+    /// Whether streaming stores may be used (their buffers are aligned).
+    pub streaming: bool,
+}
+
+/// Writes the function of `kernel` into a fresh module.
+pub fn kernel(kernel: &Kernel) -> Result<Builder, LlvmError> {
+    let b = Builder::new(&kernel.name);
+    let mut e = Emitter {
+        b,
+        kernel,
+        bases: vec![],
+        scalars: vec![],
+        vars: vec![None; kernel.vars.len() + 2],
+        values: vec![None; kernel.values.len()],
+        streaming: false,
+    };
+    let entry = e.b.block();
+    e.b.position(entry);
+    e.operands();
+    if streams(&kernel.body) {
+        let (fast, plain) = (e.b.block(), e.b.block());
+        e.b.branch(e.aligned(), fast, plain);
+        e.b.position(fast);
+        e.streaming = true;
+        e.grid()?;
+        #[cfg(target_arch = "x86_64")]
+        e.b.intrinsic("llvm.x86.sse.sfence", &[], &[]);
+        e.b.ret(e.b.i64(0));
+        e.b.position(plain);
+        e.streaming = false;
+    }
+    e.grid()?;
+    e.b.ret(e.b.i64(0));
+    Ok(e.b)
+}
+
+fn streams(ops: &[Op]) -> bool {
+    ops.iter().any(|op| match op {
+        Op::Store { stream, .. } => *stream,
+        Op::For(f) => streams(&f.body),
+        _ => false,
+    })
+}
+
+impl Emitter<'_> {
+    /// Reads base addresses and host scalars.
+    fn operands(&mut self) {
+        let (bufs, words, scratch) = (self.b.param(0), self.b.param(1), self.b.param(4));
+        let (offsets, _) = self.kernel.scratch();
+        for (i, buf) in self.kernel.bufs.iter().enumerate() {
+            let base = if buf.space == Space::Scratch {
+                self.b.offset(scratch, self.b.i64(offsets[i] as i64))
+            } else {
+                let slot = self.b.offset(bufs, self.b.i64(8 * i as i64));
+                self.b.load(self.b.ptr(), slot, 8)
+            };
+            self.bases.push(base);
+        }
+        for (i, dtype) in self.kernel.scalars.iter().enumerate() {
+            let slot = self.b.offset(words, self.b.i64(8 * i as i64));
+            let word = self.b.load(self.b.int(64), slot, 8);
+            self.scalars.push(match dtype {
+                DType::F64 => self.b.bitcast(word, self.b.kind(Kind::F64, 1)),
+                DType::Bool => self.b.icmp(IntPred::LLVMIntNE, word, self.b.i64(0)),
+                _ => word,
+            });
+        }
+    }
+
+    /// Whether every written operand starts at a multiple of 64 bytes.
+    fn aligned(&self) -> V {
+        let mut bits = self.b.i64(0);
+        for (base, buf) in self.bases.iter().zip(&self.kernel.bufs) {
+            if buf.space == Space::Out {
+                bits = self.b.or(bits, self.b.ptr_to_int(*base));
+            }
+        }
+        let low = self.b.and(bits, self.b.i64(63));
+        self.b.icmp(IntPred::LLVMIntEQ, low, self.b.i64(0))
+    }
+
+    fn grid(&mut self) -> Result<(), LlvmError> {
+        let (lo, hi) = (self.b.param(2), self.b.param(3));
+        self.for_loop(POINT, lo, hi, 1, &[], |e| e.ops(&e.kernel.body))
+    }
+
+    fn ops(&mut self, ops: &[Op]) -> Result<(), LlvmError> {
+        for op in ops {
+            match op {
+                Op::Def { out, def } => {
+                    let v = self.def(def, *out)?;
+                    self.values[out.0 as usize] = Some(v);
+                }
+                Op::Store { to, value, lanes, stream } => {
+                    let v = self.wide(*value, *lanes)?;
+                    self.store(to, v, *lanes, *stream)?;
+                }
+                Op::For(f) => self.for_op(f)?,
+                Op::Mma(m) => self.mma(m)?,
+            }
+        }
+        Ok(())
+    }
+
+    pub fn value(&self, v: Val) -> Result<V, LlvmError> {
+        self.values.get(v.0 as usize).copied().flatten().ok_or_else(|| LlvmError::internal(format!("%{} is not defined", v.0)))
+    }
+
+    /// A value repeated to `lanes` if it is a scalar.
+    fn wide(&self, v: Val, lanes: u32) -> Result<V, LlvmError> {
+        let value = self.value(v)?;
+        Ok(if self.kernel.ty(v).lanes == lanes { value } else { self.b.splat(value, lanes) })
+    }
+
+    fn def(&mut self, def: &Def, out: Val) -> Result<V, LlvmError> {
+        let ty = self.kernel.ty(out);
+        let (kind, lanes) = (ty.kind, ty.lanes);
+        Ok(match def {
+            Def::Const(Scalar::F(x)) => self.b.const_float(kind, *x, lanes),
+            Def::Const(Scalar::I(x)) => self.b.const_int(self.b.kind(kind, 1), *x, lanes),
+            Def::Scalar(n) => {
+                let v = *self.scalars.get(*n as usize).ok_or_else(|| LlvmError::internal("no such scalar"))?;
+                self.b.splat(v, lanes)
+            }
+            Def::Index(e) => self.index(e, lanes)?,
+            Def::Load(access) => self.load(access, lanes)?,
+            Def::Within(guards) => {
+                let all = self.guards(guards, lanes)?;
+                all.unwrap_or_else(|| self.b.const_int(self.b.int(1), 1, lanes))
+            }
+            Def::Map { op, dtype, args } => {
+                let args = args.iter().map(|a| self.wide(*a, lanes)).collect::<Result<Vec<_>, _>>()?;
+                self.map(*op, *dtype, &args, lanes)?
+            }
+            Def::Cast { from, to, arg } => {
+                let v = self.wide(*arg, lanes)?;
+                self.cast(v, *from, *to, lanes)?
+            }
+            Def::Fold { kind: monoid, acc, value, valid } => {
+                let (acc, value) = (self.wide(*acc, lanes)?, self.wide(*value, lanes)?);
+                let folded = self.combine(*monoid, kind, acc, value, lanes);
+                if *valid < lanes { self.b.select(self.b.first_lanes(*valid, lanes), folded, acc) } else { folded }
+            }
+            Def::Lanes { kind: monoid, arg } => {
+                let n = self.kernel.ty(*arg).lanes;
+                self.lane_tree(*monoid, kind, self.value(*arg)?, n)
+            }
+            Def::Tree { kind: monoid, buf, at, count } => self.tree(*monoid, kind, lanes, *buf, at, *count)?,
+        })
+    }
+
+    pub fn program(&self, p: &Program, args: &[V], lanes: u32) -> Result<V, LlvmError> {
+        program::emit(&self.b, p, args, lanes).ok_or_else(|| LlvmError::internal("a scalar program is not well formed"))
+    }
+
+    fn map(&self, op: tessera_ops::map::MapOp, dtype: DType, args: &[V], lanes: u32) -> Result<V, LlvmError> {
+        let p = tessera_ir::tile::map_program(op, dtype).ok_or_else(|| LlvmError::internal(format!("`{}` of {dtype}", op.name())))?;
+        self.program(&p, args, lanes)
+    }
+
+    fn cast(&self, v: V, from: DType, to: DType, lanes: u32) -> Result<V, LlvmError> {
+        let p = None::<Program>.ok_or_else(|| LlvmError::internal(format!("a cast from {from} to {to}")))?;
+        self.program(&p, &[v], lanes)
+    }
+
+    /// `a ∘ b` of a reduction.
+    pub fn combine(&self, monoid: Reduction, kind: Kind, a: V, b: V, lanes: u32) -> V {
+        let ty = self.b.kind(kind, lanes);
+        match (monoid, kind) {
+            (Reduction::Sum, Kind::F32 | Kind::F64) => self.b.fadd(a, b),
+            (Reduction::Prod, Kind::F32 | Kind::F64) => self.b.fmul(a, b),
+            (Reduction::Max, Kind::F32 | Kind::F64) => self.b.intrinsic("llvm.maximum", &[ty], &[a, b]),
+            (Reduction::Min, Kind::F32 | Kind::F64) => self.b.intrinsic("llvm.minimum", &[ty], &[a, b]),
+            (Reduction::Sum, _) => self.b.add(a, b),
+            (Reduction::Prod, _) => self.b.mul(a, b),
+            (Reduction::Max, _) => program::int(&self.b, IntOp::Max, kind, a, b, lanes),
+            (Reduction::Min, _) => program::int(&self.b, IntOp::Min, kind, a, b, lanes),
+            (Reduction::Any, _) => self.b.or(a, b),
+            (Reduction::All, _) => self.b.and(a, b),
+        }
+    }
+
+    /// Lanes by halves: the upper half joins the lower one until one lane is left.
+    fn lane_tree(&self, monoid: Reduction, kind: Kind, mut v: V, mut n: u32) -> V {
+        while n > 1 {
+            let half = n / 2;
+            let pick = |from: u32| self.b.shuffle(v, &(from..from + half).collect::<Vec<_>>());
+            v = self.combine(monoid, kind, pick(0), pick(half), half);
+            n = half;
+            if n == 1 {
+                v = self.b.extract(v, 0);
+            }
+        }
+        v
+    }
+
+    /// The balanced tree over `count` elements in memory, level by level.
+    fn tree(&mut self, monoid: Reduction, kind: Kind, lanes: u32, buf: u32, at: &Index, count: u64) -> Result<V, LlvmError> {
+        let bytes = (self.kernel.bufs[buf as usize].dtype.bytes() as u32 * lanes) as i64;
+        let align = self.kernel.bufs[buf as usize].dtype.bytes() as u32;
+        let start = self.b.mul(self.index(at, 1)?, self.b.i64(bytes / lanes as i64));
+        let base = self.b.offset(self.bases[buf as usize], start);
+        let ty = self.b.kind(kind, lanes);
+        let mut n = count as i64;
+        while n > 1 {
+            let (zero, half) = (self.b.i64(0), self.b.i64(n / 2));
+            self.raw_loop(zero, half, 1, &[], |e, i, _| {
+                let element = |k: V| e.b.offset(base, e.b.mul(k, e.b.i64(bytes)));
+                let two = e.b.mul(i, e.b.i64(2));
+                let a = e.b.load(ty, element(two), align);
+                let b = e.b.load(ty, element(e.b.add(two, e.b.i64(1))), align);
+                e.b.store(e.combine(monoid, kind, a, b, lanes), element(i), align, false);
+                Ok(vec![])
+            })?;
+            if n % 2 == 1 {
+                let last = self.b.load(ty, self.b.offset(base, self.b.i64((n - 1) * bytes)), align);
+                self.b.store(last, self.b.offset(base, self.b.i64(n / 2 * bytes)), align, false);
+            }
+            n = (n + 1) / 2;
+        }
+        Ok(self.b.load(ty, base, align))
+    }
+
+    // --- indices
+
+    /// An index as i64, one value or one per lane.
+    pub fn index(&self, e: &Index, lanes: u32) -> Result<V, LlvmError> {
+        let i64 = self.b.int(64);
+        let mut sum: Option<V> = None;
+        for (term, c) in &e.terms {
+            let x = match term {
+                Term::Var(LANE) => self.b.iota(lanes),
+                Term::Var(v) => self.b.splat(self.var(*v)?, lanes),
+                Term::Div(e, n) => self.b.udiv(self.index(e, lanes)?, self.b.const_int(i64, *n, lanes)),
+                Term::Mod(e, n) => self.b.urem(self.index(e, lanes)?, self.b.const_int(i64, *n, lanes)),
+            };
+            let x = if *c == 1 { x } else { self.b.mul(x, self.b.const_int(i64, *c, lanes)) };
+            sum = Some(sum.map_or(x, |s| self.b.add(s, x)));
+        }
+        let constant = self.b.const_int(i64, e.constant, lanes);
+        Ok(match sum {
+            Some(s) if e.constant == 0 => s,
+            Some(s) => self.b.add(s, constant),
+            None => constant,
+        })
+    }
+
+    fn var(&self, v: Var) -> Result<V, LlvmError> {
+        self.vars.get(v.0 as usize).copied().flatten().ok_or_else(|| LlvmError::internal(format!("loop variable {} is not in scope", v.0)))
+    }
+
+    /// The least of several bounds (`smallest`), or the largest.
+    pub fn bound(&self, bounds: &[Index], smallest: bool) -> Result<V, LlvmError> {
+        let pred = if smallest { IntPred::LLVMIntSLT } else { IntPred::LLVMIntSGT };
+        let mut best: Option<V> = None;
+        for e in bounds {
+            let x = self.index(e, 1)?;
+            best = Some(best.map_or(x, |b| self.b.select(self.b.icmp(pred, x, b), x, b)));
+        }
+        best.ok_or_else(|| LlvmError::internal("a loop without bounds"))
+    }
+
+    // --- loops
+
+    fn for_op(&mut self, f: &For) -> Result<(), LlvmError> {
+        let constant = |bounds: &[Index], pick: fn(i64, i64) -> i64| {
+            bounds.iter().map(|e| e.as_constant()).try_fold(None, |best: Option<i64>, x| x.map(|x| Some(best.map_or(x, |b| pick(b, x)))))
+        };
+        let known = constant(&f.lo, i64::max).flatten().zip(constant(&f.hi, i64::min).flatten());
+        if let Some((lo, hi)) = known {
+            if lo >= hi {
+                return self.skip(&f.carried);
+            }
+            if lo + f.step as i64 >= hi {
+                return self.once(f, lo);
+            }
+        }
+        let (lo, hi) = (self.bound(&f.lo, false)?, self.bound(&f.hi, true)?);
+        self.for_loop(f.var, lo, hi, f.step as i64, &f.carried, |e| e.ops(&f.body))
+    }
+
+    fn skip(&mut self, carried: &[Carry]) -> Result<(), LlvmError> {
+        for c in carried {
+            self.values[c.out.0 as usize] = Some(self.wide(c.init, self.kernel.ty(c.out).lanes)?);
+        }
+        Ok(())
+    }
+
+    fn once(&mut self, f: &For, at: i64) -> Result<(), LlvmError> {
+        for c in &f.carried {
+            self.values[c.inner.0 as usize] = Some(self.wide(c.init, self.kernel.ty(c.inner).lanes)?);
+        }
+        self.vars[f.var.0 as usize] = Some(self.b.i64(at));
+        self.ops(&f.body)?;
+        for c in &f.carried {
+            self.values[c.out.0 as usize] = Some(self.wide(c.next, self.kernel.ty(c.out).lanes)?);
+        }
+        Ok(())
+    }
+
+    fn for_loop(
+        &mut self,
+        var: Var,
+        lo: V,
+        hi: V,
+        step: i64,
+        carried: &[Carry],
+        body: impl FnOnce(&mut Self) -> Result<(), LlvmError>,
+    ) -> Result<(), LlvmError> {
+        let lanes = |e: &Self, c: &Carry| e.kernel.ty(c.inner).lanes;
+        let init = carried.iter().map(|c| self.wide(c.init, lanes(self, c))).collect::<Result<Vec<_>, _>>()?;
+        let out = self.raw_loop(lo, hi, step, &init, |e, i, inner| {
+            e.vars[var.0 as usize] = Some(i);
+            for (c, v) in carried.iter().zip(inner) {
+                e.values[c.inner.0 as usize] = Some(*v);
+            }
+            body(e)?;
+            carried.iter().map(|c| e.wide(c.next, lanes(e, c))).collect()
+        })?;
+        self.vars[var.0 as usize] = None;
+        for (c, v) in carried.iter().zip(out) {
+            self.values[c.out.0 as usize] = Some(v);
+        }
+        Ok(())
+    }
+
+    /// `for i in lo..hi step step` with carried values; returns their last values.
+    pub fn raw_loop(
+        &mut self,
+        lo: V,
+        hi: V,
+        step: i64,
+        init: &[V],
+        body: impl FnOnce(&mut Self, V, &[V]) -> Result<Vec<V>, LlvmError>,
+    ) -> Result<Vec<V>, LlvmError> {
+        let before = self.b.current();
+        let (head, exit) = (self.b.block(), self.b.block());
+        self.b.branch(self.b.icmp(IntPred::LLVMIntSLT, lo, hi), head, exit);
+        self.b.position(head);
+        let i = self.b.phi(self.b.int(64));
+        self.b.incoming(i, lo, before);
+        let inner: Vec<V> = init.iter().map(|v| self.b.phi(self.b.type_of(*v))).collect();
+        for (phi, v) in inner.iter().zip(init) {
+            self.b.incoming(*phi, *v, before);
+        }
+        let next = body(self, i, &inner)?;
+        let latch = self.b.current();
+        let i_next = self.b.add(i, self.b.i64(step));
+        self.b.incoming(i, i_next, latch);
+        for (phi, v) in inner.iter().zip(&next) {
+            self.b.incoming(*phi, *v, latch);
+        }
+        self.b.branch(self.b.icmp(IntPred::LLVMIntSLT, i_next, hi), head, exit);
+        self.b.position(exit);
+        let out = init.iter().zip(&next).map(|(a, z)| {
+            let phi = self.b.phi(self.b.type_of(*a));
+            self.b.incoming(phi, *a, before);
+            self.b.incoming(phi, *z, latch);
+            phi
+        });
+        Ok(out.collect())
+    }
+}

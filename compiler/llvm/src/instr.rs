@@ -1,0 +1,367 @@
+//! LLVM's instruction builder with the few things kernels need, for scalars and vectors alike.
+//!
+//! Values and types are plain handles of one context that lives as long as the [`Builder`].
+//! No fast-math flag is ever set.
+
+use llvm_sys::LLVMIntPredicate;
+use llvm_sys::LLVMRealPredicate;
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+use std::ffi::CString;
+use tessera_ops::scalar::Kind;
+
+pub use llvm_sys::LLVMIntPredicate as IntPred;
+pub use llvm_sys::LLVMRealPredicate as RealPred;
+
+/// A value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct V(pub LLVMValueRef);
+/// A type.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct T(pub LLVMTypeRef);
+/// A basic block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Block(pub LLVMBasicBlockRef);
+
+const NAMELESS: *const std::ffi::c_char = c"".as_ptr();
+
+/// One module with one function under construction.
+pub struct Builder {
+    pub context: LLVMContextRef,
+    pub module: LLVMModuleRef,
+    raw: LLVMBuilderRef,
+    pub function: LLVMValueRef,
+}
+
+impl Drop for Builder {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`, in this order; the module may have been taken away before.
+        unsafe {
+            LLVMDisposeBuilder(self.raw);
+            LLVMDisposeModule(self.module);
+            LLVMContextDispose(self.context);
+        }
+    }
+}
+
+macro_rules! binary {
+    ($($name:ident $f:ident;)*) => { $(
+        pub fn $name(&self, a: V, b: V) -> V {
+            // SAFETY: both are values of this module and of one type.
+            V(unsafe { $f(self.raw, a.0, b.0, NAMELESS) })
+        }
+    )* };
+}
+
+macro_rules! convert {
+    ($($name:ident $f:ident;)*) => { $(
+        pub fn $name(&self, a: V, to: T) -> V {
+            // SAFETY: a value of this module; the caller gives a type that the cast allows.
+            V(unsafe { $f(self.raw, a.0, to.0, NAMELESS) })
+        }
+    )* };
+}
+
+// SAFETY (whole block): every handle comes from this builder's context, which outlives it;
+// LLVM is loaded, for `new` is only called after `lazy::load`.
+impl Builder {
+    binary! {
+        fadd LLVMBuildFAdd; fsub LLVMBuildFSub; fmul LLVMBuildFMul; fdiv LLVMBuildFDiv;
+        add LLVMBuildAdd; sub LLVMBuildSub; mul LLVMBuildMul;
+        sdiv LLVMBuildSDiv; udiv LLVMBuildUDiv; urem LLVMBuildURem;
+        and LLVMBuildAnd; or LLVMBuildOr; xor LLVMBuildXor;
+        shl LLVMBuildShl; lshr LLVMBuildLShr; ashr LLVMBuildAShr;
+    }
+    convert! {
+        trunc LLVMBuildTrunc; zext LLVMBuildZExt; sext LLVMBuildSExt;
+        fptrunc LLVMBuildFPTrunc; fpext LLVMBuildFPExt;
+        sitofp LLVMBuildSIToFP; uitofp LLVMBuildUIToFP; bitcast LLVMBuildBitCast;
+    }
+
+    /// A module with an empty function `name` of `KernelFn`'s type.
+    pub fn new(name: &str) -> Builder {
+        let c_name = c_string(name);
+        // SAFETY: see above.
+        unsafe {
+            let context = LLVMContextCreate();
+            let module = LLVMModuleCreateWithNameInContext(c_name.as_ptr(), context);
+            let (ptr, i64) = (LLVMPointerTypeInContext(context, 0), LLVMInt64TypeInContext(context));
+            let mut params = [ptr, ptr, i64, i64, ptr];
+            let ty = LLVMFunctionType(i64, params.as_mut_ptr(), params.len() as u32, 0);
+            let function = LLVMAddFunction(module, c_name.as_ptr(), ty);
+            Builder { context, module, raw: LLVMCreateBuilderInContext(context), function }
+        }
+    }
+
+    pub fn param(&self, n: u32) -> V {
+        // SAFETY: `KernelFn` has five parameters.
+        V(unsafe { LLVMGetParam(self.function, n) })
+    }
+
+    pub fn attribute(&self, key: &str, value: &str) {
+        // SAFETY: LLVM copies both strings.
+        unsafe {
+            let a = LLVMCreateStringAttribute(self.context, key.as_ptr().cast(), key.len() as u32, value.as_ptr().cast(), value.len() as u32);
+            LLVMAddAttributeAtIndex(self.function, llvm_sys::LLVMAttributeFunctionIndex, a);
+        }
+    }
+
+    fn enum_attribute(&self, name: &str, value: u64) -> LLVMAttributeRef {
+        // SAFETY: LLVM knows the name.
+        unsafe { LLVMCreateEnumAttribute(self.context, LLVMGetEnumAttributeKindForName(name.as_ptr().cast(), name.len()), value) }
+    }
+
+    pub fn flag(&self, name: &str) {
+        // SAFETY: as `attribute`.
+        unsafe { LLVMAddAttributeAtIndex(self.function, llvm_sys::LLVMAttributeFunctionIndex, self.enum_attribute(name, 0)) }
+    }
+
+    // --- types
+
+    pub fn int(&self, bits: u32) -> T {
+        // SAFETY: see the block.
+        T(unsafe { LLVMIntTypeInContext(self.context, bits) })
+    }
+
+    pub fn half(&self) -> T {
+        // SAFETY: see the block.
+        T(unsafe { LLVMHalfTypeInContext(self.context) })
+    }
+
+    pub fn ptr(&self) -> T {
+        // SAFETY: see the block.
+        T(unsafe { LLVMPointerTypeInContext(self.context, 0) })
+    }
+
+    /// `lanes` of `element`; 1 is the scalar.
+    pub fn vec(&self, element: T, lanes: u32) -> T {
+        // SAFETY: see the block.
+        if lanes == 1 { element } else { T(unsafe { LLVMVectorType(element.0, lanes) }) }
+    }
+
+    /// The register type of a kind.
+    pub fn kind(&self, kind: Kind, lanes: u32) -> T {
+        // SAFETY: see the block.
+        let element = unsafe {
+            match kind {
+                Kind::F32 => T(LLVMFloatTypeInContext(self.context)),
+                Kind::F64 => T(LLVMDoubleTypeInContext(self.context)),
+                Kind::I64 => self.int(64),
+                Kind::I32 => self.int(32),
+                Kind::I16 => self.int(16),
+                Kind::I8 | Kind::U8 => self.int(8),
+                Kind::Bool => self.int(1),
+            }
+        };
+        self.vec(element, lanes)
+    }
+
+    pub fn type_of(&self, v: V) -> T {
+        // SAFETY: see the block.
+        T(unsafe { LLVMTypeOf(v.0) })
+    }
+
+    // --- constants
+
+    pub fn zero(&self, ty: T) -> V {
+        // SAFETY: see the block.
+        V(unsafe { LLVMConstNull(ty.0) })
+    }
+
+    /// An integer of element type `ty`, repeated in `lanes`.
+    pub fn const_int(&self, ty: T, value: i64, lanes: u32) -> V {
+        // SAFETY: see the block.
+        self.repeat(V(unsafe { LLVMConstInt(ty.0, value as u64, 1) }), lanes)
+    }
+
+    pub fn i64(&self, value: i64) -> V {
+        self.const_int(self.int(64), value, 1)
+    }
+
+    /// A float given by its bits, of kind F32 or F64, repeated.
+    pub fn const_float(&self, kind: Kind, value: f64, lanes: u32) -> V {
+        let bits = match kind {
+            Kind::F32 => self.const_int(self.int(32), (value as f32).to_bits() as i64, 1),
+            _ => self.const_int(self.int(64), value.to_bits() as i64, 1),
+        };
+        // SAFETY: a constant of the same width.
+        self.repeat(V(unsafe { LLVMConstBitCast(bits.0, self.kind(kind, 1).0) }), lanes)
+    }
+
+    fn repeat(&self, v: V, lanes: u32) -> V {
+        if lanes == 1 {
+            return v;
+        }
+        self.const_vector(&vec![v; lanes as usize])
+    }
+
+    pub fn const_vector(&self, elements: &[V]) -> V {
+        let mut raw: Vec<LLVMValueRef> = elements.iter().map(|v| v.0).collect();
+        // SAFETY: constants of one type.
+        V(unsafe { LLVMConstVector(raw.as_mut_ptr(), raw.len() as u32) })
+    }
+
+    /// 0, 1, 2, … of i64.
+    pub fn iota(&self, lanes: u32) -> V {
+        if lanes == 1 {
+            return self.i64(0);
+        }
+        self.const_vector(&(0..lanes as i64).map(|i| self.i64(i)).collect::<Vec<_>>())
+    }
+
+    /// A mask whose first `valid` lanes are set.
+    pub fn first_lanes(&self, valid: u32, lanes: u32) -> V {
+        self.const_vector(&(0..lanes).map(|i| self.const_int(self.int(1), (i < valid) as i64, 1)).collect::<Vec<_>>())
+    }
+
+    // --- instructions
+
+    pub fn fneg(&self, a: V) -> V {
+        // SAFETY: see the block.
+        V(unsafe { LLVMBuildFNeg(self.raw, a.0, NAMELESS) })
+    }
+
+    pub fn not(&self, a: V) -> V {
+        // SAFETY: see the block.
+        V(unsafe { LLVMBuildNot(self.raw, a.0, NAMELESS) })
+    }
+
+    pub fn icmp(&self, p: LLVMIntPredicate, a: V, b: V) -> V {
+        // SAFETY: see the block.
+        V(unsafe { LLVMBuildICmp(self.raw, p, a.0, b.0, NAMELESS) })
+    }
+
+    pub fn fcmp(&self, p: LLVMRealPredicate, a: V, b: V) -> V {
+        // SAFETY: see the block.
+        V(unsafe { LLVMBuildFCmp(self.raw, p, a.0, b.0, NAMELESS) })
+    }
+
+    pub fn select(&self, c: V, a: V, b: V) -> V {
+        // SAFETY: see the block.
+        V(unsafe { LLVMBuildSelect(self.raw, c.0, a.0, b.0, NAMELESS) })
+    }
+
+    pub fn shuffle(&self, a: V, lanes: &[u32]) -> V {
+        let i32 = self.int(32);
+        let mask = self.const_vector(&lanes.iter().map(|l| self.const_int(i32, *l as i64, 1)).collect::<Vec<_>>());
+        // SAFETY: the mask selects lanes of `a` only.
+        V(unsafe { LLVMBuildShuffleVector(self.raw, a.0, LLVMGetPoison(LLVMTypeOf(a.0)), mask.0, NAMELESS) })
+    }
+
+    pub fn extract(&self, a: V, lane: u32) -> V {
+        // SAFETY: `lane` is below the number of lanes.
+        V(unsafe { LLVMBuildExtractElement(self.raw, a.0, self.i64(lane as i64).0, NAMELESS) })
+    }
+
+    /// A scalar in all lanes.
+    pub fn splat(&self, a: V, lanes: u32) -> V {
+        if lanes == 1 {
+            return a;
+        }
+        let ty = self.vec(self.type_of(a), lanes);
+        // SAFETY: see the block.
+        let one = V(unsafe { LLVMBuildInsertElement(self.raw, LLVMGetPoison(ty.0), a.0, self.i64(0).0, NAMELESS) });
+        self.shuffle(one, &vec![0; lanes as usize])
+    }
+
+    pub fn offset(&self, base: V, bytes: V) -> V {
+        let mut index = [bytes.0];
+        // SAFETY: inside the buffer, as the verifier of Tile IR has shown.
+        V(unsafe { LLVMBuildGEP2(self.raw, self.int(8).0, base.0, index.as_mut_ptr(), 1, NAMELESS) })
+    }
+
+    pub fn load(&self, ty: T, at: V, align: u32) -> V {
+        // SAFETY: see `offset`.
+        unsafe {
+            let v = LLVMBuildLoad2(self.raw, ty.0, at.0, NAMELESS);
+            LLVMSetAlignment(v, align);
+            V(v)
+        }
+    }
+
+    pub fn store(&self, value: V, at: V, align: u32, stream: bool) {
+        // SAFETY: see `offset`.
+        unsafe {
+            let s = LLVMBuildStore(self.raw, value.0, at.0);
+            LLVMSetAlignment(s, align);
+            if stream {
+                let name = "nontemporal";
+                let kind = LLVMGetMDKindIDInContext(self.context, name.as_ptr().cast(), name.len() as u32);
+                let mut one = [LLVMValueAsMetadata(self.const_int(self.int(32), 1, 1).0)];
+                let node = LLVMMDNodeInContext2(self.context, one.as_mut_ptr(), 1);
+                LLVMSetMetadata(s, kind, LLVMMetadataAsValue(self.context, node));
+            }
+        }
+    }
+
+    /// Calls intrinsic `name` overloaded on `types`.
+    pub fn intrinsic(&self, name: &str, types: &[T], args: &[V]) -> V {
+        let mut types: Vec<LLVMTypeRef> = types.iter().map(|t| t.0).collect();
+        let mut args: Vec<LLVMValueRef> = args.iter().map(|a| a.0).collect();
+        // SAFETY: the emitter names intrinsics that LLVM 22 has, with their overloads.
+        unsafe {
+            let id = LLVMLookupIntrinsicID(name.as_ptr().cast(), name.len());
+            let ty = LLVMIntrinsicGetType(self.context, id, types.as_mut_ptr(), types.len());
+            let f = LLVMGetIntrinsicDeclaration(self.module, id, types.as_mut_ptr(), types.len());
+            V(LLVMBuildCall2(self.raw, ty, f, args.as_mut_ptr(), args.len() as u32, NAMELESS))
+        }
+    }
+
+    /// States the alignment of pointer argument `arg` (from 1) of a masked access.
+    pub fn align_argument(&self, call: V, arg: u32, align: u32) {
+        // SAFETY: `call` is a call.
+        unsafe { LLVMAddCallSiteAttribute(call.0, arg, self.enum_attribute("align", align as u64)) }
+    }
+
+    // --- control
+
+    pub fn block(&self) -> Block {
+        // SAFETY: see the block.
+        Block(unsafe { LLVMAppendBasicBlockInContext(self.context, self.function, NAMELESS) })
+    }
+
+    pub fn position(&self, b: Block) {
+        // SAFETY: see the block.
+        unsafe { LLVMPositionBuilderAtEnd(self.raw, b.0) }
+    }
+
+    pub fn current(&self) -> Block {
+        // SAFETY: see the block.
+        Block(unsafe { LLVMGetInsertBlock(self.raw) })
+    }
+
+    pub fn jump(&self, to: Block) {
+        // SAFETY: see the block.
+        unsafe { LLVMBuildBr(self.raw, to.0) };
+    }
+
+    pub fn branch(&self, c: V, yes: Block, no: Block) {
+        // SAFETY: see the block.
+        unsafe { LLVMBuildCondBr(self.raw, c.0, yes.0, no.0) };
+    }
+
+    pub fn phi(&self, ty: T) -> V {
+        // SAFETY: see the block.
+        V(unsafe { LLVMBuildPhi(self.raw, ty.0, NAMELESS) })
+    }
+
+    pub fn incoming(&self, phi: V, value: V, from: Block) {
+        let (mut v, mut b) = ([value.0], [from.0]);
+        // SAFETY: see the block.
+        unsafe { LLVMAddIncoming(phi.0, v.as_mut_ptr(), b.as_mut_ptr(), 1) }
+    }
+
+    pub fn ret(&self, v: V) {
+        // SAFETY: see the block.
+        unsafe { LLVMBuildRet(self.raw, v.0) };
+    }
+
+    pub fn ptr_to_int(&self, v: V) -> V {
+        // SAFETY: see the block.
+        V(unsafe { LLVMBuildPtrToInt(self.raw, v.0, self.int(64).0, NAMELESS) })
+    }
+}
+
+pub fn c_string(text: &str) -> CString {
+    CString::new(text.replace('\0', " ")).unwrap_or_default()
+}

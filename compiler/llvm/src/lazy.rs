@@ -1,0 +1,79 @@
+//! LLVM, loaded on first use.
+//!
+//! The program is not linked against libLLVM: every symbol of its C interface is a local stub
+//! that jumps through a table, and [`load`] fills the table. Commands that compile no kernel
+//! never pay for mapping 150 MB, and a missing library is an ordinary error.
+
+use crate::LlvmError;
+use std::sync::OnceLock;
+use tessera_base::Code;
+
+include!(concat!(env!("OUT_DIR"), "/stubs.rs"));
+
+extern "C" fn not_loaded() -> ! {
+    eprintln!("internal error: LLVM was called before it was loaded, or lacks a function that is needed");
+    std::process::abort()
+}
+
+/// Loads libLLVM 22 and initialises the host target, once.
+///
+/// Looks at `TESSERA_LLVM`, then for `libLLVM.so.22.1` on the loader's path and in Debian's
+/// directory. Errors: `E0601` with the loader's message.
+pub fn load() -> Result<(), LlvmError> {
+    static ONCE: OnceLock<Result<(), LlvmError>> = OnceLock::new();
+    ONCE.get_or_init(|| {
+        let chosen = std::env::var("TESSERA_LLVM").ok().filter(|s| !s.is_empty());
+        let names = match &chosen {
+            Some(path) => vec![path.as_str()],
+            None => vec!["libLLVM.so.22.1", "/usr/lib/llvm-22/lib/libLLVM.so.22.1", "libLLVM-22.so"],
+        };
+        let mut why = String::new();
+        for name in names {
+            match open(name) {
+                Ok(()) => {
+                    register();
+                    return Ok(());
+                }
+                Err(e) => why = e,
+            }
+        }
+        Err(LlvmError::new(Code::E0601, format!("the LLVM 22 library could not be loaded: {why}")))
+    })
+    .clone()
+}
+
+fn open(name: &str) -> Result<(), String> {
+    // SAFETY: libLLVM's initialisers have no precondition; the handle is never closed, so the
+    // addresses stay valid. The table is written only here, before anyone may call a stub.
+    unsafe {
+        let library = libloading::Library::new(name).map_err(|e| e.to_string())?;
+        let table = &raw mut TESSERA_LLVM_TABLE as *mut *const ();
+        for (i, symbol) in SYMBOLS.iter().enumerate() {
+            if let Ok(address) = library.get::<*const ()>(symbol.as_bytes()) {
+                *table.add(i) = *address;
+            }
+        }
+        std::mem::forget(library);
+    }
+    Ok(())
+}
+
+fn register() {
+    use llvm_sys::target as t;
+    // SAFETY: the table is filled; these are LLVM's own registration functions.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        t::LLVMInitializeX86TargetInfo();
+        t::LLVMInitializeX86Target();
+        t::LLVMInitializeX86TargetMC();
+        t::LLVMInitializeX86AsmPrinter();
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        t::LLVMInitializeAArch64TargetInfo();
+        t::LLVMInitializeAArch64Target();
+        t::LLVMInitializeAArch64TargetMC();
+        t::LLVMInitializeAArch64AsmPrinter();
+    }
+}

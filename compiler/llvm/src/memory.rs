@@ -1,0 +1,194 @@
+//! Loads and stores: element types in memory, masks, contiguous, strided and scattered lanes.
+
+use crate::LlvmError;
+use crate::emit::Emitter;
+use crate::instr::{IntPred, T, V};
+use tessera_base::DType;
+use tessera_ir::tile::{Access, Guard, LANE};
+use tessera_ops::scalar::Kind;
+
+/// How the lanes of an access lie in memory.
+enum Lanes {
+    /// All at one place.
+    Same,
+    Contiguous,
+    /// Anywhere: a vector of positions.
+    Spread,
+}
+
+impl Emitter<'_> {
+    /// The type of an element in memory.
+    fn storage(&self, dtype: DType) -> T {
+        match dtype {
+            DType::F64 => self.b.kind(Kind::F64, 1),
+            DType::F32 | DType::Tf32 => self.b.kind(Kind::F32, 1),
+            DType::F16 => self.b.half(),
+            DType::I64 | DType::C64 => self.b.int(64),
+            DType::I32 => self.b.int(32),
+            DType::I16 | DType::Bf16 => self.b.int(16),
+            DType::I8 | DType::U8 | DType::Bool | DType::F8E4M3 | DType::F8E5M2 => self.b.int(8),
+        }
+    }
+
+    fn lanes_of(&self, access: &Access, lanes: u32) -> Lanes {
+        match access.at.stride(LANE) {
+            _ if lanes == 1 => Lanes::Same,
+            Some(0) => Lanes::Same,
+            Some(1) => Lanes::Contiguous,
+            _ => Lanes::Spread,
+        }
+    }
+
+    /// Whether all guards hold: one bit, or one per lane where a guard depends on the lane.
+    pub fn guards(&self, guards: &[Guard], lanes: u32) -> Result<Option<V>, LlvmError> {
+        let mut all: Option<(V, u32)> = None;
+        for g in guards {
+            let wide = if g.index.uses(LANE) { lanes } else { 1 };
+            let at = self.index(&g.index, wide)?;
+            let i64 = self.b.int(64);
+            let shifted = self.b.sub(at, self.b.const_int(i64, g.lo, wide));
+            let held = self.b.icmp(IntPred::LLVMIntULT, shifted, self.b.const_int(i64, (g.hi - g.lo).max(0), wide));
+            all = Some(match all {
+                None => (held, wide),
+                Some((other, n)) => {
+                    let width = n.max(wide);
+                    (self.b.and(self.widen(other, n, width), self.widen(held, wide, width)), width)
+                }
+            });
+        }
+        Ok(all.map(|(v, n)| self.widen(v, n, lanes)))
+    }
+
+    fn widen(&self, v: V, from: u32, to: u32) -> V {
+        if from == to { v } else { self.b.splat(v, to) }
+    }
+
+    /// The mask of a vector access; `None` where every lane is touched.
+    fn mask(&self, access: &Access, lanes: u32) -> Result<Option<V>, LlvmError> {
+        let tail = (access.valid < lanes).then(|| self.b.first_lanes(access.valid, lanes));
+        let guards = self.guards(&access.guards, lanes)?;
+        Ok(match (tail, guards) {
+            (Some(t), Some(g)) => Some(self.b.and(t, g)),
+            (t, g) => t.or(g),
+        })
+    }
+
+    fn address(&self, buf: u32, elements: V, lanes: u32) -> V {
+        let bytes = self.kernel.bufs[buf as usize].dtype.bytes() as i64;
+        let scaled = self.b.mul(elements, self.b.const_int(self.b.int(64), bytes, lanes));
+        self.b.offset(self.bases[buf as usize], scaled)
+    }
+
+    /// Loads `lanes` elements as values of their compute kind.
+    pub fn load(&self, access: &Access, lanes: u32) -> Result<V, LlvmError> {
+        let buf = &self.kernel.bufs[access.buf as usize];
+        let (dtype, align) = (buf.dtype, buf.dtype.bytes() as u32);
+        let element = self.storage(dtype);
+        let ty = self.b.vec(element, lanes);
+        if buf.elems == 0 {
+            return self.decode(self.b.zero(ty), dtype, lanes);
+        }
+        let raw = match self.lanes_of(access, lanes) {
+            Lanes::Same => {
+                let held = self.guards(&access.guards, 1)?;
+                let at = self.index(&access.at, 1)?;
+                // Where a guard fails the first element is read instead and dropped.
+                let at = held.map_or(at, |h| self.b.select(h, at, self.b.i64(0)));
+                let v = self.b.load(element, self.address(access.buf, at, 1), align);
+                let v = held.map_or(v, |h| self.b.select(h, v, self.b.zero(element)));
+                self.b.splat(v, lanes)
+            }
+            Lanes::Contiguous => {
+                let p = self.address(access.buf, self.index(&access.at.without(LANE), 1)?, 1);
+                match self.mask(access, lanes)? {
+                    None => self.b.load(ty, p, align),
+                    Some(m) => {
+                        let v = self.b.intrinsic("llvm.masked.load", &[ty, self.b.ptr()], &[p, m, self.b.zero(ty)]);
+                        self.b.align_argument(v, 1, align);
+                        v
+                    }
+                }
+            }
+            Lanes::Spread => {
+                let at = self.index(&access.at, lanes)?;
+                let mask = self.mask(access, lanes)?;
+                let mask = mask.unwrap_or_else(|| self.b.first_lanes(lanes, lanes));
+                let p = self.address(access.buf, at, lanes);
+                let types = [ty, self.b.vec(self.b.ptr(), lanes)];
+                let v = self.b.intrinsic("llvm.masked.gather", &types, &[p, mask, self.b.zero(ty)]);
+                self.b.align_argument(v, 1, align);
+                v
+            }
+        };
+        self.decode(raw, dtype, lanes)
+    }
+
+    /// Stores `lanes` elements.
+    pub fn store(&self, to: &Access, value: V, lanes: u32, stream: bool) -> Result<(), LlvmError> {
+        let buf = &self.kernel.bufs[to.buf as usize];
+        let (dtype, align) = (buf.dtype, buf.dtype.bytes() as u32);
+        let ty = self.b.vec(self.storage(dtype), lanes);
+        let value = self.encode(value, dtype, lanes)?;
+        if lanes == 1 && !to.guards.is_empty() {
+            return Err(LlvmError::internal("a guarded store of one element"));
+        }
+        match self.lanes_of(to, lanes) {
+            Lanes::Same => {
+                let p = self.address(to.buf, self.index(&to.at, 1)?, 1);
+                let value = if lanes == 1 { value } else { self.b.extract(value, 0) };
+                self.b.store(value, p, align, false);
+            }
+            Lanes::Contiguous => {
+                let p = self.address(to.buf, self.index(&to.at.without(LANE), 1)?, 1);
+                match self.mask(to, lanes)? {
+                    None if stream && self.streaming => self.b.store(value, p, (align * lanes).min(64), true),
+                    None => self.b.store(value, p, align, false),
+                    Some(m) => {
+                        let v = self.b.intrinsic("llvm.masked.store", &[ty, self.b.ptr()], &[value, p, m]);
+                        self.b.align_argument(v, 2, align);
+                    }
+                }
+            }
+            Lanes::Spread => {
+                let at = self.index(&to.at, lanes)?;
+                let mask = self.mask(to, lanes)?.unwrap_or_else(|| self.b.first_lanes(lanes, lanes));
+                let p = self.address(to.buf, at, lanes);
+                let types = [ty, self.b.vec(self.b.ptr(), lanes)];
+                let v = self.b.intrinsic("llvm.masked.scatter", &types, &[value, p, mask]);
+                self.b.align_argument(v, 2, align);
+            }
+        }
+        Ok(())
+    }
+
+    /// Bits in memory to a value of the compute kind; exact.
+    fn decode(&self, raw: V, dtype: DType, lanes: u32) -> Result<V, LlvmError> {
+        let b = &self.b;
+        Ok(match dtype {
+            DType::Bool => b.icmp(IntPred::LLVMIntNE, raw, b.const_int(b.int(8), 0, lanes)),
+            DType::F16 => b.fpext(raw, b.kind(Kind::F32, lanes)),
+            DType::Bf16 => {
+                let wide = b.zext(raw, b.kind(Kind::I32, lanes));
+                let bits = b.shl(wide, b.const_int(b.int(32), 16, lanes));
+                b.bitcast(bits, b.kind(Kind::F32, lanes))
+            }
+            DType::F8E4M3 | DType::F8E5M2 => return Err(LlvmError::internal("fp8")),
+            _ => raw,
+        })
+    }
+
+    /// A value, already rounded to `dtype`, as the bits in memory.
+    fn encode(&self, value: V, dtype: DType, lanes: u32) -> Result<V, LlvmError> {
+        let b = &self.b;
+        Ok(match dtype {
+            DType::Bool => b.zext(value, b.vec(b.int(8), lanes)),
+            DType::F16 => b.fptrunc(value, b.vec(b.half(), lanes)),
+            DType::Bf16 => {
+                let bits = b.bitcast(value, b.kind(Kind::I32, lanes));
+                b.trunc(b.lshr(bits, b.const_int(b.int(32), 16, lanes)), b.kind(Kind::I16, lanes))
+            }
+            DType::F8E4M3 | DType::F8E5M2 => return Err(LlvmError::internal("fp8")),
+            _ => value,
+        })
+    }
+}

@@ -1,0 +1,65 @@
+//! The machine that kernels are compiled for.
+
+use crate::{LlvmError, lazy};
+use llvm_sys::core::LLVMDisposeMessage;
+use llvm_sys::target_machine::*;
+use std::ffi::{CStr, c_char};
+
+/// CPU name and features as LLVM spells them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HostTarget {
+    pub triple: String,
+    pub cpu: String,
+    pub features: String,
+}
+
+impl HostTarget {
+    /// This machine. Loads LLVM. Errors: `E0601`.
+    pub fn host() -> Result<HostTarget, LlvmError> {
+        lazy::load()?;
+        // SAFETY: LLVM is loaded; the three functions return owned messages.
+        unsafe {
+            Ok(HostTarget {
+                triple: take(LLVMGetDefaultTargetTriple()),
+                cpu: take(LLVMGetHostCPUName()),
+                features: take(LLVMGetHostCPUFeatures()),
+            })
+        }
+    }
+
+    /// What tells this machine's object code from another's: part of every cache key.
+    /// Asks the CPU, not LLVM; microseconds.
+    pub fn fingerprint() -> String {
+        let mut text = format!("llvm22.1;{}", std::env::consts::ARCH);
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::__cpuid_count;
+            for (leaf, sub) in [(0, 0), (1, 0), (7, 0), (7, 1), (0xd, 1), (0x8000_0001, 0)] {
+                let r = __cpuid_count(leaf, sub);
+                // Leaf 1 holds the number of the running core in ebx.
+                let ebx = if leaf == 1 { 0 } else { r.ebx };
+                text.push_str(&format!(";{:x}.{ebx:x}.{:x}.{:x}", r.eax, r.ecx, r.edx));
+            }
+        }
+        text
+    }
+
+    /// Whether 512-bit vectors are there.
+    pub fn wide(&self) -> bool {
+        self.features.split(',').any(|f| f == "+avx512f")
+    }
+}
+
+/// # Safety
+/// `message` is a C string that LLVM allocated.
+pub unsafe fn take(message: *mut c_char) -> String {
+    if message.is_null() {
+        return String::new();
+    }
+    // SAFETY: by contract.
+    unsafe {
+        let text = CStr::from_ptr(message).to_string_lossy().into_owned();
+        LLVMDisposeMessage(message);
+        text
+    }
+}

@@ -1,0 +1,198 @@
+//! Runs a group of graph nodes as the driver would: schedule, lower, compile, load, call.
+#![allow(dead_code, reason = "each test and example uses a part")]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use tessera_abi::plan::Kernel;
+use tessera_base::DType;
+use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy};
+use tessera_ir::group::{Group, GroupKind};
+use tessera_ir::schedule::Schedule;
+use tessera_llvm::HostTarget;
+use tessera_ops::map::MapOp;
+use tessera_ops::prim::{Prim, Reduction, Scalar};
+use tessera_tile::{Lowered, Operand};
+
+/// Zeroed bytes at a multiple of 64.
+pub struct Bytes {
+    ptr: *mut u8,
+    pub len: usize,
+}
+
+// SAFETY: plain memory with one owner.
+unsafe impl Send for Bytes {}
+// SAFETY: kernels write disjoint parts.
+unsafe impl Sync for Bytes {}
+
+impl Bytes {
+    pub fn new(len: usize) -> Bytes {
+        let layout = Self::layout(len);
+        // SAFETY: the layout is not empty.
+        Bytes { ptr: unsafe { alloc_zeroed(layout) }, len }
+    }
+    fn layout(len: usize) -> Layout {
+        Layout::from_size_align(len.next_multiple_of(64).max(64), 64).expect("a size")
+    }
+    pub fn from(bytes: &[u8]) -> Bytes {
+        let b = Bytes::new(bytes.len());
+        b.slice_mut().copy_from_slice(bytes);
+        b
+    }
+    pub fn slice(&self) -> &[u8] {
+        // SAFETY: owned and initialised.
+        unsafe { std::slice::from_raw_parts(self.ptr, self.len) }
+    }
+    #[allow(clippy::mut_from_ref, reason = "tests share buffers with kernels")]
+    pub fn slice_mut(&self) -> &mut [u8] {
+        // SAFETY: owned and initialised; tests do not overlap uses.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr, self.len) }
+    }
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.ptr
+    }
+    pub fn f32s(&self) -> &[f32] {
+        // SAFETY: aligned to 64.
+        unsafe { std::slice::from_raw_parts(self.ptr.cast(), self.len / 4) }
+    }
+}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout.
+        unsafe { dealloc(self.ptr, Self::layout(self.len)) }
+    }
+}
+
+/// Builds graphs in tests.
+#[derive(Default)]
+pub struct Build {
+    pub graph: Graph,
+}
+
+impl Build {
+    pub fn push(&mut self, prim: Prim, operands: &[NodeId], shape: &[u64], dtype: DType) -> NodeId {
+        self.graph.push(Node {
+            prim,
+            operands: operands.to_vec(),
+            ty: NodeType::new(shape.to_vec(), dtype),
+            results: vec![],
+            origin: Origin::default(),
+            policy: Policy::default(),
+        })
+    }
+    pub fn input(&mut self, shape: &[u64], dtype: DType) -> NodeId {
+        let n = self.graph.inputs.len() as u32;
+        self.graph.inputs.push(Input { name: format!("x{n}").into(), ty: NodeType::new(shape.to_vec(), dtype), scalar: false });
+        self.push(Prim::Input(n), &[], shape, dtype)
+    }
+    pub fn map(&mut self, name: &str, operands: &[NodeId]) -> NodeId {
+        let op = MapOp::parse(name).unwrap_or_else(|| panic!("no map `{name}`"));
+        let last = self.graph.ty(*operands.last().expect("an operand")).clone();
+        let dtype = if op.def().gives == tessera_ops::map::Gives::Bool { DType::Bool } else { last.dtype };
+        self.push(Prim::Map(op), operands, &last.shape, dtype)
+    }
+    pub fn full(&mut self, value: f64, like: NodeId) -> NodeId {
+        let ty = self.graph.ty(like).clone();
+        self.push(Prim::Full { value: Scalar::F(value) }, &[], &ty.shape, ty.dtype)
+    }
+    pub fn broadcast(&mut self, x: NodeId, dims: &[usize], shape: &[u64]) -> NodeId {
+        let dtype = self.graph.ty(x).dtype;
+        self.push(Prim::Broadcast { dims: dims.to_vec() }, &[x], shape, dtype)
+    }
+    pub fn reduce(&mut self, kind: Reduction, x: NodeId, axes: &[usize]) -> NodeId {
+        let ty = self.graph.ty(x).clone();
+        let shape: Vec<u64> = (0..ty.shape.len()).filter(|i| !axes.contains(i)).map(|i| ty.shape[i]).collect();
+        self.push(Prim::Reduce { kind, axes: axes.to_vec() }, &[x], &shape, ty.dtype)
+    }
+    pub fn dot(&mut self, a: NodeId, b: NodeId) -> NodeId {
+        let (x, y) = (self.graph.ty(a).clone(), self.graph.ty(b).clone());
+        let mut shape = x.shape.clone();
+        *shape.last_mut().expect("rank 2") = *y.shape.last().expect("rank 2");
+        self.push(Prim::Dot { accum: x.dtype.accumulator() }, &[a, b], &shape, x.dtype)
+    }
+    /// One group of everything that is not an input, with `root` as its result.
+    pub fn group(&self, root: NodeId) -> Group {
+        let mut members = vec![];
+        let mut todo = vec![root];
+        while let Some(n) = todo.pop() {
+            if matches!(self.graph.node(n).prim, Prim::Input(_)) || members.contains(&n) {
+                continue;
+            }
+            members.push(n);
+            todo.extend(&self.graph.node(n).operands);
+        }
+        members.sort();
+        let mut inputs: Vec<NodeId> = members.iter().flat_map(|m| self.graph.node(*m).operands.clone()).filter(|n| !members.contains(n)).collect();
+        inputs.sort();
+        inputs.dedup();
+        let dot = members.iter().any(|m| matches!(self.graph.node(*m).prim, Prim::Dot { .. }));
+        Group { kind: if dot { GroupKind::Dot } else { GroupKind::Loop }, members, inputs, scalars: vec![], roots: vec![root] }
+    }
+}
+
+/// A compiled group.
+pub struct Compiled {
+    pub schedule: Schedule,
+    pub lowered: Lowered,
+    pub kernels: Vec<Kernel>,
+}
+
+pub fn compile(b: &Build, root: NodeId) -> Compiled {
+    let s = tessera_schedule::schedule(&b.graph, &b.group(root), "kernel", &tessera_schedule::host()).unwrap_or_else(|e| panic!("{e}"));
+    compile_schedule(s)
+}
+
+pub fn compile_schedule(schedule: Schedule) -> Compiled {
+    let lowered = tessera_tile::lower(&schedule).unwrap_or_else(|e| panic!("{e}"));
+    let target = HostTarget::host().unwrap_or_else(|e| panic!("{e}"));
+    let kernels = lowered
+        .steps
+        .iter()
+        .map(|step| {
+            let object = tessera_llvm::compile(&step.kernel, &target).unwrap_or_else(|e| panic!("{e}"));
+            tessera_llvm::load(&object, &step.kernel.name).unwrap_or_else(|e| panic!("{e}"))
+        })
+        .collect();
+    Compiled { schedule, lowered, kernels }
+}
+
+impl Compiled {
+    /// Runs all kernels over `tensors` (inputs, then roots) on `threads` threads.
+    pub fn run(&self, tensors: &[&Bytes], threads: u64) {
+        let temps: Vec<Bytes> = self.lowered.temps.iter().map(|n| Bytes::new(*n as usize)).collect();
+        self.run_with(tensors, &temps, threads);
+    }
+
+    pub fn run_with(&self, tensors: &[&Bytes], temps: &[Bytes], threads: u64) {
+        for (step, kernel) in self.lowered.steps.iter().zip(&self.kernels) {
+            let bufs: Vec<usize> = step
+                .operands
+                .iter()
+                .map(|o| match o {
+                    Operand::Tensor(n) => tensors[*n as usize].as_ptr() as usize,
+                    Operand::Temp(n) => temps[*n as usize].as_ptr() as usize,
+                })
+                .collect();
+            let (grid, scratch) = (step.kernel.grid, step.kernel.scratch().1 as usize);
+            let next = std::sync::atomic::AtomicU64::new(0);
+            let work = || {
+                let scratch = Bytes::new(scratch);
+                let chunk = if threads == 1 { grid.max(1) } else { (grid / (threads * 8)).max(1) };
+                loop {
+                    let lo = next.fetch_add(chunk, std::sync::atomic::Ordering::Relaxed);
+                    if lo >= grid {
+                        break;
+                    }
+                    // SAFETY: buffers have the sizes that the kernel states.
+                    let code = unsafe { (kernel.entry)(bufs.as_ptr().cast(), std::ptr::null(), lo, (lo + chunk).min(grid), scratch.as_ptr()) };
+                    assert_eq!(code, 0);
+                }
+            };
+            std::thread::scope(|s| {
+                for _ in 1..threads {
+                    s.spawn(work);
+                }
+                work();
+            });
+        }
+    }
+}

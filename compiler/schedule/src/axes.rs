@@ -1,0 +1,121 @@
+//! Axes split where an index divides them, merged where nothing tells them apart, and dropped
+//! where they have one value.
+
+use tessera_ir::index::{Index, Term, Var};
+use tessera_ir::schedule::{Axis, Schedule, ValueOp};
+
+pub fn simplify(s: &mut Schedule) {
+    drop_single(s);
+    while let Some((axis, n)) = find_split(s) {
+        split(s, axis, n);
+    }
+    drop_single(s);
+    while let Some((outer, inner)) = find_merge(s) {
+        merge(s, outer, inner);
+    }
+}
+
+/// Calls `f` on every index of the schedule.
+fn each_index(s: &Schedule, f: &mut dyn FnMut(&Index)) {
+    for v in &s.values {
+        match &v.op {
+            ValueOp::Load { at, guards, .. } => {
+                f(at);
+                guards.iter().for_each(|g| f(&g.index));
+            }
+            ValueOp::Index(e) => f(e),
+            ValueOp::Within(guards) => guards.iter().for_each(|g| f(&g.index)),
+            _ => {}
+        }
+    }
+    s.stores.iter().for_each(|st| f(&st.at));
+}
+
+fn rewrite(s: &mut Schedule, with: &dyn Fn(Var) -> Option<Index>) {
+    let extents: Vec<u64> = s.axes.iter().map(|a| a.extent).collect();
+    let range = |v: Var| (0, extents.get(v.0 as usize).map_or(0, |e| e.saturating_sub(1) as i64));
+    let go = |e: &mut Index| *e = e.substitute(with, &range);
+    for v in &mut s.values {
+        match &mut v.op {
+            ValueOp::Load { at, guards, .. } => {
+                go(at);
+                guards.iter_mut().for_each(|g| go(&mut g.index));
+            }
+            ValueOp::Index(e) => go(e),
+            ValueOp::Within(guards) => guards.iter_mut().for_each(|g| go(&mut g.index)),
+            _ => {}
+        }
+    }
+    s.stores.iter_mut().for_each(|st| go(&mut st.at));
+}
+
+fn drop_single(s: &mut Schedule) {
+    let single: Vec<Var> = (0..s.axes.len() as u32).map(Var).filter(|v| s.extent(*v) == 1).collect();
+    rewrite(s, &|v| single.contains(&v).then(Index::default));
+}
+
+/// A parallel axis that stands alone under a division by a factor of its extent.
+fn find_split(s: &Schedule) -> Option<(Var, i64)> {
+    fn search(s: &Schedule, e: &Index, found: &mut Option<(Var, i64)>) {
+        for (t, _) in &e.terms {
+            let (Term::Div(inner, n) | Term::Mod(inner, n)) = t else { continue };
+            if let [(Term::Var(v), 1)] = inner.terms[..]
+                && inner.constant == 0
+                && !s.axes.get(v.0 as usize).is_none_or(|a| a.reduced)
+                && s.extent(v) % *n as u64 == 0
+                && s.extent(v) > *n as u64
+            {
+                // The smallest factor first: others divide what is left.
+                if found.is_none_or(|(w, m)| w == v && *n < m) {
+                    *found = Some((v, *n));
+                }
+            }
+            search(s, inner, found);
+        }
+    }
+    let mut found = None;
+    each_index(s, &mut |e| search(s, e, &mut found));
+    found
+}
+
+/// `axis` becomes `axis·n + low`.
+fn split(s: &mut Schedule, axis: Var, n: i64) {
+    let at = axis.0 as usize;
+    let low = Var(s.axes.len() as u32);
+    let name = format!("{}_{}", s.axes[at].name, s.axes.len());
+    s.axes.push(Axis { name, extent: n as u64, reduced: false });
+    s.axes[at].extent /= n as u64;
+    rewrite(s, &|v| (v == axis).then(|| Index::var(axis).times(n).plus(&Index::var(low))));
+}
+
+/// Two parallel axes that every index sees as one.
+fn find_merge(s: &Schedule) -> Option<(Var, Var)> {
+    let parallel: Vec<Var> = (0..s.axes.len() as u32).map(Var).filter(|v| !s.axes[v.0 as usize].reduced && s.extent(*v) != 1).collect();
+    for &outer in &parallel {
+        for &inner in &parallel {
+            if outer == inner {
+                continue;
+            }
+            let extent = s.extent(inner).min(i64::MAX as u64) as i64;
+            let (mut all, mut any) = (true, false);
+            each_index(s, &mut |e| match (e.stride(outer), e.stride(inner)) {
+                (Some(a), Some(b)) => {
+                    all &= a == b.saturating_mul(extent);
+                    any |= b != 0;
+                }
+                _ => all = false,
+            });
+            if all && any {
+                return Some((outer, inner));
+            }
+        }
+    }
+    None
+}
+
+fn merge(s: &mut Schedule, outer: Var, inner: Var) {
+    let (a, b) = (outer.0 as usize, inner.0 as usize);
+    s.axes[b].extent *= s.axes[a].extent;
+    s.axes[a].extent = 1;
+    rewrite(s, &|v| (v == outer).then(Index::default));
+}

@@ -1,0 +1,322 @@
+//! The body of a kernel: every member as a value at the index where a root needs it.
+//!
+//! Views (broadcast, transpose, slice, reshape) disappear into index expressions; padding,
+//! concatenation and slice assignment become selections whose loads are guarded.
+
+use crate::Refusal;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use tessera_base::DType;
+use tessera_ir::graph::{Graph, Node, NodeId, Policy};
+use tessera_ir::group::Group;
+use tessera_ir::index::{Index, Var, delinear, linear, row_major};
+use tessera_ir::schedule::{Axis, Guard, Operand, Schedule, Store, ValueId, ValueOp};
+use tessera_ops::map::MapOp;
+use tessera_ops::prim::{Prim, Reduction, Scalar};
+
+/// Values of one kernel; views that shift indices may need a member at many places.
+const VALUES_MAX: usize = 4096;
+/// Elements of one tensor: positions fit i64 with room for index arithmetic.
+const ELEMS_MAX: u64 = 1 << 56;
+
+struct Body<'g> {
+    graph: &'g Graph,
+    members: BTreeSet<NodeId>,
+    inputs: BTreeMap<NodeId, u32>,
+    scalars: BTreeMap<NodeId, u32>,
+    s: Schedule,
+    /// A node at an index under guards is computed once.
+    known: HashMap<(NodeId, Vec<Index>, Vec<Guard>), ValueId>,
+}
+
+pub fn build(graph: &Graph, group: &Group, name: &str) -> Result<Schedule, Refusal> {
+    let mut b = Body {
+        graph,
+        members: group.members.iter().copied().collect(),
+        inputs: group.inputs.iter().enumerate().map(|(i, n)| (*n, i as u32)).collect(),
+        scalars: group.scalars.iter().enumerate().map(|(i, n)| (*n, i as u32)).collect(),
+        s: Schedule { name: name.to_string(), ..Schedule::default() },
+        known: HashMap::new(),
+    };
+    for (i, &n) in group.inputs.iter().enumerate() {
+        b.operand(n, format!("in{i}"), false)?;
+    }
+    for (i, &n) in group.roots.iter().enumerate() {
+        b.operand(n, format!("out{i}"), true)?;
+    }
+    b.s.scalars = group.scalars.iter().map(|n| graph.ty(*n).dtype).collect();
+    let first = group.roots.first().ok_or(Refusal { node: NodeId(0), reason: "a group without a root".into() })?;
+    let shape = &graph.ty(*first).shape;
+    let at: Vec<Index> = shape.iter().enumerate().map(|(i, d)| Index::var(b.axis(format!("i{i}"), *d, false))).collect();
+    for (i, &root) in group.roots.iter().enumerate() {
+        if graph.ty(root).shape != *shape {
+            return Err(Refusal { node: root, reason: "has another shape than the kernel's other results".into() });
+        }
+        let value = b.value(root, &at, &[])?;
+        let place = linear(&at, &row_major(shape));
+        b.s.stores.push(Store { operand: (group.inputs.len() + i) as u32, at: place, value });
+    }
+    Ok(b.s)
+}
+
+impl Body<'_> {
+    fn operand(&mut self, n: NodeId, name: String, output: bool) -> Result<(), Refusal> {
+        let ty = self.graph.ty(n);
+        let elems = ty.elems().filter(|e| *e < ELEMS_MAX).ok_or_else(|| refuse(n, "is too large"))?;
+        if ty.dtype == DType::C64 {
+            return Err(refuse(n, "is complex"));
+        }
+        self.s.operands.push(Operand { name, dtype: ty.dtype, elems, output });
+        Ok(())
+    }
+
+    fn axis(&mut self, name: String, extent: u64, reduced: bool) -> Var {
+        self.s.axes.push(Axis { name, extent, reduced });
+        Var(self.s.axes.len() as u32 - 1)
+    }
+
+    fn push(&mut self, op: ValueOp, dtype: DType) -> ValueId {
+        self.s.push(op, dtype)
+    }
+
+    fn cast(&mut self, v: ValueId, to: DType) -> ValueId {
+        if self.s.value(v).dtype == to { v } else { self.push(ValueOp::Cast(v), to) }
+    }
+
+    /// Node `n` at index `at`; loads are valid only where `guards` hold.
+    fn value(&mut self, n: NodeId, at: &[Index], guards: &[Guard]) -> Result<ValueId, Refusal> {
+        let key = (n, at.to_vec(), guards.to_vec());
+        if let Some(v) = self.known.get(&key) {
+            return Ok(*v);
+        }
+        if self.s.values.len() > VALUES_MAX {
+            return Err(refuse(n, "is needed at too many places"));
+        }
+        let v = if let Some(&k) = self.scalars.get(&n) {
+            self.push(ValueOp::Scalar(k), self.graph.ty(n).dtype)
+        } else if let Some(&operand) = self.inputs.get(&n) {
+            let ty = self.graph.ty(n);
+            let at = linear(at, &row_major(&ty.shape));
+            self.push(ValueOp::Load { operand, at, guards: guards.to_vec() }, ty.dtype)
+        } else if self.members.contains(&n) {
+            self.member(n, at, guards)?
+        } else {
+            return Err(refuse(n, "is neither a member nor an input of the group"));
+        };
+        self.known.insert(key, v);
+        Ok(v)
+    }
+
+    fn member(&mut self, n: NodeId, at: &[Index], guards: &[Guard]) -> Result<ValueId, Refusal> {
+        let graph = self.graph;
+        let node = graph.node(n);
+        let dtype = node.ty.dtype;
+        if dtype == DType::C64 {
+            return Err(refuse(n, "is complex"));
+        }
+        let operand = |i: usize| node.operands.get(i).copied().ok_or_else(|| refuse(n, "lacks an operand"));
+        match &node.prim {
+            Prim::Full { value } => Ok(self.constant(*value, dtype)),
+            Prim::Iota { axis } => {
+                let index = at.get(*axis).cloned().unwrap_or_default();
+                let v = self.push(ValueOp::Index(index), DType::I64);
+                Ok(self.cast(v, dtype))
+            }
+            Prim::Map(op) => {
+                let args = node.operands.iter().map(|o| self.value(*o, at, guards)).collect::<Result<Vec<_>, _>>()?;
+                Ok(self.push(ValueOp::Map { op: *op, args }, dtype))
+            }
+            Prim::Cast => {
+                let v = self.value(operand(0)?, at, guards)?;
+                Ok(self.cast(v, dtype))
+            }
+            Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } | Prim::Slice { .. } => {
+                let inner = self.view(n, node, operand(0)?, at);
+                self.value(operand(0)?, &inner, guards)
+            }
+            Prim::Pad { low, .. } => {
+                let low: Vec<i64> = low.iter().map(|l| *l as i64).collect();
+                self.window(n, operand(0)?, &low, at, guards, |s, g| s.value(operand(1)?, &[], g))
+            }
+            Prim::UpdateSlice { start, step } if step.iter().all(|s| *s == 1) => {
+                self.window(n, operand(1)?, start, at, guards, |s, g| s.value(operand(0)?, at, g))
+            }
+            Prim::Concat { axis } => self.concat(n, node, *axis, at, guards),
+            Prim::Reduce { kind, axes } => {
+                if !guards.is_empty() {
+                    return Err(refuse(n, "reduces under a guard"));
+                }
+                self.reduce(n, node, *kind, axes, at)
+            }
+            Prim::Dot { accum } => {
+                if !guards.is_empty() {
+                    return Err(refuse(n, "contracts under a guard"));
+                }
+                self.dot(n, node, *accum, at)
+            }
+            other => Err(refuse(n, &format!("is `{}`, which kernels do not cover", prim_word(other)))),
+        }
+    }
+
+    /// A constant, rounded to `dtype` by the conversion program where f32 would round twice.
+    fn constant(&mut self, value: Scalar, dtype: DType) -> ValueId {
+        let value = match value {
+            Scalar::I(i) if dtype.is_float() => Scalar::F(i as f64),
+            Scalar::F(x) if !dtype.is_float() => Scalar::I(x as i64),
+            v => v,
+        };
+        if dtype.is_float() && dtype != DType::F64 && dtype != DType::F32 {
+            let v = self.push(ValueOp::Const(value), DType::F64);
+            return self.cast(v, dtype);
+        }
+        self.push(ValueOp::Const(value), dtype)
+    }
+
+    /// The operand's index for a node that only rearranges.
+    fn view(&self, _n: NodeId, node: &Node, operand: NodeId, at: &[Index]) -> Vec<Index> {
+        let shape = &self.graph.ty(operand).shape;
+        let get = |i: usize| at.get(i).cloned().unwrap_or_default();
+        match &node.prim {
+            Prim::Broadcast { dims } => {
+                shape.iter().zip(dims).map(|(d, to)| if *d == 1 { Index::default() } else { get(*to) }).collect()
+            }
+            Prim::Transpose { perm } => {
+                let mut inner = vec![Index::default(); shape.len()];
+                for (i, p) in perm.iter().enumerate() {
+                    if let Some(slot) = inner.get_mut(*p) {
+                        *slot = get(i);
+                    }
+                }
+                inner
+            }
+            Prim::Slice { start, step } => {
+                (0..shape.len()).map(|i| get(i).times(step.get(i).copied().unwrap_or(1)).offset(start.get(i).copied().unwrap_or(0))).collect()
+            }
+            _ => {
+                let flat = linear(at, &row_major(&node.ty.shape));
+                delinear(&flat, shape, &|v| self.s.range(v))
+            }
+        }
+    }
+
+    /// `inner` at `at - start` where that lies inside it, else `outer`.
+    fn window(
+        &mut self,
+        n: NodeId,
+        inner: NodeId,
+        start: &[i64],
+        at: &[Index],
+        guards: &[Guard],
+        outer: impl FnOnce(&mut Self, &[Guard]) -> Result<ValueId, Refusal>,
+    ) -> Result<ValueId, Refusal> {
+        let graph = self.graph;
+        let shape = &graph.ty(inner).shape;
+        let mut within = vec![];
+        let mut place = Vec::with_capacity(at.len());
+        for ((e, d), s) in at.iter().zip(shape).zip(start) {
+            let shifted = e.offset(-s);
+            let (lo, hi) = shifted.range(&|v| self.s.range(v));
+            if lo < 0 || hi >= *d as i64 {
+                within.push(Guard { index: shifted.clone(), lo: 0, hi: *d as i64 });
+            }
+            place.push(shifted);
+        }
+        if within.is_empty() {
+            return self.value(inner, &place, guards);
+        }
+        let all: Vec<Guard> = guards.iter().chain(&within).cloned().collect();
+        let a = self.value(inner, &place, &all)?;
+        let b = outer(self, guards)?;
+        self.select(n, within, a, b)
+    }
+
+    fn select(&mut self, n: NodeId, within: Vec<Guard>, a: ValueId, b: ValueId) -> Result<ValueId, Refusal> {
+        let dtype = self.s.value(a).dtype;
+        let op = MapOp::parse("where").ok_or_else(|| refuse(n, "needs `where`"))?;
+        let c = self.push(ValueOp::Within(within), DType::Bool);
+        Ok(self.push(ValueOp::Map { op, args: vec![c, a, b] }, dtype))
+    }
+
+    fn concat(&mut self, n: NodeId, node: &Node, axis: usize, at: &[Index], guards: &[Guard]) -> Result<ValueId, Refusal> {
+        let graph = self.graph;
+        let along = at.get(axis).cloned().unwrap_or_default();
+        let mut parts = vec![];
+        let mut offset = 0i64;
+        for &o in &node.operands {
+            let size = graph.ty(o).shape.get(axis).copied().unwrap_or(0) as i64;
+            let shifted = along.offset(-offset);
+            let (lo, hi) = shifted.range(&|v| self.s.range(v));
+            offset += size;
+            if size == 0 || hi < 0 || lo >= size {
+                continue;
+            }
+            let mut place = at.to_vec();
+            place[axis] = shifted.clone();
+            let mut all = guards.to_vec();
+            let guard = (lo < 0 || hi >= size).then_some(Guard { index: shifted, lo: 0, hi: size });
+            all.extend(guard.clone());
+            parts.push((guard, self.value(o, &place, &all)?));
+        }
+        let Some((_, mut out)) = parts.pop() else { return Ok(self.constant(Scalar::I(0), node.ty.dtype)) };
+        for (guard, v) in parts.into_iter().rev() {
+            out = self.select(n, guard.into_iter().collect(), v, out)?;
+        }
+        Ok(out)
+    }
+
+    fn reduce(&mut self, n: NodeId, node: &Node, kind: Reduction, axes: &[usize], at: &[Index]) -> Result<ValueId, Refusal> {
+        let graph = self.graph;
+        let operand = *node.operands.first().ok_or_else(|| refuse(n, "lacks an operand"))?;
+        let ty = graph.ty(operand);
+        if node.policy == Policy::KahanSum && kind == Reduction::Sum && ty.dtype.is_float() {
+            return Err(refuse(n, "is a compensated sum"));
+        }
+        let mut axes = axes.to_vec();
+        axes.sort();
+        let sizes: Vec<u64> = axes.iter().map(|a| ty.shape.get(*a).copied().unwrap_or(1)).collect();
+        let extent = sizes.iter().try_fold(1u64, |p, d| p.checked_mul(*d)).ok_or_else(|| refuse(n, "is too large"))?;
+        let r = self.axis(format!("r{}", self.s.axes.len()), extent, true);
+        let along = delinear(&Index::var(r), &sizes, &|v| self.s.range(v));
+        let mut kept = at.iter();
+        let place: Vec<Index> = (0..ty.shape.len())
+            .map(|i| match axes.iter().position(|a| *a == i) {
+                Some(j) => along[j].clone(),
+                None => kept.next().cloned().unwrap_or_default(),
+            })
+            .collect();
+        let accum = if matches!(kind, Reduction::Any | Reduction::All) { DType::Bool } else { ty.dtype.accumulator() };
+        let v = self.value(operand, &place, &[])?;
+        let v = self.cast(v, accum);
+        let sum = self.push(ValueOp::Reduce { kind, arg: v, axis: r }, accum);
+        Ok(self.cast(sum, node.ty.dtype))
+    }
+
+    fn dot(&mut self, n: NodeId, node: &Node, accum: DType, at: &[Index]) -> Result<ValueId, Refusal> {
+        let graph = self.graph;
+        let [a, b] = node.operands[..] else { return Err(refuse(n, "needs two operands")) };
+        let [batch @ .., m, c] = at else { return Err(refuse(n, "has a rank below 2")) };
+        if [a, b].iter().any(|o| graph.ty(*o).dtype == DType::Tf32) {
+            return Err(refuse(n, "contracts tf32"));
+        }
+        if self.s.values.iter().any(|v| matches!(v.op, ValueOp::Dot { .. })) {
+            return Err(refuse(n, "is a second product in one kernel"));
+        }
+        let depth = *graph.ty(a).shape.last().ok_or_else(|| refuse(n, "has a rank below 2"))?;
+        let k = self.axis("k".into(), depth, true);
+        let place = |x: &Index, y: &Index| -> Vec<Index> { batch.iter().chain([x, y]).cloned().collect() };
+        let left = self.value(a, &place(m, &Index::var(k)), &[])?;
+        let left = self.cast(left, accum);
+        let right = self.value(b, &place(&Index::var(k), c), &[])?;
+        let right = self.cast(right, accum);
+        let v = self.push(ValueOp::Dot { a: left, b: right, axis: k }, accum);
+        Ok(self.cast(v, node.ty.dtype))
+    }
+}
+
+fn refuse(node: NodeId, reason: &str) -> Refusal {
+    Refusal { node, reason: reason.to_string() }
+}
+
+fn prim_word(p: &Prim) -> String {
+    let text = format!("{p:?}");
+    text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("").to_lowercase()
+}

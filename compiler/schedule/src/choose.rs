@@ -1,0 +1,187 @@
+//! Directives by a cost model: vector axis, loop order, grid, streaming.
+//!
+//! Costs are rough nanoseconds on a current core. They depend on sizes and on the machine, and
+//! never change a result.
+
+mod dot;
+
+use tessera_base::DType;
+use tessera_ir::index::Var;
+use tessera_ir::schedule::{Directive, Machine, Schedule, ValueId, ValueOp};
+use tessera_ops::prim::{LANES, LEAF};
+
+/// Nanoseconds that one grid point should take: far above a wake-up, far below a time slice.
+const POINT_NS: f64 = 30_000.0;
+/// Nanoseconds of work below which no second thread is woken.
+const WAKE_NS: f64 = 20_000.0;
+/// Grid points at most.
+const GRID_MAX: f64 = 4096.0;
+
+pub fn directives(s: &mut Schedule, machine: &Machine) {
+    s.directives = match s.values.iter().position(|v| matches!(v.op, ValueOp::Dot { .. })) {
+        Some(at) => dot::directives(s, ValueId(at as u32), machine),
+        None => loops(s, machine),
+    };
+}
+
+/// Parallel axes with more than one position, by falling stride of the first store.
+pub fn parallel_axes(s: &Schedule) -> Vec<Var> {
+    let mut axes: Vec<Var> = (0..s.axes.len() as u32).map(Var).filter(|v| !s.axes[v.0 as usize].reduced && s.extent(*v) != 1).collect();
+    let stride = |v: &Var| s.stores.first().and_then(|st| st.at.stride(*v)).unwrap_or(0);
+    axes.sort_by_key(|v| std::cmp::Reverse(stride(v)));
+    axes
+}
+
+/// The axis of the first reduction and the parallel axes it depends on.
+fn reduction(s: &Schedule) -> Option<(Var, Vec<Var>)> {
+    let at = s.values.iter().position(|v| matches!(v.op, ValueOp::Reduce { .. }))?;
+    let ValueOp::Reduce { axis, .. } = s.values[at].op else { return None };
+    Some((axis, s.domains().swap_remove(at)))
+}
+
+fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
+    let axes = parallel_axes(s);
+    let reduction = reduction(s);
+    let mut out = vec![];
+    let (vector, lanes) = match vector_axis(s, &axes, &reduction) {
+        Some(axis) if s.axes[axis.0 as usize].reduced => (Some(axis), LANES as u32),
+        Some(axis) => (Some(axis), if reduction.is_some() { register_lanes(s, machine) } else { lanes(s, machine) }),
+        None => (None, 1),
+    };
+    if let Some(axis) = vector {
+        out.push(Directive::Vectorize { axis, lanes });
+    }
+    // Rows of the grid: what no reduction reads back over.
+    let outer: Vec<Var> = match &reduction {
+        Some((_, domain)) => axes.iter().copied().filter(|a| domain.contains(a)).collect(),
+        None => axes.clone(),
+    };
+    let mut order: Vec<Var> = outer.iter().copied().filter(|a| Some(*a) != vector).collect();
+    let across = vector.filter(|v| outer.contains(v)).and_then(|v| transposed(s, v, &order));
+    if let Some(v) = vector.filter(|v| outer.contains(v)) {
+        order.push(v);
+    }
+    if let Some(u) = across {
+        // Lines of the strided operand are used up by neighbouring positions of `u`.
+        order.retain(|a| *a != u);
+        order.push(u);
+    }
+    let total_ns = points(s, &outer) * work(s);
+    let extents = |axes: &[Var]| axes.iter().map(|a| s.extent(*a) as f64).product::<f64>();
+    if let Some((r, _)) = &reduction {
+        let few = extents(&outer) / if vector.is_some_and(|v| outer.contains(&v)) { LANES as f64 } else { 1.0 } < 4.0;
+        if few && axes.len() == outer.len() && s.extent(*r) >= 8 * LEAF as u64 && reductions(s) == 1 {
+            out.push(Directive::SplitReduction);
+        }
+    }
+    let mut wanted = (total_ns / POINT_NS).clamp(1.0, GRID_MAX);
+    for &axis in &order {
+        let extent = s.extent(axis);
+        if wanted < 1.5 || extent == 0 {
+            break;
+        }
+        let lanes = if Some(axis) == vector { lanes as u64 } else { 1 };
+        let size = (extent as f64 / wanted).ceil().max(1.0) as u64;
+        let size = size.next_multiple_of(lanes);
+        out.push(Directive::Tile { axis, size });
+        wanted /= extent.div_ceil(size) as f64;
+    }
+    out.push(Directive::Order(order));
+    let written: u64 = s.stores.iter().map(|st| s.operands[st.operand as usize].elems * s.operands[st.operand as usize].dtype.bytes() as u64).sum();
+    if written > machine.l3_bytes && axes.len() == 1 && reduction.is_none() {
+        out.push(Directive::Stream);
+    }
+    let grid: f64 = out.iter().map(|d| if let Directive::Tile { axis, size } = d { s.extent(*axis).div_ceil(*size) as f64 } else { 1.0 }).product();
+    out.push(Directive::Grain((WAKE_NS * grid / total_ns.max(1.0)).ceil().clamp(1.0, 1e9) as u64));
+    out
+}
+
+fn reductions(s: &Schedule) -> usize {
+    s.values.iter().filter(|v| matches!(v.op, ValueOp::Reduce { .. })).count()
+}
+
+fn points(s: &Schedule, outer: &[Var]) -> f64 {
+    outer.iter().map(|a| s.extent(*a) as f64).product()
+}
+
+/// Nanoseconds per position of the outer axes.
+fn work(s: &Schedule) -> f64 {
+    let domains = s.domains();
+    let outer: Vec<Var> = reduction(s).map_or_else(|| parallel_axes(s), |(_, d)| d);
+    let inner = |i: usize| -> f64 { domains[i].iter().filter(|a| !outer.contains(a)).map(|a| s.extent(*a) as f64).product() };
+    let mut ns = 0.0;
+    for (i, v) in s.values.iter().enumerate() {
+        let cost = match &v.op {
+            ValueOp::Load { .. } => 1.0 + v.dtype.bytes() as f64 / 4.0,
+            ValueOp::Map { op, .. } => op.def().cost as f64,
+            ValueOp::Cast(_) | ValueOp::Within(_) | ValueOp::Index(_) => 1.0,
+            ValueOp::Reduce { arg, .. } => inner(arg.0 as usize),
+            _ => 0.0,
+        };
+        ns += 0.04 * cost * if matches!(v.op, ValueOp::Reduce { .. }) { 1.0 } else { inner(i) };
+    }
+    let written: f64 = s.stores.iter().map(|st| inner(st.value.0 as usize)).sum();
+    (ns + 0.1 * written).max(0.02)
+}
+
+/// Lanes of an elementwise kernel: a register of the narrowest compute type in use, at least 16
+/// so that wider types keep two or more registers busy.
+fn lanes(s: &Schedule, machine: &Machine) -> u32 {
+    let widest = s.values.iter().map(|v| if v.dtype == DType::Bool { 1 } else { v.dtype.compute().bytes() }).max().unwrap_or(4);
+    (machine.vector_bytes / widest as u32).clamp(16, 64)
+}
+
+/// Lanes of a kernel that keeps 16 chains per lane: one register each.
+fn register_lanes(s: &Schedule, machine: &Machine) -> u32 {
+    let bytes = s.values.iter().filter(|v| matches!(v.op, ValueOp::Reduce { .. })).map(|v| v.dtype.bytes()).max().unwrap_or(4);
+    (machine.vector_bytes / bytes as u32).clamp(2, 16)
+}
+
+/// What an access costs per element if `axis` runs along the lanes.
+fn stride_cost(stride: Option<i64>) -> f64 {
+    match stride {
+        Some(1) => 1.0,
+        Some(0) => 0.3,
+        _ => 12.0,
+    }
+}
+
+fn vector_axis(s: &Schedule, axes: &[Var], reduction: &Option<(Var, Vec<Var>)>) -> Option<Var> {
+    let domains = s.domains();
+    let accesses = |axis: Var| -> f64 {
+        let loads = s.values.iter().enumerate().filter_map(|(i, v)| match &v.op {
+            ValueOp::Load { at, .. } if domains[i].contains(&axis) || reduction.is_none() => Some(stride_cost(at.stride(axis))),
+            _ => None,
+        });
+        let stores = s.stores.iter().map(|st| stride_cost(st.at.stride(axis)) * 1.5);
+        loads.sum::<f64>() + if reduction.is_none() { stores.sum::<f64>() } else { 0.0 }
+    };
+    // A short axis leaves lanes idle.
+    let waste = |axis: Var| {
+        let n = s.extent(axis).max(1) as f64;
+        (n / 16.0).ceil() * 16.0 / n
+    };
+    let Some((r, domain)) = reduction else {
+        return axes.iter().copied().min_by(|a, b| (accesses(*a) * waste(*a)).total_cmp(&(accesses(*b) * waste(*b))));
+    };
+    // Along the reduced axis lanes are the canonical ones; across it, 16 chains are kept per lane.
+    let along = accesses(*r) * waste(*r) + 4.0 / s.extent(*r).max(1) as f64;
+    let across = domain
+        .iter()
+        .copied()
+        .filter(|a| s.stores.iter().any(|st| st.at.stride(*a) == Some(1)) || accesses(*a) < accesses(*r))
+        .map(|a| (a, accesses(a) * waste(a)))
+        .min_by(|a, b| a.1.total_cmp(&b.1));
+    match across {
+        Some((a, cost)) if cost < along => Some(a),
+        _ => Some(*r),
+    }
+}
+
+/// Another axis along which a load is contiguous that is strided along the vector axis.
+fn transposed(s: &Schedule, vector: Var, others: &[Var]) -> Option<Var> {
+    s.values.iter().find_map(|v| match &v.op {
+        ValueOp::Load { at, .. } if !matches!(at.stride(vector), Some(0 | 1)) => others.iter().copied().find(|u| at.stride(*u) == Some(1)),
+        _ => None,
+    })
+}

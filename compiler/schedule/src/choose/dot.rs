@@ -1,0 +1,111 @@
+//! Directives of a matrix product: which axes are rows, columns and batch, the register tile,
+//! blocks by cache size, packing.
+
+use super::{WAKE_NS, parallel_axes};
+use tessera_ir::index::Var;
+use tessera_ir::schedule::{Directive, Machine, Schedule, ValueId, ValueOp};
+use tessera_ops::map::kind_of;
+
+/// Vectors per register-tile row, at most; more spills.
+const VECTORS_MAX: u32 = 8;
+/// Rows of a register tile that is one vector wide, at most.
+const ROWS_MAX: u32 = 28;
+/// Steps of k in one block.
+const DEPTH_MAX: u64 = 1024;
+/// Grid points worth having, so that a few threads share them evenly.
+const POINTS: u64 = 8;
+
+/// An operand that is a plain load of the accumulator's type, and the strides of its axes.
+fn plain(s: &Schedule, v: ValueId) -> Option<&tessera_ir::index::Index> {
+    match &s.value(v).op {
+        ValueOp::Load { at, guards, .. } if guards.is_empty() => Some(at),
+        _ => None,
+    }
+}
+
+pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directive> {
+    let ValueOp::Dot { a, b, axis: k } = s.value(dot).op else { return vec![] };
+    let domains = s.domains();
+    let (in_a, in_b) = (&domains[a.0 as usize], &domains[b.0 as usize]);
+    let axes = parallel_axes(s);
+    let bytes = kind_of(s.value(dot).dtype).map_or(4, |k| (k.bits() / 8).max(1));
+    let lanes = (machine.vector_bytes / bytes).max(1);
+    // The longest axis of each side is the matrix axis, the others repeat the product.
+    let only = |mine: &[Var], other: &[Var]| axes.iter().copied().filter(|v| mine.contains(v) && !other.contains(v)).max_by_key(|v| s.extent(*v));
+    let (mut m, mut n) = (only(in_a, in_b), only(in_b, in_a));
+    let (mut left, mut right) = (a, b);
+    let extent = |v: Option<Var>| v.map_or(1, |v| s.extent(v));
+    let mut out = vec![];
+    if extent(n) < lanes as u64 && extent(m) > extent(n) {
+        (m, n, left, right) = (n, m, right, left);
+        out.push(Directive::Swap);
+    }
+    let (rows, vectors) = registers(extent(m), extent(n), lanes, machine.vector_registers);
+    out.push(Directive::Registers { rows, vectors });
+    if let Some(n) = n {
+        out.push(Directive::Vectorize { axis: n, lanes });
+    }
+    let depth = s.extent(k);
+    let blocks = depth.div_ceil(DEPTH_MAX).max(1);
+    let block = if blocks == 1 { depth } else { depth.div_ceil(blocks).next_multiple_of(16) };
+    if blocks > 1 {
+        out.push(Directive::Block { axis: k, size: block });
+    }
+    let panel = (vectors * lanes) as u64;
+    let rows_block = (machine.l2_bytes / 2 / (block.max(1) * bytes as u64)).max(rows as u64);
+    let mc = balanced(extent(m), rows_block, rows as u64);
+    let batch: u64 = axes.iter().filter(|v| Some(**v) != m && Some(**v) != n).map(|v| s.extent(*v)).product();
+    let others = extent(m).div_ceil(mc.max(1)) * batch.max(1);
+    let columns_block = extent(n).div_ceil(POINTS.div_ceil(others.max(1))).clamp(4 * panel, 4096.max(panel));
+    let nc = balanced(extent(n), columns_block, panel);
+    for v in axes.iter().filter(|v| Some(**v) != m && Some(**v) != n) {
+        out.push(Directive::Tile { axis: *v, size: 1 });
+    }
+    if let Some(m) = m {
+        out.push(Directive::Tile { axis: m, size: mc });
+    }
+    if let Some(n) = n {
+        out.push(Directive::Tile { axis: n, size: nc });
+    }
+    let same = |v: ValueId| plain(s, v).filter(|_| s.value(v).dtype == s.value(dot).dtype && s.value(dot).dtype.compute() == s.value(dot).dtype);
+    let direct_left = same(left).is_some_and(|at| {
+        let row = m.map_or(Some(0), |m| at.stride(m));
+        match (row, at.stride(k)) {
+            // Rows a multiple of 4096 bytes apart share the sets of the first-level cache.
+            (Some(row), Some(1)) => rows <= 8 || (row.unsigned_abs() * bytes as u64) % 4096 != 0,
+            (Some(_), Some(_)) => extent(m) * depth * bytes as u64 <= machine.l1_bytes / 2,
+            _ => false,
+        }
+    });
+    let direct_right = same(right).is_some_and(|at| {
+        let contiguous = n.is_none_or(|n| at.stride(n) == Some(1)) && at.stride(k).is_some();
+        contiguous && (extent(m) <= 2 * rows as u64 || depth * extent(n) * bytes as u64 <= machine.l1_bytes / 2)
+    });
+    if !direct_left {
+        out.push(Directive::Pack { operand: 0 });
+    }
+    if !direct_right {
+        out.push(Directive::Pack { operand: 1 });
+    }
+    let point_ns = (mc * nc * depth) as f64 / 80.0 + 100.0;
+    out.push(Directive::Grain((WAKE_NS / point_ns).ceil().max(1.0) as u64));
+    out
+}
+
+/// Rows and vectors of the register tile: `rows·vectors` accumulators, `vectors` for the right
+/// operand and one broadcast fit the registers.
+fn registers(m: u64, n: u64, lanes: u32, registers: u32) -> (u32, u32) {
+    let wide = (n.div_ceil(lanes as u64).max(1)).min(VECTORS_MAX as u64) as u32;
+    let fits = |vectors: u32| ((registers - 1).saturating_sub(vectors) / vectors).clamp(1, ROWS_MAX);
+    // As many vectors as still hold all rows; two for tall products.
+    let vectors = (1..=wide).rev().find(|v| fits(*v) as u64 >= m).unwrap_or(wide.min(2));
+    let most = fits(vectors) as u64;
+    let panels = m.div_ceil(most).max(1);
+    (m.div_ceil(panels).max(1) as u32, vectors)
+}
+
+/// A block of about `most` that divides `extent` evenly in multiples of `unit`.
+fn balanced(extent: u64, most: u64, unit: u64) -> u64 {
+    let blocks = extent.div_ceil(most.max(1)).max(1);
+    extent.div_ceil(blocks).next_multiple_of(unit.max(1)).max(1)
+}

@@ -1,0 +1,41 @@
+//! What the cost model knows of the machine it runs on.
+
+use tessera_ir::schedule::Machine;
+
+/// This machine: vector width by CPU features, cache sizes as the system reports them, with
+/// usual values where it does not.
+pub fn host() -> Machine {
+    let (vector_bytes, vector_registers) = vectors();
+    Machine {
+        vector_bytes,
+        vector_registers,
+        l1_bytes: cache("index0").unwrap_or(32 << 10),
+        l2_bytes: cache("index2").unwrap_or(1 << 20),
+        l3_bytes: cache("index3").unwrap_or(16 << 20),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn vectors() -> (u32, u32) {
+    if std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512dq") {
+        (64, 32)
+    } else if std::is_x86_feature_detected!("avx2") {
+        (32, 16)
+    } else {
+        (16, 16)
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn vectors() -> (u32, u32) {
+    (16, 32)
+}
+
+fn cache(index: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/{index}/size")).ok()?;
+    let text = text.trim();
+    match text.strip_suffix('K') {
+        Some(k) => Some(k.parse::<u64>().ok()? << 10),
+        None => text.strip_suffix('M').map_or_else(|| text.parse().ok(), |m| m.parse::<u64>().ok().map(|m| m << 20)),
+    }
+}
