@@ -6,7 +6,8 @@
 //! with the same diagnostic as a static error.
 
 use crate::prim::{Prim, Scalar};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
 use tessera_base::{Code, DType, Facts, Size, TensorType, Verdict};
 
 /// What an argument may be.
@@ -274,4 +275,109 @@ impl std::fmt::Debug for OpDef {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         write!(f, "op.{}", self.name)
     }
+}
+
+pub mod rule;
+pub mod expand;
+pub mod row;
+
+macro_rules! table {
+    ($($file:ident: $($row:ident)*;)*) => {
+        $(mod $file;)*
+
+        /// The rows with a file of their own. Elementwise functions come from the map table.
+        static ROWS: &[OpDef] = &[$($({
+            const ROW: row::Row = $file::$row;
+            ROW.def(|cx, args, hints| row::infer(&ROW, cx, args, hints), |b, args, hints| row::expand(&ROW, b, args, hints))
+        }),*),*];
+    };
+}
+
+table! {
+    cast: CAST;
+    choose: WHERE CLIP;
+    reduce: SUM PROD MAX MIN ANY ALL;
+    moments: MEAN VAR STD;
+    argreduce: ARGMAX ARGMIN;
+    cumulate: CUMSUM CUMPROD;
+    softmax: SOFTMAX LOG_SOFTMAX LOGSUMEXP;
+    reshape: RESHAPE FLATTEN;
+    transpose: TRANSPOSE PERMUTE MOVEAXIS SWAPAXES;
+    concat: CONCAT STACK;
+    broadcast_to: EXPAND BROADCAST_TO;
+    squeeze: SQUEEZE UNSQUEEZE EXPAND_DIMS;
+    matmul: MATMUL DOT;
+    create: ZEROS ONES EMPTY FULL ZEROS_LIKE ONES_LIKE EMPTY_LIKE FULL_LIKE;
+    arange: ARANGE LINSPACE;
+    split: SPLIT;
+    slice: SLICE PAD;
+    flip: FLIP ROLL;
+    repeat: TILE REPEAT;
+    norm: LAYER_NORM RMS_NORM BATCH_NORM;
+    activate: GELU LEAKY_RELU ELU;
+    diagonal: DIAG TRACE;
+    einsum: EINSUM TENSORDOT OUTER;
+    triangle: TRIL TRIU TRI EYE;
+    embedding: EMBEDDING TAKE ONE_HOT;
+    gather: GATHER TAKE_ALONG_AXIS SCATTER_ADD;
+    sort: SORT ARGSORT TOPK;
+    loss: CROSS_ENTROPY MSE L1;
+    rope: ROPE;
+    array: ARRAY;
+    random: KEY SPLIT FOLD_IN UNIFORM NORMAL RANDINT BERNOULLI PERMUTATION CHOICE;
+    dropout: DROPOUT;
+    unsupported: ATTENTION CONV1D CONV2D CONV3D CONV_TRANSPOSE2D MAX_POOL AVG_POOL FFT IFFT RFFT IRFFT FFT2 IFFT2 SPECTRAL_CONV
+        MOE_DISPATCH MOE_COMBINE QUANTIZE DEQUANTIZE NONZERO UNIQUE ALL_REDUCE;
+}
+
+mod elementwise;
+mod reference;
+#[cfg(test)]
+mod testing;
+
+pub use reference::docs_markdown;
+
+/// Methods of tensors whose name is not the operator's.
+const METHODS: &[(&str, &str)] = &[("to", "cast"), ("astype", "cast")];
+
+static INDEX: LazyLock<BTreeMap<&'static str, &'static OpDef>> = LazyLock::new(|| {
+    let maps: &'static [OpDef] = Vec::leak(elementwise::rows());
+    // A row of its own goes before the generic one of the map table.
+    maps.iter().chain(ROWS).map(|def| (def.name, def)).collect()
+});
+
+/// The operator of this name. Members of the module `random` are named `random.normal` and so on.
+pub fn find(name: &str) -> Option<&'static OpDef> {
+    INDEX.get(name).copied()
+}
+
+/// Every operator, sorted by name.
+pub fn all() -> impl Iterator<Item = &'static OpDef> {
+    INDEX.values().copied()
+}
+
+/// The operator that a method of tensors is: `x.sum(…)` is `sum` with `x` as first argument.
+pub fn method(name: &str) -> Option<&'static OpDef> {
+    match METHODS.iter().find(|(method, _)| *method == name) {
+        Some((_, row)) => find(row),
+        None => find(name).filter(|def| def.method),
+    }
+}
+
+/// The names of all methods, sorted.
+pub fn methods() -> impl Iterator<Item = &'static str> {
+    let mut names: Vec<&'static str> = all().filter(|d| d.method).map(|d| d.name).collect();
+    names.extend(METHODS.iter().map(|(method, _)| *method));
+    names.sort_unstable();
+    names.into_iter()
+}
+
+/// The operator meant by a name that is none: one known under that name elsewhere, or a near miss.
+pub fn suggest(name: &str) -> Option<&'static str> {
+    if let Some(def) = all().find(|d| d.known_as.contains(&name)) {
+        return Some(def.name);
+    }
+    let names = all().flat_map(|d| std::iter::once(d.name).chain(d.known_as.iter().copied()));
+    let near = tessera_base::near::nearest(name, names)?;
+    all().find(|d| d.name == near || d.known_as.contains(&near)).map(|d| d.name)
 }

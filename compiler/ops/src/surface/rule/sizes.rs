@@ -1,0 +1,129 @@
+//! Sizes in typing rules: equality with its error, products, extents of slices.
+
+use crate::surface::{InferCx, OpError};
+use tessera_base::{Code, Size, TensorType, Verdict};
+
+/// An error about two sizes, with the smallest counterexample and, for sizes that a signature
+/// leaves open, why that is an error.
+pub fn mismatch(code: Code, message: impl Into<String>, verdict: &Verdict, a: &Size, b: &Size) -> OpError {
+    let error = OpError::new(code, message);
+    match verdict {
+        Verdict::Equal => error,
+        // Two constants are their own witness.
+        Verdict::Differ(_) if a.as_const().is_some() && b.as_const().is_some() => error,
+        Verdict::Differ(w) => error.witness(w),
+        Verdict::Depends(w) => {
+            let error = error
+                .witness(w)
+                .note(format!("the sizes of a signature stand for all values, and nothing says that {a} equals {b}"));
+            match (a.as_var(), b.as_var()) {
+                (Some(a), Some(b)) => error.help(format!("use one name for both sizes where `{a}` and `{b}` are meant to be equal", a = a.name, b = b.name)),
+                _ => error,
+            }
+        }
+    }
+}
+
+/// Requires two sizes to be equal; `blame` completes the error.
+///
+/// # Errors
+/// `code` where they always differ, E0212 where they may differ for a rigid variable.
+pub fn require(
+    cx: &mut InferCx,
+    a: &Size,
+    b: &Size,
+    code: Code,
+    message: impl FnOnce() -> String,
+    blame: impl FnOnce(OpError) -> OpError,
+) -> Result<(), OpError> {
+    cx.require_equal(a, b).map_err(|verdict| {
+        let code = if matches!(verdict, Verdict::Depends(_)) && code == Code::E0202 { Code::E0212 } else { code };
+        blame(mismatch(code, message(), &verdict, a, b))
+    })
+}
+
+/// Requires two tensors, at parameters `i` and `j`, to have one shape.
+pub fn same_shape(cx: &mut InferCx, a: (usize, &TensorType), b: (usize, &TensorType)) -> Result<(), OpError> {
+    let ((i, x), (j, y)) = (a, b);
+    let blame = |e: OpError| e.arg(i, x.to_string()).arg(j, y.to_string());
+    if x.rank() != y.rank() {
+        let text = format!("tensors of one shape are needed, and the ranks are {} and {}", x.rank(), y.rank());
+        return Err(blame(OpError::new(Code::E0207, text)));
+    }
+    for (d, (m, n)) in x.shape.iter().zip(&y.shape).enumerate() {
+        let text = || format!("tensors of one shape are needed, and the sizes of axis {d} are {m} and {n}");
+        require(cx, m, n, Code::E0202, text, blame)?;
+    }
+    Ok(())
+}
+
+pub fn product(sizes: &[Size]) -> Size {
+    sizes.iter().fold(Size::constant(1), |n, s| n.mul(s))
+}
+
+/// Start and length of Python's slice `start:stop:step` over a dim of `size` elements: negative
+/// positions count from the end, bounds are clamped. `None` for a step of 0.
+///
+/// The start is a position (not negative) and the elements are `start + i * step`.
+pub fn extent(size: &Size, start: Option<&Size>, stop: Option<&Size>, step: i64) -> Option<(Size, Size)> {
+    let (zero, minus) = (Size::constant(0), Size::constant(-1));
+    let last = size.sub(&Size::constant(1));
+    // Positions are clamped to 0..=size going up and to -1..=size-1 going down.
+    let (low, high) = if step > 0 { (&zero, size) } else { (&minus, &last) };
+    let place = |at: &Size| {
+        let counted = if at.as_const().is_some_and(|n| n < 0) { size.add(at) } else { at.clone() };
+        clamp(&counted, low, high)
+    };
+    let (first, end) = if step > 0 { (&zero, size) } else { (&last, &minus) };
+    let start = start.map_or_else(|| first.clone(), place);
+    let stop = stop.map_or_else(|| end.clone(), place);
+    let span = if step > 0 { stop.sub(&start) } else { start.sub(&stop) };
+    let width = step.unsigned_abs().min(i64::MAX as u64) as i64;
+    let steps = span.add(&Size::constant(width - 1)).floor_div(&Size::constant(width))?;
+    let length = if steps.is_at_least(0) { steps } else { steps.greatest(&zero) };
+    Some((start, length))
+}
+
+fn clamp(value: &Size, low: &Size, high: &Size) -> Size {
+    let raised = if value.sub(low).is_at_least(0) { value.clone() } else { value.greatest(low) };
+    if high.sub(&raised).is_at_least(0) { raised } else { raised.least(high) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tessera_base::SizeVar;
+
+    #[test]
+    fn slices_follow_python() {
+        let n = |v: i64| Size::constant(v);
+        for (size, start, stop, step) in
+            (0..6).flat_map(|s| (-7..7).flat_map(move |a| (-7..7).flat_map(move |b| [-2, -1, 1, 2, 3].map(|c| (s, a, b, c)))))
+        {
+            let (first, length) = extent(&n(size), Some(&n(start)), Some(&n(stop)), step).unwrap_or_default();
+            let got: Vec<i64> = (0..length.as_const().unwrap_or(-1)).map(|i| first.as_const().unwrap_or(-9) + i * step).collect();
+            // Python's definition.
+            let fix = |v: i64| {
+                let v = if v < 0 { v + size } else { v };
+                if step > 0 { v.clamp(0, size) } else { v.clamp(-1, size - 1) }
+            };
+            let (mut at, end, mut want) = (fix(start), fix(stop), vec![]);
+            while if step > 0 { at < end } else { at > end } {
+                want.push(at);
+                at += step;
+            }
+            assert_eq!(got, want, "size {size} [{start}:{stop}:{step}]");
+        }
+    }
+
+    #[test]
+    fn all_but_the_last_of_n_is_n_minus_1() {
+        let size = Size::var(SizeVar { id: 0, name: "N".into(), rigid: true });
+        let length = |start: Option<i64>, stop: Option<i64>| {
+            extent(&size, start.map(Size::constant).as_ref(), stop.map(Size::constant).as_ref(), 1).map(|(_, l)| l.to_string())
+        };
+        assert_eq!(length(None, Some(-1)).as_deref(), Some("N - 1"));
+        assert_eq!(length(Some(1), None).as_deref(), Some("N - 1"));
+        assert_eq!(length(None, None).as_deref(), Some("N"));
+    }
+}

@@ -1,0 +1,93 @@
+//! `softmax log_softmax logsumexp`: exponentials relative to the largest element.
+
+use super::expand;
+use super::reduce::{PARAMS as REDUCE, no_complex, not_empty};
+use super::row::{Call, Lowered, Row, opt, req};
+use super::rule::{self, Inferred};
+use super::*;
+use crate::map::MapOp;
+use crate::prim::Reduction;
+
+const PARAMS: &[Param] = &[req("x", ParamKind::Tensor), opt("axis", ParamKind::Axis, Default::Int(-1))];
+
+pub const SOFTMAX: Row = Row::new("softmax", PARAMS, |_, a, _| infer("softmax", a), |c| lower(c, false))
+    .method()
+    .signature("a b -> a b")
+    .doc(
+        "Exponentials along an axis, divided by their sum.\n\n\
+         The largest element is subtracted first. Computed in f32 for narrower floats and rounded once; ints become f32. \
+         A slice of which every element is -inf gives NaN.\n\n```tessera\nop.softmax(scores, axis=-1)\n```",
+    );
+
+pub const LOG_SOFTMAX: Row = Row::new("log_softmax", PARAMS, |_, a, _| infer("log_softmax", a), |c| lower(c, true))
+    .method()
+    .known_as(&["logsoftmax"])
+    .signature("a b -> a b")
+    .doc("The logarithm of `softmax`, without forming the quotient. Dtypes as for `softmax`.");
+
+pub const LOGSUMEXP: Row = Row::new("logsumexp", REDUCE, infer_sum, lower_sum)
+    .method()
+    .known_as(&["log_sum_exp", "lse"])
+    .signature("a b -> a")
+    .doc(
+        "Logarithm of the sum of exponentials over an axis, a tuple of axes, or all elements.\n\n\
+         Stable: neither large nor very negative elements overflow. A slice of which every element is -inf gives -inf.\n\n\
+         ```tessera\nop.logsumexp(x, axis=-1)\n```",
+    );
+
+fn infer(name: &str, args: &[SymArg]) -> Inferred {
+    let x = rule::tensor(args, 0)?;
+    rule::axis(args, 1, x)?;
+    rule::one(x.shape.clone(), rule::as_float(name, x, 0)?)
+}
+
+fn lower(call: &mut Call, log: bool) -> Lowered {
+    let t = call.ty(0)?;
+    let axis = rule::axis(&call.sym, 1, &t)?;
+    let x = call.wide(0)?;
+    if t.shape.iter().any(Size::is_zero) {
+        return Ok(vec![x]);
+    }
+    let b = &mut *call.b;
+    let top = expand::reduce(b, x, Reduction::Max, &[axis], true);
+    let shifted = expand::binary(b, MapOp::sub, x, top);
+    let exps = expand::unary(b, MapOp::exp, shifted);
+    let sum = expand::reduce(b, exps, Reduction::Sum, &[axis], true);
+    Ok(vec![if log {
+        let log_sum = expand::unary(b, MapOp::log, sum);
+        expand::binary(b, MapOp::sub, shifted, log_sum)
+    } else {
+        expand::binary(b, MapOp::div, exps, sum)
+    }])
+}
+
+fn infer_sum(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
+    let x = rule::tensor(args, 0)?;
+    no_complex("logsumexp", x)?;
+    let axes = rule::axes(args, 1, x)?;
+    not_empty("logsumexp", x, &axes)?;
+    rule::one(rule::reduced(&x.shape, &axes, rule::flag(args, 2)?), rule::as_float("logsumexp", x, 0)?)
+}
+
+fn lower_sum(call: &mut Call) -> Lowered {
+    let t = call.ty(0)?;
+    let axes = rule::axes(&call.sym, 1, &t)?;
+    let x = call.wide(0)?;
+    let out = call.result().0;
+    let sum = log_sum_exp(call.b, x, &axes);
+    Ok(vec![expand::reshape(call.b, sum, &out)])
+}
+
+/// `log(sum(exp(x)))` over `axes`, which stay as dims of size 1. `x` is f32 or f64.
+pub fn log_sum_exp(b: &mut dyn Build, x: Id, axes: &[usize]) -> Id {
+    let top = expand::reduce(b, x, Reduction::Max, axes, true);
+    // An infinite maximum would give inf - inf.
+    let finite = expand::unary(b, MapOp::isfinite, top);
+    let zero = expand::like(b, top, 0.0);
+    let base = expand::select(b, finite, top, zero);
+    let shifted = expand::binary(b, MapOp::sub, x, base);
+    let exps = expand::unary(b, MapOp::exp, shifted);
+    let sum = expand::reduce(b, exps, Reduction::Sum, axes, true);
+    let log = expand::unary(b, MapOp::log, sum);
+    expand::binary(b, MapOp::add, log, base)
+}

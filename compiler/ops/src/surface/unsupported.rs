@@ -1,0 +1,81 @@
+//! Operators that parse and are refused with a reason.
+
+use super::row::{Row, opt, req};
+use super::*;
+
+const X: Param = req("x", ParamKind::Tensor);
+const WEIGHT: Param = req("weight", ParamKind::Tensor);
+const BIAS: Param = opt("bias", ParamKind::Tensor, Default::None);
+const AXIS: Param = opt("axis", ParamKind::Axis, Default::Int(-1));
+
+const SPECTRAL: &str = "Fourier transforms need complex arithmetic, which the code generator does not have yet";
+const MOE: &str = "routing tokens to experts needs results whose sizes depend on data; `op.topk`, `op.take` and `op.scatter_add` route by hand";
+const QUANT: &str = "scaled fp8 blocks have no representation yet; `x.to(fp8_e4m3)` converts with saturation";
+
+const CONV: &[Param] = &[
+    X,
+    WEIGHT,
+    BIAS,
+    opt("stride", ParamKind::Ints, Default::Int(1)),
+    opt("padding", ParamKind::Pairs, Default::Int(0)),
+    opt("dilation", ParamKind::Ints, Default::Int(1)),
+    opt("groups", ParamKind::Int, Default::Int(1)),
+];
+const CONV_REASON: &str = "convolutions have no lowering yet; a 1×1 convolution is `op.einsum(\"nchw,oc->nohw\", x, w)`";
+
+pub const CONV1D: Row = Row::refused("conv1d", CONV, "Convolution over one dim: NCL by OIL.", CONV_REASON);
+pub const CONV2D: Row = Row::refused("conv2d", CONV, "Convolution over two dims: NCHW by OIHW.", CONV_REASON);
+pub const CONV3D: Row = Row::refused("conv3d", CONV, "Convolution over three dims: NCDHW by OIDHW.", CONV_REASON);
+pub const CONV_TRANSPOSE2D: Row = Row::refused("conv_transpose2d", CONV, "Transposed convolution over two dims: NCHW by IOHW.", CONV_REASON);
+
+const POOL: &[Param] = &[
+    X,
+    req("kernel_size", ParamKind::Ints),
+    opt("stride", ParamKind::Ints, Default::None),
+    opt("padding", ParamKind::Ints, Default::Int(0)),
+];
+const POOL_REASON: &str = "pooling has no lowering yet; windows that do not overlap are a reshape and a reduction";
+
+pub const MAX_POOL: Row = Row::refused("max_pool", POOL, "Largest element of each window of the last two dims.", POOL_REASON).known_as(&["max_pool2d", "maxpool"]);
+pub const AVG_POOL: Row = Row::refused("avg_pool", POOL, "Mean of each window of the last two dims.", POOL_REASON).known_as(&["avg_pool2d", "avgpool"]);
+
+pub const ATTENTION: Row = Row::refused(
+    "attention",
+    &[
+        req("q", ParamKind::Tensor),
+        req("k", ParamKind::Tensor),
+        req("v", ParamKind::Tensor),
+        Param { name: "causal", kind: ParamKind::Bool, default: Default::Bool(false), keyword_only: true },
+        Param { name: "mask", kind: ParamKind::Tensor, default: Default::None, keyword_only: true },
+        Param { name: "scale", kind: ParamKind::Float, default: Default::None, keyword_only: true },
+    ],
+    "Scaled dot-product attention.",
+    "attention has no lowering yet",
+)
+.known_as(&["flash_attn", "flash_attention", "sdpa", "scaled_dot_product_attention"]);
+
+pub const FFT: Row = Row::refused("fft", &[X, AXIS], "Discrete Fourier transform along an axis.", SPECTRAL);
+pub const IFFT: Row = Row::refused("ifft", &[X, AXIS], "Inverse of `fft`.", SPECTRAL);
+pub const RFFT: Row = Row::refused("rfft", &[X, AXIS], "Discrete Fourier transform of real numbers.", SPECTRAL);
+pub const IRFFT: Row =
+    Row::refused("irfft", &[X, opt("n", ParamKind::Int, Default::None), AXIS], "Inverse of `rfft`.", SPECTRAL);
+pub const FFT2: Row = Row::refused("fft2", &[X], "Discrete Fourier transform of the last two dims.", SPECTRAL);
+pub const IFFT2: Row = Row::refused("ifft2", &[X], "Inverse of `fft2`.", SPECTRAL);
+pub const SPECTRAL_CONV: Row = Row::refused("spectral_conv", &[X, WEIGHT], "Product in the frequency domain.", SPECTRAL);
+
+pub const MOE_DISPATCH: Row =
+    Row::refused("moe_dispatch", &[X, req("gates", ParamKind::Tensor), opt("k", ParamKind::Int, Default::Int(2))], "Sends each token to its experts.", MOE);
+pub const MOE_COMBINE: Row =
+    Row::refused("moe_combine", &[X, req("gates", ParamKind::Tensor)], "Adds up what the experts give for each token.", MOE);
+pub const QUANTIZE: Row = Row::refused("quantize", &[X, req("dtype", ParamKind::DType)], "Blocks of narrow floats with scales.", QUANT);
+pub const DEQUANTIZE: Row = Row::refused("dequantize", &[X, req("scale", ParamKind::Tensor)], "The values of quantised blocks.", QUANT);
+
+const SIZES: &str = "the size of the result depends on data; `op.where(mask, x, 0)` keeps the shape";
+pub const NONZERO: Row = Row::refused("nonzero", &[X], "Positions of the elements that are not 0.", SIZES).known_as(&["argwhere"]);
+pub const UNIQUE: Row = Row::refused("unique", &[X], "The different elements in order.", SIZES);
+pub const ALL_REDUCE: Row = Row::refused(
+    "all_reduce",
+    &[X],
+    "Sum over the devices of a mesh axis.",
+    "collectives are in the module `dist`: `dist.collective.all_reduce(x, axis=\"tp\")`",
+);
