@@ -1,6 +1,7 @@
 //! The state of a running program: what compiled code passes to every runtime function.
 
 use crate::fault::Fault;
+use crate::passed::{self, Passed};
 use crate::value::{TypeId, TypeInfo, TypeTable, make_immortal, new_str, release};
 use indexmap::IndexMap;
 use std::io::{ErrorKind, Write};
@@ -37,10 +38,9 @@ pub enum Stop {
 
 /// Runs tensor regions.
 pub trait RegionExec {
-    /// Computes a region. `args` are borrowed words of the types of the region's parameters; a
-    /// tensor among them whose object has one owner dies after the call, so its memory may be
-    /// reused if its buffer is not shared either. `results` take owned words.
-    fn call(&mut self, cx: &mut Context, region: u32, args: &[u64], results: &mut [u64], span: u32) -> Result<(), RunError>;
+    /// Computes a region. A tensor whose buffer no one else holds dies after the call, so its
+    /// memory may be used again. Returns one value a result.
+    fn call(&mut self, region: u32, args: Vec<Passed>, span: u32) -> Result<Vec<Passed>, RunError>;
 }
 
 /// Bytes of output that are kept before they are written.
@@ -78,6 +78,8 @@ pub struct Context {
     stop: Option<Stop>,
     output: Output,
     regions: Option<Box<dyn RegionExec>>,
+    /// Types of the parameters and results of each region.
+    region_types: Vec<(Vec<TypeId>, Vec<TypeId>)>,
     interned: IndexMap<Arc<str>, u64>,
 }
 
@@ -105,13 +107,16 @@ impl Context {
             stop: None,
             output: Output { sink, pending: String::new(), by_line },
             regions: None,
+            region_types: vec![],
             interned: IndexMap::new(),
         })
     }
 
-    /// Who runs the tensor regions.
-    pub fn set_regions(&mut self, regions: Box<dyn RegionExec>) {
+    /// Who runs the tensor regions, and the types of their parameters and results (positions
+    /// from [`Context::add_types`]).
+    pub fn set_regions(&mut self, regions: Box<dyn RegionExec>, types: Vec<(Vec<TypeId>, Vec<TypeId>)>) {
         self.regions = Some(regions);
+        self.region_types = types;
     }
 
     /// The flag that stops the program at the next loop or call of a tensor region; it can be
@@ -251,18 +256,31 @@ impl Context {
         }
     }
 
-    /// Runs a region through the executor.
-    pub fn call_region(&mut self, region: u32, args: &[u64], results: &mut [u64], span: u32) {
+    /// Runs a region through the executor. The arguments are given up, except that the caller
+    /// still releases them.
+    ///
+    /// # Safety
+    /// `args` are live words of the types of the region's parameters.
+    pub unsafe fn call_region(&mut self, region: u32, args: &[u64], results: &mut [u64], span: u32) {
         if self.is_interrupted() {
             return self.fail(interrupted(), span);
         }
-        let Some(mut exec) = self.regions.take() else {
+        let known = self.regions.is_some().then(|| self.region_types.get(region as usize)).flatten();
+        let (Some((params, _)), Some(mut exec)) = (known, self.regions.take()) else {
             return self.fail(Fault::new(999, "tensor code was called before there was anything to run it"), span);
         };
-        let outcome = exec.call(self, region, args, results, span);
+        // SAFETY: the caller's promise.
+        let passed = args.iter().zip(params).map(|(&w, &t)| unsafe { passed::read(&self.types, w, t, true) }).collect();
+        let outcome = exec.call(region, passed, span);
         self.regions = Some(exec);
-        if let Err(error) = outcome {
-            self.stop(Stop::Error(error));
+        match outcome {
+            Ok(values) => {
+                let types = &self.region_types[region as usize].1;
+                for ((slot, value), &ty) in results.iter_mut().zip(values).zip(types) {
+                    *slot = passed::write(&self.types, value, ty);
+                }
+            }
+            Err(error) => self.stop(Stop::Error(error)),
         }
     }
 }

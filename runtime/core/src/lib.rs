@@ -16,6 +16,7 @@ pub mod value;
 pub mod text;
 pub mod case;
 pub mod math;
+pub mod passed;
 pub mod context;
 pub mod show;
 pub mod order;

@@ -29,7 +29,8 @@ pub fn symbols() -> Vec<(RtFn, *const u8)> {
 extern "C" fn region_call(cx: &mut Context, region: i64, args: *const u64, arg_count: i64, results: *mut u64, result_count: i64, span: i64) {
     // SAFETY: compiled code passes the addresses of so many words on its stack.
     let (args, results) = unsafe { (words(args, arg_count), words_mut(results, result_count)) };
-    cx.call_region(region as u32, args, results, span as u32);
+    // SAFETY: compiled code passes words of the region's parameter types.
+    unsafe { cx.call_region(region as u32, args, results, span as u32) }
 }
 
 /// # Safety
