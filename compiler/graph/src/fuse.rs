@@ -62,9 +62,21 @@ struct Fuser<'a> {
     stored: BTreeSet<NodeId>,
 }
 
+/// What the code generator could not take: told after a first try.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Limits {
+    /// Nodes that get a kernel of their own.
+    pub split: BTreeSet<NodeId>,
+    /// Nodes that run through their reference kernels.
+    pub native: BTreeSet<NodeId>,
+}
+
 /// The groups of a graph, in running order.
-pub fn partition(g: &Graph) -> Partition {
-    let roles: Vec<Role> = g.ids().map(|id| role(g, id)).collect();
+pub fn partition(g: &Graph, limits: &Limits) -> Partition {
+    let mut roles: Vec<Role> = g.ids().map(|id| role(g, id)).collect();
+    for id in &limits.native {
+        roles[id.0 as usize] = Role::Alone;
+    }
     let mut readers = vec![vec![]; g.nodes.len()];
     for id in g.ids() {
         for o in &g.node(id).operands {
@@ -73,7 +85,7 @@ pub fn partition(g: &Graph) -> Partition {
             }
         }
     }
-    let mut f = Fuser { g, roles, readers, stored: BTreeSet::new() };
+    let mut f = Fuser { g, roles, readers, stored: limits.split.clone() };
     f.find_stored();
     f.groups()
 }
@@ -132,7 +144,7 @@ impl Fuser<'_> {
     fn is_plain_copy(&self, id: NodeId) -> bool {
         matches!(self.g.node(id).prim, Prim::Reshape) && {
             let o = self.g.node(id).operands[0];
-            self.stored.contains(&o) || self.role(o) == Role::Source
+            !self.is_scalar_input(o) && (self.stored.contains(&o) || self.role(o) == Role::Source)
         }
     }
 

@@ -185,7 +185,7 @@ mod tests {
                %4 = "tessera.graph.dot"(%3, %0) {accum="f32"} : Tensor[16, 16, f32]
                "tessera.graph.return"(%4)"#,
         );
-        let p = partition(&g);
+        let p = partition(&g, &Default::default());
         assert_eq!(p.groups.len(), 4);
         let plan = place_buffers(&g, &p).unwrap_or_default();
         assert_eq!(plan.arena_bytes, 2 * 1024);
@@ -200,7 +200,7 @@ mod tests {
                %3 = "tessera.graph.sub"(%0, %2) : Tensor[8, f32]
                "tessera.graph.return"(%3)"#,
         );
-        let p = partition(&g);
+        let p = partition(&g, &Default::default());
         assert_eq!(p.groups.len(), 1);
         assert_eq!(in_place(&g, &p), [InPlace { output: 0, input: 0 }]);
     }
@@ -220,7 +220,7 @@ mod tests {
                %9 = "tessera.graph.mul"(%5, %8) : Tensor[4, 8, f32]
                "tessera.graph.return"(%9)"#,
         );
-        let p = partition(&g);
+        let p = partition(&g, &Default::default());
         assert_eq!(p.groups.len(), 1, "{p:?}");
         assert_eq!(p.groups[0].inputs, [NodeId(0)]);
     }
