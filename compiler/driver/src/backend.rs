@@ -1,0 +1,464 @@
+//! From an optimised graph to a plan: groups, schedules, kernels, memory.
+//!
+//! Kernels are kept in the process and on disk by the hash of their Tile IR, this machine and
+//! this compiler, so equal kernels of different graphs are compiled once.
+
+use crate::cache::{DiskCache, Found};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tessera_abi::plan::{BufRef, BufType, Counts, Kernel, Output, Plan, ScalarRef, Step, StepOrigin};
+use tessera_graph::fuse::{Limits, partition};
+use tessera_graph::place_buffers::{in_place, place_buffers};
+use tessera_ir::graph::{Graph, NodeId, NodeType};
+use tessera_ir::group::{Group, GroupKind, MemoryPlan, Partition};
+use tessera_ir::schedule::{Machine, Schedule};
+use tessera_ir::tile;
+use tessera_llvm::{HostTarget, LlvmError};
+use tessera_ops::prim::Prim;
+use tessera_ops::reference::{self, ArrayRef};
+use tessera_runtime::execute::{Argument, Workspace, execute};
+use tessera_runtime::native::{self, NativeFn, Operand};
+use tessera_runtime::pool::Pool;
+use tessera_runtime::tensor::{OutOfMemory, Tensor};
+use tessera_tile::Lowered;
+
+/// Why there is no plan.
+#[derive(Debug)]
+pub enum BackendError {
+    /// No compiler on this machine: graphs are interpreted.
+    Unavailable(String),
+    Memory(OutOfMemory),
+    Internal(String),
+}
+
+/// How the driver wants code to be made.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub verbose: bool,
+    pub quiet: bool,
+    /// Never interpret, for tests.
+    pub always_compile: bool,
+}
+
+pub struct Backend {
+    options: Options,
+    cache: DiskCache,
+    machine: Machine,
+    pool: Arc<Pool>,
+    target: RefCell<Option<HostTarget>>,
+    kernels: RefCell<HashMap<String, Kernel>>,
+    /// What besides the kernel itself decides its object code.
+    fingerprint: String,
+    warned: Cell<bool>,
+    /// Kernels compiled and found, with the time that compiling took.
+    pub compiled: Cell<(u32, u32, Duration)>,
+}
+
+/// A group with the kernels that compute it.
+pub struct Planned {
+    pub group: Group,
+    pub schedule: Option<Schedule>,
+    pub lowered: Option<Lowered>,
+}
+
+impl Backend {
+    pub fn new(options: Options, cache: DiskCache, pool: Arc<Pool>) -> Backend {
+        // The executable itself stands for the compiler's version.
+        let build = std::env::current_exe().and_then(std::fs::metadata).map_or(String::new(), |m| format!("{}.{:?}", m.len(), m.modified().ok()));
+        let fingerprint = format!("{};{};{build}", env!("CARGO_PKG_VERSION"), HostTarget::fingerprint());
+        Backend {
+            options,
+            cache,
+            machine: tessera_schedule::host(),
+            pool,
+            target: RefCell::new(None),
+            kernels: RefCell::new(HashMap::new()),
+            fingerprint,
+            warned: Cell::new(false),
+            compiled: Cell::new((0, 0, Duration::ZERO)),
+        }
+    }
+
+    pub fn always_compile(&self) -> bool {
+        self.options.always_compile
+    }
+
+    /// Tells about a traced region when asked to be verbose.
+    pub fn trace_note(&self, name: &str, graph: &Graph, took: Duration) {
+        if self.options.verbose {
+            eprintln!("traced `{name}`: {} operations in {:.2} ms", graph.nodes.len(), took.as_secs_f64() * 1e3);
+        }
+    }
+
+    pub fn warn_once(&self, why: &str) {
+        if !self.warned.replace(true) && !self.options.quiet {
+            eprintln!("warning[E0601]: {why}\n  = note: tensor code is interpreted, which is slow");
+        }
+    }
+
+    fn target(&self) -> Result<HostTarget, LlvmError> {
+        let mut slot = self.target.borrow_mut();
+        match &*slot {
+            Some(t) => Ok(t.clone()),
+            None => Ok(slot.insert(HostTarget::host()?).clone()),
+        }
+    }
+
+    /// Groups with their schedules and kernels; what a kernel cannot cover is split, then run
+    /// by its reference kernel.
+    pub fn groups(&self, graph: &Graph) -> Vec<Planned> {
+        let mut limits = Limits::default();
+        loop {
+            let Partition { groups } = partition(graph, &limits);
+            let mut out = vec![];
+            let mut refused = false;
+            for group in groups {
+                if matches!(group.kind, GroupKind::Native | GroupKind::Copy) {
+                    out.push(Planned { group, schedule: None, lowered: None });
+                    continue;
+                }
+                let name = kernel_name(graph, &group);
+                let schedule = tessera_schedule::schedule(graph, &group, &name, &self.machine).map_err(|r| r.to_string());
+                let lowered = schedule.and_then(|s| tessera_tile::lower(&s).map(|l| (s, l)).map_err(|e| e.to_string()));
+                match lowered {
+                    Ok((s, l)) => out.push(Planned { group, schedule: Some(s), lowered: Some(l) }),
+                    Err(why) => {
+                        refused = true;
+                        if self.options.verbose {
+                            eprintln!("`{name}` ({} operations) is divided: {why}", group.members.len());
+                        }
+                        let single = group.members.len() == 1 || group.members.iter().all(|m| limits.split.contains(m));
+                        let set = if single { &mut limits.native } else { &mut limits.split };
+                        set.extend(group.members.iter().copied());
+                    }
+                }
+            }
+            if !refused {
+                return out;
+            }
+        }
+    }
+
+    /// The machine code of a kernel.
+    fn kernel(&self, k: &tile::Kernel) -> Result<Kernel, BackendError> {
+        let key = blake3::hash(format!("{}\n{k:?}", self.fingerprint).as_bytes()).to_hex().to_string();
+        if let Some(found) = self.kernels.borrow().get(&key) {
+            return Ok(found.clone());
+        }
+        let (mut made, mut hits, mut time) = self.compiled.get();
+        let object = match self.cache.get(&key) {
+            Found::Hit(bytes) => match tessera_llvm::load(&bytes, &k.name) {
+                Ok(kernel) => {
+                    hits += 1;
+                    self.compiled.set((made, hits, time));
+                    self.kernels.borrow_mut().insert(key, kernel.clone());
+                    return Ok(kernel);
+                }
+                Err(e) => self.note_corrupt(&e.message),
+            },
+            Found::Corrupt(path) => self.note_corrupt(&format!("{} is damaged", path.display())),
+            Found::Miss => {}
+        };
+        let () = object;
+        let start = Instant::now();
+        let unavailable = |e: LlvmError| match e.code {
+            tessera_base::Code::E0601 => BackendError::Unavailable(e.message),
+            _ => BackendError::Internal(e.message),
+        };
+        let target = self.target().map_err(unavailable)?;
+        let bytes = tessera_llvm::compile(k, &target).map_err(unavailable)?;
+        let kernel = tessera_llvm::load(&bytes, &k.name).map_err(unavailable)?;
+        made += 1;
+        time += start.elapsed();
+        self.compiled.set((made, hits, time));
+        if self.options.verbose {
+            eprintln!("compiled `{}` in {:.1} ms", k.name, start.elapsed().as_secs_f64() * 1e3);
+        }
+        if let Some(why) = self.cache.put(&key, &bytes).filter(|_| !self.options.quiet) {
+            eprintln!("warning[W0601]: compiled kernels cannot be kept: {why}");
+        }
+        self.kernels.borrow_mut().insert(key, kernel.clone());
+        Ok(kernel)
+    }
+
+    fn note_corrupt(&self, what: &str) {
+        if !self.options.quiet {
+            eprintln!("warning[W0601]: a cached kernel is built again: {what}");
+        }
+    }
+
+    /// The plan of a graph.
+    pub fn plan(&self, graph: &Graph) -> Result<Plan, BackendError> {
+        let planned = self.groups(graph);
+        let partition = Partition { groups: planned.iter().map(|p| p.group.clone()).collect() };
+        let too_large = || BackendError::Memory(OutOfMemory { bytes: u64::MAX });
+        let memory = place_buffers(graph, &partition).ok_or_else(too_large)?;
+        let mut plan = Plan { name: graph.name.clone(), arena_bytes: memory.arena_bytes, ..Plan::default() };
+        plan.inputs = graph.inputs.iter().map(|i| buf_type(&i.ty)).collect();
+        plan.consts = graph.nodes.iter().filter_map(|n| if let Prim::Literal(b) = &n.prim { Some(b.clone()) } else { None }).collect();
+        self.outputs(graph, &partition, &memory, &mut plan);
+        for p in &planned {
+            self.group(graph, p, &memory, &mut plan)?;
+        }
+        for (i, &id) in graph.outputs.iter().enumerate() {
+            let (dst, src) = (BufRef::Output(i as u32), place(&memory, id));
+            let alias = plan.outputs[i].same_as_input.is_some();
+            if src != dst && !alias {
+                plan.steps.push(Step::Copy { dst, src, bytes: bytes(graph.ty(id)) });
+            }
+        }
+        Ok(plan)
+    }
+
+    fn outputs(&self, graph: &Graph, partition: &Partition, memory: &MemoryPlan, plan: &mut Plan) {
+        let reuse = in_place(graph, partition);
+        for (i, &id) in graph.outputs.iter().enumerate() {
+            let same_as_input = match memory.place[id.0 as usize] {
+                Some(BufRef::Input(n)) if !graph.inputs[n as usize].scalar => Some(n),
+                _ => None,
+            };
+            let in_place_of = reuse.iter().find(|r| r.output == i as u32).map(|r| r.input);
+            plan.outputs.push(Output { ty: buf_type(graph.ty(id)), same_as_input, in_place_of });
+        }
+    }
+
+    fn group(&self, graph: &Graph, p: &Planned, memory: &MemoryPlan, plan: &mut Plan) -> Result<(), BackendError> {
+        let root = p.group.roots[0];
+        match (&p.lowered, p.group.kind) {
+            (Some(lowered), _) => self.kernels_of(graph, &p.group, lowered, memory, plan),
+            (None, GroupKind::Copy) => {
+                let source = graph.node(root).operands[0];
+                let (dst, src) = (place(memory, root), place(memory, source));
+                plan.steps.push(Step::Copy { dst, src, bytes: bytes(graph.ty(root)) });
+                Ok(())
+            }
+            (None, _) => self.native(graph, root, memory, plan),
+        }
+    }
+
+    fn kernels_of(&self, graph: &Graph, group: &Group, lowered: &Lowered, memory: &MemoryPlan, plan: &mut Plan) -> Result<(), BackendError> {
+        // Temporaries lie behind the arena; groups run one after the other and share the room.
+        let mut temps = vec![];
+        let mut end = memory.arena_bytes.next_multiple_of(64);
+        for t in &lowered.temps {
+            temps.push(end);
+            end += t.next_multiple_of(64);
+        }
+        plan.arena_bytes = plan.arena_bytes.max(end);
+        let tensors: Vec<NodeId> = group.inputs.iter().chain(&group.roots).copied().collect();
+        for step in &lowered.steps {
+            let kernel = self.kernel(&step.kernel)?;
+            let bufs = step
+                .operands
+                .iter()
+                .map(|o| match o {
+                    tessera_tile::Operand::Tensor(i) => place(memory, tensors[*i as usize]),
+                    tessera_tile::Operand::Temp(i) => BufRef::Arena(temps[*i as usize]),
+                })
+                .collect();
+            let scalars = step.scalars.iter().map(|&i| scalar_ref(graph, group.scalars[i as usize])).collect();
+            plan.steps.push(Step::Kernel {
+                kernel,
+                bufs,
+                scalars,
+                grid: step.kernel.grid,
+                grain: step.kernel.grain,
+                scratch_bytes: step.kernel.scratch().1,
+                origin: origin(graph, group.roots[0]),
+            });
+            plan.counts.kernels += 1;
+        }
+        let sum = |ids: &[NodeId]| ids.iter().map(|&i| bytes(graph.ty(i))).sum::<u64>();
+        let Counts { bytes_read, bytes_written, flops, .. } = &mut plan.counts;
+        *bytes_read += sum(&group.inputs);
+        *bytes_written += sum(&group.roots);
+        *flops += group.members.iter().map(|&m| operations(graph, m)).sum::<u64>();
+        Ok(())
+    }
+
+    /// A node that runs its reference kernel.
+    fn native(&self, graph: &Graph, id: NodeId, memory: &MemoryPlan, plan: &mut Plan) -> Result<(), BackendError> {
+        let node = graph.node(id);
+        let mut inputs = vec![];
+        let mut scalars = vec![];
+        // Where each operand comes from: memory, or the word of a host scalar.
+        let mut sources = vec![];
+        for &o in &node.operands {
+            if is_scalar(graph, o) {
+                sources.push(Source::Word(scalars.len()));
+                scalars.push(scalar_ref(graph, o));
+            } else {
+                sources.push(Source::Memory(inputs.len()));
+                inputs.push(Operand { place: place(memory, o), bytes: bytes(graph.ty(o)) as usize });
+            }
+        }
+        let types: Vec<NodeType> = node.operands.iter().map(|&o| graph.ty(o).clone()).collect();
+        let (outputs, run): (Vec<Operand>, Arc<NativeFn>) = match &node.prim {
+            Prim::Scan { body, carry, sequences, trips } => {
+                let body = graph.bodies.get(*body as usize).ok_or_else(|| BackendError::Internal("a loop without a body".into()))?;
+                let parts: Vec<(usize, NodeId)> = graph
+                    .ids()
+                    .filter(|&p| graph.node(p).operands.first() == Some(&id))
+                    .filter_map(|p| if let Prim::Get { index } = graph.node(p).prim { Some((index, p)) } else { None })
+                    .filter(|(_, p)| memory.place[p.0 as usize].is_some())
+                    .collect();
+                let outputs = parts.iter().map(|&(_, p)| Operand { place: place(memory, p), bytes: bytes(graph.ty(p)) as usize }).collect();
+                let indices: Vec<usize> = parts.iter().map(|p| p.0).collect();
+                let spec = Loop { body: self.plan(&tessera_graph::optimise(body))?, types, carry: *carry, sequences: *sequences, trips: *trips };
+                (outputs, looped(spec, sources, indices, self.pool.clone()))
+            }
+            prim => {
+                let output = Operand { place: place(memory, id), bytes: bytes(&node.ty) as usize };
+                (vec![output], reference_kernel(prim.clone(), types, node.ty.clone(), sources))
+            }
+        };
+        plan.steps.push(native::step(&kernel_name_of(graph, id), &inputs, &outputs, scalars, origin(graph, id), run));
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Source {
+    Memory(usize),
+    Word(usize),
+}
+
+/// The operands' bytes: memory, or a scalar's word.
+fn gather<'a>(sources: &[Source], types: &[NodeType], memory: &'a [&'a [u8]], words: &'a [[u8; 8]]) -> Vec<&'a [u8]> {
+    let one = |(s, t): (&Source, &NodeType)| match *s {
+        Source::Memory(i) => memory[i],
+        Source::Word(i) => &words[i][..t.dtype.bytes().min(8)],
+    };
+    sources.iter().zip(types).map(one).collect()
+}
+
+fn reference_kernel(prim: Prim, types: Vec<NodeType>, result: NodeType, sources: Vec<Source>) -> Arc<NativeFn> {
+    Arc::new(move |inputs: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]| {
+        let words: Vec<[u8; 8]> = words.iter().map(|w| w.to_le_bytes()).collect();
+        let operands: Vec<ArrayRef> = gather(&sources, &types, inputs, &words)
+            .into_iter()
+            .zip(&types)
+            .map(|(bytes, t)| ArrayRef { dtype: t.dtype, shape: &t.shape, bytes })
+            .collect();
+        let value = reference::eval(&prim, &operands, result.dtype, &result.shape).map_err(|e| e.message)?;
+        if let Some(out) = outputs.first_mut().filter(|o| o.len() == value.len()) {
+            out.copy_from_slice(&value);
+        }
+        Ok(())
+    })
+}
+
+/// A loop over a compiled body.
+struct Loop {
+    body: Plan,
+    types: Vec<NodeType>,
+    carry: usize,
+    sequences: usize,
+    trips: u64,
+}
+
+fn looped(spec: Loop, sources: Vec<Source>, results: Vec<usize>, pool: Arc<Pool>) -> Arc<NativeFn> {
+    let work = Mutex::new(Workspace::default());
+    Arc::new(move |inputs: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]| {
+        let words: Vec<[u8; 8]> = words.iter().map(|w| w.to_le_bytes()).collect();
+        let operands = gather(&sources, &spec.types, inputs, &words);
+        let tensor = |ty: &NodeType, shape: &[u64], bytes: &[u8]| Tensor::from_bytes(ty.dtype, shape, bytes).map_err(|_| "no memory for a loop".to_owned());
+        let mut state = vec![];
+        let mut constants = vec![];
+        for (i, (bytes, ty)) in operands.iter().zip(&spec.types).enumerate() {
+            if i < spec.carry {
+                state.push(tensor(ty, &ty.shape, bytes)?);
+            } else if i >= spec.carry + spec.sequences {
+                constants.push(tensor(ty, &ty.shape, bytes)?);
+            }
+        }
+        let mut work = work.lock().unwrap_or_else(|e| e.into_inner());
+        for t in 0..spec.trips as usize {
+            let mut args: Vec<Argument> = std::mem::take(&mut state).into_iter().map(Argument::Tensor).collect();
+            for (bytes, ty) in operands.iter().zip(&spec.types).skip(spec.carry).take(spec.sequences) {
+                let shape = ty.shape.get(1..).unwrap_or(&[]);
+                let one = bytes.len() / spec.trips.max(1) as usize;
+                args.push(Argument::Tensor(tensor(ty, shape, &bytes[t * one..(t + 1) * one])?));
+            }
+            args.extend(constants.iter().cloned().map(Argument::Tensor));
+            let mut made = execute(&spec.body, args, &pool, &mut work).map_err(|e| match e {
+                tessera_runtime::execute::PlanError::Step { message, .. } => message,
+                tessera_runtime::execute::PlanError::Memory(_) => "no memory for a loop".to_owned(),
+            })?;
+            for (out, &index) in outputs.iter_mut().zip(&results).filter(|(_, i)| **i >= spec.carry) {
+                let bytes = made[index].bytes();
+                out[t * bytes.len()..(t + 1) * bytes.len()].copy_from_slice(bytes);
+            }
+            made.truncate(spec.carry);
+            state = made;
+        }
+        for (out, &index) in outputs.iter_mut().zip(&results).filter(|(_, i)| **i < spec.carry) {
+            out.copy_from_slice(state[index].bytes());
+        }
+        Ok(())
+    })
+}
+
+fn place(memory: &MemoryPlan, id: NodeId) -> BufRef {
+    memory.place.get(id.0 as usize).copied().flatten().unwrap_or(BufRef::Arena(0))
+}
+
+fn bytes(ty: &NodeType) -> u64 {
+    ty.bytes().unwrap_or(u64::MAX)
+}
+
+fn buf_type(ty: &NodeType) -> BufType {
+    let dtype = tessera_base::DType::ALL.iter().position(|d| *d == ty.dtype).unwrap_or(0) as u8;
+    BufType { dtype, shape: ty.shape.clone(), bytes: bytes(ty) }
+}
+
+fn is_scalar(graph: &Graph, id: NodeId) -> bool {
+    matches!(graph.node(id).prim, Prim::Input(i) if graph.inputs.get(i as usize).is_some_and(|i| i.scalar))
+}
+
+fn scalar_ref(graph: &Graph, id: NodeId) -> ScalarRef {
+    match graph.node(id).prim {
+        Prim::Input(i) => ScalarRef::Input(i),
+        _ => ScalarRef::Word(0),
+    }
+}
+
+fn origin(graph: &Graph, id: NodeId) -> StepOrigin {
+    let span = graph.node(id).origin.span;
+    StepOrigin { item: span.item.0, start: span.start, end: span.end }
+}
+
+/// A name for people and profiles; equal kernels should get equal names.
+pub fn kernel_name(graph: &Graph, group: &Group) -> String {
+    let product = group.members.iter().find(|&&m| matches!(graph.node(m).prim, Prim::Dot { .. }));
+    let name = kernel_name_of(graph, product.copied().unwrap_or(group.roots[0]));
+    if group.members.len() > 1 { format!("{name}_fused") } else { name }
+}
+
+fn kernel_name_of(graph: &Graph, id: NodeId) -> String {
+    match &graph.node(id).prim {
+        Prim::Map(op) => op.name().to_owned(),
+        Prim::Reduce { kind, .. } => kind.name().to_owned(),
+        other => {
+            let text = format!("{other:?}");
+            text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("kernel").to_lowercase()
+        }
+    }
+}
+
+/// Floating-point operations of a node.
+fn operations(graph: &Graph, id: NodeId) -> u64 {
+    let n = graph.node(id);
+    let elems = n.ty.elems().unwrap_or(0);
+    match &n.prim {
+        Prim::Map(_) => elems,
+        Prim::Reduce { .. } => n.operands.first().and_then(|&o| graph.ty(o).elems()).unwrap_or(0),
+        Prim::Dot { .. } => {
+            let k = n.operands.first().and_then(|&o| graph.ty(o).shape.last().copied()).unwrap_or(0);
+            elems.saturating_mul(2).saturating_mul(k)
+        }
+        _ => 0,
+    }
+}

@@ -1,0 +1,419 @@
+//! Tensor regions at run time: which graph a call needs, and running it.
+//!
+//! A region keeps one entry per shapes of its arguments and per answers to the questions that
+//! tracing asked about scalars ([`GuardTree`]). A new entry is traced, optimised, and at first
+//! interpreted if it is small; once interpreting has cost as much as compiling would, it is
+//! compiled. Both give the same bits.
+
+use crate::backend::{Backend, BackendError};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tessera_abi::plan::Plan;
+use tessera_base::{Code, Diagnostic, Span};
+use tessera_hir::lower::Region;
+use tessera_hir::thir::{InstId, Program};
+use tessera_hir::trace::guards::GuardTree;
+use tessera_hir::trace::scalar::{Kind, Known};
+use tessera_hir::trace::value::Key;
+use tessera_hir::trace::{InputSource, RegionArg, Template, trace};
+use tessera_ir::graph::Graph;
+use tessera_runtime::context::{RegionExec, RunError};
+use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
+use tessera_runtime::fault::Fault;
+use tessera_runtime::passed::{Passed, PassedKey};
+use tessera_runtime::pool::Pool;
+use tessera_runtime::tensor::Tensor;
+
+/// What stopped a region, in full: the runtime's own error has no room for types and witnesses.
+pub type Reports = Rc<RefCell<Vec<Diagnostic>>>;
+
+/// Interpreting goes on until this much time was spent on one entry.
+const INTERPRET_TIME_MAX: Duration = Duration::from_millis(8);
+
+/// Everything that regions of one program share.
+pub struct Executor {
+    pub program: Arc<Program>,
+    pub regions: Arc<Vec<Region>>,
+    /// Instances behind closure objects, by code address.
+    pub closures: BTreeMap<usize, InstId>,
+    /// Source places by the numbers that compiled code passes.
+    pub spans: Arc<Vec<Span>>,
+    pub backend: Rc<Backend>,
+    pub pool: Arc<Pool>,
+    pub reports: Reports,
+    entries: Vec<HashMap<Vec<u64>, GuardTree<Rc<Entry>>>>,
+    work: Workspace,
+    key: Vec<u64>,
+}
+
+/// One specialisation.
+struct Entry {
+    inputs: Vec<InputSource>,
+    results: Vec<Template>,
+    graph: Graph,
+    plan: RefCell<Option<Rc<Plan>>>,
+    interpreted: Cell<Duration>,
+    /// Small enough to be interpreted at first.
+    small: bool,
+}
+
+impl Executor {
+    pub fn new(
+        program: Arc<Program>,
+        regions: Arc<Vec<Region>>,
+        closures: BTreeMap<usize, InstId>,
+        spans: Arc<Vec<Span>>,
+        backend: Rc<Backend>,
+        pool: Arc<Pool>,
+        reports: Reports,
+    ) -> Executor {
+        let entries = (0..regions.len()).map(|_| HashMap::new()).collect();
+        Executor { program, regions, closures, spans, backend, pool, reports, entries, work: Workspace::default(), key: vec![] }
+    }
+
+    /// Keeps the diagnostics for the end of the run and stops the program.
+    fn report(&self, diagnostics: Vec<Diagnostic>, span: u32) -> RunError {
+        let first = diagnostics.first().map_or(999, |d| code_number(d.code));
+        self.reports.borrow_mut().extend(diagnostics);
+        RunError::new(first, "", span)
+    }
+
+    fn place(&self, span: u32) -> Span {
+        self.spans.get(span as usize).copied().unwrap_or_default()
+    }
+
+    /// The entry for these arguments, traced if it is new.
+    fn entry(&mut self, region: u32, args: &[Passed], leaves: &[Leaf], span: u32) -> Result<Rc<Entry>, RunError> {
+        let known = |leaf: u32| match leaves.get(leaf as usize) {
+            Some(Leaf::Scalar(k)) => *k,
+            _ => Known::Int(0),
+        };
+        let Some(shapes) = self.entries.get(region as usize) else {
+            return Err(RunError::new(999, "a tensor region does not exist", span));
+        };
+        if let Some(entry) = shapes.get(&self.key).and_then(|tree| tree.find(&known)) {
+            return Ok(entry.clone());
+        }
+        let start = Instant::now();
+        let concrete: Vec<RegionArg> = args.iter().map(|a| self.region_arg(a)).collect();
+        let body = &self.regions[region as usize];
+        let traced = trace(&self.program, body, &concrete).map_err(|d| self.report(d, span))?;
+        let graph = tessera_graph::optimise(&traced.graph);
+        self.backend.trace_note(&body.name, &graph, start.elapsed());
+        let small = estimated_ns(&graph) < INTERPRET_TIME_MAX.as_nanos() as f64 / 4.0;
+        let entry = Rc::new(Entry {
+            inputs: traced.inputs,
+            results: traced.results,
+            graph,
+            plan: RefCell::new(None),
+            interpreted: Cell::new(Duration::ZERO),
+            small: small && !self.backend.always_compile(),
+        });
+        self.entries[region as usize].entry(self.key.clone()).or_default().insert(&traced.guards, entry.clone());
+        Ok(entry)
+    }
+
+    fn region_arg(&self, p: &Passed) -> RegionArg {
+        let all = |items: &[Passed]| items.iter().map(|i| self.region_arg(i)).collect();
+        match p {
+            Passed::Int(n) => RegionArg::Int(*n),
+            Passed::Float(x) => RegionArg::Float(*x),
+            Passed::Bool(b) => RegionArg::Bool(*b),
+            Passed::Str(s) => RegionArg::Str(s.clone()),
+            Passed::None => RegionArg::None,
+            Passed::DType(d) => RegionArg::DType(*d),
+            Passed::Tensor(t) => RegionArg::Tensor { dtype: t.dtype, shape: t.shape.clone() },
+            Passed::List(items) => RegionArg::List(all(items)),
+            Passed::Record(items) => RegionArg::Record(all(items)),
+            Passed::Dict(entries) => RegionArg::Dict(entries.iter().map(|(k, v)| (key(k), self.region_arg(v))).collect()),
+            Passed::Closure(code, captures) => match self.closures.get(code) {
+                Some(&inst) => RegionArg::Closure { inst, captures: all(captures) },
+                None => RegionArg::None,
+            },
+        }
+    }
+
+    /// Values for the inputs of the graph. The leaves are given up.
+    fn arguments(&self, entry: &Entry, leaves: &mut [Leaf], span: u32) -> Result<Vec<Argument>, RunError> {
+        let known: Vec<Known> = leaves.iter().map(|l| if let Leaf::Scalar(k) = l { *k } else { Known::Int(0) }).collect();
+        let read = |leaf: u32| known.get(leaf as usize).copied().unwrap_or(Known::Int(0));
+        let kept: Vec<u32> = entry.results.iter().flat_map(kept_arguments).collect();
+        let mut out = Vec::with_capacity(entry.inputs.len());
+        for source in &entry.inputs {
+            out.push(match source {
+                InputSource::Tensor(leaf) => {
+                    let slot = leaves.get_mut(*leaf as usize);
+                    match slot {
+                        Some(Leaf::Tensor(t)) if kept.contains(leaf) => Argument::Tensor(t.clone()),
+                        Some(slot @ Leaf::Tensor(_)) => match std::mem::replace(slot, Leaf::Gone) {
+                            Leaf::Tensor(t) => Argument::Tensor(t),
+                            _ => Argument::Scalar(0),
+                        },
+                        _ => return Err(RunError::new(999, "a tensor argument is missing", span)),
+                    }
+                }
+                InputSource::Scalar(expr) => {
+                    let value = expr.eval(&read).map_err(|d| self.report(vec![*d], span))?;
+                    Argument::Scalar(value.bits())
+                }
+            });
+        }
+        Ok(out)
+    }
+
+    fn fault(&self, fault: Fault, at: Span, span: u32) -> RunError {
+        let code = Code::parse(&format!("E{:04}", fault.code)).unwrap_or(Code::E0999);
+        let mut d = Diagnostic::new(code, if at.is_none() { self.place(span) } else { at }, fault.message);
+        d.notes = fault.notes;
+        self.report(vec![d], span)
+    }
+
+    fn run(&mut self, entry: &Entry, args: Vec<Argument>, span: u32) -> Result<Vec<Tensor>, RunError> {
+        if entry.graph.outputs.is_empty() {
+            return Ok(vec![]);
+        }
+        if entry.plan.borrow().is_none() && entry.small && entry.interpreted.get() < INTERPRET_TIME_MAX {
+            let start = Instant::now();
+            let outputs = self.interpret(&entry.graph, &args, span)?;
+            entry.interpreted.set(entry.interpreted.get() + start.elapsed());
+            return Ok(outputs);
+        }
+        let ready = entry.plan.borrow().clone();
+        let plan = match ready {
+            Some(plan) => plan,
+            None => match self.backend.plan(&entry.graph) {
+                Ok(plan) => entry.plan.borrow_mut().insert(Rc::new(plan)).clone(),
+                // Without a compiler every graph can still be interpreted.
+                Err(BackendError::Unavailable(why)) => {
+                    self.backend.warn_once(&why);
+                    return self.interpret(&entry.graph, &args, span);
+                }
+                Err(BackendError::Memory(e)) => return Err(self.fault(e.into(), Span::NONE, span)),
+                Err(BackendError::Internal(why)) => {
+                    let d = Diagnostic::new(Code::E0603, self.place(span), why);
+                    return Err(self.report(vec![d], span));
+                }
+            },
+        };
+        execute(&plan, args, &self.pool, &mut self.work).map_err(|e| match e {
+            PlanError::Memory(m) => self.fault(m.into(), Span::NONE, span),
+            PlanError::Step { message, origin } => {
+                let at = Span { item: tessera_base::ItemId(origin.item), start: origin.start, end: origin.end };
+                self.fault(Fault::new(703, message), at, span)
+            }
+        })
+    }
+
+    fn interpret(&self, graph: &Graph, args: &[Argument], span: u32) -> Result<Vec<Tensor>, RunError> {
+        let scalars: Vec<Vec<u8>> = args
+            .iter()
+            .zip(&graph.inputs)
+            .map(|(a, input)| match a {
+                Argument::Tensor(_) => vec![],
+                Argument::Scalar(w) => w.to_le_bytes()[..input.ty.dtype.bytes()].to_vec(),
+            })
+            .collect();
+        let inputs: Vec<&[u8]> = args
+            .iter()
+            .zip(&scalars)
+            .map(|(a, s)| match a {
+                Argument::Tensor(t) => t.bytes(),
+                Argument::Scalar(_) => s.as_slice(),
+            })
+            .collect();
+        let needed: u64 = graph.nodes.iter().map(|n| n.ty.bytes().unwrap_or(u64::MAX)).max().unwrap_or(0);
+        if needed > tessera_runtime::tensor::memory_limit() {
+            return Err(self.fault(tessera_runtime::tensor::OutOfMemory { bytes: needed }.into(), Span::NONE, span));
+        }
+        let outputs = tessera_ir::interpret::run(graph, &inputs)
+            .map_err(|s| self.fault(Fault::new(703, s.message), graph.node(s.node).origin.span, span))?;
+        let tensor = |(bytes, &id): (&Vec<u8>, _)| {
+            let ty = graph.ty(id);
+            Tensor::from_bytes(ty.dtype, &ty.shape, bytes).map_err(|e| self.fault(e.into(), Span::NONE, span))
+        };
+        outputs.iter().zip(&graph.outputs).map(tensor).collect()
+    }
+}
+
+impl RegionExec for Executor {
+    fn call(&mut self, region: u32, args: Vec<Passed>, span: u32) -> Result<Vec<Passed>, RunError> {
+        self.key.clear();
+        let mut leaves = vec![];
+        for arg in &args {
+            describe(arg, &mut self.key, &mut leaves);
+        }
+        let entry = self.entry(region, &args, &leaves, span)?;
+        // The leaves hold what the arguments held; tensors that no one else has may be reused.
+        drop(args);
+        let inputs = self.arguments(&entry, &mut leaves, span)?;
+        let outputs = self.run(&entry, inputs, span)?;
+        let known: Vec<Known> = leaves.iter().map(|l| if let Leaf::Scalar(k) = l { *k } else { Known::Int(0) }).collect();
+        let addresses = &self.closures;
+        let mut build = Build { outputs: &outputs, leaves: &leaves, known: &known, addresses, failed: None };
+        let results = entry.results.iter().map(|t| build.value(t)).collect();
+        match build.failed.take() {
+            None => Ok(results),
+            Some(d) => Err(self.report(vec![*d], span)),
+        }
+    }
+}
+
+/// A scalar or a tensor of the arguments.
+enum Leaf {
+    Scalar(Known),
+    Tensor(Tensor),
+    /// Moved into the call.
+    Gone,
+}
+
+/// Appends what must agree for an entry to serve: structure, shapes, dtypes, strings; and the
+/// leaves in depth-first order.
+fn describe(arg: &Passed, key: &mut Vec<u64>, leaves: &mut Vec<Leaf>) {
+    match arg {
+        Passed::Int(n) => leaves.push(Leaf::Scalar(Known::Int(*n))),
+        Passed::Float(x) => leaves.push(Leaf::Scalar(Known::Float(*x))),
+        Passed::Bool(b) => leaves.push(Leaf::Scalar(Known::Bool(*b))),
+        Passed::None => key.push(0),
+        Passed::DType(d) => key.push(*d as u64),
+        Passed::Str(s) => describe_text(s, key),
+        Passed::Tensor(t) => {
+            key.push((t.dtype as u64) << 32 | t.shape.len() as u64);
+            key.extend(&t.shape);
+            leaves.push(Leaf::Tensor(t.clone()));
+        }
+        Passed::List(items) | Passed::Record(items) => {
+            key.push(items.len() as u64);
+            items.iter().for_each(|i| describe(i, key, leaves));
+        }
+        Passed::Dict(entries) => {
+            key.push(entries.len() as u64);
+            for (k, v) in entries {
+                match k {
+                    PassedKey::Int(i) => key.push(*i as u64),
+                    PassedKey::Str(s) => describe_text(s, key),
+                }
+                describe(v, key, leaves);
+            }
+        }
+        Passed::Closure(code, captures) => {
+            key.push(*code as u64);
+            captures.iter().for_each(|c| describe(c, key, leaves));
+        }
+    }
+}
+
+fn describe_text(s: &str, key: &mut Vec<u64>) {
+    key.push(s.len() as u64);
+    key.extend(s.as_bytes().chunks(8).map(|c| c.iter().fold(0u64, |n, &b| n << 8 | u64::from(b))));
+}
+
+fn key(k: &PassedKey) -> Key {
+    match k {
+        PassedKey::Int(i) => Key::Int(*i),
+        PassedKey::Str(s) => Key::Str(s.clone()),
+    }
+}
+
+/// Arguments that a result hands back.
+fn kept_arguments(t: &Template) -> Vec<u32> {
+    match t {
+        Template::Argument(n) => vec![*n],
+        Template::Record(items) | Template::List(items) => items.iter().flat_map(kept_arguments).collect(),
+        Template::Dict(entries) => entries.iter().flat_map(|(_, t)| kept_arguments(t)).collect(),
+        Template::Closure { captures, .. } => captures.iter().flat_map(kept_arguments).collect(),
+        _ => vec![],
+    }
+}
+
+/// Makes results from outputs and arguments.
+struct Build<'a> {
+    outputs: &'a [Tensor],
+    leaves: &'a [Leaf],
+    known: &'a [Known],
+    addresses: &'a BTreeMap<usize, InstId>,
+    failed: Option<Box<Diagnostic>>,
+}
+
+impl Build<'_> {
+    fn value(&mut self, t: &Template) -> Passed {
+        match t {
+            Template::Output(i) => self.outputs.get(*i as usize).map_or(Passed::None, |t| Passed::Tensor(t.clone())),
+            Template::Element(i, kind) => self.outputs.get(*i as usize).map_or(Passed::None, |t| element(t, *kind)),
+            Template::Argument(n) => match self.leaves.get(*n as usize) {
+                Some(Leaf::Tensor(t)) => Passed::Tensor(t.clone()),
+                _ => Passed::None,
+            },
+            Template::Scalar(e) => match e.eval(&|leaf| self.known.get(leaf as usize).copied().unwrap_or(Known::Int(0))) {
+                Ok(k) => scalar(k),
+                Err(failed) => {
+                    self.failed.get_or_insert(failed);
+                    Passed::None
+                }
+            },
+            Template::Str(s) => Passed::Str(s.clone()),
+            Template::None => Passed::None,
+            Template::DType(d) => Passed::DType(*d),
+            Template::Record(items) => Passed::Record(items.iter().map(|t| self.value(t)).collect()),
+            Template::List(items) => Passed::List(items.iter().map(|t| self.value(t)).collect()),
+            Template::Dict(entries) => {
+                let pairs = entries.iter().map(|(k, t)| {
+                    let key = match k {
+                        Key::Int(i) => PassedKey::Int(*i),
+                        Key::Str(s) => PassedKey::Str(s.clone()),
+                    };
+                    (key, self.value(t))
+                });
+                Passed::Dict(pairs.collect())
+            }
+            Template::Closure { inst, captures } => {
+                let code = self.addresses.iter().find(|(_, i)| *i == inst).map_or(0, |(a, _)| *a);
+                Passed::Closure(code, captures.iter().map(|t| self.value(t)).collect())
+            }
+        }
+    }
+}
+
+fn scalar(k: Known) -> Passed {
+    match k {
+        Known::Int(n) => Passed::Int(n),
+        Known::Float(x) => Passed::Float(x),
+        Known::Bool(b) => Passed::Bool(b),
+    }
+}
+
+/// The one element of a rank-0 f64, i64 or bool tensor.
+fn element(t: &Tensor, kind: Kind) -> Passed {
+    let mut bytes = [0u8; 8];
+    let n = t.dtype.bytes().min(8);
+    if let Some(source) = t.bytes().get(..n) {
+        bytes[..n].copy_from_slice(source);
+    }
+    scalar(kind.read(u64::from_le_bytes(bytes)))
+}
+
+fn code_number(code: Code) -> u16 {
+    code.name()[1..].parse().unwrap_or(999)
+}
+
+/// A rough time for interpreting a graph: elements times cost, products by their operations.
+fn estimated_ns(g: &Graph) -> f64 {
+    use tessera_ops::prim::Prim;
+    let node = |n: &tessera_ir::graph::Node| {
+        let elems = n.ty.elems().unwrap_or(u64::MAX) as f64;
+        let read: f64 = n.operands.iter().map(|&o| g.ty(o).elems().unwrap_or(u64::MAX) as f64).sum();
+        match &n.prim {
+            Prim::Input(_) | Prim::Literal(_) | Prim::Get { .. } => 0.0,
+            Prim::Map(op) => elems * f64::from(op.def().cost) * 2.0,
+            Prim::Dot { .. } => {
+                let k = n.operands.first().and_then(|&o| g.ty(o).shape.last().copied()).unwrap_or(1) as f64;
+                elems * k * 2.0
+            }
+            Prim::Scan { body, trips, .. } => g.bodies.get(*body as usize).map_or(0.0, estimated_ns) * *trips as f64,
+            _ => (elems + read) * 2.0,
+        }
+    };
+    g.nodes.iter().map(node).sum()
+}
