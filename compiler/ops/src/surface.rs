@@ -331,11 +331,11 @@ table! {
 }
 
 mod elementwise;
-mod reference;
+mod manual;
 #[cfg(test)]
 mod testing;
 
-pub use reference::docs_markdown;
+pub use manual::docs_markdown;
 
 /// Methods of tensors whose name is not the operator's.
 const METHODS: &[(&str, &str)] = &[("to", "cast"), ("astype", "cast")];

@@ -181,7 +181,7 @@ fn concrete(t: &TensorType) -> Result<(Vec<u64>, DType), OpError> {
 }
 
 /// An argument as the typing rule sees it.
-fn symbolic(b: &dyn Build, arg: &Arg, kind: ParamKind) -> SymArg {
+pub fn symbolic(b: &dyn Build, arg: &Arg, kind: ParamKind) -> SymArg {
     let tensor = |id: Id| {
         TensorType::new(b.shape(id).into_iter().map(|n| Size::constant(n as i64)).collect(), b.dtype(id))
     };

@@ -1,5 +1,8 @@
 //! Tests of the whole table: that typing rules and expansions agree.
 
+mod law;
+mod record;
+
 use super::*;
 
 pub fn n(value: i64) -> Size {
@@ -100,4 +103,43 @@ fn scalars_are_weak() {
     assert_eq!(add("3 i32", Weak::Float), "Tensor[3, f32]");
     assert_eq!(add("3 bool", Weak::Int), "Tensor[3, i64]");
     assert_eq!(type_text("exp", &[tensor_arg("3 i64")]), "Tensor[3, f32]");
+}
+
+#[test]
+fn names_from_elsewhere_lead_here() {
+    for (name, meant) in [
+        ("reduce_sum", "sum"),
+        ("flash_attn", "attention"),
+        ("layernorm", "layer_norm"),
+        ("gemm", "matmul"),
+        ("concatenate", "concat"),
+        ("sofmax", "softmax"),
+        ("random.randn", "random.normal"),
+    ] {
+        assert_eq!(suggest(name), Some(meant));
+    }
+    assert_eq!(suggest("zzzzzzzz"), None);
+    assert_eq!(method("to").map(|d| d.name), Some("cast"));
+    assert!(method("zeros").is_none());
+}
+
+#[test]
+fn every_row_is_documented() {
+    for def in all() {
+        let first = def.doc.split("\n\n").next().unwrap_or("");
+        assert!(first.ends_with(['.', ':']) || first.contains(". "), "{def:?}: {first}");
+        assert!(docs_markdown().contains(&format!("\n## {}\n", def.name)));
+    }
+}
+
+#[test]
+fn narrow_accumulators_are_refused_with_the_fix() {
+    let facts = Facts::default();
+    let mut fresh = |_: &str| n(0);
+    let mut cx = InferCx { facts: &facts, fresh: &mut fresh, checks: vec![], notes: vec![] };
+    let hints = Hints { accum_dtype: Some(DType::Bf16), ..Hints::default() };
+    let args = [tensor_arg("2 3 bf16"), tensor_arg("3 4 bf16")];
+    let error = find("matmul").map(|d| (d.infer)(&mut cx, &args, &hints)).unwrap().unwrap_err();
+    assert_eq!(error.message, "`accum_dtype` cannot be bf16 here: sums of narrow floats accumulate in f32");
+    assert_eq!(error.help, ["`accum_dtype=f32, out_dtype=bf16` accumulates in f32 and rounds the result once"]);
 }
