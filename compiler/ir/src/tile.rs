@@ -11,7 +11,8 @@ use crate::index::{Index, Var};
 use tessera_base::DType;
 use tessera_ops::map::{Gives, MapOp, kind_of};
 use tessera_ops::prim::{Reduction, Scalar};
-use tessera_ops::scalar::{Kind, Program, Writer};
+use tessera_ops::convert;
+use tessera_ops::scalar::{Kind, Program};
 
 /// The grid point, `0..grid`.
 pub const POINT: Var = Var(0);
@@ -200,18 +201,35 @@ pub fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-/// The meaning of `op` on operands of `dtype` as one scalar program: narrow floats compute in
-/// f32 and round to `dtype` at the end. `None` for element types without a compute kind.
-pub fn map_program(op: MapOp, dtype: DType) -> Option<Program> {
-    let kind = kind_of(dtype)?;
-    let def = op.def();
-    let mut w = Writer::default();
-    let args: Vec<_> = (0..def.arity).map(|i| w.arg(i as u8, if i == 0 && op.name() == "where" { Kind::Bool } else { kind })).collect();
-    let value = (def.body)(&mut w, &args);
-    let value = match def.gives {
-        Gives::Same if dtype.compute() == dtype => value,
-        Gives::Same => return None,
-        Gives::Bool => value,
-    };
-    Some(w.finish(value))
+/// The meaning of `op` on operands of `dtype`: its scalar program, then, for narrow floats,
+/// programs of one argument that round the result. Empty for types without a compute kind.
+pub fn map_programs(op: MapOp, dtype: DType) -> Vec<&'static Program> {
+    let Some(kind) = kind_of(dtype).filter(|k| op.def().takes.accepts(*k)) else { return vec![] };
+    let mut out = vec![op.program(&op.operand_kinds(kind))];
+    if op.def().gives == Gives::Same {
+        out.extend(round_programs(dtype));
+    }
+    out
+}
+
+/// The conversion from a value of `from` to one of `to`, as programs of one argument. Empty
+/// where the value stays as it is.
+pub fn cast_programs(from: DType, to: DType) -> Vec<&'static Program> {
+    let (Some(a), Some(b)) = (kind_of(from), kind_of(to)) else { return vec![] };
+    if from.widens_to(to) && a == b || from == to {
+        return vec![];
+    }
+    match convert::storage_kind(to) == Some(b) {
+        true if a == b => vec![],
+        true => convert::narrow_program(a, to).into_iter().collect(),
+        false => convert::narrow_program(a, to).into_iter().chain(convert::widen_program(to)).collect(),
+    }
+}
+
+/// Rounding of an f32 to a narrow float and back.
+fn round_programs(dtype: DType) -> Vec<&'static Program> {
+    if dtype.compute() == dtype || convert::storage_kind(dtype) == kind_of(dtype) {
+        return vec![];
+    }
+    convert::narrow_program(Kind::F32, dtype).into_iter().chain(convert::widen_program(dtype)).collect()
 }

@@ -1,11 +1,12 @@
 //! Tile IR to LLVM IR: one function per kernel, loops as they stand, values as vectors.
 
 use crate::LlvmError;
-use crate::instr::{Builder, IntPred, V};
+use crate::instr::{Builder, IntPred, RealPred, V};
 use crate::program;
 use tessera_base::DType;
 use tessera_ir::index::{Index, Term, Var};
-use tessera_ir::tile::{Carry, Def, For, Kernel, LANE, Op, POINT, Space, Val};
+use tessera_ir::tile::{Carry, Def, For, Kernel, LANE, Op, POINT, Space, Val, cast_programs, map_programs};
+use tessera_ops::map::{MapOp, kind_of};
 use tessera_ops::prim::{Reduction, Scalar};
 use tessera_ops::scalar::{IntOp, Kind, Program};
 
@@ -173,14 +174,41 @@ impl Emitter<'_> {
         program::emit(&self.b, p, args, lanes).ok_or_else(|| LlvmError::internal("a scalar program is not well formed"))
     }
 
-    fn map(&self, op: tessera_ops::map::MapOp, dtype: DType, args: &[V], lanes: u32) -> Result<V, LlvmError> {
-        let p = tessera_ir::tile::map_program(op, dtype).ok_or_else(|| LlvmError::internal(format!("`{}` of {dtype}", op.name())))?;
-        self.program(&p, args, lanes)
+    /// A program, then programs of one argument.
+    fn chain(&self, programs: &[&Program], args: &[V], lanes: u32) -> Result<V, LlvmError> {
+        let Some((first, rest)) = programs.split_first() else {
+            return args.first().copied().ok_or_else(|| LlvmError::internal("an operation without operands"));
+        };
+        let mut v = self.program(first, args, lanes)?;
+        for p in rest {
+            v = self.program(p, &[v], lanes)?;
+        }
+        Ok(v)
+    }
+
+    fn map(&self, op: MapOp, dtype: DType, args: &[V], lanes: u32) -> Result<V, LlvmError> {
+        let programs = map_programs(op, dtype);
+        match programs.split_first() {
+            None => Err(LlvmError::internal(format!("`{}` of {dtype}", op.name()))),
+            Some((first, rest)) if dtype == DType::F16 && !rest.is_empty() => Ok(self.round_f16(self.program(first, args, lanes)?, lanes)),
+            Some(_) => self.chain(&programs, args, lanes),
+        }
     }
 
     fn cast(&self, v: V, from: DType, to: DType, lanes: u32) -> Result<V, LlvmError> {
-        let p = None::<Program>.ok_or_else(|| LlvmError::internal(format!("a cast from {from} to {to}")))?;
-        self.program(&p, &[v], lanes)
+        let programs = cast_programs(from, to);
+        if to == DType::F16 && !programs.is_empty() && kind_of(from) == Some(Kind::F32) {
+            return Ok(self.round_f16(v, lanes));
+        }
+        self.chain(&programs, &[v], lanes)
+    }
+
+    /// What the conversion program to f16 does, as the processor's two instructions.
+    fn round_f16(&self, v: V, lanes: u32) -> V {
+        let f32 = self.b.kind(Kind::F32, lanes);
+        let rounded = self.b.fpext(self.b.fptrunc(v, self.b.vec(self.b.half(), lanes)), f32);
+        let nan = self.b.const_int(self.b.int(32), 0x7fc0_0000, lanes);
+        self.b.select(self.b.fcmp(RealPred::LLVMRealUNO, v, v), self.b.bitcast(nan, f32), rounded)
     }
 
     /// `a ∘ b` of a reduction.

@@ -5,6 +5,7 @@ use crate::emit::Emitter;
 use crate::instr::{IntPred, T, V};
 use tessera_base::DType;
 use tessera_ir::tile::{Access, Guard, LANE};
+use tessera_ops::convert;
 use tessera_ops::scalar::Kind;
 
 /// How the lanes of an access lie in memory.
@@ -33,7 +34,7 @@ impl Emitter<'_> {
     fn lanes_of(&self, access: &Access, lanes: u32) -> Lanes {
         match access.at.stride(LANE) {
             _ if lanes == 1 => Lanes::Same,
-            Some(0) => Lanes::Same,
+            Some(0) if !access.guards.iter().any(|g| g.index.uses(LANE)) => Lanes::Same,
             Some(1) => Lanes::Contiguous,
             _ => Lanes::Spread,
         }
@@ -172,7 +173,10 @@ impl Emitter<'_> {
                 let bits = b.shl(wide, b.const_int(b.int(32), 16, lanes));
                 b.bitcast(bits, b.kind(Kind::F32, lanes))
             }
-            DType::F8E4M3 | DType::F8E5M2 => return Err(LlvmError::internal("fp8")),
+            DType::F8E4M3 | DType::F8E5M2 => match convert::widen_program(dtype) {
+                Some(p) => self.program(p, &[raw], lanes)?,
+                None => raw,
+            },
             _ => raw,
         })
     }
@@ -187,7 +191,10 @@ impl Emitter<'_> {
                 let bits = b.bitcast(value, b.kind(Kind::I32, lanes));
                 b.trunc(b.lshr(bits, b.const_int(b.int(32), 16, lanes)), b.kind(Kind::I16, lanes))
             }
-            DType::F8E4M3 | DType::F8E5M2 => return Err(LlvmError::internal("fp8")),
+            DType::F8E4M3 | DType::F8E5M2 => match convert::narrow_program(Kind::F32, dtype) {
+                Some(p) => self.program(p, &[value], lanes)?,
+                None => value,
+            },
             _ => value,
         })
     }

@@ -130,17 +130,17 @@ impl Body<'_> {
                 Ok(self.cast(v, dtype))
             }
             Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } | Prim::Slice { .. } => {
-                let inner = self.view(n, node, operand(0)?, at);
+                let inner = self.view(node, operand(0)?, at);
                 self.value(operand(0)?, &inner, guards)
             }
             Prim::Pad { low, .. } => {
                 let low: Vec<i64> = low.iter().map(|l| *l as i64).collect();
-                self.window(n, operand(0)?, &low, at, guards, |s, g| s.value(operand(1)?, &[], g))
+                self.window(operand(0)?, &low, at, guards, |s, g| s.value(operand(1)?, &[], g))
             }
             Prim::UpdateSlice { start, step } if step.iter().all(|s| *s == 1) => {
-                self.window(n, operand(1)?, start, at, guards, |s, g| s.value(operand(0)?, at, g))
+                self.window(operand(1)?, start, at, guards, |s, g| s.value(operand(0)?, at, g))
             }
-            Prim::Concat { axis } => self.concat(n, node, *axis, at, guards),
+            Prim::Concat { axis } => self.concat(node, *axis, at, guards),
             Prim::Reduce { kind, axes } => {
                 if !guards.is_empty() {
                     return Err(refuse(n, "reduces under a guard"));
@@ -172,7 +172,7 @@ impl Body<'_> {
     }
 
     /// The operand's index for a node that only rearranges.
-    fn view(&self, _n: NodeId, node: &Node, operand: NodeId, at: &[Index]) -> Vec<Index> {
+    fn view(&self, node: &Node, operand: NodeId, at: &[Index]) -> Vec<Index> {
         let shape = &self.graph.ty(operand).shape;
         let get = |i: usize| at.get(i).cloned().unwrap_or_default();
         match &node.prim {
@@ -201,7 +201,6 @@ impl Body<'_> {
     /// `inner` at `at - start` where that lies inside it, else `outer`.
     fn window(
         &mut self,
-        n: NodeId,
         inner: NodeId,
         start: &[i64],
         at: &[Index],
@@ -226,17 +225,16 @@ impl Body<'_> {
         let all: Vec<Guard> = guards.iter().chain(&within).cloned().collect();
         let a = self.value(inner, &place, &all)?;
         let b = outer(self, guards)?;
-        self.select(n, within, a, b)
+        Ok(self.select(within, a, b))
     }
 
-    fn select(&mut self, n: NodeId, within: Vec<Guard>, a: ValueId, b: ValueId) -> Result<ValueId, Refusal> {
+    fn select(&mut self, within: Vec<Guard>, a: ValueId, b: ValueId) -> ValueId {
         let dtype = self.s.value(a).dtype;
-        let op = MapOp::parse("where").ok_or_else(|| refuse(n, "needs `where`"))?;
         let c = self.push(ValueOp::Within(within), DType::Bool);
-        Ok(self.push(ValueOp::Map { op, args: vec![c, a, b] }, dtype))
+        self.push(ValueOp::Map { op: MapOp::r#where, args: vec![c, a, b] }, dtype)
     }
 
-    fn concat(&mut self, n: NodeId, node: &Node, axis: usize, at: &[Index], guards: &[Guard]) -> Result<ValueId, Refusal> {
+    fn concat(&mut self, node: &Node, axis: usize, at: &[Index], guards: &[Guard]) -> Result<ValueId, Refusal> {
         let graph = self.graph;
         let along = at.get(axis).cloned().unwrap_or_default();
         let mut parts = vec![];
@@ -258,7 +256,7 @@ impl Body<'_> {
         }
         let Some((_, mut out)) = parts.pop() else { return Ok(self.constant(Scalar::I(0), node.ty.dtype)) };
         for (guard, v) in parts.into_iter().rev() {
-            out = self.select(n, guard.into_iter().collect(), v, out)?;
+            out = self.select(guard.into_iter().collect(), v, out);
         }
         Ok(out)
     }

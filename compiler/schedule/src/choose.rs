@@ -6,7 +6,7 @@
 mod dot;
 
 use tessera_base::DType;
-use tessera_ir::index::Var;
+use tessera_ir::index::{Index, Var};
 use tessera_ir::schedule::{Directive, Machine, Schedule, ValueId, ValueOp};
 use tessera_ops::prim::{LANES, LEAF};
 
@@ -137,6 +137,19 @@ fn register_lanes(s: &Schedule, machine: &Machine) -> u32 {
     (machine.vector_bytes / bytes as u32).clamp(2, 16)
 }
 
+/// The stride of neighbouring lanes if whole chunks of `axis` run along them: also inside a
+/// division by a multiple of the chunk.
+fn lane_stride(s: &Schedule, at: &Index, axis: Var) -> Option<i64> {
+    const LANE: Var = Var(u32::MAX);
+    let chunk = Index::var(axis).times(LANES as i64).plus(&Index::var(LANE));
+    let range = |v: Var| match v {
+        LANE => (0, LANES as i64 - 1),
+        v if v == axis => (0, (s.extent(axis) / LANES as u64).saturating_sub(1) as i64),
+        v => s.range(v),
+    };
+    at.substitute(&|v| (v == axis).then(|| chunk.clone()), &range).stride(LANE)
+}
+
 /// What an access costs per element if `axis` runs along the lanes.
 fn stride_cost(stride: Option<i64>) -> f64 {
     match stride {
@@ -150,7 +163,7 @@ fn vector_axis(s: &Schedule, axes: &[Var], reduction: &Option<(Var, Vec<Var>)>) 
     let domains = s.domains();
     let accesses = |axis: Var| -> f64 {
         let loads = s.values.iter().enumerate().filter_map(|(i, v)| match &v.op {
-            ValueOp::Load { at, .. } if domains[i].contains(&axis) || reduction.is_none() => Some(stride_cost(at.stride(axis))),
+            ValueOp::Load { at, .. } if domains[i].contains(&axis) || reduction.is_none() => Some(stride_cost(lane_stride(s, at, axis))),
             _ => None,
         });
         let stores = s.stores.iter().map(|st| stride_cost(st.at.stride(axis)) * 1.5);

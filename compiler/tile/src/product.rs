@@ -1,7 +1,391 @@
-//! Matrix products (to come).
-use crate::{LowerError, Lowered};
-use tessera_ir::schedule::Schedule;
+//! Matrix products: blocks by cache, panels packed once, a register tile in the middle.
+//!
+//! ```text
+//! pack (own kernel)   B[k block][column panel] -> [k][NR]
+//! grid (batch, n tile, m tile)
+//!   for each k block
+//!     pack A[m tile][k block]
+//!     for each column panel, each row panel
+//!       mma MR×NR over the block; after the last block: epilogue
+//! ```
+//! Every element of the result is one chain in ascending k whatever the blocks are: a block goes
+//! on from the accumulators that the one before left.
 
-pub fn lower(_s: &Schedule) -> Result<Lowered, LowerError> {
-    Err(LowerError("products".into()))
+mod pack;
+
+use crate::nest::Nest;
+use crate::{LowerError, Lowered};
+use tessera_base::DType;
+use tessera_ir::index::{Index, Var, delinear};
+use tessera_ir::schedule::{Directive, Schedule, ValueId, ValueOp};
+use tessera_ir::tile::{Access, Def, LANE, Mma, Op, POINT, Panel};
+use tessera_ops::map::kind_of;
+use tessera_ops::scalar::Kind;
+
+/// The product with its blocks.
+struct Product<'s> {
+    s: &'s Schedule,
+    dot: ValueId,
+    left: ValueId,
+    right: ValueId,
+    k: Var,
+    /// Row and column axis; `None` for an extent of 1.
+    m: Option<Var>,
+    n: Option<Var>,
+    /// The other parallel axes.
+    batch: Vec<Var>,
+    accum: DType,
+    kind: Kind,
+    lanes: u32,
+    rows: u32,
+    vectors: u32,
+    /// Elements of a block along m, n and k.
+    mc: u64,
+    nc: u64,
+    kc: u64,
+    pack_left: bool,
+    pack_right: bool,
+    grain: u64,
+}
+
+/// Part of an axis in panels: panels `lo..hi` of `size` elements each, of `width` apart.
+#[derive(Clone)]
+struct Part {
+    lo: Vec<Index>,
+    hi: Vec<Index>,
+    size: u32,
+}
+
+pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
+    let p = Product::new(s)?;
+    let scalars: Vec<u32> = (0..s.scalars.len() as u32).collect();
+    let mut out = Lowered::default();
+    if p.pack_right {
+        let (step, bytes) = p.pack_right_kernel(scalars.clone())?;
+        out.steps.push(step);
+        out.temps.push(bytes);
+    }
+    let mut n = Nest::new(s, s.name.clone(), p.lanes);
+    p.compute(&mut n)?;
+    out.steps.push(n.finish(scalars));
+    Ok(out)
+}
+
+impl<'s> Product<'s> {
+    fn new(s: &'s Schedule) -> Result<Product<'s>, LowerError> {
+        let at = s.values.iter().position(|v| matches!(v.op, ValueOp::Dot { .. })).ok_or(LowerError("no product".into()))?;
+        let dot = ValueId(at as u32);
+        let ValueOp::Dot { a, b, axis } = s.value(dot).op else { return Err(LowerError("no product".into())) };
+        let accum = s.value(dot).dtype;
+        let kind = kind_of(accum).ok_or(LowerError(format!("a product in {accum}")))?;
+        let swap = s.directives.contains(&Directive::Swap);
+        let (left, right) = if swap { (b, a) } else { (a, b) };
+        let domains = s.domains();
+        let parallel: Vec<Var> = (0..s.axes.len() as u32).map(Var).filter(|v| !s.axes[v.0 as usize].reduced && s.extent(*v) != 1).collect();
+        let only = |x: ValueId, y: ValueId| {
+            let (x, y) = (&domains[x.0 as usize], &domains[y.0 as usize]);
+            parallel.iter().copied().filter(|v| x.contains(v) && !y.contains(v)).max_by_key(|v| s.extent(*v))
+        };
+        let (m, n) = (only(left, right), only(right, left));
+        let extent = |v: Option<Var>| v.map_or(1, |v| s.extent(v));
+        let batch = parallel.iter().copied().filter(|v| Some(*v) != m && Some(*v) != n).collect();
+        let mut p = Product {
+            s,
+            dot,
+            left,
+            right,
+            k: axis,
+            m,
+            n,
+            batch,
+            accum,
+            kind,
+            lanes: 16,
+            rows: 8,
+            vectors: 2,
+            mc: extent(m),
+            nc: extent(n),
+            kc: s.extent(axis),
+            pack_left: false,
+            pack_right: false,
+            grain: 1,
+        };
+        for d in &s.directives {
+            match d {
+                Directive::Vectorize { lanes, .. } => p.lanes = *lanes,
+                Directive::Registers { rows, vectors } => (p.rows, p.vectors) = (*rows, *vectors),
+                Directive::Tile { axis, size } if Some(*axis) == m => p.mc = *size,
+                Directive::Tile { axis, size } if Some(*axis) == n => p.nc = *size,
+                Directive::Block { axis, size } if *axis == p.k => p.kc = *size,
+                Directive::Pack { operand: 0 } => p.pack_left = true,
+                Directive::Pack { operand: 1 } => p.pack_right = true,
+                Directive::Grain(g) => p.grain = *g,
+                _ => {}
+            }
+        }
+        p.mc = p.mc.max(1).next_multiple_of(p.rows as u64);
+        p.nc = p.nc.max(1).next_multiple_of(p.panel() as u64);
+        p.kc = if p.kc >= s.extent(axis) { s.extent(axis) } else { p.kc.next_multiple_of(p.lanes as u64) };
+        p.pack_left |= p.direct(left, m).is_none();
+        p.pack_right |= p.direct(right, n).is_none_or(|at| n.is_some_and(|n| at.stride(n) != Some(1)));
+        Ok(p)
+    }
+
+    fn extent(&self, axis: Option<Var>) -> u64 {
+        axis.map_or(1, |v| self.s.extent(v))
+    }
+
+    fn depth(&self) -> u64 {
+        self.s.extent(self.k)
+    }
+
+    /// Columns of a panel.
+    fn panel(&self) -> u32 {
+        self.vectors * self.lanes
+    }
+
+    fn blocks(&self) -> u64 {
+        self.depth().div_ceil(self.kc.max(1)).max(1)
+    }
+
+    /// The index of an operand that needs no packing: a plain load of the accumulator's type
+    /// with even strides.
+    fn direct(&self, v: ValueId, axis: Option<Var>) -> Option<&'s Index> {
+        match &self.s.value(v).op {
+            ValueOp::Load { at, guards, .. } if guards.is_empty() && self.s.value(v).dtype == self.accum => {
+                let even = at.stride(self.k).is_some() && axis.is_none_or(|a| at.stride(a).is_some());
+                even.then_some(at)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the accumulators can be the output itself.
+    fn stores_directly(&self) -> bool {
+        match &self.s.stores[..] {
+            [st] => {
+                let operand = &self.s.operands[st.operand as usize];
+                let even = |a: Option<Var>| a.is_none_or(|a| st.at.stride(a).is_some());
+                st.value == self.dot && operand.dtype == self.accum && even(self.m) && even(self.n) && self.n.is_none_or(|n| st.at.stride(n) == Some(1))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whole panels of an axis inside a tile, and the ragged one.
+    fn parts(extent: u64, tile: Option<(&Index, u64)>, panel: u32) -> Vec<Part> {
+        let (whole, all) = ((extent / panel as u64) as i64, extent.div_ceil(panel as u64) as i64);
+        let (mut lo, mut hi) = (vec![], vec![]);
+        if let Some((index, size)) = tile {
+            let per = (size / panel as u64) as i64;
+            lo.push(index.times(per));
+            hi.push(index.times(per).offset(per));
+        }
+        let mut out = vec![];
+        for (a, b, size) in [(0, whole, panel), (whole, all, (extent % panel as u64) as u32)] {
+            if a < b {
+                let with = |bounds: &[Index], limit: i64| bounds.iter().cloned().chain([Index::constant(limit)]).collect();
+                out.push(Part { lo: with(&lo, a), hi: with(&hi, b), size });
+            }
+        }
+        out
+    }
+
+    // --- the computing kernel
+
+    fn compute(&self, n: &mut Nest<'s>) -> Result<(), LowerError> {
+        let mut roots: Vec<ValueId> = self.s.stores.iter().map(|st| st.value).collect();
+        if !self.pack_right {
+            roots.push(self.right);
+        }
+        self.declare(n, &roots);
+        let packed_right = if self.pack_right { Some(n.temp(0, self.accum, self.right_elems())) } else { None };
+        let pitch = self.pitch();
+        let packed_left = if self.pack_left { Some(n.scratch("a", self.accum, self.mc * pitch)) } else { None };
+        let (rows, panel) = (self.rows as u64, self.panel() as u64);
+        let tiles = if self.blocks() > 1 { (self.mc / rows) * (self.nc / panel) } else { 1 };
+        let direct = self.stores_directly();
+        let partial = if direct { None } else { Some(n.scratch("c", self.accum, tiles * rows * panel)) };
+        // Grid: batch, columns, rows; neighbours share columns, so that packed B stays cached.
+        let mut sizes: Vec<u64> = self.batch.iter().map(|v| self.s.extent(*v)).collect();
+        sizes.push(self.extent(self.n).div_ceil(self.nc));
+        sizes.push(self.extent(self.m).div_ceil(self.mc));
+        n.kernel.grid = sizes.iter().product();
+        n.kernel.grain = self.grain;
+        let at = delinear(&Index::var(POINT), &sizes, &|v| n.range(v));
+        for (axis, i) in self.batch.iter().zip(&at) {
+            n.place(*axis, i.clone());
+        }
+        let (tile_n, tile_m) = (at[at.len() - 2].clone(), at[at.len() - 1].clone());
+        let body = Compute { p: self, tile_m, tile_n, packed_left, packed_right, partial };
+        if self.blocks() == 1 {
+            return body.block(n, &Index::default());
+        }
+        let var = n.var(self.blocks() as i64 - 1);
+        n.plain_loop(var, vec![Index::default()], vec![Index::constant(self.blocks() as i64)], |n| body.block(n, &Index::var(var)))
+    }
+
+    /// Declares the tensors that the kernel touches: those behind `roots`, without what lies
+    /// behind the product itself unless an operand is read here.
+    fn declare(&self, n: &mut Nest<'s>, roots: &[ValueId]) {
+        let mut todo = roots.to_vec();
+        todo.push(self.left);
+        let mut used = vec![];
+        while let Some(v) = todo.pop() {
+            if let ValueOp::Load { operand, .. } = &self.s.value(v).op {
+                used.push(*operand);
+            }
+            if v != self.dot {
+                todo.extend(self.s.args(v));
+            }
+        }
+        used.extend(self.s.stores.iter().map(|st| st.operand));
+        used.sort();
+        used.dedup();
+        for operand in used {
+            n.tensor(operand);
+        }
+    }
+}
+
+/// The state of one grid point.
+struct Compute<'p, 's> {
+    p: &'p Product<'s>,
+    tile_m: Index,
+    tile_n: Index,
+    packed_left: Option<u32>,
+    packed_right: Option<u32>,
+    /// Accumulators of register tiles, where the output itself cannot hold them.
+    partial: Option<u32>,
+}
+
+impl<'s> Compute<'_, 's> {
+    /// One block along k.
+    fn block(&self, n: &mut Nest<'s>, block: &Index) -> Result<(), LowerError> {
+        let p = self.p;
+        if let Some(buf) = self.packed_left {
+            p.pack_left_block(n, buf, &self.tile_m, block)?;
+        }
+        let columns = Product::parts(p.extent(p.n), Some((&self.tile_n, p.nc)), p.panel());
+        for column in columns {
+            let jr = n.var(p.extent(p.n).div_ceil(p.panel() as u64) as i64 - 1);
+            n.plain_loop(jr, column.lo.clone(), column.hi.clone(), |n| {
+                for row in Product::parts(p.extent(p.m), Some((&self.tile_m, p.mc)), p.rows) {
+                    let ir = n.var(p.extent(p.m).div_ceil(p.rows as u64) as i64 - 1);
+                    n.plain_loop(ir, row.lo.clone(), row.hi.clone(), |n| {
+                        self.tile(n, block, (&Index::var(ir), row.size), (&Index::var(jr), column.size))
+                    })?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// One register tile: row panel `ir` of `rows` rows, column panel `jr` of `cols` columns.
+    fn tile(&self, n: &mut Nest<'s>, block: &Index, (ir, rows): (&Index, u32), (jr, cols): (&Index, u32)) -> Result<(), LowerError> {
+        let p = self.p;
+        let start = block.times(p.kc as i64);
+        let (first_row, first_col) = (ir.times(p.rows as i64), jr.times(p.panel() as i64));
+        let set = |n: &mut Nest<'s>, axis: Option<Var>, at: &Index| {
+            if let Some(axis) = axis {
+                n.place(axis, at.clone());
+            }
+        };
+        set(n, p.m, &first_row);
+        set(n, p.n, &first_col);
+        set(n, Some(p.k), &start);
+        let stride = |e: &Index, axis: Option<Var>| axis.and_then(|a| e.stride(a)).unwrap_or(0);
+        let a = match self.packed_left {
+            Some(buf) => p.left_panel(buf, &ir.minus(&self.tile_m.times((p.mc / p.rows as u64) as i64)), rows),
+            None => {
+                let e = p.direct(p.left, p.m).ok_or(LowerError("an operand that needs packing".into()))?;
+                Panel { buf: self.operand(n, p.left)?, at: n.resolve(e), row: stride(e, p.m), step: stride(e, Some(p.k)) }
+            }
+        };
+        let b = match self.packed_right {
+            Some(buf) => Panel { buf, at: p.right_at(n, block, jr), row: 0, step: p.panel() as i64 },
+            None => {
+                let e = p.direct(p.right, p.n).ok_or(LowerError("an operand that needs packing".into()))?;
+                Panel { buf: self.operand(n, p.right)?, at: n.resolve(e), row: 0, step: stride(e, Some(p.k)) }
+            }
+        };
+        let c = match self.partial {
+            None => {
+                let st = &p.s.stores[0];
+                Panel { buf: n.tensor(st.operand), at: n.resolve(&st.at), row: stride(&st.at, p.m), step: 0 }
+            }
+            Some(buf) => Panel { buf, at: self.partial_at(ir, jr), row: p.panel() as i64, step: 0 },
+        };
+        let depth = match p.blocks() {
+            1 => vec![Index::constant(p.depth() as i64)],
+            _ => vec![Index::constant(p.kc as i64), Index::constant(p.depth() as i64).minus(&start)],
+        };
+        let fresh = if p.blocks() == 1 { Index::default() } else { block.clone() };
+        n.push(Op::Mma(Mma { kind: p.kind, rows, cols, lanes: p.lanes, depth, fresh, a, b, c: c.clone() }));
+        if self.partial.is_some() {
+            self.epilogue(n, block, &c, (&first_row, rows), (&first_col, cols))?;
+        }
+        Ok(())
+    }
+
+    fn operand(&self, n: &mut Nest<'s>, v: ValueId) -> Result<u32, LowerError> {
+        match &self.p.s.value(v).op {
+            ValueOp::Load { operand, .. } => Ok(n.tensor(*operand)),
+            _ => Err(LowerError("an operand that needs packing".into())),
+        }
+    }
+
+    /// Where the accumulators of a register tile are kept between blocks.
+    fn partial_at(&self, ir: &Index, jr: &Index) -> Index {
+        let p = self.p;
+        if p.blocks() == 1 {
+            return Index::default();
+        }
+        let row_panels = (p.mc / p.rows as u64) as i64;
+        let i = ir.minus(&self.tile_m.times(row_panels));
+        let j = jr.minus(&self.tile_n.times((p.nc / p.panel() as u64) as i64));
+        j.times(row_panels).plus(&i).times((p.rows * p.panel()) as i64)
+    }
+
+    /// After the last block: what follows the product, on a register tile in cache.
+    fn epilogue(&self, n: &mut Nest<'s>, block: &Index, c: &Panel, (first_row, rows): (&Index, u32), (first_col, cols): (&Index, u32)) -> Result<(), LowerError> {
+        let p = self.p;
+        let i = n.var(rows as i64 - 1);
+        // A loop over the blocks that are last: this one, or none.
+        let last = n.var(p.blocks() as i64 - 1);
+        let (lo, hi) = (vec![block.clone(), Index::constant(p.blocks() as i64 - 1)], vec![block.offset(1)]);
+        n.plain_loop(last, lo, hi, |n| {
+            n.plain_loop(i, vec![Index::default()], vec![Index::constant(rows as i64)], |n| {
+                if let Some(m) = p.m {
+                    n.place(m, first_row.plus(&Index::var(i)));
+                }
+                for v in 0..cols.div_ceil(p.lanes) {
+                    let valid = (cols - v * p.lanes).min(p.lanes);
+                    self.epilogue_vector(n, c, &Index::var(i), first_col, v, valid)?;
+                }
+                Ok(())
+            })
+        })
+    }
+
+    fn epilogue_vector(&self, n: &mut Nest<'s>, c: &Panel, i: &Index, first_col: &Index, v: u32, valid: u32) -> Result<(), LowerError> {
+        let p = self.p;
+        let at = c.at.plus(&i.times(c.row)).offset((v * p.lanes) as i64);
+        let lanes = if p.n.is_some() { p.lanes } else { 1 };
+        n.valid = valid;
+        if let Some(axis) = p.n {
+            n.place(axis, first_col.offset((v * p.lanes) as i64).plus(&Index::var(LANE)));
+        }
+        let at = if lanes > 1 { at.plus(&Index::var(LANE)) } else { at };
+        let sum = n.define(Def::Load(Access { buf: c.buf, at, valid: if lanes > 1 { valid } else { 1 }, guards: vec![] }), p.kind, lanes);
+        n.bind(p.dot, sum);
+        for st in &p.s.stores {
+            let value = n.eval(st.value)?;
+            let (buf, at) = (n.tensor(st.operand), n.resolve(&st.at));
+            n.store(buf, at, value, false);
+        }
+        n.valid = n.lanes;
+        Ok(())
+    }
 }

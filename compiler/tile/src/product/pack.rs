@@ -1,0 +1,185 @@
+//! Packing of the operands of a product, with whatever is computed on the way.
+
+use super::Product;
+use crate::nest::Nest;
+use crate::{LowerError, Step};
+use tessera_ir::index::{Index, Var, delinear};
+use tessera_ir::schedule::{ValueId, ValueOp};
+use tessera_ir::tile::{LANE, POINT, Panel};
+
+/// Packed elements that are worth a thread's wake-up.
+const ELEMS_PER_WAKE: u64 = 64 << 10;
+
+impl<'s> Product<'s> {
+    /// Elements from one row of the packed left block to the next, where rows are kept: off the
+    /// powers of two, which would share cache sets.
+    pub(super) fn pitch(&self) -> u64 {
+        let lanes = self.lanes as u64;
+        self.kc.next_multiple_of(lanes) + lanes
+    }
+
+    /// Whether neighbours along `axis` lie together in more loads behind `v` than those along k.
+    fn runs_along(&self, v: ValueId, axis: Option<Var>) -> bool {
+        let (mut along, mut deep) = (0, 0);
+        let mut todo = vec![v];
+        while let Some(v) = todo.pop() {
+            if let ValueOp::Load { at, .. } = &self.s.value(v).op {
+                along += (axis.and_then(|a| at.stride(a)) == Some(1)) as u32;
+                deep += (at.stride(self.k) == Some(1)) as u32;
+            }
+            todo.extend(self.s.args(v));
+        }
+        along > deep
+    }
+
+    /// The panel of packed A that starts `panel` row panels into the tile.
+    pub(super) fn left_panel(&self, buf: u32, panel: &Index, rows: u32) -> Panel {
+        let _ = rows;
+        let at = panel.times(self.rows as i64 * self.pitch() as i64);
+        if self.runs_along(self.left, self.m) {
+            Panel { buf, at, row: 1, step: self.rows as i64 }
+        } else {
+            Panel { buf, at, row: self.pitch() as i64, step: 1 }
+        }
+    }
+
+    /// Copies rows of tile `tile` and one k block of A: row by row, or, where the rows of the
+    /// matrix run along m, as `[k][row]` panels.
+    pub(super) fn pack_left_block(&self, n: &mut Nest<'s>, buf: u32, tile: &Index, block: &Index) -> Result<(), LowerError> {
+        if self.runs_along(self.left, self.m) { self.pack_left_panels(n, buf, tile, block) } else { self.pack_left_rows(n, buf, tile, block) }
+    }
+
+    fn pack_left_rows(&self, n: &mut Nest<'s>, buf: u32, tile: &Index, block: &Index) -> Result<(), LowerError> {
+        let extent = self.extent(self.m) as i64;
+        let row = n.var(extent - 1);
+        let first = tile.times(self.mc as i64);
+        n.plain_loop(row, vec![first.clone()], vec![first.offset(self.mc as i64), Index::constant(extent)], |n| {
+            if let Some(m) = self.m {
+                n.place(m, Index::var(row));
+            }
+            let base = Index::var(row).minus(&first).times(self.pitch() as i64);
+            let per = (self.kc / self.lanes as u64) as i64;
+            for part in Product::parts(self.depth(), (self.blocks() > 1).then_some((block, self.kc)), self.lanes) {
+                let q = n.var(self.depth().div_ceil(self.lanes as u64) as i64 - 1);
+                n.plain_loop(q, part.lo, part.hi, |n| {
+                    n.valid = part.size;
+                    n.place(self.k, Index::var(q).times(self.lanes as i64).plus(&Index::var(LANE)));
+                    let value = n.eval(self.left)?;
+                    let inside = if self.blocks() > 1 { Index::var(q).minus(&block.times(per)) } else { Index::var(q) };
+                    n.store(buf, base.plus(&inside.times(self.lanes as i64)).plus(&Index::var(LANE)), value, false);
+                    n.valid = n.lanes;
+                    Ok(())
+                })?;
+            }
+            Ok(())
+        })
+    }
+
+    fn pack_left_panels(&self, n: &mut Nest<'s>, buf: u32, tile: &Index, block: &Index) -> Result<(), LowerError> {
+        for part in Product::parts(self.extent(self.m), Some((tile, self.mc)), self.rows) {
+            let panel = n.var(self.extent(self.m).div_ceil(self.rows as u64) as i64 - 1);
+            n.plain_loop(panel, part.lo, part.hi, |n| {
+                let inside = Index::var(panel).minus(&tile.times((self.mc / self.rows as u64) as i64));
+                let base = inside.times(self.rows as i64 * self.pitch() as i64);
+                self.over_block(n, block, |n, k, from_start| {
+                    n.place(self.k, k);
+                    for v in 0..part.size.div_ceil(self.lanes) {
+                        let first = v * self.lanes;
+                        n.valid = (part.size - first).min(self.lanes);
+                        if let Some(m) = self.m {
+                            n.place(m, Index::var(panel).times(self.rows as i64).offset(first as i64).plus(&Index::var(LANE)));
+                        }
+                        let value = n.eval(self.left)?;
+                        let at = base.plus(&from_start.times(self.rows as i64)).offset(first as i64);
+                        n.store(buf, at.plus(&Index::var(LANE)), value, false);
+                        n.valid = n.lanes;
+                    }
+                    Ok(())
+                })
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Loops over the positions of one k block: `body` gets k and its distance from the start.
+    fn over_block(&self, n: &mut Nest<'s>, block: &Index, body: impl FnOnce(&mut Nest<'s>, Index, Index) -> Result<(), LowerError>) -> Result<(), LowerError> {
+        let start = block.times(self.kc as i64);
+        let kk = n.var(self.kc as i64 - 1);
+        let hi = vec![Index::constant(self.kc as i64), Index::constant(self.depth() as i64).minus(&start)];
+        n.plain_loop(kk, vec![Index::default()], hi, |n| body(n, start.plus(&Index::var(kk)), Index::var(kk)))
+    }
+
+    // --- the right operand, in a kernel of its own
+
+    /// Batch axes that the right operand depends on.
+    fn right_batch(&self) -> Vec<Var> {
+        let domain = &self.s.domains()[self.right.0 as usize];
+        self.batch.iter().copied().filter(|v| domain.contains(v)).collect()
+    }
+
+    fn column_panels(&self) -> u64 {
+        self.extent(self.n).div_ceil(self.panel() as u64)
+    }
+
+    pub(super) fn right_elems(&self) -> u64 {
+        let batch: u64 = self.right_batch().iter().map(|v| self.s.extent(*v)).product();
+        batch * self.blocks() * self.column_panels() * self.kc * self.panel() as u64
+    }
+
+    /// Where the packed panel of the present batch position, block and column panel starts.
+    pub(super) fn right_at(&self, n: &Nest<'s>, block: &Index, jr: &Index) -> Index {
+        let mut batch = Index::default();
+        for v in self.right_batch() {
+            batch = batch.times(self.s.extent(v) as i64).plus(n.place_of(v));
+        }
+        let panel = batch.times(self.blocks() as i64).plus(block).times(self.column_panels() as i64).plus(jr);
+        panel.times((self.kc * self.panel() as u64) as i64)
+    }
+
+    /// Packs all of B: `[batch][k block][column panel][k][NR]`.
+    pub(super) fn pack_right_kernel(&self, scalars: Vec<u32>) -> Result<(Step, u64), LowerError> {
+        let mut n = Nest::new(self.s, format!("{}_pack", self.s.name), self.lanes);
+        n.declare(&[self.right], false);
+        let buf = n.temp(0, self.accum, self.right_elems());
+        let batch = self.right_batch();
+        let mut sizes: Vec<u64> = batch.iter().map(|v| self.s.extent(*v)).collect();
+        sizes.extend([self.blocks(), self.column_panels()]);
+        n.kernel.grid = sizes.iter().product();
+        n.kernel.grain = (ELEMS_PER_WAKE / (self.kc * self.panel() as u64).max(1)).max(1);
+        let at = delinear(&Index::var(POINT), &sizes, &|v| n.range(v));
+        for (axis, i) in batch.iter().zip(&at) {
+            n.place(*axis, i.clone());
+        }
+        let (block, jr) = (at[at.len() - 2].clone(), at[at.len() - 1].clone());
+        let base = self.right_at(&n, &block, &jr);
+        for part in Product::parts(self.extent(self.n), Some((&jr, self.panel() as u64)), self.panel()) {
+            let panel = n.var(self.column_panels() as i64 - 1);
+            n.plain_loop(panel, part.lo, part.hi, |n| self.pack_columns(n, buf, &base, &block, &Index::var(panel), part.size))?;
+        }
+        let bytes = self.right_elems() * self.accum.bytes() as u64;
+        Ok((n.finish(scalars), bytes))
+    }
+
+    fn pack_columns(&self, n: &mut Nest<'s>, buf: u32, base: &Index, block: &Index, jr: &Index, cols: u32) -> Result<(), LowerError> {
+        let vectors = cols.div_ceil(self.lanes);
+        let one = |s: &Self, n: &mut Nest<'s>, v: u32, k: &Index, from_start: &Index| {
+            let first = v * s.lanes;
+            n.valid = (cols - first).min(s.lanes);
+            n.place(s.k, k.clone());
+            let mut at = base.plus(&from_start.times(s.panel() as i64)).offset(first as i64);
+            if let Some(axis) = s.n {
+                n.place(axis, jr.times(s.panel() as i64).offset(first as i64).plus(&Index::var(LANE)));
+                at = at.plus(&Index::var(LANE));
+            }
+            let value = n.eval(s.right)?;
+            n.store(buf, at, value, false);
+            n.valid = n.lanes;
+            Ok(())
+        };
+        if self.runs_along(self.right, self.n) {
+            return self.over_block(n, block, |n, k, from_start| (0..vectors).try_for_each(|v| one(self, n, v, &k, &from_start)));
+        }
+        // Columns lie apart: k runs inside, so that each cache line is used up.
+        (0..vectors).try_for_each(|v| self.over_block(n, block, |n, k, from_start| one(self, n, v, &k, &from_start)))
+    }
+}
