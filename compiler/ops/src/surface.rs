@@ -128,7 +128,10 @@ pub enum SymArg {
     DType(DType),
     Str(Arc<str>),
     /// Shape and natural dtype (bool, i64 or f32) of nested lists.
-    Nested { shape: Vec<Size>, dtype: DType },
+    Nested {
+        shape: Vec<Size>,
+        dtype: DType,
+    },
 }
 
 /// What is wrong with a call. `args` names the arguments to blame by parameter position, with
@@ -228,7 +231,11 @@ pub enum Arg {
     DType(DType),
     Str(Arc<str>),
     /// Row-major values of nested lists.
-    Nested { shape: Vec<u64>, dtype: DType, values: Vec<Scalar> },
+    Nested {
+        shape: Vec<u64>,
+        dtype: DType,
+        values: Vec<Scalar>,
+    },
 }
 
 /// Where an expansion adds nodes.
@@ -277,9 +284,9 @@ impl std::fmt::Debug for OpDef {
     }
 }
 
-pub mod rule;
 pub mod expand;
 pub mod row;
+pub mod rule;
 
 macro_rules! table {
     ($($file:ident: $($row:ident)*;)*) => {

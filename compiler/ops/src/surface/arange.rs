@@ -67,12 +67,16 @@ fn infer_arange(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
             let width = Size::constant(step.saturating_abs());
             let steps = span.add(&width).sub(&Size::constant(1)).floor_div(&width).unwrap_or_default();
             // `arange(N)` has size N; only bounds that may cross need the clamp.
-            let size = if steps.is_at_least(0) || steps.as_var().is_some() { steps } else { steps.greatest(&Size::constant(0)) };
+            let size = if steps.is_at_least(0) || steps.as_var().is_some() {
+                steps
+            } else {
+                steps.greatest(&Size::constant(0))
+            };
             (size, DType::I64)
         }
         Range::Float(start, stop, step) => {
             let steps = ((stop - start) / step).ceil().max(0.0);
-            if !(steps < 9e15) {
+            if steps.is_nan() || steps > 9e15 {
                 return Err(OpError::new(Code::E0711, format!("`arange` of {steps} elements")).arg(0, "here"));
             }
             (Size::constant(steps as i64), DType::F32)

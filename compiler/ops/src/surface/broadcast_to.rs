@@ -5,17 +5,26 @@ use super::row::{Call, Lowered, Row, req};
 use super::rule::{self, Inferred};
 use super::*;
 
-pub const EXPAND: Row = Row::new("expand", &[req("x", ParamKind::Tensor), req("shape", ParamKind::Shape)], |cx, a, _| infer(cx, a, true), lower)
-    .method()
-    .doc(
-        "The tensor repeated along dims of size 1, and along new leading dims, to the shape given. -1 keeps a size.\n\n\
+pub const EXPAND: Row = Row::new(
+    "expand",
+    &[req("x", ParamKind::Tensor), req("shape", ParamKind::Shape)],
+    |cx, a, _| infer(cx, a, true),
+    lower,
+)
+.method()
+.doc(
+    "The tensor repeated along dims of size 1, and along new leading dims, to the shape given. -1 keeps a size.\n\n\
          ```tessera\nop.expand(x, (2, 3))    # Tensor[1, 3, f32] -> Tensor[2, 3, f32]\n```",
-    );
+);
 
-pub const BROADCAST_TO: Row =
-    Row::new("broadcast_to", &[req("x", ParamKind::Tensor), req("shape", ParamKind::Shape)], |cx, a, _| infer(cx, a, false), lower)
-        .method()
-        .doc("The tensor broadcast to the shape given, as in arithmetic.\n\n```tessera\nop.broadcast_to(bias, (B, D))\n```");
+pub const BROADCAST_TO: Row = Row::new(
+    "broadcast_to",
+    &[req("x", ParamKind::Tensor), req("shape", ParamKind::Shape)],
+    |cx, a, _| infer(cx, a, false),
+    lower,
+)
+.method()
+.doc("The tensor broadcast to the shape given, as in arithmetic.\n\n```tessera\nop.broadcast_to(bias, (B, D))\n```");
 
 fn infer(cx: &mut InferCx, args: &[SymArg], keep: bool) -> Inferred {
     let x = rule::tensor(args, 0)?;

@@ -7,9 +7,8 @@ use super::*;
 
 const PARAMS: &[Param] = &[req("tensors", ParamKind::Tensors), opt("axis", ParamKind::Axis, Default::Int(0))];
 
-pub const CONCAT: Row = Row::new("concat", PARAMS, infer_concat, lower_concat)
-    .known_as(&["concatenate", "cat", "hstack", "vstack"])
-    .doc(
+pub const CONCAT: Row =
+    Row::new("concat", PARAMS, infer_concat, lower_concat).known_as(&["concatenate", "cat", "hstack", "vstack"]).doc(
         "The tensors of a list one after the other along an axis.\n\n\
          All other sizes must be equal; dtypes widen to a common one where that is exact.\n\n\
          ```tessera\nop.concat([a, b], axis=1)    # Tensor[N, 3, f32] and Tensor[N, 4, f32] -> Tensor[N, 7, f32]\n```",
@@ -29,7 +28,11 @@ fn list_types(error: OpError, ts: &[TensorType]) -> OpError {
 /// Rank and dtype that the tensors share.
 fn common(ts: &[TensorType]) -> Result<Option<DType>, OpError> {
     if let Some((i, t)) = ts.iter().enumerate().find(|(_, t)| t.rank() != ts[0].rank()) {
-        let text = format!("tensors of one rank are needed: element 0 has rank {}, element {i} has rank {}", ts[0].rank(), t.rank());
+        let text = format!(
+            "tensors of one rank are needed: element 0 has rank {}, element {i} has rank {}",
+            ts[0].rank(),
+            t.rank()
+        );
         return Err(list_types(OpError::new(Code::E0207, text), ts));
     }
     let list: Vec<(usize, &TensorType)> = ts.iter().map(|t| (0, t)).collect();
@@ -55,7 +58,10 @@ fn infer_concat(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
                 continue;
             }
             let text = || {
-                format!("the sizes of axis {d} differ: {} in element 0, {size} in element {i}; only axis {axis} may differ", ts[0].shape[d])
+                format!(
+                    "the sizes of axis {d} differ: {} in element 0, {size} in element {i}; only axis {axis} may differ",
+                    ts[0].shape[d]
+                )
             };
             rule::require(cx, &ts[0].shape[d], size, Code::E0202, text, |e| {
                 let error = list_types(e, ts);
@@ -76,7 +82,9 @@ fn infer_stack(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let dtype = common(ts)?;
     for (i, t) in ts.iter().enumerate().skip(1) {
         for (d, (a, b)) in ts[0].shape.iter().zip(&t.shape).enumerate() {
-            let text = || format!("tensors of one shape are needed: axis {d} has size {a} in element 0 and {b} in element {i}");
+            let text = || {
+                format!("tensors of one shape are needed: axis {d} has size {a} in element 0 and {b} in element {i}")
+            };
             rule::require(cx, a, b, Code::E0202, text, |e| list_types(e, ts))?;
         }
     }

@@ -35,10 +35,11 @@ pub const FULL: Row = Row::new(
 pub const ZEROS_LIKE: Row = Row::new("zeros_like", LIKE, infer_like, |c| lower(c, 0))
     .doc("Zeros with the shape and dtype of `x`; `dtype` changes the latter.\n\n```tessera\nop.zeros_like(x)\n```");
 
-pub const ONES_LIKE: Row =
-    Row::new("ones_like", LIKE, infer_like, |c| lower(c, 1)).doc("Ones with the shape and dtype of `x`; `dtype` changes the latter.");
+pub const ONES_LIKE: Row = Row::new("ones_like", LIKE, infer_like, |c| lower(c, 1))
+    .doc("Ones with the shape and dtype of `x`; `dtype` changes the latter.");
 
-pub const EMPTY_LIKE: Row = Row::new("empty_like", LIKE, infer_like, |c| lower(c, 0)).doc("As `empty`, with the shape and dtype of `x`.");
+pub const EMPTY_LIKE: Row =
+    Row::new("empty_like", LIKE, infer_like, |c| lower(c, 0)).doc("As `empty`, with the shape and dtype of `x`.");
 
 pub const FULL_LIKE: Row = Row::new(
     "full_like",

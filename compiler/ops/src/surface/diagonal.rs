@@ -59,9 +59,12 @@ fn infer_diag(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
             rule::one(vec![side.clone(), side], x.dtype)
         }
         [rows, columns] => rule::one(vec![length(rows, columns, k)], x.dtype),
-        _ => Err(OpError::new(Code::E0207, format!("`diag` takes a vector or a matrix, and this tensor has rank {}", x.rank()))
-            .arg(0, x.to_string())
-            .help("for a batch of matrices: `op.einsum(\"...ii->...i\", x)`")),
+        _ => Err(OpError::new(
+            Code::E0207,
+            format!("`diag` takes a vector or a matrix, and this tensor has rank {}", x.rank()),
+        )
+        .arg(0, x.to_string())
+        .help("for a batch of matrices: `op.einsum(\"...ii->...i\", x)`")),
     }
 }
 
@@ -75,7 +78,11 @@ fn lower_diag(call: &mut Call) -> Lowered {
     }
     // Spread the vector over rows (or columns) and keep one element of each.
     let zero = expand::full(b, &[], dtype, Scalar::I(0));
-    let padded = if k == 0 { x } else { b.push(Prim::Pad { low: vec![0], high: vec![k.unsigned_abs()] }, &[x, zero], vec![shape[0]], dtype) };
+    let padded = if k == 0 {
+        x
+    } else {
+        b.push(Prim::Pad { low: vec![0], high: vec![k.unsigned_abs()] }, &[x, zero], vec![shape[0]], dtype)
+    };
     let spread = expand::broadcast_dims(b, padded, &shape, vec![if k < 0 { 1 } else { 0 }]);
     let (rows, columns) = (expand::iota(b, &shape, 0), expand::iota(b, &shape, 1));
     let offset = expand::full(b, &shape, DType::I64, Scalar::I(k));
@@ -85,12 +92,17 @@ fn lower_diag(call: &mut Call) -> Lowered {
     Ok(vec![expand::select(b, here, spread, zeros)])
 }
 
-pub const TRACE: Row = Row::new("trace", &[req("x", ParamKind::Tensor), opt("offset", ParamKind::Int, Default::Int(0))], infer_trace, lower_trace)
-    .method()
-    .doc(
-        "The sum of the diagonal of a matrix, for each matrix of the last two dims. Dtypes as for `sum`.\n\n\
+pub const TRACE: Row = Row::new(
+    "trace",
+    &[req("x", ParamKind::Tensor), opt("offset", ParamKind::Int, Default::Int(0))],
+    infer_trace,
+    lower_trace,
+)
+.method()
+.doc(
+    "The sum of the diagonal of a matrix, for each matrix of the last two dims. Dtypes as for `sum`.\n\n\
          ```tessera\nop.trace(op.eye(3))    # 3.0\n```",
-    );
+);
 
 fn infer_trace(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let x = rule::tensor(args, 0)?;

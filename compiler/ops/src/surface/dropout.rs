@@ -26,7 +26,9 @@ fn infer(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     if let Some(SymArg::Float(Some(rate))) = args.get(1)
         && !(0.0..=1.0).contains(rate)
     {
-        return Err(OpError::new(Code::E0711, format!("a rate is a probability, and {rate} is none")).arg(1, "from 0 to 1"));
+        return Err(
+            OpError::new(Code::E0711, format!("a rate is a probability, and {rate} is none")).arg(1, "from 0 to 1")
+        );
     }
     key_arg(cx, args, 2)?;
     rule::one(x.shape.clone(), rule::as_float("dropout", x, 0)?)

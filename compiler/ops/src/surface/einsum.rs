@@ -60,7 +60,8 @@ fn parse(args: &[SymArg]) -> Result<(Equation, Vec<TensorType>), OpError> {
         _ => rule::tensors(args, 1)?.to_vec(),
     };
     let ranks: Vec<usize> = ts.iter().map(TensorType::rank).collect();
-    let eq = equation::parse(rule::text(args, 0)?, &ranks).map_err(|(code, text)| blame(OpError::new(code, text).arg(0, "this equation"), &ts))?;
+    let eq = equation::parse(rule::text(args, 0)?, &ranks)
+        .map_err(|(code, text)| blame(OpError::new(code, text).arg(0, "this equation"), &ts))?;
     Ok((eq, ts))
 }
 
@@ -85,7 +86,8 @@ fn lower_einsum(call: &mut Call) -> Lowered {
 fn lower(call: &mut Call, eq: &Equation, ids: &[Id], dtype: DType) -> Lowered {
     let (_, result) = call.result();
     let accum = dot_accumulator(dtype, call.hints);
-    let terms = ids.iter().zip(&eq.inputs).map(|(&x, labels)| (expand::cast(call.b, x, dtype), labels.clone())).collect();
+    let terms =
+        ids.iter().zip(&eq.inputs).map(|(&x, labels)| (expand::cast(call.b, x, dtype), labels.clone())).collect();
     Ok(vec![contract(call.b, terms, &eq.output, accum, result)])
 }
 
@@ -109,14 +111,18 @@ fn pairs(args: &[SymArg]) -> Result<Vec<(usize, usize)>, OpError> {
         let most = x.rank().min(y.rank());
         let n = usize::try_from(count).ok().filter(|n| *n <= most);
         let n = n.ok_or_else(|| {
-            OpError::new(Code::E0207, format!("{count} axes of tensors of rank {} and {} cannot be contracted", x.rank(), y.rank()))
-                .arg(0, x.to_string())
-                .arg(1, y.to_string())
+            OpError::new(
+                Code::E0207,
+                format!("{count} axes of tensors of rank {} and {} cannot be contracted", x.rank(), y.rank()),
+            )
+            .arg(0, x.to_string())
+            .arg(1, y.to_string())
         })?;
         return Ok((0..n).map(|i| (x.rank() - n + i, i)).collect());
     }
     if given.len() % 2 != 0 {
-        return Err(OpError::new(Code::E0207, "as many axes of the first tensor as of the second are contracted").arg(2, rule::tuple(&given)));
+        return Err(OpError::new(Code::E0207, "as many axes of the first tensor as of the second are contracted")
+            .arg(2, rule::tuple(&given)));
     }
     let (a, b) = given.split_at(given.len() / 2);
     let mut out: Vec<(usize, usize)> = vec![];
@@ -136,7 +142,8 @@ fn as_equation(x: usize, y: usize, pairs: &[(usize, usize)]) -> Equation {
     let right: Vec<Label> = (0..y)
         .map(|j| pairs.iter().find(|p| p.1 == j).map_or(Label::numbered((x + j) as u32), |p| left[p.0]))
         .collect();
-    let output = left.iter().filter(|l| !right.contains(l)).chain(right.iter().filter(|l| !left.contains(l))).copied().collect();
+    let output =
+        left.iter().filter(|l| !right.contains(l)).chain(right.iter().filter(|l| !left.contains(l))).copied().collect();
     Equation { inputs: vec![left, right], output }
 }
 
@@ -145,8 +152,15 @@ fn infer_tensordot(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let dtype = product_dtype("tensordot", &[(0, x), (1, y)])?;
     let pairs = pairs(args)?;
     for &(i, j) in &pairs {
-        let text = || format!("the contracted sizes differ: axis {i} of the first tensor has size {}, axis {j} of the second {}", x.shape[i], y.shape[j]);
-        rule::require(cx, &x.shape[i], &y.shape[j], Code::E0201, text, |e| e.arg(0, x.to_string()).arg(1, y.to_string()))?;
+        let text = || {
+            format!(
+                "the contracted sizes differ: axis {i} of the first tensor has size {}, axis {j} of the second {}",
+                x.shape[i], y.shape[j]
+            )
+        };
+        rule::require(cx, &x.shape[i], &y.shape[j], Code::E0201, text, |e| {
+            e.arg(0, x.to_string()).arg(1, y.to_string())
+        })?;
     }
     let rest = |t: &TensorType, used: Vec<usize>| rule::reduced(&t.shape, &used, false);
     let left = rest(x, pairs.iter().map(|p| p.0).collect());
@@ -187,7 +201,10 @@ mod tests {
     use super::*;
 
     fn einsum(equation: &str, operands: &[&str]) -> String {
-        type_text("einsum", &[SymArg::Str(equation.into()), SymArg::Tensors(operands.iter().map(|t| tensor(t)).collect())])
+        type_text(
+            "einsum",
+            &[SymArg::Str(equation.into()), SymArg::Tensors(operands.iter().map(|t| tensor(t)).collect())],
+        )
     }
 
     #[test]

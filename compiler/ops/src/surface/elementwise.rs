@@ -140,7 +140,8 @@ fn document(def: &MapDef) -> String {
         Gives::Same => "the operands' dtype",
         Gives::Bool => "bool",
     };
-    let error = if def.takes == Takes::Float { format!(" Error at most {} ulp in f32.", def.ulps) } else { String::new() };
+    let error =
+        if def.takes == Takes::Float { format!(" Error at most {} ulp in f32.", def.ulps) } else { String::new() };
     let broadcast = if def.arity > 1 { " Operands broadcast." } else { "" };
     format!("{}\n\nElementwise.{broadcast} Takes {takes}; gives {gives}.{error}", def.doc)
 }

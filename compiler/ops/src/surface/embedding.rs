@@ -20,7 +20,11 @@ pub const EMBEDDING: Row =
 fn infer_embedding(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let (ids, table) = (rule::tensor(args, 0)?, rule::tensor(args, 1)?);
     rule::indices(ids, 0).map_err(|e| {
-        if table.dtype.is_some_and(DType::is_int) { e.help("the positions come first: `op.embedding(ids, table)`") } else { e }
+        if table.dtype.is_some_and(DType::is_int) {
+            e.help("the positions come first: `op.embedding(ids, table)`")
+        } else {
+            e
+        }
     })?;
     rule::at_least_rank(table, 1, 1, "embedding")?;
     rule::one([&ids.shape[..], &table.shape[1..]].concat(), table.dtype)
@@ -59,7 +63,8 @@ fn infer_take(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
         Operand::Tensor(t) => rule::indices(t, 1)?,
         Operand::Weak(Weak::Int) => {}
         Operand::Weak(_) => {
-            return Err(OpError::new(Code::E0205, format!("positions must be ints, and this is a {}", index.label())).arg(1, index.label()));
+            return Err(OpError::new(Code::E0205, format!("positions must be ints, and this is a {}", index.label()))
+                .arg(1, index.label()));
         }
     }
     if rule::absent(args, 2) {
@@ -71,7 +76,8 @@ fn infer_take(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
 
 fn lower_take(call: &mut Call) -> Lowered {
     let (t, mut x) = (call.ty(0)?, call.id(0)?);
-    let shape: Vec<u64> = rule::operand(&call.sym, 1)?.shape().iter().filter_map(|s| s.as_const()).map(|n| n as u64).collect();
+    let shape: Vec<u64> =
+        rule::operand(&call.sym, 1)?.shape().iter().filter_map(|s| s.as_const()).map(|n| n as u64).collect();
     let index = call.operand(1, &shape, DType::I64)?;
     let axis = if rule::absent(&call.sym, 2) {
         let count = call.b.shape(x).iter().product();

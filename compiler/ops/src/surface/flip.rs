@@ -6,11 +6,17 @@ use super::rule::{self, Inferred};
 use super::*;
 use crate::prim::Prim;
 
-pub const FLIP: Row =
-    Row::new("flip", &[req("x", ParamKind::Tensor), opt("axis", ParamKind::Axes, Default::None)], infer_flip, lower_flip)
-        .method()
-        .known_as(&["reverse", "fliplr", "flipud"])
-        .doc("The elements in reverse order along an axis, a tuple of axes, or all axes.\n\n```tessera\nop.flip(x, axis=1)\n```");
+pub const FLIP: Row = Row::new(
+    "flip",
+    &[req("x", ParamKind::Tensor), opt("axis", ParamKind::Axes, Default::None)],
+    infer_flip,
+    lower_flip,
+)
+.method()
+.known_as(&["reverse", "fliplr", "flipud"])
+.doc(
+    "The elements in reverse order along an axis, a tuple of axes, or all axes.\n\n```tessera\nop.flip(x, axis=1)\n```",
+);
 
 fn infer_flip(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let x = rule::tensor(args, 0)?;
@@ -54,9 +60,14 @@ fn shifts(args: &[SymArg]) -> Result<Vec<(Option<usize>, i64)>, OpError> {
     }
     let axes = rule::ints_const(args, 2, "an axis")?;
     if by.len() != 1 && by.len() != axes.len() {
-        return Err(OpError::new(Code::E0207, format!("{} shifts for {} axes", by.len(), axes.len())).arg(1, rule::tuple(&by)).arg(2, rule::tuple(&axes)));
+        return Err(OpError::new(Code::E0207, format!("{} shifts for {} axes", by.len(), axes.len()))
+            .arg(1, rule::tuple(&by))
+            .arg(2, rule::tuple(&axes)));
     }
-    axes.iter().enumerate().map(|(i, &a)| Ok((Some(rule::normal_axis(a, x.rank(), 2, x)?), by[if by.len() == 1 { 0 } else { i }]))).collect()
+    axes.iter()
+        .enumerate()
+        .map(|(i, &a)| Ok((Some(rule::normal_axis(a, x.rank(), 2, x)?), by[if by.len() == 1 { 0 } else { i }])))
+        .collect()
 }
 
 fn infer_roll(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {

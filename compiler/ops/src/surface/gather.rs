@@ -30,7 +30,10 @@ fn aligned(cx: &mut InferCx, x: (usize, &TensorType), index: (usize, &TensorType
     rule::indices(index, j)?;
     let blame = |e: OpError| e.arg(i, x.to_string()).arg(j, index.to_string());
     if x.rank() != index.rank() {
-        return Err(blame(OpError::new(Code::E0207, format!("positions of rank {} for a tensor of rank {}", index.rank(), x.rank()))));
+        return Err(blame(OpError::new(
+            Code::E0207,
+            format!("positions of rank {} for a tensor of rank {}", index.rank(), x.rank()),
+        )));
     }
     for (d, (n, m)) in x.shape.iter().zip(&index.shape).enumerate() {
         if d != axis {
@@ -98,9 +101,12 @@ fn along_shape(cx: &mut InferCx, args: &[SymArg]) -> Result<(usize, Vec<Size>), 
     let axis = rule::axis(args, 2, x)?;
     rule::indices(index, 1)?;
     if x.rank() != index.rank() {
-        return Err(OpError::new(Code::E0207, format!("positions of rank {} for a tensor of rank {}", index.rank(), x.rank()))
-            .arg(0, x.to_string())
-            .arg(1, index.to_string()));
+        return Err(OpError::new(
+            Code::E0207,
+            format!("positions of rank {} for a tensor of rank {}", index.rank(), x.rank()),
+        )
+        .arg(0, x.to_string())
+        .arg(1, index.to_string()));
     }
     let without = |t: &TensorType| {
         let mut dims = t.shape.clone();
@@ -163,7 +169,10 @@ fn infer_scatter(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     if let rule::Operand::Tensor(t) = src {
         let blame = |e: OpError| e.arg(2, index.to_string()).arg(3, t.to_string());
         if t.rank() != index.rank() {
-            return Err(blame(OpError::new(Code::E0207, format!("values of rank {} for positions of rank {}", t.rank(), index.rank()))));
+            return Err(blame(OpError::new(
+                Code::E0207,
+                format!("values of rank {} for positions of rank {}", t.rank(), index.rank()),
+            )));
         }
         for (d, (n, m)) in t.shape.iter().zip(&index.shape).enumerate() {
             covers(cx, n, m, || format!("there are {m} positions along axis {d}, and {n} values"), blame)?;
@@ -173,10 +182,13 @@ fn infer_scatter(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     if let (Some(have), Some(d)) = (x.dtype, joined)
         && have != d
     {
-        return Err(OpError::new(Code::E0206, format!("values of type {} do not fit exactly into a tensor of {have}", src.label()))
-            .arg(0, x.to_string())
-            .arg(3, src.label())
-            .help(format!("convert the values: `.to({have})`")));
+        return Err(OpError::new(
+            Code::E0206,
+            format!("values of type {} do not fit exactly into a tensor of {have}", src.label()),
+        )
+        .arg(0, x.to_string())
+        .arg(3, src.label())
+        .help(format!("convert the values: `.to({have})`")));
     }
     rule::one(x.shape.clone(), x.dtype)
 }

@@ -2,6 +2,7 @@
 
 use super::expand;
 use super::gather::take_along;
+use super::reduce::not_empty;
 use super::row::{Call, Lowered, Row, opt, req, wide_of};
 use super::rule::{self, Inferred};
 use super::*;
@@ -35,11 +36,13 @@ pub const CROSS_ENTROPY: Row = Row::new(
 fn infer_cross(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let (logits, targets) = (rule::tensor(args, 0)?, rule::tensor(args, 1)?);
     let axis = rule::axis(args, 3, logits)?;
+    not_empty("cross_entropy", logits, &[axis])?;
     let word = rule::choice(args, 2, WORDS)?;
     let rows = rule::reduced(&logits.shape, &[axis], false);
     let mut dtype = rule::as_float("cross_entropy", logits, 0)?;
     if targets.dtype == Some(DType::Bool) || targets.dtype == Some(DType::C64) {
-        return Err(OpError::new(Code::E0205, "targets are class positions (ints) or probabilities (floats)").arg(1, targets.to_string()));
+        return Err(OpError::new(Code::E0205, "targets are class positions (ints) or probabilities (floats)")
+            .arg(1, targets.to_string()));
     }
     if by_position(targets) {
         let expected = rule::typed(rows.clone(), targets.dtype);
@@ -49,7 +52,9 @@ fn infer_cross(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
         }
         for (want, have) in rows.iter().zip(&targets.shape) {
             let text = || format!("one class position for each row is needed: {expected}");
-            rule::require(cx, want, have, Code::E0202, text, |e| e.arg(0, logits.to_string()).arg(1, targets.to_string()))?;
+            rule::require(cx, want, have, Code::E0202, text, |e| {
+                e.arg(0, logits.to_string()).arg(1, targets.to_string())
+            })?;
         }
     } else {
         rule::same_shape(cx, (0, logits), (1, targets))?;

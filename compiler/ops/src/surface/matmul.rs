@@ -22,11 +22,8 @@ pub const MATMUL: Row = Row::new("matmul", PARAMS, |cx, a, _| infer("matmul", cx
          ```tessera\nop.matmul(a, b, tile_shape=(128, 128, 64), accum_dtype=f32)\n```",
     );
 
-pub const DOT: Row = Row::new("dot", PARAMS, infer_dot, lower)
-    .method()
-    .known_as(&["inner", "vdot"])
-    .signature("k, k -> ")
-    .doc(
+pub const DOT: Row =
+    Row::new("dot", PARAMS, infer_dot, lower).method().known_as(&["inner", "vdot"]).signature("k, k -> ").doc(
         "Inner product of two vectors, or the matrix product where an operand has rank 2.\n\n\
          For higher ranks NumPy's `dot` is rarely what is meant: `matmul`, `tensordot` and `einsum` say it.\n\n\
          ```tessera\nop.dot(a, b)    # Tensor[N, f32], Tensor[N, f32] -> Tensor[f32]\n```",
@@ -38,7 +35,8 @@ pub fn product_dtype(name: &str, tensors: &[(usize, &TensorType)]) -> Result<Opt
     for &(i, t) in tensors {
         match t.dtype {
             Some(DType::C64) => {
-                return Err(OpError::new(Code::E0690, format!("`{name}` of complex numbers is not supported yet")).arg(i, t.to_string()));
+                return Err(OpError::new(Code::E0690, format!("`{name}` of complex numbers is not supported yet"))
+                    .arg(i, t.to_string()));
             }
             Some(DType::Bool) if dtype == Some(DType::Bool) => {
                 return Err(OpError::new(Code::E0205, format!("`{name}` multiplies numbers, not bool"))
@@ -65,7 +63,11 @@ fn infer(name: &str, cx: &mut InferCx, args: &[SymArg]) -> Inferred {
     let inner = ry.saturating_sub(2);
     let (k, l) = (&x.shape[rx - 1], &y.shape[inner]);
     if let Err(verdict) = cx.require_equal(k, l) {
-        return Err(contracted(rule::mismatch(Code::E0201, "the contracted sizes of the matrix product differ", &verdict, k, l), x, y));
+        return Err(contracted(
+            rule::mismatch(Code::E0201, "the contracted sizes of the matrix product differ", &verdict, k, l),
+            x,
+            y,
+        ));
     }
     let parts = [
         Part { position: 0, dims: &x.shape[..rx.saturating_sub(2)], label: x.to_string() },

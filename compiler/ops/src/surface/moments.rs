@@ -58,7 +58,8 @@ fn start(call: &mut Call) -> Result<(Id, Vec<usize>, Vec<u64>), OpError> {
     let (t, x) = (call.ty(0)?, call.id(0)?);
     let axes = rule::axes(&call.sym, 1, &t)?;
     let dtype = call.b.dtype(x);
-    let wide = if !dtype.is_float() || call.hints.accum_dtype == Some(DType::F64) { DType::F64 } else { dtype.compute() };
+    let wide =
+        if !dtype.is_float() || call.hints.accum_dtype == Some(DType::F64) { DType::F64 } else { dtype.compute() };
     let out = call.result().0;
     Ok((expand::cast(call.b, x, wide), axes, out))
 }

@@ -54,13 +54,22 @@ fn infer(name: &str, cx: &mut InferCx, args: &[SymArg], scales: &[usize]) -> Inf
     let normal = rule::shape(args, 1)?;
     rule::float(args, scales.len() + 2)?;
     if normal.is_empty() || normal.len() > x.rank() {
-        return Err(OpError::new(Code::E0207, format!("`{name}` over the last {} dims of a tensor of rank {}", normal.len(), x.rank()))
-            .arg(0, x.to_string())
-            .arg(1, rule::tuple(&normal)));
+        return Err(OpError::new(
+            Code::E0207,
+            format!("`{name}` over the last {} dims of a tensor of rank {}", normal.len(), x.rank()),
+        )
+        .arg(0, x.to_string())
+        .arg(1, rule::tuple(&normal)));
     }
     let lead = x.rank() - normal.len();
     for (d, (have, want)) in x.shape[lead..].iter().zip(&normal).enumerate() {
-        let text = || format!("`normalized_shape` {} differs from the trailing sizes of the tensor: axis {} has size {have}", rule::tuple(&normal), lead + d);
+        let text = || {
+            format!(
+                "`normalized_shape` {} differs from the trailing sizes of the tensor: axis {} has size {have}",
+                rule::tuple(&normal),
+                lead + d
+            )
+        };
         rule::require(cx, have, want, Code::E0202, text, |e| e.arg(0, x.to_string()).arg(1, rule::tuple(&normal)))?;
     }
     for &i in scales {
@@ -68,7 +77,10 @@ fn infer(name: &str, cx: &mut InferCx, args: &[SymArg], scales: &[usize]) -> Inf
         let want = rule::typed(normal.clone(), None);
         let blame = |e: OpError| e.arg(i, w.to_string()).arg(1, rule::tuple(&normal));
         if w.rank() != want.rank() {
-            return Err(blame(OpError::new(Code::E0207, format!("a tensor of shape {} is needed, and this one has rank {}", rule::tuple(&normal), w.rank()))));
+            return Err(blame(OpError::new(
+                Code::E0207,
+                format!("a tensor of shape {} is needed, and this one has rank {}", rule::tuple(&normal), w.rank()),
+            )));
         }
         for (have, want) in w.shape.iter().zip(&normal) {
             let text = || format!("a tensor of shape {} is needed, and this one has size {have}", rule::tuple(&normal));
@@ -155,7 +167,10 @@ fn infer_batch(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
         let channels = &x.shape[axis];
         let blame = |e: OpError| e.arg(0, x.to_string()).arg(i, t.to_string());
         if t.rank() != 1 {
-            return Err(blame(OpError::new(Code::E0207, format!("one number for each channel is needed: a tensor of shape ({channels},)"))));
+            return Err(blame(OpError::new(
+                Code::E0207,
+                format!("one number for each channel is needed: a tensor of shape ({channels},)"),
+            )));
         }
         let text = || format!("axis {axis} has {channels} channels, and this tensor {} elements", t.shape[0]);
         rule::require(cx, channels, &t.shape[0], Code::E0202, text, blame)?;
@@ -175,7 +190,12 @@ fn lower_batch(call: &mut Call) -> Lowered {
     let eps = call.operand(5, &channels, dtype)?;
     let sum = expand::map(call.b, MapOp::add, &[var, eps]);
     let scale = expand::unary(call.b, MapOp::rsqrt, sum);
-    for (y, op) in [(Some(mean), MapOp::sub), (Some(scale), MapOp::mul), (call.optional_id(3), MapOp::mul), (call.optional_id(4), MapOp::add)] {
+    for (y, op) in [
+        (Some(mean), MapOp::sub),
+        (Some(scale), MapOp::mul),
+        (call.optional_id(3), MapOp::mul),
+        (call.optional_id(4), MapOp::add),
+    ] {
         if let Some(y) = y {
             let y = expand::cast(call.b, y, dtype);
             let y = expand::broadcast_dims(call.b, y, &shape, vec![axis]);

@@ -94,8 +94,13 @@ fn float_dtype(args: &[SymArg], i: usize) -> Result<DType, OpError> {
     if matches!(dtype, DType::F64 | DType::F32 | DType::Bf16 | DType::F16) {
         return Ok(dtype);
     }
-    let error = OpError::new(Code::E0214, format!("random floats are f64, f32, bf16 or f16, not {dtype}")).arg(i, dtype.name());
-    Err(if dtype.is_int() { error.help("for ints: `random.randint(key, shape, low, high)`") } else { error.help("draw f32 and convert: `.to(…)`") })
+    let error =
+        OpError::new(Code::E0214, format!("random floats are f64, f32, bf16 or f16, not {dtype}")).arg(i, dtype.name());
+    Err(if dtype.is_int() {
+        error.help("for ints: `random.randint(key, shape, low, high)`")
+    } else {
+        error.help("draw f32 and convert: `.to(…)`")
+    })
 }
 
 pub const KEY: Row = Row::new("random.key", &[req("seed", ParamKind::Operand)], infer_key, lower_key)
@@ -287,7 +292,9 @@ fn infer_randint(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
             Operand::Tensor(t) => t.dtype.is_none_or(DType::is_int),
         };
         if !ok {
-            return Err(OpError::new(Code::E0204, "the bounds of random ints are ints").arg(i, rule::describe(args.get(i))));
+            return Err(
+                OpError::new(Code::E0204, "the bounds of random ints are ints").arg(i, rule::describe(args.get(i)))
+            );
         }
     }
     let dtype = rule::dtype(args, 4)?.unwrap_or(DType::I64);
@@ -307,7 +314,9 @@ fn lower_randint(call: &mut Call) -> Lowered {
     if let (Some(low), Some(high)) = (known(call.args.get(2)), known(call.args.get(3)))
         && high.checked_sub(low).is_none_or(|n| n <= 0)
     {
-        return Err(OpError::new(Code::E0711, format!("there is no int from {low} up to but not including {high}")).arg(2, "low").arg(3, "high"));
+        return Err(OpError::new(Code::E0711, format!("there is no int from {low} up to but not including {high}"))
+            .arg(2, "low")
+            .arg(3, "high"));
     }
     let (low, high) = (call.operand(2, &shape, DType::I64)?, call.operand(3, &shape, DType::I64)?);
     let b = &mut *call.b;
@@ -346,13 +355,17 @@ fn lower_bernoulli(call: &mut Call) -> Lowered {
     Ok(vec![expand::map(call.b, MapOp::lt, &[u, p])])
 }
 
-pub const PERMUTATION: Row =
-    Row::new("random.permutation", &[KEY_PARAM, req("x", ParamKind::IntOrTensor)], infer_permutation, lower_permutation)
-        .known_as(&["random.randperm", "random.shuffle"])
-        .doc(
-            "The ints below `x` in random order, or the tensor `x` with its rows in random order.\n\n\
+pub const PERMUTATION: Row = Row::new(
+    "random.permutation",
+    &[KEY_PARAM, req("x", ParamKind::IntOrTensor)],
+    infer_permutation,
+    lower_permutation,
+)
+.known_as(&["random.randperm", "random.shuffle"])
+.doc(
+    "The ints below `x` in random order, or the tensor `x` with its rows in random order.\n\n\
              A stable sort of 63 random bits for each row.\n\n```tessera\nrandom.permutation(key, 50)\n```",
-        );
+);
 
 fn infer_permutation(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     key_arg(cx, args, 0)?;

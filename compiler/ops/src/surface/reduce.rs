@@ -23,11 +23,16 @@ pub const SUM: Row = Row::new("sum", PARAMS, |cx, a, h| infer(Reduction::Sum, cx
          the axes as dims of size 1.\n\n```tessera\nx.sum(axis=-1, keepdims=True)    # Tensor[B, D, f32] -> Tensor[B, 1, f32]\n```",
     );
 
-pub const PROD: Row = Row::new("prod", PARAMS, |cx, a, h| infer(Reduction::Prod, cx, a, h), |c| lower(Reduction::Prod, c))
-    .method()
-    .known_as(&["product", "reduce_prod"])
-    .signature("a b -> a")
-    .doc("Product over an axis, a tuple of axes, or all elements. Dtypes as for `sum`.\n\n```tessera\nx.prod(axis=0)\n```");
+pub const PROD: Row = Row::new(
+    "prod",
+    PARAMS,
+    |cx, a, h| infer(Reduction::Prod, cx, a, h),
+    |c| lower(Reduction::Prod, c),
+)
+.method()
+.known_as(&["product", "reduce_prod"])
+.signature("a b -> a")
+.doc("Product over an axis, a tuple of axes, or all elements. Dtypes as for `sum`.\n\n```tessera\nx.prod(axis=0)\n```");
 
 pub const MAX: Row = Row::new("max", PARAMS, |cx, a, h| infer(Reduction::Max, cx, a, h), |c| lower(Reduction::Max, c))
     .method()
@@ -69,14 +74,18 @@ fn result(kind: Reduction, dtype: DType) -> DType {
 /// An error for an extremum over an axis that is certainly empty.
 pub fn not_empty(name: &str, t: &TensorType, axes: &[usize]) -> Result<(), OpError> {
     match axes.iter().find(|&&a| t.shape[a].is_zero()) {
-        Some(a) => Err(OpError::new(Code::E0711, format!("`{name}` over axis {a}, which has no elements")).arg(0, t.to_string())),
+        Some(a) => {
+            Err(OpError::new(Code::E0711, format!("`{name}` over axis {a}, which has no elements"))
+                .arg(0, t.to_string()))
+        }
         None => Ok(()),
     }
 }
 
 pub fn no_complex(name: &str, t: &TensorType) -> Result<(), OpError> {
     if t.dtype == Some(DType::C64) {
-        return Err(OpError::new(Code::E0690, format!("`{name}` of complex numbers is not supported yet")).arg(0, t.to_string()));
+        return Err(OpError::new(Code::E0690, format!("`{name}` of complex numbers is not supported yet"))
+            .arg(0, t.to_string()));
     }
     Ok(())
 }

@@ -5,12 +5,13 @@ use super::row::{Call, Lowered, Row, opt, req};
 use super::rule::{self, Inferred};
 use super::*;
 
-pub const TILE: Row = Row::new("tile", &[req("x", ParamKind::Tensor), req("reps", ParamKind::Shape)], infer_tile, lower_tile)
-    .method()
-    .doc(
-        "The whole tensor repeated `reps[i]` times along dim `i`; missing leading dims or counts are 1.\n\n\
+pub const TILE: Row =
+    Row::new("tile", &[req("x", ParamKind::Tensor), req("reps", ParamKind::Shape)], infer_tile, lower_tile)
+        .method()
+        .doc(
+            "The whole tensor repeated `reps[i]` times along dim `i`; missing leading dims or counts are 1.\n\n\
          ```tessera\nop.tile(x, (2, 1))    # Tensor[N, D, f32] -> Tensor[2*N, D, f32]\n```",
-    );
+        );
 
 /// Sizes and counts of one rank.
 fn aligned(x: &TensorType, reps: &[Size]) -> (Vec<Size>, Vec<Size>) {

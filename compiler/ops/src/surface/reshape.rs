@@ -117,9 +117,12 @@ fn infer_flatten(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     }
     let (start, end) = (rule::axis(args, 1, x)?, rule::axis(args, 2, x)?);
     if start > end {
-        return Err(OpError::new(Code::E0207, format!("`flatten` from axis {start} to axis {end}, which comes before"))
-            .arg(0, x.to_string())
-            .arg(1, "this is the later one"));
+        return Err(OpError::new(
+            Code::E0207,
+            format!("`flatten` from axis {start} to axis {end}, which comes before"),
+        )
+        .arg(0, x.to_string())
+        .arg(1, "this is the later one"));
     }
     let mut shape = x.shape[..start].to_vec();
     shape.push(rule::product(&x.shape[start..=end]));
@@ -139,7 +142,10 @@ mod tests {
             error_text("reshape", &args),
             "E0208 Tensor[2, 6, f32] has 12 elements, and the shape (5, 3) has 15 | 0: Tensor[2, 6, f32] | 1: (5, 3)"
         );
-        let args = [tensor_arg("B D f32"), SymArg::Ints(vec![tensor("B f32").shape[0].clone(), tensor("H f32").shape[0].clone(), n(-1)])];
+        let args = [
+            tensor_arg("B D f32"),
+            SymArg::Ints(vec![tensor("B f32").shape[0].clone(), tensor("H f32").shape[0].clone(), n(-1)]),
+        ];
         assert_eq!(
             error_text("reshape", &args),
             "E0208 Tensor[B, D, f32] has B*D elements, and B*H does not divide that | 0: Tensor[B, D, f32] | 1: (B, H, -1) \
@@ -149,7 +155,8 @@ mod tests {
 
     #[test]
     fn divisible_sizes_split() {
-        let (b, d, h) = (tensor("B f32").shape[0].clone(), tensor("D f32").shape[0].clone(), tensor("H f32").shape[0].clone());
+        let (b, d, h) =
+            (tensor("B f32").shape[0].clone(), tensor("D f32").shape[0].clone(), tensor("H f32").shape[0].clone());
         let facts = Facts { divides: vec![(h.clone(), d.clone())], equal: vec![] };
         let x = TensorType::new(vec![b.clone(), d.clone()], DType::F32);
         let mut fresh = |_: &str| Size::default();

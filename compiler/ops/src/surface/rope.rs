@@ -35,7 +35,9 @@ fn infer(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     rule::float(args, 2)?;
     let last = x.rank() - 1;
     if axis == last {
-        return Err(OpError::new(Code::E0207, "positions and features cannot lie along one axis").arg(0, x.to_string()).arg(3, "the last axis holds the features"));
+        return Err(OpError::new(Code::E0207, "positions and features cannot lie along one axis")
+            .arg(0, x.to_string())
+            .arg(3, "the last axis holds the features"));
     }
     let features = &x.shape[last];
     let two = Size::constant(2);
@@ -51,7 +53,10 @@ fn infer(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     if let Some(p) = rule::optional_tensor(args, 1)? {
         let blame = |e: OpError| e.arg(0, x.to_string()).arg(1, p.to_string());
         if p.rank() != 1 {
-            return Err(blame(OpError::new(Code::E0207, format!("one position for each of the {} steps is needed", x.shape[axis]))));
+            return Err(blame(OpError::new(
+                Code::E0207,
+                format!("one position for each of the {} steps is needed", x.shape[axis]),
+            )));
         }
         let text = || format!("axis {axis} has size {}, and there are {} positions", x.shape[axis], p.shape[0]);
         rule::require(cx, &x.shape[axis], &p.shape[0], Code::E0202, text, blame)?;

@@ -101,7 +101,9 @@ pub fn infer(row: &Row, cx: &mut InferCx, args: &[SymArg], hints: &Hints) -> Inf
     for param in row.params.iter().skip(args.len()) {
         match param.default.sym() {
             Some(arg) => all.push(arg),
-            None => return Err(OpError::new(Code::E0104, format!("`{}` needs the argument `{}`", row.name, param.name))),
+            None => {
+                return Err(OpError::new(Code::E0104, format!("`{}` needs the argument `{}`", row.name, param.name)));
+            }
         }
     }
     check_accumulator(&all, hints)?;
@@ -133,10 +135,14 @@ fn check_accumulator(args: &[SymArg], hints: &Hints) -> Result<(), OpError> {
         _ => None,
     });
     match operand {
-        Some(d) if accum == DType::F16 && d != DType::F16 => refuse(format!("only f16 operands accumulate in f16, and these are {d}"))
-            .map_err(|e| e.help("`accum_dtype=f32`")),
+        Some(d) if accum == DType::F16 && d != DType::F16 => {
+            refuse(format!("only f16 operands accumulate in f16, and these are {d}"))
+                .map_err(|e| e.help("`accum_dtype=f32`"))
+        }
         Some(DType::F64) if accum != DType::F64 => refuse("it is narrower than the f64 operands".into()),
-        Some(d) if d.is_float() && !accum.is_float() => refuse(format!("the operands are {d}")).map_err(|e| e.help("`accum_dtype=f32`")),
+        Some(d) if d.is_float() && !accum.is_float() => {
+            refuse(format!("the operands are {d}")).map_err(|e| e.help("`accum_dtype=f32`"))
+        }
         Some(d) if d.is_int() && !matches!(accum, DType::I32 | DType::I64) => {
             refuse(format!("{d} operands accumulate in i64 or i32")).map_err(|e| e.help("`accum_dtype=i64`"))
         }
@@ -177,14 +183,15 @@ pub fn expand(row: &Row, b: &mut dyn Build, args: &[Arg], hints: &Hints) -> Lowe
 
 fn concrete(t: &TensorType) -> Result<(Vec<u64>, DType), OpError> {
     let sizes = t.shape.iter().map(|s| s.as_const().and_then(|n| u64::try_from(n).ok())).collect::<Option<Vec<_>>>();
-    sizes.zip(t.dtype).ok_or_else(|| OpError::new(Code::E0213, format!("the type {t} is not known when the graph is built")))
+    sizes
+        .zip(t.dtype)
+        .ok_or_else(|| OpError::new(Code::E0213, format!("the type {t} is not known when the graph is built")))
 }
 
 /// An argument as the typing rule sees it.
 pub fn symbolic(b: &dyn Build, arg: &Arg, kind: ParamKind) -> SymArg {
-    let tensor = |id: Id| {
-        TensorType::new(b.shape(id).into_iter().map(|n| Size::constant(n as i64)).collect(), b.dtype(id))
-    };
+    let tensor =
+        |id: Id| TensorType::new(b.shape(id).into_iter().map(|n| Size::constant(n as i64)).collect(), b.dtype(id));
     match arg {
         Arg::None => SymArg::None,
         Arg::Tensor(id) => SymArg::Tensor(tensor(*id)),

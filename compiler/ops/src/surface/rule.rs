@@ -83,9 +83,8 @@ pub fn tensors(args: &[SymArg], i: usize) -> Result<&[TensorType], OpError> {
         Some(SymArg::Tensors(_)) => {
             Err(OpError::new(Code::E0204, "a list of at least one tensor is needed here").arg(i, "an empty list"))
         }
-        Some(SymArg::Tensor(t)) => Err(wanted(args, i, "a list of tensors").help(format!(
-            "put the tensors in a list: `[x, y]`; a list of this one alone is `[x]` ({t})"
-        ))),
+        Some(SymArg::Tensor(t)) => Err(wanted(args, i, "a list of tensors")
+            .help(format!("put the tensors in a list: `[x, y]`; a list of this one alone is `[x]` ({t})"))),
         _ => Err(wanted(args, i, "a list of tensors")),
     }
 }
@@ -262,7 +261,9 @@ pub fn axes(args: &[SymArg], i: usize, t: &TensorType) -> Result<Vec<usize>, OpE
     for axis in ints_const(args, i, "an axis")? {
         let a = normal_axis(axis, t.rank(), i, t)?;
         if out.contains(&a) {
-            return Err(OpError::new(Code::E0207, format!("axis {a} is named twice")).arg(0, t.to_string()).arg(i, "here"));
+            return Err(OpError::new(Code::E0207, format!("axis {a} is named twice"))
+                .arg(0, t.to_string())
+                .arg(i, "here"));
         }
         out.push(a);
     }
@@ -288,15 +289,19 @@ pub fn at_least_rank(t: &TensorType, rank: usize, i: usize, name: &str) -> Resul
     if t.rank() >= rank {
         return Ok(());
     }
-    Err(OpError::new(Code::E0207, format!("`{name}` needs a tensor of rank {rank} or more, and this one has rank {}", t.rank()))
-        .arg(i, t.to_string()))
+    Err(OpError::new(
+        Code::E0207,
+        format!("`{name}` needs a tensor of rank {rank} or more, and this one has rank {}", t.rank()),
+    )
+    .arg(i, t.to_string()))
 }
 
 /// Integer positions: ints of any width.
 pub fn indices(t: &TensorType, i: usize) -> Result<(), OpError> {
     match t.dtype {
         Some(d) if !d.is_int() => {
-            let error = OpError::new(Code::E0205, format!("positions must be ints, and these are {d}")).arg(i, t.to_string());
+            let error =
+                OpError::new(Code::E0205, format!("positions must be ints, and these are {d}")).arg(i, t.to_string());
             Err(if d == DType::Bool {
                 error.help("choose by a mask with `op.where(mask, x, 0)`")
             } else {

@@ -68,7 +68,11 @@ fn lower_slice(call: &mut Call) -> Lowered {
 
 pub const PAD: Row = Row::new(
     "pad",
-    &[req("x", ParamKind::Tensor), req("pad_width", ParamKind::Pairs), opt("value", ParamKind::Operand, Default::Int(0))],
+    &[
+        req("x", ParamKind::Tensor),
+        req("pad_width", ParamKind::Pairs),
+        opt("value", ParamKind::Operand, Default::Int(0)),
+    ],
     infer_pad,
     lower_pad,
 )
@@ -93,9 +97,16 @@ fn widths(args: &[SymArg]) -> Result<Vec<(Size, Size)>, OpError> {
         [low, high] => vec![(low.clone(), high.clone()); rank],
         pairs if pairs.len() == 2 * rank => pairs.chunks(2).map(|p| (p[0].clone(), p[1].clone())).collect(),
         _ => {
-            return Err(OpError::new(Code::E0207, format!("{} numbers to pad a tensor of rank {rank}: a pair for each dim makes {}", given.len(), 2 * rank))
-                .arg(0, x.to_string())
-                .arg(1, rule::tuple(&given)));
+            return Err(OpError::new(
+                Code::E0207,
+                format!(
+                    "{} numbers to pad a tensor of rank {rank}: a pair for each dim makes {}",
+                    given.len(),
+                    2 * rank
+                ),
+            )
+            .arg(0, x.to_string())
+            .arg(1, rule::tuple(&given)));
         }
     })
 }

@@ -28,7 +28,8 @@ fn parts(cx: &mut InferCx, args: &[SymArg]) -> Result<(usize, Vec<(Size, Size)>)
     if let Some(SymArg::Int(count)) = args.get(1) {
         let count = rule::constant(count, 1, "the number of parts")?;
         if !(1..=65_536).contains(&count) {
-            return Err(OpError::new(Code::E0711, format!("a tensor cannot be split in {count} parts")).arg(1, format!("{count}")));
+            return Err(OpError::new(Code::E0711, format!("a tensor cannot be split in {count} parts"))
+                .arg(1, format!("{count}")));
         }
         let n = Size::constant(count);
         let each = size.normal(cx.facts).exact_div(&n).or_else(|| size.floor_div(&n)).unwrap_or_default();
@@ -36,7 +37,9 @@ fn parts(cx: &mut InferCx, args: &[SymArg]) -> Result<(usize, Vec<(Size, Size)>)
         rule::require(cx, size, &each.mul(&n), Code::E0202, text, |e| {
             let error = e.arg(0, x.to_string()).arg(1, format!("{count} parts"));
             match size.as_var() {
-                Some(v) => error.help(format!("if {count} divides {0}, say so before: `assert {0} % {count} == 0`", v.name)),
+                Some(v) => {
+                    error.help(format!("if {count} divides {0}, say so before: `assert {0} % {count} == 0`", v.name))
+                }
                 None => error.help("give the positions where parts begin: `op.split(x, [2, 5])`"),
             }
         })?;
@@ -46,7 +49,11 @@ fn parts(cx: &mut InferCx, args: &[SymArg]) -> Result<(usize, Vec<(Size, Size)>)
     let mut out = vec![];
     let mut start = Size::constant(0);
     for stop in cuts.iter().map(Some).chain([None]) {
-        let error = || OpError::new(Code::E0711, format!("a part cannot begin at {start}")).arg(1, rule::tuple(&cuts)).arg(0, x.to_string());
+        let error = || {
+            OpError::new(Code::E0711, format!("a part cannot begin at {start}"))
+                .arg(1, rule::tuple(&cuts))
+                .arg(0, x.to_string())
+        };
         let (from, length) = rule::extent(size, Some(&start), stop, 1).ok_or_else(error)?;
         out.push((from, length));
         start = stop.cloned().unwrap_or_default();

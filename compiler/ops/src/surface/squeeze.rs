@@ -5,13 +5,17 @@ use super::row::{Call, Lowered, Row, opt, req};
 use super::rule::{self, Inferred};
 use super::*;
 
-pub const SQUEEZE: Row =
-    Row::new("squeeze", &[req("x", ParamKind::Tensor), opt("axis", ParamKind::Axes, Default::None)], infer_squeeze, lower)
-        .method()
-        .doc(
-            "Without the dims named, which must have size 1; by default without all dims whose size is the constant 1.\n\n\
+pub const SQUEEZE: Row = Row::new(
+    "squeeze",
+    &[req("x", ParamKind::Tensor), opt("axis", ParamKind::Axes, Default::None)],
+    infer_squeeze,
+    lower,
+)
+.method()
+.doc(
+    "Without the dims named, which must have size 1; by default without all dims whose size is the constant 1.\n\n\
              ```tessera\nop.squeeze(x, axis=0)    # Tensor[1, N, f32] -> Tensor[N, f32]\n```",
-        );
+);
 
 const NEW_AXIS: &[Param] = &[req("x", ParamKind::Tensor), req("axis", ParamKind::Axes)];
 
@@ -34,7 +38,9 @@ fn infer_squeeze(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     };
     for &d in &axes {
         let text = || format!("axis {d} has size {}, and only dims of size 1 can be left out", x.shape[d]);
-        rule::require(cx, &x.shape[d], &one, Code::E0202, text, |e| e.arg(0, x.to_string()).arg(1, format!("axis {d}")))?;
+        rule::require(cx, &x.shape[d], &one, Code::E0202, text, |e| {
+            e.arg(0, x.to_string()).arg(1, format!("axis {d}"))
+        })?;
     }
     rule::one(rule::reduced(&x.shape, &axes, false), x.dtype)
 }
@@ -47,7 +53,9 @@ fn infer_unsqueeze(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     for axis in given {
         let a = rule::normal_axis(axis, rank, 1, x)?;
         if axes.contains(&a) {
-            return Err(OpError::new(Code::E0207, format!("axis {a} is named twice")).arg(0, x.to_string()).arg(1, "here"));
+            return Err(OpError::new(Code::E0207, format!("axis {a} is named twice"))
+                .arg(0, x.to_string())
+                .arg(1, "here"));
         }
         axes.push(a);
     }

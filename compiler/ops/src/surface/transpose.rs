@@ -57,7 +57,8 @@ fn all_axes(args: &[SymArg], x: &TensorType) -> Result<Vec<usize>, OpError> {
     let given = rule::ints_const(args, 1, "an axis")?;
     let wrong = |text: String| OpError::new(Code::E0207, text).arg(0, x.to_string()).arg(1, rule::tuple(&given));
     if given.len() != x.rank() {
-        let error = wrong(format!("{} axes for a tensor of rank {}: each axis must be named once", given.len(), x.rank()));
+        let error =
+            wrong(format!("{} axes for a tensor of rank {}: each axis must be named once", given.len(), x.rank()));
         return Err(match given[..] {
             [a, b] => error.help(format!("to exchange two axes: `.swapaxes({a}, {b})`")),
             _ => error,
@@ -80,7 +81,9 @@ fn moved(args: &[SymArg], x: &TensorType) -> Result<Vec<usize>, OpError> {
         for axis in rule::ints_const(args, i, "an axis")? {
             let a = rule::normal_axis(axis, x.rank(), i, x)?;
             if out.contains(&a) {
-                return Err(OpError::new(Code::E0207, format!("axis {a} is named twice")).arg(0, x.to_string()).arg(i, "here"));
+                return Err(OpError::new(Code::E0207, format!("axis {a} is named twice"))
+                    .arg(0, x.to_string())
+                    .arg(i, "here"));
             }
             out.push(a);
         }

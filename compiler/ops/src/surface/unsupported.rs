@@ -21,12 +21,14 @@ const CONV: &[Param] = &[
     opt("dilation", ParamKind::Ints, Default::Int(1)),
     opt("groups", ParamKind::Int, Default::Int(1)),
 ];
-const CONV_REASON: &str = "convolutions have no lowering yet; a 1×1 convolution is `op.einsum(\"nchw,oc->nohw\", x, w)`";
+const CONV_REASON: &str =
+    "convolutions have no lowering yet; a 1×1 convolution is `op.einsum(\"nchw,oc->nohw\", x, w)`";
 
 pub const CONV1D: Row = Row::refused("conv1d", CONV, "Convolution over one dim: NCL by OIL.", CONV_REASON);
 pub const CONV2D: Row = Row::refused("conv2d", CONV, "Convolution over two dims: NCHW by OIHW.", CONV_REASON);
 pub const CONV3D: Row = Row::refused("conv3d", CONV, "Convolution over three dims: NCDHW by OIDHW.", CONV_REASON);
-pub const CONV_TRANSPOSE2D: Row = Row::refused("conv_transpose2d", CONV, "Transposed convolution over two dims: NCHW by IOHW.", CONV_REASON);
+pub const CONV_TRANSPOSE2D: Row =
+    Row::refused("conv_transpose2d", CONV, "Transposed convolution over two dims: NCHW by IOHW.", CONV_REASON);
 
 const POOL: &[Param] = &[
     X,
@@ -36,8 +38,11 @@ const POOL: &[Param] = &[
 ];
 const POOL_REASON: &str = "pooling has no lowering yet; windows that do not overlap are a reshape and a reduction";
 
-pub const MAX_POOL: Row = Row::refused("max_pool", POOL, "Largest element of each window of the last two dims.", POOL_REASON).known_as(&["max_pool2d", "maxpool"]);
-pub const AVG_POOL: Row = Row::refused("avg_pool", POOL, "Mean of each window of the last two dims.", POOL_REASON).known_as(&["avg_pool2d", "avgpool"]);
+pub const MAX_POOL: Row =
+    Row::refused("max_pool", POOL, "Largest element of each window of the last two dims.", POOL_REASON)
+        .known_as(&["max_pool2d", "maxpool"]);
+pub const AVG_POOL: Row = Row::refused("avg_pool", POOL, "Mean of each window of the last two dims.", POOL_REASON)
+    .known_as(&["avg_pool2d", "avgpool"]);
 
 pub const ATTENTION: Row = Row::refused(
     "attention",
@@ -61,17 +66,29 @@ pub const IRFFT: Row =
     Row::refused("irfft", &[X, opt("n", ParamKind::Int, Default::None), AXIS], "Inverse of `rfft`.", SPECTRAL);
 pub const FFT2: Row = Row::refused("fft2", &[X], "Discrete Fourier transform of the last two dims.", SPECTRAL);
 pub const IFFT2: Row = Row::refused("ifft2", &[X], "Inverse of `fft2`.", SPECTRAL);
-pub const SPECTRAL_CONV: Row = Row::refused("spectral_conv", &[X, WEIGHT], "Product in the frequency domain.", SPECTRAL);
+pub const SPECTRAL_CONV: Row =
+    Row::refused("spectral_conv", &[X, WEIGHT], "Product in the frequency domain.", SPECTRAL);
 
-pub const MOE_DISPATCH: Row =
-    Row::refused("moe_dispatch", &[X, req("gates", ParamKind::Tensor), opt("k", ParamKind::Int, Default::Int(2))], "Sends each token to its experts.", MOE);
-pub const MOE_COMBINE: Row =
-    Row::refused("moe_combine", &[X, req("gates", ParamKind::Tensor)], "Adds up what the experts give for each token.", MOE);
-pub const QUANTIZE: Row = Row::refused("quantize", &[X, req("dtype", ParamKind::DType)], "Blocks of narrow floats with scales.", QUANT);
-pub const DEQUANTIZE: Row = Row::refused("dequantize", &[X, req("scale", ParamKind::Tensor)], "The values of quantised blocks.", QUANT);
+pub const MOE_DISPATCH: Row = Row::refused(
+    "moe_dispatch",
+    &[X, req("gates", ParamKind::Tensor), opt("k", ParamKind::Int, Default::Int(2))],
+    "Sends each token to its experts.",
+    MOE,
+);
+pub const MOE_COMBINE: Row = Row::refused(
+    "moe_combine",
+    &[X, req("gates", ParamKind::Tensor)],
+    "Adds up what the experts give for each token.",
+    MOE,
+);
+pub const QUANTIZE: Row =
+    Row::refused("quantize", &[X, req("dtype", ParamKind::DType)], "Blocks of narrow floats with scales.", QUANT);
+pub const DEQUANTIZE: Row =
+    Row::refused("dequantize", &[X, req("scale", ParamKind::Tensor)], "The values of quantised blocks.", QUANT);
 
 const SIZES: &str = "the size of the result depends on data; `op.where(mask, x, 0)` keeps the shape";
-pub const NONZERO: Row = Row::refused("nonzero", &[X], "Positions of the elements that are not 0.", SIZES).known_as(&["argwhere"]);
+pub const NONZERO: Row =
+    Row::refused("nonzero", &[X], "Positions of the elements that are not 0.", SIZES).known_as(&["argwhere"]);
 pub const UNIQUE: Row = Row::refused("unique", &[X], "The different elements in order.", SIZES);
 pub const ALL_REDUCE: Row = Row::refused(
     "all_reduce",

@@ -47,7 +47,10 @@ pub fn parse(text: &str, ranks: &[usize]) -> Result<Equation, Error> {
     };
     let terms: Vec<&str> = left.split(',').collect();
     if terms.len() != ranks.len() {
-        return Err((Code::E0104, format!("the equation names {} operands, and {} are given", terms.len(), ranks.len())));
+        return Err((
+            Code::E0104,
+            format!("the equation names {} operands, and {} are given", terms.len(), ranks.len()),
+        ));
     }
     let mut inputs = vec![];
     let mut widest = 0;
@@ -55,7 +58,10 @@ pub fn parse(text: &str, ranks: &[usize]) -> Result<Equation, Error> {
         let (letters, dots) = read(term)?;
         let spare = rank.checked_sub(letters.len()).filter(|n| *n == 0 || dots.is_some());
         let Some(spare) = spare else {
-            return Err((Code::E0207, format!("`{term}` names {} dims, and operand {i} has rank {rank}", letters.len())));
+            return Err((
+                Code::E0207,
+                format!("`{term}` names {} dims, and operand {i} has rank {rank}", letters.len()),
+            ));
         };
         widest = widest.max(spare);
         inputs.push(place(&letters, dots, spare));

@@ -106,13 +106,17 @@ pub fn operand_dtype(name: &str, takes: Takes, dtype: DType, operands: &[(usize,
         Takes::Any => Ok(dtype),
         Takes::Float => Ok(if float { dtype } else { DType::F32 }),
         Takes::Bool => Ok(DType::Bool),
-        Takes::Number if bool => {
-            refuse(Code::E0205, format!("`{name}` is arithmetic and takes no bool"), "count with ints: `.to(i64)`, or use `&`, `|`, `^`")
-        }
+        Takes::Number if bool => refuse(
+            Code::E0205,
+            format!("`{name}` is arithmetic and takes no bool"),
+            "count with ints: `.to(i64)`, or use `&`, `|`, `^`",
+        ),
         Takes::Number => Ok(dtype),
-        Takes::Int | Takes::IntOrBool if float => {
-            refuse(Code::E0205, format!("`{name}` works on bits and takes ints, not {dtype}"), "convert the operands: `.to(i64)`")
-        }
+        Takes::Int | Takes::IntOrBool if float => refuse(
+            Code::E0205,
+            format!("`{name}` works on bits and takes ints, not {dtype}"),
+            "convert the operands: `.to(i64)`",
+        ),
         Takes::Int if bool => {
             refuse(Code::E0205, format!("`{name}` takes ints, not bool"), "convert the operands: `.to(i64)`")
         }

@@ -17,7 +17,11 @@ pub fn mismatch(code: Code, message: impl Into<String>, verdict: &Verdict, a: &S
                 .witness(w)
                 .note(format!("the sizes of a signature stand for all values, and nothing says that {a} equals {b}"));
             match (a.as_var(), b.as_var()) {
-                (Some(a), Some(b)) => error.help(format!("use one name for both sizes where `{a}` and `{b}` are meant to be equal", a = a.name, b = b.name)),
+                (Some(a), Some(b)) => error.help(format!(
+                    "use one name for both sizes where `{a}` and `{b}` are meant to be equal",
+                    a = a.name,
+                    b = b.name
+                )),
                 _ => error,
             }
         }
@@ -97,11 +101,12 @@ mod tests {
     #[test]
     fn slices_follow_python() {
         let n = |v: i64| Size::constant(v);
-        for (size, start, stop, step) in
-            (0..6).flat_map(|s| (-7..7).flat_map(move |a| (-7..7).flat_map(move |b| [-2, -1, 1, 2, 3].map(|c| (s, a, b, c)))))
+        for (size, start, stop, step) in (0..6)
+            .flat_map(|s| (-7..7).flat_map(move |a| (-7..7).flat_map(move |b| [-2, -1, 1, 2, 3].map(|c| (s, a, b, c)))))
         {
             let (first, length) = extent(&n(size), Some(&n(start)), Some(&n(stop)), step).unwrap_or_default();
-            let got: Vec<i64> = (0..length.as_const().unwrap_or(-1)).map(|i| first.as_const().unwrap_or(-9) + i * step).collect();
+            let got: Vec<i64> =
+                (0..length.as_const().unwrap_or(-1)).map(|i| first.as_const().unwrap_or(-9) + i * step).collect();
             // Python's definition.
             let fix = |v: i64| {
                 let v = if v < 0 { v + size } else { v };
@@ -120,7 +125,8 @@ mod tests {
     fn all_but_the_last_of_n_is_n_minus_1() {
         let size = Size::var(SizeVar { id: 0, name: "N".into(), rigid: true });
         let length = |start: Option<i64>, stop: Option<i64>| {
-            extent(&size, start.map(Size::constant).as_ref(), stop.map(Size::constant).as_ref(), 1).map(|(_, l)| l.to_string())
+            extent(&size, start.map(Size::constant).as_ref(), stop.map(Size::constant).as_ref(), 1)
+                .map(|(_, l)| l.to_string())
         };
         assert_eq!(length(None, Some(-1)).as_deref(), Some("N - 1"));
         assert_eq!(length(Some(1), None).as_deref(), Some("N - 1"));

@@ -49,7 +49,22 @@ const DTYPES: &[DType] = &[
 ];
 
 /// Equations and other strings that some row takes.
-const WORDS: &[&str] = &["none", "tanh", "mean", "sum", "ij,jk->ik", "ij,kj->ik", "...i->...", "ii->i", "i,i->", "ab,ab->b", "ij,ij,ij->j", "a,b->ba", "bij,bjk->bik", "?"];
+const WORDS: &[&str] = &[
+    "none",
+    "tanh",
+    "mean",
+    "sum",
+    "ij,jk->ik",
+    "ij,kj->ik",
+    "...i->...",
+    "ii->i",
+    "i,i->",
+    "ab,ab->b",
+    "ij,ij,ij->j",
+    "a,b->ba",
+    "bij,bjk->bik",
+    "?",
+];
 
 impl Call {
     fn new(rng: &mut Rng) -> Call {
@@ -135,9 +150,8 @@ impl Call {
             ParamKind::Tensors => {
                 let first = self.tensor(rng, p.name);
                 let (shape, dtype) = self.b.nodes[first.0 as usize].clone();
-                let more = (0..rng.below(3)).map(|_| {
-                    if rng.one_in(3) { self.tensor(rng, p.name) } else { self.b.input(shape.clone(), dtype) }
-                });
+                let more = (0..rng.below(3))
+                    .map(|_| if rng.one_in(3) { self.tensor(rng, p.name) } else { self.b.input(shape.clone(), dtype) });
                 Arg::Tensors([first].into_iter().chain(more.collect::<Vec<_>>()).collect())
             }
             ParamKind::Axis => Arg::Int(rng.below(2 * rank as usize + 2) as i64 - rank - 1),
@@ -148,9 +162,27 @@ impl Call {
             },
             ParamKind::Shape => self.shape_arg(rng, p.name),
             ParamKind::Int => Arg::Int(rng.below(6) as i64 - 1),
-            ParamKind::Number => if rng.one_in(2) { Arg::Int(rng.below(9) as i64 - 2) } else { Arg::Float(rng.below(9) as f64 / 2.0 - 1.0) },
-            ParamKind::IntOrTensor => if rng.one_in(2) { Arg::Int(rng.below(5) as i64) } else { Arg::Tensor(self.tensor(rng, p.name)) },
-            ParamKind::Ints | ParamKind::Pairs => if rng.one_in(3) { Arg::Int(rng.below(4) as i64) } else { Arg::Ints(self.ints(rng)) },
+            ParamKind::Number => {
+                if rng.one_in(2) {
+                    Arg::Int(rng.below(9) as i64 - 2)
+                } else {
+                    Arg::Float(rng.below(9) as f64 / 2.0 - 1.0)
+                }
+            }
+            ParamKind::IntOrTensor => {
+                if rng.one_in(2) {
+                    Arg::Int(rng.below(5) as i64)
+                } else {
+                    Arg::Tensor(self.tensor(rng, p.name))
+                }
+            }
+            ParamKind::Ints | ParamKind::Pairs => {
+                if rng.one_in(3) {
+                    Arg::Int(rng.below(4) as i64)
+                } else {
+                    Arg::Ints(self.ints(rng))
+                }
+            }
             ParamKind::Float => match rng.below(4) {
                 0 => Arg::Dynamic(self.b.input(vec![], DType::F64)),
                 1 => Arg::Int(1),
@@ -219,7 +251,8 @@ fn check(def: &OpDef, call: &mut Call, args: &[Arg], hints: &Hints) -> bool {
         if let Ok(general_types) = general_types
             && checks.iter().all(holds)
         {
-            let types = types.as_ref().unwrap_or_else(|e| panic!("{def:?} holds for all sizes but not for {sym:?}: {e:?}"));
+            let types =
+                types.as_ref().unwrap_or_else(|e| panic!("{def:?} holds for all sizes but not for {sym:?}: {e:?}"));
             let at: Vec<TensorType> = general_types.iter().map(at_values).collect();
             assert_eq!(&at, types, "{def:?} with {general:?}");
         }
@@ -238,7 +271,10 @@ fn check(def: &OpDef, call: &mut Call, args: &[Arg], hints: &Hints) -> bool {
         (Ok(_), Err(e)) => panic!("{def:?} with {sym:?} types but does not expand: {e:?}"),
         (Err(e), Err(_)) => {
             assert!(!e.message.is_empty() && !e.message.ends_with('.'), "{def:?}: {e:?}");
-            assert!(e.args.iter().all(|(i, _)| *i < def.params.len()), "{def:?} blames a parameter that it has not: {e:?}");
+            assert!(
+                e.args.iter().all(|(i, _)| *i < def.params.len()),
+                "{def:?} blames a parameter that it has not: {e:?}"
+            );
             false
         }
         (Err(e), Ok(_)) => panic!("{def:?} with {sym:?} expands but does not type: {e:?}"),

@@ -63,7 +63,9 @@ fn check(prim: &Prim, operands: Types, shape: &[u64], dtype: DType) -> Result<()
             ensure(matches!(value, Scalar::F(_)) == (dtype.is_float() || dtype.is_complex()), "kind of the value")
         }
         Prim::Iota { axis } => arity(0).and(ensure(*axis < shape.len() && dtype == DType::I64, "axis or dtype")),
-        Prim::Literal(bytes) => arity(0).and(ensure(bytes.len() as u64 == count(shape) * dtype.bytes() as u64, "number of bytes")),
+        Prim::Literal(bytes) => {
+            arity(0).and(ensure(bytes.len() as u64 == count(shape) * dtype.bytes() as u64, "number of bytes"))
+        }
         Prim::Map(op) => map(*op, operands, shape, dtype),
         Prim::Cast => arity(1).and(ensure(first()? == shape, "shape")),
         Prim::Broadcast { dims } => {
@@ -88,7 +90,8 @@ fn check(prim: &Prim, operands: Types, shape: &[u64], dtype: DType) -> Result<()
             let inside = |at: i64, n: u64| at >= 0 && (at as u64) < n;
             ensure(
                 (0..from.len()).all(|d| {
-                    shape[d] == 0 || inside(start[d], from[d]) && inside(start[d] + (shape[d] as i64 - 1) * step[d], from[d])
+                    shape[d] == 0
+                        || inside(start[d], from[d]) && inside(start[d] + (shape[d] as i64 - 1) * step[d], from[d])
                 }),
                 "out of range",
             )
@@ -110,7 +113,10 @@ fn check(prim: &Prim, operands: Types, shape: &[u64], dtype: DType) -> Result<()
             let from = first()?;
             let bools = matches!(kind, Reduction::Any | Reduction::All);
             ensure(bools == (dtype == DType::Bool), "dtype of the monoid")?;
-            ensure(axes.is_sorted() && axes.windows(2).all(|w| w[0] != w[1]) && axes.iter().all(|a| *a < from.len()), "axes")?;
+            ensure(
+                axes.is_sorted() && axes.windows(2).all(|w| w[0] != w[1]) && axes.iter().all(|a| *a < from.len()),
+                "axes",
+            )?;
             let rest: Vec<u64> = (0..from.len()).filter(|d| !axes.contains(d)).map(|d| from[d]).collect();
             ensure(rest == shape, "shape")
         }
@@ -119,8 +125,12 @@ fn check(prim: &Prim, operands: Types, shape: &[u64], dtype: DType) -> Result<()
             arity(1).and(ensure(dtype == DType::I64 && *axis < from.len(), "dtype or axis"))?;
             ensure(without(&from, *axis) == shape && from[*axis] > 0, "shape")
         }
-        Prim::Cumulate { axis, .. } => arity(1).and(same_dtype()).and(ensure(first()? == shape && *axis < shape.len(), "shape")),
-        Prim::Sort { axis, .. } => arity(1).and(same_dtype()).and(ensure(first()? == shape && *axis < shape.len(), "shape")),
+        Prim::Cumulate { axis, .. } => {
+            arity(1).and(same_dtype()).and(ensure(first()? == shape && *axis < shape.len(), "shape"))
+        }
+        Prim::Sort { axis, .. } => {
+            arity(1).and(same_dtype()).and(ensure(first()? == shape && *axis < shape.len(), "shape"))
+        }
         Prim::ArgSort { axis, .. } => {
             arity(1).and(ensure(first()? == shape && *axis < shape.len() && dtype == DType::I64, "shape or dtype"))
         }
@@ -134,7 +144,10 @@ fn check(prim: &Prim, operands: Types, shape: &[u64], dtype: DType) -> Result<()
         }
         Prim::UpdateSlice { start, step } => {
             arity(2).and(same_dtype())?;
-            ensure(first()? == shape && operands[1].1 == dtype && start.len() == shape.len() && step.len() == shape.len(), "operands")
+            ensure(
+                first()? == shape && operands[1].1 == dtype && start.len() == shape.len() && step.len() == shape.len(),
+                "operands",
+            )
         }
         Prim::Take { axis } => {
             arity(2).and(same_dtype())?;
@@ -149,7 +162,10 @@ fn check(prim: &Prim, operands: Types, shape: &[u64], dtype: DType) -> Result<()
         }
         Prim::ScatterAddAlong { axis } => {
             arity(3).and(same_dtype())?;
-            ensure(first()? == shape && operands[1].1 == DType::I64 && operands[2] == (operands[1].0.clone(), dtype), "operands")?;
+            ensure(
+                first()? == shape && operands[1].1 == DType::I64 && operands[2] == (operands[1].0.clone(), dtype),
+                "operands",
+            )?;
             ensure(without(&operands[1].0, *axis) == without(shape, *axis), "sizes")
         }
         Prim::RandomBits => arity(1).and(ensure(operands[0] == (vec![2], DType::I64) && dtype == DType::I64, "key")),
