@@ -4,3 +4,4 @@ pub mod ty;
 pub mod thir;
 pub mod rules;
 pub mod lower;
+pub mod trace;

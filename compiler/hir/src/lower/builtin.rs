@@ -63,6 +63,7 @@ const DIRECT: &[(&str, RtFn)] = &[
 /// Builtins that also take the type of their result.
 const WITH_TYPE: &[(&str, RtFn)] = &[
     ("dict.items", dict_items),
+    ("tensor.tolist", tensor_to_list),
     ("io.read_npz", io_read_npz),
     ("io.read_safetensors", io_read_safetensors),
     ("io.read_lines", io_read_lines),
@@ -144,6 +145,7 @@ impl Body<'_, '_> {
             return value;
         }
         match name {
+            "tensor.size" => self.tensor_size(&args[0], span),
             "len" => self.len(&args[0], result, span),
             "int.abs" | "float.abs" | "math.fabs" | "abs" => self.abs(&args[0], result, span),
             "min" | "max" => self.least(name == "max", args, result, span),

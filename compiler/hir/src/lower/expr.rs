@@ -182,6 +182,7 @@ impl Body<'_, '_> {
             TKind::Check { value, name, annotation, dims } => {
                 return self.check(value, name, *annotation, dims, &e.ty);
             }
+            TKind::Op { args, .. } => return self.host_array(args, ty, span),
             TKind::Builtin { name, args } => return self.builtin(name, args, &e.ty, span),
             TKind::Format(parts) => return self.format(parts, span),
             TKind::Block { stmts, value } => {

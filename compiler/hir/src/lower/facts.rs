@@ -1,9 +1,10 @@
 //! What lowering asks of functions and expressions: where tensors are computed, and which
 //! module variables a function reads.
 
-use super::types::{has_tensor, is_regional};
+use super::types::{has_closure, has_tensor, is_regional};
 use super::walk::{each_child, each_expr_in, each_stmt};
 use crate::thir::*;
+use crate::ty::Ty;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,6 +38,7 @@ impl<'p> Facts<'p> {
         let local = |l: &LocalId| is_regional(&inst.locals[l.0 as usize].ty);
         inst.effect == Effect::Graph
             && is_regional(&inst.ret)
+            && !has_closure(&inst.ret)
             && inst.params.iter().chain(&inst.captures).all(local)
     }
 
@@ -67,7 +69,8 @@ impl<'p> Facts<'p> {
     /// computed from tensors by graph operations.
     pub fn computes(&self, e: &TExpr) -> bool {
         match &e.kind {
-            TKind::Op { .. } | TKind::Scan { .. } | TKind::Fori { .. } => true,
+            TKind::Op { def, args, .. } => !is_host_array(def.name, args),
+            TKind::Scan { .. } | TKind::Fori { .. } => true,
             TKind::Call { inst, .. } => self.graph_call(*inst),
             TKind::TensorIndex { base, index } => {
                 index.iter().any(|p| matches!(p, IndexPart::Tensor(_))) || self.computes(base)
@@ -92,6 +95,7 @@ impl<'p> Facts<'p> {
             TKind::Index(..) | TKind::Concat(..) | TKind::Repeat(..) => true,
             TKind::Arith { .. } | TKind::Neg(_) | TKind::IntToFloat(_) | TKind::BoolToInt(_) => true,
             TKind::WithPolicy(..) => true,
+            TKind::Builtin { name, .. } => *name == "tensor.size",
             _ => false,
         }
     }
@@ -107,6 +111,23 @@ impl<'p> Facts<'p> {
         let mut all = own;
         each_child(e, &mut |c| all = all && self.is_pure(c));
         all
+    }
+}
+
+/// `op.array` of a list that is not constant: host code makes the tensor.
+pub fn is_host_array(op: &str, args: &[OpArg]) -> bool {
+    match args.first() {
+        Some(OpArg::Value(list)) => op == "array" && matches!(list.ty, Ty::List(_)) && !is_constant(list),
+        _ => false,
+    }
+}
+
+fn is_constant(e: &TExpr) -> bool {
+    match &e.kind {
+        TKind::Int(_) | TKind::Float(_) | TKind::Bool(_) => true,
+        TKind::Neg(a) | TKind::IntToFloat(a) => is_constant(a),
+        TKind::List(es) | TKind::Tuple(es) => es.iter().all(is_constant),
+        _ => false,
     }
 }
 

@@ -183,6 +183,7 @@ fn is_literal(e: &TExpr) -> bool {
 fn is_static(e: &TExpr) -> bool {
     match &e.kind {
         TKind::TensorDim(base, _) | TKind::TensorShape(base) | TKind::TensorDType(base) => path(base).is_some(),
+        TKind::Builtin { name, args } => *name == "tensor.size" && args.iter().all(|a| path(a).is_some()),
         TKind::Arith { left, right, .. } => is_static_operand(left) && is_static_operand(right),
         TKind::Neg(a) | TKind::IntToFloat(a) => is_static_operand(a),
         _ => false,

@@ -6,7 +6,7 @@ use crate::ty::Ty;
 use std::sync::Arc;
 use tessera_abi::rt::RtFn;
 use tessera_base::Span;
-use tessera_ir::host::{HExpr, HExprKind, HStmt, HostType};
+use tessera_ir::host::{Arith, HExpr, HExprKind, HStmt, HostType, TypeId};
 
 /// Words of an index part in a list for the runtime: start, stop, step and the kind.
 const SLICE: i64 = 0;
@@ -77,6 +77,35 @@ impl Body<'_, '_> {
             let check = b.rt(RtFn::tensor_check, vec![v.clone(), dtype, sizes, name], none, annotation);
             let ty = v.ty;
             b.make(HExprKind::Block { stmts: vec![HStmt::Expr(check)], value: Box::new(v) }, ty, annotation)
+        })
+    }
+
+    /// `op.array` of a list that exists at run time.
+    pub(super) fn host_array(&mut self, args: &[OpArg], ty: TypeId, span: Span) -> HExpr {
+        let dtype = match args.get(1) {
+            Some(OpArg::Value(TExpr { kind: TKind::DType(d), .. })) => *d as i64,
+            _ => -1,
+        };
+        let Some(OpArg::Value(list)) = args.first() else { return self.make(HExprKind::None, ty, span) };
+        let list = self.expr(list);
+        let (id, dtype) = (self.type_of(list.ty, span), self.int(dtype, span));
+        self.rt(RtFn::tensor_from_list, vec![list, id, dtype], ty, span)
+    }
+
+    /// The number of elements, from the sizes.
+    pub(super) fn tensor_size(&mut self, e: &TExpr, span: Span) -> HExpr {
+        let (value, int) = (self.expr(e), self.int_ty());
+        let rank = match &e.ty {
+            Ty::Tensor(t) => t.rank(),
+            _ => 0,
+        };
+        self.once(value, span, |b, value| {
+            let one = b.int(1, span);
+            (0..rank).fold(one, |product, i| {
+                let i = b.int(i as i64, span);
+                let size = b.rt(RtFn::tensor_dim, vec![value.clone(), i], int, span);
+                b.make(HExprKind::IntOp(Arith::Mul, Box::new(product), Box::new(size)), int, span)
+            })
         })
     }
 

@@ -81,6 +81,18 @@ pub fn is_regional(ty: &Ty) -> bool {
     }
 }
 
+/// Whether values of the type hold closure objects, which only host code makes.
+pub fn has_closure(ty: &Ty) -> bool {
+    match ty {
+        Ty::Fn(..) => true,
+        Ty::List(t) | Ty::Dict(_, t) => has_closure(t),
+        Ty::Tuple(ts) => ts.iter().any(has_closure),
+        Ty::Struct(s) => s.fields.iter().any(|(_, t)| has_closure(t)),
+        Ty::FnRef(r) => r.captures.iter().any(|(_, t)| has_closure(t)),
+        _ => false,
+    }
+}
+
 fn fn_is_regional(r: &FnRefTy) -> bool {
     r.captures.iter().all(|(_, t)| is_regional(t))
 }

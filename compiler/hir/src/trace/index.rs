@@ -1,0 +1,237 @@
+//! Reading parts of tensors: `x[i, a:b, None]`. Index tensors are in [`super::gather`].
+
+use super::scalar::{Known, Kind, ScalarOp, diagnostic, position};
+use super::value::{Scalar, Tensor};
+use super::{R, Tracer};
+use crate::thir::IndexPart;
+use tessera_base::{Code, DType, Span};
+use tessera_ops::map::MapOp;
+use tessera_ops::prim::Prim;
+use tessera_ops::surface::{Id, expand};
+
+/// Positions `start, start + step, …` of one dim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slice {
+    pub start: i64,
+    pub step: i64,
+    pub count: u64,
+}
+
+/// A slice of `len` elements, as Python reads its bounds.
+pub fn slice_of(len: u64, low: Option<i64>, high: Option<i64>, step: Option<i64>) -> Slice {
+    let (n, step) = (len as i64, step.unwrap_or(1));
+    let (least, most) = if step > 0 { (0, n) } else { (-1, n - 1) };
+    let clamp = |b: i64| if b < 0 { b.saturating_add(n).max(least) } else { b.min(most) };
+    let start = low.map_or(if step > 0 { 0 } else { n - 1 }, clamp);
+    let stop = high.map_or(if step > 0 { n } else { -1 }, clamp);
+    let span = if step > 0 { stop - start } else { start - stop };
+    let count = if span <= 0 { 0 } else { (span as u64).div_ceil(step.unsigned_abs()) };
+    Slice { start, step, count }
+}
+
+/// One dim of the tensor that is indexed.
+pub enum Along {
+    Slice(Slice),
+    /// An int: the dim vanishes.
+    At(Scalar),
+    /// A tensor of positions.
+    Tensor(Tensor),
+}
+
+/// An index resolved against a shape.
+pub struct Resolved {
+    /// One per dim of the tensor.
+    pub dims: Vec<Along>,
+    /// The dims of the result in order: a dim of the tensor, or `None` for a new one.
+    pub layout: Vec<Option<usize>>,
+}
+
+impl Tracer<'_> {
+    /// What each part of an index means for a tensor of this shape.
+    pub(super) fn resolve(&mut self, shape: &[u64], parts: &[IndexPart], span: Span) -> R<Resolved> {
+        let (mut dims, mut layout) = (vec![], vec![]);
+        for part in parts {
+            let dim = dims.len();
+            let size = |t: &Self| match shape.get(dim) {
+                Some(&n) => Ok(n),
+                None => Err(t.error(Code::E0708, span, format!("too many indices for a tensor of rank {}", shape.len()))),
+            };
+            match part {
+                IndexPart::NewAxis => layout.push(None),
+                IndexPart::Whole(n) => {
+                    for _ in 0..*n {
+                        layout.push(Some(dims.len()));
+                        dims.push(whole(shape, dims.len()));
+                    }
+                }
+                IndexPart::Slice { low, high, step } => {
+                    let len = size(self)?;
+                    let (low, high) = (self.bound(low.as_ref())?, self.bound(high.as_ref())?);
+                    let step = self.bound(step.as_ref())?;
+                    if step == Some(0) {
+                        return Err(self.error(Code::E0711, span, "the step of a slice cannot be 0"));
+                    }
+                    layout.push(Some(dim));
+                    dims.push(Along::Slice(slice_of(len, low, high, step)));
+                }
+                IndexPart::Int(e) => {
+                    let len = size(self)?;
+                    let at = self.scalar(e)?;
+                    dims.push(Along::At(self.position_in(&at, len, e.span)?));
+                }
+                IndexPart::Tensor(e) => {
+                    size(self)?;
+                    layout.push(Some(dim));
+                    dims.push(Along::Tensor(self.tensor_of(e)?));
+                }
+            }
+        }
+        while dims.len() < shape.len() {
+            layout.push(Some(dims.len()));
+            dims.push(whole(shape, dims.len()));
+        }
+        Ok(Resolved { dims, layout })
+    }
+
+    /// A position counted from the start; out of range fails now, or when the region is called.
+    fn position_in(&mut self, at: &Scalar, len: u64, span: Span) -> R<Scalar> {
+        match at {
+            Scalar::Known(Known::Int(n)) => {
+                let at = position(*n, len).map_err(|f| Box::new(self.in_calls(*diagnostic(f, span))))?;
+                Ok(Scalar::Known(Known::Int(at)))
+            }
+            Scalar::Node(..) => {
+                let n = Scalar::Known(Known::Int(len as i64));
+                let zero = Scalar::Known(Known::Int(0));
+                let rel = ScalarOp::Rel(tessera_grammar::ast::CmpOp::Lt);
+                let negative = self.apply(rel, &[at.clone(), zero], span)?;
+                let add = ScalarOp::Arith { op: tessera_grammar::ast::BinOp::Add, int_operands: false };
+                let wrapped = self.apply(add, &[at.clone(), n], span)?;
+                self.apply(ScalarOp::Select, &[negative, wrapped, at.clone()], span)
+            }
+            _ => self.apply(ScalarOp::Position(len), std::slice::from_ref(at), span),
+        }
+    }
+
+    /// `base[index]`.
+    pub(super) fn index(&mut self, base: Tensor, parts: &[IndexPart], span: Span) -> R<Tensor> {
+        let shape = self.ty(base).shape;
+        let index = self.resolve(&shape, parts, span)?;
+        if index.dims.iter().any(|d| matches!(d, Along::Tensor(_))) {
+            return self.gather(base, parts, index, span);
+        }
+        let picked = self.basic(base, &index.dims, span);
+        let sizes = self.ty(picked).shape;
+        let shape: Vec<u64> = index.layout.iter().map(|d| d.map_or(1, |d| sizes[d])).collect();
+        Ok(self.reshaped(picked, &shape, span))
+    }
+
+    /// Slices and single positions; a dim that an int picks from stays with size 1.
+    pub(super) fn basic(&mut self, base: Tensor, dims: &[Along], span: Span) -> Tensor {
+        let ty = self.ty(base);
+        let sliced = self.static_part(base, &ty.shape, dims, span);
+        let moving = |d: &Along| matches!(d, Along::At(s) if !matches!(s, Scalar::Known(_)));
+        if !dims.iter().any(moving) {
+            return sliced;
+        }
+        let sizes: Vec<u64> =
+            self.ty(sliced).shape.iter().zip(dims).map(|(&n, d)| if moving(d) { 1 } else { n }).collect();
+        let mut operands = vec![self.id(sliced)];
+        for d in dims {
+            let start = match d {
+                Along::At(s) if moving(d) => s.clone(),
+                _ => Scalar::Known(Known::Int(0)),
+            };
+            operands.push(Id(self.scalar_node(&start, span).0));
+        }
+        let id = self.prim(Prim::DynamicSlice { sizes: sizes.clone() }, &operands, sizes, ty.dtype, span);
+        self.tensor_id(id)
+    }
+
+    /// The part of a basic index that is known.
+    fn static_part(&mut self, base: Tensor, shape: &[u64], dims: &[Along], span: Span) -> Tensor {
+        let (mut start, mut step, mut sizes) = (vec![], vec![], vec![]);
+        for (d, &n) in dims.iter().zip(shape) {
+            let s = match d {
+                Along::Slice(s) => *s,
+                Along::At(Scalar::Known(Known::Int(i))) => Slice { start: *i, step: 1, count: 1 },
+                _ => Slice { start: 0, step: 1, count: n },
+            };
+            // The start of an empty slice may lie outside.
+            start.push(if s.count == 0 { 0 } else { s.start });
+            step.push(if s.count <= 1 { 1 } else { s.step });
+            sizes.push(s.count);
+        }
+        if sizes == shape && step.iter().all(|&s| s == 1) {
+            return base;
+        }
+        let dtype = self.ty(base).dtype;
+        let id = self.id(base);
+        let id = self.prim(Prim::Slice { start, step }, &[id], sizes, dtype, span);
+        self.tensor_id(id)
+    }
+
+    pub(super) fn reshaped(&mut self, t: Tensor, shape: &[u64], span: Span) -> Tensor {
+        if self.ty(t).shape == shape {
+            return t;
+        }
+        let id = self.id(t);
+        let mut b = self.adder("index", span);
+        let id = expand::reshape(&mut b, id, shape);
+        self.tensor_id(id)
+    }
+
+    /// Row `i` of the leading dim.
+    pub(super) fn row(&mut self, t: Tensor, i: u64, span: Span) -> Tensor {
+        let shape = self.ty(t).shape;
+        let mut dims: Vec<Along> = (0..shape.len()).map(|d| whole(&shape, d)).collect();
+        if let Some(first) = dims.first_mut() {
+            *first = Along::At(Scalar::Known(Known::Int(i as i64)));
+        }
+        let picked = self.basic(t, &dims, span);
+        self.reshaped(picked, &shape[1.min(shape.len())..], span)
+    }
+
+    /// Positions as i64, negative ones counted from the end of a dim of `len` elements.
+    pub(super) fn positions(&mut self, t: Tensor, len: u64, span: Span) -> Id {
+        let id = self.id(t);
+        let mut b = self.adder("index", span);
+        let at = expand::cast(&mut b, id, DType::I64);
+        let n = expand::like(&mut b, at, len as f64);
+        let zero = expand::like(&mut b, at, 0.0);
+        let wrapped = expand::map(&mut b, MapOp::add, &[at, n]);
+        let negative = expand::map(&mut b, MapOp::lt, &[at, zero]);
+        expand::select(&mut b, negative, wrapped, at)
+    }
+
+    /// A scalar position as a tensor.
+    pub(super) fn position_tensor(&mut self, s: &Scalar, span: Span) -> Tensor {
+        debug_assert!(s.kind() == Kind::Int, "positions are ints");
+        let id = self.scalar_node(s, span);
+        self.tensor(id)
+    }
+}
+
+fn whole(shape: &[u64], dim: usize) -> Along {
+    Along::Slice(Slice { start: 0, step: 1, count: shape.get(dim).copied().unwrap_or(0) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_are_pythons() {
+        let s = |low, high, step| {
+            let s = slice_of(5, low, high, step);
+            (0..s.count as i64).map(|i| s.start + i * s.step).collect::<Vec<_>>()
+        };
+        assert_eq!(s(None, None, None), [0, 1, 2, 3, 4]);
+        assert_eq!(s(Some(1), Some(-1), None), [1, 2, 3]);
+        assert_eq!(s(None, None, Some(-1)), [4, 3, 2, 1, 0]);
+        assert_eq!(s(Some(-2), None, Some(-2)), [3, 1]);
+        assert_eq!(s(Some(7), None, None), Vec::<i64>::new());
+        assert_eq!(s(Some(9), Some(1), Some(-3)), [4]);
+        assert_eq!(s(None, Some(-9), Some(-1)), [4, 3, 2, 1, 0]);
+    }
+}

@@ -1,0 +1,245 @@
+//! Operators: arguments become what the row's expansion takes, and the expansion adds nodes.
+
+use super::scalar::Known;
+use super::value::{Scalar, Tensor, Value};
+use super::{R, Tracer};
+use crate::thir::{OpArg, TExpr};
+use tessera_base::{Code, DType, Diagnostic, Span};
+use tessera_ir::graph::NodeId;
+use tessera_ops::prim::{self, Prim};
+use tessera_ops::surface::{Arg, Build, Hints, Id, OpDef, OpError, Param, ParamKind, expand};
+
+impl Tracer<'_> {
+    pub(super) fn op(&mut self, def: &'static OpDef, args: &[OpArg], hints: &Hints, span: Span) -> R<Value> {
+        let mut given = vec![];
+        for (param, arg) in def.params.iter().zip(args) {
+            given.push(match arg {
+                OpArg::Default => param.default.arg().unwrap_or(Arg::None),
+                OpArg::Value(e) => {
+                    let value = self.eval(e)?;
+                    self.arg(param, value, e.span)?
+                }
+            });
+        }
+        let first_new = self.level().graph.nodes.len();
+        let mut adder = self.adder(def.name, span);
+        let ids = match (def.expand)(&mut adder, &given, hints) {
+            Ok(ids) => ids,
+            Err(e) => return Err(self.op_error(e, args, &given, span)),
+        };
+        // The results are what the program spells out; the rest is there for them.
+        for id in &ids {
+            if id.0 as usize >= first_new {
+                self.level().graph.nodes[id.0 as usize].origin.reason = None;
+            }
+        }
+        let mut values: Vec<Value> = ids.into_iter().map(|id| Value::Tensor(self.tensor_id(id))).collect();
+        self.budget(span)?;
+        Ok(if values.len() == 1 { values.swap_remove(0) } else { Value::record(values) })
+    }
+
+    /// An argument as the expansion takes it.
+    fn arg(&mut self, param: &Param, value: Value, span: Span) -> R<Arg> {
+        let what = format!("the argument `{}`", param.name);
+        Ok(match (param.kind, value) {
+            (_, Value::None) => Arg::None,
+            (ParamKind::Tensors, Value::Tensor(t)) => Arg::Tensor(self.id(t)),
+            (ParamKind::Tensors, Value::List(items) | Value::Record(items)) => {
+                let mut ids = vec![];
+                for item in items.iter() {
+                    match item {
+                        Value::Tensor(t) => ids.push(self.id(*t)),
+                        other => return Err(self.broken(span, "a tensor", other)),
+                    }
+                }
+                Arg::Tensors(ids)
+            }
+            (ParamKind::Nested, Value::List(items) | Value::Record(items)) => {
+                self.nested(&Value::List(items), span)?
+            }
+            (_, Value::Tensor(t)) => Arg::Tensor(self.id(t)),
+            (ParamKind::Operand, Value::Scalar(s)) => self.operand(s, span),
+            (ParamKind::Nested, Value::Scalar(s)) => {
+                let known = self.known(&s, &what, span)?;
+                Arg::Nested { shape: vec![], dtype: natural(known), values: vec![scalar(known)] }
+            }
+            (ParamKind::Float, Value::Scalar(s)) => Arg::Float(match self.known(&s, &what, span)? {
+                Known::Float(x) => x,
+                Known::Int(n) => n as f64,
+                Known::Bool(b) => f64::from(b),
+            }),
+            (_, Value::Scalar(s)) => match self.known(&s, &what, span)? {
+                Known::Int(n) => Arg::Int(n),
+                Known::Float(x) => Arg::Float(x),
+                Known::Bool(b) => Arg::Bool(b),
+            },
+            (_, Value::Record(items) | Value::List(items)) => {
+                let mut ints = vec![];
+                for item in items.iter() {
+                    self.flat_ints(item, &what, span, &mut ints)?;
+                }
+                Arg::Ints(ints)
+            }
+            (_, Value::DType(d)) => Arg::DType(d),
+            (_, Value::Str(s)) => Arg::Str(s),
+            (_, other) => return Err(self.broken(span, &what, &other)),
+        })
+    }
+
+    /// The node of a tensor as expansions name it.
+    pub(super) fn id(&mut self, t: Tensor) -> Id {
+        Id(self.node(t).0)
+    }
+
+    /// A Python scalar that meets a tensor.
+    fn operand(&mut self, s: Scalar, span: Span) -> Arg {
+        match s {
+            Scalar::Known(Known::Bool(b)) => Arg::Bool(b),
+            Scalar::Known(v) => Arg::Scalar(scalar(v)),
+            _ => Arg::Dynamic(Id(self.scalar_node(&s, span).0)),
+        }
+    }
+
+    fn flat_ints(&mut self, value: &Value, what: &str, span: Span, out: &mut Vec<i64>) -> R<()> {
+        match value {
+            Value::Record(items) | Value::List(items) => {
+                items.iter().try_for_each(|item| self.flat_ints(item, what, span, out))
+            }
+            other => {
+                out.push(self.int_value(other, what, span)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// Nested lists of numbers: a constant, or a tensor put together when the graph runs.
+    fn nested(&mut self, value: &Value, span: Span) -> R<Arg> {
+        let (mut shape, mut elements) = (vec![], vec![]);
+        self.rows(value, 0, &mut shape, &mut elements, span)?;
+        let constant: Option<Vec<Known>> = elements
+            .iter()
+            .map(|s| match s {
+                Scalar::Known(v) => Some(*v),
+                _ => None,
+            })
+            .collect();
+        let dtype = elements.iter().map(|s| natural_kind(s.kind())).max_by_key(|d| rank(*d)).unwrap_or(DType::F32);
+        if let Some(values) = constant {
+            return Ok(Arg::Nested { shape, dtype, values: values.into_iter().map(scalar).collect() });
+        }
+        let mut parts = vec![];
+        for s in &elements {
+            let id = Id(self.scalar_node(s, span).0);
+            let mut b = self.adder("array", span);
+            let id = expand::cast(&mut b, id, dtype);
+            parts.push(expand::reshape(&mut b, id, &[1]));
+        }
+        let mut b = self.adder("array", span);
+        let flat = expand::concat(&mut b, &parts, 0);
+        Ok(Arg::Tensor(expand::reshape(&mut b, flat, &shape)))
+    }
+
+    fn rows(&mut self, value: &Value, depth: usize, shape: &mut Vec<u64>, out: &mut Vec<Scalar>, span: Span) -> R<()> {
+        let ragged = |t: &Self| t.error(Code::E0708, span, "the rows of nested lists have different lengths");
+        match value {
+            Value::List(items) | Value::Record(items) => {
+                let n = items.len() as u64;
+                match shape.get(depth) {
+                    None if out.is_empty() => shape.push(n),
+                    Some(&known) if known == n => {}
+                    _ => return Err(ragged(self)),
+                }
+                items.iter().try_for_each(|item| self.rows(item, depth + 1, shape, out, span))
+            }
+            Value::Scalar(s) if shape.len() == depth => {
+                out.push(s.clone());
+                Ok(())
+            }
+            Value::Scalar(_) => Err(ragged(self)),
+            other => Err(self.broken(span, "a number", other)),
+        }
+    }
+
+    /// The diagnostic for an operator that does not take these shapes.
+    fn op_error(&self, e: OpError, args: &[OpArg], given: &[Arg], span: Span) -> Box<Diagnostic> {
+        let at = |i: usize| match args.get(i) {
+            Some(OpArg::Value(TExpr { span, .. })) => Some(*span),
+            _ => None,
+        };
+        let static_code = e.code;
+        // Only the sizes of this run made it fail.
+        let code = if is_static(static_code) { Code::E0708 } else { static_code };
+        let mut d = Diagnostic::new(code, span, e.message);
+        for (i, text) in &e.args {
+            match at(*i) {
+                Some(span) => d = d.with_label(span, text.clone()),
+                None => d.notes.push(text.clone()),
+            }
+        }
+        for (i, arg) in given.iter().enumerate() {
+            if let (Arg::Tensor(id), Some(span)) = (arg, at(i))
+                && e.args.iter().all(|(j, _)| *j != i)
+            {
+                d = d.with_label(span, self.shape_text(NodeId(id.0)));
+            }
+        }
+        d.witness = e.witness;
+        d.notes.extend(e.notes);
+        if code != static_code {
+            d.notes.push(format!("the sizes are known only at run time; {static_code} is the same error before it"));
+        }
+        for help in e.help {
+            d = d.help(help);
+        }
+        Box::new(self.in_calls(d))
+    }
+
+    fn shape_text(&self, id: NodeId) -> String {
+        let level = &self.levels[self.levels.len() - 1];
+        let ty = level.graph.ty(id);
+        let parts: Vec<String> = ty.shape.iter().map(u64::to_string).chain([ty.dtype.name().into()]).collect();
+        format!("Tensor[{}]", parts.join(", "))
+    }
+
+    /// Adds one primitive of the program's own.
+    pub(super) fn prim(&mut self, prim: Prim, operands: &[Id], shape: Vec<u64>, dtype: DType, span: Span) -> Id {
+        let id = self.adder("", span).push(prim, operands, shape, dtype);
+        self.level().graph.nodes[id.0 as usize].origin.reason = None;
+        id
+    }
+}
+
+/// Errors of types and sizes, which the checker reports when it can.
+fn is_static(code: Code) -> bool {
+    code.name().starts_with("E02")
+}
+
+pub(super) fn scalar(v: Known) -> prim::Scalar {
+    match v {
+        Known::Int(n) => prim::Scalar::I(n),
+        Known::Float(x) => prim::Scalar::F(x),
+        Known::Bool(b) => prim::Scalar::I(b as i64),
+    }
+}
+
+/// The element type that a number has in nested lists.
+fn natural(v: Known) -> DType {
+    natural_kind(v.kind())
+}
+
+fn natural_kind(kind: super::scalar::Kind) -> DType {
+    use super::scalar::Kind;
+    match kind {
+        Kind::Bool => DType::Bool,
+        Kind::Int => DType::I64,
+        Kind::Float => DType::F32,
+    }
+}
+
+fn rank(d: DType) -> u32 {
+    match d {
+        DType::Bool => 0,
+        DType::I64 => 1,
+        _ => 2,
+    }
+}

@@ -1,0 +1,181 @@
+//! Changes of variables and of slots inside them: values are copied where they are shared.
+
+use super::scalar::{Known, diagnostic, position};
+use super::value::{Key, Value};
+use super::{R, Tracer};
+use crate::thir::*;
+use indexmap::IndexMap;
+use std::cmp::Ordering;
+use std::sync::Arc;
+use tessera_base::{Code, Span};
+
+/// A step to a slot with its index known.
+enum At {
+    Field(usize),
+    Index(i64),
+    Key(Key),
+}
+
+impl Tracer<'_> {
+    pub(super) fn mutate(&mut self, place: &TPlace, change: &TChange, span: Span) -> R<()> {
+        let change = match change {
+            TChange::Set(e) => Ready::Set(self.eval(e)?),
+            TChange::TensorSet { index, value } => Ready::TensorSet(index, self.eval(value)?),
+            TChange::Method { name, args } => Ready::Method(name, self.evals(args)?),
+        };
+        let mut steps = vec![];
+        for step in &place.steps {
+            steps.push(match step {
+                TStep::Field(n) => At::Field(*n as usize),
+                TStep::Index(e) => At::Index(self.int(e, "the index of a list")?),
+                TStep::Key(e) => {
+                    let key = self.eval(e)?;
+                    At::Key(self.key(&key, e.span)?)
+                }
+            });
+        }
+        let root = match place.root {
+            TRoot::Local(l) => self.frame().get(&l).cloned(),
+            TRoot::Global(g) => self.globals.get(&g).cloned(),
+        };
+        let root = match (root, steps.is_empty(), &change) {
+            (Some(root), ..) => root,
+            // A first assignment of the whole variable.
+            (None, true, Ready::Set(_)) => Value::None,
+            _ => return Err(self.error(Code::E0107, span, "this variable has no value yet")),
+        };
+        let value = self.update(root, &steps, change, span)?;
+        match place.root {
+            TRoot::Local(l) => self.frame().insert(l, value),
+            TRoot::Global(g) => self.globals.insert(g, value),
+        };
+        Ok(())
+    }
+
+    fn update(&mut self, value: Value, steps: &[At], change: Ready, span: Span) -> R<Value> {
+        let Some((first, rest)) = steps.split_first() else { return self.changed(value, change, span) };
+        match (value, first) {
+            (Value::Record(mut fields), At::Field(n)) if *n < fields.len() => {
+                let old = fields[*n].clone();
+                Arc::make_mut(&mut fields)[*n] = self.update(old, rest, change, span)?;
+                Ok(Value::Record(fields))
+            }
+            (Value::List(mut items), At::Index(i)) => {
+                let at = position(*i, items.len() as u64);
+                let at = at.map_err(|f| Box::new(self.in_calls(*diagnostic(f, span))))? as usize;
+                let old = items[at].clone();
+                Arc::make_mut(&mut items)[at] = self.update(old, rest, change, span)?;
+                Ok(Value::List(items))
+            }
+            (Value::Dict(mut entries), At::Key(key)) => {
+                let old = match (entries.get(key), rest.is_empty()) {
+                    (Some(v), _) => v.clone(),
+                    (None, true) => Value::None,
+                    (None, false) => return Err(self.error(Code::E0704, span, "the dict has no such key")),
+                };
+                let new = self.update(old, rest, change, span)?;
+                Arc::make_mut(&mut entries).insert(key.clone(), new);
+                Ok(Value::Dict(entries))
+            }
+            (other, _) => Err(self.broken(span, "a value with such a slot", &other)),
+        }
+    }
+
+    fn changed(&mut self, old: Value, change: Ready, span: Span) -> R<Value> {
+        match (change, old) {
+            (Ready::Set(value), _) => Ok(value),
+            (Ready::TensorSet(index, value), Value::Tensor(t)) => {
+                Ok(Value::Tensor(self.assign(t, index, &value, span)?))
+            }
+            (Ready::Method(name, args), Value::List(mut items)) => {
+                self.list_method(name, args, Arc::make_mut(&mut items), span)?;
+                Ok(Value::List(items))
+            }
+            (Ready::Method(name, args), Value::Dict(mut entries)) => {
+                self.dict_method(name, args, Arc::make_mut(&mut entries), span)?;
+                Ok(Value::Dict(entries))
+            }
+            (_, other) => Err(self.broken(span, "a value that can be changed so", &other)),
+        }
+    }
+
+    fn list_method(&mut self, name: &str, args: Vec<Value>, items: &mut Vec<Value>, span: Span) -> R<()> {
+        let mut args = args.into_iter();
+        let short = name.rsplit('.').next().unwrap_or(name);
+        match (short, args.next()) {
+            ("append", Some(x)) => items.push(x),
+            ("extend", Some(Value::List(more))) => items.extend(more.iter().cloned()),
+            ("insert", Some(at)) => {
+                let at = self.int_value(&at, "the index of a list", span)?;
+                let n = items.len() as i64;
+                let at = if at < 0 { (at + n).max(0) } else { at.min(n) };
+                items.insert(at as usize, args.next().unwrap_or(Value::None));
+            }
+            ("pop", at) => {
+                let at = match at {
+                    Some(at) => self.int_value(&at, "the index of a list", span)?,
+                    None => -1,
+                };
+                let at = position(at, items.len() as u64).map_err(|f| Box::new(self.in_calls(*diagnostic(f, span))))?;
+                items.remove(at as usize);
+            }
+            ("reverse", _) => items.reverse(),
+            ("clear", _) => items.clear(),
+            ("sort", descending) => self.sort(items, descending, span)?,
+            _ => {
+                let message = format!("`{short}` of a list is not supported in a graph function");
+                return Err(self.error(Code::E0690, span, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// A stable insertion sort: comparisons may fail.
+    pub(super) fn sort(&mut self, items: &mut Vec<Value>, descending: Option<Value>, span: Span) -> R<()> {
+        let descending = match descending {
+            Some(Value::Scalar(s)) => self.known(&s, "the order", span)? == Known::Bool(true),
+            _ => false,
+        };
+        let mut sorted: Vec<Value> = Vec::with_capacity(items.len());
+        for item in items.drain(..) {
+            let mut at = sorted.len();
+            while at > 0 {
+                let order = self.order(&item, &sorted[at - 1], span)?;
+                let moves = if descending { Ordering::Greater } else { Ordering::Less };
+                if order != Some(moves) {
+                    break;
+                }
+                at -= 1;
+            }
+            sorted.insert(at, item);
+        }
+        *items = sorted;
+        Ok(())
+    }
+
+    fn dict_method(&mut self, name: &str, args: Vec<Value>, entries: &mut IndexMap<Key, Value>, span: Span) -> R<()> {
+        let short = name.rsplit('.').next().unwrap_or(name);
+        match (short, args.first()) {
+            ("pop", Some(key)) => {
+                let key = self.key(key, span)?;
+                if entries.shift_remove(&key).is_none() {
+                    return Err(self.error(Code::E0704, span, "the dict has no such key"));
+                }
+            }
+            ("update", Some(Value::Dict(more))) => entries.extend(more.iter().map(|(k, v)| (k.clone(), v.clone()))),
+            ("clear", _) => entries.clear(),
+            _ => {
+                let message = format!("`{short}` of a dict is not supported in a graph function");
+                return Err(self.error(Code::E0690, span, message));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A change with its operands evaluated.
+enum Ready<'a> {
+    Set(Value),
+    TensorSet(&'a [IndexPart], Value),
+    Method(&'a str, Vec<Value>),
+}

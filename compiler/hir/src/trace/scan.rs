@@ -1,0 +1,355 @@
+//! `op.scan` and `op.fori`: loops that stay loops in the graph.
+
+use super::graph::Level;
+use super::scalar::Kind;
+use super::value::{Scalar, Tensor, Value};
+use super::{R, Tracer};
+use crate::thir::{InstId, TExpr};
+use std::sync::Arc;
+use tessera_base::{Code, DType, Span};
+use tessera_ir::graph::{Node, NodeId, NodeType, Origin};
+use tessera_ops::map::MapOp;
+use tessera_ops::prim::Prim;
+use tessera_ops::surface::{Id, expand};
+
+/// Loops of so few turns are written out.
+const UNROLL_MAX: u64 = 4;
+
+/// The tensors and scalars in a value, in depth-first order.
+enum Leaf {
+    Tensor(Tensor),
+    Scalar(Scalar),
+}
+
+/// The function of a loop with what it captured.
+struct Callee {
+    inst: InstId,
+    captures: Vec<Value>,
+}
+
+impl Tracer<'_> {
+    fn callee(&mut self, inst: InstId, callee: Option<&TExpr>) -> R<Callee> {
+        let captures = match callee {
+            None => vec![],
+            Some(e) => match self.eval(e)? {
+                Value::Record(captures) => captures.to_vec(),
+                other => return Err(self.broken(e.span, "a function", &other)),
+            },
+        };
+        Ok(Callee { inst, captures })
+    }
+
+    fn turn_of(&mut self, f: &Callee, args: [Value; 2], span: Span) -> R<Value> {
+        self.budget(span)?;
+        let values = f.captures.iter().cloned().chain(args).collect();
+        self.call(f.inst, values, span)
+    }
+
+    /// `op.scan(f, init, xs)` gives `(carry, ys)`.
+    pub(super) fn scan(
+        &mut self,
+        inst: InstId,
+        callee: Option<&TExpr>,
+        init: &TExpr,
+        xs: &TExpr,
+        span: Span,
+    ) -> R<Value> {
+        let f = self.callee(inst, callee)?;
+        let (init, sequences) = (self.eval(init)?, self.eval(xs)?);
+        let trips = self.trips(&sequences, xs.span)?;
+        if (1..=UNROLL_MAX).contains(&trips) {
+            return self.scan_unrolled(&f, init, &sequences, trips, span);
+        }
+        let element = |t: &mut Self, n: NodeId| Value::Tensor(t.tensor(n));
+        let mut operands = vec![];
+        for leaf in self.leaves_of(&sequences, xs.span)? {
+            match leaf {
+                Leaf::Tensor(t) => operands.push(self.node(t)),
+                Leaf::Scalar(_) => return Err(self.broken(xs.span, "a tensor", &sequences)),
+            }
+        }
+        let looped = self.looped(&f, init, &operands, trips, span, &mut |t, inputs| {
+            let mut inputs = inputs.iter().copied();
+            t.rebuilt(&sequences, &mut |t, _| match inputs.next() {
+                Some(id) => element(t, id),
+                None => Value::None,
+            })
+        })?;
+        Ok(Value::record(vec![looped.carry, looped.stacked]))
+    }
+
+    /// `op.fori(low, high, f, init)`.
+    pub(super) fn fori(
+        &mut self,
+        inst: InstId,
+        callee: Option<&TExpr>,
+        low: &TExpr,
+        high: &TExpr,
+        init: &TExpr,
+        span: Span,
+    ) -> R<Value> {
+        let from = self.int(low, "the start of a loop")?;
+        let to = self.int(high, "the end of a loop")?;
+        let f = self.callee(inst, callee)?;
+        let mut carry = self.eval(init)?;
+        let trips = to.saturating_sub(from).max(0) as u64;
+        if trips <= UNROLL_MAX {
+            for i in from..to {
+                carry = self.turn_of(&f, [Value::int(i), carry], span)?;
+            }
+            return Ok(carry);
+        }
+        let mut b = self.adder("fori", span);
+        let count = expand::iota(&mut b, &[trips], 0);
+        let first = expand::full(&mut b, &[trips], DType::I64, tessera_ops::prim::Scalar::I(from));
+        let positions = expand::map(&mut b, MapOp::add, &[count, first]);
+        let looped = self.looped_as(&f, carry, &[NodeId(positions.0)], trips, span, true, &mut |t, inputs| {
+            Value::Scalar(Scalar::Node(Kind::Int, t.tensor(inputs[0])))
+        })?;
+        Ok(looped.carry)
+    }
+
+    /// The number of turns: the leading size of every sequence.
+    fn trips(&mut self, sequences: &Value, span: Span) -> R<u64> {
+        let mut trips = None;
+        for leaf in self.leaves_of(sequences, span)? {
+            let Leaf::Tensor(t) = leaf else { return Err(self.broken(span, "a tensor", sequences)) };
+            let shape = self.ty(t).shape;
+            match (shape.first(), trips) {
+                (Some(&n), None) => trips = Some(n),
+                (Some(&n), Some(m)) if n == m => {}
+                _ => {
+                    let message = format!("the leading sizes of the sequences of a scan differ: {trips:?} and {shape:?}");
+                    return Err(self.error(Code::E0708, span, message));
+                }
+            }
+        }
+        trips.ok_or_else(|| self.error(Code::E0204, span, "a scan needs a tensor to run over"))
+    }
+
+    fn scan_unrolled(&mut self, f: &Callee, init: Value, sequences: &Value, trips: u64, span: Span) -> R<Value> {
+        let mut carry = init;
+        let mut rows = vec![];
+        for i in 0..trips {
+            let element = self.rebuilt(sequences, &mut |t, leaf| match leaf {
+                Leaf::Tensor(x) => Value::Tensor(t.row(x, i, span)),
+                Leaf::Scalar(s) => Value::Scalar(s),
+            });
+            let (next, y) = self.pair(f, [carry, element], span)?;
+            carry = next;
+            rows.push(y);
+        }
+        let stacked = self.stack(&rows, span)?;
+        Ok(Value::record(vec![carry, stacked]))
+    }
+
+    fn pair(&mut self, f: &Callee, args: [Value; 2], span: Span) -> R<(Value, Value)> {
+        match self.turn_of(f, args, span)? {
+            Value::Record(both) if both.len() == 2 => Ok((both[0].clone(), both[1].clone())),
+            other => Err(self.broken(span, "a pair (carry, y)", &other)),
+        }
+    }
+
+    /// Values of one structure with their tensors stacked along a new leading dim.
+    fn stack(&mut self, rows: &[Value], span: Span) -> R<Value> {
+        let Some(first) = rows.first() else { return Ok(Value::None) };
+        let mut columns: Vec<Vec<Id>> = vec![];
+        for row in rows {
+            for (i, leaf) in self.leaves_of(row, span)?.into_iter().enumerate() {
+                let id = Id(self.leaf_id(&leaf, span).0);
+                let mut b = self.adder("stack", span);
+                let id = expand::unsqueeze(&mut b, id, &[0]);
+                match columns.get_mut(i) {
+                    Some(column) => column.push(id),
+                    None => columns.push(vec![id]),
+                }
+            }
+        }
+        let mut columns = columns.into_iter();
+        Ok(self.rebuilt(first, &mut |t, _| {
+            let parts = columns.next().unwrap_or_default();
+            let mut b = t.adder("stack", span);
+            let id = expand::concat(&mut b, &parts, 0);
+            Value::Tensor(t.tensor_id(id))
+        }))
+    }
+
+    fn looped(
+        &mut self,
+        f: &Callee,
+        init: Value,
+        sequences: &[NodeId],
+        trips: u64,
+        span: Span,
+        element: &mut dyn FnMut(&mut Self, &[NodeId]) -> Value,
+    ) -> R<Looped> {
+        self.looped_as(f, init, sequences, trips, span, false, element)
+    }
+
+    /// Traces the body once and adds the loop. With `counted` the function is `f(i, carry)`,
+    /// else `f(carry, x)` and gives a pair.
+    fn looped_as(
+        &mut self,
+        f: &Callee,
+        init: Value,
+        sequences: &[NodeId],
+        trips: u64,
+        span: Span,
+        counted: bool,
+        element: &mut dyn FnMut(&mut Self, &[NodeId]) -> Value,
+    ) -> R<Looped> {
+        let mut operands = vec![];
+        for leaf in self.leaves_of(&init, span)? {
+            operands.push(self.leaf_id(&leaf, span));
+        }
+        let carried = operands.len();
+        operands.extend(sequences);
+        let types: Vec<NodeType> = operands.iter().map(|&id| self.level().graph.ty(id).clone()).collect();
+        self.levels.push(Level::default());
+        let body = self.body_of(f, &init, &types, carried, span, counted, element);
+        let level = self.levels.pop();
+        let (outputs, carry, y) = body?;
+        let Some(mut level) = level else { return Err(self.error(Code::E0999, span, "a loop without a body")) };
+        level.graph.outputs = outputs;
+        level.graph.name = "body".into();
+        operands.extend(level.outer.iter().map(|(outer, _)| *outer));
+        let results: Vec<NodeType> = level
+            .graph
+            .outputs
+            .iter()
+            .enumerate()
+            .map(|(i, &o)| {
+                let ty = level.graph.ty(o).clone();
+                if i < carried { ty } else { NodeType { shape: [&[trips][..], &ty.shape].concat(), ..ty } }
+            })
+            .collect();
+        let policy = self.policy;
+        let graph = &mut self.level().graph;
+        graph.bodies.push(level.graph);
+        let body = graph.bodies.len() as u32 - 1;
+        let node = graph.push(Node {
+            prim: Prim::Scan { body, carry: carried, sequences: sequences.len(), trips },
+            operands,
+            ty: results.first().cloned().unwrap_or(NodeType::new(vec![], DType::Bool)),
+            results: results.clone(),
+            origin: Origin { span, reason: None },
+            policy,
+        });
+        let mut gets = vec![];
+        for (index, ty) in results.into_iter().enumerate() {
+            let id = self.prim(Prim::Get { index }, &[Id(node.0)], ty.shape, ty.dtype, span);
+            gets.push(self.tensor_id(id));
+        }
+        let mut gets = gets.into_iter();
+        let mut next = |_: &mut Self, leaf: Leaf| match (gets.next(), leaf) {
+            (Some(t), Leaf::Scalar(s)) => Value::Scalar(Scalar::Node(s.kind(), t)),
+            (Some(t), Leaf::Tensor(_)) => Value::Tensor(t),
+            (None, _) => Value::None,
+        };
+        let carry = self.rebuilt(&carry, &mut next);
+        // Stacked scalars are tensors.
+        let stacked = self.rebuilt(&y, &mut |t, leaf| match next(t, leaf) {
+            Value::Scalar(Scalar::Node(_, t)) => Value::Tensor(t),
+            other => other,
+        });
+        Ok(Looped { carry, stacked })
+    }
+
+    /// Traces the body into the innermost graph: its outputs, the carry and the element of ys.
+    fn body_of(
+        &mut self,
+        f: &Callee,
+        init: &Value,
+        types: &[NodeType],
+        carried: usize,
+        span: Span,
+        counted: bool,
+        element: &mut dyn FnMut(&mut Self, &[NodeId]) -> Value,
+    ) -> R<(Vec<NodeId>, Value, Value)> {
+        let mut inputs = vec![];
+        for (i, ty) in types.iter().enumerate() {
+            let inside = match i < carried {
+                true => ty.clone(),
+                false => NodeType { shape: ty.shape[1..].to_vec(), ..ty.clone() },
+            };
+            let name = if i < carried { "carry" } else { "element" };
+            inputs.push(self.level().input(name, inside, false, span));
+        }
+        let mut carries = inputs[..carried].iter().copied();
+        let carry = self.rebuilt(init, &mut |t, leaf| match (carries.next(), leaf) {
+            (Some(id), Leaf::Scalar(s)) => Value::Scalar(Scalar::Node(s.kind(), t.tensor(id))),
+            (Some(id), Leaf::Tensor(_)) => Value::Tensor(t.tensor(id)),
+            (None, _) => Value::None,
+        });
+        let x = element(self, &inputs[carried..]);
+        let (next, y) = match counted {
+            true => (self.turn_of(f, [x, carry], span)?, Value::record(vec![])),
+            false => self.pair(f, [carry, x], span)?,
+        };
+        let mut outputs = vec![];
+        for (i, leaf) in self.leaves_of(&next, span)?.iter().enumerate() {
+            let id = self.leaf_id(leaf, span);
+            let (have, want) = (self.level().graph.ty(id).clone(), types.get(i));
+            if i >= carried || want != Some(&have) {
+                let before = want.map_or("nothing".into(), |t| t.to_string());
+                let message = format!("the carry of a loop changes its type from {before} to {have}");
+                return Err(self.error(Code::E0708, span, message));
+            }
+            outputs.push(id);
+        }
+        if outputs.len() != carried {
+            return Err(self.error(Code::E0708, span, "the carry of a loop changes its structure"));
+        }
+        for leaf in self.leaves_of(&y, span)? {
+            let id = self.leaf_id(&leaf, span);
+            outputs.push(id);
+        }
+        Ok((outputs, next, y))
+    }
+
+    fn leaf_id(&mut self, leaf: &Leaf, span: Span) -> NodeId {
+        match leaf {
+            Leaf::Tensor(t) => self.node(*t),
+            Leaf::Scalar(s) => self.scalar_node(s, span),
+        }
+    }
+
+    fn leaves_of(&self, value: &Value, span: Span) -> R<Vec<Leaf>> {
+        let mut out = vec![];
+        self.collect(value, span, &mut out)?;
+        Ok(out)
+    }
+
+    fn collect(&self, value: &Value, span: Span, out: &mut Vec<Leaf>) -> R<()> {
+        match value {
+            Value::Tensor(t) => out.push(Leaf::Tensor(*t)),
+            Value::Scalar(s) => out.push(Leaf::Scalar(s.clone())),
+            Value::Record(items) | Value::List(items) => items.iter().try_for_each(|v| self.collect(v, span, out))?,
+            Value::Dict(entries) => entries.values().try_for_each(|v| self.collect(v, span, out))?,
+            Value::Str(_) | Value::None | Value::DType(_) => {}
+            Value::Closure { .. } => return Err(self.broken(span, "a tensor", value)),
+        }
+        Ok(())
+    }
+
+    /// The same structure with other leaves.
+    fn rebuilt(&mut self, value: &Value, f: &mut dyn FnMut(&mut Self, Leaf) -> Value) -> Value {
+        let mut all = |t: &mut Self, items: &[Value]| Arc::new(items.iter().map(|v| t.rebuilt(v, f)).collect::<Vec<_>>());
+        match value {
+            Value::Record(items) => Value::Record(all(self, items)),
+            Value::List(items) => Value::List(all(self, items)),
+            Value::Dict(entries) => {
+                Value::Dict(Arc::new(entries.iter().map(|(k, v)| (k.clone(), self.rebuilt(v, f))).collect()))
+            }
+            Value::Tensor(t) => f(self, Leaf::Tensor(*t)),
+            Value::Scalar(s) => f(self, Leaf::Scalar(s.clone())),
+            other => other.clone(),
+        }
+    }
+}
+
+/// What a loop gives.
+struct Looped {
+    carry: Value,
+    stacked: Value,
+}

@@ -1,0 +1,157 @@
+//! Statements: control flow on what is known, loops unrolled.
+
+use super::scalar::Known;
+use super::value::{Scalar, Value};
+use super::{R, Tracer};
+use crate::thir::*;
+use tessera_base::{Code, Span};
+
+/// Where control goes after a statement.
+pub enum Flow {
+    Next,
+    Break,
+    Continue,
+    Return(Value),
+}
+
+impl Tracer<'_> {
+    pub(super) fn exec(&mut self, stmts: &[TStmt]) -> R<Flow> {
+        for s in stmts {
+            match self.stmt(s)? {
+                Flow::Next => {}
+                other => return Ok(other),
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn stmt(&mut self, s: &TStmt) -> R<Flow> {
+        match s {
+            TStmt::Expr(e) => {
+                self.eval(e)?;
+            }
+            TStmt::Set(l, e) => {
+                let value = self.eval(e)?;
+                self.frame().insert(*l, value);
+            }
+            TStmt::SetGlobal(g, e) => {
+                let value = self.eval(e)?;
+                self.globals.insert(*g, value);
+            }
+            TStmt::Mutate { place, change, span } => self.mutate(place, change, *span)?,
+            TStmt::If { test, then, otherwise } => {
+                let truth = self.truth(test)?;
+                let taken = if self.known_bool(&truth, test.span)? { then } else { otherwise };
+                return self.exec(taken);
+            }
+            TStmt::While { test, body, span } => loop {
+                let truth = self.truth(test)?;
+                if !self.known_bool(&truth, test.span)? {
+                    break;
+                }
+                if let Some(flow) = self.turn(body, *span)? {
+                    return Ok(flow.unwrap_or(Flow::Next));
+                }
+            },
+            TStmt::ForRange { var, start, stop, step, body, span } => {
+                return self.for_range(*var, [start, stop, step], body, *span);
+            }
+            TStmt::ForEach { var, iter, body, span } => {
+                let items = self.eval(iter)?;
+                let items = self.items(items, iter.span)?;
+                for item in items {
+                    self.frame().insert(*var, item);
+                    if let Some(flow) = self.turn(body, *span)? {
+                        return Ok(flow.unwrap_or(Flow::Next));
+                    }
+                }
+            }
+            TStmt::Break => return Ok(Flow::Break),
+            TStmt::Continue => return Ok(Flow::Continue),
+            TStmt::Return(e) => {
+                let value = match e {
+                    Some(e) => self.eval(e)?,
+                    None => Value::None,
+                };
+                return Ok(Flow::Return(value));
+            }
+            TStmt::Assert { test, message, span } => self.assert(test, message.as_ref(), *span)?,
+            TStmt::WithPolicy { policy, body } => {
+                let outer = std::mem::replace(&mut self.policy, *policy);
+                let flow = self.exec(body);
+                self.policy = outer;
+                return flow;
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// One turn of a loop. `None` goes on; otherwise the loop is left, by `return` with a flow.
+    fn turn(&mut self, body: &[TStmt], span: Span) -> R<Option<Option<Flow>>> {
+        self.budget(span)?;
+        Ok(match self.exec(body)? {
+            Flow::Next | Flow::Continue => None,
+            Flow::Break => Some(None),
+            flow => Some(Some(flow)),
+        })
+    }
+
+    fn for_range(&mut self, var: LocalId, bounds: [&TExpr; 3], body: &[TStmt], span: Span) -> R<Flow> {
+        let [start, stop, step] = bounds;
+        let (mut i, stop) = (self.int(start, "the start of a loop")?, self.int(stop, "the end of a loop")?);
+        let by = self.int(step, "the step of a loop")?;
+        if by == 0 {
+            return Err(self.error(Code::E0711, step.span, "the step of `range` is 0"));
+        }
+        while if by > 0 { i < stop } else { i > stop } {
+            self.frame().insert(var, Value::int(i));
+            if let Some(flow) = self.turn(body, span)? {
+                return Ok(flow.unwrap_or(Flow::Next));
+            }
+            match i.checked_add(by) {
+                Some(next) => i = next,
+                None => break,
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// What a loop over a value runs over.
+    pub(super) fn items(&mut self, value: Value, span: Span) -> R<Vec<Value>> {
+        Ok(match value {
+            Value::List(items) | Value::Record(items) => items.to_vec(),
+            Value::Str(text) => text.chars().map(|c| Value::str(c.to_string())).collect(),
+            Value::Dict(entries) => entries.keys().map(super::builtin::key_value).collect(),
+            Value::Tensor(t) => {
+                let rows = self.ty(t).shape.first().copied().unwrap_or(0);
+                let mut out = vec![];
+                for i in 0..rows {
+                    self.budget(span)?;
+                    out.push(Value::Tensor(self.row(t, i, span)));
+                }
+                out
+            }
+            other => return Err(self.broken(span, "a list or a tensor", &other)),
+        })
+    }
+
+    fn assert(&mut self, test: &TExpr, message: Option<&TExpr>, span: Span) -> R<()> {
+        let truth = self.truth(test)?;
+        if let Scalar::Node(..) = truth {
+            let mut d = self.error(Code::E0301, span, "a graph function cannot assert on the elements of a tensor");
+            d.notes.push("its tensors are computed after it is compiled".into());
+            return Err(d);
+        }
+        if self.known(&truth, "this assertion", test.span)? == Known::Bool(true) {
+            return Ok(());
+        }
+        let text = match message {
+            Some(m) => {
+                let value = self.eval(m)?;
+                self.show(&value, false, m.span)?
+            }
+            None => "assertion failed".into(),
+        };
+        Err(self.error(Code::E0705, span, text))
+    }
+}
