@@ -12,4 +12,5 @@ pub mod map;
 pub mod scalar_eval;
 pub mod prim;
 pub mod convert;
+pub mod reference;
 pub mod surface;

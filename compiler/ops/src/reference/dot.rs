@@ -1,0 +1,102 @@
+//! Matrix products.
+
+use super::{ArrayRef, elems};
+use crate::convert::{cast, narrow, tf32_program};
+use crate::map::kind_of;
+use crate::scalar::Kind;
+use crate::scalar_eval::{Lane, eval};
+use tessera_base::DType;
+
+/// A product and sum of accumulators.
+trait Accumulate: Copy + Default {
+    /// `a · b + self`, rounded once (complex: four such steps).
+    fn step(self, a: Self, b: Self) -> Self;
+}
+
+impl Accumulate for f32 {
+    #[inline]
+    fn step(self, a: f32, b: f32) -> f32 {
+        a.mul_add(b, self)
+    }
+}
+
+impl Accumulate for f64 {
+    #[inline]
+    fn step(self, a: f64, b: f64) -> f64 {
+        a.mul_add(b, self)
+    }
+}
+
+impl Accumulate for i64 {
+    #[inline]
+    fn step(self, a: i64, b: i64) -> i64 {
+        self.wrapping_add(a.wrapping_mul(b))
+    }
+}
+
+/// Real part first: `re += a.re b.re`, then `re −= a.im b.im`; `im += a.re b.im`, then
+/// `im += a.im b.re`.
+impl Accumulate for [f32; 2] {
+    #[inline]
+    fn step(self, a: [f32; 2], b: [f32; 2]) -> [f32; 2] {
+        let re = a[0].mul_add(b[0], self[0]);
+        let im = a[0].mul_add(b[1], self[1]);
+        [(-a[1]).mul_add(b[1], re), a[1].mul_add(b[0], im)]
+    }
+}
+
+/// `batch` products of `m × k` by `k × n`, each element one chain in ascending `k` from 0.
+fn products<T: Accumulate>(a: &[T], b: &[T], [batch, m, k, n]: [usize; 4]) -> Vec<T> {
+    let mut out = vec![T::default(); batch * m * n];
+    if n == 0 {
+        return out;
+    }
+    for (row, sums) in out.chunks_exact_mut(n).enumerate() {
+        let right = &b[row / m * k * n..][..k * n];
+        for (&x, line) in a[row * k..][..k].iter().zip(right.chunks_exact(n)) {
+            for (sum, &y) in sums.iter_mut().zip(line) {
+                *sum = sum.step(x, y);
+            }
+        }
+    }
+    out
+}
+
+/// Operands are widened exactly to the accumulator's kind; tf32 ones are rounded to 10 fraction
+/// bits first. Integers wrap around in 64 bits and again in the result's type.
+pub(super) fn dot(a: ArrayRef, b: ArrayRef, accum: DType, dtype: DType) -> Vec<u8> {
+    let rank = a.shape.len();
+    let size = |d: u64| d as usize;
+    let (m, k, n) = (size(a.shape[rank - 2]), size(a.shape[rank - 1]), size(b.shape[rank - 1]));
+    let sizes = [elems(&a.shape[..rank - 2]).unwrap_or(0), m, k, n];
+    if accum == DType::C64 {
+        let sums = products(&complex(a), &complex(b), sizes);
+        let bytes: Vec<u8> = sums.iter().flatten().flat_map(|x| x.to_le_bytes()).collect();
+        return cast(DType::C64, dtype, &bytes);
+    }
+    let wide = if accum.is_float() { accum } else { DType::I64 };
+    let lane = match (factor(a, wide), factor(b, wide)) {
+        (Lane::F32(a), Lane::F32(b)) => Lane::F32(products(&a, &b, sizes)),
+        (Lane::F64(a), Lane::F64(b)) => Lane::F64(products(&a, &b, sizes)),
+        (Lane::I64(a), Lane::I64(b)) => Lane::I64(products(&a, &b, sizes)),
+        _ => return Vec::new(),
+    };
+    narrow(dtype, &lane)
+}
+
+fn factor(a: ArrayRef, wide: DType) -> Lane {
+    let kind = kind_of(wide).unwrap_or(Kind::F32);
+    if a.dtype == DType::Tf32 {
+        let x = Lane::from_bytes(Kind::F32, a.bytes);
+        let n = x.len();
+        let short = eval(&tf32_program(), &[x], n);
+        return if kind == Kind::F32 { short } else { Lane::from_bytes(kind, &cast(DType::F32, wide, &short.to_bytes())) };
+    }
+    Lane::from_bytes(kind, &cast(a.dtype, wide, a.bytes))
+}
+
+fn complex(a: ArrayRef) -> Vec<[f32; 2]> {
+    let bytes = cast(a.dtype, DType::C64, a.bytes);
+    let Lane::F32(parts) = Lane::from_bytes(Kind::F32, &bytes) else { return Vec::new() };
+    parts.as_chunks::<2>().0.to_vec()
+}
