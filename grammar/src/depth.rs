@@ -45,6 +45,7 @@ pub fn too_deep(layout: &Layout, item: ItemId) -> Option<Diagnostic> {
     for token in &layout.tokens {
         let kind = token.kind;
         let starts_line = matches!(before, Tok::Newline | Tok::Indent | Tok::Dedent | Tok::StartStmts);
+        let called = before.ends_operand() && kind != Tok::FStart;
         before = kind;
         match kind {
             Tok::If if starts_line => set(&mut blocks, |_| 0),
@@ -65,7 +66,8 @@ pub fn too_deep(layout: &Layout, item: ItemId) -> Option<Diagnostic> {
                 prefixes = 0;
             }
             _ if kind.closer().is_some() => {
-                frames.last_mut()?.operators += 1;
+                // A call or an index is one more level, a bracket by itself none.
+                frames.last_mut()?.operators += usize::from(called);
                 frames.push(Frame::default());
             }
             _ if kind.is_closer() => {

@@ -20,3 +20,6 @@ pub use parse::{ParsedItem, parse_expr, parse_expr_or_stmts, parse_item};
 pub use print::format;
 pub use prompt::{TokenClass, highlight, needs_more};
 pub use split::{RawItem, RawKind, SplitFile, split};
+
+#[cfg(test)]
+mod fuzz;

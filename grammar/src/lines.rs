@@ -156,6 +156,8 @@ pub fn logical_lines(text: &str, tokens: &[Token]) -> Vec<Line> {
 struct Shape {
     /// It closes a bracket that it did not open.
     closes: bool,
+    /// It leaves one open that it opened.
+    opens: bool,
     last: Tok,
     /// The token that ends it (its line break, or the number of tokens).
     stop: usize,
@@ -163,7 +165,7 @@ struct Shape {
 
 fn shape(tokens: &[Token], from: usize) -> Shape {
     let mut depth = 0i32;
-    let mut shape = Shape { closes: false, last: Tok::Bad, stop: tokens.len() };
+    let mut shape = Shape { closes: false, opens: false, last: Tok::Bad, stop: tokens.len() };
     for (i, token) in tokens.iter().enumerate().skip(from) {
         match token.kind {
             Tok::Break => {
@@ -178,12 +180,26 @@ fn shape(tokens: &[Token], from: usize) -> Shape {
         shape.closes |= depth < 0;
         shape.last = token.kind;
     }
+    shape.opens = depth > 0;
     shape
 }
 
 /// The next token that is not trivia.
 fn next_word(tokens: &[Token], from: usize) -> Option<usize> {
     (from..tokens.len()).find(|i| !tokens[*i].kind.is_trivia())
+}
+
+/// Words that no expression contains.
+fn is_statement(kind: Tok) -> bool {
+    use Tok::*;
+    kind.is_keyword()
+        && !matches!(kind, As | If | Else | For | In | And | Or | Not | Is | Lambda | True | False | None_ | Async | Await | Yield)
+}
+
+/// Whether a line that begins so cannot go on with the expression of the line before. The end of
+/// the text ([`Tok::Bad`]) counts.
+fn begins_anew(kind: Tok) -> bool {
+    is_statement(kind) || matches!(kind, Tok::Bad | Tok::Name | Tok::Number)
 }
 
 /// Whether the line behind the break `at` begins a statement although a bracket is open.
@@ -196,28 +212,7 @@ fn gives_up(text: &str, tokens: &[Token], first: usize, indent: &Range<u32>, las
     if kind == Break || kind.is_closer() {
         return false;
     }
-    if matches!(
-        kind,
-        Def | Struct
-            | Import
-            | From
-            | Return
-            | While
-            | Break_
-            | Continue
-            | Pass
-            | Assert
-            | With
-            | Elif
-            | Class
-            | Try
-            | Except
-            | Finally
-            | Raise
-            | Global
-            | Nonlocal
-            | Del
-    ) {
+    if is_statement(kind) {
         return true;
     }
     let head = tokens[first].kind;
@@ -231,12 +226,12 @@ fn gives_up(text: &str, tokens: &[Token], first: usize, indent: &Range<u32>, las
     let shape = shape(tokens, next);
     let after = next_word(tokens, next + 1).map_or(Bad, |i| tokens[i].kind);
     let next_line = next_word(tokens, shape.stop).map_or(Bad, |i| tokens[i].kind);
-    let whole = !shape.closes && shape.last != Comma;
+    let whole = !shape.closes && !shape.opens && shape.last.ends_operand();
     match kind {
         If | For | Else => return outside && shape.last == Colon,
         At => return outside && matches!(next_line, Def | Struct | At),
         Name if after.is_aug_assign() => return true,
-        Name if after == Assign && whole && !next_line.is_closer() => return true,
+        Name if after == Assign && whole && begins_anew(next_line) => return true,
         Name if after == Colon && whole && outside && head != Def => {
             return brackets.stack.last().is_some_and(|(closer, ())| *closer == RParen);
         }
@@ -269,6 +264,7 @@ mod tests {
         assert_eq!(lines("a = [1,\n2] # c\n\n# note\nb\\\n+1\nc"), ["a = [1,\n2]", "b\\\n+1", "c"]);
         assert_eq!(lines("f(\nx=1,\ny=2\n)\ng"), ["f(\nx=1,\ny=2\n)", "g"]);
         assert_eq!(lines("x = [a\nfor a in b\nif a]"), ["x = [a\nfor a in b\nif a]"]);
+        assert_eq!(lines("def f(\n  a=[\n    1\n  ],\n): b"), ["def f(\n  a=[\n    1\n  ],\n): b"]);
         assert_eq!(lines("m = [\n1, 2,\n3, 4\n]"), ["m = [\n1, 2,\n3, 4\n]"]);
     }
 

@@ -29,6 +29,9 @@ fn closers(pieces: &[Piece]) -> Vec<usize> {
     close
 }
 
+/// Brackets of one line that are broken to make it fit; a longer line stays too long.
+const BROKEN_MAX: usize = 32;
+
 /// Columns of a word; of its first line if it has several.
 fn columns(text: &str) -> usize {
     text.split('\n').next().unwrap_or("").chars().count()
@@ -82,6 +85,14 @@ impl Writer<'_, '_> {
             width += columns(&piece.text) + usize::from(i > range.start && piece.space);
         }
         Some(width)
+    }
+
+    /// Columns of a range as if nothing in it had to be broken, without the commas that breaking
+    /// adds: the same before and after formatting.
+    fn plain(&self, range: Range<usize>) -> usize {
+        let comma = |i: usize| self.pieces[i].kind == Tok::Comma && self.pieces.get(i + 1).is_some_and(|p| p.kind.is_closer());
+        let width = |i: usize| columns(&self.pieces[i].text) + usize::from(i > range.start && self.pieces[i].space);
+        range.clone().filter(|i| !comma(*i)).map(width).sum()
     }
 
     /// A comma before the closing bracket keeps a bracket broken, unless it makes a tuple.
@@ -280,13 +291,18 @@ impl Writer<'_, '_> {
         out
     }
 
-    /// Breaks brackets, the widest of each line that is too long, until all lines fit.
+    /// Breaks brackets, the widest of each line that is too long, until all lines fit. Which ones
+    /// does not depend on those that must be broken anyway: breaking adds commas that ask for
+    /// breaking next time, and that must change nothing.
     fn write_groups(&mut self, range: Range<usize>, indent: usize, tail: usize) {
         let groups = self.groups(&range);
-        let mut broken: Vec<usize> = groups.iter().copied().filter(|g| self.flat(*g..self.close[*g] + 1).is_none()).collect();
-        while let Some(next) = self.next_to_break(&range, &groups, &broken, indent, tail) {
+        let mut broken: Vec<usize> = vec![];
+        while broken.len() < BROKEN_MAX
+            && let Some(next) = self.next_to_break(&range, &groups, &broken, indent, tail)
+        {
             broken.push(next);
         }
+        broken.extend(groups.iter().filter(|g| self.flat(**g..self.close[**g] + 1).is_none()));
         let mut i = range.start;
         while i < range.end {
             let end = self.after(i);
@@ -319,7 +335,7 @@ impl Writer<'_, '_> {
                 candidates.clear();
                 column = indent + columns(&self.pieces[end - 1].text);
             } else {
-                column += space + self.flat(i..end).unwrap_or(0);
+                column += space + self.plain(i..end);
                 if groups.contains(&i) {
                     candidates.push(i);
                 }
@@ -331,7 +347,7 @@ impl Writer<'_, '_> {
         }
         // The parameters of a `def` go before its result type.
         let def = self.pieces[0].kind == Tok::Def;
-        candidates.into_iter().max_by_key(|g| if def && *g == 2 { usize::MAX } else { self.flat(*g..self.close[*g] + 1).unwrap_or(0) })
+        candidates.into_iter().max_by_key(|g| if def && *g == 2 { usize::MAX } else { self.plain(*g..self.close[*g] + 1) })
     }
 
     /// Writes a bracket over several lines, one part on each.

@@ -30,12 +30,12 @@ fn number(source: &str) -> Cow<'_, str> {
     }
 }
 
-/// A space after `#`, none at the end. `#!` and `#:` stay.
+/// A space between `#` and a word, none at the end. Marks such as `#!` and `#>` stay.
 pub(super) fn comment(source: &str) -> Cow<'_, str> {
     let source = source.trim_end();
     match source[1..].chars().next() {
-        None | Some(' ' | '!' | ':' | '#') => source.into(),
-        Some(_) => format!("# {}", &source[1..]).into(),
+        Some(c) if c.is_alphanumeric() => format!("# {}", &source[1..]).into(),
+        _ => source.into(),
     }
 }
 
