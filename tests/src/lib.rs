@@ -2,3 +2,4 @@
 
 pub mod program;
 pub mod golden;
+pub mod bench;

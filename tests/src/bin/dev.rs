@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         Some("ci") => ci(),
         Some("bless") => bless(),
         Some("size") => size(),
+        Some("bench") => tessera_tests::bench::run(),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

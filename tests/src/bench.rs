@@ -1,0 +1,101 @@
+//! The speed figures: whole processes and programs that time themselves. Release builds only;
+//! medians of several runs. Nothing here fails by time.
+
+use crate::program::{binary, root};
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+/// One figure with its mark.
+struct Figure {
+    name: String,
+    value: f64,
+    unit: &'static str,
+    /// What the project promises, as text.
+    mark: &'static str,
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Milliseconds of a whole process, median of `runs`.
+fn process_ms(args: &[&str], cache: &Path, cold: bool, runs: usize) -> f64 {
+    let once = |_| {
+        if cold {
+            let _ = std::fs::remove_dir_all(cache);
+        }
+        let start = Instant::now();
+        let status = Command::new(binary()).args(args).env("TESSERA_CACHE", cache).output();
+        let ms = start.elapsed().as_secs_f64() * 1e3;
+        if status.is_ok_and(|s| s.status.success()) { ms } else { f64::NAN }
+    };
+    median((0..runs).map(once).collect())
+}
+
+/// `name value` lines that a program prints.
+fn program_figures(file: &Path, threads: usize) -> Vec<(String, f64)> {
+    let out = Command::new(binary()).args(["run", "--threads", &threads.to_string()]).arg(file).output();
+    let Ok(out) = out else { return vec![] };
+    if !out.status.success() {
+        eprintln!("{}", String::from_utf8_lossy(&out.stderr));
+    }
+    String::from_utf8_lossy(&out.stdout)
+        .lines()
+        .filter_map(|l| {
+            let (name, value) = l.split_once(' ')?;
+            Some((name.to_owned(), value.trim().parse().ok()?))
+        })
+        .collect()
+}
+
+/// A program of about so many lines: functions like those that people write.
+pub fn long_program(lines: usize) -> String {
+    let mut out = String::new();
+    for i in 0..lines / 8 {
+        out.push_str(&format!(
+            "def layer{i}(x: Tensor[N, D, f32], w: Tensor[D, H, f32], b: Tensor[H, f32]) -> Tensor[N, H, f32]:\n    \
+             h = x @ w + b\n    \
+             scale = 1.0 / {}.0\n    \
+             if D > {i}:\n        \
+             h = op.relu(h) * scale\n    \
+             y = op.softmax(h, axis=-1)\n    \
+             return y - y.mean(axis=0)\n\n",
+            i + 1
+        ));
+    }
+    out
+}
+
+/// Runs everything and prints the table.
+pub fn run() -> bool {
+    let benches = root().join("tests/benches");
+    let file = |name: &str| benches.join(name).display().to_string();
+    let cache = std::env::temp_dir().join("tessera-bench-cache");
+    let mut figures = vec![];
+    let mut add = |name: &str, value: f64, unit, mark| figures.push(Figure { name: name.to_owned(), value, unit, mark });
+    add("run hello.tsr, whole process", process_ms(&["run", &file("hello.tsr")], &cache, false, 21), "ms", "<= 15");
+    add("first 128x128 product, cold cache", process_ms(&["run", &file("first_product.tsr")], &cache, true, 9), "ms", "<= 150");
+    add("first 128x128 product, warm cache", process_ms(&["run", &file("first_product.tsr")], &cache, false, 15), "ms", "<= 40");
+    let long = std::env::temp_dir().join("tessera-bench-long.tsr");
+    if std::fs::write(&long, long_program(20_000)).is_ok() {
+        let path = long.display().to_string();
+        add("check 20,000 lines, whole process", process_ms(&["check", &path], &cache, false, 9), "ms", "<= 400");
+    }
+    for threads in [1, 2] {
+        for (name, value) in program_figures(&benches.join("matmul.tsr"), threads) {
+            add(&format!("{name}, {threads} threads"), value, "GFLOP/s", "");
+        }
+        for (name, value) in program_figures(&benches.join("elementwise.tsr"), threads) {
+            add(&format!("{name}, {threads} threads"), value, "GB/s", "");
+        }
+    }
+    for (name, value) in program_figures(&benches.join("call.tsr"), 1) {
+        add(&name, value, "µs", "<= 5");
+    }
+    for f in &figures {
+        println!("{:<44} {:>10.2} {:<8} {}", f.name, f.value, f.unit, f.mark);
+    }
+    figures.iter().all(|f| f.value.is_finite())
+}
