@@ -42,7 +42,7 @@ impl View {
 
 /// Row-major strides in elements.
 pub(super) fn strides(shape: &[u64]) -> Vec<isize> {
-    let mut out = vec![1; shape.len()];
+    let mut out = vec![1isize; shape.len()];
     for i in (1..shape.len()).rev() {
         // Wraps only where another dim is 0, and then nothing is read.
         out[i - 1] = out[i].wrapping_mul(shape[i] as isize);
