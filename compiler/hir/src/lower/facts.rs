@@ -24,7 +24,11 @@ impl<'p> Facts<'p> {
                 shared.extend(mentioned_globals(&inst.body));
             }
         }
-        let private = (0..program.globals.len() as u32).map(GlobalId).filter(|g| !shared.contains(g)).collect();
+        let all = (0..program.globals.len() as u32).map(GlobalId);
+        let private = match program.entry {
+            Some(_) => all.filter(|g| !shared.contains(g)).collect(),
+            None => BTreeSet::new(),
+        };
         Facts { program, reads: RefCell::default(), private }
     }
 
@@ -94,7 +98,7 @@ impl<'p> Facts<'p> {
             TKind::Field(..) | TKind::TensorDim(..) | TKind::TensorShape(_) | TKind::TensorDType(_) => true,
             TKind::Index(..) | TKind::Concat(..) | TKind::Repeat(..) => true,
             TKind::Arith { .. } | TKind::Neg(_) | TKind::IntToFloat(_) | TKind::BoolToInt(_) => true,
-            TKind::WithPolicy(..) => true,
+            TKind::WithPolicy(..) | TKind::Check { .. } => true,
             TKind::Builtin { name, .. } => *name == "tensor.size",
             _ => false,
         }

@@ -43,7 +43,7 @@ impl Body<'_, '_> {
     fn hoist(&mut self, v: Var, e: &TExpr, pending: &mut Option<Pending>) -> bool {
         let Some(p) = pending else { return false };
         let read_by_calls = matches!(v, Var::Global(g) if p.globals.contains(&g));
-        if p.defined_set.contains(&v) || read_by_calls || !is_plain(&e.ty) || !self.cx.facts.is_pure(e) {
+        if p.defined_set.contains(&v) || read_by_calls || !self.cx.facts.is_pure(e) {
             return false;
         }
         // Parameters that depend on the variable take their values now.

@@ -18,6 +18,8 @@ mod text;
 mod tensor;
 mod builtin;
 mod place;
+#[cfg(test)]
+mod tests;
 
 use crate::thir::{FnInst, GlobalId, InstId, LocalId, Program, TExpr, TStmt};
 use crate::ty::Ty;
@@ -68,12 +70,17 @@ pub struct RegionParam {
 
 /// Lowers everything that the module body reaches.
 pub fn lower(program: &Program) -> Lowered {
-    lower_roots(program, &program.entry.into_iter().collect::<Vec<_>>())
+    lower_roots(program, &program.entry.into_iter().collect::<Vec<_>>(), false)
 }
 
-/// Lowers everything that the functions given reach. The first is the entry.
-pub fn lower_roots(program: &Program, roots: &[InstId]) -> Lowered {
+/// Lowers everything that the functions given reach; the first is the entry. Module variables
+/// that only the module body uses become its locals, unless `keep_globals` (a session that
+/// goes on after the body).
+pub fn lower_roots(program: &Program, roots: &[InstId], keep_globals: bool) -> Lowered {
     let mut cx = Lowering::new(program);
+    if keep_globals {
+        cx.facts.private.clear();
+    }
     cx.globals();
     let ids: Vec<FnId> = roots.iter().map(|&inst| cx.function(inst)).collect();
     while let Some((id, job)) = cx.todo.pop_front() {
@@ -141,7 +148,7 @@ impl<'p> Lowering<'p> {
     fn globals(&mut self) {
         for (i, var) in self.program.globals.iter().enumerate() {
             let id = GlobalId(i as u32);
-            if !self.facts.private.contains(&id) || self.program.entry.is_none() {
+            if !self.facts.private.contains(&id) {
                 let ty = self.types.erase(&var.ty);
                 self.global_ids.insert(id, host::GlobalId(self.host_globals.len() as u32));
                 self.host_globals.push(Global { name: var.name.clone(), ty });

@@ -152,7 +152,7 @@ impl Tracer<'_> {
                 NodeId(self.adder("", span).push(Prim::Full { value }, &[], vec![], dtype).0)
             }
             Scalar::Late(e, _) => {
-                let known = self.levels[0].scalars.iter().find(|(k, _)| k == e).map(|(_, id)| *id);
+                let known = self.levels[0].scalars.iter().find(|(k, _)| Arc::ptr_eq(k, e) || k == e).map(|(_, id)| *id);
                 let id = known.unwrap_or_else(|| {
                     let top = &mut self.levels[0];
                     let name = format!("scalar{}", top.scalars.len());
