@@ -302,8 +302,8 @@ macro_rules! table {
 
 table! {
     cast: CAST;
-    choose: WHERE CLIP;
     reduce: SUM PROD MAX MIN ANY ALL;
+    choose: WHERE CLIP;
     moments: MEAN VAR STD;
     argreduce: ARGMAX ARGMIN;
     cumulate: CUMSUM CUMPROD;

@@ -30,7 +30,7 @@ pub const ARGMIN: Row = Row::new("argmin", PARAMS, |_, a, _| infer("argmin", a),
 
 fn infer(name: &str, args: &[SymArg]) -> Inferred {
     let x = rule::tensor(args, 0)?;
-    no_complex(name, x)?;
+    no_complex(name, x, 0)?;
     let keep = rule::flag(args, 2)?;
     let axes = if rule::absent(args, 1) { (0..x.rank()).collect() } else { vec![rule::axis(args, 1, x)?] };
     not_empty(name, x, &axes)?;

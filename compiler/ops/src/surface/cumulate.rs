@@ -27,7 +27,7 @@ pub const CUMPROD: Row = Row::new("cumprod", PARAMS, |_, a, _| infer("cumprod", 
 
 fn infer(name: &str, args: &[SymArg]) -> Inferred {
     let x = rule::tensor(args, 0)?;
-    no_complex(name, x)?;
+    no_complex(name, x, 0)?;
     let dtype = x.dtype.map(|d| if d.is_float() { d } else { DType::I64 });
     if rule::absent(args, 1) {
         return rule::one(vec![x.elems()], dtype);

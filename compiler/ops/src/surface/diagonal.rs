@@ -55,6 +55,7 @@ fn infer_diag(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let k = rule::int_const(args, 1, "`k`")?;
     match &x.shape[..] {
         [n] => {
+            no_complex("diag", x, 0)?;
             let side = n.add(&Size::constant(k.saturating_abs()));
             rule::one(vec![side.clone(), side], x.dtype)
         }
@@ -107,7 +108,7 @@ pub const TRACE: Row = Row::new(
 fn infer_trace(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let x = rule::tensor(args, 0)?;
     rule::at_least_rank(x, 2, 0, "trace")?;
-    no_complex("trace", x)?;
+    no_complex("trace", x, 0)?;
     rule::int_const(args, 1, "`offset`")?;
     rule::one(x.shape[..x.rank() - 2].to_vec(), x.dtype.map(|d| if d.is_float() { d } else { DType::I64 }))
 }

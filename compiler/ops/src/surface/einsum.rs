@@ -6,8 +6,8 @@ mod equation;
 use self::contract::contract;
 use self::equation::{Equation, Label};
 use super::expand;
-use super::matmul::{dot_accumulator, product_dtype};
-use super::row::{Call, Lowered, Row, opt, req};
+use super::matmul::product_dtype;
+use super::row::{Call, Lowered, Row, accumulator, opt, req};
 use super::rule::{self, Inferred};
 use super::*;
 
@@ -85,7 +85,7 @@ fn lower_einsum(call: &mut Call) -> Lowered {
 
 fn lower(call: &mut Call, eq: &Equation, ids: &[Id], dtype: DType) -> Lowered {
     let (_, result) = call.result();
-    let accum = dot_accumulator(dtype, call.hints);
+    let accum = accumulator(dtype, call.hints);
     let terms =
         ids.iter().zip(&eq.inputs).map(|(&x, labels)| (expand::cast(call.b, x, dtype), labels.clone())).collect();
     Ok(vec![contract(call.b, terms, &eq.output, accum, result)])

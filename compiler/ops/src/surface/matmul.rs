@@ -16,7 +16,7 @@ pub const MATMUL: Row = Row::new("matmul", PARAMS, |cx, a, _| infer("matmul", cx
          The last size of `x` and the last but one of `y` are contracted; leading dims are a batch and broadcast. A vector \
          on the left is a row, on the right a column, and the added dim is left out of the result.\n\n\
          Types narrower than f32 accumulate in f32 and ints in i64, the result has the operands' dtype: \
-         `accum_dtype=` (`f32`, `f64`; `f16` for f16; `i32` for ints) and `out_dtype=` change that. Each element is one \
+         `accum_dtype=` (`f32`, `f64`; `i32` for ints; f16 operands accept `f16`, and still get f32 sums) and `out_dtype=` change that. Each element is one \
          chain of fused multiply-adds in ascending order.\n\n\
          E0201: the contracted sizes differ. E0203: the batch sizes do not broadcast.\n\n\
          ```tessera\nop.matmul(a, b, tile_shape=(128, 128, 64), accum_dtype=f32)\n```",
@@ -115,7 +115,7 @@ fn lower(call: &mut Call) -> Lowered {
     let (tx, ty) = (call.ty(0)?, call.ty(1)?);
     let (out, result) = call.result();
     let operands = product_dtype("matmul", &[(0, &tx), (1, &ty)])?.unwrap_or(DType::F32);
-    let accum = dot_accumulator(operands, call.hints);
+    let accum = accumulator(operands, call.hints);
     let (x, y) = (call.id(0)?, call.id(1)?);
     let b = &mut *call.b;
     let (mut x, mut y) = (expand::cast(b, x, operands), expand::cast(b, y, operands));
@@ -139,14 +139,6 @@ fn lower(call: &mut Call) -> Lowered {
     }
     let product = expand::dot(b, x, y, accum, result);
     Ok(vec![expand::reshape(b, product, &out)])
-}
-
-/// The accumulation type of a product of operands of `dtype`.
-pub fn dot_accumulator(dtype: DType, hints: &Hints) -> DType {
-    match hints.accum_dtype {
-        Some(DType::F16) if dtype == DType::F16 => DType::F16,
-        _ => accumulator(dtype, hints),
-    }
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub const STD: Row = Row::new("std", SPREAD, |_, a, _| infer("std", a), |c| lowe
 
 fn infer(name: &str, args: &[SymArg]) -> Inferred {
     let x = rule::tensor(args, 0)?;
-    no_complex(name, x)?;
+    no_complex(name, x, 0)?;
     let axes = rule::axes(args, 1, x)?;
     if args.len() > 3 {
         rule::int_const(args, 3, "`ddof`")?;

@@ -82,10 +82,11 @@ pub fn not_empty(name: &str, t: &TensorType, axes: &[usize]) -> Result<(), OpErr
     }
 }
 
-pub fn no_complex(name: &str, t: &TensorType) -> Result<(), OpError> {
+/// An error for complex numbers, whose arithmetic is missing, at parameter `i`.
+pub fn no_complex(name: &str, t: &TensorType, i: usize) -> Result<(), OpError> {
     if t.dtype == Some(DType::C64) {
         return Err(OpError::new(Code::E0690, format!("`{name}` of complex numbers is not supported yet"))
-            .arg(0, t.to_string()));
+            .arg(i, t.to_string()));
     }
     Ok(())
 }
@@ -93,7 +94,7 @@ pub fn no_complex(name: &str, t: &TensorType) -> Result<(), OpError> {
 fn infer(kind: Reduction, _: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let x = rule::tensor(args, 0)?;
     let axes = rule::axes(args, 1, x)?;
-    no_complex(kind.name(), x)?;
+    no_complex(kind.name(), x, 0)?;
     if matches!(kind, Reduction::Max | Reduction::Min) {
         not_empty(kind.name(), x, &axes)?;
     }

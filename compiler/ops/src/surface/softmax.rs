@@ -63,7 +63,7 @@ fn lower(call: &mut Call, log: bool) -> Lowered {
 
 fn infer_sum(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let x = rule::tensor(args, 0)?;
-    no_complex("logsumexp", x)?;
+    no_complex("logsumexp", x, 0)?;
     let axes = rule::axes(args, 1, x)?;
     not_empty("logsumexp", x, &axes)?;
     rule::one(rule::reduced(&x.shape, &axes, rule::flag(args, 2)?), rule::as_float("logsumexp", x, 0)?)

@@ -24,7 +24,7 @@ pub const ARGSORT: Row = Row::new("argsort", PARAMS, |_, a, _| infer("argsort", 
 
 fn infer(name: &str, args: &[SymArg], gives: Option<DType>) -> Inferred {
     let x = rule::tensor(args, 0)?;
-    no_complex(name, x)?;
+    no_complex(name, x, 0)?;
     rule::axis(args, 1, x)?;
     rule::flag(args, 2)?;
     rule::one(x.shape.clone(), gives.or(x.dtype))
@@ -69,7 +69,7 @@ pub const TOPK: Row = Row::new(
 
 fn infer_topk(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let x = rule::tensor(args, 0)?;
-    no_complex("topk", x)?;
+    no_complex("topk", x, 0)?;
     let (k, axis) = (rule::int(args, 1)?, rule::axis(args, 2, x)?);
     rule::flag(args, 3)?;
     if k.as_const().is_some_and(|n| n < 0) {

@@ -1,6 +1,7 @@
 //! `tril triu tri eye`: parts of matrices by the position of the diagonal.
 
 use super::expand;
+use super::reduce::no_complex;
 use super::row::{Call, Lowered, Row, opt, req};
 use super::rule::{self, Inferred};
 use super::*;
@@ -19,6 +20,7 @@ pub const TRIU: Row = Row::new("triu", PART, |_, a, _| infer_part("triu", a), |c
 fn infer_part(name: &str, args: &[SymArg]) -> Inferred {
     let x = rule::tensor(args, 0)?;
     rule::at_least_rank(x, 2, 0, name)?;
+    no_complex(name, x, 0)?;
     rule::int_const(args, 1, "`k`")?;
     rule::one(x.shape.clone(), x.dtype)
 }
