@@ -6,6 +6,8 @@
 pub mod text;
 pub mod graph;
 pub mod graph_text;
+pub mod verify;
+pub mod interpret;
 pub mod group;
 pub mod host;
 pub mod index;
