@@ -215,3 +215,8 @@ table! {
     fma fma;
     copysign copysign;
 }
+
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+mod laws;

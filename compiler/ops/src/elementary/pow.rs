@@ -72,6 +72,7 @@ fn magnitude_f64(w: &mut Writer, x: Val, y: Val) -> Val {
     let one = w.cmp_c(Cmp::Eq, a, 1.0);
     let zero = w.f(0.0, a);
     let product = w.select(one, zero, product);
+    let error = w.select(one, zero, error);
     let product = w.at_least(product, -800.0);
     let product = w.at_most(product, 800.0);
     // Beyond the range the error is meaningless, and NaN where the product overflowed.
