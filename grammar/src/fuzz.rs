@@ -1,6 +1,6 @@
 //! Random texts: nothing panics, hangs or loses a byte, and what can be formatted keeps its tree.
 
-use crate::{format, highlight, needs_more, parse_item, split, token::lex};
+use crate::{format, highlight, needs_more, parse_item, show, split, token::lex};
 use std::time::{Duration, Instant};
 use tessera_base::ItemId;
 
@@ -94,16 +94,9 @@ fn expression(random: &mut Random, depth: usize, inside: bool) -> String {
     }
 }
 
-/// Cuts a tree's places out of its debug form.
+/// A tree without its places.
 fn tree(text: &str) -> String {
-    let shown = format!("{:?}", parse_item(text, ItemId(0)).stmts);
-    let mut out = String::new();
-    let mut rest = shown.as_str();
-    while let Some(at) = rest.find("Span {") {
-        out.push_str(&rest[..at]);
-        rest = rest[at..].split_once('}').map_or("", |(_, after)| after);
-    }
-    out + rest
+    show(&parse_item(text, ItemId(0)).stmts)
 }
 
 fn check(text: &str) {

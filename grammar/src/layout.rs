@@ -31,6 +31,11 @@ impl Layout {
         self.lines.partition_point(|first| *first <= token).saturating_sub(1)
     }
 
+    /// The first token that begins at or behind a byte.
+    pub fn token_at(&self, byte: u32) -> u32 {
+        self.tokens.partition_point(|t| t.start < byte) as u32
+    }
+
     /// The tokens of a logical line, without the marks at its end.
     pub fn line(&self, line: usize) -> Range<u32> {
         let start = self.lines.get(line).copied().unwrap_or(0);

@@ -2,6 +2,7 @@
 //! The only crate that knows logos or lalrpop.
 
 pub mod ast;
+pub mod show;
 pub mod token;
 pub mod literal;
 pub mod lines;
@@ -19,6 +20,7 @@ pub mod print;
 pub use parse::{ParsedItem, parse_expr, parse_expr_or_stmts, parse_item};
 pub use print::format;
 pub use prompt::{TokenClass, highlight, needs_more};
+pub use show::show;
 pub use split::{RawItem, RawKind, SplitFile, split};
 
 #[cfg(test)]

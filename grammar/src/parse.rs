@@ -25,15 +25,11 @@ pub struct ParsedItem {
 /// Texts beyond this many bytes are refused: places are 32-bit numbers.
 const BYTES_MAX: usize = 1 << 30;
 
-/// Parses the text of one item, as cut out by [`crate::split::split`]. Never fails: what cannot be
+/// Parses the text of one item, as cut out by `split`. Never fails: what cannot be
 /// read becomes [`StmtKind::Error`] or [`ExprKind::Error`]. Linear time.
 pub fn parse_item(text: &str, id: ItemId) -> ParsedItem {
     match read(text, id, Tok::StartStmts) {
-        (Some(Root::Stmts(mut stmts)), mut diagnostics) => {
-            check::misplaced(&mut stmts, &mut diagnostics);
-            diagnostics.sort_by_key(|d| d.span.start);
-            ParsedItem { stmts, diagnostics }
-        }
+        (Some(Root::Stmts(stmts)), diagnostics) => ParsedItem { stmts, diagnostics },
         (_, diagnostics) => {
             let span = Span::new(id, 0, text.len().min(BYTES_MAX));
             ParsedItem { stmts: vec![Stmt { kind: StmtKind::Error, span }], diagnostics }
@@ -75,7 +71,7 @@ fn read(text: &str, id: ItemId, start: Tok) -> (Option<Root>, Vec<Diagnostic>) {
     let tree = Tree::new(text, &layout, id);
     let sentence = layout.tokens.iter().enumerate().map(|(i, t)| (i as u32, t.kind, i as u32 + 1));
     let mut found = vec![];
-    let root = match RootParser::new().parse(&tree, sentence) {
+    let mut root = match RootParser::new().parse(&tree, sentence) {
         Ok(root) => Some(root),
         Err(error) => {
             found.push(Found::Syntax(error));
@@ -84,6 +80,11 @@ fn read(text: &str, id: ItemId, start: Tok) -> (Option<Root>, Vec<Diagnostic>) {
     };
     let mut all = tree.take_found();
     all.append(&mut found);
+    if let Some(Root::Stmts(stmts)) = &mut root {
+        let mut misplaced = vec![];
+        check::misplaced(stmts, &mut misplaced);
+        all.extend(misplaced.into_iter().map(|d| Found::Said(layout.token_at(d.span.start), d)));
+    }
     (root, one_per_line(&tree, &layout, problems, all))
 }
 

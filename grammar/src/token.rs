@@ -101,7 +101,7 @@ pub enum Tok {
 
     #[regex(r"[A-Za-z_][A-Za-z0-9_]*")]
     Name,
-    /// Digits and whatever clings to them; [`crate::literal`] decides whether they are a number.
+    /// Digits and whatever clings to them; the `literal` module decides whether they are a number.
     #[regex(r"[0-9][0-9A-Za-z_]*")]
     #[regex(r"[0-9][0-9_]*[eE][+-][0-9][0-9A-Za-z_]*")]
     #[regex(r"[0-9][0-9_]*\.[0-9A-Za-z_]*")]

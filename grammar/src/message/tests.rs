@@ -150,6 +150,7 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ("x = “a”", "E0001", "a typographic quotation mark"),
     ("break", "E0009", "`break` stands outside a loop"),
     ("while a:\n    def f():\n        continue", "E0009", "`continue` stands outside a loop"),
+    ("break; continue", "E0009", "`break` stands outside a loop"),
     ("return 3", "E0009", "`return` stands outside a function"),
     ("3 = x", "E0010", "a literal cannot be assigned to"),
     ("f(x) = 3", "E0010", "the result of a call cannot be assigned to"),

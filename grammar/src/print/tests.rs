@@ -1,15 +1,10 @@
 use super::format;
-use crate::{parse_item, token::lex};
+use crate::{parse_item, show, token::lex};
 use tessera_base::ItemId;
 
 /// A tree without its places.
 fn tree(text: &str) -> String {
-    let mut shown = format!("{:?}", parse_item(text, ItemId(0)).stmts);
-    while let Some(at) = shown.find("Span {") {
-        let end = shown[at..].find('}').map_or(shown.len(), |n| at + n + 1);
-        shown.replace_range(at..end, "_");
-    }
-    shown
+    show(&parse_item(text, ItemId(0)).stmts)
 }
 
 /// The comments of a text, without their spaces.

@@ -79,6 +79,8 @@ impl Text {
 }
 
 impl Tree<'_> {
+    // Boxed in the grammar to keep the parser's stack entries small.
+    #[allow(clippy::boxed_local)]
     pub fn one(&self, first: u32, end: u32, kind: Box<StmtKind>) -> Run {
         Run::One(Box::new(Stmt { kind: *kind, span: self.span(first, end) }))
     }

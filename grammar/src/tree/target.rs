@@ -84,8 +84,7 @@ impl Tree<'_> {
     }
 
     fn refuse(&self, target: Expr, span: Span, diagnostic: Diagnostic) -> Expr {
-        let at = self.layout.tokens.partition_point(|t| t.start < span.start);
-        self.say(at as u32, diagnostic);
+        self.say(self.layout.token_at(span.start), diagnostic);
         Expr { kind: ExprKind::Error, ..target }
     }
 }
