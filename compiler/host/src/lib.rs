@@ -18,6 +18,8 @@ mod expr;
 mod place;
 mod stmt;
 mod loops;
+mod session;
 
 pub use link::{HostError, Link};
+pub use session::{Loaded, Session};
 pub use unit::{Compiled, compile};
