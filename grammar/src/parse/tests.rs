@@ -182,4 +182,22 @@ fn depth_is_bounded_before_trees_are_built() {
     ] {
         assert_eq!(parse_item(&text, ItemId(0)).diagnostics, []);
     }
+    // As deep as it gets: walking, comparing and dropping such trees fits any stack.
+    for text in [
+        format!("x = {}1{}", "(-".repeat(198), ")".repeat(198)),
+        format!("x = {}", vec!["1"; 495].join(" + ")),
+        format!("x = {}", vec!["1"; 495].join(" ** ")),
+        format!("x = {}1", "not ".repeat(198)),
+        format!("x = {}1{}", "f(a + ".repeat(160), ")".repeat(160)),
+        format!("x = {}1", "a if b else ".repeat(240)),
+        format!("x = {}1", "lambda: ".repeat(150)),
+        (0..190).map(|i| format!("{}if a:\n", " ".repeat(i))).collect::<String>() + &" ".repeat(190) + "b",
+        format!("if a: b\n{}", "elif a: b\n".repeat(450)),
+    ] {
+        let parsed = parse_item(&text, ItemId(0));
+        assert_eq!(parsed.diagnostics, [], "{}", &text[..40]);
+        assert_eq!(parsed.clone(), parsed);
+        assert!(crate::show::show(&parsed.stmts).len() > 100);
+        assert!(crate::format(&text).is_ok());
+    }
 }
