@@ -5,6 +5,9 @@
 //! the axes; a reduction or product makes one of its axes vanish. The index space of a store is
 //! the parallel axes it mentions.
 
+pub mod text;
+pub mod verify;
+
 use crate::index::{Index, Var};
 use tessera_base::DType;
 use tessera_ops::map::MapOp;
@@ -76,22 +79,23 @@ pub struct Store {
     pub value: ValueId,
 }
 
-/// How to compute. Unknown or impossible wishes are ignored with a warning, see the `warnings`
-/// that lowering returns.
+/// How to compute. What a kernel has no use for is ignored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Directive {
-    /// Points of `axis` that one grid point computes (MC, NC of a product).
+    /// Loop order of the parallel axes, outermost first.
+    Order(Vec<Var>),
+    /// One grid point computes `size` positions of the parallel axis `axis` (MC, NC of a
+    /// product); an axis without this lies inside the point.
     Tile { axis: Var, size: u64 },
     /// `axis` runs along vector lanes, `lanes` at a time.
     Vectorize { axis: Var, lanes: u32 },
     /// Register tile of a product: `rows` by `vectors` vectors.
     Registers { rows: u32, vectors: u32 },
-    /// Length of a block along the contracted or reduced axis (KC).
+    /// Length of a block along the contracted axis (KC).
     Block { axis: Var, size: u64 },
     /// Copies operand 0 or 1 of the product into panels first.
     Pack { operand: u32 },
-    Unroll { axis: Var, by: u32 },
-    /// Splits the reduction of a few outputs over leaves.
+    /// Sums leaves in a grid of their own and combines them in a second kernel.
     SplitReduction,
     /// Writes past the cache (outputs larger than it).
     Stream,

@@ -5,6 +5,9 @@
 //! Values are vectors of one compute kind. A narrow float is widened where it is loaded and
 //! stays an f32 that is rounded after every operation, as the scalar programs say.
 
+pub mod text;
+pub mod verify;
+
 pub use crate::schedule::Guard;
 
 use crate::index::{Index, Var};

@@ -1,0 +1,130 @@
+//! The rules of Schedule IR. A pass that breaks one has a bug.
+
+use super::{Directive, Schedule, ValueId, ValueOp};
+use crate::index::{Index, Var};
+use std::collections::BTreeSet;
+use tessera_base::DType;
+use tessera_ops::map::{Gives, MapOp};
+
+/// Checks order, types, bounds that are certain to be broken, one-to-one stores, and that
+/// directives name axes.
+pub fn verify(s: &Schedule) -> Result<(), String> {
+    let mut names = BTreeSet::new();
+    for name in s.axes.iter().map(|a| &a.name).chain(s.operands.iter().map(|o| &o.name)) {
+        if !names.insert(name) {
+            return Err(format!("`{name}` names two things"));
+        }
+    }
+    let mut reduced = BTreeSet::new();
+    for (i, v) in s.values.iter().enumerate() {
+        value(s, i).map_err(|e| format!("%{i}: {e}"))?;
+        if let ValueOp::Reduce { axis, .. } | ValueOp::Dot { axis, .. } = v.op
+            && !reduced.insert(axis)
+        {
+            return Err(format!("%{i}: the axis vanishes twice"));
+        }
+    }
+    for st in &s.stores {
+        store(s, st.operand, &st.at, st.value)?;
+    }
+    s.directives.iter().try_for_each(|d| directive(s, d))
+}
+
+fn value(s: &Schedule, i: usize) -> Result<(), String> {
+    let v = &s.values[i];
+    let args = s.args(ValueId(i as u32));
+    if args.iter().any(|a| a.0 as usize >= i) {
+        return Err("reads a later value".into());
+    }
+    let dtype = |a: ValueId| s.value(a).dtype;
+    let same = |what: DType, other: DType| if what == other { Ok(()) } else { Err(format!("has type {other} where {what} is due")) };
+    match &v.op {
+        ValueOp::Load { operand, at, guards } => {
+            let o = s.operands.get(*operand as usize).ok_or("no such operand")?;
+            same(o.dtype, v.dtype)?;
+            axes(s, at)?;
+            guards.iter().try_for_each(|g| axes(s, &g.index))?;
+            if guards.is_empty() { bounds(s, at, o.elems) } else { Ok(()) }
+        }
+        ValueOp::Scalar(n) => same(*s.scalars.get(*n as usize).ok_or("no such scalar")?, v.dtype),
+        ValueOp::Const(_) => Ok(()),
+        ValueOp::Index(e) => same(DType::I64, v.dtype).and_then(|()| axes(s, e)),
+        ValueOp::Within(guards) => same(DType::Bool, v.dtype).and_then(|()| guards.iter().try_for_each(|g| axes(s, &g.index))),
+        ValueOp::Map { op, args } => {
+            if args.len() != op.def().arity {
+                return Err(format!("`{}` takes {} operands", op.name(), op.def().arity));
+            }
+            let last = dtype(args[args.len() - 1]);
+            for (k, a) in args.iter().enumerate() {
+                same(if k == 0 && *op == MapOp::r#where { DType::Bool } else { last }, dtype(*a))?;
+            }
+            same(if op.def().gives == Gives::Bool { DType::Bool } else { last }, v.dtype)
+        }
+        ValueOp::Cast(_) => Ok(()),
+        ValueOp::Reduce { arg, axis, .. } => same(v.dtype, dtype(*arg)).and_then(|()| vanishes(s, *axis)),
+        ValueOp::Dot { a, b, axis } => same(v.dtype, dtype(*a)).and_then(|()| same(v.dtype, dtype(*b))).and_then(|()| vanishes(s, *axis)),
+    }
+}
+
+fn axes(s: &Schedule, e: &Index) -> Result<(), String> {
+    let mut bad = None;
+    e.each_var(&mut |v| bad = bad.or((v.0 as usize >= s.axes.len()).then_some(v.0)));
+    bad.map_or(Ok(()), |v| Err(format!("axis {v} does not exist")))
+}
+
+fn vanishes(s: &Schedule, axis: Var) -> Result<(), String> {
+    if s.axes.get(axis.0 as usize).is_some_and(|a| a.reduced) { Ok(()) } else { Err("its axis is not a reduced one".into()) }
+}
+
+fn bounds(s: &Schedule, at: &Index, elems: u64) -> Result<(), String> {
+    if s.axes.iter().any(|a| a.extent == 0) {
+        return Ok(());
+    }
+    let (lo, hi) = at.range(&|v| s.range(v));
+    if lo < 0 || hi >= elems as i64 { Err(format!("positions {lo} to {hi} of {elems} elements")) } else { Ok(()) }
+}
+
+/// In range, of the right type, and one to one: sorted by stride, each axis steps over all that
+/// the smaller ones reach.
+fn store(s: &Schedule, operand: u32, at: &Index, v: ValueId) -> Result<(), String> {
+    let o = s.operands.get(operand as usize).ok_or("a store to no operand")?;
+    let value = s.values.get(v.0 as usize).ok_or("a store of no value")?;
+    if !o.output || o.dtype != value.dtype {
+        return Err(format!("a store of {} to `{}`", value.dtype, o.name));
+    }
+    axes(s, at)?;
+    bounds(s, at, o.elems)?;
+    let mut strides = vec![];
+    for i in 0..s.axes.len() as u32 {
+        let stride = at.stride(Var(i)).ok_or("a store at an uneven index")?;
+        if stride != 0 && s.extent(Var(i)) > 1 {
+            strides.push((stride.unsigned_abs(), s.extent(Var(i))));
+        }
+    }
+    strides.sort();
+    let mut reach = 0u64;
+    for (stride, extent) in strides {
+        if stride <= reach {
+            return Err(format!("two positions of a store to `{}` coincide", o.name));
+        }
+        reach += stride * (extent - 1);
+    }
+    Ok(())
+}
+
+fn directive(s: &Schedule, d: &Directive) -> Result<(), String> {
+    let axis = |v: &Var| if (v.0 as usize) < s.axes.len() { Ok(()) } else { Err("a directive for an axis that does not exist".to_string()) };
+    let positive = |n: u64| if n > 0 { Ok(()) } else { Err("a directive with a size of 0".to_string()) };
+    match d {
+        Directive::Order(axes) => axes.iter().try_for_each(axis),
+        Directive::Tile { axis: a, size } | Directive::Block { axis: a, size } => axis(a).and_then(|()| positive(*size)),
+        Directive::Vectorize { axis: a, lanes } => axis(a).and_then(|()| match lanes {
+            2..=64 if lanes.is_power_of_two() => Ok(()),
+            _ => Err(format!("vectors of {lanes} lanes")),
+        }),
+        Directive::Registers { rows, vectors } => positive(*rows as u64).and_then(|()| positive(*vectors as u64)),
+        Directive::Pack { operand } if *operand > 1 => Err("a product has operands 0 and 1".into()),
+        Directive::Grain(n) => positive(*n),
+        Directive::Pack { .. } | Directive::SplitReduction | Directive::Stream | Directive::Swap => Ok(()),
+    }
+}

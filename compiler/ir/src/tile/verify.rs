@@ -1,0 +1,216 @@
+//! The rules of Tile IR. Code generation relies on them.
+//!
+//! Bounds are proven where loop bounds alone decide them; what depends on how two loop variables
+//! relate is left to the checked interpreter, which sees every access.
+
+use super::{Access, Def, FIRST_LOOP, For, Kernel, LANE, Mma, Op, POINT, Panel, Space, Ty, Val};
+use crate::index::{Index, Term, Var};
+use std::collections::BTreeMap;
+use tessera_ops::map::{MapOp, kind_of};
+use tessera_ops::scalar::Kind;
+
+/// Checks scopes, types, operand order, lanes and bounds.
+pub fn verify(k: &Kernel) -> Result<(), String> {
+    let first_scratch = k.bufs.iter().position(|b| b.space == Space::Scratch).unwrap_or(k.bufs.len());
+    if k.bufs[first_scratch..].iter().any(|b| b.space != Space::Scratch) {
+        return Err("an operand follows a scratch buffer".into());
+    }
+    let mut c = Checker { k, defined: vec![false; k.values.len()], ranges: BTreeMap::new() };
+    c.ranges.insert(POINT, (0, k.grid.saturating_sub(1).min(i64::MAX as u64) as i64));
+    if k.grid == 0 {
+        return Ok(());
+    }
+    k.body.iter().try_for_each(|op| c.op(op))
+}
+
+struct Checker<'k> {
+    k: &'k Kernel,
+    defined: Vec<bool>,
+    /// Variables in scope with their inclusive bounds.
+    ranges: BTreeMap<Var, (i64, i64)>,
+}
+
+impl Checker<'_> {
+    fn define(&mut self, v: Val) -> Result<(), String> {
+        match self.defined.get_mut(v.0 as usize) {
+            Some(d) if !*d => *d = true,
+            Some(_) => return Err(format!("%{} is defined twice", v.0)),
+            None => return Err(format!("%{} has no type", v.0)),
+        }
+        Ok(())
+    }
+
+    fn ty(&self, v: Val) -> Result<Ty, String> {
+        match self.defined.get(v.0 as usize) {
+            Some(true) => Ok(self.k.ty(v)),
+            _ => Err(format!("%{} is used where it is not defined", v.0)),
+        }
+    }
+
+    fn for_op(&mut self, f: &For) -> Result<(), String> {
+        if f.var.0 < FIRST_LOOP || (f.var.0 - FIRST_LOOP) as usize >= self.k.vars.len() || self.ranges.contains_key(&f.var) {
+            return Err(format!("loop variable {} is not free", f.var.0));
+        }
+        if f.step == 0 || f.lo.is_empty() || f.hi.is_empty() {
+            return Err("a loop without bounds or step".into());
+        }
+        for e in f.lo.iter().chain(&f.hi) {
+            self.index(e)?;
+            if e.uses(LANE) {
+                return Err("a loop bound that depends on the lane".into());
+            }
+        }
+        for c in &f.carried {
+            let (init, inner) = (self.ty(c.init)?, self.k.values.get(c.inner.0 as usize).copied());
+            if inner.is_none_or(|i| i.kind != init.kind || (init.lanes != i.lanes && init.lanes != 1)) || inner != self.k.values.get(c.out.0 as usize).copied() {
+                return Err(format!("%{} changes its type in a loop", c.inner.0));
+            }
+        }
+        // Constant bounds say more than the variable's own range.
+        let last = self.k.vars[(f.var.0 - FIRST_LOOP) as usize];
+        let constant = |es: &[Index]| es.iter().filter_map(|e| e.as_constant()).collect::<Vec<_>>();
+        let lo = constant(&f.lo).into_iter().max().unwrap_or(0).max(0);
+        let hi = constant(&f.hi).into_iter().min().unwrap_or(i64::MAX).saturating_sub(1).min(last);
+        if hi >= lo {
+            let outer = self.defined.clone();
+            self.ranges.insert(f.var, (lo, hi));
+            for c in &f.carried {
+                self.define(c.inner)?;
+            }
+            self.body(f)?;
+            self.ranges.remove(&f.var);
+            self.defined = outer;
+        }
+        f.carried.iter().try_for_each(|c| self.define(c.out))
+    }
+
+    fn body(&mut self, f: &For) -> Result<(), String> {
+        f.body.iter().try_for_each(|op| self.op(op))?;
+        for c in &f.carried {
+            let (next, inner) = (self.ty(c.next)?, self.k.ty(c.inner));
+            if next.kind != inner.kind || (next.lanes != inner.lanes && next.lanes != 1) {
+                return Err(format!("%{} does not fit what the loop carries", c.next.0));
+            }
+        }
+        Ok(())
+    }
+
+    /// One operation, whose values stay defined for the rest of the block.
+    fn op(&mut self, op: &Op) -> Result<(), String> {
+        match op {
+            Op::Def { out, def } => {
+                self.def(*out, def).map_err(|e| format!("%{}: {e}", out.0))?;
+                self.define(*out)
+            }
+            Op::Store { to, value, lanes, .. } => self.store(to, *value, *lanes).map_err(|e| format!("a store of %{}: {e}", value.0)),
+            Op::For(f) => self.for_op(f),
+            Op::Mma(m) => self.mma(m).map_err(|e| format!("a product tile: {e}")),
+        }
+    }
+
+    fn def(&self, out: Val, def: &Def) -> Result<(), String> {
+        let ty = *self.k.values.get(out.0 as usize).ok_or("no type")?;
+        let fits = |v: Val, kind: Kind| {
+            let t = self.ty(v)?;
+            if t.kind == kind && (t.lanes == ty.lanes || t.lanes == 1) { Ok(()) } else { Err(format!("operand %{} does not fit", v.0)) }
+        };
+        let is = |kind: Option<Kind>| if kind == Some(ty.kind) { Ok(()) } else { Err("the kind of the result is wrong".to_string()) };
+        match def {
+            Def::Const(_) => Ok(()),
+            Def::Scalar(n) => is(self.k.scalars.get(*n as usize).and_then(|d| kind_of(*d))),
+            Def::Index(e) => is(Some(Kind::I64)).and_then(|()| self.index(e)),
+            Def::Load(a) => {
+                is(kind_of(self.buf(a.buf)?.dtype))?;
+                self.access(a, ty.lanes)
+            }
+            Def::Within(g) => is(Some(Kind::Bool)).and_then(|()| g.iter().try_for_each(|g| self.index(&g.index))),
+            Def::Map { op, dtype, args } => {
+                let kind = kind_of(*dtype).filter(|k| op.def().takes.accepts(*k)).ok_or("a function of a type it does not take")?;
+                if args.len() != op.def().arity {
+                    return Err("the wrong number of operands".into());
+                }
+                for (i, a) in args.iter().enumerate() {
+                    fits(*a, if i == 0 && *op == MapOp::r#where { Kind::Bool } else { kind })?;
+                }
+                is(Some(op.result_kind(kind)))
+            }
+            Def::Cast { from, to, arg } => fits(*arg, kind_of(*from).ok_or("a cast from a type without values")?).and_then(|()| is(kind_of(*to))),
+            Def::Fold { acc, value, valid, .. } => {
+                if *valid > ty.lanes {
+                    return Err("more valid lanes than lanes".into());
+                }
+                fits(*acc, ty.kind).and_then(|()| fits(*value, ty.kind))
+            }
+            Def::Lanes { arg, .. } => {
+                let t = self.ty(*arg)?;
+                if t.lanes.is_power_of_two() && t.kind == ty.kind && ty.lanes == 1 { Ok(()) } else { Err("lanes that do not fold to one".into()) }
+            }
+            Def::Tree { buf, at, count, .. } => {
+                let b = self.buf(*buf)?;
+                if !matches!(b.space, Space::Scratch | Space::Temp) || *count == 0 {
+                    return Err("a tree over memory that is not its own, or over nothing".into());
+                }
+                is(kind_of(b.dtype)).and_then(|()| self.index(at))
+            }
+        }
+    }
+
+    fn store(&self, to: &Access, value: Val, lanes: u32) -> Result<(), String> {
+        let (b, t) = (self.buf(to.buf)?, self.ty(value)?);
+        if b.space == Space::In {
+            return Err(format!("`{}` is only read", b.name));
+        }
+        if kind_of(b.dtype) != Some(t.kind) || (t.lanes != lanes && t.lanes != 1) {
+            return Err(format!("the value does not fit `{}`", b.name));
+        }
+        if lanes > 1 && !to.at.uses(LANE) {
+            return Err("all lanes go to one place".into());
+        }
+        self.access(to, lanes)
+    }
+
+    fn mma(&self, m: &Mma) -> Result<(), String> {
+        for p in [&m.a, &m.b, &m.c] {
+            let Panel { buf, at, .. } = p;
+            let b = self.buf(*buf)?;
+            if kind_of(b.dtype) != Some(m.kind) || b.dtype.compute() != b.dtype {
+                return Err(format!("`{}` does not hold the kind of the product", b.name));
+            }
+            self.index(at)?;
+        }
+        if m.rows == 0 || m.cols == 0 || m.lanes == 0 || m.depth.is_empty() || self.buf(m.c.buf)?.space == Space::In {
+            return Err("an empty tile, or a result that is only read".into());
+        }
+        m.depth.iter().chain([&m.fresh]).try_for_each(|e| self.index(e))
+    }
+
+    fn buf(&self, n: u32) -> Result<&super::Buf, String> {
+        self.k.bufs.get(n as usize).ok_or_else(|| format!("buffer {n} does not exist"))
+    }
+
+    fn index(&self, e: &Index) -> Result<(), String> {
+        let mut bad = None;
+        e.each_var(&mut |v| bad = bad.or((v != LANE && !self.ranges.contains_key(&v)).then_some(v.0)));
+        bad.map_or(Ok(()), |v| Err(format!("variable {v} is not in scope")))
+    }
+
+    fn access(&self, a: &Access, lanes: u32) -> Result<(), String> {
+        let b = self.buf(a.buf)?;
+        self.index(&a.at)?;
+        a.guards.iter().try_for_each(|g| self.index(&g.index))?;
+        if a.valid > lanes || a.valid == 0 {
+            return Err(format!("{} valid lanes of {lanes}", a.valid));
+        }
+        // With every coefficient positive the largest position is reached.
+        let monotone = a.at.terms.iter().all(|(t, c)| *c > 0 && matches!(t, Term::Var(_)));
+        if monotone && a.guards.is_empty() && matches!(b.space, Space::In | Space::Out) {
+            let range = |v: Var| if v == LANE { (0, a.valid as i64 - 1) } else { self.ranges.get(&v).copied().unwrap_or((0, 0)) };
+            let (_, hi) = a.at.range(&range);
+            let alone = a.at.terms.iter().filter(|(t, _)| !matches!(t, Term::Var(LANE))).count() <= 1;
+            if alone && hi >= b.elems as i64 {
+                return Err(format!("position {hi} of the {} elements of `{}`", b.elems, b.name));
+            }
+        }
+        Ok(())
+    }
+}
