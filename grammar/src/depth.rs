@@ -54,7 +54,11 @@ pub fn too_deep(layout: &Layout, item: ItemId) -> Option<Diagnostic> {
             Tok::Dedent => drop(blocks.pop()),
             _ => {}
         }
-        prefixes = if kind.ends_operand() || kind.closer().is_some() { 0 } else { prefixes + 1 };
+        prefixes = match kind {
+            Tok::Colon => prefixes,
+            _ if kind.ends_operand() || kind.closer().is_some() => 0,
+            _ => prefixes + 1,
+        };
         match kind {
             Tok::Newline | Tok::Indent | Tok::BlockColon | Tok::Semi => {
                 frames.truncate(1);
