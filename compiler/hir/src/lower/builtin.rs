@@ -5,7 +5,7 @@ use crate::thir::*;
 use crate::ty::Ty;
 use tessera_abi::rt::RtFn::{self, *};
 use tessera_base::{Code, Diagnostic, Span};
-use tessera_ir::host::{Arith, HExpr, HExprKind, Rel, TypeId};
+use tessera_ir::host::{Arith, HExpr, HExprKind, HostType, Rel, TypeId};
 
 /// Builtins that are one runtime function of the same arguments.
 const DIRECT: &[(&str, RtFn)] = &[
@@ -62,7 +62,6 @@ const DIRECT: &[(&str, RtFn)] = &[
 
 /// Builtins that also take the type of their result.
 const WITH_TYPE: &[(&str, RtFn)] = &[
-    ("dict.items", dict_items),
     ("tensor.tolist", tensor_to_list),
     ("io.read_npz", io_read_npz),
     ("io.read_safetensors", io_read_safetensors),
@@ -145,6 +144,16 @@ impl Body<'_, '_> {
             return value;
         }
         match name {
+            "dict.items" => {
+                // The runtime makes the list itself; it wants to know the tuples in it.
+                let item = match self.cx.types.get(result) {
+                    HostType::List(item) => *item,
+                    _ => result,
+                };
+                let mut args = self.exprs(args);
+                args.push(self.type_of(item, span));
+                self.rt(dict_items, args, result, span)
+            }
             "tensor.size" => self.tensor_size(&args[0], span),
             "len" => self.len(&args[0], result, span),
             "int.abs" | "float.abs" | "math.fabs" | "abs" => self.abs(&args[0], result, span),

@@ -19,6 +19,8 @@ mod tensor;
 mod builtin;
 mod place;
 #[cfg(test)]
+pub(crate) mod typed;
+#[cfg(test)]
 mod tests;
 
 use crate::thir::{FnInst, GlobalId, InstId, LocalId, Program, TExpr, TStmt};

@@ -1,96 +1,13 @@
 //! Lowering and tracing of small typed programs, written out.
 
+use super::typed::*;
 use super::*;
 use crate::thir::*;
 use crate::trace::{InputSource, RegionArg, Template, trace};
-use tessera_base::{DType, ItemId, Size, SizeVar, TensorType};
+use tessera_base::{DType, Size, TensorType};
 use tessera_grammar::ast::BinOp;
 use tessera_ir::host::{HExprKind, HStmt};
 use tessera_ops::prim::Prim;
-use tessera_ops::surface::{self, Hints};
-
-fn span() -> Span {
-    Span::new(ItemId(0), 1, 2)
-}
-
-fn e(kind: TKind, ty: Ty) -> TExpr {
-    TExpr { kind, ty, span: span() }
-}
-
-fn tensor(shape: &[i64]) -> Ty {
-    let dim = |&n: &i64| match n {
-        -1 => Size::var(SizeVar { id: 7, name: "N".into(), rigid: false }),
-        n => Size::constant(n),
-    };
-    Ty::Tensor(TensorType::new(shape.iter().map(dim).collect(), DType::F32))
-}
-
-fn op(name: &str, args: Vec<TExpr>, ty: Ty) -> TExpr {
-    let def = surface::find(name).unwrap();
-    let mut all: Vec<OpArg> = args.into_iter().map(OpArg::Value).collect();
-    all.resize_with(def.params.len(), || OpArg::Default);
-    e(TKind::Op { def, args: all, hints: Hints::default() }, ty)
-}
-
-fn local(n: u32, ty: Ty) -> TExpr {
-    e(TKind::Local(LocalId(n)), ty)
-}
-
-fn global(n: u32, ty: Ty) -> TExpr {
-    e(TKind::Global(GlobalId(n)), ty)
-}
-
-fn var(name: &str, ty: Ty) -> Variable {
-    Variable { name: name.into(), ty, span: span() }
-}
-
-fn set(g: u32, e: TExpr) -> TStmt {
-    TStmt::SetGlobal(GlobalId(g), e)
-}
-
-fn print(values: Vec<TExpr>) -> TStmt {
-    let text = |t: &str| e(TKind::Str(t.into()), Ty::Str);
-    let args = [vec![text(" "), text("\n")], values].concat();
-    TStmt::Expr(e(TKind::Builtin { name: "print", args }, Ty::None))
-}
-
-fn function(name: &str, params: Vec<Variable>, locals: Vec<Variable>, ret: Ty, body: Vec<TStmt>) -> FnInst {
-    FnInst {
-        name: name.into(),
-        captures: vec![],
-        params: (0..params.len() as u32).map(LocalId).collect(),
-        locals: [params, locals].concat(),
-        size_binds: vec![],
-        ret,
-        body,
-        effect: Effect::Graph,
-        policy: Policy::default(),
-        span: span(),
-    }
-}
-
-fn program(globals: Vec<Variable>, mut insts: Vec<FnInst>, body: Vec<TStmt>) -> Program {
-    let mut main = function("main", vec![], vec![], Ty::None, body);
-    main.effect = Effect::Host { why: "prints".into(), span: span() };
-    insts.push(main);
-    Program { entry: Some(InstId(insts.len() as u32 - 1)), insts, globals }
-}
-
-fn f32s(shape: &[u64]) -> RegionArg {
-    RegionArg::Tensor { dtype: DType::F32, shape: shape.to_vec() }
-}
-
-/// Operands come before their users.
-fn sound(g: &tessera_ir::graph::Graph) {
-    for id in g.ids() {
-        assert!(g.node(id).operands.iter().all(|o| *o < id), "{g:#?}");
-    }
-}
-
-fn arith(op: BinOp, left: TExpr, right: TExpr) -> TExpr {
-    let ty = left.ty.clone();
-    e(TKind::Arith { op, left: Box::new(left), right: Box::new(right), int_operands: false }, ty)
-}
 
 /// `x = zeros; w = zeros; lr = 0.1; for …: h = x @ w; g = x + h; w = w - g * lr; lr = lr * 0.5; print(w)`
 fn training() -> Program {
@@ -157,7 +74,7 @@ fn the_step_traces_with_a_dynamic_rate() {
     assert_eq!(traced.inputs.len(), 3);
     assert!(matches!(traced.inputs[2], InputSource::Scalar(_)));
     assert!(traced.graph.nodes.iter().any(|n| matches!(n.prim, Prim::Dot { .. })));
-    sound(&traced.graph);
+    sound(&traced);
 }
 
 #[test]
@@ -206,7 +123,7 @@ fn a_call_is_inlined_and_guards_what_it_asked() {
     let adds = traced.graph.nodes.iter().filter(|n| n.prim == Prim::Map(tessera_ops::map::MapOp::add)).count();
     assert_eq!(adds, 3);
     assert_eq!(traced.guards.len(), 1);
-    sound(&traced.graph);
+    sound(&traced);
 }
 
 #[test]
@@ -232,7 +149,7 @@ fn traced_index(shape: &[i64], index: Vec<IndexPart>, args: &[RegionArg]) -> cra
     let p = program(globals, vec![], vec![print(vec![read])]);
     let lowered = lower(&p);
     let traced = trace(&p, &lowered.regions[0], args).unwrap();
-    sound(&traced.graph);
+    sound(&traced);
     traced
 }
 

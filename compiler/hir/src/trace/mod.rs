@@ -21,6 +21,8 @@ mod assign;
 mod scan;
 mod builtin;
 pub mod guards;
+#[cfg(test)]
+mod tests;
 
 use crate::lower::Region;
 use crate::thir::{GlobalId, InstId, LocalId, Program};
@@ -104,6 +106,17 @@ pub struct Guard {
 /// What is wrong with these arguments: sizes that differ (E0708), a failing assertion, an
 /// index out of range; or a region that cannot become a graph.
 pub fn trace(program: &Program, region: &Region, args: &[RegionArg]) -> Result<Traced, Vec<Diagnostic>> {
+    // Calls are inlined by recursion, which may need more stack than the caller has left.
+    std::thread::scope(|scope| {
+        let work = std::thread::Builder::new().name("trace".into()).stack_size(STACK_BYTES);
+        match work.spawn_scoped(scope, || trace_here(program, region, args)) {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => trace_here(program, region, args),
+        }
+    })
+}
+
+fn trace_here(program: &Program, region: &Region, args: &[RegionArg]) -> Result<Traced, Vec<Diagnostic>> {
     let mut tracer = Tracer::new(program, region, args);
     tracer.run(region, args).map_err(|d| vec![*d])?;
     Ok(tracer.finish())
@@ -112,6 +125,8 @@ pub fn trace(program: &Program, region: &Region, args: &[RegionArg]) -> Result<T
 /// Result of a step of tracing.
 type R<T> = Result<T, Box<Diagnostic>>;
 
+/// Stack for the deepest calls; memory is taken only as it is used.
+const STACK_BYTES: usize = 256 << 20;
 /// Calls inside calls.
 const DEPTH_MAX: usize = 200;
 /// Nodes of one graph: more than that is a loop that should be `op.scan` or host code.

@@ -1,0 +1,90 @@
+//! Typed programs written out, for tests of lowering and tracing.
+
+use crate::thir::*;
+use crate::trace::{RegionArg, Traced};
+use crate::ty::Ty;
+use tessera_base::{DType, ItemId, Size, SizeVar, Span, TensorType};
+use tessera_grammar::ast::BinOp;
+use tessera_ir::graph::Policy;
+use tessera_ops::surface::{self, Hints};
+
+pub fn span() -> Span {
+    Span::new(ItemId(0), 1, 2)
+}
+
+pub fn e(kind: TKind, ty: Ty) -> TExpr {
+    TExpr { kind, ty, span: span() }
+}
+
+pub fn tensor(shape: &[i64]) -> Ty {
+    let dim = |&n: &i64| match n {
+        -1 => Size::var(SizeVar { id: 7, name: "N".into(), rigid: false }),
+        n => Size::constant(n),
+    };
+    Ty::Tensor(TensorType::new(shape.iter().map(dim).collect(), DType::F32))
+}
+
+pub fn op(name: &str, args: Vec<TExpr>, ty: Ty) -> TExpr {
+    let def = surface::find(name).unwrap();
+    let mut all: Vec<OpArg> = args.into_iter().map(OpArg::Value).collect();
+    all.resize_with(def.params.len(), || OpArg::Default);
+    e(TKind::Op { def, args: all, hints: Hints::default() }, ty)
+}
+
+pub fn local(n: u32, ty: Ty) -> TExpr {
+    e(TKind::Local(LocalId(n)), ty)
+}
+
+pub fn global(n: u32, ty: Ty) -> TExpr {
+    e(TKind::Global(GlobalId(n)), ty)
+}
+
+pub fn var(name: &str, ty: Ty) -> Variable {
+    Variable { name: name.into(), ty, span: span() }
+}
+
+pub fn set(g: u32, e: TExpr) -> TStmt {
+    TStmt::SetGlobal(GlobalId(g), e)
+}
+
+pub fn print(values: Vec<TExpr>) -> TStmt {
+    let text = |t: &str| e(TKind::Str(t.into()), Ty::Str);
+    let args = [vec![text(" "), text("\n")], values].concat();
+    TStmt::Expr(e(TKind::Builtin { name: "print", args }, Ty::None))
+}
+
+pub fn function(name: &str, params: Vec<Variable>, locals: Vec<Variable>, ret: Ty, body: Vec<TStmt>) -> FnInst {
+    FnInst {
+        name: name.into(),
+        captures: vec![],
+        params: (0..params.len() as u32).map(LocalId).collect(),
+        locals: [params, locals].concat(),
+        size_binds: vec![],
+        ret,
+        body,
+        effect: Effect::Graph,
+        policy: Policy::default(),
+        span: span(),
+    }
+}
+
+pub fn program(globals: Vec<Variable>, mut insts: Vec<FnInst>, body: Vec<TStmt>) -> Program {
+    let mut main = function("main", vec![], vec![], Ty::None, body);
+    main.effect = Effect::Host { why: "prints".into(), span: span() };
+    insts.push(main);
+    Program { entry: Some(InstId(insts.len() as u32 - 1)), insts, globals }
+}
+
+pub fn f32s(shape: &[u64]) -> RegionArg {
+    RegionArg::Tensor { dtype: DType::F32, shape: shape.to_vec() }
+}
+
+/// The graph is well formed.
+pub fn sound(t: &Traced) {
+    assert_eq!(tessera_ir::verify::verify(&t.graph), Vec::<String>::new());
+}
+
+pub fn arith(op: BinOp, left: TExpr, right: TExpr) -> TExpr {
+    let ty = left.ty.clone();
+    e(TKind::Arith { op, left: Box::new(left), right: Box::new(right), int_operands: false }, ty)
+}
