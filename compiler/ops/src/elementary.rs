@@ -14,6 +14,7 @@ pub mod pow;
 pub mod trig;
 pub mod erf;
 pub mod divide;
+pub mod hypot;
 
 use crate::scalar::{Kind, Val, Writer};
 

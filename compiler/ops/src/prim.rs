@@ -41,8 +41,8 @@ pub enum Prim {
     /// `low[i]` copies of operand 1 (rank 0) before dim `i` of operand 0 and `high[i]` after it.
     Pad { low: Vec<u64>, high: Vec<u64> },
     Concat { axis: usize },
-    /// `axes` vanish. Accumulates in the operand's accumulator type in the canonical order
-    /// and rounds once to the node's dtype.
+    /// `axes` vanish. Accumulates in the operand's accumulator type in the canonical order, over
+    /// the elements row-major by ascending axis, and rounds once to the node's dtype.
     Reduce { kind: Reduction, axes: Vec<usize> },
     /// Index (i64) of the first largest or smallest element along `axis`; NaN counts as largest/smallest.
     ArgReduce { largest: bool, axis: usize },
@@ -64,7 +64,8 @@ pub enum Prim {
     /// Pointwise indexing: operands 1… (i64, one shape) index the first dims of operand 0.
     Gather,
     /// Operand 0 with operand 2 written (or added) where operands 1 … index its first dims;
-    /// operands: base, values, indices…. Repeated indices: added in ascending order, last write wins.
+    /// operands: base, values, indices…. Repeated indices: added in ascending order in the
+    /// accumulator type and rounded once, last write wins. Negative positions count from the end.
     Scatter { add: bool },
     /// `gather` along one axis, index and result of one shape (PyTorch's `gather`).
     TakeAlong { axis: usize },
@@ -74,7 +75,8 @@ pub enum Prim {
     Sort { axis: usize, descending: bool },
     /// The positions (i64) that [`Prim::Sort`] takes its elements from.
     ArgSort { axis: usize, descending: bool },
-    /// `u32` bits as i64 in [0, 2³²): Philox 4x32-10 with operand 0 (a key: i64 [2]), counter = element index.
+    /// `u32` bits as i64 in [0, 2³²): Philox 4x32-10 with operand 0 (a key: i64
+    /// [2], of which the low 32 bits count); element `i` is word `i % 4` of the block with counter `i / 4`.
     RandomBits,
     /// Runs body `body` for every position of the leading axis. Operands: `carry` initial
     /// values, then sequences, then constants. The body's inputs are carries, one element of

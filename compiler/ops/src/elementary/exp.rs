@@ -2,7 +2,7 @@
 
 use super::by_kind;
 use crate::scalar::{Cmp, IntOp, Val, Writer};
-use std::f64::consts::LOG2_E;
+use std::f64::consts::{LN_2, LOG2_E};
 
 /// `(e^r − 1) / r` on |r| ≤ ln 2, for F32 (2⁻²⁹·⁶ of e^r) and F64 (2⁻⁵⁵·⁶).
 const EXP_F32: [f64; 8] =
@@ -23,9 +23,9 @@ const EXP_F64: [f64; 13] = [
     1.5909060781971134e-10,
 ];
 /// `(2^r − 1) / r` on |r| ≤ ½, for F32 (2⁻²⁶·³) and F64 (2⁻⁵⁶·⁵).
-const EXP2_F32: [f64; 6] = [0.6931472, 0.24022594, 0.055503663, 0.009625445, 0.0013387928, 0.00013332488];
+const EXP2_F32: [f64; 6] = [LN_2, 0.24022594, 0.055503663, 0.009625445, 0.0013387928, 0.00013332488];
 const EXP2_F64: [f64; 11] = [
-    0.6931471805599453,
+    LN_2,
     0.24022650695910172,
     0.055504108664824574,
     0.009618129107577065,
@@ -60,7 +60,7 @@ fn magic(w: &Writer, x: Val) -> f64 {
 
 /// ln 2 in two parts; the first has the precision of the kind.
 fn ln2_parts(w: &Writer, x: Val) -> (f64, f64) {
-    by_kind(w, x, (0.6931471824645996, -1.904654299957768e-9), (std::f64::consts::LN_2, 2.3190468138462996e-17))
+    by_kind(w, x, (0.6931471824645996, -1.904654299957768e-9), (LN_2, 2.3190468138462996e-17))
 }
 
 /// Exponent bias and bits of the fraction.

@@ -371,7 +371,6 @@ pub fn atan2(w: &mut Writer, y: Val, x: Val) -> Val {
     let t = w.select(at_origin, zero, t);
     let endless = w.cmp_c(Cmp::Eq, top, f64::INFINITY);
     let t = w.select(endless, one, t);
-    // What the division lost, where the numbers are neither too large nor too small for it.
     let tail = atan_tail(w, t);
     let small = w.add(t, tail);
     let upright = from_constant(w, half_pi, t, tail, 1.0);
@@ -391,65 +390,4 @@ pub fn atan2(w: &mut Writer, y: Val, x: Val) -> Val {
     let bad_y = w.is_nan(y);
     let unordered = w.either(bad_x, bad_y);
     w.select(unordered, sum, angle)
-}
-
-/// `√(a² + b²)` without overflow or underflow on the way; infinite if either is, even with NaN.
-pub fn hypot(w: &mut Writer, a: Val, b: Val) -> Val {
-    let kind = w.kind(a);
-    let (a, b) = (w.abs(a), w.abs(b));
-    let infinite_a = w.cmp_c(Cmp::Eq, a, f64::INFINITY);
-    let infinite_b = w.cmp_c(Cmp::Eq, b, f64::INFINITY);
-    let infinite = w.either(infinite_a, infinite_b);
-    let y = if kind == Kind::F32 {
-        let (a, b) = (w.convert(a, Kind::F64), w.convert(b, Kind::F64));
-        let bb = w.mul(b, b);
-        let sum = w.fma(a, a, bb);
-        let root = w.sqrt(sum);
-        w.convert(root, kind)
-    } else {
-        hypot_f64(w, a, b)
-    };
-    let endless = w.f(f64::INFINITY, y);
-    w.select(infinite, endless, y)
-}
-
-fn hypot_f64(w: &mut Writer, a: Val, b: Val) -> Val {
-    // One power of two brings the squares of the larger operand into range.
-    let more = w.cmp(Cmp::Gt, a, b);
-    let larger = w.select(more, a, b);
-    let huge = w.cmp_c(Cmp::Gt, larger, 2f64.powi(500));
-    let small = w.cmp_c(Cmp::Lt, larger, 2f64.powi(-450));
-    let pick = |w: &mut Writer, down: f64, up: f64| {
-        let (down, up, one) = (w.f(down, a), w.f(up, a), w.f(1.0, a));
-        let factor = w.select(small, up, one);
-        w.select(huge, down, factor)
-    };
-    let factor = pick(w, 2f64.powi(-600), 2f64.powi(600));
-    let back = pick(w, 2f64.powi(600), 2f64.powi(-600));
-    let (a, b) = (w.mul(a, factor), w.mul(b, factor));
-    let bb = w.mul(b, b);
-    let bb_minus = w.neg(bb);
-    let bb_low = w.fma(b, b, bb_minus);
-    let aa = w.mul(a, a);
-    let aa_minus = w.neg(aa);
-    let aa_low = w.fma(a, a, aa_minus);
-    let sum = w.add(aa, bb);
-    // The error of the sum and of both squares, folded into the root by one Newton step.
-    let part = w.sub(sum, aa);
-    let other = w.sub(sum, part);
-    let other = w.sub(aa, other);
-    let part = w.sub(bb, part);
-    let lost = w.add(other, part);
-    let lows = w.add(aa_low, bb_low);
-    let lost = w.add(lost, lows);
-    let root = w.sqrt(sum);
-    let minus = w.neg(root);
-    let rest = w.fma(minus, root, sum);
-    let rest = w.add(rest, lost);
-    let twice = w.add(root, root);
-    let step = w.div(rest, twice);
-    let better = w.add(root, step);
-    let zero = w.cmp_c(Cmp::Eq, root, 0.0);
-    let y = w.select(zero, root, better);
-    w.mul(y, back)
 }

@@ -1,5 +1,5 @@
 use super::{Gives, MapDef, Takes};
-use crate::elementary::trig;
+use crate::elementary::hypot;
 
 pub const DEF: MapDef = MapDef {
     name: "hypot",
@@ -7,7 +7,7 @@ pub const DEF: MapDef = MapDef {
     arity: 2,
     takes: Takes::Float,
     gives: Gives::Same,
-    body: |w, x| trig::hypot(w, x[0], x[1]),
+    body: |w, x| hypot::hypot(w, x[0], x[1]),
     ulps: 1.0,
     cost: 16,
 };

@@ -10,6 +10,6 @@ pub const DEF: MapDef = MapDef {
     body: |w, x| {
         if w.is_float(x[0]) { pow::pow(w, x[0], x[1]) } else { pow::int_pow(w, x[0], x[1]) }
     },
-    ulps: 1.5,
+    ulps: 2.0,
     cost: 60,
 };
