@@ -1,7 +1,6 @@
-//! Typed programs written out, for tests of lowering and tracing.
+//! Typed programs written out, for tests.
 
 use crate::thir::*;
-use crate::trace::{RegionArg, Traced};
 use crate::ty::Ty;
 use tessera_base::{DType, ItemId, Size, SizeVar, Span, TensorType};
 use tessera_grammar::ast::BinOp;
@@ -75,16 +74,42 @@ pub fn program(globals: Vec<Variable>, mut insts: Vec<FnInst>, body: Vec<TStmt>)
     Program { entry: Some(InstId(insts.len() as u32 - 1)), insts, globals }
 }
 
-pub fn f32s(shape: &[u64]) -> RegionArg {
-    RegionArg::Tensor { dtype: DType::F32, shape: shape.to_vec() }
-}
-
-/// The graph is well formed.
-pub fn sound(t: &Traced) {
-    assert_eq!(tessera_ir::verify::verify(&t.graph), Vec::<String>::new());
-}
-
 pub fn arith(op: BinOp, left: TExpr, right: TExpr) -> TExpr {
     let ty = left.ty.clone();
     e(TKind::Arith { op, left: Box::new(left), right: Box::new(right), int_operands: false }, ty)
+}
+
+/// `x = zeros; w = zeros; lr = 0.1; for …: h = x @ w; g = x + h; w = w - g * lr; lr = lr * 0.5; print(w)`
+pub fn training() -> Program {
+    let t = || tensor(&[3, 3]);
+    let (x, w, h, g, lr) = (0, 1, 2, 3, 4);
+    let globals = vec![var("x", t()), var("w", t()), var("h", t()), var("g", t()), var("lr", Ty::Float)];
+    let step = vec![
+        set(h, op("matmul", vec![global(x, t()), global(w, t())], t())),
+        set(g, op("add", vec![global(x, t()), global(h, t())], t())),
+        set(w, op("sub", vec![global(w, t()), op("mul", vec![global(g, t()), global(lr, Ty::Float)], t())], t())),
+        set(lr, arith(BinOp::Mul, global(lr, Ty::Float), e(TKind::Float(0.5), Ty::Float))),
+    ];
+    let shape = || e(TKind::Tuple(vec![e(TKind::Int(3), Ty::int_of(3)), e(TKind::Int(3), Ty::int_of(3))]), Ty::None);
+    let loops = TStmt::ForRange {
+        var: LocalId(0),
+        start: e(TKind::Int(0), Ty::int()),
+        stop: e(TKind::Int(10), Ty::int()),
+        step: e(TKind::Int(1), Ty::int()),
+        body: step,
+        span: span(),
+    };
+    let mut p = program(
+        globals,
+        vec![],
+        vec![
+            set(x, op("zeros", vec![shape()], t())),
+            set(w, op("zeros", vec![shape()], t())),
+            set(lr, e(TKind::Float(0.1), Ty::Float)),
+            loops,
+            print(vec![global(w, t())]),
+        ],
+    );
+    p.insts[0].locals.push(var("i", Ty::int()));
+    p
 }

@@ -1,6 +1,6 @@
 //! Traced graphs, interpreted.
 
-use super::{RegionArg, Template, trace};
+use super::{InputSource, RegionArg, Template, Traced, trace};
 use crate::lower::lower;
 use crate::lower::typed::*;
 use crate::thir::*;
@@ -8,6 +8,16 @@ use crate::ty::{StructTy, Ty};
 use std::sync::Arc;
 use tessera_base::{Code, DType, Size, TensorType};
 use tessera_grammar::ast::BinOp;
+use tessera_ops::prim::Prim;
+
+fn f32s(shape: &[u64]) -> RegionArg {
+    RegionArg::Tensor { dtype: DType::F32, shape: shape.to_vec() }
+}
+
+/// The graph is well formed.
+fn sound(t: &Traced) {
+    assert_eq!(tessera_ir::verify::verify(&t.graph), Vec::<String>::new());
+}
 
 fn ints(n: i64) -> Ty {
     Ty::Tensor(TensorType::new(vec![Size::constant(n)], DType::I64))
@@ -29,12 +39,12 @@ fn run(globals: Vec<Variable>, insts: Vec<FnInst>, value: TExpr, args: &[(Region
         .inputs
         .iter()
         .map(|source| match source {
-            super::InputSource::Tensor(leaf) => {
+            InputSource::Tensor(leaf) => {
                 let (arg, values) = &args[*leaf as usize];
                 let RegionArg::Tensor { dtype, .. } = arg else { panic!("{arg:?}") };
                 values.iter().flat_map(|&v| bytes(v, *dtype)).collect()
             }
-            super::InputSource::Scalar(e) => {
+            InputSource::Scalar(e) => {
                 let value = e.eval(&|leaf| args[leaf as usize].0.scalar().unwrap()).unwrap();
                 value.bits().to_le_bytes()[..value.kind().dtype().bytes()].to_vec()
             }
@@ -234,4 +244,113 @@ fn endless_unrolling_is_refused() {
     let p = program(vec![var("x", t())], vec![f], vec![print(vec![outer])]);
     let lowered = lower(&p);
     assert_eq!(trace(&p, &lowered.regions[0], &[f32s(&[2])]).unwrap_err()[0].code, Code::E0901);
+}
+
+#[test]
+fn the_step_traces_with_a_dynamic_rate() {
+    let p = training();
+    let lowered = lower(&p);
+    let args = [f32s(&[3, 3]), f32s(&[3, 3]), RegionArg::Float(0.1)];
+    let traced = trace(&p, &lowered.regions[1], &args).unwrap();
+    assert!(traced.guards.is_empty());
+    assert_eq!(traced.results, vec![Template::Output(0)]);
+    assert_eq!(traced.inputs.len(), 3);
+    assert!(matches!(traced.inputs[2], InputSource::Scalar(_)));
+    assert!(traced.graph.nodes.iter().any(|n| matches!(n.prim, Prim::Dot { .. })));
+    sound(&traced);
+}
+
+#[test]
+fn sizes_that_only_data_knows_fail_when_traced() {
+    let t = || tensor(&[-1, 3]);
+    let p = program(
+        vec![var("x", t()), var("y", t())],
+        vec![],
+        vec![print(vec![op("matmul", vec![global(0, t()), global(1, t())], t())])],
+    );
+    let lowered = lower(&p);
+    let err = trace(&p, &lowered.regions[0], &[f32s(&[2, 3]), f32s(&[4, 3])]).unwrap_err();
+    assert_eq!(err[0].code, tessera_base::Code::E0708, "{err:?}");
+}
+
+/// `def f(x, n): for i in range(n): x = x + x; return x if n > 2 else x[0:1]`
+fn unrolled() -> Program {
+    let t = || tensor(&[-1]);
+    let n = || local(1, Ty::int());
+    let body = vec![
+        TStmt::ForRange {
+            var: LocalId(2),
+            start: e(TKind::Int(0), Ty::int()),
+            stop: n(),
+            step: e(TKind::Int(1), Ty::int()),
+            body: vec![TStmt::Set(LocalId(0), op("add", vec![local(0, t()), local(0, t())], t()))],
+            span: span(),
+        },
+        TStmt::Return(Some(op("mul", vec![local(0, t()), n()], t()))),
+    ];
+    let f = function("f", vec![var("x", t()), var("n", Ty::int())], vec![var("i", Ty::int())], t(), body);
+    let call = e(
+        TKind::Call { inst: InstId(0), callee: None, args: vec![global(0, t()), global(1, Ty::int())] },
+        t(),
+    );
+    program(vec![var("x", t()), var("n", Ty::int())], vec![f], vec![print(vec![call])])
+}
+
+#[test]
+fn a_call_is_inlined_and_guards_what_it_asked() {
+    let p = unrolled();
+    let lowered = lower(&p);
+    // The graph function itself needs no host code.
+    assert_eq!(lowered.host.fns.len(), 1);
+    let traced = trace(&p, &lowered.regions[0], &[f32s(&[5]), RegionArg::Int(3)]).unwrap();
+    let adds = traced.graph.nodes.iter().filter(|n| n.prim == Prim::Map(tessera_ops::map::MapOp::add)).count();
+    assert_eq!(adds, 3);
+    assert_eq!(traced.guards.len(), 1);
+    sound(&traced);
+}
+
+fn traced_index(shape: &[i64], index: Vec<IndexPart>, args: &[RegionArg]) -> Traced {
+    let t = tensor(shape);
+    let base = op("add", vec![global(0, t.clone()), e(TKind::Float(1.0), Ty::Float)], t.clone());
+    let read = e(TKind::TensorIndex { base: Box::new(base), index }, tensor(&[1]));
+    let ints = || Ty::Tensor(TensorType::new(vec![Size::constant(3)], DType::I64));
+    let globals = vec![var("x", t), var("t", ints()), var("n", Ty::int())];
+    let p = program(globals, vec![], vec![print(vec![read])]);
+    let lowered = lower(&p);
+    let traced = trace(&p, &lowered.regions[0], args).unwrap();
+    sound(&traced);
+    traced
+}
+
+fn out_shape(t: &Traced) -> Vec<u64> {
+    t.graph.ty(t.graph.outputs[0]).shape.clone()
+}
+
+#[test]
+fn indices_give_numpys_shapes() {
+    let x = f32s(&[4, 5, 6]);
+    let positions = RegionArg::Tensor { dtype: DType::I64, shape: vec![3] };
+    let t = || IndexPart::Tensor(global(1, Ty::Tensor(TensorType::new(vec![Size::constant(3)], DType::I64))));
+    let n = || IndexPart::Int(global(2, Ty::int()));
+    let int = |n| IndexPart::Int(e(TKind::Int(n), Ty::int()));
+    let slice = |low, high| IndexPart::Slice {
+        low: Some(e(TKind::Int(low), Ty::int())),
+        high: Some(e(TKind::Int(high), Ty::int())),
+        step: None,
+    };
+    let whole = IndexPart::Whole;
+    let shape = [4, 5, 6];
+    let dynamic = traced_index(&shape, vec![n(), whole(2)], &[x.clone(), RegionArg::Int(-1)]);
+    assert_eq!(out_shape(&dynamic), [5, 6]);
+    assert!(dynamic.guards.is_empty());
+    let basic = traced_index(&shape, vec![int(-1), IndexPart::NewAxis, slice(1, 3), whole(1)], std::slice::from_ref(&x));
+    assert_eq!(out_shape(&basic), [1, 2, 6]);
+    let one = traced_index(&shape, vec![whole(1), t(), whole(1)], &[x.clone(), positions.clone()]);
+    assert_eq!(out_shape(&one), [4, 3, 6]);
+    let apart = traced_index(&shape, vec![int(0), whole(1), t()], &[x.clone(), positions.clone()]);
+    assert_eq!(out_shape(&apart), [3, 5]);
+    let two = traced_index(&shape, vec![whole(1), t(), t()], &[x.clone(), positions.clone()]);
+    assert_eq!(out_shape(&two), [4, 3]);
+    let first = traced_index(&shape, vec![t(), slice(0, 2), t()], &[x, positions]);
+    assert_eq!(out_shape(&first), [3, 2]);
 }

@@ -2,7 +2,7 @@
 //!
 //! Types lose their sizes; every function that the module body reaches becomes one host
 //! function; maximal tensor computations are cut out as [`Region`]s, which stay typed trees
-//! until they are called with concrete shapes (see [`crate::trace`]). Neighbouring statements
+//! until they are called with concrete shapes and traced. Neighbouring statements
 //! that only compute tensors become one region.
 
 pub mod walk;
