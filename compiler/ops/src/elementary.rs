@@ -8,13 +8,13 @@
 //!
 //! Functions here take the operand in F32 or F64 and write code for its kind.
 
+pub mod divide;
+pub mod erf;
 pub mod exp;
+pub mod hypot;
 pub mod log;
 pub mod pow;
 pub mod trig;
-pub mod erf;
-pub mod divide;
-pub mod hypot;
 
 use crate::scalar::{Kind, Val, Writer};
 

@@ -4,15 +4,15 @@
 //! in f32 and f64 apart), because both follow the orders written down in [`crate::prim`] and
 //! the programs of [`crate::map`] and [`crate::convert`].
 
-mod layout;
 mod check;
-mod elementwise;
-mod movement;
-mod reduce;
 mod dot;
+mod elementwise;
 mod index;
-mod sort;
+mod layout;
+mod movement;
 mod random;
+mod reduce;
+mod sort;
 
 pub use check::shape_check;
 pub use random::{philox, random_bits_program};

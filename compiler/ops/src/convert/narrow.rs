@@ -23,9 +23,7 @@ const fn format(dtype: DType) -> Option<Format> {
     Some(match dtype {
         DType::Bf16 => Format { fraction: 7, bias: 127, kind: Kind::I16, saturate: None, nan: 0x7fc0, ieee: true },
         DType::F16 => Format { fraction: 10, bias: 15, kind: Kind::I16, saturate: None, nan: 0x7e00, ieee: true },
-        DType::F8E4M3 => {
-            Format { fraction: 3, bias: 7, kind: Kind::U8, saturate: Some(448.0), nan: 0x7f, ieee: false }
-        }
+        DType::F8E4M3 => Format { fraction: 3, bias: 7, kind: Kind::U8, saturate: Some(448.0), nan: 0x7f, ieee: false },
         DType::F8E5M2 => {
             Format { fraction: 2, bias: 15, kind: Kind::U8, saturate: Some(57344.0), nan: 0x7f, ieee: true }
         }

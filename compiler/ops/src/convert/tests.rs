@@ -86,7 +86,11 @@ fn fp8_value(dtype: DType, bits: u8) -> f64 {
         (DType::F8E5M2, 0x7d..) => return f64::NAN,
         _ => {}
     }
-    let value = if exponent == 0 { fraction / scale * 2f64.powi(1 - bias) } else { (1.0 + fraction / scale) * 2f64.powi(exponent - bias) };
+    let value = if exponent == 0 {
+        fraction / scale * 2f64.powi(1 - bias)
+    } else {
+        (1.0 + fraction / scale) * 2f64.powi(exponent - bias)
+    };
     sign * value
 }
 
@@ -123,7 +127,10 @@ fn wide_types_round_once() {
     // Just above a tie of bf16, by less than f32 can say.
     let x = 1.0 + 2f64.powi(-8) + 2f64.powi(-40);
     assert_eq!(store(DType::Bf16, Scalar::F(x)), bf16::from_bits(0x3f81).to_le_bytes());
-    assert_eq!(store(DType::F16, Scalar::F(1.0 + 2f64.powi(-11) + 2f64.powi(-45))), f16::from_bits(0x3c01).to_le_bytes());
+    assert_eq!(
+        store(DType::F16, Scalar::F(1.0 + 2f64.powi(-11) + 2f64.powi(-45))),
+        f16::from_bits(0x3c01).to_le_bytes()
+    );
     let i = (1i64 << 62) + (1 << 54) + 1;
     assert_eq!(store(DType::Bf16, Scalar::I(i)), bf16::from_bits(0x5e81).to_le_bytes());
     assert_eq!(store(DType::Bf16, Scalar::I(-i)), bf16::from_bits(0xde81).to_le_bytes());
@@ -151,7 +158,10 @@ fn integers_truncate_saturate_and_wrap() {
     assert_eq!(to(DType::I64, f64::NAN), Some(Scalar::I(0)));
     assert_eq!(to(DType::Bool, f64::NAN), Some(Scalar::I(1)));
     assert_eq!(load(DType::I8, &store(DType::I8, Scalar::I(300)), 0), Some(Scalar::I(44)));
-    assert_eq!(cast(DType::C64, DType::F32, &cast(DType::F32, DType::C64, &1.5f32.to_le_bytes())), 1.5f32.to_le_bytes());
+    assert_eq!(
+        cast(DType::C64, DType::F32, &cast(DType::F32, DType::C64, &1.5f32.to_le_bytes())),
+        1.5f32.to_le_bytes()
+    );
 }
 
 #[test]

@@ -72,7 +72,8 @@ fn split(w: &mut Writer, x: Val) -> (Val, Val, Val) {
 
 /// [`split`] for subnormal numbers too.
 pub(super) fn split_any(w: &mut Writer, x: Val) -> (Val, Val) {
-    let (smallest, up, exponent) = by_kind(w, x, (2f64.powi(-126), 2f64.powi(24), 24.0), (2f64.powi(-1022), 2f64.powi(54), 54.0));
+    let (smallest, up, exponent) =
+        by_kind(w, x, (2f64.powi(-126), 2f64.powi(24), 24.0), (2f64.powi(-1022), 2f64.powi(54), 54.0));
     let subnormal = w.cmp_c(Cmp::Lt, x, smallest);
     let scaled = w.mul_c(x, up);
     let x = w.select(subnormal, scaled, x);

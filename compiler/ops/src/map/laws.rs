@@ -192,7 +192,8 @@ fn f64_close_to_the_standard_library() {
 
 /// Pairs of special and ordinary numbers.
 fn pairs() -> (Vec<f32>, Vec<f32>) {
-    let mut xs = vec![0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 1.5, -2.5, 7.25, 1e-40, -1e-40, 1e30, -1e30];
+    let mut xs =
+        vec![0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 1.5, -2.5, 7.25, 1e-40, -1e-40, 1e30, -1e30];
     xs.extend([f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, f32::MIN_POSITIVE, 16777215.0, -16777217.0]);
     let mut a = Vec::new();
     let mut b = Vec::new();
@@ -288,7 +289,11 @@ fn powers_of_special_numbers_in_f64() {
         let want = x.powf(y);
         let error = ulps(want, got, 53, -1022);
         assert!(error <= 2.0, "pow({x:e}, {y:e}) = {got:e}, not {want:e}: {error} ulps");
-        assert_eq!(want.is_sign_negative() && !want.is_nan(), got.is_sign_negative() && !got.is_nan(), "pow({x:e}, {y:e})");
+        assert_eq!(
+            want.is_sign_negative() && !want.is_nan(),
+            got.is_sign_negative() && !got.is_nan(),
+            "pow({x:e}, {y:e})"
+        );
     }
 }
 
@@ -300,7 +305,8 @@ fn division_in_f64_is_exact() {
             assert_eq!(float64(MapOp::r#mod, &[&[x], &[y]])[0], python_divmod(x, y).1, "{x} % {y}");
         }
     }
-    let divide = |x: f64, y: f64| (float64(MapOp::floor_div, &[&[x], &[y]])[0], float64(MapOp::r#mod, &[&[x], &[y]])[0]);
+    let divide =
+        |x: f64, y: f64| (float64(MapOp::floor_div, &[&[x], &[y]])[0], float64(MapOp::r#mod, &[&[x], &[y]])[0]);
     assert_eq!(divide(-1.0, f64::INFINITY), (-1.0, f64::INFINITY));
     assert_eq!(divide(1.0, f64::INFINITY), (0.0, 1.0));
     assert_eq!(divide(1.0, 0.1), (9.0, 1.0 % 0.1));
@@ -426,7 +432,8 @@ fn integers_wrap_and_floor() {
 #[test]
 fn truth_tables() {
     let (a, b) = (vec![false, false, true, true], vec![false, true, false, true]);
-    let table = |op: MapOp| match eval(op.program(&[Kind::Bool; 2]), &[Lane::Bool(a.clone()), Lane::Bool(b.clone())], 4) {
+    let table = |op: MapOp| match eval(op.program(&[Kind::Bool; 2]), &[Lane::Bool(a.clone()), Lane::Bool(b.clone())], 4)
+    {
         Lane::Bool(v) => v.into_iter().map(u8::from).collect::<Vec<_>>(),
         other => panic!("{:?}", other.kind()),
     };

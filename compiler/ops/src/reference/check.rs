@@ -221,7 +221,9 @@ fn map(op: MapOp, x: &[TypeRef], result: TypeRef) -> Check {
     }
     match def.gives {
         Gives::Same => dtype_is(last, result),
-        Gives::Bool => ensure(result.dtype == DType::Bool, || format!("`{}` gives bool, not {}", def.name, result.dtype)),
+        Gives::Bool => {
+            ensure(result.dtype == DType::Bool, || format!("`{}` gives bool, not {}", def.name, result.dtype))
+        }
     }
 }
 

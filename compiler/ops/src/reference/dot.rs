@@ -90,7 +90,11 @@ fn factor(a: ArrayRef, wide: DType) -> Lane {
         let x = Lane::from_bytes(Kind::F32, a.bytes);
         let n = x.len();
         let short = eval(&tf32_program(), &[x], n);
-        return if kind == Kind::F32 { short } else { Lane::from_bytes(kind, &cast(DType::F32, wide, &short.to_bytes())) };
+        return if kind == Kind::F32 {
+            short
+        } else {
+            Lane::from_bytes(kind, &cast(DType::F32, wide, &short.to_bytes()))
+        };
     }
     Lane::from_bytes(kind, &cast(a.dtype, wide, a.bytes))
 }

@@ -64,12 +64,7 @@ pub(super) fn gather(a: ArrayRef, indices: &[ArrayRef]) -> Result<Vec<u8>, EvalE
     Ok(out)
 }
 
-pub(super) fn scatter(
-    a: ArrayRef,
-    values: ArrayRef,
-    indices: &[ArrayRef],
-    add: bool,
-) -> Result<Vec<u8>, EvalError> {
+pub(super) fn scatter(a: ArrayRef, values: ArrayRef, indices: &[ArrayRef], add: bool) -> Result<Vec<u8>, EvalError> {
     let (rows, row) = named_rows(a.shape, indices)?;
     if add {
         let offsets = rows.iter().enumerate().flat_map(|(i, &at)| (0..row).map(move |j| (at * row + j, i * row + j)));

@@ -119,7 +119,9 @@ fn merged(shape: &[u64], source: &View, target: &View) -> Option<Vec<(usize, isi
         }
         let (ss, ts) = (source.strides[i], target.strides[i]);
         match dims.last_mut() {
-            Some(last) if last.1 == ss.wrapping_mul(n as isize) && last.2 == ts.wrapping_mul(n as isize) => *last = (last.0 * n, ss, ts),
+            Some(last) if last.1 == ss.wrapping_mul(n as isize) && last.2 == ts.wrapping_mul(n as isize) => {
+                *last = (last.0 * n, ss, ts)
+            }
             _ => dims.push((n, ss, ts)),
         }
     }

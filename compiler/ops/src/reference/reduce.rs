@@ -232,7 +232,14 @@ fn compensated<T: Number>(xs: &[T], zero: T) -> T {
     T::add(s, c)
 }
 
-fn rows<T: Number>(xs: &[T], n: usize, count: usize, kind: Reduction, identity: Scalar, summation: Summation) -> Vec<T> {
+fn rows<T: Number>(
+    xs: &[T],
+    n: usize,
+    count: usize,
+    kind: Reduction,
+    identity: Scalar,
+    summation: Summation,
+) -> Vec<T> {
     let start = T::from(identity);
     (0..count)
         .map(|i| {

@@ -100,9 +100,8 @@ fn compensated_sums_are_exact_here() {
 
 #[test]
 fn extremes_propagate_nan_and_know_their_identity() {
-    let max = |xs: &[f32]| {
-        run_f32(Prim::Reduce { kind: Reduction::Max, axes: vec![0] }, &[(&[xs.len() as u64], xs)], &[])[0]
-    };
+    let max =
+        |xs: &[f32]| run_f32(Prim::Reduce { kind: Reduction::Max, axes: vec![0] }, &[(&[xs.len() as u64], xs)], &[])[0];
     assert_eq!(max(&[1.0, 7.0, -3.0]), 7.0);
     assert!(max(&[1.0, f32::NAN, 9.0]).is_nan());
     assert_eq!(max(&[]), f32::NEG_INFINITY);
@@ -199,7 +198,8 @@ fn movement_takes_every_type() {
         let bytes: Vec<u8> = (0..6 * size as u8).map(|b| if dtype == DType::Bool { b % 2 } else { b }).collect();
         let a = array(dtype, &[2, 3], &bytes);
         let t = eval(&Prim::Transpose { perm: vec![1, 0] }, &[a], dtype, &[3, 2]).unwrap();
-        let want: Vec<u8> = [0, 3, 1, 4, 2, 5].iter().flat_map(|&i| &bytes[i * size..(i + 1) * size]).copied().collect();
+        let want: Vec<u8> =
+            [0, 3, 1, 4, 2, 5].iter().flat_map(|&i| &bytes[i * size..(i + 1) * size]).copied().collect();
         assert_eq!(t, want, "{dtype}");
     }
 }
@@ -217,8 +217,7 @@ fn dynamic_positions_are_checked() {
     assert_eq!(at(1, 2).unwrap_err().message, "positions 2..4 are out of range for axis 1 of size 3");
     assert!(at(-1, 0).is_err());
     let (v, zero, one) = (f32s(&[9.0]), i64s(&[0]), i64s(&[1]));
-    let operands =
-        [a, array(DType::F32, &[1, 1], &v), array(DType::I64, &[], &one), array(DType::I64, &[], &zero)];
+    let operands = [a, array(DType::F32, &[1, 1], &v), array(DType::I64, &[], &one), array(DType::I64, &[], &zero)];
     let got = eval(&Prim::DynamicUpdate, &operands, DType::F32, &[2, 3]).map(floats);
     assert_eq!(got, Ok(vec![0.0, 1.0, 2.0, 9.0, 4.0, 5.0]));
 }
@@ -268,7 +267,8 @@ fn sorting_is_stable_with_nan_last() {
     };
     assert_eq!(order(false), [2, 4, 5, 0, 3, 1]);
     assert_eq!(order(true), [0, 3, 4, 5, 2, 1]);
-    let got = run_f32(Prim::Sort { axis: 0, descending: false }, &[(&[3, 2], &[3.0, 1.0, 1.0, 2.0, 2.0, 0.0])], &[3, 2]);
+    let got =
+        run_f32(Prim::Sort { axis: 0, descending: false }, &[(&[3, 2], &[3.0, 1.0, 1.0, 2.0, 2.0, 0.0])], &[3, 2]);
     assert_eq!(got, [1.0, 0.0, 2.0, 1.0, 3.0, 2.0]);
 }
 
