@@ -178,7 +178,7 @@ impl<'p> Tracer<'p> {
         self.exec(&region.body)?;
         for result in &region.results {
             let value = self.eval(result)?;
-            let template = self.template(&value, result.span)?;
+            let template = self.template(&value);
             self.results.push(template);
         }
         Ok(())

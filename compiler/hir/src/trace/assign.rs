@@ -122,7 +122,7 @@ impl Tracer<'_> {
             })
             .collect();
         let block = self.basic(base, &cut, span);
-        let front = self.to_front(block, &axes, span);
+        let front = self.with_first(block, &axes, span);
         let (indices, inner) = self.index_nodes(&tensors, &ty.shape, span)?;
         let others: Vec<u64> = self.ty(front).shape[axes.len()..].to_vec();
         // The value in the layout of `x[index]`, then without new dims, then the group first.

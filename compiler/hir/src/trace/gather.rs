@@ -116,7 +116,7 @@ impl Tracer<'_> {
         let ty = self.ty(source);
         let (indices, inner) = self.index_nodes(tensors, &ty.shape, span)?;
         let axes: Vec<usize> = tensors.iter().map(|(at, _)| *at).collect();
-        let front = self.to_front(source, &axes, span);
+        let front = self.with_first(source, &axes, span);
         let shape: Vec<u64> =
             inner.iter().copied().chain(self.ty(front).shape[axes.len()..].iter().copied()).collect();
         let mut operands = vec![self.id(front)];
@@ -155,7 +155,7 @@ impl Tracer<'_> {
     }
 
     /// The tensor with these dims first.
-    pub(super) fn to_front(&mut self, t: Tensor, axes: &[usize], span: Span) -> Tensor {
+    pub(super) fn with_first(&mut self, t: Tensor, axes: &[usize], span: Span) -> Tensor {
         let rank = self.ty(t).shape.len();
         let perm: Vec<usize> = axes.iter().copied().chain((0..rank).filter(|d| !axes.contains(d))).collect();
         self.permuted(t, &perm, span)

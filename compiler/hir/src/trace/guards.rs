@@ -6,17 +6,12 @@ use std::sync::Arc;
 
 /// Entries for arguments of the same shapes. Guards come in the order in which tracing asked,
 /// so the entries form a decision tree: each node asks for one scalar and branches on it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum GuardTree<T> {
+    #[default]
     Empty,
     Entry(T),
     Ask { expr: Arc<ScalarExpr>, answers: Vec<(Option<Known>, GuardTree<T>)> },
-}
-
-impl<T> Default for GuardTree<T> {
-    fn default() -> Self {
-        GuardTree::Empty
-    }
 }
 
 impl<T> GuardTree<T> {

@@ -1,14 +1,13 @@
 //! Results of a region: what comes from outputs of the graph and what from arguments.
 
 use super::value::{Scalar, Tensor, Value};
-use super::{R, Template, Tracer};
-use tessera_base::Span;
+use super::{Template, Tracer};
 use tessera_ir::graph::NodeId;
 
 impl Tracer<'_> {
-    pub(super) fn template(&mut self, value: &Value, span: Span) -> R<Template> {
-        let all = |t: &mut Self, values: &[Value]| values.iter().map(|v| t.template(v, span)).collect::<R<Vec<_>>>();
-        Ok(match value {
+    pub(super) fn template(&mut self, value: &Value) -> Template {
+        let all = |t: &mut Self, values: &[Value]| values.iter().map(|v| t.template(v)).collect::<Vec<_>>();
+        match value {
             Value::Tensor(Tensor::Leaf(n)) => Template::Argument(*n),
             Value::Tensor(t) => {
                 let id = self.node(*t);
@@ -25,17 +24,17 @@ impl Tracer<'_> {
             Value::Str(s) => Template::Str(s.clone()),
             Value::None => Template::None,
             Value::DType(d) => Template::DType(*d),
-            Value::Record(vs) => Template::Record(all(self, vs)?),
-            Value::List(vs) => Template::List(all(self, vs)?),
-            Value::Closure { inst, captures } => Template::Closure { inst: *inst, captures: all(self, captures)? },
+            Value::Record(vs) => Template::Record(all(self, vs)),
+            Value::List(vs) => Template::List(all(self, vs)),
+            Value::Closure { inst, captures } => Template::Closure { inst: *inst, captures: all(self, captures) },
             Value::Dict(entries) => {
                 let mut out = vec![];
                 for (k, v) in entries.iter() {
-                    out.push((k.clone(), self.template(v, span)?));
+                    out.push((k.clone(), self.template(v)));
                 }
                 Template::Dict(out)
             }
-        })
+        }
     }
 
     /// The position of a node among the outputs.
