@@ -17,6 +17,10 @@ use tessera_ir::host::{FnId, GlobalId, HStmt, HostFn, LocalId, Root, SpanId, Typ
 /// each variable in each block would cost more than it gains.
 const LONG: usize = 2000;
 
+/// Jumps that one block on the way out takes at most. The register allocator looks a
+/// predecessor up by walking over all of them.
+const JUMPS: usize = 64;
+
 #[derive(Clone, Copy)]
 pub(crate) enum Store {
     Var(Variable),
@@ -77,6 +81,9 @@ pub(crate) struct Gen<'u, 'f> {
     /// Takes the result.
     exit: Block,
     fail_exit: Block,
+    fail_steps: Vec<Block>,
+    /// Where failures go that have nothing to release: a step to `fail_exit`, and how many use it.
+    fail_step: (Block, usize),
     rt_refs: BTreeMap<RtFn, FuncRef>,
     fn_refs: BTreeMap<FnId, FuncRef>,
     /// Arguments and results of region calls, as large as the largest.
@@ -137,6 +144,8 @@ impl<'u, 'f> Gen<'u, 'f> {
             colds: vec![],
             exit,
             fail_exit,
+            fail_steps: vec![],
+            fail_step: (fail_exit, JUMPS),
             rt_refs: BTreeMap::new(),
             fn_refs: BTreeMap::new(),
             words: [None, None],
@@ -222,6 +231,10 @@ impl<'u, 'f> Gen<'u, 'f> {
 
     fn write_exits(&mut self) {
         let f = self.f;
+        for block in std::mem::take(&mut self.fail_steps) {
+            self.b.switch_to_block(block);
+            self.b.ins().jump(self.fail_exit, &[]);
+        }
         self.b.switch_to_block(self.fail_exit);
         let zero = self.zero(f.ret);
         let exit = self.exit;
@@ -434,7 +447,14 @@ impl<'u, 'f> Gen<'u, 'f> {
 
     /// The block that a failure goes to here.
     fn failure(&mut self) -> Block {
-        let mut next = self.fail_exit;
+        if self.fail_step.1 >= JUMPS {
+            let block = self.b.create_block();
+            self.b.set_cold_block(block);
+            self.fail_steps.push(block);
+            self.fail_step = (block, 0);
+        }
+        self.fail_step.1 += 1;
+        let mut next = self.fail_step.0;
         for i in 0..self.held.len() {
             next = match self.held[i].way_out {
                 Some(block) => block,
