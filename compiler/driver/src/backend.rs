@@ -52,6 +52,8 @@ pub struct Backend {
     /// What besides the kernel itself decides its object code.
     fingerprint: String,
     warned: Cell<bool>,
+    /// Graphs before and after optimisation, where someone wants to see them.
+    seen: RefCell<Option<Vec<(Graph, Graph)>>>,
     /// Kernels compiled and found, with the time that compiling took.
     pub compiled: Cell<(u32, u32, Duration)>,
 }
@@ -77,6 +79,7 @@ impl Backend {
             kernels: RefCell::new(HashMap::new()),
             fingerprint,
             warned: Cell::new(false),
+            seen: RefCell::new(None),
             compiled: Cell::new((0, 0, Duration::ZERO)),
         }
     }
@@ -85,8 +88,21 @@ impl Backend {
         self.options.always_compile
     }
 
+    /// Keeps every graph from now on.
+    pub fn watch(&self) {
+        *self.seen.borrow_mut() = Some(vec![]);
+    }
+
+    /// The graphs kept so far, as traced and as optimised.
+    pub fn watched(&self) -> Vec<(Graph, Graph)> {
+        self.seen.borrow_mut().take().unwrap_or_default()
+    }
+
     /// Tells about a traced region when asked to be verbose.
-    pub fn trace_note(&self, name: &str, graph: &Graph, took: Duration) {
+    pub fn trace_note(&self, name: &str, traced: &Graph, graph: &Graph, took: Duration) {
+        if let Some(seen) = &mut *self.seen.borrow_mut() {
+            seen.push((traced.clone(), graph.clone()));
+        }
         if self.options.verbose {
             eprintln!("traced `{name}`: {} operations in {:.2} ms", graph.nodes.len(), took.as_secs_f64() * 1e3);
         }

@@ -1,1 +1,22 @@
-fn main() {}
+//! Starts the program on a thread with a stack of known size, and turns a bug of ours into a
+//! message instead of a backtrace.
+
+use std::process::ExitCode;
+use tessera::commands;
+
+/// Stack of the thread that checks, compiles and runs the program.
+const STACK_BYTES: usize = 256 << 20;
+
+fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(|info| commands::report_bug(&info.to_string())));
+    let worker = std::thread::Builder::new().name("tessera".into()).stack_size(STACK_BYTES).spawn(|| commands::main(STACK_BYTES));
+    match worker.map(|w| w.join()) {
+        Ok(Ok(code)) => ExitCode::from(code),
+        // The hook has told already.
+        Ok(Err(_)) => ExitCode::from(1),
+        Err(e) => {
+            eprintln!("error[E0710]: a stack of {STACK_BYTES} bytes cannot be had: {e}");
+            ExitCode::from(1)
+        }
+    }
+}

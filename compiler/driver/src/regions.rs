@@ -102,7 +102,7 @@ impl Executor {
         let body = &self.regions[region as usize];
         let traced = trace(&self.program, body, &concrete).map_err(|d| self.report(d, span))?;
         let graph = tessera_graph::optimise(&traced.graph);
-        self.backend.trace_note(&body.name, &graph, start.elapsed());
+        self.backend.trace_note(&body.name, &traced.graph, &graph, start.elapsed());
         let small = estimated_ns(&graph) < INTERPRET_TIME_MAX.as_nanos() as f64 / 4.0;
         let entry = Rc::new(Entry {
             inputs: traced.inputs,

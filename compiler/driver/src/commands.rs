@@ -1,0 +1,125 @@
+//! The commands of the command line.
+
+use crate::cli::{CacheAction, Cli, Color, Command, arguments};
+use crate::program::{self, Setup, check, out};
+use crate::render::Style;
+use crate::{doctor, emit, explain, files, format};
+use clap::Parser;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use tessera_hir::source::SourceMap;
+
+/// Runs the program as it was called; returns the exit code (0 done, 1 wrong program, 2 wrong
+/// usage).
+pub fn main(stack_bytes: usize) -> u8 {
+    let cli = match Cli::try_parse_from(arguments(std::env::args_os())) {
+        Ok(cli) => cli,
+        Err(e) => {
+            let _ = e.print();
+            return if e.use_stderr() { 2 } else { 0 };
+        }
+    };
+    let color = match cli.global.color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+    };
+    let style = Style { color, json: cli.global.json, quiet: cli.global.quiet };
+    if let Some(wrong) = wrong_options(&cli) {
+        eprintln!("error[E0602]: {wrong}");
+        return 2;
+    }
+    let setup = Setup { global: cli.global, style, stack_bytes };
+    match cli.command {
+        None | Some(Command::Repl) => repl(&setup),
+        Some(Command::Run { file, args }) => program::run(&setup, &file, args),
+        Some(Command::Check { files }) => check_files(&setup, &files),
+        Some(Command::Fmt { files, check }) => u8::from(!format::format(&files, check, style)),
+        Some(Command::Emit { file, ir, emit }) => emit::emit(&setup, &file, ir, emit.as_deref()),
+        Some(Command::Explain { topic }) => match explain::explain(topic.as_deref()) {
+            Ok(text) => {
+                out(&text);
+                0
+            }
+            Err(why) => {
+                eprintln!("error: {why}");
+                2
+            }
+        },
+        Some(Command::Doctor) => {
+            let (text, ok) = doctor::doctor(&setup.cache());
+            out(&text);
+            u8::from(!ok)
+        }
+        Some(Command::Cache { action }) => cache(&setup, action),
+        Some(Command::Test { files, only }) => crate::testing::test(&setup, &files, only.as_deref()),
+    }
+}
+
+/// Options whose value this build does not offer.
+fn wrong_options(cli: &Cli) -> Option<String> {
+    let g = &cli.global;
+    if g.target != "cpu" {
+        return Some(match g.target.as_str() {
+            "cuda" | "amdgpu" | "spirv" => format!("the target `{}` is not supported yet; this build runs on `cpu`", g.target),
+            other => format!("there is no target `{other}`; this build runs on `cpu`"),
+        });
+    }
+    let policies = ["deterministic", "fast", "kahan_sum"];
+    if !policies.contains(&g.policy.as_str()) {
+        return Some(format!("there is no policy `{}`; choose one of {}", g.policy, policies.join(", ")));
+    }
+    None
+}
+
+fn check_files(setup: &Setup, paths: &[PathBuf]) -> u8 {
+    let mut errors = 0;
+    for path in paths {
+        let loaded = match files::read_source(path) {
+            Ok(l) => l,
+            Err(d) => {
+                setup.show(&[d], &SourceMap::default());
+                errors += 1;
+                continue;
+            }
+        };
+        let checked = check(&loaded);
+        setup.show(&checked.diagnostics, &checked.sources);
+        errors += checked.diagnostics.iter().filter(|d| d.is_error()).count();
+    }
+    u8::from(errors > 0)
+}
+
+fn cache(setup: &Setup, action: CacheAction) -> u8 {
+    let cache = setup.cache();
+    let Some(dir) = cache.dir().map(|d| d.display().to_string()) else {
+        eprintln!("error: there is no cache directory: set TESSERA_CACHE or HOME");
+        return 1;
+    };
+    let done = match action {
+        CacheAction::List => cache.list().map(|entries| {
+            for (name, bytes) in &entries {
+                out(&format!("{bytes:>10}  {name}\n"));
+            }
+            let total: u64 = entries.iter().map(|(_, n)| n).sum();
+            out(&format!("{} kernels, {} in {dir}\n", entries.len(), tessera_runtime::fault::human_bytes(total)));
+        }),
+        CacheAction::Clear => cache.clear().map(|n| out(&format!("{n} kernels removed from {dir}\n"))),
+    };
+    match done {
+        Ok(()) => 0,
+        Err(e) => {
+            eprintln!("error[E0706]: the cache in {dir} cannot be used: {e}");
+            1
+        }
+    }
+}
+
+/// Says that the compiler itself is at fault, and what to send.
+pub fn report_bug(what: &str) {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    eprintln!("error[E0999]: this is a bug in tessera, not in the program");
+    eprintln!("  = note: {}", what.replace('\n', "\n          "));
+    eprintln!("  = note: called as `tessera {}`, version {}", args.join(" "), env!("CARGO_PKG_VERSION"));
+    eprintln!("  = help: please report it with the program that caused it");
+}

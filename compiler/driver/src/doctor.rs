@@ -1,0 +1,61 @@
+//! `tessera doctor`: what this machine offers and what is missing.
+
+use crate::cache::DiskCache;
+use std::fmt::Write;
+use tessera_llvm::HostTarget;
+use tessera_runtime::fault::human_bytes;
+
+/// The report, and whether everything that running programs needs is there.
+pub fn doctor(cache: &DiskCache) -> (String, bool) {
+    let mut out = String::new();
+    let mut ok = true;
+    let mut line = |name: &str, good: bool, text: String| {
+        let _ = writeln!(out, "{} {name:<12} {text}", if good { "ok     " } else { "missing" });
+    };
+    line("tessera", true, env!("CARGO_PKG_VERSION").to_owned());
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    line("cpu", true, format!("{cores} threads, {} of memory", human_bytes(tessera_runtime::tensor::memory_limit())));
+    let m = tessera_schedule::host();
+    line(
+        "vectors",
+        true,
+        format!(
+            "{} bits, {} registers; caches {} / {} / {}",
+            m.vector_bytes * 8,
+            m.vector_registers,
+            human_bytes(m.l1_bytes),
+            human_bytes(m.l2_bytes),
+            human_bytes(m.l3_bytes)
+        ),
+    );
+    match HostTarget::host() {
+        Ok(t) => line("llvm", true, format!("22.1, compiles for {} ({})", t.cpu, t.triple)),
+        Err(e) => {
+            ok = false;
+            line("llvm", false, format!("{}; install the package libllvm22 (without it, tensor code is interpreted)", e.message));
+        }
+    }
+    match cache.dir() {
+        None => line("cache", false, "no directory: set TESSERA_CACHE or HOME; kernels are compiled anew in each run".into()),
+        Some(dir) => match probe(cache) {
+            Ok((count, bytes)) => line("cache", true, format!("{}: {count} kernels, {}", dir.display(), human_bytes(bytes))),
+            Err(why) => line("cache", false, format!("{}: {why}; kernels are compiled anew in each run", dir.display())),
+        },
+    }
+    line("cpu target", true, "the default".into());
+    line("cuda target", false, "not supported yet".into());
+    (out, ok)
+}
+
+/// Number and size of the entries, after a trial write.
+fn probe(cache: &DiskCache) -> Result<(usize, u64), String> {
+    if let Some(why) = cache.put("probe", b"probe") {
+        return Err(why);
+    }
+    let entries = cache.list().map_err(|e| e.to_string())?;
+    if let Some(dir) = cache.dir() {
+        let _ = std::fs::remove_file(dir.join("kernels/probe.o"));
+    }
+    let entries: Vec<_> = entries.into_iter().filter(|(name, _)| name != "probe.o").collect();
+    Ok((entries.len(), entries.iter().map(|(_, n)| n).sum()))
+}

@@ -1,0 +1,17 @@
+//! The `tessera` program: the command line, the pipeline from text to running code, the caches,
+//! the interactive session.
+
+pub mod render;
+pub mod files;
+pub mod cache;
+pub mod cli;
+pub mod explain;
+pub mod format;
+pub mod doctor;
+pub mod backend;
+pub mod regions;
+pub mod program;
+pub mod emit;
+pub mod interrupt;
+pub mod testing;
+pub mod commands;

@@ -1,0 +1,175 @@
+//! A program from text to its end: check, lower, compile, run.
+
+use crate::backend::{Backend, Options};
+use crate::cache::DiskCache;
+use crate::cli::Global;
+use crate::files::{Disk, Texts};
+use crate::regions::{Executor, Reports};
+use crate::render::{Style, render};
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use tessera_base::{Code, Diagnostic, Span};
+use tessera_hir::db::Database;
+use tessera_hir::lower::{Lowered, lower};
+use tessera_hir::source::{Loaded, SourceMap};
+use tessera_hir::thir::Program;
+use tessera_host::Session;
+use tessera_runtime::context::{RunError, Stop};
+use tessera_runtime::pool::Pool;
+
+/// What all commands know of how they were called.
+pub struct Setup {
+    pub global: Global,
+    pub style: Style,
+    pub stack_bytes: usize,
+}
+
+impl Setup {
+    pub fn pool(&self) -> Arc<Pool> {
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        Arc::new(Pool::new(self.global.threads.map_or(cores, |n| n as usize)))
+    }
+
+    pub fn cache(&self) -> DiskCache {
+        DiskCache::new(if self.global.no_cache { None } else { DiskCache::default_dir() })
+    }
+
+    pub fn backend(&self, pool: Arc<Pool>) -> Backend {
+        let options = Options {
+            verbose: self.global.verbose,
+            quiet: self.global.quiet,
+            always_compile: std::env::var_os("TESSERA_ALWAYS_COMPILE").is_some(),
+        };
+        Backend::new(options, self.cache(), pool)
+    }
+
+    /// Writes diagnostics to stderr.
+    pub fn show(&self, diagnostics: &[Diagnostic], sources: &SourceMap) {
+        let mut err = std::io::stderr().lock();
+        render(&mut err, diagnostics, &Texts(sources), self.style);
+    }
+}
+
+/// The result of checking a file.
+pub struct CheckedFile {
+    pub program: Option<Program>,
+    pub sources: SourceMap,
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Checks a text with everything that it imports.
+pub fn check(loaded: &Loaded) -> CheckedFile {
+    let mut db = Database::default();
+    let checked = tessera_hir::check_program(&mut db, &loaded.path, &loaded.text, &Disk);
+    CheckedFile { program: checked.program, sources: checked.sources, diagnostics: checked.diagnostics }
+}
+
+/// A program that can run.
+pub struct Ready {
+    pub program: Arc<Program>,
+    pub lowered: Lowered,
+    pub sources: SourceMap,
+}
+
+/// Checks and lowers; shows what is to be told. `None` if there was an error.
+pub fn prepare(setup: &Setup, loaded: &Loaded) -> Option<Ready> {
+    let checked = check(loaded);
+    setup.show(&checked.diagnostics, &checked.sources);
+    let program = checked.program.filter(|_| !checked.diagnostics.iter().any(Diagnostic::is_error))?;
+    let lowered = lower(&program);
+    if !lowered.diagnostics.is_empty() {
+        setup.show(&lowered.diagnostics, &checked.sources);
+        if lowered.diagnostics.iter().any(Diagnostic::is_error) {
+            return None;
+        }
+    }
+    Some(Ready { program: Arc::new(program), lowered, sources: checked.sources })
+}
+
+/// Runs a program; returns the exit code.
+pub fn run(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
+    let loaded = match crate::files::read_source(path) {
+        Ok(l) => l,
+        Err(d) => {
+            setup.show(&[d], &SourceMap::default());
+            return 1;
+        }
+    };
+    let Some(ready) = prepare(setup, &loaded) else { return 1 };
+    let stdout = std::io::stdout();
+    let by_line = stdout.is_terminal();
+    let mut session = Session::new(Box::new(stdout), by_line, args, setup.stack_bytes);
+    crate::interrupt::on_interrupt(session.interrupt_flag());
+    let reports = Reports::default();
+    let pool = setup.pool();
+    let backend = Rc::new(setup.backend(pool.clone()));
+    let stop = match start(&mut session, &ready, backend.clone(), pool, reports.clone()) {
+        Ok(program) => session.run(&program),
+        Err(d) => {
+            setup.show(&[*d], &ready.sources);
+            return 1;
+        }
+    };
+    if setup.global.verbose {
+        let (made, found, time) = backend.compiled.get();
+        eprintln!("kernels: {made} compiled in {:.1} ms, {found} from the cache", time.as_secs_f64() * 1e3);
+    }
+    finish(setup, stop, &ready, &reports)
+}
+
+/// Loads a program into a session, ready to run.
+pub fn start(session: &mut Session, ready: &Ready, backend: Rc<Backend>, pool: Arc<Pool>, reports: Reports) -> Result<tessera_host::Loaded, Box<Diagnostic>> {
+    let loaded = session.load(&ready.lowered.host).map_err(|e| Box::new(Diagnostic::new(Code::E0603, Span::NONE, e.to_string())))?;
+    let closures: BTreeMap<usize, _> = ready.lowered.closures.iter().map(|(f, inst)| (session.address(&loaded, *f), *inst)).collect();
+    let executor = Executor::new(
+        ready.program.clone(),
+        Arc::new(ready.lowered.regions.clone()),
+        closures,
+        Arc::new(ready.lowered.host.spans.clone()),
+        backend,
+        pool,
+        reports,
+    );
+    session.set_regions(Box::new(executor));
+    Ok(loaded)
+}
+
+/// Tells why a program ended early, and the exit code.
+pub fn finish(setup: &Setup, stop: Option<Stop>, ready: &Ready, reports: &Reports) -> u8 {
+    match stop {
+        None => 0,
+        Some(Stop::Exit(code)) => code as u8,
+        Some(Stop::Error(e)) if e.code == 713 => {
+            tessera_runtime::io::files::remove_pending();
+            crate::interrupt::INTERRUPTED
+        }
+        Some(Stop::Error(e)) => {
+            let mut found = std::mem::take(&mut *reports.borrow_mut());
+            if found.is_empty() {
+                found.push(diagnostic(&e, &ready.lowered.host.spans));
+            }
+            setup.show(&found, &ready.sources);
+            1
+        }
+    }
+}
+
+/// A run-time error as a diagnostic.
+pub fn diagnostic(e: &RunError, spans: &[Span]) -> Diagnostic {
+    let place = |span: u32| spans.get(span as usize).copied().unwrap_or_default();
+    let code = Code::parse(&format!("E{:04}", e.code)).unwrap_or(Code::E0999);
+    let mut d = Diagnostic::new(code, place(e.span), e.message.clone());
+    d.notes = e.notes.clone();
+    for (span, text) in &e.labels {
+        d = d.with_label(place(*span), text.clone());
+    }
+    d
+}
+
+/// Writes text to stdout; a closed pipe is no error.
+pub fn out(text: &str) {
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}

@@ -1,0 +1,186 @@
+//! `tessera test`: runs `test_*` functions and the `>>>` examples of docstrings.
+//!
+//! Each case runs on its own: the file's text, then the call or the example's lines. What the
+//! file itself prints does not count.
+
+use crate::files;
+use crate::program::{self, Ready, Setup, out};
+use crate::regions::Reports;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use tessera_grammar::ast::{ExprKind, Stmt, StmtKind};
+use tessera_hir::source::{Loaded, SourceMap};
+use tessera_host::Session;
+
+/// One thing to run.
+struct Case {
+    name: String,
+    /// Lines to run after the file.
+    code: String,
+    /// What they print; `None` for a test function, which only must not fail.
+    expected: Option<String>,
+}
+
+/// Marks where the output of a case begins.
+const MARK: &str = "\u{1}tessera test\u{1}";
+
+/// Runs the command; returns the exit code.
+pub fn test(setup: &Setup, paths: &[PathBuf], only: Option<&str>) -> u8 {
+    let (mut passed, mut failed) = (0, 0);
+    for path in paths {
+        let loaded = match files::read_source(path) {
+            Ok(l) => l,
+            Err(d) => {
+                setup.show(&[d], &SourceMap::default());
+                failed += 1;
+                continue;
+            }
+        };
+        let checked = program::check(&loaded);
+        setup.show(&checked.diagnostics, &checked.sources);
+        if checked.program.is_none() || checked.diagnostics.iter().any(|d| d.is_error()) {
+            failed += 1;
+            continue;
+        }
+        for case in cases(&loaded).into_iter().filter(|c| only.is_none_or(|o| c.name.contains(o))) {
+            match run(setup, path, &loaded, &case) {
+                Ok(()) => {
+                    passed += 1;
+                    out(&format!("ok      {}\n", case.name));
+                }
+                Err(why) => {
+                    failed += 1;
+                    out(&format!("FAILED  {}\n{}\n", case.name, indented(&why)));
+                }
+            }
+        }
+    }
+    out(&format!("{passed} passed, {failed} failed\n"));
+    u8::from(failed > 0)
+}
+
+fn indented(text: &str) -> String {
+    text.trim_end().lines().map(|l| format!("        {l}\n")).collect::<String>().trim_end().to_owned()
+}
+
+/// The tests and examples of a file, in order.
+fn cases(loaded: &Loaded) -> Vec<Case> {
+    let mut found = vec![];
+    for item in &tessera_grammar::split(&loaded.text).items {
+        let text = loaded.text.get(item.range.start as usize..item.range.end as usize).unwrap_or("");
+        let parsed = tessera_grammar::parse_item(text, tessera_base::ItemId(0));
+        parsed.stmts.iter().for_each(|s| of_statement(s, &mut found));
+    }
+    found
+}
+
+fn of_statement(stmt: &Stmt, found: &mut Vec<Case>) {
+    let (name, doc) = match &stmt.kind {
+        StmtKind::Def(f) => {
+            let required = f.params.iter().any(|p| p.default.is_none());
+            if f.name.text.starts_with("test_") && !required {
+                let name = f.name.text.to_string();
+                found.push(Case { code: format!("{name}()\n"), name, expected: None });
+            }
+            (f.name.text.to_string(), f.doc.clone())
+        }
+        StmtKind::Struct(s) => (s.name.text.to_string(), s.doc.clone()),
+        StmtKind::Expr(e) => match &e.kind {
+            ExprKind::Str(text) => ("the file's docstring".to_owned(), Some(text.clone())),
+            _ => return,
+        },
+        _ => return,
+    };
+    let Some((code, expected)) = doc.and_then(|d| example(&d)) else { return };
+    found.push(Case { name: format!("example of {name}"), code, expected: Some(expected) });
+}
+
+/// The code of all `>>>` lines (with their `...` lines), and the lines that they print.
+fn example(doc: &str) -> Option<(String, String)> {
+    let (mut code, mut expected) = (String::new(), String::new());
+    let (mut statement, mut printing) = (String::new(), false);
+    let mut close = |statement: &mut String| {
+        if !statement.is_empty() {
+            code.push_str(&echoed(statement));
+            statement.clear();
+        }
+    };
+    for line in doc.lines() {
+        let line = line.trim_start();
+        if let Some(first) = line.strip_prefix(">>>") {
+            close(&mut statement);
+            statement = format!("{}\n", first.strip_prefix(' ').unwrap_or(first));
+            printing = true;
+        } else if let Some(more) = line.strip_prefix("...").filter(|_| printing && !statement.is_empty()) {
+            statement.push_str(more.strip_prefix(' ').unwrap_or(more));
+            statement.push('\n');
+        } else if line.is_empty() {
+            printing = false;
+        } else if printing {
+            close(&mut statement);
+            expected.push_str(line);
+            expected.push('\n');
+        }
+    }
+    close(&mut statement);
+    (!code.is_empty()).then_some((code, expected))
+}
+
+/// An expression shows its value as a session does; a call of `print` shows what it prints.
+fn echoed(statement: &str) -> String {
+    let (expr, wrong) = tessera_grammar::parse_expr(statement.trim_end(), tessera_base::ItemId(0));
+    let prints = match &expr.kind {
+        ExprKind::Call { func, .. } => matches!(&func.kind, ExprKind::Name(n) if **n == *"print"),
+        _ => false,
+    };
+    if wrong.is_empty() && !prints { format!("print(repr({}))\n", statement.trim_end()) } else { statement.to_owned() }
+}
+
+/// Output that is gathered in memory.
+#[derive(Clone, Default)]
+struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner()).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn run(setup: &Setup, path: &Path, loaded: &Loaded, case: &Case) -> Result<(), String> {
+    let text = format!("{}\nprint({MARK:?})\n{}", loaded.text.trim_end(), case.code);
+    let text = text.replace("\\u{1}", "\\x01");
+    let loaded = Loaded { path: path.to_string_lossy().into(), text: text.into() };
+    let Some(ready) = program::prepare(setup, &loaded) else { return Err("the example does not check".into()) };
+    let output = Buffer::default();
+    let mut session = Session::new(Box::new(output.clone()), false, vec![], setup.stack_bytes);
+    let code = execute(setup, &mut session, &ready)?;
+    if code != 0 {
+        return Err(format!("ended with exit code {code}"));
+    }
+    drop(session);
+    let Some(expected) = &case.expected else { return Ok(()) };
+    let bytes = output.0.lock().unwrap_or_else(|e| e.into_inner()).clone();
+    let printed = String::from_utf8_lossy(&bytes).into_owned();
+    let printed = printed.split_once(&format!("{MARK}\n")).map_or("", |(_, p)| p);
+    let same = |s: &str| s.lines().map(|l| l.trim().to_owned()).filter(|l| !l.is_empty()).collect::<Vec<_>>();
+    if same(printed) == same(expected) {
+        return Ok(());
+    }
+    Err(format!("expected\n{}\nprinted\n{}", indented(expected), indented(printed)))
+}
+
+fn execute(setup: &Setup, session: &mut Session, ready: &Ready) -> Result<u8, String> {
+    let reports = Reports::default();
+    let pool = setup.pool();
+    let backend = Rc::new(setup.backend(pool.clone()));
+    let program = program::start(session, ready, backend, pool, reports.clone()).map_err(|d| d.message)?;
+    let stop = session.run(&program);
+    Ok(program::finish(setup, stop, ready, &reports))
+}
