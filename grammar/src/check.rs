@@ -1,7 +1,8 @@
-//! Statements that have no meaning where they stand. Needs no names, so it is done here.
+//! Statements that have no meaning where they stand, and those that recovery took apart wrongly.
+//! Needs no names, so it is done here.
 
-use crate::ast::*;
-use std::sync::Arc;
+use crate::{ast::*, layout::Layout};
+use std::{collections::BTreeSet, sync::Arc};
 use tessera_base::{Code, Diagnostic};
 
 #[derive(Clone, Copy)]
@@ -52,4 +53,43 @@ fn walk(stmts: &mut [Stmt], place: Place, out: &mut Vec<Diagnostic>) {
 
 fn outside(word: &str, what: &str, short: &str) -> (String, String) {
     (format!("`{word}` stands outside {what}"), format!("no {short} around it"))
+}
+
+/// Puts [`ExprKind::Error`] for what the statements of the given logical lines compute. Recovery
+/// cannot tell brackets apart, so the pieces it found there may be put together wrongly.
+pub fn forget_garbled(stmts: &mut [Stmt], layout: &Layout, lines: &BTreeSet<usize>) {
+    if lines.is_empty() {
+        return;
+    }
+    for stmt in stmts {
+        let garbled = lines.contains(&layout.line_of(layout.token_at(stmt.span.start)));
+        let forget = |e: &mut Expr| {
+            if garbled {
+                e.kind = ExprKind::Error;
+            }
+        };
+        match &mut stmt.kind {
+            StmtKind::Def(def) => forget_garbled(&mut Arc::make_mut(def).body, layout, lines),
+            StmtKind::If { test, then, otherwise } => {
+                forget(test);
+                forget_garbled(then, layout, lines);
+                forget_garbled(otherwise, layout, lines);
+            }
+            StmtKind::For { iter: e, body, .. } | StmtKind::While { test: e, body } => {
+                forget(e);
+                forget_garbled(body, layout, lines);
+            }
+            StmtKind::With { items, body } => {
+                items.iter_mut().for_each(|(e, _)| forget(e));
+                forget_garbled(body, layout, lines);
+            }
+            StmtKind::AnnAssign { ty, value, .. } => {
+                forget(ty);
+                value.iter_mut().for_each(forget);
+            }
+            StmtKind::Return(value) => value.iter_mut().for_each(forget),
+            StmtKind::Expr(e) | StmtKind::Assign { value: e, .. } | StmtKind::AugAssign { value: e, .. } | StmtKind::Assert { test: e, .. } => forget(e),
+            _ => {}
+        }
+    }
 }

@@ -189,6 +189,13 @@ fn next_word(tokens: &[Token], from: usize) -> Option<usize> {
     (from..tokens.len()).find(|i| !tokens[*i].kind.is_trivia())
 }
 
+/// Whether the physical line from `from` on ends with `:`, all its brackets closed: the head of a
+/// block.
+fn is_head(tokens: &[Token], from: usize) -> bool {
+    let shape = shape(tokens, from);
+    shape.last == Tok::Colon && !shape.closes && !shape.opens
+}
+
 /// Words that no expression contains.
 fn is_statement(kind: Tok) -> bool {
     use Tok::*;
@@ -215,6 +222,9 @@ fn gives_up(text: &str, tokens: &[Token], first: usize, indent: &Range<u32>, las
     if is_statement(kind) {
         return true;
     }
+    if matches!(kind, If | For | Else) {
+        return is_head(tokens, next);
+    }
     let head = tokens[first].kind;
     let line = text[..tokens[next].start as usize].rfind(['\n', '\r']).map_or(0, |n| n + 1);
     let column = width(&text[line..tokens[next].start as usize]);
@@ -225,13 +235,14 @@ fn gives_up(text: &str, tokens: &[Token], first: usize, indent: &Range<u32>, las
     }
     let shape = shape(tokens, next);
     let after = next_word(tokens, next + 1).map_or(Bad, |i| tokens[i].kind);
-    let next_line = next_word(tokens, shape.stop).map_or(Bad, |i| tokens[i].kind);
+    let below = next_word(tokens, shape.stop);
+    let next_line = below.map_or(Bad, |i| tokens[i].kind);
+    let anew = begins_anew(next_line) || below.is_some_and(|i| matches!(next_line, If | For) && is_head(tokens, i));
     let whole = !shape.closes && !shape.opens && shape.last.ends_operand();
     match kind {
-        If | For | Else => return outside && shape.last == Colon,
         At => return outside && matches!(next_line, Def | Struct | At),
         Name if after.is_aug_assign() => return true,
-        Name if after == Assign && whole && begins_anew(next_line) => return true,
+        Name if after == Assign && whole && anew => return true,
         Name if after == Colon && whole && outside && head != Def => {
             return brackets.stack.last().is_some_and(|(closer, ())| *closer == RParen);
         }
@@ -275,6 +286,7 @@ mod tests {
         assert_eq!(lines("f(a,\n  b\ndef g(): pass"), ["f(a,\n  b", "def g(): pass"]);
         assert_eq!(lines("def f(a:\n    x = a\n    return x"), ["def f(a:", "x = a", "return x"]);
         assert_eq!(lines("x = [1, 2\nfor i in x:\n  i"), ["x = [1, 2", "for i in x:", "i"]);
+        assert_eq!(lines("for i in f((4):\n  x = 0\n  for j in i:\n    y"), ["for i in f((4):", "x = 0", "for j in i:", "y"]);
         assert_eq!(lines("x = (1 +\n@op.kernel\ndef f(): pass"), ["x = (1 +", "@op.kernel", "def f(): pass"]);
         assert_eq!(lines("f(a\nx += 1"), ["f(a", "x += 1"]);
     }

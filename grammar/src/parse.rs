@@ -81,6 +81,7 @@ fn read(text: &str, id: ItemId, start: Tok) -> (Option<Root>, Vec<Diagnostic>) {
     let mut all = tree.take_found();
     all.append(&mut found);
     if let Some(Root::Stmts(stmts)) = &mut root {
+        check::forget_garbled(stmts, &layout, &tree.take_garbled());
         let mut misplaced = vec![];
         check::misplaced(stmts, &mut misplaced);
         all.extend(misplaced.into_iter().map(|d| Found::Said(layout.token_at(d.span.start), d)));
@@ -101,10 +102,9 @@ fn one_per_line(tree: &Tree, layout: &Layout, problems: Vec<(u32, Diagnostic)>, 
             out.push(diagnostic);
         }
     }
-    // In the order of the text, so that the first cause of a line is the one that is kept.
-    let mut rest: Vec<(u32, Found)> = found.into_iter().map(|f| (message::place(layout, &f), f)).collect();
-    rest.sort_by_key(|(at, _)| *at);
-    for (at, found) in rest {
+    // In the order in which they were found: what comes later in a line may follow from it.
+    for found in found {
+        let at = message::place(layout, &found);
         let line = layout.line_of(at);
         if lines.contains(&line) {
             continue;

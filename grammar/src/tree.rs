@@ -6,7 +6,7 @@ mod nodes;
 mod target;
 
 pub use chain::{Infix, Link};
-pub use nodes::{ParamPart, Paren, Run, StructPart, Text};
+pub use nodes::{DefHead, ParamPart, Paren, Run, StructPart, Text};
 
 use crate::{
     ast::*,
@@ -15,7 +15,7 @@ use crate::{
     token::Tok,
 };
 use lalrpop_util::{ErrorRecovery, ParseError};
-use std::{cell::RefCell, sync::Arc};
+use std::{cell::RefCell, collections::BTreeSet, sync::Arc};
 use tessera_base::{Code, Diagnostic, ItemId, Span};
 
 /// What a parse yields.
@@ -45,12 +45,14 @@ pub struct Tree<'t> {
     pub layout: &'t Layout,
     pub item: ItemId,
     found: RefCell<Vec<Found>>,
+    /// Logical lines whose trees cannot be trusted.
+    garbled: RefCell<BTreeSet<usize>>,
     names: RefCell<Vec<Option<Arc<str>>>>,
 }
 
 impl<'t> Tree<'t> {
     pub fn new(text: &'t str, layout: &'t Layout, item: ItemId) -> Tree<'t> {
-        Tree { text, layout, item, found: RefCell::default(), names: RefCell::default() }
+        Tree { text, layout, item, found: RefCell::default(), garbled: RefCell::default(), names: RefCell::default() }
     }
 
     /// Everything reported so far.
@@ -58,7 +60,18 @@ impl<'t> Tree<'t> {
         self.found.take()
     }
 
+    /// The lines on which reading went on at another bracket than the one it failed in.
+    pub fn take_garbled(&self) -> BTreeSet<usize> {
+        self.garbled.take()
+    }
+
     pub fn failed(&self, failure: Failure) {
+        let depth = |kind: Tok| i32::from(kind.closer().is_some()) - i32::from(kind.is_closer());
+        if let Some((at, _, _)) = failure.dropped_tokens.first()
+            && failure.dropped_tokens.iter().map(|(_, kind, _)| depth(*kind)).sum::<i32>() != 0
+        {
+            self.garbled.borrow_mut().insert(self.layout.line_of(*at));
+        }
         self.found.borrow_mut().push(Found::Syntax(failure.error));
     }
 

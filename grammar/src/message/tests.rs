@@ -227,6 +227,10 @@ fn the_lines_around_an_error_are_still_read() {
     let found = errors(text);
     let lines: Vec<usize> = found.iter().map(|d| text[..d.span.start as usize].matches('\n').count() + 1).collect();
     assert_eq!(lines, [2, 3, 4, 7, 8], "{found:?}");
+    let garbled = parse_item("x = f(a b(c), d=3)", ItemId(0));
+    assert_eq!(crate::show::show(&garbled.stmts), "x = ! = !\n");
+    let one = "def f(x):\n    a b = g(x, 1)\n    return a\n";
+    assert_eq!(errors(one).len(), 1, "{:?}", errors(one));
     let parsed = parse_item("x = a + * 2", ItemId(0));
     assert!(matches!(parsed.stmts[0].kind, crate::ast::StmtKind::Assign { .. }), "the binding stays");
 }

@@ -34,6 +34,9 @@ pub enum ParamPart {
     Broken,
 }
 
+/// The signature of a `def`; its body is still empty.
+pub struct DefHead(Box<FnDef>);
+
 /// A line of a struct.
 pub enum StructPart {
     Field(Box<FieldDef>),
@@ -157,7 +160,13 @@ impl Tree<'_> {
         }
     }
 
-    pub fn def(&self, first: u32, head: u32, end: u32, name: Name, parts: Vec<ParamPart>, ret: Option<Expr>, mut body: Vec<Stmt>) -> Box<Stmt> {
+    pub fn def_head(&self, first: u32, end: u32, name: Name, parts: Vec<ParamPart>, ret: Option<Expr>) -> DefHead {
+        let params = self.params(first, parts);
+        let head = self.span(first, end);
+        DefHead(Box::new(FnDef { name, decorators: vec![], params, ret, body: vec![], doc: None, head }))
+    }
+
+    pub fn def(&self, first: u32, end: u32, head: DefHead, mut body: Vec<Stmt>) -> Box<Stmt> {
         let doc = match body.first() {
             Some(Stmt { kind: StmtKind::Expr(Expr { kind: ExprKind::Str(text), .. }), .. }) => Some(literal::clean_doc(text).into()),
             _ => None,
@@ -165,9 +174,7 @@ impl Tree<'_> {
         if doc.is_some() {
             body.remove(0);
         }
-        let params = self.params(first, parts);
-        let def = FnDef { name, decorators: vec![], params, ret, body, doc, head: self.span(first, head) };
-        self.stmt(first, end, StmtKind::Def(Arc::new(def)))
+        self.stmt(first, end, StmtKind::Def(Arc::new(FnDef { body, doc, ..*head.0 })))
     }
 
     pub fn structure(&self, first: u32, head: u32, end: u32, name: Name, generics: Vec<Name>, parts: Vec<StructPart>) -> Box<Stmt> {
