@@ -32,8 +32,11 @@ impl Digits {
 pub fn shortest(value: f64, dtype: DType) -> Digits {
     let value = value.abs();
     let same: fn(f64, f64) -> bool = match dtype {
-        DType::F64 => return Digits::from_exponent_form(&format!("{value:e}")),
-        DType::F32 | DType::Tf32 | DType::C64 => return Digits::from_exponent_form(&format!("{:e}", value as f32)),
+        DType::F64 => return nearest(Digits::from_exponent_form(&format!("{value:e}")), value, |t| t.parse() == Ok(value)),
+        DType::F32 | DType::Tf32 | DType::C64 => {
+            let value = value as f32;
+            return nearest(Digits::from_exponent_form(&format!("{value:e}")), value.into(), |t| t.parse() == Ok(value));
+        }
         DType::Bf16 => |a, b| bf16::from_f64(a).to_bits() == bf16::from_f64(b).to_bits(),
         DType::F16 => |a, b| f16::from_f64(a).to_bits() == f16::from_f64(b).to_bits(),
         // Steps are one part in 8 (e4m3) or 4 (e5m2) of a binade, less below the normal range.
@@ -45,6 +48,16 @@ pub fn shortest(value: f64, dtype: DType) -> Digits {
         .map(|precision| format!("{value:.precision$e}"))
         .find(|text| text.parse::<f64>().is_ok_and(|back| same(back, value)))
         .map_or_else(|| Digits::from_exponent_form(&format!("{value:e}")), |text| Digits::from_exponent_form(&text))
+}
+
+/// Of two shortest forms that are equally near, the one with the even last digit, as Python and
+/// NumPy choose.
+fn nearest(found: Digits, value: f64, reads_back: impl Fn(&str) -> bool) -> Digits {
+    if found.digits.last().is_none_or(|d| d % 2 == 0) {
+        return found;
+    }
+    let text = format!("{value:.*e}", found.digits.len() - 1);
+    if reads_back(&text) { Digits::from_exponent_form(&text) } else { found }
 }
 
 /// The distance between neighbours around `value` with `mantissa` bits and least exponent `low`.
@@ -117,6 +130,7 @@ mod tests {
             (123456789.123, "123456789.123"),
             (-0.0, "-0.0"),
             (2.5e-8, "2.5e-08"),
+            (711313990834373.25, "711313990834373.2"),
         ] {
             assert_eq!(repr(value, DType::F64), text);
         }

@@ -75,8 +75,11 @@ impl Spec {
             'e' | 'E' | 'f' | 'F' | 'g' | 'G' | '%' => return self.float(x as f64),
             ty => return Err(self.unknown(ty, "an int")),
         };
-        if self.precision.is_some() {
-            return Err(fault("the format of an int cannot have a precision"));
+        if self.precision.is_some() || self.no_negative_zero {
+            return Err(fault("the format of an int cannot have a precision or `z`"));
+        }
+        if self.group.is_some() && self.ty == Some('n') {
+            return Err(fault("`n` cannot be combined with a separator"));
         }
         if self.group == Some(',') && group_size == 4 {
             return Err(fault(format!("`,` cannot be combined with `{}`; `_` can", self.ty.unwrap_or('d'))));
@@ -88,10 +91,10 @@ impl Spec {
     fn character(&self, x: i64) -> Result<String, Fault> {
         let c = u32::try_from(x).ok().and_then(char::from_u32);
         let c = c.ok_or_else(|| fault(format!("{x} is not the number of a character")))?;
-        if self.sign.is_some() || self.precision.is_some() || self.group.is_some() {
-            return Err(fault("the format `c` cannot have a sign, a separator or a precision"));
+        if self.sign.is_some() || self.precision.is_some() || self.group.is_some() || self.alternate || self.no_negative_zero {
+            return Err(fault("the format `c` cannot have a sign, `#`, `z`, a separator or a precision"));
         }
-        Ok(self.pad(&c.to_string(), self.align.unwrap_or('<')))
+        Ok(self.pad(&c.to_string(), self.align.unwrap_or('>')))
     }
 
     /// `format(x, spec)` of a bool: its name without a specification, else as an int.
@@ -107,6 +110,9 @@ impl Spec {
         let ty = self.ty.unwrap_or(' ');
         if self.ty.is_some() && !"eEfFgGn%".contains(ty) {
             return Err(self.unknown(ty, "a float"));
+        }
+        if self.group.is_some() && ty == 'n' {
+            return Err(fault("`n` cannot be combined with a separator"));
         }
         let percent = ty == '%';
         let value = if percent { x * 100.0 } else { x };
@@ -137,7 +143,11 @@ impl Spec {
             Some(_) => general(x, digits, self.alternate, false),
             None => match self.precision {
                 Some(digits) => general(x, digits, self.alternate, true),
-                None => float_repr(x),
+                None => {
+                    let text = float_repr(x);
+                    let bare = self.alternate && !text.contains('.');
+                    if bare { text.replacen('e', ".e", 1) } else { text }
+                }
             },
         }
     }
