@@ -3,5 +3,10 @@
 pub mod ty;
 pub mod thir;
 pub mod rules;
+pub mod builtins;
+pub mod source;
+pub mod db;
+pub mod check;
+pub mod session;
 pub mod lower;
 pub mod trace;

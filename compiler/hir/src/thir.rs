@@ -138,8 +138,9 @@ pub enum TKind {
     /// A function of the host library (print, io, time, list and string methods, …).
     Builtin { name: Builtin, args: Vec<TExpr> },
     /// The value with its type checked at run time once (data of unknown sizes bound to an
-    /// annotated type): rank, dtype and sizes of `ty` must hold.
-    Check { value: Box<TExpr>, name: Arc<str>, annotation: Span },
+    /// annotated type): rank and dtype of `ty` must hold, and each dim must equal the int in
+    /// `dims` where there is one. The rules leave `dims` empty, the checker fills it.
+    Check { value: Box<TExpr>, name: Arc<str>, annotation: Span, dims: Vec<Option<TExpr>> },
     /// `f"…"`: text and formatted values; `spec` is a str.
     Format(Vec<FormatPart>),
     Block { stmts: Vec<TStmt>, value: Box<TExpr> },

@@ -1,0 +1,187 @@
+//! The checker: names, types, sizes and effects of statements and expressions.
+//!
+//! A body (of a function at its argument types, or of a module) is checked by one [`cx::Cx`].
+//! What the bodies know of each other goes through the queries of [`crate::db`] only.
+
+pub mod facts;
+pub mod fns;
+pub mod env;
+pub mod types;
+pub mod modules;
+pub mod cx;
+pub mod names;
+pub mod annots;
+pub mod symbolic;
+pub mod flow;
+pub mod inst;
+pub mod coerce;
+pub mod args;
+pub mod scalars;
+pub mod compare;
+pub mod tensors;
+pub mod iterate;
+pub mod exprs;
+pub mod comps;
+pub mod format;
+pub mod calls;
+pub mod closures;
+pub mod structs;
+pub mod host;
+pub mod methods;
+pub mod trees;
+pub mod unsupported;
+pub mod policy;
+pub mod places;
+pub mod assign;
+pub mod loops;
+pub mod stmts;
+pub mod bodies;
+pub mod zonk;
+
+pub use bodies::{check_inst, check_main};
+
+use crate::db::Db;
+use crate::thir::{FnInst, GlobalId, InstId, Variable};
+use crate::ty::Ty;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tessera_base::{Code, Diagnostic, Facts, ItemId, SizeVar, Span};
+use tessera_ir::graph::Policy;
+
+/// A function at its argument types, with everything that its check depends on besides the
+/// text. Size variables are numbered from 0 in order of appearance, so that calls that differ
+/// only in the names of sizes share one instance.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct InstData {
+    pub item: ItemId,
+    /// Which function of the item.
+    pub start: u32,
+    pub captures: Vec<(Arc<str>, Ty)>,
+    /// Types of the arguments, or `None` for an annotated function: it is checked once, at its
+    /// annotations.
+    pub args: Option<Vec<Ty>>,
+    /// The module-level variables that it may read, as they are when it is called.
+    pub globals: Vec<GlobalRead>,
+    pub facts: Facts,
+    pub policy: Policy,
+    /// For each size variable in it, whether it is rigid.
+    pub rigid: Vec<bool>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct GlobalRead {
+    pub module: crate::source::FileId,
+    pub name: Arc<str>,
+    pub id: GlobalId,
+    pub ty: Ty,
+    /// Where it was bound: only for messages.
+    pub span: NoHash,
+}
+
+/// A span that takes no part in equality.
+#[derive(Clone, Copy, Debug)]
+pub struct NoHash(pub Span);
+
+impl PartialEq for NoHash {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+impl Eq for NoHash {}
+impl std::hash::Hash for NoHash {
+    fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
+}
+
+/// A call that needs an instance.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    pub inst: InstId,
+    pub span: Span,
+}
+
+/// The result of checking a function instance.
+#[derive(Clone, Debug)]
+pub struct CheckedInst {
+    pub inst: FnInst,
+    pub ret: Ty,
+    /// The size variables of the signature, in the order in which the annotations make them.
+    pub sig_vars: Vec<SizeVar>,
+    pub requests: Vec<Request>,
+    pub diagnostics: Vec<Diagnostic>,
+    /// Its errors are reported at its calls.
+    pub template: bool,
+    /// Files whose module bodies must have run.
+    pub files: Vec<crate::source::FileId>,
+}
+
+/// Only what callers see is compared: a new body with the same result type leaves the callers
+/// alone.
+impl PartialEq for CheckedInst {
+    fn eq(&self, other: &Self) -> bool {
+        self.ret == other.ret && self.sig_vars == other.sig_vars && self.template == other.template
+    }
+}
+
+impl CheckedInst {
+    fn bare(data: &InstData, ret: Ty) -> CheckedInst {
+        CheckedInst {
+            inst: bodies::empty_inst("?".into(), Span::new(data.item, 0, 0)),
+            ret,
+            sig_vars: vec![],
+            requests: vec![],
+            diagnostics: vec![],
+            template: data.args.is_some(),
+            files: vec![],
+        }
+    }
+
+    /// Where the search for the result type of a recursive function starts.
+    pub fn unknown(data: &InstData) -> CheckedInst {
+        CheckedInst::bare(data, Ty::Never)
+    }
+
+    /// A recursive function whose result type has no end.
+    pub fn endless(db: &dyn Db, data: &InstData) -> CheckedInst {
+        let mut out = CheckedInst::bare(data, Ty::Error);
+        if let Some(f) = fns::find(db, data.item, data.start) {
+            out.diagnostics.push(
+                Diagnostic::new(Code::E0216, f.sig.head, format!("the result type of the recursive function `{}` cannot be inferred", f.sig.name))
+                    .note("each step gives a larger type than the one before")
+                    .help("annotate the parameters and the result"),
+            );
+        }
+        out
+    }
+}
+
+/// A module-level variable at the end of its module.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ModuleVar {
+    pub id: GlobalId,
+    pub ty: Ty,
+    pub span: Span,
+    pub bad: bool,
+}
+
+/// The result of checking a module body.
+#[derive(Clone, Debug)]
+pub struct CheckedMain {
+    pub inst: FnInst,
+    pub globals: Vec<(GlobalId, Variable)>,
+    pub vars: BTreeMap<Arc<str>, ModuleVar>,
+    pub facts: Facts,
+    /// The first size variable that is free for whoever goes on after this module.
+    pub next_size: u32,
+    pub policy: Policy,
+    pub requests: Vec<Request>,
+    pub diagnostics: Vec<Diagnostic>,
+    pub files: Vec<crate::source::FileId>,
+    /// Type of the last statement, if it is an expression.
+    pub last: Option<Ty>,
+}
+
+impl PartialEq for CheckedMain {
+    fn eq(&self, other: &Self) -> bool {
+        self.vars == other.vars && self.next_size == other.next_size && self.facts == other.facts
+    }
+}

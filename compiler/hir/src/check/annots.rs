@@ -1,0 +1,268 @@
+//! The names in type annotations, and the types of signatures.
+
+use super::cx::Cx;
+use super::fns::FnSig;
+use super::names::Meaning;
+use crate::db::{self, Entity};
+use crate::rules::annot::{self, AnnotNames, GenericArg, NameMeaning};
+use crate::rules::unify::is_open;
+use crate::ty::Ty;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tessera_base::{Diagnostic, ItemId, Size, SizeVar, Span};
+use tessera_grammar::ast::{Expr, ExprKind, ParamKind};
+
+/// What a capitalised name that is not bound becomes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unbound {
+    /// A size variable of a signature.
+    Rigid,
+    /// A size that data decides.
+    Data,
+    Refuse,
+}
+
+/// The scope of one annotation.
+pub struct AnnotScope<'a, 'db> {
+    pub cx: &'a mut Cx<'db>,
+    /// Names of the signature or struct itself.
+    pub own: BTreeMap<Arc<str>, NameMeaning>,
+    pub unbound: Unbound,
+    /// Size variables made here, in order.
+    pub made: Vec<(Arc<str>, SizeVar)>,
+    /// Whether the variables of the body in `cx` are in scope.
+    pub inside: bool,
+    /// Whose module-level names are in scope.
+    pub home: db::File,
+}
+
+impl AnnotScope<'_, '_> {
+    fn module_name(&mut self, name: &Arc<str>, span: Span) -> NameMeaning {
+        let db = self.cx.db;
+        let scope = db::scope(db, self.home);
+        if scope.variables.contains(name) {
+            let module = db::module_of(db, self.home.id(db));
+            if let Some(value) = self.cx.module_variable(module, self.home, name, span) {
+                return value_meaning(&value.ty);
+            }
+        }
+        match scope.names.get(name) {
+            Some(entity) => self.entity(&entity.clone(), span),
+            None => NameMeaning::Unbound,
+        }
+    }
+
+    fn entity(&mut self, entity: &Entity, span: Span) -> NameMeaning {
+        match entity {
+            Entity::Struct(id) => self.struct_meaning(*id),
+            Entity::Def(_) | Entity::Builtin(_) => NameMeaning::Value("a function".into()),
+            Entity::Module(_) | Entity::File(_) => NameMeaning::Value("a module".into()),
+            Entity::Broken => NameMeaning::Type(Ty::Error),
+            Entity::Member(file, name) => match self.cx.file_member(*file, name, span) {
+                Meaning::Struct(id) => self.struct_meaning(id),
+                Meaning::Value(value) => value_meaning(&value.ty),
+                Meaning::Broken => NameMeaning::Type(Ty::Error),
+                _ => NameMeaning::Value("a function".into()),
+            },
+        }
+    }
+
+    fn struct_meaning(&mut self, id: ItemId) -> NameMeaning {
+        let Some(def) = self.cx.struct_def(id) else { return NameMeaning::Type(Ty::Error) };
+        if !def.generics.is_empty() {
+            return NameMeaning::Struct { params: def.generics.len() };
+        }
+        // What is wrong in the struct is reported there.
+        NameMeaning::Type(self.cx.struct_type(id, &BTreeMap::new()).unwrap_or(Ty::Error))
+    }
+
+    /// The struct that a name or dotted name stands for.
+    fn find_struct(&mut self, name: &str, span: Span) -> Option<ItemId> {
+        let mut parts = name.split('.');
+        let first: Arc<str> = parts.next()?.into();
+        let scope = db::scope(self.cx.db, self.home);
+        let mut entity = scope.names.get(&first).cloned().or_else(|| (&*first == "std").then(|| Entity::Module("std".into())))?;
+        for part in parts {
+            let part = tessera_grammar::ast::Name { text: part.into(), span };
+            let meaning = match entity {
+                Entity::File(id) => self.cx.file_member(id, &part.text, span),
+                Entity::Module(m) => self.cx.module_member(&m, &part),
+                _ => return None,
+            };
+            entity = match meaning {
+                Meaning::Struct(id) => Entity::Struct(id),
+                Meaning::File(id) => Entity::File(id),
+                Meaning::Module(m) => Entity::Module(m),
+                _ => return None,
+            };
+        }
+        match entity {
+            Entity::Struct(id) => Some(id),
+            Entity::Member(file, name) => match self.cx.file_member(file, &name, span) {
+                Meaning::Struct(id) => Some(id),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+fn value_meaning(ty: &Ty) -> NameMeaning {
+    match ty {
+        Ty::Int(Some(n)) => NameMeaning::Size(n.clone()),
+        Ty::DType(Some(d)) => NameMeaning::DType(*d),
+        Ty::Error => NameMeaning::Type(Ty::Error),
+        Ty::Int(None) => NameMeaning::Value("an int whose value is not known before the program runs".into()),
+        other => NameMeaning::Value(format!("a value of type `{other}`")),
+    }
+}
+
+impl AnnotNames for AnnotScope<'_, '_> {
+    fn name(&mut self, name: &str, span: Span) -> NameMeaning {
+        if let Some(meaning) = self.own.get(name) {
+            return meaning.clone();
+        }
+        if name.contains('.') {
+            return match self.find_struct(name, span) {
+                Some(id) => self.struct_meaning(id),
+                None => NameMeaning::Unbound,
+            };
+        }
+        let name: Arc<str> = name.into();
+        if self.inside {
+            if let Some(binding) = self.cx.env.get(&name) {
+                return if binding.bad.is_some() { NameMeaning::Type(Ty::Error) } else { value_meaning(&binding.ty.clone()) };
+            }
+            if let Some(size) = self.cx.size_names.get(&name) {
+                return NameMeaning::Size(size.clone());
+            }
+        }
+        self.module_name(&name, span)
+    }
+
+    fn unbound_size(&mut self, name: &str, _: Span) -> Option<Size> {
+        if !name.starts_with(char::is_uppercase) || self.unbound == Unbound::Refuse {
+            return None;
+        }
+        let var = match self.unbound {
+            Unbound::Rigid => self.cx.sizes.rigid_var(name),
+            _ => {
+                let saved = self.cx.sizes.binding.take();
+                let var = self.cx.sizes.fresh_var(name);
+                self.cx.sizes.binding = saved;
+                var
+            }
+        };
+        let name: Arc<str> = name.into();
+        self.made.push((name.clone(), var.clone()));
+        self.own.insert(name, NameMeaning::Size(Size::var(var.clone())));
+        Some(Size::var(var))
+    }
+
+    fn apply_struct(&mut self, name: &str, args: Vec<(GenericArg, Span)>, span: Span) -> Result<Ty, Diagnostic> {
+        let Some(id) = self.find_struct(name, span) else { return Ok(Ty::Error) };
+        self.cx.apply_struct(id, args, span)
+    }
+
+    fn other_size(&mut self, expr: &Expr) -> Option<Result<Size, Diagnostic>> {
+        if !self.inside || !matches!(expr.kind, ExprKind::Attr { .. } | ExprKind::Index { .. } | ExprKind::Call { .. }) {
+            return None;
+        }
+        // The expression itself is not run: only its symbolic value is taken.
+        let (_, value) = self.cx.block(|cx| cx.expr(expr));
+        match value.ty {
+            Ty::Int(Some(n)) => Some(Ok(n)),
+            Ty::Error => Some(Ok(self.cx.sizes.fresh("n"))),
+            _ => None,
+        }
+    }
+
+    fn type_names(&self) -> Vec<Arc<str>> {
+        let scope = db::scope(self.cx.db, self.home);
+        scope.names.iter().filter(|(_, e)| matches!(e, Entity::Struct(_))).map(|(n, _)| n.clone()).collect()
+    }
+}
+
+/// The types of a signature.
+#[derive(Clone, Debug, Default)]
+pub struct SigTypes {
+    pub params: Vec<Option<Ty>>,
+    pub ret: Option<Ty>,
+    /// Its size variables in the order in which they are made, first those of int parameters.
+    pub vars: Vec<SizeVar>,
+    pub names: BTreeMap<Arc<str>, Size>,
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl SigTypes {
+    /// Whether the function is checked once at its annotations.
+    pub fn closed(&self, sig: &FnSig) -> bool {
+        !sig.lambda
+            && self.params.iter().all(|p| p.as_ref().is_some_and(|t| !is_open(t)))
+            && sig.params.iter().all(|p| p.kind != ParamKind::Rest)
+    }
+}
+
+impl<'db> Cx<'db> {
+    /// The types of a signature, with fresh rigid size variables.
+    ///
+    /// `inside`: it belongs to a function or lambda of this body, whose names it may use.
+    pub fn signature(&mut self, sig: &FnSig, item: ItemId, inside: bool) -> SigTypes {
+        let home = db::home(self.db, item).unwrap_or(self.file);
+        let mut out = SigTypes::default();
+        let mut ints = vec![];
+        let mut own = BTreeMap::new();
+        // Int parameters can be sizes in the other annotations.
+        for p in &sig.params {
+            if p.ty.as_ref().is_some_and(|t| matches!(&t.kind, ExprKind::Name(n) if &**n == "int")) {
+                let var = self.sizes.rigid_var(&p.name.text);
+                own.insert(p.name.text.clone(), NameMeaning::Size(Size::var(var.clone())));
+                ints.push(var.clone());
+                out.vars.push(var);
+            }
+        }
+        let mut scope = AnnotScope { cx: self, own, unbound: Unbound::Rigid, made: vec![], inside, home };
+        let mut ints = ints.into_iter();
+        for p in &sig.params {
+            let ty = p.ty.as_ref().map(|t| match annot::resolve(t, &mut scope) {
+                Ok(Ty::Int(_)) if matches!(&t.kind, ExprKind::Name(n) if &**n == "int") => {
+                    Ty::Int(ints.next().map(Size::var))
+                }
+                Ok(ty) => ty,
+                Err(d) => {
+                    out.diagnostics.push(d);
+                    Ty::Error
+                }
+            });
+            out.params.push(ty);
+        }
+        let made = std::mem::take(&mut scope.made);
+        scope.unbound = Unbound::Data;
+        out.ret = sig.ret.as_ref().map(|t| {
+            annot::resolve(t, &mut scope).unwrap_or_else(|d| {
+                out.diagnostics.push(d);
+                Ty::Error
+            })
+        });
+        for (name, var) in made {
+            out.names.insert(name, Size::var(var.clone()));
+            out.vars.push(var);
+        }
+        out
+    }
+
+    /// The type of an annotation in this body, and the sizes that it makes.
+    pub fn annotation(&mut self, e: &Expr) -> (Ty, Vec<(Arc<str>, SizeVar)>) {
+        let home = self.file;
+        let mut scope = AnnotScope { cx: self, own: BTreeMap::new(), unbound: Unbound::Data, made: vec![], inside: true, home };
+        let result = annot::resolve(e, &mut scope);
+        let made = scope.made;
+        match result {
+            Ok(ty) => (ty, made),
+            Err(d) => {
+                self.report(d);
+                (Ty::Error, made)
+            }
+        }
+    }
+}

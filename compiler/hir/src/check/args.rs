@@ -1,0 +1,196 @@
+//! Arguments of calls, and the parameters that they belong to.
+
+use super::cx::{Cx, error_at};
+use crate::thir::*;
+use crate::ty::Ty;
+use std::sync::Arc;
+use tessera_base::near::nearest;
+use tessera_base::{Code, Diagnostic, Span};
+use tessera_grammar::ast::{Arg, Name, Param, ParamKind};
+
+/// A checked argument.
+#[derive(Clone, Debug)]
+pub struct Value {
+    pub name: Option<Name>,
+    pub value: TExpr,
+}
+
+/// A parameter, as far as matching needs it.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    pub name: Arc<str>,
+    pub kind: ParamKind,
+    pub optional: bool,
+}
+
+impl Slot {
+    pub fn of(param: &Param) -> Slot {
+        Slot { name: param.name.text.clone(), kind: param.kind, optional: param.default.is_some() }
+    }
+
+    pub fn plain(name: &str, optional: bool) -> Slot {
+        Slot { name: name.into(), kind: ParamKind::Plain, optional }
+    }
+}
+
+impl Cx<'_> {
+    /// Checks the arguments in the order in which they stand; `*xs` of a tuple is spread.
+    pub fn args(&mut self, args: &[Arg]) -> Vec<Value> {
+        let mut out = vec![];
+        let named_early = args.iter().position(|a| a.name.is_some()).is_some_and(|i| i + 1 < args.len());
+        for arg in args {
+            let mut value = self.expr(&arg.value);
+            if arg.star {
+                self.spread(value, &mut out);
+                continue;
+            }
+            // Parameters may take keywords in another order; effects keep that of the call.
+            if named_early && has_effect(&value) {
+                value = self.save("arg", value);
+            }
+            out.push(Value { name: arg.name.clone(), value });
+        }
+        out
+    }
+
+    fn spread(&mut self, value: TExpr, out: &mut Vec<Value>) {
+        let span = value.span;
+        match value.ty.clone() {
+            Ty::Tuple(types) => {
+                let value = self.save("args", value);
+                for (i, ty) in types.into_iter().enumerate() {
+                    let kind = TKind::Field(Box::new(value.clone()), i as u32);
+                    out.push(Value { name: None, value: TExpr { kind, ty, span } });
+                }
+            }
+            Ty::Error | Ty::Never => out.push(Value { name: None, value: error_at(span) }),
+            ty => {
+                let d = Diagnostic::new(Code::E0204, span, format!("`*` spreads a tuple, and this is `{ty}`"))
+                    .note("how many arguments a call has must be known before the program runs");
+                let value = self.fail(d);
+                out.push(Value { name: None, value });
+            }
+        }
+    }
+
+    /// Which argument belongs to which parameter; `None` after a report. Of a rest parameter
+    /// the arguments come as one tuple.
+    pub fn match_params(
+        &mut self,
+        function: &str,
+        params: &[Slot],
+        args: Vec<Value>,
+        span: Span,
+        declared: Option<Span>,
+    ) -> Option<Vec<Option<TExpr>>> {
+        let mut out: Vec<Option<TExpr>> = params.iter().map(|_| None).collect();
+        let declare = |d: Diagnostic| match declared {
+            Some(at) => d.with_label(at, "declared here"),
+            None => d,
+        };
+        let positional: Vec<usize> = (0..params.len()).filter(|&i| params[i].kind == ParamKind::Plain).collect();
+        let rest = params.iter().position(|p| p.kind == ParamKind::Rest);
+        let (mut count, total) = (0, args.iter().filter(|a| a.name.is_none()).count());
+        let mut extra: Vec<TExpr> = vec![];
+        let mut broken = false;
+        for arg in args {
+            let Some(name) = arg.name else {
+                match positional.get(count) {
+                    Some(i) => out[*i] = Some(arg.value),
+                    None if rest.is_some() => extra.push(arg.value),
+                    None => {
+                        let takes = positional.len();
+                        let d = Diagnostic::new(
+                            Code::E0104,
+                            arg.value.span,
+                            format!("`{function}` takes {}, and {total} {} given", arguments(takes), if total == 1 { "is" } else { "are" }),
+                        )
+                        .here("too many");
+                        self.report(declare(d));
+                        return None;
+                    }
+                }
+                count += 1;
+                continue;
+            };
+            let found = params.iter().position(|p| p.name == name.text && p.kind != ParamKind::Rest);
+            let d = match found {
+                Some(i) if out[i].is_none() => {
+                    out[i] = Some(arg.value);
+                    continue;
+                }
+                Some(_) => Diagnostic::new(Code::E0105, name.span, format!("the argument `{}` of `{function}` is given twice", name.text)),
+                None => {
+                    let d = Diagnostic::new(Code::E0105, name.span, format!("`{function}` has no parameter `{}`", name.text));
+                    match nearest(&name.text, params.iter().map(|p| &*p.name)) {
+                        Some(near) => d.fix(format!("did you mean `{near}`?"), name.span, near),
+                        None if params.is_empty() => d.note("it takes no arguments"),
+                        None => {
+                            let list: Vec<&str> = params.iter().map(|p| &*p.name).collect();
+                            d.note(format!("it takes {}", list.join(", ")))
+                        }
+                    }
+                }
+            };
+            self.report(declare(d));
+            broken = true;
+        }
+        if let Some(i) = rest {
+            let ty = Ty::Tuple(extra.iter().map(|e| e.ty.clone()).collect());
+            out[i] = Some(TExpr { kind: TKind::Tuple(extra), ty, span });
+        }
+        if broken {
+            return None;
+        }
+        let missing: Vec<String> = params
+            .iter()
+            .zip(&out)
+            .filter(|(p, v)| v.is_none() && !p.optional)
+            .map(|(p, _)| format!("`{}`", p.name))
+            .collect();
+        if !missing.is_empty() {
+            let word = if missing.len() == 1 { "argument" } else { "arguments" };
+            let d = Diagnostic::new(Code::E0104, span, format!("`{function}` lacks the {word} {}", missing.join(", ")));
+            self.report(declare(d));
+            return None;
+        }
+        Some(out)
+    }
+}
+
+pub fn arguments(n: usize) -> String {
+    match n {
+        0 => "no arguments".into(),
+        1 => "1 argument".into(),
+        n => format!("{n} arguments"),
+    }
+}
+
+/// Whether running an expression may do more than give its value.
+pub fn has_effect(e: &TExpr) -> bool {
+    match &e.kind {
+        TKind::Call { .. } | TKind::CallValue { .. } | TKind::Builtin { .. } | TKind::Block { .. } => true,
+        TKind::Arith { left, right, .. }
+        | TKind::Concat(left, right)
+        | TKind::Repeat(left, right)
+        | TKind::Logic { left, right, .. }
+        | TKind::Compare { left, right, .. } => has_effect(left) || has_effect(right),
+        TKind::Neg(x)
+        | TKind::Invert(x)
+        | TKind::Not(x)
+        | TKind::IntToFloat(x)
+        | TKind::BoolToInt(x)
+        | TKind::Truth(x)
+        | TKind::Convert { value: x, .. }
+        | TKind::Field(x, _)
+        | TKind::TensorDim(x, _)
+        | TKind::TensorShape(x)
+        | TKind::TensorDType(x)
+        | TKind::Check { value: x, .. } => has_effect(x),
+        TKind::Tuple(xs) | TKind::List(xs) | TKind::Struct(xs) | TKind::Closure { captures: xs } => xs.iter().any(has_effect),
+        TKind::Op { args, .. } => args.iter().any(|a| matches!(a, OpArg::Value(e) if has_effect(e))),
+        TKind::Index(a, b) => has_effect(a) || has_effect(b),
+        TKind::Int(_) | TKind::Float(_) | TKind::Bool(_) | TKind::Str(_) | TKind::None | TKind::DType(_) | TKind::Local(_) | TKind::Global(_) => false,
+        _ => true,
+    }
+}

@@ -1,0 +1,385 @@
+//! Whole bodies: function instances and modules.
+
+use super::annots::SigTypes;
+use super::cx::{Cx, FnState, read};
+use super::env::{Binding, Slot};
+use super::fns::{self, FnBody, FnLike};
+use super::inst::Callee;
+use super::types::has_unknown;
+use super::unsupported::Decorator;
+use super::zonk::zonk;
+use super::{CheckedInst, CheckedMain, InstData, ModuleVar};
+use crate::db::{self, Db, File, ItemKind};
+use crate::rules::unify::{JoinKind, bind_signature, join, join_diagnostic, refine};
+use crate::thir::*;
+use crate::ty::{FnRefTy, Ty};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tessera_base::{Code, Diagnostic, ItemId, Size, SizeVar, Span};
+use tessera_ir::graph::Policy;
+
+pub fn empty_inst(name: Arc<str>, span: Span) -> FnInst {
+    FnInst {
+        name,
+        captures: vec![],
+        params: vec![],
+        locals: vec![],
+        size_binds: vec![],
+        ret: Ty::None,
+        body: vec![],
+        effect: Effect::Graph,
+        policy: Policy::Deterministic,
+        span,
+    }
+}
+
+/// Checks a function at the types of its key.
+pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
+    let (Some(f), Some(file)) = (fns::find(db, data.item, data.start), db::home(db, data.item)) else {
+        return CheckedInst {
+            diagnostics: vec![Diagnostic::new(Code::E0999, Span::new(data.item, 0, 0), "a function is not where its call says")],
+            ret: Ty::Error,
+            ..CheckedInst::unknown(data)
+        };
+    };
+    let module = db::module_of(db, file.id(db));
+    let mut cx = Cx::new(db, file, module, data.rigid.len() as u32, data.policy);
+    cx.sizes.facts = data.facts.clone();
+    cx.data = Some(data.clone());
+    if let Some(policy) = cx.decorated_policy(&f.sig.decorators) {
+        cx.policy = policy;
+    }
+    cx.diagnostics.clear();
+    let policy = cx.policy;
+    cx.func = Some(FnState {
+        f: f.clone(),
+        item: data.item,
+        ret: None,
+        ret_span: f.sig.ret.as_ref().map_or(Span::NONE, |r| r.span),
+        returns: vec![],
+        size_binds: vec![],
+        captured: data.captures.iter().map(|(n, _)| n.clone()).collect(),
+    });
+    let captures = captured(&mut cx, data, &f);
+    let types = cx.signature(&f.sig, data.item, f.nested);
+    // Reported at the definition.
+    let broken = !types.diagnostics.is_empty();
+    let params = parameters(&mut cx, data, &f, &types);
+    body(&mut cx, &f);
+    let mut ret = result(&mut cx, &f, types.ret.as_ref());
+    if broken {
+        ret = Ty::Error;
+    }
+    let mut inst = FnInst {
+        name: f.sig.name.clone(),
+        captures,
+        params,
+        locals: std::mem::take(&mut cx.locals),
+        size_binds: cx.func.as_mut().map_or(vec![], |s| std::mem::take(&mut s.size_binds)),
+        ret: ret.clone(),
+        body: std::mem::take(&mut cx.out),
+        effect: effect(&cx),
+        policy,
+        span: f.sig.head,
+    };
+    zonk(&mut inst, &[]);
+    CheckedInst {
+        inst,
+        ret,
+        sig_vars: types.vars,
+        requests: cx.requests,
+        diagnostics: cx.diagnostics,
+        template: data.args.is_some(),
+        files: cx.files.into_iter().collect(),
+    }
+}
+
+fn effect(cx: &Cx) -> Effect {
+    match &cx.host {
+        Some((why, span)) => Effect::Host { why: why.clone(), span: *span },
+        None => Effect::Graph,
+    }
+}
+
+fn captured(cx: &mut Cx, data: &InstData, f: &FnLike) -> Vec<LocalId> {
+    let mut out = vec![];
+    for (name, ty) in &data.captures {
+        let local = cx.temp(name, ty.clone(), f.sig.head);
+        out.push(local);
+        cx.env.bind(name, Binding { slot: Slot::Local(local), ty: ty.clone(), span: f.sig.head, bad: None });
+        let value = read(Slot::Local(local), ty.clone(), f.sig.head);
+        cx.size_sources_of(ty, &value, true);
+    }
+    if f.nested && !f.sig.lambda {
+        let own = FnRefTy { name: f.sig.name.clone(), item: data.item.0, start: data.start, captures: data.captures.clone() };
+        cx.itself = Some((f.sig.name.clone(), Ty::FnRef(Arc::new(own))));
+    }
+    out
+}
+
+/// Binds the parameters and the sizes of the signature.
+fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec<LocalId> {
+    let mut tys: Vec<Ty> = vec![];
+    match &data.args {
+        None => {
+            tys.extend(types.params.iter().map(|t| t.clone().unwrap_or(Ty::Error)));
+            cx.size_names.extend(types.names.clone());
+            if let Some(state) = &mut cx.func {
+                state.ret = types.ret.clone();
+            }
+        }
+        Some(args) => template_types(cx, args, types, &mut tys),
+    }
+    let mut out = vec![];
+    for (p, ty) in f.sig.params.iter().zip(tys) {
+        let span = p.name.span;
+        // Every int parameter has a symbolic value, so that it can be a size.
+        let ty = match ty {
+            Ty::Int(None) => Ty::Int(Some(cx.sizes.fresh(&p.name.text))),
+            other => other,
+        };
+        let Slot::Local(local) = cx.slot(&p.name.text, &ty, span) else { continue };
+        out.push(local);
+        cx.env.bind(&p.name.text, Binding { slot: Slot::Local(local), ty: ty.clone(), span, bad: None });
+        let value = read(Slot::Local(local), ty.clone(), span);
+        cx.size_sources_of(&ty, &value, true);
+    }
+    out
+}
+
+/// The parameter types of a template at given argument types.
+fn template_types(cx: &mut Cx, args: &[Ty], types: &SigTypes, out: &mut Vec<Ty>) {
+    let annotated: Vec<usize> = (0..args.len()).filter(|&i| types.params.get(i).is_some_and(Option::is_some)).collect();
+    let declared: Vec<Ty> = annotated.iter().filter_map(|&i| types.params[i].clone()).collect();
+    let found: Vec<Ty> = annotated.iter().map(|&i| args[i].clone()).collect();
+    let vars: BTreeSet<SizeVar> = types.vars.iter().cloned().collect();
+    out.extend(args.iter().cloned());
+    // That they fit was checked at the call.
+    let Ok(bindings) = bind_signature(&mut cx.sizes, &vars, &declared, &found, &[]) else { return };
+    for (k, &i) in annotated.iter().enumerate() {
+        out[i] = match (&bindings.params[k], &args[i]) {
+            // The number where the call has it, else the one that the annotation names.
+            (Ty::Int(n), Ty::Int(None)) => Ty::Int(n.clone()),
+            (declared, found) => refine(declared, found),
+        };
+    }
+    for (name, size) in &types.names {
+        if let Some(value) = size.as_var().and_then(|v| bindings.sizes.get(v)) {
+            cx.size_names.insert(name.clone(), value.clone());
+        }
+    }
+    let sizes: BTreeMap<SizeVar, Size> = bindings.sizes;
+    let ret = types.ret.as_ref().map(|t| crate::rules::sizes::subst_ty(t, &mut |v| sizes.get(v).cloned()));
+    if let Some(state) = &mut cx.func {
+        state.ret = ret;
+    }
+}
+
+fn body(cx: &mut Cx, f: &FnLike) {
+    match &f.body {
+        FnBody::Def(def) => cx.stmts(&def.body),
+        FnBody::Lambda(value) => {
+            let value = cx.expr(value);
+            let (ty, at) = (value.ty.clone(), value.span);
+            if let Some(state) = &mut cx.func {
+                state.returns.push((ty.clone(), at));
+            }
+            if ty != Ty::Error {
+                cx.out.push(TStmt::Return(Some(value)));
+            }
+            cx.alive = false;
+        }
+    }
+}
+
+/// The type of the result: as declared, or what all returns agree on.
+fn result(cx: &mut Cx, f: &FnLike, declared: Option<&Ty>) -> Ty {
+    let (returns, ret) = match &mut cx.func {
+        Some(state) => (std::mem::take(&mut state.returns), state.ret.clone()),
+        None => (vec![], None),
+    };
+    if let (Some(_), Some(ret)) = (declared, ret) {
+        if cx.alive && !matches!(ret, Ty::None | Ty::Error) {
+            let at = f.sig.ret.as_ref().map_or(f.sig.head, |r| r.span);
+            let d = Diagnostic::new(Code::E0204, at, format!("`{}` can end without returning a value", f.sig.name))
+                .note(format!("it must give {ret} on every path"));
+            cx.report(d);
+        }
+        return ret;
+    }
+    let mut joined: Option<(Ty, Span)> = None;
+    let end = cx.alive.then_some((Ty::None, f.sig.head));
+    for (ty, at) in returns.into_iter().chain(end) {
+        joined = Some(match joined {
+            None => (ty, at),
+            Some((have, first)) => match join(&mut cx.sizes, &have, &ty, JoinKind::Control, "n") {
+                Some(t) => (t, first),
+                None => {
+                    let what = format!("the result of `{}`", f.sig.name);
+                    let at = if at == f.sig.head { first } else { at };
+                    let d = join_diagnostic(&what, at, (&have, first), (&ty, at));
+                    let d = if ty == Ty::None { d.note("a path that ends without `return` gives None") } else { d };
+                    cx.report(d);
+                    (Ty::Error, first)
+                }
+            },
+        });
+    }
+    let (ty, at) = joined.unwrap_or((Ty::Never, f.sig.head));
+    if has_unknown(&ty) {
+        let d = Diagnostic::new(Code::E0216, at, format!("the element type of the result `{ty}` is not known"))
+            .help("annotate the empty list, or the result of the function");
+        cx.report(d);
+        return Ty::Error;
+    }
+    ty
+}
+
+/// Checks the body of a module.
+pub fn check_main(db: &dyn Db, file: File) -> CheckedMain {
+    let module = db::module_of(db, file.id(db));
+    let before = file.parent(db).map(|p| db::checked_main(db, p));
+    let (first, policy) = before.map_or((0, Policy::Deterministic), |m| (m.next_size, m.policy));
+    let mut cx = Cx::new(db, file, module, first, policy);
+    if let Some(before) = before {
+        cx.sizes.facts = before.facts.clone();
+        for (name, var) in &before.vars {
+            let slot = Slot::Global(var.id);
+            cx.adopt_slot(name, &var.ty, slot);
+            cx.globals.push((var.id, Variable { name: name.clone(), ty: var.ty.clone(), span: var.span }));
+            let ty = if var.bad { Ty::Error } else { var.ty.clone() };
+            cx.env.bind(name, Binding { slot, ty, span: var.span, bad: None });
+        }
+    }
+    for (later, earlier) in &db::scope(db, file).twice {
+        twice(&mut cx, *later, *earlier);
+    }
+    let mut defs = vec![];
+    for head in file.heads(db).iter() {
+        let Some(item) = db::item_of(db, head.id) else { continue };
+        match head.kind {
+            ItemKind::Def if db::signature(db, item).is_some() => {
+                definition(&mut cx, head.id);
+                defs.push(head.id);
+            }
+            ItemKind::Struct if db::struct_def(db, item).is_some() => cx.check_struct(head.id),
+            _ => {
+                for stmt in &db::parsed(db, item).stmts {
+                    cx.stmt(stmt);
+                }
+            }
+        }
+    }
+    cx.close_policies(0);
+    for id in defs {
+        at_annotations(&mut cx, id);
+    }
+    finish_main(cx, file)
+}
+
+fn finish_main(mut cx: Cx, file: File) -> CheckedMain {
+    let vars: BTreeMap<Arc<str>, ModuleVar> = cx
+        .env
+        .bound()
+        .filter_map(|(name, b)| match b.slot {
+            Slot::Global(id) => {
+                Some((name.clone(), ModuleVar { id, ty: b.ty.clone(), span: b.span, bad: b.bad.is_some() || b.ty.is_error() }))
+            }
+            Slot::Local(_) => None,
+        })
+        .collect();
+    let span = file.heads(cx.db).first().map_or(Span::NONE, |h| Span::new(h.id, 0, 0));
+    let mut inst = FnInst {
+        locals: std::mem::take(&mut cx.locals),
+        body: std::mem::take(&mut cx.out),
+        effect: Effect::Host { why: "the module body".into(), span },
+        ..empty_inst("main".into(), span)
+    };
+    let globals: Vec<(GlobalId, Variable)> = cx.globals.drain(..).map(|(id, v)| (id, super::zonk::known_variable(v))).collect();
+    zonk(&mut inst, &globals);
+    CheckedMain {
+        inst,
+        globals,
+        vars,
+        facts: cx.sizes.facts.clone(),
+        next_size: cx.sizes.next_id(),
+        policy: cx.policy,
+        requests: cx.requests,
+        diagnostics: cx.diagnostics,
+        files: cx.files.into_iter().collect(),
+        last: cx.last,
+    }
+}
+
+fn twice(cx: &mut Cx, later: ItemId, earlier: ItemId) {
+    let name = |cx: &Cx, id: ItemId| {
+        let item = db::item_of(cx.db, id)?;
+        match db::signature(cx.db, item) {
+            Some(sig) => Some((sig.name.clone(), sig.head)),
+            None => db::struct_def(cx.db, item).as_ref().map(|d| (d.name.text.clone(), d.name.span)),
+        }
+    };
+    if let (Some((text, at)), Some((_, first))) = (name(cx, later), name(cx, earlier)) {
+        let d = Diagnostic::new(Code::E0106, at, format!("`{text}` is defined twice"))
+            .with_label(first, "first here")
+            .help("give one of them another name");
+        cx.report(d);
+    }
+}
+
+/// What can be said of a function without its body.
+fn definition(cx: &mut Cx, id: ItemId) {
+    let Some(sig) = fns::find_sig_of_item(cx.db, id) else { return };
+    let mut seen: BTreeMap<Arc<str>, Span> = BTreeMap::new();
+    for p in &sig.params {
+        if let Some(first) = seen.insert(p.name.text.clone(), p.name.span) {
+            let d = Diagnostic::new(Code::E0106, p.name.span, format!("the parameter `{}` is named twice", p.name.text)).with_label(first, "first here");
+            cx.report(d);
+        }
+    }
+    cx.warn_hidden(&sig.name, sig.head);
+    for e in &sig.decorators {
+        let _: Decorator = cx.decorator(e);
+    }
+    // The annotations are checked with the variables as they are at the definition, when those
+    // are known; a size that the module assigns later is known at the end.
+    let late = sig.params.iter().filter_map(|p| p.ty.as_ref()).chain(&sig.ret).any(|t| mentions_unassigned(cx, t));
+    if !late {
+        for d in cx.signature(&sig, id, false).diagnostics {
+            cx.report(d);
+        }
+    }
+}
+
+/// Whether an annotation names a module variable that has no value yet.
+fn mentions_unassigned(cx: &Cx, ty: &tessera_grammar::ast::Expr) -> bool {
+    let here = match &ty.kind {
+        tessera_grammar::ast::ExprKind::Name(n) => {
+            db::scope(cx.db, cx.file).variables.contains(n) && cx.env.get(n).is_none()
+        }
+        _ => false,
+    };
+    here || super::facts::parts_of(ty).into_iter().any(|p| mentions_unassigned(cx, p))
+}
+
+/// An annotated function is checked at its annotations even if nothing calls it.
+fn at_annotations(cx: &mut Cx, id: ItemId) {
+    let Some(sig) = fns::find_sig_of_item(cx.db, id) else { return };
+    if cx.unsupported_decorator(&sig, sig.head).is_some() {
+        return;
+    }
+    let types = cx.signature(&sig, id, false);
+    if !types.diagnostics.is_empty() {
+        for d in types.diagnostics {
+            cx.report(d);
+        }
+        return;
+    }
+    if types.closed(&sig) {
+        let policy = std::mem::take(&mut cx.policy);
+        let callee = Callee { item: id, start: sig.start, captures: &[] };
+        let (data, _) = cx.instance(&callee, None);
+        cx.policy = policy;
+        cx.need(&data, sig.head);
+    }
+}

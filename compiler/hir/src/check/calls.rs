@@ -1,0 +1,305 @@
+//! Calls.
+
+use super::annots::SigTypes;
+use super::args::{Slot, Value};
+use super::cx::{Cx, error_at};
+use super::fns::{self, FnSig};
+use super::inst::Callee;
+use super::names::Meaning;
+use super::types::{BUILTIN_ITEM, fill};
+use crate::db;
+use crate::rules::unify::{bind_signature, param_mismatch_diagnostic};
+use crate::thir::*;
+use crate::ty::{FnRefTy, Ty};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tessera_base::{Code, Diagnostic, ItemId, Size, SizeVar, Span};
+use tessera_grammar::ast::{Arg, Expr, ExprKind, ParamKind};
+
+impl Cx<'_> {
+    pub fn call(&mut self, func: &Expr, args: &[Arg], span: Span) -> TExpr {
+        // A method, unless the name before the dot is a module.
+        if let ExprKind::Attr { base, name } = &func.kind
+            && self.meaning_is_value(func)
+        {
+            let receiver = self.receiver(base);
+            return self.method(base, receiver, name, args, span);
+        }
+        match self.callee(func) {
+            Meaning::Value(value) => self.call_value(value, args, span),
+            Meaning::Def(item) => {
+                let value = self.def_value(item, func.span);
+                self.call_value(value, args, span)
+            }
+            Meaning::Struct(id) => self.construct(id, args, span),
+            Meaning::Builtin(name) => self.call_builtin(&name, args, span, func.span),
+            Meaning::DType(d) if d == tessera_base::DType::Bool => self.call_builtin(&"bool".into(), args, span, func.span),
+            Meaning::DType(d) => {
+                let d = Diagnostic::new(Code::E0210, func.span, format!("the element type `{d}` is not callable"))
+                    .help(format!("convert a tensor with `x.to({d})`"));
+                self.args(args);
+                self.fail(d)
+            }
+            Meaning::Module(name) => {
+                let d = Diagnostic::new(Code::E0210, func.span, format!("the module `{name}` is not callable"));
+                self.fail(d)
+            }
+            Meaning::File(_) => {
+                let d = Diagnostic::new(Code::E0210, func.span, "a module is not callable");
+                self.fail(d)
+            }
+            Meaning::Type(name) => {
+                let d = Diagnostic::new(Code::E0210, func.span, format!("the type `{name}` is not callable"));
+                self.fail(match name {
+                    "Tensor" => d.help("make a tensor with `op.array`, `op.zeros` or `op.full`"),
+                    _ => d.help(format!("write `dist.{name}(…)`")),
+                })
+            }
+            Meaning::Broken => {
+                // The arguments may have errors of their own.
+                self.args(args);
+                error_at(span)
+            }
+        }
+    }
+
+    /// Whether `a.b` is an attribute of a value (and not a member of a module).
+    fn meaning_is_value(&mut self, func: &Expr) -> bool {
+        let ExprKind::Attr { base, .. } = &func.kind else { return false };
+        !super::names::is_dotted(base) || !self.is_module_path(base)
+    }
+
+    /// A call of a checked value.
+    pub fn call_value(&mut self, callee: TExpr, args: &[Arg], span: Span) -> TExpr {
+        match callee.ty.clone() {
+            Ty::Error | Ty::Never => {
+                self.args(args);
+                error_at(span)
+            }
+            Ty::FnRef(r) if r.item == BUILTIN_ITEM => self.call_builtin(&r.name, args, span, callee.span),
+            Ty::FnRef(r) => {
+                let values = self.args(args);
+                self.call_function(&r, Some(callee), values, span)
+            }
+            Ty::Fn(params, ret) => self.call_erased(callee, &params, &ret, args, span),
+            ty => {
+                self.args(args);
+                let d = Diagnostic::new(Code::E0210, span, format!("`{ty}` is not callable"));
+                let d = match &callee.kind {
+                    _ if ty.is_tensor() || matches!(ty, Ty::List(_)) => d.help("index with square brackets: `x[i]`"),
+                    _ => d,
+                };
+                self.fail(d.with_label(callee.span, format!("this is `{ty}`")))
+            }
+        }
+    }
+
+    fn call_erased(&mut self, callee: TExpr, params: &[Ty], ret: &Ty, args: &[Arg], span: Span) -> TExpr {
+        let slots: Vec<Slot> = (0..params.len()).map(|i| Slot::plain(&format!("{i}"), false)).collect();
+        let values = self.args(args);
+        let Some(matched) = self.match_params("this function", &slots, values, span, None) else { return error_at(span) };
+        let mut out = vec![];
+        for (value, ty) in matched.into_iter().flatten().zip(params) {
+            let role = crate::rules::unify::Role::Other("the argument".into());
+            out.push(self.expect(value, ty, "argument", Span::NONE, role));
+        }
+        if out.iter().any(|a| a.ty.is_error()) {
+            return error_at(span);
+        }
+        self.host("calls a function that only the run knows", span);
+        let ty = ret.clone();
+        TExpr { kind: TKind::CallValue { callee: Box::new(callee), args: out }, ty, span }
+    }
+
+    /// A call of a particular function with checked arguments.
+    pub fn call_function(&mut self, r: &FnRefTy, callee: Option<TExpr>, args: Vec<Value>, span: Span) -> TExpr {
+        if let Some(name) = (r.item == BUILTIN_ITEM).then(|| r.name.clone()) {
+            return self.call_builtin_values(&name, args, span, span);
+        }
+        let Some(sig) = fns::find_sig(self.db, ItemId(r.item), r.start) else { return error_at(span) };
+        if let Some(d) = self.unsupported_decorator(&sig, span) {
+            return self.fail(d);
+        }
+        let name: &str = if sig.lambda { "the lambda" } else { &sig.name };
+        let slots: Vec<Slot> = sig.params.iter().map(Slot::of).collect();
+        let Some(matched) = self.match_params(name, &slots, args, span, Some(sig.head)) else { return error_at(span) };
+        let mut values = vec![];
+        for (p, value) in sig.params.iter().zip(matched) {
+            values.push(match (value, &p.default) {
+                (Some(v), _) => v,
+                (None, Some(default)) => {
+                    let value = self.default_value(default, ItemId(r.item));
+                    TExpr { span, ..value }
+                }
+                (None, None) => error_at(span),
+            });
+        }
+        if values.iter().any(|v| v.ty.is_error()) {
+            return error_at(span);
+        }
+        self.call_sig(r, &sig, callee, values, span)
+    }
+
+    fn call_sig(&mut self, r: &FnRefTy, sig: &Arc<FnSig>, callee: Option<TExpr>, values: Vec<TExpr>, span: Span) -> TExpr {
+        let item = ItemId(r.item);
+        let types = self.call_signature(sig, item, r);
+        if !types.diagnostics.is_empty() {
+            // Reported at the definition.
+            return error_at(span);
+        }
+        let closed = types.closed(sig);
+        let vars: BTreeSet<SizeVar> = types.vars.iter().cloned().collect();
+        // Arguments of unannotated parameters say nothing about sizes.
+        let annotated: Vec<usize> = (0..values.len()).filter(|&i| types.params[i].is_some() && sig.params[i].kind != ParamKind::Rest).collect();
+        let declared: Vec<Ty> = annotated.iter().filter_map(|&i| types.params[i].clone()).collect();
+        let found: Vec<Ty> = annotated.iter().map(|&i| values[i].ty.clone()).collect();
+        let spans: Vec<Span> = annotated.iter().map(|&i| values[i].span).collect();
+        let bindings = match self.bind_call(&vars, &declared, &found, &spans) {
+            Ok(b) => b,
+            Err(p) => {
+                let params: Vec<(Arc<str>, Span)> = annotated
+                    .iter()
+                    .map(|&i| {
+                        let p = &sig.params[i];
+                        (p.name.text.clone(), p.ty.as_ref().map_or(p.name.span, |t| t.span))
+                    })
+                    .collect();
+                return self.fail(param_mismatch_diagnostic(&p, &sig.name, &params, &spans));
+            }
+        };
+        let mut values = values;
+        let mut before = vec![];
+        self.need_dims(&mut values, &annotated, &bindings, &declared, &vars, &mut before);
+        let mut failed = false;
+        for (k, &i) in annotated.iter().enumerate() {
+            let value = std::mem::replace(&mut values[i], error_at(span));
+            let role = crate::rules::unify::Role::Argument { function: sig.name.to_string(), param: sig.params[i].name.text.to_string() };
+            let at = sig.params[i].ty.as_ref().map_or(Span::NONE, |t| t.span);
+            let value = self.expect(value, &bindings.params[k], &sig.params[i].name.text, at, role);
+            failed |= value.ty.is_error();
+            values[i] = value;
+        }
+        if failed {
+            return error_at(span);
+        }
+        let f = Callee::of(r);
+        let arg_types: Vec<Ty> = values.iter().map(|v| v.ty.clone()).collect();
+        let (data, canon) = self.instance(&f, (!closed).then_some(&arg_types[..]));
+        let inst = self.need(&data, span);
+        let ret = match (&types.ret, closed) {
+            (Some(ret), true) => bindings.apply(&mut self.sizes, ret).clone(),
+            _ => {
+                let Some(checked) = self.check_callee(&data, &sig.name, span) else { return error_at(span) };
+                let sig_sizes: BTreeMap<SizeVar, Size> = checked
+                    .sig_vars
+                    .iter()
+                    .zip(&types.vars)
+                    .filter_map(|(theirs, ours)| Some((theirs.clone(), bindings.sizes.get(ours)?.clone())))
+                    .collect();
+                self.from_callee(&checked.ret.clone(), &canon, &sig_sizes)
+            }
+        };
+        // Data sizes of the declared result are new ones for each call.
+        let ret = match (&types.ret, closed) {
+            (Some(_), true) => self.renew(&ret, &types),
+            _ => ret,
+        };
+        let callee = (!r.captures.is_empty()).then(|| callee.map(Box::new)).flatten();
+        let call = TExpr { kind: TKind::Call { inst, callee, args: values }, ty: ret, span };
+        super::cx::wrap(before, call)
+    }
+
+    /// Sizes that only the declared result names are new for each call.
+    fn renew(&mut self, ret: &Ty, types: &SigTypes) -> Ty {
+        let made: BTreeSet<SizeVar> = match &types.ret {
+            Some(t) => crate::rules::sizes::vars_of(t).into_iter().filter(|v| !v.rigid && !types.vars.contains(v)).collect(),
+            None => return ret.clone(),
+        };
+        let fresh: BTreeMap<SizeVar, Size> = made.into_iter().map(|v| (v.clone(), self.sizes.fresh(&v.name))).collect();
+        crate::rules::sizes::subst_ty(ret, &mut |v| fresh.get(v).cloned())
+    }
+
+    /// The sizes of a call. Function values against function types are left to coercion.
+    fn bind_call(
+        &mut self,
+        vars: &BTreeSet<SizeVar>,
+        declared: &[Ty],
+        found: &[Ty],
+        spans: &[Span],
+    ) -> Result<crate::rules::unify::Bindings, Box<crate::rules::unify::ParamMismatch>> {
+        // Literals convert element by element, which the plain types do not show.
+        let found: Vec<Ty> = declared.iter().zip(found).map(|(d, f)| literal_fit(d, f)).collect();
+        bind_signature(&mut self.sizes, vars, declared, &found, spans)
+    }
+
+    /// Where a declared size is known only from another argument's data, that argument is kept
+    /// in a local so that the check can read its dim.
+    fn need_dims(
+        &mut self,
+        values: &mut [TExpr],
+        annotated: &[usize],
+        bindings: &crate::rules::unify::Bindings,
+        declared: &[Ty],
+        vars: &BTreeSet<SizeVar>,
+        before: &mut Vec<TStmt>,
+    ) {
+        use crate::rules::unify::Coerce;
+        let data = |cx: &Self, t: &Ty| crate::rules::sizes::vars_of(t).iter().any(|v| !v.rigid && !cx.size_sources.contains_key(v));
+        if vars.is_empty() || !bindings.coerces.contains(&Coerce::Check) || !bindings.params.iter().any(|p| data(self, p)) {
+            return;
+        }
+        for (k, &i) in annotated.iter().enumerate() {
+            let value = std::mem::replace(&mut values[i], error_at(Span::NONE));
+            let (stmts, value) = self.block(|cx| cx.save("arg", value));
+            before.extend(stmts);
+            // The argument's own sizes, in the caller's terms.
+            let own = value.ty.clone();
+            if let (Ty::Tensor(_), Ty::Tensor(_)) = (&own, &declared[k]) {
+                self.size_sources_of(&own, &value, false);
+            }
+            values[i] = value;
+        }
+    }
+
+    /// The signature of a callee in this body's terms. Captured names are in scope of its
+    /// annotations.
+    fn call_signature(&mut self, sig: &FnSig, item: ItemId, r: &FnRefTy) -> SigTypes {
+        if sig.params.iter().all(|p| p.ty.is_none()) && sig.ret.is_none() {
+            return SigTypes { params: vec![None; sig.params.len()], ..SigTypes::default() };
+        }
+        let hidden: Vec<(Arc<str>, Option<Size>)> = r
+            .captures
+            .iter()
+            .filter_map(|(n, t)| match t {
+                Ty::Int(Some(size)) => Some((n.clone(), self.size_names.insert(n.clone(), size.clone()))),
+                _ => None,
+            })
+            .collect();
+        let types = self.signature(sig, item, !hidden.is_empty());
+        for (name, old) in hidden {
+            match old {
+                Some(size) => drop(self.size_names.insert(name, size)),
+                None => drop(self.size_names.remove(&name)),
+            }
+        }
+        types
+    }
+
+    /// The default of a parameter, in the scope of its module.
+    pub fn default_value(&mut self, e: &Expr, item: ItemId) -> TExpr {
+        let home = db::home(self.db, item).unwrap_or(self.file);
+        self.in_module(home, |cx| cx.expr(e))
+    }
+}
+
+/// The type that a literal may take on where `declared` is wanted.
+fn literal_fit(declared: &Ty, found: &Ty) -> Ty {
+    match (declared, found) {
+        (Ty::List(d), Ty::List(f)) if **d == Ty::Float && matches!(**f, Ty::Int(_)) => Ty::List(d.clone()),
+        (Ty::List(d), Ty::List(f)) => Ty::List(Box::new(literal_fit(d, f))),
+        (_, f) => {
+            let filled = fill(f, declared);
+            if super::types::has_unknown(f) && !super::types::has_unknown(&filled) { filled } else { f.clone() }
+        }
+    }
+}

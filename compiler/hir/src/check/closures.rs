@@ -1,0 +1,210 @@
+//! Functions as values: lambdas, nested functions, and values of function types.
+
+use super::args::Value;
+use super::cx::{Cx, error_at};
+use super::fns::{self, FnSig, def_start};
+use super::inst::Callee;
+use super::names::Meaning;
+use super::types::{BUILTIN_ITEM, erase};
+use crate::rules::unify::assignable;
+use crate::thir::*;
+use crate::ty::{FnRefTy, Ty};
+use std::sync::Arc;
+use tessera_base::{Code, Diagnostic, ItemId, Span};
+use tessera_grammar::ast::{Expr, FnDef};
+
+impl Cx<'_> {
+    pub fn lambda(&mut self, e: &Expr) -> TExpr {
+        self.closure(e.span.item, e.span.start, e.span)
+    }
+
+    /// A nested `def`: binds its name to the closure.
+    pub fn nested_def(&mut self, def: &Arc<FnDef>, item: ItemId) {
+        let value = self.closure(item, def_start(def), def.name.span);
+        if let Some(f) = fns::find(self.db, item, def_start(def)) {
+            let types = self.signature(&f.sig, item, true);
+            for d in types.diagnostics {
+                self.report(d);
+            }
+            if let Some(d) = self.unsupported_decorator(&f.sig, def.name.span) {
+                self.report(d);
+            }
+        }
+        self.bind(&def.name.text, value, def.name.span);
+    }
+
+    /// A function value with the present values of the names that it takes from this body.
+    fn closure(&mut self, item: ItemId, start: u32, span: Span) -> TExpr {
+        let Some(f) = fns::find(self.db, item, start) else { return error_at(span) };
+        let mut captures = vec![];
+        let mut values = vec![];
+        // In a module body variables are not captured: they live on.
+        if !self.is_module() || self.foreign.is_some() {
+            for name in &f.free {
+                if *name == f.sig.name && !f.sig.lambda {
+                    continue;
+                }
+                let local = self.env.get(name).is_some();
+                let own = self.itself.as_ref().is_some_and(|(n, _)| n == name);
+                if !local && !own && !self.size_names.contains_key(name) {
+                    continue;
+                }
+                match self.name(name, span) {
+                    Meaning::Value(value) => {
+                        captures.push((name.clone(), value.ty.clone()));
+                        values.push(value);
+                    }
+                    Meaning::Broken => return error_at(span),
+                    _ => {}
+                }
+            }
+        } else if let Some(captured) = self.comprehension_captures(&f.free, span) {
+            (captures, values) = captured;
+        }
+        let ty = FnRefTy { name: f.sig.name.clone(), item: item.0, start, captures };
+        TExpr { kind: TKind::Closure { captures: values }, ty: Ty::FnRef(Arc::new(ty)), span }
+    }
+
+    /// Locals that a module body has (targets of comprehensions) are captured too.
+    fn comprehension_captures(
+        &mut self,
+        free: &std::collections::BTreeSet<Arc<str>>,
+        span: Span,
+    ) -> Option<(Vec<(Arc<str>, Ty)>, Vec<TExpr>)> {
+        let mut captures = vec![];
+        let mut values = vec![];
+        for name in free {
+            let Some(binding) = self.env.get(name).cloned() else { continue };
+            if let super::env::Slot::Local(_) = binding.slot
+                && let Meaning::Value(value) = self.name(name, span)
+            {
+                captures.push((name.clone(), value.ty.clone()));
+                values.push(value);
+            }
+        }
+        (!captures.is_empty()).then_some((captures, values))
+    }
+
+    /// A particular function as a value of a function type.
+    pub fn erase_function(&mut self, value: TExpr, params: &[Ty], ret: &Ty) -> TExpr {
+        let span = value.span;
+        let Ty::FnRef(r) = value.ty.clone() else { return value };
+        let to = Ty::Fn(params.to_vec(), Box::new(ret.clone()));
+        if r.item == BUILTIN_ITEM {
+            let d = Diagnostic::new(Code::E0690, span, format!("`{}` as a value of type `{to}` is not supported yet", r.name))
+                .help(format!("wrap it: `lambda x: {}(x)`", r.name));
+            return self.fail(d);
+        }
+        let Some(sig) = fns::find_sig(self.db, ItemId(r.item), r.start) else { return error_at(span) };
+        if sig.params.len() != params.len() {
+            let d = Diagnostic::new(Code::E0204, span, format!("`{}` takes {} and `{to}` is needed", sig.name, super::args::arguments(sig.params.len())))
+                .with_label(sig.head, "declared here");
+            return self.fail(d);
+        }
+        // Called with values of the parameter types, it must give the result type.
+        let args: Vec<Value> = params.iter().map(|t| Value { name: None, value: TExpr { kind: TKind::None, ty: t.clone(), span } }).collect();
+        let (_, call) = self.block(|cx| cx.call_function(&r, Some(value.clone()), args, span));
+        if call.ty.is_error() {
+            return error_at(span);
+        }
+        if let Err(m) = assignable(&mut self.sizes, ret, &call.ty, span) {
+            let role = crate::rules::unify::Role::Returned { function: r.name.to_string() };
+            let d = crate::rules::unify::mismatch_diagnostic(&m, &role, span, None);
+            return self.fail(d);
+        }
+        let inst = call_inst(&call);
+        match inst {
+            Some(inst) if erase(&call.ty) == erase(ret) => {
+                self.host("makes a function value that only the run knows", span);
+                TExpr { kind: TKind::Erase { value: Box::new(value), inst }, ty: to, span }
+            }
+            _ => {
+                let d = Diagnostic::new(Code::E0204, span, format!("`{}` gives `{}` where `{ret}` is needed", r.name, call.ty));
+                self.fail(d)
+            }
+        }
+    }
+
+    /// The function type that all values fit, if their annotations say so.
+    pub fn common_function_type(&mut self, values: &[TExpr]) -> Option<Ty> {
+        let mut out: Option<Ty> = None;
+        for value in values {
+            let ty = match &value.ty {
+                Ty::Fn(..) => value.ty.clone(),
+                Ty::FnRef(r) => {
+                    let sig = fns::find_sig(self.db, ItemId(r.item), r.start)?;
+                    let types = self.signature(&sig, ItemId(r.item), false);
+                    let params: Option<Vec<Ty>> = types.params.into_iter().collect();
+                    Ty::Fn(params?, Box::new(types.ret?))
+                }
+                _ => return None,
+            };
+            match &out {
+                None => out = Some(plain_ints(&ty)),
+                Some(have) if *have == plain_ints(&ty) => {}
+                Some(_) => return None,
+            }
+        }
+        out
+    }
+
+    pub fn to_function_type(&mut self, value: TExpr, ty: &Ty) -> TExpr {
+        match ty {
+            Ty::Fn(params, ret) if matches!(value.ty, Ty::FnRef(_)) => self.erase_function(value, params, ret),
+            _ => value,
+        }
+    }
+
+    /// Checks a function value against argument types, for `op.scan` and the like: the
+    /// instance, its result type, and the callee to pass.
+    pub fn instantiate(&mut self, value: &TExpr, args: Vec<TExpr>, span: Span) -> Option<(InstId, Option<Box<TExpr>>, Ty)> {
+        let Ty::FnRef(r) = value.ty.clone() else {
+            if !value.ty.is_error() {
+                let d = Diagnostic::new(Code::E0210, value.span, format!("a function is needed here, and this is `{}`", value.ty));
+                self.report(d);
+            }
+            return None;
+        };
+        let args = args.into_iter().map(|value| Value { name: None, value }).collect();
+        let (_, call) = self.block(|cx| cx.call_function(&r, Some(value.clone()), args, span));
+        match call_parts(call) {
+            Some((inst, ty)) => {
+                let callee = (!r.captures.is_empty()).then(|| Box::new(value.clone()));
+                Some((inst, callee, ty))
+            }
+            None => None,
+        }
+    }
+
+    /// The callee of an instance by its signature, for messages.
+    pub fn sig_of(&self, r: &FnRefTy) -> Option<Arc<FnSig>> {
+        let callee = Callee::of(r);
+        fns::find_sig(self.db, callee.item, callee.start)
+    }
+}
+
+fn call_inst(call: &TExpr) -> Option<InstId> {
+    match &call.kind {
+        TKind::Call { inst, .. } => Some(*inst),
+        TKind::Block { value, .. } => call_inst(value),
+        _ => None,
+    }
+}
+
+fn call_parts(call: TExpr) -> Option<(InstId, Ty)> {
+    if call.ty == Ty::Error {
+        return None;
+    }
+    call_inst(&call).map(|inst| (inst, call.ty))
+}
+
+/// Function types hold no values of ints.
+fn plain_ints(ty: &Ty) -> Ty {
+    match ty {
+        Ty::Int(_) => Ty::int(),
+        Ty::List(t) => Ty::List(Box::new(plain_ints(t))),
+        Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(plain_ints).collect()),
+        Ty::Fn(ps, r) => Ty::Fn(ps.iter().map(plain_ints).collect(), Box::new(plain_ints(r))),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,370 @@
+//! The state of checking one body.
+
+use super::env::{Binding, Changes, Env, Slot};
+use super::fns::FnLike;
+use super::types::{erase, fill, same_slot};
+use super::{InstData, Request};
+use crate::db::{Db, File, GlobalKey};
+use crate::rules::sizes::SizeCx;
+use crate::source::FileId;
+use crate::thir::*;
+use crate::ty::Ty;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use tessera_base::{Code, Diagnostic, ItemId, Size, SizeVar, Span};
+use tessera_ir::graph::Policy;
+
+/// Expressions inside each other, over all instances that are being checked. The stack of the
+/// checking thread holds this many.
+pub const HEIGHT_MAX: u32 = 12_000;
+/// Instances inside each other: calls whose result type is not known before the callee is
+/// checked.
+pub const INSTANCES_DEEP_MAX: u32 = 200;
+/// Instances of one program.
+pub const INSTANCES_MAX: usize = 20_000;
+/// Diagnostics of one body.
+pub const DIAGNOSTICS_MAX: usize = 1000;
+
+thread_local! {
+    static HEIGHT: Cell<u32> = const { Cell::new(0) };
+    static INSTANCES: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Holds one level of a thread-wide depth counter.
+pub struct Level(&'static std::thread::LocalKey<Cell<u32>>);
+
+impl Level {
+    fn enter(counter: &'static std::thread::LocalKey<Cell<u32>>, max: u32) -> Option<Level> {
+        counter.with(|c| {
+            (c.get() < max).then(|| {
+                c.set(c.get() + 1);
+                Level(counter)
+            })
+        })
+    }
+
+    /// One more expression or statement; `None` where there are too many inside each other.
+    pub fn height() -> Option<Level> {
+        Level::enter(&HEIGHT, HEIGHT_MAX)
+    }
+
+    /// One more instance.
+    pub fn instance() -> Option<Level> {
+        Level::enter(&INSTANCES, INSTANCES_DEEP_MAX)
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        self.0.with(|c| c.set(c.get().saturating_sub(1)));
+    }
+}
+
+/// What is kept of a loop while its body is checked.
+pub struct LoopFrame {
+    /// The trail of the environment at the start of the body.
+    pub mark: usize,
+    pub breaks: Vec<Changes>,
+    pub continues: Vec<Changes>,
+}
+
+/// What only a function body has.
+pub struct FnState {
+    pub f: Arc<FnLike>,
+    pub item: ItemId,
+    /// The declared result.
+    pub ret: Option<Ty>,
+    pub ret_span: Span,
+    pub returns: Vec<(Ty, Span)>,
+    pub size_binds: Vec<SizeBind>,
+    /// Captured variables: they cannot be changed from inside.
+    pub captured: BTreeSet<Arc<str>>,
+}
+
+pub struct Cx<'db> {
+    pub db: &'db dyn Db,
+    /// Whose names are in scope.
+    pub file: File,
+    /// Where its variables live.
+    pub module: FileId,
+    /// Set while an expression of another module's signature is checked: only the names of
+    /// that module are in scope.
+    pub foreign: Option<File>,
+    pub sizes: SizeCx,
+    pub env: Env,
+    pub locals: Vec<Variable>,
+    slots: HashMap<Arc<str>, Vec<(Ty, Slot)>>,
+    /// The module's variables, when this is a module body.
+    pub globals: Vec<(GlobalId, Variable)>,
+    /// `None`: a module body.
+    pub func: Option<FnState>,
+    pub data: Option<Arc<InstData>>,
+    /// The block that is being written.
+    pub out: Vec<TStmt>,
+    pub alive: bool,
+    pub loops: Vec<LoopFrame>,
+    pub loop_depth: u32,
+    pub policy: Policy,
+    /// Policies set by statements of open blocks: where they begin in `out`, and the one before.
+    pub policies: Vec<(usize, Policy, Policy)>,
+    /// Blocks inside each other.
+    pub nested: u32,
+    pub host: Option<(Arc<str>, Span)>,
+    pub requests: Vec<Request>,
+    pub diagnostics: Vec<Diagnostic>,
+    pub files: BTreeSet<FileId>,
+    /// Names that annotations made sizes of, with their sizes.
+    pub size_names: BTreeMap<Arc<str>, Size>,
+    /// How to compute a size variable here; with `true`, from the parameters at entry.
+    pub size_sources: BTreeMap<SizeVar, (TExpr, bool)>,
+    /// Size variables that stand for "some size" in the element type of a list.
+    pub some: BTreeSet<SizeVar>,
+    /// Names whose own definition is being checked (a nested function that calls itself).
+    pub itself: Option<(Arc<str>, Ty)>,
+    /// Warnings about names that hide modules, once each.
+    pub hidden: BTreeSet<Arc<str>>,
+    /// Structs without parameters, once their types are known.
+    pub structs: BTreeMap<ItemId, Ty>,
+    pub struct_stack: Vec<ItemId>,
+    /// Type of the latest expression statement.
+    pub last: Option<Ty>,
+}
+
+impl<'db> Cx<'db> {
+    pub fn new(db: &'db dyn Db, file: File, module: FileId, first_size: u32, policy: Policy) -> Cx<'db> {
+        Cx {
+            db,
+            file,
+            module,
+            foreign: None,
+            sizes: SizeCx::new(first_size),
+            env: Env::default(),
+            locals: vec![],
+            slots: HashMap::new(),
+            globals: vec![],
+            func: None,
+            data: None,
+            out: vec![],
+            alive: true,
+            loops: vec![],
+            loop_depth: 0,
+            policy,
+            policies: vec![],
+            nested: 0,
+            host: None,
+            requests: vec![],
+            diagnostics: vec![],
+            files: BTreeSet::new(),
+            size_names: BTreeMap::new(),
+            size_sources: BTreeMap::new(),
+            some: BTreeSet::new(),
+            itself: None,
+            hidden: BTreeSet::new(),
+            structs: BTreeMap::new(),
+            struct_stack: vec![],
+            last: None,
+        }
+    }
+
+    // ---- Diagnostics and effects ------------------------------------------------------------
+
+    pub fn report(&mut self, d: Diagnostic) {
+        if self.diagnostics.len() < DIAGNOSTICS_MAX && !self.diagnostics.contains(&d) {
+            self.diagnostics.push(d);
+        }
+    }
+
+    pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
+        self.report(Diagnostic::new(code, span, message));
+    }
+
+    /// Reports and gives an expression of type `Error`.
+    pub fn fail(&mut self, d: Diagnostic) -> TExpr {
+        let span = d.span;
+        self.report(d);
+        error_at(span)
+    }
+
+    /// The value, or its report.
+    pub fn take(&mut self, result: Result<TExpr, Diagnostic>) -> TExpr {
+        result.unwrap_or_else(|d| self.fail(d))
+    }
+
+    /// This body does something that a graph function cannot. The first reason is kept.
+    pub fn host(&mut self, why: impl Into<Arc<str>>, span: Span) {
+        if self.host.is_none() {
+            self.host = Some((why.into(), span));
+        }
+    }
+
+    // ---- Variables ---------------------------------------------------------------------------
+
+    pub fn is_module(&self) -> bool {
+        self.func.is_none()
+    }
+
+    /// A new local that no name refers to.
+    pub fn temp(&mut self, name: &str, ty: Ty, span: Span) -> LocalId {
+        let id = LocalId(self.locals.len() as u32);
+        self.locals.push(Variable { name: name.into(), ty, span });
+        id
+    }
+
+    /// Puts a value into a new local and gives the expression that reads it. Constants and
+    /// variables that nothing changes in between need none.
+    pub fn save(&mut self, name: &str, value: TExpr) -> TExpr {
+        if matches!(value.kind, TKind::Int(_) | TKind::Float(_) | TKind::Bool(_) | TKind::Str(_) | TKind::None | TKind::DType(_))
+            || value.ty.is_error()
+        {
+            return value;
+        }
+        let (ty, span) = (value.ty.clone(), value.span);
+        let local = self.temp(name, ty.clone(), span);
+        self.out.push(TStmt::Set(local, value));
+        TExpr { kind: TKind::Local(local), ty, span }
+    }
+
+    /// The slot of a name for values of a type: one per erased type.
+    pub fn slot(&mut self, name: &Arc<str>, ty: &Ty, span: Span) -> Slot {
+        let erased = erase(ty);
+        if let Some(known) = self.slots.get_mut(name) {
+            // The slot in use last wins where an empty list fits several.
+            for (have, slot) in known.iter_mut().rev() {
+                if same_slot(have, &erased) {
+                    *have = fill(have, &erased);
+                    let slot = *slot;
+                    self.refine_slot(slot, ty);
+                    return slot;
+                }
+            }
+        }
+        let slot = if self.is_module() {
+            let id = crate::db::global_id(self.db, GlobalKey { module: self.module, name: name.clone(), ty: erased.clone() });
+            self.globals.push((id, Variable { name: name.clone(), ty: ty.clone(), span }));
+            Slot::Global(id)
+        } else {
+            Slot::Local(self.temp(name, ty.clone(), span))
+        };
+        self.slots.entry(name.clone()).or_default().push((erased, slot));
+        slot
+    }
+
+    /// Makes an existing slot known (variables of inputs before this one).
+    pub fn adopt_slot(&mut self, name: &Arc<str>, ty: &Ty, slot: Slot) {
+        self.slots.entry(name.clone()).or_default().push((erase(ty), slot));
+    }
+
+    /// Fills in what an empty list's or dict's slot did not know.
+    pub fn refine_slot(&mut self, slot: Slot, ty: &Ty) {
+        let variable = match slot {
+            Slot::Local(id) => self.locals.get_mut(id.0 as usize),
+            Slot::Global(id) => self.globals.iter_mut().find(|(g, _)| *g == id).map(|(_, v)| v),
+        };
+        if let Some(variable) = variable
+            && super::types::has_unknown(&variable.ty)
+        {
+            variable.ty = fill(&variable.ty, ty);
+        }
+    }
+
+    /// Binds a name to a value: emits the assignment.
+    pub fn bind(&mut self, name: &Arc<str>, value: TExpr, span: Span) {
+        let ty = if value.ty == Ty::Never { Ty::Error } else { value.ty.clone() };
+        let slot = self.slot(name, &ty, span);
+        self.set_slot(slot, value);
+        self.env.bind(name, Binding { slot, ty, span, bad: None });
+    }
+
+    pub fn set_slot(&mut self, slot: Slot, value: TExpr) {
+        if value.ty == Ty::Error {
+            return;
+        }
+        if !self.size_sources.is_empty() {
+            // What was the value of a size is another value now.
+            self.size_sources.retain(|_, (e, entry)| {
+                *entry
+                    || match (&e.kind, slot) {
+                        (TKind::Local(a), Slot::Local(b)) => *a != b,
+                        (TKind::Global(a), Slot::Global(b)) => *a != b,
+                        _ => true,
+                    }
+            });
+        }
+        self.out.push(match slot {
+            Slot::Local(id) => TStmt::Set(id, value),
+            Slot::Global(id) => TStmt::SetGlobal(id, value),
+        });
+    }
+
+    /// Changes what is known of a variable's type without an assignment.
+    pub fn retype(&mut self, name: &Arc<str>, ty: Ty) {
+        if let Some(binding) = self.env.get(name).cloned() {
+            self.refine_slot(binding.slot, &ty);
+            if let Some(known) = self.slots.get_mut(name) {
+                for (have, slot) in known.iter_mut() {
+                    if *slot == binding.slot {
+                        *have = fill(have, &erase(&ty));
+                    }
+                }
+            }
+            self.env.bind(name, Binding { ty, ..binding });
+        }
+    }
+
+    // ---- Blocks --------------------------------------------------------------------------------
+
+    /// Runs `f` with an empty block and gives what it wrote.
+    pub fn block<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> (Vec<TStmt>, T) {
+        let saved = std::mem::take(&mut self.out);
+        let value = f(self);
+        (std::mem::replace(&mut self.out, saved), value)
+    }
+
+    /// An expression that may write statements first: they become a block around it.
+    pub fn scoped(&mut self, f: impl FnOnce(&mut Self) -> TExpr) -> TExpr {
+        let (stmts, value) = self.block(f);
+        wrap(stmts, value)
+    }
+}
+
+/// Statements before a value.
+pub fn wrap(stmts: Vec<TStmt>, value: TExpr) -> TExpr {
+    if stmts.is_empty() {
+        return value;
+    }
+    let (ty, span) = (value.ty.clone(), value.span);
+    TExpr { kind: TKind::Block { stmts, value: Box::new(value) }, ty, span }
+}
+
+pub fn read(slot: Slot, ty: Ty, span: Span) -> TExpr {
+    let kind = match slot {
+        Slot::Local(id) => TKind::Local(id),
+        Slot::Global(id) => TKind::Global(id),
+    };
+    TExpr { kind, ty, span }
+}
+
+pub fn error_at(span: Span) -> TExpr {
+    TExpr { kind: TKind::None, ty: Ty::Error, span }
+}
+
+pub fn int(n: i64, span: Span) -> TExpr {
+    TExpr { kind: TKind::Int(n), ty: Ty::int_of(n), span }
+}
+
+pub fn boolean(b: bool, span: Span) -> TExpr {
+    TExpr { kind: TKind::Bool(b), ty: Ty::Bool, span }
+}
+
+pub fn string(s: impl Into<Arc<str>>, span: Span) -> TExpr {
+    TExpr { kind: TKind::Str(s.into()), ty: Ty::Str, span }
+}
+
+pub fn none(span: Span) -> TExpr {
+    TExpr { kind: TKind::None, ty: Ty::None, span }
+}
+
+pub fn builtin(name: Builtin, args: Vec<TExpr>, ty: Ty, span: Span) -> TExpr {
+    TExpr { kind: TKind::Builtin { name, args }, ty, span }
+}

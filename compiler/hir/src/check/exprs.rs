@@ -1,0 +1,544 @@
+//! Expressions.
+
+use super::cx::{Cx, Level, boolean, error_at, none, string, wrap};
+use super::names::Meaning;
+use super::types::{BUILTIN_ITEM, has_unknown};
+use crate::rules::unify::{JoinKind, join, join_diagnostic};
+use crate::thir::*;
+use crate::ty::{FnRefTy, Ty};
+use std::sync::Arc;
+use tessera_base::near::nearest;
+use tessera_base::{Code, Diagnostic, Size, Span};
+use tessera_grammar::ast::{Arg, BinOp, Expr, ExprKind, Name, UnOp};
+
+impl Cx<'_> {
+    pub fn expr(&mut self, e: &Expr) -> TExpr {
+        let Some(_level) = Level::height() else {
+            let d = Diagnostic::new(Code::E0901, e.span, "the program is nested too deeply")
+                .help("split the expression, or annotate the functions that call each other");
+            return self.fail(d);
+        };
+        self.expr_inner(e)
+    }
+
+    fn expr_inner(&mut self, e: &Expr) -> TExpr {
+        let span = e.span;
+        match &e.kind {
+            ExprKind::Name(name) => {
+                let meaning = self.name(name, span);
+                self.as_value(meaning, span)
+            }
+            ExprKind::Int(digits) => self.int_literal(digits, false, span),
+            ExprKind::Float(v) => TExpr { kind: TKind::Float(v.value()), ty: Ty::Float, span },
+            ExprKind::Str(text) => string(text.clone(), span),
+            ExprKind::FStr(parts) => self.format(parts, span),
+            ExprKind::Bool(b) => boolean(*b, span),
+            ExprKind::None => none(span),
+            ExprKind::Ellipsis => {
+                self.error(Code::E0204, span, "`...` has a meaning only in an index or a type");
+                error_at(span)
+            }
+            ExprKind::Tuple(items) => {
+                let items: Vec<TExpr> = items.iter().map(|i| self.expr(i)).collect();
+                let ty = Ty::Tuple(items.iter().map(|i| never_to_error(&i.ty)).collect());
+                TExpr { kind: TKind::Tuple(items), ty, span }
+            }
+            ExprKind::List(items) => {
+                let items = items.iter().map(|i| self.expr(i)).collect();
+                self.list_of(items, span)
+            }
+            ExprKind::Dict(pairs) => self.dict(pairs, span),
+            ExprKind::Unary { op: UnOp::Neg, operand } if matches!(operand.kind, ExprKind::Int(_)) => match &operand.kind {
+                ExprKind::Int(digits) => self.int_literal(digits, true, span),
+                _ => error_at(span),
+            },
+            ExprKind::Unary { op, operand } => {
+                let x = self.expr(operand);
+                self.unary(*op, x, span)
+            }
+            ExprKind::Binary { op, op_span, left, right } => self.binary_chain(e, *op, *op_span, left, right),
+            ExprKind::Logic { and, left, right } => self.logic(*and, left, right, span),
+            ExprKind::Compare { first, rest } => self.comparison(first, rest, span),
+            ExprKind::Cond { test, then, otherwise } => self.conditional(test, then, otherwise, span),
+            ExprKind::Lambda { .. } => self.lambda(e),
+            ExprKind::Call { func, args } => self.call(func, args, span),
+            ExprKind::Index { base, index } => self.index(base, index, span),
+            ExprKind::Slice { .. } => {
+                self.error(Code::E0211, span, "a slice has a meaning only in an index");
+                error_at(span)
+            }
+            ExprKind::Attr { base, name } => self.attribute(e, base, name, span),
+            ExprKind::ListComp { element, clauses } => self.comprehension(element, clauses, span),
+            ExprKind::FnType { .. } => {
+                self.error(Code::E0204, span, "a function type is not a value");
+                error_at(span)
+            }
+            ExprKind::Error => error_at(span),
+        }
+    }
+
+    /// Operators in a row are a deep tree to the left; it is walked without recursion.
+    fn binary_chain(&mut self, e: &Expr, op: BinOp, op_span: Span, left: &Expr, right: &Expr) -> TExpr {
+        let mut links = vec![(op, op_span, right, e.span)];
+        let mut first = left;
+        while let ExprKind::Binary { op, op_span, left, right } = &first.kind {
+            links.push((*op, *op_span, right, first.span));
+            first = left;
+        }
+        let mut value = self.expr(first);
+        for (op, op_span, right, span) in links.into_iter().rev() {
+            let right = self.expr(right);
+            value = self.binary(op, op_span, value, right, span);
+            value.span = span;
+        }
+        value
+    }
+
+    fn int_literal(&mut self, digits: &str, negative: bool, span: Span) -> TExpr {
+        let text = if negative { format!("-{digits}") } else { digits.to_owned() };
+        match text.parse::<i64>() {
+            Ok(n) => super::cx::int(n, span),
+            Err(_) => {
+                let d = Diagnostic::new(Code::E0007, span, format!("{text} does not fit an `int`"))
+                    .note("an `int` is a number from -9223372036854775808 to 9223372036854775807")
+                    .fix("make it a float", span, format!("{text}.0"));
+                self.fail(d)
+            }
+        }
+    }
+
+    /// A list of values: they agree on one type.
+    pub fn list_of(&mut self, mut items: Vec<TExpr>, span: Span) -> TExpr {
+        let mut ty = Ty::Unknown;
+        let mut from = span;
+        for item in &items {
+            match join_elements(self, &ty, &item.ty) {
+                Some(joined) => {
+                    if ty == Ty::Unknown {
+                        from = item.span;
+                    }
+                    ty = joined;
+                }
+                None => {
+                    let fns = matches!((&ty, &item.ty), (Ty::FnRef(_) | Ty::Fn(..), Ty::FnRef(_) | Ty::Fn(..)));
+                    if fns && let Some(common) = self.common_function_type(&items) {
+                        let items = items.into_iter().map(|i| self.to_function_type(i, &common)).collect();
+                        return TExpr { kind: TKind::List(items), ty: Ty::List(Box::new(common)), span };
+                    }
+                    let d = join_diagnostic("the elements of the list", item.span, (&ty, from), (&item.ty, item.span))
+                        .help("values of different types go into a tuple or a struct");
+                    self.report(d);
+                    ty = Ty::Error;
+                    break;
+                }
+            }
+        }
+        if ty == Ty::Float {
+            items = items.into_iter().map(|i| if i.ty.is_scalar() { super::scalars::as_float(i) } else { i }).collect();
+        }
+        let error = ty.is_error() && !items.is_empty();
+        let ty = if error { Ty::Error } else { Ty::List(Box::new(ty)) };
+        TExpr { kind: TKind::List(items), ty, span }
+    }
+
+    fn dict(&mut self, pairs: &[(Expr, Expr)], span: Span) -> TExpr {
+        let mut out = vec![];
+        let (mut key, mut value) = (Ty::Unknown, Ty::Unknown);
+        let mut first: Option<(Span, Span)> = None;
+        for (k, v) in pairs {
+            let (k, v) = (self.expr(k), self.expr(v));
+            if !matches!(k.ty, Ty::Str | Ty::Int(_) | Ty::Bool | Ty::Error | Ty::Never) {
+                let d = Diagnostic::new(Code::E0204, k.span, format!("`{}` cannot be a key of a dict", k.ty)).note("keys are `str`, `int` or `bool`");
+                self.report(d);
+                return error_at(span);
+            }
+            let at = *first.get_or_insert((k.span, v.span));
+            for (ty, new, from, what) in [(&mut key, &k, at.0, "the keys of the dict"), (&mut value, &v, at.1, "the values of the dict")] {
+                match join_elements(self, ty, &new.ty) {
+                    Some(joined) => *ty = joined,
+                    None => {
+                        let d = join_diagnostic(what, new.span, (ty, from), (&new.ty, new.span));
+                        self.report(d);
+                        return error_at(span);
+                    }
+                }
+            }
+            out.push((k, v));
+        }
+        if value == Ty::Float {
+            out = out.into_iter().map(|(k, v)| (k, if v.ty.is_scalar() { super::scalars::as_float(v) } else { v })).collect();
+        }
+        if let Ty::Int(_) = key {
+            key = Ty::int();
+        }
+        TExpr { kind: TKind::Dict(out), ty: Ty::Dict(Box::new(key), Box::new(value)), span }
+    }
+
+    fn logic(&mut self, and: bool, left: &Expr, right: &Expr, span: Span) -> TExpr {
+        let l = self.expr(left);
+        if l.ty.is_tensor() && matches!(&l.ty, Ty::Tensor(t) if t.rank() > 0) {
+            let (word, op) = if and { ("and", "&") } else { ("or", "|") };
+            let d = Diagnostic::new(Code::E0204, l.span, format!("`{word}` takes conditions, and this is {}", l.ty))
+                .help(format!("element by element it is `{op}`, with parentheses around comparisons"));
+            self.report(d);
+            return error_at(span);
+        }
+        let l = self.truth(l);
+        // What the types decide is not computed, and the other side not looked at.
+        if let TKind::Bool(b) = l.kind
+            && !matches!(left.kind, ExprKind::Bool(_))
+        {
+            if b != and {
+                return boolean(b, span);
+            }
+            let r = self.expr(right);
+            return self.truth(r);
+        }
+        let mark = self.env.mark();
+        let (stmts, r) = self.block(|cx| {
+            let r = cx.expr(right);
+            cx.truth(r)
+        });
+        let changes = self.env.rollback(mark);
+        self.env.apply(changes);
+        let r = wrap(stmts, r);
+        if l.ty.is_error() || r.ty.is_error() {
+            return error_at(span);
+        }
+        if let TKind::Bool(b) = r.kind
+            && !matches!(right.kind, ExprKind::Bool(_))
+            && b == and
+        {
+            return l;
+        }
+        TExpr { kind: TKind::Logic { and, left: Box::new(l), right: Box::new(r) }, ty: Ty::Bool, span }
+    }
+
+    fn conditional(&mut self, test: &Expr, then: &Expr, otherwise: &Expr, span: Span) -> TExpr {
+        let condition = self.expr(test);
+        let condition = self.truth(condition);
+        if let Some(b) = decided(test, &condition) {
+            return self.expr(if b { then } else { otherwise });
+        }
+        let (stmts, a) = self.block(|cx| cx.expr(then));
+        let a = wrap(stmts, a);
+        let (stmts, b) = self.block(|cx| cx.expr(otherwise));
+        let b = wrap(stmts, b);
+        if condition.ty.is_error() || a.ty == Ty::Error || b.ty == Ty::Error {
+            return error_at(span);
+        }
+        self.either(condition, a, b, span)
+    }
+
+    /// `a if condition else b` of checked parts.
+    pub fn either(&mut self, condition: TExpr, a: TExpr, b: TExpr, span: Span) -> TExpr {
+        let (mut a, mut b) = (a, b);
+        let ty = match join(&mut self.sizes, &a.ty, &b.ty, JoinKind::Elements, "n") {
+            Some(ty) => ty,
+            None => match self.common_function_type(&[a.clone(), b.clone()]) {
+                Some(common) => {
+                    a = self.to_function_type(a, &common);
+                    b = self.to_function_type(b, &common);
+                    common
+                }
+                None => {
+                    let d = join_diagnostic("the conditional expression", span, (&a.ty, a.span), (&b.ty, b.span));
+                    return self.fail(d);
+                }
+            },
+        };
+        if ty == Ty::Float {
+            a = super::scalars::as_float(a);
+            b = super::scalars::as_float(b);
+        }
+        if has_unknown(&a.ty) {
+            a.ty = ty.clone();
+        }
+        if has_unknown(&b.ty) {
+            b.ty = ty.clone();
+        }
+        let kind = TKind::Cond { test: Box::new(condition), then: Box::new(a), otherwise: Box::new(b) };
+        TExpr { kind, ty, span }
+    }
+
+    // ---- Parts ---------------------------------------------------------------------------------
+
+    fn attribute(&mut self, e: &Expr, base: &Expr, name: &Name, span: Span) -> TExpr {
+        if let Some(meaning) = self.meaning(e) {
+            return self.as_value(meaning, span);
+        }
+        let value = self.expr(base);
+        self.field(value, name, span)
+    }
+
+    /// `value.name`
+    pub fn field(&mut self, value: TExpr, name: &Name, span: Span) -> TExpr {
+        match value.ty.clone() {
+            Ty::Error | Ty::Never => error_at(span),
+            Ty::Tensor(_) | Ty::AnyTensor => {
+                let result = crate::rules::tensor::attr(&mut self.sizes, value, name, span);
+                self.take(result)
+            }
+            Ty::Struct(s) => match s.fields.iter().position(|(n, _)| *n == name.text) {
+                Some(i) => {
+                    let ty = s.fields[i].1.clone();
+                    TExpr { kind: TKind::Field(Box::new(value), i as u32), ty, span }
+                }
+                None => {
+                    let d = self.no_field(&s, name);
+                    self.fail(d)
+                }
+            },
+            ty => {
+                let d = Diagnostic::new(Code::E0103, name.span, format!("`{ty}` has no field `{}`", name.text));
+                let methods = super::methods::names(&ty);
+                let d = match nearest(&name.text, methods.iter().map(String::as_str)) {
+                    _ if methods.iter().any(|m| *m == *name.text) => d.help(format!("call it: `.{}(…)`", name.text)),
+                    Some(near) => d.fix(format!("did you mean `{near}`?"), name.span, near),
+                    None => match &ty {
+                        Ty::Tuple(ts) if !ts.is_empty() => d.help("elements of a tuple are taken by number: `t[0]`"),
+                        Ty::Dict(..) => d.help(format!("entries are taken by key: `d[\"{}\"]`", name.text)),
+                        _ => d,
+                    },
+                };
+                self.fail(d)
+            }
+        }
+    }
+
+    fn no_field(&self, s: &crate::ty::StructTy, name: &Name) -> Diagnostic {
+        let d = Diagnostic::new(Code::E0103, name.span, format!("the struct `{}` has no field `{}`", s.name, name.text));
+        match nearest(&name.text, s.fields.iter().map(|(n, _)| &**n)) {
+            Some(near) => d.fix(format!("did you mean `{near}`?"), name.span, near),
+            None => {
+                let list: Vec<String> = s.fields.iter().map(|(n, t)| format!("{n}: {t}")).collect();
+                d.note(format!("it has {}", list.join(", ")))
+            }
+        }
+    }
+
+    fn index(&mut self, base: &Expr, index: &[Arg], span: Span) -> TExpr {
+        let base = self.expr(base);
+        if base.ty.is_error() {
+            return error_at(span);
+        }
+        if base.ty.is_tensor() {
+            let given = self.index_parts(index);
+            let result = crate::rules::tensor::index(&mut self.sizes, base, given, span);
+            return self.take(result);
+        }
+        let [part] = index else {
+            let d = Diagnostic::new(Code::E0211, span, format!("`{}` takes one index, and {} are given", base.ty, index.len()))
+                .help("index in steps: `x[i][j]`");
+            return self.fail(d);
+        };
+        if part.name.is_some() || part.star {
+            self.error(Code::E0211, part.value.span, "an index has no names or stars");
+            return error_at(span);
+        }
+        if let ExprKind::Slice { low, high, step } = &part.value.kind {
+            return self.slice(base, [low, high, step], span);
+        }
+        let key = self.expr(&part.value);
+        self.element_at(base, key, span)
+    }
+
+    /// `base[key]` of a host value.
+    pub fn element_at(&mut self, base: TExpr, key: TExpr, span: Span) -> TExpr {
+        if key.ty.is_error() || base.ty.is_error() {
+            return error_at(span);
+        }
+        let key = super::scalars::as_int(key);
+        match base.ty.clone() {
+            Ty::List(t) if matches!(key.ty, Ty::Int(_)) => {
+                if *t == Ty::Unknown {
+                    let d = Diagnostic::new(Code::E0216, span, "the element type of this list is not known")
+                        .help("annotate the empty list: `xs: list[float] = []`");
+                    return self.fail(d);
+                }
+                let ty = self.element(&t);
+                TExpr { kind: TKind::Index(Box::new(base), Box::new(key)), ty, span }
+            }
+            Ty::Str if matches!(key.ty, Ty::Int(_)) => {
+                TExpr { kind: TKind::Index(Box::new(base), Box::new(key)), ty: Ty::Str, span }
+            }
+            Ty::Tuple(ts) if matches!(key.ty, Ty::Int(_)) => self.tuple_element(base, &ts, key, span),
+            Ty::Dict(k, v) => {
+                let fits = super::types::same_slot(&super::types::erase(&k), &super::types::erase(&key.ty));
+                if !fits {
+                    let d = Diagnostic::new(Code::E0204, key.span, format!("the keys of this dict are `{k}`, and this is `{}`", key.ty))
+                        .with_label(base.span, base.ty.to_string());
+                    return self.fail(d);
+                }
+                let ty = self.element(&v);
+                TExpr { kind: TKind::Index(Box::new(base), Box::new(key)), ty, span }
+            }
+            ty @ (Ty::List(_) | Ty::Str | Ty::Tuple(_)) => {
+                let d = Diagnostic::new(Code::E0211, key.span, format!("the index of a `{ty}` is an `int`, and this is `{}`", key.ty));
+                let d = if key.ty == Ty::Float { d.help("`//` divides whole numbers, `int(x)` drops the fraction") } else { d };
+                self.fail(d)
+            }
+            ty => {
+                let d = Diagnostic::new(Code::E0211, span, format!("`{ty}` cannot be indexed"));
+                let d = match &ty {
+                    Ty::Struct(_) => d.help("fields are taken by name: `x.field`"),
+                    Ty::FnRef(_) | Ty::Fn(..) => d.help("call it with parentheses"),
+                    _ => d,
+                };
+                self.fail(d)
+            }
+        }
+    }
+
+    fn tuple_element(&mut self, base: TExpr, ts: &[Ty], key: TExpr, span: Span) -> TExpr {
+        let n = ts.len() as i64;
+        let d = match key.ty.const_int() {
+            Some(i) if (-n..n).contains(&i) => {
+                let i = if i < 0 { i + n } else { i } as usize;
+                // The shape of a tensor: the size itself.
+                if let TKind::TensorShape(x) = base.kind {
+                    return TExpr { kind: TKind::TensorDim(x, i), ty: ts[i].clone(), span };
+                }
+                return TExpr { kind: TKind::Field(Box::new(base), i as u32), ty: ts[i].clone(), span };
+            }
+            Some(i) => Diagnostic::new(Code::E0211, key.span, format!("a tuple of {n} elements has no element {i}")).with_label(base.span, base.ty.to_string()),
+            None if !ts.is_empty() && ts.iter().all(|t| super::types::erase(t) == super::types::erase(&ts[0]) && !t.is_tensor()) => {
+                // All elements are of one type: any index will do.
+                let list = self.tuple_to_list(base, Ty::List(Box::new(super::types::erase(&ts[0]))));
+                return self.element_at(list, key, span);
+            }
+            None => Diagnostic::new(Code::E0211, key.span, "which element of a tuple is meant must be known before the program runs")
+                .note(format!("the elements have different types: {}", base.ty))
+                .help("use a list for values of one type"),
+        };
+        self.fail(d)
+    }
+
+    fn slice(&mut self, base: TExpr, parts: [&Option<Box<Expr>>; 3], span: Span) -> TExpr {
+        let mut bounds: Vec<Option<TExpr>> = vec![];
+        for part in parts {
+            let value = part.as_ref().map(|p| self.expr(p));
+            let value = match value {
+                Some(v) if v.ty == Ty::None => None,
+                other => other.map(super::scalars::as_int),
+            };
+            if let Some(v) = &value
+                && !matches!(v.ty, Ty::Int(_))
+            {
+                if !v.ty.is_error() {
+                    let d = Diagnostic::new(Code::E0211, v.span, format!("the bounds of a slice are `int`, and this is `{}`", v.ty));
+                    self.report(d);
+                }
+                return error_at(span);
+            }
+            bounds.push(value);
+        }
+        if let Ty::Tuple(ts) = base.ty.clone() {
+            return self.tuple_slice(base, &ts, bounds, span);
+        }
+        if !matches!(base.ty, Ty::List(_) | Ty::Str) {
+            let d = Diagnostic::new(Code::E0211, span, format!("`{}` has no slices", base.ty));
+            return self.fail(d);
+        }
+        let ty = base.ty.clone();
+        let mut bounds = bounds.into_iter().map(|b| b.map(Box::new));
+        let (low, high, step) = (bounds.next().flatten(), bounds.next().flatten(), bounds.next().flatten());
+        TExpr { kind: TKind::Slice { base: Box::new(base), low, high, step }, ty, span }
+    }
+
+    fn tuple_slice(&mut self, base: TExpr, ts: &[Ty], bounds: Vec<Option<TExpr>>, span: Span) -> TExpr {
+        let values: Option<Vec<Option<i64>>> =
+            bounds.iter().map(|b| b.as_ref().map_or(Some(None), |v| v.ty.const_int().map(Some))).collect();
+        let Some([low, high, step]) = values.and_then(|v| <[Option<i64>; 3]>::try_from(v).ok()) else {
+            let d = Diagnostic::new(Code::E0211, span, "the bounds of a slice of a tuple must be known before the program runs");
+            return self.fail(d);
+        };
+        let picked = slice_positions(ts.len() as i64, low, high, step);
+        self.scoped(|cx| {
+            let base = cx.save("tuple", base);
+            let items: Vec<TExpr> = picked
+                .iter()
+                .map(|&i| TExpr { kind: TKind::Field(Box::new(base.clone()), i as u32), ty: ts[i].clone(), span })
+                .collect();
+            let ty = Ty::Tuple(items.iter().map(|i| i.ty.clone()).collect());
+            TExpr { kind: TKind::Tuple(items), ty, span }
+        })
+    }
+
+    /// The symbolic value of a value, if it is an int.
+    pub fn symbolic(&self, value: &TExpr) -> Option<Size> {
+        match &value.ty {
+            Ty::Int(n) => n.clone(),
+            _ => None,
+        }
+    }
+
+    /// The name of a built-in function that a value is.
+    pub fn builtin_of(&self, ty: &Ty) -> Option<Arc<str>> {
+        match ty {
+            Ty::FnRef(r) if r.item == BUILTIN_ITEM => Some(FnRefTy::clone(r).name),
+            _ => None,
+        }
+    }
+
+    /// A callee in an expression, without turning names of functions into values.
+    pub fn callee(&mut self, func: &Expr) -> Meaning {
+        match self.meaning(func) {
+            Some(meaning) => meaning,
+            None => Meaning::Value(self.expr(func)),
+        }
+    }
+}
+
+/// The common type of elements: ints lose their values, ints among floats become floats.
+fn join_elements(cx: &mut Cx, a: &Ty, b: &Ty) -> Option<Ty> {
+    if *a == Ty::Unknown {
+        return Some(match b {
+            Ty::Int(_) => Ty::int(),
+            Ty::Never => Ty::Error,
+            other => other.clone(),
+        });
+    }
+    if *b == Ty::Unknown {
+        return Some(a.clone());
+    }
+    let joined = join(&mut cx.sizes, a, b, JoinKind::Elements, "n")?;
+    // Sizes that differ between elements are "some size".
+    if joined != *a {
+        cx.widen_element(a, b).or(Some(joined))
+    } else {
+        Some(joined)
+    }
+}
+
+fn never_to_error(ty: &Ty) -> Ty {
+    if *ty == Ty::Never { Ty::Error } else { ty.clone() }
+}
+
+/// A condition that the types decide: not a literal, which is only a short way to write a loop.
+pub fn decided(test: &Expr, condition: &TExpr) -> Option<bool> {
+    match condition.kind {
+        TKind::Bool(b) if !matches!(test.kind, ExprKind::Bool(_)) => Some(b),
+        _ => None,
+    }
+}
+
+/// Python's slice of `0..n` as positions.
+fn slice_positions(n: i64, low: Option<i64>, high: Option<i64>, step: Option<i64>) -> Vec<usize> {
+    let step = step.unwrap_or(1);
+    if step == 0 {
+        return vec![];
+    }
+    let clamp = |v: i64, least: i64, most: i64| (if v < 0 { v + n } else { v }).clamp(least, most);
+    let (mut i, end) = if step > 0 {
+        (low.map_or(0, |v| clamp(v, 0, n)), high.map_or(n, |v| clamp(v, 0, n)))
+    } else {
+        (low.map_or(n - 1, |v| clamp(v, -1, n - 1)), high.map_or(-1, |v| clamp(v, -1, n - 1)))
+    };
+    let mut out = vec![];
+    while (step > 0 && i < end) || (step < 0 && i > end) {
+        out.push(i as usize);
+        i += step;
+    }
+    out
+}

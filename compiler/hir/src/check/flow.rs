@@ -1,0 +1,166 @@
+//! Where paths meet: the state after a branch, and the state at the head of a loop.
+
+use super::cx::Cx;
+use super::env::{Bad, Binding, Changes};
+use super::types::{erase, same_slot};
+use crate::rules::unify::{JoinKind, join};
+use crate::ty::{StructTy, Ty};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tessera_base::{Size, SizeVar};
+
+/// The end of one path.
+pub struct Path {
+    pub changes: Changes,
+    pub alive: bool,
+}
+
+impl Cx<'_> {
+    /// Goes on after paths that all began at the present state. Dead paths say nothing.
+    pub fn meet(&mut self, paths: Vec<Path>) {
+        let live: Vec<Changes> = paths.into_iter().filter(|p| p.alive).map(|p| p.changes).collect();
+        self.alive = !live.is_empty();
+        if let [one] = live.as_slice() {
+            self.env.apply(one.clone());
+            return;
+        }
+        let vars: BTreeSet<usize> = live.iter().flat_map(|c| c.keys().copied()).collect();
+        for var in vars {
+            let before = self.env.at(var).cloned();
+            let ends = live.iter().map(|c| c.get(&var).cloned().unwrap_or_else(|| before.clone()));
+            let name = self.env.name(var).clone();
+            let joined = ends.collect::<Vec<_>>().into_iter().reduce(|a, b| self.meet_two(&name, a, b)).flatten();
+            self.env.set(var, joined);
+        }
+    }
+
+    fn meet_two(&mut self, name: &Arc<str>, a: Option<Binding>, b: Option<Binding>) -> Option<Binding> {
+        let (a, b) = match (a, b) {
+            (Some(a), Some(b)) => (a, b),
+            (Some(x), None) | (None, Some(x)) => return Some(Binding { bad: x.bad.or(Some(Bad::Maybe)), ..x }),
+            (None, None) => return None,
+        };
+        if a == b {
+            return Some(a);
+        }
+        if a.bad.is_some() || b.bad.is_some() {
+            let (bad, other) = if a.bad.is_some() { (a, b) } else { (b, a) };
+            return Some(Binding { span: if bad.bad == Some(Bad::Maybe) { other.span.min(bad.span) } else { bad.span }, ..bad });
+        }
+        let joined = join(&mut self.sizes, &a.ty, &b.ty, JoinKind::Control, name);
+        match joined {
+            Some(ty) if a.slot == b.slot || ty == Ty::Error => Some(Binding { ty, ..a }),
+            // Two empty lists that became lists of different elements have different slots.
+            _ => Some(Binding { bad: Some(Bad::Conflict(b.ty, b.span)), ..a }),
+        }
+    }
+
+    /// The type of a variable at the head of a loop, from what it is before the loop and at the
+    /// end of the body. `wide` holds the variables that stand for any size already.
+    pub fn widen_head(&mut self, head: &Ty, back: &Ty, name: &str, wide: &mut BTreeSet<SizeVar>) -> Option<Ty> {
+        Some(match (head, back) {
+            (Ty::Error | Ty::Never, _) | (_, Ty::Error | Ty::Never) => head.clone(),
+            (Ty::Unknown, t) => t.clone(),
+            (t, Ty::Unknown) => t.clone(),
+            (Ty::Int(a), Ty::Int(b)) => Ty::Int(if a == b { a.clone() } else { None }),
+            (Ty::DType(a), Ty::DType(b)) => Ty::DType(if a == b { *a } else { None }),
+            (Ty::Tensor(a), Ty::Tensor(b)) if a.rank() == b.rank() && a.dtype == b.dtype && a.sharding == b.sharding => {
+                let mut shape = vec![];
+                for (x, y) in a.shape.iter().zip(&b.shape) {
+                    let any = x.as_var().is_some_and(|v| wide.contains(v));
+                    if any || self.sizes.equal(x, y) {
+                        shape.push(x.clone());
+                    } else {
+                        let var = self.sizes.fresh_var(name);
+                        wide.insert(var.clone());
+                        shape.push(Size::var(var));
+                    }
+                }
+                Ty::Tensor(tessera_base::TensorType { shape, ..a.clone() })
+            }
+            (Ty::List(a), Ty::List(b)) => Ty::List(Box::new(self.widen_inside(a, b, name, wide)?)),
+            (Ty::Dict(ak, av), Ty::Dict(bk, bv)) => {
+                Ty::Dict(Box::new(self.widen_head(ak, bk, name, wide)?), Box::new(self.widen_inside(av, bv, name, wide)?))
+            }
+            (Ty::Tuple(a), Ty::Tuple(b)) if a.len() == b.len() => {
+                Ty::Tuple(a.iter().zip(b).map(|(x, y)| self.widen_head(x, y, name, wide)).collect::<Option<_>>()?)
+            }
+            (Ty::Struct(a), Ty::Struct(b)) if a.item == b.item => {
+                let mut fields = vec![];
+                for ((n, x), (_, y)) in a.fields.iter().zip(&b.fields) {
+                    fields.push((n.clone(), self.widen_head(x, y, n, wide)?));
+                }
+                Ty::Struct(Arc::new(StructTy { fields, ..StructTy::clone(a) }))
+            }
+            _ if head == back => head.clone(),
+            _ => return None,
+        })
+    }
+
+    /// As [`Cx::widen_head`], of the elements of a container: a size that varies is "some size".
+    fn widen_inside(&mut self, head: &Ty, back: &Ty, name: &str, wide: &mut BTreeSet<SizeVar>) -> Option<Ty> {
+        let before = wide.clone();
+        let out = self.widen_head(head, back, name, wide)?;
+        self.some.extend(wide.difference(&before).cloned());
+        Some(out)
+    }
+
+    /// The type of a value that outlives the loop or comprehension that made it: sizes made
+    /// since `first` may be another number each time, so they become "some size".
+    pub fn escape(&mut self, ty: &Ty, first: u32, hint: &str) -> Ty {
+        let mut made: BTreeMap<Size, Size> = BTreeMap::new();
+        self.escape_ty(ty, first, hint, &mut made)
+    }
+
+    fn escape_ty(&mut self, ty: &Ty, first: u32, hint: &str, made: &mut BTreeMap<Size, Size>) -> Ty {
+        let local = |s: &Size| s.vars().iter().any(|v| v.id >= first && !v.rigid);
+        match ty {
+            Ty::Int(Some(n)) if local(n) => Ty::Int(None),
+            Ty::Tensor(t) => {
+                let shape = t.shape.iter().map(|s| if local(s) { self.some_size(s, hint, made) } else { s.clone() }).collect();
+                Ty::Tensor(tessera_base::TensorType { shape, ..t.clone() })
+            }
+            Ty::List(t) => Ty::List(Box::new(self.escape_ty(t, first, hint, made))),
+            Ty::Dict(k, v) => Ty::Dict(k.clone(), Box::new(self.escape_ty(v, first, hint, made))),
+            Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| self.escape_ty(t, first, hint, made)).collect()),
+            Ty::Struct(s) => {
+                let fields = s.fields.iter().map(|(n, t)| (n.clone(), self.escape_ty(t, first, n, made))).collect();
+                Ty::Struct(Arc::new(StructTy { fields, ..StructTy::clone(s) }))
+            }
+            other => other.clone(),
+        }
+    }
+
+    fn some_size(&mut self, size: &Size, hint: &str, made: &mut BTreeMap<Size, Size>) -> Size {
+        if let Some(known) = made.get(size) {
+            return known.clone();
+        }
+        let var = self.sizes.fresh_var(hint);
+        self.some.insert(var.clone());
+        made.insert(size.clone(), Size::var(var.clone()));
+        Size::var(var)
+    }
+
+    /// The type of one element of a list: "some size" becomes a size of this element.
+    pub fn element(&mut self, ty: &Ty) -> Ty {
+        if self.some.is_empty() {
+            return ty.clone();
+        }
+        let mut made: BTreeMap<SizeVar, Size> = BTreeMap::new();
+        let vars = crate::rules::sizes::vars_of(ty);
+        for var in vars.into_iter().filter(|v| self.some.contains(v)) {
+            let fresh = self.sizes.fresh(&var.name);
+            made.insert(var, fresh);
+        }
+        if made.is_empty() { ty.clone() } else { crate::rules::sizes::subst_ty(ty, &mut |v| made.get(v).cloned()) }
+    }
+
+    /// The element type of a list to which a value is added: sizes that differ become "some
+    /// size". `None` where the types disagree.
+    pub fn widen_element(&mut self, have: &Ty, add: &Ty) -> Option<Ty> {
+        let mut wide: BTreeSet<SizeVar> = self.some.clone();
+        let out = self.widen_head(have, add, "n", &mut wide)?;
+        self.some = wide;
+        same_slot(&erase(&out), &erase(add)).then_some(out)
+    }
+}

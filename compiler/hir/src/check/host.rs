@@ -1,0 +1,852 @@
+//! Functions that are in scope everywhere, and those of the built-in modules.
+
+use super::args::{Slot, Value};
+use super::cx::{Cx, boolean, builtin, error_at, int, string};
+use super::iterate::Seq;
+use super::modules::operator;
+use super::names::Meaning;
+use super::scalars::{as_float, as_int};
+use super::types::erase;
+use crate::builtins::{self, BuiltinDef, Fallback, Gives, Kind, typed};
+use crate::rules::unify::Role;
+use crate::thir::*;
+use crate::ty::Ty;
+use std::sync::Arc;
+use tessera_base::{Code, DType, Diagnostic, Size, Span, TensorType};
+use tessera_grammar::ast::{Arg, BinOp, Expr, ExprKind};
+
+impl Cx<'_> {
+    pub fn call_builtin(&mut self, name: &Arc<str>, args: &[Arg], span: Span, name_span: Span) -> TExpr {
+        // These look at the syntax of their arguments.
+        match &**name {
+            "isinstance" => return self.isinstance(args, span),
+            "range" => {
+                return match self.range_args(args, span) {
+                    Some(bounds) => builtin("range", bounds.into(), Ty::List(Box::new(Ty::int())), span),
+                    None => error_at(span),
+                };
+            }
+            "zip" | "enumerate" | "reversed" => {
+                let call = Expr {
+                    kind: ExprKind::Call {
+                        func: Box::new(Expr { kind: ExprKind::Name(name.clone()), span: name_span }),
+                        args: args.to_vec(),
+                    },
+                    span,
+                };
+                return match self.seq(&call) {
+                    Seq::Broken => error_at(span),
+                    seq => self.seq_list(seq, span),
+                };
+            }
+            "list" | "sorted" | "min" | "max" | "sum" | "any" | "all" if args.len() == 1 || &**name == "sorted" => {
+                if let Some(first) = args.first()
+                    && first.name.is_none()
+                    && !first.star
+                    && is_sequence_call(&first.value)
+                {
+                    // `list(range(n))`, `sum(zip(…))`: the sequence as a list.
+                    let list = match self.seq(&first.value) {
+                        Seq::Broken => error_at(span),
+                        seq => self.seq_list(seq, first.value.span),
+                    };
+                    let mut values = vec![Value { name: None, value: list }];
+                    values.extend(self.args(&args[1..]));
+                    return self.call_builtin_values(name, values, span, name_span);
+                }
+            }
+            _ => {}
+        }
+        let values = self.args(args);
+        self.call_builtin_values(name, values, span, name_span)
+    }
+
+    pub fn call_builtin_values(&mut self, name: &Arc<str>, values: Vec<Value>, span: Span, name_span: Span) -> TExpr {
+        if values.iter().any(|v| v.value.ty.is_error()) && self.unsupported(name, name_span).is_none() {
+            return error_at(span);
+        }
+        match &**name {
+            "op.scan" => return self.scan(values, span),
+            "op.fori" => return self.fori(values, span),
+            "tree.map" | "tree.leaves" | "tree.zip" => return self.tree(name, values, span),
+            _ => {}
+        }
+        if let Some(def) = operator(name) {
+            return self.op_call(def, values, span, name_span);
+        }
+        if let Some(row) = builtins::find(name) {
+            return self.row_call(row, values, span);
+        }
+        if let Some(d) = self.unsupported(name, name_span) {
+            return self.fail(d);
+        }
+        match &**name {
+            "print" => self.print(values, span),
+            "len" | "abs" | "sum" | "any" | "all" | "int" | "float" | "bool" | "str" | "repr" | "list" | "tuple" | "dict" => {
+                if let Some(v) = values.iter().find_map(|v| v.name.clone()).filter(|n| &*n.text != "start") {
+                    self.error(Code::E0105, v.span, format!("`{name}` has no parameter `{}`", v.text));
+                    return error_at(span);
+                }
+                self.simple(name, values, span)
+            }
+            "round" => self.round(values, span),
+            "min" | "max" => self.least(name, values, span),
+            "sorted" => self.sorted(values, span),
+            "pow" | "divmod" => self.two_numbers(name, values, span),
+            _ => {
+                let d = Diagnostic::new(Code::E0690, name_span, format!("`{name}` is not supported yet"));
+                let d = match &**name {
+                    "map" | "filter" => d.help("write a comprehension: `[f(x) for x in xs if …]`"),
+                    _ => d,
+                };
+                self.fail(d)
+            }
+        }
+    }
+
+    fn print(&mut self, values: Vec<Value>, span: Span) -> TExpr {
+        self.host("prints", span);
+        let (mut sep, mut end) = (string(" ", span), string("\n", span));
+        let mut shown = vec![];
+        for v in values {
+            let Some(name) = v.name else {
+                shown.push(v.value);
+                continue;
+            };
+            let slot = match &*name.text {
+                "sep" => &mut sep,
+                "end" => &mut end,
+                "flush" => continue,
+                _ => {
+                    let d = Diagnostic::new(Code::E0105, name.span, format!("`print` has no parameter `{}`", name.text)).note("it takes sep and end");
+                    return self.fail(d);
+                }
+            };
+            if v.value.ty != Ty::Str {
+                self.error(Code::E0204, v.value.span, format!("`{}` is a `str`, and this is `{}`", name.text, v.value.ty));
+                return error_at(span);
+            }
+            *slot = v.value;
+        }
+        let mut args = vec![sep, end];
+        args.extend(shown);
+        builtin("print", args, Ty::None, span)
+    }
+
+    fn one(&mut self, name: &str, values: Vec<Value>, span: Span) -> Option<TExpr> {
+        let slots = [Slot::plain("x", false)];
+        let values = values.into_iter().map(|v| Value { name: None, ..v }).collect();
+        self.match_params(name, &slots, values, span, None)?.into_iter().flatten().next()
+    }
+
+    fn simple(&mut self, name: &str, mut values: Vec<Value>, span: Span) -> TExpr {
+        match (name, values.len()) {
+            ("str", 0) => return string("", span),
+            ("int", 0) => return int(0, span),
+            ("float", 0) => return TExpr { kind: TKind::Float(0.0), ty: Ty::Float, span },
+            ("bool", 0) => return boolean(false, span),
+            ("list", 0) => return self.list_of(vec![], span),
+            ("tuple", 0) => return TExpr { kind: TKind::Tuple(vec![]), ty: Ty::Tuple(vec![]), span },
+            ("dict", 0) => {
+                let ty = Ty::Dict(Box::new(Ty::Unknown), Box::new(Ty::Unknown));
+                return TExpr { kind: TKind::Dict(vec![]), ty, span };
+            }
+            ("sum", 2) => {
+                let start = values.pop().map(|v| v.value);
+                let Some(x) = values.pop().map(|v| v.value) else { return error_at(span) };
+                return self.sum(x, start, span);
+            }
+            _ => {}
+        }
+        let Some(x) = self.one(name, values, span) else { return error_at(span) };
+        match name {
+            "len" => self.len(x, span),
+            "abs" => self.abs(x, span),
+            "sum" => self.sum(x, None, span),
+            "any" | "all" => self.any_all(name, x, span),
+            "int" => self.to_int(x, span),
+            "float" => self.to_float(x, span),
+            "bool" => {
+                let value = self.truth(x);
+                TExpr { span, ..value }
+            }
+            "str" | "repr" => {
+                self.reads_data(&x);
+                if x.ty == Ty::Str && name == "str" {
+                    return TExpr { span, ..x };
+                }
+                let to = if name == "str" { Convert::Str } else { Convert::Repr };
+                TExpr { kind: TKind::Convert { to, value: Box::new(x) }, ty: Ty::Str, span }
+            }
+            "list" => match x.ty {
+                Ty::Tensor(_) | Ty::AnyTensor => {
+                    let d = Diagnostic::new(Code::E0204, span, "a tensor is not made a list of its rows")
+                        .help("run over the rows with `for row in x`, or take the numbers with `x.tolist()`");
+                    self.fail(d)
+                }
+                _ => match self.seq_of(x) {
+                    Seq::Broken => error_at(span),
+                    seq => self.seq_list(seq, span),
+                },
+            },
+            "tuple" => match &x.ty {
+                Ty::Tuple(_) => x,
+                ty => {
+                    let d = Diagnostic::new(Code::E0204, span, format!("how many elements a `{ty}` has is not known before the program runs, so it is no tuple"))
+                        .help("keep it a list");
+                    self.fail(d)
+                }
+            },
+            _ => match &x.ty {
+                Ty::Dict(..) => x,
+                ty => {
+                    let d = Diagnostic::new(Code::E0690, span, format!("`dict` of `{ty}` is not supported yet")).help("write `{key: value, …}`");
+                    self.fail(d)
+                }
+            },
+        }
+    }
+
+    fn len(&mut self, x: TExpr, span: Span) -> TExpr {
+        match &x.ty {
+            Ty::Tensor(_) | Ty::AnyTensor => {
+                let result = crate::rules::tensor::length(x, span);
+                self.take(result)
+            }
+            Ty::Tuple(ts) => int(ts.len() as i64, span),
+            Ty::Str | Ty::List(_) | Ty::Dict(..) => builtin("len", vec![x], Ty::int(), span),
+            ty => {
+                let d = Diagnostic::new(Code::E0204, span, format!("`{ty}` has no length"));
+                self.fail(d)
+            }
+        }
+    }
+
+    fn abs(&mut self, x: TExpr, span: Span) -> TExpr {
+        if x.ty.is_tensor() {
+            return self.op_named("abs", vec![x], span);
+        }
+        let x = as_int(x);
+        match &x.ty {
+            Ty::Int(n) => {
+                let value = n.as_ref().and_then(Size::as_const).and_then(i64::checked_abs).map(Size::constant);
+                builtin("int.abs", vec![x], Ty::Int(value), span)
+            }
+            Ty::Float => builtin("float.abs", vec![x], Ty::Float, span),
+            ty => {
+                let d = Diagnostic::new(Code::E0204, span, format!("`abs` takes a number, and this is `{ty}`"));
+                self.fail(d)
+            }
+        }
+    }
+
+    fn sum(&mut self, x: TExpr, start: Option<TExpr>, span: Span) -> TExpr {
+        if x.ty.is_tensor() {
+            return self.op_named("sum", vec![x], span);
+        }
+        let items = match &x.ty {
+            Ty::Tuple(_) => match self.seq_of(x) {
+                Seq::Each(items) => {
+                    let mut items = items.into_iter();
+                    let first = start.or_else(|| items.next()).unwrap_or_else(|| int(0, span));
+                    return items.fold(first, |a, b| self.binary(BinOp::Add, span, a, b, span));
+                }
+                _ => return error_at(span),
+            },
+            Ty::List(t) => (**t).clone(),
+            ty => {
+                let d = Diagnostic::new(Code::E0204, span, format!("`sum` takes a list of numbers or a tensor, and this is `{ty}`"));
+                return self.fail(d);
+            }
+        };
+        let value = match items {
+            Ty::Int(_) | Ty::Unknown => builtin("list.sum", vec![x], Ty::int(), span),
+            Ty::Bool => {
+                // Counts what is true.
+                return self.fold(x, start.unwrap_or_else(|| int(0, span)), span);
+            }
+            Ty::Float => builtin("list.sum", vec![x], Ty::Float, span),
+            Ty::Tensor(_) => return self.sum_tensors(x, start, span),
+            ty => {
+                let d = Diagnostic::new(Code::E0204, span, format!("`sum` does not add `{ty}`"));
+                let d = if ty == Ty::Str { d.help("`\"\".join(parts)` joins strings") } else { d };
+                return self.fail(d);
+            }
+        };
+        match start {
+            None => value,
+            Some(start) => self.binary(BinOp::Add, span, start, value, span),
+        }
+    }
+
+    /// Adds the elements one after the other to `start`.
+    fn fold(&mut self, list: TExpr, start: TExpr, span: Span) -> TExpr {
+        self.scoped(|cx| {
+            let ty = match &start.ty {
+                Ty::Int(_) => Ty::int(),
+                other => other.clone(),
+            };
+            let sum = cx.temp("sum", ty.clone(), span);
+            cx.out.push(TStmt::Set(sum, start));
+            let total = TExpr { kind: TKind::Local(sum), ty, span };
+            let read = total.clone();
+            cx.run(Seq::Value(list), span, &Default::default(), &mut |cx, item| {
+                let next = cx.binary(BinOp::Add, span, read.clone(), item, span);
+                cx.out.push(TStmt::Set(sum, next));
+            });
+            total
+        })
+    }
+
+    fn sum_tensors(&mut self, list: TExpr, start: Option<TExpr>, span: Span) -> TExpr {
+        if let Some(start) = start.filter(|s| s.ty.is_tensor()) {
+            return self.fold(list, start, span);
+        }
+        // The first element starts the sum: 0 would change the type of an empty list's sum.
+        self.scoped(|cx| {
+            let list = cx.save("list", list);
+            let first = cx.element_at(list.clone(), int(0, span), span);
+            let rest = TExpr {
+                kind: TKind::Slice { base: Box::new(list.clone()), low: Some(Box::new(int(1, span))), high: None, step: None },
+                ty: list.ty.clone(),
+                span,
+            };
+            cx.fold(rest, first, span)
+        })
+    }
+
+    fn any_all(&mut self, name: &str, x: TExpr, span: Span) -> TExpr {
+        if x.ty.is_tensor() {
+            return self.op_named(if name == "any" { "any" } else { "all" }, vec![x], span);
+        }
+        let x = match &x.ty {
+            Ty::Tuple(_) => match self.seq_of(x) {
+                Seq::Broken => return error_at(span),
+                seq => self.seq_list(seq, span),
+            },
+            _ => x,
+        };
+        match &x.ty {
+            Ty::List(t) if matches!(**t, Ty::Bool | Ty::Unknown) => {
+                builtin(if name == "any" { "list.any" } else { "list.all" }, vec![x], Ty::Bool, span)
+            }
+            ty if ty.is_error() => error_at(span),
+            ty => {
+                let d = Diagnostic::new(Code::E0204, span, format!("`{name}` takes a list of bools, and this is `{ty}`"))
+                    .help(format!("`{name}([x > 0 for x in xs])`"));
+                self.fail(d)
+            }
+        }
+    }
+
+    fn to_int(&mut self, x: TExpr, span: Span) -> TExpr {
+        match &x.ty {
+            Ty::Int(_) => TExpr { span, ..x },
+            Ty::Bool => as_int(x),
+            Ty::Tensor(_) | Ty::AnyTensor => {
+                self.host("reads a number from a tensor", span);
+                let result = crate::rules::tensor::to_int(x, span);
+                self.take(result)
+            }
+            Ty::Float | Ty::Str => TExpr { kind: TKind::Convert { to: Convert::Int, value: Box::new(x) }, ty: Ty::int(), span },
+            ty => {
+                let d = Diagnostic::new(Code::E0204, span, format!("`{ty}` does not convert to `int`"));
+                self.fail(d)
+            }
+        }
+    }
+
+    fn to_float(&mut self, x: TExpr, span: Span) -> TExpr {
+        match &x.ty {
+            Ty::Int(_) | Ty::Bool | Ty::Float => TExpr { span, ..as_float(x) },
+            Ty::Tensor(_) | Ty::AnyTensor => {
+                self.host("reads a number from a tensor", span);
+                let result = crate::rules::tensor::to_float(x, span);
+                self.take(result)
+            }
+            Ty::Str => TExpr { kind: TKind::Convert { to: Convert::Float, value: Box::new(x) }, ty: Ty::Float, span },
+            ty => {
+                let d = Diagnostic::new(Code::E0204, span, format!("`{ty}` does not convert to `float`"));
+                self.fail(d)
+            }
+        }
+    }
+
+    fn round(&mut self, values: Vec<Value>, span: Span) -> TExpr {
+        let slots = [Slot::plain("x", false), Slot::plain("ndigits", true)];
+        let Some(given) = self.match_params("round", &slots, values, span, None) else { return error_at(span) };
+        let mut given = given.into_iter();
+        let (Some(x), digits) = (given.next().flatten(), given.next().flatten()) else { return error_at(span) };
+        if x.ty.is_tensor() {
+            let args = [x].into_iter().chain(digits).collect();
+            return self.op_named("round", args, span);
+        }
+        let x = as_int(x);
+        let digits = digits.filter(|d| d.ty != Ty::None).map(as_int);
+        match (&x.ty, digits) {
+            (Ty::Int(_), None) => TExpr { span, ..x },
+            (Ty::Float, None) => builtin("float.round", vec![x], Ty::int(), span),
+            (Ty::Float, Some(d)) if matches!(d.ty, Ty::Int(_)) => builtin("float.round_digits", vec![x, d], Ty::Float, span),
+            (Ty::Int(_), Some(_)) => {
+                let d = Diagnostic::new(Code::E0690, span, "rounding an int to digits is not supported yet").help("use `n // 10 * 10`");
+                self.fail(d)
+            }
+            (ty, _) => {
+                let d = Diagnostic::new(Code::E0204, span, format!("`round` takes a number, and this is `{ty}`"));
+                self.fail(d)
+            }
+        }
+    }
+
+    fn least(&mut self, name: &str, values: Vec<Value>, span: Span) -> TExpr {
+        if let Some(v) = values.iter().find_map(|v| v.name.clone()) {
+            let d = Diagnostic::new(Code::E0105, v.span, format!("`{name}` has no parameter `{}`", v.text))
+                .help("sort with a key and take the first: `sorted(xs, key=f)[0]`");
+            return self.fail(d);
+        }
+        let mut items: Vec<TExpr> = values.into_iter().map(|v| v.value).collect();
+        if items.len() == 1 {
+            let Some(x) = items.pop() else { return error_at(span) };
+            match &x.ty {
+                Ty::Tensor(_) | Ty::AnyTensor => return self.op_named(if name == "min" { "min" } else { "max" }, vec![x], span),
+                Ty::List(t) => {
+                    let ty = (**t).clone();
+                    if !self.sortable(&ty, span) {
+                        return error_at(span);
+                    }
+                    let ty = if ty == Ty::Unknown { Ty::int() } else { ty };
+                    return builtin(if name == "min" { "list.min" } else { "list.max" }, vec![x], ty, span);
+                }
+                Ty::Tuple(ts) if !ts.is_empty() => match self.seq_of(x) {
+                    Seq::Each(each) => items = each,
+                    _ => return error_at(span),
+                },
+                Ty::Str => {
+                    let list = builtin("str.list", vec![x], Ty::List(Box::new(Ty::Str)), span);
+                    return builtin(if name == "min" { "list.min" } else { "list.max" }, vec![list], Ty::Str, span);
+                }
+                ty => {
+                    let d = Diagnostic::new(Code::E0204, span, format!("`{name}` takes a list or several values, and this is `{ty}`"));
+                    return self.fail(d);
+                }
+            }
+        }
+        if items.is_empty() {
+            self.error(Code::E0104, span, format!("`{name}` needs at least one value"));
+            return error_at(span);
+        }
+        if items.iter().any(|i| i.ty.is_tensor()) {
+            let op = if name == "min" { "minimum" } else { "maximum" };
+            let mut items = items.into_iter();
+            let Some(first) = items.next() else { return error_at(span) };
+            return items.fold(first, |a, b| self.op_named(op, vec![a, b], span));
+        }
+        let items = if items.iter().all(|i| i.ty.is_scalar()) {
+            let floats = items.iter().any(|i| i.ty == Ty::Float);
+            items.into_iter().map(|i| if floats { as_float(i) } else { as_int(i) }).collect::<Vec<_>>()
+        } else {
+            items
+        };
+        let ty = erase(&items[0].ty);
+        if !items.iter().all(|i| erase(&i.ty) == ty) || !matches!(ty, Ty::Int(_) | Ty::Float | Ty::Str) {
+            let list: Vec<String> = items.iter().map(|i| format!("`{}`", i.ty)).collect();
+            let d = Diagnostic::new(Code::E0205, span, format!("`{name}` does not apply to {}", list.join(" and ")));
+            return self.fail(d);
+        }
+        let symbolic = items.iter().map(|i| self.symbolic(i)).reduce(|a, b| match (a, b) {
+            (Some(a), Some(b)) => super::symbolic::known(if name == "min" { a.least(&b) } else { a.greatest(&b) }),
+            _ => None,
+        });
+        let ty = match ty {
+            Ty::Int(_) => Ty::Int(symbolic.flatten()),
+            other => other,
+        };
+        if items.len() == 1 {
+            return items.into_iter().next().unwrap_or_else(|| error_at(span));
+        }
+        builtin(if name == "min" { "min" } else { "max" }, items, ty, span)
+    }
+
+    /// Whether elements of a type have an order; reports where not.
+    pub fn sortable(&mut self, t: &Ty, span: Span) -> bool {
+        let ok = match t {
+            Ty::Int(_) | Ty::Float | Ty::Str | Ty::Bool | Ty::Unknown => true,
+            Ty::Tuple(ts) => ts.iter().all(|t| matches!(t, Ty::Int(_) | Ty::Float | Ty::Str | Ty::Bool)),
+            Ty::List(t) => matches!(**t, Ty::Int(_) | Ty::Float | Ty::Str),
+            _ => false,
+        };
+        if !ok {
+            self.error(Code::E0205, span, format!("elements of type `{t}` have no order"));
+        }
+        ok
+    }
+
+    fn sorted(&mut self, values: Vec<Value>, span: Span) -> TExpr {
+        let slots = [Slot::plain("xs", false), Slot::plain("key", true), Slot::plain("reverse", true)];
+        let Some(given) = self.match_params("sorted", &slots, values, span, None) else { return error_at(span) };
+        let mut given = given.into_iter();
+        let (Some(x), key, reverse) = (given.next().flatten(), given.next().flatten(), given.next().flatten()) else { return error_at(span) };
+        if x.ty.is_tensor() {
+            let d = Diagnostic::new(Code::E0204, span, "`sorted` gives a list; a tensor is sorted with `op.sort(x)`");
+            return self.fail(d);
+        }
+        let list = match self.seq_of(x) {
+            Seq::Broken => return error_at(span),
+            seq => self.seq_list(seq, span),
+        };
+        let reverse = reverse.unwrap_or_else(|| boolean(false, span));
+        if reverse.ty != Ty::Bool {
+            self.error(Code::E0204, reverse.span, format!("`reverse` is a `bool`, and this is `{}`", reverse.ty));
+            return error_at(span);
+        }
+        if let Some(key) = key.filter(|k| k.ty != Ty::None) {
+            return self.sorted_by(list, key, reverse, span);
+        }
+        let Ty::List(t) = list.ty.clone() else { return error_at(span) };
+        if !self.sortable(&t, span) {
+            return error_at(span);
+        }
+        let ty = list.ty.clone();
+        builtin("list.sorted", vec![list, reverse], ty, span)
+    }
+
+    /// Sorted by the values that a function gives for the elements.
+    pub fn sorted_by(&mut self, list: TExpr, key: TExpr, reverse: TExpr, span: Span) -> TExpr {
+        self.scoped(|cx| {
+            let list = cx.save("list", list);
+            let keys = cx.temp("keys", Ty::List(Box::new(Ty::Unknown)), span);
+            let empty = TExpr { kind: TKind::List(vec![]), ty: Ty::List(Box::new(Ty::Unknown)), span };
+            cx.out.push(TStmt::Set(keys, empty));
+            let mut found = Ty::Error;
+            cx.run(Seq::Value(list.clone()), span, &Default::default(), &mut |cx, item| {
+                let value = match key.ty.clone() {
+                    Ty::FnRef(r) => cx.call_function(&r, Some(key.clone()), vec![Value { name: None, value: item }], span),
+                    _ => error_at(span),
+                };
+                found = value.ty.clone();
+                cx.append(keys, value, span);
+            });
+            if !matches!(key.ty, Ty::FnRef(_)) {
+                let d = Diagnostic::new(Code::E0204, key.span, format!("the key is a function of one element, and this is `{}`", key.ty));
+                return cx.fail(d);
+            }
+            if found.is_error() || !cx.sortable(&found, span) {
+                return error_at(span);
+            }
+            let found = if let Ty::Int(_) = found { Ty::int() } else { found };
+            let ty = Ty::List(Box::new(found));
+            cx.refine_slot(super::env::Slot::Local(keys), &ty);
+            let keys = TExpr { kind: TKind::Local(keys), ty, span };
+            let ty = list.ty.clone();
+            builtin("list.sorted_by", vec![list, keys, reverse], ty, span)
+        })
+    }
+
+    fn two_numbers(&mut self, name: &str, values: Vec<Value>, span: Span) -> TExpr {
+        let slots = [Slot::plain("a", false), Slot::plain("b", false)];
+        let Some(given) = self.match_params(name, &slots, values, span, None) else { return error_at(span) };
+        let mut given = given.into_iter().flatten();
+        let (Some(a), Some(b)) = (given.next(), given.next()) else { return error_at(span) };
+        if name == "pow" {
+            return self.binary(BinOp::Pow, span, a, b, span);
+        }
+        self.scoped(|cx| {
+            let (a, b) = (cx.save("a", a), cx.save("b", b));
+            let div = cx.binary(BinOp::FloorDiv, span, a.clone(), b.clone(), span);
+            let rem = cx.binary(BinOp::Mod, span, a, b, span);
+            super::iterate::tuple(vec![div, rem])
+        })
+    }
+
+    /// `isinstance(x, T)`: decided by the type of `x`.
+    fn isinstance(&mut self, args: &[Arg], span: Span) -> TExpr {
+        let [x, classes] = args else {
+            self.error(Code::E0104, span, "`isinstance` takes a value and a type");
+            return error_at(span);
+        };
+        let (_, x) = self.block(|cx| cx.expr(&x.value));
+        if x.ty.is_error() {
+            return error_at(span);
+        }
+        let list: Vec<&Expr> = match &classes.value.kind {
+            ExprKind::Tuple(items) => items.iter().collect(),
+            _ => vec![&classes.value],
+        };
+        let mut found = false;
+        for class in list {
+            let Some(fits) = self.is_instance_of(&x.ty, class) else { return error_at(span) };
+            found |= fits;
+        }
+        boolean(found, span)
+    }
+
+    fn is_instance_of(&mut self, ty: &Ty, class: &Expr) -> Option<bool> {
+        let meaning = match &class.kind {
+            ExprKind::None => return Some(*ty == Ty::None),
+            _ => self.meaning(class),
+        };
+        Some(match meaning {
+            Some(Meaning::Builtin(name)) => match &*name {
+                "int" => matches!(ty, Ty::Int(_) | Ty::Bool),
+                "float" => *ty == Ty::Float,
+                "str" => *ty == Ty::Str,
+                "bool" => *ty == Ty::Bool,
+                "list" => matches!(ty, Ty::List(_)),
+                "tuple" => matches!(ty, Ty::Tuple(_)),
+                "dict" => matches!(ty, Ty::Dict(..)),
+                _ => return self.not_a_class(class),
+            },
+            Some(Meaning::DType(DType::Bool)) => *ty == Ty::Bool,
+            Some(Meaning::Type(name)) => match name {
+                "Tensor" => ty.is_tensor(),
+                "Mesh" => *ty == Ty::Mesh,
+                _ => *ty == Ty::ShardSpec,
+            },
+            Some(Meaning::Struct(id)) => matches!(ty, Ty::Struct(s) if s.item == id.0),
+            Some(Meaning::Broken) => return None,
+            _ => return self.not_a_class(class),
+        })
+    }
+
+    fn not_a_class(&mut self, class: &Expr) -> Option<bool> {
+        let d = Diagnostic::new(Code::E0204, class.span, "`isinstance` asks for a type")
+            .note("`int`, `float`, `str`, `bool`, `list`, `tuple`, `dict`, `Tensor`, or a struct");
+        self.report(d);
+        None
+    }
+
+    // ---- Rows -----------------------------------------------------------------------------------
+
+    /// A call of a function of the host library.
+    pub fn row_call(&mut self, row: &'static BuiltinDef, values: Vec<Value>, span: Span) -> TExpr {
+        let slots: Vec<Slot> = row.params.iter().map(|p| Slot::plain(p.name, p.fallback != Fallback::Required)).collect();
+        let Some(given) = self.match_params(row.name, &slots, values, span, None) else { return error_at(span) };
+        let mut args = vec![];
+        let mut dtype = None;
+        for (param, value) in row.params.iter().zip(given) {
+            let value = match (value.filter(|v| v.ty != Ty::None), param.fallback) {
+                (Some(value), _) => value,
+                (None, Fallback::Int(n)) => int(n, span),
+                (None, Fallback::Bool(b)) => boolean(b, span),
+                (None, Fallback::Str(s)) => string(s, span),
+                (None, Fallback::DType(d)) => TExpr { kind: TKind::DType(d), ty: Ty::DType(Some(d)), span },
+                (None, Fallback::Required) => {
+                    self.error(Code::E0104, span, format!("`{}` needs a value for `{}`", row.name, param.name));
+                    return error_at(span);
+                }
+            };
+            let Some(value) = self.row_arg(row, param.name, param.kind, value) else { return error_at(span) };
+            if let Ty::DType(d) = value.ty {
+                dtype = d;
+            }
+            args.push(value);
+        }
+        if row.effect {
+            self.host(format!("calls `{}`", row.name), span);
+        }
+        let ty = match row.gives {
+            Gives::Int => Ty::int(),
+            Gives::Float => Ty::Float,
+            Gives::Bool => Ty::Bool,
+            Gives::Str => Ty::Str,
+            Gives::StrList => Ty::List(Box::new(Ty::Str)),
+            Gives::None => Ty::None,
+            Gives::AnyTensor => Ty::AnyTensor,
+            Gives::Matrix => {
+                let shape = vec![self.sizes.fresh("rows"), self.sizes.fresh("cols")];
+                Ty::Tensor(TensorType { shape, dtype: Some(dtype.unwrap_or(DType::F32)), sharding: Default::default() })
+            }
+            Gives::TensorDict => Ty::Dict(Box::new(Ty::Str), Box::new(Ty::AnyTensor)),
+            Gives::Never => Ty::Never,
+        };
+        builtin(row.name, args, ty, span)
+    }
+
+    fn row_arg(&mut self, row: &BuiltinDef, param: &str, kind: Kind, value: TExpr) -> Option<TExpr> {
+        let role = Role::Argument { function: row.name.to_owned(), param: param.to_owned() };
+        let expected = match kind {
+            Kind::Int => Ty::int(),
+            Kind::Float => Ty::Float,
+            Kind::Bool => Ty::Bool,
+            Kind::Str => Ty::Str,
+            Kind::StrList => Ty::List(Box::new(Ty::Str)),
+            Kind::Tensor => Ty::AnyTensor,
+            Kind::TensorDict => Ty::Dict(Box::new(Ty::Str), Box::new(Ty::AnyTensor)),
+            Kind::DType => return self.dtype_arg(value),
+        };
+        if value.ty.is_tensor() && kind == Kind::Float && row.name.starts_with("math.") {
+            let op = row.name.trim_start_matches("math.");
+            let d = Diagnostic::new(Code::E0204, value.span, format!("`{}` takes a float, and this is {}", row.name, value.ty));
+            let known = tessera_ops::surface::find(op).is_some();
+            let d = if known { d.help(format!("on tensors it is `op.{op}(x)`")) } else { d };
+            self.report(d);
+            return None;
+        }
+        if kind == Kind::Tensor && value.ty.is_tensor() {
+            return Some(value);
+        }
+        if kind == Kind::TensorDict
+            && let Ty::Dict(k, v) = &value.ty
+            && **k == Ty::Str
+            && v.is_tensor()
+        {
+            return Some(value);
+        }
+        let value = self.expect(value, &expected, param, Span::NONE, role);
+        (!value.ty.is_error()).then_some(value)
+    }
+
+    fn dtype_arg(&mut self, value: TExpr) -> Option<TExpr> {
+        let span = value.span;
+        match (&value.ty, &value.kind) {
+            (Ty::DType(Some(_)), _) => Some(value),
+            (Ty::Str, TKind::Str(text)) if DType::parse(text).is_some() => {
+                let d = DType::parse(text)?;
+                Some(TExpr { kind: TKind::DType(d), ty: Ty::DType(Some(d)), span })
+            }
+            (ty, _) => {
+                let d = Diagnostic::new(Code::E0214, span, format!("an element type is needed here, and this is `{ty}`")).help("for example `dtype=f32`");
+                self.report(d);
+                None
+            }
+        }
+    }
+
+    // ---- Loops of operators ---------------------------------------------------------------------
+
+    /// `op.scan(f, init, xs)` gives the last carry and the stacked results.
+    fn scan(&mut self, values: Vec<Value>, span: Span) -> TExpr {
+        let slots = [Slot::plain("f", false), Slot::plain("init", false), Slot::plain("xs", false)];
+        let Some(given) = self.match_params("op.scan", &slots, values, span, None) else { return error_at(span) };
+        let mut given = given.into_iter().flatten();
+        let (Some(f), Some(init), Some(xs)) = (given.next(), given.next(), given.next()) else { return error_at(span) };
+        let init = self.carry(init);
+        let Some((row, n)) = self.leading(&xs) else { return error_at(span) };
+        let carry_ty = init.ty.clone();
+        let f_args = vec![TExpr { kind: TKind::None, ty: carry_ty.clone(), span }, TExpr { kind: TKind::None, ty: row, span }];
+        let Some((inst, callee, ret)) = self.instantiate(&f, f_args, span) else { return error_at(span) };
+        let Ty::Tuple(parts) = &ret else {
+            let d = Diagnostic::new(Code::E0204, f.span, format!("the function of `op.scan` gives `(carry, y)`, and this one gives `{ret}`"));
+            return self.fail(d);
+        };
+        let [carry, y] = parts.as_slice() else {
+            let d = Diagnostic::new(Code::E0204, f.span, format!("the function of `op.scan` gives `(carry, y)`, and this one gives `{ret}`"));
+            return self.fail(d);
+        };
+        if !self.same_carry(&carry_ty, carry, f.span, "op.scan") {
+            return error_at(span);
+        }
+        let Some(ys) = stacked(y, &n) else {
+            let d = Diagnostic::new(Code::E0204, f.span, format!("the results of `op.scan` are tensors, and these are `{y}`"));
+            return self.fail(d);
+        };
+        let ty = Ty::Tuple(vec![carry_ty, ys]);
+        TExpr { kind: TKind::Scan { inst, callee, init: Box::new(init), xs: Box::new(xs) }, ty, span }
+    }
+
+    /// A Python scalar carried by a loop is a tensor of rank 0.
+    fn carry(&mut self, init: TExpr) -> TExpr {
+        let dtype = match &init.ty {
+            Ty::Int(_) => DType::I64,
+            Ty::Float => DType::F32,
+            Ty::Bool => DType::Bool,
+            _ => return init,
+        };
+        crate::rules::coerce::scalar_to_tensor(&mut self.sizes, init, dtype)
+    }
+
+    /// The type of one row of every tensor in a value, and the number of rows.
+    fn leading(&mut self, xs: &TExpr) -> Option<(Ty, Size)> {
+        let mut n = None;
+        let row = rows_of(&xs.ty, &mut n);
+        match (row, n) {
+            (Some(row), Some(n)) => Some((row, n)),
+            _ => {
+                if !xs.ty.is_error() {
+                    let d = Diagnostic::new(Code::E0204, xs.span, format!("`op.scan` runs over the rows of tensors, and this is `{}`", xs.ty));
+                    self.report(d);
+                }
+                None
+            }
+        }
+    }
+
+    fn same_carry(&mut self, expected: &Ty, found: &Ty, span: Span, what: &str) -> bool {
+        match crate::rules::unify::assignable(&mut self.sizes, expected, found, span) {
+            Ok(crate::rules::unify::Coerce::None | crate::rules::unify::Coerce::Check) => true,
+            _ => {
+                let d = Diagnostic::new(Code::E0209, span, format!("the function of `{what}` must give back the type of the carry"))
+                    .note(format!("the carry is {expected}, and it gives {found}"));
+                self.report(d);
+                false
+            }
+        }
+    }
+
+    /// `op.fori(lo, hi, f, init)`: `f(i, carry)` gives the next carry.
+    fn fori(&mut self, values: Vec<Value>, span: Span) -> TExpr {
+        let slots = [Slot::plain("lower", false), Slot::plain("upper", false), Slot::plain("f", false), Slot::plain("init", false)];
+        let Some(given) = self.match_params("op.fori", &slots, values, span, None) else { return error_at(span) };
+        let mut given = given.into_iter().flatten();
+        let (Some(low), Some(high), Some(f), Some(init)) = (given.next(), given.next(), given.next(), given.next()) else {
+            return error_at(span);
+        };
+        for bound in [&low, &high] {
+            if !matches!(bound.ty, Ty::Int(_)) {
+                self.error(Code::E0204, bound.span, format!("the bounds of `op.fori` are `int`, and this is `{}`", bound.ty));
+                return error_at(span);
+            }
+        }
+        let init = self.carry(init);
+        let carry_ty = init.ty.clone();
+        // Inside, the counter is a number that only the run knows: a tensor of rank 0.
+        let counter = Ty::Tensor(TensorType::new(vec![], DType::I64));
+        let f_args = vec![TExpr { kind: TKind::None, ty: counter, span }, TExpr { kind: TKind::None, ty: carry_ty.clone(), span }];
+        let Some((inst, callee, ret)) = self.instantiate(&f, f_args, span) else { return error_at(span) };
+        if !self.same_carry(&carry_ty, &ret, f.span, "op.fori") {
+            return error_at(span);
+        }
+        let kind = TKind::Fori { inst, callee, low: Box::new(low), high: Box::new(high), init: Box::new(init) };
+        TExpr { kind, ty: carry_ty, span }
+    }
+
+    /// The interned name of a builtin.
+    pub fn typed_name(&self, name: &str) -> Option<Builtin> {
+        typed(name)
+    }
+}
+
+/// `range(…)`, `zip(…)` and such, where a list is wanted.
+fn is_sequence_call(e: &Expr) -> bool {
+    matches!(&e.kind, ExprKind::Call { func, .. } if matches!(&func.kind, ExprKind::Name(n) if matches!(&**n, "range" | "zip" | "enumerate" | "reversed")))
+}
+
+fn rows_of(ty: &Ty, n: &mut Option<Size>) -> Option<Ty> {
+    match ty {
+        Ty::Tensor(t) if t.rank() > 0 => {
+            n.get_or_insert_with(|| t.shape[0].clone());
+            Some(Ty::Tensor(TensorType { shape: t.shape[1..].to_vec(), dtype: t.dtype, sharding: Default::default() }))
+        }
+        Ty::Tuple(ts) => Some(Ty::Tuple(ts.iter().map(|t| rows_of(t, n)).collect::<Option<_>>()?)),
+        Ty::Struct(s) => {
+            let fields = s.fields.iter().map(|(f, t)| Some((f.clone(), rows_of(t, n)?))).collect::<Option<_>>()?;
+            Some(Ty::Struct(Arc::new(crate::ty::StructTy { fields, ..(**s).clone() })))
+        }
+        _ => None,
+    }
+}
+
+fn stacked(ty: &Ty, n: &Size) -> Option<Ty> {
+    match ty {
+        Ty::Tensor(t) => {
+            let mut shape = vec![n.clone()];
+            shape.extend(t.shape.iter().cloned());
+            Some(Ty::Tensor(TensorType { shape, dtype: t.dtype, sharding: Default::default() }))
+        }
+        Ty::Float => Some(Ty::Tensor(TensorType::new(vec![n.clone()], DType::F32))),
+        Ty::Int(_) => Some(Ty::Tensor(TensorType::new(vec![n.clone()], DType::I64))),
+        Ty::Tuple(ts) => Some(Ty::Tuple(ts.iter().map(|t| stacked(t, n)).collect::<Option<_>>()?)),
+        Ty::None => Some(Ty::None),
+        _ => None,
+    }
+}

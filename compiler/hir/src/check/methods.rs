@@ -1,0 +1,329 @@
+//! Methods of strings, lists and dicts. Those that change a list or dict are statements on
+//! the place where it is kept.
+
+use super::args::{Slot, Value};
+use super::cx::{Cx, builtin, error_at, int, none, read};
+use super::env;
+use super::scalars::as_int;
+use super::types::{erase, fill, same_slot};
+use crate::builtins::{self, typed};
+use crate::rules::unify::Role;
+use crate::thir::*;
+use crate::ty::Ty;
+use tessera_base::near::nearest;
+use tessera_base::{Code, Diagnostic, Span};
+use tessera_grammar::ast::{Arg, Expr, Name};
+
+const LIST: &[&str] = &["append", "extend", "insert", "pop", "remove", "sort", "reverse", "clear", "index", "count", "copy"];
+const DICT: &[&str] = &["keys", "values", "items", "get", "pop", "update", "clear", "copy"];
+
+/// The methods of a type.
+pub fn names(ty: &Ty) -> Vec<String> {
+    match ty {
+        Ty::Str => {
+            let rows = builtins::ROWS.iter().filter_map(|r| r.name.strip_prefix("str.").map(str::to_owned));
+            rows.chain(["format".to_owned()]).collect()
+        }
+        Ty::List(_) => LIST.iter().map(|s| s.to_string()).collect(),
+        Ty::Dict(..) => DICT.iter().map(|s| s.to_string()).collect(),
+        Ty::Tensor(_) | Ty::AnyTensor => tessera_ops::surface::methods().map(str::to_owned).collect(),
+        _ => vec![],
+    }
+}
+
+impl Cx<'_> {
+    /// The value before the dot of a method call.
+    pub fn receiver(&mut self, base: &Expr) -> TExpr {
+        self.expr(base)
+    }
+
+    pub fn method(&mut self, base: &Expr, receiver: TExpr, name: &Name, args: &[Arg], span: Span) -> TExpr {
+        match receiver.ty.clone() {
+            Ty::Error | Ty::Never => {
+                self.args(args);
+                error_at(span)
+            }
+            Ty::Tensor(_) | Ty::AnyTensor => {
+                let values = self.args(args);
+                self.tensor_method(receiver, name, values, span)
+            }
+            Ty::Str => self.str_method(receiver, name, args, span),
+            Ty::List(t) => self.list_method(base, receiver, &t, name, args, span),
+            Ty::Dict(k, v) => self.dict_method(base, receiver, (&k, &v), name, args, span),
+            Ty::Struct(s) if s.fields.iter().any(|(n, _)| *n == name.text) => {
+                let field = self.field(receiver, name, base.span.to(name.span));
+                self.call_value(field, args, span)
+            }
+            ty => {
+                self.args(args);
+                let d = self.no_method(&ty, name);
+                self.fail(d)
+            }
+        }
+    }
+
+    fn no_method(&self, ty: &Ty, name: &Name) -> Diagnostic {
+        let d = Diagnostic::new(Code::E0103, name.span, format!("`{ty}` has no method `{}`", name.text));
+        let all = names(ty);
+        if let Some(near) = nearest(&name.text, all.iter().map(String::as_str)) {
+            return d.fix(format!("did you mean `{near}`?"), name.span, near);
+        }
+        match (ty, &*name.text) {
+            (Ty::List(_), "add" | "push" | "push_back") => d.fix("it is called `append`", name.span, "append"),
+            (Ty::Dict(..), "has_key" | "contains") => d.help("write `key in d`"),
+            (Ty::Struct(_), _) => d.note("structs have no methods: functions take them as parameters").help(format!("write `{}(x, …)`", name.text)),
+            _ if all.is_empty() => d,
+            _ => d.note(format!("it has {}", all.join(", "))),
+        }
+    }
+
+    fn str_method(&mut self, receiver: TExpr, name: &Name, args: &[Arg], span: Span) -> TExpr {
+        let values = self.args(args);
+        if &*name.text == "format" {
+            let TKind::Str(template) = &receiver.kind else {
+                let d = Diagnostic::new(Code::E0690, span, "`format` of a string that only the run knows is not supported yet")
+                    .help("use an f-string");
+                return self.fail(d);
+            };
+            let template = template.clone();
+            return self.format_method(&template, values, span);
+        }
+        let Some(row) = builtins::find(&format!("str.{}", name.text)) else {
+            let d = self.no_method(&Ty::Str, name);
+            return self.fail(d);
+        };
+        let mut all = vec![Value { name: None, value: receiver }];
+        all.extend(values);
+        self.row_call(row, all, span)
+    }
+
+    fn list_method(&mut self, base: &Expr, list: TExpr, t: &Ty, name: &Name, args: &[Arg], span: Span) -> TExpr {
+        let word = &*name.text;
+        let slots: Vec<Slot> = match word {
+            "append" | "extend" | "remove" | "index" | "count" => vec![Slot::plain(if word == "extend" { "list" } else { "element" }, false)],
+            "insert" => vec![Slot::plain("index", false), Slot::plain("element", false)],
+            "pop" => vec![Slot::plain("index", true)],
+            "sort" => vec![Slot::plain("key", true), Slot::plain("reverse", true)],
+            "reverse" | "clear" | "copy" => vec![],
+            _ => {
+                self.args(args);
+                let d = self.no_method(&list.ty, name);
+                return self.fail(d);
+            }
+        };
+        let values = self.args(args);
+        let Some(given) = self.match_params(&format!("list.{word}"), &slots, values, span, None) else { return error_at(span) };
+        if given.iter().flatten().any(|v| v.ty.is_error()) {
+            return error_at(span);
+        }
+        let mut given = given.into_iter();
+        let first = given.next().flatten();
+        let second = given.next().flatten();
+        match (word, first) {
+            ("copy", _) => TExpr { span, ..list },
+            ("index" | "count", Some(x)) => {
+                let Some(x) = self.element_value(x, t, word) else { return error_at(span) };
+                let name = if word == "index" { "list.index" } else { "list.count" };
+                builtin(name, vec![list, x], Ty::int(), span)
+            }
+            ("append", Some(x)) => self.grow(base, t, x, span, |x| ("list.append", vec![x])),
+            ("insert", Some(i)) => {
+                let Some(i) = self.int_arg(i, "the index") else { return error_at(span) };
+                let Some(x) = second else { return error_at(span) };
+                self.grow(base, t, x, span, move |x| ("list.insert", vec![i.clone(), x]))
+            }
+            ("extend", Some(more)) => {
+                let seq = self.seq_of(more);
+                let more = self.seq_list(seq, span);
+                let Ty::List(e) = more.ty.clone() else { return error_at(span) };
+                let kind = more.kind.clone();
+                self.grow(base, t, TExpr { ty: (*e).clone(), ..more }, span, move |x| {
+                    let ty = Ty::List(Box::new(x.ty.clone()));
+                    ("list.extend", vec![TExpr { kind: kind.clone(), ty, span: x.span }])
+                })
+            }
+            ("remove", Some(x)) => {
+                let Some(x) = self.element_value(x, t, word) else { return error_at(span) };
+                self.change(base, "list.remove", vec![x], span)
+            }
+            ("pop", index) => {
+                let index = match index {
+                    Some(i) => i,
+                    None => int(-1, span),
+                };
+                let Some(index) = self.int_arg(index, "the index") else { return error_at(span) };
+                self.pop(base, list, index, "list.pop", span)
+            }
+            ("sort", key) => {
+                let reverse = second.unwrap_or_else(|| super::cx::boolean(false, span));
+                if let Some(key) = key.filter(|k| k.ty != Ty::None) {
+                    let sorted = self.sorted_by(list, key, reverse, span);
+                    return self.replace(base, sorted, span);
+                }
+                if !self.sortable(t, span) {
+                    return error_at(span);
+                }
+                self.change(base, "list.sort", vec![reverse], span)
+            }
+            ("reverse", _) => self.change(base, "list.reverse", vec![], span),
+            ("clear", _) => self.change(base, "list.clear", vec![], span),
+            _ => error_at(span),
+        }
+    }
+
+    fn dict_method(&mut self, base: &Expr, dict: TExpr, (k, v): (&Ty, &Ty), name: &Name, args: &[Arg], span: Span) -> TExpr {
+        let word = &*name.text;
+        let slots: Vec<Slot> = match word {
+            "get" | "pop" => vec![Slot::plain("key", false), Slot::plain("default", true)],
+            "update" => vec![Slot::plain("dict", false)],
+            "keys" | "values" | "items" | "clear" | "copy" => vec![],
+            _ => {
+                self.args(args);
+                let d = self.no_method(&dict.ty, name);
+                return self.fail(d);
+            }
+        };
+        let values = self.args(args);
+        let Some(given) = self.match_params(&format!("dict.{word}"), &slots, values, span, None) else { return error_at(span) };
+        if given.iter().flatten().any(|v| v.ty.is_error()) {
+            return error_at(span);
+        }
+        let mut given = given.into_iter();
+        let (first, second) = (given.next().flatten(), given.next().flatten());
+        let list = |t: Ty| Ty::List(Box::new(t));
+        match (word, first) {
+            ("copy", _) => TExpr { span, ..dict },
+            ("keys", _) => builtin("dict.keys", vec![dict], list(k.clone()), span),
+            ("values", _) => builtin("dict.values", vec![dict], list(v.clone()), span),
+            ("items", _) => builtin("dict.items", vec![dict], list(Ty::Tuple(vec![k.clone(), v.clone()])), span),
+            ("clear", _) => self.change(base, "dict.clear", vec![], span),
+            ("get", Some(key)) => {
+                let Some(default) = second.filter(|d| d.ty != Ty::None) else {
+                    let d = Diagnostic::new(Code::E0104, span, "`get` needs a value for a missing key")
+                        .note("a value is not sometimes None: every expression has one type")
+                        .help("give a default: `d.get(key, 0)`, or ask first: `if key in d:`");
+                    return self.fail(d);
+                };
+                let Some(key) = self.element_value(key, k, "the key") else { return error_at(span) };
+                let Some(default) = self.element_value(default, v, "the default") else { return error_at(span) };
+                let ty = if *v == Ty::Unknown { default.ty.clone() } else { self.element(v) };
+                builtin("dict.get", vec![dict, key, default], ty, span)
+            }
+            ("pop", Some(key)) => {
+                if let Some(default) = second {
+                    let d = Diagnostic::new(Code::E0690, default.span, "`pop` with a default is not supported yet").help("ask first: `if key in d:`");
+                    return self.fail(d);
+                }
+                let Some(key) = self.element_value(key, k, "the key") else { return error_at(span) };
+                self.pop(base, dict, key, "dict.pop", span)
+            }
+            ("update", Some(other)) => {
+                let expected = Ty::Dict(Box::new(k.clone()), Box::new(v.clone()));
+                let other = self.expect(other, &expected, "dict", Span::NONE, Role::Other("the other dict".into()));
+                if other.ty.is_error() {
+                    return error_at(span);
+                }
+                if let Some((_, ty)) = self.place_ty(base)
+                    && super::types::has_unknown(&ty)
+                {
+                    self.place_retype(base, fill(&ty, &other.ty));
+                }
+                self.change(base, "dict.update", vec![other], span)
+            }
+            _ => error_at(span),
+        }
+    }
+
+    fn int_arg(&mut self, value: TExpr, what: &str) -> Option<TExpr> {
+        let value = as_int(value);
+        match &value.ty {
+            Ty::Int(_) => Some(value),
+            Ty::Error | Ty::Never => None,
+            ty => {
+                self.error(Code::E0204, value.span, format!("{what} is an `int`, and this is `{ty}`"));
+                None
+            }
+        }
+    }
+
+    /// A value to be looked up among elements of a type.
+    fn element_value(&mut self, value: TExpr, t: &Ty, what: &str) -> Option<TExpr> {
+        if same_slot(&erase(t), &erase(&value.ty)) {
+            return Some(value);
+        }
+        let expected = super::types::erase(t);
+        if expected == Ty::AnyTensor {
+            self.error(Code::E0205, value.span, "tensors are not looked up in lists");
+            return None;
+        }
+        let value = self.expect(value, &expected, what, Span::NONE, Role::Other("the value".into()));
+        (!value.ty.is_error()).then_some(value)
+    }
+
+    /// A change that adds an element: the list's element type may become wider.
+    fn grow(&mut self, base: &Expr, t: &Ty, x: TExpr, span: Span, make: impl Fn(TExpr) -> (Builtin, Vec<TExpr>)) -> TExpr {
+        let x = match (t, &x.ty) {
+            (Ty::Float, ty) if ty.is_scalar() => super::scalars::as_float(x),
+            (Ty::Int(_), Ty::Bool) => as_int(x),
+            (Ty::Fn(params, ret), Ty::FnRef(_)) => self.erase_function(x, params, ret),
+            _ => x,
+        };
+        if x.ty.is_error() {
+            return error_at(span);
+        }
+        let plain = match &x.ty {
+            Ty::Int(_) => Ty::int(),
+            other => other.clone(),
+        };
+        let Some(element) = self.widen_element(t, &plain) else {
+            let d = Diagnostic::new(Code::E0204, x.span, format!("the elements of this list are `{t}`, and this is `{}`", x.ty))
+                .with_label(base.span, format!("list[{t}]"));
+            let d = match (t, &x.ty) {
+                (Ty::Int(_), Ty::Float) => d.help("start the list with floats: `[0.0]`, or annotate it: `xs: list[float] = []`"),
+                _ => d,
+            };
+            return self.fail(d);
+        };
+        if element != *t {
+            self.place_retype(base, Ty::List(Box::new(element)));
+        }
+        let (name, args) = make(x);
+        self.change(base, name, args, span)
+    }
+
+    /// Emits a change of the place `base`; its value is None.
+    fn change(&mut self, base: &Expr, name: &str, args: Vec<TExpr>, span: Span) -> TExpr {
+        let (Some(name), Some((place, _))) = (typed(name), self.place(base)) else { return error_at(span) };
+        self.out.push(TStmt::Mutate { place, change: TChange::Method { name, args }, span });
+        none(span)
+    }
+
+    /// Reads an entry, then removes it.
+    fn pop(&mut self, base: &Expr, container: TExpr, key: TExpr, name: &str, span: Span) -> TExpr {
+        if self.place_ty(base).is_none() {
+            let Some(_) = self.place(base) else { return error_at(span) };
+        }
+        let key = self.save("key", key);
+        let value = self.element_at(container, key.clone(), span);
+        if value.ty.is_error() {
+            return error_at(span);
+        }
+        let local = self.temp("popped", value.ty.clone(), span);
+        let ty = value.ty.clone();
+        self.out.push(TStmt::Set(local, value));
+        let done = self.change(base, name, vec![key], span);
+        if done.ty.is_error() {
+            return done;
+        }
+        read(env::Slot::Local(local), ty, span)
+    }
+
+    fn replace(&mut self, base: &Expr, value: TExpr, span: Span) -> TExpr {
+        if value.ty.is_error() {
+            return error_at(span);
+        }
+        let Some((place, _)) = self.place(base) else { return error_at(span) };
+        self.set_place(place, value, span);
+        none(span)
+    }
+}

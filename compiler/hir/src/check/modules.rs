@@ -1,0 +1,259 @@
+//! Imports, and the members of modules.
+
+use super::cx::Cx;
+use super::facts::{self, Import};
+use super::names::Meaning;
+use crate::builtins;
+use crate::db::{self, Db, Entity, File, Target, is_builtin_module};
+use crate::source::FileId;
+use std::sync::Arc;
+use tessera_base::near::nearest;
+use tessera_base::{Code, DType, Diagnostic, Span};
+use tessera_grammar::ast::{Name, Stmt, StmtKind};
+use tessera_ops::surface;
+
+/// What an import binds its name to. Errors are reported where the statement is checked.
+pub fn import_entity(db: &dyn Db, file: File, import: &Import) -> Entity {
+    let module = &import.module;
+    match &import.member {
+        None => match module_entity(db, file, module) {
+            // `import a.b` binds `a`, of which only `b` is known.
+            Some(Entity::File(_)) if module.contains('.') && module.split('.').next() == Some(&*import.binds) => {
+                Entity::Module(import.binds.clone())
+            }
+            Some(entity) => entity,
+            None => Entity::Broken,
+        },
+        Some(member) => member_entity(db, file, module, member).unwrap_or(Entity::Broken),
+    }
+}
+
+fn module_entity(db: &dyn Db, file: File, module: &Arc<str>) -> Option<Entity> {
+    if is_builtin_module(module) {
+        return Some(Entity::Module(module.clone()));
+    }
+    match file.imports(db).get(module) {
+        Some(Target::File(id)) => Some(Entity::File(*id)),
+        _ => None,
+    }
+}
+
+fn member_entity(db: &dyn Db, file: File, module: &Arc<str>, member: &Arc<str>) -> Option<Entity> {
+    let dotted: Arc<str> = format!("{module}.{member}").into();
+    match module_entity(db, file, module) {
+        Some(Entity::File(id)) => has_member(db, id, member).then(|| Entity::Member(id, member.clone())),
+        Some(_) if is_builtin_module(&dotted) => Some(Entity::Module(dotted)),
+        Some(_) if &**module == "tessera" => module_entity(db, file, member),
+        Some(_) if &**module == "std" => module_entity(db, file, &dotted),
+        Some(_) => is_builtin_member(module, member).then_some(Entity::Builtin(dotted)),
+        None => None,
+    }
+}
+
+/// The module that a member of a module is, if it is one.
+pub fn submodule(db: &dyn Db, file: File, module: &Arc<str>, member: &Arc<str>) -> Option<Entity> {
+    match member_entity(db, file, module, member) {
+        Some(entity @ (Entity::Module(_) | Entity::File(_))) => Some(entity),
+        Some(_) => None,
+        None => match file.imports(db).get(&*format!("{module}.{member}")) {
+            Some(Target::File(id)) => Some(Entity::File(*id)),
+            Some(_) => Some(Entity::Broken),
+            None => None,
+        },
+    }
+}
+
+/// Whether a file defines, assigns or imports a name.
+fn has_member(db: &dyn Db, id: FileId, member: &str) -> bool {
+    db::file_of(db, id).is_some_and(|f| {
+        let scope = db::scope(db, f);
+        scope.names.contains_key(member) || scope.variables.contains(member)
+    })
+}
+
+/// The operator that a member of `op` or `random` names.
+pub fn operator(dotted: &str) -> Option<&'static surface::OpDef> {
+    match dotted.strip_prefix("op.") {
+        Some(name) => surface::find(name),
+        None if dotted.starts_with("random.") => surface::find(dotted),
+        None => None,
+    }
+}
+
+fn is_builtin_member(module: &str, member: &str) -> bool {
+    let dotted = format!("{module}.{member}");
+    operator(&dotted).is_some()
+        || builtins::find(&dotted).is_some()
+        || builtins::CONSTANTS.iter().any(|(n, _)| *n == dotted)
+        || builtins::MEMBERS.iter().any(|(m, names)| *m == module && names.contains(&member))
+}
+
+/// Every member of a built-in module, for "did you mean".
+pub fn members(module: &str) -> Vec<String> {
+    let prefix = format!("{module}.");
+    let mut out: Vec<String> = vec![];
+    if module == "tessera" {
+        out.extend(builtins::MODULES.iter().map(|m| m.to_string()));
+    }
+    out.extend(surface::all().filter_map(|def| match module {
+        "op" => (!def.name.contains('.')).then(|| def.name.to_string()),
+        _ => def.name.strip_prefix(&prefix).map(str::to_owned),
+    }));
+    out.extend(builtins::ROWS.iter().filter_map(|r| r.name.strip_prefix(&prefix).map(str::to_owned)));
+    out.extend(builtins::CONSTANTS.iter().filter_map(|(n, _)| n.strip_prefix(&prefix).map(str::to_owned)));
+    out.extend(builtins::MEMBERS.iter().filter(|(m, _)| *m == module).flat_map(|(_, names)| names.iter().map(|n| n.to_string())));
+    if module == "dist" {
+        out.push("collective".into());
+    }
+    out
+}
+
+impl Cx<'_> {
+    /// Reports what is wrong with an import; its names are in the module's scope already.
+    pub fn import(&mut self, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::Import { path, .. } => {
+                let module = facts::dotted_path(path);
+                let span = path.iter().map(|n| n.span).reduce(|a, b| a.to(b)).unwrap_or(stmt.span);
+                self.known_module(&module, path, span);
+            }
+            StmtKind::FromImport { path, names } => {
+                let module = facts::dotted_path(path);
+                let span = path.iter().map(|n| n.span).reduce(|a, b| a.to(b)).unwrap_or(stmt.span);
+                let submodules = &*module == "std" || &*module == "tessera";
+                if !submodules && !self.known_module(&module, path, span) {
+                    return;
+                }
+                for (name, _) in names {
+                    self.known_member(&module, name);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn known_module(&mut self, module: &Arc<str>, path: &[Name], span: Span) -> bool {
+        if is_builtin_module(module) {
+            return true;
+        }
+        let target = self.names_of().imports(self.db).get(module).cloned();
+        let d = match target {
+            Some(Target::File(id)) => {
+                self.files.insert(id);
+                return true;
+            }
+            Some(Target::Cycle(files)) => {
+                let list: Vec<String> = files.iter().map(|f| format!("`{f}`")).collect();
+                Diagnostic::new(Code::E0102, span, format!("importing `{module}` goes round in a circle"))
+                    .note(format!("through {}", list.join(", ")))
+                    .help("move what both files need into a third one")
+            }
+            _ => {
+                let d = Diagnostic::new(Code::E0102, span, format!("there is no module `{module}`"));
+                let candidates = builtins::MODULES.iter().copied();
+                match nearest(module, candidates) {
+                    Some(near) if path.len() == 1 => d.fix(format!("did you mean `{near}`?"), span, near),
+                    _ => match module.strip_prefix("std.") {
+                        Some(name) => d.note(format!("the standard library has no file `{name}.tsr`")),
+                        None => d.note(format!("neither a built-in module nor a file `{}.tsr` beside this one", module.replace('.', "/"))),
+                    },
+                }
+            }
+        };
+        self.report(d);
+        false
+    }
+
+    fn known_member(&mut self, module: &Arc<str>, name: &Name) {
+        match member_entity(self.db, self.names_of(), module, &name.text) {
+            Some(Entity::File(id)) => drop(self.files.insert(id)),
+            Some(_) => {}
+            None => {
+                let d = self.no_member(module, &name.text, name.span);
+                self.report(d);
+            }
+        }
+    }
+
+    /// E0102 for a member that a module does not have.
+    pub fn no_member(&self, module: &str, name: &str, span: Span) -> Diagnostic {
+        let word = match module {
+            "tessera" | "std" => "module",
+            _ => "member",
+        };
+        if module == "schedule" {
+            return self.unknown_directive(name, span);
+        }
+        let d = Diagnostic::new(Code::E0102, span, format!("`{module}` has no {word} `{name}`"));
+        if let Some(def) = surface::all().find(|d| module == "op" && d.known_as.contains(&name)) {
+            return d.fix(format!("the operator is called `{}`", def.name), span, def.name);
+        }
+        let own = match self.names_of().imports(self.db).get(module) {
+            Some(Target::File(id)) => self.file_names(*id),
+            _ => members(module),
+        };
+        if let Some(near) = nearest(name, own.iter().map(String::as_str)) {
+            return d.fix(format!("did you mean `{near}`?"), span, near);
+        }
+        // The same name in another module.
+        let elsewhere = builtins::MODULES.iter().find(|m| **m != module && is_builtin_member(m, name));
+        match elsewhere {
+            Some(m) if module != "tessera" => d.help(format!("there is `{m}.{name}`")),
+            _ if matches!(module, "std" | "tessera" | "op") => d,
+            _ if own.is_empty() => d,
+            _ if own.len() <= 24 => d.note(format!("it has {}", own.join(", "))),
+            _ => d,
+        }
+    }
+
+    pub fn file_names(&self, id: FileId) -> Vec<String> {
+        let Some(file) = db::file_of(self.db, id) else { return vec![] };
+        let scope = db::scope(self.db, file);
+        scope.names.keys().chain(&scope.variables).map(|n| n.to_string()).collect()
+    }
+
+    /// A member of a module.
+    pub fn module_member(&mut self, module: &Arc<str>, name: &Name) -> Meaning {
+        if let Some(entity) = member_entity(self.db, self.names_of(), module, &name.text) {
+            return self.entity(&entity, name.span);
+        }
+        // `foo.bar` where only `import foo.bar` was written.
+        let dotted: Arc<str> = format!("{module}.{}", name.text).into();
+        if let Some(Target::File(id)) = self.names_of().imports(self.db).get(&dotted) {
+            self.files.insert(*id);
+            return Meaning::File(*id);
+        }
+        if &**module == "op"
+            && let Some(d) = DType::parse(&name.text)
+        {
+            return Meaning::DType(d);
+        }
+        let d = self.no_member(module, &name.text, name.span);
+        self.report(d);
+        Meaning::Broken
+    }
+
+    /// A member of a file.
+    pub fn file_member(&mut self, id: FileId, name: &Arc<str>, span: Span) -> Meaning {
+        let Some(file) = db::file_of(self.db, id) else { return Meaning::Broken };
+        self.files.insert(id);
+        let scope = db::scope(self.db, file);
+        if scope.variables.contains(name)
+            && let Some(value) = self.module_variable(id, file, name, span)
+        {
+            return Meaning::Value(value);
+        }
+        if let Some(entity) = scope.names.get(name) {
+            return self.entity(entity, span);
+        }
+        let path = db::path_of(self.db, id);
+        let own = self.file_names(id);
+        let d = Diagnostic::new(Code::E0102, span, format!("`{path}` has no member `{name}`"));
+        let d = match nearest(name, own.iter().map(String::as_str)) {
+            Some(near) => d.fix(format!("did you mean `{near}`?"), span, near),
+            None => d,
+        };
+        self.report(d);
+        Meaning::Broken
+    }
+}

@@ -1,0 +1,274 @@
+//! Places: variables and the paths inside them that can be changed.
+
+use super::cx::{Cx, error_at};
+use super::env::Slot;
+use super::scalars::as_int;
+use super::types::{erase, has_unknown, same_slot};
+use crate::rules::unify::Role;
+use crate::thir::*;
+use crate::ty::Ty;
+use tessera_base::{Code, Diagnostic, Span};
+use tessera_grammar::ast::{Arg, Expr, ExprKind, Name};
+
+impl Cx<'_> {
+    /// The place that an expression names, and its type; reports where it is none.
+    pub fn place(&mut self, e: &Expr) -> Option<(TPlace, Ty)> {
+        match &e.kind {
+            ExprKind::Name(name) => {
+                let (root, ty) = self.changeable(name, e.span)?;
+                Some((TPlace { root, steps: vec![] }, ty))
+            }
+            ExprKind::Attr { base, name } => {
+                if self.is_module_path(base) {
+                    self.error(Code::E0302, e.span, "a variable of another module cannot be changed from here");
+                    return None;
+                }
+                let (mut place, ty) = self.place(base)?;
+                let (i, field) = self.field_place(&ty, name, e.span)?;
+                place.steps.push(TStep::Field(i));
+                Some((place, field))
+            }
+            ExprKind::Index { base, index } => {
+                let (mut place, ty) = self.place(base)?;
+                let (step, element) = self.index_place(base, &ty, index, e.span)?;
+                place.steps.push(step);
+                Some((place, element))
+            }
+            ExprKind::Error => None,
+            _ => {
+                let d = Diagnostic::new(Code::E0302, e.span, "this value has no name, so a change of it would be lost")
+                    .help("give it a name first");
+                self.report(d);
+                None
+            }
+        }
+    }
+
+    fn field_place(&mut self, ty: &Ty, name: &Name, span: Span) -> Option<(u32, Ty)> {
+        match ty {
+            Ty::Struct(s) => {
+                if let Some(i) = s.fields.iter().position(|(n, _)| *n == name.text) {
+                    return Some((i as u32, s.fields[i].1.clone()));
+                }
+                let value = TExpr { kind: TKind::None, ty: ty.clone(), span };
+                self.field(value, name, span);
+            }
+            Ty::Error | Ty::Never => {}
+            ty => self.error(Code::E0302, name.span, format!("`{}` of `{ty}` cannot be assigned", name.text)),
+        }
+        None
+    }
+
+    fn index_place(&mut self, base: &Expr, ty: &Ty, index: &[Arg], span: Span) -> Option<(TStep, Ty)> {
+        let d = match ty {
+            Ty::List(t) => {
+                let key = self.one_index(index, span)?;
+                let key = as_int(key);
+                return match &key.ty {
+                    Ty::Int(_) => {
+                        let ty = self.element(t);
+                        Some((TStep::Index(key), ty))
+                    }
+                    Ty::Error | Ty::Never => None,
+                    other => {
+                        self.error(Code::E0211, key.span, format!("the index of a `{ty}` is an `int`, and this is `{other}`"));
+                        None
+                    }
+                };
+            }
+            Ty::Dict(k, v) => {
+                let key = self.one_index(index, span)?;
+                if key.ty.is_error() {
+                    return None;
+                }
+                if !same_slot(&erase(k), &erase(&key.ty)) {
+                    self.error(Code::E0204, key.span, format!("the keys of this dict are `{k}`, and this is `{}`", key.ty));
+                    return None;
+                }
+                if **k == Ty::Unknown {
+                    let key_ty = if let Ty::Int(_) = key.ty { Ty::int() } else { key.ty.clone() };
+                    self.place_retype(base, Ty::Dict(Box::new(key_ty), v.clone()));
+                }
+                let ty = self.element(v);
+                return Some((TStep::Key(key), ty));
+            }
+            Ty::Error | Ty::Never => return None,
+            Ty::Tensor(_) | Ty::AnyTensor => Diagnostic::new(Code::E0302, span, "an indexed tensor is a new value, so a change of it would be lost")
+                .help("index in one step: `x[i, j] = v`"),
+            Ty::Str => Diagnostic::new(Code::E0302, span, "a string cannot be changed").help("build a new one: `s[:i] + c + s[i + 1:]`"),
+            Ty::Tuple(_) => Diagnostic::new(Code::E0302, span, "a tuple cannot be changed").help("use a list or a struct"),
+            ty => Diagnostic::new(Code::E0211, span, format!("`{ty}` cannot be indexed")),
+        };
+        self.report(d);
+        None
+    }
+
+    fn one_index(&mut self, index: &[Arg], span: Span) -> Option<TExpr> {
+        match index {
+            [Arg { name: None, star: false, value }] if matches!(value.kind, ExprKind::Slice { .. }) => {
+                let d = Diagnostic::new(Code::E0302, value.span, "assigning to a slice of a list is not supported")
+                    .help("assign the elements, or build a new list");
+                self.report(d);
+                None
+            }
+            [Arg { name: None, star: false, value }] => Some(self.expr(value)),
+            _ => {
+                self.error(Code::E0211, span, format!("one index is needed here, and {} are given", index.len()));
+                None
+            }
+        }
+    }
+
+    /// The type of a place without a report.
+    pub fn place_ty(&self, e: &Expr) -> Option<(Slot, Ty)> {
+        match &e.kind {
+            ExprKind::Name(name) => self.env.get(name).map(|b| (b.slot, b.ty.clone())),
+            ExprKind::Attr { base, name } => match self.place_ty(base)? {
+                (slot, Ty::Struct(s)) => s.fields.iter().find(|(n, _)| *n == name.text).map(|(_, t)| (slot, t.clone())),
+                _ => None,
+            },
+            ExprKind::Index { base, .. } => match self.place_ty(base)? {
+                (slot, Ty::List(t) | Ty::Dict(_, t)) => Some((slot, *t)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Makes a new type of a place known (a list that gets its first element).
+    pub fn place_retype(&mut self, e: &Expr, ty: Ty) {
+        match &e.kind {
+            ExprKind::Name(name) if self.env.get(name).is_some() => self.retype(name, ty),
+            ExprKind::Name(name) => {
+                if let super::names::Meaning::Value(value) = self.name(name, e.span)
+                    && has_unknown(&value.ty)
+                {
+                    let d = Diagnostic::new(Code::E0216, e.span, format!("the element type of the module's `{name}` is not known here"))
+                        .help(format!("annotate it where it is made: `{name}: {ty} = []`"));
+                    self.report(d);
+                }
+            }
+            ExprKind::Attr { base, name } => {
+                if let Some((_, Ty::Struct(s))) = self.place_ty(base)
+                    && let Some(i) = s.fields.iter().position(|(n, _)| *n == name.text)
+                {
+                    self.place_retype(base, Cx::with_field(&s, i, ty));
+                }
+            }
+            ExprKind::Index { base, .. } => match self.place_ty(base) {
+                Some((_, Ty::List(_))) => self.place_retype(base, Ty::List(Box::new(ty))),
+                Some((_, Ty::Dict(k, _))) => self.place_retype(base, Ty::Dict(k, Box::new(ty))),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    /// Assigns a value to a place that is a whole slot.
+    pub fn set_place(&mut self, place: TPlace, value: TExpr, span: Span) {
+        if place.steps.is_empty() {
+            let slot = match place.root {
+                TRoot::Local(id) => Slot::Local(id),
+                TRoot::Global(id) => Slot::Global(id),
+            };
+            return self.set_slot(slot, value);
+        }
+        self.out.push(TStmt::Mutate { place, change: TChange::Set(value), span });
+    }
+
+    /// `base.name = value`
+    pub fn set_field(&mut self, target: &Expr, base: &Expr, name: &Name, value: TExpr) {
+        let Some((place, ty)) = self.place(target) else { return };
+        if value.ty.is_error() {
+            return;
+        }
+        let of = match self.place_ty(base) {
+            Some((_, Ty::Struct(s))) => s.name.to_string(),
+            _ => "the struct".into(),
+        };
+        let declared = self.declared_field(&ty);
+        let role = Role::Field { of, field: name.text.to_string() };
+        let value = self.expect(value, &declared, &name.text, Span::NONE, role);
+        if value.ty.is_error() {
+            return;
+        }
+        let now = match (&ty, &value.ty) {
+            (Ty::Int(_) | Ty::DType(_), new) => new.clone(),
+            (old, new) if has_unknown(old) => new.clone(),
+            (old, _) => old.clone(),
+        };
+        if now != ty && self.place_ty(target).is_some() {
+            self.place_retype(target, now);
+        }
+        self.out.push(TStmt::Mutate { place, change: TChange::Set(value), span: target.span });
+    }
+
+    /// What a field takes: any int where its value is known.
+    fn declared_field(&self, ty: &Ty) -> Ty {
+        match ty {
+            Ty::Int(_) => Ty::int(),
+            Ty::DType(_) => Ty::DType(None),
+            other => other.clone(),
+        }
+    }
+
+    /// `base[index] = value`
+    pub fn set_index(&mut self, target: &Expr, base: &Expr, index: &[Arg], value: TExpr) {
+        let Some((mut place, ty)) = self.place(base) else { return };
+        let span = target.span;
+        if ty.is_tensor() {
+            let given = self.index_parts(index);
+            if value.ty.is_error() {
+                return;
+            }
+            match crate::rules::tensor::assign_index(&mut self.sizes, &ty, base.span, given, &value, span) {
+                Ok(index) => self.out.push(TStmt::Mutate { place, change: TChange::TensorSet { index, value }, span }),
+                Err(d) => self.report(d),
+            }
+            return;
+        }
+        let Some((step, _)) = self.index_place(base, &ty, index, span) else { return };
+        if value.ty.is_error() {
+            return;
+        }
+        let (Ty::List(element) | Ty::Dict(_, element)) = &ty else { return };
+        let element = (**element).clone();
+        let plain = match &value.ty {
+            Ty::Int(_) => Ty::int(),
+            other => other.clone(),
+        };
+        let value = match (&element, &value.ty) {
+            (Ty::Float, t) if t.is_scalar() => super::scalars::as_float(value),
+            (Ty::Int(_), Ty::Bool) => as_int(value),
+            (Ty::Fn(params, ret), Ty::FnRef(_)) => self.erase_function(value, params, ret),
+            _ => value,
+        };
+        let plain = if value.ty == Ty::Float { Ty::Float } else { plain };
+        match self.widen_element(&element, &plain) {
+            Some(wider) if wider != element => {
+                let whole = match self.place_ty(base).map_or(ty.clone(), |(_, t)| t) {
+                    Ty::Dict(k, _) => Ty::Dict(k, Box::new(wider)),
+                    _ => Ty::List(Box::new(wider)),
+                };
+                self.place_retype(base, whole);
+            }
+            Some(_) => {}
+            None => {
+                let d = Diagnostic::new(Code::E0204, value.span, format!("the elements are `{element}`, and this is `{}`", value.ty))
+                    .with_label(base.span, ty.to_string());
+                self.report(d);
+                return;
+            }
+        }
+        place.steps.push(step);
+        self.out.push(TStmt::Mutate { place, change: TChange::Set(value), span });
+    }
+
+    /// A place as an expression that reads it.
+    pub fn read_place(&mut self, e: &Expr) -> TExpr {
+        match self.place(e) {
+            Some(_) => self.expr(e),
+            None => error_at(e.span),
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Statements.
+
+use super::cx::{Cx, Level};
+use super::env::Changes;
+use super::exprs::decided;
+use super::flow::Path;
+use crate::rules::unify::Role;
+use crate::thir::*;
+use crate::ty::Ty;
+use tessera_base::{Code, Diagnostic, Span};
+use tessera_grammar::ast::{BinOp, CmpOp, Expr, ExprKind, Stmt, StmtKind};
+
+impl Cx<'_> {
+    /// The statements of one block.
+    pub fn stmts(&mut self, stmts: &[Stmt]) {
+        let depth = self.policies.len();
+        for stmt in stmts {
+            self.stmt(stmt);
+        }
+        self.close_policies(depth);
+    }
+
+    /// Ends the policies that statements set since: what came after each is wrapped.
+    pub fn close_policies(&mut self, depth: usize) {
+        while self.policies.len() > depth {
+            if let Some((start, policy, before)) = self.policies.pop() {
+                let body = self.out.split_off(start.min(self.out.len()));
+                self.out.push(TStmt::WithPolicy { policy, body });
+                self.policy = before;
+            }
+        }
+    }
+
+    pub fn stmt(&mut self, stmt: &Stmt) {
+        let Some(_level) = Level::height() else {
+            self.error(Code::E0901, stmt.span, "the program is nested too deeply");
+            return;
+        };
+        let span = stmt.span;
+        match &stmt.kind {
+            StmtKind::Def(def) => self.nested_def(def, span.item),
+            StmtKind::Struct(def) => {
+                let d = Diagnostic::new(Code::E0215, def.name.span, "a struct is defined at the top level of a file")
+                    .help("move it out of the block");
+                self.report(d);
+            }
+            StmtKind::Import { path, .. } | StmtKind::FromImport { path, .. } => {
+                if !self.is_module() || !self.loops.is_empty() || self.nested > 0 {
+                    let d = Diagnostic::new(Code::E0102, path.first().map_or(span, |n| n.span), "imports stand at the top level of a file")
+                        .help("move it to the start of the file");
+                    self.report(d);
+                    return;
+                }
+                self.import(stmt);
+            }
+            StmtKind::Expr(e) => self.expr_stmt(e),
+            StmtKind::Assign { targets, value } => self.assign_stmt(targets, value),
+            StmtKind::AnnAssign { target, ty, value } => self.annotated(target, ty, value.as_ref(), span),
+            StmtKind::AugAssign { op, op_span, target, value } => self.augmented(*op, *op_span, target, value, span),
+            StmtKind::If { test, then, otherwise } => self.if_stmt(test, then, otherwise),
+            StmtKind::For { target, iter, body } => {
+                self.nested += 1;
+                self.for_stmt(target, iter, body, span);
+                self.nested -= 1;
+            }
+            StmtKind::While { test, body } => {
+                self.nested += 1;
+                self.while_stmt(test, body, span);
+                self.nested -= 1;
+            }
+            StmtKind::Break => self.break_stmt(false),
+            StmtKind::Continue => self.break_stmt(true),
+            StmtKind::Pass | StmtKind::Error => {}
+            StmtKind::Return(value) => self.return_stmt(value.as_ref(), span),
+            StmtKind::Assert { test, message } => self.assert_stmt(test, message.as_ref(), span),
+            StmtKind::With { items, body } => self.with_stmt(items, body),
+        }
+    }
+
+    fn expr_stmt(&mut self, e: &Expr) {
+        // A docstring.
+        if matches!(e.kind, ExprKind::Str(_)) && !self.is_module() {
+            return;
+        }
+        if let Some(policy) = self.policy_call(e) {
+            if let Some(policy) = policy {
+                self.policies.push((self.out.len(), policy, self.policy));
+                self.policy = policy;
+            }
+            return;
+        }
+        let value = self.expr(e);
+        self.last = Some(value.ty.clone());
+        if value.ty == Ty::Never {
+            self.emit_effect(value);
+            self.alive = false;
+            return;
+        }
+        if value.ty.is_error() {
+            return;
+        }
+        self.emit_effect(value);
+    }
+
+    /// A value that nobody takes: only what it does is kept.
+    pub fn emit_effect(&mut self, value: TExpr) {
+        match value.kind {
+            TKind::Block { stmts, value } => {
+                self.out.extend(stmts);
+                self.emit_effect(*value);
+            }
+            TKind::None => {}
+            _ => self.out.push(TStmt::Expr(value)),
+        }
+    }
+
+    fn if_stmt(&mut self, test: &Expr, then: &[Stmt], otherwise: &[Stmt]) {
+        let condition = self.expr(test);
+        let condition = self.truth(condition);
+        if let Some(b) = decided(test, &condition) {
+            return self.stmts(if b { then } else { otherwise });
+        }
+        self.nested += 1;
+        let was_alive = self.alive;
+        let facts = self.sizes.facts.clone();
+        let mark = self.env.mark();
+        let (then_out, ()) = self.block(|cx| cx.stmts(then));
+        let then_path = Path { alive: self.alive, changes: self.env.rollback(mark) };
+        self.alive = was_alive;
+        self.sizes.facts = facts.clone();
+        let (else_out, ()) = self.block(|cx| cx.stmts(otherwise));
+        let else_path = Path { alive: self.alive, changes: self.env.rollback(mark) };
+        self.sizes.facts = facts;
+        self.nested -= 1;
+        let paths = match &condition.kind {
+            // `if True:` is a way to switch code on and off.
+            TKind::Bool(true) => vec![then_path, Path { changes: Changes::new(), alive: false }],
+            TKind::Bool(false) => vec![else_path, Path { changes: Changes::new(), alive: false }],
+            _ => vec![then_path, else_path],
+        };
+        self.meet(paths);
+        self.alive &= was_alive;
+        if !condition.ty.is_error() {
+            self.out.push(TStmt::If { test: condition, then: then_out, otherwise: else_out });
+        }
+    }
+
+    fn return_stmt(&mut self, value: Option<&Expr>, span: Span) {
+        let value = value.map(|v| self.expr(v));
+        let at = value.as_ref().map_or(span, |v| v.span);
+        let Some(f) = &self.func else { return };
+        let (declared, ret_span, name) = (f.ret.clone(), f.ret_span, f.f.sig.name.clone());
+        let value = match (declared, value) {
+            (Some(declared), value) => {
+                let value = value.unwrap_or_else(|| super::cx::none(span));
+                let role = Role::Returned { function: name.to_string() };
+                Some(self.expect(value, &declared, "result", ret_span, role))
+            }
+            (None, value) => value,
+        };
+        let ty = value.as_ref().map_or(Ty::None, |v| v.ty.clone());
+        if self.alive
+            && let Some(f) = &mut self.func
+        {
+            f.returns.push((ty, at));
+        }
+        self.out.push(TStmt::Return(value));
+        self.alive = false;
+    }
+
+    fn assert_stmt(&mut self, test: &Expr, message: Option<&Expr>, span: Span) {
+        let test = self.expr(test);
+        let test = self.truth(test);
+        let (before, message) = self.block(|cx| {
+            message.map(|m| {
+                let value = cx.expr(m);
+                cx.as_text(value)
+            })
+        });
+        let message = message.map(|m| super::cx::wrap(before, m));
+        if test.ty.is_error() {
+            return;
+        }
+        self.learn(&test);
+        if let TKind::Bool(false) = test.kind {
+            self.alive = false;
+        }
+        self.out.push(TStmt::Assert { test, message: message.filter(|m| !m.ty.is_error()), span });
+    }
+
+    /// A value as a string.
+    pub fn as_text(&mut self, value: TExpr) -> TExpr {
+        match &value.ty {
+            Ty::Str | Ty::Error | Ty::Never => value,
+            _ => {
+                self.reads_data(&value);
+                let span = value.span;
+                TExpr { kind: TKind::Convert { to: Convert::Str, value: Box::new(value) }, ty: Ty::Str, span }
+            }
+        }
+    }
+
+    /// What an assertion says about sizes.
+    fn learn(&mut self, test: &TExpr) {
+        match &test.kind {
+            TKind::Logic { and: true, left, right } => {
+                self.learn(left);
+                self.learn(right);
+            }
+            TKind::Block { value, .. } => self.learn(value),
+            TKind::Compare { op: CmpOp::Eq, left, right } => {
+                if right.ty.const_int() == Some(0)
+                    && let TKind::Arith { op: BinOp::Mod, left: a, right: b, .. } = &left.kind
+                    && let (Ty::Int(Some(a)), Ty::Int(Some(b))) = (&a.ty, &b.ty)
+                {
+                    self.sizes.assume_divides(b.clone(), a.clone());
+                } else if let (Ty::Int(Some(a)), Ty::Int(Some(b))) = (&left.ty, &right.ty) {
+                    let (a, b) = (a.clone(), b.clone());
+                    self.sizes.assume_equal(&a, &b);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn with_stmt(&mut self, items: &[(Expr, Option<Expr>)], body: &[Stmt]) {
+        let before = self.policy;
+        let mut set = None;
+        for (e, target) in items {
+            match self.policy_call(e) {
+                Some(Some(policy)) => {
+                    if let Some(target) = target {
+                        self.error(Code::E0204, target.span, "a policy is not a value");
+                    }
+                    self.policy = policy;
+                    set = Some(policy);
+                }
+                Some(None) => {}
+                None => {
+                    let value = self.expr(e);
+                    if !value.ty.is_error() {
+                        let d = Diagnostic::new(Code::E0690, e.span, "`with` takes `numerics.policy(…)` only")
+                            .note(format!("this is `{}`, which has nothing to enter and leave", value.ty))
+                            .help("files are read and written as a whole: `io.read_text(path)`");
+                        self.report(d);
+                    }
+                }
+            }
+        }
+        let (out, ()) = self.block(|cx| cx.stmts(body));
+        self.policy = before;
+        match set {
+            Some(policy) => self.out.push(TStmt::WithPolicy { policy, body: out }),
+            None => self.out.extend(out),
+        }
+    }
+}

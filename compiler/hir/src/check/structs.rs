@@ -1,0 +1,355 @@
+//! Structs: their types at given parameters, and constructors.
+
+use super::annots::{AnnotScope, Unbound};
+use super::args::{Slot, Value};
+use super::cx::{Cx, error_at};
+use crate::db;
+use crate::rules::annot::{self, GenericArg, NameMeaning};
+use crate::rules::unify::{Role, bind_signature, mismatch_diagnostic};
+use crate::thir::*;
+use crate::ty::{StructTy, Ty};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tessera_base::{Code, DType, Diagnostic, ItemId, Size, SizeVar, Span};
+use tessera_grammar::ast::{Arg, Expr, ExprKind, StructDef};
+
+/// What the parameters of a struct stand for.
+pub type Generics = BTreeMap<Arc<str>, NameMeaning>;
+
+/// Structs inside each other.
+const STRUCT_DEPTH_MAX: usize = 32;
+
+impl Cx<'_> {
+    pub fn struct_def(&self, id: ItemId) -> Option<Arc<StructDef>> {
+        db::struct_def(self.db, db::item_of(self.db, id)?).clone()
+    }
+
+    pub fn struct_name(&self, id: ItemId) -> Arc<str> {
+        self.struct_def(id).map_or_else(|| "?".into(), |d| d.name.text.clone())
+    }
+
+    /// The struct's type with its parameters given.
+    pub fn struct_type(&mut self, id: ItemId, generics: &Generics) -> Result<Ty, Diagnostic> {
+        let Some(def) = self.struct_def(id) else { return Ok(Ty::Error) };
+        if generics.is_empty()
+            && def.generics.is_empty()
+            && let Some(ty) = self.structs.get(&id)
+        {
+            return Ok(ty.clone());
+        }
+        if self.struct_stack.contains(&id) || self.struct_stack.len() > STRUCT_DEPTH_MAX {
+            return Err(Diagnostic::new(Code::E0215, def.name.span, format!("the struct `{}` contains itself", def.name.text))
+                .note("such a value would have no end"));
+        }
+        self.struct_stack.push(id);
+        let mut fields = vec![];
+        let mut result = Ok(());
+        for field in &def.fields {
+            match self.field_type(id, &field.ty, generics) {
+                Ok(ty) => fields.push((field.name.text.clone(), ty)),
+                Err(d) => {
+                    result = Err(d);
+                    fields.push((field.name.text.clone(), Ty::Error));
+                }
+            }
+        }
+        self.struct_stack.pop();
+        result?;
+        let ty = Ty::Struct(Arc::new(StructTy { name: def.name.text.clone(), item: id.0, fields }));
+        if generics.is_empty() && def.generics.is_empty() {
+            self.structs.insert(id, ty.clone());
+        }
+        Ok(ty)
+    }
+
+    fn field_type(&mut self, id: ItemId, ty: &Expr, generics: &Generics) -> Result<Ty, Diagnostic> {
+        let home = db::home(self.db, id).unwrap_or(self.file);
+        let mut scope =
+            AnnotScope { cx: self, own: generics.clone(), unbound: Unbound::Refuse, made: vec![], inside: false, home };
+        annot::resolve(ty, &mut scope)
+    }
+
+    /// `Layer[D]` in an annotation.
+    pub fn apply_struct(&mut self, id: ItemId, args: Vec<(GenericArg, Span)>, span: Span) -> Result<Ty, Diagnostic> {
+        let Some(def) = self.struct_def(id) else { return Ok(Ty::Error) };
+        if args.len() != def.generics.len() {
+            return Err(Diagnostic::new(
+                Code::E0215,
+                span,
+                format!("`{}` has {} parameters, and {} are given", def.name.text, def.generics.len(), args.len()),
+            )
+            .with_label(def.head, "declared here"));
+        }
+        let generics = def
+            .generics
+            .iter()
+            .zip(args)
+            .map(|(name, (arg, _))| {
+                let meaning = match arg {
+                    GenericArg::Size(n) => NameMeaning::Size(n),
+                    GenericArg::Type(t) => NameMeaning::Type(t),
+                    GenericArg::DType(d) => NameMeaning::DType(d),
+                };
+                (name.text.clone(), meaning)
+            })
+            .collect();
+        self.struct_type(id, &generics)
+    }
+
+    /// Reports what is wrong with a struct's definition.
+    pub fn check_struct(&mut self, id: ItemId) {
+        let Some(def) = self.struct_def(id) else { return };
+        let mut seen: BTreeMap<&str, Span> = BTreeMap::new();
+        let mut wrong = vec![];
+        for field in &def.fields {
+            if let Some(first) = seen.insert(&field.name.text, field.name.span) {
+                wrong.push(
+                    Diagnostic::new(Code::E0106, field.name.span, format!("the field `{}` is defined twice", field.name.text))
+                        .with_label(first, "first here"),
+                );
+            }
+        }
+        for d in &def.decorators {
+            wrong.push(Diagnostic::new(Code::E0690, d.span, "structs take no decorators"));
+        }
+        let generics = self.placeholder_generics(&def);
+        self.struct_stack.push(id);
+        for field in &def.fields {
+            if let Err(d) = self.field_type(id, &field.ty, &generics) {
+                wrong.push(d);
+            }
+        }
+        self.struct_stack.pop();
+        for d in wrong {
+            self.report(d);
+        }
+    }
+
+    fn placeholder_generics(&mut self, def: &StructDef) -> Generics {
+        def.generics
+            .iter()
+            .map(|g| {
+                let meaning = match kind_of(def, &g.text) {
+                    GenericKind::Size => NameMeaning::Size(self.sizes.rigid(&g.text)),
+                    GenericKind::Type => NameMeaning::Type(Ty::Error),
+                    GenericKind::DType => NameMeaning::DType(DType::F32),
+                };
+                (g.text.clone(), meaning)
+            })
+            .collect()
+    }
+
+    /// `Name(…)`: a value of the struct.
+    pub fn construct(&mut self, id: ItemId, args: &[Arg], span: Span) -> TExpr {
+        let values = self.args(args);
+        let Some(def) = self.struct_def(id) else { return error_at(span) };
+        let slots: Vec<Slot> = def.fields.iter().map(|f| Slot::plain(&f.name.text, f.default.is_some())).collect();
+        self.construct_of(id, &def, &slots, values, span)
+    }
+
+    fn construct_of(&mut self, id: ItemId, def: &Arc<StructDef>, slots: &[Slot], values: Vec<Value>, span: Span) -> TExpr {
+        let Some(matched) = self.match_params(&def.name.text, slots, values, span, Some(def.head)) else { return error_at(span) };
+        let mut given = vec![];
+        for (field, value) in def.fields.iter().zip(matched) {
+            given.push(match (value, &field.default) {
+                (Some(v), _) => v,
+                (None, Some(default)) => {
+                    let value = self.default_value(default, id);
+                    TExpr { span, ..value }
+                }
+                (None, None) => error_at(span),
+            });
+        }
+        if given.iter().any(|v| v.ty.is_error()) {
+            return error_at(span);
+        }
+        let Some(generics) = self.infer_generics(id, def, &given, span) else { return error_at(span) };
+        let mut fields = vec![];
+        let mut out = vec![];
+        let mut failed = false;
+        for (field, value) in def.fields.iter().zip(given) {
+            let Ok(declared) = self.field_type(id, &field.ty, &generics) else { return error_at(span) };
+            let role = Role::Field { of: def.name.text.to_string(), field: field.name.text.to_string() };
+            let value = self.expect(value, &declared, &field.name.text, field.ty.span, role);
+            failed |= value.ty.is_error();
+            // The value may say more than the declaration: the number of an int, an element type.
+            let ty = match (&declared, &value.ty) {
+                (_, Ty::Error) => declared.clone(),
+                _ => value.ty.clone(),
+            };
+            fields.push((field.name.text.clone(), ty));
+            out.push(value);
+        }
+        if failed {
+            return error_at(span);
+        }
+        let ty = Ty::Struct(Arc::new(StructTy { name: def.name.text.clone(), item: id.0, fields }));
+        TExpr { kind: TKind::Struct(out), ty, span }
+    }
+
+    /// The parameters of a struct from the values of its fields.
+    fn infer_generics(&mut self, id: ItemId, def: &StructDef, given: &[TExpr], span: Span) -> Option<Generics> {
+        let mut generics = Generics::new();
+        let mut vars: BTreeMap<Arc<str>, SizeVar> = BTreeMap::new();
+        for g in &def.generics {
+            match kind_of(def, &g.text) {
+                GenericKind::Size => {
+                    let var = self.sizes.rigid_var(&g.text);
+                    generics.insert(g.text.clone(), NameMeaning::Size(Size::var(var.clone())));
+                    vars.insert(g.text.clone(), var);
+                }
+                GenericKind::Type => {
+                    let found = def.fields.iter().zip(given).find_map(|(f, v)| type_in(&f.ty, &v.ty, &g.text));
+                    let Some(ty) = found else { return self.cannot_infer(def, &g.text, span) };
+                    generics.insert(g.text.clone(), NameMeaning::Type(ty));
+                }
+                GenericKind::DType => {
+                    let found = def.fields.iter().zip(given).find_map(|(f, v)| dtype_in(&f.ty, &v.ty, &g.text));
+                    let Some(dtype) = found else { return self.cannot_infer(def, &g.text, span) };
+                    generics.insert(g.text.clone(), NameMeaning::DType(dtype));
+                }
+            }
+        }
+        if vars.is_empty() {
+            return Some(generics);
+        }
+        let mut declared = vec![];
+        for field in &def.fields {
+            // Reported at the definition.
+            declared.push(self.field_type(id, &field.ty, &generics).ok()?);
+        }
+        let set: BTreeSet<SizeVar> = vars.values().cloned().collect();
+        let found: Vec<Ty> = given.iter().map(|v| v.ty.clone()).collect();
+        let spans: Vec<Span> = given.iter().map(|v| v.span).collect();
+        match bind_signature(&mut self.sizes, &set, &declared, &found, &spans) {
+            Ok(bindings) => {
+                for (name, var) in vars {
+                    match bindings.sizes.get(&var) {
+                        Some(size) => drop(generics.insert(name, NameMeaning::Size(size.clone()))),
+                        None => return self.cannot_infer(def, &name, span),
+                    }
+                }
+                Some(generics)
+            }
+            Err(p) => {
+                let field = &def.fields[p.index];
+                let role = Role::Field { of: def.name.text.to_string(), field: field.name.text.to_string() };
+                let mut d = mismatch_diagnostic(&p.mismatch, &role, spans[p.index], Some(field.ty.span));
+                for (name, size, from) in &p.because {
+                    let by = def.fields.get(*from).map_or("?", |f| &f.name.text);
+                    d = d.with_label(spans.get(*from).copied().unwrap_or_default(), format!("{name} is {size}, from `{by}`"));
+                }
+                self.report(d);
+                None
+            }
+        }
+    }
+
+    fn cannot_infer(&mut self, def: &StructDef, name: &str, span: Span) -> Option<Generics> {
+        let d = Diagnostic::new(Code::E0216, span, format!("the parameter `{name}` of `{}` cannot be told from the fields", def.name.text))
+            .with_label(def.head, "declared here");
+        self.report(d);
+        None
+    }
+
+    /// The type of a struct whose field was assigned.
+    pub fn with_field(ty: &StructTy, index: usize, field: Ty) -> Ty {
+        let mut out = ty.clone();
+        if let Some(slot) = out.fields.get_mut(index) {
+            slot.1 = field;
+        }
+        Ty::Struct(Arc::new(out))
+    }
+}
+
+enum GenericKind {
+    Size,
+    Type,
+    DType,
+}
+
+/// How a struct's fields use a parameter.
+fn kind_of(def: &StructDef, name: &str) -> GenericKind {
+    let mut use_ = Uses::default();
+    def.fields.iter().for_each(|f| uses(&f.ty, name, &mut use_));
+    if use_.as_type {
+        GenericKind::Type
+    } else if use_.last && !use_.dim {
+        GenericKind::DType
+    } else {
+        GenericKind::Size
+    }
+}
+
+#[derive(Default)]
+struct Uses {
+    as_type: bool,
+    dim: bool,
+    /// As the last part of `Tensor[…]`, where an element type stands.
+    last: bool,
+}
+
+fn uses(ty: &Expr, name: &str, out: &mut Uses) {
+    match &ty.kind {
+        ExprKind::Name(n) if &**n == name => out.as_type = true,
+        ExprKind::Index { base, index } if matches!(&base.kind, ExprKind::Name(n) if &**n == "Tensor") => {
+            for (i, part) in index.iter().enumerate() {
+                match &part.value.kind {
+                    // `T`, `DT` are element types by custom; `D`, `N` sizes of a tensor of any.
+                    ExprKind::Name(n) if &**n == name && i > 0 && i + 1 == index.len() && name.ends_with('T') => out.last = true,
+                    _ => out.dim |= mentions(&part.value, name),
+                }
+            }
+        }
+        ExprKind::Index { base, index } => {
+            let container = matches!(&base.kind, ExprKind::Name(n) if matches!(&**n, "list" | "dict" | "tuple"));
+            for part in index {
+                match &part.value.kind {
+                    // A parameter handed on to another struct is a size more often than not.
+                    ExprKind::Name(n) if &**n == name && !container => out.dim = true,
+                    _ => uses(&part.value, name, out),
+                }
+            }
+        }
+        ExprKind::FnType { params, ret } => {
+            params.iter().for_each(|p| uses(p, name, out));
+            uses(ret, name, out);
+        }
+        _ => {}
+    }
+}
+
+fn mentions(e: &Expr, name: &str) -> bool {
+    matches!(&e.kind, ExprKind::Name(n) if &**n == name) || super::facts::parts_of(e).into_iter().any(|p| mentions(p, name))
+}
+
+/// The type that a type parameter has in a value of the declared type.
+fn type_in(declared: &Expr, found: &Ty, name: &str) -> Option<Ty> {
+    match (&declared.kind, found) {
+        (ExprKind::Name(n), ty) if &**n == name => Some(match ty {
+            Ty::Int(_) => Ty::int(),
+            other => other.clone(),
+        }),
+        (ExprKind::Index { base, index }, found) => {
+            let ExprKind::Name(base) = &base.kind else { return None };
+            match (&**base, found) {
+                ("list", Ty::List(t)) => type_in(&index.first()?.value, t, name),
+                ("dict", Ty::Dict(k, v)) => {
+                    type_in(&index.first()?.value, k, name).or_else(|| type_in(&index.get(1)?.value, v, name))
+                }
+                ("tuple", Ty::Tuple(ts)) => index.iter().zip(ts).find_map(|(a, t)| type_in(&a.value, t, name)),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+fn dtype_in(declared: &Expr, found: &Ty, name: &str) -> Option<DType> {
+    match (&declared.kind, found) {
+        (ExprKind::Index { index, .. }, Ty::Tensor(t)) => {
+            matches!(&index.last()?.value.kind, ExprKind::Name(n) if &**n == name).then_some(t.dtype).flatten()
+        }
+        _ => None,
+    }
+}

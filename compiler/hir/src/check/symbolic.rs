@@ -1,0 +1,183 @@
+//! Symbolic values of ints: sizes as values, and values of sizes.
+
+use super::cx::{Cx, int};
+use crate::thir::*;
+use crate::ty::Ty;
+use std::sync::Arc;
+use tessera_base::size::Atom;
+use tessera_base::{Size, SizeVar, Span};
+use tessera_grammar::ast::{BinOp, CmpOp};
+
+/// The symbolic value of an arithmetic operation on ints.
+pub fn arith(op: BinOp, a: &Size, b: &Size) -> Option<Size> {
+    let out = match op {
+        BinOp::Add => a.add(b),
+        BinOp::Sub => a.sub(b),
+        BinOp::Mul => a.mul(b),
+        BinOp::FloorDiv => a.floor_div(b)?,
+        BinOp::Mod => a.floor_mod(b)?,
+        BinOp::Pow => match b.as_const()? {
+            n @ 0..=16 => (0..n).fold(Size::constant(1), |p, _| p.mul(a)),
+            n if n > 0 => Size::constant(a.as_const()?.checked_pow(u32::try_from(n).ok()?)?),
+            _ => return None,
+        },
+        BinOp::Shl => Size::constant(a.as_const()?.checked_mul(1i64.checked_shl(u32::try_from(b.as_const()?).ok()?)?)?),
+        BinOp::Shr => Size::constant(a.as_const()? >> u32::try_from(b.as_const()?).ok().filter(|n| *n < 64)?),
+        BinOp::BitAnd => Size::constant(a.as_const()? & b.as_const()?),
+        BinOp::BitOr => Size::constant(a.as_const()? | b.as_const()?),
+        BinOp::BitXor => Size::constant(a.as_const()? ^ b.as_const()?),
+        BinOp::Div | BinOp::MatMul => return None,
+    };
+    known(out)
+}
+
+/// Nothing is known of a value whose form overflowed or grew large.
+pub fn known(size: Size) -> Option<Size> {
+    let terms = size.terms()?.count();
+    (terms <= 24).then_some(size)
+}
+
+impl Cx<'_> {
+    /// The int that a size name of an annotation (`N`) holds in this body.
+    pub fn size_name(&mut self, name: &Arc<str>, span: Span) -> Option<TExpr> {
+        let size = self.size_names.get(name)?.clone();
+        let value = self.size_value(&size, span)?;
+        Some(TExpr { span, ty: Ty::Int(Some(size)), ..value })
+    }
+
+    /// An expression for the value of a size here; `None` where a variable in it has no source.
+    pub fn size_value(&mut self, size: &Size, span: Span) -> Option<TExpr> {
+        let terms: Vec<(Vec<(Atom, u32)>, i64)> = size.terms()?.map(|(m, c)| (m.to_vec(), c)).collect();
+        let mut sum: Option<TExpr> = None;
+        for (monomial, c) in terms {
+            let mut product = (c != 1 || monomial.is_empty()).then(|| int(c, span));
+            for (atom, power) in &monomial {
+                for _ in 0..*power {
+                    let factor = self.atom_value(atom, span)?;
+                    product = Some(match product {
+                        None => factor,
+                        Some(p) => int_op(BinOp::Mul, p, factor, span),
+                    });
+                }
+            }
+            let product = product?;
+            sum = Some(match sum {
+                None => product,
+                Some(s) => int_op(BinOp::Add, s, product, span),
+            });
+        }
+        Some(TExpr { ty: Ty::Int(Some(size.clone())), ..sum.unwrap_or_else(|| int(0, span)) })
+    }
+
+    fn atom_value(&mut self, atom: &Atom, span: Span) -> Option<TExpr> {
+        let mut both = |cx: &mut Self, a: &Size, b: &Size| Some((cx.size_value(a, span)?, cx.size_value(b, span)?));
+        Some(match atom {
+            Atom::Var(v) => self.var_value(v, span)?,
+            Atom::Div(a, b) => {
+                let (a, b) = both(self, a, b)?;
+                int_op(BinOp::FloorDiv, a, b, span)
+            }
+            Atom::Mod(a, b) => {
+                let (a, b) = both(self, a, b)?;
+                int_op(BinOp::Mod, a, b, span)
+            }
+            Atom::Min(a, b) | Atom::Max(a, b) => {
+                let (a, b) = both(self, a, b)?;
+                let op = if matches!(atom, Atom::Min(..)) { CmpOp::Le } else { CmpOp::Ge };
+                let test = TExpr {
+                    kind: TKind::Compare { op, left: Box::new(a.clone()), right: Box::new(b.clone()) },
+                    ty: Ty::Bool,
+                    span,
+                };
+                TExpr { kind: TKind::Cond { test: Box::new(test), then: Box::new(a), otherwise: Box::new(b) }, ty: Ty::int(), span }
+            }
+        })
+    }
+
+    fn var_value(&mut self, var: &SizeVar, span: Span) -> Option<TExpr> {
+        if let Some(bind) = self.func.as_ref().and_then(|f| f.size_binds.iter().find(|b| b.var == *var)) {
+            return Some(TExpr { kind: TKind::Local(bind.local), ty: Ty::Int(Some(Size::var(var.clone()))), span });
+        }
+        let (source, entry) = self.size_sources.get(var)?.clone();
+        let ty = Ty::Int(Some(Size::var(var.clone())));
+        if entry {
+            // Read once at entry: the body may assign the parameter.
+            let local = self.temp(&var.name, ty.clone(), source.span);
+            if let Some(f) = &mut self.func {
+                f.size_binds.push(SizeBind { local, var: var.clone(), from: source });
+            }
+            return Some(TExpr { kind: TKind::Local(local), ty, span });
+        }
+        Some(TExpr { span, ty, ..source })
+    }
+
+    /// Learns from a value of a declared type how to compute the size variables in the type.
+    /// `value` must be readable again without effects. `entry`: it is a parameter.
+    pub fn size_sources_of(&mut self, declared: &Ty, value: &TExpr, entry: bool) {
+        match declared {
+            Ty::Int(Some(size)) => self.solve_source(size, entry, || value.clone()),
+            Ty::Tensor(t) => {
+                for (i, size) in t.shape.iter().enumerate() {
+                    self.solve_source(size, entry, || dim(value, i, size));
+                }
+            }
+            Ty::Tuple(ts) => {
+                for (i, t) in ts.iter().enumerate() {
+                    self.size_sources_of(t, &field(value, i, t), entry);
+                }
+            }
+            Ty::Struct(s) => {
+                for (i, (_, t)) in s.fields.iter().enumerate() {
+                    self.size_sources_of(t, &field(value, i, t), entry);
+                }
+            }
+            Ty::List(t) if !crate::rules::sizes::vars_of(t).is_empty() => {
+                let at = TKind::Index(Box::new(value.clone()), Box::new(int(0, value.span)));
+                self.size_sources_of(t, &TExpr { kind: at, ty: (**t).clone(), span: value.span }, entry);
+            }
+            _ => {}
+        }
+    }
+
+    /// `size` (a variable, or linear in one that has no source yet) has the value `from`.
+    fn solve_source(&mut self, size: &Size, entry: bool, from: impl Fn() -> TExpr) {
+        if let Some(var) = size.as_var() {
+            // A plain dim is a better source than an element of a list.
+            let better = |(old, _): &(TExpr, bool)| matches!(old.kind, TKind::Arith { .. } | TKind::Index(..));
+            if self.size_sources.get(var).is_none_or(better) {
+                self.size_sources.insert(var.clone(), (from(), entry));
+            }
+            return;
+        }
+        let open: Vec<SizeVar> = size.vars().into_iter().filter(|v| !self.size_sources.contains_key(v)).collect();
+        let [var] = open.as_slice() else { return };
+        let at = |n: i64| size.substitute(&mut |v| (v == var).then(|| Size::constant(n)));
+        let b = at(0);
+        let Some(a) = at(1).sub(&b).as_const().filter(|a| *a != 0) else { return };
+        let Some(b) = b.as_const() else { return };
+        if Size::var(var.clone()).scale(a).add(&Size::constant(b)) != *size {
+            return;
+        }
+        let mut value = from();
+        let span = value.span;
+        if b != 0 {
+            value = int_op(BinOp::Sub, value, int(b, span), span);
+        }
+        if a != 1 {
+            value = int_op(BinOp::FloorDiv, value, int(a, span), span);
+        }
+        self.size_sources.insert(var.clone(), (value, entry));
+    }
+}
+
+pub fn dim(value: &TExpr, i: usize, size: &Size) -> TExpr {
+    TExpr { kind: TKind::TensorDim(Box::new(value.clone()), i), ty: Ty::Int(Some(size.clone())), span: value.span }
+}
+
+fn field(value: &TExpr, i: usize, ty: &Ty) -> TExpr {
+    TExpr { kind: TKind::Field(Box::new(value.clone()), i as u32), ty: ty.clone(), span: value.span }
+}
+
+fn int_op(op: BinOp, left: TExpr, right: TExpr, span: Span) -> TExpr {
+    TExpr { kind: TKind::Arith { op, left: Box::new(left), right: Box::new(right), int_operands: true }, ty: Ty::int(), span }
+}

@@ -1,0 +1,91 @@
+//! Tensors in expressions: what the typing rules need, from syntax.
+
+use super::args::Value;
+use super::cx::{Cx, error_at};
+use crate::rules::tensor::{self, Given, GivenIndex};
+use crate::thir::*;
+use crate::ty::Ty;
+use tessera_base::Span;
+use tessera_grammar::ast::{Arg, ExprKind, Name};
+use tessera_ops::surface::OpDef;
+
+impl Cx<'_> {
+    /// The parts of an index, checked.
+    pub fn index_parts(&mut self, index: &[Arg]) -> Vec<GivenIndex> {
+        let mut out = vec![];
+        for part in index {
+            let span = part.value.span;
+            match &part.value.kind {
+                ExprKind::Ellipsis => out.push(GivenIndex::Ellipsis(span)),
+                ExprKind::None => out.push(GivenIndex::NewAxis(span)),
+                ExprKind::Slice { low, high, step } => {
+                    let mut bound = |e: &Option<Box<tessera_grammar::ast::Expr>>| {
+                        e.as_ref().map(|e| self.expr(e)).filter(|v| v.ty != Ty::None)
+                    };
+                    let (low, high, step) = (bound(low), bound(high), bound(step));
+                    out.push(GivenIndex::Slice { low, high, step, span });
+                }
+                _ => {
+                    let value = self.expr(&part.value);
+                    match value.ty.clone() {
+                        // `x[t]` with a tuple is `x[t[0], t[1]]`.
+                        Ty::Tuple(types) => {
+                            let value = self.save("index", value);
+                            for (i, ty) in types.into_iter().enumerate() {
+                                let kind = TKind::Field(Box::new(value.clone()), i as u32);
+                                out.push(GivenIndex::Value(TExpr { kind, ty, span }));
+                            }
+                        }
+                        _ => out.push(GivenIndex::Value(value)),
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    /// A call of an operator.
+    pub fn op_call(&mut self, def: &'static OpDef, args: Vec<Value>, span: Span, name_span: Span) -> TExpr {
+        let given = self.givens(args);
+        let result = tensor::op_call(&mut self.sizes, def, given, span, name_span);
+        self.take(result)
+    }
+
+    /// `base.name(args)` of a tensor.
+    pub fn tensor_method(&mut self, base: TExpr, name: &Name, args: Vec<Value>, span: Span) -> TExpr {
+        let host = matches!(&*name.text, "item" | "tolist");
+        let given = self.givens(args);
+        let result = tensor::method(&mut self.sizes, base, name, given, span);
+        let value = self.take(result);
+        if host && !value.ty.is_error() {
+            self.host(format!("reads the data of a tensor with `{}`", name.text), span);
+        }
+        value
+    }
+
+    fn givens(&mut self, args: Vec<Value>) -> Vec<Given> {
+        args.into_iter()
+            .map(|a| {
+                let mut value = a.value;
+                if value.ty == Ty::Never {
+                    value = error_at(value.span);
+                }
+                Given { name: a.name, value }
+            })
+            .collect()
+    }
+
+    /// A reduction or other one-argument operator by name, for what the language writes shorter.
+    pub fn op_named(&mut self, name: &'static str, args: Vec<TExpr>, span: Span) -> TExpr {
+        match tessera_ops::surface::find(name) {
+            Some(def) => {
+                let args = args.into_iter().map(|value| Value { name: None, value }).collect();
+                self.op_call(def, args, span, span)
+            }
+            None => {
+                let d = tessera_base::Diagnostic::new(tessera_base::Code::E0690, span, format!("`op.{name}` is not supported yet"));
+                self.fail(d)
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What the language has and this compiler not yet: refused by name, with the reason.
+
+use super::cx::Cx;
+use super::fns::FnSig;
+use super::modules::members;
+use super::names::Meaning;
+use tessera_base::near::nearest;
+use tessera_base::{Code, Diagnostic, Span};
+use tessera_grammar::ast::{Expr, ExprKind};
+
+/// A decorator as it is understood.
+pub enum Decorator {
+    Kernel,
+    Autotune,
+    Policy,
+    CustomVjp,
+    Local,
+    Broken,
+}
+
+impl Cx<'_> {
+    /// Why a member of a built-in module cannot be used here, if it cannot.
+    pub fn unsupported(&mut self, name: &str, span: Span) -> Option<Diagnostic> {
+        let not_yet = |code, why: &str| Some(Diagnostic::new(code, span, format!("`{name}` is not supported yet")).note(why));
+        let module = name.split('.').next().unwrap_or("");
+        match (module, name) {
+            ("schedule", _) => Some(
+                Diagnostic::new(Code::E0502, span, format!("`{name}` stands outside a kernel"))
+                    .note("schedule directives say how a kernel is compiled")
+                    .help("move it into a function with `@op.kernel`"),
+            ),
+            ("tile", _) => Some(
+                Diagnostic::new(Code::E0502, span, format!("`{name}` stands outside a kernel"))
+                    .note("explicit tile programs are written inside a function with `@op.kernel`"),
+            ),
+            ("autodiff", _) => not_yet(Code::E0690, "derivatives need the transposed form of every operator in the graph"),
+            ("dist", _) => not_yet(Code::E0490, "tensors live on one device: meshes, shardings and collectives are not lowered"),
+            ("graph", _) => not_yet(Code::E0690, "profiles and traces of compiled programs are not recorded"),
+            (_, "numerics.precision") => not_yet(Code::E0690, "only `numerics.policy` is in force; choose element types with `dtype=`"),
+            (_, "numerics.LossScale") => not_yet(Code::E0690, "it belongs to training with derivatives, which are not supported yet either"),
+            (_, "op.kernel" | "op.autotune") => Some(
+                Diagnostic::new(Code::E0204, span, format!("`{name}` is a decorator")).help(format!("write `@{name}` above a function")),
+            ),
+            _ => None,
+        }
+    }
+
+    /// What a decorator is; errors are reported.
+    pub fn decorator(&mut self, e: &Expr) -> Decorator {
+        if let Some(policy) = self.policy_call(e) {
+            return if policy.is_some() { Decorator::Policy } else { Decorator::Broken };
+        }
+        let name = match &e.kind {
+            ExprKind::Call { func, .. } => func,
+            _ => e,
+        };
+        match self.meaning(name) {
+            Some(Meaning::Builtin(n)) => match &*n {
+                "op.kernel" => return Decorator::Kernel,
+                "op.autotune" => return Decorator::Autotune,
+                "autodiff.custom_vjp" => return Decorator::CustomVjp,
+                "dist.local" => return Decorator::Local,
+                _ => {}
+            },
+            Some(Meaning::Broken) => return Decorator::Broken,
+            _ => {}
+        }
+        let d = Diagnostic::new(Code::E0690, e.span, "this decorator is not one that the language has")
+            .note("decorators are `@op.kernel`, `@op.autotune(cache=…)`, `@numerics.policy(…)`, `@custom_vjp` and `@dist.local`");
+        self.report(d);
+        Decorator::Broken
+    }
+
+    /// Why a decorated function cannot be called yet.
+    pub fn unsupported_decorator(&mut self, sig: &FnSig, call: Span) -> Option<Diagnostic> {
+        for e in &sig.decorators {
+            let name = match &e.kind {
+                ExprKind::Call { func, .. } => func,
+                _ => e,
+            };
+            let Some(path) = dotted(name) else { continue };
+            let d = match path.as_str() {
+                "op.kernel" | "kernel" => Diagnostic::new(Code::E0590, call, format!("the kernel `{}` cannot be called yet", sig.name))
+                    .note("kernels are not compiled yet; the same body without `@op.kernel` and directives is a function with the same result"),
+                "autodiff.custom_vjp" | "custom_vjp" => {
+                    Diagnostic::new(Code::E0690, call, format!("`{}` cannot be called yet", sig.name)).note("`@custom_vjp` needs derivatives, which are not supported yet")
+                }
+                "dist.local" | "local" => Diagnostic::new(Code::E0490, call, format!("`{}` cannot be called yet", sig.name))
+                    .note("per-device code needs meshes, which are not supported yet"),
+                _ => continue,
+            };
+            return Some(d.with_label(e.span, "because of this decorator"));
+        }
+        None
+    }
+
+    /// E0501 for a directive that does not exist.
+    pub fn unknown_directive(&self, name: &str, span: Span) -> Diagnostic {
+        let d = Diagnostic::new(Code::E0501, span, format!("there is no schedule directive `{name}`"));
+        let all = members("schedule");
+        match nearest(name, all.iter().map(String::as_str)) {
+            Some(near) => d.fix(format!("did you mean `{near}`?"), span, near),
+            None => d.note(format!("directives are {}", all.join(", "))),
+        }
+    }
+}
+
+fn dotted(e: &Expr) -> Option<String> {
+    match &e.kind {
+        ExprKind::Name(n) => Some(n.to_string()),
+        ExprKind::Attr { base, name } => Some(format!("{}.{}", dotted(base)?, name.text)),
+        _ => None,
+    }
+}

@@ -1,0 +1,589 @@
+//! The query database: texts are inputs, everything the checker learns is derived from them.
+//!
+//! A file is cut into items before it enters the database, so the unit of invalidation is the
+//! item: an edit inside a function changes one input. What is derived of it is split into
+//! small facts ([`facts`], [`scope`], [`reads`]) that mostly come out equal after an edit, so
+//! that nothing else is checked again.
+
+use crate::builtins;
+use crate::check::facts::{self as syntax, ItemFacts};
+use crate::check::fns::{FnLike, FnSig};
+use crate::check::{self, CheckedInst, CheckedMain, InstData};
+use crate::source::{FileId, Loaded, Loader, SourceMap, SourceText};
+use crate::thir::{GlobalId, InstId};
+use crate::ty::Ty;
+use indexmap::IndexSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+use salsa::Setter;
+use tessera_base::{Diagnostic, ItemId};
+use tessera_grammar::ast::{StmtKind, StructDef};
+use tessera_grammar::{ParsedItem, RawKind, parse_item, split};
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ItemKind {
+    Def,
+    Struct,
+    Stmt,
+}
+
+/// An item as its file lists it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ItemHead {
+    pub id: ItemId,
+    pub kind: ItemKind,
+    pub name: Option<Arc<str>>,
+}
+
+/// The text of one item.
+#[salsa::input]
+pub struct Item {
+    #[returns(copy)]
+    pub id: ItemId,
+    pub text: Arc<str>,
+}
+
+/// The items of one file.
+#[salsa::input]
+pub struct File {
+    #[returns(copy)]
+    pub id: FileId,
+    pub heads: Arc<[ItemHead]>,
+    /// The input before it at a prompt, whose names it sees.
+    #[returns(copy)]
+    pub parent: Option<File>,
+    /// Imported files by dotted name (`foo`, `std.nn`).
+    pub imports: Arc<BTreeMap<Arc<str>, Target>>,
+}
+
+/// What an import names.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Target {
+    File(FileId),
+    /// No such file.
+    Missing,
+    /// The file imports, over others, the one that imports it: their paths.
+    Cycle(Vec<Arc<str>>),
+}
+
+/// A key of [`checked_inst`].
+#[salsa::interned]
+pub struct InstKey<'db> {
+    pub data: Arc<InstData>,
+}
+
+/// A module-level variable: its module, name and erased type.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct GlobalKey {
+    pub module: FileId,
+    pub name: Arc<str>,
+    pub ty: Ty,
+}
+
+struct ItemEntry {
+    item: Item,
+    file: FileId,
+    start: u32,
+}
+
+struct FileEntry {
+    path: Arc<str>,
+    text: Arc<str>,
+    file: File,
+    /// The first input of the prompt, or the file itself: where its variables live.
+    module: FileId,
+    diagnostics: Arc<[Diagnostic]>,
+}
+
+/// What is numbered, and the places of items. Numbers are given once and never change, so
+/// queries may read them.
+#[derive(Default)]
+pub struct Tables {
+    items: Vec<ItemEntry>,
+    files: Vec<FileEntry>,
+    insts: IndexSet<Arc<InstData>>,
+    globals: IndexSet<GlobalKey>,
+}
+
+#[salsa::db]
+pub trait Db: salsa::Database {
+    fn tables(&self) -> MutexGuard<'_, Tables>;
+}
+
+#[salsa::db]
+#[derive(Clone, Default)]
+pub struct Database {
+    storage: salsa::Storage<Self>,
+    tables: Arc<Mutex<Tables>>,
+}
+
+#[salsa::db]
+impl salsa::Database for Database {}
+
+#[salsa::db]
+impl Db for Database {
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        // A panic elsewhere leaves the tables whole: every change is one push.
+        self.tables.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+pub(crate) fn item_of(db: &dyn Db, id: ItemId) -> Option<Item> {
+    db.tables().items.get(id.0 as usize).map(|e| e.item)
+}
+
+pub(crate) fn file_of(db: &dyn Db, id: FileId) -> Option<File> {
+    db.tables().files.get(id.0 as usize).map(|e| e.file)
+}
+
+/// The file that holds an item.
+pub(crate) fn home(db: &dyn Db, id: ItemId) -> Option<File> {
+    let tables = db.tables();
+    let file = tables.items.get(id.0 as usize)?.file;
+    tables.files.get(file.0 as usize).map(|e| e.file)
+}
+
+/// Where the variables of a file live.
+pub(crate) fn module_of(db: &dyn Db, file: FileId) -> FileId {
+    db.tables().files.get(file.0 as usize).map_or(file, |e| e.module)
+}
+
+pub(crate) fn path_of(db: &dyn Db, file: FileId) -> Arc<str> {
+    db.tables().files.get(file.0 as usize).map_or_else(|| "".into(), |e| e.path.clone())
+}
+
+pub(crate) fn inst_id(db: &dyn Db, data: Arc<InstData>) -> InstId {
+    InstId(db.tables().insts.insert_full(data).0 as u32)
+}
+
+pub(crate) fn inst_data(db: &dyn Db, id: InstId) -> Option<Arc<InstData>> {
+    db.tables().insts.get_index(id.0 as usize).cloned()
+}
+
+pub(crate) fn inst_count(db: &dyn Db) -> usize {
+    db.tables().insts.len()
+}
+
+pub(crate) fn global_id(db: &dyn Db, key: GlobalKey) -> GlobalId {
+    GlobalId(db.tables().globals.insert_full(key).0 as u32)
+}
+
+pub(crate) fn global_keys(db: &dyn Db) -> Vec<GlobalKey> {
+    db.tables().globals.iter().cloned().collect()
+}
+
+pub(crate) fn file_diagnostics(db: &dyn Db, file: FileId) -> Arc<[Diagnostic]> {
+    db.tables().files.get(file.0 as usize).map_or_else(|| Arc::from([]), |e| e.diagnostics.clone())
+}
+
+// ---- Queries ---------------------------------------------------------------------------------
+
+/// The syntax of an item.
+#[salsa::tracked]
+pub fn parsed(db: &dyn Db, item: Item) -> Arc<ParsedItem> {
+    Arc::new(parse_item(item.text(db), item.id(db)))
+}
+
+/// The functions and lambdas in an item, by where they start.
+#[salsa::tracked]
+pub fn functions(db: &dyn Db, item: Item) -> Arc<BTreeMap<u32, Arc<FnLike>>> {
+    Arc::new(check::fns::functions(parsed(db, item)))
+}
+
+/// The signature of the function that an item defines. Comes out equal when only the body
+/// changes.
+#[salsa::tracked]
+pub fn signature(db: &dyn Db, item: Item) -> Option<Arc<FnSig>> {
+    functions(db, item).values().find(|f| !f.nested).map(|f| f.sig.clone())
+}
+
+/// The struct that an item defines.
+#[salsa::tracked]
+pub fn struct_def(db: &dyn Db, item: Item) -> Option<Arc<StructDef>> {
+    parsed(db, item).stmts.iter().find_map(|s| match &s.kind {
+        StmtKind::Struct(def) => Some(def.clone()),
+        _ => None,
+    })
+}
+
+/// Which names an item mentions, assigns and imports. Comes out equal after most edits.
+#[salsa::tracked]
+pub fn facts(db: &dyn Db, item: Item) -> Arc<ItemFacts> {
+    Arc::new(syntax::item_facts(&parsed(db, item).stmts))
+}
+
+/// What the names of a module mean that are not variables, and which names are variables.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Scope {
+    pub names: BTreeMap<Arc<str>, Entity>,
+    pub variables: BTreeSet<Arc<str>>,
+    /// Definitions of a name that has one already: (the later, the earlier).
+    pub twice: Vec<(ItemId, ItemId)>,
+}
+
+/// A module-level name that is not a variable.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Entity {
+    Def(ItemId),
+    Struct(ItemId),
+    /// A built-in module (`op`, `dist.collective`) or `tessera` itself.
+    Module(Arc<str>),
+    /// A user's or the standard library's file.
+    File(FileId),
+    /// A member of a file.
+    Member(FileId, Arc<str>),
+    /// A member of a built-in module, dotted (`op.softmax`).
+    Builtin(Arc<str>),
+    /// Reported where it is imported.
+    Broken,
+}
+
+/// The scope of a file, with that of the inputs before it.
+#[salsa::tracked]
+pub fn scope(db: &dyn Db, file: File) -> Arc<Scope> {
+    let mut out = file.parent(db).map_or_else(Scope::default, |p| Scope::clone(scope(db, p)));
+    out.twice.clear();
+    let mut here: BTreeMap<Arc<str>, ItemId> = BTreeMap::new();
+    for head in file.heads(db).iter() {
+        let Some(item) = item_of(db, head.id) else { continue };
+        if let (Some(name), ItemKind::Def | ItemKind::Struct) = (&head.name, head.kind) {
+            if let Some(first) = here.insert(name.clone(), head.id) {
+                out.twice.push((head.id, first));
+            }
+            let entity = if head.kind == ItemKind::Def { Entity::Def(head.id) } else { Entity::Struct(head.id) };
+            out.variables.remove(name);
+            out.names.insert(name.clone(), entity);
+            continue;
+        }
+        let facts = facts(db, item);
+        out.variables.extend(facts.assigned.iter().cloned());
+        for import in &facts.imports {
+            let entity = check::modules::import_entity(db, file, import);
+            out.names.insert(import.binds.clone(), entity);
+        }
+    }
+    Arc::new(out)
+}
+
+/// For each item of a file, the module-level names that running it may read: its own and those
+/// of the functions that it mentions, transitively.
+#[salsa::tracked]
+pub fn all_reads(db: &dyn Db, file: File) -> Arc<BTreeMap<ItemId, Arc<BTreeSet<Arc<str>>>>> {
+    let scope = scope(db, file);
+    let mut out: BTreeMap<ItemId, BTreeSet<Arc<str>>> = BTreeMap::new();
+    let mut outside: BTreeMap<ItemId, Arc<BTreeSet<Arc<str>>>> = BTreeMap::new();
+    let mut calls: BTreeMap<ItemId, Vec<ItemId>> = BTreeMap::new();
+    for head in file.heads(db).iter() {
+        let Some(item) = item_of(db, head.id) else { continue };
+        let mut own = BTreeSet::new();
+        for name in &facts(db, item).mentions {
+            match scope.names.get(name) {
+                Some(Entity::Def(id) | Entity::Struct(id)) => {
+                    calls.entry(head.id).or_default().push(*id);
+                    if home(db, *id) != Some(file) {
+                        outside.insert(*id, reads(db, *id));
+                    }
+                }
+                _ => {}
+            }
+            if scope.variables.contains(name) {
+                own.insert(name.clone());
+            }
+        }
+        out.insert(head.id, own);
+    }
+    // To the fixed point. Few functions read variables, so the sets are small.
+    loop {
+        let mut changed = false;
+        for (id, callees) in &calls {
+            let mut more: BTreeSet<Arc<str>> = BTreeSet::new();
+            for callee in callees {
+                if let Some(set) = out.get(callee) {
+                    more.extend(set.iter().cloned());
+                } else if let Some(set) = outside.get(callee) {
+                    more.extend(set.iter().cloned());
+                }
+            }
+            if let Some(own) = out.get_mut(id) {
+                let before = own.len();
+                own.extend(more);
+                changed |= own.len() != before;
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    Arc::new(out.into_iter().map(|(id, set)| (id, Arc::new(set))).collect())
+}
+
+/// The names that running an item may read.
+#[salsa::tracked]
+fn item_reads(db: &dyn Db, item: Item, file: File) -> Arc<BTreeSet<Arc<str>>> {
+    all_reads(db, file).get(&item.id(db)).cloned().unwrap_or_default()
+}
+
+/// The names that running an item may read.
+pub(crate) fn reads(db: &dyn Db, id: ItemId) -> Arc<BTreeSet<Arc<str>>> {
+    match (item_of(db, id), home(db, id)) {
+        (Some(item), Some(file)) => item_reads(db, item, file).clone(),
+        _ => Arc::default(),
+    }
+}
+
+/// The definitions of a file that can call themselves, directly or through others.
+#[salsa::tracked]
+fn recursive_items(db: &dyn Db, file: File) -> Arc<BTreeSet<ItemId>> {
+    let scope = scope(db, file);
+    let mut calls: BTreeMap<ItemId, Vec<ItemId>> = BTreeMap::new();
+    for head in file.heads(db).iter() {
+        let Some(item) = item_of(db, head.id) else { continue };
+        let defs = facts(db, item).mentions.iter().filter_map(|name| match scope.names.get(name) {
+            Some(Entity::Def(id)) => Some(*id),
+            _ => None,
+        });
+        calls.insert(head.id, defs.collect());
+    }
+    let mut out = BTreeSet::new();
+    for start in calls.keys() {
+        let mut seen = BTreeSet::new();
+        let mut work = calls.get(start).cloned().unwrap_or_default();
+        while let Some(id) = work.pop() {
+            if id == *start {
+                out.insert(id);
+                break;
+            }
+            if seen.insert(id) {
+                work.extend(calls.get(&id).into_iter().flatten());
+            }
+        }
+    }
+    Arc::new(out)
+}
+
+#[salsa::tracked]
+fn item_recursive(db: &dyn Db, item: Item, file: File) -> bool {
+    recursive_items(db, file).contains(&item.id(db))
+}
+
+/// Whether a definition can call itself, directly or through others.
+pub(crate) fn is_recursive(db: &dyn Db, id: ItemId) -> bool {
+    match (item_of(db, id), home(db, id)) {
+        (Some(item), Some(file)) => *item_recursive(db, item, file),
+        _ => false,
+    }
+}
+
+/// The checked form of a function at its argument types. A cycle (a function whose result type
+/// is inferred calls itself) starts from "never returns" and is repeated until it is stable.
+#[salsa::tracked(cycle_fn = inst_again, cycle_initial = inst_unknown)]
+pub fn checked_inst<'db>(db: &'db dyn Db, key: InstKey<'db>) -> Arc<CheckedInst> {
+    Arc::new(check::check_inst(db, key.data(db)))
+}
+
+fn inst_unknown<'db>(db: &'db dyn Db, _: salsa::Id, key: InstKey<'db>) -> Arc<CheckedInst> {
+    Arc::new(CheckedInst::unknown(key.data(db)))
+}
+
+fn inst_again<'db>(
+    db: &'db dyn Db,
+    cycle: &salsa::Cycle,
+    _last: &Arc<CheckedInst>,
+    value: Arc<CheckedInst>,
+    key: InstKey<'db>,
+) -> Arc<CheckedInst> {
+    if cycle.iteration() < 8 { value } else { Arc::new(CheckedInst::endless(db, key.data(db))) }
+}
+
+/// What is wrong with a function that nothing calls.
+#[salsa::tracked]
+pub fn uncalled(db: &dyn Db, item: Item, file: File) -> Arc<Vec<Diagnostic>> {
+    Arc::new(crate::session::uncalled(db, item, file))
+}
+
+/// A checked instance by its data.
+pub(crate) fn inst<'db>(db: &'db dyn Db, data: &Arc<InstData>) -> &'db Arc<CheckedInst> {
+    checked_inst(db, InstKey::new(db, data.clone()))
+}
+
+/// The checked module body of a file.
+#[salsa::tracked]
+pub fn checked_main(db: &dyn Db, file: File) -> Arc<CheckedMain> {
+    Arc::new(check::check_main(db, file))
+}
+
+// ---- Texts -----------------------------------------------------------------------------------
+
+impl Database {
+    /// A new file without text. `parent` is the input before it at a prompt.
+    pub fn add_file(&mut self, path: &str, parent: Option<FileId>) -> FileId {
+        let id = FileId(self.tables().files.len() as u32);
+        let parent_file = parent.and_then(|p| file_of(self, p));
+        let module = parent.map_or(id, |p| module_of(self, p));
+        let file = File::new(self, id, Arc::from([]), parent_file, Arc::default());
+        let entry = FileEntry { path: path.into(), text: "".into(), file, module, diagnostics: Arc::from([]) };
+        self.tables().files.push(entry);
+        id
+    }
+
+    /// Gives a file a text. Items that did not change are left alone.
+    pub fn set_text(&mut self, id: FileId, text: &str) {
+        let Some(file) = file_of(self, id) else { return };
+        let old = file.heads(self).clone();
+        let pieces = split(text);
+        let raw: Vec<(ItemKind, Option<Arc<str>>, &str)> = pieces
+            .items
+            .iter()
+            .map(|i| {
+                let kind = match i.kind {
+                    RawKind::Def => ItemKind::Def,
+                    RawKind::Struct => ItemKind::Struct,
+                    RawKind::Stmt => ItemKind::Stmt,
+                };
+                (kind, i.name.clone(), &text[i.range.start as usize..i.range.end as usize])
+            })
+            .collect();
+        let reused = self.reuse(&old, &raw);
+        let mut heads = vec![];
+        for ((kind, name, piece), (reuse, range)) in raw.into_iter().zip(reused.into_iter().zip(pieces.items.iter().map(|i| &i.range))) {
+            let item_id = match reuse {
+                Some(item_id) => {
+                    if let Some(item) = item_of(self, item_id)
+                        && **item.text(self) != *piece
+                    {
+                        item.set_text(self).to(piece.into());
+                    }
+                    if let Some(entry) = self.tables().items.get_mut(item_id.0 as usize) {
+                        entry.start = range.start;
+                    }
+                    item_id
+                }
+                None => {
+                    let item_id = ItemId(self.tables().items.len() as u32);
+                    let item = Item::new(self, item_id, piece.into());
+                    self.tables().items.push(ItemEntry { item, file: id, start: range.start });
+                    item_id
+                }
+            };
+            heads.push(ItemHead { id: item_id, kind, name });
+        }
+        if *old != *heads {
+            file.set_heads(self).to(heads.into());
+        }
+        if let Some(entry) = self.tables().files.get_mut(id.0 as usize) {
+            entry.text = text.into();
+            entry.diagnostics = pieces.diagnostics.into();
+        }
+    }
+
+    /// For each new piece the old item that it continues: definitions by name, statements by
+    /// their text from both ends, and those between in order.
+    fn reuse(&self, old: &[ItemHead], raw: &[(ItemKind, Option<Arc<str>>, &str)]) -> Vec<Option<ItemId>> {
+        let mut out = vec![None; raw.len()];
+        let mut named: BTreeMap<(bool, Arc<str>), Vec<ItemId>> = BTreeMap::new();
+        for head in old.iter().rev() {
+            if let (Some(name), true) = (&head.name, head.kind != ItemKind::Stmt) {
+                named.entry((head.kind == ItemKind::Def, name.clone())).or_default().push(head.id);
+            }
+        }
+        for (slot, (kind, name, _)) in out.iter_mut().zip(raw) {
+            if let (Some(name), true) = (name, *kind != ItemKind::Stmt) {
+                *slot = named.get_mut(&(*kind == ItemKind::Def, name.clone())).and_then(Vec::pop);
+            }
+        }
+        let text = |id: ItemId| item_of(self, id).map_or_else(|| "".into(), |i| i.text(self).clone());
+        let plain = |kind: ItemKind, name: &Option<Arc<str>>| kind == ItemKind::Stmt || name.is_none();
+        let before: Vec<(ItemId, Arc<str>)> =
+            old.iter().filter(|h| plain(h.kind, &h.name)).map(|h| (h.id, text(h.id))).collect();
+        let after: Vec<usize> = (0..raw.len()).filter(|&i| plain(raw[i].0, &raw[i].1)).collect();
+        let same = |a: usize, b: usize| *before[a].1 == *raw[after[b]].2;
+        let most = before.len().min(after.len());
+        let head = (0..most).take_while(|&i| same(i, i)).count();
+        let tail = (0..most - head).take_while(|&i| same(before.len() - 1 - i, after.len() - 1 - i)).count();
+        for i in 0..head {
+            out[after[i]] = Some(before[i].0);
+        }
+        for i in 0..tail {
+            out[after[after.len() - 1 - i]] = Some(before[before.len() - 1 - i].0);
+        }
+        for i in head..(most - tail).max(head) {
+            out[after[i]] = Some(before[i].0);
+        }
+        out
+    }
+
+    /// Loads the files that a file imports, and those that they import. Cycles are cut and
+    /// kept as [`Target::Cycle`].
+    pub fn load_imports(&mut self, id: FileId, loader: &dyn Loader) {
+        self.load(id, loader, &mut vec![], &mut BTreeSet::new());
+    }
+
+    fn load(&mut self, id: FileId, loader: &dyn Loader, path: &mut Vec<FileId>, done: &mut BTreeSet<FileId>) {
+        let Some(file) = file_of(self, id) else { return };
+        if !done.insert(id) {
+            return;
+        }
+        let mut wanted: BTreeSet<Arc<str>> = BTreeSet::new();
+        for head in file.heads(self).clone().iter() {
+            let Some(item) = item_of(self, head.id) else { continue };
+            let facts = facts(self, item);
+            wanted.extend(facts.imports.iter().flat_map(|i| i.files()));
+            wanted.extend(facts.std_modules.iter().cloned());
+        }
+        let importer = path_of(self, id);
+        path.push(id);
+        let mut imports = BTreeMap::new();
+        for module in wanted {
+            let loaded = match module.strip_prefix("std.") {
+                Some(name) => loader.std(name),
+                None => loader.sibling(&importer, &module),
+            };
+            let target = match loaded {
+                None => Target::Missing,
+                Some(loaded) => self.target(loaded, loader, path, done),
+            };
+            imports.insert(module, target);
+        }
+        path.pop();
+        if **file.imports(self) != imports {
+            file.set_imports(self).to(Arc::new(imports));
+        }
+    }
+
+    fn target(
+        &mut self,
+        loaded: Loaded,
+        loader: &dyn Loader,
+        path: &mut Vec<FileId>,
+        done: &mut BTreeSet<FileId>,
+    ) -> Target {
+        let known = self.tables().files.iter().position(|e| e.path == loaded.path).map(|i| FileId(i as u32));
+        if let Some(start) = known.and_then(|id| path.iter().position(|p| *p == id)) {
+            return Target::Cycle(path[start..].iter().map(|f| path_of(self, *f)).collect());
+        }
+        if path.len() > 64 {
+            return Target::Cycle(path.iter().map(|f| path_of(self, *f)).collect());
+        }
+        let id = known.unwrap_or_else(|| self.add_file(&loaded.path, None));
+        let changed = self.tables().files.get(id.0 as usize).is_some_and(|e| e.text != loaded.text);
+        if changed {
+            self.set_text(id, &loaded.text);
+        }
+        self.load(id, loader, path, done);
+        Target::File(id)
+    }
+
+    /// A picture of all texts for rendering.
+    pub fn source_map(&self) -> SourceMap {
+        let tables = self.tables();
+        SourceMap {
+            files: tables.files.iter().map(|f| SourceText { path: f.path.clone(), text: f.text.clone() }).collect(),
+            items: tables.items.iter().map(|i| (i.file, i.start)).collect(),
+        }
+    }
+}
+
+/// Whether a dotted name is a built-in module.
+pub(crate) fn is_builtin_module(name: &str) -> bool {
+    builtins::MODULES.contains(&name) || name == "dist.collective" || name == "tessera"
+}

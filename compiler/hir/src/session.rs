@@ -1,0 +1,403 @@
+//! Checking whole programs, and inputs one after the other at a prompt.
+
+use crate::check::cx::Cx;
+use crate::check::{self, CheckedInst, CheckedMain, facts};
+use crate::db::{self, Database, Db, File, ItemKind};
+use crate::source::{FileId, Loader, SourceMap};
+use crate::thir::*;
+use crate::ty::Ty;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tessera_base::{Diagnostic, ItemId, Span};
+use tessera_ir::graph::Policy;
+
+/// What checking gives.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// Without errors only.
+    pub program: Option<Program>,
+    /// In the order of the text.
+    pub diagnostics: Vec<Diagnostic>,
+    pub sources: SourceMap,
+    /// At a prompt: the type of the input's last expression, and the variable that holds it.
+    pub last: Option<Last>,
+}
+
+/// The value of the last expression of an input.
+#[derive(Clone, Debug)]
+pub struct Last {
+    pub ty: Ty,
+    /// `None` where there is nothing to keep.
+    pub global: Option<GlobalId>,
+}
+
+/// The stack on which programs are checked: see [`check::cx::HEIGHT_MAX`].
+const STACK_BYTES: usize = 1 << 30;
+
+/// Runs `f` with a stack that is deep enough for any program.
+fn deep<T: Send>(f: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("check".into()).stack_size(STACK_BYTES);
+        match thread.spawn_scoped(scope, f) {
+            Ok(handle) => match handle.join() {
+                Ok(value) => value,
+                Err(panic) => std::panic::resume_unwind(panic),
+            },
+            // No memory for a stack: nothing can be checked.
+            Err(error) => std::panic::resume_unwind(Box::new(error.to_string())),
+        }
+    })
+}
+
+/// Checks a file with everything that it imports. Imports are loaded by the caller
+/// ([`Database::load_imports`]).
+pub fn check_program(db: &Database, root: FileId) -> Checked {
+    let snapshot = db.clone();
+    deep(move || run(&snapshot, root, &BTreeSet::new(), true))
+}
+
+/// The diagnostics alone: the typed program is not put together.
+pub fn check_only(db: &Database, root: FileId) -> Vec<Diagnostic> {
+    let snapshot = db.clone();
+    deep(move || run(&snapshot, root, &BTreeSet::new(), false)).diagnostics
+}
+
+fn run(db: &Database, root: FileId, ran: &BTreeSet<FileId>, whole: bool) -> Checked {
+    let mut pass = Assembly { db, insts: BTreeMap::new(), mains: vec![], seen: ran.clone(), diagnostics: vec![] };
+    if let Some(file) = db::file_of(db, root) {
+        pass.module(file);
+    }
+    pass.finish(root, whole)
+}
+
+/// Everything that a module reaches.
+struct Assembly<'db> {
+    db: &'db Database,
+    insts: BTreeMap<InstId, &'db Arc<CheckedInst>>,
+    /// Module bodies in the order in which they run.
+    mains: Vec<(File, &'db Arc<CheckedMain>)>,
+    seen: BTreeSet<FileId>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl<'db> Assembly<'db> {
+    /// A module after the modules that it uses.
+    fn module(&mut self, file: File) {
+        let db: &'db dyn Db = self.db;
+        if !self.seen.insert(file.id(db)) {
+            return;
+        }
+        let main = db::checked_main(db, file);
+        let mut files: BTreeSet<FileId> = main.files.iter().copied().collect();
+        let mut work: Vec<InstId> = main.requests.iter().map(|r| r.inst).collect();
+        while let Some(id) = work.pop() {
+            if self.insts.contains_key(&id) {
+                continue;
+            }
+            let Some(data) = db::inst_data(db, id) else { continue };
+            let inst = db::inst(db, &data);
+            self.insts.insert(id, inst);
+            files.extend(inst.files.iter().copied());
+            work.extend(inst.requests.iter().map(|r| r.inst));
+        }
+        for id in files {
+            if let Some(used) = db::file_of(db, id) {
+                self.module(used);
+            }
+        }
+        self.mains.push((file, main));
+    }
+
+    fn finish(mut self, root: FileId, whole: bool) -> Checked {
+        let db: &'db dyn Db = self.db;
+        let mut called: BTreeSet<ItemId> = BTreeSet::new();
+        for id in self.insts.keys() {
+            if let Some(data) = db::inst_data(db, *id) {
+                called.insert(data.item);
+            }
+        }
+        let mains = self.mains.clone();
+        for (file, main) in &mains {
+            self.diagnostics.extend(db::file_diagnostics(db, file.id(db)).iter().cloned());
+            for head in file.heads(db).iter() {
+                let Some(item) = db::item_of(db, head.id) else { continue };
+                self.diagnostics.extend(db::parsed(db, item).diagnostics.iter().cloned());
+                if head.kind == ItemKind::Def && !called.contains(&head.id) {
+                    self.diagnostics.extend(db::uncalled(db, item, *file).iter().cloned());
+                }
+            }
+            self.diagnostics.extend(main.diagnostics.iter().cloned());
+        }
+        self.instance_diagnostics(&mains);
+        let sources = self.db.source_map();
+        let diagnostics = sorted(std::mem::take(&mut self.diagnostics), &sources);
+        let errors = diagnostics.iter().any(Diagnostic::is_error);
+        let program = (whole && !errors).then(|| self.program(root));
+        let last = mains.iter().find(|(f, _)| f.id(db) == root).and_then(|(_, m)| {
+            m.last.clone().map(|ty| Last { ty, global: None })
+        });
+        Checked { program, diagnostics, sources, last }
+    }
+
+    /// Errors in an annotated function stand where they are; those in a template at the call
+    /// that leads to it, with the line inside as a label. Each mistake is said once.
+    fn instance_diagnostics(&mut self, mains: &[(File, &'db Arc<CheckedMain>)]) {
+        let db: &'db dyn Db = self.db;
+        let mut said: BTreeSet<(tessera_base::Code, Span)> = BTreeSet::new();
+        // Breadth first from code that is checked for itself, so that the nearest call is named.
+        let mut queue: std::collections::VecDeque<(InstId, Span)> = Default::default();
+        for (_, main) in mains {
+            queue.extend(main.requests.iter().map(|r| (r.inst, r.span)));
+        }
+        let mut seen: BTreeSet<InstId> = BTreeSet::new();
+        while let Some((id, call)) = queue.pop_front() {
+            if !seen.insert(id) {
+                continue;
+            }
+            let Some(inst) = self.insts.get(&id).copied() else { continue };
+            for d in &inst.diagnostics {
+                if !said.insert((d.code, d.span)) {
+                    continue;
+                }
+                let template = inst.template && !db::inst_data(db, id).is_some_and(|data| is_lambda(db, &data));
+                let lambda = inst.template && !template;
+                self.diagnostics.push(match template || lambda {
+                    true if call.item != d.span.item || template => at_call(d, call, &inst.inst.name),
+                    _ => d.clone(),
+                });
+            }
+            for r in &inst.requests {
+                // Inside a template the place that counts is the call from outside.
+                queue.push_back((r.inst, if inst.template { call } else { r.span }));
+            }
+        }
+    }
+
+    fn program(&self, root: FileId) -> Program {
+        let db: &'db dyn Db = self.db;
+        let effects = self.effects();
+        let count = db::inst_count(db);
+        let mut insts: Vec<FnInst> = (0..count)
+            .map(|i| match self.insts.get(&InstId(i as u32)) {
+                Some(checked) => FnInst { effect: effects.get(&InstId(i as u32)).cloned().unwrap_or(Effect::Graph), ..checked.inst.clone() },
+                None => check::bodies::empty_inst("unused".into(), Span::NONE),
+            })
+            .collect();
+        let mut entry = check::bodies::empty_inst("main".into(), Span::NONE);
+        for (file, main) in &self.mains {
+            if file.id(db) == root {
+                let mut body = std::mem::take(&mut entry.body);
+                entry = main.inst.clone();
+                body.append(&mut entry.body);
+                entry.body = body;
+                continue;
+            }
+            let id = InstId(insts.len() as u32);
+            let name: Arc<str> = db::path_of(db, file.id(db));
+            insts.push(FnInst { name, ..main.inst.clone() });
+            let kind = TKind::Call { inst: id, callee: None, args: vec![] };
+            entry.body.push(TStmt::Expr(TExpr { kind, ty: Ty::None, span: main.inst.span }));
+        }
+        let entry_id = InstId(insts.len() as u32);
+        insts.push(entry);
+        Program { insts, globals: self.globals(), entry: Some(entry_id) }
+    }
+
+    fn globals(&self) -> Vec<Variable> {
+        let db: &'db dyn Db = self.db;
+        let mut out: Vec<Variable> =
+            db::global_keys(db).into_iter().map(|k| check::zonk::known_variable(Variable { name: k.name, ty: k.ty, span: Span::NONE })).collect();
+        for (_, main) in &self.mains {
+            for (id, variable) in &main.globals {
+                if let Some(slot) = out.get_mut(id.0 as usize) {
+                    *slot = variable.clone();
+                }
+            }
+        }
+        out
+    }
+
+    /// A function that calls a host function is one. The reason is that of the callee nearest.
+    fn effects(&self) -> BTreeMap<InstId, Effect> {
+        let mut out: BTreeMap<InstId, Effect> = self.insts.iter().map(|(id, c)| (*id, c.inst.effect.clone())).collect();
+        let mut callers: BTreeMap<InstId, Vec<(InstId, Span)>> = BTreeMap::new();
+        for (id, checked) in &self.insts {
+            for r in &checked.requests {
+                callers.entry(r.inst).or_default().push((*id, r.span));
+            }
+        }
+        let mut work: std::collections::VecDeque<InstId> =
+            out.iter().filter(|(_, e)| **e != Effect::Graph).map(|(id, _)| *id).collect();
+        while let Some(id) = work.pop_front() {
+            let name = self.insts.get(&id).map_or_else(|| "?".into(), |c| c.inst.name.clone());
+            for (caller, span) in callers.get(&id).into_iter().flatten() {
+                if out.get(caller) == Some(&Effect::Graph) {
+                    let why = format!("calls `{name}`, which is a host function").into();
+                    out.insert(*caller, Effect::Host { why, span: *span });
+                    work.push_back(*caller);
+                }
+            }
+        }
+        out
+    }
+}
+
+fn is_lambda(db: &dyn Db, data: &check::InstData) -> bool {
+    check::fns::find_sig(db, data.item, data.start).is_some_and(|s| s.lambda)
+}
+
+/// An error inside a template, seen from its call.
+fn at_call(d: &Diagnostic, call: Span, name: &str) -> Diagnostic {
+    let mut out = d.clone();
+    out.span = call;
+    out.label = format!("in this call of `{name}`");
+    let text = if d.label.is_empty() { "here".to_owned() } else { d.label.clone() };
+    out.labels.insert(0, tessera_base::Label { span: d.span, text });
+    out
+}
+
+/// In the order of the text; equal ones once.
+fn sorted(diagnostics: Vec<Diagnostic>, sources: &SourceMap) -> Vec<Diagnostic> {
+    let mut keyed: Vec<_> = diagnostics
+        .into_iter()
+        .map(|d| (sources.locate(d.span).map(|(f, r)| (f, r.start, r.end)), d))
+        .collect();
+    keyed.sort_by(|a, b| a.0.cmp(&b.0));
+    let mut out: Vec<Diagnostic> = vec![];
+    for (_, d) in keyed {
+        if !out.iter().rev().take(50).any(|o| o.span == d.span && o.code == d.code && o.message == d.message) {
+            out.push(d);
+        }
+    }
+    out
+}
+
+/// Inputs one after the other, each of which sees what those before defined.
+#[derive(Default)]
+pub struct Session {
+    db: Database,
+    last: Option<FileId>,
+    /// Module bodies that have run.
+    ran: BTreeSet<FileId>,
+    count: usize,
+}
+
+impl Session {
+    pub fn new() -> Session {
+        Session::default()
+    }
+
+    pub fn database(&self) -> &Database {
+        &self.db
+    }
+
+    /// Checks one more input. Its entry runs only what is new: imported modules that no input
+    /// before imported, then the input itself. Ids of globals and instances stay the same; an
+    /// input with errors leaves no trace.
+    pub fn check_more(&mut self, text: &str, loader: &dyn Loader) -> Checked {
+        self.count += 1;
+        let path = format!("<input {}>", self.count);
+        let id = self.db.add_file(&path, self.last);
+        self.db.set_text(id, text);
+        self.db.load_imports(id, loader);
+        let (db, ran) = (self.db.clone(), self.ran.clone());
+        let mut checked = deep(move || {
+            let mut checked = run(&db, id, &ran, true);
+            let ty = checked.last.as_ref().map(|l| l.ty.clone());
+            if let (Some(program), Some(ty)) = (&mut checked.program, ty) {
+                checked.last = keep_last(&db, id, program, ty);
+            }
+            (checked, files_of(&db, id, &ran))
+        });
+        if checked.0.program.is_some() {
+            self.last = Some(id);
+            self.ran.extend(checked.1);
+        } else {
+            checked.0.last = None;
+        }
+        checked.0
+    }
+
+    /// The type of an expression as the next input would see it.
+    pub fn type_of(&mut self, text: &str, loader: &dyn Loader) -> Result<Ty, Vec<Diagnostic>> {
+        let path = "<type>".to_owned();
+        let id = self.db.add_file(&path, self.last);
+        self.db.set_text(id, text);
+        self.db.load_imports(id, loader);
+        let (db, ran) = (self.db.clone(), self.ran.clone());
+        let checked = deep(move || run(&db, id, &ran, false));
+        match checked.last {
+            Some(last) if !checked.diagnostics.iter().any(Diagnostic::is_error) => Ok(last.ty),
+            _ => Err(checked.diagnostics),
+        }
+    }
+}
+
+fn files_of(db: &Database, root: FileId, ran: &BTreeSet<FileId>) -> BTreeSet<FileId> {
+    let mut pass = Assembly { db, insts: BTreeMap::new(), mains: vec![], seen: ran.clone(), diagnostics: vec![] };
+    if let Some(file) = db::file_of(db, root) {
+        pass.module(file);
+    }
+    pass.seen
+}
+
+/// The value of the last statement, if it is an expression, goes into a variable `_`.
+fn keep_last(db: &Database, root: FileId, program: &mut Program, ty: Ty) -> Option<Last> {
+    let nothing = Some(Last { ty: ty.clone(), global: None });
+    if matches!(ty, Ty::None | Ty::Error | Ty::Never) {
+        return nothing;
+    }
+    let entry = program.entry?;
+    let body = &mut program.insts.get_mut(entry.0 as usize)?.body;
+    match body.pop() {
+        Some(TStmt::Expr(value)) if value.ty == ty => {
+            let key = db::GlobalKey { module: db::module_of(db, root), name: "_".into(), ty: check::types::erase(&ty) };
+            let global = db::global_id(db, key);
+            let missing = (global.0 as usize + 1).saturating_sub(program.globals.len());
+            for _ in 0..missing {
+                program.globals.push(Variable { name: "_".into(), ty: Ty::None, span: Span::NONE });
+            }
+            program.globals[global.0 as usize] = Variable { name: "_".into(), ty: ty.clone(), span: value.span };
+            body.push(TStmt::SetGlobal(global, value));
+            Some(Last { ty, global: Some(global) })
+        }
+        other => {
+            body.extend(other);
+            nothing
+        }
+    }
+}
+
+/// The names that a function which nothing calls gets wrong; its types depend on calls.
+pub(crate) fn uncalled(db: &dyn Db, item: db::Item, file: File) -> Vec<Diagnostic> {
+    let id = item.id(db);
+    let module = db::module_of(db, file.id(db));
+    let mut cx = Cx::new(db, file, module, 0, Policy::Deterministic);
+    let free: BTreeSet<Arc<str>> = db::facts(db, item).mentions.clone();
+    let scope = db::scope(db, file);
+    let Some(sig) = check::fns::find_sig_of_item(db, id) else { return vec![] };
+    let mut sizes: BTreeSet<Arc<str>> = BTreeSet::new();
+    let mut annotated = |e: &tessera_grammar::ast::Expr| {
+        let mut work = vec![e];
+        while let Some(e) = work.pop() {
+            if let tessera_grammar::ast::ExprKind::Name(n) = &e.kind {
+                sizes.insert(n.clone());
+            }
+            work.extend(facts::parts_of(e));
+        }
+    };
+    sig.params.iter().filter_map(|p| p.ty.as_ref()).for_each(&mut annotated);
+    facts::each_expr(&db::parsed(db, item).stmts, &mut |e| {
+        if let tessera_grammar::ast::ExprKind::Name(name) = &e.kind
+            && free.contains(name)
+            && !scope.variables.contains(name)
+            && !scope.names.contains_key(name)
+            && !sizes.contains(name)
+        {
+            cx.in_module(file, |cx| drop(cx.name(name, e.span)));
+        }
+    });
+    // Annotations inside the body may name sizes too.
+    cx.diagnostics.retain(|d| !d.message.starts_with('`') || !d.message[1..].starts_with(char::is_uppercase));
+    cx.diagnostics
+}

@@ -1,0 +1,91 @@
+//! Source texts: where imported files come from, and where items lie in them.
+
+use std::ops::Range;
+use std::sync::Arc;
+use tessera_base::{ItemId, Span};
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct FileId(pub u32);
+
+/// The text of a file that an import names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Loaded {
+    /// As diagnostics show it.
+    pub path: Arc<str>,
+    pub text: Arc<str>,
+}
+
+/// Finds imported files. The checker itself reads none.
+pub trait Loader {
+    /// `import a.b` in the file `importer`: the sibling `a/b.tsr`.
+    fn sibling(&self, importer: &str, module: &str) -> Option<Loaded>;
+
+    /// `std.nn`, as `nn`: a file of the standard library.
+    fn std(&self, module: &str) -> Option<Loaded>;
+}
+
+/// A loader that finds nothing.
+pub struct NoFiles;
+
+impl Loader for NoFiles {
+    fn sibling(&self, _: &str, _: &str) -> Option<Loaded> {
+        None
+    }
+
+    fn std(&self, _: &str) -> Option<Loaded> {
+        None
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct SourceText {
+    pub path: Arc<str>,
+    pub text: Arc<str>,
+}
+
+/// A picture of all texts: turns spans into places.
+#[derive(Clone, Debug, Default)]
+pub struct SourceMap {
+    pub files: Vec<SourceText>,
+    /// The file of each item and the byte at which the item begins.
+    pub(crate) items: Vec<(FileId, u32)>,
+}
+
+impl SourceMap {
+    pub fn file(&self, id: FileId) -> Option<&SourceText> {
+        self.files.get(id.0 as usize)
+    }
+
+    /// File and byte range of a span. `None` for spans that belong to no text.
+    pub fn locate(&self, span: Span) -> Option<(FileId, Range<usize>)> {
+        let (file, start) = *self.items.get(span.item.0 as usize)?;
+        let length = self.file(file)?.text.len();
+        let at = |offset: u32| (start as usize + offset as usize).min(length);
+        Some((file, at(span.start)..at(span.end).max(at(span.start))))
+    }
+
+    /// Line and column of a span's start, from 1; columns count characters.
+    pub fn line_col(&self, span: Span) -> Option<(FileId, usize, usize)> {
+        let (file, range) = self.locate(span)?;
+        let text = &self.file(file)?.text;
+        let mut start = range.start;
+        while !text.is_char_boundary(start) {
+            start -= 1;
+        }
+        let before = &text[..start];
+        let line = before.bytes().filter(|b| *b == b'\n').count() + 1;
+        let col = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+        Some((file, line, col))
+    }
+
+    /// The item that holds a byte of a file, and the byte counted from the item's start.
+    pub fn item_at(&self, file: FileId, byte: usize) -> Option<(ItemId, u32)> {
+        let found = self
+            .items
+            .iter()
+            .enumerate()
+            .filter(|(_, (f, start))| *f == file && *start as usize <= byte)
+            .max_by_key(|(_, (_, start))| *start)?;
+        Some((ItemId(found.0 as u32), byte as u32 - found.1.1))
+    }
+}
