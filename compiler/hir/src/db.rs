@@ -426,6 +426,11 @@ impl Database {
         id
     }
 
+    /// The file of a path.
+    pub fn file_at(&self, path: &str) -> Option<FileId> {
+        self.tables().files.iter().position(|e| *e.path == *path).map(|i| FileId(i as u32))
+    }
+
     /// Gives a file a text. Items that did not change are left alone.
     pub fn set_text(&mut self, id: FileId, text: &str) {
         let Some(file) = file_of(self, id) else { return };

@@ -10,3 +10,6 @@ pub mod check;
 pub mod session;
 pub mod lower;
 pub mod trace;
+
+pub use check::types::describe;
+pub use session::{Checked, Session, check_only, check_text as check_program};

@@ -49,6 +49,15 @@ fn deep<T: Send>(f: impl FnOnce() -> T + Send) -> T {
     })
 }
 
+/// Checks a text with everything that it imports. A file of this path that the database
+/// holds already gets the text; what did not change in it is not checked again.
+pub fn check_text(db: &mut Database, path: &str, text: &str, loader: &dyn Loader) -> Checked {
+    let id = db.file_at(path).unwrap_or_else(|| db.add_file(path, None));
+    db.set_text(id, text);
+    db.load_imports(id, loader);
+    check_program(db, id)
+}
+
 /// Checks a file with everything that it imports. Imports are loaded by the caller
 /// ([`Database::load_imports`]).
 pub fn check_program(db: &Database, root: FileId) -> Checked {

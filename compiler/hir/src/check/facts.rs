@@ -151,8 +151,8 @@ pub fn target_names(target: &Expr, out: &mut BTreeSet<Arc<str>>) {
 pub fn changed(stmts: &[Stmt], out: &mut BTreeSet<Arc<str>>) {
     assigned(stmts, out);
     each_stmt(stmts, &mut |stmt| match &stmt.kind {
-        StmtKind::Assign { targets, .. } => targets.iter().for_each(|t| drop(root_name(t).map(|n| out.insert(n)))),
-        StmtKind::AugAssign { target, .. } | StmtKind::AnnAssign { target, .. } => drop(root_name(target).map(|n| out.insert(n))),
+        StmtKind::Assign { targets, .. } => out.extend(targets.iter().filter_map(root_name)),
+        StmtKind::AugAssign { target, .. } | StmtKind::AnnAssign { target, .. } => out.extend(root_name(target)),
         _ => {}
     });
     each_expr(stmts, &mut |e| {

@@ -799,8 +799,7 @@ impl Cx<'_> {
         }
         let init = self.carry(init);
         let carry_ty = init.ty.clone();
-        // Inside, the counter is a number that only the run knows: a tensor of rank 0.
-        let counter = Ty::Tensor(TensorType::new(vec![], DType::I64));
+        let counter = Ty::int();
         let f_args = vec![TExpr { kind: TKind::None, ty: counter, span }, TExpr { kind: TKind::None, ty: carry_ty.clone(), span }];
         let Some((inst, callee, ret)) = self.instantiate(&f, f_args, span) else { return error_at(span) };
         if !self.same_carry(&carry_ty, &ret, f.span, "op.fori") {

@@ -70,7 +70,7 @@ impl Cx<'_> {
     }
 
     fn atom_value(&mut self, atom: &Atom, span: Span) -> Option<TExpr> {
-        let mut both = |cx: &mut Self, a: &Size, b: &Size| Some((cx.size_value(a, span)?, cx.size_value(b, span)?));
+        let both = |cx: &mut Self, a: &Size, b: &Size| Some((cx.size_value(a, span)?, cx.size_value(b, span)?));
         Some(match atom {
             Atom::Var(v) => self.var_value(v, span)?,
             Atom::Div(a, b) => {
