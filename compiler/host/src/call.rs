@@ -42,7 +42,7 @@ impl Gen<'_, '_> {
             args.push(match param {
                 Word::Float if !is_float => self.b.ins().bitcast(F64, cranelift::codegen::ir::MemFlagsData::new(), value),
                 Word::Float => value,
-                _ => self.to_word(value),
+                _ => self.word_of(value),
             });
         }
         if sig.fails {
@@ -71,7 +71,7 @@ impl Gen<'_, '_> {
         self.release_operands(&operands);
         self.drop_held(before);
         let result = match result {
-            Some(word) => self.from_word(word, ty),
+            Some(word) => self.value_of(word, ty),
             None => self.int(0),
         };
         if sig.fails {

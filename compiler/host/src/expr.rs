@@ -142,7 +142,7 @@ impl Gen<'_, '_> {
         }
         for e in pushed {
             let (value, owned) = self.operand(e, &[], None);
-            let word = self.to_word(value);
+            let word = self.word_of(value);
             // The list has one owner, so it stays where it is.
             self.call_rt(RtFn::list_push, &[list, word]);
             if owned {

@@ -11,6 +11,7 @@
 mod link;
 mod unit;
 mod frame;
+mod vars;
 mod arith;
 mod borrow;
 mod call;

@@ -110,7 +110,7 @@ impl Gen<'_, '_> {
         let values: Vec<Value> = std::iter::once(old).chain(operands.iter().map(|o| o.0)).collect();
         let words = self.rt_args(func, values, span);
         let result = self.call_rt(func, &words).unwrap_or(old);
-        let result = self.from_word(result, ty);
+        let result = self.value_of(result, ty);
         if sig.consumes_first {
             // A failing function gives its argument back.
             self.store_slot(slot, place, result);

@@ -79,7 +79,7 @@ pub fn zero_fill(s: &StrObj, width: i64) -> Result<u64, Fault> {
 
 /// The characters as strings.
 pub fn characters(s: &str) -> Vec<u64> {
-    s.chars().map(|c| new_str(c)).collect()
+    s.chars().map(new_str).collect()
 }
 
 #[cfg(test)]

@@ -27,11 +27,10 @@ pub fn float_mod(a: f64, b: f64) -> Result<f64, Fault> {
         return Err(Fault::new(702, format!("{} % {} divides by zero", float_repr(a), float_repr(b))));
     }
     let rem = a % b;
-    Ok(match rem {
-        r if r == 0.0 => 0.0f64.copysign(b),
-        r if (r < 0.0) != (b < 0.0) => r + b,
-        r => r,
-    })
+    if rem == 0.0 {
+        return Ok(0.0f64.copysign(b));
+    }
+    Ok(if (rem < 0.0) != (b < 0.0) { rem + b } else { rem })
 }
 
 pub fn int_pow(base: i64, exponent: i64) -> Result<i64, Fault> {

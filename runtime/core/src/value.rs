@@ -4,88 +4,21 @@
 //! in [`tessera_base::DType::ALL`]; everything else is the address of a counted object. Counts
 //! are not atomic: host code runs on one thread (tensor memory is shared through `Arc`).
 
+mod count;
+mod key;
+mod types;
+
+pub use count::{make_immortal, release, retain, retain_word};
+pub use key::{Key, Probe, StrKey};
+pub use types::{TypeId, TypeInfo, TypeTable};
+
 use crate::tensor::Tensor;
-use indexmap::{Equivalent, IndexMap, IndexSet};
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use indexmap::IndexMap;
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::cell::Cell;
-use std::hash::{Hash, Hasher};
-use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, offset_of};
 use std::ptr::NonNull;
-use std::sync::Arc;
 use tessera_abi::layout;
-
-/// A type as values need it: by position in a [`TypeTable`].
-pub type TypeId = u32;
-
-/// The runtime's view of a type; the mirror of the compiler's host types.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum TypeInfo {
-    Int,
-    Float,
-    Bool,
-    Str,
-    None,
-    DType,
-    Tensor,
-    List(TypeId),
-    /// Keys are strings or ints.
-    Dict(TypeId, TypeId),
-    Tuple(Vec<TypeId>),
-    Struct { name: Arc<str>, fields: Vec<(Arc<str>, TypeId)> },
-    Fn { params: Vec<TypeId>, ret: TypeId },
-}
-
-impl TypeInfo {
-    /// Whether words of this type are addresses of counted objects.
-    pub fn counted(&self) -> bool {
-        !matches!(self, TypeInfo::Int | TypeInfo::Float | TypeInfo::Bool | TypeInfo::None | TypeInfo::DType)
-    }
-}
-
-/// Every type of the process, each once. The scalar types have fixed positions.
-pub struct TypeTable {
-    infos: IndexSet<TypeInfo>,
-}
-
-impl Default for TypeTable {
-    fn default() -> Self {
-        use TypeInfo::*;
-        TypeTable { infos: IndexSet::from([Int, Float, Bool, Str, None, DType, Tensor]) }
-    }
-}
-
-impl TypeTable {
-    pub const INT: TypeId = 0;
-    pub const FLOAT: TypeId = 1;
-    pub const BOOL: TypeId = 2;
-    pub const STR: TypeId = 3;
-    pub const NONE: TypeId = 4;
-    pub const DTYPE: TypeId = 5;
-    pub const TENSOR: TypeId = 6;
-
-    pub fn add(&mut self, info: TypeInfo) -> TypeId {
-        self.infos.insert_full(info).0 as TypeId
-    }
-
-    /// The type at a position; `None` for one that was never added.
-    pub fn get(&self, id: TypeId) -> &TypeInfo {
-        self.infos.get_index(id as usize).unwrap_or(&TypeInfo::None)
-    }
-
-    pub fn counted(&self, id: TypeId) -> bool {
-        self.get(id).counted()
-    }
-
-    /// The types of a record's fields, in order.
-    pub fn field(&self, record: TypeId, index: usize) -> TypeId {
-        match self.get(record) {
-            TypeInfo::Tuple(items) => items.get(index).copied().unwrap_or(Self::NONE),
-            TypeInfo::Struct { fields, .. } => fields.get(index).map_or(Self::NONE, |f| f.1),
-            _ => Self::NONE,
-        }
-    }
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
@@ -104,9 +37,6 @@ pub struct Header {
     pub count: Cell<u64>,
     pub kind: Kind,
 }
-
-/// Objects that are never freed start with this many owners.
-const IMMORTAL: u64 = 1 << 62;
 
 impl Header {
     fn new(kind: Kind) -> Header {
@@ -329,110 +259,6 @@ fn trailing<T: Object>(object: T, words: usize) -> u64 {
     ptr as u64
 }
 
-/// Makes an object that is never freed by counting.
-///
-/// # Safety
-/// `word` is a live object.
-pub unsafe fn make_immortal(word: u64) {
-    // SAFETY: the caller's promise.
-    unsafe { (*(word as *const Header)).count.set(IMMORTAL) }
-}
-
-/// One more owner; null is allowed.
-pub fn retain(object: Option<&Header>) {
-    if let Some(h) = object {
-        h.count.set(h.count.get() + 1);
-    }
-}
-
-/// [`retain`] of a word of a counted type.
-///
-/// # Safety
-/// `word` is null or a live object.
-pub unsafe fn retain_word(word: u64) {
-    // SAFETY: the caller's promise; null is `None`.
-    retain(unsafe { (word as *const Header).as_ref() });
-}
-
-/// One owner less; the last one frees the object and releases its parts. Null is allowed.
-///
-/// # Safety
-/// `word` is null or an owned reference to an object whose type ids belong to `types`.
-pub unsafe fn release(types: &TypeTable, word: u64) {
-    // SAFETY: the caller's promise.
-    let Some(header) = (unsafe { (word as *const Header).as_ref() }) else { return };
-    let count = header.count.get();
-    if count > 1 {
-        header.count.set(count - 1);
-        return;
-    }
-    // SAFETY: this was the last reference, so the object may be taken apart; boxes were made
-    // by `boxed`, trailing objects by `trailing` with as many words.
-    unsafe {
-        match header.kind {
-            Kind::Str => drop(Box::from_raw(word as *mut StrObj)),
-            Kind::Tensor => drop(Box::from_raw(word as *mut TensorObj)),
-            Kind::List => free_list(types, Box::from_raw(word as *mut ListObj)),
-            Kind::Dict => free_dict(types, Box::from_raw(word as *mut DictObj)),
-            Kind::Record => free_record(types, word),
-            Kind::Closure => free_closure(types, word),
-        }
-    }
-}
-
-/// # Safety
-/// The words of the list are owned references of its element type.
-unsafe fn free_list(types: &TypeTable, list: Box<ListObj>) {
-    if list.counted {
-        for &w in list.words() {
-            // SAFETY: the caller's promise.
-            unsafe { release(types, w) }
-        }
-    }
-}
-
-/// # Safety
-/// As for [`free_list`].
-unsafe fn free_dict(types: &TypeTable, dict: Box<DictObj>) {
-    if types.counted(dict.value) {
-        for &w in dict.map.values() {
-            // SAFETY: the caller's promise.
-            unsafe { release(types, w) }
-        }
-    }
-}
-
-/// # Safety
-/// `word` is a record without owners.
-unsafe fn free_record(types: &TypeTable, word: u64) {
-    // SAFETY: the caller's promise.
-    let record = unsafe { object::<RecordObj>(word) };
-    for (i, &w) in record.words().iter().enumerate() {
-        if types.counted(types.field(record.ty, i)) {
-            // SAFETY: fields are owned references of their types.
-            unsafe { release(types, w) }
-        }
-    }
-    // SAFETY: allocated by `trailing` with this layout.
-    unsafe { dealloc(word as *mut u8, trailing_layout::<RecordObj>(record.len as usize)) }
-}
-
-/// # Safety
-/// `word` is a closure without owners.
-unsafe fn free_closure(types: &TypeTable, word: u64) {
-    // SAFETY: the caller's promise.
-    let closure = unsafe { object::<ClosureObj>(word) };
-    let (words, ids) = closure.parts();
-    for (&w, &ty) in words.iter().zip(ids) {
-        if types.counted(ty as TypeId) {
-            // SAFETY: captures are owned references of their types.
-            unsafe { release(types, w) }
-        }
-    }
-    // SAFETY: allocated by `trailing` with this layout.
-    unsafe { dealloc(word as *mut u8, trailing_layout::<ClosureObj>(2 * closure.len)) }
-}
-
 impl StrObj {
     pub fn text(&self) -> &str {
         &self.text
@@ -603,105 +429,6 @@ impl ClosureObj {
         // SAFETY: `2 * len` words follow the structure.
         let all = unsafe { std::slice::from_raw_parts(self.words.as_ptr(), 2 * self.len) };
         all.split_at(self.len)
-    }
-}
-
-/// A dict's key. A string is held by one reference.
-pub enum Key {
-    Int(i64),
-    Str(StrKey),
-}
-
-/// A counted reference to a string.
-pub struct StrKey(NonNull<StrObj>, PhantomData<StrObj>);
-
-impl StrKey {
-    /// One more reference to a string.
-    pub fn new(text: &StrObj) -> StrKey {
-        retain(Some(&text.header));
-        StrKey(NonNull::from(text), PhantomData)
-    }
-
-    pub fn get(&self) -> &StrObj {
-        // SAFETY: the key keeps the string alive.
-        unsafe { self.0.as_ref() }
-    }
-
-    /// The word, still owned by the key.
-    pub fn word(&self) -> u64 {
-        self.0.as_ptr() as u64
-    }
-}
-
-impl Clone for StrKey {
-    fn clone(&self) -> Self {
-        StrKey::new(self.get())
-    }
-}
-
-impl Drop for StrKey {
-    fn drop(&mut self) {
-        let header = &self.get().header;
-        let count = header.count.get();
-        if count > 1 {
-            header.count.set(count - 1);
-        } else {
-            // SAFETY: the last reference to a string that `Box` allocated.
-            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
-        }
-    }
-}
-
-impl Clone for Key {
-    fn clone(&self) -> Self {
-        match self {
-            Key::Int(i) => Key::Int(*i),
-            Key::Str(s) => Key::Str(s.clone()),
-        }
-    }
-}
-
-impl Key {
-    /// The key as a word that the dict still owns.
-    pub fn word(&self) -> u64 {
-        match self {
-            Key::Int(i) => *i as u64,
-            Key::Str(s) => s.word(),
-        }
-    }
-
-    fn probe(&self) -> Probe<'_> {
-        match self {
-            Key::Int(i) => Probe::Int(*i),
-            Key::Str(s) => Probe::Str(s.get().text()),
-        }
-    }
-}
-
-/// A key to look for.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Probe<'a> {
-    Int(i64),
-    Str(&'a str),
-}
-
-impl Hash for Key {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.probe().hash(state);
-    }
-}
-
-impl PartialEq for Key {
-    fn eq(&self, other: &Key) -> bool {
-        self.probe() == other.probe()
-    }
-}
-
-impl Eq for Key {}
-
-impl Equivalent<Key> for Probe<'_> {
-    fn equivalent(&self, key: &Key) -> bool {
-        *self == key.probe()
     }
 }
 

@@ -325,13 +325,13 @@ fn str_methods() {
         rt(RtFn::str_count, vec![uni.clone(), e], INT),
         rt(RtFn::str_case, vec![uni.clone(), int(3)], STR),
         rt(RtFn::str_len, vec![uni], INT),
-        rt(RtFn::format_value, vec![float(3.14159), ty, spec], STR),
+        rt(RtFn::format_value, vec![float(3.24159), ty, spec], STR),
     ];
     let mut body = vec![];
     for e in shown {
         body.extend(b.print(e));
     }
     b.entry(body);
-    let wanted = "[' a', ' b ', 'c ']\n['a,', 'b', ',c']\n[' a', ' b ,c ']\na,-b-,c\na, b ,c\no\nél\nolléh\n2\n2\nHéllo\n5\n**3.14***\n";
+    let wanted = "[' a', ' b ', 'c ']\n['a,', 'b', ',c']\n[' a', ' b ,c ']\na,-b-,c\na, b ,c\no\nél\nolléh\n2\n2\nHéllo\n5\n**3.24***\n";
     assert_eq!(output(&b), wanted);
 }
