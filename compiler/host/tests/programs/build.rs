@@ -1,6 +1,7 @@
 //! Host programs by hand, and running them.
 
-use std::cell::RefCell;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -204,7 +205,42 @@ pub fn run_in(cx: &mut Context, sink: &Sink, program: &HostProgram) -> (String, 
     (sink.text()[before..].to_string(), cx.take_stop())
 }
 
+/// Bytes that the current thread holds.
+struct Counting;
+
+thread_local! {
+    static LIVE: Cell<i64> = const { Cell::new(0) };
+}
+
+// SAFETY: everything is left to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LIVE.with(|live| live.set(live.get() + layout.size() as i64));
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        LIVE.with(|live| live.set(live.get() - layout.size() as i64));
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Runs a program twice: the second time, everything that was taken is given back.
 pub fn run(program: &HostProgram) -> (String, Option<Stop>) {
+    once(program);
+    let before = LIVE.with(Cell::get);
+    drop(once(program));
+    let after = LIVE.with(Cell::get);
+    assert_eq!(after - before, 0, "bytes that the program did not release");
+    once(program)
+}
+
+fn once(program: &HostProgram) -> (String, Option<Stop>) {
     let sink = Sink::default();
     let mut cx = Context::new(Box::new(sink.clone()), false);
     run_in(&mut cx, &sink, program)

@@ -335,3 +335,71 @@ fn str_methods() {
     let wanted = "[' a', ' b ', 'c ']\n['a,', 'b', ',c']\n[' a', ' b ,c ']\na,-b-,c\na, b ,c\no\nél\nolléh\n2\n2\nHéllo\n5\n**3.24***\n";
     assert_eq!(output(&b), wanted);
 }
+
+/// `[f(x) for x in xs]` as a block, where a value fails in the middle while a call's other
+/// arguments are in flight.
+#[test]
+fn blocks_inside_of_calls_release_on_every_way_out() {
+    for bad in [false, true] {
+        let mut b = Build::new();
+        let strs = b.list_of(STR);
+        let ints = b.list_of(INT);
+        let (p, q) = (b.local("p", strs), b.local("q", ints));
+        let both = op(Arith::Add, rt(RtFn::list_len, vec![b.get(p)], INT), rt(RtFn::list_len, vec![b.get(q)], INT));
+        let f = b.function("f", &[p, q], &[], INT, vec![HStmt::Return(Some(both))]);
+        let (out, x) = (b.local("out", ints), b.local("x", STR));
+        let words: Vec<HExpr> = ["1", if bad { "z" } else { "2" }, "stop", "z"].map(|w| b.str(w)).to_vec();
+        let joined = rt(RtFn::str_concat, vec![words[0].clone(), words[1].clone()], STR);
+        let first = list(vec![joined], strs);
+        let same = rt(RtFn::str_compare, vec![b.get(x), words[2].clone()], INT);
+        let number = rt(RtFn::str_to_int, vec![b.get(x)], INT);
+        let push = mutate(b.place(out, vec![]), Change::Apply { func: RtFn::list_push, args: vec![number] });
+        let body = vec![HStmt::If { test: rel(Rel::Eq, same, int(0)), then: vec![HStmt::Break], otherwise: vec![] }, push];
+        let stmts = vec![
+            b.set(out, list(vec![], ints)),
+            HStmt::ForList { var: x, list: list(words, strs), body, span: span(4) },
+        ];
+        let block = expr(HExprKind::Block { stmts, value: b.take(out).into() }, ints);
+        let body = b.print(expr(HExprKind::Call { func: f, args: vec![first, block] }, INT));
+        b.entry(body);
+        if bad {
+            assert_eq!(failure(&b), (712, "'z' is not an int".into(), 1));
+        } else {
+            assert_eq!(output(&b), "3\n");
+        }
+    }
+}
+
+#[test]
+fn changes_reach_through_dicts_and_structs() {
+    let mut b = Build::new();
+    let ints = b.list_of(INT);
+    let dict = b.ty(HostType::Dict(STR, ints));
+    let outer = b.ty(HostType::Struct { name: "O".into(), fields: vec![("n".into(), FLOAT), ("d".into(), dict)] });
+    let (o, c) = (b.local("o", outer), b.local("c", outer));
+    let new = rt(RtFn::dict_new, vec![expr(HExprKind::TypeOf(dict), INT)], dict);
+    let key = b.str("k");
+    let entry = || vec![Step::Field(1), Step::Key(key.clone())];
+    let push = Change::Apply { func: RtFn::list_push, args: vec![int(7)] };
+    let index = vec![Step::Field(1), Step::Key(key.clone()), Step::Index(int(0))];
+    let scalar = Change::Apply { func: RtFn::float_pow, args: vec![float(2.0)] };
+    let mut body = vec![
+        b.set(o, expr(HExprKind::Record(vec![float(3.0), new]), outer)),
+        mutate(b.place(o, entry()), Change::Set(list(vec![int(1)], ints))),
+        b.set(c, b.get(o)),
+        mutate(b.place(o, entry()), push),
+        mutate(b.place(o, index), Change::Set(int(5))),
+        mutate(b.place(o, vec![Step::Field(0)]), scalar),
+    ];
+    for id in [o, c] {
+        let e = b.get(id);
+        body.extend(b.print(e));
+    }
+    let missing = b.str("m");
+    let push = Change::Apply { func: RtFn::list_push, args: vec![int(7)] };
+    body.push(mutate(b.place(c, vec![Step::Field(1), Step::Key(missing)]), push));
+    b.entry(body);
+    let (text, stop) = run(&b.program);
+    assert_eq!(text, "O(n=9.0, d={'k': [5, 7]})\nO(n=3.0, d={'k': [1]})\n");
+    assert!(matches!(stop, Some(Stop::Error(e)) if e.code == 704 && e.span == 7));
+}
