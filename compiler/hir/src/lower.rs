@@ -22,6 +22,8 @@ mod place;
 pub(crate) mod typed;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod source_tests;
 
 use crate::thir::{FnInst, GlobalId, InstId, LocalId, Program, TExpr, TStmt};
 use crate::ty::Ty;
