@@ -232,12 +232,12 @@ impl Emitter<'_> {
     fn lane_tree(&self, monoid: Reduction, kind: Kind, mut v: V, mut n: u32) -> V {
         while n > 1 {
             let half = n / 2;
-            let pick = |from: u32| self.b.shuffle(v, &(from..from + half).collect::<Vec<_>>());
+            let pick = |from: u32| match half {
+                1 => self.b.extract(v, from),
+                _ => self.b.shuffle(v, &(from..from + half).collect::<Vec<_>>()),
+            };
             v = self.combine(monoid, kind, pick(0), pick(half), half);
             n = half;
-            if n == 1 {
-                v = self.b.extract(v, 0);
-            }
         }
         v
     }

@@ -141,6 +141,12 @@ impl Emitter<'_> {
             }
             Lanes::Contiguous => {
                 let p = self.address(to.buf, self.index(&to.at.without(LANE), 1)?, 1);
+                // LLVM 22 turns a masked store of a truncated vector with one lane set into a
+                // scalar store of the value before truncation: it writes too much.
+                if to.valid == 1 && to.guards.is_empty() {
+                    self.b.store(self.b.extract(value, 0), p, align, false);
+                    return Ok(());
+                }
                 match self.mask(to, lanes)? {
                     None if stream && self.streaming => self.b.store(value, p, (align * lanes).min(64), true),
                     None => self.b.store(value, p, align, false),

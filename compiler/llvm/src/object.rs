@@ -14,7 +14,7 @@ use tessera_ir::tile::Kernel;
 
 /// The emitter writes loops, vectors and unrolling itself, so few passes do: address arithmetic
 /// is simplified and shared, invariants leave loops.
-const PASSES: &str = "early-cse<memssa>,instcombine,loop-mssa(licm),early-cse<memssa>,simplifycfg";
+const PASSES: &str = "early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),early-cse<memssa>,simplifycfg";
 
 /// What to produce.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

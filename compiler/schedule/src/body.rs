@@ -281,7 +281,12 @@ impl Body<'_> {
                 None => kept.next().cloned().unwrap_or_default(),
             })
             .collect();
-        let accum = if matches!(kind, Reduction::Any | Reduction::All) { DType::Bool } else { ty.dtype.accumulator() };
+        let accum = match kind {
+            Reduction::Any | Reduction::All => DType::Bool,
+            // Integers need no room to compare, and the identity is that of their own type.
+            Reduction::Max | Reduction::Min if !ty.dtype.is_float() => ty.dtype,
+            _ => ty.dtype.accumulator(),
+        };
         let v = self.value(operand, &place, &[])?;
         let v = self.cast(v, accum);
         let sum = self.push(ValueOp::Reduce { kind, arg: v, axis: r }, accum);

@@ -2,11 +2,15 @@
 //!
 //! [`lower`] applies a schedule's directives: [`nest`] writes loops and places values at the
 //! loop they belong to, [`loops`] covers elementwise kernels and reductions, [`product`] matrix
-//! products.
+//! products. [`interpret`] runs a kernel and checks every access.
 
 mod nest;
 mod loops;
 mod product;
+mod memory;
+mod interpret;
+
+pub use interpret::{Fault, interpret};
 
 use std::fmt;
 use tessera_ir::schedule::{Schedule, ValueOp};

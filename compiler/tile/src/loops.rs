@@ -192,7 +192,7 @@ impl<'s> Plan<'s> {
             return 0;
         }
         let width = if self.across() { self.lanes as u64 } else { 1 };
-        n.scratch("leaf_sums", r.accum, leaves * width)
+        n.scratch(&format!("leaf_sums{}", r.value.0), r.accum, leaves * width)
     }
 
     // --- grid and outer loops

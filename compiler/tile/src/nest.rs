@@ -31,6 +31,8 @@ pub struct Nest<'s> {
     frames: Vec<Frame>,
     /// Where each axis stands, in loop variables and [`LANE`].
     places: Vec<Index>,
+    /// The loop depth at which each value is defined.
+    depths: Vec<usize>,
     /// Lanes of vector values.
     pub lanes: u32,
     /// Lanes that are inside the tensor.
@@ -42,7 +44,7 @@ impl<'s> Nest<'s> {
         let kernel = Kernel { name, scalars: s.scalars.clone(), grid: 1, grain: 1, ..Kernel::default() };
         let domains = s.domains();
         let places = vec![Index::default(); s.axes.len()];
-        Nest { s, kernel, operands: vec![], domains, frames: vec![Frame::default()], places, lanes, valid: lanes }
+        Nest { s, kernel, operands: vec![], domains, frames: vec![Frame::default()], places, depths: vec![], lanes, valid: lanes }
     }
 
     /// The buffer of tensor operand `n`, added at first use.
@@ -141,7 +143,7 @@ impl<'s> Nest<'s> {
     }
 
     pub fn define_at(&mut self, depth: usize, def: Def, kind: Kind, lanes: u32) -> Val {
-        let out = self.kernel.push(kind, lanes);
+        let out = self.new_value(kind, lanes, depth);
         self.frames[depth].ops.push(Op::Def { out, def });
         out
     }
@@ -172,8 +174,8 @@ impl<'s> Nest<'s> {
         init: &[Val],
         body: impl FnOnce(&mut Self, &[Val]) -> Result<Vec<Val>, LowerError>,
     ) -> Result<Vec<Val>, LowerError> {
-        let inner: Vec<Val> = init.iter().map(|v| self.same_type(*v)).collect();
         self.frames.push(Frame { var: Some(var), ..Frame::default() });
+        let inner: Vec<Val> = init.iter().map(|v| self.same_type(*v)).collect();
         let next = body(self, &inner)?;
         let frame = self.frames.pop().unwrap_or_default();
         let out: Vec<Val> = init.iter().map(|v| self.same_type(*v)).collect();
@@ -189,7 +191,12 @@ impl<'s> Nest<'s> {
 
     fn same_type(&mut self, v: Val) -> Val {
         let ty = self.kernel.ty(v);
-        self.kernel.push(ty.kind, ty.lanes)
+        self.new_value(ty.kind, ty.lanes, self.frames.len() - 1)
+    }
+
+    fn new_value(&mut self, kind: Kind, lanes: u32, depth: usize) -> Val {
+        self.depths.push(depth);
+        self.kernel.push(kind, lanes)
     }
 
     // --- values
@@ -254,7 +261,14 @@ impl<'s> Nest<'s> {
             }
             ValueOp::Reduce { .. } | ValueOp::Dot { .. } => return Err(LowerError("a reduction is read where it is not computed".into())),
         };
-        let depth = key.1.iter().map(|p| self.depth(p)).max().unwrap_or(0);
+        let args: &[Val] = match &def {
+            Def::Map { args, .. } => args,
+            Def::Cast { arg, .. } => std::slice::from_ref(arg),
+            _ => &[],
+        };
+        // A bound value may live deeper than the axes it depends on say.
+        let places = key.1.iter().map(|p| self.depth(p));
+        let depth = places.chain(args.iter().map(|a| self.depths[a.0 as usize])).max().unwrap_or(0);
         let out = self.define_at(depth, def, kind, lanes);
         self.frames[depth].known.insert(key, out);
         Ok(out)

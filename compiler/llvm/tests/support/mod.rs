@@ -142,7 +142,15 @@ pub fn compile(b: &Build, root: NodeId) -> Compiled {
 }
 
 pub fn compile_schedule(schedule: Schedule) -> Compiled {
+    use tessera_ir::{schedule, tile};
+    schedule::verify::verify(&schedule).unwrap_or_else(|e| panic!("{e}\n{}", schedule::text::print(&schedule)));
+    assert_eq!(schedule::text::parse(&schedule::text::print(&schedule)).as_ref(), Ok(&schedule));
     let lowered = tessera_tile::lower(&schedule).unwrap_or_else(|e| panic!("{e}"));
+    for step in &lowered.steps {
+        let text = tile::text::print(&step.kernel);
+        tile::verify::verify(&step.kernel).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        assert_eq!(tile::text::parse(&text).as_ref(), Ok(&step.kernel), "{text}");
+    }
     let target = HostTarget::host().unwrap_or_else(|e| panic!("{e}"));
     let kernels = lowered
         .steps
@@ -160,6 +168,25 @@ impl Compiled {
     pub fn run(&self, tensors: &[&Bytes], threads: u64) {
         let temps: Vec<Bytes> = self.lowered.temps.iter().map(|n| Bytes::new(*n as usize)).collect();
         self.run_with(tensors, &temps, threads);
+    }
+
+    /// Runs all kernels through the checked interpreter.
+    pub fn interpret(&self, tensors: &mut [Vec<u8>]) {
+        let mut temps: Vec<Vec<u8>> = self.lowered.temps.iter().map(|n| vec![0; *n as usize]).collect();
+        for step in &self.lowered.steps {
+            let place = |o: &Operand, tensors: &[Vec<u8>], temps: &[Vec<u8>]| match o {
+                Operand::Tensor(n) => tensors[*n as usize].clone(),
+                Operand::Temp(n) => temps[*n as usize].clone(),
+            };
+            let mut bufs: Vec<Vec<u8>> = step.operands.iter().map(|o| place(o, tensors, &temps)).collect();
+            tessera_tile::interpret(&step.kernel, &mut bufs, &[]).unwrap_or_else(|e| panic!("{e}\n{}", tessera_ir::tile::text::print(&step.kernel)));
+            for (o, b) in step.operands.iter().zip(bufs) {
+                match o {
+                    Operand::Tensor(n) => tensors[*n as usize] = b,
+                    Operand::Temp(n) => temps[*n as usize] = b,
+                }
+            }
+        }
     }
 
     pub fn run_with(&self, tensors: &[&Bytes], temps: &[Bytes], threads: u64) {
@@ -194,5 +221,84 @@ impl Compiled {
                 work();
             });
         }
+    }
+}
+
+pub mod naive;
+
+/// Deterministic pseudo-random numbers.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let x = self.0;
+        (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd) >> 20
+    }
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n.max(1)
+    }
+    /// Elements of a type: mostly ordinary numbers, with a few special ones where asked.
+    pub fn elements(&mut self, dtype: DType, n: u64, special: bool) -> Vec<u8> {
+        (0..n)
+            .flat_map(|_| {
+                let pick = if special { self.below(12) } else { 100 };
+                let value = match pick {
+                    0 if dtype.is_float() => Scalar::F(f64::NAN),
+                    1 if dtype.is_float() => Scalar::F(f64::INFINITY),
+                    2 if dtype.is_float() => Scalar::F(-0.0),
+                    3 if dtype.is_float() => Scalar::F(1e-40),
+                    4 if dtype.is_float() => Scalar::F(f64::NEG_INFINITY),
+                    _ if dtype.is_float() => Scalar::F((self.below(4001) as f64 - 2000.0) / 300.0),
+                    _ if dtype == DType::Bool => Scalar::I(self.below(2) as i64),
+                    0 => Scalar::I(0),
+                    1 => Scalar::I(i64::MIN >> (64 - 8 * dtype.bytes() as u32)),
+                    2 => Scalar::I(-1),
+                    _ => Scalar::I(self.below(200) as i64 - 100),
+                };
+                let from = if dtype.is_float() { DType::F64 } else { DType::I64 };
+                tessera_ops::convert::cast(from, dtype, &tessera_ops::convert::store(from, value))
+            })
+            .collect()
+    }
+}
+
+/// Runs `root` compiled and naively on random elements and compares bits (NaN equals NaN).
+pub fn check(b: &Build, root: NodeId, random: &mut Random, special: bool) {
+    let inputs: Vec<Vec<u8>> = b.graph.inputs.iter().map(|i| random.elements(i.ty.dtype, i.ty.elems().unwrap_or(0), special)).collect();
+    let expected = naive::run(&b.graph, &inputs);
+    let c = compile(b, root);
+    let group = b.group(root);
+    let mut tensors: Vec<Bytes> = group.inputs.iter().map(|n| Bytes::from(&expected[n.0 as usize])).collect();
+    let wanted = &expected[root.0 as usize];
+    tensors.push(Bytes::new(wanted.len()));
+    let refs: Vec<&Bytes> = tensors.iter().collect();
+    c.run(&refs, 2);
+    let got = tensors[group.inputs.len()].slice();
+    let dtype = b.graph.ty(root).dtype;
+    if inputs.iter().map(Vec::len).sum::<usize>() < 40_000 && random.below(4) == 0 {
+        let mut inputs: Vec<Vec<u8>> = group.inputs.iter().map(|n| expected[n.0 as usize].clone()).collect();
+        inputs.push(vec![0; wanted.len()]);
+        c.interpret(&mut inputs);
+        compare(&inputs[group.inputs.len()], wanted, dtype, &c.schedule, "interpreted");
+    }
+    compare(got, wanted, dtype, &c.schedule, "compiled");
+}
+
+/// Equal bits, where NaN equals NaN.
+pub fn compare(got: &[u8], wanted: &[u8], dtype: DType, schedule: &Schedule, how: &str) {
+    for (i, (x, y)) in got.chunks(dtype.bytes()).zip(wanted.chunks(dtype.bytes())).enumerate() {
+        if x == y {
+            continue;
+        }
+        let (p, q) = (tessera_ops::convert::load(dtype, x, 0), tessera_ops::convert::load(dtype, y, 0));
+        if let (Some(Scalar::F(p)), Some(Scalar::F(q))) = (p, q)
+            && p.is_nan()
+            && q.is_nan()
+        {
+            continue;
+        }
+        let text = tessera_ir::schedule::text::print(schedule);
+        panic!("element {i}: {how} {p:?}, expected {q:?}\n{text}");
     }
 }

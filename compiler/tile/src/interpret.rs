@@ -1,0 +1,269 @@
+//! The checked interpreter of Tile IR: what a kernel means, with every access looked at.
+//!
+//! It finds positions out of range, scratch and results that are read before they are written,
+//! and grid points that write the same element. Results have the bits of compiled code.
+
+use crate::memory::{Memory, Words};
+use std::fmt;
+use tessera_ir::index::{Index, Var};
+use tessera_ir::tile::{Access, Def, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Val, cast_programs, map_programs};
+use tessera_ops::convert::{narrow_program, storage_kind, widen_program};
+use tessera_ops::map::kind_of;
+use tessera_ops::prim::{Reduction, Scalar};
+use tessera_ops::reference::combine;
+use tessera_ops::scalar::{Inst, Kind, Program, Writer};
+use tessera_ops::scalar_eval::{Lane, eval};
+
+/// A rule of the kernel language that a kernel broke while running.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// Grid point.
+    pub point: u64,
+    pub message: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "at grid point {}: {}", self.point, self.message)
+    }
+}
+
+/// Runs all grid points of `k`. `tensors`: bytes of each buffer that is not scratch, in order;
+/// results are written into them. `scalars`: one word per host scalar.
+///
+/// Cost: hundreds of nanoseconds per operation. Errors: the first [`Fault`].
+pub fn interpret(k: &Kernel, tensors: &mut [Vec<u8>], scalars: &[u64]) -> Result<(), Fault> {
+    let fail = |message: &str| Fault { point: 0, message: message.to_string() };
+    let mut memory = vec![];
+    for (i, buf) in k.bufs.iter().enumerate() {
+        let bytes = match tensors.get(i) {
+            _ if buf.space == Space::Scratch => vec![0; buf.elems as usize * buf.dtype.bytes()],
+            Some(t) => t.clone(),
+            None => return Err(fail("an operand is missing")),
+        };
+        if bytes.len() != buf.elems as usize * buf.dtype.bytes() {
+            return Err(fail("an operand has the wrong size"));
+        }
+        memory.push(Memory::new(buf, bytes));
+    }
+    let mut m = Machine { k, memory, scalars, vars: vec![0; k.vars.len() + 2], values: vec![None; k.values.len()], point: 0 };
+    for point in 0..k.grid {
+        m.point = point;
+        m.vars[POINT.0 as usize] = point as i64;
+        m.memory.iter_mut().for_each(Memory::begin);
+        m.ops(&k.body).map_err(|message| Fault { point, message })?;
+    }
+    for (t, m) in tensors.iter_mut().zip(m.memory) {
+        *t = m.bytes;
+    }
+    Ok(())
+}
+
+struct Machine<'k> {
+    k: &'k Kernel,
+    memory: Vec<Memory>,
+    scalars: &'k [u64],
+    vars: Vec<i64>,
+    values: Vec<Option<Words>>,
+    point: u64,
+}
+
+fn run(programs: &[&Program], args: &[Lane], n: usize) -> Words {
+    let Some((first, rest)) = programs.split_first() else {
+        return args.first().map_or(Words { kind: Kind::Bool, words: vec![] }, Words::from_lane);
+    };
+    let lane = rest.iter().fold(eval(first, args, n), |lane, p| eval(p, &[lane], n));
+    Words::from_lane(&lane)
+}
+
+impl Machine<'_> {
+    fn ops(&mut self, ops: &[Op]) -> Result<(), String> {
+        for op in ops {
+            match op {
+                Op::Def { out, def } => {
+                    let v = self.def(*out, def).map_err(|e| format!("%{}: {e}", out.0))?;
+                    self.values[out.0 as usize] = Some(v);
+                }
+                Op::Store { to, value, lanes, .. } => self.store(to, *value, *lanes).map_err(|e| format!("a store of %{}: {e}", value.0))?,
+                Op::For(f) => self.for_op(f)?,
+                Op::Mma(m) => self.mma(m).map_err(|e| format!("a product tile: {e}"))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn index(&self, e: &Index, lane: i64) -> i64 {
+        e.eval(&|v: Var| if v == LANE { lane } else { self.vars.get(v.0 as usize).copied().unwrap_or(0) })
+    }
+
+    fn value(&self, v: Val, lanes: u32) -> Result<Words, String> {
+        let value = self.values.get(v.0 as usize).and_then(|v| v.as_ref()).ok_or_else(|| format!("%{} is not defined", v.0))?;
+        Ok(value.wide(lanes))
+    }
+
+    fn held(&self, guards: &[Guard], lane: i64) -> bool {
+        guards.iter().all(|g| (g.lo..g.hi).contains(&self.index(&g.index, lane)))
+    }
+
+    fn for_op(&mut self, f: &For) -> Result<(), String> {
+        let lo = f.lo.iter().map(|e| self.index(e, 0)).max().unwrap_or(0);
+        let hi = f.hi.iter().map(|e| self.index(e, 0)).min().unwrap_or(0);
+        let lanes = |v: Val| self.k.ty(v).lanes;
+        let mut carried = f.carried.iter().map(|c| self.value(c.init, lanes(c.inner))).collect::<Result<Vec<_>, _>>()?;
+        let mut i = lo;
+        while i < hi {
+            self.vars[f.var.0 as usize] = i;
+            for (c, v) in f.carried.iter().zip(&carried) {
+                self.values[c.inner.0 as usize] = Some(v.clone());
+            }
+            self.ops(&f.body)?;
+            carried = f.carried.iter().map(|c| self.value(c.next, self.k.ty(c.inner).lanes)).collect::<Result<_, _>>()?;
+            i += f.step as i64;
+        }
+        for (c, v) in f.carried.iter().zip(carried) {
+            self.values[c.out.0 as usize] = Some(v);
+        }
+        Ok(())
+    }
+
+    fn def(&mut self, out: Val, def: &Def) -> Result<Words, String> {
+        let ty = self.k.ty(out);
+        let (kind, lanes) = (ty.kind, ty.lanes);
+        let n = lanes as usize;
+        Ok(match def {
+            Def::Const(c) => constant(*c, kind).wide(lanes),
+            Def::Scalar(i) => {
+                let word = *self.scalars.get(*i as usize).ok_or("no such scalar")?;
+                Words { kind, words: vec![if kind == Kind::Bool { (word != 0) as u64 } else { word }; n] }
+            }
+            Def::Index(e) => Words { kind, words: (0..lanes).map(|l| self.index(e, l as i64) as u64).collect() },
+            Def::Load(a) => self.load(a, lanes)?,
+            Def::Within(guards) => Words { kind, words: (0..lanes).map(|l| self.held(guards, l as i64) as u64).collect() },
+            Def::Map { op, dtype, args } => {
+                let args = args.iter().map(|a| self.value(*a, lanes).map(|w| w.lane())).collect::<Result<Vec<_>, _>>()?;
+                run(&map_programs(*op, *dtype), &args, n)
+            }
+            Def::Cast { from, to, arg } => run(&cast_programs(*from, *to), &[self.value(*arg, lanes)?.lane()], n),
+            Def::Fold { kind: monoid, acc, value, valid } => {
+                let acc = self.value(*acc, lanes)?;
+                let mut folded = fold(*monoid, &acc, &self.value(*value, lanes)?);
+                folded.words[*valid as usize..].copy_from_slice(&acc.words[*valid as usize..]);
+                folded
+            }
+            Def::Lanes { kind: monoid, arg } => {
+                let mut v = self.value(*arg, self.k.ty(*arg).lanes)?;
+                while v.words.len() > 1 {
+                    let high = Words { kind, words: v.words.split_off(v.words.len() / 2) };
+                    v = fold(*monoid, &v, &high);
+                }
+                v
+            }
+            Def::Tree { kind: monoid, buf, at, count } => self.tree(*monoid, *buf, self.index(at, 0), *count, lanes)?,
+        })
+    }
+
+    fn tree(&mut self, monoid: Reduction, buf: u32, at: i64, count: u64, lanes: u32) -> Result<Words, String> {
+        let dtype = self.k.bufs[buf as usize].dtype;
+        let kind = kind_of(dtype).ok_or("no kind")?;
+        let mut level: Vec<Words> = vec![];
+        for i in 0..count as i64 {
+            let words = (0..lanes as i64).map(|l| self.memory[buf as usize].read(at + i * lanes as i64 + l, self.point));
+            level.push(Words { kind, words: words.collect::<Result<_, _>>()? });
+        }
+        while level.len() > 1 {
+            level = level.chunks(2).map(|p| if let [a, b] = p { fold(monoid, a, b) } else { p[0].clone() }).collect();
+        }
+        level.pop().ok_or_else(|| "an empty tree".into())
+    }
+
+    // --- memory
+
+    fn load(&self, a: &Access, lanes: u32) -> Result<Words, String> {
+        let dtype = self.k.bufs[a.buf as usize].dtype;
+        let stored = storage_kind(dtype).ok_or("complex memory")?;
+        let mut words = vec![];
+        for l in 0..lanes as i64 {
+            let touched = l < a.valid as i64 && self.held(&a.guards, l);
+            words.push(if touched { self.memory[a.buf as usize].read(self.index(&a.at, l), self.point)? } else { 0 });
+        }
+        let raw = Words { kind: stored, words };
+        match widen_program(dtype) {
+            Some(p) if kind_of(dtype) != Some(stored) => Ok(run(&[p], &[raw.lane()], lanes as usize)),
+            _ => Ok(Words::from_lane(&raw.lane())),
+        }
+    }
+
+    fn store(&mut self, to: &Access, value: Val, lanes: u32) -> Result<(), String> {
+        let dtype = self.k.bufs[to.buf as usize].dtype;
+        let value = self.value(value, lanes)?;
+        let bits = match narrow_program(Kind::F32, dtype) {
+            Some(p) if storage_kind(dtype) != kind_of(dtype) => run(&[p], &[value.lane()], lanes as usize),
+            _ => value,
+        };
+        for l in 0..lanes as i64 {
+            if l < to.valid as i64 && self.held(&to.guards, l) {
+                let at = self.index(&to.at, l);
+                self.memory[to.buf as usize].write(at, bits.words[l as usize], self.point)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn mma(&mut self, m: &Mma) -> Result<(), String> {
+        let at = |s: &Self, p: &Panel, i: i64, k: i64, j: i64| s.index(&p.at, 0) + i * p.row + k * p.step + j;
+        let depth = m.depth.iter().map(|e| self.index(e, 0)).min().unwrap_or(0);
+        let goes_on = self.index(&m.fresh, 0) != 0;
+        let step = step_program(m.kind);
+        let mut results = vec![];
+        for i in 0..m.rows as i64 {
+            let mut row = Words { kind: m.kind, words: vec![0; m.cols as usize] };
+            for j in 0..m.cols as i64 {
+                if goes_on {
+                    row.words[j as usize] = self.memory[m.c.buf as usize].read(at(self, &m.c, i, 0, j), self.point)?;
+                }
+            }
+            for k in 0..depth {
+                let a = self.memory[m.a.buf as usize].read(at(self, &m.a, i, k, 0), self.point)?;
+                let left = Words { kind: m.kind, words: vec![a; m.cols as usize] };
+                let b = (0..m.cols as i64).map(|j| self.memory[m.b.buf as usize].read(at(self, &m.b, 0, k, j), self.point));
+                let right = Words { kind: m.kind, words: b.collect::<Result<_, _>>()? };
+                row = run(&[&step], &[left.lane(), right.lane(), row.lane()], m.cols as usize);
+            }
+            results.push(row);
+        }
+        for (i, row) in results.iter().enumerate() {
+            for (j, w) in row.words.iter().enumerate() {
+                let to = at(self, &m.c, i as i64, 0, j as i64);
+                self.memory[m.c.buf as usize].write(to, *w, self.point)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `a·b + c`, fused for floats.
+fn step_program(kind: Kind) -> Program {
+    let mut w = Writer::default();
+    let args: Vec<_> = (0..3).map(|i| w.arg(i, kind)).collect();
+    let r = if kind.is_float() {
+        w.push(Inst::Fma(args[0], args[1], args[2]), kind)
+    } else {
+        let p = w.int(tessera_ops::scalar::IntOp::Mul, args[0], args[1]);
+        w.int(tessera_ops::scalar::IntOp::Add, p, args[2])
+    };
+    w.finish(r)
+}
+
+fn fold(monoid: Reduction, a: &Words, b: &Words) -> Words {
+    let op = combine(monoid);
+    run(&[op.program(&op.operand_kinds(a.kind))], &[a.lane(), b.lane()], a.words.len())
+}
+
+fn constant(c: Scalar, kind: Kind) -> Words {
+    let word = match (c, kind) {
+        (Scalar::F(x), Kind::F32) => (x as f32).to_bits() as u64,
+        (Scalar::F(x), _) => x.to_bits(),
+        (Scalar::I(i), _) => i as u64,
+    };
+    Words { kind, words: vec![word] }
+}
