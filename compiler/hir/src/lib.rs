@@ -1,5 +1,6 @@
 //! From syntax to a typed program, and from there to host code and graphs.
 
+mod stack;
 pub mod ty;
 pub mod thir;
 pub mod rules;

@@ -25,6 +25,7 @@ mod tests;
 #[cfg(test)]
 mod source_tests;
 
+use crate::stack::deep;
 use crate::thir::{FnInst, GlobalId, InstId, LocalId, Program, TExpr, TStmt};
 use crate::ty::Ty;
 use facts::Facts;
@@ -81,6 +82,13 @@ pub fn lower(program: &Program) -> Lowered {
 /// that only the module body uses become its locals, unless `keep_globals` (a session that
 /// goes on after the body).
 pub fn lower_roots(program: &Program, roots: &[InstId], keep_globals: bool) -> Lowered {
+    deep(STACK_BYTES, || lower_here(program, roots, keep_globals))
+}
+
+/// Stack for the deepest expressions that the checker lets through.
+const STACK_BYTES: usize = 1 << 30;
+
+fn lower_here(program: &Program, roots: &[InstId], keep_globals: bool) -> Lowered {
     let mut cx = Lowering::new(program);
     if keep_globals {
         cx.facts.private.clear();

@@ -25,6 +25,7 @@ pub mod guards;
 mod tests;
 
 use crate::lower::Region;
+use crate::stack::deep;
 use crate::thir::{GlobalId, InstId, LocalId, Program};
 use scalar::{Known, ScalarExpr};
 use std::collections::BTreeMap;
@@ -107,13 +108,7 @@ pub struct Guard {
 /// index out of range; or a region that cannot become a graph.
 pub fn trace(program: &Program, region: &Region, args: &[RegionArg]) -> Result<Traced, Vec<Diagnostic>> {
     // Calls are inlined by recursion, which may need more stack than the caller has left.
-    std::thread::scope(|scope| {
-        let work = std::thread::Builder::new().name("trace".into()).stack_size(STACK_BYTES);
-        match work.spawn_scoped(scope, || trace_here(program, region, args)) {
-            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            Err(_) => trace_here(program, region, args),
-        }
-    })
+    deep(STACK_BYTES, || trace_here(program, region, args))
 }
 
 fn trace_here(program: &Program, region: &Region, args: &[RegionArg]) -> Result<Traced, Vec<Diagnostic>> {
