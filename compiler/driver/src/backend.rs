@@ -17,7 +17,7 @@ use tessera_ir::schedule::{Machine, Schedule};
 use tessera_ir::tile;
 use tessera_llvm::{HostTarget, LlvmError};
 use tessera_ops::prim::Prim;
-use tessera_ops::reference::{self, ArrayRef};
+use tessera_ops::reference::{self, ArrayRef, Summation};
 use tessera_runtime::execute::{Argument, Workspace, execute};
 use tessera_runtime::native::{self, NativeFn, Operand};
 use tessera_runtime::pool::Pool;
@@ -82,6 +82,11 @@ impl Backend {
             seen: RefCell::new(None),
             compiled: Cell::new((0, 0, Duration::ZERO)),
         }
+    }
+
+    /// Chooses schedules as if for another machine; their results are the same.
+    pub fn set_machine(&mut self, machine: Machine) {
+        self.machine = machine;
     }
 
     pub fn always_compile(&self) -> bool {
@@ -327,7 +332,8 @@ impl Backend {
             }
             prim => {
                 let output = Operand { place: place(memory, id), bytes: bytes(&node.ty) as usize };
-                (vec![output], reference_kernel(prim.clone(), types, node.ty.clone(), sources))
+                let sums = tessera_ir::interpret::summation(node.policy);
+                (vec![output], reference_kernel(prim.clone(), sums, types, node.ty.clone(), sources))
             }
         };
         plan.steps.push(native::step(&kernel_name_of(graph, id), &inputs, &outputs, scalars, origin(graph, id), run));
@@ -350,7 +356,7 @@ fn gather<'a>(sources: &[Source], types: &[NodeType], memory: &'a [&'a [u8]], wo
     sources.iter().zip(types).map(one).collect()
 }
 
-fn reference_kernel(prim: Prim, types: Vec<NodeType>, result: NodeType, sources: Vec<Source>) -> Arc<NativeFn> {
+fn reference_kernel(prim: Prim, sums: Summation, types: Vec<NodeType>, result: NodeType, sources: Vec<Source>) -> Arc<NativeFn> {
     Arc::new(move |inputs: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]| {
         let words: Vec<[u8; 8]> = words.iter().map(|w| w.to_le_bytes()).collect();
         let operands: Vec<ArrayRef> = gather(&sources, &types, inputs, &words)
@@ -358,7 +364,7 @@ fn reference_kernel(prim: Prim, types: Vec<NodeType>, result: NodeType, sources:
             .zip(&types)
             .map(|(bytes, t)| ArrayRef { dtype: t.dtype, shape: &t.shape, bytes })
             .collect();
-        let value = reference::eval(&prim, &operands, result.dtype, &result.shape).map_err(|e| e.message)?;
+        let value = reference::eval_summing(&prim, &operands, result.dtype, &result.shape, sums).map_err(|e| e.message)?;
         if let Some(out) = outputs.first_mut().filter(|o| o.len() == value.len()) {
             out.copy_from_slice(&value);
         }

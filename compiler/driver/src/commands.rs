@@ -31,7 +31,10 @@ pub fn main(stack_bytes: usize) -> u8 {
     }
     let setup = Setup { global: cli.global, style, stack_bytes };
     match cli.command {
-        None | Some(Command::Repl) => repl(&setup),
+        None | Some(Command::Repl) => {
+            eprintln!("error[E0690]: the interactive session is not supported yet");
+            2
+        }
         Some(Command::Run { file, args }) => program::run(&setup, &file, args),
         Some(Command::Check { files }) => check_files(&setup, &files),
         Some(Command::Fmt { files, check }) => u8::from(!format::format(&files, check, style)),

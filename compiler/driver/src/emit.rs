@@ -135,12 +135,12 @@ fn show(backend: &Backend, graph: &Graph, ir: Ir) -> Result<(), Box<Diagnostic>>
             continue;
         };
         if ir == Ir::Schedule {
-            out(&schedule.to_string());
+            out(&tessera_ir::schedule::text::print(schedule));
             continue;
         }
         for step in &lowered.steps {
             if ir == Ir::Tile {
-                out(&step.kernel.to_string());
+                out(&tessera_ir::tile::text::print(&step.kernel));
                 continue;
             }
             let what = if ir == Ir::Llvm { Emission::Ir } else { Emission::Assembly };
