@@ -49,11 +49,32 @@ pub struct File {
     #[returns(copy)]
     pub id: FileId,
     pub heads: Arc<[ItemHead]>,
-    /// The input before it at a prompt, whose names it sees.
+    /// For an input at a prompt: what the inputs before it left.
+    pub before: Option<Arc<Before>>,
     #[returns(copy)]
-    pub parent: Option<File>,
+    pub prompt: Option<Prompt>,
     /// Imported files by dotted name (`foo`, `std.nn`).
     pub imports: Arc<BTreeMap<Arc<str>, Target>>,
+}
+
+/// The inputs of a prompt. A function of an earlier input is checked in the scope of the latest
+/// one, so that what is defined anew counts everywhere.
+#[salsa::input]
+pub struct Prompt {
+    #[returns(copy)]
+    pub latest: File,
+}
+
+/// What the inputs of a prompt leave to the next. It does not change with later definitions:
+/// what has run is not checked again.
+pub struct Before {
+    /// Where the variables live.
+    pub module: FileId,
+    pub scope: Arc<Scope>,
+    /// The items of all inputs.
+    pub heads: Arc<[ItemHead]>,
+    pub imports: Arc<BTreeMap<Arc<str>, Target>>,
+    pub main: Arc<CheckedMain>,
 }
 
 /// What an import names.
@@ -136,11 +157,19 @@ pub(crate) fn file_of(db: &dyn Db, id: FileId) -> Option<File> {
     db.tables().files.get(id.0 as usize).map(|e| e.file)
 }
 
-/// The file that holds an item.
+/// The file in whose scope an item is checked: its own, or at a prompt the latest input.
 pub(crate) fn home(db: &dyn Db, id: ItemId) -> Option<File> {
-    let tables = db.tables();
-    let file = tables.items.get(id.0 as usize)?.file;
-    tables.files.get(file.0 as usize).map(|e| e.file)
+    let file = {
+        let tables = db.tables();
+        let file = tables.items.get(id.0 as usize)?.file;
+        tables.files.get(file.0 as usize)?.file
+    };
+    Some(file.prompt(db).map_or(file, |p| p.latest(db)))
+}
+
+/// The items of a file and, at a prompt, of the inputs before it.
+fn all_heads(db: &dyn Db, file: File) -> impl Iterator<Item = &ItemHead> {
+    file.before(db).iter().flat_map(|b| b.heads.iter()).chain(file.heads(db).iter())
 }
 
 /// Where the variables of a file live.
@@ -241,7 +270,7 @@ pub enum Entity {
 /// The scope of a file, with that of the inputs before it.
 #[salsa::tracked]
 pub fn scope(db: &dyn Db, file: File) -> Arc<Scope> {
-    let mut out = file.parent(db).map_or_else(Scope::default, |p| Scope::clone(scope(db, p)));
+    let mut out = file.before(db).as_ref().map_or_else(Scope::default, |b| Scope::clone(&b.scope));
     out.twice.clear();
     let mut here: BTreeMap<Arc<str>, ItemId> = BTreeMap::new();
     for head in file.heads(db).iter() {
@@ -259,6 +288,7 @@ pub fn scope(db: &dyn Db, file: File) -> Arc<Scope> {
         out.variables.extend(facts.assigned.iter().cloned());
         for import in &facts.imports {
             let entity = check::modules::import_entity(db, file, import);
+            out.variables.remove(&import.binds);
             out.names.insert(import.binds.clone(), entity);
         }
     }
@@ -273,7 +303,7 @@ pub fn all_reads(db: &dyn Db, file: File) -> Arc<BTreeMap<ItemId, Arc<BTreeSet<A
     let mut out: BTreeMap<ItemId, BTreeSet<Arc<str>>> = BTreeMap::new();
     let mut outside: BTreeMap<ItemId, Arc<BTreeSet<Arc<str>>>> = BTreeMap::new();
     let mut calls: BTreeMap<ItemId, Vec<ItemId>> = BTreeMap::new();
-    for head in file.heads(db).iter() {
+    for head in all_heads(db, file) {
         let Some(item) = item_of(db, head.id) else { continue };
         let mut own = BTreeSet::new();
         for name in &facts(db, item).mentions {
@@ -336,7 +366,7 @@ pub(crate) fn reads(db: &dyn Db, id: ItemId) -> Arc<BTreeSet<Arc<str>>> {
 fn recursive_items(db: &dyn Db, file: File) -> Arc<BTreeSet<ItemId>> {
     let scope = scope(db, file);
     let mut calls: BTreeMap<ItemId, Vec<ItemId>> = BTreeMap::new();
-    for head in file.heads(db).iter() {
+    for head in all_heads(db, file) {
         let Some(item) = item_of(db, head.id) else { continue };
         let defs = facts(db, item).mentions.iter().filter_map(|name| match scope.names.get(name) {
             Some(Entity::Def(id)) => Some(*id),
@@ -388,10 +418,15 @@ fn inst_unknown<'db>(db: &'db dyn Db, _: salsa::Id, key: InstKey<'db>) -> Arc<Ch
 fn inst_again<'db>(
     db: &'db dyn Db,
     cycle: &salsa::Cycle,
-    _last: &Arc<CheckedInst>,
+    last: &Arc<CheckedInst>,
     value: Arc<CheckedInst>,
     key: InstKey<'db>,
 ) -> Arc<CheckedInst> {
+    if value.ret == Ty::Error && value.diagnostics.is_empty() && !last.diagnostics.is_empty() {
+        // What was wrong is not wrong again once the result counts as reported.
+        let diagnostics = last.diagnostics.clone();
+        return Arc::new(CheckedInst { diagnostics, ..CheckedInst::clone(&value) });
+    }
     if cycle.iteration() < 8 { value } else { Arc::new(CheckedInst::endless(db, key.data(db))) }
 }
 
@@ -415,15 +450,41 @@ pub fn checked_main(db: &dyn Db, file: File) -> Arc<CheckedMain> {
 // ---- Texts -----------------------------------------------------------------------------------
 
 impl Database {
-    /// A new file without text. `parent` is the input before it at a prompt.
-    pub fn add_file(&mut self, path: &str, parent: Option<FileId>) -> FileId {
+    /// A new file without text.
+    pub fn add_file(&mut self, path: &str) -> FileId {
+        self.add(path, None, None)
+    }
+
+    /// A new input of a prompt, without text.
+    pub fn add_input(&mut self, path: &str, prompt: &mut Option<Prompt>, before: Option<Arc<Before>>) -> FileId {
+        let module = before.as_ref().map(|b| b.module);
+        let id = self.add(path, module, before);
+        let Some(file) = file_of(self, id) else { return id };
+        let prompt = match *prompt {
+            Some(p) => {
+                p.set_latest(self).to(file);
+                p
+            }
+            None => *prompt.insert(Prompt::new(self, file)),
+        };
+        file.set_prompt(self).to(Some(prompt));
+        id
+    }
+
+    fn add(&mut self, path: &str, module: Option<FileId>, before: Option<Arc<Before>>) -> FileId {
         let id = FileId(self.tables().files.len() as u32);
-        let parent_file = parent.and_then(|p| file_of(self, p));
-        let module = parent.map_or(id, |p| module_of(self, p));
-        let file = File::new(self, id, Arc::from([]), parent_file, Arc::default());
-        let entry = FileEntry { path: path.into(), text: "".into(), file, module, diagnostics: Arc::from([]) };
+        let file = File::new(self, id, Arc::from([]), before, None, Arc::default());
+        let entry = FileEntry { path: path.into(), text: "".into(), file, module: module.unwrap_or(id), diagnostics: Arc::from([]) };
         self.tables().files.push(entry);
         id
+    }
+
+    /// Lets diagnostics show another text than the one that is checked. Both have the same
+    /// length.
+    pub fn show_text(&mut self, id: FileId, text: &str) {
+        if let Some(entry) = self.tables().files.get_mut(id.0 as usize) {
+            entry.text = text.into();
+        }
     }
 
     /// The file of a path.
@@ -537,7 +598,7 @@ impl Database {
         }
         let importer = path_of(self, id);
         path.push(id);
-        let mut imports = BTreeMap::new();
+        let mut imports = file.before(self).as_ref().map_or_else(BTreeMap::new, |b| BTreeMap::clone(&b.imports));
         for module in wanted {
             let loaded = match module.strip_prefix("std.") {
                 Some(name) => loader.std(name),
@@ -569,7 +630,7 @@ impl Database {
         if path.len() > 64 {
             return Target::Cycle(path.iter().map(|f| path_of(self, *f)).collect());
         }
-        let id = known.unwrap_or_else(|| self.add_file(&loaded.path, None));
+        let id = known.unwrap_or_else(|| self.add_file(&loaded.path));
         let changed = self.tables().files.get(id.0 as usize).is_some_and(|e| e.text != loaded.text);
         if changed {
             self.set_text(id, &loaded.text);

@@ -13,4 +13,4 @@ pub mod lower;
 pub mod trace;
 
 pub use check::types::describe;
-pub use session::{Checked, Session, check_only, check_text as check_program};
+pub use session::{Checked, Last, Session, Visible, check_only, check_text as check_program};

@@ -2,11 +2,12 @@
 
 use crate::check::cx::Cx;
 use crate::check::{self, CheckedInst, CheckedMain, facts};
-use crate::db::{self, Database, Db, File, ItemKind};
+use crate::db::{self, Before, Database, Db, Entity, File, ItemKind, Prompt};
 use crate::source::{FileId, Loader, SourceMap};
 use crate::thir::*;
 use crate::ty::Ty;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 use tessera_base::{Diagnostic, ItemId, Span};
 use tessera_ir::graph::Policy;
@@ -52,7 +53,7 @@ fn deep<T: Send>(f: impl FnOnce() -> T + Send) -> T {
 /// Checks a text with everything that it imports. A file of this path that the database
 /// holds already gets the text; what did not change in it is not checked again.
 pub fn check_text(db: &mut Database, path: &str, text: &str, loader: &dyn Loader) -> Checked {
-    let id = db.file_at(path).unwrap_or_else(|| db.add_file(path, None));
+    let id = db.file_at(path).unwrap_or_else(|| db.add_file(path));
     db.set_text(id, text);
     db.load_imports(id, loader);
     check_program(db, id)
@@ -143,7 +144,11 @@ impl<'db> Assembly<'db> {
         let errors = diagnostics.iter().any(Diagnostic::is_error);
         let program = (whole && !errors).then(|| self.program(root));
         let last = mains.iter().find(|(f, _)| f.id(db) == root).and_then(|(_, m)| {
-            m.last.clone().map(|ty| Last { ty, global: None })
+            let kept = match (m.inst.body.last(), m.vars.get("_")) {
+                (Some(TStmt::SetGlobal(id, _)), Some(var)) if var.id == *id => Some(*id),
+                _ => None,
+            };
+            m.last.clone().map(|ty| Last { ty, global: kept })
         });
         Checked { program, diagnostics, sources, last }
     }
@@ -185,6 +190,8 @@ impl<'db> Assembly<'db> {
     fn program(&self, root: FileId) -> Program {
         let db: &'db dyn Db = self.db;
         let effects = self.effects();
+        // Module bodies have numbers of their own, so that no number means two functions.
+        let mains: Vec<InstId> = self.mains.iter().map(|(file, _)| db::inst_id(db, body_of(file.id(db)))).collect();
         let count = db::inst_count(db);
         let mut insts: Vec<FnInst> = (0..count)
             .map(|i| match self.insts.get(&InstId(i as u32)) {
@@ -193,22 +200,25 @@ impl<'db> Assembly<'db> {
             })
             .collect();
         let mut entry = check::bodies::empty_inst("main".into(), Span::NONE);
-        for (file, main) in &self.mains {
+        let mut entry_id = InstId(count as u32);
+        for ((file, main), id) in self.mains.iter().zip(mains) {
             if file.id(db) == root {
                 let mut body = std::mem::take(&mut entry.body);
                 entry = main.inst.clone();
                 body.append(&mut entry.body);
                 entry.body = body;
+                entry_id = id;
                 continue;
             }
-            let id = InstId(insts.len() as u32);
             let name: Arc<str> = db::path_of(db, file.id(db));
-            insts.push(FnInst { name, ..main.inst.clone() });
+            insts[id.0 as usize] = FnInst { name, ..main.inst.clone() };
             let kind = TKind::Call { inst: id, callee: None, args: vec![] };
             entry.body.push(TStmt::Expr(TExpr { kind, ty: Ty::None, span: main.inst.span }));
         }
-        let entry_id = InstId(insts.len() as u32);
-        insts.push(entry);
+        match insts.get_mut(entry_id.0 as usize) {
+            Some(slot) => *slot = entry,
+            None => insts.push(entry),
+        }
         Program { insts, globals: self.globals(), entry: Some(entry_id) }
     }
 
@@ -251,6 +261,20 @@ impl<'db> Assembly<'db> {
     }
 }
 
+/// What stands for the body of a module among the instances.
+fn body_of(file: FileId) -> Arc<check::InstData> {
+    Arc::new(check::InstData {
+        item: ItemId(check::types::BUILTIN_ITEM - 1 - file.0),
+        start: 0,
+        captures: vec![],
+        args: None,
+        globals: vec![],
+        facts: Default::default(),
+        policy: Policy::Deterministic,
+        rigid: vec![],
+    })
+}
+
 fn is_lambda(db: &dyn Db, data: &check::InstData) -> bool {
     check::fns::find_sig(db, data.item, data.start).is_some_and(|s| s.lambda)
 }
@@ -285,10 +309,27 @@ fn sorted(diagnostics: Vec<Diagnostic>, sources: &SourceMap) -> Vec<Diagnostic> 
 #[derive(Default)]
 pub struct Session {
     db: Database,
-    last: Option<FileId>,
+    prompt: Option<Prompt>,
+    now: Past,
+    /// What was there before the last input that was accepted.
+    back: Past,
+    count: usize,
+}
+
+/// What the accepted inputs left.
+#[derive(Clone, Default)]
+struct Past {
+    before: Option<Arc<Before>>,
     /// Module bodies that have run.
     ran: BTreeSet<FileId>,
-    count: usize,
+}
+
+/// A variable that the next input can read.
+#[derive(Clone, Debug)]
+pub struct Visible {
+    pub name: Arc<str>,
+    pub id: GlobalId,
+    pub ty: Ty,
 }
 
 impl Session {
@@ -306,75 +347,83 @@ impl Session {
     pub fn check_more(&mut self, text: &str, loader: &dyn Loader) -> Checked {
         self.count += 1;
         let path = format!("<input {}>", self.count);
-        let id = self.db.add_file(&path, self.last);
-        self.db.set_text(id, text);
-        self.db.load_imports(id, loader);
-        let (db, ran) = (self.db.clone(), self.ran.clone());
-        let mut checked = deep(move || {
-            let mut checked = run(&db, id, &ran, true);
-            let ty = checked.last.as_ref().map(|l| l.ty.clone());
-            if let (Some(program), Some(ty)) = (&mut checked.program, ty) {
-                checked.last = keep_last(&db, id, program, ty);
-            }
-            (checked, files_of(&db, id, &ran))
+        self.check_part(&path, text, 0..text.len(), loader)
+    }
+
+    /// Checks whole lines of a text as an input of its own; diagnostics show the whole text.
+    pub fn check_part(&mut self, path: &str, text: &str, part: Range<usize>, loader: &dyn Loader) -> Checked {
+        let id = self.add(path, text, part, loader);
+        let (db, ran) = (self.db.clone(), self.now.ran.clone());
+        let before = self.now.before.clone();
+        let (mut checked, past) = deep(move || {
+            let checked = run(&db, id, &ran, true);
+            let past = checked.program.is_some().then(|| past(&db, id, before, &ran)).flatten();
+            (checked, past)
         });
-        if checked.0.program.is_some() {
-            self.last = Some(id);
-            self.ran.extend(checked.1);
-        } else {
-            checked.0.last = None;
+        match past {
+            Some(past) => self.back = std::mem::replace(&mut self.now, past),
+            None => checked.last = None,
         }
-        checked.0
+        checked
+    }
+
+    fn add(&mut self, path: &str, text: &str, part: Range<usize>, loader: &dyn Loader) -> FileId {
+        let id = self.db.add_input(path, &mut self.prompt, self.now.before.clone());
+        let blank = |c: char, n: usize| if c == '\n' { "\n".to_owned() } else { " ".repeat(n) };
+        let masked: String = text
+            .char_indices()
+            .map(|(i, c)| if part.contains(&i) { c.to_string() } else { blank(c, c.len_utf8()) })
+            .collect();
+        self.db.set_text(id, &masked);
+        self.db.show_text(id, text);
+        self.db.load_imports(id, loader);
+        id
+    }
+
+    /// Forgets the last input that was accepted: it did not run to its end. Cannot be done twice
+    /// in a row.
+    pub fn undo(&mut self) {
+        self.now = self.back.clone();
     }
 
     /// The type of an expression as the next input would see it.
     pub fn type_of(&mut self, text: &str, loader: &dyn Loader) -> Result<Ty, Vec<Diagnostic>> {
-        let path = "<type>".to_owned();
-        let id = self.db.add_file(&path, self.last);
-        self.db.set_text(id, text);
-        self.db.load_imports(id, loader);
-        let (db, ran) = (self.db.clone(), self.ran.clone());
+        let id = self.add("<type>", text, 0..text.len(), loader);
+        let (db, ran) = (self.db.clone(), self.now.ran.clone());
         let checked = deep(move || run(&db, id, &ran, false));
         match checked.last {
             Some(last) if !checked.diagnostics.iter().any(Diagnostic::is_error) => Ok(last.ty),
             _ => Err(checked.diagnostics),
         }
     }
+
+    /// The variables that the next input can read, by name.
+    pub fn variables(&self) -> Vec<Visible> {
+        let vars = self.now.before.iter().flat_map(|b| &b.main.vars);
+        vars.filter(|(_, v)| !v.bad).map(|(name, v)| Visible { name: name.clone(), id: v.id, ty: v.ty.clone() }).collect()
+    }
+
+    /// The functions, structs, modules and other names that the next input can use, sorted.
+    pub fn names(&self) -> Vec<(Arc<str>, Entity)> {
+        let scope = self.now.before.iter().flat_map(|b| &b.scope.names);
+        scope.map(|(name, entity)| (name.clone(), entity.clone())).collect()
+    }
 }
 
-fn files_of(db: &Database, root: FileId, ran: &BTreeSet<FileId>) -> BTreeSet<FileId> {
+/// What there is after an input, for the next.
+fn past(db: &Database, root: FileId, before: Option<Arc<Before>>, ran: &BTreeSet<FileId>) -> Option<Past> {
+    let file = db::file_of(db, root)?;
     let mut pass = Assembly { db, insts: BTreeMap::new(), mains: vec![], seen: ran.clone(), diagnostics: vec![] };
-    if let Some(file) = db::file_of(db, root) {
-        pass.module(file);
-    }
-    pass.seen
-}
-
-/// The value of the last statement, if it is an expression, goes into a variable `_`.
-fn keep_last(db: &Database, root: FileId, program: &mut Program, ty: Ty) -> Option<Last> {
-    let nothing = Some(Last { ty: ty.clone(), global: None });
-    if matches!(ty, Ty::None | Ty::Error | Ty::Never) {
-        return nothing;
-    }
-    let entry = program.entry?;
-    let body = &mut program.insts.get_mut(entry.0 as usize)?.body;
-    match body.pop() {
-        Some(TStmt::Expr(value)) if value.ty == ty => {
-            let key = db::GlobalKey { module: db::module_of(db, root), name: "_".into(), ty: check::types::erase(&ty) };
-            let global = db::global_id(db, key);
-            let missing = (global.0 as usize + 1).saturating_sub(program.globals.len());
-            for _ in 0..missing {
-                program.globals.push(Variable { name: "_".into(), ty: Ty::None, span: Span::NONE });
-            }
-            program.globals[global.0 as usize] = Variable { name: "_".into(), ty: ty.clone(), span: value.span };
-            body.push(TStmt::SetGlobal(global, value));
-            Some(Last { ty, global: Some(global) })
-        }
-        other => {
-            body.extend(other);
-            nothing
-        }
-    }
+    pass.module(file);
+    let heads = before.iter().flat_map(|b| b.heads.iter()).chain(file.heads(db).iter()).cloned().collect();
+    let before = Before {
+        module: db::module_of(db, root),
+        scope: db::scope(db, file).clone(),
+        heads,
+        imports: file.imports(db).clone(),
+        main: db::checked_main(db, file).clone(),
+    };
+    Some(Past { before: Some(Arc::new(before)), ran: pass.seen })
 }
 
 /// The names that a function which nothing calls gets wrong; its types depend on calls.

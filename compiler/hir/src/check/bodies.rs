@@ -238,12 +238,16 @@ fn result(cx: &mut Cx, f: &FnLike, declared: Option<&Ty>) -> Ty {
 /// Checks the body of a module.
 pub fn check_main(db: &dyn Db, file: File) -> CheckedMain {
     let module = db::module_of(db, file.id(db));
-    let before = file.parent(db).map(|p| db::checked_main(db, p));
+    let before = file.before(db).as_ref().map(|b| &b.main);
     let (first, policy) = before.map_or((0, Policy::Deterministic), |m| (m.next_size, m.policy));
     let mut cx = Cx::new(db, file, module, first, policy);
     if let Some(before) = before {
         cx.sizes.facts = before.facts.clone();
         for (name, var) in &before.vars {
+            // Defined anew as something else.
+            if !db::scope(db, file).variables.contains(name) && db::scope(db, file).names.contains_key(name) {
+                continue;
+            }
             let slot = Slot::Global(var.id);
             cx.adopt_slot(name, &var.ty, slot);
             cx.globals.push((var.id, Variable { name: name.clone(), ty: var.ty.clone(), span: var.span }));
@@ -270,11 +274,28 @@ pub fn check_main(db: &dyn Db, file: File) -> CheckedMain {
             }
         }
     }
+    if file.prompt(db).is_some() {
+        keep_last(&mut cx);
+    }
     cx.close_policies(0);
     for id in defs {
         at_annotations(&mut cx, id);
     }
     finish_main(cx, file)
+}
+
+/// At a prompt the value of an expression goes into the variable `_`.
+fn keep_last(cx: &mut Cx) {
+    if matches!(cx.last, None | Some(Ty::None | Ty::Error | Ty::Never)) {
+        return;
+    }
+    match cx.out.pop() {
+        Some(TStmt::Expr(value)) => {
+            let span = value.span;
+            cx.bind(&"_".into(), value, span);
+        }
+        other => cx.out.extend(other),
+    }
 }
 
 fn finish_main(mut cx: Cx, file: File) -> CheckedMain {
