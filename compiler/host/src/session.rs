@@ -8,8 +8,9 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tessera_abi::rt::RtFn;
-use tessera_ir::host::{FnId, HostProgram, HostType, TypeId};
+use tessera_ir::host::{FnId, GlobalId, HostProgram, HostType, TypeId};
 use tessera_runtime::context::{Context, RegionExec, Stop};
+use tessera_runtime::passed::Passed;
 use tessera_runtime::value::TypeInfo;
 
 /// Bytes of the system's stack that are left to the runtime functions.
@@ -25,6 +26,7 @@ pub struct Session {
     regions: u32,
     region_types: Vec<(Vec<u32>, Vec<u32>)>,
     stack_bytes: usize,
+    keep_globals: bool,
 }
 
 /// A loaded program.
@@ -45,7 +47,12 @@ impl Session {
         context.args = args;
         let mut symbols = tessera_runtime::rt::symbols();
         symbols.extend(tessera_runtime::rt_tensor::symbols());
-        Session { context, programs: vec![], symbols, spans: 0, regions: 0, region_types: vec![], stack_bytes }
+        Session { context, programs: vec![], symbols, spans: 0, regions: 0, region_types: vec![], stack_bytes, keep_globals: false }
+    }
+
+    /// Programs loaded from here on leave globals whole when they fail: see [`Link`].
+    pub fn keep_globals(&mut self) {
+        self.keep_globals = true;
     }
 
     /// The flag that stops the running program; it may be set from another thread.
@@ -60,7 +67,7 @@ impl Session {
         let strings: Vec<u64> = program.strings.iter().map(|s| self.context.intern(s)).collect();
         let number = |t: &TypeId| types.get(t.0 as usize).copied().unwrap_or_default();
         let globals: Vec<(Arc<str>, u32)> = program.globals.iter().map(|g| (g.name.clone(), number(&g.ty))).collect();
-        let link = Link { symbols: &self.symbols, strings: &strings, types: &types, span_base: self.spans, region_base: self.regions, keep_globals: false };
+        let link = Link { symbols: &self.symbols, strings: &strings, types: &types, span_base: self.spans, region_base: self.regions, keep_globals: self.keep_globals };
         let compiled = compile(program, &link)?;
         self.context.set_globals(&globals);
         for r in &program.regions {
@@ -92,6 +99,35 @@ impl Session {
         unsafe { self.programs[program.position].run(context.cast()) };
         self.context.flush();
         self.context.take_stop()
+    }
+
+    /// The value of a global; `None` if it was never assigned.
+    pub fn global(&self, id: GlobalId) -> Option<Passed> {
+        self.context.global_value(id.0)
+    }
+
+    /// The value of a global as `repr` writes it; `None` if it was never assigned.
+    pub fn global_text(&self, id: GlobalId) -> Option<String> {
+        let (_, ty, word) = self.context.global(id.0)?;
+        if word == 0 && self.context.types.counted(ty) {
+            return None;
+        }
+        let mut out = String::new();
+        tessera_runtime::show::repr(&self.context, word, ty, &mut out);
+        Some(out)
+    }
+
+    /// Runs a module body as [`Session::run`] does. After a failure every global has the value
+    /// that it had before, but for those of which `stays` says, by old and new value, that the
+    /// new one is to stay. Cost: a global that the program changes in place is copied once.
+    pub fn try_run(&mut self, program: &Loaded, stays: &dyn Fn(GlobalId, &Passed, &Passed) -> bool) -> Option<Stop> {
+        let kept = self.context.keep();
+        let stop = self.run(program);
+        match stop {
+            Some(Stop::Error(_)) => self.context.restore(kept, &|id, old, new| stays(GlobalId(id), old, new)),
+            _ => self.context.give_up(kept),
+        }
+        stop
     }
 
     /// Calls a function without parameters.

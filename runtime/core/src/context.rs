@@ -2,7 +2,7 @@
 
 use crate::fault::Fault;
 use crate::passed::{self, Passed};
-use crate::value::{TypeId, TypeInfo, TypeTable, make_immortal, new_str, release};
+use crate::value::{TypeId, TypeInfo, TypeTable, make_immortal, new_str, release, retain_word};
 use indexmap::IndexMap;
 use std::io::{ErrorKind, Write};
 use std::mem::offset_of;
@@ -42,6 +42,11 @@ pub trait RegionExec {
     /// memory may be used again. Returns one value a result.
     fn call(&mut self, region: u32, args: Vec<Passed>, span: u32) -> Result<Vec<Passed>, RunError>;
 }
+
+/// The values of the globals at one moment. Each holds a reference, so what the program changes
+/// afterwards it changes in a copy.
+#[must_use = "the values stay alive until they are restored or given up"]
+pub struct Kept(Vec<u64>);
 
 /// Bytes of output that are kept before they are written.
 const OUTPUT_BYTES: usize = 1 << 16;
@@ -200,6 +205,56 @@ impl Context {
     pub fn global(&self, id: u32) -> Option<(&str, TypeId, u64)> {
         let (name, ty) = self.global_types.get(id as usize)?;
         Some((name, *ty, self.global_words[id as usize]))
+    }
+
+    /// The value of a global; `None` if it was never assigned.
+    pub fn global_value(&self, id: u32) -> Option<Passed> {
+        let (_, ty, word) = self.global(id)?;
+        if word == 0 && self.types.counted(ty) {
+            return None;
+        }
+        // SAFETY: globals hold live values of their types.
+        Some(unsafe { passed::read(&self.types, word, ty, false) })
+    }
+
+    /// Keeps the values of all globals, for [`Context::restore`] or [`Context::give_up`].
+    pub fn keep(&self) -> Kept {
+        for (&word, (_, ty)) in self.global_words.iter().zip(&self.global_types) {
+            if word != 0 && self.types.counted(*ty) {
+                // SAFETY: globals of counted types hold live references.
+                unsafe { retain_word(word) }
+            }
+        }
+        Kept(self.global_words.clone())
+    }
+
+    /// Drops kept values.
+    pub fn give_up(&mut self, kept: Kept) {
+        for (at, word) in kept.0.into_iter().enumerate() {
+            self.release(word, self.global_types[at].1);
+        }
+    }
+
+    /// Gives every global the value that was kept, but for those of which `stays` says, by
+    /// number, old and new value, that the new one is to stay. No globals may have been declared
+    /// in between.
+    pub fn restore(&mut self, kept: Kept, stays: &dyn Fn(u32, &Passed, &Passed) -> bool) {
+        for (at, old) in kept.0.into_iter().enumerate() {
+            let (ty, new) = (self.global_types[at].1, self.global_words[at]);
+            let counted = self.types.counted(ty);
+            let both = !counted || (old != 0 && new != 0);
+            let new_stays = old == new || both && {
+                // SAFETY: both are live values of the global's type.
+                let (a, b) = unsafe { (passed::read(&self.types, old, ty, false), passed::read(&self.types, new, ty, false)) };
+                stays(at as u32, &a, &b)
+            };
+            if new_stays {
+                self.release(old, ty);
+            } else {
+                self.global_words[at] = old;
+                self.release(new, ty);
+            }
+        }
     }
 
     /// One owner less of a word of a type.
