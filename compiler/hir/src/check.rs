@@ -185,3 +185,6 @@ impl PartialEq for CheckedMain {
         self.vars == other.vars && self.next_size == other.next_size && self.facts == other.facts
     }
 }
+
+#[cfg(test)]
+mod tests;

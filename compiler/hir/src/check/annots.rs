@@ -72,8 +72,16 @@ impl AnnotScope<'_, '_> {
         if !def.generics.is_empty() {
             return NameMeaning::Struct { params: def.generics.len() };
         }
-        // What is wrong in the struct is reported there.
-        NameMeaning::Type(self.cx.struct_type(id, &BTreeMap::new()).unwrap_or(Ty::Error))
+        match self.cx.struct_type(id, &BTreeMap::new()) {
+            Ok(ty) => NameMeaning::Type(ty),
+            Err(d) => {
+                // What is wrong in another struct is reported there.
+                if self.cx.struct_stack.first() == Some(&id) {
+                    self.cx.report(d);
+                }
+                NameMeaning::Type(Ty::Error)
+            }
+        }
     }
 
     /// The struct that a name or dotted name stands for.

@@ -185,7 +185,6 @@ impl Cx<'_> {
         let f = Callee::of(r);
         let arg_types: Vec<Ty> = values.iter().map(|v| v.ty.clone()).collect();
         let (data, canon) = self.instance(&f, (!closed).then_some(&arg_types[..]));
-        let inst = self.need(&data, span);
         let ret = match (&types.ret, closed) {
             (Some(ret), true) => bindings.apply(&mut self.sizes, ret).clone(),
             _ => {
@@ -199,6 +198,7 @@ impl Cx<'_> {
                 self.from_callee(&checked.ret.clone(), &canon, &sig_sizes)
             }
         };
+        let inst = self.need(&data, span);
         // Data sizes of the declared result are new ones for each call.
         let ret = match (&types.ret, closed) {
             (Some(_), true) => self.renew(&ret, &types),

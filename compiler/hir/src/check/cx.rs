@@ -103,6 +103,8 @@ pub struct Cx<'db> {
     /// The block that is being written.
     pub out: Vec<TStmt>,
     pub alive: bool,
+    /// The end of the path was decided by types (`if x is None: return`).
+    pub decided_end: bool,
     pub loops: Vec<LoopFrame>,
     pub loop_depth: u32,
     pub policy: Policy,
@@ -122,6 +124,8 @@ pub struct Cx<'db> {
     pub some: BTreeSet<SizeVar>,
     /// Names whose own definition is being checked (a nested function that calls itself).
     pub itself: Option<(Arc<str>, Ty)>,
+    /// Variables without a usable value that are reported.
+    pub said: BTreeSet<(Arc<str>, Span, bool)>,
     /// Warnings about names that hide modules, once each.
     pub hidden: BTreeSet<Arc<str>>,
     /// Structs without parameters, once their types are known.
@@ -147,6 +151,7 @@ impl<'db> Cx<'db> {
             data: None,
             out: vec![],
             alive: true,
+            decided_end: false,
             loops: vec![],
             loop_depth: 0,
             policy,
@@ -160,6 +165,7 @@ impl<'db> Cx<'db> {
             size_sources: BTreeMap::new(),
             some: BTreeSet::new(),
             itself: None,
+            said: BTreeSet::new(),
             hidden: BTreeSet::new(),
             structs: BTreeMap::new(),
             struct_stack: vec![],

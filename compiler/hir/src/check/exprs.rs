@@ -495,11 +495,11 @@ fn join_elements(cx: &mut Cx, a: &Ty, b: &Ty) -> Option<Ty> {
     if *a == Ty::Unknown {
         return Some(match b {
             Ty::Int(_) => Ty::int(),
-            Ty::Never => Ty::Error,
+            Ty::Never => Ty::Unknown,
             other => other.clone(),
         });
     }
-    if *b == Ty::Unknown {
+    if matches!(b, Ty::Unknown | Ty::Never) {
         return Some(a.clone());
     }
     let joined = join(&mut cx.sizes, a, b, JoinKind::Elements, "n")?;

@@ -20,6 +20,7 @@ impl Cx<'_> {
     pub fn meet(&mut self, paths: Vec<Path>) {
         let live: Vec<Changes> = paths.into_iter().filter(|p| p.alive).map(|p| p.changes).collect();
         self.alive = !live.is_empty();
+        self.decided_end &= !self.alive;
         if let [one] = live.as_slice() {
             self.env.apply(one.clone());
             return;

@@ -196,7 +196,10 @@ impl Cx<'_> {
                 crate::rules::unify::join_diagnostic(&format!("`{name}`"), span, (&binding.ty, binding.span), (other, *at))
             }
         };
-        self.report(d);
+        let key = (name.clone(), binding.span, matches!(binding.bad, Some(Bad::Maybe)));
+        if self.said.insert(key) {
+            self.report(d);
+        }
         // Said once: from here on it is as if it were fine.
         let var = self.env.var(name);
         self.env.set(var, Some(super::env::Binding { ty: Ty::Error, bad: None, ..binding.clone() }));

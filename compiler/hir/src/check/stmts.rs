@@ -15,6 +15,10 @@ impl Cx<'_> {
     pub fn stmts(&mut self, stmts: &[Stmt]) {
         let depth = self.policies.len();
         for stmt in stmts {
+            // After a branch that the types decided, the rest is code for other types.
+            if !self.alive && self.decided_end {
+                break;
+            }
             self.stmt(stmt);
         }
         self.close_policies(depth);
@@ -118,7 +122,9 @@ impl Cx<'_> {
         let condition = self.expr(test);
         let condition = self.truth(condition);
         if let Some(b) = decided(test, &condition) {
-            return self.stmts(if b { then } else { otherwise });
+            self.stmts(if b { then } else { otherwise });
+            self.decided_end |= !self.alive;
+            return;
         }
         self.nested += 1;
         let was_alive = self.alive;
