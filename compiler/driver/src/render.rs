@@ -106,9 +106,8 @@ fn terminal(out: &mut dyn Write, d: &Diagnostic, sources: &dyn Sources, style: S
         .with_config(config)
         .with_message(&d.message);
     let mut label = Label::new((place.file.clone(), range)).with_color(kind_color).with_priority(10);
-    if !d.label.is_empty() {
-        label = label.with_message(&d.label);
-    }
+    // Without a text ariadne draws no underline.
+    label = label.with_message(if d.label.is_empty() { "here" } else { &d.label });
     report = report.with_label(label);
     for (i, l) in d.labels.iter().enumerate() {
         let Some(p) = sources.place(l.span) else { continue };
@@ -117,8 +116,25 @@ fn terminal(out: &mut dyn Write, d: &Diagnostic, sources: &dyn Sources, style: S
         report = report.with_label(Label::new((p.file, range)).with_message(&l.text).with_color(Color::Blue).with_order(i as i32 + 1));
     }
     let cache = ariadne::sources(texts.into_iter().map(|(f, s)| (f, s.text().to_owned())));
-    report.finish().write(cache, &mut *out)?;
+    let mut text = vec![];
+    report.finish().write(cache, &mut text)?;
+    out.write_all(&if style.color { text } else { without_escapes(&text) })?;
     trailer(out, d, "  ")
+}
+
+/// The text without terminal colors: the header of a custom report is colored regardless of
+/// the configuration.
+fn without_escapes(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.iter();
+    while let Some(&b) = rest.next() {
+        if b == 0x1b {
+            rest.find(|b| b.is_ascii_alphabetic());
+        } else {
+            out.push(b);
+        }
+    }
+    out
 }
 
 fn trailer(out: &mut dyn Write, d: &Diagnostic, indent: &str) -> std::io::Result<()> {

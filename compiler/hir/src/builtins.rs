@@ -224,6 +224,7 @@ pub const TYPED: &[(&str, &str)] = &[
     ("dict.clear", "change"),
     ("str.list", "str -> list[str], its characters"),
     ("sys.args", "no arguments -> list[str]"),
+    ("sys.dir", "no arguments -> str"),
 ];
 
 /// The row of a builtin.

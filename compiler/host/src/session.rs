@@ -55,6 +55,11 @@ impl Session {
         self.keep_globals = true;
     }
 
+    /// Where the program's file lies (`sys.dir`).
+    pub fn set_dir(&mut self, dir: &str) {
+        self.context.dir = if dir.is_empty() { ".".into() } else { dir.to_owned() };
+    }
+
     /// The flag that stops the running program; it may be set from another thread.
     pub fn interrupt_flag(&self) -> Arc<AtomicBool> {
         self.context.interrupt_flag()

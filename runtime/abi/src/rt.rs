@@ -286,6 +286,8 @@ rt_table! {
     time_perf() f;
     time_sleep(f) u fails y;
     sys_args(i) p;
+    /// The directory of the program's file, for data that lies beside it.
+    sys_dir() p;
     sys_exit(i) u fails y;
     /// A progress bar on stderr when it is a terminal: current, total, text.
     progress(i, i, p) u;

@@ -313,6 +313,10 @@ impl Cx<'_> {
                     let ty = Ty::List(Box::new(Ty::Str));
                     Meaning::Value(super::cx::builtin("sys.args", vec![], ty, span))
                 }
+                None if &**name == "sys.dir" => {
+                    self.host("asks where the program is", span);
+                    Meaning::Value(super::cx::builtin("sys.dir", vec![], Ty::Str, span))
+                }
                 None => Meaning::Builtin(name.clone()),
             },
             Entity::Broken => Meaning::Broken,

@@ -55,6 +55,7 @@ const DIRECT: &[(&str, RtFn)] = &[
     ("time.perf_counter", time_perf),
     ("time.sleep", time_sleep),
     ("sys.exit", sys_exit),
+    ("sys.dir", sys_dir),
     ("sys.env", env_get),
     ("sys.progress", progress),
     ("math.gcd", int_gcd),

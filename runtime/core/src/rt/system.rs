@@ -10,7 +10,7 @@ use tessera_abi::rt::RtFn;
 
 pub fn rows() -> Vec<(RtFn, *const u8)> {
     rows! {
-        takes_0 time_now time_perf;
+        takes_0 time_now time_perf sys_dir;
         takes_1 sys_args;
         takes_2 time_sleep sys_exit env_get;
         takes_3 progress;
@@ -40,6 +40,10 @@ extern "C" fn time_sleep(cx: &mut Context, seconds: f64, span: i64) {
         }
         std::thread::sleep(left.min(PIECE));
     }
+}
+
+extern "C" fn sys_dir(cx: &mut Context) -> u64 {
+    new_str(cx.dir.as_str())
 }
 
 extern "C" fn sys_args(cx: &mut Context, _ty: i64) -> u64 {
