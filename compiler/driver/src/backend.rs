@@ -226,7 +226,10 @@ impl Backend {
         for (i, &id) in graph.outputs.iter().enumerate() {
             let (dst, src) = (BufRef::Output(i as u32), place(&memory, id));
             let alias = plan.outputs[i].same_as_input.is_some();
-            if src != dst && !alias {
+            if is_scalar(graph, id) {
+                let output = Operand { place: dst, bytes: bytes(graph.ty(id)) as usize };
+                plan.steps.push(native::step("scalar", &[], &[output], vec![scalar_ref(graph, id)], origin(graph, id), Arc::new(word_as_tensor)));
+            } else if src != dst && !alias {
                 plan.steps.push(Step::Copy { dst, src, bytes: bytes(graph.ty(id)) });
             }
         }
@@ -354,6 +357,15 @@ fn gather<'a>(sources: &[Source], types: &[NodeType], memory: &'a [&'a [u8]], wo
         Source::Word(i) => &words[i][..t.dtype.bytes().min(8)],
     };
     sources.iter().zip(types).map(one).collect()
+}
+
+/// A host scalar that is returned as a tensor.
+fn word_as_tensor(_: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]) -> Result<(), String> {
+    for (out, word) in outputs.iter_mut().zip(words) {
+        let n = out.len().min(8);
+        out[..n].copy_from_slice(&word.to_le_bytes()[..n]);
+    }
+    Ok(())
 }
 
 fn reference_kernel(prim: Prim, sums: Summation, types: Vec<NodeType>, result: NodeType, sources: Vec<Source>) -> Arc<NativeFn> {

@@ -4,9 +4,8 @@ use crate::backend::{Backend, Options};
 use crate::cache::DiskCache;
 use crate::cli::Global;
 use crate::files::{Disk, Texts};
-use crate::regions::{Executor, Reports};
+use crate::regions::{Executor, Reports, Unit};
 use crate::render::{Style, render};
-use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::rc::Rc;
@@ -102,6 +101,7 @@ pub fn run(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
     let stdout = std::io::stdout();
     let by_line = stdout.is_terminal();
     let mut session = Session::new(Box::new(stdout), by_line, args, setup.stack_bytes);
+    session.set_dir(&path.parent().unwrap_or(Path::new("")).to_string_lossy());
     crate::interrupt::on_interrupt(session.interrupt_flag());
     let reports = Reports::default();
     let pool = setup.pool();
@@ -123,18 +123,20 @@ pub fn run(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
 /// Loads a program into a session, ready to run.
 pub fn start(session: &mut Session, ready: &Ready, backend: Rc<Backend>, pool: Arc<Pool>, reports: Reports) -> Result<tessera_host::Loaded, Box<Diagnostic>> {
     let loaded = session.load(&ready.lowered.host).map_err(|e| Box::new(Diagnostic::new(Code::E0603, Span::NONE, e.to_string())))?;
-    let closures: BTreeMap<usize, _> = ready.lowered.closures.iter().map(|(f, inst)| (session.address(&loaded, *f), *inst)).collect();
-    let executor = Executor::new(
-        ready.program.clone(),
-        Arc::new(ready.lowered.regions.clone()),
-        closures,
-        Arc::new(ready.lowered.host.spans.clone()),
-        backend,
-        pool,
-        reports,
-    );
+    let mut executor = Executor::new(backend, pool, reports);
+    executor.add(unit(session, &loaded, ready));
     session.set_regions(Box::new(executor));
     Ok(loaded)
+}
+
+/// What the executor of regions needs of a loaded program.
+pub fn unit(session: &Session, loaded: &tessera_host::Loaded, ready: &Ready) -> Unit {
+    Unit {
+        program: ready.program.clone(),
+        regions: ready.lowered.regions.clone(),
+        closures: ready.lowered.closures.iter().map(|(f, inst)| (session.address(loaded, *f), *inst)).collect(),
+        spans: ready.lowered.host.spans.clone(),
+    }
 }
 
 /// Tells why a program ended early, and the exit code.

@@ -33,20 +33,39 @@ pub type Reports = Rc<RefCell<Vec<Diagnostic>>>;
 /// Interpreting goes on until this much time was spent on one entry.
 const INTERPRET_TIME_MAX: Duration = Duration::from_millis(8);
 
-/// Everything that regions of one program share.
+/// Runs the regions of the programs of a session. Regions and spans have the numbers that the
+/// session gives them: those of later programs follow those of earlier ones.
 pub struct Executor {
-    pub program: Arc<Program>,
-    pub regions: Arc<Vec<Region>>,
+    units: Vec<Unit>,
+    /// Unit and position in it, by number.
+    regions: Vec<(usize, usize)>,
     /// Instances behind closure objects, by code address.
-    pub closures: BTreeMap<usize, InstId>,
+    closures: BTreeMap<usize, InstId>,
     /// Source places by the numbers that compiled code passes.
-    pub spans: Arc<Vec<Span>>,
-    pub backend: Rc<Backend>,
-    pub pool: Arc<Pool>,
-    pub reports: Reports,
+    spans: Vec<Span>,
+    backend: Rc<Backend>,
+    pool: Arc<Pool>,
+    reports: Reports,
     entries: Vec<HashMap<Vec<u64>, GuardTree<Rc<Entry>>>>,
     work: Workspace,
     key: Vec<u64>,
+}
+
+/// What a program brings along.
+pub struct Unit {
+    pub program: Arc<Program>,
+    pub regions: Vec<Region>,
+    pub closures: BTreeMap<usize, InstId>,
+    pub spans: Vec<Span>,
+}
+
+/// An executor that the session's owner adds to while the context holds it.
+pub struct SharedExecutor(pub Rc<RefCell<Executor>>);
+
+impl RegionExec for SharedExecutor {
+    fn call(&mut self, region: u32, args: Vec<Passed>, span: u32) -> Result<Vec<Passed>, RunError> {
+        self.0.borrow_mut().call(region, args, span)
+    }
 }
 
 /// One specialisation.
@@ -61,17 +80,48 @@ struct Entry {
 }
 
 impl Executor {
-    pub fn new(
-        program: Arc<Program>,
-        regions: Arc<Vec<Region>>,
-        closures: BTreeMap<usize, InstId>,
-        spans: Arc<Vec<Span>>,
-        backend: Rc<Backend>,
-        pool: Arc<Pool>,
-        reports: Reports,
-    ) -> Executor {
-        let entries = (0..regions.len()).map(|_| HashMap::new()).collect();
-        Executor { program, regions, closures, spans, backend, pool, reports, entries, work: Workspace::default(), key: vec![] }
+    pub fn new(backend: Rc<Backend>, pool: Arc<Pool>, reports: Reports) -> Executor {
+        Executor {
+            units: vec![],
+            regions: vec![],
+            closures: BTreeMap::new(),
+            spans: vec![],
+            backend,
+            pool,
+            reports,
+            entries: vec![],
+            work: Workspace::default(),
+            key: vec![],
+        }
+    }
+
+    /// Adds a program, in the order in which the session loads them.
+    pub fn add(&mut self, mut unit: Unit) {
+        let at = self.units.len();
+        self.regions.extend((0..unit.regions.len()).map(|i| (at, i)));
+        self.entries.resize_with(self.regions.len(), HashMap::new);
+        self.closures.append(&mut unit.closures);
+        self.spans.append(&mut unit.spans);
+        self.units.push(unit);
+    }
+
+    /// The program to trace a region of a unit with: its own, completed by the functions of
+    /// others where an argument is a closure that came from there.
+    fn program(&self, unit: usize, args: &[Passed]) -> Arc<Program> {
+        let own = &self.units[unit].program;
+        let real = |p: &Program, i: usize| p.insts.get(i).is_some_and(|f| !f.span.is_none());
+        let mut codes = vec![];
+        args.iter().for_each(|a| closures_in(a, &mut codes));
+        if codes.iter().filter_map(|c| self.closures.get(c)).all(|inst| real(own, inst.0 as usize)) {
+            return own.clone();
+        }
+        let newest = self.units.iter().rev().map(|u| &u.program);
+        let count = newest.clone().map(|p| p.insts.len()).max().unwrap_or(0);
+        let inst = |i: usize| {
+            let mut all = std::iter::once(own).chain(newest.clone());
+            all.find(|p| real(p, i)).or(newest.clone().find(|p| i < p.insts.len())).map(|p| p.insts[i].clone())
+        };
+        Arc::new(Program { insts: (0..count).filter_map(inst).collect(), globals: own.globals.clone(), entry: None })
     }
 
     /// Keeps the diagnostics for the end of the run and stops the program.
@@ -99,8 +149,9 @@ impl Executor {
         }
         let start = Instant::now();
         let concrete: Vec<RegionArg> = args.iter().map(|a| self.region_arg(a)).collect();
-        let body = &self.regions[region as usize];
-        let traced = trace(&self.program, body, &concrete).map_err(|d| self.report(d, span))?;
+        let (unit, position) = self.regions[region as usize];
+        let body = &self.units[unit].regions[position];
+        let traced = trace(&self.program(unit, args), body, &concrete).map_err(|d| self.report(d, span))?;
         let graph = tessera_graph::optimise(&traced.graph);
         self.backend.trace_note(&body.name, &traced.graph, &graph, start.elapsed());
         let small = estimated_ns(&graph) < INTERPRET_TIME_MAX.as_nanos() as f64 / 4.0;
@@ -258,6 +309,19 @@ impl RegionExec for Executor {
             None => Ok(results),
             Some(d) => Err(self.report(vec![*d], span)),
         }
+    }
+}
+
+/// The code addresses of the closures in an argument.
+fn closures_in(arg: &Passed, out: &mut Vec<usize>) {
+    match arg {
+        Passed::List(items) | Passed::Record(items) => items.iter().for_each(|i| closures_in(i, out)),
+        Passed::Dict(entries) => entries.iter().for_each(|(_, v)| closures_in(v, out)),
+        Passed::Closure(code, captures) => {
+            out.push(*code);
+            captures.iter().for_each(|c| closures_in(c, out));
+        }
+        _ => {}
     }
 }
 

@@ -80,6 +80,8 @@ pub struct Context {
     pub types: TypeTable,
     /// The program's arguments, without the file.
     pub args: Vec<String>,
+    /// The directory of the program's file.
+    pub dir: String,
     stop: Option<Stop>,
     output: Output,
     regions: Option<Box<dyn RegionExec>>,
@@ -109,6 +111,7 @@ impl Context {
             interrupt_owner,
             types: TypeTable::default(),
             args: vec![],
+            dir: ".".into(),
             stop: None,
             output: Output { sink, pending: String::new(), by_line },
             regions: None,
@@ -185,15 +188,17 @@ impl Context {
         id
     }
 
-    /// Declares the globals of a program by position; those that exist keep their values unless
-    /// their type is another one.
+    /// Declares the globals of a program by position. Those that exist keep their values; under
+    /// another type only values that fit it, which empty lists do whose element was unknown.
     pub fn set_globals(&mut self, globals: &[(Arc<str>, TypeId)]) {
         for (at, global) in globals.iter().enumerate() {
             if at == self.global_words.len() {
                 self.global_words.push(0);
                 self.global_types.push(global.clone());
             } else if self.global_types[at].1 != global.1 {
-                let (old, ty) = (std::mem::take(&mut self.global_words[at]), self.global_types[at].1);
+                let value = self.global_value(at as u32).filter(|v| passed::fits(&self.types, v, global.1));
+                let new = value.map_or(0, |v| passed::write(&self.types, v, global.1));
+                let (old, ty) = (std::mem::replace(&mut self.global_words[at], new), self.global_types[at].1);
                 self.release(old, ty);
             }
             self.global_types[at] = global.clone();

@@ -100,6 +100,30 @@ pub unsafe fn read(types: &TypeTable, word: u64, ty: TypeId, dying: bool) -> Pas
     }
 }
 
+/// Whether a value has the form of a type, so that [`write`] makes one of it. An empty list or
+/// dict has that of any.
+pub fn fits(types: &TypeTable, value: &Passed, ty: TypeId) -> bool {
+    match (value, types.get(ty)) {
+        (Passed::Int(_), TypeInfo::Int)
+        | (Passed::Float(_), TypeInfo::Float)
+        | (Passed::Bool(_), TypeInfo::Bool)
+        | (Passed::None, TypeInfo::None)
+        | (Passed::DType(_), TypeInfo::DType)
+        | (Passed::Str(_), TypeInfo::Str)
+        | (Passed::Tensor(_), TypeInfo::Tensor) => true,
+        (Passed::List(items), TypeInfo::List(elem)) => items.iter().all(|v| fits(types, v, *elem)),
+        (Passed::Record(items), TypeInfo::Tuple(tys)) => items.len() == tys.len() && items.iter().zip(tys).all(|(v, t)| fits(types, v, *t)),
+        (Passed::Record(items), TypeInfo::Struct { fields, .. }) => {
+            items.len() == fields.len() && items.iter().zip(fields).all(|(v, (_, t))| fits(types, v, *t))
+        }
+        (Passed::Dict(entries), TypeInfo::Dict(key, value)) => {
+            let text = matches!(types.get(*key), TypeInfo::Str);
+            entries.iter().all(|(k, v)| matches!(k, PassedKey::Str(_)) == text && fits(types, v, *value))
+        }
+        _ => false,
+    }
+}
+
 /// The owned word of a value as a type. A value of another form than the type's gives 0, which
 /// the compiler never asks for.
 pub fn write(types: &TypeTable, value: Passed, ty: TypeId) -> u64 {
