@@ -14,6 +14,10 @@ use tessera_ops::prim::{LANES, LEAF};
 const POINT_NS: f64 = 30_000.0;
 /// Nanoseconds of work below which no second thread is woken.
 const WAKE_NS: f64 = 20_000.0;
+/// Columns that a reduction across them handles together: a page of f32.
+const BLOCK: u64 = 1024;
+/// The same where the grid needs more points than the rows allow.
+const BLOCK_MIN: u64 = 256;
 /// Grid points at most.
 const GRID_MAX: f64 = 4096.0;
 
@@ -57,7 +61,7 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
         None => axes.clone(),
     };
     let mut order: Vec<Var> = outer.iter().copied().filter(|a| Some(*a) != vector).collect();
-    let across = vector.filter(|v| outer.contains(v)).and_then(|v| transposed(s, v, &order));
+    let across = vector.filter(|v| outer.contains(v) && reduction.is_none()).and_then(|v| transposed(s, v, &order));
     if let Some(v) = vector.filter(|v| outer.contains(v)) {
         order.push(v);
     }
@@ -68,10 +72,13 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
     }
     let total_ns = points(s, &outer) * work(s);
     let extents = |axes: &[Var]| axes.iter().map(|a| s.extent(*a) as f64).product::<f64>();
+    let mut block = BLOCK_MIN;
     if let Some((r, _)) = &reduction {
-        let few = extents(&outer) / if vector.is_some_and(|v| outer.contains(&v)) { LANES as f64 } else { 1.0 } < 4.0;
-        if few && axes.len() == outer.len() && s.extent(*r) >= 8 * LEAF as u64 && reductions(s) == 1 {
+        let wide = if vector.is_some_and(|v| outer.contains(&v)) { BLOCK as f64 } else { 1.0 };
+        let few = extents(&outer) / wide < 8.0;
+        if few && axes.len() == outer.len() && s.extent(*r) >= 4 * LEAF as u64 && reductions(s) == 1 {
             out.push(Directive::SplitReduction);
+            block = BLOCK;
         }
     }
     let mut wanted = (total_ns / POINT_NS).clamp(1.0, GRID_MAX);
@@ -82,7 +89,8 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
         }
         let lanes = if Some(axis) == vector { lanes as u64 } else { 1 };
         let size = (extent as f64 / wanted).ceil().max(1.0) as u64;
-        let size = size.next_multiple_of(lanes);
+        let columns = Some(axis) == vector && reduction.is_some();
+        let size = if columns { size.max(block) } else { size }.next_multiple_of(lanes);
         out.push(Directive::Tile { axis, size });
         wanted /= extent.div_ceil(size) as f64;
     }

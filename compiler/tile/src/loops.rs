@@ -5,13 +5,16 @@
 //! once for every store. Along the reduced axis the vector's lanes are the canonical lanes;
 //! across it, each lane of a parallel axis keeps all of its canonical lanes.
 
-use crate::nest::{Nest, identity};
+mod across;
+mod along;
+
+use crate::nest::Nest;
 use crate::{LowerError, Lowered, Step};
 use std::collections::HashSet;
 use tessera_base::DType;
 use tessera_ir::index::{Index, Var};
 use tessera_ir::schedule::{Directive, Schedule, ValueId, ValueOp};
-use tessera_ir::tile::{Def, LANE, POINT, Val};
+use tessera_ir::tile::{LANE, POINT};
 use tessera_ops::map::kind_of;
 use tessera_ops::prim::{LANES, LEAF, Reduction};
 use tessera_ops::scalar::Kind;
@@ -52,6 +55,15 @@ struct Span {
     hi: Vec<Index>,
     extent: u64,
     lanes: u32,
+}
+
+impl Span {
+    /// Block `block` of `size` elements.
+    fn block(block: &Index, size: u64, extent: u64, lanes: u32) -> Span {
+        let per = (size / lanes as u64) as i64;
+        let lo = block.times(per);
+        Span { hi: vec![lo.offset(per)], lo: vec![lo], extent, lanes }
+    }
 }
 
 pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
@@ -115,9 +127,9 @@ fn plan(s: &Schedule) -> Result<Plan<'_>, LowerError> {
 }
 
 impl<'s> Plan<'s> {
-    /// Whether the vector axis is one that reductions keep.
+    /// Whether there are reductions and the vector axis is one that they keep.
     fn across(&self) -> bool {
-        self.vector.is_some_and(|v| self.outer.contains(&v))
+        !self.reductions.is_empty() && self.vector.is_some_and(|v| self.outer.contains(&v))
     }
 
     fn tile(&self, axis: Var) -> Option<u64> {
@@ -132,108 +144,75 @@ impl<'s> Plan<'s> {
     fn lower_whole(&self, scalars: Vec<u32>) -> Result<Step, LowerError> {
         let mut n = Nest::new(self.s, self.s.name.clone(), self.lanes);
         n.declare(&self.roots(), true);
-        let sums: Vec<u32> = self.reductions.iter().map(|r| self.leaf_sums(&mut n, r)).collect();
-        self.outer_loops(&mut n, &[], &mut |p, n, _| {
-            for (r, buf) in p.reductions.iter().zip(&sums) {
-                let v = p.reduce(n, r, *buf)?;
-                n.bind(r.value, v);
-            }
-            p.stores(n)
-        })?;
+        if self.across() {
+            self.whole_across(&mut n)?;
+        } else {
+            self.whole_along(&mut n)?;
+        }
         n.kernel.grain = self.grain;
         Ok(n.finish(scalars))
     }
 
-    /// A kernel that sums leaves into a temporary, and one that combines them.
+    /// A kernel that reduces leaves into a temporary, and one that combines them.
     fn lower_split(&self, scalars: Vec<u32>) -> Result<Lowered, LowerError> {
         let r = self.reductions[0];
         let leaves = self.leaves(&r);
-        let width = if self.across() { self.lanes as u64 } else { 1 };
-        let chunks: u64 = self.outer.iter().map(|v| if self.vector == Some(*v) { self.s.extent(*v).div_ceil(width) } else { self.s.extent(*v) }).product();
-        let elems = chunks * leaves * width;
-        let at = |chunk: &Index, leaf: &Index| {
-            let e = chunk.times(leaves as i64).plus(leaf).times(width as i64);
-            if width > 1 { e.plus(&Index::var(LANE)) } else { e }
+        let rows: u64 = self.rows().iter().map(|v| self.s.extent(*v)).product();
+        let elems = match self.vector.filter(|_| self.across()) {
+            Some(v) => rows * leaves * self.s.extent(v).next_multiple_of(self.lanes as u64),
+            None => rows * leaves,
         };
         let mut first = Nest::new(self.s, format!("{}_leaves", self.s.name), self.lanes);
         first.declare(&[r.arg], false);
         let temp = first.temp(0, r.accum, elems);
-        self.outer_loops(&mut first, &[leaves], &mut |p, n, (chunk, extra)| {
-            let leaf = extra[0].clone();
-            let acc = p.leaf(n, &r, &leaf)?;
-            let valid = std::mem::replace(&mut n.valid, n.lanes);
-            n.store(temp, at(chunk, &leaf), acc, false);
-            n.valid = valid;
-            Ok(())
-        })?;
+        if self.across() { self.leaves_across(&mut first, &r, temp)? } else { self.leaves_along(&mut first, &r, temp)? }
         first.kernel.grain = LEAVES_PER_WAKE;
         let mut second = Nest::new(self.s, format!("{}_tree", self.s.name), self.lanes);
         second.declare(&self.roots(), true);
         let temp = second.temp(0, r.accum, elems);
-        self.outer_loops(&mut second, &[], &mut |p, n, (chunk, _)| {
-            let start = chunk.times((leaves * width) as i64);
-            let v = n.define(Def::Tree { kind: r.kind, buf: temp, at: start, count: leaves }, r.of, width as u32);
-            n.bind(r.value, v);
-            p.stores(n)
-        })?;
+        if self.across() { self.tree_across(&mut second, &r, temp)? } else { self.tree_along(&mut second, &r, temp)? }
         second.kernel.grain = 64;
         let temps = vec![elems * r.accum.bytes() as u64];
         Ok(Lowered { steps: vec![first.finish(scalars.clone()), second.finish(scalars)], temps })
+    }
+
+    /// Outer axes that are not the vector axis of a reduction across.
+    fn rows(&self) -> Vec<Var> {
+        self.outer.iter().copied().filter(|v| !self.across() || Some(*v) != self.vector).collect()
     }
 
     fn leaves(&self, r: &Red) -> u64 {
         self.s.extent(r.axis).div_ceil(LEAF as u64)
     }
 
-    /// Scratch for the sums of leaves; unused where there is one leaf.
-    fn leaf_sums(&self, n: &mut Nest, r: &Red) -> u32 {
-        let leaves = self.leaves(r);
-        if leaves <= 1 {
-            return 0;
-        }
-        let width = if self.across() { self.lanes as u64 } else { 1 };
-        n.scratch(&format!("leaf_sums{}", r.value.0), r.accum, leaves * width)
-    }
-
     // --- grid and outer loops
 
-    /// Opens the grid and the loops over the outer axes, then calls `body` with the row-major
-    /// position among vector chunks of the outer axes and with the positions of the `extra`
-    /// grid axes.
-    fn outer_loops(&self, n: &mut Nest<'s>, extra: &[u64], body: Body<'_, 's>) -> Result<(), LowerError> {
-        // Grid coordinates, outermost first: blocks of tiled axes, then the extra axes.
-        let mut sizes = vec![];
-        for &axis in &self.outer {
-            if let Some(size) = self.tile(axis) {
-                sizes.push(self.s.extent(axis).div_ceil(size));
-            }
-        }
-        sizes.extend(extra);
+    /// Opens the grid and the loops over `axes`, then calls `body` with the row-major position
+    /// among their chunks and with the positions of the `extra` grid axes.
+    fn outer_loops(&self, n: &mut Nest<'s>, axes: &[Var], extra: &[u64], body: Body<'_, 's>) -> Result<(), LowerError> {
+        let tiled = axes.iter().filter_map(|axis| self.tile(*axis).map(|size| self.s.extent(*axis).div_ceil(size)));
+        let sizes: Vec<u64> = tiled.chain(extra.iter().copied()).collect();
         n.kernel.grid = sizes.iter().product();
         let coordinates = tessera_ir::index::delinear(&Index::var(POINT), &sizes, &|v| n.range(v));
-        let blocks = coordinates.len() - extra.len();
-        self.open(n, 0, &coordinates[..blocks], &Index::default(), &coordinates[blocks..], body)
+        let (blocks, extra) = coordinates.split_at(coordinates.len() - extra.len());
+        self.open(n, axes, blocks, &Index::default(), extra, body)
     }
 
-    fn open(&self, n: &mut Nest<'s>, depth: usize, blocks: &[Index], chunk: &Index, extra: &[Index], body: Body<'_, 's>) -> Result<(), LowerError> {
-        let Some(&axis) = self.outer.get(depth) else { return body(self, n, (chunk, extra)) };
+    fn open(&self, n: &mut Nest<'s>, axes: &[Var], blocks: &[Index], chunk: &Index, extra: &[Index], body: Body<'_, 's>) -> Result<(), LowerError> {
+        let Some((&axis, axes)) = axes.split_first() else { return body(self, n, chunk, extra) };
         let extent = self.s.extent(axis);
         let lanes = if self.vector == Some(axis) { self.lanes } else { 1 };
         let chunks = extent.div_ceil(lanes as u64) as i64;
-        let next = |place: Index| chunk.times(chunks).plus(&place);
+        let next = |place: &Index| chunk.times(chunks).plus(place);
         let (span, rest) = match self.tile(axis) {
             Some(1) => {
                 n.place(axis, blocks[0].clone());
-                return self.open(n, depth + 1, &blocks[1..], &next(blocks[0].clone()), extra, body);
+                return self.open(n, axes, &blocks[1..], &next(&blocks[0]), extra, body);
             }
-            Some(size) => {
-                let per = (size / lanes as u64) as i64;
-                let lo = blocks[0].times(per);
-                (Span { lo: vec![lo.clone()], hi: vec![lo.offset(per)], extent, lanes }, &blocks[1..])
-            }
+            Some(size) => (Span::block(&blocks[0], size, extent, lanes), &blocks[1..]),
             None => (Span { lo: vec![], hi: vec![], extent, lanes }, blocks),
         };
-        self.walk(n, axis, &span, &mut |n, at| self.open(n, depth + 1, rest, &next(at.clone()), extra, body))
+        self.walk(n, axis, &span, &mut |n, at| self.open(n, axes, rest, &next(at), extra, body))
     }
 
     /// Loops over an axis: whole chunks, then the ragged one. `body` gets the chunk.
@@ -287,32 +266,6 @@ impl<'s> Plan<'s> {
         self.walk(n, axis, &span, &mut |n, _| self.inner_loops(n, depth + 1))
     }
 
-    // --- reductions
-
-    /// The whole reduction at the present places.
-    fn reduce(&self, n: &mut Nest<'s>, r: &Red, sums: u32) -> Result<Val, LowerError> {
-        let leaves = self.leaves(r);
-        if leaves <= 1 {
-            return self.leaf(n, r, &Index::default());
-        }
-        let var = n.var(leaves as i64 - 1);
-        let width = if self.across() { self.lanes } else { 1 };
-        n.plain_loop(var, vec![Index::default()], vec![Index::constant(leaves as i64)], |n| {
-            let acc = self.leaf(n, r, &Index::var(var))?;
-            let at = Index::var(var).times(width as i64);
-            let valid = std::mem::replace(&mut n.valid, n.lanes);
-            n.store(sums, if width > 1 { at.plus(&Index::var(LANE)) } else { at }, acc, false);
-            n.valid = valid;
-            Ok(())
-        })?;
-        Ok(n.define(Def::Tree { kind: r.kind, buf: sums, at: Index::default(), count: leaves }, r.of, width))
-    }
-
-    /// One leaf: `LANES` chains from the identity, combined by halves.
-    fn leaf(&self, n: &mut Nest<'s>, r: &Red, leaf: &Index) -> Result<Val, LowerError> {
-        if self.across() { self.leaf_across(n, r, leaf) } else { self.leaf_along(n, r, leaf) }
-    }
-
     /// Bounds of the chunks of `LANES` in a leaf: whole ones, and the ragged one.
     fn chunks(&self, r: &Red, leaf: &Index) -> [(Vec<Index>, Vec<Index>, u32); 2] {
         let extent = self.s.extent(r.axis);
@@ -322,60 +275,7 @@ impl<'s> Plan<'s> {
         let whole_part = (vec![lo.clone()], vec![hi.clone(), Index::constant(whole)], LANES as u32);
         [whole_part, (vec![lo, Index::constant(whole)], vec![hi, Index::constant(all)], (extent % LANES as u64) as u32)]
     }
-
-    fn leaf_along(&self, n: &mut Nest<'s>, r: &Red, leaf: &Index) -> Result<Val, LowerError> {
-        let mut acc = n.define(Def::Const(identity(r.kind, r.of)), r.of, LANES as u32);
-        let last = self.s.extent(r.axis).div_ceil(LANES as u64) as i64 - 1;
-        let before = (n.lanes, n.valid);
-        for (lo, hi, valid) in self.chunks(r, leaf) {
-            if valid == 0 || last < 0 {
-                continue;
-            }
-            let var = n.var(last);
-            acc = n.carry_loop(var, lo, hi, &[acc], |n, acc| {
-                (n.lanes, n.valid) = (LANES as u32, valid);
-                let old = n.place(r.axis, Index::var(var).times(LANES as i64).plus(&Index::var(LANE)));
-                let value = n.eval(r.arg)?;
-                let next = n.define(Def::Fold { kind: r.kind, acc: acc[0], value, valid }, r.of, LANES as u32);
-                n.place(r.axis, old);
-                Ok(vec![next])
-            })?[0];
-            (n.lanes, n.valid) = before;
-        }
-        Ok(n.define(Def::Lanes { kind: r.kind, arg: acc }, r.of, 1))
-    }
-
-    fn leaf_across(&self, n: &mut Nest<'s>, r: &Red, leaf: &Index) -> Result<Val, LowerError> {
-        let lanes = n.lanes;
-        let identity = n.define(Def::Const(identity(r.kind, r.of)), r.of, lanes);
-        let mut acc = vec![identity; LANES];
-        let last = self.s.extent(r.axis).div_ceil(LANES as u64) as i64 - 1;
-        for (lo, hi, count) in self.chunks(r, leaf) {
-            if count == 0 || last < 0 {
-                continue;
-            }
-            let var = n.var(last);
-            acc = n.carry_loop(var, lo, hi, &acc, |n, acc| {
-                let mut next = acc.to_vec();
-                for l in 0..count as usize {
-                    let old = n.place(r.axis, Index::var(var).times(LANES as i64).offset(l as i64));
-                    let value = n.eval(r.arg)?;
-                    next[l] = n.define(Def::Fold { kind: r.kind, acc: acc[l], value, valid: lanes }, r.of, lanes);
-                    n.place(r.axis, old);
-                }
-                Ok(next)
-            })?;
-        }
-        let mut half = LANES / 2;
-        while half > 0 {
-            for l in 0..half {
-                acc[l] = n.define(Def::Fold { kind: r.kind, acc: acc[l], value: acc[l + half], valid: lanes }, r.of, lanes);
-            }
-            half /= 2;
-        }
-        Ok(acc[0])
-    }
 }
 
 /// What stands inside the outer loops.
-type Body<'b, 's> = &'b mut dyn FnMut(&Plan<'s>, &mut Nest<'s>, (&Index, &[Index])) -> Result<(), LowerError>;
+type Body<'b, 's> = &'b mut dyn FnMut(&Plan<'s>, &mut Nest<'s>, &Index, &[Index]) -> Result<(), LowerError>;

@@ -12,6 +12,9 @@ use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Prim, Reduction, Scalar};
 use tessera_tile::{Lowered, Operand};
 
+/// A large page.
+const HUGE: usize = 2 << 20;
+
 /// Zeroed bytes at a multiple of 64.
 pub struct Bytes {
     ptr: *mut u8,
@@ -26,11 +29,19 @@ unsafe impl Sync for Bytes {}
 impl Bytes {
     pub fn new(len: usize) -> Bytes {
         let layout = Self::layout(len);
-        // SAFETY: the layout is not empty.
-        Bytes { ptr: unsafe { alloc_zeroed(layout) }, len }
+        // SAFETY: the layout is not empty; advice changes no content.
+        let ptr = unsafe {
+            let ptr = alloc_zeroed(layout);
+            if layout.align() == HUGE {
+                libc::madvise(ptr.cast(), len, libc::MADV_HUGEPAGE);
+            }
+            ptr
+        };
+        Bytes { ptr, len }
     }
     fn layout(len: usize) -> Layout {
-        Layout::from_size_align(len.next_multiple_of(64).max(64), 64).expect("a size")
+        let align = if len >= 2 * HUGE { HUGE } else { 64 };
+        Layout::from_size_align(len.next_multiple_of(64).max(64), align).expect("a size")
     }
     pub fn from(bytes: &[u8]) -> Bytes {
         let b = Bytes::new(bytes.len());

@@ -1,0 +1,87 @@
+//! Kernels without reductions, and reductions along the vector: the lanes of a vector are the
+//! canonical lanes of the sum.
+
+use super::{Plan, Red};
+use crate::LowerError;
+use crate::nest::{Nest, identity};
+use tessera_ir::index::Index;
+use tessera_ir::tile::{Def, LANE, Val};
+use tessera_ops::prim::LANES;
+
+impl<'s> Plan<'s> {
+    pub(super) fn whole_along(&self, n: &mut Nest<'s>) -> Result<(), LowerError> {
+        let sums: Vec<u32> = self.reductions.iter().map(|r| self.leaf_sums(n, r)).collect();
+        self.outer_loops(n, &self.outer, &[], &mut |p, n, _, _| {
+            for (r, buf) in p.reductions.iter().zip(&sums) {
+                let v = p.reduce_along(n, r, *buf)?;
+                n.bind(r.value, v);
+            }
+            p.stores(n)
+        })
+    }
+
+    /// Leaf sums of every row into `temp`: `[row][leaf]`.
+    pub(super) fn leaves_along(&self, n: &mut Nest<'s>, r: &Red, temp: u32) -> Result<(), LowerError> {
+        let leaves = self.leaves(r);
+        self.outer_loops(n, &self.outer, &[leaves], &mut |p, n, row, leaf| {
+            let sum = p.leaf_along(n, r, &leaf[0])?;
+            n.store(temp, row.times(leaves as i64).plus(&leaf[0]), sum, false);
+            Ok(())
+        })
+    }
+
+    pub(super) fn tree_along(&self, n: &mut Nest<'s>, r: &Red, temp: u32) -> Result<(), LowerError> {
+        let leaves = self.leaves(r);
+        self.outer_loops(n, &self.outer, &[], &mut |p, n, row, _| {
+            let v = n.define(Def::Tree { kind: r.kind, buf: temp, at: row.times(leaves as i64), count: leaves }, r.of, 1);
+            n.bind(r.value, v);
+            p.stores(n)
+        })
+    }
+
+    /// Scratch for the sums of leaves; none where there is one leaf.
+    fn leaf_sums(&self, n: &mut Nest, r: &Red) -> u32 {
+        match self.leaves(r) {
+            0 | 1 => 0,
+            leaves => n.scratch(&format!("leaf_sums{}", r.value.0), r.accum, leaves),
+        }
+    }
+
+    /// The whole reduction at the present places.
+    fn reduce_along(&self, n: &mut Nest<'s>, r: &Red, sums: u32) -> Result<Val, LowerError> {
+        let leaves = self.leaves(r);
+        if leaves <= 1 {
+            return self.leaf_along(n, r, &Index::default());
+        }
+        let var = n.var(leaves as i64 - 1);
+        n.plain_loop(var, vec![Index::default()], vec![Index::constant(leaves as i64)], |n| {
+            let sum = self.leaf_along(n, r, &Index::var(var))?;
+            n.store(sums, Index::var(var), sum, false);
+            Ok(())
+        })?;
+        Ok(n.define(Def::Tree { kind: r.kind, buf: sums, at: Index::default(), count: leaves }, r.of, 1))
+    }
+
+    /// One leaf: `LANES` chains from the identity, combined by halves.
+    fn leaf_along(&self, n: &mut Nest<'s>, r: &Red, leaf: &Index) -> Result<Val, LowerError> {
+        let mut acc = n.define(Def::Const(identity(r.kind, r.of)), r.of, LANES as u32);
+        let last = self.s.extent(r.axis).div_ceil(LANES as u64) as i64 - 1;
+        let before = (n.lanes, n.valid);
+        for (lo, hi, valid) in self.chunks(r, leaf) {
+            if valid == 0 || last < 0 {
+                continue;
+            }
+            let var = n.var(last);
+            acc = n.carry_loop(var, lo, hi, &[acc], |n, acc| {
+                (n.lanes, n.valid) = (LANES as u32, valid);
+                let old = n.place(r.axis, Index::var(var).times(LANES as i64).plus(&Index::var(LANE)));
+                let value = n.eval(r.arg)?;
+                let next = n.define(Def::Fold { kind: r.kind, acc: acc[0], value, valid }, r.of, LANES as u32);
+                n.place(r.axis, old);
+                Ok(vec![next])
+            })?[0];
+            (n.lanes, n.valid) = before;
+        }
+        Ok(n.define(Def::Lanes { kind: r.kind, arg: acc }, r.of, 1))
+    }
+}
