@@ -264,7 +264,7 @@ pub const MEMBERS: &[(&str, &[&str])] = &[
         &["grad", "value_and_grad", "vjp", "jvp", "custom_vjp", "checkpoint", "stop_gradient"],
     ),
     ("tree", &["map", "leaves", "zip"]),
-    ("sys", &["args"]),
+    ("sys", &["args", "dir"]),
     ("op", &["kernel", "autotune", "scan", "fori", "array"]),
 ];
 
