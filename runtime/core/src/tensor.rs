@@ -18,6 +18,8 @@ pub struct OutOfMemory {
 pub struct Buffer {
     ptr: NonNull<u8>,
     len: usize,
+    /// Bytes that were allocated: more than `len` in a buffer that was used before.
+    capacity: usize,
 }
 
 // SAFETY: the buffer owns its bytes; writes go through `&mut` or through kernels that the
@@ -38,10 +40,15 @@ impl Buffer {
         if len > memory_limit() {
             return Err(fail);
         }
+        if !zeroed && let Some(found) = recycle::take(size) {
+            return Ok(found);
+        }
         let layout = Self::layout(size).ok_or(fail.clone())?;
         // SAFETY: the layout has a size above zero.
         let ptr = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
-        NonNull::new(ptr).map(|ptr| Buffer { ptr, len: size }).ok_or(fail)
+        let ptr = NonNull::new(ptr).ok_or(fail)?;
+        recycle::prefer_large_pages(ptr, layout.size());
+        Ok(Buffer { ptr, len: size, capacity: size })
     }
 
     pub fn len(&self) -> usize {
@@ -70,10 +77,75 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if let Some(layout) = Self::layout(self.len) {
+        if recycle::keep(self.ptr, self.capacity) {
+            return;
+        }
+        if let Some(layout) = Self::layout(self.capacity) {
             // SAFETY: allocated with this layout.
             unsafe { dealloc(self.ptr.as_ptr(), layout) }
         }
+    }
+}
+
+/// Large buffers that were given up, for the next tensor of about that size. Fresh memory costs
+/// a page fault every few kilobytes, more than computing what is written there.
+mod recycle {
+    use super::{Buffer, memory_limit};
+    use std::ptr::NonNull;
+    use std::sync::Mutex;
+
+    /// Smaller ones are the allocator's business.
+    const BYTES_MIN: usize = 1 << 20;
+
+    struct Kept {
+        ptr: NonNull<u8>,
+        capacity: usize,
+    }
+    // SAFETY: memory that no one refers to.
+    unsafe impl Send for Kept {}
+
+    static KEPT: Mutex<Vec<Kept>> = Mutex::new(vec![]);
+
+    /// Keeps the memory unless there is enough kept already: at most an eighth of the machine's.
+    pub fn keep(ptr: NonNull<u8>, capacity: usize) -> bool {
+        if capacity < BYTES_MIN {
+            return false;
+        }
+        let Ok(mut kept) = KEPT.lock() else { return false };
+        let total: u64 = kept.iter().map(|k| k.capacity as u64).sum();
+        let room = total + capacity as u64 <= memory_limit() / 8;
+        if room {
+            kept.push(Kept { ptr, capacity });
+        }
+        room
+    }
+
+    /// The smallest kept memory that holds `len` bytes and is not much larger.
+    pub fn take(len: usize) -> Option<Buffer> {
+        if len < BYTES_MIN {
+            return None;
+        }
+        let mut kept = KEPT.lock().ok()?;
+        let fits = kept.iter().enumerate().filter(|(_, k)| k.capacity >= len && k.capacity - len <= len / 4);
+        let at = fits.min_by_key(|(_, k)| k.capacity)?.0;
+        let Kept { ptr, capacity } = kept.swap_remove(at);
+        Some(Buffer { ptr, len, capacity })
+    }
+
+    /// Asks the system for large pages: fewer faults, fewer address translations.
+    pub fn prefer_large_pages(ptr: NonNull<u8>, bytes: usize) {
+        const LARGE: usize = 2 << 20;
+        #[cfg(target_os = "linux")]
+        if bytes >= 2 * LARGE {
+            let start = (ptr.as_ptr() as usize).next_multiple_of(LARGE);
+            let end = (ptr.as_ptr() as usize + bytes) / LARGE * LARGE;
+            if end > start {
+                // SAFETY: the range is ours; the advice changes no content.
+                unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
+            }
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = (ptr, bytes, LARGE);
     }
 }
 
