@@ -169,7 +169,7 @@ impl Backend {
             return Ok(found.clone());
         }
         let (mut made, mut hits, mut time) = self.compiled.get();
-        let object = match self.cache.get(&key) {
+        match self.cache.get(&key) {
             Found::Hit(bytes) => match tessera_llvm::load(&bytes, &k.name) {
                 Ok(kernel) => {
                     hits += 1;
@@ -182,7 +182,7 @@ impl Backend {
             Found::Corrupt(path) => self.note_corrupt(&format!("{} is damaged", path.display())),
             Found::Miss => {}
         };
-        let () = object;
+        let () = ();
         let start = Instant::now();
         let unavailable = |e: LlvmError| match e.code {
             tessera_base::Code::E0601 => BackendError::Unavailable(e.message),

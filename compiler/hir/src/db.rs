@@ -307,14 +307,11 @@ pub fn all_reads(db: &dyn Db, file: File) -> Arc<BTreeMap<ItemId, Arc<BTreeSet<A
         let Some(item) = item_of(db, head.id) else { continue };
         let mut own = BTreeSet::new();
         for name in &facts(db, item).mentions {
-            match scope.names.get(name) {
-                Some(Entity::Def(id) | Entity::Struct(id)) => {
-                    calls.entry(head.id).or_default().push(*id);
-                    if home(db, *id) != Some(file) {
-                        outside.insert(*id, reads(db, *id));
-                    }
+            if let Some(Entity::Def(id) | Entity::Struct(id)) = scope.names.get(name) {
+                calls.entry(head.id).or_default().push(*id);
+                if home(db, *id) != Some(file) {
+                    outside.insert(*id, reads(db, *id));
                 }
-                _ => {}
             }
             if scope.variables.contains(name) {
                 own.insert(name.clone());

@@ -295,7 +295,7 @@ fn sorted(diagnostics: Vec<Diagnostic>, sources: &SourceMap) -> Vec<Diagnostic> 
         .into_iter()
         .map(|d| (sources.locate(d.span).map(|(f, r)| (f, r.start, r.end)), d))
         .collect();
-    keyed.sort_by(|a, b| a.0.cmp(&b.0));
+    keyed.sort_by_key(|a| a.0);
     let mut out: Vec<Diagnostic> = vec![];
     for (_, d) in keyed {
         if !out.iter().rev().take(50).any(|o| o.span == d.span && o.code == d.code && o.message == d.message) {

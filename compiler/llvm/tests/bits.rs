@@ -71,7 +71,7 @@ fn random_views(random: &mut Random) -> (Build, NodeId) {
             }
             1 => {
                 let total: u64 = shape.iter().product();
-                let d = (1..=total.min(12)).rev().find(|d| total % d == 0).unwrap_or(1);
+                let d = (1..=total.min(12)).rev().find(|d| total.is_multiple_of(*d)).unwrap_or(1);
                 shape = if random.below(2) == 0 { vec![total] } else { vec![total / d, d] };
                 b.push(Prim::Reshape, &[x], &shape, dtype)
             }

@@ -62,7 +62,7 @@ fn find_split(s: &Schedule) -> Option<(Var, i64)> {
             if let [(Term::Var(v), 1)] = inner.terms[..]
                 && inner.constant == 0
                 && !s.axes.get(v.0 as usize).is_none_or(|a| a.reduced)
-                && s.extent(v) % *n as u64 == 0
+                && s.extent(v).is_multiple_of(*n as u64)
                 && s.extent(v) > *n as u64
             {
                 // The smallest factor first: others divide what is left.

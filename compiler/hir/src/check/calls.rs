@@ -33,7 +33,7 @@ impl Cx<'_> {
             }
             Meaning::Struct(id) => self.construct(id, args, span),
             Meaning::Builtin(name) => self.call_builtin(&name, args, span, func.span),
-            Meaning::DType(d) if d == tessera_base::DType::Bool => self.call_builtin(&"bool".into(), args, span, func.span),
+            Meaning::DType(tessera_base::DType::Bool) => self.call_builtin(&"bool".into(), args, span, func.span),
             Meaning::DType(d) => {
                 let d = Diagnostic::new(Code::E0210, func.span, format!("the element type `{d}` is not callable"))
                     .help(format!("convert a tensor with `x.to({d})`"));

@@ -164,8 +164,8 @@ impl Cx<'_> {
             "abs" => self.abs(x, span),
             "sum" => self.sum(x, None, span),
             "any" | "all" => self.any_all(name, x, span),
-            "int" => self.to_int(x, span),
-            "float" => self.to_float(x, span),
+            "int" => self.int_of(x, span),
+            "float" => self.float_of(x, span),
             "bool" => {
                 let value = self.truth(x);
                 TExpr { span, ..value }
@@ -339,7 +339,7 @@ impl Cx<'_> {
         }
     }
 
-    fn to_int(&mut self, x: TExpr, span: Span) -> TExpr {
+    fn int_of(&mut self, x: TExpr, span: Span) -> TExpr {
         match &x.ty {
             Ty::Int(_) => TExpr { span, ..x },
             Ty::Bool => as_int(x),
@@ -356,7 +356,7 @@ impl Cx<'_> {
         }
     }
 
-    fn to_float(&mut self, x: TExpr, span: Span) -> TExpr {
+    fn float_of(&mut self, x: TExpr, span: Span) -> TExpr {
         match &x.ty {
             Ty::Int(_) | Ty::Bool | Ty::Float => TExpr { span, ..as_float(x) },
             Ty::Tensor(_) | Ty::AnyTensor => {

@@ -210,7 +210,7 @@ impl Cx<'_> {
         let d = Diagnostic::new(Code::E0107, span, format!("`{name}` is used before it has a value"));
         let d = match self.is_module() || !self.is_assigned(name) {
             true if !self.is_module() => d.note(format!("the module assigns `{name}` only after this call")),
-            true => d.note(format!("it is assigned only further down")),
+            true => d.note("it is assigned only further down".to_string()),
             false => {
                 let d = d.note("a name that a function assigns is local to it everywhere");
                 match self.module_variable_known(name) {

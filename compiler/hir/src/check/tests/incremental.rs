@@ -42,5 +42,5 @@ fn a_new_result_type_reaches_the_callers() {
     assert_eq!(found(&check_program(&db, id)), "E0205@3");
     db.set_text(id, "def f():\n    return 2.5\nx = f() + 1\n");
     let checked = check_program(&db, id);
-    assert_eq!(global(checked.program.as_ref().unwrap_or(&Program::default()), "x").contains("float"), true);
+    assert!(global(checked.program.as_ref().unwrap_or(&Program::default()), "x").contains("float"));
 }
