@@ -144,6 +144,8 @@ pub enum Op {
     /// `stream` writes past the cache.
     Store { to: Access, value: Val, lanes: u32, stream: bool },
     For(For),
+    /// A square of lanes turned over: lane `j` of `to[i]` is lane `i` of `from[j]`.
+    Transpose { from: Vec<Val>, to: Vec<Val> },
     Mma(Mma),
 }
 

@@ -82,6 +82,25 @@ fn reduce(name: &str, shape: &[u64], axes: &[usize]) {
     }
 }
 
+fn softmax(rows: u64, columns: u64) {
+    let mut b = Build::default();
+    let x = b.input(&[rows, columns], DType::F32);
+    let m = b.reduce(Reduction::Max, x, &[1]);
+    let m = b.broadcast(m, &[0], &[rows, columns]);
+    let d = b.map("sub", &[x, m]);
+    let e = b.map("exp", &[d]);
+    let s = b.reduce(Reduction::Sum, e, &[1]);
+    let s = b.broadcast(s, &[0], &[rows, columns]);
+    let r = b.map("div", &[e, s]);
+    let k = compile(&b, r);
+    let n = (rows * columns) as usize;
+    let (p, out) = (filled(n, 1), Bytes::new(n * 4));
+    for threads in [1, 2] {
+        let t = time(&k, &[&p, &out], threads);
+        println!("softmax {rows}x{columns}, {threads} threads: {:.3} ms, {:.1} GB/s", t * 1e3, 8.0 * n as f64 / t / 1e9);
+    }
+}
+
 fn transpose(m: u64, n: u64) {
     let mut b = Build::default();
     let x = b.input(&[m, n], DType::F32);
@@ -93,8 +112,18 @@ fn transpose(m: u64, n: u64) {
 }
 
 fn matmul(m: u64, n: u64, k: u64) {
+    product(m, n, k, false);
+}
+
+fn product(m: u64, n: u64, k: u64, turned: bool) {
     let mut b = Build::default();
-    let (x, y) = (b.input(&[m, k], DType::F32), b.input(&[k, n], DType::F32));
+    let x = b.input(&[m, k], DType::F32);
+    let y = if turned {
+        let y = b.input(&[n, k], DType::F32);
+        b.push(tessera_ops::prim::Prim::Transpose { perm: vec![1, 0] }, &[y], &[k, n], DType::F32)
+    } else {
+        b.input(&[k, n], DType::F32)
+    };
     let d: NodeId = b.dot(x, y);
     let start = Instant::now();
     let c = compile(&b, d);
@@ -103,7 +132,8 @@ fn matmul(m: u64, n: u64, k: u64) {
     let flops = 2.0 * (m * n * k) as f64;
     let (one, two) = (time(&c, &[&p, &q, &out], 1), time(&c, &[&p, &q, &out], 2));
     println!(
-        "matmul {m}x{k} @ {k}x{n}: {:.1} us, {:.1} GFLOP/s; 2 threads {:.1} us, {:.1} GFLOP/s; compiled in {compile_ms:.1} ms",
+        "matmul {m}x{k} @ {k}x{n}{}: {:.1} us, {:.1} GFLOP/s; 2 threads {:.1} us, {:.1} GFLOP/s; compiled in {compile_ms:.1} ms",
+        if turned { " turned" } else { "" },
         one * 1e6,
         flops / one / 1e9,
         two * 1e6,
@@ -123,6 +153,10 @@ fn main() {
         reduce("outer", &[32 << 10, 1024], &[0]);
         reduce("mixed", &[64, 256, 2048], &[0, 2]);
     }
+    if wants("softmax") {
+        softmax(4096, 1024);
+        softmax(100_000, 64);
+    }
     if wants("transpose") {
         transpose(1024, 1024);
         transpose(4096, 4096);
@@ -134,5 +168,9 @@ fn main() {
         matmul(1, 4096, 4096);
         matmul(4096, 1, 4096);
         matmul(16, 1024, 1024);
+        for m in [1, 16, 128, 1024] {
+            product(m, 1024, 1024, true);
+        }
+        product(1, 4096, 4096, true);
     }
 }

@@ -117,6 +117,12 @@ impl Emitter<'_> {
                     self.store(to, v, *lanes, *stream)?;
                 }
                 Op::For(f) => self.for_op(f)?,
+                Op::Transpose { from, to } => {
+                    let rows = from.iter().map(|v| self.wide(*v, from.len() as u32)).collect::<Result<Vec<_>, _>>()?;
+                    for (v, column) in to.iter().zip(self.transpose(rows)) {
+                        self.values[v.0 as usize] = Some(column);
+                    }
+                }
                 Op::Mma(m) => self.mma(m)?,
             }
         }
@@ -240,6 +246,22 @@ impl Emitter<'_> {
             n = half;
         }
         v
+    }
+
+    /// A square of lanes by butterflies: rows that are `s` apart exchange blocks of `s` lanes.
+    fn transpose(&self, mut rows: Vec<V>) -> Vec<V> {
+        let n = rows.len();
+        let mut s = 1;
+        while s < n {
+            for i in (0..n).filter(|i| i & s == 0) {
+                let (a, b) = (rows[i], rows[i + s]);
+                let lanes = |from: usize| (0..n).map(|l| if l & s == 0 { l + from } else { n + l - s + from } as u32).collect::<Vec<_>>();
+                rows[i] = self.b.shuffle_two(a, b, &lanes(0));
+                rows[i + s] = self.b.shuffle_two(a, b, &lanes(s));
+            }
+            s *= 2;
+        }
+        rows
     }
 
     /// The balanced tree over `count` elements in memory, level by level.

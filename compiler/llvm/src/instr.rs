@@ -248,6 +248,14 @@ impl Builder {
         V(unsafe { LLVMBuildShuffleVector(self.raw, a.0, LLVMGetPoison(LLVMTypeOf(a.0)), mask.0, NAMELESS) })
     }
 
+    /// Lanes of `a` followed by `b`.
+    pub fn shuffle_two(&self, a: V, b: V, lanes: &[u32]) -> V {
+        let i32 = self.int(32);
+        let mask = self.const_vector(&lanes.iter().map(|l| self.const_int(i32, *l as i64, 1)).collect::<Vec<_>>());
+        // SAFETY: vectors of one type; the mask selects lanes of either.
+        V(unsafe { LLVMBuildShuffleVector(self.raw, a.0, b.0, mask.0, NAMELESS) })
+    }
+
     pub fn extract(&self, a: V, lane: u32) -> V {
         // SAFETY: `lane` is below the number of lanes.
         V(unsafe { LLVMBuildExtractElement(self.raw, a.0, self.i64(lane as i64).0, NAMELESS) })

@@ -86,6 +86,13 @@ impl Machine<'_> {
                 }
                 Op::Store { to, value, lanes, .. } => self.store(to, *value, *lanes).map_err(|e| format!("a store of %{}: {e}", value.0))?,
                 Op::For(f) => self.for_op(f)?,
+                Op::Transpose { from, to } => {
+                    let n = from.len() as u32;
+                    let rows = from.iter().map(|v| self.value(*v, n)).collect::<Result<Vec<_>, _>>()?;
+                    for (i, v) in to.iter().enumerate() {
+                        self.values[v.0 as usize] = Some(Words { kind: rows[i].kind, words: rows.iter().map(|r| r.words[i]).collect() });
+                    }
+                }
                 Op::Mma(m) => self.mma(m).map_err(|e| format!("a product tile: {e}"))?,
             }
         }

@@ -56,5 +56,9 @@ impl fmt::Display for LowerError {
 /// Applies the directives of `s`. Errors: a combination of reductions that one kernel does not
 /// cover, see [`tessera_ir::group::GroupKind::Loop`].
 pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
+    // What is hoisted out of loops would read tensors that may have no elements.
+    if s.stores.iter().all(|st| s.operands[st.operand as usize].elems == 0) {
+        return Ok(Lowered::default());
+    }
     if s.values.iter().any(|v| matches!(v.op, ValueOp::Dot { .. })) { product::lower(s) } else { loops::lower(s) }
 }

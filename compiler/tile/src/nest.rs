@@ -153,6 +153,15 @@ impl<'s> Nest<'s> {
         self.define_at(self.frames.len() - 1, def, kind, lanes)
     }
 
+    /// Turns a square of lanes over.
+    pub fn transpose(&mut self, from: Vec<Val>, kind: Kind) -> Vec<Val> {
+        let n = from.len() as u32;
+        let depth = self.frames.len() - 1;
+        let to: Vec<Val> = (0..n).map(|_| self.new_value(kind, n, depth)).collect();
+        self.push(Op::Transpose { from, to: to.clone() });
+        to
+    }
+
     pub fn push(&mut self, op: Op) {
         let last = self.frames.len() - 1;
         self.frames[last].ops.push(op);

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! pack (own kernel)   B[k block][column panel] -> [k][NR]
+//!                     (or panel by panel where they are used once)
 //! grid (batch, n tile, m tile)
 //!   for each k block
 //!     pack A[m tile][k block]
@@ -60,7 +61,7 @@ pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
     let p = Product::new(s)?;
     let scalars: Vec<u32> = (0..s.scalars.len() as u32).collect();
     let mut out = Lowered::default();
-    if p.pack_right {
+    if p.pack_right && !p.packs_inside() {
         let (step, bytes) = p.pack_right_kernel(scalars.clone())?;
         out.steps.push(step);
         out.temps.push(bytes);
@@ -131,6 +132,12 @@ impl<'s> Product<'s> {
         Ok(p)
     }
 
+    /// Whether every panel of B is used by one grid point only, which then packs it itself.
+    fn packs_inside(&self) -> bool {
+        let repeated: u64 = self.batch.iter().filter(|v| !self.right_batch().contains(v)).map(|v| self.s.extent(*v)).product();
+        self.pack_right && self.mc >= self.extent(self.m) && repeated == 1
+    }
+
     fn extent(&self, axis: Option<Var>) -> u64 {
         axis.map_or(1, |v| self.s.extent(v))
     }
@@ -195,11 +202,15 @@ impl<'s> Product<'s> {
 
     fn compute(&self, n: &mut Nest<'s>) -> Result<(), LowerError> {
         let mut roots: Vec<ValueId> = self.s.stores.iter().map(|st| st.value).collect();
-        if !self.pack_right {
+        if !self.pack_right || self.packs_inside() {
             roots.push(self.right);
         }
         self.declare(n, &roots);
-        let packed_right = if self.pack_right { Some(n.temp(0, self.accum, self.right_elems())) } else { None };
+        let packed_right = match (self.pack_right, self.packs_inside()) {
+            (true, false) => Some(n.temp(0, self.accum, self.right_elems())),
+            _ => None,
+        };
+        let column = if self.packs_inside() { Some(n.scratch("b", self.accum, self.kc * self.panel() as u64)) } else { None };
         let pitch = self.pitch();
         let packed_left = if self.pack_left { Some(n.scratch("a", self.accum, self.mc * pitch)) } else { None };
         let (rows, panel) = (self.rows as u64, self.panel() as u64);
@@ -217,7 +228,7 @@ impl<'s> Product<'s> {
             n.place(*axis, i.clone());
         }
         let (tile_n, tile_m) = (at[at.len() - 2].clone(), at[at.len() - 1].clone());
-        let body = Compute { p: self, tile_m, tile_n, packed_left, packed_right, partial };
+        let body = Compute { p: self, tile_m, tile_n, packed_left, packed_right, column, partial };
         if self.blocks() == 1 {
             return body.block(n, &Index::default());
         }
@@ -255,6 +266,8 @@ struct Compute<'p, 's> {
     tile_n: Index,
     packed_left: Option<u32>,
     packed_right: Option<u32>,
+    /// One panel of B, packed where it is used.
+    column: Option<u32>,
     /// Accumulators of register tiles, where the output itself cannot hold them.
     partial: Option<u32>,
 }
@@ -270,6 +283,9 @@ impl<'s> Compute<'_, 's> {
         for column in columns {
             let jr = n.var(p.extent(p.n).div_ceil(p.panel() as u64) as i64 - 1);
             n.plain_loop(jr, column.lo.clone(), column.hi.clone(), |n| {
+                if let Some(buf) = self.column {
+                    p.pack_columns(n, buf, &Index::default(), block, &Index::var(jr), column.size)?;
+                }
                 for row in Product::parts(p.extent(p.m), Some((&self.tile_m, p.mc)), p.rows) {
                     let ir = n.var(p.extent(p.m).div_ceil(p.rows as u64) as i64 - 1);
                     n.plain_loop(ir, row.lo.clone(), row.hi.clone(), |n| {
@@ -297,15 +313,16 @@ impl<'s> Compute<'_, 's> {
         set(n, Some(p.k), &start);
         let stride = |e: &Index, axis: Option<Var>| axis.and_then(|a| e.stride(a)).unwrap_or(0);
         let a = match self.packed_left {
-            Some(buf) => p.left_panel(buf, &ir.minus(&self.tile_m.times((p.mc / p.rows as u64) as i64)), rows),
+            Some(buf) => p.left_panel(buf, &ir.minus(&self.tile_m.times((p.mc / p.rows as u64) as i64))),
             None => {
                 let e = p.direct(p.left, p.m).ok_or(LowerError("an operand that needs packing".into()))?;
                 Panel { buf: self.operand(n, p.left)?, at: n.resolve(e), row: stride(e, p.m), step: stride(e, Some(p.k)) }
             }
         };
-        let b = match self.packed_right {
-            Some(buf) => Panel { buf, at: p.right_at(n, block, jr), row: 0, step: p.panel() as i64 },
-            None => {
+        let b = match (self.packed_right, self.column) {
+            (_, Some(buf)) => Panel { buf, at: Index::default(), row: 0, step: p.panel() as i64 },
+            (Some(buf), _) => Panel { buf, at: p.right_at(n, block, jr), row: 0, step: p.panel() as i64 },
+            (None, None) => {
                 let e = p.direct(p.right, p.n).ok_or(LowerError("an operand that needs packing".into()))?;
                 Panel { buf: self.operand(n, p.right)?, at: n.resolve(e), row: 0, step: stride(e, Some(p.k)) }
             }

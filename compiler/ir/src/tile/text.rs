@@ -114,6 +114,13 @@ impl Printer<'_> {
                 line.types = f.carried.iter().map(|c| ty_text(self.k.ty(c.out))).collect();
                 line
             }
+            Op::Transpose { from, to } => {
+                let mut line = Line::new("tessera.tile.transpose");
+                line.results = to.iter().map(|v| v.0.to_string()).collect();
+                line.operands = from.iter().map(|v| v.0.to_string()).collect();
+                line.types = to.first().map(|v| ty_text(self.k.ty(*v))).into_iter().collect();
+                line
+            }
             Op::Mma(m) => {
                 let mut line = Line::new("tessera.tile.mma");
                 line.operands = [&m.a, &m.b, &m.c].iter().map(|p| self.buf(p.buf)).collect();
@@ -232,15 +239,25 @@ impl Reader {
             }
             "tessera.tile.for" => self.for_op(line),
             "tessera.tile.mma" => self.mma(line),
+            "tessera.tile.transpose" => {
+                let from = line.operands.iter().map(|o| self.val(line, o)).collect::<Result<Vec<_>, _>>()?;
+                let ty = self.one_type(line)?;
+                let to = line.results.iter().map(|r| self.define(line, r, ty)).collect::<Result<Vec<_>, _>>()?;
+                Ok(Op::Transpose { from, to })
+            }
             _ => {
-                let ty = match &line.types[..] {
-                    [t] => parse_ty(line, t)?,
-                    _ => return Err(line.error("one type is expected")),
-                };
+                let ty = self.one_type(line)?;
                 let def = self.def(line)?;
                 let out = line.results.first().ok_or_else(|| line.error("a result is expected"))?;
                 Ok(Op::Def { out: self.define(line, out, ty)?, def })
             }
+        }
+    }
+
+    fn one_type(&self, line: &Line) -> Result<Ty, TextError> {
+        match &line.types[..] {
+            [t] => parse_ty(line, t),
+            _ => Err(line.error("one type is expected")),
         }
     }
 

@@ -104,8 +104,21 @@ impl Checker<'_> {
             }
             Op::Store { to, value, lanes, .. } => self.store(to, *value, *lanes).map_err(|e| format!("a store of %{}: {e}", value.0)),
             Op::For(f) => self.for_op(f),
+            Op::Transpose { from, to } => self.transpose(from, to),
             Op::Mma(m) => self.mma(m).map_err(|e| format!("a product tile: {e}")),
         }
+    }
+
+    fn transpose(&mut self, from: &[Val], to: &[Val]) -> Result<(), String> {
+        let n = from.len() as u32;
+        for v in from {
+            let ty = self.ty(*v)?;
+            let same = to.iter().all(|t| self.k.values.get(t.0 as usize) == Some(&ty));
+            if ty.lanes != n || to.len() != from.len() || !n.is_power_of_two() || !same {
+                return Err("a transposition of vectors that form no square of lanes".into());
+            }
+        }
+        to.iter().try_for_each(|v| self.define(*v))
     }
 
     fn def(&self, out: Val, def: &Def) -> Result<(), String> {

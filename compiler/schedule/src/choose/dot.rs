@@ -46,7 +46,9 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
         out.push(Directive::Vectorize { axis: n, lanes });
     }
     let depth = s.extent(k);
-    let blocks = depth.div_ceil(DEPTH_MAX).max(1);
+    // A panel of the right operand stays in a quarter of the second-level cache.
+    let deepest = (machine.l2_bytes / 4 / (vectors * lanes * bytes) as u64).clamp(64, DEPTH_MAX);
+    let blocks = depth.div_ceil(deepest).max(1);
     let block = if blocks == 1 { depth } else { depth.div_ceil(blocks).next_multiple_of(16) };
     if blocks > 1 {
         out.push(Directive::Block { axis: k, size: block });
@@ -72,7 +74,7 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
         let row = m.map_or(Some(0), |m| at.stride(m));
         match (row, at.stride(k)) {
             // Rows a multiple of 4096 bytes apart share the sets of the first-level cache.
-            (Some(row), Some(1)) => rows <= 8 || (row.unsigned_abs() * bytes as u64) % 4096 != 0,
+            (Some(row), Some(1)) => rows <= 8 || !(row.unsigned_abs() * bytes as u64).is_multiple_of(4096),
             (Some(_), Some(_)) => extent(m) * depth * bytes as u64 <= machine.l1_bytes / 2,
             _ => false,
         }

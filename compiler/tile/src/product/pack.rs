@@ -32,9 +32,14 @@ impl<'s> Product<'s> {
         along > deep
     }
 
+    /// Whether a load behind `v` is contiguous along k.
+    fn runs_deep(&self, v: ValueId) -> bool {
+        let here = matches!(&self.s.value(v).op, ValueOp::Load { at, .. } if at.stride(self.k) == Some(1));
+        here || self.s.args(v).into_iter().any(|a| self.runs_deep(a))
+    }
+
     /// The panel of packed A that starts `panel` row panels into the tile.
-    pub(super) fn left_panel(&self, buf: u32, panel: &Index, rows: u32) -> Panel {
-        let _ = rows;
+    pub(super) fn left_panel(&self, buf: u32, panel: &Index) -> Panel {
         let at = panel.times(self.rows as i64 * self.pitch() as i64);
         if self.runs_along(self.left, self.m) {
             Panel { buf, at, row: 1, step: self.rows as i64 }
@@ -112,7 +117,7 @@ impl<'s> Product<'s> {
     // --- the right operand, in a kernel of its own
 
     /// Batch axes that the right operand depends on.
-    fn right_batch(&self) -> Vec<Var> {
+    pub(super) fn right_batch(&self) -> Vec<Var> {
         let domain = &self.s.domains()[self.right.0 as usize];
         self.batch.iter().copied().filter(|v| domain.contains(v)).collect()
     }
@@ -160,7 +165,7 @@ impl<'s> Product<'s> {
         Ok((n.finish(scalars), bytes))
     }
 
-    fn pack_columns(&self, n: &mut Nest<'s>, buf: u32, base: &Index, block: &Index, jr: &Index, cols: u32) -> Result<(), LowerError> {
+    pub(super) fn pack_columns(&self, n: &mut Nest<'s>, buf: u32, base: &Index, block: &Index, jr: &Index, cols: u32) -> Result<(), LowerError> {
         let vectors = cols.div_ceil(self.lanes);
         let one = |s: &Self, n: &mut Nest<'s>, v: u32, k: &Index, from_start: &Index| {
             let first = v * s.lanes;
@@ -176,10 +181,43 @@ impl<'s> Product<'s> {
             n.valid = n.lanes;
             Ok(())
         };
-        if self.runs_along(self.right, self.n) {
+        if self.n.is_none() || !self.runs_deep(self.right) || self.runs_along(self.right, self.n) {
             return self.over_block(n, block, |n, k, from_start| (0..vectors).try_for_each(|v| one(self, n, v, &k, &from_start)));
         }
-        // Columns lie apart: k runs inside, so that each cache line is used up.
-        (0..vectors).try_for_each(|v| self.over_block(n, block, |n, k, from_start| one(self, n, v, &k, &from_start)))
+        (0..vectors).try_for_each(|v| self.pack_turned(n, buf, base, block, jr, v, (cols - v * self.lanes).min(self.lanes)))
+    }
+
+    /// Columns lie apart and k runs in memory: squares of `lanes` columns by `lanes` steps are
+    /// read along k and turned over in registers.
+    fn pack_turned(&self, n: &mut Nest<'s>, buf: u32, base: &Index, block: &Index, jr: &Index, v: u32, cols: u32) -> Result<(), LowerError> {
+        let (lanes, panel) = (self.lanes, self.panel() as i64);
+        let first = (v * lanes) as i64;
+        for part in Product::parts(self.depth(), (self.blocks() > 1).then_some((block, self.kc)), lanes) {
+            let q = n.var(self.depth().div_ceil(lanes as u64) as i64 - 1);
+            n.plain_loop(q, part.lo, part.hi, |n| {
+                n.place(self.k, Index::var(q).times(lanes as i64).plus(&Index::var(LANE)));
+                n.valid = part.size;
+                let mut from = vec![];
+                for j in 0..lanes {
+                    if let Some(axis) = self.n {
+                        n.place(axis, jr.times(panel).offset(first + j as i64));
+                    }
+                    // Columns beyond the matrix repeat one that exists; they are not stored.
+                    from.push(if j < cols { n.eval(self.right)? } else { from[0] });
+                }
+                n.valid = lanes;
+                let to = n.transpose(from, self.kind);
+                let inside = Index::var(q).minus(&block.times((self.kc / lanes as u64) as i64));
+                let inside = if self.blocks() > 1 { inside } else { Index::var(q) };
+                n.valid = cols;
+                for (i, value) in to.into_iter().enumerate().take(part.size as usize) {
+                    let at = inside.times(lanes as i64 * panel).offset(i as i64 * panel + first);
+                    n.store(buf, base.plus(&at).plus(&Index::var(LANE)), value, false);
+                }
+                n.valid = lanes;
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 }
