@@ -19,6 +19,7 @@ mod index;
 mod gather;
 mod assign;
 mod scan;
+mod roll;
 mod builtin;
 pub mod guards;
 #[cfg(test)]

@@ -41,6 +41,40 @@ impl Level {
     }
 }
 
+/// How far a graph under construction has come.
+pub struct Mark {
+    nodes: usize,
+    inputs: usize,
+    bodies: usize,
+    scalars: usize,
+    sources: usize,
+    outer: usize,
+}
+
+impl Level {
+    pub fn mark(&self) -> Mark {
+        Mark {
+            nodes: self.graph.nodes.len(),
+            inputs: self.graph.inputs.len(),
+            bodies: self.graph.bodies.len(),
+            scalars: self.scalars.len(),
+            sources: self.sources.len(),
+            outer: self.outer.len(),
+        }
+    }
+
+    /// Forgets what was added after the mark.
+    pub fn reset(&mut self, mark: &Mark) {
+        self.graph.nodes.truncate(mark.nodes);
+        self.graph.inputs.truncate(mark.inputs);
+        self.graph.bodies.truncate(mark.bodies);
+        self.scalars.truncate(mark.scalars);
+        self.sources.truncate(mark.sources);
+        self.outer.truncate(mark.outer);
+        self.leaves.retain(|_, id| (id.0 as usize) < mark.nodes);
+    }
+}
+
 /// Adds nodes on behalf of an operator.
 pub struct Adder<'a> {
     pub graph: &'a mut Graph,

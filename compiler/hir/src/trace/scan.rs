@@ -16,7 +16,7 @@ use tessera_ops::surface::{Id, expand};
 const UNROLL_MAX: u64 = 4;
 
 /// The tensors and scalars in a value, in depth-first order.
-enum Leaf {
+pub(super) enum Leaf {
     Tensor(Tensor),
     Scalar(Scalar),
 }
@@ -60,7 +60,6 @@ impl Tracer<'_> {
         if (1..=UNROLL_MAX).contains(&trips) {
             return self.scan_unrolled(&f, init, &sequences, trips, span);
         }
-        let element = |t: &mut Self, n: NodeId| Value::Tensor(t.tensor(n));
         let mut operands = vec![];
         for leaf in self.leaves_of(&sequences, xs.span)? {
             match leaf {
@@ -68,12 +67,13 @@ impl Tracer<'_> {
                 Leaf::Scalar(_) => return Err(self.broken(xs.span, "a tensor", &sequences)),
             }
         }
-        let looped = self.looped(&f, init, &operands, trips, span, &mut |t, inputs| {
+        let looped = self.looped(init, &operands, trips, span, &mut |t, inputs, carry| {
             let mut inputs = inputs.iter().copied();
-            t.rebuilt(&sequences, &mut |t, _| match inputs.next() {
-                Some(id) => element(t, id),
+            let x = t.rebuilt(&sequences, &mut |t, _| match inputs.next() {
+                Some(id) => Value::Tensor(t.tensor(id)),
                 None => Value::None,
-            })
+            });
+            t.pair(&f, [carry, x], span)
         })?;
         Ok(Value::record(vec![looped.carry, looped.stacked]))
     }
@@ -103,8 +103,9 @@ impl Tracer<'_> {
         let count = expand::iota(&mut b, &[trips], 0);
         let first = expand::full(&mut b, &[trips], DType::I64, tessera_ops::prim::Scalar::I(from));
         let positions = expand::map(&mut b, MapOp::add, &[count, first]);
-        let looped = self.looped_as(&f, carry, &[NodeId(positions.0)], trips, span, true, &mut |t, inputs| {
-            Value::Scalar(Scalar::Node(Kind::Int, t.tensor(inputs[0])))
+        let looped = self.looped(carry, &[NodeId(positions.0)], trips, span, &mut |t, inputs, carry| {
+            let i = Value::Scalar(Scalar::Node(Kind::Int, t.tensor(inputs[0])));
+            Ok((t.turn_of(&f, [i, carry], span)?, Value::record(vec![])))
         })?;
         Ok(looped.carry)
     }
@@ -174,29 +175,15 @@ impl Tracer<'_> {
         }))
     }
 
-    fn looped(
+    /// Traces the body once and adds the loop. The body takes the inputs that hold elements of
+    /// the sequences and the carry, and gives the next carry and what is stacked.
+    pub(super) fn looped(
         &mut self,
-        f: &Callee,
         init: Value,
         sequences: &[NodeId],
         trips: u64,
         span: Span,
-        element: &mut dyn FnMut(&mut Self, &[NodeId]) -> Value,
-    ) -> R<Looped> {
-        self.looped_as(f, init, sequences, trips, span, false, element)
-    }
-
-    /// Traces the body once and adds the loop. With `counted` the function is `f(i, carry)`,
-    /// else `f(carry, x)` and gives a pair.
-    fn looped_as(
-        &mut self,
-        f: &Callee,
-        init: Value,
-        sequences: &[NodeId],
-        trips: u64,
-        span: Span,
-        counted: bool,
-        element: &mut dyn FnMut(&mut Self, &[NodeId]) -> Value,
+        body: &mut dyn FnMut(&mut Self, &[NodeId], Value) -> R<(Value, Value)>,
     ) -> R<Looped> {
         let mut operands = vec![];
         for leaf in self.leaves_of(&init, span)? {
@@ -206,9 +193,9 @@ impl Tracer<'_> {
         operands.extend(sequences);
         let types: Vec<NodeType> = operands.iter().map(|&id| self.level().graph.ty(id).clone()).collect();
         self.levels.push(Level::default());
-        let body = self.body_of(f, &init, &types, carried, span, counted, element);
+        let traced = self.body_of(&init, &types, carried, span, body);
         let level = self.levels.pop();
-        let (outputs, carry, y) = body?;
+        let (outputs, carry, y) = traced?;
         let Some(mut level) = level else { return Err(self.error(Code::E0999, span, "a loop without a body")) };
         level.graph.outputs = outputs;
         level.graph.name = "body".into();
@@ -258,13 +245,11 @@ impl Tracer<'_> {
     /// Traces the body into the innermost graph: its outputs, the carry and the element of ys.
     fn body_of(
         &mut self,
-        f: &Callee,
         init: &Value,
         types: &[NodeType],
         carried: usize,
         span: Span,
-        counted: bool,
-        element: &mut dyn FnMut(&mut Self, &[NodeId]) -> Value,
+        body: &mut dyn FnMut(&mut Self, &[NodeId], Value) -> R<(Value, Value)>,
     ) -> R<(Vec<NodeId>, Value, Value)> {
         let mut inputs = vec![];
         for (i, ty) in types.iter().enumerate() {
@@ -281,11 +266,7 @@ impl Tracer<'_> {
             (Some(id), Leaf::Tensor(_)) => Value::Tensor(t.tensor(id)),
             (None, _) => Value::None,
         });
-        let x = element(self, &inputs[carried..]);
-        let (next, y) = match counted {
-            true => (self.turn_of(f, [x, carry], span)?, Value::record(vec![])),
-            false => self.pair(f, [carry, x], span)?,
-        };
+        let (next, y) = body(self, &inputs[carried..], carry)?;
         let mut outputs = vec![];
         for (i, leaf) in self.leaves_of(&next, span)?.iter().enumerate() {
             let id = self.leaf_id(leaf, span);
@@ -314,7 +295,7 @@ impl Tracer<'_> {
         }
     }
 
-    fn leaves_of(&self, value: &Value, span: Span) -> R<Vec<Leaf>> {
+    pub(super) fn leaves_of(&self, value: &Value, span: Span) -> R<Vec<Leaf>> {
         let mut out = vec![];
         self.collect(value, span, &mut out)?;
         Ok(out)
@@ -333,7 +314,7 @@ impl Tracer<'_> {
     }
 
     /// The same structure with other leaves.
-    fn rebuilt(&mut self, value: &Value, f: &mut dyn FnMut(&mut Self, Leaf) -> Value) -> Value {
+    pub(super) fn rebuilt(&mut self, value: &Value, f: &mut dyn FnMut(&mut Self, Leaf) -> Value) -> Value {
         let mut all = |t: &mut Self, items: &[Value]| Arc::new(items.iter().map(|v| t.rebuilt(v, f)).collect::<Vec<_>>());
         match value {
             Value::Record(items) => Value::Record(all(self, items)),
@@ -349,7 +330,7 @@ impl Tracer<'_> {
 }
 
 /// What a loop gives.
-struct Looped {
-    carry: Value,
+pub(super) struct Looped {
+    pub carry: Value,
     stacked: Value,
 }

@@ -1,6 +1,7 @@
 //! Statements: control flow on what is known, loops unrolled.
 
 use super::scalar::Known;
+use super::roll::Turns;
 use super::value::{Scalar, Value};
 use super::{R, Tracer};
 use crate::thir::*;
@@ -57,8 +58,15 @@ impl Tracer<'_> {
                 return self.for_range(*var, [start, stop, step], body, *span);
             }
             TStmt::ForEach { var, iter, body, span } => {
-                let items = self.eval(iter)?;
-                let items = self.items(items, iter.span)?;
+                let value = self.eval(iter)?;
+                let mut skip = 0;
+                if let Value::Tensor(of) = value {
+                    let count = self.ty(of).shape.first().copied().unwrap_or(0);
+                    if self.rolled(*var, &Turns::Rows { of, count }, body, *span) {
+                        skip = count - 1;
+                    }
+                }
+                let items = self.items(value, skip, iter.span)?;
                 for item in items {
                     self.frame().insert(*var, item);
                     if let Some(flow) = self.turn(body, *span)? {
@@ -103,6 +111,12 @@ impl Tracer<'_> {
         if by == 0 {
             return Err(self.error(Code::E0711, step.span, "the step of `range` is 0"));
         }
+        let distance = if by > 0 { stop.saturating_sub(i) } else { i.saturating_sub(stop) };
+        let count = (distance.max(0) as u64).div_ceil(by.unsigned_abs());
+        if self.rolled(var, &Turns::Range { start: i, step: by, count }, body, span) {
+            // Only the last turn is left.
+            i += (count as i64 - 1) * by;
+        }
         while if by > 0 { i < stop } else { i > stop } {
             self.frame().insert(var, Value::int(i));
             if let Some(flow) = self.turn(body, span)? {
@@ -116,8 +130,8 @@ impl Tracer<'_> {
         Ok(Flow::Next)
     }
 
-    /// What a loop over a value runs over.
-    pub(super) fn items(&mut self, value: Value, span: Span) -> R<Vec<Value>> {
+    /// What a loop over a value runs over; of a tensor the rows from `skip` on.
+    fn items(&mut self, value: Value, skip: u64, span: Span) -> R<Vec<Value>> {
         Ok(match value {
             Value::List(items) | Value::Record(items) => items.to_vec(),
             Value::Str(text) => text.chars().map(|c| Value::str(c.to_string())).collect(),
@@ -125,7 +139,7 @@ impl Tracer<'_> {
             Value::Tensor(t) => {
                 let rows = self.ty(t).shape.first().copied().unwrap_or(0);
                 let mut out = vec![];
-                for i in 0..rows {
+                for i in skip..rows {
                     self.budget(span)?;
                     out.push(Value::Tensor(self.row(t, i, span)));
                 }

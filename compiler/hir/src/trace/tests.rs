@@ -354,3 +354,49 @@ fn indices_give_numpys_shapes() {
     let first = traced_index(&shape, vec![t(), slice(0, 2), t()], &[x, positions]);
     assert_eq!(out_shape(&first), [3, 2]);
 }
+
+/// Traces the only region of a program as text and interprets it on iota inputs.
+fn region_of(text: &str, args: &[RegionArg]) -> Traced {
+    let checked = crate::check_program(&mut crate::db::Database::default(), "t.tsr", text, &crate::source::NoFiles);
+    let p = checked.program.unwrap_or_else(|| panic!("{:#?}", checked.diagnostics));
+    let lowered = lower(&p);
+    let last = lowered.regions.last().unwrap();
+    let traced = trace(&p, last, args).unwrap_or_else(|d| panic!("{d:#?}"));
+    sound(&traced);
+    traced
+}
+
+fn loops(t: &Traced) -> usize {
+    t.graph.nodes.iter().filter(|n| matches!(n.prim, Prim::Scan { .. })).count()
+}
+
+#[test]
+fn long_loops_stay_loops() {
+    let text = |body: &str| {
+        format!("def f(x):\n    k = 0\n    s = 1.0\n    for i in range(100):\n        {body}\n    return x * s + k\nprint(f(op.arange(3.0)))\n")
+    };
+    let x = |body: &str| region_of(&text(body), &[]);
+    let one = |t: &Traced| {
+        let out = tessera_ir::interpret::run(&t.graph, &[]).unwrap_or_else(|s| panic!("{}", s.message));
+        out[0].chunks(4).map(|b| number(b, DType::F32)).collect::<Vec<_>>()
+    };
+    let plain = x("x = x + 1.0");
+    assert_eq!((loops(&plain), one(&plain)), (1, vec![100., 101., 102.]));
+    // Scalars that the body changes are computed by the graph.
+    let counted = x("x = x + i; k += 2; s = s * 1.0".replace("; ", "\n        ").as_str());
+    assert_eq!((loops(&counted), one(&counted)), (1, vec![5150., 5151., 5152.]));
+    // The number of the turn decides: unrolled.
+    let decided = x("x = x + 1.0 if i % 2 == 0 else x");
+    assert_eq!((loops(&decided), one(&decided)), (0, vec![50., 51., 52.]));
+    let indexed = x("x[i % 3] = x[i % 3] + 1.0");
+    assert_eq!((loops(&indexed), one(&indexed)), (1, vec![34., 34., 35.]));
+}
+
+#[test]
+fn rows_of_a_long_tensor_are_a_loop() {
+    let text = "def f(x):\n    s = op.zeros((2,))\n    for row in x:\n        s = s * 0.5 + row\n    return s\nprint(f(op.ones((64, 2))))\n";
+    let t = region_of(text, &[]);
+    assert_eq!(loops(&t), 1);
+    let out = tessera_ir::interpret::run(&t.graph, &[]).unwrap_or_else(|s| panic!("{}", s.message));
+    assert_eq!(number(&out[0][..4], DType::F32), 2.0);
+}
