@@ -177,10 +177,13 @@ impl Context {
             TypeInfo::List(e) => TypeInfo::List(map(e)),
             TypeInfo::Dict(k, v) => TypeInfo::Dict(map(k), map(v)),
             TypeInfo::Tuple(items) => TypeInfo::Tuple(items.iter().map(map).collect()),
-            TypeInfo::Struct { name, fields } => {
-                TypeInfo::Struct { name: name.clone(), fields: fields.iter().map(|(n, t)| (n.clone(), map(t))).collect() }
+            TypeInfo::Struct { name, fields } => TypeInfo::Struct {
+                name: name.clone(),
+                fields: fields.iter().map(|(n, t)| (n.clone(), map(t))).collect(),
+            },
+            TypeInfo::Fn { params, ret } => {
+                TypeInfo::Fn { params: params.iter().map(&mut map).collect(), ret: map(ret) }
             }
-            TypeInfo::Fn { params, ret } => TypeInfo::Fn { params: params.iter().map(&mut map).collect(), ret: map(ret) },
             scalar => scalar.clone(),
         };
         let id = self.types.add(info);
@@ -248,11 +251,14 @@ impl Context {
             let (ty, new) = (self.global_types[at].1, self.global_words[at]);
             let counted = self.types.counted(ty);
             let both = !counted || (old != 0 && new != 0);
-            let new_stays = old == new || both && {
-                // SAFETY: both are live values of the global's type.
-                let (a, b) = unsafe { (passed::read(&self.types, old, ty, false), passed::read(&self.types, new, ty, false)) };
-                stays(at as u32, &a, &b)
-            };
+            let new_stays = old == new
+                || both && {
+                    // SAFETY: both are live values of the global's type.
+                    let (a, b) = unsafe {
+                        (passed::read(&self.types, old, ty, false), passed::read(&self.types, new, ty, false))
+                    };
+                    stays(at as u32, &a, &b)
+                };
             if new_stays {
                 self.release(old, ty);
             } else {

@@ -1,8 +1,8 @@
 //! Operations on dicts. Keys are strings or ints; entries keep the order of insertion.
 
 use crate::context::Context;
-use crate::number::quoted;
 use crate::fault::Fault;
+use crate::number::quoted;
 use crate::show::key_repr;
 use crate::value::{
     DictObj, Key, Own, Probe, RecordObj, StrKey, StrObj, TypeId, TypeInfo, TypeTable, into_word, new_dict, new_list,

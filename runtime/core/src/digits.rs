@@ -32,10 +32,14 @@ impl Digits {
 pub fn shortest(value: f64, dtype: DType) -> Digits {
     let value = value.abs();
     let same: fn(f64, f64) -> bool = match dtype {
-        DType::F64 => return nearest(Digits::from_exponent_form(&format!("{value:e}")), value, |t| t.parse() == Ok(value)),
+        DType::F64 => {
+            return nearest(Digits::from_exponent_form(&format!("{value:e}")), value, |t| t.parse() == Ok(value));
+        }
         DType::F32 | DType::Tf32 | DType::C64 => {
             let value = value as f32;
-            return nearest(Digits::from_exponent_form(&format!("{value:e}")), value.into(), |t| t.parse() == Ok(value));
+            return nearest(Digits::from_exponent_form(&format!("{value:e}")), value.into(), |t| {
+                t.parse() == Ok(value)
+            });
         }
         DType::Bf16 => |a, b| bf16::from_f64(a).to_bits() == bf16::from_f64(b).to_bits(),
         DType::F16 => |a, b| f16::from_f64(a).to_bits() == f16::from_f64(b).to_bits(),
@@ -87,7 +91,8 @@ pub fn positional(d: &Digits) -> (String, String) {
         char::from(b'0' + known.copied().unwrap_or(0))
     };
     let int: String = if d.point > 0 { (0..d.point).map(digit).collect() } else { "0".into() };
-    let frac: String = (d.point.min(0)..0).map(|_| '0').chain((d.point.max(0)..d.digits.len() as i32).map(digit)).collect();
+    let frac: String =
+        (d.point.min(0)..0).map(|_| '0').chain((d.point.max(0)..d.digits.len() as i32).map(digit)).collect();
     (int, if d.digits.is_empty() { String::new() } else { frac })
 }
 

@@ -20,7 +20,10 @@ pub enum Argument {
 pub enum PlanError {
     Memory(OutOfMemory),
     /// A step refused its data (an index out of range, for instance).
-    Step { message: String, origin: StepOrigin },
+    Step {
+        message: String,
+        origin: StepOrigin,
+    },
 }
 
 impl From<OutOfMemory> for PlanError {
@@ -141,7 +144,9 @@ fn allocate(plan: &Plan, args: &[Argument]) -> Result<Vec<Tensor>, PlanError> {
             continue;
         }
         let free = out.in_place_of.and_then(|i| args.get(i as usize)).and_then(|a| match a {
-            Argument::Tensor(t) if t.byte_len() as u64 == out.ty.bytes && Arc::strong_count(&t.buffer) == 1 => Some(t.clone()),
+            Argument::Tensor(t) if t.byte_len() as u64 == out.ty.bytes && Arc::strong_count(&t.buffer) == 1 => {
+                Some(t.clone())
+            }
             _ => None,
         });
         outputs.push(match free {

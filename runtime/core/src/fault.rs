@@ -25,7 +25,11 @@ impl Fault {
 impl From<OutOfMemory> for Fault {
     fn from(e: OutOfMemory) -> Fault {
         let limit = crate::tensor::memory_limit();
-        let asked = if e.bytes == u64::MAX { "more than 2^64 bytes".to_owned() } else { format!("{} ({} bytes)", human_bytes(e.bytes), e.bytes) };
+        let asked = if e.bytes == u64::MAX {
+            "more than 2^64 bytes".to_owned()
+        } else {
+            format!("{} ({} bytes)", human_bytes(e.bytes), e.bytes)
+        };
         Fault::new(710, format!("{asked} of memory cannot be had"))
             .note(format!("this machine has {}", human_bytes(limit)))
     }

@@ -1,8 +1,8 @@
 //! Format specifications: `[[fill]align][sign][z][#][0][width][,|_][.precision][type]`.
 //! Source: the Python language reference, "Format Specification Mini-Language".
 
-use crate::number::{fixed, float_repr, general, quoted, scientific};
 use crate::fault::Fault;
+use crate::number::{fixed, float_repr, general, quoted, scientific};
 
 /// A specification taken apart.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -53,7 +53,9 @@ impl Spec {
         }
         if take(".").is_some() {
             let digits = number(&mut take)?;
-            spec.precision = Some(digits.ok_or_else(|| fault(format!("the format {} has no digits after the point", quoted(text))))?);
+            spec.precision = Some(
+                digits.ok_or_else(|| fault(format!("the format {} has no digits after the point", quoted(text))))?,
+            );
         }
         match &chars[at..] {
             [] => {}
@@ -91,7 +93,12 @@ impl Spec {
     fn character(&self, x: i64) -> Result<String, Fault> {
         let c = u32::try_from(x).ok().and_then(char::from_u32);
         let c = c.ok_or_else(|| fault(format!("{x} is not the number of a character")))?;
-        if self.sign.is_some() || self.precision.is_some() || self.group.is_some() || self.alternate || self.no_negative_zero {
+        if self.sign.is_some()
+            || self.precision.is_some()
+            || self.group.is_some()
+            || self.alternate
+            || self.no_negative_zero
+        {
             return Err(fault("the format `c` cannot have a sign, `#`, `z`, a separator or a precision"));
         }
         Ok(self.pad(&c.to_string(), self.align.unwrap_or('>')))
@@ -157,7 +164,12 @@ impl Spec {
         if let Some(ty) = self.ty.filter(|t| *t != 's') {
             return Err(self.unknown(ty, "a str"));
         }
-        if self.sign.is_some() || self.no_negative_zero || self.alternate || self.group.is_some() || self.align == Some('=') {
+        if self.sign.is_some()
+            || self.no_negative_zero
+            || self.alternate
+            || self.group.is_some()
+            || self.align == Some('=')
+        {
             return Err(fault("the format of a str cannot have a sign, `=`, `#`, `z` or a separator"));
         }
         let cut: String;
@@ -326,7 +338,16 @@ mod tests {
 
     #[test]
     fn strings_and_bools() {
-        let table = [(">5", "   ab"), ("<5", "ab   "), ("^5", " ab  "), ("*^6", "**ab**"), (".1", "a"), ("05", "ab000"), ("s", "ab"), ("é>3", "éab")];
+        let table = [
+            (">5", "   ab"),
+            ("<5", "ab   "),
+            ("^5", " ab  "),
+            ("*^6", "**ab**"),
+            (".1", "a"),
+            ("05", "ab000"),
+            ("s", "ab"),
+            ("é>3", "éab"),
+        ];
         for (spec, text) in table {
             assert_eq!(Spec::parse(spec).and_then(|s| s.str("ab")).as_deref(), Ok(text), "{spec}");
         }

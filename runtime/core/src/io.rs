@@ -1,7 +1,7 @@
 //! Files: reading with checks, writing atomically.
 
+pub mod csv;
 pub mod files;
 pub mod npy;
 pub mod npz;
-pub mod csv;
 pub mod safetensors;

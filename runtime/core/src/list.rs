@@ -145,7 +145,8 @@ pub fn range(cx: &Context, start: i64, stop: i64, step: i64) -> Result<u64, Faul
 
 pub fn sum_int(list: &ListObj) -> Result<i64, Fault> {
     let total: i128 = list.words().iter().map(|&w| (w as i64) as i128).sum();
-    i64::try_from(total).map_err(|_| Fault::new(701, format!("the sum of the list is {total} and does not fit 64 bits")))
+    i64::try_from(total)
+        .map_err(|_| Fault::new(701, format!("the sum of the list is {total} and does not fit 64 bits")))
 }
 
 /// Left to right, as Python up to 3.11 adds.

@@ -1,7 +1,7 @@
 //! Arithmetic of host scalars that is more than one instruction.
 
-use crate::number::float_repr;
 use crate::fault::Fault;
+use crate::number::float_repr;
 use tessera_abi::layout::int_fault;
 
 /// The largest integer not above `a / b`, as a float.

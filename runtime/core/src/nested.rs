@@ -37,7 +37,10 @@ impl Gathered {
                 Ok(())
             }
             Some(&n) if n == len as u64 => Ok(()),
-            Some(&n) => Err(Fault::new(708, format!("the nested lists are not regular: one has {n} elements, another {len} at depth {}", depth + 1))),
+            Some(&n) => Err(Fault::new(
+                708,
+                format!("the nested lists are not regular: one has {n} elements, another {len} at depth {}", depth + 1),
+            )),
         }
     }
 
@@ -89,7 +92,9 @@ unsafe fn gather(types: &TypeTable, word: u64, ty: TypeId, depth: usize, out: &m
 pub fn from_tensor(types: &TypeTable, t: &Tensor, ty: TypeId) -> Result<u64, Fault> {
     let mut next = 0;
     let word = list(types, t, ty, 0, &mut next);
-    word.ok_or_else(|| Fault::new(708, format!("a tensor of shape {} does not nest like the list", shape_text(&t.shape))))
+    word.ok_or_else(|| {
+        Fault::new(708, format!("a tensor of shape {} does not nest like the list", shape_text(&t.shape)))
+    })
 }
 
 fn list(types: &TypeTable, t: &Tensor, ty: TypeId, depth: usize, next: &mut usize) -> Option<u64> {

@@ -138,9 +138,7 @@ pub fn parse_int(text: &str) -> Result<i64, Fault> {
         return Err(Fault::new(712, format!("{} is not an int", quoted(text))));
     };
     let sign = if trimmed.starts_with('-') { "-" } else { "" };
-    format!("{sign}{plain}")
-        .parse()
-        .map_err(|_| Fault::new(712, format!("{} does not fit 64 bits", quoted(text))))
+    format!("{sign}{plain}").parse().map_err(|_| Fault::new(712, format!("{} does not fit 64 bits", quoted(text))))
 }
 
 /// `float(text)`.

@@ -2,8 +2,8 @@
 
 use crate::tensor::Tensor;
 use crate::value::{
-    ClosureObj, DictObj, Header, Key, RecordObj, StrKey, StrObj, TensorObj, TypeId, TypeInfo, TypeTable, list_words, new_closure, new_dict,
-    new_list, new_record, new_str, new_tensor, object, record_words, text,
+    ClosureObj, DictObj, Header, Key, RecordObj, StrKey, StrObj, TensorObj, TypeId, TypeInfo, TypeTable, list_words,
+    new_closure, new_dict, new_list, new_record, new_str, new_tensor, object, record_words, text,
 };
 use std::sync::Arc;
 use tessera_base::DType;
@@ -69,7 +69,13 @@ pub unsafe fn read(types: &TypeTable, word: u64, ty: TypeId, dying: bool) -> Pas
         }
         TypeInfo::Tuple(items) => {
             // SAFETY: a live record of these fields.
-            Passed::Record(unsafe { record_words(word) }.iter().zip(items).map(|(&w, &t)| unsafe { read(types, w, t, last) }).collect())
+            Passed::Record(
+                unsafe { record_words(word) }
+                    .iter()
+                    .zip(items)
+                    .map(|(&w, &t)| unsafe { read(types, w, t, last) })
+                    .collect(),
+            )
         }
         TypeInfo::Struct { fields, .. } => {
             // SAFETY: a live record of these fields.
@@ -95,7 +101,10 @@ pub unsafe fn read(types: &TypeTable, word: u64, ty: TypeId, dying: bool) -> Pas
             let c: &ClosureObj = unsafe { object(word) };
             let (words, ids) = c.parts();
             // SAFETY: as above.
-            Passed::Closure(c.code, words.iter().zip(ids).map(|(&w, &t)| unsafe { read(types, w, t as TypeId, last) }).collect())
+            Passed::Closure(
+                c.code,
+                words.iter().zip(ids).map(|(&w, &t)| unsafe { read(types, w, t as TypeId, last) }).collect(),
+            )
         }
     }
 }
@@ -112,7 +121,9 @@ pub fn fits(types: &TypeTable, value: &Passed, ty: TypeId) -> bool {
         | (Passed::Str(_), TypeInfo::Str)
         | (Passed::Tensor(_), TypeInfo::Tensor) => true,
         (Passed::List(items), TypeInfo::List(elem)) => items.iter().all(|v| fits(types, v, *elem)),
-        (Passed::Record(items), TypeInfo::Tuple(tys)) => items.len() == tys.len() && items.iter().zip(tys).all(|(v, t)| fits(types, v, *t)),
+        (Passed::Record(items), TypeInfo::Tuple(tys)) => {
+            items.len() == tys.len() && items.iter().zip(tys).all(|(v, t)| fits(types, v, *t))
+        }
         (Passed::Record(items), TypeInfo::Struct { fields, .. }) => {
             items.len() == fields.len() && items.iter().zip(fields).all(|(v, (_, t))| fits(types, v, *t))
         }
@@ -144,7 +155,8 @@ pub fn write(types: &TypeTable, value: Passed, ty: TypeId) -> u64 {
                 TypeInfo::Struct { fields, .. } => fields.get(i).map(|f| f.1),
                 _ => None,
             };
-            let words: Vec<u64> = items.into_iter().enumerate().map(|(i, v)| field(i).map_or(0, |t| write(types, v, t))).collect();
+            let words: Vec<u64> =
+                items.into_iter().enumerate().map(|(i, v)| field(i).map_or(0, |t| write(types, v, t))).collect();
             let record = new_record(ty, words.len());
             // SAFETY: just made, with as many fields.
             unsafe { RecordObj::fill(record, &words) };

@@ -5,7 +5,10 @@ use crate::fault::Fault;
 use crate::io::{csv, files, npy, npz, safetensors};
 use crate::rt::{rows, settle};
 use crate::tensor::Tensor;
-use crate::value::{DictObj, Key, Own, StrKey, StrObj, TensorObj, TypeId, TypeTable, into_word, new_dict, new_list, new_str, new_tensor, object};
+use crate::value::{
+    DictObj, Key, Own, StrKey, StrObj, TensorObj, TypeId, TypeTable, into_word, new_dict, new_list, new_str,
+    new_tensor, object,
+};
 use std::path::Path;
 use tessera_abi::rt::RtFn;
 use tessera_base::DType;
@@ -96,7 +99,14 @@ extern "C" fn io_read_csv(cx: &mut Context, path: &StrObj, between: &StrObj, ski
     give(cx, span, read)
 }
 
-extern "C" fn io_write_csv(cx: &mut Context, path: &StrObj, t: &TensorObj, between: &StrObj, header: &StrObj, span: i64) {
+extern "C" fn io_write_csv(
+    cx: &mut Context,
+    path: &StrObj,
+    t: &TensorObj,
+    between: &StrObj,
+    header: &StrObj,
+    span: i64,
+) {
     let done = delimiter(between).and_then(|d| csv::write(Path::new(path.text()), &t.tensor, d, header.text()));
     settle(cx, span, done);
 }
@@ -108,7 +118,9 @@ extern "C" fn io_read_text(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
 
 extern "C" fn io_write_text(cx: &mut Context, path: &StrObj, text: &StrObj, span: i64) {
     let path = Path::new(path.text());
-    let done = files::write_atomically(path, |out| out.write_all(text.text().as_bytes()).map_err(|e| files::write_fault(path, &e)));
+    let done = files::write_atomically(path, |out| {
+        out.write_all(text.text().as_bytes()).map_err(|e| files::write_fault(path, &e))
+    });
     settle(cx, span, done);
 }
 
@@ -130,6 +142,7 @@ extern "C" fn io_read_lines(cx: &mut Context, path: &StrObj, _ty: i64, span: i64
 
 /// The file's bytes as a u8 tensor.
 extern "C" fn io_read_bytes(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
-    let read = files::read_all(Path::new(path.text())).and_then(|b| Ok(Tensor::from_bytes(DType::U8, &[b.len() as u64], &b)?));
+    let read =
+        files::read_all(Path::new(path.text())).and_then(|b| Ok(Tensor::from_bytes(DType::U8, &[b.len() as u64], &b)?));
     give(cx, span, read)
 }

@@ -26,7 +26,15 @@ pub fn symbols() -> Vec<(RtFn, *const u8)> {
     all
 }
 
-extern "C" fn region_call(cx: &mut Context, region: i64, args: *const u64, arg_count: i64, results: *mut u64, result_count: i64, span: i64) {
+extern "C" fn region_call(
+    cx: &mut Context,
+    region: i64,
+    args: *const u64,
+    arg_count: i64,
+    results: *mut u64,
+    result_count: i64,
+    span: i64,
+) {
     // SAFETY: compiled code passes the addresses of so many words on its stack.
     let (args, results) = unsafe { (words(args, arg_count), words_mut(results, result_count)) };
     // SAFETY: compiled code passes words of the region's parameter types.
@@ -72,7 +80,13 @@ extern "C" fn tensor_dim(cx: &mut Context, t: &TensorObj, dim: i64, span: i64) -
     let shape = &t.tensor.shape;
     let at = if dim < 0 { dim.saturating_add(shape.len() as i64) } else { dim };
     let size = usize::try_from(at).ok().and_then(|i| shape.get(i)).map(|&n| n as i64);
-    settle(cx, span, size.ok_or_else(|| Fault::new(703, format!("dim {dim} of a tensor of shape {} does not exist", shape_text(shape)))))
+    settle(
+        cx,
+        span,
+        size.ok_or_else(|| {
+            Fault::new(703, format!("dim {dim} of a tensor of shape {} does not exist", shape_text(shape)))
+        }),
+    )
 }
 
 extern "C" fn tensor_shape(_: &mut Context, t: &TensorObj, ty: i64) -> u64 {
@@ -89,7 +103,10 @@ extern "C" fn tensor_dtype(_: &mut Context, t: &TensorObj) -> i64 {
 /// The one element of a tensor.
 fn only(t: &Tensor, wanted: &str) -> Result<Element, Fault> {
     if t.elems() != 1 {
-        return Err(Fault::new(708, format!("{wanted} needs a tensor of one element, this one has shape {}", shape_text(&t.shape))));
+        return Err(Fault::new(
+            708,
+            format!("{wanted} needs a tensor of one element, this one has shape {}", shape_text(&t.shape)),
+        ));
     }
     Ok(element(t, 0))
 }
@@ -193,9 +210,13 @@ const LEADING: i64 = ABSENT + 1;
 extern "C" fn tensor_check(cx: &mut Context, t: &TensorObj, dtype: i64, sizes: &ListObj, name: &StrObj, span: i64) {
     let t = &t.tensor;
     let wanted: Vec<i64> = sizes.words().iter().map(|&w| w as i64).collect();
-    let found = format!("Tensor[{}]", t.shape.iter().map(u64::to_string).chain([t.dtype.to_string()]).collect::<Vec<_>>().join(", "));
+    let found = format!(
+        "Tensor[{}]",
+        t.shape.iter().map(u64::to_string).chain([t.dtype.to_string()]).collect::<Vec<_>>().join(", ")
+    );
     let fault = |code: u16, what: String| {
-        Err(Fault::new(code, format!("`{}` is annotated otherwise: {what}", name.text())).note(format!("the data is {found}")))
+        Err(Fault::new(code, format!("`{}` is annotated otherwise: {what}", name.text()))
+            .note(format!("the data is {found}")))
     };
     let outcome = (|| {
         if let Some(d) = usize::try_from(dtype).ok().and_then(|i| DType::ALL.get(i)).filter(|d| **d != t.dtype) {
@@ -221,6 +242,7 @@ extern "C" fn tensor_check(cx: &mut Context, t: &TensorObj, dtype: i64, sizes: &
 }
 
 extern "C" fn size_check(cx: &mut Context, left: i64, right: i64, text: &StrObj, span: i64) {
-    let outcome = if left == right { Ok(()) } else { Err(Fault::new(708, format!("{}: {left} and {right}", text.text()))) };
+    let outcome =
+        if left == right { Ok(()) } else { Err(Fault::new(708, format!("{}: {left} and {right}", text.text()))) };
     settle(cx, span, outcome);
 }

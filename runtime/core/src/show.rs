@@ -1,9 +1,9 @@
 //! Values as text: `str`, `repr` and `format`.
 
 use crate::context::Context;
-use crate::number::{float_repr, str_repr};
 use crate::fault::Fault;
 use crate::format::Spec;
+use crate::number::{float_repr, str_repr};
 use crate::tensor_print::{self, Element};
 use crate::value::{DictObj, Key, TypeId, TypeInfo, list_words, object, record_words, tensor, text};
 use std::fmt::Write;

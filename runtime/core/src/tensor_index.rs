@@ -9,7 +9,11 @@ use tessera_base::DType;
 /// One part of an index, as compiled code passes it. `None` bounds are absent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
-    Slice { start: Option<i64>, stop: Option<i64>, step: i64 },
+    Slice {
+        start: Option<i64>,
+        stop: Option<i64>,
+        step: i64,
+    },
     /// Drops the dim.
     At(i64),
     NewAxis,
@@ -175,8 +179,14 @@ pub fn assign(t: &mut Tensor, parts: &[Part], value: &Tensor) -> Result<(), Faul
     let lead = v.shape.len().checked_sub(value.rank());
     let fits = lead.is_some_and(|lead| value.shape.iter().zip(&v.shape[lead..]).all(|(a, b)| a == b || *a == 1));
     let Some(lead) = lead.filter(|_| fits) else {
-        return Err(Fault::new(708, format!("a value of shape {} does not broadcast to {}", shape_text(&value.shape), shape_text(&v.shape))));
+        return Err(Fault::new(
+            708,
+            format!("a value of shape {} does not broadcast to {}", shape_text(&value.shape), shape_text(&v.shape)),
+        ));
     };
+    if v.elems() == 0 {
+        return Ok(());
+    }
     let scalar = (value.dtype != t.dtype && value.elems() == 1).then(|| convert(element(value, 0), t.dtype));
     // Strides of the value along the indexed dims; 0 repeats.
     let dense = row_major(&value.shape);
@@ -187,7 +197,9 @@ pub fn assign(t: &mut Tensor, parts: &[Part], value: &Tensor) -> Result<(), Faul
     // The value may share the target's memory (`x[1:] = x[:-1]`): read it before writing.
     let source: Vec<u8> = match &scalar {
         Some(bytes) => bytes.clone(),
-        None if value.dtype != t.dtype => (0..value.elems()).flat_map(|i| convert(element(value, i), t.dtype)).collect(),
+        None if value.dtype != t.dtype => {
+            (0..value.elems()).flat_map(|i| convert(element(value, i), t.dtype)).collect()
+        }
         None => value.bytes().to_vec(),
     };
     let whole = from.is_contiguous() && v.is_contiguous() && scalar.is_none();
@@ -313,6 +325,9 @@ mod tests {
         assign(&mut z, &[tail], &shifted)?;
         assert_eq!(text(&z), "[0 0 1 2]");
         assert_eq!(assign(&mut z, &[], &range(&[3])).err().map(|e| e.code), Some(708));
+        let none = Part::Slice { start: None, stop: Some(0), step: 1 };
+        assign(&mut z, &[none], &index(&range(&[3]), &[Part::At(2)])?)?;
+        assert_eq!(text(&z), "[0 0 1 2]");
         Ok(())
     }
 

@@ -59,7 +59,11 @@ pub fn fp8_value(bits: u8, exponent_bits: i32, mantissa_bits: i32) -> f64 {
         return if exponent_bits == 5 && mantissa == 0 { sign * f64::INFINITY } else { f64::NAN };
     }
     let fraction = f64::from(mantissa) / f64::from(1 << mantissa_bits);
-    if exponent == 0 { sign * fraction * 2f64.powi(1 - bias) } else { sign * (1.0 + fraction) * 2f64.powi(exponent - bias) }
+    if exponent == 0 {
+        sign * fraction * 2f64.powi(1 - bias)
+    } else {
+        sign * (1.0 + fraction) * 2f64.powi(exponent - bias)
+    }
 }
 
 /// How one column of floats is written.
@@ -78,7 +82,9 @@ impl FloatFormat {
         let finite: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
         let sizes = finite.iter().map(|x| x.abs()).filter(|x| *x != 0.0);
         let (low, high) = sizes.fold((f64::INFINITY, 0f64), |(l, h), x| (l.min(x), h.max(x)));
-        let exponent = high > 0.0 && (high >= 1e8 || low < 1e-4 || high / low > 1000.0);
+        // As many digits as the type is sure of, 8 at most (NumPy 2.3 and later).
+        let large = if dtype == DType::F64 { 1e8 } else { 1e6 };
+        let exponent = high > 0.0 && (high >= large || low < 1e-4 || high / low > 1000.0);
         let mut f = FloatFormat { dtype, exponent, left: 0, right: 0, exponent_digits: 2, plus };
         for &x in &finite {
             let (int, frac, exp) = f.parts(x);
@@ -89,7 +95,8 @@ impl FloatFormat {
         if finite.len() < values.len() {
             let right = if exponent { f.exponent_digits + 2 + f.right } else { f.right };
             let negative = plus || values.contains(&f64::NEG_INFINITY);
-            f.left = f.left.max(3usize.saturating_sub(right + 1)).max((3 + usize::from(negative)).saturating_sub(right + 1));
+            f.left =
+                f.left.max(3usize.saturating_sub(right + 1)).max((3 + usize::from(negative)).saturating_sub(right + 1));
         }
         f
     }
@@ -137,20 +144,42 @@ impl FloatFormat {
 
     fn write(&self, x: f64) -> String {
         if !x.is_finite() {
-            let text = if x.is_nan() { if self.plus { "+nan" } else { "nan" } } else if x < 0.0 { "-inf" } else if self.plus { "+inf" } else { "inf" };
+            let text = if x.is_nan() {
+                if self.plus { "+nan" } else { "nan" }
+            } else if x < 0.0 {
+                "-inf"
+            } else if self.plus {
+                "+inf"
+            } else {
+                "inf"
+            };
             let right = if self.exponent { self.exponent_digits + 2 + self.right } else { self.right };
             return format!("{text:>width$}", width = self.left + right + 1);
         }
-        let (int, frac, _) = self.parts(x);
         let left = self.left;
         if self.exponent {
-            let d = self.digits(x);
-            let e = if d.digits.is_empty() { 0 } else { d.point - 1 };
-            let (right, digits) = (self.right, self.exponent_digits);
-            let dot_frac = format!("{frac:0<right$}");
-            return format!("{int:>left$}.{dot_frac}e{}{:0digits$}", if e < 0 { '-' } else { '+' }, e.abs());
+            return self.write_exponent(x);
         }
+        let (int, frac, _) = self.parts(x);
         format!("{int:>left$}.{frac:<right$}", right = self.right)
+    }
+
+    /// All of a column have the same number of digits: more than identify the value are those of
+    /// its exact expansion, in narrow types zeros.
+    fn write_exponent(&self, x: f64) -> String {
+        let (left, right, digits) = (self.left, self.right, self.exponent_digits);
+        let exact = matches!(self.dtype, DType::F64 | DType::F32 | DType::Tf32 | DType::C64);
+        let (int, frac, e) = if exact {
+            let text = format!("{:.right$e}", x.abs());
+            let (mantissa, e) = text.split_once('e').unwrap_or((&text, "0"));
+            let (int, frac) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+            (format!("{}{int}", self.sign(x)), frac.to_owned(), e.parse::<i32>().unwrap_or(0))
+        } else {
+            let d = self.digits(x);
+            let (int, frac, _) = self.parts(x);
+            (int, frac, if d.digits.is_empty() { 0 } else { d.point - 1 })
+        };
+        format!("{int:>left$}.{frac:0<right$}e{}{:0digits$}", if e < 0 { '-' } else { '+' }, e.abs())
     }
 }
 
@@ -210,7 +239,11 @@ pub fn scalar_text(t: &Tensor) -> String {
                 text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
             };
             let sign = if im.is_sign_negative() && !im.is_nan() { "" } else { "+" };
-            if re == 0.0 && re.is_sign_positive() { format!("{}j", short(im)) } else { format!("({}{sign}{}j)", short(re), short(im)) }
+            if re == 0.0 && re.is_sign_positive() {
+                format!("{}j", short(im))
+            } else {
+                format!("({}{sign}{}j)", short(re), short(im))
+            }
         }
     }
 }

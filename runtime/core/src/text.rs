@@ -1,7 +1,7 @@
 //! Operations on strings. Lengths and positions count characters.
 
-use crate::number::{is_space, quoted};
 use crate::fault::{Fault, check_memory};
+use crate::number::{is_space, quoted};
 use crate::slice::{Range, position};
 use crate::value::{StrObj, new_str, new_str_counted};
 
@@ -90,7 +90,8 @@ pub fn replace(s: &str, old: &str, new: &str, most: i64) -> String {
 pub fn splitlines(s: &str) -> Vec<u64> {
     let mut lines = vec![];
     let mut rest = s;
-    let is_end = |c: char| matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    let is_end =
+        |c: char| matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}');
     while let Some(end) = rest.find(is_end) {
         lines.push(new_str(&rest[..end]));
         let after = &rest[end..];

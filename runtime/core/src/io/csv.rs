@@ -45,7 +45,13 @@ fn parse(text: &[u8], delimiter: u8, skip: usize, dtype: DType, name: &str) -> R
         for (column, field) in row.iter().enumerate() {
             number(field, dtype, &mut data).ok_or_else(|| {
                 let shown = String::from_utf8_lossy(field);
-                let f = Fault::new(707, format!("line {line}, column {} of `{name}`: `{shown}` is not a number of type {dtype}", column + 1));
+                let f = Fault::new(
+                    707,
+                    format!(
+                        "line {line}, column {} of `{name}`: `{shown}` is not a number of type {dtype}",
+                        column + 1
+                    ),
+                );
                 if count == 0 { f.note("if the first line is a heading, pass `skip=1`") } else { f }
             })?;
         }

@@ -41,8 +41,12 @@ fn fault(verb: &str, path: &Path, e: &std::io::Error) -> Fault {
 /// A file beside the missing one whose name is close.
 fn near_file(path: &Path) -> Option<PathBuf> {
     let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut names: Vec<String> =
-        std::fs::read_dir(dir).ok()?.flatten().take(10_000).map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<String> = std::fs::read_dir(dir)
+        .ok()?
+        .flatten()
+        .take(10_000)
+        .map(|e| e.file_name().to_string_lossy().into_owned())
+        .collect();
     names.sort();
     let name = path.file_name()?.to_string_lossy().into_owned();
     let near = tessera_base::near::nearest(&name, names.iter().map(String::as_str))?;

@@ -32,7 +32,9 @@ pub fn read_from(mut reader: impl Read, len: u64, name: &str) -> Result<Tensor, 
     let shape = file.shape().to_vec();
     let bytes = bytes_of(dtype, &shape).ok_or_else(|| bad(format!("its shape {shape:?} is beyond 64 bits")))?;
     if bytes > len {
-        return Err(bad(format!("the header promises {bytes} bytes of data for shape {shape:?}, the file has {len} bytes in all")));
+        return Err(bad(format!(
+            "the header promises {bytes} bytes of data for shape {shape:?}, the file has {len} bytes in all"
+        )));
     }
     let column_major = file.order() == Order::Fortran && shape.len() > 1;
     let mut t = Tensor::new(dtype, &shape, false)?;

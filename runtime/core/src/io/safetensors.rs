@@ -22,8 +22,9 @@ pub fn read(path: &Path) -> Result<Vec<(String, Tensor)>, Fault> {
     views.sort_by(|a, b| a.0.cmp(b.0));
     let mut out = vec![];
     for (name, view) in views {
-        let dtype = from_file(view.dtype())
-            .ok_or_else(|| bad(format!("tensor `{name}` has elements of type {:?}, which has no counterpart here", view.dtype())))?;
+        let dtype = from_file(view.dtype()).ok_or_else(|| {
+            bad(format!("tensor `{name}` has elements of type {:?}, which has no counterpart here", view.dtype()))
+        })?;
         let shape: Vec<u64> = view.shape().iter().map(|&n| n as u64).collect();
         out.push((name.to_owned(), Tensor::from_bytes(dtype, &shape, view.data())?));
     }
@@ -93,7 +94,9 @@ mod tests {
         let back = read(&path)?;
         assert_eq!((back[0].0.as_str(), back[0].1.bytes()), ("w", t.bytes()));
         let bytes = files::read_all(&path)?;
-        files::write_atomically(&path, |out| out.write_all(&bytes[..bytes.len() - 1]).map_err(|e| files::write_fault(&path, &e)))?;
+        files::write_atomically(&path, |out| {
+            out.write_all(&bytes[..bytes.len() - 1]).map_err(|e| files::write_fault(&path, &e))
+        })?;
         assert_eq!(read(&path).err().map(|e| e.code), Some(707));
         Ok(())
     }

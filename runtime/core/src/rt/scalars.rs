@@ -65,7 +65,8 @@ extern "C" fn fail_to_int(cx: &mut Context, x: f64, span: i64) {
 }
 
 extern "C" fn fail_stack(cx: &mut Context, span: i64) {
-    let fault = Fault::new(709, "the calls are nested too deeply").note("a recursion that does not end is the usual reason");
+    let fault =
+        Fault::new(709, "the calls are nested too deeply").note("a recursion that does not end is the usual reason");
     cx.fail(fault, span as u32);
 }
 

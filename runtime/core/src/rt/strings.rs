@@ -1,8 +1,8 @@
 //! Strings.
 
 use super::{rows, settle};
-use crate::context::Context;
 use crate::case;
+use crate::context::Context;
 use crate::text::{self, Ends};
 use crate::value::{ListObj, Own, StrObj, TypeTable, new_list, new_str};
 use crate::{number, value};

@@ -32,7 +32,11 @@ extern "C" fn time_perf(_: &mut Context) -> f64 {
 extern "C" fn time_sleep(cx: &mut Context, seconds: f64, span: i64) {
     const PIECE: Duration = Duration::from_millis(20);
     cx.flush();
-    let wait = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(if seconds > 0.0 { Duration::MAX } else { Duration::ZERO });
+    let wait = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(if seconds > 0.0 {
+        Duration::MAX
+    } else {
+        Duration::ZERO
+    });
     let start = Instant::now();
     while let Some(left) = wait.checked_sub(start.elapsed()).filter(|d| !d.is_zero()) {
         if cx.is_interrupted() {

@@ -1,6 +1,9 @@
 //! Counting owners, and what happens when there are none.
 
-use super::{ClosureObj, DictObj, Header, Kind, ListObj, RecordObj, StrObj, TensorObj, TypeId, TypeTable, object, trailing_layout};
+use super::{
+    ClosureObj, DictObj, Header, Kind, ListObj, RecordObj, StrObj, TensorObj, TypeId, TypeTable, object,
+    trailing_layout,
+};
 use std::alloc::dealloc;
 
 /// Objects that are never freed start with this many owners.

@@ -20,8 +20,14 @@ pub enum TypeInfo {
     /// Keys are strings or ints.
     Dict(TypeId, TypeId),
     Tuple(Vec<TypeId>),
-    Struct { name: Arc<str>, fields: Vec<(Arc<str>, TypeId)> },
-    Fn { params: Vec<TypeId>, ret: TypeId },
+    Struct {
+        name: Arc<str>,
+        fields: Vec<(Arc<str>, TypeId)>,
+    },
+    Fn {
+        params: Vec<TypeId>,
+        ret: TypeId,
+    },
 }
 
 impl TypeInfo {
