@@ -31,10 +31,7 @@ pub fn main(stack_bytes: usize) -> u8 {
     }
     let setup = Setup { global: cli.global, style, stack_bytes };
     match cli.command {
-        None | Some(Command::Repl) => {
-            eprintln!("error[E0690]: the interactive session is not supported yet");
-            2
-        }
+        None | Some(Command::Repl) => crate::repl::repl(&setup),
         Some(Command::Run { file, args }) => program::run(&setup, &file, args),
         Some(Command::Check { files }) => check_files(&setup, &files),
         Some(Command::Fmt { files, check }) => u8::from(!format::format(&files, check, style)),

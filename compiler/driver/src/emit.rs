@@ -123,7 +123,8 @@ fn ast(setup: &Setup, loaded: &tessera_hir::source::Loaded) -> u8 {
     u8::from(errors > 0)
 }
 
-fn show(backend: &Backend, graph: &Graph, ir: Ir) -> Result<(), Box<Diagnostic>> {
+/// Prints a graph, or what it becomes.
+pub fn show(backend: &Backend, graph: &Graph, ir: Ir) -> Result<(), Box<Diagnostic>> {
     if matches!(ir, Ir::Graph | Ir::Host | Ir::Ast) {
         out(&graph.to_string());
         return Ok(());

@@ -18,6 +18,11 @@ const STD: &[(&str, &str, &str)] = &[
     ("data", "std/data.tsr", include_str!("../../../std/data.tsr")),
 ];
 
+/// The names of the modules of the standard library.
+pub fn std_modules() -> impl Iterator<Item = &'static str> {
+    STD.iter().map(|(name, ..)| *name)
+}
+
 /// Reads a program; `-` is standard input. The path is as diagnostics show it.
 pub fn read_source(path: &Path) -> Result<Loaded, Diagnostic> {
     let fault = |why: String| Diagnostic::new(Code::E0706, Span::NONE, format!("`{}` cannot be read: {why}", path.display()));

@@ -14,4 +14,5 @@ pub mod program;
 pub mod emit;
 pub mod interrupt;
 pub mod testing;
+pub mod repl;
 pub mod commands;

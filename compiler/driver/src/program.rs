@@ -2,7 +2,7 @@
 
 use crate::backend::{Backend, Options};
 use crate::cache::DiskCache;
-use crate::cli::Global;
+use crate::cli::{Color, Global};
 use crate::files::{Disk, Texts};
 use crate::regions::{Executor, Reports, Unit};
 use crate::render::{Style, render};
@@ -43,6 +43,15 @@ impl Setup {
             always_compile: std::env::var_os("TESSERA_ALWAYS_COMPILE").is_some(),
         };
         Backend::new(options, self.cache(), pool)
+    }
+
+    /// Whether what goes to stdout is coloured.
+    pub fn colors_out(&self) -> bool {
+        match self.global.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        }
     }
 
     /// Writes diagnostics to stderr.

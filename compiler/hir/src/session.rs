@@ -403,6 +403,13 @@ impl Session {
         vars.filter(|(_, v)| !v.bad).map(|(name, v)| Visible { name: name.clone(), id: v.id, ty: v.ty.clone() }).collect()
     }
 
+    /// What a file defines, by name.
+    pub fn members(&self, id: FileId) -> Vec<String> {
+        let Some(file) = db::file_of(&self.db, id) else { return vec![] };
+        let scope = db::scope(&self.db, file);
+        scope.names.keys().chain(&scope.variables).map(|n| n.to_string()).collect()
+    }
+
     /// The functions, structs, modules and other names that the next input can use, sorted.
     pub fn names(&self) -> Vec<(Arc<str>, Entity)> {
         let scope = self.now.before.iter().flat_map(|b| &b.scope.names);

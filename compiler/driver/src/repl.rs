@@ -1,0 +1,95 @@
+//! The interactive session: inputs are checked, compiled and run one after the other, and the
+//! value of an expression is shown with its type in front.
+//!
+//! At a terminal lines are edited, coloured and completed; what comes through a pipe is read
+//! without prompts.
+
+pub mod input;
+pub mod interrupts;
+pub mod value;
+pub mod state;
+pub mod directive;
+pub mod complete;
+pub mod edit;
+
+use crate::program::Setup;
+use edit::Line;
+use state::{Outcome, State};
+use std::io::IsTerminal;
+use tessera_grammar::needs_more;
+
+/// Runs the session; returns the exit code: 0, that of `sys.exit`, or through a pipe 1 if an
+/// input failed.
+pub fn repl(setup: &Setup) -> u8 {
+    if std::io::stdin().is_terminal() { terminal(setup) } else { piped(setup) }
+}
+
+fn piped(setup: &Setup) -> u8 {
+    let mut state = State::new(setup, true);
+    let mut inputs = input::Inputs::new(std::io::stdin().lock());
+    let mut failed = false;
+    loop {
+        match inputs.next() {
+            None => return u8::from(failed),
+            Some(Ok(text)) => match state.take(&text) {
+                Outcome::Done => {}
+                Outcome::Failed => failed = true,
+                Outcome::Exit(code) => return code,
+            },
+            Some(Err(e)) => {
+                eprintln!("error[E0706]: standard input cannot be read: {e}");
+                return 1;
+            }
+        }
+    }
+}
+
+fn terminal(setup: &Setup) -> u8 {
+    let mut editor = match edit::Editor::new(setup) {
+        Ok(e) => e,
+        Err(e) => {
+            eprintln!("error[E0706]: the terminal cannot be used: {e}");
+            return 1;
+        }
+    };
+    let mut state = State::new(setup, false);
+    if !setup.global.quiet {
+        println!("Tessera {}. `:help` lists the commands, Ctrl-D leaves.", env!("CARGO_PKG_VERSION"));
+    }
+    loop {
+        let text = match whole_input(&mut editor) {
+            Line::Text(text) => text,
+            Line::Cleared => continue,
+            Line::End => return 0,
+        };
+        editor.remember(&text);
+        for input in input::without_prompts(&text) {
+            match state.take(&input) {
+                Outcome::Done => {}
+                Outcome::Failed => break,
+                Outcome::Exit(code) => return code,
+            }
+        }
+        editor.know(complete::Known::of(&state));
+    }
+}
+
+/// Lines until the input is complete.
+fn whole_input(editor: &mut edit::Editor) -> Line {
+    let mut text = match editor.line("") {
+        Line::Text(text) => text,
+        other => return other,
+    };
+    while !text.starts_with(':') && needs_more(&text) {
+        match editor.line(&text) {
+            Line::Text(more) => {
+                text.push('\n');
+                text.push_str(&more);
+            }
+            Line::Cleared => return Line::Cleared,
+            // Ctrl-D ends the block.
+            Line::End => break,
+        }
+    }
+    Line::Text(text)
+}

@@ -1,0 +1,162 @@
+//! What belongs to one input: lines from a pipe, statements of an input, pasted sessions.
+
+use std::io::BufRead;
+use std::ops::Range;
+use tessera_grammar::{RawKind, needs_more, parse_item, split};
+
+/// Inputs from a pipe. An input is a statement; a block ends before the next line that is not
+/// indented (`else` and the like go on with it) or at two blank lines.
+pub struct Inputs<R> {
+    reader: R,
+    /// A line that was read too far.
+    ahead: Option<String>,
+}
+
+impl<R: BufRead> Inputs<R> {
+    pub fn new(reader: R) -> Inputs<R> {
+        Inputs { reader, ahead: None }
+    }
+
+    fn line(&mut self) -> Option<std::io::Result<String>> {
+        if let Some(line) = self.ahead.take() {
+            return Some(Ok(line));
+        }
+        let mut line = String::new();
+        match self.reader.read_line(&mut line) {
+            Ok(0) => None,
+            Ok(_) => {
+                let end = line.trim_end_matches(['\n', '\r']).len();
+                line.truncate(end);
+                Some(Ok(line))
+            }
+            Err(e) => Some(Err(e)),
+        }
+    }
+
+    /// Whether the next line belongs to a block that a blank line seems to have ended. That
+    /// line is kept.
+    fn goes_on(&mut self) -> std::io::Result<bool> {
+        let Some(next) = self.line().transpose()? else { return Ok(false) };
+        let word: String = next.chars().take_while(|c| c.is_alphabetic()).collect();
+        let goes_on = !next.trim().is_empty() && (next.starts_with([' ', '\t']) || matches!(word.as_str(), "else" | "elif"));
+        self.ahead = Some(next);
+        Ok(goes_on)
+    }
+
+    fn rest(&mut self, text: &mut String) -> std::io::Result<()> {
+        loop {
+            while needs_more(text) {
+                let Some(line) = self.line().transpose()? else { return Ok(()) };
+                text.push('\n');
+                text.push_str(&line);
+            }
+            let block_ended = text.rsplit_once('\n').is_some_and(|(_, last)| last.trim().is_empty());
+            if !block_ended || !self.goes_on()? {
+                return Ok(());
+            }
+            if let Some(line) = self.ahead.take() {
+                text.push('\n');
+                text.push_str(&line);
+            }
+        }
+    }
+}
+
+impl<R: BufRead> Iterator for Inputs<R> {
+    type Item = std::io::Result<String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut text = loop {
+            match self.line()? {
+                Ok(line) if line.trim().is_empty() => {}
+                Ok(line) => break line,
+                Err(e) => return Some(Err(e)),
+            }
+        };
+        if !text.starts_with(':')
+            && let Err(e) = self.rest(&mut text)
+        {
+            return Some(Err(e));
+        }
+        Some(Ok(text))
+    }
+}
+
+/// The parts of an input that are checked and run one after the other: every statement, and
+/// definitions that stand together (they may use each other). With an error of syntax, the
+/// whole input.
+pub fn parts(text: &str) -> Vec<Range<usize>> {
+    let pieces = split(text);
+    let all = 0..text.len();
+    let range = |r: &Range<u32>| r.start as usize..r.end as usize;
+    let broken = |r: Range<usize>| parse_item(text.get(r).unwrap_or(""), tessera_base::ItemId(0)).diagnostics.iter().any(|d| d.is_error());
+    if !pieces.diagnostics.is_empty() || pieces.items.iter().any(|i| broken(range(&i.range))) {
+        return vec![all];
+    }
+    let mut out: Vec<(Range<usize>, bool)> = vec![];
+    for item in &pieces.items {
+        let (here, definition) = (range(&item.range), item.kind != RawKind::Stmt);
+        let same_line = |last: &Range<usize>| !text.get(last.start..here.start).unwrap_or("").contains('\n');
+        match out.last_mut() {
+            Some((last, defs)) if *defs && definition || same_line(last) => {
+                last.end = here.end;
+                *defs &= definition;
+            }
+            _ => out.push((here, definition)),
+        }
+    }
+    out.into_iter().map(|(r, _)| r).collect()
+}
+
+/// The inputs of pasted text: that of a session loses its prompts and what was printed.
+pub fn without_prompts(text: &str) -> Vec<String> {
+    let prompt = |line: &str, p: &str| Some(line.trim_start().strip_prefix(p)?).map(|l| l.strip_prefix(' ').unwrap_or(l).to_owned());
+    if prompt(text, ">>>").is_none() {
+        return vec![text.to_owned()];
+    }
+    let mut out: Vec<String> = vec![];
+    for line in text.lines() {
+        if let Some(first) = prompt(line, ">>>") {
+            out.push(first);
+        } else if let (Some(more), Some(last)) = (prompt(line, "..."), out.last_mut()) {
+            last.push('\n');
+            last.push_str(&more);
+        }
+    }
+    out.retain(|i| !i.trim().is_empty());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inputs(text: &str) -> Vec<String> {
+        Inputs::new(text.as_bytes()).map(|r| r.unwrap_or_default()).collect()
+    }
+
+    #[test]
+    fn inputs_end_where_their_statements_do() {
+        assert_eq!(inputs("x = 1\n\ny = 2\n"), ["x = 1", "y = 2"]);
+        assert_eq!(inputs("x = f(1,\n\n  2)\n3"), ["x = f(1,\n\n  2)", "3"]);
+        let block = "def f(x):\n    a = x\n\n    return a\n";
+        assert_eq!(inputs(&format!("{block}\nf(1)")), [block, "f(1)"]);
+        assert_eq!(inputs("if a:\n    b\n\nelse:\n    c\n\nd"), ["if a:\n    b\n\nelse:\n    c\n", "d"]);
+        assert_eq!(inputs("def f():\n    1\nf()"), ["def f():\n    1\nf()"]);
+        assert_eq!(inputs(":type (\n1"), [":type (", "1"]);
+    }
+
+    #[test]
+    fn parts_are_statements_and_groups_of_definitions() {
+        let text = "def f(x):\n    return g(x)\ndef g(x):\n    return x\ny = f(1)\ny\n";
+        let shown: Vec<&str> = parts(text).into_iter().map(|r| text[r].trim_end()).collect();
+        assert_eq!(shown, ["def f(x):\n    return g(x)\ndef g(x):\n    return x", "y = f(1)", "y"]);
+        assert_eq!(parts("x = 1\ny = )"), [0..11]);
+    }
+
+    #[test]
+    fn pasted_sessions_lose_prompts_and_output() {
+        assert_eq!(without_prompts(">>> def f(x):\n...     return x\n...\n>>> f(1)\nint 1"), ["def f(x):\n    return x\n", "f(1)"]);
+        assert_eq!(without_prompts("x >>> 1"), ["x >>> 1"]);
+    }
+}

@@ -1,0 +1,229 @@
+//! What a session holds: the checker with the inputs so far, the context with their values, the
+//! executor of their tensor regions.
+
+use super::interrupts::Interrupts;
+use super::{directive, input, value};
+use crate::backend::Backend;
+use crate::files::Disk;
+use crate::program::{self, Ready, Setup, diagnostic, out};
+use crate::regions::{Executor, Reports, SharedExecutor};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::IsTerminal;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tessera_base::{Code, Diagnostic, Span};
+use tessera_hir::lower::lower_roots;
+use tessera_hir::source::SourceMap;
+use tessera_hir::thir::GlobalId;
+use tessera_hir::ty::Ty;
+use tessera_hir::{Last, Session as Checker};
+use tessera_host::Session as Machine;
+use tessera_ir::host;
+use tessera_runtime::context::Stop;
+
+/// What came of an input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    Done,
+    Failed,
+    /// The session ends with this exit code.
+    Exit(u8),
+}
+
+/// Where the time of an input went.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Times {
+    pub check: Duration,
+    pub compile: Duration,
+    pub run: Duration,
+}
+
+/// A session.
+pub struct State<'a> {
+    pub setup: &'a Setup,
+    pub checker: Checker,
+    pub times: Times,
+    /// Values of expressions are shown.
+    pub echo: bool,
+    engine: Option<Engine>,
+    interrupts: Interrupts,
+    /// Warnings that were shown: a function is checked again with each call.
+    told: BTreeSet<(Code, Span)>,
+    inputs: usize,
+    piped: bool,
+}
+
+/// What runs the inputs; made with the first one.
+struct Engine {
+    machine: Machine,
+    executor: Rc<RefCell<Executor>>,
+    backend: Rc<Backend>,
+    reports: Reports,
+    /// Source places by the session's numbers.
+    spans: Vec<Span>,
+}
+
+impl Engine {
+    fn new(setup: &Setup) -> Engine {
+        let stdout = std::io::stdout();
+        let by_line = stdout.is_terminal();
+        let mut machine = Machine::new(Box::new(stdout), by_line, vec![], setup.stack_bytes);
+        machine.keep_globals();
+        let reports = Reports::default();
+        let pool = setup.pool();
+        let backend = Rc::new(setup.backend(pool.clone()));
+        let executor = Rc::new(RefCell::new(Executor::new(backend.clone(), pool, reports.clone())));
+        Engine { machine, executor, backend, reports, spans: vec![] }
+    }
+
+    fn load(&mut self, ready: &Ready) -> Result<tessera_host::Loaded, Box<Diagnostic>> {
+        let loaded = self.machine.load(&ready.lowered.host).map_err(|e| Box::new(Diagnostic::new(Code::E0603, Span::NONE, e.to_string())))?;
+        self.spans.extend(&ready.lowered.host.spans);
+        self.executor.borrow_mut().add(program::unit(&self.machine, &loaded, ready));
+        self.machine.set_regions(Box::new(SharedExecutor(self.executor.clone())));
+        Ok(loaded)
+    }
+}
+
+impl<'a> State<'a> {
+    pub fn new(setup: &'a Setup, piped: bool) -> State<'a> {
+        State {
+            setup,
+            checker: Checker::new(),
+            times: Times::default(),
+            echo: true,
+            engine: None,
+            interrupts: Interrupts::watch(piped),
+            told: BTreeSet::new(),
+            inputs: 0,
+            piped,
+        }
+    }
+
+    /// Forgets everything.
+    pub fn reset(&mut self) {
+        self.checker = Checker::new();
+        self.engine = None;
+        self.told.clear();
+    }
+
+    /// Does what an input says.
+    pub fn take(&mut self, text: &str) -> Outcome {
+        match text.trim().strip_prefix(':') {
+            Some(rest) => directive::run(self, rest),
+            None if directive::leaves(self, text) => Outcome::Exit(0),
+            None => self.eval(text),
+        }
+    }
+
+    /// Checks and runs the statements of an input. The first that fails ends it; those before
+    /// it have counted.
+    pub fn eval(&mut self, text: &str) -> Outcome {
+        self.inputs += 1;
+        self.times = Times::default();
+        let path = format!("<input {}>", self.inputs);
+        for part in input::parts(text) {
+            match self.part(&path, text, part) {
+                Outcome::Done => {}
+                other => return other,
+            }
+        }
+        Outcome::Done
+    }
+
+    fn part(&mut self, path: &str, text: &str, part: Range<usize>) -> Outcome {
+        let start = Instant::now();
+        let before: BTreeMap<GlobalId, Ty> = self.checker.variables().into_iter().map(|v| (v.id, v.ty)).collect();
+        let checked = self.checker.check_part(path, text, part, &Disk);
+        self.times.check += start.elapsed();
+        self.tell(&checked.diagnostics, &checked.sources);
+        let Some(program) = checked.program else { return Outcome::Failed };
+        let start = Instant::now();
+        let roots: Vec<_> = program.entry.into_iter().collect();
+        let lowered = lower_roots(&program, &roots, true);
+        self.tell(&lowered.diagnostics, &checked.sources);
+        if lowered.diagnostics.iter().any(Diagnostic::is_error) {
+            self.checker.undo();
+            return Outcome::Failed;
+        }
+        let ready = Ready { program: Arc::new(program), lowered, sources: checked.sources };
+        let engine = self.engine.get_or_insert_with(|| Engine::new(self.setup));
+        let loaded = match engine.load(&ready) {
+            Ok(l) => l,
+            Err(d) => {
+                self.checker.undo();
+                self.setup.show(&[*d], &ready.sources);
+                return Outcome::Failed;
+            }
+        };
+        self.times.compile += start.elapsed();
+        let start = Instant::now();
+        let stays = |id: host::GlobalId, old: &_, new: &_| before.get(&GlobalId(id.0)).is_some_and(|ty| value::stays(ty, old, new));
+        let flag = engine.machine.interrupt_flag();
+        let stop = self.interrupts.during(flag, || engine.machine.try_run(&loaded, &stays));
+        self.times.run += start.elapsed();
+        match stop {
+            None => {
+                self.show_last(checked.last.as_ref());
+                Outcome::Done
+            }
+            Some(stop) => self.stopped(stop, &ready.sources),
+        }
+    }
+
+    /// Shows diagnostics, but no warning twice.
+    fn tell(&mut self, diagnostics: &[Diagnostic], sources: &SourceMap) {
+        let new: Vec<Diagnostic> = diagnostics.iter().filter(|d| d.is_error() || self.told.insert((d.code, d.span))).cloned().collect();
+        self.setup.show(&new, sources);
+    }
+
+    fn stopped(&mut self, stop: Stop, sources: &SourceMap) -> Outcome {
+        let Some(engine) = &self.engine else { return Outcome::Failed };
+        let error = match stop {
+            Stop::Exit(code) => return Outcome::Exit(code as u8),
+            Stop::Error(e) => e,
+        };
+        let mut found = std::mem::take(&mut *engine.reports.borrow_mut());
+        self.checker.undo();
+        if error.code == tessera_runtime::context::interrupted().code {
+            tessera_runtime::io::files::remove_pending();
+            if self.piped {
+                return Outcome::Exit(crate::interrupt::INTERRUPTED);
+            }
+        }
+        if found.is_empty() {
+            found.push(diagnostic(&error, &engine.spans));
+        }
+        self.setup.show(&found, sources);
+        Outcome::Failed
+    }
+
+    /// The value of the input, after its type.
+    fn show_last(&self, last: Option<&Last>) {
+        let (Some(Last { ty, global: Some(id) }), Some(engine), true) = (last, &self.engine, self.echo) else { return };
+        let id = host::GlobalId(id.0);
+        let shown = value::type_text(ty, engine.machine.global(id).as_ref());
+        let shown = if self.setup.colors_out() { format!("\x1b[36m{shown}\x1b[0m") } else { shown };
+        match engine.machine.global_text(id) {
+            Some(text) if !matches!(ty, Ty::FnRef(_) | Ty::Fn(..)) => {
+                let between = if text.contains('\n') { '\n' } else { ' ' };
+                out(&format!("{shown}{between}{text}\n"));
+            }
+            _ => out(&format!("{shown}\n")),
+        }
+    }
+
+    /// Runs an input and gives the graphs of the tensor regions that it called.
+    pub fn graphs(&mut self, text: &str) -> (Outcome, Vec<tessera_ir::graph::Graph>, Rc<Backend>) {
+        let backend = self.engine.get_or_insert_with(|| Engine::new(self.setup)).backend.clone();
+        backend.watch();
+        let echo = std::mem::replace(&mut self.echo, false);
+        let outcome = self.eval(text);
+        self.echo = echo;
+        let graphs = backend.watched().into_iter().map(|(_, optimised)| optimised).collect();
+        (outcome, graphs, backend)
+    }
+}

@@ -1,0 +1,75 @@
+//! Values at the prompt: how they are shown, and which survive a failure.
+
+use tessera_base::Size;
+use tessera_hir::ty::Ty;
+use tessera_runtime::passed::Passed;
+
+/// The type as it is shown in front of a value. Sizes that the checker does not know are read
+/// from the value.
+pub fn type_text(ty: &Ty, value: Option<&Passed>) -> String {
+    let Some(Passed::Tensor(tensor)) = value else { return ty.to_string() };
+    let size = |n: &u64| Size::constant(i64::try_from(*n).unwrap_or(i64::MAX));
+    let mut known = match ty {
+        Ty::Tensor(t) => t.clone(),
+        _ => tessera_base::TensorType::new(vec![], tensor.dtype),
+    };
+    known.shape = tensor.shape.iter().map(size).collect();
+    known.dtype = Some(tensor.dtype);
+    known.to_string()
+}
+
+/// Whether a variable may keep the value that a failed input gave it: what the checker knows of
+/// its type (sizes, values of ints) must hold as it did for the old value.
+pub fn stays(ty: &Ty, old: &Passed, new: &Passed) -> bool {
+    match (ty, old, new) {
+        (Ty::Int(None) | Ty::Float | Ty::Bool | Ty::Str | Ty::None, ..) => true,
+        (Ty::Int(Some(_)), Passed::Int(a), Passed::Int(b)) => a == b,
+        (Ty::DType(_), Passed::DType(a), Passed::DType(b)) => a == b,
+        (Ty::Tensor(_), Passed::Tensor(a), Passed::Tensor(b)) => a.dtype == b.dtype && a.shape == b.shape,
+        (Ty::AnyTensor, ..) => true,
+        (Ty::List(elem), Passed::List(a), Passed::List(b)) => same_elements(elem, a.first(), b.iter()),
+        (Ty::Dict(_, elem), Passed::Dict(a), Passed::Dict(b)) => same_elements(elem, a.first().map(|(_, v)| v), b.iter().map(|(_, v)| v)),
+        (Ty::Tuple(tys), Passed::Record(a), Passed::Record(b)) => tys.len() == b.len() && tys.iter().zip(a.iter().zip(b)).all(|(t, (a, b))| stays(t, a, b)),
+        (Ty::Struct(s), Passed::Record(a), Passed::Record(b)) => {
+            s.fields.len() == b.len() && s.fields.iter().zip(a.iter().zip(b)).all(|((_, t), (a, b))| stays(t, a, b))
+        }
+        _ => false,
+    }
+}
+
+fn same_elements<'a>(elem: &Ty, first: Option<&Passed>, mut new: impl Iterator<Item = &'a Passed>) -> bool {
+    match first {
+        Some(old) => new.all(|v| stays(elem, old, v)),
+        None => matches!(elem, Ty::Int(None) | Ty::Float | Ty::Bool | Ty::Str) || new.next().is_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tessera_base::{DType, TensorType};
+    use tessera_runtime::tensor::Tensor;
+
+    fn zeros(shape: &[u64]) -> Passed {
+        let bytes = vec![0; shape.iter().product::<u64>() as usize * 4];
+        Tensor::from_bytes(DType::F32, shape, &bytes).map_or(Passed::None, Passed::Tensor)
+    }
+
+    #[test]
+    fn values_stay_where_the_checker_would_not_notice() {
+        let matrix = Ty::Tensor(TensorType::new(vec![Size::constant(2)], DType::F32));
+        assert!(stays(&matrix, &zeros(&[2]), &zeros(&[2])));
+        assert!(!stays(&matrix, &zeros(&[2]), &zeros(&[3])));
+        assert!(!stays(&Ty::int_of(1), &Passed::Int(1), &Passed::Int(2)));
+        let list = Ty::List(Box::new(Ty::Float));
+        assert!(stays(&list, &Passed::List(vec![]), &Passed::List(vec![Passed::Float(1.0)])));
+        let list = Ty::List(Box::new(matrix));
+        assert!(!stays(&list, &Passed::List(vec![zeros(&[2])]), &Passed::List(vec![zeros(&[2]), zeros(&[1])])));
+    }
+
+    #[test]
+    fn sizes_are_read_from_the_value() {
+        assert_eq!(type_text(&Ty::AnyTensor, Some(&zeros(&[2, 3]))), "Tensor[2, 3, f32]");
+        assert_eq!(type_text(&Ty::int_of(3), Some(&Passed::Int(3))), "int");
+    }
+}
