@@ -3,3 +3,15 @@
 pub mod program;
 pub mod golden;
 pub mod bench;
+#[path = "../../compiler/driver/src/cache.rs"]
+mod cache;
+#[path = "../../compiler/driver/src/backend.rs"]
+pub mod backend;
+pub mod random;
+pub mod random_graph;
+pub mod bits;
+pub mod tiles;
+pub mod compare;
+pub mod shrink;
+pub mod sweep;
+pub mod laws;

@@ -39,6 +39,7 @@ fn role(g: &Graph, id: NodeId) -> Role {
     let complex = n.ty.dtype == DType::C64 || n.operands.iter().any(|&o| g.ty(o).dtype == DType::C64);
     match &n.prim {
         Prim::Input(_) | Prim::Literal(_) => Role::Source,
+        Prim::Get { .. } => Role::Part,
         _ if complex => Role::Alone,
         Prim::Full { .. } | Prim::Iota { .. } | Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } => {
             Role::View
@@ -48,7 +49,6 @@ fn role(g: &Graph, id: NodeId) -> Role {
         Prim::UpdateSlice { step, .. } if step.iter().all(|&s| s == 1) => Role::Element,
         Prim::Reduce { .. } => Role::Reduce,
         Prim::Dot { .. } => Role::Dot,
-        Prim::Get { .. } => Role::Part,
         _ => Role::Alone,
     }
 }

@@ -17,19 +17,22 @@ pub struct Stopped {
 /// The bytes of each output. `inputs[i]` holds the bytes of input `i`, row-major (a host scalar
 /// as one element of its type).
 pub fn run(g: &Graph, inputs: &[&[u8]]) -> Result<Vec<Vec<u8>>, Stopped> {
+    // Readers that are still to come; what no output needs has none and does not run.
     let mut left = vec![0usize; g.nodes.len()];
-    for n in &g.nodes {
-        for o in &n.operands {
-            left[o.0 as usize] += 1;
-        }
-    }
     for o in &g.outputs {
         left[o.0 as usize] += 1;
+    }
+    for (i, n) in g.nodes.iter().enumerate().rev() {
+        if left[i] > 0 {
+            for o in &n.operands {
+                left[o.0 as usize] += 1;
+            }
+        }
     }
     let mut values: Vec<Vec<Cow<[u8]>>> = vec![vec![]; g.nodes.len()];
     for id in g.ids() {
         let n = g.node(id);
-        if left[id.0 as usize] == 0 && !matches!(n.prim, Prim::Input(_)) {
+        if left[id.0 as usize] == 0 {
             continue;
         }
         let stop = |message: String| Stopped { node: id, message };

@@ -63,7 +63,8 @@ fn products<T: Accumulate>(a: &[T], b: &[T], [batch, m, k, n]: [usize; 4]) -> Ve
 }
 
 /// Operands are widened exactly to the accumulator's kind; tf32 ones are rounded to 10 fraction
-/// bits first. Integers wrap around in 64 bits and again in the result's type.
+/// bits first. Integers wrap around in the accumulator and again in
+/// the result's type.
 pub(super) fn dot(a: ArrayRef, b: ArrayRef, accum: DType, dtype: DType) -> Vec<u8> {
     let rank = a.shape.len();
     let size = |d: u64| d as usize;
@@ -78,7 +79,11 @@ pub(super) fn dot(a: ArrayRef, b: ArrayRef, accum: DType, dtype: DType) -> Vec<u
     let lane = match (factor(a, wide), factor(b, wide)) {
         (Lane::F32(a), Lane::F32(b)) => Lane::F32(products(&a, &b, sizes)),
         (Lane::F64(a), Lane::F64(b)) => Lane::F64(products(&a, &b, sizes)),
-        (Lane::I64(a), Lane::I64(b)) => Lane::I64(products(&a, &b, sizes)),
+        (Lane::I64(a), Lane::I64(b)) => {
+            // The low bits of a sum are those of the sum in any width.
+            let sums = Lane::I64(products(&a, &b, sizes));
+            if accum == DType::I32 { Lane::from_bytes(Kind::I32, &narrow(accum, &sums)) } else { sums }
+        }
         _ => return Vec::new(),
     };
     narrow(dtype, &lane)

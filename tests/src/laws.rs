@@ -1,0 +1,52 @@
+//! Laws over tables: every case of a list holds on two threads.
+
+use crate::compare::Bench;
+use crate::random_graph::Case;
+use crate::shrink::report;
+use crate::sweep::checked;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// Cases after which a thread forgets its kernels.
+const CASES_PER_BENCH: usize = 200;
+/// Failures that are told in full.
+const TOLD_MAX: usize = 3;
+
+/// Checks every case; panics with the failing ones. In debug builds, one case in eight.
+pub fn hold(what: &str, cases: Vec<Case>) {
+    let start = Instant::now();
+    let stride = if cfg!(debug_assertions) { 8 } else { 1 };
+    let next = AtomicUsize::new(0);
+    let failures = Mutex::new(vec![]);
+    let run = || {
+        let mut bench = Bench::new();
+        for done in 1.. {
+            let i = next.fetch_add(1, Ordering::Relaxed) * stride;
+            let Some(case) = cases.get(i) else { return };
+            if done % CASES_PER_BENCH == 0 {
+                bench = Bench::new();
+            }
+            if let Err(d) = checked(&mut bench, case) {
+                failures.lock().unwrap_or_else(|e| e.into_inner()).push((i, d));
+            }
+        }
+    };
+    std::thread::scope(|s| {
+        s.spawn(run);
+        run();
+    });
+    let mut failures = failures.into_inner().unwrap_or_else(|e| e.into_inner());
+    println!("{}: {} cases in {:.1} s", what, cases.len().div_ceil(stride), start.elapsed().as_secs_f64());
+    failures.sort_by_key(|f| f.0);
+    let mut text = String::new();
+    for (n, (i, d)) in failures.iter().enumerate() {
+        let graph = &cases[*i].graph;
+        text += &format!("case {i}, {}: {}\n", graph.name, d.line());
+        if n < TOLD_MAX {
+            text += &report(&cases[*i]);
+            text += &Bench::new().kernels(&cases[*i]);
+        }
+    }
+    assert!(failures.is_empty(), "{} of {} {what} differ\n{text}", failures.len(), cases.len());
+}

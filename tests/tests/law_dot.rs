@@ -1,0 +1,82 @@
+//! Matrix products of every type with every transposition of their operands, at sizes around
+//! the register tile, the vector and the blocks.
+
+use tessera_base::DType;
+use tessera_ir::graph::NodeId;
+use tessera_ops::prim::Prim;
+use tessera_tests::laws::hold;
+use tessera_tests::random::Fill;
+use tessera_tests::random_graph::{Builder, Case, elems};
+
+const SIZES: [u64; 9] = [1, 3, 14, 15, 16, 31, 33, 64, 257];
+
+fn operand(b: &mut Builder, batch: &[u64], rows: u64, columns: u64, dtype: DType, flipped: bool) -> NodeId {
+    let shape = [batch, &[rows, columns]].concat();
+    let source = if flipped { [batch, &[columns, rows]].concat() } else { shape.clone() };
+    let fill = b.random.pick(&[Fill::Small, Fill::Ordinary, Fill::Ordinary, Fill::Wide, Fill::Special]);
+    let bytes = b.random.elements(dtype, elems(&source), fill);
+    let x = b.input_of(&source, dtype, bytes, false);
+    if !flipped {
+        return x;
+    }
+    let rank = shape.len();
+    let mut perm: Vec<usize> = (0..rank).collect();
+    perm.swap(rank - 2, rank - 1);
+    b.push(Prim::Transpose { perm }, &[x], &shape, dtype)
+}
+
+fn product(seed: u64, dtype: DType, accum: DType, flips: usize, batch: &[u64], [m, k, n]: [u64; 3]) -> Case {
+    let mut b = Builder::plain(seed);
+    let x = operand(&mut b, batch, m, k, dtype, flips & 1 != 0);
+    let y = operand(&mut b, batch, k, n, dtype, flips & 2 != 0);
+    let to = if b.random.once_in(4) { accum } else { dtype };
+    let z = b.push(Prim::Dot { accum }, &[x, y], &[batch, &[m, n]].concat(), to);
+    b.graph.outputs = vec![z];
+    b.graph.name = format!("dot_{dtype}_{m}_{k}_{n}");
+    Case { graph: b.graph, inputs: b.data }
+}
+
+#[test]
+fn every_type_and_transposition() {
+    let mut cases = vec![];
+    let mut sizes = tessera_tests::random::Random::new(11);
+    for dtype in DType::ALL {
+        let accums: &[DType] = match dtype {
+            DType::F64 => &[DType::F64],
+            DType::C64 => &[DType::C64],
+            d if d.is_float() => &[DType::F32, DType::F64],
+            _ => &[DType::I64, DType::I32],
+        };
+        for &accum in accums {
+            for flips in 0..4 {
+                for _ in 0..if accum == dtype.accumulator() { 9 } else { 3 } {
+                    let mnk = [0; 3].map(|_| sizes.pick(&SIZES));
+                    let batch = sizes.pick(&[&[][..], &[], &[2], &[2, 1, 3]]);
+                    if mnk.iter().chain(batch).product::<u64>() < 6_000_000 {
+                        cases.push(product(cases.len() as u64, dtype, accum, flips, batch, mnk));
+                    }
+                }
+            }
+        }
+    }
+    hold("products", cases);
+}
+
+/// Every size at every place for f32, the others small.
+#[test]
+fn every_size_at_every_place() {
+    let mut cases = vec![];
+    for a in [1, 3, 14, 15, 31, 33, 64, 257, 1025] {
+        for (b, c) in [(1, 1), (1, 17), (17, 1), (15, 33)] {
+            for mnk in [[a, b, c], [b, a, c], [b, c, a]] {
+                cases.push(product(cases.len() as u64, DType::F32, DType::F32, cases.len() % 4, &[], mnk));
+            }
+        }
+    }
+    for mnk in [[0, 3, 4], [3, 0, 4], [3, 4, 0], [0, 0, 0]] {
+        for dtype in [DType::F32, DType::I32, DType::Bf16] {
+            cases.push(product(cases.len() as u64, dtype, dtype.accumulator(), 0, &[2], mnk));
+        }
+    }
+    hold("sizes of products", cases);
+}
