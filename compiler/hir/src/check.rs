@@ -110,15 +110,20 @@ pub struct CheckedInst {
     pub diagnostics: Vec<Diagnostic>,
     /// Its errors are reported at its calls.
     pub template: bool,
+    /// Nothing is known of its result yet: every path ends in a recursive call. Stays so where
+    /// the recursion has no end.
+    pub open: bool,
     /// Files whose module bodies must have run.
     pub files: Vec<crate::source::FileId>,
+    /// An expression without a type. Without a diagnostic anywhere this is the checker's fault.
+    pub untyped: Option<Span>,
 }
 
 /// Only what callers see is compared: a new body with the same result type leaves the callers
 /// alone.
 impl PartialEq for CheckedInst {
     fn eq(&self, other: &Self) -> bool {
-        self.ret == other.ret && self.sig_vars == other.sig_vars && self.template == other.template
+        self.ret == other.ret && self.sig_vars == other.sig_vars && self.template == other.template && self.open == other.open
     }
 }
 
@@ -131,26 +136,33 @@ impl CheckedInst {
             requests: vec![],
             diagnostics: vec![],
             template: data.args.is_some(),
+            open: false,
             files: vec![],
+            untyped: None,
         }
     }
 
     /// Where the search for the result type of a recursive function starts.
     pub fn unknown(data: &InstData) -> CheckedInst {
-        CheckedInst::bare(data, Ty::Never)
+        CheckedInst { open: true, ..CheckedInst::bare(data, Ty::Never) }
     }
 
     /// A recursive function whose result type has no end.
     pub fn endless(db: &dyn Db, data: &InstData) -> CheckedInst {
         let mut out = CheckedInst::bare(data, Ty::Error);
-        if let Some(f) = fns::find(db, data.item, data.start) {
-            out.diagnostics.push(
-                Diagnostic::new(Code::E0216, f.sig.head, format!("the result type of the recursive function `{}` cannot be inferred", f.sig.name))
-                    .note("each step gives a larger type than the one before")
-                    .help("annotate the parameters and the result"),
-            );
-        }
+        out.diagnostics.extend(CheckedInst::no_end(db, data));
         out
+    }
+
+    /// E0216 for a recursive function whose result type cannot be inferred.
+    pub fn no_end(db: &dyn Db, data: &InstData) -> Option<Diagnostic> {
+        let f = fns::find(db, data.item, data.start)?;
+        let text = format!("the result type of the recursive function `{}` cannot be inferred", f.sig.name);
+        Some(
+            Diagnostic::new(Code::E0216, f.sig.head, text)
+                .note("no path ends without calling the function again, or each step gives a larger type")
+                .help("annotate the parameters and the result"),
+        )
     }
 }
 
@@ -176,6 +188,7 @@ pub struct CheckedMain {
     pub requests: Vec<Request>,
     pub diagnostics: Vec<Diagnostic>,
     pub files: Vec<crate::source::FileId>,
+    pub untyped: Option<Span>,
     /// Type of the last statement, if it is an expression.
     pub last: Option<Ty>,
 }

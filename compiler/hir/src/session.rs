@@ -9,7 +9,7 @@ use crate::ty::Ty;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
-use tessera_base::{Diagnostic, ItemId, Span};
+use tessera_base::{Code, Diagnostic, ItemId, Span};
 use tessera_ir::graph::Policy;
 
 /// What checking gives.
@@ -141,6 +141,16 @@ impl<'db> Assembly<'db> {
         self.instance_diagnostics(&mains);
         let sources = self.db.source_map();
         let diagnostics = sorted(std::mem::take(&mut self.diagnostics), &sources);
+        let mut diagnostics = diagnostics;
+        let errors = diagnostics.iter().any(Diagnostic::is_error);
+        let untyped = mains.iter().map(|(_, m)| m.untyped).chain(self.insts.values().map(|i| i.untyped)).flatten().next();
+        if let (false, Some(span)) = (errors, untyped) {
+            // Never go on with a program of which a part was given up without a word.
+            diagnostics.push(
+                Diagnostic::new(Code::E0999, span, "this expression could not be typed, and no rule says why")
+                    .note("this is a fault of the compiler"),
+            );
+        }
         let errors = diagnostics.iter().any(Diagnostic::is_error);
         let program = (whole && !errors).then(|| self.program(root));
         let last = mains.iter().find(|(f, _)| f.id(db) == root).and_then(|(_, m)| {
@@ -169,7 +179,8 @@ impl<'db> Assembly<'db> {
                 continue;
             }
             let Some(inst) = self.insts.get(&id).copied() else { continue };
-            for d in &inst.diagnostics {
+            let endless = if inst.open { db::inst_data(db, id).and_then(|data| CheckedInst::no_end(db, &data)) } else { None };
+            for d in inst.diagnostics.iter().chain(&endless) {
                 if !said.insert((d.code, d.span)) {
                     continue;
                 }

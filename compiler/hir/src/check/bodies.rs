@@ -67,6 +67,7 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
     let params = parameters(&mut cx, data, &f, &types);
     body(&mut cx, &f);
     let mut ret = result(&mut cx, &f, types.ret.as_ref());
+    let open = cx.guessing && ret == Ty::Never;
     if broken {
         ret = Ty::Error;
     }
@@ -90,7 +91,9 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
         requests: cx.requests,
         diagnostics: cx.diagnostics,
         template: data.args.is_some(),
+        open,
         files: cx.files.into_iter().collect(),
+        untyped: cx.untyped,
     }
 }
 
@@ -184,7 +187,7 @@ fn body(cx: &mut Cx, f: &FnLike) {
             if let Some(state) = &mut cx.func {
                 state.returns.push((ty.clone(), at));
             }
-            if ty != Ty::Error {
+            if !ty.is_error() {
                 cx.out.push(TStmt::Return(Some(value)));
             }
             cx.alive = false;
@@ -207,7 +210,9 @@ fn result(cx: &mut Cx, f: &FnLike, declared: Option<&Ty>) -> Ty {
         }
         return ret;
     }
+    let guessing = cx.guessing;
     let mut joined: Option<(Ty, Span)> = None;
+    let returns: Vec<(Ty, Span)> = returns.into_iter().filter(|(t, _)| !guessing || *t != Ty::Error).collect();
     let end = cx.alive.then_some((Ty::None, f.sig.head));
     for (ty, at) in returns.into_iter().chain(end) {
         joined = Some(match joined {
@@ -328,6 +333,7 @@ fn finish_main(mut cx: Cx, file: File) -> CheckedMain {
         requests: cx.requests,
         diagnostics: cx.diagnostics,
         files: cx.files.into_iter().collect(),
+        untyped: cx.untyped,
         last: cx.last,
     }
 }

@@ -189,6 +189,11 @@ impl Cx<'_> {
             (Some(ret), true) => bindings.apply(&mut self.sizes, ret).clone(),
             _ => {
                 let Some(checked) = self.check_callee(&data, &sig.name, span) else { return error_at(span) };
+                if checked.open {
+                    self.guessing = true;
+                    self.need(&data, span);
+                    return error_at(span);
+                }
                 let sig_sizes: BTreeMap<SizeVar, Size> = checked
                     .sig_vars
                     .iter()

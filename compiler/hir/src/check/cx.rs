@@ -103,6 +103,11 @@ pub struct Cx<'db> {
     /// The block that is being written.
     pub out: Vec<TStmt>,
     pub alive: bool,
+    /// The result type of a recursive call is not known yet: what is computed from it has the
+    /// type `Error` without a report, and the body is checked again.
+    pub guessing: bool,
+    /// An expression without a type on a path that is reached.
+    pub untyped: Option<Span>,
     /// The end of the path was decided by types (`if x is None: return`).
     pub decided_end: bool,
     pub loops: Vec<LoopFrame>,
@@ -151,6 +156,8 @@ impl<'db> Cx<'db> {
             data: None,
             out: vec![],
             alive: true,
+            guessing: false,
+            untyped: None,
             decided_end: false,
             loops: vec![],
             loop_depth: 0,

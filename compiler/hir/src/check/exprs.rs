@@ -18,6 +18,22 @@ impl Cx<'_> {
                 .help("split the expression, or annotate the functions that call each other");
             return self.fail(d);
         };
+        let value = self.expr_inner(e);
+        if value.ty == Ty::Never {
+            // Whatever wants the value never gets it; the call is made all the same.
+            let span = value.span;
+            self.out.push(TStmt::Expr(value));
+            self.alive = false;
+            return error_at(span);
+        }
+        if value.ty == Ty::Error && self.alive && !self.guessing && self.untyped.is_none() {
+            self.untyped = Some(e.span);
+        }
+        value
+    }
+
+    /// An expression that stands for itself.
+    pub fn expr_alone(&mut self, e: &Expr) -> TExpr {
         self.expr_inner(e)
     }
 
@@ -224,10 +240,15 @@ impl Cx<'_> {
         let a = wrap(stmts, a);
         let (stmts, b) = self.block(|cx| cx.expr(otherwise));
         let b = wrap(stmts, b);
-        if condition.ty.is_error() || a.ty == Ty::Error || b.ty == Ty::Error {
-            return error_at(span);
+        match (&a.ty, &b.ty) {
+            (Ty::Error, Ty::Error) => error_at(span),
+            // The other side of a recursion tells the type.
+            (Ty::Error, _) if self.guessing => b,
+            (_, Ty::Error) if self.guessing => a,
+            (Ty::Error, _) | (_, Ty::Error) => error_at(span),
+            _ if condition.ty.is_error() => error_at(span),
+            _ => self.either(condition, a, b, span),
         }
-        self.either(condition, a, b, span)
     }
 
     /// `a if condition else b` of checked parts.

@@ -102,7 +102,7 @@ impl Cx<'_> {
         let mut pass = 0;
         let stmts = loop {
             let (diagnostics, requests) = (self.diagnostics.len(), self.requests.len());
-            let said = self.said.clone();
+            let (said, untyped) = (self.said.clone(), self.untyped);
             let (host, checks, notes) = (self.host.clone(), self.sizes.checks.len(), self.sizes.notes.len());
             let mark = self.env.mark();
             self.alive = true;
@@ -124,6 +124,7 @@ impl Cx<'_> {
                 self.requests.truncate(requests);
                 self.host = host;
                 self.said = said;
+                self.untyped = untyped;
                 self.sizes.checks.truncate(checks);
                 self.sizes.notes.truncate(notes);
                 continue;

@@ -93,7 +93,7 @@ impl Cx<'_> {
             }
             return;
         }
-        let value = self.expr(e);
+        let value = self.expr_alone(e);
         self.last = Some(value.ty.clone());
         if value.ty == Ty::Never {
             self.emit_effect(value);
@@ -165,12 +165,14 @@ impl Cx<'_> {
             (None, value) => value,
         };
         let ty = value.as_ref().map_or(Ty::None, |v| v.ty.clone());
-        if self.alive
+        if (self.alive || ty == Ty::Error)
             && let Some(f) = &mut self.func
         {
             f.returns.push((ty, at));
         }
-        self.out.push(TStmt::Return(value));
+        if ty_is_known(&value) {
+            self.out.push(TStmt::Return(value));
+        }
         self.alive = false;
     }
 
@@ -260,4 +262,9 @@ impl Cx<'_> {
             None => self.out.extend(out),
         }
     }
+}
+
+/// What never gets a value is not returned.
+fn ty_is_known(value: &Option<TExpr>) -> bool {
+    value.as_ref().is_none_or(|v| !v.ty.is_error())
 }
