@@ -494,6 +494,12 @@ impl Scanner<'_> {
                 self.modes.push(Mode::Spec(quotes));
                 return end;
             }
+            // `f"{x:=+8}"`: the specification begins with the sign of an alignment.
+            Tok::Walrus if outermost => {
+                self.push(Tok::FColon, start, start + 1);
+                self.modes.push(Mode::Spec(quotes));
+                return self.f_text(start + 1, quotes);
+            }
             Tok::Bang if outermost && self.bytes.get(end).is_some_and(u8::is_ascii_alphabetic) => {
                 self.push(Tok::FConv, start, end + 1);
                 return end + 1;
@@ -647,6 +653,7 @@ mod tests {
         for text in [
             "def f(x): # note\n\treturn x\\\n + 1\r\n",
             "f\"a{x!r:>{w}}b{{\" 'it' \"open",
+            "f'{v:= #_d}' f'{v:=",
             "naïve = größe×2 $ \u{FEFF}",
             "f'{a[\"k\"]}' rf'\\d{x}' f'''{\n1}''' \"\"\"never closed\n",
         ] {
@@ -673,6 +680,11 @@ mod tests {
         assert_eq!(kinds("f'{d[\":\"]!r}'"), [FStart, FOpen, Name, LBracket, Str, RBracket, FConv, FClose, FEnd]);
         assert_eq!(kinds("f'{x\ny"), [FStart, FOpen, Name, FBroken, Break, Name]);
         assert_eq!(kinds("f'{{}}'"), [FStart, FText, FEnd]);
+        assert_eq!(kinds("f'{v:=+8.2f}'"), [FStart, FOpen, Name, FColon, FText, FClose, FEnd]);
+        assert_eq!(kinds("f'{v!r:= #_d}|'"), [FStart, FOpen, Name, FConv, FColon, FText, FClose, FText, FEnd]);
+        assert_eq!(kinds("f'{v:={w}}'"), [FStart, FOpen, Name, FColon, FText, FOpen, Name, FClose, FClose, FEnd]);
+        assert_eq!(kinds("f'{v:="), [FStart, FOpen, Name, FColon, FText, FBroken]);
+        assert_eq!(kinds("f'{(v:=1)}'"), [FStart, FOpen, LParen, Name, Walrus, Number, RParen, FClose, FEnd]);
     }
 
     #[test]
