@@ -114,8 +114,6 @@ codes! {
 
     /// A sharding that is not well formed
     E0401;
-    /// A mesh whose sizes and devices disagree
-    E0402;
     /// Meshes and collectives that are not supported yet
     E0490;
 
@@ -171,14 +169,8 @@ codes! {
 
     /// A name that hides a built-in module
     W0101;
-    /// A collective that changes nothing
-    W0401;
-    /// A directive that has no effect here
-    W0501;
     /// A cache entry that could not be used
     W0601;
-    /// A size that is checked at run time
-    W0201;
 }
 
 impl Code {
