@@ -97,6 +97,8 @@ impl std::hash::Hash for NoHash {
 pub struct Request {
     pub inst: InstId,
     pub span: Span,
+    /// It must be a graph function: a loop of the graph runs it.
+    pub graph: bool,
 }
 
 /// The result of checking a function instance.

@@ -139,6 +139,7 @@ impl<'db> Assembly<'db> {
             self.diagnostics.extend(main.diagnostics.iter().cloned());
         }
         self.instance_diagnostics(&mains);
+        self.host_in_graph();
         let sources = self.db.source_map();
         let diagnostics = sorted(std::mem::take(&mut self.diagnostics), &sources);
         let mut diagnostics = diagnostics;
@@ -194,6 +195,23 @@ impl<'db> Assembly<'db> {
             for r in &inst.requests {
                 // Inside a template the place that counts is the call from outside.
                 queue.push_back((r.inst, if inst.template { call } else { r.span }));
+            }
+        }
+    }
+
+    /// E0301 for every host function that a loop of the graph would have to run.
+    fn host_in_graph(&mut self) {
+        let mains = self.mains.iter().flat_map(|(_, m)| &m.requests);
+        let insts = self.insts.values().flat_map(|i| &i.requests);
+        let needs: Vec<check::Request> = mains.chain(insts).filter(|r| r.graph).cloned().collect();
+        if needs.is_empty() {
+            return;
+        }
+        let effects = self.effects();
+        for need in needs {
+            if let (Some(Effect::Host { why, span }), Some(callee)) = (effects.get(&need.inst), self.insts.get(&need.inst)) {
+                let message = format!("`{}` is not a graph function: {why}", callee.inst.name);
+                self.diagnostics.push(Diagnostic::new(Code::E0301, need.span, message).with_label(*span, "because of this"));
             }
         }
     }

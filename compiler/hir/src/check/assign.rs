@@ -147,7 +147,10 @@ impl Cx<'_> {
     pub fn annotated(&mut self, target: &Expr, ty: &Expr, value: Option<&Expr>, span: Span) {
         let (declared, made) = self.annotation(ty);
         let Some(value) = value else { return };
-        let value = self.value_for(Some(target), value);
+        let value = match self.functions_of(value, &declared) {
+            Some(value) => value,
+            None => self.value_for(Some(target), value),
+        };
         let ExprKind::Name(name) = &target.kind else {
             let role = Role::Other("the value".into());
             let value = self.expect(value, &declared, "value", ty.span, role);
@@ -167,15 +170,42 @@ impl Cx<'_> {
         if declared == Ty::int() && !matches!(value.ty, Ty::Int(_)) {
             value.ty = Ty::int();
         }
-        let checked = matches!(value.kind, TKind::Check { .. });
+        let checked = match &value.kind {
+            TKind::Check { value, .. } => Some(value.ty == Ty::AnyTensor),
+            _ => None,
+        };
         self.bind(name, value, target.span);
         if !made.is_empty() {
             self.bind_sizes(name, &declared, made, checked, ty.span, span);
         }
     }
 
-    /// The sizes that an annotation named become ints of those names.
-    fn bind_sizes(&mut self, name: &Arc<str>, declared: &Ty, made: Vec<(Arc<str>, SizeVar)>, checked: bool, annotation: Span, span: Span) {
+    /// A list or dict of functions written where the type of the functions is declared: each
+    /// is made a value of that type, so that they need not agree among themselves.
+    fn functions_of(&mut self, e: &Expr, declared: &Ty) -> Option<TExpr> {
+        let span = e.span;
+        let value = match (&e.kind, declared) {
+            (ExprKind::List(items), Ty::List(t)) if matches!(**t, Ty::Fn(..)) => {
+                let items = items.iter().map(|i| self.expr(i)).collect();
+                TExpr { kind: TKind::List(items), ty: Ty::List(Box::new(Ty::Unknown)), span }
+            }
+            (ExprKind::Dict(pairs), Ty::Dict(_, t)) if matches!(**t, Ty::Fn(..)) => {
+                let pairs = pairs.iter().map(|(k, v)| (self.expr(k), self.expr(v))).collect();
+                TExpr { kind: TKind::Dict(pairs), ty: Ty::Dict(Box::new(Ty::Unknown), Box::new(Ty::Unknown)), span }
+            }
+            _ => return None,
+        };
+        let broken = match &value.kind {
+            TKind::List(items) => items.iter().any(|i| i.ty.is_error()),
+            TKind::Dict(pairs) => pairs.iter().any(|(k, v)| k.ty.is_error() || v.ty.is_error()),
+            _ => false,
+        };
+        Some(if broken { error_at(span) } else { value })
+    }
+
+    /// The sizes that an annotation named become ints of those names. `checked`: the value is
+    /// compared with the annotation at run time; whether its whole type is known only then.
+    fn bind_sizes(&mut self, name: &Arc<str>, declared: &Ty, made: Vec<(Arc<str>, SizeVar)>, checked: Option<bool>, annotation: Span, span: Span) {
         let Some(binding) = self.env.get(name).cloned() else { return };
         let value = read(binding.slot, binding.ty.clone(), span);
         self.size_sources_of(declared, &value, false);
@@ -194,10 +224,15 @@ impl Cx<'_> {
         let Ty::Tensor(t) = declared else { return };
         let mut seen: BTreeMap<&Size, ()> = BTreeMap::new();
         let plain = t.shape.iter().all(|s| (s.as_const().is_some() || s.as_var().is_some()) && (s.as_const().is_some() || seen.insert(s, ()).is_none()));
-        if checked && !plain {
-            let value = read(binding.slot, binding.ty.clone(), span);
+        if let Some(outside) = checked
+            && !plain
+        {
+            let mut value = read(binding.slot, binding.ty.clone(), span);
             let dims = t.shape.iter().map(|s| self.size_value(s, span)).collect();
             let ty = value.ty.clone();
+            if outside {
+                value.ty = Ty::AnyTensor;
+            }
             let kind = TKind::Check { value: Box::new(value), name: name.clone(), annotation, dims };
             self.set_slot(binding.slot, TExpr { kind, ty, span });
         }

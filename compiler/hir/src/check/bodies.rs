@@ -231,6 +231,9 @@ fn result(cx: &mut Cx, f: &FnLike, declared: Option<&Ty>) -> Ty {
         });
     }
     let (ty, at) = joined.unwrap_or((Ty::Never, f.sig.head));
+    if has_unknown(&ty) && guessing {
+        return Ty::Never;
+    }
     if has_unknown(&ty) {
         let d = Diagnostic::new(Code::E0216, at, format!("the element type of the result `{ty}` is not known"))
             .help("annotate the empty list, or the result of the function");

@@ -169,6 +169,9 @@ impl Cx<'_> {
         let (_, call) = self.block(|cx| cx.call_function(&r, Some(value.clone()), args, span));
         match call_parts(call) {
             Some((inst, ty)) => {
+                if let Some(request) = self.requests.iter_mut().rev().find(|r| r.inst == inst) {
+                    request.graph = true;
+                }
                 let callee = (!r.captures.is_empty()).then(|| Box::new(value.clone()));
                 Some((inst, callee, ty))
             }

@@ -56,6 +56,9 @@ impl Cx<'_> {
             }
             ExprKind::Tuple(items) => {
                 let items: Vec<TExpr> = items.iter().map(|i| self.expr(i)).collect();
+                if self.guessing && items.iter().any(|i| i.ty.is_error()) {
+                    return error_at(span);
+                }
                 let ty = Ty::Tuple(items.iter().map(|i| never_to_error(&i.ty)).collect());
                 TExpr { kind: TKind::Tuple(items), ty, span }
             }
@@ -141,9 +144,8 @@ impl Cx<'_> {
                         let items = items.into_iter().map(|i| self.to_function_type(i, &common)).collect();
                         return TExpr { kind: TKind::List(items), ty: Ty::List(Box::new(common)), span };
                     }
-                    let d = join_diagnostic("the elements of the list", item.span, (&ty, from), (&item.ty, item.span))
-                        .help("values of different types go into a tuple or a struct");
-                    self.report(d);
+                    let d = join_diagnostic("the elements of the list", item.span, (&ty, from), (&item.ty, item.span));
+                    self.report(if fns { d } else { d.help("values of different types go into a tuple or a struct") });
                     ty = Ty::Error;
                     break;
                 }
@@ -172,6 +174,8 @@ impl Cx<'_> {
             for (ty, new, from, what) in [(&mut key, &k, at.0, "the keys of the dict"), (&mut value, &v, at.1, "the values of the dict")] {
                 match join_elements(self, ty, &new.ty) {
                     Some(joined) => *ty = joined,
+                    // Named tensors, such as the weights of a model: of any type.
+                    None if ty.is_tensor() && new.ty.is_tensor() => *ty = Ty::AnyTensor,
                     None => {
                         let d = join_diagnostic(what, new.span, (ty, from), (&new.ty, new.span));
                         self.report(d);

@@ -48,6 +48,10 @@ impl Cx<'_> {
             let (bad, other) = if a.bad.is_some() { (a, b) } else { (b, a) };
             return Some(Binding { span: if bad.bad == Some(Bad::Maybe) { other.span.min(bad.span) } else { bad.span }, ..bad });
         }
+        if self.guessing && (a.ty == Ty::Error || b.ty == Ty::Error) {
+            // The other path of a recursion tells the type.
+            return Some(if a.ty == Ty::Error { b } else { a });
+        }
         let joined = join(&mut self.sizes, &a.ty, &b.ty, JoinKind::Control, name);
         match joined {
             Some(ty) if a.slot == b.slot || ty == Ty::Error => Some(Binding { ty, ..a }),

@@ -162,7 +162,7 @@ impl<'db> Cx<'db> {
     /// Makes a call's need of an instance known, and its number.
     pub fn need(&mut self, data: &Arc<InstData>, span: Span) -> InstId {
         let inst = db::inst_id(self.db, data.clone());
-        self.requests.push(Request { inst, span });
+        self.requests.push(Request { inst, span, graph: false });
         inst
     }
 

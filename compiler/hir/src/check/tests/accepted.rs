@@ -39,6 +39,33 @@ fn recursion() {
 }
 
 #[test]
+fn recursion_whose_result_is_an_operand() {
+    ok("def fact(n):\n    if n <= 1:\n        return 1\n    return n * fact(n - 1)\nprint(fact(20))\n");
+    ok("def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\nprint(fib(10))\n");
+    ok("def power(x, n):\n    if n == 0:\n        return 1.0\n    h = power(x, n // 2)\n    return h * h if n % 2 == 0 else h * h * x\nprint(power(2.0, 10))\n");
+    ok("def rev(xs):\n    return xs if len(xs) <= 1 else rev(xs[1:]) + xs[:1]\nprint(rev([1, 2, 3]))\n");
+    ok("def f(n):\n    if n == 0:\n        r = 1\n    else:\n        r = n * f(n - 1)\n    return r\nprint(f(3))\n");
+    ok("def f(n):\n    if n > 0:\n        r = f(n - 1) + 1\n    else:\n        r = 0\n    return r\nprint(f(3))\n");
+    ok("def f(n):\n    if n == 0:\n        return (1, 2)\n    return (f(n - 1)[0] + 1, n)\nprint(f(3))\n");
+    ok("def ack(m, n):\n    if m == 0:\n        return n + 1\n    if n == 0:\n        return ack(m - 1, 1)\n    return ack(m - 1, ack(m, n - 1))\nprint(ack(2, 2))\n");
+    ok("def sort(xs):\n    if len(xs) < 2:\n        return xs\n    m = len(xs) // 2\n    a = sort(xs[:m])\n    b = sort(xs[m:])\n    out = []\n    i = 0\n    j = 0\n    while i < len(a) and j < len(b):\n        if a[i] < b[j]:\n            out.append(a[i])\n            i += 1\n        else:\n            out.append(b[j])\n            j += 1\n    return out + a[i:] + b[j:]\nprint(sort([3, 1, 2]))\n");
+}
+
+#[test]
+fn tensors_of_different_types_by_name() {
+    let p = ok("io.write_npz(\"m.npz\", {\"w\": op.eye(2), \"b\": op.arange(3)})\nd = {\"a\": op.eye(2), \"b\": op.arange(3), \"c\": op.zeros(())}\nx: Tensor[2, 2, f32] = d[\"a\"]\nprint(x)\n");
+    assert!(global(&p, "d").starts_with("dict[str, Tensor"), "{}", global(&p, "d"));
+    ok("d: dict[str, Tensor] = {\"a\": op.eye(2), \"b\": op.arange(3)}\nio.write_safetensors(\"m\", d)\n");
+}
+
+#[test]
+fn functions_in_containers() {
+    let p = ok("fs: list[(int) -> int] = [lambda x: x + 1, lambda x: x * 2]\nys = [f(10) for f in fs]\n");
+    assert_eq!(global(&p, "ys"), "list[int]");
+    ok("fs: dict[str, (float) -> float] = {\"a\": lambda x: x + 1.0, \"b\": lambda x: x * 2.0}\nprint(fs[\"a\"](2.0))\n");
+}
+
+#[test]
 fn imports() {
     let lib = "k = 3\nstruct P:\n    x: int\ndef twice(x):\n    return x * k\ndef make(n: int) -> P:\n    return P(n)\n";
     let files = [("foo.tsr", lib), ("std/nn.tsr", "def relu2(x):\n    return op.relu(x) * 2.0\n")];

@@ -17,6 +17,32 @@ fn names() {
 }
 
 #[test]
+fn nothing_vanishes() {
+    expect("def f(n):\n    return f(n - 1)\nprint(f(3))\n", "E0216@3");
+    expect("def f(n):\n    return n * f(n - 1)\nprint(f(3))\n", "E0216@3");
+    expect("x = 1\nfor i in range(3):\n    x = str(x)\nprint(x)\n", "E0209@3");
+    expect("fs: list[(int) -> int] = [lambda x: x + 1, lambda x: nope]\n", "E0101@1");
+    expect("fs: list[(int) -> int] = [lambda x: x + 1, lambda x: \"a\"]\n", "E0204@1");
+    expect("fs: list[(int) -> int] = [lambda x: x + 1, lambda: 1]\n", "E0204@1");
+}
+
+#[test]
+fn loops_of_the_graph_run_graph_functions() {
+    let scan = "print(op.scan(step, op.zeros(()), op.ones((3,))))\n";
+    expect(&format!("def step(c, x):\n    print(c)\n    return c + x, c\n{scan}"), "E0301@4");
+    expect(&format!("def show(c):\n    print(c)\ndef step(c, x):\n    show(c)\n    return c + x, c\n{scan}"), "E0301@6");
+    expect("def step(i, c):\n    print(i)\n    return c + 1.0\nprint(op.fori(0, 3, step, op.zeros(())))\n", "E0301@4");
+    expect(&format!("def step(c, x):\n    return c + x, c\n{scan}"), "");
+}
+
+#[test]
+fn functions_of_different_types_name_the_annotation_to_write() {
+    let checked = check("fs = [lambda x: x + 1, lambda x: x * 2]\n");
+    assert_eq!(found(&checked), "E0209@1");
+    assert!(format!("{:?}", checked.diagnostics).contains("fs: list[(int) -> int]"), "{:?}", checked.diagnostics);
+}
+
+#[test]
 fn modules() {
     expect("from tessera import nonexistent\nprint(1)\n", "E0102@1");
     expect("import nothing_here\n", "E0102@1");

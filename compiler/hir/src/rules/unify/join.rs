@@ -83,7 +83,11 @@ pub fn join_diagnostic(what: &str, at: Span, a: (&Ty, Span), b: (&Ty, Span)) -> 
         (Ty::Tensor(_), Ty::Int(_) | Ty::Float) | (Ty::Int(_) | Ty::Float, Ty::Tensor(_)) => {
             d.help("make the number a tensor too: `op.full((), x)`")
         }
-        (Ty::FnRef(_), Ty::FnRef(_)) => d.help("annotate the name with the type of the functions: `f: (A, B) -> C`"),
+        (Ty::FnRef(_), Ty::FnRef(_)) => d.help(match what {
+            "the elements of the list" => "annotate the name with the type of the functions, for example `fs: list[(int) -> int] = […]`",
+            "the values of the dict" => "annotate the name with the type of the functions, for example `fs: dict[str, (int) -> int] = {…}`",
+            _ => "annotate the name with the type of the functions: `f: (A, B) -> C`",
+        }),
         _ => d.help("use two names, or convert one value"),
     }
 }
