@@ -251,8 +251,9 @@ rt_table! {
     tensor_row(p, i) p fails y;
     tensor_eq_all(p, p) i;
     /// Fails with E0707/E0708 unless rank, dtype and the sizes that are given hold.
-    /// tensor, dtype code or -1, list of sizes (i64::MIN = any, i64::MIN + 1 = any leading dims), name.
-    tensor_check(p, i, p, p) u fails y;
+    /// tensor, dtype code or -1, list of sizes (i64::MIN = any, i64::MIN + 1 = any leading dims), name,
+    /// the declared type in words where the data comes from outside the program (else empty).
+    tensor_check(p, i, p, p, p) u fails y;
     /// Two sizes that the types need equal: left, right, text for the message.
     size_check(i, i, p) u fails y;
 

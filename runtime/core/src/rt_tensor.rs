@@ -19,8 +19,7 @@ pub fn symbols() -> Vec<(RtFn, *const u8)> {
         takes_2 tensor_shape tensor_to_float tensor_to_int tensor_to_bool tensor_eq_all;
         takes_3 tensor_dim tensor_index tensor_to_list tensor_row;
         takes_4 tensor_assign tensor_from_list size_check;
-        takes_5 tensor_check;
-        takes_6 region_call;
+        takes_6 tensor_check region_call;
     };
     all.extend(rt_files::symbols());
     all
@@ -207,7 +206,15 @@ extern "C" fn tensor_eq_all(_: &mut Context, a: &TensorObj, b: &TensorObj) -> i6
 /// Marks "any leading dims" in the sizes of [`tensor_check`].
 const LEADING: i64 = ABSENT + 1;
 
-extern "C" fn tensor_check(cx: &mut Context, t: &TensorObj, dtype: i64, sizes: &ListObj, name: &StrObj, span: i64) {
+extern "C" fn tensor_check(
+    cx: &mut Context,
+    t: &TensorObj,
+    dtype: i64,
+    sizes: &ListObj,
+    name: &StrObj,
+    declared: &StrObj,
+    span: i64,
+) {
     let t = &t.tensor;
     let wanted: Vec<i64> = sizes.words().iter().map(|&w| w as i64).collect();
     let found = format!(
@@ -216,7 +223,10 @@ extern "C" fn tensor_check(cx: &mut Context, t: &TensorObj, dtype: i64, sizes: &
     );
     let fault = |code: u16, what: String| {
         Err(Fault::new(code, format!("`{}` is annotated otherwise: {what}", name.text()))
-            .note(format!("the data is {found}")))
+            .note(match declared.text() {
+                "" => format!("the data is {found}"),
+                declared => format!("the annotation is {declared}, the data is {found}"),
+            }))
     };
     let outcome = (|| {
         if let Some(d) = usize::try_from(dtype).ok().and_then(|i| DType::ALL.get(i)).filter(|d| **d != t.dtype) {
@@ -233,7 +243,8 @@ extern "C" fn tensor_check(cx: &mut Context, t: &TensorObj, dtype: i64, sizes: &
         for (i, &w) in wanted.iter().enumerate() {
             let size = t.shape[offset + i];
             if w != ABSENT && w as u64 != size {
-                return fault(708, format!("dim {} has size {size}, the annotation says {w}", offset + i));
+                let code = if declared.text().is_empty() { 708 } else { 707 };
+                return fault(code, format!("dim {} has size {size}, the annotation says {w}", offset + i));
             }
         }
         Ok(())

@@ -63,6 +63,7 @@ impl Body<'_, '_> {
     ) -> HExpr {
         let v = self.expr(value);
         let Ty::Tensor(t) = ty else { return v };
+        let outside = value.ty == Ty::AnyTensor;
         let none = self.none_ty();
         self.once(v, value.span, |b, v| {
             let sizes: Vec<HExpr> = (0..t.rank())
@@ -74,7 +75,9 @@ impl Body<'_, '_> {
             let sizes = b.ints(sizes, annotation);
             let dtype = b.int(t.dtype.map_or(-1, |d| d as i64), annotation);
             let name = b.str(name, annotation);
-            let check = b.rt(RtFn::tensor_check, vec![v.clone(), dtype, sizes, name], none, annotation);
+            // Content from outside the program has no type before.
+            let declared = b.str(&if outside { t.to_string() } else { String::new() }, annotation);
+            let check = b.rt(RtFn::tensor_check, vec![v.clone(), dtype, sizes, name, declared], none, annotation);
             let ty = v.ty;
             b.make(HExprKind::Block { stmts: vec![HStmt::Expr(check)], value: Box::new(v) }, ty, annotation)
         })

@@ -301,7 +301,8 @@ impl Tracer<'_> {
         }
         let shape: Vec<String> = have.shape.iter().map(u64::to_string).chain([have.dtype.name().into()]).collect();
         let message = format!("`{name}` is declared {want} and is Tensor[{}]", shape.join(", "));
-        Err(Box::new(self.error(Code::E0708, annotation, message).with_label(value.span, "this value")))
+        let code = if value.ty == Ty::AnyTensor { Code::E0707 } else { Code::E0708 };
+        Err(Box::new(self.error(code, annotation, message).with_label(value.span, "this value")))
     }
 }
 
