@@ -8,6 +8,7 @@ const USAGE: &str = "cargo dev ci      every check that needs no GPU\n\
                      cargo dev bless   rewrite the golden files from what the program does now\n\
                      cargo dev bench   the speed figures (release, medians)\n\
                      cargo dev fuzz S  random input for S seconds a target\n\
+                     cargo dev docs    write docs/operators.md from the operator table\n\
                      cargo dev size    lines per crate";
 
 fn main() -> ExitCode {
@@ -15,6 +16,7 @@ fn main() -> ExitCode {
     let ok = match args.first().map(String::as_str) {
         Some("ci") => ci(),
         Some("bless") => bless(),
+        Some("docs") => docs(),
         Some("size") => size(),
         Some("bench") => tessera_tests::bench::run(),
         _ => {
@@ -62,6 +64,11 @@ fn bless() -> bool {
         }
     }
     ok
+}
+
+fn docs() -> bool {
+    let written = std::fs::write(program::root().join("docs/operators.md"), tessera_ops::surface::docs_markdown());
+    written.inspect_err(|e| eprintln!("docs/operators.md: {e}")).is_ok()
 }
 
 fn size() -> bool {

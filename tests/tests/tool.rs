@@ -1,0 +1,138 @@
+//! The tool's behaviour around programs: exit codes, missing files, caches, interrupts.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tessera_tests::program::{binary, run_in, run_source};
+
+fn temp() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn run(source: &str, args: &[&str]) -> tessera_tests::program::Ran {
+    run_source(source, args).unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn exit_codes_say_done_wrong_or_misused() {
+    assert_eq!(run("print(1)", &["run"]).code, 0);
+    assert_eq!(run("print(x)", &["run"]).code, 1);
+    assert_eq!(run("print(1)", &["run", "--threads", "none"]).code, 2);
+    assert_eq!(run("print(1)", &["--target", "cuda", "run"]).code, 2);
+    assert_eq!(run("sys.exit(7)", &["run"]).code, 7);
+}
+
+#[test]
+fn a_missing_program_is_told_with_its_neighbour() {
+    let dir = temp();
+    std::fs::write(dir.path().join("train.tsr"), "print(1)").unwrap_or_else(|e| panic!("{e}"));
+    let r = run_in(dir.path(), &["run", "trian.tsr"], "").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(r.code, 1);
+    assert!(r.err.contains("E0706") && r.err.contains("did you mean `train.tsr`?"), "{}", r.err);
+}
+
+#[test]
+fn any_bytes_are_a_program_or_a_diagnostic() {
+    let dir = temp();
+    let path = dir.path().join("main.tsr");
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    for round in 0..40 {
+        let bytes: Vec<u8> = (0..400)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let b = (state >> 33) as u8;
+                // Half of the rounds are ASCII, so that they get beyond the decoding.
+                if round % 2 == 0 { b } else { b" \n()[]{}:=+-*/@.,#'\"abcdefg0123456789\t"[usize::from(b) % 43] }
+            })
+            .collect();
+        std::fs::write(&path, bytes).unwrap_or_else(|e| panic!("{e}"));
+        let r = run_in(dir.path(), &["run", "main.tsr"], "").unwrap_or_else(|e| panic!("{e}"));
+        assert!(r.code == 0 || r.code == 1, "exit {}: {}", r.code, r.err);
+        assert!(!r.err.contains("E0999"), "{}", r.err);
+    }
+}
+
+#[test]
+fn memory_that_cannot_be_had_is_an_error() {
+    let r = run("x = op.zeros((1000000, 1000000))\nprint(x.sum())", &["run"]);
+    assert_eq!(r.code, 1);
+    assert!(r.err.contains("E0710") && r.err.contains("3.6 TiB"), "{}", r.err);
+}
+
+#[test]
+fn a_damaged_cache_entry_is_built_again() {
+    let dir = temp();
+    let cache = dir.path().join("cache");
+    let program = "a = op.ones((64, 64))\nb = a @ a + 1.0\nprint(b.sum())";
+    std::fs::write(dir.path().join("main.tsr"), program).unwrap_or_else(|e| panic!("{e}"));
+    let once = || {
+        let out = Command::new(binary())
+            .args(["run", "main.tsr"])
+            .current_dir(dir.path())
+            .env("TESSERA_CACHE", &cache)
+            .env("TESSERA_ALWAYS_COMPILE", "1")
+            .output()
+            .unwrap_or_else(|e| panic!("{e}"));
+        (out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned(), String::from_utf8_lossy(&out.stderr).into_owned())
+    };
+    let first = once();
+    assert_eq!(first.0, Some(0), "{}", first.2);
+    let mut damaged = 0;
+    for entry in std::fs::read_dir(cache.join("kernels")).into_iter().flatten().flatten() {
+        std::fs::write(entry.path(), b"TSRKRN01 nonsense").unwrap_or_else(|e| panic!("{e}"));
+        damaged += 1;
+    }
+    assert!(damaged > 0);
+    let second = once();
+    assert_eq!((second.0, &second.1), (Some(0), &first.1), "{}", second.2);
+    assert!(second.2.contains("W0601"), "{}", second.2);
+    let third = once();
+    assert!(!third.2.contains("W0601"), "{}", third.2);
+}
+
+#[test]
+fn without_a_cache_directory_programs_run() {
+    let out = Command::new(binary())
+        .args(["run", "-"])
+        .env("TESSERA_CACHE", "/proc/no-such-place")
+        .env("TESSERA_ALWAYS_COMPILE", "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .and_then(|mut child| {
+            if let Some(mut stdin) = child.stdin.take() {
+                std::io::Write::write_all(&mut stdin, b"print((op.ones((3,)) + 1.0).sum())\n")?;
+            }
+            child.wait_with_output()
+        })
+        .unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(String::from_utf8_lossy(&out.stdout), "6.0\n", "{}", String::from_utf8_lossy(&out.stderr));
+}
+
+#[test]
+fn an_interrupt_ends_with_130_and_leaves_no_partial_file() {
+    let dir = temp();
+    let source = "i = 0\nwhile True:\n    i += 1\n    io.write_text(\"out.txt\", str(i))\n    if i > 1000000000:\n        break\n";
+    std::fs::write(dir.path().join("main.tsr"), source).unwrap_or_else(|e| panic!("{e}"));
+    let mut child = Command::new(binary()).args(["run", "main.tsr"]).current_dir(dir.path()).spawn().unwrap_or_else(|e| panic!("{e}"));
+    std::thread::sleep(Duration::from_millis(700));
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(killed.is_ok_and(|s| s.success()));
+    let start = Instant::now();
+    let code = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status.code(),
+            _ if start.elapsed() > Duration::from_secs(20) => panic!("it did not stop"),
+            _ => std::thread::sleep(Duration::from_millis(10)),
+        }
+    };
+    assert_eq!(code, Some(130));
+    let left: Vec<String> = std::fs::read_dir(dir.path())
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|e| e.file_name().to_string_lossy().into_owned())
+        .filter(|n| n != "main.tsr" && n != "out.txt")
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
