@@ -266,20 +266,22 @@ impl Emitter<'_> {
 
     /// The balanced tree over `count` elements in memory, level by level.
     fn tree(&mut self, monoid: Reduction, kind: Kind, lanes: u32, buf: u32, at: &Index, count: u64) -> Result<V, LlvmError> {
-        let bytes = (self.kernel.bufs[buf as usize].dtype.bytes() as u32 * lanes) as i64;
-        let align = self.kernel.bufs[buf as usize].dtype.bytes() as u32;
+        let dtype = self.kernel.bufs[buf as usize].dtype;
+        let bytes = (dtype.bytes() as u32 * lanes) as i64;
+        let align = dtype.bytes() as u32;
         let start = self.b.mul(self.index(at, 1)?, self.b.i64(bytes / lanes as i64));
         let base = self.b.offset(self.bases[buf as usize], start);
-        let ty = self.b.kind(kind, lanes);
+        let ty = self.b.vec(self.storage(dtype), lanes);
         let mut n = count as i64;
         while n > 1 {
             let (zero, half) = (self.b.i64(0), self.b.i64(n / 2));
             self.raw_loop(zero, half, 1, &[], |e, i, _| {
                 let element = |k: V| e.b.offset(base, e.b.mul(k, e.b.i64(bytes)));
                 let two = e.b.mul(i, e.b.i64(2));
-                let a = e.b.load(ty, element(two), align);
-                let b = e.b.load(ty, element(e.b.add(two, e.b.i64(1))), align);
-                e.b.store(e.combine(monoid, kind, a, b, lanes), element(i), align, false);
+                let a = e.decode(e.b.load(ty, element(two), align), dtype, lanes)?;
+                let b = e.decode(e.b.load(ty, element(e.b.add(two, e.b.i64(1))), align), dtype, lanes)?;
+                let both = e.encode(e.combine(monoid, kind, a, b, lanes), dtype, lanes)?;
+                e.b.store(both, element(i), align, false);
                 Ok(vec![])
             })?;
             if n % 2 == 1 {
@@ -288,7 +290,7 @@ impl Emitter<'_> {
             }
             n = (n + 1) / 2;
         }
-        Ok(self.b.load(ty, base, align))
+        self.decode(self.b.load(ty, base, align), dtype, lanes)
     }
 
     // --- indices

@@ -32,6 +32,7 @@ pub fn load() -> Result<(), LlvmError> {
             match open(name) {
                 Ok(()) => {
                     register();
+                    options();
                     return Ok(());
                 }
                 Err(e) => why = e,
@@ -76,4 +77,12 @@ fn register() {
         t::LLVMInitializeAArch64TargetMC();
         t::LLVMInitializeAArch64AsmPrinter();
     }
+}
+
+/// Turns the loop strength reduction of the code generator off: the emitter writes pointers that
+/// step, and the pass takes most of the time of large register tiles.
+fn options() {
+    let args = [c"tessera".as_ptr(), c"-disable-lsr".as_ptr()];
+    // SAFETY: two C strings; called once, before any module exists.
+    unsafe { llvm_sys::support::LLVMParseCommandLineOptions(2, args.as_ptr(), std::ptr::null()) }
 }

@@ -19,7 +19,7 @@ enum Lanes {
 
 impl Emitter<'_> {
     /// The type of an element in memory.
-    fn storage(&self, dtype: DType) -> T {
+    pub fn storage(&self, dtype: DType) -> T {
         match dtype {
             DType::F64 => self.b.kind(Kind::F64, 1),
             DType::F32 | DType::Tf32 => self.b.kind(Kind::F32, 1),
@@ -169,7 +169,7 @@ impl Emitter<'_> {
     }
 
     /// Bits in memory to a value of the compute kind; exact.
-    fn decode(&self, raw: V, dtype: DType, lanes: u32) -> Result<V, LlvmError> {
+    pub fn decode(&self, raw: V, dtype: DType, lanes: u32) -> Result<V, LlvmError> {
         let b = &self.b;
         Ok(match dtype {
             DType::Bool => b.icmp(IntPred::LLVMIntNE, raw, b.const_int(b.int(8), 0, lanes)),
@@ -188,7 +188,7 @@ impl Emitter<'_> {
     }
 
     /// A value, already rounded to `dtype`, as the bits in memory.
-    fn encode(&self, value: V, dtype: DType, lanes: u32) -> Result<V, LlvmError> {
+    pub fn encode(&self, value: V, dtype: DType, lanes: u32) -> Result<V, LlvmError> {
         let b = &self.b;
         Ok(match dtype {
             DType::Bool => b.zext(value, b.vec(b.int(8), lanes)),

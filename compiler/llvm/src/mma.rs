@@ -27,14 +27,17 @@ impl Emitter<'_> {
         let zero = self.b.i64(0);
         let mut acc = init;
         if known.is_none_or(|d| d >= UNROLL) {
-            acc = self.raw_loop(zero, rounds, UNROLL, &acc, |e, k, acc| {
-                let mut acc = acc.to_vec();
-                let (a, b) = (e.step(a, &m.a, k), e.step(b, &m.b, k));
+            // Addresses step with the loop.
+            let carried: Vec<V> = [a, b].into_iter().chain(acc).collect();
+            let out = self.raw_loop(zero, rounds, UNROLL, &carried, |e, _, carried| {
+                let (a, b, mut acc) = (carried[0], carried[1], carried[2..].to_vec());
                 for u in 0..UNROLL {
                     e.rank_one(m, a, b, u, &mut acc);
                 }
-                Ok(acc)
+                let step = e.b.i64(UNROLL);
+                Ok([e.step(a, &m.a, step), e.step(b, &m.b, step)].into_iter().chain(acc).collect())
             })?;
+            acc = out[2..].to_vec();
         }
         match known {
             Some(d) => {

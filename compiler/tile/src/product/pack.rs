@@ -184,14 +184,18 @@ impl<'s> Product<'s> {
         if self.n.is_none() || !self.runs_deep(self.right) || self.runs_along(self.right, self.n) {
             return self.over_block(n, block, |n, k, from_start| (0..vectors).try_for_each(|v| one(self, n, v, &k, &from_start)));
         }
-        (0..vectors).try_for_each(|v| self.pack_turned(n, buf, base, block, jr, v, (cols - v * self.lanes).min(self.lanes)))
+        for part in Product::parts(cols as u64, None, self.lanes) {
+            let v = n.var(vectors as i64 - 1);
+            n.plain_loop(v, part.lo, part.hi, |n| self.pack_turned(n, buf, base, block, jr, &Index::var(v), part.size))?;
+        }
+        Ok(())
     }
 
     /// Columns lie apart and k runs in memory: squares of `lanes` columns by `lanes` steps are
-    /// read along k and turned over in registers.
-    fn pack_turned(&self, n: &mut Nest<'s>, buf: u32, base: &Index, block: &Index, jr: &Index, v: u32, cols: u32) -> Result<(), LowerError> {
+    /// read along k and turned over in registers. `v`: which vector of the panel.
+    fn pack_turned(&self, n: &mut Nest<'s>, buf: u32, base: &Index, block: &Index, jr: &Index, v: &Index, cols: u32) -> Result<(), LowerError> {
         let (lanes, panel) = (self.lanes, self.panel() as i64);
-        let first = (v * lanes) as i64;
+        let first = v.times(lanes as i64);
         for part in Product::parts(self.depth(), (self.blocks() > 1).then_some((block, self.kc)), lanes) {
             let q = n.var(self.depth().div_ceil(lanes as u64) as i64 - 1);
             n.plain_loop(q, part.lo, part.hi, |n| {
@@ -200,7 +204,7 @@ impl<'s> Product<'s> {
                 let mut from = vec![];
                 for j in 0..lanes {
                     if let Some(axis) = self.n {
-                        n.place(axis, jr.times(panel).offset(first + j as i64));
+                        n.place(axis, jr.times(panel).plus(&first).offset(j as i64));
                     }
                     // Columns beyond the matrix repeat one that exists; they are not stored.
                     from.push(if j < cols { n.eval(self.right)? } else { from[0] });
@@ -211,7 +215,7 @@ impl<'s> Product<'s> {
                 let inside = if self.blocks() > 1 { inside } else { Index::var(q) };
                 n.valid = cols;
                 for (i, value) in to.into_iter().enumerate().take(part.size as usize) {
-                    let at = inside.times(lanes as i64 * panel).offset(i as i64 * panel + first);
+                    let at = inside.times(lanes as i64 * panel).plus(&first).offset(i as i64 * panel);
                     n.store(buf, base.plus(&at).plus(&Index::var(LANE)), value, false);
                 }
                 n.valid = lanes;
