@@ -175,6 +175,8 @@ pub struct ModuleVar {
     pub ty: Ty,
     pub span: Span,
     pub bad: bool,
+    /// Why it is not usable, where the next input of a prompt is to be told.
+    pub why: Option<env::Bad>,
 }
 
 /// The result of checking a module body.

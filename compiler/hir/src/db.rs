@@ -105,6 +105,8 @@ struct ItemEntry {
     item: Item,
     file: FileId,
     start: u32,
+    /// The files that it imports; `None` until it is read again.
+    imports: Option<Arc<[Arc<str>]>>,
 }
 
 struct FileEntry {
@@ -511,20 +513,22 @@ impl Database {
         for ((kind, name, piece), (reuse, range)) in raw.into_iter().zip(reused.into_iter().zip(pieces.items.iter().map(|i| &i.range))) {
             let item_id = match reuse {
                 Some(item_id) => {
-                    if let Some(item) = item_of(self, item_id)
-                        && **item.text(self) != *piece
-                    {
+                    let item = item_of(self, item_id).filter(|i| **i.text(self) != *piece);
+                    if let Some(item) = item {
                         item.set_text(self).to(piece.into());
                     }
                     if let Some(entry) = self.tables().items.get_mut(item_id.0 as usize) {
                         entry.start = range.start;
+                        if item.is_some() {
+                            entry.imports = None;
+                        }
                     }
                     item_id
                 }
                 None => {
                     let item_id = ItemId(self.tables().items.len() as u32);
                     let item = Item::new(self, item_id, piece.into());
-                    self.tables().items.push(ItemEntry { item, file: id, start: range.start });
+                    self.tables().items.push(ItemEntry { item, file: id, start: range.start, imports: None });
                     item_id
                 }
             };
@@ -586,13 +590,7 @@ impl Database {
         if !done.insert(id) {
             return;
         }
-        let mut wanted: BTreeSet<Arc<str>> = BTreeSet::new();
-        for head in file.heads(self).clone().iter() {
-            let Some(item) = item_of(self, head.id) else { continue };
-            let facts = facts(self, item);
-            wanted.extend(facts.imports.iter().flat_map(|i| i.files()));
-            wanted.extend(facts.std_modules.iter().cloned());
-        }
+        let wanted = self.wanted(file);
         let importer = path_of(self, id);
         path.push(id);
         let mut imports = file.before(self).as_ref().map_or_else(BTreeMap::new, |b| BTreeMap::clone(&b.imports));
@@ -611,6 +609,27 @@ impl Database {
         if **file.imports(self) != imports {
             file.set_imports(self).to(Arc::new(imports));
         }
+    }
+
+    /// The dotted names of the files that a file imports. Only items that changed are read.
+    fn wanted(&mut self, file: File) -> BTreeSet<Arc<str>> {
+        let heads = file.heads(self).clone();
+        let stale: Vec<(ItemId, Item)> = {
+            let tables = self.tables();
+            let entries = heads.iter().filter_map(|h| Some((h.id, tables.items.get(h.id.0 as usize)?)));
+            entries.filter(|(_, e)| e.imports.is_none()).map(|(id, e)| (id, e.item)).collect()
+        };
+        for (id, item) in stale {
+            let facts = facts(self, item);
+            let files = facts.imports.iter().flat_map(|i| i.files()).chain(facts.std_modules.iter().cloned());
+            let files: Arc<[Arc<str>]> = files.collect();
+            if let Some(entry) = self.tables().items.get_mut(id.0 as usize) {
+                entry.imports = Some(files);
+            }
+        }
+        let tables = self.tables();
+        let entries = heads.iter().filter_map(|h| tables.items.get(h.id.0 as usize));
+        entries.flat_map(|e| e.imports.iter().flat_map(|i| i.iter().cloned())).collect()
     }
 
     fn target(

@@ -432,6 +432,17 @@ impl Session {
         vars.filter(|(_, v)| !v.bad).map(|(name, v)| Visible { name: name.clone(), id: v.id, ty: v.ty.clone() }).collect()
     }
 
+    /// The first line of a function or struct, without its colon.
+    pub fn head(&self, id: ItemId) -> Option<String> {
+        let item = db::item_of(&self.db, id)?;
+        let span = match db::signature(&self.db, item) {
+            Some(sig) => sig.head,
+            None => db::struct_def(&self.db, item).as_ref()?.name.span,
+        };
+        let text = item.text(&self.db).get(span.start as usize..span.end as usize)?;
+        Some(text.split_whitespace().collect::<Vec<_>>().join(" ").trim_end_matches(':').to_owned())
+    }
+
     /// What a file defines, by name.
     pub fn members(&self, id: FileId) -> Vec<String> {
         let Some(file) = db::file_of(&self.db, id) else { return vec![] };

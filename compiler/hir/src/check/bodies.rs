@@ -259,8 +259,8 @@ pub fn check_main(db: &dyn Db, file: File) -> CheckedMain {
             let slot = Slot::Global(var.id);
             cx.adopt_slot(name, &var.ty, slot);
             cx.globals.push((var.id, Variable { name: name.clone(), ty: var.ty.clone(), span: var.span }));
-            let ty = if var.bad { Ty::Error } else { var.ty.clone() };
-            cx.env.bind(name, Binding { slot, ty, span: var.span, bad: None });
+            let ty = if var.bad && var.why.is_none() { Ty::Error } else { var.ty.clone() };
+            cx.env.bind(name, Binding { slot, ty, span: var.span, bad: var.why.clone() });
         }
     }
     for (later, earlier) in &db::scope(db, file).twice {
@@ -312,7 +312,8 @@ fn finish_main(mut cx: Cx, file: File) -> CheckedMain {
         .bound()
         .filter_map(|(name, b)| match b.slot {
             Slot::Global(id) => {
-                Some((name.clone(), ModuleVar { id, ty: b.ty.clone(), span: b.span, bad: b.bad.is_some() || b.ty.is_error() }))
+                let bad = b.bad.is_some() || b.ty.is_error();
+                Some((name.clone(), ModuleVar { id, ty: b.ty.clone(), span: b.span, bad, why: b.bad.clone() }))
             }
             Slot::Local(_) => None,
         })

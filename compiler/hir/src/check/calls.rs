@@ -182,6 +182,10 @@ impl Cx<'_> {
         if failed {
             return error_at(span);
         }
+        // An empty list whose elements nothing tells stays one: see `zonk`.
+        for value in values.iter_mut().filter(|v| super::types::has_unknown(&v.ty)) {
+            value.ty = super::zonk::known(&value.ty);
+        }
         let f = Callee::of(r);
         let arg_types: Vec<Ty> = values.iter().map(|v| v.ty.clone()).collect();
         let (data, canon) = self.instance(&f, (!closed).then_some(&arg_types[..]));

@@ -250,9 +250,13 @@ impl Cx<'_> {
         let scope = db::scope(self.db, self.file);
         candidates.extend(scope.names.keys().cloned());
         candidates.extend(scope.variables.iter().cloned());
+        candidates.retain(|c| **c != *"_");
         let fixed = builtins::FUNCTIONS.iter().chain(builtins::MODULES).copied();
         let all: Vec<&str> = candidates.iter().map(|c| &**c).chain(fixed).collect();
-        if let Some(near) = nearest(name, all) {
+        // One letter is as near to any other.
+        if name.chars().count() > 1
+            && let Some(near) = nearest(name, all)
+        {
             return d.fix(format!("did you mean `{near}`?"), span, near);
         }
         if let Some(op) = tessera_ops::surface::suggest(name)

@@ -23,7 +23,7 @@ pub fn known_variable(v: Variable) -> Variable {
 }
 
 /// Without `?`.
-fn known(ty: &Ty) -> Ty {
+pub fn known(ty: &Ty) -> Ty {
     if !has_unknown(ty) {
         return ty.clone();
     }
