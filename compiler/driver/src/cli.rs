@@ -59,7 +59,7 @@ pub enum Command {
         /// The program; `-` reads standard input
         file: PathBuf,
         /// What the program sees as `sys.args`
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        #[arg(last = true)]
         args: Vec<String>,
     },
     /// Check programs without running them
@@ -128,26 +128,37 @@ pub enum CacheAction {
     Clear,
 }
 
-/// The arguments with `tessera FILE …` spelled out as `tessera run FILE …`, and options before
-/// the file of `run` kept as options.
+/// The arguments with `tessera FILE …` spelled out as `tessera run FILE …`, and with `--` after
+/// the file of `run`: what follows it is the program's.
 pub fn arguments(raw: impl Iterator<Item = std::ffi::OsString>) -> Vec<std::ffi::OsString> {
     let mut args: Vec<std::ffi::OsString> = raw.collect();
+    let mut at = after_options(&args, 1);
+    let is_file = args.get(at).is_some_and(|a| a == "-" || a.to_string_lossy().ends_with(".tsr"));
+    if is_file {
+        args.insert(at, "run".into());
+    }
+    if args.get(at).is_some_and(|a| a == "run") {
+        at = after_options(&args, at + 1);
+        if args.get(at + 1).is_some_and(|a| a != "--") {
+            args.insert(at + 1, "--".into());
+        }
+    }
+    args
+}
+
+/// The position of the first argument from `at` on that is neither an option nor its value.
+fn after_options(args: &[std::ffi::OsString], mut at: usize) -> usize {
     let takes_value = ["--target", "--threads", "--devices", "--policy", "--color"];
-    let mut i = 1;
-    while let Some(arg) = args.get(i).and_then(|a| a.to_str()) {
+    while let Some(arg) = args.get(at).and_then(|a| a.to_str()) {
         if takes_value.contains(&arg) {
-            i += 2;
+            at += 2;
         } else if arg.starts_with('-') && arg != "-" {
-            i += 1;
+            at += 1;
         } else {
             break;
         }
     }
-    let is_file = args.get(i).is_some_and(|a| a == "-" || a.to_string_lossy().ends_with(".tsr"));
-    if is_file {
-        args.insert(i, "run".into());
-    }
-    args
+    at
 }
 
 #[cfg(test)]
