@@ -27,15 +27,14 @@ pub fn repl(setup: &Setup) -> u8 {
 fn piped(setup: &Setup) -> u8 {
     let mut state = State::new(setup, true);
     let mut inputs = input::Inputs::new(std::io::stdin().lock());
-    let mut failed = false;
     loop {
         match inputs.next() {
-            None => return u8::from(failed),
-            Some(Ok(text)) => match state.take(&text) {
-                Outcome::Done => {}
-                Outcome::Failed => failed = true,
-                Outcome::Exit(code) => return code,
-            },
+            None => return state.code(),
+            Some(Ok(text)) => {
+                if let Outcome::Exit(code) = state.take(&text) {
+                    return code;
+                }
+            }
             Some(Err(e)) => {
                 eprintln!("error[E0706]: standard input cannot be read: {e}");
                 return 1;

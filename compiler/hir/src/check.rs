@@ -3,39 +3,42 @@
 //! A body (of a function at its argument types, or of a module) is checked by one [`cx::Cx`].
 //! What the bodies know of each other goes through the queries of [`crate::db`] only.
 
-pub mod facts;
-pub mod fns;
-pub mod env;
-pub mod types;
-pub mod modules;
-pub mod cx;
-pub mod names;
 pub mod annots;
-pub mod symbolic;
-pub mod flow;
-pub mod inst;
-pub mod coerce;
 pub mod args;
-pub mod scalars;
-pub mod compare;
-pub mod tensors;
-pub mod iterate;
-pub mod exprs;
-pub mod comps;
-pub mod format;
+pub mod assign;
+pub mod bodies;
 pub mod calls;
 pub mod closures;
-pub mod structs;
+pub mod coerce;
+pub mod compare;
+pub mod comps;
+pub mod cx;
+pub mod env;
+pub mod exprs;
+pub mod facts;
+pub mod flow;
+pub mod fns;
+pub mod format;
 pub mod host;
-pub mod methods;
-pub mod trees;
-pub mod unsupported;
-pub mod policy;
-pub mod places;
-pub mod assign;
+pub mod inst;
+pub mod iterate;
 pub mod loops;
+pub mod methods;
+pub mod modules;
+pub mod names;
+pub mod places;
+pub mod policy;
+pub mod rows;
+pub mod scalars;
+pub mod scans;
 pub mod stmts;
-pub mod bodies;
+pub mod structs;
+pub mod subscripts;
+pub mod symbolic;
+pub mod tensors;
+pub mod trees;
+pub mod types;
+pub mod unsupported;
 pub mod zonk;
 
 pub use bodies::{check_inst, check_main};
@@ -125,7 +128,10 @@ pub struct CheckedInst {
 /// alone.
 impl PartialEq for CheckedInst {
     fn eq(&self, other: &Self) -> bool {
-        self.ret == other.ret && self.sig_vars == other.sig_vars && self.template == other.template && self.open == other.open
+        self.ret == other.ret
+            && self.sig_vars == other.sig_vars
+            && self.template == other.template
+            && self.open == other.open
     }
 }
 

@@ -144,7 +144,8 @@ impl<'db> Assembly<'db> {
         let diagnostics = sorted(std::mem::take(&mut self.diagnostics), &sources);
         let mut diagnostics = diagnostics;
         let errors = diagnostics.iter().any(Diagnostic::is_error);
-        let untyped = mains.iter().map(|(_, m)| m.untyped).chain(self.insts.values().map(|i| i.untyped)).flatten().next();
+        let untyped =
+            mains.iter().map(|(_, m)| m.untyped).chain(self.insts.values().map(|i| i.untyped)).flatten().next();
         if let (false, Some(span)) = (errors, untyped) {
             // Never go on with a program of which a part was given up without a word.
             diagnostics.push(
@@ -180,7 +181,8 @@ impl<'db> Assembly<'db> {
                 continue;
             }
             let Some(inst) = self.insts.get(&id).copied() else { continue };
-            let endless = if inst.open { db::inst_data(db, id).and_then(|data| CheckedInst::no_end(db, &data)) } else { None };
+            let endless =
+                if inst.open { db::inst_data(db, id).and_then(|data| CheckedInst::no_end(db, &data)) } else { None };
             for d in inst.diagnostics.iter().chain(&endless) {
                 if !said.insert((d.code, d.span)) {
                     continue;
@@ -209,9 +211,12 @@ impl<'db> Assembly<'db> {
         }
         let effects = self.effects();
         for need in needs {
-            if let (Some(Effect::Host { why, span }), Some(callee)) = (effects.get(&need.inst), self.insts.get(&need.inst)) {
+            if let (Some(Effect::Host { why, span }), Some(callee)) =
+                (effects.get(&need.inst), self.insts.get(&need.inst))
+            {
                 let message = format!("`{}` is not a graph function: {why}", callee.inst.name);
-                self.diagnostics.push(Diagnostic::new(Code::E0301, need.span, message).with_label(*span, "because of this"));
+                self.diagnostics
+                    .push(Diagnostic::new(Code::E0301, need.span, message).with_label(*span, "because of this"));
             }
         }
     }
@@ -224,7 +229,10 @@ impl<'db> Assembly<'db> {
         let count = db::inst_count(db);
         let mut insts: Vec<FnInst> = (0..count)
             .map(|i| match self.insts.get(&InstId(i as u32)) {
-                Some(checked) => FnInst { effect: effects.get(&InstId(i as u32)).cloned().unwrap_or(Effect::Graph), ..checked.inst.clone() },
+                Some(checked) => FnInst {
+                    effect: effects.get(&InstId(i as u32)).cloned().unwrap_or(Effect::Graph),
+                    ..checked.inst.clone()
+                },
                 None => check::bodies::empty_inst("unused".into(), Span::NONE),
             })
             .collect();
@@ -253,8 +261,10 @@ impl<'db> Assembly<'db> {
 
     fn globals(&self) -> Vec<Variable> {
         let db: &'db dyn Db = self.db;
-        let mut out: Vec<Variable> =
-            db::global_keys(db).into_iter().map(|k| check::zonk::known_variable(Variable { name: k.name, ty: k.ty, span: Span::NONE })).collect();
+        let mut out: Vec<Variable> = db::global_keys(db)
+            .into_iter()
+            .map(|k| check::zonk::known_variable(Variable { name: k.name, ty: k.ty, span: Span::NONE }))
+            .collect();
         for (_, main) in &self.mains {
             for (id, variable) in &main.globals {
                 if let Some(slot) = out.get_mut(id.0 as usize) {
@@ -320,10 +330,8 @@ fn at_call(d: &Diagnostic, call: Span, name: &str) -> Diagnostic {
 
 /// In the order of the text; equal ones once.
 fn sorted(diagnostics: Vec<Diagnostic>, sources: &SourceMap) -> Vec<Diagnostic> {
-    let mut keyed: Vec<_> = diagnostics
-        .into_iter()
-        .map(|d| (sources.locate(d.span).map(|(f, r)| (f, r.start, r.end)), d))
-        .collect();
+    let mut keyed: Vec<_> =
+        diagnostics.into_iter().map(|d| (sources.locate(d.span).map(|(f, r)| (f, r.start, r.end)), d)).collect();
     keyed.sort_by_key(|a| a.0);
     let mut out: Vec<Diagnostic> = vec![];
     for (_, d) in keyed {
@@ -429,7 +437,9 @@ impl Session {
     /// The variables that the next input can read, by name.
     pub fn variables(&self) -> Vec<Visible> {
         let vars = self.now.before.iter().flat_map(|b| &b.main.vars);
-        vars.filter(|(_, v)| !v.bad).map(|(name, v)| Visible { name: name.clone(), id: v.id, ty: v.ty.clone() }).collect()
+        vars.filter(|(_, v)| !v.bad)
+            .map(|(name, v)| Visible { name: name.clone(), id: v.id, ty: v.ty.clone() })
+            .collect()
     }
 
     /// The first line of a function or struct, without its colon.

@@ -5,6 +5,7 @@ use crate::cli::Ir;
 use crate::files::Disk;
 use crate::program::out;
 use clap::ValueEnum;
+use tessera_hir::db::Entity;
 use tessera_hir::describe;
 
 /// Name, argument and what the command does.
@@ -41,7 +42,7 @@ pub fn run(state: &mut State, line: &str) -> Outcome {
             state.reset();
             Outcome::Done
         }
-        "quit" => Outcome::Exit(0),
+        "quit" => Outcome::Exit(state.code()),
         _ => done(&help()),
     }
 }
@@ -79,6 +80,12 @@ fn help() -> String {
 }
 
 fn type_of(state: &mut State, text: &str) -> Outcome {
+    let known = state.checker.names().into_iter().find(|(n, _)| **n == *text);
+    if let Some((_, Entity::Def(id))) = known
+        && let Some(head) = state.checker.head(id)
+    {
+        return done(&format!("{head}\n"));
+    }
     match state.checker.type_of(text, &Disk) {
         Ok(ty) => done(&format!("{}\n", describe(&ty))),
         Err(diagnostics) if diagnostics.is_empty() => wrong("`:type` takes an expression"),
@@ -132,15 +139,14 @@ fn names(state: &State) -> Outcome {
         text.push_str(&format!("{}: {}\n", v.name, v.ty));
     }
     for (name, entity) in state.checker.names() {
-        use tessera_hir::db::Entity::*;
-        let kind = match entity {
-            Def(_) => "function",
-            Struct(_) => "struct",
-            Module(_) | File(_) => "module",
-            Member(..) | Builtin(_) => "imported name",
-            Broken => continue,
+        let line = match entity {
+            Entity::Def(id) => state.checker.head(id).unwrap_or_else(|| name.to_string()),
+            Entity::Struct(_) => format!("struct {name}"),
+            Entity::Module(_) | Entity::File(_) => format!("module {name}"),
+            Entity::Member(..) | Entity::Builtin(_) => name.to_string(),
+            Entity::Broken => continue,
         };
-        text.push_str(&format!("{name}: {kind}\n"));
+        text.push_str(&format!("{line}\n"));
     }
     done(&text)
 }

@@ -54,6 +54,7 @@ pub struct State<'a> {
     told: BTreeSet<(Code, Span)>,
     inputs: usize,
     piped: bool,
+    failed: bool,
 }
 
 /// What runs the inputs; made with the first one.
@@ -100,6 +101,7 @@ impl<'a> State<'a> {
             told: BTreeSet::new(),
             inputs: 0,
             piped,
+            failed: false,
         }
     }
 
@@ -112,11 +114,18 @@ impl<'a> State<'a> {
 
     /// Does what an input says.
     pub fn take(&mut self, text: &str) -> Outcome {
-        match text.trim().strip_prefix(':') {
+        let outcome = match text.trim().strip_prefix(':') {
             Some(rest) => directive::run(self, rest),
-            None if directive::leaves(self, text) => Outcome::Exit(0),
+            None if directive::leaves(self, text) => Outcome::Exit(self.code()),
             None => self.eval(text),
-        }
+        };
+        self.failed |= outcome == Outcome::Failed;
+        outcome
+    }
+
+    /// The exit code when the session ends by itself: through a pipe, 1 if an input failed.
+    pub fn code(&self) -> u8 {
+        u8::from(self.piped && self.failed)
     }
 
     /// Checks and runs the statements of an input. The first that fails ends it; those before

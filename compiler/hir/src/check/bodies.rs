@@ -37,7 +37,11 @@ pub fn empty_inst(name: Arc<str>, span: Span) -> FnInst {
 pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
     let (Some(f), Some(file)) = (fns::find(db, data.item, data.start), db::home(db, data.item)) else {
         return CheckedInst {
-            diagnostics: vec![Diagnostic::new(Code::E0999, Span::new(data.item, 0, 0), "a function is not where its call says")],
+            diagnostics: vec![Diagnostic::new(
+                Code::E0999,
+                Span::new(data.item, 0, 0),
+                "a function is not where its call says",
+            )],
             ret: Ty::Error,
             ..CheckedInst::unknown(data)
         };
@@ -114,7 +118,8 @@ fn captured(cx: &mut Cx, data: &InstData, f: &FnLike) -> Vec<LocalId> {
         cx.size_sources_of(ty, &value, true);
     }
     if f.nested && !f.sig.lambda {
-        let own = FnRefTy { name: f.sig.name.clone(), item: data.item.0, start: data.start, captures: data.captures.clone() };
+        let own =
+            FnRefTy { name: f.sig.name.clone(), item: data.item.0, start: data.start, captures: data.captures.clone() };
         cx.itself = Some((f.sig.name.clone(), Ty::FnRef(Arc::new(own))));
     }
     out
@@ -325,7 +330,8 @@ fn finish_main(mut cx: Cx, file: File) -> CheckedMain {
         effect: Effect::Host { why: "the module body".into(), span },
         ..empty_inst("main".into(), span)
     };
-    let globals: Vec<(GlobalId, Variable)> = cx.globals.drain(..).map(|(id, v)| (id, super::zonk::known_variable(v))).collect();
+    let globals: Vec<(GlobalId, Variable)> =
+        cx.globals.drain(..).map(|(id, v)| (id, super::zonk::known_variable(v))).collect();
     zonk(&mut inst, &globals);
     CheckedMain {
         inst,
@@ -364,7 +370,9 @@ fn definition(cx: &mut Cx, id: ItemId) {
     let mut seen: BTreeMap<Arc<str>, Span> = BTreeMap::new();
     for p in &sig.params {
         if let Some(first) = seen.insert(p.name.text.clone(), p.name.span) {
-            let d = Diagnostic::new(Code::E0106, p.name.span, format!("the parameter `{}` is named twice", p.name.text)).with_label(first, "first here");
+            let d =
+                Diagnostic::new(Code::E0106, p.name.span, format!("the parameter `{}` is named twice", p.name.text))
+                    .with_label(first, "first here");
             cx.report(d);
         }
     }

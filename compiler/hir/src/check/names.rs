@@ -115,7 +115,9 @@ impl Cx<'_> {
     /// Whether the name is a variable of this function somewhere, so that it cannot mean
     /// anything else in it.
     fn is_assigned(&self, name: &str) -> bool {
-        self.func.as_ref().is_some_and(|f| f.f.assigned.contains(name) || f.f.sig.params.iter().any(|p| &*p.name.text == name))
+        self.func
+            .as_ref()
+            .is_some_and(|f| f.f.assigned.contains(name) || f.f.sig.params.iter().any(|p| &*p.name.text == name))
     }
 
     fn module_variable_known(&self, name: &str) -> bool {
@@ -192,9 +194,12 @@ impl Cx<'_> {
             Some(Bad::Maybe) => Diagnostic::new(Code::E0107, span, format!("`{name}` may have no value here"))
                 .with_label(binding.span, "assigned only on this path")
                 .help(format!("assign `{name}` before the branch or loop")),
-            Some(Bad::Conflict(other, at)) => {
-                crate::rules::unify::join_diagnostic(&format!("`{name}`"), span, (&binding.ty, binding.span), (other, *at))
-            }
+            Some(Bad::Conflict(other, at)) => crate::rules::unify::join_diagnostic(
+                &format!("`{name}`"),
+                span,
+                (&binding.ty, binding.span),
+                (other, *at),
+            ),
         };
         let key = (name.clone(), binding.span, matches!(binding.bad, Some(Bad::Maybe)));
         if self.said.insert(key) {
@@ -237,7 +242,9 @@ impl Cx<'_> {
             "np" | "numpy" | "torch" | "jnp" | "jax" | "tf" | "nn" | "F" => {
                 return d.help("the operators are in `op`, layers and losses in `std`");
             }
-            "type" => return d.help("types are known before the program runs: use `isinstance`, or `:type` at the prompt"),
+            "type" => {
+                return d.help("types are known before the program runs: use `isinstance`, or `:type` at the prompt");
+            }
             "input" | "open" => return d.help("files are read with `io.read_text(path)`, arguments are in `sys.args`"),
             "self" | "super" | "object" => return d.note("there are no methods: functions take structs as parameters"),
             _ => {}
@@ -340,7 +347,10 @@ impl Cx<'_> {
                 return TExpr { kind: TKind::DType(DType::Bool), ty: Ty::DType(Some(DType::Bool)), span };
             }
             Meaning::Builtin(name) => {
-                if super::modules::operator(&name).is_some() || builtins::find(&name).is_some() || builtins::FUNCTIONS.contains(&&*name) {
+                if super::modules::operator(&name).is_some()
+                    || builtins::find(&name).is_some()
+                    || builtins::FUNCTIONS.contains(&&*name)
+                {
                     let ty = FnRefTy { name, item: BUILTIN_ITEM, start: 0, captures: vec![] };
                     return TExpr { kind: TKind::Closure { captures: vec![] }, ty: Ty::FnRef(Arc::new(ty)), span };
                 }
@@ -351,9 +361,12 @@ impl Cx<'_> {
             }
             Meaning::Struct(id) => {
                 let name = self.struct_name(id);
-                no_value(format!("the struct `{name}` is a type, not a value")).help(format!("make a value with `{name}(…)`"))
+                no_value(format!("the struct `{name}` is a type, not a value"))
+                    .help(format!("make a value with `{name}(…)`"))
             }
-            Meaning::Module(name) => no_value(format!("the module `{name}` is not a value")).help(format!("name a member: `{name}.…`")),
+            Meaning::Module(name) => {
+                no_value(format!("the module `{name}` is not a value")).help(format!("name a member: `{name}.…`"))
+            }
             Meaning::File(id) => no_value(format!("the module `{}` is not a value", db::path_of(self.db, id))),
             Meaning::Type(name) => no_value(format!("the type `{name}` is not a value")),
         };
