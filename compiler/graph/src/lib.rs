@@ -4,9 +4,9 @@
 //! alone on a text (`tessera emit --emit=after:PASS`).
 
 pub mod fuse;
+pub mod rebuild;
 pub mod merge_equal;
 pub mod place_buffers;
-pub mod rebuild;
 pub mod remove_unused;
 pub mod rules;
 pub mod simplify;

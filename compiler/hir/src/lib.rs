@@ -6,9 +6,10 @@ pub mod thir;
 pub mod rules;
 pub mod builtins;
 pub mod source;
-pub mod db;
 pub mod check;
 pub mod session;
+pub mod db;
+mod texts;
 pub mod lower;
 pub mod trace;
 

@@ -9,9 +9,9 @@ mod code_memory;
 mod elf;
 mod instr;
 mod program;
+mod emit;
 mod memory;
 mod mma;
-mod emit;
 mod target;
 mod object;
 
