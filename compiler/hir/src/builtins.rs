@@ -239,7 +239,8 @@ pub fn typed(name: &str) -> Option<&'static str> {
 
 /// The built-in modules.
 pub const MODULES: &[&str] = &[
-    "op", "dist", "schedule", "tile", "numerics", "graph", "autodiff", "random", "io", "tree", "time", "sys", "math", "std",
+    "op", "dist", "schedule", "tile", "numerics", "graph", "autodiff", "random", "io", "tree", "time", "sys", "math",
+    "std",
 ];
 
 /// Members of modules that are no operators, rows or constants. Those of `dist`, `graph`,
@@ -253,16 +254,21 @@ pub const MEMBERS: &[(&str, &[&str])] = &[
     (
         "schedule",
         &[
-            "tile", "vectorize", "use_shared_memory", "async_copy", "pipeline_stages", "unroll", "parallel", "warps", "swizzle",
+            "tile",
+            "vectorize",
+            "use_shared_memory",
+            "async_copy",
+            "pipeline_stages",
+            "unroll",
+            "parallel",
+            "warps",
+            "swizzle",
         ],
     ),
     ("tile", &["program_id", "load", "store", "dot", "reduce", "range", "zeros", "full", "arange", "where"]),
     ("numerics", &["policy", "precision", "LossScale"]),
     ("graph", &["profile", "trace", "explain"]),
-    (
-        "autodiff",
-        &["grad", "value_and_grad", "vjp", "jvp", "custom_vjp", "checkpoint", "stop_gradient"],
-    ),
+    ("autodiff", &["grad", "value_and_grad", "vjp", "jvp", "custom_vjp", "checkpoint", "stop_gradient"]),
     ("tree", &["map", "leaves", "zip"]),
     ("sys", &["args", "dir"]),
     ("op", &["kernel", "autotune", "scan", "fori", "array"]),
@@ -270,8 +276,35 @@ pub const MEMBERS: &[(&str, &[&str])] = &[
 
 /// The functions in scope everywhere.
 pub const FUNCTIONS: &[&str] = &[
-    "print", "len", "range", "zip", "enumerate", "min", "max", "sum", "abs", "round", "sorted", "reversed", "any", "all", "int",
-    "float", "str", "bool", "repr", "isinstance", "chr", "ord", "list", "tuple", "dict", "pow", "divmod", "map", "filter",
+    "print",
+    "len",
+    "range",
+    "zip",
+    "enumerate",
+    "min",
+    "max",
+    "sum",
+    "abs",
+    "round",
+    "sorted",
+    "reversed",
+    "any",
+    "all",
+    "int",
+    "float",
+    "str",
+    "bool",
+    "repr",
+    "isinstance",
+    "chr",
+    "ord",
+    "list",
+    "tuple",
+    "dict",
+    "pow",
+    "divmod",
+    "map",
+    "filter",
 ];
 
 #[cfg(test)]

@@ -9,16 +9,15 @@ use crate::builtins;
 use crate::check::facts::{self as syntax, ItemFacts};
 use crate::check::fns::{FnLike, FnSig};
 use crate::check::{self, CheckedInst, CheckedMain, InstData};
-use crate::source::{FileId, Loaded, Loader, SourceMap, SourceText};
+use crate::source::FileId;
 use crate::thir::{GlobalId, InstId};
 use crate::ty::Ty;
 use indexmap::IndexSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
-use salsa::Setter;
 use tessera_base::{Diagnostic, ItemId};
 use tessera_grammar::ast::{StmtKind, StructDef};
-use tessera_grammar::{ParsedItem, RawKind, parse_item, split};
+use tessera_grammar::{ParsedItem, parse_item};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ItemKind {
@@ -101,29 +100,29 @@ pub struct GlobalKey {
     pub ty: Ty,
 }
 
-struct ItemEntry {
-    item: Item,
-    file: FileId,
-    start: u32,
+pub(crate) struct ItemEntry {
+    pub(crate) item: Item,
+    pub(crate) file: FileId,
+    pub(crate) start: u32,
     /// The files that it imports; `None` until it is read again.
-    imports: Option<Arc<[Arc<str>]>>,
+    pub(crate) imports: Option<Arc<[Arc<str>]>>,
 }
 
-struct FileEntry {
-    path: Arc<str>,
-    text: Arc<str>,
-    file: File,
+pub(crate) struct FileEntry {
+    pub(crate) path: Arc<str>,
+    pub(crate) text: Arc<str>,
+    pub(crate) file: File,
     /// The first input of the prompt, or the file itself: where its variables live.
-    module: FileId,
-    diagnostics: Arc<[Diagnostic]>,
+    pub(crate) module: FileId,
+    pub(crate) diagnostics: Arc<[Diagnostic]>,
 }
 
 /// What is numbered, and the places of items. Numbers are given once and never change, so
 /// queries may read them.
 #[derive(Default)]
 pub struct Tables {
-    items: Vec<ItemEntry>,
-    files: Vec<FileEntry>,
+    pub(crate) items: Vec<ItemEntry>,
+    pub(crate) files: Vec<FileEntry>,
     insts: IndexSet<Arc<InstData>>,
     globals: IndexSet<GlobalKey>,
 }
@@ -444,225 +443,6 @@ pub(crate) fn inst<'db>(db: &'db dyn Db, data: &Arc<InstData>) -> &'db Arc<Check
 #[salsa::tracked]
 pub fn checked_main(db: &dyn Db, file: File) -> Arc<CheckedMain> {
     Arc::new(check::check_main(db, file))
-}
-
-// ---- Texts -----------------------------------------------------------------------------------
-
-impl Database {
-    /// A new file without text.
-    pub fn add_file(&mut self, path: &str) -> FileId {
-        self.add(path, None, None)
-    }
-
-    /// A new input of a prompt, without text.
-    pub fn add_input(&mut self, path: &str, prompt: &mut Option<Prompt>, before: Option<Arc<Before>>) -> FileId {
-        let module = before.as_ref().map(|b| b.module);
-        let id = self.add(path, module, before);
-        let Some(file) = file_of(self, id) else { return id };
-        let prompt = match *prompt {
-            Some(p) => {
-                p.set_latest(self).to(file);
-                p
-            }
-            None => *prompt.insert(Prompt::new(self, file)),
-        };
-        file.set_prompt(self).to(Some(prompt));
-        id
-    }
-
-    fn add(&mut self, path: &str, module: Option<FileId>, before: Option<Arc<Before>>) -> FileId {
-        let id = FileId(self.tables().files.len() as u32);
-        let file = File::new(self, id, Arc::from([]), before, None, Arc::default());
-        let entry = FileEntry { path: path.into(), text: "".into(), file, module: module.unwrap_or(id), diagnostics: Arc::from([]) };
-        self.tables().files.push(entry);
-        id
-    }
-
-    /// Lets diagnostics show another text than the one that is checked. Both have the same
-    /// length.
-    pub fn show_text(&mut self, id: FileId, text: &str) {
-        if let Some(entry) = self.tables().files.get_mut(id.0 as usize) {
-            entry.text = text.into();
-        }
-    }
-
-    /// The file of a path.
-    pub fn file_at(&self, path: &str) -> Option<FileId> {
-        self.tables().files.iter().position(|e| *e.path == *path).map(|i| FileId(i as u32))
-    }
-
-    /// Gives a file a text. Items that did not change are left alone.
-    pub fn set_text(&mut self, id: FileId, text: &str) {
-        let Some(file) = file_of(self, id) else { return };
-        let old = file.heads(self).clone();
-        let pieces = split(text);
-        let raw: Vec<(ItemKind, Option<Arc<str>>, &str)> = pieces
-            .items
-            .iter()
-            .map(|i| {
-                let kind = match i.kind {
-                    RawKind::Def => ItemKind::Def,
-                    RawKind::Struct => ItemKind::Struct,
-                    RawKind::Stmt => ItemKind::Stmt,
-                };
-                (kind, i.name.clone(), &text[i.range.start as usize..i.range.end as usize])
-            })
-            .collect();
-        let reused = self.reuse(&old, &raw);
-        let mut heads = vec![];
-        for ((kind, name, piece), (reuse, range)) in raw.into_iter().zip(reused.into_iter().zip(pieces.items.iter().map(|i| &i.range))) {
-            let item_id = match reuse {
-                Some(item_id) => {
-                    let item = item_of(self, item_id).filter(|i| **i.text(self) != *piece);
-                    if let Some(item) = item {
-                        item.set_text(self).to(piece.into());
-                    }
-                    if let Some(entry) = self.tables().items.get_mut(item_id.0 as usize) {
-                        entry.start = range.start;
-                        if item.is_some() {
-                            entry.imports = None;
-                        }
-                    }
-                    item_id
-                }
-                None => {
-                    let item_id = ItemId(self.tables().items.len() as u32);
-                    let item = Item::new(self, item_id, piece.into());
-                    self.tables().items.push(ItemEntry { item, file: id, start: range.start, imports: None });
-                    item_id
-                }
-            };
-            heads.push(ItemHead { id: item_id, kind, name });
-        }
-        if *old != *heads {
-            file.set_heads(self).to(heads.into());
-        }
-        if let Some(entry) = self.tables().files.get_mut(id.0 as usize) {
-            entry.text = text.into();
-            entry.diagnostics = pieces.diagnostics.into();
-        }
-    }
-
-    /// For each new piece the old item that it continues: definitions by name, statements by
-    /// their text from both ends, and those between in order.
-    fn reuse(&self, old: &[ItemHead], raw: &[(ItemKind, Option<Arc<str>>, &str)]) -> Vec<Option<ItemId>> {
-        let mut out = vec![None; raw.len()];
-        let mut named: BTreeMap<(bool, Arc<str>), Vec<ItemId>> = BTreeMap::new();
-        for head in old.iter().rev() {
-            if let (Some(name), true) = (&head.name, head.kind != ItemKind::Stmt) {
-                named.entry((head.kind == ItemKind::Def, name.clone())).or_default().push(head.id);
-            }
-        }
-        for (slot, (kind, name, _)) in out.iter_mut().zip(raw) {
-            if let (Some(name), true) = (name, *kind != ItemKind::Stmt) {
-                *slot = named.get_mut(&(*kind == ItemKind::Def, name.clone())).and_then(Vec::pop);
-            }
-        }
-        let text = |id: ItemId| item_of(self, id).map_or_else(|| "".into(), |i| i.text(self).clone());
-        let plain = |kind: ItemKind, name: &Option<Arc<str>>| kind == ItemKind::Stmt || name.is_none();
-        let before: Vec<(ItemId, Arc<str>)> =
-            old.iter().filter(|h| plain(h.kind, &h.name)).map(|h| (h.id, text(h.id))).collect();
-        let after: Vec<usize> = (0..raw.len()).filter(|&i| plain(raw[i].0, &raw[i].1)).collect();
-        let same = |a: usize, b: usize| *before[a].1 == *raw[after[b]].2;
-        let most = before.len().min(after.len());
-        let head = (0..most).take_while(|&i| same(i, i)).count();
-        let tail = (0..most - head).take_while(|&i| same(before.len() - 1 - i, after.len() - 1 - i)).count();
-        for i in 0..head {
-            out[after[i]] = Some(before[i].0);
-        }
-        for i in 0..tail {
-            out[after[after.len() - 1 - i]] = Some(before[before.len() - 1 - i].0);
-        }
-        for i in head..(most - tail).max(head) {
-            out[after[i]] = Some(before[i].0);
-        }
-        out
-    }
-
-    /// Loads the files that a file imports, and those that they import. Cycles are cut and
-    /// kept as [`Target::Cycle`].
-    pub fn load_imports(&mut self, id: FileId, loader: &dyn Loader) {
-        self.load(id, loader, &mut vec![], &mut BTreeSet::new());
-    }
-
-    fn load(&mut self, id: FileId, loader: &dyn Loader, path: &mut Vec<FileId>, done: &mut BTreeSet<FileId>) {
-        let Some(file) = file_of(self, id) else { return };
-        if !done.insert(id) {
-            return;
-        }
-        let wanted = self.wanted(file);
-        let importer = path_of(self, id);
-        path.push(id);
-        let mut imports = file.before(self).as_ref().map_or_else(BTreeMap::new, |b| BTreeMap::clone(&b.imports));
-        for module in wanted {
-            let loaded = match module.strip_prefix("std.") {
-                Some(name) => loader.std(name),
-                None => loader.sibling(&importer, &module),
-            };
-            let target = match loaded {
-                None => Target::Missing,
-                Some(loaded) => self.target(loaded, loader, path, done),
-            };
-            imports.insert(module, target);
-        }
-        path.pop();
-        if **file.imports(self) != imports {
-            file.set_imports(self).to(Arc::new(imports));
-        }
-    }
-
-    /// The dotted names of the files that a file imports. Only items that changed are read.
-    fn wanted(&mut self, file: File) -> BTreeSet<Arc<str>> {
-        let heads = file.heads(self).clone();
-        let stale: Vec<(ItemId, Item)> = {
-            let tables = self.tables();
-            let entries = heads.iter().filter_map(|h| Some((h.id, tables.items.get(h.id.0 as usize)?)));
-            entries.filter(|(_, e)| e.imports.is_none()).map(|(id, e)| (id, e.item)).collect()
-        };
-        for (id, item) in stale {
-            let facts = facts(self, item);
-            let files = facts.imports.iter().flat_map(|i| i.files()).chain(facts.std_modules.iter().cloned());
-            let files: Arc<[Arc<str>]> = files.collect();
-            if let Some(entry) = self.tables().items.get_mut(id.0 as usize) {
-                entry.imports = Some(files);
-            }
-        }
-        let tables = self.tables();
-        let entries = heads.iter().filter_map(|h| tables.items.get(h.id.0 as usize));
-        entries.flat_map(|e| e.imports.iter().flat_map(|i| i.iter().cloned())).collect()
-    }
-
-    fn target(
-        &mut self,
-        loaded: Loaded,
-        loader: &dyn Loader,
-        path: &mut Vec<FileId>,
-        done: &mut BTreeSet<FileId>,
-    ) -> Target {
-        let known = self.tables().files.iter().position(|e| e.path == loaded.path).map(|i| FileId(i as u32));
-        if let Some(start) = known.and_then(|id| path.iter().position(|p| *p == id)) {
-            return Target::Cycle(path[start..].iter().map(|f| path_of(self, *f)).collect());
-        }
-        if path.len() > 64 {
-            return Target::Cycle(path.iter().map(|f| path_of(self, *f)).collect());
-        }
-        let id = known.unwrap_or_else(|| self.add_file(&loaded.path));
-        let changed = self.tables().files.get(id.0 as usize).is_some_and(|e| e.text != loaded.text);
-        if changed {
-            self.set_text(id, &loaded.text);
-        }
-        self.load(id, loader, path, done);
-        Target::File(id)
-    }
-
-    /// A picture of all texts for rendering.
-    pub fn source_map(&self) -> SourceMap {
-        let tables = self.tables();
-        SourceMap {
-            files: tables.files.iter().map(|f| SourceText { path: f.path.clone(), text: f.text.clone() }).collect(),
-            items: tables.items.iter().map(|i| (i.file, i.start)).collect(),
-        }
-    }
 }
 
 /// Whether a dotted name is a built-in module.

@@ -89,7 +89,8 @@ impl AnnotScope<'_, '_> {
         let mut parts = name.split('.');
         let first: Arc<str> = parts.next()?.into();
         let scope = db::scope(self.cx.db, self.home);
-        let mut entity = scope.names.get(&first).cloned().or_else(|| (&*first == "std").then(|| Entity::Module("std".into())))?;
+        let mut entity =
+            scope.names.get(&first).cloned().or_else(|| (&*first == "std").then(|| Entity::Module("std".into())))?;
         for part in parts {
             let part = tessera_grammar::ast::Name { text: part.into(), span };
             let meaning = match entity {
@@ -139,7 +140,11 @@ impl AnnotNames for AnnotScope<'_, '_> {
         let name: Arc<str> = name.into();
         if self.inside {
             if let Some(binding) = self.cx.env.get(&name) {
-                return if binding.bad.is_some() { NameMeaning::Type(Ty::Error) } else { value_meaning(&binding.ty.clone()) };
+                return if binding.bad.is_some() {
+                    NameMeaning::Type(Ty::Error)
+                } else {
+                    value_meaning(&binding.ty.clone())
+                };
             }
             if let Some(size) = self.cx.size_names.get(&name) {
                 return NameMeaning::Size(size.clone());
@@ -173,7 +178,8 @@ impl AnnotNames for AnnotScope<'_, '_> {
     }
 
     fn other_size(&mut self, expr: &Expr) -> Option<Result<Size, Diagnostic>> {
-        if !self.inside || !matches!(expr.kind, ExprKind::Attr { .. } | ExprKind::Index { .. } | ExprKind::Call { .. }) {
+        if !self.inside || !matches!(expr.kind, ExprKind::Attr { .. } | ExprKind::Index { .. } | ExprKind::Call { .. })
+        {
             return None;
         }
         // The expression itself is not run: only its symbolic value is taken.
@@ -262,7 +268,8 @@ impl<'db> Cx<'db> {
     /// The type of an annotation in this body, and the sizes that it makes.
     pub fn annotation(&mut self, e: &Expr) -> (Ty, Vec<(Arc<str>, SizeVar)>) {
         let home = self.file;
-        let mut scope = AnnotScope { cx: self, own: BTreeMap::new(), unbound: Unbound::Data, made: vec![], inside: true, home };
+        let mut scope =
+            AnnotScope { cx: self, own: BTreeMap::new(), unbound: Unbound::Data, made: vec![], inside: true, home };
         let result = annot::resolve(e, &mut scope);
         let made = scope.made;
         match result {

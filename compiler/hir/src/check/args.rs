@@ -103,7 +103,11 @@ impl Cx<'_> {
                         let d = Diagnostic::new(
                             Code::E0104,
                             arg.value.span,
-                            format!("`{function}` takes {}, and {total} {} given", arguments(takes), if total == 1 { "is" } else { "are" }),
+                            format!(
+                                "`{function}` takes {}, and {total} {} given",
+                                arguments(takes),
+                                if total == 1 { "is" } else { "are" }
+                            ),
                         )
                         .here("too many");
                         self.report(declare(d));
@@ -119,9 +123,17 @@ impl Cx<'_> {
                     out[i] = Some(arg.value);
                     continue;
                 }
-                Some(_) => Diagnostic::new(Code::E0105, name.span, format!("the argument `{}` of `{function}` is given twice", name.text)),
+                Some(_) => Diagnostic::new(
+                    Code::E0105,
+                    name.span,
+                    format!("the argument `{}` of `{function}` is given twice", name.text),
+                ),
                 None => {
-                    let d = Diagnostic::new(Code::E0105, name.span, format!("`{function}` has no parameter `{}`", name.text));
+                    let d = Diagnostic::new(
+                        Code::E0105,
+                        name.span,
+                        format!("`{function}` has no parameter `{}`", name.text),
+                    );
                     match nearest(&name.text, params.iter().map(|p| &*p.name)) {
                         Some(near) => d.fix(format!("did you mean `{near}`?"), name.span, near),
                         None if params.is_empty() => d.note("it takes no arguments"),
@@ -187,10 +199,19 @@ pub fn has_effect(e: &TExpr) -> bool {
         | TKind::TensorShape(x)
         | TKind::TensorDType(x)
         | TKind::Check { value: x, .. } => has_effect(x),
-        TKind::Tuple(xs) | TKind::List(xs) | TKind::Struct(xs) | TKind::Closure { captures: xs } => xs.iter().any(has_effect),
+        TKind::Tuple(xs) | TKind::List(xs) | TKind::Struct(xs) | TKind::Closure { captures: xs } => {
+            xs.iter().any(has_effect)
+        }
         TKind::Op { args, .. } => args.iter().any(|a| matches!(a, OpArg::Value(e) if has_effect(e))),
         TKind::Index(a, b) => has_effect(a) || has_effect(b),
-        TKind::Int(_) | TKind::Float(_) | TKind::Bool(_) | TKind::Str(_) | TKind::None | TKind::DType(_) | TKind::Local(_) | TKind::Global(_) => false,
+        TKind::Int(_)
+        | TKind::Float(_)
+        | TKind::Bool(_)
+        | TKind::Str(_)
+        | TKind::None
+        | TKind::DType(_)
+        | TKind::Local(_)
+        | TKind::Global(_) => false,
         _ => true,
     }
 }

@@ -115,7 +115,8 @@ impl Cx<'_> {
             Ty::Tensor(t) if t.rank() > 0 => {
                 let size = t.shape[0].clone();
                 if size.as_const().is_some_and(|k| k != n as i64) {
-                    let d = Diagnostic::new(Code::E0204, at, format!("{n} names for {size} rows")).with_label(span, value.ty.to_string());
+                    let d = Diagnostic::new(Code::E0204, at, format!("{n} names for {size} rows"))
+                        .with_label(span, value.ty.to_string());
                     self.report(d);
                     return broken();
                 }
@@ -136,7 +137,8 @@ impl Cx<'_> {
                     .collect()
             }
             ty => {
-                let d = Diagnostic::new(Code::E0204, at, format!("`{ty}` does not unpack into {n} names")).with_label(span, ty.to_string());
+                let d = Diagnostic::new(Code::E0204, at, format!("`{ty}` does not unpack into {n} names"))
+                    .with_label(span, ty.to_string());
                 self.report(d);
                 broken()
             }
@@ -205,7 +207,15 @@ impl Cx<'_> {
 
     /// The sizes that an annotation named become ints of those names. `checked`: the value is
     /// compared with the annotation at run time; whether its whole type is known only then.
-    fn bind_sizes(&mut self, name: &Arc<str>, declared: &Ty, made: Vec<(Arc<str>, SizeVar)>, checked: Option<bool>, annotation: Span, span: Span) {
+    fn bind_sizes(
+        &mut self,
+        name: &Arc<str>,
+        declared: &Ty,
+        made: Vec<(Arc<str>, SizeVar)>,
+        checked: Option<bool>,
+        annotation: Span,
+        span: Span,
+    ) {
         let Some(binding) = self.env.get(name).cloned() else { return };
         let value = read(binding.slot, binding.ty.clone(), span);
         self.size_sources_of(declared, &value, false);
@@ -223,7 +233,9 @@ impl Cx<'_> {
         // A size that occurs twice, or inside another one, is compared now that it is known.
         let Ty::Tensor(t) = declared else { return };
         let mut seen: BTreeMap<&Size, ()> = BTreeMap::new();
-        let plain = t.shape.iter().all(|s| (s.as_const().is_some() || s.as_var().is_some()) && (s.as_const().is_some() || seen.insert(s, ()).is_none()));
+        let plain = t.shape.iter().all(|s| {
+            (s.as_const().is_some() || s.as_var().is_some()) && (s.as_const().is_some() || seen.insert(s, ()).is_none())
+        });
         if let Some(outside) = checked
             && !plain
         {
@@ -313,7 +325,16 @@ impl Cx<'_> {
     }
 
     #[allow(clippy::too_many_arguments, reason = "one call site")]
-    fn augment_tensor(&mut self, op: BinOp, op_span: Span, target: &Expr, base: &Expr, value: &Expr, base_value: TExpr, span: Span) {
+    fn augment_tensor(
+        &mut self,
+        op: BinOp,
+        op_span: Span,
+        target: &Expr,
+        base: &Expr,
+        value: &Expr,
+        base_value: TExpr,
+        span: Span,
+    ) {
         let ExprKind::Index { index, .. } = &target.kind else { return };
         let parts: Vec<GivenIndex> = self.index_parts(index).into_iter().map(|p| self.saved_part(p)).collect();
         let base_ty = base_value.ty.clone();
@@ -326,7 +347,11 @@ impl Cx<'_> {
             return;
         }
         match crate::rules::tensor::assign_index(&mut self.sizes, &base_ty, base.span, parts, &new, target.span) {
-            Ok(index) => self.out.push(TStmt::Mutate { place, change: TChange::TensorSet { index, value: new }, span: target.span }),
+            Ok(index) => self.out.push(TStmt::Mutate {
+                place,
+                change: TChange::TensorSet { index, value: new },
+                span: target.span,
+            }),
             Err(d) => self.report(d),
         }
     }

@@ -97,7 +97,9 @@ impl Cx<'_> {
     fn call_erased(&mut self, callee: TExpr, params: &[Ty], ret: &Ty, args: &[Arg], span: Span) -> TExpr {
         let slots: Vec<Slot> = (0..params.len()).map(|i| Slot::plain(&format!("{i}"), false)).collect();
         let values = self.args(args);
-        let Some(matched) = self.match_params("this function", &slots, values, span, None) else { return error_at(span) };
+        let Some(matched) = self.match_params("this function", &slots, values, span, None) else {
+            return error_at(span);
+        };
         let mut out = vec![];
         for (value, ty) in matched.into_iter().flatten().zip(params) {
             let role = crate::rules::unify::Role::Other("the argument".into());
@@ -140,7 +142,14 @@ impl Cx<'_> {
         self.call_sig(r, &sig, callee, values, span)
     }
 
-    fn call_sig(&mut self, r: &FnRefTy, sig: &Arc<FnSig>, callee: Option<TExpr>, values: Vec<TExpr>, span: Span) -> TExpr {
+    fn call_sig(
+        &mut self,
+        r: &FnRefTy,
+        sig: &Arc<FnSig>,
+        callee: Option<TExpr>,
+        values: Vec<TExpr>,
+        span: Span,
+    ) -> TExpr {
         let item = ItemId(r.item);
         let types = self.call_signature(sig, item, r);
         if !types.diagnostics.is_empty() {
@@ -150,7 +159,8 @@ impl Cx<'_> {
         let closed = types.closed(sig);
         let vars: BTreeSet<SizeVar> = types.vars.iter().cloned().collect();
         // Arguments of unannotated parameters say nothing about sizes.
-        let annotated: Vec<usize> = (0..values.len()).filter(|&i| types.params[i].is_some() && sig.params[i].kind != ParamKind::Rest).collect();
+        let annotated: Vec<usize> =
+            (0..values.len()).filter(|&i| types.params[i].is_some() && sig.params[i].kind != ParamKind::Rest).collect();
         let declared: Vec<Ty> = annotated.iter().filter_map(|&i| types.params[i].clone()).collect();
         let found: Vec<Ty> = annotated.iter().map(|&i| values[i].ty.clone()).collect();
         let spans: Vec<Span> = annotated.iter().map(|&i| values[i].span).collect();
@@ -173,7 +183,10 @@ impl Cx<'_> {
         let mut failed = false;
         for (k, &i) in annotated.iter().enumerate() {
             let value = std::mem::replace(&mut values[i], error_at(span));
-            let role = crate::rules::unify::Role::Argument { function: sig.name.to_string(), param: sig.params[i].name.text.to_string() };
+            let role = crate::rules::unify::Role::Argument {
+                function: sig.name.to_string(),
+                param: sig.params[i].name.text.to_string(),
+            };
             let at = sig.params[i].ty.as_ref().map_or(Span::NONE, |t| t.span);
             let value = self.expect(value, &bindings.params[k], &sig.params[i].name.text, at, role);
             failed |= value.ty.is_error();
@@ -221,7 +234,9 @@ impl Cx<'_> {
     /// Sizes that only the declared result names are new for each call.
     fn renew(&mut self, ret: &Ty, types: &SigTypes) -> Ty {
         let made: BTreeSet<SizeVar> = match &types.ret {
-            Some(t) => crate::rules::sizes::vars_of(t).into_iter().filter(|v| !v.rigid && !types.vars.contains(v)).collect(),
+            Some(t) => {
+                crate::rules::sizes::vars_of(t).into_iter().filter(|v| !v.rigid && !types.vars.contains(v)).collect()
+            }
             None => return ret.clone(),
         };
         let fresh: BTreeMap<SizeVar, Size> = made.into_iter().map(|v| (v.clone(), self.sizes.fresh(&v.name))).collect();
@@ -253,8 +268,13 @@ impl Cx<'_> {
         before: &mut Vec<TStmt>,
     ) {
         use crate::rules::unify::Coerce;
-        let data = |cx: &Self, t: &Ty| crate::rules::sizes::vars_of(t).iter().any(|v| !v.rigid && !cx.size_sources.contains_key(v));
-        if vars.is_empty() || !bindings.coerces.contains(&Coerce::Check) || !bindings.params.iter().any(|p| data(self, p)) {
+        let data = |cx: &Self, t: &Ty| {
+            crate::rules::sizes::vars_of(t).iter().any(|v| !v.rigid && !cx.size_sources.contains_key(v))
+        };
+        if vars.is_empty()
+            || !bindings.coerces.contains(&Coerce::Check)
+            || !bindings.params.iter().any(|p| data(self, p))
+        {
             return;
         }
         for (k, &i) in annotated.iter().enumerate() {

@@ -91,18 +91,29 @@ impl Cx<'_> {
         let Ty::FnRef(r) = value.ty.clone() else { return value };
         let to = Ty::Fn(params.to_vec(), Box::new(ret.clone()));
         if r.item == BUILTIN_ITEM {
-            let d = Diagnostic::new(Code::E0690, span, format!("`{}` as a value of type `{to}` is not supported yet", r.name))
-                .help(format!("wrap it: `lambda x: {}(x)`", r.name));
+            let d = Diagnostic::new(
+                Code::E0690,
+                span,
+                format!("`{}` as a value of type `{to}` is not supported yet", r.name),
+            )
+            .help(format!("wrap it: `lambda x: {}(x)`", r.name));
             return self.fail(d);
         }
         let Some(sig) = fns::find_sig(self.db, ItemId(r.item), r.start) else { return error_at(span) };
         if sig.params.len() != params.len() {
-            let d = Diagnostic::new(Code::E0204, span, format!("`{}` takes {} and `{to}` is needed", sig.name, super::args::arguments(sig.params.len())))
-                .with_label(sig.head, "declared here");
+            let d = Diagnostic::new(
+                Code::E0204,
+                span,
+                format!("`{}` takes {} and `{to}` is needed", sig.name, super::args::arguments(sig.params.len())),
+            )
+            .with_label(sig.head, "declared here");
             return self.fail(d);
         }
         // Called with values of the parameter types, it must give the result type.
-        let args: Vec<Value> = params.iter().map(|t| Value { name: None, value: TExpr { kind: TKind::None, ty: t.clone(), span } }).collect();
+        let args: Vec<Value> = params
+            .iter()
+            .map(|t| Value { name: None, value: TExpr { kind: TKind::None, ty: t.clone(), span } })
+            .collect();
         let (_, call) = self.block(|cx| cx.call_function(&r, Some(value.clone()), args, span));
         if call.ty.is_error() {
             return error_at(span);
@@ -119,7 +130,11 @@ impl Cx<'_> {
                 TExpr { kind: TKind::Erase { value: Box::new(value), inst }, ty: to, span }
             }
             _ => {
-                let d = Diagnostic::new(Code::E0204, span, format!("`{}` gives `{}` where `{ret}` is needed", r.name, call.ty));
+                let d = Diagnostic::new(
+                    Code::E0204,
+                    span,
+                    format!("`{}` gives `{}` where `{ret}` is needed", r.name, call.ty),
+                );
                 self.fail(d)
             }
         }
@@ -157,10 +172,19 @@ impl Cx<'_> {
 
     /// Checks a function value against argument types, for `op.scan` and the like: the
     /// instance, its result type, and the callee to pass.
-    pub fn instantiate(&mut self, value: &TExpr, args: Vec<TExpr>, span: Span) -> Option<(InstId, Option<Box<TExpr>>, Ty)> {
+    pub fn instantiate(
+        &mut self,
+        value: &TExpr,
+        args: Vec<TExpr>,
+        span: Span,
+    ) -> Option<(InstId, Option<Box<TExpr>>, Ty)> {
         let Ty::FnRef(r) = value.ty.clone() else {
             if !value.ty.is_error() {
-                let d = Diagnostic::new(Code::E0210, value.span, format!("a function is needed here, and this is `{}`", value.ty));
+                let d = Diagnostic::new(
+                    Code::E0210,
+                    value.span,
+                    format!("a function is needed here, and this is `{}`", value.ty),
+                );
                 self.report(d);
             }
             return None;

@@ -55,7 +55,8 @@ impl Cx<'_> {
         }
         if l.ty.is_tensor() || r.ty.is_tensor() {
             let op_span = Span { start: l.span.end, end: r.span.start.max(l.span.end), ..span };
-            let op_span = if l.span.item == r.span.item && op_span.start < op_span.end { trimmed(op_span) } else { span };
+            let op_span =
+                if l.span.item == r.span.item && op_span.start < op_span.end { trimmed(op_span) } else { span };
             let result = crate::rules::tensor::compare(&mut self.sizes, op, op_span, l, r, span);
             return self.take(result);
         }

@@ -227,8 +227,10 @@ impl<'db> Cx<'db> {
     /// Puts a value into a new local and gives the expression that reads it. Constants and
     /// variables that nothing changes in between need none.
     pub fn save(&mut self, name: &str, value: TExpr) -> TExpr {
-        if matches!(value.kind, TKind::Int(_) | TKind::Float(_) | TKind::Bool(_) | TKind::Str(_) | TKind::None | TKind::DType(_))
-            || value.ty.is_error()
+        if matches!(
+            value.kind,
+            TKind::Int(_) | TKind::Float(_) | TKind::Bool(_) | TKind::Str(_) | TKind::None | TKind::DType(_)
+        ) || value.ty.is_error()
         {
             return value;
         }
@@ -253,7 +255,10 @@ impl<'db> Cx<'db> {
             }
         }
         let slot = if self.is_module() {
-            let id = crate::db::global_id(self.db, GlobalKey { module: self.module, name: name.clone(), ty: erased.clone() });
+            let id = crate::db::global_id(
+                self.db,
+                GlobalKey { module: self.module, name: name.clone(), ty: erased.clone() },
+            );
             self.globals.push((id, Variable { name: name.clone(), ty: ty.clone(), span }));
             Slot::Global(id)
         } else {

@@ -9,7 +9,7 @@ use crate::ty::{FnRefTy, Ty};
 use std::sync::Arc;
 use tessera_base::near::nearest;
 use tessera_base::{Code, Diagnostic, Size, Span};
-use tessera_grammar::ast::{Arg, BinOp, Expr, ExprKind, Name, UnOp};
+use tessera_grammar::ast::{BinOp, Expr, ExprKind, Name, UnOp};
 
 impl Cx<'_> {
     pub fn expr(&mut self, e: &Expr) -> TExpr {
@@ -67,10 +67,12 @@ impl Cx<'_> {
                 self.list_of(items, span)
             }
             ExprKind::Dict(pairs) => self.dict(pairs, span),
-            ExprKind::Unary { op: UnOp::Neg, operand } if matches!(operand.kind, ExprKind::Int(_)) => match &operand.kind {
-                ExprKind::Int(digits) => self.int_literal(digits, true, span),
-                _ => error_at(span),
-            },
+            ExprKind::Unary { op: UnOp::Neg, operand } if matches!(operand.kind, ExprKind::Int(_)) => {
+                match &operand.kind {
+                    ExprKind::Int(digits) => self.int_literal(digits, true, span),
+                    _ => error_at(span),
+                }
+            }
             ExprKind::Unary { op, operand } => {
                 let x = self.expr(operand);
                 self.unary(*op, x, span)
@@ -166,12 +168,15 @@ impl Cx<'_> {
         for (k, v) in pairs {
             let (k, v) = (self.expr(k), self.expr(v));
             if !matches!(k.ty, Ty::Str | Ty::Int(_) | Ty::Bool | Ty::Error | Ty::Never) {
-                let d = Diagnostic::new(Code::E0204, k.span, format!("`{}` cannot be a key of a dict", k.ty)).note("keys are `str`, `int` or `bool`");
+                let d = Diagnostic::new(Code::E0204, k.span, format!("`{}` cannot be a key of a dict", k.ty))
+                    .note("keys are `str`, `int` or `bool`");
                 self.report(d);
                 return error_at(span);
             }
             let at = *first.get_or_insert((k.span, v.span));
-            for (ty, new, from, what) in [(&mut key, &k, at.0, "the keys of the dict"), (&mut value, &v, at.1, "the values of the dict")] {
+            for (ty, new, from, what) in
+                [(&mut key, &k, at.0, "the keys of the dict"), (&mut value, &v, at.1, "the values of the dict")]
+            {
                 match join_elements(self, ty, &new.ty) {
                     Some(joined) => *ty = joined,
                     // Named tensors, such as the weights of a model: of any type.
@@ -186,7 +191,10 @@ impl Cx<'_> {
             out.push((k, v));
         }
         if value == Ty::Float {
-            out = out.into_iter().map(|(k, v)| (k, if v.ty.is_scalar() { super::scalars::as_float(v) } else { v })).collect();
+            out = out
+                .into_iter()
+                .map(|(k, v)| (k, if v.ty.is_scalar() { super::scalars::as_float(v) } else { v }))
+                .collect();
         }
         if let Ty::Int(_) = key {
             key = Ty::int();
@@ -332,7 +340,8 @@ impl Cx<'_> {
     }
 
     fn no_field(&self, s: &crate::ty::StructTy, name: &Name) -> Diagnostic {
-        let d = Diagnostic::new(Code::E0103, name.span, format!("the struct `{}` has no field `{}`", s.name, name.text));
+        let d =
+            Diagnostic::new(Code::E0103, name.span, format!("the struct `{}` has no field `{}`", s.name, name.text));
         match nearest(&name.text, s.fields.iter().map(|(n, _)| &**n)) {
             Some(near) => d.fix(format!("did you mean `{near}`?"), name.span, near),
             None => {
@@ -340,154 +349,6 @@ impl Cx<'_> {
                 d.note(format!("it has {}", list.join(", ")))
             }
         }
-    }
-
-    fn index(&mut self, base: &Expr, index: &[Arg], span: Span) -> TExpr {
-        let base = self.expr(base);
-        if base.ty.is_error() {
-            return error_at(span);
-        }
-        if base.ty.is_tensor() {
-            let given = self.index_parts(index);
-            let result = crate::rules::tensor::index(&mut self.sizes, base, given, span);
-            return self.take(result);
-        }
-        let [part] = index else {
-            let d = Diagnostic::new(Code::E0211, span, format!("`{}` takes one index, and {} are given", base.ty, index.len()))
-                .help("index in steps: `x[i][j]`");
-            return self.fail(d);
-        };
-        if part.name.is_some() || part.star {
-            self.error(Code::E0211, part.value.span, "an index has no names or stars");
-            return error_at(span);
-        }
-        if let ExprKind::Slice { low, high, step } = &part.value.kind {
-            return self.slice(base, [low, high, step], span);
-        }
-        let key = self.expr(&part.value);
-        self.element_at(base, key, span)
-    }
-
-    /// `base[key]` of a host value.
-    pub fn element_at(&mut self, base: TExpr, key: TExpr, span: Span) -> TExpr {
-        if key.ty.is_error() || base.ty.is_error() {
-            return error_at(span);
-        }
-        let key = super::scalars::as_int(key);
-        match base.ty.clone() {
-            Ty::List(t) if matches!(key.ty, Ty::Int(_)) => {
-                if *t == Ty::Unknown {
-                    let d = Diagnostic::new(Code::E0216, span, "the element type of this list is not known")
-                        .help("annotate the empty list: `xs: list[float] = []`");
-                    return self.fail(d);
-                }
-                let ty = self.element(&t);
-                TExpr { kind: TKind::Index(Box::new(base), Box::new(key)), ty, span }
-            }
-            Ty::Str if matches!(key.ty, Ty::Int(_)) => {
-                TExpr { kind: TKind::Index(Box::new(base), Box::new(key)), ty: Ty::Str, span }
-            }
-            Ty::Tuple(ts) if matches!(key.ty, Ty::Int(_)) => self.tuple_element(base, &ts, key, span),
-            Ty::Dict(k, v) => {
-                let fits = super::types::same_slot(&super::types::erase(&k), &super::types::erase(&key.ty));
-                if !fits {
-                    let d = Diagnostic::new(Code::E0204, key.span, format!("the keys of this dict are `{k}`, and this is `{}`", key.ty))
-                        .with_label(base.span, base.ty.to_string());
-                    return self.fail(d);
-                }
-                let ty = self.element(&v);
-                TExpr { kind: TKind::Index(Box::new(base), Box::new(key)), ty, span }
-            }
-            ty @ (Ty::List(_) | Ty::Str | Ty::Tuple(_)) => {
-                let d = Diagnostic::new(Code::E0211, key.span, format!("the index of a `{ty}` is an `int`, and this is `{}`", key.ty));
-                let d = if key.ty == Ty::Float { d.help("`//` divides whole numbers, `int(x)` drops the fraction") } else { d };
-                self.fail(d)
-            }
-            ty => {
-                let d = Diagnostic::new(Code::E0211, span, format!("`{ty}` cannot be indexed"));
-                let d = match &ty {
-                    Ty::Struct(_) => d.help("fields are taken by name: `x.field`"),
-                    Ty::FnRef(_) | Ty::Fn(..) => d.help("call it with parentheses"),
-                    _ => d,
-                };
-                self.fail(d)
-            }
-        }
-    }
-
-    fn tuple_element(&mut self, base: TExpr, ts: &[Ty], key: TExpr, span: Span) -> TExpr {
-        let n = ts.len() as i64;
-        let d = match key.ty.const_int() {
-            Some(i) if (-n..n).contains(&i) => {
-                let i = if i < 0 { i + n } else { i } as usize;
-                // The shape of a tensor: the size itself.
-                if let TKind::TensorShape(x) = base.kind {
-                    return TExpr { kind: TKind::TensorDim(x, i), ty: ts[i].clone(), span };
-                }
-                return TExpr { kind: TKind::Field(Box::new(base), i as u32), ty: ts[i].clone(), span };
-            }
-            Some(i) => Diagnostic::new(Code::E0211, key.span, format!("a tuple of {n} elements has no element {i}")).with_label(base.span, base.ty.to_string()),
-            None if !ts.is_empty() && ts.iter().all(|t| super::types::erase(t) == super::types::erase(&ts[0]) && !t.is_tensor()) => {
-                // All elements are of one type: any index will do.
-                let list = self.tuple_to_list(base, Ty::List(Box::new(super::types::erase(&ts[0]))));
-                return self.element_at(list, key, span);
-            }
-            None => Diagnostic::new(Code::E0211, key.span, "which element of a tuple is meant must be known before the program runs")
-                .note(format!("the elements have different types: {}", base.ty))
-                .help("use a list for values of one type"),
-        };
-        self.fail(d)
-    }
-
-    fn slice(&mut self, base: TExpr, parts: [&Option<Box<Expr>>; 3], span: Span) -> TExpr {
-        let mut bounds: Vec<Option<TExpr>> = vec![];
-        for part in parts {
-            let value = part.as_ref().map(|p| self.expr(p));
-            let value = match value {
-                Some(v) if v.ty == Ty::None => None,
-                other => other.map(super::scalars::as_int),
-            };
-            if let Some(v) = &value
-                && !matches!(v.ty, Ty::Int(_))
-            {
-                if !v.ty.is_error() {
-                    let d = Diagnostic::new(Code::E0211, v.span, format!("the bounds of a slice are `int`, and this is `{}`", v.ty));
-                    self.report(d);
-                }
-                return error_at(span);
-            }
-            bounds.push(value);
-        }
-        if let Ty::Tuple(ts) = base.ty.clone() {
-            return self.tuple_slice(base, &ts, bounds, span);
-        }
-        if !matches!(base.ty, Ty::List(_) | Ty::Str) {
-            let d = Diagnostic::new(Code::E0211, span, format!("`{}` has no slices", base.ty));
-            return self.fail(d);
-        }
-        let ty = base.ty.clone();
-        let mut bounds = bounds.into_iter().map(|b| b.map(Box::new));
-        let (low, high, step) = (bounds.next().flatten(), bounds.next().flatten(), bounds.next().flatten());
-        TExpr { kind: TKind::Slice { base: Box::new(base), low, high, step }, ty, span }
-    }
-
-    fn tuple_slice(&mut self, base: TExpr, ts: &[Ty], bounds: Vec<Option<TExpr>>, span: Span) -> TExpr {
-        let values: Option<Vec<Option<i64>>> =
-            bounds.iter().map(|b| b.as_ref().map_or(Some(None), |v| v.ty.const_int().map(Some))).collect();
-        let Some([low, high, step]) = values.and_then(|v| <[Option<i64>; 3]>::try_from(v).ok()) else {
-            let d = Diagnostic::new(Code::E0211, span, "the bounds of a slice of a tuple must be known before the program runs");
-            return self.fail(d);
-        };
-        let picked = slice_positions(ts.len() as i64, low, high, step);
-        self.scoped(|cx| {
-            let base = cx.save("tuple", base);
-            let items: Vec<TExpr> = picked
-                .iter()
-                .map(|&i| TExpr { kind: TKind::Field(Box::new(base.clone()), i as u32), ty: ts[i].clone(), span })
-                .collect();
-            let ty = Ty::Tuple(items.iter().map(|i| i.ty.clone()).collect());
-            TExpr { kind: TKind::Tuple(items), ty, span }
-        })
     }
 
     /// The symbolic value of a value, if it is an int.
@@ -529,11 +390,7 @@ fn join_elements(cx: &mut Cx, a: &Ty, b: &Ty) -> Option<Ty> {
     }
     let joined = join(&mut cx.sizes, a, b, JoinKind::Elements, "n")?;
     // Sizes that differ between elements are "some size".
-    if joined != *a {
-        cx.widen_element(a, b).or(Some(joined))
-    } else {
-        Some(joined)
-    }
+    if joined != *a { cx.widen_element(a, b).or(Some(joined)) } else { Some(joined) }
 }
 
 fn never_to_error(ty: &Ty) -> Ty {
@@ -546,24 +403,4 @@ pub fn decided(test: &Expr, condition: &TExpr) -> Option<bool> {
         TKind::Bool(b) if !matches!(test.kind, ExprKind::Bool(_)) => Some(b),
         _ => None,
     }
-}
-
-/// Python's slice of `0..n` as positions.
-fn slice_positions(n: i64, low: Option<i64>, high: Option<i64>, step: Option<i64>) -> Vec<usize> {
-    let step = step.unwrap_or(1);
-    if step == 0 {
-        return vec![];
-    }
-    let clamp = |v: i64, least: i64, most: i64| (if v < 0 { v + n } else { v }).clamp(least, most);
-    let (mut i, end) = if step > 0 {
-        (low.map_or(0, |v| clamp(v, 0, n)), high.map_or(n, |v| clamp(v, 0, n)))
-    } else {
-        (low.map_or(n - 1, |v| clamp(v, -1, n - 1)), high.map_or(-1, |v| clamp(v, -1, n - 1)))
-    };
-    let mut out = vec![];
-    while (step > 0 && i < end) || (step < 0 && i > end) {
-        out.push(i as usize);
-        i += step;
-    }
-    out
 }

@@ -89,7 +89,11 @@ fn imports(stmt: &Stmt, out: &mut Vec<Import>) {
             match alias {
                 Some(alias) => out.push(Import { binds: alias.text.clone(), module, member: None }),
                 None => {
-                    let root: Arc<str> = if &*first.text == "tessera" && path.len() > 1 { path[1].text.clone() } else { first.text.clone() };
+                    let root: Arc<str> = if &*first.text == "tessera" && path.len() > 1 {
+                        path[1].text.clone()
+                    } else {
+                        first.text.clone()
+                    };
                     // `import a.b` binds `a`; the path is kept so that the file is loaded.
                     out.push(Import { binds: root, module, member: None });
                 }
@@ -183,7 +187,9 @@ pub fn each_stmt(stmts: &[Stmt], f: &mut dyn FnMut(&Stmt)) {
                 each_stmt(then, f);
                 each_stmt(otherwise, f);
             }
-            StmtKind::For { body, .. } | StmtKind::While { body, .. } | StmtKind::With { body, .. } => each_stmt(body, f),
+            StmtKind::For { body, .. } | StmtKind::While { body, .. } | StmtKind::With { body, .. } => {
+                each_stmt(body, f)
+            }
             _ => {}
         }
     }
@@ -200,7 +206,9 @@ pub fn each_expr(stmts: &[Stmt], f: &mut dyn FnMut(&Expr)) {
                 each_expr(then, f);
                 each_expr(otherwise, f);
             }
-            StmtKind::For { body, .. } | StmtKind::While { body, .. } | StmtKind::With { body, .. } => each_expr(body, f),
+            StmtKind::For { body, .. } | StmtKind::While { body, .. } | StmtKind::With { body, .. } => {
+                each_expr(body, f)
+            }
             StmtKind::Def(def) => each_expr(&def.body, f),
             _ => {}
         }
@@ -214,16 +222,24 @@ fn exprs_of(stmt: &Stmt) -> Vec<&Expr> {
             let params = def.params.iter().flat_map(|p| p.ty.iter().chain(&p.default));
             def.decorators.iter().chain(params).chain(&def.ret).collect()
         }
-        StmtKind::Struct(def) => def.decorators.iter().chain(def.fields.iter().flat_map(|f| [Some(&f.ty), f.default.as_ref()].into_iter().flatten())).collect(),
+        StmtKind::Struct(def) => def
+            .decorators
+            .iter()
+            .chain(def.fields.iter().flat_map(|f| [Some(&f.ty), f.default.as_ref()].into_iter().flatten()))
+            .collect(),
         StmtKind::Expr(e) => vec![e],
         StmtKind::Assign { targets, value } => targets.iter().chain([value]).collect(),
-        StmtKind::AnnAssign { target, ty, value } => [Some(target), Some(ty), value.as_ref()].into_iter().flatten().collect(),
+        StmtKind::AnnAssign { target, ty, value } => {
+            [Some(target), Some(ty), value.as_ref()].into_iter().flatten().collect()
+        }
         StmtKind::AugAssign { target, value, .. } => vec![target, value],
         StmtKind::If { test, .. } | StmtKind::While { test, .. } => vec![test],
         StmtKind::For { target, iter, .. } => vec![target, iter],
         StmtKind::Return(value) => value.iter().collect(),
         StmtKind::Assert { test, message } => [Some(test), message.as_ref()].into_iter().flatten().collect(),
-        StmtKind::With { items, .. } => items.iter().flat_map(|(e, t)| [Some(e), t.as_ref()].into_iter().flatten()).collect(),
+        StmtKind::With { items, .. } => {
+            items.iter().flat_map(|(e, t)| [Some(e), t.as_ref()].into_iter().flatten()).collect()
+        }
         _ => vec![],
     }
 }
@@ -361,7 +377,12 @@ impl Free {
 }
 
 /// The names that a function's body takes from outside.
-pub fn free_names(params: &[Param], body: &[Stmt], value: Option<&Expr>, assigned: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
+pub fn free_names(
+    params: &[Param],
+    body: &[Stmt],
+    value: Option<&Expr>,
+    assigned: &BTreeSet<Arc<str>>,
+) -> BTreeSet<Arc<str>> {
     let mut free = Free::default();
     let mut bound = assigned.clone();
     bound.extend(params.iter().map(|p| p.name.text.clone()));

@@ -46,7 +46,10 @@ impl Cx<'_> {
         }
         if a.bad.is_some() || b.bad.is_some() {
             let (bad, other) = if a.bad.is_some() { (a, b) } else { (b, a) };
-            return Some(Binding { span: if bad.bad == Some(Bad::Maybe) { other.span.min(bad.span) } else { bad.span }, ..bad });
+            return Some(Binding {
+                span: if bad.bad == Some(Bad::Maybe) { other.span.min(bad.span) } else { bad.span },
+                ..bad
+            });
         }
         if self.guessing && (a.ty == Ty::Error || b.ty == Ty::Error) {
             // The other path of a recursion tells the type.
@@ -69,7 +72,9 @@ impl Cx<'_> {
             (t, Ty::Unknown) => t.clone(),
             (Ty::Int(a), Ty::Int(b)) => Ty::Int(if a == b { a.clone() } else { None }),
             (Ty::DType(a), Ty::DType(b)) => Ty::DType(if a == b { *a } else { None }),
-            (Ty::Tensor(a), Ty::Tensor(b)) if a.rank() == b.rank() && a.dtype == b.dtype && a.sharding == b.sharding => {
+            (Ty::Tensor(a), Ty::Tensor(b))
+                if a.rank() == b.rank() && a.dtype == b.dtype && a.sharding == b.sharding =>
+            {
                 let mut shape = vec![];
                 for (x, y) in a.shape.iter().zip(&b.shape) {
                     let any = x.as_var().is_some_and(|v| wide.contains(v));
@@ -84,9 +89,10 @@ impl Cx<'_> {
                 Ty::Tensor(tessera_base::TensorType { shape, ..a.clone() })
             }
             (Ty::List(a), Ty::List(b)) => Ty::List(Box::new(self.widen_inside(a, b, name, wide)?)),
-            (Ty::Dict(ak, av), Ty::Dict(bk, bv)) => {
-                Ty::Dict(Box::new(self.widen_head(ak, bk, name, wide)?), Box::new(self.widen_inside(av, bv, name, wide)?))
-            }
+            (Ty::Dict(ak, av), Ty::Dict(bk, bv)) => Ty::Dict(
+                Box::new(self.widen_head(ak, bk, name, wide)?),
+                Box::new(self.widen_inside(av, bv, name, wide)?),
+            ),
             (Ty::Tuple(a), Ty::Tuple(b)) if a.len() == b.len() => {
                 Ty::Tuple(a.iter().zip(b).map(|(x, y)| self.widen_head(x, y, name, wide)).collect::<Option<_>>()?)
             }
@@ -122,7 +128,8 @@ impl Cx<'_> {
         match ty {
             Ty::Int(Some(n)) if local(n) => Ty::Int(None),
             Ty::Tensor(t) => {
-                let shape = t.shape.iter().map(|s| if local(s) { self.some_size(s, hint, made) } else { s.clone() }).collect();
+                let shape =
+                    t.shape.iter().map(|s| if local(s) { self.some_size(s, hint, made) } else { s.clone() }).collect();
                 Ty::Tensor(tessera_base::TensorType { shape, ..t.clone() })
             }
             Ty::List(t) => Ty::List(Box::new(self.escape_ty(t, first, hint, made))),

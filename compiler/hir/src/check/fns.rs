@@ -101,7 +101,9 @@ fn walk(stmts: &[Stmt], nested: bool, out: &mut BTreeMap<u32, Arc<FnLike>>) {
                 walk(then, nested, out);
                 walk(otherwise, nested, out);
             }
-            StmtKind::For { body, .. } | StmtKind::While { body, .. } | StmtKind::With { body, .. } => walk(body, nested, out),
+            StmtKind::For { body, .. } | StmtKind::While { body, .. } | StmtKind::With { body, .. } => {
+                walk(body, nested, out)
+            }
             _ => {}
         }
     }

@@ -48,7 +48,11 @@ impl Cx<'_> {
             _ => true,
         };
         if !fits && !value.ty.is_error() {
-            let d = Diagnostic::new(Code::E0204, value.span, format!("the format `{text}` does not apply to `{}`", value.ty));
+            let d = Diagnostic::new(
+                Code::E0204,
+                value.span,
+                format!("the format `{text}` does not apply to `{}`", value.ty),
+            );
             self.report(d);
         }
         Some(spec)
@@ -81,7 +85,8 @@ impl Cx<'_> {
                 '}' => return self.fail(wrong("a `}` without its `{` in the format".into())),
                 '{' => {
                     let inner: String = chars.by_ref().take_while(|c| *c != '}').collect();
-                    let (field, spec) = inner.split_once(':').map_or((inner.as_str(), None), |(f, s)| (f, Some(s.to_owned())));
+                    let (field, spec) =
+                        inner.split_once(':').map_or((inner.as_str(), None), |(f, s)| (f, Some(s.to_owned())));
                     let (field, repr) = field.strip_suffix("!r").map_or((field, false), |f| (f, true));
                     let found = match field.parse::<usize>() {
                         _ if field.is_empty() => {
@@ -92,7 +97,8 @@ impl Cx<'_> {
                         Err(_) => args.iter().find(|a| a.name.as_ref().is_some_and(|n| *n.text == *field)),
                     };
                     let Some(found) = found else {
-                        let d = Diagnostic::new(Code::E0104, span, format!("the format has no argument for `{{{field}}}`"));
+                        let d =
+                            Diagnostic::new(Code::E0104, span, format!("the format has no argument for `{{{field}}}`"));
                         return self.fail(d);
                     };
                     if !text.is_empty() {

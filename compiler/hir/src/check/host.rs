@@ -7,12 +7,11 @@ use super::modules::operator;
 use super::names::Meaning;
 use super::scalars::{as_float, as_int};
 use super::types::erase;
-use crate::builtins::{self, BuiltinDef, Fallback, Gives, Kind, typed};
-use crate::rules::unify::Role;
+use crate::builtins;
 use crate::thir::*;
 use crate::ty::Ty;
 use std::sync::Arc;
-use tessera_base::{Code, DType, Diagnostic, Size, Span, TensorType};
+use tessera_base::{Code, DType, Diagnostic, Size, Span};
 use tessera_grammar::ast::{Arg, BinOp, Expr, ExprKind};
 
 impl Cx<'_> {
@@ -82,7 +81,8 @@ impl Cx<'_> {
         }
         match &**name {
             "print" => self.print(values, span),
-            "len" | "abs" | "sum" | "any" | "all" | "int" | "float" | "bool" | "str" | "repr" | "list" | "tuple" | "dict" => {
+            "len" | "abs" | "sum" | "any" | "all" | "int" | "float" | "bool" | "str" | "repr" | "list" | "tuple"
+            | "dict" => {
                 if let Some(v) = values.iter().find_map(|v| v.name.clone()).filter(|n| &*n.text != "start") {
                     self.error(Code::E0105, v.span, format!("`{name}` has no parameter `{}`", v.text));
                     return error_at(span);
@@ -118,12 +118,18 @@ impl Cx<'_> {
                 "end" => &mut end,
                 "flush" => continue,
                 _ => {
-                    let d = Diagnostic::new(Code::E0105, name.span, format!("`print` has no parameter `{}`", name.text)).note("it takes sep and end");
+                    let d =
+                        Diagnostic::new(Code::E0105, name.span, format!("`print` has no parameter `{}`", name.text))
+                            .note("it takes sep and end");
                     return self.fail(d);
                 }
             };
             if v.value.ty != Ty::Str {
-                self.error(Code::E0204, v.value.span, format!("`{}` is a `str`, and this is `{}`", name.text, v.value.ty));
+                self.error(
+                    Code::E0204,
+                    v.value.span,
+                    format!("`{}` is a `str`, and this is `{}`", name.text, v.value.ty),
+                );
                 return error_at(span);
             }
             *slot = v.value;
@@ -192,15 +198,22 @@ impl Cx<'_> {
             "tuple" => match &x.ty {
                 Ty::Tuple(_) => x,
                 ty => {
-                    let d = Diagnostic::new(Code::E0204, span, format!("how many elements a `{ty}` has is not known before the program runs, so it is no tuple"))
-                        .help("keep it a list");
+                    let d = Diagnostic::new(
+                        Code::E0204,
+                        span,
+                        format!(
+                            "how many elements a `{ty}` has is not known before the program runs, so it is no tuple"
+                        ),
+                    )
+                    .help("keep it a list");
                     self.fail(d)
                 }
             },
             _ => match &x.ty {
                 Ty::Dict(..) => x,
                 ty => {
-                    let d = Diagnostic::new(Code::E0690, span, format!("`dict` of `{ty}` is not supported yet")).help("write `{key: value, …}`");
+                    let d = Diagnostic::new(Code::E0690, span, format!("`dict` of `{ty}` is not supported yet"))
+                        .help("write `{key: value, …}`");
                     self.fail(d)
                 }
             },
@@ -255,7 +268,11 @@ impl Cx<'_> {
             },
             Ty::List(t) => (**t).clone(),
             ty => {
-                let d = Diagnostic::new(Code::E0204, span, format!("`sum` takes a list of numbers or a tensor, and this is `{ty}`"));
+                let d = Diagnostic::new(
+                    Code::E0204,
+                    span,
+                    format!("`sum` takes a list of numbers or a tensor, and this is `{ty}`"),
+                );
                 return self.fail(d);
             }
         };
@@ -307,7 +324,12 @@ impl Cx<'_> {
             let list = cx.save("list", list);
             let first = cx.element_at(list.clone(), int(0, span), span);
             let rest = TExpr {
-                kind: TKind::Slice { base: Box::new(list.clone()), low: Some(Box::new(int(1, span))), high: None, step: None },
+                kind: TKind::Slice {
+                    base: Box::new(list.clone()),
+                    low: Some(Box::new(int(1, span))),
+                    high: None,
+                    step: None,
+                },
                 ty: list.ty.clone(),
                 span,
             };
@@ -332,8 +354,9 @@ impl Cx<'_> {
             }
             ty if ty.is_error() => error_at(span),
             ty => {
-                let d = Diagnostic::new(Code::E0204, span, format!("`{name}` takes a list of bools, and this is `{ty}`"))
-                    .help(format!("`{name}([x > 0 for x in xs])`"));
+                let d =
+                    Diagnostic::new(Code::E0204, span, format!("`{name}` takes a list of bools, and this is `{ty}`"))
+                        .help(format!("`{name}([x > 0 for x in xs])`"));
                 self.fail(d)
             }
         }
@@ -348,7 +371,9 @@ impl Cx<'_> {
                 let result = crate::rules::tensor::to_int(x, span);
                 self.take(result)
             }
-            Ty::Float | Ty::Str => TExpr { kind: TKind::Convert { to: Convert::Int, value: Box::new(x) }, ty: Ty::int(), span },
+            Ty::Float | Ty::Str => {
+                TExpr { kind: TKind::Convert { to: Convert::Int, value: Box::new(x) }, ty: Ty::int(), span }
+            }
             ty => {
                 let d = Diagnostic::new(Code::E0204, span, format!("`{ty}` does not convert to `int`"));
                 self.fail(d)
@@ -386,9 +411,12 @@ impl Cx<'_> {
         match (&x.ty, digits) {
             (Ty::Int(_), None) => TExpr { span, ..x },
             (Ty::Float, None) => builtin("float.round", vec![x], Ty::int(), span),
-            (Ty::Float, Some(d)) if matches!(d.ty, Ty::Int(_)) => builtin("float.round_digits", vec![x, d], Ty::Float, span),
+            (Ty::Float, Some(d)) if matches!(d.ty, Ty::Int(_)) => {
+                builtin("float.round_digits", vec![x, d], Ty::Float, span)
+            }
             (Ty::Int(_), Some(_)) => {
-                let d = Diagnostic::new(Code::E0690, span, "rounding an int to digits is not supported yet").help("use `n // 10 * 10`");
+                let d = Diagnostic::new(Code::E0690, span, "rounding an int to digits is not supported yet")
+                    .help("use `n // 10 * 10`");
                 self.fail(d)
             }
             (ty, _) => {
@@ -408,7 +436,9 @@ impl Cx<'_> {
         if items.len() == 1 {
             let Some(x) = items.pop() else { return error_at(span) };
             match &x.ty {
-                Ty::Tensor(_) | Ty::AnyTensor => return self.op_named(if name == "min" { "min" } else { "max" }, vec![x], span),
+                Ty::Tensor(_) | Ty::AnyTensor => {
+                    return self.op_named(if name == "min" { "min" } else { "max" }, vec![x], span);
+                }
                 Ty::List(t) => {
                     let ty = (**t).clone();
                     if !self.sortable(&ty, span) {
@@ -426,7 +456,11 @@ impl Cx<'_> {
                     return builtin(if name == "min" { "list.min" } else { "list.max" }, vec![list], Ty::Str, span);
                 }
                 ty => {
-                    let d = Diagnostic::new(Code::E0204, span, format!("`{name}` takes a list or several values, and this is `{ty}`"));
+                    let d = Diagnostic::new(
+                        Code::E0204,
+                        span,
+                        format!("`{name}` takes a list or several values, and this is `{ty}`"),
+                    );
                     return self.fail(d);
                 }
             }
@@ -485,7 +519,9 @@ impl Cx<'_> {
         let slots = [Slot::plain("xs", false), Slot::plain("key", true), Slot::plain("reverse", true)];
         let Some(given) = self.match_params("sorted", &slots, values, span, None) else { return error_at(span) };
         let mut given = given.into_iter();
-        let (Some(x), key, reverse) = (given.next().flatten(), given.next().flatten(), given.next().flatten()) else { return error_at(span) };
+        let (Some(x), key, reverse) = (given.next().flatten(), given.next().flatten(), given.next().flatten()) else {
+            return error_at(span);
+        };
         if x.ty.is_tensor() {
             let d = Diagnostic::new(Code::E0204, span, "`sorted` gives a list; a tensor is sorted with `op.sort(x)`");
             return self.fail(d);
@@ -520,14 +556,20 @@ impl Cx<'_> {
             let mut found = Ty::Error;
             cx.run(Seq::Value(list.clone()), span, &Default::default(), &mut |cx, item| {
                 let value = match key.ty.clone() {
-                    Ty::FnRef(r) => cx.call_function(&r, Some(key.clone()), vec![Value { name: None, value: item }], span),
+                    Ty::FnRef(r) => {
+                        cx.call_function(&r, Some(key.clone()), vec![Value { name: None, value: item }], span)
+                    }
                     _ => error_at(span),
                 };
                 found = value.ty.clone();
                 cx.append(keys, value, span);
             });
             if !matches!(key.ty, Ty::FnRef(_)) {
-                let d = Diagnostic::new(Code::E0204, key.span, format!("the key is a function of one element, and this is `{}`", key.ty));
+                let d = Diagnostic::new(
+                    Code::E0204,
+                    key.span,
+                    format!("the key is a function of one element, and this is `{}`", key.ty),
+                );
                 return cx.fail(d);
             }
             if found.is_error() || !cx.sortable(&found, span) {
@@ -614,238 +656,9 @@ impl Cx<'_> {
         self.report(d);
         None
     }
-
-    // ---- Rows -----------------------------------------------------------------------------------
-
-    /// A call of a function of the host library.
-    pub fn row_call(&mut self, row: &'static BuiltinDef, values: Vec<Value>, span: Span) -> TExpr {
-        let slots: Vec<Slot> = row.params.iter().map(|p| Slot::plain(p.name, p.fallback != Fallback::Required)).collect();
-        let Some(given) = self.match_params(row.name, &slots, values, span, None) else { return error_at(span) };
-        let mut args = vec![];
-        let mut dtype = None;
-        for (param, value) in row.params.iter().zip(given) {
-            let value = match (value.filter(|v| v.ty != Ty::None), param.fallback) {
-                (Some(value), _) => value,
-                (None, Fallback::Int(n)) => int(n, span),
-                (None, Fallback::Bool(b)) => boolean(b, span),
-                (None, Fallback::Str(s)) => string(s, span),
-                (None, Fallback::DType(d)) => TExpr { kind: TKind::DType(d), ty: Ty::DType(Some(d)), span },
-                (None, Fallback::Required) => {
-                    self.error(Code::E0104, span, format!("`{}` needs a value for `{}`", row.name, param.name));
-                    return error_at(span);
-                }
-            };
-            let Some(value) = self.row_arg(row, param.name, param.kind, value) else { return error_at(span) };
-            if let Ty::DType(d) = value.ty {
-                dtype = d;
-            }
-            args.push(value);
-        }
-        if row.effect {
-            self.host(format!("calls `{}`", row.name), span);
-        }
-        let ty = match row.gives {
-            Gives::Int => Ty::int(),
-            Gives::Float => Ty::Float,
-            Gives::Bool => Ty::Bool,
-            Gives::Str => Ty::Str,
-            Gives::StrList => Ty::List(Box::new(Ty::Str)),
-            Gives::None => Ty::None,
-            Gives::AnyTensor => Ty::AnyTensor,
-            Gives::Matrix => {
-                let shape = vec![self.sizes.fresh("rows"), self.sizes.fresh("cols")];
-                Ty::Tensor(TensorType { shape, dtype: Some(dtype.unwrap_or(DType::F32)), sharding: Default::default() })
-            }
-            Gives::TensorDict => Ty::Dict(Box::new(Ty::Str), Box::new(Ty::AnyTensor)),
-            Gives::Never => Ty::Never,
-        };
-        builtin(row.name, args, ty, span)
-    }
-
-    fn row_arg(&mut self, row: &BuiltinDef, param: &str, kind: Kind, value: TExpr) -> Option<TExpr> {
-        let role = Role::Argument { function: row.name.to_owned(), param: param.to_owned() };
-        let expected = match kind {
-            Kind::Int => Ty::int(),
-            Kind::Float => Ty::Float,
-            Kind::Bool => Ty::Bool,
-            Kind::Str => Ty::Str,
-            Kind::StrList => Ty::List(Box::new(Ty::Str)),
-            Kind::Tensor => Ty::AnyTensor,
-            Kind::TensorDict => Ty::Dict(Box::new(Ty::Str), Box::new(Ty::AnyTensor)),
-            Kind::DType => return self.dtype_arg(value),
-        };
-        if value.ty.is_tensor() && kind == Kind::Float && row.name.starts_with("math.") {
-            let op = row.name.trim_start_matches("math.");
-            let d = Diagnostic::new(Code::E0204, value.span, format!("`{}` takes a float, and this is {}", row.name, value.ty));
-            let known = tessera_ops::surface::find(op).is_some();
-            let d = if known { d.help(format!("on tensors it is `op.{op}(x)`")) } else { d };
-            self.report(d);
-            return None;
-        }
-        if kind == Kind::Tensor && value.ty.is_tensor() {
-            return Some(value);
-        }
-        if kind == Kind::TensorDict
-            && let Ty::Dict(k, v) = &value.ty
-            && **k == Ty::Str
-            && v.is_tensor()
-        {
-            return Some(value);
-        }
-        let value = self.expect(value, &expected, param, Span::NONE, role);
-        (!value.ty.is_error()).then_some(value)
-    }
-
-    fn dtype_arg(&mut self, value: TExpr) -> Option<TExpr> {
-        let span = value.span;
-        match (&value.ty, &value.kind) {
-            (Ty::DType(Some(_)), _) => Some(value),
-            (Ty::Str, TKind::Str(text)) if DType::parse(text).is_some() => {
-                let d = DType::parse(text)?;
-                Some(TExpr { kind: TKind::DType(d), ty: Ty::DType(Some(d)), span })
-            }
-            (ty, _) => {
-                let d = Diagnostic::new(Code::E0214, span, format!("an element type is needed here, and this is `{ty}`")).help("for example `dtype=f32`");
-                self.report(d);
-                None
-            }
-        }
-    }
-
-    // ---- Loops of operators ---------------------------------------------------------------------
-
-    /// `op.scan(f, init, xs)` gives the last carry and the stacked results.
-    fn scan(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let slots = [Slot::plain("f", false), Slot::plain("init", false), Slot::plain("xs", false)];
-        let Some(given) = self.match_params("op.scan", &slots, values, span, None) else { return error_at(span) };
-        let mut given = given.into_iter().flatten();
-        let (Some(f), Some(init), Some(xs)) = (given.next(), given.next(), given.next()) else { return error_at(span) };
-        let init = self.carry(init);
-        let Some((row, n)) = self.leading(&xs) else { return error_at(span) };
-        let carry_ty = init.ty.clone();
-        let f_args = vec![TExpr { kind: TKind::None, ty: carry_ty.clone(), span }, TExpr { kind: TKind::None, ty: row, span }];
-        let Some((inst, callee, ret)) = self.instantiate(&f, f_args, span) else { return error_at(span) };
-        let Ty::Tuple(parts) = &ret else {
-            let d = Diagnostic::new(Code::E0204, f.span, format!("the function of `op.scan` gives `(carry, y)`, and this one gives `{ret}`"));
-            return self.fail(d);
-        };
-        let [carry, y] = parts.as_slice() else {
-            let d = Diagnostic::new(Code::E0204, f.span, format!("the function of `op.scan` gives `(carry, y)`, and this one gives `{ret}`"));
-            return self.fail(d);
-        };
-        if !self.same_carry(&carry_ty, carry, f.span, "op.scan") {
-            return error_at(span);
-        }
-        let Some(ys) = stacked(y, &n) else {
-            let d = Diagnostic::new(Code::E0204, f.span, format!("the results of `op.scan` are tensors, and these are `{y}`"));
-            return self.fail(d);
-        };
-        let ty = Ty::Tuple(vec![carry_ty, ys]);
-        TExpr { kind: TKind::Scan { inst, callee, init: Box::new(init), xs: Box::new(xs) }, ty, span }
-    }
-
-    /// A Python scalar carried by a loop is a tensor of rank 0.
-    fn carry(&mut self, init: TExpr) -> TExpr {
-        let dtype = match &init.ty {
-            Ty::Int(_) => DType::I64,
-            Ty::Float => DType::F32,
-            Ty::Bool => DType::Bool,
-            _ => return init,
-        };
-        crate::rules::coerce::scalar_to_tensor(&mut self.sizes, init, dtype)
-    }
-
-    /// The type of one row of every tensor in a value, and the number of rows.
-    fn leading(&mut self, xs: &TExpr) -> Option<(Ty, Size)> {
-        let mut n = None;
-        let row = rows_of(&xs.ty, &mut n);
-        match (row, n) {
-            (Some(row), Some(n)) => Some((row, n)),
-            _ => {
-                if !xs.ty.is_error() {
-                    let d = Diagnostic::new(Code::E0204, xs.span, format!("`op.scan` runs over the rows of tensors, and this is `{}`", xs.ty));
-                    self.report(d);
-                }
-                None
-            }
-        }
-    }
-
-    fn same_carry(&mut self, expected: &Ty, found: &Ty, span: Span, what: &str) -> bool {
-        match crate::rules::unify::assignable(&mut self.sizes, expected, found, span) {
-            Ok(crate::rules::unify::Coerce::None | crate::rules::unify::Coerce::Check) => true,
-            _ => {
-                let d = Diagnostic::new(Code::E0209, span, format!("the function of `{what}` must give back the type of the carry"))
-                    .note(format!("the carry is {expected}, and it gives {found}"));
-                self.report(d);
-                false
-            }
-        }
-    }
-
-    /// `op.fori(lo, hi, f, init)`: `f(i, carry)` gives the next carry.
-    fn fori(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let slots = [Slot::plain("lower", false), Slot::plain("upper", false), Slot::plain("f", false), Slot::plain("init", false)];
-        let Some(given) = self.match_params("op.fori", &slots, values, span, None) else { return error_at(span) };
-        let mut given = given.into_iter().flatten();
-        let (Some(low), Some(high), Some(f), Some(init)) = (given.next(), given.next(), given.next(), given.next()) else {
-            return error_at(span);
-        };
-        for bound in [&low, &high] {
-            if !matches!(bound.ty, Ty::Int(_)) {
-                self.error(Code::E0204, bound.span, format!("the bounds of `op.fori` are `int`, and this is `{}`", bound.ty));
-                return error_at(span);
-            }
-        }
-        let init = self.carry(init);
-        let carry_ty = init.ty.clone();
-        let counter = Ty::int();
-        let f_args = vec![TExpr { kind: TKind::None, ty: counter, span }, TExpr { kind: TKind::None, ty: carry_ty.clone(), span }];
-        let Some((inst, callee, ret)) = self.instantiate(&f, f_args, span) else { return error_at(span) };
-        if !self.same_carry(&carry_ty, &ret, f.span, "op.fori") {
-            return error_at(span);
-        }
-        let kind = TKind::Fori { inst, callee, low: Box::new(low), high: Box::new(high), init: Box::new(init) };
-        TExpr { kind, ty: carry_ty, span }
-    }
-
-    /// The interned name of a builtin.
-    pub fn typed_name(&self, name: &str) -> Option<Builtin> {
-        typed(name)
-    }
 }
 
 /// `range(…)`, `zip(…)` and such, where a list is wanted.
 fn is_sequence_call(e: &Expr) -> bool {
     matches!(&e.kind, ExprKind::Call { func, .. } if matches!(&func.kind, ExprKind::Name(n) if matches!(&**n, "range" | "zip" | "enumerate" | "reversed")))
-}
-
-fn rows_of(ty: &Ty, n: &mut Option<Size>) -> Option<Ty> {
-    match ty {
-        Ty::Tensor(t) if t.rank() > 0 => {
-            n.get_or_insert_with(|| t.shape[0].clone());
-            Some(Ty::Tensor(TensorType { shape: t.shape[1..].to_vec(), dtype: t.dtype, sharding: Default::default() }))
-        }
-        Ty::Tuple(ts) => Some(Ty::Tuple(ts.iter().map(|t| rows_of(t, n)).collect::<Option<_>>()?)),
-        Ty::Struct(s) => {
-            let fields = s.fields.iter().map(|(f, t)| Some((f.clone(), rows_of(t, n)?))).collect::<Option<_>>()?;
-            Some(Ty::Struct(Arc::new(crate::ty::StructTy { fields, ..(**s).clone() })))
-        }
-        _ => None,
-    }
-}
-
-fn stacked(ty: &Ty, n: &Size) -> Option<Ty> {
-    match ty {
-        Ty::Tensor(t) => {
-            let mut shape = vec![n.clone()];
-            shape.extend(t.shape.iter().cloned());
-            Some(Ty::Tensor(TensorType { shape, dtype: t.dtype, sharding: Default::default() }))
-        }
-        Ty::Float => Some(Ty::Tensor(TensorType::new(vec![n.clone()], DType::F32))),
-        Ty::Int(_) => Some(Ty::Tensor(TensorType::new(vec![n.clone()], DType::I64))),
-        Ty::Tuple(ts) => Some(Ty::Tuple(ts.iter().map(|t| stacked(t, n)).collect::<Option<_>>()?)),
-        Ty::None => Some(Ty::None),
-        _ => None,
-    }
 }

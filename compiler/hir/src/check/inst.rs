@@ -93,11 +93,8 @@ impl<'db> Cx<'db> {
         let mut note = |t: &Ty| each_fn_ref(t, &mut |r| more.push(ItemId(r.item)));
         captures.iter().for_each(|(_, t)| note(t));
         args.iter().flatten().for_each(&mut note);
-        let globals = self
-            .globals_read(callee.item, more)
-            .into_iter()
-            .map(|g| GlobalRead { ty: canon.ty(&g.ty), ..g })
-            .collect();
+        let globals =
+            self.globals_read(callee.item, more).into_iter().map(|g| GlobalRead { ty: canon.ty(&g.ty), ..g }).collect();
         let facts = canon.facts(&self.sizes.facts);
         let data = InstData {
             item: callee.item,
@@ -169,7 +166,12 @@ impl<'db> Cx<'db> {
     /// The checked callee, where the caller must know its result type. `None` where the limits
     /// are reached, which is reported.
     pub fn check_callee(&mut self, data: &Arc<InstData>, name: &str, span: Span) -> Option<&'db Arc<CheckedInst>> {
-        let too_deep = data.args.iter().flatten().chain(data.captures.iter().map(|(_, t)| t)).any(|t| types::depth(t) > TYPE_DEPTH_MAX);
+        let too_deep = data
+            .args
+            .iter()
+            .flatten()
+            .chain(data.captures.iter().map(|(_, t)| t))
+            .any(|t| types::depth(t) > TYPE_DEPTH_MAX);
         let level = Level::instance();
         if too_deep || level.is_none() || db::inst_count(self.db) > INSTANCES_MAX {
             self.report(

@@ -14,7 +14,11 @@ use tessera_grammar::ast::{Arg, BinOp, CmpOp, Expr, ExprKind};
 
 /// Something to run over.
 pub enum Seq {
-    Range { start: TExpr, stop: TExpr, step: TExpr },
+    Range {
+        start: TExpr,
+        stop: TExpr,
+        step: TExpr,
+    },
     /// A list, tensor, string or dict.
     Value(TExpr),
     /// Values that are known one by one: the body is written once for each.
@@ -95,8 +99,16 @@ impl Cx<'_> {
                 Ty::Int(_) => ints.push(v),
                 Ty::Error | Ty::Never => return None,
                 ty => {
-                    let d = Diagnostic::new(Code::E0204, v.span, format!("the bounds of `range` are `int`, and this is `{ty}`"));
-                    self.report(if *ty == Ty::Float { d.help("`int(x)` drops the fraction, `//` divides whole numbers") } else { d });
+                    let d = Diagnostic::new(
+                        Code::E0204,
+                        v.span,
+                        format!("the bounds of `range` are `int`, and this is `{ty}`"),
+                    );
+                    self.report(if *ty == Ty::Float {
+                        d.help("`int(x)` drops the fraction, `//` divides whole numbers")
+                    } else {
+                        d
+                    });
                     return None;
                 }
             }
@@ -139,7 +151,8 @@ impl Cx<'_> {
             return Seq::Broken;
         }
         if seqs.iter().all(|s| matches!(s, Seq::Each(_))) {
-            let lists: Vec<Vec<TExpr>> = seqs.into_iter().map(|s| if let Seq::Each(v) = s { v } else { vec![] }).collect();
+            let lists: Vec<Vec<TExpr>> =
+                seqs.into_iter().map(|s| if let Seq::Each(v) = s { v } else { vec![] }).collect();
             let n = lists.iter().map(Vec::len).min().unwrap_or(0);
             let rows = (0..n).map(|i| tuple(lists.iter().map(|l| l[i].clone()).collect())).collect();
             return Seq::Each(rows);
@@ -166,7 +179,11 @@ impl Cx<'_> {
         };
         if !matches!(start.ty, Ty::Int(_)) {
             if !start.ty.is_error() {
-                self.error(Code::E0204, start.span, format!("the start of `enumerate` is an `int`, and this is `{}`", start.ty));
+                self.error(
+                    Code::E0204,
+                    start.span,
+                    format!("the start of `enumerate` is an `int`, and this is `{}`", start.ty),
+                );
             }
             return Seq::Broken;
         }
@@ -174,7 +191,9 @@ impl Cx<'_> {
             Seq::Broken => Seq::Broken,
             Seq::Each(items) if start.ty.const_int().is_some() => {
                 let first = start.ty.const_int().unwrap_or(0);
-                Seq::Each(items.into_iter().zip(first..).map(|(item, i)| tuple(vec![int(i, item.span), item])).collect())
+                Seq::Each(
+                    items.into_iter().zip(first..).map(|(item, i)| tuple(vec![int(i, item.span), item])).collect(),
+                )
             }
             seq => Seq::Enumerate(Box::new(seq), start),
         }
@@ -193,7 +212,12 @@ impl Cx<'_> {
                         _ => None,
                     }),
                     span: e.span,
-                    kind: TKind::Arith { op: BinOp::Sub, left: Box::new(e), right: Box::new(int(1, span)), int_operands: true },
+                    kind: TKind::Arith {
+                        op: BinOp::Sub,
+                        left: Box::new(e),
+                        right: Box::new(int(1, span)),
+                        int_operands: true,
+                    },
                 };
                 Seq::Range { start: less(stop), stop: less(start), step: int(-1, span) }
             }
@@ -294,8 +318,12 @@ impl Cx<'_> {
             body(self, item);
             let frame = self.loops.pop();
             if frame.is_some_and(|f| !f.breaks.is_empty() || !f.continues.is_empty()) {
-                let d = Diagnostic::new(Code::E0690, span, "`break` and `continue` are not supported yet in a loop over a tuple of different types")
-                    .note("such a loop is written out, once for each element");
+                let d = Diagnostic::new(
+                    Code::E0690,
+                    span,
+                    "`break` and `continue` are not supported yet in a loop over a tuple of different types",
+                )
+                .note("such a loop is written out, once for each element");
                 self.report(d);
                 self.alive = true;
             }
@@ -415,7 +443,12 @@ impl Cx<'_> {
     fn seq_item(&mut self, seq: &Seq, i: &TExpr, span: Span) -> TExpr {
         match seq {
             Seq::Value(value) if value.ty.is_tensor() => {
-                let result = crate::rules::tensor::index(&mut self.sizes, value.clone(), vec![GivenIndex::Value(i.clone())], span);
+                let result = crate::rules::tensor::index(
+                    &mut self.sizes,
+                    value.clone(),
+                    vec![GivenIndex::Value(i.clone())],
+                    span,
+                );
                 self.take(result)
             }
             Seq::Value(value) => {

@@ -83,7 +83,12 @@ impl Cx<'_> {
 
     /// Checks the body of a loop until the types at its head are stable, and goes on after the
     /// loop. `changed` holds every name that the body may change.
-    pub fn looped(&mut self, changed: &BTreeSet<Arc<str>>, times: Times, body: &mut dyn FnMut(&mut Self)) -> Vec<TStmt> {
+    pub fn looped(
+        &mut self,
+        changed: &BTreeSet<Arc<str>>,
+        times: Times,
+        body: &mut dyn FnMut(&mut Self),
+    ) -> Vec<TStmt> {
         let was_alive = self.alive;
         self.loop_depth += 1;
         let exact = self.loop_depth <= DEPTH_EXACT;

@@ -14,7 +14,8 @@ use tessera_base::near::nearest;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_grammar::ast::{Arg, Expr, Name};
 
-const LIST: &[&str] = &["append", "extend", "insert", "pop", "remove", "sort", "reverse", "clear", "index", "count", "copy"];
+const LIST: &[&str] =
+    &["append", "extend", "insert", "pop", "remove", "sort", "reverse", "clear", "index", "count", "copy"];
 const DICT: &[&str] = &["keys", "values", "items", "get", "pop", "update", "clear", "copy"];
 
 /// The methods of a type.
@@ -71,7 +72,9 @@ impl Cx<'_> {
         match (ty, &*name.text) {
             (Ty::List(_), "add" | "push" | "push_back") => d.fix("it is called `append`", name.span, "append"),
             (Ty::Dict(..), "has_key" | "contains") => d.help("write `key in d`"),
-            (Ty::Struct(_), _) => d.note("structs have no methods: functions take them as parameters").help(format!("write `{}(x, …)`", name.text)),
+            (Ty::Struct(_), _) => d
+                .note("structs have no methods: functions take them as parameters")
+                .help(format!("write `{}(x, …)`", name.text)),
             _ if all.is_empty() => d,
             _ => d.note(format!("it has {}", all.join(", "))),
         }
@@ -81,8 +84,12 @@ impl Cx<'_> {
         let values = self.args(args);
         if &*name.text == "format" {
             let TKind::Str(template) = &receiver.kind else {
-                let d = Diagnostic::new(Code::E0690, span, "`format` of a string that only the run knows is not supported yet")
-                    .help("use an f-string");
+                let d = Diagnostic::new(
+                    Code::E0690,
+                    span,
+                    "`format` of a string that only the run knows is not supported yet",
+                )
+                .help("use an f-string");
                 return self.fail(d);
             };
             let template = template.clone();
@@ -100,7 +107,9 @@ impl Cx<'_> {
     fn list_method(&mut self, base: &Expr, list: TExpr, t: &Ty, name: &Name, args: &[Arg], span: Span) -> TExpr {
         let word = &*name.text;
         let slots: Vec<Slot> = match word {
-            "append" | "extend" | "remove" | "index" | "count" => vec![Slot::plain(if word == "extend" { "list" } else { "element" }, false)],
+            "append" | "extend" | "remove" | "index" | "count" => {
+                vec![Slot::plain(if word == "extend" { "list" } else { "element" }, false)]
+            }
             "insert" => vec![Slot::plain("index", false), Slot::plain("element", false)],
             "pop" => vec![Slot::plain("index", true)],
             "sort" => vec![Slot::plain("key", true), Slot::plain("reverse", true)],
@@ -112,7 +121,9 @@ impl Cx<'_> {
             }
         };
         let values = self.args(args);
-        let Some(given) = self.match_params(&format!("list.{word}"), &slots, values, span, None) else { return error_at(span) };
+        let Some(given) = self.match_params(&format!("list.{word}"), &slots, values, span, None) else {
+            return error_at(span);
+        };
         if given.iter().flatten().any(|v| v.ty.is_error()) {
             return error_at(span);
         }
@@ -171,7 +182,15 @@ impl Cx<'_> {
         }
     }
 
-    fn dict_method(&mut self, base: &Expr, dict: TExpr, (k, v): (&Ty, &Ty), name: &Name, args: &[Arg], span: Span) -> TExpr {
+    fn dict_method(
+        &mut self,
+        base: &Expr,
+        dict: TExpr,
+        (k, v): (&Ty, &Ty),
+        name: &Name,
+        args: &[Arg],
+        span: Span,
+    ) -> TExpr {
         let word = &*name.text;
         let slots: Vec<Slot> = match word {
             "get" | "pop" => vec![Slot::plain("key", false), Slot::plain("default", true)],
@@ -184,7 +203,9 @@ impl Cx<'_> {
             }
         };
         let values = self.args(args);
-        let Some(given) = self.match_params(&format!("dict.{word}"), &slots, values, span, None) else { return error_at(span) };
+        let Some(given) = self.match_params(&format!("dict.{word}"), &slots, values, span, None) else {
+            return error_at(span);
+        };
         if given.iter().flatten().any(|v| v.ty.is_error()) {
             return error_at(span);
         }
@@ -211,7 +232,8 @@ impl Cx<'_> {
             }
             ("pop", Some(key)) => {
                 if let Some(default) = second {
-                    let d = Diagnostic::new(Code::E0690, default.span, "`pop` with a default is not supported yet").help("ask first: `if key in d:`");
+                    let d = Diagnostic::new(Code::E0690, default.span, "`pop` with a default is not supported yet")
+                        .help("ask first: `if key in d:`");
                     return self.fail(d);
                 }
                 let Some(key) = self.element_value(key, k, "the key") else { return error_at(span) };
@@ -261,7 +283,14 @@ impl Cx<'_> {
     }
 
     /// A change that adds an element: the list's element type may become wider.
-    fn grow(&mut self, base: &Expr, t: &Ty, x: TExpr, span: Span, make: impl Fn(TExpr) -> (Builtin, Vec<TExpr>)) -> TExpr {
+    fn grow(
+        &mut self,
+        base: &Expr,
+        t: &Ty,
+        x: TExpr,
+        span: Span,
+        make: impl Fn(TExpr) -> (Builtin, Vec<TExpr>),
+    ) -> TExpr {
         let x = match (t, &x.ty) {
             (Ty::Float, ty) if ty.is_scalar() => super::scalars::as_float(x),
             (Ty::Int(_), Ty::Bool) => as_int(x),
@@ -276,10 +305,16 @@ impl Cx<'_> {
             other => other.clone(),
         };
         let Some(element) = self.widen_element(t, &plain) else {
-            let d = Diagnostic::new(Code::E0204, x.span, format!("the elements of this list are `{t}`, and this is `{}`", x.ty))
-                .with_label(base.span, format!("list[{t}]"));
+            let d = Diagnostic::new(
+                Code::E0204,
+                x.span,
+                format!("the elements of this list are `{t}`, and this is `{}`", x.ty),
+            )
+            .with_label(base.span, format!("list[{t}]"));
             let d = match (t, &x.ty) {
-                (Ty::Int(_), Ty::Float) => d.help("start the list with floats: `[0.0]`, or annotate it: `xs: list[float] = []`"),
+                (Ty::Int(_), Ty::Float) => {
+                    d.help("start the list with floats: `[0.0]`, or annotate it: `xs: list[float] = []`")
+                }
                 _ => d,
             };
             return self.fail(d);

@@ -101,7 +101,12 @@ pub fn members(module: &str) -> Vec<String> {
     }));
     out.extend(builtins::ROWS.iter().filter_map(|r| r.name.strip_prefix(&prefix).map(str::to_owned)));
     out.extend(builtins::CONSTANTS.iter().filter_map(|(n, _)| n.strip_prefix(&prefix).map(str::to_owned)));
-    out.extend(builtins::MEMBERS.iter().filter(|(m, _)| *m == module).flat_map(|(_, names)| names.iter().map(|n| n.to_string())));
+    out.extend(
+        builtins::MEMBERS
+            .iter()
+            .filter(|(m, _)| *m == module)
+            .flat_map(|(_, names)| names.iter().map(|n| n.to_string())),
+    );
     if module == "dist" {
         out.push("collective".into());
     }
@@ -155,7 +160,10 @@ impl Cx<'_> {
                     Some(near) if path.len() == 1 => d.fix(format!("did you mean `{near}`?"), span, near),
                     _ => match module.strip_prefix("std.") {
                         Some(name) => d.note(format!("the standard library has no file `{name}.tsr`")),
-                        None => d.note(format!("neither a built-in module nor a file `{}.tsr` beside this one", module.replace('.', "/"))),
+                        None => d.note(format!(
+                            "neither a built-in module nor a file `{}.tsr` beside this one",
+                            module.replace('.', "/")
+                        )),
                     },
                 }
             }

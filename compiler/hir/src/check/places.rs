@@ -71,7 +71,11 @@ impl Cx<'_> {
                     }
                     Ty::Error | Ty::Never => None,
                     other => {
-                        self.error(Code::E0211, key.span, format!("the index of a `{ty}` is an `int`, and this is `{other}`"));
+                        self.error(
+                            Code::E0211,
+                            key.span,
+                            format!("the index of a `{ty}` is an `int`, and this is `{other}`"),
+                        );
                         None
                     }
                 };
@@ -82,7 +86,11 @@ impl Cx<'_> {
                     return None;
                 }
                 if !same_slot(&erase(k), &erase(&key.ty)) {
-                    self.error(Code::E0204, key.span, format!("the keys of this dict are `{k}`, and this is `{}`", key.ty));
+                    self.error(
+                        Code::E0204,
+                        key.span,
+                        format!("the keys of this dict are `{k}`, and this is `{}`", key.ty),
+                    );
                     return None;
                 }
                 if **k == Ty::Unknown {
@@ -93,10 +101,15 @@ impl Cx<'_> {
                 return Some((TStep::Key(key), ty));
             }
             Ty::Error | Ty::Never => return None,
-            Ty::Tensor(_) | Ty::AnyTensor => Diagnostic::new(Code::E0302, span, "an indexed tensor is a new value, so a change of it would be lost")
-                .help("index in one step: `x[i, j] = v`"),
-            Ty::Str => Diagnostic::new(Code::E0302, span, "a string cannot be changed").help("build a new one: `s[:i] + c + s[i + 1:]`"),
-            Ty::Tuple(_) => Diagnostic::new(Code::E0302, span, "a tuple cannot be changed").help("use a list or a struct"),
+            Ty::Tensor(_) | Ty::AnyTensor => {
+                Diagnostic::new(Code::E0302, span, "an indexed tensor is a new value, so a change of it would be lost")
+                    .help("index in one step: `x[i, j] = v`")
+            }
+            Ty::Str => Diagnostic::new(Code::E0302, span, "a string cannot be changed")
+                .help("build a new one: `s[:i] + c + s[i + 1:]`"),
+            Ty::Tuple(_) => {
+                Diagnostic::new(Code::E0302, span, "a tuple cannot be changed").help("use a list or a struct")
+            }
             ty => Diagnostic::new(Code::E0211, span, format!("`{ty}` cannot be indexed")),
         };
         self.report(d);
@@ -143,8 +156,12 @@ impl Cx<'_> {
                 if let super::names::Meaning::Value(value) = self.name(name, e.span)
                     && has_unknown(&value.ty)
                 {
-                    let d = Diagnostic::new(Code::E0216, e.span, format!("the element type of the module's `{name}` is not known here"))
-                        .help(format!("annotate it where it is made: `{name}: {ty} = []`"));
+                    let d = Diagnostic::new(
+                        Code::E0216,
+                        e.span,
+                        format!("the element type of the module's `{name}` is not known here"),
+                    )
+                    .help(format!("annotate it where it is made: `{name}: {ty} = []`"));
                     self.report(d);
                 }
             }
@@ -254,8 +271,12 @@ impl Cx<'_> {
             }
             Some(_) => {}
             None => {
-                let d = Diagnostic::new(Code::E0204, value.span, format!("the elements are `{element}`, and this is `{}`", value.ty))
-                    .with_label(base.span, ty.to_string());
+                let d = Diagnostic::new(
+                    Code::E0204,
+                    value.span,
+                    format!("the elements are `{element}`, and this is `{}`", value.ty),
+                )
+                .with_label(base.span, ty.to_string());
                 self.report(d);
                 return;
             }

@@ -33,7 +33,11 @@ impl Cx<'_> {
 
     fn is_policy_name(&mut self, func: &Expr) -> bool {
         match &func.kind {
-            ExprKind::Attr { base, name } => &*name.text == "policy" && self.is_module_path(base) && matches!(self.meaning(func), Some(Meaning::Builtin(n)) if &*n == "numerics.policy"),
+            ExprKind::Attr { base, name } => {
+                &*name.text == "policy"
+                    && self.is_module_path(base)
+                    && matches!(self.meaning(func), Some(Meaning::Builtin(n)) if &*n == "numerics.policy")
+            }
             ExprKind::Name(name) => {
                 self.env.get(name).is_none()
                     && matches!(

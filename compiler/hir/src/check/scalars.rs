@@ -18,7 +18,9 @@ impl Cx<'_> {
             return self.take(result);
         }
         match (&l.ty, &r.ty) {
-            (Ty::Bool, Ty::Bool) if matches!(op, BinOp::BitAnd | BinOp::BitOr | BinOp::BitXor) => bool_op(op, l, r, span),
+            (Ty::Bool, Ty::Bool) if matches!(op, BinOp::BitAnd | BinOp::BitOr | BinOp::BitXor) => {
+                bool_op(op, l, r, span)
+            }
             _ if l.ty.is_scalar() && r.ty.is_scalar() => self.numbers(op, op_span, l, r, span),
             _ => self.containers(op, op_span, l, r, span),
         }
@@ -89,12 +91,20 @@ impl Cx<'_> {
     }
 
     fn refuse(&mut self, op: BinOp, op_span: Span, l: &TExpr, r: &TExpr) -> TExpr {
-        let d = Diagnostic::new(Code::E0205, op_span, format!("`{}` does not apply to `{}` and `{}`", op.symbol(), l.ty, r.ty))
-            .with_label(l.span, l.ty.to_string())
-            .with_label(r.span, r.ty.to_string());
+        let d = Diagnostic::new(
+            Code::E0205,
+            op_span,
+            format!("`{}` does not apply to `{}` and `{}`", op.symbol(), l.ty, r.ty),
+        )
+        .with_label(l.span, l.ty.to_string())
+        .with_label(r.span, r.ty.to_string());
         let d = match (op, &l.ty, &r.ty) {
-            (BinOp::Add, Ty::Str, t) if t.is_scalar() => d.help("put the number into the text: `f\"… {x}\"`, or convert it with `str(x)`"),
-            (BinOp::Add, t, Ty::Str) if t.is_scalar() => d.help("put the number into the text: `f\"{x} …\"`, or convert it with `str(x)`"),
+            (BinOp::Add, Ty::Str, t) if t.is_scalar() => {
+                d.help("put the number into the text: `f\"… {x}\"`, or convert it with `str(x)`")
+            }
+            (BinOp::Add, t, Ty::Str) if t.is_scalar() => {
+                d.help("put the number into the text: `f\"{x} …\"`, or convert it with `str(x)`")
+            }
             (BinOp::Mod, Ty::Str, _) => d.help("format with an f-string: `f\"{x:.2f}\"`"),
             (BinOp::MatMul, ..) => d.note("`@` is the product of tensors"),
             (BinOp::BitAnd | BinOp::BitOr, Ty::Bool, _) | (BinOp::BitAnd | BinOp::BitOr, _, Ty::Bool) => {
@@ -201,7 +211,9 @@ pub fn as_float(x: TExpr) -> TExpr {
     let x = as_int(x);
     match (&x.ty, &x.kind) {
         (Ty::Float, _) => x,
-        (_, TKind::Int(n)) if n.unsigned_abs() < 1 << 53 => TExpr { kind: TKind::Float(*n as f64), ty: Ty::Float, span: x.span },
+        (_, TKind::Int(n)) if n.unsigned_abs() < 1 << 53 => {
+            TExpr { kind: TKind::Float(*n as f64), ty: Ty::Float, span: x.span }
+        }
         _ => {
             let span = x.span;
             TExpr { kind: TKind::IntToFloat(Box::new(x)), ty: Ty::Float, span }

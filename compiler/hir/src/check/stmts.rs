@@ -50,8 +50,12 @@ impl Cx<'_> {
             }
             StmtKind::Import { path, .. } | StmtKind::FromImport { path, .. } => {
                 if !self.is_module() || !self.loops.is_empty() || self.nested > 0 {
-                    let d = Diagnostic::new(Code::E0102, path.first().map_or(span, |n| n.span), "imports stand at the top level of a file")
-                        .help("move it to the start of the file");
+                    let d = Diagnostic::new(
+                        Code::E0102,
+                        path.first().map_or(span, |n| n.span),
+                        "imports stand at the top level of a file",
+                    )
+                    .help("move it to the start of the file");
                     self.report(d);
                     return;
                 }
@@ -101,6 +105,9 @@ impl Cx<'_> {
             return;
         }
         if value.ty.is_error() {
+            if self.alive && !self.guessing {
+                self.untyped.get_or_insert(e.span);
+            }
             return;
         }
         self.emit_effect(value);

@@ -38,8 +38,12 @@ impl Cx<'_> {
             return Ok(ty.clone());
         }
         if self.struct_stack.contains(&id) || self.struct_stack.len() > STRUCT_DEPTH_MAX {
-            return Err(Diagnostic::new(Code::E0215, def.name.span, format!("the struct `{}` contains itself", def.name.text))
-                .note("such a value would have no end"));
+            return Err(Diagnostic::new(
+                Code::E0215,
+                def.name.span,
+                format!("the struct `{}` contains itself", def.name.text),
+            )
+            .note("such a value would have no end"));
         }
         self.struct_stack.push(id);
         let mut fields = vec![];
@@ -104,8 +108,12 @@ impl Cx<'_> {
         for field in &def.fields {
             if let Some(first) = seen.insert(&field.name.text, field.name.span) {
                 wrong.push(
-                    Diagnostic::new(Code::E0106, field.name.span, format!("the field `{}` is defined twice", field.name.text))
-                        .with_label(first, "first here"),
+                    Diagnostic::new(
+                        Code::E0106,
+                        field.name.span,
+                        format!("the field `{}` is defined twice", field.name.text),
+                    )
+                    .with_label(first, "first here"),
                 );
             }
         }
@@ -147,8 +155,17 @@ impl Cx<'_> {
         self.construct_of(id, &def, &slots, values, span)
     }
 
-    fn construct_of(&mut self, id: ItemId, def: &Arc<StructDef>, slots: &[Slot], values: Vec<Value>, span: Span) -> TExpr {
-        let Some(matched) = self.match_params(&def.name.text, slots, values, span, Some(def.head)) else { return error_at(span) };
+    fn construct_of(
+        &mut self,
+        id: ItemId,
+        def: &Arc<StructDef>,
+        slots: &[Slot],
+        values: Vec<Value>,
+        span: Span,
+    ) -> TExpr {
+        let Some(matched) = self.match_params(&def.name.text, slots, values, span, Some(def.head)) else {
+            return error_at(span);
+        };
         let mut given = vec![];
         for (field, value) in def.fields.iter().zip(matched) {
             given.push(match (value, &field.default) {
@@ -237,7 +254,10 @@ impl Cx<'_> {
                 let mut d = mismatch_diagnostic(&p.mismatch, &role, spans[p.index], Some(field.ty.span));
                 for (name, size, from) in &p.because {
                     let by = def.fields.get(*from).map_or("?", |f| &f.name.text);
-                    d = d.with_label(spans.get(*from).copied().unwrap_or_default(), format!("{name} is {size}, from `{by}`"));
+                    d = d.with_label(
+                        spans.get(*from).copied().unwrap_or_default(),
+                        format!("{name} is {size}, from `{by}`"),
+                    );
                 }
                 self.report(d);
                 None
@@ -246,8 +266,12 @@ impl Cx<'_> {
     }
 
     fn cannot_infer(&mut self, def: &StructDef, name: &str, span: Span) -> Option<Generics> {
-        let d = Diagnostic::new(Code::E0216, span, format!("the parameter `{name}` of `{}` cannot be told from the fields", def.name.text))
-            .with_label(def.head, "declared here");
+        let d = Diagnostic::new(
+            Code::E0216,
+            span,
+            format!("the parameter `{name}` of `{}` cannot be told from the fields", def.name.text),
+        )
+        .with_label(def.head, "declared here");
         self.report(d);
         None
     }
@@ -296,7 +320,9 @@ fn uses(ty: &Expr, name: &str, out: &mut Uses) {
             for (i, part) in index.iter().enumerate() {
                 match &part.value.kind {
                     // `T`, `DT` are element types by custom; `D`, `N` sizes of a tensor of any.
-                    ExprKind::Name(n) if &**n == name && i > 0 && i + 1 == index.len() && name.ends_with('T') => out.last = true,
+                    ExprKind::Name(n) if &**n == name && i > 0 && i + 1 == index.len() && name.ends_with('T') => {
+                        out.last = true
+                    }
                     _ => out.dim |= mentions(&part.value, name),
                 }
             }
@@ -320,7 +346,8 @@ fn uses(ty: &Expr, name: &str, out: &mut Uses) {
 }
 
 fn mentions(e: &Expr, name: &str) -> bool {
-    matches!(&e.kind, ExprKind::Name(n) if &**n == name) || super::facts::parts_of(e).into_iter().any(|p| mentions(p, name))
+    matches!(&e.kind, ExprKind::Name(n) if &**n == name)
+        || super::facts::parts_of(e).into_iter().any(|p| mentions(p, name))
 }
 
 /// The type that a type parameter has in a value of the declared type.

@@ -89,7 +89,11 @@ impl Cx<'_> {
                     ty: Ty::Bool,
                     span,
                 };
-                TExpr { kind: TKind::Cond { test: Box::new(test), then: Box::new(a), otherwise: Box::new(b) }, ty: Ty::int(), span }
+                TExpr {
+                    kind: TKind::Cond { test: Box::new(test), then: Box::new(a), otherwise: Box::new(b) },
+                    ty: Ty::int(),
+                    span,
+                }
             }
         })
     }
@@ -179,5 +183,9 @@ fn field(value: &TExpr, i: usize, ty: &Ty) -> TExpr {
 }
 
 fn int_op(op: BinOp, left: TExpr, right: TExpr, span: Span) -> TExpr {
-    TExpr { kind: TKind::Arith { op, left: Box::new(left), right: Box::new(right), int_operands: true }, ty: Ty::int(), span }
+    TExpr {
+        kind: TKind::Arith { op, left: Box::new(left), right: Box::new(right), int_operands: true },
+        ty: Ty::int(),
+        span,
+    }
 }

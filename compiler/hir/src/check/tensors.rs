@@ -83,7 +83,11 @@ impl Cx<'_> {
                 self.op_call(def, args, span, span)
             }
             None => {
-                let d = tessera_base::Diagnostic::new(tessera_base::Code::E0690, span, format!("`op.{name}` is not supported yet"));
+                let d = tessera_base::Diagnostic::new(
+                    tessera_base::Code::E0690,
+                    span,
+                    format!("`op.{name}` is not supported yet"),
+                );
                 self.fail(d)
             }
         }

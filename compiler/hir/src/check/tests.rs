@@ -2,10 +2,10 @@
 
 mod accepted;
 mod errors;
-mod sizes;
-mod typed;
 mod incremental;
 mod limits;
+mod sizes;
+mod typed;
 
 use crate::db::Database;
 use crate::session::{Checked, check_program};

@@ -33,7 +33,11 @@ impl Cx<'_> {
                 let f = values.remove(0);
                 let trees: Vec<TExpr> = values.into_iter().map(|v| cx.save("tree", v)).collect();
                 let Ty::FnRef(r) = f.ty.clone() else {
-                    let d = Diagnostic::new(Code::E0210, f.span, format!("`tree.map` takes a function first, and this is `{}`", f.ty));
+                    let d = Diagnostic::new(
+                        Code::E0210,
+                        f.span,
+                        format!("`tree.map` takes a function first, and this is `{}`", f.ty),
+                    );
                     return cx.fail(d);
                 };
                 cx.map_trees(
@@ -46,7 +50,14 @@ impl Cx<'_> {
                 )
             }
             _ => {
-                cx.error(Code::E0104, span, format!("`{name}` takes {}", if name == "tree.map" { "a function and one or more values" } else { "two or more values" }));
+                cx.error(
+                    Code::E0104,
+                    span,
+                    format!(
+                        "`{name}` takes {}",
+                        if name == "tree.map" { "a function and one or more values" } else { "two or more values" }
+                    ),
+                );
                 error_at(span)
             }
         })
@@ -130,7 +141,11 @@ impl Cx<'_> {
     }
 
     fn other_form(&mut self, first: &Ty, other: &TExpr, span: Span) -> TExpr {
-        let d = Diagnostic::new(Code::E0204, span, format!("the values have different forms: `{first}` and `{}`", other.ty));
+        let d = Diagnostic::new(
+            Code::E0204,
+            span,
+            format!("the values have different forms: `{first}` and `{}`", other.ty),
+        );
         self.fail(d)
     }
 
@@ -165,8 +180,12 @@ impl Cx<'_> {
             ty => {
                 let plain = if let Ty::Int(_) = ty { Ty::int() } else { ty.clone() };
                 let Some(wider) = self.widen_element(element, &plain) else {
-                    let d = Diagnostic::new(Code::E0209, span, format!("the leaves have different types: `{element}` and `{ty}`"))
-                        .note("a list has one element type");
+                    let d = Diagnostic::new(
+                        Code::E0209,
+                        span,
+                        format!("the leaves have different types: `{element}` and `{ty}`"),
+                    )
+                    .note("a list has one element type");
                     self.report(d);
                     return false;
                 };

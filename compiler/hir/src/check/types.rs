@@ -34,7 +34,9 @@ pub fn same_slot(a: &Ty, b: &Ty) -> bool {
         (Ty::List(x), Ty::List(y)) => same_slot(x, y),
         (Ty::Dict(xk, xv), Ty::Dict(yk, yv)) => same_slot(xk, yk) && same_slot(xv, yv),
         (Ty::Tuple(xs), Ty::Tuple(ys)) => xs.len() == ys.len() && xs.iter().zip(ys).all(|(x, y)| same_slot(x, y)),
-        (Ty::Struct(x), Ty::Struct(y)) => x.item == y.item && x.fields.iter().zip(&y.fields).all(|((_, x), (_, y))| same_slot(x, y)),
+        (Ty::Struct(x), Ty::Struct(y)) => {
+            x.item == y.item && x.fields.iter().zip(&y.fields).all(|((_, x), (_, y))| same_slot(x, y))
+        }
         _ => a == b,
     }
 }
@@ -45,7 +47,9 @@ pub fn fill(a: &Ty, b: &Ty) -> Ty {
         (Ty::Unknown, _) => b.clone(),
         (Ty::List(x), Ty::List(y)) => Ty::List(Box::new(fill(x, y))),
         (Ty::Dict(xk, xv), Ty::Dict(yk, yv)) => Ty::Dict(Box::new(fill(xk, yk)), Box::new(fill(xv, yv))),
-        (Ty::Tuple(xs), Ty::Tuple(ys)) if xs.len() == ys.len() => Ty::Tuple(xs.iter().zip(ys).map(|(x, y)| fill(x, y)).collect()),
+        (Ty::Tuple(xs), Ty::Tuple(ys)) if xs.len() == ys.len() => {
+            Ty::Tuple(xs.iter().zip(ys).map(|(x, y)| fill(x, y)).collect())
+        }
         (Ty::Struct(x), Ty::Struct(y)) if x.item == y.item => {
             let fields = x.fields.iter().zip(&y.fields).map(|((n, x), (_, y))| (n.clone(), fill(x, y))).collect();
             Ty::Struct(Arc::new(StructTy { fields, ..StructTy::clone(x) }))

@@ -21,7 +21,8 @@ pub enum Decorator {
 impl Cx<'_> {
     /// Why a member of a built-in module cannot be used here, if it cannot.
     pub fn unsupported(&mut self, name: &str, span: Span) -> Option<Diagnostic> {
-        let not_yet = |code, why: &str| Some(Diagnostic::new(code, span, format!("`{name}` is not supported yet")).note(why));
+        let not_yet =
+            |code, why: &str| Some(Diagnostic::new(code, span, format!("`{name}` is not supported yet")).note(why));
         let module = name.split('.').next().unwrap_or("");
         match (module, name) {
             ("schedule", _) => Some(
@@ -33,13 +34,22 @@ impl Cx<'_> {
                 Diagnostic::new(Code::E0502, span, format!("`{name}` stands outside a kernel"))
                     .note("explicit tile programs are written inside a function with `@op.kernel`"),
             ),
-            ("autodiff", _) => not_yet(Code::E0690, "derivatives need the transposed form of every operator in the graph"),
-            ("dist", _) => not_yet(Code::E0490, "tensors live on one device: meshes, shardings and collectives are not lowered"),
+            ("autodiff", _) => {
+                not_yet(Code::E0690, "derivatives need the transposed form of every operator in the graph")
+            }
+            ("dist", _) => {
+                not_yet(Code::E0490, "tensors live on one device: meshes, shardings and collectives are not lowered")
+            }
             ("graph", _) => not_yet(Code::E0690, "profiles and traces of compiled programs are not recorded"),
-            (_, "numerics.precision") => not_yet(Code::E0690, "only `numerics.policy` is in force; choose element types with `dtype=`"),
-            (_, "numerics.LossScale") => not_yet(Code::E0690, "it belongs to training with derivatives, which are not supported yet either"),
+            (_, "numerics.precision") => {
+                not_yet(Code::E0690, "only `numerics.policy` is in force; choose element types with `dtype=`")
+            }
+            (_, "numerics.LossScale") => {
+                not_yet(Code::E0690, "it belongs to training with derivatives, which are not supported yet either")
+            }
             (_, "op.kernel" | "op.autotune") => Some(
-                Diagnostic::new(Code::E0204, span, format!("`{name}` is a decorator")).help(format!("write `@{name}` above a function")),
+                Diagnostic::new(Code::E0204, span, format!("`{name}` is a decorator"))
+                    .help(format!("write `@{name}` above a function")),
             ),
             _ => None,
         }

@@ -167,7 +167,9 @@ impl Zonk<'_> {
                 items.iter_mut().for_each(|i| self.expr_as(i, &element));
             }
             TKind::Tuple(items) => match &ty {
-                Ty::Tuple(ts) if ts.len() == items.len() => items.iter_mut().zip(ts).for_each(|(i, t)| self.expr_as(i, t)),
+                Ty::Tuple(ts) if ts.len() == items.len() => {
+                    items.iter_mut().zip(ts).for_each(|(i, t)| self.expr_as(i, t))
+                }
                 _ => items.iter_mut().for_each(|i| self.expr(i)),
             },
             TKind::Struct(items) => match &ty {

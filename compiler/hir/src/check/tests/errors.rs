@@ -30,7 +30,10 @@ fn nothing_vanishes() {
 fn loops_of_the_graph_run_graph_functions() {
     let scan = "print(op.scan(step, op.zeros(()), op.ones((3,))))\n";
     expect(&format!("def step(c, x):\n    print(c)\n    return c + x, c\n{scan}"), "E0301@4");
-    expect(&format!("def show(c):\n    print(c)\ndef step(c, x):\n    show(c)\n    return c + x, c\n{scan}"), "E0301@6");
+    expect(
+        &format!("def show(c):\n    print(c)\ndef step(c, x):\n    show(c)\n    return c + x, c\n{scan}"),
+        "E0301@6",
+    );
     expect("def step(i, c):\n    print(i)\n    return c + 1.0\nprint(op.fori(0, 3, step, op.zeros(())))\n", "E0301@4");
     expect(&format!("def step(c, x):\n    return c + x, c\n{scan}"), "");
 }
@@ -86,7 +89,10 @@ fn operators() {
 
 #[test]
 fn joins() {
-    expect("def f(c: bool):\n    if c:\n        x = 1\n    else:\n        x = \"a\"\n    return x\nprint(f(True))\n", "E0209@6");
+    expect(
+        "def f(c: bool):\n    if c:\n        x = 1\n    else:\n        x = \"a\"\n    return x\nprint(f(True))\n",
+        "E0209@6",
+    );
     // Not used afterwards: no matter.
     expect("c = len(sys.args) > 0\nif c:\n    x = 1\nelse:\n    x = \"a\"\nprint(1)\n", "");
     expect("x = 0\nfor i in range(3):\n    x = x + 0.5\nprint(x)\n", "E0209@3");
@@ -138,7 +144,10 @@ fn changes() {
     expect("s = \"abc\"\ns[0] = \"x\"\n", "E0302@2");
     expect("xs = [1]\nxs.append(\"a\")\n", "E0204@2");
     expect("xs = [1]\nxs.push(2)\n", "E0103@2");
-    expect("def f(n: int):\n    xs = [n]\n    g = lambda: xs.append(1)\n    g()\n    return xs\nprint(f(1))\n", "E0302@3");
+    expect(
+        "def f(n: int):\n    xs = [n]\n    g = lambda: xs.append(1)\n    g()\n    return xs\nprint(f(1))\n",
+        "E0302@3",
+    );
     expect("x = op.zeros((3,))\nx[0][0] = 1.0\n", "E0302@2");
     expect("d = {\"a\": 1}\nd[1] = 2\n", "E0204@2");
     expect("xs = []\nprint(xs[0])\n", "E0216@2");

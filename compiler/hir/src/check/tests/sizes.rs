@@ -8,25 +8,35 @@ fn ints_are_sizes() {
     assert_eq!(global(&p, "y"), "Tensor[6, 2, f32]");
     let p = ok("D = 8\ndef f(x: Tensor[B, D, f32]) -> Tensor[B, D, f32]:\n    return x\ny = f(op.ones((2, 8)))\n");
     assert_eq!(global(&p, "y"), "Tensor[2, 8, f32]");
-    expect("D = 8\ndef f(x: Tensor[B, D, f32]) -> Tensor[B, D, f32]:\n    return x\ny = f(op.ones((2, 9)))\n", "E0202@4");
+    expect(
+        "D = 8\ndef f(x: Tensor[B, D, f32]) -> Tensor[B, D, f32]:\n    return x\ny = f(op.ones((2, 9)))\n",
+        "E0202@4",
+    );
 }
 
 #[test]
 fn signatures_bind_sizes() {
-    let p = ok("def f(x: Tensor[S, D, f32], H: int) -> Tensor[H, S, D // H, f32]:\n    assert D % H == 0\n    return x.reshape(S, H, D // H).transpose(1, 0, 2)\ny = f(op.ones((3, 4)), 2)\n");
+    let p = ok(
+        "def f(x: Tensor[S, D, f32], H: int) -> Tensor[H, S, D // H, f32]:\n    assert D % H == 0\n    return x.reshape(S, H, D // H).transpose(1, 0, 2)\ny = f(op.ones((3, 4)), 2)\n",
+    );
     assert_eq!(global(&p, "y"), "Tensor[2, 3, 2, f32]");
     let p = ok("def f(x: Tensor[B, D, f32]) -> int:\n    return B * 100 + D\nprint(f(op.ones((3, 4))))\n");
     assert_eq!(insts(&p, "f")[0].size_binds.len(), 2);
     expect("def mlp(x: Tensor[B, 4*H, f32], w: Tensor[3*H, D, f32]):\n    return x @ w\n", "E0201@2");
     expect("def f(x: Tensor[N, f32], y: Tensor[M, f32]):\n    return x + y\n", "E0203@2");
     ok("def f(x: Tensor[N, f32], y: Tensor[M, f32]):\n    assert N == M\n    return x + y\n");
-    expect("def f(x: Tensor[N, f32], y: Tensor[N, f32]):\n    return x + y\nprint(f(op.ones((2,)), op.ones((3,))))\n", "E0202@3");
+    expect(
+        "def f(x: Tensor[N, f32], y: Tensor[N, f32]):\n    return x + y\nprint(f(op.ones((2,)), op.ones((3,))))\n",
+        "E0202@3",
+    );
     expect("def f(x: Tensor[N, f32]) -> Tensor[f32]:\n    return x.sum()\nprint(f(op.zeros((2, 2))))\n", "E0207@3");
 }
 
 #[test]
 fn one_instance_per_annotated_function() {
-    let p = ok("def f(x: Tensor[N, f32]) -> Tensor[N, f32]:\n    return x * 2.0\na = f(op.ones((2,)))\nb = f(op.ones((3,)))\n");
+    let p = ok(
+        "def f(x: Tensor[N, f32]) -> Tensor[N, f32]:\n    return x * 2.0\na = f(op.ones((2,)))\nb = f(op.ones((3,)))\n",
+    );
     assert_eq!(insts(&p, "f").len(), 1);
     assert_eq!((global(&p, "a"), global(&p, "b")), ("Tensor[2, f32]".into(), "Tensor[3, f32]".into()));
     let p = ok("def f(x):\n    return x * 2.0\na = f(op.ones((2,)))\nb = f(op.ones((3,)))\nc = f(op.ones((3,)))\n");
@@ -35,7 +45,9 @@ fn one_instance_per_annotated_function() {
 
 #[test]
 fn loops_widen() {
-    let p = ok("x = op.zeros((1, 2))\nfor i in range(3):\n    x = op.concat([x, x], axis=0)\nprint(x.shape)\ny = x * 2.0\n");
+    let p = ok(
+        "x = op.zeros((1, 2))\nfor i in range(3):\n    x = op.concat([x, x], axis=0)\nprint(x.shape)\ny = x * 2.0\n",
+    );
     assert!(global(&p, "y").starts_with("Tensor[x"), "{}", global(&p, "y"));
     let p = ok("n = 1\nfor i in range(3):\n    n = n * 2\nx = op.zeros((n, 2))\n");
     assert!(global(&p, "x").ends_with(", 2, f32]"));
@@ -46,7 +58,9 @@ fn loops_widen() {
 
 #[test]
 fn data_sizes_are_named_and_checked() {
-    let p = ok("m: Tensor[N, 3, f32] = io.read_npy(\"x.npy\")\nprint(N)\nq: Tensor[N, 3, f32] = io.read_npy(\"y.npy\")\nz = m + q\n");
+    let p = ok(
+        "m: Tensor[N, 3, f32] = io.read_npy(\"x.npy\")\nprint(N)\nq: Tensor[N, 3, f32] = io.read_npy(\"y.npy\")\nz = m + q\n",
+    );
     assert_eq!(global(&p, "z"), "Tensor[N, 3, f32]");
     assert_eq!(global(&p, "N"), "int");
     expect("x = io.read_npy(\"a.npy\")\nprint(x.sum())\n", "E0213@2");

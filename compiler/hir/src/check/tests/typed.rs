@@ -7,16 +7,22 @@ fn host(program: &Program, name: &str) -> bool {
 
 #[test]
 fn effects() {
-    let p = ok("def g(x):\n    return x * 2.0\ndef p(x):\n    print(x)\ndef q(x):\n    p(x)\ndef w(x: int):\n    while x > 0:\n        x -= 1\n    return x\nlog = []\nlog.append(1)\ndef m():\n    log.append(2)\ng(op.ones((2,)))\nq(op.ones((2,)))\nw(3)\nm()\n");
+    let p = ok(
+        "def g(x):\n    return x * 2.0\ndef p(x):\n    print(x)\ndef q(x):\n    p(x)\ndef w(x: int):\n    while x > 0:\n        x -= 1\n    return x\nlog = []\nlog.append(1)\ndef m():\n    log.append(2)\ng(op.ones((2,)))\nq(op.ones((2,)))\nw(3)\nm()\n",
+    );
     assert_eq!(["g", "p", "q", "w", "m"].map(|n| host(&p, n)), [false, true, true, true, true]);
-    let p = ok("def f(x: Tensor[N, f32]):\n    if N > 2:\n        return x\n    return x * 2.0\ndef h(x: Tensor[N, f32]):\n    if x.sum() > 0.0:\n        return x\n    return -x\n");
+    let p = ok(
+        "def f(x: Tensor[N, f32]):\n    if N > 2:\n        return x\n    return x * 2.0\ndef h(x: Tensor[N, f32]):\n    if x.sum() > 0.0:\n        return x\n    return -x\n",
+    );
     assert_eq!([host(&p, "f"), host(&p, "h")], [false, true]);
 }
 
 #[test]
 fn policies() {
     use tessera_ir::graph::Policy;
-    let p = ok("@numerics.policy(\"fast\")\ndef f(x: Tensor[N, f32]):\n    return x.sum()\ndef g(x):\n    return x.sum()\nx = op.ones((3,))\nprint(f(x))\nwith numerics.policy(\"kahan_sum\"):\n    print(g(x))\n");
+    let p = ok(
+        "@numerics.policy(\"fast\")\ndef f(x: Tensor[N, f32]):\n    return x.sum()\ndef g(x):\n    return x.sum()\nx = op.ones((3,))\nprint(f(x))\nwith numerics.policy(\"kahan_sum\"):\n    print(g(x))\n",
+    );
     assert_eq!(insts(&p, "f")[0].policy, Policy::Fast);
     assert_eq!(insts(&p, "g")[0].policy, Policy::KahanSum);
 }
@@ -40,5 +46,8 @@ fn empty_lists_get_their_type() {
 #[test]
 fn literals_convert_where_declared() {
     let p = ok("xs: list[float] = [1, 2]\nt: tuple[float, str] = (1, \"a\")\nf: float = 3\n");
-    assert_eq!((global(&p, "xs"), global(&p, "t"), global(&p, "f")), ("list[float]".into(), "tuple[float, str]".into(), "float".into()));
+    assert_eq!(
+        (global(&p, "xs"), global(&p, "t"), global(&p, "f")),
+        ("list[float]".into(), "tuple[float, str]".into(), "float".into())
+    );
 }

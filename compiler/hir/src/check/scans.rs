@@ -1,0 +1,169 @@
+//! Loops that are operators: `op.scan` and `op.fori`.
+
+use super::args::{Slot, Value};
+use super::cx::{Cx, error_at};
+use crate::thir::*;
+use crate::ty::Ty;
+use std::sync::Arc;
+use tessera_base::{Code, DType, Diagnostic, Size, Span, TensorType};
+
+impl Cx<'_> {
+    /// `op.scan(f, init, xs)` gives the last carry and the stacked results.
+    pub fn scan(&mut self, values: Vec<Value>, span: Span) -> TExpr {
+        let slots = [Slot::plain("f", false), Slot::plain("init", false), Slot::plain("xs", false)];
+        let Some(given) = self.match_params("op.scan", &slots, values, span, None) else { return error_at(span) };
+        let mut given = given.into_iter().flatten();
+        let (Some(f), Some(init), Some(xs)) = (given.next(), given.next(), given.next()) else { return error_at(span) };
+        let init = self.carry(init);
+        let Some((row, n)) = self.leading(&xs) else { return error_at(span) };
+        let carry_ty = init.ty.clone();
+        let f_args =
+            vec![TExpr { kind: TKind::None, ty: carry_ty.clone(), span }, TExpr { kind: TKind::None, ty: row, span }];
+        let Some((inst, callee, ret)) = self.instantiate(&f, f_args, span) else { return error_at(span) };
+        let Ty::Tuple(parts) = &ret else {
+            let d = Diagnostic::new(
+                Code::E0204,
+                f.span,
+                format!("the function of `op.scan` gives `(carry, y)`, and this one gives `{ret}`"),
+            );
+            return self.fail(d);
+        };
+        let [carry, y] = parts.as_slice() else {
+            let d = Diagnostic::new(
+                Code::E0204,
+                f.span,
+                format!("the function of `op.scan` gives `(carry, y)`, and this one gives `{ret}`"),
+            );
+            return self.fail(d);
+        };
+        if !self.same_carry(&carry_ty, carry, f.span, "op.scan") {
+            return error_at(span);
+        }
+        let Some(ys) = stacked(y, &n) else {
+            let d = Diagnostic::new(
+                Code::E0204,
+                f.span,
+                format!("the results of `op.scan` are tensors, and these are `{y}`"),
+            );
+            return self.fail(d);
+        };
+        let ty = Ty::Tuple(vec![carry_ty, ys]);
+        TExpr { kind: TKind::Scan { inst, callee, init: Box::new(init), xs: Box::new(xs) }, ty, span }
+    }
+
+    /// A Python scalar carried by a loop is a tensor of rank 0.
+    fn carry(&mut self, init: TExpr) -> TExpr {
+        let dtype = match &init.ty {
+            Ty::Int(_) => DType::I64,
+            Ty::Float => DType::F32,
+            Ty::Bool => DType::Bool,
+            _ => return init,
+        };
+        crate::rules::coerce::scalar_to_tensor(&mut self.sizes, init, dtype)
+    }
+
+    /// The type of one row of every tensor in a value, and the number of rows.
+    fn leading(&mut self, xs: &TExpr) -> Option<(Ty, Size)> {
+        let mut n = None;
+        let row = rows_of(&xs.ty, &mut n);
+        match (row, n) {
+            (Some(row), Some(n)) => Some((row, n)),
+            _ => {
+                if !xs.ty.is_error() {
+                    let d = Diagnostic::new(
+                        Code::E0204,
+                        xs.span,
+                        format!("`op.scan` runs over the rows of tensors, and this is `{}`", xs.ty),
+                    );
+                    self.report(d);
+                }
+                None
+            }
+        }
+    }
+
+    fn same_carry(&mut self, expected: &Ty, found: &Ty, span: Span, what: &str) -> bool {
+        match crate::rules::unify::assignable(&mut self.sizes, expected, found, span) {
+            Ok(crate::rules::unify::Coerce::None | crate::rules::unify::Coerce::Check) => true,
+            _ => {
+                let d = Diagnostic::new(
+                    Code::E0209,
+                    span,
+                    format!("the function of `{what}` must give back the type of the carry"),
+                )
+                .note(format!("the carry is {expected}, and it gives {found}"));
+                self.report(d);
+                false
+            }
+        }
+    }
+
+    /// `op.fori(lo, hi, f, init)`: `f(i, carry)` gives the next carry.
+    pub fn fori(&mut self, values: Vec<Value>, span: Span) -> TExpr {
+        let slots = [
+            Slot::plain("lower", false),
+            Slot::plain("upper", false),
+            Slot::plain("f", false),
+            Slot::plain("init", false),
+        ];
+        let Some(given) = self.match_params("op.fori", &slots, values, span, None) else { return error_at(span) };
+        let mut given = given.into_iter().flatten();
+        let (Some(low), Some(high), Some(f), Some(init)) = (given.next(), given.next(), given.next(), given.next())
+        else {
+            return error_at(span);
+        };
+        for bound in [&low, &high] {
+            if !matches!(bound.ty, Ty::Int(_)) {
+                self.error(
+                    Code::E0204,
+                    bound.span,
+                    format!("the bounds of `op.fori` are `int`, and this is `{}`", bound.ty),
+                );
+                return error_at(span);
+            }
+        }
+        let init = self.carry(init);
+        let carry_ty = init.ty.clone();
+        let counter = Ty::int();
+        let f_args = vec![
+            TExpr { kind: TKind::None, ty: counter, span },
+            TExpr { kind: TKind::None, ty: carry_ty.clone(), span },
+        ];
+        let Some((inst, callee, ret)) = self.instantiate(&f, f_args, span) else { return error_at(span) };
+        if !self.same_carry(&carry_ty, &ret, f.span, "op.fori") {
+            return error_at(span);
+        }
+        let kind = TKind::Fori { inst, callee, low: Box::new(low), high: Box::new(high), init: Box::new(init) };
+        TExpr { kind, ty: carry_ty, span }
+    }
+}
+
+fn rows_of(ty: &Ty, n: &mut Option<Size>) -> Option<Ty> {
+    match ty {
+        Ty::Tensor(t) if t.rank() > 0 => {
+            n.get_or_insert_with(|| t.shape[0].clone());
+            Some(Ty::Tensor(TensorType { shape: t.shape[1..].to_vec(), dtype: t.dtype, sharding: Default::default() }))
+        }
+        Ty::Tuple(ts) => Some(Ty::Tuple(ts.iter().map(|t| rows_of(t, n)).collect::<Option<_>>()?)),
+        Ty::Struct(s) => {
+            let fields = s.fields.iter().map(|(f, t)| Some((f.clone(), rows_of(t, n)?))).collect::<Option<_>>()?;
+            Some(Ty::Struct(Arc::new(crate::ty::StructTy { fields, ..(**s).clone() })))
+        }
+        _ => None,
+    }
+}
+
+fn stacked(ty: &Ty, n: &Size) -> Option<Ty> {
+    match ty {
+        Ty::Tensor(t) => {
+            let mut shape = vec![n.clone()];
+            shape.extend(t.shape.iter().cloned());
+            Some(Ty::Tensor(TensorType { shape, dtype: t.dtype, sharding: Default::default() }))
+        }
+        Ty::Float => Some(Ty::Tensor(TensorType::new(vec![n.clone()], DType::F32))),
+        Ty::Int(_) => Some(Ty::Tensor(TensorType::new(vec![n.clone()], DType::I64))),
+        Ty::Tuple(ts) => Some(Ty::Tuple(ts.iter().map(|t| stacked(t, n)).collect::<Option<_>>()?)),
+        Ty::None => Some(Ty::None),
+        _ => None,
+    }
+}
