@@ -47,7 +47,7 @@ impl<'a> Reader<'a> {
         self.bytes(at, 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
     }
     fn u64(&self, at: usize) -> Result<u64, LlvmError> {
-        Ok(self.u32(at)? as u64 | (self.u32(at + 4)? as u64) << 32)
+        Ok(self.u32(at)? as u64 | (self.u32(at.saturating_add(4))? as u64) << 32)
     }
     fn size(&self, at: usize) -> Result<usize, LlvmError> {
         usize::try_from(self.u64(at)?).map_err(|_| damaged("a size is out of range"))
@@ -111,7 +111,7 @@ fn sections(r: &Reader) -> Result<Vec<Section>, LlvmError> {
     let (table, size, count) = (r.size(40)?, r.u16(58)? as usize, r.u16(60)? as usize);
     (0..count)
         .map(|i| {
-            let at = table.checked_add(i * size).ok_or_else(|| damaged("a section is out of range"))?;
+            let at = table.checked_add(i * size).filter(|at| *at < usize::MAX - 64).ok_or_else(|| damaged("a section is out of range"))?;
             Ok(Section {
                 kind: r.u32(at + 4)?,
                 flags: r.u64(at + 8)?,
@@ -128,11 +128,11 @@ fn sections(r: &Reader) -> Result<Vec<Section>, LlvmError> {
 
 /// The place in the image that symbol `index` of table `table` stands for.
 fn symbol_place(r: &Reader, table: &Section, sections: &[Section], index: usize) -> Result<usize, LlvmError> {
-    let at = table.offset + index * 24;
+    let at = index.saturating_mul(24).saturating_add(table.offset).min(usize::MAX - 24);
     let section = r.u16(at + 6)? as usize;
     if section == 0 {
         let strings = sections.get(table.link).ok_or_else(|| damaged("no names"))?;
-        let name = r.name(strings.offset + r.u32(at)? as usize)?;
+        let name = r.name(strings.offset.saturating_add(r.u32(at)? as usize))?;
         return Err(damaged(&format!("it calls `{}`, which is not part of it", String::from_utf8_lossy(name))));
     }
     let base = sections.get(section).and_then(|s| s.base).ok_or_else(|| damaged("a symbol lies in no section"))?;
@@ -142,7 +142,7 @@ fn symbol_place(r: &Reader, table: &Section, sections: &[Section], index: usize)
 fn relocate(r: &Reader, s: &Section, sections: &[Section], image: &mut [u8], base: usize, size: usize) -> Result<(), LlvmError> {
     let table = sections.get(s.link).ok_or_else(|| damaged("no symbols"))?;
     for i in 0..s.size / 24 {
-        let at = s.offset + i * 24;
+        let at = i.saturating_mul(24).saturating_add(s.offset).min(usize::MAX - 24);
         let (offset, info, addend) = (r.size(at)?, r.u64(at + 8)?, r.u64(at + 16)? as i64);
         if offset.checked_add(4).is_none_or(|end| end > size) {
             return Err(damaged("a relocation is out of range"));
@@ -165,10 +165,10 @@ fn find(r: &Reader, sections: &[Section], symbol: &str) -> Result<usize, LlvmErr
     for table in sections.iter().filter(|s| s.kind == SHT_SYMTAB) {
         let strings = sections.get(table.link).ok_or_else(|| damaged("no names"))?;
         for i in 1..table.size / 24 {
-            let at = table.offset + i * 24;
+            let at = i.saturating_mul(24).saturating_add(table.offset).min(usize::MAX - 24);
             // The source file's name is a symbol too; only functions count.
             let function = r.bytes(at + 4, 1)?[0] & 15 == STT_FUNC;
-            if function && r.name(strings.offset + r.u32(at)? as usize)? == symbol.as_bytes() {
+            if function && r.name(strings.offset.saturating_add(r.u32(at)? as usize))? == symbol.as_bytes() {
                 return symbol_place(r, table, sections, i);
             }
         }

@@ -197,7 +197,7 @@ impl Emitter<'_> {
                 let bits = b.bitcast(value, b.kind(Kind::I32, lanes));
                 b.trunc(b.lshr(bits, b.const_int(b.int(32), 16, lanes)), b.kind(Kind::I16, lanes))
             }
-            DType::F8E4M3 | DType::F8E5M2 => match convert::narrow_program(Kind::F32, dtype) {
+            DType::F8E4M3 | DType::F8E5M2 => match convert::store_program(dtype) {
                 Some(p) => self.program(p, &[value], lanes)?,
                 None => value,
             },

@@ -119,3 +119,49 @@ fn merge(s: &mut Schedule, outer: Var, inner: Var) {
     s.axes[a].extent = 1;
     rewrite(s, &|v| (v == outer).then(Index::default));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tessera_base::DType;
+    use tessera_ir::schedule::{Operand, Store};
+
+    /// Copies `elems` elements from `from` to `to`.
+    fn copy(extents: &[u64], from: Index, to: Index) -> Schedule {
+        let elems = extents.iter().product();
+        let axes = extents.iter().enumerate().map(|(i, e)| Axis { name: format!("i{i}"), extent: *e, reduced: false }).collect();
+        let operand = |name: &str, output| Operand { name: name.into(), dtype: DType::F32, elems, output };
+        let mut s = Schedule { axes, operands: vec![operand("a", false), operand("b", true)], ..Schedule::default() };
+        let value = s.push(ValueOp::Load { operand: 0, at: from, guards: vec![] }, DType::F32);
+        s.stores.push(Store { operand: 1, at: to, value });
+        s
+    }
+
+    fn v(n: u32) -> Index {
+        Index::var(Var(n))
+    }
+
+    #[test]
+    fn axes_that_nothing_tells_apart_become_one() {
+        let at = v(0).times(20).plus(&v(1).times(5)).plus(&v(2));
+        let mut s = copy(&[3, 4, 5], at.clone(), at);
+        simplify(&mut s);
+        let long: Vec<u64> = s.axes.iter().map(|a| a.extent).filter(|e| *e > 1).collect();
+        assert_eq!(long, [60]);
+        assert_eq!(s.stores[0].at.stride(Var(2)), Some(1));
+    }
+
+    #[test]
+    fn a_divided_axis_is_split() {
+        // [12] read as the transposition of [3, 4].
+        let range = |_: Var| (0, 11);
+        let (q, r) = v(0).div_mod(4, &range);
+        let mut s = copy(&[12], r.times(3).plus(&q), v(0));
+        simplify(&mut s);
+        let ValueOp::Load { at, .. } = &s.values[0].op else { panic!("a load") };
+        let mut sizes: Vec<(u64, Option<i64>)> = (0..s.axes.len() as u32).map(|i| (s.extent(Var(i)), at.stride(Var(i)))).collect();
+        sizes.sort();
+        assert_eq!(sizes, [(3, Some(1)), (4, Some(3))]);
+        assert_eq!(tessera_ir::schedule::verify::verify(&s), Ok(()));
+    }
+}

@@ -7,7 +7,7 @@ use crate::memory::{Memory, Words};
 use std::fmt;
 use tessera_ir::index::{Index, Var};
 use tessera_ir::tile::{Access, Def, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Val, cast_programs, map_programs};
-use tessera_ops::convert::{narrow_program, storage_kind, widen_program};
+use tessera_ops::convert::{storage_kind, store_program, widen_program};
 use tessera_ops::map::kind_of;
 use tessera_ops::prim::{Reduction, Scalar};
 use tessera_ops::reference::combine;
@@ -203,7 +203,7 @@ impl Machine<'_> {
     fn store(&mut self, to: &Access, value: Val, lanes: u32) -> Result<(), String> {
         let dtype = self.k.bufs[to.buf as usize].dtype;
         let value = self.value(value, lanes)?;
-        let bits = match narrow_program(Kind::F32, dtype) {
+        let bits = match store_program(dtype) {
             Some(p) if storage_kind(dtype) != kind_of(dtype) => run(&[p], &[value.lane()], lanes as usize),
             _ => value,
         };
@@ -273,4 +273,38 @@ fn constant(c: Scalar, kind: Kind) -> Words {
         (Scalar::I(i), _) => i as u64,
     };
     Words { kind, words: vec![word] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tessera_ir::tile::text::parse;
+
+    fn run_text(body: &str, grid: u64) -> Result<(), Fault> {
+        let text = format!(
+            r#""tessera.tile.kernel"() {{name="k", scalars=[], grid={grid}, grain=1, last=[3]}} ({{
+  %x = "tessera.tile.buffer"() {{elems=4, space="in"}} : f32
+  %y = "tessera.tile.buffer"() {{elems=4, space="out"}} : f32
+  %s = "tessera.tile.buffer"() {{elems=4, space="scratch"}} : f32
+}}, {{
+{body}
+}})"#
+        );
+        let k = parse(&text).unwrap_or_else(|e| panic!("{e:?}"));
+        interpret(&k, &mut [vec![0; 16], vec![0; 16]], &[])
+    }
+
+    fn fault(body: &str, grid: u64) -> String {
+        run_text(body, grid).err().map_or(String::new(), |f| f.to_string())
+    }
+
+    #[test]
+    fn faults_are_found() {
+        let load = |buf: &str, at: &str| format!(r#"%0 = "tessera.tile.load"(%{buf}) {{at="{at}", valid=1}} : f32"#);
+        let store = |buf: &str, at: &str| format!(r#""tessera.tile.store"(%{buf}, %0) {{at="{at}", valid=1, lanes=1, stream=false}}"#);
+        assert_eq!(fault(&format!("{}\n{}", load("x", "p"), store("y", "p")), 4), "");
+        assert!(fault(&load("x", "p + 1"), 4).contains("position 4 of 4"));
+        assert!(fault(&load("s", "p"), 1).contains("read before it is written"));
+        assert!(fault(&format!("{}\n{}", load("x", "p"), store("y", "0")), 2).contains("written by points 0 and 1"));
+    }
 }

@@ -227,3 +227,58 @@ impl Checker<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tile::text;
+
+    /// A kernel that adds 1 to 20 elements.
+    const ADD_ONE: &str = r#"
+"tessera.tile.kernel"() {name="add_one", scalars=[], grid=1, grain=1, last=[1]} ({
+  %x = "tessera.tile.buffer"() {elems=20, space="in"} : f32
+  %y = "tessera.tile.buffer"() {elems=20, space="out"} : f32
+}, {
+  %0 = "tessera.tile.const"() {value=1.0} : f32
+  "tessera.tile.for"() {var="v2", lo=["0"], hi=["1"], step=1, carried=[]} ({
+    %1 = "tessera.tile.load"(%x) {at="lane + v2*16", valid=16} : f32x16
+    %2 = "tessera.tile.map"(%1, %0) {op="add", dtype="f32"} : f32x16
+    "tessera.tile.store"(%y, %2) {at="lane + v2*16", valid=16, lanes=16, stream=false}
+    "tessera.tile.yield"()
+  })
+})"#;
+
+    fn check(text: &str) -> Result<(), String> {
+        text::parse(text).map_err(|e| e.message).and_then(|k| verify(&k))
+    }
+
+    #[test]
+    fn a_sound_kernel_passes() {
+        assert_eq!(check(ADD_ONE), Ok(()));
+    }
+
+    #[test]
+    fn broken_kernels_are_refused() {
+        for (from, to) in [
+            ("hi=[\"1\"]", "hi=[\"2\"]"),
+            ("at=\"lane + v2*16\", valid=16}", "at=\"lane + v3*16\", valid=16}"),
+            ("(%1, %0) {op=\"add\"", "(%1, %2) {op=\"add\""),
+            ("dtype=\"f32\"} : f32x16", "dtype=\"i32\"} : f32x16"),
+            ("store\"(%y", "store\"(%x"),
+            ("valid=16} : f32x16", "valid=17} : f32x16"),
+            ("step=1", "step=0"),
+        ] {
+            let bad = ADD_ONE.replace(from, to);
+            assert_ne!(bad, ADD_ONE, "{from}");
+            assert!(check(&bad).is_err(), "{from} -> {to}");
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_without_harm() {
+        for i in 0..ADD_ONE.len() {
+            let _ = check(&ADD_ONE[..i]);
+            let _ = check(&(ADD_ONE[..i].to_owned() + &ADD_ONE[(i + 7).min(ADD_ONE.len())..]));
+        }
+    }
+}

@@ -6,7 +6,7 @@ use tessera_abi::plan::Kernel;
 use tessera_base::DType;
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy};
 use tessera_ir::group::{Group, GroupKind};
-use tessera_ir::schedule::Schedule;
+use tessera_ir::schedule::{Machine, Schedule};
 use tessera_llvm::HostTarget;
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Prim, Reduction, Scalar};
@@ -148,8 +148,24 @@ pub struct Compiled {
 }
 
 pub fn compile(b: &Build, root: NodeId) -> Compiled {
-    let s = tessera_schedule::schedule(&b.graph, &b.group(root), "kernel", &tessera_schedule::host()).unwrap_or_else(|e| panic!("{e}"));
+    compile_for(b, root, &tessera_schedule::host())
+}
+
+/// Compiles with the schedule that suits another machine; it runs on this one all the same.
+pub fn compile_for(b: &Build, root: NodeId, machine: &Machine) -> Compiled {
+    let s = tessera_schedule::schedule(&b.graph, &b.group(root), "kernel", machine).unwrap_or_else(|e| panic!("{e}"));
     compile_schedule(s)
+}
+
+/// This machine, one with narrow vectors, or one with next to no cache.
+fn some_machine(random: &mut Random) -> Machine {
+    let host = tessera_schedule::host();
+    match random.below(4) {
+        0 => Machine { vector_bytes: 32, vector_registers: 16, ..host },
+        1 => Machine { vector_bytes: 16, vector_registers: 16, l1_bytes: 1 << 10, l2_bytes: 4 << 10, l3_bytes: 8 << 10 },
+        2 => Machine { l1_bytes: 1 << 10, l2_bytes: 8 << 10, l3_bytes: 16 << 10, ..host },
+        _ => host,
+    }
 }
 
 pub fn compile_schedule(schedule: Schedule) -> Compiled {
@@ -278,7 +294,7 @@ impl Random {
 pub fn check(b: &Build, root: NodeId, random: &mut Random, special: bool) {
     let inputs: Vec<Vec<u8>> = b.graph.inputs.iter().map(|i| random.elements(i.ty.dtype, i.ty.elems().unwrap_or(0), special)).collect();
     let expected = naive::run(&b.graph, &inputs);
-    let c = compile(b, root);
+    let c = compile_for(b, root, &some_machine(random));
     let group = b.group(root);
     let mut tensors: Vec<Bytes> = group.inputs.iter().map(|n| Bytes::from(&expected[n.0 as usize])).collect();
     let wanted = &expected[root.0 as usize];
