@@ -126,7 +126,7 @@ fn matches_codes(got: &str, expected: &str) -> bool {
     if !texts.iter().all(|t| got.contains(&t[2..])) {
         return false;
     }
-    let wanted: Vec<(&str, &str)> = expected.iter().map(str::trim).filter(|l| !l.is_empty()).filter_map(|l| l.split_once(':')).collect();
+    let wanted: Vec<(&str, &str)> = expected.iter().map(|l| l.trim()).filter(|l| !l.is_empty()).filter_map(|l| l.split_once(':')).collect();
     let is_code = |c: &str| c.len() == 5 && (c.starts_with('E') || c.starts_with('W')) && c[1..].bytes().all(|b| b.is_ascii_digit());
     if wanted.is_empty() || wanted.len() != expected.iter().filter(|l| !l.trim().is_empty()).count() || !wanted.iter().all(|(c, _)| is_code(c)) {
         return false;
