@@ -22,7 +22,7 @@ fn main() {
         let _ = writeln!(s, ".globl {name}\n.type {name},@function\n{name}: {jump}");
     }
     s.push_str(if arch == "x86_64" { "\"#, options(att_syntax));\n" } else { "\"#);\n" });
-    let _ = writeln!(s, "const SYMBOLS: [&str; {}] = {symbols:?};", symbols.len());
+    let _ = writeln!(s, "static SYMBOLS: [&str; {}] = {symbols:?};", symbols.len());
     let _ = writeln!(
         s,
         "#[unsafe(no_mangle)]\nstatic mut TESSERA_LLVM_TABLE: [*const (); {0}] = [not_loaded as *const (); {0}];",

@@ -155,6 +155,36 @@ fn product(m: u64, n: u64, k: u64, turned: bool) {
     );
 }
 
+/// Block sizes of a large product, tried one after another.
+fn blocks(n: u64) {
+    use tessera_ir::schedule::Directive;
+    let mut b = Build::default();
+    let (x, y) = (b.input(&[n, n], DType::F32), b.input(&[n, n], DType::F32));
+    let d = b.dot(x, y);
+    let base = compile(&b, d).schedule;
+    let k = tessera_ir::index::Var(2);
+    let (p, q, out) = (filled((n * n) as usize, 1), filled((n * n) as usize, 2), Bytes::new((n * n * 4) as usize));
+    for kc in [256, 512, 768, 1024, 2048] {
+        for mc in [70, 140, 280, 560] {
+            for nc in [256, 512, 1024] {
+                let mut s = base.clone();
+                s.directives.retain(|d| !matches!(d, Directive::Block { .. }));
+                s.directives.push(Directive::Block { axis: k, size: kc });
+                for d in &mut s.directives {
+                    match d {
+                        Directive::Tile { axis, size } if axis.0 == 0 => *size = mc,
+                        Directive::Tile { axis, size } if axis.0 == 1 => *size = nc,
+                        _ => {}
+                    }
+                }
+                let c = support::compile_schedule(s);
+                let t = time(&c, &[&p, &q, &out], 1);
+                println!("{n}: kc {kc} mc {mc} nc {nc}: {:.1} GFLOP/s", 2.0 * (n * n * n) as f64 / t / 1e9);
+            }
+        }
+    }
+}
+
 fn main() {
     let which = std::env::args().nth(1).unwrap_or_default();
     let wants = |name: &str| which.is_empty() || which == name;
@@ -174,6 +204,9 @@ fn main() {
     if wants("transpose") {
         transpose(1024, 1024);
         transpose(4096, 4096);
+    }
+    if which == "blocks" {
+        blocks(2048);
     }
     if wants("matmul") {
         for n in [16, 32, 64, 128, 256, 512, 1000, 1024, 2048] {

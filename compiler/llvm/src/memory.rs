@@ -4,6 +4,7 @@ use crate::LlvmError;
 use crate::emit::Emitter;
 use crate::instr::{IntPred, T, V};
 use tessera_base::DType;
+use tessera_ir::index::Index;
 use tessera_ir::tile::{Access, Guard, LANE};
 use tessera_ops::convert;
 use tessera_ops::scalar::Kind;
@@ -148,7 +149,9 @@ impl Emitter<'_> {
                     return Ok(());
                 }
                 match self.mask(to, lanes)? {
-                    None if stream && self.streaming => self.b.store(value, p, (align * lanes).min(64), true),
+                    None if stream && self.streaming && in_steps_of(&to.at.without(LANE), (64 / align).min(lanes)) => {
+                        self.b.store(value, p, (align * lanes).min(64), true)
+                    }
                     None => self.b.store(value, p, align, false),
                     Some(m) => {
                         let v = self.b.intrinsic("llvm.masked.store", &[ty, self.b.ptr()], &[value, p, m]);
@@ -204,4 +207,9 @@ impl Emitter<'_> {
             _ => value,
         })
     }
+}
+
+/// Whether an index is a multiple of `n` wherever its variables stand.
+fn in_steps_of(at: &Index, n: u32) -> bool {
+    at.constant % i64::from(n) == 0 && at.terms.iter().all(|(_, c)| c % i64::from(n) == 0)
 }

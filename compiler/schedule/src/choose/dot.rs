@@ -11,9 +11,11 @@ const VECTORS_MAX: u32 = 8;
 /// Rows of a register tile that is one vector wide, at most.
 const ROWS_MAX: u32 = 28;
 /// Steps of k in one block.
-const DEPTH_MAX: u64 = 1024;
+const DEPTH_MAX: u64 = 2048;
+/// Row panels in a block at least: packed columns are read once per block.
+const PANELS_MIN: u64 = 10;
 /// Grid points worth having, so that a few threads share them evenly.
-const POINTS: u64 = 8;
+const POINTS: u64 = 32;
 
 /// An operand that is a plain load of the accumulator's type, and the strides of its axes.
 fn plain(s: &Schedule, v: ValueId) -> Option<&tessera_ir::index::Index> {
@@ -54,11 +56,11 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
         out.push(Directive::Block { axis: k, size: block });
     }
     let panel = (vectors * lanes) as u64;
-    let rows_block = (machine.l2_bytes / 2 / (block.max(1) * bytes as u64)).max(rows as u64);
+    let rows_block = (machine.l2_bytes / 2 / (block.max(1) * bytes as u64)).max(PANELS_MIN * rows as u64);
     let mc = balanced(extent(m), rows_block, rows as u64);
     let batch: u64 = axes.iter().filter(|v| Some(**v) != m && Some(**v) != n).map(|v| s.extent(*v)).product();
     let others = extent(m).div_ceil(mc.max(1)) * batch.max(1);
-    let columns_block = extent(n).div_ceil(POINTS.div_ceil(others.max(1))).clamp(4 * panel, 4096.max(panel));
+    let columns_block = extent(n).div_ceil(POINTS.div_ceil(others.max(1))).clamp(8 * panel, 4096.max(8 * panel));
     let nc = balanced(extent(n), columns_block, panel);
     for v in axes.iter().filter(|v| Some(**v) != m && Some(**v) != n) {
         out.push(Directive::Tile { axis: *v, size: 1 });
@@ -99,11 +101,12 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
 fn registers(m: u64, n: u64, lanes: u32, registers: u32) -> (u32, u32) {
     let wide = (n.div_ceil(lanes as u64).max(1)).min(VECTORS_MAX as u64) as u32;
     let fits = |vectors: u32| ((registers - 1).saturating_sub(vectors) / vectors).clamp(1, ROWS_MAX);
-    // As many vectors as still hold all rows; two for tall products.
-    let vectors = (1..=wide).rev().find(|v| fits(*v) as u64 >= m).unwrap_or(wide.min(2));
-    let most = fits(vectors) as u64;
-    let panels = m.div_ceil(most).max(1);
-    (m.div_ceil(panels).max(1) as u32, vectors)
+    let rows = |vectors: u32| m.div_ceil(m.div_ceil(fits(vectors) as u64).max(1)).max(1) as u32;
+    // As many vectors as still hold all rows; for tall products the fullest tile of two or three.
+    let all = (2..=wide).rev().find(|v| fits(*v) as u64 >= m);
+    let tall = (1..=wide.min(3)).max_by_key(|v| (rows(*v) * v, *v == 2));
+    let vectors = all.or(tall).unwrap_or(1);
+    (rows(vectors), vectors)
 }
 
 /// A block of about `most` that divides `extent` evenly in multiples of `unit`.
