@@ -3,7 +3,9 @@
 use crate::backend::{Backend, BackendError, Options};
 use crate::bits::{Difference, difference, differs};
 use crate::cache::DiskCache;
+use crate::random::Random;
 use crate::random_graph::Case;
+use crate::random_schedule::redirect;
 use crate::tiles;
 use std::sync::Arc;
 use tessera_abi::plan::{Plan, Step};
@@ -30,6 +32,7 @@ pub struct Work {
 pub struct Bench {
     pub backend: Backend,
     pub machine: Machine,
+    pub random_directives: bool,
     one: Pool,
     three: Arc<Pool>,
     work: Workspace,
@@ -54,13 +57,27 @@ impl Bench {
         let mut backend = Backend::new(options, DiskCache::new(None), three.clone());
         let machine = machine.unwrap_or_else(tessera_schedule::host);
         backend.set_machine(machine.clone());
-        Bench { backend, machine, one: Pool::new(1), three, work: Workspace::default(), checks: 0 }
+        Bench { backend, machine, random_directives: false, one: Pool::new(1), three, work: Workspace::default(), checks: 0 }
     }
 
     /// From now on schedules are chosen for this machine.
     pub fn set_machine(&mut self, machine: Machine) {
         self.backend.set_machine(machine.clone());
         self.machine = machine;
+    }
+
+    /// From now on schedules get random directives of this seed; `None`: those of the cost model.
+    pub fn set_directives(&mut self, seed: Option<u64>) {
+        self.random_directives = seed.is_some();
+        self.backend.adjust_schedules(seed.map(|seed| {
+            let adjust = move |s: &mut Schedule| {
+                // A schedule is made more than once and has to come out the same.
+                let body = blake3::hash(schedule::text::print(s).as_bytes());
+                let word = body.as_bytes().iter().take(8).fold(0, |w, &b| w << 8 | u64::from(b));
+                redirect(s, &mut Random::new(seed ^ word));
+            };
+            Box::new(adjust) as Box<dyn Fn(&mut Schedule)>
+        }));
     }
 
     /// Runs a case in every way.

@@ -68,7 +68,6 @@ fn machine(random: &mut Random) -> Machine {
 pub fn checked(bench: &mut Bench, case: &Case) -> Result<Work, Difference> {
     catch_unwind(AssertUnwindSafe(|| bench.check(case))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
-        *bench = Bench::with(Some(bench.machine.clone()));
         Err(Difference { way: "panic".into(), what: text.unwrap_or_default() })
     })
 }
@@ -76,12 +75,13 @@ pub fn checked(bench: &mut Bench, case: &Case) -> Result<Work, Difference> {
 /// The reduced case and its difference, for a report.
 fn told(seed: u64, bench: &mut Bench, first: &Difference, failing: Case) -> String {
     let nodes = failing.graph.nodes.len();
+    let directives = if bench.random_directives { ", random directives" } else { "" };
     let small = shrink(failing, &mut |c| checked(bench, c).is_err_and(|d| d.way == first.way));
     let now = checked(bench, &small).err().map_or("(no longer)".to_owned(), |d| d.line());
     let kernels = catch_unwind(AssertUnwindSafe(|| bench.kernels(&small))).unwrap_or_default();
     let kernels = if kernels.lines().count() > LINES_MAX { "" } else { &kernels };
     let machine = &bench.machine;
-    format!("seed {seed} ({nodes} nodes): {}\nreduced: {now}\n{machine:?}\n{}{kernels}", first.line(), report(&small))
+    format!("seed {seed} ({nodes} nodes): {}\nreduced: {now}\n{machine:?}{directives}\n{}{kernels}", first.line(), report(&small))
 }
 
 /// Runs the cases of `seeds` for at most `limit`.
@@ -103,12 +103,14 @@ pub fn random_graphs(seeds: Range<u64>, limit: Duration) -> Sweep {
                 left = CASES_PER_BENCH;
             }
             left -= 1;
-            bench.set_machine(machine(&mut Random::new(!seed)));
+            let mut random = Random::new(!seed);
+            bench.set_machine(machine(&mut random));
+            bench.set_directives(random.once_in(3).then_some(seed));
             note(thread, seed);
             let case = case(seed);
             if seeds.end - seeds.start == 1 {
                 // Told first: the process may not survive it.
-                eprintln!("{:?}\n{}", bench.machine, report(&case));
+                eprintln!("{:?}\n{}{}", bench.machine, report(&case), bench.kernels(&case));
             }
             let result = checked(&mut bench, &case);
             let failure = result.as_ref().err().map(|d| told(seed, &mut bench, d, case));

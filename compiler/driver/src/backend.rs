@@ -46,6 +46,8 @@ pub struct Backend {
     options: Options,
     cache: DiskCache,
     machine: Machine,
+    /// What tests change about schedules.
+    adjust: Option<Box<dyn Fn(&mut Schedule)>>,
     pool: Arc<Pool>,
     target: RefCell<Option<HostTarget>>,
     kernels: RefCell<HashMap<String, Kernel>>,
@@ -74,6 +76,7 @@ impl Backend {
             options,
             cache,
             machine: tessera_schedule::host(),
+            adjust: None,
             pool,
             target: RefCell::new(None),
             kernels: RefCell::new(HashMap::new()),
@@ -87,6 +90,11 @@ impl Backend {
     /// Chooses schedules as if for another machine; their results are the same.
     pub fn set_machine(&mut self, machine: Machine) {
         self.machine = machine;
+    }
+
+    /// Changes the directives of schedules before they are lowered, for tests.
+    pub fn adjust_schedules(&mut self, adjust: Option<Box<dyn Fn(&mut Schedule)>>) {
+        self.adjust = adjust;
     }
 
     pub fn always_compile(&self) -> bool {
@@ -141,7 +149,10 @@ impl Backend {
                     continue;
                 }
                 let name = kernel_name(graph, &group);
-                let schedule = tessera_schedule::schedule(graph, &group, &name, &self.machine).map_err(|r| r.to_string());
+                let mut schedule = tessera_schedule::schedule(graph, &group, &name, &self.machine).map_err(|r| r.to_string());
+                if let (Some(adjust), Ok(s)) = (&self.adjust, &mut schedule) {
+                    adjust(s);
+                }
                 let lowered = schedule.and_then(|s| tessera_tile::lower(&s).map(|l| (s, l)).map_err(|e| e.to_string()));
                 match lowered {
                     Ok((s, l)) => out.push(Planned { group, schedule: Some(s), lowered: Some(l) }),

@@ -266,7 +266,7 @@ impl<'a> Reader<'a> {
             self.expect(')')?;
         }
         if self.eat(':') {
-            op.types = self.types();
+            op.types = self.types()?;
         }
         Ok(op)
     }
@@ -359,7 +359,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The types after `:` to the end of the line, split at top-level commas.
-    fn types(&mut self) -> Vec<String> {
+    fn types(&mut self) -> Result<Vec<String>, TextError> {
         let line = self.rest().split('\n').next().unwrap_or("");
         self.at += line.len();
         let (mut out, mut depth, mut current) = (vec![], 0i32, String::new());
@@ -378,7 +378,7 @@ impl<'a> Reader<'a> {
         if !current.trim().is_empty() {
             out.push(current.trim().to_owned());
         }
-        out
+        if out.iter().any(String::is_empty) { self.error("a type is missing") } else { Ok(out) }
     }
 }
 

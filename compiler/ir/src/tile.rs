@@ -211,7 +211,8 @@ pub fn kind_name(kind: Kind) -> &'static str {
 pub fn map_programs(op: MapOp, dtype: DType) -> Vec<&'static Program> {
     let Some(kind) = kind_of(dtype).filter(|k| op.def().takes.accepts(*k)) else { return vec![] };
     let mut out = vec![op.program(&op.operand_kinds(kind))];
-    if op.def().gives == Gives::Same {
+    // A choice needs no rounding.
+    if op.def().gives == Gives::Same && op != MapOp::r#where {
         out.extend(round_programs(dtype));
     }
     out

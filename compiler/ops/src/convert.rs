@@ -60,6 +60,22 @@ pub fn narrow_program(kind: Kind, to: DType) -> Option<&'static Program> {
     compose(Step::Kind(kind), Step::Store(to), kind, storage_kind(to)?)
 }
 
+/// From the kind in which a type computes to [`storage_kind`], for values that are rounded to
+/// the type already. An infinity of e5m2 stays one, so that elements which are only moved keep
+/// their value; rounding would saturate it.
+pub fn store_program(dtype: DType) -> Option<&'static Program> {
+    static KEEP: OnceLock<Program> = OnceLock::new();
+    if dtype != DType::F8E5M2 {
+        return narrow_program(kind_of(dtype)?, dtype);
+    }
+    Some(KEEP.get_or_init(|| {
+        let mut w = Writer::default();
+        let x = w.arg(0, Kind::F32);
+        let y = narrow::keep_e5m2(&mut w, x);
+        w.finish(y)
+    }))
+}
+
 /// An end of a conversion.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {

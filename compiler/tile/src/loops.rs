@@ -119,7 +119,8 @@ fn plan(s: &Schedule) -> Result<Plan<'_>, LowerError> {
             _ => {}
         }
     }
-    p.split &= p.reductions.len() == 1 && p.inner.is_empty();
+    // A sum of nothing has no leaves to be combined.
+    p.split &= p.reductions.len() == 1 && p.inner.is_empty() && s.extent(p.reductions[0].axis) > 0;
     if p.vector.is_some_and(|v| s.axes[v.0 as usize].reduced) {
         p.lanes = LANES as u32;
     }

@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         Some("bless") => bless(),
         Some("docs") => docs(),
         Some("size") => size(),
+        Some("fuzz") => tessera_tests::fuzz::run(args.get(1).and_then(|s| s.parse().ok()).unwrap_or(60)),
         Some("bench") => tessera_tests::bench::run(),
         _ => {
             eprintln!("{USAGE}");

@@ -1,6 +1,7 @@
 //! Rules of elementwise arithmetic that hold bit for bit.
 
 use super::{Class, Rewrite, Rule};
+use tessera_base::DType;
 use tessera_ir::graph::{Graph, Node, NodeId};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Prim, Scalar};
@@ -54,8 +55,10 @@ fn is(g: &Graph, id: NodeId, float: f64, int: i64) -> bool {
     }
 }
 
+/// Whether the node is this function, and gives its operand's bits where it changes no value:
+/// arithmetic in e5m2 saturates infinities.
 fn map(n: &Node, op: MapOp) -> bool {
-    n.prim == Prim::Map(op)
+    n.prim == Prim::Map(op) && n.ty.dtype != DType::F8E5M2
 }
 
 fn mul_one(g: &Graph, n: &Node) -> Option<Rewrite> {
@@ -110,12 +113,12 @@ fn cast_cast(g: &Graph, n: &Node) -> Option<Rewrite> {
     let first = middle.operands[0];
     let (from, via) = (g.ty(first).dtype, middle.ty.dtype);
     // The first step must lose nothing; then only the last step counts.
-    if !from.widens_to(via) || from == tessera_base::DType::Bool {
+    if !from.widens_to(via) || from == DType::Bool {
         return None;
     }
     if from == n.ty.dtype {
         // Casts to fp8 saturate: an infinity of e5m2 does not come back.
-        return (from != tessera_base::DType::F8E5M2).then_some(Rewrite::Value(first));
+        return (from != DType::F8E5M2).then_some(Rewrite::Value(first));
     }
     let mut node = n.clone();
     node.operands = vec![first];
@@ -135,7 +138,7 @@ fn cast_full(g: &Graph, n: &Node) -> Option<Rewrite> {
     };
     let to = n.ty.dtype;
     let value = match small {
-        0..=1 if to == tessera_base::DType::Bool => Scalar::I(small),
+        0..=1 if to == DType::Bool => Scalar::I(small),
         0..=16 if to.is_int() => Scalar::I(small),
         -16..=16 if to.is_float() => Scalar::F(small as f64),
         _ => return None,

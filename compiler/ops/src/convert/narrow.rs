@@ -119,6 +119,18 @@ pub(super) fn narrow(w: &mut Writer, dtype: DType, x: Val) -> Val {
     w.convert(y, f.kind)
 }
 
+/// F32 values that are rounded to e5m2 already, to its bits; infinities stay.
+pub(super) fn keep_e5m2(w: &mut Writer, x: Val) -> Val {
+    let finite = narrow(w, DType::F8E5M2, x);
+    let (size, sign) = (w.abs(x), w.sign_bit(x));
+    let sign = w.int_c(IntOp::Shr, sign, 24);
+    let sign = w.int_c(IntOp::And, sign, 0x80);
+    let infinity = w.int_c(IntOp::Or, sign, 0x7c);
+    let infinity = w.convert(infinity, Kind::U8);
+    let infinite = w.cmp_c(Cmp::Eq, size, f64::INFINITY);
+    w.select(infinite, infinity, finite)
+}
+
 pub(super) fn widen(w: &mut Writer, dtype: DType, bits: Val) -> Val {
     let Some(f) = format(dtype) else { return bits };
     let width = f.kind.bits() as i64;

@@ -31,6 +31,9 @@ pub(super) fn iota(axis: usize, result: TypeRef) -> Vec<u8> {
 
 /// Operands have one shape; [`super::shape_check`] has seen that the function takes their type.
 pub(super) fn map(op: MapOp, operands: &[ArrayRef], dtype: DType) -> Vec<u8> {
+    if op == MapOp::r#where {
+        return choose(operands, dtype.bytes());
+    }
     let Some(kind) = operands.last().and_then(|a| kind_of(a.dtype)) else { return Vec::new() };
     let program = op.program(&op.operand_kinds(kind));
     let n = operands.last().and_then(|a| elems(a.shape)).unwrap_or(0);
@@ -49,6 +52,13 @@ pub(super) fn map(op: MapOp, operands: &[ArrayRef], dtype: DType) -> Vec<u8> {
         at += len;
     }
     out
+}
+
+/// `where` moves elements; nothing is rounded.
+fn choose(operands: &[ArrayRef], size: usize) -> Vec<u8> {
+    let [c, a, b] = operands else { return Vec::new() };
+    let pairs = a.bytes.chunks_exact(size).zip(b.bytes.chunks_exact(size));
+    c.bytes.iter().zip(pairs).flat_map(|(&c, (a, b))| if c != 0 { a } else { b }).copied().collect()
 }
 
 pub(super) fn cast(a: ArrayRef, dtype: DType) -> Vec<u8> {
