@@ -79,7 +79,8 @@ fn whole_input(editor: &mut edit::Editor) -> Line {
         Line::Text(text) => text,
         other => return other,
     };
-    while !text.starts_with(':') && needs_more(&text) {
+    let unfinished = |text: &str| input::without_prompts(text).last().is_some_and(|t| needs_more(t));
+    while !text.starts_with(':') && unfinished(&text) {
         match editor.line(&text) {
             Line::Text(more) => {
                 text.push('\n');

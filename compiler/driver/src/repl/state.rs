@@ -89,6 +89,12 @@ impl Engine {
     }
 }
 
+/// The value of `f`. A bug of the compiler ends the input and not the session.
+fn survived<T>(f: impl FnOnce() -> T) -> Option<T> {
+    // What a panic leaves is as before: the checker takes an input over when it is done.
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).ok()
+}
+
 impl<'a> State<'a> {
     pub fn new(setup: &'a Setup, piped: bool) -> State<'a> {
         State {
@@ -114,6 +120,9 @@ impl<'a> State<'a> {
 
     /// Does what an input says.
     pub fn take(&mut self, text: &str) -> Outcome {
+        if text.trim().is_empty() {
+            return Outcome::Done;
+        }
         let outcome = match text.trim().strip_prefix(':') {
             Some(rest) => directive::run(self, rest),
             None if directive::leaves(self, text) => Outcome::Exit(self.code()),
@@ -146,13 +155,16 @@ impl<'a> State<'a> {
     fn part(&mut self, path: &str, text: &str, part: Range<usize>) -> Outcome {
         let start = Instant::now();
         let before: BTreeMap<GlobalId, Ty> = self.checker.variables().into_iter().map(|v| (v.id, v.ty)).collect();
-        let checked = self.checker.check_part(path, text, part, &Disk);
+        let Some(checked) = survived(|| self.checker.check_part(path, text, part, &Disk)) else { return Outcome::Failed };
         self.times.check += start.elapsed();
         self.tell(&checked.diagnostics, &checked.sources);
         let Some(program) = checked.program else { return Outcome::Failed };
         let start = Instant::now();
         let roots: Vec<_> = program.entry.into_iter().collect();
-        let lowered = lower_roots(&program, &roots, true);
+        let Some(lowered) = survived(|| lower_roots(&program, &roots, true)) else {
+            self.checker.undo();
+            return Outcome::Failed;
+        };
         self.tell(&lowered.diagnostics, &checked.sources);
         if lowered.diagnostics.iter().any(Diagnostic::is_error) {
             self.checker.undo();
@@ -202,6 +214,8 @@ impl<'a> State<'a> {
             if self.piped {
                 return Outcome::Exit(crate::interrupt::INTERRUPTED);
             }
+            // After the `^C` that the terminal shows.
+            eprintln!();
         }
         if found.is_empty() {
             found.push(diagnostic(&error, &engine.spans));
