@@ -2,6 +2,7 @@
 
 use crate::random::Random;
 use crate::random_text::{damaged, damaged_program, ir_texts, noise, programs, read_ir, read_program};
+use crate::random_graph::Scale;
 use crate::sweep::random_graphs;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -80,7 +81,7 @@ pub fn run(seconds: u64) -> bool {
         failures.iter().for_each(|f| println!("{f}\n"));
         ok &= failures.is_empty();
     };
-    let graphs = random_graphs(start..u64::MAX, limit);
+    let graphs = random_graphs(start..u64::MAX, Scale::Small, limit);
     tell("random graphs", graphs.programs, &graphs.failures);
     let texts = ir(start, u64::MAX, limit);
     tell("texts of graphs, schedules, kernels", texts.texts, &texts.failures);

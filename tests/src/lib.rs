@@ -3,10 +3,6 @@
 pub mod program;
 pub mod golden;
 pub mod bench;
-#[path = "../../compiler/driver/src/cache.rs"]
-mod cache;
-#[path = "../../compiler/driver/src/backend.rs"]
-pub mod backend;
 pub mod random;
 pub mod random_graph;
 pub mod random_schedule;

@@ -25,14 +25,36 @@ pub struct Case {
     pub inputs: Vec<Vec<u8>>,
 }
 
-/// Elements of one node, at most.
-const NODE_ELEMS_MAX: u64 = 20_000;
-/// Elements of all nodes of a graph, at most.
-const GRAPH_ELEMS_MAX: u64 = 60_000;
+/// How large tensors get.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scale {
+    /// Tens of thousands of elements a graph: as many programs as possible.
+    Small,
+    /// A million elements a graph: the cost model's own grids on several threads.
+    Large,
+}
+
+impl Scale {
+    /// Elements of one node, at most.
+    fn node_elems(self) -> u64 {
+        if self == Scale::Small { 20_000 } else { 300_000 }
+    }
+
+    /// Elements of all nodes of a graph, at most.
+    fn graph_elems(self) -> u64 {
+        if self == Scale::Small { 60_000 } else { 1_500_000 }
+    }
+
+    /// Steps of one product, at most.
+    fn steps(self) -> u64 {
+        if self == Scale::Small { 400_000 } else { 10_000_000 }
+    }
+}
 
 /// The graph of a seed: 5 to 25 nodes and some outputs.
-pub fn case(seed: u64) -> Case {
+pub fn case(seed: u64, scale: Scale) -> Case {
     let mut b = Builder::new(seed);
+    (b.scale, b.budget) = (scale, scale.graph_elems());
     let most = if b.random.once_in(3) { 20 } else { 8 };
     let steps = 3 + b.random.below(most);
     for _ in 0..1 + b.random.below(2) {
@@ -55,6 +77,7 @@ pub struct Builder {
     pub random: Random,
     /// Elements that may still be made.
     budget: u64,
+    scale: Scale,
     /// Whether new inputs may be declared: not in the body of a loop.
     open: bool,
     policy: Policy,
@@ -66,7 +89,7 @@ impl Builder {
         let mut random = Random::new(seed);
         let policy = if random.once_in(12) { Policy::KahanSum } else { Policy::Deterministic };
         let graph = Graph { name: format!("seed{seed}"), ..Graph::default() };
-        Builder { graph, data: vec![], random, budget: GRAPH_ELEMS_MAX, open: true, policy, depth: 0 }
+        Builder { graph, data: vec![], random, budget: Scale::Small.graph_elems(), scale: Scale::Small, open: true, policy, depth: 0 }
     }
 
     /// For graphs that a test writes itself: deterministic sums.
@@ -183,6 +206,7 @@ impl Builder {
 
     fn size(&mut self) -> u64 {
         match self.random.below(30) {
+            _ if self.scale == Scale::Large && self.random.once_in(2) => self.random.pick(&[100, 257, 512, 1000, 4097]),
             0 => 0,
             1..=5 => 1,
             6..=13 => self.random.pick(&[2, 3, 4, 5]),
@@ -195,7 +219,7 @@ impl Builder {
     fn shape(&mut self) -> Vec<u64> {
         let rank = self.random.pick(&[0, 1, 1, 2, 2, 2, 3, 3, 4]);
         let mut shape: Vec<u64> = (0..rank).map(|_| self.size()).collect();
-        while shape.iter().product::<u64>() > NODE_ELEMS_MAX / 4 {
+        while shape.iter().product::<u64>() > self.scale.node_elems() / 4 {
             let largest = (0..rank).max_by_key(|&i| shape[i]).unwrap_or(0);
             shape[largest] = self.random.pick(&[1, 2, 3, 5]);
         }
@@ -205,7 +229,7 @@ impl Builder {
     /// Whether a node of this shape may still be made.
     fn affords(&self, shape: &[u64]) -> bool {
         let n = shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d)).unwrap_or(u64::MAX);
-        n <= NODE_ELEMS_MAX && n <= self.budget.max(64)
+        n <= self.scale.node_elems() && n <= self.budget.max(64)
     }
 
     /// An earlier node that fits; recent ones more often.

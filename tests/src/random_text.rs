@@ -2,7 +2,7 @@
 
 use crate::compare::Bench;
 use crate::random::Random;
-use crate::random_graph::{Case, case};
+use crate::random_graph::{Case, Scale, case};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use tessera_base::ItemId;
@@ -18,7 +18,7 @@ const TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The texts of a random graph: of the graph, of its schedules, of its kernels.
 pub fn ir_texts(seed: u64) -> Vec<String> {
-    let Case { graph, .. } = case(seed);
+    let Case { graph, .. } = case(seed, Scale::Small);
     let optimised = tessera_graph::optimise(&graph);
     let bench = Bench::new();
     let mut out = vec![graph.to_string()];

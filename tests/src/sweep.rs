@@ -3,7 +3,7 @@
 use crate::bits::Difference;
 use crate::compare::{Bench, Work};
 use crate::random::Random;
-use crate::random_graph::{Case, case};
+use crate::random_graph::{Case, Scale, case};
 use crate::shrink::{report, shrink};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -85,7 +85,7 @@ fn told(seed: u64, bench: &mut Bench, first: &Difference, failing: Case) -> Stri
 }
 
 /// Runs the cases of `seeds` for at most `limit`.
-pub fn random_graphs(seeds: Range<u64>, limit: Duration) -> Sweep {
+pub fn random_graphs(seeds: Range<u64>, scale: Scale, limit: Duration) -> Sweep {
     let start = Instant::now();
     let next = AtomicU64::new(seeds.start);
     let total = Mutex::new(Sweep::default());
@@ -107,7 +107,7 @@ pub fn random_graphs(seeds: Range<u64>, limit: Duration) -> Sweep {
             bench.set_machine(machine(&mut random));
             bench.set_directives(random.once_in(3).then_some(seed));
             note(thread, seed);
-            let case = case(seed);
+            let case = case(seed, scale);
             if seeds.end - seeds.start == 1 {
                 // Told first: the process may not survive it.
                 eprintln!("{:?}\n{}{}", bench.machine, report(&case), bench.kernels(&case));

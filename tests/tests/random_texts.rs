@@ -15,10 +15,10 @@ fn hold(what: &str, result: fuzz::Fuzzed) {
 
 #[test]
 fn damaged_texts_of_graphs_schedules_and_kernels() {
-    hold("texts of IRs", fuzz::ir(1, count(40_000), Duration::MAX));
+    hold("texts of IRs", fuzz::ir(1, count(100_000), Duration::MAX));
 }
 
 #[test]
 fn damaged_programs() {
-    hold("texts of programs", fuzz::programs_text(1, count(20_000), Duration::MAX));
+    hold("texts of programs", fuzz::programs_text(1, count(50_000), Duration::MAX));
 }

@@ -76,7 +76,7 @@ pub fn layer(b: &mut Builder) {
     let (batch, m, k) = (&ty.shape[..rank - 2], ty.shape[rank - 2], ty.shape[rank - 1]);
     let n = b.random.pick(&[1, 3, 8, 15, 16, 17, 33]);
     let shape = [batch, &[m, n]].concat();
-    if !b.affords(&shape) || !b.affords(&[batch, &[k, n]].concat()) || b.graph.ty(x).elems().unwrap_or(0) * n > 400_000 {
+    if !b.affords(&shape) || !b.affords(&[batch, &[k, n]].concat()) || b.graph.ty(x).elems().unwrap_or(0) * n > b.scale.steps() {
         return;
     }
     let w = product::matrix(b, batch, k, n, ty.dtype);

@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use super::Builder;
+use super::{Builder, Scale};
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
 use tessera_ops::prim::Prim;
@@ -8,6 +8,7 @@ use tessera_ops::prim::Prim;
 fn size(b: &mut Builder) -> u64 {
     match b.random.below(40) {
         0 => 0,
+        _ if b.scale == Scale::Large => b.random.pick(&[1, 64, 100, 129, 257, 300]),
         1 => b.random.pick(&[64, 65, 100]),
         _ => b.random.pick(&[1, 1, 2, 3, 4, 7, 13, 14, 15, 16, 17, 28, 29, 31, 32, 33]),
     }
@@ -72,7 +73,7 @@ pub fn dot(b: &mut Builder) {
     }
     // Products cost m·k·n, which elements do not count.
     let steps = shape.iter().product::<u64>().saturating_mul(k);
-    if steps > 400_000 {
+    if steps > b.scale.steps() {
         return;
     }
     b.budget = b.budget.saturating_sub(steps / 20);
