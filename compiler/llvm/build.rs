@@ -14,9 +14,9 @@ fn main() {
     for (i, name) in symbols.iter().enumerate() {
         let at = 8 * i;
         let jump = match arch.as_str() {
-            "aarch64" => format!(
-                "adrp x16, TESSERA_LLVM_TABLE+{at}\nldr x16, [x16, #:lo12:TESSERA_LLVM_TABLE+{at}]\nbr x16"
-            ),
+            "aarch64" => {
+                format!("adrp x16, TESSERA_LLVM_TABLE+{at}\nldr x16, [x16, #:lo12:TESSERA_LLVM_TABLE+{at}]\nbr x16")
+            }
             _ => format!("jmpq *TESSERA_LLVM_TABLE+{at}(%rip)"),
         };
         let _ = writeln!(s, ".globl {name}\n.type {name},@function\n{name}: {jump}");

@@ -32,25 +32,60 @@ pub enum StmtKind {
     Def(Arc<FnDef>),
     Struct(Arc<StructDef>),
     /// `import a.b as c`
-    Import { path: Vec<Name>, alias: Option<Name> },
+    Import {
+        path: Vec<Name>,
+        alias: Option<Name>,
+    },
     /// `from a.b import x, y as z`
-    FromImport { path: Vec<Name>, names: Vec<(Name, Option<Name>)> },
+    FromImport {
+        path: Vec<Name>,
+        names: Vec<(Name, Option<Name>)>,
+    },
     Expr(Expr),
     /// `target = value`; chained `a = b = e` gives several targets.
-    Assign { targets: Vec<Expr>, value: Expr },
+    Assign {
+        targets: Vec<Expr>,
+        value: Expr,
+    },
     /// `target: ty = value`
-    AnnAssign { target: Expr, ty: Expr, value: Option<Expr> },
+    AnnAssign {
+        target: Expr,
+        ty: Expr,
+        value: Option<Expr>,
+    },
     /// `target op= value`
-    AugAssign { op: BinOp, op_span: Span, target: Expr, value: Expr },
-    If { test: Expr, then: Vec<Stmt>, otherwise: Vec<Stmt> },
-    For { target: Expr, iter: Expr, body: Vec<Stmt> },
-    While { test: Expr, body: Vec<Stmt> },
+    AugAssign {
+        op: BinOp,
+        op_span: Span,
+        target: Expr,
+        value: Expr,
+    },
+    If {
+        test: Expr,
+        then: Vec<Stmt>,
+        otherwise: Vec<Stmt>,
+    },
+    For {
+        target: Expr,
+        iter: Expr,
+        body: Vec<Stmt>,
+    },
+    While {
+        test: Expr,
+        body: Vec<Stmt>,
+    },
     Break,
     Continue,
     Pass,
     Return(Option<Expr>),
-    Assert { test: Expr, message: Option<Expr> },
-    With { items: Vec<(Expr, Option<Expr>)>, body: Vec<Stmt> },
+    Assert {
+        test: Expr,
+        message: Option<Expr>,
+    },
+    With {
+        items: Vec<(Expr, Option<Expr>)>,
+        body: Vec<Stmt>,
+    },
     /// A statement that could not be read; its error is reported already.
     Error,
 }
@@ -122,26 +157,67 @@ pub enum ExprKind {
     Tuple(Vec<Expr>),
     List(Vec<Expr>),
     Dict(Vec<(Expr, Expr)>),
-    Unary { op: UnOp, operand: Box<Expr> },
+    Unary {
+        op: UnOp,
+        operand: Box<Expr>,
+    },
     /// `op_span` is the operator's own place.
-    Binary { op: BinOp, op_span: Span, left: Box<Expr>, right: Box<Expr> },
+    Binary {
+        op: BinOp,
+        op_span: Span,
+        left: Box<Expr>,
+        right: Box<Expr>,
+    },
     /// `and` / `or`
-    Logic { and: bool, left: Box<Expr>, right: Box<Expr> },
+    Logic {
+        and: bool,
+        left: Box<Expr>,
+        right: Box<Expr>,
+    },
     /// `a < b <= c`
-    Compare { first: Box<Expr>, rest: Vec<(CmpOp, Expr)> },
+    Compare {
+        first: Box<Expr>,
+        rest: Vec<(CmpOp, Expr)>,
+    },
     /// `then if test else otherwise`
-    Cond { test: Box<Expr>, then: Box<Expr>, otherwise: Box<Expr> },
-    Lambda { params: Vec<Param>, body: Box<Expr> },
-    Call { func: Box<Expr>, args: Vec<Arg> },
+    Cond {
+        test: Box<Expr>,
+        then: Box<Expr>,
+        otherwise: Box<Expr>,
+    },
+    Lambda {
+        params: Vec<Param>,
+        body: Box<Expr>,
+    },
+    Call {
+        func: Box<Expr>,
+        args: Vec<Arg>,
+    },
     /// `base[i, a:b, ..., None]`; also type application `Tensor[B, D, f32]` and `Mesh[dp=4]`.
-    Index { base: Box<Expr>, index: Vec<Arg> },
+    Index {
+        base: Box<Expr>,
+        index: Vec<Arg>,
+    },
     /// Only inside an index.
-    Slice { low: Option<Box<Expr>>, high: Option<Box<Expr>>, step: Option<Box<Expr>> },
-    Attr { base: Box<Expr>, name: Name },
+    Slice {
+        low: Option<Box<Expr>>,
+        high: Option<Box<Expr>>,
+        step: Option<Box<Expr>>,
+    },
+    Attr {
+        base: Box<Expr>,
+        name: Name,
+    },
     /// `[element for target in iter if test …]`
-    ListComp { element: Box<Expr>, clauses: Vec<CompClause> },
+    ListComp {
+        element: Box<Expr>,
+        clauses: Vec<CompClause>,
+    },
     /// `(A, B) -> C` in a type.
-    FnType { params: Vec<Expr>, ret: Box<Expr> },
+    FnType {
+        params: Vec<Expr>,
+        ret: Box<Expr>,
+    },
     /// An expression that could not be read; its error is reported already.
     Error,
 }
@@ -165,7 +241,11 @@ pub struct Arg {
 pub enum FPart {
     Text(Arc<str>),
     /// `{value!r:spec}`; the spec may hold nested parts.
-    Value { value: Expr, repr: bool, spec: Vec<FPart> },
+    Value {
+        value: Expr,
+        repr: bool,
+        spec: Vec<FPart>,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

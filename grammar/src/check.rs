@@ -88,7 +88,10 @@ pub fn forget_garbled(stmts: &mut [Stmt], layout: &Layout, lines: &BTreeSet<usiz
                 value.iter_mut().for_each(forget);
             }
             StmtKind::Return(value) => value.iter_mut().for_each(forget),
-            StmtKind::Expr(e) | StmtKind::Assign { value: e, .. } | StmtKind::AugAssign { value: e, .. } | StmtKind::Assert { test: e, .. } => forget(e),
+            StmtKind::Expr(e)
+            | StmtKind::Assign { value: e, .. }
+            | StmtKind::AugAssign { value: e, .. }
+            | StmtKind::Assert { test: e, .. } => forget(e),
             _ => {}
         }
     }

@@ -21,11 +21,94 @@ impl Random {
 }
 
 const WORDS: &[&str] = &[
-    "def ", "struct ", "if ", "elif ", "else", "for ", " in ", "while ", "return ", "with ", " as ", "import ", "from ", "lambda ", "not ", " and ",
-    " or ", " is ", "pass", "break", "assert ", "class ", "try", "yield ", "None", "True", "f", "x", "größe", "Tensor", "1", "2.5e-3", "0x", "3x", ".5",
-    "'a'", "\"b", "'''", "\"\"\"", "f'", "f\"{", "{", "}", "(", ")", "[", "]", "(", ")", "[", "]", ",", ":", ";", ".", "...", "->", "=", "==", "+", "-",
-    "*", "**", "/", "@", "<", "!", "&&", ":=", "+=", "#c", "\\", "\n", "\n", "\n", "\n    ", "\n    ", "\n\t", "\n        ", " ", "  ", "\r\n", "\\\n", "$",
-    "“", "\u{FEFF}", "\u{0}", "😀",
+    "def ",
+    "struct ",
+    "if ",
+    "elif ",
+    "else",
+    "for ",
+    " in ",
+    "while ",
+    "return ",
+    "with ",
+    " as ",
+    "import ",
+    "from ",
+    "lambda ",
+    "not ",
+    " and ",
+    " or ",
+    " is ",
+    "pass",
+    "break",
+    "assert ",
+    "class ",
+    "try",
+    "yield ",
+    "None",
+    "True",
+    "f",
+    "x",
+    "größe",
+    "Tensor",
+    "1",
+    "2.5e-3",
+    "0x",
+    "3x",
+    ".5",
+    "'a'",
+    "\"b",
+    "'''",
+    "\"\"\"",
+    "f'",
+    "f\"{",
+    "{",
+    "}",
+    "(",
+    ")",
+    "[",
+    "]",
+    "(",
+    ")",
+    "[",
+    "]",
+    ",",
+    ":",
+    ";",
+    ".",
+    "...",
+    "->",
+    "=",
+    "==",
+    "+",
+    "-",
+    "*",
+    "**",
+    "/",
+    "@",
+    "<",
+    "!",
+    "&&",
+    ":=",
+    "+=",
+    "#c",
+    "\\",
+    "\n",
+    "\n",
+    "\n",
+    "\n    ",
+    "\n    ",
+    "\n\t",
+    "\n        ",
+    " ",
+    "  ",
+    "\r\n",
+    "\\\n",
+    "$",
+    "“",
+    "\u{FEFF}",
+    "\u{0}",
+    "😀",
 ];
 
 const PROGRAM: &str = "@op.kernel
@@ -62,7 +145,9 @@ fn expression(random: &mut Random, depth: usize, inside: bool) -> String {
     };
     if depth == 0 || random.below(6) == 0 {
         let name = name(random);
-        return [name.as_str(), "1.5", "'s'", "f'{x}'", "-1", "..."][random.below(12).min(5).saturating_sub(random.below(5))].to_string();
+        return [name.as_str(), "1.5", "'s'", "f'{x}'", "-1", "..."]
+            [random.below(12).min(5).saturating_sub(random.below(5))]
+        .to_string();
     }
     let (a, b) = (space(random), space(random));
     let e = |random: &mut Random, inside: bool| expression(random, depth - 1, inside);
@@ -112,7 +197,10 @@ fn check(text: &str) {
             let edits = diagnostic.fixes.iter().flat_map(|f| f.edits.iter().map(|e| e.span));
             for span in labels.chain(edits).chain([diagnostic.span]) {
                 let (start, end) = (span.start as usize, span.end as usize);
-                assert!(start <= end && part.is_char_boundary(start) && part.is_char_boundary(end), "{part:?}: {diagnostic:?}");
+                assert!(
+                    start <= end && part.is_char_boundary(start) && part.is_char_boundary(end),
+                    "{part:?}: {diagnostic:?}"
+                );
             }
         }
     }
@@ -141,7 +229,9 @@ fn run(milliseconds: u64, make: impl Fn(&mut Random) -> String) {
 #[test]
 fn random_bytes() {
     run(100, |random| {
-        let bytes: Vec<u8> = (0..random.below(200)).map(|_| if random.below(4) == 0 { random.below(256) } else { 32 + random.below(95) } as u8).collect();
+        let bytes: Vec<u8> = (0..random.below(200))
+            .map(|_| if random.below(4) == 0 { random.below(256) } else { 32 + random.below(95) } as u8)
+            .collect();
         String::from_utf8_lossy(&bytes).into_owned()
     });
 }
@@ -179,6 +269,8 @@ fn long_expressions() {
     run(200, |random| {
         let depth = 1 + random.below(5);
         let (a, b) = (expression(random, depth, false), expression(random, 2, false));
-        ["x = A\n", "def f(a=A): return B\n", "if A: x[B] = A\n", "f(A, B)\n", "assert A, B # c\n"][random.below(5)].replace('A', &a).replace('B', &b)
+        ["x = A\n", "def f(a=A): return B\n", "if A: x[B] = A\n", "f(A, B)\n", "assert A, B # c\n"][random.below(5)]
+            .replace('A', &a)
+            .replace('B', &b)
     });
 }

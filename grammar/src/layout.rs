@@ -187,7 +187,8 @@ impl Pass<'_> {
 
     fn bang(&mut self, token: Token, rest: &[Token]) {
         let next = rest.iter().find(|t| !t.kind.is_trivia()).map_or(Tok::Bad, |t| t.kind);
-        let prefix = next.begins_operand() || matches!(next, Tok::Not | Tok::Minus | Tok::Plus | Tok::Tilde | Tok::Bang);
+        let prefix =
+            next.begins_operand() || matches!(next, Tok::Not | Tok::Minus | Tok::Plus | Tok::Tilde | Tok::Bang);
         let ends = self.out.last().is_some_and(|t| t.kind.ends_operand());
         if prefix && !ends {
             let span = self.span(token.start, token.end);
@@ -231,7 +232,8 @@ impl Pass<'_> {
         let quotes = crate::literal::quoted(opener.text(self.text), false).quotes;
         let begin = opener.start + opener.text(self.text).find(quotes).unwrap_or(0) as u32;
         let span = self.span(begin, begin + quotes.len() as u32);
-        let mut diagnostic = Diagnostic::new(Code::E0006, span, "this string does not end").here(format!("no closing `{quotes}`"));
+        let mut diagnostic =
+            Diagnostic::new(Code::E0006, span, "this string does not end").here(format!("no closing `{quotes}`"));
         diagnostic = if quotes.len() == 3 {
             diagnostic.help(format!("close it with `{quotes}`"))
         } else {

@@ -9,7 +9,11 @@ pub mod lines;
 pub mod layout;
 pub mod depth;
 mod tree;
-lalrpop_util::lalrpop_mod!(#[allow(clippy::all, unused)] tessera, "/tessera.rs");
+lalrpop_util::lalrpop_mod!(
+    #[allow(clippy::all, unused)]
+    tessera,
+    "/tessera.rs"
+);
 mod message;
 mod check;
 pub mod parse;

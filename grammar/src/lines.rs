@@ -126,7 +126,9 @@ pub fn logical_lines(text: &str, tokens: &[Token]) -> Vec<Line> {
                     continue;
                 };
                 let unclosed = !brackets.is_empty();
-                if unclosed && (brackets.in_f_string() || !gives_up(text, tokens, start, &indent, end - 1, i, &brackets)) {
+                if unclosed
+                    && (brackets.in_f_string() || !gives_up(text, tokens, start, &indent, end - 1, i, &brackets))
+                {
                     continue;
                 }
                 brackets = Brackets::new();
@@ -200,7 +202,10 @@ fn is_head(tokens: &[Token], from: usize) -> bool {
 fn is_statement(kind: Tok) -> bool {
     use Tok::*;
     kind.is_keyword()
-        && !matches!(kind, As | If | Else | For | In | And | Or | Not | Is | Lambda | True | False | None_ | Async | Await | Yield)
+        && !matches!(
+            kind,
+            As | If | Else | For | In | And | Or | Not | Is | Lambda | True | False | None_ | Async | Await | Yield
+        )
 }
 
 /// Whether a line that begins so cannot go on with the expression of the line before. The end of
@@ -211,10 +216,20 @@ fn begins_anew(kind: Tok) -> bool {
 
 /// Whether the line behind the break `at` begins a statement although a bracket is open.
 /// `first` begins the statement that holds the bracket, `last` is its latest token.
-fn gives_up(text: &str, tokens: &[Token], first: usize, indent: &Range<u32>, last: usize, at: usize, brackets: &Brackets<()>) -> bool {
+fn gives_up(
+    text: &str,
+    tokens: &[Token],
+    first: usize,
+    indent: &Range<u32>,
+    last: usize,
+    at: usize,
+    brackets: &Brackets<()>,
+) -> bool {
     use Tok::*;
     // Blank lines are passed over; the break before a word decides.
-    let Some(next) = (at + 1..tokens.len()).find(|i| !matches!(tokens[*i].kind, Space | Comment | Join)) else { return false };
+    let Some(next) = (at + 1..tokens.len()).find(|i| !matches!(tokens[*i].kind, Space | Comment | Join)) else {
+        return false;
+    };
     let kind = tokens[next].kind;
     if kind == Break || kind.is_closer() {
         return false;
@@ -266,7 +281,9 @@ mod tests {
 
     fn lines(text: &str) -> Vec<String> {
         let tokens = lex(text);
-        let line = |l: &Line| text[tokens[l.first as usize].start as usize..tokens[l.end as usize - 1].end as usize].to_string();
+        let line = |l: &Line| {
+            text[tokens[l.first as usize].start as usize..tokens[l.end as usize - 1].end as usize].to_string()
+        };
         logical_lines(text, &tokens).iter().map(line).collect()
     }
 
@@ -286,7 +303,10 @@ mod tests {
         assert_eq!(lines("f(a,\n  b\ndef g(): pass"), ["f(a,\n  b", "def g(): pass"]);
         assert_eq!(lines("def f(a:\n    x = a\n    return x"), ["def f(a:", "x = a", "return x"]);
         assert_eq!(lines("x = [1, 2\nfor i in x:\n  i"), ["x = [1, 2", "for i in x:", "i"]);
-        assert_eq!(lines("for i in f((4):\n  x = 0\n  for j in i:\n    y"), ["for i in f((4):", "x = 0", "for j in i:", "y"]);
+        assert_eq!(
+            lines("for i in f((4):\n  x = 0\n  for j in i:\n    y"),
+            ["for i in f((4):", "x = 0", "for j in i:", "y"]
+        );
         assert_eq!(lines("x = (1 +\n@op.kernel\ndef f(): pass"), ["x = (1 +", "@op.kernel", "def f(): pass"]);
         assert_eq!(lines("f(a\nx += 1"), ["f(a", "x += 1"]);
     }

@@ -42,7 +42,10 @@ pub fn number(text: &str) -> Result<Number, Flaw> {
     if radix != 10 && digits.starts_with('_') {
         // Python allows `0x_ff`.
     } else if digits.starts_with('_') || digits.ends_with('_') || digits.contains("__") {
-        return bad(format!("`{text}` has a `_` that is not between two digits"), "a single `_` may stand between two digits, as in `1_000`");
+        return bad(
+            format!("`{text}` has a `_` that is not between two digits"),
+            "a single `_` may stand between two digits, as in `1_000`",
+        );
     }
     if radix != 10 {
         return prefixed(text, digits, radix);
@@ -58,10 +61,14 @@ pub fn number(text: &str) -> Result<Number, Flaw> {
     let split = plain.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(plain.len());
     let (head, tail) = plain.split_at(split);
     if matches!(tail, "j" | "J") {
-        return bad(format!("complex numbers such as `{text}` are not supported"), "keep the real and the imaginary part apart");
+        return bad(
+            format!("complex numbers such as `{text}` are not supported"),
+            "keep the real and the imaginary part apart",
+        );
     }
     if matches!(tail, "L" | "l" | "u" | "U" | "f" | "F" | "d") {
-        let mut flaw = flaw(Code::E0007, 0..text.len(), format!("a number has no suffix `{tail}`"), format!("write `{head}`"));
+        let mut flaw =
+            flaw(Code::E0007, 0..text.len(), format!("a number has no suffix `{tail}`"), format!("write `{head}`"));
         flaw.fix = Some(head.to_string());
         return Err(flaw);
     }
@@ -69,8 +76,12 @@ pub fn number(text: &str) -> Result<Number, Flaw> {
         return bad(format!("the exponent of `{text}` has no digits"), "write digits after `e`, as in `1e-5`");
     }
     if tail.starts_with(|c: char| c.is_alphabetic()) && text.is_char_boundary(split) && !text[..split].contains('_') {
-        let mut flaw =
-            flaw(Code::E0007, 0..text.len(), format!("`{text}` is neither a number nor a name"), format!("a product needs its operator: `{head} * {tail}`"));
+        let mut flaw = flaw(
+            Code::E0007,
+            0..text.len(),
+            format!("`{text}` is neither a number nor a name"),
+            format!("a product needs its operator: `{head} * {tail}`"),
+        );
         flaw.fix = Some(format!("{head} * {tail}"));
         return Err(flaw);
     }
@@ -79,7 +90,12 @@ pub fn number(text: &str) -> Result<Number, Flaw> {
 
 fn decimal(text: &str, plain: &str) -> Result<Number, Flaw> {
     if plain.len() > INT_DIGITS_MAX {
-        return Err(flaw(Code::E0007, 0..text.len(), format!("an integer of {} digits is too long", plain.len()), "an `int` has 64 bits"));
+        return Err(flaw(
+            Code::E0007,
+            0..text.len(),
+            format!("an integer of {} digits is too long", plain.len()),
+            "an `int` has 64 bits",
+        ));
     }
     let value = plain.trim_start_matches('0');
     if value.is_empty() {
@@ -113,11 +129,21 @@ fn prefixed(text: &str, digits: &str, radix: u32) -> Result<Number, Flaw> {
         }
         let Some(digit) = c.to_digit(radix) else {
             let at = 2 + i;
-            return Err(flaw(Code::E0007, at..at + c.len_utf8(), format!("`{c}` is not {name} digit"), format!("{name} number has digits below {radix}")));
+            return Err(flaw(
+                Code::E0007,
+                at..at + c.len_utf8(),
+                format!("`{c}` is not {name} digit"),
+                format!("{name} number has digits below {radix}"),
+            ));
         };
         count += 1;
         if count > INT_DIGITS_MAX {
-            return Err(flaw(Code::E0007, 0..text.len(), "an integer with this many digits is too long", "an `int` has 64 bits"));
+            return Err(flaw(
+                Code::E0007,
+                0..text.len(),
+                "an integer with this many digits is too long",
+                "an `int` has 64 bits",
+            ));
         }
         let mut carry = u64::from(digit);
         for part in &mut parts {
@@ -130,7 +156,12 @@ fn prefixed(text: &str, digits: &str, radix: u32) -> Result<Number, Flaw> {
         }
     }
     if count == 0 {
-        return Err(flaw(Code::E0007, 0..text.len(), format!("`{text}` has no digits"), format!("{name} number needs digits after `{text}`")));
+        return Err(flaw(
+            Code::E0007,
+            0..text.len(),
+            format!("`{text}` has no digits"),
+            format!("{name} number needs digits after `{text}`"),
+        ));
     }
     let mut out = parts.last().copied().unwrap_or(0).to_string();
     for part in parts.iter().rev().skip(1) {
@@ -149,7 +180,10 @@ fn float(text: &str, plain: &str) -> Option<f64> {
         }
     }
     // `inf` and `nan` cannot reach this: the token begins with a digit or a dot.
-    plain.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-')).then(|| plain.parse().ok())?
+    plain
+        .bytes()
+        .all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'))
+        .then(|| plain.parse().ok())?
 }
 
 /// A string token cut into prefix and body.
@@ -188,7 +222,12 @@ pub fn unescape(body: &str, raw: bool, braces: bool, flaws: &mut Vec<Flaw>) -> S
                 if chars.peek().is_some_and(|(_, next)| *next == c) {
                     chars.next();
                 } else {
-                    let mut single = flaw(Code::E0006, at..at + 1, format!("a single `{c}` in an f-string"), format!("write `{c}{c}` for one brace"));
+                    let mut single = flaw(
+                        Code::E0006,
+                        at..at + 1,
+                        format!("a single `{c}` in an f-string"),
+                        format!("write `{c}{c}` for one brace"),
+                    );
                     single.fix = Some(format!("{c}{c}"));
                     flaws.push(single);
                 }
@@ -259,12 +298,22 @@ fn hex(rest: &str, digits: usize, at: usize, out: &mut String, flaws: &mut Vec<F
     let escape = &rest[..length];
     if found < digits {
         let kind = &rest[1..2];
-        flaws.push(flaw(Code::E0006, at..at + length, format!("`\\{kind}` needs {digits} hexadecimal digits"), format!("`{escape}` has {found}")));
+        flaws.push(flaw(
+            Code::E0006,
+            at..at + length,
+            format!("`\\{kind}` needs {digits} hexadecimal digits"),
+            format!("`{escape}` has {found}"),
+        ));
         return length;
     }
     match u32::from_str_radix(&rest[2..length], 16).ok().and_then(char::from_u32) {
         Some(c) => out.push(c),
-        None => flaws.push(flaw(Code::E0006, at..at + length, format!("`{escape}` is not a character"), "characters have numbers up to 10ffff, without d800 to dfff")),
+        None => flaws.push(flaw(
+            Code::E0006,
+            at..at + length,
+            format!("`{escape}` is not a character"),
+            "characters have numbers up to 10ffff, without d800 to dfff",
+        )),
     }
     length
 }
@@ -272,7 +321,13 @@ fn hex(rest: &str, digits: usize, at: usize, out: &mut String, flaws: &mut Vec<F
 /// A docstring without the indentation that its lines share, as Python's `inspect.cleandoc`.
 pub fn clean_doc(text: &str) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
-    let margin = lines.iter().skip(1).filter(|l| !l.trim().is_empty()).map(|l| l.len() - l.trim_start().len()).min().unwrap_or(0);
+    let margin = lines
+        .iter()
+        .skip(1)
+        .filter(|l| !l.trim().is_empty())
+        .map(|l| l.len() - l.trim_start().len())
+        .min()
+        .unwrap_or(0);
     for (i, line) in lines.iter_mut().enumerate() {
         *line = if i == 0 { line.trim_start() } else { line.get(margin..).unwrap_or(line.trim_start()) };
     }
@@ -312,7 +367,9 @@ mod tests {
 
     #[test]
     fn floats() {
-        for (text, value) in [(".5", 0.5), ("3.", 3.0), ("1e-5", 1e-5), ("1_0.5E+2", 1050.0), ("1.e3", 1000.0), ("1e999", f64::INFINITY)] {
+        for (text, value) in
+            [(".5", 0.5), ("3.", 3.0), ("1e-5", 1e-5), ("1_0.5E+2", 1050.0), ("1.e3", 1000.0), ("1e999", f64::INFINITY)]
+        {
             assert_eq!(number(text), Ok(Number::Float(value)), "{text}");
         }
     }
@@ -340,11 +397,16 @@ mod tests {
     #[test]
     fn escapes() {
         let mut flaws = vec![];
-        assert_eq!(unescape("a\\n\\t\\\\\\'\\\"\\0\\x41\\u00e9\\U0001F600\\\n.", false, false, &mut flaws), "a\n\t\\'\"\0Aé😀.");
+        assert_eq!(
+            unescape("a\\n\\t\\\\\\'\\\"\\0\\x41\\u00e9\\U0001F600\\\n.", false, false, &mut flaws),
+            "a\n\t\\'\"\0Aé😀."
+        );
         assert_eq!(unescape("\\d", true, false, &mut flaws), "\\d");
         assert_eq!(unescape("{{x}}", false, true, &mut flaws), "{x}");
         assert_eq!(flaws, []);
-        for (body, part) in [("\\q", "not an escape"), ("\\x1", "needs 2"), ("\\033", "not an escape"), ("\\ud800", "not a character")] {
+        for (body, part) in
+            [("\\q", "not an escape"), ("\\x1", "needs 2"), ("\\033", "not an escape"), ("\\ud800", "not a character")]
+        {
             let mut flaws = vec![];
             unescape(body, false, false, &mut flaws);
             assert_eq!(flaws.len(), 1);

@@ -23,7 +23,9 @@ pub fn place(layout: &Layout, found: &Found) -> u32 {
     let last = layout.tokens.len().saturating_sub(1) as u32;
     match found {
         Found::Said(at, _) => *at,
-        Found::Syntax(ParseError::UnrecognizedToken { token: (at, _, _), .. } | ParseError::ExtraToken { token: (at, _, _) }) => *at,
+        Found::Syntax(
+            ParseError::UnrecognizedToken { token: (at, _, _), .. } | ParseError::ExtraToken { token: (at, _, _) },
+        ) => *at,
         Found::Syntax(_) => last,
     }
 }
@@ -127,7 +129,11 @@ impl<'t> Site<'_, 't> {
     }
 
     pub fn span(&self, at: u32) -> Span {
-        self.tree.layout.tokens.get(at as usize).map_or(Span::NONE, |t| Span { item: self.tree.item, start: t.start, end: t.end })
+        self.tree.layout.tokens.get(at as usize).map_or(Span::NONE, |t| Span {
+            item: self.tree.item,
+            start: t.start,
+            end: t.end,
+        })
     }
 
     /// The empty place right behind a token.
@@ -138,7 +144,11 @@ impl<'t> Site<'_, 't> {
 
     /// Where the error shows: the found token, or the end of what stands before it.
     pub fn here(&self) -> Span {
-        if self.found() == Tok::Newline { self.before().map_or(self.span(self.at), |i| self.behind(i)) } else { self.span(self.at) }
+        if self.found() == Tok::Newline {
+            self.before().map_or(self.span(self.at), |i| self.behind(i))
+        } else {
+            self.span(self.at)
+        }
     }
 
     /// A token in words.

@@ -46,7 +46,9 @@ pub fn parse_expr_or_stmts(text: &str, id: ItemId) -> ParsedItem {
 pub fn parse_expr(text: &str, id: ItemId) -> (Expr, Vec<Diagnostic>) {
     match read(text, id, Tok::StartExpr) {
         (Some(Root::Expr(expr)), diagnostics) => (expr, diagnostics),
-        (_, diagnostics) => (Expr { kind: ExprKind::Error, span: Span::new(id, 0, text.len().min(BYTES_MAX)) }, diagnostics),
+        (_, diagnostics) => {
+            (Expr { kind: ExprKind::Error, span: Span::new(id, 0, text.len().min(BYTES_MAX)) }, diagnostics)
+        }
     }
 }
 

@@ -148,7 +148,20 @@ mod tests {
         ] {
             assert!(needs_more(text), "{text:?}");
         }
-        for text in ["", "# c", "x = 1", "f(1)", "def f(x):\n    return x\n", "if a: b\n", "x = 'abc", "x = f'{a", "f(a]", "x = 1)", "  \n", "return +"] {
+        for text in [
+            "",
+            "# c",
+            "x = 1",
+            "f(1)",
+            "def f(x):\n    return x\n",
+            "if a: b\n",
+            "x = 'abc",
+            "x = f'{a",
+            "f(a]",
+            "x = 1)",
+            "  \n",
+            "return +",
+        ] {
             assert!(!needs_more(text), "{text:?}");
         }
     }
@@ -157,8 +170,27 @@ mod tests {
     fn colours() {
         let text = "@op.kernel\ndef f(x: Tensor[D]): # c\n  return g(x.T) + 1e3 * None";
         let words: Vec<_> = highlight(text).into_iter().map(|(r, c)| (&text[r], c)).collect();
-        assert_eq!(words[..6], [("@", Decorator), ("op", Decorator), (".", Decorator), ("kernel", Decorator), ("def", Keyword), ("f", Definition)]);
-        for word in [("x", Name), ("Tensor", Capital), ("# c", Comment), ("g", Call), ("T", Attribute), ("1e3", Number), ("None", Constant), ("[", Bracket)] {
+        assert_eq!(
+            words[..6],
+            [
+                ("@", Decorator),
+                ("op", Decorator),
+                (".", Decorator),
+                ("kernel", Decorator),
+                ("def", Keyword),
+                ("f", Definition)
+            ]
+        );
+        for word in [
+            ("x", Name),
+            ("Tensor", Capital),
+            ("# c", Comment),
+            ("g", Call),
+            ("T", Attribute),
+            ("1e3", Number),
+            ("None", Constant),
+            ("[", Bracket),
+        ] {
             assert!(words.contains(&word), "{word:?} in {words:?}");
         }
         assert_eq!(highlight("a @ b")[1].1, Operator);

@@ -40,7 +40,9 @@ fn statement(kind: &StmtKind, depth: usize, out: &mut String) {
         StmtKind::AnnAssign { target, ty, value } => {
             line(depth, out, format!("{} : {}{}", shown(target), shown(ty), after(" = ", value)));
         }
-        StmtKind::AugAssign { op, target, value, .. } => line(depth, out, format!("{} {}= {}", shown(target), op.symbol(), shown(value))),
+        StmtKind::AugAssign { op, target, value, .. } => {
+            line(depth, out, format!("{} {}= {}", shown(target), op.symbol(), shown(value)))
+        }
         StmtKind::If { test, then, otherwise } => {
             line(depth, out, format!("if {}", shown(test)));
             block(then, depth + 1, out);
@@ -61,9 +63,12 @@ fn statement(kind: &StmtKind, depth: usize, out: &mut String) {
         StmtKind::Continue => line(depth, out, "continue"),
         StmtKind::Pass => line(depth, out, "pass"),
         StmtKind::Return(value) => line(depth, out, format!("return{}", after(" ", value))),
-        StmtKind::Assert { test, message } => line(depth, out, format!("assert {}{}", shown(test), after(", ", message))),
+        StmtKind::Assert { test, message } => {
+            line(depth, out, format!("assert {}{}", shown(test), after(", ", message)))
+        }
         StmtKind::With { items, body } => {
-            let items: Vec<_> = items.iter().map(|(e, target)| format!("{}{}", shown(e), after(" as ", target))).collect();
+            let items: Vec<_> =
+                items.iter().map(|(e, target)| format!("{}{}", shown(e), after(" as ", target))).collect();
             line(depth, out, format!("with {}", items.join(", ")));
             block(body, depth + 1, out);
         }
@@ -126,20 +131,32 @@ pub fn shown(e: &Expr) -> String {
         ExprKind::Ellipsis => "...".into(),
         ExprKind::Tuple(v) => format!("(tuple {})", list(v)),
         ExprKind::List(v) => format!("[{}]", list(v)),
-        ExprKind::Dict(v) => format!("{{{}}}", v.iter().map(|(k, v)| format!("{}:{}", shown(k), shown(v))).collect::<Vec<_>>().join(" ")),
+        ExprKind::Dict(v) => {
+            format!("{{{}}}", v.iter().map(|(k, v)| format!("{}:{}", shown(k), shown(v))).collect::<Vec<_>>().join(" "))
+        }
         ExprKind::Unary { op, operand } => format!("({} {})", prefix(*op), shown(operand)),
         ExprKind::Binary { op, left, right, .. } => format!("({} {} {})", op.symbol(), shown(left), shown(right)),
-        ExprKind::Logic { and, left, right } => format!("({} {} {})", if *and { "and" } else { "or" }, shown(left), shown(right)),
-        ExprKind::Compare { first, rest } => {
-            format!("(cmp {}{})", shown(first), rest.iter().map(|(op, e)| format!(" {} {}", op.symbol(), shown(e))).collect::<String>())
+        ExprKind::Logic { and, left, right } => {
+            format!("({} {} {})", if *and { "and" } else { "or" }, shown(left), shown(right))
         }
-        ExprKind::Cond { test, then, otherwise } => format!("(if {} {} {})", shown(test), shown(then), shown(otherwise)),
+        ExprKind::Compare { first, rest } => {
+            format!(
+                "(cmp {}{})",
+                shown(first),
+                rest.iter().map(|(op, e)| format!(" {} {}", op.symbol(), shown(e))).collect::<String>()
+            )
+        }
+        ExprKind::Cond { test, then, otherwise } => {
+            format!("(if {} {} {})", shown(test), shown(then), shown(otherwise))
+        }
         ExprKind::Lambda { params, body } => format!("(lambda [{}] {})", parameters(params), shown(body)),
         ExprKind::Call { func, args } => format!("(call {}{})", shown(func), arguments(args)),
         ExprKind::Index { base, index } => format!("(index {}{})", shown(base), arguments(index)),
         ExprKind::Slice { low, high, step } => format!("{}:{}:{}", bound(low), bound(high), bound(step)),
         ExprKind::Attr { base, name } => format!("(. {} {})", shown(base), name.text),
-        ExprKind::ListComp { element, clauses } => format!("(comp {}{})", shown(element), clauses.iter().map(clause).collect::<String>()),
+        ExprKind::ListComp { element, clauses } => {
+            format!("(comp {}{})", shown(element), clauses.iter().map(clause).collect::<String>())
+        }
         ExprKind::FnType { params, ret } => format!("(fn [{}] {})", list(params), shown(ret)),
         ExprKind::Error => "!".into(),
     }

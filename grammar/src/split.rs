@@ -48,7 +48,8 @@ pub fn split(text: &str) -> SplitFile {
     for line in logical_lines(text, &tokens) {
         let first = tokens[line.first as usize].kind;
         let end = tokens[line.end as usize - 1].end;
-        let continues = !line.indent.is_empty() || decorated || matches!(first, Tok::Elif | Tok::Else | Tok::Except | Tok::Finally);
+        let continues =
+            !line.indent.is_empty() || decorated || matches!(first, Tok::Elif | Tok::Else | Tok::Except | Tok::Finally);
         let margin = line.indent.is_empty();
         match items.last_mut() {
             Some(item) if continues => {

@@ -304,7 +304,18 @@ impl Tok {
         use Tok::*;
         matches!(
             self,
-            Name | Number | Str | OpenStr | FEnd | FBroken | True | False | None_ | Ellipsis | RParen | RBracket | RBrace
+            Name | Number
+                | Str
+                | OpenStr
+                | FEnd
+                | FBroken
+                | True
+                | False
+                | None_
+                | Ellipsis
+                | RParen
+                | RBracket
+                | RBrace
         )
     }
 
@@ -313,7 +324,18 @@ impl Tok {
         use Tok::*;
         matches!(
             self,
-            Name | Number | Str | OpenStr | FStart | True | False | None_ | Ellipsis | LParen | LBracket | LBrace | Lambda
+            Name | Number
+                | Str
+                | OpenStr
+                | FStart
+                | True
+                | False
+                | None_
+                | Ellipsis
+                | LParen
+                | LBracket
+                | LBrace
+                | Lambda
         )
     }
 
@@ -332,10 +354,7 @@ impl Tok {
     /// The first word of a statement that holds a block.
     pub fn opens_block(self) -> bool {
         use Tok::*;
-        matches!(
-            self,
-            Def | Struct | If | Elif | Else | For | While | With | Async | Class | Try | Except | Finally
-        )
+        matches!(self, Def | Struct | If | Elif | Else | For | While | With | Async | Class | Try | Except | Finally)
     }
 }
 
@@ -391,7 +410,8 @@ impl Quotes {
 /// ([`Tok::FBroken`]) mark missing quotes. Linear time. Texts of 4 GiB and more are refused by
 /// the callers.
 pub fn lex(text: &str) -> Vec<Token> {
-    let mut scanner = Scanner { text, bytes: text.as_bytes(), out: Vec::with_capacity(text.len() / 3 + 4), modes: vec![] };
+    let mut scanner =
+        Scanner { text, bytes: text.as_bytes(), out: Vec::with_capacity(text.len() / 3 + 4), modes: vec![] };
     scanner.run();
     scanner.out
 }
@@ -676,7 +696,10 @@ mod tests {
 
     #[test]
     fn f_strings_hold_tokens() {
-        assert_eq!(kinds("f'a{x:>{w}.2f}'"), [FStart, FText, FOpen, Name, FColon, FText, FOpen, Name, FClose, FText, FClose, FEnd]);
+        assert_eq!(
+            kinds("f'a{x:>{w}.2f}'"),
+            [FStart, FText, FOpen, Name, FColon, FText, FOpen, Name, FClose, FText, FClose, FEnd]
+        );
         assert_eq!(kinds("f'{d[\":\"]!r}'"), [FStart, FOpen, Name, LBracket, Str, RBracket, FConv, FClose, FEnd]);
         assert_eq!(kinds("f'{x\ny"), [FStart, FOpen, Name, FBroken, Break, Name]);
         assert_eq!(kinds("f'{{}}'"), [FStart, FText, FEnd]);

@@ -74,10 +74,21 @@ pub fn run() -> bool {
     let file = |name: &str| benches.join(name).display().to_string();
     let cache = std::env::temp_dir().join("tessera-bench-cache");
     let mut figures = vec![];
-    let mut add = |name: &str, value: f64, unit, mark| figures.push(Figure { name: name.to_owned(), value, unit, mark });
+    let mut add =
+        |name: &str, value: f64, unit, mark| figures.push(Figure { name: name.to_owned(), value, unit, mark });
     add("run hello.tsr, whole process", process_ms(&["run", &file("hello.tsr")], &cache, false, 21), "ms", "<= 15");
-    add("first 128x128 product, cold cache", process_ms(&["run", &file("first_product.tsr")], &cache, true, 9), "ms", "<= 150");
-    add("first 128x128 product, warm cache", process_ms(&["run", &file("first_product.tsr")], &cache, false, 15), "ms", "<= 40");
+    add(
+        "first 128x128 product, cold cache",
+        process_ms(&["run", &file("first_product.tsr")], &cache, true, 9),
+        "ms",
+        "<= 150",
+    );
+    add(
+        "first 128x128 product, warm cache",
+        process_ms(&["run", &file("first_product.tsr")], &cache, false, 15),
+        "ms",
+        "<= 40",
+    );
     let long = std::env::temp_dir().join("tessera-bench-long.tsr");
     if std::fs::write(&long, long_program(20_000)).is_ok() {
         let path = long.display().to_string();

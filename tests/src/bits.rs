@@ -46,7 +46,8 @@ pub fn difference(dtype: DType, expected: &[u8], got: &[u8]) -> Option<String> {
     let part = if dtype.is_complex() { DType::F32 } else { dtype };
     let size = part.bytes();
     let nan = |b: &[u8]| matches!(convert::load(part, b, 0), Some(Scalar::F(x)) if x.is_nan());
-    let mut wrong = expected.chunks(size).zip(got.chunks(size)).enumerate().filter(|(_, (e, g))| e != g && !(nan(e) && nan(g)));
+    let mut wrong =
+        expected.chunks(size).zip(got.chunks(size)).enumerate().filter(|(_, (e, g))| e != g && !(nan(e) && nan(g)));
     let (i, (e, g)) = wrong.next()?;
     let show = |b: &[u8]| {
         let hex: String = b.iter().rev().map(|b| format!("{b:02x}")).collect();

@@ -1,13 +1,13 @@
 //! Every way to run a graph, compared bit for bit with its interpretation.
 
-use tessera::backend::{Backend, BackendError, Options};
 use crate::bits::{Difference, difference, differs};
-use tessera::cache::DiskCache;
 use crate::random::Random;
 use crate::random_graph::Case;
 use crate::random_schedule::redirect;
 use crate::tiles;
 use std::sync::Arc;
+use tessera::backend::{Backend, BackendError, Options};
+use tessera::cache::DiskCache;
 use tessera_abi::plan::{Plan, Step};
 use tessera_base::DType;
 use tessera_graph::PIPELINE;
@@ -58,7 +58,15 @@ impl Bench {
         let mut backend = Backend::new(options, DiskCache::new(None), three.clone());
         let machine = machine.unwrap_or_else(tessera_schedule::host);
         backend.set_machine(machine.clone());
-        Bench { backend, machine, random_directives: false, one: Pool::new(1), three, work: Workspace::default(), checks: 0 }
+        Bench {
+            backend,
+            machine,
+            random_directives: false,
+            one: Pool::new(1),
+            three,
+            work: Workspace::default(),
+            checks: 0,
+        }
     }
 
     /// From now on schedules are chosen for this machine.

@@ -1,8 +1,8 @@
 //! Random input for a given time: `cargo dev fuzz SECONDS`.
 
 use crate::random::Random;
-use crate::random_text::{damaged, damaged_program, ir_texts, noise, programs, read_ir, read_program};
 use crate::random_graph::Scale;
+use crate::random_text::{damaged, damaged_program, ir_texts, noise, programs, read_ir, read_program};
 use crate::sweep::random_graphs;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

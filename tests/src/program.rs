@@ -38,6 +38,7 @@ pub fn run_in(dir: &Path, args: &[&str], input: &str) -> std::io::Result<Ran> {
         .current_dir(dir)
         .env("NO_COLOR", "1")
         .env("TERM", "dumb")
+        .env("TESSERA_MACHINE", "reference")
         .env("TESSERA_CACHE", std::env::temp_dir().join("tessera-test-cache"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

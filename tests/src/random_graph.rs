@@ -89,7 +89,16 @@ impl Builder {
         let mut random = Random::new(seed);
         let policy = if random.once_in(12) { Policy::KahanSum } else { Policy::Deterministic };
         let graph = Graph { name: format!("seed{seed}"), ..Graph::default() };
-        Builder { graph, data: vec![], random, budget: Scale::Small.graph_elems(), scale: Scale::Small, open: true, policy, depth: 0 }
+        Builder {
+            graph,
+            data: vec![],
+            random,
+            budget: Scale::Small.graph_elems(),
+            scale: Scale::Small,
+            open: true,
+            policy,
+            depth: 0,
+        }
     }
 
     /// For graphs that a test writes itself: deterministic sums.
@@ -102,16 +111,28 @@ impl Builder {
     // --- nodes
 
     pub fn push(&mut self, prim: Prim, operands: &[NodeId], shape: &[u64], dtype: DType) -> NodeId {
-        let policy = if self.policy == Policy::KahanSum && self.random.once_in(8) { Policy::Deterministic } else { self.policy };
+        let policy =
+            if self.policy == Policy::KahanSum && self.random.once_in(8) { Policy::Deterministic } else { self.policy };
         let ty = NodeType::new(shape.to_vec(), dtype);
         self.budget = self.budget.saturating_sub(ty.elems().unwrap_or(0));
-        self.graph.push(Node { prim, operands: operands.to_vec(), ty, results: vec![], origin: Origin::default(), policy })
+        self.graph.push(Node {
+            prim,
+            operands: operands.to_vec(),
+            ty,
+            results: vec![],
+            origin: Origin::default(),
+            policy,
+        })
     }
 
     /// An input that holds `bytes`.
     pub fn input_of(&mut self, shape: &[u64], dtype: DType, bytes: Vec<u8>, scalar: bool) -> NodeId {
         let n = self.graph.inputs.len() as u32;
-        self.graph.inputs.push(Input { name: Arc::from(format!("x{n}")), ty: NodeType::new(shape.to_vec(), dtype), scalar });
+        self.graph.inputs.push(Input {
+            name: Arc::from(format!("x{n}")),
+            ty: NodeType::new(shape.to_vec(), dtype),
+            scalar,
+        });
         self.data.push(bytes);
         self.push(Prim::Input(n), &[], shape, dtype)
     }
@@ -368,7 +389,8 @@ impl Builder {
         let whole = |g: &Graph, id: NodeId| g.node(id).results.is_empty();
         let computed = |g: &Graph, id: NodeId| !matches!(g.node(id).prim, Prim::Input(_));
         let ids: Vec<NodeId> = self.graph.ids().filter(|&id| whole(&self.graph, id)).collect();
-        let ends: Vec<NodeId> = ids.iter().copied().filter(|&id| !read[id.0 as usize] && computed(&self.graph, id)).collect();
+        let ends: Vec<NodeId> =
+            ids.iter().copied().filter(|&id| !read[id.0 as usize] && computed(&self.graph, id)).collect();
         let last = ends.last().or(ids.last()).copied().unwrap_or(NodeId(0));
         let mut outputs = vec![last];
         for _ in 0..self.random.pick(&[0, 0, 1, 1, 2, 3]) {

@@ -30,9 +30,49 @@ pub fn ir_texts(seed: u64) -> Vec<String> {
 }
 
 const PIECES: &[&str] = &[
-    "0", "1", "-1", "9223372036854775807", "-9223372036854775808", "18446744073709551615", "1e400", "nan", "-inf", "true", "[]", "[0, 0]",
-    "[[", "]", "{", "}", "({", "})", "(", ")", ",", "=", ":", "\"", "\"\"", "%0", "%1", "%", "lane", "v2", "f32", "bool", "c64", "fp8_e5m2",
-    "Tensor[0, f32]", "Tensor[f32]", "Tensor[", "x16", "\\u{d800}", "\u{0}", "é", "// x", "\n",
+    "0",
+    "1",
+    "-1",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "18446744073709551615",
+    "1e400",
+    "nan",
+    "-inf",
+    "true",
+    "[]",
+    "[0, 0]",
+    "[[",
+    "]",
+    "{",
+    "}",
+    "({",
+    "})",
+    "(",
+    ")",
+    ",",
+    "=",
+    ":",
+    "\"",
+    "\"\"",
+    "%0",
+    "%1",
+    "%",
+    "lane",
+    "v2",
+    "f32",
+    "bool",
+    "c64",
+    "fp8_e5m2",
+    "Tensor[0, f32]",
+    "Tensor[f32]",
+    "Tensor[",
+    "x16",
+    "\\u{d800}",
+    "\u{0}",
+    "é",
+    "// x",
+    "\n",
 ];
 
 /// Words, numbers and signs of an IR text.
@@ -69,7 +109,9 @@ pub fn damaged(random: &mut Random, text: &str) -> String {
                 let numbers: Vec<usize> = (0..parts.len()).filter(|&i| parts[i].parse::<i64>().is_ok()).collect();
                 if !numbers.is_empty() {
                     let at = random.pick(&numbers);
-                    parts[at] = random.pick(&["0", "1", "2", "3", "16", "17", "4097", "1000000007", "18446744073709551615"]).to_owned();
+                    parts[at] = random
+                        .pick(&["0", "1", "2", "3", "16", "17", "4097", "1000000007", "18446744073709551615"])
+                        .to_owned();
                 }
             }
         }
@@ -97,7 +139,8 @@ fn small(g: &Graph) -> bool {
 fn graph(text: &str) -> Result<(), String> {
     let Ok(g) = graph_text::parse(text) else { return Ok(()) };
     let printed = g.to_string();
-    let again = graph_text::parse(&printed).map_err(|e| format!("its own text does not read back: {} at {}", e.message, e.at))?;
+    let again = graph_text::parse(&printed)
+        .map_err(|e| format!("its own text does not read back: {} at {}", e.message, e.at))?;
     if again.to_string() != printed {
         return Err(format!("reads back as another graph\n{printed}{again}"));
     }
@@ -147,7 +190,8 @@ pub fn read_ir(text: &str) -> Result<(), String> {
     guarded(|| {
         if let Ok(ops) = text::parse(text) {
             let printed = text::print(&ops, 0);
-            let again = text::parse(&printed).map_err(|e| format!("what is printed does not read back: {} at {}", e.message, e.at))?;
+            let again = text::parse(&printed)
+                .map_err(|e| format!("what is printed does not read back: {} at {}", e.message, e.at))?;
             if text::print(&again, 0) != printed {
                 return Err(format!("what is printed reads back as something else\n{printed}"));
             }
@@ -196,7 +240,8 @@ pub fn read_program(text: &str) -> Result<(), String> {
 fn guarded(f: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     let start = Instant::now();
     let result = catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
+        let text =
+            panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
         Err(format!("panics: {}", text.unwrap_or_default()))
     });
     if result.is_ok() && start.elapsed() > TIME_MAX {
@@ -212,7 +257,8 @@ pub fn programs() -> Vec<String> {
     for dir in ["examples", "std", "tests/benches"] {
         let mut todo = vec![root.join(dir)];
         while let Some(dir) = todo.pop() {
-            let mut entries: Vec<_> = std::fs::read_dir(&dir).into_iter().flatten().flatten().map(|e| e.path()).collect();
+            let mut entries: Vec<_> =
+                std::fs::read_dir(&dir).into_iter().flatten().flatten().map(|e| e.path()).collect();
             entries.sort();
             for path in entries {
                 if path.is_dir() {
@@ -231,9 +277,10 @@ pub fn programs() -> Vec<String> {
 }
 
 const WORDS: &[&str] = &[
-    "def ", "struct ", "if ", "else", ":", "for ", " in ", "while ", "return ", "with ", " as ", "lambda ", "not ", " and ", "None", "x", "größe",
-    "Tensor", "1", "2.5e-3", "0x", "'a'", "\"b", "'''", "f'", "f\"{", "{", "}", "(", ")", "[", "]", ",", ".", "...", "->", "=", "==", "+", "@",
-    "**", "/", ":=", "+=", "#c", "\\", "\n", "\n    ", "\n\t", " ", "\r\n", "\\\n", "$", "\u{FEFF}", "\u{0}", "😀",
+    "def ", "struct ", "if ", "else", ":", "for ", " in ", "while ", "return ", "with ", " as ", "lambda ", "not ",
+    " and ", "None", "x", "größe", "Tensor", "1", "2.5e-3", "0x", "'a'", "\"b", "'''", "f'", "f\"{", "{", "}", "(",
+    ")", "[", "]", ",", ".", "...", "->", "=", "==", "+", "@", "**", "/", ":=", "+=", "#c", "\\", "\n", "\n    ",
+    "\n\t", " ", "\r\n", "\\\n", "$", "\u{FEFF}", "\u{0}", "😀",
 ];
 
 /// A program with damaged tokens, or nothing but tokens.

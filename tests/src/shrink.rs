@@ -141,8 +141,10 @@ pub fn report(case: &Case) -> String {
     let mut out = case.graph.to_string();
     for (input, bytes) in case.graph.inputs.iter().zip(&case.inputs) {
         if elems(&input.ty.shape) <= 32 {
-            let hex: Vec<String> =
-                bytes.chunks(input.ty.dtype.bytes()).map(|e| e.iter().rev().map(|b| format!("{b:02x}")).collect()).collect();
+            let hex: Vec<String> = bytes
+                .chunks(input.ty.dtype.bytes())
+                .map(|e| e.iter().rev().map(|b| format!("{b:02x}")).collect())
+                .collect();
             out += &format!("// {} = {}\n", input.name, hex.join(" "));
         }
     }

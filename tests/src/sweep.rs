@@ -67,7 +67,8 @@ fn machine(random: &mut Random) -> Machine {
 /// Checks a case; a panic is a difference too.
 pub fn checked(bench: &mut Bench, case: &Case) -> Result<Work, Difference> {
     catch_unwind(AssertUnwindSafe(|| bench.check(case))).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
+        let text =
+            panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
         Err(Difference { way: "panic".into(), what: text.unwrap_or_default() })
     })
 }
@@ -81,7 +82,11 @@ fn told(seed: u64, bench: &mut Bench, first: &Difference, failing: Case) -> Stri
     let kernels = catch_unwind(AssertUnwindSafe(|| bench.kernels(&small))).unwrap_or_default();
     let kernels = if kernels.lines().count() > LINES_MAX { "" } else { &kernels };
     let machine = &bench.machine;
-    format!("seed {seed} ({nodes} nodes): {}\nreduced: {now}\n{machine:?}{directives}\n{}{kernels}", first.line(), report(&small))
+    format!(
+        "seed {seed} ({nodes} nodes): {}\nreduced: {now}\n{machine:?}{directives}\n{}{kernels}",
+        first.line(),
+        report(&small)
+    )
 }
 
 /// Runs the cases of `seeds` for at most `limit`.

@@ -1,9 +1,9 @@
 //! Kernels in the checked interpreter of Tile IR, group by group: it sees accesses out of range,
 //! memory that is read before it is written, and grid points that write the same element.
 
-use tessera::backend::Planned;
 use crate::bits::{Difference, difference};
 use crate::random_graph::Case;
+use tessera::backend::Planned;
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::{interpret, tile};
 use tessera_tile::Operand;

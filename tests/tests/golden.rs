@@ -13,12 +13,19 @@ fn golden_files_hold() {
             .map(|part| {
                 s.spawn(move || {
                     part.iter()
-                        .flat_map(|f| golden::check_file(f, false).unwrap_or_else(|e| vec![format!("{}: {e}", f.display())]))
+                        .flat_map(|f| {
+                            golden::check_file(f, false).unwrap_or_else(|e| vec![format!("{}: {e}", f.display())])
+                        })
                         .collect::<Vec<_>>()
                 })
             })
             .collect();
         threads.into_iter().flat_map(|t| t.join().unwrap_or_else(|_| vec!["a golden test panicked".into()])).collect()
     });
-    assert!(complaints.is_empty(), "{} differences (bless with `cargo dev bless`)\n{}", complaints.len(), complaints.join("\n\n"));
+    assert!(
+        complaints.is_empty(),
+        "{} differences (bless with `cargo dev bless`)\n{}",
+        complaints.len(),
+        complaints.join("\n\n")
+    );
 }

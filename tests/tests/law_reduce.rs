@@ -22,7 +22,13 @@ fn kinds(dtype: DType) -> &'static [Reduction] {
 fn shapes(length: u64) -> Vec<(Vec<u64>, usize)> {
     match length {
         70_000 => vec![(vec![length], 0), (vec![2, length], 1), (vec![length, 3], 0)],
-        _ => vec![(vec![length], 0), (vec![3, length], 1), (vec![length, 5], 0), (vec![length, 33], 0), (vec![2, length, 3], 1)],
+        _ => vec![
+            (vec![length], 0),
+            (vec![3, length], 1),
+            (vec![length, 5], 0),
+            (vec![length, 33], 0),
+            (vec![2, length, 3], 1),
+        ],
     }
 }
 

@@ -33,7 +33,8 @@ fn pages_show_their_diagnostics() {
                 Ok(r) => {
                     let named = r.err.contains(&format!("[{code}]"));
                     if r.code != want || named != (b.info != "tessera") {
-                        complaints.push(format!("{code}: line {} ({}) exits {} and says\n{}", b.line, b.info, r.code, r.err));
+                        complaints
+                            .push(format!("{code}: line {} ({}) exits {} and says\n{}", b.line, b.info, r.code, r.err));
                     }
                 }
             }

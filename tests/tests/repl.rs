@@ -5,7 +5,11 @@ use tessera_tests::program::{Ran, run_in};
 /// Runs a session on the inputs.
 fn session(input: &str) -> Ran {
     let dir = tempfile::tempdir().expect("a directory for the session");
-    std::fs::write(dir.path().join("shapes.tsr"), "print(\"shapes loaded\")\nside = 4\ndef square(n):\n    return n * n\n").expect("a module beside it");
+    std::fs::write(
+        dir.path().join("shapes.tsr"),
+        "print(\"shapes loaded\")\nside = 4\ndef square(n):\n    return n * n\n",
+    )
+    .expect("a module beside it");
     run_in(dir.path(), &["repl"], input).expect("the program starts")
 }
 
@@ -18,8 +22,14 @@ fn printed(input: &str) -> String {
 
 #[test]
 fn values_are_shown_with_their_types() {
-    assert_eq!(printed("1 + 2\n2.5\n\"a\\nb\"\n[1, 2]\nNone\nprint(1)\n(1, True)\n"), "int 3\nfloat 2.5\nstr 'a\\nb'\nlist[int] [1, 2]\n1\ntuple[int, bool] (1, True)\n");
-    assert_eq!(printed("op.zeros((2, 2))\nop.ones((2,))\n"), "Tensor[2, 2, f32]\n[[0. 0.]\n [0. 0.]]\nTensor[2, f32] [1. 1.]\n");
+    assert_eq!(
+        printed("1 + 2\n2.5\n\"a\\nb\"\n[1, 2]\nNone\nprint(1)\n(1, True)\n"),
+        "int 3\nfloat 2.5\nstr 'a\\nb'\nlist[int] [1, 2]\n1\ntuple[int, bool] (1, True)\n"
+    );
+    assert_eq!(
+        printed("op.zeros((2, 2))\nop.ones((2,))\n"),
+        "Tensor[2, 2, f32]\n[[0. 0.]\n [0. 0.]]\nTensor[2, f32] [1. 1.]\n"
+    );
     assert_eq!(printed("3 * 4\n_ + 1\n_\n"), "int 12\nint 13\nint 13\n");
 }
 
@@ -33,7 +43,10 @@ fn no_prompt_and_no_banner() {
 fn values_last_from_input_to_input() {
     let input = "x = op.arange(3)\ny = x + 1\nx = y * 2\nx\ny\nn = 5\nop.ones((n,)).sum()\n";
     assert_eq!(printed(input), "Tensor[3, i64] [2 4 6]\nTensor[3, i64] [1 2 3]\nTensor[f32] 5.0\n");
-    assert_eq!(printed("xs = []\nxs.append(1.5)\nxs\nd = {}\nd[\"k\"] = op.ones((1,))\nd\n"), "list[float] [1.5]\ndict[str, Tensor[1, f32]] {'k': [1.]}\n");
+    assert_eq!(
+        printed("xs = []\nxs.append(1.5)\nxs\nd = {}\nd[\"k\"] = op.ones((1,))\nd\n"),
+        "list[float] [1.5]\ndict[str, Tensor[1, f32]] {'k': [1.]}\n"
+    );
 }
 
 #[test]
@@ -46,7 +59,10 @@ fn blocks_end_where_a_line_is_not_indented() {
 fn a_later_definition_counts_everywhere() {
     let input = "def scale(x):\n    return x * 2\n\ndef model(x):\n    return scale(x) + 1\n\nmodel(10)\ndef scale(x):\n    return x * 100\n\nmodel(10)\n";
     assert_eq!(printed(input), "int 21\nint 1001\n");
-    assert_eq!(printed("x = 1\nx = \"one\"\nx\ndef x(n):\n    return n\n\nx(2)\nx = 3\nx\n"), "str 'one'\nint 2\nint 3\n");
+    assert_eq!(
+        printed("x = 1\nx = \"one\"\nx\ndef x(n):\n    return n\n\nx(2)\nx = 3\nx\n"),
+        "str 'one'\nint 2\nint 3\n"
+    );
     let structs = "struct P:\n    a: int\n\np = P(1)\nstruct P:\n    a: int\n    b: int\n\np\nP(1, 2)\n";
     assert_eq!(printed(structs), "P P(a=1)\nP P(a=1, b=2)\n");
 }
@@ -67,8 +83,15 @@ fn errors_show_the_input_and_the_session_goes_on() {
 
 #[test]
 fn a_failing_loop_keeps_what_fits_the_known_types() {
-    let ran = session("w = op.zeros((3,))\nk = 0\nfor i in range(3):\n    w[i] = 1.0\n    k = i\n    1 // (1 - i)\n\nw\nk\nop.ones((k + 2,))\n");
-    assert_eq!((ran.code, ran.out.as_str()), (1, "Tensor[3, f32] [1. 1. 0.]\nint 0\nTensor[2, f32] [1. 1.]\n"), "{}", ran.err);
+    let ran = session(
+        "w = op.zeros((3,))\nk = 0\nfor i in range(3):\n    w[i] = 1.0\n    k = i\n    1 // (1 - i)\n\nw\nk\nop.ones((k + 2,))\n",
+    );
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (1, "Tensor[3, f32] [1. 1. 0.]\nint 0\nTensor[2, f32] [1. 1.]\n"),
+        "{}",
+        ran.err
+    );
     let ran = session("w = op.zeros((3,))\nif True:\n    w = op.zeros((4,))\n    1 // (w.shape[0] - 4)\n\nw\n");
     assert_eq!(ran.out, "Tensor[3, f32] [0. 0. 0.]\n", "{}", ran.err);
 }
@@ -81,13 +104,19 @@ fn functions_pass_between_inputs() {
 
 #[test]
 fn modules_run_once() {
-    assert_eq!(printed("import shapes\nimport shapes\nshapes.square(3)\nfrom shapes import side\nside\n"), "shapes loaded\nint 9\nint 4\n");
+    assert_eq!(
+        printed("import shapes\nimport shapes\nshapes.square(3)\nfrom shapes import side\nside\n"),
+        "shapes loaded\nint 9\nint 4\n"
+    );
     assert_eq!(session("import nowhere\nimport shapes\n").out, "shapes loaded\n");
 }
 
 #[test]
 fn commands() {
-    assert_eq!(printed("x = op.ones((2, 3))\n:type x @ x.T\n:type 1\ndef f(a: int) -> int:\n    return a\n\n:type f\n"), "Tensor[2, 2, f32]\nint\ndef f(a: int) -> int\n");
+    assert_eq!(
+        printed("x = op.ones((2, 3))\n:type x @ x.T\n:type 1\ndef f(a: int) -> int:\n    return a\n\n:type f\n"),
+        "Tensor[2, 2, f32]\nint\ndef f(a: int) -> int\n"
+    );
     assert!(printed(":help\n").contains(":explain"));
     assert!(printed(":explain E0201\n").starts_with("# E0201"));
     let emitted = printed("x = op.ones((2,))\n:emit op.exp(x)\nx\n");

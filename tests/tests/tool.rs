@@ -30,6 +30,9 @@ fn a_missing_program_is_told_with_its_neighbour() {
     assert!(r.err.contains("E0706") && r.err.contains("did you mean `train.tsr`?"), "{}", r.err);
 }
 
+/// What programs are made of.
+const ASCII: &[u8] = b" \n()[]{}:=+-*/@.,#'\"abcdefg0123456789\t";
+
 #[test]
 fn any_bytes_are_a_program_or_a_diagnostic() {
     let dir = temp();
@@ -41,7 +44,7 @@ fn any_bytes_are_a_program_or_a_diagnostic() {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let b = (state >> 33) as u8;
                 // Half of the rounds are ASCII, so that they get beyond the decoding.
-                if round % 2 == 0 { b } else { b" \n()[]{}:=+-*/@.,#'\"abcdefg0123456789\t"[usize::from(b) % 43] }
+                if round % 2 == 0 { b } else { ASCII[usize::from(b) % ASCII.len()] }
             })
             .collect();
         std::fs::write(&path, bytes).unwrap_or_else(|e| panic!("{e}"));
@@ -72,7 +75,11 @@ fn a_damaged_cache_entry_is_built_again() {
             .env("TESSERA_ALWAYS_COMPILE", "1")
             .output()
             .unwrap_or_else(|e| panic!("{e}"));
-        (out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned(), String::from_utf8_lossy(&out.stderr).into_owned())
+        (
+            out.status.code(),
+            String::from_utf8_lossy(&out.stdout).into_owned(),
+            String::from_utf8_lossy(&out.stderr).into_owned(),
+        )
     };
     let first = once();
     assert_eq!(first.0, Some(0), "{}", first.2);
@@ -114,7 +121,11 @@ fn an_interrupt_ends_with_130_and_leaves_no_partial_file() {
     let dir = temp();
     let source = "i = 0\nwhile True:\n    i += 1\n    io.write_text(\"out.txt\", str(i))\n    if i > 1000000000:\n        break\n";
     std::fs::write(dir.path().join("main.tsr"), source).unwrap_or_else(|e| panic!("{e}"));
-    let mut child = Command::new(binary()).args(["run", "main.tsr"]).current_dir(dir.path()).spawn().unwrap_or_else(|e| panic!("{e}"));
+    let mut child = Command::new(binary())
+        .args(["run", "main.tsr"])
+        .current_dir(dir.path())
+        .spawn()
+        .unwrap_or_else(|e| panic!("{e}"));
     std::thread::sleep(Duration::from_millis(700));
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(killed.is_ok_and(|s| s.success()));

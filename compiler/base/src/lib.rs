@@ -16,5 +16,5 @@ pub use dtype::DType;
 pub use near::nearest;
 pub use shard::{Monoid, Sharding};
 pub use size::{Facts, Size, SizeVar, Verdict};
-pub use tensor_type::TensorType;
 pub use span::{ItemId, Span};
+pub use tensor_type::TensorType;

@@ -11,11 +11,8 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         if candidate == name {
             continue;
         }
-        let distance = if candidate.eq_ignore_ascii_case(name) {
-            0
-        } else {
-            strsim::damerau_levenshtein(name, candidate)
-        };
+        let distance =
+            if candidate.eq_ignore_ascii_case(name) { 0 } else { strsim::damerau_levenshtein(name, candidate) };
         if distance <= limit && best.is_none_or(|(d, _)| distance < d) {
             best = Some((distance, candidate));
         }

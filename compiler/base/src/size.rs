@@ -245,7 +245,13 @@ impl Size {
 
     pub fn least(&self, other: &Size) -> Size {
         match self.sub(other).as_const() {
-            Some(d) => if d <= 0 { self.clone() } else { other.clone() },
+            Some(d) => {
+                if d <= 0 {
+                    self.clone()
+                } else {
+                    other.clone()
+                }
+            }
             None => {
                 let (a, b) = if self <= other { (self, other) } else { (other, self) };
                 Size::atom(Atom::Min(Box::new(a.clone()), Box::new(b.clone())))
@@ -255,7 +261,13 @@ impl Size {
 
     pub fn greatest(&self, other: &Size) -> Size {
         match self.sub(other).as_const() {
-            Some(d) => if d >= 0 { self.clone() } else { other.clone() },
+            Some(d) => {
+                if d >= 0 {
+                    self.clone()
+                } else {
+                    other.clone()
+                }
+            }
             None => {
                 let (a, b) = if self <= other { (self, other) } else { (other, self) };
                 Size::atom(Atom::Max(Box::new(a.clone()), Box::new(b.clone())))
@@ -350,9 +362,8 @@ impl Size {
     pub fn normal(&self, facts: &Facts) -> Size {
         let mut size = self.clone();
         for _ in 0..8 {
-            let next = size.substitute(&mut |v| {
-                facts.equal.iter().find(|(left, _)| left == v).map(|(_, right)| right.clone())
-            });
+            let next = size
+                .substitute(&mut |v| facts.equal.iter().find(|(left, _)| left == v).map(|(_, right)| right.clone()));
             if next == size {
                 break;
             }
@@ -542,7 +553,11 @@ impl fmt::Display for Size {
                     // `(a//b)*c` needs its parentheses beside other factors.
                     let text = a.to_string();
                     let bare = matches!(a, Atom::Var(_) | Atom::Min(..) | Atom::Max(..));
-                    factors.push(if bare || (m.len() == 1 && *p == 1 && magnitude == 1) { text } else { format!("({text})") });
+                    factors.push(if bare || (m.len() == 1 && *p == 1 && magnitude == 1) {
+                        text
+                    } else {
+                        format!("({text})")
+                    });
                 }
             }
             f.write_str(&factors.join("*"))?;

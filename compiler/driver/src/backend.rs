@@ -70,7 +70,9 @@ pub struct Planned {
 impl Backend {
     pub fn new(options: Options, cache: DiskCache, pool: Arc<Pool>) -> Backend {
         // The executable itself stands for the compiler's version.
-        let build = std::env::current_exe().and_then(std::fs::metadata).map_or(String::new(), |m| format!("{}.{:?}", m.len(), m.modified().ok()));
+        let build = std::env::current_exe()
+            .and_then(std::fs::metadata)
+            .map_or(String::new(), |m| format!("{}.{:?}", m.len(), m.modified().ok()));
         let fingerprint = format!("{};{};{build}", env!("CARGO_PKG_VERSION"), HostTarget::fingerprint());
         Backend {
             options,
@@ -149,7 +151,8 @@ impl Backend {
                     continue;
                 }
                 let name = kernel_name(graph, &group);
-                let mut schedule = tessera_schedule::schedule(graph, &group, &name, &self.machine).map_err(|r| r.to_string());
+                let mut schedule =
+                    tessera_schedule::schedule(graph, &group, &name, &self.machine).map_err(|r| r.to_string());
                 if let (Some(adjust), Ok(s)) = (&self.adjust, &mut schedule) {
                     adjust(s);
                 }
@@ -229,7 +232,11 @@ impl Backend {
         let memory = place_buffers(graph, &partition).ok_or_else(too_large)?;
         let mut plan = Plan { name: graph.name.clone(), arena_bytes: memory.arena_bytes, ..Plan::default() };
         plan.inputs = graph.inputs.iter().map(|i| buf_type(&i.ty)).collect();
-        plan.consts = graph.nodes.iter().filter_map(|n| if let Prim::Literal(b) = &n.prim { Some(b.clone()) } else { None }).collect();
+        plan.consts = graph
+            .nodes
+            .iter()
+            .filter_map(|n| if let Prim::Literal(b) = &n.prim { Some(b.clone()) } else { None })
+            .collect();
         self.outputs(graph, &partition, &memory, &mut plan);
         for p in &planned {
             self.group(graph, p, &memory, &mut plan)?;
@@ -239,7 +246,14 @@ impl Backend {
             let alias = plan.outputs[i].same_as_input.is_some();
             if is_scalar(graph, id) {
                 let output = Operand { place: dst, bytes: bytes(graph.ty(id)) as usize };
-                plan.steps.push(native::step("scalar", &[], &[output], vec![scalar_ref(graph, id)], origin(graph, id), Arc::new(word_as_tensor)));
+                plan.steps.push(native::step(
+                    "scalar",
+                    &[],
+                    &[output],
+                    vec![scalar_ref(graph, id)],
+                    origin(graph, id),
+                    Arc::new(word_as_tensor),
+                ));
             } else if src != dst && !alias {
                 plan.steps.push(Step::Copy { dst, src, bytes: bytes(graph.ty(id)) });
             }
@@ -273,7 +287,14 @@ impl Backend {
         }
     }
 
-    fn kernels_of(&self, graph: &Graph, group: &Group, lowered: &Lowered, memory: &MemoryPlan, plan: &mut Plan) -> Result<(), BackendError> {
+    fn kernels_of(
+        &self,
+        graph: &Graph,
+        group: &Group,
+        lowered: &Lowered,
+        memory: &MemoryPlan,
+        plan: &mut Plan,
+    ) -> Result<(), BackendError> {
         // Temporaries lie behind the arena; groups run one after the other and share the room.
         let mut temps = vec![];
         let mut end = memory.arena_bytes.next_multiple_of(64);
@@ -332,16 +353,28 @@ impl Backend {
         let types: Vec<NodeType> = node.operands.iter().map(|&o| graph.ty(o).clone()).collect();
         let (outputs, run): (Vec<Operand>, Arc<NativeFn>) = match &node.prim {
             Prim::Scan { body, carry, sequences, trips } => {
-                let body = graph.bodies.get(*body as usize).ok_or_else(|| BackendError::Internal("a loop without a body".into()))?;
+                let body = graph
+                    .bodies
+                    .get(*body as usize)
+                    .ok_or_else(|| BackendError::Internal("a loop without a body".into()))?;
                 let parts: Vec<(usize, NodeId)> = graph
                     .ids()
                     .filter(|&p| graph.node(p).operands.first() == Some(&id))
                     .filter_map(|p| if let Prim::Get { index } = graph.node(p).prim { Some((index, p)) } else { None })
                     .filter(|(_, p)| memory.place[p.0 as usize].is_some())
                     .collect();
-                let outputs = parts.iter().map(|&(_, p)| Operand { place: place(memory, p), bytes: bytes(graph.ty(p)) as usize }).collect();
+                let outputs = parts
+                    .iter()
+                    .map(|&(_, p)| Operand { place: place(memory, p), bytes: bytes(graph.ty(p)) as usize })
+                    .collect();
                 let indices: Vec<usize> = parts.iter().map(|p| p.0).collect();
-                let spec = Loop { body: self.plan(&tessera_graph::optimise(body))?, types, carry: *carry, sequences: *sequences, trips: *trips };
+                let spec = Loop {
+                    body: self.plan(&tessera_graph::optimise(body))?,
+                    types,
+                    carry: *carry,
+                    sequences: *sequences,
+                    trips: *trips,
+                };
                 (outputs, looped(spec, sources, indices, self.pool.clone()))
             }
             prim => {
@@ -379,7 +412,13 @@ fn word_as_tensor(_: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]) -> Resu
     Ok(())
 }
 
-fn reference_kernel(prim: Prim, sums: Summation, types: Vec<NodeType>, result: NodeType, sources: Vec<Source>) -> Arc<NativeFn> {
+fn reference_kernel(
+    prim: Prim,
+    sums: Summation,
+    types: Vec<NodeType>,
+    result: NodeType,
+    sources: Vec<Source>,
+) -> Arc<NativeFn> {
     Arc::new(move |inputs: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]| {
         let words: Vec<[u8; 8]> = words.iter().map(|w| w.to_le_bytes()).collect();
         let operands: Vec<ArrayRef> = gather(&sources, &types, inputs, &words)
@@ -387,7 +426,8 @@ fn reference_kernel(prim: Prim, sums: Summation, types: Vec<NodeType>, result: N
             .zip(&types)
             .map(|(bytes, t)| ArrayRef { dtype: t.dtype, shape: &t.shape, bytes })
             .collect();
-        let value = reference::eval_summing(&prim, &operands, result.dtype, &result.shape, sums).map_err(|e| e.message)?;
+        let value =
+            reference::eval_summing(&prim, &operands, result.dtype, &result.shape, sums).map_err(|e| e.message)?;
         if let Some(out) = outputs.first_mut().filter(|o| o.len() == value.len()) {
             out.copy_from_slice(&value);
         }
@@ -409,7 +449,9 @@ fn looped(spec: Loop, sources: Vec<Source>, results: Vec<usize>, pool: Arc<Pool>
     Arc::new(move |inputs: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]| {
         let words: Vec<[u8; 8]> = words.iter().map(|w| w.to_le_bytes()).collect();
         let operands = gather(&sources, &spec.types, inputs, &words);
-        let tensor = |ty: &NodeType, shape: &[u64], bytes: &[u8]| Tensor::from_bytes(ty.dtype, shape, bytes).map_err(|_| "no memory for a loop".to_owned());
+        let tensor = |ty: &NodeType, shape: &[u64], bytes: &[u8]| {
+            Tensor::from_bytes(ty.dtype, shape, bytes).map_err(|_| "no memory for a loop".to_owned())
+        };
         let mut state = vec![];
         let mut constants = vec![];
         for (i, (bytes, ty)) in operands.iter().zip(&spec.types).enumerate() {

@@ -87,9 +87,7 @@ pub enum Command {
         emit: Option<String>,
     },
     /// Explain a diagnostic code (`E0201`), an operator (`softmax`), or all codes
-    Explain {
-        topic: Option<String>,
-    },
+    Explain { topic: Option<String> },
     /// What this machine offers and what is missing
     Doctor,
     /// The cache of compiled kernels

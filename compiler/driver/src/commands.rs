@@ -61,7 +61,9 @@ fn wrong_options(cli: &Cli) -> Option<String> {
     let g = &cli.global;
     if g.target != "cpu" {
         return Some(match g.target.as_str() {
-            "cuda" | "amdgpu" | "spirv" => format!("the target `{}` is not supported yet; this build runs on `cpu`", g.target),
+            "cuda" | "amdgpu" | "spirv" => {
+                format!("the target `{}` is not supported yet; this build runs on `cpu`", g.target)
+            }
             other => format!("there is no target `{other}`; this build runs on `cpu`"),
         });
     }

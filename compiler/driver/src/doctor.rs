@@ -32,14 +32,26 @@ pub fn doctor(cache: &DiskCache) -> (String, bool) {
         Ok(t) => line("llvm", true, format!("22.1, compiles for {} ({})", t.cpu, t.triple)),
         Err(e) => {
             ok = false;
-            line("llvm", false, format!("{}; install the package libllvm22 (without it, tensor code is interpreted)", e.message));
+            line(
+                "llvm",
+                false,
+                format!("{}; install the package libllvm22 (without it, tensor code is interpreted)", e.message),
+            );
         }
     }
     match cache.dir() {
-        None => line("cache", false, "no directory: set TESSERA_CACHE or HOME; kernels are compiled anew in each run".into()),
+        None => line(
+            "cache",
+            false,
+            "no directory: set TESSERA_CACHE or HOME; kernels are compiled anew in each run".into(),
+        ),
         Some(dir) => match probe(cache) {
-            Ok((count, bytes)) => line("cache", true, format!("{}: {count} kernels, {}", dir.display(), human_bytes(bytes))),
-            Err(why) => line("cache", false, format!("{}: {why}; kernels are compiled anew in each run", dir.display())),
+            Ok((count, bytes)) => {
+                line("cache", true, format!("{}: {count} kernels, {}", dir.display(), human_bytes(bytes)))
+            }
+            Err(why) => {
+                line("cache", false, format!("{}: {why}; kernels are compiled anew in each run", dir.display()))
+            }
         },
     }
     line("cpu target", true, "the default".into());

@@ -26,7 +26,8 @@ pub fn emit(setup: &Setup, path: &Path, ir: Ir, after: Option<&str>) -> u8 {
         Some(name) if !tessera_graph::PIPELINE.iter().any(|p| p.name == name) => {
             let names: Vec<&str> = tessera_graph::PIPELINE.iter().map(|p| p.name).collect();
             let near = tessera_base::nearest(name, names.iter().copied());
-            let hint = near.map_or_else(|| format!("the passes are {}", names.join(", ")), |n| format!("did you mean `{n}`?"));
+            let hint =
+                near.map_or_else(|| format!("the passes are {}", names.join(", ")), |n| format!("did you mean `{n}`?"));
             eprintln!("error[E0602]: there is no pass `{name}`; {hint}");
             return 2;
         }

@@ -25,7 +25,8 @@ pub fn std_modules() -> impl Iterator<Item = &'static str> {
 
 /// Reads a program; `-` is standard input. The path is as diagnostics show it.
 pub fn read_source(path: &Path) -> Result<Loaded, Diagnostic> {
-    let fault = |why: String| Diagnostic::new(Code::E0706, Span::NONE, format!("`{}` cannot be read: {why}", path.display()));
+    let fault =
+        |why: String| Diagnostic::new(Code::E0706, Span::NONE, format!("`{}` cannot be read: {why}", path.display()));
     if path == Path::new("-") {
         let text = std::io::read_to_string(std::io::stdin()).map_err(|e| fault(e.to_string()))?;
         return Ok(Loaded { path: "<stdin>.tsr".into(), text: text.into() });
@@ -35,7 +36,11 @@ pub fn read_source(path: &Path) -> Result<Loaded, Diagnostic> {
         return Err(fault("it is a directory".into()));
     }
     if meta.len() > SOURCE_BYTES_MAX {
-        return Err(Diagnostic::new(Code::E0901, Span::NONE, format!("`{}` has {} bytes; a program may have {SOURCE_BYTES_MAX}", path.display(), meta.len())));
+        return Err(Diagnostic::new(
+            Code::E0901,
+            Span::NONE,
+            format!("`{}` has {} bytes; a program may have {SOURCE_BYTES_MAX}", path.display(), meta.len()),
+        ));
     }
     let bytes = std::fs::read(path).map_err(|e| fault(e.to_string()))?;
     match String::from_utf8(bytes) {
@@ -43,7 +48,11 @@ pub fn read_source(path: &Path) -> Result<Loaded, Diagnostic> {
         Err(e) => {
             let at = e.utf8_error().valid_up_to();
             let line = e.as_bytes()[..at].iter().filter(|b| **b == b'\n').count() + 1;
-            Err(Diagnostic::new(Code::E0001, Span::NONE, format!("`{}` is not UTF-8 text: byte {at} (line {line}) is part of no character", path.display())))
+            Err(Diagnostic::new(
+                Code::E0001,
+                Span::NONE,
+                format!("`{}` is not UTF-8 text: byte {at} (line {line}) is part of no character", path.display()),
+            ))
         }
     }
 }
@@ -55,7 +64,12 @@ fn missing(path: &Path, e: &std::io::Error) -> Option<Diagnostic> {
     }
     let mut d = Diagnostic::new(Code::E0706, Span::NONE, format!("there is no file `{}`", path.display()));
     let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut names: Vec<String> = std::fs::read_dir(dir).ok()?.flatten().take(10_000).map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<String> = std::fs::read_dir(dir)
+        .ok()?
+        .flatten()
+        .take(10_000)
+        .map(|e| e.file_name().to_string_lossy().into_owned())
+        .collect();
     names.retain(|n| n.ends_with(".tsr"));
     names.sort();
     let name = path.file_name()?.to_string_lossy().into_owned();
@@ -119,7 +133,11 @@ pub struct OneText {
 
 impl Sources for OneText {
     fn place(&self, span: Span) -> Option<Place> {
-        (!span.is_none()).then(|| Place { file: self.path.to_string(), start: span.start as usize, end: span.end as usize })
+        (!span.is_none()).then(|| Place {
+            file: self.path.to_string(),
+            start: span.start as usize,
+            end: span.end as usize,
+        })
     }
 
     fn text(&self, file: &str) -> Option<&str> {

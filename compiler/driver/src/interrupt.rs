@@ -14,7 +14,11 @@ pub const INTERRUPTED: u8 = 130;
 /// Sets the flag at the first interrupt; ends the process if the flag is still set after the
 /// grace period or at the second interrupt.
 pub fn on_interrupt(flag: Arc<AtomicBool>) {
-    let Ok(mut signals) = signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM]) else { return };
+    let Ok(mut signals) =
+        signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])
+    else {
+        return;
+    };
     let watch = move || {
         for _ in signals.forever() {
             if flag.swap(true, Ordering::SeqCst) {

@@ -9,7 +9,10 @@ const STACK_BYTES: usize = 256 << 20;
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|info| commands::report_bug(&info.to_string())));
-    let worker = std::thread::Builder::new().name("tessera".into()).stack_size(STACK_BYTES).spawn(|| commands::main(STACK_BYTES));
+    let worker = std::thread::Builder::new()
+        .name("tessera".into())
+        .stack_size(STACK_BYTES)
+        .spawn(|| commands::main(STACK_BYTES));
     match worker.map(|w| w.join()) {
         Ok(Ok(code)) => ExitCode::from(code),
         // The hook has told already.

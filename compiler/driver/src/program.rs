@@ -42,7 +42,12 @@ impl Setup {
             quiet: self.global.quiet,
             always_compile: std::env::var_os("TESSERA_ALWAYS_COMPILE").is_some(),
         };
-        Backend::new(options, self.cache(), pool)
+        let mut backend = Backend::new(options, self.cache(), pool);
+        // Schedules that do not depend on where they are looked at.
+        if std::env::var_os("TESSERA_MACHINE").is_some_and(|m| m == "reference") {
+            backend.set_machine(tessera_schedule::reference());
+        }
+        backend
     }
 
     /// Whether what goes to stdout is coloured.
@@ -130,8 +135,16 @@ pub fn run(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
 }
 
 /// Loads a program into a session, ready to run.
-pub fn start(session: &mut Session, ready: &Ready, backend: Rc<Backend>, pool: Arc<Pool>, reports: Reports) -> Result<tessera_host::Loaded, Box<Diagnostic>> {
-    let loaded = session.load(&ready.lowered.host).map_err(|e| Box::new(Diagnostic::new(Code::E0603, Span::NONE, e.to_string())))?;
+pub fn start(
+    session: &mut Session,
+    ready: &Ready,
+    backend: Rc<Backend>,
+    pool: Arc<Pool>,
+    reports: Reports,
+) -> Result<tessera_host::Loaded, Box<Diagnostic>> {
+    let loaded = session
+        .load(&ready.lowered.host)
+        .map_err(|e| Box::new(Diagnostic::new(Code::E0603, Span::NONE, e.to_string())))?;
     let mut executor = Executor::new(backend, pool, reports);
     executor.add(unit(session, &loaded, ready));
     session.set_regions(Box::new(executor));

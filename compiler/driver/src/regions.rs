@@ -179,7 +179,9 @@ impl Executor {
             Passed::Tensor(t) => RegionArg::Tensor { dtype: t.dtype, shape: t.shape.clone() },
             Passed::List(items) => RegionArg::List(all(items)),
             Passed::Record(items) => RegionArg::Record(all(items)),
-            Passed::Dict(entries) => RegionArg::Dict(entries.iter().map(|(k, v)| (key(k), self.region_arg(v))).collect()),
+            Passed::Dict(entries) => {
+                RegionArg::Dict(entries.iter().map(|(k, v)| (key(k), self.region_arg(v))).collect())
+            }
             Passed::Closure(code, captures) => match self.closures.get(code) {
                 Some(&inst) => RegionArg::Closure { inst, captures: all(captures) },
                 None => RegionArg::None,
@@ -189,7 +191,8 @@ impl Executor {
 
     /// Values for the inputs of the graph. The leaves are given up.
     fn arguments(&self, entry: &Entry, leaves: &mut [Leaf], span: u32) -> Result<Vec<Argument>, RunError> {
-        let known: Vec<Known> = leaves.iter().map(|l| if let Leaf::Scalar(k) = l { *k } else { Known::Int(0) }).collect();
+        let known: Vec<Known> =
+            leaves.iter().map(|l| if let Leaf::Scalar(k) = l { *k } else { Known::Int(0) }).collect();
         let read = |leaf: u32| known.get(leaf as usize).copied().unwrap_or(Known::Int(0));
         let kept: Vec<u32> = entry.results.iter().flat_map(kept_arguments).collect();
         let mut out = Vec::with_capacity(entry.inputs.len());
@@ -301,7 +304,8 @@ impl RegionExec for Executor {
         drop(args);
         let inputs = self.arguments(&entry, &mut leaves, span)?;
         let outputs = self.run(&entry, inputs, span)?;
-        let known: Vec<Known> = leaves.iter().map(|l| if let Leaf::Scalar(k) = l { *k } else { Known::Int(0) }).collect();
+        let known: Vec<Known> =
+            leaves.iter().map(|l| if let Leaf::Scalar(k) = l { *k } else { Known::Int(0) }).collect();
         let addresses = &self.closures;
         let mut build = Build { outputs: &outputs, leaves: &leaves, known: &known, addresses, failed: None };
         let results = entry.results.iter().map(|t| build.value(t)).collect();
@@ -410,13 +414,15 @@ impl Build<'_> {
                 Some(Leaf::Tensor(t)) => Passed::Tensor(t.clone()),
                 _ => Passed::None,
             },
-            Template::Scalar(e) => match e.eval(&|leaf| self.known.get(leaf as usize).copied().unwrap_or(Known::Int(0))) {
-                Ok(k) => scalar(k),
-                Err(failed) => {
-                    self.failed.get_or_insert(failed);
-                    Passed::None
+            Template::Scalar(e) => {
+                match e.eval(&|leaf| self.known.get(leaf as usize).copied().unwrap_or(Known::Int(0))) {
+                    Ok(k) => scalar(k),
+                    Err(failed) => {
+                        self.failed.get_or_insert(failed);
+                        Passed::None
+                    }
                 }
-            },
+            }
             Template::Str(s) => Passed::Str(s.clone()),
             Template::None => Passed::None,
             Template::DType(d) => Passed::DType(*d),

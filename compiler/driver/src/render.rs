@@ -113,7 +113,9 @@ fn terminal(out: &mut dyn Write, d: &Diagnostic, sources: &dyn Sources, style: S
         let Some(p) = sources.place(l.span) else { continue };
         add(&p.file);
         let range = clamp(sources.text(&p.file).unwrap_or(""), p.start, p.end);
-        report = report.with_label(Label::new((p.file, range)).with_message(&l.text).with_color(Color::Blue).with_order(i as i32 + 1));
+        report = report.with_label(
+            Label::new((p.file, range)).with_message(&l.text).with_color(Color::Blue).with_order(i as i32 + 1),
+        );
     }
     let cache = ariadne::sources(texts.into_iter().map(|(f, s)| (f, s.text().to_owned())));
     let mut text = vec![];

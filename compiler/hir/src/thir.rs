@@ -65,7 +65,10 @@ pub struct SizeBind {
 pub enum Effect {
     Graph,
     /// Prints, reads files, loops on data, measures time. Which line makes it one.
-    Host { why: Arc<str>, span: Span },
+    Host {
+        why: Arc<str>,
+        span: Span,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -87,23 +90,43 @@ pub enum TKind {
     Global(GlobalId),
     /// Both int or both float (conversions are explicit). `Div` is float only; of two ints the
     /// operands are `IntToFloat` and `int_operands` makes division by zero an error.
-    Arith { op: BinOp, left: Box<TExpr>, right: Box<TExpr>, int_operands: bool },
+    Arith {
+        op: BinOp,
+        left: Box<TExpr>,
+        right: Box<TExpr>,
+        int_operands: bool,
+    },
     /// `str + str`, `str * int`, `list + list`, `list * int`.
     Concat(Box<TExpr>, Box<TExpr>),
     Repeat(Box<TExpr>, Box<TExpr>),
     Neg(Box<TExpr>),
     Invert(Box<TExpr>),
     Not(Box<TExpr>),
-    Logic { and: bool, left: Box<TExpr>, right: Box<TExpr> },
+    Logic {
+        and: bool,
+        left: Box<TExpr>,
+        right: Box<TExpr>,
+    },
     /// Of two values of one host type; `In`/`NotIn` take (element, container).
-    Compare { op: CmpOp, left: Box<TExpr>, right: Box<TExpr> },
-    Cond { test: Box<TExpr>, then: Box<TExpr>, otherwise: Box<TExpr> },
+    Compare {
+        op: CmpOp,
+        left: Box<TExpr>,
+        right: Box<TExpr>,
+    },
+    Cond {
+        test: Box<TExpr>,
+        then: Box<TExpr>,
+        otherwise: Box<TExpr>,
+    },
     IntToFloat(Box<TExpr>),
     BoolToInt(Box<TExpr>),
     /// `bool(x)` and conditions: of any host value, or a tensor of one element.
     Truth(Box<TExpr>),
     /// `int(x)`, `float(x)`, `str(x)`, `repr(x)` of any value; from `str` it may fail.
-    Convert { to: Convert, value: Box<TExpr> },
+    Convert {
+        to: Convert,
+        value: Box<TExpr>,
+    },
     Tuple(Vec<TExpr>),
     List(Vec<TExpr>),
     Dict(Vec<(TExpr, TExpr)>),
@@ -114,36 +137,82 @@ pub enum TKind {
     /// Element of a list, character of a string, entry of a dict.
     Index(Box<TExpr>, Box<TExpr>),
     /// Slice of a list or string.
-    Slice { base: Box<TExpr>, low: Option<Box<TExpr>>, high: Option<Box<TExpr>>, step: Option<Box<TExpr>> },
+    Slice {
+        base: Box<TExpr>,
+        low: Option<Box<TExpr>>,
+        high: Option<Box<TExpr>>,
+        step: Option<Box<TExpr>>,
+    },
     /// A direct call. `captures` is the function value when the function has captures.
-    Call { inst: InstId, callee: Option<Box<TExpr>>, args: Vec<TExpr> },
+    Call {
+        inst: InstId,
+        callee: Option<Box<TExpr>>,
+        args: Vec<TExpr>,
+    },
     /// Of a value of type `Ty::Fn`.
-    CallValue { callee: Box<TExpr>, args: Vec<TExpr> },
+    CallValue {
+        callee: Box<TExpr>,
+        args: Vec<TExpr>,
+    },
     /// A function value of singleton type: the record of its captured values.
-    Closure { captures: Vec<TExpr> },
+    Closure {
+        captures: Vec<TExpr>,
+    },
     /// A singleton function value as a `Ty::Fn`.
-    Erase { value: Box<TExpr>, inst: InstId },
+    Erase {
+        value: Box<TExpr>,
+        inst: InstId,
+    },
     /// A tensor operator; `args[i]` belongs to `def.params[i]`.
-    Op { def: &'static OpDef, args: Vec<OpArg>, hints: Hints },
+    Op {
+        def: &'static OpDef,
+        args: Vec<OpArg>,
+        hints: Hints,
+    },
     /// `x[i, a:b, None, t]`.
-    TensorIndex { base: Box<TExpr>, index: Vec<IndexPart> },
+    TensorIndex {
+        base: Box<TExpr>,
+        index: Vec<IndexPart>,
+    },
     /// A size of a tensor as an int.
     TensorDim(Box<TExpr>, usize),
     TensorShape(Box<TExpr>),
     TensorDType(Box<TExpr>),
     /// `op.scan(f, init, xs)`: `inst` is f at the element types; gives (carry, ys).
-    Scan { inst: InstId, callee: Option<Box<TExpr>>, init: Box<TExpr>, xs: Box<TExpr> },
+    Scan {
+        inst: InstId,
+        callee: Option<Box<TExpr>>,
+        init: Box<TExpr>,
+        xs: Box<TExpr>,
+    },
     /// `op.fori(lo, hi, f, init)`.
-    Fori { inst: InstId, callee: Option<Box<TExpr>>, low: Box<TExpr>, high: Box<TExpr>, init: Box<TExpr> },
+    Fori {
+        inst: InstId,
+        callee: Option<Box<TExpr>>,
+        low: Box<TExpr>,
+        high: Box<TExpr>,
+        init: Box<TExpr>,
+    },
     /// A function of the host library (print, io, time, list and string methods, …).
-    Builtin { name: Builtin, args: Vec<TExpr> },
+    Builtin {
+        name: Builtin,
+        args: Vec<TExpr>,
+    },
     /// The value with its type checked at run time once (data of unknown sizes bound to an
     /// annotated type): rank and dtype of `ty` must hold, and each dim must equal the int in
     /// `dims` where there is one. The rules leave `dims` empty, the checker fills it.
-    Check { value: Box<TExpr>, name: Arc<str>, annotation: Span, dims: Vec<Option<TExpr>> },
+    Check {
+        value: Box<TExpr>,
+        name: Arc<str>,
+        annotation: Span,
+        dims: Vec<Option<TExpr>>,
+    },
     /// `f"…"`: text and formatted values; `spec` is a str.
     Format(Vec<FormatPart>),
-    Block { stmts: Vec<TStmt>, value: Box<TExpr> },
+    Block {
+        stmts: Vec<TStmt>,
+        value: Box<TExpr>,
+    },
     /// `with numerics.policy(...)` around an expression's graph nodes.
     WithPolicy(Policy, Box<TExpr>),
 }
@@ -173,7 +242,11 @@ pub enum OpArg {
 #[derive(Clone, Debug)]
 pub enum IndexPart {
     Int(TExpr),
-    Slice { low: Option<TExpr>, high: Option<TExpr>, step: Option<TExpr> },
+    Slice {
+        low: Option<TExpr>,
+        high: Option<TExpr>,
+        step: Option<TExpr>,
+    },
     /// `...` written out: this many whole dims.
     Whole(usize),
     NewAxis,
@@ -186,18 +259,49 @@ pub enum TStmt {
     Expr(TExpr),
     Set(LocalId, TExpr),
     SetGlobal(GlobalId, TExpr),
-    Mutate { place: TPlace, change: TChange, span: Span },
-    If { test: TExpr, then: Vec<TStmt>, otherwise: Vec<TStmt> },
-    While { test: TExpr, body: Vec<TStmt>, span: Span },
-    ForRange { var: LocalId, start: TExpr, stop: TExpr, step: TExpr, body: Vec<TStmt>, span: Span },
+    Mutate {
+        place: TPlace,
+        change: TChange,
+        span: Span,
+    },
+    If {
+        test: TExpr,
+        then: Vec<TStmt>,
+        otherwise: Vec<TStmt>,
+    },
+    While {
+        test: TExpr,
+        body: Vec<TStmt>,
+        span: Span,
+    },
+    ForRange {
+        var: LocalId,
+        start: TExpr,
+        stop: TExpr,
+        step: TExpr,
+        body: Vec<TStmt>,
+        span: Span,
+    },
     /// Over a list, the rows of a tensor, the characters of a string or the keys of a dict.
-    ForEach { var: LocalId, iter: TExpr, body: Vec<TStmt>, span: Span },
+    ForEach {
+        var: LocalId,
+        iter: TExpr,
+        body: Vec<TStmt>,
+        span: Span,
+    },
     Break,
     Continue,
     Return(Option<TExpr>),
-    Assert { test: TExpr, message: Option<TExpr>, span: Span },
+    Assert {
+        test: TExpr,
+        message: Option<TExpr>,
+        span: Span,
+    },
     /// `numerics.policy` over the statements.
-    WithPolicy { policy: Policy, body: Vec<TStmt> },
+    WithPolicy {
+        policy: Policy,
+        body: Vec<TStmt>,
+    },
 }
 
 /// A variable and the path from it to the slot that changes.
@@ -225,10 +329,16 @@ pub enum TChange {
     Set(TExpr),
     /// `x[index] = value` of a tensor slot; the value broadcasts to the indexed shape and is
     /// converted to the slot's dtype when it is a Python scalar.
-    TensorSet { index: Vec<IndexPart>, value: TExpr },
+    TensorSet {
+        index: Vec<IndexPart>,
+        value: TExpr,
+    },
     /// A mutating method of a list or dict: `append`, `extend`, `insert`, `pop`, `remove`,
     /// `sort`, `reverse`, `clear`, `update`. The popped value is read before the change.
-    Method { name: Builtin, args: Vec<TExpr> },
+    Method {
+        name: Builtin,
+        args: Vec<TExpr>,
+    },
 }
 
 /// Functions of the host library by name, e.g. `print`, `io.read_npy`, `str.split`,

@@ -46,13 +46,19 @@ pub enum RegionArg {
     Str(Arc<str>),
     None,
     DType(DType),
-    Tensor { dtype: DType, shape: Vec<u64> },
+    Tensor {
+        dtype: DType,
+        shape: Vec<u64>,
+    },
     List(Vec<RegionArg>),
     /// A tuple, a struct, or the captures of a function value of singleton type.
     Record(Vec<RegionArg>),
     Dict(Vec<(Key, RegionArg)>),
     /// The instance behind a closure object (see `Lowered::closures`) and what it captured.
-    Closure { inst: InstId, captures: Vec<RegionArg> },
+    Closure {
+        inst: InstId,
+        captures: Vec<RegionArg>,
+    },
 }
 
 /// A graph for a region at concrete shapes.
@@ -93,7 +99,10 @@ pub enum Template {
     Record(Vec<Template>),
     List(Vec<Template>),
     Dict(Vec<(Key, Template)>),
-    Closure { inst: InstId, captures: Vec<Template> },
+    Closure {
+        inst: InstId,
+        captures: Vec<Template>,
+    },
 }
 
 #[derive(Clone, PartialEq, Debug)]

@@ -40,7 +40,9 @@ impl Gen<'_, '_> {
         for (value, param) in values.into_iter().zip(sig.params) {
             let is_float = self.b.func.dfg.value_type(value) == F64;
             args.push(match param {
-                Word::Float if !is_float => self.b.ins().bitcast(F64, cranelift::codegen::ir::MemFlagsData::new(), value),
+                Word::Float if !is_float => {
+                    self.b.ins().bitcast(F64, cranelift::codegen::ir::MemFlagsData::new(), value)
+                }
                 Word::Float => value,
                 _ => self.word_of(value),
             });
@@ -238,7 +240,8 @@ impl Gen<'_, '_> {
     /// Calls a region with owned words and releases them. Returns the owned results.
     pub fn region(&mut self, region: RegionId, args: &[HExpr], span: SpanId) -> Vec<Value> {
         let values = self.owned(args);
-        let counted: Vec<Value> = values.iter().zip(args).filter(|(_, e)| self.unit.counted(e.ty)).map(|(v, _)| *v).collect();
+        let counted: Vec<Value> =
+            values.iter().zip(args).filter(|(_, e)| self.unit.counted(e.ty)).map(|(v, _)| *v).collect();
         self.region_call(region, &values, span);
         for value in counted {
             self.call_rt(RtFn::release, &[value]);

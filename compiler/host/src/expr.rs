@@ -30,7 +30,9 @@ impl Gen<'_, '_> {
                 let a = self.expr(a);
                 self.b.ins().bnot(a)
             }
-            HExprKind::FloatOp { op, left, right, int_operands } => self.float_op(*op, left, right, *int_operands, e.span),
+            HExprKind::FloatOp { op, left, right, int_operands } => {
+                self.float_op(*op, left, right, *int_operands, e.span)
+            }
             HExprKind::FloatNeg(a) => {
                 let a = self.expr(a);
                 self.b.ins().fneg(a)

@@ -3,7 +3,9 @@
 use crate::unit::Unit;
 use cranelift::codegen::ir::condcodes::IntCC;
 use cranelift::codegen::ir::types::{F64, I64};
-use cranelift::codegen::ir::{Block, BlockArg, FuncRef, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value};
+use cranelift::codegen::ir::{
+    Block, BlockArg, FuncRef, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value,
+};
 use cranelift::codegen::isa::TargetFrontendConfig;
 use cranelift::frontend::{FunctionBuilder, Variable};
 use cranelift::jit::JITModule;
@@ -103,7 +105,9 @@ fn statements(body: &[HStmt], limit: usize) -> usize {
         }
         count += match s {
             HStmt::If { then, otherwise, .. } => statements(then, limit) + statements(otherwise, limit),
-            HStmt::While { body, .. } | HStmt::ForRange { body, .. } | HStmt::ForList { body, .. } => statements(body, limit),
+            HStmt::While { body, .. } | HStmt::ForRange { body, .. } | HStmt::ForList { body, .. } => {
+                statements(body, limit)
+            }
             _ => 0,
         };
     }
@@ -284,7 +288,11 @@ impl<'u, 'f> Gen<'u, 'f> {
 
     /// A value of a type as a word.
     pub fn word_of(&mut self, value: Value) -> Value {
-        if self.b.func.dfg.value_type(value) == F64 { self.b.ins().bitcast(I64, MemFlagsData::new(), value) } else { value }
+        if self.b.func.dfg.value_type(value) == F64 {
+            self.b.ins().bitcast(I64, MemFlagsData::new(), value)
+        } else {
+            value
+        }
     }
 
     /// A word as a value of a type.

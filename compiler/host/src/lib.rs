@@ -9,8 +9,8 @@
 //!   values in flight are released on the way out of a failure ([`frame`]).
 
 mod link;
-mod frame;
 mod unit;
+mod frame;
 mod vars;
 mod arith;
 mod borrow;

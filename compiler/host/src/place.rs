@@ -152,7 +152,11 @@ impl Gen<'_, '_> {
             words.push(match step {
                 Step::Field(_) => None,
                 Step::Index(e) | Step::Key(e) => {
-                    let (value, owned) = if simple { self.operand(e, &[], Some(place.root)) } else { (self.expr(e), self.unit.counted(e.ty)) };
+                    let (value, owned) = if simple {
+                        self.operand(e, &[], Some(place.root))
+                    } else {
+                        (self.expr(e), self.unit.counted(e.ty))
+                    };
                     if owned {
                         self.hold(value);
                     }

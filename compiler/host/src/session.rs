@@ -47,7 +47,16 @@ impl Session {
         context.args = args;
         let mut symbols = tessera_runtime::rt::symbols();
         symbols.extend(tessera_runtime::rt_tensor::symbols());
-        Session { context, programs: vec![], symbols, spans: 0, regions: 0, region_types: vec![], stack_bytes, keep_globals: false }
+        Session {
+            context,
+            programs: vec![],
+            symbols,
+            spans: 0,
+            regions: 0,
+            region_types: vec![],
+            stack_bytes,
+            keep_globals: false,
+        }
     }
 
     /// Programs loaded from here on leave globals whole when they fail: see [`Link`].
@@ -72,7 +81,14 @@ impl Session {
         let strings: Vec<u64> = program.strings.iter().map(|s| self.context.intern(s)).collect();
         let number = |t: &TypeId| types.get(t.0 as usize).copied().unwrap_or_default();
         let globals: Vec<(Arc<str>, u32)> = program.globals.iter().map(|g| (g.name.clone(), number(&g.ty))).collect();
-        let link = Link { symbols: &self.symbols, strings: &strings, types: &types, span_base: self.spans, region_base: self.regions, keep_globals: self.keep_globals };
+        let link = Link {
+            symbols: &self.symbols,
+            strings: &strings,
+            types: &types,
+            span_base: self.spans,
+            region_base: self.regions,
+            keep_globals: self.keep_globals,
+        };
         let compiled = compile(program, &link)?;
         self.context.set_globals(&globals);
         for r in &program.regions {

@@ -29,7 +29,9 @@ impl Gen<'_, '_> {
             }
             HStmt::If { test, then, otherwise } => return self.branch(test, then, otherwise),
             HStmt::While { test, body, span } => return self.while_loop(test, body, *span),
-            HStmt::ForRange { var, start, stop, step, body, span } => self.for_range(*var, [start, stop, step], body, *span),
+            HStmt::ForRange { var, start, stop, step, body, span } => {
+                self.for_range(*var, [start, stop, step], body, *span)
+            }
             HStmt::ForList { var, list, body, span } => self.for_list(*var, list, body, *span),
             HStmt::Break => return self.leave_loop(|l| l.end),
             HStmt::Continue => return self.leave_loop(|l| l.next),

@@ -136,7 +136,10 @@ fn rt_signature(module: &JITModule, func: RtFn) -> Signature {
 /// Compiles a program. Cost: about 50 µs for a small function, linear in the size.
 pub fn compile(program: &HostProgram, link: &Link) -> Result<Compiled, HostError> {
     let mut module = module(link)?;
-    let refuse = |name: &str, e: cranelift::module::ModuleError| HostError::Function { name: name.into(), reason: format!("{e:?}") };
+    let refuse = |name: &str, e: cranelift::module::ModuleError| HostError::Function {
+        name: name.into(),
+        reason: format!("{e:?}"),
+    };
     let mut unit = Unit { program, link, fns: vec![], imports: BTreeMap::new() };
     for (func, _) in link.symbols {
         let sig = rt_signature(&module, *func);

@@ -91,10 +91,13 @@ fn node_op(g: &Graph, id: NodeId) -> Op {
             "input".into()
         }
         Prim::Full { value } => {
-            put("value", match value {
-                Scalar::F(x) => Attr::Float(*x),
-                Scalar::I(i) => Attr::Int(*i),
-            });
+            put(
+                "value",
+                match value {
+                    Scalar::F(x) => Attr::Float(*x),
+                    Scalar::I(i) => Attr::Int(*i),
+                },
+            );
             "full".into()
         }
         Prim::Iota { axis } => {
@@ -194,7 +197,8 @@ fn node_op(g: &Graph, id: NodeId) -> Op {
     if n.policy != Policy::Deterministic {
         put("policy", Attr::Str(n.policy.name().into()));
     }
-    let types = if n.results.is_empty() { vec![n.ty.to_string()] } else { n.results.iter().map(NodeType::to_string).collect() };
+    let types =
+        if n.results.is_empty() { vec![n.ty.to_string()] } else { n.results.iter().map(NodeType::to_string).collect() };
     Op {
         results: vec![id.0.to_string()],
         name: format!("{PREFIX}{name}"),
@@ -211,7 +215,10 @@ pub fn parse(source: &str) -> Result<Graph, TextError> {
     let ops = text::parse(source)?;
     match ops.as_slice() {
         [op] => from_op(op),
-        _ => Err(TextError { at: 0, message: format!("one `tessera.graph` is expected, {} operations stand here", ops.len()) }),
+        _ => Err(TextError {
+            at: 0,
+            message: format!("one `tessera.graph` is expected, {} operations stand here", ops.len()),
+        }),
     }
 }
 
@@ -226,7 +233,12 @@ fn from_op(op: &Op) -> Result<Graph, TextError> {
         let operands = inner
             .operands
             .iter()
-            .map(|o| names.get(o.as_str()).copied().ok_or_else(|| inner.error(format!("`%{o}` is not defined before it is used"))))
+            .map(|o| {
+                names
+                    .get(o.as_str())
+                    .copied()
+                    .ok_or_else(|| inner.error(format!("`%{o}` is not defined before it is used")))
+            })
             .collect::<Result<Vec<_>, _>>()?;
         if inner.name == format!("{PREFIX}return") {
             g.outputs = operands;
@@ -234,7 +246,9 @@ fn from_op(op: &Op) -> Result<Graph, TextError> {
         }
         let node = read_node(&mut g, inner, operands)?;
         let id = g.push(node);
-        let [result] = inner.results.as_slice() else { return Err(inner.error("an operation of a graph has one result name")) };
+        let [result] = inner.results.as_slice() else {
+            return Err(inner.error("an operation of a graph has one result name"));
+        };
         names.insert(result, id);
     }
     Ok(g)
@@ -262,11 +276,15 @@ fn read_type(op: &Op, text: &str) -> Result<NodeType, TextError> {
 fn read_node(g: &mut Graph, op: &Op, operands: Vec<NodeId>) -> Result<Node, TextError> {
     let types = op.types.iter().map(|t| read_type(op, t)).collect::<Result<Vec<_>, _>>()?;
     let ty = types.first().cloned().ok_or_else(|| op.error("the type of the result is missing"))?;
-    let name = op.name.strip_prefix(PREFIX).ok_or_else(|| op.error(format!("operations of a graph begin with `{PREFIX}`")))?;
+    let name =
+        op.name.strip_prefix(PREFIX).ok_or_else(|| op.error(format!("operations of a graph begin with `{PREFIX}`")))?;
     let axis = || op.index("axis");
     let list = |key: &str| -> Result<Vec<usize>, TextError> {
         let items = op.ints(key)?;
-        items.into_iter().map(|n| usize::try_from(n).map_err(|_| op.error(format!("`{key}` holds a negative number")))).collect()
+        items
+            .into_iter()
+            .map(|n| usize::try_from(n).map_err(|_| op.error(format!("`{key}` holds a negative number"))))
+            .collect()
     };
     let sizes = |key: &str| Ok(list(key)?.into_iter().map(|n| n as u64).collect::<Vec<u64>>());
     let prim = match name {

@@ -41,8 +41,14 @@ pub enum HostType {
     /// Keys are strings or ints.
     Dict(TypeId, TypeId),
     Tuple(Vec<TypeId>),
-    Struct { name: Arc<str>, fields: Vec<(Arc<str>, TypeId)> },
-    Fn { params: Vec<TypeId>, ret: TypeId },
+    Struct {
+        name: Arc<str>,
+        fields: Vec<(Arc<str>, TypeId)>,
+    },
+    Fn {
+        params: Vec<TypeId>,
+        ret: TypeId,
+    },
 }
 
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -148,14 +154,23 @@ pub enum HExprKind {
     IntInvert(Box<HExpr>),
     /// IEEE, except that floor division and remainder by zero fail at the span, as does `/`
     /// of two ints (after conversion) when `int_operands`.
-    FloatOp { op: Arith, left: Box<HExpr>, right: Box<HExpr>, int_operands: bool },
+    FloatOp {
+        op: Arith,
+        left: Box<HExpr>,
+        right: Box<HExpr>,
+        int_operands: bool,
+    },
     FloatNeg(Box<HExpr>),
     /// Of two ints, two floats or two bools.
     Rel(Rel, Box<HExpr>, Box<HExpr>),
     Not(Box<HExpr>),
     And(Box<HExpr>, Box<HExpr>),
     Or(Box<HExpr>, Box<HExpr>),
-    Cond { test: Box<HExpr>, then: Box<HExpr>, otherwise: Box<HExpr> },
+    Cond {
+        test: Box<HExpr>,
+        then: Box<HExpr>,
+        otherwise: Box<HExpr>,
+    },
     IntToFloat(Box<HExpr>),
     /// Truncates; NaN, infinities and values beyond i64 fail.
     FloatToInt(Box<HExpr>),
@@ -164,14 +179,32 @@ pub enum HExprKind {
     Field(Box<HExpr>, u32),
     List(Vec<HExpr>),
     /// Captures are evaluated now.
-    Closure { func: FnId, captures: Vec<HExpr> },
-    Call { func: FnId, args: Vec<HExpr> },
-    CallClosure { func: Box<HExpr>, args: Vec<HExpr> },
-    Rt { func: RtFn, args: Vec<HExpr> },
+    Closure {
+        func: FnId,
+        captures: Vec<HExpr>,
+    },
+    Call {
+        func: FnId,
+        args: Vec<HExpr>,
+    },
+    CallClosure {
+        func: Box<HExpr>,
+        args: Vec<HExpr>,
+    },
+    Rt {
+        func: RtFn,
+        args: Vec<HExpr>,
+    },
     /// A region with one result.
-    Region { region: RegionId, args: Vec<HExpr> },
+    Region {
+        region: RegionId,
+        args: Vec<HExpr>,
+    },
     /// Statements, then a value (comprehensions, chained comparisons).
-    Block { stmts: Vec<HStmt>, value: Box<HExpr> },
+    Block {
+        stmts: Vec<HStmt>,
+        value: Box<HExpr>,
+    },
     /// The type of a value as an argument of a runtime function: its `TypeId` as an int.
     TypeOf(TypeId),
 }
@@ -181,20 +214,53 @@ pub enum HStmt {
     Expr(HExpr),
     SetLocal(LocalId, HExpr),
     SetGlobal(GlobalId, HExpr),
-    If { test: HExpr, then: Vec<HStmt>, otherwise: Vec<HStmt> },
-    While { test: HExpr, body: Vec<HStmt>, span: SpanId },
+    If {
+        test: HExpr,
+        then: Vec<HStmt>,
+        otherwise: Vec<HStmt>,
+    },
+    While {
+        test: HExpr,
+        body: Vec<HStmt>,
+        span: SpanId,
+    },
     /// `var` runs over `start, start + step, …` before `stop`; the bounds are evaluated once.
-    ForRange { var: LocalId, start: HExpr, stop: HExpr, step: HExpr, body: Vec<HStmt>, span: SpanId },
+    ForRange {
+        var: LocalId,
+        start: HExpr,
+        stop: HExpr,
+        step: HExpr,
+        body: Vec<HStmt>,
+        span: SpanId,
+    },
     /// Over the elements of a list as it is when the loop starts.
-    ForList { var: LocalId, list: HExpr, body: Vec<HStmt>, span: SpanId },
+    ForList {
+        var: LocalId,
+        list: HExpr,
+        body: Vec<HStmt>,
+        span: SpanId,
+    },
     Break,
     Continue,
     Return(Option<HExpr>),
-    Mutate { place: Place, change: Change, span: SpanId },
+    Mutate {
+        place: Place,
+        change: Change,
+        span: SpanId,
+    },
     /// Calls a tensor region with several results and stores result `i` in `targets[i]`.
-    Region { region: RegionId, args: Vec<HExpr>, targets: Vec<Root>, span: SpanId },
+    Region {
+        region: RegionId,
+        args: Vec<HExpr>,
+        targets: Vec<Root>,
+        span: SpanId,
+    },
     /// Stops the program with this diagnostic; the message is a string value.
-    Fail { code: Code, message: HExpr, span: SpanId },
+    Fail {
+        code: Code,
+        message: HExpr,
+        span: SpanId,
+    },
 }
 
 /// A path to a slot: a variable, then fields, list elements and dict entries.

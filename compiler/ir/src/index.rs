@@ -91,7 +91,9 @@ impl Index {
                 },
                 _ => Term::Div(e.clone(), *n),
             };
-            let Some(j) = self.terms.iter().position(|(u, d)| *u == quotient && *d == c.wrapping_mul(*n)) else { continue };
+            let Some(j) = self.terms.iter().position(|(u, d)| *u == quotient && *d == c.wrapping_mul(*n)) else {
+                continue;
+            };
             let whole = e.times(*c);
             let mut rest = self.clone();
             rest.terms.remove(i.max(j));
@@ -125,7 +127,8 @@ impl Index {
 
     /// Splits into `n·q + r` with the terms whose coefficients `n` divides in `q`.
     fn split(&self, n: i64) -> (Index, Index) {
-        let (mut q, mut r) = (Index::constant(self.constant.div_euclid(n)), Index::constant(self.constant.rem_euclid(n)));
+        let (mut q, mut r) =
+            (Index::constant(self.constant.div_euclid(n)), Index::constant(self.constant.rem_euclid(n)));
         for (t, c) in &self.terms {
             if c % n == 0 { q.terms.push((t.clone(), c / n)) } else { r.terms.push((t.clone(), *c)) }
         }
@@ -229,7 +232,10 @@ impl Index {
 
     /// The part that does not mention `v`, given that [`Index::stride`] is known.
     pub fn without(&self, v: Var) -> Index {
-        Index { terms: self.terms.iter().filter(|(t, _)| *t != Term::Var(v)).cloned().collect(), constant: self.constant }
+        Index {
+            terms: self.terms.iter().filter(|(t, _)| *t != Term::Var(v)).cloned().collect(),
+            constant: self.constant,
+        }
     }
 
     /// `i*16 + (r div 3) + 5`; names come from `name`.
@@ -428,7 +434,11 @@ mod tests {
 
     #[test]
     fn div_mod_agrees_with_evaluation() {
-        let cases = [v(0).times(3).plus(&v(1)).offset(-2), v(2).times(12).plus(&v(1).times(2)), v(3).times(7).plus(&v(0).times(4)).offset(5)];
+        let cases = [
+            v(0).times(3).plus(&v(1)).offset(-2),
+            v(2).times(12).plus(&v(1).times(2)),
+            v(3).times(7).plus(&v(0).times(4)).offset(5),
+        ];
         for e in cases {
             for n in [1, 2, 3, 4, 6, 12, 24, 35] {
                 let (q, r) = e.div_mod(n, &ranges);

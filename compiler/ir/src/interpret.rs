@@ -48,7 +48,11 @@ pub fn run(g: &Graph, inputs: &[&[u8]]) -> Result<Vec<Vec<u8>>, Stopped> {
             Prim::Scan { body, carry, sequences, trips } => {
                 let body = g.bodies.get(*body as usize).ok_or_else(|| stop("the body is missing".into()))?;
                 let operands: Vec<&[u8]> = n.operands.iter().map(|o| first(&values, *o)).collect();
-                scan(body, &operands, *carry, *sequences, *trips).map_err(|e| stop(e.message))?.into_iter().map(Cow::Owned).collect()
+                scan(body, &operands, *carry, *sequences, *trips)
+                    .map_err(|e| stop(e.message))?
+                    .into_iter()
+                    .map(Cow::Owned)
+                    .collect()
             }
             prim => {
                 let operands: Vec<ArrayRef> = n

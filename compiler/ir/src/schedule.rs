@@ -48,7 +48,11 @@ pub struct Guard {
 #[derive(Clone, PartialEq, Debug)]
 pub enum ValueOp {
     /// An element of a buffer by its row-major position; zero where a guard fails.
-    Load { operand: u32, at: Index, guards: Vec<Guard> },
+    Load {
+        operand: u32,
+        at: Index,
+        guards: Vec<Guard>,
+    },
     /// The `n`-th host scalar.
     Scalar(u32),
     Const(Scalar),
@@ -56,13 +60,24 @@ pub enum ValueOp {
     Index(Index),
     /// All guards hold, bool.
     Within(Vec<Guard>),
-    Map { op: MapOp, args: Vec<ValueId> },
+    Map {
+        op: MapOp,
+        args: Vec<ValueId>,
+    },
     Cast(ValueId),
     /// In the accumulator type of the argument, in the canonical order along `axis`.
-    Reduce { kind: Reduction, arg: ValueId, axis: Var },
+    Reduce {
+        kind: Reduction,
+        arg: ValueId,
+        axis: Var,
+    },
     /// `Σ a·b` along `axis`: one fused-multiply-add chain in ascending order, in the type of
     /// the value.
-    Dot { a: ValueId, b: ValueId, axis: Var },
+    Dot {
+        a: ValueId,
+        b: ValueId,
+        axis: Var,
+    },
 }
 
 #[derive(Clone, PartialEq, Debug)]

@@ -206,7 +206,10 @@ impl<'a> Reader<'a> {
 
     fn word(&mut self) -> Result<String, TextError> {
         self.space();
-        let len = self.rest().find(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.' | '$')).unwrap_or(self.rest().len());
+        let len = self
+            .rest()
+            .find(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.' | '$'))
+            .unwrap_or(self.rest().len());
         if len == 0 {
             return self.error("a name is expected");
         }
@@ -309,7 +312,10 @@ impl<'a> Reader<'a> {
     }
 
     fn number_or_word(&mut self) -> Result<Attr, TextError> {
-        let len = self.rest().find(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '+' | '-' | '_')).unwrap_or(self.rest().len());
+        let len = self
+            .rest()
+            .find(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '+' | '-' | '_'))
+            .unwrap_or(self.rest().len());
         let word = &self.rest()[..len];
         let attr = match word {
             "true" => Attr::Bool(true),
@@ -342,7 +348,13 @@ impl<'a> Reader<'a> {
                     Some('r') => out.push('\r'),
                     Some('0') => out.push('\0'),
                     Some('u') => {
-                        let hex: String = chars.by_ref().map(|(_, c)| c).skip_while(|c| *c == '{').take_while(|c| *c != '}').take(8).collect();
+                        let hex: String = chars
+                            .by_ref()
+                            .map(|(_, c)| c)
+                            .skip_while(|c| *c == '{')
+                            .take_while(|c| *c != '}')
+                            .take(8)
+                            .collect();
                         match u32::from_str_radix(&hex, 16).ok().and_then(char::from_u32) {
                             Some(c) => out.push(c),
                             None => return self.error("an escape that names no character"),
@@ -397,7 +409,8 @@ mod tests {
 
     #[test]
     fn the_documented_form_without_types_is_read() {
-        let ops = parse("%0 = \"tessera.schedule.tile\"(%A, %B) {m=128, n=128, k=64, autotune=true}").unwrap_or_default();
+        let ops =
+            parse("%0 = \"tessera.schedule.tile\"(%A, %B) {m=128, n=128, k=64, autotune=true}").unwrap_or_default();
         assert_eq!(ops.len(), 1);
         assert_eq!(ops[0].int("m"), Ok(128));
     }

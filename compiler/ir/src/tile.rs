@@ -12,9 +12,9 @@ pub use crate::schedule::Guard;
 
 use crate::index::{Index, Var};
 use tessera_base::DType;
+use tessera_ops::convert;
 use tessera_ops::map::{Gives, MapOp, kind_of};
 use tessera_ops::prim::{Reduction, Scalar};
-use tessera_ops::convert;
 use tessera_ops::scalar::{Kind, Program};
 
 /// The grid point, `0..grid`.
@@ -78,16 +78,37 @@ pub enum Def {
     /// All guards hold.
     Within(Vec<Guard>),
     /// The scalar program of `op` for operands of `dtype`, rounded to `dtype`.
-    Map { op: MapOp, dtype: DType, args: Vec<Val> },
+    Map {
+        op: MapOp,
+        dtype: DType,
+        args: Vec<Val>,
+    },
     /// The conversion program between element types.
-    Cast { from: DType, to: DType, arg: Val },
+    Cast {
+        from: DType,
+        to: DType,
+        arg: Val,
+    },
     /// `acc ∘ value` in lanes below `valid`, `acc` in the others.
-    Fold { kind: Reduction, acc: Val, value: Val, valid: u32 },
+    Fold {
+        kind: Reduction,
+        acc: Val,
+        value: Val,
+        valid: u32,
+    },
     /// A vector's lanes combined by halves: `l ∘ (l + n/2)`, then quarters, and so on.
-    Lanes { kind: Reduction, arg: Val },
+    Lanes {
+        kind: Reduction,
+        arg: Val,
+    },
     /// `count` consecutive elements (vectors of the result's lanes) from `at` on, combined in a
     /// balanced binary tree by position. Overwrites them.
-    Tree { kind: Reduction, buf: u32, at: Index, count: u64 },
+    Tree {
+        kind: Reduction,
+        buf: u32,
+        at: Index,
+        count: u64,
+    },
 }
 
 /// A value that a loop carries: `inner` is `init` in the first round and `next` afterwards;
@@ -140,12 +161,23 @@ pub struct Mma {
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum Op {
-    Def { out: Val, def: Def },
+    Def {
+        out: Val,
+        def: Def,
+    },
     /// `stream` writes past the cache.
-    Store { to: Access, value: Val, lanes: u32, stream: bool },
+    Store {
+        to: Access,
+        value: Val,
+        lanes: u32,
+        stream: bool,
+    },
     For(For),
     /// A square of lanes turned over: lane `j` of `to[i]` is lane `i` of `from[j]`.
-    Transpose { from: Vec<Val>, to: Vec<Val> },
+    Transpose {
+        from: Vec<Val>,
+        to: Vec<Val>,
+    },
     Mma(Mma),
 }
 

@@ -25,7 +25,9 @@ pub fn verify(g: &Graph) -> Vec<String> {
     if inputs != g.inputs.len() {
         found.push(format!("{} inputs are declared, {inputs} have a node", g.inputs.len()));
     }
-    found.extend(g.outputs.iter().filter(|o| o.0 as usize >= g.nodes.len()).map(|o| format!("the output {o} does not exist")));
+    found.extend(
+        g.outputs.iter().filter(|o| o.0 as usize >= g.nodes.len()).map(|o| format!("the output {o} does not exist")),
+    );
     for (i, body) in g.bodies.iter().enumerate() {
         found.extend(verify(body).into_iter().map(|f| format!("body {i}: {f}")));
     }
@@ -38,7 +40,11 @@ fn check(g: &Graph, n: &Node, inputs: &mut usize) -> Result<(), String> {
         Prim::Input(i) => {
             *inputs += 1;
             let input = g.inputs.get(*i as usize).ok_or_else(|| format!("input {i} is not declared"))?;
-            if input.ty == n.ty { Ok(()) } else { Err(format!("input {i} is declared as {}, used as {}", input.ty, n.ty)) }
+            if input.ty == n.ty {
+                Ok(())
+            } else {
+                Err(format!("input {i} is declared as {}, used as {}", input.ty, n.ty))
+            }
         }
         Prim::Scan { body, carry, sequences, trips } => scan(g, n, *body, *carry, *sequences, *trips),
         Prim::Get { index } => {
@@ -51,8 +57,11 @@ fn check(g: &Graph, n: &Node, inputs: &mut usize) -> Result<(), String> {
         }
         prim => {
             operand(0).map(|_| ()).or_else(|e| if n.operands.is_empty() { Ok(()) } else { Err(e) })?;
-            let types: Vec<reference::TypeRef> =
-                n.operands.iter().map(|&o| reference::TypeRef { dtype: g.ty(o).dtype, shape: &g.ty(o).shape }).collect();
+            let types: Vec<reference::TypeRef> = n
+                .operands
+                .iter()
+                .map(|&o| reference::TypeRef { dtype: g.ty(o).dtype, shape: &g.ty(o).shape })
+                .collect();
             reference::shape_check(prim, &types, reference::TypeRef { dtype: n.ty.dtype, shape: &n.ty.shape })
         }
     }

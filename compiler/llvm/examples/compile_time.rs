@@ -77,7 +77,13 @@ fn main() {
             let t = cpu_ms();
             let kernel = tessera_llvm::load(&object, &step.kernel.name);
             let load = cpu_ms() - t;
-            println!("{name} ({}): {least:.2} ms, {} bytes, loads in {:.0} us {}", step.kernel.name, object.len(), load * 1e3, kernel.is_ok());
+            println!(
+                "{name} ({}): {least:.2} ms, {} bytes, loads in {:.0} us {}",
+                step.kernel.name,
+                object.len(),
+                load * 1e3,
+                kernel.is_ok()
+            );
         }
     }
 }

@@ -92,7 +92,11 @@ fn reduce(name: &str, shape: &[u64], axes: &[usize]) {
     let p = filled(n as usize, 1);
     for threads in [1, 2] {
         let t = time(&k, &[&p, &out], threads);
-        println!("sum {name} {shape:?} over {axes:?}, {threads} threads: {:.3} ms, {:.1} GB/s", t * 1e3, 4.0 * n as f64 / t / 1e9);
+        println!(
+            "sum {name} {shape:?} over {axes:?}, {threads} threads: {:.3} ms, {:.1} GB/s",
+            t * 1e3,
+            4.0 * n as f64 / t / 1e9
+        );
     }
 }
 
@@ -111,7 +115,11 @@ fn softmax(rows: u64, columns: u64) {
     let (p, out) = (filled(n, 1), Bytes::new(n * 4));
     for threads in [1, 2] {
         let t = time(&k, &[&p, &out], threads);
-        println!("softmax {rows}x{columns}, {threads} threads: {:.3} ms, {:.1} GB/s", t * 1e3, 8.0 * n as f64 / t / 1e9);
+        println!(
+            "softmax {rows}x{columns}, {threads} threads: {:.3} ms, {:.1} GB/s",
+            t * 1e3,
+            8.0 * n as f64 / t / 1e9
+        );
     }
 }
 

@@ -20,7 +20,14 @@ impl CodeMemory {
         let len = image.len().max(1).next_multiple_of(4096);
         // SAFETY: a fresh private mapping, filled before it becomes executable.
         unsafe {
-            let p = libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
+            let p = libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            );
             if p == libc::MAP_FAILED {
                 return Err(fail("no memory for machine code"));
             }

@@ -80,9 +80,12 @@ pub fn load(object: &[u8], symbol: &str) -> Result<Kernel, LlvmError> {
     let mut total = 0usize;
     for s in &mut sections {
         if s.flags & SHF_ALLOC != 0 && s.size > 0 && matches!(s.kind, SHT_PROGBITS | SHT_NOBITS) {
-            total = total.checked_next_multiple_of(s.align.clamp(1, 4096)).ok_or_else(|| damaged("a section is too large"))?;
+            total = total
+                .checked_next_multiple_of(s.align.clamp(1, 4096))
+                .ok_or_else(|| damaged("a section is too large"))?;
             s.base = Some(total);
-            total = total.checked_add(s.size).filter(|t| *t < 1 << 30).ok_or_else(|| damaged("a section is too large"))?;
+            total =
+                total.checked_add(s.size).filter(|t| *t < 1 << 30).ok_or_else(|| damaged("a section is too large"))?;
         }
     }
     let mut image = vec![0u8; total];
@@ -92,7 +95,8 @@ pub fn load(object: &[u8], symbol: &str) -> Result<Kernel, LlvmError> {
         }
     }
     for s in &sections {
-        if s.kind == SHT_RELA && let Some(target) = sections.get(s.info)
+        if s.kind == SHT_RELA
+            && let Some(target) = sections.get(s.info)
             && let Some(base) = target.base
         {
             relocate(&r, s, &sections, &mut image, base, target.size)?;
@@ -111,7 +115,10 @@ fn sections(r: &Reader) -> Result<Vec<Section>, LlvmError> {
     let (table, size, count) = (r.size(40)?, r.u16(58)? as usize, r.u16(60)? as usize);
     (0..count)
         .map(|i| {
-            let at = table.checked_add(i * size).filter(|at| *at < usize::MAX - 64).ok_or_else(|| damaged("a section is out of range"))?;
+            let at = table
+                .checked_add(i * size)
+                .filter(|at| *at < usize::MAX - 64)
+                .ok_or_else(|| damaged("a section is out of range"))?;
             Ok(Section {
                 kind: r.u32(at + 4)?,
                 flags: r.u64(at + 8)?,
@@ -139,7 +146,14 @@ fn symbol_place(r: &Reader, table: &Section, sections: &[Section], index: usize)
     base.checked_add(r.size(at + 8)?).ok_or_else(|| damaged("a symbol is out of range"))
 }
 
-fn relocate(r: &Reader, s: &Section, sections: &[Section], image: &mut [u8], base: usize, size: usize) -> Result<(), LlvmError> {
+fn relocate(
+    r: &Reader,
+    s: &Section,
+    sections: &[Section],
+    image: &mut [u8],
+    base: usize,
+    size: usize,
+) -> Result<(), LlvmError> {
     let table = sections.get(s.link).ok_or_else(|| damaged("no symbols"))?;
     for i in 0..s.size / 24 {
         let at = i.saturating_mul(24).saturating_add(s.offset).min(usize::MAX - 24);
@@ -154,7 +168,9 @@ fn relocate(r: &Reader, s: &Section, sections: &[Section], image: &mut [u8], bas
                 let value = i32::try_from(value).map_err(|_| damaged("a relocation does not fit"))?;
                 image[base + offset..base + offset + 4].copy_from_slice(&value.to_le_bytes());
             }
-            kind @ (R_X86_64_64 | R_X86_64_32S) => return Err(damaged(&format!("it is not position-independent (relocation {kind})"))),
+            kind @ (R_X86_64_64 | R_X86_64_32S) => {
+                return Err(damaged(&format!("it is not position-independent (relocation {kind})")));
+            }
             kind => return Err(damaged(&format!("relocation {kind} is not known"))),
         }
     }

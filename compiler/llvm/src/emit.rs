@@ -130,7 +130,11 @@ impl Emitter<'_> {
     }
 
     pub fn value(&self, v: Val) -> Result<V, LlvmError> {
-        self.values.get(v.0 as usize).copied().flatten().ok_or_else(|| LlvmError::internal(format!("%{} is not defined", v.0)))
+        self.values
+            .get(v.0 as usize)
+            .copied()
+            .flatten()
+            .ok_or_else(|| LlvmError::internal(format!("%{} is not defined", v.0)))
     }
 
     /// A value repeated to `lanes` if it is a scalar.
@@ -196,7 +200,9 @@ impl Emitter<'_> {
         let programs = map_programs(op, dtype);
         match programs.split_first() {
             None => Err(LlvmError::internal(format!("`{}` of {dtype}", op.name()))),
-            Some((first, rest)) if dtype == DType::F16 && !rest.is_empty() => Ok(self.round_f16(self.program(first, args, lanes)?, lanes)),
+            Some((first, rest)) if dtype == DType::F16 && !rest.is_empty() => {
+                Ok(self.round_f16(self.program(first, args, lanes)?, lanes))
+            }
             Some(_) => self.chain(&programs, args, lanes),
         }
     }
@@ -255,7 +261,9 @@ impl Emitter<'_> {
         while s < n {
             for i in (0..n).filter(|i| i & s == 0) {
                 let (a, b) = (rows[i], rows[i + s]);
-                let lanes = |from: usize| (0..n).map(|l| if l & s == 0 { l + from } else { n + l - s + from } as u32).collect::<Vec<_>>();
+                let lanes = |from: usize| {
+                    (0..n).map(|l| if l & s == 0 { l + from } else { n + l - s + from } as u32).collect::<Vec<_>>()
+                };
                 rows[i] = self.b.shuffle_two(a, b, &lanes(0));
                 rows[i + s] = self.b.shuffle_two(a, b, &lanes(s));
             }
@@ -265,7 +273,15 @@ impl Emitter<'_> {
     }
 
     /// The balanced tree over `count` elements in memory, level by level.
-    fn tree(&mut self, monoid: Reduction, kind: Kind, lanes: u32, buf: u32, at: &Index, count: u64) -> Result<V, LlvmError> {
+    fn tree(
+        &mut self,
+        monoid: Reduction,
+        kind: Kind,
+        lanes: u32,
+        buf: u32,
+        at: &Index,
+        count: u64,
+    ) -> Result<V, LlvmError> {
         let dtype = self.kernel.bufs[buf as usize].dtype;
         let bytes = (dtype.bytes() as u32 * lanes) as i64;
         let align = dtype.bytes() as u32;
@@ -318,7 +334,11 @@ impl Emitter<'_> {
     }
 
     fn var(&self, v: Var) -> Result<V, LlvmError> {
-        self.vars.get(v.0 as usize).copied().flatten().ok_or_else(|| LlvmError::internal(format!("loop variable {} is not in scope", v.0)))
+        self.vars
+            .get(v.0 as usize)
+            .copied()
+            .flatten()
+            .ok_or_else(|| LlvmError::internal(format!("loop variable {} is not in scope", v.0)))
     }
 
     /// The least of several bounds (`smallest`), or the largest.
@@ -336,7 +356,10 @@ impl Emitter<'_> {
 
     fn for_op(&mut self, f: &For) -> Result<(), LlvmError> {
         let constant = |bounds: &[Index], pick: fn(i64, i64) -> i64| {
-            bounds.iter().map(|e| e.as_constant()).try_fold(None, |best: Option<i64>, x| x.map(|x| Some(best.map_or(x, |b| pick(b, x)))))
+            bounds
+                .iter()
+                .map(|e| e.as_constant())
+                .try_fold(None, |best: Option<i64>, x| x.map(|x| Some(best.map_or(x, |b| pick(b, x)))))
         };
         let known = constant(&f.lo, i64::max).flatten().zip(constant(&f.hi, i64::min).flatten());
         if let Some((lo, hi)) = known {

@@ -101,19 +101,33 @@ impl Builder {
     pub fn attribute(&self, key: &str, value: &str) {
         // SAFETY: LLVM copies both strings.
         unsafe {
-            let a = LLVMCreateStringAttribute(self.context, key.as_ptr().cast(), key.len() as u32, value.as_ptr().cast(), value.len() as u32);
+            let a = LLVMCreateStringAttribute(
+                self.context,
+                key.as_ptr().cast(),
+                key.len() as u32,
+                value.as_ptr().cast(),
+                value.len() as u32,
+            );
             LLVMAddAttributeAtIndex(self.function, llvm_sys::LLVMAttributeFunctionIndex, a);
         }
     }
 
     fn enum_attribute(&self, name: &str, value: u64) -> LLVMAttributeRef {
         // SAFETY: LLVM knows the name.
-        unsafe { LLVMCreateEnumAttribute(self.context, LLVMGetEnumAttributeKindForName(name.as_ptr().cast(), name.len()), value) }
+        unsafe {
+            LLVMCreateEnumAttribute(
+                self.context,
+                LLVMGetEnumAttributeKindForName(name.as_ptr().cast(), name.len()),
+                value,
+            )
+        }
     }
 
     pub fn flag(&self, name: &str) {
         // SAFETY: as `attribute`.
-        unsafe { LLVMAddAttributeAtIndex(self.function, llvm_sys::LLVMAttributeFunctionIndex, self.enum_attribute(name, 0)) }
+        unsafe {
+            LLVMAddAttributeAtIndex(self.function, llvm_sys::LLVMAttributeFunctionIndex, self.enum_attribute(name, 0))
+        }
     }
 
     // --- types

@@ -1,8 +1,8 @@
 //! From a kernel to object code, assembly or LLVM IR text.
 
+use crate::emit;
 use crate::instr::{Builder, c_string};
 use crate::target::take;
-use crate::emit;
 use crate::{HostTarget, LlvmError, lazy};
 use llvm_sys::analysis::{LLVMVerifierFailureAction, LLVMVerifyModule};
 use llvm_sys::core::*;
@@ -97,7 +97,11 @@ impl Machine {
                 LLVMRelocMode::LLVMRelocPIC,
                 LLVMCodeModel::LLVMCodeModelSmall,
             );
-            if machine.is_null() { Err(LlvmError::internal("LLVM offers no code generator for this machine")) } else { Ok(Machine(machine)) }
+            if machine.is_null() {
+                Err(LlvmError::internal("LLVM offers no code generator for this machine"))
+            } else {
+                Ok(Machine(machine))
+            }
         }
     }
 

@@ -79,7 +79,12 @@ fn random_views(random: &mut Random) -> (Build, NodeId) {
                 let start: Vec<i64> = shape.iter().map(|d| random.below(*d) as i64).collect();
                 let back = random.below(3) == 0;
                 let step: Vec<i64> = shape.iter().map(|_| if back { -1 } else { 1 + random.below(2) as i64 }).collect();
-                shape = shape.iter().zip(&start).zip(&step).map(|((d, s), p)| if *p < 0 { *s as u64 + 1 } else { (d - *s as u64).div_ceil(*p as u64) }).collect();
+                shape = shape
+                    .iter()
+                    .zip(&start)
+                    .zip(&step)
+                    .map(|((d, s), p)| if *p < 0 { *s as u64 + 1 } else { (d - *s as u64).div_ceil(*p as u64) })
+                    .collect();
                 b.push(Prim::Slice { start, step }, &[x], &shape, dtype)
             }
             3 => {
@@ -135,12 +140,29 @@ fn chains_of_views() {
 #[test]
 fn reductions_of_every_kind_and_axis() {
     let mut random = Random(3);
-    let shapes: [&[u64]; 12] =
-        [&[7], &[4096], &[5000], &[3, 17], &[17, 3], &[40, 33], &[5, 16, 32], &[3, 4100], &[4100, 3], &[0, 4], &[4, 0], &[2, 3, 5]];
+    let shapes: [&[u64]; 12] = [
+        &[7],
+        &[4096],
+        &[5000],
+        &[3, 17],
+        &[17, 3],
+        &[40, 33],
+        &[5, 16, 32],
+        &[3, 4100],
+        &[4100, 3],
+        &[0, 4],
+        &[4, 0],
+        &[2, 3, 5],
+    ];
     for shape in shapes {
         for mask in 1..1u32 << shape.len() {
             let axes: Vec<usize> = (0..shape.len()).filter(|i| mask >> i & 1 == 1).collect();
-            for (kind, dtype) in [(Reduction::Sum, DType::F32), (Reduction::Max, DType::Bf16), (Reduction::Prod, DType::F64), (Reduction::Sum, DType::I32)] {
+            for (kind, dtype) in [
+                (Reduction::Sum, DType::F32),
+                (Reduction::Max, DType::Bf16),
+                (Reduction::Prod, DType::F64),
+                (Reduction::Sum, DType::I32),
+            ] {
                 let mut b = Build::default();
                 let x = b.input(shape, dtype);
                 let y = b.map("neg", &[x]);
@@ -172,7 +194,12 @@ fn reductions_of_every_kind_and_axis() {
 #[test]
 fn long_reductions_split_over_the_grid() {
     let mut random = Random(4);
-    for (shape, axes) in [(vec![70_001u64], vec![0usize]), (vec![2, 40_000], vec![1]), (vec![40_000, 5], vec![0]), (vec![33_000, 20], vec![0])] {
+    for (shape, axes) in [
+        (vec![70_001u64], vec![0usize]),
+        (vec![2, 40_000], vec![1]),
+        (vec![40_000, 5], vec![0]),
+        (vec![33_000, 20], vec![0]),
+    ] {
         let mut b = Build::default();
         let x = b.input(&shape, DType::F32);
         let y = b.map("mul", &[x, x]);
@@ -197,7 +224,14 @@ fn softmax(b: &mut Build, x: NodeId, axis: usize) -> NodeId {
 #[test]
 fn softmax_rows() {
     let mut random = Random(5);
-    for (shape, axis) in [(vec![5u64, 33], 1), (vec![33, 5], 0), (vec![3, 4, 100], 2), (vec![2, 5000], 1), (vec![40, 6], 0), (vec![1, 7], 1)] {
+    for (shape, axis) in [
+        (vec![5u64, 33], 1),
+        (vec![33, 5], 0),
+        (vec![3, 4, 100], 2),
+        (vec![2, 5000], 1),
+        (vec![40, 6], 0),
+        (vec![1, 7], 1),
+    ] {
         for dtype in [DType::F32, DType::Bf16] {
             let mut b = Build::default();
             let x = b.input(&shape, dtype);

@@ -21,9 +21,13 @@ pub enum Prim {
     /// The `n`-th argument of the graph.
     Input(u32),
     /// Every element is `value`.
-    Full { value: Scalar },
+    Full {
+        value: Scalar,
+    },
     /// Elements 0, 1, 2, … along `axis`.
-    Iota { axis: usize },
+    Iota {
+        axis: usize,
+    },
     /// Raw little-endian elements, row-major, known at compile time.
     Literal(Arc<[u8]>),
     /// Elementwise; all operands have the result's shape.
@@ -32,49 +36,91 @@ pub enum Prim {
     /// integer truncates and saturates, to bool is `!= 0`.
     Cast,
     /// Dim `i` of the operand becomes dim `dims[i]` of the result; a size 1 is repeated.
-    Broadcast { dims: Vec<usize> },
+    Broadcast {
+        dims: Vec<usize>,
+    },
     Reshape,
     /// Dim `i` of the result is dim `perm[i]` of the operand.
-    Transpose { perm: Vec<usize> },
+    Transpose {
+        perm: Vec<usize>,
+    },
     /// Elements `start + i * step` per dim, `i` below the result's size; `step` may be negative.
-    Slice { start: Vec<i64>, step: Vec<i64> },
+    Slice {
+        start: Vec<i64>,
+        step: Vec<i64>,
+    },
     /// `low[i]` copies of operand 1 (rank 0) before dim `i` of operand 0 and `high[i]` after it.
-    Pad { low: Vec<u64>, high: Vec<u64> },
-    Concat { axis: usize },
+    Pad {
+        low: Vec<u64>,
+        high: Vec<u64>,
+    },
+    Concat {
+        axis: usize,
+    },
     /// `axes` vanish. Accumulates in the operand's accumulator type in the canonical order, over
     /// the elements row-major by ascending axis, and rounds once to the node's dtype.
-    Reduce { kind: Reduction, axes: Vec<usize> },
+    Reduce {
+        kind: Reduction,
+        axes: Vec<usize>,
+    },
     /// Index (i64) of the first largest or smallest element along `axis`; NaN counts as largest/smallest.
-    ArgReduce { largest: bool, axis: usize },
+    ArgReduce {
+        largest: bool,
+        axis: usize,
+    },
     /// Running sum or product along `axis`, in ascending order.
-    Cumulate { kind: Reduction, axis: usize },
+    Cumulate {
+        kind: Reduction,
+        axis: usize,
+    },
     /// `[batch…, m, k] @ [batch…, k, n] -> [batch…, m, n]`: one fused-multiply-add chain in
     /// ascending `k` per element, in `accum`, rounded once to the node's dtype.
-    Dot { accum: DType },
+    Dot {
+        accum: DType,
+    },
     /// Operand 0 at start positions given by the following rank-0 i64 operands, one per
     /// dim; a position out of range is a run-time error.
-    DynamicSlice { sizes: Vec<u64> },
+    DynamicSlice {
+        sizes: Vec<u64>,
+    },
     /// Operand 0 with operand 1 written at the start positions of operands 2….
     DynamicUpdate,
     /// Operand 0 with operand 1 written at `start + i * step` per dim.
-    UpdateSlice { start: Vec<i64>, step: Vec<i64> },
+    UpdateSlice {
+        start: Vec<i64>,
+        step: Vec<i64>,
+    },
     /// `take`: operand 0 along `axis` at the positions of operand 1 (i64, any rank), which
     /// replace the axis. Negative positions count from the end; out of range is an error.
-    Take { axis: usize },
+    Take {
+        axis: usize,
+    },
     /// Pointwise indexing: operands 1… (i64, one shape) index the first dims of operand 0.
     Gather,
     /// Operand 0 with operand 2 written (or added) where operands 1 … index its first dims;
     /// operands: base, values, indices…. Repeated indices: added in ascending order in the
     /// accumulator type and rounded once, last write wins. Negative positions count from the end.
-    Scatter { add: bool },
+    Scatter {
+        add: bool,
+    },
     /// `gather` along one axis, index and result of one shape (PyTorch's `gather`).
-    TakeAlong { axis: usize },
+    TakeAlong {
+        axis: usize,
+    },
     /// PyTorch's `scatter_add`: operands base, index, source; ascending order of source.
-    ScatterAddAlong { axis: usize },
+    ScatterAddAlong {
+        axis: usize,
+    },
     /// Stable ascending (or descending) sort along `axis`; NaN last.
-    Sort { axis: usize, descending: bool },
+    Sort {
+        axis: usize,
+        descending: bool,
+    },
     /// The positions (i64) that [`Prim::Sort`] takes its elements from.
-    ArgSort { axis: usize, descending: bool },
+    ArgSort {
+        axis: usize,
+        descending: bool,
+    },
     /// `u32` bits as i64 in [0, 2³²): Philox 4x32-10 with operand 0 (a key: i64
     /// [2], of which the low 32 bits count); element `i` is word `i % 4` of the block with counter `i / 4`.
     RandomBits,
@@ -82,9 +128,16 @@ pub enum Prim {
     /// values, then sequences, then constants. The body's inputs are carries, one element of
     /// each sequence, constants; its outputs carries, then one element per stacked result.
     /// Result `i` of the loop is selected by [`Prim::Get`].
-    Scan { body: u32, carry: usize, sequences: usize, trips: u64 },
+    Scan {
+        body: u32,
+        carry: usize,
+        sequences: usize,
+        trips: u64,
+    },
     /// Result `index` of a node with several results.
-    Get { index: usize },
+    Get {
+        index: usize,
+    },
 }
 
 /// The monoid of a reduction.

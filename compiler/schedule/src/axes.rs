@@ -90,7 +90,8 @@ fn split(s: &mut Schedule, axis: Var, n: i64) {
 
 /// Two parallel axes that every index sees as one.
 fn find_merge(s: &Schedule) -> Option<(Var, Var)> {
-    let parallel: Vec<Var> = (0..s.axes.len() as u32).map(Var).filter(|v| !s.axes[v.0 as usize].reduced && s.extent(*v) != 1).collect();
+    let parallel: Vec<Var> =
+        (0..s.axes.len() as u32).map(Var).filter(|v| !s.axes[v.0 as usize].reduced && s.extent(*v) != 1).collect();
     for &outer in &parallel {
         for &inner in &parallel {
             if outer == inner {
@@ -129,7 +130,11 @@ mod tests {
     /// Copies `elems` elements from `from` to `to`.
     fn copy(extents: &[u64], from: Index, to: Index) -> Schedule {
         let elems = extents.iter().product();
-        let axes = extents.iter().enumerate().map(|(i, e)| Axis { name: format!("i{i}"), extent: *e, reduced: false }).collect();
+        let axes = extents
+            .iter()
+            .enumerate()
+            .map(|(i, e)| Axis { name: format!("i{i}"), extent: *e, reduced: false })
+            .collect();
         let operand = |name: &str, output| Operand { name: name.into(), dtype: DType::F32, elems, output };
         let mut s = Schedule { axes, operands: vec![operand("a", false), operand("b", true)], ..Schedule::default() };
         let value = s.push(ValueOp::Load { operand: 0, at: from, guards: vec![] }, DType::F32);
@@ -159,7 +164,8 @@ mod tests {
         let mut s = copy(&[12], r.times(3).plus(&q), v(0));
         simplify(&mut s);
         let ValueOp::Load { at, .. } = &s.values[0].op else { panic!("a load") };
-        let mut sizes: Vec<(u64, Option<i64>)> = (0..s.axes.len() as u32).map(|i| (s.extent(Var(i)), at.stride(Var(i)))).collect();
+        let mut sizes: Vec<(u64, Option<i64>)> =
+            (0..s.axes.len() as u32).map(|i| (s.extent(Var(i)), at.stride(Var(i)))).collect();
         sizes.sort();
         assert_eq!(sizes, [(3, Some(1)), (4, Some(3))]);
         assert_eq!(tessera_ir::schedule::verify::verify(&s), Ok(()));

@@ -46,7 +46,8 @@ pub fn build(graph: &Graph, group: &Group, name: &str) -> Result<Schedule, Refus
     b.s.scalars = group.scalars.iter().map(|n| graph.ty(*n).dtype).collect();
     let first = group.roots.first().ok_or(Refusal { node: NodeId(0), reason: "a group without a root".into() })?;
     let shape = &graph.ty(*first).shape;
-    let at: Vec<Index> = shape.iter().enumerate().map(|(i, d)| Index::var(b.axis(format!("i{i}"), *d, false))).collect();
+    let at: Vec<Index> =
+        shape.iter().enumerate().map(|(i, d)| Index::var(b.axis(format!("i{i}"), *d, false))).collect();
     for (i, &root) in group.roots.iter().enumerate() {
         if graph.ty(root).shape != *shape {
             return Err(Refusal { node: root, reason: "has another shape than the kernel's other results".into() });
@@ -188,9 +189,9 @@ impl Body<'_> {
                 }
                 inner
             }
-            Prim::Slice { start, step } => {
-                (0..shape.len()).map(|i| get(i).times(step.get(i).copied().unwrap_or(1)).offset(start.get(i).copied().unwrap_or(0))).collect()
-            }
+            Prim::Slice { start, step } => (0..shape.len())
+                .map(|i| get(i).times(step.get(i).copied().unwrap_or(1)).offset(start.get(i).copied().unwrap_or(0)))
+                .collect(),
             _ => {
                 let flat = linear(at, &row_major(&node.ty.shape));
                 delinear(&flat, shape, &|v| self.s.range(v))
@@ -261,7 +262,14 @@ impl Body<'_> {
         Ok(out)
     }
 
-    fn reduce(&mut self, n: NodeId, node: &Node, kind: Reduction, axes: &[usize], at: &[Index]) -> Result<ValueId, Refusal> {
+    fn reduce(
+        &mut self,
+        n: NodeId,
+        node: &Node,
+        kind: Reduction,
+        axes: &[usize],
+        at: &[Index],
+    ) -> Result<ValueId, Refusal> {
         let graph = self.graph;
         let operand = *node.operands.first().ok_or_else(|| refuse(n, "lacks an operand"))?;
         let ty = graph.ty(operand);

@@ -30,7 +30,8 @@ pub fn directives(s: &mut Schedule, machine: &Machine) {
 
 /// Parallel axes with more than one position, by falling stride of the first store.
 pub fn parallel_axes(s: &Schedule) -> Vec<Var> {
-    let mut axes: Vec<Var> = (0..s.axes.len() as u32).map(Var).filter(|v| !s.axes[v.0 as usize].reduced && s.extent(*v) != 1).collect();
+    let mut axes: Vec<Var> =
+        (0..s.axes.len() as u32).map(Var).filter(|v| !s.axes[v.0 as usize].reduced && s.extent(*v) != 1).collect();
     let stride = |v: &Var| s.stores.first().and_then(|st| st.at.stride(*v)).unwrap_or(0);
     axes.sort_by_key(|v| std::cmp::Reverse(stride(v)));
     axes
@@ -95,11 +96,18 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
         wanted /= extent.div_ceil(size) as f64;
     }
     out.push(Directive::Order(order));
-    let written: u64 = s.stores.iter().map(|st| s.operands[st.operand as usize].elems * s.operands[st.operand as usize].dtype.bytes() as u64).sum();
+    let written: u64 = s
+        .stores
+        .iter()
+        .map(|st| s.operands[st.operand as usize].elems * s.operands[st.operand as usize].dtype.bytes() as u64)
+        .sum();
     if written > machine.l3_bytes && axes.len() == 1 && reduction.is_none() {
         out.push(Directive::Stream);
     }
-    let grid: f64 = out.iter().map(|d| if let Directive::Tile { axis, size } = d { s.extent(*axis).div_ceil(*size) as f64 } else { 1.0 }).product();
+    let grid: f64 = out
+        .iter()
+        .map(|d| if let Directive::Tile { axis, size } = d { s.extent(*axis).div_ceil(*size) as f64 } else { 1.0 })
+        .product();
     out.push(Directive::Grain((WAKE_NS * grid / total_ns.max(1.0)).ceil().clamp(1.0, 1e9) as u64));
     out
 }
@@ -116,7 +124,8 @@ fn points(s: &Schedule, outer: &[Var]) -> f64 {
 fn work(s: &Schedule) -> f64 {
     let domains = s.domains();
     let outer: Vec<Var> = reduction(s).map_or_else(|| parallel_axes(s), |(_, d)| d);
-    let inner = |i: usize| -> f64 { domains[i].iter().filter(|a| !outer.contains(a)).map(|a| s.extent(*a) as f64).product() };
+    let inner =
+        |i: usize| -> f64 { domains[i].iter().filter(|a| !outer.contains(a)).map(|a| s.extent(*a) as f64).product() };
     let mut ns = 0.0;
     for (i, v) in s.values.iter().enumerate() {
         let cost = match &v.op {
@@ -135,13 +144,15 @@ fn work(s: &Schedule) -> f64 {
 /// Lanes of an elementwise kernel: a register of the narrowest compute type in use, at least 16
 /// so that wider types keep two or more registers busy.
 fn lanes(s: &Schedule, machine: &Machine) -> u32 {
-    let widest = s.values.iter().map(|v| if v.dtype == DType::Bool { 1 } else { v.dtype.compute().bytes() }).max().unwrap_or(4);
+    let widest =
+        s.values.iter().map(|v| if v.dtype == DType::Bool { 1 } else { v.dtype.compute().bytes() }).max().unwrap_or(4);
     (machine.vector_bytes / widest as u32).clamp(16, 64)
 }
 
 /// Lanes of a kernel that keeps 16 chains per lane: one register each.
 fn register_lanes(s: &Schedule, machine: &Machine) -> u32 {
-    let bytes = s.values.iter().filter(|v| matches!(v.op, ValueOp::Reduce { .. })).map(|v| v.dtype.bytes()).max().unwrap_or(4);
+    let bytes =
+        s.values.iter().filter(|v| matches!(v.op, ValueOp::Reduce { .. })).map(|v| v.dtype.bytes()).max().unwrap_or(4);
     (machine.vector_bytes / bytes as u32).clamp(2, 16)
 }
 
@@ -171,7 +182,9 @@ fn vector_axis(s: &Schedule, axes: &[Var], reduction: &Option<(Var, Vec<Var>)>) 
     let domains = s.domains();
     let accesses = |axis: Var| -> f64 {
         let loads = s.values.iter().enumerate().filter_map(|(i, v)| match &v.op {
-            ValueOp::Load { at, .. } if domains[i].contains(&axis) || reduction.is_none() => Some(stride_cost(lane_stride(s, at, axis))),
+            ValueOp::Load { at, .. } if domains[i].contains(&axis) || reduction.is_none() => {
+                Some(stride_cost(lane_stride(s, at, axis)))
+            }
             _ => None,
         });
         let stores = s.stores.iter().map(|st| stride_cost(st.at.stride(axis)) * 1.5);
@@ -202,7 +215,9 @@ fn vector_axis(s: &Schedule, axes: &[Var], reduction: &Option<(Var, Vec<Var>)>) 
 /// Another axis along which a load is contiguous that is strided along the vector axis.
 fn transposed(s: &Schedule, vector: Var, others: &[Var]) -> Option<Var> {
     s.values.iter().find_map(|v| match &v.op {
-        ValueOp::Load { at, .. } if !matches!(at.stride(vector), Some(0 | 1)) => others.iter().copied().find(|u| at.stride(*u) == Some(1)),
+        ValueOp::Load { at, .. } if !matches!(at.stride(vector), Some(0 | 1)) => {
+            others.iter().copied().find(|u| at.stride(*u) == Some(1))
+        }
         _ => None,
     })
 }

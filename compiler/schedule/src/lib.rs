@@ -9,7 +9,7 @@ mod axes;
 mod machine;
 mod choose;
 
-pub use machine::host;
+pub use machine::{host, reference};
 
 use std::fmt;
 use tessera_ir::graph::{Graph, NodeId};

@@ -15,6 +15,11 @@ pub fn host() -> Machine {
     }
 }
 
+/// A machine of the kind that most are today, the same everywhere: for texts that are compared.
+pub fn reference() -> Machine {
+    Machine { vector_bytes: 64, vector_registers: 32, l1_bytes: 48 << 10, l2_bytes: 1 << 20, l3_bytes: 32 << 20 }
+}
+
 #[cfg(target_arch = "x86_64")]
 fn vectors() -> (u32, u32) {
     if std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512dq") {

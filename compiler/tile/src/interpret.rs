@@ -6,7 +6,9 @@
 use crate::memory::{Memory, Words};
 use std::fmt;
 use tessera_ir::index::{Index, Var};
-use tessera_ir::tile::{Access, Def, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Val, cast_programs, map_programs};
+use tessera_ir::tile::{
+    Access, Def, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Val, cast_programs, map_programs,
+};
 use tessera_ops::convert::{storage_kind, store_program, widen_program};
 use tessera_ops::map::kind_of;
 use tessera_ops::prim::{Reduction, Scalar};
@@ -46,7 +48,8 @@ pub fn interpret(k: &Kernel, tensors: &mut [Vec<u8>], scalars: &[u64]) -> Result
         }
         memory.push(Memory::new(buf, bytes));
     }
-    let mut m = Machine { k, memory, scalars, vars: vec![0; k.vars.len() + 2], values: vec![None; k.values.len()], point: 0 };
+    let mut m =
+        Machine { k, memory, scalars, vars: vec![0; k.vars.len() + 2], values: vec![None; k.values.len()], point: 0 };
     for point in 0..k.grid {
         m.point = point;
         m.vars[POINT.0 as usize] = point as i64;
@@ -84,13 +87,16 @@ impl Machine<'_> {
                     let v = self.def(*out, def).map_err(|e| format!("%{}: {e}", out.0))?;
                     self.values[out.0 as usize] = Some(v);
                 }
-                Op::Store { to, value, lanes, .. } => self.store(to, *value, *lanes).map_err(|e| format!("a store of %{}: {e}", value.0))?,
+                Op::Store { to, value, lanes, .. } => {
+                    self.store(to, *value, *lanes).map_err(|e| format!("a store of %{}: {e}", value.0))?
+                }
                 Op::For(f) => self.for_op(f)?,
                 Op::Transpose { from, to } => {
                     let n = from.len() as u32;
                     let rows = from.iter().map(|v| self.value(*v, n)).collect::<Result<Vec<_>, _>>()?;
                     for (i, v) in to.iter().enumerate() {
-                        self.values[v.0 as usize] = Some(Words { kind: rows[i].kind, words: rows.iter().map(|r| r.words[i]).collect() });
+                        self.values[v.0 as usize] =
+                            Some(Words { kind: rows[i].kind, words: rows.iter().map(|r| r.words[i]).collect() });
                     }
                 }
                 Op::Mma(m) => self.mma(m).map_err(|e| format!("a product tile: {e}"))?,
@@ -104,7 +110,8 @@ impl Machine<'_> {
     }
 
     fn value(&self, v: Val, lanes: u32) -> Result<Words, String> {
-        let value = self.values.get(v.0 as usize).and_then(|v| v.as_ref()).ok_or_else(|| format!("%{} is not defined", v.0))?;
+        let value =
+            self.values.get(v.0 as usize).and_then(|v| v.as_ref()).ok_or_else(|| format!("%{} is not defined", v.0))?;
         Ok(value.wide(lanes))
     }
 
@@ -116,7 +123,8 @@ impl Machine<'_> {
         let lo = f.lo.iter().map(|e| self.index(e, 0)).max().unwrap_or(0);
         let hi = f.hi.iter().map(|e| self.index(e, 0)).min().unwrap_or(0);
         let lanes = |v: Val| self.k.ty(v).lanes;
-        let mut carried = f.carried.iter().map(|c| self.value(c.init, lanes(c.inner))).collect::<Result<Vec<_>, _>>()?;
+        let mut carried =
+            f.carried.iter().map(|c| self.value(c.init, lanes(c.inner))).collect::<Result<Vec<_>, _>>()?;
         let mut i = lo;
         while i < hi {
             self.vars[f.var.0 as usize] = i;
@@ -124,7 +132,8 @@ impl Machine<'_> {
                 self.values[c.inner.0 as usize] = Some(v.clone());
             }
             self.ops(&f.body)?;
-            carried = f.carried.iter().map(|c| self.value(c.next, self.k.ty(c.inner).lanes)).collect::<Result<_, _>>()?;
+            carried =
+                f.carried.iter().map(|c| self.value(c.next, self.k.ty(c.inner).lanes)).collect::<Result<_, _>>()?;
             i += f.step as i64;
         }
         for (c, v) in f.carried.iter().zip(carried) {
@@ -145,9 +154,12 @@ impl Machine<'_> {
             }
             Def::Index(e) => Words { kind, words: (0..lanes).map(|l| self.index(e, l as i64) as u64).collect() },
             Def::Load(a) => self.load(a, lanes)?,
-            Def::Within(guards) => Words { kind, words: (0..lanes).map(|l| self.held(guards, l as i64) as u64).collect() },
+            Def::Within(guards) => {
+                Words { kind, words: (0..lanes).map(|l| self.held(guards, l as i64) as u64).collect() }
+            }
             Def::Map { op, dtype, args } => {
-                let args = args.iter().map(|a| self.value(*a, lanes).map(|w| w.lane())).collect::<Result<Vec<_>, _>>()?;
+                let args =
+                    args.iter().map(|a| self.value(*a, lanes).map(|w| w.lane())).collect::<Result<Vec<_>, _>>()?;
                 run(&map_programs(*op, *dtype), &args, n)
             }
             Def::Cast { from, to, arg } => run(&cast_programs(*from, *to), &[self.value(*arg, lanes)?.lane()], n),
@@ -174,7 +186,8 @@ impl Machine<'_> {
         let kind = kind_of(dtype).ok_or("no kind")?;
         let mut level: Vec<Words> = vec![];
         for i in 0..count as i64 {
-            let words = (0..lanes as i64).map(|l| self.memory[buf as usize].read(at + i * lanes as i64 + l, self.point));
+            let words =
+                (0..lanes as i64).map(|l| self.memory[buf as usize].read(at + i * lanes as i64 + l, self.point));
             level.push(Words { kind, words: words.collect::<Result<_, _>>()? });
         }
         while level.len() > 1 {
@@ -232,7 +245,8 @@ impl Machine<'_> {
             for k in 0..depth {
                 let a = self.memory[m.a.buf as usize].read(at(self, &m.a, i, k, 0), self.point)?;
                 let left = Words { kind: m.kind, words: vec![a; m.cols as usize] };
-                let b = (0..m.cols as i64).map(|j| self.memory[m.b.buf as usize].read(at(self, &m.b, 0, k, j), self.point));
+                let b =
+                    (0..m.cols as i64).map(|j| self.memory[m.b.buf as usize].read(at(self, &m.b, 0, k, j), self.point));
                 let right = Words { kind: m.kind, words: b.collect::<Result<_, _>>()? };
                 row = run(&[&step], &[left.lane(), right.lane(), row.lane()], m.cols as usize);
             }
@@ -301,7 +315,9 @@ mod tests {
     #[test]
     fn faults_are_found() {
         let load = |buf: &str, at: &str| format!(r#"%0 = "tessera.tile.load"(%{buf}) {{at="{at}", valid=1}} : f32"#);
-        let store = |buf: &str, at: &str| format!(r#""tessera.tile.store"(%{buf}, %0) {{at="{at}", valid=1, lanes=1, stream=false}}"#);
+        let store = |buf: &str, at: &str| {
+            format!(r#""tessera.tile.store"(%{buf}, %0) {{at="{at}", valid=1, lanes=1, stream=false}}"#)
+        };
         assert_eq!(fault(&format!("{}\n{}", load("x", "p"), store("y", "p")), 4), "");
         assert!(fault(&load("x", "p + 1"), 4).contains("position 4 of 4"));
         assert!(fault(&load("s", "p"), 1).contains("read before it is written"));

@@ -80,7 +80,8 @@ fn plan(s: &Schedule) -> Result<Plan<'_>, LowerError> {
         let of = kind_of(v.dtype).ok_or_else(|| LowerError(format!("a reduction in {}", v.dtype)))?;
         reductions.push(Red { value: ValueId(i as u32), kind, arg, axis, accum: v.dtype, of });
     }
-    let parallel: Vec<Var> = (0..s.axes.len() as u32).map(Var).filter(|v| !s.axes[v.0 as usize].reduced && s.extent(*v) != 1).collect();
+    let parallel: Vec<Var> =
+        (0..s.axes.len() as u32).map(Var).filter(|v| !s.axes[v.0 as usize].reduced && s.extent(*v) != 1).collect();
     let kept = reductions.first().map(|r| &domains[r.value.0 as usize]);
     if reductions.iter().any(|r| Some(&domains[r.value.0 as usize]) != kept) {
         return Err(LowerError("reductions that keep different axes".into()));
@@ -166,12 +167,20 @@ impl<'s> Plan<'s> {
         let mut first = Nest::new(self.s, format!("{}_leaves", self.s.name), self.lanes);
         first.declare(&[r.arg], false);
         let temp = first.temp(0, r.accum, elems);
-        if self.across() { self.leaves_across(&mut first, &r, temp)? } else { self.leaves_along(&mut first, &r, temp)? }
+        if self.across() {
+            self.leaves_across(&mut first, &r, temp)?
+        } else {
+            self.leaves_along(&mut first, &r, temp)?
+        }
         first.kernel.grain = LEAVES_PER_WAKE;
         let mut second = Nest::new(self.s, format!("{}_tree", self.s.name), self.lanes);
         second.declare(&self.roots(), true);
         let temp = second.temp(0, r.accum, elems);
-        if self.across() { self.tree_across(&mut second, &r, temp)? } else { self.tree_along(&mut second, &r, temp)? }
+        if self.across() {
+            self.tree_across(&mut second, &r, temp)?
+        } else {
+            self.tree_along(&mut second, &r, temp)?
+        }
         second.kernel.grain = 64;
         let temps = vec![elems * r.accum.bytes() as u64];
         Ok(Lowered { steps: vec![first.finish(scalars.clone()), second.finish(scalars)], temps })
@@ -199,7 +208,15 @@ impl<'s> Plan<'s> {
         self.open(n, axes, blocks, &Index::default(), extra, body)
     }
 
-    fn open(&self, n: &mut Nest<'s>, axes: &[Var], blocks: &[Index], chunk: &Index, extra: &[Index], body: Body<'_, 's>) -> Result<(), LowerError> {
+    fn open(
+        &self,
+        n: &mut Nest<'s>,
+        axes: &[Var],
+        blocks: &[Index],
+        chunk: &Index,
+        extra: &[Index],
+        body: Body<'_, 's>,
+    ) -> Result<(), LowerError> {
         let Some((&axis, axes)) = axes.split_first() else { return body(self, n, chunk, extra) };
         let extent = self.s.extent(axis);
         let lanes = if self.vector == Some(axis) { self.lanes } else { 1 };
@@ -224,14 +241,20 @@ impl<'s> Plan<'s> {
         span: &Span,
         body: &mut dyn FnMut(&mut Nest<'s>, &Index) -> Result<(), LowerError>,
     ) -> Result<(), LowerError> {
-        let (whole, chunks) = ((span.extent / span.lanes as u64) as i64, span.extent.div_ceil(span.lanes as u64) as i64);
-        let with = |bounds: &[Index], limit: i64| bounds.iter().cloned().chain([Index::constant(limit)]).collect::<Vec<_>>();
+        let (whole, chunks) =
+            ((span.extent / span.lanes as u64) as i64, span.extent.div_ceil(span.lanes as u64) as i64);
+        let with =
+            |bounds: &[Index], limit: i64| bounds.iter().cloned().chain([Index::constant(limit)]).collect::<Vec<_>>();
         for (lo, hi, valid) in [(0, whole, span.lanes), (whole, chunks, (span.extent % span.lanes as u64) as u32)] {
             if lo == hi {
                 continue;
             }
             let var = n.var(chunks - 1);
-            let place = if span.lanes == 1 { Index::var(var) } else { Index::var(var).times(span.lanes as i64).plus(&Index::var(LANE)) };
+            let place = if span.lanes == 1 {
+                Index::var(var)
+            } else {
+                Index::var(var).times(span.lanes as i64).plus(&Index::var(LANE))
+            };
             let before = n.valid;
             n.plain_loop(var, with(&span.lo, lo), with(&span.hi, hi), |n| {
                 let old = n.place(axis, place);
@@ -261,7 +284,8 @@ impl<'s> Plan<'s> {
             }
             return Ok(());
         };
-        let contiguous = self.inner.iter().copied().find(|a| self.s.stores.iter().any(|st| st.at.stride(*a) == Some(1)));
+        let contiguous =
+            self.inner.iter().copied().find(|a| self.s.stores.iter().any(|st| st.at.stride(*a) == Some(1)));
         let lanes = if !self.across() && contiguous == Some(axis) { self.lanes } else { 1 };
         let span = Span { lo: vec![], hi: vec![], extent: self.s.extent(axis), lanes };
         self.walk(n, axis, &span, &mut |n, _| self.inner_loops(n, depth + 1))

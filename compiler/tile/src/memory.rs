@@ -62,14 +62,19 @@ impl Memory {
     }
 
     fn position(&self, at: i64) -> Result<usize, String> {
-        usize::try_from(at).ok().filter(|i| *i < self.writer.len()).ok_or_else(|| format!("position {at} of {} elements", self.writer.len()))
+        usize::try_from(at)
+            .ok()
+            .filter(|i| *i < self.writer.len())
+            .ok_or_else(|| format!("position {at} of {} elements", self.writer.len()))
     }
 
     pub fn read(&self, at: i64, point: u64) -> Result<u64, String> {
         let i = self.position(at)?;
         match (self.space, self.writer[i]) {
             (Space::Scratch | Space::Out, None) => return Err(format!("element {at} is read before it is written")),
-            (_, Some(other)) if other != point => return Err(format!("element {at} is read by point {point} and written by point {other}")),
+            (_, Some(other)) if other != point => {
+                return Err(format!("element {at} is read by point {point} and written by point {other}"));
+            }
             _ => {}
         }
         Ok(word(&self.bytes[i * self.size..(i + 1) * self.size]))

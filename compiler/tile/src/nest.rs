@@ -3,10 +3,10 @@
 
 use crate::{LowerError, Operand, Step};
 use std::collections::HashMap;
+use tessera_base::DType;
 use tessera_ir::index::{Index, Var};
 use tessera_ir::schedule::{Guard, Schedule, ValueId, ValueOp};
 use tessera_ir::tile::{Access, Buf, Carry, Def, FIRST_LOOP, For, Kernel, LANE, Op, POINT, Space, Val};
-use tessera_base::DType;
 use tessera_ops::map::kind_of;
 use tessera_ops::prim::{Reduction, Scalar};
 use tessera_ops::scalar::Kind;
@@ -44,7 +44,17 @@ impl<'s> Nest<'s> {
         let kernel = Kernel { name, scalars: s.scalars.clone(), grid: 1, grain: 1, ..Kernel::default() };
         let domains = s.domains();
         let places = vec![Index::default(); s.axes.len()];
-        Nest { s, kernel, operands: vec![], domains, frames: vec![Frame::default()], places, depths: vec![], lanes, valid: lanes }
+        Nest {
+            s,
+            kernel,
+            operands: vec![],
+            domains,
+            frames: vec![Frame::default()],
+            places,
+            depths: vec![],
+            lanes,
+            valid: lanes,
+        }
     }
 
     /// The buffer of tensor operand `n`, added at first use.
@@ -188,12 +198,19 @@ impl<'s> Nest<'s> {
         let next = body(self, &inner)?;
         let frame = self.frames.pop().unwrap_or_default();
         let out: Vec<Val> = init.iter().map(|v| self.same_type(*v)).collect();
-        let carried = (0..init.len()).map(|i| Carry { inner: inner[i], init: init[i], next: next[i], out: out[i] }).collect();
+        let carried =
+            (0..init.len()).map(|i| Carry { inner: inner[i], init: init[i], next: next[i], out: out[i] }).collect();
         self.push(Op::For(For { var, lo, hi, step: 1, carried, body: frame.ops }));
         Ok(out)
     }
 
-    pub fn plain_loop(&mut self, var: Var, lo: Vec<Index>, hi: Vec<Index>, body: impl FnOnce(&mut Self) -> Result<(), LowerError>) -> Result<(), LowerError> {
+    pub fn plain_loop(
+        &mut self,
+        var: Var,
+        lo: Vec<Index>,
+        hi: Vec<Index>,
+        body: impl FnOnce(&mut Self) -> Result<(), LowerError>,
+    ) -> Result<(), LowerError> {
         self.carry_loop(var, lo, hi, &[], |n, _| body(n).map(|()| vec![]))?;
         Ok(())
     }
@@ -268,7 +285,9 @@ impl<'s> Nest<'s> {
                 let arg = self.eval(*arg)?;
                 (Def::Cast { from, to: value.dtype, arg }, self.kernel.ty(arg).lanes)
             }
-            ValueOp::Reduce { .. } | ValueOp::Dot { .. } => return Err(LowerError("a reduction is read where it is not computed".into())),
+            ValueOp::Reduce { .. } | ValueOp::Dot { .. } => {
+                return Err(LowerError("a reduction is read where it is not computed".into()));
+            }
         };
         let args: &[Val] = match &def {
             Def::Map { args, .. } => args,

@@ -74,7 +74,8 @@ pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
 
 impl<'s> Product<'s> {
     fn new(s: &'s Schedule) -> Result<Product<'s>, LowerError> {
-        let at = s.values.iter().position(|v| matches!(v.op, ValueOp::Dot { .. })).ok_or(LowerError("no product".into()))?;
+        let at =
+            s.values.iter().position(|v| matches!(v.op, ValueOp::Dot { .. })).ok_or(LowerError("no product".into()))?;
         let dot = ValueId(at as u32);
         let ValueOp::Dot { a, b, axis } = s.value(dot).op else { return Err(LowerError("no product".into())) };
         let accum = s.value(dot).dtype;
@@ -82,7 +83,8 @@ impl<'s> Product<'s> {
         let swap = s.directives.contains(&Directive::Swap);
         let (left, right) = if swap { (b, a) } else { (a, b) };
         let domains = s.domains();
-        let parallel: Vec<Var> = (0..s.axes.len() as u32).map(Var).filter(|v| !s.axes[v.0 as usize].reduced && s.extent(*v) != 1).collect();
+        let parallel: Vec<Var> =
+            (0..s.axes.len() as u32).map(Var).filter(|v| !s.axes[v.0 as usize].reduced && s.extent(*v) != 1).collect();
         let only = |x: ValueId, y: ValueId| {
             let (x, y) = (&domains[x.0 as usize], &domains[y.0 as usize]);
             parallel.iter().copied().filter(|v| x.contains(v) && !y.contains(v)).max_by_key(|v| s.extent(*v))
@@ -134,7 +136,8 @@ impl<'s> Product<'s> {
 
     /// Whether every panel of B is used by one grid point only, which then packs it itself.
     fn packs_inside(&self) -> bool {
-        let repeated: u64 = self.batch.iter().filter(|v| !self.right_batch().contains(v)).map(|v| self.s.extent(*v)).product();
+        let repeated: u64 =
+            self.batch.iter().filter(|v| !self.right_batch().contains(v)).map(|v| self.s.extent(*v)).product();
         self.pack_right && self.mc >= self.extent(self.m) && repeated == 1
     }
 
@@ -173,7 +176,11 @@ impl<'s> Product<'s> {
             [st] => {
                 let operand = &self.s.operands[st.operand as usize];
                 let even = |a: Option<Var>| a.is_none_or(|a| st.at.stride(a).is_some());
-                st.value == self.dot && operand.dtype == self.accum && even(self.m) && even(self.n) && self.n.is_none_or(|n| st.at.stride(n) == Some(1))
+                st.value == self.dot
+                    && operand.dtype == self.accum
+                    && even(self.m)
+                    && even(self.n)
+                    && self.n.is_none_or(|n| st.at.stride(n) == Some(1))
             }
             _ => false,
         }
@@ -191,7 +198,8 @@ impl<'s> Product<'s> {
         let mut out = vec![];
         for (a, b, size) in [(0, whole, panel), (whole, all, (extent % panel as u64) as u32)] {
             if a < b {
-                let with = |bounds: &[Index], limit: i64| bounds.iter().cloned().chain([Index::constant(limit)]).collect();
+                let with =
+                    |bounds: &[Index], limit: i64| bounds.iter().cloned().chain([Index::constant(limit)]).collect();
                 out.push(Part { lo: with(&lo, a), hi: with(&hi, b), size });
             }
         }
@@ -210,7 +218,8 @@ impl<'s> Product<'s> {
             (true, false) => Some(n.temp(0, self.accum, self.right_elems())),
             _ => None,
         };
-        let column = if self.packs_inside() { Some(n.scratch("b", self.accum, self.kc * self.panel() as u64)) } else { None };
+        let column =
+            if self.packs_inside() { Some(n.scratch("b", self.accum, self.kc * self.panel() as u64)) } else { None };
         let pitch = self.pitch();
         let packed_left = if self.pack_left { Some(n.scratch("a", self.accum, self.mc * pitch)) } else { None };
         let (rows, panel) = (self.rows as u64, self.panel() as u64);
@@ -233,7 +242,9 @@ impl<'s> Product<'s> {
             return body.block(n, &Index::default());
         }
         let var = n.var(self.blocks() as i64 - 1);
-        n.plain_loop(var, vec![Index::default()], vec![Index::constant(self.blocks() as i64)], |n| body.block(n, &Index::var(var)))
+        n.plain_loop(var, vec![Index::default()], vec![Index::constant(self.blocks() as i64)], |n| {
+            body.block(n, &Index::var(var))
+        })
     }
 
     /// Declares the tensors that the kernel touches: those behind `roots`, without what lies
@@ -299,7 +310,13 @@ impl<'s> Compute<'_, 's> {
     }
 
     /// One register tile: row panel `ir` of `rows` rows, column panel `jr` of `cols` columns.
-    fn tile(&self, n: &mut Nest<'s>, block: &Index, (ir, rows): (&Index, u32), (jr, cols): (&Index, u32)) -> Result<(), LowerError> {
+    fn tile(
+        &self,
+        n: &mut Nest<'s>,
+        block: &Index,
+        (ir, rows): (&Index, u32),
+        (jr, cols): (&Index, u32),
+    ) -> Result<(), LowerError> {
         let p = self.p;
         let start = block.times(p.kc as i64);
         let (first_row, first_col) = (ir.times(p.rows as i64), jr.times(p.panel() as i64));
@@ -316,7 +333,12 @@ impl<'s> Compute<'_, 's> {
             Some(buf) => p.left_panel(buf, &ir.minus(&self.tile_m.times((p.mc / p.rows as u64) as i64))),
             None => {
                 let e = p.direct(p.left, p.m).ok_or(LowerError("an operand that needs packing".into()))?;
-                Panel { buf: self.operand(n, p.left)?, at: n.resolve(e), row: stride(e, p.m), step: stride(e, Some(p.k)) }
+                Panel {
+                    buf: self.operand(n, p.left)?,
+                    at: n.resolve(e),
+                    row: stride(e, p.m),
+                    step: stride(e, Some(p.k)),
+                }
             }
         };
         let b = match (self.packed_right, self.column) {
@@ -366,7 +388,14 @@ impl<'s> Compute<'_, 's> {
     }
 
     /// After the last block: what follows the product, on a register tile in cache.
-    fn epilogue(&self, n: &mut Nest<'s>, block: &Index, c: &Panel, (first_row, rows): (&Index, u32), (first_col, cols): (&Index, u32)) -> Result<(), LowerError> {
+    fn epilogue(
+        &self,
+        n: &mut Nest<'s>,
+        block: &Index,
+        c: &Panel,
+        (first_row, rows): (&Index, u32),
+        (first_col, cols): (&Index, u32),
+    ) -> Result<(), LowerError> {
         let p = self.p;
         let i = n.var(rows as i64 - 1);
         // A loop over the blocks that are last: this one, or none.
@@ -386,7 +415,15 @@ impl<'s> Compute<'_, 's> {
         })
     }
 
-    fn epilogue_vector(&self, n: &mut Nest<'s>, c: &Panel, i: &Index, first_col: &Index, v: u32, valid: u32) -> Result<(), LowerError> {
+    fn epilogue_vector(
+        &self,
+        n: &mut Nest<'s>,
+        c: &Panel,
+        i: &Index,
+        first_col: &Index,
+        v: u32,
+        valid: u32,
+    ) -> Result<(), LowerError> {
         let p = self.p;
         let at = c.at.plus(&i.times(c.row)).offset((v * p.lanes) as i64);
         let lanes = if p.n.is_some() { p.lanes } else { 1 };
@@ -395,7 +432,11 @@ impl<'s> Compute<'_, 's> {
             n.place(axis, first_col.offset((v * p.lanes) as i64).plus(&Index::var(LANE)));
         }
         let at = if lanes > 1 { at.plus(&Index::var(LANE)) } else { at };
-        let sum = n.define(Def::Load(Access { buf: c.buf, at, valid: if lanes > 1 { valid } else { 1 }, guards: vec![] }), p.kind, lanes);
+        let sum = n.define(
+            Def::Load(Access { buf: c.buf, at, valid: if lanes > 1 { valid } else { 1 }, guards: vec![] }),
+            p.kind,
+            lanes,
+        );
         n.bind(p.dot, sum);
         for st in &p.s.stores {
             let value = n.eval(st.value)?;

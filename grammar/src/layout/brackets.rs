@@ -38,7 +38,11 @@ impl Pass<'_> {
                     let diagnostic = Diagnostic::new(Code::E0003, span, format!("this `{text}` is never closed"))
                         .here("opened here")
                         .with_label(at, format!("`{}` is missing before this `{found}`", written(closer)))
-                        .fix(format!("insert `{}`", written(closer)), self.span(token.start, token.start), written(closer));
+                        .fix(
+                            format!("insert `{}`", written(closer)),
+                            self.span(token.start, token.start),
+                            written(closer),
+                        );
                     self.report(index, diagnostic);
                 }
                 self.close_quietly(token, brackets);

@@ -100,9 +100,13 @@ impl Pass<'_> {
             Some(previous) if self.wants_block(previous) => self.open_block(previous, line.indent.clone()),
             _ => {
                 let place = self.span(line.indent.start, line.indent.end);
-                let diagnostic = Diagnostic::new(Code::E0004, place, "this line is indented more than the one above, which opens no block")
-                    .here(format!("{} here", described(self.indent_text(&line.indent))))
-                    .help("give it the indentation of the line above, or end that line with `:` if it is to open a block");
+                let diagnostic = Diagnostic::new(
+                    Code::E0004,
+                    place,
+                    "this line is indented more than the one above, which opens no block",
+                )
+                .here(format!("{} here", described(self.indent_text(&line.indent))))
+                .help("give it the indentation of the line above, or end that line with `:` if it is to open a block");
                 self.report(self.out.len(), diagnostic);
                 self.levels.push(Level { indent: line.indent.clone(), also: None, unasked: true });
             }
@@ -127,9 +131,13 @@ impl Pass<'_> {
     fn missing_colon(&mut self, previous: Previous) {
         let end = self.out[previous.last].end;
         let word = self.out[previous.first].text(self.text);
-        let diagnostic = Diagnostic::new(Code::E0008, self.span(end, end), format!("the `{word}` line opens a block, but has no `:`"))
-            .here("`:` is missing here")
-            .fix("insert `:`", self.span(end, end), ":");
+        let diagnostic = Diagnostic::new(
+            Code::E0008,
+            self.span(end, end),
+            format!("the `{word}` line opens a block, but has no `:`"),
+        )
+        .here("`:` is missing here")
+        .fix("insert `:`", self.span(end, end), ":");
         self.report(previous.last, diagnostic);
     }
 
@@ -143,9 +151,13 @@ impl Pass<'_> {
         self.previous = None;
         let word = first.text(self.text);
         let colon = self.out[previous.last];
-        let diagnostic = Diagnostic::new(Code::E0004, self.span(first.start, colon.end), format!("the block of this `{word}` is missing"))
-            .here("no line below is indented more")
-            .help("indent the lines that belong to it, or write `pass` for an empty block");
+        let diagnostic = Diagnostic::new(
+            Code::E0004,
+            self.span(first.start, colon.end),
+            format!("the block of this `{word}` is missing"),
+        )
+        .here("no line below is indented more")
+        .help("indent the lines that belong to it, or write `pass` for an empty block");
         if !previous.flagged {
             self.report(previous.last, diagnostic);
         }
@@ -159,7 +171,9 @@ impl Pass<'_> {
     }
 
     fn shallower(&mut self, line: &Line) {
-        while self.levels.len() > 1 && self.relation(&line.indent, &self.level(self.levels.len() - 1)) == Relation::Shallower {
+        while self.levels.len() > 1
+            && self.relation(&line.indent, &self.level(self.levels.len() - 1)) == Relation::Shallower
+        {
             let inner = self.level(self.levels.len() - 1);
             if self.relation(&line.indent, &self.level(self.levels.len() - 2)) == Relation::Deeper {
                 self.between(line, &inner);
@@ -183,7 +197,10 @@ impl Pass<'_> {
         let place = self.span(line.indent.start, line.indent.end);
         let diagnostic = Diagnostic::new(Code::E0004, place, "the indentation of this line matches no open block")
             .here(format!("{} here", described(self.indent_text(&line.indent))))
-            .with_label(self.span(inner.indent.start, inner.indent.end), format!("{} in the block above", described(self.indent_text(&inner.indent))))
+            .with_label(
+                self.span(inner.indent.start, inner.indent.end),
+                format!("{} in the block above", described(self.indent_text(&inner.indent))),
+            )
             .help(format!(
                 "indent it by {} to stay in the block, or by {} to leave it",
                 described(self.indent_text(&inner.indent)),
@@ -197,10 +214,11 @@ impl Pass<'_> {
         let top = self.level(self.levels.len() - 1);
         let (new, old) = (described(self.indent_text(&line.indent)), described(self.indent_text(&top.indent)));
         let place = self.span(line.indent.start, line.indent.end);
-        let diagnostic = Diagnostic::new(Code::E0005, place, "tabs and spaces are mixed in the indentation of one block")
-            .here(format!("{new} here"))
-            .with_label(self.span(top.indent.start, top.indent.end), format!("{old} here"))
-            .help(format!("indent both lines alike; {new} and {old} cannot be compared"));
+        let diagnostic =
+            Diagnostic::new(Code::E0005, place, "tabs and spaces are mixed in the indentation of one block")
+                .here(format!("{new} here"))
+                .with_label(self.span(top.indent.start, top.indent.end), format!("{old} here"))
+                .help(format!("indent both lines alike; {new} and {old} cannot be compared"));
         self.report(self.out.len(), diagnostic);
         let wants = self.previous.filter(|p| self.out[p.last].kind == Tok::Colon);
         let columns = |text: &str, tab: usize| text.bytes().map(|b| if b == b'\t' { tab } else { 1 }).sum::<usize>();

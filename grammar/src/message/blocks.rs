@@ -33,7 +33,10 @@ pub(super) fn decorator(site: &Site) -> Option<Verdict> {
     let line = site.tree.layout.line_of(site.at);
     let above = line.checked_sub(1).and_then(|l| lines.get(l)).copied()?;
     let end = site.line.start == site.line.end;
-    if !(site.at_start() || end) || site.kind(above) != Tok::At || matches!(site.found(), Tok::Def | Tok::Struct | Tok::At) {
+    if !(site.at_start() || end)
+        || site.kind(above) != Tok::At
+        || matches!(site.found(), Tok::Def | Tok::Struct | Tok::At)
+    {
         return None;
     }
     say(site
@@ -53,9 +56,13 @@ pub(super) fn field(site: &Site) -> Option<Verdict> {
             .help("write the function beside the struct and let it take a value of the struct: `def area(s: Shape):`")),
         Tok::Name if site.at == site.line.start + 1 && matches!(site.found(), Tok::Assign | Tok::Newline) => {
             let name = site.text(site.line.start);
-            say(site.error(Code::E0002, span, format!("the field `{name}` needs a type")).help(format!("write `{name}: float` or another type, then `= value` for a default")))
+            say(site
+                .error(Code::E0002, span, format!("the field `{name}` needs a type"))
+                .help(format!("write `{name}: float` or another type, then `= value` for a default")))
         }
-        _ if site.at_start() => say(site.error(Code::E0002, site.here(), "this is not a field").help("a field is written `name: type`, or `name: type = default`")),
+        _ if site.at_start() => say(site
+            .error(Code::E0002, site.here(), "this is not a field")
+            .help("a field is written `name: type`, or `name: type = default`")),
         _ => None,
     }
 }
@@ -89,7 +96,9 @@ pub(super) fn unwanted_colon(site: &Site) -> Option<Verdict> {
     }
     let span = site.span(site.at);
     if found == Tok::Colon && site.bracket().is_some() {
-        return say(site.error(Code::E0002, span, "a `:` has no meaning here").help("it stands in slices, dicts, annotations and behind the head of a block"));
+        return say(site
+            .error(Code::E0002, span, "a `:` has no meaning here")
+            .help("it stands in slices, dicts, annotations and behind the head of a block"));
     }
     let diagnostic = site.error(Code::E0002, span, "this line opens no block, so it has no `:`");
     say(if found == Tok::BlockColon {
@@ -112,7 +121,11 @@ pub(super) fn for_header(site: &Site) -> Option<Verdict> {
     }
     if site.before() == Some(site.line.start) {
         let found_in = found == Tok::In || found == Tok::Newline || found == Tok::BlockColon;
-        let message = if found_in { "the name of the loop variable is missing" } else { "a `for` loop needs a name for its values" };
+        let message = if found_in {
+            "the name of the loop variable is missing"
+        } else {
+            "a `for` loop needs a name for its values"
+        };
         return say(site.error(Code::E0002, site.here(), message).help("write `for x in xs:`"));
     }
     let place = site.here();
@@ -142,9 +155,11 @@ pub(super) fn signature(site: &Site) -> Option<Verdict> {
             let help = "leave the brackets out: a capitalised name in a parameter's type is a size of this function";
             return say(site.error(Code::E0002, site.span(site.at), "a function lists no sizes").help(help));
         }
-        return say(site
-            .error(Code::E0002, place, format!("the function `{name}` has no parameter list"))
-            .fix("insert `()`", place, "()"));
+        return say(site.error(Code::E0002, place, format!("the function `{name}` has no parameter list")).fix(
+            "insert `()`",
+            place,
+            "()",
+        ));
     }
     if first == Tok::Struct && before == header + 1 && found == Tok::LParen {
         return say(site
@@ -161,8 +176,12 @@ fn parameter(site: &Site, before: u32) -> Option<Verdict> {
     let starts = matches!(site.kind(before), Tok::LParen | Tok::Comma);
     match site.found() {
         Tok::Slash if starts => say(error("parameters cannot be made positional only").fix("remove it", span, "")),
-        Tok::LParen if starts => say(error("a parameter is a single name").help("take the tuple as one parameter and take it apart inside")),
-        Tok::Number | Tok::Str | Tok::True | Tok::False | Tok::None_ if starts => say(error("a parameter is a name, not a value").help("write `name=value` for a default")),
+        Tok::LParen if starts => {
+            say(error("a parameter is a single name").help("take the tuple as one parameter and take it apart inside"))
+        }
+        Tok::Number | Tok::Str | Tok::True | Tok::False | Tok::None_ if starts => {
+            say(error("a parameter is a name, not a value").help("write `name=value` for a default"))
+        }
         Tok::Name if site.kind(before) == Tok::Name && site.text(before) == "self" => None,
         Tok::Name if site.kind(before) == Tok::Name && matches!(site.kind(before - 1), Tok::LParen | Tok::Comma) => {
             let whole = site.span(before).to(span);
@@ -183,14 +202,21 @@ pub(super) fn lambda(site: &Site) -> Option<Verdict> {
     let span = site.here();
     if let Some(at) = at {
         if site.found() == Tok::LParen && site.before() == Some(at) {
-            return say(site.error(Code::E0002, span, "the parameters of a `lambda` have no parentheses").help("write `lambda x, y: x + y`"));
+            return say(site
+                .error(Code::E0002, span, "the parameters of a `lambda` have no parentheses")
+                .help("write `lambda x, y: x + y`"));
         }
         let place = site.before().map_or(span, |i| site.behind(i));
-        return say(site.error(Code::E0002, place, "`:` is missing in this `lambda`").with_label(site.span(at), "begins here").help("write `lambda x: x + 1`"));
+        return say(site
+            .error(Code::E0002, place, "`:` is missing in this `lambda`")
+            .with_label(site.span(at), "begins here")
+            .help("write `lambda x: x + 1`"));
     }
     let typed = site.found() == Tok::Colon && site.beside().filter(|i| site.kind(*i) == Tok::Lambda).count() == 1;
     if typed && site.bracket().is_none_or(|b| site.kind(b) == Tok::LParen) && !site.first().opens_block() {
-        return say(site.error(Code::E0002, span, "the parameters of a `lambda` have no types").help("leave the types out, or write a `def`"));
+        return say(site
+            .error(Code::E0002, span, "the parameters of a `lambda` have no types")
+            .help("leave the types out, or write a `def`"));
     }
     None
 }
@@ -204,9 +230,15 @@ pub(super) fn import(site: &Site) -> Option<Verdict> {
     let span = site.here();
     let error = |message: &str| -> Diagnostic { site.error(Code::E0002, span, message) };
     say(match (first, found, site.before_kind()) {
-        (_, Tok::Str | Tok::OpenStr, _) => error("a module is named without quotes").help("write `import folder.file` for `folder/file.tsr`"),
-        (Tok::From, Tok::Dot | Tok::Ellipsis, Some(Tok::From)) => error("a module is named from the program's folder on, not relative to this file").help("leave the dots out"),
-        (Tok::From, Tok::Star, _) => error("names are imported one by one").help("write `from module import a, b`, or `import module` and `module.a`"),
+        (_, Tok::Str | Tok::OpenStr, _) => {
+            error("a module is named without quotes").help("write `import folder.file` for `folder/file.tsr`")
+        }
+        (Tok::From, Tok::Dot | Tok::Ellipsis, Some(Tok::From)) => {
+            error("a module is named from the program's folder on, not relative to this file")
+                .help("leave the dots out")
+        }
+        (Tok::From, Tok::Star, _) => error("names are imported one by one")
+            .help("write `from module import a, b`, or `import module` and `module.a`"),
         (Tok::Import, Tok::From, _) => error("`from` comes first").help("write `from module import name`"),
         (Tok::From, Tok::Newline, _) if !(site.line.start..site.at).any(|i| site.kind(i) == Tok::Import) => {
             error("`import` is missing").help("write `from module import name`")

@@ -15,7 +15,9 @@ pub(super) fn set_or_dict(site: &Site) -> Option<Verdict> {
         Tok::Comma | Tok::RBrace if !colon && site.before_kind().is_some_and(Tok::ends_operand) => {
             error("there are no sets; a dict has a value for each key", "write `[…]` for a list, or `{key: value}`")
         }
-        Tok::RBrace | Tok::Comma if site.before_kind() == Some(Tok::Colon) => error("a key of this dict has no value", "write `{key: value}`"),
+        Tok::RBrace | Tok::Comma if site.before_kind() == Some(Tok::Colon) => {
+            error("a key of this dict has no value", "write `{key: value}`")
+        }
         _ => None,
     }
 }
@@ -23,7 +25,11 @@ pub(super) fn set_or_dict(site: &Site) -> Option<Verdict> {
 /// `[*a, *b]`, `f(**options)`, `a, *rest = xs`
 pub(super) fn spread(site: &Site) -> Option<Verdict> {
     let found = site.found();
-    let begins = site.at_start() || matches!(site.before_kind(), Some(Tok::LParen | Tok::LBracket | Tok::Comma | Tok::Assign | Tok::Return | Tok::In));
+    let begins = site.at_start()
+        || matches!(
+            site.before_kind(),
+            Some(Tok::LParen | Tok::LBracket | Tok::Comma | Tok::Assign | Tok::Return | Tok::In)
+        );
     if !begins || !site.kind(site.at + 1).begins_operand() {
         return None;
     }
@@ -32,7 +38,9 @@ pub(super) fn spread(site: &Site) -> Option<Verdict> {
         Tok::StarStar if site.first() == Tok::Def && site.bracket().is_some() => say(site
             .error(Code::E0002, span, "a function cannot take arbitrary keyword arguments")
             .help("name each parameter, with a default where it may be left out")),
-        Tok::StarStar => say(site.error(Code::E0002, span, "`**` does not spread a dict into arguments").help("pass each argument as `name=value`")),
+        Tok::StarStar => say(site
+            .error(Code::E0002, span, "`**` does not spread a dict into arguments")
+            .help("pass each argument as `name=value`")),
         Tok::Star => say(site
             .error(Code::E0002, span, "`*` spreads a list only into the arguments of a call")
             .help("join lists with `a + b`; take a list apart by index and slice")),
@@ -57,7 +65,9 @@ pub(super) fn empty_index(site: &Site) -> Option<Verdict> {
         return None;
     }
     let span = site.span(site.at - 1).to(site.span(site.at));
-    say(site.error(Code::E0002, span, "the index is missing").help("write `x[i]` for an element, `x[:]` for everything"))
+    say(site
+        .error(Code::E0002, span, "the index is missing")
+        .help("write `x[i]` for an element, `x[:]` for everything"))
 }
 
 /// `f(a: 3)`
@@ -66,7 +76,9 @@ pub(super) fn keyword_colon(site: &Site) -> Option<Verdict> {
     if site.found() != Tok::Colon || !site.is_call(bracket) || site.first() == Tok::Def {
         return None;
     }
-    say(site
-        .error(Code::E0002, site.span(site.at), "a keyword argument is written with `=`")
-        .fix("write `=`", site.span(site.at), "="))
+    say(site.error(Code::E0002, site.span(site.at), "a keyword argument is written with `=`").fix(
+        "write `=`",
+        site.span(site.at),
+        "=",
+    ))
 }

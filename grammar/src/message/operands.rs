@@ -10,7 +10,10 @@ pub(super) fn conditional(site: &Site) -> Option<Verdict> {
     if found.begins_operand() || !site.before_kind().is_some_and(Tok::ends_operand) {
         return None;
     }
-    let word = site.beside().take_while(|i| !matches!(site.kind(*i), Tok::Comma | Tok::For)).find(|i| matches!(site.kind(*i), Tok::If | Tok::Else))?;
+    let word = site
+        .beside()
+        .take_while(|i| !matches!(site.kind(*i), Tok::Comma | Tok::For))
+        .find(|i| matches!(site.kind(*i), Tok::If | Tok::Else))?;
     if site.kind(word) != Tok::If || word == site.line.start || found == Tok::Colon {
         return None;
     }
@@ -29,15 +32,21 @@ pub(super) fn missing(site: &Site) -> Option<Verdict> {
     }
     let here = site.here();
     let Some(before) = site.before() else {
-        if !found.is_infix() && !matches!(found, Tok::Comma | Tok::Assign | Tok::Dot | Tok::Arrow | Tok::Semi) && !found.is_aug_assign() {
+        if !found.is_infix()
+            && !matches!(found, Tok::Comma | Tok::Assign | Tok::Dot | Tok::Arrow | Tok::Semi)
+            && !found.is_aug_assign()
+        {
             return None;
         }
         let sign = site.text(site.at);
-        return say(site.error(Code::E0002, here, format!("there is nothing before this `{sign}`")).here("a line cannot begin with it"));
+        return say(site
+            .error(Code::E0002, here, format!("there is nothing before this `{sign}`"))
+            .here("a line cannot begin with it"));
     };
     let kind = site.kind(before);
     let sign = site.text(before);
-    let after = |what: &str| say(site.error(Code::E0002, site.span(before), format!("{what} is missing after `{sign}`")));
+    let after =
+        |what: &str| say(site.error(Code::E0002, site.span(before), format!("{what} is missing after `{sign}`")));
     match kind {
         Tok::FOpen => say(site
             .error(Code::E0002, site.span(before).to(here), "the braces of this f-string are empty")
@@ -54,7 +63,9 @@ pub(super) fn missing(site: &Site) -> Option<Verdict> {
         Tok::Colon if site.bracket().is_none() => after("a type or value"),
         _ if kind.is_aug_assign() => after("a value"),
         _ if kind.is_infix() || matches!(kind, Tok::Not | Tok::Tilde) => say(operator(site, before)),
-        Tok::Comma if found == Tok::Comma => say(site.error(Code::E0002, here, "there is nothing between two commas").fix("remove one", here, "")),
+        Tok::Comma if found == Tok::Comma => {
+            say(site.error(Code::E0002, here, "there is nothing between two commas").fix("remove one", here, ""))
+        }
         Tok::LParen | Tok::LBracket | Tok::LBrace | Tok::Comma if found == Tok::Comma || found.is_infix() => {
             let (sign, found) = (site.shown(before), site.shown(site.at));
             say(site.error(Code::E0002, here, format!("there is nothing between {sign} and {found}")))
@@ -88,7 +99,11 @@ pub(super) fn adjacent(site: &Site) -> Option<Verdict> {
     if found == Tok::Number && site.text(site.at).starts_with('.') && site.touch(before, site.at) {
         let index = &site.text(site.at)[1..];
         let span = site.span(site.at);
-        return say(site.error(Code::E0002, span, "an element is taken by `[…]`, not by `.`").fix(format!("write `[{index}]`"), span, format!("[{index}]")));
+        return say(site.error(Code::E0002, span, "an element is taken by `[…]`, not by `.`").fix(
+            format!("write `[{index}]`"),
+            span,
+            format!("[{index}]"),
+        ));
     }
     let whole = site.span(before).to(site.span(site.at));
     let diagnostic = site.error(Code::E0002, whole, format!("nothing stands between {left} and {right}"));

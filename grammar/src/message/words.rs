@@ -8,20 +8,31 @@ use tessera_base::Code;
 pub(super) fn foreign_keyword(site: &Site) -> Option<Verdict> {
     let at = [site.at, site.line.start].into_iter().find(|i| site.kind(*i).is_foreign_keyword())?;
     let (reason, instead) = match site.kind(at) {
-        Tok::Class => ("there are no classes", "write `struct` for a record with typed fields, and functions that take it"),
-        Tok::Try | Tok::Raise => {
-            ("a failed check ends the program, so there is nothing to catch", "test with `if` before, or state what must hold with `assert condition, message`")
+        Tok::Class => {
+            ("there are no classes", "write `struct` for a record with typed fields, and functions that take it")
         }
+        Tok::Try | Tok::Raise => (
+            "a failed check ends the program, so there is nothing to catch",
+            "test with `if` before, or state what must hold with `assert condition, message`",
+        ),
         Tok::Except | Tok::Finally => {
             if earlier_try(site) {
                 return Some(Verdict::Silent);
             }
             ("a failed check ends the program, so there is nothing to catch", "test with `if` before")
         }
-        Tok::Async | Tok::Await => ("functions run to their end", "leave the word out; work on devices overlaps by itself"),
+        Tok::Async | Tok::Await => {
+            ("functions run to their end", "leave the word out; work on devices overlaps by itself")
+        }
         Tok::Yield => ("there are no generators", "return a list, for example from a comprehension `[… for x in xs]`"),
-        Tok::Global | Tok::Nonlocal => ("a function cannot rebind names outside it", "return the new value and assign it where the function is called"),
-        _ => ("a value is freed when nothing uses it any more", "leave the statement out, or bind the name to something else"),
+        Tok::Global | Tok::Nonlocal => (
+            "a function cannot rebind names outside it",
+            "return the new value and assign it where the function is called",
+        ),
+        _ => (
+            "a value is freed when nothing uses it any more",
+            "leave the statement out, or bind the name to something else",
+        ),
     };
     let word = site.text(at);
     say(site.error(Code::E0002, site.span(at), format!("`{word}` is not part of Tessera: {reason}")).help(instead))
@@ -29,7 +40,12 @@ pub(super) fn foreign_keyword(site: &Site) -> Option<Verdict> {
 
 /// Whether a `try` was reported above, which explains what belongs to it.
 pub(super) fn earlier_try(site: &Site) -> bool {
-    site.tree.layout.lines.iter().take_while(|first| **first < site.line.start).any(|first| site.kind(*first) == Tok::Try)
+    site.tree
+        .layout
+        .lines
+        .iter()
+        .take_while(|first| **first < site.line.start)
+        .any(|first| site.kind(*first) == Tok::Try)
 }
 
 /// First words of statements in other languages, and what to write.
@@ -80,11 +96,14 @@ pub(super) fn foreign_statement(site: &Site) -> Option<Verdict> {
     let word = site.text(first);
     let (_, instead) = STATEMENTS.iter().find(|(w, _)| *w == word)?;
     // `match = 3` is an ordinary line; here the word must begin something that is not.
-    let leads = site.at == first + 1 && site.found().begins_operand() || site.found() == Tok::BlockColon || site.found() == Tok::Colon;
+    let leads = site.at == first + 1 && site.found().begins_operand()
+        || site.found() == Tok::BlockColon
+        || site.found() == Tok::Colon;
     if !leads {
         return None;
     }
-    let mut diagnostic = site.error(Code::E0002, site.span(first), format!("`{word}` does not begin a statement in Tessera"));
+    let mut diagnostic =
+        site.error(Code::E0002, site.span(first), format!("`{word}` does not begin a statement in Tessera"));
     let next = site.span(first + 1);
     diagnostic = match word {
         "let" | "var" | "val" | "const" | "mut" | "auto" => {
@@ -109,9 +128,11 @@ pub(super) fn print_statement(site: &Site) -> Option<Verdict> {
     let start = site.span(site.at).start as usize;
     let rest = &site.tree.text[start..site.span(last).end as usize];
     let rest = rest.trim_end_matches(';');
-    say(site
-        .error(Code::E0002, span, "`print` is a function; its arguments stand in parentheses")
-        .fix(format!("write `print({rest})`"), span, format!("print({rest})")))
+    say(site.error(Code::E0002, span, "`print` is a function; its arguments stand in parentheses").fix(
+        format!("write `print({rest})`"),
+        span,
+        format!("print({rest})"),
+    ))
 }
 
 /// A reserved word where a name must stand.
@@ -131,9 +152,11 @@ pub(super) fn reserved_name(site: &Site) -> Option<Verdict> {
     if matches!(site.kind(at), Tok::Else | Tok::If) && at > site.line.start && site.kind(at - 1) != Tok::Def {
         return None;
     }
-    say(site
-        .error(Code::E0002, site.span(at), format!("`{word}` is a reserved word and cannot be a name"))
-        .fix(format!("call it `{word}_`"), site.span(at), format!("{word}_")))
+    say(site.error(Code::E0002, site.span(at), format!("`{word}` is a reserved word and cannot be a name")).fix(
+        format!("call it `{word}_`"),
+        site.span(at),
+        format!("{word}_"),
+    ))
 }
 
 /// Words that begin a statement and nothing else.
@@ -150,6 +173,12 @@ pub(super) fn statement_inside(site: &Site) -> Option<Verdict> {
         return None;
     }
     let word = site.text(site.at);
-    let inside = if site.beside().any(|i| site.kind(i) == Lambda) { "the value of a `lambda` is an expression" } else { "it begins a line of its own" };
-    say(site.error(Code::E0002, site.span(site.at), format!("`{word}` begins a statement and cannot stand inside one")).help(inside))
+    let inside = if site.beside().any(|i| site.kind(i) == Lambda) {
+        "the value of a `lambda` is an expression"
+    } else {
+        "it begins a line of its own"
+    };
+    say(site
+        .error(Code::E0002, site.span(site.at), format!("`{word}` begins a statement and cannot stand inside one"))
+        .help(inside))
 }

@@ -105,11 +105,17 @@ fn statements() {
     assert!(matches!(&stmts("C[:] = e")[..], [StmtKind::Assign { .. }]));
     assert_eq!(stmts("a; b; c;").len(), 3);
     assert_eq!(stmts("import a, b.c as d").len(), 2);
-    assert!(matches!(&stmts("from a.b import (c, d as e,)")[..], [StmtKind::FromImport { names, .. }] if names.len() == 2));
-    assert!(matches!(&stmts("if a: b; c\nelif d: e\nelse: f")[..], [StmtKind::If { then, otherwise, .. }] if then.len() == 2 && otherwise.len() == 1));
+    assert!(
+        matches!(&stmts("from a.b import (c, d as e,)")[..], [StmtKind::FromImport { names, .. }] if names.len() == 2)
+    );
+    assert!(
+        matches!(&stmts("if a: b; c\nelif d: e\nelse: f")[..], [StmtKind::If { then, otherwise, .. }] if then.len() == 2 && otherwise.len() == 1)
+    );
     assert!(matches!(&stmts("for a, b in c, d:\n  pass")[..], [StmtKind::For { .. }]));
     assert!(matches!(&stmts("for i in x: y")[..], [StmtKind::For { .. }]));
-    assert!(matches!(&stmts("with a, b() as c:\n  pass")[..], [StmtKind::With { items, .. }] if items.len() == 2 && items[1].1.is_some()));
+    assert!(
+        matches!(&stmts("with a, b() as c:\n  pass")[..], [StmtKind::With { items, .. }] if items.len() == 2 && items[1].1.is_some())
+    );
     assert!(matches!(&stmts("assert a == b, f'{a}'")[..], [StmtKind::Assert { message: Some(_), .. }]));
     assert!(matches!(&stmts("while True:\n  if a:\n    break\n  continue")[..], [StmtKind::While { .. }]));
     assert!(stmts("\n# nothing\n").is_empty());
@@ -127,7 +133,10 @@ fn definitions() {
     assert_eq!(kinds, [Plain, Plain, Rest, KeywordOnly, KeywordOnly]);
     assert_eq!(def.doc.as_deref(), Some("One.\n\nTwo."));
     assert_eq!(def.body.len(), 1);
-    assert_eq!(&text[def.head.start as usize..def.head.end as usize], "def f(a, b: int = 3, *rest, c, d=1) -> (A) -> B");
+    assert_eq!(
+        &text[def.head.start as usize..def.head.end as usize],
+        "def f(a, b: int = 3, *rest, c, d=1) -> (A) -> B"
+    );
     assert_eq!(&text[parsed.stmts[0].span.start as usize..parsed.stmts[0].span.end as usize], text.trim_end());
     assert_eq!(parsed.stmts[0].span.item, ItemId(3));
 

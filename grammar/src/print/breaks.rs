@@ -90,7 +90,8 @@ impl Writer<'_, '_> {
     /// Columns of a range as if nothing in it had to be broken, without the commas that breaking
     /// adds: the same before and after formatting.
     fn plain(&self, range: Range<usize>) -> usize {
-        let comma = |i: usize| self.pieces[i].kind == Tok::Comma && self.pieces.get(i + 1).is_some_and(|p| p.kind.is_closer());
+        let comma =
+            |i: usize| self.pieces[i].kind == Tok::Comma && self.pieces.get(i + 1).is_some_and(|p| p.kind.is_closer());
         let width = |i: usize| columns(&self.pieces[i].text) + usize::from(i > range.start && self.pieces[i].space);
         range.clone().filter(|i| !comma(*i)).map(width).sum()
     }
@@ -205,7 +206,8 @@ impl Writer<'_, '_> {
     /// Writes the comments before a word: those on lines of their own, or with `all` also the
     /// first, which may stand behind the word before it.
     fn notes(&mut self, i: usize, indent: usize, all: bool) {
-        let notes: Vec<(String, bool)> = self.pieces[i].notes.iter().map(|n| (n.text.to_string(), n.own_line)).collect();
+        let notes: Vec<(String, bool)> =
+            self.pieces[i].notes.iter().map(|n| (n.text.to_string(), n.own_line)).collect();
         for (text, own_line) in notes {
             if own_line {
                 self.newline(indent);
@@ -220,7 +222,8 @@ impl Writer<'_, '_> {
 
     /// Writes the comments that stand behind the word before `i`, on its line.
     fn trailing_notes(&mut self, i: usize) {
-        let notes: Vec<String> = self.pieces[i].notes.iter().filter(|n| !n.own_line).map(|n| n.text.to_string()).collect();
+        let notes: Vec<String> =
+            self.pieces[i].notes.iter().filter(|n| !n.own_line).map(|n| n.text.to_string()).collect();
         for text in notes {
             self.text("  ");
             self.text(&text);
@@ -256,7 +259,16 @@ impl Writer<'_, '_> {
                 Tok::Or => 15,
                 Tok::And => 14,
                 Tok::Str if self.pieces[i - 1].kind == Tok::Str => 12,
-                Tok::Lt | Tok::Le | Tok::Gt | Tok::Ge | Tok::EqEq | Tok::Ne | Tok::In | Tok::NotIn | Tok::Is | Tok::IsNot => 10,
+                Tok::Lt
+                | Tok::Le
+                | Tok::Gt
+                | Tok::Ge
+                | Tok::EqEq
+                | Tok::Ne
+                | Tok::In
+                | Tok::NotIn
+                | Tok::Is
+                | Tok::IsNot => 10,
                 _ if !self.pieces[i - 1].kind.ends_operand() || !self.pieces[i].space => 0,
                 Tok::Bar => 9,
                 Tok::Caret => 8,
@@ -320,7 +332,14 @@ impl Writer<'_, '_> {
         }
     }
 
-    fn next_to_break(&self, range: &Range<usize>, groups: &[usize], broken: &[usize], indent: usize, tail: usize) -> Option<usize> {
+    fn next_to_break(
+        &self,
+        range: &Range<usize>,
+        groups: &[usize],
+        broken: &[usize],
+        indent: usize,
+        tail: usize,
+    ) -> Option<usize> {
         let mut column = self.column;
         let mut candidates: Vec<usize> = vec![];
         let mut i = range.start;
@@ -347,7 +366,9 @@ impl Writer<'_, '_> {
         }
         // The parameters of a `def` go before its result type.
         let def = self.pieces[0].kind == Tok::Def;
-        candidates.into_iter().max_by_key(|g| if def && *g == 2 { usize::MAX } else { self.plain(*g..self.close[*g] + 1) })
+        candidates
+            .into_iter()
+            .max_by_key(|g| if def && *g == 2 { usize::MAX } else { self.plain(*g..self.close[*g] + 1) })
     }
 
     /// Writes a bracket over several lines, one part on each.
@@ -407,7 +428,9 @@ impl Writer<'_, '_> {
     fn is_table(&self, open: usize, items: &[Range<usize>]) -> bool {
         let number = |item: &Range<usize>| match &self.pieces[item.clone()] {
             [one] => one.kind == Tok::Number && one.notes.is_empty(),
-            [sign, one] => sign.kind == Tok::Minus && one.kind == Tok::Number && sign.notes.is_empty() && one.notes.is_empty(),
+            [sign, one] => {
+                sign.kind == Tok::Minus && one.kind == Tok::Number && sign.notes.is_empty() && one.notes.is_empty()
+            }
             _ => false,
         };
         let noted = items.iter().any(|item| !self.pieces[item.end].notes.is_empty());

@@ -107,7 +107,8 @@ impl Spaces {
                 self.frames.pop();
             }
             let operand_before = before.is_some_and(Tok::ends_operand);
-            pieces[i].prefix = !operand_before && matches!(kind, Tok::Minus | Tok::Plus | Tok::Tilde | Tok::Star | Tok::StarStar);
+            pieces[i].prefix =
+                !operand_before && matches!(kind, Tok::Minus | Tok::Plus | Tok::Tilde | Tok::Star | Tok::StarStar);
             pieces[i].space = i > 0 && self.space(pieces, i, first);
             if kind.closer().is_some() {
                 let role = role(pieces, i, first);
@@ -206,7 +207,8 @@ fn role(pieces: &[Piece], at: usize, first: Tok) -> Role {
         Tok::LParen if operand => Role::Call,
         Tok::LParen => Role::Group,
         Tok::LBracket if operand => {
-            let capital = before.is_some_and(|p| p.kind == Tok::Name && p.text.starts_with(char::is_uppercase) && p.text.len() > 1);
+            let capital = before
+                .is_some_and(|p| p.kind == Tok::Name && p.text.starts_with(char::is_uppercase) && p.text.len() > 1);
             if capital { Role::Type } else { Role::Index }
         }
         Tok::LBracket => Role::List,
@@ -223,7 +225,10 @@ fn is_roomy(pieces: &[Piece], from: usize) -> bool {
         if depth == 0 && (kind == Tok::Comma || kind.is_closer()) {
             return false;
         }
-        if depth == 0 && before.ends_operand() && (kind.is_infix() || kind == Tok::LParen || matches!(kind, Tok::If | Tok::Else)) {
+        if depth == 0
+            && before.ends_operand()
+            && (kind.is_infix() || kind == Tok::LParen || matches!(kind, Tok::If | Tok::Else))
+        {
             return true;
         }
         depth += usize::from(kind.closer().is_some());

@@ -34,7 +34,9 @@ impl Row<'_> {
 
     fn opens_block(&self) -> bool {
         match &self.content {
-            Content::Code { pieces, .. } => pieces.last().is_some_and(|p| matches!(p.kind, Tok::BlockColon | Tok::Colon)),
+            Content::Code { pieces, .. } => {
+                pieces.last().is_some_and(|p| matches!(p.kind, Tok::BlockColon | Tok::Colon))
+            }
             Content::Comment(_) => false,
         }
     }
@@ -58,7 +60,8 @@ pub(super) fn rows<'t>(text: &'t str, tokens: &[Token]) -> Vec<Row<'t>> {
             }
             _ => {}
         }
-        let stop = (i..tokens.len()).find(|j| matches!(tokens[*j].kind, Tok::Newline | Tok::Indent)).unwrap_or(tokens.len());
+        let stop =
+            (i..tokens.len()).find(|j| matches!(tokens[*j].kind, Tok::Newline | Tok::Indent)).unwrap_or(tokens.len());
         maker.comments(tokens[i].start, level);
         maker.widths.truncate(level + 1);
         maker.line(&tokens[i..stop], level);

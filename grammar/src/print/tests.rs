@@ -43,7 +43,10 @@ fn spaces() {
         ("d={'a':1,\"b\" :x [0]}", "d = {\"a\": 1, \"b\": x[0]}\n"),
         ("f=lambda x,y = 1:x+y", "f = lambda x, y=1: x + y\n"),
         ("f = lambda:0", "f = lambda: 0\n"),
-        ("x:Tensor[B @ dp,4 * D,D@(tp,pp),N+1,f32,sum @ tp]=y", "x: Tensor[B@dp, 4*D, D@(tp, pp), N + 1, f32, sum@tp] = y\n"),
+        (
+            "x:Tensor[B @ dp,4 * D,D@(tp,pp),N+1,f32,sum @ tp]=y",
+            "x: Tensor[B@dp, 4*D, D@(tp, pp), N + 1, f32, sum@tp] = y\n",
+        ),
         ("x = A[i*2] @ B", "x = A[i * 2] @ B\n"),
         ("f:(A,B)->C=g", "f: (A, B) -> C = g\n"),
         ("m = Mesh[dp = 4]", "m = Mesh[dp=4]\n"),
@@ -116,7 +119,10 @@ fn comments_stay() {
     );
     becomes("x = (a +  # why\n  b)\n", "x = (\n    a +  # why\n    b\n)\n");
     becomes("f(  # nothing\n)\n", "f(  # nothing\n)\n");
-    becomes("if a:\n    b\n    # in\n  # odd\n# out\nelse:\n    c\n", "if a:\n    b\n    # in\n# odd\n# out\nelse:\n    c\n");
+    becomes(
+        "if a:\n    b\n    # in\n  # odd\n# out\nelse:\n    c\n",
+        "if a:\n    b\n    # in\n# odd\n# out\nelse:\n    c\n",
+    );
     check("x = [\n  a # 1\n  , # 2\n  b\n  # 3\n  , c\n]\n");
     check("f(\n  # a\n  x = # b\n  1,\n  y # c\n)\n");
     check("if a: b # c\n# d\n");
@@ -129,11 +135,23 @@ fn long_lines_are_broken_at_brackets() {
     let long = |n: usize| (0..n).map(|i| format!("argument_{i}")).collect::<Vec<_>>().join(", ");
     let lines = |n: usize, indent: &str| (0..n).map(|i| format!("{indent}argument_{i},\n")).collect::<String>();
     becomes(&format!("x = f({})", long(10)), &format!("x = f(\n{})\n", lines(10, "    ")));
-    becomes(&format!("def f({}) -> Tensor[B, D, f32]:\n  pass", long(8)), &format!("def f(\n{}) -> Tensor[B, D, f32]:\n    pass\n", lines(8, "    ")));
-    becomes(&format!("x = [{} for a in b if c]", long(1).repeat(9)), &format!("x = [\n    {}\n    for a in b\n    if c\n]\n", long(1).repeat(9)));
     becomes(
-        &format!("x = (aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa + bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb * {} + dddddddddddddddddddd)", "c".repeat(20)),
-        &format!("x = (\n    aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n    + bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb * {}\n    + dddddddddddddddddddd\n)\n", "c".repeat(20)),
+        &format!("def f({}) -> Tensor[B, D, f32]:\n  pass", long(8)),
+        &format!("def f(\n{}) -> Tensor[B, D, f32]:\n    pass\n", lines(8, "    ")),
+    );
+    becomes(
+        &format!("x = [{} for a in b if c]", long(1).repeat(9)),
+        &format!("x = [\n    {}\n    for a in b\n    if c\n]\n", long(1).repeat(9)),
+    );
+    becomes(
+        &format!(
+            "x = (aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa + bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb * {} + dddddddddddddddddddd)",
+            "c".repeat(20)
+        ),
+        &format!(
+            "x = (\n    aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n    + bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb * {}\n    + dddddddddddddddddddd\n)\n",
+            "c".repeat(20)
+        ),
     );
     let numbers: Vec<String> = (0..60).map(|i| i.to_string()).collect();
     let table = check(&format!("x = [{}]", numbers.join(", ")));

@@ -80,7 +80,10 @@ impl Climb<'_, '_> {
                 Infix::Or | Infix::And => {
                     let right = self.climb(level(op) + 1);
                     let span = left.span.to(right.span);
-                    Expr { kind: ExprKind::Logic { and: op == Infix::And, left: Box::new(left), right: Box::new(right) }, span }
+                    Expr {
+                        kind: ExprKind::Logic { and: op == Infix::And, left: Box::new(left), right: Box::new(right) },
+                        span,
+                    }
                 }
                 Infix::Cmp(op) => self.compare(left, op),
                 Infix::Bin(op) => {
@@ -111,8 +114,9 @@ impl Climb<'_, '_> {
             Some(Link::Prefix(op, at)) => {
                 let span = self.tree.token_span(at);
                 if op == UnOp::Not && least > NOT {
-                    let diagnostic = Diagnostic::new(Code::E0002, span, "`not` binds looser than the operator before it")
-                        .help("put it in parentheses: `(not …)`");
+                    let diagnostic =
+                        Diagnostic::new(Code::E0002, span, "`not` binds looser than the operator before it")
+                            .help("put it in parentheses: `(not …)`");
                     self.tree.say(at, diagnostic);
                 }
                 let operand = self.climb(if op == UnOp::Not { NOT } else { UNARY });

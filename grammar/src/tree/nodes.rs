@@ -93,7 +93,8 @@ impl Tree<'_> {
         let whole = self.span(first, end);
         let single = modules.len() == 1;
         let stmt = |(path, alias): (Vec<Name>, Option<Name>)| {
-            let own = path.first().map_or(whole, |n| n.span).to(alias.as_ref().or(path.last()).map_or(whole, |n| n.span));
+            let own =
+                path.first().map_or(whole, |n| n.span).to(alias.as_ref().or(path.last()).map_or(whole, |n| n.span));
             Stmt { kind: StmtKind::Import { path, alias }, span: if single { whole } else { own } }
         };
         Run::More(modules.into_iter().map(stmt).collect())
@@ -152,7 +153,8 @@ impl Tree<'_> {
         if let Some(Param { default: Some(default), name, .. }) = before
             && param.default.is_none()
         {
-            let message = format!("the parameter `{}` without a default follows `{}`, which has one", param.name.text, name.text);
+            let message =
+                format!("the parameter `{}` without a default follows `{}`, which has one", param.name.text, name.text);
             let diagnostic = Diagnostic::new(Code::E0002, param.name.span, message)
                 .with_label(default.span, "this default")
                 .help("give it a default too, move it to the front, or put `*` before it to make it a keyword");
@@ -168,7 +170,9 @@ impl Tree<'_> {
 
     pub fn def(&self, first: u32, end: u32, head: DefHead, mut body: Vec<Stmt>) -> Box<Stmt> {
         let doc = match body.first() {
-            Some(Stmt { kind: StmtKind::Expr(Expr { kind: ExprKind::Str(text), .. }), .. }) => Some(literal::clean_doc(text).into()),
+            Some(Stmt { kind: StmtKind::Expr(Expr { kind: ExprKind::Str(text), .. }), .. }) => {
+                Some(literal::clean_doc(text).into())
+            }
             _ => None,
         };
         if doc.is_some() {
@@ -177,13 +181,23 @@ impl Tree<'_> {
         self.stmt(first, end, StmtKind::Def(Arc::new(FnDef { body, doc, ..*head.0 })))
     }
 
-    pub fn structure(&self, first: u32, head: u32, end: u32, name: Name, generics: Vec<Name>, parts: Vec<StructPart>) -> Box<Stmt> {
+    pub fn structure(
+        &self,
+        first: u32,
+        head: u32,
+        end: u32,
+        name: Name,
+        generics: Vec<Name>,
+        parts: Vec<StructPart>,
+    ) -> Box<Stmt> {
         let mut doc = None;
         let mut fields = vec![];
         for part in parts {
             match part {
                 StructPart::Field(field) => fields.push(*field),
-                StructPart::Doc(Text::Plain(text)) if doc.is_none() && fields.is_empty() => doc = Some(literal::clean_doc(&text).into()),
+                StructPart::Doc(Text::Plain(text)) if doc.is_none() && fields.is_empty() => {
+                    doc = Some(literal::clean_doc(&text).into())
+                }
                 StructPart::Doc(_) | StructPart::Nothing => {}
             }
         }
@@ -271,14 +285,23 @@ impl Tree<'_> {
     }
 
     /// `{value!r:spec}`; `{value=}` is its own text before its value.
-    pub fn f_value(&self, mut parts: Vec<FPart>, open: u32, value: Expr, debug: Option<u32>, conv: Option<u32>, spec: Vec<FPart>) -> Vec<FPart> {
+    pub fn f_value(
+        &self,
+        mut parts: Vec<FPart>,
+        open: u32,
+        value: Expr,
+        debug: Option<u32>,
+        conv: Option<u32>,
+        spec: Vec<FPart>,
+    ) -> Vec<FPart> {
         let mut repr = debug.is_some() && spec.is_empty();
         if let Some(at) = conv {
             let letter = self.token_text(at);
             repr = letter == "!r";
             if !matches!(letter, "!r" | "!s") {
-                let diagnostic = Diagnostic::new(Code::E0002, self.token_span(at), format!("`{letter}` is not a conversion"))
-                    .help("`!r` shows a value as `repr` does, `!s` as `str` does");
+                let diagnostic =
+                    Diagnostic::new(Code::E0002, self.token_span(at), format!("`{letter}` is not a conversion"))
+                        .help("`!r` shows a value as `repr` does, `!s` as `str` does");
                 self.say(at, diagnostic);
             }
         }

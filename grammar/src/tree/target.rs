@@ -9,7 +9,9 @@ fn assignable(target: &Expr) -> Result<(), (Span, &'static str)> {
     let what = match &target.kind {
         ExprKind::Name(_) | ExprKind::Error => return Ok(()),
         ExprKind::Index { base, .. } | ExprKind::Attr { base, .. } => return assignable_base(base),
-        ExprKind::Tuple(parts) | ExprKind::List(parts) if !parts.is_empty() => return parts.iter().try_for_each(assignable),
+        ExprKind::Tuple(parts) | ExprKind::List(parts) if !parts.is_empty() => {
+            return parts.iter().try_for_each(assignable);
+        }
         ExprKind::Tuple(_) | ExprKind::List(_) => "an empty list of targets",
         ExprKind::Call { .. } => "the result of a call",
         ExprKind::Compare { .. } => "a comparison",
@@ -19,7 +21,9 @@ fn assignable(target: &Expr) -> Result<(), (Span, &'static str)> {
         ExprKind::Cond { .. } => "a conditional expression",
         ExprKind::Lambda { .. } => "a `lambda`",
         ExprKind::FnType { .. } => "a type",
-        ExprKind::Unary { .. } | ExprKind::Binary { .. } | ExprKind::Logic { .. } | ExprKind::Slice { .. } => "the result of an operator",
+        ExprKind::Unary { .. } | ExprKind::Binary { .. } | ExprKind::Logic { .. } | ExprKind::Slice { .. } => {
+            "the result of an operator"
+        }
     };
     Err((target.span, what))
 }
@@ -34,7 +38,8 @@ fn assignable_base(base: &Expr) -> Result<(), (Span, &'static str)> {
 }
 
 fn refused(span: Span, what: &str) -> Diagnostic {
-    Diagnostic::new(Code::E0010, span, format!("{what} cannot be assigned to")).here("not a name, an element or a field")
+    Diagnostic::new(Code::E0010, span, format!("{what} cannot be assigned to"))
+        .here("not a name, an element or a field")
 }
 
 impl Tree<'_> {
@@ -42,11 +47,14 @@ impl Tree<'_> {
     pub fn target(&self, target: Expr) -> Expr {
         let Err((span, what)) = assignable(&target) else { return target };
         let diagnostic = match &target.kind {
-            ExprKind::Compare { rest, .. } if rest.iter().all(|(op, _)| matches!(op, CmpOp::Eq)) => {
-                refused(span, what).help("to compare with `==` and assign the result, write the name first: `same = a == b`")
+            ExprKind::Compare { rest, .. } if rest.iter().all(|(op, _)| matches!(op, CmpOp::Eq)) => refused(span, what)
+                .help("to compare with `==` and assign the result, write the name first: `same = a == b`"),
+            ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Str(_) => {
+                refused(span, what).help("the name goes left of `=`, the value right")
             }
-            ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Str(_) => refused(span, what).help("the name goes left of `=`, the value right"),
-            ExprKind::Lambda { .. } => refused(span, what).help("a `lambda` is one expression and cannot assign; write a `def`"),
+            ExprKind::Lambda { .. } => {
+                refused(span, what).help("a `lambda` is one expression and cannot assign; write a `def`")
+            }
             _ => refused(span, what),
         };
         self.refuse(target, span, diagnostic)
@@ -63,8 +71,9 @@ impl Tree<'_> {
                 self.refuse(target, span, diagnostic)
             }
             ExprKind::Index { .. } | ExprKind::Attr { .. } => {
-                let diagnostic = Diagnostic::new(Code::E0010, target.span, "an element or field cannot be given a type here")
-                    .help("its type is fixed where the value is made; leave the annotation out");
+                let diagnostic =
+                    Diagnostic::new(Code::E0010, target.span, "an element or field cannot be given a type here")
+                        .help("its type is fixed where the value is made; leave the annotation out");
                 let span = target.span;
                 self.refuse(target, span, diagnostic)
             }
@@ -76,8 +85,9 @@ impl Tree<'_> {
     pub(super) fn updated(&self, target: Expr, op: BinOp) -> Expr {
         if let ExprKind::Tuple(_) | ExprKind::List(_) = target.kind {
             let span = target.span;
-            let diagnostic = Diagnostic::new(Code::E0010, span, format!("`{}=` updates one target, not several", op.symbol()))
-                .help("update each on a line of its own");
+            let diagnostic =
+                Diagnostic::new(Code::E0010, span, format!("`{}=` updates one target, not several", op.symbol()))
+                    .help("update each on a line of its own");
             return self.refuse(target, span, diagnostic);
         }
         self.target(target)

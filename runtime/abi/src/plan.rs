@@ -8,7 +8,8 @@ use std::sync::Arc;
 /// `scalars`: one word per scalar operand (f64 bits, i64 or bool).
 /// `scratch`: `scratch_bytes` of memory private to this call, aligned to 64 bytes.
 /// Returns 0, or a nonzero code with a failing position (an index out of range).
-pub type KernelFn = unsafe extern "C" fn(bufs: *const *mut u8, scalars: *const u64, lo: u64, hi: u64, scratch: *mut u8) -> i64;
+pub type KernelFn =
+    unsafe extern "C" fn(bufs: *const *mut u8, scalars: *const u64, lo: u64, hi: u64, scratch: *mut u8) -> i64;
 
 /// Code that keeps its memory alive.
 #[derive(Clone)]

@@ -27,15 +27,29 @@ pub struct RtSig {
 }
 
 macro_rules! word {
-    (i) => { Word::Int };
-    (f) => { Word::Float };
-    (p) => { Word::Ptr };
-    (w) => { Word::Any };
-    (u) => { Word::Unit };
+    (i) => {
+        Word::Int
+    };
+    (f) => {
+        Word::Float
+    };
+    (p) => {
+        Word::Ptr
+    };
+    (w) => {
+        Word::Any
+    };
+    (u) => {
+        Word::Unit
+    };
 }
 macro_rules! flag {
-    () => { false };
-    ($x:tt) => { true };
+    () => {
+        false
+    };
+    ($x:tt) => {
+        true
+    };
 }
 
 macro_rules! rt_table {

@@ -22,7 +22,7 @@ pub mod list;
 pub mod native;
 pub mod tensor_index;
 pub mod nested;
-pub mod rt_files;
 pub mod rt_tensor;
 pub mod text;
 pub mod rt;
+pub mod rt_files;

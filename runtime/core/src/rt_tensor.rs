@@ -222,11 +222,10 @@ extern "C" fn tensor_check(
         t.shape.iter().map(u64::to_string).chain([t.dtype.to_string()]).collect::<Vec<_>>().join(", ")
     );
     let fault = |code: u16, what: String| {
-        Err(Fault::new(code, format!("`{}` is annotated otherwise: {what}", name.text()))
-            .note(match declared.text() {
-                "" => format!("the data is {found}"),
-                declared => format!("the annotation is {declared}, the data is {found}"),
-            }))
+        Err(Fault::new(code, format!("`{}` is annotated otherwise: {what}", name.text())).note(match declared.text() {
+            "" => format!("the data is {found}"),
+            declared => format!("the annotation is {declared}, the data is {found}"),
+        }))
     };
     let outcome = (|| {
         if let Some(d) = usize::try_from(dtype).ok().and_then(|i| DType::ALL.get(i)).filter(|d| **d != t.dtype) {

@@ -27,9 +27,16 @@ pub fn apply(b: &mut Builder, op: MapOp) -> NodeId {
         }
     };
     let ty = b.ty(x);
-    let mut operands: Vec<NodeId> = (0..op.def().arity)
-        .map(|i| if op == MapOp::r#where && i == 0 { b.like(&ty.shape, DType::Bool) } else { b.like(&ty.shape, ty.dtype) })
-        .collect();
+    let mut operands: Vec<NodeId> =
+        (0..op.def().arity)
+            .map(|i| {
+                if op == MapOp::r#where && i == 0 {
+                    b.like(&ty.shape, DType::Bool)
+                } else {
+                    b.like(&ty.shape, ty.dtype)
+                }
+            })
+            .collect();
     let at = if op == MapOp::r#where { 1 + b.random.below(2) } else { b.random.below(operands.len()) };
     operands[at] = x;
     if op == MapOp::copysign {

@@ -32,7 +32,11 @@ fn over(b: &mut Builder, kind: Reduction, x: NodeId, axes: &[usize]) -> NodeId {
 }
 
 fn trailing(b: &mut Builder, rank: usize) -> Vec<usize> {
-    if b.random.once_in(5) { vec![b.random.below(rank)] } else { (rank - 1 - b.random.below(rank.min(2))..rank).collect() }
+    if b.random.once_in(5) {
+        vec![b.random.below(rank)]
+    } else {
+        (rank - 1 - b.random.below(rank.min(2))..rank).collect()
+    }
 }
 
 fn map(b: &mut Builder, op: MapOp, operands: &[NodeId]) -> NodeId {
@@ -76,7 +80,10 @@ pub fn layer(b: &mut Builder) {
     let (batch, m, k) = (&ty.shape[..rank - 2], ty.shape[rank - 2], ty.shape[rank - 1]);
     let n = b.random.pick(&[1, 3, 8, 15, 16, 17, 33]);
     let shape = [batch, &[m, n]].concat();
-    if !b.affords(&shape) || !b.affords(&[batch, &[k, n]].concat()) || b.graph.ty(x).elems().unwrap_or(0) * n > b.scale.steps() {
+    if !b.affords(&shape)
+        || !b.affords(&[batch, &[k, n]].concat())
+        || b.graph.ty(x).elems().unwrap_or(0) * n > b.scale.steps()
+    {
         return;
     }
     let w = product::matrix(b, batch, k, n, ty.dtype);

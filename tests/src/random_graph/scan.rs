@@ -73,7 +73,14 @@ pub fn scan(b: &mut Builder) {
     b.graph.bodies.push(body.graph);
     let prim = Prim::Scan { body: b.graph.bodies.len() as u32 - 1, carry, sequences, trips };
     let ty = results[0].clone();
-    let node = Node { prim, operands: ids, ty, results: results.clone(), origin: Origin::default(), policy: Policy::default() };
+    let node = Node {
+        prim,
+        operands: ids,
+        ty,
+        results: results.clone(),
+        origin: Origin::default(),
+        policy: Policy::default(),
+    };
     let loop_id = b.graph.push(node);
     for (index, ty) in results.iter().enumerate() {
         b.push(Prim::Get { index }, &[loop_id], &ty.shape, ty.dtype);

@@ -12,8 +12,8 @@ use tessera_hir::ty::Ty;
 use tessera_ops::surface;
 
 const KEYWORDS: &[&str] = &[
-    "and", "assert", "break", "continue", "def", "elif", "else", "False", "for", "from", "if", "import", "in", "is", "lambda", "None", "not", "or",
-    "pass", "return", "struct", "True", "while", "with",
+    "and", "assert", "break", "continue", "def", "elif", "else", "False", "for", "from", "if", "import", "in", "is",
+    "lambda", "None", "not", "or", "pass", "return", "struct", "True", "while", "with",
 ];
 
 /// Attributes of tensors that are no methods.
@@ -57,7 +57,8 @@ impl Known {
             return (0, starting(DIRECTIVES.iter().map(|(n, ..)| format!(":{n}")), line));
         }
         let word_char = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
-        let start = line.rfind(|c: char| !word_char(c)).map_or(0, |i| i + line[i..].chars().next().map_or(1, char::len_utf8));
+        let start =
+            line.rfind(|c: char| !word_char(c)).map_or(0, |i| i + line[i..].chars().next().map_or(1, char::len_utf8));
         let word = &line[start..];
         match word.rsplit_once('.') {
             None => (start, starting(self.names().into_iter(), word)),
@@ -74,7 +75,8 @@ impl Known {
     fn names(&self) -> Vec<String> {
         let fixed = KEYWORDS.iter().chain(builtins::FUNCTIONS).chain(builtins::MODULES).map(|s| s.to_string());
         let dtypes = DType::ALL.iter().map(|d| d.name().to_owned());
-        let own = self.variables.keys().chain(self.modules.keys()).chain(self.files.keys()).chain(&self.others).cloned();
+        let own =
+            self.variables.keys().chain(self.modules.keys()).chain(self.files.keys()).chain(&self.others).cloned();
         own.chain(fixed).chain(dtypes).collect()
     }
 
@@ -126,7 +128,9 @@ fn members_of(ty: &Ty) -> Vec<String> {
         Ty::Tensor(_) | Ty::AnyTensor => tensor_members(),
         Ty::Struct(s) => s.fields.iter().map(|(n, _)| n.to_string()).collect(),
         Ty::Str => host("str."),
-        Ty::List(_) => ["append", "extend", "insert", "pop", "remove", "index", "count", "sort", "reverse", "clear"].map(str::to_owned).to_vec(),
+        Ty::List(_) => ["append", "extend", "insert", "pop", "remove", "index", "count", "sort", "reverse", "clear"]
+            .map(str::to_owned)
+            .to_vec(),
         Ty::Dict(..) => host("dict."),
         _ => vec![],
     }

@@ -12,7 +12,11 @@ use tessera_hir::describe;
 pub const DIRECTIVES: &[(&str, &str, &str)] = &[
     ("help", "", "list the commands"),
     ("type", "EXPR", "the type of an expression, which is not run"),
-    ("emit", "[FORM] EXPR", "run an expression and show what its tensor code became: graph (the default), schedule, tile, llvm, asm"),
+    (
+        "emit",
+        "[FORM] EXPR",
+        "run an expression and show what its tensor code became: graph (the default), schedule, tile, llvm, asm",
+    ),
     ("explain", "TOPIC", "explain a diagnostic code or an operator"),
     ("time", "STATEMENT", "run a statement and tell how long checking, compiling and running took"),
     ("names", "", "list variables, functions and structs"),
@@ -24,7 +28,9 @@ pub const DIRECTIVES: &[(&str, &str, &str)] = &[
 pub fn run(state: &mut State, line: &str) -> Outcome {
     let (name, arg) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let arg = arg.trim();
-    let found = DIRECTIVES.iter().find(|(n, ..)| *n == name || matches!(name, "q" | "exit") && *n == "quit" || matches!(name, "h" | "?") && *n == "help");
+    let found = DIRECTIVES.iter().find(|(n, ..)| {
+        *n == name || matches!(name, "q" | "exit") && *n == "quit" || matches!(name, "h" | "?") && *n == "help"
+    });
     let Some((name, needs, _)) = found else { return unknown(name) };
     if arg.is_empty() && !needs.is_empty() {
         return wrong(&format!("`:{name}` is written `:{name} {needs}`"));
@@ -50,7 +56,9 @@ pub fn run(state: &mut State, line: &str) -> Outcome {
 /// Whether an input that is no command means to leave, as it does elsewhere.
 pub fn leaves(state: &State, text: &str) -> bool {
     let word = text.trim().trim_end_matches("()");
-    matches!(word, "quit" | "exit") && !state.checker.variables().iter().any(|v| &*v.name == word) && !state.checker.names().iter().any(|(n, _)| &**n == word)
+    matches!(word, "quit" | "exit")
+        && !state.checker.variables().iter().any(|v| &*v.name == word)
+        && !state.checker.names().iter().any(|(n, _)| &**n == word)
 }
 
 fn done(text: &str) -> Outcome {
@@ -72,7 +80,9 @@ fn unknown(name: &str) -> Outcome {
 }
 
 fn help() -> String {
-    let mut text = String::from("Statements run, expressions show their type and value; `_` is the last value.\nA block ends with a blank line. Ctrl-C clears the line or stops what runs.\n\n");
+    let mut text = String::from(
+        "Statements run, expressions show their type and value; `_` is the last value.\nA block ends with a blank line. Ctrl-C clears the line or stops what runs.\n\n",
+    );
     for (name, arg, what) in DIRECTIVES {
         text.push_str(&format!("  {:<18} {what}\n", format!(":{name} {arg}")));
     }
@@ -98,7 +108,11 @@ fn type_of(state: &mut State, text: &str) -> Outcome {
 
 fn emit(state: &mut State, arg: &str) -> Outcome {
     let (form, text) = match arg.split_once(char::is_whitespace) {
-        Some((first, rest)) if rest.trim_start().starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '(' | '[' | '-' | '~')) => {
+        Some((first, rest))
+            if rest
+                .trim_start()
+                .starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '(' | '[' | '-' | '~')) =>
+        {
             match Ir::from_str(first, false) {
                 Ok(form) => (form, rest.trim_start()),
                 Err(_) => (Ir::Graph, arg),
@@ -114,7 +128,9 @@ fn emit(state: &mut State, arg: &str) -> Outcome {
         return outcome;
     }
     if graphs.is_empty() {
-        return done("no tensor code runs here; give an expression that computes a tensor, such as a call of a function\n");
+        return done(
+            "no tensor code runs here; give an expression that computes a tensor, such as a call of a function\n",
+        );
     }
     for graph in &graphs {
         if let Err(d) = crate::emit::show(&backend, graph, form) {

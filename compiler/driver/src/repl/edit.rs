@@ -10,7 +10,10 @@ use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::{Hinter, HistoryHinter};
 use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
-use rustyline::{Cmd, ColorMode, CompletionType, ConditionalEventHandler, Config, Context, Event, EventContext, EventHandler, Helper, KeyCode, KeyEvent, Modifiers, RepeatCount};
+use rustyline::{
+    Cmd, ColorMode, CompletionType, ConditionalEventHandler, Config, Context, Event, EventContext, EventHandler,
+    Helper, KeyCode, KeyEvent, Modifiers, RepeatCount,
+};
 use std::borrow::Cow;
 use std::path::PathBuf;
 use tessera_grammar::{TokenClass, highlight};
@@ -49,7 +52,12 @@ impl Editor {
             .indent_size(4)
             .build();
         let mut lines: rustyline::Editor<Assistant, FileHistory> = rustyline::Editor::with_config(config)?;
-        lines.set_helper(Some(Assistant { known: Known::default(), hints: HistoryHinter::new(), before: String::new(), color }));
+        lines.set_helper(Some(Assistant {
+            known: Known::default(),
+            hints: HistoryHinter::new(),
+            before: String::new(),
+            color,
+        }));
         lines.bind_sequence(KeyEvent(KeyCode::Tab, Modifiers::NONE), EventHandler::Conditional(Box::new(IndentKey)));
         let history = DiskCache::default_dir().map(|d| d.join("history"));
         if let Some(path) = &history {
@@ -135,7 +143,8 @@ impl Hinter for Assistant {
 
     fn hint(&self, line: &str, pos: usize, context: &Context<'_>) -> Option<String> {
         // Without colours a hint would look like what was typed.
-        let hint = if self.color && self.before.is_empty() { self.hints.hint(line, pos, context)? } else { return None };
+        let hint =
+            if self.color && self.before.is_empty() { self.hints.hint(line, pos, context)? } else { return None };
         hint.lines().next().map(str::to_owned)
     }
 }

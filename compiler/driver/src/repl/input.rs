@@ -38,7 +38,8 @@ impl<R: BufRead> Inputs<R> {
     fn goes_on(&mut self) -> std::io::Result<bool> {
         let Some(next) = self.line().transpose()? else { return Ok(false) };
         let word: String = next.chars().take_while(|c| c.is_alphabetic()).collect();
-        let goes_on = !next.trim().is_empty() && (next.starts_with([' ', '\t']) || matches!(word.as_str(), "else" | "elif"));
+        let goes_on =
+            !next.trim().is_empty() && (next.starts_with([' ', '\t']) || matches!(word.as_str(), "else" | "elif"));
         self.ahead = Some(next);
         Ok(goes_on)
     }
@@ -89,7 +90,9 @@ pub fn parts(text: &str) -> Vec<Range<usize>> {
     let pieces = split(text);
     let all = 0..text.len();
     let range = |r: &Range<u32>| r.start as usize..r.end as usize;
-    let broken = |r: Range<usize>| parse_item(text.get(r).unwrap_or(""), tessera_base::ItemId(0)).diagnostics.iter().any(|d| d.is_error());
+    let broken = |r: Range<usize>| {
+        parse_item(text.get(r).unwrap_or(""), tessera_base::ItemId(0)).diagnostics.iter().any(|d| d.is_error())
+    };
     if !pieces.diagnostics.is_empty() || pieces.items.iter().any(|i| broken(range(&i.range))) {
         return vec![all];
     }
@@ -110,7 +113,9 @@ pub fn parts(text: &str) -> Vec<Range<usize>> {
 
 /// The inputs of pasted text: that of a session loses its prompts and what was printed.
 pub fn without_prompts(text: &str) -> Vec<String> {
-    let prompt = |line: &str, p: &str| Some(line.trim_start().strip_prefix(p)?).map(|l| l.strip_prefix(' ').unwrap_or(l).to_owned());
+    let prompt = |line: &str, p: &str| {
+        Some(line.trim_start().strip_prefix(p)?).map(|l| l.strip_prefix(' ').unwrap_or(l).to_owned())
+    };
     if prompt(text, ">>>").is_none() {
         return vec![text.to_owned()];
     }
@@ -156,7 +161,10 @@ mod tests {
 
     #[test]
     fn pasted_sessions_lose_prompts_and_output() {
-        assert_eq!(without_prompts(">>> def f(x):\n...     return x\n...\n>>> f(1)\nint 1"), ["def f(x):\n    return x\n", "f(1)"]);
+        assert_eq!(
+            without_prompts(">>> def f(x):\n...     return x\n...\n>>> f(1)\nint 1"),
+            ["def f(x):\n    return x\n", "f(1)"]
+        );
         assert_eq!(without_prompts("x >>> 1"), ["x >>> 1"]);
     }
 }

@@ -17,7 +17,9 @@ impl Interrupts {
             for _ in signals.forever() {
                 match &*running.slot() {
                     Some(flag) if !flag.swap(true, Ordering::SeqCst) => {}
-                    Some(_) if !ends => eprintln!("interrupting: the kernel that runs ends first (Ctrl-\\ ends the session)"),
+                    Some(_) if !ends => {
+                        eprintln!("interrupting: the kernel that runs ends first (Ctrl-\\ ends the session)")
+                    }
                     None if !ends => {}
                     _ => {
                         tessera_runtime::io::files::remove_pending();

@@ -81,7 +81,10 @@ impl Engine {
     }
 
     fn load(&mut self, ready: &Ready) -> Result<tessera_host::Loaded, Box<Diagnostic>> {
-        let loaded = self.machine.load(&ready.lowered.host).map_err(|e| Box::new(Diagnostic::new(Code::E0603, Span::NONE, e.to_string())))?;
+        let loaded = self
+            .machine
+            .load(&ready.lowered.host)
+            .map_err(|e| Box::new(Diagnostic::new(Code::E0603, Span::NONE, e.to_string())))?;
         self.spans.extend(&ready.lowered.host.spans);
         self.executor.borrow_mut().add(program::unit(&self.machine, &loaded, ready));
         self.machine.set_regions(Box::new(SharedExecutor(self.executor.clone())));
@@ -155,7 +158,9 @@ impl<'a> State<'a> {
     fn part(&mut self, path: &str, text: &str, part: Range<usize>) -> Outcome {
         let start = Instant::now();
         let before: BTreeMap<GlobalId, Ty> = self.checker.variables().into_iter().map(|v| (v.id, v.ty)).collect();
-        let Some(checked) = survived(|| self.checker.check_part(path, text, part, &Disk)) else { return Outcome::Failed };
+        let Some(checked) = survived(|| self.checker.check_part(path, text, part, &Disk)) else {
+            return Outcome::Failed;
+        };
         self.times.check += start.elapsed();
         self.tell(&checked.diagnostics, &checked.sources);
         let Some(program) = checked.program else { return Outcome::Failed };
@@ -182,7 +187,9 @@ impl<'a> State<'a> {
         };
         self.times.compile += start.elapsed();
         let start = Instant::now();
-        let stays = |id: host::GlobalId, old: &_, new: &_| before.get(&GlobalId(id.0)).is_some_and(|ty| value::stays(ty, old, new));
+        let stays = |id: host::GlobalId, old: &_, new: &_| {
+            before.get(&GlobalId(id.0)).is_some_and(|ty| value::stays(ty, old, new))
+        };
         let flag = engine.machine.interrupt_flag();
         let stop = self.interrupts.during(flag, || engine.machine.try_run(&loaded, &stays));
         self.times.run += start.elapsed();
@@ -197,7 +204,8 @@ impl<'a> State<'a> {
 
     /// Shows diagnostics, but no warning twice.
     fn tell(&mut self, diagnostics: &[Diagnostic], sources: &SourceMap) {
-        let new: Vec<Diagnostic> = diagnostics.iter().filter(|d| d.is_error() || self.told.insert((d.code, d.span))).cloned().collect();
+        let new: Vec<Diagnostic> =
+            diagnostics.iter().filter(|d| d.is_error() || self.told.insert((d.code, d.span))).cloned().collect();
         self.setup.show(&new, sources);
     }
 

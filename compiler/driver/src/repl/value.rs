@@ -28,8 +28,12 @@ pub fn stays(ty: &Ty, old: &Passed, new: &Passed) -> bool {
         (Ty::Tensor(_), Passed::Tensor(a), Passed::Tensor(b)) => a.dtype == b.dtype && a.shape == b.shape,
         (Ty::AnyTensor, ..) => true,
         (Ty::List(elem), Passed::List(a), Passed::List(b)) => same_elements(elem, a.first(), b.iter()),
-        (Ty::Dict(_, elem), Passed::Dict(a), Passed::Dict(b)) => same_elements(elem, a.first().map(|(_, v)| v), b.iter().map(|(_, v)| v)),
-        (Ty::Tuple(tys), Passed::Record(a), Passed::Record(b)) => tys.len() == b.len() && tys.iter().zip(a.iter().zip(b)).all(|(t, (a, b))| stays(t, a, b)),
+        (Ty::Dict(_, elem), Passed::Dict(a), Passed::Dict(b)) => {
+            same_elements(elem, a.first().map(|(_, v)| v), b.iter().map(|(_, v)| v))
+        }
+        (Ty::Tuple(tys), Passed::Record(a), Passed::Record(b)) => {
+            tys.len() == b.len() && tys.iter().zip(a.iter().zip(b)).all(|(t, (a, b))| stays(t, a, b))
+        }
         (Ty::Struct(s), Passed::Record(a), Passed::Record(b)) => {
             s.fields.len() == b.len() && s.fields.iter().zip(a.iter().zip(b)).all(|((_, t), (a, b))| stays(t, a, b))
         }

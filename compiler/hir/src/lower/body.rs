@@ -40,9 +40,7 @@ pub(crate) fn function(cx: &mut Lowering, id: InstId) -> HostFn {
 pub(crate) fn thunk(cx: &mut Lowering, id: InstId) -> HostFn {
     let inst = cx.inst(id);
     let mut b = Body::new(cx, id);
-    let var = |&l: &LocalId| {
-        TExpr { kind: TKind::Local(l), ty: inst.locals[l.0 as usize].ty.clone(), span: inst.span }
-    };
+    let var = |&l: &LocalId| TExpr { kind: TKind::Local(l), ty: inst.locals[l.0 as usize].ty.clone(), span: inst.span };
     let captures = TExpr {
         kind: TKind::Closure { captures: inst.captures.iter().map(var).collect() },
         ty: Ty::Tuple(inst.captures.iter().map(|l| inst.locals[l.0 as usize].ty.clone()).collect()),
@@ -83,15 +81,7 @@ impl<'a, 'p> Body<'a, 'p> {
                 locals.push(host::Local { name: var.name.clone(), ty });
             }
         }
-        Body {
-            cx,
-            inst,
-            name: inst.name.clone(),
-            policy: inst.policy,
-            locals,
-            private,
-            made: BTreeMap::new(),
-        }
+        Body { cx, inst, name: inst.name.clone(), policy: inst.policy, locals, private, made: BTreeMap::new() }
     }
 
     fn finish(self, params: Vec<host::LocalId>, captures: Vec<host::LocalId>, body: Vec<HStmt>) -> HostFn {

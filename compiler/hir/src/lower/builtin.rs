@@ -289,7 +289,8 @@ impl Body<'_, '_> {
                 };
                 let difference = b.make(kind, float, span);
                 let zero = b.make(HExprKind::Float(0.0), float, span);
-                let finite = Box::new(b.make(HExprKind::Rel(Rel::Eq, Box::new(difference), Box::new(zero)), bool, span));
+                let finite =
+                    Box::new(b.make(HExprKind::Rel(Rel::Eq, Box::new(difference), Box::new(zero)), bool, span));
                 if name == "isfinite" {
                     return *finite;
                 }

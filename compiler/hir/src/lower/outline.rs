@@ -173,10 +173,7 @@ impl Lowering<'_> {
 }
 
 fn is_literal(e: &TExpr) -> bool {
-    matches!(
-        e.kind,
-        TKind::Int(_) | TKind::Float(_) | TKind::Bool(_) | TKind::Str(_) | TKind::None | TKind::DType(_)
-    )
+    matches!(e.kind, TKind::Int(_) | TKind::Float(_) | TKind::Bool(_) | TKind::Str(_) | TKind::None | TKind::DType(_))
 }
 
 /// Scalars that follow from constants and shapes alone.

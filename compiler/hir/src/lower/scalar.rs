@@ -177,9 +177,7 @@ impl Body<'_, '_> {
             (Convert::Int, _) => return HExpr { ty: int, ..v },
             (_, Ty::Float) => return v,
             (_, Ty::Str) => (HExprKind::Rt { func: RtFn::str_to_float, args: vec![v] }, float),
-            (_, Ty::Tensor(_) | Ty::AnyTensor) => {
-                (HExprKind::Rt { func: RtFn::tensor_to_float, args: vec![v] }, float)
-            }
+            (_, Ty::Tensor(_) | Ty::AnyTensor) => (HExprKind::Rt { func: RtFn::tensor_to_float, args: vec![v] }, float),
             (_, _) => (HExprKind::IntToFloat(Box::new(v)), float),
         };
         self.make(kind, ty, span)

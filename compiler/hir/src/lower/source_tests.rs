@@ -45,7 +45,8 @@ print(w1, b1, w2, b2)
     // The six first values, and one step that gives four.
     assert_eq!(results(text), [6, 4]);
     let l = lowered(text);
-    let Some(HStmt::ForRange { body, .. }) = l.host.fns[0].body.iter().find(|s| matches!(s, HStmt::ForRange { .. })) else {
+    let Some(HStmt::ForRange { body, .. }) = l.host.fns[0].body.iter().find(|s| matches!(s, HStmt::ForRange { .. }))
+    else {
         panic!("{:#?}", l.host.fns[0])
     };
     let regions = body.iter().filter(|s| matches!(s, HStmt::Region { .. })).count();

@@ -19,9 +19,12 @@ fn a_training_step_is_one_region_with_one_result() {
         panic!("{body:#?}")
     };
     // lr changes before the region runs, which still takes the old value; w moves in.
-    assert!(matches!(&body[..], [HStmt::SetLocal(..), HStmt::SetLocal(..), HStmt::SetLocal(_, call)]
+    assert!(
+        matches!(&body[..], [HStmt::SetLocal(..), HStmt::SetLocal(..), HStmt::SetLocal(_, call)]
         if matches!(&call.kind, HExprKind::Region { args, .. }
-            if args.iter().filter(|a| matches!(a.kind, HExprKind::Take(_))).count() == 1)), "{body:#?}");
+            if args.iter().filter(|a| matches!(a.kind, HExprKind::Take(_))).count() == 1)),
+        "{body:#?}"
+    );
 }
 
 #[test]

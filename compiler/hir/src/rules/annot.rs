@@ -22,7 +22,9 @@ pub enum NameMeaning {
     /// A type: a struct without parameters, or a struct's type parameter.
     Type(Ty),
     /// A struct with this many parameters, which must be given.
-    Struct { params: usize },
+    Struct {
+        params: usize,
+    },
     /// An element type, or a struct's parameter that stands for one.
     DType(DType),
     /// A value that is neither, in words (`a function`, `a str`).
@@ -85,8 +87,11 @@ pub fn resolve(expr: &Expr, names: &mut dyn AnnotNames) -> Result<Ty, Diagnostic
                 .note("every value has one type, known before the program runs")
                 .help("leave the annotation out: the function is then checked at each call"))
         }
-        ExprKind::Str(text) => Err(Diagnostic::new(Code::E0215, expr.span, "a type is not written in quotes")
-            .fix("remove the quotes", expr.span, text.to_string())),
+        ExprKind::Str(text) => Err(Diagnostic::new(Code::E0215, expr.span, "a type is not written in quotes").fix(
+            "remove the quotes",
+            expr.span,
+            text.to_string(),
+        )),
         _ => Err(not_a_type(expr)),
     }
 }
@@ -135,7 +140,9 @@ fn named(name: &str, span: Span, names: &mut dyn AnnotNames) -> Result<Ty, Diagn
     }
     let wrong = |message: String| Err(Diagnostic::new(Code::E0215, span, message));
     match meaning {
-        NameMeaning::DType(_) => wrong(format!("`{name}` is an element type, not a type")).map_err(|d| element(d, name)),
+        NameMeaning::DType(_) => {
+            wrong(format!("`{name}` is an element type, not a type")).map_err(|d| element(d, name))
+        }
         NameMeaning::Size(_) => wrong(format!("`{name}` is a size, not a type"))
             .map_err(|d| d.help(format!("write `Tensor[{name}, f32]` for a tensor of that size, or `int`"))),
         NameMeaning::Value(what) => wrong(format!("`{name}` is {what}, not a type")),
@@ -204,8 +211,11 @@ fn applied(base: &Expr, index: &[Arg], span: Span, names: &mut dyn AnnotNames) -
             return names.apply_struct(&name, args, span);
         }
         NameMeaning::Type(ty) => {
-            return Err(Diagnostic::new(Code::E0215, span, format!("`{ty}` takes no arguments in brackets"))
-                .fix("remove them", span, name));
+            return Err(Diagnostic::new(Code::E0215, span, format!("`{ty}` takes no arguments in brackets")).fix(
+                "remove them",
+                span,
+                name,
+            ));
         }
         _ => {}
     }
@@ -235,8 +245,9 @@ fn applied(base: &Expr, index: &[Arg], span: Span, names: &mut dyn AnnotNames) -
             }
             Ok(Ty::Tuple(ts.iter().map(|t| resolve(&t.value, names)).collect::<Result<_, _>>()?))
         }
-        _ if built_in(&name).is_some() => Err(wrong(format!("`{name}` takes no arguments in brackets"))
-            .fix("remove them", span, name)),
+        _ if built_in(&name).is_some() => {
+            Err(wrong(format!("`{name}` takes no arguments in brackets")).fix("remove them", span, name))
+        }
         _ => Err(unknown_type(&name, base.span, names)),
     }
 }
@@ -264,7 +275,9 @@ fn generic_arg(arg: &Arg, names: &mut dyn AnnotNames) -> Result<GenericArg, Diag
                 resolve_size(expr, names).map(GenericArg::Size)
             }
             ExprKind::Binary { op, .. } if *op != BinOp::BitOr => resolve_size(expr, names).map(GenericArg::Size),
-            ExprKind::Str(text) if DType::parse(text).is_some() => tensor::dtype_text(text, expr.span).map(GenericArg::DType),
+            ExprKind::Str(text) if DType::parse(text).is_some() => {
+                tensor::dtype_text(text, expr.span).map(GenericArg::DType)
+            }
             _ => resolve(expr, names).map(GenericArg::Type),
         };
     };
@@ -292,7 +305,11 @@ fn mesh(index: &[Arg]) -> Result<Ty, Diagnostic> {
                 .help("write `Mesh[dp=4, tp=2]`"));
         };
         if seen.contains(&&*name.text) {
-            return Err(Diagnostic::new(Code::E0401, name.span, format!("the mesh axis `{}` is named twice", name.text)));
+            return Err(Diagnostic::new(
+                Code::E0401,
+                name.span,
+                format!("the mesh axis `{}` is named twice", name.text),
+            ));
         }
         seen.push(&name.text);
         let size = match &arg.value.kind {

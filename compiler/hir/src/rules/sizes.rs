@@ -178,10 +178,9 @@ pub fn subst_ty(ty: &Ty, f: &mut dyn FnMut(&SizeVar) -> Option<Size>) -> Ty {
     match ty {
         Ty::Int(Some(n)) => Ty::Int(Some(n.substitute(f))),
         Ty::Tensor(t) => Ty::Tensor(subst_tensor(t, f)),
-        Ty::TensorPattern(p) => Ty::TensorPattern(TensorPattern {
-            tail: p.tail.iter().map(|s| s.substitute(f)).collect(),
-            ..p.clone()
-        }),
+        Ty::TensorPattern(p) => {
+            Ty::TensorPattern(TensorPattern { tail: p.tail.iter().map(|s| s.substitute(f)).collect(), ..p.clone() })
+        }
         Ty::List(t) => Ty::List(Box::new(subst_ty(t, f))),
         Ty::Dict(k, v) => Ty::Dict(Box::new(subst_ty(k, f)), Box::new(subst_ty(v, f))),
         Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| subst_ty(t, f)).collect()),
@@ -197,10 +196,7 @@ pub fn subst_tensor(t: &TensorType, f: &mut dyn FnMut(&SizeVar) -> Option<Size>)
     TensorType { shape: t.shape.iter().map(|s| s.substitute(f)).collect(), ..t.clone() }
 }
 
-fn subst_fields(
-    fields: &[(Arc<str>, Ty)],
-    f: &mut dyn FnMut(&SizeVar) -> Option<Size>,
-) -> Vec<(Arc<str>, Ty)> {
+fn subst_fields(fields: &[(Arc<str>, Ty)], f: &mut dyn FnMut(&SizeVar) -> Option<Size>) -> Vec<(Arc<str>, Ty)> {
     fields.iter().map(|(name, ty)| (name.clone(), subst_ty(ty, f))).collect()
 }
 

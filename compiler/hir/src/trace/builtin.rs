@@ -10,8 +10,8 @@ use tessera_grammar::ast::{BinOp, CmpOp};
 
 /// Functions of one float by their number in the row `math` of `abi::rt`.
 const MATH: &[&str] = &[
-    "sqrt", "exp", "log", "sin", "cos", "tan", "floor", "ceil", "tanh", "log2", "log10", "trunc", "expm1", "log1p", "asin",
-    "acos", "atan", "sinh", "cosh", "erf",
+    "sqrt", "exp", "log", "sin", "cos", "tan", "floor", "ceil", "tanh", "log2", "log10", "trunc", "expm1", "log1p",
+    "asin", "acos", "atan", "sinh", "cosh", "erf",
 ];
 
 /// A dict's key as a value.
@@ -85,10 +85,15 @@ impl Tracer<'_> {
         if step == 0 {
             return Err(self.error(Code::E0711, span, "the step of `range` is 0"));
         }
-        let distance = if step > 0 { i128::from(stop) - i128::from(start) } else { i128::from(start) - i128::from(stop) };
+        let distance =
+            if step > 0 { i128::from(stop) - i128::from(start) } else { i128::from(start) - i128::from(stop) };
         let count = (distance.max(0) as u128).div_ceil(u128::from(step.unsigned_abs()));
         if count > NODES_MAX as u128 {
-            return Err(self.error(Code::E0901, span, format!("a list of {count} elements is too long for a graph function")));
+            return Err(self.error(
+                Code::E0901,
+                span,
+                format!("a list of {count} elements is too long for a graph function"),
+            ));
         }
         Ok(Value::list((0..count as i64).map(|i| Value::int(start + i * step)).collect()))
     }
@@ -203,9 +208,7 @@ impl Tracer<'_> {
         }
         match (name, &scalars[..]) {
             ("fabs", [x]) => self.scalar_op(ScalarOp::Abs, &[x], span),
-            ("pow", [x, y]) => {
-                self.scalar_op(ScalarOp::Arith { op: BinOp::Pow, int_operands: false }, &[x, y], span)
-            }
+            ("pow", [x, y]) => self.scalar_op(ScalarOp::Arith { op: BinOp::Pow, int_operands: false }, &[x, y], span),
             _ => {
                 let message = format!("`math.{name}` is not supported in a graph function");
                 Err(self.error(Code::E0690, span, message))

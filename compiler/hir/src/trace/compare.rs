@@ -225,11 +225,13 @@ impl Tracer<'_> {
                 [one] => format!("({one},)"),
                 many => format!("({})", many.join(", ")),
             },
-            other => return Err(self.error(
-                Code::E0301,
-                span,
-                format!("a graph function cannot make text of {}", other.describe()),
-            )),
+            other => {
+                return Err(self.error(
+                    Code::E0301,
+                    span,
+                    format!("a graph function cannot make text of {}", other.describe()),
+                ));
+            }
         })
     }
 

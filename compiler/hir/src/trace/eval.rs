@@ -251,9 +251,8 @@ impl Tracer<'_> {
                 Scalar::Node(..) => {}
             }
         }
-        let value = op.apply(&values).map_err(|fault| {
-            Box::new(self.in_calls(*super::scalar::diagnostic(fault, span)))
-        })?;
+        let value =
+            op.apply(&values).map_err(|fault| Box::new(self.in_calls(*super::scalar::diagnostic(fault, span))))?;
         if !late {
             return Ok(Scalar::Known(value));
         }

@@ -117,8 +117,7 @@ impl Tracer<'_> {
         let (indices, inner) = self.index_nodes(tensors, &ty.shape, span)?;
         let axes: Vec<usize> = tensors.iter().map(|(at, _)| *at).collect();
         let front = self.with_first(source, &axes, span);
-        let shape: Vec<u64> =
-            inner.iter().copied().chain(self.ty(front).shape[axes.len()..].iter().copied()).collect();
+        let shape: Vec<u64> = inner.iter().copied().chain(self.ty(front).shape[axes.len()..].iter().copied()).collect();
         let mut operands = vec![self.id(front)];
         operands.extend(indices);
         let id = self.prim(Prim::Gather, &operands, shape, ty.dtype, span);

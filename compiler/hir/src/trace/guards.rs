@@ -11,7 +11,10 @@ pub enum GuardTree<T> {
     #[default]
     Empty,
     Entry(T),
-    Ask { expr: Arc<ScalarExpr>, answers: Vec<(Option<Known>, GuardTree<T>)> },
+    Ask {
+        expr: Arc<ScalarExpr>,
+        answers: Vec<(Option<Known>, GuardTree<T>)>,
+    },
 }
 
 impl<T> GuardTree<T> {

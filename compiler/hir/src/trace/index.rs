@@ -1,6 +1,6 @@
 //! Reading parts of tensors: `x[i, a:b, None]`. Index tensors are in [`super::gather`].
 
-use super::scalar::{Known, Kind, ScalarOp, diagnostic, position};
+use super::scalar::{Kind, Known, ScalarOp, diagnostic, position};
 use super::value::{Scalar, Tensor};
 use super::{R, Tracer};
 use crate::thir::IndexPart;
@@ -54,7 +54,9 @@ impl Tracer<'_> {
             let dim = dims.len();
             let size = |t: &Self| match shape.get(dim) {
                 Some(&n) => Ok(n),
-                None => Err(t.error(Code::E0708, span, format!("too many indices for a tensor of rank {}", shape.len()))),
+                None => {
+                    Err(t.error(Code::E0708, span, format!("too many indices for a tensor of rank {}", shape.len())))
+                }
             };
             match part {
                 IndexPart::NewAxis => layout.push(None),

@@ -54,9 +54,7 @@ impl Tracer<'_> {
                 }
                 Arg::Tensors(ids)
             }
-            (ParamKind::Nested, Value::List(items) | Value::Record(items)) => {
-                self.nested(&Value::List(items), span)?
-            }
+            (ParamKind::Nested, Value::List(items) | Value::Record(items)) => self.nested(&Value::List(items), span)?,
             (_, Value::Tensor(t)) => Arg::Tensor(self.id(t)),
             (ParamKind::Operand, Value::Scalar(s)) => self.operand(s, span),
             (ParamKind::Nested, Value::Scalar(s)) => {

@@ -90,14 +90,7 @@ impl Tracer<'_> {
     }
 
     /// One attempt. `false`: `changed` was not yet right.
-    fn roll_once(
-        &mut self,
-        var: LocalId,
-        turns: &Turns,
-        body: &[TStmt],
-        changed: &mut Changed,
-        span: Span,
-    ) -> R<bool> {
+    fn roll_once(&mut self, var: LocalId, turns: &Turns, body: &[TStmt], changed: &mut Changed, span: Span) -> R<bool> {
         let variables = carried_variables(var, body);
         let mut values = vec![];
         for &v in &variables {
@@ -149,7 +142,8 @@ impl Tracer<'_> {
             Turns::Range { start, step, .. } => {
                 let mut b = self.adder("range", span);
                 let number = expand::iota(&mut b, &[count], 0);
-                let constant = |b: &mut super::graph::Adder, n| expand::full(b, &[count], DType::I64, prim::Scalar::I(n));
+                let constant =
+                    |b: &mut super::graph::Adder, n| expand::full(b, &[count], DType::I64, prim::Scalar::I(n));
                 let (by, from) = (constant(&mut b, step), constant(&mut b, start));
                 let scaled = expand::map(&mut b, MapOp::mul, &[number, by]);
                 NodeId(expand::map(&mut b, MapOp::add, &[scaled, from]).0)

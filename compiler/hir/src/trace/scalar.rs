@@ -84,7 +84,10 @@ impl fmt::Display for Known {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ScalarOp {
     /// Two ints or two floats. `int_operands`: `/` of ints, an error when the divisor is 0.
-    Arith { op: BinOp, int_operands: bool },
+    Arith {
+        op: BinOp,
+        int_operands: bool,
+    },
     Neg,
     Invert,
     Not,
@@ -112,7 +115,12 @@ pub enum ScalarExpr {
     Const(Known),
     /// The argument leaf of this number.
     Leaf(u32, Kind),
-    Apply { op: ScalarOp, operands: Vec<Arc<ScalarExpr>>, kind: Kind, span: Span },
+    Apply {
+        op: ScalarOp,
+        operands: Vec<Arc<ScalarExpr>>,
+        kind: Kind,
+        span: Span,
+    },
 }
 
 impl ScalarExpr {
@@ -167,10 +175,10 @@ impl ScalarOp {
         Ok(match (self, x) {
             (ScalarOp::Arith { op, .. }, [Int(a), Int(b)]) => Int(int_arith(op, *a, *b)?),
             (ScalarOp::Arith { op, .. }, [Bool(a), Bool(b)]) => Bool(bool_arith(op, *a, *b)),
-            (ScalarOp::Arith { op, int_operands }, [Float(a), Float(b)]) => Float(float_arith(op, *a, *b, int_operands)?),
-            (ScalarOp::Neg, [Int(a)]) => {
-                Int(a.checked_neg().ok_or_else(|| math::int_fault(int_fault::NEG, *a, 0))?)
+            (ScalarOp::Arith { op, int_operands }, [Float(a), Float(b)]) => {
+                Float(float_arith(op, *a, *b, int_operands)?)
             }
+            (ScalarOp::Neg, [Int(a)]) => Int(a.checked_neg().ok_or_else(|| math::int_fault(int_fault::NEG, *a, 0))?),
             (ScalarOp::Neg, [Float(a)]) => Float(-a),
             (ScalarOp::Invert, [Int(a)]) => Int(!a),
             (ScalarOp::Not, [Bool(a)]) => Bool(!a),
@@ -181,9 +189,7 @@ impl ScalarOp {
             (ScalarOp::BoolToInt, [Bool(a)]) => Int(*a as i64),
             (ScalarOp::FloatToInt, [Float(a)]) => Int(truncate(*a)?),
             (ScalarOp::Round, [Float(a)]) => Int(math::round_int(*a)?),
-            (ScalarOp::Abs, [Int(a)]) => {
-                Int(a.checked_abs().ok_or_else(|| math::int_fault(int_fault::NEG, *a, 0))?)
-            }
+            (ScalarOp::Abs, [Int(a)]) => Int(a.checked_abs().ok_or_else(|| math::int_fault(int_fault::NEG, *a, 0))?),
             (ScalarOp::Abs, [Float(a)]) => Float(a.abs()),
             (ScalarOp::Min, [Int(a), Int(b)]) => Int(if b < a { *b } else { *a }),
             (ScalarOp::Min, [Float(a), Float(b)]) => Float(if b < a { *b } else { *a }),

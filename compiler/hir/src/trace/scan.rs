@@ -120,7 +120,8 @@ impl Tracer<'_> {
                 (Some(&n), None) => trips = Some(n),
                 (Some(&n), Some(m)) if n == m => {}
                 _ => {
-                    let message = format!("the leading sizes of the sequences of a scan differ: {trips:?} and {shape:?}");
+                    let message =
+                        format!("the leading sizes of the sequences of a scan differ: {trips:?} and {shape:?}");
                     return Err(self.error(Code::E0708, span, message));
                 }
             }
@@ -315,7 +316,8 @@ impl Tracer<'_> {
 
     /// The same structure with other leaves.
     pub(super) fn rebuilt(&mut self, value: &Value, f: &mut dyn FnMut(&mut Self, Leaf) -> Value) -> Value {
-        let mut all = |t: &mut Self, items: &[Value]| Arc::new(items.iter().map(|v| t.rebuilt(v, f)).collect::<Vec<_>>());
+        let mut all =
+            |t: &mut Self, items: &[Value]| Arc::new(items.iter().map(|v| t.rebuilt(v, f)).collect::<Vec<_>>());
         match value {
             Value::Record(items) => Value::Record(all(self, items)),
             Value::List(items) => Value::List(all(self, items)),

@@ -1,7 +1,7 @@
 //! Statements: control flow on what is known, loops unrolled.
 
-use super::scalar::Known;
 use super::roll::Turns;
+use super::scalar::Known;
 use super::value::{Scalar, Value};
 use super::{R, Tracer};
 use crate::thir::*;

@@ -28,7 +28,12 @@ fn int(n: i64) -> TExpr {
 }
 
 /// The value of the printed expression: shape and elements as f64.
-fn run(globals: Vec<Variable>, insts: Vec<FnInst>, value: TExpr, args: &[(RegionArg, Vec<f64>)]) -> (Vec<u64>, Vec<f64>) {
+fn run(
+    globals: Vec<Variable>,
+    insts: Vec<FnInst>,
+    value: TExpr,
+    args: &[(RegionArg, Vec<f64>)],
+) -> (Vec<u64>, Vec<f64>) {
     let p = program(globals, insts, vec![print(vec![value])]);
     let lowered = lower(&p);
     assert_eq!(lowered.regions.len(), 1);
@@ -110,7 +115,8 @@ fn parts_of_tensors_are_written() {
     assert_eq!(assigned(&[3, 3], vec![t(), t()], nine()), [9., 1., 2., 3., 4., 5., 6., 7., 9.]);
     assert_eq!(assigned(&[2, 3], vec![IndexPart::Whole(1), t()], nine()), [9., 1., 9., 9., 4., 9.]);
     // The value is a row that broadcasts, in the order of the positions.
-    let row = op("cast", vec![local(1, ints(2)), e(TKind::DType(DType::F32), Ty::DType(Some(DType::F32)))], tensor(&[2]));
+    let row =
+        op("cast", vec![local(1, ints(2)), e(TKind::DType(DType::F32), Ty::DType(Some(DType::F32)))], tensor(&[2]));
     assert_eq!(assigned(&[2, 3], vec![IndexPart::Whole(1), t()], row), [0., 1., 2., 0., 4., 2.]);
 }
 
@@ -289,10 +295,7 @@ fn unrolled() -> Program {
         TStmt::Return(Some(op("mul", vec![local(0, t()), n()], t()))),
     ];
     let f = function("f", vec![var("x", t()), var("n", Ty::int())], vec![var("i", Ty::int())], t(), body);
-    let call = e(
-        TKind::Call { inst: InstId(0), callee: None, args: vec![global(0, t()), global(1, Ty::int())] },
-        t(),
-    );
+    let call = e(TKind::Call { inst: InstId(0), callee: None, args: vec![global(0, t()), global(1, Ty::int())] }, t());
     program(vec![var("x", t()), var("n", Ty::int())], vec![f], vec![print(vec![call])])
 }
 
@@ -343,7 +346,8 @@ fn indices_give_numpys_shapes() {
     let dynamic = traced_index(&shape, vec![n(), whole(2)], &[x.clone(), RegionArg::Int(-1)]);
     assert_eq!(out_shape(&dynamic), [5, 6]);
     assert!(dynamic.guards.is_empty());
-    let basic = traced_index(&shape, vec![int(-1), IndexPart::NewAxis, slice(1, 3), whole(1)], std::slice::from_ref(&x));
+    let basic =
+        traced_index(&shape, vec![int(-1), IndexPart::NewAxis, slice(1, 3), whole(1)], std::slice::from_ref(&x));
     assert_eq!(out_shape(&basic), [1, 2, 6]);
     let one = traced_index(&shape, vec![whole(1), t(), whole(1)], &[x.clone(), positions.clone()]);
     assert_eq!(out_shape(&one), [4, 3, 6]);
@@ -373,7 +377,9 @@ fn loops(t: &Traced) -> usize {
 #[test]
 fn long_loops_stay_loops() {
     let text = |body: &str| {
-        format!("def f(x):\n    k = 0\n    s = 1.0\n    for i in range(100):\n        {body}\n    return x * s + k\nprint(f(op.arange(3.0)))\n")
+        format!(
+            "def f(x):\n    k = 0\n    s = 1.0\n    for i in range(100):\n        {body}\n    return x * s + k\nprint(f(op.arange(3.0)))\n"
+        )
     };
     let x = |body: &str| region_of(&text(body), &[]);
     let one = |t: &Traced| {

@@ -20,7 +20,10 @@ pub enum Value {
     Record(Arc<Vec<Value>>),
     List(Arc<Vec<Value>>),
     Dict(Arc<IndexMap<Key, Value>>),
-    Closure { inst: InstId, captures: Arc<Vec<Value>> },
+    Closure {
+        inst: InstId,
+        captures: Arc<Vec<Value>>,
+    },
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

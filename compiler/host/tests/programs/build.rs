@@ -56,9 +56,24 @@ impl Build {
     }
 
     /// A function over the locals declared since the last one.
-    pub fn function(&mut self, name: &str, params: &[LocalId], captures: &[LocalId], ret: TypeId, body: Vec<HStmt>) -> FnId {
+    pub fn function(
+        &mut self,
+        name: &str,
+        params: &[LocalId],
+        captures: &[LocalId],
+        ret: TypeId,
+        body: Vec<HStmt>,
+    ) -> FnId {
         let locals = std::mem::take(&mut self.locals);
-        let f = HostFn { name: name.into(), params: params.into(), captures: captures.into(), locals, ret, body, span: span(99) };
+        let f = HostFn {
+            name: name.into(),
+            params: params.into(),
+            captures: captures.into(),
+            locals,
+            ret,
+            body,
+            span: span(99),
+        };
         self.program.fns.push(f);
         FnId(self.program.fns.len() as u32 - 1)
     }
@@ -93,7 +108,10 @@ impl Build {
     pub fn print(&mut self, value: HExpr) -> Vec<HStmt> {
         let ty = expr(HExprKind::TypeOf(value.ty), INT);
         let newline = self.str("\n");
-        vec![HStmt::Expr(rt(RtFn::print_value, vec![value, ty], NONE)), HStmt::Expr(rt(RtFn::print_text, vec![newline], NONE))]
+        vec![
+            HStmt::Expr(rt(RtFn::print_value, vec![value, ty], NONE)),
+            HStmt::Expr(rt(RtFn::print_text, vec![newline], NONE)),
+        ]
     }
 
     pub fn place(&self, id: LocalId, steps: Vec<Step>) -> Place {
@@ -190,7 +208,8 @@ pub fn link(cx: &mut Context, program: &HostProgram) -> Compiled {
     cx.set_globals(&globals);
     let mut symbols = tessera_runtime::rt::symbols();
     symbols.extend(tessera_runtime::rt_tensor::symbols());
-    let link = Link { symbols: &symbols, strings: &strings, types: &types, span_base: 0, region_base: 0, keep_globals: true };
+    let link =
+        Link { symbols: &symbols, strings: &strings, types: &types, span_base: 0, region_base: 0, keep_globals: true };
     compile(program, &link).unwrap_or_else(|e| panic!("{e}"))
 }
 

@@ -58,7 +58,12 @@ fn speed() {
         drop(link(&mut cx, &b.program));
         println!("compile {n} statements: {:?}", start.elapsed());
     }
-    for (name, b) in [("int loop 1e8", int_loop()), ("list loop 1e8", list_loop()), ("calls fib(32)", fib()), ("nested lists 1e7", nested())] {
+    for (name, b) in [
+        ("int loop 1e8", int_loop()),
+        ("list loop 1e8", list_loop()),
+        ("calls fib(32)", fib()),
+        ("nested lists 1e7", nested()),
+    ] {
         let start = Instant::now();
         let text = output(&b);
         println!("{name}: {:?} {}", start.elapsed(), text.trim());
@@ -119,10 +124,8 @@ fn nested() -> Build {
     let inner = |x: i64| expr(HExprKind::List(vec![int(x), int(x + 1)]), ints);
     let at = op(Arith::Mod, b.get(i), int(2));
     let elem = rt(RtFn::list_get, vec![rt(RtFn::list_get, vec![b.get(xs), at.clone()], ints), int(1)], INT);
-    let body = vec![
-        b.set(s, op(Arith::Add, b.get(s), elem)),
-        b.set(row, rt(RtFn::list_get, vec![b.get(xs), at], ints)),
-    ];
+    let body =
+        vec![b.set(s, op(Arith::Add, b.get(s), elem)), b.set(row, rt(RtFn::list_get, vec![b.get(xs), at], ints))];
     let shown = b.get(s);
     let mut all = vec![
         b.set(xs, expr(HExprKind::List(vec![inner(0), inner(5)]), lists)),

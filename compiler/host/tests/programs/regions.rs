@@ -1,10 +1,10 @@
 //! Calls of tensor regions: words in, words out, who owns them.
 
 use crate::build::*;
+use std::sync::Arc;
 use tessera_abi::rt::RtFn;
 use tessera_base::DType;
 use tessera_ir::host::*;
-use std::sync::Arc;
 use tessera_runtime::context::{Context, RegionExec, RunError, Stop};
 use tessera_runtime::passed::Passed;
 use tessera_runtime::tensor::Tensor;

@@ -1,6 +1,5 @@
 //! Scalars, branches and loops.
 
-
 use crate::build::*;
 use tessera_abi::rt::RtFn;
 use tessera_ir::host::*;
@@ -46,7 +45,8 @@ fn floor_division_and_remainder_of_all_signs() {
                     body.extend(b.print(e));
                 }
                 let q = (a as i128).div_euclid(d as i128) - i128::from(d < 0 && (a as i128).rem_euclid(d as i128) != 0);
-                let q = if d < 0 && (a as i128).rem_euclid(d as i128) != 0 { q } else { (a as i128).div_euclid(d as i128) };
+                let q =
+                    if d < 0 && (a as i128).rem_euclid(d as i128) != 0 { q } else { (a as i128).div_euclid(d as i128) };
                 wanted += &format!("{q}\n{}\n", a as i128 - q * d as i128);
             }
         }
@@ -118,7 +118,8 @@ fn floats() {
     assert_eq!(failure(&printed(|_| e)).1, "1e+19 does not fit 64 bits");
     let zero = expr(HExprKind::IntToFloat(int(0).into()), FLOAT);
     let one = expr(HExprKind::IntToFloat(int(1).into()), FLOAT);
-    let e = expr(HExprKind::FloatOp { op: Arith::Div, left: one.into(), right: zero.into(), int_operands: true }, FLOAT);
+    let e =
+        expr(HExprKind::FloatOp { op: Arith::Div, left: one.into(), right: zero.into(), int_operands: true }, FLOAT);
     assert_eq!(failure(&printed(|_| e)), (702, "1 / 0 divides by zero".into(), 1));
     let e = rt(RtFn::math, vec![int(0), float(-1.0)], FLOAT);
     assert_eq!(failure(&printed(|_| e)), (711, "`sqrt` has no value at -1.0".into(), 1));
@@ -182,7 +183,8 @@ fn and_or_run_the_right_operand_only_when_needed() {
         Box::new(expr(HExprKind::Call { func: t, args }, BOOL))
     };
     let mut body = vec![];
-    for (is_and, left, right) in [(true, false, true), (true, true, false), (false, true, false), (false, false, true)] {
+    for (is_and, left, right) in [(true, false, true), (true, true, false), (false, true, false), (false, false, true)]
+    {
         let (l, r) = (call(&mut b, "left", left), call(&mut b, "right", right));
         let e = expr(if is_and { HExprKind::And(l, r) } else { HExprKind::Or(l, r) }, BOOL);
         body.extend(b.print(e));

@@ -1,6 +1,5 @@
 //! Strings, lists, dicts, records, closures: value semantics and who owns what.
 
-
 use crate::build::*;
 use tessera_abi::rt::RtFn;
 use tessera_ir::host::*;
@@ -189,7 +188,9 @@ fn closures_keep_what_they_captured() {
     b.entry(body);
     let (text, stop) = run(&b.program);
     assert_eq!(text, "4.5\n");
-    assert!(matches!(stop, Some(Stop::Error(e)) if e.code == 703 && e.message == "index -3 is out of range for a list of length 2"));
+    assert!(
+        matches!(stop, Some(Stop::Error(e)) if e.code == 703 && e.message == "index -3 is out of range for a list of length 2")
+    );
 }
 
 #[test]
@@ -354,7 +355,8 @@ fn blocks_inside_of_calls_release_on_every_way_out() {
         let same = rt(RtFn::str_compare, vec![b.get(x), words[2].clone()], INT);
         let number = rt(RtFn::str_to_int, vec![b.get(x)], INT);
         let push = mutate(b.place(out, vec![]), Change::Apply { func: RtFn::list_push, args: vec![number] });
-        let body = vec![HStmt::If { test: rel(Rel::Eq, same, int(0)), then: vec![HStmt::Break], otherwise: vec![] }, push];
+        let body =
+            vec![HStmt::If { test: rel(Rel::Eq, same, int(0)), then: vec![HStmt::Break], otherwise: vec![] }, push];
         let stmts = vec![
             b.set(out, list(vec![], ints)),
             HStmt::ForList { var: x, list: list(words, strs), body, span: span(4) },

@@ -17,7 +17,10 @@ pub fn print(s: &Schedule) -> String {
 pub fn parse(text: &str) -> Result<Schedule, TextError> {
     match &parse_ops(text)?[..] {
         [op] if op.name == "tessera.schedule.kernel" => Reader::default().kernel(op),
-        ops => Err(TextError { at: ops.first().map_or(0, |o| o.at), message: "one `tessera.schedule.kernel` is expected".into() }),
+        ops => Err(TextError {
+            at: ops.first().map_or(0, |o| o.at),
+            message: "one `tessera.schedule.kernel` is expected".into(),
+        }),
     }
 }
 
@@ -45,7 +48,9 @@ pub(crate) fn string_list(op: &Op, key: &str) -> Result<Vec<String>, TextError> 
     let bad = || op.error(format!("the attribute `{key}` must be a list of strings"));
     match op.attr(key) {
         None => Ok(vec![]),
-        Some(Attr::List(items)) => items.iter().map(|a| if let Attr::Str(s) = a { Ok(s.clone()) } else { Err(bad()) }).collect(),
+        Some(Attr::List(items)) => {
+            items.iter().map(|a| if let Attr::Str(s) = a { Ok(s.clone()) } else { Err(bad()) }).collect()
+        }
         _ => Err(bad()),
     }
 }
@@ -103,7 +108,10 @@ fn to_op(s: &Schedule) -> Op {
         body.push(op);
     }
     let mut op = Op::new("tessera.schedule.kernel");
-    op.attrs = vec![("name".into(), Attr::Str(s.name.clone())), ("scalars".into(), strings(s.scalars.iter().map(|d| d.to_string())))];
+    op.attrs = vec![
+        ("name".into(), Attr::Str(s.name.clone())),
+        ("scalars".into(), strings(s.scalars.iter().map(|d| d.to_string()))),
+    ];
     op.regions = vec![body, s.directives.iter().map(|d| directive_op(d, &name)).collect()];
     op
 }
@@ -123,9 +131,11 @@ fn value_op(s: &Schedule, i: usize, v: &Value, name: &dyn Fn(Var) -> String) -> 
         ValueOp::Within(g) => ("within", vec![], vec![guards(g)]),
         ValueOp::Map { op, args } => ("map", ids(args), vec![("op".into(), Attr::Str(op.name().into()))]),
         ValueOp::Cast(a) => ("cast", ids(&[*a]), vec![]),
-        ValueOp::Reduce { kind, arg, axis } => {
-            ("reduce", ids(&[*arg]), vec![("kind".into(), Attr::Str(kind.name().into())), ("axis".into(), Attr::Str(name(*axis)))])
-        }
+        ValueOp::Reduce { kind, arg, axis } => (
+            "reduce",
+            ids(&[*arg]),
+            vec![("kind".into(), Attr::Str(kind.name().into())), ("axis".into(), Attr::Str(name(*axis)))],
+        ),
         ValueOp::Dot { a, b, axis } => ("dot", ids(&[*a, *b]), vec![("axis".into(), Attr::Str(name(*axis)))]),
     };
     let mut op = Op::new(format!("tessera.schedule.{word}"));
@@ -140,7 +150,9 @@ fn directive_op(d: &Directive, name: &dyn Fn(Var) -> String) -> Op {
         Directive::Order(axes) => ("order", vec![("axes".into(), strings(axes.iter().map(|v| name(*v))))]),
         Directive::Tile { axis: a, size } => ("tile", vec![axis(a), int("size", *size)]),
         Directive::Vectorize { axis: a, lanes } => ("vectorize", vec![axis(a), int("lanes", *lanes as u64)]),
-        Directive::Registers { rows, vectors } => ("registers", vec![int("rows", *rows as u64), int("vectors", *vectors as u64)]),
+        Directive::Registers { rows, vectors } => {
+            ("registers", vec![int("rows", *rows as u64), int("vectors", *vectors as u64)])
+        }
         Directive::Block { axis: a, size } => ("block", vec![axis(a), int("size", *size)]),
         Directive::Pack { operand } => ("pack", vec![int("operand", *operand as u64)]),
         Directive::SplitReduction => ("split_reduction", vec![]),
@@ -162,7 +174,9 @@ impl Reader {
     fn kernel(mut self, op: &Op) -> Result<Schedule, TextError> {
         self.s.name = op.str("name")?.to_string();
         self.s.scalars = string_list(op, "scalars")?.iter().map(|t| dtype_of(op, t)).collect::<Result<_, _>>()?;
-        let [body, directives] = &op.regions[..] else { return Err(op.error("two regions are expected: the body and the directives")) };
+        let [body, directives] = &op.regions[..] else {
+            return Err(op.error("two regions are expected: the body and the directives"));
+        };
         for inner in body {
             self.line(inner)?;
         }
@@ -177,7 +191,12 @@ impl Reader {
         let result = || op.results.first().cloned().ok_or_else(|| op.error("a result is expected"));
         match op.name.as_str() {
             "tessera.schedule.operand" => {
-                let o = Operand { name: result()?, dtype: self.dtype(op)?, elems: u64_attr(op, "elems")?, output: op.bool("output")? };
+                let o = Operand {
+                    name: result()?,
+                    dtype: self.dtype(op)?,
+                    elems: u64_attr(op, "elems")?,
+                    output: op.bool("output")?,
+                };
                 if self.operands.insert(o.name.clone(), self.s.operands.len() as u32).is_some() {
                     return Err(op.error(format!("`%{}` is defined twice", o.name)));
                 }
@@ -191,13 +210,18 @@ impl Reader {
                 self.s.axes.push(a);
             }
             "tessera.schedule.store" => {
-                let [operand, value] = &op.operands[..] else { return Err(op.error("an operand and a value are expected")) };
-                let st = Store { operand: self.operand(op, operand)?, value: self.value_id(op, value)?, at: self.at(op)? };
+                let [operand, value] = &op.operands[..] else {
+                    return Err(op.error("an operand and a value are expected"));
+                };
+                let st =
+                    Store { operand: self.operand(op, operand)?, value: self.value_id(op, value)?, at: self.at(op)? };
                 self.s.stores.push(st);
             }
             _ => {
                 if result()? != self.s.values.len().to_string() {
-                    return Err(op.error(format!("values are numbered in order, this one is `%{}`", self.s.values.len())));
+                    return Err(
+                        op.error(format!("values are numbered in order, this one is `%{}`", self.s.values.len()))
+                    );
                 }
                 let v = Value { op: self.value(op)?, dtype: self.dtype(op)? };
                 self.s.values.push(v);
@@ -240,7 +264,9 @@ impl Reader {
     fn directive(&self, op: &Op) -> Result<Directive, TextError> {
         let axis = || self.axis(op, op.str("axis")?);
         Ok(match op.name.strip_prefix("tessera.schedule.").unwrap_or("") {
-            "order" => Directive::Order(string_list(op, "axes")?.iter().map(|a| self.axis(op, a)).collect::<Result<_, _>>()?),
+            "order" => {
+                Directive::Order(string_list(op, "axes")?.iter().map(|a| self.axis(op, a)).collect::<Result<_, _>>()?)
+            }
             "tile" => Directive::Tile { axis: axis()?, size: u64_attr(op, "size")? },
             "vectorize" => Directive::Vectorize { axis: axis()?, lanes: u32_attr(op, "lanes")? },
             "registers" => Directive::Registers { rows: u32_attr(op, "rows")?, vectors: u32_attr(op, "vectors")? },
@@ -270,7 +296,11 @@ impl Reader {
     }
 
     fn value_id(&self, op: &Op, name: &str) -> Result<ValueId, TextError> {
-        name.parse().ok().filter(|n| (*n as usize) < self.s.values.len()).map(ValueId).ok_or_else(|| op.error(format!("`%{name}` is not defined")))
+        name.parse()
+            .ok()
+            .filter(|n| (*n as usize) < self.s.values.len())
+            .map(ValueId)
+            .ok_or_else(|| op.error(format!("`%{name}` is not defined")))
     }
 
     fn at(&self, op: &Op) -> Result<Index, TextError> {

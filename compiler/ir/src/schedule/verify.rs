@@ -37,7 +37,9 @@ fn value(s: &Schedule, i: usize) -> Result<(), String> {
         return Err("reads a later value".into());
     }
     let dtype = |a: ValueId| s.value(a).dtype;
-    let same = |what: DType, other: DType| if what == other { Ok(()) } else { Err(format!("has type {other} where {what} is due")) };
+    let same = |what: DType, other: DType| {
+        if what == other { Ok(()) } else { Err(format!("has type {other} where {what} is due")) }
+    };
     match &v.op {
         ValueOp::Load { operand, at, guards } => {
             let o = s.operands.get(*operand as usize).ok_or("no such operand")?;
@@ -49,7 +51,9 @@ fn value(s: &Schedule, i: usize) -> Result<(), String> {
         ValueOp::Scalar(n) => same(*s.scalars.get(*n as usize).ok_or("no such scalar")?, v.dtype),
         ValueOp::Const(_) => Ok(()),
         ValueOp::Index(e) => same(DType::I64, v.dtype).and_then(|()| axes(s, e)),
-        ValueOp::Within(guards) => same(DType::Bool, v.dtype).and_then(|()| guards.iter().try_for_each(|g| axes(s, &g.index))),
+        ValueOp::Within(guards) => {
+            same(DType::Bool, v.dtype).and_then(|()| guards.iter().try_for_each(|g| axes(s, &g.index)))
+        }
         ValueOp::Map { op, args } => {
             if args.len() != op.def().arity {
                 return Err(format!("`{}` takes {} operands", op.name(), op.def().arity));
@@ -62,7 +66,9 @@ fn value(s: &Schedule, i: usize) -> Result<(), String> {
         }
         ValueOp::Cast(_) => Ok(()),
         ValueOp::Reduce { arg, axis, .. } => same(v.dtype, dtype(*arg)).and_then(|()| vanishes(s, *axis)),
-        ValueOp::Dot { a, b, axis } => same(v.dtype, dtype(*a)).and_then(|()| same(v.dtype, dtype(*b))).and_then(|()| vanishes(s, *axis)),
+        ValueOp::Dot { a, b, axis } => {
+            same(v.dtype, dtype(*a)).and_then(|()| same(v.dtype, dtype(*b))).and_then(|()| vanishes(s, *axis))
+        }
     }
 }
 
@@ -73,7 +79,11 @@ fn axes(s: &Schedule, e: &Index) -> Result<(), String> {
 }
 
 fn vanishes(s: &Schedule, axis: Var) -> Result<(), String> {
-    if s.axes.get(axis.0 as usize).is_some_and(|a| a.reduced) { Ok(()) } else { Err("its axis is not a reduced one".into()) }
+    if s.axes.get(axis.0 as usize).is_some_and(|a| a.reduced) {
+        Ok(())
+    } else {
+        Err("its axis is not a reduced one".into())
+    }
 }
 
 fn bounds(s: &Schedule, at: &Index, elems: u64) -> Result<(), String> {
@@ -113,11 +123,19 @@ fn store(s: &Schedule, operand: u32, at: &Index, v: ValueId) -> Result<(), Strin
 }
 
 fn directive(s: &Schedule, d: &Directive) -> Result<(), String> {
-    let axis = |v: &Var| if (v.0 as usize) < s.axes.len() { Ok(()) } else { Err("a directive for an axis that does not exist".to_string()) };
+    let axis = |v: &Var| {
+        if (v.0 as usize) < s.axes.len() {
+            Ok(())
+        } else {
+            Err("a directive for an axis that does not exist".to_string())
+        }
+    };
     let positive = |n: u64| if n > 0 { Ok(()) } else { Err("a directive with a size of 0".to_string()) };
     match d {
         Directive::Order(axes) => axes.iter().try_for_each(axis),
-        Directive::Tile { axis: a, size } | Directive::Block { axis: a, size } => axis(a).and_then(|()| positive(*size)),
+        Directive::Tile { axis: a, size } | Directive::Block { axis: a, size } => {
+            axis(a).and_then(|()| positive(*size))
+        }
         Directive::Vectorize { axis: a, lanes } => axis(a).and_then(|()| match lanes {
             2..=64 if lanes.is_power_of_two() => Ok(()),
             _ => Err(format!("vectors of {lanes} lanes")),

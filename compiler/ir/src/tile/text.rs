@@ -1,9 +1,13 @@
 //! Tile IR as text. Loop variables are `p` (the grid point), `lane` and `v2`, `v3`, …; a loop's
 //! results are the last values of what it carries, and its region ends in a `yield`.
 
-use super::{Access, Buf, Carry, Def, FIRST_LOOP, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Ty, Val, kind_name};
+use super::{
+    Access, Buf, Carry, Def, FIRST_LOOP, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Ty, Val, kind_name,
+};
 use crate::index::{Index, Var};
-use crate::schedule::text::{dtype_of, guard_text, parse_guard, parse_scalar, scalar_attr, string_list, strings, u32_attr, u64_attr};
+use crate::schedule::text::{
+    dtype_of, guard_text, parse_guard, parse_scalar, scalar_attr, string_list, strings, u32_attr, u64_attr,
+};
 use crate::text::{Attr, Op as Line, TextError, parse as parse_ops, print as print_ops};
 use std::collections::BTreeMap;
 use tessera_ops::map::MapOp;
@@ -15,7 +19,8 @@ pub fn print(k: &Kernel) -> String {
     let buffers = k.bufs.iter().map(|b| {
         let mut line = Line::new("tessera.tile.buffer");
         line.results = vec![b.name.clone()];
-        line.attrs = vec![("elems".into(), Attr::Int(b.elems as i64)), ("space".into(), Attr::Str(space_name(b.space).into()))];
+        line.attrs =
+            vec![("elems".into(), Attr::Int(b.elems as i64)), ("space".into(), Attr::Str(space_name(b.space).into()))];
         line.types = vec![b.dtype.to_string()];
         line
     });
@@ -35,7 +40,10 @@ pub fn print(k: &Kernel) -> String {
 pub fn parse(text: &str) -> Result<Kernel, TextError> {
     match &parse_ops(text)?[..] {
         [line] if line.name == "tessera.tile.kernel" => Reader::default().kernel(line),
-        lines => Err(TextError { at: lines.first().map_or(0, |o| o.at), message: "one `tessera.tile.kernel` is expected".into() }),
+        lines => Err(TextError {
+            at: lines.first().map_or(0, |o| o.at),
+            message: "one `tessera.tile.kernel` is expected".into(),
+        }),
     }
 }
 
@@ -70,8 +78,15 @@ fn ty_text(ty: Ty) -> String {
 
 fn parse_ty(line: &Line, text: &str) -> Result<Ty, TextError> {
     let (kind, lanes) = text.split_once('x').map_or((text, "1"), |(k, n)| (k, n));
-    let kind = Kind::ALL.into_iter().find(|k| kind_name(*k) == kind).ok_or_else(|| line.error(format!("`{text}` is no value type")))?;
-    let lanes = lanes.parse().ok().filter(|n| (1..=64).contains(n)).ok_or_else(|| line.error(format!("`{text}` has no sensible number of lanes")))?;
+    let kind = Kind::ALL
+        .into_iter()
+        .find(|k| kind_name(*k) == kind)
+        .ok_or_else(|| line.error(format!("`{text}` is no value type")))?;
+    let lanes = lanes
+        .parse()
+        .ok()
+        .filter(|n| (1..=64).contains(n))
+        .ok_or_else(|| line.error(format!("`{text}` has no sensible number of lanes")))?;
     Ok(Ty { kind, lanes })
 }
 
@@ -133,7 +148,8 @@ impl Printer<'_> {
                     ("fresh".into(), self.index(&m.fresh)),
                 ];
                 for (key, p) in [("a", &m.a), ("b", &m.b), ("c", &m.c)] {
-                    line.attrs.push((key.into(), Attr::List(vec![self.index(&p.at), Attr::Int(p.row), Attr::Int(p.step)])));
+                    line.attrs
+                        .push((key.into(), Attr::List(vec![self.index(&p.at), Attr::Int(p.row), Attr::Int(p.step)])));
                 }
                 line
             }
@@ -149,14 +165,24 @@ impl Printer<'_> {
             Def::Index(e) => ("index", vec![], vec![("at".into(), self.index(e))]),
             Def::Load(a) => ("load", vec![self.buf(a.buf)], self.access(a)),
             Def::Within(g) => ("within", vec![], vec![("guards".into(), self.guards(g))]),
-            Def::Map { op, dtype, args } => ("map", ids(args), vec![("op".into(), text(op.name())), ("dtype".into(), text(dtype.name()))]),
-            Def::Cast { from, to, arg } => ("cast", ids(&[*arg]), vec![("from".into(), text(from.name())), ("to".into(), text(to.name()))]),
-            Def::Fold { kind, acc, value, valid } => {
-                ("fold", ids(&[*acc, *value]), vec![("kind".into(), text(kind.name())), ("valid".into(), Attr::Int(*valid as i64))])
+            Def::Map { op, dtype, args } => {
+                ("map", ids(args), vec![("op".into(), text(op.name())), ("dtype".into(), text(dtype.name()))])
             }
+            Def::Cast { from, to, arg } => {
+                ("cast", ids(&[*arg]), vec![("from".into(), text(from.name())), ("to".into(), text(to.name()))])
+            }
+            Def::Fold { kind, acc, value, valid } => (
+                "fold",
+                ids(&[*acc, *value]),
+                vec![("kind".into(), text(kind.name())), ("valid".into(), Attr::Int(*valid as i64))],
+            ),
             Def::Lanes { kind, arg } => ("lanes", ids(&[*arg]), vec![("kind".into(), text(kind.name()))]),
             Def::Tree { kind, buf, at, count } => {
-                let attrs = vec![("kind".into(), text(kind.name())), ("at".into(), self.index(at)), ("count".into(), Attr::Int(*count as i64))];
+                let attrs = vec![
+                    ("kind".into(), text(kind.name())),
+                    ("at".into(), self.index(at)),
+                    ("count".into(), Attr::Int(*count as i64)),
+                ];
                 ("tree", vec![self.buf(*buf)], attrs)
             }
         };
@@ -206,7 +232,9 @@ impl Reader {
         self.k.scalars = string_list(line, "scalars")?.iter().map(|t| dtype_of(line, t)).collect::<Result<_, _>>()?;
         (self.k.grid, self.k.grain) = (u64_attr(line, "grid")?, u64_attr(line, "grain")?);
         self.k.vars = line.ints("last")?;
-        let [buffers, body] = &line.regions[..] else { return Err(line.error("two regions are expected: the buffers and the body")) };
+        let [buffers, body] = &line.regions[..] else {
+            return Err(line.error("two regions are expected: the buffers and the body"));
+        };
         for b in buffers {
             self.buffer(b)?;
         }
@@ -215,14 +243,24 @@ impl Reader {
     }
 
     fn buffer(&mut self, line: &Line) -> Result<(), TextError> {
-        let (Some(name), [ty]) = (line.results.first(), &line.types[..]) else { return Err(line.error("a name and an element type are expected")) };
+        let (Some(name), [ty]) = (line.results.first(), &line.types[..]) else {
+            return Err(line.error("a name and an element type are expected"));
+        };
         let word = line.str("space")?;
         let spaces = [Space::In, Space::Out, Space::Temp, Space::Scratch];
-        let space = spaces.into_iter().find(|s| space_name(*s) == word).ok_or_else(|| line.error(format!("`{word}` is no memory space")))?;
+        let space = spaces
+            .into_iter()
+            .find(|s| space_name(*s) == word)
+            .ok_or_else(|| line.error(format!("`{word}` is no memory space")))?;
         if self.bufs.insert(name.clone(), self.k.bufs.len() as u32).is_some() {
             return Err(line.error(format!("`%{name}` is defined twice")));
         }
-        self.k.bufs.push(Buf { name: name.clone(), dtype: dtype_of(line, ty)?, elems: u64_attr(line, "elems")?, space });
+        self.k.bufs.push(Buf {
+            name: name.clone(),
+            dtype: dtype_of(line, ty)?,
+            elems: u64_attr(line, "elems")?,
+            space,
+        });
         Ok(())
     }
 
@@ -233,9 +271,16 @@ impl Reader {
     fn op(&mut self, line: &Line) -> Result<Op, TextError> {
         match line.name.as_str() {
             "tessera.tile.store" => {
-                let [_, value] = &line.operands[..] else { return Err(line.error("a buffer and a value are expected")) };
+                let [_, value] = &line.operands[..] else {
+                    return Err(line.error("a buffer and a value are expected"));
+                };
                 let value = self.val(line, value)?;
-                Ok(Op::Store { to: self.access(line)?, value, lanes: u32_attr(line, "lanes")?, stream: line.bool("stream")? })
+                Ok(Op::Store {
+                    to: self.access(line)?,
+                    value,
+                    lanes: u32_attr(line, "lanes")?,
+                    stream: line.bool("stream")?,
+                })
             }
             "tessera.tile.for" => self.for_op(line),
             "tessera.tile.mma" => self.mma(line),
@@ -263,7 +308,9 @@ impl Reader {
 
     fn for_op(&mut self, line: &Line) -> Result<Op, TextError> {
         let word = line.str("var")?;
-        let var = parse_var(word).filter(|v| v.0 >= FIRST_LOOP).ok_or_else(|| line.error(format!("`{word}` is no loop variable")))?;
+        let var = parse_var(word)
+            .filter(|v| v.0 >= FIRST_LOOP)
+            .ok_or_else(|| line.error(format!("`{word}` is no loop variable")))?;
         let inner = line.ints("carried")?;
         let [region] = &line.regions[..] else { return Err(line.error("one region is expected")) };
         let Some((last, body)) = region.split_last().filter(|(l, _)| l.name == "tessera.tile.yield") else {
@@ -285,17 +332,32 @@ impl Reader {
             c.next = self.val(last, &last.operands[i])?;
             c.out = self.define(line, &line.results[i], parse_ty(line, &line.types[i])?)?;
         }
-        Ok(Op::For(For { var, lo: self.indices(line, "lo")?, hi: self.indices(line, "hi")?, step: u32_attr(line, "step")?, carried, body }))
+        Ok(Op::For(For {
+            var,
+            lo: self.indices(line, "lo")?,
+            hi: self.indices(line, "hi")?,
+            step: u32_attr(line, "step")?,
+            carried,
+            body,
+        }))
     }
 
     fn mma(&self, line: &Line) -> Result<Op, TextError> {
         let word = line.str("kind")?;
-        let kind = Kind::ALL.into_iter().find(|k| kind_name(*k) == word).ok_or_else(|| line.error(format!("`{word}` is no kind")))?;
+        let kind = Kind::ALL
+            .into_iter()
+            .find(|k| kind_name(*k) == word)
+            .ok_or_else(|| line.error(format!("`{word}` is no kind")))?;
         let panel = |n: usize, key: &str| -> Result<Panel, TextError> {
             let name = line.operands.get(n).ok_or_else(|| line.error("three buffers are expected"))?;
             match line.attr(key) {
                 Some(Attr::List(items)) => match &items[..] {
-                    [Attr::Str(at), Attr::Int(row), Attr::Int(step)] => Ok(Panel { buf: self.buf(line, name)?, at: self.parse_index(line, at)?, row: *row, step: *step }),
+                    [Attr::Str(at), Attr::Int(row), Attr::Int(step)] => Ok(Panel {
+                        buf: self.buf(line, name)?,
+                        at: self.parse_index(line, at)?,
+                        row: *row,
+                        step: *step,
+                    }),
                     _ => Err(line.error(format!("`{key}` must be [index, row, step]"))),
                 },
                 _ => Err(line.error(format!("`{key}` must be [index, row, step]"))),
@@ -315,7 +377,9 @@ impl Reader {
     }
 
     fn def(&self, line: &Line) -> Result<Def, TextError> {
-        let arg = |i: usize| line.operands.get(i).ok_or_else(|| line.error("an operand is missing")).and_then(|o| self.val(line, o));
+        let arg = |i: usize| {
+            line.operands.get(i).ok_or_else(|| line.error("an operand is missing")).and_then(|o| self.val(line, o))
+        };
         let dtype = |key: &str| line.str(key).and_then(|t| dtype_of(line, t));
         let kind = || {
             let word = line.str("kind")?;
@@ -329,22 +393,36 @@ impl Reader {
             "within" => Def::Within(self.guards(line)?),
             "map" => {
                 let word = line.str("op")?;
-                let op = MapOp::parse(word).ok_or_else(|| line.error(format!("`{word}` is no elementwise function")))?;
-                Def::Map { op, dtype: dtype("dtype")?, args: (0..line.operands.len()).map(arg).collect::<Result<_, _>>()? }
+                let op =
+                    MapOp::parse(word).ok_or_else(|| line.error(format!("`{word}` is no elementwise function")))?;
+                Def::Map {
+                    op,
+                    dtype: dtype("dtype")?,
+                    args: (0..line.operands.len()).map(arg).collect::<Result<_, _>>()?,
+                }
             }
             "cast" => Def::Cast { from: dtype("from")?, to: dtype("to")?, arg: arg(0)? },
             "fold" => Def::Fold { kind: kind()?, acc: arg(0)?, value: arg(1)?, valid: u32_attr(line, "valid")? },
             "lanes" => Def::Lanes { kind: kind()?, arg: arg(0)? },
             "tree" => {
                 let name = line.operands.first().ok_or_else(|| line.error("a buffer is expected"))?;
-                Def::Tree { kind: kind()?, buf: self.buf(line, name)?, at: self.parse_index(line, line.str("at")?)?, count: u64_attr(line, "count")? }
+                Def::Tree {
+                    kind: kind()?,
+                    buf: self.buf(line, name)?,
+                    at: self.parse_index(line, line.str("at")?)?,
+                    count: u64_attr(line, "count")?,
+                }
             }
             _ => return Err(line.error("no such operation in Tile IR")),
         })
     }
 
     fn define(&mut self, line: &Line, name: &str, ty: Ty) -> Result<Val, TextError> {
-        let n: u32 = name.parse().ok().filter(|n| *n < VALUES_MAX).ok_or_else(|| line.error(format!("`%{name}` is no value number")))?;
+        let n: u32 = name
+            .parse()
+            .ok()
+            .filter(|n| *n < VALUES_MAX)
+            .ok_or_else(|| line.error(format!("`%{name}` is no value number")))?;
         if self.k.values.len() <= n as usize {
             self.k.values.resize(n as usize + 1, ty);
         }
@@ -353,7 +431,11 @@ impl Reader {
     }
 
     fn val(&self, line: &Line, name: &str) -> Result<Val, TextError> {
-        name.parse().ok().filter(|n| (*n as usize) < self.k.values.len()).map(Val).ok_or_else(|| line.error(format!("`%{name}` is not defined")))
+        name.parse()
+            .ok()
+            .filter(|n| (*n as usize) < self.k.values.len())
+            .map(Val)
+            .ok_or_else(|| line.error(format!("`%{name}` is not defined")))
     }
 
     fn buf(&self, line: &Line, name: &str) -> Result<u32, TextError> {
@@ -375,6 +457,11 @@ impl Reader {
     fn access(&self, line: &Line) -> Result<Access, TextError> {
         let name = line.operands.first().ok_or_else(|| line.error("a buffer is expected"))?;
         let buf = self.buf(line, name)?;
-        Ok(Access { buf, at: self.parse_index(line, line.str("at")?)?, valid: u32_attr(line, "valid")?, guards: self.guards(line)? })
+        Ok(Access {
+            buf,
+            at: self.parse_index(line, line.str("at")?)?,
+            valid: u32_attr(line, "valid")?,
+            guards: self.guards(line)?,
+        })
     }
 }

@@ -48,7 +48,10 @@ impl Checker<'_> {
     }
 
     fn for_op(&mut self, f: &For) -> Result<(), String> {
-        if f.var.0 < FIRST_LOOP || (f.var.0 - FIRST_LOOP) as usize >= self.k.vars.len() || self.ranges.contains_key(&f.var) {
+        if f.var.0 < FIRST_LOOP
+            || (f.var.0 - FIRST_LOOP) as usize >= self.k.vars.len()
+            || self.ranges.contains_key(&f.var)
+        {
             return Err(format!("loop variable {} is not free", f.var.0));
         }
         if f.step == 0 || f.lo.is_empty() || f.hi.is_empty() {
@@ -62,7 +65,9 @@ impl Checker<'_> {
         }
         for c in &f.carried {
             let (init, inner) = (self.ty(c.init)?, self.k.values.get(c.inner.0 as usize).copied());
-            if inner.is_none_or(|i| i.kind != init.kind || (init.lanes != i.lanes && init.lanes != 1)) || inner != self.k.values.get(c.out.0 as usize).copied() {
+            if inner.is_none_or(|i| i.kind != init.kind || (init.lanes != i.lanes && init.lanes != 1))
+                || inner != self.k.values.get(c.out.0 as usize).copied()
+            {
                 return Err(format!("%{} changes its type in a loop", c.inner.0));
             }
         }
@@ -102,7 +107,9 @@ impl Checker<'_> {
                 self.def(*out, def).map_err(|e| format!("%{}: {e}", out.0))?;
                 self.define(*out)
             }
-            Op::Store { to, value, lanes, .. } => self.store(to, *value, *lanes).map_err(|e| format!("a store of %{}: {e}", value.0)),
+            Op::Store { to, value, lanes, .. } => {
+                self.store(to, *value, *lanes).map_err(|e| format!("a store of %{}: {e}", value.0))
+            }
             Op::For(f) => self.for_op(f),
             Op::Transpose { from, to } => self.transpose(from, to),
             Op::Mma(m) => self.mma(m).map_err(|e| format!("a product tile: {e}")),
@@ -125,9 +132,15 @@ impl Checker<'_> {
         let ty = *self.k.values.get(out.0 as usize).ok_or("no type")?;
         let fits = |v: Val, kind: Kind| {
             let t = self.ty(v)?;
-            if t.kind == kind && (t.lanes == ty.lanes || t.lanes == 1) { Ok(()) } else { Err(format!("operand %{} does not fit", v.0)) }
+            if t.kind == kind && (t.lanes == ty.lanes || t.lanes == 1) {
+                Ok(())
+            } else {
+                Err(format!("operand %{} does not fit", v.0))
+            }
         };
-        let is = |kind: Option<Kind>| if kind == Some(ty.kind) { Ok(()) } else { Err("the kind of the result is wrong".to_string()) };
+        let is = |kind: Option<Kind>| {
+            if kind == Some(ty.kind) { Ok(()) } else { Err("the kind of the result is wrong".to_string()) }
+        };
         match def {
             Def::Const(_) => Ok(()),
             Def::Scalar(n) => is(self.k.scalars.get(*n as usize).and_then(|d| kind_of(*d))),
@@ -138,7 +151,9 @@ impl Checker<'_> {
             }
             Def::Within(g) => is(Some(Kind::Bool)).and_then(|()| g.iter().try_for_each(|g| self.index(&g.index))),
             Def::Map { op, dtype, args } => {
-                let kind = kind_of(*dtype).filter(|k| op.def().takes.accepts(*k)).ok_or("a function of a type it does not take")?;
+                let kind = kind_of(*dtype)
+                    .filter(|k| op.def().takes.accepts(*k))
+                    .ok_or("a function of a type it does not take")?;
                 if args.len() != op.def().arity {
                     return Err("the wrong number of operands".into());
                 }
@@ -147,7 +162,9 @@ impl Checker<'_> {
                 }
                 is(Some(op.result_kind(kind)))
             }
-            Def::Cast { from, to, arg } => fits(*arg, kind_of(*from).ok_or("a cast from a type without values")?).and_then(|()| is(kind_of(*to))),
+            Def::Cast { from, to, arg } => {
+                fits(*arg, kind_of(*from).ok_or("a cast from a type without values")?).and_then(|()| is(kind_of(*to)))
+            }
             Def::Fold { acc, value, valid, .. } => {
                 if *valid > ty.lanes {
                     return Err("more valid lanes than lanes".into());
@@ -156,7 +173,11 @@ impl Checker<'_> {
             }
             Def::Lanes { arg, .. } => {
                 let t = self.ty(*arg)?;
-                if t.lanes.is_power_of_two() && t.kind == ty.kind && ty.lanes == 1 { Ok(()) } else { Err("lanes that do not fold to one".into()) }
+                if t.lanes.is_power_of_two() && t.kind == ty.kind && ty.lanes == 1 {
+                    Ok(())
+                } else {
+                    Err("lanes that do not fold to one".into())
+                }
             }
             Def::Tree { buf, at, count, .. } => {
                 let b = self.buf(*buf)?;
@@ -217,7 +238,9 @@ impl Checker<'_> {
         // With every coefficient positive the largest position is reached.
         let monotone = a.at.terms.iter().all(|(t, c)| *c > 0 && matches!(t, Term::Var(_)));
         if monotone && a.guards.is_empty() && matches!(b.space, Space::In | Space::Out) {
-            let range = |v: Var| if v == LANE { (0, a.valid as i64 - 1) } else { self.ranges.get(&v).copied().unwrap_or((0, 0)) };
+            let range = |v: Var| {
+                if v == LANE { (0, a.valid as i64 - 1) } else { self.ranges.get(&v).copied().unwrap_or((0, 0)) }
+            };
             let (_, hi) = a.at.range(&range);
             let alone = a.at.terms.iter().filter(|(t, _)| !matches!(t, Term::Var(LANE))).count() <= 1;
             if alone && hi >= b.elems as i64 {

@@ -92,7 +92,11 @@ impl Build {
     }
     pub fn input(&mut self, shape: &[u64], dtype: DType) -> NodeId {
         let n = self.graph.inputs.len() as u32;
-        self.graph.inputs.push(Input { name: format!("x{n}").into(), ty: NodeType::new(shape.to_vec(), dtype), scalar: false });
+        self.graph.inputs.push(Input {
+            name: format!("x{n}").into(),
+            ty: NodeType::new(shape.to_vec(), dtype),
+            scalar: false,
+        });
         self.push(Prim::Input(n), &[], shape, dtype)
     }
     pub fn map(&mut self, name: &str, operands: &[NodeId]) -> NodeId {
@@ -132,11 +136,21 @@ impl Build {
             todo.extend(&self.graph.node(n).operands);
         }
         members.sort();
-        let mut inputs: Vec<NodeId> = members.iter().flat_map(|m| self.graph.node(*m).operands.clone()).filter(|n| !members.contains(n)).collect();
+        let mut inputs: Vec<NodeId> = members
+            .iter()
+            .flat_map(|m| self.graph.node(*m).operands.clone())
+            .filter(|n| !members.contains(n))
+            .collect();
         inputs.sort();
         inputs.dedup();
         let dot = members.iter().any(|m| matches!(self.graph.node(*m).prim, Prim::Dot { .. }));
-        Group { kind: if dot { GroupKind::Dot } else { GroupKind::Loop }, members, inputs, scalars: vec![], roots: vec![root] }
+        Group {
+            kind: if dot { GroupKind::Dot } else { GroupKind::Loop },
+            members,
+            inputs,
+            scalars: vec![],
+            roots: vec![root],
+        }
     }
 }
 
@@ -162,7 +176,9 @@ fn some_machine(random: &mut Random) -> Machine {
     let host = tessera_schedule::host();
     match random.below(4) {
         0 => Machine { vector_bytes: 32, vector_registers: 16, ..host },
-        1 => Machine { vector_bytes: 16, vector_registers: 16, l1_bytes: 1 << 10, l2_bytes: 4 << 10, l3_bytes: 8 << 10 },
+        1 => {
+            Machine { vector_bytes: 16, vector_registers: 16, l1_bytes: 1 << 10, l2_bytes: 4 << 10, l3_bytes: 8 << 10 }
+        }
         2 => Machine { l1_bytes: 1 << 10, l2_bytes: 8 << 10, l3_bytes: 16 << 10, ..host },
         _ => host,
     }
@@ -206,7 +222,8 @@ impl Compiled {
                 Operand::Temp(n) => temps[*n as usize].clone(),
             };
             let mut bufs: Vec<Vec<u8>> = step.operands.iter().map(|o| place(o, tensors, &temps)).collect();
-            tessera_tile::interpret(&step.kernel, &mut bufs, &[]).unwrap_or_else(|e| panic!("{e}\n{}", tessera_ir::tile::text::print(&step.kernel)));
+            tessera_tile::interpret(&step.kernel, &mut bufs, &[])
+                .unwrap_or_else(|e| panic!("{e}\n{}", tessera_ir::tile::text::print(&step.kernel)));
             for (o, b) in step.operands.iter().zip(bufs) {
                 match o {
                     Operand::Tensor(n) => tensors[*n as usize] = b,
@@ -237,7 +254,15 @@ impl Compiled {
                         break;
                     }
                     // SAFETY: buffers have the sizes that the kernel states.
-                    let code = unsafe { (kernel.entry)(bufs.as_ptr().cast(), std::ptr::null(), lo, (lo + chunk).min(grid), scratch.as_ptr()) };
+                    let code = unsafe {
+                        (kernel.entry)(
+                            bufs.as_ptr().cast(),
+                            std::ptr::null(),
+                            lo,
+                            (lo + chunk).min(grid),
+                            scratch.as_ptr(),
+                        )
+                    };
                     assert_eq!(code, 0);
                 }
             };
@@ -292,7 +317,8 @@ impl Random {
 
 /// Runs `root` compiled and naively on random elements and compares bits (NaN equals NaN).
 pub fn check(b: &Build, root: NodeId, random: &mut Random, special: bool) {
-    let inputs: Vec<Vec<u8>> = b.graph.inputs.iter().map(|i| random.elements(i.ty.dtype, i.ty.elems().unwrap_or(0), special)).collect();
+    let inputs: Vec<Vec<u8>> =
+        b.graph.inputs.iter().map(|i| random.elements(i.ty.dtype, i.ty.elems().unwrap_or(0), special)).collect();
     let expected = naive::run(&b.graph, &inputs);
     let c = compile_for(b, root, &some_machine(random));
     let group = b.group(root);

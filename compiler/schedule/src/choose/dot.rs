@@ -33,7 +33,9 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     let bytes = kind_of(s.value(dot).dtype).map_or(4, |k| (k.bits() / 8).max(1));
     let lanes = (machine.vector_bytes / bytes).max(1);
     // The longest axis of each side is the matrix axis, the others repeat the product.
-    let only = |mine: &[Var], other: &[Var]| axes.iter().copied().filter(|v| mine.contains(v) && !other.contains(v)).max_by_key(|v| s.extent(*v));
+    let only = |mine: &[Var], other: &[Var]| {
+        axes.iter().copied().filter(|v| mine.contains(v) && !other.contains(v)).max_by_key(|v| s.extent(*v))
+    };
     let (mut m, mut n) = (only(in_a, in_b), only(in_b, in_a));
     let (mut left, mut right) = (a, b);
     let extent = |v: Option<Var>| v.map_or(1, |v| s.extent(v));
@@ -71,7 +73,10 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     if let Some(n) = n {
         out.push(Directive::Tile { axis: n, size: nc });
     }
-    let same = |v: ValueId| plain(s, v).filter(|_| s.value(v).dtype == s.value(dot).dtype && s.value(dot).dtype.compute() == s.value(dot).dtype);
+    let same = |v: ValueId| {
+        plain(s, v)
+            .filter(|_| s.value(v).dtype == s.value(dot).dtype && s.value(dot).dtype.compute() == s.value(dot).dtype)
+    };
     let direct_left = same(left).is_some_and(|at| {
         let row = m.map_or(Some(0), |m| at.stride(m));
         match (row, at.stride(k)) {

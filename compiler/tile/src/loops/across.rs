@@ -112,7 +112,9 @@ impl<'s> Plan<'s> {
                 self.store_all(n, result, self.column(columns, chunk), v);
             });
         }
-        let sum_at = |chunk: &Index, leaf: &Index| chunk.minus(&columns.first).times(leaves as i64).plus(leaf).times(self.lanes as i64);
+        let sum_at = |chunk: &Index, leaf: &Index| {
+            chunk.minus(&columns.first).times(leaves as i64).plus(leaf).times(self.lanes as i64)
+        };
         let var = n.var(leaves as i64 - 1);
         n.plain_loop(var, vec![Index::default()], vec![Index::constant(leaves as i64)], |n| {
             self.leaf_across(n, columns, i, &Index::var(var), bufs, &mut |n, chunk, v| {
@@ -159,7 +161,8 @@ impl<'s> Plan<'s> {
                         let value = n.eval(r.arg)?;
                         let at = lane_at(chunk, &Index::var(l));
                         let acc = self.load_all(n, lanes_buf, at.clone(), &r);
-                        let next = n.define(Def::Fold { kind: r.kind, acc, value, valid: self.lanes }, r.of, self.lanes);
+                        let next =
+                            n.define(Def::Fold { kind: r.kind, acc, value, valid: self.lanes }, r.of, self.lanes);
                         self.store_all(n, lanes_buf, at, next);
                         Ok(())
                     })?;
@@ -169,11 +172,17 @@ impl<'s> Plan<'s> {
             })?;
         }
         self.walk(n, columns.axis, &columns.span, &mut |n, chunk| {
-            let mut acc: Vec<Val> = (0..LANES as i64).map(|l| self.load_all(n, lanes_buf, lane_at(chunk, &Index::constant(l)), &r)).collect();
+            let mut acc: Vec<Val> = (0..LANES as i64)
+                .map(|l| self.load_all(n, lanes_buf, lane_at(chunk, &Index::constant(l)), &r))
+                .collect();
             let mut half = LANES / 2;
             while half > 0 {
                 for l in 0..half {
-                    acc[l] = n.define(Def::Fold { kind: r.kind, acc: acc[l], value: acc[l + half], valid: self.lanes }, r.of, self.lanes);
+                    acc[l] = n.define(
+                        Def::Fold { kind: r.kind, acc: acc[l], value: acc[l + half], valid: self.lanes },
+                        r.of,
+                        self.lanes,
+                    );
                 }
                 half /= 2;
             }

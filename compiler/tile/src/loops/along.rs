@@ -33,7 +33,8 @@ impl<'s> Plan<'s> {
     pub(super) fn tree_along(&self, n: &mut Nest<'s>, r: &Red, temp: u32) -> Result<(), LowerError> {
         let leaves = self.leaves(r);
         self.outer_loops(n, &self.outer, &[], &mut |p, n, row, _| {
-            let v = n.define(Def::Tree { kind: r.kind, buf: temp, at: row.times(leaves as i64), count: leaves }, r.of, 1);
+            let v =
+                n.define(Def::Tree { kind: r.kind, buf: temp, at: row.times(leaves as i64), count: leaves }, r.of, 1);
             n.bind(r.value, v);
             p.stores(n)
         })

@@ -50,8 +50,18 @@ impl<'s> Product<'s> {
 
     /// Copies rows of tile `tile` and one k block of A: row by row, or, where the rows of the
     /// matrix run along m, as `[k][row]` panels.
-    pub(super) fn pack_left_block(&self, n: &mut Nest<'s>, buf: u32, tile: &Index, block: &Index) -> Result<(), LowerError> {
-        if self.runs_along(self.left, self.m) { self.pack_left_panels(n, buf, tile, block) } else { self.pack_left_rows(n, buf, tile, block) }
+    pub(super) fn pack_left_block(
+        &self,
+        n: &mut Nest<'s>,
+        buf: u32,
+        tile: &Index,
+        block: &Index,
+    ) -> Result<(), LowerError> {
+        if self.runs_along(self.left, self.m) {
+            self.pack_left_panels(n, buf, tile, block)
+        } else {
+            self.pack_left_rows(n, buf, tile, block)
+        }
     }
 
     fn pack_left_rows(&self, n: &mut Nest<'s>, buf: u32, tile: &Index, block: &Index) -> Result<(), LowerError> {
@@ -92,7 +102,10 @@ impl<'s> Product<'s> {
                         let first = v * self.lanes;
                         n.valid = (part.size - first).min(self.lanes);
                         if let Some(m) = self.m {
-                            n.place(m, Index::var(panel).times(self.rows as i64).offset(first as i64).plus(&Index::var(LANE)));
+                            n.place(
+                                m,
+                                Index::var(panel).times(self.rows as i64).offset(first as i64).plus(&Index::var(LANE)),
+                            );
                         }
                         let value = n.eval(self.left)?;
                         let at = base.plus(&from_start.times(self.rows as i64)).offset(first as i64);
@@ -107,7 +120,12 @@ impl<'s> Product<'s> {
     }
 
     /// Loops over the positions of one k block: `body` gets k and its distance from the start.
-    fn over_block(&self, n: &mut Nest<'s>, block: &Index, body: impl FnOnce(&mut Nest<'s>, Index, Index) -> Result<(), LowerError>) -> Result<(), LowerError> {
+    fn over_block(
+        &self,
+        n: &mut Nest<'s>,
+        block: &Index,
+        body: impl FnOnce(&mut Nest<'s>, Index, Index) -> Result<(), LowerError>,
+    ) -> Result<(), LowerError> {
         let start = block.times(self.kc as i64);
         let kk = n.var(self.kc as i64 - 1);
         let hi = vec![Index::constant(self.kc as i64), Index::constant(self.depth() as i64).minus(&start)];
@@ -159,13 +177,23 @@ impl<'s> Product<'s> {
         let base = self.right_at(&n, &block, &jr);
         for part in Product::parts(self.extent(self.n), Some((&jr, self.panel() as u64)), self.panel()) {
             let panel = n.var(self.column_panels() as i64 - 1);
-            n.plain_loop(panel, part.lo, part.hi, |n| self.pack_columns(n, buf, &base, &block, &Index::var(panel), part.size))?;
+            n.plain_loop(panel, part.lo, part.hi, |n| {
+                self.pack_columns(n, buf, &base, &block, &Index::var(panel), part.size)
+            })?;
         }
         let bytes = self.right_elems() * self.accum.bytes() as u64;
         Ok((n.finish(scalars), bytes))
     }
 
-    pub(super) fn pack_columns(&self, n: &mut Nest<'s>, buf: u32, base: &Index, block: &Index, jr: &Index, cols: u32) -> Result<(), LowerError> {
+    pub(super) fn pack_columns(
+        &self,
+        n: &mut Nest<'s>,
+        buf: u32,
+        base: &Index,
+        block: &Index,
+        jr: &Index,
+        cols: u32,
+    ) -> Result<(), LowerError> {
         let vectors = cols.div_ceil(self.lanes);
         let one = |s: &Self, n: &mut Nest<'s>, v: u32, k: &Index, from_start: &Index| {
             let first = v * s.lanes;
@@ -182,18 +210,31 @@ impl<'s> Product<'s> {
             Ok(())
         };
         if self.n.is_none() || !self.runs_deep(self.right) || self.runs_along(self.right, self.n) {
-            return self.over_block(n, block, |n, k, from_start| (0..vectors).try_for_each(|v| one(self, n, v, &k, &from_start)));
+            return self.over_block(n, block, |n, k, from_start| {
+                (0..vectors).try_for_each(|v| one(self, n, v, &k, &from_start))
+            });
         }
         for part in Product::parts(cols as u64, None, self.lanes) {
             let v = n.var(vectors as i64 - 1);
-            n.plain_loop(v, part.lo, part.hi, |n| self.pack_turned(n, buf, base, block, jr, &Index::var(v), part.size))?;
+            n.plain_loop(v, part.lo, part.hi, |n| {
+                self.pack_turned(n, buf, base, block, jr, &Index::var(v), part.size)
+            })?;
         }
         Ok(())
     }
 
     /// Columns lie apart and k runs in memory: squares of `lanes` columns by `lanes` steps are
     /// read along k and turned over in registers. `v`: which vector of the panel.
-    fn pack_turned(&self, n: &mut Nest<'s>, buf: u32, base: &Index, block: &Index, jr: &Index, v: &Index, cols: u32) -> Result<(), LowerError> {
+    fn pack_turned(
+        &self,
+        n: &mut Nest<'s>,
+        buf: u32,
+        base: &Index,
+        block: &Index,
+        jr: &Index,
+        v: &Index,
+        cols: u32,
+    ) -> Result<(), LowerError> {
         let (lanes, panel) = (self.lanes, self.panel() as i64);
         let first = v.times(lanes as i64);
         for part in Product::parts(self.depth(), (self.blocks() > 1).then_some((block, self.kc)), lanes) {

@@ -49,8 +49,9 @@ pub fn resolve_size(expr: &Expr, names: &mut dyn AnnotNames) -> Result<Size, Dia
             }
         }
         ExprKind::Float(v) => Err(wrong(format!("a size is a whole number, not {}", v.value()))),
-        ExprKind::Ellipsis => Err(wrong("`...` stands only for the leading dims".into())
-            .help("write it first: `Tensor[..., D, f32]`")),
+        ExprKind::Ellipsis => {
+            Err(wrong("`...` stands only for the leading dims".into()).help("write it first: `Tensor[..., D, f32]`"))
+        }
         _ => other(expr, names),
     }
 }
@@ -74,8 +75,11 @@ fn arithmetic(op: BinOp, op_span: Span, a: &Size, b: &Size, right: Span) -> Resu
             Some(n @ 0..=16) => Ok((0..n).fold(Size::constant(1), |p, _| p.mul(a))),
             _ => Err(Diagnostic::new(Code::E0215, right, "the exponent of a size must be a constant from 0 to 16")),
         },
-        BinOp::Div => Err(Diagnostic::new(Code::E0215, op_span, "`/` gives a float, which is not a size")
-            .fix("use floor division", op_span, "//")),
+        BinOp::Div => Err(Diagnostic::new(Code::E0215, op_span, "`/` gives a float, which is not a size").fix(
+            "use floor division",
+            op_span,
+            "//",
+        )),
         _ => Err(Diagnostic::new(Code::E0215, op_span, format!("`{}` does not apply to sizes", op.symbol()))
             .note("sizes are built with `+`, `-`, `*`, `//` and `%`")),
     }
@@ -98,6 +102,9 @@ fn unknown_size(name: &str, span: Span, names: &dyn AnnotNames) -> Diagnostic {
     }
     let mut capital: String = name.chars().take(1).flat_map(char::to_uppercase).collect();
     capital.extend(name.chars().skip(1));
-    d.note("a name that begins with a capital letter is a size variable of the function")
-        .fix(format!("name the size `{capital}`"), span, capital)
+    d.note("a name that begins with a capital letter is a size variable of the function").fix(
+        format!("name the size `{capital}`"),
+        span,
+        capital,
+    )
 }

@@ -59,8 +59,11 @@ fn part(parts: &mut Parts, i: usize, expr: &Expr, names: &mut dyn AnnotNames) ->
     }
     if let Some(dtype) = element_type(body, names)? {
         return match (axes, parts.dtype) {
-            (Some(_), _) => Err(Diagnostic::new(Code::E0401, expr.span, "an element type has no mesh axis")
-                .help(format!("a dim is split as in `Tensor[B@dp, {dtype}]`; a partial value is `Tensor[B, {dtype}, sum@tp]`"))),
+            (Some(_), _) => {
+                Err(Diagnostic::new(Code::E0401, expr.span, "an element type has no mesh axis").help(format!(
+                    "a dim is split as in `Tensor[B@dp, {dtype}]`; a partial value is `Tensor[B, {dtype}, sum@tp]`"
+                )))
+            }
             (None, Some(first)) => Err(Diagnostic::new(
                 Code::E0215,
                 expr.span,
@@ -79,12 +82,7 @@ fn part(parts: &mut Parts, i: usize, expr: &Expr, names: &mut dyn AnnotNames) ->
     dim(parts, body, axes, names)
 }
 
-fn dim(
-    parts: &mut Parts,
-    body: &Expr,
-    axes: Option<&Expr>,
-    names: &mut dyn AnnotNames,
-) -> Result<(), Diagnostic> {
+fn dim(parts: &mut Parts, body: &Expr, axes: Option<&Expr>, names: &mut dyn AnnotNames) -> Result<(), Diagnostic> {
     if let ExprKind::Binary { op: BinOp::MatMul, left, right, .. } = &body.kind {
         let (Some(outer), whole) = (axes, left.span.to(body.span)) else { return Ok(()) };
         let mut all: Vec<String> = axis_names(right)?.into_iter().map(|(a, _)| a).collect();

@@ -46,9 +46,7 @@ pub fn convert(cx: &mut SizeCx, def: &OpDef, param: &Param, value: TExpr) -> Res
             | ParamKind::IntOrTensor
             | ParamKind::Pairs,
             Ty::Int(n),
-        ) => {
-            SymArg::Int(n.clone().unwrap_or_else(|| cx.fresh("n")))
-        }
+        ) => SymArg::Int(n.clone().unwrap_or_else(|| cx.fresh("n"))),
         (ParamKind::Shape | ParamKind::Ints, _) => SymArg::Ints(ints(cx, &at, &value, false)?),
         (ParamKind::Pairs | ParamKind::Str, Ty::Str) => text(&at, &value)?,
         (ParamKind::Pairs, _) => {
@@ -56,7 +54,9 @@ pub fn convert(cx: &mut SizeCx, def: &OpDef, param: &Param, value: TExpr) -> Res
             pairs(cx, &at, &value, &mut out)?;
             SymArg::Ints(out)
         }
-        (ParamKind::Number, Ty::Float) | (ParamKind::Float, Ty::Float | Ty::Int(_)) => SymArg::Float(literal_float(&value)),
+        (ParamKind::Number, Ty::Float) | (ParamKind::Float, Ty::Float | Ty::Int(_)) => {
+            SymArg::Float(literal_float(&value))
+        }
         (ParamKind::Float, Ty::Tensor(t)) if t.rank() == 0 => SymArg::Tensor(t.clone()),
         (ParamKind::Bool, Ty::Bool) => SymArg::Bool(match value.kind {
             TKind::Bool(b) => Some(b),
@@ -108,9 +108,8 @@ impl At<'_> {
         let text = format!("`{}` of `{name}` must be {needed}, and this is `{}`", self.param.name, value.ty);
         let d = Diagnostic::new(Code::E0204, value.span, text);
         match (self.param.kind, &value.ty) {
-            (Tensor, Ty::List(_) | Ty::Tuple(_) | Ty::Int(_) | Ty::Float | Ty::Bool) | (Operand, Ty::List(_) | Ty::Tuple(_)) => {
-                d.help("make a tensor of it: `op.array(…)`")
-            }
+            (Tensor, Ty::List(_) | Ty::Tuple(_) | Ty::Int(_) | Ty::Float | Ty::Bool)
+            | (Operand, Ty::List(_) | Ty::Tuple(_)) => d.help("make a tensor of it: `op.array(…)`"),
             (Key, Ty::Int(_)) => d.help("make a key of the number: `random.key(…)`"),
             (Shape | Int | Ints | Axis | Axes, Ty::Float) => d.help("`/` gives a float; `//` gives an int"),
             (Shape | Int | Ints, Ty::Tensor(t)) if t.rank() == 0 => d.help("`int(x)` reads a tensor of one element"),
@@ -123,7 +122,11 @@ impl At<'_> {
     }
 
     fn not_known(&self, value: &TExpr, what: &str) -> Diagnostic {
-        let text = format!("`{}` of `{}` must be {what} that is known before the program runs", self.param.name, shown(self.def));
+        let text = format!(
+            "`{}` of `{}` must be {what} that is known before the program runs",
+            self.param.name,
+            shown(self.def)
+        );
         Diagnostic::new(Code::E0213, value.span, text)
             .here(format!("this `{}` is known only at run time", value.ty))
             .note("the shape and type of the result depend on it")
@@ -220,8 +223,10 @@ pub fn dtype_of(param: &str, value: &TExpr) -> Result<DType, Diagnostic> {
             format!("`{param}` must be a dtype that is known before the program runs"),
         )
         .note("the type of the result depends on it")),
-        (_, ty) => Err(Diagnostic::new(Code::E0204, value.span, format!("`{param}` must be a dtype, and this is `{ty}`"))
-            .help("for example `f32`, `bf16` or `\"bf16\"`")),
+        (_, ty) => {
+            Err(Diagnostic::new(Code::E0204, value.span, format!("`{param}` must be a dtype, and this is `{ty}`"))
+                .help("for example `f32`, `bf16` or `\"bf16\"`"))
+        }
     }
 }
 
@@ -304,7 +309,11 @@ fn same_row(a: Nest, b: Nest, at_a: &TExpr, at_b: &TExpr) -> Result<Nest, Diagno
             .note("the rows of a tensor have one shape")
     };
     if a.shape.len() != b.shape.len() {
-        return Err(ragged(format!("this row is nested {} deep, and the first one {} deep", b.shape.len(), a.shape.len())));
+        return Err(ragged(format!(
+            "this row is nested {} deep, and the first one {} deep",
+            b.shape.len(),
+            a.shape.len()
+        )));
     }
     let mut shape = vec![];
     for (x, y) in a.shape.into_iter().zip(b.shape) {

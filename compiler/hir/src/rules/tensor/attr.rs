@@ -122,7 +122,9 @@ fn elsewhere(name: &str) -> Option<&'static str> {
         "clone" => "values do not share, so `y = x` is a copy; `x.copy()` says it",
         "detach" => "`autodiff.stop_gradient(x)`",
         "backward" | "grad" | "requires_grad" => "gradients are functions: `autodiff.grad(f)(x)`",
-        "numpy" | "cpu" | "cuda" | "contiguous" | "device" => "not needed: the compiler places values (`tessera run --target …`)",
+        "numpy" | "cpu" | "cuda" | "contiguous" | "device" => {
+            "not needed: the compiler places values (`tessera run --target …`)"
+        }
         "dim" => "the rank is `x.ndim`",
         "numel" => "the number of elements is `x.size`",
         _ => return None,
@@ -162,7 +164,8 @@ pub fn to_int(x: TExpr, span: Span) -> Result<TExpr, Diagnostic> {
 
 /// A tensor as a condition: it must have one element. E0204 where it has, or may have, more.
 pub fn truth(x: TExpr) -> Result<TExpr, Diagnostic> {
-    one_element(&x, "a condition").map_err(|d| d.help("`op.any(x)` and `op.all(x)` say whether some or all elements are true"))?;
+    one_element(&x, "a condition")
+        .map_err(|d| d.help("`op.any(x)` and `op.all(x)` say whether some or all elements are true"))?;
     let span = x.span;
     Ok(TExpr { kind: TKind::Truth(Box::new(x)), ty: Ty::Bool, span })
 }
@@ -186,7 +189,9 @@ pub fn length(x: TExpr, span: Span) -> Result<TExpr, Diagnostic> {
     }
     let Ty::Tensor(t) = &x.ty else { return Err(any_tensor(&x)) };
     let Some(first) = t.shape.first().cloned() else {
-        return Err(Diagnostic::new(Code::E0207, x.span, "a tensor of rank 0 has no length").here(format!("this is {t}")));
+        return Err(
+            Diagnostic::new(Code::E0207, x.span, "a tensor of rank 0 has no length").here(format!("this is {t}"))
+        );
     };
     Ok(TExpr { kind: TKind::TensorDim(Box::new(x), 0), ty: Ty::Int(Some(first)), span })
 }

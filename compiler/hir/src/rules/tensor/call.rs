@@ -94,7 +94,9 @@ fn infer(
     };
     Ok(match (one, two) {
         (OpTypes::One(a), OpTypes::One(b)) => OpTypes::One(merge(a, &b)),
-        (OpTypes::Many(a), OpTypes::Many(b)) => OpTypes::Many(a.into_iter().zip(&b).map(|(a, b)| merge(a, b)).collect()),
+        (OpTypes::Many(a), OpTypes::Many(b)) => {
+            OpTypes::Many(a.into_iter().zip(&b).map(|(a, b)| merge(a, b)).collect())
+        }
         (one, _) => one,
     })
 }

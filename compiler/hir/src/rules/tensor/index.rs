@@ -14,7 +14,12 @@ use tessera_base::{Code, DType, Diagnostic, Size, Span, TensorType, Verdict};
 pub enum GivenIndex {
     /// An int, a tensor of ints, or None.
     Value(TExpr),
-    Slice { low: Option<TExpr>, high: Option<TExpr>, step: Option<TExpr>, span: Span },
+    Slice {
+        low: Option<TExpr>,
+        high: Option<TExpr>,
+        step: Option<TExpr>,
+        span: Span,
+    },
     Ellipsis(Span),
     NewAxis(Span),
 }
@@ -224,8 +229,9 @@ fn broadcast(cx: &mut SizeCx, group: &[(Vec<Size>, Span)], span: Span) -> Result
             } else if !is_one(size)
                 && let Err(verdict) = cx.require_equal(&have, size, span)
             {
-                let d = Diagnostic::new(Code::E0203, *at, format!("the index tensors do not broadcast: {have} and {size}"))
-                    .note("several index tensors are taken element by element, after broadcasting");
+                let d =
+                    Diagnostic::new(Code::E0203, *at, format!("the index tensors do not broadcast: {have} and {size}"))
+                        .note("several index tensors are taken element by element, after broadcasting");
                 return Err(match verdict {
                     Verdict::Differ(w) | Verdict::Depends(w) if !w.values.is_empty() => d.witness(w.to_string()),
                     _ => d,
@@ -245,7 +251,11 @@ fn sliced(cx: &mut SizeCx, d: &Size, parts: [&Option<TExpr>; 3], span: Span) -> 
             Ty::Int(None) => Bound::Unknown,
             Ty::None => Bound::Omitted,
             other => {
-                let d = Diagnostic::new(Code::E0211, e.span, format!("a bound of a slice is an int, and this is `{other}`"));
+                let d = Diagnostic::new(
+                    Code::E0211,
+                    e.span,
+                    format!("a bound of a slice is an int, and this is `{other}`"),
+                );
                 return Err(match other {
                     Ty::Tensor(_) => d.help("`int(x)` reads a tensor of one element"),
                     Ty::Float => d.help("`/` gives a float; `//` gives an int"),

@@ -69,7 +69,11 @@ pub fn match_args(def: &OpDef, given: Vec<Given>, name_span: Span) -> Result<Mat
         }
         let Some(i) = parameter(def, &name.text) else { return Err(unknown_keyword(def, &name)) };
         if slots[i].is_some() {
-            let d = Diagnostic::new(Code::E0105, name.span, format!("`{}` of `{}` is given twice", def.params[i].name, shown(def)));
+            let d = Diagnostic::new(
+                Code::E0105,
+                name.span,
+                format!("`{}` of `{}` is given twice", def.params[i].name, shown(def)),
+            );
             return Err(match &slots[i] {
                 Some(first) => d.with_label(first.span, "given here too"),
                 None => d,

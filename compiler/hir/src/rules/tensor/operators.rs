@@ -103,8 +103,12 @@ fn both_tensors(op_span: Span, l: &TExpr, r: &TExpr) -> Result<(), Diagnostic> {
     if matches!((&l.ty, &r.ty), (Ty::Tensor(_), Ty::Tensor(_))) {
         return Ok(());
     }
-    Err(Diagnostic::new(Code::E0205, op_span, format!("`@` multiplies two tensors, and these are {} and {}", l.ty, r.ty))
-        .with_label(l.span, l.ty.to_string())
-        .with_label(r.span, r.ty.to_string())
-        .fix("a tensor is scaled by a number with `*`", op_span, "*"))
+    Err(Diagnostic::new(
+        Code::E0205,
+        op_span,
+        format!("`@` multiplies two tensors, and these are {} and {}", l.ty, r.ty),
+    )
+    .with_label(l.span, l.ty.to_string())
+    .with_label(r.span, r.ty.to_string())
+    .fix("a tensor is scaled by a number with `*`", op_span, "*"))
 }

@@ -52,7 +52,5 @@ pub fn invert(dtype: Option<DType>) -> &'static str {
 /// # Errors
 /// E0690 where the table has none.
 pub fn row(name: &str, span: Span) -> Result<&'static OpDef, Diagnostic> {
-    surface::find(name).ok_or_else(|| {
-        Diagnostic::new(Code::E0690, span, format!("`op.{name}` is not supported yet"))
-    })
+    surface::find(name).ok_or_else(|| Diagnostic::new(Code::E0690, span, format!("`op.{name}` is not supported yet")))
 }

@@ -69,7 +69,12 @@ fn err(result: Result<TExpr, Diagnostic>) -> Result<Diagnostic, String> {
 /// Every text of the diagnostic but its message.
 fn texts(d: &Diagnostic) -> Vec<String> {
     let labels = d.labels.iter().map(|l| l.text.clone());
-    [d.label.clone()].into_iter().chain(labels).chain(d.notes.clone()).chain(d.fixes.iter().map(|f| f.title.clone())).collect()
+    [d.label.clone()]
+        .into_iter()
+        .chain(labels)
+        .chain(d.notes.clone())
+        .chain(d.fixes.iter().map(|f| f.title.clone()))
+        .collect()
 }
 
 #[test]
@@ -123,7 +128,10 @@ fn arithmetic_and_comparison() {
     assert_eq!(bin(BinOp::Add, x(), t(&[], DType::F32, 2)), "Tensor[2, 3, f32]");
     assert_eq!(bin(BinOp::Div, t(&[c(2)], DType::I64, 1), int(2)), "Tensor[2, f32]");
     assert_eq!(bin(BinOp::MatMul, x(), t(&[c(3), c(4)], DType::Bf16, 2)), "Tensor[2, 4, bf16]");
-    assert_eq!(bin(BinOp::MatMul, x(), int(2)), "E0205: `@` multiplies two tensors, and these are Tensor[2, 3, bf16] and int");
+    assert_eq!(
+        bin(BinOp::MatMul, x(), int(2)),
+        "E0205: `@` multiplies two tensors, and these are Tensor[2, 3, bf16] and int"
+    );
     assert_eq!(bin(BinOp::Add, x(), list(vec![int(1)])), "E0205: `+` does not take Tensor[2, 3, bf16] and list[int]");
     assert_eq!(bin(BinOp::Add, x(), local(Ty::AnyTensor, 2)), "E0213: the rank and dtype of this tensor are not known");
     let b = || t(&[c(3)], DType::Bool, 1);
@@ -141,7 +149,8 @@ fn every_operator_has_a_row() {
     let cmps = [CmpOp::Eq, CmpOp::Ne, CmpOp::Lt, CmpOp::Le, CmpOp::Gt, CmpOp::Ge];
     let names = ops.into_iter().flat_map(|op| [rows::binary(op, false), rows::binary(op, true)]);
     let names = names.chain(cmps.into_iter().filter_map(rows::comparison));
-    let names = names.chain([rows::NEGATIVE, rows::invert(None), rows::invert(Some(DType::Bool)), "cast", "transpose", "full"]);
+    let names =
+        names.chain([rows::NEGATIVE, rows::invert(None), rows::invert(Some(DType::Bool)), "cast", "transpose", "full"]);
     let missing: Vec<&str> = names.filter(|n| surface::find(n).is_none()).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
@@ -151,7 +160,10 @@ fn arguments_find_their_parameters() {
     let mut cx = SizeCx::new(0);
     let x = || t(&[c(2), c(6)], DType::F32, 1);
     assert_eq!(shown(call(&mut cx, "sum", vec![(None, x()), (Some("dim"), int(0))])), "Tensor[6, f32]");
-    assert_eq!(shown(call(&mut cx, "sum", vec![(None, x()), (Some("axis"), seq(vec![int(0), int(1)]))])), "Tensor[f32]");
+    assert_eq!(
+        shown(call(&mut cx, "sum", vec![(None, x()), (Some("axis"), seq(vec![int(0), int(1)]))])),
+        "Tensor[f32]"
+    );
     let bad = call(&mut cx, "sum", vec![(None, x()), (Some("axes"), int(0))]);
     assert_eq!(shown(bad.clone()), "E0105: `op.sum` has no parameter `axes`");
     let fix = bad.err().and_then(|d| d.fixes.first().map(|f| f.title.clone()));
@@ -165,9 +177,20 @@ fn arguments_find_their_parameters() {
         shown(call(&mut cx, "sum", vec![(None, x()), (None, local(Ty::int(), 3))])),
         "E0213: `axis` of `op.sum` must be an axis that is known before the program runs"
     );
-    assert_eq!(shown(call(&mut cx, "zeros", vec![(None, seq(vec![int(2), int(3)])), (Some("dtype"), text("bf16"))])), "Tensor[2, 3, bf16]");
-    assert_eq!(shown(call(&mut cx, "zeros", vec![(None, int(2)), (Some("dtype"), text("bf61"))])), "E0214: `bf61` is not a dtype");
-    let hints = vec![(None, x()), (None, t(&[c(6), c(2)], DType::F32, 2)), (Some("tile_shape"), seq(vec![int(128), int(128), int(64)])), (Some("accum_dtype"), text("fp32"))];
+    assert_eq!(
+        shown(call(&mut cx, "zeros", vec![(None, seq(vec![int(2), int(3)])), (Some("dtype"), text("bf16"))])),
+        "Tensor[2, 3, bf16]"
+    );
+    assert_eq!(
+        shown(call(&mut cx, "zeros", vec![(None, int(2)), (Some("dtype"), text("bf61"))])),
+        "E0214: `bf61` is not a dtype"
+    );
+    let hints = vec![
+        (None, x()),
+        (None, t(&[c(6), c(2)], DType::F32, 2)),
+        (Some("tile_shape"), seq(vec![int(128), int(128), int(64)])),
+        (Some("accum_dtype"), text("fp32")),
+    ];
     let e = call(&mut cx, "matmul", hints);
     assert!(matches!(&e, Ok(TExpr { kind: TKind::Op { hints, .. }, .. })
         if hints.tile_shape == Some(vec![128, 128, 64]) && hints.accum_dtype == Some(DType::F32)));
@@ -177,7 +200,9 @@ fn arguments_find_their_parameters() {
 fn methods_take_several_sizes_and_axes() {
     let mut cx = SizeCx::new(0);
     let x = || t(&[c(2), c(3), c(4)], DType::F32, 1);
-    let mut go = |n: &str, given: Vec<TExpr>| shown(method(&mut cx, x(), &name(n), given.into_iter().map(Given::positional).collect(), at(60)));
+    let mut go = |n: &str, given: Vec<TExpr>| {
+        shown(method(&mut cx, x(), &name(n), given.into_iter().map(Given::positional).collect(), at(60)))
+    };
     assert_eq!(go("reshape", vec![int(6), int(-1)]), "Tensor[6, 4, f32]");
     assert_eq!(go("transpose", vec![int(2), int(0), int(1)]), "Tensor[4, 2, 3, f32]");
     assert_eq!(go("to", vec![local(Ty::DType(Some(DType::Bf16)), 2)]), "Tensor[2, 3, 4, bf16]");
@@ -195,7 +220,10 @@ fn a_reshape_keeps_the_elements() -> Result<(), String> {
     let e = err(call(&mut cx, "reshape", vec![(None, x), (None, seq(vec![int(5), int(3)]))]))?;
     assert_eq!(e.code, Code::E0208);
     assert!(texts(&e).iter().any(|s| s.contains("Tensor[2, 6, f32]")));
-    assert!(format!("{} {:?}", e.message, texts(&e)).contains("12") && format!("{} {:?}", e.message, texts(&e)).contains("15"));
+    assert!(
+        format!("{} {:?}", e.message, texts(&e)).contains("12")
+            && format!("{} {:?}", e.message, texts(&e)).contains("15")
+    );
     Ok(())
 }
 
@@ -208,7 +236,8 @@ fn lists_of_tensors_and_nested_numbers() {
     assert_eq!(shown(call(&mut cx, "stack", vec![(None, many.clone())])), "Tensor[n, 2, f32]");
     assert_eq!(shown(call(&mut cx, "concat", vec![(None, many)])), "Tensor[n_2, f32]");
     let row = |a, b| list(vec![int(a), int(b)]);
-    let mut array = |rows: Vec<TExpr>| shown(op_call(&mut cx, &ARRAY, vec![Given::positional(list(rows))], at(60), at(61)));
+    let mut array =
+        |rows: Vec<TExpr>| shown(op_call(&mut cx, &ARRAY, vec![Given::positional(list(rows))], at(60), at(61)));
     assert_eq!(array(vec![row(1, 2), list(vec![int(3)])]), "E0204: this row has 1 element, and the first one has 2");
     assert_eq!(array(vec![row(1, 2), row(3, 4)]), "Tensor[2, 2, i64]");
     assert_eq!(array(vec![float(0.5), int(1)]), "Tensor[2, f32]");
@@ -257,7 +286,10 @@ fn indices_give_the_shapes_that_numpy_gives() {
     let cx = &mut cx;
     assert_eq!(at_index(cx, x(), vec![v(int(1)), sl(None, None), v(int(-1))]), "Tensor[3, f32]");
     assert_eq!(at_index(cx, x(), vec![v(int(0)), sl(Some(int(1)), None)]), "Tensor[2, 4, f32]");
-    assert_eq!(at_index(cx, x(), vec![GivenIndex::Ellipsis(at(9)), GivenIndex::NewAxis(at(9)), v(int(0))]), "Tensor[2, 3, 1, f32]");
+    assert_eq!(
+        at_index(cx, x(), vec![GivenIndex::Ellipsis(at(9)), GivenIndex::NewAxis(at(9)), v(int(0))]),
+        "Tensor[2, 3, 1, f32]"
+    );
     assert_eq!(at_index(cx, x(), vec![i(&[c(5)]), i(&[c(5)])]), "Tensor[5, 4, f32]");
     assert_eq!(at_index(cx, x(), vec![sl(None, None), i(&[c(5), c(1)]), i(&[c(7)])]), "Tensor[2, 5, 7, f32]");
     assert_eq!(at_index(cx, x(), vec![i(&[c(5)]), sl(None, None), i(&[c(5)])]), "Tensor[5, 3, f32]");
@@ -286,7 +318,8 @@ fn too_many_indices() -> Result<(), String> {
 fn slots_take_what_broadcasts_and_fits() {
     let mut cx = SizeCx::new(0);
     let base = t(&[c(2), c(3)], DType::I32, 1).ty;
-    let mut go = |given: Vec<GivenIndex>, value: TExpr| match assign_index(&mut cx, &base, at(1), given, &value, at(60)) {
+    let mut go = |given: Vec<GivenIndex>, value: TExpr| match assign_index(&mut cx, &base, at(1), given, &value, at(60))
+    {
         Ok(parts) => format!("{} parts", parts.len()),
         Err(d) => format!("{}: {}", d.code, d.message),
     };
@@ -294,7 +327,10 @@ fn slots_take_what_broadcasts_and_fits() {
     assert_eq!(go(vec![v(int(0))], t(&[c(3)], DType::I8, 2)), "2 parts");
     assert_eq!(go(vec![v(int(0))], t(&[c(3)], DType::F32, 2)), "E0206: f32 values do not fit a tensor of i32 exactly");
     assert_eq!(go(vec![v(int(0))], float(0.5)), "E0206: a float does not fit a tensor of i32");
-    assert_eq!(go(vec![v(int(0))], t(&[c(2)], DType::I32, 2)), "E0203: dim 0 of the value is 2, and the slot has 3 there");
+    assert_eq!(
+        go(vec![v(int(0))], t(&[c(2)], DType::I32, 2)),
+        "E0203: dim 0 of the value is 2, and the slot has 3 there"
+    );
 }
 
 #[test]

@@ -111,12 +111,7 @@ pub fn bind_signature(
 }
 
 /// `4*D` against 10: no D does it, and rounding would blame the wrong number.
-fn unsolvable(
-    declared: &Ty,
-    found: &Ty,
-    m: &Mismatch,
-    solved: &BTreeMap<SizeVar, (Size, usize)>,
-) -> Option<Mismatch> {
+fn unsolvable(declared: &Ty, found: &Ty, m: &Mismatch, solved: &BTreeMap<SizeVar, (Size, usize)>) -> Option<Mismatch> {
     let (What::Size { dim, found: size, .. }, Ty::Tensor(p)) = (&m.what, declared) else { return None };
     let expr = p.shape.get(*dim)?;
     let vars: Vec<SizeVar> = expr.vars().into_iter().collect();
@@ -162,7 +157,9 @@ impl Solver<'_> {
                 ps.iter().zip(aa).for_each(|(p, a)| self.collect(p, a, arg));
                 self.collect(pr, ar, arg);
             }
-            (p, Ty::AnyTensor | Ty::Unknown | Ty::Error | Ty::FnRef(_)) | (p @ Ty::Int(_), Ty::Bool) => self.unknown.extend(renamed_vars(p)),
+            (p, Ty::AnyTensor | Ty::Unknown | Ty::Error | Ty::FnRef(_)) | (p @ Ty::Int(_), Ty::Bool) => {
+                self.unknown.extend(renamed_vars(p))
+            }
             _ => {}
         }
     }

@@ -56,10 +56,7 @@ fn join_fields(cx: &mut SizeCx, xs: &[(Arc<str>, Ty)], ys: &[(Arc<str>, Ty)]) ->
     if xs.len() != ys.len() {
         return None;
     }
-    xs.iter()
-        .zip(ys)
-        .map(|((n, x), (_, y))| Some((n.clone(), join(cx, x, y, JoinKind::Control, n)?)))
-        .collect()
+    xs.iter().zip(ys).map(|((n, x), (_, y))| Some((n.clone(), join(cx, x, y, JoinKind::Control, n)?))).collect()
 }
 
 /// The diagnostic for types that disagree. `what` is the value in words: `` `x` ``, `the
@@ -73,19 +70,25 @@ pub fn join_diagnostic(what: &str, at: Span, a: (&Ty, Span), b: (&Ty, Span)) -> 
         (Ty::None, t) | (t, Ty::None) => d
             .note("None is a type of its own: a value is not sometimes None")
             .help(format!("give it a value of type `{t}` on every path")),
-        (Ty::Tensor(x), Ty::Tensor(y)) if x.rank() != y.rank() => {
-            d.note(format!("the ranks differ: {} and {}", x.rank(), y.rank())).help("give both the same rank with `x[None]` or `x.reshape(…)`")
-        }
+        (Ty::Tensor(x), Ty::Tensor(y)) if x.rank() != y.rank() => d
+            .note(format!("the ranks differ: {} and {}", x.rank(), y.rank()))
+            .help("give both the same rank with `x[None]` or `x.reshape(…)`"),
         (Ty::Tensor(x), Ty::Tensor(y)) => match (x.dtype, y.dtype) {
-            (Some(p), Some(q)) if p != q => d.note(format!("the element types differ: {p} and {q}")).help(format!("convert one with `.to({p})`")),
+            (Some(p), Some(q)) if p != q => {
+                d.note(format!("the element types differ: {p} and {q}")).help(format!("convert one with `.to({p})`"))
+            }
             _ => d.note("the layouts differ").help("change one layout with `dist.shard(x, spec)`"),
         },
         (Ty::Tensor(_), Ty::Int(_) | Ty::Float) | (Ty::Int(_) | Ty::Float, Ty::Tensor(_)) => {
             d.help("make the number a tensor too: `op.full((), x)`")
         }
         (Ty::FnRef(_), Ty::FnRef(_)) => d.help(match what {
-            "the elements of the list" => "annotate the name with the type of the functions, for example `fs: list[(int) -> int] = […]`",
-            "the values of the dict" => "annotate the name with the type of the functions, for example `fs: dict[str, (int) -> int] = {…}`",
+            "the elements of the list" => {
+                "annotate the name with the type of the functions, for example `fs: list[(int) -> int] = […]`"
+            }
+            "the values of the dict" => {
+                "annotate the name with the type of the functions, for example `fs: dict[str, (int) -> int] = {…}`"
+            }
             _ => "annotate the name with the type of the functions: `f: (A, B) -> C`",
         }),
         _ => d.help("use two names, or convert one value"),

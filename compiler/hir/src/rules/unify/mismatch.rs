@@ -9,10 +9,22 @@ use tessera_base::{Code, DType, Diagnostic, Size, Span};
 pub enum What {
     /// The kinds of type.
     Type,
-    Rank { expected: usize, at_least: bool, found: usize },
-    DType { expected: DType, found: Option<DType> },
+    Rank {
+        expected: usize,
+        at_least: bool,
+        found: usize,
+    },
+    DType {
+        expected: DType,
+        found: Option<DType>,
+    },
     /// One dim; `proved` if the sizes can never be equal.
-    Size { dim: usize, expected: Size, found: Size, proved: bool },
+    Size {
+        dim: usize,
+        expected: Size,
+        found: Size,
+        proved: bool,
+    },
     Sharding,
     /// Said in words.
     Other(String),
@@ -35,11 +47,21 @@ pub struct Mismatch {
 /// What the value is there for.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Role {
-    Argument { function: String, param: String },
-    Returned { function: String },
+    Argument {
+        function: String,
+        param: String,
+    },
+    Returned {
+        function: String,
+    },
     /// Bound to an annotated name.
-    Bound { name: String },
-    Field { of: String, field: String },
+    Bound {
+        name: String,
+    },
+    Field {
+        of: String,
+        field: String,
+    },
     /// Said in words, e.g. `the second element`.
     Other(String),
 }
@@ -143,11 +165,15 @@ fn type_help(expected: &Ty, found: &Ty) -> Option<String> {
         (Ty::Int(_), Ty::Str) => "`int(x)` reads a number from text",
         (Ty::Float, Ty::Str) => "`float(x)` reads a number from text",
         (Ty::Str, _) => "`str(x)` gives its text",
-        (Ty::Tensor(_) | Ty::TensorPattern(_) | Ty::AnyTensor, Ty::List(_)) => "`op.array(x)` makes a tensor of nested lists",
+        (Ty::Tensor(_) | Ty::TensorPattern(_) | Ty::AnyTensor, Ty::List(_)) => {
+            "`op.array(x)` makes a tensor of nested lists"
+        }
         (Ty::Tensor(_) | Ty::TensorPattern(_), Ty::Int(_) | Ty::Float | Ty::Bool) => {
             "`op.full(shape, x)` fills a tensor with the number"
         }
-        (Ty::List(e), Ty::List(f)) if **e == Ty::Float && matches!(**f, Ty::Int(_)) => "convert the elements: `[float(v) for v in x]`",
+        (Ty::List(e), Ty::List(f)) if **e == Ty::Float && matches!(**f, Ty::Int(_)) => {
+            "convert the elements: `[float(v) for v in x]`"
+        }
         (Ty::List(_), Ty::Tuple(_)) => "write the elements in square brackets: `[a, b]`",
         (Ty::Tuple(_), Ty::List(_)) => "write the elements in parentheses: `(a, b)`",
         (_, Ty::None) => "a function that ends without `return` gives None",
@@ -163,7 +189,9 @@ pub(crate) fn size_help(a: &Size, b: &Size) -> String {
         return "state the divisibility first, for example `assert D % H == 0`".into();
     }
     match (a.as_var(), b.as_var()) {
-        (Some(a), Some(b)) => format!("use one size variable for both, or state `assert {} == {}` first", a.name, b.name),
+        (Some(a), Some(b)) => {
+            format!("use one size variable for both, or state `assert {} == {}` first", a.name, b.name)
+        }
         _ => format!("if they are equal, state it first: `assert {a} == {b}`"),
     }
 }

@@ -22,7 +22,8 @@ fn at(n: usize) -> Span {
 
 fn call(cx: &mut SizeCx, params: &[Ty], args: &[Ty]) -> Result<Bindings, Diagnostic> {
     let spans: Vec<Span> = (0..args.len()).map(at).collect();
-    let names: Vec<(std::sync::Arc<str>, Span)> = (0..params.len()).map(|i| (["x", "y", "z"][i].into(), at(10 + i))).collect();
+    let names: Vec<(std::sync::Arc<str>, Span)> =
+        (0..params.len()).map(|i| (["x", "y", "z"][i].into(), at(10 + i))).collect();
     bind_signature(cx, &vars(params), params, args, &spans)
         .map_err(|p| param_mismatch_diagnostic(&p, "f", &names, &spans))
 }
@@ -88,7 +89,8 @@ fn data_sizes_become_checks() -> Result<(), Diagnostic> {
 fn a_rigid_result_must_hold_for_all_sizes() -> Result<(), String> {
     let mut cx = SizeCx::new(0);
     let n = cx.rigid("N");
-    let m = assignable(&mut cx, &t(&[&n], DType::F32), &t(&[&n.scale(2)], DType::F32), at(0)).err().ok_or("accepted")?;
+    let m =
+        assignable(&mut cx, &t(&[&n], DType::F32), &t(&[&n.scale(2)], DType::F32), at(0)).err().ok_or("accepted")?;
     let d = mismatch_diagnostic(&m, &Role::Returned { function: "f".into() }, at(0), Some(at(5)));
     assert_eq!(d.code, Code::E0202);
     assert_eq!(d.message, "dim 0 of the value returned from `f` is 2*N where N is declared");
@@ -124,7 +126,10 @@ fn joins() {
     assert_eq!(go(&Ty::int(), &Ty::Float, JoinKind::Control), None);
     assert_eq!(go(&Ty::int(), &Ty::Float, JoinKind::Elements).as_deref(), Some("float"));
     assert_eq!(go(&Ty::None, &Ty::Float, JoinKind::Control), None);
-    assert_eq!(go(&Ty::List(Box::new(Ty::Unknown)), &Ty::List(Box::new(Ty::Str)), JoinKind::Control).as_deref(), Some("list[str]"));
+    assert_eq!(
+        go(&Ty::List(Box::new(Ty::Unknown)), &Ty::List(Box::new(Ty::Str)), JoinKind::Control).as_deref(),
+        Some("list[str]")
+    );
     let d = join_diagnostic("`x`", at(0), (&Ty::int(), at(1)), (&Ty::Str, at(2)));
     assert_eq!(d.message, "`x` would have two types: `int` and `str`");
 }
@@ -134,14 +139,21 @@ fn leading_dims_are_free() -> Result<(), Diagnostic> {
     use crate::ty::TensorPattern;
     let mut cx = SizeCx::new(0);
     let d = cx.rigid("D");
-    let pattern = Ty::TensorPattern(TensorPattern { tail: vec![d.clone()], dtype: Some(DType::F32), sharding: Default::default() });
+    let pattern = Ty::TensorPattern(TensorPattern {
+        tail: vec![d.clone()],
+        dtype: Some(DType::F32),
+        sharding: Default::default(),
+    });
     assert!(is_open(&pattern));
     let arg = t(&[&c(2), &c(1), &c(3)], DType::F32);
     let got = call(&mut cx, std::slice::from_ref(&pattern), std::slice::from_ref(&arg))?;
     assert_eq!(got.apply(&mut cx, &t(&[&d], DType::F32)).to_string(), "Tensor[3, f32]");
     assert_eq!(refine(&pattern, &arg).to_string(), "Tensor[2, 1, D, f32]");
     let e = call(&mut cx, &[pattern], &[t(&[], DType::F32)]).err();
-    assert_eq!(e.map(|e| e.message), Some("the argument `x` of `f` has rank 0 where at least rank 1 is declared".into()));
+    assert_eq!(
+        e.map(|e| e.message),
+        Some("the argument `x` of `f` has rank 0 where at least rank 1 is declared".into())
+    );
     Ok(())
 }
 
@@ -156,7 +168,10 @@ fn the_field_that_differs_is_named() -> Result<(), String> {
     let m = assignable(&mut cx, &layer(2), &layer(3), at(0)).err().ok_or("accepted")?;
     let d = mismatch_diagnostic(&m, &Role::Bound { name: "layers".into() }, at(0), None);
     assert_eq!(d.message, "dim 0 of field `w` of the element of the value of `layers` is 3 where 2 is declared");
-    assert!(d.notes.contains(&"field `w` of the element: Tensor[2, f32] is declared and Tensor[3, f32] is found".to_owned()));
+    assert!(
+        d.notes
+            .contains(&"field `w` of the element: Tensor[2, f32] is declared and Tensor[3, f32] is found".to_owned())
+    );
     Ok(())
 }
 
