@@ -137,7 +137,7 @@ impl Bench {
             }
         }
         self.checks += 1;
-        if self.checks % CHECKS_PER_TILES == 0 {
+        if self.checks.is_multiple_of(CHECKS_PER_TILES) {
             tiles::check(case, graph, &groups)?;
         }
         let plan = match self.backend.plan(graph) {

@@ -46,7 +46,7 @@ pub fn shape_of(random: &mut Random, n: u64) -> Vec<u64> {
     let mut shape = vec![];
     let mut rest = n;
     while rest > 1 && shape.len() < 3 {
-        let divisors: Vec<u64> = (2..=rest.min(128)).filter(|d| rest % d == 0).collect();
+        let divisors: Vec<u64> = (2..=rest.min(128)).filter(|d| rest.is_multiple_of(*d)).collect();
         if divisors.is_empty() || random.once_in(3) {
             break;
         }

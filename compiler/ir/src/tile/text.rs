@@ -76,6 +76,14 @@ fn ty_text(ty: Ty) -> String {
     if ty.lanes == 1 { kind_name(ty.kind).into() } else { format!("{}x{}", kind_name(ty.kind), ty.lanes) }
 }
 
+/// Lanes of the widest vector that a text may name: the longest register holds 64 bytes.
+const LANES_MAX: u32 = 64;
+
+fn lanes_attr(line: &Line) -> Result<u32, TextError> {
+    let lanes = u32_attr(line, "lanes")?;
+    if lanes > LANES_MAX { Err(line.error(format!("{lanes} lanes are more than {LANES_MAX}"))) } else { Ok(lanes) }
+}
+
 fn parse_ty(line: &Line, text: &str) -> Result<Ty, TextError> {
     let (kind, lanes) = text.split_once('x').map_or((text, "1"), |(k, n)| (k, n));
     let kind = Kind::ALL
@@ -85,7 +93,7 @@ fn parse_ty(line: &Line, text: &str) -> Result<Ty, TextError> {
     let lanes = lanes
         .parse()
         .ok()
-        .filter(|n| (1..=64).contains(n))
+        .filter(|n| (1..=LANES_MAX).contains(n))
         .ok_or_else(|| line.error(format!("`{text}` has no sensible number of lanes")))?;
     Ok(Ty { kind, lanes })
 }
@@ -278,7 +286,7 @@ impl Reader {
                 Ok(Op::Store {
                     to: self.access(line)?,
                     value,
-                    lanes: u32_attr(line, "lanes")?,
+                    lanes: lanes_attr(line)?,
                     stream: line.bool("stream")?,
                 })
             }
@@ -367,7 +375,7 @@ impl Reader {
             kind,
             rows: u32_attr(line, "rows")?,
             cols: u32_attr(line, "cols")?,
-            lanes: u32_attr(line, "lanes")?,
+            lanes: lanes_attr(line)?,
             depth: self.indices(line, "depth")?,
             fresh: self.parse_index(line, line.str("fresh")?)?,
             a: panel(0, "a")?,
