@@ -283,12 +283,7 @@ impl Reader {
                     return Err(line.error("a buffer and a value are expected"));
                 };
                 let value = self.val(line, value)?;
-                Ok(Op::Store {
-                    to: self.access(line)?,
-                    value,
-                    lanes: lanes_attr(line)?,
-                    stream: line.bool("stream")?,
-                })
+                Ok(Op::Store { to: self.access(line)?, value, lanes: lanes_attr(line)?, stream: line.bool("stream")? })
             }
             "tessera.tile.for" => self.for_op(line),
             "tessera.tile.mma" => self.mma(line),
