@@ -71,8 +71,9 @@ pub fn programs_text(start: u64, count: u64, limit: Duration) -> Fuzzed {
     })
 }
 
-/// Every target for so many seconds, from seeds that nobody has tried. True if nothing failed.
-pub fn run(seconds: u64) -> bool {
+/// Every target (or only the one named: `graphs`, `texts`, `programs`) for so many seconds, from seeds that nobody has tried.
+/// True if nothing failed.
+pub fn run(seconds: u64, target: Option<&str>) -> bool {
     let limit = Duration::from_secs(seconds);
     let start = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs() << 20);
     let mut ok = true;
@@ -81,11 +82,18 @@ pub fn run(seconds: u64) -> bool {
         failures.iter().for_each(|f| println!("{f}\n"));
         ok &= failures.is_empty();
     };
-    let graphs = random_graphs(start..u64::MAX, Scale::Small, limit);
-    tell("random graphs", graphs.programs, &graphs.failures);
-    let texts = ir(start, u64::MAX, limit);
-    tell("texts of graphs, schedules, kernels", texts.texts, &texts.failures);
-    let programs = programs_text(start, u64::MAX, limit);
-    tell("texts of programs", programs.texts, &programs.failures);
+    let wanted = |name: &str| target.is_none_or(|t| t == name);
+    if wanted("graphs") {
+        let found = random_graphs(start..u64::MAX, Scale::Small, limit);
+        tell("random graphs", found.programs, &found.failures);
+    }
+    if wanted("texts") {
+        let found = ir(start, u64::MAX, limit);
+        tell("texts of graphs, schedules, kernels", found.texts, &found.failures);
+    }
+    if wanted("programs") {
+        let found = programs_text(start, u64::MAX, limit);
+        tell("texts of programs", found.texts, &found.failures);
+    }
     ok
 }

@@ -155,6 +155,9 @@ impl Index {
                 return (q.plus(&uq), ur.times(g).plus(&v));
             }
         }
+        // The generated code divides without a sign, so a dividend that can be negative is lifted by a multiple of n.
+        let below = if lo < 0 { lo.max(-(1 << 60)).div_euclid(n) } else { 0 };
+        let (q, r) = (q.offset(below), r.offset(-below * n));
         let quotient = match &r.terms[..] {
             [(Term::Div(e, m), 1)] if r.constant == 0 => Term::Div(e.clone(), m.saturating_mul(n)),
             _ => Term::Div(Box::new(r.clone()), n),
@@ -438,6 +441,8 @@ mod tests {
             v(0).times(3).plus(&v(1)).offset(-2),
             v(2).times(12).plus(&v(1).times(2)),
             v(3).times(7).plus(&v(0).times(4)).offset(5),
+            v(1).times(-1).plus(&v(2).times(-5)).offset(3),
+            v(3).times(-7).plus(&v(0).times(4)),
         ];
         for e in cases {
             for n in [1, 2, 3, 4, 6, 12, 24, 35] {

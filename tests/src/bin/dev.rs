@@ -7,7 +7,7 @@ use tessera_tests::{golden, program};
 const USAGE: &str = "cargo dev ci      every check that needs no GPU\n\
                      cargo dev bless   rewrite the golden files from what the program does now\n\
                      cargo dev bench   the speed figures (release, medians)\n\
-                     cargo dev fuzz S  random input for S seconds a target\n\
+                     cargo dev fuzz S  random input for S seconds a target (graphs, texts, programs; a name after S: only that)\n\
                      cargo dev docs    write docs/operators.md from the operator table\n\
                      cargo dev size    lines per crate";
 
@@ -18,7 +18,10 @@ fn main() -> ExitCode {
         Some("bless") => bless(),
         Some("docs") => docs(),
         Some("size") => size(),
-        Some("fuzz") => tessera_tests::fuzz::run(args.get(1).and_then(|s| s.parse().ok()).unwrap_or(60)),
+        Some("fuzz") => tessera_tests::fuzz::run(
+            args.get(1).and_then(|s| s.parse().ok()).unwrap_or(60),
+            args.get(2).map(String::as_str),
+        ),
         Some("bench") => tessera_tests::bench::run(),
         _ => {
             eprintln!("{USAGE}");
