@@ -145,8 +145,11 @@ fn node_op(g: &Graph, id: NodeId) -> Op {
             put("axis", Attr::Int(*axis as i64));
             format!("cumulate_{}", kind.name())
         }
-        Prim::Dot { accum } => {
+        Prim::Dot { accum, causal } => {
             put("accum", Attr::Str(accum.name().into()));
+            if *causal {
+                put("causal", Attr::Bool(true));
+            }
             "dot".into()
         }
         Prim::DynamicSlice { sizes: s } => {
@@ -321,7 +324,7 @@ fn read_node(g: &mut Graph, op: &Op, operands: Vec<NodeId>) -> Result<Node, Text
         "argmax" | "argmin" => Prim::ArgReduce { largest: name == "argmax", axis: axis()? },
         "dot" => {
             let accum = DType::parse(op.str("accum")?).ok_or_else(|| op.error("`accum` is no dtype"))?;
-            Prim::Dot { accum }
+            Prim::Dot { accum, causal: op.attr("causal").is_some() && op.bool("causal")? }
         }
         "dynamic_slice" => Prim::DynamicSlice { sizes: sizes("sizes")? },
         "dynamic_update" => Prim::DynamicUpdate,

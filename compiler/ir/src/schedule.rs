@@ -72,11 +72,12 @@ pub enum ValueOp {
         axis: Var,
     },
     /// `Σ a·b` along `axis`: one fused-multiply-add chain in ascending order, in the type of
-    /// the value.
+    /// the value. `within`: only the steps below this index, over axes of the result.
     Dot {
         a: ValueId,
         b: ValueId,
         axis: Var,
+        within: Option<Index>,
     },
 }
 
@@ -186,7 +187,10 @@ impl Schedule {
                 }
                 ValueOp::Index(e) => add(e),
                 ValueOp::Within(guards) => guards.iter().for_each(|g| add(&g.index)),
-                _ => {
+                op => {
+                    if let ValueOp::Dot { within: Some(e), .. } = op {
+                        add(e);
+                    }
                     for a in self.args(ValueId(i as u32)) {
                         axes.extend(out.get(a.0 as usize).into_iter().flatten());
                     }

@@ -144,7 +144,8 @@ pub struct Panel {
 
 /// `c[i, j] = fma chain over k in 0..depth of a[i, k]·b[k, j]`, for `rows` × `cols` elements in
 /// vectors of `lanes`. The chain starts from zero where `fresh` is 0 and goes on from `c`
-/// elsewhere. All three hold elements of `kind`.
+/// elsewhere. With a `ramp` row `i` makes at most `ramp + i` steps. All three hold elements of
+/// `kind`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mma {
     pub kind: Kind,
@@ -153,6 +154,7 @@ pub struct Mma {
     pub lanes: u32,
     /// Number of steps: the least of these.
     pub depth: Vec<Index>,
+    pub ramp: Option<Index>,
     pub fresh: Index,
     pub a: Panel,
     pub b: Panel,

@@ -20,11 +20,19 @@ impl Emitter<'_> {
             Ok(e.b.offset(e.bases[p.buf as usize], at))
         };
         let (a, b, c) = (start(self, &m.a)?, start(self, &m.b)?, start(self, &m.c)?);
-        let depth = self.bound(&m.depth, true)?;
+        let limit = self.bound(&m.depth, true)?;
+        let ramp = m.ramp.as_ref().map(|e| self.index(e, 1)).transpose()?;
+        let depth = ramp.map_or(limit, |r| self.common_steps(limit, r));
         let init = self.accumulators(m, c)?;
-        let known = m.depth.iter().map(|d| d.as_constant()).try_fold(i64::MAX, |n, d| d.map(|d| n.min(d)));
+        let known = m
+            .depth
+            .iter()
+            .map(|d| d.as_constant())
+            .try_fold(i64::MAX, |n, d| d.map(|d| n.min(d)))
+            .filter(|_| ramp.is_none());
         let rounds = self.b.and(depth, self.b.i64(-UNROLL));
         let zero = self.b.i64(0);
+        let (first_a, first_b) = (a, b);
         let mut acc = init;
         if known.is_none_or(|d| d >= UNROLL) {
             // Addresses step with the loop.
@@ -56,8 +64,45 @@ impl Emitter<'_> {
                 })?;
             }
         }
+        if let Some(ramp) = ramp {
+            acc = self.climb(m, (first_a, first_b), limit, ramp, acc)?;
+        }
         self.write_back(m, c, &acc);
         Ok(())
+    }
+
+    /// The steps that all rows of a ramp take: its first row takes the fewest.
+    fn common_steps(&self, limit: V, ramp: V) -> V {
+        let zero = self.b.i64(0);
+        let least = self.b.select(self.b.icmp(IntPred::LLVMIntSLT, ramp, limit), ramp, limit);
+        self.b.select(self.b.icmp(IntPred::LLVMIntSGT, least, zero), least, zero)
+    }
+
+    /// The steps that only later rows of a ramp take: step `ramp + s - 1` from row `s` on.
+    fn climb(&mut self, m: &Mma, (a, b): (V, V), limit: V, ramp: V, mut acc: Vec<V>) -> Result<Vec<V>, LlvmError> {
+        let vectors = self.vectors(m) as usize;
+        for s in 1..m.rows {
+            let k = self.b.add(ramp, self.b.i64(s as i64 - 1));
+            // Also false for a step before the first.
+            let inside = self.b.icmp(IntPred::LLVMIntULT, k, limit);
+            let some = self.b.icmp(IntPred::LLVMIntSGT, limit, self.b.i64(0));
+            let (before, step, join) = (self.b.current(), self.b.block(), self.b.block());
+            self.b.branch(self.b.and(inside, some), step, join);
+            self.b.position(step);
+            let (pa, pb) = (self.step(a, &m.a, k), self.step(b, &m.b, k));
+            let mut next = acc.clone();
+            self.rank_one_from(m, s, pa, pb, 0, &mut next);
+            self.b.jump(join);
+            self.b.position(join);
+            let ty = self.b.kind(m.kind, m.lanes);
+            for (old, new) in acc.iter_mut().zip(next).skip(s as usize * vectors) {
+                let phi = self.b.phi(ty);
+                self.b.incoming(phi, *old, before);
+                self.b.incoming(phi, new, step);
+                *old = phi;
+            }
+        }
+        Ok(acc)
     }
 
     fn element_bytes(&self, p: &Panel) -> i64 {
@@ -125,12 +170,17 @@ impl Emitter<'_> {
 
     /// One step of k, `u` steps after the base addresses.
     fn rank_one(&self, m: &Mma, a: V, b: V, u: i64, acc: &mut [V]) {
+        self.rank_one_from(m, 0, a, b, u, acc);
+    }
+
+    /// The same for the rows from `first` on.
+    fn rank_one_from(&self, m: &Mma, first: u32, a: V, b: V, u: i64, acc: &mut [V]) {
         let ty = self.b.kind(m.kind, m.lanes);
         let vectors = self.vectors(m);
         let right: Vec<V> = (0..vectors)
             .map(|j| self.load_vector(m, self.at(b, u * m.b.step + (j * m.lanes) as i64, &m.b), self.valid(m, j)))
             .collect();
-        for i in 0..m.rows {
+        for i in first..m.rows {
             let p = self.at(a, i as i64 * m.a.row + u * m.a.step, &m.a);
             let scalar = self.b.load(self.b.kind(m.kind, 1), p, m.kind.bits() / 8);
             let left = self.b.splat(scalar, m.lanes);

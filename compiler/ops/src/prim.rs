@@ -74,9 +74,11 @@ pub enum Prim {
         axis: usize,
     },
     /// `[batch…, m, k] @ [batch…, k, n] -> [batch…, m, n]`: one fused-multiply-add chain in
-    /// ascending `k` per element, in `accum`, rounded once to the node's dtype.
+    /// ascending `k` per element, in `accum`, rounded once to the node's dtype. `causal`: row `i`
+    /// takes the steps `k <= i` only; what lies beyond them does not count, be it infinite.
     Dot {
         accum: DType,
+        causal: bool,
     },
     /// Operand 0 at start positions given by the following rank-0 i64 operands, one per
     /// dim; a position out of range is a run-time error.

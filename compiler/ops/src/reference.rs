@@ -109,7 +109,7 @@ pub fn eval_summing(
         Prim::Reduce { kind, axes } => reduce::reduce(*kind, axes, operands[0], dtype, summation),
         Prim::ArgReduce { largest, axis } => sort::arg_reduce(*largest, *axis, operands[0], dtype),
         Prim::Cumulate { kind, axis } => reduce::cumulate(*kind, *axis, operands[0], dtype),
-        Prim::Dot { accum } => dot::dot(operands[0], operands[1], *accum, dtype),
+        Prim::Dot { accum, causal } => dot::dot(operands[0], operands[1], *accum, *causal, dtype),
         Prim::Take { axis } => index::take(operands[0], operands[1], *axis, shape)?,
         Prim::Gather => index::gather(operands[0], &operands[1..])?,
         Prim::Scatter { add } => index::scatter(operands[0], operands[1], &operands[2..], *add)?,

@@ -148,11 +148,11 @@ impl Body<'_> {
                 }
                 self.reduce(n, node, *kind, axes, at)
             }
-            Prim::Dot { accum } => {
+            Prim::Dot { accum, causal } => {
                 if !guards.is_empty() {
                     return Err(refuse(n, "contracts under a guard"));
                 }
-                self.dot(n, node, *accum, at)
+                self.dot(n, node, *accum, *causal, at)
             }
             other => Err(refuse(n, &format!("is `{}`, which kernels do not cover", prim_word(other)))),
         }
@@ -301,7 +301,7 @@ impl Body<'_> {
         Ok(self.cast(sum, node.ty.dtype))
     }
 
-    fn dot(&mut self, n: NodeId, node: &Node, accum: DType, at: &[Index]) -> Result<ValueId, Refusal> {
+    fn dot(&mut self, n: NodeId, node: &Node, accum: DType, causal: bool, at: &[Index]) -> Result<ValueId, Refusal> {
         let graph = self.graph;
         let [a, b] = node.operands[..] else { return Err(refuse(n, "needs two operands")) };
         let [batch @ .., m, c] = at else { return Err(refuse(n, "has a rank below 2")) };
@@ -313,12 +313,14 @@ impl Body<'_> {
         }
         let depth = *graph.ty(a).shape.last().ok_or_else(|| refuse(n, "has a rank below 2"))?;
         let k = self.axis("k".into(), depth, true);
+        // Row `i` takes `i + 1` steps.
+        let within = causal.then(|| m.offset(1));
         let place = |x: &Index, y: &Index| -> Vec<Index> { batch.iter().chain([x, y]).cloned().collect() };
         let left = self.value(a, &place(m, &Index::var(k)), &[])?;
         let left = self.cast(left, accum);
         let right = self.value(b, &place(&Index::var(k), c), &[])?;
         let right = self.cast(right, accum);
-        let v = self.push(ValueOp::Dot { a: left, b: right, axis: k }, accum);
+        let v = self.push(ValueOp::Dot { a: left, b: right, axis: k, within }, accum);
         Ok(self.cast(v, node.ty.dtype))
     }
 }

@@ -242,7 +242,8 @@ impl Machine<'_> {
                     row.words[j as usize] = self.memory[m.c.buf as usize].read(at(self, &m.c, i, 0, j), self.point)?;
                 }
             }
-            for k in 0..depth {
+            let steps = m.ramp.as_ref().map_or(depth, |e| depth.min(self.index(e, 0) + i));
+            for k in 0..steps {
                 let a = self.memory[m.a.buf as usize].read(at(self, &m.a, i, k, 0), self.point)?;
                 let left = Words { kind: m.kind, words: vec![a; m.cols as usize] };
                 let b =

@@ -30,6 +30,8 @@ struct Product<'s> {
     left: ValueId,
     right: ValueId,
     k: Var,
+    /// Steps of a row, where they differ.
+    within: Option<&'s Index>,
     /// Row and column axis; `None` for an extent of 1.
     m: Option<Var>,
     n: Option<Var>,
@@ -77,10 +79,12 @@ impl<'s> Product<'s> {
         let at =
             s.values.iter().position(|v| matches!(v.op, ValueOp::Dot { .. })).ok_or(LowerError("no product".into()))?;
         let dot = ValueId(at as u32);
-        let ValueOp::Dot { a, b, axis } = s.value(dot).op else { return Err(LowerError("no product".into())) };
+        let ValueOp::Dot { a, b, axis, ref within } = s.value(dot).op else {
+            return Err(LowerError("no product".into()));
+        };
         let accum = s.value(dot).dtype;
         let kind = kind_of(accum).ok_or(LowerError(format!("a product in {accum}")))?;
-        let swap = s.directives.contains(&Directive::Swap);
+        let swap = s.directives.contains(&Directive::Swap) && within.is_none();
         let (left, right) = if swap { (b, a) } else { (a, b) };
         let domains = s.domains();
         let parallel: Vec<Var> =
@@ -98,6 +102,7 @@ impl<'s> Product<'s> {
             left,
             right,
             k: axis,
+            within: within.as_ref(),
             m,
             n,
             batch,
@@ -125,6 +130,9 @@ impl<'s> Product<'s> {
                 Directive::Grain(g) => p.grain = *g,
                 _ => {}
             }
+        }
+        if within.as_ref().is_some_and(|w| w.stride(axis) != Some(0) || m.is_some_and(|m| w.stride(m) != Some(1))) {
+            return Err(LowerError("a product whose rows take uneven numbers of steps".into()));
         }
         p.mc = p.mc.max(1).next_multiple_of(p.rows as u64);
         p.nc = p.nc.max(1).next_multiple_of(p.panel() as u64);
@@ -360,8 +368,9 @@ impl<'s> Compute<'_, 's> {
             1 => vec![Index::constant(p.depth() as i64)],
             _ => vec![Index::constant(p.kc as i64), Index::constant(p.depth() as i64).minus(&start)],
         };
+        let ramp = p.within.map(|w| n.resolve(w).minus(&start));
         let fresh = if p.blocks() == 1 { Index::default() } else { block.clone() };
-        n.push(Op::Mma(Mma { kind: p.kind, rows, cols, lanes: p.lanes, depth, fresh, a, b, c: c.clone() }));
+        n.push(Op::Mma(Mma { kind: p.kind, rows, cols, lanes: p.lanes, depth, ramp, fresh, a, b, c: c.clone() }));
         if self.partial.is_some() {
             self.epilogue(n, block, &c, (&first_row, rows), (&first_col, cols))?;
         }

@@ -88,7 +88,7 @@ pub fn layer(b: &mut Builder) {
     }
     let w = product::matrix(b, batch, k, n, ty.dtype);
     let accum = ty.dtype.accumulator();
-    let y = b.push(Prim::Dot { accum }, &[x, w], &shape, ty.dtype);
+    let y = b.push(Prim::Dot { accum, causal: false }, &[x, w], &shape, ty.dtype);
     let bias = b.input(&[n], ty.dtype);
     let bias = b.push(Prim::Broadcast { dims: vec![rank - 1] }, &[bias], &shape, ty.dtype);
     let y = map(b, MapOp::add, &[y, bias]);

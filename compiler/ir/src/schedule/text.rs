@@ -136,7 +136,11 @@ fn value_op(s: &Schedule, i: usize, v: &Value, name: &dyn Fn(Var) -> String) -> 
             ids(&[*arg]),
             vec![("kind".into(), Attr::Str(kind.name().into())), ("axis".into(), Attr::Str(name(*axis)))],
         ),
-        ValueOp::Dot { a, b, axis } => ("dot", ids(&[*a, *b]), vec![("axis".into(), Attr::Str(name(*axis)))]),
+        ValueOp::Dot { a, b, axis, within } => {
+            let mut attrs = vec![("axis".into(), Attr::Str(name(*axis)))];
+            attrs.extend(within.as_ref().map(|e| ("within".to_string(), Attr::Str(e.print(name)))));
+            ("dot", ids(&[*a, *b]), attrs)
+        }
     };
     let mut op = Op::new(format!("tessera.schedule.{word}"));
     (op.results, op.operands, op.attrs, op.types) = (vec![i.to_string()], operands, attrs, vec![v.dtype.to_string()]);
@@ -254,7 +258,10 @@ impl Reader {
                 ValueOp::Reduce { kind, arg: one()?, axis: self.axis(op, op.str("axis")?)? }
             }
             "dot" => match args()?[..] {
-                [a, b] => ValueOp::Dot { a, b, axis: self.axis(op, op.str("axis")?)? },
+                [a, b] => {
+                    let within = op.attr("within").map(|_| self.index(op, "within")).transpose()?;
+                    ValueOp::Dot { a, b, axis: self.axis(op, op.str("axis")?)?, within }
+                }
                 _ => return Err(op.error("two operands are expected")),
             },
             _ => return Err(op.error("no such operation in Schedule IR")),
@@ -304,7 +311,11 @@ impl Reader {
     }
 
     fn at(&self, op: &Op) -> Result<Index, TextError> {
-        Index::parse(op.str("at")?, &|n| self.axes.get(n).copied()).map_err(|e| op.error(e))
+        self.index(op, "at")
+    }
+
+    fn index(&self, op: &Op, key: &str) -> Result<Index, TextError> {
+        Index::parse(op.str(key)?, &|n| self.axes.get(n).copied()).map_err(|e| op.error(e))
     }
 
     fn guards(&self, op: &Op) -> Result<Vec<Guard>, TextError> {

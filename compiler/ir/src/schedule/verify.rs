@@ -66,8 +66,14 @@ fn value(s: &Schedule, i: usize) -> Result<(), String> {
         }
         ValueOp::Cast(_) => Ok(()),
         ValueOp::Reduce { arg, axis, .. } => same(v.dtype, dtype(*arg)).and_then(|()| vanishes(s, *axis)),
-        ValueOp::Dot { a, b, axis } => {
-            same(v.dtype, dtype(*a)).and_then(|()| same(v.dtype, dtype(*b))).and_then(|()| vanishes(s, *axis))
+        ValueOp::Dot { a, b, axis, within } => {
+            same(v.dtype, dtype(*a))?;
+            same(v.dtype, dtype(*b))?;
+            within.iter().try_for_each(|e| axes(s, e))?;
+            if within.as_ref().is_some_and(|e| e.uses(*axis)) {
+                return Err("the bound of its steps depends on them".into());
+            }
+            vanishes(s, *axis)
         }
     }
 }

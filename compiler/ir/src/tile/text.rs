@@ -155,6 +155,7 @@ impl Printer<'_> {
                     ("depth".into(), self.indices(&m.depth)),
                     ("fresh".into(), self.index(&m.fresh)),
                 ];
+                line.attrs.extend(m.ramp.as_ref().map(|e| ("ramp".into(), self.index(e))));
                 for (key, p) in [("a", &m.a), ("b", &m.b), ("c", &m.c)] {
                     line.attrs
                         .push((key.into(), Attr::List(vec![self.index(&p.at), Attr::Int(p.row), Attr::Int(p.step)])));
@@ -372,6 +373,7 @@ impl Reader {
             cols: u32_attr(line, "cols")?,
             lanes: lanes_attr(line)?,
             depth: self.indices(line, "depth")?,
+            ramp: line.attr("ramp").map(|_| line.str("ramp").and_then(|t| self.parse_index(line, t))).transpose()?,
             fresh: self.parse_index(line, line.str("fresh")?)?,
             a: panel(0, "a")?,
             b: panel(1, "b")?,

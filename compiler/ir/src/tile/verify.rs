@@ -215,7 +215,7 @@ impl Checker<'_> {
         if m.rows == 0 || m.cols == 0 || m.lanes == 0 || m.depth.is_empty() || self.buf(m.c.buf)?.space == Space::In {
             return Err("an empty tile, or a result that is only read".into());
         }
-        m.depth.iter().chain([&m.fresh]).try_for_each(|e| self.index(e))
+        m.depth.iter().chain([&m.fresh]).chain(&m.ramp).try_for_each(|e| self.index(e))
     }
 
     fn buf(&self, n: u32) -> Result<&super::Buf, String> {

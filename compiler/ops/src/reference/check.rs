@@ -103,7 +103,7 @@ pub fn shape_check(prim: &Prim, operands: &[TypeRef], result: TypeRef) -> Result
             axis_in(*axis, x[0].shape)?;
             shape_is(x[0].shape, result)
         }
-        Prim::Dot { accum } => dot(x, *accum, result),
+        Prim::Dot { accum, .. } => dot(x, *accum, result),
         Prim::Take { axis } => {
             count(x, 2)?;
             dtype_is(x[0], result)?;

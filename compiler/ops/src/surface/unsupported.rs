@@ -44,21 +44,6 @@ pub const MAX_POOL: Row =
 pub const AVG_POOL: Row = Row::refused("avg_pool", POOL, "Mean of each window of the last two dims.", POOL_REASON)
     .known_as(&["avg_pool2d", "avgpool"]);
 
-pub const ATTENTION: Row = Row::refused(
-    "attention",
-    &[
-        req("q", ParamKind::Tensor),
-        req("k", ParamKind::Tensor),
-        req("v", ParamKind::Tensor),
-        Param { name: "causal", kind: ParamKind::Bool, default: Default::Bool(false), keyword_only: true },
-        Param { name: "mask", kind: ParamKind::Tensor, default: Default::None, keyword_only: true },
-        Param { name: "scale", kind: ParamKind::Float, default: Default::None, keyword_only: true },
-    ],
-    "Scaled dot-product attention.",
-    "attention has no lowering yet",
-)
-.known_as(&["flash_attn", "flash_attention", "sdpa", "scaled_dot_product_attention"]);
-
 pub const FFT: Row = Row::refused("fft", &[X, AXIS], "Discrete Fourier transform along an axis.", SPECTRAL);
 pub const IFFT: Row = Row::refused("ifft", &[X, AXIS], "Inverse of `fft`.", SPECTRAL);
 pub const RFFT: Row = Row::refused("rfft", &[X, AXIS], "Discrete Fourier transform of real numbers.", SPECTRAL);

@@ -26,7 +26,7 @@ fn plain(s: &Schedule, v: ValueId) -> Option<&tessera_ir::index::Index> {
 }
 
 pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directive> {
-    let ValueOp::Dot { a, b, axis: k } = s.value(dot).op else { return vec![] };
+    let ValueOp::Dot { a, b, axis: k, ref within } = s.value(dot).op else { return vec![] };
     let domains = s.domains();
     let (in_a, in_b) = (&domains[a.0 as usize], &domains[b.0 as usize]);
     let axes = parallel_axes(s);
@@ -40,7 +40,8 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     let (mut left, mut right) = (a, b);
     let extent = |v: Option<Var>| v.map_or(1, |v| s.extent(v));
     let mut out = vec![];
-    if extent(n) < lanes as u64 && extent(m) > extent(n) {
+    // Rows that take different numbers of steps stay rows.
+    if extent(n) < lanes as u64 && extent(m) > extent(n) && within.is_none() {
         (m, n, left, right) = (n, m, right, left);
         out.push(Directive::Swap);
     }

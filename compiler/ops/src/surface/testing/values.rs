@@ -366,3 +366,54 @@ fn random_numbers() {
     let kept = run("dropout", vec![In::F(array(&[4000], &[1.0; 4000])), In::S(Arg::Float(0.5)), In::I(key(9))]);
     assert!(kept.values.iter().all(|v| *v == 0.0 || *v == 2.0) && (moments(&kept).0 - 1.0).abs() < 0.06);
 }
+
+/// Scores of every query and key, their exponentials, and the mean of the values, in f64.
+fn attention_of(q: &Array, k: &Array, v: &Array, keep: &dyn Fn(usize, usize) -> bool, scale: f64) -> Array {
+    let at = |a: &Array, h: usize, i: usize, j: usize| {
+        let (n, m) = (a.shape[1] as usize, a.shape[2] as usize);
+        a.values[(h * n + i) * m + j]
+    };
+    let [heads, s, d] = [0, 1, 2].map(|i| q.shape[i] as usize);
+    let (t, e) = (v.shape[1] as usize, v.shape[2] as usize);
+    let group = heads / k.shape[0] as usize;
+    let mut out = vec![];
+    for (h, i) in (0..heads).flat_map(|h| (0..s).map(move |i| (h, i))) {
+        let score = |j: usize| (0..d).map(|f| at(q, h, i, f) * at(k, h / group, j, f)).sum::<f64>() * scale;
+        let weights: Vec<f64> = (0..t).map(|j| if keep(i, j) { score(j).exp() } else { 0.0 }).collect();
+        let sum: f64 = weights.iter().sum();
+        for f in 0..e {
+            let mean = (0..t).map(|j| weights[j] * at(v, h / group, j, f)).sum::<f64>() / sum;
+            out.push(if sum == 0.0 { 0.0 } else { mean });
+        }
+    }
+    array(&[heads as u64, s as u64, e as u64], &out)
+}
+
+#[test]
+fn attention() {
+    let (q, k, v) = (noise(&[4, 5, 3]), noise(&[2, 7, 3]), noise(&[2, 7, 2]));
+    let given = || vec![In::F(q.clone()), In::F(k.clone()), In::F(v.clone())];
+    let third = 1.0 / 3f64.sqrt();
+    close(&run("attention", given()), &attention_of(&q, &k, &v, &|_, _| true, third));
+    let mut args = given();
+    args.extend([In::S(Arg::Bool(true)), In::S(Arg::None), In::S(Arg::Float(0.5))]);
+    close(&run("attention", args), &attention_of(&q, &k, &v, &|i, j| j <= i, 0.5));
+    // More queries than keys, and a bias that leaves the second query nothing.
+    let (q, k, v) = (noise(&[1, 4, 3]), noise(&[1, 2, 3]), noise(&[1, 2, 3]));
+    let bias = array(&[4, 1], &[0.0, f64::NEG_INFINITY, 0.0, 0.0]);
+    let args = vec![In::F(q.clone()), In::F(k.clone()), In::F(v.clone()), In::S(Arg::Bool(true)), In::F(bias)];
+    close(&run("attention", args), &attention_of(&q, &k, &v, &|i, j| j <= i && i != 1, third));
+}
+
+#[test]
+fn values_that_causal_attention_does_not_reach_may_be_infinite() {
+    let x = noise(&[3, 2]);
+    let v = array(&[3, 2], &[1.0, 2.0, 3.0, 4.0, f64::INFINITY, f64::NAN]);
+    let args = vec![In::F(x.clone()), In::F(x.clone()), In::F(v), In::S(Arg::Bool(true))];
+    let got = run("attention", args);
+    assert!(got.values[..4].iter().all(|v| v.is_finite()), "{got:?}");
+    assert!(!got.values[4].is_finite() && got.values[5].is_nan());
+    // No keys at all.
+    let (q, none) = (noise(&[2, 3]), array(&[0, 3], &[]));
+    same("attention", vec![In::F(q), In::F(none.clone()), In::F(none)], &[2, 3], &[0.0; 6]);
+}

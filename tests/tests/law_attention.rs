@@ -1,0 +1,168 @@
+//! Attention, as the operator expands and written out with softmax, at sizes around the register
+//! tile, the vector and the blocks: compiled as interpreted, to the bit.
+
+use tessera_base::DType;
+use tessera_ir::graph::NodeId;
+use tessera_ops::prim::Prim;
+use tessera_ops::surface::{Arg, Build, Hints, Id, find};
+use tessera_tests::laws::hold;
+use tessera_tests::random::Fill;
+use tessera_tests::random_graph::{Builder, Case, elems};
+
+/// Lets operators expand into a graph under construction.
+struct Nodes<'b>(&'b mut Builder);
+
+impl Build for Nodes<'_> {
+    fn shape(&self, id: Id) -> Vec<u64> {
+        self.0.ty(NodeId(id.0)).shape
+    }
+
+    fn dtype(&self, id: Id) -> DType {
+        self.0.ty(NodeId(id.0)).dtype
+    }
+
+    fn push(&mut self, prim: Prim, operands: &[Id], shape: Vec<u64>, dtype: DType) -> Id {
+        let operands: Vec<NodeId> = operands.iter().map(|o| NodeId(o.0)).collect();
+        Id(self.0.push(prim, &operands, &shape, dtype).0)
+    }
+}
+
+fn call(b: &mut Builder, name: &str, args: &[Arg]) -> Id {
+    let def = find(name).unwrap_or_else(|| panic!("no operator {name}"));
+    (def.expand)(&mut Nodes(b), args, &Hints::default()).unwrap_or_else(|e| panic!("{name}: {e:?}"))[0]
+}
+
+fn input(b: &mut Builder, shape: &[u64], dtype: DType, fill: Fill) -> Id {
+    let bytes = b.random.elements(dtype, elems(shape), fill);
+    Id(b.input_of(shape, dtype, bytes, false).0)
+}
+
+/// What a case looks like.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mask {
+    None,
+    Bool,
+    Float,
+}
+
+struct Sizes {
+    batch: &'static [u64],
+    /// Heads of queries and of keys.
+    heads: [u64; 2],
+    /// Queries, keys, features of keys and of values.
+    stde: [u64; 4],
+}
+
+fn operator(seed: u64, sizes: &Sizes, dtype: DType, causal: bool, mask: Mask) -> Case {
+    let mut b = Builder::plain(seed);
+    let [s, t, d, e] = sizes.stde;
+    let shape = |heads: u64, n: u64, m: u64| [sizes.batch, &[heads, n, m]].concat();
+    let fill = b.random.pick(&[Fill::Small, Fill::Ordinary, Fill::Ordinary, Fill::Special]);
+    let q = input(&mut b, &shape(sizes.heads[0], s, d), dtype, fill);
+    let k = input(&mut b, &shape(sizes.heads[1], t, d), dtype, fill);
+    let v = input(&mut b, &shape(sizes.heads[1], t, e), dtype, fill);
+    let mask = match mask {
+        Mask::None => Arg::None,
+        Mask::Bool => Arg::Tensor(input(&mut b, &[s, t], DType::Bool, Fill::Small)),
+        Mask::Float => Arg::Tensor(input(&mut b, &[sizes.heads[0], 1, t], dtype, Fill::Small)),
+    };
+    let scale = if b.random.once_in(2) { Arg::None } else { Arg::Float(0.3) };
+    let args = [Arg::Tensor(q), Arg::Tensor(k), Arg::Tensor(v), Arg::Bool(causal), mask, scale];
+    let out = call(&mut b, "attention", &args);
+    finish(b, out, format!("attention_{dtype}_{s}_{t}_{d}_{e}"))
+}
+
+/// `softmax(q @ k.T * s + bias) @ v`, with what programs put around it.
+fn written_out(seed: u64, sizes: &Sizes, dtype: DType) -> Case {
+    let mut b = Builder::plain(seed);
+    let [s, t, d, e] = sizes.stde;
+    let shape = |n: u64, m: u64| [sizes.batch, &[sizes.heads[0], n, m]].concat();
+    let q = input(&mut b, &shape(s, d), dtype, Fill::Ordinary);
+    let k = input(&mut b, &shape(t, d), dtype, Fill::Ordinary);
+    let v = input(&mut b, &shape(t, e), dtype, Fill::Ordinary);
+    let k = call(&mut b, "swapaxes", &[Arg::Tensor(k), Arg::Int(-1), Arg::Int(-2)]);
+    let mut x = call(&mut b, "matmul", &[Arg::Tensor(q), Arg::Tensor(k)]);
+    if b.random.once_in(2) {
+        x = call(&mut b, "mul", &[Arg::Tensor(x), Arg::Float(0.25)]);
+    }
+    if b.random.once_in(2) {
+        let bias = input(&mut b, &[t], dtype, Fill::Small);
+        x = call(&mut b, "add", &[Arg::Tensor(x), Arg::Tensor(bias)]);
+    }
+    if b.random.once_in(3) {
+        x = call(&mut b, "tanh", &[Arg::Tensor(x)]);
+    }
+    let p = call(&mut b, "softmax", &[Arg::Tensor(x)]);
+    let mut y = call(&mut b, "matmul", &[Arg::Tensor(p), Arg::Tensor(v)]);
+    if b.random.once_in(3) {
+        y = call(&mut b, "relu", &[Arg::Tensor(y)]);
+    }
+    let outputs_too = b.random.once_in(6);
+    let mut case = finish(b, y, format!("written_{dtype}_{s}_{t}_{d}_{e}"));
+    if outputs_too {
+        case.graph.outputs.push(NodeId(p.0));
+    }
+    case
+}
+
+fn finish(b: Builder, out: Id, name: String) -> Case {
+    let mut graph = b.graph;
+    graph.outputs = vec![NodeId(out.0)];
+    graph.name = name;
+    Case { graph, inputs: b.data }
+}
+
+const STDE: &[[u64; 4]] = &[
+    [1, 1, 1, 1],
+    [1, 9, 4, 4],
+    [9, 1, 4, 4],
+    [5, 7, 3, 2],
+    [8, 8, 8, 8],
+    [14, 16, 16, 32],
+    [15, 17, 16, 33],
+    [29, 33, 8, 5],
+    [33, 100, 32, 16],
+    [100, 31, 5, 40],
+    [64, 64, 64, 64],
+    [57, 4100, 4, 6],
+    [130, 257, 17, 18],
+    [16, 0, 4, 4],
+    [0, 16, 4, 4],
+];
+
+#[test]
+fn the_operator() {
+    let mut cases = vec![];
+    for (i, &stde) in STDE.iter().enumerate() {
+        for dtype in [DType::F32, DType::Bf16, DType::F16, DType::F64] {
+            if dtype != DType::F32 && stde[1] > 1000 {
+                continue;
+            }
+            for mask in [Mask::None, Mask::Bool, Mask::Float] {
+                for causal in [false, true] {
+                    let heads = [[1, 1], [2, 2], [4, 2], [3, 1]][(i + cases.len()) % 4];
+                    let batch: &[u64] = if cases.len() % 5 == 0 { &[2] } else { &[] };
+                    if dtype == DType::F32 || cases.len() % 3 == 0 || mask == Mask::None {
+                        let sizes = Sizes { batch, heads, stde };
+                        cases.push(operator(cases.len() as u64, &sizes, dtype, causal, mask));
+                    }
+                }
+            }
+        }
+    }
+    hold("attentions", cases);
+}
+
+#[test]
+fn written_out_with_softmax() {
+    let mut cases = vec![];
+    for &stde in STDE {
+        for dtype in [DType::F32, DType::F32, DType::F32, DType::Bf16, DType::F16, DType::F64] {
+            if stde[1] > 0 && (dtype == DType::F32 || stde[1] < 1000) {
+                let sizes = Sizes { batch: &[], heads: [2, 2], stde };
+                cases.push(written_out(cases.len() as u64, &sizes, dtype));
+            }
+        }
+    }
+    hold("softmaxes between products", cases);
+}
