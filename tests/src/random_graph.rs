@@ -4,6 +4,7 @@
 //! (recent ones mostly), so that expressions are deep and shared. Sizes are small, except along
 //! reductions; a budget of elements keeps one graph at about a millisecond of interpretation.
 
+mod convolution;
 mod element;
 mod idiom;
 mod index;
@@ -354,6 +355,7 @@ impl Builder {
             (6, view::reshape),
             (6, view::transpose),
             (7, view::slice),
+            (4, view::windows),
             (4, view::pad),
             (4, view::concat),
             (4, view::update_slice),
@@ -374,6 +376,8 @@ impl Builder {
             (2, idiom::softmax),
             (2, idiom::norm),
             (2, idiom::layer),
+            (3, convolution::convolution),
+            (2, convolution::pool),
         ];
         let step = self.random.weighted(STEPS);
         step(self);

@@ -226,7 +226,25 @@ impl Size {
         if let Some(q) = self.exact_div(other) {
             return Some(q);
         }
-        Some(Size::atom(Atom::Div(Box::new(self.clone()), Box::new(other.clone()))))
+        let (q, r) = other.as_const().map_or_else(|| (Size::default(), self.clone()), |d| self.whole_part(d));
+        Some(q.add(&Size::atom(Atom::Div(Box::new(r), Box::new(other.clone())))))
+    }
+
+    /// `d·q + r` with the terms that `d` divides in `q`, and a constant in `0..d` in `r`: `(N - 2) // 2` and
+    /// `N // 2 - 1` get one form.
+    fn whole_part(&self, d: i64) -> (Size, Size) {
+        let (mut q, mut r) = (Size::default(), Size { overflow: self.overflow, ..Size::default() });
+        for (m, &c) in &self.terms {
+            match c.checked_rem(d) {
+                Some(0) => q.insert(m.clone(), c / d),
+                Some(_) if m.is_empty() && d > 0 => {
+                    q.insert(vec![], floor_div(c, d));
+                    r.insert(vec![], c - floor_div(c, d) * d);
+                }
+                _ => r.insert(m.clone(), c),
+            }
+        }
+        (q, r)
     }
 
     /// Floor remainder. Division by the constant zero gives `None`.

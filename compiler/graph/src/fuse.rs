@@ -44,7 +44,7 @@ fn role(g: &Graph, id: NodeId) -> Role {
         Prim::Full { .. } | Prim::Iota { .. } | Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } => {
             Role::View
         }
-        Prim::Slice { .. } => Role::View,
+        Prim::Slice { .. } | Prim::Windows { .. } => Role::View,
         Prim::Map(_) | Prim::Cast | Prim::Pad { .. } | Prim::Concat { .. } => Role::Element,
         Prim::UpdateSlice { step, .. } if step.iter().all(|&s| s == 1) => Role::Element,
         Prim::Reduce { .. } => Role::Reduce,
@@ -209,14 +209,27 @@ impl Fuser<'_> {
     }
 
     /// Whether computing the node inside does not repeat it: none of its readers inside is a
-    /// broadcast that multiplies elements (except of one element), a dot, or a slice overlap.
+    /// broadcast that multiplies elements (except of one element), a dot, or overlapping windows
+    /// (through which padding alone is free).
     fn reads_once(&self, id: NodeId, members: &BTreeSet<NodeId>) -> bool {
         let elems = self.g.ty(id).elems().unwrap_or(0);
         self.readers[id.0 as usize].iter().filter(|r| members.contains(r)).all(|&r| match self.g.node(r).prim {
             Prim::Broadcast { .. } => self.is_cheap(id) || self.g.ty(r).elems().unwrap_or(0) <= elems,
             Prim::Dot { .. } => self.is_cheap(id),
+            _ if self.is_windowed(r, members) => self.is_cheap(id) || matches!(self.g.node(id).prim, Prim::Pad { .. }),
             _ => true,
         })
+    }
+
+    /// Whether the node, or what only rearranges it, is read through overlapping windows.
+    fn is_windowed(&self, id: NodeId, members: &BTreeSet<NodeId>) -> bool {
+        match self.g.node(id).prim {
+            Prim::Windows { .. } => true,
+            Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } | Prim::Slice { .. } | Prim::Pad { .. } => {
+                self.readers[id.0 as usize].iter().any(|r| members.contains(r) && self.is_windowed(*r, members))
+            }
+            _ => false,
+        }
     }
 
     /// A cast or one plain arithmetic step on values that exist: cheaper again than a store and

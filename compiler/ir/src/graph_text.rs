@@ -124,6 +124,11 @@ fn node_op(g: &Graph, id: NodeId) -> Op {
             put("step", list(step.iter().copied()));
             "slice".into()
         }
+        Prim::Windows { stride, dilation } => {
+            put("stride", sizes(stride));
+            put("dilation", sizes(dilation));
+            "windows".into()
+        }
         Prim::Pad { low, high } => {
             put("low", sizes(low));
             put("high", sizes(high));
@@ -319,6 +324,7 @@ fn read_node(g: &mut Graph, op: &Op, operands: Vec<NodeId>) -> Result<Node, Text
         "transpose" => Prim::Transpose { perm: list("perm")? },
         "slice" => Prim::Slice { start: op.ints("start")?, step: op.ints("step")? },
         "update_slice" => Prim::UpdateSlice { start: op.ints("start")?, step: op.ints("step")? },
+        "windows" => Prim::Windows { stride: sizes("stride")?, dilation: sizes("dilation")? },
         "pad" => Prim::Pad { low: sizes("low")?, high: sizes("high")? },
         "concat" => Prim::Concat { axis: axis()? },
         "argmax" | "argmin" => Prim::ArgReduce { largest: name == "argmax", axis: axis()? },

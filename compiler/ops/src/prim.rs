@@ -49,6 +49,13 @@ pub enum Prim {
         start: Vec<i64>,
         step: Vec<i64>,
     },
+    /// Sliding windows over the last `n = stride.len()` dims: `[…, d…] -> […, o…, k…]`, where
+    /// element `(…, o…, k…)` is the operand's at `o * stride + k * dilation` in each of those
+    /// dims. `o` and `k` are the result's sizes; all windows lie inside the operand. Windows may overlap.
+    Windows {
+        stride: Vec<u64>,
+        dilation: Vec<u64>,
+    },
     /// `low[i]` copies of operand 1 (rank 0) before dim `i` of operand 0 and `high[i]` after it.
     Pad {
         low: Vec<u64>,

@@ -101,6 +101,7 @@ pub fn eval_summing(
         Prim::Reshape => operands[0].bytes.to_vec(),
         Prim::Transpose { perm } => movement::transpose(operands[0], perm),
         Prim::Slice { start, step } => movement::slice(operands[0], start, step, shape),
+        Prim::Windows { stride, dilation } => movement::windows(operands[0], stride, dilation, shape),
         Prim::Pad { low, .. } => movement::pad(operands[0], operands[1], low, shape),
         Prim::Concat { axis } => movement::concat(operands, *axis, shape),
         Prim::UpdateSlice { start, step } => movement::update(operands[0], operands[1], start, step),

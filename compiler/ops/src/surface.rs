@@ -287,6 +287,7 @@ impl std::fmt::Debug for OpDef {
 pub mod expand;
 pub mod row;
 pub mod rule;
+mod windows;
 
 macro_rules! table {
     ($($file:ident: $($row:ident)*;)*) => {
@@ -334,7 +335,10 @@ table! {
     array: ARRAY;
     random: KEY SPLIT FOLD_IN UNIFORM NORMAL RANDINT BERNOULLI PERMUTATION CHOICE;
     dropout: DROPOUT;
-    unsupported: CONV1D CONV2D CONV3D CONV_TRANSPOSE2D MAX_POOL AVG_POOL FFT IFFT RFFT IRFFT FFT2 IFFT2 SPECTRAL_CONV
+    conv: CONV1D CONV2D CONV3D;
+    conv_transpose: CONV_TRANSPOSE2D;
+    pool: MAX_POOL AVG_POOL;
+    unsupported: FFT IFFT RFFT IRFFT FFT2 IFFT2 SPECTRAL_CONV
         MOE_DISPATCH MOE_COMBINE QUANTIZE DEQUANTIZE NONZERO UNIQUE ALL_REDUCE;
 }
 

@@ -1,6 +1,6 @@
 //! The body of a kernel: every member as a value at the index where a root needs it.
 //!
-//! Views (broadcast, transpose, slice, reshape) disappear into index expressions; padding,
+//! Views (broadcast, transpose, slice, windows, reshape) disappear into index expressions; padding,
 //! concatenation and slice assignment become selections whose loads are guarded.
 
 use crate::Refusal;
@@ -130,7 +130,11 @@ impl Body<'_> {
                 let v = self.value(operand(0)?, at, guards)?;
                 Ok(self.cast(v, dtype))
             }
-            Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } | Prim::Slice { .. } => {
+            Prim::Broadcast { .. }
+            | Prim::Reshape
+            | Prim::Transpose { .. }
+            | Prim::Slice { .. }
+            | Prim::Windows { .. } => {
                 let inner = self.view(node, operand(0)?, at);
                 self.value(operand(0)?, &inner, guards)
             }
@@ -192,6 +196,15 @@ impl Body<'_> {
             Prim::Slice { start, step } => (0..shape.len())
                 .map(|i| get(i).times(step.get(i).copied().unwrap_or(1)).offset(start.get(i).copied().unwrap_or(0)))
                 .collect(),
+            Prim::Windows { stride, dilation } => {
+                let lead = shape.len().saturating_sub(stride.len());
+                let windowed = stride
+                    .iter()
+                    .zip(dilation)
+                    .enumerate()
+                    .map(|(i, (s, d))| get(lead + i).times(*s as i64).plus(&get(shape.len() + i).times(*d as i64)));
+                (0..lead).map(get).chain(windowed).collect()
+            }
             _ => {
                 let flat = linear(at, &row_major(&node.ty.shape));
                 delinear(&flat, shape, &|v| self.s.range(v))
@@ -226,6 +239,15 @@ impl Body<'_> {
         let all: Vec<Guard> = guards.iter().chain(&within).cloned().collect();
         let a = self.value(inner, &place, &all)?;
         let b = outer(self, guards)?;
+        // A load gives zero where its guards fail.
+        let zero = match self.s.value(b).op {
+            ValueOp::Const(Scalar::F(x)) => x.to_bits() == 0,
+            ValueOp::Const(Scalar::I(x)) => x == 0,
+            _ => false,
+        };
+        if zero && matches!(&self.s.value(a).op, ValueOp::Load { guards, .. } if *guards == all) {
+            return Ok(a);
+        }
         Ok(self.select(within, a, b))
     }
 

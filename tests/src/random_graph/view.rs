@@ -115,6 +115,36 @@ pub fn slice(b: &mut Builder) {
     b.push(Prim::Slice { start, step }, &[x], &shape, ty.dtype);
 }
 
+/// Windows over one to three of the last dims.
+pub fn windows(b: &mut Builder) {
+    let x = match b.find(|t| !t.shape.is_empty()) {
+        Some(x) => x,
+        None => b.ranked(1),
+    };
+    let n = 1 + b.random.below(b.ty(x).shape.len().min(3));
+    windows_of(b, x, n);
+}
+
+/// Windows over the last `n` dims of `x`; nothing where they would be too many elements.
+pub fn windows_of(b: &mut Builder, x: NodeId, n: usize) -> Option<NodeId> {
+    let ty = b.ty(x);
+    let lead = ty.shape.len() - n;
+    let (mut stride, mut dilation) = (vec![], vec![]);
+    let mut shape = ty.shape[..lead].to_vec();
+    let mut sizes = vec![];
+    for &d in &ty.shape[lead..] {
+        let (s, e) = (b.random.pick(&[1, 1, 1, 2, 3]), b.random.pick(&[1, 1, 1, 2]));
+        let k = b.random.pick(&[1, 2, 3, 3, 5, 7]).min(d.div_ceil(e));
+        let most = if k == 0 { 0 } else { (d - (k - 1) * e - 1) / s + 1 };
+        shape.push(if b.random.once_in(4) { b.random.below(most as usize + 1) as u64 } else { most });
+        sizes.push(k);
+        stride.push(s);
+        dilation.push(e);
+    }
+    shape.extend(sizes);
+    b.affords(&shape).then(|| b.push(Prim::Windows { stride, dilation }, &[x], &shape, ty.dtype))
+}
+
 pub fn update_slice(b: &mut Builder) {
     let x = any(b);
     let ty = b.ty(x);

@@ -103,7 +103,10 @@ fn broadcast_broadcast(g: &Graph, n: &Node) -> Option<Rewrite> {
 }
 
 fn view_full(g: &Graph, n: &Node) -> Option<Rewrite> {
-    if !matches!(n.prim, Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } | Prim::Slice { .. }) {
+    if !matches!(
+        n.prim,
+        Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } | Prim::Slice { .. } | Prim::Windows { .. }
+    ) {
         return None;
     }
     let Prim::Full { value } = g.node(n.operands[0]).prim else { return None };

@@ -59,6 +59,7 @@ pub fn shape_check(prim: &Prim, operands: &[TypeRef], result: TypeRef) -> Result
             dtype_is(x[0], result)?;
             stepped(x[0].shape, start, step, result.shape)
         }
+        Prim::Windows { stride, dilation } => windows(x, stride, dilation, result),
         Prim::Pad { low, high } => pad(x, low, high, result),
         Prim::Concat { axis } => concat(x, *axis, result),
         Prim::UpdateSlice { start, step } => {
@@ -251,6 +252,25 @@ fn stepped(shape: &[u64], start: &[i64], step: &[i64], sizes: &[u64]) -> Check {
         let last = first + (count - 1) * i128::from(step[dim]);
         let inside = count == 0 || ((0..n).contains(&first) && (0..n).contains(&last));
         ensure(inside, || format!("positions {first} to {last} leave dim {dim} of size {n}"))?;
+    }
+    Ok(())
+}
+
+/// Every window lies inside the operand.
+fn windows(x: &[TypeRef], stride: &[u64], dilation: &[u64], result: TypeRef) -> Check {
+    count(x, 1)?;
+    dtype_is(x[0], result)?;
+    let (n, rank) = (stride.len(), x[0].shape.len());
+    ensure(dilation.len() == n && n <= rank, || format!("{n} strides for a rank {rank} array"))?;
+    ensure(result.shape.len() == rank + n, || format!("{} dims instead of {}", result.shape.len(), rank + n))?;
+    let lead = rank - n;
+    ensure(result.shape[..lead] == x[0].shape[..lead], || "the leading dims differ".into())?;
+    for i in 0..n {
+        let (d, o, k) = (x[0].shape[lead + i], result.shape[lead + i], result.shape[rank + i]);
+        ensure(stride[i] > 0 && dilation[i] > 0, || format!("stride or dilation {i} is 0"))?;
+        let last = |count: u64, step: u64| u128::from(count.saturating_sub(1)) * u128::from(step);
+        let inside = o == 0 || k == 0 || last(o, stride[i]) + last(k, dilation[i]) < u128::from(d);
+        ensure(inside, || format!("{o} windows of {k} leave dim {} of size {d}", lead + i))?;
     }
     Ok(())
 }

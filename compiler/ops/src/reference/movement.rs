@@ -53,6 +53,15 @@ pub(super) fn slice(a: ArrayRef, start: &[i64], step: &[i64], shape: &[u64]) -> 
     read(a, shape, &stepped(a.shape, start, step))
 }
 
+pub(super) fn windows(a: ArrayRef, stride: &[u64], dilation: &[u64], shape: &[u64]) -> Vec<u8> {
+    let mut steps = strides(a.shape);
+    let lead = steps.len() - stride.len();
+    let inner: Vec<isize> = steps.drain(lead..).collect();
+    steps.extend(inner.iter().zip(stride).map(|(&d, &s)| d * s as isize));
+    steps.extend(inner.iter().zip(dilation).map(|(&d, &s)| d * s as isize));
+    read(a, shape, &View { start: 0, strides: steps })
+}
+
 pub(super) fn update(a: ArrayRef, values: ArrayRef, start: &[i64], step: &[i64]) -> Vec<u8> {
     written(a, values, &stepped(a.shape, start, step))
 }

@@ -187,6 +187,10 @@ fn movement() {
     assert_eq!(c, [0.0, 2.0, 3.0, 1.0, 4.0, 5.0]);
     let u = run_f32(Prim::UpdateSlice { start: vec![0], step: vec![2] }, &[(&[4], &x[..4]), (&[2], &[7.0, 8.0])], &[4]);
     assert_eq!(u, [7.0, 1.0, 8.0, 3.0]);
+    let w = Prim::Windows { stride: vec![2], dilation: vec![1] };
+    assert_eq!(run_f32(w, &[(&[6], &x)], &[2, 3]), [0.0, 1.0, 2.0, 2.0, 3.0, 4.0]);
+    let w = Prim::Windows { stride: vec![1, 1], dilation: vec![1, 2] };
+    assert_eq!(run_f32(w, &[(&[2, 3], &x)], &[1, 1, 2, 2]), [0.0, 2.0, 3.0, 5.0]);
     let e = run_f32(Prim::Slice { start: vec![0], step: vec![1] }, &[(&[4], &x[..4])], &[0]);
     assert!(e.is_empty());
 }

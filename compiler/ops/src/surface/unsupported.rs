@@ -5,44 +5,11 @@ use super::*;
 
 const X: Param = req("x", ParamKind::Tensor);
 const WEIGHT: Param = req("weight", ParamKind::Tensor);
-const BIAS: Param = opt("bias", ParamKind::Tensor, Default::None);
 const AXIS: Param = opt("axis", ParamKind::Axis, Default::Int(-1));
 
 const SPECTRAL: &str = "Fourier transforms need complex arithmetic, which the code generator does not have yet";
 const MOE: &str = "routing tokens to experts needs results whose sizes depend on data; `op.topk`, `op.take` and `op.scatter_add` route by hand";
 const QUANT: &str = "scaled fp8 blocks have no representation yet; `x.to(fp8_e4m3)` converts with saturation";
-
-const CONV: &[Param] = &[
-    X,
-    WEIGHT,
-    BIAS,
-    opt("stride", ParamKind::Ints, Default::Int(1)),
-    opt("padding", ParamKind::Pairs, Default::Int(0)),
-    opt("dilation", ParamKind::Ints, Default::Int(1)),
-    opt("groups", ParamKind::Int, Default::Int(1)),
-];
-const CONV_REASON: &str =
-    "convolutions have no lowering yet; a 1×1 convolution is `op.einsum(\"nchw,oc->nohw\", x, w)`";
-
-pub const CONV1D: Row = Row::refused("conv1d", CONV, "Convolution over one dim: NCL by OIL.", CONV_REASON);
-pub const CONV2D: Row = Row::refused("conv2d", CONV, "Convolution over two dims: NCHW by OIHW.", CONV_REASON);
-pub const CONV3D: Row = Row::refused("conv3d", CONV, "Convolution over three dims: NCDHW by OIDHW.", CONV_REASON);
-pub const CONV_TRANSPOSE2D: Row =
-    Row::refused("conv_transpose2d", CONV, "Transposed convolution over two dims: NCHW by IOHW.", CONV_REASON);
-
-const POOL: &[Param] = &[
-    X,
-    req("kernel_size", ParamKind::Ints),
-    opt("stride", ParamKind::Ints, Default::None),
-    opt("padding", ParamKind::Ints, Default::Int(0)),
-];
-const POOL_REASON: &str = "pooling has no lowering yet; windows that do not overlap are a reshape and a reduction";
-
-pub const MAX_POOL: Row =
-    Row::refused("max_pool", POOL, "Largest element of each window of the last two dims.", POOL_REASON)
-        .known_as(&["max_pool2d", "maxpool"]);
-pub const AVG_POOL: Row = Row::refused("avg_pool", POOL, "Mean of each window of the last two dims.", POOL_REASON)
-    .known_as(&["avg_pool2d", "avgpool"]);
 
 pub const FFT: Row = Row::refused("fft", &[X, AXIS], "Discrete Fourier transform along an axis.", SPECTRAL);
 pub const IFFT: Row = Row::refused("ifft", &[X, AXIS], "Inverse of `fft`.", SPECTRAL);

@@ -201,6 +201,37 @@ impl Call {
     }
 }
 
+/// Sizes and counts that fit a convolution, mostly.
+fn convolution(def: &OpDef, call: &mut Call, rng: &mut Rng) -> Vec<Arg> {
+    let dims = match def.name {
+        "conv1d" => 1,
+        "conv3d" => 3,
+        _ => 2,
+    };
+    let groups = rng.pick(&[1, 1, 2, 3]);
+    let (inside, outputs) = (rng.pick(&[1, 2, 3]), rng.pick(&[1, 2, 3]));
+    let mut shape = if rng.one_in(4) { vec![] } else { vec![rng.pick(&[1, 2, 3])] };
+    let turned = def.name == "conv_transpose2d";
+    shape.push(groups * inside);
+    let mut weight = if turned { vec![groups * inside, outputs] } else { vec![groups * outputs, inside] };
+    for _ in 0..dims {
+        shape.push(rng.pick(&[1, 3, 5, 5]));
+        weight.push(rng.pick(&[1, 2, 3, 3]));
+    }
+    call.shape = shape.clone();
+    let dtype = if call.dtype == DType::Bool { DType::F32 } else { call.dtype };
+    let mut args: Vec<Arg> = def.params.iter().map(|p| call.argument(rng, p)).collect();
+    args[0] = Arg::Tensor(call.b.input(shape, dtype));
+    args[1] = Arg::Tensor(call.b.input(weight, dtype));
+    args[2] = if rng.one_in(2) { Arg::None } else { Arg::Tensor(call.b.input(vec![groups * outputs], dtype)) };
+    args[6] = Arg::Int(groups as i64);
+    if !rng.one_in(4) {
+        args[3] = Arg::Int(rng.pick(&[1, 1, 2, 3]));
+        args[4] = rng.pick(&[Arg::Int(0), Arg::Int(1), Arg::Ints(vec![1; 2 * dims]), Arg::Str("same".into())]);
+    }
+    args
+}
+
 fn infer(def: &OpDef, args: &[SymArg], hints: &Hints) -> (Result<Vec<TensorType>, OpError>, Vec<(Size, Size)>) {
     let facts = Facts::default();
     let mut fresh = |_: &str| Size::constant(0);
@@ -248,8 +279,11 @@ fn check(def: &OpDef, call: &mut Call, args: &[Arg], hints: &Hints) -> bool {
             let value = |s: &Size| s.eval(&|v| Some(i64::from(v.id)));
             value(a) == value(b)
         };
+        // Whether a kernel fits is known at the sizes themselves only.
+        let outside = types.as_ref().is_err_and(|e| e.code == Code::E0711);
         if let Ok(general_types) = general_types
             && checks.iter().all(holds)
+            && !outside
         {
             let types =
                 types.as_ref().unwrap_or_else(|e| panic!("{def:?} holds for all sizes but not for {sym:?}: {e:?}"));
@@ -289,7 +323,10 @@ fn rules_and_expansions_agree_on_every_row() {
         let mut good = 0;
         for _ in 0..400 {
             let mut call = Call::new(&mut rng);
-            let args: Vec<Arg> = def.params.iter().map(|p| call.argument(&mut rng, p)).collect();
+            let args: Vec<Arg> = match def.name.starts_with("conv") {
+                true => convolution(def, &mut call, &mut rng),
+                false => def.params.iter().map(|p| call.argument(&mut rng, p)).collect(),
+            };
             let hints = Hints {
                 accum_dtype: if rng.one_in(8) { Some(rng.pick(DTYPES)) } else { None },
                 out_dtype: if rng.one_in(8) { Some(rng.pick(&[DType::F32, DType::Bf16, DType::F64])) } else { None },

@@ -1,5 +1,7 @@
 //! Values of expansions, run by the reference kernels, against plain loops in f64.
 
+mod windows;
+
 use super::super::*;
 use crate::prim::Prim;
 use crate::reference;
