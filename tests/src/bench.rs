@@ -68,6 +68,21 @@ pub fn long_program(lines: usize) -> String {
     out
 }
 
+/// Milliseconds that checking a text again takes after one line of it has changed, in process.
+fn recheck_ms(text: &str, runs: usize) -> f64 {
+    let mut db = tessera_hir::db::Database::default();
+    let loader = tessera_hir::source::NoFiles;
+    let mut check = |text: &str| {
+        let start = Instant::now();
+        let checked = tessera_hir::check_program_only(&mut db, "long.tsr", text, &loader);
+        (start.elapsed().as_secs_f64() * 1e3, checked.diagnostics.len())
+    };
+    check(text);
+    let line = "    scale = 1.0 / 1250.0\n";
+    let edited = |i: usize| text.replacen(line, &format!("    scale = {}.5 / 1250.0\n", i + 2), 1);
+    median((0..runs).map(|i| check(&edited(i)).0).collect())
+}
+
 /// Runs everything and prints the table.
 pub fn run() -> bool {
     let benches = root().join("tests/benches");
@@ -90,7 +105,9 @@ pub fn run() -> bool {
         "<= 40",
     );
     let long = std::env::temp_dir().join("tessera-bench-long.tsr");
-    if std::fs::write(&long, long_program(20_000)).is_ok() {
+    let text = long_program(20_000);
+    add("re-check after a one-line edit, in process", recheck_ms(&text, 21), "ms", "<= 20");
+    if std::fs::write(&long, &text).is_ok() {
         let path = long.display().to_string();
         add("check 20,000 lines, whole process", process_ms(&["check", &path], &cache, false, 9), "ms", "<= 400");
     }

@@ -1,7 +1,7 @@
 //! The commands of the command line.
 
 use crate::cli::{CacheAction, Cli, Color, Command, arguments};
-use crate::program::{self, Setup, check, out};
+use crate::program::{self, Setup, check_only, out};
 use crate::render::Style;
 use crate::{doctor, emit, explain, files, format};
 use clap::Parser;
@@ -85,7 +85,7 @@ fn check_files(setup: &Setup, paths: &[PathBuf]) -> u8 {
                 continue;
             }
         };
-        let checked = check(&loaded);
+        let checked = check_only(&loaded);
         setup.show(&checked.diagnostics, &checked.sources);
         errors += checked.diagnostics.iter().filter(|d| d.is_error()).count();
     }

@@ -14,4 +14,6 @@ pub mod lower;
 pub mod trace;
 
 pub use check::types::describe;
-pub use session::{Checked, Last, Session, Visible, check_only, check_text as check_program};
+pub use session::{
+    Checked, Last, Session, Visible, check_only, check_text as check_program, check_text_only as check_program_only,
+};

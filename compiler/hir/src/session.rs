@@ -2,13 +2,14 @@
 
 use crate::check::cx::Cx;
 use crate::check::{self, CheckedInst, CheckedMain, facts};
-use crate::db::{self, Before, Database, Db, Entity, File, ItemKind, Prompt};
+use crate::db::{self, Before, Database, Db, Entity, File, Item, ItemKind, Prompt};
 use crate::source::{FileId, Loader, SourceMap};
 use crate::thir::*;
 use crate::ty::Ty;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tessera_base::{Code, Diagnostic, ItemId, Span};
 use tessera_ir::graph::Policy;
 
@@ -67,12 +68,52 @@ pub fn check_program(db: &Database, root: FileId) -> Checked {
 }
 
 /// The diagnostics alone: the typed program is not put together.
-pub fn check_only(db: &Database, root: FileId) -> Vec<Diagnostic> {
+pub fn check_only(db: &Database, root: FileId) -> Checked {
     let snapshot = db.clone();
-    deep(move || run(&snapshot, root, &BTreeSet::new(), false)).diagnostics
+    deep(move || run(&snapshot, root, &BTreeSet::new(), false))
+}
+
+/// [`check_text`] without the typed program.
+pub fn check_text_only(db: &mut Database, path: &str, text: &str, loader: &dyn Loader) -> Checked {
+    let id = db.file_at(path).unwrap_or_else(|| db.add_file(path));
+    db.set_text(id, text);
+    db.load_imports(id, loader);
+    check_only(db, id)
+}
+
+/// Runs queries that do not depend on each other on all cores; their results wait in the database.
+fn warm<T: Sync>(db: &Database, keys: &[T], query: impl Fn(&Database, &T) + Sync) {
+    // Fewer are done before a thread has started.
+    const WORTH: usize = 64;
+    const STEP: usize = 16;
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get()).min(keys.len() / WORTH);
+    if cores < 2 {
+        return;
+    }
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            let (db, next, query) = (db.clone(), &next, &query);
+            let work = move || {
+                loop {
+                    let at = next.fetch_add(STEP, Ordering::Relaxed);
+                    let Some(rest) = keys.get(at..) else { return };
+                    rest.iter().take(STEP).for_each(|key| query(&db, key));
+                }
+            };
+            // Without the thread the queries run later, one after the other.
+            let _ = std::thread::Builder::new().name("check".into()).stack_size(STACK_BYTES).spawn_scoped(scope, work);
+        }
+    });
 }
 
 fn run(db: &Database, root: FileId, ran: &BTreeSet<FileId>, whole: bool) -> Checked {
+    if let Some(file) = db::file_of(db, root) {
+        let items: Vec<Item> = file.heads(db).iter().filter_map(|head| db::item_of(db, head.id)).collect();
+        warm(db, &items, |db, item| {
+            db::parsed(db, *item);
+        });
+    }
     let mut pass = Assembly { db, insts: BTreeMap::new(), mains: vec![], seen: ran.clone(), diagnostics: vec![] };
     if let Some(file) = db::file_of(db, root) {
         pass.module(file);
@@ -127,6 +168,18 @@ impl<'db> Assembly<'db> {
             }
         }
         let mains = self.mains.clone();
+        if !whole {
+            // Numbers of instances come out in another order each time, and nothing here tells them.
+            let uncalled = |(file, _): &(File, _)| -> Vec<(Item, File)> {
+                let heads = file.heads(db);
+                let defs = heads.iter().filter(|h| h.kind == ItemKind::Def && !called.contains(&h.id));
+                defs.filter_map(|h| Some((db::item_of(db, h.id)?, *file))).collect()
+            };
+            let keys: Vec<(Item, File)> = mains.iter().flat_map(uncalled).collect();
+            warm(self.db, &keys, |db, (item, file)| {
+                db::uncalled(db, *item, *file);
+            });
+        }
         for (file, main) in &mains {
             self.diagnostics.extend(db::file_diagnostics(db, file.id(db)).iter().cloned());
             for head in file.heads(db).iter() {

@@ -3,11 +3,14 @@
 //! Values and types are plain handles of one context that lives as long as the [`Builder`].
 //! No fast-math flag is ever set.
 
+use inkwell::context::Context;
+use inkwell::module::Module;
 use llvm_sys::LLVMIntPredicate;
 use llvm_sys::LLVMRealPredicate;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use std::ffi::CString;
+use std::mem::ManuallyDrop;
 use tessera_ops::scalar::Kind;
 
 pub use llvm_sys::LLVMIntPredicate as IntPred;
@@ -27,19 +30,20 @@ const NAMELESS: *const std::ffi::c_char = c"".as_ptr();
 
 /// One module with one function under construction.
 pub struct Builder {
-    pub context: LLVMContextRef,
-    pub module: LLVMModuleRef,
+    context: LLVMContextRef,
+    module: LLVMModuleRef,
     raw: LLVMBuilderRef,
     pub function: LLVMValueRef,
+    /// Owns `context`; the last field, so that it goes last.
+    _context: Context,
 }
 
 impl Drop for Builder {
     fn drop(&mut self) {
-        // SAFETY: made by `new`, in this order; the module may have been taken away before.
+        // SAFETY: made by `new`; the context is still there.
         unsafe {
             LLVMDisposeBuilder(self.raw);
             LLVMDisposeModule(self.module);
-            LLVMContextDispose(self.context);
         }
     }
 }
@@ -78,18 +82,25 @@ impl Builder {
         sitofp LLVMBuildSIToFP; uitofp LLVMBuildUIToFP; bitcast LLVMBuildBitCast;
     }
 
+    /// The module, still owned by the builder.
+    pub fn module(&self) -> ManuallyDrop<Module<'_>> {
+        // SAFETY: a valid module, which is not disposed of here.
+        ManuallyDrop::new(unsafe { Module::new(self.module) })
+    }
+
     /// A module with an empty function `name` of `KernelFn`'s type.
     pub fn new(name: &str) -> Builder {
         let c_name = c_string(name);
         // SAFETY: see above.
         unsafe {
-            let context = LLVMContextCreate();
+            let owner = Context::create();
+            let context = owner.raw();
             let module = LLVMModuleCreateWithNameInContext(c_name.as_ptr(), context);
             let (ptr, i64) = (LLVMPointerTypeInContext(context, 0), LLVMInt64TypeInContext(context));
             let mut params = [ptr, ptr, i64, i64, ptr];
             let ty = LLVMFunctionType(i64, params.as_mut_ptr(), params.len() as u32, 0);
             let function = LLVMAddFunction(module, c_name.as_ptr(), ty);
-            Builder { context, module, raw: LLVMCreateBuilderInContext(context), function }
+            Builder { context, module, raw: LLVMCreateBuilderInContext(context), function, _context: owner }
         }
     }
 

@@ -5,6 +5,7 @@
 //! never pay for mapping 150 MB, and a missing library is an ordinary error.
 
 use crate::LlvmError;
+use inkwell::targets::{InitializationConfig, Target};
 use std::sync::OnceLock;
 use tessera_base::Code;
 
@@ -60,23 +61,18 @@ fn open(name: &str) -> Result<(), String> {
 }
 
 fn register() {
-    use llvm_sys::target as t;
-    // SAFETY: the table is filled; these are LLVM's own registration functions.
+    let wanted = InitializationConfig {
+        asm_parser: false,
+        asm_printer: true,
+        base: true,
+        disassembler: false,
+        info: true,
+        machine_code: true,
+    };
     #[cfg(target_arch = "x86_64")]
-    unsafe {
-        t::LLVMInitializeX86TargetInfo();
-        t::LLVMInitializeX86Target();
-        t::LLVMInitializeX86TargetMC();
-        t::LLVMInitializeX86AsmPrinter();
-    }
-    // SAFETY: as above.
+    Target::initialize_x86(&wanted);
     #[cfg(target_arch = "aarch64")]
-    unsafe {
-        t::LLVMInitializeAArch64TargetInfo();
-        t::LLVMInitializeAArch64Target();
-        t::LLVMInitializeAArch64TargetMC();
-        t::LLVMInitializeAArch64AsmPrinter();
-    }
+    Target::initialize_aarch64(&wanted);
 }
 
 /// Turns the loop strength reduction of the code generator off: the emitter writes pointers that

@@ -1,15 +1,12 @@
 //! From a kernel to object code, assembly or LLVM IR text.
 
 use crate::emit;
-use crate::instr::{Builder, c_string};
-use crate::target::take;
+use crate::instr::Builder;
 use crate::{HostTarget, LlvmError, lazy};
-use llvm_sys::analysis::{LLVMVerifierFailureAction, LLVMVerifyModule};
-use llvm_sys::core::*;
-use llvm_sys::error::{LLVMDisposeErrorMessage, LLVMGetErrorMessage};
-use llvm_sys::target::{LLVMDisposeTargetData, LLVMSetModuleDataLayout};
-use llvm_sys::target_machine::*;
-use llvm_sys::transforms::pass_builder::*;
+use inkwell::OptimizationLevel;
+use inkwell::passes::PassBuilderOptions;
+use inkwell::support::LLVMString;
+use inkwell::targets::{CodeModel, FileType, RelocMode, Target, TargetMachine, TargetTriple};
 use tessera_ir::tile::Kernel;
 
 /// The emitter writes loops, vectors and unrolling itself, so few passes do: address arithmetic
@@ -33,25 +30,24 @@ pub enum Emission {
 pub fn compile(kernel: &Kernel, target: &HostTarget) -> Result<Vec<u8>, LlvmError> {
     lazy::load()?;
     let b = prepare(kernel, target)?;
-    let machine = Machine::new(target)?;
+    let machine = machine(target)?;
     optimize(&b, &machine)?;
-    machine.write(&b, LLVMCodeGenFileType::LLVMObjectFile)
+    write(&b, &machine, FileType::Object)
 }
 
 /// The text that `tessera emit` shows. Errors: as [`compile`].
 pub fn text(kernel: &Kernel, target: &HostTarget, what: Emission) -> Result<String, LlvmError> {
     lazy::load()?;
     let b = prepare(kernel, target)?;
-    let machine = Machine::new(target)?;
+    let machine = machine(target)?;
     if what != Emission::Ir {
         optimize(&b, &machine)?;
     }
     if what == Emission::Assembly {
-        let text = machine.write(&b, LLVMCodeGenFileType::LLVMAssemblyFile)?;
+        let text = write(&b, &machine, FileType::Assembly)?;
         return Ok(String::from_utf8_lossy(&text).trim_end_matches('\0').to_string());
     }
-    // SAFETY: the module is valid; the text is LLVM's to free.
-    Ok(unsafe { take(LLVMPrintModuleToString(b.module)) })
+    Ok(b.module().print_to_string().to_string())
 }
 
 fn prepare(kernel: &Kernel, target: &HostTarget) -> Result<Builder, LlvmError> {
@@ -70,82 +66,35 @@ fn prepare(kernel: &Kernel, target: &HostTarget) -> Result<Builder, LlvmError> {
     Ok(b)
 }
 
-struct Machine(LLVMTargetMachineRef);
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        // SAFETY: made by `new`.
-        unsafe { LLVMDisposeTargetMachine(self.0) }
-    }
+/// The code generator for `target`.
+fn machine(target: &HostTarget) -> Result<TargetMachine, LlvmError> {
+    let triple = TargetTriple::create(&target.triple);
+    let known = Target::from_triple(&triple)
+        .map_err(|e| LlvmError::internal(format!("LLVM does not know this machine: {}", e.to_string_lossy())))?;
+    known
+        .create_target_machine(
+            &triple,
+            &target.cpu,
+            &target.features,
+            OptimizationLevel::Default,
+            RelocMode::PIC,
+            CodeModel::Small,
+        )
+        .ok_or_else(|| LlvmError::internal("LLVM offers no code generator for this machine"))
 }
 
-impl Machine {
-    fn new(target: &HostTarget) -> Result<Machine, LlvmError> {
-        let (triple, cpu, features) = (c_string(&target.triple), c_string(&target.cpu), c_string(&target.features));
-        // SAFETY: the strings live through the calls; messages are taken over.
-        unsafe {
-            let (mut t, mut message) = (std::ptr::null_mut(), std::ptr::null_mut());
-            if LLVMGetTargetFromTriple(triple.as_ptr(), &mut t, &mut message) != 0 {
-                return Err(LlvmError::internal(format!("LLVM does not know this machine: {}", take(message))));
-            }
-            let machine = LLVMCreateTargetMachine(
-                t,
-                triple.as_ptr(),
-                cpu.as_ptr(),
-                features.as_ptr(),
-                LLVMCodeGenOptLevel::LLVMCodeGenLevelDefault,
-                LLVMRelocMode::LLVMRelocPIC,
-                LLVMCodeModel::LLVMCodeModelSmall,
-            );
-            if machine.is_null() {
-                Err(LlvmError::internal("LLVM offers no code generator for this machine"))
-            } else {
-                Ok(Machine(machine))
-            }
-        }
-    }
-
-    fn write(&self, b: &Builder, what: LLVMCodeGenFileType) -> Result<Vec<u8>, LlvmError> {
-        // SAFETY: the module was verified; the buffer is copied and freed.
-        unsafe {
-            let (mut message, mut buffer) = (std::ptr::null_mut(), std::ptr::null_mut());
-            if LLVMTargetMachineEmitToMemoryBuffer(self.0, b.module, what, &mut message, &mut buffer) != 0 {
-                return Err(LlvmError::internal(take(message)));
-            }
-            let (start, len) = (LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer));
-            let bytes = std::slice::from_raw_parts(start.cast::<u8>(), len).to_vec();
-            LLVMDisposeMemoryBuffer(buffer);
-            Ok(bytes)
-        }
-    }
+fn write(b: &Builder, machine: &TargetMachine, what: FileType) -> Result<Vec<u8>, LlvmError> {
+    let buffer =
+        machine.write_to_memory_buffer(&b.module(), what).map_err(|e| LlvmError::internal(e.to_string_lossy()))?;
+    Ok(buffer.as_slice().to_vec())
 }
 
 /// Verifies the module (LLVM aborts the process on a broken one) and runs the passes.
-fn optimize(b: &Builder, machine: &Machine) -> Result<(), LlvmError> {
-    let passes = c_string(PASSES);
-    // SAFETY: module and machine are alive; messages are taken over.
-    unsafe {
-        let mut message = std::ptr::null_mut();
-        let broken = LLVMVerifyModule(b.module, LLVMVerifierFailureAction::LLVMReturnStatusAction, &mut message) != 0;
-        let message = take(message);
-        if broken {
-            return Err(LlvmError::internal(message));
-        }
-        let layout = LLVMCreateTargetDataLayout(machine.0);
-        LLVMSetModuleDataLayout(b.module, layout);
-        LLVMDisposeTargetData(layout);
-        let triple = LLVMGetTargetMachineTriple(machine.0);
-        LLVMSetTarget(b.module, triple);
-        LLVMDisposeMessage(triple);
-        let options = LLVMCreatePassBuilderOptions();
-        let error = LLVMRunPasses(b.module, passes.as_ptr(), machine.0, options);
-        LLVMDisposePassBuilderOptions(options);
-        if error.is_null() {
-            return Ok(());
-        }
-        let message = LLVMGetErrorMessage(error);
-        let text = std::ffi::CStr::from_ptr(message).to_string_lossy().into_owned();
-        LLVMDisposeErrorMessage(message);
-        Err(LlvmError::internal(text))
-    }
+fn optimize(b: &Builder, machine: &TargetMachine) -> Result<(), LlvmError> {
+    let module = b.module();
+    let internal = |e: LLVMString| LlvmError::internal(e.to_string_lossy());
+    module.verify().map_err(internal)?;
+    module.set_data_layout(&machine.get_target_data().get_data_layout());
+    module.set_triple(&machine.get_triple());
+    module.run_passes(PASSES, machine, PassBuilderOptions::create()).map_err(internal)
 }

@@ -1,9 +1,7 @@
 //! The machine that kernels are compiled for.
 
 use crate::{LlvmError, lazy};
-use llvm_sys::core::LLVMDisposeMessage;
-use llvm_sys::target_machine::*;
-use std::ffi::{CStr, c_char};
+use inkwell::targets::TargetMachine;
 
 /// CPU name and features as LLVM spells them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,14 +15,11 @@ impl HostTarget {
     /// This machine. Loads LLVM. Errors: `E0601`.
     pub fn host() -> Result<HostTarget, LlvmError> {
         lazy::load()?;
-        // SAFETY: LLVM is loaded; the three functions return owned messages.
-        unsafe {
-            Ok(HostTarget {
-                triple: take(LLVMGetDefaultTargetTriple()),
-                cpu: take(LLVMGetHostCPUName()),
-                features: take(LLVMGetHostCPUFeatures()),
-            })
-        }
+        Ok(HostTarget {
+            triple: TargetMachine::get_default_triple().as_str().to_string_lossy().into_owned(),
+            cpu: TargetMachine::get_host_cpu_name().to_string(),
+            features: TargetMachine::get_host_cpu_features().to_string(),
+        })
     }
 
     /// What tells this machine's object code from another's: part of every cache key.
@@ -47,19 +42,5 @@ impl HostTarget {
     /// Whether 512-bit vectors are there.
     pub fn wide(&self) -> bool {
         self.features.split(',').any(|f| f == "+avx512f")
-    }
-}
-
-/// # Safety
-/// `message` is a C string that LLVM allocated.
-pub unsafe fn take(message: *mut c_char) -> String {
-    if message.is_null() {
-        return String::new();
-    }
-    // SAFETY: by contract.
-    unsafe {
-        let text = CStr::from_ptr(message).to_string_lossy().into_owned();
-        LLVMDisposeMessage(message);
-        text
     }
 }
