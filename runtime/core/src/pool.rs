@@ -1,68 +1,233 @@
 //! The thread pool that kernels run on: persistent workers, the caller works too.
+//!
+//! Kernels are short and follow one another, so handing one out takes no lock and no memory:
+//! the job stands on the caller's stack, and a word tells the workers that it is there. A
+//! worker that has nothing to do looks at the word for a while before it sleeps.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-
-/// A fixed number of threads. One thread means: everything on the caller.
-pub struct Pool {
-    threads: usize,
-    workers: Option<rayon::ThreadPool>,
-}
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
 
 /// How many chunks each thread gets on average: enough to even out a slow core, few enough
 /// that the counter costs nothing.
 const CHUNKS_PER_THREAD: u64 = 4;
+/// How long an idle worker looks for work before it sleeps: a few kernels' time. Waking a
+/// sleeper takes tens of microseconds.
+const LOOK: Duration = Duration::from_micros(200);
+
+/// One kernel call.
+struct Job<'a> {
+    work: &'a (dyn Fn(u64, u64) -> i64 + Sync),
+    grid: u64,
+    chunk: u64,
+    next: AtomicU64,
+    /// The lowest position that failed, and its code. Locked by failures only.
+    failed: Mutex<Option<(u64, i64)>>,
+    panicked: AtomicBool,
+}
+
+impl Job<'_> {
+    /// Takes chunks until there are none.
+    fn drain(&self) {
+        loop {
+            let lo = self.next.fetch_add(self.chunk, Ordering::Relaxed);
+            if lo >= self.grid {
+                return;
+            }
+            let result = (self.work)(lo, (lo + self.chunk).min(self.grid));
+            if result != 0 {
+                let mut failed = self.failed.lock().unwrap_or_else(|e| e.into_inner());
+                if failed.is_none_or(|(at, _)| lo < at) {
+                    *failed = Some((lo, result));
+                }
+            }
+        }
+    }
+}
+
+/// State word: how many jobs there were (upper half), whether one may be entered ([`OPEN`]),
+/// how many workers are inside (lower bits).
+const OPEN: u64 = 1 << 31;
+const INSIDE: u64 = OPEN - 1;
+const JOB: u64 = 1 << 32;
+
+struct Shared {
+    state: AtomicU64,
+    /// The open job, or one that is over: only followed by a worker that is inside.
+    job: AtomicPtr<Job<'static>>,
+    over: AtomicBool,
+    asleep: Box<[AtomicBool]>,
+    /// Whether waiting workers look at the word at all: not where they would take a core from
+    /// one that works.
+    look: bool,
+}
+
+impl Shared {
+    /// The life of worker `me`.
+    fn serve(&self, me: usize) {
+        let mut seen = 0;
+        loop {
+            let state = self.wait(me, seen);
+            if self.over.load(Ordering::Acquire) {
+                return;
+            }
+            seen = state / JOB;
+            if self.enter(state) {
+                // SAFETY: the caller does not leave `run` while a worker is inside.
+                let job = unsafe { &*self.job.load(Ordering::Acquire) };
+                if catch_unwind(AssertUnwindSafe(|| job.drain())).is_err() {
+                    job.panicked.store(true, Ordering::Release);
+                }
+                self.state.fetch_sub(1, Ordering::Release);
+            }
+        }
+    }
+
+    /// Returns when the number of jobs is no longer `seen`.
+    fn wait(&self, me: usize, seen: u64) -> u64 {
+        let new = || Some(self.state.load(Ordering::SeqCst)).filter(|s| s / JOB != seen);
+        let start = Instant::now();
+        loop {
+            for _ in 0..64 {
+                if let Some(state) = new() {
+                    return state;
+                }
+                std::hint::spin_loop();
+            }
+            if !self.look || start.elapsed() > LOOK || self.over.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        loop {
+            self.asleep[me].store(true, Ordering::SeqCst);
+            if let Some(state) = new().or_else(|| self.over.load(Ordering::SeqCst).then_some(0)) {
+                self.asleep[me].store(false, Ordering::Relaxed);
+                return state;
+            }
+            std::thread::park();
+        }
+    }
+
+    /// Goes inside while the job is open.
+    fn enter(&self, mut state: u64) -> bool {
+        while state & OPEN != 0 {
+            match self.state.compare_exchange_weak(state, state + 1, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return true,
+                Err(now) if now / JOB == state / JOB => state = now,
+                Err(_) => return false,
+            }
+        }
+        false
+    }
+}
+
+/// A fixed number of threads. One thread means: everything on the caller.
+pub struct Pool {
+    shared: Arc<Shared>,
+    workers: Vec<Thread>,
+    /// Somebody's job runs: a second one runs on its caller alone.
+    busy: AtomicBool,
+}
 
 impl Pool {
-    /// `threads` is at least 1; if the system refuses threads, the caller works alone.
+    /// `threads` is at least 1; where the system refuses threads, there are fewer.
     pub fn new(threads: usize) -> Pool {
-        let threads = threads.clamp(1, 1024);
-        let workers = (threads > 1)
-            .then(|| {
-                let name = |i| format!("tessera-{i}");
-                rayon::ThreadPoolBuilder::new().num_threads(threads - 1).thread_name(name).build().ok()
-            })
-            .flatten();
-        Pool { threads: if workers.is_some() { threads } else { 1 }, workers }
+        let wanted = threads.clamp(1, 1024) - 1;
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let shared = Arc::new(Shared {
+            state: AtomicU64::new(0),
+            job: AtomicPtr::new(std::ptr::null_mut()),
+            over: AtomicBool::new(false),
+            asleep: (0..wanted).map(|_| AtomicBool::new(false)).collect(),
+            look: wanted < cores,
+        });
+        let mut workers = Vec::with_capacity(wanted);
+        for me in 0..wanted {
+            let shared = shared.clone();
+            let thread = std::thread::Builder::new().name(format!("tessera-{}", me + 1));
+            match thread.spawn(move || shared.serve(me)) {
+                Ok(handle) => workers.push(handle.thread().clone()),
+                Err(_) => break,
+            }
+        }
+        Pool { shared, workers, busy: AtomicBool::new(false) }
     }
 
     pub fn threads(&self) -> usize {
-        self.threads
+        self.workers.len() + 1
     }
 
     /// Runs `work(lo, hi)` over disjoint ranges that cover `0..grid`. Ranges hold at least
-    /// `grain` points where there are as many. Returns the first nonzero code by position.
+    /// `grain` points where there are as many. Returns the code of the lowest range that gave
+    /// a nonzero one.
     ///
     /// Which thread runs a range is not fixed; what a range computes may not depend on it.
     pub fn run(&self, grid: u64, grain: u64, work: &(dyn Fn(u64, u64) -> i64 + Sync)) -> i64 {
         let grain = grain.max(1);
-        let Some(workers) = self.workers.as_ref().filter(|_| grid > grain) else {
-            return if grid == 0 { 0 } else { work(0, grid) };
+        if grid == 0 {
+            return 0;
+        }
+        if grid <= grain || self.workers.is_empty() || self.busy.swap(true, Ordering::Acquire) {
+            return work(0, grid);
+        }
+        let chunk = grid.div_ceil(self.threads() as u64 * CHUNKS_PER_THREAD).max(grain);
+        let job = Job {
+            work,
+            grid,
+            chunk,
+            next: AtomicU64::new(0),
+            failed: Mutex::new(None),
+            panicked: AtomicBool::new(false),
         };
-        let chunk = grid.div_ceil(self.threads as u64 * CHUNKS_PER_THREAD).max(grain);
-        let next = AtomicU64::new(0);
-        // The failing position and its code; the lowest position wins.
-        let failed_at = AtomicU64::new(u64::MAX);
-        let code = AtomicI64::new(0);
-        let drain = || {
-            loop {
-                let lo = next.fetch_add(chunk, Ordering::Relaxed);
-                if lo >= grid {
-                    return;
-                }
-                let result = work(lo, (lo + chunk).min(grid));
-                if result != 0 && failed_at.fetch_min(lo, Ordering::AcqRel) > lo {
-                    code.store(result, Ordering::Release);
-                }
+        let close = Close { pool: self };
+        self.open(&job);
+        job.drain();
+        drop(close);
+        // The hook has told what happened on the worker's thread.
+        assert!(!job.panicked.into_inner(), "a kernel stopped on a worker's thread");
+        job.failed.into_inner().unwrap_or_else(|e| e.into_inner()).map_or(0, |(_, code)| code)
+    }
+
+    /// Shows the job and wakes as many sleepers as it has chunks for.
+    fn open(&self, job: &Job) {
+        let s = &*self.shared;
+        s.job.store(std::ptr::from_ref(job).cast_mut().cast(), Ordering::Release);
+        let jobs = s.state.load(Ordering::Relaxed) / JOB;
+        s.state.store((jobs + 1) % JOB * JOB + OPEN, Ordering::SeqCst);
+        let wanted = (job.grid.div_ceil(job.chunk) - 1).min(self.workers.len() as u64) as usize;
+        for (worker, asleep) in self.workers.iter().zip(&s.asleep).take(wanted) {
+            if asleep.load(Ordering::SeqCst) && asleep.swap(false, Ordering::SeqCst) {
+                worker.unpark();
             }
-        };
-        let helpers = (grid.div_ceil(chunk) - 1).min(self.threads as u64 - 1);
-        workers.in_place_scope(|scope| {
-            for _ in 0..helpers {
-                scope.spawn(|_| drain());
-            }
-            drain();
-        });
-        code.load(Ordering::Acquire)
+        }
+    }
+}
+
+/// Ends the job of [`Pool::run`], also when `work` panics on the caller's thread.
+struct Close<'p> {
+    pool: &'p Pool,
+}
+
+impl Drop for Close<'_> {
+    fn drop(&mut self) {
+        let s = &*self.pool.shared;
+        s.state.fetch_and(!OPEN, Ordering::AcqRel);
+        let mut rounds = 0u32;
+        while s.state.load(Ordering::Acquire) & INSIDE != 0 {
+            rounds += 1;
+            // Where a worker has lost its core, this one may be what it waits for.
+            if rounds.is_multiple_of(1024) { std::thread::yield_now() } else { std::hint::spin_loop() }
+        }
+        self.pool.busy.store(false, Ordering::Release);
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Ordering::SeqCst);
+        self.workers.iter().for_each(Thread::unpark);
     }
 }
 
@@ -74,15 +239,52 @@ mod tests {
     fn every_point_runs_once() {
         for threads in [1, 2, 5] {
             let pool = Pool::new(threads);
-            let hits: Vec<AtomicU64> = (0..1000).map(|_| AtomicU64::new(0)).collect();
-            let code = pool.run(1000, 7, &|lo, hi| {
-                for i in lo..hi {
-                    hits[i as usize].fetch_add(1, Ordering::Relaxed);
-                }
+            for round in 0..200 {
+                let hits: Vec<AtomicU64> = (0..1000).map(|_| AtomicU64::new(0)).collect();
+                let code = pool.run(1000, 7, &|lo, hi| {
+                    for i in lo..hi {
+                        hits[i as usize].fetch_add(1, Ordering::Relaxed);
+                    }
+                    0
+                });
+                assert_eq!(code, 0);
+                assert!(hits.iter().all(|h| h.load(Ordering::Relaxed) == 1), "round {round}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_job_inside_a_job_runs_on_its_caller() {
+        let pool = Pool::new(3);
+        let sum = AtomicU64::new(0);
+        pool.run(10, 1, &|lo, hi| {
+            pool.run(hi - lo, 1, &|a, b| {
+                sum.fetch_add(b - a, Ordering::Relaxed);
+                0
+            })
+        });
+        assert_eq!(sum.into_inner(), 10);
+    }
+
+    #[test]
+    fn the_lowest_failure_is_told() {
+        let pool = Pool::new(4);
+        for _ in 0..100 {
+            assert_eq!(pool.run(64, 1, &|lo, hi| if hi > 9 { 100 + lo as i64 } else { 0 }), 100 + 8);
+        }
+    }
+
+    #[test]
+    fn sleepers_wake() {
+        let pool = Pool::new(2);
+        for _ in 0..3 {
+            std::thread::sleep(Duration::from_millis(3));
+            let hits = AtomicU64::new(0);
+            pool.run(8, 1, &|lo, hi| {
+                hits.fetch_add(hi - lo, Ordering::Relaxed);
                 0
             });
-            assert_eq!(code, 0);
-            assert!(hits.iter().all(|h| h.load(Ordering::Relaxed) == 1));
+            assert_eq!(hits.into_inner(), 8);
         }
     }
 }

@@ -16,6 +16,8 @@ const DEPTH_MAX: u64 = 2048;
 const PANELS_MIN: u64 = 10;
 /// Grid points worth having, so that a few threads share them evenly.
 const POINTS: u64 = 32;
+/// Multiply-adds that one grid point should have at least: some 15 µs on a current core.
+const POINT_STEPS: f64 = 2.0e6;
 
 /// An operand that is a plain load of the accumulator's type, and the strides of its axes.
 fn plain(s: &Schedule, v: ValueId) -> Option<&tessera_ir::index::Index> {
@@ -59,21 +61,6 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
         out.push(Directive::Block { axis: k, size: block });
     }
     let panel = (vectors * lanes) as u64;
-    let rows_block = (machine.l2_bytes / 2 / (block.max(1) * bytes as u64)).max(PANELS_MIN * rows as u64);
-    let mc = balanced(extent(m), rows_block, rows as u64);
-    let batch: u64 = axes.iter().filter(|v| Some(**v) != m && Some(**v) != n).map(|v| s.extent(*v)).product();
-    let others = extent(m).div_ceil(mc.max(1)) * batch.max(1);
-    let columns_block = extent(n).div_ceil(POINTS.div_ceil(others.max(1))).clamp(8 * panel, 4096.max(8 * panel));
-    let nc = balanced(extent(n), columns_block, panel);
-    for v in axes.iter().filter(|v| Some(**v) != m && Some(**v) != n) {
-        out.push(Directive::Tile { axis: *v, size: 1 });
-    }
-    if let Some(m) = m {
-        out.push(Directive::Tile { axis: m, size: mc });
-    }
-    if let Some(n) = n {
-        out.push(Directive::Tile { axis: n, size: nc });
-    }
     let same = |v: ValueId| {
         plain(s, v)
             .filter(|_| s.value(v).dtype == s.value(dot).dtype && s.value(dot).dtype.compute() == s.value(dot).dtype)
@@ -87,6 +74,30 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
             _ => false,
         }
     });
+    let rows_block = (machine.l2_bytes / 2 / (block.max(1) * bytes as u64)).max(PANELS_MIN * rows as u64);
+    let mut mc = balanced(extent(m), rows_block, rows as u64);
+    let batch: u64 = axes.iter().filter(|v| Some(**v) != m && Some(**v) != n).map(|v| s.extent(*v)).product();
+    let work = batch as f64 * extent(m) as f64 * extent(n) as f64 * depth as f64;
+    let points = ((work / POINT_STEPS) as u64).clamp(1, POINTS);
+    let others = extent(m).div_ceil(mc.max(1)) * batch.max(1);
+    // A point that packs its rows needs columns enough to read them often.
+    let narrowest = if direct_left { panel } else { 8 * panel };
+    let columns_block = extent(n).div_ceil(points.div_ceil(others.max(1))).clamp(narrowest, 4096.max(8 * panel));
+    let nc = balanced(extent(n), columns_block, panel);
+    let columns = extent(n).div_ceil(nc.max(1)) * batch.max(1);
+    if others * extent(n).div_ceil(nc.max(1)) < points {
+        let rows_block = extent(m).div_ceil(points.div_ceil(columns)).max(PANELS_MIN * rows as u64);
+        mc = mc.min(balanced(extent(m), rows_block, rows as u64));
+    }
+    for v in axes.iter().filter(|v| Some(**v) != m && Some(**v) != n) {
+        out.push(Directive::Tile { axis: *v, size: 1 });
+    }
+    if let Some(m) = m {
+        out.push(Directive::Tile { axis: m, size: mc });
+    }
+    if let Some(n) = n {
+        out.push(Directive::Tile { axis: n, size: nc });
+    }
     let direct_right = same(right).is_some_and(|at| {
         let contiguous = n.is_none_or(|n| at.stride(n) == Some(1)) && at.stride(k).is_some();
         contiguous && (extent(m) <= 2 * rows as u64 || depth * extent(n) * bytes as u64 <= machine.l1_bytes / 2)
