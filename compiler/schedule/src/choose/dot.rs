@@ -79,12 +79,12 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     let batch: u64 = axes.iter().filter(|v| Some(**v) != m && Some(**v) != n).map(|v| s.extent(*v)).product();
     let work = batch as f64 * extent(m) as f64 * extent(n) as f64 * depth as f64;
     let points = ((work / POINT_STEPS) as u64).clamp(1, POINTS);
-    let others = extent(m).div_ceil(mc.max(1)) * batch.max(1);
+    let others = (extent(m).div_ceil(mc.max(1)) * batch).max(1);
     // A point that packs its rows needs columns enough to read them often.
     let narrowest = if direct_left { panel } else { 8 * panel };
-    let columns_block = extent(n).div_ceil(points.div_ceil(others.max(1))).clamp(narrowest, 4096.max(8 * panel));
+    let columns_block = extent(n).div_ceil(points.div_ceil(others)).clamp(narrowest, 4096.max(8 * panel));
     let nc = balanced(extent(n), columns_block, panel);
-    let columns = extent(n).div_ceil(nc.max(1)) * batch.max(1);
+    let columns = (extent(n).div_ceil(nc.max(1)) * batch).max(1);
     if others * extent(n).div_ceil(nc.max(1)) < points {
         let rows_block = extent(m).div_ceil(points.div_ceil(columns)).max(PANELS_MIN * rows as u64);
         mc = mc.min(balanced(extent(m), rows_block, rows as u64));
