@@ -14,6 +14,8 @@ use tessera_ops::prim::Prim;
 
 /// Elements of a row that a kernel may keep at hand to read it several times.
 const ROW_ELEMS_MAX: u64 = 64 * 1024;
+/// Positions of a row that make it worth computing something once before it.
+const ROW_ELEMS_MIN: u64 = 8;
 /// Members of one group: bounds compile time and registers.
 const MEMBERS_MAX: usize = 192;
 
@@ -186,7 +188,7 @@ impl Fuser<'_> {
             // A view of something stored is read through; a view of computed values as well,
             // which then are computed where they are read.
             Role::View => self.view_is_free(id, members),
-            Role::Element => (inside || self.is_cheap(id)) && self.reads_once(id, members),
+            Role::Element => (inside || self.is_cheap(id)) && self.reads_once(id, kind, members),
             Role::Reduce => inside && kind == GroupKind::Loop && self.is_row_reduction(id, root, members),
             Role::Dot => inside && kind == GroupKind::Loop && self.is_epilogue(id, root, members),
         }
@@ -209,14 +211,18 @@ impl Fuser<'_> {
     }
 
     /// Whether computing the node inside does not repeat it: none of its readers inside is a
-    /// broadcast that multiplies elements (except of one element), a dot, or overlapping windows
-    /// (through which padding alone is free).
-    fn reads_once(&self, id: NodeId, members: &BTreeSet<NodeId>) -> bool {
+    /// broadcast that multiplies elements (except over rows, before which it is computed), a
+    /// dot, or overlapping windows (through which padding alone is free).
+    fn reads_once(&self, id: NodeId, kind: GroupKind, members: &BTreeSet<NodeId>) -> bool {
         let elems = self.g.ty(id).elems().unwrap_or(0);
+        let loops = kind == GroupKind::Loop;
         self.readers[id.0 as usize].iter().filter(|r| members.contains(r)).all(|&r| match self.g.node(r).prim {
-            Prim::Broadcast { .. } => self.is_cheap(id) || self.g.ty(r).elems().unwrap_or(0) <= elems,
+            Prim::Broadcast { .. } => {
+                self.is_cheap(id) || self.g.ty(r).elems().unwrap_or(0) <= elems || loops && self.is_row_wise(r)
+            }
             Prim::Dot { .. } => self.is_cheap(id),
             _ if self.is_windowed(r, members) => self.is_cheap(id) || matches!(self.g.node(id).prim, Prim::Pad { .. }),
+            Prim::Reshape if loops && self.is_row_wise_reshape(id, r) => self.reads_once(r, kind, members),
             _ => true,
         })
     }
@@ -230,6 +236,25 @@ impl Fuser<'_> {
             }
             _ => false,
         }
+    }
+
+    /// A broadcast of one element to each row of many: the loop over a row leaves it outside.
+    fn is_row_wise(&self, id: NodeId) -> bool {
+        let n = self.g.node(id);
+        let Prim::Broadcast { dims } = &n.prim else { return false };
+        let from = &self.g.ty(n.operands[0]).shape;
+        let lead = dims.iter().zip(from).filter(|(_, s)| **s != 1).map(|(d, _)| d + 1).max().unwrap_or(0);
+        let leading = dims.iter().zip(from).filter(|(_, s)| **s != 1).enumerate().all(|(i, (d, _))| {
+            // The dims before are kept as well, or have one position.
+            n.ty.shape[..*d].iter().filter(|s| **s != 1).count() == i
+        });
+        leading && n.ty.shape[lead..].iter().product::<u64>() >= ROW_ELEMS_MIN
+    }
+
+    /// Whether `reader` only adds or drops dims of size 1 of `id`.
+    fn is_row_wise_reshape(&self, id: NodeId, reader: NodeId) -> bool {
+        let long = |n: NodeId| self.g.ty(n).shape.iter().copied().filter(|s| *s != 1).collect::<Vec<u64>>();
+        long(id) == long(reader)
     }
 
     /// A cast or one plain arithmetic step on values that exist: cheaper again than a store and
@@ -259,25 +284,28 @@ impl Fuser<'_> {
         id
     }
 
-    /// Softmax and norms: the reduced dims are the last dims of its operand, whose shape is the
-    /// root's, every reader broadcasts it back to that shape, and a row is short enough to be
-    /// read again from cache.
+    /// Softmax and norms: the reduced dims are the last dims of its operand, the root has its
+    /// shape or one element for each row, every reader stays per row or broadcasts it back to
+    /// rows, and a row is short enough to be read again from cache.
     fn is_row_reduction(&self, id: NodeId, root: NodeId, members: &BTreeSet<NodeId>) -> bool {
         let n = self.g.node(id);
         let Prim::Reduce { axes, .. } = &n.prim else { return false };
         let (source, target) = (&self.g.ty(n.operands[0]).shape, &self.g.ty(root).shape);
-        let rank = source.len();
-        let trailing = axes.iter().all(|&a| a >= rank - axes.len());
-        let row: u64 = source[rank - axes.len()..].iter().product();
-        if source != target || !trailing || axes.is_empty() || row > ROW_ELEMS_MAX || row == 0 {
+        let lead = source.len() - axes.len();
+        let trailing = axes.iter().all(|&a| a >= lead);
+        let row: u64 = source[lead..].iter().product();
+        let per_row = target.get(..lead) == Some(&source[..lead]) && target[lead..].iter().all(|&s| s == 1);
+        if source != target && !per_row || !trailing || axes.is_empty() || row > ROW_ELEMS_MAX || row == 0 {
             return false;
         }
         // All reductions of a group share the row.
         let agree = members.iter().all(|&m| match &self.g.node(m).prim {
-            Prim::Reduce { axes: other, .. } => other.len() == axes.len(),
+            Prim::Reduce { axes: other, .. } => {
+                other.len() == axes.len() && self.g.ty(self.g.node(m).operands[0]).shape == *source
+            }
             _ => true,
         });
-        agree && self.returns_to_rows(id, target, rank - axes.len(), members)
+        agree && self.returns_to_rows(id, source, lead, members)
     }
 
     /// Whether every use of a per-row value stays per row or goes back over the row.

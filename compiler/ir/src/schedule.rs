@@ -3,7 +3,7 @@
 //!
 //! The body is a set of values over named axes. A load reads a buffer at an index expression of
 //! the axes; a reduction or product makes one of its axes vanish. The index space of a store is
-//! the parallel axes it mentions.
+//! the axes it mentions.
 
 pub mod text;
 pub mod verify;
@@ -23,7 +23,8 @@ pub struct Axis {
     pub name: String,
     /// Values `0..extent`.
     pub extent: u64,
-    /// Vanishes in a reduction or product. Every reduction has an axis of its own.
+    /// Vanishes in a reduction or product. Several may share one: a row that is reduced more than
+    /// once (norms, softmax), and that a store which mentions it walks again at the end.
     pub reduced: bool,
 }
 
@@ -157,6 +158,11 @@ impl Schedule {
     /// Inclusive bounds of an axis.
     pub fn range(&self, axis: Var) -> (i64, i64) {
         (0, self.extent(axis).saturating_sub(1).min(i64::MAX as u64) as i64)
+    }
+
+    /// Whether a store walks `axis`.
+    pub fn walks(&self, axis: Var) -> bool {
+        self.stores.iter().any(|st| st.at.uses(axis))
     }
 
     pub fn push(&mut self, op: ValueOp, dtype: DType) -> ValueId {

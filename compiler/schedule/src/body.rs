@@ -24,8 +24,36 @@ struct Body<'g> {
     inputs: BTreeMap<NodeId, u32>,
     scalars: BTreeMap<NodeId, u32>,
     s: Schedule,
+    /// The row that several reductions share.
+    row: Option<Row>,
     /// A node at an index under guards is computed once.
     known: HashMap<(NodeId, Vec<Index>, Vec<Guard>), ValueId>,
+}
+
+/// Trailing dims that all reductions of a group reduce, and one axis for their positions.
+struct Row {
+    /// Dims before them.
+    lead: usize,
+    shape: Vec<u64>,
+    axis: Var,
+}
+
+impl Row {
+    /// Lead dims and whole shape of what the reductions reduce, where it is the same for all.
+    fn shape(graph: &Graph, group: &Group) -> Option<(usize, Vec<u64>)> {
+        let mut found: Option<(usize, Vec<u64>)> = None;
+        for &m in &group.members {
+            let Prim::Reduce { axes, .. } = &graph.node(m).prim else { continue };
+            let shape = &graph.ty(*graph.node(m).operands.first()?).shape;
+            let lead = shape.len().checked_sub(axes.len())?;
+            let here = (lead, shape.clone());
+            if axes.iter().any(|a| *a < lead) || found.as_ref().is_some_and(|f| *f != here) {
+                return None;
+            }
+            found = Some(here);
+        }
+        found
+    }
 }
 
 pub fn build(graph: &Graph, group: &Group, name: &str) -> Result<Schedule, Refusal> {
@@ -35,6 +63,7 @@ pub fn build(graph: &Graph, group: &Group, name: &str) -> Result<Schedule, Refus
         inputs: group.inputs.iter().enumerate().map(|(i, n)| (*n, i as u32)).collect(),
         scalars: group.scalars.iter().enumerate().map(|(i, n)| (*n, i as u32)).collect(),
         s: Schedule { name: name.to_string(), ..Schedule::default() },
+        row: None,
         known: HashMap::new(),
     };
     for (i, &n) in group.inputs.iter().enumerate() {
@@ -46,8 +75,7 @@ pub fn build(graph: &Graph, group: &Group, name: &str) -> Result<Schedule, Refus
     b.s.scalars = group.scalars.iter().map(|n| graph.ty(*n).dtype).collect();
     let first = group.roots.first().ok_or(Refusal { node: NodeId(0), reason: "a group without a root".into() })?;
     let shape = &graph.ty(*first).shape;
-    let at: Vec<Index> =
-        shape.iter().enumerate().map(|(i, d)| Index::var(b.axis(format!("i{i}"), *d, false))).collect();
+    let at = b.root_axes(shape, Row::shape(graph, group));
     for (i, &root) in group.roots.iter().enumerate() {
         if graph.ty(root).shape != *shape {
             return Err(Refusal { node: root, reason: "has another shape than the kernel's other results".into() });
@@ -60,6 +88,21 @@ pub fn build(graph: &Graph, group: &Group, name: &str) -> Result<Schedule, Refus
 }
 
 impl Body<'_> {
+    /// An axis for each dim of the roots; one for the row if they are rows.
+    fn root_axes(&mut self, shape: &[u64], row: Option<(usize, Vec<u64>)>) -> Vec<Index> {
+        let walked = row.as_ref().is_some_and(|(_, s)| s == shape);
+        let lead = row.as_ref().filter(|_| walked).map_or(shape.len(), |r| r.0);
+        let mut at: Vec<Index> = (0..lead).map(|i| Index::var(self.axis(format!("i{i}"), shape[i], false))).collect();
+        if let Some((lead, shape)) = row {
+            let axis = self.axis(format!("r{}", self.s.axes.len()), shape[lead..].iter().product(), true);
+            if walked {
+                at.extend(delinear(&Index::var(axis), &shape[lead..], &|v| self.s.range(v)));
+            }
+            self.row = Some(Row { lead, shape, axis });
+        }
+        at
+    }
+
     fn operand(&mut self, n: NodeId, name: String, output: bool) -> Result<(), Refusal> {
         let ty = self.graph.ty(n);
         let elems = ty.elems().filter(|e| *e < ELEMS_MAX).ok_or_else(|| refuse(n, "is too large"))?;
@@ -302,7 +345,14 @@ impl Body<'_> {
         axes.sort();
         let sizes: Vec<u64> = axes.iter().map(|a| ty.shape.get(*a).copied().unwrap_or(1)).collect();
         let extent = sizes.iter().try_fold(1u64, |p, d| p.checked_mul(*d)).ok_or_else(|| refuse(n, "is too large"))?;
-        let r = self.axis(format!("r{}", self.s.axes.len()), extent, true);
+        let row = self.row.as_ref().filter(|row| {
+            let trailing = axes.iter().all(|a| *a >= row.lead) && ty.shape == row.shape;
+            trailing && axes.len() + row.lead == ty.shape.len() && !at.iter().any(|e| e.uses(row.axis))
+        });
+        let r = match row {
+            Some(row) => row.axis,
+            None => self.axis(format!("r{}", self.s.axes.len()), extent, true),
+        };
         let along = delinear(&Index::var(r), &sizes, &|v| self.s.range(v));
         let mut kept = at.iter();
         let place: Vec<Index> = (0..ty.shape.len())

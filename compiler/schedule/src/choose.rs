@@ -77,7 +77,7 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
     if let Some((r, _)) = &reduction {
         let wide = if vector.is_some_and(|v| outer.contains(&v)) { BLOCK as f64 } else { 1.0 };
         let few = extents(&outer) / wide < 8.0;
-        if few && axes.len() == outer.len() && s.extent(*r) >= 4 * LEAF as u64 && reductions(s) == 1 {
+        if few && axes.len() == outer.len() && !s.walks(*r) && s.extent(*r) >= 4 * LEAF as u64 && reductions(s) == 1 {
             out.push(Directive::SplitReduction);
             block = BLOCK;
         }
@@ -101,7 +101,8 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
         .iter()
         .map(|st| s.operands[st.operand as usize].elems * s.operands[st.operand as usize].dtype.bytes() as u64)
         .sum();
-    if written > machine.l3_bytes && axes.len() == 1 && reduction.is_none() {
+    let rows = reduction.as_ref().is_some_and(|(r, _)| vector == Some(*r) && s.walks(*r));
+    if written > machine.l3_bytes && (rows || axes.len() == 1 && reduction.is_none()) {
         out.push(Directive::Stream);
     }
     let grid: f64 = out

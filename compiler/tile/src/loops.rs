@@ -6,6 +6,7 @@
 //! across it, each lane of a parallel axis keeps all of its canonical lanes.
 
 mod across;
+mod row;
 mod along;
 
 use crate::nest::Nest;
@@ -47,6 +48,8 @@ struct Plan<'s> {
     grain: u64,
     stream: bool,
     split: bool,
+    /// Values of a row that are computed once.
+    kept: Vec<row::Kept>,
 }
 
 /// Position of a loop over an axis: chunks `lo..hi` of `lanes` each, with a ragged last one.
@@ -67,7 +70,7 @@ impl Span {
 }
 
 pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
-    let p = plan(s)?;
+    let mut p = plan(s)?;
     let scalars: Vec<u32> = (0..s.scalars.len() as u32).collect();
     if p.split { p.lower_split(scalars) } else { Ok(Lowered { steps: vec![p.lower_whole(scalars)?], temps: vec![] }) }
 }
@@ -93,10 +96,12 @@ fn plan(s: &Schedule) -> Result<Plan<'_>, LowerError> {
         }
     }
     let is_outer = |v: &Var| kept.is_none_or(|k| k.contains(v));
+    // A row is walked once more after its reductions.
+    let rows = (0..s.axes.len() as u32).map(Var).filter(|v| s.axes[v.0 as usize].reduced && s.walks(*v));
     let mut p = Plan {
         s,
         outer: parallel.iter().copied().filter(is_outer).collect(),
-        inner: parallel.iter().copied().filter(|v| !is_outer(v)).collect(),
+        inner: parallel.iter().copied().filter(|v| !is_outer(v)).chain(rows).collect(),
         reductions,
         vector: None,
         lanes: LANES as u32,
@@ -104,6 +109,7 @@ fn plan(s: &Schedule) -> Result<Plan<'_>, LowerError> {
         grain: 1,
         stream: false,
         split: false,
+        kept: vec![],
     };
     for d in &s.directives {
         match d {
@@ -125,6 +131,9 @@ fn plan(s: &Schedule) -> Result<Plan<'_>, LowerError> {
     if p.vector.is_some_and(|v| s.axes[v.0 as usize].reduced) {
         p.lanes = LANES as u32;
     }
+    if !p.across() {
+        p.kept = row::worth_keeping(s, &p.reductions);
+    }
     Ok(p)
 }
 
@@ -143,9 +152,10 @@ impl<'s> Plan<'s> {
         self.s.stores.iter().map(|st| st.value).collect()
     }
 
-    fn lower_whole(&self, scalars: Vec<u32>) -> Result<Step, LowerError> {
+    fn lower_whole(&mut self, scalars: Vec<u32>) -> Result<Step, LowerError> {
         let mut n = Nest::new(self.s, self.s.name.clone(), self.lanes);
         n.declare(&self.roots(), true);
+        self.keep_room(&mut n);
         if self.across() {
             self.whole_across(&mut n)?;
         } else {
@@ -277,6 +287,7 @@ impl<'s> Plan<'s> {
 
     fn inner_loops(&self, n: &mut Nest<'s>, depth: usize) -> Result<(), LowerError> {
         let Some(&axis) = self.inner.get(depth) else {
+            self.recall(n, self.reductions.len());
             for st in &self.s.stores {
                 let value = n.eval(st.value)?;
                 let (buf, at) = (n.tensor(st.operand), n.resolve(&st.at));

@@ -80,8 +80,10 @@ fn lower_cross(call: &mut Call) -> Lowered {
     let sum = expand::reduce(b, exps, Reduction::Sum, &[axis], true);
     let log = expand::unary(b, MapOp::log, sum);
     let losses = if by_position(&target_type) {
+        // From the logits themselves, so that the row of differences stays inside one kernel.
         let index = expand::unsqueeze(b, targets, &[axis]);
-        let picked = take_along(b, shifted, index, axis);
+        let picked = take_along(b, x, index, axis);
+        let picked = expand::map(b, MapOp::sub, &[picked, top]);
         let losses = expand::map(b, MapOp::sub, &[log, picked]);
         let mut rows = b.shape(losses);
         rows.remove(axis);

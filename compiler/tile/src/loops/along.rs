@@ -13,7 +13,7 @@ impl<'s> Plan<'s> {
         let sums: Vec<u32> = self.reductions.iter().map(|r| self.leaf_sums(n, r)).collect();
         self.outer_loops(n, &self.outer, &[], &mut |p, n, _, _| {
             for (r, buf) in p.reductions.iter().zip(&sums) {
-                let v = p.reduce_along(n, r, *buf)?;
+                let v = if p.is_long_choice(r) { p.choose_along(n, r)? } else { p.reduce_along(n, r, *buf)? };
                 n.bind(r.value, v);
             }
             p.stores(n)
@@ -76,7 +76,7 @@ impl<'s> Plan<'s> {
             acc = n.carry_loop(var, lo, hi, &[acc], |n, acc| {
                 (n.lanes, n.valid) = (LANES as u32, valid);
                 let old = n.place(r.axis, Index::var(var).times(LANES as i64).plus(&Index::var(LANE)));
-                let value = n.eval(r.arg)?;
+                let value = self.row_value(n, r)?;
                 let next = n.define(Def::Fold { kind: r.kind, acc: acc[0], value, valid }, r.of, LANES as u32);
                 n.place(r.axis, old);
                 Ok(vec![next])
