@@ -6,6 +6,7 @@
 
 mod convolution;
 mod element;
+mod hints;
 mod idiom;
 mod index;
 mod product;
@@ -67,6 +68,7 @@ pub fn case(seed: u64, scale: Scale) -> Case {
         b.step();
     }
     b.outputs();
+    hints::sprinkle(&mut b.graph, seed);
     Case { graph: b.graph, inputs: b.data }
 }
 

@@ -35,6 +35,9 @@ pub fn redirect(s: &mut Schedule, random: &mut Random) {
     }
     let rest = [Directive::Swap, Directive::SplitReduction, Directive::Stream];
     out.extend(rest.into_iter().filter(|_| random.once_in(2)));
+    if random.once_in(4) {
+        out.push(Directive::Unroll(random.pick(&[2, 3, 4, 8])));
+    }
     out.push(Directive::Grain(1));
     s.directives = out;
 }

@@ -111,7 +111,10 @@ fn clean(case: &Case) -> Case {
             old.node(id).operands.iter().for_each(|o| used[o.0 as usize] = true);
         }
     }
-    let mut new = Case { graph: Graph { name: old.name.clone(), ..Graph::default() }, inputs: vec![] };
+    let mut new = Case {
+        graph: Graph { name: old.name.clone(), kernels: old.kernels.clone(), ..Graph::default() },
+        inputs: vec![],
+    };
     let mut names = vec![NodeId(0); old.nodes.len()];
     for id in old.ids().filter(|id| used[id.0 as usize]) {
         let mut node = old.node(id).clone();

@@ -121,6 +121,14 @@ codes! {
     E0501;
     /// A schedule directive outside a kernel
     E0502;
+    /// A kernel that does something other than compute tensors
+    E0503;
+    /// A directive or decorator of a kernel with arguments that it cannot have
+    E0504;
+    /// A kernel's output that nothing sees, or that is also an argument
+    E0505;
+    /// A tile that does not fit the scratch memory
+    E0506;
     /// Kernels that are not supported yet
     E0590;
 
@@ -169,6 +177,12 @@ codes! {
 
     /// A name that hides a built-in module
     W0101;
+    /// A directive that the target cannot honour
+    W0501;
+    /// A tile that does not suit its element type
+    W0502;
+    /// A directive that nothing consumes
+    W0503;
     /// A cache entry that could not be used
     W0601;
 }

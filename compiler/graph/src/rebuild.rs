@@ -16,6 +16,7 @@ impl Rebuild {
             name: old.name.clone(),
             inputs: old.inputs.clone(),
             bodies: old.bodies.clone(),
+            kernels: old.kernels.clone(),
             nodes: Vec::with_capacity(old.nodes.len()),
             outputs: vec![],
         };

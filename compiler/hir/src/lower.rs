@@ -34,6 +34,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tessera_base::{Diagnostic, Span};
 use tessera_ir::graph::Policy;
+use tessera_ir::hints::KernelHints;
 use tessera_ir::host::{self, FnId, Global, HostFn, HostProgram, RegionId, RegionSig, SpanId, StrId, TypeId};
 use types::Types;
 
@@ -60,6 +61,8 @@ pub struct Region {
     pub body: Vec<TStmt>,
     pub results: Vec<TExpr>,
     pub policy: Policy,
+    /// What the function around it asks of the scheduler.
+    pub hints: Option<Arc<KernelHints>>,
     pub span: Span,
 }
 
@@ -234,8 +237,15 @@ impl<'p> Lowering<'p> {
             span: self.span(span),
         };
         self.sigs.push(sig);
-        self.regions.push(Region { id, name, params, body, results, policy, span });
+        self.regions.push(Region { id, name, params, body, results, policy, hints: None, span });
         id
+    }
+
+    /// Gives a region the hints of the function around it.
+    pub fn hint(&mut self, region: RegionId, hints: &Option<Arc<KernelHints>>) {
+        if let Some(r) = self.regions.get_mut(region.0 as usize) {
+            r.hints.clone_from(hints);
+        }
     }
 
     pub fn erase(&mut self, ty: &Ty) -> TypeId {

@@ -193,6 +193,7 @@ impl<'db> Assembly<'db> {
         }
         self.instance_diagnostics(&mains);
         self.host_in_graph();
+        self.host_in_kernels();
         let sources = self.db.source_map();
         let diagnostics = sorted(std::mem::take(&mut self.diagnostics), &sources);
         let mut diagnostics = diagnostics;
@@ -242,7 +243,10 @@ impl<'db> Assembly<'db> {
                 }
                 let template = inst.template && !db::inst_data(db, id).is_some_and(|data| is_lambda(db, &data));
                 let lambda = inst.template && !template;
-                self.diagnostics.push(match template || lambda {
+                // What is said of a directive does not depend on the call.
+                let class = &d.code.name()[1..3];
+                let directive = class == "05" && d.code != tessera_base::Code::E0505;
+                self.diagnostics.push(match (template || lambda) && !directive {
                     true if call.item != d.span.item || template => at_call(d, call, &inst.inst.name),
                     _ => d.clone(),
                 });
@@ -270,6 +274,24 @@ impl<'db> Assembly<'db> {
                 let message = format!("`{}` is not a graph function: {why}", callee.inst.name);
                 self.diagnostics
                     .push(Diagnostic::new(Code::E0301, need.span, message).with_label(*span, "because of this"));
+            }
+        }
+    }
+
+    /// E0503 for every kernel that does more than compute tensors.
+    fn host_in_kernels(&mut self) {
+        if !self.insts.values().any(|c| c.inst.kernel) {
+            return;
+        }
+        let effects = self.effects();
+        for (id, checked) in &self.insts {
+            if let (true, Some(Effect::Host { why, span })) = (checked.inst.kernel, effects.get(id)) {
+                let name = &checked.inst.name;
+                let message = format!("the kernel `{name}` does more than compute tensors: it {why}");
+                let d = Diagnostic::new(tessera_base::Code::E0503, *span, message)
+                    .with_label(checked.inst.span, "this is a kernel")
+                    .help("move it to the caller");
+                self.diagnostics.push(d);
             }
         }
     }

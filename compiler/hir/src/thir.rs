@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tessera_base::{DType, Size, SizeVar, Span};
 use tessera_grammar::ast::{BinOp, CmpOp};
 use tessera_ir::graph::Policy;
+use tessera_ir::hints::KernelHints;
 use tessera_ops::surface::{Hints, OpDef};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -49,6 +50,10 @@ pub struct FnInst {
     pub body: Vec<TStmt>,
     pub effect: Effect,
     pub policy: Policy,
+    /// What a kernel, or a function that is tuned, asks of the scheduler.
+    pub hints: Option<Arc<KernelHints>>,
+    /// Decorated with `@op.kernel`.
+    pub kernel: bool,
     pub span: Span,
 }
 

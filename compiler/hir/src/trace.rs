@@ -33,6 +33,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, Span};
 use tessera_ir::graph::{Graph, NodeType, Policy};
+use tessera_ir::hints::KernelHints;
 use value::{Key, Scalar, Value};
 
 pub use args::leaves;
@@ -137,6 +138,14 @@ const DEPTH_MAX: usize = 200;
 /// Nodes of one graph: more than that is a loop that should be `op.scan` or host code.
 const NODES_MAX: usize = 200_000;
 
+/// Hints of kernels, where nodes of a graph or of its loops belong to one.
+fn give_kernels(graph: &mut Graph, kernels: &[KernelHints]) {
+    if graph.nodes.iter().any(|n| n.origin.kernel.is_some()) {
+        graph.kernels = kernels.to_vec();
+    }
+    graph.bodies.iter_mut().for_each(|b| give_kernels(b, kernels));
+}
+
 /// State of tracing one region.
 pub(crate) struct Tracer<'p> {
     program: &'p Program,
@@ -149,6 +158,9 @@ pub(crate) struct Tracer<'p> {
     /// Where the calls being traced stand, outermost first.
     calls: Vec<Span>,
     policy: Policy,
+    /// The kernel being traced, by position in `kernels`.
+    kernel: Option<u32>,
+    kernels: Vec<KernelHints>,
     guards: Vec<Guard>,
     results: Vec<Template>,
     outputs: Vec<tessera_ir::graph::NodeId>,
@@ -170,6 +182,8 @@ impl<'p> Tracer<'p> {
             globals: BTreeMap::new(),
             calls: vec![],
             policy: region.policy,
+            kernel: region.hints.as_ref().map(|_| 0),
+            kernels: region.hints.iter().map(|h| KernelHints::clone(h)).collect(),
             guards: vec![],
             results: vec![],
             outputs: vec![],
@@ -192,8 +206,21 @@ impl<'p> Tracer<'p> {
     fn finish(mut self) -> Traced {
         // The outermost level is there from the start to the end.
         let top = self.levels.swap_remove(0);
-        let graph = Graph { outputs: self.outputs, ..top.graph };
+        let mut graph = Graph { outputs: self.outputs, ..top.graph };
+        give_kernels(&mut graph, &self.kernels);
         Traced { graph, inputs: top.sources, results: self.results, guards: self.guards }
+    }
+
+    /// From here on nodes belong to a kernel of these hints; gives the one before.
+    pub(crate) fn enter_kernel(&mut self, hints: &KernelHints) -> Option<u32> {
+        let outer = self.kernel;
+        let hints = outer.map_or_else(|| hints.clone(), |k| hints.within(&self.kernels[k as usize]));
+        let known = self.kernels.iter().position(|h| *h == hints);
+        let at = known.unwrap_or_else(|| {
+            self.kernels.push(hints);
+            self.kernels.len() - 1
+        });
+        std::mem::replace(&mut self.kernel, Some(at as u32))
     }
 
     /// An error at a place, with the calls that led there.

@@ -2,6 +2,7 @@
 //!
 //! Append-only and in topological order: a node's operands come before it. Passes rebuild.
 
+use crate::hints::KernelHints;
 use std::fmt;
 use std::sync::Arc;
 use tessera_base::{DType, Sharding, Span};
@@ -69,6 +70,8 @@ pub enum Reason {
 pub struct Origin {
     pub span: Span,
     pub reason: Option<Reason>,
+    /// The kernel that the node belongs to, by position in [`Graph::kernels`].
+    pub kernel: Option<u32>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -99,6 +102,8 @@ pub struct Graph {
     pub outputs: Vec<NodeId>,
     /// Bodies of loops.
     pub bodies: Vec<Graph>,
+    /// What kernels ask of the scheduler.
+    pub kernels: Vec<KernelHints>,
 }
 
 impl Graph {

@@ -11,6 +11,7 @@
 //! (`tessera.graph.reduce_sum`). Loop bodies are regions.
 
 use crate::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy};
+use crate::hints::KernelHints;
 use crate::text::{self, Attr, Op, TextError};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -66,6 +67,10 @@ fn places<'a>(items: impl IntoIterator<Item = &'a usize>) -> Attr {
 fn to_op(g: &Graph) -> Op {
     let mut op = Op::new("tessera.graph");
     op.attrs.push(("name".into(), Attr::Str(g.name.clone())));
+    if !g.kernels.is_empty() {
+        let kernels = g.kernels.iter().map(|h| Attr::Str(h.to_string())).collect();
+        op.attrs.push(("kernels".into(), Attr::List(kernels)));
+    }
     let mut body: Vec<Op> = g.ids().map(|id| node_op(g, id)).collect();
     let mut ret = Op::new(format!("{PREFIX}return"));
     ret.operands = g.outputs.iter().map(|id| id.0.to_string()).collect();
@@ -205,6 +210,9 @@ fn node_op(g: &Graph, id: NodeId) -> Op {
     if n.policy != Policy::Deterministic {
         put("policy", Attr::Str(n.policy.name().into()));
     }
+    if let Some(kernel) = n.origin.kernel {
+        put("kernel", Attr::Int(i64::from(kernel)));
+    }
     let types =
         if n.results.is_empty() { vec![n.ty.to_string()] } else { n.results.iter().map(NodeType::to_string).collect() };
     Op {
@@ -236,6 +244,12 @@ fn from_op(op: &Op) -> Result<Graph, TextError> {
     }
     let [body] = op.regions.as_slice() else { return Err(op.error("a graph has one region")) };
     let mut g = Graph { name: op.str("name").unwrap_or("main").to_owned(), ..Graph::default() };
+    if let Some(Attr::List(kernels)) = op.attr("kernels") {
+        for kernel in kernels {
+            let hints = if let Attr::Str(text) = kernel { KernelHints::parse(text) } else { None };
+            g.kernels.push(hints.ok_or_else(|| op.error("`kernels` must be a list of a kernel's name and hints"))?);
+        }
+    }
     let mut names: BTreeMap<&str, NodeId> = BTreeMap::new();
     for inner in body {
         let operands = inner
@@ -366,7 +380,12 @@ fn read_node(g: &mut Graph, op: &Op, operands: Vec<NodeId>) -> Result<Node, Text
     };
     let policy = op.str("policy").ok().and_then(Policy::parse).unwrap_or_default();
     let results = if matches!(prim, Prim::Scan { .. }) { types } else { vec![] };
-    Ok(Node { prim, operands, ty, results, origin: Origin::default(), policy })
+    let kernel = op.attr("kernel").map(|_| op.index("kernel")).transpose()?;
+    if kernel.is_some_and(|k| k >= g.kernels.len()) {
+        return Err(op.error("`kernel` is the position of a kernel of the graph"));
+    }
+    let origin = Origin { kernel: kernel.map(|k| k as u32), ..Origin::default() };
+    Ok(Node { prim, operands, ty, results, origin, policy })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! code, typed and explicit. Schedule and Tile IR describe kernels.
 
 pub mod text;
+pub mod hints;
 pub mod graph;
 pub mod graph_text;
 pub mod verify;

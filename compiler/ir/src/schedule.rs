@@ -120,6 +120,8 @@ pub enum Directive {
     Swap,
     /// Grid points that are worth a thread's wake-up.
     Grain(u64),
+    /// Copies of the body of innermost loops.
+    Unroll(u32),
 }
 
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -198,6 +198,8 @@ pub struct Kernel {
     pub grid: u64,
     /// Grid points that are worth a thread's wake-up.
     pub grain: u64,
+    /// Copies of the body of innermost loops; 0 and 1 leave them as they are.
+    pub unroll: u32,
     pub body: Vec<Op>,
 }
 

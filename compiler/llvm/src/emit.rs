@@ -17,8 +17,8 @@ pub struct Emitter<'k> {
     /// Base address of every buffer.
     pub bases: Vec<V>,
     scalars: Vec<V>,
-    vars: Vec<Option<V>>,
-    values: Vec<Option<V>>,
+    pub vars: Vec<Option<V>>,
+    pub values: Vec<Option<V>>,
     /// Whether streaming stores may be used (their buffers are aligned).
     pub streaming: bool,
 }
@@ -105,7 +105,7 @@ impl Emitter<'_> {
         self.for_loop(POINT, lo, hi, 1, &[], |e| e.ops(&e.kernel.body))
     }
 
-    fn ops(&mut self, ops: &[Op]) -> Result<(), LlvmError> {
+    pub fn ops(&mut self, ops: &[Op]) -> Result<(), LlvmError> {
         for op in ops {
             match op {
                 Op::Def { out, def } => {
@@ -138,7 +138,7 @@ impl Emitter<'_> {
     }
 
     /// A value repeated to `lanes` if it is a scalar.
-    fn wide(&self, v: Val, lanes: u32) -> Result<V, LlvmError> {
+    pub fn wide(&self, v: Val, lanes: u32) -> Result<V, LlvmError> {
         let value = self.value(v)?;
         Ok(if self.kernel.ty(v).lanes == lanes { value } else { self.b.splat(value, lanes) })
     }
@@ -371,6 +371,10 @@ impl Emitter<'_> {
             }
         }
         let (lo, hi) = (self.bound(&f.lo, false)?, self.bound(&f.hi, true)?);
+        let copies = self.copies(f);
+        if copies > 1 {
+            return self.unrolled(f, lo, hi, copies);
+        }
         self.for_loop(f.var, lo, hi, f.step as i64, &f.carried, |e| e.ops(&f.body))
     }
 

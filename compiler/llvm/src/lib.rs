@@ -10,6 +10,7 @@ mod elf;
 mod instr;
 mod program;
 mod emit;
+mod unroll;
 mod memory;
 mod mma;
 mod target;

@@ -2,12 +2,14 @@
 //!
 //! [`body`] states what a group computes as values over axes, [`axes`] splits and merges the
 //! axes so that indices become affine and loops long, and [`choose`] adds the directives of a
-//! simple cost model. Nothing here can change a result.
+//! simple cost model, over which [`hinted`] puts those of kernels. Nothing here can change a
+//! result.
 
 mod body;
 mod axes;
 mod machine;
 mod choose;
+mod hinted;
 
 pub use machine::{host, reference};
 
@@ -37,5 +39,8 @@ pub fn schedule(graph: &Graph, group: &Group, name: &str, machine: &Machine) -> 
     let mut s = body::build(graph, group, name)?;
     axes::simplify(&mut s);
     choose::directives(&mut s, machine);
+    if let Some(hints) = hinted::of(graph, group) {
+        hinted::apply(&mut s, hints);
+    }
     Ok(s)
 }

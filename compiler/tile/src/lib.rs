@@ -13,7 +13,7 @@ mod interpret;
 pub use interpret::{Fault, interpret};
 
 use std::fmt;
-use tessera_ir::schedule::{Schedule, ValueOp};
+use tessera_ir::schedule::{Directive, Schedule, ValueOp};
 use tessera_ir::tile::Kernel;
 
 /// An operand of a kernel, by what it is for the group.
@@ -60,5 +60,9 @@ pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
     if s.stores.iter().all(|st| s.operands[st.operand as usize].elems == 0) {
         return Ok(Lowered::default());
     }
-    if s.values.iter().any(|v| matches!(v.op, ValueOp::Dot { .. })) { product::lower(s) } else { loops::lower(s) }
+    let product = s.values.iter().any(|v| matches!(v.op, ValueOp::Dot { .. }));
+    let mut out = if product { product::lower(s)? } else { loops::lower(s)? };
+    let unroll = s.directives.iter().rev().find_map(|d| if let Directive::Unroll(n) = d { Some(*n) } else { None });
+    out.steps.iter_mut().for_each(|step| step.kernel.unroll = unroll.unwrap_or(0));
+    Ok(out)
 }

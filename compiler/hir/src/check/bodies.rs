@@ -29,6 +29,8 @@ pub fn empty_inst(name: Arc<str>, span: Span) -> FnInst {
         body: vec![],
         effect: Effect::Graph,
         policy: Policy::Deterministic,
+        hints: None,
+        kernel: false,
         span,
     }
 }
@@ -53,6 +55,7 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
     if let Some(policy) = cx.decorated_policy(&f.sig.decorators) {
         cx.policy = policy;
     }
+    cx.kernel = cx.kernel_state(&f.sig.decorators, &f.sig.name, f.sig.head);
     cx.diagnostics.clear();
     let policy = cx.policy;
     cx.func = Some(FnState {
@@ -70,7 +73,9 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
     let broken = !types.diagnostics.is_empty();
     let params = parameters(&mut cx, data, &f, &types);
     body(&mut cx, &f);
+    let falls_through = cx.alive;
     let mut ret = result(&mut cx, &f, types.ret.as_ref());
+    ret = cx.return_outputs(&f, &params, ret, falls_through);
     let open = cx.guessing && ret == Ty::Never;
     if broken {
         ret = Ty::Error;
@@ -85,8 +90,15 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
         body: std::mem::take(&mut cx.out),
         effect: effect(&cx),
         policy,
+        hints: None,
+        kernel: false,
         span: f.sig.head,
     };
+    cx.close_kernel(&inst.body);
+    if let Some(state) = cx.kernel.take() {
+        inst.kernel = state.kernel;
+        inst.hints = Some(Arc::new(state.hints));
+    }
     zonk(&mut inst, &[]);
     CheckedInst {
         inst,

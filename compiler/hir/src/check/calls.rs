@@ -139,7 +139,18 @@ impl Cx<'_> {
         if values.iter().any(|v| v.ty.is_error()) {
             return error_at(span);
         }
-        self.call_sig(r, &sig, callee, values, span)
+        if sig.outputs.is_empty() {
+            return self.call_sig(r, &sig, callee, values, span);
+        }
+        let Some(outputs) = self.output_places(&sig, &values, span) else { return error_at(span) };
+        let args = values.clone();
+        let call = self.call_sig(r, &sig, callee, values, span);
+        let types: Vec<Ty> = args.iter().map(|v| v.ty.clone()).collect();
+        let closed = sig.params.iter().all(|p| p.ty.is_some()) && sig.ret.is_some();
+        if !self.outputs_apart(&sig, &Callee::of(r), (!closed).then_some(&types[..]), &args, &outputs, span) {
+            return error_at(span);
+        }
+        self.write_outputs(call, outputs, span)
     }
 
     fn call_sig(
@@ -202,7 +213,7 @@ impl Cx<'_> {
         let f = Callee::of(r);
         let arg_types: Vec<Ty> = values.iter().map(|v| v.ty.clone()).collect();
         let (data, canon) = self.instance(&f, (!closed).then_some(&arg_types[..]));
-        let ret = match (&types.ret, closed) {
+        let ret = match (&types.ret, closed && sig.outputs.is_empty()) {
             (Some(ret), true) => bindings.apply(&mut self.sizes, ret).clone(),
             _ => {
                 let Some(checked) = self.check_callee(&data, &sig.name, span) else { return error_at(span) };
@@ -222,7 +233,7 @@ impl Cx<'_> {
         };
         let inst = self.need(&data, span);
         // Data sizes of the declared result are new ones for each call.
-        let ret = match (&types.ret, closed) {
+        let ret = match (&types.ret, closed && sig.outputs.is_empty()) {
             (Some(_), true) => self.renew(&ret, &types),
             _ => ret,
         };

@@ -113,6 +113,8 @@ pub struct Cx<'db> {
     pub loops: Vec<LoopFrame>,
     pub loop_depth: u32,
     pub policy: Policy,
+    /// What the decorators of a kernel and its directives so far say.
+    pub kernel: Option<super::directives::KernelState>,
     /// Policies set by statements of open blocks: where they begin in `out`, and the one before.
     pub policies: Vec<(usize, Policy, Policy)>,
     /// Blocks inside each other.
@@ -162,6 +164,7 @@ impl<'db> Cx<'db> {
             loops: vec![],
             loop_depth: 0,
             policy,
+            kernel: None,
             policies: vec![],
             nested: 0,
             host: None,

@@ -18,6 +18,8 @@ pub struct FnSig {
     pub decorators: Vec<Expr>,
     pub head: Span,
     pub lambda: bool,
+    /// Parameters of a kernel that its body writes.
+    pub outputs: Vec<u32>,
 }
 
 /// A `def` or a `lambda`.
@@ -58,6 +60,7 @@ pub fn functions(parsed: &ParsedItem) -> BTreeMap<u32, Arc<FnLike>> {
                 decorators: vec![],
                 head: e.span,
                 lambda: true,
+                outputs: vec![],
             };
             let f = FnLike {
                 sig: Arc::new(sig),
@@ -86,6 +89,7 @@ fn walk(stmts: &[Stmt], nested: bool, out: &mut BTreeMap<u32, Arc<FnLike>>) {
                     decorators: def.decorators.clone(),
                     head: def.head,
                     lambda: false,
+                    outputs: super::outputs::outputs(def),
                 };
                 let f = FnLike {
                     sig: Arc::new(sig),

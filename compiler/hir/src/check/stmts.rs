@@ -97,6 +97,9 @@ impl Cx<'_> {
             }
             return;
         }
+        if self.directive_stmt(e) {
+            return;
+        }
         let value = self.expr_alone(e);
         self.last = Some(value.ty.clone());
         if value.ty == Ty::Never {

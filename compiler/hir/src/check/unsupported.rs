@@ -25,10 +25,18 @@ impl Cx<'_> {
             |code, why: &str| Some(Diagnostic::new(code, span, format!("`{name}` is not supported yet")).note(why));
         let module = name.split('.').next().unwrap_or("");
         match (module, name) {
+            ("schedule", _) if self.kernel.as_ref().is_some_and(|k| k.kernel) => Some(
+                Diagnostic::new(Code::E0504, span, format!("`{name}` is a statement of its own"))
+                    .note("a directive has no value and says how the whole kernel is laid out"),
+            ),
             ("schedule", _) => Some(
                 Diagnostic::new(Code::E0502, span, format!("`{name}` stands outside a kernel"))
                     .note("schedule directives say how a kernel is compiled")
                     .help("move it into a function with `@op.kernel`"),
+            ),
+            ("tile", _) if self.kernel.as_ref().is_some_and(|k| k.kernel) => Some(
+                Diagnostic::new(Code::E0590, span, format!("`{name}` is not supported yet"))
+                    .note("explicit tile programs are not compiled yet; write the kernel on whole tensors"),
             ),
             ("tile", _) => Some(
                 Diagnostic::new(Code::E0502, span, format!("`{name}` stands outside a kernel"))
@@ -66,8 +74,9 @@ impl Cx<'_> {
         };
         match self.meaning(name) {
             Some(Meaning::Builtin(n)) => match &*n {
-                "op.kernel" => return Decorator::Kernel,
-                "op.autotune" => return Decorator::Autotune,
+                "op.kernel" if self.kernel_decorator(e, false) => return Decorator::Kernel,
+                "op.autotune" if self.kernel_decorator(e, true) => return Decorator::Autotune,
+                "op.kernel" | "op.autotune" => return Decorator::Broken,
                 "autodiff.custom_vjp" => return Decorator::CustomVjp,
                 "dist.local" => return Decorator::Local,
                 _ => {}
@@ -90,13 +99,14 @@ impl Cx<'_> {
             };
             let Some(path) = dotted(name) else { continue };
             let d = match path.as_str() {
-                "op.kernel" | "kernel" => Diagnostic::new(Code::E0590, call, format!("the kernel `{}` cannot be called yet", sig.name))
-                    .note("kernels are not compiled yet; the same body without `@op.kernel` and directives is a function with the same result"),
                 "autodiff.custom_vjp" | "custom_vjp" => {
-                    Diagnostic::new(Code::E0690, call, format!("`{}` cannot be called yet", sig.name)).note("`@custom_vjp` needs derivatives, which are not supported yet")
+                    Diagnostic::new(Code::E0690, call, format!("`{}` cannot be called yet", sig.name))
+                        .note("`@custom_vjp` needs derivatives, which are not supported yet")
                 }
-                "dist.local" | "local" => Diagnostic::new(Code::E0490, call, format!("`{}` cannot be called yet", sig.name))
-                    .note("per-device code needs meshes, which are not supported yet"),
+                "dist.local" | "local" => {
+                    Diagnostic::new(Code::E0490, call, format!("`{}` cannot be called yet", sig.name))
+                        .note("per-device code needs meshes, which are not supported yet")
+                }
                 _ => continue,
             };
             return Some(d.with_label(e.span, "because of this decorator"));

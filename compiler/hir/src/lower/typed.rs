@@ -63,6 +63,8 @@ pub fn function(name: &str, params: Vec<Variable>, locals: Vec<Variable>, ret: T
         body,
         effect: Effect::Graph,
         policy: Policy::default(),
+        hints: None,
+        kernel: false,
         span: span(),
     }
 }

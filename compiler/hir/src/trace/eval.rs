@@ -358,8 +358,9 @@ impl Tracer<'_> {
         self.frames.push(variables.zip(values).collect());
         self.calls.push(span);
         let outer = std::mem::replace(&mut self.policy, f.policy);
+        let around = f.hints.as_ref().map_or(self.kernel, |h| self.enter_kernel(h));
         let result = self.body(f);
-        self.policy = outer;
+        (self.policy, self.kernel) = (outer, around);
         self.calls.pop();
         self.frames.pop();
         result

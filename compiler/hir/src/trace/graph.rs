@@ -35,7 +35,7 @@ impl Level {
             operands: vec![],
             ty,
             results: vec![],
-            origin: Origin { span, reason: None },
+            origin: Origin { span, ..Origin::default() },
             policy: Policy::default(),
         })
     }
@@ -82,6 +82,7 @@ pub struct Adder<'a> {
     pub policy: Policy,
     /// The operator that is being expanded.
     pub of: Arc<str>,
+    pub kernel: Option<u32>,
 }
 
 impl Build for Adder<'_> {
@@ -108,7 +109,7 @@ impl Build for Adder<'_> {
             operands,
             ty: NodeType::new(shape, dtype),
             results: vec![],
-            origin: Origin { span: self.span, reason: Some(reason) },
+            origin: Origin { span: self.span, reason: Some(reason), kernel: self.kernel },
             policy: self.policy,
         });
         Id(id.0)
@@ -203,8 +204,8 @@ impl Tracer<'_> {
 
     /// A way to add nodes to the innermost graph.
     pub(super) fn adder(&mut self, of: &str, span: Span) -> Adder<'_> {
-        let policy = self.policy;
-        Adder { graph: &mut self.level().graph, span, policy, of: of.into() }
+        let (policy, kernel) = (self.policy, self.kernel);
+        Adder { graph: &mut self.level().graph, span, policy, of: of.into(), kernel }
     }
 
     /// A node of the innermost graph as a value.

@@ -6,6 +6,7 @@ use super::{R, Tracer};
 use crate::thir::{OpArg, TExpr};
 use tessera_base::{Code, DType, Diagnostic, Span};
 use tessera_ir::graph::NodeId;
+use tessera_ir::hints::KernelHints;
 use tessera_ops::prim::{self, Prim};
 use tessera_ops::surface::{Arg, Build, Hints, Id, OpDef, OpError, Param, ParamKind, expand};
 
@@ -22,8 +23,17 @@ impl Tracer<'_> {
             });
         }
         let first_new = self.level().graph.nodes.len();
+        let around = match &hints.tile_shape {
+            Some(tile) => {
+                let tile = tile.iter().map(|&n| n.max(1) as u64).collect();
+                self.enter_kernel(&KernelHints { kernel: def.name.into(), tile, span, ..KernelHints::default() })
+            }
+            None => self.kernel,
+        };
         let mut adder = self.adder(def.name, span);
-        let ids = match (def.expand)(&mut adder, &given, hints) {
+        let expanded = (def.expand)(&mut adder, &given, hints);
+        self.kernel = around;
+        let ids = match expanded {
             Ok(ids) => ids,
             Err(e) => return Err(self.op_error(e, args, &given, span)),
         };

@@ -211,7 +211,7 @@ impl Tracer<'_> {
                 if i < carried { ty } else { NodeType { shape: [&[trips][..], &ty.shape].concat(), ..ty } }
             })
             .collect();
-        let policy = self.policy;
+        let (policy, kernel) = (self.policy, self.kernel);
         let graph = &mut self.level().graph;
         graph.bodies.push(level.graph);
         let body = graph.bodies.len() as u32 - 1;
@@ -220,7 +220,7 @@ impl Tracer<'_> {
             operands,
             ty: results.first().cloned().unwrap_or(NodeType::new(vec![], DType::Bool)),
             results: results.clone(),
-            origin: Origin { span, reason: None },
+            origin: Origin { span, kernel, ..Origin::default() },
             policy,
         });
         let mut gets = vec![];

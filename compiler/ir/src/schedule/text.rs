@@ -163,6 +163,7 @@ fn directive_op(d: &Directive, name: &dyn Fn(Var) -> String) -> Op {
         Directive::Stream => ("stream", vec![]),
         Directive::Swap => ("swap", vec![]),
         Directive::Grain(n) => ("grain", vec![int("points", *n)]),
+        Directive::Unroll(n) => ("unroll", vec![int("factor", *n as u64)]),
     };
     Op { attrs, ..Op::new(format!("tessera.schedule.{word}")) }
 }
@@ -283,6 +284,7 @@ impl Reader {
             "stream" => Directive::Stream,
             "swap" => Directive::Swap,
             "grain" => Directive::Grain(u64_attr(op, "points")?),
+            "unroll" => Directive::Unroll(u32_attr(op, "factor")?),
             _ => return Err(op.error("no such directive")),
         })
     }

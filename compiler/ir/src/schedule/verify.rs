@@ -143,6 +143,8 @@ fn directive(s: &Schedule, d: &Directive) -> Result<(), String> {
         Directive::Registers { rows, vectors } => positive(*rows as u64).and_then(|()| positive(*vectors as u64)),
         Directive::Pack { operand } if *operand > 1 => Err("a product has operands 0 and 1".into()),
         Directive::Grain(n) => positive(*n),
+        Directive::Unroll(n) if *n > 64 => Err(format!("{n} copies of a loop's body")),
+        Directive::Unroll(n) => positive(*n as u64),
         Directive::Pack { .. } | Directive::SplitReduction | Directive::Stream | Directive::Swap => Ok(()),
     }
 }

@@ -32,6 +32,9 @@ pub fn print(k: &Kernel) -> String {
         ("grain".into(), Attr::Int(k.grain as i64)),
         ("last".into(), Attr::List(k.vars.iter().map(|n| Attr::Int(*n)).collect())),
     ];
+    if k.unroll > 1 {
+        line.attrs.push(("unroll".into(), Attr::Int(i64::from(k.unroll))));
+    }
     line.regions = vec![buffers.collect(), Printer { k }.ops(&k.body)];
     print_ops(&[line], 0)
 }
@@ -241,6 +244,9 @@ impl Reader {
         self.k.scalars = string_list(line, "scalars")?.iter().map(|t| dtype_of(line, t)).collect::<Result<_, _>>()?;
         (self.k.grid, self.k.grain) = (u64_attr(line, "grid")?, u64_attr(line, "grain")?);
         self.k.vars = line.ints("last")?;
+        if line.attr("unroll").is_some() {
+            self.k.unroll = u32_attr(line, "unroll")?;
+        }
         let [buffers, body] = &line.regions[..] else {
             return Err(line.error("two regions are expected: the buffers and the body"));
         };

@@ -15,6 +15,9 @@ pub fn verify(k: &Kernel) -> Result<(), String> {
     if k.bufs[first_scratch..].iter().any(|b| b.space != Space::Scratch) {
         return Err("an operand follows a scratch buffer".into());
     }
+    if k.unroll > 64 {
+        return Err(format!("{} copies of a loop's body", k.unroll));
+    }
     let mut c = Checker { k, defined: vec![false; k.values.len()], ranges: BTreeMap::new() };
     c.ranges.insert(POINT, (0, k.grid.saturating_sub(1).min(i64::MAX as u64) as i64));
     if k.grid == 0 {

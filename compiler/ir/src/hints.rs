@@ -1,0 +1,139 @@
+//! What a kernel's directives ask of the scheduler. Hints change speed, never results.
+
+use std::fmt;
+use std::sync::Arc;
+use tessera_base::Span;
+
+/// The directives of one kernel. What is absent is left to the cost model.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct KernelHints {
+    /// The function that carries them.
+    pub kernel: Arc<str>,
+    /// `schedule.tile`: elements of a tile, in the order in which they were written. Empty
+    /// without a directive; for a product rows, columns and depth.
+    pub tile: Vec<u64>,
+    /// `schedule.vectorize`: lanes.
+    pub vectorize: Option<u32>,
+    /// `schedule.use_shared_memory`: copy operands of products into panels, or do not.
+    pub shared: Option<bool>,
+    /// Elements between the rows of a staged panel, beyond its width.
+    pub padding: u32,
+    /// `schedule.async_copy`.
+    pub async_copy: bool,
+    /// `schedule.pipeline_stages`.
+    pub stages: Option<u32>,
+    /// `schedule.unroll`: copies of the body of an inner loop.
+    pub unroll: Option<u32>,
+    /// `schedule.parallel`: dims of the result that threads divide, outermost first.
+    pub parallel: Vec<u32>,
+    /// `schedule.warps`.
+    pub warps: Option<u32>,
+    /// `schedule.swizzle`: the width in bytes.
+    pub swizzle: Option<u32>,
+    /// `@op.autotune`: the name of the cache.
+    pub autotune: Option<Arc<str>>,
+    /// Where the kernel is defined, for messages.
+    pub span: Span,
+}
+
+impl KernelHints {
+    /// Whether nothing is asked for.
+    pub fn is_empty(&self) -> bool {
+        *self == KernelHints { kernel: self.kernel.clone(), span: self.span, ..KernelHints::default() }
+    }
+
+    /// These hints where they say something, and those of `outer` where they do not.
+    pub fn within(&self, outer: &KernelHints) -> KernelHints {
+        KernelHints {
+            kernel: if self.kernel.is_empty() { outer.kernel.clone() } else { self.kernel.clone() },
+            tile: if self.tile.is_empty() { outer.tile.clone() } else { self.tile.clone() },
+            vectorize: self.vectorize.or(outer.vectorize),
+            shared: self.shared.or(outer.shared),
+            padding: if self.shared.is_some() { self.padding } else { outer.padding },
+            async_copy: self.async_copy || outer.async_copy,
+            stages: self.stages.or(outer.stages),
+            unroll: self.unroll.or(outer.unroll),
+            parallel: if self.parallel.is_empty() { outer.parallel.clone() } else { self.parallel.clone() },
+            warps: self.warps.or(outer.warps),
+            swizzle: self.swizzle.or(outer.swizzle),
+            autotune: self.autotune.clone().or_else(|| outer.autotune.clone()),
+            span: if self.span.is_none() { outer.span } else { self.span },
+        }
+    }
+
+    /// Reads what [`fmt::Display`] writes; `None` for anything else.
+    pub fn parse(text: &str) -> Option<KernelHints> {
+        let mut words = text.split(' ');
+        let mut out = KernelHints { kernel: words.next()?.into(), ..KernelHints::default() };
+        for word in words {
+            let (key, value) = word.split_once('=')?;
+            match key {
+                "tile" => out.tile = numbers(value)?,
+                "vectorize" => out.vectorize = Some(value.parse().ok()?),
+                "shared" => out.shared = Some(value.parse().ok()?),
+                "padding" => out.padding = value.parse().ok()?,
+                "async_copy" => out.async_copy = value.parse().ok()?,
+                "stages" => out.stages = Some(value.parse().ok()?),
+                "unroll" => out.unroll = Some(value.parse().ok()?),
+                "parallel" => out.parallel = numbers(value)?,
+                "warps" => out.warps = Some(value.parse().ok()?),
+                "swizzle" => out.swizzle = Some(value.parse().ok()?),
+                "autotune" => out.autotune = Some(value.into()),
+                _ => return None,
+            }
+        }
+        Some(out)
+    }
+}
+
+fn numbers<T: std::str::FromStr>(text: &str) -> Option<Vec<T>> {
+    text.split('x').map(|n| n.parse().ok()).collect()
+}
+
+fn joined<T: fmt::Display>(items: &[T]) -> String {
+    items.iter().map(T::to_string).collect::<Vec<_>>().join("x")
+}
+
+/// `softmax tile=16x16x16 vectorize=8`.
+impl fmt::Display for KernelHints {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(if self.kernel.is_empty() { "_" } else { &self.kernel })?;
+        let mut put = |key: &str, value: Option<String>| match value {
+            Some(value) => write!(f, " {key}={value}"),
+            None => Ok(()),
+        };
+        put("tile", (!self.tile.is_empty()).then(|| joined(&self.tile)))?;
+        put("vectorize", self.vectorize.map(|n| n.to_string()))?;
+        put("shared", self.shared.map(|n| n.to_string()))?;
+        put("padding", (self.padding > 0).then(|| self.padding.to_string()))?;
+        put("async_copy", self.async_copy.then(|| "true".into()))?;
+        put("stages", self.stages.map(|n| n.to_string()))?;
+        put("unroll", self.unroll.map(|n| n.to_string()))?;
+        put("parallel", (!self.parallel.is_empty()).then(|| joined(&self.parallel)))?;
+        put("warps", self.warps.map(|n| n.to_string()))?;
+        put("swizzle", self.swizzle.map(|n| n.to_string()))?;
+        put("autotune", self.autotune.as_ref().map(|n| n.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_back() {
+        let hints = KernelHints {
+            kernel: "k".into(),
+            tile: vec![128, 64, 32],
+            vectorize: Some(8),
+            shared: Some(true),
+            padding: 1,
+            parallel: vec![0, 1],
+            autotune: Some("h100".into()),
+            ..KernelHints::default()
+        };
+        assert_eq!(KernelHints::parse(&hints.to_string()), Some(hints));
+        assert_eq!(KernelHints::parse("k tile"), None);
+        assert_eq!(KernelHints::parse("k tile=a"), None);
+    }
+}
