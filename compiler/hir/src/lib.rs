@@ -3,6 +3,7 @@
 mod stack;
 pub mod ty;
 pub mod thir;
+pub mod walk;
 pub mod rules;
 pub mod builtins;
 pub mod source;

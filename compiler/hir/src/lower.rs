@@ -5,7 +5,6 @@
 //! until they are called with concrete shapes and traced. Neighbouring statements
 //! that only compute tensors become one region.
 
-pub mod walk;
 pub mod types;
 pub mod facts;
 pub mod live;

@@ -4,9 +4,9 @@ use super::args::{Slot, Value};
 use super::cx::Cx;
 use super::modules::members;
 use super::names::Meaning;
-use crate::lower::walk::each_expr_in;
 use crate::thir::{TExpr, TKind, TStmt};
 use crate::ty::Ty;
+use crate::walk::each_expr_in;
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_grammar::ast::{Arg, Expr, ExprKind};
@@ -302,7 +302,7 @@ fn element_bytes(e: &TExpr) -> u64 {
         _ => None,
     };
     let mut out = None;
-    crate::lower::walk::each_child(e, &mut |c| out = out.or(bytes(&c.ty)));
+    crate::walk::each_child(e, &mut |c| out = out.or(bytes(&c.ty)));
     out.or(bytes(&e.ty)).unwrap_or(4)
 }
 

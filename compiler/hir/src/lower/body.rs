@@ -3,10 +3,10 @@
 use super::live::{Live, Targets, before_each, loop_targets};
 use super::outline::Pending;
 use super::types::is_regional;
-use super::walk::Var;
 use super::{Lowering, RegionParam};
 use crate::thir::*;
 use crate::ty::Ty;
+use crate::walk::Var;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tessera_base::{Code, Span};

@@ -2,9 +2,9 @@
 
 use super::body::Body;
 use super::live::{Live, Targets};
-use super::walk::Var;
 use crate::thir::*;
 use crate::ty::Ty;
+use crate::walk::Var;
 use tessera_abi::rt::RtFn;
 use tessera_base::Span;
 use tessera_ir::host::{HExpr, HExprKind, HStmt, HostType, TypeId};

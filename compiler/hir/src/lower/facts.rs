@@ -2,9 +2,9 @@
 //! module variables a function reads.
 
 use super::types::{has_closure, has_tensor, is_regional};
-use super::walk::{each_child, each_expr_in, each_stmt};
 use crate::thir::*;
 use crate::ty::Ty;
+use crate::walk::{each_child, each_expr_in, each_stmt};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! Which variables are read later: liveness over structured statements.
 
-use super::walk::{Var, as_var, each_expr, each_part};
 use crate::thir::*;
+use crate::walk::{Var, as_var, each_expr, each_part};
 use std::collections::BTreeSet;
 
 pub type Live = BTreeSet<Var>;

@@ -5,8 +5,8 @@ use super::body::Body;
 use super::live::Live;
 use super::outline::{Pending, RegionInput, input_vars};
 use super::types::is_plain;
-use super::walk::{Var, as_var, mentions};
 use crate::thir::*;
+use crate::walk::{Var, as_var, mentions};
 use tessera_base::Span;
 use tessera_ir::host::{HExpr, HExprKind, HStmt};
 

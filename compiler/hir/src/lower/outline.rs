@@ -7,10 +7,10 @@
 
 use super::facts::called;
 use super::types::is_regional;
-use super::walk::{Var, as_var, each_child, map_children, mentioned, mentions};
 use super::{Lowering, RegionParam};
 use crate::thir::*;
 use crate::ty::Ty;
+use crate::walk::{Var, as_var, each_child, map_children, mentioned, mentions};
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_base::Span;
 use tessera_ir::graph::Policy;

@@ -2,9 +2,9 @@
 
 use super::body::Body;
 use super::outline::{Pending, RegionInput};
-use super::walk::{Var, as_var, mentions};
 use crate::thir::*;
 use crate::ty::Ty;
+use crate::walk::{Var, as_var, mentions};
 use std::collections::BTreeSet;
 use tessera_abi::rt::RtFn;
 use tessera_base::{Code, Diagnostic, Span};
