@@ -3,7 +3,10 @@
 //! Kernels are kept in the process and on disk by the hash of their Tile IR, this machine and
 //! this compiler, so equal kernels of different graphs are compiled once.
 
+mod tuned;
+
 use crate::cache::{DiskCache, Found};
+use crate::tune::records::Records;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -45,6 +48,8 @@ pub struct Options {
 pub struct Backend {
     options: Options,
     cache: DiskCache,
+    /// What `@op.autotune` found.
+    records: Records,
     machine: Machine,
     /// What tests change about schedules.
     adjust: Option<Box<dyn Fn(&mut Schedule)>>,
@@ -63,6 +68,8 @@ pub struct Backend {
 /// A group with the kernels that compute it.
 pub struct Planned {
     pub group: Group,
+    /// Of a kernel that is tuned: the schedule of the cost model and of directives.
+    pub start: Option<Schedule>,
     pub schedule: Option<Schedule>,
     pub lowered: Option<Lowered>,
 }
@@ -74,9 +81,11 @@ impl Backend {
             .and_then(std::fs::metadata)
             .map_or(String::new(), |m| format!("{}.{:?}", m.len(), m.modified().ok()));
         let fingerprint = format!("{};{};{build}", env!("CARGO_PKG_VERSION"), HostTarget::fingerprint());
+        let records = Records::new(".tessera/cache".into(), options.quiet);
         Backend {
             options,
             cache,
+            records,
             machine: tessera_schedule::host(),
             adjust: None,
             pool,
@@ -147,18 +156,23 @@ impl Backend {
             let mut refused = false;
             for group in groups {
                 if matches!(group.kind, GroupKind::Native | GroupKind::Copy) {
-                    out.push(Planned { group, schedule: None, lowered: None });
+                    out.push(Planned { group, start: None, schedule: None, lowered: None });
                     continue;
                 }
                 let name = kernel_name(graph, &group);
                 let mut schedule =
                     tessera_schedule::schedule(graph, &group, &name, &self.machine).map_err(|r| r.to_string());
+                let tuned = tessera_schedule::hints(graph, &group).is_some_and(|h| h.autotune.is_some());
+                let start = schedule.as_ref().ok().filter(|_| tuned).cloned();
+                if let Some(found) = start.as_ref().and_then(|s| self.recorded(graph, &group, s)) {
+                    schedule = Ok(found);
+                }
                 if let (Some(adjust), Ok(s)) = (&self.adjust, &mut schedule) {
                     adjust(s);
                 }
                 let lowered = schedule.and_then(|s| tessera_tile::lower(&s).map(|l| (s, l)).map_err(|e| e.to_string()));
                 match lowered {
-                    Ok((s, l)) => out.push(Planned { group, schedule: Some(s), lowered: Some(l) }),
+                    Ok((s, l)) => out.push(Planned { group, start, schedule: Some(s), lowered: Some(l) }),
                     Err(why) => {
                         refused = true;
                         if self.options.verbose {
@@ -226,7 +240,8 @@ impl Backend {
 
     /// The plan of a graph.
     pub fn plan(&self, graph: &Graph) -> Result<Plan, BackendError> {
-        let planned = self.groups(graph);
+        let mut planned = self.groups(graph);
+        self.tune(graph, &mut planned);
         let partition = Partition { groups: planned.iter().map(|p| p.group.clone()).collect() };
         let too_large = || BackendError::Memory(OutOfMemory { bytes: u64::MAX });
         let memory = place_buffers(graph, &partition).ok_or_else(too_large)?;

@@ -8,6 +8,7 @@ pub mod cli;
 pub mod explain;
 pub mod format;
 pub mod doctor;
+mod tune;
 pub mod backend;
 pub mod regions;
 pub mod interrupt;

@@ -154,7 +154,9 @@ impl Executor {
         let traced = trace(&self.program(unit, args), body, &concrete).map_err(|d| self.report(d, span))?;
         let graph = tessera_graph::optimise(&traced.graph);
         self.backend.trace_note(&body.name, &traced.graph, &graph, start.elapsed());
-        let small = estimated_ns(&graph) < INTERPRET_TIME_MAX.as_nanos() as f64 / 4.0;
+        // A search measures compiled code.
+        let tuned = graph.kernels.iter().any(|h| h.autotune.is_some());
+        let small = !tuned && estimated_ns(&graph) < INTERPRET_TIME_MAX.as_nanos() as f64 / 4.0;
         let entry = Rc::new(Entry {
             inputs: traced.inputs,
             results: traced.results,

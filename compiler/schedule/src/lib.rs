@@ -11,6 +11,7 @@ mod machine;
 mod choose;
 mod hinted;
 
+pub use hinted::of as hints;
 pub use machine::{host, reference};
 
 use std::fmt;
