@@ -220,7 +220,7 @@ impl<'p> Tracer<'p> {
             self.kernels.push(hints);
             self.kernels.len() - 1
         });
-        std::mem::replace(&mut self.kernel, Some(at as u32))
+        self.kernel.replace(at as u32)
     }
 
     /// An error at a place, with the calls that led there.
