@@ -6,6 +6,7 @@
 mod tuned;
 
 use crate::cache::{DiskCache, Found};
+use crate::native_kernels::{Source, gather, native_kernel};
 use crate::tune::records::Records;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -337,6 +338,7 @@ impl Backend {
                 grid: step.kernel.grid,
                 grain: step.kernel.grain,
                 scratch_bytes: step.kernel.scratch().1,
+                checks: step.kernel.checks.as_slice().into(),
                 origin: origin(graph, group.roots[0]),
             });
             plan.counts.kernels += 1;
@@ -395,27 +397,14 @@ impl Backend {
             prim => {
                 let output = Operand { place: place(memory, id), bytes: bytes(&node.ty) as usize };
                 let sums = tessera_ir::interpret::summation(node.policy);
-                (vec![output], reference_kernel(prim.clone(), sums, types, node.ty.clone(), sources))
+                let run = native_kernel(graph, id, &types, &sources, &self.pool)
+                    .unwrap_or_else(|| reference_kernel(prim.clone(), sums, types, node.ty.clone(), sources));
+                (vec![output], run)
             }
         };
         plan.steps.push(native::step(&kernel_name_of(graph, id), &inputs, &outputs, scalars, origin(graph, id), run));
         Ok(())
     }
-}
-
-#[derive(Clone, Copy)]
-enum Source {
-    Memory(usize),
-    Word(usize),
-}
-
-/// The operands' bytes: memory, or a scalar's word.
-fn gather<'a>(sources: &[Source], types: &[NodeType], memory: &'a [&'a [u8]], words: &'a [[u8; 8]]) -> Vec<&'a [u8]> {
-    let one = |(s, t): (&Source, &NodeType)| match *s {
-        Source::Memory(i) => memory[i],
-        Source::Word(i) => &words[i][..t.dtype.bytes().min(8)],
-    };
-    sources.iter().zip(types).map(one).collect()
 }
 
 /// A host scalar that is returned as a tensor.

@@ -9,6 +9,7 @@ pub mod explain;
 pub mod format;
 pub mod doctor;
 mod tune;
+mod native_kernels;
 pub mod backend;
 pub mod regions;
 pub mod interrupt;

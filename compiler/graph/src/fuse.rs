@@ -29,6 +29,11 @@ enum Role {
     /// One result element from one element of each operand.
     Element,
     Reduce,
+    /// Reads its first operand, which lies in memory, where other operands say.
+    Position,
+    /// Walks along one dim in order (positions of extremes, running sums): the root of its
+    /// group, into which elementwise producers come.
+    Ordered,
     Dot,
     /// Runs alone through its reference kernel.
     Alone,
@@ -50,6 +55,13 @@ fn role(g: &Graph, id: NodeId) -> Role {
         Prim::Map(_) | Prim::Cast | Prim::Pad { .. } | Prim::Concat { .. } => Role::Element,
         Prim::UpdateSlice { step, .. } if step.iter().all(|&s| s == 1) => Role::Element,
         Prim::Reduce { .. } => Role::Reduce,
+        // What has no elements still has positions that are checked.
+        Prim::Take { .. } | Prim::TakeAlong { .. } | Prim::Gather | Prim::DynamicSlice { .. }
+            if n.ty.elems() != Some(0) =>
+        {
+            Role::Position
+        }
+        Prim::ArgReduce { .. } | Prim::Cumulate { .. } if n.ty.elems() != Some(0) => Role::Ordered,
         Prim::Dot { .. } => Role::Dot,
         _ => Role::Alone,
     }
@@ -112,6 +124,12 @@ impl Fuser<'_> {
             if matches!(self.role(id), Role::Alone | Role::Part) {
                 self.stored.insert(id);
                 self.stored.extend(&self.g.node(id).operands);
+            }
+            if self.role(id) == Role::Position {
+                self.stored.extend(self.g.node(id).operands.first());
+            }
+            if self.role(id) == Role::Ordered {
+                self.stored.insert(id);
             }
         }
     }
@@ -182,16 +200,45 @@ impl Fuser<'_> {
         if self.g.node(id).policy != self.g.node(root).policy {
             return false;
         }
+        if self.is_indexed(id, members) {
+            return false;
+        }
         let inside = !self.stored.contains(&id) && self.readers[id.0 as usize].iter().all(|r| members.contains(r));
         match self.role(id) {
-            Role::Source | Role::Alone | Role::Part => false,
+            Role::Source | Role::Alone | Role::Part | Role::Ordered => false,
+            Role::Position => {
+                inside
+                    && kind == GroupKind::Loop
+                    && self.reads_once(id, kind, members)
+                    && !self.is_selective(root, members)
+            }
             // A view of something stored is read through; a view of computed values as well,
             // which then are computed where they are read.
             Role::View => self.view_is_free(id, members),
             Role::Element => (inside || self.is_cheap(id)) && self.reads_once(id, kind, members),
-            Role::Reduce => inside && kind == GroupKind::Loop && self.is_row_reduction(id, root, members),
+            Role::Reduce => {
+                let ordered = self.role(root) == Role::Ordered;
+                inside && kind == GroupKind::Loop && !ordered && self.is_row_reduction(id, root, members)
+            }
             Role::Dot => inside && kind == GroupKind::Loop && self.is_epilogue(id, root, members),
         }
+    }
+
+    /// Whether a member reads the node at positions that come from data.
+    fn is_indexed(&self, id: NodeId, members: &BTreeSet<NodeId>) -> bool {
+        let reads = |r: &&NodeId| self.role(**r) == Role::Position && self.g.node(**r).operands.first() == Some(&id);
+        self.readers[id.0 as usize].iter().filter(|r| members.contains(r)).any(|r| reads(&r))
+    }
+
+    /// Whether the group may compute a producer in more or in fewer places than the producer
+    /// has elements: positions are checked where they are computed, each of them.
+    fn is_selective(&self, root: NodeId, members: &BTreeSet<NodeId>) -> bool {
+        let selects = |m: &NodeId| {
+            let guards =
+                matches!(self.g.node(*m).prim, Prim::Pad { .. } | Prim::Concat { .. } | Prim::UpdateSlice { .. });
+            guards || matches!(self.g.node(*m).prim, Prim::Slice { .. } | Prim::Windows { .. })
+        };
+        self.g.ty(root).elems() == Some(0) || members.iter().any(selects)
     }
 
     /// A view costs index arithmetic only, but through it values may be computed many times:

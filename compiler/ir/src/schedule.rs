@@ -9,6 +9,7 @@ pub mod text;
 pub mod verify;
 
 use crate::index::{Index, Var};
+use tessera_abi::plan::Bounds;
 use tessera_base::DType;
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Reduction, Scalar};
@@ -54,6 +55,20 @@ pub enum ValueOp {
         at: Index,
         guards: Vec<Guard>,
     },
+    /// An element at `at` plus each position of `by` times its stride. `at` is in range for
+    /// every position that the [`ValueOp::Position`]s let through.
+    Gather {
+        operand: u32,
+        at: Index,
+        by: Vec<(ValueId, i64)>,
+        guards: Vec<Guard>,
+    },
+    /// A position that comes from data, counted from the start, i64. One that is out of bounds
+    /// stops the kernel with an error.
+    Position {
+        arg: ValueId,
+        bounds: Bounds,
+    },
     /// The `n`-th host scalar.
     Scalar(u32),
     Const(Scalar),
@@ -69,6 +84,21 @@ pub enum ValueOp {
     /// In the accumulator type of the argument, in the canonical order along `axis`.
     Reduce {
         kind: Reduction,
+        arg: ValueId,
+        axis: Var,
+    },
+    /// Where along `axis` the first largest or smallest element stands, i64; NaN is more
+    /// extreme than any number.
+    ArgReduce {
+        largest: bool,
+        arg: ValueId,
+        axis: Var,
+    },
+    /// The chain of all elements up to this one along the parallel axis `axis`, in ascending
+    /// order from `start`, in the type of the value.
+    Cumulate {
+        kind: Reduction,
+        start: Scalar,
         arg: ValueId,
         axis: Var,
     },
@@ -133,6 +163,8 @@ pub struct Schedule {
     pub axes: Vec<Axis>,
     pub values: Vec<Value>,
     pub stores: Vec<Store>,
+    /// Sums of floats are compensated: Neumaier's pairs in the canonical order.
+    pub compensated: bool,
     pub directives: Vec<Directive>,
 }
 
@@ -176,7 +208,12 @@ impl Schedule {
     pub fn args(&self, v: ValueId) -> Vec<ValueId> {
         match &self.value(v).op {
             ValueOp::Map { args, .. } => args.clone(),
-            ValueOp::Cast(a) | ValueOp::Reduce { arg: a, .. } => vec![*a],
+            ValueOp::Cast(a)
+            | ValueOp::Reduce { arg: a, .. }
+            | ValueOp::ArgReduce { arg: a, .. }
+            | ValueOp::Cumulate { arg: a, .. }
+            | ValueOp::Position { arg: a, .. } => vec![*a],
+            ValueOp::Gather { by, .. } => by.iter().map(|(v, _)| *v).collect(),
             ValueOp::Dot { a, b, .. } => vec![*a, *b],
             _ => vec![],
         }
@@ -193,19 +230,24 @@ impl Schedule {
                     add(at);
                     guards.iter().for_each(|g| add(&g.index));
                 }
+                ValueOp::Gather { at, guards, .. } => {
+                    add(at);
+                    guards.iter().for_each(|g| add(&g.index));
+                }
                 ValueOp::Index(e) => add(e),
                 ValueOp::Within(guards) => guards.iter().for_each(|g| add(&g.index)),
-                op => {
-                    if let ValueOp::Dot { within: Some(e), .. } = op {
-                        add(e);
-                    }
-                    for a in self.args(ValueId(i as u32)) {
-                        axes.extend(out.get(a.0 as usize).into_iter().flatten());
-                    }
-                }
+                ValueOp::Dot { within: Some(e), .. } => add(e),
+                _ => {}
             }
-            if let ValueOp::Reduce { axis, .. } | ValueOp::Dot { axis, .. } = &value.op {
-                axes.retain(|a| a != axis);
+            for a in self.args(ValueId(i as u32)) {
+                axes.extend(out.get(a.0 as usize).into_iter().flatten());
+            }
+            match &value.op {
+                ValueOp::Reduce { axis, .. } | ValueOp::ArgReduce { axis, .. } | ValueOp::Dot { axis, .. } => {
+                    axes.retain(|a| a != axis)
+                }
+                ValueOp::Cumulate { axis, .. } => axes.push(*axis),
+                _ => {}
             }
             axes.sort();
             axes.dedup();

@@ -11,6 +11,7 @@ pub mod verify;
 pub use crate::schedule::Guard;
 
 use crate::index::{Index, Var};
+use tessera_abi::plan::Bounds;
 use tessera_base::DType;
 use tessera_ops::convert;
 use tessera_ops::map::{Gives, MapOp, kind_of};
@@ -75,6 +76,18 @@ pub enum Def {
     /// i64; one per lane where it mentions [`LANE`].
     Index(Index),
     Load(Access),
+    /// As a load, at `from` plus each position of `by` times its stride.
+    Gather {
+        from: Access,
+        by: Vec<(Val, i64)>,
+    },
+    /// Lanes below `valid` counted from the start, i64; one that breaks check `check` stops the
+    /// kernel. The other lanes are 0.
+    Position {
+        arg: Val,
+        check: u32,
+        valid: u32,
+    },
     /// All guards hold.
     Within(Vec<Guard>),
     /// The scalar program of `op` for operands of `dtype`, rounded to `dtype`.
@@ -200,6 +213,8 @@ pub struct Kernel {
     pub grain: u64,
     /// Copies of the body of innermost loops; 0 and 1 leave them as they are.
     pub unroll: u32,
+    /// What positions that come from data must keep to.
+    pub checks: Vec<Bounds>,
     pub body: Vec<Op>,
 }
 

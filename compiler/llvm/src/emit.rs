@@ -154,7 +154,18 @@ impl Emitter<'_> {
                 self.b.splat(v, lanes)
             }
             Def::Index(e) => self.index(e, lanes)?,
-            Def::Load(access) => self.load(access, lanes)?,
+            Def::Load(access) => self.load(access, &[], lanes)?,
+            Def::Gather { from, by } => {
+                let by = by
+                    .iter()
+                    .map(|(p, stride)| Ok((self.value(*p)?, self.kernel.ty(*p).lanes, *stride)))
+                    .collect::<Result<Vec<_>, LlvmError>>()?;
+                self.load(from, &by, lanes)?
+            }
+            Def::Position { arg, check, valid } => {
+                let v = self.wide(*arg, lanes)?;
+                self.checked_position(v, *check, *valid, lanes)?
+            }
             Def::Within(guards) => {
                 let all = self.guards(guards, lanes)?;
                 all.unwrap_or_else(|| self.b.const_int(self.b.int(1), 1, lanes))

@@ -18,6 +18,9 @@ enum Lanes {
     Spread,
 }
 
+/// A position that comes from data, with its lanes and the stride that it is multiplied by.
+pub type By = (V, u32, i64);
+
 impl Emitter<'_> {
     /// The type of an element in memory.
     pub fn storage(&self, dtype: DType) -> T {
@@ -32,8 +35,9 @@ impl Emitter<'_> {
         }
     }
 
-    fn lanes_of(&self, access: &Access, lanes: u32) -> Lanes {
+    fn lanes_of(&self, access: &Access, by: &[By], lanes: u32) -> Lanes {
         match access.at.stride(LANE) {
+            _ if by.iter().any(|(_, n, _)| *n > 1) => Lanes::Spread,
             _ if lanes == 1 => Lanes::Same,
             Some(0) if !access.guards.iter().any(|g| g.index.uses(LANE)) => Lanes::Same,
             Some(1) => Lanes::Contiguous,
@@ -81,8 +85,57 @@ impl Emitter<'_> {
         self.b.offset(self.bases[buf as usize], scaled)
     }
 
-    /// Loads `lanes` elements as values of their compute kind.
-    pub fn load(&self, access: &Access, lanes: u32) -> Result<V, LlvmError> {
+    /// An index plus positions times their strides.
+    fn place(&self, at: &Index, by: &[By], lanes: u32) -> Result<V, LlvmError> {
+        let i64 = self.b.int(64);
+        let mut sum = self.index(at, lanes)?;
+        for (position, n, stride) in by {
+            let wide = self.widen(*position, *n, lanes);
+            sum = self.b.add(sum, self.b.mul(wide, self.b.const_int(i64, *stride, lanes)));
+        }
+        Ok(sum)
+    }
+
+    /// Positions counted from the start. Returns from the kernel with the number of check `check`
+    /// and the position in scratch where one of the first `valid` lanes breaks it; the other
+    /// lanes become 0.
+    pub fn checked_position(&mut self, v: V, check: u32, valid: u32, lanes: u32) -> Result<V, LlvmError> {
+        let bounds = self.kernel.checks.get(check as usize).ok_or_else(|| LlvmError::internal("no such check"))?;
+        let b = &self.b;
+        let int = |n: u64| b.const_int(b.int(64), n.min(i64::MAX as u64) as i64, lanes);
+        let zero = int(0);
+        // Positions that are allowed, counted from the start, and how many of them there are.
+        let (at, count) = match bounds.block {
+            None => {
+                let negative = b.icmp(IntPred::LLVMIntSLT, v, zero);
+                (b.select(negative, b.add(v, int(bounds.size)), v), bounds.size)
+            }
+            Some(block) => (v, (bounds.size + 1).saturating_sub(block)),
+        };
+        let mut bad = b.icmp(IntPred::LLVMIntUGE, at, int(count));
+        let mut out = at;
+        if valid < lanes {
+            let inside = b.first_lanes(valid, lanes);
+            bad = b.and(bad, inside);
+            out = b.select(inside, at, zero);
+        }
+        let any = if lanes == 1 { bad } else { b.intrinsic("llvm.vector.reduce.or", &[b.type_of(bad)], &[bad]) };
+        let (stop, go_on) = (b.block(), b.block());
+        b.branch(any, stop, go_on);
+        b.position(stop);
+        // The first lane that breaks the check.
+        let mut first = if lanes == 1 { v } else { b.extract(v, lanes - 1) };
+        for l in (0..lanes.saturating_sub(1)).rev() {
+            first = b.select(b.extract(bad, l), b.extract(v, l), first);
+        }
+        b.store(first, b.param(4), 8, false);
+        b.ret(b.i64(i64::from(check) + 1));
+        b.position(go_on);
+        Ok(out)
+    }
+
+    /// Loads `lanes` elements as values of their compute kind, further on by the positions `by`.
+    pub fn load(&self, access: &Access, by: &[By], lanes: u32) -> Result<V, LlvmError> {
         let buf = &self.kernel.bufs[access.buf as usize];
         let (dtype, align) = (buf.dtype, buf.dtype.bytes() as u32);
         let element = self.storage(dtype);
@@ -90,10 +143,10 @@ impl Emitter<'_> {
         if buf.elems == 0 {
             return self.decode(self.b.zero(ty), dtype, lanes);
         }
-        let raw = match self.lanes_of(access, lanes) {
+        let raw = match self.lanes_of(access, by, lanes) {
             Lanes::Same => {
                 let held = self.guards(&access.guards, 1)?;
-                let at = self.index(&access.at, 1)?;
+                let at = self.place(&access.at, by, 1)?;
                 // Where a guard fails the first element is read instead and dropped.
                 let at = held.map_or(at, |h| self.b.select(h, at, self.b.i64(0)));
                 let v = self.b.load(element, self.address(access.buf, at, 1), align);
@@ -101,7 +154,7 @@ impl Emitter<'_> {
                 self.b.splat(v, lanes)
             }
             Lanes::Contiguous => {
-                let p = self.address(access.buf, self.index(&access.at.without(LANE), 1)?, 1);
+                let p = self.address(access.buf, self.place(&access.at.without(LANE), by, 1)?, 1);
                 match self.mask(access, lanes)? {
                     None => self.b.load(ty, p, align),
                     Some(m) => {
@@ -112,7 +165,7 @@ impl Emitter<'_> {
                 }
             }
             Lanes::Spread => {
-                let at = self.index(&access.at, lanes)?;
+                let at = self.place(&access.at, by, lanes)?;
                 let mask = self.mask(access, lanes)?;
                 let mask = mask.unwrap_or_else(|| self.b.first_lanes(lanes, lanes));
                 let p = self.address(access.buf, at, lanes);
@@ -134,7 +187,7 @@ impl Emitter<'_> {
         if lanes == 1 && !to.guards.is_empty() {
             return Err(LlvmError::internal("a guarded store of one element"));
         }
-        match self.lanes_of(to, lanes) {
+        match self.lanes_of(to, &[], lanes) {
             Lanes::Same => {
                 let p = self.address(to.buf, self.index(&to.at, 1)?, 1);
                 let value = if lanes == 1 { value } else { self.b.extract(value, 0) };

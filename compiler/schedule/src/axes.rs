@@ -19,7 +19,7 @@ pub fn simplify(s: &mut Schedule) {
 fn each_index(s: &Schedule, f: &mut dyn FnMut(&Index)) {
     for v in &s.values {
         match &v.op {
-            ValueOp::Load { at, guards, .. } => {
+            ValueOp::Load { at, guards, .. } | ValueOp::Gather { at, guards, .. } => {
                 f(at);
                 guards.iter().for_each(|g| f(&g.index));
             }
@@ -38,7 +38,7 @@ fn rewrite(s: &mut Schedule, with: &dyn Fn(Var) -> Option<Index>) {
     let go = |e: &mut Index| *e = e.substitute(with, &range);
     for v in &mut s.values {
         match &mut v.op {
-            ValueOp::Load { at, guards, .. } => {
+            ValueOp::Load { at, guards, .. } | ValueOp::Gather { at, guards, .. } => {
                 go(at);
                 guards.iter_mut().for_each(|g| go(&mut g.index));
             }
@@ -56,6 +56,11 @@ fn drop_single(s: &mut Schedule) {
     rewrite(s, &|v| single.contains(&v).then(Index::default));
 }
 
+/// Whether a running sum goes along the axis, which then stays as it is.
+fn is_ordered(s: &Schedule, v: Var) -> bool {
+    s.values.iter().any(|x| matches!(x.op, ValueOp::Cumulate { axis, .. } if axis == v))
+}
+
 /// A parallel axis that stands alone under a division by a factor of its extent.
 fn find_split(s: &Schedule) -> Option<(Var, i64)> {
     fn search(s: &Schedule, e: &Index, found: &mut Option<(Var, i64)>) {
@@ -66,6 +71,7 @@ fn find_split(s: &Schedule) -> Option<(Var, i64)> {
                 && !s.axes.get(v.0 as usize).is_none_or(|a| a.reduced)
                 && s.extent(v).is_multiple_of(*n as u64)
                 && s.extent(v) > *n as u64
+                && !is_ordered(s, v)
             {
                 // The smallest factor first: others divide what is left.
                 if found.is_none_or(|(w, m)| w == v && *n < m) {
@@ -92,8 +98,10 @@ fn split(s: &mut Schedule, axis: Var, n: i64) {
 
 /// Two parallel axes that every index sees as one.
 fn find_merge(s: &Schedule) -> Option<(Var, Var)> {
-    let parallel: Vec<Var> =
-        (0..s.axes.len() as u32).map(Var).filter(|v| !s.axes[v.0 as usize].reduced && s.extent(*v) != 1).collect();
+    let parallel: Vec<Var> = (0..s.axes.len() as u32)
+        .map(Var)
+        .filter(|v| !s.axes[v.0 as usize].reduced && s.extent(*v) != 1 && !is_ordered(s, *v))
+        .collect();
     for &outer in &parallel {
         for &inner in &parallel {
             if outer == inner {

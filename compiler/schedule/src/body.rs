@@ -3,6 +3,9 @@
 //! Views (broadcast, transpose, slice, windows, reshape) disappear into index expressions; padding,
 //! concatenation and slice assignment become selections whose loads are guarded.
 
+mod positions;
+mod ordered;
+
 use crate::Refusal;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tessera_base::DType;
@@ -201,6 +204,12 @@ impl Body<'_> {
                 }
                 self.dot(n, node, *accum, *causal, at)
             }
+            Prim::Take { axis } => self.take(n, node, *axis, at, guards),
+            Prim::TakeAlong { axis } => self.take_along(n, node, *axis, at, guards),
+            Prim::Gather => self.gather(n, node, at, guards),
+            Prim::DynamicSlice { sizes } => self.dynamic_slice(n, node, sizes, at, guards),
+            Prim::ArgReduce { largest, axis } => self.arg_reduce(n, node, *largest, *axis, at, guards),
+            Prim::Cumulate { kind, axis } => self.cumulate(n, node, *kind, *axis, at, guards),
             other => Err(refuse(n, &format!("is `{}`, which kernels do not cover", prim_word(other)))),
         }
     }
@@ -338,9 +347,7 @@ impl Body<'_> {
         let graph = self.graph;
         let operand = *node.operands.first().ok_or_else(|| refuse(n, "lacks an operand"))?;
         let ty = graph.ty(operand);
-        if node.policy == Policy::KahanSum && kind == Reduction::Sum && ty.dtype.is_float() {
-            return Err(refuse(n, "is a compensated sum"));
-        }
+        self.s.compensated |= node.policy == Policy::KahanSum && kind == Reduction::Sum && ty.dtype.is_float();
         let mut axes = axes.to_vec();
         axes.sort();
         let sizes: Vec<u64> = axes.iter().map(|a| ty.shape.get(*a).copied().unwrap_or(1)).collect();

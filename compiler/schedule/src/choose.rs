@@ -4,10 +4,11 @@
 //! never change a result.
 
 mod dot;
+mod running;
 
 use tessera_base::DType;
 use tessera_ir::index::{Index, Var};
-use tessera_ir::schedule::{Directive, Machine, Schedule, ValueId, ValueOp};
+use tessera_ir::schedule::{Directive, Machine, Schedule, Value, ValueId, ValueOp};
 use tessera_ops::prim::{LANES, LEAF};
 
 /// Nanoseconds that one grid point should take: far above a wake-up, far below a time slice.
@@ -24,7 +25,10 @@ const GRID_MAX: f64 = 4096.0;
 pub fn directives(s: &mut Schedule, machine: &Machine) {
     s.directives = match s.values.iter().position(|v| matches!(v.op, ValueOp::Dot { .. })) {
         Some(at) => dot::directives(s, ValueId(at as u32), machine),
-        None => loops(s, machine),
+        None => match s.values.iter().find_map(|v| running::axis(&v.op)) {
+            Some(axis) => running::directives(s, axis, machine),
+            None => loops(s, machine),
+        },
     };
 }
 
@@ -39,9 +43,16 @@ pub fn parallel_axes(s: &Schedule) -> Vec<Var> {
 
 /// The axis of the first reduction and the parallel axes it depends on.
 fn reduction(s: &Schedule) -> Option<(Var, Vec<Var>)> {
-    let at = s.values.iter().position(|v| matches!(v.op, ValueOp::Reduce { .. }))?;
-    let ValueOp::Reduce { axis, .. } = s.values[at].op else { return None };
-    Some((axis, s.domains().swap_remove(at)))
+    let at = s.values.iter().position(|v| reduced(&v.op).is_some())?;
+    reduced(&s.values[at].op).map(|axis| (axis, s.domains().swap_remove(at)))
+}
+
+/// The axis that a reduction makes vanish.
+fn reduced(op: &ValueOp) -> Option<Var> {
+    match op {
+        ValueOp::Reduce { axis, .. } | ValueOp::ArgReduce { axis, .. } => Some(*axis),
+        _ => None,
+    }
 }
 
 fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
@@ -114,7 +125,7 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
 }
 
 fn reductions(s: &Schedule) -> usize {
-    s.values.iter().filter(|v| matches!(v.op, ValueOp::Reduce { .. })).count()
+    s.values.iter().filter(|v| reduced(&v.op).is_some()).count()
 }
 
 fn points(s: &Schedule, outer: &[Var]) -> f64 {
@@ -131,12 +142,15 @@ fn work(s: &Schedule) -> f64 {
     for (i, v) in s.values.iter().enumerate() {
         let cost = match &v.op {
             ValueOp::Load { .. } => 1.0 + v.dtype.bytes() as f64 / 4.0,
+            ValueOp::Gather { .. } => 4.0 + v.dtype.bytes() as f64 / 4.0,
             ValueOp::Map { op, .. } => op.def().cost as f64,
             ValueOp::Cast(_) | ValueOp::Within(_) | ValueOp::Index(_) => 1.0,
-            ValueOp::Reduce { arg, .. } => inner(arg.0 as usize),
+            ValueOp::Reduce { arg, .. } => inner(arg.0 as usize) * if s.compensated { 6.0 } else { 1.0 },
+            ValueOp::ArgReduce { arg, .. } => inner(arg.0 as usize) * 4.0,
+            ValueOp::Cumulate { .. } => 8.0,
             _ => 0.0,
         };
-        ns += 0.04 * cost * if matches!(v.op, ValueOp::Reduce { .. }) { 1.0 } else { inner(i) };
+        ns += 0.04 * cost * if reduced(&v.op).is_some() { 1.0 } else { inner(i) };
     }
     let written: f64 = s.stores.iter().map(|st| inner(st.value.0 as usize)).sum();
     (ns + 0.1 * written).max(0.02)
@@ -152,8 +166,12 @@ fn lanes(s: &Schedule, machine: &Machine) -> u32 {
 
 /// Lanes of a kernel that keeps 16 chains per lane: one register each.
 fn register_lanes(s: &Schedule, machine: &Machine) -> u32 {
-    let bytes =
-        s.values.iter().filter(|v| matches!(v.op, ValueOp::Reduce { .. })).map(|v| v.dtype.bytes()).max().unwrap_or(4);
+    let bytes = |v: &Value| match v.op {
+        ValueOp::Reduce { .. } => Some(v.dtype.bytes()),
+        ValueOp::ArgReduce { arg, .. } => Some(s.value(arg).dtype.compute().bytes()),
+        _ => None,
+    };
+    let bytes = s.values.iter().filter_map(bytes).max().unwrap_or(4);
     (machine.vector_bytes / bytes as u32).clamp(2, 16)
 }
 
@@ -185,6 +203,10 @@ fn vector_axis(s: &Schedule, axes: &[Var], reduction: &Option<(Var, Vec<Var>)>) 
         let loads = s.values.iter().enumerate().filter_map(|(i, v)| match &v.op {
             ValueOp::Load { at, .. } if domains[i].contains(&axis) || reduction.is_none() => {
                 Some(stride_cost(lane_stride(s, at, axis)))
+            }
+            ValueOp::Gather { at, by, .. } if domains[i].contains(&axis) || reduction.is_none() => {
+                let scattered = by.iter().any(|(p, _)| domains[p.0 as usize].contains(&axis));
+                Some(stride_cost(if scattered { None } else { lane_stride(s, at, axis) }))
             }
             _ => None,
         });

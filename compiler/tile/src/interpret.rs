@@ -153,7 +153,23 @@ impl Machine<'_> {
                 Words { kind, words: vec![if kind == Kind::Bool { (word != 0) as u64 } else { word }; n] }
             }
             Def::Index(e) => Words { kind, words: (0..lanes).map(|l| self.index(e, l as i64) as u64).collect() },
-            Def::Load(a) => self.load(a, lanes)?,
+            Def::Load(a) => self.load(a, &[], lanes)?,
+            Def::Gather { from, by } => {
+                let by = by
+                    .iter()
+                    .map(|(p, stride)| Ok((self.value(*p, lanes)?, *stride)))
+                    .collect::<Result<Vec<_>, String>>()?;
+                self.load(from, &by, lanes)?
+            }
+            Def::Position { arg, check, valid } => {
+                let bounds = self.k.checks.get(*check as usize).ok_or("no such check")?;
+                let mut words = self.value(*arg, lanes)?.words;
+                for (l, w) in words.iter_mut().enumerate() {
+                    let at = if l < *valid as usize { bounds.resolve(*w as i64) } else { Some(0) };
+                    *w = at.ok_or_else(|| bounds.message(*w as i64))? as u64;
+                }
+                Words { kind, words }
+            }
             Def::Within(guards) => {
                 Words { kind, words: (0..lanes).map(|l| self.held(guards, l as i64) as u64).collect() }
             }
@@ -198,13 +214,18 @@ impl Machine<'_> {
 
     // --- memory
 
-    fn load(&self, a: &Access, lanes: u32) -> Result<Words, String> {
+    /// Reads at the access's index plus positions times their strides.
+    fn load(&self, a: &Access, by: &[(Words, i64)], lanes: u32) -> Result<Words, String> {
         let dtype = self.k.bufs[a.buf as usize].dtype;
         let stored = storage_kind(dtype).ok_or("complex memory")?;
         let mut words = vec![];
         for l in 0..lanes as i64 {
             let touched = l < a.valid as i64 && self.held(&a.guards, l);
-            words.push(if touched { self.memory[a.buf as usize].read(self.index(&a.at, l), self.point)? } else { 0 });
+            let offset = by
+                .iter()
+                .fold(0i64, |sum, (p, stride)| sum.wrapping_add((p.words[l as usize] as i64).wrapping_mul(*stride)));
+            let at = self.index(&a.at, l).wrapping_add(offset);
+            words.push(if touched { self.memory[a.buf as usize].read(at, self.point)? } else { 0 });
         }
         let raw = Words { kind: stored, words };
         match widen_program(dtype) {

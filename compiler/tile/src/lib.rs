@@ -60,8 +60,16 @@ pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
     if s.stores.iter().all(|st| s.operands[st.operand as usize].elems == 0) {
         return Ok(Lowered::default());
     }
-    let product = s.values.iter().any(|v| matches!(v.op, ValueOp::Dot { .. }));
-    let mut out = if product { product::lower(s)? } else { loops::lower(s)? };
+    let has = |wanted: fn(&ValueOp) -> bool| s.values.iter().any(|v| wanted(&v.op));
+    let mut out = if has(|v| matches!(v, ValueOp::Dot { .. })) {
+        product::lower(s)
+    } else if has(|v| matches!(v, ValueOp::ArgReduce { .. })) {
+        loops::lower_extreme(s)
+    } else if has(|v| matches!(v, ValueOp::Cumulate { .. })) {
+        loops::lower_running(s)
+    } else {
+        loops::lower(s)
+    }?;
     let unroll = s.directives.iter().rev().find_map(|d| if let Directive::Unroll(n) = d { Some(*n) } else { None });
     out.steps.iter_mut().for_each(|step| step.kernel.unroll = unroll.unwrap_or(0));
     Ok(out)

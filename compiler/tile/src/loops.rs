@@ -8,6 +8,12 @@
 mod across;
 mod row;
 mod along;
+mod compensated;
+mod extreme;
+mod running;
+
+pub use extreme::lower as lower_extreme;
+pub use running::lower as lower_running;
 
 use crate::nest::Nest;
 use crate::{LowerError, Lowered, Step};
@@ -32,9 +38,12 @@ struct Red {
     axis: Var,
     accum: DType,
     of: Kind,
+    /// The sum carries a second number for what its additions round away.
+    compensated: bool,
 }
 
 /// Directives and axes of one lowering.
+#[derive(Clone)]
 struct Plan<'s> {
     s: &'s Schedule,
     reductions: Vec<Red>,
@@ -50,6 +59,8 @@ struct Plan<'s> {
     split: bool,
     /// Values of a row that are computed once.
     kept: Vec<row::Kept>,
+    /// Lanes are columns that an axis is walked for, though nothing is summed.
+    columns: bool,
 }
 
 /// Position of a loop over an axis: chunks `lo..hi` of `lanes` each, with a ragged last one.
@@ -81,10 +92,9 @@ fn plan(s: &Schedule) -> Result<Plan<'_>, LowerError> {
     for (i, v) in s.values.iter().enumerate() {
         let ValueOp::Reduce { kind, arg, axis } = v.op else { continue };
         let of = kind_of(v.dtype).ok_or_else(|| LowerError(format!("a reduction in {}", v.dtype)))?;
-        reductions.push(Red { value: ValueId(i as u32), kind, arg, axis, accum: v.dtype, of });
+        let compensated = s.compensated && kind == Reduction::Sum && of.is_float();
+        reductions.push(Red { value: ValueId(i as u32), kind, arg, axis, accum: v.dtype, of, compensated });
     }
-    let parallel: Vec<Var> =
-        (0..s.axes.len() as u32).map(Var).filter(|v| !s.axes[v.0 as usize].reduced && s.extent(*v) != 1).collect();
     let kept = reductions.first().map(|r| &domains[r.value.0 as usize]);
     if reductions.iter().any(|r| Some(&domains[r.value.0 as usize]) != kept) {
         return Err(LowerError("reductions that keep different axes".into()));
@@ -96,41 +106,10 @@ fn plan(s: &Schedule) -> Result<Plan<'_>, LowerError> {
         }
     }
     let is_outer = |v: &Var| kept.is_none_or(|k| k.contains(v));
-    // A row is walked once more after its reductions.
-    let rows = (0..s.axes.len() as u32).map(Var).filter(|v| s.axes[v.0 as usize].reduced && s.walks(*v));
-    let mut p = Plan {
-        s,
-        outer: parallel.iter().copied().filter(is_outer).collect(),
-        inner: parallel.iter().copied().filter(|v| !is_outer(v)).chain(rows).collect(),
-        reductions,
-        vector: None,
-        lanes: LANES as u32,
-        tiles: vec![],
-        grain: 1,
-        stream: false,
-        split: false,
-        kept: vec![],
-    };
-    for d in &s.directives {
-        match d {
-            Directive::Vectorize { axis, lanes } => (p.vector, p.lanes) = (Some(*axis), *lanes),
-            Directive::Order(order) => {
-                let known: HashSet<Var> = order.iter().copied().collect();
-                let rest: Vec<Var> = p.outer.iter().copied().filter(|v| !known.contains(v)).collect();
-                p.outer = rest.into_iter().chain(order.iter().copied().filter(|v| p.outer.contains(v))).collect();
-            }
-            Directive::Tile { axis, size } => p.tiles.push((*axis, (*size).max(1))),
-            Directive::Grain(n) => p.grain = *n,
-            Directive::Stream => p.stream = true,
-            Directive::SplitReduction => p.split = true,
-            _ => {}
-        }
-    }
+    let mut p = Plan::new(s, &is_outer);
+    p.reductions = reductions;
     // A sum of nothing has no leaves to be combined.
     p.split &= p.reductions.len() == 1 && p.inner.is_empty() && s.extent(p.reductions[0].axis) > 0;
-    if p.vector.is_some_and(|v| s.axes[v.0 as usize].reduced) {
-        p.lanes = LANES as u32;
-    }
     if !p.across() {
         p.kept = row::worth_keeping(s, &p.reductions);
     }
@@ -138,9 +117,50 @@ fn plan(s: &Schedule) -> Result<Plan<'_>, LowerError> {
 }
 
 impl<'s> Plan<'s> {
+    /// The axes and the directives, without reductions.
+    fn new(s: &'s Schedule, is_outer: &dyn Fn(&Var) -> bool) -> Plan<'s> {
+        let parallel: Vec<Var> =
+            (0..s.axes.len() as u32).map(Var).filter(|v| !s.axes[v.0 as usize].reduced && s.extent(*v) != 1).collect();
+        // A row is walked once more after its reductions.
+        let rows = (0..s.axes.len() as u32).map(Var).filter(|v| s.axes[v.0 as usize].reduced && s.walks(*v));
+        let mut p = Plan {
+            s,
+            outer: parallel.iter().copied().filter(is_outer).collect(),
+            inner: parallel.iter().copied().filter(|v| !is_outer(v)).chain(rows).collect(),
+            reductions: vec![],
+            vector: None,
+            lanes: LANES as u32,
+            tiles: vec![],
+            grain: 1,
+            stream: false,
+            split: false,
+            kept: vec![],
+            columns: false,
+        };
+        for d in &s.directives {
+            match d {
+                Directive::Vectorize { axis, lanes } => (p.vector, p.lanes) = (Some(*axis), *lanes),
+                Directive::Order(order) => {
+                    let known: HashSet<Var> = order.iter().copied().collect();
+                    let rest: Vec<Var> = p.outer.iter().copied().filter(|v| !known.contains(v)).collect();
+                    p.outer = rest.into_iter().chain(order.iter().copied().filter(|v| p.outer.contains(v))).collect();
+                }
+                Directive::Tile { axis, size } => p.tiles.push((*axis, (*size).max(1))),
+                Directive::Grain(n) => p.grain = *n,
+                Directive::Stream => p.stream = true,
+                Directive::SplitReduction => p.split = true,
+                _ => {}
+            }
+        }
+        if p.vector.is_some_and(|v| s.axes[v.0 as usize].reduced) {
+            p.lanes = LANES as u32;
+        }
+        p
+    }
+
     /// Whether there are reductions and the vector axis is one that they keep.
     fn across(&self) -> bool {
-        !self.reductions.is_empty() && self.vector.is_some_and(|v| self.outer.contains(&v))
+        self.columns || !self.reductions.is_empty() && self.vector.is_some_and(|v| self.outer.contains(&v))
     }
 
     fn tile(&self, axis: Var) -> Option<u64> {
@@ -176,23 +196,27 @@ impl<'s> Plan<'s> {
         };
         let mut first = Nest::new(self.s, format!("{}_leaves", self.s.name), self.lanes);
         first.declare(&[r.arg], false);
-        let temp = first.temp(0, r.accum, elems);
-        if self.across() {
-            self.leaves_across(&mut first, &r, temp)?
-        } else {
-            self.leaves_along(&mut first, &r, temp)?
+        // A compensated sum has two numbers for each leaf.
+        let count = if r.compensated { 2 } else { 1 };
+        let temps: Vec<u32> = (0..count).map(|i| first.temp(i, r.accum, elems)).collect();
+        match (temps[..].as_array(), self.across()) {
+            (Some(pair), true) => self.leaves_across_pairs(&mut first, &r, pair)?,
+            (Some(pair), false) => self.leaves_along_pairs(&mut first, &r, pair)?,
+            (None, true) => self.leaves_across(&mut first, &r, temps[0])?,
+            (None, false) => self.leaves_along(&mut first, &r, temps[0])?,
         }
         first.kernel.grain = LEAVES_PER_WAKE;
         let mut second = Nest::new(self.s, format!("{}_tree", self.s.name), self.lanes);
         second.declare(&self.roots(), true);
-        let temp = second.temp(0, r.accum, elems);
-        if self.across() {
-            self.tree_across(&mut second, &r, temp)?
-        } else {
-            self.tree_along(&mut second, &r, temp)?
+        let temps: Vec<u32> = (0..count).map(|i| second.temp(i, r.accum, elems)).collect();
+        match (temps[..].as_array(), self.across()) {
+            (Some(pair), true) => self.tree_across_pairs(&mut second, &r, pair)?,
+            (Some(pair), false) => self.tree_along_pairs(&mut second, &r, pair)?,
+            (None, true) => self.tree_across(&mut second, &r, temps[0])?,
+            (None, false) => self.tree_along(&mut second, &r, temps[0])?,
         }
         second.kernel.grain = 64;
-        let temps = vec![elems * r.accum.bytes() as u64];
+        let temps = vec![elems * r.accum.bytes() as u64; count as usize];
         Ok(Lowered { steps: vec![first.finish(scalars.clone()), second.finish(scalars)], temps })
     }
 

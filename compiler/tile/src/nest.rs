@@ -3,6 +3,7 @@
 
 use crate::{LowerError, Operand, Step};
 use std::collections::HashMap;
+use tessera_abi::plan::Bounds;
 use tessera_base::DType;
 use tessera_ir::index::{Index, Var};
 use tessera_ir::schedule::{Guard, Schedule, ValueId, ValueOp};
@@ -93,7 +94,7 @@ impl<'s> Nest<'s> {
             if std::mem::replace(&mut seen[v.0 as usize], true) {
                 continue;
             }
-            if let ValueOp::Load { operand, .. } = &self.s.value(v).op {
+            if let ValueOp::Load { operand, .. } | ValueOp::Gather { operand, .. } = &self.s.value(v).op {
                 used.push(*operand);
             }
             todo.extend(self.s.args(v));
@@ -262,6 +263,26 @@ impl<'s> Nest<'s> {
                 let buf = self.tensor(*operand);
                 (Def::Load(Access { buf, at, valid: if vector { self.valid } else { 1 }, guards }), lanes)
             }
+            ValueOp::Gather { operand, at, by, guards } => {
+                let (at, guards) = (self.resolve(at), self.resolve_guards(guards));
+                let by = by
+                    .iter()
+                    .map(|(p, stride)| Ok((self.eval(*p)?, *stride)))
+                    .collect::<Result<Vec<_>, LowerError>>()?;
+                let vector = at.uses(LANE)
+                    || guards.iter().any(|g| g.index.uses(LANE))
+                    || by.iter().any(|(p, _)| self.kernel.ty(*p).lanes > 1);
+                let lanes = if vector { self.lanes } else { 1 };
+                let buf = self.tensor(*operand);
+                let from = Access { buf, at, valid: if vector { self.valid } else { 1 }, guards };
+                (Def::Gather { from, by }, lanes)
+            }
+            ValueOp::Position { arg, bounds } => {
+                let arg = self.eval(*arg)?;
+                let lanes = self.kernel.ty(arg).lanes;
+                let check = self.check(*bounds);
+                (Def::Position { arg, check, valid: if lanes > 1 { self.valid } else { 1 } }, lanes)
+            }
             ValueOp::Scalar(n) => (Def::Scalar(*n), 1),
             ValueOp::Const(c) => (Def::Const(*c), 1),
             ValueOp::Index(e) => {
@@ -285,13 +306,14 @@ impl<'s> Nest<'s> {
                 let arg = self.eval(*arg)?;
                 (Def::Cast { from, to: value.dtype, arg }, self.kernel.ty(arg).lanes)
             }
-            ValueOp::Reduce { .. } | ValueOp::Dot { .. } => {
+            ValueOp::Reduce { .. } | ValueOp::ArgReduce { .. } | ValueOp::Cumulate { .. } | ValueOp::Dot { .. } => {
                 return Err(LowerError("a reduction is read where it is not computed".into()));
             }
         };
         let args: &[Val] = match &def {
             Def::Map { args, .. } => args,
-            Def::Cast { arg, .. } => std::slice::from_ref(arg),
+            Def::Cast { arg, .. } | Def::Position { arg, .. } => std::slice::from_ref(arg),
+            Def::Gather { by, .. } => &by.iter().map(|(p, _)| *p).collect::<Vec<_>>(),
             _ => &[],
         };
         // A bound value may live deeper than the axes it depends on say.
@@ -300,6 +322,16 @@ impl<'s> Nest<'s> {
         let out = self.define_at(depth, def, kind, lanes);
         self.frames[depth].known.insert(key, out);
         Ok(out)
+    }
+
+    /// The number of a check.
+    fn check(&mut self, bounds: Bounds) -> u32 {
+        let checks = &mut self.kernel.checks;
+        let at = checks.iter().position(|b| *b == bounds).unwrap_or_else(|| {
+            checks.push(bounds);
+            checks.len() - 1
+        });
+        at as u32
     }
 
     /// Stores `value`, of the type that the buffer holds.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 /// `bufs`: one base address per buffer operand, each aligned to 64 bytes or as the tensor is.
 /// `scalars`: one word per scalar operand (f64 bits, i64 or bool).
 /// `scratch`: `scratch_bytes` of memory private to this call, aligned to 64 bytes.
-/// Returns 0, or a nonzero code with a failing position (an index out of range).
+/// Returns 0, or the number of the check (from 1 on) that a position breaks, which then is the
+/// first word of `scratch`.
 pub type KernelFn =
     unsafe extern "C" fn(bufs: *const *mut u8, scalars: *const u64, lo: u64, hi: u64, scratch: *mut u8) -> i64;
 
@@ -39,6 +40,47 @@ pub enum ScalarRef {
     Word(u64),
 }
 
+/// What a position that comes from data must keep to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Bounds {
+    /// The indexed dim, for the message.
+    pub axis: u32,
+    /// Its size.
+    pub size: u64,
+    /// `None`: one position, counted from the end where it is negative. Otherwise the start of
+    /// a block of so many, counted from the start.
+    pub block: Option<u64>,
+}
+
+impl Bounds {
+    /// The position counted from the start; `None` where it is out of range.
+    pub fn resolve(&self, position: i64) -> Option<i64> {
+        let size = i64::try_from(self.size).ok()?;
+        match self.block {
+            None => {
+                let at = if position < 0 { position.checked_add(size)? } else { position };
+                (0..size).contains(&at).then_some(at)
+            }
+            Some(block) => {
+                let end = position.checked_add(i64::try_from(block).ok()?)?;
+                (position >= 0 && end <= size).then_some(position)
+            }
+        }
+    }
+
+    /// What is wrong with `position`, lower case, without a full stop.
+    pub fn message(&self, position: i64) -> String {
+        let Bounds { axis, size, block } = self;
+        match block {
+            None => format!("index {position} is out of range for axis {axis} of size {size}"),
+            Some(block) => {
+                let end = i128::from(position) + i128::from(*block);
+                format!("positions {position}..{end} are out of range for axis {axis} of size {size}")
+            }
+        }
+    }
+}
+
 /// One step, in order.
 #[derive(Clone)]
 pub enum Step {
@@ -51,6 +93,8 @@ pub enum Step {
         /// Least points that are worth a thread's wake-up; `grid <= grain` runs on the caller.
         grain: u64,
         scratch_bytes: u64,
+        /// What positions that come from data must keep to; a failure code names one.
+        checks: Arc<[Bounds]>,
         /// What a failure code stands for, and the span id it is reported at.
         origin: StepOrigin,
     },

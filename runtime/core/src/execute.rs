@@ -3,7 +3,7 @@
 use crate::pool::Pool;
 use crate::tensor::{Buffer, OutOfMemory, Tensor};
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tessera_abi::plan::{BufRef, Plan, ScalarRef, Step, StepOrigin};
 use tessera_base::DType;
 
@@ -98,21 +98,34 @@ pub fn execute(plan: &Plan, args: Vec<Argument>, pool: &Pool, work: &mut Workspa
     };
     for step in &plan.steps {
         match step {
-            Step::Kernel { kernel, bufs, scalars, grid, grain, scratch_bytes, origin } => {
+            Step::Kernel { kernel, bufs, scalars, grid, grain, scratch_bytes, checks, origin } => {
                 let addresses = Addresses(bufs.iter().map(|&b| address(b)).collect());
                 let words: Vec<u64> = scalars.iter().map(|&s| word(s)).collect();
                 let addresses = &addresses;
+                // The first grid point that fails is the one that is told about.
+                let failed = Mutex::new((u64::MAX, None));
+                let bytes = if checks.is_empty() { *scratch_bytes } else { (*scratch_bytes).max(8) };
                 let code = pool.run(*grid, *grain, &|lo, hi| {
-                    with_scratch(*scratch_bytes, |scratch| {
+                    with_scratch(bytes, |scratch| {
                         // SAFETY: the plan gives every buffer the size its kernel was compiled for.
-                        unsafe { (kernel.entry)(addresses.0.as_ptr(), words.as_ptr(), lo, hi, scratch) }
+                        let code = unsafe { (kernel.entry)(addresses.0.as_ptr(), words.as_ptr(), lo, hi, scratch) };
+                        if let Some(bounds) =
+                            code.checked_sub(1).and_then(|i| usize::try_from(i).ok()).and_then(|i| checks.get(i))
+                        {
+                            // SAFETY: kernels with checks have a word of scratch, which holds the position.
+                            let position = unsafe { scratch.cast::<i64>().read() };
+                            let mut failed = failed.lock().unwrap_or_else(|e| e.into_inner());
+                            if lo < failed.0 {
+                                *failed = (lo, Some(bounds.message(position)));
+                            }
+                        }
+                        code
                     })
                 });
                 if code != 0 {
-                    let message = if code == i64::MIN {
-                        format!("no memory for the scratch of `{}` ({scratch_bytes} bytes)", kernel.name)
-                    } else {
-                        format!("an index is out of range in `{}`", kernel.name)
+                    let message = match failed.into_inner().unwrap_or_else(|e| e.into_inner()).1 {
+                        Some(message) => message,
+                        None => format!("no memory for the scratch of `{}` ({scratch_bytes} bytes)", kernel.name),
                     };
                     return Err(PlanError::Step { message, origin: *origin });
                 }

@@ -13,6 +13,8 @@ pub mod tensor_print;
 pub mod show;
 pub mod dict;
 pub mod pool;
+pub mod sort;
+pub mod scatter;
 pub mod execute;
 pub mod io;
 pub mod math;

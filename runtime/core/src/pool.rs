@@ -190,6 +190,18 @@ impl Pool {
         job.failed.into_inner().unwrap_or_else(|e| e.into_inner()).map_or(0, |(_, code)| code)
     }
 
+    /// Calls `work` for every chunk of `size` elements (the last may be shorter) with its number.
+    pub fn each_chunk<T: Send>(&self, items: &mut [T], size: usize, work: &(dyn Fn(usize, &mut [T]) + Sync)) {
+        let chunks: Vec<Mutex<&mut [T]>> = items.chunks_mut(size.max(1)).map(Mutex::new).collect();
+        self.run(chunks.len() as u64, 1, &|lo, hi| {
+            for (i, chunk) in chunks.iter().enumerate().take(hi as usize).skip(lo as usize) {
+                // Each chunk is taken once: the lock is always free.
+                work(i, &mut chunk.lock().unwrap_or_else(|e| e.into_inner()));
+            }
+            0
+        });
+    }
+
     /// Shows the job and wakes as many sleepers as it has chunks for.
     fn open(&self, job: &Job) {
         let s = &*self.shared;

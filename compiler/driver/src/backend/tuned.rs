@@ -158,6 +158,7 @@ impl Backend {
                 grid: step.kernel.grid,
                 grain: step.kernel.grain,
                 scratch_bytes: step.kernel.scratch().1,
+                checks: step.kernel.checks.as_slice().into(),
                 origin: StepOrigin::default(),
             });
         }

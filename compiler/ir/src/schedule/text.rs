@@ -4,6 +4,7 @@ use super::{Axis, Directive, Guard, Operand, Schedule, Store, Value, ValueId, Va
 use crate::index::{Index, Var};
 use crate::text::{Attr, Op, TextError, parse as parse_ops, print as print_ops};
 use std::collections::BTreeMap;
+use tessera_abi::plan::Bounds;
 use tessera_base::DType;
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Reduction, Scalar};
@@ -74,6 +75,17 @@ pub(crate) fn parse_scalar(op: &Op) -> Result<Scalar, TextError> {
     }
 }
 
+pub(crate) fn bounds_attrs(b: &Bounds) -> Vec<(String, Attr)> {
+    let mut attrs = vec![("axis".to_string(), Attr::Int(b.axis.into())), ("size".into(), Attr::Int(b.size as i64))];
+    attrs.extend(b.block.map(|n| ("block".to_string(), Attr::Int(n as i64))));
+    attrs
+}
+
+pub(crate) fn parse_bounds(op: &Op) -> Result<Bounds, TextError> {
+    let block = op.attr("block").map(|_| u64_attr(op, "block")).transpose()?;
+    Ok(Bounds { axis: u32_attr(op, "axis")?, size: u64_attr(op, "size")?, block })
+}
+
 pub(crate) fn u64_attr(op: &Op, key: &str) -> Result<u64, TextError> {
     op.index(key).map(|n| n as u64)
 }
@@ -112,6 +124,7 @@ fn to_op(s: &Schedule) -> Op {
         ("name".into(), Attr::Str(s.name.clone())),
         ("scalars".into(), strings(s.scalars.iter().map(|d| d.to_string()))),
     ];
+    op.attrs.extend(s.compensated.then(|| ("compensated".to_string(), Attr::Bool(true))));
     op.regions = vec![body, s.directives.iter().map(|d| directive_op(d, &name)).collect()];
     op
 }
@@ -125,6 +138,29 @@ fn value_op(s: &Schedule, i: usize, v: &Value, name: &dyn Fn(Var) -> String) -> 
             attrs.extend((!g.is_empty()).then(|| guards(g)));
             ("load", vec![s.operands[*operand as usize].name.clone()], attrs)
         }
+        ValueOp::Gather { operand, at, by, guards: g } => {
+            let mut operands = vec![s.operands[*operand as usize].name.clone()];
+            operands.extend(by.iter().map(|(v, _)| v.0.to_string()));
+            let strides = Attr::List(by.iter().map(|(_, n)| Attr::Int(*n)).collect());
+            let mut attrs = vec![("at".to_string(), Attr::Str(at.print(name))), ("strides".into(), strides)];
+            attrs.extend((!g.is_empty()).then(|| guards(g)));
+            ("gather", operands, attrs)
+        }
+        ValueOp::Position { arg, bounds } => ("position", ids(&[*arg]), bounds_attrs(bounds)),
+        ValueOp::ArgReduce { largest, arg, axis } => (
+            "argreduce",
+            ids(&[*arg]),
+            vec![("largest".into(), Attr::Bool(*largest)), ("axis".into(), Attr::Str(name(*axis)))],
+        ),
+        ValueOp::Cumulate { kind, start, arg, axis } => (
+            "cumulate",
+            ids(&[*arg]),
+            vec![
+                ("kind".into(), Attr::Str(kind.name().into())),
+                ("value".into(), scalar_attr(*start)),
+                ("axis".into(), Attr::Str(name(*axis))),
+            ],
+        ),
         ValueOp::Scalar(n) => ("scalar", vec![], vec![("n".into(), Attr::Int(*n as i64))]),
         ValueOp::Const(c) => ("const", vec![], vec![("value".into(), scalar_attr(*c))]),
         ValueOp::Index(e) => ("index", vec![], vec![("at".into(), Attr::Str(e.print(name)))]),
@@ -179,6 +215,7 @@ impl Reader {
     fn kernel(mut self, op: &Op) -> Result<Schedule, TextError> {
         self.s.name = op.str("name")?.to_string();
         self.s.scalars = string_list(op, "scalars")?.iter().map(|t| dtype_of(op, t)).collect::<Result<_, _>>()?;
+        self.s.compensated = op.attr("compensated").is_some() && op.bool("compensated")?;
         let [body, directives] = &op.regions[..] else {
             return Err(op.error("two regions are expected: the body and the directives"));
         };
@@ -242,6 +279,30 @@ impl Reader {
             "load" => {
                 let name = op.operands.first().ok_or_else(|| op.error("an operand is expected"))?;
                 ValueOp::Load { operand: self.operand(op, name)?, at: self.at(op)?, guards: self.guards(op)? }
+            }
+            "gather" => {
+                let (name, by) = op.operands.split_first().ok_or_else(|| op.error("an operand is expected"))?;
+                let by = by.iter().map(|o| self.value_id(op, o)).collect::<Result<Vec<_>, _>>()?;
+                let strides = op.ints("strides")?;
+                if strides.len() != by.len() {
+                    return Err(op.error("as many strides as positions are expected"));
+                }
+                ValueOp::Gather {
+                    operand: self.operand(op, name)?,
+                    at: self.at(op)?,
+                    by: by.into_iter().zip(strides).collect(),
+                    guards: self.guards(op)?,
+                }
+            }
+            "position" => ValueOp::Position { arg: one()?, bounds: parse_bounds(op)? },
+            "argreduce" => {
+                ValueOp::ArgReduce { largest: op.bool("largest")?, arg: one()?, axis: self.axis(op, op.str("axis")?)? }
+            }
+            "cumulate" => {
+                let word = op.str("kind")?;
+                let kind = Reduction::parse(word).ok_or_else(|| op.error(format!("`{word}` is no reduction")))?;
+                let axis = self.axis(op, op.str("axis")?)?;
+                ValueOp::Cumulate { kind, start: parse_scalar(op)?, arg: one()?, axis }
             }
             "scalar" => ValueOp::Scalar(u32_attr(op, "n")?),
             "const" => ValueOp::Const(parse_scalar(op)?),

@@ -42,6 +42,22 @@ fn value(s: &Schedule, i: usize) -> Result<(), String> {
             guards.iter().try_for_each(|g| axes(s, &g.index))?;
             if guards.is_empty() { bounds(s, at, o.elems) } else { Ok(()) }
         }
+        ValueOp::Gather { operand, at, by, guards } => {
+            let o = s.operands.get(*operand as usize).ok_or("no such operand")?;
+            same(o.dtype, v.dtype)?;
+            axes(s, at)?;
+            guards.iter().try_for_each(|g| axes(s, &g.index))?;
+            by.iter().try_for_each(|(p, _)| same(DType::I64, dtype(*p)))
+        }
+        ValueOp::Position { arg, .. } => same(DType::I64, dtype(*arg)).and_then(|()| same(DType::I64, v.dtype)),
+        ValueOp::ArgReduce { axis, .. } => same(DType::I64, v.dtype).and_then(|()| vanishes(s, *axis)),
+        ValueOp::Cumulate { arg, axis, .. } => {
+            same(v.dtype, dtype(*arg))?;
+            match s.axes.get(axis.0 as usize) {
+                Some(a) if !a.reduced => Ok(()),
+                _ => Err("runs along no parallel axis".into()),
+            }
+        }
         ValueOp::Scalar(n) => same(*s.scalars.get(*n as usize).ok_or("no such scalar")?, v.dtype),
         ValueOp::Const(_) => Ok(()),
         ValueOp::Index(e) => same(DType::I64, v.dtype).and_then(|()| axes(s, e)),

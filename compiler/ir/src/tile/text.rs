@@ -6,7 +6,8 @@ use super::{
 };
 use crate::index::{Index, Var};
 use crate::schedule::text::{
-    dtype_of, guard_text, parse_guard, parse_scalar, scalar_attr, string_list, strings, u32_attr, u64_attr,
+    bounds_attrs, dtype_of, guard_text, parse_bounds, parse_guard, parse_scalar, scalar_attr, string_list, strings,
+    u32_attr, u64_attr,
 };
 use crate::text::{Attr, Op as Line, TextError, parse as parse_ops, print as print_ops};
 use std::collections::BTreeMap;
@@ -35,7 +36,12 @@ pub fn print(k: &Kernel) -> String {
     if k.unroll > 1 {
         line.attrs.push(("unroll".into(), Attr::Int(i64::from(k.unroll))));
     }
-    line.regions = vec![buffers.collect(), Printer { k }.ops(&k.body)];
+    let checks = k.checks.iter().map(|b| {
+        let mut check = Line::new("tessera.tile.check");
+        check.attrs = bounds_attrs(b);
+        check
+    });
+    line.regions = vec![buffers.chain(checks).collect(), Printer { k }.ops(&k.body)];
     print_ops(&[line], 0)
 }
 
@@ -176,6 +182,20 @@ impl Printer<'_> {
             Def::Scalar(n) => ("scalar", vec![], vec![("n".into(), Attr::Int(*n as i64))]),
             Def::Index(e) => ("index", vec![], vec![("at".into(), self.index(e))]),
             Def::Load(a) => ("load", vec![self.buf(a.buf)], self.access(a)),
+            Def::Gather { from, by } => {
+                let mut operands = vec![self.buf(from.buf)];
+                operands.extend(by.iter().map(|(v, _)| v.0.to_string()));
+                let mut attrs = self.access(from);
+                attrs.push(("strides".into(), Attr::List(by.iter().map(|(_, n)| Attr::Int(*n)).collect())));
+                ("gather", operands, attrs)
+            }
+            Def::Position { arg, check, valid } => {
+                let attrs = vec![
+                    ("check".into(), Attr::Int(i64::from(*check))),
+                    ("valid".into(), Attr::Int(i64::from(*valid))),
+                ];
+                ("position", ids(&[*arg]), attrs)
+            }
             Def::Within(g) => ("within", vec![], vec![("guards".into(), self.guards(g))]),
             Def::Map { op, dtype, args } => {
                 ("map", ids(args), vec![("op".into(), text(op.name())), ("dtype".into(), text(dtype.name()))])
@@ -251,7 +271,10 @@ impl Reader {
             return Err(line.error("two regions are expected: the buffers and the body"));
         };
         for b in buffers {
-            self.buffer(b)?;
+            match b.name.as_str() {
+                "tessera.tile.check" => self.k.checks.push(parse_bounds(b)?),
+                _ => self.buffer(b)?,
+            }
         }
         self.k.body = self.ops(body)?;
         Ok(self.k)
@@ -401,6 +424,17 @@ impl Reader {
             "scalar" => Def::Scalar(u32_attr(line, "n")?),
             "index" => Def::Index(self.parse_index(line, line.str("at")?)?),
             "load" => Def::Load(self.access(line)?),
+            "gather" => {
+                let by = (1..line.operands.len()).map(arg).collect::<Result<Vec<_>, _>>()?;
+                let strides = line.ints("strides")?;
+                if strides.len() != by.len() {
+                    return Err(line.error("as many strides as positions are expected"));
+                }
+                Def::Gather { from: self.access(line)?, by: by.into_iter().zip(strides).collect() }
+            }
+            "position" => {
+                Def::Position { arg: arg(0)?, check: u32_attr(line, "check")?, valid: u32_attr(line, "valid")? }
+            }
             "within" => Def::Within(self.guards(line)?),
             "map" => {
                 let word = line.str("op")?;

@@ -152,6 +152,30 @@ impl Checker<'_> {
                 is(kind_of(self.buf(a.buf)?.dtype))?;
                 self.access(a, ty.lanes)
             }
+            Def::Gather { from, by } => {
+                is(kind_of(self.buf(from.buf)?.dtype))?;
+                by.iter().try_for_each(|(p, _)| {
+                    let t = self.ty(*p)?;
+                    let fits = t.kind == Kind::I64 && (t.lanes == ty.lanes || t.lanes == 1);
+                    if fits { Ok(()) } else { Err(format!("position %{} does not fit", p.0)) }
+                })?;
+                self.index(&from.at)?;
+                from.guards.iter().try_for_each(|g| self.index(&g.index))?;
+                if from.valid > ty.lanes || from.valid == 0 {
+                    Err("more valid lanes than lanes".into())
+                } else {
+                    Ok(())
+                }
+            }
+            Def::Position { arg, check, valid } => {
+                if self.k.checks.get(*check as usize).is_none() {
+                    return Err(format!("check {check} does not exist"));
+                }
+                if *valid > ty.lanes {
+                    return Err("more valid lanes than lanes".into());
+                }
+                fits(*arg, Kind::I64).and_then(|()| is(Some(Kind::I64)))
+            }
             Def::Within(g) => is(Some(Kind::Bool)).and_then(|()| g.iter().try_for_each(|g| self.index(&g.index))),
             Def::Map { op, dtype, args } => {
                 let kind = kind_of(*dtype)

@@ -15,32 +15,38 @@ use tessera_ops::prim::LANES;
 const VECTORS: u64 = 64;
 
 /// The columns of a grid point.
-struct Columns {
-    axis: Var,
-    span: Span,
+pub(super) struct Columns {
+    pub axis: Var,
+    pub span: Span,
     /// First chunk.
     first: Index,
     /// Elements of the block.
-    size: u64,
+    pub size: u64,
+}
+
+impl Columns {
+    pub fn first_chunk(&self) -> &Index {
+        &self.first
+    }
 }
 
 /// Scratch of one reduction: canonical lanes, sums of leaves, result.
-type Bufs = [u32; 3];
+pub(super) type Bufs = [u32; 3];
 
 impl<'s> Plan<'s> {
-    fn columns_axis(&self) -> Result<Var, LowerError> {
+    pub(super) fn columns_axis(&self) -> Result<Var, LowerError> {
         self.vector.ok_or(LowerError("a reduction without a vector axis".into()))
     }
 
     /// Elements of a block of columns.
-    fn column_block(&self, axis: Var) -> u64 {
+    pub(super) fn column_block(&self, axis: Var) -> u64 {
         let most = VECTORS * self.lanes as u64;
         let extent = self.s.extent(axis).next_multiple_of(self.lanes as u64).max(self.lanes as u64);
         self.tile(axis).unwrap_or(extent).min(most).min(extent)
     }
 
     /// Opens the rows' loops and the grid over blocks of columns and `extra`.
-    fn blocks(
+    pub(super) fn blocks(
         &self,
         n: &mut Nest<'s>,
         extra: &[u64],
@@ -69,8 +75,12 @@ impl<'s> Plan<'s> {
                 [scratch("lanes", size * LANES as u64), sums, scratch("result", size)]
             })
             .collect();
+        let pairs: Vec<_> = self.reductions.iter().map(|r| self.pair_columns(n, r, size)).collect();
         self.blocks(n, &[], &mut |n, columns, _, _| {
-            (0..self.reductions.len()).try_for_each(|i| self.reduce_across(n, columns, i, &bufs))?;
+            (0..self.reductions.len()).try_for_each(|i| match &pairs[i] {
+                Some(low) => self.reduce_pairs_across(n, columns, i, &bufs, low),
+                None => self.reduce_across(n, columns, i, &bufs),
+            })?;
             self.walk(n, columns.axis, &columns.span, &mut |n, chunk| {
                 self.bind_results(n, columns, chunk, self.reductions.len(), &bufs);
                 self.stores(n)
@@ -79,7 +89,7 @@ impl<'s> Plan<'s> {
     }
 
     /// Makes the results of the first `count` reductions known at column chunk `chunk`.
-    fn bind_results(&self, n: &mut Nest<'s>, columns: &Columns, chunk: &Index, count: usize, bufs: &[Bufs]) {
+    pub(super) fn bind_results(&self, n: &mut Nest<'s>, columns: &Columns, chunk: &Index, count: usize, bufs: &[Bufs]) {
         for (r, [_, _, result]) in self.reductions.iter().zip(bufs).take(count) {
             let v = self.load_all(n, *result, self.column(columns, chunk), r);
             n.bind(r.value, v);
@@ -87,16 +97,16 @@ impl<'s> Plan<'s> {
     }
 
     /// Position of a chunk's lanes inside the block.
-    fn column(&self, columns: &Columns, chunk: &Index) -> Index {
+    pub(super) fn column(&self, columns: &Columns, chunk: &Index) -> Index {
         chunk.minus(&columns.first).times(self.lanes as i64).plus(&Index::var(LANE))
     }
 
-    fn load_all(&self, n: &mut Nest<'s>, buf: u32, at: Index, r: &Red) -> Val {
+    pub(super) fn load_all(&self, n: &mut Nest<'s>, buf: u32, at: Index, r: &Red) -> Val {
         n.define(Def::Load(Access { buf, at, valid: self.lanes, guards: vec![] }), r.of, self.lanes)
     }
 
     /// Stores all lanes, those outside the tensor too.
-    fn store_all(&self, n: &mut Nest<'s>, buf: u32, at: Index, v: Val) {
+    pub(super) fn store_all(&self, n: &mut Nest<'s>, buf: u32, at: Index, v: Val) {
         let valid = std::mem::replace(&mut n.valid, self.lanes);
         n.store(buf, at, v, false);
         n.valid = valid;
@@ -203,7 +213,7 @@ impl<'s> Plan<'s> {
         })
     }
 
-    fn temp_at(&self, axis: Var, row: &Index, chunk: &Index, leaves: u64) -> Index {
+    pub(super) fn temp_at(&self, axis: Var, row: &Index, chunk: &Index, leaves: u64) -> Index {
         let chunks = self.s.extent(axis).div_ceil(self.lanes as u64) as i64;
         row.times(chunks).plus(chunk).times((leaves * self.lanes as u64) as i64)
     }

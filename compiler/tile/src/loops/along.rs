@@ -11,9 +11,14 @@ use tessera_ops::prim::LANES;
 impl<'s> Plan<'s> {
     pub(super) fn whole_along(&self, n: &mut Nest<'s>) -> Result<(), LowerError> {
         let sums: Vec<u32> = self.reductions.iter().map(|r| self.leaf_sums(n, r)).collect();
+        let pairs: Vec<_> = self.reductions.iter().map(|r| self.pair_scratch(n, r)).collect();
         self.outer_loops(n, &self.outer, &[], &mut |p, n, _, _| {
-            for (r, buf) in p.reductions.iter().zip(&sums) {
-                let v = if p.is_long_choice(r) { p.choose_along(n, r)? } else { p.reduce_along(n, r, *buf)? };
+            for ((r, buf), pairs) in p.reductions.iter().zip(&sums).zip(&pairs) {
+                let v = match pairs {
+                    Some(pairs) => p.reduce_pairs_along(n, r, pairs)?,
+                    None if p.is_long_choice(r) => p.choose_along(n, r)?,
+                    None => p.reduce_along(n, r, *buf)?,
+                };
                 n.bind(r.value, v);
             }
             p.stores(n)
@@ -44,6 +49,7 @@ impl<'s> Plan<'s> {
     fn leaf_sums(&self, n: &mut Nest, r: &Red) -> u32 {
         match self.leaves(r) {
             0 | 1 => 0,
+            _ if r.compensated => 0,
             leaves => n.scratch(&format!("leaf_sums{}", r.value.0), r.accum, leaves),
         }
     }

@@ -1,0 +1,221 @@
+//! Native steps that are faster than the reference kernels, with the same bits: sorting on
+//! threads, writing and adding at positions that come from data, random bits.
+
+use std::sync::Arc;
+use tessera_abi::plan::Bounds;
+use tessera_base::DType;
+use tessera_ir::graph::{Graph, NodeId, NodeType};
+use tessera_ops::convert::cast;
+use tessera_ops::prim::Prim;
+use tessera_ops::reference::philox;
+use tessera_runtime::native::NativeFn;
+use tessera_runtime::pool::Pool;
+use tessera_runtime::scatter::{scatter_along, scatter_rows};
+use tessera_runtime::sort::{Give, Lines, sort_lines};
+
+/// Where an operand comes from: the n-th of the tensors or of the host scalars.
+#[derive(Clone, Copy)]
+pub enum Source {
+    Memory(usize),
+    Word(usize),
+}
+
+/// The operands' bytes: memory, or a scalar's word.
+pub fn gather<'a>(
+    sources: &[Source],
+    types: &[NodeType],
+    memory: &'a [&'a [u8]],
+    words: &'a [[u8; 8]],
+) -> Vec<&'a [u8]> {
+    let one = |(s, t): (&Source, &NodeType)| match *s {
+        Source::Memory(i) => memory[i],
+        Source::Word(i) => &words[i][..t.dtype.bytes().min(8)],
+    };
+    sources.iter().zip(types).map(one).collect()
+}
+
+/// The step for node `id`; `None` where only the reference kernel will do.
+pub fn native_kernel(
+    graph: &Graph,
+    id: NodeId,
+    types: &[NodeType],
+    sources: &[Source],
+    pool: &Arc<Pool>,
+) -> Option<Arc<NativeFn>> {
+    let (prim, result) = (graph.node(id).prim.clone(), graph.ty(id).clone());
+    let first = wanted(graph, id);
+    let fits = match &prim {
+        Prim::Sort { .. } => true,
+        Prim::ArgSort { .. } | Prim::RandomBits => result.dtype == DType::I64,
+        Prim::Scatter { .. } | Prim::ScatterAddAlong { .. } => true,
+        _ => false,
+    };
+    if !fits || result.dtype == DType::C64 || types.iter().any(|t| t.dtype == DType::C64) {
+        return None;
+    }
+    let (types, sources, pool) = (types.to_vec(), sources.to_vec(), pool.clone());
+    Some(Arc::new(move |inputs: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]| {
+        let words: Vec<[u8; 8]> = words.iter().map(|w| w.to_le_bytes()).collect();
+        let operands = gather(&sources, &types, inputs, &words);
+        let Some(out) = outputs.first_mut() else { return Ok(()) };
+        match &prim {
+            Prim::Sort { axis, descending } | Prim::ArgSort { axis, descending } => {
+                let give = if matches!(prim, Prim::Sort { .. }) { Give::Elements } else { Give::Positions };
+                let [outer, n, inner] = split(&types[0].shape, *axis);
+                let lines = Lines { outer, n, inner };
+                sort_lines(&pool, operands[0], types[0].dtype, lines, *descending, first.unwrap_or(n), give, out);
+                Ok(())
+            }
+            Prim::Scatter { add } => scatter(&pool, *add, &types, &operands, out),
+            Prim::ScatterAddAlong { axis } => scatter_add_along(&pool, *axis, &types, &operands, out),
+            _ => {
+                random_bits(&pool, operands[0], out);
+                Ok(())
+            }
+        }
+    }))
+}
+
+/// How many elements of each line of a sorted array are read, where every reader takes the
+/// first ones.
+fn wanted(graph: &Graph, id: NodeId) -> Option<usize> {
+    let (Prim::Sort { axis, .. } | Prim::ArgSort { axis, .. }) = graph.node(id).prim else { return None };
+    if graph.outputs.contains(&id) {
+        return None;
+    }
+    let mut most = 0;
+    for reader in graph.ids().filter(|&r| graph.node(r).operands.contains(&id)) {
+        match &graph.node(reader).prim {
+            Prim::Slice { start, step } if start.get(axis) == Some(&0) && step.get(axis) == Some(&1) => {
+                most = most.max(*graph.ty(reader).shape.get(axis)?);
+            }
+            _ => return None,
+        }
+    }
+    usize::try_from(most).ok()
+}
+
+/// Elements before, along and after an axis.
+fn split(shape: &[u64], axis: usize) -> [usize; 3] {
+    let product = |dims: &[u64]| dims.iter().product::<u64>() as usize;
+    [product(&shape[..axis]), shape[axis] as usize, product(&shape[axis + 1..])]
+}
+
+/// Positions along an axis of `size`, counted from the start.
+fn resolve(index: &[u8], axis: usize, size: u64) -> impl Iterator<Item = Result<usize, String>> {
+    let bounds = Bounds { axis: axis as u32, size, block: None };
+    index.as_chunks::<8>().0.iter().map(move |b| {
+        let position = i64::from_le_bytes(*b);
+        bounds.resolve(position).map(|at| at as usize).ok_or_else(|| bounds.message(position))
+    })
+}
+
+fn scatter(pool: &Pool, add: bool, types: &[NodeType], operands: &[&[u8]], out: &mut [u8]) -> Result<(), String> {
+    let shape = &types[0].shape;
+    let depth = operands.len() - 2;
+    let mut places: Vec<usize> = vec![];
+    for (axis, index) in operands[2..].iter().enumerate() {
+        let found = resolve(index, axis, shape[axis]);
+        if axis == 0 {
+            places = found.collect::<Result<_, _>>()?;
+        } else {
+            for (place, at) in places.iter_mut().zip(found) {
+                *place = *place * shape[axis] as usize + at?;
+            }
+        }
+    }
+    let row = shape[depth..].iter().product::<u64>() as usize;
+    let dtype = types[0].dtype;
+    if !add {
+        out.copy_from_slice(operands[0]);
+        let row = row * dtype.bytes();
+        scatter_rows(pool, out, operands[1], &places, row, |_, new| new);
+        return Ok(());
+    }
+    let to = Places::Rows { places: &places, row };
+    add_into(pool, dtype, operands[0], operands[1], out, &to);
+    Ok(())
+}
+
+fn scatter_add_along(
+    pool: &Pool,
+    axis: usize,
+    types: &[NodeType],
+    operands: &[&[u8]],
+    out: &mut [u8],
+) -> Result<(), String> {
+    let places = resolve(operands[1], axis, types[0].shape[axis]).collect::<Result<Vec<_>, _>>()?;
+    let [outer, count, inner] = split(&types[1].shape, axis);
+    let sizes = [outer, count, types[0].shape[axis] as usize, inner];
+    add_into(pool, types[0].dtype, operands[0], operands[2], out, &Places::Along { places: &places, sizes });
+    Ok(())
+}
+
+/// Where values go.
+enum Places<'a> {
+    Rows { places: &'a [usize], row: usize },
+    Along { places: &'a [usize], sizes: [usize; 4] },
+}
+
+impl Places<'_> {
+    fn add<const N: usize>(
+        &self,
+        pool: &Pool,
+        out: &mut [u8],
+        values: &[u8],
+        f: impl Fn([u8; N], [u8; N]) -> [u8; N] + Copy + Sync,
+    ) {
+        let (out, values) = (out.as_chunks_mut::<N>().0, values.as_chunks::<N>().0);
+        match *self {
+            Places::Rows { places, row } => scatter_rows(pool, out, values, places, row, f),
+            Places::Along { places, sizes } => scatter_along(pool, out, values, places, sizes, f),
+        }
+    }
+}
+
+/// `out` becomes `base` with the values added, in the accumulator of `dtype` and rounded once.
+fn add_into(pool: &Pool, dtype: DType, base: &[u8], values: &[u8], out: &mut [u8], places: &Places) {
+    match dtype {
+        DType::F32 => {
+            out.copy_from_slice(base);
+            places.add(pool, out, values, |a, b| (f32::from_le_bytes(a) + f32::from_le_bytes(b)).to_le_bytes());
+        }
+        DType::F64 => {
+            out.copy_from_slice(base);
+            places.add(pool, out, values, |a, b| (f64::from_le_bytes(a) + f64::from_le_bytes(b)).to_le_bytes());
+        }
+        DType::I64 => {
+            out.copy_from_slice(base);
+            let add = |a, b| i64::from_le_bytes(a).wrapping_add(i64::from_le_bytes(b)).to_le_bytes();
+            places.add(pool, out, values, add);
+        }
+        _ => {
+            let accum = dtype.accumulator();
+            let mut sums = cast(dtype, accum, base);
+            let terms = cast(dtype, accum, values);
+            let mut wide = vec![0; sums.len()];
+            if accum != dtype {
+                add_into(pool, accum, &sums, &terms, &mut wide, places);
+                sums = cast(accum, dtype, &wide);
+            }
+            if sums.len() == out.len() {
+                out.copy_from_slice(&sums);
+            }
+        }
+    }
+}
+
+/// Elements `4 b` to `4 b + 3` are the words of block `b`.
+fn random_bits(pool: &Pool, key: &[u8], out: &mut [u8]) {
+    /// Blocks that a thread takes at once.
+    const BLOCKS: usize = 4096;
+    let word = |i: usize| key.as_chunks::<8>().0.get(i).map_or(0, |b| u64::from_le_bytes(*b) as u32);
+    let key = [word(0), word(1)];
+    pool.each_chunk(out.as_chunks_mut::<8>().0, 4 * BLOCKS, &|i, chunk| {
+        for (j, elements) in chunk.chunks_mut(4).enumerate() {
+            let block = (i * BLOCKS + j) as u64;
+            let words = philox([block as u32, (block >> 32) as u32, 0, 0], key);
+            elements.iter_mut().zip(words).for_each(|(e, w)| *e = i64::from(w).to_le_bytes());
+        }
+    });
+}
