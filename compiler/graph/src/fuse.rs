@@ -377,18 +377,20 @@ impl Fuser<'_> {
         })
     }
 
-    /// A product whose result goes through elementwise steps of its own shape only.
+    /// A product whose result goes through elementwise steps only, and through reshapes that
+    /// split or join its dims.
     fn is_epilogue(&self, id: NodeId, root: NodeId, members: &BTreeSet<NodeId>) -> bool {
         let shape = &self.g.ty(id).shape;
         let straight = members.iter().all(|&m| {
             let n = self.g.node(m);
             match self.role(m) {
                 Role::Element => matches!(n.prim, Prim::Map(_) | Prim::Cast),
+                Role::View if n.prim == Prim::Reshape => !self.depends_on(m, id) || regroups(shape, &n.ty.shape),
                 Role::View => !self.depends_on(m, id),
                 _ => false,
             }
         });
-        straight && &self.g.ty(root).shape == shape
+        straight && regroups(shape, &self.g.ty(root).shape)
     }
 
     fn depends_on(&self, from: NodeId, on: NodeId) -> bool {
@@ -432,4 +434,31 @@ impl Fuser<'_> {
         }
         Group { kind, members, inputs, scalars, roots: vec![root] }
     }
+}
+
+/// Whether every dim of `from` is some dims of `to`, or part of one: its index is then an index
+/// of axes, without divisions.
+fn regroups(from: &[u64], to: &[u64]) -> bool {
+    if from == to {
+        return true;
+    }
+    if from.contains(&0) {
+        return false;
+    }
+    // Elements behind each dim: where the dims of a row-major index begin.
+    let steps = |shape: &[u64]| -> Vec<u64> {
+        let inner = shape.iter().rev().scan(1, |step, n| {
+            let here = *step;
+            *step *= n;
+            Some(here)
+        });
+        inner.chain([shape.iter().product()]).collect()
+    };
+    let to = steps(to);
+    steps(from).iter().all(|step| {
+        to.contains(step)
+            || to
+                .windows(2)
+                .any(|w| w[0] < *step && *step < w[1] && step.is_multiple_of(w[0]) && w[1].is_multiple_of(*step))
+    })
 }

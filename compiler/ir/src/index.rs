@@ -233,6 +233,16 @@ impl Index {
         Some(stride)
     }
 
+    /// The smallest number by which `v` alone is divided.
+    pub fn least_divisor(&self, v: Var) -> Option<i64> {
+        let inner = self.terms.iter().filter_map(|(t, _)| match t {
+            Term::Div(e, n) | Term::Mod(e, n) if **e == Index::var(v) => Some(*n),
+            Term::Div(e, _) | Term::Mod(e, _) => e.least_divisor(v),
+            Term::Var(_) => None,
+        });
+        inner.min()
+    }
+
     /// The part that does not mention `v`, given that [`Index::stride`] is known.
     pub fn without(&self, v: Var) -> Index {
         Index {

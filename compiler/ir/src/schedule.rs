@@ -199,6 +199,53 @@ impl Schedule {
         self.stores.iter().any(|st| st.at.uses(axis))
     }
 
+    /// The axis along which operand `mine` of a product makes rows or columns: it does not
+    /// depend on the other operand's. One along which results are neighbours in memory, unless it
+    /// is very short, else the longest.
+    pub fn side(&self, mine: ValueId, other: ValueId) -> Option<Var> {
+        const SHORT: u64 = 4;
+        let domains = self.domains();
+        let (mine, other) = (&domains[mine.0 as usize], &domains[other.0 as usize]);
+        let fits = |v: &Var| {
+            let parallel = self.axes.get(v.0 as usize).is_some_and(|a| !a.reduced && a.extent != 1);
+            parallel && !other.contains(v)
+        };
+        let contiguous = |v: &Var| self.stores.first().is_some_and(|st| st.at.stride(*v) == Some(1));
+        mine.iter().copied().filter(fits).max_by_key(|v| (contiguous(v) && self.extent(*v) >= SHORT, self.extent(*v)))
+    }
+
+    /// Where loads behind `v` are uneven along `axis`: the length of the rows into which it has
+    /// to be cut so that they are even. `None` where they are even, or uneven in rows too.
+    pub fn row_along(&self, v: ValueId, axis: Var) -> Option<u64> {
+        const ROW: Var = Var(u32::MAX);
+        const PLACE: Var = Var(u32::MAX - 1);
+        let mut indices = vec![];
+        let mut todo = vec![v];
+        while let Some(v) = todo.pop() {
+            if let ValueOp::Load { at, guards, .. } = &self.value(v).op {
+                indices.push(at);
+                indices.extend(guards.iter().map(|g| &g.index));
+            }
+            if let ValueOp::Within(guards) = &self.value(v).op {
+                indices.extend(guards.iter().map(|g| &g.index));
+            }
+            todo.extend(self.args(v));
+        }
+        let length = indices.iter().filter_map(|e| e.least_divisor(axis)).min()?;
+        let rows = self.extent(axis) / length.unsigned_abs();
+        if length <= 0 || !self.extent(axis).is_multiple_of(length as u64) {
+            return None;
+        }
+        let range = |v: Var| match v {
+            ROW => (0, rows as i64 - 1),
+            PLACE => (0, length - 1),
+            v => self.range(v),
+        };
+        let cut = Index::var(ROW).times(length).plus(&Index::var(PLACE));
+        let even = |e: &&Index| e.substitute(&|v| (v == axis).then(|| cut.clone()), &range).stride(PLACE).is_some();
+        indices.iter().all(even).then_some(length as u64)
+    }
+
     pub fn push(&mut self, op: ValueOp, dtype: DType) -> ValueId {
         self.values.push(Value { op, dtype });
         ValueId(self.values.len() as u32 - 1)

@@ -9,11 +9,17 @@ use tessera_ir::tile::{Access, Guard, LANE};
 use tessera_ops::convert;
 use tessera_ops::scalar::Kind;
 
+/// Elements between neighbouring lanes up to which whole vectors are read: beyond, lanes are
+/// gathered one by one.
+const STRIDE_MAX: i64 = 4;
+
 /// How the lanes of an access lie in memory.
 enum Lanes {
     /// All at one place.
     Same,
     Contiguous,
+    /// A few elements apart.
+    Strided(u32),
     /// Anywhere: a vector of positions.
     Spread,
 }
@@ -41,6 +47,7 @@ impl Emitter<'_> {
             _ if lanes == 1 => Lanes::Same,
             Some(0) if !access.guards.iter().any(|g| g.index.uses(LANE)) => Lanes::Same,
             Some(1) => Lanes::Contiguous,
+            Some(n @ 2..=STRIDE_MAX) if lanes >= 4 => Lanes::Strided(n as u32),
             _ => Lanes::Spread,
         }
     }
@@ -164,6 +171,11 @@ impl Emitter<'_> {
                     }
                 }
             }
+            Lanes::Strided(step) => {
+                let p = self.address(access.buf, self.index(&access.at.without(LANE), 1)?, 1);
+                let mask = self.mask(access, lanes)?;
+                self.load_strided(ty, p, (dtype.bytes() as u32, step), lanes, mask)
+            }
             Lanes::Spread => {
                 let at = self.place(&access.at, by, lanes)?;
                 let mask = self.mask(access, lanes)?;
@@ -176,6 +188,32 @@ impl Emitter<'_> {
             }
         };
         self.decode(raw, dtype, lanes)
+    }
+
+    /// Elements `step` apart: the vectors that hold them, of which only these are read, then put together.
+    fn load_strided(&self, ty: T, p: V, (bytes, step): (u32, u32), lanes: u32, mask: Option<V>) -> V {
+        let none = self.b.first_lanes(0, lanes);
+        let mask = mask.unwrap_or_else(|| self.b.first_lanes(lanes, lanes));
+        let vector = |i: u32| {
+            let place = |w: u32| if (i * lanes + w).is_multiple_of(step) { (i * lanes + w) / step } else { lanes };
+            let read = self.b.shuffle_two(mask, none, &(0..lanes).map(place).collect::<Vec<_>>());
+            let p = self.b.offset(p, self.b.i64(i64::from(i * lanes * bytes)));
+            let v = self.b.intrinsic("llvm.masked.load", &[ty, self.b.ptr()], &[p, read, self.b.zero(ty)]);
+            self.b.align_argument(v, 1, bytes);
+            v
+        };
+        let from = |l: u32| (l * step / lanes, l * step % lanes);
+        let first = |l: u32| match from(l) {
+            (0, at) => at,
+            (1, at) => lanes + at,
+            _ => 0,
+        };
+        let mut out = self.b.shuffle_two(vector(0), vector(1), &(0..lanes).map(first).collect::<Vec<_>>());
+        for i in 2..step {
+            let next = |l: u32| if from(l).0 == i { lanes + from(l).1 } else { l };
+            out = self.b.shuffle_two(out, vector(i), &(0..lanes).map(next).collect::<Vec<_>>());
+        }
+        out
     }
 
     /// Stores `lanes` elements.
@@ -212,7 +250,7 @@ impl Emitter<'_> {
                     }
                 }
             }
-            Lanes::Spread => {
+            Lanes::Strided(_) | Lanes::Spread => {
                 let at = self.index(&to.at, lanes)?;
                 let mask = self.mask(to, lanes)?.unwrap_or_else(|| self.b.first_lanes(lanes, lanes));
                 let p = self.address(to.buf, at, lanes);

@@ -131,6 +131,21 @@ fn merge(s: &mut Schedule, outer: Var, inner: Var) {
     rewrite(s, &|v| (v == outer).then(Index::default));
 }
 
+/// Makes one axis of two: `inner` becomes the row-major position in both.
+pub fn join(s: &mut Schedule, outer: Var, inner: Var) {
+    let (a, b) = (outer.0 as usize, inner.0 as usize);
+    let length = s.axes[b].extent as i64;
+    s.axes[b].extent *= s.axes[a].extent;
+    s.axes[a].extent = 1;
+    let whole = s.range(inner);
+    let (row, place) = Index::var(inner).div_mod(length, &|_| whole);
+    rewrite(s, &|v| match v {
+        v if v == outer => Some(row.clone()),
+        v if v == inner => Some(place.clone()),
+        _ => None,
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 //! Costs are rough nanoseconds on a current core. They depend on sizes and on the machine, and
 //! never change a result.
 
+mod columns;
 mod dot;
 mod running;
 
@@ -24,7 +25,11 @@ const GRID_MAX: f64 = 4096.0;
 
 pub fn directives(s: &mut Schedule, machine: &Machine) {
     s.directives = match s.values.iter().position(|v| matches!(v.op, ValueOp::Dot { .. })) {
-        Some(at) => dot::directives(s, ValueId(at as u32), machine),
+        Some(at) => {
+            let dot = ValueId(at as u32);
+            columns::join(s, dot, dot::lanes(s, dot, machine) as u64);
+            dot::directives(s, dot, machine)
+        }
         None => match s.values.iter().find_map(|v| running::axis(&v.op)) {
             Some(axis) => running::directives(s, axis, machine),
             None => loops(s, machine),
@@ -197,12 +202,20 @@ fn stride_cost(stride: Option<i64>) -> f64 {
     }
 }
 
+/// The same for a load, which reads whole vectors of lanes that are a few elements apart.
+fn load_cost(stride: Option<i64>) -> f64 {
+    match stride {
+        Some(n @ 2..=4) => 1.5 * n as f64,
+        stride => stride_cost(stride),
+    }
+}
+
 fn vector_axis(s: &Schedule, axes: &[Var], reduction: &Option<(Var, Vec<Var>)>) -> Option<Var> {
     let domains = s.domains();
     let accesses = |axis: Var| -> f64 {
         let loads = s.values.iter().enumerate().filter_map(|(i, v)| match &v.op {
             ValueOp::Load { at, .. } if domains[i].contains(&axis) || reduction.is_none() => {
-                Some(stride_cost(lane_stride(s, at, axis)))
+                Some(load_cost(lane_stride(s, at, axis)))
             }
             ValueOp::Gather { at, by, .. } if domains[i].contains(&axis) || reduction.is_none() => {
                 let scattered = by.iter().any(|(p, _)| domains[p.0 as usize].contains(&axis));

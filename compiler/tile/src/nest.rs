@@ -122,7 +122,8 @@ impl<'s> Nest<'s> {
     pub fn range(&self, v: Var) -> (i64, i64) {
         match v {
             POINT => (0, self.kernel.grid.saturating_sub(1) as i64),
-            LANE => (0, self.lanes as i64 - 1),
+            // Other lanes are never seen.
+            LANE => (0, self.valid.min(self.lanes) as i64 - 1),
             v => (0, self.kernel.vars.get((v.0 - FIRST_LOOP) as usize).copied().unwrap_or(0)),
         }
     }

@@ -9,10 +9,14 @@
 //!     for each column panel, each row panel
 //!       mma MR×NR over the block; after the last block: epilogue
 //! ```
+//! Where the right operand is uneven along its columns but even in rows of them (windows over an
+//! image, whose columns are the positions of all rows), a point packs whole rows: `[k][columns]`.
+//!
 //! Every element of the result is one chain in ascending k whatever the blocks are: a block goes
 //! on from the accumulators that the one before left.
 
 mod pack;
+mod rows;
 
 use crate::nest::Nest;
 use crate::{LowerError, Lowered};
@@ -35,6 +39,8 @@ struct Product<'s> {
     /// Row and column axis; `None` for an extent of 1.
     m: Option<Var>,
     n: Option<Var>,
+    /// Columns of a row in which the right operand is even, where it is not along all columns.
+    row: Option<u64>,
     /// The other parallel axes.
     batch: Vec<Var>,
     accum: DType,
@@ -86,14 +92,9 @@ impl<'s> Product<'s> {
         let kind = kind_of(accum).ok_or(LowerError(format!("a product in {accum}")))?;
         let swap = s.directives.contains(&Directive::Swap) && within.is_none();
         let (left, right) = if swap { (b, a) } else { (a, b) };
-        let domains = s.domains();
         let parallel: Vec<Var> =
             (0..s.axes.len() as u32).map(Var).filter(|v| !s.axes[v.0 as usize].reduced && s.extent(*v) != 1).collect();
-        let only = |x: ValueId, y: ValueId| {
-            let (x, y) = (&domains[x.0 as usize], &domains[y.0 as usize]);
-            parallel.iter().copied().filter(|v| x.contains(v) && !y.contains(v)).max_by_key(|v| s.extent(*v))
-        };
-        let (m, n) = (only(left, right), only(right, left));
+        let (m, n) = (s.side(left, right), s.side(right, left));
         let extent = |v: Option<Var>| v.map_or(1, |v| s.extent(v));
         let batch = parallel.iter().copied().filter(|v| Some(*v) != m && Some(*v) != n).collect();
         let mut p = Product {
@@ -105,6 +106,7 @@ impl<'s> Product<'s> {
             within: within.as_ref(),
             m,
             n,
+            row: n.and_then(|n| s.row_along(right, n)),
             batch,
             accum,
             kind,
@@ -135,15 +137,22 @@ impl<'s> Product<'s> {
             return Err(LowerError("a product whose rows take uneven numbers of steps".into()));
         }
         p.mc = p.mc.max(1).next_multiple_of(p.rows as u64);
-        p.nc = p.nc.max(1).next_multiple_of(p.panel() as u64);
+        p.nc = match p.row {
+            Some(row) => (p.nc / row).max(1) * row,
+            None => p.nc.max(1).next_multiple_of(p.panel() as u64),
+        };
         p.kc = if p.kc >= s.extent(axis) { s.extent(axis) } else { p.kc.next_multiple_of(p.lanes as u64) };
         p.pack_left |= p.direct(left, m).is_none();
         p.pack_right |= p.direct(right, n).is_none_or(|at| n.is_some_and(|n| at.stride(n) != Some(1)));
         Ok(p)
     }
 
-    /// Whether every panel of B is used by one grid point only, which then packs it itself.
+    /// Whether every panel of B is used by one grid point only, which then packs it itself; rows
+    /// of columns are packed where they are used in any case.
     fn packs_inside(&self) -> bool {
+        if self.row.is_some() {
+            return true;
+        }
         let repeated: u64 =
             self.batch.iter().filter(|v| !self.right_batch().contains(v)).map(|v| self.s.extent(*v)).product();
         self.pack_right && self.mc >= self.extent(self.m) && repeated == 1
@@ -226,12 +235,11 @@ impl<'s> Product<'s> {
             (true, false) => Some(n.temp(0, self.accum, self.right_elems())),
             _ => None,
         };
-        let column =
-            if self.packs_inside() { Some(n.scratch("b", self.accum, self.kc * self.panel() as u64)) } else { None };
+        let column = self.packs_inside().then(|| n.scratch("b", self.accum, self.kc * self.column_pitch() as u64));
         let pitch = self.pitch();
         let packed_left = if self.pack_left { Some(n.scratch("a", self.accum, self.mc * pitch)) } else { None };
         let (rows, panel) = (self.rows as u64, self.panel() as u64);
-        let tiles = if self.blocks() > 1 { (self.mc / rows) * (self.nc / panel) } else { 1 };
+        let tiles = if self.blocks() > 1 { (self.mc / rows) * self.nc.div_ceil(panel) } else { 1 };
         let direct = self.stores_directly();
         let partial = if direct { None } else { Some(n.scratch("c", self.accum, tiles * rows * panel)) };
         // Grid: batch, columns, rows; neighbours share columns, so that packed B stays cached.
@@ -278,6 +286,16 @@ impl<'s> Product<'s> {
     }
 }
 
+/// A column panel.
+struct Columns {
+    /// Its number, and the one inside the tile.
+    panel: Index,
+    inside: Index,
+    /// Its first column, and their count.
+    first: Index,
+    count: u32,
+}
+
 /// The state of one grid point.
 struct Compute<'p, 's> {
     p: &'p Product<'s>,
@@ -298,9 +316,15 @@ impl<'s> Compute<'_, 's> {
         if let Some(buf) = self.packed_left {
             p.pack_left_block(n, buf, &self.tile_m, block)?;
         }
+        if let (Some(row), Some(buf)) = (p.row, self.column) {
+            return self.rows_block(n, block, row, buf);
+        }
         let columns = Product::parts(p.extent(p.n), Some((&self.tile_n, p.nc)), p.panel());
         for column in columns {
             let jr = n.var(p.extent(p.n).div_ceil(p.panel() as u64) as i64 - 1);
+            let inside = Index::var(jr).minus(&self.tile_n.times((p.nc / p.panel() as u64) as i64));
+            let first = Index::var(jr).times(p.panel() as i64);
+            let columns = Columns { panel: Index::var(jr), inside, first, count: column.size };
             n.plain_loop(jr, column.lo.clone(), column.hi.clone(), |n| {
                 if let Some(buf) = self.column {
                     p.pack_columns(n, buf, &Index::default(), block, &Index::var(jr), column.size)?;
@@ -308,7 +332,7 @@ impl<'s> Compute<'_, 's> {
                 for row in Product::parts(p.extent(p.m), Some((&self.tile_m, p.mc)), p.rows) {
                     let ir = n.var(p.extent(p.m).div_ceil(p.rows as u64) as i64 - 1);
                     n.plain_loop(ir, row.lo.clone(), row.hi.clone(), |n| {
-                        self.tile(n, block, (&Index::var(ir), row.size), (&Index::var(jr), column.size))
+                        self.tile(n, block, (&Index::var(ir), row.size), &columns)
                     })?;
                 }
                 Ok(())
@@ -317,24 +341,24 @@ impl<'s> Compute<'_, 's> {
         Ok(())
     }
 
-    /// One register tile: row panel `ir` of `rows` rows, column panel `jr` of `cols` columns.
+    /// One register tile: row panel `ir` of `rows` rows, and a column panel.
     fn tile(
         &self,
         n: &mut Nest<'s>,
         block: &Index,
         (ir, rows): (&Index, u32),
-        (jr, cols): (&Index, u32),
+        columns: &Columns,
     ) -> Result<(), LowerError> {
         let p = self.p;
         let start = block.times(p.kc as i64);
-        let (first_row, first_col) = (ir.times(p.rows as i64), jr.times(p.panel() as i64));
+        let (first_row, first_col, cols) = (ir.times(p.rows as i64), &columns.first, columns.count);
         let set = |n: &mut Nest<'s>, axis: Option<Var>, at: &Index| {
             if let Some(axis) = axis {
                 n.place(axis, at.clone());
             }
         };
         set(n, p.m, &first_row);
-        set(n, p.n, &first_col);
+        set(n, p.n, first_col);
         set(n, Some(p.k), &start);
         let stride = |e: &Index, axis: Option<Var>| axis.and_then(|a| e.stride(a)).unwrap_or(0);
         let a = match self.packed_left {
@@ -350,8 +374,11 @@ impl<'s> Compute<'_, 's> {
             }
         };
         let b = match (self.packed_right, self.column) {
-            (_, Some(buf)) => Panel { buf, at: Index::default(), row: 0, step: p.panel() as i64 },
-            (Some(buf), _) => Panel { buf, at: p.right_at(n, block, jr), row: 0, step: p.panel() as i64 },
+            (_, Some(buf)) => {
+                let at = if p.row.is_some() { columns.inside.times(p.panel() as i64) } else { Index::default() };
+                Panel { buf, at, row: 0, step: p.column_pitch() }
+            }
+            (Some(buf), _) => Panel { buf, at: p.right_at(n, block, &columns.panel), row: 0, step: p.panel() as i64 },
             (None, None) => {
                 let e = p.direct(p.right, p.n).ok_or(LowerError("an operand that needs packing".into()))?;
                 Panel { buf: self.operand(n, p.right)?, at: n.resolve(e), row: 0, step: stride(e, Some(p.k)) }
@@ -362,7 +389,7 @@ impl<'s> Compute<'_, 's> {
                 let st = &p.s.stores[0];
                 Panel { buf: n.tensor(st.operand), at: n.resolve(&st.at), row: stride(&st.at, p.m), step: 0 }
             }
-            Some(buf) => Panel { buf, at: self.partial_at(ir, jr), row: p.panel() as i64, step: 0 },
+            Some(buf) => Panel { buf, at: self.partial_at(ir, &columns.inside), row: p.panel() as i64, step: 0 },
         };
         let depth = match p.blocks() {
             1 => vec![Index::constant(p.depth() as i64)],
@@ -372,7 +399,7 @@ impl<'s> Compute<'_, 's> {
         let fresh = if p.blocks() == 1 { Index::default() } else { block.clone() };
         n.push(Op::Mma(Mma { kind: p.kind, rows, cols, lanes: p.lanes, depth, ramp, fresh, a, b, c: c.clone() }));
         if self.partial.is_some() {
-            self.epilogue(n, block, &c, (&first_row, rows), (&first_col, cols))?;
+            self.epilogue(n, block, &c, (&first_row, rows), (first_col, cols))?;
         }
         Ok(())
     }
@@ -385,14 +412,13 @@ impl<'s> Compute<'_, 's> {
     }
 
     /// Where the accumulators of a register tile are kept between blocks.
-    fn partial_at(&self, ir: &Index, jr: &Index) -> Index {
+    fn partial_at(&self, ir: &Index, j: &Index) -> Index {
         let p = self.p;
         if p.blocks() == 1 {
             return Index::default();
         }
         let row_panels = (p.mc / p.rows as u64) as i64;
         let i = ir.minus(&self.tile_m.times(row_panels));
-        let j = jr.minus(&self.tile_n.times((p.nc / p.panel() as u64) as i64));
         j.times(row_panels).plus(&i).times((p.rows * p.panel()) as i64)
     }
 

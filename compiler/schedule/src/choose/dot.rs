@@ -1,7 +1,7 @@
 //! Directives of a matrix product: which axes are rows, columns and batch, the register tile,
 //! blocks by cache size, packing.
 
-use super::{WAKE_NS, parallel_axes};
+use super::{WAKE_NS, columns, parallel_axes};
 use tessera_ir::index::Var;
 use tessera_ir::schedule::{Directive, Machine, Schedule, ValueId, ValueOp};
 use tessera_ops::map::kind_of;
@@ -12,6 +12,8 @@ const VECTORS_MAX: u32 = 8;
 const ROWS_MAX: u32 = 28;
 /// Steps of k in one block.
 const DEPTH_MAX: u64 = 2048;
+/// Steps of k for which rows of columns are packed at once.
+const ROWS_DEPTH: u64 = 1024;
 /// Row panels in a block at least: packed columns are read once per block.
 const PANELS_MIN: u64 = 10;
 /// Grid points worth having, so that a few threads share them evenly.
@@ -27,18 +29,21 @@ fn plain(s: &Schedule, v: ValueId) -> Option<&tessera_ir::index::Index> {
     }
 }
 
+/// Lanes of a vector register of the accumulator's type.
+pub fn lanes(s: &Schedule, dot: ValueId, machine: &Machine) -> u32 {
+    (machine.vector_bytes / accumulator_bytes(s, dot)).max(1)
+}
+
+fn accumulator_bytes(s: &Schedule, dot: ValueId) -> u32 {
+    kind_of(s.value(dot).dtype).map_or(4, |k| (k.bits() / 8).max(1))
+}
+
 pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directive> {
     let ValueOp::Dot { a, b, axis: k, ref within } = s.value(dot).op else { return vec![] };
-    let domains = s.domains();
-    let (in_a, in_b) = (&domains[a.0 as usize], &domains[b.0 as usize]);
     let axes = parallel_axes(s);
-    let bytes = kind_of(s.value(dot).dtype).map_or(4, |k| (k.bits() / 8).max(1));
-    let lanes = (machine.vector_bytes / bytes).max(1);
-    // The longest axis of each side is the matrix axis, the others repeat the product.
-    let only = |mine: &[Var], other: &[Var]| {
-        axes.iter().copied().filter(|v| mine.contains(v) && !other.contains(v)).max_by_key(|v| s.extent(*v))
-    };
-    let (mut m, mut n) = (only(in_a, in_b), only(in_b, in_a));
+    let (bytes, lanes) = (accumulator_bytes(s, dot), lanes(s, dot, machine));
+    // The other parallel axes repeat the product.
+    let (mut m, mut n) = (s.side(a, b), s.side(b, a));
     let (mut left, mut right) = (a, b);
     let extent = |v: Option<Var>| v.map_or(1, |v| s.extent(v));
     let mut out = vec![];
@@ -47,14 +52,26 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
         (m, n, left, right) = (n, m, right, left);
         out.push(Directive::Swap);
     }
-    let (rows, vectors) = registers(extent(m), extent(n), lanes, machine.vector_registers);
+    let depth = s.extent(k);
+    let batch: u64 = axes.iter().filter(|v| Some(**v) != m && Some(**v) != n).map(|v| s.extent(*v)).product();
+    let work = batch as f64 * extent(m) as f64 * extent(n) as f64 * depth as f64;
+    let points = ((work / POINT_STEPS) as u64).clamp(1, POINTS);
+    // Whole rows of columns, where the right operand is even in them only.
+    let packed_rows = n.and_then(|n| s.row_along(right, n)).map(|row| {
+        let step_bytes = depth.min(ROWS_DEPTH) * bytes as u64;
+        columns::tile(extent(n), row, lanes as u64, step_bytes, points.div_ceil(batch.max(1)), machine)
+    });
+    let (rows, vectors) = registers(extent(m), packed_rows.unwrap_or(extent(n)), lanes, machine.vector_registers);
     out.push(Directive::Registers { rows, vectors });
     if let Some(n) = n {
         out.push(Directive::Vectorize { axis: n, lanes });
     }
-    let depth = s.extent(k);
-    // A panel of the right operand stays in a quarter of the second-level cache.
-    let deepest = (machine.l2_bytes / 4 / (vectors * lanes * bytes) as u64).clamp(64, DEPTH_MAX);
+    // A panel of the right operand stays in a quarter of the second-level cache, packed rows in half of it.
+    let deepest = match packed_rows {
+        Some(columns) => machine.l2_bytes / 2 / (columns * bytes as u64).max(1),
+        None => machine.l2_bytes / 4 / (vectors * lanes * bytes) as u64,
+    };
+    let deepest = deepest.clamp(64, DEPTH_MAX);
     let blocks = depth.div_ceil(deepest).max(1);
     let block = if blocks == 1 { depth } else { depth.div_ceil(blocks).next_multiple_of(16) };
     if blocks > 1 {
@@ -76,16 +93,16 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     });
     let rows_block = (machine.l2_bytes / 2 / (block.max(1) * bytes as u64)).max(PANELS_MIN * rows as u64);
     let mut mc = balanced(extent(m), rows_block, rows as u64);
-    let batch: u64 = axes.iter().filter(|v| Some(**v) != m && Some(**v) != n).map(|v| s.extent(*v)).product();
-    let work = batch as f64 * extent(m) as f64 * extent(n) as f64 * depth as f64;
-    let points = ((work / POINT_STEPS) as u64).clamp(1, POINTS);
     let others = (extent(m).div_ceil(mc.max(1)) * batch).max(1);
     // A point that packs its rows needs columns enough to read them often.
     let narrowest = if direct_left { panel } else { 8 * panel };
     let columns_block = extent(n).div_ceil(points.div_ceil(others)).clamp(narrowest, 4096.max(8 * panel));
-    let nc = balanced(extent(n), columns_block, panel);
+    let nc = packed_rows.unwrap_or(balanced(extent(n), columns_block, panel));
     let columns = (extent(n).div_ceil(nc.max(1)) * batch).max(1);
-    if others * extent(n).div_ceil(nc.max(1)) < points {
+    if packed_rows.is_some() {
+        // Every point packs its own columns: one point for all rows.
+        mc = if direct_left { extent(m) } else { mc };
+    } else if others * extent(n).div_ceil(nc.max(1)) < points {
         let rows_block = extent(m).div_ceil(points.div_ceil(columns)).max(PANELS_MIN * rows as u64);
         mc = mc.min(balanced(extent(m), rows_block, rows as u64));
     }

@@ -120,7 +120,7 @@ impl<'s> Product<'s> {
     }
 
     /// Loops over the positions of one k block: `body` gets k and its distance from the start.
-    fn over_block(
+    pub(super) fn over_block(
         &self,
         n: &mut Nest<'s>,
         block: &Index,
