@@ -222,12 +222,13 @@ impl Schedule {
         let mut indices = vec![];
         let mut todo = vec![v];
         while let Some(v) = todo.pop() {
-            if let ValueOp::Load { at, guards, .. } = &self.value(v).op {
-                indices.push(at);
-                indices.extend(guards.iter().map(|g| &g.index));
-            }
-            if let ValueOp::Within(guards) = &self.value(v).op {
-                indices.extend(guards.iter().map(|g| &g.index));
+            match &self.value(v).op {
+                ValueOp::Load { at, guards, .. } | ValueOp::Gather { at, guards, .. } => {
+                    indices.push(at);
+                    indices.extend(guards.iter().map(|g| &g.index));
+                }
+                ValueOp::Within(guards) => indices.extend(guards.iter().map(|g| &g.index)),
+                _ => {}
             }
             todo.extend(self.args(v));
         }
