@@ -172,7 +172,7 @@ impl Emitter<'_> {
                 }
             }
             Lanes::Strided(step) => {
-                let p = self.address(access.buf, self.index(&access.at.without(LANE), 1)?, 1);
+                let p = self.address(access.buf, self.place(&access.at.without(LANE), by, 1)?, 1);
                 let mask = self.mask(access, lanes)?;
                 self.load_strided(ty, p, (dtype.bytes() as u32, step), lanes, mask)
             }
