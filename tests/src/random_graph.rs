@@ -378,6 +378,7 @@ impl Builder {
             (2, idiom::softmax),
             (2, idiom::norm),
             (2, idiom::layer),
+            (2, idiom::attention),
             (3, convolution::convolution),
             (2, convolution::pool),
         ];

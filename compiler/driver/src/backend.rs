@@ -179,6 +179,12 @@ impl Backend {
                         if self.options.verbose {
                             eprintln!("`{name}` ({} operations) is divided: {why}", group.members.len());
                         }
+                        if group.kind == GroupKind::Strip {
+                            // Its products apart, and what is between them as it comes.
+                            let products = group.members.iter().filter(|&&m| is_product(graph, m));
+                            limits.split.extend(products.copied());
+                            continue;
+                        }
                         let single = group.members.len() == 1 || group.members.iter().all(|m| limits.split.contains(m));
                         let set = if single { &mut limits.native } else { &mut limits.split };
                         set.extend(group.members.iter().copied());
@@ -523,9 +529,16 @@ fn origin(graph: &Graph, id: NodeId) -> StepOrigin {
 
 /// A name for people and profiles; equal kernels should get equal names.
 pub fn kernel_name(graph: &Graph, group: &Group) -> String {
-    let product = group.members.iter().find(|&&m| matches!(graph.node(m).prim, Prim::Dot { .. }));
+    let product = group.members.iter().find(|&&m| is_product(graph, m));
     let name = kernel_name_of(graph, product.copied().unwrap_or(group.roots[0]));
+    if group.kind == GroupKind::Strip {
+        return format!("{name}_{name}");
+    }
     if group.members.len() > 1 { format!("{name}_fused") } else { name }
+}
+
+fn is_product(graph: &Graph, id: NodeId) -> bool {
+    matches!(graph.node(id).prim, Prim::Dot { .. })
 }
 
 fn kernel_name_of(graph: &Graph, id: NodeId) -> String {

@@ -6,6 +6,8 @@
 //! a reduction when the group reads it back over the rows it reduced (softmax, norms).
 //! Every value is computed with the rounding that its own node states, so fusion changes no bit.
 
+mod strip;
+
 use std::collections::BTreeSet;
 use tessera_base::DType;
 use tessera_ir::graph::{Graph, NodeId};
@@ -143,6 +145,9 @@ impl Fuser<'_> {
                 continue;
             }
             let group = match self.role(id) {
+                Role::Element | Role::Dot if let Some(members) = self.strip(id) => {
+                    self.close(GroupKind::Strip, id, members)
+                }
                 Role::Source | Role::Part => continue,
                 Role::Alone => self.alone(id),
                 Role::Dot => self.grow(id, GroupKind::Dot),

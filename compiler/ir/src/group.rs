@@ -16,6 +16,10 @@ pub enum GroupKind {
     /// One `Dot` with what its operands (prologue) and its result (epilogue) go through:
     /// members as in `Loop` but without `Reduce`.
     Dot,
+    /// Two `Dot`s, of which the second contracts the columns of the first, with elementwise steps
+    /// and reductions of rows between them (attention), and what the operands and the result go
+    /// through as in `Dot`.
+    Strip,
     /// One node that runs its reference kernel on the calling thread: `Sort`, `Scatter`,
     /// `Take`, `RandomBits`, `Scan` and whatever the code generator does not take.
     Native,

@@ -5,6 +5,7 @@
 //! the axes; a reduction or product makes one of its axes vanish. The index space of a store is
 //! the axes it mentions.
 
+pub mod strip;
 pub mod text;
 pub mod verify;
 

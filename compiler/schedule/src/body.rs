@@ -10,7 +10,7 @@ use crate::Refusal;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tessera_base::DType;
 use tessera_ir::graph::{Graph, Node, NodeId, Policy};
-use tessera_ir::group::Group;
+use tessera_ir::group::{Group, GroupKind};
 use tessera_ir::index::{Index, Var, delinear, linear, row_major};
 use tessera_ir::schedule::{Axis, Guard, Operand, Schedule, Store, ValueId, ValueOp};
 use tessera_ops::map::MapOp;
@@ -29,6 +29,8 @@ struct Body<'g> {
     s: Schedule,
     /// The row that several reductions share.
     row: Option<Row>,
+    /// The product that contracts that row.
+    outer: Option<NodeId>,
     /// A node at an index under guards is computed once.
     known: HashMap<(NodeId, Vec<Index>, Vec<Guard>), ValueId>,
 }
@@ -67,8 +69,12 @@ pub fn build(graph: &Graph, group: &Group, name: &str) -> Result<Schedule, Refus
         scalars: group.scalars.iter().enumerate().map(|(i, n)| (*n, i as u32)).collect(),
         s: Schedule { name: name.to_string(), ..Schedule::default() },
         row: None,
+        outer: None,
         known: HashMap::new(),
     };
+    if group.kind == GroupKind::Strip {
+        b.outer = group.members.iter().copied().rfind(|m| matches!(graph.node(*m).prim, Prim::Dot { .. }));
+    }
     for (i, &n) in group.inputs.iter().enumerate() {
         b.operand(n, format!("in{i}"), false)?;
     }
@@ -93,9 +99,12 @@ pub fn build(graph: &Graph, group: &Group, name: &str) -> Result<Schedule, Refus
 impl Body<'_> {
     /// An axis for each dim of the roots; one for the row if they are rows.
     fn root_axes(&mut self, shape: &[u64], row: Option<(usize, Vec<u64>)>) -> Vec<Index> {
-        let walked = row.as_ref().is_some_and(|(_, s)| s == shape);
+        let walked = self.outer.is_none() && row.as_ref().is_some_and(|(_, s)| s == shape);
         let lead = row.as_ref().filter(|_| walked).map_or(shape.len(), |r| r.0);
-        let mut at: Vec<Index> = (0..lead).map(|i| Index::var(self.axis(format!("i{i}"), shape[i], false))).collect();
+        // The one position of a dim of size 1 is 0, as broadcasts say it.
+        let place = |axis: Var, size: u64| if size == 1 { Index::default() } else { Index::var(axis) };
+        let mut at: Vec<Index> =
+            (0..lead).map(|i| place(self.axis(format!("i{i}"), shape[i], false), shape[i])).collect();
         if let Some((lead, shape)) = row {
             let axis = self.axis(format!("r{}", self.s.axes.len()), shape[lead..].iter().product(), true);
             if walked {
@@ -387,11 +396,16 @@ impl Body<'_> {
         if [a, b].iter().any(|o| graph.ty(*o).dtype == DType::Tf32) {
             return Err(refuse(n, "contracts tf32"));
         }
-        if self.s.values.iter().any(|v| matches!(v.op, ValueOp::Dot { .. })) {
+        let products = self.s.values.iter().filter(|v| matches!(v.op, ValueOp::Dot { .. })).count();
+        if products > (self.outer == Some(n)) as usize {
             return Err(refuse(n, "is a second product in one kernel"));
         }
         let depth = *graph.ty(a).shape.last().ok_or_else(|| refuse(n, "has a rank below 2"))?;
-        let k = self.axis("k".into(), depth, true);
+        let k = match &self.row {
+            Some(row) if self.outer == Some(n) && graph.ty(a).shape == row.shape => row.axis,
+            _ if self.outer == Some(n) => return Err(refuse(n, "contracts no row")),
+            _ => self.axis("k".into(), depth, true),
+        };
         // Row `i` takes `i + 1` steps.
         let within = causal.then(|| m.offset(1));
         let place = |x: &Index, y: &Index| -> Vec<Index> { batch.iter().chain([x, y]).cloned().collect() };

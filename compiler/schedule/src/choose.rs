@@ -6,9 +6,11 @@
 mod columns;
 mod dot;
 mod running;
+mod strip;
 
 use tessera_base::DType;
 use tessera_ir::index::{Index, Var};
+use tessera_ir::schedule::strip::Strip;
 use tessera_ir::schedule::{Directive, Machine, Schedule, Value, ValueId, ValueOp};
 use tessera_ops::prim::{LANES, LEAF};
 
@@ -25,6 +27,7 @@ const GRID_MAX: f64 = 4096.0;
 
 pub fn directives(s: &mut Schedule, machine: &Machine) {
     s.directives = match s.values.iter().position(|v| matches!(v.op, ValueOp::Dot { .. })) {
+        Some(_) if Strip::is(s) => strip::directives(s, machine),
         Some(at) => {
             let dot = ValueId(at as u32);
             columns::join(s, dot, dot::lanes(s, dot, machine) as u64);

@@ -13,6 +13,7 @@ mod interpret;
 pub use interpret::{Fault, interpret};
 
 use std::fmt;
+use tessera_ir::schedule::strip::Strip;
 use tessera_ir::schedule::{Directive, Schedule, ValueOp};
 use tessera_ir::tile::Kernel;
 
@@ -61,7 +62,9 @@ pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
         return Ok(Lowered::default());
     }
     let has = |wanted: fn(&ValueOp) -> bool| s.values.iter().any(|v| wanted(&v.op));
-    let mut out = if has(|v| matches!(v, ValueOp::Dot { .. })) {
+    let mut out = if Strip::is(s) {
+        product::lower_strip(s)
+    } else if has(|v| matches!(v, ValueOp::Dot { .. })) {
         product::lower(s)
     } else if has(|v| matches!(v, ValueOp::ArgReduce { .. })) {
         loops::lower_extreme(s)

@@ -11,9 +11,11 @@ mod along;
 mod compensated;
 mod extreme;
 mod running;
+mod stages;
 
 pub use extreme::lower as lower_extreme;
 pub use running::lower as lower_running;
+pub use stages::Stages;
 
 use crate::nest::Nest;
 use crate::{LowerError, Lowered, Step};
@@ -61,6 +63,10 @@ struct Plan<'s> {
     kept: Vec<row::Kept>,
     /// Lanes are columns that an axis is walked for, though nothing is summed.
     columns: bool,
+    /// Where rows in a strip start.
+    base: Index,
+    /// Positions of the row from here on do not count.
+    limit: Option<Index>,
 }
 
 /// Position of a loop over an axis: chunks `lo..hi` of `lanes` each, with a ragged last one.
@@ -86,15 +92,21 @@ pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
     if p.split { p.lower_split(scalars) } else { Ok(Lowered { steps: vec![p.lower_whole(scalars)?], temps: vec![] }) }
 }
 
-fn plan(s: &Schedule) -> Result<Plan<'_>, LowerError> {
-    let domains = s.domains();
-    let mut reductions = vec![];
+/// The reductions of a body in order.
+fn reductions(s: &Schedule) -> Result<Vec<Red>, LowerError> {
+    let mut out = vec![];
     for (i, v) in s.values.iter().enumerate() {
         let ValueOp::Reduce { kind, arg, axis } = v.op else { continue };
         let of = kind_of(v.dtype).ok_or_else(|| LowerError(format!("a reduction in {}", v.dtype)))?;
         let compensated = s.compensated && kind == Reduction::Sum && of.is_float();
-        reductions.push(Red { value: ValueId(i as u32), kind, arg, axis, accum: v.dtype, of, compensated });
+        out.push(Red { value: ValueId(i as u32), kind, arg, axis, accum: v.dtype, of, compensated });
     }
+    Ok(out)
+}
+
+fn plan(s: &Schedule) -> Result<Plan<'_>, LowerError> {
+    let domains = s.domains();
+    let reductions = reductions(s)?;
     let kept = reductions.first().map(|r| &domains[r.value.0 as usize]);
     if reductions.iter().any(|r| Some(&domains[r.value.0 as usize]) != kept) {
         return Err(LowerError("reductions that keep different axes".into()));
@@ -111,7 +123,8 @@ fn plan(s: &Schedule) -> Result<Plan<'_>, LowerError> {
     // A sum of nothing has no leaves to be combined.
     p.split &= p.reductions.len() == 1 && p.inner.is_empty() && s.extent(p.reductions[0].axis) > 0;
     if !p.across() {
-        p.kept = row::worth_keeping(s, &p.reductions);
+        let walk: Vec<(usize, ValueId)> = s.stores.iter().map(|st| (p.reductions.len(), st.value)).collect();
+        p.kept = row::worth_keeping(s, &p.reductions, &walk);
     }
     Ok(p)
 }
@@ -136,6 +149,8 @@ impl<'s> Plan<'s> {
             split: false,
             kept: vec![],
             columns: false,
+            base: Index::default(),
+            limit: None,
         };
         for d in &s.directives {
             match d {
@@ -332,8 +347,9 @@ impl<'s> Plan<'s> {
         let per = (LEAF / LANES) as i64;
         let (whole, all) = ((extent / LANES as u64) as i64, extent.div_ceil(LANES as u64) as i64);
         let (lo, hi) = (leaf.times(per), leaf.times(per).offset(per));
-        let whole_part = (vec![lo.clone()], vec![hi.clone(), Index::constant(whole)], LANES as u32);
-        [whole_part, (vec![lo, Index::constant(whole)], vec![hi, Index::constant(all)], (extent % LANES as u64) as u32)]
+        let upto = |last: i64| [hi.clone(), Index::constant(last)].into_iter().chain(self.limit.clone()).collect();
+        let whole_part = (vec![lo.clone()], upto(whole), LANES as u32);
+        [whole_part, (vec![lo, Index::constant(whole)], upto(all), (extent % LANES as u64) as u32)]
     }
 }
 

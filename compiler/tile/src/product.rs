@@ -17,6 +17,9 @@
 
 mod pack;
 mod rows;
+mod strip;
+
+pub use strip::lower as lower_strip;
 
 use crate::nest::Nest;
 use crate::{LowerError, Lowered};
@@ -70,7 +73,7 @@ pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
     let scalars: Vec<u32> = (0..s.scalars.len() as u32).collect();
     let mut out = Lowered::default();
     if p.pack_right && !p.packs_inside() {
-        let (step, bytes) = p.pack_right_kernel(scalars.clone())?;
+        let (step, bytes) = p.pack_right_kernel(&format!("{}_pack", s.name), 0, scalars.clone())?;
         out.steps.push(step);
         out.temps.push(bytes);
     }
@@ -296,6 +299,11 @@ struct Columns {
     count: u32,
 }
 
+/// Elements per step of `axis`, which the caller knows to be even.
+fn stride(e: &Index, axis: Option<Var>) -> i64 {
+    axis.and_then(|a| e.stride(a)).unwrap_or(0)
+}
+
 /// The state of one grid point.
 struct Compute<'p, 's> {
     p: &'p Product<'s>,
@@ -350,45 +358,12 @@ impl<'s> Compute<'_, 's> {
         columns: &Columns,
     ) -> Result<(), LowerError> {
         let p = self.p;
-        let start = block.times(p.kc as i64);
         let (first_row, first_col, cols) = (ir.times(p.rows as i64), &columns.first, columns.count);
-        let set = |n: &mut Nest<'s>, axis: Option<Var>, at: &Index| {
-            if let Some(axis) = axis {
-                n.place(axis, at.clone());
-            }
-        };
-        set(n, p.m, &first_row);
-        set(n, p.n, first_col);
-        set(n, Some(p.k), &start);
-        let stride = |e: &Index, axis: Option<Var>| axis.and_then(|a| e.stride(a)).unwrap_or(0);
-        let a = match self.packed_left {
-            Some(buf) => p.left_panel(buf, &ir.minus(&self.tile_m.times((p.mc / p.rows as u64) as i64))),
-            None => {
-                let e = p.direct(p.left, p.m).ok_or(LowerError("an operand that needs packing".into()))?;
-                Panel {
-                    buf: self.operand(n, p.left)?,
-                    at: n.resolve(e),
-                    row: stride(e, p.m),
-                    step: stride(e, Some(p.k)),
-                }
-            }
-        };
-        let b = match (self.packed_right, self.column) {
-            (_, Some(buf)) => {
-                let at = if p.row.is_some() { columns.inside.times(p.panel() as i64) } else { Index::default() };
-                Panel { buf, at, row: 0, step: p.column_pitch() }
-            }
-            (Some(buf), _) => Panel { buf, at: p.right_at(n, block, &columns.panel), row: 0, step: p.panel() as i64 },
-            (None, None) => {
-                let e = p.direct(p.right, p.n).ok_or(LowerError("an operand that needs packing".into()))?;
-                Panel { buf: self.operand(n, p.right)?, at: n.resolve(e), row: 0, step: stride(e, Some(p.k)) }
-            }
-        };
+        let start = self.place_tile(n, block, ir, first_col);
+        let a = self.left_operand(n, ir)?;
+        let b = self.right_operand(n, block, columns)?;
         let c = match self.partial {
-            None => {
-                let st = &p.s.stores[0];
-                Panel { buf: n.tensor(st.operand), at: n.resolve(&st.at), row: stride(&st.at, p.m), step: 0 }
-            }
+            None => self.output_panel(n),
             Some(buf) => Panel { buf, at: self.partial_at(ir, &columns.inside), row: p.panel() as i64, step: 0 },
         };
         let depth = match p.blocks() {
@@ -402,6 +377,53 @@ impl<'s> Compute<'_, 's> {
             self.epilogue(n, block, &c, (&first_row, rows), (first_col, cols))?;
         }
         Ok(())
+    }
+
+    /// Puts the axes at the start of a register tile; returns where its block starts.
+    fn place_tile(&self, n: &mut Nest<'s>, block: &Index, ir: &Index, first_col: &Index) -> Index {
+        let p = self.p;
+        let start = block.times(p.kc as i64);
+        let mut set = |axis: Option<Var>, at: Index| {
+            if let Some(axis) = axis {
+                n.place(axis, at);
+            }
+        };
+        set(p.m, ir.times(p.rows as i64));
+        set(p.n, first_col.clone());
+        set(Some(p.k), start.clone());
+        start
+    }
+
+    /// The left operand of the tile at the present places.
+    fn left_operand(&self, n: &mut Nest<'s>, ir: &Index) -> Result<Panel, LowerError> {
+        let p = self.p;
+        if let Some(buf) = self.packed_left {
+            return Ok(p.left_panel(buf, &ir.minus(&self.tile_m.times((p.mc / p.rows as u64) as i64))));
+        }
+        let e = p.direct(p.left, p.m).ok_or(LowerError("an operand that needs packing".into()))?;
+        Ok(Panel { buf: self.operand(n, p.left)?, at: n.resolve(e), row: stride(e, p.m), step: stride(e, Some(p.k)) })
+    }
+
+    /// The right operand of the tile at the present places.
+    fn right_operand(&self, n: &mut Nest<'s>, block: &Index, columns: &Columns) -> Result<Panel, LowerError> {
+        let p = self.p;
+        Ok(match (self.packed_right, self.column) {
+            (_, Some(buf)) => {
+                let at = if p.row.is_some() { columns.inside.times(p.panel() as i64) } else { Index::default() };
+                Panel { buf, at, row: 0, step: p.column_pitch() }
+            }
+            (Some(buf), _) => Panel { buf, at: p.right_at(n, block, &columns.panel), row: 0, step: p.panel() as i64 },
+            (None, None) => {
+                let e = p.direct(p.right, p.n).ok_or(LowerError("an operand that needs packing".into()))?;
+                Panel { buf: self.operand(n, p.right)?, at: n.resolve(e), row: 0, step: stride(e, Some(p.k)) }
+            }
+        })
+    }
+
+    /// The output at the present places, as accumulators.
+    fn output_panel(&self, n: &mut Nest<'s>) -> Panel {
+        let st = &self.p.s.stores[0];
+        Panel { buf: n.tensor(st.operand), at: n.resolve(&st.at), row: stride(&st.at, self.p.m), step: 0 }
     }
 
     fn operand(&self, n: &mut Nest<'s>, v: ValueId) -> Result<u32, LowerError> {

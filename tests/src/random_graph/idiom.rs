@@ -40,8 +40,13 @@ fn trailing(b: &mut Builder, rank: usize) -> Vec<usize> {
 }
 
 fn map(b: &mut Builder, op: MapOp, operands: &[NodeId]) -> NodeId {
-    let ty = b.ty(operands[0]);
-    b.push(Prim::Map(op), operands, &ty.shape, ty.dtype)
+    let dtype = b.ty(operands[0]).dtype;
+    map_to(b, op, operands, dtype)
+}
+
+fn map_to(b: &mut Builder, op: MapOp, operands: &[NodeId], dtype: DType) -> NodeId {
+    let shape = b.ty(operands[0]).shape;
+    b.push(Prim::Map(op), operands, &shape, dtype)
 }
 
 pub fn softmax(b: &mut Builder) {
@@ -94,4 +99,46 @@ pub fn layer(b: &mut Builder) {
     let y = map(b, MapOp::add, &[y, bias]);
     let activation = b.random.pick(&[MapOp::relu, MapOp::relu, MapOp::sigmoid, MapOp::square]);
     map(b, activation, &[y]);
+}
+
+/// A product, reductions of its rows with elementwise steps, and a product of what becomes of
+/// them: attention, or what resembles it.
+pub fn attention(b: &mut Builder) {
+    let sizes = [1, 2, 3, 7, 8, 13, 16, 17, 29, 33];
+    let [s, t, d, e] = [0; 4].map(|_| b.random.pick(&sizes));
+    let t = if b.random.once_in(5) { b.random.pick(&[64, 65, 130]) } else { t };
+    let batch: Vec<u64> = (0..b.random.pick(&[0, 0, 1, 2])).map(|_| b.random.pick(&[1, 2, 3])).collect();
+    let of = |m: u64, n: u64| [&batch[..], &[m, n]].concat();
+    let steps = of(s, t).iter().product::<u64>() * (d + e);
+    if steps > b.scale.steps() || ![of(s, t), of(t, d), of(t, e), of(s, e)].iter().all(|s| b.affords(s)) {
+        return;
+    }
+    let dtype = b.random.pick(&[DType::F32, DType::F32, DType::F32, DType::F64, DType::Bf16]);
+    let accum = dtype.accumulator();
+    let (q, k) = (product::matrix(b, &batch, s, d, dtype), product::matrix(b, &batch, d, t, dtype));
+    let to = b.random.pick(&[dtype, accum]);
+    let mut x = b.push(Prim::Dot { accum, causal: false }, &[q, k], &of(s, t), to);
+    if b.random.once_in(2) {
+        let bias = b.like(&of(s, t), to);
+        x = map(b, MapOp::add, &[x, bias]);
+    }
+    if b.random.once_in(3) {
+        let (keep, other) = (b.like(&of(s, t), DType::Bool), b.full(&of(s, t), to));
+        x = map_to(b, MapOp::r#where, &[keep, x, other], to);
+    }
+    let last = [batch.len() + 1];
+    let kind = b.random.pick(&[Reduction::Max, Reduction::Sum]);
+    let m = over(b, kind, x, &last);
+    let shifted = map(b, MapOp::sub, &[x, m]);
+    let raised = b.random.pick(&[MapOp::exp, MapOp::exp, MapOp::square, MapOp::relu]);
+    let w = map(b, raised, &[shifted]);
+    let sum = over(b, Reduction::Sum, w, &last);
+    let p = if b.random.once_in(2) { map(b, MapOp::div, &[w, sum]) } else { w };
+    let p = b.cast_to(p, dtype);
+    let v = product::matrix(b, &batch, t, e, dtype);
+    let causal = b.random.once_in(3);
+    let y = b.push(Prim::Dot { accum, causal }, &[p, v], &of(s, e), dtype);
+    if b.random.once_in(2) {
+        b.cast_to(y, accum);
+    }
 }

@@ -136,8 +136,10 @@ fn cast_full(g: &Graph, n: &Node) -> Option<Rewrite> {
         Scalar::F(x) if x.fract() == 0.0 && x.abs() <= 16.0 && (x != 0.0 || x.is_sign_positive()) => x as i64,
         Scalar::F(_) => return None,
     };
-    let to = n.ty.dtype;
+    let (from, to) = (g.ty(n.operands[0]).dtype, n.ty.dtype);
     let value = match small {
+        // It wraps around in the operand.
+        i64::MIN..=-1 if from == DType::U8 => return None,
         0..=1 if to == DType::Bool => Scalar::I(small),
         0..=16 if to.is_int() => Scalar::I(small),
         -16..=16 if to.is_float() => Scalar::F(small as f64),

@@ -132,7 +132,7 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
 
 /// Rows and vectors of the register tile: `rows·vectors` accumulators, `vectors` for the right
 /// operand and one broadcast fit the registers.
-fn registers(m: u64, n: u64, lanes: u32, registers: u32) -> (u32, u32) {
+pub(super) fn registers(m: u64, n: u64, lanes: u32, registers: u32) -> (u32, u32) {
     let wide = (n.div_ceil(lanes as u64).max(1)).min(VECTORS_MAX as u64) as u32;
     let fits = |vectors: u32| ((registers - 1).saturating_sub(vectors) / vectors).clamp(1, ROWS_MAX);
     let rows = |vectors: u32| m.div_ceil(m.div_ceil(fits(vectors) as u64).max(1)).max(1) as u32;
@@ -144,7 +144,7 @@ fn registers(m: u64, n: u64, lanes: u32, registers: u32) -> (u32, u32) {
 }
 
 /// A block of about `most` that divides `extent` evenly in multiples of `unit`.
-fn balanced(extent: u64, most: u64, unit: u64) -> u64 {
+pub(super) fn balanced(extent: u64, most: u64, unit: u64) -> u64 {
     let blocks = extent.div_ceil(most.max(1)).max(1);
     extent.div_ceil(blocks).next_multiple_of(unit.max(1)).max(1)
 }

@@ -46,7 +46,7 @@ impl<'s> Plan<'s> {
     }
 
     /// Scratch for the sums of leaves; none where there is one leaf.
-    fn leaf_sums(&self, n: &mut Nest, r: &Red) -> u32 {
+    pub(super) fn leaf_sums(&self, n: &mut Nest, r: &Red) -> u32 {
         match self.leaves(r) {
             0 | 1 => 0,
             _ if r.compensated => 0,
@@ -55,7 +55,7 @@ impl<'s> Plan<'s> {
     }
 
     /// The whole reduction at the present places.
-    fn reduce_along(&self, n: &mut Nest<'s>, r: &Red, sums: u32) -> Result<Val, LowerError> {
+    pub(super) fn reduce_along(&self, n: &mut Nest<'s>, r: &Red, sums: u32) -> Result<Val, LowerError> {
         let leaves = self.leaves(r);
         if leaves <= 1 {
             return self.leaf_along(n, r, &Index::default());

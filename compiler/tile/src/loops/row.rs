@@ -26,19 +26,21 @@ pub struct Kept {
     pub stages: Vec<usize>,
     /// Scratch buffer, by position in the row.
     pub buf: u32,
+    /// Kept for longer than the row: the buffer holds many rows.
+    pub strip: bool,
 }
 
 /// The values to keep: needed in several stages, and dearer to compute again than to load.
-pub fn worth_keeping(s: &Schedule, reductions: &[Red]) -> Vec<Kept> {
+/// Besides the reductions there are the stages `more`, each with what it computes.
+pub fn worth_keeping(s: &Schedule, reductions: &[Red], more: &[(usize, ValueId)]) -> Vec<Kept> {
     let Some(axis) = reductions.first().map(|r| r.axis) else { return vec![] };
     if reductions.iter().any(|r| r.axis != axis) {
         return vec![];
     }
     let domains = s.domains();
     let mut stages: Vec<Vec<usize>> = vec![vec![]; s.values.len()];
-    let walk = s.stores.iter().map(|st| (reductions.len(), st.value));
-    for (stage, root) in reductions.iter().enumerate().map(|(i, r)| (i, r.arg)).chain(walk) {
-        mark(s, root, stage, &mut stages);
+    for (stage, root) in reductions.iter().enumerate().map(|(i, r)| (i, r.arg)).chain(more.iter().copied()) {
+        mark(s, root, stage, &mut |_| false, &mut stages);
     }
     let mut cost = vec![0u32; s.values.len()];
     let mut out = vec![];
@@ -50,19 +52,20 @@ pub fn worth_keeping(s: &Schedule, reductions: &[Red]) -> Vec<Kept> {
         let below: u32 = s.args(id).iter().map(|a| cost[a.0 as usize]).sum();
         cost[i] = match &v.op {
             ValueOp::Map { op, .. } => below + op.def().cost,
-            ValueOp::Reduce { .. } => 0,
+            ValueOp::Reduce { .. } | ValueOp::Dot { .. } => 0,
             _ => below + 1,
         };
         if stages[i].len() > 1 && cost[i] > KEEP_COST && matches!(v.op, ValueOp::Map { .. }) {
-            out.push(Kept { value: id, stages: stages[i].clone(), buf: 0 });
+            out.push(Kept { value: id, stages: stages[i].clone(), buf: 0, strip: false });
             cost[i] = 1;
         }
     }
     out
 }
 
-/// Notes that `stage` computes `v` and what it is made of, up to the results of reductions.
-fn mark(s: &Schedule, v: ValueId, stage: usize, stages: &mut [Vec<usize>]) {
+/// Notes that `stage` computes `v` and what it is made of, up to the results of reductions and
+/// what is `held` in memory.
+pub fn mark(s: &Schedule, v: ValueId, stage: usize, held: &mut dyn FnMut(ValueId) -> bool, stages: &mut [Vec<usize>]) {
     let mut todo = vec![v];
     while let Some(v) = todo.pop() {
         let seen = &mut stages[v.0 as usize];
@@ -70,7 +73,9 @@ fn mark(s: &Schedule, v: ValueId, stage: usize, stages: &mut [Vec<usize>]) {
             continue;
         }
         seen.push(stage);
-        todo.extend(s.args(v));
+        if !held(v) && !matches!(s.value(v).op, ValueOp::Dot { .. }) {
+            todo.extend(s.args(v));
+        }
     }
 }
 
@@ -79,16 +84,20 @@ impl<'s> Plan<'s> {
     pub(super) fn keep_room(&mut self, n: &mut Nest) {
         let Some(r) = self.reductions.first() else { return };
         let elems = self.s.extent(r.axis).next_multiple_of(LANES as u64);
-        for k in &mut self.kept {
+        for k in self.kept.iter_mut().filter(|k| !k.strip) {
             k.buf = n.scratch(&format!("row{}", k.value.0), self.s.value(k.value).dtype, elems);
         }
+    }
+
+    fn kept_at(&self, k: &Kept, place: &Index) -> Index {
+        if k.strip { self.base.plus(place) } else { place.clone() }
     }
 
     /// Loads what earlier stages have kept for `stage` at the present place of the row.
     pub(super) fn recall(&self, n: &mut Nest<'s>, stage: usize) {
         let Some(axis) = self.reductions.first().map(|r| r.axis) else { return };
         for k in self.kept.iter().filter(|k| k.stages[1..].contains(&stage)) {
-            let at = n.place_of(axis).clone();
+            let at = self.kept_at(k, n.place_of(axis));
             let lanes = if at.uses(LANE) { n.lanes } else { 1 };
             let valid = if lanes > 1 { n.valid } else { 1 };
             if let Some(kind) = kind_of(self.s.value(k.value).dtype) {
@@ -106,7 +115,7 @@ impl<'s> Plan<'s> {
         let value = n.eval(r.arg)?;
         for k in self.kept.iter().filter(|k| k.stages.first() == Some(&stage)) {
             let v = n.eval(k.value)?;
-            let at = n.place_of(r.axis).clone();
+            let at = self.kept_at(k, n.place_of(r.axis));
             n.store(k.buf, at, v, false);
         }
         Ok(value)
@@ -121,18 +130,30 @@ impl<'s> Plan<'s> {
     pub(super) fn choose_along(&self, n: &mut Nest<'s>, r: &Red) -> Result<Val, LowerError> {
         let extent = self.s.extent(r.axis);
         let (whole, valid) = ((extent / LANES as u64) as i64, (extent % LANES as u64) as u32);
-        let rounds = whole / CHAINS as i64;
         let start = n.define(Def::Const(identity(r.kind, r.of)), r.of, LANES as u32);
-        let var = n.var(rounds - 1);
+        let upto = |last: i64, limit: Option<Index>| [Index::constant(last)].into_iter().chain(limit).collect();
+        // A limit reaches at most the ragged chunk.
+        let ragged = (valid > 0) as i64;
+        let rounds = self.limit.as_ref().map(|l| l.offset(-ragged).div(CHAINS as i64, &|v| n.range(v)));
+        let begun = Index::constant(whole - whole % CHAINS as i64);
+        let begun = rounds.as_ref().map_or(begun, |q| q.times(CHAINS as i64));
+        let var = n.var(whole / CHAINS as i64 - 1);
         let first = Index::var(var).times(CHAINS as i64);
-        let mut acc =
-            n.carry_loop(var, vec![Index::default()], vec![Index::constant(rounds)], &[start; CHAINS], |n, acc| {
-                let fold = |(j, a): (usize, &Val)| self.choose_chunk(n, r, first.offset(j as i64), *a, LANES as u32);
-                acc.iter().enumerate().map(fold).collect()
-            })?;
-        for chunk in rounds * CHAINS as i64..whole + (valid > 0) as i64 {
-            let lanes = if chunk < whole { LANES as u32 } else { valid };
-            acc[0] = self.choose_chunk(n, r, Index::constant(chunk), acc[0], lanes)?;
+        let lo = vec![Index::default()];
+        let mut acc = n.carry_loop(var, lo, upto(whole / CHAINS as i64, rounds), &[start; CHAINS], |n, acc| {
+            let fold = |(j, a): (usize, &Val)| self.choose_chunk(n, r, first.offset(j as i64), *a, LANES as u32);
+            acc.iter().enumerate().map(fold).collect()
+        })?;
+        // What is left of whole chunks, and the ragged one.
+        let rest = (begun, whole, LANES as u32);
+        for (from, to, lanes) in [rest, (Index::constant(whole), whole + ragged, valid)] {
+            if from.as_constant() == Some(to) {
+                continue;
+            }
+            let var = n.var(to - 1);
+            acc[0] = n.carry_loop(var, vec![from], upto(to, self.limit.clone()), &acc[..1], |n, acc| {
+                Ok(vec![self.choose_chunk(n, r, Index::var(var), acc[0], lanes)?])
+            })?[0];
         }
         let mut count = CHAINS;
         while count > 1 {
@@ -143,6 +164,34 @@ impl<'s> Plan<'s> {
             }
         }
         Ok(n.define(Def::Lanes { kind: r.kind, arg: acc[0] }, r.of, 1))
+    }
+
+    /// Walks the row in vectors.
+    pub(super) fn over_row(
+        &self,
+        n: &mut Nest<'s>,
+        body: &mut dyn FnMut(&mut Nest<'s>) -> Result<(), LowerError>,
+    ) -> Result<(), LowerError> {
+        let Some(r) = self.reductions.first() else { return Ok(()) };
+        let extent = self.s.extent(r.axis);
+        let (whole, all) = ((extent / LANES as u64) as i64, extent.div_ceil(LANES as u64) as i64);
+        for (from, to, valid) in [(0, whole, LANES as u32), (whole, all, (extent % LANES as u64) as u32)] {
+            if from == to {
+                continue;
+            }
+            let var = n.var(all - 1);
+            let hi = [Index::constant(to)].into_iter().chain(self.limit.clone()).collect();
+            n.plain_loop(var, vec![Index::constant(from)], hi, |n| {
+                let before = (n.lanes, n.valid);
+                (n.lanes, n.valid) = (LANES as u32, valid);
+                let old = n.place(r.axis, Index::var(var).times(LANES as i64).plus(&Index::var(LANE)));
+                body(n)?;
+                n.place(r.axis, old);
+                (n.lanes, n.valid) = before;
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 
     fn choose_chunk(&self, n: &mut Nest<'s>, r: &Red, chunk: Index, acc: Val, valid: u32) -> Result<Val, LowerError> {

@@ -159,11 +159,16 @@ impl<'s> Product<'s> {
         panel.times((self.kc * self.panel() as u64) as i64)
     }
 
-    /// Packs all of B: `[batch][k block][column panel][k][NR]`.
-    pub(super) fn pack_right_kernel(&self, scalars: Vec<u32>) -> Result<(Step, u64), LowerError> {
-        let mut n = Nest::new(self.s, format!("{}_pack", self.s.name), self.lanes);
+    /// Packs all of B, `[batch][k block][column panel][k][NR]`, into temporary `temp`.
+    pub(super) fn pack_right_kernel(
+        &self,
+        name: &str,
+        temp: u32,
+        scalars: Vec<u32>,
+    ) -> Result<(Step, u64), LowerError> {
+        let mut n = Nest::new(self.s, name.to_owned(), self.lanes);
         n.declare(&[self.right], false);
-        let buf = n.temp(0, self.accum, self.right_elems());
+        let buf = n.temp(temp, self.accum, self.right_elems());
         let batch = self.right_batch();
         let mut sizes: Vec<u64> = batch.iter().map(|v| self.s.extent(*v)).collect();
         sizes.extend([self.blocks(), self.column_panels()]);

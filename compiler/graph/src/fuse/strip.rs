@@ -1,0 +1,161 @@
+//! Two products with reductions of rows between them: `softmax(q @ k.T + mask) @ v`.
+//!
+//! The rows of the first product are reduced, changed element by element and contracted again.
+//! One kernel computes a few of them at a time, so that they never reach memory. Everything is
+//! recognised by what it does, not by how it came about: any elementwise steps, masks, biases,
+//! norms instead of softmax.
+
+use super::{Fuser, MEMBERS_MAX, Role};
+use std::collections::BTreeSet;
+use tessera_base::DType;
+use tessera_ir::graph::NodeId;
+use tessera_ops::prim::Prim;
+
+/// Positions of a row at most: a register tile of rows is kept.
+const KEYS_MAX: u64 = 1 << 18;
+/// Steps of the first product and columns of the second at most: neither is divided.
+const FEATURES_MAX: u64 = 1024;
+
+/// What a node is for the pattern.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Space {
+    /// Of the shape of the result.
+    Columns,
+    /// Of the shape of the strip.
+    Rows,
+    /// One element for each row.
+    PerRow,
+    /// What is read as an operand: views and cheap steps.
+    Operand,
+}
+
+#[derive(Default)]
+struct Found {
+    members: BTreeSet<NodeId>,
+    first: Option<NodeId>,
+    second: Option<NodeId>,
+    reduces: bool,
+}
+
+impl Fuser<'_> {
+    /// The members of such a group with this root.
+    pub(super) fn strip(&self, root: NodeId) -> Option<BTreeSet<NodeId>> {
+        let mut found = Found::default();
+        let mut later = vec![];
+        let mut todo = vec![(root, Space::Columns)];
+        while let Some((id, space)) = todo.pop() {
+            // What a row is, only the second product tells.
+            if space != Space::Columns && space != Space::Operand && found.second.is_none() {
+                later.push((id, space));
+            } else {
+                self.strip_member(&mut found, root, id, space, &mut todo)?;
+            }
+            if todo.is_empty() && found.second.is_some() {
+                todo.append(&mut later);
+            }
+        }
+        self.is_sound(&found, root).then_some(found.members)
+    }
+
+    /// Takes a node in and goes on with its operands; `None` where the pattern does not hold.
+    fn strip_member(
+        &self,
+        found: &mut Found,
+        root: NodeId,
+        id: NodeId,
+        space: Space,
+        todo: &mut Vec<(NodeId, Space)>,
+    ) -> Option<()> {
+        let n = self.g.node(id);
+        if id != root && (self.stored.contains(&id) || self.role(id) == Role::Source)
+            || !self.fits(found, root, id, space)
+        {
+            return Some(());
+        }
+        let seen = !found.members.insert(id);
+        if seen {
+            return Some(());
+        }
+        let all = |space: Space| n.operands.iter().map(move |&o| (o, space));
+        match (&n.prim, space) {
+            (Prim::Dot { .. }, Space::Columns | Space::Rows) => {
+                let slot = if space == Space::Columns { &mut found.second } else { &mut found.first };
+                if slot.replace(id).is_some() {
+                    return None;
+                }
+                let left = if space == Space::Columns { Space::Rows } else { Space::Operand };
+                todo.extend([(n.operands[0], left), (n.operands[1], Space::Operand)]);
+            }
+            (Prim::Map(_) | Prim::Cast, _) => todo.extend(all(space)),
+            (Prim::Broadcast { .. }, Space::Columns | Space::Rows) if self.is_of_rows(id) => {
+                todo.extend(all(Space::PerRow))
+            }
+            (Prim::Broadcast { .. } | Prim::Reshape, Space::PerRow) => todo.extend(all(Space::PerRow)),
+            (Prim::Reduce { .. }, Space::PerRow) => {
+                found.reduces = true;
+                todo.extend(all(Space::Rows));
+            }
+            _ => todo.extend(all(Space::Operand)),
+        }
+        Some(())
+    }
+
+    /// Whether a node can be a member in this space; else it is an input.
+    fn fits(&self, found: &Found, root: NodeId, id: NodeId, space: Space) -> bool {
+        let n = self.g.node(id);
+        let strip = found.second.map(|s| &self.g.ty(self.g.node(s).operands[0]).shape);
+        match (self.role(id), space) {
+            (Role::View, _) => true,
+            (Role::Element, Space::Operand) => self.is_cheap(id),
+            (Role::Element, _) if !matches!(n.prim, Prim::Map(_) | Prim::Cast) => false,
+            (Role::Element | Role::Dot, Space::Columns) => n.ty.shape == self.g.ty(root).shape,
+            (Role::Element | Role::Dot, Space::Rows) => Some(&n.ty.shape) == strip,
+            (Role::Element, Space::PerRow) => true,
+            (Role::Reduce, Space::PerRow) => {
+                let Prim::Reduce { axes, .. } = &n.prim else { return false };
+                let of = &self.g.ty(n.operands[0]).shape;
+                Some(of) == strip && axes[..] == [of.len() - 1]
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a broadcast repeats one element along the last dim.
+    fn is_of_rows(&self, id: NodeId) -> bool {
+        let n = self.g.node(id);
+        let Prim::Broadcast { dims } = &n.prim else { return false };
+        let (from, last) = (&self.g.ty(n.operands[0]).shape, n.ty.shape.len() - 1);
+        dims.iter().zip(from).all(|(d, s)| (*d != last || *s == 1) && (*s == n.ty.shape[*d] || *d == last))
+    }
+
+    /// Whether the members are a strip: two products, a reduction, nothing that others need.
+    fn is_sound(&self, found: &Found, root: NodeId) -> bool {
+        let (Some(first), Some(second)) = (found.first, found.second) else { return false };
+        let members = &found.members;
+        let shape = |id: NodeId| &self.g.ty(id).shape;
+        let operand = |id: NodeId, i: usize| self.g.node(id).operands[i];
+        let (Prim::Dot { accum, causal }, Prim::Dot { accum: other, .. }) =
+            (&self.g.node(first).prim, &self.g.node(second).prim)
+        else {
+            return false;
+        };
+        let strip = shape(first);
+        let [.., s, t] = strip[..] else { return false };
+        let depth = shape(operand(first, 0)).last().copied().unwrap_or(0);
+        let columns = shape(second).last().copied().unwrap_or(0);
+        let sizes = s >= 2
+            && (2..=KEYS_MAX).contains(&t)
+            && (1..=FEATURES_MAX).contains(&depth)
+            && (1..=FEATURES_MAX).contains(&columns)
+            && strip.iter().all(|d| *d > 0);
+        let real = |id: NodeId| [0, 1].iter().all(|i| self.g.ty(operand(id, *i)).dtype != DType::Tf32);
+        let types = accum == other && accum.is_float() && !causal && real(first) && real(second);
+        let policy = self.g.node(root).policy;
+        let inside = |id: &NodeId| {
+            let free = self.role(*id) == Role::View || self.role(*id) == Role::Element && self.is_cheap(*id);
+            let alone = self.readers[id.0 as usize].iter().all(|r| members.contains(r));
+            self.g.node(*id).policy == policy && (*id == root || free || alone)
+        };
+        found.reduces && sizes && types && members.len() <= MEMBERS_MAX && members.iter().all(inside)
+    }
+}
