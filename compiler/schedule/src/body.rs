@@ -93,6 +93,7 @@ pub fn build(graph: &Graph, group: &Group, name: &str) -> Result<Schedule, Refus
         let place = linear(&at, &row_major(shape));
         b.s.stores.push(Store { operand: (group.inputs.len() + i) as u32, at: place, value });
     }
+    b.free_row();
     Ok(b.s)
 }
 
@@ -113,6 +114,18 @@ impl Body<'_> {
             self.row = Some(Row { lead, shape, axis });
         }
         at
+    }
+
+    /// What was taken for a row may turn out not to be reduced: a slice hides the reduction.
+    fn free_row(&mut self) {
+        let Some(row) = &self.row else { return };
+        let reduces = |v: &tessera_ir::schedule::Value| match v.op {
+            ValueOp::Reduce { axis, .. } | ValueOp::Dot { axis, .. } => axis == row.axis,
+            _ => false,
+        };
+        if !self.s.values.iter().any(reduces) && self.s.walks(row.axis) {
+            self.s.axes[row.axis.0 as usize].reduced = false;
+        }
     }
 
     fn operand(&mut self, n: NodeId, name: String, output: bool) -> Result<(), Refusal> {

@@ -43,7 +43,8 @@ impl<'s> Stages<'s> {
         let mut kept: Vec<Kept> = worth_keeping(s, &reductions, &[(last, left)]);
         let mut stages = vec![vec![]; s.values.len()];
         for (stage, root) in roots().enumerate() {
-            mark(s, root, stage, &mut |v| v == held, &mut stages);
+            let stops = |v: ValueId| v == held || kept.iter().any(|k| k.value == v && k.stages[0] < stage);
+            mark(s, root, stage, &mut { stops }, &mut stages);
         }
         // The stage that computes `left` writes it over `held`, if nothing later needs that.
         let first = stages[left.0 as usize].first().copied().unwrap_or(last);
