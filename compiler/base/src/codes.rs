@@ -129,6 +129,10 @@ codes! {
     E0505;
     /// A tile that does not fit the scratch memory
     E0506;
+    /// A race between the programs of a tile program
+    E0507;
+    /// A tile outside its tensor
+    E0508;
     /// Kernels that are not supported yet
     E0590;
 

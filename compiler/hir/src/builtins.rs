@@ -223,6 +223,12 @@ pub const TYPED: &[(&str, &str)] = &[
     ("dict.update", "change: dict"),
     ("dict.clear", "change"),
     ("str.list", "str -> list[str], its characters"),
+    ("tile.program_id", "axis: int -> int; in tile programs only"),
+    (
+        "tile.load",
+        "tensor, tuple of ints (which tile), tuple of ints (its sizes), number (where it sticks out) -> tile",
+    ),
+    ("tile.store", "output, tuple of ints (which tile), tile"),
     ("sys.args", "no arguments -> list[str]"),
     ("sys.dir", "no arguments -> str"),
 ];

@@ -39,6 +39,7 @@ pub mod structs;
 pub mod subscripts;
 pub mod symbolic;
 pub mod tensors;
+pub mod tiles;
 pub mod trees;
 pub mod types;
 pub mod unsupported;

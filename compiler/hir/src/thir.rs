@@ -54,7 +54,18 @@ pub struct FnInst {
     pub hints: Option<Arc<KernelHints>>,
     /// Decorated with `@op.kernel`.
     pub kernel: bool,
+    /// The body is what one program of a grid does.
+    pub program: Option<TileProgram>,
     pub span: Span,
+}
+
+/// The grid of an explicit tile program.
+#[derive(Clone, Debug)]
+pub struct TileProgram {
+    /// Programs along each axis, in terms of the parameters.
+    pub grid: Vec<TExpr>,
+    /// Parameters that the programs write; the result of the function.
+    pub outputs: Vec<LocalId>,
 }
 
 #[derive(Clone, Debug)]

@@ -20,6 +20,8 @@ mod gather;
 mod assign;
 mod scan;
 mod roll;
+mod batch;
+mod program;
 mod builtin;
 pub mod guards;
 #[cfg(test)]
@@ -161,6 +163,8 @@ pub(crate) struct Tracer<'p> {
     /// The kernel being traced, by position in `kernels`.
     kernel: Option<u32>,
     kernels: Vec<KernelHints>,
+    /// The tile program being traced.
+    tiles: Option<program::Running>,
     guards: Vec<Guard>,
     results: Vec<Template>,
     outputs: Vec<tessera_ir::graph::NodeId>,
@@ -184,6 +188,7 @@ impl<'p> Tracer<'p> {
             policy: region.policy,
             kernel: region.hints.as_ref().map(|_| 0),
             kernels: region.hints.iter().map(|h| KernelHints::clone(h)).collect(),
+            tiles: None,
             guards: vec![],
             results: vec![],
             outputs: vec![],

@@ -31,6 +31,7 @@ pub fn empty_inst(name: Arc<str>, span: Span) -> FnInst {
         policy: Policy::Deterministic,
         hints: None,
         kernel: false,
+        program: None,
         span,
     }
 }
@@ -75,6 +76,12 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
     body(&mut cx, &f);
     let falls_through = cx.alive;
     let mut ret = result(&mut cx, &f, types.ret.as_ref());
+    let program = {
+        let written = std::mem::take(&mut cx.out);
+        let program = cx.close_tiles(&params, &ret, &written);
+        cx.out = written;
+        program
+    };
     ret = cx.return_outputs(&f, &params, ret, falls_through);
     let open = cx.guessing && ret == Ty::Never;
     if broken {
@@ -92,8 +99,10 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
         policy,
         hints: None,
         kernel: false,
+        program: None,
         span: f.sig.head,
     };
+    inst.program = program;
     cx.close_kernel(&inst.body);
     if let Some(state) = cx.kernel.take() {
         inst.kernel = state.kernel;

@@ -38,6 +38,8 @@ pub struct KernelState {
     /// Decorated with `@op.kernel`; otherwise only tuned.
     pub kernel: bool,
     pub hints: KernelHints,
+    /// What makes it an explicit tile program.
+    pub tiles: Option<super::tiles::Tiles>,
     /// The directives so far, by name, with where they stand.
     given: Vec<(&'static str, Span)>,
 }
@@ -58,6 +60,11 @@ impl Cx<'_> {
             }
         }
         (state.kernel || state.hints.autotune.is_some()).then_some(state)
+    }
+
+    /// Whether the body being checked is that of a kernel.
+    pub fn in_kernel(&self) -> bool {
+        self.kernel.as_ref().is_some_and(|k| k.kernel)
     }
 
     /// Checks what a decorator of a kernel is given.
@@ -222,6 +229,7 @@ impl Cx<'_> {
                     products.push(element_bytes(e));
                 }
             }
+            TKind::Builtin { name, .. } if name.starts_with("tile.") => calls += 1,
             TKind::Call { .. } | TKind::CallValue { .. } | TKind::Scan { .. } | TKind::Fori { .. } => calls += 1,
             _ => {}
         });

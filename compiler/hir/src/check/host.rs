@@ -54,6 +54,13 @@ impl Cx<'_> {
                     return self.call_builtin_values(name, values, span, name_span);
                 }
             }
+            "tile.range" if self.in_kernel() => {
+                return match self.range_args(args, span) {
+                    Some(bounds) => builtin("range", bounds.into(), Ty::List(Box::new(Ty::int())), span),
+                    None => error_at(span),
+                };
+            }
+            _ if name.starts_with("tile.") && self.in_kernel() => return self.tile_call(name, args, span),
             _ => {}
         }
         let values = self.args(args);

@@ -46,6 +46,13 @@ impl Cx<'_> {
                 _ => self.reversed(args, e.span),
             };
         }
+        if let ExprKind::Call { func, args } = &e.kind
+            && self.in_kernel()
+            && matches!(&func.kind, ExprKind::Attr { base, name } if &*name.text == "range" && self.is_module_path(base))
+            && matches!(self.callee(func), Meaning::Builtin(n) if &*n == "tile.range")
+        {
+            return self.range(args, e.span);
+        }
         let value = self.expr(e);
         self.seq_of(value)
     }

@@ -309,6 +309,7 @@ fn pointwise(e: &TExpr) -> bool {
         TKind::Op { def, .. } => elementwise_op(def),
         TKind::Call { .. } | TKind::CallValue { .. } | TKind::Scan { .. } | TKind::Fori { .. } => false,
         TKind::TensorIndex { .. } | TKind::Block { .. } => false,
+        TKind::Builtin { name, .. } => !name.starts_with("tile."),
         _ => true,
     };
     let mut all = own;

@@ -34,10 +34,6 @@ impl Cx<'_> {
                     .note("schedule directives say how a kernel is compiled")
                     .help("move it into a function with `@op.kernel`"),
             ),
-            ("tile", _) if self.kernel.as_ref().is_some_and(|k| k.kernel) => Some(
-                Diagnostic::new(Code::E0590, span, format!("`{name}` is not supported yet"))
-                    .note("explicit tile programs are not compiled yet; write the kernel on whole tensors"),
-            ),
             ("tile", _) => Some(
                 Diagnostic::new(Code::E0502, span, format!("`{name}` stands outside a kernel"))
                     .note("explicit tile programs are written inside a function with `@op.kernel`"),

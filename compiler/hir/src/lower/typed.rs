@@ -65,6 +65,7 @@ pub fn function(name: &str, params: Vec<Variable>, locals: Vec<Variable>, ret: T
         policy: Policy::default(),
         hints: None,
         kernel: false,
+        program: None,
         span: span(),
     }
 }

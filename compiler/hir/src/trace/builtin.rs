@@ -24,6 +24,9 @@ pub(super) fn key_value(key: &Key) -> Value {
 
 impl Tracer<'_> {
     pub(super) fn builtin(&mut self, name: &str, args: &[TExpr], span: Span) -> R<Value> {
+        if let Some(value) = self.tile_builtin(name, args, span)? {
+            return Ok(value);
+        }
         let values = self.evals(args)?;
         if let Some(short) = name.strip_prefix("math.") {
             return self.math(short, &values, span);

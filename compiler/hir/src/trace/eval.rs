@@ -371,6 +371,9 @@ impl Tracer<'_> {
             let value = self.eval(&bind.from)?;
             self.frame().insert(bind.local, value);
         }
+        if let Some(program) = &f.program {
+            return self.programs(f, program);
+        }
         match self.exec(&f.body)? {
             super::stmt::Flow::Return(value) => Ok(value),
             _ => Ok(Value::None),

@@ -150,7 +150,7 @@ impl Tracer<'_> {
         (level + 1..=self.depth()).fold(id, |id, level| self.import(level as usize, id))
     }
 
-    fn leaf_node(&mut self, leaf: u32) -> NodeId {
+    pub(super) fn leaf_node(&mut self, leaf: u32) -> NodeId {
         if let Some(&id) = self.levels[0].leaves.get(&leaf) {
             return id;
         }

@@ -25,6 +25,8 @@ use tessera_ops::surface::expand;
 
 /// Loops of fewer turns are unrolled.
 const TURNS_MIN: u64 = 16;
+/// The same inside explicit tile programs.
+const TILE_TURNS_MIN: u64 = 257;
 /// Traces of one body until what it changes is known.
 const ROUNDS_MAX: usize = 4;
 
@@ -54,7 +56,9 @@ struct Before {
 impl Tracer<'_> {
     /// Adds the loop without its last turn, or nothing (`false`).
     pub(super) fn rolled(&mut self, var: LocalId, turns: &Turns, body: &[TStmt], span: Span) -> bool {
-        if turns.count() < TURNS_MIN {
+        // Written out, every access of a tile program is checked before it runs.
+        let written_out = if self.tiles.is_some() { TILE_TURNS_MIN } else { TURNS_MIN };
+        if turns.count() < written_out {
             return false;
         }
         let before = Before {
