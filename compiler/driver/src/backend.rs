@@ -44,6 +44,8 @@ pub struct Options {
     pub quiet: bool,
     /// Never interpret, for tests.
     pub always_compile: bool,
+    /// Run kernels in the checked interpreter of Tile IR instead of compiling them.
+    pub checked: bool,
 }
 
 pub struct Backend {
@@ -110,7 +112,7 @@ impl Backend {
     }
 
     pub fn always_compile(&self) -> bool {
-        self.options.always_compile
+        self.options.always_compile || self.options.checked
     }
 
     /// Keeps every graph from now on.
@@ -327,8 +329,7 @@ impl Backend {
         plan.arena_bytes = plan.arena_bytes.max(end);
         let tensors: Vec<NodeId> = group.inputs.iter().chain(&group.roots).copied().collect();
         for step in &lowered.steps {
-            let kernel = self.kernel(&step.kernel)?;
-            let bufs = step
+            let bufs: Vec<BufRef> = step
                 .operands
                 .iter()
                 .map(|o| match o {
@@ -337,6 +338,11 @@ impl Backend {
                 })
                 .collect();
             let scalars = step.scalars.iter().map(|&i| scalar_ref(graph, group.scalars[i as usize])).collect();
+            if self.options.checked {
+                plan.steps.push(checked_step(&step.kernel, &bufs, scalars, origin(graph, group.roots[0])));
+                continue;
+            }
+            let kernel = self.kernel(&step.kernel)?;
             plan.steps.push(Step::Kernel {
                 kernel,
                 bufs,
@@ -496,6 +502,25 @@ fn looped(spec: Loop, sources: Vec<Source>, results: Vec<usize>, pool: Arc<Pool>
         }
         Ok(())
     })
+}
+
+/// A kernel that the interpreter of Tile IR runs, with every access looked at.
+fn checked_step(kernel: &tile::Kernel, bufs: &[BufRef], scalars: Vec<ScalarRef>, origin: StepOrigin) -> Step {
+    let kernel = kernel.clone();
+    let operands: Vec<(Operand, bool)> = kernel
+        .bufs
+        .iter()
+        .zip(bufs)
+        .map(|(b, &place)| {
+            let bytes = b.elems as usize * b.dtype.bytes();
+            (Operand { place, bytes }, b.space != tile::Space::In)
+        })
+        .collect();
+    let name = kernel.name.clone();
+    let run = move |tensors: &mut [Vec<u8>], words: &[u64]| {
+        tessera_tile::interpret(&kernel, tensors, words).map_err(|fault| format!("in `{}` {fault}", kernel.name))
+    };
+    native::copied_step(&name, &operands, scalars, origin, Arc::new(run))
 }
 
 fn place(memory: &MemoryPlan, id: NodeId) -> BufRef {

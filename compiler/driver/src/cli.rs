@@ -40,6 +40,9 @@ pub struct Global {
     /// More messages: stages, times and cache hits on stderr
     #[arg(short, long, global = true)]
     pub verbose: bool,
+    /// Run kernels in an interpreter that checks every access (slow)
+    #[arg(long, global = true)]
+    pub checked: bool,
     /// Do not read or write the cache of compiled kernels
     #[arg(long, global = true)]
     pub no_cache: bool,

@@ -40,6 +40,7 @@ impl Setup {
         let options = Options {
             verbose: self.global.verbose,
             quiet: self.global.quiet,
+            checked: self.global.checked,
             always_compile: std::env::var_os("TESSERA_ALWAYS_COMPILE").is_some(),
         };
         let mut backend = Backend::new(options, self.cache(), pool);

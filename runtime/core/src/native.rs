@@ -37,6 +37,36 @@ pub fn step(
     Step::Native { name: name.into(), run: Arc::new(code), bufs, scalars, origin }
 }
 
+/// What a step on copies computes: it may change those of operands that it writes.
+pub type CopiedFn = dyn Fn(&mut [Vec<u8>], &[u64]) -> Result<(), String> + Send + Sync;
+
+/// A step that works on copies of its operands, so that they may share memory. Those marked
+/// `true` are written back.
+pub fn copied_step(
+    name: &str,
+    operands: &[(Operand, bool)],
+    scalars: Vec<ScalarRef>,
+    origin: StepOrigin,
+    run: Arc<CopiedFn>,
+) -> Step {
+    let sizes: Vec<(usize, bool)> = operands.iter().map(|(o, written)| (o.bytes, *written)).collect();
+    let code = move |addresses: &[*mut u8], words: &[u64]| {
+        // SAFETY: the plan gives every operand the bytes it was made for; nothing else runs.
+        let copy = |(&p, &(n, _)): (&*mut u8, &(usize, bool))| unsafe { bytes(p, n) }.to_vec();
+        let mut copies: Vec<Vec<u8>> = addresses.iter().zip(&sizes).map(copy).collect();
+        run(&mut copies, words)?;
+        for ((&p, &(n, written)), copy) in addresses.iter().zip(&sizes).zip(&copies) {
+            if written && copy.len() == n {
+                // SAFETY: as above; the copies are memory of their own.
+                unsafe { bytes_mut(p, n) }.copy_from_slice(copy);
+            }
+        }
+        Ok(())
+    };
+    let bufs = operands.iter().map(|(o, _)| o.place).collect();
+    Step::Native { name: name.into(), run: Arc::new(code), bufs, scalars, origin }
+}
+
 /// # Safety
 /// `n` bytes are readable at `p` unless `n` is 0.
 unsafe fn bytes<'a>(p: *mut u8, n: usize) -> &'a [u8] {

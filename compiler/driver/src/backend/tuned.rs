@@ -46,6 +46,10 @@ impl Backend {
 
     /// Searches a schedule for every kernel that is to be tuned and has no record yet.
     pub(super) fn tune(&self, graph: &Graph, planned: &mut [Planned]) {
+        // What the interpreter takes says nothing of compiled code.
+        if self.options.checked {
+            return;
+        }
         for p in planned {
             let Some(start) = &p.start else { continue };
             let Some(key) = self.key(graph, &p.group, start) else { continue };

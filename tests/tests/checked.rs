@@ -1,0 +1,34 @@
+//! `tessera run --checked`: kernels in the interpreter of Tile IR give the same results and stop
+//! at what is wrong.
+
+use tessera_tests::golden::blocks;
+use tessera_tests::program::{root, run_source};
+
+#[test]
+fn checked_runs_print_the_same() {
+    let mut complaints = vec![];
+    for name in ["kernels.md", "tile-programs.md", "reductions.md", "linear-algebra.md"] {
+        let text = std::fs::read_to_string(root().join("tests/golden/run").join(name)).unwrap_or_default();
+        let mut source = None;
+        for block in blocks(&text) {
+            match (block.info.split(' ').next(), &source) {
+                (Some("tessera"), _) => source = Some(block.text),
+                (Some("output"), Some(program)) => match run_source(program, &["run", "--checked", "-q"]) {
+                    Ok(r) if r.out.trim_end() == block.text.trim_end() => {}
+                    Ok(r) => complaints.push(format!("{name}: {}\n{}{}", block.heading, r.out, r.err)),
+                    Err(e) => complaints.push(format!("{name}: {e}")),
+                },
+                _ => {}
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
+}
+
+#[test]
+fn an_index_from_data_that_is_out_of_range_stops_at_its_line() -> std::io::Result<()> {
+    let source = "x = op.arange(40.0)\ni = op.arange(50)\nprint(op.exp(x)[i].sum())\n";
+    let r = run_source(source, &["run", "--checked"])?;
+    assert!(r.code == 1 && r.err.contains("E0703") && r.err.contains("main.tsr:3:"), "{}{}", r.out, r.err);
+    Ok(())
+}
