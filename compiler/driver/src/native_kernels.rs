@@ -133,8 +133,7 @@ fn scatter(pool: &Pool, add: bool, types: &[NodeType], operands: &[&[u8]], out: 
         return Ok(());
     }
     let to = Places::Rows { places: &places, row };
-    add_into(pool, dtype, operands[0], operands[1], out, &to);
-    Ok(())
+    add_into(pool, dtype, operands[0], operands[1], out, &to)
 }
 
 fn scatter_add_along(
@@ -144,17 +143,17 @@ fn scatter_add_along(
     operands: &[&[u8]],
     out: &mut [u8],
 ) -> Result<(), String> {
-    let places = resolve(operands[1], axis, types[0].shape[axis]).collect::<Result<Vec<_>, _>>()?;
+    let bounds = Bounds { axis: axis as u32, size: types[0].shape[axis], block: None };
     let [outer, count, inner] = split(&types[1].shape, axis);
     let sizes = [outer, count, types[0].shape[axis] as usize, inner];
-    add_into(pool, types[0].dtype, operands[0], operands[2], out, &Places::Along { places: &places, sizes });
-    Ok(())
+    let to = Places::Along { positions: operands[1].as_chunks::<8>().0, bounds, sizes };
+    add_into(pool, types[0].dtype, operands[0], operands[2], out, &to)
 }
 
 /// Where values go.
 enum Places<'a> {
     Rows { places: &'a [usize], row: usize },
-    Along { places: &'a [usize], sizes: [usize; 4] },
+    Along { positions: &'a [[u8; 8]], bounds: Bounds, sizes: [usize; 4] },
 }
 
 impl Places<'_> {
@@ -164,30 +163,41 @@ impl Places<'_> {
         out: &mut [u8],
         values: &[u8],
         f: impl Fn([u8; N], [u8; N]) -> [u8; N] + Copy + Sync,
-    ) {
+    ) -> Result<(), String> {
         let (out, values) = (out.as_chunks_mut::<N>().0, values.as_chunks::<N>().0);
         match *self {
             Places::Rows { places, row } => scatter_rows(pool, out, values, places, row, f),
-            Places::Along { places, sizes } => scatter_along(pool, out, values, places, sizes, f),
+            Places::Along { positions, bounds, sizes } => {
+                scatter_along(pool, out, values, positions, sizes, |p| bounds.resolve(p), f)
+                    .map_err(|p| bounds.message(p))?
+            }
         }
+        Ok(())
     }
 }
 
 /// `out` becomes `base` with the values added, in the accumulator of `dtype` and rounded once.
-fn add_into(pool: &Pool, dtype: DType, base: &[u8], values: &[u8], out: &mut [u8], places: &Places) {
+fn add_into(
+    pool: &Pool,
+    dtype: DType,
+    base: &[u8],
+    values: &[u8],
+    out: &mut [u8],
+    places: &Places,
+) -> Result<(), String> {
     match dtype {
         DType::F32 => {
             out.copy_from_slice(base);
-            places.add(pool, out, values, |a, b| (f32::from_le_bytes(a) + f32::from_le_bytes(b)).to_le_bytes());
+            places.add(pool, out, values, |a, b| (f32::from_le_bytes(a) + f32::from_le_bytes(b)).to_le_bytes())
         }
         DType::F64 => {
             out.copy_from_slice(base);
-            places.add(pool, out, values, |a, b| (f64::from_le_bytes(a) + f64::from_le_bytes(b)).to_le_bytes());
+            places.add(pool, out, values, |a, b| (f64::from_le_bytes(a) + f64::from_le_bytes(b)).to_le_bytes())
         }
         DType::I64 => {
             out.copy_from_slice(base);
             let add = |a, b| i64::from_le_bytes(a).wrapping_add(i64::from_le_bytes(b)).to_le_bytes();
-            places.add(pool, out, values, add);
+            places.add(pool, out, values, add)
         }
         _ => {
             let accum = dtype.accumulator();
@@ -195,12 +205,13 @@ fn add_into(pool: &Pool, dtype: DType, base: &[u8], values: &[u8], out: &mut [u8
             let terms = cast(dtype, accum, values);
             let mut wide = vec![0; sums.len()];
             if accum != dtype {
-                add_into(pool, accum, &sums, &terms, &mut wide, places);
+                add_into(pool, accum, &sums, &terms, &mut wide, places)?;
                 sums = cast(accum, dtype, &wide);
             }
             if sums.len() == out.len() {
                 out.copy_from_slice(&sums);
             }
+            Ok(())
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Rewrite rules: named, directional, each with its class. One file a topic.
 
 pub mod arithmetic;
+pub mod fast;
 pub mod views;
 
 use tessera_ir::graph::{Graph, Node, NodeId};
@@ -22,7 +23,12 @@ pub enum Rewrite {
     Value(NodeId),
     /// A new node with existing operands.
     Node(Node),
+    /// New nodes, the last of which takes its place; an operand [`NEW`]` + i` is the `i`-th.
+    Nodes(Vec<Node>),
 }
+
+/// The first of the numbers that stand for the nodes of [`Rewrite::Nodes`].
+pub const NEW: u32 = 1 << 31;
 
 /// One rule. It sees the new graph (operands are rewritten already) and one node.
 pub struct Rule {
@@ -35,5 +41,5 @@ pub struct Rule {
 
 /// Every rule, in the order of trial.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
-    views::RULES.iter().chain(arithmetic::RULES)
+    views::RULES.iter().chain(arithmetic::RULES).chain(fast::RULES)
 }

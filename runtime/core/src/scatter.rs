@@ -5,6 +5,7 @@
 
 use crate::pool::Pool;
 use std::ops::Range;
+use std::sync::Mutex;
 
 /// Moved bytes that are worth a thread's wake-up.
 const WAKE_BYTES: usize = 1 << 15;
@@ -68,31 +69,51 @@ fn for_rows<T: Copy + Send + Sync>(
 }
 
 /// Lines of `count` values each: `outer` blocks of `count` rows of `inner` values, which go to
-/// blocks of `n` rows of `out`; `places` holds the row within the block for every value.
+/// blocks of `n` rows of `out`; `place` gives the row within the block for the position that
+/// stands at an index of `positions`, in the order of the values.
+///
+/// # Errors
+/// The first position (in the order of memory) that `place` refuses; `out` then holds anything.
 pub fn scatter_along<T: Copy + Send + Sync>(
     pool: &Pool,
     out: &mut [T],
     values: &[T],
-    places: &[usize],
+    positions: &[[u8; 8]],
     [outer, count, n, inner]: [usize; 4],
+    place: impl Fn(i64) -> Option<i64> + Sync,
     f: impl Fn(T, T) -> T + Copy + Sync,
-) {
+) -> Result<(), i64> {
     let target = Shared::new(out);
     let columns = if inner >= 2 * COLUMNS { COLUMNS } else { inner.max(1) };
     let blocks = inner.div_ceil(columns);
     let grain = (WAKE_BYTES / (count.max(1) * columns * size_of::<T>())).max(1);
+    let refused = Mutex::new((usize::MAX, 0));
     pool.run((outer * blocks) as u64, grain as u64, &|lo, hi| {
         for point in lo as usize..hi as usize {
             let (o, first) = (point / blocks, point % blocks * columns);
             for i in 0..count {
-                for j in first..(first + columns).min(inner) {
-                    let from = (o * count + i) * inner + j;
-                    target.update((o * n + places[from]) * inner + j, values[from], f);
+                let row = (o * count + i) * inner;
+                let range = row + first..row + (first + columns).min(inner);
+                let lines = positions[range.clone()].iter().zip(&values[range.clone()]);
+                for (from, (position, value)) in range.zip(lines) {
+                    let position = i64::from_le_bytes(*position);
+                    match place(position) {
+                        Some(at) => target.update((o * n + at as usize) * inner + (from - row), *value, f),
+                        None => {
+                            let mut refused = refused.lock().unwrap_or_else(|e| e.into_inner());
+                            *refused = (*refused).min((from, position));
+                            return 0;
+                        }
+                    }
                 }
             }
         }
         0
     });
+    match refused.into_inner().unwrap_or_else(|e| e.into_inner()) {
+        (usize::MAX, _) => Ok(()),
+        (_, position) => Err(position),
+    }
 }
 
 /// A slice whose elements several threads update, each its own.

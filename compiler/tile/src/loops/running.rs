@@ -4,6 +4,7 @@
 //! as squares that are turned over in registers, so that one addition serves all rows; rows
 //! that fill no vector go one by one.
 
+use super::across::Columns;
 use super::{Plan, Span};
 use crate::nest::Nest;
 use crate::{LowerError, Lowered, Step};
@@ -14,6 +15,9 @@ use tessera_ir::tile::{Access, Def, LANE, Val};
 use tessera_ops::map::kind_of;
 use tessera_ops::prim::{Reduction, Scalar};
 use tessera_ops::scalar::Kind;
+
+/// Steps of a column that are read together.
+const STEPS: u64 = 8;
 
 /// The chain of a schedule.
 #[derive(Clone, Copy)]
@@ -50,6 +54,8 @@ pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
         return Err(LowerError("a running sum beside a reduction".into()));
     }
     let mut p = Plan::new(s, &|v| *v != c.axis);
+    // The chain walks its axis itself.
+    p.inner.clear();
     let contiguous = |v: Var| s.stores.iter().any(|st| st.at.stride(v) == Some(1));
     let steps = match p.vector.filter(|v| p.outer.contains(v) && s.extent(*v) > 0) {
         Some(v) if contiguous(v) => {
@@ -94,24 +100,52 @@ impl<'s> Plan<'s> {
                 self.store_all(n, acc, self.column(columns, chunk), start);
                 Ok(())
             })?;
-            let var = n.var(c.extent as i64 - 1);
-            n.plain_loop(var, vec![Index::default()], vec![Index::constant(c.extent as i64)], |n| {
-                let old = n.place(c.axis, Index::var(var));
-                self.walk(n, columns.axis, &columns.span, &mut |n, chunk| {
-                    let at = self.column(columns, chunk);
-                    let value = n.eval(c.arg)?;
-                    let access = Access { buf: acc, at: at.clone(), valid: self.lanes, guards: vec![] };
-                    let sum = n.define(Def::Load(access), c.of, self.lanes);
-                    let next = c.step(n, sum, value, self.lanes);
-                    self.store_all(n, acc, at, next);
-                    n.bind(c.value, next);
-                    self.stores(n)
+            let (whole, extent) = ((c.extent / STEPS) as i64, c.extent as i64);
+            if whole > 0 {
+                let var = n.var(whole - 1);
+                n.plain_loop(var, vec![Index::default()], vec![Index::constant(whole)], |n| {
+                    self.chain_steps(n, c, columns, acc, &Index::var(var).times(STEPS as i64), STEPS as i64)
                 })?;
-                n.place(c.axis, old);
-                Ok(())
-            })
+            }
+            match extent - whole * STEPS as i64 {
+                0 => Ok(()),
+                rest => self.chain_steps(n, c, columns, acc, &Index::constant(whole * STEPS as i64), rest),
+            }
         })?;
         Ok(n.finish(self.host_scalars()))
+    }
+
+    /// Some steps of every column. All are read before the first is written: a read behind a
+    /// write at the same place of another page waits for it.
+    fn chain_steps(
+        &self,
+        n: &mut Nest<'s>,
+        c: &Chain,
+        columns: &Columns,
+        acc: u32,
+        first: &Index,
+        count: i64,
+    ) -> Result<(), LowerError> {
+        self.walk(n, columns.axis, &columns.span, &mut |n, chunk| {
+            let old = n.place(c.axis, first.clone());
+            let mut values = vec![];
+            for i in 0..count {
+                n.place(c.axis, first.offset(i));
+                values.push(n.eval(c.arg)?);
+            }
+            let at = self.column(columns, chunk);
+            let access = Access { buf: acc, at: at.clone(), valid: self.lanes, guards: vec![] };
+            let mut sum = n.define(Def::Load(access), c.of, self.lanes);
+            for (i, value) in values.into_iter().enumerate() {
+                n.place(c.axis, first.offset(i as i64));
+                sum = c.step(n, sum, value, self.lanes);
+                n.bind(c.value, sum);
+                self.stores(n)?;
+            }
+            self.store_all(n, acc, at, sum);
+            n.place(c.axis, old);
+            Ok(())
+        })
     }
 
     /// Lanes are rows, as many as fill vectors; the others go one by one in a second kernel.
