@@ -15,6 +15,7 @@ mod compare;
 mod stmt;
 mod place;
 mod op;
+mod epilogue;
 mod index;
 mod gather;
 mod assign;
@@ -163,6 +164,8 @@ pub(crate) struct Tracer<'p> {
     /// The kernel being traced, by position in `kernels`.
     kernel: Option<u32>,
     kernels: Vec<KernelHints>,
+    /// Inside a kernel: what follows a product is computed in its accumulator's type.
+    epilogues: bool,
     /// The tile program being traced.
     tiles: Option<program::Running>,
     guards: Vec<Guard>,
@@ -188,6 +191,7 @@ impl<'p> Tracer<'p> {
             policy: region.policy,
             kernel: region.hints.as_ref().map(|_| 0),
             kernels: region.hints.iter().map(|h| KernelHints::clone(h)).collect(),
+            epilogues: false,
             tiles: None,
             guards: vec![],
             results: vec![],

@@ -359,8 +359,10 @@ impl Tracer<'_> {
         self.calls.push(span);
         let outer = std::mem::replace(&mut self.policy, f.policy);
         let around = f.hints.as_ref().map_or(self.kernel, |h| self.enter_kernel(h));
+        let epilogues = self.epilogues;
+        self.epilogues |= f.kernel;
         let result = self.body(f);
-        (self.policy, self.kernel) = (outer, around);
+        (self.policy, self.kernel, self.epilogues) = (outer, around, epilogues);
         self.calls.pop();
         self.frames.pop();
         result

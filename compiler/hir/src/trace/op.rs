@@ -37,9 +37,13 @@ impl Tracer<'_> {
             Ok(ids) => ids,
             Err(e) => return Err(self.op_error(e, args, &given, span)),
         };
+        let ids = match &ids[..] {
+            [id] if self.epilogues => vec![self.epilogue(*id, first_new)],
+            _ => ids,
+        };
         // The results are what the program spells out; the rest is there for them.
         for id in &ids {
-            if id.0 as usize >= first_new {
+            if id.0 as usize >= first_new && !self.is_rounding(*id) {
                 self.level().graph.nodes[id.0 as usize].origin.reason = None;
             }
         }
