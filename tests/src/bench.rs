@@ -115,6 +115,13 @@ pub fn run() -> bool {
         for (name, value) in program_figures(&benches.join("matmul.tsr"), threads) {
             add(&format!("{name}, {threads} threads"), value, "GFLOP/s", "");
         }
+        for (name, value) in program_figures(&benches.join("attention.tsr"), threads) {
+            let (unit, mark) = if name.ends_with("over_products") { ("x", "<= 1.15 at 8192") } else { ("GFLOP/s", "") };
+            add(&format!("{name}, {threads} threads"), value, unit, mark);
+        }
+        for (name, value) in program_figures(&benches.join("rows.tsr"), threads) {
+            add(&format!("{name}, {threads} threads"), value, "GB/s", ">= 0.9 of the copy");
+        }
         for (name, value) in program_figures(&benches.join("elementwise.tsr"), threads) {
             add(&format!("{name}, {threads} threads"), value, "GB/s", "");
         }

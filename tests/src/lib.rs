@@ -5,6 +5,7 @@ pub mod golden;
 pub mod bench;
 pub mod random;
 pub mod random_graph;
+pub mod operators;
 pub mod random_schedule;
 pub mod bits;
 pub mod tiles;

@@ -3,34 +3,11 @@
 
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
-use tessera_ops::prim::Prim;
-use tessera_ops::surface::{Arg, Build, Hints, Id, find};
+use tessera_ops::surface::{Arg, Id};
 use tessera_tests::laws::hold;
+use tessera_tests::operators::call;
 use tessera_tests::random::Fill;
 use tessera_tests::random_graph::{Builder, Case, elems};
-
-/// Lets operators expand into a graph under construction.
-struct Nodes<'b>(&'b mut Builder);
-
-impl Build for Nodes<'_> {
-    fn shape(&self, id: Id) -> Vec<u64> {
-        self.0.ty(NodeId(id.0)).shape
-    }
-
-    fn dtype(&self, id: Id) -> DType {
-        self.0.ty(NodeId(id.0)).dtype
-    }
-
-    fn push(&mut self, prim: Prim, operands: &[Id], shape: Vec<u64>, dtype: DType) -> Id {
-        let operands: Vec<NodeId> = operands.iter().map(|o| NodeId(o.0)).collect();
-        Id(self.0.push(prim, &operands, &shape, dtype).0)
-    }
-}
-
-fn call(b: &mut Builder, name: &str, args: &[Arg]) -> Id {
-    let def = find(name).unwrap_or_else(|| panic!("no operator {name}"));
-    (def.expand)(&mut Nodes(b), args, &Hints::default()).unwrap_or_else(|e| panic!("{name}: {e:?}"))[0]
-}
 
 fn input(b: &mut Builder, shape: &[u64], dtype: DType, fill: Fill) -> Id {
     let bytes = b.random.elements(dtype, elems(shape), fill);

@@ -145,6 +145,8 @@ pub enum Directive {
     Pack { operand: u32 },
     /// Sums leaves in a grid of their own and combines them in a second kernel.
     SplitReduction,
+    /// Asks for the next row while this one is worked on.
+    Prefetch,
     /// Writes past the cache (outputs larger than it).
     Stream,
     /// Exchanges the roles of the two operands of a product.

@@ -188,6 +188,11 @@ pub enum Op {
         stream: bool,
     },
     For(For),
+    /// The element will be read soon; no effect besides. It may lie beyond the buffer.
+    Prefetch {
+        buf: u32,
+        at: Index,
+    },
     /// A square of lanes turned over: lane `j` of `to[i]` is lane `i` of `from[j]`.
     Transpose {
         from: Vec<Val>,

@@ -117,6 +117,7 @@ impl Emitter<'_> {
                     self.store(to, v, *lanes, *stream)?;
                 }
                 Op::For(f) => self.for_op(f)?,
+                Op::Prefetch { buf, at } => self.prefetch(*buf, at)?,
                 Op::Transpose { from, to } => {
                     let rows = from.iter().map(|v| self.wide(*v, from.len() as u32)).collect::<Result<Vec<_>, _>>()?;
                     for (v, column) in to.iter().zip(self.transpose(rows)) {

@@ -86,6 +86,14 @@ impl Emitter<'_> {
         })
     }
 
+    /// Asks for the line of an element, into the second-level cache.
+    pub fn prefetch(&self, buf: u32, at: &Index) -> Result<(), LlvmError> {
+        let p = self.address(buf, self.index(at, 1)?, 1);
+        let word = |n: i64| self.b.const_int(self.b.int(32), n, 1);
+        self.b.intrinsic("llvm.prefetch", &[self.b.ptr()], &[p, word(0), word(2), word(1)]);
+        Ok(())
+    }
+
     fn address(&self, buf: u32, elements: V, lanes: u32) -> V {
         let bytes = self.kernel.bufs[buf as usize].dtype.bytes() as i64;
         let scaled = self.b.mul(elements, self.b.const_int(self.b.int(64), bytes, lanes));

@@ -91,6 +91,7 @@ impl Machine<'_> {
                     self.store(to, *value, *lanes).map_err(|e| format!("a store of %{}: {e}", value.0))?
                 }
                 Op::For(f) => self.for_op(f)?,
+                Op::Prefetch { .. } => {}
                 Op::Transpose { from, to } => {
                     let n = from.len() as u32;
                     let rows = from.iter().map(|v| self.value(*v, n)).collect::<Result<Vec<_>, _>>()?;

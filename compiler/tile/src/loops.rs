@@ -67,6 +67,8 @@ struct Plan<'s> {
     base: Index,
     /// Positions of the row from here on do not count.
     limit: Option<Index>,
+    /// The next row is asked for.
+    prefetch: bool,
 }
 
 /// Position of a loop over an axis: chunks `lo..hi` of `lanes` each, with a ragged last one.
@@ -151,6 +153,7 @@ impl<'s> Plan<'s> {
             columns: false,
             base: Index::default(),
             limit: None,
+            prefetch: false,
         };
         for d in &s.directives {
             match d {
@@ -163,6 +166,7 @@ impl<'s> Plan<'s> {
                 Directive::Tile { axis, size } => p.tiles.push((*axis, (*size).max(1))),
                 Directive::Grain(n) => p.grain = *n,
                 Directive::Stream => p.stream = true,
+                Directive::Prefetch => p.prefetch = true,
                 Directive::SplitReduction => p.split = true,
                 _ => {}
             }

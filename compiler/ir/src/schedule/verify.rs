@@ -161,6 +161,10 @@ fn directive(s: &Schedule, d: &Directive) -> Result<(), String> {
         Directive::Grain(n) => positive(*n),
         Directive::Unroll(n) if *n > 64 => Err(format!("{n} copies of a loop's body")),
         Directive::Unroll(n) => positive(*n as u64),
-        Directive::Pack { .. } | Directive::SplitReduction | Directive::Stream | Directive::Swap => Ok(()),
+        Directive::Pack { .. }
+        | Directive::SplitReduction
+        | Directive::Prefetch
+        | Directive::Stream
+        | Directive::Swap => Ok(()),
     }
 }

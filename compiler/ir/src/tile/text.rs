@@ -146,6 +146,12 @@ impl Printer<'_> {
                 line.types = f.carried.iter().map(|c| ty_text(self.k.ty(c.out))).collect();
                 line
             }
+            Op::Prefetch { buf, at } => {
+                let mut line = Line::new("tessera.tile.prefetch");
+                line.operands = vec![self.buf(*buf)];
+                line.attrs = vec![("at".into(), self.index(at))];
+                line
+            }
             Op::Transpose { from, to } => {
                 let mut line = Line::new("tessera.tile.transpose");
                 line.results = to.iter().map(|v| v.0.to_string()).collect();
@@ -317,6 +323,10 @@ impl Reader {
             }
             "tessera.tile.for" => self.for_op(line),
             "tessera.tile.mma" => self.mma(line),
+            "tessera.tile.prefetch" => {
+                let name = line.operands.first().ok_or_else(|| line.error("a buffer is expected"))?;
+                Ok(Op::Prefetch { buf: self.buf(line, name)?, at: self.parse_index(line, line.str("at")?)? })
+            }
             "tessera.tile.transpose" => {
                 let from = line.operands.iter().map(|o| self.val(line, o)).collect::<Result<Vec<_>, _>>()?;
                 let ty = self.one_type(line)?;

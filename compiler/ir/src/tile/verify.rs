@@ -114,6 +114,7 @@ impl Checker<'_> {
                 self.store(to, *value, *lanes).map_err(|e| format!("a store of %{}: {e}", value.0))
             }
             Op::For(f) => self.for_op(f),
+            Op::Prefetch { buf, at } => self.buf(*buf).and_then(|_| self.index(at)),
             Op::Transpose { from, to } => self.transpose(from, to),
             Op::Mma(m) => self.mma(m).map_err(|e| format!("a product tile: {e}")),
         }

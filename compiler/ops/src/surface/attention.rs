@@ -36,7 +36,7 @@ pub const ATTENTION: Row = Row::new(
      where `j <= i`, counted from the start of both. `scale` is `1 / sqrt(D)` by default and multiplies `q`.\n\n\
      A query that keeps no key gives zeros. Keys after a causal query's position never count, not even where `v` is \
      infinite there. f32 inside for narrower types (`accum_dtype=f64` for more), one rounding at the end; the sum divides \
-     last. (Vaswani et al., 2017.)\n\n\
+     last. One kernel besides the packing of keys and values, with memory for a few rows of scores at a time. (Vaswani et al., 2017.)\n\n\
      E0201: `q` and `k` have different features. E0202: heads, keys or batches differ.\n\n\
      ```tessera\nop.attention(q, k, v, causal=True)    # [B, H, S, D], [B, G, T, D], [B, G, T, E] -> [B, H, S, E]\n```",
 );

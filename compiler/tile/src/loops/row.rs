@@ -9,7 +9,7 @@ use crate::LowerError;
 use crate::nest::{Nest, identity};
 use tessera_ir::index::Index;
 use tessera_ir::schedule::{Schedule, ValueId, ValueOp};
-use tessera_ir::tile::{Access, Def, LANE, Val};
+use tessera_ir::tile::{Access, Def, LANE, Op, Val};
 use tessera_ops::map::kind_of;
 use tessera_ops::prim::{LANES, Reduction};
 
@@ -112,6 +112,9 @@ impl<'s> Plan<'s> {
     pub(super) fn row_value(&self, n: &mut Nest<'s>, r: &Red) -> Result<Val, LowerError> {
         let stage = self.reductions.iter().position(|o| o.value == r.value).unwrap_or(0);
         self.recall(n, stage);
+        if self.prefetch && stage + 1 == self.reductions.len() {
+            self.prefetch_row(n, r);
+        }
         let value = n.eval(r.arg)?;
         for k in self.kept.iter().filter(|k| k.stages.first() == Some(&stage)) {
             let v = n.eval(k.value)?;
@@ -119,6 +122,23 @@ impl<'s> Plan<'s> {
             n.store(k.buf, at, v, false);
         }
         Ok(value)
+    }
+
+    /// Asks for what the present place of the next row reads: memory works while this row is
+    /// reduced from the cache.
+    fn prefetch_row(&self, n: &mut Nest<'s>, r: &Red) {
+        let Some(&outer) = self.outer.last() else { return };
+        let mut asked = vec![];
+        for v in &self.s.values {
+            let ValueOp::Load { operand, at, .. } = &v.op else { continue };
+            let Some(next) = at.stride(outer).filter(|s| *s != 0 && at.stride(r.axis) == Some(1)) else { continue };
+            let buf = n.tensor(*operand);
+            let at = n.resolve(&at.offset(next)).without(LANE);
+            if !asked.contains(&(buf, at.clone())) {
+                n.push(Op::Prefetch { buf, at: at.clone() });
+                asked.push((buf, at));
+            }
+        }
     }
 
     /// Whether the reduction chooses among elements, in whatever order, and is long.

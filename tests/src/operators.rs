@@ -1,0 +1,31 @@
+//! Operators of the surface in graphs that tests build.
+
+use crate::random_graph::Builder;
+use tessera_base::DType;
+use tessera_ir::graph::NodeId;
+use tessera_ops::prim::Prim;
+use tessera_ops::surface::{Arg, Build, Hints, Id, find};
+
+/// Lets operators expand into a graph under construction.
+struct Nodes<'b>(&'b mut Builder);
+
+impl Build for Nodes<'_> {
+    fn shape(&self, id: Id) -> Vec<u64> {
+        self.0.ty(NodeId(id.0)).shape
+    }
+
+    fn dtype(&self, id: Id) -> DType {
+        self.0.ty(NodeId(id.0)).dtype
+    }
+
+    fn push(&mut self, prim: Prim, operands: &[Id], shape: Vec<u64>, dtype: DType) -> Id {
+        let operands: Vec<NodeId> = operands.iter().map(|o| NodeId(o.0)).collect();
+        Id(self.0.push(prim, &operands, &shape, dtype).0)
+    }
+}
+
+/// The first result of operator `name`. Panics where the call is none.
+pub fn call(b: &mut Builder, name: &str, args: &[Arg]) -> Id {
+    let def = find(name).unwrap_or_else(|| panic!("no operator {name}"));
+    (def.expand)(&mut Nodes(b), args, &Hints::default()).unwrap_or_else(|e| panic!("{name}: {e:?}"))[0]
+}
