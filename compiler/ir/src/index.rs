@@ -233,14 +233,17 @@ impl Index {
         Some(stride)
     }
 
-    /// The smallest number by which `v` alone is divided.
-    pub fn least_divisor(&self, v: Var) -> Option<i64> {
-        let inner = self.terms.iter().filter_map(|(t, _)| match t {
-            Term::Div(e, n) | Term::Mod(e, n) if **e == Index::var(v) => Some(*n),
-            Term::Div(e, _) | Term::Mod(e, _) => e.least_divisor(v),
-            Term::Var(_) => None,
-        });
-        inner.min()
+    /// The numbers by which what mentions `v` is divided, nested divisions too.
+    pub fn divisors(&self, v: Var) -> Vec<i64> {
+        let mut out = vec![];
+        for (t, _) in &self.terms {
+            let (Term::Div(e, n) | Term::Mod(e, n)) = t else { continue };
+            if e.uses(v) {
+                out.push(*n);
+                out.extend(e.divisors(v));
+            }
+        }
+        out
     }
 
     /// The part that does not mention `v`, given that [`Index::stride`] is known.

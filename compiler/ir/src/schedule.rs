@@ -222,20 +222,8 @@ impl Schedule {
     pub fn row_along(&self, v: ValueId, axis: Var) -> Option<u64> {
         const ROW: Var = Var(u32::MAX);
         const PLACE: Var = Var(u32::MAX - 1);
-        let mut indices = vec![];
-        let mut todo = vec![v];
-        while let Some(v) = todo.pop() {
-            match &self.value(v).op {
-                ValueOp::Load { at, guards, .. } | ValueOp::Gather { at, guards, .. } => {
-                    indices.push(at);
-                    indices.extend(guards.iter().map(|g| &g.index));
-                }
-                ValueOp::Within(guards) => indices.extend(guards.iter().map(|g| &g.index)),
-                _ => {}
-            }
-            todo.extend(self.args(v));
-        }
-        let length = indices.iter().filter_map(|e| e.least_divisor(axis)).min()?;
+        let indices = self.indices(v);
+        let length = indices.iter().flat_map(|e| e.divisors(axis)).min()?;
         let rows = self.extent(axis) / length.unsigned_abs();
         if length <= 0 || !self.extent(axis).is_multiple_of(length as u64) {
             return None;
@@ -248,6 +236,39 @@ impl Schedule {
         let cut = Index::var(ROW).times(length).plus(&Index::var(PLACE));
         let even = |e: &&Index| e.substitute(&|v| (v == axis).then(|| cut.clone()), &range).stride(PLACE).is_some();
         indices.iter().all(even).then_some(length as u64)
+    }
+
+    /// All indices behind `v`.
+    fn indices(&self, v: ValueId) -> Vec<&Index> {
+        let mut out = vec![];
+        let mut todo = vec![v];
+        while let Some(v) = todo.pop() {
+            match &self.value(v).op {
+                ValueOp::Load { at, guards, .. } | ValueOp::Gather { at, guards, .. } => {
+                    out.push(at);
+                    out.extend(guards.iter().map(|g| &g.index));
+                }
+                ValueOp::Within(guards) => out.extend(guards.iter().map(|g| &g.index)),
+                _ => {}
+            }
+            todo.extend(self.args(v));
+        }
+        out
+    }
+
+    /// The sizes of nested loops over `axis`, outermost first, in which the indices behind `v`
+    /// have no divisions; one size where there is no such nest.
+    pub fn nest_along(&self, v: ValueId, axis: Var) -> Vec<u64> {
+        let mut steps: Vec<u64> =
+            self.indices(v).iter().flat_map(|e| e.divisors(axis)).map(|n| n.unsigned_abs()).collect();
+        steps.sort_unstable_by(|a, b| b.cmp(a));
+        steps.dedup();
+        let all: Vec<u64> = [self.extent(axis)].into_iter().chain(steps).chain([1]).collect();
+        if all.windows(2).all(|w| w[1] > 0 && w[0].is_multiple_of(w[1])) {
+            all.windows(2).map(|w| w[0] / w[1]).collect()
+        } else {
+            vec![self.extent(axis)]
+        }
     }
 
     pub fn push(&mut self, op: ValueOp, dtype: DType) -> ValueId {

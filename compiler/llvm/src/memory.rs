@@ -4,14 +4,16 @@ use crate::LlvmError;
 use crate::emit::Emitter;
 use crate::instr::{IntPred, T, V};
 use tessera_base::DType;
-use tessera_ir::index::Index;
-use tessera_ir::tile::{Access, Guard, LANE};
+use tessera_ir::index::{Index, Var};
+use tessera_ir::tile::{Access, FIRST_LOOP, Guard, LANE, POINT};
 use tessera_ops::convert;
 use tessera_ops::scalar::Kind;
 
 /// Elements between neighbouring lanes up to which whole vectors are read: beyond, lanes are
 /// gathered one by one.
 const STRIDE_MAX: i64 = 4;
+/// Lanes of a vector, at most.
+const LANES_MAX: u32 = 64;
 
 /// How the lanes of an access lie in memory.
 enum Lanes {
@@ -57,10 +59,15 @@ impl Emitter<'_> {
         let mut all: Option<(V, u32)> = None;
         for g in guards {
             let wide = if g.index.uses(LANE) { lanes } else { 1 };
-            let at = self.index(&g.index, wide)?;
-            let i64 = self.b.int(64);
-            let shifted = self.b.sub(at, self.b.const_int(i64, g.lo, wide));
-            let held = self.b.icmp(IntPred::LLVMIntULT, shifted, self.b.const_int(i64, (g.hi - g.lo).max(0), wide));
+            let held = match g.index.stride(LANE) {
+                Some(stride) if wide > 1 && self.is_small(g) => self.small_guard(g, stride, lanes)?,
+                _ => {
+                    let at = self.index(&g.index, wide)?;
+                    let i64 = self.b.int(64);
+                    let shifted = self.b.sub(at, self.b.const_int(i64, g.lo, wide));
+                    self.b.icmp(IntPred::LLVMIntULT, shifted, self.b.const_int(i64, (g.hi - g.lo).max(0), wide))
+                }
+            };
             all = Some(match all {
                 None => (held, wide),
                 Some((other, n)) => {
@@ -70,6 +77,26 @@ impl Emitter<'_> {
             });
         }
         Ok(all.map(|(v, n)| self.widen(v, n, lanes)))
+    }
+
+    /// Whether all values of a guard fit 32 bits: lanes then take half the registers.
+    fn is_small(&self, g: &Guard) -> bool {
+        const MOST: i64 = 1 << 30;
+        let (lo, hi) = g.index.range(&|v: Var| match v {
+            POINT => (0, self.kernel.grid.min(i64::MAX as u64) as i64),
+            LANE => (0, i64::from(LANES_MAX)),
+            v => (0, self.kernel.vars.get((v.0 - FIRST_LOOP) as usize).copied().unwrap_or(i64::MAX)),
+        });
+        [lo, hi, g.lo, g.hi].iter().all(|v| (-MOST..MOST).contains(v))
+    }
+
+    /// A guard of lanes that are `stride` apart, in 32 bits.
+    fn small_guard(&self, g: &Guard, stride: i64, lanes: u32) -> Result<V, LlvmError> {
+        let i32 = self.b.int(32);
+        let first = self.index(&g.index.without(LANE).offset(-g.lo), 1)?;
+        let steps: Vec<V> = (0..i64::from(lanes)).map(|l| self.b.const_int(i32, l * stride, 1)).collect();
+        let at = self.b.add(self.b.splat(self.b.trunc(first, i32), lanes), self.b.const_vector(&steps));
+        Ok(self.b.icmp(IntPred::LLVMIntULT, at, self.b.const_int(i32, (g.hi - g.lo).max(0), lanes)))
     }
 
     fn widen(&self, v: V, from: u32, to: u32) -> V {
@@ -181,8 +208,7 @@ impl Emitter<'_> {
             }
             Lanes::Strided(step) => {
                 let p = self.address(access.buf, self.place(&access.at.without(LANE), by, 1)?, 1);
-                let mask = self.mask(access, lanes)?;
-                self.load_strided(ty, p, (dtype.bytes() as u32, step), lanes, mask)
+                self.load_strided(ty, p, step, access, lanes)?
             }
             Lanes::Spread => {
                 let at = self.place(&access.at, by, lanes)?;
@@ -199,12 +225,19 @@ impl Emitter<'_> {
     }
 
     /// Elements `step` apart: the vectors that hold them, of which only these are read, then put together.
-    fn load_strided(&self, ty: T, p: V, (bytes, step): (u32, u32), lanes: u32, mask: Option<V>) -> V {
+    fn load_strided(&self, ty: T, p: V, step: u32, access: &Access, lanes: u32) -> Result<V, LlvmError> {
+        let bytes = self.kernel.bufs[access.buf as usize].dtype.bytes() as u32;
+        // What all lanes share goes apart, so that the masks of lanes can leave the inner loop.
+        let (of_lanes, shared): (Vec<Guard>, Vec<Guard>) =
+            access.guards.iter().cloned().partition(|g| g.index.uses(LANE));
+        let mask = self.mask(&Access { guards: of_lanes, ..access.clone() }, lanes)?;
+        let shared = self.guards(&shared, 1)?.map(|held| self.b.splat(held, lanes));
         let none = self.b.first_lanes(0, lanes);
         let mask = mask.unwrap_or_else(|| self.b.first_lanes(lanes, lanes));
         let vector = |i: u32| {
             let place = |w: u32| if (i * lanes + w).is_multiple_of(step) { (i * lanes + w) / step } else { lanes };
             let read = self.b.shuffle_two(mask, none, &(0..lanes).map(place).collect::<Vec<_>>());
+            let read = shared.map_or(read, |held| self.b.and(read, held));
             let p = self.b.offset(p, self.b.i64(i64::from(i * lanes * bytes)));
             let v = self.b.intrinsic("llvm.masked.load", &[ty, self.b.ptr()], &[p, read, self.b.zero(ty)]);
             self.b.align_argument(v, 1, bytes);
@@ -221,7 +254,7 @@ impl Emitter<'_> {
             let next = |l: u32| if from(l).0 == i { lanes + from(l).1 } else { l };
             out = self.b.shuffle_two(out, vector(i), &(0..lanes).map(next).collect::<Vec<_>>());
         }
-        out
+        Ok(out)
     }
 
     /// Stores `lanes` elements.

@@ -73,7 +73,11 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     };
     let deepest = deepest.clamp(64, DEPTH_MAX);
     let blocks = depth.div_ceil(deepest).max(1);
-    let block = if blocks == 1 { depth } else { depth.div_ceil(blocks).next_multiple_of(16) };
+    // Packed rows are walked as the kernel's dims are nested, so blocks hold whole kernels.
+    let kernel = s.nest_along(right, k).iter().skip(1).product::<u64>();
+    let unit =
+        if packed_rows.is_some() && kernel.next_multiple_of(16) < deepest { least_multiple(kernel, 16) } else { 16 };
+    let block = if blocks == 1 { depth } else { depth.div_ceil(blocks).next_multiple_of(unit) };
     if blocks > 1 {
         out.push(Directive::Block { axis: k, size: block });
     }
@@ -141,6 +145,11 @@ pub(super) fn registers(m: u64, n: u64, lanes: u32, registers: u32) -> (u32, u32
     let tall = (1..=wide.min(3)).max_by_key(|v| (rows(*v) * v, *v == 2));
     let vectors = all.or(tall).unwrap_or(1);
     (rows(vectors), vectors)
+}
+
+/// The least multiple of both.
+fn least_multiple(a: u64, b: u64) -> u64 {
+    (1..=b.max(1)).map(|n| a.max(1) * n).find(|n| n.is_multiple_of(b.max(1))).unwrap_or(b)
 }
 
 /// A block of about `most` that divides `extent` evenly in multiples of `unit`.

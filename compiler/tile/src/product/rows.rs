@@ -10,15 +10,56 @@ use crate::nest::Nest;
 use tessera_ir::index::Index;
 use tessera_ir::tile::LANE;
 
+/// What stands inside the loops over k.
+type Step<'b, 's> = &'b mut dyn FnMut(&mut Nest<'s>, &Index, &Index) -> Result<(), LowerError>;
+
 impl<'s> Product<'s> {
     /// Elements from one k to the next in the block of B that a grid point packs itself.
     pub(super) fn column_pitch(&self) -> i64 {
         let lanes = self.lanes as u64;
         match self.row {
-            // Off the powers of two, which would share cache sets.
-            Some(_) => (self.nc.next_multiple_of(lanes) + lanes) as i64,
+            // An odd number of vectors: powers of two would share cache sets.
+            Some(row) => {
+                let reach = self.nc - row + row.next_multiple_of(lanes);
+                ((reach.div_ceil(lanes) | 1) * lanes) as i64
+            }
             None => self.panel() as i64,
         }
+    }
+
+    /// Loops over the positions of one k block as the right operand's indices are nested, so that
+    /// they need no divisions: `body` gets k and its distance from the start.
+    fn over_nest(&self, n: &mut Nest<'s>, block: &Index, body: Step<'_, 's>) -> Result<(), LowerError> {
+        let nest = self.s.nest_along(self.right, self.k);
+        let inner: u64 = nest.iter().skip(1).product();
+        if nest.len() < 2 || inner == 0 || !self.kc.is_multiple_of(inner) {
+            return self.over_block(n, block, |n, k, from_start| body(n, &k, &from_start));
+        }
+        let (outer, per) = (self.depth() / inner, (self.kc / inner) as i64);
+        let (first, c) = (block.times(per), n.var(outer as i64 - 1));
+        let hi = vec![first.offset(per), Index::constant(outer as i64)];
+        n.plain_loop(c, vec![first.clone()], hi, |n| {
+            let k = Index::var(c).times(inner as i64);
+            let from_start = Index::var(c).minus(&first).times(inner as i64);
+            self.over_rest(n, &nest[1..], &k, &from_start, body)
+        })
+    }
+
+    fn over_rest(
+        &self,
+        n: &mut Nest<'s>,
+        nest: &[u64],
+        k: &Index,
+        from_start: &Index,
+        body: Step<'_, 's>,
+    ) -> Result<(), LowerError> {
+        let Some((&size, rest)) = nest.split_first() else { return body(n, k, from_start) };
+        let step = rest.iter().product::<u64>() as i64;
+        let i = n.var(size as i64 - 1);
+        n.plain_loop(i, vec![Index::default()], vec![Index::constant(size as i64)], |n| {
+            let on = Index::var(i).times(step);
+            self.over_rest(n, rest, &k.plus(&on), &from_start.plus(&on), body)
+        })
     }
 
     /// Copies `rows` rows of columns, from row `first` on, of one k block.
@@ -31,8 +72,8 @@ impl<'s> Product<'s> {
         block: &Index,
     ) -> Result<(), LowerError> {
         let lanes = self.lanes as i64;
-        self.over_block(n, block, |n, k, from_start| {
-            n.place(self.k, k);
+        self.over_nest(n, block, &mut |n, k, from_start| {
+            n.place(self.k, k.clone());
             let r = n.var(rows as i64 - 1);
             n.plain_loop(r, vec![Index::default()], vec![Index::constant(rows as i64)], |n| {
                 let base = from_start.times(self.column_pitch()).plus(&Index::var(r).times(row as i64));
@@ -52,8 +93,9 @@ impl<'s> Product<'s> {
                             n.place(axis, start.plus(&inside));
                         }
                         let value = n.eval(self.right)?;
-                        n.store(buf, base.plus(&inside), value, false);
+                        // Whole vectors are stored: the next row overwrites what is too much.
                         n.valid = n.lanes;
+                        n.store(buf, base.plus(&inside), value, false);
                         Ok(())
                     })?;
                 }
