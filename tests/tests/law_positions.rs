@@ -64,7 +64,7 @@ fn every(what: &str, types: impl Iterator<Item = DType>, native: bool, make: imp
         }
     }
     for case in cases.iter().filter(|c| !native && c.inputs.iter().all(|i| !i.is_empty())) {
-        assert!(!Bench::new().kernels(case).is_empty(), "{what} runs without a kernel");
+        assert!(!Bench::new().kernels(case).is_empty(), "{what} runs without a kernel: {}", case.graph);
     }
     hold(what, cases);
 }
@@ -149,6 +149,28 @@ fn additions_at_positions() {
             finish(i, y)
         });
     }
+}
+
+#[test]
+fn blocks_at_positions() {
+    every("updates of blocks", DType::ALL.into_iter(), true, |mut i, dtype| {
+        let shape = i.shape.clone();
+        let sizes: Vec<u64> = shape.iter().map(|&n| if n > 1 { n / 2 } else { n }).collect();
+        let fill = i.b.random.pick(&FILLS);
+        let bytes = i.b.random.elements(dtype, elems(&sizes), fill);
+        let block = i.b.input_of(&sizes, dtype, bytes, false);
+        let mut operands = vec![i.x, block];
+        let wrong = i.b.random.once_in(20);
+        for (n, size) in shape.iter().zip(&sizes) {
+            let at = i.b.random.below((n - size) as usize + 1) as i64 + i64::from(wrong);
+            operands.push(i.b.input_of(&[], DType::I64, at.to_le_bytes().to_vec(), false));
+        }
+        let y = i.b.push(Prim::DynamicUpdate, &operands, &shape, dtype);
+        let z =
+            i.b.push(Prim::DynamicSlice { sizes: sizes.clone() }, &[&[y][..], &operands[2..]].concat(), &sizes, dtype);
+        i.b.graph.outputs = vec![y, z];
+        Case { graph: i.b.graph, inputs: i.b.data }
+    });
 }
 
 #[test]

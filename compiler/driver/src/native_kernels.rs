@@ -47,7 +47,7 @@ pub fn native_kernel(
     let fits = match &prim {
         Prim::Sort { .. } => true,
         Prim::ArgSort { .. } | Prim::RandomBits => result.dtype == DType::I64,
-        Prim::Scatter { .. } | Prim::ScatterAddAlong { .. } => true,
+        Prim::Scatter { .. } | Prim::ScatterAddAlong { .. } | Prim::DynamicUpdate => true,
         _ => false,
     };
     if !fits || result.dtype == DType::C64 || types.iter().any(|t| t.dtype == DType::C64) {
@@ -67,6 +67,7 @@ pub fn native_kernel(
                 Ok(())
             }
             Prim::Scatter { add } => scatter(&pool, *add, &types, &operands, out),
+            Prim::DynamicUpdate => dynamic_update(&pool, &types, &operands, out),
             Prim::ScatterAddAlong { axis } => scatter_add_along(&pool, *axis, &types, &operands, out),
             _ => {
                 random_bits(&pool, operands[0], out);
@@ -110,6 +111,48 @@ fn resolve(index: &[u8], axis: usize, size: u64) -> impl Iterator<Item = Result<
     })
 }
 
+/// Copies on threads where that is worth it.
+fn copy(pool: &Pool, from: &[u8], to: &mut [u8]) {
+    /// Bytes that a thread takes at once.
+    const CHUNK: usize = 1 << 20;
+    pool.each_chunk(to, CHUNK, &|i, chunk| {
+        if let Some(source) = from.get(i * CHUNK..i * CHUNK + chunk.len()) {
+            chunk.copy_from_slice(source);
+        }
+    });
+}
+
+/// A block of the result is operand 1; where it starts, the operands after that say.
+fn dynamic_update(pool: &Pool, types: &[NodeType], operands: &[&[u8]], out: &mut [u8]) -> Result<(), String> {
+    let (shape, sizes) = (&types[0].shape, &types[1].shape);
+    let mut start = vec![];
+    for (axis, bytes) in operands[2..].iter().enumerate() {
+        let bounds = Bounds { axis: axis as u32, size: shape[axis], block: Some(sizes[axis]) };
+        let position = bytes.first_chunk::<8>().map_or(0, |b| i64::from_le_bytes(*b));
+        start.push(bounds.resolve(position).ok_or_else(|| bounds.message(position))? as usize);
+    }
+    copy(pool, operands[0], out);
+    let bytes = types[0].dtype.bytes();
+    let run = sizes.last().map_or(1, |&n| n as usize) * bytes;
+    if run == 0 {
+        return Ok(());
+    }
+    for (i, row) in operands[1].chunks_exact(run).enumerate() {
+        // The row's index, from the last dim but one to the first.
+        let (mut rest, mut place, mut stride) =
+            (i, *start.last().unwrap_or(&0), shape.last().map_or(1, |&n| n as usize));
+        for axis in (0..shape.len().saturating_sub(1)).rev() {
+            let size = sizes[axis] as usize;
+            place += (start[axis] + rest % size) * stride;
+            (rest, stride) = (rest / size, stride * shape[axis] as usize);
+        }
+        if let Some(to) = out.get_mut(place * bytes..place * bytes + run) {
+            to.copy_from_slice(row);
+        }
+    }
+    Ok(())
+}
+
 fn scatter(pool: &Pool, add: bool, types: &[NodeType], operands: &[&[u8]], out: &mut [u8]) -> Result<(), String> {
     let shape = &types[0].shape;
     let depth = operands.len() - 2;
@@ -127,7 +170,7 @@ fn scatter(pool: &Pool, add: bool, types: &[NodeType], operands: &[&[u8]], out: 
     let row = shape[depth..].iter().product::<u64>() as usize;
     let dtype = types[0].dtype;
     if !add {
-        out.copy_from_slice(operands[0]);
+        copy(pool, operands[0], out);
         let row = row * dtype.bytes();
         scatter_rows(pool, out, operands[1], &places, row, |_, new| new);
         return Ok(());
@@ -187,15 +230,15 @@ fn add_into(
 ) -> Result<(), String> {
     match dtype {
         DType::F32 => {
-            out.copy_from_slice(base);
+            copy(pool, base, out);
             places.add(pool, out, values, |a, b| (f32::from_le_bytes(a) + f32::from_le_bytes(b)).to_le_bytes())
         }
         DType::F64 => {
-            out.copy_from_slice(base);
+            copy(pool, base, out);
             places.add(pool, out, values, |a, b| (f64::from_le_bytes(a) + f64::from_le_bytes(b)).to_le_bytes())
         }
         DType::I64 => {
-            out.copy_from_slice(base);
+            copy(pool, base, out);
             let add = |a, b| i64::from_le_bytes(a).wrapping_add(i64::from_le_bytes(b)).to_le_bytes();
             places.add(pool, out, values, add)
         }

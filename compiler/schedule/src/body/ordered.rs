@@ -45,8 +45,11 @@ impl Body<'_> {
         guards: &[Guard],
     ) -> Result<ValueId, Refusal> {
         let &[a] = &node.operands[..] else { return Err(refuse(n, "needs one operand")) };
+        let single = self.graph.ty(a).shape.get(axis) == Some(&1);
         let along = match at.get(axis).map(|e| (&e.terms[..], e.constant)) {
             Some(([(Term::Var(v), 1)], 0)) if guards.is_empty() => *v,
+            // A dim of one position needs no axis.
+            Some(([], 0)) if guards.is_empty() && single => self.axis(format!("c{}", self.s.axes.len()), 1, false),
             _ => return Err(refuse(n, "runs along what is no axis of the kernel")),
         };
         let dtype = self.graph.ty(a).dtype;
