@@ -27,8 +27,10 @@ impl Cx<'_> {
         let mut out = vec![];
         for &param in &sig.outputs {
             let value = values.get(param as usize)?;
+            let reports = self.diagnostics.len();
             let Some(place) = self.place_of(value) else {
-                if !value.ty.is_error() {
+                // Why a variable cannot be changed here is said already.
+                if !value.ty.is_error() && self.diagnostics.len() == reports {
                     let name = &sig.params[param as usize].name;
                     let at = if value.span.is_none() { span } else { value.span };
                     let d = Diagnostic::new(
@@ -37,7 +39,10 @@ impl Cx<'_> {
                         format!("`{}` writes `{}`, and nothing would see it", sig.name, name.text),
                     )
                     .with_label(name.span, "this parameter is an output")
-                    .note("an output needs a variable, a field or an element of a list that takes the result")
+                    .note(match value.kind {
+                        TKind::Global(_) => "it is a variable of the module, which only the module's body can give",
+                        _ => "an output needs a variable, a field or an element of a list that takes the result",
+                    })
                     .help("give it a name before the call: `out = op.zeros(…)`");
                     self.report(d);
                 }
