@@ -103,6 +103,7 @@ pub fn partition(g: &Graph, limits: &Limits) -> Partition {
     }
     let mut f = Fuser { g, roles, readers, stored: limits.split.clone() };
     f.find_stored();
+    f.find_strips();
     f.groups()
 }
 
@@ -274,7 +275,10 @@ impl Fuser<'_> {
             }
             Prim::Dot { .. } => self.is_cheap(id),
             _ if self.is_windowed(r, members) => self.is_cheap(id) || matches!(self.g.node(id).prim, Prim::Pad { .. }),
-            Prim::Reshape if loops && self.is_row_wise_reshape(id, r) => self.reads_once(r, kind, members),
+            // What only rearranges is read by what reads it.
+            Prim::Reshape | Prim::Transpose { .. } | Prim::Slice { .. } => {
+                self.is_cheap(id) || self.reads_once(r, kind, members)
+            }
             _ => true,
         })
     }
@@ -301,12 +305,6 @@ impl Fuser<'_> {
             n.ty.shape[..*d].iter().filter(|s| **s != 1).count() == i
         });
         leading && n.ty.shape[lead..].iter().product::<u64>() >= ROW_ELEMS_MIN
-    }
-
-    /// Whether `reader` only adds or drops dims of size 1 of `id`.
-    fn is_row_wise_reshape(&self, id: NodeId, reader: NodeId) -> bool {
-        let long = |n: NodeId| self.g.ty(n).shape.iter().copied().filter(|s| *s != 1).collect::<Vec<u64>>();
-        long(id) == long(reader)
     }
 
     /// A cast or one plain arithmetic step on values that exist: cheaper again than a store and

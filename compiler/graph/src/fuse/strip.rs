@@ -38,6 +38,34 @@ struct Found {
 }
 
 impl Fuser<'_> {
+    /// Lets every strip reach memory, whatever reads it: else a view of its result would take
+    /// the last steps away, and with them a need for the sums of its rows.
+    pub(super) fn find_strips(&mut self) {
+        for id in self.g.ids().filter(|id| self.role(*id) == Role::Dot).collect::<Vec<_>>() {
+            let root = self.strip_root(id);
+            self.stored.extend(root);
+        }
+    }
+
+    /// The last of the elementwise steps after a product that a strip which ends in it can hold.
+    fn strip_root(&self, second: NodeId) -> Option<NodeId> {
+        let (mut at, mut best) = (second, None);
+        loop {
+            if self.strip(at).is_some() {
+                best = Some(at);
+            }
+            let next = match self.readers[at.0 as usize][..] {
+                [next] if !self.stored.contains(&at) => next,
+                _ => return best,
+            };
+            let steps = matches!(self.g.node(next).prim, Prim::Map(_) | Prim::Cast);
+            if !steps || self.g.ty(next).shape != self.g.ty(second).shape {
+                return best;
+            }
+            at = next;
+        }
+    }
+
     /// The members of such a group with this root.
     pub(super) fn strip(&self, root: NodeId) -> Option<BTreeSet<NodeId>> {
         let mut found = Found::default();
