@@ -4,6 +4,7 @@
 //! (recent ones mostly), so that expressions are deep and shared. Sizes are small, except along
 //! reductions; a budget of elements keeps one graph at about a millisecond of interpretation.
 
+mod complex;
 mod convolution;
 mod element;
 mod hints;
@@ -374,6 +375,8 @@ impl Builder {
             (1, index::scatter_add_along),
             (1, index::sort),
             (1, index::random_bits),
+            (2, complex::parts),
+            (2, complex::fft),
             (2, scan::scan),
             (2, idiom::softmax),
             (2, idiom::norm),

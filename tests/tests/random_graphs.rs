@@ -60,7 +60,7 @@ fn the_generator_makes_every_operation_of_every_type() {
         }
     }
     let kinds = "Input Full Iota Literal Cast Broadcast Reshape Transpose Slice Pad Concat ArgReduce Dot DynamicSlice DynamicUpdate \
-                 UpdateSlice Take Gather Scatter TakeAlong ScatterAddAlong Sort ArgSort RandomBits Scan Get";
+                 UpdateSlice Take Gather Scatter TakeAlong ScatterAddAlong Sort ArgSort RandomBits Part Complex Fft Scan Get";
     let monoids = ["sum", "prod", "max", "min", "any", "all"].into_iter();
     let wanted: Vec<String> = MapOp::ALL
         .iter()

@@ -163,6 +163,19 @@ impl Backend {
                     continue;
                 }
                 let name = kernel_name(graph, &group);
+                if group.kind == GroupKind::Fft {
+                    match self.transform(graph, group.roots[0], &name) {
+                        Ok(lowered) => out.push(Planned { group, schedule: None, lowered: Some(lowered) }),
+                        Err(why) => {
+                            refused = true;
+                            if self.options.verbose {
+                                eprintln!("`{name}` is interpreted: {why}");
+                            }
+                            limits.native.extend(group.roots);
+                        }
+                    }
+                    continue;
+                }
                 let mut schedule =
                     tessera_schedule::schedule(graph, &group, &name, &self.machine).map_err(|r| r.to_string());
                 let tuned = tessera_schedule::hints(graph, &group).is_some_and(|h| h.autotune.is_some());
@@ -197,6 +210,15 @@ impl Backend {
                 return out;
             }
         }
+    }
+
+    /// The kernels of a Fourier transform, which needs no schedule.
+    fn transform(&self, graph: &Graph, id: NodeId, name: &str) -> Result<Lowered, String> {
+        let node = graph.node(id);
+        let (Prim::Fft(f), [x, ..]) = (&node.prim, &node.operands[..]) else { return Err("no transform".into()) };
+        let shapes = [graph.ty(*x).shape.as_slice(), node.ty.shape.as_slice()];
+        let twist = node.operands.len() > 2;
+        tessera_tile::lower_fft(f, name, shapes, twist, &self.machine).map_err(|e| e.to_string())
     }
 
     /// The machine code of a kernel.
@@ -570,11 +592,18 @@ fn kernel_name_of(graph: &Graph, id: NodeId) -> String {
     match &graph.node(id).prim {
         Prim::Map(op) => op.name().to_owned(),
         Prim::Reduce { kind, .. } => kind.name().to_owned(),
+        Prim::Fft(f) => f.kind.name().to_owned(),
         other => {
             let text = format!("{other:?}");
             text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("kernel").to_lowercase()
         }
     }
+}
+
+/// Elements of a node per position of `axis`.
+fn rows_along(graph: &Graph, id: NodeId, axis: usize) -> u64 {
+    let shape = &graph.ty(id).shape;
+    shape.iter().enumerate().filter(|(d, _)| *d != axis).map(|(_, n)| n).product()
 }
 
 /// Floating-point operations of a node.
@@ -587,6 +616,12 @@ fn operations(graph: &Graph, id: NodeId) -> u64 {
         Prim::Dot { .. } => {
             let k = n.operands.first().and_then(|&o| graph.ty(o).shape.last().copied()).unwrap_or(0);
             elems.saturating_mul(2).saturating_mul(k)
+        }
+        // The usual count: 5·n·log2 n per complex transform, half of it for a real one.
+        Prim::Fft(f) => {
+            let per_point = 5.0 * (f.points as f64).log2() * if f.kind.real() { 0.5 } else { 1.0 };
+            let rows = n.operands.first().map_or(0, |&o| rows_along(graph, o, f.axis));
+            (rows as f64 * f.points as f64 * per_point) as u64
         }
         _ => 0,
     }

@@ -483,6 +483,7 @@ fn estimated_ns(g: &Graph) -> f64 {
                 let k = n.operands.first().and_then(|&o| g.ty(o).shape.last().copied()).unwrap_or(1) as f64;
                 elems * k * 2.0
             }
+            Prim::Fft(f) => (elems + read) * (f.points as f64).log2().max(1.0) * 8.0,
             Prim::Scan { body, trips, .. } => g.bodies.get(*body as usize).map_or(0.0, estimated_ns) * *trips as f64,
             _ => (elems + read) * 2.0,
         }

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use tessera_base::DType;
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::{Group, GroupKind, Partition};
-use tessera_ops::prim::Prim;
+use tessera_ops::prim::{Prim, Reduction};
 
 /// Elements of a row that a kernel may keep at hand to read it several times.
 const ROW_ELEMS_MAX: u64 = 64 * 1024;
@@ -43,18 +43,30 @@ enum Role {
     Part,
 }
 
+/// Whether kernels cover an operation on complex numbers, part by part.
+fn has_parts(prim: &Prim) -> bool {
+    match prim {
+        Prim::Reduce { kind, .. } => *kind == Reduction::Sum,
+        Prim::Full { .. } | Prim::Iota { .. } | Prim::Cast | Prim::Part { .. } | Prim::Complex => true,
+        Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } | Prim::Slice { .. } => true,
+        Prim::Windows { .. } | Prim::Pad { .. } | Prim::Concat { .. } | Prim::UpdateSlice { .. } => true,
+        _ => false,
+    }
+}
+
 fn role(g: &Graph, id: NodeId) -> Role {
     let n = g.node(id);
     let complex = n.ty.dtype == DType::C64 || n.operands.iter().any(|&o| g.ty(o).dtype == DType::C64);
     match &n.prim {
         Prim::Input(_) | Prim::Literal(_) => Role::Source,
         Prim::Get { .. } => Role::Part,
-        _ if complex => Role::Alone,
+        prim if complex && !has_parts(prim) => Role::Alone,
         Prim::Full { .. } | Prim::Iota { .. } | Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } => {
             Role::View
         }
         Prim::Slice { .. } | Prim::Windows { .. } => Role::View,
         Prim::Map(_) | Prim::Cast | Prim::Pad { .. } | Prim::Concat { .. } => Role::Element,
+        Prim::Part { .. } | Prim::Complex => Role::Element,
         Prim::UpdateSlice { step, .. } if step.iter().all(|&s| s == 1) => Role::Element,
         Prim::Reduce { .. } => Role::Reduce,
         // What has no elements still has positions that are checked.
@@ -76,6 +88,8 @@ struct Fuser<'a> {
     readers: Vec<Vec<NodeId>>,
     /// Nodes whose value must reach memory.
     stored: BTreeSet<NodeId>,
+    /// Nodes that run through their reference kernels.
+    native: &'a BTreeSet<NodeId>,
 }
 
 /// What the code generator could not take: told after a first try.
@@ -101,7 +115,7 @@ pub fn partition(g: &Graph, limits: &Limits) -> Partition {
             }
         }
     }
-    let mut f = Fuser { g, roles, readers, stored: limits.split.clone() };
+    let mut f = Fuser { g, roles, readers, stored: limits.split.clone(), native: &limits.native };
     f.find_stored();
     f.find_strips();
     f.groups()
@@ -175,7 +189,8 @@ impl Fuser<'_> {
     }
 
     fn alone(&self, id: NodeId) -> Group {
-        self.close(GroupKind::Native, id, BTreeSet::from([id]))
+        let fft = matches!(self.g.node(id).prim, Prim::Fft(_)) && !self.native.contains(&id);
+        self.close(if fft { GroupKind::Fft } else { GroupKind::Native }, id, BTreeSet::from([id]))
     }
 
     fn copy(&self, id: NodeId) -> Group {
@@ -312,7 +327,7 @@ impl Fuser<'_> {
     fn is_cheap(&self, id: NodeId) -> bool {
         let n = self.g.node(id);
         let plain = match n.prim {
-            Prim::Cast => true,
+            Prim::Cast | Prim::Part { .. } => true,
             Prim::Map(op) => op.def().cost <= 1,
             _ => false,
         };

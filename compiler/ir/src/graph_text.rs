@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 use tessera_base::{DType, Sharding};
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Prim, Reduction, Scalar};
+use tessera_ops::prim::{Fft, FftKind, Prim, Reduction, Scalar};
 
 const PREFIX: &str = "tessera.graph.";
 
@@ -194,6 +194,15 @@ fn node_op(g: &Graph, id: NodeId) -> Op {
             put("descending", Attr::Bool(*descending));
             (if matches!(n.prim, Prim::Sort { .. }) { "sort" } else { "argsort" }).into()
         }
+        Prim::Part { imag } => (if *imag { "imag" } else { "real" }).into(),
+        Prim::Complex => "complex".into(),
+        Prim::Fft(f) => {
+            put("axis", Attr::Int(f.axis as i64));
+            put("to", Attr::Int(f.to as i64));
+            put("points", Attr::Int(f.points as i64));
+            put("scale", Attr::Float(f.scale));
+            f.kind.name().into()
+        }
         Prim::RandomBits => "random_bits".into(),
         Prim::Scan { body, carry, sequences, trips } => {
             put("carry", Attr::Int(*carry as i64));
@@ -355,6 +364,19 @@ fn read_node(g: &mut Graph, op: &Op, operands: Vec<NodeId>) -> Result<Node, Text
         "scatter_add_along" => Prim::ScatterAddAlong { axis: axis()? },
         "sort" => Prim::Sort { axis: axis()?, descending: op.bool("descending")? },
         "argsort" => Prim::ArgSort { axis: axis()?, descending: op.bool("descending")? },
+        "real" | "imag" => Prim::Part { imag: name == "imag" },
+        "complex" => Prim::Complex,
+        "fft" | "ifft" | "rfft" | "irfft" => Prim::Fft(Fft {
+            kind: FftKind::parse(name).unwrap_or(FftKind::Forward),
+            axis: axis()?,
+            to: op.index("to")?,
+            points: op.index("points")? as u64,
+            scale: match op.attr("scale") {
+                Some(Attr::Float(x)) => *x,
+                Some(Attr::Int(n)) => *n as f64,
+                _ => return Err(op.error("the attribute `scale` must be a number")),
+            },
+        }),
         "random_bits" => Prim::RandomBits,
         "scan" => {
             let [body] = op.regions.as_slice() else { return Err(op.error("a scan has one region")) };

@@ -20,6 +20,8 @@ pub enum GroupKind {
     /// and reductions of rows between them (attention), and what the operands and the result go
     /// through as in `Dot`.
     Strip,
+    /// One `Fft`.
+    Fft,
     /// One node that runs its reference kernel on the calling thread: `Sort`, `Scatter`,
     /// `Take`, `RandomBits`, `Scan` and whatever the code generator does not take.
     Native,

@@ -106,7 +106,9 @@ impl Emitter<'_> {
     }
 
     pub fn ops(&mut self, ops: &[Op]) -> Result<(), LlvmError> {
-        for op in ops {
+        let mut i = 0;
+        while let Some(op) = ops.get(i) {
+            i += 1;
             match op {
                 Op::Def { out, def } => {
                     let v = self.def(def, *out)?;
@@ -114,6 +116,15 @@ impl Emitter<'_> {
                 }
                 Op::Store { to, value, lanes, stream } => {
                     let v = self.wide(*value, *lanes)?;
+                    if let Some(Op::Store { to: second, value, lanes: n, .. }) = ops.get(i)
+                        && n == lanes
+                        && self.stores_pairs(to, second, *lanes)
+                    {
+                        i += 1;
+                        let other = self.wide(*value, *lanes)?;
+                        self.store_pairs(to, [v, other], *lanes)?;
+                        continue;
+                    }
                     self.store(to, v, *lanes, *stream)?;
                 }
                 Op::For(f) => self.for_op(f)?,

@@ -20,6 +20,8 @@ enum Lanes {
     /// All at one place.
     Same,
     Contiguous,
+    /// Every second element: parts of complex numbers. The element between is in the buffer too.
+    Second,
     /// A few elements apart.
     Strided(u32),
     /// Anywhere: a vector of positions.
@@ -49,9 +51,66 @@ impl Emitter<'_> {
             _ if lanes == 1 => Lanes::Same,
             Some(0) if !access.guards.iter().any(|g| g.index.uses(LANE)) => Lanes::Same,
             Some(1) => Lanes::Contiguous,
+            Some(2) if by.is_empty() && access.guards.is_empty() && self.in_pairs(access) => Lanes::Second,
             Some(n @ 2..=STRIDE_MAX) if lanes >= 4 => Lanes::Strided(n as u32),
             _ => Lanes::Spread,
         }
+    }
+
+    /// Whether the buffer is made of pairs, of which all lanes take the first or all the second.
+    fn in_pairs(&self, access: &Access) -> bool {
+        let buf = &self.kernel.bufs[access.buf as usize];
+        buf.elems.is_multiple_of(2) && access.at.terms.iter().all(|(_, c)| c % 2 == 0)
+    }
+
+    /// Address and mask of the pairs that an access of [`Lanes::Second`] takes its elements from.
+    fn pairs(&self, access: &Access, lanes: u32) -> Result<(V, Option<V>), LlvmError> {
+        let first = access.at.without(LANE).offset(-access.at.constant.rem_euclid(2));
+        let mask = (access.valid < lanes).then(|| self.b.first_lanes(2 * access.valid, 2 * lanes));
+        Ok((self.address(access.buf, self.index(&first, 1)?, 1), mask))
+    }
+
+    fn load_pairs(&self, access: &Access, lanes: u32) -> Result<V, LlvmError> {
+        let dtype = self.kernel.bufs[access.buf as usize].dtype;
+        let align = dtype.bytes() as u32;
+        let ty = self.b.vec(self.storage(dtype), 2 * lanes);
+        let (p, mask) = self.pairs(access, lanes)?;
+        let both = match mask {
+            None => self.b.load(ty, p, align),
+            Some(m) => {
+                let v = self.b.intrinsic("llvm.masked.load", &[ty, self.b.ptr()], &[p, m, self.b.zero(ty)]);
+                self.b.align_argument(v, 1, align);
+                v
+            }
+        };
+        let odd = access.at.constant.rem_euclid(2) as u32;
+        Ok(self.b.shuffle(both, &(0..lanes).map(|l| 2 * l + odd).collect::<Vec<_>>()))
+    }
+
+    /// Whether two stores one after the other write the two halves of pairs.
+    pub fn stores_pairs(&self, first: &Access, second: &Access, lanes: u32) -> bool {
+        let even = first.at.constant.rem_euclid(2) == 0 && first.at.offset(1) == second.at;
+        let alike = (first.buf, first.valid) == (second.buf, second.valid) && second.guards.is_empty();
+        even && alike && lanes > 1 && matches!(self.lanes_of(first, &[], lanes), Lanes::Second)
+    }
+
+    /// Stores `values` into every first and every second element of pairs.
+    pub fn store_pairs(&self, to: &Access, values: [V; 2], lanes: u32) -> Result<(), LlvmError> {
+        let dtype = self.kernel.bufs[to.buf as usize].dtype;
+        let align = dtype.bytes() as u32;
+        let [a, b] = [self.encode(values[0], dtype, lanes)?, self.encode(values[1], dtype, lanes)?];
+        let order: Vec<u32> = (0..lanes).flat_map(|l| [l, lanes + l]).collect();
+        let both = self.b.shuffle_two(a, b, &order);
+        let (p, mask) = self.pairs(to, lanes)?;
+        match mask {
+            None => self.b.store(both, p, align, false),
+            Some(m) => {
+                let ty = self.b.vec(self.storage(dtype), 2 * lanes);
+                let v = self.b.intrinsic("llvm.masked.store", &[ty, self.b.ptr()], &[both, p, m]);
+                self.b.align_argument(v, 2, align);
+            }
+        }
+        Ok(())
     }
 
     /// Whether all guards hold: one bit, or one per lane where a guard depends on the lane.
@@ -206,6 +265,7 @@ impl Emitter<'_> {
                     }
                 }
             }
+            Lanes::Second => self.load_pairs(access, lanes)?,
             Lanes::Strided(step) => {
                 let p = self.address(access.buf, self.place(&access.at.without(LANE), by, 1)?, 1);
                 self.load_strided(ty, p, step, access, lanes)?
@@ -291,7 +351,7 @@ impl Emitter<'_> {
                     }
                 }
             }
-            Lanes::Strided(_) | Lanes::Spread => {
+            Lanes::Second | Lanes::Strided(_) | Lanes::Spread => {
                 let at = self.index(&to.at, lanes)?;
                 let mask = self.mask(to, lanes)?.unwrap_or_else(|| self.b.first_lanes(lanes, lanes));
                 let p = self.address(to.buf, at, lanes);

@@ -12,5 +12,6 @@ pub mod prim;
 pub mod convert;
 pub mod scalar;
 pub mod elementary;
+pub mod fft;
 pub mod reference;
 pub mod surface;

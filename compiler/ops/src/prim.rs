@@ -133,6 +133,15 @@ pub enum Prim {
     /// `u32` bits as i64 in [0, 2³²): Philox 4x32-10 with operand 0 (a key: i64
     /// [2], of which the low 32 bits count); element `i` is word `i % 4` of the block with counter `i / 4`.
     RandomBits,
+    /// The real part of a c64 operand (`imag`: the imaginary one), as f32.
+    Part {
+        imag: bool,
+    },
+    /// The c64 of two f32 operands: real and imaginary part.
+    Complex,
+    /// A discrete Fourier transform along one axis. Operands: the elements; the f32 table that
+    /// [`crate::fft::table`] gives; with a twist also the two of [`crate::fft::twist_tables`].
+    Fft(Fft),
     /// Runs body `body` for every position of the leading axis. Operands: `carry` initial
     /// values, then sequences, then constants. The body's inputs are carries, one element of
     /// each sequence, constants; its outputs carries, then one element per stacked result.
@@ -147,6 +156,55 @@ pub enum Prim {
     Get {
         index: usize,
     },
+}
+
+/// What a Fourier transform takes and gives.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FftKind {
+    /// c64 to c64: `X[k] = Σ x[j]·exp(-2πi·jk/n)`.
+    Forward,
+    /// c64 to c64 with the other sign, without a factor.
+    Inverse,
+    /// f32 to c64: the first `m <= n/2 + 1` results of the forward transform, `n` even.
+    RealForward,
+    /// c64 to f32: the inverse of a spectrum of which the first `m <= n/2 + 1` values are given,
+    /// the others up to n/2 are 0 and the rest are conjugates; `n` even.
+    RealInverse,
+}
+
+impl FftKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            FftKind::Forward => "fft",
+            FftKind::Inverse => "ifft",
+            FftKind::RealForward => "rfft",
+            FftKind::RealInverse => "irfft",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<FftKind> {
+        use FftKind::*;
+        [Forward, Inverse, RealForward, RealInverse].into_iter().find(|k| k.name() == text)
+    }
+
+    /// Whether one side of the transform is real.
+    pub fn real(self) -> bool {
+        matches!(self, FftKind::RealForward | FftKind::RealInverse)
+    }
+}
+
+/// A Fourier transform of a length that has a plan ([`crate::fft::plan`]).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Fft {
+    pub kind: FftKind,
+    /// The axis of the operand.
+    pub axis: usize,
+    /// Where the transformed axis is among the dims of the result; the others keep their order.
+    pub to: usize,
+    /// Length of the transform; for the real kinds of its real side.
+    pub points: u64,
+    /// Factor of every result, a value of f32; 1 costs nothing.
+    pub scale: f64,
 }
 
 /// The monoid of a reduction.

@@ -5,8 +5,10 @@
 //! the programs of [`crate::map`] and [`crate::convert`].
 
 mod check;
+mod complex;
 mod dot;
 mod elementwise;
+mod fft;
 mod index;
 mod layout;
 mod movement;
@@ -118,6 +120,9 @@ pub fn eval_summing(
         Prim::ScatterAddAlong { axis } => index::scatter_add_along(operands[0], operands[1], operands[2], *axis)?,
         Prim::Sort { axis, descending } => sort::sort(*axis, *descending, operands[0]),
         Prim::ArgSort { axis, descending } => sort::arg_sort(*axis, *descending, operands[0], dtype),
+        Prim::Part { imag } => complex::part(operands[0], *imag),
+        Prim::Complex => complex::complex(operands[0], operands[1]),
+        Prim::Fft(f) => fft::fft(f, operands, shape)?,
         Prim::RandomBits => random::random_bits(operands[0], result),
     })
 }

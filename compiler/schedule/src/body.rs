@@ -1,5 +1,8 @@
 //! The body of a kernel: every member as a value at the index where a root needs it.
 //!
+//! A complex value is two f32 values: its parts. Complex tensors are f32 memory with the parts of an
+//! element next to each other, and every node is asked for one part at an index.
+//!
 //! Views (broadcast, transpose, slice, windows, reshape) disappear into index expressions; padding,
 //! concatenation and slice assignment become selections whose loads are guarded.
 
@@ -31,8 +34,25 @@ struct Body<'g> {
     row: Option<Row>,
     /// The product that contracts that row.
     outer: Option<NodeId>,
-    /// A node at an index under guards is computed once.
-    known: HashMap<(NodeId, Vec<Index>, Vec<Guard>), ValueId>,
+    /// A part of a node at an index under guards is computed once.
+    known: HashMap<(NodeId, Vec<Index>, Vec<Guard>, Part), ValueId>,
+}
+
+/// Which part of a value: of a real one there is only the first.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Part {
+    Real,
+    Imag,
+}
+
+/// The element type of a part.
+fn part_type(dtype: DType) -> DType {
+    if dtype.is_complex() { DType::F32 } else { dtype }
+}
+
+/// Where a part of element `at` lies.
+fn part_at(dtype: DType, at: Index, part: Part) -> Index {
+    if dtype.is_complex() { at.times(2).offset((part == Part::Imag) as i64) } else { at }
 }
 
 /// Trailing dims that all reductions of a group reduce, and one axis for their positions.
@@ -89,9 +109,12 @@ pub fn build(graph: &Graph, group: &Group, name: &str) -> Result<Schedule, Refus
         if graph.ty(root).shape != *shape {
             return Err(Refusal { node: root, reason: "has another shape than the kernel's other results".into() });
         }
-        let value = b.value(root, &at, &[])?;
-        let place = linear(&at, &row_major(shape));
-        b.s.stores.push(Store { operand: (group.inputs.len() + i) as u32, at: place, value });
+        let dtype = graph.ty(root).dtype;
+        for &part in if dtype.is_complex() { &[Part::Real, Part::Imag][..] } else { &[Part::Real] } {
+            let value = b.value(root, &at, &[], part)?;
+            let place = part_at(dtype, linear(&at, &row_major(shape)), part);
+            b.s.stores.push(Store { operand: (group.inputs.len() + i) as u32, at: place, value });
+        }
     }
     b.free_row();
     Ok(b.s)
@@ -131,10 +154,8 @@ impl Body<'_> {
     fn operand(&mut self, n: NodeId, name: String, output: bool) -> Result<(), Refusal> {
         let ty = self.graph.ty(n);
         let elems = ty.elems().filter(|e| *e < ELEMS_MAX).ok_or_else(|| refuse(n, "is too large"))?;
-        if ty.dtype == DType::C64 {
-            return Err(refuse(n, "is complex"));
-        }
-        self.s.operands.push(Operand { name, dtype: ty.dtype, elems, output });
+        let elems = if ty.dtype.is_complex() { 2 * elems } else { elems };
+        self.s.operands.push(Operand { name, dtype: part_type(ty.dtype), elems, output });
         Ok(())
     }
 
@@ -151,9 +172,9 @@ impl Body<'_> {
         if self.s.value(v).dtype == to { v } else { self.push(ValueOp::Cast(v), to) }
     }
 
-    /// Node `n` at index `at`; loads are valid only where `guards` hold.
-    fn value(&mut self, n: NodeId, at: &[Index], guards: &[Guard]) -> Result<ValueId, Refusal> {
-        let key = (n, at.to_vec(), guards.to_vec());
+    /// A part of node `n` at index `at`; loads are valid only where `guards` hold.
+    fn value(&mut self, n: NodeId, at: &[Index], guards: &[Guard], part: Part) -> Result<ValueId, Refusal> {
+        let key = (n, at.to_vec(), guards.to_vec(), part);
         if let Some(v) = self.known.get(&key) {
             return Ok(*v);
         }
@@ -164,10 +185,10 @@ impl Body<'_> {
             self.push(ValueOp::Scalar(k), self.graph.ty(n).dtype)
         } else if let Some(&operand) = self.inputs.get(&n) {
             let ty = self.graph.ty(n);
-            let at = linear(at, &row_major(&ty.shape));
-            self.push(ValueOp::Load { operand, at, guards: guards.to_vec() }, ty.dtype)
+            let at = part_at(ty.dtype, linear(at, &row_major(&ty.shape)), part);
+            self.push(ValueOp::Load { operand, at, guards: guards.to_vec() }, part_type(ty.dtype))
         } else if self.members.contains(&n) {
-            self.member(n, at, guards)?
+            self.member(n, at, guards, part)?
         } else {
             return Err(refuse(n, "is neither a member nor an input of the group"));
         };
@@ -175,14 +196,15 @@ impl Body<'_> {
         Ok(v)
     }
 
-    fn member(&mut self, n: NodeId, at: &[Index], guards: &[Guard]) -> Result<ValueId, Refusal> {
+    fn member(&mut self, n: NodeId, at: &[Index], guards: &[Guard], part: Part) -> Result<ValueId, Refusal> {
         let graph = self.graph;
         let node = graph.node(n);
-        let dtype = node.ty.dtype;
-        if dtype == DType::C64 {
-            return Err(refuse(n, "is complex"));
-        }
+        let dtype = part_type(node.ty.dtype);
         let operand = |i: usize| node.operands.get(i).copied().ok_or_else(|| refuse(n, "lacks an operand"));
+        // What has no imaginary part of its own.
+        if part == Part::Imag && matches!(node.prim, Prim::Full { .. } | Prim::Iota { .. }) {
+            return Ok(self.constant(Scalar::I(0), dtype));
+        }
         match &node.prim {
             Prim::Full { value } => Ok(self.constant(*value, dtype)),
             Prim::Iota { axis } => {
@@ -191,34 +213,37 @@ impl Body<'_> {
                 Ok(self.cast(v, dtype))
             }
             Prim::Map(op) => {
-                let args = node.operands.iter().map(|o| self.value(*o, at, guards)).collect::<Result<Vec<_>, _>>()?;
+                let args = node
+                    .operands
+                    .iter()
+                    .map(|o| self.value(*o, at, guards, Part::Real))
+                    .collect::<Result<Vec<_>, _>>()?;
                 Ok(self.push(ValueOp::Map { op: *op, args }, dtype))
             }
-            Prim::Cast => {
-                let v = self.value(operand(0)?, at, guards)?;
-                Ok(self.cast(v, dtype))
-            }
+            Prim::Cast => self.conversion(operand(0)?, node.ty.dtype, at, guards, part),
+            Prim::Part { imag } => self.value(operand(0)?, at, guards, if *imag { Part::Imag } else { Part::Real }),
+            Prim::Complex => self.value(operand((part == Part::Imag) as usize)?, at, guards, Part::Real),
             Prim::Broadcast { .. }
             | Prim::Reshape
             | Prim::Transpose { .. }
             | Prim::Slice { .. }
             | Prim::Windows { .. } => {
                 let inner = self.view(node, operand(0)?, at);
-                self.value(operand(0)?, &inner, guards)
+                self.value(operand(0)?, &inner, guards, part)
             }
             Prim::Pad { low, .. } => {
                 let low: Vec<i64> = low.iter().map(|l| *l as i64).collect();
-                self.window(operand(0)?, &low, at, guards, |s, g| s.value(operand(1)?, &[], g))
+                self.window((operand(0)?, part), &low, at, guards, |s, g| s.value(operand(1)?, &[], g, part))
             }
             Prim::UpdateSlice { start, step } if step.iter().all(|s| *s == 1) => {
-                self.window(operand(1)?, start, at, guards, |s, g| s.value(operand(0)?, at, g))
+                self.window((operand(1)?, part), start, at, guards, |s, g| s.value(operand(0)?, at, g, part))
             }
-            Prim::Concat { axis } => self.concat(node, *axis, at, guards),
+            Prim::Concat { axis } => self.concat(node, *axis, at, guards, part),
             Prim::Reduce { kind, axes } => {
                 if !guards.is_empty() {
                     return Err(refuse(n, "reduces under a guard"));
                 }
-                self.reduce(n, node, *kind, axes, at)
+                self.reduce(n, node, *kind, axes, at, part)
             }
             Prim::Dot { accum, causal } => {
                 if !guards.is_empty() {
@@ -233,6 +258,35 @@ impl Body<'_> {
             Prim::ArgReduce { largest, axis } => self.arg_reduce(n, node, *largest, *axis, at, guards),
             Prim::Cumulate { kind, axis } => self.cumulate(n, node, *kind, *axis, at, guards),
             other => Err(refuse(n, &format!("is `{}`, which kernels do not cover", prim_word(other)))),
+        }
+    }
+
+    /// `x` converted to `to`: a real number has no imaginary part, a complex one gives its real
+    /// part, and counts as true where either part is not 0.
+    fn conversion(
+        &mut self,
+        x: NodeId,
+        to: DType,
+        at: &[Index],
+        guards: &[Guard],
+        part: Part,
+    ) -> Result<ValueId, Refusal> {
+        let from = self.graph.ty(x).dtype;
+        match (from.is_complex(), to.is_complex()) {
+            (false, true) if part == Part::Imag => Ok(self.constant(Scalar::I(0), DType::F32)),
+            (true, true) => self.value(x, at, guards, part),
+            (true, false) if to == DType::Bool => {
+                let parts = [Part::Real, Part::Imag].map(|p| self.value(x, at, guards, p));
+                let mut args = vec![];
+                for v in parts {
+                    args.push(self.cast(v?, DType::Bool));
+                }
+                Ok(self.push(ValueOp::Map { op: MapOp::logical_or, args }, DType::Bool))
+            }
+            _ => {
+                let v = self.value(x, at, guards, Part::Real)?;
+                Ok(self.cast(v, part_type(to)))
+            }
         }
     }
 
@@ -289,7 +343,7 @@ impl Body<'_> {
     /// `inner` at `at - start` where that lies inside it, else `outer`.
     fn window(
         &mut self,
-        inner: NodeId,
+        (inner, part): (NodeId, Part),
         start: &[i64],
         at: &[Index],
         guards: &[Guard],
@@ -308,10 +362,10 @@ impl Body<'_> {
             place.push(shifted);
         }
         if within.is_empty() {
-            return self.value(inner, &place, guards);
+            return self.value(inner, &place, guards, part);
         }
         let all: Vec<Guard> = guards.iter().chain(&within).cloned().collect();
-        let a = self.value(inner, &place, &all)?;
+        let a = self.value(inner, &place, &all, part)?;
         let b = outer(self, guards)?;
         // A load gives zero where its guards fail.
         let zero = match self.s.value(b).op {
@@ -331,7 +385,14 @@ impl Body<'_> {
         self.push(ValueOp::Map { op: MapOp::r#where, args: vec![c, a, b] }, dtype)
     }
 
-    fn concat(&mut self, node: &Node, axis: usize, at: &[Index], guards: &[Guard]) -> Result<ValueId, Refusal> {
+    fn concat(
+        &mut self,
+        node: &Node,
+        axis: usize,
+        at: &[Index],
+        guards: &[Guard],
+        part: Part,
+    ) -> Result<ValueId, Refusal> {
         let graph = self.graph;
         let along = at.get(axis).cloned().unwrap_or_default();
         let mut parts = vec![];
@@ -349,9 +410,11 @@ impl Body<'_> {
             let mut all = guards.to_vec();
             let guard = (lo < 0 || hi >= size).then_some(Guard { index: shifted, lo: 0, hi: size });
             all.extend(guard.clone());
-            parts.push((guard, self.value(o, &place, &all)?));
+            parts.push((guard, self.value(o, &place, &all, part)?));
         }
-        let Some((_, mut out)) = parts.pop() else { return Ok(self.constant(Scalar::I(0), node.ty.dtype)) };
+        let Some((_, mut out)) = parts.pop() else {
+            return Ok(self.constant(Scalar::I(0), part_type(node.ty.dtype)));
+        };
         for (guard, v) in parts.into_iter().rev() {
             out = self.select(guard.into_iter().collect(), v, out);
         }
@@ -365,11 +428,16 @@ impl Body<'_> {
         kind: Reduction,
         axes: &[usize],
         at: &[Index],
+        part: Part,
     ) -> Result<ValueId, Refusal> {
         let graph = self.graph;
         let operand = *node.operands.first().ok_or_else(|| refuse(n, "lacks an operand"))?;
         let ty = graph.ty(operand);
         self.s.compensated |= node.policy == Policy::KahanSum && kind == Reduction::Sum && ty.dtype.is_float();
+        let plain = kind == Reduction::Sum && node.ty.dtype.is_complex() && node.policy != Policy::KahanSum;
+        if ty.dtype.is_complex() && !plain {
+            return Err(refuse(n, "is no plain sum of complex numbers"));
+        }
         let mut axes = axes.to_vec();
         axes.sort();
         let sizes: Vec<u64> = axes.iter().map(|a| ty.shape.get(*a).copied().unwrap_or(1)).collect();
@@ -394,20 +462,20 @@ impl Body<'_> {
             Reduction::Any | Reduction::All => DType::Bool,
             // Integers need no room to compare, and the identity is that of their own type.
             Reduction::Max | Reduction::Min if !ty.dtype.is_float() => ty.dtype,
-            _ => ty.dtype.accumulator(),
+            _ => part_type(ty.dtype).accumulator(),
         };
-        let v = self.value(operand, &place, &[])?;
+        let v = self.value(operand, &place, &[], part)?;
         let v = self.cast(v, accum);
         let sum = self.push(ValueOp::Reduce { kind, arg: v, axis: r }, accum);
-        Ok(self.cast(sum, node.ty.dtype))
+        Ok(self.cast(sum, part_type(node.ty.dtype)))
     }
 
     fn dot(&mut self, n: NodeId, node: &Node, accum: DType, causal: bool, at: &[Index]) -> Result<ValueId, Refusal> {
         let graph = self.graph;
         let [a, b] = node.operands[..] else { return Err(refuse(n, "needs two operands")) };
         let [batch @ .., m, c] = at else { return Err(refuse(n, "has a rank below 2")) };
-        if [a, b].iter().any(|o| graph.ty(*o).dtype == DType::Tf32) {
-            return Err(refuse(n, "contracts tf32"));
+        if [a, b].iter().any(|o| matches!(graph.ty(*o).dtype, DType::Tf32 | DType::C64)) {
+            return Err(refuse(n, "contracts tf32 or complex numbers"));
         }
         let products = self.s.values.iter().filter(|v| matches!(v.op, ValueOp::Dot { .. })).count();
         if products > (self.outer == Some(n)) as usize {
@@ -422,9 +490,9 @@ impl Body<'_> {
         // Row `i` takes `i + 1` steps.
         let within = causal.then(|| m.offset(1));
         let place = |x: &Index, y: &Index| -> Vec<Index> { batch.iter().chain([x, y]).cloned().collect() };
-        let left = self.value(a, &place(m, &Index::var(k)), &[])?;
+        let left = self.value(a, &place(m, &Index::var(k)), &[], Part::Real)?;
         let left = self.cast(left, accum);
-        let right = self.value(b, &place(&Index::var(k), c), &[])?;
+        let right = self.value(b, &place(&Index::var(k), c), &[], Part::Real)?;
         let right = self.cast(right, accum);
         let v = self.push(ValueOp::Dot { a: left, b: right, axis: k, within }, accum);
         Ok(self.cast(v, node.ty.dtype))

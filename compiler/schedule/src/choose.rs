@@ -205,6 +205,8 @@ fn lane_stride(s: &Schedule, at: &Index, axis: Var) -> Option<i64> {
 fn stride_cost(stride: Option<i64>) -> f64 {
     match stride {
         Some(1) => 1.0,
+        // One part of complex numbers: the other one shares its lines and its shuffles.
+        Some(2) => 1.5,
         Some(0) => 0.3,
         _ => 12.0,
     }

@@ -2,14 +2,16 @@
 //!
 //! [`lower`] applies a schedule's directives: [`nest`] writes loops and places values at the
 //! loop they belong to, [`loops`] covers elementwise kernels and reductions, [`product`] matrix
-//! products. [`interpret`] runs a kernel and checks every access.
+//! products. [`fft`] writes the kernels of Fourier transforms, which have no schedule. [`interpret`] runs a kernel and checks every access.
 
 mod nest;
 mod loops;
 mod product;
+mod fft;
 mod memory;
 mod interpret;
 
+pub use fft::lower as lower_fft;
 pub use interpret::{Fault, interpret};
 
 use std::fmt;

@@ -331,15 +331,16 @@ impl<'s> Plan<'s> {
     fn inner_loops(&self, n: &mut Nest<'s>, depth: usize) -> Result<(), LowerError> {
         let Some(&axis) = self.inner.get(depth) else {
             self.recall(n, self.reductions.len());
-            for st in &self.s.stores {
-                let value = n.eval(st.value)?;
+            // All values first: the memory of a result may be that of an operand.
+            let values = self.s.stores.iter().map(|st| n.eval(st.value)).collect::<Result<Vec<_>, _>>()?;
+            for (st, value) in self.s.stores.iter().zip(values) {
                 let (buf, at) = (n.tensor(st.operand), n.resolve(&st.at));
                 n.store(buf, at, value, self.stream);
             }
             return Ok(());
         };
         let contiguous =
-            self.inner.iter().copied().find(|a| self.s.stores.iter().any(|st| st.at.stride(*a) == Some(1)));
+            self.inner.iter().copied().find(|a| self.s.stores.iter().any(|st| matches!(st.at.stride(*a), Some(1 | 2))));
         let lanes = if !self.across() && contiguous == Some(axis) { self.lanes } else { 1 };
         let span = Span { lo: vec![], hi: vec![], extent: self.s.extent(axis), lanes };
         self.walk(n, axis, &span, &mut |n, _| self.inner_loops(n, depth + 1))

@@ -1,8 +1,9 @@
 //! What each primitive asks of its operands and result.
 
 use super::{TypeRef, elems};
+use crate::fft;
 use crate::map::{Gives, MapOp, kind_of};
-use crate::prim::{Prim, Reduction, Scalar};
+use crate::prim::{Fft, FftKind, Prim, Reduction, Scalar};
 use tessera_base::DType;
 
 type Check = Result<(), String>;
@@ -150,6 +151,21 @@ pub fn shape_check(prim: &Prim, operands: &[TypeRef], result: TypeRef) -> Result
             axis_in(*axis, x[0].shape)?;
             shape_is(x[0].shape, result)
         }
+        Prim::Part { .. } => {
+            count(x, 1)?;
+            shape_is(x[0].shape, result)?;
+            let fits = x[0].dtype.is_complex() && result.dtype == DType::F32;
+            ensure(fits, || format!("a part of {} is not {}", x[0].dtype, result.dtype))
+        }
+        Prim::Complex => {
+            count(x, 2)?;
+            for t in x {
+                shape_is(t.shape, result)?;
+                ensure(t.dtype == DType::F32, || format!("the parts of a complex number are f32, not {}", t.dtype))?;
+            }
+            ensure(result.dtype.is_complex(), || format!("two parts give c64, not {}", result.dtype))
+        }
+        Prim::Fft(f) => transform(f, x, result),
         Prim::RandomBits => {
             count(x, 1)?;
             positions(x[0])?;
@@ -157,6 +173,37 @@ pub fn shape_check(prim: &Prim, operands: &[TypeRef], result: TypeRef) -> Result
             integer(result)
         }
     }
+}
+
+fn transform(f: &Fft, x: &[TypeRef], result: TypeRef) -> Check {
+    ensure(matches!(x.len(), 2 | 4), || format!("{} operands instead of 2 or 4", x.len()))?;
+    axis_in(f.axis, x[0].shape)?;
+    axis_in(f.to, x[0].shape)?;
+    let (from, to) = (x[0].shape[f.axis], result.shape.get(f.to).copied().unwrap_or(0));
+    let half = f.points / 2 + 1;
+    let (types, sizes) = match f.kind {
+        FftKind::Forward | FftKind::Inverse => ((DType::C64, DType::C64), from == f.points && to == f.points),
+        FftKind::RealForward => ((DType::F32, DType::C64), from == f.points && (1..=half).contains(&to)),
+        FftKind::RealInverse => ((DType::C64, DType::F32), (1..=half).contains(&from) && to == f.points),
+    };
+    ensure((x[0].dtype, result.dtype) == types, || format!("`{}` of {}", f.kind.name(), x[0].dtype))?;
+    ensure(sizes, || format!("`{}` of {} points takes {from} to {to}", f.kind.name(), f.points))?;
+    let mut shape = without(x[0].shape, &[f.axis]);
+    shape.insert(f.to, to);
+    shape_is(&shape, result)?;
+    let Some(plan) = fft::plan(f.kind, f.points) else { return Err(format!("{} points have no plan", f.points)) };
+    let table = |t: TypeRef, want: u64| {
+        ensure(t.dtype == DType::F32 && t.shape == [want], || format!("a table is f32[{want}], not {}", shown(t)))
+    };
+    table(x[1], plan.table_len() as u64)?;
+    if let [.., a, b] = x[2..] {
+        let plain = !f.kind.real() && f.axis + 2 == x[0].shape.len() && f.to == f.axis;
+        ensure(plain, || "a twist turns the results of complex transforms of the last dim but one".into())?;
+        let lengths = fft::twist_lens(f.points, x[0].shape[f.axis + 1]);
+        table(a, lengths[0])?;
+        table(b, lengths[1])?;
+    }
+    Ok(())
 }
 
 fn ensure(ok: bool, why: impl FnOnce() -> String) -> Check {

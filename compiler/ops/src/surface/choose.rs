@@ -1,7 +1,6 @@
 //! `where` and `clip`: elementwise choice.
 
 use super::expand;
-use super::reduce::no_complex;
 use super::row::{Call, Lowered, Row, meet, opt, req};
 use super::rule::{self, Inferred};
 use super::*;
@@ -24,11 +23,6 @@ pub const WHERE: Row = Row::new(
 fn infer_where(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let condition = (0, rule::operand(args, 0)?);
     let (operands, dtype) = meet(args, &[1, 2])?;
-    for &(i, t) in &operands {
-        if let rule::Operand::Tensor(t) = t {
-            no_complex("where", t, i)?;
-        }
-    }
     let shape = rule::broadcast_all(cx, &[&[condition], &operands[..]].concat())?;
     rule::one(shape, dtype)
 }

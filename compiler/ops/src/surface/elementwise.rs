@@ -100,7 +100,11 @@ fn takes(def: &MapDef) -> Takes {
 
 /// The type that all operands are converted to. A wider `out_dtype` widens before the
 /// arithmetic, so that the result is rounded once.
-fn working(def: &MapDef, dtype: DType, operands: &[(usize, rule::Operand)], hints: &Hints) -> Result<DType, OpError> {
+fn working(op: MapOp, dtype: DType, operands: &[(usize, rule::Operand)], hints: &Hints) -> Result<DType, OpError> {
+    let def = op.def();
+    if dtype.is_complex() && complex::result(op).is_some() {
+        return Ok(dtype);
+    }
     let dtype = rule::operand_dtype(def.name, takes(def), dtype, operands)?;
     Ok(match hints.out_dtype {
         Some(out) if out.is_float() && dtype.is_float() && dtype.widens_to(out) && def.gives == Gives::Same => out,
@@ -113,8 +117,9 @@ fn infer(op: MapOp, cx: &mut InferCx, args: &[SymArg], hints: &Hints) -> Inferre
     let at: Vec<usize> = (0..def.arity).collect();
     let (operands, joined) = meet(args, &at)?;
     let shape = rule::broadcast_all(cx, &operands)?;
-    let dtype = joined.map(|d| working(def, d, &operands, hints)).transpose()?;
-    rule::one(shape, if def.gives == Gives::Bool { Some(DType::Bool) } else { dtype })
+    let dtype = joined.map(|d| working(op, d, &operands, hints)).transpose()?;
+    let complex = dtype.filter(|d| d.is_complex()).and_then(|_| complex::result(op));
+    rule::one(shape, complex.or(if def.gives == Gives::Bool { Some(DType::Bool) } else { dtype }))
 }
 
 fn lower(op: MapOp, call: &mut Call) -> Lowered {
@@ -122,19 +127,21 @@ fn lower(op: MapOp, call: &mut Call) -> Lowered {
     let at: Vec<usize> = (0..def.arity).collect();
     let (shape, _) = call.result();
     let (operands, joined) = meet(&call.sym, &at)?;
-    let dtype = working(def, joined.unwrap_or(DType::F32), &operands, call.hints)?;
+    let dtype = working(op, joined.unwrap_or(DType::F32), &operands, call.hints)?;
     let ids = at.iter().map(|&i| call.operand(i, &shape, dtype)).collect::<Result<Vec<_>, _>>()?;
     Ok(vec![expand::map(call.b, op, &ids)])
 }
 
 fn document(def: &MapDef) -> String {
+    let complex = if MapOp::parse(def.name).and_then(complex::result).is_some() { ", c64" } else { "" };
     let takes = match takes(def) {
         Takes::Float => "floats; ints and bool become f32",
         Takes::Number => "floats and ints",
         Takes::Int => "ints",
         Takes::IntOrBool => "ints and bool",
         Takes::Bool => "bool; numbers count as true where they are not 0",
-        Takes::Any => "every dtype but c64",
+        Takes::Any if complex.is_empty() => "every dtype but c64",
+        Takes::Any => "every real dtype",
     };
     let gives = match def.gives {
         Gives::Same => "the operands' dtype",
@@ -143,7 +150,7 @@ fn document(def: &MapDef) -> String {
     let error =
         if def.takes == Takes::Float { format!(" Error at most {} ulp in f32.", def.ulps) } else { String::new() };
     let broadcast = if def.arity > 1 { " Operands broadcast." } else { "" };
-    format!("{}\n\nElementwise.{broadcast} Takes {takes}; gives {gives}.{error}", def.doc)
+    format!("{}\n\nElementwise.{broadcast} Takes {takes}{complex}; gives {gives}.{error}", def.doc)
 }
 
 #[cfg(test)]

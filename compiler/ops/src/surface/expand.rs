@@ -99,6 +99,9 @@ pub fn common_shape(x: &[u64], y: &[u64]) -> Vec<u64> {
 /// Elementwise on operands of one shape.
 pub fn map(b: &mut dyn Build, op: MapOp, operands: &[Id]) -> Id {
     let (Some(&first), Some(&last)) = (operands.first(), operands.last()) else { return Id(0) };
+    if b.dtype(last).is_complex() {
+        return super::complex::map(b, op, operands);
+    }
     let shape = b.shape(first);
     let dtype = match op.def().gives {
         Gives::Same => b.dtype(last),
@@ -124,8 +127,33 @@ pub fn binary_const(b: &mut dyn Build, op: MapOp, x: Id, value: f64) -> Id {
     map(b, op, &[x, y])
 }
 
+/// The real parts of a c64 tensor.
+pub fn real(b: &mut dyn Build, x: Id) -> Id {
+    let shape = b.shape(x);
+    b.push(Prim::Part { imag: false }, &[x], shape, DType::F32)
+}
+
+/// The imaginary parts of a c64 tensor.
+pub fn imag(b: &mut dyn Build, x: Id) -> Id {
+    let shape = b.shape(x);
+    b.push(Prim::Part { imag: true }, &[x], shape, DType::F32)
+}
+
+/// Complex numbers of two f32 tensors of one shape.
+pub fn complex(b: &mut dyn Build, re: Id, im: Id) -> Id {
+    let shape = b.shape(re);
+    b.push(Prim::Complex, &[re, im], shape, DType::C64)
+}
+
 /// `condition ? x : y`, all of one shape.
 pub fn select(b: &mut dyn Build, condition: Id, x: Id, y: Id) -> Id {
+    if b.dtype(x).is_complex() {
+        let [re, im] = [real, imag].map(|part| {
+            let (x, y) = (part(b, x), part(b, y));
+            select(b, condition, x, y)
+        });
+        return complex(b, re, im);
+    }
     map(b, WHERE, &[condition, x, y])
 }
 
@@ -174,6 +202,19 @@ pub fn slice(b: &mut dyn Build, x: Id, axis: usize, start: u64, length: u64) -> 
     b.push(Prim::Slice { start: starts, step }, &[x], shape, dtype)
 }
 
+/// The first `length` elements along `axis`, with zeros after the last one where there are fewer.
+pub fn fit(b: &mut dyn Build, x: Id, axis: usize, length: u64) -> Id {
+    let (mut shape, dtype) = (b.shape(x), b.dtype(x));
+    let size = shape[axis];
+    if size >= length {
+        return slice(b, x, axis, 0, length);
+    }
+    let zero = full(b, &[], dtype, Scalar::I(0));
+    let (low, mut high) = (vec![0; shape.len()], vec![0; shape.len()]);
+    (high[axis], shape[axis]) = (length - size, length);
+    b.push(Prim::Pad { low, high }, &[x, zero], shape, dtype)
+}
+
 pub fn concat(b: &mut dyn Build, xs: &[Id], axis: usize) -> Id {
     let Some(&first) = xs.first() else { return Id(0) };
     if xs.len() == 1 {
@@ -188,6 +229,13 @@ pub fn concat(b: &mut dyn Build, xs: &[Id], axis: usize) -> Id {
 pub fn reduce(b: &mut dyn Build, x: Id, kind: Reduction, axes: &[usize], keep: bool) -> Id {
     let (shape, dtype) = (b.shape(x), b.dtype(x));
     let rest: Vec<u64> = (0..shape.len()).filter(|d| !axes.contains(d)).map(|d| shape[d]).collect();
+    if dtype.is_complex() && kind == Reduction::Sum {
+        let [re, im] = [real, imag].map(|part| {
+            let x = part(b, x);
+            reduce(b, x, kind, axes, keep)
+        });
+        return complex(b, re, im);
+    }
     let out = if axes.is_empty() { x } else { b.push(Prim::Reduce { kind, axes: axes.to_vec() }, &[x], rest, dtype) };
     if !keep {
         return out;
@@ -204,8 +252,16 @@ pub fn mean(b: &mut dyn Build, x: Id, axes: &[usize]) -> Id {
     binary_const(b, MapOp::div, sum, count)
 }
 
-/// `[batch…, m, k] @ [batch…, k, n]`, rounded once to `dtype`.
+/// `[batch…, m, k] @ [batch…, k, n]`, rounded once to `dtype`. A complex product is four real ones.
 pub fn dot(b: &mut dyn Build, x: Id, y: Id, accum: DType, dtype: DType) -> Id {
+    if b.dtype(x).is_complex() {
+        let (x, y) = ([real(b, x), imag(b, x)], [real(b, y), imag(b, y)]);
+        let mut part = |i: usize, j: usize| dot(b, x[i], y[j], DType::F32, DType::F32);
+        let products = [part(0, 0), part(1, 1), part(0, 1), part(1, 0)];
+        let re = map(b, MapOp::sub, &products[..2]);
+        let im = map(b, MapOp::add, &products[2..]);
+        return complex(b, re, im);
+    }
     let (mut shape, other) = (b.shape(x), b.shape(y));
     if let (Some(last), Some(n)) = (shape.last_mut(), other.last()) {
         *last = *n;

@@ -29,15 +29,11 @@ pub const DOT: Row =
          ```tessera\nop.dot(a, b)    # Tensor[N, f32], Tensor[N, f32] -> Tensor[f32]\n```",
     );
 
-/// Products need numbers: E0205 for bool, E0690 for complex.
+/// Products need numbers: E0205 for bool.
 pub fn product_dtype(name: &str, tensors: &[(usize, &TensorType)]) -> Result<Option<DType>, OpError> {
     let dtype = rule::join_tensors(tensors)?;
     for &(i, t) in tensors {
         match t.dtype {
-            Some(DType::C64) => {
-                return Err(OpError::new(Code::E0690, format!("`{name}` of complex numbers is not supported yet"))
-                    .arg(i, t.to_string()));
-            }
             Some(DType::Bool) if dtype == Some(DType::Bool) => {
                 return Err(OpError::new(Code::E0205, format!("`{name}` multiplies numbers, not bool"))
                     .arg(i, t.to_string())

@@ -43,12 +43,14 @@ pub const STD: Row = Row::new("std", SPREAD, |_, a, _| infer("std", a), |c| lowe
 
 fn infer(name: &str, args: &[SymArg]) -> Inferred {
     let x = rule::tensor(args, 0)?;
-    no_complex(name, x, 0)?;
+    if name != "mean" {
+        no_complex(name, x, 0)?;
+    }
     let axes = rule::axes(args, 1, x)?;
     if args.len() > 3 {
         rule::int_const(args, 3, "`ddof`")?;
     }
-    let dtype = x.dtype.map(|d| if d.is_float() { d } else { DType::F32 });
+    let dtype = x.dtype.map(|d| if d.is_float() || d.is_complex() { d } else { DType::F32 });
     rule::one(rule::reduced(&x.shape, &axes, rule::flag(args, 2)?), dtype)
 }
 
@@ -58,14 +60,27 @@ fn start(call: &mut Call) -> Result<(Id, Vec<usize>, Vec<u64>), OpError> {
     let (t, x) = (call.ty(0)?, call.id(0)?);
     let axes = rule::axes(&call.sym, 1, &t)?;
     let dtype = call.b.dtype(x);
-    let wide =
-        if !dtype.is_float() || call.hints.accum_dtype == Some(DType::F64) { DType::F64 } else { dtype.compute() };
+    let wide = if dtype.is_complex() {
+        dtype
+    } else if !dtype.is_float() || call.hints.accum_dtype == Some(DType::F64) {
+        DType::F64
+    } else {
+        dtype.compute()
+    };
     let out = call.result().0;
     Ok((expand::cast(call.b, x, wide), axes, out))
 }
 
 fn lower_mean(call: &mut Call) -> Lowered {
     let (x, axes, shape) = start(call)?;
+    if call.b.dtype(x).is_complex() {
+        let [re, im] = [expand::real, expand::imag].map(|part| {
+            let x = part(call.b, x);
+            let mean = expand::mean(call.b, x, &axes);
+            expand::reshape(call.b, mean, &shape)
+        });
+        return Ok(vec![expand::complex(call.b, re, im)]);
+    }
     let mean = expand::mean(call.b, x, &axes);
     Ok(vec![expand::reshape(call.b, mean, &shape)])
 }

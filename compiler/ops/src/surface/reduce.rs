@@ -66,7 +66,7 @@ pub const ALL: Row = Row::new("all", PARAMS, |cx, a, h| infer(Reduction::All, cx
 fn result(kind: Reduction, dtype: DType) -> DType {
     match kind {
         Reduction::Any | Reduction::All => DType::Bool,
-        Reduction::Sum | Reduction::Prod if !dtype.is_float() => DType::I64,
+        Reduction::Sum | Reduction::Prod if !(dtype.is_float() || dtype.is_complex()) => DType::I64,
         _ => dtype,
     }
 }
@@ -94,7 +94,9 @@ pub fn no_complex(name: &str, t: &TensorType, i: usize) -> Result<(), OpError> {
 fn infer(kind: Reduction, _: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let x = rule::tensor(args, 0)?;
     let axes = rule::axes(args, 1, x)?;
-    no_complex(kind.name(), x, 0)?;
+    if kind != Reduction::Sum {
+        no_complex(kind.name(), x, 0)?;
+    }
     if matches!(kind, Reduction::Max | Reduction::Min) {
         not_empty(kind.name(), x, &axes)?;
     }

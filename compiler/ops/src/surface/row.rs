@@ -109,6 +109,15 @@ pub fn infer(row: &Row, cx: &mut InferCx, args: &[SymArg], hints: &Hints) -> Inf
     check_accumulator(&all, hints)?;
     let types = (row.infer)(cx, &all, hints)?;
     let Some(out) = hints.out_dtype else { return Ok(types) };
+    let complex = |t: &TensorType| t.dtype == Some(DType::C64);
+    let some = match &types {
+        OpTypes::One(t) => complex(t),
+        OpTypes::Many(ts) => ts.iter().any(complex),
+    };
+    if some && out != DType::C64 {
+        return Err(OpError::new(Code::E0214, format!("`out_dtype` cannot be {out} here: the result is complex"))
+            .help("`op.real(…)`, `op.imag(…)` and `op.abs(…)` give real numbers"));
+    }
     Ok(match types {
         OpTypes::One(t) => OpTypes::One(TensorType { dtype: Some(out), ..t }),
         // Of several results those that hold values, not positions.
@@ -139,6 +148,7 @@ fn check_accumulator(args: &[SymArg], hints: &Hints) -> Result<(), OpError> {
             refuse(format!("only f16 operands accumulate in f16, and these are {d}"))
                 .map_err(|e| e.help("`accum_dtype=f32`"))
         }
+        Some(DType::C64) if accum != DType::C64 => refuse("the operands are complex and accumulate in two f32".into()),
         Some(DType::F64) if accum != DType::F64 => refuse("it is narrower than the f64 operands".into()),
         Some(d) if d.is_float() && !accum.is_float() => {
             refuse(format!("the operands are {d}")).map_err(|e| e.help("`accum_dtype=f32`"))

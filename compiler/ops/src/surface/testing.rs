@@ -2,6 +2,7 @@
 
 mod law;
 mod record;
+mod spectral;
 mod values;
 
 use super::*;

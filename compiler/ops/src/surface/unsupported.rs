@@ -4,22 +4,10 @@ use super::row::{Row, opt, req};
 use super::*;
 
 const X: Param = req("x", ParamKind::Tensor);
-const WEIGHT: Param = req("weight", ParamKind::Tensor);
-const AXIS: Param = opt("axis", ParamKind::Axis, Default::Int(-1));
 
-const SPECTRAL: &str = "Fourier transforms need complex arithmetic, which the code generator does not have yet";
 const MOE: &str = "routing tokens to experts needs results whose sizes depend on data; `op.topk`, `op.take` and `op.scatter_add` route by hand";
 const QUANT: &str = "scaled fp8 blocks have no representation yet; `x.to(fp8_e4m3)` converts with saturation";
 
-pub const FFT: Row = Row::refused("fft", &[X, AXIS], "Discrete Fourier transform along an axis.", SPECTRAL);
-pub const IFFT: Row = Row::refused("ifft", &[X, AXIS], "Inverse of `fft`.", SPECTRAL);
-pub const RFFT: Row = Row::refused("rfft", &[X, AXIS], "Discrete Fourier transform of real numbers.", SPECTRAL);
-pub const IRFFT: Row =
-    Row::refused("irfft", &[X, opt("n", ParamKind::Int, Default::None), AXIS], "Inverse of `rfft`.", SPECTRAL);
-pub const FFT2: Row = Row::refused("fft2", &[X], "Discrete Fourier transform of the last two dims.", SPECTRAL);
-pub const IFFT2: Row = Row::refused("ifft2", &[X], "Inverse of `fft2`.", SPECTRAL);
-pub const SPECTRAL_CONV: Row =
-    Row::refused("spectral_conv", &[X, WEIGHT], "Product in the frequency domain.", SPECTRAL);
 
 pub const MOE_DISPATCH: Row = Row::refused(
     "moe_dispatch",

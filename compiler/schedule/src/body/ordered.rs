@@ -1,6 +1,6 @@
 //! Operations that walk along one dim in order: positions of extremes, running sums.
 
-use super::{Body, refuse};
+use super::{Body, Part, refuse};
 use crate::Refusal;
 use tessera_base::DType;
 use tessera_ir::graph::{Node, NodeId};
@@ -28,7 +28,7 @@ impl Body<'_> {
         let r = self.axis(format!("r{}", self.s.axes.len()), extent, true);
         let mut place = at.to_vec();
         place.insert(axis.min(place.len()), Index::var(r));
-        let arg = self.value(a, &place, &[])?;
+        let arg = self.value(a, &place, &[], Part::Real)?;
         // The order of bool is that of 0 and 1.
         let arg = if self.s.value(arg).dtype == DType::Bool { self.cast(arg, DType::U8) } else { arg };
         let v = self.push(ValueOp::ArgReduce { largest, arg, axis: r }, DType::I64);
@@ -54,7 +54,7 @@ impl Body<'_> {
         };
         let dtype = self.graph.ty(a).dtype;
         let accum = dtype.accumulator();
-        let arg = self.value(a, at, &[])?;
+        let arg = self.value(a, at, &[], Part::Real)?;
         let arg = self.cast(arg, accum);
         let start = identity(kind, dtype);
         let v = self.push(ValueOp::Cumulate { kind, start, arg, axis: along }, accum);

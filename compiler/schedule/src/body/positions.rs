@@ -3,7 +3,7 @@
 //! The tensor that is read lies in memory; the positions may be computed in the kernel. Each is
 //! checked where it is computed, so that what reads with it needs no check of its own.
 
-use super::{Body, refuse};
+use super::{Body, Part, refuse};
 use crate::Refusal;
 use tessera_abi::plan::Bounds;
 use tessera_base::DType;
@@ -93,13 +93,16 @@ impl Body<'_> {
             return Err(refuse(n, "reads positions under a guard"));
         }
         let size = self.graph.ty(a).shape.get(axis).copied().ok_or_else(|| refuse(n, "lacks a dim"))?;
-        let arg = self.value(index, at, &[])?;
+        let arg = self.value(index, at, &[], Part::Real)?;
         Ok(self.push(ValueOp::Position { arg, bounds: Bounds { axis: axis as u32, size, block } }, DType::I64))
     }
 
     /// The element of `a` at `place`, further along some dims by the values given for them.
     fn read_at(&mut self, n: NodeId, a: NodeId, place: &[Index], by: &[(usize, ValueId)]) -> Result<ValueId, Refusal> {
         let ty = self.graph.ty(a);
+        if ty.dtype.is_complex() {
+            return Err(refuse(n, "reads complex numbers at positions from data"));
+        }
         let operand = *self.inputs.get(&a).ok_or_else(|| refuse(n, "reads what is not in memory"))?;
         let strides = row_major(&ty.shape);
         let by = by.iter().map(|&(axis, v)| (v, strides[axis])).collect();

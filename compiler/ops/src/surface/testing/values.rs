@@ -8,8 +8,14 @@ use crate::reference;
 
 /// Runs each node as it is added.
 #[derive(Default)]
-struct Eager {
+pub struct Eager {
     nodes: Vec<(Vec<u64>, DType, Vec<u8>)>,
+}
+
+impl Eager {
+    pub fn bytes(&self, id: Id) -> &[u8] {
+        &self.nodes[id.0 as usize].2
+    }
 }
 
 impl Build for Eager {
