@@ -22,8 +22,9 @@ use crate::prim::FftKind;
 pub const POINTS_MAX: u64 = 2048;
 /// Largest prime factor of a length with a plan: its butterfly takes quadratic time.
 const PRIME_MAX: u64 = 31;
-/// Largest composite radix: 32 numbers and their twiddles fill a register file of 32.
-const RADIX_MAX: u64 = 16;
+/// Largest composite radix: 32 points are twice a register file of 32, but a stage less to go
+/// through memory for.
+const RADIX_MAX: u64 = 32;
 /// Columns that share one entry of the first twist table.
 pub const TWIST_BLOCK: u64 = 16;
 
@@ -72,13 +73,19 @@ pub fn plan(kind: FftKind, points: u64) -> Option<Plan> {
     Some(Plan { kind, n: n as usize, stages })
 }
 
-/// Radices in running order: as large as [`RADIX_MAX`] allows. At least one.
+/// Radices in running order, at least one: of all limits on composite radices the one with the
+/// fewest stages, each of which goes through memory, and then the least limit.
 fn radices(n: u64) -> Option<Vec<u64>> {
+    (2..=RADIX_MAX).filter_map(|most| radices_up_to(n, most)).min_by_key(Vec::len)
+}
+
+/// Radices, composite ones up to `most`, the larger ones first.
+fn radices_up_to(n: u64, most: u64) -> Option<Vec<u64>> {
     let mut rest = n;
     let mut out = vec![];
     while rest > 1 {
-        let whole = (2..=RADIX_MAX).rev().find(|d| rest.is_multiple_of(*d));
-        let prime = || (RADIX_MAX + 1..=PRIME_MAX).find(|d| rest.is_multiple_of(*d));
+        let whole = (2..=most).rev().find(|d| rest.is_multiple_of(*d));
+        let prime = || (most + 1..=PRIME_MAX).find(|d| rest.is_multiple_of(*d));
         let radix = whole.or_else(prime)?;
         out.push(radix);
         rest /= radix;

@@ -133,16 +133,17 @@ fn lower(op: MapOp, call: &mut Call) -> Lowered {
 }
 
 fn document(def: &MapDef) -> String {
-    let complex = if MapOp::parse(def.name).and_then(complex::result).is_some() { ", c64" } else { "" };
+    let complex = if MapOp::parse(def.name).and_then(complex::result).is_some() { "; c64" } else { "" };
     let takes = match takes(def) {
         Takes::Float => "floats; ints and bool become f32",
         Takes::Number => "floats and ints",
         Takes::Int => "ints",
         Takes::IntOrBool => "ints and bool",
         Takes::Bool => "bool; numbers count as true where they are not 0",
-        Takes::Any if complex.is_empty() => "every dtype but c64",
-        Takes::Any => "every real dtype",
+        Takes::Any if complex => "every dtype",
+        Takes::Any => "every dtype but c64",
     };
+    let also = if complex && def.takes != Takes::Any { "c64, " } else { "" };
     let gives = match def.gives {
         Gives::Same => "the operands' dtype",
         Gives::Bool => "bool",
@@ -150,7 +151,7 @@ fn document(def: &MapDef) -> String {
     let error =
         if def.takes == Takes::Float { format!(" Error at most {} ulp in f32.", def.ulps) } else { String::new() };
     let broadcast = if def.arity > 1 { " Operands broadcast." } else { "" };
-    format!("{}\n\nElementwise.{broadcast} Takes {takes}{complex}; gives {gives}.{error}", def.doc)
+    format!("{}\n\nElementwise.{broadcast} Takes {also}{takes}; gives {gives}.{error}", def.doc)
 }
 
 #[cfg(test)]
