@@ -165,7 +165,7 @@ impl Backend {
                 let name = kernel_name(graph, &group);
                 if group.kind == GroupKind::Fft {
                     match self.transform(graph, group.roots[0], &name) {
-                        Ok(lowered) => out.push(Planned { group, schedule: None, lowered: Some(lowered) }),
+                        Ok(lowered) => out.push(Planned { group, start: None, schedule: None, lowered: Some(lowered) }),
                         Err(why) => {
                             refused = true;
                             if self.options.verbose {

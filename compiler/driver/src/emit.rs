@@ -131,13 +131,16 @@ pub fn show(backend: &Backend, graph: &Graph, ir: Ir) -> Result<(), Box<Diagnost
         return Ok(());
     }
     for planned in backend.groups(graph) {
-        let Some((schedule, lowered)) = planned.schedule.as_ref().zip(planned.lowered.as_ref()) else {
-            let names: Vec<String> = planned.group.members.iter().map(|m| m.to_string()).collect();
+        let names: Vec<String> = planned.group.members.iter().map(|m| m.to_string()).collect();
+        let Some(lowered) = &planned.lowered else {
             out(&format!("// {} runs without a kernel of its own ({:?})\n", names.join(", "), planned.group.kind));
             continue;
         };
         if ir == Ir::Schedule {
-            out(&tessera_ir::schedule::text::print(schedule));
+            // The kernels of a Fourier transform are written without one.
+            let text = planned.schedule.as_ref().map(tessera_ir::schedule::text::print);
+            out(&text
+                .unwrap_or_else(|| format!("// {} has no schedule ({:?})\n", names.join(", "), planned.group.kind)));
             continue;
         }
         for step in &lowered.steps {

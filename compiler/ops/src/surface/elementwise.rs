@@ -133,17 +133,17 @@ fn lower(op: MapOp, call: &mut Call) -> Lowered {
 }
 
 fn document(def: &MapDef) -> String {
-    let complex = if MapOp::parse(def.name).and_then(complex::result).is_some() { "; c64" } else { "" };
+    let on_complex = MapOp::parse(def.name).and_then(complex::result).is_some();
     let takes = match takes(def) {
         Takes::Float => "floats; ints and bool become f32",
         Takes::Number => "floats and ints",
         Takes::Int => "ints",
         Takes::IntOrBool => "ints and bool",
         Takes::Bool => "bool; numbers count as true where they are not 0",
-        Takes::Any if complex => "every dtype",
+        Takes::Any if on_complex => "every dtype",
         Takes::Any => "every dtype but c64",
     };
-    let also = if complex && def.takes != Takes::Any { "c64, " } else { "" };
+    let also = if on_complex && def.takes != Takes::Any { "c64, " } else { "" };
     let gives = match def.gives {
         Gives::Same => "the operands' dtype",
         Gives::Bool => "bool",
