@@ -22,9 +22,8 @@ use crate::prim::FftKind;
 pub const POINTS_MAX: u64 = 2048;
 /// Largest prime factor of a length with a plan: its butterfly takes quadratic time.
 const PRIME_MAX: u64 = 31;
-/// Largest composite radix: 32 points are twice a register file of 32, but a stage less to go
-/// through memory for.
-const RADIX_MAX: u64 = 32;
+/// Largest composite radix: the parts of 16 points fill a register file of 32.
+const RADIX_MAX: u64 = 16;
 /// Columns that share one entry of the first twist table.
 pub const TWIST_BLOCK: u64 = 16;
 
