@@ -82,7 +82,7 @@ fn rotate<A: Arith>(a: &mut A, x: Pair<A::V>, k: usize, n: usize) -> Pair<A::V> 
     if k == 0 {
         return x;
     }
-    if 8 * k % n != 0 {
+    if !(8 * k).is_multiple_of(n) {
         let [re, im] = unit(k as u64, n as u64);
         let w = [a.constant(re), a.constant(im)];
         return mul(a, x, w);

@@ -17,7 +17,7 @@ impl Transform<'_> {
         let width = u64::from(self.share.lanes);
         let whole = floats / width;
         self.each(0, whole, &mut |t, tile| t.square_in(to, floats, tile, width as u32));
-        if floats % width > 0 {
+        if !floats.is_multiple_of(width) {
             self.square_in(to, floats, &Index::constant(whole as i64), (floats % width) as u32);
         }
     }
@@ -129,7 +129,7 @@ impl Transform<'_> {
         let (n, given) = (self.plan.n as u64, self.layout.n_from);
         self.join_one(from, to, &Index::constant(0), true, n < given);
         // Where the value itself or its mirror image begins or ceases to be given.
-        let mut cuts = vec![1, n, given.clamp(1, n), (n + 1).saturating_sub(given).clamp(1, n)];
+        let mut cuts = [1, n, given.clamp(1, n), (n + 1).saturating_sub(given).clamp(1, n)];
         cuts.sort_unstable();
         for range in cuts.windows(2) {
             let (lo, hi) = (range[0], range[1]);

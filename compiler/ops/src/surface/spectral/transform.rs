@@ -81,7 +81,7 @@ pub fn transform(b: &mut dyn Build, x: Id, axis: usize, direction: Direction, sc
 fn divide(n: u64) -> Option<u64> {
     let fits = |d: &u64| n.is_multiple_of(*d);
     let cost = |d: &u64| {
-        let uneven = u64::from(d % 16 != 0) + u64::from(n / d % 16 != 0);
+        let uneven = u64::from(!d.is_multiple_of(16)) + u64::from(!(n / d).is_multiple_of(16));
         (u64::from(n / d > POINTS_MAX), uneven, d.abs_diff(n / d))
     };
     (2..=POINTS_MAX).filter(fits).min_by_key(cost)
