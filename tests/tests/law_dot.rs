@@ -30,7 +30,7 @@ fn product(seed: u64, dtype: DType, accum: DType, flips: usize, batch: &[u64], [
     let x = operand(&mut b, batch, m, k, dtype, flips & 1 != 0);
     let y = operand(&mut b, batch, k, n, dtype, flips & 2 != 0);
     let to = if b.random.once_in(4) { accum } else { dtype };
-    let z = b.push(Prim::Dot { accum, causal: false }, &[x, y], &[batch, &[m, n]].concat(), to);
+    let z = b.push(Prim::Dot { accum, causal: false, pairs: false }, &[x, y], &[batch, &[m, n]].concat(), to);
     b.graph.outputs = vec![z];
     b.graph.name = format!("dot_{dtype}_{m}_{k}_{n}");
     Case { graph: b.graph, inputs: b.data }

@@ -101,7 +101,13 @@ impl Backend {
         }
     }
 
-    /// Chooses schedules as if for another machine; their results are the same.
+    /// The graph as this machine runs it.
+    pub fn optimise(&self, graph: &Graph) -> Graph {
+        let graph = tessera_graph::optimise(graph);
+        if self.machine.bf16_pairs { tessera_graph::pair_products::run(graph) } else { graph }
+    }
+
+    /// Compiles as if for another machine.
     pub fn set_machine(&mut self, machine: Machine) {
         self.machine = machine;
     }

@@ -93,11 +93,12 @@ fn from_text(setup: &Setup, text: &str, ir: Ir, after: Option<&str>) -> u8 {
         wrong.iter().for_each(|w| eprintln!("error[E0012]: {w}"));
         return 1;
     }
+    let backend = setup.backend(setup.pool());
     let graph = match after {
         Some(pass) => tessera_graph::run_until(&graph, pass).unwrap_or(graph),
-        None => tessera_graph::optimise(&graph),
+        None => backend.optimise(&graph),
     };
-    match show(&setup.backend(setup.pool()), &graph, ir) {
+    match show(&backend, &graph, ir) {
         Ok(()) => 0,
         Err(d) => {
             setup.show(&[*d], &SourceMap::default());

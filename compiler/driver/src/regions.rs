@@ -152,7 +152,7 @@ impl Executor {
         let (unit, position) = self.regions[region as usize];
         let body = &self.units[unit].regions[position];
         let traced = trace(&self.program(unit, args), body, &concrete).map_err(|d| self.report(d, span))?;
-        let graph = tessera_graph::optimise(&traced.graph);
+        let graph = self.backend.optimise(&traced.graph);
         self.backend.trace_note(&body.name, &traced.graph, &graph, start.elapsed());
         // A search measures compiled code.
         let tuned = graph.kernels.iter().any(|h| h.autotune.is_some());

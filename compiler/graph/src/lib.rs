@@ -6,6 +6,7 @@
 pub mod fuse;
 pub mod rebuild;
 pub mod merge_equal;
+pub mod pair_products;
 pub mod place_buffers;
 pub mod remove_unused;
 pub mod rules;

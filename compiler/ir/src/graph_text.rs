@@ -155,10 +155,13 @@ fn node_op(g: &Graph, id: NodeId) -> Op {
             put("axis", Attr::Int(*axis as i64));
             format!("cumulate_{}", kind.name())
         }
-        Prim::Dot { accum, causal } => {
+        Prim::Dot { accum, causal, pairs } => {
             put("accum", Attr::Str(accum.name().into()));
             if *causal {
                 put("causal", Attr::Bool(true));
+            }
+            if *pairs {
+                put("pairs", Attr::Bool(true));
             }
             "dot".into()
         }
@@ -353,7 +356,8 @@ fn read_node(g: &mut Graph, op: &Op, operands: Vec<NodeId>) -> Result<Node, Text
         "argmax" | "argmin" => Prim::ArgReduce { largest: name == "argmax", axis: axis()? },
         "dot" => {
             let accum = DType::parse(op.str("accum")?).ok_or_else(|| op.error("`accum` is no dtype"))?;
-            Prim::Dot { accum, causal: op.attr("causal").is_some() && op.bool("causal")? }
+            let flag = |name: &str| Ok(op.attr(name).is_some() && op.bool(name)?);
+            Prim::Dot { accum, causal: flag("causal")?, pairs: flag("pairs")? }
         }
         "dynamic_slice" => Prim::DynamicSlice { sizes: sizes("sizes")? },
         "dynamic_update" => Prim::DynamicUpdate,

@@ -104,7 +104,8 @@ pub enum ValueOp {
         axis: Var,
     },
     /// `Σ a·b` along `axis`: one fused-multiply-add chain in ascending order, in the type of
-    /// the value. `within`: only the steps below this index, over axes of the result.
+    /// the value. `within`: only the steps below this index, over axes of the result. Factors of
+    /// bf16 are taken in pairs of steps ([`tessera_ops::reference::pair_step`]).
     Dot {
         a: ValueId,
         b: ValueId,
@@ -177,6 +178,8 @@ pub struct Machine {
     /// Bytes of a vector register.
     pub vector_bytes: u32,
     pub vector_registers: u32,
+    /// Multiplies bf16 numbers in pairs, twice as fast as f32 numbers.
+    pub bf16_pairs: bool,
     pub l1_bytes: u64,
     pub l2_bytes: u64,
     /// Last-level cache.

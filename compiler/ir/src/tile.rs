@@ -109,6 +109,12 @@ pub enum Def {
         value: Val,
         valid: u32,
     },
+    /// Two bf16 numbers in the bits of an i32, the even one low. The arguments are f32 that
+    /// bf16 holds.
+    Pair {
+        even: Val,
+        odd: Val,
+    },
     /// A vector's lanes combined by halves: `l ∘ (l + n/2)`, then quarters, and so on.
     Lanes {
         kind: Reduction,
@@ -145,7 +151,7 @@ pub struct For {
     pub body: Vec<Op>,
 }
 
-/// The left operand of a register-tile product: element (i, k) at `at + i*row + k*step`.
+/// An operand of a register-tile product. The left one: element (i, k) at `at + i*row + k*step`.
 /// The right one: element (k, j) at `at + k*step + j`. The result: `at + i*row + j`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Panel {
@@ -159,12 +165,17 @@ pub struct Panel {
 /// vectors of `lanes`. The chain starts from zero where `fresh` is 0 and goes on from `c`
 /// elsewhere. With a `ramp` row `i` makes at most `ramp + i` steps. All three hold elements of
 /// `kind`.
+///
+/// `pairs`: a step takes two positions of k at once ([`tessera_ops::reference::pair_step`]), without
+/// a ramp. The factors lie as bf16, where a [`Panel`]'s `step` leads from one position to the next,
+/// or as pairs that [`Def::Pair`] has made, where it leads from one pair to the next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mma {
     pub kind: Kind,
     pub rows: u32,
     pub cols: u32,
     pub lanes: u32,
+    pub pairs: bool,
     /// Number of steps: the least of these.
     pub depth: Vec<Index>,
     pub ramp: Option<Index>,

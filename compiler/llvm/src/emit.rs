@@ -195,6 +195,7 @@ impl Emitter<'_> {
                 let folded = self.combine(*monoid, kind, acc, value, lanes);
                 if *valid < lanes { self.b.select(self.b.first_lanes(*valid, lanes), folded, acc) } else { folded }
             }
+            Def::Pair { even, odd } => self.pair(self.wide(*even, lanes)?, self.wide(*odd, lanes)?, lanes),
             Def::Lanes { kind: monoid, arg } => {
                 let n = self.kernel.ty(*arg).lanes;
                 self.lane_tree(*monoid, kind, self.value(*arg)?, n)

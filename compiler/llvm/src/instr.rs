@@ -203,6 +203,11 @@ impl Builder {
         self.const_int(self.int(64), value, 1)
     }
 
+    pub fn bfloat(&self) -> T {
+        // SAFETY: see the block.
+        T(unsafe { LLVMBFloatTypeInContext(self.context) })
+    }
+
     /// A float given by its bits, of kind F32 or F64, repeated.
     pub fn const_float(&self, kind: Kind, value: f64, lanes: u32) -> V {
         let bits = match kind {

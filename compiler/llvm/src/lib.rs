@@ -13,6 +13,7 @@ mod emit;
 mod unroll;
 mod memory;
 mod mma;
+mod pairs;
 mod target;
 mod object;
 

@@ -40,26 +40,26 @@ impl Emitter<'_> {
             let out = self.raw_loop(zero, rounds, UNROLL, &carried, |e, _, carried| {
                 let (a, b, mut acc) = (carried[0], carried[1], carried[2..].to_vec());
                 for u in 0..UNROLL {
-                    e.rank_one(m, a, b, u, &mut acc);
+                    e.rank_one(m, a, b, u, &mut acc)?;
                 }
                 let step = e.b.i64(UNROLL);
-                Ok([e.step(a, &m.a, step), e.step(b, &m.b, step)].into_iter().chain(acc).collect())
+                Ok([e.step(m, a, &m.a, step), e.step(m, b, &m.b, step)].into_iter().chain(acc).collect())
             })?;
             acc = out[2..].to_vec();
         }
         match known {
             Some(d) => {
                 let k = self.b.i64(d - d % UNROLL);
-                let (a, b) = (self.step(a, &m.a, k), self.step(b, &m.b, k));
+                let (a, b) = (self.step(m, a, &m.a, k), self.step(m, b, &m.b, k));
                 for u in 0..d % UNROLL {
-                    self.rank_one(m, a, b, u, &mut acc);
+                    self.rank_one(m, a, b, u, &mut acc)?;
                 }
             }
             None => {
                 acc = self.raw_loop(rounds, depth, 1, &acc, |e, k, acc| {
                     let mut acc = acc.to_vec();
-                    let (a, b) = (e.step(a, &m.a, k), e.step(b, &m.b, k));
-                    e.rank_one(m, a, b, 0, &mut acc);
+                    let (a, b) = (e.step(m, a, &m.a, k), e.step(m, b, &m.b, k));
+                    e.rank_one(m, a, b, 0, &mut acc)?;
                     Ok(acc)
                 })?;
             }
@@ -89,7 +89,7 @@ impl Emitter<'_> {
             let (before, step, join) = (self.b.current(), self.b.block(), self.b.block());
             self.b.branch(self.b.and(inside, some), step, join);
             self.b.position(step);
-            let (pa, pb) = (self.step(a, &m.a, k), self.step(b, &m.b, k));
+            let (pa, pb) = (self.step(m, a, &m.a, k), self.step(m, b, &m.b, k));
             let mut next = acc.clone();
             self.rank_one_from(m, s, pa, pb, 0, &mut next);
             self.b.jump(join);
@@ -109,11 +109,11 @@ impl Emitter<'_> {
         self.kernel.bufs[p.buf as usize].dtype.bytes() as i64
     }
 
-    fn step(&self, base: V, p: &Panel, k: V) -> V {
-        self.b.offset(base, self.b.mul(k, self.b.i64(p.step * self.element_bytes(p))))
+    fn step(&self, m: &Mma, base: V, p: &Panel, k: V) -> V {
+        self.b.offset(base, self.b.mul(k, self.b.i64(self.stride(m, p) * self.element_bytes(p))))
     }
 
-    fn at(&self, base: V, elements: i64, p: &Panel) -> V {
+    pub fn at(&self, base: V, elements: i64, p: &Panel) -> V {
         self.b.offset(base, self.b.i64(elements * self.element_bytes(p)))
     }
 
@@ -127,12 +127,17 @@ impl Emitter<'_> {
     }
 
     fn load_vector(&self, m: &Mma, p: V, valid: u32) -> V {
-        let ty = self.b.kind(m.kind, m.lanes);
-        let align = m.kind.bits() / 8;
-        if valid == m.lanes {
+        self.load_lanes(m.kind, m.lanes, p, valid)
+    }
+
+    /// The first `valid` lanes from `p` on, zero in the others.
+    pub fn load_lanes(&self, kind: Kind, lanes: u32, p: V, valid: u32) -> V {
+        let ty = self.b.kind(kind, lanes);
+        let align = kind.bits() / 8;
+        if valid == lanes {
             return self.b.load(ty, p, align);
         }
-        let mask = self.b.first_lanes(valid, m.lanes);
+        let mask = self.b.first_lanes(valid, lanes);
         let v = self.b.intrinsic("llvm.masked.load", &[ty, self.b.ptr()], &[p, mask, self.b.zero(ty)]);
         self.b.align_argument(v, 1, align);
         v
@@ -169,8 +174,12 @@ impl Emitter<'_> {
     }
 
     /// One step of k, `u` steps after the base addresses.
-    fn rank_one(&self, m: &Mma, a: V, b: V, u: i64, acc: &mut [V]) {
+    fn rank_one(&self, m: &Mma, a: V, b: V, u: i64, acc: &mut [V]) -> Result<(), LlvmError> {
+        if m.pairs {
+            return self.pair_steps(m, a, b, u, acc);
+        }
         self.rank_one_from(m, 0, a, b, u, acc);
+        Ok(())
     }
 
     /// The same for the rows from `first` on.

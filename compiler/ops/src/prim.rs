@@ -83,9 +83,12 @@ pub enum Prim {
     /// `[batch…, m, k] @ [batch…, k, n] -> [batch…, m, n]`: one fused-multiply-add chain in
     /// ascending `k` per element, in `accum`, rounded once to the node's dtype. `causal`: row `i`
     /// takes the steps `k <= i` only; what lies beyond them does not count, be it infinite.
+    /// `pairs`: bf16 factors with even `k`, two steps at a time as the processor's instruction for
+    /// them does ([`crate::reference::pair_step`]).
     Dot {
         accum: DType,
         causal: bool,
+        pairs: bool,
     },
     /// Operand 0 at start positions given by the following rank-0 i64 operands, one per
     /// dim; a position out of range is a run-time error.

@@ -17,6 +17,7 @@ mod reduce;
 mod sort;
 
 pub use check::shape_check;
+pub use dot::pair_step;
 pub use random::{philox, random_bits_program};
 pub use reduce::{Summation, combine, identity};
 
@@ -112,7 +113,9 @@ pub fn eval_summing(
         Prim::Reduce { kind, axes } => reduce::reduce(*kind, axes, operands[0], dtype, summation),
         Prim::ArgReduce { largest, axis } => sort::arg_reduce(*largest, *axis, operands[0], dtype),
         Prim::Cumulate { kind, axis } => reduce::cumulate(*kind, *axis, operands[0], dtype),
-        Prim::Dot { accum, causal } => dot::dot(operands[0], operands[1], *accum, *causal, dtype),
+        &Prim::Dot { accum, causal, pairs } => {
+            dot::dot(operands[0], operands[1], dot::Form { accum, causal, pairs }, dtype)
+        }
         Prim::Take { axis } => index::take(operands[0], operands[1], *axis, shape)?,
         Prim::Gather => index::gather(operands[0], &operands[1..])?,
         Prim::Scatter { add } => index::scatter(operands[0], operands[1], &operands[2..], *add)?,

@@ -245,11 +245,11 @@ impl Body<'_> {
                 }
                 self.reduce(n, node, *kind, axes, at, part)
             }
-            Prim::Dot { accum, causal } => {
+            Prim::Dot { accum, causal, pairs } => {
                 if !guards.is_empty() {
                     return Err(refuse(n, "contracts under a guard"));
                 }
-                self.dot(n, node, *accum, *causal, at)
+                self.dot(n, node, (*accum, *causal, *pairs), at)
             }
             Prim::Take { axis } => self.take(n, node, *axis, at, guards),
             Prim::TakeAlong { axis } => self.take_along(n, node, *axis, at, guards),
@@ -470,7 +470,13 @@ impl Body<'_> {
         Ok(self.cast(sum, part_type(node.ty.dtype)))
     }
 
-    fn dot(&mut self, n: NodeId, node: &Node, accum: DType, causal: bool, at: &[Index]) -> Result<ValueId, Refusal> {
+    fn dot(
+        &mut self,
+        n: NodeId,
+        node: &Node,
+        (accum, causal, pairs): (DType, bool, bool),
+        at: &[Index],
+    ) -> Result<ValueId, Refusal> {
         let graph = self.graph;
         let [a, b] = node.operands[..] else { return Err(refuse(n, "needs two operands")) };
         let [batch @ .., m, c] = at else { return Err(refuse(n, "has a rank below 2")) };
@@ -490,10 +496,11 @@ impl Body<'_> {
         // Row `i` takes `i + 1` steps.
         let within = causal.then(|| m.offset(1));
         let place = |x: &Index, y: &Index| -> Vec<Index> { batch.iter().chain([x, y]).cloned().collect() };
+        let factor = if pairs { DType::Bf16 } else { accum };
         let left = self.value(a, &place(m, &Index::var(k)), &[], Part::Real)?;
-        let left = self.cast(left, accum);
+        let left = self.cast(left, factor);
         let right = self.value(b, &place(&Index::var(k), c), &[], Part::Real)?;
-        let right = self.cast(right, accum);
+        let right = self.cast(right, factor);
         let v = self.push(ValueOp::Dot { a: left, b: right, axis: k, within }, accum);
         Ok(self.cast(v, node.ty.dtype))
     }

@@ -9,6 +9,7 @@ pub fn host() -> Machine {
     Machine {
         vector_bytes,
         vector_registers,
+        bf16_pairs: bf16_pairs(),
         l1_bytes: cache("index0").unwrap_or(32 << 10),
         l2_bytes: cache("index2").unwrap_or(1 << 20),
         l3_bytes: cache("index3").unwrap_or(16 << 20),
@@ -17,7 +18,21 @@ pub fn host() -> Machine {
 
 /// A machine of the kind that most are today, the same everywhere: for texts that are compared.
 pub fn reference() -> Machine {
-    Machine { vector_bytes: 64, vector_registers: 32, l1_bytes: 48 << 10, l2_bytes: 1 << 20, l3_bytes: 32 << 20 }
+    Machine {
+        vector_bytes: 64,
+        vector_registers: 32,
+        bf16_pairs: false,
+        l1_bytes: 48 << 10,
+        l2_bytes: 1 << 20,
+        l3_bytes: 32 << 20,
+    }
+}
+
+fn bf16_pairs() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::is_x86_feature_detected!("avx512bf16") && std::is_x86_feature_detected!("avx512vl");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -5,6 +5,7 @@
 
 use crate::memory::{Memory, Words};
 use std::fmt;
+use tessera_base::DType;
 use tessera_ir::index::{Index, Var};
 use tessera_ir::tile::{
     Access, Def, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Val, cast_programs, map_programs,
@@ -12,7 +13,7 @@ use tessera_ir::tile::{
 use tessera_ops::convert::{storage_kind, store_program, widen_program};
 use tessera_ops::map::kind_of;
 use tessera_ops::prim::{Reduction, Scalar};
-use tessera_ops::reference::combine;
+use tessera_ops::reference::{combine, pair_step};
 use tessera_ops::scalar::{Inst, Kind, Program, Writer};
 use tessera_ops::scalar_eval::{Lane, eval};
 
@@ -186,6 +187,11 @@ impl Machine<'_> {
                 folded.words[*valid as usize..].copy_from_slice(&acc.words[*valid as usize..]);
                 folded
             }
+            Def::Pair { even, odd } => {
+                let (even, odd) = (self.value(*even, lanes)?, self.value(*odd, lanes)?);
+                let pair = |(e, o): (&u64, &u64)| e >> 16 | o & 0xffff_0000;
+                Words { kind, words: even.words.iter().zip(&odd.words).map(pair).collect() }
+            }
             Def::Lanes { kind: monoid, arg } => {
                 let mut v = self.value(*arg, self.k.ty(*arg).lanes)?;
                 while v.words.len() > 1 {
@@ -251,6 +257,34 @@ impl Machine<'_> {
         Ok(())
     }
 
+    /// Row `i` of a product in pairs.
+    fn pairs(&mut self, m: &Mma, i: i64, depth: i64, sums: &mut [u64]) -> Result<(), String> {
+        for q in 0..depth {
+            let a = self.pair(&m.a, i * m.a.row, q)?;
+            for (j, sum) in sums.iter_mut().enumerate() {
+                let b = self.pair(&m.b, j as i64, q)?;
+                *sum = pair_step(f32::from_bits(*sum as u32), a, b).to_bits() as u64;
+            }
+        }
+        Ok(())
+    }
+
+    /// The even and the odd factor of step `q`.
+    fn pair(&mut self, p: &Panel, offset: i64, q: i64) -> Result<[f32; 2], String> {
+        let at = self.index(&p.at, 0) + offset;
+        let point = self.point;
+        let memory = &mut self.memory[p.buf as usize];
+        let high = |w: u64| f32::from_bits((w as u32) << 16);
+        if self.k.bufs[p.buf as usize].dtype == DType::Bf16 {
+            return Ok([
+                high(memory.read(at + 2 * q * p.step, point)?),
+                high(memory.read(at + (2 * q + 1) * p.step, point)?),
+            ]);
+        }
+        let pair = memory.read(at + q * p.step, point)?;
+        Ok([high(pair), f32::from_bits(pair as u32 & 0xffff_0000)])
+    }
+
     fn mma(&mut self, m: &Mma) -> Result<(), String> {
         let at = |s: &Self, p: &Panel, i: i64, k: i64, j: i64| s.index(&p.at, 0) + i * p.row + k * p.step + j;
         let depth = m.depth.iter().map(|e| self.index(e, 0)).min().unwrap_or(0);
@@ -263,6 +297,11 @@ impl Machine<'_> {
                 if goes_on {
                     row.words[j as usize] = self.memory[m.c.buf as usize].read(at(self, &m.c, i, 0, j), self.point)?;
                 }
+            }
+            if m.pairs {
+                self.pairs(m, i, depth, &mut row.words)?;
+                results.push(row);
+                continue;
             }
             let steps = m.ramp.as_ref().map_or(depth, |e| depth.min(self.index(e, 0) + i));
             for k in 0..steps {

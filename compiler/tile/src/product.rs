@@ -47,6 +47,8 @@ struct Product<'s> {
     /// The other parallel axes.
     batch: Vec<Var>,
     accum: DType,
+    /// What the factors are: the accumulator's type, or bf16 that is taken in pairs.
+    factor: DType,
     kind: Kind,
     lanes: u32,
     rows: u32,
@@ -112,6 +114,7 @@ impl<'s> Product<'s> {
             row: n.and_then(|n| s.row_along(right, n)),
             batch,
             accum,
+            factor: s.value(left).dtype,
             kind,
             lanes: 16,
             rows: 8,
@@ -139,6 +142,10 @@ impl<'s> Product<'s> {
         if within.as_ref().is_some_and(|w| w.stride(axis) != Some(0) || m.is_some_and(|m| w.stride(m) != Some(1))) {
             return Err(LowerError("a product whose rows take uneven numbers of steps".into()));
         }
+        // The instructions that there are for pairs.
+        if p.pairs() && ![4, 8, 16].contains(&p.lanes) {
+            p.lanes = 16;
+        }
         p.mc = p.mc.max(1).next_multiple_of(p.rows as u64);
         p.nc = match p.row {
             Some(row) => (p.nc / row).max(1) * row,
@@ -159,6 +166,21 @@ impl<'s> Product<'s> {
         let repeated: u64 =
             self.batch.iter().filter(|v| !self.right_batch().contains(v)).map(|v| self.s.extent(*v)).product();
         self.pack_right && self.mc >= self.extent(self.m) && repeated == 1
+    }
+
+    /// Whether factors are taken in pairs of steps.
+    fn pairs(&self) -> bool {
+        self.factor != self.accum
+    }
+
+    /// Positions of k that a step takes.
+    fn span(&self) -> u64 {
+        if self.pairs() { 2 } else { 1 }
+    }
+
+    /// What packed panels hold that are read step by step: numbers, or pairs of them.
+    fn packed(&self) -> DType {
+        if self.pairs() { DType::I32 } else { self.accum }
     }
 
     fn extent(&self, axis: Option<Var>) -> u64 {
@@ -182,8 +204,11 @@ impl<'s> Product<'s> {
     /// with even strides.
     fn direct(&self, v: ValueId, axis: Option<Var>) -> Option<&'s Index> {
         match &self.s.value(v).op {
-            ValueOp::Load { at, guards, .. } if guards.is_empty() && self.s.value(v).dtype == self.accum => {
-                let even = at.stride(self.k).is_some() && axis.is_none_or(|a| at.stride(a).is_some());
+            ValueOp::Load { at, guards, .. } if guards.is_empty() && self.s.value(v).dtype == self.factor => {
+                // Rows of pairs without a gap are read pair by pair.
+                let even = (!self.pairs() || v != self.left || at.stride(self.k) == Some(1))
+                    && at.stride(self.k).is_some()
+                    && axis.is_none_or(|a| at.stride(a).is_some());
                 even.then_some(at)
             }
             _ => None,
@@ -235,12 +260,14 @@ impl<'s> Product<'s> {
         }
         self.declare(n, &roots);
         let packed_right = match (self.pack_right, self.packs_inside()) {
-            (true, false) => Some(n.temp(0, self.accum, self.right_elems())),
+            (true, false) => Some(n.temp(0, self.packed(), self.right_elems())),
             _ => None,
         };
-        let column = self.packs_inside().then(|| n.scratch("b", self.accum, self.kc * self.column_pitch() as u64));
+        let column = self
+            .packs_inside()
+            .then(|| n.scratch("b", self.packed(), self.kc / self.span() * self.column_pitch() as u64));
         let pitch = self.pitch();
-        let packed_left = if self.pack_left { Some(n.scratch("a", self.accum, self.mc * pitch)) } else { None };
+        let packed_left = if self.pack_left { Some(self.left_scratch(n, pitch)) } else { None };
         let (rows, panel) = (self.rows as u64, self.panel() as u64);
         let tiles = if self.blocks() > 1 { (self.mc / rows) * self.nc.div_ceil(panel) } else { 1 };
         let direct = self.stores_directly();
@@ -367,12 +394,27 @@ impl<'s> Compute<'_, 's> {
             Some(buf) => Panel { buf, at: self.partial_at(ir, &columns.inside), row: p.panel() as i64, step: 0 },
         };
         let depth = match p.blocks() {
-            1 => vec![Index::constant(p.depth() as i64)],
-            _ => vec![Index::constant(p.kc as i64), Index::constant(p.depth() as i64).minus(&start)],
+            1 => vec![Index::constant((p.depth() / p.span()) as i64)],
+            _ => {
+                let rest = Index::constant((p.depth() / p.span()) as i64);
+                vec![Index::constant((p.kc / p.span()) as i64), rest.minus(&block.times((p.kc / p.span()) as i64))]
+            }
         };
         let ramp = p.within.map(|w| n.resolve(w).minus(&start));
         let fresh = if p.blocks() == 1 { Index::default() } else { block.clone() };
-        n.push(Op::Mma(Mma { kind: p.kind, rows, cols, lanes: p.lanes, depth, ramp, fresh, a, b, c: c.clone() }));
+        n.push(Op::Mma(Mma {
+            kind: p.kind,
+            rows,
+            cols,
+            lanes: p.lanes,
+            pairs: p.pairs(),
+            depth,
+            ramp,
+            fresh,
+            a,
+            b,
+            c: c.clone(),
+        }));
         if self.partial.is_some() {
             self.epilogue(n, block, &c, (&first_row, rows), (first_col, cols))?;
         }

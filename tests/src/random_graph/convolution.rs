@@ -52,7 +52,7 @@ pub fn convolution(b: &mut Builder) {
     let weights = b.like(&[groups, out, depth], dtype);
     let weights = b.push(Prim::Broadcast { dims: vec![1, 2, 3] }, &[weights], &[n, groups, out, depth], dtype);
     let accum = dtype.accumulator();
-    let y = b.push(Prim::Dot { accum, causal: false }, &[weights, x], &product, dtype);
+    let y = b.push(Prim::Dot { accum, causal: false, pairs: false }, &[weights, x], &product, dtype);
     let whole = [&[n, groups * out], o].concat();
     let y = b.push(Prim::Reshape, &[y], &whole, dtype);
     if b.random.once_in(2) {

@@ -90,5 +90,7 @@ pub fn dot(b: &mut Builder) {
         _ => b.real(),
     };
     let causal = b.random.once_in(8);
-    b.push(Prim::Dot { accum, causal }, &[x, y], &shape, to);
+    let paired = dtype == DType::Bf16 && accum == DType::F32 && k.is_multiple_of(2) && !causal;
+    let pairs = paired && tessera_schedule::host().bf16_pairs && b.random.once_in(2);
+    b.push(Prim::Dot { accum, causal, pairs }, &[x, y], &shape, to);
 }

@@ -162,7 +162,7 @@ impl Fuser<'_> {
         let members = &found.members;
         let shape = |id: NodeId| &self.g.ty(id).shape;
         let operand = |id: NodeId, i: usize| self.g.node(id).operands[i];
-        let (Prim::Dot { accum, causal }, Prim::Dot { accum: other, .. }) =
+        let (Prim::Dot { accum, causal, pairs: false }, Prim::Dot { accum: other, pairs: false, .. }) =
             (&self.g.node(first).prim, &self.g.node(second).prim)
         else {
             return false;

@@ -35,6 +35,9 @@ impl Strip {
         let ValueOp::Dot { a: p, b: v, axis: keys, ref within } = s.value(second).op else {
             return Err("no second product");
         };
+        if s.value(q).dtype != s.value(first).dtype || s.value(p).dtype != s.value(second).dtype {
+            return Err("factors are taken in pairs");
+        }
         if s.value(first).dtype != s.value(second).dtype {
             return Err("the products accumulate in different types");
         }

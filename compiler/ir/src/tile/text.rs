@@ -170,6 +170,7 @@ impl Printer<'_> {
                     ("depth".into(), self.indices(&m.depth)),
                     ("fresh".into(), self.index(&m.fresh)),
                 ];
+                line.attrs.extend(m.pairs.then(|| ("pairs".into(), Attr::Bool(true))));
                 line.attrs.extend(m.ramp.as_ref().map(|e| ("ramp".into(), self.index(e))));
                 for (key, p) in [("a", &m.a), ("b", &m.b), ("c", &m.c)] {
                     line.attrs
@@ -214,6 +215,7 @@ impl Printer<'_> {
                 ids(&[*acc, *value]),
                 vec![("kind".into(), text(kind.name())), ("valid".into(), Attr::Int(*valid as i64))],
             ),
+            Def::Pair { even, odd } => ("pair", ids(&[*even, *odd]), vec![]),
             Def::Lanes { kind, arg } => ("lanes", ids(&[*arg]), vec![("kind".into(), text(kind.name()))]),
             Def::Tree { kind, buf, at, count } => {
                 let attrs = vec![
@@ -412,6 +414,7 @@ impl Reader {
             cols: u32_attr(line, "cols")?,
             lanes: lanes_attr(line)?,
             depth: self.indices(line, "depth")?,
+            pairs: line.attr("pairs").is_some() && line.bool("pairs")?,
             ramp: line.attr("ramp").map(|_| line.str("ramp").and_then(|t| self.parse_index(line, t))).transpose()?,
             fresh: self.parse_index(line, line.str("fresh")?)?,
             a: panel(0, "a")?,
@@ -458,6 +461,7 @@ impl Reader {
             }
             "cast" => Def::Cast { from: dtype("from")?, to: dtype("to")?, arg: arg(0)? },
             "fold" => Def::Fold { kind: kind()?, acc: arg(0)?, value: arg(1)?, valid: u32_attr(line, "valid")? },
+            "pair" => Def::Pair { even: arg(0)?, odd: arg(1)? },
             "lanes" => Def::Lanes { kind: kind()?, arg: arg(0)? },
             "tree" => {
                 let name = line.operands.first().ok_or_else(|| line.error("a buffer is expected"))?;

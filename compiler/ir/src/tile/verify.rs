@@ -6,6 +6,7 @@
 use super::{Access, Def, FIRST_LOOP, For, Kernel, LANE, Mma, Op, POINT, Panel, Space, Ty, Val};
 use crate::index::{Index, Term, Var};
 use std::collections::BTreeMap;
+use tessera_base::DType;
 use tessera_ops::map::{MapOp, kind_of};
 use tessera_ops::scalar::Kind;
 
@@ -199,6 +200,11 @@ impl Checker<'_> {
                 }
                 fits(*acc, ty.kind).and_then(|()| fits(*value, ty.kind))
             }
+            Def::Pair { even, odd } => {
+                fits(*even, Kind::F32)?;
+                fits(*odd, Kind::F32)?;
+                is(Some(Kind::I32))
+            }
             Def::Lanes { arg, .. } => {
                 let t = self.ty(*arg)?;
                 if t.lanes.is_power_of_two() && t.kind == ty.kind && ty.lanes == 1 {
@@ -235,7 +241,10 @@ impl Checker<'_> {
         for p in [&m.a, &m.b, &m.c] {
             let Panel { buf, at, .. } = p;
             let b = self.buf(*buf)?;
-            if kind_of(b.dtype) != Some(m.kind) || b.dtype.compute() != b.dtype {
+            let plain = kind_of(b.dtype) == Some(m.kind) && b.dtype.compute() == b.dtype;
+            let paired = matches!(b.dtype, DType::Bf16 | DType::I32) && m.kind == Kind::F32;
+            let factor = !std::ptr::eq(p, &m.c);
+            if !(if m.pairs && factor { paired } else { plain }) {
                 return Err(format!("`{}` does not hold the kind of the product", b.name));
             }
             self.index(at)?;

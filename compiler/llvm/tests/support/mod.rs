@@ -122,7 +122,7 @@ impl Build {
         let (x, y) = (self.graph.ty(a).clone(), self.graph.ty(b).clone());
         let mut shape = x.shape.clone();
         *shape.last_mut().expect("rank 2") = *y.shape.last().expect("rank 2");
-        self.push(Prim::Dot { accum: x.dtype.accumulator(), causal: false }, &[a, b], &shape, x.dtype)
+        self.push(Prim::Dot { accum: x.dtype.accumulator(), causal: false, pairs: false }, &[a, b], &shape, x.dtype)
     }
     /// One group of everything that is not an input, with `root` as its result.
     pub fn group(&self, root: NodeId) -> Group {
@@ -176,9 +176,14 @@ fn some_machine(random: &mut Random) -> Machine {
     let host = tessera_schedule::host();
     match random.below(4) {
         0 => Machine { vector_bytes: 32, vector_registers: 16, ..host },
-        1 => {
-            Machine { vector_bytes: 16, vector_registers: 16, l1_bytes: 1 << 10, l2_bytes: 4 << 10, l3_bytes: 8 << 10 }
-        }
+        1 => Machine {
+            vector_bytes: 16,
+            vector_registers: 16,
+            bf16_pairs: false,
+            l1_bytes: 1 << 10,
+            l2_bytes: 4 << 10,
+            l3_bytes: 8 << 10,
+        },
         2 => Machine { l1_bytes: 1 << 10, l2_bytes: 8 << 10, l3_bytes: 16 << 10, ..host },
         _ => host,
     }

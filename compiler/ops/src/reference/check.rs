@@ -105,7 +105,12 @@ pub fn shape_check(prim: &Prim, operands: &[TypeRef], result: TypeRef) -> Result
             axis_in(*axis, x[0].shape)?;
             shape_is(x[0].shape, result)
         }
-        Prim::Dot { accum, .. } => dot(x, *accum, result),
+        Prim::Dot { accum, causal, pairs } => {
+            let even = x.first().and_then(|a| a.shape.last()).is_some_and(|k| k.is_multiple_of(2));
+            let bf16 = x.iter().all(|f| f.dtype == DType::Bf16) && *accum == DType::F32;
+            ensure(!pairs || even && bf16 && !causal, || "these factors have no product in pairs".into())?;
+            dot(x, *accum, result)
+        }
         Prim::Take { axis } => {
             count(x, 2)?;
             dtype_is(x[0], result)?;

@@ -7,6 +7,14 @@ use crate::scalar::Kind;
 use crate::scalar_eval::{Lane, eval};
 use tessera_base::DType;
 
+/// The attributes of [`crate::prim::Prim::Dot`].
+#[derive(Clone, Copy)]
+pub(super) struct Form {
+    pub accum: DType,
+    pub causal: bool,
+    pub pairs: bool,
+}
+
 /// A product and sum of accumulators.
 trait Accumulate: Copy + Default {
     /// `a · b + self`, rounded once (complex: four such steps).
@@ -64,10 +72,46 @@ fn products<T: Accumulate>(a: &[T], b: &[T], [batch, m, k, n]: [usize; 4], causa
     out
 }
 
+/// One step of a product of bf16 pairs, as the instruction `vdpbf16ps` takes it: the odd elements, then the even
+/// ones, each a fused multiply-add; numbers below the normal ones count as zero, also between and after.
+/// Source: Intel SDM, VDPBF16PS; that a result is small is decided before its exponent is bounded.
+pub fn pair_step(sum: f32, a: [f32; 2], b: [f32; 2]) -> f32 {
+    fn normal(x: f32) -> f32 {
+        if x.is_subnormal() { 0.0f32.copysign(x) } else { x }
+    }
+    let step = |c: f32, a: f32, b: f32| {
+        let (a, b, c) = (normal(a), normal(b), normal(c));
+        let r = normal(a.mul_add(b, c));
+        // Rounding to the subnormal grid may have lifted it to the smallest normal number.
+        let exact = || (a as f64 * b as f64 + c as f64).abs() < f32::MIN_POSITIVE as f64 * (1.0 - f64::powi(2.0, -25));
+        if r.abs() == f32::MIN_POSITIVE && exact() { 0.0f32.copysign(r) } else { r }
+    };
+    step(step(sum, a[1], b[1]), a[0], b[0])
+}
+
+/// [`products`] by [`pair_step`]; `k` is even.
+fn paired(a: &[f32], b: &[f32], [batch, m, k, n]: [usize; 4]) -> Vec<f32> {
+    let mut out = vec![0.0; batch * m * n];
+    if n == 0 {
+        return out;
+    }
+    for (row, sums) in out.chunks_exact_mut(n).enumerate() {
+        let right = &b[row / m * k * n..][..k * n];
+        for (x, lines) in a[row * k..][..k].as_chunks::<2>().0.iter().zip(right.chunks_exact(2 * n)) {
+            let (even, odd) = lines.split_at(n);
+            for (j, sum) in sums.iter_mut().enumerate() {
+                *sum = pair_step(*sum, *x, [even[j], odd[j]]);
+            }
+        }
+    }
+    out
+}
+
 /// Operands are widened exactly to the accumulator's kind; tf32 ones are rounded to 10 fraction
 /// bits first. Integers wrap around in the accumulator and again in
 /// the result's type.
-pub(super) fn dot(a: ArrayRef, b: ArrayRef, accum: DType, causal: bool, dtype: DType) -> Vec<u8> {
+pub(super) fn dot(a: ArrayRef, b: ArrayRef, form: Form, dtype: DType) -> Vec<u8> {
+    let Form { accum, causal, pairs } = form;
     let rank = a.shape.len();
     let size = |d: u64| d as usize;
     let (m, k, n) = (size(a.shape[rank - 2]), size(a.shape[rank - 1]), size(b.shape[rank - 1]));
@@ -79,6 +123,7 @@ pub(super) fn dot(a: ArrayRef, b: ArrayRef, accum: DType, causal: bool, dtype: D
     }
     let wide = if accum.is_float() { accum } else { DType::I64 };
     let lane = match (factor(a, wide), factor(b, wide)) {
+        (Lane::F32(a), Lane::F32(b)) if pairs => Lane::F32(paired(&a, &b, sizes)),
         (Lane::F32(a), Lane::F32(b)) => Lane::F32(products(&a, &b, sizes, causal)),
         (Lane::F64(a), Lane::F64(b)) => Lane::F64(products(&a, &b, sizes, causal)),
         (Lane::I64(a), Lane::I64(b)) => {

@@ -212,7 +212,7 @@ fn weigh(b: &mut dyn Build, scores: Id, v: Id, causal: bool) -> Id {
     let sum = expand::reduce(b, weights, Reduction::Sum, &[last], true);
     let mut out = shape;
     out[last] = b.shape(v)[last];
-    let product = b.push(Prim::Dot { accum: dtype, causal }, &[weights, v], out.clone(), dtype);
+    let product = b.push(Prim::Dot { accum: dtype, causal, pairs: false }, &[weights, v], out.clone(), dtype);
     // A query without keys has a sum of 0.
     let none = expand::like(b, sum, 0.0);
     let empty = expand::map(b, MapOp::eq, &[sum, none]);

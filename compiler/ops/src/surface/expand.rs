@@ -266,7 +266,7 @@ pub fn dot(b: &mut dyn Build, x: Id, y: Id, accum: DType, dtype: DType) -> Id {
     if let (Some(last), Some(n)) = (shape.last_mut(), other.last()) {
         *last = *n;
     }
-    b.push(Prim::Dot { accum, causal: false }, &[x, y], shape, dtype)
+    b.push(Prim::Dot { accum, causal: false, pairs: false }, &[x, y], shape, dtype)
 }
 
 /// A Python scalar or tensor as a node of the dtype and shape given.

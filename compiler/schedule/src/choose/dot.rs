@@ -41,7 +41,10 @@ fn accumulator_bytes(s: &Schedule, dot: ValueId) -> u32 {
 pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directive> {
     let ValueOp::Dot { a, b, axis: k, ref within } = s.value(dot).op else { return vec![] };
     let axes = parallel_axes(s);
-    let (bytes, lanes) = (accumulator_bytes(s, dot), lanes(s, dot, machine));
+    let lanes = lanes(s, dot, machine);
+    // Factors may be narrower than the sum: pairs of bf16.
+    let paired = s.value(a).dtype != s.value(dot).dtype;
+    let bytes = if paired { 2 } else { accumulator_bytes(s, dot) };
     // The other parallel axes repeat the product.
     let (mut m, mut n) = (s.side(a, b), s.side(b, a));
     let (mut left, mut right) = (a, b);
@@ -84,7 +87,8 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     let panel = (vectors * lanes) as u64;
     let same = |v: ValueId| {
         plain(s, v)
-            .filter(|_| s.value(v).dtype == s.value(dot).dtype && s.value(dot).dtype.compute() == s.value(dot).dtype)
+            .filter(|_| s.value(dot).dtype.compute() == s.value(dot).dtype)
+            .filter(|at| s.value(v).dtype == s.value(dot).dtype || paired && (v == right || at.stride(k) == Some(1)))
     };
     let direct_left = same(left).is_some_and(|at| {
         let row = m.map_or(Some(0), |m| at.stride(m));

@@ -5,7 +5,8 @@ use crate::nest::Nest;
 use crate::{LowerError, Step};
 use tessera_ir::index::{Index, Var, delinear};
 use tessera_ir::schedule::{ValueId, ValueOp};
-use tessera_ir::tile::{LANE, POINT, Panel};
+use tessera_ir::tile::{Def, LANE, POINT, Panel, Val};
+use tessera_ops::scalar::Kind;
 
 /// Packed elements that are worth a thread's wake-up.
 const ELEMS_PER_WAKE: u64 = 64 << 10;
@@ -40,12 +41,35 @@ impl<'s> Product<'s> {
 
     /// The panel of packed A that starts `panel` row panels into the tile.
     pub(super) fn left_panel(&self, buf: u32, panel: &Index) -> Panel {
-        let at = panel.times(self.rows as i64 * self.pitch() as i64);
+        let (pitch, span) = (self.pitch() as i64, self.span() as i64);
         if self.runs_along(self.left, self.m) {
+            let at = panel.times(self.rows as i64 * (pitch / span));
             Panel { buf, at, row: 1, step: self.rows as i64 }
         } else {
-            Panel { buf, at, row: self.pitch() as i64, step: 1 }
+            let at = panel.times(self.rows as i64 * pitch);
+            Panel { buf, at, row: pitch, step: 1 }
         }
+    }
+
+    /// Memory for the packed left factor: as [`Product::pack_left_block`] fills it.
+    pub(super) fn left_scratch(&self, n: &mut Nest<'s>, pitch: u64) -> u32 {
+        match self.runs_along(self.left, self.m) {
+            true => n.scratch("a", self.packed(), self.mc * pitch / self.span()),
+            false => n.scratch("a", self.factor, self.mc * pitch),
+        }
+    }
+
+    /// `v` at position `k`, or the pair of it and the value behind it.
+    pub(super) fn step_value(&self, n: &mut Nest<'s>, v: ValueId, k: &Index) -> Result<Val, LowerError> {
+        n.place(self.k, k.clone());
+        let even = n.eval(v)?;
+        if !self.pairs() {
+            return Ok(even);
+        }
+        n.place(self.k, k.offset(1));
+        let odd = n.eval(v)?;
+        let lanes = n.kernel.ty(even).lanes.max(n.kernel.ty(odd).lanes);
+        Ok(n.define(Def::Pair { even, odd }, Kind::I32, lanes))
     }
 
     /// Copies rows of tile `tile` and one k block of A: row by row, or, where the rows of the
@@ -95,9 +119,8 @@ impl<'s> Product<'s> {
             let panel = n.var(self.extent(self.m).div_ceil(self.rows as u64) as i64 - 1);
             n.plain_loop(panel, part.lo, part.hi, |n| {
                 let inside = Index::var(panel).minus(&tile.times((self.mc / self.rows as u64) as i64));
-                let base = inside.times(self.rows as i64 * self.pitch() as i64);
+                let base = inside.times(self.rows as i64 * (self.pitch() / self.span()) as i64);
                 self.over_block(n, block, |n, k, from_start| {
-                    n.place(self.k, k);
                     for v in 0..part.size.div_ceil(self.lanes) {
                         let first = v * self.lanes;
                         n.valid = (part.size - first).min(self.lanes);
@@ -107,7 +130,7 @@ impl<'s> Product<'s> {
                                 Index::var(panel).times(self.rows as i64).offset(first as i64).plus(&Index::var(LANE)),
                             );
                         }
-                        let value = n.eval(self.left)?;
+                        let value = self.step_value(n, self.left, &k)?;
                         let at = base.plus(&from_start.times(self.rows as i64)).offset(first as i64);
                         n.store(buf, at.plus(&Index::var(LANE)), value, false);
                         n.valid = n.lanes;
@@ -119,7 +142,8 @@ impl<'s> Product<'s> {
         Ok(())
     }
 
-    /// Loops over the positions of one k block: `body` gets k and its distance from the start.
+    /// Loops over the steps of one k block: `body` gets the position of k and the number of the
+    /// step in the block.
     pub(super) fn over_block(
         &self,
         n: &mut Nest<'s>,
@@ -127,9 +151,13 @@ impl<'s> Product<'s> {
         body: impl FnOnce(&mut Nest<'s>, Index, Index) -> Result<(), LowerError>,
     ) -> Result<(), LowerError> {
         let start = block.times(self.kc as i64);
-        let kk = n.var(self.kc as i64 - 1);
-        let hi = vec![Index::constant(self.kc as i64), Index::constant(self.depth() as i64).minus(&start)];
-        n.plain_loop(kk, vec![Index::default()], hi, |n| body(n, start.plus(&Index::var(kk)), Index::var(kk)))
+        let span = self.span() as i64;
+        let (steps, all) = (self.kc as i64 / span, self.depth() as i64 / span);
+        let kk = n.var(steps - 1);
+        let hi = vec![Index::constant(steps), Index::constant(all).minus(&block.times(steps))];
+        n.plain_loop(kk, vec![Index::default()], hi, |n| {
+            body(n, start.plus(&Index::var(kk).times(span)), Index::var(kk))
+        })
     }
 
     // --- the right operand, in a kernel of its own
@@ -146,7 +174,7 @@ impl<'s> Product<'s> {
 
     pub(super) fn right_elems(&self) -> u64 {
         let batch: u64 = self.right_batch().iter().map(|v| self.s.extent(*v)).product();
-        batch * self.blocks() * self.column_panels() * self.kc * self.panel() as u64
+        batch * self.blocks() * self.column_panels() * (self.kc / self.span()) * self.panel() as u64
     }
 
     /// Where the packed panel of the present batch position, block and column panel starts.
@@ -156,7 +184,7 @@ impl<'s> Product<'s> {
             batch = batch.times(self.s.extent(v) as i64).plus(n.place_of(v));
         }
         let panel = batch.times(self.blocks() as i64).plus(block).times(self.column_panels() as i64).plus(jr);
-        panel.times((self.kc * self.panel() as u64) as i64)
+        panel.times((self.kc / self.span() * self.panel() as u64) as i64)
     }
 
     /// Packs all of B, `[batch][k block][column panel][k][NR]`, into temporary `temp`.
@@ -168,7 +196,7 @@ impl<'s> Product<'s> {
     ) -> Result<(Step, u64), LowerError> {
         let mut n = Nest::new(self.s, name.to_owned(), self.lanes);
         n.declare(&[self.right], false);
-        let buf = n.temp(temp, self.accum, self.right_elems());
+        let buf = n.temp(temp, self.packed(), self.right_elems());
         let batch = self.right_batch();
         let mut sizes: Vec<u64> = batch.iter().map(|v| self.s.extent(*v)).collect();
         sizes.extend([self.blocks(), self.column_panels()]);
@@ -186,7 +214,7 @@ impl<'s> Product<'s> {
                 self.pack_columns(n, buf, &base, &block, &Index::var(panel), part.size)
             })?;
         }
-        let bytes = self.right_elems() * self.accum.bytes() as u64;
+        let bytes = self.right_elems() * self.packed().bytes() as u64;
         Ok((n.finish(scalars), bytes))
     }
 
@@ -203,13 +231,12 @@ impl<'s> Product<'s> {
         let one = |s: &Self, n: &mut Nest<'s>, v: u32, k: &Index, from_start: &Index| {
             let first = v * s.lanes;
             n.valid = (cols - first).min(s.lanes);
-            n.place(s.k, k.clone());
             let mut at = base.plus(&from_start.times(s.panel() as i64)).offset(first as i64);
             if let Some(axis) = s.n {
                 n.place(axis, jr.times(s.panel() as i64).offset(first as i64).plus(&Index::var(LANE)));
                 at = at.plus(&Index::var(LANE));
             }
-            let value = n.eval(s.right)?;
+            let value = s.step_value(n, s.right, k)?;
             n.store(buf, at, value, false);
             n.valid = n.lanes;
             Ok(())
@@ -260,8 +287,13 @@ impl<'s> Product<'s> {
                 let inside = Index::var(q).minus(&block.times((self.kc / lanes as u64) as i64));
                 let inside = if self.blocks() > 1 { inside } else { Index::var(q) };
                 n.valid = cols;
-                for (i, value) in to.into_iter().enumerate().take(part.size as usize) {
-                    let at = inside.times(lanes as i64 * panel).plus(&first).offset(i as i64 * panel);
+                let span = self.span() as usize;
+                for (i, step) in to.chunks(span).enumerate().take(part.size as usize / span) {
+                    let value = match step {
+                        &[even, odd] => n.define(Def::Pair { even, odd }, Kind::I32, lanes),
+                        _ => step[0],
+                    };
+                    let at = inside.times((lanes as usize / span) as i64 * panel).plus(&first).offset(i as i64 * panel);
                     n.store(buf, base.plus(&at).plus(&Index::var(LANE)), value, false);
                 }
                 n.valid = lanes;

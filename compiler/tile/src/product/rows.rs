@@ -32,7 +32,7 @@ impl<'s> Product<'s> {
     fn over_nest(&self, n: &mut Nest<'s>, block: &Index, body: Step<'_, 's>) -> Result<(), LowerError> {
         let nest = self.s.nest_along(self.right, self.k);
         let inner: u64 = nest.iter().skip(1).product();
-        if nest.len() < 2 || inner == 0 || !self.kc.is_multiple_of(inner) {
+        if self.pairs() || nest.len() < 2 || inner == 0 || !self.kc.is_multiple_of(inner) {
             return self.over_block(n, block, |n, k, from_start| body(n, &k, &from_start));
         }
         let (outer, per) = (self.depth() / inner, (self.kc / inner) as i64);
@@ -73,7 +73,6 @@ impl<'s> Product<'s> {
     ) -> Result<(), LowerError> {
         let lanes = self.lanes as i64;
         self.over_nest(n, block, &mut |n, k, from_start| {
-            n.place(self.k, k.clone());
             let r = n.var(rows as i64 - 1);
             n.plain_loop(r, vec![Index::default()], vec![Index::constant(rows as i64)], |n| {
                 let base = from_start.times(self.column_pitch()).plus(&Index::var(r).times(row as i64));
@@ -92,7 +91,7 @@ impl<'s> Product<'s> {
                         if let Some(axis) = self.n {
                             n.place(axis, start.plus(&inside));
                         }
-                        let value = n.eval(self.right)?;
+                        let value = self.step_value(n, self.right, k)?;
                         // Whole vectors are stored: the next row overwrites what is too much.
                         n.valid = n.lanes;
                         n.store(buf, base.plus(&inside), value, false);
