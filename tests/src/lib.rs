@@ -3,6 +3,7 @@
 pub mod program;
 pub mod golden;
 pub mod bench;
+pub mod peers;
 pub mod random;
 pub mod random_graph;
 pub mod operators;

@@ -76,11 +76,9 @@ fn register() {
 }
 
 /// Turns the loop strength reduction of the code generator off: the emitter writes pointers that
-/// step, and the pass takes most of the time of large register tiles. So is the hoisting of machine
-/// instructions out of loops: it keeps constants of packing loops in registers across the loops of
-/// register tiles, whose accumulators then do not fit. Constants are operands in memory instead.
+/// step, and the pass takes most of the time of large register tiles.
 fn options() {
-    let args = [c"tessera".as_ptr(), c"-disable-lsr".as_ptr(), c"-disable-machine-licm".as_ptr()];
-    // SAFETY: three C strings; called once, before any module exists.
-    unsafe { llvm_sys::support::LLVMParseCommandLineOptions(3, args.as_ptr(), std::ptr::null()) }
+    let args = [c"tessera".as_ptr(), c"-disable-lsr".as_ptr()];
+    // SAFETY: two C strings; called once, before any module exists.
+    unsafe { llvm_sys::support::LLVMParseCommandLineOptions(2, args.as_ptr(), std::ptr::null()) }
 }

@@ -2,11 +2,13 @@
 
 use std::process::{Command, ExitCode};
 use std::time::Instant;
-use tessera_tests::{golden, program};
+use tessera_tests::{golden, peers, program};
 
 const USAGE: &str = "cargo dev ci      every check that needs no GPU\n\
                      cargo dev bless   rewrite the golden files from what the program does now\n\
                      cargo dev bench   the speed figures (release, medians)\n\
+                     cargo dev bench --peers \"COMMAND\" NAME,NAME… [ROW…]\n\
+                     \x20                 the same rows here and in other libraries, which COMMAND runs\n\
                      cargo dev fuzz S  random input for S seconds a target (graphs, texts, programs; a name after S: only that)\n\
                      cargo dev docs    write docs/operators.md from the operator table\n\
                      cargo dev size    lines per crate";
@@ -22,6 +24,13 @@ fn main() -> ExitCode {
             args.get(1).and_then(|s| s.parse().ok()).unwrap_or(60),
             args.get(2).map(String::as_str),
         ),
+        Some("bench") if args.get(1).is_some_and(|a| a == "--peers") => match peers::Wanted::parse(&args[2..]) {
+            Some(wanted) => peers::run(&wanted),
+            None => {
+                eprintln!("cargo dev bench --peers \"COMMAND\" NAME,NAME… [ROW…]");
+                return ExitCode::from(2);
+            }
+        },
         Some("bench") => tessera_tests::bench::run(),
         _ => {
             eprintln!("{USAGE}");

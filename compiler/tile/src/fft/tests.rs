@@ -8,7 +8,14 @@ use tessera_ops::reference::{ArrayRef, eval};
 const MACHINES: [u32; 2] = [64, 16];
 
 fn machine(vector_bytes: u32) -> Machine {
-    Machine { vector_bytes, vector_registers: 32, bf16_pairs: false, l1_bytes: 1 << 15, l2_bytes: 1 << 20, l3_bytes: 1 << 25 }
+    Machine {
+        vector_bytes,
+        vector_registers: 32,
+        bf16_pairs: false,
+        l1_bytes: 1 << 15,
+        l2_bytes: 1 << 20,
+        l3_bytes: 1 << 25,
+    }
 }
 
 fn bytes(values: &[f32]) -> Vec<u8> {
