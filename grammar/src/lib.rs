@@ -10,7 +10,7 @@ pub mod layout;
 pub mod depth;
 mod tree;
 lalrpop_util::lalrpop_mod!(
-    #[allow(clippy::all, unused)]
+    #[allow(clippy::all, unused, reason = "written by the parser generator")]
     tessera,
     "/tessera.rs"
 );

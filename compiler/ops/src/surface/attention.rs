@@ -83,12 +83,7 @@ fn infer(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
 }
 
 /// The heads of the keys must divide those of the queries.
-fn heads(
-    cx: &mut InferCx,
-    queries: &Size,
-    keys: &Size,
-    blame: impl FnOnce(OpError) -> OpError,
-) -> Result<(), OpError> {
+fn heads(cx: &mut InferCx, queries: &Size, keys: &Size, blame: impl FnOnce(OpError) -> OpError) -> Result<(), OpError> {
     if queries.normal(cx.facts).exact_div(keys).is_some() {
         return Ok(());
     }

@@ -92,7 +92,10 @@ pub fn bias(cx: &mut InferCx, args: &[SymArg], i: usize, channels: &Size) -> Res
     let Some(bias) = rule::optional_tensor(args, i)? else { return Ok(()) };
     let blame = |e: OpError| e.arg(i, bias.to_string());
     if bias.rank() != 1 {
-        let text = format!("the bias has one element for each of the {channels} output channels, and this tensor has rank {}", bias.rank());
+        let text = format!(
+            "the bias has one element for each of the {channels} output channels, and this tensor has rank {}",
+            bias.rank()
+        );
         return Err(blame(OpError::new(Code::E0207, text)));
     }
     let text = || format!("the bias has {} elements for {channels} output channels", bias.shape[0]);

@@ -86,8 +86,9 @@ fn infer(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
             return Err(OpError::new(Code::E0711, text).arg(5, format!("the stride is {s}, the dilation {l}")));
         }
         if dim.kernel.is_zero() {
-            return Err(OpError::new(Code::E0711, "a kernel has at least one element in each dim")
-                .arg(1, w.to_string()));
+            return Err(
+                OpError::new(Code::E0711, "a kernel has at least one element in each dim").arg(1, w.to_string())
+            );
         }
         let reach = dim.dilation.mul(&dim.kernel.sub(&one)).add(&one);
         let size = x.shape[lead + 1 + d].sub(&one).mul(&dim.stride).add(&reach).add(&extra[d]);

@@ -44,10 +44,13 @@ fn geometry(args: &[SymArg]) -> Result<Vec<Dim>, OpError> {
     let strides = if rule::absent(args, 2) { kernels.clone() } else { windows::each(args, 2, n, "a stride", 1)? };
     let one = || Size::constant(1);
     let zero = || Size::constant(0);
-    let dims = kernels
-        .into_iter()
-        .zip(strides)
-        .map(|(kernel, stride)| Dim { kernel, stride, dilation: one(), low: zero(), high: zero() });
+    let dims = kernels.into_iter().zip(strides).map(|(kernel, stride)| Dim {
+        kernel,
+        stride,
+        dilation: one(),
+        low: zero(),
+        high: zero(),
+    });
     let dims = windows::padding(args, 3, dims.collect())?;
     for dim in &dims {
         if let Some(k) = dim.kernel.as_const()

@@ -6,21 +6,17 @@ use super::rule::{self, Inferred};
 use super::spectral::{Direction, from_half, to_half, transform};
 use super::*;
 
-pub const SPECTRAL_CONV: Row = Row::new(
-    "spectral_conv",
-    &[req("x", ParamKind::Tensor), req("weights", ParamKind::Tensor)],
-    infer,
-    lower,
-)
-.known_as(&["fno", "fourier_layer"])
-.doc(
-    "A convolution by its lowest frequencies, with a matrix over the channels for each of them.\n\n\
+pub const SPECTRAL_CONV: Row =
+    Row::new("spectral_conv", &[req("x", ParamKind::Tensor), req("weights", ParamKind::Tensor)], infer, lower)
+        .known_as(&["fno", "fourier_layer"])
+        .doc(
+            "A convolution by its lowest frequencies, with a matrix over the channels for each of them.\n\n\
      One dim: `x` is [B, I, N] and the c64 weights [I, O, M]. Two dims: `x` is [B, I, H, W] and the weights \
      [2, I, O, M1, M2], its first half for the rows of the spectrum from 0 on, its second for the last M1 rows, which \
      are the negative frequencies. The same as `irfft` of the products of `rfft` with the weights, with zeros for all \
      other frequencies; only those that are kept are computed.\n\n\
      ```tessera\nop.spectral_conv(x, weights)    # Tensor[B, I, N, f32] -> Tensor[B, O, N, f32]\n```",
-);
+        );
 
 fn infer(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let (x, w) = (rule::tensor(args, 0)?, rule::tensor(args, 1)?);

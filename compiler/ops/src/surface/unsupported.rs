@@ -8,7 +8,6 @@ const X: Param = req("x", ParamKind::Tensor);
 const MOE: &str = "routing tokens to experts needs results whose sizes depend on data; `op.topk`, `op.take` and `op.scatter_add` route by hand";
 const QUANT: &str = "scaled fp8 blocks have no representation yet; `x.to(fp8_e4m3)` converts with saturation";
 
-
 pub const MOE_DISPATCH: Row = Row::refused(
     "moe_dispatch",
     &[X, req("gates", ParamKind::Tensor), opt("k", ParamKind::Int, Default::Int(2))],
