@@ -43,7 +43,8 @@ pub struct Bench {
 /// One graph in so many also runs in the checked interpreter of Tile IR.
 const CHECKS_PER_TILES: u64 = 4;
 
-type Bits = Result<Vec<Vec<u8>>, String>;
+/// The bytes of every output, or the error that stopped the graph.
+pub type Bits = Result<Vec<Vec<u8>>, String>;
 
 impl Bench {
     pub fn new() -> Bench {
@@ -173,7 +174,7 @@ impl Default for Bench {
 }
 
 /// The plan with every grid point worth a thread.
-fn finely(mut plan: Plan) -> Plan {
+pub fn finely(mut plan: Plan) -> Plan {
     for step in &mut plan.steps {
         if let Step::Kernel { grain, .. } = step {
             *grain = 1;
@@ -218,14 +219,15 @@ pub fn check_kernel(k: &tile::Kernel) -> Result<(), String> {
     }
 }
 
-fn interpreted(graph: &Graph, inputs: &[Vec<u8>]) -> Bits {
+/// What the interpreter gives.
+pub fn interpreted(graph: &Graph, inputs: &[Vec<u8>]) -> Bits {
     let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
     interpret::run(graph, &inputs).map_err(|e| e.message)
 }
 
 /// The inputs as arguments; tensors begin `offset` elements into their buffer, as rows of a
 /// larger tensor do.
-fn arguments(graph: &Graph, inputs: &[Vec<u8>], offset: usize) -> Result<Vec<Argument>, Difference> {
+pub fn arguments(graph: &Graph, inputs: &[Vec<u8>], offset: usize) -> Result<Vec<Argument>, Difference> {
     let argument = |(input, bytes): (&tessera_ir::graph::Input, &Vec<u8>)| {
         if input.scalar {
             let mut word = [0; 8];
@@ -241,7 +243,8 @@ fn arguments(graph: &Graph, inputs: &[Vec<u8>], offset: usize) -> Result<Vec<Arg
     all.or_else(|_| differs("arguments", "no memory"))
 }
 
-fn outputs(result: Result<Vec<Tensor>, PlanError>) -> Bits {
+/// What a run gave.
+pub fn outputs(result: Result<Vec<Tensor>, PlanError>) -> Bits {
     match result {
         Ok(tensors) => Ok(tensors.iter().map(|t| t.bytes().to_vec()).collect()),
         Err(PlanError::Step { message, .. }) => Err(message),

@@ -7,6 +7,7 @@ pub mod peers;
 pub mod random;
 pub mod random_graph;
 pub mod operators;
+pub mod representative;
 pub mod random_schedule;
 pub mod bits;
 pub mod tiles;
