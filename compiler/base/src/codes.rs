@@ -173,6 +173,8 @@ codes! {
     E0713;
     /// A test that failed
     E0714;
+    /// A file does not hold the tensors that are asked for
+    E0715;
 
     /// A program that is too large or too deep for the compiler
     E0901;

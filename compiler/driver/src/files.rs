@@ -16,6 +16,7 @@ const STD: &[(&str, &str, &str)] = &[
     ("metrics", "std/metrics.tsr", include_str!("../../../std/metrics.tsr")),
     ("init", "std/init.tsr", include_str!("../../../std/init.tsr")),
     ("data", "std/data.tsr", include_str!("../../../std/data.tsr")),
+    ("tokens", "std/tokens.tsr", include_str!("../../../std/tokens.tsr")),
 ];
 
 /// The names of the modules of the standard library.

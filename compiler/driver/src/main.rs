@@ -8,7 +8,12 @@ use tessera::commands;
 const STACK_BYTES: usize = 256 << 20;
 
 fn main() -> ExitCode {
-    std::panic::set_hook(Box::new(|info| commands::report_bug(&info.to_string())));
+    std::panic::set_hook(Box::new(|info| {
+        // What a library says about a bad file becomes a diagnostic.
+        if !tessera_runtime::io::tokens::is_guarded() {
+            commands::report_bug(&info.to_string());
+        }
+    }));
     let worker = std::thread::Builder::new()
         .name("tessera".into())
         .stack_size(STACK_BYTES)

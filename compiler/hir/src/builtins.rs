@@ -16,6 +16,7 @@ pub enum Kind {
     Bool,
     Str,
     StrList,
+    IntList,
     /// A tensor of any type.
     Tensor,
     /// `dict[str, Tensor]`.
@@ -48,6 +49,7 @@ pub enum Gives {
     Bool,
     Str,
     StrList,
+    IntList,
     None,
     /// A tensor whose rank and dtype only the data knows.
     AnyTensor,
@@ -91,7 +93,7 @@ macro_rules! rows {
     };
 }
 
-use Fallback::{DType as D, Int as I, Str as S};
+use Fallback::{Bool as B, DType as D, Int as I, Str as S};
 
 rows! {
     "str.split" (text: Str, sep: Str = S(""), maxsplit: Int = I(-1)) StrList false "The parts between separators; white space where none is given.";
@@ -134,6 +136,11 @@ rows! {
     "io.write_text" (path: Str, text: Str) None true "Writes a text file, atomically.";
     "io.append_text" (path: Str, text: Str) None true "Appends to a text file.";
     "io.read_lines" (path: Str) StrList true "The lines of a text file, without their ends.";
+    "io.read_tokenizer" (path: Str, lowercase: Bool = B(true)) Int true "The number of the tokeniser in a `tokenizer.json`, or of the word pieces in a `vocab.txt`; `std.tokens` has it as a struct.";
+    "io.encode" (tokenizer: Int, text: Str, special: Bool = B(true)) IntList true "The tokens of a text; with `special` also those that mark its ends.";
+    "io.decode" (tokenizer: Int, ids: IntList, special: Bool = B(false)) Str true "The text of tokens; with `special` also those that stand for no text.";
+    "io.token_id" (tokenizer: Int, token: Str) Int true "The number of a token as it stands in the vocabulary, or -1.";
+    "io.token_count" (tokenizer: Int) Int true "How many tokens a tokeniser has.";
     "io.exists" (path: Str) Bool true "Whether a file or folder of this path exists.";
 
     "time.now" () Float true "Seconds since 1970.";
@@ -229,6 +236,8 @@ pub const TYPED: &[(&str, &str)] = &[
         "tensor, tuple of ints (which tile), tuple of ints (its sizes), number (where it sticks out) -> tile",
     ),
     ("tile.store", "output, tuple of ints (which tile), tile"),
+    ("io.save", "path: str, value"),
+    ("io.load", "path: str, like: value, prefix: str, extra: bool -> the type of like"),
     ("sys.args", "no arguments -> list[str]"),
     ("sys.dir", "no arguments -> str"),
 ];
@@ -277,6 +286,7 @@ pub const MEMBERS: &[(&str, &[&str])] = &[
     ("autodiff", &["grad", "value_and_grad", "vjp", "jvp", "custom_vjp", "checkpoint", "stop_gradient"]),
     ("tree", &["map", "leaves", "zip"]),
     ("sys", &["args", "dir"]),
+    ("io", &["save", "load"]),
     ("op", &["kernel", "autotune", "scan", "fori", "array"]),
 ];
 

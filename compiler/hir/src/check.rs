@@ -35,6 +35,7 @@ pub mod rows;
 pub mod scalars;
 pub mod scans;
 pub mod stmts;
+mod stored;
 pub mod structs;
 pub mod subscripts;
 pub mod symbolic;

@@ -292,6 +292,17 @@ rt_table! {
     io_read_lines(p, i) p fails y;
     io_read_safetensors(p, i) p fails y;
     io_write_safetensors(p, p) u fails y;
+    /// path, value of any type, its type id.
+    io_save(p, w, i) u fails y;
+    /// path, value that says what to read, prefix of names, whether more may be there, type id.
+    io_load(p, w, p, i, i) w fails y;
+    /// path, whether word pieces are for small letters; gives a number.
+    io_read_tokenizer(p, i) i fails y;
+    /// tokeniser, text, whether with special tokens; a list of ints.
+    io_encode(i, p, i) p fails y;
+    io_decode(i, p, i) p fails y;
+    io_token_id(i, p) i fails y;
+    io_token_count(i) i fails y;
     io_exists(p) i;
     io_read_bytes(p) p fails y;
 

@@ -5,3 +5,5 @@ pub mod files;
 pub mod npy;
 pub mod npz;
 pub mod safetensors;
+pub mod stored;
+pub mod tokens;

@@ -2,11 +2,13 @@
 
 use crate::context::Context;
 use crate::fault::Fault;
-use crate::io::{csv, files, npy, npz, safetensors};
+use crate::io::safetensors::Content;
+use crate::io::{csv, files, npy, npz, safetensors, stored, tokens};
+use crate::passed;
 use crate::rt::{rows, settle};
 use crate::tensor::Tensor;
 use crate::value::{
-    DictObj, Key, Own, StrKey, StrObj, TensorObj, TypeId, TypeTable, into_word, new_dict, new_list, new_str,
+    DictObj, Key, ListObj, Own, StrKey, StrObj, TensorObj, TypeId, TypeTable, into_word, new_dict, new_list, new_str,
     new_tensor, object,
 };
 use std::path::Path;
@@ -17,9 +19,11 @@ use tessera_base::DType;
 pub fn symbols() -> Vec<(RtFn, *const u8)> {
     rows! {
         takes_1 io_exists;
-        takes_2 io_read_npy io_read_text io_read_bytes;
-        takes_3 io_write_npy io_read_npz io_write_npz io_write_text io_append_text io_read_lines io_read_safetensors io_write_safetensors;
+        takes_2 io_read_npy io_read_text io_read_bytes io_token_count;
+        takes_3 io_token_id io_read_tokenizer io_write_npy io_read_npz io_write_npz io_write_text io_append_text io_read_lines io_read_safetensors io_write_safetensors;
+        takes_4 io_save io_encode io_decode;
         takes_5 io_read_csv io_write_csv;
+        takes_6 io_load;
     }
 }
 
@@ -77,12 +81,61 @@ extern "C" fn io_write_npz(cx: &mut Context, path: &StrObj, d: &DictObj, span: i
 }
 
 extern "C" fn io_read_safetensors(cx: &mut Context, path: &StrObj, ty: i64, span: i64) -> u64 {
-    let read = safetensors::read(Path::new(path.text())).map(|all| dict(cx, ty, all));
+    let read = safetensors::read(Path::new(path.text())).map(|all| dict(cx, ty, all.tensors.into_iter().collect()));
     settle(cx, span, read)
 }
 
 extern "C" fn io_write_safetensors(cx: &mut Context, path: &StrObj, d: &DictObj, span: i64) {
-    settle(cx, span, safetensors::write(Path::new(path.text()), &entries(d)));
+    let content = Content { tensors: entries(d).into_iter().collect(), ..Content::default() };
+    settle(cx, span, safetensors::write(Path::new(path.text()), &content));
+}
+
+extern "C" fn io_save(cx: &mut Context, path: &StrObj, value: u64, ty: i64, span: i64) {
+    // SAFETY: compiled code passes a live value of the type.
+    let value = unsafe { passed::read(&cx.types, value, ty as TypeId, false) };
+    let done = stored::save(&cx.types, value, ty as TypeId, Path::new(path.text()));
+    settle(cx, span, done);
+}
+
+extern "C" fn io_load(
+    cx: &mut Context,
+    path: &StrObj,
+    like: u64,
+    prefix: &StrObj,
+    extra: i64,
+    ty: i64,
+    span: i64,
+) -> u64 {
+    // SAFETY: compiled code passes a live value of the type.
+    let like = unsafe { passed::read(&cx.types, like, ty as TypeId, false) };
+    let made = stored::load(&cx.types, like, ty as TypeId, Path::new(path.text()), prefix.text(), extra != 0);
+    let word = made.map(|value| passed::write(&cx.types, value, ty as TypeId));
+    settle(cx, span, word)
+}
+
+extern "C" fn io_read_tokenizer(cx: &mut Context, path: &StrObj, lowercase: i64, span: i64) -> i64 {
+    let number = tokens::read(Path::new(path.text()), lowercase != 0).map(|n| n as i64);
+    settle(cx, span, number)
+}
+
+extern "C" fn io_encode(cx: &mut Context, tokenizer: i64, text: &StrObj, special: i64, span: i64) -> u64 {
+    let ids = tokens::encode(tokenizer, text.text(), special != 0);
+    let list = ids.map(|ids| new_list(&cx.types, TypeTable::INT, ids.into_iter().map(u64::from).collect()));
+    settle(cx, span, list)
+}
+
+extern "C" fn io_decode(cx: &mut Context, tokenizer: i64, ids: &ListObj, special: i64, span: i64) -> u64 {
+    let ids: Vec<i64> = ids.words().iter().map(|&w| w as i64).collect();
+    let text = tokens::decode(tokenizer, &ids, special != 0).map(new_str);
+    settle(cx, span, text)
+}
+
+extern "C" fn io_token_id(cx: &mut Context, tokenizer: i64, token: &StrObj, span: i64) -> i64 {
+    settle(cx, span, tokens::id_of(tokenizer, token.text()))
+}
+
+extern "C" fn io_token_count(cx: &mut Context, tokenizer: i64, span: i64) -> i64 {
+    settle(cx, span, tokens::size(tokenizer))
 }
 
 /// The one byte that separates columns.

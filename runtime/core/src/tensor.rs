@@ -14,12 +14,35 @@ pub struct OutOfMemory {
     pub bytes: u64,
 }
 
+/// A file mapped privately: what is written to it stays in this process.
+pub struct Mapping {
+    base: NonNull<u8>,
+    map: memmap2::MmapMut,
+}
+
+// SAFETY: the base is the mapping's own address; the mapping may be used from any thread.
+unsafe impl Send for Mapping {}
+// SAFETY: see `Send`; parts are written through the buffers that own them only.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    pub fn new(mut map: memmap2::MmapMut) -> Mapping {
+        Mapping { base: NonNull::from(&mut map[..]).cast(), map }
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.map
+    }
+}
+
 /// Aligned bytes with one owner; shared through [`Arc`].
 pub struct Buffer {
     ptr: NonNull<u8>,
     len: usize,
     /// Bytes that were allocated: more than `len` in a buffer that was used before.
     capacity: usize,
+    /// Whose the bytes are, where they were not allocated.
+    map: Option<Arc<Mapping>>,
 }
 
 // SAFETY: the buffer owns its bytes; writes go through `&mut` or through kernels that the
@@ -48,7 +71,16 @@ impl Buffer {
         let ptr = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
         let ptr = NonNull::new(ptr).ok_or(fail)?;
         recycle::prefer_large_pages(ptr, layout.size());
-        Ok(Buffer { ptr, len: size, capacity: size })
+        Ok(Buffer { ptr, len: size, capacity: size, map: None })
+    }
+
+    /// A part of a mapped file, aligned as it lies there; `None` beyond its end. Each part is
+    /// given out once, so that buffers do not overlap.
+    pub fn mapped(map: &Arc<Mapping>, part: std::ops::Range<usize>) -> Option<Buffer> {
+        let len = map.bytes().get(part.clone())?.len();
+        // SAFETY: inside the mapping, as just looked up.
+        let ptr = unsafe { map.base.add(part.start) };
+        Some(Buffer { ptr, len, capacity: len, map: Some(map.clone()) })
     }
 
     pub fn len(&self) -> usize {
@@ -77,7 +109,7 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if recycle::keep(self.ptr, self.capacity) {
+        if self.map.is_some() || recycle::keep(self.ptr, self.capacity) {
             return;
         }
         if let Some(layout) = Self::layout(self.capacity) {
@@ -129,7 +161,7 @@ mod recycle {
         let fits = kept.iter().enumerate().filter(|(_, k)| k.capacity >= len && k.capacity - len <= len / 4);
         let at = fits.min_by_key(|(_, k)| k.capacity)?.0;
         let Kept { ptr, capacity } = kept.swap_remove(at);
-        Some(Buffer { ptr, len, capacity })
+        Some(Buffer { ptr, len, capacity, map: None })
     }
 
     /// Asks the system for large pages: fewer faults, fewer address translations.

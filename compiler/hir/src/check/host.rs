@@ -75,6 +75,8 @@ impl Cx<'_> {
             "op.scan" => return self.scan(values, span),
             "op.fori" => return self.fori(values, span),
             "tree.map" | "tree.leaves" | "tree.zip" => return self.tree(name, values, span),
+            "io.save" => return self.save_value(values, span),
+            "io.load" => return self.load_value(values, span),
             _ => {}
         }
         if let Some(def) = operator(name) {

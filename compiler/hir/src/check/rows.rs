@@ -43,6 +43,7 @@ impl Cx<'_> {
             Gives::Bool => Ty::Bool,
             Gives::Str => Ty::Str,
             Gives::StrList => Ty::List(Box::new(Ty::Str)),
+            Gives::IntList => Ty::List(Box::new(Ty::int())),
             Gives::None => Ty::None,
             Gives::AnyTensor => Ty::AnyTensor,
             Gives::Matrix => {
@@ -63,6 +64,7 @@ impl Cx<'_> {
             Kind::Bool => Ty::Bool,
             Kind::Str => Ty::Str,
             Kind::StrList => Ty::List(Box::new(Ty::Str)),
+            Kind::IntList => Ty::List(Box::new(Ty::int())),
             Kind::Tensor => Ty::AnyTensor,
             Kind::TensorDict => Ty::Dict(Box::new(Ty::Str), Box::new(Ty::AnyTensor)),
             Kind::DType => return self.dtype_arg(value),

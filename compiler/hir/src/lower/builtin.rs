@@ -49,6 +49,11 @@ const DIRECT: &[(&str, RtFn)] = &[
     ("io.read_text", io_read_text),
     ("io.write_text", io_write_text),
     ("io.append_text", io_append_text),
+    ("io.read_tokenizer", io_read_tokenizer),
+    ("io.encode", io_encode),
+    ("io.decode", io_decode),
+    ("io.token_id", io_token_id),
+    ("io.token_count", io_token_count),
     ("io.exists", io_exists),
     ("io.read_bytes", io_read_bytes),
     ("time.now", time_now),
@@ -67,6 +72,7 @@ const WITH_TYPE: &[(&str, RtFn)] = &[
     ("io.read_npz", io_read_npz),
     ("io.read_safetensors", io_read_safetensors),
     ("io.read_lines", io_read_lines),
+    ("io.load", io_load),
     ("sys.args", sys_args),
 ];
 
@@ -154,6 +160,12 @@ impl Body<'_, '_> {
                 let mut args = self.exprs(args);
                 args.push(self.type_of(item, span));
                 self.rt(dict_items, args, result, span)
+            }
+            "io.save" => {
+                let mut args = self.exprs(args);
+                let ty = args.last().map_or(result, |value| value.ty);
+                args.push(self.type_of(ty, span));
+                self.rt(io_save, args, result, span)
             }
             "tensor.size" => self.tensor_size(&args[0], span),
             "len" => self.len(&args[0], result, span),
