@@ -146,7 +146,7 @@ pub enum Directive {
     Pack { operand: u32 },
     /// Sums leaves in a grid of their own and combines them in a second kernel.
     SplitReduction,
-    /// Asks for the next row while this one is worked on.
+    /// Asks for what is read next while this is worked on: the next row, or elements further on.
     Prefetch,
     /// Writes past the cache (outputs larger than it).
     Stream,

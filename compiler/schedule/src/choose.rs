@@ -122,8 +122,8 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
         .sum();
     let rows = reduction.as_ref().is_some_and(|(r, _)| vector == Some(*r) && s.walks(*r));
     let read: u64 = s.operands.iter().filter(|o| !o.output).map(|o| o.elems * o.dtype.bytes() as u64).sum();
-    let again = reductions(s) > 1 || rows;
-    if again && read > machine.l2_bytes && reduction.as_ref().is_some_and(|(r, _)| vector == Some(*r)) {
+    let along = reduction.as_ref().map_or(vector.is_some(), |(r, _)| vector == Some(*r));
+    if along && read > machine.l2_bytes {
         out.push(Directive::Prefetch);
     }
     if written > machine.l3_bytes && (rows || axes.len() == 1 && reduction.is_none()) {

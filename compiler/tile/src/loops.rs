@@ -67,7 +67,7 @@ struct Plan<'s> {
     base: Index,
     /// Positions of the row from here on do not count.
     limit: Option<Index>,
-    /// The next row is asked for.
+    /// What will be read soon is asked for.
     prefetch: bool,
 }
 
@@ -330,6 +330,9 @@ impl<'s> Plan<'s> {
 
     fn inner_loops(&self, n: &mut Nest<'s>, depth: usize) -> Result<(), LowerError> {
         let Some(&axis) = self.inner.get(depth) else {
+            if let (true, true, Some(axis)) = (self.prefetch, self.reductions.is_empty(), self.vector) {
+                self.prefetch_ahead(n, axis);
+            }
             self.recall(n, self.reductions.len());
             // All values first: the memory of a result may be that of an operand.
             let values = self.s.stores.iter().map(|st| n.eval(st.value)).collect::<Result<Vec<_>, _>>()?;

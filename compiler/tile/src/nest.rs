@@ -58,10 +58,15 @@ impl<'s> Nest<'s> {
         }
     }
 
+    /// The buffer of tensor operand `n`, where the kernel has one.
+    pub fn declared(&self, n: u32) -> Option<u32> {
+        self.operands.iter().position(|o| *o == Operand::Tensor(n)).map(|i| i as u32)
+    }
+
     /// The buffer of tensor operand `n`, added at first use.
     pub fn tensor(&mut self, n: u32) -> u32 {
-        if let Some(i) = self.operands.iter().position(|o| *o == Operand::Tensor(n)) {
-            return i as u32;
+        if let Some(i) = self.declared(n) {
+            return i;
         }
         let o = &self.s.operands[n as usize];
         let space = if o.output { Space::Out } else { Space::In };

@@ -1,7 +1,7 @@
 //! The error function and what is built on it.
 
 use super::by_kind;
-use super::exp::{clamped, exp, exp_parts};
+use super::exp::{clamped, exp, exp_parts, tail_magic, tail_of};
 use crate::scalar::{Cmp, Kind, Val, Writer};
 
 /// `erf(x)/x − 1` in x² on |x| ≤ 0.93 (2⁻²⁹·⁹, 2⁻⁵⁶·³).
@@ -25,20 +25,10 @@ const ERF_F64: [f64; 13] = [
 /// `ln erfc(x)` on 0.9 ≤ x ≤ 4 (error 2⁻²⁹·¹ of erf).
 const LOG_ERFC_F32: [f64; 7] =
     [-0.00016648255, -1.1277971, -0.6369762, -0.104113735, 0.02231535, -0.0030655656, 0.00019823342];
-/// `(a + 4) e^(a²/2) Φ(−a)` in u = (a − 4)/(a + 4), where Φ is the normal distribution, for
-/// 0 ≤ a ≤ 15 (2⁻²⁵·⁶) and 0 ≤ a ≤ 39 (2⁻⁵³·⁷).
-const NORMAL_F32: [f64; 10] = [
-    0.75528514,
-    -0.60789657,
-    0.38713625,
-    -0.18652377,
-    0.060411185,
-    -0.0075223306,
-    -0.0035390554,
-    0.001555296,
-    0.00020969706,
-    -0.00010938679,
-];
+/// `e^(a²/2) Φ(−a)`, where Φ is the normal distribution, as a quotient for 0 ≤ a ≤ 14.7 (2⁻²⁵·⁷).
+const NORMAL_TOP: [f64; 5] = [0.5, 0.4380053, 0.18299484, 0.0405447, 0.004100852];
+const NORMAL_BOTTOM: [f64; 6] = [1.0, 1.6738955, 1.2015611, 0.46882927, 0.10163694, 0.010279193];
+/// `(a + 4) e^(a²/2) Φ(−a)` in u = (a − 4)/(a + 4) for 0 ≤ a ≤ 39 (2⁻⁵³·⁷).
 const NORMAL_F64: [f64; 23] = [
     0.7552851304157515,
     -0.6078966419718921,
@@ -65,15 +55,14 @@ const NORMAL_F64: [f64; 23] = [
     -1.1963360305607967e-09,
 ];
 
-/// `e^(a²/2) Φ(−a)` for 0 ≤ a ≤ 39 (15 for F32): Mills' ratio up to a factor. Chebyshev-like in
+/// `e^(a²/2) Φ(−a)` in F64 for 0 ≤ a ≤ 39: Mills' ratio up to a factor. Chebyshev-like in
 /// the variable of Shepherd and Laframboise (Math. Comp. 36, 1981).
 fn mills(w: &mut Writer, a: Val) -> Val {
     let one = w.f(1.0, a);
     let sum = w.add_c(a, 4.0);
     let d = w.div(one, sum);
     let u = w.fma_c(d, -8.0, one);
-    let q = by_kind(w, a, &NORMAL_F32[..], &NORMAL_F64[..]);
-    let q = w.horner(u, q);
+    let q = w.horner(u, &NORMAL_F64);
     w.mul(q, d)
 }
 
@@ -117,9 +106,40 @@ fn erfc_f64(w: &mut Writer, a: Val) -> Val {
 
 /// `x Φ(x)`: the exact form of GELU, with full relative accuracy on the left too.
 pub fn gelu(w: &mut Writer, x: Val) -> Val {
+    if w.kind(x) == Kind::F32 { gelu_f32(w, x) } else { gelu_f64(w, x) }
+}
+
+/// `max(x, 0) − |x| Φ(−|x|)`, the tail in base 2 with the rounding error of the square.
+fn gelu_f32(w: &mut Writer, x: Val) -> Val {
+    /// ½ log₂ e in two parts.
+    const HALF: (f64, f64) = (0.7213475108146667, 9.629814955633087e-09);
     let a = w.abs(x);
-    let limit = by_kind(w, x, 15.0, 39.0);
-    let a = w.at_most(a, limit);
+    let a = w.at_most(a, 14.5);
+    let square = w.mul(a, a);
+    let minus = w.neg(square);
+    let low = w.fma(a, a, minus);
+    let shift = tail_magic(w, x);
+    let shift_v = w.f(shift, x);
+    let t = w.fma_c(square, -HALF.0, shift_v);
+    let n = w.add_c(t, -shift);
+    let n = w.neg(n);
+    let r = w.fma_c(square, -HALF.0, n);
+    let r = w.fma_c(square, -HALF.1, r);
+    let r = w.fma_c(low, -HALF.0, r);
+    let tail = tail_of(w, t, r, 0.0);
+    let top = w.horner(a, &NORMAL_TOP);
+    let top = w.mul(top, a);
+    let top = w.mul(top, tail.q);
+    let bottom = w.horner(a, &NORMAL_BOTTOM);
+    let y = w.div(top, bottom);
+    let positive = w.at_least(x, 0.0);
+    w.fma_c(y, -tail.unit, positive)
+}
+
+/// The same in F64.
+fn gelu_f64(w: &mut Writer, x: Val) -> Val {
+    let a = w.abs(x);
+    let a = w.at_most(a, 39.0);
     let ratio = mills(w, a);
     // e^(−a²/2) with the rounding error of the square.
     let square = w.mul(a, a);

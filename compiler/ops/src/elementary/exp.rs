@@ -276,86 +276,119 @@ pub fn tanh(w: &mut Writer, x: Val) -> Val {
     w.with_sign(y, x)
 }
 
-/// `z = e^−|x|` as `(z / s, s)`, and `1 + z`.
-fn tail(w: &mut Writer, x: Val, low: Option<Val>) -> (Val, Val, Val) {
+/// A power `z = 2^−v` of 0 ≤ v, far below the range of floats too: `q = z · 2^k`, and `1 + z`.
+pub(super) struct Tail {
+    pub q: Val,
+    /// 2^−k.
+    pub unit: f64,
+    /// `1 + z`.
+    pub sum: Val,
+}
+
+/// What is added to an exponent so that tails stay normal numbers.
+pub(super) fn tail_shift(w: &Writer, x: Val) -> i64 {
+    by_kind(w, x, 64, 512)
+}
+
+/// Adding this to a number between −159 and 0 (−1400 for F64) rounds it to an integer, which
+/// [`tail_of`] makes a power of two.
+pub(super) fn tail_magic(w: &Writer, x: Val) -> f64 {
+    magic(w, x) + (format(w, x).0 + tail_shift(w, x)) as f64
+}
+
+/// The tail `2^n · 2^((1 + delta) r)` for |r| ≤ ½ and `t = tail_magic + n`.
+pub(super) fn tail_of(w: &mut Writer, t: Val, r: Val, delta: f64) -> Tail {
+    let q = by_kind(w, r, &EXP2_F32[..], &EXP2_F64[..]);
+    let q: Vec<f64> = q.iter().zip(1..).map(|(c, i)| c * (1.0 + delta).powi(i)).collect();
+    let q = w.horner(r, &q);
+    let one = w.f(1.0, r);
+    let p = w.fma(r, q, one);
+    let s = power_of_two(w, t);
+    let q = w.mul(p, s);
+    let unit = 2f64.powi(-(tail_shift(w, r) as i32));
+    let sum = w.fma_c(q, unit, one);
+    Tail { q, unit, sum }
+}
+
+/// `|x|` so far that a factor of its size does not bring `e^−|x|` back, and the tail.
+fn tail(w: &mut Writer, x: Val) -> (Val, Tail) {
     let a = w.abs(x);
-    let minus = w.neg(a);
-    // Far enough that a factor as large as 1e4 does not bring the tail back.
-    let bound = by_kind(w, x, -170.0, -1400.0);
-    let minus = w.at_least(minus, bound);
-    let (p, s) = exp_parts(w, minus, low);
-    let part = w.mul(p, s);
-    let one = w.f(1.0, x);
-    let sum = w.fma(part, s, one);
-    (part, s, sum)
+    let limit = by_kind(w, x, 125.0, 800.0);
+    let a = w.at_most(a, limit);
+    let shift = tail_magic(w, x);
+    let shift_v = w.f(shift, x);
+    let t = w.fma_c(a, -LOG2_E, shift_v);
+    let n = w.add_c(t, -shift);
+    // In base 2: −a log₂ e − n, the first part of log₂ e with the precision of the kind.
+    let (high, rest) = by_kind(w, x, (1.4426950216293335, 1.9259629911266175e-08), (LOG2_E, 2.0355273740931033e-17));
+    let minus = w.neg(n);
+    let r = w.fma_c(a, -high, minus);
+    let r = w.fma_c(a, -rest, r);
+    (a, tail_of(w, t, r, 0.0))
 }
 
 /// `1 / (1 + e^−x)`, to full relative accuracy on both sides.
 pub fn sigmoid(w: &mut Writer, x: Val) -> Val {
-    let (part, s, sum) = tail(w, x, None);
-    let z = w.mul(part, s);
+    let (_, tail) = tail(w, x);
+    let z = w.mul_c(tail.q, tail.unit);
     let one = w.f(1.0, x);
     let right = w.cmp_c(Cmp::Ge, x, 0.0);
     let top = w.select(right, one, z);
-    w.div(top, sum)
+    w.div(top, tail.sum)
 }
 
-/// `x / (1 + e^−v)`; `low`, where given, is added to `−|v|`.
-fn gated(w: &mut Writer, x: Val, v: Val, low: Option<Val>) -> Val {
-    let (part, s, sum) = tail(w, v, low);
-    // Where the tail vanishes an infinite `x` would make NaN of it.
-    let bound = by_kind(w, x, -1e3, -1e4);
-    let bounded = w.at_least(x, bound);
-    let left = w.mul(part, bounded);
-    let left = w.mul(left, s);
-    let right = w.cmp_c(Cmp::Ge, v, 0.0);
+/// `x / (1 + e^−v)` for a `v` with the sign of `x` and the tail of `|v|`; `a` is `|x|`, at most
+/// where the result on the left vanishes.
+fn gated(w: &mut Writer, x: Val, a: Val, tail: &Tail) -> Val {
+    let left = w.mul(a, tail.q);
+    let left = w.mul_c(left, -tail.unit);
+    let right = w.cmp_c(Cmp::Ge, x, 0.0);
     let top = w.select(right, x, left);
-    w.div(top, sum)
+    w.div(top, tail.sum)
 }
 
 /// `x · sigmoid(x)`.
 pub fn silu(w: &mut Writer, x: Val) -> Val {
-    gated(w, x, x, None)
+    let (a, tail) = tail(w, x);
+    gated(w, x, a, &tail)
 }
 
-/// `½ x (1 + tanh(√(2/π) (x + 0.044715 x³)))`, as `x · sigmoid(v)` where `v` is carried with
-/// its rounding error, since the exponential would multiply it by `v`.
+/// `½ x (1 + tanh(√(2/π) (x + 0.044715 x³)))`, as `x · sigmoid(v)` with `v = |x| (c + k x²)` in
+/// base 2. The exponential would multiply a rounding error of `v` by `v`, so `c + k x²` is carried
+/// with its own.
 pub fn gelu_tanh(w: &mut Writer, x: Val) -> Val {
-    /// 2√(2/π) in two parts, the first with a short fraction.
-    const C: [(f64, f64); 2] = [(1.59576416015625, 4.96144948071176e-06), (1.5957691216057128, 1.7885919910836427e-14)];
-    /// 2√(2/π) · 0.044715 in two parts.
-    const CUBE: [(f64, f64); 2] =
-        [(0.07135481387376785, 2.3988323959931355e-09), (0.07135481627260025, -6.175149918155315e-19)];
-    let (c_high, c_low) = by_kind(w, x, C[0], C[1]);
-    let cube = by_kind(w, x, CUBE[0], CUBE[1]);
-    let limit = by_kind(w, x, 12.0, 30.0);
-    let low_x = w.at_least(x, -limit);
-    let t = w.at_most(low_x, limit);
-    let s = w.mul(t, t);
+    /// `c (1 + δ) = 2√(2/π) log₂ e` with a short fraction, `k / c = 0.044715` (2⁻³¹·⁹ and 2⁻⁶⁴), δ.
+    const F32: (f64, f64, f64) = (2.302170753479004, 0.10294156521558762, 1.6264938325880952e-05);
+    const F64: (f64, f64, f64) = (2.3022081981927727, 0.10294323958218983, -2.1044048517576974e-11);
+    let (c, k, delta) = by_kind(w, x, F32, F64);
+    let a = w.abs(x);
+    let limit = by_kind(w, x, 11.0, 22.0);
+    let a = w.at_most(a, limit);
+    let s = w.mul(a, a);
     let minus_s = w.neg(s);
-    let s_error = w.fma(t, t, minus_s);
-    let c = w.f(c_high, x);
-    let u = w.fma_c(s, cube.0, c);
-    let u_less = w.sub(c, u);
-    let u_error = w.fma_c(s, cube.0, u_less);
-    let u_error = w.add_c(u_error, c_low);
-    let u_error = w.fma_c(s, cube.1, u_error);
-    let u_error = w.fma_c(s_error, cube.0, u_error);
-    let v = w.mul(t, u);
-    let minus_v = w.neg(v);
-    let v_error = w.fma(t, u, minus_v);
-    let v_error = w.fma(t, u_error, v_error);
-    // The tail takes −|v|: the error changes sign with it.
-    let sign = w.sign_bit(v);
-    let v_error = w.neg(v_error);
-    let low = w.xor_bits(v_error, sign);
-    gated(w, x, v, Some(low))
+    let s_error = w.fma(a, a, minus_s);
+    // `u = −(c + k x²)`: its distance from −c is exact.
+    let minus_c = w.f(-c, x);
+    let u = w.fma_c(s, -k, minus_c);
+    let less = w.sub(minus_c, u);
+    let u_error = w.fma_c(s, -k, less);
+    let u_error = w.fma_c(s_error, -k, u_error);
+    let shift = tail_magic(w, x);
+    let shift_v = w.f(shift, x);
+    let t = w.fma(a, u, shift_v);
+    let n = w.add_c(t, -shift);
+    let minus_n = w.neg(n);
+    let r = w.fma(a, u, minus_n);
+    let r = w.fma(a, u_error, r);
+    let r = w.fma_c(n, delta, r);
+    let tail = tail_of(w, t, r, delta);
+    gated(w, x, a, &tail)
 }
 
 /// `ln(1 + e^x)`.
 pub fn softplus(w: &mut Writer, x: Val) -> Val {
-    let (part, s, _) = tail(w, x, None);
-    let z = w.mul(part, s);
+    let (_, tail) = tail(w, x);
+    let z = w.mul_c(tail.q, tail.unit);
     let log = super::log::log1p_parts(w, z);
     let zero = w.f(0.0, x);
     let low = w.cmp(Cmp::Le, x, zero);

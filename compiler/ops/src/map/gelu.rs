@@ -9,5 +9,5 @@ pub const DEF: MapDef = MapDef {
     gives: Gives::Same,
     body: |w, x| erf::gelu(w, x[0]),
     ulps: 7.0,
-    cost: 34,
+    cost: 29,
 };

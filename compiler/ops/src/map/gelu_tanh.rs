@@ -9,5 +9,5 @@ pub const DEF: MapDef = MapDef {
     gives: Gives::Same,
     body: |w, x| exp::gelu_tanh(w, x[0]),
     ulps: 4.0,
-    cost: 32,
+    cost: 26,
 };

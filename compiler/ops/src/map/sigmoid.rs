@@ -9,5 +9,5 @@ pub const DEF: MapDef = MapDef {
     gives: Gives::Same,
     body: |w, x| exp::sigmoid(w, x[0]),
     ulps: 3.0,
-    cost: 20,
+    cost: 16,
 };

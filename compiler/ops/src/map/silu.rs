@@ -9,5 +9,5 @@ pub const DEF: MapDef = MapDef {
     gives: Gives::Same,
     body: |w, x| exp::silu(w, x[0]),
     ulps: 3.5,
-    cost: 22,
+    cost: 18,
 };
