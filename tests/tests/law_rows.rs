@@ -5,8 +5,10 @@ use tessera::backend::{Backend, Options};
 use tessera::cache::DiskCache;
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
+use tessera_ir::schedule::Machine;
 use tessera_ops::surface::{Arg, Id};
 use tessera_runtime::pool::Pool;
+use tessera_tests::compare::Bench;
 use tessera_tests::laws::hold;
 use tessera_tests::operators::call;
 use tessera_tests::random::Fill;
@@ -51,6 +53,21 @@ fn every_length() {
         cases.push(case(cases.len() as u64, name, &[100], DType::F32));
     }
     hold("rows", cases);
+}
+
+/// On a machine of small caches rows are written past them, each while the next one is reduced.
+#[test]
+fn rows_behind() {
+    let host = tessera_schedule::host();
+    let mut bench = Bench::with(Some(Machine { l2_bytes: 1 << 10, l3_bytes: 1 << 10, ..host }));
+    for name in OPERATORS {
+        for shape in [&[4u64, 300][..], &[8, 16], &[6, 257], &[5, 4097], &[3, 8, 33], &[1024, 64]] {
+            for dtype in [DType::F32, DType::Bf16] {
+                let case = case(shape.len() as u64, name, shape, dtype);
+                bench.check(&case).unwrap_or_else(|e| panic!("{name} {dtype} {shape:?}: {}", e.line()));
+            }
+        }
+    }
 }
 
 #[test]

@@ -22,6 +22,8 @@ const WAKE_NS: f64 = 20_000.0;
 const BLOCK: u64 = 1024;
 /// The same where the grid needs more points than the rows allow.
 const BLOCK_MIN: u64 = 256;
+/// Rows of a grid point that are written while the next one is reduced.
+const ROWS: u64 = 16;
 /// Grid points at most.
 const GRID_MAX: f64 = 4096.0;
 
@@ -101,6 +103,14 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
             block = BLOCK;
         }
     }
+    let written: u64 = s
+        .stores
+        .iter()
+        .map(|st| s.operands[st.operand as usize].elems * s.operands[st.operand as usize].dtype.bytes() as u64)
+        .sum();
+    let rows = reduction.as_ref().is_some_and(|(r, _)| vector == Some(*r) && s.walks(*r));
+    let read: u64 = s.operands.iter().filter(|o| !o.output).map(|o| o.elems * o.dtype.bytes() as u64).sum();
+    let stream = written > machine.l3_bytes && (rows || axes.len() == 1 && reduction.is_none());
     let mut wanted = (total_ns / POINT_NS).clamp(1.0, GRID_MAX);
     for &axis in &order {
         let extent = s.extent(axis);
@@ -111,22 +121,16 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
         let size = (extent as f64 / wanted).ceil().max(1.0) as u64;
         let columns = Some(axis) == vector && reduction.is_some();
         let size = if columns { size.max(block) } else { size }.next_multiple_of(lanes);
+        let size = if rows && stream && lanes == 1 { even_rows(extent, size) } else { size };
         out.push(Directive::Tile { axis, size });
         wanted /= extent.div_ceil(size) as f64;
     }
     out.push(Directive::Order(order));
-    let written: u64 = s
-        .stores
-        .iter()
-        .map(|st| s.operands[st.operand as usize].elems * s.operands[st.operand as usize].dtype.bytes() as u64)
-        .sum();
-    let rows = reduction.as_ref().is_some_and(|(r, _)| vector == Some(*r) && s.walks(*r));
-    let read: u64 = s.operands.iter().filter(|o| !o.output).map(|o| o.elems * o.dtype.bytes() as u64).sum();
     let along = reduction.as_ref().map_or(vector.is_some(), |(r, _)| vector == Some(*r));
     if along && read > machine.l2_bytes {
         out.push(Directive::Prefetch);
     }
-    if written > machine.l3_bytes && (rows || axes.len() == 1 && reduction.is_none()) {
+    if stream {
         out.push(Directive::Stream);
     }
     let grid: f64 = out
@@ -135,6 +139,13 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
         .product();
     out.push(Directive::Grain((WAKE_NS * grid / total_ns.max(1.0)).ceil().clamp(1.0, 1e9) as u64));
     out
+}
+
+/// Rows of a grid point that leave no rest, where there are that many: the first row and the last
+/// are not worked on together with others.
+fn even_rows(extent: u64, size: u64) -> u64 {
+    let least = if extent / ROWS >= 64 { size.max(ROWS) } else { size };
+    (least..=2 * least).find(|n| extent.is_multiple_of(*n)).unwrap_or(size)
 }
 
 fn reductions(s: &Schedule) -> usize {

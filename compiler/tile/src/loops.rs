@@ -7,6 +7,8 @@
 
 mod across;
 mod row;
+mod behind;
+mod ahead;
 mod along;
 mod compensated;
 mod extreme;
@@ -328,20 +330,23 @@ impl<'s> Plan<'s> {
         self.inner_loops(n, 0)
     }
 
+    /// Computes and stores the results at the present places.
+    fn store_here(&self, n: &mut Nest<'s>) -> Result<(), LowerError> {
+        if let (true, true, Some(axis)) = (self.prefetch, self.reductions.is_empty(), self.vector) {
+            self.prefetch_ahead(n, axis);
+        }
+        self.recall(n, self.reductions.len());
+        // All values first: the memory of a result may be that of an operand.
+        let values = self.s.stores.iter().map(|st| n.eval(st.value)).collect::<Result<Vec<_>, _>>()?;
+        for (st, value) in self.s.stores.iter().zip(values) {
+            let (buf, at) = (n.tensor(st.operand), n.resolve(&st.at));
+            n.store(buf, at, value, self.stream);
+        }
+        Ok(())
+    }
+
     fn inner_loops(&self, n: &mut Nest<'s>, depth: usize) -> Result<(), LowerError> {
-        let Some(&axis) = self.inner.get(depth) else {
-            if let (true, true, Some(axis)) = (self.prefetch, self.reductions.is_empty(), self.vector) {
-                self.prefetch_ahead(n, axis);
-            }
-            self.recall(n, self.reductions.len());
-            // All values first: the memory of a result may be that of an operand.
-            let values = self.s.stores.iter().map(|st| n.eval(st.value)).collect::<Result<Vec<_>, _>>()?;
-            for (st, value) in self.s.stores.iter().zip(values) {
-                let (buf, at) = (n.tensor(st.operand), n.resolve(&st.at));
-                n.store(buf, at, value, self.stream);
-            }
-            return Ok(());
-        };
+        let Some(&axis) = self.inner.get(depth) else { return self.store_here(n) };
         let contiguous =
             self.inner.iter().copied().find(|a| self.s.stores.iter().any(|st| matches!(st.at.stride(*a), Some(1 | 2))));
         let lanes = if !self.across() && contiguous == Some(axis) { self.lanes } else { 1 };

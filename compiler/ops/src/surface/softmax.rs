@@ -14,7 +14,7 @@ pub const SOFTMAX: Row = Row::new("softmax", PARAMS, |_, a, _| infer("softmax", 
     .method()
     .signature("a b -> a b")
     .doc(
-        "Exponentials along an axis, divided by their sum.\n\n\
+        "Exponentials along an axis, multiplied by the reciprocal of their sum.\n\n\
          The largest element is subtracted first. Computed in f32 for narrower floats and rounded once; ints become f32. \
          A slice of which every element is -inf gives NaN.\n\n```tessera\nop.softmax(scores, axis=-1)\n```",
     );
@@ -57,7 +57,9 @@ fn lower(call: &mut Call, log: bool) -> Lowered {
         let log_sum = expand::unary(b, MapOp::log, sum);
         expand::binary(b, MapOp::sub, shifted, log_sum)
     } else {
-        expand::binary(b, MapOp::div, exps, sum)
+        // At least 1: its reciprocal is a normal number.
+        let inverse = expand::unary(b, MapOp::reciprocal, sum);
+        expand::binary(b, MapOp::mul, exps, inverse)
     }])
 }
 

@@ -12,13 +12,20 @@ impl<'s> Plan<'s> {
     pub(super) fn whole_along(&self, n: &mut Nest<'s>) -> Result<(), LowerError> {
         let sums: Vec<u32> = self.reductions.iter().map(|r| self.leaf_sums(n, r)).collect();
         let pairs: Vec<_> = self.reductions.iter().map(|r| self.pair_scratch(n, r)).collect();
+        let reduce = |n: &mut Nest<'s>, i: usize, r: &Red| match &pairs[i] {
+            Some(pairs) => self.reduce_pairs_along(n, r, pairs),
+            None if self.is_long_choice(r) => self.choose_along(n, r),
+            None => self.reduce_along(n, r, sums[i]),
+        };
+        if let Some((rows, size)) = self.rows_behind() {
+            let (others, blocks) = (&self.outer[..self.outer.len() - 1], self.s.extent(rows) / size);
+            return self.outer_loops(n, others, &[blocks], &mut |p, n, _, block| {
+                p.behind(n, rows, &block[0].times(size as i64), size, &reduce)
+            });
+        }
         self.outer_loops(n, &self.outer, &[], &mut |p, n, _, _| {
-            for ((r, buf), pairs) in p.reductions.iter().zip(&sums).zip(&pairs) {
-                let v = match pairs {
-                    Some(pairs) => p.reduce_pairs_along(n, r, pairs)?,
-                    None if p.is_long_choice(r) => p.choose_along(n, r)?,
-                    None => p.reduce_along(n, r, *buf)?,
-                };
+            for (i, r) in p.reductions.iter().enumerate() {
+                let v = reduce(n, i, r)?;
                 n.bind(r.value, v);
             }
             p.stores(n)

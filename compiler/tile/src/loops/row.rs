@@ -7,18 +7,14 @@
 use super::{Plan, Red};
 use crate::LowerError;
 use crate::nest::{Nest, identity};
-use tessera_ir::index::{Index, Var};
+use tessera_ir::index::Index;
 use tessera_ir::schedule::{Schedule, ValueId, ValueOp};
-use tessera_ir::tile::{Access, Def, LANE, Op, Val};
+use tessera_ir::tile::{Access, Def, LANE, Val};
 use tessera_ops::map::kind_of;
 use tessera_ops::prim::{LANES, Reduction};
 
 /// What a store and a load from the nearest cache cost, in the units of the operator table.
 const KEEP_COST: u32 = 4;
-/// Bytes that memory hands over together.
-const LINE: i64 = 64;
-/// Lines between what is read and what is asked for: what memory takes, over what computing takes.
-const AHEAD_LINES: i64 = 32;
 /// Accumulators of a reduction whose order is free.
 const CHAINS: usize = 4;
 
@@ -83,15 +79,6 @@ pub fn mark(s: &Schedule, v: ValueId, stage: usize, held: &mut dyn FnMut(ValueId
     }
 }
 
-/// Asks for an element of an operand that the kernel reads, once.
-fn ask(n: &mut Nest, operand: u32, at: Index, asked: &mut Vec<(u32, Index)>) {
-    let Some(buf) = n.declared(operand) else { return };
-    if !asked.contains(&(buf, at.clone())) {
-        n.push(Op::Prefetch { buf, at: at.clone() });
-        asked.push((buf, at));
-    }
-}
-
 impl<'s> Plan<'s> {
     /// Scratch memory for what is kept.
     pub(super) fn keep_room(&mut self, n: &mut Nest) {
@@ -124,10 +111,13 @@ impl<'s> Plan<'s> {
     /// of it kept.
     pub(super) fn row_value(&self, n: &mut Nest<'s>, r: &Red) -> Result<Val, LowerError> {
         let stage = self.reductions.iter().position(|o| o.value == r.value).unwrap_or(0);
-        self.recall(n, stage);
-        if self.prefetch && stage + 1 == self.reductions.len() {
-            self.prefetch_for(n, r);
+        if self.prefetch {
+            self.prefetch_for(n, r, stage);
         }
+        if stage + 1 == self.reductions.len() {
+            self.store_behind(n)?;
+        }
+        self.recall(n, stage);
         let value = n.eval(r.arg)?;
         for k in self.kept.iter().filter(|k| k.stages.first() == Some(&stage)) {
             let v = n.eval(k.value)?;
@@ -135,46 +125,6 @@ impl<'s> Plan<'s> {
             n.store(k.buf, at, v, false);
         }
         Ok(value)
-    }
-
-    /// Asks for what will be read soon: the present place of the next row where a row is read more
-    /// than once, what stands further on where memory is read from one end to the other.
-    fn prefetch_for(&self, n: &mut Nest<'s>, r: &Red) {
-        match self.outer.last() {
-            Some(&outer) if self.reductions.len() > 1 || !self.inner.is_empty() => self.prefetch_row(n, r, outer),
-            _ => self.prefetch_ahead(n, r.axis),
-        }
-    }
-
-    /// Asks for what the present place of the next row reads: memory works while this row is
-    /// reduced from the cache.
-    fn prefetch_row(&self, n: &mut Nest<'s>, r: &Red, outer: Var) {
-        let mut asked = vec![];
-        for v in &self.s.values {
-            let ValueOp::Load { operand, at, .. } = &v.op else { continue };
-            let Some(next) = at.stride(outer).filter(|s| *s != 0 && at.stride(r.axis) == Some(1)) else { continue };
-            let at = n.resolve(&at.offset(next)).without(LANE);
-            ask(n, *operand, at, &mut asked);
-        }
-    }
-
-    /// Asks for what the lanes along `axis` read some vectors later: memory works while these are
-    /// computed. Not every machine fetches ahead by itself, and none across pages.
-    pub(super) fn prefetch_ahead(&self, n: &mut Nest<'s>, axis: Var) {
-        let mut asked = vec![];
-        for v in &self.s.values {
-            let ValueOp::Load { operand, at, .. } = &v.op else { continue };
-            // What is read again and again is in the cache.
-            let again = self.outer.iter().any(|a| at.stride(*a) == Some(0));
-            if again || at.stride(axis) != Some(1) {
-                continue;
-            }
-            let line = LINE / self.s.operands[*operand as usize].dtype.bytes() as i64;
-            let first = n.resolve(at).without(LANE).offset(AHEAD_LINES * line);
-            for elements in (0..i64::from(n.lanes)).step_by(line as usize) {
-                ask(n, *operand, first.offset(elements), &mut asked);
-            }
-        }
     }
 
     /// Whether the reduction chooses among elements, in whatever order, and is long.
