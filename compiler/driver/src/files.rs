@@ -13,9 +13,11 @@ const SOURCE_BYTES_MAX: u64 = 256 << 20;
 
 /// Modules of the standard library by name, with their paths and texts.
 const STD: &[(&str, &str, &str)] = &[
+    ("nn", "std/nn.tsr", include_str!("../../../std/nn.tsr")),
+    ("optim", "std/optim.tsr", include_str!("../../../std/optim.tsr")),
+    ("data", "std/data.tsr", include_str!("../../../std/data.tsr")),
     ("metrics", "std/metrics.tsr", include_str!("../../../std/metrics.tsr")),
     ("init", "std/init.tsr", include_str!("../../../std/init.tsr")),
-    ("data", "std/data.tsr", include_str!("../../../std/data.tsr")),
     ("tokens", "std/tokens.tsr", include_str!("../../../std/tokens.tsr")),
 ];
 

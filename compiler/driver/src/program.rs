@@ -167,6 +167,7 @@ pub fn unit(session: &Session, loaded: &tessera_host::Loaded, ready: &Ready) -> 
         regions: ready.lowered.regions.clone(),
         closures: ready.lowered.closures.iter().map(|(f, inst)| (session.address(loaded, *f), *inst)).collect(),
         spans: ready.lowered.host.spans.clone(),
+        library: ready.sources.library_items(),
     }
 }
 
@@ -181,9 +182,11 @@ pub fn finish(setup: &Setup, stop: Option<Stop>, ready: &Ready, reports: &Report
         }
         Some(Stop::Error(e)) => {
             let mut found = std::mem::take(&mut *reports.borrow_mut());
-            if found.is_empty() {
-                found.push(diagnostic(&e, &ready.lowered.host.spans));
+            match found.first_mut() {
+                None => found.push(diagnostic(&e, &ready.lowered.host.spans)),
+                Some(first) => add_labels(first, &e, &ready.lowered.host.spans),
             }
+            let found: Vec<Diagnostic> = found.into_iter().map(|d| outside_library(d, &ready.sources)).collect();
             setup.show(&found, &ready.sources);
             1
         }
@@ -196,8 +199,32 @@ pub fn diagnostic(e: &RunError, spans: &[Span]) -> Diagnostic {
     let code = Code::parse(&format!("E{:04}", e.code)).unwrap_or(Code::E0999);
     let mut d = Diagnostic::new(code, place(e.span), e.message.clone());
     d.notes = e.notes.clone();
+    add_labels(&mut d, e, spans);
+    d
+}
+
+/// The places that a run-time error brings along, each once.
+fn add_labels(d: &mut Diagnostic, e: &RunError, spans: &[Span]) {
     for (span, text) in &e.labels {
-        d = d.with_label(place(*span), text.clone());
+        let span = spans.get(*span as usize).copied().unwrap_or_default();
+        if !span.is_none() && d.span != span && d.labels.iter().all(|l| l.span != span) {
+            d.labels.push(tessera_base::Label { span, text: text.clone() });
+        }
+    }
+}
+
+/// An error in the standard library, told at the call that led into it.
+fn outside_library(mut d: Diagnostic, sources: &SourceMap) -> Diagnostic {
+    let library = |span: Span| {
+        let file = sources.locate(span).and_then(|(file, _)| sources.file(file));
+        file.is_some_and(|f| tessera_hir::source::is_library(&f.path))
+    };
+    let call = d.labels.iter().position(|l| l.text == "called here" && !library(l.span));
+    if let (true, Some(i)) = (library(d.span), call) {
+        let call = d.labels.remove(i);
+        let text = if d.label.is_empty() { "here".to_owned() } else { std::mem::take(&mut d.label) };
+        d.labels.insert(0, tessera_base::Label { span: d.span, text });
+        (d.span, d.label) = (call.span, "in this call".into());
     }
     d
 }

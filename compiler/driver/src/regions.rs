@@ -7,12 +7,12 @@
 
 use crate::backend::{Backend, BackendError};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tessera_abi::plan::Plan;
-use tessera_base::{Code, Diagnostic, Span};
+use tessera_base::{Code, Diagnostic, ItemId, Span};
 use tessera_hir::lower::Region;
 use tessera_hir::thir::{InstId, Program};
 use tessera_hir::trace::guards::GuardTree;
@@ -43,6 +43,8 @@ pub struct Executor {
     closures: BTreeMap<usize, InstId>,
     /// Source places by the numbers that compiled code passes.
     spans: Vec<Span>,
+    /// The items of the standard library.
+    library: BTreeSet<ItemId>,
     backend: Rc<Backend>,
     pool: Arc<Pool>,
     reports: Reports,
@@ -57,6 +59,8 @@ pub struct Unit {
     pub regions: Vec<Region>,
     pub closures: BTreeMap<usize, InstId>,
     pub spans: Vec<Span>,
+    /// The items of the standard library that it uses.
+    pub library: BTreeSet<ItemId>,
 }
 
 /// An executor that the session's owner adds to while the context holds it.
@@ -86,6 +90,7 @@ impl Executor {
             regions: vec![],
             closures: BTreeMap::new(),
             spans: vec![],
+            library: BTreeSet::new(),
             backend,
             pool,
             reports,
@@ -102,6 +107,7 @@ impl Executor {
         self.entries.resize_with(self.regions.len(), HashMap::new);
         self.closures.append(&mut unit.closures);
         self.spans.append(&mut unit.spans);
+        self.library.append(&mut unit.library);
         self.units.push(unit);
     }
 
@@ -222,8 +228,13 @@ impl Executor {
 
     fn fault(&self, fault: Fault, at: Span, span: u32) -> RunError {
         let code = Code::parse(&format!("E{:04}", fault.code)).unwrap_or(Code::E0999);
-        let mut d = Diagnostic::new(code, if at.is_none() { self.place(span) } else { at }, fault.message);
+        let call = self.place(span);
+        let mut d = Diagnostic::new(code, if at.is_none() { call } else { at }, fault.message);
         d.notes = fault.notes;
+        let library = |span: Span| self.library.contains(&span.item);
+        if library(d.span) && !library(call) {
+            d = d.with_label(call, "called here");
+        }
         self.report(vec![d], span)
     }
 

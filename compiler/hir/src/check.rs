@@ -20,6 +20,7 @@ pub mod facts;
 pub mod flow;
 pub mod fns;
 pub mod format;
+pub mod generics;
 pub mod host;
 pub mod inst;
 pub mod iterate;

@@ -158,6 +158,11 @@ pub(crate) fn file_of(db: &dyn Db, id: FileId) -> Option<File> {
     db.tables().files.get(id.0 as usize).map(|e| e.file)
 }
 
+/// Whether an item belongs to the standard library: its errors are told at the calls from outside.
+pub(crate) fn in_library(db: &dyn Db, id: ItemId) -> bool {
+    home(db, id).is_some_and(|file| crate::source::is_library(&path_of(db, file.id(db))))
+}
+
 /// The file in whose scope an item is checked: its own, or at a prompt the latest input.
 pub(crate) fn home(db: &dyn Db, id: ItemId) -> Option<File> {
     let file = {

@@ -225,20 +225,26 @@ impl<'db> Assembly<'db> {
         let db: &'db dyn Db = self.db;
         let mut said: BTreeSet<(tessera_base::Code, Span)> = BTreeSet::new();
         // Breadth first from code that is checked for itself, so that the nearest call is named.
-        let mut queue: std::collections::VecDeque<(InstId, Span)> = Default::default();
+        let mut queue: std::collections::VecDeque<(InstId, Call)> = Default::default();
         for (_, main) in mains {
-            queue.extend(main.requests.iter().map(|r| (r.inst, r.span)));
+            queue.extend(main.requests.iter().map(|r| (r.inst, Call { span: r.span, callee: r.inst })));
         }
         let mut seen: BTreeSet<InstId> = BTreeSet::new();
+        // Calls of the standard library that something was said about: the first error counts there.
+        let mut answered: BTreeSet<Span> = BTreeSet::new();
         while let Some((id, call)) = queue.pop_front() {
             if !seen.insert(id) {
                 continue;
             }
             let Some(inst) = self.insts.get(&id).copied() else { continue };
+            let library = db::inst_data(db, id).is_some_and(|data| db::in_library(db, data.item));
             let endless =
                 if inst.open { db::inst_data(db, id).and_then(|data| CheckedInst::no_end(db, &data)) } else { None };
             for d in inst.diagnostics.iter().chain(&endless) {
                 if !said.insert((d.code, d.span)) {
+                    continue;
+                }
+                if library && !answered.insert(call.span) {
                     continue;
                 }
                 let template = inst.template && !db::inst_data(db, id).is_some_and(|data| is_lambda(db, &data));
@@ -247,15 +253,22 @@ impl<'db> Assembly<'db> {
                 let class = &d.code.name()[1..3];
                 let directive = class == "05" && d.code != tessera_base::Code::E0505;
                 self.diagnostics.push(match (template || lambda) && !directive {
-                    true if call.item != d.span.item || template => at_call(d, call, &inst.inst.name),
+                    true if call.span.item != d.span.item || template => {
+                        at_call(d, call.span, &self.name_of(call.callee))
+                    }
                     _ => d.clone(),
                 });
             }
             for r in &inst.requests {
                 // Inside a template the place that counts is the call from outside.
-                queue.push_back((r.inst, if inst.template { call } else { r.span }));
+                let kept = inst.template || library;
+                queue.push_back((r.inst, if kept { call } else { Call { span: r.span, callee: r.inst } }));
             }
         }
+    }
+
+    fn name_of(&self, id: InstId) -> Arc<str> {
+        self.insts.get(&id).map_or_else(|| "?".into(), |c| c.inst.name.clone())
     }
 
     /// E0301 for every host function that a loop of the graph would have to run.
@@ -391,6 +404,13 @@ fn body_of(file: FileId) -> Arc<check::InstData> {
 
 fn is_lambda(db: &dyn Db, data: &check::InstData) -> bool {
     check::fns::find_sig(db, data.item, data.start).is_some_and(|s| s.lambda)
+}
+
+/// A call in code that is checked for itself.
+#[derive(Clone, Copy)]
+struct Call {
+    span: Span,
+    callee: InstId,
 }
 
 /// An error inside a template, seen from its call.

@@ -24,6 +24,11 @@ pub trait Loader {
     fn std(&self, module: &str) -> Option<Loaded>;
 }
 
+/// Whether a path is that of a file of the standard library, as loaders give it.
+pub fn is_library(path: &str) -> bool {
+    path.starts_with("std/")
+}
+
 /// A loader that finds nothing.
 pub struct NoFiles;
 
@@ -54,6 +59,13 @@ pub struct SourceMap {
 impl SourceMap {
     pub fn file(&self, id: FileId) -> Option<&SourceText> {
         self.files.get(id.0 as usize)
+    }
+
+    /// The items of the standard library.
+    pub fn library_items(&self) -> std::collections::BTreeSet<ItemId> {
+        let library = |file: &FileId| self.file(*file).is_some_and(|f| is_library(&f.path));
+        let items = self.items.iter().enumerate().filter(|(_, (file, _))| library(file));
+        items.map(|(i, _)| ItemId(i as u32)).collect()
     }
 
     /// File and byte range of a span. `None` for spans that belong to no text.

@@ -85,7 +85,7 @@ impl AnnotScope<'_, '_> {
     }
 
     /// The struct that a name or dotted name stands for.
-    fn find_struct(&mut self, name: &str, span: Span) -> Option<ItemId> {
+    pub fn find_struct(&mut self, name: &str, span: Span) -> Option<ItemId> {
         let mut parts = name.split('.');
         let first: Arc<str> = parts.next()?.into();
         let scope = db::scope(self.cx.db, self.home);
@@ -237,6 +237,7 @@ impl<'db> Cx<'db> {
         }
         let mut scope = AnnotScope { cx: self, own, unbound: Unbound::Rigid, made: vec![], inside, home };
         let mut ints = ints.into_iter();
+        sig.params.iter().filter_map(|p| p.ty.as_ref()).for_each(|t| scope.open_parameters(t));
         for p in &sig.params {
             let ty = p.ty.as_ref().map(|t| match annot::resolve(t, &mut scope) {
                 Ok(Ty::Int(_)) if matches!(&t.kind, ExprKind::Name(n) if &**n == "int") => {

@@ -64,6 +64,11 @@ impl Cx<'_> {
         if equality && let (Ty::DType(Some(a)), Ty::DType(Some(b))) = (&l.ty, &r.ty) {
             return boolean((a == b) == (op == CmpOp::Eq), span);
         }
+        if let (TKind::Int(a), TKind::Int(b)) = (&l.kind, &r.kind)
+            && let Some(holds) = int_holds(op, *a, *b)
+        {
+            return boolean(holds, span);
+        }
         let (l, r) = match (&l.ty, &r.ty) {
             (a, b) if a.is_scalar() && b.is_scalar() && a != b => match (&l.ty, &r.ty) {
                 (Ty::Float, _) | (_, Ty::Float) => (as_float(l), as_float(r)),
@@ -157,6 +162,19 @@ impl Cx<'_> {
             TExpr { kind: TKind::List(items), ty, span }
         })
     }
+}
+
+/// A comparison of ints that stand in the program or that types decide (`x.ndim == 2`).
+fn int_holds(op: CmpOp, a: i64, b: i64) -> Option<bool> {
+    Some(match op {
+        CmpOp::Eq => a == b,
+        CmpOp::Ne => a != b,
+        CmpOp::Lt => a < b,
+        CmpOp::Le => a <= b,
+        CmpOp::Gt => a > b,
+        CmpOp::Ge => a >= b,
+        CmpOp::Is | CmpOp::IsNot | CmpOp::In | CmpOp::NotIn => return None,
+    })
 }
 
 /// The place between two operands without the spaces that usually stand there.

@@ -186,8 +186,8 @@ impl Cx<'_> {
         self.alive = false;
     }
 
-    fn assert_stmt(&mut self, test: &Expr, message: Option<&Expr>, span: Span) {
-        let test = self.expr(test);
+    fn assert_stmt(&mut self, test_expr: &Expr, message: Option<&Expr>, span: Span) {
+        let test = self.expr(test_expr);
         let test = self.truth(test);
         let (before, message) = self.block(|cx| {
             message.map(|m| {
@@ -200,6 +200,19 @@ impl Cx<'_> {
             return;
         }
         self.learn(&test);
+        if decided(test_expr, &test) == Some(false) && self.nested == 0 && self.loop_depth == 0 && self.alive {
+            let why = match message.as_ref().map(|m| &m.kind) {
+                Some(TKind::Str(text)) => text.to_string(),
+                _ => "this never holds".into(),
+            };
+            self.alive = false;
+            self.decided_end = true;
+            // No result: what is done with it is no mistake of its own.
+            if let Some(f) = &mut self.func {
+                f.returns.push((Ty::Error, span));
+            }
+            return self.report(Diagnostic::new(Code::E0705, span, why).note("the types decide it"));
+        }
         if let TKind::Bool(false) = test.kind {
             self.alive = false;
         }

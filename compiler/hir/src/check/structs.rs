@@ -3,6 +3,7 @@
 use super::annots::{AnnotScope, Unbound};
 use super::args::{Slot, Value};
 use super::cx::{Cx, error_at};
+use super::generics::{self, GenericKind, dtype_in, kind_of, type_in};
 use crate::db;
 use crate::rules::annot::{self, GenericArg, NameMeaning};
 use crate::rules::unify::{Role, bind_signature, mismatch_diagnostic};
@@ -11,7 +12,7 @@ use crate::ty::{StructTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, ItemId, Size, SizeVar, Span};
-use tessera_grammar::ast::{Arg, Expr, ExprKind, StructDef};
+use tessera_grammar::ast::{Arg, Expr, StructDef};
 
 /// What the parameters of a struct stand for.
 pub type Generics = BTreeMap<Arc<str>, NameMeaning>;
@@ -84,19 +85,7 @@ impl Cx<'_> {
             )
             .with_label(def.head, "declared here"));
         }
-        let generics = def
-            .generics
-            .iter()
-            .zip(args)
-            .map(|(name, (arg, _))| {
-                let meaning = match arg {
-                    GenericArg::Size(n) => NameMeaning::Size(n),
-                    GenericArg::Type(t) => NameMeaning::Type(t),
-                    GenericArg::DType(d) => NameMeaning::DType(d),
-                };
-                (name.text.clone(), meaning)
-            })
-            .collect();
+        let generics = generics::given(&def, args)?;
         self.struct_type(id, &generics)
     }
 
@@ -283,100 +272,5 @@ impl Cx<'_> {
             slot.1 = field;
         }
         Ty::Struct(Arc::new(out))
-    }
-}
-
-enum GenericKind {
-    Size,
-    Type,
-    DType,
-}
-
-/// How a struct's fields use a parameter.
-fn kind_of(def: &StructDef, name: &str) -> GenericKind {
-    let mut use_ = Uses::default();
-    def.fields.iter().for_each(|f| uses(&f.ty, name, &mut use_));
-    if use_.as_type {
-        GenericKind::Type
-    } else if use_.last && !use_.dim {
-        GenericKind::DType
-    } else {
-        GenericKind::Size
-    }
-}
-
-#[derive(Default)]
-struct Uses {
-    as_type: bool,
-    dim: bool,
-    /// As the last part of `Tensor[…]`, where an element type stands.
-    last: bool,
-}
-
-fn uses(ty: &Expr, name: &str, out: &mut Uses) {
-    match &ty.kind {
-        ExprKind::Name(n) if &**n == name => out.as_type = true,
-        ExprKind::Index { base, index } if matches!(&base.kind, ExprKind::Name(n) if &**n == "Tensor") => {
-            for (i, part) in index.iter().enumerate() {
-                match &part.value.kind {
-                    // `T`, `DT` are element types by custom; `D`, `N` sizes of a tensor of any.
-                    ExprKind::Name(n) if &**n == name && i > 0 && i + 1 == index.len() && name.ends_with('T') => {
-                        out.last = true
-                    }
-                    _ => out.dim |= mentions(&part.value, name),
-                }
-            }
-        }
-        ExprKind::Index { base, index } => {
-            let container = matches!(&base.kind, ExprKind::Name(n) if matches!(&**n, "list" | "dict" | "tuple"));
-            for part in index {
-                match &part.value.kind {
-                    // A parameter handed on to another struct is a size more often than not.
-                    ExprKind::Name(n) if &**n == name && !container => out.dim = true,
-                    _ => uses(&part.value, name, out),
-                }
-            }
-        }
-        ExprKind::FnType { params, ret } => {
-            params.iter().for_each(|p| uses(p, name, out));
-            uses(ret, name, out);
-        }
-        _ => {}
-    }
-}
-
-fn mentions(e: &Expr, name: &str) -> bool {
-    matches!(&e.kind, ExprKind::Name(n) if &**n == name)
-        || super::facts::parts_of(e).into_iter().any(|p| mentions(p, name))
-}
-
-/// The type that a type parameter has in a value of the declared type.
-fn type_in(declared: &Expr, found: &Ty, name: &str) -> Option<Ty> {
-    match (&declared.kind, found) {
-        (ExprKind::Name(n), ty) if &**n == name => Some(match ty {
-            Ty::Int(_) => Ty::int(),
-            other => other.clone(),
-        }),
-        (ExprKind::Index { base, index }, found) => {
-            let ExprKind::Name(base) = &base.kind else { return None };
-            match (&**base, found) {
-                ("list", Ty::List(t)) => type_in(&index.first()?.value, t, name),
-                ("dict", Ty::Dict(k, v)) => {
-                    type_in(&index.first()?.value, k, name).or_else(|| type_in(&index.get(1)?.value, v, name))
-                }
-                ("tuple", Ty::Tuple(ts)) => index.iter().zip(ts).find_map(|(a, t)| type_in(&a.value, t, name)),
-                _ => None,
-            }
-        }
-        _ => None,
-    }
-}
-
-fn dtype_in(declared: &Expr, found: &Ty, name: &str) -> Option<DType> {
-    match (&declared.kind, found) {
-        (ExprKind::Index { index, .. }, Ty::Tensor(t)) => {
-            matches!(&index.last()?.value.kind, ExprKind::Name(n) if &**n == name).then_some(t.dtype).flatten()
-        }
-        _ => None,
     }
 }

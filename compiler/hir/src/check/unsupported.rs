@@ -121,7 +121,8 @@ impl Cx<'_> {
     }
 }
 
-fn dotted(e: &Expr) -> Option<String> {
+/// `a.b.c` as one name.
+pub fn dotted(e: &Expr) -> Option<String> {
     match &e.kind {
         ExprKind::Name(n) => Some(n.to_string()),
         ExprKind::Attr { base, name } => Some(format!("{}.{}", dotted(base)?, name.text)),

@@ -27,6 +27,8 @@ pub enum NameMeaning {
     },
     /// An element type, or a struct's parameter that stands for one.
     DType(DType),
+    /// A signature's name for whatever element type each call has.
+    AnyDType,
     /// A value that is neither, in words (`a function`, `a str`).
     Value(String),
     Unbound,
@@ -38,6 +40,8 @@ pub enum GenericArg {
     Size(Size),
     Type(Ty),
     DType(DType),
+    /// Any element type.
+    AnyDType,
 }
 
 /// The scope that an annotation is read in. Dotted names (`optim.Adam`) are asked for whole.
@@ -140,7 +144,7 @@ fn named(name: &str, span: Span, names: &mut dyn AnnotNames) -> Result<Ty, Diagn
     }
     let wrong = |message: String| Err(Diagnostic::new(Code::E0215, span, message));
     match meaning {
-        NameMeaning::DType(_) => {
+        NameMeaning::DType(_) | NameMeaning::AnyDType => {
             wrong(format!("`{name}` is an element type, not a type")).map_err(|d| element(d, name))
         }
         NameMeaning::Size(_) => wrong(format!("`{name}` is a size, not a type"))
@@ -285,6 +289,7 @@ fn generic_arg(arg: &Arg, names: &mut dyn AnnotNames) -> Result<GenericArg, Diag
         NameMeaning::Size(n) => Ok(GenericArg::Size(n)),
         NameMeaning::Type(t) => Ok(GenericArg::Type(t)),
         NameMeaning::DType(d) => Ok(GenericArg::DType(d)),
+        NameMeaning::AnyDType => Ok(GenericArg::AnyDType),
         NameMeaning::Unbound if built_in(&name).is_none() => match DType::parse(&name) {
             Some(d) => Ok(GenericArg::DType(d)),
             None => match names.unbound_size(&name, expr.span) {

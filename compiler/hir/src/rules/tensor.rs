@@ -32,7 +32,14 @@ pub fn error_expr(span: Span) -> TExpr {
 
 /// Whether a value's error is reported already.
 fn broken(e: &TExpr) -> bool {
-    matches!(e.ty, Ty::Error | Ty::Never)
+    fn within(ty: &Ty) -> bool {
+        match ty {
+            Ty::Error | Ty::Never => true,
+            Ty::Tuple(ts) => ts.iter().any(within),
+            _ => false,
+        }
+    }
+    within(&e.ty)
 }
 
 #[cfg(test)]

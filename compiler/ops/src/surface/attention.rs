@@ -100,7 +100,7 @@ fn heads(cx: &mut InferCx, queries: &Size, keys: &Size, blame: impl FnOnce(OpErr
 
 /// `causal`, `mask` and `scale`.
 fn flags(cx: &mut InferCx, args: &[SymArg], q: &TensorType, keys: &Size) -> Result<(), OpError> {
-    rule::flag(args, 3)?;
+    rule::late_flag(args, 3)?;
     if !rule::absent(args, 5) {
         rule::float(args, 5)?;
     }

@@ -195,6 +195,14 @@ pub fn flag(args: &[SymArg], i: usize) -> Result<bool, OpError> {
     }
 }
 
+/// Whether a flag that does not change the type got a bool; its value is needed only at expansion.
+pub fn late_flag(args: &[SymArg], i: usize) -> Result<(), OpError> {
+    match args.get(i) {
+        None | Some(SymArg::None | SymArg::Bool(_) | SymArg::Weak(Weak::Bool)) => Ok(()),
+        _ => Err(wanted(args, i, "a bool")),
+    }
+}
+
 pub fn text(args: &[SymArg], i: usize) -> Result<&str, OpError> {
     match args.get(i) {
         Some(SymArg::Str(s)) => Ok(s),

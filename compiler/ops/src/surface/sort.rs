@@ -26,7 +26,7 @@ fn infer(name: &str, args: &[SymArg], gives: Option<DType>) -> Inferred {
     let x = rule::tensor(args, 0)?;
     no_complex(name, x, 0)?;
     rule::axis(args, 1, x)?;
-    rule::flag(args, 2)?;
+    rule::late_flag(args, 2)?;
     rule::one(x.shape.clone(), gives.or(x.dtype))
 }
 
@@ -71,7 +71,7 @@ fn infer_topk(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let x = rule::tensor(args, 0)?;
     no_complex("topk", x, 0)?;
     let (k, axis) = (rule::int(args, 1)?, rule::axis(args, 2, x)?);
-    rule::flag(args, 3)?;
+    rule::late_flag(args, 3)?;
     if k.as_const().is_some_and(|n| n < 0) {
         return Err(rule::negative(k, 1));
     }

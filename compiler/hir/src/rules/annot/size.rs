@@ -35,6 +35,8 @@ pub fn resolve_size(expr: &Expr, names: &mut dyn AnnotNames) -> Result<Size, Dia
             NameMeaning::Struct { .. } => Err(wrong(format!("`{name}` is a struct, and a size is needed here"))),
             NameMeaning::DType(d) => Err(wrong(format!("the element type `{d}` stands where a size is needed"))
                 .help("the element type comes last: `Tensor[B, D, f32]`")),
+            NameMeaning::AnyDType => Err(wrong(format!("the element type `{name}` stands where a size is needed"))
+                .help("the element type comes last: `Tensor[B, D, f32]`")),
             NameMeaning::Value(what) => Err(wrong(format!("`{name}` is {what}, and a size is needed here"))),
             NameMeaning::Unbound => match names.unbound_size(name, expr.span) {
                 Some(n) => Ok(n),

@@ -13,6 +13,8 @@ struct Parts {
     shape: Vec<Size>,
     axes: Vec<Vec<String>>,
     dtype: Option<DType>,
+    /// The element type is named but left open.
+    any: bool,
     partial: Vec<(Monoid, String)>,
     /// Every mesh axis with its place.
     used: Vec<(String, Span)>,
@@ -57,6 +59,10 @@ fn part(parts: &mut Parts, i: usize, expr: &Expr, names: &mut dyn AnnotNames) ->
             return Err(unknown_monoid(name, body.span));
         }
     }
+    if axes.is_none() && !parts.any && parts.dtype.is_none() && is_any_dtype(body, names) {
+        parts.any = true;
+        return Ok(());
+    }
     if let Some(dtype) = element_type(body, names)? {
         return match (axes, parts.dtype) {
             (Some(_), _) => {
@@ -75,9 +81,12 @@ fn part(parts: &mut Parts, i: usize, expr: &Expr, names: &mut dyn AnnotNames) ->
             }
         };
     }
-    if let Some(dtype) = parts.dtype {
-        return Err(Diagnostic::new(Code::E0215, expr.span, "a dim after the element type")
-            .help(format!("the element type comes last: `Tensor[…, {dtype}]`")));
+    if parts.dtype.is_some() || parts.any {
+        let d = Diagnostic::new(Code::E0215, expr.span, "a dim after the element type");
+        return Err(match parts.dtype {
+            Some(dtype) => d.help(format!("the element type comes last: `Tensor[…, {dtype}]`")),
+            None => d.help("the element type comes last"),
+        });
     }
     dim(parts, body, axes, names)
 }
@@ -104,6 +113,11 @@ fn dim(parts: &mut Parts, body: &Expr, axes: Option<&Expr>, names: &mut dyn Anno
     }
     parts.axes.push(split);
     Ok(())
+}
+
+/// Whether the expression names an element type that is left open.
+fn is_any_dtype(expr: &Expr, names: &mut dyn AnnotNames) -> bool {
+    matches!(&expr.kind, ExprKind::Name(n) if names.name(n, expr.span) == NameMeaning::AnyDType)
 }
 
 /// The element type, if the expression is one.

@@ -98,6 +98,11 @@ impl Call {
                 shape.pop();
             }
         }
+        if name == "gates" && !rng.one_in(4) {
+            // One row for each token, a column for each expert.
+            let of = |i: usize| self.shape.get(i).copied().unwrap_or(2);
+            (shape, dtype) = (if self.shape.len() == 3 { vec![2, of(0)] } else { vec![of(0), 3] }, DType::F32);
+        }
         if name == "weights" && !rng.one_in(4) {
             (shape, dtype) = (vec![self.shape.get(1).copied().unwrap_or(2), 2, 1], DType::C64);
         }

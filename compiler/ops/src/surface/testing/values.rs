@@ -198,6 +198,27 @@ fn positions() {
 }
 
 #[test]
+fn tokens_go_to_experts_and_back() {
+    let x = || In::F(array(&[3, 2], &[1., 2., 3., 4., 5., 6.]));
+    // Token 0 chooses experts 1 and 0, token 1 experts 1 and 2, token 2 (a tie) experts 0 and 1.
+    let gates = || In::F(array(&[3, 3], &[0.25, 0.75, 0., 0., 0.5, 0.25, 0.5, 0.5, 0.]));
+    same(
+        "moe_dispatch",
+        vec![x(), gates(), int(2)],
+        &[3, 3, 2],
+        &[1., 2., 5., 6., 0., 0., 1., 2., 3., 4., 5., 6., 3., 4., 0., 0., 0., 0.],
+    );
+    // With room for one token each, the later ones are left out.
+    let one = run("moe_dispatch", vec![x(), gates(), int(2), int(1)]);
+    close(&one, &array(&[3, 1, 2], &[1., 2., 1., 2., 3., 4.]));
+    let all = run("moe_dispatch", vec![x(), gates(), int(2)]);
+    same("moe_combine", vec![In::F(all), gates(), int(2)], &[3, 2], &[1., 2., 2.25, 3., 5., 6.]);
+    same("moe_combine", vec![In::F(one), gates(), int(2)], &[3, 2], &[1., 2., 0.75, 1., 0., 0.]);
+    let none = array(&[0, 3], &[]);
+    same("moe_dispatch", vec![In::F(array(&[0, 2], &[])), In::F(none), int(1)], &[3, 0, 2], &[]);
+}
+
+#[test]
 fn reductions() {
     let x = noise(&[3, 4]);
     let mean = x.values.iter().sum::<f64>() / 12.0;
