@@ -18,6 +18,7 @@ const STD: &[(&str, &str, &str)] = &[
     ("data", "std/data.tsr", include_str!("../../../std/data.tsr")),
     ("metrics", "std/metrics.tsr", include_str!("../../../std/metrics.tsr")),
     ("init", "std/init.tsr", include_str!("../../../std/init.tsr")),
+    ("plot", "std/plot.tsr", include_str!("../../../std/plot.tsr")),
     ("tokens", "std/tokens.tsr", include_str!("../../../std/tokens.tsr")),
 ];
 

@@ -143,6 +143,9 @@ rows! {
     "io.token_count" (tokenizer: Int) Int true "How many tokens a tokeniser has.";
     "io.exists" (path: Str) Bool true "Whether a file or folder of this path exists.";
 
+    "io.draw_lines" (series: TensorDict, labels: StrList, log: Bool, path: Str, width: Int, height: Int) Str true "Draws lines, as text or into a file; what `std.plot` is made of.";
+    "io.draw_heat" (cells: Tensor, labels: StrList, path: Str, width: Int, height: Int) Str true "Draws a matrix as colours, as text or into a file; what `std.plot` is made of.";
+
     "time.now" () Float true "Seconds since 1970.";
     "time.perf_counter" () Float true "Seconds of a clock that never goes back.";
     "time.sleep" (seconds: Float) None true "Waits.";

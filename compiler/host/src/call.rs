@@ -168,17 +168,17 @@ impl Gen<'_, '_> {
         values
     }
 
-    pub fn call(&mut self, func: FnId, args: &[HExpr]) -> Value {
+    pub fn call(&mut self, func: FnId, args: &[HExpr], span: SpanId) -> Value {
         let mut all = vec![self.cx, self.int(0)];
         all.extend(self.owned(args));
         let target = self.fn_ref(func);
         let call = self.b.ins().call(target, &all);
         let result = self.b.inst_results(call)[0];
-        self.check();
+        self.check_called(span);
         result
     }
 
-    pub fn call_closure(&mut self, func: &HExpr, args: &[HExpr]) -> Value {
+    pub fn call_closure(&mut self, func: &HExpr, args: &[HExpr], span: SpanId) -> Value {
         let (params, ret) = match self.unit.info(func.ty) {
             HostType::Fn { params, ret } => (params.clone(), *ret),
             // The type of what is called is always a function's.
@@ -200,7 +200,7 @@ impl Gen<'_, '_> {
         if owned {
             self.call_rt(RtFn::release, &[closure]);
         }
-        self.check();
+        self.check_called(span);
         result
     }
 

@@ -56,8 +56,8 @@ impl Gen<'_, '_> {
             HExprKind::Field(base, index) => self.field(base, *index, e.ty),
             HExprKind::List(items) => self.list(items, e.ty),
             HExprKind::Closure { func, captures } => self.closure(*func, captures),
-            HExprKind::Call { func, args } => self.call(*func, args),
-            HExprKind::CallClosure { func, args } => self.call_closure(func, args),
+            HExprKind::Call { func, args } => self.call(*func, args, e.span),
+            HExprKind::CallClosure { func, args } => self.call_closure(func, args, e.span),
             HExprKind::Rt { func, args } => self.rt_expr(*func, args, e.ty, e.span),
             HExprKind::Region { region, args } => self.region_expr(*region, args, e.ty, e.span),
             HExprKind::Block { stmts, value } => {

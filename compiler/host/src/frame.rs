@@ -391,6 +391,12 @@ impl<'u, 'f> Gen<'u, 'f> {
         self.enter(next);
     }
 
+    /// Leaves if the function of the program that was called last failed, and adds the place of the call.
+    pub fn check_called(&mut self, span: SpanId) {
+        let status = self.b.ins().load(I64, plain(), self.cx, layout::context::STATUS);
+        self.fail_if(status, Cold::Fail { func: RtFn::called_from, args: vec![], span });
+    }
+
     /// Fails if a condition holds.
     pub fn fail_if(&mut self, condition: Value, what: Cold) {
         let next = self.block();

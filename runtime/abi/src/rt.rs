@@ -305,6 +305,10 @@ rt_table! {
     io_token_count(i) i fails y;
     io_exists(p) i;
     io_read_bytes(p) p fails y;
+    /// Lines of a dict of tensors, labels, powers of ten?, path (empty: the result is text), width, height.
+    plot_lines(p, p, i, p, i, i) p fails y;
+    /// A matrix as colours: matrix, labels, path, width, height.
+    plot_heat(p, p, p, i, i) p fails y;
 
     // Time, system, progress.
     time_now() f;
@@ -326,6 +330,8 @@ rt_table! {
     fail_int(i, i, i) u fails y;
     /// A float that has no int.
     fail_to_int(f) u fails y;
+    /// A function of the program failed: adds the place of its call to the failure.
+    called_from() u fails y;
     /// The stack limit is passed.
     fail_stack() u fails y;
     /// A global that has no value yet, by its id.

@@ -50,6 +50,8 @@ pub struct Kept(Vec<u64>);
 
 /// Bytes of output that are kept before they are written.
 const OUTPUT_BYTES: usize = 1 << 16;
+/// Calls that a run-time error names.
+const CALLS_TOLD: usize = 6;
 
 /// Standard output, gathered.
 struct Output {
@@ -291,6 +293,16 @@ impl Context {
     pub fn fail(&mut self, fault: Fault, span: u32) {
         let Fault { code, message, notes } = fault;
         self.stop(Stop::Error(RunError { code, message, span, notes, labels: vec![] }));
+    }
+
+    /// Adds the place of a call to the error that ends the program; of many only the innermost ones.
+    pub fn called_from(&mut self, span: u32) {
+        if let Some(Stop::Error(e)) = &mut self.stop
+            && e.labels.len() < CALLS_TOLD
+            && e.labels.iter().all(|(s, _)| *s != span)
+        {
+            e.labels.push((span, "called here".into()));
+        }
     }
 
     /// Why the program ended early. Clears the state so that the context can run on (REPL).

@@ -17,6 +17,7 @@ pub mod sort;
 pub mod scatter;
 pub mod execute;
 pub mod io;
+pub mod plot;
 pub mod math;
 pub mod order;
 pub mod slice;

@@ -5,6 +5,7 @@ use crate::fault::Fault;
 use crate::io::safetensors::Content;
 use crate::io::{csv, files, npy, npz, safetensors, stored, tokens};
 use crate::passed;
+use crate::plot::Figure;
 use crate::rt::{rows, settle};
 use crate::tensor::Tensor;
 use crate::value::{
@@ -23,7 +24,8 @@ pub fn symbols() -> Vec<(RtFn, *const u8)> {
         takes_3 io_token_id io_read_tokenizer io_write_npy io_read_npz io_write_npz io_write_text io_append_text io_read_lines io_read_safetensors io_write_safetensors;
         takes_4 io_save io_encode io_decode;
         takes_5 io_read_csv io_write_csv;
-        takes_6 io_load;
+        takes_6 io_load plot_heat;
+        takes_7 plot_lines;
     }
 }
 
@@ -198,4 +200,42 @@ extern "C" fn io_read_bytes(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
     let read =
         files::read_all(Path::new(path.text())).and_then(|b| Ok(Tensor::from_bytes(DType::U8, &[b.len() as u64], &b)?));
     give(cx, span, read)
+}
+
+/// A figure as text, or none where it is written to a file.
+fn draw(figure: Result<Figure, Fault>, labels: &ListObj, path: &StrObj, size: (i64, i64)) -> Result<u64, Fault> {
+    // SAFETY: the elements of a list of strings are live strings.
+    let texts = labels.words().iter().map(|&w| unsafe { crate::value::text(w) }.to_owned());
+    let figure = figure?.labelled(&texts.collect::<Vec<_>>());
+    if path.text().is_empty() {
+        return figure.text(size.0, size.1).map(new_str);
+    }
+    figure.save(Path::new(path.text()), size.0, size.1).map(|()| new_str(String::new()))
+}
+
+extern "C" fn plot_lines(
+    cx: &mut Context,
+    series: &DictObj,
+    labels: &ListObj,
+    log: i64,
+    path: &StrObj,
+    width: i64,
+    height: i64,
+    span: i64,
+) -> u64 {
+    let drawn = draw(Figure::lines(&entries(series), log != 0), labels, path, (width, height));
+    settle(cx, span, drawn)
+}
+
+extern "C" fn plot_heat(
+    cx: &mut Context,
+    cells: &TensorObj,
+    labels: &ListObj,
+    path: &StrObj,
+    width: i64,
+    height: i64,
+    span: i64,
+) -> u64 {
+    let drawn = draw(Figure::heat(&cells.tensor), labels, path, (width, height));
+    settle(cx, span, drawn)
 }

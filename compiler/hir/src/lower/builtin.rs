@@ -56,6 +56,8 @@ const DIRECT: &[(&str, RtFn)] = &[
     ("io.token_count", io_token_count),
     ("io.exists", io_exists),
     ("io.read_bytes", io_read_bytes),
+    ("io.draw_lines", plot_lines),
+    ("io.draw_heat", plot_heat),
     ("time.now", time_now),
     ("time.perf_counter", time_perf),
     ("time.sleep", time_sleep),

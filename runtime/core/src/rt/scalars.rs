@@ -9,7 +9,7 @@ use tessera_abi::rt::RtFn;
 
 pub fn rows() -> Vec<(RtFn, *const u8)> {
     rows! {
-        takes_1 fail_stack interrupted;
+        takes_1 fail_stack interrupted called_from;
         takes_2 float_pow round_int round_digits int_gcd fail_to_int fail_unset;
         takes_3 math int_pow float_mod float_floordiv fail;
         takes_4 fail_int math2;
@@ -62,6 +62,10 @@ extern "C" fn fail_int(cx: &mut Context, fault: i64, a: i64, b: i64, span: i64) 
 
 extern "C" fn fail_to_int(cx: &mut Context, x: f64, span: i64) {
     cx.fail(numbers::to_int_fault(x), span as u32);
+}
+
+extern "C" fn called_from(cx: &mut Context, span: i64) {
+    cx.called_from(span as u32);
 }
 
 extern "C" fn fail_stack(cx: &mut Context, span: i64) {
