@@ -106,6 +106,8 @@ codes! {
     E0215;
     /// A type that cannot be inferred
     E0216;
+    /// A derivative that does not exist
+    E0217;
 
     /// An operation that a graph function cannot contain
     E0301;

@@ -5,7 +5,7 @@
 
 use crate::rebuild::Rebuild;
 use std::collections::BTreeMap;
-use tessera_ir::graph::{Graph, Node, NodeId};
+use tessera_ir::graph::{Graph, Node, NodeId, Reason};
 use tessera_ops::prim::Prim;
 
 pub fn run(old: &Graph) -> Graph {
@@ -27,7 +27,7 @@ pub fn run(old: &Graph) -> Graph {
     new.finish(old)
 }
 
-/// Equal meaning: everything but the origin.
+/// Equal meaning: everything but where it comes from.
 fn same(a: &Node, b: &Node) -> bool {
     let bits = |n: &Node| {
         if let Prim::Full { value: tessera_ops::prim::Scalar::F(x) } = n.prim { Some(x.to_bits()) } else { None }
@@ -37,4 +37,13 @@ fn same(a: &Node, b: &Node) -> bool {
         && a.policy == b.policy
         && bits(a) == bits(b)
         && (bits(a).is_some() || a.prim == b.prim)
+        && again(a) == again(b)
+}
+
+/// What is computed again on purpose stays apart.
+fn again(n: &Node) -> Option<u32> {
+    match n.origin.reason {
+        Some(Reason::Again(number)) => Some(number),
+        _ => None,
+    }
 }

@@ -19,6 +19,7 @@ impl Rebuild {
             kernels: old.kernels.clone(),
             nodes: Vec::with_capacity(old.nodes.len()),
             outputs: vec![],
+            derivatives: Default::default(),
         };
         Rebuild { graph, map: vec![None; old.nodes.len()] }
     }

@@ -209,6 +209,13 @@ pub enum TKind {
         high: Box<TExpr>,
         init: Box<TExpr>,
     },
+    /// A function made of another, at arguments.
+    Derive {
+        f: Box<TFunction>,
+        args: Vec<TExpr>,
+    },
+    /// The value with a derivative of zero.
+    StopGradient(Box<TExpr>),
     /// A function of the host library (print, io, time, list and string methods, …).
     Builtin {
         name: Builtin,
@@ -231,6 +238,50 @@ pub enum TKind {
     },
     /// `with numerics.policy(...)` around an expression's graph nodes.
     WithPolicy(Policy, Box<TExpr>),
+}
+
+/// A function of the program, or one made of it.
+#[derive(Clone, Debug)]
+pub enum TFunction {
+    /// As in [`TKind::Call`].
+    Direct { inst: InstId, callee: Option<TExpr> },
+    Derived { step: Step, of: Box<TFunction>, bound: Vec<TExpr> },
+}
+
+/// What is made of a function.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    Grad(crate::ty::Grad),
+    /// Takes arguments and as many tangents; gives the value and its tangent.
+    Jvp,
+    /// The arguments are bound; takes the cotangent of the result and gives a tuple.
+    Pullback,
+    Checkpoint,
+}
+
+impl TFunction {
+    /// The function of the program.
+    pub fn inst(&self) -> InstId {
+        match self {
+            TFunction::Direct { inst, .. } => *inst,
+            TFunction::Derived { of, .. } => of.inst(),
+        }
+    }
+
+    /// The values that it holds.
+    pub fn values(&self) -> Vec<&TExpr> {
+        match self {
+            TFunction::Direct { callee, .. } => callee.iter().collect(),
+            TFunction::Derived { of, bound, .. } => of.values().into_iter().chain(bound).collect(),
+        }
+    }
+
+    pub fn values_mut(&mut self) -> Vec<&mut TExpr> {
+        match self {
+            TFunction::Direct { callee, .. } => callee.iter_mut().collect(),
+            TFunction::Derived { of, bound, .. } => of.values_mut().into_iter().chain(bound).collect(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -20,6 +20,7 @@ mod index;
 mod gather;
 mod assign;
 mod scan;
+mod derive;
 mod roll;
 mod batch;
 mod program;
@@ -173,6 +174,8 @@ pub(crate) struct Tracer<'p> {
     outputs: Vec<tessera_ir::graph::NodeId>,
     /// Steps of loops taken so far.
     steps: usize,
+    /// How many derivatives are being formed around what is traced.
+    derivatives: usize,
 }
 
 impl<'p> Tracer<'p> {
@@ -197,6 +200,7 @@ impl<'p> Tracer<'p> {
             results: vec![],
             outputs: vec![],
             steps: 0,
+            derivatives: 0,
         }
     }
 

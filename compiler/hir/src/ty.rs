@@ -74,6 +74,38 @@ pub struct FnRefTy {
     pub item: u32,
     pub start: u32,
     pub captures: Vec<(Arc<str>, Ty)>,
+    /// What is made of the function that is the first capture (`autodiff.grad(f)`).
+    pub derived: Option<Derived>,
+}
+
+/// A function made of another.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Derived {
+    /// `grad` and `value_and_grad`.
+    Grad(Grad),
+    /// The second result of `vjp`, which has the arguments of the function as further captures.
+    Pullback,
+    /// `checkpoint`.
+    Checkpoint,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Grad {
+    /// The arguments that the function is differentiated with respect to.
+    pub wrt: Vec<u32>,
+    /// `wrt` is one argument and not a tuple.
+    pub single: bool,
+    /// Gives the value too.
+    pub value: bool,
+    /// The function gives something besides its value.
+    pub aux: bool,
+}
+
+impl FnRefTy {
+    /// Whether it is the same function, perhaps with captures of other types.
+    pub fn same_function(&self, other: &FnRefTy) -> bool {
+        (self.item, self.start, &self.name, &self.derived) == (other.item, other.start, &other.name, &other.derived)
+    }
 }
 
 impl Ty {

@@ -6,6 +6,7 @@ use crate::hints::KernelHints;
 use std::fmt;
 use std::sync::Arc;
 use tessera_base::{DType, Sharding, Span};
+use crate::derivatives::Derivatives;
 use tessera_ops::prim::Prim;
 
 /// A node, printed as `%7`.
@@ -63,6 +64,11 @@ pub enum Reason {
     Expansion(Arc<str>),
     /// Made by a pass.
     Pass(&'static str),
+    /// Part of a derivative.
+    Derivative,
+    /// Computed a second time instead of being kept for a derivative; the number tells one
+    /// such computation from the others, so that they are not merged.
+    Again(u32),
 }
 
 /// Where a node comes from.
@@ -104,6 +110,9 @@ pub struct Graph {
     pub bodies: Vec<Graph>,
     /// What kernels ask of the scheduler.
     pub kernels: Vec<KernelHints>,
+    /// What is known about derivatives beyond those of the primitives. Only tracing fills and
+    /// reads it; passes drop it.
+    pub derivatives: Derivatives,
 }
 
 impl Graph {

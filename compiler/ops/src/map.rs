@@ -4,6 +4,8 @@
 //! ([`crate::scalar_eval`]) and the code generator run the same one. Operands of narrow float
 //! types are widened to F32 first and the result is rounded once ([`crate::convert`]).
 
+pub mod gradient;
+
 use crate::scalar::{Kind, Program, Val, Writer};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -59,6 +61,9 @@ pub struct MapDef {
     /// Writes the meaning for operands of the kinds given (all of one kind; for `where` the
     /// first is Bool). Narrow floats compute in F32 and round once afterwards.
     pub body: fn(&mut Writer, &[Val]) -> Val,
+    /// Cotangents of the operands; `None` where the derivative is zero wherever there is one, or
+    /// the result is no float.
+    pub gradient: Option<gradient::Gradient>,
     /// Largest error in units in the last place against the exact value, f32 and f64; a unit
     /// in the last place of a subnormal result is that of the smallest normal number's binade.
     pub ulps: f64,

@@ -244,6 +244,34 @@ pub trait Build {
     fn dtype(&self, id: Id) -> DType;
     /// Adds a node; operands already have the shapes and dtypes that the primitive needs.
     fn push(&mut self, prim: Prim, operands: &[Id], shape: Vec<u64>, dtype: DType) -> Id;
+
+    /// Says that a node counts as a constant where derivatives are taken: the result does not
+    /// depend on it (the maximum that softmax subtracts).
+    fn hold(&mut self, _x: Id) {}
+
+    /// Gives the derivative of a part of the graph as a whole, where that is better than step by
+    /// step.
+    fn derive(&mut self, _d: Derivative) {}
+}
+
+/// The derivative of a part of a graph, from `inputs` to `output`.
+pub struct Derivative {
+    pub inputs: Vec<Id>,
+    pub output: Id,
+    /// Other nodes that the derivative is written with.
+    pub saved: Vec<Id>,
+    pub pull: Pull,
+}
+
+/// Cotangents of the inputs, each of the shape and dtype of its input (`None`: zero).
+pub type Pull = Arc<dyn Fn(&mut dyn Build, &Pulled) -> Vec<Option<Id>> + Send + Sync>;
+
+/// What a derivative is computed from: the nodes of [`Derivative`] and the cotangent of the output.
+pub struct Pulled {
+    pub inputs: Vec<Id>,
+    pub output: Id,
+    pub saved: Vec<Id>,
+    pub cotangent: Id,
 }
 
 /// Keyword arguments that every operator takes besides its own.

@@ -140,7 +140,7 @@ fn captured(cx: &mut Cx, data: &InstData, f: &FnLike) -> Vec<LocalId> {
     }
     if f.nested && !f.sig.lambda {
         let own =
-            FnRefTy { name: f.sig.name.clone(), item: data.item.0, start: data.start, captures: data.captures.clone() };
+            FnRefTy { name: f.sig.name.clone(), item: data.item.0, start: data.start, captures: data.captures.clone(), derived: None };
         cx.itself = Some((f.sig.name.clone(), Ty::FnRef(Arc::new(own))));
     }
     out

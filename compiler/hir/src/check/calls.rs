@@ -76,6 +76,10 @@ impl Cx<'_> {
                 self.args(args);
                 error_at(span)
             }
+            Ty::FnRef(r) if r.derived.is_some() => {
+                let values = self.args(args);
+                self.call_derived(callee, values, span)
+            }
             Ty::FnRef(r) if r.item == BUILTIN_ITEM => self.call_builtin(&r.name, args, span, callee.span),
             Ty::FnRef(r) => {
                 let values = self.args(args);
@@ -115,6 +119,10 @@ impl Cx<'_> {
 
     /// A call of a particular function with checked arguments.
     pub fn call_function(&mut self, r: &FnRefTy, callee: Option<TExpr>, args: Vec<Value>, span: Span) -> TExpr {
+        if r.derived.is_some() {
+            let Some(callee) = callee else { return error_at(span) };
+            return self.call_derived(callee, args, span);
+        }
         if let Some(name) = (r.item == BUILTIN_ITEM).then(|| r.name.clone()) {
             return self.call_builtin_values(&name, args, span, span);
         }

@@ -61,7 +61,7 @@ impl Cx<'_> {
         } else if let Some(captured) = self.comprehension_captures(&f.free, span) {
             (captures, values) = captured;
         }
-        let ty = FnRefTy { name: f.sig.name.clone(), item: item.0, start, captures };
+        let ty = FnRefTy { name: f.sig.name.clone(), item: item.0, start, captures, derived: None };
         TExpr { kind: TKind::Closure { captures: values }, ty: Ty::FnRef(Arc::new(ty)), span }
     }
 
@@ -90,7 +90,7 @@ impl Cx<'_> {
         let span = value.span;
         let Ty::FnRef(r) = value.ty.clone() else { return value };
         let to = Ty::Fn(params.to_vec(), Box::new(ret.clone()));
-        if r.item == BUILTIN_ITEM {
+        if r.item == BUILTIN_ITEM || r.derived.is_some() {
             let d = Diagnostic::new(
                 Code::E0690,
                 span,
@@ -191,6 +191,11 @@ impl Cx<'_> {
         };
         let args = args.into_iter().map(|value| Value { name: None, value }).collect();
         let (_, call) = self.block(|cx| cx.call_function(&r, Some(value.clone()), args, span));
+        if !call.ty.is_error() && call_inst(&call).is_none() {
+            let message = format!("`{}` is not supported here yet", r.name);
+            let help = format!("wrap it in a lambda that calls `{}`", r.name);
+            self.report(Diagnostic::new(Code::E0690, value.span, message).help(help));
+        }
         match call_parts(call) {
             Some((inst, ty)) => {
                 if let Some(request) = self.requests.iter_mut().rev().find(|r| r.inst == inst) {

@@ -362,7 +362,7 @@ impl Cx<'_> {
     /// The name of a built-in function that a value is.
     pub fn builtin_of(&self, ty: &Ty) -> Option<Arc<str>> {
         match ty {
-            Ty::FnRef(r) if r.item == BUILTIN_ITEM => Some(FnRefTy::clone(r).name),
+            Ty::FnRef(r) if r.item == BUILTIN_ITEM && r.derived.is_none() => Some(FnRefTy::clone(r).name),
             _ => None,
         }
     }

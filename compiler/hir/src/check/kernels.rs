@@ -313,6 +313,7 @@ fn pointwise(e: &TExpr) -> bool {
     let own = match &e.kind {
         TKind::Op { def, .. } => elementwise_op(def),
         TKind::Call { .. } | TKind::CallValue { .. } | TKind::Scan { .. } | TKind::Fori { .. } => false,
+        TKind::Derive { .. } => false,
         TKind::TensorIndex { .. } | TKind::Block { .. } => false,
         TKind::Builtin { name, .. } => !name.starts_with("tile."),
         _ => true,

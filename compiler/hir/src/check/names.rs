@@ -351,7 +351,7 @@ impl Cx<'_> {
                     || builtins::find(&name).is_some()
                     || builtins::FUNCTIONS.contains(&&*name)
                 {
-                    let ty = FnRefTy { name, item: BUILTIN_ITEM, start: 0, captures: vec![] };
+                    let ty = FnRefTy { name, item: BUILTIN_ITEM, start: 0, captures: vec![], derived: None };
                     return TExpr { kind: TKind::Closure { captures: vec![] }, ty: Ty::FnRef(Arc::new(ty)), span };
                 }
                 if let Some(d) = self.unsupported(&name, span) {
@@ -378,7 +378,7 @@ impl Cx<'_> {
         let Some(sig) = db::item_of(self.db, item).and_then(|i| db::signature(self.db, i).clone()) else {
             return super::cx::error_at(span);
         };
-        let ty = FnRefTy { name: sig.name.clone(), item: item.0, start: sig.start, captures: vec![] };
+        let ty = FnRefTy { name: sig.name.clone(), item: item.0, start: sig.start, captures: vec![], derived: None };
         TExpr { kind: TKind::Closure { captures: vec![] }, ty: Ty::FnRef(Arc::new(ty)), span }
     }
 

@@ -38,9 +38,13 @@ impl Cx<'_> {
                 Diagnostic::new(Code::E0502, span, format!("`{name}` stands outside a kernel"))
                     .note("explicit tile programs are written inside a function with `@op.kernel`"),
             ),
-            ("autodiff", _) => {
-                not_yet(Code::E0690, "derivatives need the transposed form of every operator in the graph")
-            }
+            (_, "autodiff.custom_vjp") => Some(
+                Diagnostic::new(Code::E0204, span, format!("`{name}` is a decorator"))
+                    .help("write `@autodiff.custom_vjp(backward)` above a function"),
+            ),
+            ("autodiff", _) => Some(
+                Diagnostic::new(Code::E0204, span, format!("`{name}` is not a value")).help(format!("call it: `{name}(f)`")),
+            ),
             ("dist", _) => {
                 not_yet(Code::E0490, "tensors live on one device: meshes, shardings and collectives are not lowered")
             }

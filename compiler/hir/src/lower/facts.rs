@@ -74,7 +74,7 @@ impl<'p> Facts<'p> {
     pub fn computes(&self, e: &TExpr) -> bool {
         match &e.kind {
             TKind::Op { def, args, .. } => !is_host_array(def.name, args),
-            TKind::Scan { .. } | TKind::Fori { .. } => true,
+            TKind::Scan { .. } | TKind::Fori { .. } | TKind::Derive { .. } => true,
             TKind::Call { inst, .. } => self.graph_call(*inst),
             TKind::TensorIndex { base, index } => {
                 index.iter().any(|p| matches!(p, IndexPart::Tensor(_))) || self.computes(base)
@@ -92,6 +92,7 @@ impl<'p> Facts<'p> {
     pub fn absorbs(&self, e: &TExpr) -> bool {
         match &e.kind {
             TKind::Op { .. } | TKind::Scan { .. } | TKind::Fori { .. } | TKind::TensorIndex { .. } => true,
+            TKind::Derive { .. } | TKind::StopGradient(_) => true,
             TKind::Call { inst, .. } => self.traceable(*inst),
             TKind::Erase { .. } | TKind::Closure { .. } => is_regional(&e.ty),
             TKind::Tuple(_) | TKind::List(_) | TKind::Struct(_) | TKind::Dict(_) => is_regional(&e.ty),
@@ -109,6 +110,7 @@ impl<'p> Facts<'p> {
         let own = match &e.kind {
             TKind::Call { inst, .. } => self.traceable(*inst),
             TKind::CallValue { .. } | TKind::Block { .. } | TKind::Scan { .. } | TKind::Fori { .. } => false,
+            TKind::Derive { .. } => false,
             TKind::Builtin { name, .. } => is_pure_builtin(name),
             _ => true,
         };
@@ -140,6 +142,7 @@ pub fn called(e: &TExpr) -> Option<InstId> {
     match &e.kind {
         TKind::Call { inst, .. } | TKind::Erase { inst, .. } => Some(*inst),
         TKind::Scan { inst, .. } | TKind::Fori { inst, .. } => Some(*inst),
+        TKind::Derive { f, .. } => Some(f.inst()),
         _ => None,
     }
 }

@@ -147,6 +147,11 @@ impl Tracer<'_> {
             TKind::Fori { inst, callee, low, high, init } => {
                 self.fori(*inst, callee.as_deref(), low, high, init, span)?
             }
+            TKind::Derive { f, args } => self.derive(f, args, span)?,
+            TKind::StopGradient(x) => {
+                let x = self.eval(x)?;
+                self.stopped(&x)
+            }
             TKind::Builtin { name, args } => self.builtin(name, args, span)?,
             TKind::Check { value, name, annotation, dims } => self.check(value, name, *annotation, dims, &e.ty)?,
             TKind::Format(parts) => self.format(parts, span)?,

@@ -6,9 +6,10 @@ use super::value::{Scalar, Tensor};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tessera_base::{DType, Span};
+use tessera_ir::derivatives::{Part, Rule};
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy, Reason};
 use tessera_ops::prim::{self, Prim};
-use tessera_ops::surface::{Build, Id};
+use tessera_ops::surface::{Build, Derivative, Id};
 
 /// A graph under construction.
 #[derive(Default)]
@@ -71,6 +72,7 @@ impl Level {
         self.scalars.truncate(mark.scalars);
         self.sources.truncate(mark.sources);
         self.outer.truncate(mark.outer);
+        self.graph.derivatives.truncate(NodeId(mark.nodes as u32));
         self.leaves.retain(|_, id| (id.0 as usize) < mark.nodes);
     }
 }
@@ -113,6 +115,20 @@ impl Build for Adder<'_> {
             policy: self.policy,
         });
         Id(id.0)
+    }
+
+    fn hold(&mut self, x: Id) {
+        self.graph.derivatives.hold(NodeId(x.0));
+    }
+
+    fn derive(&mut self, d: Derivative) {
+        let all = |ids: Vec<Id>| ids.into_iter().map(|id| NodeId(id.0)).collect();
+        self.graph.derivatives.add(Part {
+            inputs: all(d.inputs),
+            outputs: vec![NodeId(d.output.0)],
+            saved: all(d.saved),
+            rule: Rule::Steps(d.pull),
+        });
     }
 }
 

@@ -289,7 +289,7 @@ impl Tracer<'_> {
         Ok((outputs, next, y))
     }
 
-    fn leaf_id(&mut self, leaf: &Leaf, span: Span) -> NodeId {
+    pub(super) fn leaf_id(&mut self, leaf: &Leaf, span: Span) -> NodeId {
         match leaf {
             Leaf::Tensor(t) => self.node(*t),
             Leaf::Scalar(s) => self.scalar_node(s, span),

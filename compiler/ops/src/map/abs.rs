@@ -1,4 +1,4 @@
-use super::{Gives, MapDef, Takes};
+use super::{Gives, MapDef, MapOp, Takes};
 use crate::scalar::{Cmp, IntOp, Kind};
 
 pub const DEF: MapDef = MapDef {
@@ -17,6 +17,10 @@ pub const DEF: MapDef = MapDef {
             w.select(below, minus, x[0])
         }
     },
+    gradient: Some(|g, x, _, c| {
+        let sign = g.map(MapOp::sign, x);
+        vec![Some(g.mul(c, sign))]
+    }),
     ulps: 0.0,
     cost: 1,
 };

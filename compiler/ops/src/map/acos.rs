@@ -1,4 +1,4 @@
-use super::{Gives, MapDef, Takes};
+use super::{Gives, MapDef, MapOp, Takes};
 use crate::elementary::trig;
 
 pub const DEF: MapDef = MapDef {
@@ -8,6 +8,12 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::Float,
     gives: Gives::Same,
     body: |w, x| trig::acos(w, x[0]),
+    gradient: Some(|g, x, _, c| {
+        let rest = g.one_minus_square(x[0]);
+        let slope = g.map(MapOp::rsqrt, &[rest]);
+        let product = g.mul(c, slope);
+        vec![Some(g.neg(product))]
+    }),
     ulps: 1.5,
     cost: 30,
 };

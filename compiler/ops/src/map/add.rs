@@ -12,6 +12,7 @@ pub const DEF: MapDef = MapDef {
         Kind::Bool => w.int(IntOp::Or, x[0], x[1]),
         _ => w.int(IntOp::Add, x[0], x[1]),
     },
+    gradient: Some(|_, _, _, c| vec![Some(c), Some(c)]),
     ulps: 0.5,
     cost: 1,
 };

@@ -1,4 +1,4 @@
-use super::{Gives, MapDef, Takes};
+use super::{Gives, MapDef, MapOp, Takes};
 use crate::elementary::trig;
 
 pub const DEF: MapDef = MapDef {
@@ -8,6 +8,11 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::Float,
     gives: Gives::Same,
     body: |w, x| trig::asin(w, x[0]),
+    gradient: Some(|g, x, _, c| {
+        let rest = g.one_minus_square(x[0]);
+        let slope = g.map(MapOp::rsqrt, &[rest]);
+        vec![Some(g.mul(c, slope))]
+    }),
     ulps: 1.5,
     cost: 25,
 };

@@ -10,6 +10,7 @@ pub const DEF: MapDef = MapDef {
     body: |w, x| {
         if w.kind(x[0]) == Kind::Bool { w.not(x[0]) } else { w.int_c(IntOp::Xor, x[0], -1) }
     },
+    gradient: None,
     ulps: 0.0,
     cost: 1,
 };

@@ -8,6 +8,7 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::IntOrBool,
     gives: Gives::Same,
     body: |w, x| w.int(IntOp::Xor, x[0], x[1]),
+    gradient: None,
     ulps: 0.0,
     cost: 1,
 };

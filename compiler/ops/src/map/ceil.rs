@@ -8,6 +8,7 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::Number,
     gives: Gives::Same,
     body: |w, x| if w.is_float(x[0]) { w.float_fn(FloatFn::Ceil, x[0]) } else { x[0] },
+    gradient: None,
     ulps: 0.0,
     cost: 1,
 };

@@ -1,4 +1,4 @@
-use super::{Gives, MapDef, Takes};
+use super::{Gives, MapDef, MapOp, Takes};
 
 pub const DEF: MapDef = MapDef {
     name: "copysign",
@@ -10,6 +10,12 @@ pub const DEF: MapDef = MapDef {
         let magnitude = w.abs(x[0]);
         w.with_sign(magnitude, x[1])
     },
+    gradient: Some(|g, x, _, c| {
+        let one = g.like(x[0], 1.0);
+        let (from, to) = (g.map(MapOp::copysign, &[one, x[0]]), g.map(MapOp::copysign, &[one, x[1]]));
+        let turn = g.mul(from, to);
+        vec![Some(g.mul(c, turn)), None]
+    }),
     ulps: 0.0,
     cost: 3,
 };

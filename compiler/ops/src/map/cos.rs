@@ -1,4 +1,4 @@
-use super::{Gives, MapDef, Takes};
+use super::{Gives, MapDef, MapOp, Takes};
 use crate::elementary::trig;
 
 pub const DEF: MapDef = MapDef {
@@ -8,6 +8,11 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::Float,
     gives: Gives::Same,
     body: |w, x| trig::cos(w, x[0]),
+    gradient: Some(|g, x, _, c| {
+        let sin = g.map(MapOp::sin, x);
+        let product = g.mul(c, sin);
+        vec![Some(g.neg(product))]
+    }),
     ulps: 1.0,
     cost: 40,
 };

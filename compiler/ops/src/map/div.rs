@@ -7,6 +7,11 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::Float,
     gives: Gives::Same,
     body: |w, x| w.div(x[0], x[1]),
+    gradient: Some(|g, x, y, c| {
+        let left = g.div(c, x[1]);
+        let right = g.mul(left, y);
+        vec![Some(left), Some(g.neg(right))]
+    }),
     ulps: 0.5,
     cost: 8,
 };

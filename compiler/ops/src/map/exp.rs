@@ -8,6 +8,7 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::Float,
     gives: Gives::Same,
     body: |w, x| exp::exp(w, x[0]),
+    gradient: Some(|g, _, y, c| vec![Some(g.mul(c, y))]),
     ulps: 1.5,
     cost: 10,
 };

@@ -11,6 +11,7 @@ pub const DEF: MapDef = MapDef {
     body: |w, x| {
         if w.is_float(x[0]) { divide::float_floor_div(w, x[0], x[1]) } else { w.int(IntOp::FloorDiv, x[0], x[1]) }
     },
+    gradient: None,
     ulps: 1.0,
     cost: 30,
 };

@@ -14,6 +14,7 @@ pub const DEF: MapDef = MapDef {
         let product = w.int(IntOp::Mul, x[0], x[1]);
         w.int(IntOp::Add, product, x[2])
     },
+    gradient: Some(|g, x, _, c| vec![Some(g.mul(c, x[1])), Some(g.mul(c, x[0])), Some(c)]),
     ulps: 0.5,
     cost: 1,
 };

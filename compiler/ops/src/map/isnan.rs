@@ -7,6 +7,7 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::Float,
     gives: Gives::Bool,
     body: |w, x| w.is_nan(x[0]),
+    gradient: None,
     ulps: 0.0,
     cost: 1,
 };

@@ -8,6 +8,7 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::Float,
     gives: Gives::Same,
     body: |w, x| log::log(w, x[0]),
+    gradient: Some(|g, x, _, c| vec![Some(g.div(c, x[0]))]),
     ulps: 1.0,
     cost: 14,
 };

@@ -8,6 +8,10 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::Float,
     gives: Gives::Same,
     body: |w, x| log::log1p(w, x[0]),
+    gradient: Some(|g, x, _, c| {
+        let x = g.plus(x[0], 1.0);
+        vec![Some(g.div(c, x))]
+    }),
     ulps: 1.5,
     cost: 20,
 };

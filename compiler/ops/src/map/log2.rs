@@ -8,6 +8,10 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::Float,
     gives: Gives::Same,
     body: |w, x| log::log2(w, x[0]),
+    gradient: Some(|g, x, _, c| {
+        let x = g.scale(x[0], std::f64::consts::LN_2);
+        vec![Some(g.div(c, x))]
+    }),
     ulps: 1.0,
     cost: 15,
 };

@@ -7,6 +7,7 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::Bool,
     gives: Gives::Bool,
     body: |w, x| w.not(x[0]),
+    gradient: None,
     ulps: 0.0,
     cost: 1,
 };

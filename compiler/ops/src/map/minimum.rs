@@ -1,4 +1,4 @@
-use super::{Gives, MapDef, Takes};
+use super::{Gives, MapDef, MapOp, Takes};
 use crate::scalar::{FloatOp, IntOp, Kind};
 
 pub const DEF: MapDef = MapDef {
@@ -12,6 +12,11 @@ pub const DEF: MapDef = MapDef {
         Kind::Bool => w.int(IntOp::And, x[0], x[1]),
         _ => w.int(IntOp::Min, x[0], x[1]),
     },
+    gradient: Some(|g, x, _, c| {
+        // Of two equal operands the first counts.
+        let first = g.map(MapOp::le, x);
+        g.either(first, c)
+    }),
     ulps: 0.5,
     cost: 1,
 };

@@ -12,6 +12,7 @@ pub const DEF: MapDef = MapDef {
         Kind::Bool => w.int(IntOp::And, x[0], x[1]),
         _ => w.int(IntOp::Mul, x[0], x[1]),
     },
+    gradient: Some(|g, x, _, c| vec![Some(g.mul(c, x[1])), Some(g.mul(c, x[0]))]),
     ulps: 0.5,
     cost: 1,
 };

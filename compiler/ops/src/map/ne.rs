@@ -8,6 +8,7 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::Any,
     gives: Gives::Bool,
     body: |w, x| w.cmp(Cmp::Ne, x[0], x[1]),
+    gradient: None,
     ulps: 0.0,
     cost: 1,
 };

@@ -14,6 +14,7 @@ pub const DEF: MapDef = MapDef {
         let zero = w.number(0, x[0]);
         w.int(IntOp::Sub, zero, x[0])
     },
+    gradient: Some(|g, _, _, c| vec![Some(g.neg(c))]),
     ulps: 0.0,
     cost: 1,
 };

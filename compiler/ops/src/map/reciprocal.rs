@@ -10,6 +10,11 @@ pub const DEF: MapDef = MapDef {
         let one = w.f(1.0, x[0]);
         w.div(one, x[0])
     },
+    gradient: Some(|g, _, y, c| {
+        let square = g.mul(y, y);
+        let product = g.mul(c, square);
+        vec![Some(g.neg(product))]
+    }),
     ulps: 0.5,
     cost: 8,
 };

@@ -1,4 +1,4 @@
-use super::{Gives, MapDef, Takes};
+use super::{Gives, MapDef, MapOp, Takes};
 use crate::scalar::Cmp;
 
 pub const DEF: MapDef = MapDef {
@@ -12,6 +12,11 @@ pub const DEF: MapDef = MapDef {
         let low = w.cmp(Cmp::Le, x[0], zero);
         w.select(low, zero, x[0])
     },
+    gradient: Some(|g, x, _, c| {
+        let zero = g.like(c, 0.0);
+        let on = g.map(MapOp::gt, &[x[0], zero]);
+        vec![Some(g.select(on, c, zero))]
+    }),
     ulps: 0.0,
     cost: 1,
 };

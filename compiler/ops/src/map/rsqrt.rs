@@ -11,6 +11,12 @@ pub const DEF: MapDef = MapDef {
         let root = w.sqrt(x[0]);
         w.div(one, root)
     },
+    gradient: Some(|g, _, y, c| {
+        let square = g.mul(y, y);
+        let cube = g.mul(square, y);
+        let slope = g.scale(cube, -0.5);
+        vec![Some(g.mul(c, slope))]
+    }),
     ulps: 1.5,
     cost: 16,
 };

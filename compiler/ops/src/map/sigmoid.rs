@@ -8,6 +8,11 @@ pub const DEF: MapDef = MapDef {
     takes: Takes::Float,
     gives: Gives::Same,
     body: |w, x| exp::sigmoid(w, x[0]),
+    gradient: Some(|g, _, y, c| {
+        let rest = g.one_minus(y);
+        let slope = g.mul(y, rest);
+        vec![Some(g.mul(c, slope))]
+    }),
     ulps: 3.0,
     cost: 16,
 };

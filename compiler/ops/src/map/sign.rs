@@ -22,6 +22,7 @@ pub const DEF: MapDef = MapDef {
         };
         w.select(above, one, rest)
     },
+    gradient: None,
     ulps: 0.0,
     cost: 2,
 };

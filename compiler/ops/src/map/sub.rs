@@ -11,6 +11,7 @@ pub const DEF: MapDef = MapDef {
         Kind::F32 | Kind::F64 => w.float(FloatOp::Sub, x[0], x[1]),
         _ => w.int(IntOp::Sub, x[0], x[1]),
     },
+    gradient: Some(|g, _, _, c| vec![Some(c), Some(g.neg(c))]),
     ulps: 0.5,
     cost: 1,
 };

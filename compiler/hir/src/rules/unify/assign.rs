@@ -74,7 +74,7 @@ pub fn assignable(cx: &mut SizeCx, expected: &Ty, found: &Ty, span: Span) -> Res
         (Ty::Struct(e), Ty::Struct(f)) if e.item == f.item => {
             fields(cx, &e.fields, &f.fields, "field", expected, found, span)
         }
-        (Ty::FnRef(e), Ty::FnRef(f)) if (e.item, e.start) == (f.item, f.start) => {
+        (Ty::FnRef(e), Ty::FnRef(f)) if e.same_function(f) => {
             fields(cx, &e.captures, &f.captures, "captured", expected, found, span)
         }
         (Ty::Fn(..), Ty::FnRef(_)) => Ok(Coerce::Erase),

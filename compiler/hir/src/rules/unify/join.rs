@@ -42,7 +42,7 @@ pub fn join(cx: &mut SizeCx, a: &Ty, b: &Ty, kind: JoinKind, hint: &str) -> Opti
             let fields = join_fields(cx, &x.fields, &y.fields)?;
             Ty::Struct(Arc::new(StructTy { fields, ..(**x).clone() }))
         }
-        (Ty::FnRef(x), Ty::FnRef(y)) if (x.item, x.start) == (y.item, y.start) => {
+        (Ty::FnRef(x), Ty::FnRef(y)) if x.same_function(y) => {
             let captures = join_fields(cx, &x.captures, &y.captures)?;
             Ty::FnRef(Arc::new(FnRefTy { captures, ..(**x).clone() }))
         }

@@ -1,0 +1,42 @@
+//! Forward mode, from reverse mode twice.
+
+use crate::reverse::{Blocked, pullback};
+use crate::writer::Writer;
+use tessera_base::Span;
+use tessera_ir::graph::{Graph, NodeId, Policy};
+use tessera_ops::prim::Scalar;
+use tessera_ops::surface::expand;
+
+/// Directional derivatives of `outputs` along the tangents given: pairs of a node and its tangent,
+/// of one type. An output that does not depend on the nodes gets `None`. Cost: that of the
+/// outputs, times a small constant.
+///
+/// With `u` a free cotangent, the pullback `uᵀJ` is linear in `u`; its own pullback along the
+/// tangent `t` is `Jt`, whatever `u` is.
+///
+/// # Errors
+/// A node on the way that has no derivative.
+pub fn pushforward(
+    g: &mut Graph,
+    outputs: &[NodeId],
+    tangents: &[(NodeId, NodeId)],
+) -> Result<Vec<Option<NodeId>>, Blocked> {
+    let mut free = vec![];
+    for &o in outputs {
+        let ty = g.ty(o).clone();
+        let mut w = Writer { graph: g, span: Span::NONE, policy: Policy::default() };
+        free.push(NodeId(expand::full(&mut w, &ty.shape, ty.dtype, Scalar::F(0.0)).0));
+    }
+    let seeds: Vec<(NodeId, NodeId)> = outputs.iter().copied().zip(free.iter().copied()).collect();
+    let wrt: Vec<NodeId> = tangents.iter().map(|t| t.0).collect();
+    let back = pullback(g, &seeds, &wrt)?;
+    let again: Vec<(NodeId, NodeId)> =
+        back.iter().zip(tangents).filter_map(|(c, (_, t))| Some(((*c)?, *t))).collect();
+    pullback(g, &again, &free)
+}
+
+/// A tensor of zeros of a node's type.
+pub fn zeros_like(w: &mut Writer, id: NodeId) -> NodeId {
+    let ty = w.graph.ty(id).clone();
+    NodeId(expand::full(w, &ty.shape, ty.dtype, Scalar::F(0.0)).0)
+}

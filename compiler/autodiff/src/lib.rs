@@ -1,0 +1,23 @@
+//! Derivatives of Graph IR, source to source: the derivative of a graph is more graph.
+//!
+//! [`pullback`] is reverse mode. It walks from the outputs back and adds, for every node on the
+//! way, the nodes that turn the cotangent of its result into those of its operands (Griewank and
+//! Walther, Evaluating Derivatives, 2008, chapter 3). Cotangents of a value with several readers
+//! are summed from the last reader to the first, so the order does not depend on anything but
+//! the graph. A zero cotangent is no node. [`pushforward`] is the pullback of the pullback,
+//! which is linear in its cotangents (Radul and others, You Only Linearize Once, 2023, the other
+//! way round), so one table of rules serves both modes and every order.
+//!
+//! The rules: `tessera_ops::map` for elementwise functions, one file in `rules/` for each kind of
+//! primitive, and what operators say about themselves
+//! ([`tessera_ops::surface::Build::derive`]).
+
+mod forward;
+mod reverse;
+mod rules;
+mod scan;
+mod writer;
+
+pub use forward::pushforward;
+pub use reverse::{Blocked, pullback};
+pub use writer::Writer;

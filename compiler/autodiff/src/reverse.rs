@@ -1,0 +1,294 @@
+//! The walk from the outputs back.
+
+use crate::rules;
+use crate::scan;
+use crate::writer::Writer;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tessera_base::DType;
+use tessera_ir::derivatives::{Part, Rule};
+use tessera_ir::graph::{Graph, Node, NodeId, Reason};
+use tessera_ops::map::MapOp;
+use tessera_ops::prim::Prim;
+use tessera_ops::surface::{Id, Pulled, expand};
+
+/// Why there is no derivative: the node, and the reason.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Blocked {
+    pub node: NodeId,
+    pub why: &'static str,
+}
+
+/// Cotangents of the nodes `wrt` for the cotangents given: pairs of a node and its cotangent, of
+/// one type. `None` where nothing depends on the node. New nodes are added to the end of the
+/// graph; loops on the way give their states as further results.
+///
+/// # Errors
+/// A node on the way that has no derivative.
+pub fn pullback(
+    g: &mut Graph,
+    seeds: &[(NodeId, NodeId)],
+    wrt: &[NodeId],
+) -> Result<Vec<Option<NodeId>>, Blocked> {
+    let first = wrt.iter().min().copied().unwrap_or(NodeId(0));
+    let end = NodeId(g.nodes.len() as u32);
+    Reverse::new(g, wrt, first, end).run(seeds)
+}
+
+/// Whether values of the type have derivatives.
+pub fn smooth(dtype: DType) -> bool {
+    dtype.is_float() || dtype.is_complex()
+}
+
+/// State of one walk over the nodes from `first` to the one before `end`.
+pub struct Reverse<'g> {
+    pub g: &'g mut Graph,
+    wrt: Vec<NodeId>,
+    first: NodeId,
+    end: NodeId,
+    /// Nodes that depend on `wrt` smoothly.
+    active: BTreeSet<NodeId>,
+    cotangents: BTreeMap<NodeId, NodeId>,
+    /// Cotangents of the results of nodes with several.
+    several: BTreeMap<NodeId, Vec<Option<NodeId>>>,
+}
+
+impl<'g> Reverse<'g> {
+    pub fn new(g: &'g mut Graph, wrt: &[NodeId], first: NodeId, end: NodeId) -> Reverse<'g> {
+        let active = active(g, wrt, first, end);
+        Reverse { g, wrt: wrt.to_vec(), first, end, active, cotangents: BTreeMap::new(), several: BTreeMap::new() }
+    }
+
+    pub fn run(mut self, seeds: &[(NodeId, NodeId)]) -> Result<Vec<Option<NodeId>>, Blocked> {
+        for &(of, cotangent) in seeds {
+            self.add(of, cotangent);
+        }
+        for n in (self.first.0..self.end.0).rev() {
+            self.step(NodeId(n))?;
+        }
+        Ok(self.wrt.iter().map(|id| self.cotangents.get(id).copied()).collect())
+    }
+
+    pub fn is_active(&self, id: NodeId) -> bool {
+        self.active.contains(&id)
+    }
+
+    /// A way to add nodes that belong to the node.
+    pub fn writer(&mut self, like: NodeId) -> Writer<'_> {
+        let node = self.g.node(like);
+        let (span, policy) = (node.origin.span, node.policy);
+        Writer { graph: self.g, span, policy }
+    }
+
+    /// Adds to the cotangent of a node.
+    pub fn add(&mut self, id: NodeId, cotangent: NodeId) {
+        if !self.is_active(id) {
+            return;
+        }
+        let dtype = self.g.ty(id).dtype;
+        let known = self.cotangents.get(&id).copied();
+        let mut w = self.writer(id);
+        let mut sum = expand::cast(&mut w, Id(cotangent.0), dtype);
+        if let Some(known) = known {
+            sum = expand::map(&mut w, MapOp::add, &[Id(known.0), sum]);
+        }
+        self.cotangents.insert(id, NodeId(sum.0));
+    }
+
+    fn step(&mut self, id: NodeId) -> Result<(), Blocked> {
+        if self.wrt.contains(&id) || self.g.derivatives.is_held(id) {
+            return Ok(());
+        }
+        if let Some(part) = self.g.derivatives.of(id).cloned() {
+            // All cotangents are known at the last of several outputs.
+            return match part.outputs.iter().max() == Some(&id) {
+                true => self.part(&part),
+                false => Ok(()),
+            };
+        }
+        if let Some(cotangents) = self.several.remove(&id) {
+            return scan::pull(self, id, cotangents);
+        }
+        let Some(&c) = self.cotangents.get(&id) else { return Ok(()) };
+        let node = self.g.node(id).clone();
+        if let Prim::Get { index } = node.prim {
+            self.result_of(&node, index, c);
+            return Ok(());
+        }
+        let needed: Vec<bool> = node.operands.iter().map(|&o| self.is_active(o)).collect();
+        if !needed.contains(&true) {
+            return Ok(());
+        }
+        let mut w = self.writer(id);
+        let operands = rules::pull(&mut w, &node, id, c, &needed).map_err(|why| Blocked { node: id, why })?;
+        for (&o, c) in node.operands.iter().zip(operands) {
+            if let Some(c) = c {
+                self.add(o, NodeId(c.0));
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the cotangent of one of several results.
+    fn result_of(&mut self, get: &Node, index: usize, cotangent: NodeId) {
+        let Some(&of) = get.operands.first() else { return };
+        let count = self.g.node(of).results.len();
+        let slots = self.several.entry(of).or_insert_with(|| vec![None; count]);
+        let Some(known) = slots.get(index).copied() else { return };
+        let sum = match known {
+            None => cotangent,
+            Some(known) => {
+                let mut w = self.writer(of);
+                NodeId(expand::map(&mut w, MapOp::add, &[Id(known.0), Id(cotangent.0)]).0)
+            }
+        };
+        if let Some(slot) = self.several.get_mut(&of).and_then(|s| s.get_mut(index)) {
+            *slot = Some(sum);
+        }
+    }
+
+    /// A part whose derivative is known as a whole.
+    fn part(&mut self, part: &Arc<Part>) -> Result<(), Blocked> {
+        let cotangents: Vec<Option<NodeId>> =
+            part.outputs.iter().map(|o| self.cotangents.get(o).copied()).collect();
+        if cotangents.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        match &part.rule {
+            Rule::Steps(pull) => {
+                let (Some(&output), Some(Some(cotangent))) = (part.outputs.first(), cotangents.first()) else {
+                    return Ok(());
+                };
+                let ids = |ids: &[NodeId]| ids.iter().map(|id| Id(id.0)).collect::<Vec<_>>();
+                let pulled = Pulled {
+                    inputs: ids(&part.inputs),
+                    output: Id(output.0),
+                    saved: ids(&part.saved),
+                    cotangent: Id(cotangent.0),
+                };
+                let mut w = self.writer(output);
+                let made = pull(&mut w, &pulled);
+                for (&input, c) in part.inputs.iter().zip(made) {
+                    if let Some(c) = c {
+                        self.add(input, NodeId(c.0));
+                    }
+                }
+                Ok(())
+            }
+            Rule::Graph(graph) => {
+                self.inlined(part, graph, &cotangents);
+                Ok(())
+            }
+            Rule::Again(from, end) => self.again(part, *from, *end, &cotangents),
+        }
+    }
+
+    /// A derivative that the program gives.
+    fn inlined(&mut self, part: &Part, graph: &Graph, cotangents: &[Option<NodeId>]) {
+        let mut values: Vec<NodeId> = [&part.inputs[..], &part.outputs[..]].concat();
+        for (&output, c) in part.outputs.iter().zip(cotangents) {
+            values.push(match c {
+                Some(c) => *c,
+                None => crate::forward::zeros_like(&mut self.writer(output), output),
+            });
+        }
+        let nodes = graph.ids().map(|id| (id, graph.node(id).clone())).collect();
+        let copied = copy_into(self.g, nodes, Some(&graph.bodies), &values, None);
+        let all: Vec<NodeId> = graph.ids().collect();
+        let statements = graph.derivatives.copied(&all, &|id| copied.get(&id).copied());
+        self.g.derivatives.extend(statements);
+        let smooth_inputs: Vec<NodeId> =
+            part.inputs.iter().copied().filter(|&i| smooth(self.g.ty(i).dtype)).collect();
+        for (input, output) in smooth_inputs.into_iter().zip(&graph.outputs) {
+            if let Some(&c) = copied.get(output) {
+                self.add(input, c);
+            }
+        }
+    }
+
+    /// A part that is computed again: its nodes once more, and their derivative.
+    fn again(
+        &mut self,
+        part: &Part,
+        from: NodeId,
+        end: NodeId,
+        cotangents: &[Option<NodeId>],
+    ) -> Result<(), Blocked> {
+        let nodes: Vec<NodeId> = (from.0..end.0).map(NodeId).collect();
+        let inside = |id: NodeId, g: &Graph| id >= from && !matches!(g.node(id).prim, Prim::Input(_));
+        let outside: BTreeSet<NodeId> = nodes
+            .iter()
+            .flat_map(|&id| self.g.node(id).operands.clone())
+            .filter(|&o| !inside(o, self.g) && self.is_active(o))
+            .collect();
+        let start = NodeId(self.g.nodes.len() as u32);
+        let source = nodes.iter().map(|&id| (id, self.g.node(id).clone())).collect();
+        let copied = copy_into(self.g, source, None, &[], Some(start.0));
+        let to = |id: NodeId| copied.get(&id).copied().unwrap_or(id);
+        let statements = self.g.derivatives.copied(&nodes, &|id| Some(to(id)));
+        self.g.derivatives.extend(statements);
+        let stop = NodeId(self.g.nodes.len() as u32);
+        let seeds: Vec<(NodeId, NodeId)> =
+            part.saved.iter().zip(cotangents).filter_map(|(&o, c)| Some((to(o), (*c)?))).collect();
+        let wrt: Vec<NodeId> = outside.into_iter().collect();
+        let made = Reverse::new(self.g, &wrt, start, stop).run(&seeds)?;
+        for (input, c) in wrt.into_iter().zip(made) {
+            if let Some(c) = c {
+                self.add(input, c);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The nodes from `first` to the one before `end` that depend on `wrt` smoothly, and `wrt`.
+pub fn active(g: &Graph, wrt: &[NodeId], first: NodeId, end: NodeId) -> BTreeSet<NodeId> {
+    let mut out: BTreeSet<NodeId> = wrt.iter().copied().collect();
+    for n in first.0..end.0 {
+        let id = NodeId(n);
+        let node = g.node(id);
+        let reached = node.operands.iter().any(|o| out.contains(o)) && !g.derivatives.is_held(id);
+        // A node with several results may have smooth ones among them.
+        if reached && (smooth(node.ty.dtype) || node.results.iter().any(|r| smooth(r.dtype))) {
+            out.insert(id);
+        }
+    }
+    out
+}
+
+/// Copies nodes to the end of `g`; gives the copies. Inputs become `values`, and nodes that are
+/// not copied keep their number. The bodies of loops are those of `g` unless others are given. With
+/// a number, the copies are marked as a computation of their own.
+pub fn copy_into(
+    g: &mut Graph,
+    nodes: Vec<(NodeId, Node)>,
+    bodies: Option<&[Graph]>,
+    values: &[NodeId],
+    again: Option<u32>,
+) -> BTreeMap<NodeId, NodeId> {
+    let mut copied: BTreeMap<NodeId, NodeId> = BTreeMap::new();
+    for (id, mut node) in nodes {
+        if let Prim::Input(n) = node.prim {
+            if let Some(&value) = values.get(n as usize) {
+                copied.insert(id, value);
+            }
+            continue;
+        }
+        for o in &mut node.operands {
+            *o = copied.get(o).copied().unwrap_or(*o);
+        }
+        if let Prim::Scan { body, .. } = &mut node.prim
+            && let Some(inner) = bodies.unwrap_or(&g.bodies).get(*body as usize).cloned()
+        {
+            g.bodies.push(inner);
+            *body = g.bodies.len() as u32 - 1;
+        }
+        if let Some(number) = again {
+            node.origin.reason = Some(Reason::Again(number));
+        }
+        // Hints of kernels are for the values of the program.
+        node.origin.kernel = None;
+        copied.insert(id, g.push(node));
+    }
+    copied
+}

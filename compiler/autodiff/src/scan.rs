@@ -1,0 +1,279 @@
+//! The derivative of a loop is a loop that runs the other way.
+//!
+//! The forward loop gives the state at the start of every turn as a further result. The reverse
+//! loop takes them from the last to the first, computes the turn once more, and carries the
+//! cotangents of the state and the sums of those of the constants.
+
+use crate::forward::zeros_like;
+use crate::reverse::{Blocked, Reverse, active, copy_into, smooth};
+use crate::writer::Writer;
+use std::collections::BTreeSet;
+use tessera_base::Span;
+use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy};
+use tessera_ops::map::MapOp;
+use tessera_ops::prim::Prim;
+use tessera_ops::surface::{Build, Id, expand};
+
+/// The loop that is differentiated.
+struct Loop {
+    id: NodeId,
+    body: Graph,
+    operands: Vec<NodeId>,
+    carry: usize,
+    sequences: usize,
+    trips: u64,
+    /// Which inputs of the body have cotangents.
+    active: Vec<bool>,
+    /// Cotangents of the results.
+    cotangents: Vec<Option<NodeId>>,
+}
+
+/// What the reverse loop is made of.
+struct Reversed {
+    body: Graph,
+    /// Of the cotangents of the carries, then of the sums for constants.
+    init: Vec<NodeId>,
+    sequences: Vec<NodeId>,
+    constants: Vec<NodeId>,
+    /// The input of the loop's body that each carry is the cotangent of.
+    carries: Vec<usize>,
+    /// The same for stacked results.
+    stacked: Vec<usize>,
+}
+
+/// Adds the cotangents of the operands of a loop.
+pub fn pull(r: &mut Reverse, id: NodeId, cotangents: Vec<Option<NodeId>>) -> Result<(), Blocked> {
+    let node = r.g.node(id).clone();
+    let Prim::Scan { body, carry, sequences, trips } = node.prim else { return Ok(()) };
+    let Some(inner) = r.g.bodies.get(body as usize).cloned() else { return Ok(()) };
+    let start: Vec<bool> = node.operands.iter().map(|&o| r.is_active(o)).collect();
+    let active = active_inputs(&inner, start, carry);
+    let l = Loop { id, body: inner, operands: node.operands, carry, sequences, trips, active, cotangents };
+    if trips == 0 {
+        for i in 0..carry {
+            if let Some(Some(c)) = l.cotangents.get(i) {
+                r.add(l.operands[i], *c);
+            }
+        }
+        return Ok(());
+    }
+    let states = states(r, &l, body as usize);
+    let reversed = reverse_loop(r, &l, &states).map_err(|b| Blocked { node: id, why: b.why })?;
+    finish(r, &l, reversed);
+    Ok(())
+}
+
+/// The inputs of the body that depend on active operands, also through earlier turns.
+fn active_inputs(body: &Graph, mut inputs: Vec<bool>, carry: usize) -> Vec<bool> {
+    let nodes = input_nodes(body, inputs.len());
+    for (on, node) in inputs.iter_mut().zip(&nodes) {
+        *on &= node.is_some_and(|n| smooth(body.ty(n).dtype));
+    }
+    loop {
+        let wrt: Vec<NodeId> =
+            nodes.iter().zip(&inputs).filter(|(_, on)| **on).filter_map(|(n, _)| *n).collect();
+        let reached = active(body, &wrt, NodeId(0), NodeId(body.nodes.len() as u32));
+        let mut grown = false;
+        for i in 0..carry {
+            let on = body.outputs.get(i).is_some_and(|o| reached.contains(o));
+            grown |= on && !inputs[i];
+            inputs[i] |= on;
+        }
+        if !grown {
+            return inputs;
+        }
+    }
+}
+
+/// The node of each input.
+fn input_nodes(g: &Graph, count: usize) -> Vec<Option<NodeId>> {
+    let mut out = vec![None; count];
+    for id in g.ids() {
+        if let Prim::Input(n) = g.node(id).prim
+            && let Some(slot) = out.get_mut(n as usize)
+        {
+            *slot = Some(id);
+        }
+    }
+    out
+}
+
+/// The state at the start of every turn, stacked, for each carry that the body reads.
+fn states(r: &mut Reverse, l: &Loop, body: usize) -> Vec<Option<NodeId>> {
+    let mut read: BTreeSet<NodeId> = l.body.nodes.iter().flat_map(|n| n.operands.clone()).collect();
+    read.extend(&l.body.outputs);
+    let nodes = input_nodes(&l.body, l.carry);
+    let mut out = vec![];
+    for node in nodes {
+        let Some(node) = node.filter(|n| read.contains(n)) else {
+            out.push(None);
+            continue;
+        };
+        let inner = &mut r.g.bodies[body];
+        // A derivative taken before may have asked for it.
+        let known = inner.outputs.iter().skip(l.carry).position(|&o| o == node).map(|i| i + l.carry);
+        let index = known.unwrap_or_else(|| {
+            inner.outputs.push(node);
+            inner.outputs.len() - 1
+        });
+        if known.is_none() {
+            let ty = l.body.ty(node);
+            let stacked = NodeType { shape: [&[l.trips][..], &ty.shape].concat(), ..ty.clone() };
+            r.g.nodes[l.id.0 as usize].results.push(stacked);
+        }
+        out.push(r.writer(l.id).get(l.id, index));
+    }
+    out
+}
+
+fn reverse_loop(r: &mut Reverse, l: &Loop, states: &[Option<NodeId>]) -> Result<Reversed, Blocked> {
+    let policy = r.g.node(l.id).policy;
+    let mut out = Reversed {
+        body: Graph { name: "reverse".into(), ..Graph::default() },
+        init: vec![],
+        sequences: vec![],
+        constants: vec![],
+        carries: vec![],
+        stacked: vec![],
+    };
+    let inputs = input_nodes(&l.body, l.operands.len());
+    // Inputs: carries first, in the order of `init`.
+    let mut carried = vec![];
+    for (i, &operand) in l.operands.iter().enumerate() {
+        let is_sequence = (l.carry..l.carry + l.sequences).contains(&i);
+        if !l.active[i] || is_sequence {
+            continue;
+        }
+        let Some(ty) = inputs[i].map(|n| l.body.ty(n).clone()) else { continue };
+        carried.push(input(&mut out.body, "cotangent", ty));
+        let known = l.cotangents.get(i).copied().flatten().filter(|_| i < l.carry);
+        out.init.push(known.unwrap_or_else(|| zeros_like(&mut r.writer(l.id), operand)));
+        out.carries.push(i);
+    }
+    // Then sequences: states, elements, and cotangents of stacked results.
+    let mut values: Vec<Option<NodeId>> = vec![None; l.operands.len()];
+    for i in 0..l.carry + l.sequences {
+        let Some(source) = (if i < l.carry { states[i] } else { Some(l.operands[i]) }) else { continue };
+        let Some(ty) = inputs[i].map(|n| l.body.ty(n).clone()) else { continue };
+        values[i] = Some(input(&mut out.body, "element", ty));
+        let turned = reversed(&mut r.writer(l.id), source);
+        out.sequences.push(turned);
+    }
+    let mut seeds = vec![];
+    for (k, c) in l.cotangents.iter().enumerate().skip(l.carry) {
+        let (Some(c), Some(&output)) = (c, l.body.outputs.get(k)) else { continue };
+        seeds.push((output, input(&mut out.body, "cotangent", l.body.ty(output).clone())));
+        let turned = reversed(&mut r.writer(l.id), *c);
+        out.sequences.push(turned);
+    }
+    // Then constants.
+    for i in l.carry + l.sequences..l.operands.len() {
+        let Some(ty) = inputs[i].map(|n| l.body.ty(n).clone()) else { continue };
+        values[i] = Some(input(&mut out.body, "constant", ty));
+        out.constants.push(l.operands[i]);
+    }
+    for (&i, &c) in out.carries.iter().zip(&carried) {
+        if i < l.carry {
+            seeds.push((l.body.outputs[i], c));
+        }
+    }
+    turn(l, &mut out, &values, &carried, seeds, policy)?;
+    Ok(out)
+}
+
+/// The body of the reverse loop: the turn once more, and its derivative.
+fn turn(
+    l: &Loop,
+    out: &mut Reversed,
+    values: &[Option<NodeId>],
+    carried: &[NodeId],
+    seeds: Vec<(NodeId, NodeId)>,
+    policy: Policy,
+) -> Result<(), Blocked> {
+    // A carry that the body does not read has no value here.
+    let filled: Vec<NodeId> = values.iter().map(|v| v.unwrap_or(NodeId(0))).collect();
+    let nodes = l.body.ids().map(|id| (id, l.body.node(id).clone())).collect();
+    let copied = copy_into(&mut out.body, nodes, Some(&l.body.bodies), &filled, None);
+    let all: Vec<NodeId> = l.body.ids().collect();
+    let statements = l.body.derivatives.copied(&all, &|id| copied.get(&id).copied());
+    out.body.derivatives.extend(statements);
+    let wrt: Vec<(usize, NodeId)> =
+        values.iter().enumerate().filter(|(i, _)| l.active[*i]).filter_map(|(i, v)| Some((i, (*v)?))).collect();
+    let end = NodeId(out.body.nodes.len() as u32);
+    let seeds: Vec<(NodeId, NodeId)> =
+        seeds.into_iter().filter_map(|(o, c)| Some((*copied.get(&o)?, c))).collect();
+    let ids: Vec<NodeId> = wrt.iter().map(|w| w.1).collect();
+    let made = Reverse::new(&mut out.body, &ids, NodeId(0), end).run(&seeds)?;
+    let cotangent = |i: usize| wrt.iter().position(|w| w.0 == i).and_then(|k| made[k]);
+    let mut w = Writer { graph: &mut out.body, span: Span::NONE, policy };
+    let mut outputs = vec![];
+    for (&i, &before) in out.carries.iter().zip(carried) {
+        let c = cotangent(i);
+        outputs.push(match (i < l.carry, c) {
+            (true, Some(c)) => c,
+            (true, None) => zeros_like(&mut w, before),
+            (false, Some(c)) => NodeId(expand::map(&mut w, MapOp::add, &[Id(before.0), Id(c.0)]).0),
+            (false, None) => before,
+        });
+    }
+    for i in l.carry..l.carry + l.sequences {
+        if !l.active[i] {
+            continue;
+        }
+        let Some(value) = values[i] else { continue };
+        outputs.push(cotangent(i).unwrap_or_else(|| zeros_like(&mut w, value)));
+        out.stacked.push(i);
+    }
+    out.body.outputs = outputs;
+    Ok(())
+}
+
+/// Adds the reverse loop, and its results to the cotangents of the loop's operands.
+fn finish(r: &mut Reverse, l: &Loop, reversed_loop: Reversed) {
+    let Reversed { body, init, sequences, constants, carries, stacked } = reversed_loop;
+    let carry = init.len();
+    let results: Vec<NodeType> = body
+        .outputs
+        .iter()
+        .enumerate()
+        .map(|(i, &o)| {
+            let ty = body.ty(o).clone();
+            if i < carry { ty } else { NodeType { shape: [&[l.trips][..], &ty.shape].concat(), ..ty } }
+        })
+        .collect();
+    let Some(first) = results.first().cloned() else { return };
+    r.g.bodies.push(body);
+    let prim = Prim::Scan {
+        body: r.g.bodies.len() as u32 - 1,
+        carry,
+        sequences: sequences.len(),
+        trips: l.trips,
+    };
+    let operands = [init, sequences, constants].concat();
+    let mut w = r.writer(l.id);
+    let node = w.node(prim, operands, first, results);
+    let mut parts = vec![];
+    for (k, &i) in carries.iter().chain(&stacked).enumerate() {
+        let Some(got) = w.get(node, k) else { continue };
+        let back = if k < carry { got } else { reversed(&mut w, got) };
+        parts.push((i, back));
+    }
+    for (i, c) in parts {
+        r.add(l.operands[i], c);
+    }
+}
+
+fn input(g: &mut Graph, name: &str, ty: NodeType) -> NodeId {
+    let n = g.inputs.len() as u32;
+    g.inputs.push(Input { name: name.into(), ty: ty.clone(), scalar: false });
+    let (origin, policy) = (Origin::default(), Policy::default());
+    g.push(Node { prim: Prim::Input(n), operands: vec![], ty, results: vec![], origin, policy })
+}
+
+/// The rows from the last to the first.
+fn reversed(w: &mut Writer, x: NodeId) -> NodeId {
+    let (shape, dtype) = (w.shape(Id(x.0)), w.dtype(Id(x.0)));
+    let (mut start, mut step) = (vec![0; shape.len()], vec![1; shape.len()]);
+    (start[0], step[0]) = (shape[0] as i64 - 1, -1);
+    NodeId(w.push(Prim::Slice { start, step }, &[Id(x.0)], shape, dtype).0)
+}

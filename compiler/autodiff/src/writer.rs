@@ -1,0 +1,57 @@
+//! Adding nodes to a graph on behalf of a derivative.
+
+use tessera_base::{DType, Span};
+use tessera_ir::derivatives::{Part, Rule};
+use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Origin, Policy, Reason};
+use tessera_ops::prim::Prim;
+use tessera_ops::surface::{Build, Derivative, Id};
+
+/// Nodes added through it have the place and the policy of the node that is differentiated.
+pub struct Writer<'g> {
+    pub graph: &'g mut Graph,
+    pub span: Span,
+    pub policy: Policy,
+}
+
+impl Build for Writer<'_> {
+    fn shape(&self, id: Id) -> Vec<u64> {
+        self.graph.ty(NodeId(id.0)).shape.clone()
+    }
+
+    fn dtype(&self, id: Id) -> DType {
+        self.graph.ty(NodeId(id.0)).dtype
+    }
+
+    fn push(&mut self, prim: Prim, operands: &[Id], shape: Vec<u64>, dtype: DType) -> Id {
+        let operands = operands.iter().map(|id| NodeId(id.0)).collect();
+        Id(self.node(prim, operands, NodeType::new(shape, dtype), vec![]).0)
+    }
+
+    fn hold(&mut self, x: Id) {
+        self.graph.derivatives.hold(NodeId(x.0));
+    }
+
+    fn derive(&mut self, d: Derivative) {
+        let all = |ids: Vec<Id>| ids.into_iter().map(|id| NodeId(id.0)).collect();
+        self.graph.derivatives.add(Part {
+            inputs: all(d.inputs),
+            outputs: vec![NodeId(d.output.0)],
+            saved: all(d.saved),
+            rule: Rule::Steps(d.pull),
+        });
+    }
+}
+
+impl Writer<'_> {
+    /// Adds a node; `results` are the types of one with several.
+    pub fn node(&mut self, prim: Prim, operands: Vec<NodeId>, ty: NodeType, results: Vec<NodeType>) -> NodeId {
+        let origin = Origin { span: self.span, reason: Some(Reason::Derivative), kernel: None };
+        self.graph.push(Node { prim, operands, ty, results, origin, policy: self.policy })
+    }
+
+    /// Result `index` of a node with several.
+    pub fn get(&mut self, node: NodeId, index: usize) -> Option<NodeId> {
+        let ty = self.graph.node(node).results.get(index)?.clone();
+        Some(self.node(Prim::Get { index }, vec![node], ty, vec![]))
+    }
+}

@@ -1,0 +1,393 @@
+//! `autodiff`: functions made of other functions.
+//!
+//! `autodiff.grad(f)` is a value that holds `f`. What its call computes is decided here, with the
+//! arguments at hand; the derivative itself is formed when the call is traced.
+
+use super::args::{Slot, Value};
+use super::cx::{Cx, error_at};
+use super::fns;
+use super::types::BUILTIN_ITEM;
+use crate::thir::*;
+use crate::ty::{Derived, FnRefTy, Grad, Ty};
+use std::sync::Arc;
+use tessera_base::near::nearest;
+use tessera_base::{Code, DType, Diagnostic, ItemId, Span};
+
+/// A function at arguments, with what it gives.
+struct Applied {
+    f: TFunction,
+    args: Vec<TExpr>,
+    ret: Ty,
+}
+
+impl Cx<'_> {
+    /// A call of a function of the module.
+    pub fn autodiff(&mut self, name: &str, values: Vec<Value>, span: Span) -> TExpr {
+        match name {
+            "autodiff.grad" | "autodiff.value_and_grad" => self.grad(name, values, span),
+            "autodiff.checkpoint" => {
+                let slots = [Slot::plain("f", false)];
+                match self.function_and(name, &slots, values, span) {
+                    Some((f, _)) => self.derived(f, vec![], Derived::Checkpoint, name, span),
+                    None => error_at(span),
+                }
+            }
+            "autodiff.stop_gradient" => {
+                let slots = [Slot::plain("x", false)];
+                let given = self.match_params(name, &slots, values, span, None);
+                let Some(x) = given.and_then(|g| g.into_iter().flatten().next()) else { return error_at(span) };
+                let ty = x.ty.clone();
+                TExpr { kind: TKind::StopGradient(Box::new(x)), ty, span }
+            }
+            "autodiff.jvp" => self.scoped(|cx| cx.jvp(values, span)),
+            _ => self.scoped(|cx| cx.vjp(values, span)),
+        }
+    }
+
+    /// The arguments of a function of the module, of which the first must be a function.
+    fn function_and(
+        &mut self,
+        name: &str,
+        slots: &[Slot],
+        values: Vec<Value>,
+        span: Span,
+    ) -> Option<(TExpr, Vec<Option<TExpr>>)> {
+        let mut given = self.match_params(name, slots, values, span, None)?.into_iter();
+        let f = given.next().flatten()?;
+        match &f.ty {
+            Ty::FnRef(_) => return Some((f, given.collect())),
+            ty if ty.is_error() => return None,
+            _ => {}
+        }
+        let d = Diagnostic::new(Code::E0210, f.span, format!("`{name}` takes a function, and this is `{}`", f.ty));
+        self.report(match f.ty {
+            Ty::Fn(..) => d
+                .note("which function it is must be known before the program runs")
+                .help("pass the function itself or a lambda to an unannotated parameter"),
+            _ => d.help(format!("write `{name}(f)(x)`: the derivative is a function too")),
+        });
+        None
+    }
+
+    /// A function value that holds the values given.
+    fn derived(&mut self, f: TExpr, more: Vec<TExpr>, derived: Derived, name: &str, span: Span) -> TExpr {
+        let mut captures = vec![("f".into(), f.ty.clone())];
+        captures.extend(more.iter().enumerate().map(|(i, e)| (format!("x{i}").into(), e.ty.clone())));
+        let of = match &f.ty {
+            Ty::FnRef(r) => r.name.clone(),
+            _ => "f".into(),
+        };
+        let ty = FnRefTy {
+            name: format!("{name}({of})").into(),
+            item: BUILTIN_ITEM,
+            start: 0,
+            captures,
+            derived: Some(derived),
+        };
+        let captures = [f].into_iter().chain(more).collect();
+        TExpr { kind: TKind::Closure { captures }, ty: Ty::FnRef(Arc::new(ty)), span }
+    }
+
+    fn grad(&mut self, name: &str, values: Vec<Value>, span: Span) -> TExpr {
+        let slots = [Slot::plain("f", false), Slot::plain("wrt", true), Slot::plain("has_aux", true)];
+        let Some((f, rest)) = self.function_and(name, &slots, values, span) else { return error_at(span) };
+        let mut rest = rest.into_iter();
+        let (wrt, aux) = (rest.next().flatten(), rest.next().flatten());
+        let aux = match aux.as_ref().map(|e| (&e.kind, e.span)) {
+            None => false,
+            Some((TKind::Bool(aux), _)) => *aux,
+            Some((_, at)) => {
+                let d = Diagnostic::new(Code::E0213, at, "`has_aux` must be `True` or `False` itself");
+                return self.fail(d.note("it decides what the derivative gives"));
+            }
+        };
+        let params = self.parameters(&f.ty);
+        let (single, wrt) = match wrt {
+            None => (true, Some(vec![0])),
+            Some(TExpr { kind: TKind::Tuple(es) | TKind::List(es), .. }) => {
+                (false, es.iter().map(|e| self.argument(e, params.as_deref())).collect())
+            }
+            Some(e) => (true, self.argument(&e, params.as_deref()).map(|i| vec![i])),
+        };
+        let Some(wrt) = wrt else { return error_at(span) };
+        let value = name == "autodiff.value_and_grad";
+        self.derived(f, vec![], Derived::Grad(Grad { wrt, single, value, aux }), name, span)
+    }
+
+    /// The names of a function's parameters.
+    fn parameters(&mut self, ty: &Ty) -> Option<Vec<Arc<str>>> {
+        let Ty::FnRef(r) = ty else { return None };
+        match &r.derived {
+            Some(Derived::Pullback) => Some(vec!["cotangent".into()]),
+            Some(_) => r.captures.first().map(|(_, t)| t.clone()).and_then(|t| self.parameters(&t)),
+            None => {
+                let sig = fns::find_sig(self.db, ItemId(r.item), r.start)?;
+                Some(sig.params.iter().map(|p| p.name.text.clone()).collect())
+            }
+        }
+    }
+
+    /// The position of an argument that `wrt` names.
+    fn argument(&mut self, e: &TExpr, params: Option<&[Arc<str>]>) -> Option<u32> {
+        let d = match (&e.kind, params) {
+            (TKind::Str(name), Some(params)) => match params.iter().position(|p| p == name) {
+                Some(i) => return Some(i as u32),
+                None => {
+                    let d = Diagnostic::new(Code::E0105, e.span, format!("the function has no parameter `{name}`"));
+                    match nearest(name, params.iter().map(|p| &**p)) {
+                        Some(near) => d.fix(format!("did you mean `{near}`?"), e.span, format!("\"{near}\"")),
+                        None => d.note(format!("it has {}", params.join(", "))),
+                    }
+                }
+            },
+            _ => match (self.symbolic(e).and_then(|n| n.as_const()), params.map(<[_]>::len)) {
+                (Some(n), Some(count)) if n >= count as i64 || n < -(count as i64) => {
+                    Diagnostic::new(Code::E0104, e.span, format!("there is no argument {n}: the function takes {count}"))
+                }
+                (Some(n), Some(count)) if n < 0 => return Some((n + count as i64) as u32),
+                (Some(n), _) if (0..i64::from(u32::MAX)).contains(&n) => return Some(n as u32),
+                _ => Diagnostic::new(Code::E0213, e.span, "`wrt` names arguments by position or name")
+                    .note("which ones must be known before the program runs"),
+            },
+        };
+        self.report(d);
+        None
+    }
+
+    /// `jvp(f, primals, tangents)` gives the value and its directional derivative.
+    fn jvp(&mut self, values: Vec<Value>, span: Span) -> TExpr {
+        let slots = [Slot::plain("f", false), Slot::plain("primals", false), Slot::plain("tangents", false)];
+        let Some((f, rest)) = self.function_and("autodiff.jvp", &slots, values, span) else { return error_at(span) };
+        let mut rest = rest.into_iter().flatten();
+        let (Some(primals), Some(tangents)) = (rest.next(), rest.next()) else { return error_at(span) };
+        let (Some(primals), Some(tangents)) = (self.parts(primals, "primals"), self.parts(tangents, "tangents")) else {
+            return error_at(span);
+        };
+        if primals.len() != tangents.len() {
+            let message = format!("there are {} primals and {} tangents", primals.len(), tangents.len());
+            return self.fail(Diagnostic::new(Code::E0104, span, message));
+        }
+        let args = primals.into_iter().map(|value| Value { name: None, value }).collect();
+        let Some(of) = self.applied(f, args, span) else { return error_at(span) };
+        let mut all = of.args.clone();
+        for (primal, tangent) in of.args.iter().zip(tangents) {
+            if !self.differentiable(&primal.ty, primal.span, "argument") {
+                return error_at(span);
+            }
+            let role = crate::rules::unify::Role::Other("the tangent".into());
+            all.push(self.expect(tangent, &primal.ty, "tangents", primal.span, role));
+        }
+        if all.iter().any(|e| e.ty.is_error()) || !self.differentiable(&of.ret, span, "result") {
+            return error_at(span);
+        }
+        let ty = Ty::Tuple(vec![of.ret.clone(), of.ret]);
+        let f = TFunction::Derived { step: Step::Jvp, of: Box::new(of.f), bound: vec![] };
+        TExpr { kind: TKind::Derive { f: Box::new(f), args: all }, ty, span }
+    }
+
+    /// The elements of a tuple.
+    fn parts(&mut self, e: TExpr, what: &str) -> Option<Vec<TExpr>> {
+        match (e.kind, &e.ty) {
+            (TKind::Tuple(es), _) => Some(es),
+            (kind, Ty::Tuple(types)) => {
+                let types = types.clone();
+                let whole = self.save("args", TExpr { kind, ty: e.ty.clone(), span: e.span });
+                let part = |(i, ty)| TExpr { kind: TKind::Field(Box::new(whole.clone()), i as u32), ty, span: e.span };
+                Some(types.into_iter().enumerate().map(part).collect())
+            }
+            (_, ty) if ty.is_error() => None,
+            (_, ty) => {
+                let d = Diagnostic::new(Code::E0204, e.span, format!("`{what}` is a tuple, and this is `{ty}`"));
+                self.report(d.help("a tuple of one is written `(x,)`"));
+                None
+            }
+        }
+    }
+
+    /// `vjp(f, *primals)` gives the value and the function from its cotangent to those of the primals.
+    fn vjp(&mut self, mut values: Vec<Value>, span: Span) -> TExpr {
+        if values.is_empty() || values[0].name.is_some() {
+            return self.fail(Diagnostic::new(Code::E0104, span, "`autodiff.vjp` takes a function and its arguments"));
+        }
+        let slots = [Slot::plain("f", false)];
+        let first = vec![values.remove(0)];
+        let Some((f, _)) = self.function_and("autodiff.vjp", &slots, first, span) else { return error_at(span) };
+        let f = self.save("f", f);
+        let Some(of) = self.applied(f.clone(), values, span) else { return error_at(span) };
+        if !self.differentiable(&of.ret, span, "result") {
+            return error_at(span);
+        }
+        let mut args = vec![];
+        for arg in of.args {
+            if !self.differentiable(&arg.ty, arg.span, "argument") {
+                return error_at(span);
+            }
+            args.push(self.save("primal", arg));
+        }
+        let pullback = self.derived(f, args.clone(), Derived::Pullback, "autodiff.vjp", span);
+        let value = match of.f {
+            TFunction::Direct { inst, callee } => TKind::Call { inst, callee: callee.map(Box::new), args },
+            f => TKind::Derive { f: Box::new(f), args },
+        };
+        let value = TExpr { kind: value, ty: of.ret, span };
+        let ty = Ty::Tuple(vec![value.ty.clone(), pullback.ty.clone()]);
+        TExpr { kind: TKind::Tuple(vec![value, pullback]), ty, span }
+    }
+
+    /// A call of a function made of another.
+    pub fn call_derived(&mut self, callee: TExpr, args: Vec<Value>, span: Span) -> TExpr {
+        self.scoped(|cx| match cx.applied(callee, args, span) {
+            Some(of) => TExpr { kind: TKind::Derive { f: Box::new(of.f), args: of.args }, ty: of.ret, span },
+            None => error_at(span),
+        })
+    }
+
+    /// A function value at arguments.
+    fn applied(&mut self, callee: TExpr, args: Vec<Value>, span: Span) -> Option<Applied> {
+        let Ty::FnRef(r) = callee.ty.clone() else { return None };
+        match &r.derived {
+            None => self.applied_directly(&r, callee, args, span),
+            Some(Derived::Checkpoint) => {
+                let of = self.applied(held(&callee, &r, 0), args, span)?;
+                let f = TFunction::Derived { step: Step::Checkpoint, of: Box::new(of.f), bound: vec![] };
+                Some(Applied { f, ..of })
+            }
+            Some(Derived::Grad(grad)) => {
+                let of = self.applied(held(&callee, &r, 0), args, span)?;
+                self.gradient(grad, of, span)
+            }
+            Some(Derived::Pullback) => {
+                let primals = (1..r.captures.len()).map(|i| Value { name: None, value: held(&callee, &r, i) }).collect();
+                let of = self.applied(held(&callee, &r, 0), primals, span)?;
+                let slots = [Slot::plain("cotangent", false)];
+                let cotangent = self.match_params("the pullback", &slots, args, span, None)?.into_iter().flatten().next()?;
+                let role = crate::rules::unify::Role::Other("the cotangent of the result".into());
+                let cotangent = self.expect(cotangent, &of.ret, "cotangent", span, role);
+                let ret = Ty::Tuple(of.args.iter().map(|a| a.ty.clone()).collect());
+                let f = TFunction::Derived { step: Step::Pullback, of: Box::new(of.f), bound: of.args };
+                (!cotangent.ty.is_error()).then(|| Applied { f, args: vec![cotangent], ret })
+            }
+        }
+    }
+
+    /// A function of the program at arguments.
+    fn applied_directly(&mut self, r: &FnRefTy, callee: TExpr, args: Vec<Value>, span: Span) -> Option<Applied> {
+        let name = r.name.clone();
+        let mut call = self.call_function(r, Some(callee), args, span);
+        while let TKind::Block { stmts, value } = call.kind {
+            self.out.extend(stmts);
+            call = *value;
+        }
+        if call.ty.is_error() {
+            return None;
+        }
+        let TKind::Call { inst, callee, args } = call.kind else {
+            let d = Diagnostic::new(Code::E0690, span, format!("the derivative of `{name}` itself is not supported yet"));
+            self.report(d.help(format!("wrap it: `lambda x: {name}(x)`")));
+            return None;
+        };
+        if let Some(request) = self.requests.iter_mut().rev().find(|r| r.inst == inst) {
+            request.graph = true;
+        }
+        Some(Applied { f: TFunction::Direct { inst, callee: callee.map(|c| *c) }, args, ret: call.ty })
+    }
+
+    /// What `grad` makes of a function at arguments.
+    fn gradient(&mut self, grad: &Grad, of: Applied, span: Span) -> Option<Applied> {
+        let (value, aux) = match (&of.ret, grad.aux) {
+            (Ty::Tuple(ts), true) if ts.len() == 2 => (ts[0].clone(), Some(ts[1].clone())),
+            (ret, true) => {
+                let message = format!("with `has_aux` the function gives `(value, aux)`, and this one gives `{ret}`");
+                self.report(Diagnostic::new(Code::E0204, span, message));
+                return None;
+            }
+            (ret, false) => (ret.clone(), None),
+        };
+        if !self.one_number(&value, span) {
+            return None;
+        }
+        let mut types = vec![];
+        for &i in &grad.wrt {
+            let Some(arg) = of.args.get(i as usize) else {
+                let message = format!("there is no argument {i}: the function takes {}", of.args.len());
+                self.report(Diagnostic::new(Code::E0104, span, message));
+                return None;
+            };
+            if !self.differentiable(&arg.ty.clone(), arg.span, "argument") {
+                return None;
+            }
+            types.push(arg.ty.clone());
+        }
+        let gradient = match (grad.single, types.len()) {
+            (true, 1) => types.swap_remove(0),
+            _ => Ty::Tuple(types),
+        };
+        let ret = match (grad.value, aux) {
+            (true, Some(aux)) => Ty::Tuple(vec![Ty::Tuple(vec![value, aux]), gradient]),
+            (true, None) => Ty::Tuple(vec![value, gradient]),
+            (false, Some(aux)) => Ty::Tuple(vec![gradient, aux]),
+            (false, None) => gradient,
+        };
+        let f = TFunction::Derived { step: Step::Grad(grad.clone()), of: Box::new(of.f), bound: vec![] };
+        Some(Applied { f, args: of.args, ret })
+    }
+
+    /// Whether a result is one float number; reports it where it is not.
+    fn one_number(&mut self, ty: &Ty, span: Span) -> bool {
+        let d = match ty {
+            Ty::Float => return true,
+            Ty::Tensor(t) if t.rank() == 0 && t.dtype.is_none_or(DType::is_float) => return true,
+            Ty::Tensor(t) if t.rank() > 0 => {
+                Diagnostic::new(Code::E0217, span, format!("the result is not one number but `{ty}`"))
+                    .help("make it one: `.sum()` or `.mean()`")
+                    .help("or `autodiff.vjp(f, x)` for a cotangent of this shape")
+            }
+            _ => Diagnostic::new(Code::E0217, span, format!("the result has no derivative: it is `{ty}`"))
+                .note("a derivative is that of one float number")
+                .help(match ty {
+                    Ty::Tuple(_) => "`has_aux=True` takes `(value, aux)`",
+                    Ty::Tensor(_) => "compute in floats: `.to(f32)`",
+                    _ => "return the number",
+                }),
+        };
+        self.report(d);
+        false
+    }
+
+    /// Whether a value holds floats; reports it where it does not.
+    fn differentiable(&mut self, ty: &Ty, span: Span, what: &str) -> bool {
+        if has_float(ty) {
+            return true;
+        }
+        let d = Diagnostic::new(Code::E0217, span, format!("this {what} has no derivative: it is `{ty}`"));
+        self.report(match what {
+            "argument" => d
+                .note("derivatives are taken with respect to floats: tensors, and structs, lists and tuples of them")
+                .help("choose the arguments with `wrt=`"),
+            _ => d,
+        });
+        false
+    }
+}
+
+/// A value that a function value holds.
+fn held(callee: &TExpr, r: &FnRefTy, i: usize) -> TExpr {
+    if let TKind::Closure { captures } = &callee.kind
+        && let Some(value) = captures.get(i)
+    {
+        return value.clone();
+    }
+    let ty = r.captures.get(i).map_or(Ty::Error, |(_, t)| t.clone());
+    TExpr { kind: TKind::Field(Box::new(callee.clone()), i as u32), ty, span: callee.span }
+}
+
+fn has_float(ty: &Ty) -> bool {
+    match ty {
+        Ty::Float | Ty::AnyTensor => true,
+        Ty::Tensor(t) => t.dtype.is_none_or(|d| d.is_float() || d.is_complex()),
+        Ty::List(t) | Ty::Dict(_, t) => has_float(t),
+        Ty::Tuple(ts) => ts.iter().any(has_float),
+        Ty::Struct(s) => s.fields.iter().any(|(_, t)| has_float(t)),
+        _ => false,
+    }
+}

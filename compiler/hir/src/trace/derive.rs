@@ -1,0 +1,276 @@
+//! Functions made of other functions: the inner one is traced into the graph, and its derivative
+//! is added behind it.
+
+use super::scalar::Kind;
+use super::scan::Leaf;
+use super::value::{Scalar, Value};
+use super::{R, Tracer};
+use crate::thir::{InstId, Step, TExpr, TFunction};
+use crate::ty::Grad;
+use std::sync::Arc;
+use tessera_autodiff::{Blocked, pullback, pushforward};
+use tessera_base::{Code, DType, Span};
+use tessera_ir::derivatives::{Part, Rule};
+use tessera_ir::graph::NodeId;
+use tessera_ops::prim::{self, Prim};
+use tessera_ops::surface::{Build, Id, expand};
+
+/// A function with the values that it holds.
+enum Function {
+    Direct { inst: InstId, captures: Arc<Vec<Value>> },
+    Derived { step: Step, of: Box<Function>, bound: Vec<Value> },
+}
+
+impl Tracer<'_> {
+    pub(super) fn derive(&mut self, f: &TFunction, args: &[TExpr], span: Span) -> R<Value> {
+        let f = self.function(f)?;
+        let args = self.evals(args)?;
+        self.derivatives += 1;
+        let value = self.apply_function(&f, args, span);
+        self.derivatives -= 1;
+        value
+    }
+
+    fn function(&mut self, f: &TFunction) -> R<Function> {
+        Ok(match f {
+            TFunction::Direct { inst, callee } => {
+                let captures = match callee {
+                    None => Arc::default(),
+                    Some(e) => match self.eval(e)? {
+                        Value::Record(captures) => captures,
+                        other => return Err(self.broken(e.span, "a function", &other)),
+                    },
+                };
+                Function::Direct { inst: *inst, captures }
+            }
+            TFunction::Derived { step, of, bound } => {
+                Function::Derived { step: step.clone(), of: Box::new(self.function(of)?), bound: self.evals(bound)? }
+            }
+        })
+    }
+
+    fn apply_function(&mut self, f: &Function, args: Vec<Value>, span: Span) -> R<Value> {
+        match f {
+            Function::Direct { inst, captures } => {
+                let values = captures.iter().cloned().chain(args).collect();
+                self.call(*inst, values, span)
+            }
+            Function::Derived { step, of, bound } => match step {
+                Step::Grad(grad) => self.gradient(grad, of, args, span),
+                Step::Jvp => self.directional(of, args, span),
+                Step::Pullback => self.pulled_back(of, bound, args, span),
+                Step::Checkpoint => self.checkpoint(of, args, span),
+            },
+        }
+    }
+
+    fn gradient(&mut self, grad: &Grad, of: &Function, mut args: Vec<Value>, span: Span) -> R<Value> {
+        let mut variables = vec![];
+        for &i in &grad.wrt {
+            let Some(arg) = args.get(i as usize).cloned() else {
+                return Err(self.error(Code::E0999, span, "an argument that is not there"));
+            };
+            args[i as usize] = self.variables(&arg, span, &mut variables);
+        }
+        let wrt: Vec<Value> = grad.wrt.iter().filter_map(|&i| args.get(i as usize).cloned()).collect();
+        let result = self.apply_function(of, args, span)?;
+        let (value, aux) = match (&result, grad.aux) {
+            (Value::Record(both), true) if both.len() == 2 => (both[0].clone(), Some(both[1].clone())),
+            _ => (result, None),
+        };
+        let mut seeds = vec![];
+        for leaf in self.leaves_of(&value, span)? {
+            let id = self.leaf_id(&leaf, span);
+            let ty = self.level().graph.ty(id).clone();
+            let mut b = self.adder("grad", span);
+            let one = expand::full(&mut b, &ty.shape, ty.dtype, prim::Scalar::F(1.0));
+            seeds.push((id, NodeId(one.0)));
+        }
+        let cotangents = pullback(&mut self.level().graph, &seeds, &variables);
+        let cotangents = cotangents.map_err(|b| self.blocked(&b, span))?;
+        let mut cotangents = cotangents.into_iter();
+        let mut gradients: Vec<Value> =
+            wrt.iter().map(|arg| self.cotangents_of(arg, &mut cotangents, span)).collect();
+        let gradient = match (grad.single, gradients.len()) {
+            (true, 1) => gradients.swap_remove(0),
+            _ => Value::record(gradients),
+        };
+        Ok(match (grad.value, aux) {
+            (true, Some(aux)) => Value::record(vec![Value::record(vec![value, aux]), gradient]),
+            (true, None) => Value::record(vec![value, gradient]),
+            (false, Some(aux)) => Value::record(vec![gradient, aux]),
+            (false, None) => gradient,
+        })
+    }
+
+    /// Primals and as many tangents: the value and its tangent.
+    fn directional(&mut self, of: &Function, args: Vec<Value>, span: Span) -> R<Value> {
+        let (primals, tangents) = args.split_at(args.len() / 2);
+        let mut variables = vec![];
+        let inner: Vec<Value> = primals.iter().map(|p| self.variables(p, span, &mut variables)).collect();
+        let mut pairs = vec![];
+        let tangents = Value::record(tangents.to_vec());
+        let directions = self.smooth_leaves(&tangents, span)?;
+        for (&variable, &tangent) in variables.iter().zip(&directions) {
+            pairs.push((variable, tangent));
+        }
+        let value = self.apply_function(of, inner, span)?;
+        let outputs = self.smooth_leaves(&value, span)?;
+        let made = pushforward(&mut self.level().graph, &outputs, &pairs);
+        let made = made.map_err(|b| self.blocked(&b, span))?;
+        let tangent = self.cotangents_of(&value, &mut made.into_iter(), span);
+        Ok(Value::record(vec![value, tangent]))
+    }
+
+    fn pulled_back(&mut self, of: &Function, primals: &[Value], args: Vec<Value>, span: Span) -> R<Value> {
+        let mut variables = vec![];
+        let inner: Vec<Value> = primals.iter().map(|p| self.variables(p, span, &mut variables)).collect();
+        let value = self.apply_function(of, inner.clone(), span)?;
+        let outputs = self.smooth_leaves(&value, span)?;
+        let given = self.smooth_leaves(&Value::record(args), span)?;
+        let seeds: Vec<(NodeId, NodeId)> = outputs.into_iter().zip(given).collect();
+        let made = pullback(&mut self.level().graph, &seeds, &variables);
+        let mut made = made.map_err(|b| self.blocked(&b, span))?.into_iter();
+        Ok(Value::record(inner.iter().map(|p| self.cotangents_of(p, &mut made, span)).collect()))
+    }
+
+    /// What the function computes is computed again for its derivative.
+    fn checkpoint(&mut self, of: &Function, args: Vec<Value>, span: Span) -> R<Value> {
+        let from = NodeId(self.level().graph.nodes.len() as u32);
+        let value = self.apply_function(of, args, span)?;
+        let end = NodeId(self.level().graph.nodes.len() as u32);
+        let graph = &self.level().graph;
+        let Some(from) = (from.0..end.0).map(NodeId).find(|&n| !matches!(graph.node(n).prim, Prim::Input(_))) else {
+            return Ok(value);
+        };
+        let (mut inner, mut outputs) = (vec![], vec![]);
+        let out = self.rebuilt(&value, &mut |t, leaf| {
+            let id = t.leaf_id(&leaf, span);
+            let node = t.level().graph.node(id);
+            let made_here = id >= from && !matches!(node.prim, Prim::Input(_));
+            if !made_here || !is_smooth(&leaf, node.ty.dtype) {
+                return leaf.value();
+            }
+            let copy = t.identity(id, span);
+            inner.push(id);
+            outputs.push(copy);
+            t.like_leaf(&leaf, copy)
+        });
+        let part = Part { inputs: vec![], outputs, saved: inner, rule: Rule::Again(from, end) };
+        self.level().graph.derivatives.add(part);
+        Ok(out)
+    }
+
+    /// The value as it is, with a derivative of zero.
+    pub(super) fn stopped(&mut self, value: &Value) -> Value {
+        if self.derivatives == 0 {
+            return value.clone();
+        }
+        self.rebuilt(value, &mut |t, leaf| {
+            let id = t.leaf_id(&leaf, Span::NONE);
+            if !is_smooth(&leaf, t.level().graph.ty(id).dtype) {
+                return leaf.value();
+            }
+            let copy = t.identity(id, Span::NONE);
+            t.level().graph.derivatives.hold(copy);
+            t.like_leaf(&leaf, copy)
+        })
+    }
+
+    /// The value with its float tensors as nodes of their own, which are added to the list.
+    fn variables(&mut self, value: &Value, span: Span, out: &mut Vec<NodeId>) -> Value {
+        self.rebuilt(value, &mut |t, leaf| {
+            let dtype = match &leaf {
+                Leaf::Tensor(x) => t.ty(*x).dtype,
+                Leaf::Scalar(s) => s.kind().dtype(),
+            };
+            if !is_smooth(&leaf, dtype) {
+                return leaf.value();
+            }
+            let id = t.leaf_id(&leaf, span);
+            let variable = t.identity(id, span);
+            out.push(variable);
+            t.like_leaf(&leaf, variable)
+        })
+    }
+
+    /// A node with the value of another.
+    fn identity(&mut self, id: NodeId, span: Span) -> NodeId {
+        let ty = self.level().graph.ty(id).clone();
+        NodeId(self.adder("grad", span).push(Prim::Cast, &[Id(id.0)], ty.shape, ty.dtype).0)
+    }
+
+    /// A node as a leaf of the kind of another.
+    fn like_leaf(&self, leaf: &Leaf, id: NodeId) -> Value {
+        let tensor = self.tensor(id);
+        match leaf {
+            Leaf::Tensor(_) => Value::Tensor(tensor),
+            Leaf::Scalar(s) => Value::Scalar(Scalar::Node(s.kind(), tensor)),
+        }
+    }
+
+    /// The nodes of the float tensors and numbers in a value.
+    fn smooth_leaves(&mut self, value: &Value, span: Span) -> R<Vec<NodeId>> {
+        let mut out = vec![];
+        for leaf in self.leaves_of(value, span)? {
+            let id = self.leaf_id(&leaf, span);
+            if is_smooth(&leaf, self.level().graph.ty(id).dtype) {
+                out.push(id);
+            }
+        }
+        Ok(out)
+    }
+
+    /// A value of the form of `like` with cotangents in place of its floats. Tensors of other types
+    /// become zeros; numbers and strings, which say how a model is built, stay.
+    fn cotangents_of(
+        &mut self,
+        like: &Value,
+        cotangents: &mut impl Iterator<Item = Option<NodeId>>,
+        span: Span,
+    ) -> Value {
+        self.rebuilt(like, &mut |t, leaf| {
+            let (ty, kind) = match &leaf {
+                Leaf::Tensor(x) => (t.ty(*x), None),
+                Leaf::Scalar(s) if s.kind() == Kind::Float => {
+                    (tessera_ir::graph::NodeType::new(vec![], DType::F64), Some(Kind::Float))
+                }
+                Leaf::Scalar(s) => return Value::Scalar(s.clone()),
+            };
+            let known = if is_smooth(&leaf, ty.dtype) { cotangents.next().flatten() } else { None };
+            let id = known.unwrap_or_else(|| {
+                let zero = if ty.dtype.is_float() { prim::Scalar::F(0.0) } else { prim::Scalar::I(0) };
+                let mut b = t.adder("grad", span);
+                NodeId(expand::full(&mut b, &ty.shape, ty.dtype, zero).0)
+            });
+            match kind {
+                Some(kind) => Value::Scalar(Scalar::Node(kind, t.tensor(id))),
+                None => Value::Tensor(t.tensor(id)),
+            }
+        })
+    }
+
+    /// The error for an operation without a derivative.
+    fn blocked(&mut self, b: &Blocked, span: Span) -> Box<tessera_base::Diagnostic> {
+        let at = self.level().graph.node(b.node).origin.span;
+        let message = format!("this has no derivative: {}", b.why);
+        let d = self.error(Code::E0217, if at == Span::NONE { span } else { at }, message);
+        Box::new(d.with_label(span, "the derivative is taken here"))
+    }
+}
+
+impl Leaf {
+    fn value(&self) -> Value {
+        match self {
+            Leaf::Tensor(t) => Value::Tensor(*t),
+            Leaf::Scalar(s) => Value::Scalar(s.clone()),
+        }
+    }
+}
+
+fn is_smooth(leaf: &Leaf, dtype: DType) -> bool {
+    match leaf {
+        Leaf::Tensor(_) => dtype.is_float() || dtype.is_complex(),
+        Leaf::Scalar(s) => s.kind() == Kind::Float,
+    }
+}
