@@ -77,7 +77,7 @@ impl<'g> Reverse<'g> {
     pub fn writer(&mut self, like: NodeId) -> Writer<'_> {
         let node = self.g.node(like);
         let (span, policy) = (node.origin.span, node.policy);
-        Writer { graph: self.g, span, policy }
+        Writer { graph: self.g, span, policy, again: None }
     }
 
     /// Adds to the cotangent of a node.
@@ -192,6 +192,7 @@ impl<'g> Reverse<'g> {
                 None => crate::forward::zeros_like(&mut self.writer(output), output),
             });
         }
+        values.extend(&part.saved);
         let nodes = graph.ids().map(|id| (id, graph.node(id).clone())).collect();
         let copied = copy_into(self.g, nodes, Some(&graph.bodies), &values, None);
         let all: Vec<NodeId> = graph.ids().collect();

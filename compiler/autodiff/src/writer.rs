@@ -11,6 +11,8 @@ pub struct Writer<'g> {
     pub graph: &'g mut Graph,
     pub span: Span,
     pub policy: Policy,
+    /// Marks computations that are kept apart from equal ones.
+    pub again: Option<u32>,
 }
 
 impl Build for Writer<'_> {
@@ -25,6 +27,10 @@ impl Build for Writer<'_> {
     fn push(&mut self, prim: Prim, operands: &[Id], shape: Vec<u64>, dtype: DType) -> Id {
         let operands = operands.iter().map(|id| NodeId(id.0)).collect();
         Id(self.node(prim, operands, NodeType::new(shape, dtype), vec![]).0)
+    }
+
+    fn again(&mut self, on: bool) {
+        self.again = on.then_some(self.graph.nodes.len() as u32);
     }
 
     fn hold(&mut self, x: Id) {
@@ -45,7 +51,8 @@ impl Build for Writer<'_> {
 impl Writer<'_> {
     /// Adds a node; `results` are the types of one with several.
     pub fn node(&mut self, prim: Prim, operands: Vec<NodeId>, ty: NodeType, results: Vec<NodeType>) -> NodeId {
-        let origin = Origin { span: self.span, reason: Some(Reason::Derivative), kernel: None };
+        let reason = Some(self.again.map_or(Reason::Derivative, Reason::Again));
+        let origin = Origin { span: self.span, reason, kernel: None };
         self.graph.push(Node { prim, operands, ty, results, origin, policy: self.policy })
     }
 

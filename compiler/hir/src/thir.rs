@@ -56,6 +56,9 @@ pub struct FnInst {
     pub kernel: bool,
     /// The body is what one program of a grid does.
     pub program: Option<TileProgram>,
+    /// Gives the cotangents of the parameters from their values, the result, and its cotangent
+    /// (`@autodiff.custom_vjp`).
+    pub backward: Option<InstId>,
     pub span: Span,
 }
 

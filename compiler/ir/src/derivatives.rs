@@ -30,8 +30,8 @@ pub struct Part {
 pub enum Rule {
     /// Steps that are added to the graph; of one output.
     Steps(Pull),
-    /// A graph whose inputs are the part's inputs, its outputs, and their cotangents, and whose
-    /// outputs are the cotangents of the inputs of float type.
+    /// A graph whose inputs are the part's inputs, its outputs, their cotangents, and the `saved`
+    /// nodes, and whose outputs are the cotangents of the inputs of float type.
     Graph(Arc<Graph>),
     /// The nodes from the first to the one before the second are computed again, and their
     /// derivative is taken step by step. The outputs, which come after them, have the values of

@@ -249,6 +249,11 @@ pub trait Build {
     /// depend on it (the maximum that softmax subtracts).
     fn hold(&mut self, _x: Id) {}
 
+    /// Nodes added from here on are computations of their own, which are not merged with equal
+    /// ones, until this is called with `false`: for what a derivative computes a second time
+    /// instead of keeping.
+    fn again(&mut self, _on: bool) {}
+
     /// Gives the derivative of a part of the graph as a whole, where that is better than step by
     /// step.
     fn derive(&mut self, _d: Derivative) {}

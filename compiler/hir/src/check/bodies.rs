@@ -32,6 +32,7 @@ pub fn empty_inst(name: Arc<str>, span: Span) -> FnInst {
         hints: None,
         kernel: false,
         program: None,
+        backward: None,
         span,
     }
 }
@@ -87,6 +88,7 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
     if broken {
         ret = Ty::Error;
     }
+    let backward = cx.backward(&f.sig, &params, &ret);
     let mut inst = FnInst {
         name: f.sig.name.clone(),
         captures,
@@ -100,6 +102,7 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
         hints: None,
         kernel: false,
         program: None,
+        backward,
         span: f.sig.head,
     };
     inst.program = program;

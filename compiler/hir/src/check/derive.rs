@@ -5,13 +5,14 @@
 
 use super::args::{Slot, Value};
 use super::cx::{Cx, error_at};
-use super::fns;
-use super::types::BUILTIN_ITEM;
+use super::fns::{self, FnSig};
+use super::types::{BUILTIN_ITEM, erase};
 use crate::thir::*;
 use crate::ty::{Derived, FnRefTy, Grad, Ty};
 use std::sync::Arc;
 use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, ItemId, Span};
+use tessera_grammar::ast::{Expr, ExprKind};
 
 /// A function at arguments, with what it gives.
 struct Applied {
@@ -367,6 +368,63 @@ impl Cx<'_> {
             _ => d,
         });
         false
+    }
+}
+
+impl Cx<'_> {
+    /// The function that `@autodiff.custom_vjp(backward)` names, at the types of an instance: its
+    /// arguments are those of the function, the result, and the cotangent of the result.
+    pub fn backward(&mut self, sig: &FnSig, params: &[LocalId], ret: &Ty) -> Option<InstId> {
+        let e = sig.decorators.iter().find(|e| is_custom_vjp(e))?;
+        let ExprKind::Call { args, .. } = &e.kind else {
+            self.report(
+                Diagnostic::new(Code::E0104, e.span, "`@autodiff.custom_vjp` takes the function that gives the cotangents")
+                    .help("write `@autodiff.custom_vjp(backward)`, with `def backward(x, …, result, cotangent)` above it"),
+            );
+            return None;
+        };
+        let values = self.args(args);
+        let slots = [Slot::plain("backward", false)];
+        let (f, _) = self.function_and("autodiff.custom_vjp", &slots, values, e.span)?;
+        if ret.is_error() {
+            return None;
+        }
+        let none = |ty: &Ty| TExpr { kind: TKind::None, ty: ty.clone(), span: e.span };
+        let types: Vec<Ty> = params.iter().map(|p| self.locals[p.0 as usize].ty.clone()).collect();
+        let all = types.iter().chain([ret, ret]).map(none).collect();
+        let (inst, callee, gives) = self.instantiate(&f, all, e.span)?;
+        if callee.is_some() {
+            let d = Diagnostic::new(Code::E0690, f.span, "a function that captures values gives no cotangents yet");
+            self.report(d.help("define it at the top of the file"));
+            return None;
+        }
+        let whole = Ty::Tuple(types.clone());
+        let fits = match (&gives, types.as_slice()) {
+            (Ty::Tuple(parts), _) if parts.len() == types.len() => {
+                parts.iter().zip(&types).all(|(p, t)| !has_float(t) || erase(p) == erase(t))
+            }
+            (one, [only]) => erase(one) == erase(only),
+            _ => false,
+        };
+        if !fits {
+            let d = Diagnostic::new(Code::E0204, f.span, format!("`{}` gives `{gives}`, not cotangents", sig.name))
+                .note(format!("it must give a tuple of the types of the parameters: `{whole}`"));
+            self.report(d.with_label(sig.head, "whose derivative it is to be"));
+            return None;
+        }
+        Some(inst)
+    }
+}
+
+fn is_custom_vjp(e: &Expr) -> bool {
+    let name = match &e.kind {
+        ExprKind::Call { func, .. } => func,
+        _ => e,
+    };
+    match &name.kind {
+        ExprKind::Name(n) => &**n == "custom_vjp",
+        ExprKind::Attr { name, .. } => &*name.text == "custom_vjp",
+        _ => false,
     }
 }
 

@@ -99,10 +99,6 @@ impl Cx<'_> {
             };
             let Some(path) = dotted(name) else { continue };
             let d = match path.as_str() {
-                "autodiff.custom_vjp" | "custom_vjp" => {
-                    Diagnostic::new(Code::E0690, call, format!("`{}` cannot be called yet", sig.name))
-                        .note("`@custom_vjp` needs derivatives, which are not supported yet")
-                }
                 "dist.local" | "local" => {
                     Diagnostic::new(Code::E0490, call, format!("`{}` cannot be called yet", sig.name))
                         .note("per-device code needs meshes, which are not supported yet")

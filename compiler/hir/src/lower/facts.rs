@@ -61,6 +61,7 @@ impl<'p> Facts<'p> {
         while let Some(id) = todo.pop() {
             if seen.insert(id) {
                 let body = &self.inst(id).body;
+                todo.extend(self.inst(id).backward);
                 out.extend(mentioned_globals(body));
                 each_expr_in(body, &mut |e| todo.extend(called(e)));
             }

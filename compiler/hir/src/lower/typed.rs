@@ -66,6 +66,7 @@ pub fn function(name: &str, params: Vec<Variable>, locals: Vec<Variable>, ret: T
         hints: None,
         kernel: false,
         program: None,
+        backward: None,
         span: span(),
     }
 }

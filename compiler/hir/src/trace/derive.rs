@@ -3,7 +3,8 @@
 
 use super::scalar::Kind;
 use super::scan::Leaf;
-use super::value::{Scalar, Value};
+use super::graph::Level;
+use super::value::{Scalar, Tensor, Value};
 use super::{R, Tracer};
 use crate::thir::{InstId, Step, TExpr, TFunction};
 use crate::ty::Grad;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use tessera_autodiff::{Blocked, pullback, pushforward};
 use tessera_base::{Code, DType, Span};
 use tessera_ir::derivatives::{Part, Rule};
-use tessera_ir::graph::NodeId;
+use tessera_ir::graph::{NodeId, NodeType};
 use tessera_ops::prim::{self, Prim};
 use tessera_ops::surface::{Build, Id, expand};
 
@@ -161,6 +162,101 @@ impl Tracer<'_> {
         Ok(out)
     }
 
+    /// The result of a function whose derivative the program gives: `backward` is traced into a
+    /// graph of its own, from which it is copied where the derivative is taken.
+    pub(super) fn with_backward(&mut self, backward: InstId, args: Vec<Value>, result: Value, span: Span) -> R<Value> {
+        let args = Value::record(args);
+        let (mut inputs, mut outputs, mut others) = (vec![], vec![], vec![]);
+        let copied = self.rebuilt(&result, &mut |t, leaf| {
+            let id = t.leaf_id(&leaf, span);
+            if !is_smooth(&leaf, t.level().graph.ty(id).dtype) {
+                others.push(id);
+                return leaf.value();
+            }
+            let copy = t.identity(id, span);
+            outputs.push(copy);
+            t.like_leaf(&leaf, copy)
+        });
+        for leaf in self.leaves_of(&args, span)? {
+            inputs.push(self.leaf_id(&leaf, span));
+        }
+        let types = |t: &mut Self, ids: &[NodeId]| -> Vec<NodeType> {
+            ids.iter().map(|&id| t.level().graph.ty(id).clone()).collect()
+        };
+        let kinds = [&inputs[..], &others, &outputs, &outputs].map(|ids| types(self, ids));
+        self.levels.push(Level::default());
+        let [x, other, y, c] = kinds.map(|types| {
+            let add = |t| Tensor::Node { level: 0, id: self.level().input("value", t, false, span) };
+            types.into_iter().map(add).collect::<Vec<_>>()
+        });
+        let made = self.cotangents_by(backward, &args, &result, [x, other, y, c], span);
+        let level = self.levels.pop();
+        let (Some(mut level), cotangents) = (level, made?) else { return Ok(copied) };
+        level.graph.outputs = cotangents;
+        let saved = level.outer.iter().map(|(outer, _)| *outer).collect();
+        inputs.extend(others);
+        let part = Part { inputs, outputs, saved, rule: Rule::Graph(Arc::new(level.graph)) };
+        self.level().graph.derivatives.add(part);
+        Ok(copied)
+    }
+
+    /// Traces the call of `backward` into the innermost graph, whose inputs are the arguments'
+    /// leaves, those of the result that are no floats, those that are, and their cotangents.
+    fn cotangents_by(
+        &mut self,
+        backward: InstId,
+        args: &Value,
+        result: &Value,
+        [x, other, y, c]: [Vec<Tensor>; 4],
+        span: Span,
+    ) -> R<Vec<NodeId>> {
+        let here = self.levels.len() as u32 - 1;
+        let put = |tensor: Option<Tensor>, leaf: &Leaf| match (tensor, leaf) {
+            (Some(Tensor::Node { id, .. }), Leaf::Tensor(_)) => Value::Tensor(Tensor::Node { level: here, id }),
+            (Some(Tensor::Node { id, .. }), Leaf::Scalar(s)) => {
+                Value::Scalar(Scalar::Node(s.kind(), Tensor::Node { level: here, id }))
+            }
+            _ => leaf.value(),
+        };
+        let mut x = x.into_iter();
+        let mut values = match self.rebuilt(args, &mut |_, leaf| put(x.next(), &leaf)) {
+            Value::Record(values) => values.to_vec(),
+            _ => vec![],
+        };
+        let count = values.len();
+        for floats in [y, c] {
+            let (mut floats, mut rest) = (floats.into_iter(), other.clone().into_iter());
+            values.push(self.rebuilt(result, &mut |t, leaf| {
+                let dtype = match &leaf {
+                    Leaf::Tensor(x) => t.ty(*x).dtype,
+                    Leaf::Scalar(s) => s.kind().dtype(),
+                };
+                put(if is_smooth(&leaf, dtype) { floats.next() } else { rest.next() }, &leaf)
+            }));
+        }
+        let made = self.call(backward, values, span)?;
+        let parts = match (&made, count) {
+            (Value::Record(parts), n) if parts.len() == n => parts.to_vec(),
+            _ => vec![made],
+        };
+        let Value::Record(args) = args else { return Ok(vec![]) };
+        let mut out = vec![];
+        for (arg, part) in args.iter().zip(&parts) {
+            let wanted = self.leaves_of(arg, span)?.iter().filter(|l| self.is_float_leaf(l)).count();
+            if wanted > 0 {
+                out.extend(self.smooth_leaves(part, span)?);
+            }
+        }
+        Ok(out)
+    }
+
+    fn is_float_leaf(&self, leaf: &Leaf) -> bool {
+        match leaf {
+            Leaf::Tensor(t) => is_smooth(leaf, self.ty(*t).dtype),
+            Leaf::Scalar(s) => is_smooth(leaf, s.kind().dtype()),
+        }
+    }
+
     /// The value as it is, with a derivative of zero.
     pub(super) fn stopped(&mut self, value: &Value) -> Value {
         if self.derivatives == 0 {
@@ -233,7 +329,7 @@ impl Tracer<'_> {
             let (ty, kind) = match &leaf {
                 Leaf::Tensor(x) => (t.ty(*x), None),
                 Leaf::Scalar(s) if s.kind() == Kind::Float => {
-                    (tessera_ir::graph::NodeType::new(vec![], DType::F64), Some(Kind::Float))
+                    (NodeType::new(vec![], DType::F64), Some(Kind::Float))
                 }
                 Leaf::Scalar(s) => return Value::Scalar(s.clone()),
             };

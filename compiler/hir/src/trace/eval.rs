@@ -359,6 +359,7 @@ impl Tracer<'_> {
             let d = self.error(Code::E0901, span, message);
             return Err(Box::new(d.note("calls of graph functions are inlined, recursive ones too")));
         }
+        let given = f.backward.filter(|_| self.derivatives > 0).map(|b| (b, values[f.captures.len()..].to_vec()));
         let variables = f.captures.iter().chain(&f.params).copied();
         self.frames.push(variables.zip(values).collect());
         self.calls.push(span);
@@ -368,6 +369,10 @@ impl Tracer<'_> {
         self.epilogues |= f.kernel;
         let result = self.body(f);
         (self.policy, self.kernel, self.epilogues) = (outer, around, epilogues);
+        let result = match (result, given) {
+            (Ok(result), Some((backward, args))) => self.with_backward(backward, args, result, span),
+            (result, _) => result,
+        };
         self.calls.pop();
         self.frames.pop();
         result

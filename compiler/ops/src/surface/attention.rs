@@ -145,12 +145,25 @@ fn lower(call: &mut Call) -> Lowered {
     let rank = heads.len();
     let turned: Vec<usize> = (0..rank - 2).chain([rank - 1, rank - 2]).collect();
     let k = expand::transpose(b, k, &turned);
+    let mask = mask.map(|mask| {
+        let of = if b.dtype(mask) == DType::Bool { DType::Bool } else { wide };
+        expand::cast(b, mask, of)
+    });
+    let scores = scores(b, q, k, mask, causal);
+    let out = weigh(b, scores, v, causal);
+    let inputs = [q, k, v].into_iter().chain(mask).collect();
+    b.derive(Derivative { inputs, output: out, saved: vec![], pull: Arc::new(move |b, p| pull(b, p, causal)) });
+    Ok(vec![out])
+}
+
+/// `q kᵀ` with the masks, of `q` and transposed keys.
+fn scores(b: &mut dyn Build, q: Id, k: Id, mask: Option<Id>, causal: bool) -> Id {
+    let wide = b.dtype(q);
     let mut scores = expand::dot(b, q, k, wide, wide);
     let shape = b.shape(scores);
     let lowest = expand::full(b, &shape, wide, Scalar::F(f64::NEG_INFINITY));
     if let Some(mask) = mask {
-        let of = if b.dtype(mask) == DType::Bool { DType::Bool } else { wide };
-        let mask = expand::cast(b, mask, of);
+        let of = b.dtype(mask);
         let mask = expand::broadcast_to(b, mask, &shape);
         scores = match of {
             DType::Bool => expand::select(b, mask, scores, lowest),
@@ -161,7 +174,59 @@ fn lower(call: &mut Call) -> Lowered {
         let keep = relation(b, &shape, MapOp::ge, 0);
         scores = expand::select(b, keep, scores, lowest);
     }
-    Ok(vec![weigh(b, scores, v, causal)])
+    scores
+}
+
+/// With `P` the weights, computed again so that they are not kept: `V̄ = Pᵀc`,
+/// `S̄ = P∘(cVᵀ − rowsum(c∘y))`, `Q̄ = S̄K`, `K̄ = S̄ᵀQ` (Dao and others, FlashAttention, 2022, appendix B).
+fn pull(b: &mut dyn Build, p: &Pulled, causal: bool) -> Vec<Option<Id>> {
+    let (q, k, v, mask) = (p.inputs[0], p.inputs[1], p.inputs[2], p.inputs.get(3).copied());
+    let dtype = b.dtype(q);
+    b.again(true);
+    let scores = scores(b, q, k, mask, causal);
+    let last = b.shape(scores).len() - 1;
+    let (weights, sum) = exponentials(b, scores);
+    let none = expand::like(b, sum, 0.0);
+    let empty = expand::map(b, MapOp::eq, &[sum, none]);
+    let one = expand::like(b, sum, 1.0);
+    // A query without keys has weights of zero.
+    let below = expand::select(b, empty, one, sum);
+    let weights = expand::binary(b, MapOp::div, weights, below);
+    b.again(false);
+    let flip = |b: &mut dyn Build, x: Id| {
+        let rank = b.shape(x).len();
+        let perm: Vec<usize> = (0..rank - 2).chain([rank - 1, rank - 2]).collect();
+        expand::transpose(b, x, &perm)
+    };
+    let turned = flip(b, weights);
+    let values = expand::dot(b, turned, p.cotangent, dtype, dtype);
+    let products = expand::map(b, MapOp::mul, &[p.cotangent, p.output]);
+    let along = expand::reduce(b, products, Reduction::Sum, &[last], true);
+    let v = flip(b, v);
+    let seen = expand::dot(b, p.cotangent, v, dtype, dtype);
+    let rest = expand::binary(b, MapOp::sub, seen, along);
+    let scores = expand::map(b, MapOp::mul, &[weights, rest]);
+    let keys = flip(b, k);
+    let mut shape = b.shape(q);
+    shape[last] = b.shape(keys)[last];
+    let queries = b.push(Prim::Dot { accum: dtype, causal, pairs: false }, &[scores, keys], shape, dtype);
+    let turned = flip(b, q);
+    let keys = expand::dot(b, turned, scores, dtype, dtype);
+    let mut out = vec![Some(queries), Some(keys), Some(values)];
+    if let Some(mask) = mask {
+        let shape = b.shape(mask);
+        out.push((b.dtype(mask) != DType::Bool).then(|| unbroadcast(b, scores, &shape)));
+    }
+    out
+}
+
+/// Sums over the dims along which a tensor of the shape given is repeated.
+fn unbroadcast(b: &mut dyn Build, x: Id, shape: &[u64]) -> Id {
+    let from = b.shape(x);
+    let lead = from.len() - shape.len();
+    let axes: Vec<usize> = (0..from.len()).filter(|&d| d < lead || shape[d - lead] != from[d]).collect();
+    let sum = expand::reduce(b, x, Reduction::Sum, &axes, false);
+    expand::reshape(b, sum, shape)
 }
 
 /// The queries times the scale.
@@ -193,10 +258,9 @@ fn repeat_heads(b: &mut dyn Build, x: Id, queries: &[u64]) -> Id {
     expand::reshape(b, x, &out)
 }
 
-/// `softmax(scores) @ v`, divided last; zeros where every score is -inf.
-fn weigh(b: &mut dyn Build, scores: Id, v: Id, causal: bool) -> Id {
-    let (shape, dtype) = (b.shape(scores), b.dtype(scores));
-    let last = shape.len() - 1;
+/// Exponentials of the scores relative to the largest of the row, and their sums.
+fn exponentials(b: &mut dyn Build, scores: Id) -> (Id, Id) {
+    let last = b.shape(scores).len() - 1;
     let top = expand::reduce(b, scores, Reduction::Max, &[last], true);
     // Without a finite maximum there is nothing to subtract.
     let finite = expand::unary(b, MapOp::isfinite, top);
@@ -204,7 +268,14 @@ fn weigh(b: &mut dyn Build, scores: Id, v: Id, causal: bool) -> Id {
     let base = expand::select(b, finite, top, zero);
     let shifted = expand::binary(b, MapOp::sub, scores, base);
     let weights = expand::unary(b, MapOp::exp, shifted);
-    let sum = expand::reduce(b, weights, Reduction::Sum, &[last], true);
+    (weights, expand::reduce(b, weights, Reduction::Sum, &[last], true))
+}
+
+/// `softmax(scores) @ v`, divided last; zeros where every score is -inf.
+fn weigh(b: &mut dyn Build, scores: Id, v: Id, causal: bool) -> Id {
+    let (shape, dtype) = (b.shape(scores), b.dtype(scores));
+    let last = shape.len() - 1;
+    let (weights, sum) = exponentials(b, scores);
     let mut out = shape;
     out[last] = b.shape(v)[last];
     let product = b.push(Prim::Dot { accum: dtype, causal, pairs: false }, &[weights, v], out.clone(), dtype);

@@ -87,8 +87,12 @@ fn lower_cross(call: &mut Call) -> Lowered {
         let losses = expand::map(b, MapOp::sub, &[log, picked]);
         let mut rows = b.shape(losses);
         rows.remove(axis);
-        expand::reshape(b, losses, &rows)
+        let losses = expand::reshape(b, losses, &rows);
+        let pull: Pull = Arc::new(move |b, p| vec![Some(pull_cross(b, p, axis))]);
+        b.derive(Derivative { inputs: vec![x], output: losses, saved: vec![index, top, log], pull });
+        losses
     } else {
+        b.hold(top);
         let wide = DType::join(b.dtype(x), wide_of(b.dtype(targets))).unwrap_or(DType::F64);
         let surprise = expand::binary(b, MapOp::sub, log, shifted);
         let (p, surprise) = (expand::cast(b, targets, wide), expand::cast(b, surprise, wide));
@@ -97,6 +101,31 @@ fn lower_cross(call: &mut Call) -> Lowered {
     };
     let word = rule::text(&call.sym, 2)?.to_owned();
     Ok(vec![reduced(b, losses, &word)])
+}
+
+/// `x̄ = (softmax(x) − onehot(target))·c`, in one pass. Saved: targets, maxima and logarithms of the
+/// sums, as columns.
+fn pull_cross(b: &mut dyn Build, p: &Pulled, axis: usize) -> Id {
+    let (x, [index, top, log]) = (p.inputs[0], [p.saved[0], p.saved[1], p.saved[2]]);
+    let shape = b.shape(x);
+    let shifted = expand::binary(b, MapOp::sub, x, top);
+    let shifted = expand::binary(b, MapOp::sub, shifted, log);
+    let softmax = expand::unary(b, MapOp::exp, shifted);
+    let (index, column) = (expand::positions(b, index), b.shape(index));
+    let classes = expand::full(b, &column, DType::I64, Scalar::I(shape[axis] as i64));
+    // Negative targets count from the end.
+    let zero = expand::full(b, &column, DType::I64, Scalar::I(0));
+    let negative = expand::map(b, MapOp::lt, &[index, zero]);
+    let turned = expand::map(b, MapOp::add, &[index, classes]);
+    let index = expand::select(b, negative, turned, index);
+    let index = expand::broadcast_to(b, index, &shape);
+    let here = expand::iota(b, &shape, axis);
+    let hit = expand::map(b, MapOp::eq, &[here, index]);
+    let one = expand::like(b, x, 1.0);
+    let less = expand::map(b, MapOp::sub, &[softmax, one]);
+    let difference = expand::select(b, hit, less, softmax);
+    let column = expand::unsqueeze(b, p.cotangent, &[axis]);
+    expand::binary(b, MapOp::mul, difference, column)
 }
 
 fn reduced(b: &mut dyn Build, losses: Id, word: &str) -> Id {

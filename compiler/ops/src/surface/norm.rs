@@ -108,7 +108,8 @@ fn lower(call: &mut Call, centre: bool) -> Lowered {
     let scales: &[usize] = if centre { &[2, 3] } else { &[2] };
     let dtype = wide_of(result_dtype("layer_norm", &call.sym, scales)?.unwrap_or(DType::F32));
     let x = call.id(0)?;
-    let mut x = expand::cast(call.b, x, dtype);
+    let whole = expand::cast(call.b, x, dtype);
+    let mut x = whole;
     if centre {
         let mean = expand::mean(call.b, x, &axes);
         x = expand::binary(call.b, MapOp::sub, x, mean);
@@ -121,6 +122,9 @@ fn lower(call: &mut Call, centre: bool) -> Lowered {
     let sum = expand::map(call.b, MapOp::add, &[var, eps]);
     let scale = expand::unary(call.b, MapOp::rsqrt, sum);
     let y = expand::binary(call.b, MapOp::mul, x, scale);
+    let over = axes.clone();
+    let pull: Pull = Arc::new(move |b, p| vec![Some(pull_norm(b, p, &over, centre))]);
+    call.b.derive(Derivative { inputs: vec![whole], output: y, saved: vec![scale], pull });
     let mut x = y;
     for (&i, op) in scales.iter().zip([MapOp::mul, MapOp::add]) {
         if call.optional_id(i).is_some() {
@@ -129,6 +133,21 @@ fn lower(call: &mut Call, centre: bool) -> Lowered {
         }
     }
     Ok(vec![x])
+}
+
+/// With the result `y` and the factor `r` of its rows: `x̄ = r(c − mean(c) − y·mean(c∘y))`, without
+/// the first mean where the rows are not centred.
+fn pull_norm(b: &mut dyn Build, p: &Pulled, axes: &[usize], centre: bool) -> Id {
+    let products = expand::map(b, MapOp::mul, &[p.cotangent, p.output]);
+    let slope = expand::mean(b, products, axes);
+    let along = expand::binary(b, MapOp::mul, p.output, slope);
+    let mut rest = p.cotangent;
+    if centre {
+        let mean = expand::mean(b, p.cotangent, axes);
+        rest = expand::binary(b, MapOp::sub, rest, mean);
+    }
+    let rest = expand::map(b, MapOp::sub, &[rest, along]);
+    expand::binary(b, MapOp::mul, rest, p.saved[0])
 }
 
 pub const BATCH_NORM: Row = Row::new(

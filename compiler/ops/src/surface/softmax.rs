@@ -53,14 +53,36 @@ fn lower(call: &mut Call, log: bool) -> Lowered {
     let shifted = expand::binary(b, MapOp::sub, x, top);
     let exps = expand::unary(b, MapOp::exp, shifted);
     let sum = expand::reduce(b, exps, Reduction::Sum, &[axis], true);
-    Ok(vec![if log {
+    let y = if log {
         let log_sum = expand::unary(b, MapOp::log, sum);
         expand::binary(b, MapOp::sub, shifted, log_sum)
     } else {
         // At least 1: its reciprocal is a normal number.
         let inverse = expand::unary(b, MapOp::reciprocal, sum);
         expand::binary(b, MapOp::mul, exps, inverse)
-    }])
+    };
+    let pull: Pull = match log {
+        true => Arc::new(move |b, p| vec![Some(pull_log_softmax(b, p, axis))]),
+        false => Arc::new(move |b, p| vec![Some(pull_softmax(b, p, axis))]),
+    };
+    b.derive(Derivative { inputs: vec![x], output: y, saved: vec![], pull });
+    Ok(vec![y])
+}
+
+/// `x̄ = y∘(c − Σ c∘y)`.
+fn pull_softmax(b: &mut dyn Build, p: &Pulled, axis: usize) -> Id {
+    let products = expand::map(b, MapOp::mul, &[p.cotangent, p.output]);
+    let sum = expand::reduce(b, products, Reduction::Sum, &[axis], true);
+    let rest = expand::binary(b, MapOp::sub, p.cotangent, sum);
+    expand::map(b, MapOp::mul, &[p.output, rest])
+}
+
+/// `x̄ = c − exp(y)·Σ c`.
+fn pull_log_softmax(b: &mut dyn Build, p: &Pulled, axis: usize) -> Id {
+    let sum = expand::reduce(b, p.cotangent, Reduction::Sum, &[axis], true);
+    let softmax = expand::unary(b, MapOp::exp, p.output);
+    let part = expand::binary(b, MapOp::mul, softmax, sum);
+    expand::map(b, MapOp::sub, &[p.cotangent, part])
 }
 
 fn infer_sum(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
@@ -91,5 +113,17 @@ pub fn log_sum_exp(b: &mut dyn Build, x: Id, axes: &[usize]) -> Id {
     let exps = expand::unary(b, MapOp::exp, shifted);
     let sum = expand::reduce(b, exps, Reduction::Sum, axes, true);
     let log = expand::unary(b, MapOp::log, sum);
-    expand::binary(b, MapOp::add, log, base)
+    let z = expand::binary(b, MapOp::add, log, base);
+    b.derive(Derivative { inputs: vec![x], output: z, saved: vec![], pull: Arc::new(pull_log_sum_exp) });
+    z
+}
+
+/// `x̄ = c·exp(x − z)`; zero where every element is -inf.
+fn pull_log_sum_exp(b: &mut dyn Build, p: &Pulled) -> Vec<Option<Id>> {
+    let finite = expand::unary(b, MapOp::isfinite, p.output);
+    let zero = expand::like(b, p.output, 0.0);
+    let base = expand::select(b, finite, p.output, zero);
+    let shifted = expand::binary(b, MapOp::sub, p.inputs[0], base);
+    let weights = expand::unary(b, MapOp::exp, shifted);
+    vec![Some(expand::binary(b, MapOp::mul, weights, p.cotangent))]
 }

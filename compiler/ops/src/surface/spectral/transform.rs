@@ -2,9 +2,10 @@
 //! smooth lengths (Gentleman and Sande 1966), a convolution for large primes (Bluestein 1970).
 
 use super::super::expand;
-use super::super::{Build, Id};
+use super::super::{Build, Derivative, Id, Pull};
 use crate::fft::{POINTS_MAX, plan, smooth, twist_tables, unit, unit_wide};
 use crate::prim::{Fft, FftKind, Prim, Scalar};
+use std::sync::Arc;
 use tessera_base::DType;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,8 +53,20 @@ fn one(b: &mut dyn Build, x: Id, f: Fft, out: u64, twist: Option<[Id; 2]>) -> Id
     b.push(Prim::Fft(f), &operands, shape, dtype)
 }
 
-/// The transform of a c64 tensor along `axis`, which has elements, times `scale`.
+/// The transform of a c64 tensor along `axis`, which has elements, times `scale`. Its derivative
+/// is the transform of the other direction.
 pub fn transform(b: &mut dyn Build, x: Id, axis: usize, direction: Direction, scale: f64) -> Id {
+    let y = steps(b, x, axis, direction, scale);
+    let back = match direction {
+        Direction::Forward => Direction::Inverse,
+        Direction::Inverse => Direction::Forward,
+    };
+    let pull: Pull = Arc::new(move |b, p| vec![Some(transform(b, p.cotangent, axis, back, scale))]);
+    b.derive(Derivative { inputs: vec![x], output: y, saved: vec![], pull });
+    y
+}
+
+fn steps(b: &mut dyn Build, x: Id, axis: usize, direction: Direction, scale: f64) -> Id {
     let shape = b.shape(x);
     let n = shape[axis];
     if plan(direction.kind(), n).is_some() {
@@ -167,7 +180,15 @@ pub fn to_half(b: &mut dyn Build, x: Id, axis: usize, count: u64, scale: f64) ->
     let n = b.shape(x)[axis];
     if plan(FftKind::RealForward, n).is_some() {
         let f = Fft { kind: FftKind::RealForward, axis, to: axis, points: n, scale };
-        return one(b, x, f, count, None);
+        let y = one(b, x, f, count, None);
+        // Each inner value stands for two, of which the inverse counts both.
+        let pull: Pull = Arc::new(move |b, p| {
+            let c = expand::fit(b, p.cotangent, axis, n / 2 + 1);
+            let c = weighted(b, c, axis, n, 0.5);
+            vec![Some(from_half(b, c, axis, n, scale))]
+        });
+        b.derive(Derivative { inputs: vec![x], output: y, saved: vec![], pull });
+        return y;
     }
     let x = expand::cast(b, x, DType::C64);
     let x = transform(b, x, axis, Direction::Forward, scale);
@@ -179,7 +200,14 @@ pub fn to_half(b: &mut dyn Build, x: Id, axis: usize, count: u64, scale: f64) ->
 pub fn from_half(b: &mut dyn Build, x: Id, axis: usize, n: u64, scale: f64) -> Id {
     if plan(FftKind::RealInverse, n).is_some() {
         let f = Fft { kind: FftKind::RealInverse, axis, to: axis, points: n, scale };
-        return one(b, x, f, n, None);
+        let y = one(b, x, f, n, None);
+        let given = b.shape(x)[axis];
+        let pull: Pull = Arc::new(move |b, p| {
+            let c = to_half(b, p.cotangent, axis, given, scale);
+            vec![Some(weighted(b, c, axis, n, 2.0))]
+        });
+        b.derive(Derivative { inputs: vec![x], output: y, saved: vec![], pull });
+        return y;
     }
     let x = expand::fit(b, x, axis, n / 2 + 1);
     // The values that are their own mirror images are real.
@@ -205,6 +233,18 @@ pub fn from_half(b: &mut dyn Build, x: Id, axis: usize, n: u64, scale: f64) -> I
     let whole = expand::concat(b, &parts, axis);
     let out = transform(b, whole, axis, Direction::Inverse, scale);
     expand::real(b, out)
+}
+
+/// The first values of a spectrum of `n` points, those that have a mirror image times `factor`.
+fn weighted(b: &mut dyn Build, x: Id, axis: usize, n: u64, factor: f64) -> Id {
+    let shape = b.shape(x);
+    let single = |k: u64| k == 0 || 2 * k == n;
+    let factors: Vec<f32> = (0..shape[axis]).map(|k| if single(k) { 1.0 } else { factor as f32 }).collect();
+    let factors = table(b, &factors);
+    let factors = expand::broadcast_dims(b, factors, &shape, vec![axis]);
+    let parts = [expand::real(b, x), expand::imag(b, x)];
+    let [re, im] = parts.map(|part| expand::map(b, crate::map::MapOp::mul, &[part, factors]));
+    expand::complex(b, re, im)
 }
 
 fn only_real(b: &mut dyn Build, x: Id) -> Id {
