@@ -30,8 +30,7 @@ pub fn pushforward(
     let seeds: Vec<(NodeId, NodeId)> = outputs.iter().copied().zip(free.iter().copied()).collect();
     let wrt: Vec<NodeId> = tangents.iter().map(|t| t.0).collect();
     let back = pullback(g, &seeds, &wrt)?;
-    let again: Vec<(NodeId, NodeId)> =
-        back.iter().zip(tangents).filter_map(|(c, (_, t))| Some(((*c)?, *t))).collect();
+    let again: Vec<(NodeId, NodeId)> = back.iter().zip(tangents).filter_map(|(c, (_, t))| Some(((*c)?, *t))).collect();
     pullback(g, &again, &free)
 }
 

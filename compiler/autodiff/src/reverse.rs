@@ -25,11 +25,7 @@ pub struct Blocked {
 ///
 /// # Errors
 /// A node on the way that has no derivative.
-pub fn pullback(
-    g: &mut Graph,
-    seeds: &[(NodeId, NodeId)],
-    wrt: &[NodeId],
-) -> Result<Vec<Option<NodeId>>, Blocked> {
+pub fn pullback(g: &mut Graph, seeds: &[(NodeId, NodeId)], wrt: &[NodeId]) -> Result<Vec<Option<NodeId>>, Blocked> {
     let first = wrt.iter().min().copied().unwrap_or(NodeId(0));
     let end = NodeId(g.nodes.len() as u32);
     Reverse::new(g, wrt, first, end).run(seeds)
@@ -149,8 +145,7 @@ impl<'g> Reverse<'g> {
 
     /// A part whose derivative is known as a whole.
     fn part(&mut self, part: &Arc<Part>) -> Result<(), Blocked> {
-        let cotangents: Vec<Option<NodeId>> =
-            part.outputs.iter().map(|o| self.cotangents.get(o).copied()).collect();
+        let cotangents: Vec<Option<NodeId>> = part.outputs.iter().map(|o| self.cotangents.get(o).copied()).collect();
         if cotangents.iter().all(Option::is_none) {
             return Ok(());
         }
@@ -198,8 +193,7 @@ impl<'g> Reverse<'g> {
         let all: Vec<NodeId> = graph.ids().collect();
         let statements = graph.derivatives.copied(&all, &|id| copied.get(&id).copied());
         self.g.derivatives.extend(statements);
-        let smooth_inputs: Vec<NodeId> =
-            part.inputs.iter().copied().filter(|&i| smooth(self.g.ty(i).dtype)).collect();
+        let smooth_inputs: Vec<NodeId> = part.inputs.iter().copied().filter(|&i| smooth(self.g.ty(i).dtype)).collect();
         for (input, output) in smooth_inputs.into_iter().zip(&graph.outputs) {
             if let Some(&c) = copied.get(output) {
                 self.add(input, c);
@@ -208,13 +202,7 @@ impl<'g> Reverse<'g> {
     }
 
     /// A part that is computed again: its nodes once more, and their derivative.
-    fn again(
-        &mut self,
-        part: &Part,
-        from: NodeId,
-        end: NodeId,
-        cotangents: &[Option<NodeId>],
-    ) -> Result<(), Blocked> {
+    fn again(&mut self, part: &Part, from: NodeId, end: NodeId, cotangents: &[Option<NodeId>]) -> Result<(), Blocked> {
         let nodes: Vec<NodeId> = (from.0..end.0).map(NodeId).collect();
         let inside = |id: NodeId, g: &Graph| id >= from && !matches!(g.node(id).prim, Prim::Input(_));
         let outside: BTreeSet<NodeId> = nodes
@@ -232,12 +220,12 @@ impl<'g> Reverse<'g> {
         let seeds: Vec<(NodeId, NodeId)> =
             part.saved.iter().zip(cotangents).filter_map(|(&o, c)| Some((to(o), (*c)?))).collect();
         let wrt: Vec<NodeId> = outside.into_iter().collect();
-        let made = Reverse::new(self.g, &wrt, start, stop).run(&seeds)?;
-        for (input, c) in wrt.into_iter().zip(made) {
-            if let Some(c) = c {
-                self.add(input, c);
-            }
-        }
+        // The sums go on where they are, so that their order is that of the nodes themselves.
+        let known = wrt.iter().filter_map(|id| Some((*id, *self.cotangents.get(id)?))).collect();
+        let mut inner = Reverse::new(self.g, &wrt, start, stop);
+        inner.cotangents = known;
+        let made = inner.run(&seeds)?;
+        self.cotangents.extend(wrt.into_iter().zip(made).filter_map(|(id, c)| Some((id, c?))));
         Ok(())
     }
 }

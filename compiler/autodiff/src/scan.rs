@@ -70,8 +70,7 @@ fn active_inputs(body: &Graph, mut inputs: Vec<bool>, carry: usize) -> Vec<bool>
         *on &= node.is_some_and(|n| smooth(body.ty(n).dtype));
     }
     loop {
-        let wrt: Vec<NodeId> =
-            nodes.iter().zip(&inputs).filter(|(_, on)| **on).filter_map(|(n, _)| *n).collect();
+        let wrt: Vec<NodeId> = nodes.iter().zip(&inputs).filter(|(_, on)| **on).filter_map(|(n, _)| *n).collect();
         let reached = active(body, &wrt, NodeId(0), NodeId(body.nodes.len() as u32));
         let mut grown = false;
         for i in 0..carry {
@@ -200,8 +199,7 @@ fn turn(
     let wrt: Vec<(usize, NodeId)> =
         values.iter().enumerate().filter(|(i, _)| l.active[*i]).filter_map(|(i, v)| Some((i, (*v)?))).collect();
     let end = NodeId(out.body.nodes.len() as u32);
-    let seeds: Vec<(NodeId, NodeId)> =
-        seeds.into_iter().filter_map(|(o, c)| Some((*copied.get(&o)?, c))).collect();
+    let seeds: Vec<(NodeId, NodeId)> = seeds.into_iter().filter_map(|(o, c)| Some((*copied.get(&o)?, c))).collect();
     let ids: Vec<NodeId> = wrt.iter().map(|w| w.1).collect();
     let made = Reverse::new(&mut out.body, &ids, NodeId(0), end).run(&seeds)?;
     let cotangent = |i: usize| wrt.iter().position(|w| w.0 == i).and_then(|k| made[k]);
@@ -243,12 +241,7 @@ fn finish(r: &mut Reverse, l: &Loop, reversed_loop: Reversed) {
         .collect();
     let Some(first) = results.first().cloned() else { return };
     r.g.bodies.push(body);
-    let prim = Prim::Scan {
-        body: r.g.bodies.len() as u32 - 1,
-        carry,
-        sequences: sequences.len(),
-        trips: l.trips,
-    };
+    let prim = Prim::Scan { body: r.g.bodies.len() as u32 - 1, carry, sequences: sequences.len(), trips: l.trips };
     let operands = [init, sequences, constants].concat();
     let mut w = r.writer(l.id);
     let node = w.node(prim, operands, first, results);

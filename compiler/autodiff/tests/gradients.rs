@@ -205,12 +205,7 @@ fn elementwise_functions_have_their_derivatives() {
                 let test = expand::map(w, MapOp::lt, x);
                 expand::map(w, op, &[test, x[0], x[1]])
             };
-            check(&Case {
-                name: op.name().into(),
-                inputs: vec![(vec![5], DType::F64); count],
-                range,
-                build: &build,
-            });
+            check(&Case { name: op.name().into(), inputs: vec![(vec![5], DType::F64); count], range, build: &build });
         }
     }
 }
@@ -372,15 +367,82 @@ fn every_operator_has_a_case_or_a_reason() {
     let cases: Vec<&str> = operators().iter().map(|c| c.0).collect();
     let without = |name: &str| {
         const NOT_SMOOTH: &[&str] = &[
-            "any", "all", "argmax", "argmin", "argsort", "eye", "tri", "array", "zeros", "ones", "full", "empty",
-            "zeros_like", "ones_like", "full_like", "empty_like", "arange", "linspace", "one_hot", "fftfreq", "rfftfreq",
-            "count_nonzero", "nonzero", "bincount", "searchsorted", "allclose", "array_equal", "isclose", "indices",
+            "any",
+            "all",
+            "argmax",
+            "argmin",
+            "argsort",
+            "eye",
+            "tri",
+            "array",
+            "zeros",
+            "ones",
+            "full",
+            "empty",
+            "zeros_like",
+            "ones_like",
+            "full_like",
+            "empty_like",
+            "arange",
+            "linspace",
+            "one_hot",
+            "fftfreq",
+            "rfftfreq",
+            "count_nonzero",
+            "nonzero",
+            "bincount",
+            "searchsorted",
+            "allclose",
+            "array_equal",
+            "isclose",
+            "indices",
         ];
         const LIKE_ANOTHER: &[&str] = &[
-            "cast", "real", "imag", "conj", "angle", "inner", "vdot", "fftshift", "ifftshift", "conv3d", "conv_transpose1d",
-            "conv_transpose3d", "topk", "trace", "dropout", "rope", "permute", "expand", "flatten", "ravel", "slice", "chunk",
-            "hstack", "vstack", "concatenate", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn", "quantize",
-            "dequantize", "moe_dispatch", "moe_combine", "expand_dims", "to", "item", "T", "norm", "median", "diff", "kron", "cross",
+            "cast",
+            "real",
+            "imag",
+            "conj",
+            "angle",
+            "inner",
+            "vdot",
+            "fftshift",
+            "ifftshift",
+            "conv3d",
+            "conv_transpose1d",
+            "conv_transpose3d",
+            "topk",
+            "trace",
+            "dropout",
+            "rope",
+            "permute",
+            "expand",
+            "flatten",
+            "ravel",
+            "slice",
+            "chunk",
+            "hstack",
+            "vstack",
+            "concatenate",
+            "ifft2",
+            "rfft2",
+            "irfft2",
+            "fftn",
+            "ifftn",
+            "rfftn",
+            "irfftn",
+            "quantize",
+            "dequantize",
+            "moe_dispatch",
+            "moe_combine",
+            "expand_dims",
+            "to",
+            "item",
+            "T",
+            "norm",
+            "median",
+            "diff",
+            "kron",
+            "cross",
         ];
         name.starts_with("random.")
             || MapOp::parse(name).is_some()
@@ -448,7 +510,8 @@ fn derivatives_have_derivatives() {
         ("attention", vec![t(&[3, 2]), t(&[3, 2]), t(&[3, 2])]),
         ("cumprod", vec![t(&[4])]),
     ] {
-        let shapes: Vec<Vec<u64>> = args.iter().filter_map(|a| if let A::T(s) = a { Some(s.clone()) } else { None }).collect();
+        let shapes: Vec<Vec<u64>> =
+            args.iter().filter_map(|a| if let A::T(s) = a { Some(s.clone()) } else { None }).collect();
         let inner = |w: &mut Writer, x: &[Id]| apply(w, name, &args, x)[0];
         let twice = |w: &mut Writer, x: &[Id]| second(&inner, w, x);
         let inputs = shapes.into_iter().map(|s| (s, DType::F64)).collect();

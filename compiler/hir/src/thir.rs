@@ -247,8 +247,15 @@ pub enum TKind {
 #[derive(Clone, Debug)]
 pub enum TFunction {
     /// As in [`TKind::Call`].
-    Direct { inst: InstId, callee: Option<TExpr> },
-    Derived { step: Step, of: Box<TFunction>, bound: Vec<TExpr> },
+    Direct {
+        inst: InstId,
+        callee: Option<TExpr>,
+    },
+    Derived {
+        step: Step,
+        of: Box<TFunction>,
+        bound: Vec<TExpr>,
+    },
 }
 
 /// What is made of a function.

@@ -2,11 +2,11 @@
 //!
 //! Append-only and in topological order: a node's operands come before it. Passes rebuild.
 
+use crate::derivatives::Derivatives;
 use crate::hints::KernelHints;
 use std::fmt;
 use std::sync::Arc;
 use tessera_base::{DType, Sharding, Span};
-use crate::derivatives::Derivatives;
 use tessera_ops::prim::Prim;
 
 /// A node, printed as `%7`.

@@ -34,8 +34,7 @@ pub fn take(at: &mut At, axis: usize) -> Vec<Option<Id>> {
     let (shape, index) = (at.shape(at.x[0]), at.x[1]);
     let (rank, taken) = (shape.len(), at.shape(index).len());
     // The dims of the index first, the axis before the others.
-    let perm: Vec<usize> =
-        (axis..axis + taken).chain(0..axis).chain(axis + taken..rank - 1 + taken).collect();
+    let perm: Vec<usize> = (axis..axis + taken).chain(0..axis).chain(axis + taken..rank - 1 + taken).collect();
     let values = expand::transpose(at.w, at.c, &perm);
     let order: Vec<usize> = [axis].into_iter().chain((0..rank).filter(|&d| d != axis)).collect();
     let front: Vec<u64> = order.iter().map(|&d| shape[d]).collect();

@@ -142,8 +142,13 @@ fn captured(cx: &mut Cx, data: &InstData, f: &FnLike) -> Vec<LocalId> {
         cx.size_sources_of(ty, &value, true);
     }
     if f.nested && !f.sig.lambda {
-        let own =
-            FnRefTy { name: f.sig.name.clone(), item: data.item.0, start: data.start, captures: data.captures.clone(), derived: None };
+        let own = FnRefTy {
+            name: f.sig.name.clone(),
+            item: data.item.0,
+            start: data.start,
+            captures: data.captures.clone(),
+            derived: None,
+        };
         cx.itself = Some((f.sig.name.clone(), Ty::FnRef(Arc::new(own))));
     }
     out

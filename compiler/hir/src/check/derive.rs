@@ -142,9 +142,11 @@ impl Cx<'_> {
                 }
             },
             _ => match (self.symbolic(e).and_then(|n| n.as_const()), params.map(<[_]>::len)) {
-                (Some(n), Some(count)) if n >= count as i64 || n < -(count as i64) => {
-                    Diagnostic::new(Code::E0104, e.span, format!("there is no argument {n}: the function takes {count}"))
-                }
+                (Some(n), Some(count)) if n >= count as i64 || n < -(count as i64) => Diagnostic::new(
+                    Code::E0104,
+                    e.span,
+                    format!("there is no argument {n}: the function takes {count}"),
+                ),
                 (Some(n), Some(count)) if n < 0 => return Some((n + count as i64) as u32),
                 (Some(n), _) if (0..i64::from(u32::MAX)).contains(&n) => return Some(n as u32),
                 _ => Diagnostic::new(Code::E0213, e.span, "`wrt` names arguments by position or name")
@@ -258,10 +260,12 @@ impl Cx<'_> {
                 self.gradient(grad, of, span)
             }
             Some(Derived::Pullback) => {
-                let primals = (1..r.captures.len()).map(|i| Value { name: None, value: held(&callee, &r, i) }).collect();
+                let primals =
+                    (1..r.captures.len()).map(|i| Value { name: None, value: held(&callee, &r, i) }).collect();
                 let of = self.applied(held(&callee, &r, 0), primals, span)?;
                 let slots = [Slot::plain("cotangent", false)];
-                let cotangent = self.match_params("the pullback", &slots, args, span, None)?.into_iter().flatten().next()?;
+                let cotangent =
+                    self.match_params("the pullback", &slots, args, span, None)?.into_iter().flatten().next()?;
                 let role = crate::rules::unify::Role::Other("the cotangent of the result".into());
                 let cotangent = self.expect(cotangent, &of.ret, "cotangent", span, role);
                 let ret = Ty::Tuple(of.args.iter().map(|a| a.ty.clone()).collect());
@@ -283,7 +287,8 @@ impl Cx<'_> {
             return None;
         }
         let TKind::Call { inst, callee, args } = call.kind else {
-            let d = Diagnostic::new(Code::E0690, span, format!("the derivative of `{name}` itself is not supported yet"));
+            let d =
+                Diagnostic::new(Code::E0690, span, format!("the derivative of `{name}` itself is not supported yet"));
             self.report(d.help(format!("wrap it: `lambda x: {name}(x)`")));
             return None;
         };
@@ -378,8 +383,12 @@ impl Cx<'_> {
         let e = sig.decorators.iter().find(|e| is_custom_vjp(e))?;
         let ExprKind::Call { args, .. } = &e.kind else {
             self.report(
-                Diagnostic::new(Code::E0104, e.span, "`@autodiff.custom_vjp` takes the function that gives the cotangents")
-                    .help("write `@autodiff.custom_vjp(backward)`, with `def backward(x, …, result, cotangent)` above it"),
+                Diagnostic::new(
+                    Code::E0104,
+                    e.span,
+                    "`@autodiff.custom_vjp` takes the function that gives the cotangents",
+                )
+                .help("write `@autodiff.custom_vjp(backward)`, with `def backward(x, …, result, cotangent)` above it"),
             );
             return None;
         };

@@ -230,9 +230,11 @@ impl Cx<'_> {
                 }
             }
             TKind::Builtin { name, .. } if name.starts_with("tile.") => calls += 1,
-            TKind::Call { .. } | TKind::CallValue { .. } | TKind::Scan { .. } | TKind::Fori { .. } | TKind::Derive { .. } => {
-                calls += 1
-            }
+            TKind::Call { .. }
+            | TKind::CallValue { .. }
+            | TKind::Scan { .. }
+            | TKind::Fori { .. }
+            | TKind::Derive { .. } => calls += 1,
             _ => {}
         });
         if let (Some((_, span)), false) = (kernel.given.iter().find(|(n, _)| *n == "tile"), products.is_empty()) {

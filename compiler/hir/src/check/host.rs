@@ -74,7 +74,11 @@ impl Cx<'_> {
         match &**name {
             "op.scan" => return self.scan(values, span),
             "op.fori" => return self.fori(values, span),
-            "autodiff.grad" | "autodiff.value_and_grad" | "autodiff.vjp" | "autodiff.jvp" | "autodiff.checkpoint"
+            "autodiff.grad"
+            | "autodiff.value_and_grad"
+            | "autodiff.vjp"
+            | "autodiff.jvp"
+            | "autodiff.checkpoint"
             | "autodiff.stop_gradient" => return self.autodiff(name, values, span),
             "tree.map" | "tree.leaves" | "tree.zip" => return self.tree(name, values, span),
             "io.save" => return self.save_value(values, span),

@@ -43,7 +43,8 @@ impl Cx<'_> {
                     .help("write `@autodiff.custom_vjp(backward)` above a function"),
             ),
             ("autodiff", _) => Some(
-                Diagnostic::new(Code::E0204, span, format!("`{name}` is not a value")).help(format!("call it: `{name}(f)`")),
+                Diagnostic::new(Code::E0204, span, format!("`{name}` is not a value"))
+                    .help(format!("call it: `{name}(f)`")),
             ),
             ("dist", _) => {
                 not_yet(Code::E0490, "tensors live on one device: meshes, shardings and collectives are not lowered")

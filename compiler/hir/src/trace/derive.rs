@@ -1,9 +1,9 @@
 //! Functions made of other functions: the inner one is traced into the graph, and its derivative
 //! is added behind it.
 
+use super::graph::Level;
 use super::scalar::Kind;
 use super::scan::Leaf;
-use super::graph::Level;
 use super::value::{Scalar, Tensor, Value};
 use super::{R, Tracer};
 use crate::thir::{InstId, Step, TExpr, TFunction};
@@ -90,8 +90,7 @@ impl Tracer<'_> {
         let cotangents = pullback(&mut self.level().graph, &seeds, &variables);
         let cotangents = cotangents.map_err(|b| self.blocked(&b, span))?;
         let mut cotangents = cotangents.into_iter();
-        let mut gradients: Vec<Value> =
-            wrt.iter().map(|arg| self.cotangents_of(arg, &mut cotangents, span)).collect();
+        let mut gradients: Vec<Value> = wrt.iter().map(|arg| self.cotangents_of(arg, &mut cotangents, span)).collect();
         let gradient = match (grad.single, gradients.len()) {
             (true, 1) => gradients.swap_remove(0),
             _ => Value::record(gradients),
@@ -328,9 +327,7 @@ impl Tracer<'_> {
         self.rebuilt(like, &mut |t, leaf| {
             let (ty, kind) = match &leaf {
                 Leaf::Tensor(x) => (t.ty(*x), None),
-                Leaf::Scalar(s) if s.kind() == Kind::Float => {
-                    (NodeType::new(vec![], DType::F64), Some(Kind::Float))
-                }
+                Leaf::Scalar(s) if s.kind() == Kind::Float => (NodeType::new(vec![], DType::F64), Some(Kind::Float)),
                 Leaf::Scalar(s) => return Value::Scalar(s.clone()),
             };
             let known = if is_smooth(&leaf, ty.dtype) { cotangents.next().flatten() } else { None };
