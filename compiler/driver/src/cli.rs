@@ -65,6 +65,14 @@ pub enum Command {
         #[arg(last = true)]
         args: Vec<String>,
     },
+    /// Run a program and show the time of each kernel
+    Profile {
+        /// The program; `-` reads standard input
+        file: PathBuf,
+        /// What the program sees as `sys.args`
+        #[arg(last = true)]
+        args: Vec<String>,
+    },
     /// Check programs without running them
     Check {
         #[arg(required = true)]
@@ -138,7 +146,7 @@ pub fn arguments(raw: impl Iterator<Item = std::ffi::OsString>) -> Vec<std::ffi:
     if is_file {
         args.insert(at, "run".into());
     }
-    if args.get(at).is_some_and(|a| a == "run") {
+    if args.get(at).is_some_and(|a| a == "run" || a == "profile") {
         at = after_options(&args, at + 1);
         if args.get(at + 1).is_some_and(|a| a != "--") {
             args.insert(at + 1, "--".into());

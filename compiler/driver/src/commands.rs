@@ -29,10 +29,11 @@ pub fn main(stack_bytes: usize) -> u8 {
         eprintln!("error[E0602]: {wrong}");
         return 2;
     }
-    let setup = Setup { global: cli.global, style, stack_bytes };
+    let profile = matches!(cli.command, Some(Command::Profile { .. }));
+    let setup = Setup { global: cli.global, style, stack_bytes, profile };
     match cli.command {
         None | Some(Command::Repl) => crate::repl::repl(&setup),
-        Some(Command::Run { file, args }) => program::run(&setup, &file, args),
+        Some(Command::Run { file, args } | Command::Profile { file, args }) => program::run(&setup, &file, args),
         Some(Command::Check { files }) => check_files(&setup, &files),
         Some(Command::Fmt { files, check }) => u8::from(!format::format(&files, check, style)),
         Some(Command::Emit { file, ir, emit }) => emit::emit(&setup, &file, ir, emit.as_deref()),

@@ -13,6 +13,7 @@ mod native_kernels;
 pub mod backend;
 pub mod regions;
 pub mod interrupt;
+mod profile;
 pub mod program;
 pub mod emit;
 pub mod testing;

@@ -24,6 +24,8 @@ pub struct Setup {
     pub global: Global,
     pub style: Style,
     pub stack_bytes: usize,
+    /// Show where the time went when the program ends.
+    pub profile: bool,
 }
 
 impl Setup {
@@ -113,6 +115,7 @@ pub fn prepare(setup: &Setup, loaded: &Loaded) -> Option<Ready> {
 
 /// Runs a program; returns the exit code.
 pub fn run(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
+    let started = std::time::Instant::now();
     let loaded = match crate::files::read_source(path) {
         Ok(l) => l,
         Err(d) => {
@@ -121,6 +124,9 @@ pub fn run(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
         }
     };
     let Some(ready) = prepare(setup, &loaded) else { return 1 };
+    if setup.profile {
+        tessera_runtime::profile::start();
+    }
     let stdout = std::io::stdout();
     let by_line = stdout.is_terminal();
     let mut session = Session::new(Box::new(stdout), by_line, args, setup.stack_bytes);
@@ -139,6 +145,10 @@ pub fn run(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
     if setup.global.verbose {
         let (made, found, time) = backend.compiled.get();
         eprintln!("kernels: {made} compiled in {:.1} ms, {found} from the cache", time.as_secs_f64() * 1e3);
+    }
+    if setup.profile {
+        let rows = tessera_runtime::profile::taken();
+        eprint!("{}", crate::profile::table(&rows, started.elapsed(), &ready.sources));
     }
     finish(setup, stop, &ready, &reports)
 }

@@ -1,6 +1,7 @@
 //! Running a plan: memory for its results, its arena, its steps in order.
 
 use crate::pool::Pool;
+use crate::profile;
 use crate::tensor::{Buffer, OutOfMemory, Tensor};
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
@@ -97,6 +98,7 @@ pub fn execute(plan: &Plan, args: Vec<Argument>, pool: &Pool, work: &mut Workspa
         },
     };
     for step in &plan.steps {
+        let started = profile::before();
         match step {
             Step::Kernel { kernel, bufs, scalars, grid, grain, scratch_bytes, checks, origin } => {
                 let addresses = Addresses(bufs.iter().map(|&b| address(b)).collect());
@@ -129,11 +131,13 @@ pub fn execute(plan: &Plan, args: Vec<Argument>, pool: &Pool, work: &mut Workspa
                     };
                     return Err(PlanError::Step { message, origin: *origin });
                 }
+                profile::after(started, &kernel.name, *origin);
             }
-            Step::Native { run, bufs, scalars, origin, .. } => {
+            Step::Native { name, run, bufs, scalars, origin } => {
                 let addresses: Vec<*mut u8> = bufs.iter().map(|&b| address(b)).collect();
                 let words: Vec<u64> = scalars.iter().map(|&s| word(s)).collect();
                 run(&addresses, &words).map_err(|message| PlanError::Step { message, origin: *origin })?;
+                profile::after(started, name, *origin);
             }
             Step::Copy { dst, src, bytes } => {
                 let (dst, src) = (address(*dst), address(*src));
@@ -141,6 +145,7 @@ pub fn execute(plan: &Plan, args: Vec<Argument>, pool: &Pool, work: &mut Workspa
                     // SAFETY: both hold `bytes`; `copy` allows overlap.
                     unsafe { std::ptr::copy(src, dst, *bytes as usize) }
                 }
+                profile::after(started, "copy", StepOrigin::default());
             }
         }
     }

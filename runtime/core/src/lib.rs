@@ -13,6 +13,7 @@ pub mod tensor_print;
 pub mod show;
 pub mod dict;
 pub mod pool;
+pub mod profile;
 pub mod sort;
 pub mod scatter;
 pub mod execute;

@@ -1,0 +1,73 @@
+//! `tessera profile`: where the time of a program went.
+
+use std::fmt::Write;
+use std::time::Duration;
+use tessera_base::{ItemId, Span};
+use tessera_hir::source::SourceMap;
+use tessera_runtime::profile::Row;
+
+/// A table of one line for each kernel or function of the runtime, in the order in which they first
+/// ran: its share of the time of all, how often it ran, the median of its times, and the place in
+/// the program that it was made for. Only measured numbers; what `whole` has beyond their sum is
+/// host code, checking and compilation.
+pub fn table(rows: &[Row], whole: Duration, sources: &SourceMap) -> String {
+    let total: Duration = rows.iter().flat_map(|r| &r.times).sum();
+    let mut out = String::new();
+    let seconds = total.as_secs_f64().max(1e-12);
+    let width = rows.iter().map(|r| r.name.chars().count()).max().unwrap_or(6).clamp(6, 48);
+    let _ = writeln!(out, "{:>6}  {:>7}  {:>10}  {:<width$}  place", "share", "runs", "median", "kernel");
+    for row in rows {
+        let time: Duration = row.times.iter().sum();
+        let share = 100.0 * time.as_secs_f64() / seconds;
+        let name: String = row.name.chars().take(width).collect();
+        let (runs, median) = (row.times.len(), shown(median(&row.times)));
+        let _ = writeln!(out, "{share:>5.1}%  {runs:>7}  {median:>10}  {name:<width$}  {}", place(row, sources));
+    }
+    let (total, whole) = (shown(total), shown(whole));
+    let _ = writeln!(out, "kernels {total} of {whole} from start to end");
+    out
+}
+
+fn place(row: &Row, sources: &SourceMap) -> String {
+    let (start, end) = (row.origin.start as usize, row.origin.end as usize);
+    let span = Span::new(ItemId(row.origin.item), start, end);
+    match sources.line_col(span) {
+        Some((file, line, _)) => {
+            let path = sources.file(file).map_or("", |f| &f.path);
+            format!("{}:{line}", path.rsplit('/').next().unwrap_or(path))
+        }
+        None => String::new(),
+    }
+}
+
+fn median(times: &[Duration]) -> Duration {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+}
+
+fn shown(time: Duration) -> String {
+    let us = time.as_secs_f64() * 1e6;
+    match us {
+        us if us < 1e3 => format!("{us:.1} µs"),
+        us if us < 1e6 => format!("{:.2} ms", us / 1e3),
+        us => format!("{:.2} s", us / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_shares_and_medians() {
+        let row = |name: &str, us: &[u64]| Row {
+            name: name.into(),
+            origin: Default::default(),
+            times: us.iter().map(|&n| Duration::from_micros(n)).collect(),
+        };
+        let text = table(&[row("dot", &[1, 3, 2]), row("add", &[2])], Duration::from_millis(1), &SourceMap::default());
+        assert!(text.contains(" 75.0%        3      2.0 µs  dot"), "{text}");
+        assert!(text.ends_with("kernels 8.0 µs of 1.00 ms from start to end\n"), "{text}");
+    }
+}
