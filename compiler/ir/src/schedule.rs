@@ -8,6 +8,7 @@
 pub mod strip;
 pub mod text;
 pub mod verify;
+pub mod windows;
 
 use crate::index::{Index, Var};
 use tessera_abi::plan::Bounds;
@@ -152,6 +153,9 @@ pub enum Directive {
     Stream,
     /// Exchanges the roles of the two operands of a product.
     Swap,
+    /// The left operand of a product (after an exchange) is windows over an image: a grid point
+    /// keeps the part of the image under them, with its padding, and reads the windows there.
+    Windows,
     /// Grid points that are worth a thread's wake-up.
     Grain(u64),
     /// Copies of the body of innermost loops.

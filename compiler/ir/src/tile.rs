@@ -169,6 +169,10 @@ pub struct Panel {
 /// `pairs`: a step takes two positions of k at once ([`tessera_ops::reference::pair_step`]), without
 /// a ramp. The factors lie as bf16, where a [`Panel`]'s `step` leads from one position to the next,
 /// or as pairs that [`Def::Pair`] has made, where it leads from one pair to the next.
+///
+/// `hops`: steps of the left factor that are nested. With `(every, extra)` it goes `extra` elements
+/// further whenever `every` steps are done. Each `every` is a multiple of the one before, and the
+/// depth of the last; neither pairs nor a ramp go with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mma {
     pub kind: Kind,
@@ -179,6 +183,7 @@ pub struct Mma {
     /// Number of steps: the least of these.
     pub depth: Vec<Index>,
     pub ramp: Option<Index>,
+    pub hops: Vec<(i64, i64)>,
     pub fresh: Index,
     pub a: Panel,
     pub b: Panel,

@@ -5,6 +5,7 @@
 
 use inkwell::context::Context;
 use inkwell::module::Module;
+use llvm_sys::LLVMInlineAsmDialect;
 use llvm_sys::LLVMIntPredicate;
 use llvm_sys::LLVMRealPredicate;
 use llvm_sys::core::*;
@@ -342,6 +343,21 @@ impl Builder {
             let ty = LLVMIntrinsicGetType(self.context, id, types.as_mut_ptr(), types.len());
             let f = LLVMGetIntrinsicDeclaration(self.module, id, types.as_mut_ptr(), types.len());
             V(LLVMBuildCall2(self.raw, ty, f, args.as_mut_ptr(), args.len() as u32, NAMELESS))
+        }
+    }
+
+    /// The same pointer, of which the optimizer does not know where it comes from: empty text for the
+    /// assembler, which is the one barrier against finding equal addresses.
+    pub fn opaque(&self, p: V) -> V {
+        let (constraints, mut args) = ("=r,0", [p.0]);
+        let mut types = [self.ptr().0];
+        // SAFETY: one pointer in, one out, in the same register; there are no instructions.
+        unsafe {
+            let ty = LLVMFunctionType(self.ptr().0, types.as_mut_ptr(), 1, 0);
+            let dialect = LLVMInlineAsmDialect::LLVMInlineAsmDialectATT;
+            let text = constraints.as_ptr().cast();
+            let f = LLVMGetInlineAsm(ty, NAMELESS, 0, text, constraints.len(), 0, 0, dialect, 0);
+            V(LLVMBuildCall2(self.raw, ty, f, args.as_mut_ptr(), 1, NAMELESS))
         }
     }
 

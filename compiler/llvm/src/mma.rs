@@ -12,6 +12,14 @@ use tessera_ir::tile::{Mma, Panel};
 use tessera_ops::scalar::Kind;
 
 const UNROLL: i64 = 4;
+/// Steps of the right factor that are asked for ahead.
+const AHEAD: i64 = 32;
+/// Elements of a panel that passes through the nearest cache.
+const PASSES: i64 = 16 << 10;
+/// Bytes of a line of the cache.
+const LINE: i64 = 64;
+/// Nested steps that are written out at most.
+const UNROLL_NESTED: i64 = 12;
 
 impl Emitter<'_> {
     pub fn mma(&mut self, m: &Mma) -> Result<(), LlvmError> {
@@ -21,6 +29,12 @@ impl Emitter<'_> {
         };
         let (a, b, c) = (start(self, &m.a)?, start(self, &m.b)?, start(self, &m.c)?);
         let limit = self.bound(&m.depth, true)?;
+        if !m.hops.is_empty() {
+            let init = self.accumulators(m, c)?;
+            let acc = self.nested(m, (a, b), limit, init)?;
+            self.write_back(m, c, &acc);
+            return Ok(());
+        }
         let ramp = m.ramp.as_ref().map(|e| self.index(e, 1)).transpose()?;
         let depth = ramp.map_or(limit, |r| self.common_steps(limit, r));
         let init = self.accumulators(m, c)?;
@@ -69,6 +83,55 @@ impl Emitter<'_> {
         }
         self.write_back(m, c, &acc);
         Ok(())
+    }
+
+    /// The chain over nested steps: a loop for each run, the shortest ones written out.
+    fn nested(&mut self, m: &Mma, (a, b): (V, V), depth: V, acc: Vec<V>) -> Result<Vec<V>, LlvmError> {
+        let level = m.hops.len();
+        let Some((every, _)) = m.hops.last().copied() else { return Ok(acc) };
+        let carried: Vec<V> = [a, b].into_iter().chain(acc).collect();
+        let zero = self.b.i64(0);
+        let out = self.raw_loop(zero, depth, every, &carried, |e, _, carried| {
+            let (a, b) = (carried[0], carried[1]);
+            let acc = e.run(m, level, a, b, carried[2..].to_vec())?;
+            let next = [e.at(a, run_stride(m, level), &m.a), e.at(b, every * m.b.step, &m.b)];
+            Ok(next.into_iter().chain(acc).collect())
+        })?;
+        Ok(out[2..].to_vec())
+    }
+
+    /// All steps of one run of level `level`: runs of the level below, at level 0 a single step.
+    fn run(&mut self, m: &Mma, level: usize, a: V, b: V, acc: Vec<V>) -> Result<Vec<V>, LlvmError> {
+        if level == 0 {
+            let mut acc = acc;
+            // A step reads again what neighbouring rows read in another: loaded once for both, it
+            // would stay in a register that the accumulators need.
+            self.rank_one(m, self.b.opaque(a), b, 0, &mut acc)?;
+            return Ok(acc);
+        }
+        let (length, inner) = (run_length(m, level), run_length(m, level - 1));
+        let strides = (run_stride(m, level - 1), inner * m.b.step);
+        // Runs of the level below that one round takes.
+        let count = length / inner;
+        let most = (UNROLL_NESTED / inner).max(1);
+        let copies = (1..=count).rev().find(|n| count % n == 0 && *n <= most).unwrap_or(1);
+        let carried: Vec<V> = [a, b].into_iter().chain(acc).collect();
+        let round = |e: &mut Self, carried: &[V]| -> Result<Vec<V>, LlvmError> {
+            let (a, b) = (carried[0], carried[1]);
+            let mut acc = carried[2..].to_vec();
+            for u in 0..copies {
+                acc = e.run(m, level - 1, e.at(a, u * strides.0, &m.a), e.at(b, u * strides.1, &m.b), acc)?;
+            }
+            let next = [e.at(a, copies * strides.0, &m.a), e.at(b, copies * strides.1, &m.b)];
+            Ok(next.into_iter().chain(acc).collect())
+        };
+        let out = if copies == count {
+            round(self, &carried)?
+        } else {
+            let (zero, rounds) = (self.b.i64(0), self.b.i64(count / copies));
+            self.raw_loop(zero, rounds, 1, &carried, |e, _, carried| round(e, carried))?
+        };
+        Ok(out[2..].to_vec())
     }
 
     /// The steps that all rows of a ramp take: its first row takes the fewest.
@@ -175,11 +238,25 @@ impl Emitter<'_> {
 
     /// One step of k, `u` steps after the base addresses.
     fn rank_one(&self, m: &Mma, a: V, b: V, u: i64, acc: &mut [V]) -> Result<(), LlvmError> {
+        if asks_ahead(m) {
+            self.ask_ahead(m, b, u);
+        }
         if m.pairs {
             return self.pair_steps(m, a, b, u, acc);
         }
         self.rank_one_from(m, 0, a, b, u, acc);
         Ok(())
+    }
+
+    /// Asks for the lines of the right factor that a later step reads.
+    fn ask_ahead(&self, m: &Mma, b: V, u: i64) {
+        let bytes = self.element_bytes(&m.b);
+        let word = |n: i64| self.b.const_int(self.b.int(32), n, 1);
+        let step = self.at(b, (u + AHEAD) * self.stride(m, &m.b), &m.b);
+        for line in 0..(m.cols as i64 * bytes).div_euclid(LINE).max(1) {
+            let p = self.b.offset(step, self.b.i64(line * LINE));
+            self.b.intrinsic("llvm.prefetch", &[self.b.ptr()], &[p, word(0), word(3), word(1)]);
+        }
     }
 
     /// The same for the rows from `first` on.
@@ -222,4 +299,23 @@ impl Emitter<'_> {
             }
         }
     }
+}
+
+/// Whether a panel of the right factor passes through the nearest cache once per tile; what the
+/// processor finds ahead by itself ends with each page.
+fn asks_ahead(m: &Mma) -> bool {
+    let steps = m.depth.iter().filter_map(|d| d.as_constant()).min().unwrap_or(0);
+    m.hops.is_empty() && m.b.step <= 2 * m.cols as i64 && steps * m.b.step >= PASSES
+}
+
+/// Steps of a run of level `level`; one at level 0.
+fn run_length(m: &Mma, level: usize) -> i64 {
+    level.checked_sub(1).and_then(|l| m.hops.get(l)).map_or(1, |(every, _)| *every)
+}
+
+/// Elements of the left factor from one run of level `level` to the next.
+fn run_stride(m: &Mma, level: usize) -> i64 {
+    let steps = run_length(m, level) * m.a.step;
+    let hops = m.hops.iter().take(level).map(|(every, extra)| run_length(m, level) / every * extra);
+    steps + hops.sum::<i64>()
 }

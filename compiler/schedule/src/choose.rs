@@ -7,6 +7,7 @@ mod columns;
 mod dot;
 mod running;
 mod strip;
+mod windows;
 
 use tessera_base::DType;
 use tessera_ir::index::{Index, Var};
@@ -32,8 +33,10 @@ pub fn directives(s: &mut Schedule, machine: &Machine) {
         Some(_) if Strip::is(s) => strip::directives(s, machine),
         Some(at) => {
             let dot = ValueId(at as u32);
-            columns::join(s, dot, dot::lanes(s, dot, machine) as u64);
-            dot::directives(s, dot, machine)
+            windows::directives(s, dot, machine).unwrap_or_else(|| {
+                columns::join(s, dot, dot::lanes(s, dot, machine) as u64);
+                dot::directives(s, dot, machine)
+            })
         }
         None => match s.values.iter().find_map(|v| running::axis(&v.op)) {
             Some(axis) => running::directives(s, axis, machine),

@@ -305,7 +305,8 @@ impl Machine<'_> {
             }
             let steps = m.ramp.as_ref().map_or(depth, |e| depth.min(self.index(e, 0) + i));
             for k in 0..steps {
-                let a = self.memory[m.a.buf as usize].read(at(self, &m.a, i, k, 0), self.point)?;
+                let hops: i64 = m.hops.iter().map(|(every, extra)| k / every * extra).sum();
+                let a = self.memory[m.a.buf as usize].read(at(self, &m.a, i, k, hops), self.point)?;
                 let left = Words { kind: m.kind, words: vec![a; m.cols as usize] };
                 let b =
                     (0..m.cols as i64).map(|j| self.memory[m.b.buf as usize].read(at(self, &m.b, 0, k, j), self.point));

@@ -150,7 +150,13 @@ impl<'s> Nest<'s> {
     }
 
     fn resolve_guards(&self, guards: &[Guard]) -> Vec<Guard> {
-        guards.iter().map(|g| Guard { index: self.resolve(&g.index), lo: g.lo, hi: g.hi }).collect()
+        let resolved = guards.iter().map(|g| Guard { index: self.resolve(&g.index), lo: g.lo, hi: g.hi });
+        // One that holds everywhere costs a mask for nothing.
+        let open = |g: &Guard| {
+            let (lo, hi) = g.index.range(&|v| self.range(v));
+            lo < g.lo || hi >= g.hi
+        };
+        resolved.filter(open).collect()
     }
 
     // --- operations

@@ -10,7 +10,8 @@
 //!       mma MR×NR over the block; after the last block: epilogue
 //! ```
 //! Where the right operand is uneven along its columns but even in rows of them (windows over an
-//! image, whose columns are the positions of all rows), a point packs whole rows: `[k][columns]`.
+//! image, whose columns are the positions of all rows), a point packs whole rows: `[k][columns]`. Where
+//! such windows are the left operand, they can be read in the image ([`windows`]).
 //!
 //! Every element of the result is one chain in ascending k whatever the blocks are: a block goes
 //! on from the accumulators that the one before left.
@@ -18,6 +19,7 @@
 mod pack;
 mod rows;
 mod strip;
+mod windows;
 
 pub use strip::lower as lower_strip;
 
@@ -25,10 +27,12 @@ use crate::nest::Nest;
 use crate::{LowerError, Lowered};
 use tessera_base::DType;
 use tessera_ir::index::{Index, Var, delinear};
+use tessera_ir::schedule::windows::Windows;
 use tessera_ir::schedule::{Directive, Schedule, ValueId, ValueOp};
 use tessera_ir::tile::{Access, Def, LANE, Mma, Op, POINT, Panel};
 use tessera_ops::map::kind_of;
 use tessera_ops::scalar::Kind;
+use windows::{Image, Left};
 
 /// The product with its blocks.
 struct Product<'s> {
@@ -44,6 +48,8 @@ struct Product<'s> {
     n: Option<Var>,
     /// Columns of a row in which the right operand is even, where it is not along all columns.
     row: Option<u64>,
+    /// The image that the left operand's windows are over, if they are read there.
+    image: Option<Image>,
     /// The other parallel axes.
     batch: Vec<Var>,
     accum: DType,
@@ -71,7 +77,14 @@ struct Part {
 }
 
 pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
-    let p = Product::new(s)?;
+    match Product::find_windows(s) {
+        Some((s, windows)) => lower_as(&s, Some(windows)),
+        None => lower_as(s, None),
+    }
+}
+
+fn lower_as(s: &Schedule, windows: Option<Windows>) -> Result<Lowered, LowerError> {
+    let p = Product::new(s, windows)?;
     let scalars: Vec<u32> = (0..s.scalars.len() as u32).collect();
     let mut out = Lowered::default();
     if p.pack_right && !p.packs_inside() {
@@ -86,7 +99,7 @@ pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
 }
 
 impl<'s> Product<'s> {
-    fn new(s: &'s Schedule) -> Result<Product<'s>, LowerError> {
+    fn new(s: &'s Schedule, windows: Option<Windows>) -> Result<Product<'s>, LowerError> {
         let at =
             s.values.iter().position(|v| matches!(v.op, ValueOp::Dot { .. })).ok_or(LowerError("no product".into()))?;
         let dot = ValueId(at as u32);
@@ -112,6 +125,7 @@ impl<'s> Product<'s> {
             m,
             n,
             row: n.and_then(|n| s.row_along(right, n)),
+            image: None,
             batch,
             accum,
             factor: s.value(left).dtype,
@@ -154,7 +168,22 @@ impl<'s> Product<'s> {
         p.kc = if p.kc >= s.extent(axis) { s.extent(axis) } else { p.kc.next_multiple_of(p.lanes as u64) };
         p.pack_left |= p.direct(left, m).is_none();
         p.pack_right |= p.direct(right, n).is_none_or(|at| n.is_some_and(|n| at.stride(n) != Some(1)));
+        if let Some(w) = windows.filter(|_| p.row.is_none()) {
+            p.mc = Image::windows(&w, p.mc);
+            p.kc = Image::steps(&w, p.kc, p.lanes as u64);
+            p.pack_left = false;
+            let direct = p.reads_in_place(&w);
+            p.image = Some(Image::new(w, direct, p.mc, p.lanes));
+        }
         Ok(p)
+    }
+
+    /// Row panels of a tile.
+    fn row_panels(&self) -> u64 {
+        match &self.image {
+            Some(image) => self.mc / image.w.row * image.w.row.div_ceil(self.rows as u64),
+            None => self.mc / self.rows as u64,
+        }
     }
 
     /// Whether every panel of B is used by one grid point only, which then packs it itself; rows
@@ -268,8 +297,9 @@ impl<'s> Product<'s> {
             .then(|| n.scratch("b", self.packed(), self.kc / self.span() * self.column_pitch() as u64));
         let pitch = self.pitch();
         let packed_left = if self.pack_left { Some(self.left_scratch(n, pitch)) } else { None };
+        let image = self.image_scratch(n);
         let (rows, panel) = (self.rows as u64, self.panel() as u64);
-        let tiles = if self.blocks() > 1 { (self.mc / rows) * self.nc.div_ceil(panel) } else { 1 };
+        let tiles = if self.blocks() > 1 { self.row_panels() * self.nc.div_ceil(panel) } else { 1 };
         let direct = self.stores_directly();
         let partial = if direct { None } else { Some(n.scratch("c", self.accum, tiles * rows * panel)) };
         // Grid: batch, columns, rows; neighbours share columns, so that packed B stays cached.
@@ -283,7 +313,7 @@ impl<'s> Product<'s> {
             n.place(*axis, i.clone());
         }
         let (tile_n, tile_m) = (at[at.len() - 2].clone(), at[at.len() - 1].clone());
-        let body = Compute { p: self, tile_m, tile_n, packed_left, packed_right, column, partial };
+        let body = Compute { p: self, tile_m, tile_n, packed_left, packed_right, column, image, partial };
         if self.blocks() == 1 {
             return body.block(n, &Index::default());
         }
@@ -326,6 +356,14 @@ struct Columns {
     count: u32,
 }
 
+/// A row panel.
+struct RowPanel {
+    /// Its first row, and the number of the panel inside the tile.
+    first: Index,
+    inside: Index,
+    count: u32,
+}
+
 /// Elements per step of `axis`, which the caller knows to be even.
 fn stride(e: &Index, axis: Option<Var>) -> i64 {
     axis.and_then(|a| e.stride(a)).unwrap_or(0)
@@ -340,6 +378,8 @@ struct Compute<'p, 's> {
     packed_right: Option<u32>,
     /// One panel of B, packed where it is used.
     column: Option<u32>,
+    /// The part of the image under the point's windows, if it is copied.
+    image: Option<u32>,
     /// Accumulators of register tiles, where the output itself cannot hold them.
     partial: Option<u32>,
 }
@@ -350,6 +390,9 @@ impl<'s> Compute<'_, 's> {
         let p = self.p;
         if let Some(buf) = self.packed_left {
             p.pack_left_block(n, buf, &self.tile_m, block)?;
+        }
+        if let (Some(image), Some(buf)) = (&p.image, self.image) {
+            p.copy_image(n, image, buf, &self.tile_m, block)?;
         }
         if let (Some(row), Some(buf)) = (p.row, self.column) {
             return self.rows_block(n, block, row, buf);
@@ -364,10 +407,13 @@ impl<'s> Compute<'_, 's> {
                 if let Some(buf) = self.column {
                     p.pack_columns(n, buf, &Index::default(), block, &Index::var(jr), column.size)?;
                 }
+                if let Some(image) = &p.image {
+                    return self.over_windows(n, block, image, &columns);
+                }
                 for row in Product::parts(p.extent(p.m), Some((&self.tile_m, p.mc)), p.rows) {
                     let ir = n.var(p.extent(p.m).div_ceil(p.rows as u64) as i64 - 1);
                     n.plain_loop(ir, row.lo.clone(), row.hi.clone(), |n| {
-                        self.tile(n, block, (&Index::var(ir), row.size), &columns)
+                        self.tile(n, block, &self.row_panel(&Index::var(ir), row.size), &columns, None)
                     })?;
                 }
                 Ok(())
@@ -376,22 +422,32 @@ impl<'s> Compute<'_, 's> {
         Ok(())
     }
 
-    /// One register tile: row panel `ir` of `rows` rows, and a column panel.
+    /// Row panel number `ir` of all.
+    fn row_panel(&self, ir: &Index, count: u32) -> RowPanel {
+        let inside = ir.minus(&self.tile_m.times((self.p.mc / self.p.rows as u64) as i64));
+        RowPanel { first: ir.times(self.p.rows as i64), inside, count }
+    }
+
+    /// One register tile: a row panel and a column panel. `left`: the left factor, if it is not the
+    /// operand or what was packed of it.
     fn tile(
         &self,
         n: &mut Nest<'s>,
         block: &Index,
-        (ir, rows): (&Index, u32),
+        rows: &RowPanel,
         columns: &Columns,
+        left: Option<Left>,
     ) -> Result<(), LowerError> {
         let p = self.p;
-        let (first_row, first_col, cols) = (ir.times(p.rows as i64), &columns.first, columns.count);
-        let start = self.place_tile(n, block, ir, first_col);
-        let a = self.left_operand(n, ir)?;
+        let start = self.place_tile(n, block, &rows.first, &columns.first);
+        let (a, hops) = match left {
+            Some(left) => left,
+            None => (self.left_operand(n, rows)?, vec![]),
+        };
         let b = self.right_operand(n, block, columns)?;
         let c = match self.partial {
             None => self.output_panel(n),
-            Some(buf) => Panel { buf, at: self.partial_at(ir, &columns.inside), row: p.panel() as i64, step: 0 },
+            Some(buf) => Panel { buf, at: self.partial_at(rows, columns), row: p.panel() as i64, step: 0 },
         };
         let depth = match p.blocks() {
             1 => vec![Index::constant((p.depth() / p.span()) as i64)],
@@ -404,25 +460,26 @@ impl<'s> Compute<'_, 's> {
         let fresh = if p.blocks() == 1 { Index::default() } else { block.clone() };
         n.push(Op::Mma(Mma {
             kind: p.kind,
-            rows,
-            cols,
+            rows: rows.count,
+            cols: columns.count,
             lanes: p.lanes,
             pairs: p.pairs(),
             depth,
             ramp,
+            hops,
             fresh,
             a,
             b,
             c: c.clone(),
         }));
         if self.partial.is_some() {
-            self.epilogue(n, block, &c, (&first_row, rows), (first_col, cols))?;
+            self.epilogue(n, block, &c, rows, columns)?;
         }
         Ok(())
     }
 
     /// Puts the axes at the start of a register tile; returns where its block starts.
-    fn place_tile(&self, n: &mut Nest<'s>, block: &Index, ir: &Index, first_col: &Index) -> Index {
+    fn place_tile(&self, n: &mut Nest<'s>, block: &Index, first_row: &Index, first_col: &Index) -> Index {
         let p = self.p;
         let start = block.times(p.kc as i64);
         let mut set = |axis: Option<Var>, at: Index| {
@@ -430,17 +487,17 @@ impl<'s> Compute<'_, 's> {
                 n.place(axis, at);
             }
         };
-        set(p.m, ir.times(p.rows as i64));
+        set(p.m, first_row.clone());
         set(p.n, first_col.clone());
         set(Some(p.k), start.clone());
         start
     }
 
     /// The left operand of the tile at the present places.
-    fn left_operand(&self, n: &mut Nest<'s>, ir: &Index) -> Result<Panel, LowerError> {
+    fn left_operand(&self, n: &mut Nest<'s>, rows: &RowPanel) -> Result<Panel, LowerError> {
         let p = self.p;
         if let Some(buf) = self.packed_left {
-            return Ok(p.left_panel(buf, &ir.minus(&self.tile_m.times((p.mc / p.rows as u64) as i64))));
+            return Ok(p.left_panel(buf, &rows.inside));
         }
         let e = p.direct(p.left, p.m).ok_or(LowerError("an operand that needs packing".into()))?;
         Ok(Panel { buf: self.operand(n, p.left)?, at: n.resolve(e), row: stride(e, p.m), step: stride(e, Some(p.k)) })
@@ -476,14 +533,12 @@ impl<'s> Compute<'_, 's> {
     }
 
     /// Where the accumulators of a register tile are kept between blocks.
-    fn partial_at(&self, ir: &Index, j: &Index) -> Index {
+    fn partial_at(&self, rows: &RowPanel, columns: &Columns) -> Index {
         let p = self.p;
         if p.blocks() == 1 {
             return Index::default();
         }
-        let row_panels = (p.mc / p.rows as u64) as i64;
-        let i = ir.minus(&self.tile_m.times(row_panels));
-        j.times(row_panels).plus(&i).times((p.rows * p.panel()) as i64)
+        columns.inside.times(p.row_panels() as i64).plus(&rows.inside).times((p.rows * p.panel()) as i64)
     }
 
     /// After the last block: what follows the product, on a register tile in cache.
@@ -492,22 +547,25 @@ impl<'s> Compute<'_, 's> {
         n: &mut Nest<'s>,
         block: &Index,
         c: &Panel,
-        (first_row, rows): (&Index, u32),
-        (first_col, cols): (&Index, u32),
+        rows: &RowPanel,
+        columns: &Columns,
     ) -> Result<(), LowerError> {
         let p = self.p;
-        let i = n.var(rows as i64 - 1);
+        let i = n.var(rows.count as i64 - 1);
         // A loop over the blocks that are last: this one, or none.
         let last = n.var(p.blocks() as i64 - 1);
         let (lo, hi) = (vec![block.clone(), Index::constant(p.blocks() as i64 - 1)], vec![block.offset(1)]);
         n.plain_loop(last, lo, hi, |n| {
-            n.plain_loop(i, vec![Index::default()], vec![Index::constant(rows as i64)], |n| {
+            if p.image.is_some() {
+                return self.turned(n, c, rows, columns);
+            }
+            n.plain_loop(i, vec![Index::default()], vec![Index::constant(rows.count as i64)], |n| {
                 if let Some(m) = p.m {
-                    n.place(m, first_row.plus(&Index::var(i)));
+                    n.place(m, rows.first.plus(&Index::var(i)));
                 }
-                for v in 0..cols.div_ceil(p.lanes) {
-                    let valid = (cols - v * p.lanes).min(p.lanes);
-                    self.epilogue_vector(n, c, &Index::var(i), first_col, v, valid)?;
+                for v in 0..columns.count.div_ceil(p.lanes) {
+                    let valid = (columns.count - v * p.lanes).min(p.lanes);
+                    self.epilogue_vector(n, c, &Index::var(i), &columns.first, v, valid)?;
                 }
                 Ok(())
             })
@@ -537,12 +595,18 @@ impl<'s> Compute<'_, 's> {
             lanes,
         );
         n.bind(p.dot, sum);
-        for st in &p.s.stores {
+        self.store_all(n)?;
+        n.valid = n.lanes;
+        Ok(())
+    }
+
+    /// Every result at the present places.
+    fn store_all(&self, n: &mut Nest<'s>) -> Result<(), LowerError> {
+        for st in &self.p.s.stores {
             let value = n.eval(st.value)?;
             let (buf, at) = (n.tensor(st.operand), n.resolve(&st.at));
             n.store(buf, at, value, false);
         }
-        n.valid = n.lanes;
         Ok(())
     }
 }

@@ -10,33 +10,61 @@ use std::sync::{Arc, Mutex};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// How many chunks each thread gets on average: enough to even out a slow core, few enough
-/// that the counter costs nothing.
-const CHUNKS_PER_THREAD: u64 = 4;
+/// The part of what is left of a share that its thread, or one that has ended its own, takes at
+/// once: large pieces first, single points at the end, so that all threads end together.
+const PART: u64 = 3;
 /// How long an idle worker looks for work before it sleeps: a few kernels' time. Waking a
 /// sleeper takes tens of microseconds.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// One kernel call.
+/// The next point of a thread's share. A line of the cache for each: threads do not wait for each
+/// other while every one works on its own.
+#[repr(align(64))]
+struct Share(AtomicU64);
+
+/// One kernel call. Its points are divided into one share for each thread, the same one in every
+/// call with so many points: what a thread has written lies in its core's cache the next time.
 struct Job<'a> {
     work: &'a (dyn Fn(u64, u64) -> i64 + Sync),
     grid: u64,
-    chunk: u64,
-    next: AtomicU64,
+    /// Points of a range, at least.
+    grain: u64,
+    shares: &'a [Share],
     /// The lowest position that failed, and its code. Locked by failures only.
     failed: Mutex<Option<(u64, i64)>>,
     panicked: AtomicBool,
 }
 
 impl Job<'_> {
-    /// Takes chunks until there are none.
-    fn drain(&self) {
-        loop {
-            let lo = self.next.fetch_add(self.chunk, Ordering::Relaxed);
-            if lo >= self.grid {
-                return;
+    /// Where share `n` starts; where the one before ends.
+    fn start(&self, n: usize) -> u64 {
+        (self.grid as u128 * n as u128 / self.shares.len() as u128) as u64
+    }
+
+    /// The next range of share `n`, if one is left.
+    fn take(&self, n: usize) -> Option<(u64, u64)> {
+        let (next, end) = (&self.shares[n].0, self.start(n + 1));
+        let mut lo = next.load(Ordering::Relaxed);
+        while lo < end {
+            let hi = lo + ((end - lo) / PART).max(self.grain).min(end - lo);
+            match next.compare_exchange_weak(lo, hi, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Some((lo, hi)),
+                Err(now) => lo = now,
             }
-            let result = (self.work)(lo, (lo + self.chunk).min(self.grid));
+        }
+        None
+    }
+
+    /// The work of thread `me`: its own share, then what is left of the others.
+    fn drain(&self, me: usize) {
+        let count = self.shares.len();
+        let mut n = 0;
+        while n < count {
+            let Some((lo, hi)) = self.take((me + n) % count) else {
+                n += 1;
+                continue;
+            };
+            let result = (self.work)(lo, hi);
             if result != 0 {
                 let mut failed = self.failed.lock().unwrap_or_else(|e| e.into_inner());
                 if failed.is_none_or(|(at, _)| lo < at) {
@@ -77,7 +105,7 @@ impl Shared {
             if self.enter(state) {
                 // SAFETY: the caller does not leave `run` while a worker is inside.
                 let job = unsafe { &*self.job.load(Ordering::Acquire) };
-                if catch_unwind(AssertUnwindSafe(|| job.drain())).is_err() {
+                if catch_unwind(AssertUnwindSafe(|| job.drain(me + 1))).is_err() {
                     job.panicked.store(true, Ordering::Release);
                 }
                 self.state.fetch_sub(1, Ordering::Release);
@@ -127,6 +155,8 @@ impl Shared {
 pub struct Pool {
     shared: Arc<Shared>,
     workers: Vec<Thread>,
+    /// Of the job that runs.
+    shares: Box<[Share]>,
     /// Somebody's job runs: a second one runs on its caller alone.
     busy: AtomicBool,
 }
@@ -152,7 +182,8 @@ impl Pool {
                 Err(_) => break,
             }
         }
-        Pool { shared, workers, busy: AtomicBool::new(false) }
+        let shares = (0..=workers.len()).map(|_| Share(AtomicU64::new(0))).collect();
+        Pool { shared, workers, shares, busy: AtomicBool::new(false) }
     }
 
     pub fn threads(&self) -> usize {
@@ -172,18 +203,14 @@ impl Pool {
         if grid <= grain || self.workers.is_empty() || self.busy.swap(true, Ordering::Acquire) {
             return work(0, grid);
         }
-        let chunk = grid.div_ceil(self.threads() as u64 * CHUNKS_PER_THREAD).max(grain);
-        let job = Job {
-            work,
-            grid,
-            chunk,
-            next: AtomicU64::new(0),
-            failed: Mutex::new(None),
-            panicked: AtomicBool::new(false),
-        };
+        let threads = (self.threads() as u64).min(grid.div_ceil(grain)) as usize;
+        let shares = &self.shares[..threads];
+        let job = Job { work, grid, grain, shares, failed: Mutex::new(None), panicked: AtomicBool::new(false) };
+        // Nobody is inside: the job that was before has ended.
+        shares.iter().enumerate().for_each(|(n, share)| share.0.store(job.start(n), Ordering::Relaxed));
         let close = Close { pool: self };
         self.open(&job);
-        job.drain();
+        job.drain(0);
         drop(close);
         // The hook has told what happened on the worker's thread.
         assert!(!job.panicked.into_inner(), "a kernel stopped on a worker's thread");
@@ -202,14 +229,13 @@ impl Pool {
         });
     }
 
-    /// Shows the job and wakes as many sleepers as it has chunks for.
+    /// Shows the job and wakes as many sleepers as it has shares for.
     fn open(&self, job: &Job) {
         let s = &*self.shared;
         s.job.store(std::ptr::from_ref(job).cast_mut().cast(), Ordering::Release);
         let jobs = s.state.load(Ordering::Relaxed) / JOB;
         s.state.store((jobs + 1) % JOB * JOB + OPEN, Ordering::SeqCst);
-        let wanted = (job.grid.div_ceil(job.chunk) - 1).min(self.workers.len() as u64) as usize;
-        for (worker, asleep) in self.workers.iter().zip(&s.asleep).take(wanted) {
+        for (worker, asleep) in self.workers.iter().zip(&s.asleep).take(job.shares.len() - 1) {
             if asleep.load(Ordering::SeqCst) && asleep.swap(false, Ordering::SeqCst) {
                 worker.unpark();
             }

@@ -199,6 +199,7 @@ fn directive_op(d: &Directive, name: &dyn Fn(Var) -> String) -> Op {
         Directive::Prefetch => ("prefetch", vec![]),
         Directive::Stream => ("stream", vec![]),
         Directive::Swap => ("swap", vec![]),
+        Directive::Windows => ("windows", vec![]),
         Directive::Grain(n) => ("grain", vec![int("points", *n)]),
         Directive::Unroll(n) => ("unroll", vec![int("factor", *n as u64)]),
     };
@@ -346,6 +347,7 @@ impl Reader {
             "prefetch" => Directive::Prefetch,
             "stream" => Directive::Stream,
             "swap" => Directive::Swap,
+            "windows" => Directive::Windows,
             "grain" => Directive::Grain(u64_attr(op, "points")?),
             "unroll" => Directive::Unroll(u32_attr(op, "factor")?),
             _ => return Err(op.error("no such directive")),

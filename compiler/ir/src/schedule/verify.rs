@@ -169,6 +169,7 @@ fn directive(s: &Schedule, d: &Directive) -> Result<(), String> {
         | Directive::SplitReduction
         | Directive::Prefetch
         | Directive::Stream
-        | Directive::Swap => Ok(()),
+        | Directive::Swap
+        | Directive::Windows => Ok(()),
     }
 }

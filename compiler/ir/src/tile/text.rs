@@ -172,6 +172,8 @@ impl Printer<'_> {
                 ];
                 line.attrs.extend(m.pairs.then(|| ("pairs".into(), Attr::Bool(true))));
                 line.attrs.extend(m.ramp.as_ref().map(|e| ("ramp".into(), self.index(e))));
+                let hops: Vec<Attr> = m.hops.iter().flat_map(|(n, e)| [Attr::Int(*n), Attr::Int(*e)]).collect();
+                line.attrs.extend((!hops.is_empty()).then(|| ("hops".into(), Attr::List(hops))));
                 for (key, p) in [("a", &m.a), ("b", &m.b), ("c", &m.c)] {
                     line.attrs
                         .push((key.into(), Attr::List(vec![self.index(&p.at), Attr::Int(p.row), Attr::Int(p.step)])));
@@ -416,6 +418,7 @@ impl Reader {
             depth: self.indices(line, "depth")?,
             pairs: line.attr("pairs").is_some() && line.bool("pairs")?,
             ramp: line.attr("ramp").map(|_| line.str("ramp").and_then(|t| self.parse_index(line, t))).transpose()?,
+            hops: line.attr("hops").map(|_| line.ints("hops")).transpose()?.map_or_else(Vec::new, in_twos),
             fresh: self.parse_index(line, line.str("fresh")?)?,
             a: panel(0, "a")?,
             b: panel(1, "b")?,
@@ -523,4 +526,9 @@ impl Reader {
             guards: self.guards(line)?,
         })
     }
+}
+
+/// Numbers that stand in twos.
+fn in_twos(all: Vec<i64>) -> Vec<(i64, i64)> {
+    all.chunks_exact(2).map(|two| (two[0], two[1])).collect()
 }

@@ -252,7 +252,20 @@ impl Checker<'_> {
         if m.rows == 0 || m.cols == 0 || m.lanes == 0 || m.depth.is_empty() || self.buf(m.c.buf)?.space == Space::In {
             return Err("an empty tile, or a result that is only read".into());
         }
+        self.hops(m)?;
         m.depth.iter().chain([&m.fresh]).chain(&m.ramp).try_for_each(|e| self.index(e))
+    }
+
+    /// Nested steps: each run holds whole ones of the run before, and the depth whole ones of the last.
+    fn hops(&self, m: &Mma) -> Result<(), String> {
+        let Some((last, _)) = m.hops.last() else { return Ok(()) };
+        let runs: Vec<i64> = [1].into_iter().chain(m.hops.iter().map(|(n, _)| *n)).collect();
+        let nested = runs.windows(2).all(|w| w[1] > 0 && w[1] % w[0] == 0);
+        let whole = |e: &Index| e.constant % last == 0 && e.terms.iter().all(|(_, c)| c % last == 0);
+        if !nested || !m.depth.iter().all(whole) || m.pairs || m.ramp.is_some() {
+            return Err("steps that are not nested".into());
+        }
+        Ok(())
     }
 
     fn buf(&self, n: u32) -> Result<&super::Buf, String> {

@@ -40,7 +40,7 @@ fn filled(row: u64, lanes: u64) -> f64 {
 
 /// The axes, innermost first, that continue the columns `n` in every store and belong to the
 /// right operand alone.
-fn rows(s: &Schedule, a: ValueId, b: ValueId, n: Var) -> Vec<Var> {
+pub fn rows(s: &Schedule, a: ValueId, b: ValueId, n: Var) -> Vec<Var> {
     let domains = s.domains();
     let (left, right) = (&domains[a.0 as usize], &domains[b.0 as usize]);
     let mut out = vec![];

@@ -137,7 +137,9 @@ impl<'s> Compute<'_, 's> {
                     let inside = Index::var(jr);
                     let first = tile.times(p.nc as i64).plus(&inside.times(p.panel() as i64));
                     let columns = Columns { panel: Index::default(), inside, first, count: part.size };
-                    n.plain_loop(jr, part.lo, part.hi, |n| self.tile(n, block, (&Index::var(ir), row.size), &columns))?;
+                    n.plain_loop(jr, part.lo, part.hi, |n| {
+                        self.tile(n, block, &self.row_panel(&Index::var(ir), row.size), &columns, None)
+                    })?;
                 }
                 Ok(())
             })?;

@@ -83,6 +83,7 @@ impl<'s> Strip<'s> {
             m: Some(rows),
             n,
             row: None,
+            image: None,
             batch: batch.clone(),
             accum,
             factor: accum,
@@ -168,6 +169,7 @@ impl<'s> Strip<'s> {
             packed_left,
             packed_right,
             column: None,
+            image: None,
             partial,
         };
         let first = Compute { p: &self.first, ..base(Index::default(), packed_left, Some(packed_keys), None) };
@@ -275,10 +277,11 @@ impl<'s> Strip<'s> {
         into: Panel,
     ) -> Result<(), LowerError> {
         let p = c.p;
-        let start = c.place_tile(n, block, ir, &columns.first);
+        let panel = c.row_panel(ir, rows);
+        let start = c.place_tile(n, block, &panel.first, &columns.first);
         let a = match a {
             Some(a) => a,
-            None => c.left_operand(n, ir)?,
+            None => c.left_operand(n, &panel)?,
         };
         let b = c.right_operand(n, block, columns)?;
         let depth = match p.blocks() {
@@ -295,6 +298,7 @@ impl<'s> Strip<'s> {
             pairs: false,
             depth,
             ramp,
+            hops: vec![],
             fresh,
             a,
             b,
@@ -343,7 +347,7 @@ impl<'s> Strip<'s> {
                     let at = first.times(self.pitch()).plus(&block.times(p.kc as i64));
                     let weights = Panel { buf: strip, at, row: self.pitch(), step: 1 };
                     let columns = panel(p, jr, column.size);
-                    c.place_tile(n, block, ir, &columns.first);
+                    c.place_tile(n, block, &ir.times(p.rows as i64), &columns.first);
                     let into = self.sums(n, c, ir, &Index::var(jr));
                     self.tile(n, c, block, (ir, rows), &columns, Some(weights), into)
                 })
