@@ -227,7 +227,7 @@ fn add_labels(d: &mut Diagnostic, e: &RunError, spans: &[Span]) {
 fn outside_library(mut d: Diagnostic, sources: &SourceMap) -> Diagnostic {
     let library = |span: Span| {
         let file = sources.locate(span).and_then(|(file, _)| sources.file(file));
-        file.is_some_and(|f| tessera_hir::source::is_library(&f.path))
+        file.is_some_and(|f| f.library)
     };
     let call = d.labels.iter().position(|l| l.text == "called here" && !library(l.span));
     if let (true, Some(i)) = (library(d.span), call) {

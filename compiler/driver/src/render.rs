@@ -77,6 +77,13 @@ fn clamp(text: &str, start: usize, end: usize) -> std::ops::Range<usize> {
     start..end
 }
 
+/// A clamped range of bytes as characters: ariadne counts bytes wrongly in the head of a second file.
+fn characters(text: &str, start: usize, end: usize) -> std::ops::Range<usize> {
+    let range = clamp(text, start, end);
+    let before = text[..range.start].chars().count();
+    before..before + text[range].chars().count()
+}
+
 fn terminal(out: &mut dyn Write, d: &Diagnostic, sources: &dyn Sources, style: Style) -> std::io::Result<()> {
     let kind_color = match d.severity() {
         Severity::Error => Color::Red,
@@ -95,11 +102,11 @@ fn terminal(out: &mut dyn Write, d: &Diagnostic, sources: &dyn Sources, style: S
         }
     };
     add(&place.file);
-    let range = clamp(sources.text(&place.file).unwrap_or(""), place.start, place.end);
+    let range = characters(sources.text(&place.file).unwrap_or(""), place.start, place.end);
     let header: &'static str = Box::leak(header.into_boxed_str());
     let config = Config::default()
         .with_color(style.color)
-        .with_index_type(IndexType::Byte)
+        .with_index_type(IndexType::Char)
         .with_char_set(CharSet::Unicode)
         .with_tab_width(4);
     let mut report = Report::build(ReportKind::Custom(header, kind_color), (place.file.clone(), range.clone()))
@@ -112,7 +119,7 @@ fn terminal(out: &mut dyn Write, d: &Diagnostic, sources: &dyn Sources, style: S
     for (i, l) in d.labels.iter().enumerate() {
         let Some(p) = sources.place(l.span) else { continue };
         add(&p.file);
-        let range = clamp(sources.text(&p.file).unwrap_or(""), p.start, p.end);
+        let range = characters(sources.text(&p.file).unwrap_or(""), p.start, p.end);
         report = report.with_label(
             Label::new((p.file, range)).with_message(&l.text).with_color(Color::Blue).with_order(i as i32 + 1),
         );

@@ -128,14 +128,20 @@ fn example(doc: &str) -> Option<(String, String)> {
     (!code.is_empty()).then_some((code, expected))
 }
 
-/// An expression shows its value as a session does; a call of `print` shows what it prints.
+/// Shows a value as a session does: `None` is not shown.
+const SHOWN: &str = "\ndef shown_by_an_example(value):\n    if value is not None:\n        print(repr(value))\n";
+
+/// An expression shows its value; a call of `print` shows what it prints.
 fn echoed(statement: &str) -> String {
     let (expr, wrong) = tessera_grammar::parse_expr(statement.trim_end(), tessera_base::ItemId(0));
     let prints = match &expr.kind {
         ExprKind::Call { func, .. } => matches!(&func.kind, ExprKind::Name(n) if **n == *"print"),
         _ => false,
     };
-    if wrong.is_empty() && !prints { format!("print(repr({}))\n", statement.trim_end()) } else { statement.to_owned() }
+    match wrong.is_empty() && !prints {
+        true => format!("shown_by_an_example({})\n", statement.trim_end()),
+        false => statement.to_owned(),
+    }
 }
 
 /// Output that is gathered in memory.
@@ -154,7 +160,7 @@ impl Write for Buffer {
 }
 
 fn run(setup: &Setup, path: &Path, loaded: &Loaded, case: &Case) -> Result<(), String> {
-    let text = format!("{}\nprint({MARK:?})\n{}", loaded.text.trim_end(), case.code);
+    let text = format!("{}\n{SHOWN}\nprint({MARK:?})\n{}", loaded.text.trim_end(), case.code);
     let text = text.replace("\\u{1}", "\\x01");
     let loaded = Loaded { path: path.to_string_lossy().into(), text: text.into() };
     let Some(ready) = program::prepare(setup, &loaded) else { return Err("the example does not check".into()) };

@@ -115,6 +115,8 @@ pub(crate) struct FileEntry {
     /// The first input of the prompt, or the file itself: where its variables live.
     pub(crate) module: FileId,
     pub(crate) diagnostics: Arc<[Diagnostic]>,
+    /// Of the standard library.
+    pub(crate) library: bool,
 }
 
 /// What is numbered, and the places of items. Numbers are given once and never change, so
@@ -160,7 +162,9 @@ pub(crate) fn file_of(db: &dyn Db, id: FileId) -> Option<File> {
 
 /// Whether an item belongs to the standard library: its errors are told at the calls from outside.
 pub(crate) fn in_library(db: &dyn Db, id: ItemId) -> bool {
-    home(db, id).is_some_and(|file| crate::source::is_library(&path_of(db, file.id(db))))
+    let tables = db.tables();
+    let file = tables.items.get(id.0 as usize).and_then(|item| tables.files.get(item.file.0 as usize));
+    file.is_some_and(|f| f.library)
 }
 
 /// The file in whose scope an item is checked: its own, or at a prompt the latest input.

@@ -24,11 +24,6 @@ pub trait Loader {
     fn std(&self, module: &str) -> Option<Loaded>;
 }
 
-/// Whether a path is that of a file of the standard library, as loaders give it.
-pub fn is_library(path: &str) -> bool {
-    path.starts_with("std/")
-}
-
 /// A loader that finds nothing.
 pub struct NoFiles;
 
@@ -46,6 +41,8 @@ impl Loader for NoFiles {
 pub struct SourceText {
     pub path: Arc<str>,
     pub text: Arc<str>,
+    /// Of the standard library.
+    pub library: bool,
 }
 
 /// A picture of all texts: turns spans into places.
@@ -63,7 +60,7 @@ impl SourceMap {
 
     /// The items of the standard library.
     pub fn library_items(&self) -> std::collections::BTreeSet<ItemId> {
-        let library = |file: &FileId| self.file(*file).is_some_and(|f| is_library(&f.path));
+        let library = |file: &FileId| self.file(*file).is_some_and(|f| f.library);
         let items = self.items.iter().enumerate().filter(|(_, (file, _))| library(file));
         items.map(|(i, _)| ItemId(i as u32)).collect()
     }

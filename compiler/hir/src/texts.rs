@@ -42,6 +42,7 @@ impl Database {
             file,
             module: module.unwrap_or(id),
             diagnostics: Arc::from([]),
+            library: false,
         };
         self.tables().files.push(entry);
         id
@@ -166,7 +167,8 @@ impl Database {
         path.push(id);
         let mut imports = file.before(self).as_ref().map_or_else(BTreeMap::new, |b| BTreeMap::clone(&b.imports));
         for module in wanted {
-            let loaded = match module.strip_prefix("std.") {
+            let library = module.strip_prefix("std.");
+            let loaded = match library {
                 Some(name) => loader.std(name),
                 None => loader.sibling(&importer, &module),
             };
@@ -174,6 +176,11 @@ impl Database {
                 None => Target::Missing,
                 Some(loaded) => self.target(loaded, loader, path, done),
             };
+            if let (Some(_), Target::File(id)) = (library, &target)
+                && let Some(entry) = self.tables().files.get_mut(id.0 as usize)
+            {
+                entry.library = true;
+            }
             imports.insert(module, target);
         }
         path.pop();
@@ -230,7 +237,11 @@ impl Database {
     pub fn source_map(&self) -> SourceMap {
         let tables = self.tables();
         SourceMap {
-            files: tables.files.iter().map(|f| SourceText { path: f.path.clone(), text: f.text.clone() }).collect(),
+            files: tables
+                .files
+                .iter()
+                .map(|f| SourceText { path: f.path.clone(), text: f.text.clone(), library: f.library })
+                .collect(),
             items: tables.items.iter().map(|i| (i.file, i.start)).collect(),
         }
     }

@@ -77,10 +77,10 @@ pub fn layout(figure: &Figure, width: f64, height: f64) -> Vec<Shape> {
 /// The axes of lines; logarithms of heights that have none are NaN.
 pub fn axes(series: &[Series], log: bool, ticks: (usize, usize)) -> (Axis, Axis) {
     let points = || series.iter().flat_map(|s| &s.points).filter(|p| p.0.is_finite() && height(p.1, log).is_finite());
-    let x = Axis::over(points().map(|p| p.0), ticks.0, 0.0);
+    let x = Axis::over(points().map(|p| p.0), ticks.0.max(2), 0.0);
     let y = match log {
         true => Axis::over_logs(points().map(|p| height(p.1, true)), 0.04),
-        false => Axis::over(points().map(|p| p.1), ticks.1, 0.04),
+        false => Axis::over(points().map(|p| p.1), ticks.1.max(2), 0.04),
     };
     (x, y)
 }
@@ -140,7 +140,7 @@ fn frame(
 }
 
 fn lines(figure: &Figure, series: &[Series], log: bool, width: f64, high: f64, out: &mut Vec<Shape>) {
-    let (x, y) = axes(series, log, (8, 6));
+    let (x, y) = axes(series, log, ((width / 80.0) as usize, (high / 65.0) as usize));
     let f = frame(figure, &y.ticks, width, high, 0.0, out);
     for (at, text) in &x.ticks {
         let px = f.x(x.share(*at));
@@ -213,8 +213,9 @@ fn heat(figure: &Figure, size: (usize, usize), cells: &[f64], width: f64, high: 
     let (rows, columns, means) = reduced(size, cells, (CELLS_MAX, CELLS_MAX));
     for (k, mean) in means.iter().enumerate() {
         let (i, j) = ((k / columns) as f64, (k % columns) as f64);
-        let (x0, x1) = (f.x(j / columns as f64), f.x((j + 1.0) / columns as f64));
-        let (y0, y1) = (f.y(1.0 - i / rows as f64), f.y(1.0 - (i + 1.0) / rows as f64));
+        // Whole pixels: no light comes through between the cells.
+        let (x0, x1) = (f.x(j / columns as f64).round(), f.x((j + 1.0) / columns as f64).round());
+        let (y0, y1) = (f.y(1.0 - i / rows as f64).round(), f.y(1.0 - (i + 1.0) / rows as f64).round());
         out.push(Shape::Rect { x: x0, y: y0, w: x1 - x0, h: y1 - y0, fill: colors::heat(scale.share(*mean)) });
     }
     for (at, text) in &across.ticks {
@@ -225,7 +226,7 @@ fn heat(figure: &Figure, size: (usize, usize), cells: &[f64], width: f64, high: 
     }
     for k in 0..64 {
         let share = f64::from(k) / 64.0;
-        let (y0, y1) = (f.y(share + 1.0 / 64.0), f.y(share));
+        let (y0, y1) = (f.y(share + 1.0 / 64.0).round(), f.y(share).round());
         let fill = colors::heat((f64::from(k) + 0.5) / 64.0);
         out.push(Shape::Rect { x: f.right + 10.0, y: y0, w: 12.0, h: y1 - y0, fill });
     }
