@@ -8,16 +8,20 @@
 //! which is linear in its cotangents (Radul and others, You Only Linearize Once, 2023, the other
 //! way round), so one table of rules serves both modes and every order.
 //!
+//! [`batched`] is a graph for many values at once.
+//!
 //! The rules: `tessera_ops::map` for elementwise functions, one file in `rules/` for each kind of
 //! primitive, and what operators say about themselves
 //! ([`tessera_ops::surface::Build::derive`]).
 
+mod batch;
 mod forward;
 mod reverse;
 mod rules;
 mod scan;
 mod writer;
 
+pub use batch::batched;
 pub use forward::pushforward;
 pub use reverse::{Blocked, pullback};
 pub use writer::Writer;

@@ -286,7 +286,7 @@ pub const MEMBERS: &[(&str, &[&str])] = &[
     ("tile", &["program_id", "load", "store", "dot", "reduce", "range", "zeros", "full", "arange", "where"]),
     ("numerics", &["policy", "precision", "LossScale"]),
     ("graph", &["profile", "trace", "explain"]),
-    ("autodiff", &["grad", "value_and_grad", "vjp", "jvp", "custom_vjp", "checkpoint", "stop_gradient"]),
+    ("autodiff", &["grad", "value_and_grad", "vjp", "jvp", "custom_vjp", "checkpoint", "stop_gradient", "vmap"]),
     ("tree", &["map", "leaves", "zip"]),
     ("sys", &["args", "dir"]),
     ("io", &["save", "load"]),

@@ -267,6 +267,8 @@ pub enum Step {
     /// The arguments are bound; takes the cotangent of the result and gives a tuple.
     Pullback,
     Checkpoint,
+    /// Over the leading dim of the arguments for which it is true.
+    Vmap(Vec<bool>),
 }
 
 impl TFunction {

@@ -87,6 +87,8 @@ pub enum Derived {
     Pullback,
     /// `checkpoint`.
     Checkpoint,
+    /// `vmap`; which arguments have the leading dim, all where none is named.
+    Vmap(Option<Vec<bool>>),
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

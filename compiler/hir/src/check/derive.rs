@@ -6,6 +6,7 @@
 use super::args::{Slot, Value};
 use super::cx::{Cx, error_at};
 use super::fns::{self, FnSig};
+use super::scans::{rows_of, stacked};
 use super::types::{BUILTIN_ITEM, erase};
 use crate::thir::*;
 use crate::ty::{Derived, FnRefTy, Grad, Ty};
@@ -40,6 +41,7 @@ impl Cx<'_> {
                 let ty = x.ty.clone();
                 TExpr { kind: TKind::StopGradient(Box::new(x)), ty, span }
             }
+            "autodiff.vmap" => self.vmap(values, span),
             "autodiff.jvp" => self.scoped(|cx| cx.jvp(values, span)),
             _ => self.scoped(|cx| cx.vjp(values, span)),
         }
@@ -113,6 +115,109 @@ impl Cx<'_> {
         let Some(wrt) = wrt else { return error_at(span) };
         let value = name == "autodiff.value_and_grad";
         self.derived(f, vec![], Derived::Grad(Grad { wrt, single, value, aux }), name, span)
+    }
+
+    /// `vmap(f)`: `f` for every row of its arguments; `in_axes` names 0 or `None` for each.
+    fn vmap(&mut self, values: Vec<Value>, span: Span) -> TExpr {
+        let slots = [Slot::plain("f", false), Slot::plain("in_axes", true)];
+        let Some((f, rest)) = self.function_and("autodiff.vmap", &slots, values, span) else { return error_at(span) };
+        let axes = match rest.into_iter().flatten().next() {
+            None => None,
+            Some(e) => {
+                let list = match &e.kind {
+                    TKind::Tuple(es) | TKind::List(es) => es.clone(),
+                    _ => vec![e.clone()],
+                };
+                let all: Option<Vec<bool>> = list
+                    .iter()
+                    .map(|e| match (&e.kind, self.symbolic(e).and_then(|n| n.as_const())) {
+                        (TKind::None, _) => Some(false),
+                        (_, Some(0)) => Some(true),
+                        _ => None,
+                    })
+                    .collect();
+                match (all, &e.kind) {
+                    (Some(all), TKind::Tuple(_) | TKind::List(_)) => Some(all),
+                    (Some(all), _) if all == [true] => None,
+                    _ => {
+                        let d = Diagnostic::new(
+                            Code::E0204,
+                            e.span,
+                            "`in_axes` is 0, or a tuple of 0 and `None`, one for each argument",
+                        )
+                        .note("values lie along the leading dim; `None` is for an argument that all share")
+                        .help("move another dim to the front: `x.moveaxis(1, 0)`");
+                        return self.fail(d);
+                    }
+                }
+            }
+        };
+        self.derived(f, vec![], Derived::Vmap(axes), "autodiff.vmap", span)
+    }
+
+    /// What `vmap` makes of a function at arguments.
+    fn mapped(&mut self, axes: Option<&[bool]>, f: TExpr, args: Vec<Value>, span: Span) -> Option<Applied> {
+        if let Some(named) = args.iter().find_map(|a| a.name.clone()) {
+            self.error(Code::E0105, named.span, "the function that `vmap` gives takes its arguments by position");
+            return None;
+        }
+        if let Some(axes) = axes.filter(|a| a.len() != args.len()) {
+            let message = format!("`in_axes` speaks of {} arguments, and {} are given", axes.len(), args.len());
+            self.error(Code::E0104, span, message);
+            return None;
+        }
+        let on = |i: usize| axes.is_none_or(|a| a[i]);
+        let mut size = None;
+        let mut rows = vec![];
+        for (i, arg) in args.iter().enumerate() {
+            let (ty, mut own) = (arg.value.ty.clone(), None);
+            let row = if on(i) { rows_of(&ty, &mut own) } else { Some(ty.clone()) };
+            let Some(row) = row.filter(|_| !on(i) || own.is_some()) else {
+                if !ty.is_error() {
+                    let d = Diagnostic::new(
+                        Code::E0204,
+                        arg.value.span,
+                        format!("`vmap` goes over the rows of tensors, and this is `{ty}`"),
+                    );
+                    self.report(d.help("name the arguments that all share with `None` in `in_axes`"));
+                }
+                return None;
+            };
+            if let (Some(have), Some(want)) = (&own, &size)
+                && !self.same_size(want, have)
+            {
+                let message = format!("the leading sizes differ: {want} and {have}");
+                self.report(Diagnostic::new(Code::E0202, arg.value.span, message));
+                return None;
+            }
+            size = size.or(own);
+            rows.push(Value { name: None, value: TExpr { kind: TKind::None, ty: row, span: arg.value.span } });
+        }
+        let Some(size) = size else {
+            self.error(Code::E0204, span, "`vmap` needs an argument with a leading dim to go over");
+            return None;
+        };
+        let of = self.applied(f, rows, span)?;
+        if of.args.len() != args.len() {
+            self.error(Code::E0690, span, "`vmap` of a function with arguments left out is not supported yet");
+            return None;
+        }
+        let Some(ret) = stacked(&of.ret, &size) else {
+            let d = Diagnostic::new(
+                Code::E0204,
+                span,
+                format!("the results of `vmap` are tensors, and these are `{}`", of.ret),
+            );
+            self.report(d);
+            return None;
+        };
+        let mask = (0..args.len()).map(on).collect();
+        let f = TFunction::Derived { step: Step::Vmap(mask), of: Box::new(of.f), bound: vec![] };
+        Some(Applied { f, args: args.into_iter().map(|a| a.value).collect(), ret })
+    }
+
+    fn same_size(&mut self, a: &tessera_base::Size, b: &tessera_base::Size) -> bool {
+        a == b || !matches!((a.as_const(), b.as_const()), (Some(_), Some(_)))
     }
 
     /// The names of a function's parameters.
@@ -255,6 +360,7 @@ impl Cx<'_> {
                 let f = TFunction::Derived { step: Step::Checkpoint, of: Box::new(of.f), bound: vec![] };
                 Some(Applied { f, ..of })
             }
+            Some(Derived::Vmap(axes)) => self.mapped(axes.as_deref(), held(&callee, &r, 0), args, span),
             Some(Derived::Grad(grad)) => {
                 let of = self.applied(held(&callee, &r, 0), args, span)?;
                 self.gradient(grad, of, span)

@@ -79,7 +79,8 @@ impl Cx<'_> {
             | "autodiff.vjp"
             | "autodiff.jvp"
             | "autodiff.checkpoint"
-            | "autodiff.stop_gradient" => return self.autodiff(name, values, span),
+            | "autodiff.stop_gradient"
+            | "autodiff.vmap" => return self.autodiff(name, values, span),
             "tree.map" | "tree.leaves" | "tree.zip" => return self.tree(name, values, span),
             "io.save" => return self.save_value(values, span),
             "io.load" => return self.load_value(values, span),

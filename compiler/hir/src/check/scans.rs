@@ -138,7 +138,7 @@ impl Cx<'_> {
     }
 }
 
-fn rows_of(ty: &Ty, n: &mut Option<Size>) -> Option<Ty> {
+pub fn rows_of(ty: &Ty, n: &mut Option<Size>) -> Option<Ty> {
     match ty {
         Ty::Tensor(t) if t.rank() > 0 => {
             n.get_or_insert_with(|| t.shape[0].clone());
@@ -153,7 +153,7 @@ fn rows_of(ty: &Ty, n: &mut Option<Size>) -> Option<Ty> {
     }
 }
 
-fn stacked(ty: &Ty, n: &Size) -> Option<Ty> {
+pub fn stacked(ty: &Ty, n: &Size) -> Option<Ty> {
     match ty {
         Ty::Tensor(t) => {
             let mut shape = vec![n.clone()];
@@ -164,6 +164,10 @@ fn stacked(ty: &Ty, n: &Size) -> Option<Ty> {
         Ty::Int(_) => Some(Ty::Tensor(TensorType::new(vec![n.clone()], DType::I64))),
         Ty::Tuple(ts) => Some(Ty::Tuple(ts.iter().map(|t| stacked(t, n)).collect::<Option<_>>()?)),
         Ty::None => Some(Ty::None),
+        Ty::Struct(s) => {
+            let fields = s.fields.iter().map(|(f, t)| Some((f.clone(), stacked(t, n)?))).collect::<Option<_>>()?;
+            Some(Ty::Struct(Arc::new(crate::ty::StructTy { fields, ..(**s).clone() })))
+        }
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use super::{R, Tracer};
 use crate::thir::{InstId, Step, TExpr, TFunction};
 use crate::ty::Grad;
 use std::sync::Arc;
-use tessera_autodiff::{Blocked, pullback, pushforward};
+use tessera_autodiff::{Blocked, batched, pullback, pushforward};
 use tessera_base::{Code, DType, Span};
 use tessera_ir::derivatives::{Part, Rule};
 use tessera_ir::graph::{NodeId, NodeType};
@@ -61,6 +61,7 @@ impl Tracer<'_> {
                 Step::Jvp => self.directional(of, args, span),
                 Step::Pullback => self.pulled_back(of, bound, args, span),
                 Step::Checkpoint => self.checkpoint(of, args, span),
+                Step::Vmap(mask) => self.mapped(mask, of, args, span),
             },
         }
     }
@@ -132,6 +133,71 @@ impl Tracer<'_> {
         let made = pullback(&mut self.level().graph, &seeds, &variables);
         let mut made = made.map_err(|b| self.blocked(&b, span))?.into_iter();
         Ok(Value::record(inner.iter().map(|p| self.cotangents_of(p, &mut made, span)).collect()))
+    }
+
+    /// The function for every row of the arguments for which the mask is true.
+    fn mapped(&mut self, mask: &[bool], of: &Function, args: Vec<Value>, span: Span) -> R<Value> {
+        let (mut outside, mut size) = (vec![], None);
+        for (arg, &on) in args.iter().zip(mask) {
+            if !on {
+                continue;
+            }
+            for leaf in self.leaves_of(arg, span)? {
+                let Leaf::Tensor(t) = leaf else { return Err(self.broken(span, "a tensor", arg)) };
+                let shape = self.ty(t).shape;
+                match (shape.first(), size) {
+                    (Some(&n), None) => size = Some(n),
+                    (Some(&n), Some(m)) if n == m => {}
+                    _ => {
+                        let message =
+                            format!("the leading sizes of the arguments of `vmap` differ: {size:?} and {shape:?}");
+                        return Err(self.error(Code::E0708, span, message));
+                    }
+                }
+                outside.push(self.node(t));
+            }
+        }
+        let Some(size) = size else { return Err(self.error(Code::E0204, span, "`vmap` needs a tensor to go over")) };
+        let types: Vec<NodeType> = outside.iter().map(|&id| self.level().graph.ty(id).clone()).collect();
+        self.levels.push(Level::default());
+        let mut types = types.into_iter();
+        let mut inner = vec![];
+        for (arg, &on) in args.iter().zip(mask) {
+            inner.push(match on {
+                false => arg.clone(),
+                true => self.rebuilt(arg, &mut |t, leaf| match types.next() {
+                    Some(ty) => {
+                        let ty = NodeType { shape: ty.shape.get(1..).unwrap_or(&[]).to_vec(), ..ty };
+                        let id = t.level().input("row", ty, false, span);
+                        Value::Tensor(t.tensor(id))
+                    }
+                    None => leaf.value(),
+                }),
+            });
+        }
+        let made = self.apply_function(of, inner, span);
+        let (value, outputs) = match made {
+            Ok(value) => {
+                let leaves = self.leaves_of(&value, span)?;
+                let outputs = leaves.iter().map(|l| self.leaf_id(l, span)).collect();
+                (Ok(value), outputs)
+            }
+            Err(e) => (Err(e), vec![]),
+        };
+        let level = self.levels.pop();
+        let (Some(mut level), value) = (level, value?) else {
+            return Err(self.error(Code::E0999, span, "a function without a graph"));
+        };
+        level.graph.outputs = outputs;
+        let mut inputs: Vec<(NodeId, bool)> = outside.into_iter().map(|id| (id, true)).collect();
+        inputs.extend(level.outer.iter().map(|(outer, _)| (*outer, false)));
+        let made = batched(&mut self.level().graph, &level.graph, &inputs, size, span);
+        self.budget(span)?;
+        let mut made = made.into_iter();
+        Ok(self.rebuilt(&value, &mut |t, leaf| match made.next() {
+            Some(id) => Value::Tensor(t.tensor(id)),
+            None => leaf.value(),
+        }))
     }
 
     /// What the function computes is computed again for its derivative.

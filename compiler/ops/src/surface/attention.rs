@@ -191,7 +191,8 @@ fn pull(b: &mut dyn Build, p: &Pulled, causal: bool) -> Vec<Option<Id>> {
     let one = expand::like(b, sum, 1.0);
     // A query without keys has weights of zero.
     let below = expand::select(b, empty, one, sum);
-    let weights = expand::binary(b, MapOp::div, weights, below);
+    let inverse = expand::unary(b, MapOp::reciprocal, below);
+    let weights = expand::binary(b, MapOp::mul, weights, inverse);
     b.again(false);
     let flip = |b: &mut dyn Build, x: Id| {
         let rank = b.shape(x).len();
