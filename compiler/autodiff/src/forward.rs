@@ -33,9 +33,3 @@ pub fn pushforward(
     let again: Vec<(NodeId, NodeId)> = back.iter().zip(tangents).filter_map(|(c, (_, t))| Some(((*c)?, *t))).collect();
     pullback(g, &again, &free)
 }
-
-/// A tensor of zeros of a node's type.
-pub fn zeros_like(w: &mut Writer, id: NodeId) -> NodeId {
-    let ty = w.graph.ty(id).clone();
-    NodeId(expand::full(w, &ty.shape, ty.dtype, Scalar::F(0.0)).0)
-}

@@ -14,12 +14,11 @@
 //! primitive, and what operators say about themselves
 //! ([`tessera_ops::surface::Build::derive`]).
 
-mod batch;
-mod forward;
-mod reverse;
-mod rules;
-mod scan;
 mod writer;
+mod rules;
+mod reverse;
+mod forward;
+mod batch;
 
 pub use batch::batched;
 pub use forward::pushforward;

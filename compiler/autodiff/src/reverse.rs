@@ -1,12 +1,13 @@
 //! The walk from the outputs back.
 
+mod scan;
+
 use crate::rules;
-use crate::scan;
-use crate::writer::Writer;
+use crate::writer::{Writer, zeros_like};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::DType;
-use tessera_ir::derivatives::{Part, Rule};
+use tessera_ir::graph::derivatives::{Part, Rule};
 use tessera_ir::graph::{Graph, Node, NodeId, Reason};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::Prim;
@@ -184,7 +185,7 @@ impl<'g> Reverse<'g> {
         for (&output, c) in part.outputs.iter().zip(cotangents) {
             values.push(match c {
                 Some(c) => *c,
-                None => crate::forward::zeros_like(&mut self.writer(output), output),
+                None => zeros_like(&mut self.writer(output), output),
             });
         }
         values.extend(&part.saved);

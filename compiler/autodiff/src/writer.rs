@@ -1,10 +1,10 @@
 //! Adding nodes to a graph on behalf of a derivative.
 
 use tessera_base::{DType, Span};
-use tessera_ir::derivatives::{Part, Rule};
+use tessera_ir::graph::derivatives::{Part, Rule};
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Origin, Policy, Reason};
-use tessera_ops::prim::Prim;
-use tessera_ops::surface::{Build, Derivative, Id};
+use tessera_ops::prim::{Prim, Scalar};
+use tessera_ops::surface::{Build, Derivative, Id, expand};
 
 /// Nodes added through it have the place and the policy of the node that is differentiated.
 pub struct Writer<'g> {
@@ -61,4 +61,10 @@ impl Writer<'_> {
         let ty = self.graph.node(node).results.get(index)?.clone();
         Some(self.node(Prim::Get { index }, vec![node], ty, vec![]))
     }
+}
+
+/// A tensor of zeros of a node's type.
+pub fn zeros_like(w: &mut Writer, id: NodeId) -> NodeId {
+    let ty = w.graph.ty(id).clone();
+    NodeId(expand::full(w, &ty.shape, ty.dtype, Scalar::F(0.0)).0)
 }

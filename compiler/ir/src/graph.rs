@@ -2,8 +2,10 @@
 //!
 //! Append-only and in topological order: a node's operands come before it. Passes rebuild.
 
-use crate::derivatives::Derivatives;
+pub mod derivatives;
+
 use crate::hints::KernelHints;
+use derivatives::Derivatives;
 use std::fmt;
 use std::sync::Arc;
 use tessera_base::{DType, Sharding, Span};

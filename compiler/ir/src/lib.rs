@@ -5,7 +5,6 @@
 
 pub mod text;
 pub mod hints;
-pub mod derivatives;
 pub mod graph;
 pub mod graph_text;
 pub mod verify;

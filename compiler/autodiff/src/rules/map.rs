@@ -1,16 +1,31 @@
 //! Elementwise functions and conversions.
 
 use super::At;
+use crate::writer::Writer;
 use tessera_base::DType;
 use tessera_ops::map::MapOp;
-use tessera_ops::map::gradient::Steps;
+use tessera_ops::map::gradient::{Step, Steps};
 use tessera_ops::surface::{Id, expand};
 
 /// By the row of the function.
 pub fn map(at: &mut At, op: MapOp) -> Vec<Option<Id>> {
-    match op.def().gradient {
-        Some(gradient) => gradient(&mut Steps { b: at.w }, &at.x, at.y, at.c),
-        None => vec![None; at.x.len()],
+    let Some(gradient) = op.def().gradient else { return vec![None; at.x.len()] };
+    let x: Vec<Step> = at.x.iter().map(|x| Step(x.0)).collect();
+    let made = gradient(&mut Nodes(at.w), &x, Step(at.y.0), Step(at.c.0));
+    made.into_iter().map(|c| c.map(|c| Id(c.0))).collect()
+}
+
+/// Steps as nodes of a graph.
+struct Nodes<'a, 'g>(&'a mut Writer<'g>);
+
+impl Steps for Nodes<'_, '_> {
+    fn map(&mut self, op: MapOp, x: &[Step]) -> Step {
+        let x: Vec<Id> = x.iter().map(|x| Id(x.0)).collect();
+        Step(expand::map(self.0, op, &x).0)
+    }
+
+    fn like(&mut self, x: Step, value: f64) -> Step {
+        Step(expand::like(self.0, Id(x.0), value).0)
     }
 }
 

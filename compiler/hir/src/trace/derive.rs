@@ -11,7 +11,7 @@ use crate::ty::Grad;
 use std::sync::Arc;
 use tessera_autodiff::{Blocked, batched, pullback, pushforward};
 use tessera_base::{Code, DType, Span};
-use tessera_ir::derivatives::{Part, Rule};
+use tessera_ir::graph::derivatives::{Part, Rule};
 use tessera_ir::graph::{NodeId, NodeType};
 use tessera_ops::prim::{self, Prim};
 use tessera_ops::surface::{Build, Id, expand};

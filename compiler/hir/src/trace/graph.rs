@@ -6,7 +6,7 @@ use super::value::{Scalar, Tensor};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tessera_base::{DType, Span};
-use tessera_ir::derivatives::{Part, Rule};
+use tessera_ir::graph::derivatives::{Part, Rule};
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy, Reason};
 use tessera_ops::prim::{self, Prim};
 use tessera_ops::surface::{Build, Derivative, Id};

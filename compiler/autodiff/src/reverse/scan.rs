@@ -4,9 +4,8 @@
 //! loop takes them from the last to the first, computes the turn once more, and carries the
 //! cotangents of the state and the sums of those of the constants.
 
-use crate::forward::zeros_like;
-use crate::reverse::{Blocked, Reverse, active, copy_into, smooth};
-use crate::writer::Writer;
+use super::{Blocked, Reverse, active, copy_into, smooth};
+use crate::writer::{Writer, zeros_like};
 use std::collections::BTreeSet;
 use tessera_base::Span;
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy};

@@ -1,6 +1,6 @@
 //! What a graph under construction knows about its derivatives beyond those of the primitives.
 
-use crate::graph::{Graph, NodeId};
+use super::{Graph, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
