@@ -50,6 +50,30 @@ fn program_figures(file: &Path, threads: usize) -> Vec<(String, f64)> {
         .collect()
 }
 
+/// What compiling a program's kernels takes, each in milliseconds, in rising order.
+fn kernel_ms(file: &Path) -> Vec<f64> {
+    let out = Command::new(binary()).args(["run", "-v", "--no-cache"]).arg(file).output();
+    let text = out.map_or(String::new(), |out| String::from_utf8_lossy(&out.stderr).into_owned());
+    let of = |line: &str| line.strip_prefix("compiled ")?.strip_suffix(" ms")?.rsplit_once(' ')?.1.parse().ok();
+    let mut times: Vec<f64> = text.lines().filter_map(of).collect();
+    times.sort_by(f64::total_cmp);
+    times
+}
+
+/// What the first call of a GPT block takes and what the compiler takes of it.
+fn gpt_block(file: &Path, add: &mut dyn FnMut(&str, f64, &'static str, &'static str)) {
+    let out = Command::new(binary()).args(["run", "--no-cache"]).arg(file).output();
+    let text = out.map_or(String::new(), |out| String::from_utf8_lossy(&out.stdout).into_owned());
+    for (name, value) in text.lines().filter_map(|l| l.split_once(' ')) {
+        let mark = if name == "gpt_block_first_ms" { "<= 1500" } else { "" };
+        add(name, value.parse().unwrap_or(f64::NAN), "ms", mark);
+    }
+    let times = kernel_ms(file);
+    let at = |i: usize| times.get(i).copied().unwrap_or(f64::NAN);
+    add("a kernel of it to machine code, median", at(times.len() / 2), "ms", "<= 60");
+    add("a kernel of it to machine code, slowest", at(times.len().saturating_sub(1)), "ms", "");
+}
+
 /// A program of about so many lines: functions like those that people write.
 pub fn long_program(lines: usize) -> String {
     let mut out = String::new();
@@ -111,6 +135,7 @@ pub fn run() -> bool {
         let path = long.display().to_string();
         add("check 20,000 lines, whole process", process_ms(&["check", &path], &cache, false, 9), "ms", "<= 400");
     }
+    gpt_block(&benches.join("gpt_block.tsr"), &mut add);
     for threads in [1, 2] {
         for (name, value) in program_figures(&benches.join("matmul.tsr"), threads) {
             add(&format!("{name}, {threads} threads"), value, "GFLOP/s", "");

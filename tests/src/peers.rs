@@ -69,10 +69,14 @@ impl Wanted {
 }
 
 /// Seconds of a row here, by the program's own clock.
-fn ours(program: &str, row: &str, threads: usize) -> Option<f64> {
+fn ours(program: &str, row: &str, threads: usize, policy: &str) -> Option<f64> {
     let file = root().join("tests/benches/peers").join(program).with_extension("tsr");
-    let out =
-        Command::new(binary()).args(["run", "--threads", &threads.to_string()]).arg(file).arg(row).output().ok()?;
+    let out = Command::new(binary())
+        .args(["run", "--threads", &threads.to_string(), "--policy", policy])
+        .arg(file)
+        .arg(row)
+        .output()
+        .ok()?;
     if !out.status.success() {
         eprint!("{}", String::from_utf8_lossy(&out.stderr));
     }
@@ -93,6 +97,29 @@ fn theirs(command: &[String], peer: &str, row: &str, threads: usize) -> Option<f
     last.get("median_s")?.as_f64()
 }
 
+/// Prints what keeping the order of sums costs: the rows (all, or those whose names begin so) under the
+/// default policy and under `fast`.
+pub fn policies(wanted: &[String]) -> bool {
+    println!("| row | threads | deterministic ms | fast ms | deterministic / fast |");
+    println!("|---|---|---|---|---|");
+    let mut ok = true;
+    for (program, row) in ROWS.iter().flat_map(|(program, rows)| rows.iter().map(move |row| (program, row))) {
+        if !wanted.is_empty() && !wanted.iter().any(|w| row.starts_with(w.as_str())) {
+            continue;
+        }
+        for threads in [1, 2] {
+            let timed = |policy| ours(program, row, threads, policy);
+            let (Some(kept), Some(fast)) = (timed("deterministic"), timed("fast")) else {
+                println!("| {row} | {threads} | – | | |");
+                ok = false;
+                continue;
+            };
+            println!("| {row} | {threads} | {:.3} | {:.3} | {:.2} |", kept * 1e3, fast * 1e3, kept / fast);
+        }
+    }
+    ok
+}
+
 /// Prints the table and the geometric mean of the ratios to the best library of each row.
 pub fn run(wanted: &Wanted) -> bool {
     println!("| row | threads | Tessera ms | best peer ms | peer | times faster |");
@@ -104,7 +131,7 @@ pub fn run(wanted: &Wanted) -> bool {
                 continue;
             }
             for threads in [1, 2] {
-                let Some(mine) = ours(program, row, threads) else {
+                let Some(mine) = ours(program, row, threads, "deterministic") else {
                     println!("| {row} | {threads} | – | | | |");
                     ok = false;
                     continue;

@@ -10,6 +10,8 @@ const USAGE: &str = "cargo dev ci      every check that needs no GPU\n\
                      cargo dev bench   the speed figures (release, medians)\n\
                      cargo dev bench --peers \"COMMAND\" NAME,NAME… [ROW…]\n\
                      \x20                 the same rows here and in other libraries, which COMMAND runs\n\
+                     cargo dev bench --policies [ROW…]\n\
+                     \x20                 the same rows under the default policy and under `fast`\n\
                      cargo dev fuzz S  random input for S seconds a target (graphs, texts, programs; a name after S: only that)\n\
                      cargo dev docs    write docs/operators.md from the operator table\n\
                      cargo dev size    lines per crate";
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
                 return ExitCode::from(2);
             }
         },
+        Some("bench") if args.get(1).is_some_and(|a| a == "--policies") => peers::policies(&args[2..]),
         Some("bench") => tessera_tests::bench::run(),
         _ => {
             eprintln!("{USAGE}");
