@@ -21,6 +21,29 @@ const POINTS: u64 = 32;
 /// Multiply-adds that one grid point should have at least: some 15 µs on a current core.
 const POINT_STEPS: f64 = 2.0e6;
 
+/// Multiply-adds that fetching an element costs as much as.
+const MOVE_STEPS: f64 = 30.0;
+/// Row panels that a block has at least where packing columns is cheap, since they are few.
+const PANELS_FEW: u64 = 3;
+
+/// Whether a product of few rows is better taken with rows and columns exchanged: the right
+/// operand then gives its numbers one by one as they lie, and is not turned round.
+fn reads_rows(
+    s: &Schedule,
+    (left, m): (ValueId, Option<Var>),
+    (right, n): (ValueId, Option<Var>),
+    k: Var,
+    lanes: u32,
+) -> bool {
+    let (Some(m), Some(n)) = (m, n) else { return false };
+    let rows = s.extent(m);
+    let few = rows <= lanes as u64 && rows * 2 > lanes as u64 && s.extent(n) >= 4 * rows;
+    let along = |v: ValueId, axis: Var| {
+        plain(s, v).is_some_and(|at| at.stride(k) == Some(1) && !matches!(at.stride(axis), None | Some(1)))
+    };
+    few && s.value(left).dtype == s.value(right).dtype && along(right, n) && plain(s, left).is_some()
+}
+
 /// An operand that is a plain load of the accumulator's type, and the strides of its axes.
 fn plain(s: &Schedule, v: ValueId) -> Option<&tessera_ir::index::Index> {
     match &s.value(v).op {
@@ -51,14 +74,17 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     let extent = |v: Option<Var>| v.map_or(1, |v| s.extent(v));
     let mut out = vec![];
     // Rows that take different numbers of steps stay rows.
-    if extent(n) < lanes as u64 && extent(m) > extent(n) && within.is_none() {
+    let narrow = extent(n) < lanes as u64 && extent(m) > extent(n);
+    if (narrow || reads_rows(s, (left, m), (right, n), k, lanes)) && within.is_none() {
         (m, n, left, right) = (n, m, right, left);
         out.push(Directive::Swap);
     }
     let depth = s.extent(k);
     let batch: u64 = axes.iter().filter(|v| Some(**v) != m && Some(**v) != n).map(|v| s.extent(*v)).product();
     let work = batch as f64 * extent(m) as f64 * extent(n) as f64 * depth as f64;
-    let points = ((work / POINT_STEPS) as u64).clamp(1, POINTS);
+    // Each element of the right operand is fetched, and turned round where columns lie far apart.
+    let moved = batch as f64 * extent(n).max(extent(m)) as f64 * depth as f64;
+    let points = (((work + MOVE_STEPS * moved) / POINT_STEPS) as u64).clamp(1, POINTS);
     // Whole rows of columns, where the right operand is even in them only.
     let packed_rows = n.and_then(|n| s.row_along(right, n)).map(|row| {
         let step_bytes = depth.min(ROWS_DEPTH) * bytes as u64;
@@ -99,7 +125,8 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
             _ => false,
         }
     });
-    let rows_block = (machine.l2_bytes / 2 / (block.max(1) * bytes as u64)).max(PANELS_MIN * rows as u64);
+    let panels_min = if extent(n) <= lanes as u64 { PANELS_FEW } else { PANELS_MIN };
+    let rows_block = (machine.l2_bytes / 2 / (block.max(1) * bytes as u64)).max(panels_min * rows as u64);
     let mut mc = balanced(extent(m), rows_block, rows as u64);
     let others = (extent(m).div_ceil(mc.max(1)) * batch).max(1);
     // A point that packs its rows needs columns enough to read them often.
@@ -111,7 +138,7 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
         // Every point packs its own columns: one point for all rows.
         mc = if direct_left { extent(m) } else { mc };
     } else if others * extent(n).div_ceil(nc.max(1)) < points {
-        let rows_block = extent(m).div_ceil(points.div_ceil(columns)).max(PANELS_MIN * rows as u64);
+        let rows_block = extent(m).div_ceil(points.div_ceil(columns)).max(panels_min * rows as u64);
         mc = mc.min(balanced(extent(m), rows_block, rows as u64));
     }
     // Where the right operand stays in the second-level cache, a point takes whole rows of the
@@ -143,7 +170,8 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     if !direct_right {
         out.push(Directive::Pack { operand: 1 });
     }
-    let point_ns = (mc * nc * depth) as f64 / 80.0 + 100.0;
+    let steps = (mc * nc * depth) as f64 + MOVE_STEPS * (mc.max(nc) * depth) as f64;
+    let point_ns = steps / 80.0 + 100.0;
     out.push(Directive::Grain((WAKE_NS / point_ns).ceil().max(1.0) as u64));
     out
 }
