@@ -104,3 +104,11 @@ fn published_sentence_vectors_are_as_like_as_their_makers_say() {
     let wanted = [0.6660, 0.1046, 0.1411];
     assert!(values.len() == 3 && values.iter().zip(wanted).all(|(v, w)| (v - w).abs() < 1e-4), "{out}");
 }
+
+#[test]
+fn the_images_of_mnist_are_learned() {
+    let Some(folder) = fetched("mnist") else { return };
+    // The program itself asserts that the network reaches 96.5 %.
+    let out = output(&["run", "examples/mnist.tsr", &folder]);
+    assert!(out.contains("epoch 5"), "{out}");
+}

@@ -126,6 +126,7 @@ rows! {
 
     "io.read_npy" (path: Str) AnyTensor true "The tensor in a `.npy` file.";
     "io.write_npy" (path: Str, x: Tensor) None true "Writes a `.npy` file, atomically.";
+    "io.read_idx" (path: Str) AnyTensor true "The tensor in an IDX file, as MNIST has them; gzip is unpacked.";
     "io.read_npz" (path: Str) TensorDict true "The tensors in a `.npz` file by name.";
     "io.write_npz" (path: Str, tensors: TensorDict) None true "Writes a `.npz` file, atomically.";
     "io.read_safetensors" (path: Str) TensorDict true "The tensors in a safetensors file by name.";

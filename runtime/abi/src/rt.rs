@@ -279,6 +279,7 @@ rt_table! {
     // Input and output.
     io_read_npy(p) p fails y;
     io_write_npy(p, p) u fails y;
+    io_read_idx(p) p fails y;
     /// A dict of tensors, given its type id.
     io_read_npz(p, i) p fails y;
     io_write_npz(p, p) u fails y;

@@ -2,6 +2,7 @@
 
 pub mod csv;
 pub mod files;
+pub mod idx;
 pub mod npy;
 pub mod npz;
 pub mod safetensors;

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::io::safetensors::Content;
-use crate::io::{csv, files, npy, npz, safetensors, stored, tokens};
+use crate::io::{csv, files, idx, npy, npz, safetensors, stored, tokens};
 use crate::passed;
 use crate::plot::Figure;
 use crate::rt::{rows, settle};
@@ -20,7 +20,7 @@ use tessera_base::DType;
 pub fn symbols() -> Vec<(RtFn, *const u8)> {
     rows! {
         takes_1 io_exists;
-        takes_2 io_read_npy io_read_text io_read_bytes io_token_count;
+        takes_2 io_read_idx io_read_npy io_read_text io_read_bytes io_token_count;
         takes_3 io_token_id io_read_tokenizer io_write_npy io_read_npz io_write_npz io_write_text io_append_text io_read_lines io_read_safetensors io_write_safetensors;
         takes_4 io_save io_encode io_decode;
         takes_5 io_read_csv io_write_csv;
@@ -40,6 +40,10 @@ extern "C" fn io_exists(_: &mut Context, path: &StrObj) -> i64 {
 
 extern "C" fn io_read_npy(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
     give(cx, span, npy::read(Path::new(path.text())))
+}
+
+extern "C" fn io_read_idx(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
+    give(cx, span, idx::read(Path::new(path.text())))
 }
 
 extern "C" fn io_write_npy(cx: &mut Context, path: &StrObj, t: &TensorObj, span: i64) {

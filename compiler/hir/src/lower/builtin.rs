@@ -42,6 +42,7 @@ const DIRECT: &[(&str, RtFn)] = &[
     ("str.split", str_split_max),
     ("io.read_npy", io_read_npy),
     ("io.write_npy", io_write_npy),
+    ("io.read_idx", io_read_idx),
     ("io.write_npz", io_write_npz),
     ("io.write_safetensors", io_write_safetensors),
     ("io.read_csv", io_read_csv),
