@@ -47,6 +47,7 @@ const ROWS: &[(&str, &[&str])] = &[
     ),
     ("images", &["conv3x3_56", "conv7x7s2_56", "conv7x7s2_stem"]),
     ("spectra", &["fft_1m", "rfft2_16x1024", "spectral_conv"]),
+    ("training", &["attn_grad_s1024_causal", "mlp_train", "gpt_train_f32", "gpt2_fwd_f32"]),
 ];
 
 /// What is to be compared.
