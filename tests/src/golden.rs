@@ -7,7 +7,7 @@
 //! | `error` | what it says on stderr |
 //! | `check` | what `tessera check` says |
 //! | `fmt` | the program in canonical form |
-//! | `ast` `host` `graph` `schedule` `tile` `llvm` | `tessera emit --ir …` |
+//! | `ast` `host` `graph` `kernels` `schedule` `tile` `llvm` | `tessera emit --ir …` |
 //! | `graph after PASS` | `tessera emit --emit=after:PASS` |
 //!
 //! A block marked `hand` (as in `output hand`) is never rewritten by blessing.
@@ -73,7 +73,7 @@ fn actual(info: &str, source: &str) -> std::io::Result<Option<String>> {
             let kept = text.lines().filter(|l| !l.starts_with("attributes #") && !l.starts_with("target "));
             kept.collect::<Vec<_>>().join("\n")
         }
-        "ast" | "host" | "graph" | "schedule" | "tile" => both(run(&["emit", "--ir", info])?),
+        "ast" | "host" | "graph" | "kernels" | "schedule" | "tile" => both(run(&["emit", "--ir", info])?),
         _ => match info.strip_prefix("graph after ") {
             Some(pass) => both(run(&["emit", &format!("--emit=after:{pass}")])?),
             None => return Ok(None),

@@ -3,6 +3,7 @@
 //! Kernels are kept in the process and on disk by the hash of their Tile IR, this machine and
 //! this compiler, so equal kernels of different graphs are compiled once.
 
+pub mod counts;
 mod tuned;
 
 use crate::cache::{DiskCache, Found};
@@ -12,7 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tessera_abi::plan::{BufRef, BufType, Counts, Kernel, Output, Plan, ScalarRef, Step, StepOrigin};
+use tessera_abi::plan::{BufRef, BufType, Kernel, Output, Plan, ScalarRef, Step, StepOrigin};
 use tessera_graph::fuse::{Limits, partition};
 use tessera_graph::place_buffers::{in_place, place_buffers};
 use tessera_ir::graph::{Graph, NodeId, NodeType};
@@ -328,7 +329,12 @@ impl Backend {
     fn group(&self, graph: &Graph, p: &Planned, memory: &MemoryPlan, plan: &mut Plan) -> Result<(), BackendError> {
         let root = p.group.roots[0];
         match (&p.lowered, p.group.kind) {
-            (Some(lowered), _) => self.kernels_of(graph, &p.group, lowered, memory, plan),
+            (Some(lowered), _) => {
+                if !self.options.checked {
+                    counts::add(&mut plan.counts, &counts::of(graph, p));
+                }
+                self.kernels_of(graph, &p.group, lowered, memory, plan)
+            }
             (None, GroupKind::Copy) => {
                 let source = graph.node(root).operands[0];
                 let (dst, src) = (place(memory, root), place(memory, source));
@@ -381,13 +387,7 @@ impl Backend {
                 checks: step.kernel.checks.as_slice().into(),
                 origin: origin(graph, group.roots[0]),
             });
-            plan.counts.kernels += 1;
         }
-        let sum = |ids: &[NodeId]| ids.iter().map(|&i| bytes(graph.ty(i))).sum::<u64>();
-        let Counts { bytes_read, bytes_written, flops, .. } = &mut plan.counts;
-        *bytes_read += sum(&group.inputs);
-        *bytes_written += sum(&group.roots);
-        *flops += group.members.iter().map(|&m| operations(graph, m)).sum::<u64>();
         Ok(())
     }
 
@@ -603,32 +603,5 @@ fn kernel_name_of(graph: &Graph, id: NodeId) -> String {
             let text = format!("{other:?}");
             text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("kernel").to_lowercase()
         }
-    }
-}
-
-/// Elements of a node per position of `axis`.
-fn rows_along(graph: &Graph, id: NodeId, axis: usize) -> u64 {
-    let shape = &graph.ty(id).shape;
-    shape.iter().enumerate().filter(|(d, _)| *d != axis).map(|(_, n)| n).product()
-}
-
-/// Floating-point operations of a node.
-fn operations(graph: &Graph, id: NodeId) -> u64 {
-    let n = graph.node(id);
-    let elems = n.ty.elems().unwrap_or(0);
-    match &n.prim {
-        Prim::Map(_) => elems,
-        Prim::Reduce { .. } => n.operands.first().and_then(|&o| graph.ty(o).elems()).unwrap_or(0),
-        Prim::Dot { .. } => {
-            let k = n.operands.first().and_then(|&o| graph.ty(o).shape.last().copied()).unwrap_or(0);
-            elems.saturating_mul(2).saturating_mul(k)
-        }
-        // The usual count: 5·n·log2 n per complex transform, half of it for a real one.
-        Prim::Fft(f) => {
-            let per_point = 5.0 * (f.points as f64).log2() * if f.kind.real() { 0.5 } else { 1.0 };
-            let rows = n.operands.first().map_or(0, |&o| rows_along(graph, o, f.axis));
-            (rows as f64 * f.points as f64 * per_point) as u64
-        }
-        _ => 0,
     }
 }

@@ -123,6 +123,8 @@ pub enum Ir {
     Ast,
     Host,
     Graph,
+    /// A line for each kernel: launches, bytes, operations
+    Kernels,
     Schedule,
     Tile,
     Llvm,

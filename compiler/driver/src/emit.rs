@@ -131,6 +131,10 @@ pub fn show(backend: &Backend, graph: &Graph, ir: Ir) -> Result<(), Box<Diagnost
         out(&graph.to_string());
         return Ok(());
     }
+    if ir == Ir::Kernels {
+        out(&crate::kernel_table::of(backend, graph));
+        return Ok(());
+    }
     for planned in backend.groups(graph) {
         let names: Vec<String> = planned.group.members.iter().map(|m| m.to_string()).collect();
         let Some(lowered) = &planned.lowered else {

@@ -16,6 +16,7 @@ pub mod interrupt;
 mod profile;
 pub mod program;
 pub mod emit;
+mod kernel_table;
 pub mod testing;
 pub mod repl;
 pub mod commands;

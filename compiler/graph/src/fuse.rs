@@ -76,6 +76,8 @@ fn role(g: &Graph, id: NodeId) -> Role {
             Role::Position
         }
         Prim::ArgReduce { .. } | Prim::Cumulate { .. } if n.ty.elems() != Some(0) => Role::Ordered,
+        // Its operands are rounded before they are multiplied, which kernels do not do.
+        Prim::Dot { .. } if n.operands.iter().any(|&o| g.ty(o).dtype == DType::Tf32) => Role::Alone,
         Prim::Dot { .. } => Role::Dot,
         _ => Role::Alone,
     }

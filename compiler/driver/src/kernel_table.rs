@@ -1,0 +1,64 @@
+//! `tessera emit --ir kernels`: the launches of each tensor region as a table.
+
+use crate::backend::{Backend, counts, kernel_name};
+use std::fmt::Write;
+use tessera_abi::plan::Counts;
+use tessera_graph::place_buffers::place_buffers;
+use tessera_ir::graph::{Graph, NodeId};
+use tessera_ir::group::{GroupKind, Partition};
+
+const HEADS: [&str; 8] = ["kernel", "kind", "fused", "launches", "read", "written", "flops", "flops/byte"];
+
+/// One line for each group of the graph and one for their sum.
+pub fn of(backend: &Backend, graph: &Graph) -> String {
+    let mut rows: Vec<[String; 8]> = vec![HEADS.map(String::from)];
+    let mut total = Counts::default();
+    let groups = backend.groups(graph);
+    let partition = Partition { groups: groups.iter().map(|p| p.group.clone()).collect() };
+    let memory = place_buffers(graph, &partition).unwrap_or_default();
+    let place = |id: NodeId| memory.place.get(id.0 as usize);
+    for planned in groups {
+        // A view of what is in memory is no work.
+        let root = planned.group.roots[0];
+        if planned.group.kind == GroupKind::Copy
+            && graph.node(root).operands.first().and_then(|&o| place(o)) == place(root)
+        {
+            continue;
+        }
+        let c = counts::of(graph, &planned);
+        let fused = counts::computing(graph, &planned.group.members);
+        rows.push(row(&kernel_name(graph, &planned.group), kind(planned.group.kind), &fused.to_string(), &c));
+        counts::add(&mut total, &c);
+    }
+    rows.push(row("total", "", "", &total));
+    let widths: Vec<usize> = (0..HEADS.len()).map(|i| rows.iter().map(|r| r[i].len()).max().unwrap_or(0)).collect();
+    let mut out = format!("{}\n", graph.name);
+    for row in &rows {
+        let mut line = String::new();
+        for (i, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+            // Words stand left, numbers right.
+            let _ = if i < 2 { write!(line, "  {cell:<width$}") } else { write!(line, "  {cell:>width$}") };
+        }
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    out
+}
+
+fn row(name: &str, kind: &str, fused: &str, c: &Counts) -> [String; 8] {
+    let moved = c.bytes_read + c.bytes_written;
+    let intensity = if moved == 0 { "-".to_owned() } else { format!("{:.2}", c.flops as f64 / moved as f64) };
+    let numbers = [c.kernels, c.bytes_read, c.bytes_written, c.flops].map(|n| n.to_string());
+    let [launches, read, written, flops] = numbers;
+    [name.into(), kind.into(), fused.into(), launches, read, written, flops, intensity]
+}
+
+fn kind(kind: GroupKind) -> &'static str {
+    match kind {
+        GroupKind::Loop => "loop",
+        GroupKind::Dot => "product",
+        GroupKind::Strip => "two products",
+        GroupKind::Fft => "transform",
+        GroupKind::Native => "runtime",
+        GroupKind::Copy => "copy",
+    }
+}
