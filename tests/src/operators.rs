@@ -4,7 +4,7 @@ use crate::random_graph::Builder;
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
 use tessera_ops::prim::Prim;
-use tessera_ops::surface::{Arg, Build, Hints, Id, find};
+use tessera_ops::surface::{Arg, Build, Hints, Id, OpDef, OpError, find};
 
 /// Lets operators expand into a graph under construction.
 struct Nodes<'b>(&'b mut Builder);
@@ -28,4 +28,10 @@ impl Build for Nodes<'_> {
 pub fn call(b: &mut Builder, name: &str, args: &[Arg]) -> Id {
     let def = find(name).unwrap_or_else(|| panic!("no operator {name}"));
     (def.expand)(&mut Nodes(b), args, &Hints::default()).unwrap_or_else(|e| panic!("{name}: {e:?}"))[0]
+}
+
+/// The results of a row. Errors: a call that its rule refuses.
+pub fn expand(b: &mut Builder, def: &OpDef, args: &[Arg], hints: &Hints) -> Result<Vec<NodeId>, OpError> {
+    let ids = (def.expand)(&mut Nodes(b), args, hints)?;
+    Ok(ids.into_iter().map(|id| NodeId(id.0)).collect())
 }

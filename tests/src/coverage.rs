@@ -1,0 +1,33 @@
+//! Which operations run without a kernel though kernels cover them: a fall-back that no result
+//! shows, only the time.
+
+use tessera::backend::Planned;
+use tessera_base::DType;
+use tessera_ir::graph::{Graph, NodeId};
+use tessera_ir::group::GroupKind;
+use tessera_ops::prim::Prim;
+
+/// Whether a node runs alone by design: sorting, writing and adding at positions from data,
+/// random bits and loops are code of the runtime; products of tf32 round their operands, and of
+/// complex numbers kernels cover sums and movement only; an operation without elements, or whose
+/// bytes stay as they are, needs no kernel.
+fn alone_by_design(graph: &Graph, id: NodeId) -> bool {
+    let n = graph.node(id);
+    let operands = |dtype: DType| n.operands.iter().any(|&o| graph.ty(o).dtype == dtype);
+    match &n.prim {
+        Prim::Sort { .. } | Prim::ArgSort { .. } | Prim::Scatter { .. } | Prim::ScatterAddAlong { .. } => true,
+        Prim::DynamicUpdate | Prim::RandomBits | Prim::Scan { .. } => true,
+        Prim::UpdateSlice { step, .. } if step.iter().any(|&s| s != 1) => true,
+        Prim::Dot { .. } if operands(DType::Tf32) => true,
+        _ => n.ty.dtype == DType::C64 || operands(DType::C64) || n.ty.elems() == Some(0),
+    }
+}
+
+/// The operations that should have a kernel and have none.
+pub fn without_kernel(graph: &Graph, groups: &[Planned]) -> Vec<String> {
+    let native = groups.iter().filter(|p| p.group.kind == GroupKind::Native).map(|p| p.group.roots[0]);
+    native
+        .filter(|&id| !alone_by_design(graph, id))
+        .map(|id| format!("{:?} ({})", graph.node(id).prim, graph.ty(id)))
+        .collect()
+}

@@ -1,0 +1,47 @@
+//! No silent fall-back: what kernels cover is compiled, in the representative programs and in
+//! random ones. (Of every operator and type, `law_operators` says the same.)
+
+use tessera_abi::plan::Step;
+use tessera_tests::compare::Bench;
+use tessera_tests::coverage::without_kernel;
+use tessera_tests::random_graph::{Scale, case};
+use tessera_tests::representative;
+
+/// Programs that take more than one kernel, with their number: parts of a long sum are added by a
+/// second one; a product of 127 points is a convolution between transforms.
+const SEVERAL: &[(&str, u64)] = &[];
+
+#[test]
+fn representative_programs_are_compiled() {
+    let bench = Bench::new();
+    let mut wrong = vec![];
+    for case in representative::compiled() {
+        let graph = bench.backend.optimise(&case.graph);
+        let name = &case.graph.name;
+        let plan = bench.backend.plan(&graph).unwrap_or_else(|e| panic!("{name}: {e:?}"));
+        for step in &plan.steps {
+            match step {
+                Step::Native { name: step, .. } => wrong.push(format!("{name}: `{step}` runs without a kernel")),
+                Step::Copy { bytes, .. } => wrong.push(format!("{name}: {bytes} bytes are copied")),
+                Step::Kernel { .. } => {}
+            }
+        }
+        let expected = SEVERAL.iter().find(|(n, _)| n == name).map_or(1, |(_, k)| *k);
+        if plan.counts.kernels != expected {
+            wrong.push(format!("{name}: {} kernels instead of {expected}", plan.counts.kernels));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn random_programs_are_compiled() {
+    let bench = Bench::new();
+    let mut wrong = vec![];
+    for seed in 0..1500 {
+        let graph = bench.backend.optimise(&case(seed, Scale::Small).graph);
+        let found = without_kernel(&graph, &bench.backend.groups(&graph));
+        wrong.extend(found.into_iter().map(|f| format!("seed {seed}: {f}")));
+    }
+    assert!(wrong.is_empty(), "{} operations\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
+}
