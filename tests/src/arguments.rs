@@ -217,6 +217,13 @@ impl<'b> Call<'b> {
                 let x = self.tensor(&shape);
                 vec![x, Arg::Int(axis), self.positions(&shape, n, true), self.tensor(&shape)]
             }
+            "moe_combine" => {
+                let [experts, room, width] =
+                    [self.any_size().clamp(1, 7), self.any_size().min(17), self.any_size().min(33)];
+                let tokens = self.size.min(33);
+                let blocks = self.tensor(&[experts, room, width]);
+                vec![blocks, self.tensor(&[tokens, experts]), Arg::Int(experts.min(2) as i64)]
+            }
             "cross_entropy" => {
                 let [rows, classes] = [self.any_size().min(33), self.size.max(1)];
                 vec![self.tensor(&[rows, classes]), self.positions(&[rows], classes, false)]

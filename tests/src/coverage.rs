@@ -19,6 +19,8 @@ fn alone_by_design(graph: &Graph, id: NodeId) -> bool {
         Prim::DynamicUpdate | Prim::RandomBits | Prim::Scan { .. } => true,
         Prim::UpdateSlice { step, .. } if step.iter().any(|&s| s != 1) => true,
         Prim::Dot { .. } if operands(DType::Tf32) => true,
+        // Of one row, whose only step is the first.
+        Prim::Dot { causal: true, .. } if n.ty.shape.iter().rev().nth(1) == Some(&1) => true,
         _ => n.ty.dtype == DType::C64 || operands(DType::C64) || n.ty.elems() == Some(0),
     }
 }

@@ -7,9 +7,18 @@ use tessera_tests::coverage::without_kernel;
 use tessera_tests::random_graph::{Scale, case};
 use tessera_tests::representative;
 
-/// Programs that take more than one kernel, with their number: parts of a long sum are added by a
-/// second one; a product of 127 points is a convolution between transforms.
-const SEVERAL: &[(&str, u64)] = &[];
+/// Programs that take more than one kernel, with their number: a factor of a product may be packed by a
+/// kernel of its own (of attention both); parts of a long sum are added by a second one; a transform of
+/// 127 points is a convolution between transforms.
+const SEVERAL: &[(&str, u64)] = &[
+    ("attention", 3),
+    ("causal_attention", 3),
+    ("written_attention", 3),
+    ("sum_all", 2),
+    ("cumsum_1", 2),
+    ("fft_127", 5),
+    ("cross_entropy", 3),
+];
 
 #[test]
 fn representative_programs_are_compiled() {
@@ -41,7 +50,7 @@ fn random_programs_are_compiled() {
     for seed in 0..1500 {
         let graph = bench.backend.optimise(&case(seed, Scale::Small).graph);
         let found = without_kernel(&graph, &bench.backend.groups(&graph));
-        wrong.extend(found.into_iter().map(|f| format!("seed {seed}: {f}")));
+        wrong.extend(found.into_iter().map(|f| format!("seed {seed}: {f}\n{}", graph)));
     }
     assert!(wrong.is_empty(), "{} operations\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
 }

@@ -208,8 +208,11 @@ impl Backend {
                             continue;
                         }
                         let single = group.members.len() == 1 || group.members.iter().all(|m| limits.split.contains(m));
-                        let set = if single { &mut limits.native } else { &mut limits.split };
-                        set.extend(group.members.iter().copied());
+                        // What only prepares the operands of the refused operation may have a kernel.
+                        match single {
+                            true => limits.native.extend(group.roots),
+                            false => limits.split.extend(group.members.iter().copied()),
+                        }
                     }
                 }
             }

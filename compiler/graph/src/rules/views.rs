@@ -1,8 +1,8 @@
 //! Rules of views: what changes no element.
 
-use super::{Class, Rewrite, Rule};
-use tessera_ir::graph::{Graph, Node};
-use tessera_ops::prim::Prim;
+use super::{Class, NEW, Rewrite, Rule};
+use tessera_ir::graph::{Graph, Node, NodeId, NodeType};
+use tessera_ops::prim::{Prim, Scalar};
 
 pub const RULES: &[Rule] = &[
     Rule {
@@ -44,8 +44,74 @@ pub const RULES: &[Rule] = &[
         class: Class::Exact,
         apply: concat_one,
     },
+    Rule {
+        name: "argreduce_equal",
+        doc: "of equal elements the first is the largest",
+        class: Class::Exact,
+        apply: argreduce_equal,
+    },
+    Rule {
+        name: "argreduce_broadcast",
+        doc: "repeated rows have the largest element in one place",
+        class: Class::Exact,
+        apply: argreduce_broadcast,
+    },
+    Rule {
+        name: "dynamic_all",
+        doc: "the part of a tensor that is all of it is the tensor",
+        class: Class::Exact,
+        apply: dynamic_all,
+    },
     Rule { name: "pad_none", doc: "padding by nothing is nothing", class: Class::Exact, apply: pad_none },
 ];
+
+fn argreduce_equal(g: &Graph, n: &Node) -> Option<Rewrite> {
+    let Prim::ArgReduce { axis, .. } = n.prim else { return None };
+    let equal = equal_along(g, *n.operands.first()?, axis, DEPTH_MAX);
+    let first = Node { prim: Prim::Full { value: Scalar::I(0) }, operands: vec![], ..n.clone() };
+    equal.then_some(Rewrite::Node(first))
+}
+
+fn argreduce_broadcast(g: &Graph, n: &Node) -> Option<Rewrite> {
+    let Prim::ArgReduce { largest, axis } = n.prim else { return None };
+    let x = g.node(*n.operands.first()?);
+    let Prim::Broadcast { dims } = &x.prim else { return None };
+    let source = *x.operands.first()?;
+    let inner = dims.iter().position(|&d| d == axis)?;
+    let mut shape = g.ty(source).shape.clone();
+    if shape.remove(inner) != x.ty.shape[axis] {
+        return None;
+    }
+    let ty = NodeType { shape, ..n.ty.clone() };
+    let found = Node { prim: Prim::ArgReduce { largest, axis: inner }, operands: vec![source], ty, ..n.clone() };
+    let others = dims.iter().enumerate().filter(|(i, _)| *i != inner);
+    let dims = others.map(|(_, &d)| if d > axis { d - 1 } else { d }).collect();
+    let spread = Node { prim: Prim::Broadcast { dims }, operands: vec![NodeId(NEW)], ..n.clone() };
+    Some(Rewrite::Nodes(vec![found, spread]))
+}
+
+/// How far back a value is followed.
+const DEPTH_MAX: u32 = 8;
+
+/// Whether the elements along an axis are known to be equal.
+fn equal_along(g: &Graph, id: NodeId, axis: usize, depth: u32) -> bool {
+    let x = g.node(id);
+    match &x.prim {
+        Prim::Full { .. } => true,
+        Prim::Broadcast { dims } => {
+            let from = x.operands.first().map_or(&[][..], |&o| &g.ty(o).shape);
+            dims.iter().position(|&d| d == axis).is_none_or(|i| from.get(i) == Some(&1))
+        }
+        Prim::Map(_) | Prim::Cast if depth > 0 => x.operands.iter().all(|&o| equal_along(g, o, axis, depth - 1)),
+        _ => x.ty.shape.get(axis) == Some(&1),
+    }
+}
+
+/// Of a tensor of rank 0: it has one position, which cannot be out of range.
+fn dynamic_all(g: &Graph, n: &Node) -> Option<Rewrite> {
+    let Prim::DynamicSlice { sizes } = &n.prim else { return None };
+    if sizes.is_empty() { same_type(g, n) } else { None }
+}
 
 fn same_type(g: &Graph, n: &Node) -> Option<Rewrite> {
     let x = *n.operands.first()?;
