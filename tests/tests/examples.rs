@@ -36,6 +36,97 @@ fn clusters_of_flowers() {
     assert!(out.contains("setosa      [50  0  0]"), "{out}");
 }
 
+/// A folder of a test's own, and its path as text.
+fn folder() -> (tempfile::TempDir, String) {
+    let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    let path = dir.path().display().to_string();
+    (dir, path)
+}
+
+/// The numbers behind a word in a text, as they come.
+fn numbers(out: &str, word: &str) -> Vec<f64> {
+    let behind = out.split(word).skip(1);
+    behind.filter_map(|t| t.split_whitespace().next()?.trim_end_matches('%').parse().ok()).collect()
+}
+
+#[test]
+fn a_gpt_that_was_interrupted_ends_with_the_same_bits() {
+    let (dir, path) = folder();
+    let lines = ["to be or not to be", "that is the question", "whether it is nobler"];
+    let text: String = (0..300).map(|i| lines[(i * i + i / 7) % 3].to_owned() + "\n").collect();
+    std::fs::write(dir.path().join("text.txt"), text).unwrap_or_else(|e| panic!("{e}"));
+    let train = |out: &str, more: &[&str]| {
+        let (text, out) = (format!("{path}/text.txt"), format!("{path}/{out}"));
+        let mut args = vec!["run", "examples/gpt.tsr", "--text", &text, "--out", &out];
+        args.extend(
+            "--steps 6 --every 2 --batch 4 --context 16 --width 16 --heads 2 --layers 2 --letters 9".split(' '),
+        );
+        args.extend(more);
+        output(&args)
+    };
+    let whole = train("whole", &[]);
+    train("parts", &["--stop", "3"]);
+    let rest = train("parts", &["--resume", "--threads", "3"]);
+    assert!(rest.contains("resumed at step 3"), "{rest}");
+    let bytes = |name: &str| std::fs::read(dir.path().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    assert_eq!(bytes("whole.safetensors"), bytes("parts.safetensors"));
+    assert_eq!(bytes("whole.svg"), bytes("parts.svg"));
+    // What is drawn from the model is the same, and the model has learned something.
+    let last = |out: &str| out.rsplit("ms a step").next().unwrap_or_default().to_owned();
+    assert_eq!(last(&whole), last(&rest));
+    let held_out = numbers(&whole, "held out ");
+    assert!(held_out.len() >= 4 && held_out[3] < held_out[0], "{whole}");
+}
+
+/// An IDX file: an element type, the sizes, and bytes.
+fn idx(path: &std::path::Path, shape: &[u32], bytes: &[u8]) {
+    let mut file = vec![0, 0, 8, shape.len() as u8];
+    file.extend(shape.iter().flat_map(|n| n.to_be_bytes()));
+    file.extend_from_slice(bytes);
+    std::fs::write(path, file).unwrap_or_else(|e| panic!("{e}"));
+}
+
+#[test]
+fn a_small_convolutional_network_learns() {
+    let (dir, path) = folder();
+    // Class c is a bright bar at its own height, on a noisy ground.
+    for (name, count) in [("train", 640u32), ("t10k", 100)] {
+        let (mut images, mut labels, mut noise) = (vec![], vec![], 12345u32);
+        for i in 0..count {
+            let class = i * 7 % 10;
+            for pixel in 0..784 {
+                noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let lit = pixel / 28 / 2 == class + 2;
+                images.push((noise >> 26) as u8 + if lit { 180 } else { 0 });
+            }
+            labels.push(class as u8);
+        }
+        idx(&dir.path().join(format!("{name}-images-idx3-ubyte")), &[count, 28, 28], &images);
+        idx(&dir.path().join(format!("{name}-labels-idx1-ubyte")), &[count], &labels);
+    }
+    let out = output(&["run", "examples/convnet.tsr", "--data", &path, "--epochs", "2", "--batch", "32"]);
+    let test = numbers(&out, "test ");
+    assert!(test.last().is_some_and(|&percent| percent >= 95.0), "{out}");
+}
+
+#[test]
+fn a_fourier_operator_learns_burgers_equation() {
+    let (dir, path) = folder();
+    let out = format!("{path}/fno");
+    let said =
+        output(&["run", "examples/fno.tsr", "--samples", "64", "--points", "32", "--epochs", "20", "--out", &out]);
+    let held_out = numbers(&said, "held out ");
+    assert!(held_out.len() == 2 && held_out[1] < held_out[0] && held_out[1] < 50.0, "{said}");
+    assert!(dir.path().join("fno.svg").exists() && dir.path().join("fno-error.svg").exists(), "{said}");
+}
+
+#[test]
+fn a_mixture_of_experts_learns() {
+    let out = output(&["run", "examples/moe.tsr", "--steps", "60", "--batch", "64"]);
+    let errors = numbers(&out, "error ");
+    assert!(errors.len() >= 12 && errors[11] < 0.7 * errors[6], "{out}");
+}
+
 #[test]
 fn docstrings_of_the_standard_library_hold() {
     let folder = root().join("std");
