@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 HEADS = 4
 folder = sys.argv[1]
-torch.set_num_threads(2)
+torch.set_num_threads(1)
 
 
 def read_safetensors(path):

@@ -127,6 +127,8 @@ pub struct Cx<'db> {
     pub size_names: BTreeMap<Arc<str>, Size>,
     /// How to compute a size variable here; with `true`, from the parameters at entry.
     pub size_sources: BTreeMap<SizeVar, (TExpr, bool)>,
+    /// Parameters' dims whose size is no variable (`min(5, n)`): where to read them at entry.
+    pub dim_sources: BTreeMap<Size, TExpr>,
     /// Size variables that stand for "some size" in the element type of a list.
     pub some: BTreeSet<SizeVar>,
     /// Names whose own definition is being checked (a nested function that calls itself).
@@ -173,6 +175,7 @@ impl<'db> Cx<'db> {
             files: BTreeSet::new(),
             size_names: BTreeMap::new(),
             size_sources: BTreeMap::new(),
+            dim_sources: BTreeMap::new(),
             some: BTreeSet::new(),
             itself: None,
             said: BTreeSet::new(),

@@ -41,8 +41,18 @@ impl Cx<'_> {
     /// The int that a size name of an annotation (`N`) holds in this body.
     pub fn size_name(&mut self, name: &Arc<str>, span: Span) -> Option<TExpr> {
         let size = self.size_names.get(name)?.clone();
-        let value = self.size_value(&size, span)?;
+        let value = self.size_value(&size, span).or_else(|| self.dim_value(name, &size, span))?;
         Some(TExpr { span, ty: Ty::Int(Some(size)), ..value })
+    }
+
+    /// A size whose variables have no source here, read from a parameter that has it as a dim.
+    fn dim_value(&mut self, name: &Arc<str>, size: &Size, span: Span) -> Option<TExpr> {
+        let from = self.dim_sources.get(size)?.clone();
+        let var = self.sizes.fresh(name).as_var()?.clone();
+        let ty = Ty::Int(Some(size.clone()));
+        let local = self.temp(name, ty.clone(), from.span);
+        self.func.as_mut()?.size_binds.push(SizeBind { local, var, from });
+        Some(TExpr { kind: TKind::Local(local), ty, span })
     }
 
     /// An expression for the value of a size here; `None` where a variable in it has no source.
@@ -123,6 +133,9 @@ impl Cx<'_> {
             Ty::Tensor(t) => {
                 for (i, size) in t.shape.iter().enumerate() {
                     self.solve_source(size, entry, || dim(value, i, size));
+                    if entry && size.as_var().is_none() && size.as_const().is_none() {
+                        self.dim_sources.entry(size.clone()).or_insert_with(|| dim(value, i, size));
+                    }
                 }
             }
             Ty::Tuple(ts) => {
