@@ -203,3 +203,10 @@ fn the_images_of_mnist_are_learned() {
     let out = output(&["run", "examples/mnist.tsr", &folder]);
     assert!(out.contains("epoch 5"), "{out}");
 }
+
+#[test]
+fn a_published_chat_model_gives_the_answer_of_the_reference() {
+    let Some(folder) = fetched("smollm2") else { return };
+    let out = output(&["run", "examples/smollm2.tsr", "What is the capital of France?", "0", "0", &folder]);
+    assert!(out.starts_with("The capital of France is Paris.\n(16 tokens in, 8 out, "), "{out}");
+}

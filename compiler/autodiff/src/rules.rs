@@ -7,7 +7,7 @@ mod reduce;
 mod view;
 
 use crate::writer::Writer;
-use tessera_base::DType;
+use tessera_base::{Blocks, DType};
 use tessera_ir::graph::{Node, NodeId};
 use tessera_ops::prim::{Prim, Scalar};
 use tessera_ops::surface::{Build, Id, expand};
@@ -74,6 +74,7 @@ pub fn pull(w: &mut Writer, node: &Node, id: NodeId, c: NodeId, needed: &[bool])
         Prim::Reduce { kind, axes } => reduce::reduce(&mut at, *kind, axes),
         Prim::Cumulate { kind, axis } => reduce::cumulate(&mut at, *kind, *axis),
         Prim::Dot { accum, causal, .. } => Ok(product::dot(&mut at, *accum, *causal)),
+        Prim::BlockDot { format } => Ok(block_dot(&mut at, *format)),
         Prim::DynamicSlice { .. } => Ok(index::dynamic_slice(&mut at)),
         Prim::DynamicUpdate => Ok(index::dynamic_update(&mut at)),
         Prim::Take { axis } => Ok(index::take(&mut at, *axis)),
@@ -90,7 +91,15 @@ pub fn pull(w: &mut Writer, node: &Node, id: NodeId, c: NodeId, needed: &[bool])
         | Prim::ArgReduce { .. }
         | Prim::ArgSort { .. }
         | Prim::RandomBits
+        | Prim::Dequantize { .. }
         | Prim::Scan { .. }
         | Prim::Get { .. } => Ok(vec![None; node.operands.len()]),
     }
+}
+
+/// The cotangent times the numbers of the blocks, which have none themselves.
+fn block_dot(at: &mut At, format: Blocks) -> Vec<Option<Id>> {
+    let (rows, depth) = (at.shape(at.x[1])[0], at.shape(at.x[0])[1]);
+    let numbers = at.w.push(Prim::Dequantize { format }, &[at.x[1]], vec![rows, depth], DType::F32);
+    vec![Some(expand::dot(at.w, at.c, numbers, DType::F32, DType::F32)), None]
 }

@@ -1,6 +1,7 @@
 //! What every other crate speaks of: places in source text, element types, sizes,
 //! shardings and diagnostics. Data and pure functions only.
 
+pub mod blocks;
 pub mod span;
 pub mod dtype;
 pub mod size;
@@ -10,6 +11,7 @@ pub mod diag;
 pub mod codes;
 pub mod near;
 
+pub use blocks::Blocks;
 pub use codes::Code;
 pub use diag::{Diagnostic, Edit, Fix, Label, Severity};
 pub use dtype::DType;

@@ -7,7 +7,7 @@ pub mod counts;
 mod tuned;
 
 use crate::cache::{DiskCache, Found};
-use crate::native_kernels::{Source, gather, native_kernel};
+use crate::native_kernels::{Source, gather, native_kernel, update_kernel};
 use crate::tune::records::Records;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -411,6 +411,15 @@ impl Backend {
             }
         }
         let types: Vec<NodeType> = node.operands.iter().map(|&o| graph.ty(o).clone()).collect();
+        if let (Prim::DynamicUpdate, [Source::Memory(0), rest @ ..]) = (&node.prim, &sources[..]) {
+            let rest: Vec<Source> = rest.iter().map(|s| s.after_first()).collect();
+            let (name, output) = (kernel_name_of(graph, id), Operand { place: place(memory, id), ..inputs[0] });
+            let run = update_kernel(&types, &rest);
+            let (base, inputs, origin) = (inputs[0], &inputs[1..], origin(graph, id));
+            let step = native::update_step(&name, base, inputs, output, scalars, origin, self.pool.clone(), run);
+            plan.steps.push(step);
+            return Ok(());
+        }
         let (outputs, run): (Vec<Operand>, Arc<NativeFn>) = match &node.prim {
             Prim::Scan { body, carry, sequences, trips } => {
                 let body = graph

@@ -1,5 +1,6 @@
 //! Native steps that are faster than the reference kernels, with the same bits: sorting on
-//! threads, writing and adding at positions that come from data, random bits.
+//! threads, writing and adding at positions that come from data, random bits, numbers in
+//! blocks.
 
 use std::sync::Arc;
 use tessera_abi::plan::Bounds;
@@ -8,7 +9,8 @@ use tessera_ir::graph::{Graph, NodeId, NodeType};
 use tessera_ops::convert::cast;
 use tessera_ops::prim::Prim;
 use tessera_ops::reference::philox;
-use tessera_runtime::native::NativeFn;
+use tessera_runtime::blocks;
+use tessera_runtime::native::{NativeFn, UpdateFn, copy_on_threads};
 use tessera_runtime::pool::Pool;
 use tessera_runtime::scatter::{scatter_along, scatter_rows};
 use tessera_runtime::sort::{Give, Lines, sort_lines};
@@ -18,6 +20,16 @@ use tessera_runtime::sort::{Give, Lines, sort_lines};
 pub enum Source {
     Memory(usize),
     Word(usize),
+}
+
+impl Source {
+    /// The same place where the first tensor is passed apart.
+    pub fn after_first(self) -> Source {
+        match self {
+            Source::Memory(i) => Source::Memory(i.saturating_sub(1)),
+            word => word,
+        }
+    }
 }
 
 /// The operands' bytes: memory, or a scalar's word.
@@ -47,7 +59,8 @@ pub fn native_kernel(
     let fits = match &prim {
         Prim::Sort { .. } => true,
         Prim::ArgSort { .. } | Prim::RandomBits => result.dtype == DType::I64,
-        Prim::Scatter { .. } | Prim::ScatterAddAlong { .. } | Prim::DynamicUpdate => true,
+        Prim::Scatter { .. } | Prim::ScatterAddAlong { .. } => true,
+        Prim::Dequantize { .. } | Prim::BlockDot { .. } => true,
         _ => false,
     };
     if !fits || result.dtype == DType::C64 || types.iter().any(|t| t.dtype == DType::C64) {
@@ -67,8 +80,16 @@ pub fn native_kernel(
                 Ok(())
             }
             Prim::Scatter { add } => scatter(&pool, *add, &types, &operands, out),
-            Prim::DynamicUpdate => dynamic_update(&pool, &types, &operands, out),
             Prim::ScatterAddAlong { axis } => scatter_add_along(&pool, *axis, &types, &operands, out),
+            Prim::Dequantize { format } => {
+                blocks::numbers(&pool, *format, operands[0], out);
+                Ok(())
+            }
+            Prim::BlockDot { format } => {
+                let (x, w) = (&types[0].shape, &types[1].shape);
+                blocks::product(&pool, *format, [x[0], x[1], w[0]].map(|n| n as usize), operands[0], operands[1], out);
+                Ok(())
+            }
             _ => {
                 random_bits(&pool, operands[0], out);
                 Ok(())
@@ -111,33 +132,31 @@ fn resolve(index: &[u8], axis: usize, size: u64) -> impl Iterator<Item = Result<
     })
 }
 
-/// Copies on threads where that is worth it.
-fn copy(pool: &Pool, from: &[u8], to: &mut [u8]) {
-    /// Bytes that a thread takes at once.
-    const CHUNK: usize = 1 << 20;
-    pool.each_chunk(to, CHUNK, &|i, chunk| {
-        if let Some(source) = from.get(i * CHUNK..i * CHUNK + chunk.len()) {
-            chunk.copy_from_slice(source);
-        }
-    });
+/// What writes a block over the result, which holds operand 0: operand 1, where the operands
+/// after that say. `types` and `sources` are of all operands; the first has no source of its own.
+pub fn update_kernel(types: &[NodeType], sources: &[Source]) -> Arc<UpdateFn> {
+    let (types, sources) = (types.to_vec(), sources.to_vec());
+    Arc::new(move |inputs: &[&[u8]], out: &mut [u8], words: &[u64]| {
+        let words: Vec<[u8; 8]> = words.iter().map(|w| w.to_le_bytes()).collect();
+        write_block(&types, &gather(&sources, &types[1..], inputs, &words), out)
+    })
 }
 
-/// A block of the result is operand 1; where it starts, the operands after that say.
-fn dynamic_update(pool: &Pool, types: &[NodeType], operands: &[&[u8]], out: &mut [u8]) -> Result<(), String> {
+/// Writes a block; `operands` are the block and its start positions.
+fn write_block(types: &[NodeType], operands: &[&[u8]], out: &mut [u8]) -> Result<(), String> {
     let (shape, sizes) = (&types[0].shape, &types[1].shape);
     let mut start = vec![];
-    for (axis, bytes) in operands[2..].iter().enumerate() {
+    for (axis, bytes) in operands[1..].iter().enumerate() {
         let bounds = Bounds { axis: axis as u32, size: shape[axis], block: Some(sizes[axis]) };
         let position = bytes.first_chunk::<8>().map_or(0, |b| i64::from_le_bytes(*b));
         start.push(bounds.resolve(position).ok_or_else(|| bounds.message(position))? as usize);
     }
-    copy(pool, operands[0], out);
     let bytes = types[0].dtype.bytes();
     let run = sizes.last().map_or(1, |&n| n as usize) * bytes;
     if run == 0 {
         return Ok(());
     }
-    for (i, row) in operands[1].chunks_exact(run).enumerate() {
+    for (i, row) in operands[0].chunks_exact(run).enumerate() {
         // The row's index, from the last dim but one to the first.
         let (mut rest, mut place, mut stride) =
             (i, *start.last().unwrap_or(&0), shape.last().map_or(1, |&n| n as usize));
@@ -170,7 +189,7 @@ fn scatter(pool: &Pool, add: bool, types: &[NodeType], operands: &[&[u8]], out: 
     let row = shape[depth..].iter().product::<u64>() as usize;
     let dtype = types[0].dtype;
     if !add {
-        copy(pool, operands[0], out);
+        copy_on_threads(pool, operands[0], out);
         let row = row * dtype.bytes();
         scatter_rows(pool, out, operands[1], &places, row, |_, new| new);
         return Ok(());
@@ -230,15 +249,15 @@ fn add_into(
 ) -> Result<(), String> {
     match dtype {
         DType::F32 => {
-            copy(pool, base, out);
+            copy_on_threads(pool, base, out);
             places.add(pool, out, values, |a, b| (f32::from_le_bytes(a) + f32::from_le_bytes(b)).to_le_bytes())
         }
         DType::F64 => {
-            copy(pool, base, out);
+            copy_on_threads(pool, base, out);
             places.add(pool, out, values, |a, b| (f64::from_le_bytes(a) + f64::from_le_bytes(b)).to_le_bytes())
         }
         DType::I64 => {
-            copy(pool, base, out);
+            copy_on_threads(pool, base, out);
             let add = |a, b| i64::from_le_bytes(a).wrapping_add(i64::from_le_bytes(b)).to_le_bytes();
             places.add(pool, out, values, add)
         }

@@ -78,13 +78,12 @@ fn parts(g: &Graph, id: NodeId) -> Vec<NodeId> {
 }
 
 /// Outputs that may be computed in the memory of an input: the input has the same size, only
-/// the group that computes the output reads it, and reads element `i` to write element `i`.
+/// the group that computes the output reads it, and reads element `i` to write element `i` or writes a block over it.
 pub fn in_place(g: &Graph, partition: &Partition) -> Vec<InPlace> {
     let mut out: Vec<InPlace> = vec![];
     for (o, &id) in g.outputs.iter().enumerate() {
-        let Some(group) = partition.groups.iter().find(|p| p.roots == [id] && p.kind == GroupKind::Loop) else {
-            continue;
-        };
+        let may = |kind| matches!(kind, GroupKind::Loop | GroupKind::Native);
+        let Some(group) = partition.groups.iter().find(|p| p.roots == [id] && may(p.kind)) else { continue };
         // The first argument that will do: updates name what they update first.
         let mut inputs = group.inputs.clone();
         inputs.sort();
@@ -94,13 +93,22 @@ pub fn in_place(g: &Graph, partition: &Partition) -> Vec<InPlace> {
             let only_reader = partition.groups.iter().filter(|p| p.inputs.contains(&input)).count() == 1;
             free && only_reader
                 && g.ty(input).bytes() == g.ty(id).bytes()
-                && reads_in_step(g, group.members.as_slice(), input, id)
+                && match group.kind {
+                    GroupKind::Native => writes_over(g, input, id),
+                    _ => reads_in_step(g, group.members.as_slice(), input, id),
+                }
         });
         if let Some(Prim::Input(i)) = candidate.map(|c| g.node(c).prim.clone()) {
             out.push(InPlace { output: o as u32, input: i });
         }
     }
     out
+}
+
+/// The root is the input with a block written over it.
+fn writes_over(g: &Graph, input: NodeId, root: NodeId) -> bool {
+    let n = g.node(root);
+    n.prim == Prim::DynamicUpdate && n.operands[0] == input && !n.operands[1..].contains(&input)
 }
 
 /// Every path from the root to the input is elementwise.

@@ -55,6 +55,8 @@ pub enum Gives {
     AnyTensor,
     /// A rank-2 tensor of the dtype argument, of sizes that only the data knows.
     Matrix,
+    /// `dict[str, str]`.
+    StrDict,
     /// `dict[str, Tensor]` of unknown types.
     TensorDict,
     /// Does not return.
@@ -131,13 +133,15 @@ rows! {
     "io.write_npz" (path: Str, tensors: TensorDict) None true "Writes a `.npz` file, atomically.";
     "io.read_safetensors" (path: Str) TensorDict true "The tensors in a safetensors file by name.";
     "io.write_safetensors" (path: Str, tensors: TensorDict) None true "Writes a safetensors file, atomically.";
+    "io.read_gguf" (path: Str) TensorDict true "The tensors in a GGUF file by name; quantised ones as blocks of bytes for `op.dequantize`.";
+    "io.read_gguf_meta" (path: Str) StrDict true "The metadata in a GGUF file by key, as texts; lists of texts are left out.";
     "io.read_csv" (path: Str, delimiter: Str = S(","), skip: Int = I(0), dtype: DType = D(DType::F32)) Matrix true "The numbers of a CSV file as a matrix; `skip` lines are left out at the top.";
     "io.write_csv" (path: Str, x: Tensor, delimiter: Str = S(","), header: Str = S("")) None true "Writes a matrix as CSV, atomically.";
     "io.read_text" (path: Str) Str true "The UTF-8 text of a file.";
     "io.write_text" (path: Str, text: Str) None true "Writes a text file, atomically.";
     "io.append_text" (path: Str, text: Str) None true "Appends to a text file.";
     "io.read_lines" (path: Str) StrList true "The lines of a text file, without their ends.";
-    "io.read_tokenizer" (path: Str, lowercase: Bool = B(true)) Int true "The number of the tokeniser in a `tokenizer.json`, or of the word pieces in a `vocab.txt`; `std.tokens` has it as a struct.";
+    "io.read_tokenizer" (path: Str, lowercase: Bool = B(true)) Int true "The number of the tokeniser in a `tokenizer.json` or a GGUF file, or of the word pieces in a `vocab.txt`; `std.tokens` has it as a struct.";
     "io.encode" (tokenizer: Int, text: Str, special: Bool = B(true)) IntList true "The tokens of a text; with `special` also those that mark its ends.";
     "io.decode" (tokenizer: Int, ids: IntList, special: Bool = B(false)) Str true "The text of tokens; with `special` also those that stand for no text.";
     "io.token_id" (tokenizer: Int, token: Str) Int true "The number of a token as it stands in the vocabulary, or -1.";

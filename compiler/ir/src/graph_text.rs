@@ -16,7 +16,7 @@ use crate::text::{self, Attr, Op, TextError};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use tessera_base::{DType, Sharding};
+use tessera_base::{Blocks, DType, Sharding};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Fft, FftKind, Prim, Reduction, Scalar};
 
@@ -207,6 +207,10 @@ fn node_op(g: &Graph, id: NodeId) -> Op {
             f.kind.name().into()
         }
         Prim::RandomBits => "random_bits".into(),
+        Prim::Dequantize { format } | Prim::BlockDot { format } => {
+            put("format", Attr::Str(format.name().into()));
+            (if matches!(n.prim, Prim::Dequantize { .. }) { "dequantize" } else { "block_dot" }).into()
+        }
         Prim::Scan { body, carry, sequences, trips } => {
             put("carry", Attr::Int(*carry as i64));
             put("sequences", Attr::Int(*sequences as i64));
@@ -382,6 +386,11 @@ fn read_node(g: &mut Graph, op: &Op, operands: Vec<NodeId>) -> Result<Node, Text
             },
         }),
         "random_bits" => Prim::RandomBits,
+        "dequantize" | "block_dot" => {
+            let found = Blocks::parse(op.str("format")?);
+            let format = found.ok_or_else(|| op.error("`format` is no block format"))?;
+            if name == "dequantize" { Prim::Dequantize { format } } else { Prim::BlockDot { format } }
+        }
         "scan" => {
             let [body] = op.regions.as_slice() else { return Err(op.error("a scan has one region")) };
             let [body] = body.as_slice() else { return Err(op.error("the region of a scan holds one graph")) };

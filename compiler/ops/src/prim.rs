@@ -5,7 +5,7 @@
 
 use crate::map::MapOp;
 use std::sync::Arc;
-use tessera_base::DType;
+use tessera_base::{Blocks, DType};
 
 /// One scalar with its element type. Floats are kept as f64 (exact for every float type),
 /// integers and bool as i64.
@@ -89,6 +89,15 @@ pub enum Prim {
         accum: DType,
         causal: bool,
         pairs: bool,
+    },
+    /// The f32 numbers `[…, elems·B]` of blocks `u8[…, B, bytes]`.
+    Dequantize {
+        format: Blocks,
+    },
+    /// `f32[m, k] @ blocks[n, B, bytes] -> f32[m, n]`: the product with the turned numbers of the
+    /// blocks, in the bits of [`Prim::Dot`]; the blocks stay as they are in memory.
+    BlockDot {
+        format: Blocks,
     },
     /// Operand 0 at start positions given by the following rank-0 i64 operands, one per
     /// dim; a position out of range is a run-time error.

@@ -4,6 +4,7 @@
 //! in f32 and f64 apart), because both follow the orders written down in [`crate::prim`] and
 //! the programs of [`crate::map`] and [`crate::convert`].
 
+mod blocks;
 mod check;
 mod complex;
 mod dot;
@@ -116,6 +117,8 @@ pub fn eval_summing(
         &Prim::Dot { accum, causal, pairs } => {
             dot::dot(operands[0], operands[1], dot::Form { accum, causal, pairs }, dtype)
         }
+        Prim::Dequantize { format } => blocks::dequantize(*format, operands[0]),
+        Prim::BlockDot { format } => blocks::dot(*format, operands[0], operands[1]),
         Prim::Take { axis } => index::take(operands[0], operands[1], *axis, shape)?,
         Prim::Gather => index::gather(operands[0], &operands[1..])?,
         Prim::Scatter { add } => index::scatter(operands[0], operands[1], &operands[2..], *add)?,

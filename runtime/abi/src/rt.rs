@@ -304,6 +304,9 @@ rt_table! {
     io_decode(i, p, i) p fails y;
     io_token_id(i, p) i fails y;
     io_token_count(i) i fails y;
+    io_read_gguf(p, i) p fails y;
+    /// A dict of strings, given its type id.
+    io_read_gguf_meta(p, i) p fails y;
     io_exists(p) i;
     io_read_bytes(p) p fails y;
     /// Lines of a dict of tensors, labels, powers of ten?, path (empty: the result is text), width, height.

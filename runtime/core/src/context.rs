@@ -8,6 +8,7 @@ use std::io::{ErrorKind, Write};
 use std::mem::offset_of;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use tessera_abi::layout;
 
 /// A failure of the running program. Spans are the numbers that compiled code passes.
@@ -57,13 +58,18 @@ const CALLS_TOLD: usize = 6;
 struct Output {
     sink: Box<dyn Write>,
     pending: String,
-    /// Writes every line at once.
+    /// Writes every line at once, and what stands there for a while.
     by_line: bool,
+    written: Instant,
 }
+
+/// How long a reader waits for what is printed without a line end.
+const LATE: Duration = Duration::from_millis(20);
 
 impl Output {
     fn flush(&mut self) -> Result<(), std::io::Error> {
         let text = std::mem::take(&mut self.pending);
+        self.written = Instant::now();
         self.sink.write_all(text.as_bytes())?;
         self.sink.flush()
     }
@@ -115,7 +121,7 @@ impl Context {
             args: vec![],
             dir: ".".into(),
             stop: None,
-            output: Output { sink, pending: String::new(), by_line },
+            output: Output { sink, pending: String::new(), by_line, written: Instant::now() },
             regions: None,
             region_types: vec![],
             interned: IndexMap::new(),
@@ -315,7 +321,7 @@ impl Context {
     /// Appends to the output.
     pub fn print(&mut self, text: &str, span: u32) {
         self.output.pending.push_str(text);
-        let line = self.output.by_line && text.ends_with('\n');
+        let line = self.output.by_line && (text.ends_with('\n') || self.output.written.elapsed() > LATE);
         if line || self.output.pending.len() >= OUTPUT_BYTES {
             self.flush_at(span);
         }

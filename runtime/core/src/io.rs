@@ -2,6 +2,8 @@
 
 pub mod csv;
 pub mod files;
+pub mod gguf;
+pub mod gguf_tokens;
 pub mod idx;
 pub mod npy;
 pub mod npz;

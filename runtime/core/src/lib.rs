@@ -16,6 +16,7 @@ pub mod pool;
 pub mod profile;
 pub mod sort;
 pub mod scatter;
+pub mod blocks;
 pub mod execute;
 pub mod io;
 pub mod plot;

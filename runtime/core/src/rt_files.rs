@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::io::safetensors::Content;
-use crate::io::{csv, files, idx, npy, npz, safetensors, stored, tokens};
+use crate::io::{csv, files, gguf, idx, npy, npz, safetensors, stored, tokens};
 use crate::passed;
 use crate::plot::Figure;
 use crate::rt::{rows, settle};
@@ -21,7 +21,8 @@ pub fn symbols() -> Vec<(RtFn, *const u8)> {
     rows! {
         takes_1 io_exists;
         takes_2 io_read_idx io_read_npy io_read_text io_read_bytes io_token_count;
-        takes_3 io_token_id io_read_tokenizer io_write_npy io_read_npz io_write_npz io_write_text io_append_text io_read_lines io_read_safetensors io_write_safetensors;
+        takes_3 io_token_id io_read_tokenizer io_write_npy io_read_npz io_write_npz io_write_text io_append_text io_read_lines io_read_safetensors io_write_safetensors
+            io_read_gguf io_read_gguf_meta;
         takes_4 io_save io_encode io_decode;
         takes_5 io_read_csv io_write_csv;
         takes_6 io_load plot_heat;
@@ -52,14 +53,19 @@ extern "C" fn io_write_npy(cx: &mut Context, path: &StrObj, t: &TensorObj, span:
 
 /// A dict of tensors by name.
 fn dict(cx: &mut Context, ty: i64, tensors: Vec<(String, Tensor)>) -> u64 {
+    dict_of(cx, ty, tensors.into_iter().map(|(name, t)| (name, new_tensor(t))))
+}
+
+/// A dict of what words refer to, by name.
+fn dict_of(cx: &mut Context, ty: i64, entries: impl Iterator<Item = (String, u64)>) -> u64 {
     let word = new_dict(&cx.types, ty as TypeId);
     // SAFETY: just made, and no one else holds it.
     let mut made = unsafe { Own::<DictObj>::of(word) }.unbox(&cx.types);
-    for (name, t) in tensors {
+    for (name, value) in entries {
         let key = new_str(name);
         // SAFETY: just made; the key takes a reference of its own.
         let key_object: &StrObj = unsafe { object(key) };
-        let old = made.map.insert(Key::Str(StrKey::new(key_object)), new_tensor(t));
+        let old = made.map.insert(Key::Str(StrKey::new(key_object)), value);
         for word in [Some(key), old].into_iter().flatten() {
             cx.release(word, TypeTable::STR);
         }
@@ -88,6 +94,17 @@ extern "C" fn io_write_npz(cx: &mut Context, path: &StrObj, d: &DictObj, span: i
 
 extern "C" fn io_read_safetensors(cx: &mut Context, path: &StrObj, ty: i64, span: i64) -> u64 {
     let read = safetensors::read(Path::new(path.text())).map(|all| dict(cx, ty, all.tensors.into_iter().collect()));
+    settle(cx, span, read)
+}
+
+extern "C" fn io_read_gguf(cx: &mut Context, path: &StrObj, ty: i64, span: i64) -> u64 {
+    let read = gguf::read(Path::new(path.text())).map(|all| dict(cx, ty, all));
+    settle(cx, span, read)
+}
+
+extern "C" fn io_read_gguf_meta(cx: &mut Context, path: &StrObj, ty: i64, span: i64) -> u64 {
+    let read = gguf::read_meta(Path::new(path.text()));
+    let read = read.map(|all| dict_of(cx, ty, all.into_iter().map(|(key, text)| (key, new_str(text)))));
     settle(cx, span, read)
 }
 

@@ -51,6 +51,7 @@ impl Cx<'_> {
                 Ty::Tensor(TensorType { shape, dtype: Some(dtype.unwrap_or(DType::F32)), sharding: Default::default() })
             }
             Gives::TensorDict => Ty::Dict(Box::new(Ty::Str), Box::new(Ty::AnyTensor)),
+            Gives::StrDict => Ty::Dict(Box::new(Ty::Str), Box::new(Ty::Str)),
             Gives::Never => Ty::Never,
         };
         builtin(row.name, args, ty, span)

@@ -74,6 +74,8 @@ const WITH_TYPE: &[(&str, RtFn)] = &[
     ("tensor.tolist", tensor_to_list),
     ("io.read_npz", io_read_npz),
     ("io.read_safetensors", io_read_safetensors),
+    ("io.read_gguf", io_read_gguf),
+    ("io.read_gguf_meta", io_read_gguf_meta),
     ("io.read_lines", io_read_lines),
     ("io.load", io_load),
     ("sys.args", sys_args),

@@ -4,7 +4,7 @@ use super::{TypeRef, elems};
 use crate::fft;
 use crate::map::{Gives, MapOp, kind_of};
 use crate::prim::{Fft, FftKind, Prim, Reduction, Scalar};
-use tessera_base::DType;
+use tessera_base::{Blocks, DType};
 
 type Check = Result<(), String>;
 
@@ -111,6 +111,22 @@ pub fn shape_check(prim: &Prim, operands: &[TypeRef], result: TypeRef) -> Result
             ensure(!pairs || even && bf16 && !causal, || "these factors have no product in pairs".into())?;
             dot(x, *accum, result)
         }
+        Prim::Dequantize { format } => {
+            count(x, 1)?;
+            shape_is(&numbers(*format, x[0])?, result)?;
+            ensure(result.dtype == DType::F32, || format!("blocks hold f32, not {}", result.dtype))
+        }
+        Prim::BlockDot { format } => {
+            count(x, 2)?;
+            let right = numbers(*format, x[1])?;
+            let (&[m, k], &[n, depth]) = (x[0].shape, &right[..]) else {
+                return Err("a product with blocks takes matrices".into());
+            };
+            ensure(k == depth, || format!("the contracted sizes are {k} and {depth}"))?;
+            let f32s = x[0].dtype == DType::F32 && result.dtype == DType::F32;
+            ensure(f32s, || "a product with blocks takes and gives f32".into())?;
+            shape_is(&[m, n], result)
+        }
         Prim::Take { axis } => {
             count(x, 2)?;
             dtype_is(x[0], result)?;
@@ -209,6 +225,15 @@ fn transform(f: &Fft, x: &[TypeRef], result: TypeRef) -> Check {
         table(b, lengths[1])?;
     }
     Ok(())
+}
+
+/// The shape of the numbers that blocks hold.
+fn numbers(format: Blocks, x: TypeRef) -> Result<Vec<u64>, String> {
+    ensure(x.dtype == DType::U8, || format!("blocks are u8, not {}", x.dtype))?;
+    let [lead @ .., blocks, bytes] = x.shape else { return Err("blocks have two dims or more".into()) };
+    ensure(*bytes == format.bytes() as u64, || format!("a block of {} has {} bytes", format.name(), format.bytes()))?;
+    let last = blocks.checked_mul(format.elems() as u64).ok_or("a size does not fit 64 bits")?;
+    Ok([lead, &[last]].concat())
 }
 
 fn ensure(ok: bool, why: impl FnOnce() -> String) -> Check {

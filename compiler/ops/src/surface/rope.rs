@@ -13,6 +13,7 @@ pub const ROPE: Row = Row::new(
         opt("positions", ParamKind::Tensor, Default::None),
         opt("base", ParamKind::Float, Default::Float(10000.0)),
         opt("axis", ParamKind::Axis, Default::Int(-2)),
+        opt("interleaved", ParamKind::Bool, Default::Bool(false)),
     ],
     infer,
     lower,
@@ -24,7 +25,7 @@ pub const ROPE: Row = Row::new(
      Features are the last axis, of even size `D`; feature `i` of the first half is paired with feature `i` of the second \
      half (the GPT-NeoX and LLaMA layout) and turned by `position * base ** (-2 * i / D)`. Positions run along `axis`, by \
      default the last but one (`[batch, heads, time, features]`); for `[batch, time, heads, features]` pass `axis=1`. \
-     `positions` (shape `[T]`) replaces 0, 1, 2, …, for example when decoding. f32 inside. (Su et al., 2021.)\n\n\
+     `interleaved=True` pairs neighbouring features instead, `2 * i` with `2 * i + 1`. `positions` (shape `[T]`) replaces 0, 1, 2, …, for example when decoding. f32 inside. (Su et al., 2021.)\n\n\
      ```tessera\nq = op.rope(q, positions=op.arange(T) + offset)\n```",
 );
 
@@ -33,6 +34,7 @@ fn infer(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     rule::at_least_rank(x, 2, 0, "rope")?;
     let axis = rule::axis(args, 3, x)?;
     rule::float(args, 2)?;
+    rule::flag(args, 4)?;
     let last = x.rank() - 1;
     if axis == last {
         return Err(OpError::new(Code::E0207, "positions and features cannot lie along one axis")
@@ -68,6 +70,7 @@ fn lower(call: &mut Call) -> Lowered {
     let t = call.ty(0)?;
     let axis = rule::axis(&call.sym, 3, &t)?;
     let x = call.wide(0)?;
+    let interleaved = rule::flag(&call.sym, 4)?;
     let shape = call.b.shape(x);
     let last = shape.len() - 1;
     let half = shape[last] / 2;
@@ -83,12 +86,28 @@ fn lower(call: &mut Call) -> Lowered {
         expand::broadcast_dims(b, y, &halves, vec![axis, last])
     };
     let (cos, sin) = (spread(b, MapOp::cos), spread(b, MapOp::sin));
-    let (u, v) = (expand::slice(b, x, last, 0, half), expand::slice(b, x, last, half, half));
+    // Neighbours lie along an axis of their own.
+    let twos = [&shape[..last], &[half, 2]].concat();
+    let x = if interleaved { expand::reshape(b, x, &twos) } else { x };
+    let part = |b: &mut dyn Build, i: u64| {
+        if !interleaved {
+            return expand::slice(b, x, last, i * half, half);
+        }
+        let part = expand::slice(b, x, last + 1, i, 1);
+        expand::reshape(b, part, &halves)
+    };
+    let (u, v) = (part(b, 0), part(b, 1));
     let mul = |b: &mut dyn Build, p: Id, q: Id| expand::map(b, MapOp::mul, &[p, q]);
     let (uc, vs, vc, us) = (mul(b, u, cos), mul(b, v, sin), mul(b, v, cos), mul(b, u, sin));
     let first = expand::map(b, MapOp::sub, &[uc, vs]);
     let second = expand::map(b, MapOp::add, &[vc, us]);
-    Ok(vec![expand::concat(b, &[first, second], last)])
+    if !interleaved {
+        return Ok(vec![expand::concat(b, &[first, second], last)]);
+    }
+    let one = [&halves[..], &[1]].concat();
+    let parts = [first, second].map(|y| expand::reshape(b, y, &one));
+    let joined = expand::concat(b, &parts, last + 1);
+    Ok(vec![expand::reshape(b, joined, &shape)])
 }
 
 /// The angle of each position and pair, in f32.

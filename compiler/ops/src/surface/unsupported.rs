@@ -5,12 +5,11 @@ use super::*;
 
 const X: Param = req("x", ParamKind::Tensor);
 
-const QUANT: &str = "scaled fp8 blocks have no representation yet; `x.to(fp8_e4m3)` converts with saturation";
+const QUANT: &str =
+    "numbers are not put in blocks yet, only read (`op.dequantize`); `x.to(fp8_e4m3)` converts with saturation";
 
 pub const QUANTIZE: Row =
     Row::refused("quantize", &[X, req("dtype", ParamKind::DType)], "Blocks of narrow floats with scales.", QUANT);
-pub const DEQUANTIZE: Row =
-    Row::refused("dequantize", &[X, req("scale", ParamKind::Tensor)], "The values of quantised blocks.", QUANT);
 
 const SIZES: &str = "the size of the result depends on data; `op.where(mask, x, 0)` keeps the shape";
 pub const NONZERO: Row =

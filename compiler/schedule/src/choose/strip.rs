@@ -11,7 +11,7 @@ use tessera_ops::map::kind_of;
 const ROWS_MAX: u64 = 64;
 /// Steps of the second product in one block: its panel and the rows share the nearest cache.
 const BLOCK: u64 = 256;
-/// Register tiles of rows that make packing the values worth it.
+/// Register tiles of rows that make packing what lies well already worth it.
 const PACK_TILES: u64 = 4;
 
 pub fn directives(s: &Schedule, machine: &Machine) -> Vec<Directive> {
@@ -37,7 +37,8 @@ pub fn directives(s: &Schedule, machine: &Machine) -> Vec<Directive> {
         out.push(Directive::Pack { operand: 1 });
     }
     let features = s.extent(*depth) + columns.map_or(1, |c| s.extent(c));
-    let point_ns = (block * keys * features) as f64 / 60.0 + 100.0;
+    // Few rows wait for the keys and values to come from memory.
+    let point_ns = (block * keys * features) as f64 / 60.0 + (keys * features * bytes) as f64 / 10.0 + 100.0;
     out.push(Directive::Grain((WAKE_NS / point_ns).ceil().max(1.0) as u64));
     out
 }

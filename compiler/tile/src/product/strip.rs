@@ -1,7 +1,7 @@
 //! Two products with reductions of rows between them: attention.
 //!
 //! ```text
-//! pack (own kernels)  K and, where it is not read as it lies, V
+//! pack (own kernels)  K and V, where they are not read as they lie
 //! grid (batch, block of rows)
 //!   for each column panel, row panel: mma, rows of Q times K -> strip [rows][keys]
 //!   for each row: its reductions and elementwise steps, over the strip in place
@@ -42,11 +42,14 @@ pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
     let mut strip = Strip::new(s)?;
     let scalars: Vec<u32> = (0..s.scalars.len() as u32).collect();
     let mut out = Lowered::default();
-    let (step, bytes) = strip.first.pack_right_kernel(&format!("{}_pack", s.name), 0, scalars.clone())?;
-    out.steps.push(step);
-    out.temps.push(bytes);
+    if strip.first.pack_right {
+        let (step, bytes) = strip.first.pack_right_kernel(&format!("{}_pack", s.name), 0, scalars.clone())?;
+        out.steps.push(step);
+        out.temps.push(bytes);
+    }
     if strip.second.pack_right {
-        let (step, bytes) = strip.second.pack_right_kernel(&format!("{}_pack_values", s.name), 1, scalars.clone())?;
+        let (name, temp) = (format!("{}_pack_values", s.name), strip.values_temp());
+        let (step, bytes) = strip.second.pack_right_kernel(&name, temp, scalars.clone())?;
         out.steps.push(step);
         out.temps.push(bytes);
     }
@@ -113,7 +116,7 @@ impl<'s> Strip<'s> {
     /// Applies the directives.
     fn direct(&mut self, s: &'s Schedule) {
         let (keys, rows_axis) = (self.keys, self.rows_axis);
-        let (mut pack_left, mut pack_values) = (false, false);
+        let (mut pack_left, mut pack_rights) = (false, false);
         for p in [&mut self.first, &mut self.second] {
             for d in &s.directives {
                 match d {
@@ -122,7 +125,7 @@ impl<'s> Strip<'s> {
                     Directive::Tile { axis, size } if *axis == rows_axis => p.mc = *size,
                     Directive::Block { axis, size } if *axis == keys && p.k == keys => p.kc = *size,
                     Directive::Pack { operand: 0 } => pack_left = true,
-                    Directive::Pack { operand: 1 } => pack_values = true,
+                    Directive::Pack { operand: 1 } => pack_rights = true,
                     Directive::Grain(g) => p.grain = *g,
                     _ => {}
                 }
@@ -134,8 +137,16 @@ impl<'s> Strip<'s> {
         }
         let (first, second) = (&mut self.first, &mut self.second);
         first.pack_left = pack_left || first.direct(first.left, first.m).is_none();
-        let values = second.direct(second.right, second.n);
-        second.pack_right = pack_values || values.is_none_or(|at| second.n.is_some_and(|n| at.stride(n) != Some(1)));
+        // What few rows read lies as it is where its columns run in memory.
+        for p in [first, second] {
+            let at = p.direct(p.right, p.n);
+            p.pack_right = pack_rights || at.is_none_or(|at| p.n.is_some_and(|n| at.stride(n) != Some(1)));
+        }
+    }
+
+    /// Number of the temporary that holds packed values.
+    fn values_temp(&self) -> u32 {
+        u32::from(self.first.pack_right)
     }
 
     /// Elements from one row of the strip to the next: off the powers of two.
@@ -150,8 +161,10 @@ impl<'s> Strip<'s> {
         let mut stages = Stages::new(s, self.keys, held, left)?;
         self.limit = self.second.within.filter(|w| self.is_cut_off(&stages, w));
         self.declare(n);
-        let packed_keys = n.temp(0, self.first.accum, self.first.right_elems());
-        let packed_values = self.second.pack_right.then(|| n.temp(1, self.second.accum, self.second.right_elems()));
+        let packed_keys = self.first.pack_right.then(|| n.temp(0, self.first.accum, self.first.right_elems()));
+        let values = self.values_temp();
+        let packed_values =
+            self.second.pack_right.then(|| n.temp(values, self.second.accum, self.second.right_elems()));
         let (mc, pitch) = (self.first.mc, self.pitch());
         let packed_left = self.first.pack_left.then(|| n.scratch("a", self.first.accum, mc * self.first.pitch()));
         let strip = n.scratch("strip", self.first.accum, mc * pitch as u64);
@@ -172,7 +185,7 @@ impl<'s> Strip<'s> {
             image: None,
             partial,
         };
-        let first = Compute { p: &self.first, ..base(Index::default(), packed_left, Some(packed_keys), None) };
+        let first = Compute { p: &self.first, ..base(Index::default(), packed_left, packed_keys, None) };
         self.scores(n, &first, strip)?;
         self.rows(n, &mut stages, &tile_m)?;
         let last = base(Index::default(), None, packed_values, partial);
@@ -187,7 +200,7 @@ impl<'s> Strip<'s> {
         while let Some(v) = todo.pop() {
             match &self.s.value(v).op {
                 ValueOp::Load { operand, .. } => used.push(*operand),
-                ValueOp::Dot { a, .. } if v == self.first.dot || self.second.pack_right => todo.push(*a),
+                ValueOp::Dot { a, .. } if self.product_of(v).pack_right => todo.push(*a),
                 _ => todo.extend(self.s.args(v)),
             }
         }
@@ -197,6 +210,10 @@ impl<'s> Strip<'s> {
         for operand in used {
             n.tensor(operand);
         }
+    }
+
+    fn product_of(&self, dot: ValueId) -> &Product<'s> {
+        if dot == self.first.dot { &self.first } else { &self.second }
     }
 
     /// Grid: batch, blocks of rows. Returns the block.

@@ -63,6 +63,14 @@ pub fn open(path: &Path) -> Result<(BufReader<File>, u64), Fault> {
     Ok((BufReader::with_capacity(1 << 20, file), meta.len()))
 }
 
+/// Whether these are the first bytes of a file.
+pub fn begins_with(path: &Path, magic: &[u8]) -> Result<bool, Fault> {
+    let (reader, _) = open(path)?;
+    let mut first = vec![];
+    reader.take(magic.len() as u64).read_to_end(&mut first).map_err(|e| fault("read", path, &e))?;
+    Ok(first == magic)
+}
+
 /// The whole file, unpacked when it is gzip (by its first bytes, not by its name).
 pub fn read_all(path: &Path) -> Result<Vec<u8>, Fault> {
     let (mut reader, len) = open(path)?;

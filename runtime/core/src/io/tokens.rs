@@ -42,9 +42,12 @@ fn guarded<T>(what: &str, f: impl FnOnce() -> tokenizers::Result<T>) -> Result<T
     }
 }
 
-/// The number of the tokeniser in a file: a `tokenizer.json`, or else a list of word pieces, one
+/// The number of the tokeniser in a file: a `tokenizer.json`, the one inside a GGUF file, or else a list of word pieces, one
 /// a line, as BERT uses them (`lowercase` says whether its texts are to be in small letters).
 pub fn read(path: &Path, lowercase: bool) -> Result<usize, Fault> {
+    if files::begins_with(path, b"GGUF")? {
+        return super::gguf_tokens::read(path);
+    }
     let text = files::read_text(path)?;
     let what = format!("`{}` is not a readable tokeniser", path.display());
     if text.trim_start().starts_with('{') {

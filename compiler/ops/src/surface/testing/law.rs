@@ -63,6 +63,7 @@ const WORDS: &[&str] = &[
     "ij,ij,ij->j",
     "a,b->ba",
     "bij,bjk->bik",
+    "q4_1",
     "?",
 ];
 

@@ -290,7 +290,17 @@ fn rotation() {
             want[t * 4 + i + 2] = v * angle.cos() + u * angle.sin();
         }
     }
-    same("rope", vec![In::F(x)], &[1, 3, 4], &want);
+    same("rope", vec![In::F(x.clone())], &[1, 3, 4], &want);
+    // The same with each pair side by side.
+    let beside = |v: &[f64]| -> Vec<f64> { v.chunks(4).flat_map(|c| [c[0], c[2], c[1], c[3]]).collect() };
+    let args = vec![
+        In::F(array(&[1, 3, 4], &beside(&x.values))),
+        In::S(Arg::None),
+        In::S(Arg::Float(10000.0)),
+        int(-2),
+        In::S(Arg::Bool(true)),
+    ];
+    same("rope", args, &[1, 3, 4], &beside(&want));
 }
 
 /// The sum of products by a loop over all labels.
