@@ -324,6 +324,15 @@ fn check(def: &OpDef, call: &mut Call, args: &[Arg], hints: &Hints) -> bool {
     }
 }
 
+/// Blocks of a size that some format has, or of none.
+fn blocks(call: &mut Call, rng: &mut Rng) -> Vec<Arg> {
+    let bytes = rng.pick(&[18, 20, 22, 24, 34, 144, 176, 210, 33]);
+    let shape = if rng.one_in(8) { vec![bytes] } else { vec![rng.below(4) as u64, 2, bytes] };
+    let dtype = if rng.one_in(8) { DType::I8 } else { DType::U8 };
+    let format = if rng.one_in(2) { Arg::None } else { Arg::Str(rng.pick(&["q4_0", "q4_1", "q8_0", "q6_k"]).into()) };
+    vec![Arg::Tensor(call.b.input(shape, dtype)), format]
+}
+
 #[test]
 fn rules_and_expansions_agree_on_every_row() {
     let mut never = BTreeSet::new();
@@ -332,9 +341,10 @@ fn rules_and_expansions_agree_on_every_row() {
         let mut good = 0;
         for _ in 0..400 {
             let mut call = Call::new(&mut rng);
-            let args: Vec<Arg> = match def.name.starts_with("conv") {
-                true => convolution(def, &mut call, &mut rng),
-                false => def.params.iter().map(|p| call.argument(&mut rng, p)).collect(),
+            let args: Vec<Arg> = match def.name {
+                "dequantize" => blocks(&mut call, &mut rng),
+                name if name.starts_with("conv") => convolution(def, &mut call, &mut rng),
+                _ => def.params.iter().map(|p| call.argument(&mut rng, p)).collect(),
             };
             let hints = Hints {
                 accum_dtype: if rng.one_in(8) { Some(rng.pick(DTYPES)) } else { None },
