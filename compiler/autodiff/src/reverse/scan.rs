@@ -72,10 +72,10 @@ fn active_inputs(body: &Graph, mut inputs: Vec<bool>, carry: usize) -> Vec<bool>
         let wrt: Vec<NodeId> = nodes.iter().zip(&inputs).filter(|(_, on)| **on).filter_map(|(n, _)| *n).collect();
         let reached = active(body, &wrt, NodeId(0), NodeId(body.nodes.len() as u32));
         let mut grown = false;
-        for i in 0..carry {
-            let on = body.outputs.get(i).is_some_and(|o| reached.contains(o));
-            grown |= on && !inputs[i];
-            inputs[i] |= on;
+        for (input, output) in inputs.iter_mut().zip(&body.outputs).take(carry) {
+            let on = reached.contains(output);
+            grown |= on && !*input;
+            *input |= on;
         }
         if !grown {
             return inputs;
@@ -213,11 +213,8 @@ fn turn(
             (false, None) => before,
         });
     }
-    for i in l.carry..l.carry + l.sequences {
-        if !l.active[i] {
-            continue;
-        }
-        let Some(value) = values[i] else { continue };
+    for (i, value) in values.iter().enumerate().skip(l.carry).take(l.sequences) {
+        let Some(value) = value.filter(|_| l.active[i]) else { continue };
         outputs.push(cotangent(i).unwrap_or_else(|| zeros_like(&mut w, value)));
         out.stacked.push(i);
     }

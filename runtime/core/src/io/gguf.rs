@@ -169,7 +169,7 @@ impl<'a> Reader<'a> {
         let count = self.u64(what)?;
         let start = self.at;
         if let Some(width) = width(kind) {
-            let bytes = count.checked_mul(width as u64).unwrap_or(u64::MAX);
+            let bytes = count.saturating_mul(width as u64);
             self.take(bytes, what)?;
         } else if kind == TEXT && count <= self.left() / 8 {
             for _ in 0..count {

@@ -109,10 +109,10 @@ fn lines(series: &[Series], log: bool, columns: usize, rows: usize) -> Vec<Strin
         }
     }
     let mut out = vec![];
-    for r in 0..rows {
+    for (r, label) in labels.iter().enumerate() {
         let tick = y.ticks.iter().find(|(at, _)| ((1.0 - y.share(*at)) * (rows - 1) as f64).round() as usize == r);
         let (text, mark) = tick.map_or(("", '│'), |(_, t)| (t.as_str(), '┤'));
-        out.push(format!("{text:>left$} {mark}{} {}", dots.row(r), labels[r].unwrap_or("")));
+        out.push(format!("{text:>left$} {mark}{} {}", dots.row(r), label.unwrap_or("")));
     }
     out.extend(below(&x, left, width));
     out
