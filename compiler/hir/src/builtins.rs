@@ -266,8 +266,8 @@ pub const MODULES: &[&str] = &[
     "std",
 ];
 
-/// Members of modules that are no operators, rows or constants. Those of `dist`, `graph`,
-/// `autodiff` and `tile` are known so that they can be refused by name.
+/// Members of modules that are no operators, rows or constants. Those of `dist` and
+/// `graph` are known so that they can be refused by name.
 pub const MEMBERS: &[(&str, &[&str])] = &[
     ("dist", &["Mesh", "ShardSpec", "tensor", "shard", "gather", "collective", "pipeline", "local"]),
     (

@@ -54,7 +54,7 @@ impl Cx<'_> {
                 not_yet(Code::E0690, "only `numerics.policy` is in force; choose element types with `dtype=`")
             }
             (_, "numerics.LossScale") => {
-                not_yet(Code::E0690, "it belongs to training with derivatives, which are not supported yet either")
+                not_yet(Code::E0690, "multiply the loss by a power of two and divide the gradients by it")
             }
             (_, "op.kernel" | "op.autotune") => Some(
                 Diagnostic::new(Code::E0204, span, format!("`{name}` is a decorator"))

@@ -175,19 +175,14 @@ impl Tracer<'_> {
                 }),
             });
         }
-        let made = self.apply_function(of, inner, span);
-        let (value, outputs) = match made {
-            Ok(value) => {
-                let leaves = self.leaves_of(&value, span)?;
-                let outputs = leaves.iter().map(|l| self.leaf_id(l, span)).collect();
-                (Ok(value), outputs)
-            }
-            Err(e) => (Err(e), vec![]),
-        };
+        let made = self.apply_function(of, inner, span).and_then(|value| {
+            let leaves = self.leaves_of(&value, span)?;
+            let outputs: Vec<NodeId> = leaves.iter().map(|l| self.leaf_id(l, span)).collect();
+            Ok((value, outputs))
+        });
         let level = self.levels.pop();
-        let (Some(mut level), value) = (level, value?) else {
-            return Err(self.error(Code::E0999, span, "a function without a graph"));
-        };
+        let (value, outputs) = made?;
+        let Some(mut level) = level else { return Err(self.error(Code::E0999, span, "a function without a graph")) };
         level.graph.outputs = outputs;
         let mut inputs: Vec<(NodeId, bool)> = outside.into_iter().map(|id| (id, true)).collect();
         inputs.extend(level.outer.iter().map(|(outer, _)| (*outer, false)));
