@@ -1,7 +1,6 @@
 //! Adding nodes to a graph on behalf of a derivative.
 
 use tessera_base::{DType, Span};
-use tessera_ir::graph::derivatives::{Part, Rule};
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Origin, Policy, Reason};
 use tessera_ops::prim::{Prim, Scalar};
 use tessera_ops::surface::{Build, Derivative, Id, expand};
@@ -38,13 +37,7 @@ impl Build for Writer<'_> {
     }
 
     fn derive(&mut self, d: Derivative) {
-        let all = |ids: Vec<Id>| ids.into_iter().map(|id| NodeId(id.0)).collect();
-        self.graph.derivatives.add(Part {
-            inputs: all(d.inputs),
-            outputs: vec![NodeId(d.output.0)],
-            saved: all(d.saved),
-            rule: Rule::Steps(d.pull),
-        });
+        self.graph.derivatives.add_steps(d);
     }
 }
 

@@ -6,7 +6,6 @@ use super::value::{Scalar, Tensor};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tessera_base::{DType, Span};
-use tessera_ir::graph::derivatives::{Part, Rule};
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy, Reason};
 use tessera_ops::prim::{self, Prim};
 use tessera_ops::surface::{Build, Derivative, Id};
@@ -122,13 +121,7 @@ impl Build for Adder<'_> {
     }
 
     fn derive(&mut self, d: Derivative) {
-        let all = |ids: Vec<Id>| ids.into_iter().map(|id| NodeId(id.0)).collect();
-        self.graph.derivatives.add(Part {
-            inputs: all(d.inputs),
-            outputs: vec![NodeId(d.output.0)],
-            saved: all(d.saved),
-            rule: Rule::Steps(d.pull),
-        });
+        self.graph.derivatives.add_steps(d);
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Graph, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
-use tessera_ops::surface::Pull;
+use tessera_ops::surface::{Derivative, Id, Pull};
 
 /// Parts of a graph whose derivative is known as a whole, and nodes that count as constants.
 #[derive(Clone, Default)]
@@ -55,6 +55,13 @@ impl Derivatives {
             self.by_output.insert(o, self.parts.len());
         }
         self.parts.push(Arc::new(part));
+    }
+
+    /// Adds a part of which an operator gives the derivative.
+    pub fn add_steps(&mut self, d: Derivative) {
+        let all = |ids: Vec<Id>| ids.into_iter().map(|id| NodeId(id.0)).collect();
+        let (inputs, saved) = (all(d.inputs), all(d.saved));
+        self.add(Part { inputs, outputs: vec![NodeId(d.output.0)], saved, rule: Rule::Steps(d.pull) });
     }
 
     /// The part that gives a node.
