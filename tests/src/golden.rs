@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `output` | what `tessera run` prints |
 //! | `error` | what it says on stderr |
+//! | `error check-nan` | the same with `--check-nan` |
 //! | `check` | what `tessera check` says |
 //! | `fmt` | the program in canonical form |
 //! | `ast` `host` `graph` `kernels` `schedule` `tile` `llvm` | `tessera emit --ir …` |
@@ -62,6 +63,7 @@ fn actual(info: &str, source: &str) -> std::io::Result<Option<String>> {
     Ok(Some(match info {
         "output" => run(&["run"])?.out,
         "error" => run(&["run"])?.err,
+        "error check-nan" => run(&["run", "--check-nan"])?.err,
         "check" => run(&["check"])?.err,
         "fmt" => {
             let dir = tempfile::tempdir()?;

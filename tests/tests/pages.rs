@@ -22,13 +22,15 @@ fn pages_show_their_diagnostics() {
         if !shown && !NOT_SHOWN.contains(&code.name()) {
             complaints.push(format!("{code}: the page shows no program that causes it"));
         }
+        // What only the option looks for.
+        let args: &[&str] = if code == Code::E0716 { &["run", "--check-nan"] } else { &["run"] };
         for b in programs {
             let want = match b.info.as_str() {
                 "tessera error" => 1,
                 "tessera" | "tessera warning" => 0,
                 _ => continue,
             };
-            match run_source(&b.text, &["run"]) {
+            match run_source(&b.text, args) {
                 Err(e) => complaints.push(format!("{code}: {e}")),
                 Ok(r) => {
                     let named = r.err.contains(&format!("[{code}]"));

@@ -177,6 +177,8 @@ codes! {
     E0714;
     /// A file does not hold the tensors that are asked for
     E0715;
+    /// A result that is not finite, of operands that are
+    E0716;
 
     /// A program that is too large or too deep for the compiler
     E0901;

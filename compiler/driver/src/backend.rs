@@ -47,6 +47,8 @@ pub struct Options {
     pub always_compile: bool,
     /// Run kernels in the checked interpreter of Tile IR instead of compiling them.
     pub checked: bool,
+    /// Look at what kernels leave for NaNs and infinities.
+    pub check_nan: bool,
 }
 
 pub struct Backend {
@@ -120,6 +122,10 @@ impl Backend {
 
     pub fn always_compile(&self) -> bool {
         self.options.always_compile || self.options.checked
+    }
+
+    pub fn check_nan(&self) -> bool {
+        self.options.check_nan
     }
 
     /// Keeps every graph from now on.

@@ -43,6 +43,9 @@ pub struct Global {
     /// Run kernels in an interpreter that checks every access (slow)
     #[arg(long, global = true)]
     pub checked: bool,
+    /// Stop at the first operator that makes a NaN or an infinity of finite operands
+    #[arg(long, global = true)]
+    pub check_nan: bool,
     /// Do not read or write the cache of compiled kernels
     #[arg(long, global = true)]
     pub no_cache: bool,

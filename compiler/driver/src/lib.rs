@@ -11,6 +11,7 @@ pub mod doctor;
 mod tune;
 mod native_kernels;
 pub mod backend;
+mod check_nan;
 pub mod regions;
 pub mod interrupt;
 mod profile;

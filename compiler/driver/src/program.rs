@@ -43,6 +43,7 @@ impl Setup {
             verbose: self.global.verbose,
             quiet: self.global.quiet,
             checked: self.global.checked,
+            check_nan: self.global.check_nan,
             always_compile: std::env::var_os("TESSERA_ALWAYS_COMPILE").is_some(),
         };
         let mut backend = Backend::new(options, self.cache(), pool);

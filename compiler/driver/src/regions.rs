@@ -6,6 +6,7 @@
 //! compiled. Both give the same bits.
 
 use crate::backend::{Backend, BackendError};
+use crate::check_nan::{self, Watched};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
@@ -77,6 +78,8 @@ struct Entry {
     inputs: Vec<InputSource>,
     results: Vec<Template>,
     graph: Graph,
+    /// What `--check-nan` looks at.
+    watched: Option<Watched>,
     plan: RefCell<Option<Rc<Plan>>>,
     interpreted: Cell<Duration>,
     /// Small enough to be interpreted at first.
@@ -158,8 +161,9 @@ impl Executor {
         let (unit, position) = self.regions[region as usize];
         let body = &self.units[unit].regions[position];
         let traced = trace(&self.program(unit, args), body, &concrete).map_err(|d| self.report(d, span))?;
-        let graph = self.backend.optimise(&traced.graph);
+        let mut graph = self.backend.optimise(&traced.graph);
         self.backend.trace_note(&body.name, &traced.graph, &graph, start.elapsed());
+        let watched = self.backend.check_nan().then(|| check_nan::watch(&mut graph));
         // A search measures compiled code.
         let tuned = graph.kernels.iter().any(|h| h.autotune.is_some());
         let small = !tuned && estimated_ns(&graph) < INTERPRET_TIME_MAX.as_nanos() as f64 / 4.0;
@@ -167,6 +171,7 @@ impl Executor {
             inputs: traced.inputs,
             results: traced.results,
             graph,
+            watched,
             plan: RefCell::new(None),
             interpreted: Cell::new(Duration::ZERO),
             small: small && !self.backend.always_compile(),
@@ -231,6 +236,12 @@ impl Executor {
         let call = self.place(span);
         let mut d = Diagnostic::new(code, if at.is_none() { call } else { at }, fault.message);
         d.notes = fault.notes;
+        self.reported(d, span)
+    }
+
+    /// Reports what is wrong in a region; in the standard library with the call that led there.
+    fn reported(&self, mut d: Diagnostic, span: u32) -> RunError {
+        let call = self.place(span);
         let library = |span: Span| self.library.contains(&span.item);
         if library(d.span) && !library(call) {
             d = d.with_label(call, "called here");
@@ -238,7 +249,19 @@ impl Executor {
         self.report(vec![d], span)
     }
 
+    /// Runs an entry and, where that is asked for, looks for what is not finite.
     fn run(&mut self, entry: &Entry, args: Vec<Argument>, span: u32) -> Result<Vec<Tensor>, RunError> {
+        let Some(watched) = &entry.watched else { return self.outputs(entry, args, span) };
+        let mut outputs = self.outputs(entry, args.clone(), span)?;
+        let words = scalar_bytes(&entry.graph, &args);
+        if let Some(d) = watched.first(&entry.graph, &input_bytes(&args, &words), &outputs) {
+            return Err(self.reported(d, span));
+        }
+        outputs.truncate(watched.outputs);
+        Ok(outputs)
+    }
+
+    fn outputs(&mut self, entry: &Entry, args: Vec<Argument>, span: u32) -> Result<Vec<Tensor>, RunError> {
         if entry.graph.outputs.is_empty() {
             return Ok(vec![]);
         }
@@ -275,22 +298,8 @@ impl Executor {
     }
 
     fn interpret(&self, graph: &Graph, args: &[Argument], span: u32) -> Result<Vec<Tensor>, RunError> {
-        let scalars: Vec<Vec<u8>> = args
-            .iter()
-            .zip(&graph.inputs)
-            .map(|(a, input)| match a {
-                Argument::Tensor(_) => vec![],
-                Argument::Scalar(w) => w.to_le_bytes()[..input.ty.dtype.bytes()].to_vec(),
-            })
-            .collect();
-        let inputs: Vec<&[u8]> = args
-            .iter()
-            .zip(&scalars)
-            .map(|(a, s)| match a {
-                Argument::Tensor(t) => t.bytes(),
-                Argument::Scalar(_) => s.as_slice(),
-            })
-            .collect();
+        let words = scalar_bytes(graph, args);
+        let inputs = input_bytes(args, &words);
         let needed: u64 = graph.nodes.iter().map(|n| n.ty.bytes().unwrap_or(u64::MAX)).max().unwrap_or(0);
         if needed > tessera_runtime::tensor::memory_limit() {
             return Err(self.fault(tessera_runtime::tensor::OutOfMemory { bytes: needed }.into(), Span::NONE, span));
@@ -327,6 +336,28 @@ impl RegionExec for Executor {
             Some(d) => Err(self.report(vec![*d], span)),
         }
     }
+}
+
+/// The bytes of the scalars among the arguments of a graph.
+fn scalar_bytes(graph: &Graph, args: &[Argument]) -> Vec<Vec<u8>> {
+    args.iter()
+        .zip(&graph.inputs)
+        .map(|(a, input)| match a {
+            Argument::Tensor(_) => vec![],
+            Argument::Scalar(w) => w.to_le_bytes()[..input.ty.dtype.bytes()].to_vec(),
+        })
+        .collect()
+}
+
+/// The bytes of all arguments, `words` being those of the scalars.
+fn input_bytes<'a>(args: &'a [Argument], words: &'a [Vec<u8>]) -> Vec<&'a [u8]> {
+    args.iter()
+        .zip(words)
+        .map(|(a, w)| match a {
+            Argument::Tensor(t) => t.bytes(),
+            Argument::Scalar(_) => w.as_slice(),
+        })
+        .collect()
 }
 
 /// The code addresses of the closures in an argument.

@@ -9,6 +9,7 @@ pub mod graph;
 pub mod graph_text;
 pub mod verify;
 pub mod interpret;
+pub mod nonfinite;
 pub mod group;
 pub mod host;
 pub mod index;
