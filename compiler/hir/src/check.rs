@@ -32,7 +32,7 @@ pub mod modules;
 pub mod names;
 pub mod outputs;
 pub mod places;
-pub mod policy;
+pub mod numerics;
 pub mod rows;
 pub mod scalars;
 pub mod scans;
@@ -50,13 +50,13 @@ pub mod zonk;
 
 pub use bodies::{check_inst, check_main};
 
+use self::numerics::Numerics;
 use crate::db::Db;
 use crate::thir::{FnInst, GlobalId, InstId, Variable};
 use crate::ty::Ty;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Facts, ItemId, SizeVar, Span};
-use tessera_ir::graph::Policy;
 
 /// A function at its argument types, with everything that its check depends on besides the
 /// text. Size variables are numbered from 0 in order of appearance, so that calls that differ
@@ -73,7 +73,7 @@ pub struct InstData {
     /// The module-level variables that it may read, as they are when it is called.
     pub globals: Vec<GlobalRead>,
     pub facts: Facts,
-    pub policy: Policy,
+    pub numerics: Numerics,
     /// For each size variable in it, whether it is rigid.
     pub rigid: Vec<bool>,
 }
@@ -201,7 +201,7 @@ pub struct CheckedMain {
     pub facts: Facts,
     /// The first size variable that is free for whoever goes on after this module.
     pub next_size: u32,
-    pub policy: Policy,
+    pub numerics: Numerics,
     pub requests: Vec<Request>,
     pub diagnostics: Vec<Diagnostic>,
     pub files: Vec<crate::source::FileId>,

@@ -1,6 +1,7 @@
 //! Checking whole programs, and inputs one after the other at a prompt.
 
 use crate::check::cx::Cx;
+use crate::check::numerics::Numerics;
 use crate::check::{self, CheckedInst, CheckedMain, facts};
 use crate::db::{self, Before, Database, Db, Entity, File, Item, ItemKind, Prompt};
 use crate::source::{FileId, Loader, SourceMap};
@@ -11,7 +12,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tessera_base::{Code, Diagnostic, ItemId, Span};
-use tessera_ir::graph::Policy;
 
 /// What checking gives.
 #[derive(Clone, Debug)]
@@ -397,7 +397,7 @@ fn body_of(file: FileId) -> Arc<check::InstData> {
         args: None,
         globals: vec![],
         facts: Default::default(),
-        policy: Policy::Deterministic,
+        numerics: Numerics::default(),
         rigid: vec![],
     })
 }
@@ -582,7 +582,7 @@ fn past(db: &Database, root: FileId, before: Option<Arc<Before>>, ran: &BTreeSet
 pub(crate) fn uncalled(db: &dyn Db, item: db::Item, file: File) -> Vec<Diagnostic> {
     let id = item.id(db);
     let module = db::module_of(db, file.id(db));
-    let mut cx = Cx::new(db, file, module, 0, Policy::Deterministic);
+    let mut cx = Cx::new(db, file, module, 0, Numerics::default());
     let free: BTreeSet<Arc<str>> = db::facts(db, item).mentions.clone();
     let scope = db::scope(db, file);
     let Some(sig) = check::fns::find_sig_of_item(db, id) else { return vec![] };

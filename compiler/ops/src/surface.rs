@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use tessera_base::{Code, DType, Facts, Size, TensorType, Verdict};
 
+pub use precision::{Mixed, Precision};
+
 /// What an argument may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParamKind {
@@ -288,6 +290,8 @@ pub struct Hints {
     pub tile_shape: Option<Vec<i64>>,
     pub accum_dtype: Option<DType>,
     pub out_dtype: Option<DType>,
+    /// The mode of `numerics.precision` that the call stands in.
+    pub precision: Precision,
 }
 
 /// Everything the compiler knows about one operator.
@@ -304,6 +308,8 @@ pub struct OpDef {
     /// sharding rules.
     pub signature: &'static str,
     pub params: &'static [Param],
+    /// What `numerics.precision` does to it.
+    pub mixed: Mixed,
     /// `args[i]` belongs to `params[i]`.
     pub infer: fn(&mut InferCx, &[SymArg], &Hints) -> Result<OpTypes, OpError>,
     pub expand: fn(&mut dyn Build, &[Arg], &Hints) -> Result<Vec<Id>, OpError>,
@@ -318,6 +324,7 @@ impl std::fmt::Debug for OpDef {
 }
 
 pub mod expand;
+pub mod precision;
 pub mod row;
 pub mod rule;
 mod windows;

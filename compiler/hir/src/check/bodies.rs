@@ -5,6 +5,7 @@ use super::cx::{Cx, FnState, read};
 use super::env::{Binding, Slot};
 use super::fns::{self, FnBody, FnLike};
 use super::inst::Callee;
+use super::numerics::Numerics;
 use super::types::has_unknown;
 use super::unsupported::Decorator;
 use super::zonk::zonk;
@@ -51,12 +52,11 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
         };
     };
     let module = db::module_of(db, file.id(db));
-    let mut cx = Cx::new(db, file, module, data.rigid.len() as u32, data.policy);
+    let mut cx = Cx::new(db, file, module, data.rigid.len() as u32, data.numerics);
     cx.sizes.facts = data.facts.clone();
     cx.data = Some(data.clone());
-    if let Some(policy) = cx.decorated_policy(&f.sig.decorators) {
-        cx.policy = policy;
-    }
+    let numerics = cx.decorated_numerics(&f.sig.decorators);
+    cx.set_numerics(numerics);
     cx.kernel = cx.kernel_state(&f.sig.decorators, &f.sig.name, f.sig.head);
     cx.diagnostics.clear();
     let policy = cx.policy;
@@ -281,8 +281,8 @@ fn result(cx: &mut Cx, f: &FnLike, declared: Option<&Ty>) -> Ty {
 pub fn check_main(db: &dyn Db, file: File) -> CheckedMain {
     let module = db::module_of(db, file.id(db));
     let before = file.before(db).as_ref().map(|b| &b.main);
-    let (first, policy) = before.map_or((0, Policy::Deterministic), |m| (m.next_size, m.policy));
-    let mut cx = Cx::new(db, file, module, first, policy);
+    let (first, numerics) = before.map_or((0, Numerics::default()), |m| (m.next_size, m.numerics));
+    let mut cx = Cx::new(db, file, module, first, numerics);
     if let Some(before) = before {
         cx.sizes.facts = before.facts.clone();
         for (name, var) in &before.vars {
@@ -368,7 +368,7 @@ fn finish_main(mut cx: Cx, file: File) -> CheckedMain {
         vars,
         facts: cx.sizes.facts.clone(),
         next_size: cx.sizes.next_id(),
-        policy: cx.policy,
+        numerics: cx.numerics(),
         requests: cx.requests,
         diagnostics: cx.diagnostics,
         files: cx.files.into_iter().collect(),
@@ -444,10 +444,11 @@ fn at_annotations(cx: &mut Cx, id: ItemId) {
         return;
     }
     if types.closed(&sig) {
-        let policy = std::mem::take(&mut cx.policy);
+        let numerics = cx.numerics();
+        cx.set_numerics(Numerics::default());
         let callee = Callee { item: id, start: sig.start, captures: &[] };
         let (data, _) = cx.instance(&callee, None);
-        cx.policy = policy;
+        cx.set_numerics(numerics);
         cx.need(&data, sig.head);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::env::{Binding, Changes, Env, Slot};
 use super::fns::FnLike;
+use super::numerics::Numerics;
 use super::types::{erase, fill, same_slot};
 use super::{InstData, Request};
 use crate::db::{Db, File, GlobalKey};
@@ -116,7 +117,7 @@ pub struct Cx<'db> {
     /// What the decorators of a kernel and its directives so far say.
     pub kernel: Option<super::directives::KernelState>,
     /// Policies set by statements of open blocks: where they begin in `out`, and the one before.
-    pub policies: Vec<(usize, Policy, Policy)>,
+    pub policies: Vec<(usize, Numerics, Numerics)>,
     /// Blocks inside each other.
     pub nested: u32,
     pub host: Option<(Arc<str>, Span)>,
@@ -145,13 +146,15 @@ pub struct Cx<'db> {
 }
 
 impl<'db> Cx<'db> {
-    pub fn new(db: &'db dyn Db, file: File, module: FileId, first_size: u32, policy: Policy) -> Cx<'db> {
+    pub fn new(db: &'db dyn Db, file: File, module: FileId, first_size: u32, numerics: Numerics) -> Cx<'db> {
+        let mut sizes = SizeCx::new(first_size);
+        sizes.precision = numerics.precision;
         Cx {
             db,
             file,
             module,
             foreign: None,
-            sizes: SizeCx::new(first_size),
+            sizes,
             env: Env::default(),
             locals: vec![],
             slots: HashMap::new(),
@@ -165,7 +168,7 @@ impl<'db> Cx<'db> {
             decided_end: false,
             loops: vec![],
             loop_depth: 0,
-            policy,
+            policy: numerics.policy,
             kernel: None,
             policies: vec![],
             nested: 0,
@@ -189,6 +192,7 @@ impl<'db> Cx<'db> {
     // ---- Diagnostics and effects ------------------------------------------------------------
 
     pub fn report(&mut self, d: Diagnostic) {
+        let d = self.with_mode(d);
         if self.diagnostics.len() < DIAGNOSTICS_MAX && !self.diagnostics.contains(&d) {
             self.diagnostics.push(d);
         }

@@ -103,7 +103,7 @@ impl<'db> Cx<'db> {
             args,
             globals,
             facts,
-            policy: self.policy,
+            numerics: self.numerics(),
             rigid: canon.back.iter().map(|v| v.rigid).collect(),
         };
         (Arc::new(data), canon)

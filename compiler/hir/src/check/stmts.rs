@@ -24,13 +24,15 @@ impl Cx<'_> {
         self.close_policies(depth);
     }
 
-    /// Ends the policies that statements set since: what came after each is wrapped.
+    /// Ends what `numerics` statements set since: what came after each is wrapped.
     pub fn close_policies(&mut self, depth: usize) {
         while self.policies.len() > depth {
-            if let Some((start, policy, before)) = self.policies.pop() {
-                let body = self.out.split_off(start.min(self.out.len()));
-                self.out.push(TStmt::WithPolicy { policy, body });
-                self.policy = before;
+            if let Some((start, set, before)) = self.policies.pop() {
+                if set.policy != before.policy {
+                    let body = self.out.split_off(start.min(self.out.len()));
+                    self.out.push(TStmt::WithPolicy { policy: set.policy, body });
+                }
+                self.set_numerics(before);
             }
         }
     }
@@ -90,10 +92,11 @@ impl Cx<'_> {
         if matches!(e.kind, ExprKind::Str(_)) && !self.is_module() {
             return;
         }
-        if let Some(policy) = self.policy_call(e) {
-            if let Some(policy) = policy {
-                self.policies.push((self.out.len(), policy, self.policy));
-                self.policy = policy;
+        if let Some(setting) = self.numerics_call(e) {
+            if let Some(setting) = setting {
+                let before = self.numerics();
+                self.policies.push((self.out.len(), before.with(setting), before));
+                self.set_numerics(before.with(setting));
             }
             return;
         }
@@ -255,34 +258,37 @@ impl Cx<'_> {
     }
 
     fn with_stmt(&mut self, items: &[(Expr, Option<Expr>)], body: &[Stmt]) {
-        let before = self.policy;
-        let mut set = None;
+        let before = self.numerics();
         for (e, target) in items {
-            match self.policy_call(e) {
-                Some(Some(policy)) => {
+            match self.numerics_call(e) {
+                Some(Some(setting)) => {
                     if let Some(target) = target {
-                        self.error(Code::E0204, target.span, "a policy is not a value");
+                        self.error(Code::E0204, target.span, "what `numerics` sets is not a value");
                     }
-                    self.policy = policy;
-                    set = Some(policy);
+                    self.set_numerics(self.numerics().with(setting));
                 }
                 Some(None) => {}
                 None => {
                     let value = self.expr(e);
                     if !value.ty.is_error() {
-                        let d = Diagnostic::new(Code::E0690, e.span, "`with` takes `numerics.policy(…)` only")
-                            .note(format!("this is `{}`, which has nothing to enter and leave", value.ty))
-                            .help("files are read and written as a whole: `io.read_text(path)`");
+                        let d = Diagnostic::new(
+                            Code::E0690,
+                            e.span,
+                            "`with` takes `numerics.policy(…)` and `numerics.precision(…)` only",
+                        )
+                        .note(format!("this is `{}`, which has nothing to enter and leave", value.ty))
+                        .help("files are read and written as a whole: `io.read_text(path)`");
                         self.report(d);
                     }
                 }
             }
         }
         let (out, ()) = self.block(|cx| cx.stmts(body));
-        self.policy = before;
-        match set {
-            Some(policy) => self.out.push(TStmt::WithPolicy { policy, body: out }),
-            None => self.out.extend(out),
+        let policy = self.policy;
+        self.set_numerics(before);
+        match policy == before.policy {
+            false => self.out.push(TStmt::WithPolicy { policy, body: out }),
+            true => self.out.extend(out),
         }
     }
 }

@@ -12,7 +12,7 @@ use tessera_grammar::ast::{Expr, ExprKind};
 pub enum Decorator {
     Kernel,
     Autotune,
-    Policy,
+    Numerics,
     CustomVjp,
     Local,
     Broken,
@@ -50,9 +50,11 @@ impl Cx<'_> {
                 not_yet(Code::E0490, "tensors live on one device: meshes, shardings and collectives are not lowered")
             }
             ("graph", _) => not_yet(Code::E0690, "profiles and traces of compiled programs are not recorded"),
-            (_, "numerics.precision") => {
-                not_yet(Code::E0690, "only `numerics.policy` is in force; choose element types with `dtype=`")
-            }
+            (_, "numerics.policy" | "numerics.precision") => Some(
+                Diagnostic::new(Code::E0204, span, format!("`{name}` is not a value"))
+                    .note("it is a statement for the rest of its scope, stands after `with`, or is a decorator")
+                    .help(format!("`with {name}(…):`")),
+            ),
             (_, "numerics.LossScale") => {
                 not_yet(Code::E0690, "multiply the loss by a power of two and divide the gradients by it")
             }
@@ -66,8 +68,8 @@ impl Cx<'_> {
 
     /// What a decorator is; errors are reported.
     pub fn decorator(&mut self, e: &Expr) -> Decorator {
-        if let Some(policy) = self.policy_call(e) {
-            return if policy.is_some() { Decorator::Policy } else { Decorator::Broken };
+        if let Some(setting) = self.numerics_call(e) {
+            return if setting.is_some() { Decorator::Numerics } else { Decorator::Broken };
         }
         let name = match &e.kind {
             ExprKind::Call { func, .. } => func,
@@ -86,7 +88,7 @@ impl Cx<'_> {
             _ => {}
         }
         let d = Diagnostic::new(Code::E0690, e.span, "this decorator is not one that the language has")
-            .note("decorators are `@op.kernel`, `@op.autotune(cache=…)`, `@numerics.policy(…)`, `@custom_vjp` and `@dist.local`");
+            .note("decorators are `@op.kernel`, `@op.autotune(cache=…)`, `@numerics.policy(…)`, `@numerics.precision(…)`, `@custom_vjp` and `@dist.local`");
         self.report(d);
         Decorator::Broken
     }

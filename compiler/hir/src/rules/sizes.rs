@@ -4,7 +4,7 @@ use crate::ty::{FnRefTy, StructTy, TensorPattern, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Facts, Size, SizeVar, Span, TensorType, Verdict};
-use tessera_ops::surface::InferCx;
+use tessera_ops::surface::{InferCx, Precision};
 
 /// An equality of sizes that is checked once at run time.
 #[derive(Clone, PartialEq, Debug)]
@@ -24,6 +24,8 @@ pub struct SizeCx {
     pub notes: Vec<(Span, String)>,
     /// The name that is being bound: fresh sizes take it.
     pub binding: Option<Arc<str>>,
+    /// The mode of `numerics.precision` in force.
+    pub precision: Precision,
     next: u32,
     used: BTreeMap<Arc<str>, u32>,
 }
@@ -42,6 +44,7 @@ impl SizeCx {
             checks: vec![],
             notes: vec![],
             binding: None,
+            precision: Precision::Own,
             next: first,
             used: BTreeMap::new(),
         }

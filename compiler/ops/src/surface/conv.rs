@@ -24,6 +24,7 @@ const PARAMS: &[Param] = &[
 pub const CONV1D: Row = Row::new("conv1d", PARAMS, |cx, a, _| infer("conv1d", 1, cx, a), |c| lower("conv1d", 1, c))
     .known_as(&["Conv1d"])
     .signature("n c l, o c k -> n o m")
+    .product_of(&[0, 1, 2])
     .doc(
         "Convolution over one dim: `x` is [N, C, L], `weight` [O, C/groups, K], as in PyTorch.\n\n\
          As `conv2d`. Two numbers of `padding` are the elements before and after.\n\n\
@@ -33,7 +34,7 @@ pub const CONV1D: Row = Row::new("conv1d", PARAMS, |cx, a, _| infer("conv1d", 1,
 pub const CONV2D: Row = Row::new("conv2d", PARAMS, |cx, a, _| infer("conv2d", 2, cx, a), |c| lower("conv2d", 2, c))
     .known_as(&["Conv2d", "convolution", "conv"])
     .signature("n c h w, o c kh kw -> n o p q")
-    .doc(
+    .product_of(&[0, 1, 2]).doc(
         "Convolution over two dims: `x` is [N, C, H, W] (or [C, H, W]), `weight` [O, C/groups, KH, KW], as in PyTorch.\n\n\
          The kernel is not flipped (cross-correlation). `stride` and `dilation` are one int or one for each dim. `padding` \
          adds zeros: one int for all sides, one for each dim, a pair (before, after) for each dim, `\"valid\"` (none) or \
@@ -49,6 +50,7 @@ pub const CONV2D: Row = Row::new("conv2d", PARAMS, |cx, a, _| infer("conv2d", 2,
 pub const CONV3D: Row = Row::new("conv3d", PARAMS, |cx, a, _| infer("conv3d", 3, cx, a), |c| lower("conv3d", 3, c))
     .known_as(&["Conv3d"])
     .signature("n c d h w, o c kd kh kw -> n o e p q")
+    .product_of(&[0, 1, 2])
     .doc(
         "Convolution over three dims: `x` is [N, C, D, H, W], `weight` [O, C/groups, KD, KH, KW].\n\nAs `conv2d`.\n\n\
          ```tessera\nop.conv3d(x, w, padding=1)\n```",

@@ -12,7 +12,7 @@ use super::rule::{self, Inferred};
 use super::*;
 
 pub const EINSUM: Row =
-    Row::new("einsum", &[req("equation", ParamKind::Str), req("operands", ParamKind::Tensors)], infer_einsum, lower_einsum).doc(
+    Row::new("einsum", &[req("equation", ParamKind::Str), req("operands", ParamKind::Tensors)], infer_einsum, lower_einsum).product_of(&[1]).doc(
         "Sum of products over named dims.\n\n\
          Each operand's dims are named by letters; letters that the output leaves out are summed over, a letter twice in \
          one operand takes its diagonal, and `...` stands for leading dims, which broadcast. Without `->` the output is \
@@ -97,7 +97,7 @@ pub const TENSORDOT: Row = Row::new(
     infer_tensordot,
     lower_tensordot,
 )
-.doc(
+.product_of(&[0, 1]).doc(
     "Sum of products over several axes of two tensors.\n\n\
      `axes=n` contracts the last `n` axes of `x` with the first `n` of `y`; a pair of tuples names them. The result has \
      the other axes of `x`, then those of `y`.\n\n```tessera\nop.tensordot(x, y, axes=((0, 1), (1, 0)))\n```",

@@ -25,7 +25,7 @@ pub const CROSS_ENTROPY: Row = Row::new(
 )
 .known_as(&["softmax_cross_entropy", "nll_loss", "CrossEntropyLoss"])
 .signature("b v, b -> ")
-.doc(
+.sum_of(&[0]).doc(
     "Cross entropy of unnormalised log-probabilities against targets.\n\n\
      Targets are class positions (ints, the shape of `logits` without the class axis) or probabilities (floats, the shape \
      of `logits`). Classes lie along `axis`, the last one by default; PyTorch has them at axis 1. `reduction` is \
@@ -145,7 +145,7 @@ const PAIR: &[Param] = &[req("x", ParamKind::Tensor), req("y", ParamKind::Tensor
 pub const MSE: Row = Row::new("mse", PAIR, |cx, a, _| infer_pair("mse", cx, a), |c| lower_pair(c, MapOp::square))
     .known_as(&["mse_loss", "mean_squared_error", "MSELoss"])
     .signature("b, b -> ")
-    .doc(
+    .sum_of(&[0, 1]).doc(
         "Mean square difference of two tensors of one shape.\n\n\
          `reduction` is `\"mean\"`, `\"sum\"` or `\"none\"`. f32 inside for narrower types.\n\n```tessera\nop.mse(prediction, y)\n```",
     );
@@ -153,6 +153,7 @@ pub const MSE: Row = Row::new("mse", PAIR, |cx, a, _| infer_pair("mse", cx, a), 
 pub const L1: Row = Row::new("l1", PAIR, |cx, a, _| infer_pair("l1", cx, a), |c| lower_pair(c, MapOp::abs))
     .known_as(&["mae", "l1_loss", "mean_absolute_error", "L1Loss"])
     .signature("b, b -> ")
+    .sum_of(&[0, 1])
     .doc("Mean absolute difference of two tensors of one shape. As `mse`.");
 
 fn infer_pair(name: &str, cx: &mut InferCx, args: &[SymArg]) -> Inferred {

@@ -11,7 +11,7 @@ pub const MATMUL: Row = Row::new("matmul", PARAMS, |cx, a, _| infer("matmul", cx
     .method()
     .known_as(&["gemm", "mm", "bmm", "linear", "batched_matmul"])
     .signature("b m k, b k n -> b m n")
-    .doc(
+    .product_of(&[0, 1]).doc(
         "Matrix product, also written `x @ y`.\n\n\
          The last size of `x` and the last but one of `y` are contracted; leading dims are a batch and broadcast. A vector \
          on the left is a row, on the right a column, and the added dim is left out of the result.\n\n\
@@ -22,8 +22,12 @@ pub const MATMUL: Row = Row::new("matmul", PARAMS, |cx, a, _| infer("matmul", cx
          ```tessera\nop.matmul(a, b, tile_shape=(128, 128, 64), accum_dtype=f32)\n```",
     );
 
-pub const DOT: Row =
-    Row::new("dot", PARAMS, infer_dot, lower).method().known_as(&["inner", "vdot"]).signature("k, k -> ").doc(
+pub const DOT: Row = Row::new("dot", PARAMS, infer_dot, lower)
+    .method()
+    .known_as(&["inner", "vdot"])
+    .signature("k, k -> ")
+    .product_of(&[0, 1])
+    .doc(
         "Inner product of two vectors, or the matrix product where an operand has rank 2.\n\n\
          For higher ranks NumPy's `dot` is rarely what is meant: `matmul`, `tensordot` and `einsum` say it.\n\n\
          ```tessera\nop.dot(a, b)    # Tensor[N, f32], Tensor[N, f32] -> Tensor[f32]\n```",

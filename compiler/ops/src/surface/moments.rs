@@ -19,7 +19,7 @@ pub const MEAN: Row = Row::new("mean", PARAMS, |_, a, _| infer("mean", a), lower
     .method()
     .known_as(&["average", "avg", "reduce_mean"])
     .signature("a b -> a")
-    .doc(
+    .sum_of(&[0]).doc(
         "Arithmetic mean over an axis, a tuple of axes, or all elements.\n\n\
          Floats keep their dtype and accumulate in f32 at least; ints and bool give f32 (computed in f64). Of no elements \
          it is NaN.\n\n```tessera\nx.mean(axis=-1, keepdims=True)\n```",
@@ -29,7 +29,7 @@ pub const VAR: Row = Row::new("var", SPREAD, |_, a, _| infer("var", a), |c| lowe
     .method()
     .known_as(&["variance"])
     .signature("a b -> a")
-    .doc(
+    .sum_of(&[0]).doc(
         "Variance over an axis, a tuple of axes, or all elements.\n\n\
          The population variance, as NumPy's: the mean square distance from the mean, in two passes. `ddof=1` divides by \
          one less (PyTorch's default). Dtypes as for `mean`.\n\n```tessera\nx.var(axis=1)\n```",
@@ -39,6 +39,7 @@ pub const STD: Row = Row::new("std", SPREAD, |_, a, _| infer("std", a), |c| lowe
     .method()
     .known_as(&["stddev"])
     .signature("a b -> a")
+    .sum_of(&[0])
     .doc("Standard deviation: the square root of `var`.\n\n```tessera\nx.std(axis=1)\n```");
 
 fn infer(name: &str, args: &[SymArg]) -> Inferred {

@@ -16,7 +16,7 @@ pub const SUM: Row = Row::new("sum", PARAMS, |cx, a, h| infer(Reduction::Sum, cx
     .method()
     .known_as(&["reduce_sum", "nansum"])
     .signature("a b -> a")
-    .doc(
+    .sum_of(&[0]).doc(
         "Sum over an axis, a tuple of axes, or all elements.\n\n\
          Floats keep their dtype: types narrower than f32 accumulate in f32 and the result is rounded once. Ints and bool \
          give i64. Elements are added in a fixed order that depends on the reduced length alone. `keepdims=True` leaves \
@@ -32,6 +32,7 @@ pub const PROD: Row = Row::new(
 .method()
 .known_as(&["product", "reduce_prod"])
 .signature("a b -> a")
+.sum_of(&[0])
 .doc("Product over an axis, a tuple of axes, or all elements. Dtypes as for `sum`.\n\n```tessera\nx.prod(axis=0)\n```");
 
 pub const MAX: Row = Row::new("max", PARAMS, |cx, a, h| infer(Reduction::Max, cx, a, h), |c| lower(Reduction::Max, c))

@@ -18,6 +18,7 @@ pub struct Row {
     doc: &'static str,
     signature: &'static str,
     pub params: &'static [Param],
+    pub mixed: Mixed,
     infer: InferFn,
     lower: LowerFn,
     unsupported: Option<&'static str>,
@@ -25,7 +26,18 @@ pub struct Row {
 
 impl Row {
     pub const fn new(name: &'static str, params: &'static [Param], infer: InferFn, lower: LowerFn) -> Row {
-        Row { name, known_as: &[], method: false, doc: "", signature: "", params, infer, lower, unsupported: None }
+        Row {
+            name,
+            known_as: &[],
+            method: false,
+            doc: "",
+            signature: "",
+            params,
+            mixed: Mixed::Nothing,
+            infer,
+            lower,
+            unsupported: None,
+        }
     }
 
     /// An operator that parses and is refused with a reason.
@@ -57,6 +69,18 @@ impl Row {
         self
     }
 
+    /// A product of these parameters.
+    pub const fn product_of(mut self, factors: &'static [usize]) -> Row {
+        self.mixed = Mixed::Product(factors);
+        self
+    }
+
+    /// Sums up these parameters.
+    pub const fn sum_of(mut self, terms: &'static [usize]) -> Row {
+        self.mixed = Mixed::Sum(terms);
+        self
+    }
+
     /// The row with the functions that [`infer`] and [`expand`] are for it.
     pub const fn def(
         self,
@@ -70,6 +94,7 @@ impl Row {
             doc: self.doc,
             signature: self.signature,
             params: self.params,
+            mixed: self.mixed,
             infer,
             expand,
             unsupported: self.unsupported,
@@ -106,6 +131,7 @@ pub fn infer(row: &Row, cx: &mut InferCx, args: &[SymArg], hints: &Hints) -> Inf
             }
         }
     }
+    precision::typed(row, hints.precision, &mut all);
     check_accumulator(&all, hints)?;
     let types = (row.infer)(cx, &all, hints)?;
     let Some(out) = hints.out_dtype else { return Ok(types) };
@@ -177,7 +203,7 @@ pub fn expand(row: &Row, b: &mut dyn Build, args: &[Arg], hints: &Hints) -> Lowe
     row.refusal()?;
     let mut all = args.to_vec();
     all.extend(row.params.iter().skip(args.len()).filter_map(|p| p.default.arg()));
-    let sym: Vec<SymArg> = row.params.iter().zip(&all).map(|(p, a)| symbolic(b, a, p.kind)).collect();
+    let mut sym: Vec<SymArg> = row.params.iter().zip(&all).map(|(p, a)| symbolic(b, a, p.kind)).collect();
     let facts = Facts::default();
     let mut fresh = |_: &str| Size::constant(0);
     let mut cx = InferCx { facts: &facts, fresh: &mut fresh, checks: vec![], notes: vec![] };
@@ -186,6 +212,7 @@ pub fn expand(row: &Row, b: &mut dyn Build, args: &[Arg], hints: &Hints) -> Lowe
         OpTypes::Many(ts) => ts,
     };
     let out = types.iter().map(concrete).collect::<Result<Vec<_>, _>>()?;
+    precision::converted(row, hints.precision, b, &mut all, &mut sym);
     let mut call = Call { b, args: all, sym, hints, out };
     let ids = (row.lower)(&mut call)?;
     Ok(ids.into_iter().zip(&call.out).map(|(id, (_, dtype))| expand::cast(call.b, id, *dtype)).collect())

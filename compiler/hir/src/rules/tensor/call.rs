@@ -7,7 +7,7 @@ use crate::rules::sizes::SizeCx;
 use crate::thir::{OpArg, TExpr, TKind};
 use crate::ty::Ty;
 use tessera_base::{Code, Diagnostic, Span, TensorType};
-use tessera_ops::surface::{Hints, OpDef, OpError, OpTypes, SymArg};
+use tessera_ops::surface::{Hints, Mixed, OpDef, OpError, OpTypes, SymArg};
 
 /// A typed call, or what is wrong with it. In a method call the receiver is the first of
 /// `given`. `name_span` is where the operator's name stands.
@@ -37,7 +37,10 @@ pub fn call_as(
     if given.iter().any(|g| broken(&g.value)) {
         return Ok(error_expr(span));
     }
-    let Matched { slots, hints } = match_args(def, given, name_span)?;
+    let Matched { slots, mut hints } = match_args(def, given, name_span)?;
+    if def.mixed != Mixed::Nothing {
+        hints.precision = cx.precision;
+    }
     let mut syms = vec![];
     let mut values: Vec<Option<TExpr>> = vec![];
     let mut counted = None;

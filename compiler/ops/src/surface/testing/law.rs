@@ -333,13 +333,20 @@ fn blocks(call: &mut Call, rng: &mut Rng) -> Vec<Arg> {
     vec![Arg::Tensor(call.b.input(shape, dtype)), format]
 }
 
+const MODES: &[Precision] = &[
+    Precision::Safe,
+    Precision::Standard { f16: false },
+    Precision::Standard { f16: true },
+    Precision::Aggressive,
+];
+
 #[test]
 fn rules_and_expansions_agree_on_every_row() {
     let mut never = BTreeSet::new();
     for def in all() {
         let mut rng = Rng(0x9e37_79b9_7f4a_7c15);
         let mut good = 0;
-        for _ in 0..400 {
+        for _ in 0..600 {
             let mut call = Call::new(&mut rng);
             let args: Vec<Arg> = match def.name {
                 "dequantize" => blocks(&mut call, &mut rng),
@@ -350,6 +357,7 @@ fn rules_and_expansions_agree_on_every_row() {
                 accum_dtype: if rng.one_in(8) { Some(rng.pick(DTYPES)) } else { None },
                 out_dtype: if rng.one_in(8) { Some(rng.pick(&[DType::F32, DType::Bf16, DType::F64])) } else { None },
                 tile_shape: None,
+                precision: if rng.one_in(4) { rng.pick(MODES) } else { Precision::Own },
             };
             good += usize::from(check(def, &mut call, &args, &hints));
         }
