@@ -20,6 +20,7 @@ const STD: &[(&str, &str, &str)] = &[
     ("init", "std/init.tsr", include_str!("../../../std/init.tsr")),
     ("plot", "std/plot.tsr", include_str!("../../../std/plot.tsr")),
     ("tokens", "std/tokens.tsr", include_str!("../../../std/tokens.tsr")),
+    ("scaling", "std/scaling.tsr", include_str!("../../../std/scaling.tsr")),
     ("args", "std/args.tsr", include_str!("../../../std/args.tsr")),
 ];
 

@@ -289,7 +289,7 @@ pub const MEMBERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("tile", &["program_id", "load", "store", "dot", "reduce", "range", "zeros", "full", "arange", "where"]),
-    ("numerics", &["policy", "precision", "LossScale"]),
+    ("numerics", &["policy", "precision", "LossScale", "scaled", "unscaled", "updated"]),
     ("graph", &["profile", "trace", "explain"]),
     ("autodiff", &["grad", "value_and_grad", "vjp", "jvp", "custom_vjp", "checkpoint", "stop_gradient", "vmap"]),
     ("tree", &["map", "leaves", "zip"]),
@@ -297,6 +297,19 @@ pub const MEMBERS: &[(&str, &[&str])] = &[
     ("io", &["save", "load"]),
     ("op", &["kernel", "autotune", "scan", "fori", "array"]),
 ];
+
+/// Members of built-in modules that a file of the standard library defines, with its name.
+pub const FROM_STD: &[(&str, &str)] = &[
+    ("numerics.LossScale", "std.scaling"),
+    ("numerics.scaled", "std.scaling"),
+    ("numerics.unscaled", "std.scaling"),
+    ("numerics.updated", "std.scaling"),
+];
+
+/// The file of the standard library that defines a member of a built-in module.
+pub fn from_std(dotted: &str) -> Option<&'static str> {
+    FROM_STD.iter().find(|(member, _)| *member == dotted).map(|(_, file)| *file)
+}
 
 /// The functions in scope everywhere.
 pub const FUNCTIONS: &[&str] = &[

@@ -1,5 +1,6 @@
 //! What the syntax of an item says about names, without looking anything up.
 
+use crate::builtins::from_std;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_grammar::ast::*;
@@ -13,7 +14,7 @@ pub struct ItemFacts {
     /// Variables that the item's statements assign (empty for definitions).
     pub assigned: BTreeSet<Arc<str>>,
     pub imports: Vec<Import>,
-    /// `std.nn` where it is written out.
+    /// `std.nn` where it is written out, and where a member of a built-in module comes from.
     pub std_modules: BTreeSet<Arc<str>>,
 }
 
@@ -34,7 +35,10 @@ impl Import {
         match (&self.member, root) {
             (Some(member), "std") if &*self.module == "std" => vec![format!("std.{member}").into()],
             (None, "std") if &*self.module == "std" => vec![],
-            (_, root) if root != "std" && crate::db::is_builtin_module(root) => vec![],
+            (member, root) if root != "std" && crate::db::is_builtin_module(root) => {
+                let dotted = member.as_ref().map(|m| format!("{}.{m}", self.module));
+                dotted.and_then(|d| from_std(&d)).map(Arc::from).into_iter().collect()
+            }
             _ => vec![self.module.clone()],
         }
     }
@@ -72,11 +76,12 @@ pub fn item_facts(stmts: &[Stmt]) -> ItemFacts {
         }
     }
     each_expr(stmts, &mut |e| {
-        if let ExprKind::Attr { base, name } = &e.kind
-            && matches!(&base.kind, ExprKind::Name(n) if &**n == "std")
-        {
+        let ExprKind::Attr { base, name } = &e.kind else { return };
+        let ExprKind::Name(module) = &base.kind else { return };
+        if &**module == "std" {
             out.std_modules.insert(format!("std.{}", name.text).into());
         }
+        out.std_modules.extend(from_std(&format!("{module}.{}", name.text)).map(Arc::from));
     });
     out
 }

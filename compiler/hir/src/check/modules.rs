@@ -45,7 +45,10 @@ fn member_entity(db: &dyn Db, file: File, module: &Arc<str>, member: &Arc<str>) 
         Some(_) if is_builtin_module(&dotted) => Some(Entity::Module(dotted)),
         Some(_) if &**module == "tessera" => module_entity(db, file, member),
         Some(_) if &**module == "std" => module_entity(db, file, &dotted),
-        Some(_) => is_builtin_member(module, member).then_some(Entity::Builtin(dotted)),
+        Some(_) => match builtins::from_std(&dotted).and_then(|f| file.imports(db).get(f)) {
+            Some(Target::File(id)) if has_member(db, *id, member) => Some(Entity::Member(*id, member.clone())),
+            _ => is_builtin_member(module, member).then_some(Entity::Builtin(dotted)),
+        },
         None => None,
     }
 }

@@ -55,9 +55,10 @@ impl Cx<'_> {
                     .note("it is a statement for the rest of its scope, stands after `with`, or is a decorator")
                     .help(format!("`with {name}(…):`")),
             ),
-            (_, "numerics.LossScale") => {
-                not_yet(Code::E0690, "multiply the loss by a power of two and divide the gradients by it")
-            }
+            (_, "numerics.LossScale" | "numerics.scaled" | "numerics.unscaled" | "numerics.updated") => Some(
+                Diagnostic::new(Code::E0102, span, format!("`{name}` has to be written out"))
+                    .help(format!("write `{name}`, or import it: `from tessera.numerics import …`")),
+            ),
             (_, "op.kernel" | "op.autotune") => Some(
                 Diagnostic::new(Code::E0204, span, format!("`{name}` is a decorator"))
                     .help(format!("write `@{name}` above a function")),

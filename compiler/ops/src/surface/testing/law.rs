@@ -333,12 +333,8 @@ fn blocks(call: &mut Call, rng: &mut Rng) -> Vec<Arg> {
     vec![Arg::Tensor(call.b.input(shape, dtype)), format]
 }
 
-const MODES: &[Precision] = &[
-    Precision::Safe,
-    Precision::Standard { f16: false },
-    Precision::Standard { f16: true },
-    Precision::Aggressive,
-];
+const MODES: &[Precision] =
+    &[Precision::Safe, Precision::Standard { f16: false }, Precision::Standard { f16: true }, Precision::Aggressive];
 
 #[test]
 fn rules_and_expansions_agree_on_every_row() {
