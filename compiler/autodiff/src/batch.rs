@@ -105,6 +105,7 @@ impl Batch<'_, '_> {
         let first_only = node.operands[1..].iter().all(|&o| matches!(self.value(o), Value::Plain(_)));
         let prim = match &node.prim {
             Prim::Map(_) | Prim::Cast | Prim::Part { .. } | Prim::Complex | Prim::Reshape => node.prim.clone(),
+            Prim::Layout => return Some(self.each(node.operands[0])),
             Prim::Windows { .. } => node.prim.clone(),
             Prim::Dot { accum, causal, pairs } => return Some(self.dot(node, *accum, *causal, *pairs)),
             Prim::Broadcast { dims } => Prim::Broadcast { dims: front(dims) },

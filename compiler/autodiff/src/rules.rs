@@ -65,6 +65,9 @@ pub fn pull(w: &mut Writer, node: &Node, id: NodeId, c: NodeId, needed: &[bool])
         Prim::Complex => Ok(map::complex(&mut at)),
         Prim::Broadcast { dims } => Ok(view::broadcast(&mut at, dims)),
         Prim::Reshape => Ok(view::reshape(&mut at)),
+        // The value is the same wherever it lies; so is its cotangent.
+        Prim::Layout => Ok(vec![Some(at.c)]),
+        Prim::Exchange(_) => Err("a graph of one device of a mesh"),
         Prim::Transpose { perm } => Ok(view::transpose(&mut at, perm)),
         Prim::Slice { start, step } => Ok(view::slice(&mut at, start, step)),
         Prim::Windows { stride, dilation } => Ok(view::windows(&mut at, stride, dilation)),

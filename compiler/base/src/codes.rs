@@ -116,7 +116,19 @@ codes! {
 
     /// A sharding that is not well formed
     E0401;
-    /// Meshes and collectives that are not supported yet
+    /// A mesh that is not well formed
+    E0402;
+    /// A mesh axis that does not exist
+    E0403;
+    /// Operands whose layouts do not go together
+    E0404;
+    /// A partial value where the whole one is needed
+    E0405;
+    /// A split dim that an operation needs in full
+    E0406;
+    /// A collective that does not fit the layout of its operand
+    E0407;
+    /// Ways to use meshes that are not supported yet
     E0490;
 
     /// A directive or policy that is not known
@@ -187,6 +199,8 @@ codes! {
 
     /// A name that hides a built-in module
     W0101;
+    /// A collective with nothing to do
+    W0401;
     /// A directive that the target cannot honour
     W0501;
     /// A tile that does not suit its element type

@@ -16,7 +16,7 @@ pub use codes::Code;
 pub use diag::{Diagnostic, Edit, Fix, Label, Severity};
 pub use dtype::DType;
 pub use near::nearest;
-pub use shard::{Monoid, Sharding};
+pub use shard::{Mesh, Monoid, Sharding, block};
 pub use size::{Facts, Size, SizeVar, Verdict};
 pub use span::{ItemId, Span};
 pub use tensor_type::TensorType;

@@ -1,6 +1,93 @@
 //! How a tensor lies over the axes of a mesh.
 
 use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Named axes of devices, the first the major one: device `i` has the coordinates of `i` written
+/// in these sizes.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Mesh {
+    pub axes: Vec<(String, u64)>,
+}
+
+impl Mesh {
+    /// How many devices it has.
+    pub fn devices(&self) -> u64 {
+        self.axes.iter().map(|a| a.1).product()
+    }
+
+    /// How many devices lie along an axis.
+    pub fn size(&self, axis: &str) -> Option<u64> {
+        self.axes.iter().find(|a| a.0 == axis).map(|a| a.1)
+    }
+
+    pub fn names(&self) -> Vec<&str> {
+        self.axes.iter().map(|a| a.0.as_str()).collect()
+    }
+
+    /// Where a device is along an axis.
+    pub fn coordinate(&self, device: u64, axis: &str) -> u64 {
+        let mut rest = device;
+        for (name, size) in self.axes.iter().rev() {
+            if name == axis {
+                return rest % size.max(&1);
+            }
+            rest /= size.max(&1);
+        }
+        0
+    }
+
+    /// The factorisation of `devices` over `axes` axes with the smallest sum, larger factors first.
+    pub fn factors(devices: u64, axes: usize) -> Vec<u64> {
+        fn search(rest: u64, axes: usize, most: u64, so_far: &mut Vec<u64>, best: &mut Vec<u64>) {
+            if axes == 1 {
+                if rest > most {
+                    return;
+                }
+                so_far.push(rest);
+                if best.is_empty() || so_far.iter().sum::<u64>() < best.iter().sum::<u64>() {
+                    best.clone_from(so_far);
+                }
+                so_far.pop();
+                return;
+            }
+            for f in (1..=rest.min(most)).filter(|f| rest.is_multiple_of(*f)) {
+                so_far.push(f);
+                search(rest / f, axes - 1, f, so_far, best);
+                so_far.pop();
+            }
+        }
+        let mut best = vec![];
+        if axes > 0 {
+            search(devices, axes, devices, &mut vec![], &mut best);
+        }
+        best
+    }
+}
+
+impl fmt::Display for Mesh {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let axes: Vec<String> = self.axes.iter().map(|(n, s)| format!("{n}={s}")).collect();
+        write!(f, "Mesh[{}]", axes.join(", "))
+    }
+}
+
+/// A number of bytes for people.
+pub fn bytes(n: u64) -> String {
+    const UNITS: &[(u64, &str)] = &[(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match UNITS.iter().find(|(size, _)| n >= *size) {
+        Some((size, unit)) => format!("{:.1} {unit}", n as f64 / *size as f64),
+        None => format!("{n} bytes"),
+    }
+}
+
+/// Which of `n` elements the `i`-th of `parts` holds: blocks of the ceiling, the last ones
+/// smaller or empty.
+pub fn block(n: u64, parts: u64, i: u64) -> Range<u64> {
+    let size = n.div_ceil(parts.max(1));
+    (i * size).min(n)..((i + 1) * size).min(n)
+}
 
 /// How the summands of a partial value combine.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -34,11 +121,73 @@ pub struct Sharding {
     /// One entry per dim, or empty when no dim is split.
     pub dims: Vec<Vec<String>>,
     pub partial: Vec<(Monoid, String)>,
+    /// The mesh whose axes these are. None in annotations, and of a tensor that lies on one
+    /// device.
+    pub mesh: Option<Arc<Mesh>>,
 }
 
 impl Sharding {
     pub fn is_replicated(&self) -> bool {
         self.partial.is_empty() && self.dims.iter().all(Vec::is_empty)
+    }
+
+    /// On every device of a mesh in full.
+    pub fn replicated(mesh: &Arc<Mesh>) -> Sharding {
+        Sharding { mesh: Some(mesh.clone()), ..Sharding::default() }
+    }
+
+    /// The axes that dim `i` is split over, major first.
+    pub fn axes(&self, i: usize) -> &[String] {
+        self.dims.get(i).map_or(&[], Vec::as_slice)
+    }
+
+    /// The dim that an axis splits.
+    pub fn dim_of(&self, axis: &str) -> Option<usize> {
+        self.dims.iter().position(|axes| axes.iter().any(|a| a == axis))
+    }
+
+    /// The monoid over which the value is partial along an axis.
+    pub fn partial_over(&self, axis: &str) -> Option<Monoid> {
+        self.partial.iter().find(|(_, a)| a == axis).map(|p| p.0)
+    }
+
+    /// The same with one entry per dim, or none where no dim is split: equal layouts are equal values.
+    pub fn normal(mut self, rank: usize) -> Sharding {
+        if self.dims.iter().all(Vec::is_empty) {
+            self.dims.clear();
+        } else {
+            self.dims.resize(rank, vec![]);
+        }
+        self.partial.sort_by(|a, b| a.1.cmp(&b.1));
+        self
+    }
+
+    /// Over how many devices dim `i` is split.
+    pub fn parts(&self, i: usize) -> u64 {
+        let size = |axis: &String| self.mesh.as_ref().and_then(|m| m.size(axis)).unwrap_or(1);
+        self.axes(i).iter().map(size).product()
+    }
+
+    /// The part of a tensor of this shape that a device holds.
+    pub fn block(&self, shape: &[u64], device: u64) -> Vec<Range<u64>> {
+        let Some(mesh) = &self.mesh else { return shape.iter().map(|&n| 0..n).collect() };
+        let position = |i: usize| {
+            let step = |at, axis: &String| at * mesh.size(axis).unwrap_or(1) + mesh.coordinate(device, axis);
+            self.axes(i).iter().fold(0, step)
+        };
+        shape.iter().enumerate().map(|(i, &n)| block(n, self.parts(i), position(i))).collect()
+    }
+
+    /// In words, for a tensor of this rank: `dim 0 over tp, on Mesh[tp=4]`.
+    pub fn describe(&self, rank: usize) -> String {
+        let Some(mesh) = &self.mesh else { return "one device".into() };
+        let split = (0..rank).filter(|&i| !self.axes(i).is_empty());
+        let mut parts: Vec<String> = split.map(|i| format!("dim {i} over {}", self.axes(i).join(", "))).collect();
+        parts.extend(self.partial.iter().map(|(m, a)| format!("{} over {a}", m.name())));
+        if parts.is_empty() {
+            parts.push("replicated".into());
+        }
+        format!("{}, on {mesh}", parts.join(", "))
     }
 
     /// The `@dp` or `@(tp,pp)` after dim `i`, or nothing.

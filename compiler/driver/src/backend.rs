@@ -21,9 +21,10 @@ use tessera_ir::group::{Group, GroupKind, MemoryPlan, Partition};
 use tessera_ir::schedule::{Machine, Schedule};
 use tessera_ir::tile;
 use tessera_llvm::{HostTarget, LlvmError};
-use tessera_ops::prim::Prim;
+use tessera_ops::prim::{Exchange, Prim, Transfer};
 use tessera_ops::reference::{self, ArrayRef, Summation};
 use tessera_runtime::execute::{Argument, Workspace, execute};
+use tessera_runtime::mesh;
 use tessera_runtime::native::{self, NativeFn, Operand};
 use tessera_runtime::pool::Pool;
 use tessera_runtime::tensor::{OutOfMemory, Tensor};
@@ -452,6 +453,10 @@ impl Backend {
                 };
                 (outputs, looped(spec, sources, indices, self.pool.clone()))
             }
+            Prim::Exchange(e) => {
+                let output = Operand { place: place(memory, id), bytes: bytes(&node.ty) as usize };
+                (vec![output], exchanged(e, &types[0], &node.ty))
+            }
             prim => {
                 let output = Operand { place: place(memory, id), bytes: bytes(&node.ty) as usize };
                 let sums = tessera_ir::interpret::summation(node.policy);
@@ -494,6 +499,27 @@ fn reference_kernel(
             out.copy_from_slice(&value);
         }
         Ok(())
+    })
+}
+
+/// The step of a device in an exchange.
+fn exchanged(e: &Exchange, from: &NodeType, to: &NodeType) -> Arc<NativeFn> {
+    let boxes = |parts: &[Transfer]| {
+        let part = |t: &Transfer| (t.peer as usize, mesh::Box { start: t.start.clone(), size: t.size.clone() });
+        parts.iter().map(part).collect()
+    };
+    let moves = mesh::Moves {
+        name: e.name.clone(),
+        tag: e.tag,
+        sends: boxes(&e.sends),
+        receives: boxes(&e.receives),
+        from_shape: from.shape.clone(),
+        to_shape: to.shape.clone(),
+        element: to.dtype.bytes(),
+    };
+    Arc::new(move |inputs: &[&[u8]], outputs: &mut [&mut [u8]], _: &[u64]| match (inputs, outputs) {
+        ([from, ..], [to, ..]) => mesh::exchange(&moves, from, to),
+        _ => Err(format!("`{}` has no operand", moves.name)),
     })
 }
 
@@ -617,6 +643,7 @@ fn kernel_name_of(graph: &Graph, id: NodeId) -> String {
         Prim::Map(op) => op.name().to_owned(),
         Prim::Reduce { kind, .. } => kind.name().to_owned(),
         Prim::Fft(f) => f.kind.name().to_owned(),
+        Prim::Exchange(e) => e.name.to_string(),
         other => {
             let text = format!("{other:?}");
             text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("kernel").to_lowercase()

@@ -12,6 +12,7 @@ mod tune;
 mod native_kernels;
 pub mod backend;
 mod check_nan;
+mod mesh_run;
 pub mod regions;
 pub mod interrupt;
 mod profile;

@@ -7,6 +7,7 @@
 
 use crate::backend::{Backend, BackendError};
 use crate::check_nan::{self, Watched};
+use crate::mesh_run::{MeshError, MeshRun};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
@@ -81,6 +82,8 @@ struct Entry {
     /// What `--check-nan` looks at.
     watched: Option<Watched>,
     plan: RefCell<Option<Rc<Plan>>>,
+    /// The graphs of the devices, where tensors lie on a mesh.
+    mesh: Option<MeshRun>,
     interpreted: Cell<Duration>,
     /// Small enough to be interpreted at first.
     small: bool,
@@ -161,9 +164,11 @@ impl Executor {
         let (unit, position) = self.regions[region as usize];
         let body = &self.units[unit].regions[position];
         let traced = trace(&self.program(unit, args), body, &concrete).map_err(|d| self.report(d, span))?;
-        let mut graph = self.backend.optimise(&traced.graph);
+        let mesh = MeshRun::of(&traced.graph, &self.backend);
+        // On a mesh the devices' graphs are optimised, and this one tells what they compute.
+        let mut graph = if mesh.is_some() { traced.graph.clone() } else { self.backend.optimise(&traced.graph) };
         self.backend.trace_note(&body.name, &traced.graph, &graph, start.elapsed());
-        let watched = self.backend.check_nan().then(|| check_nan::watch(&mut graph));
+        let watched = (mesh.is_none() && self.backend.check_nan()).then(|| check_nan::watch(&mut graph));
         // A search measures compiled code.
         let tuned = graph.kernels.iter().any(|h| h.autotune.is_some());
         let small = !tuned && estimated_ns(&graph) < INTERPRET_TIME_MAX.as_nanos() as f64 / 4.0;
@@ -173,6 +178,7 @@ impl Executor {
             graph,
             watched,
             plan: RefCell::new(None),
+            mesh,
             interpreted: Cell::new(Duration::ZERO),
             small: small && !self.backend.always_compile(),
         });
@@ -189,7 +195,11 @@ impl Executor {
             Passed::Str(s) => RegionArg::Str(s.clone()),
             Passed::None => RegionArg::None,
             Passed::DType(d) => RegionArg::DType(*d),
-            Passed::Tensor(t) => RegionArg::Tensor { dtype: t.dtype, shape: t.shape.clone() },
+            Passed::Tensor(t) => RegionArg::Tensor {
+                dtype: t.dtype,
+                shape: t.shape.clone(),
+                layout: t.parts.as_ref().map(|p| p.layout.clone()).unwrap_or_default(),
+            },
             Passed::List(items) => RegionArg::List(all(items)),
             Passed::Record(items) => RegionArg::Record(all(items)),
             Passed::Dict(entries) => {
@@ -265,6 +275,16 @@ impl Executor {
         if entry.graph.outputs.is_empty() {
             return Ok(vec![]);
         }
+        if let Some(mesh) = &entry.mesh {
+            return mesh.run(&self.backend, self.pool.threads(), args).map_err(|e| match e {
+                MeshError::Plan(PlanError::Memory(m)) => self.fault(m.into(), Span::NONE, span),
+                MeshError::Plan(PlanError::Step { message, origin }) => {
+                    let at = Span { item: tessera_base::ItemId(origin.item), start: origin.start, end: origin.end };
+                    self.fault(Fault::new(703, message), at, span)
+                }
+                MeshError::Backend(e) => self.unplanned(e, span),
+            });
+        }
         if entry.plan.borrow().is_none() && entry.small && entry.interpreted.get() < INTERPRET_TIME_MAX {
             let start = Instant::now();
             let outputs = self.interpret(&entry.graph, &args, span)?;
@@ -281,11 +301,7 @@ impl Executor {
                     self.backend.warn_once(&why);
                     return self.interpret(&entry.graph, &args, span);
                 }
-                Err(BackendError::Memory(e)) => return Err(self.fault(e.into(), Span::NONE, span)),
-                Err(BackendError::Internal(why)) => {
-                    let d = Diagnostic::new(Code::E0603, self.place(span), why);
-                    return Err(self.report(vec![d], span));
-                }
+                Err(e) => return Err(self.unplanned(e, span)),
             },
         };
         execute(&plan, args, &self.pool, &mut self.work).map_err(|e| match e {
@@ -295,6 +311,21 @@ impl Executor {
                 self.fault(Fault::new(703, message), at, span)
             }
         })
+    }
+
+    /// There is no plan.
+    fn unplanned(&self, e: BackendError, span: u32) -> RunError {
+        match e {
+            BackendError::Memory(e) => self.fault(e.into(), Span::NONE, span),
+            BackendError::Unavailable(why) => {
+                let d = Diagnostic::new(Code::E0601, self.place(span), why);
+                self.report(vec![d.note("what runs on a mesh is compiled")], span)
+            }
+            BackendError::Internal(why) => {
+                let d = Diagnostic::new(Code::E0603, self.place(span), why);
+                self.report(vec![d], span)
+            }
+        }
     }
 
     fn interpret(&self, graph: &Graph, args: &[Argument], span: u32) -> Result<Vec<Tensor>, RunError> {
@@ -394,6 +425,9 @@ fn describe(arg: &Passed, key: &mut Vec<u64>, leaves: &mut Vec<Leaf>) {
         Passed::Tensor(t) => {
             key.push((t.dtype as u64) << 32 | t.shape.len() as u64);
             key.extend(&t.shape);
+            if let Some(parts) = &t.parts {
+                describe_text(&parts.layout.describe(t.shape.len()), key);
+            }
             leaves.push(Leaf::Tensor(t.clone()));
         }
         Passed::List(items) | Passed::Record(items) => {

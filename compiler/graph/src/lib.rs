@@ -34,6 +34,11 @@ pub fn optimise(graph: &Graph) -> Graph {
     PIPELINE.iter().fold(graph.clone(), |g, pass| (pass.run)(&g))
 }
 
+/// Drops what is computed twice and what no output needs, without rewriting.
+pub fn prune(graph: &Graph) -> Graph {
+    remove_unused::run(&merge_equal::run(graph))
+}
+
 /// Runs the pipeline up to and including a pass; `None` if there is no such pass.
 pub fn run_until(graph: &Graph, name: &str) -> Option<Graph> {
     let end = PIPELINE.iter().position(|p| p.name == name)?;

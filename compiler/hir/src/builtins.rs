@@ -260,6 +260,12 @@ pub fn typed(name: &str) -> Option<&'static str> {
     TYPED.iter().map(|(n, _)| *n).find(|n| *n == name)
 }
 
+/// Whether a member of `dist` makes meshes, layouts, or tensors in them.
+pub fn is_layout(name: &str) -> bool {
+    matches!(name, "dist.Mesh" | "dist.ShardSpec" | "dist.tensor" | "dist.shard" | "dist.gather")
+        || name.starts_with("dist.collective.")
+}
+
 /// The built-in modules.
 pub const MODULES: &[&str] = &[
     "op", "dist", "schedule", "tile", "numerics", "graph", "autodiff", "random", "io", "tree", "time", "sys", "math",

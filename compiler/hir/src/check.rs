@@ -27,6 +27,7 @@ pub mod inst;
 pub mod iterate;
 pub mod kernels;
 pub mod loops;
+pub mod meshes;
 pub mod methods;
 pub mod modules;
 pub mod names;

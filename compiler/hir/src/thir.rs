@@ -219,6 +219,8 @@ pub enum TKind {
     },
     /// The value with a derivative of zero.
     StopGradient(Box<TExpr>),
+    /// The tensor in the layout that the expression's type states.
+    Layout(Box<TExpr>),
     /// A function of the host library (print, io, time, list and string methods, …).
     Builtin {
         name: Builtin,

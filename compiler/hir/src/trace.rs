@@ -7,7 +7,7 @@
 
 pub mod scalar;
 pub mod value;
-mod graph;
+pub(crate) mod graph;
 mod args;
 mod result;
 mod eval;
@@ -35,7 +35,7 @@ use crate::thir::{GlobalId, InstId, LocalId, Program};
 use scalar::{Known, ScalarExpr};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tessera_base::{Code, DType, Diagnostic, Span};
+use tessera_base::{Code, DType, Diagnostic, Sharding, Span};
 use tessera_ir::graph::{Graph, NodeType, Policy};
 use tessera_ir::hints::KernelHints;
 use value::{Key, Scalar, Value};
@@ -54,6 +54,8 @@ pub enum RegionArg {
     Tensor {
         dtype: DType,
         shape: Vec<u64>,
+        /// How it lies over a mesh.
+        layout: Sharding,
     },
     List(Vec<RegionArg>),
     /// A tuple, a struct, or the captures of a function value of singleton type.
@@ -210,6 +212,7 @@ impl<'p> Tracer<'p> {
         self.exec(&region.body)?;
         for result in &region.results {
             let value = self.eval(result)?;
+            let value = self.in_place(value, &result.ty, result.span);
             let template = self.template(&value);
             self.results.push(template);
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use tessera_base::{DType, Sharding, Size, TensorType};
+use tessera_base::{DType, Mesh, Sharding, Size, TensorType};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Ty {
@@ -28,14 +28,41 @@ pub enum Ty {
     FnRef(Arc<FnRefTy>),
     /// Any function of this type.
     Fn(Vec<Ty>, Box<Ty>),
-    Mesh,
-    ShardSpec,
+    /// A mesh, with its axes where they are known.
+    Mesh(Option<Arc<Mesh>>),
+    /// How a tensor is to lie, where it is known.
+    ShardSpec(Option<Arc<ShardSpec>>),
     /// The empty list's or dict's element before it is known.
     Unknown,
     /// The type of an expression that does not return.
     Never,
     /// Reported already; agrees with everything.
     Error,
+}
+
+/// `dist.ShardSpec(partition=…, mesh_axes=…)`: which dims are split over which axes. It names dims
+/// as the program does; which they are, a tensor decides.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ShardSpec {
+    pub parts: Vec<(SpecDim, Vec<String>)>,
+}
+
+/// A dim in a `ShardSpec`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum SpecDim {
+    /// Counted from the start, or from the end where negative.
+    At(i64),
+    /// `row` (the first), `col` (the last), or the name of a size.
+    Named(Arc<str>),
+}
+
+impl fmt::Display for SpecDim {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            SpecDim::At(i) => write!(f, "dim {i}"),
+            SpecDim::Named(name) => write!(f, "`{name}`"),
+        }
+    }
 }
 
 /// A tensor type with any number of leading dims.
@@ -111,6 +138,17 @@ impl FnRefTy {
 }
 
 impl Ty {
+    /// Whether tensors of it lie on a mesh.
+    pub fn on_a_mesh(&self) -> bool {
+        match self {
+            Ty::Tensor(t) => t.sharding.mesh.is_some(),
+            Ty::Tuple(tys) => tys.iter().any(Ty::on_a_mesh),
+            Ty::Struct(s) => s.fields.iter().any(|f| f.1.on_a_mesh()),
+            Ty::List(t) | Ty::Dict(_, t) => t.on_a_mesh(),
+            _ => false,
+        }
+    }
+
     pub fn int() -> Ty {
         Ty::Int(None)
     }
@@ -139,8 +177,9 @@ impl fmt::Display for Ty {
             Ty::Struct(s) => f.write_str(&s.name),
             Ty::FnRef(r) => write!(f, "function `{}`", r.name),
             Ty::Fn(ps, r) => write!(f, "({}) -> {r}", list(ps)),
-            Ty::Mesh => f.write_str("Mesh"),
-            Ty::ShardSpec => f.write_str("ShardSpec"),
+            Ty::Mesh(None) => f.write_str("Mesh"),
+            Ty::Mesh(Some(mesh)) => mesh.fmt(f),
+            Ty::ShardSpec(_) => f.write_str("ShardSpec"),
             Ty::Unknown => f.write_str("?"),
             Ty::Never => f.write_str("never"),
             Ty::Error => f.write_str("<error>"),

@@ -98,7 +98,7 @@ pub fn each_child<'a>(e: &'a TExpr, f: &mut dyn FnMut(&'a TExpr)) {
             [low, high, init].into_iter().for_each(|e| f(e));
         }
         TKind::Derive { f: function, args } => function.values().into_iter().chain(args).for_each(f),
-        TKind::StopGradient(a) => f(a),
+        TKind::StopGradient(a) | TKind::Layout(a) => f(a),
         TKind::Builtin { args, .. } => args.iter().for_each(f),
         TKind::Format(parts) => parts.iter().for_each(|p| {
             if let FormatPart::Value { value, spec, .. } = p {
@@ -182,7 +182,7 @@ fn each_child_mut(e: &mut TExpr, f: &mut dyn FnMut(&mut TExpr)) {
             [low, high, init].into_iter().for_each(|e| f(e));
         }
         TKind::Derive { f: function, args } => function.values_mut().into_iter().chain(args).for_each(f),
-        TKind::StopGradient(a) => f(a),
+        TKind::StopGradient(a) | TKind::Layout(a) => f(a),
         TKind::Builtin { args, .. } => args.iter_mut().for_each(f),
         TKind::Format(parts) => parts.iter_mut().for_each(|p| {
             if let FormatPart::Value { value, spec, .. } = p {

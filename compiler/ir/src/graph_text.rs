@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 use tessera_base::{Blocks, DType, Sharding};
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Fft, FftKind, Prim, Reduction, Scalar};
+use tessera_ops::prim::{Exchange, Fft, FftKind, Prim, Reduction, Scalar, Transfer};
 
 const PREFIX: &str = "tessera.graph.";
 
@@ -62,6 +62,26 @@ fn sizes<'a>(items: impl IntoIterator<Item = &'a u64>) -> Attr {
 
 fn places<'a>(items: impl IntoIterator<Item = &'a usize>) -> Attr {
     list(items.into_iter().map(|&n| n as i64))
+}
+
+/// `[[peer, start…, size…], …]`.
+fn transfers(parts: &[Transfer]) -> Attr {
+    Attr::List(parts.iter().map(|t| sizes([t.peer].iter().chain(&t.start).chain(&t.size))).collect())
+}
+
+fn read_transfers(op: &Op, key: &str) -> Result<Vec<Transfer>, TextError> {
+    let bad = || op.error(format!("`{key}` is a list of `[peer, start…, size…]`"));
+    let Some(Attr::List(rows)) = op.attrs.iter().find(|(k, _)| k == key).map(|(_, v)| v) else { return Err(bad()) };
+    let mut parts = vec![];
+    for row in rows {
+        let Attr::List(items) = row else { return Err(bad()) };
+        let number = |a: &Attr| if let Attr::Int(n) = a { u64::try_from(*n).ok() } else { None };
+        let numbers: Vec<u64> = items.iter().map(number).collect::<Option<_>>().ok_or_else(bad)?;
+        let (Some((&peer, rest)), 1) = (numbers.split_first(), numbers.len() % 2) else { return Err(bad()) };
+        let (start, size) = rest.split_at(rest.len() / 2);
+        parts.push(Transfer { peer, start: start.to_vec(), size: size.to_vec() });
+    }
+    Ok(parts)
 }
 
 fn to_op(g: &Graph) -> Op {
@@ -207,6 +227,14 @@ fn node_op(g: &Graph, id: NodeId) -> Op {
             f.kind.name().into()
         }
         Prim::RandomBits => "random_bits".into(),
+        Prim::Layout => "layout".into(),
+        Prim::Exchange(e) => {
+            put("what", Attr::Str(e.name.to_string()));
+            put("tag", Attr::Int(i64::from(e.tag)));
+            put("to", transfers(&e.sends));
+            put("from", transfers(&e.receives));
+            "exchange".into()
+        }
         Prim::Dequantize { format } | Prim::BlockDot { format } => {
             put("format", Attr::Str(format.name().into()));
             (if matches!(n.prim, Prim::Dequantize { .. }) { "dequantize" } else { "block_dot" }).into()
@@ -386,6 +414,13 @@ fn read_node(g: &mut Graph, op: &Op, operands: Vec<NodeId>) -> Result<Node, Text
             },
         }),
         "random_bits" => Prim::RandomBits,
+        "layout" => Prim::Layout,
+        "exchange" => Prim::Exchange(Arc::new(Exchange {
+            name: op.str("what")?.into(),
+            tag: u32::try_from(op.index("tag")?).map_err(|_| op.error("`tag` is too large"))?,
+            sends: read_transfers(op, "to")?,
+            receives: read_transfers(op, "from")?,
+        })),
         "dequantize" | "block_dot" => {
             let found = Blocks::parse(op.str("format")?);
             let format = found.ok_or_else(|| op.error("`format` is no block format"))?;

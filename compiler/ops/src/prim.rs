@@ -168,6 +168,32 @@ pub enum Prim {
     Get {
         index: usize,
     },
+    /// The same value in the layout that the node's type states.
+    Layout,
+    /// A device's part of a tensor in another layout, from its part of operand 0 and those of
+    /// other devices. Only in graphs of one device of a mesh.
+    Exchange(Arc<Exchange>),
+}
+
+/// What one device sends and receives when a tensor changes its layout.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Exchange {
+    /// The collective that this is, for people: `all_gather tp`.
+    pub name: Arc<str>,
+    /// Tells the exchanges of a program apart, in the same order on all devices.
+    pub tag: u32,
+    /// Of operand 0; what the device keeps is a part sent to itself.
+    pub sends: Vec<Transfer>,
+    /// Of the result.
+    pub receives: Vec<Transfer>,
+}
+
+/// A box of elements and the device on the other side.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Transfer {
+    pub peer: u64,
+    pub start: Vec<u64>,
+    pub size: Vec<u64>,
 }
 
 /// What a Fourier transform takes and gives.

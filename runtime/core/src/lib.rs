@@ -1,6 +1,7 @@
 //! Everything that runs beneath compiled code: values, tensors, the thread pool, plans, files.
 
 pub mod tensor;
+pub mod mesh;
 pub mod fault;
 pub mod digits;
 pub mod number;

@@ -99,6 +99,11 @@ extern "C" fn tensor_dtype(_: &mut Context, t: &TensorObj) -> i64 {
     dtype_position(t.tensor.dtype)
 }
 
+/// The tensor on one device.
+fn whole(t: &Tensor) -> Result<Tensor, Fault> {
+    t.whole().map_err(Fault::from)
+}
+
 /// The one element of a tensor.
 fn only(t: &Tensor, wanted: &str) -> Result<Element, Fault> {
     if t.elems() != 1 {
@@ -107,7 +112,7 @@ fn only(t: &Tensor, wanted: &str) -> Result<Element, Fault> {
             format!("{wanted} needs a tensor of one element, this one has shape {}", shape_text(&t.shape)),
         ));
     }
-    Ok(element(t, 0))
+    Ok(element(&whole(t)?, 0))
 }
 
 extern "C" fn tensor_to_float(cx: &mut Context, t: &TensorObj, span: i64) -> f64 {
@@ -165,20 +170,23 @@ fn parts(index: &ListObj) -> Vec<Part> {
 }
 
 extern "C" fn tensor_index(cx: &mut Context, t: &TensorObj, index: &ListObj, span: i64) -> u64 {
-    give(cx, span, tensor_index::index(&t.tensor, &parts(index)))
+    give(cx, span, whole(&t.tensor).and_then(|t| tensor_index::index(&t, &parts(index))))
 }
 
 extern "C" fn tensor_assign(cx: &mut Context, t: Own<TensorObj>, index: &ListObj, value: &TensorObj, span: i64) -> u64 {
     // The value may be the very tensor that changes: its buffer is then shared and copied.
-    let value = value.tensor.clone();
+    let value = whole(&value.tensor);
     let mut target = t.unbox();
-    let done = tensor_index::assign(&mut target.tensor, &parts(index), &value);
+    let done = value.and_then(|value| {
+        target.tensor = whole(&target.tensor)?;
+        tensor_index::assign(&mut target.tensor, &parts(index), &value)
+    });
     settle(cx, span, done);
     into_word(target)
 }
 
 extern "C" fn tensor_row(cx: &mut Context, t: &TensorObj, at: i64, span: i64) -> u64 {
-    give(cx, span, tensor_index::index(&t.tensor, &[Part::At(at)]))
+    give(cx, span, whole(&t.tensor).and_then(|t| tensor_index::index(&t, &[Part::At(at)])))
 }
 
 extern "C" fn tensor_from_list(cx: &mut Context, list: u64, ty: i64, dtype: i64, span: i64) -> u64 {
@@ -189,12 +197,13 @@ extern "C" fn tensor_from_list(cx: &mut Context, list: u64, ty: i64, dtype: i64,
 }
 
 extern "C" fn tensor_to_list(cx: &mut Context, t: &TensorObj, ty: i64, span: i64) -> u64 {
-    let made = nested::from_tensor(&cx.types, &t.tensor, ty as TypeId);
+    let made = whole(&t.tensor).and_then(|t| nested::from_tensor(&cx.types, &t, ty as TypeId));
     settle(cx, span, made)
 }
 
 extern "C" fn tensor_eq_all(_: &mut Context, a: &TensorObj, b: &TensorObj) -> i64 {
-    let (a, b) = (&a.tensor, &b.tensor);
+    let (Ok(a), Ok(b)) = (whole(&a.tensor), whole(&b.tensor)) else { return 0 };
+    let (a, b) = (&a, &b);
     let same = |i| match (element(a, i), element(b, i)) {
         (Element::Int(x), Element::Int(y)) => x == y,
         (Element::Float(x), Element::Float(y)) => x == y,

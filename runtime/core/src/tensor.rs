@@ -1,5 +1,6 @@
 //! Tensors in memory: a shape, an element type, and a shared buffer.
 
+use crate::mesh::Parts;
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -204,13 +205,15 @@ pub struct Tensor {
     pub buffer: Arc<Buffer>,
     /// In bytes.
     pub offset: usize,
+    /// Of a tensor on several devices, which has no bytes here.
+    pub parts: Option<Arc<Parts>>,
 }
 
 impl Tensor {
     /// Uninitialised (or zeroed) memory for a shape.
     pub fn new(dtype: DType, shape: &[u64], zeroed: bool) -> Result<Tensor, OutOfMemory> {
         let bytes = bytes_of(dtype, shape).ok_or(OutOfMemory { bytes: u64::MAX })?;
-        Ok(Tensor { dtype, shape: shape.to_vec(), buffer: Arc::new(Buffer::new(bytes, zeroed)?), offset: 0 })
+        Ok(Tensor { dtype, shape: shape.to_vec(), buffer: Arc::new(Buffer::new(bytes, zeroed)?), offset: 0, parts: None })
     }
 
     pub fn from_bytes(dtype: DType, shape: &[u64], data: &[u8]) -> Result<Tensor, OutOfMemory> {
@@ -218,7 +221,7 @@ impl Tensor {
         let mut buffer = Buffer::new(bytes, false)?;
         let n = buffer.len().min(data.len());
         buffer.bytes_mut()[..n].copy_from_slice(&data[..n]);
-        Ok(Tensor { dtype, shape: shape.to_vec(), buffer: Arc::new(buffer), offset: 0 })
+        Ok(Tensor { dtype, shape: shape.to_vec(), buffer: Arc::new(buffer), offset: 0, parts: None })
     }
 
     pub fn rank(&self) -> usize {
@@ -233,9 +236,12 @@ impl Tensor {
         self.elems() * self.dtype.bytes()
     }
 
-    /// The elements' bytes, row-major, little-endian.
+    /// The elements' bytes, row-major, little-endian; none of a tensor in parts.
     pub fn bytes(&self) -> &[u8] {
-        &self.buffer.bytes()[self.offset..self.offset + self.byte_len()]
+        match self.parts {
+            Some(_) => &[],
+            None => &self.buffer.bytes()[self.offset..self.offset + self.byte_len()],
+        }
     }
 
     pub fn as_ptr(&self) -> *mut u8 {

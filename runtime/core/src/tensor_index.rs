@@ -156,7 +156,7 @@ pub fn index(t: &Tensor, parts: &[Part]) -> Result<Tensor, Fault> {
     let size = t.dtype.bytes();
     if v.is_contiguous() {
         let offset = t.offset + v.start as usize * size;
-        return Ok(Tensor { dtype: t.dtype, shape: v.shape, buffer: t.buffer.clone(), offset });
+        return Ok(Tensor { dtype: t.dtype, shape: v.shape, buffer: t.buffer.clone(), offset, parts: None });
     }
     let mut out = Tensor::new(t.dtype, &v.shape, false)?;
     let source = t.bytes();

@@ -60,6 +60,7 @@ impl Cx<'_> {
                     None => error_at(span),
                 };
             }
+            _ if name.starts_with("dist.") && builtins::is_layout(name) => return self.dist(name, args, span, name_span),
             _ if name.starts_with("tile.") && self.in_kernel() => return self.tile_call(name, args, span),
             _ => {}
         }
@@ -657,8 +658,8 @@ impl Cx<'_> {
             Some(Meaning::DType(DType::Bool)) => *ty == Ty::Bool,
             Some(Meaning::Type(name)) => match name {
                 "Tensor" => ty.is_tensor(),
-                "Mesh" => *ty == Ty::Mesh,
-                _ => *ty == Ty::ShardSpec,
+                "Mesh" => matches!(ty, Ty::Mesh(_)),
+                _ => matches!(ty, Ty::ShardSpec(_)),
             },
             Some(Meaning::Struct(id)) => matches!(ty, Ty::Struct(s) if s.item == id.0),
             Some(Meaning::Broken) => return None,

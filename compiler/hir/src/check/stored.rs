@@ -78,7 +78,7 @@ fn not_data(ty: &Ty) -> Option<(Vec<String>, &Ty)> {
         Ty::List(t) | Ty::Dict(_, t) => step("…".into(), t),
         Ty::Tuple(ts) => ts.iter().enumerate().find_map(|(i, t)| step(i.to_string(), t)),
         Ty::Struct(s) => s.fields.iter().find_map(|(name, t)| step(name.to_string(), t)),
-        Ty::Fn(..) | Ty::FnRef(_) | Ty::DType(_) | Ty::Mesh | Ty::ShardSpec => Some((vec![], ty)),
+        Ty::Fn(..) | Ty::FnRef(_) | Ty::DType(_) | Ty::Mesh(_) | Ty::ShardSpec(_) => Some((vec![], ty)),
     }
 }
 

@@ -31,7 +31,7 @@ impl Types {
             Ty::Float => HostType::Float,
             Ty::Bool => HostType::Bool,
             Ty::Str => HostType::Str,
-            Ty::None | Ty::Unknown | Ty::Never | Ty::Error | Ty::Mesh | Ty::ShardSpec => HostType::None,
+            Ty::None | Ty::Unknown | Ty::Never | Ty::Error | Ty::Mesh(_) | Ty::ShardSpec(_) => HostType::None,
             Ty::DType(_) => HostType::DType,
             Ty::Tensor(_) | Ty::TensorPattern(_) | Ty::AnyTensor => HostType::Tensor,
             Ty::List(t) => HostType::List(self.erase(t)),
@@ -75,7 +75,7 @@ pub fn is_regional(ty: &Ty) -> bool {
         Ty::Tuple(ts) => ts.iter().all(is_regional),
         Ty::Struct(s) => s.fields.iter().all(|(_, t)| is_regional(t)),
         Ty::FnRef(r) => fn_is_regional(r),
-        Ty::Mesh | Ty::ShardSpec | Ty::Unknown | Ty::Never | Ty::Error => false,
+        Ty::Mesh(_) | Ty::ShardSpec(_) | Ty::Unknown | Ty::Never | Ty::Error => false,
     }
 }
 

@@ -11,7 +11,7 @@ pub use size::resolve_size;
 use crate::ty::Ty;
 use std::sync::Arc;
 use tessera_base::near::nearest;
-use tessera_base::{Code, DType, Diagnostic, Size, Span};
+use tessera_base::{Code, DType, Diagnostic, Mesh, Size, Span};
 use tessera_grammar::ast::{Arg, BinOp, Expr, ExprKind};
 
 /// What a name in an annotation stands for.
@@ -173,8 +173,8 @@ fn built_in(name: &str) -> Option<Ty> {
         "Tensor" => Ty::AnyTensor,
         "list" => Ty::List(Box::new(Ty::Unknown)),
         "dict" => Ty::Dict(Box::new(Ty::Unknown), Box::new(Ty::Unknown)),
-        "Mesh" | "dist.Mesh" => Ty::Mesh,
-        "ShardSpec" | "dist.ShardSpec" => Ty::ShardSpec,
+        "Mesh" | "dist.Mesh" => Ty::Mesh(None),
+        "ShardSpec" | "dist.ShardSpec" => Ty::ShardSpec(None),
         "dtype" => Ty::DType(None),
         _ => return None,
     })
@@ -304,6 +304,7 @@ fn generic_arg(arg: &Arg, names: &mut dyn AnnotNames) -> Result<GenericArg, Diag
 /// `Mesh[dp=4, tp=2]`: the axes must differ and have sizes.
 fn mesh(index: &[Arg]) -> Result<Ty, Diagnostic> {
     let mut seen: Vec<&str> = vec![];
+    let mut axes = vec![];
     for arg in index {
         let Some(name) = &arg.name else {
             return Err(Diagnostic::new(Code::E0401, arg.value.span, "a mesh axis needs a name and a size")
@@ -321,15 +322,16 @@ fn mesh(index: &[Arg]) -> Result<Ty, Diagnostic> {
             ExprKind::Int(digits) => digits.parse::<i64>().ok(),
             _ => None,
         };
-        if size.is_none_or(|n| n < 1) {
+        let Some(size) = size.and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0) else {
             return Err(Diagnostic::new(
                 Code::E0401,
                 arg.value.span,
                 format!("the size of the mesh axis `{}` must be a whole number of at least 1", name.text),
             ));
-        }
+        };
+        axes.push((name.text.to_string(), size));
     }
-    Ok(Ty::Mesh)
+    Ok(Ty::Mesh(Some(Arc::new(Mesh { axes }))))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 mod rows;
 mod args;
 mod matching;
+mod layout;
 mod call;
 mod operators;
 mod slice;

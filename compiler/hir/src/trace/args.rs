@@ -44,7 +44,9 @@ pub(super) fn leaf_types(region: &Region, args: &[RegionArg]) -> (Vec<NodeType>,
         let several = leaves.len() > 1;
         for (i, leaf) in leaves.into_iter().enumerate() {
             types.push(match leaf {
-                RegionArg::Tensor { dtype, shape } => NodeType::new(shape.clone(), *dtype),
+                RegionArg::Tensor { dtype, shape, layout } => {
+                    NodeType { shape: shape.clone(), dtype: *dtype, sharding: layout.clone() }
+                }
                 other => NodeType::new(vec![], other.scalar().map_or(Kind::Int, Known::kind).dtype()),
             });
             names.push(if several { format!("{}.{i}", param.name).into() } else { param.name.clone() });

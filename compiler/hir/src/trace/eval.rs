@@ -148,6 +148,10 @@ impl Tracer<'_> {
                 self.fori(*inst, callee.as_deref(), low, high, init, span)?
             }
             TKind::Derive { f, args } => self.derive(f, args, span)?,
+            TKind::Layout(x) => {
+                let value = self.eval(x)?;
+                self.laid_out(value, &e.ty, e.span)
+            }
             TKind::StopGradient(x) => {
                 let x = self.eval(x)?;
                 self.stopped(&x)

@@ -33,7 +33,8 @@ impl Level {
         self.graph.push(Node {
             prim: Prim::Input(n),
             operands: vec![],
-            ty,
+            // Where it lies, the input says.
+            ty: NodeType { sharding: Default::default(), ..ty },
             results: vec![],
             origin: Origin { span, ..Origin::default() },
             policy: Policy::default(),

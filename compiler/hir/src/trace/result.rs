@@ -1,10 +1,63 @@
 //! Results of a region: what comes from outputs of the graph and what from arguments.
 
-use super::value::{Scalar, Tensor, Value};
+use super::value::{Key, Scalar, Tensor, Value};
 use super::{Template, Tracer};
-use tessera_ir::graph::NodeId;
+use crate::ty::Ty;
+use std::sync::Arc;
+use tessera_base::Span;
+use tessera_ir::graph::{Node, NodeId, NodeType, Origin};
+use tessera_ops::prim::Prim;
+use tessera_ops::surface::Id;
 
 impl Tracer<'_> {
+    /// A result with its tensors in the layouts that its type states.
+    pub(super) fn in_place(&mut self, value: Value, ty: &Ty, span: Span) -> Value {
+        let each = |t: &mut Self, values: &[Value], ty: &mut dyn FnMut(usize) -> Option<Ty>| {
+            let settled = values.iter().enumerate().map(|(i, v)| match ty(i) {
+                Some(ty) => t.in_place(v.clone(), &ty, span),
+                None => v.clone(),
+            });
+            Arc::new(settled.collect::<Vec<_>>())
+        };
+        if !ty.on_a_mesh() {
+            return value;
+        }
+        match (value, ty) {
+            // An argument that is handed back lies as its type says.
+            (Value::Tensor(Tensor::Leaf(n)), Ty::Tensor(_)) => Value::Tensor(Tensor::Leaf(n)),
+            (value @ Value::Tensor(_), Ty::Tensor(_)) => self.laid_out(value, ty, span),
+            (Value::Record(items), Ty::Tuple(tys)) => Value::Record(each(self, &items, &mut |i| tys.get(i).cloned())),
+            (Value::Record(items), Ty::Struct(s)) => {
+                Value::Record(each(self, &items, &mut |i| s.fields.get(i).map(|f| f.1.clone())))
+            }
+            (Value::Dict(entries), Ty::Dict(_, elem)) => {
+                let each = |(k, v): (&Key, &Value)| (k.clone(), self.in_place(v.clone(), elem, span));
+                Value::Dict(Arc::new(entries.iter().map(each).collect()))
+            }
+            (Value::List(items), Ty::List(elem)) => Value::List(each(self, &items, &mut |_| Some((**elem).clone()))),
+            (value, _) => value,
+        }
+    }
+
+    /// A tensor in the layout of a type.
+    pub(super) fn laid_out(&mut self, value: Value, ty: &Ty, span: Span) -> Value {
+        let (Value::Tensor(t), Ty::Tensor(ty)) = (&value, ty) else { return value };
+        let x = self.node(*t);
+        let from = self.level().graph.ty(x).clone();
+        let sharding = ty.sharding.clone().normal(from.shape.len());
+        let policy = self.policy;
+        let node = Node {
+            prim: Prim::Layout,
+            operands: vec![x],
+            ty: NodeType { sharding, ..from },
+            results: vec![],
+            origin: Origin { span, ..Origin::default() },
+            policy,
+        };
+        let id = self.level().graph.push(node);
+        Value::Tensor(self.tensor_id(Id(id.0)))
+    }
+
     pub(super) fn template(&mut self, value: &Value) -> Template {
         let all = |t: &mut Self, values: &[Value]| values.iter().map(|v| t.template(v)).collect::<Vec<_>>();
         match value {

@@ -3,7 +3,7 @@
 use super::{TypeRef, elems};
 use crate::fft;
 use crate::map::{Gives, MapOp, kind_of};
-use crate::prim::{Fft, FftKind, Prim, Reduction, Scalar};
+use crate::prim::{Fft, FftKind, Prim, Reduction, Scalar, Transfer};
 use tessera_base::{Blocks, DType};
 
 type Check = Result<(), String>;
@@ -187,6 +187,21 @@ pub fn shape_check(prim: &Prim, operands: &[TypeRef], result: TypeRef) -> Result
             ensure(result.dtype.is_complex(), || format!("two parts give c64, not {}", result.dtype))
         }
         Prim::Fft(f) => transform(f, x, result),
+        Prim::Layout => {
+            count(x, 1)?;
+            same(x[0], result)
+        }
+        Prim::Exchange(e) => {
+            count(x, 1)?;
+            dtype_is(x[0], result)?;
+            let inside = |t: &Transfer, shape: &[u64]| {
+                t.start.len() == shape.len()
+                    && t.size.len() == shape.len()
+                    && t.start.iter().zip(&t.size).zip(shape).all(|((a, n), all)| a + n <= *all)
+            };
+            let fits = e.sends.iter().all(|t| inside(t, x[0].shape)) && e.receives.iter().all(|t| inside(t, result.shape));
+            ensure(fits, || format!("`{}` takes parts outside {} or {}", e.name, shown(x[0]), shown(result)))
+        }
         Prim::RandomBits => {
             count(x, 1)?;
             positions(x[0])?;

@@ -356,7 +356,7 @@ pub fn read(path: &Path) -> Result<Vec<(String, Tensor)>, Fault> {
         let tensor = |t: &Info| {
             let (dtype, shape, at) = (t.elements.dtype(), t.shape.clone(), offset);
             offset += room(t);
-            (t.name.to_owned(), Tensor { dtype, shape, buffer: buffer.clone(), offset: at })
+            (t.name.to_owned(), Tensor { dtype, shape, buffer: buffer.clone(), offset: at, parts: None })
         };
         Ok(file.tensors.iter().map(tensor).collect())
     })

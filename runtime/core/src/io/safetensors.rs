@@ -85,7 +85,7 @@ fn tensor(map: &Arc<Mapping>, dtype: DType, shape: &[u64], data: &[u8], len: u64
     }
     let start = data.as_ptr() as usize - map.bytes().as_ptr() as usize;
     match Buffer::mapped(map, start..start + data.len()) {
-        Some(buffer) => Ok(Tensor { dtype, shape: shape.to_vec(), buffer: Arc::new(buffer), offset: 0 }),
+        Some(buffer) => Ok(Tensor { dtype, shape: shape.to_vec(), buffer: Arc::new(buffer), offset: 0, parts: None }),
         None => Ok(Tensor::from_bytes(dtype, shape, data)?),
     }
 }

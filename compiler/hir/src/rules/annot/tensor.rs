@@ -27,7 +27,7 @@ pub(super) fn tensor(index: &[Arg], names: &mut dyn AnnotNames) -> Result<Ty, Di
         part(&mut parts, i, &arg.value, names)?;
     }
     let split = parts.axes.iter().any(|a| !a.is_empty());
-    let sharding = Sharding { dims: if split { parts.axes } else { vec![] }, partial: parts.partial };
+    let sharding = Sharding { dims: if split { parts.axes } else { vec![] }, partial: parts.partial, mesh: None };
     if parts.leading {
         return Ok(Ty::TensorPattern(TensorPattern { tail: parts.shape, dtype: parts.dtype, sharding }));
     }

@@ -37,7 +37,8 @@ pub fn attr(cx: &mut SizeCx, base: TExpr, name: &Name, span: Span) -> Result<TEx
         "dtype" => (TKind::TensorDType(Box::new(base)), Ty::DType(t.dtype)),
         "ndim" => (TKind::Int(t.rank() as i64), Ty::int_of(t.rank() as i64)),
         "size" => (TKind::Builtin { name: "tensor.size", args: vec![base] }, Ty::Int(Some(t.elems()))),
-        "sharding" => (TKind::Builtin { name: "tensor.sharding", args: vec![base] }, Ty::ShardSpec),
+        // Known before the program runs.
+        "sharding" => (TKind::Str(t.sharding.describe(t.rank()).into()), Ty::Str),
         "T" => return op_call(cx, rows::row("transpose", name.span)?, vec![Given::positional(base)], span, name.span),
         _ => return Err(no_attribute(&t, base.span, name)),
     };

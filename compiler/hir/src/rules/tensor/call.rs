@@ -1,6 +1,7 @@
 //! Calls of operators: `op.softmax(x, axis=-1)`, `x.sum(0)`.
 
 use super::args::{Converted, convert};
+use super::layout::lay_out;
 use super::matching::{Given, Matched, match_args, shown};
 use super::{broken, error_expr};
 use crate::rules::sizes::SizeCx;
@@ -58,6 +59,7 @@ pub fn call_as(
         values.push(Some(converted.value));
     }
     let types = infer(cx, def, &syms, &hints, counted, span)
+        .and_then(|types| lay_out(&cx.facts, def, &syms, &hints, types))
         .map_err(|e| op_diagnostic(def, *e, &values, span, name_span, symbol))?;
     let ty = match types {
         OpTypes::One(t) => Ty::Tensor(t),

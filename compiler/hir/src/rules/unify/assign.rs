@@ -37,8 +37,9 @@ pub fn assignable(cx: &mut SizeCx, expected: &Ty, found: &Ty, span: Span) -> Res
         | (Ty::Str, Ty::Str)
         | (Ty::None, Ty::None)
         | (Ty::DType(_), Ty::DType(_))
-        | (Ty::Mesh, Ty::Mesh)
-        | (Ty::ShardSpec, Ty::ShardSpec) => Ok(Coerce::None),
+        | (Ty::ShardSpec(_), Ty::ShardSpec(_)) => Ok(Coerce::None),
+        // A declared mesh without axes is any.
+        (Ty::Mesh(e), Ty::Mesh(f)) if e.is_none() || f.is_none() || e == f => Ok(Coerce::None),
         (Ty::Int(_), Ty::Bool) => Ok(Coerce::BoolToInt),
         (Ty::Float, Ty::Int(_)) => Ok(Coerce::IntToFloat),
         (Ty::Float, Ty::Bool) => Ok(Coerce::BoolToFloat),
@@ -202,10 +203,12 @@ pub fn refine(expected: &Ty, found: &Ty) -> Ty {
         (_, Ty::Unknown | Ty::Never | Ty::Error) => expected.clone(),
         (Ty::Unknown | Ty::AnyTensor, _) => found.clone(),
         (Ty::Int(_), Ty::Int(_)) | (Ty::DType(_), Ty::DType(_)) => found.clone(),
+        (Ty::Mesh(_), Ty::Mesh(_)) | (Ty::ShardSpec(_), Ty::ShardSpec(_)) => found.clone(),
         (Ty::Tensor(e), Ty::Tensor(f)) => Ty::Tensor(TensorType {
             shape: e.shape.clone(),
             dtype: e.dtype.or(f.dtype),
-            sharding: if e.sharding.is_replicated() { f.sharding.clone() } else { e.sharding.clone() },
+            // What is declared has been compared; the value knows its mesh, too.
+            sharding: f.sharding.clone(),
         }),
         (Ty::TensorPattern(TensorPattern { tail, dtype, .. }), Ty::Tensor(f)) if f.rank() >= tail.len() => {
             let mut shape = f.shape[..f.rank() - tail.len()].to_vec();

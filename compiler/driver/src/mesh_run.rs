@@ -1,0 +1,154 @@
+//! Running a graph on the devices of a mesh: one plan and one thread for each.
+
+use crate::backend::{Backend, BackendError};
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, PoisonError};
+use tessera_abi::plan::{Plan, Step};
+use tessera_ir::graph::Graph;
+use tessera_ops::prim::Prim;
+use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
+use tessera_runtime::mesh::{Hub, Parts, STOPPED, as_device};
+use tessera_runtime::pool::Pool;
+use tessera_runtime::tensor::Tensor;
+use tessera_shard::layout;
+use tessera_shard::local::{Outcome, divide};
+
+/// Why a call on a mesh stopped.
+pub enum MeshError {
+    Plan(PlanError),
+    Backend(BackendError),
+}
+
+/// One specialisation of a region on a mesh.
+pub struct MeshRun {
+    graphs: Vec<Graph>,
+    outcomes: Vec<Outcome>,
+    /// The shapes of the outputs as the program sees them.
+    shapes: Vec<Vec<u64>>,
+    devices: RefCell<Option<Vec<Mutex<Device>>>>,
+}
+
+/// What a device keeps from call to call.
+struct Device {
+    plan: Plan,
+    work: Workspace,
+    pool: Pool,
+}
+
+/// A device with its number and arguments.
+type Job<'a> = (usize, (&'a Mutex<Device>, Vec<Argument>));
+
+impl MeshRun {
+    /// The graphs of the devices; `None` where no tensor lies on a mesh.
+    pub fn of(g: &Graph, backend: &Backend) -> Option<MeshRun> {
+        let mesh = layout::mesh(g)?;
+        let devices = divide(&tessera_graph::prune(g), &mesh);
+        Some(MeshRun {
+            graphs: devices.graphs.iter().map(|g| backend.optimise(g)).collect(),
+            outcomes: devices.outcomes,
+            shapes: g.outputs.iter().map(|&o| g.ty(o).shape.clone()).collect(),
+            devices: RefCell::new(None),
+        })
+    }
+
+    fn plans(&self, backend: &Backend, threads: usize) -> Result<Vec<Mutex<Device>>, BackendError> {
+        let each = (threads / self.graphs.len().max(1)).max(1);
+        let mut out = vec![];
+        for g in &self.graphs {
+            let plan = backend.plan(g)?;
+            in_order(g, &plan)?;
+            out.push(Mutex::new(Device { plan, work: Workspace::default(), pool: Pool::new(each) }));
+        }
+        Ok(out)
+    }
+
+    /// Runs all devices, each on a thread of its own.
+    pub fn run(&self, backend: &Backend, threads: usize, args: Vec<Argument>) -> Result<Vec<Tensor>, MeshError> {
+        if self.devices.borrow().is_none() {
+            *self.devices.borrow_mut() = Some(self.plans(backend, threads).map_err(MeshError::Backend)?);
+        }
+        let held = self.devices.borrow();
+        let devices = held.as_deref().unwrap_or(&[]);
+        let hub = Hub::new(devices.len());
+        let args = by_device(args, devices.len());
+        let run = |(i, (device, args)): Job| {
+            let Device { plan, work, pool } = &mut *device.lock().unwrap_or_else(PoisonError::into_inner);
+            let result = as_device(&hub, i, || execute(plan, args, pool, work));
+            if result.is_err() {
+                hub.fail();
+            }
+            result
+        };
+        let run = &run;
+        let results = std::thread::scope(|scope| {
+            let mut jobs = devices.iter().zip(args).enumerate();
+            let first = jobs.next();
+            let others: Vec<_> = jobs.map(|job| scope.spawn(move || run(job))).collect();
+            let mut all: Vec<_> = first.map(run).into_iter().collect();
+            let stopped = || PlanError::Step { message: "a device stopped".into(), origin: Default::default() };
+            all.extend(others.into_iter().map(|t| t.join().unwrap_or_else(|_| Err(stopped()))));
+            all
+        });
+        self.together(results).map_err(MeshError::Plan)
+    }
+
+    /// Results of the devices as tensors of the program.
+    fn together(&self, results: Vec<Result<Vec<Tensor>, PlanError>>) -> Result<Vec<Tensor>, PlanError> {
+        let waited = |e: &PlanError| matches!(e, PlanError::Step { message, .. } if message == STOPPED);
+        let mut parts: Vec<Vec<Tensor>> = vec![];
+        let mut stopped = None;
+        for r in results {
+            match r {
+                Ok(tensors) => parts.push(tensors),
+                Err(e) if stopped.is_none() || stopped.as_ref().is_some_and(waited) => stopped = Some(e),
+                Err(_) => {}
+            }
+        }
+        if let Some(e) = stopped {
+            return Err(e);
+        }
+        let mut out = vec![];
+        for (i, outcome) in self.outcomes.iter().enumerate() {
+            let mine = || parts.iter().filter_map(|p| p.get(i).cloned());
+            let Some(first) = mine().next() else { continue };
+            out.push(match outcome {
+                Outcome::Plain => first,
+                Outcome::Parts(layout) => {
+                    let held = Parts { layout: layout.clone(), parts: mine().collect() };
+                    Tensor::in_parts(&first, self.shapes[i].clone(), held)?
+                }
+            });
+        }
+        Ok(out)
+    }
+}
+
+/// The arguments of each device: its parts, and what is whole. What only the caller held, each
+/// device may write over.
+fn by_device(args: Vec<Argument>, devices: usize) -> Vec<Vec<Argument>> {
+    let mut out: Vec<Vec<Argument>> = vec![vec![]; devices];
+    for arg in args {
+        match arg {
+            Argument::Tensor(Tensor { parts: Some(parts), .. }) => {
+                let parts = Arc::try_unwrap(parts).unwrap_or_else(|shared| Parts::clone(&shared));
+                out.iter_mut().zip(parts.parts).for_each(|(args, part)| args.push(Argument::Tensor(part)));
+            }
+            whole => out.iter_mut().for_each(|args| args.push(whole.clone())),
+        }
+    }
+    out
+}
+
+/// Exchanges must come in one order on all devices, and none may be missing: otherwise devices would wait for
+/// each other.
+fn in_order(g: &Graph, plan: &Plan) -> Result<(), BackendError> {
+    let exchanges = || g.nodes.iter().filter_map(|n| if let Prim::Exchange(e) = &n.prim { Some(e) } else { None });
+    let planned = plan.steps.iter().filter_map(|s| match s {
+        Step::Native { name, .. } if exchanges().any(|e| *e.name == **name) => Some(&**name),
+        _ => None,
+    });
+    if !exchanges().map(|e| e.tag).is_sorted() || !planned.eq(exchanges().map(|e| &*e.name)) {
+        return Err(BackendError::Internal("the exchanges of a mesh lost their order".into()));
+    }
+    Ok(())
+}

@@ -1,0 +1,554 @@
+//! `dist`: meshes, layouts, and collectives on whole tensors, which change how a tensor lies and
+//! never its value.
+
+use super::args::{Slot, Value};
+use super::cx::{Cx, error_at};
+use crate::thir::*;
+use crate::ty::{ShardSpec, SpecDim, Ty};
+use std::sync::Arc;
+use tessera_base::near::nearest;
+use tessera_base::{Code, Diagnostic, Mesh, Sharding, Span, TensorType};
+use tessera_grammar::ast::{Arg, Expr, ExprKind};
+
+/// Devices of one mesh at most.
+const DEVICES_MAX: u64 = 1 << 20;
+
+impl Cx<'_> {
+    pub fn dist(&mut self, name: &Arc<str>, args: &[Arg], span: Span, name_span: Span) -> TExpr {
+        match &**name {
+            "dist.Mesh" => self.mesh(args, span),
+            "dist.ShardSpec" => self.shard_spec(args, span),
+            "dist.tensor" => {
+                let values = self.args(args);
+                self.sharded_tensor(values, span)
+            }
+            "dist.shard" => {
+                let values = self.args(args);
+                self.shard(values, span)
+            }
+            "dist.gather" => {
+                let values = self.args(args);
+                let Some([Some(x), ..]) = self.dist_args(name, &["x"], values, span).as_deref().map(|v| [v[0].clone(); 1]) else {
+                    return error_at(span);
+                };
+                match self.tensor_of(&x, name) {
+                    Some(t) if t.sharding.mesh.is_none() => x,
+                    Some(t) => layout(x, Sharding::default(), t, span),
+                    None => error_at(span),
+                }
+            }
+            _ => {
+                let values = self.args(args);
+                self.collective(name.strip_prefix("dist.collective.").unwrap_or(name), values, span, name_span)
+            }
+        }
+    }
+
+    /// Arguments by name; those after the first few that are required may be left out.
+    fn dist_args(&mut self, name: &str, names: &[&str], values: Vec<Value>, span: Span) -> Option<Vec<Option<TExpr>>> {
+        let slots: Vec<Slot> = names
+            .iter()
+            .map(|n| Slot::plain(n.trim_end_matches('?'), n.ends_with('?')))
+            .collect();
+        let given = self.match_params(name, &slots, values, span, None)?;
+        (!given.iter().flatten().any(|e| e.ty.is_error())).then_some(given)
+    }
+
+    // ---- Meshes and specs ---------------------------------------------------------------------
+
+    /// `dist.Mesh(axes=[…], devices=range(n), shape=[…])`: all of it is known here.
+    fn mesh(&mut self, args: &[Arg], span: Span) -> TExpr {
+        let mut given: [Option<&Expr>; 3] = [None; 3];
+        for (next, arg) in args.iter().enumerate() {
+            let at = match &arg.name {
+                None => next,
+                Some(n) => match ["axes", "devices", "shape"].iter().position(|p| **p == *n.text) {
+                    Some(at) => at,
+                    None => {
+                        self.error(Code::E0105, n.span, format!("`dist.Mesh` has no parameter `{}`", n.text));
+                        return error_at(span);
+                    }
+                },
+            };
+            if at >= 3 || given[at].is_some() {
+                self.error(Code::E0104, arg.value.span, "`dist.Mesh` takes axes, devices and shape, each once");
+                return error_at(span);
+            }
+            given[at] = Some(&arg.value);
+        }
+        let [Some(axes), Some(devices), shape] = given else {
+            let d = Diagnostic::new(Code::E0104, span, "a mesh has axes and devices")
+                .help("write `dist.Mesh(axes=[\"dp\", \"tp\"], devices=range(8), shape=[4, 2])`");
+            return self.fail(d);
+        };
+        let (Some(names), Some(count)) = (self.texts(axes, "axes"), self.device_count(devices)) else {
+            return error_at(span);
+        };
+        let sizes = match shape {
+            None => Mesh::factors(count, names.len()),
+            Some(e) => match self.sizes_of(e, "shape") {
+                Some(sizes) => sizes,
+                None => return error_at(span),
+            },
+        };
+        if let Some(d) = mesh_error(&names, &sizes, count, shape.unwrap_or(axes).span, axes.span) {
+            return self.fail(d);
+        }
+        let mesh = Mesh { axes: names.into_iter().zip(sizes).collect() };
+        if shape.is_none() {
+            self.sizes.notes.push((span, format!("{mesh}: the factors with the smallest sum, larger ones first")));
+        }
+        TExpr { kind: TKind::None, ty: Ty::Mesh(Some(Arc::new(mesh))), span }
+    }
+
+    /// `range(n)`, an int, or a list of numbers.
+    fn device_count(&mut self, e: &Expr) -> Option<u64> {
+        let count = match &e.kind {
+            ExprKind::Call { func, args } if matches!(&func.kind, ExprKind::Name(n) if &**n == "range") => {
+                let bounds: Vec<Option<i64>> = args.iter().map(|a| self.known_int(&a.value)).collect();
+                match bounds[..] {
+                    [Some(n)] => Some(n),
+                    [Some(low), Some(high)] => Some(high - low),
+                    _ => None,
+                }
+            }
+            ExprKind::List(items) => Some(items.len() as i64),
+            _ => self.known_int(e),
+        };
+        let fits = count.and_then(|n| u64::try_from(n).ok()).filter(|n| (1..=DEVICES_MAX).contains(n));
+        if fits.is_none() {
+            let d = Diagnostic::new(Code::E0402, e.span, "the number of devices must be known here, and at least 1")
+                .note("layouts are part of types, which are checked before the program runs")
+                .help("write `devices=range(8)`");
+            self.report(d);
+        }
+        fits
+    }
+
+    /// The value of an expression that is an int known before the run.
+    fn known_int(&mut self, e: &Expr) -> Option<i64> {
+        let value = self.expr(e);
+        match &value.ty {
+            Ty::Int(Some(n)) => n.as_const(),
+            _ => None,
+        }
+    }
+
+    /// The items of a list or tuple that is written out.
+    fn items<'e>(&mut self, e: &'e Expr) -> Vec<&'e Expr> {
+        match &e.kind {
+            ExprKind::List(items) | ExprKind::Tuple(items) => items.iter().collect(),
+            _ => vec![e],
+        }
+    }
+
+    fn texts(&mut self, e: &Expr, what: &str) -> Option<Vec<String>> {
+        let mut out = vec![];
+        for item in self.items(e) {
+            let ExprKind::Str(text) = &item.kind else {
+                let d = Diagnostic::new(Code::E0402, item.span, format!("`{what}` must be names that are written out here"))
+                    .help("as in `(\"dp\", \"tp\")`");
+                self.report(d);
+                return None;
+            };
+            out.push(text.to_string());
+        }
+        Some(out)
+    }
+
+    fn sizes_of(&mut self, e: &Expr, what: &str) -> Option<Vec<u64>> {
+        let mut out = vec![];
+        for item in self.items(e) {
+            match self.known_int(item).and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0) {
+                Some(n) => out.push(n),
+                None => {
+                    let text = format!("the numbers of `{what}` must be known here, and at least 1");
+                    self.report(Diagnostic::new(Code::E0402, item.span, text));
+                    return None;
+                }
+            }
+        }
+        Some(out)
+    }
+
+    /// `dist.ShardSpec(partition=("row", "col"), mesh_axes=("tp", "pp"))`.
+    fn shard_spec(&mut self, args: &[Arg], span: Span) -> TExpr {
+        let mut given: [Option<&Expr>; 2] = [None; 2];
+        for (i, arg) in args.iter().enumerate() {
+            let at = match arg.name.as_ref().map(|n| &*n.text) {
+                None => i,
+                Some("partition") => 0,
+                Some("mesh_axes") => 1,
+                Some(_) => 2,
+            };
+            match given.get_mut(at) {
+                Some(slot @ None) => *slot = Some(&arg.value),
+                _ => {
+                    let at = arg.name.as_ref().map_or(arg.value.span, |n| n.span);
+                    self.error(Code::E0105, at, "`dist.ShardSpec` takes partition and mesh_axes, each once");
+                    return error_at(span);
+                }
+            }
+        }
+        let (Some(partition), Some(axes)) = (given[0], given[1]) else {
+            let d = Diagnostic::new(Code::E0104, span, "a layout names dims and the axes that split them")
+                .help("write `dist.ShardSpec(partition=(\"row\",), mesh_axes=(\"tp\",))`");
+            return self.fail(d);
+        };
+        let mut dims = vec![];
+        for item in self.items(partition) {
+            dims.push(match &item.kind {
+                ExprKind::Str(name) => SpecDim::Named(name.to_string().into()),
+                _ => match self.known_int(item) {
+                    Some(n) => SpecDim::At(n),
+                    None => {
+                        let d = Diagnostic::new(Code::E0401, item.span, "a dim of a layout is `\"row\"`, `\"col\"`, its position or its name")
+                            .note("layouts are part of types, which are checked before the program runs");
+                        return self.fail(d);
+                    }
+                },
+            });
+        }
+        let mut split: Vec<Vec<String>> = vec![];
+        for item in self.items(axes) {
+            match self.texts(item, "mesh_axes") {
+                Some(names) => split.push(names),
+                None => return error_at(span),
+            }
+        }
+        if dims.len() != split.len() {
+            let text = format!("{} dims and {} axes: each dim of a layout has its axis", dims.len(), split.len());
+            let d = Diagnostic::new(Code::E0401, partition.span, text)
+                .with_label(axes.span, format!("{} here", split.len()))
+                .help("a dim over several axes takes a tuple: `mesh_axes=((\"dp\", \"tp\"),)`");
+            return self.fail(d);
+        }
+        let all: Vec<&String> = split.iter().flatten().collect();
+        if let Some(twice) = all.iter().enumerate().find(|(i, a)| all[..*i].contains(a)) {
+            let d = Diagnostic::new(Code::E0401, axes.span, format!("the mesh axis `{}` is used twice in one layout", twice.1))
+                .note("an axis splits one dim: its devices hold different parts of it");
+            return self.fail(d);
+        }
+        let spec = ShardSpec { parts: dims.into_iter().zip(split).collect() };
+        TExpr { kind: TKind::None, ty: Ty::ShardSpec(Some(Arc::new(spec))), span }
+    }
+
+    // ---- Tensors ------------------------------------------------------------------------------
+
+    fn tensor_of(&mut self, x: &TExpr, name: &str) -> Option<TensorType> {
+        match &x.ty {
+            Ty::Tensor(t) => Some(t.clone()),
+            Ty::Error | Ty::Never => None,
+            other => {
+                let d = Diagnostic::new(Code::E0204, x.span, format!("`{name}` takes a tensor, and this is `{other}`"));
+                self.report(d);
+                None
+            }
+        }
+    }
+
+    /// The layout that a spec gives a tensor on a mesh.
+    fn layout_of(&mut self, t: &TensorType, spec: &TExpr, mesh: &Arc<Mesh>) -> Option<Sharding> {
+        let Ty::ShardSpec(known) = &spec.ty else {
+            let d = Diagnostic::new(Code::E0204, spec.span, format!("a layout is a `dist.ShardSpec`, and this is `{}`", spec.ty));
+            self.report(d);
+            return None;
+        };
+        let Some(known) = known.clone() else {
+            let d = Diagnostic::new(Code::E0401, spec.span, "which layout this is must be known before the program runs");
+            self.report(d);
+            return None;
+        };
+        let rank = t.rank();
+        if known.parts.len() > rank {
+            let d = Diagnostic::new(Code::E0401, spec.span, format!("a layout of {} dims for a tensor of rank {rank}", known.parts.len()))
+                .note(format!("the tensor is {t}"));
+            self.report(d);
+            return None;
+        }
+        let mut dims: Vec<Vec<String>> = vec![vec![]; rank];
+        for (dim, axes) in &known.parts {
+            let at = match dim {
+                SpecDim::At(n) => usize::try_from(if *n < 0 { n + rank as i64 } else { *n }).ok(),
+                SpecDim::Named(name) => match &**name {
+                    "row" => Some(0),
+                    "col" => rank.checked_sub(1),
+                    name => t.shape.iter().position(|s| s.to_string() == name),
+                },
+            };
+            let Some(at) = at.filter(|&i| i < rank) else {
+                let d = Diagnostic::new(Code::E0401, spec.span, format!("the tensor has no {dim}"))
+                    .note(format!("it is {t}"))
+                    .help("dims are `\"row\"` (the first), `\"col\"` (the last), a position, or the name of a size");
+                self.report(d);
+                return None;
+            };
+            if !dims[at].is_empty() {
+                let d = Diagnostic::new(Code::E0401, spec.span, format!("dim {at} of {t} is named twice in one layout"))
+                    .help("a dim over several axes takes a tuple: `mesh_axes=((\"dp\", \"tp\"),)`");
+                self.report(d);
+                return None;
+            }
+            for axis in axes {
+                self.known_axis(mesh, axis, spec.span)?;
+            }
+            dims[at].clone_from(axes);
+        }
+        Some(Sharding { dims, partial: vec![], mesh: Some(mesh.clone()) }.normal(rank))
+    }
+
+    /// The devices along an axis. E0403 where the mesh has no such axis.
+    fn known_axis(&mut self, mesh: &Mesh, axis: &str, span: Span) -> Option<u64> {
+        if let Some(size) = mesh.size(axis) {
+            return Some(size);
+        }
+        let d = Diagnostic::new(Code::E0403, span, format!("the mesh has no axis `{axis}`")).note(format!("it is {mesh}"));
+        self.report(match nearest(axis, mesh.names().iter().copied()) {
+            Some(near) => d.help(format!("did you mean `{near}`?")),
+            None => d,
+        });
+        None
+    }
+
+    /// The mesh that an argument names.
+    fn mesh_arg(&mut self, e: &TExpr) -> Option<Arc<Mesh>> {
+        match &e.ty {
+            Ty::Mesh(Some(mesh)) => Some(mesh.clone()),
+            Ty::Mesh(None) => {
+                self.error(Code::E0402, e.span, "which mesh this is must be known before the program runs");
+                None
+            }
+            other => {
+                self.error(Code::E0204, e.span, format!("`mesh=` takes a `dist.Mesh`, and this is `{other}`"));
+                None
+            }
+        }
+    }
+
+    /// `dist.tensor(shape, dtype=, layout=, mesh=, init=)`.
+    fn sharded_tensor(&mut self, values: Vec<Value>, span: Span) -> TExpr {
+        let names = ["shape", "dtype?", "layout?", "mesh?", "init?"];
+        let Some(given) = self.dist_args("dist.tensor", &names, values, span) else { return error_at(span) };
+        let mut given = given.into_iter();
+        let mut next = || given.next().flatten();
+        let (shape, dtype, spec, mesh, init) = (next(), next(), next(), next(), next());
+        let Some(shape) = shape else { return error_at(span) };
+        let (mut name, mut args) = ("op.zeros", vec![Value { name: None, value: shape }]);
+        match init {
+            Some(init) if matches!(init.ty, Ty::Float | Ty::Int(_)) => {
+                name = "op.full";
+                args.push(Value { name: None, value: init });
+            }
+            Some(init) if init.ty.is_tensor() => {
+                let d = Diagnostic::new(Code::E0204, init.span, "`init` is a number here")
+                    .help("lay out a tensor that exists with `dist.shard(x, spec, mesh=mesh)`");
+                return self.fail(d);
+            }
+            Some(init) => {
+                let d = Diagnostic::new(Code::E0690, init.span, "`init` takes a number; functions are not supported yet")
+                    .help("make the tensor and lay it out with `dist.shard(x, spec, mesh=mesh)`");
+                return self.fail(d);
+            }
+            None => {}
+        }
+        let dtype = dtype.unwrap_or(TExpr {
+            kind: TKind::DType(tessera_base::DType::F32),
+            ty: Ty::DType(Some(tessera_base::DType::F32)),
+            span,
+        });
+        let keyword = tessera_grammar::ast::Name { text: "dtype".into(), span };
+        args.push(Value { name: Some(keyword), value: dtype });
+        let x = self.call_builtin_values(&name.into(), args, span, span);
+        match (spec, mesh) {
+            (None, None) => x,
+            (spec, Some(mesh)) => self.laid_out(x, spec, &mesh, span),
+            (Some(spec), None) => {
+                let d = Diagnostic::new(Code::E0402, spec.span, "a layout needs a mesh").help("add `mesh=mesh`");
+                self.fail(d)
+            }
+        }
+    }
+
+    fn laid_out(&mut self, x: TExpr, spec: Option<TExpr>, mesh: &TExpr, span: Span) -> TExpr {
+        let (Ty::Tensor(t), Some(mesh)) = (x.ty.clone(), self.mesh_arg(mesh)) else { return error_at(span) };
+        let sharding = match spec {
+            None => Some(Sharding::replicated(&mesh)),
+            Some(spec) => self.layout_of(&t, &spec, &mesh),
+        };
+        match sharding {
+            Some(sharding) => layout(x, sharding, t, span),
+            None => error_at(span),
+        }
+    }
+
+    /// `dist.shard(x, spec, mesh=)`.
+    fn shard(&mut self, values: Vec<Value>, span: Span) -> TExpr {
+        let Some(given) = self.dist_args("dist.shard", &["x", "spec", "mesh?"], values, span) else { return error_at(span) };
+        let mut given = given.into_iter();
+        let (Some(Some(x)), Some(Some(spec)), mesh) = (given.next(), given.next(), given.next().flatten()) else {
+            return error_at(span);
+        };
+        let Some(t) = self.tensor_of(&x, "dist.shard") else { return error_at(span) };
+        let mesh = match (mesh, &t.sharding.mesh) {
+            (Some(e), _) => self.mesh_arg(&e),
+            (None, Some(mesh)) => Some(mesh.clone()),
+            (None, None) => {
+                let d = Diagnostic::new(Code::E0402, x.span, format!("{t} lies on one device: a layout needs a mesh"))
+                    .help("add `mesh=mesh`");
+                return self.fail(d);
+            }
+        };
+        let Some(mesh) = mesh else { return error_at(span) };
+        if t.sharding.mesh.as_ref().is_some_and(|own| *own != mesh) {
+            let d = Diagnostic::new(Code::E0404, x.span, "the tensor lies on another mesh")
+                .help("take it off that mesh first: `dist.gather(x)`");
+            return self.fail(d);
+        }
+        if let Some((monoid, axis)) = t.sharding.partial.first() {
+            let d = Diagnostic::new(Code::E0405, x.span, format!("this is `{}@{axis}`: its parts are to be put together first", monoid.name()))
+                .here(t.to_string())
+                .help(format!("`dist.collective.all_reduce(x, axis=\"{axis}\")`, or `reduce_scatter`"));
+            return self.fail(d);
+        }
+        match self.layout_of(&t, &spec, &mesh) {
+            Some(sharding) => layout(x, sharding, t, span),
+            None => error_at(span),
+        }
+    }
+
+    // ---- Collectives --------------------------------------------------------------------------
+
+    fn collective(&mut self, name: &str, values: Vec<Value>, span: Span, name_span: Span) -> TExpr {
+        if matches!(name, "permute" | "send" | "recv") {
+            let d = Diagnostic::new(Code::E0407, name_span, format!("`{name}` moves blocks between devices, which exist in per-device code only"))
+                .note("per-device code (`@dist.local`) is not supported yet")
+                .help("say how the tensor is to lie: `dist.shard(x, spec)`");
+            return self.fail(d);
+        }
+        let names: &[&str] = match name {
+            "all_to_all" => &["x", "axis", "from_dim", "to_dim"],
+            "reduce_scatter" => &["x", "axis", "dim?"],
+            _ => &["x", "axis"],
+        };
+        let full = format!("dist.collective.{name}");
+        let Some(given) = self.dist_args(&full, names, values, span) else { return error_at(span) };
+        let mut given = given.into_iter();
+        let (Some(Some(x)), Some(Some(axis))) = (given.next(), given.next()) else { return error_at(span) };
+        let dims: Vec<Option<TExpr>> = given.collect();
+        let Some(t) = self.tensor_of(&x, &full) else { return error_at(span) };
+        let TKind::Str(text) = &axis.kind else {
+            let d = Diagnostic::new(Code::E0403, axis.span, "the axis must be a name that is written out here");
+            return self.fail(d);
+        };
+        let Some(mesh) = t.sharding.mesh.clone() else {
+            return self.redundant(name, x, "lies on one device", name_span, span);
+        };
+        let text = text.to_string();
+        if self.known_axis(&mesh, &text, axis.span).is_none() {
+            return error_at(span);
+        }
+        let mut to = t.sharding.clone();
+        to.dims.resize(t.rank(), vec![]);
+        let complete = t.sharding.partial_over(&text).is_none();
+        to.partial.retain(|(_, a)| *a != text);
+        let join = |to: &mut Sharding| to.dims.iter_mut().for_each(|axes| axes.retain(|a| *a != text));
+        match name {
+            "all_reduce" | "reduce_scatter" if complete => {
+                return self.redundant(name, x, &format!("is complete over `{text}`"), name_span, span);
+            }
+            "all_reduce" => {}
+            "reduce_scatter" => {
+                let Some(dim) = self.free_dim(&t, dims.first(), span) else { return error_at(span) };
+                to.dims[dim].push(text);
+            }
+            "all_to_all" => {
+                let (Some(from), Some(into)) = (self.dim(&t, dims.first()), self.dim(&t, dims.get(1))) else {
+                    return error_at(span);
+                };
+                if t.sharding.dim_of(&text) != Some(from) {
+                    let d = Diagnostic::new(Code::E0407, span, format!("dim {from} is not split over `{text}`")).with_label(x.span, t.to_string());
+                    return self.fail(d);
+                }
+                join(&mut to);
+                to.dims[into].push(text);
+            }
+            _ if !complete => {
+                let d = Diagnostic::new(Code::E0405, x.span, format!("`{name}` takes a whole value, and this is partial over `{text}`"))
+                    .here(t.to_string())
+                    .help(format!("complete it: `dist.collective.all_reduce(x, axis=\"{text}\")`"));
+                return self.fail(d);
+            }
+            _ if t.sharding.dim_of(&text).is_none() => {
+                return self.redundant(name, x, &format!("is the same all along `{text}`"), name_span, span);
+            }
+            _ => join(&mut to),
+        }
+        layout(x, to.normal(t.rank()), t, span)
+    }
+
+    fn redundant(&mut self, name: &str, x: TExpr, why: &str, name_span: Span, span: Span) -> TExpr {
+        let d = Diagnostic::new(Code::W0401, name_span, format!("this `{name}` has nothing to do"))
+            .with_label(x.span, format!("{} {why}", x.ty))
+            .note("the value is unchanged; in per-device code it would add unrelated blocks")
+            .help("remove the call");
+        self.report(d);
+        TExpr { span, ..x }
+    }
+
+    fn dim(&mut self, t: &TensorType, e: Option<&Option<TExpr>>) -> Option<usize> {
+        let e = e?.as_ref()?;
+        let n = match &e.ty {
+            Ty::Int(Some(n)) => n.as_const(),
+            _ => None,
+        };
+        let rank = t.rank() as i64;
+        let dim = n.map(|n| if n < 0 { n + rank } else { n }).filter(|n| (0..rank).contains(n));
+        if dim.is_none() {
+            self.error(Code::E0407, e.span, format!("a dim of {t} is a number from 0 to {} here", rank - 1));
+        }
+        dim.map(|n| n as usize)
+    }
+
+    /// The dim that a `reduce_scatter` splits: the one named, or the first that is not split yet.
+    fn free_dim(&mut self, t: &TensorType, named: Option<&Option<TExpr>>, span: Span) -> Option<usize> {
+        if let Some(Some(_)) = named {
+            return self.dim(t, named);
+        }
+        let free = (0..t.rank()).find(|&i| t.sharding.axes(i).is_empty());
+        if free.is_none() {
+            let d = Diagnostic::new(Code::E0407, span, format!("{t} has no dim that can be split"))
+                .help("`all_reduce` gives every device the whole value");
+            self.report(d);
+        }
+        free
+    }
+}
+
+/// The tensor in a layout.
+fn layout(x: TExpr, sharding: Sharding, t: TensorType, span: Span) -> TExpr {
+    TExpr { kind: TKind::Layout(Box::new(x)), ty: Ty::Tensor(TensorType { sharding, ..t }), span }
+}
+
+fn mesh_error(names: &[String], sizes: &[u64], count: u64, at: Span, axes: Span) -> Option<Diagnostic> {
+    if names.is_empty() {
+        return Some(Diagnostic::new(Code::E0402, axes, "a mesh has at least one axis"));
+    }
+    if let Some((_, twice)) = names.iter().enumerate().find(|(i, n)| names[..*i].contains(n)) {
+        return Some(Diagnostic::new(Code::E0402, axes, format!("the mesh axis `{twice}` is named twice")));
+    }
+    if names.len() != sizes.len() {
+        let text = format!("{} axes and {} sizes", names.len(), sizes.len());
+        return Some(Diagnostic::new(Code::E0402, at, text).with_label(axes, "the axes"));
+    }
+    let product = sizes.iter().try_fold(1u64, |n, s| n.checked_mul(*s));
+    if product == Some(count) {
+        return None;
+    }
+    let shown: Vec<String> = sizes.iter().map(u64::to_string).collect();
+    let even: Vec<String> = Mesh::factors(count, names.len()).iter().map(u64::to_string).collect();
+    let product = product.map_or("more devices than there can be".into(), |p| format!("{p} devices"));
+    Some(
+        Diagnostic::new(Code::E0402, at, format!("a mesh of {} has {product}, and {count} are given", shown.join("×")))
+            .help(format!("`shape=[{}]` has {count}", even.join(", "))),
+    )
+}

@@ -1,0 +1,161 @@
+//! The layouts of results over a mesh: derived from the operator's own expansion at sizes that
+//! stand for all.
+
+use crate::trace::graph::Adder;
+use std::collections::BTreeMap;
+use tessera_base::{Code, DType, Facts, Monoid, Sharding, Size, SizeVar, Span, TensorType};
+use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy};
+use tessera_ops::prim::{Prim, Scalar};
+use tessera_ops::surface::{Arg, Hints, Id, OpDef, OpError, OpTypes, SymArg, Weak};
+use tessera_shard::derive::{Problem, derive};
+
+/// The result types with their layouts. E0404 to E0406 where operands lie so that data would have
+/// to move.
+pub fn lay_out(
+    facts: &Facts,
+    def: &OpDef,
+    syms: &[SymArg],
+    hints: &Hints,
+    types: OpTypes,
+) -> Result<OpTypes, Box<OpError>> {
+    let tensors = || {
+        syms.iter().flat_map(|s| match s {
+            SymArg::Tensor(t) => std::slice::from_ref(t),
+            SymArg::Tensors(ts) => ts.as_slice(),
+            _ => &[],
+        })
+    };
+    let meshes: Vec<u64> = tensors().filter_map(|t| t.sharding.mesh.as_ref()).map(|m| m.devices()).collect();
+    let Some(&devices) = meshes.first() else { return Ok(types) };
+    let mut example = Example { facts, devices, graph: Graph::default(), sizes: BTreeMap::new(), owner: vec![] };
+    let args: Option<Vec<Arg>> = syms.iter().enumerate().map(|(i, s)| example.arg(i, s)).collect();
+    let unknown = || OpError::new(Code::E0406, format!("how the result of `{}` lies is not known", def.name));
+    let args = args.ok_or_else(unknown)?;
+    let mut adder = Adder {
+        graph: &mut example.graph,
+        span: Span::NONE,
+        policy: Policy::default(),
+        of: def.name.into(),
+        kernel: None,
+    };
+    let ids = (def.expand)(&mut adder, &args, hints).map_err(|_| {
+        unknown().note("the operator's sizes are related in ways that are not known here").help("give the sizes as numbers")
+    })?;
+    example.graph.outputs = ids.iter().map(|id| NodeId(id.0)).collect();
+    let found = derive(&example.graph).map_err(|p| Box::new(example.error(def, syms, p)))?;
+    let with = |(t, sharding): (TensorType, Sharding)| TensorType { sharding, ..t };
+    Ok(match types {
+        OpTypes::One(t) => OpTypes::One(with((t, found.into_iter().next().unwrap_or_default()))),
+        OpTypes::Many(ts) => OpTypes::Many(ts.into_iter().zip(found).map(with).collect()),
+    })
+}
+
+/// The call at sizes that stand for all.
+struct Example<'a> {
+    facts: &'a Facts,
+    devices: u64,
+    graph: Graph,
+    sizes: BTreeMap<SizeVar, i64>,
+    /// The parameter that each input of the graph belongs to.
+    owner: Vec<usize>,
+}
+
+impl Example<'_> {
+    /// A number for a size: what it is, or a multiple of the devices of its own.
+    fn size(&mut self, s: &Size) -> Option<i64> {
+        let s = s.normal(self.facts);
+        for v in s.vars() {
+            let next = (self.sizes.len() as i64 + 2) * 8 * self.devices as i64;
+            self.sizes.entry(v).or_insert(next);
+        }
+        s.eval(&|v| self.sizes.get(v).copied())
+    }
+
+    fn tensor(&mut self, param: usize, t: &TensorType) -> Option<Id> {
+        let shape: Vec<u64> = t.shape.iter().map(|s| self.size(s).and_then(|n| u64::try_from(n).ok())).collect::<Option<_>>()?;
+        let ty = NodeType { shape, dtype: t.dtype.unwrap_or(DType::F32), sharding: t.sharding.clone() };
+        let n = self.graph.inputs.len() as u32;
+        self.graph.inputs.push(Input { name: "x".into(), ty: ty.clone(), scalar: false });
+        self.owner.push(param);
+        let node = Node {
+            prim: Prim::Input(n),
+            operands: vec![],
+            ty: NodeType { sharding: Sharding::default(), ..ty },
+            results: vec![],
+            origin: Origin::default(),
+            policy: Policy::default(),
+        };
+        Some(Id(self.graph.push(node).0))
+    }
+
+    fn arg(&mut self, param: usize, s: &SymArg) -> Option<Arg> {
+        Some(match s {
+            SymArg::None => Arg::None,
+            SymArg::Tensor(t) => Arg::Tensor(self.tensor(param, t)?),
+            SymArg::Tensors(ts) => Arg::Tensors(ts.iter().map(|t| self.tensor(param, t)).collect::<Option<_>>()?),
+            SymArg::Weak(Weak::Bool) => Arg::Bool(true),
+            SymArg::Weak(Weak::Int) => Arg::Scalar(Scalar::I(3)),
+            SymArg::Weak(Weak::Float) => Arg::Scalar(Scalar::F(0.75)),
+            SymArg::Int(n) => Arg::Int(self.size(n)?),
+            SymArg::Ints(ns) => Arg::Ints(ns.iter().map(|n| self.size(n)).collect::<Option<_>>()?),
+            SymArg::Float(x) => Arg::Float(x.unwrap_or(0.5)),
+            SymArg::Bool(b) => Arg::Bool(b.unwrap_or(false)),
+            SymArg::DType(d) => Arg::DType(*d),
+            SymArg::Str(s) => Arg::Str(s.clone()),
+            SymArg::Nested { shape, dtype } => {
+                let shape: Vec<u64> = shape.iter().map(|s| self.size(s).map(|n| n as u64)).collect::<Option<_>>()?;
+                let values = vec![Scalar::I(0); shape.iter().product::<u64>() as usize];
+                Arg::Nested { shape, dtype: *dtype, values }
+            }
+        })
+    }
+
+    fn error(&self, def: &OpDef, syms: &[SymArg], problem: Problem) -> OpError {
+        let name = def.name;
+        let blame = |e: OpError, input: Option<u32>, text: &str| match input.and_then(|n| self.owner.get(n as usize)) {
+            Some(&param) => e.arg(param, text),
+            None => e,
+        };
+        match problem {
+            Problem::Conflict { axis } => self.conflict(name, syms, &axis),
+            Problem::Partial { axis, monoid, input } => {
+                let sum = if monoid == Monoid::Sum { "the sum" } else { "the whole value" };
+                let e = OpError::new(Code::E0405, format!("`{name}` needs {sum}, and this is partial over `{axis}`"))
+                    .note(format!("of a `{}@{axis}` value each device of `{axis}` stands for a part only", monoid.name()))
+                    .help(format!("complete it first: `dist.collective.all_reduce(x, axis=\"{axis}\")`"));
+                blame(e, input, "")
+            }
+            Problem::Whole { axis, dim, input } => {
+                let e = OpError::new(Code::E0406, format!("`{name}` needs a dim in full that is split over `{axis}`"))
+                    .note("nothing is gathered without being asked for")
+                    .help(format!("split another dim with `dist.shard(x, spec)`, or join it: `dist.collective.all_gather(x, axis=\"{axis}\")`"));
+                blame(e, input, &format!("dim {dim} is split"))
+            }
+            Problem::Divide { axis, parts, from, to, input } => {
+                let e = OpError::new(Code::E0406, format!("the {parts} devices of `{axis}` do not divide the new dims evenly"))
+                    .note(format!("a dim of {from} goes along with one of {to}, and both must be multiples of {parts}"))
+                    .help(format!("join the dim first: `dist.collective.all_gather(x, axis=\"{axis}\")`"));
+                blame(e, input, "")
+            }
+            Problem::Meshes(a, b) => OpError::new(Code::E0404, format!("operands of `{name}` lie on different meshes"))
+                .note(format!("one is {a}, the other {b}"))
+                .help("take one off its mesh: `dist.gather(x)`"),
+        }
+    }
+
+    /// Both ways out with the bytes that they move.
+    fn conflict(&self, name: &str, syms: &[SymArg], axis: &str) -> OpError {
+        let mut e = OpError::new(Code::E0404, format!("the operands of `{name}` are split over `{axis}` in different ways"))
+            .note("along one axis of the mesh only one dim of the result can be split");
+        for (input, &param) in self.graph.inputs.iter().zip(&self.owner) {
+            let sharding = &input.ty.sharding;
+            let (Some(SymArg::Tensor(t)), Some(mesh)) = (syms.get(param), &sharding.mesh) else { continue };
+            let (Some(dim), Some(size)) = (sharding.dim_of(axis), mesh.size(axis)) else { continue };
+            let known = t.shape.iter().all(|s| s.as_const().is_some());
+            let bytes = input.ty.bytes().filter(|_| known).map(|b| b / size.max(1) * (size - 1));
+            let cost = bytes.map_or(String::new(), |b| format!(" ({} to each device)", tessera_base::shard::bytes(b)));
+            e = e.help(format!("join dim {dim} of {t}{cost}: `dist.collective.all_gather(x, axis=\"{axis}\")`"));
+        }
+        e
+    }
+}

@@ -1,0 +1,187 @@
+//! Layouts of results from layouts of operands, as the type checker needs them.
+//!
+//! One mesh axis after the other; along an axis an operand is split over one of its dims,
+//! partial under a monoid, or the same everywhere. Nothing is chosen: where a program would have
+//! to move data for its next step, that is a [`Problem`], and the program says what to move.
+//! Inside an operator (the maximum of a softmax over a split dim) partial values are completed.
+
+use crate::links::{Link, links};
+use std::sync::Arc;
+use tessera_base::{Mesh, Monoid, Sharding};
+use tessera_ir::graph::{Graph, Node, NodeId};
+use tessera_ops::map::MapOp;
+use tessera_ops::prim::{Prim, Reduction};
+
+/// Why an operator does not take these layouts. Operands are inputs of the graph by number,
+/// where the value comes from one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Problem {
+    /// Two operands, or two dims, want the axis for different things.
+    Conflict { axis: String },
+    /// The value is partial, and the operation needs the sum.
+    Partial { axis: String, monoid: Monoid, input: Option<u32> },
+    /// The operation needs a dim in full that is split.
+    Whole { axis: String, dim: usize, input: Option<u32> },
+    /// The devices of the axis do not divide both sizes.
+    Divide { axis: String, parts: u64, from: u64, to: u64, input: Option<u32> },
+    /// Operands lie on different meshes.
+    Meshes(Arc<Mesh>, Arc<Mesh>),
+}
+
+/// What a value is along one axis.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Same,
+    Split(usize),
+    Partial(Monoid),
+}
+
+fn state(s: &Sharding, axis: &str) -> State {
+    match (s.dim_of(axis), s.partial_over(axis)) {
+        (Some(d), _) => State::Split(d),
+        (None, Some(m)) => State::Partial(m),
+        (None, None) => State::Same,
+    }
+}
+
+/// The mesh of the operands; None where all lie on one device.
+pub fn mesh_of<'a>(operands: impl IntoIterator<Item = &'a Sharding>) -> Result<Option<Arc<Mesh>>, Problem> {
+    let mut found: Option<Arc<Mesh>> = None;
+    for mesh in operands.into_iter().filter_map(|s| s.mesh.as_ref()) {
+        match &found {
+            Some(first) if first != mesh => return Err(Problem::Meshes(first.clone(), mesh.clone())),
+            _ => found = Some(mesh.clone()),
+        }
+    }
+    Ok(found)
+}
+
+/// The layouts of a graph's outputs, from those that its inputs state.
+pub fn derive(g: &Graph) -> Result<Vec<Sharding>, Problem> {
+    let Some(mesh) = mesh_of(g.inputs.iter().map(|i| &i.ty.sharding))? else {
+        return Ok(vec![Sharding::default(); g.outputs.len()]);
+    };
+    let mut known: Vec<Sharding> = Vec::with_capacity(g.nodes.len());
+    for id in g.ids() {
+        let node = g.node(id);
+        known.push(match &node.prim {
+            Prim::Input(n) => {
+                let stated = g.inputs.get(*n as usize).map(|i| i.ty.sharding.clone()).unwrap_or_default();
+                Sharding { mesh: Some(mesh.clone()), ..stated }
+            }
+            _ => step(g, node, &mesh, &known)?,
+        });
+    }
+    Ok(g.outputs.iter().map(|o| known[o.0 as usize].clone().normal(g.ty(*o).shape.len())).collect())
+}
+
+/// The layout of one node.
+fn step(g: &Graph, node: &Node, mesh: &Arc<Mesh>, known: &[Sharding]) -> Result<Sharding, Problem> {
+    let links = links(g, node);
+    let mut out = Sharding { mesh: Some(mesh.clone()), dims: vec![vec![]; node.ty.shape.len()], partial: vec![] };
+    for (axis, size) in &mesh.axes {
+        match along(g, node, axis, *size, &links, known)? {
+            State::Same => {}
+            State::Split(d) => out.dims[d].push(axis.clone()),
+            State::Partial(m) => out.partial.push((m, axis.clone())),
+        }
+    }
+    // A dim split over several axes keeps their order.
+    for (o, ls) in node.operands.iter().zip(&links) {
+        for (d, link) in ls.iter().enumerate() {
+            let (Link::Pass(to) | Link::Blocks(to)) = *link else { continue };
+            let order = known[o.0 as usize].axes(d);
+            if order.len() > 1 && order.len() == out.dims[to].len() && order.iter().all(|a| out.dims[to].contains(a)) {
+                out.dims[to] = order.to_vec();
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// What the result of a node is along an axis of `size` devices.
+fn along(
+    g: &Graph,
+    node: &Node,
+    axis: &str,
+    size: u64,
+    links: &[Vec<Link>],
+    known: &[Sharding],
+) -> Result<State, Problem> {
+    let input = |o: NodeId| if let Prim::Input(n) = g.node(o).prim { Some(n) } else { None };
+    let mut states: Vec<State> = node.operands.iter().map(|o| state(&known[o.0 as usize], axis)).collect();
+    let mut found: Vec<State> = vec![];
+    for i in 0..states.len() {
+        let State::Partial(monoid) = states[i] else { continue };
+        if keeps_partial(g, node, monoid, i, &states) {
+            found.push(State::Partial(monoid));
+            continue;
+        }
+        let o = node.operands[i];
+        if let Some(n) = input(o) {
+            return Err(Problem::Partial { axis: axis.into(), monoid, input: Some(n) });
+        }
+        // Made inside this operator: completed here.
+        states[i] = State::Same;
+    }
+    for (i, s) in states.iter().enumerate() {
+        let State::Split(dim) = *s else { continue };
+        let o = node.operands[i];
+        let whole = Problem::Whole { axis: axis.into(), dim, input: input(o) };
+        found.push(match links.get(i).and_then(|l| l.get(dim)) {
+            Some(Link::Pass(to)) => State::Split(*to),
+            Some(Link::Blocks(to)) => {
+                let (from, into) = (g.ty(o).shape[dim], node.ty.shape[*to]);
+                let parts: u64 = known[o.0 as usize].parts(dim).max(size);
+                if !from.is_multiple_of(parts) || !into.is_multiple_of(parts) {
+                    return Err(Problem::Divide { axis: axis.into(), parts, from, to: into, input: input(o) });
+                }
+                State::Split(*to)
+            }
+            Some(Link::Reduce(kind)) => match kind {
+                Reduction::Sum => State::Partial(Monoid::Sum),
+                Reduction::Max => State::Partial(Monoid::Max),
+                Reduction::Min => State::Partial(Monoid::Min),
+                Reduction::Prod | Reduction::Any | Reduction::All => State::Same,
+            },
+            Some(Link::Indexed) => State::Partial(Monoid::Sum),
+            Some(Link::Whole) | None => return Err(whole),
+        });
+    }
+    let Some(first) = found.first().copied() else { return Ok(State::Same) };
+    if found.iter().any(|s| *s != first) {
+        return Err(Problem::Conflict { axis: axis.into() });
+    }
+    Ok(first)
+}
+
+/// Whether an operation on the summands (or on what is compared) is that of the whole.
+fn keeps_partial(g: &Graph, node: &Node, monoid: Monoid, i: usize, states: &[State]) -> bool {
+    let others = |ok: fn(State, State) -> bool| {
+        states.iter().enumerate().all(|(j, s)| j == i || ok(*s, states[i]))
+    };
+    let alike = || others(|s, own| s == own);
+    let same = || others(|s, _| s == State::Same);
+    match (&node.prim, monoid) {
+        (Prim::Layout, _) => true,
+        (Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } | Prim::Slice { .. }, _) => true,
+        (Prim::Windows { .. } | Prim::Part { .. }, _) => true,
+        (Prim::Concat { .. } | Prim::Complex, _) => alike(),
+        (Prim::Cast, Monoid::Sum) => g.ty(node.operands[0]).dtype.widens_to(node.ty.dtype) && node.ty.dtype.is_float(),
+        (Prim::Cast, _) => true,
+        (Prim::Map(op), Monoid::Sum) => {
+            *op == MapOp::neg && node.operands.len() == 1
+                || (*op == MapOp::add || *op == MapOp::sub) && alike()
+                || *op == MapOp::mul && same()
+                || *op == MapOp::div && i == 0 && same()
+        }
+        (Prim::Map(op), Monoid::Max) => *op == MapOp::maximum && alike() || *op == MapOp::add && same(),
+        (Prim::Map(op), Monoid::Min) => *op == MapOp::minimum && alike() || *op == MapOp::add && same(),
+        (Prim::Reduce { kind, .. }, _) => matches!(
+            (kind, monoid),
+            (Reduction::Sum, Monoid::Sum) | (Reduction::Max, Monoid::Max) | (Reduction::Min, Monoid::Min)
+        ),
+        (Prim::Dot { .. }, Monoid::Sum) => same(),
+        _ => false,
+    }
+}

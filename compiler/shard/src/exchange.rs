@@ -1,0 +1,179 @@
+//! From one layout to another: which boxes of elements go from which device to which.
+
+use std::ops::Range;
+use std::sync::Arc;
+use tessera_base::{Mesh, Sharding};
+use tessera_ops::prim::{Exchange, Transfer};
+
+/// The part that each device holds, by device.
+pub type Parts = Vec<Vec<Range<u64>>>;
+
+/// The parts of a tensor in a layout.
+pub fn parts(layout: &Sharding, shape: &[u64], devices: u64) -> Parts {
+    (0..devices).map(|d| layout.block(shape, d)).collect()
+}
+
+/// Only the first device holds it.
+pub fn on_first(shape: &[u64], devices: u64) -> Parts {
+    let whole = |d| if d == 0 { shape.iter().map(|&n| 0..n).collect() } else { shape.iter().map(|_| 0..0).collect() };
+    (0..devices).map(whole).collect()
+}
+
+fn intersect(a: &[Range<u64>], b: &[Range<u64>]) -> Option<Vec<Range<u64>>> {
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| {
+            let both = a.start.max(b.start)..a.end.min(b.end);
+            (both.start < both.end).then_some(both)
+        })
+        .collect()
+}
+
+fn is_empty(part: &[Range<u64>]) -> bool {
+    part.iter().any(|r| r.start >= r.end)
+}
+
+/// Whether every device finds in its own part what it is to hold.
+pub fn is_local(from: &Parts, to: &Parts) -> bool {
+    from.iter().zip(to).all(|(f, t)| is_empty(t) || f.iter().zip(t).all(|(f, t)| f.start <= t.start && t.end <= f.end))
+}
+
+/// The different parts with the devices that hold them, in order of the first holder.
+fn holders(from: &Parts) -> Vec<(&[Range<u64>], Vec<u64>)> {
+    let mut out: Vec<(&[Range<u64>], Vec<u64>)> = vec![];
+    for (d, part) in from.iter().enumerate().filter(|(_, p)| !is_empty(p)) {
+        match out.iter_mut().find(|(p, _)| *p == part.as_slice()) {
+            Some((_, who)) => who.push(d as u64),
+            None => out.push((part, vec![d as u64])),
+        }
+    }
+    out
+}
+
+/// Who gives a part to a device: itself, or its holders in turn.
+fn giver(who: &[u64], to: u64) -> u64 {
+    match who.contains(&to) {
+        true => to,
+        false => who[to as usize % who.len()],
+    }
+}
+
+/// A box relative to a part.
+fn relative(part: &[Range<u64>], of: &[Range<u64>], peer: u64) -> Transfer {
+    Transfer {
+        peer,
+        start: part.iter().zip(of).map(|(p, o)| p.start - o.start).collect(),
+        size: part.iter().map(|p| p.end - p.start).collect(),
+    }
+}
+
+/// What device `me` does so that `from` becomes `to`. Values of rank 0 have one element, which
+/// every part holds.
+pub fn exchange(from: &Parts, to: &Parts, me: u64, name: &str, tag: u32) -> Exchange {
+    let held = holders(from);
+    let (mut sends, mut receives) = (vec![], vec![]);
+    for (part, who) in &held {
+        for (receiver, wanted) in to.iter().enumerate() {
+            let receiver = receiver as u64;
+            let Some(both) = intersect(part, wanted) else { continue };
+            let sender = giver(who, receiver);
+            if sender == me {
+                sends.push(relative(&both, part, receiver));
+            }
+            if receiver == me {
+                receives.push(relative(&both, wanted, sender));
+            }
+        }
+    }
+    Exchange { name: name.into(), tag, sends, receives }
+}
+
+/// The collective that turns one layout into another, for people.
+pub fn name(from: &Sharding, to: &Sharding, mesh: &Arc<Mesh>) -> String {
+    let mut kinds: Vec<(&str, &str)> = vec![];
+    for (axis, _) in &mesh.axes {
+        let kind = match (from.dim_of(axis), to.dim_of(axis)) {
+            (Some(a), Some(b)) if a == b => continue,
+            (Some(_), Some(_)) => "all_to_all",
+            (Some(_), None) => "all_gather",
+            (None, Some(_)) => "slice",
+            (None, None) => continue,
+        };
+        kinds.push((kind, axis));
+    }
+    let moving = |k: &&(&str, &str)| k.0 != "slice";
+    match kinds.iter().filter(moving).collect::<Vec<_>>()[..] {
+        [] => "permute".into(),
+        [(kind, axis)] => format!("{kind} {axis}"),
+        _ => "reshard".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mesh() -> Arc<Mesh> {
+        Arc::new(Mesh { axes: vec![("a".into(), 2), ("b".into(), 3)] })
+    }
+
+    fn layout(dims: &[&[&str]]) -> Sharding {
+        let dims = dims.iter().map(|d| d.iter().map(|a| a.to_string()).collect()).collect();
+        Sharding { dims, mesh: Some(mesh()), ..Sharding::default() }
+    }
+
+    /// Plays an exchange of a matrix whose elements are their positions.
+    fn play(shape: [u64; 2], from: &Sharding, to: &Sharding) {
+        let (f, t) = (parts(from, &shape, 6), parts(to, &shape, 6));
+        let plans: Vec<Exchange> = (0..6).map(|d| exchange(&f, &t, d, "", 0)).collect();
+        for me in 0..6u64 {
+            let want = &t[me as usize];
+            let count: u64 = want.iter().map(|r| r.end - r.start).product();
+            let mut got = std::collections::BTreeSet::new();
+            for r in &plans[me as usize].receives {
+                let sent = plans[r.peer as usize].sends.iter().filter(|s| s.peer == me);
+                let source = &f[r.peer as usize];
+                let hit = sent.filter(|s| {
+                    s.size == r.size && (0..2).all(|i| source[i].start + s.start[i] == want[i].start + r.start[i])
+                });
+                assert_eq!(hit.count(), 1, "{from} to {to}: every box received is sent once");
+                for i in 0..r.size[0] {
+                    for j in 0..r.size[1] {
+                        assert!(got.insert((r.start[0] + i, r.start[1] + j)), "no element arrives twice");
+                    }
+                }
+            }
+            assert_eq!(got.len() as u64, count, "{from} to {to}: device {me} has all of its part");
+        }
+    }
+
+    #[test]
+    fn every_pair_of_layouts() {
+        let all = [
+            layout(&[&[], &[]]),
+            layout(&[&["a"], &[]]),
+            layout(&[&["b"], &[]]),
+            layout(&[&[], &["a"]]),
+            layout(&[&["a"], &["b"]]),
+            layout(&[&["b"], &["a"]]),
+            layout(&[&["a", "b"], &[]]),
+            layout(&[&["b", "a"], &[]]),
+            layout(&[&[], &["a", "b"]]),
+        ];
+        for from in &all {
+            for to in &all {
+                for shape in [[6, 6], [5, 7], [1, 4], [2, 13]] {
+                    play(shape, from, to);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_say_the_collective() {
+        let (rows, columns, same) = (layout(&[&["a"], &[]]), layout(&[&[], &["a"]]), layout(&[]));
+        assert_eq!(name(&rows, &same, &mesh()), "all_gather a");
+        assert_eq!(name(&rows, &columns, &mesh()), "all_to_all a");
+        assert_eq!(name(&layout(&[&["a", "b"], &[]]), &same, &mesh()), "reshard");
+    }
+}

@@ -1,0 +1,18 @@
+//! Tensors over the devices of a mesh.
+//!
+//! One table says how the dims of a primitive's operands and result belong together
+//! ([`links`]). The checker derives the layout of every operator's result from it ([`derive`]):
+//! strictly, and over the operator's own expansion, so that an operator has no rule of its own.
+//! Before a graph runs, every node gets the layout that it really has ([`layout`]), and each
+//! device a graph of its own, in which what is said to be elsewhere arrives by an exchange
+//! ([`local`], [`exchange`]).
+//!
+//! Every element is computed by one device from whole operands, in the order that a single
+//! device keeps: results have the same bits on any mesh. A type that says `sum@tp` therefore
+//! says what may be done with a value, not that devices hold summands.
+
+pub mod links;
+pub mod derive;
+pub mod layout;
+pub mod exchange;
+pub mod local;

@@ -1,0 +1,214 @@
+//! How the dims of a node's operands and of its result belong together.
+
+use tessera_ir::graph::{Graph, Node};
+use tessera_ops::prim::{Prim, Reduction};
+
+/// What becomes of one dim of an operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Link {
+    /// Position `i` is needed for position `i` of that dim of the result only.
+    Pass(usize),
+    /// The same for equal blocks: the sizes differ, the majority of the elements goes along
+    /// (a dim that is divided or joined).
+    Blocks(usize),
+    /// It vanishes in a reduction.
+    Reduce(Reduction),
+    /// Positions from data choose from it.
+    Indexed,
+    /// Any position may be needed for any.
+    Whole,
+}
+
+/// One link for each dim of each operand.
+pub fn links(g: &Graph, node: &Node) -> Vec<Vec<Link>> {
+    let shape = |i: usize| node.operands.get(i).map_or(&[][..], |&o| &g.ty(o).shape);
+    let whole = |i: usize| vec![Link::Whole; shape(i).len()];
+    let all_whole = || (0..node.operands.len()).map(whole).collect::<Vec<_>>();
+    let pass = |i: usize| (0..shape(i).len()).map(Link::Pass).collect::<Vec<_>>();
+    // All dims go along but one.
+    let but = |i: usize, axis: usize, link: Link| {
+        (0..shape(i).len()).map(|d| if d == axis { link } else { Link::Pass(d) }).collect::<Vec<_>>()
+    };
+    let rest = |first: Vec<Link>| [first].into_iter().chain((1..node.operands.len()).map(whole)).collect::<Vec<_>>();
+    match &node.prim {
+        Prim::Map(_) | Prim::Cast | Prim::Part { .. } | Prim::Complex | Prim::Layout => {
+            (0..node.operands.len()).map(pass).collect()
+        }
+        Prim::Broadcast { dims } => {
+            let result = &node.ty.shape;
+            let link = |(d, &to): (usize, &usize)| match shape(0).get(d) == result.get(to) {
+                true => Link::Pass(to),
+                false => Link::Whole,
+            };
+            vec![dims.iter().enumerate().map(link).collect()]
+        }
+        Prim::Reshape => vec![reshaped(shape(0), &node.ty.shape)],
+        Prim::Transpose { perm } => {
+            let to = |d: usize| perm.iter().position(|&p| p == d).map_or(Link::Whole, Link::Pass);
+            vec![(0..shape(0).len()).map(to).collect()]
+        }
+        Prim::Slice { start, step } => {
+            let link = |d: usize| match (start.get(d), step.get(d), shape(0)[d] == node.ty.shape[d]) {
+                (Some(0), Some(1), true) => Link::Pass(d),
+                _ => Link::Whole,
+            };
+            vec![(0..shape(0).len()).map(link).collect()]
+        }
+        Prim::Windows { stride, .. } => {
+            let before = shape(0).len().saturating_sub(stride.len());
+            vec![(0..shape(0).len()).map(|d| if d < before { Link::Pass(d) } else { Link::Whole }).collect()]
+        }
+        Prim::Pad { low, high } => {
+            let link = |d: usize| if (low[d], high[d]) == (0, 0) { Link::Pass(d) } else { Link::Whole };
+            rest((0..shape(0).len()).map(link).collect())
+        }
+        Prim::Concat { axis } => (0..node.operands.len()).map(|i| but(i, *axis, Link::Whole)).collect(),
+        Prim::Reduce { kind, axes } => {
+            let link = |d: usize| match axes.contains(&d) {
+                true => Link::Reduce(*kind),
+                false => Link::Pass(d - axes.iter().filter(|&&a| a < d).count()),
+            };
+            vec![(0..shape(0).len()).map(link).collect()]
+        }
+        Prim::ArgReduce { axis, .. } => {
+            let link = |d: usize| match d.cmp(axis) {
+                std::cmp::Ordering::Less => Link::Pass(d),
+                std::cmp::Ordering::Equal => Link::Whole,
+                std::cmp::Ordering::Greater => Link::Pass(d - 1),
+            };
+            vec![(0..shape(0).len()).map(link).collect()]
+        }
+        Prim::Cumulate { axis, .. } | Prim::Sort { axis, .. } | Prim::ArgSort { axis, .. } => {
+            vec![but(0, *axis, Link::Whole)]
+        }
+        Prim::Dot { causal, .. } => dot(shape(0).len(), *causal),
+        Prim::Dequantize { .. } => {
+            let n = shape(0).len();
+            vec![(0..n).map(|d| if d + 2 < n { Link::Pass(d) } else { Link::Whole }).collect()]
+        }
+        Prim::BlockDot { .. } => vec![vec![Link::Pass(0), Link::Whole], vec![Link::Pass(1), Link::Whole, Link::Whole]],
+        Prim::DynamicSlice { sizes } => {
+            let link = |d: usize| if sizes[d] == shape(0)[d] { Link::Pass(d) } else { Link::Whole };
+            rest((0..shape(0).len()).map(link).collect())
+        }
+        Prim::DynamicUpdate | Prim::UpdateSlice { .. } => {
+            let plain = |d: usize| match &node.prim {
+                Prim::UpdateSlice { start, step } => (start[d], step[d]) == (0, 1),
+                _ => true,
+            };
+            let link = |d: usize| if shape(0)[d] == shape(1)[d] && plain(d) { Link::Pass(d) } else { Link::Whole };
+            let both: Vec<Link> = (0..shape(0).len()).map(link).collect();
+            let mut out = rest(both.clone());
+            if let Some(second) = out.get_mut(1) {
+                *second = both;
+            }
+            out
+        }
+        Prim::Take { axis } => {
+            let more = shape(1).len();
+            let link = |d: usize| match d.cmp(axis) {
+                std::cmp::Ordering::Less => Link::Pass(d),
+                std::cmp::Ordering::Equal => Link::Indexed,
+                std::cmp::Ordering::Greater => Link::Pass(d + more - 1),
+            };
+            vec![(0..shape(0).len()).map(link).collect(), (0..more).map(|d| Link::Pass(axis + d)).collect()]
+        }
+        Prim::Gather => {
+            let (depth, more) = (node.operands.len() - 1, shape(1).len());
+            let link = |d: usize| if d < depth { Link::Indexed } else { Link::Pass(d - depth + more) };
+            let base = (0..shape(0).len()).map(link).collect();
+            [base].into_iter().chain((1..node.operands.len()).map(pass)).collect()
+        }
+        Prim::Scatter { .. } => {
+            // base, values [indices…, rest…], indices…: what is not indexed goes along.
+            let depth = node.operands.len() - 2;
+            let (whole_of, more) = (shape(0).len(), shape(2).len());
+            let base = (0..whole_of).map(|d| if d < depth { Link::Whole } else { Link::Pass(d) }).collect();
+            let value = |d: usize| if d < more { Link::Whole } else { Link::Pass(d - more + depth) };
+            let values = (0..shape(1).len()).map(value).collect();
+            [base, values].into_iter().chain((2..node.operands.len()).map(whole)).collect()
+        }
+        Prim::TakeAlong { axis } => (0..2).map(|i| but(i, *axis, Link::Whole)).collect(),
+        Prim::ScatterAddAlong { axis } => (0..3).map(|i| but(i, *axis, Link::Whole)).collect(),
+        Prim::Fft(f) => {
+            let link = |d: usize| {
+                if d == f.axis {
+                    return Link::Whole;
+                }
+                let among = if d < f.axis { d } else { d - 1 };
+                Link::Pass(if among < f.to { among } else { among + 1 })
+            };
+            rest((0..shape(0).len()).map(link).collect())
+        }
+        Prim::Input(_) | Prim::Full { .. } | Prim::Iota { .. } | Prim::Literal(_) => vec![],
+        Prim::RandomBits | Prim::Scan { .. } | Prim::Get { .. } | Prim::Exchange(_) => all_whole(),
+    }
+}
+
+/// `[batch…, m, k] @ [batch…, k, n]`. The rows of a causal product know their position.
+fn dot(rank: usize, causal: bool) -> Vec<Vec<Link>> {
+    let sum = Link::Reduce(Reduction::Sum);
+    let batch = rank.saturating_sub(2);
+    let (mut a, mut b): (Vec<Link>, Vec<Link>) = ((0..batch).map(Link::Pass).collect(), (0..batch).map(Link::Pass).collect());
+    a.extend([if causal { Link::Whole } else { Link::Pass(batch) }, if causal { Link::Whole } else { sum }]);
+    b.extend([if causal { Link::Whole } else { sum }, Link::Pass(batch + 1)]);
+    vec![a, b]
+}
+
+/// Walks both shapes from the major side in groups of equal numbers of elements; the first dims
+/// of a group's sides go along in blocks.
+fn reshaped(from: &[u64], to: &[u64]) -> Vec<Link> {
+    let mut out = vec![Link::Whole; from.len()];
+    let (mut i, mut j) = (0, 0);
+    while i < from.len() && j < to.len() {
+        // Sizes of 1 stand between the groups.
+        if from[i] == 1 && to[j] != 1 {
+            i += 1;
+            continue;
+        }
+        if to[j] == 1 && from[i] != 1 {
+            j += 1;
+            continue;
+        }
+        let (first, first_to) = (i, j);
+        let (mut a, mut b) = (from[i], to[j]);
+        (i, j) = (i + 1, j + 1);
+        while a != b {
+            if a < b && i < from.len() {
+                a = a.saturating_mul(from[i]);
+                i += 1;
+            } else if a > b && j < to.len() {
+                b = b.saturating_mul(to[j]);
+                j += 1;
+            } else {
+                return out;
+            }
+        }
+        let alone = i == first + 1 && j == first_to + 1;
+        out[first] = if alone { Link::Pass(first_to) } else { Link::Blocks(first_to) };
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reshapes_go_along_from_the_major_side() {
+        use Link::{Blocks, Pass, Whole};
+        assert_eq!(reshaped(&[4, 6], &[4, 6]), [Pass(0), Pass(1)]);
+        assert_eq!(reshaped(&[2, 3, 12], &[2, 3, 4, 3]), [Pass(0), Pass(1), Blocks(2)]);
+        assert_eq!(reshaped(&[2, 3, 4], &[6, 4]), [Blocks(0), Whole, Pass(1)]);
+        assert_eq!(reshaped(&[4, 1, 5], &[4, 5]), [Pass(0), Whole, Pass(1)]);
+        assert_eq!(reshaped(&[4, 5], &[4, 1, 5]), [Pass(0), Pass(2)]);
+        assert_eq!(reshaped(&[6], &[2, 3]), [Blocks(0)]);
+        assert_eq!(reshaped(&[], &[1, 1]), []);
+    }
+
+    #[test]
+    fn causal_products_keep_their_rows() {
+        assert_eq!(dot(3, true)[0], [Link::Pass(0), Link::Whole, Link::Whole]);
+        assert_eq!(dot(2, false)[1], [Link::Reduce(Reduction::Sum), Link::Pass(1)]);
+    }
+}
