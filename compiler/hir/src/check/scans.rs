@@ -14,6 +14,9 @@ impl Cx<'_> {
         let Some(given) = self.match_params("op.scan", &slots, values, span, None) else { return error_at(span) };
         let mut given = given.into_iter().flatten();
         let (Some(f), Some(init), Some(xs)) = (given.next(), given.next(), given.next()) else { return error_at(span) };
+        if let Some(d) = on_one_device("op.scan", [&f, &init, &xs]) {
+            return self.fail(d);
+        }
         let init = self.carry(init);
         let Some((row, n)) = self.leading(&xs) else { return error_at(span) };
         let carry_ty = init.ty.clone();
@@ -112,6 +115,9 @@ impl Cx<'_> {
         else {
             return error_at(span);
         };
+        if let Some(d) = on_one_device("op.fori", [&f, &init]) {
+            return self.fail(d);
+        }
         for bound in [&low, &high] {
             if !matches!(bound.ty, Ty::Int(_)) {
                 self.error(
@@ -170,4 +176,15 @@ pub fn stacked(ty: &Ty, n: &Size) -> Option<Ty> {
         }
         _ => None,
     }
+}
+
+/// E0490 where a loop that is an operator has tensors on a mesh.
+fn on_one_device<'e>(name: &str, values: impl IntoIterator<Item = &'e TExpr>) -> Option<Diagnostic> {
+    let captured = |ty: &Ty| matches!(ty, Ty::FnRef(f) if f.captures.iter().any(|c| c.1.on_a_mesh()));
+    let e = values.into_iter().find(|e| e.ty.on_a_mesh() || captured(&e.ty))?;
+    Some(
+        Diagnostic::new(Code::E0490, e.span, format!("`{name}` over tensors on a mesh is not supported yet"))
+            .here(format!("this is `{}`", e.ty))
+            .help("write the loop with `for`, or take the tensor off its mesh: `dist.gather(x)`"),
+    )
 }

@@ -47,7 +47,7 @@ impl Cx<'_> {
                     .help(format!("call it: `{name}(f)`")),
             ),
             ("dist", _) => {
-                not_yet(Code::E0490, "tensors live on one device: meshes, shardings and collectives are not lowered")
+                not_yet(Code::E0490, "stages of a pipeline and per-device code are not there yet")
             }
             ("graph", _) => not_yet(Code::E0690, "profiles and traces of compiled programs are not recorded"),
             (_, "numerics.policy" | "numerics.precision") => Some(
@@ -105,7 +105,7 @@ impl Cx<'_> {
             let d = match path.as_str() {
                 "dist.local" | "local" => {
                     Diagnostic::new(Code::E0490, call, format!("`{}` cannot be called yet", sig.name))
-                        .note("per-device code needs meshes, which are not supported yet")
+                        .note("write it for whole tensors: layouts say where they lie, and each device computes its part")
                 }
                 _ => continue,
             };

@@ -23,7 +23,7 @@ impl Body<'_, '_> {
                 Change::Set(value)
             }
             TChange::TensorSet { index, value } => {
-                if index.iter().any(|p| matches!(p, IndexPart::Tensor(_))) {
+                if slot.on_a_mesh() || index.iter().any(|p| matches!(p, IndexPart::Tensor(_))) {
                     self.assign_by_region(&slot, index, value, span)
                 } else {
                     let value = self.as_tensor(value);

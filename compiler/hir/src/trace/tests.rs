@@ -11,7 +11,7 @@ use tessera_grammar::ast::BinOp;
 use tessera_ops::prim::Prim;
 
 fn f32s(shape: &[u64]) -> RegionArg {
-    RegionArg::Tensor { dtype: DType::F32, shape: shape.to_vec() }
+    RegionArg::Tensor { dtype: DType::F32, shape: shape.to_vec(), layout: Default::default() }
 }
 
 /// The graph is well formed.
@@ -96,7 +96,7 @@ fn assigned(shape: &[i64], index: Vec<IndexPart>, value: TExpr) -> Vec<f64> {
     let args = vec![global(0, t.clone()), global(1, ints(2)), global(2, Ty::int())];
     let call = e(TKind::Call { inst: InstId(0), callee: None, args }, t);
     let sizes: Vec<u64> = shape.iter().map(|&n| n as u64).collect();
-    let positions = (RegionArg::Tensor { dtype: DType::I64, shape: vec![2] }, vec![2.0, 0.0]);
+    let positions = (RegionArg::Tensor { dtype: DType::I64, shape: vec![2], layout: Default::default() }, vec![2.0, 0.0]);
     run(globals, vec![f], call, &[iota(&sizes), positions, (RegionArg::Int(-1), vec![])]).1
 }
 
@@ -332,7 +332,7 @@ fn out_shape(t: &Traced) -> Vec<u64> {
 #[test]
 fn indices_give_numpys_shapes() {
     let x = f32s(&[4, 5, 6]);
-    let positions = RegionArg::Tensor { dtype: DType::I64, shape: vec![3] };
+    let positions = RegionArg::Tensor { dtype: DType::I64, shape: vec![3], layout: Default::default() };
     let t = || IndexPart::Tensor(global(1, Ty::Tensor(TensorType::new(vec![Size::constant(3)], DType::I64))));
     let n = || IndexPart::Int(global(2, Ty::int()));
     let int = |n| IndexPart::Int(e(TKind::Int(n), Ty::int()));

@@ -22,19 +22,20 @@ pub fn assign_index(
         return Err(Diagnostic::new(Code::E0213, base_span, "the rank and dtype of this tensor are not known")
             .help("bind it to an annotated name: `x: Tensor[N, D, f32] = …`"));
     };
-    let Indexed { parts, shape } = resolve(cx, t, base_span, given, span).map_err(|d| match d.code {
+    let Indexed { parts, shape, sharding } = resolve(cx, t, base_span, given, span).map_err(|d| match d.code {
         Code::E0690 => d.help("to change the elements that a mask selects: `x = op.where(mask, value, x)`"),
         _ => d,
     })?;
     if broken(value) {
         return Ok(parts);
     }
-    let slot = TensorType { shape, dtype: t.dtype, sharding: Default::default() };
+    let slot = TensorType { shape, dtype: t.dtype, sharding };
     match &value.ty {
         Ty::Int(_) | Ty::Float | Ty::Bool => scalar_fits(t, value, base_span)?,
         Ty::Tensor(v) => {
             dtype_fits(t, v, value.span, base_span)?;
             broadcasts(cx, t, &slot, v, value.span, base_span)?;
+            lies_alike(t, &slot, v, value.span, base_span)?;
         }
         Ty::AnyTensor => return Err(super::args::any_tensor(value)),
         other => {
@@ -51,6 +52,20 @@ pub fn assign_index(
         }
     }
     Ok(parts)
+}
+
+/// What is written lies as the slot does, or in full on every device, which costs nothing to split.
+fn lies_alike(t: &TensorType, slot: &TensorType, v: &TensorType, span: Span, base_span: Span) -> Result<(), Diagnostic> {
+    let Some(mesh) = &v.sharding.mesh else { return Ok(()) };
+    let skip = slot.rank().saturating_sub(v.rank());
+    let alike = (0..v.rank()).all(|i| v.sharding.axes(i).is_empty() || v.sharding.axes(i) == slot.sharding.axes(skip + i));
+    if alike && v.sharding.partial == slot.sharding.partial && slot.sharding.mesh.as_ref() == Some(mesh) {
+        return Ok(());
+    }
+    Err(Diagnostic::new(Code::E0404, span, "this lies over the mesh in another way than what it is written into")
+        .here(format!("this is {v}"))
+        .with_label(base_span, t.to_string())
+        .help("lay it out in the same way: `dist.shard(x, spec)`; or take it off the mesh: `dist.gather(x)`"))
 }
 
 fn scalar_fits(t: &TensorType, value: &TExpr, base_span: Span) -> Result<(), Diagnostic> {

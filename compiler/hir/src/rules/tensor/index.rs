@@ -6,7 +6,7 @@ use super::{broken, error_expr};
 use crate::rules::sizes::SizeCx;
 use crate::thir::{IndexPart, TExpr, TKind};
 use crate::ty::Ty;
-use tessera_base::{Code, DType, Diagnostic, Size, Span, TensorType, Verdict};
+use tessera_base::{Code, DType, Diagnostic, Sharding, Size, Span, TensorType, Verdict};
 
 /// A part of an index as the program has it.
 #[allow(clippy::large_enum_variant, reason = "few exist, and not for long")]
@@ -54,6 +54,8 @@ impl GivenIndex {
 pub struct Indexed {
     pub parts: Vec<IndexPart>,
     pub shape: Vec<Size>,
+    /// How what it takes lies over a mesh.
+    pub sharding: Sharding,
 }
 
 /// The typed expression `base[given]`. E0211 for an index that does not fit the tensor, E0690
@@ -63,8 +65,8 @@ pub fn index(cx: &mut SizeCx, base: TExpr, given: Vec<GivenIndex>, span: Span) -
         return Ok(error_expr(span));
     }
     let Ty::Tensor(t) = base.ty.clone() else { return Err(any_tensor(&base)) };
-    let Indexed { parts, shape } = resolve(cx, &t, base.span, given, span)?;
-    let ty = Ty::Tensor(TensorType { shape, dtype: t.dtype, sharding: Default::default() });
+    let Indexed { parts, shape, sharding } = resolve(cx, &t, base.span, given, span)?;
+    let ty = Ty::Tensor(TensorType { shape, dtype: t.dtype, sharding });
     Ok(TExpr { kind: TKind::TensorIndex { base: Box::new(base), index: parts }, ty, span })
 }
 
@@ -95,11 +97,16 @@ pub fn resolve(
             GivenIndex::Value(e) if e.ty == Ty::None => out.new_axis(&mut parts),
             GivenIndex::Slice { low, high, step, span } => {
                 let size = sliced(cx, &t.shape[dim], [&low, &high, &step], span)?;
+                let whole = [&low, &high, &step].iter().all(|e| e.is_none());
+                if !whole {
+                    is_whole(t, dim, span, base_span)?;
+                }
                 parts.push(IndexPart::Slice { low, high, step });
-                out.push(size);
+                out.push(size, t.sharding.axes(dim).to_vec());
                 dim += 1;
             }
             GivenIndex::Value(e) => {
+                is_whole(t, dim, e.span, base_span)?;
                 value(t, dim, e, base_span, &mut parts, &mut out)?;
                 dim += 1;
             }
@@ -108,7 +115,18 @@ pub fn resolve(
     if !dots {
         out.whole(&mut parts, t, dim, t.rank() - count);
     }
-    Ok(Indexed { parts, shape: out.finish(cx, span)? })
+    let (shape, dims) = out.finish(cx, span)?;
+    let sharding = Sharding { dims, ..t.sharding.clone() }.normal(shape.len());
+    Ok(Indexed { parts, shape, sharding })
+}
+
+/// E0406 where a dim of which a part is taken is split over devices.
+fn is_whole(t: &TensorType, dim: usize, span: Span, base_span: Span) -> Result<(), Diagnostic> {
+    let Some(axis) = t.sharding.axes(dim).first() else { return Ok(()) };
+    Err(Diagnostic::new(Code::E0406, span, format!("this takes a part of dim {dim}, which is split over `{axis}`"))
+        .with_label(base_span, t.to_string())
+        .note("nothing is gathered without being asked for")
+        .help(format!("split another dim with `dist.shard(x, spec)`, or join it: `dist.collective.all_gather(x, axis=\"{axis}\")`")))
 }
 
 fn value(
@@ -159,6 +177,8 @@ fn value(
 #[derive(Default)]
 struct Shape {
     dims: Vec<Size>,
+    /// The mesh axes that split them.
+    axes: Vec<Vec<String>>,
     /// Shapes of the positions.
     group: Vec<(Vec<Size>, Span)>,
     tensors: bool,
@@ -169,14 +189,15 @@ struct Shape {
 }
 
 impl Shape {
-    fn push(&mut self, size: Size) {
+    fn push(&mut self, size: Size, axes: Vec<String>) {
         self.dims.push(size);
+        self.axes.push(axes);
         self.open = false;
     }
 
     fn new_axis(&mut self, parts: &mut Vec<IndexPart>) {
         parts.push(IndexPart::NewAxis);
-        self.push(Size::constant(1));
+        self.push(Size::constant(1), vec![]);
     }
 
     /// `n` whole dims from `dim` on; gives the dim after them.
@@ -187,6 +208,7 @@ impl Shape {
         parts.push(IndexPart::Whole(n));
         self.open = false;
         self.dims.extend(t.shape[dim..dim + n].iter().cloned());
+        self.axes.extend((dim..dim + n).map(|d| t.sharding.axes(d).to_vec()));
         dim + n
     }
 
@@ -201,14 +223,15 @@ impl Shape {
         self.group.push((shape, span));
     }
 
-    fn finish(self, cx: &mut SizeCx, span: Span) -> Result<Vec<Size>, Diagnostic> {
-        let Shape { mut dims, group, tensors, at, separated, .. } = self;
+    fn finish(self, cx: &mut SizeCx, span: Span) -> Result<(Vec<Size>, Vec<Vec<String>>), Diagnostic> {
+        let Shape { mut dims, mut axes, group, tensors, at, separated, .. } = self;
         if tensors {
             let middle = broadcast(cx, &group, span)?;
             let at = if separated { 0 } else { at };
+            axes.splice(at..at, vec![vec![]; middle.len()]);
             dims.splice(at..at, middle);
         }
-        Ok(dims)
+        Ok((dims, axes))
     }
 }
 
