@@ -7,9 +7,9 @@ use tessera_abi::plan::{Plan, Step};
 use tessera_ir::graph::Graph;
 use tessera_ops::prim::Prim;
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
-use tessera_runtime::mesh::{Hub, Parts, STOPPED, as_device};
+use tessera_runtime::mesh::{Hub, STOPPED, as_device};
 use tessera_runtime::pool::Pool;
-use tessera_runtime::tensor::Tensor;
+use tessera_runtime::tensor::{Parts, Tensor};
 use tessera_shard::layout;
 use tessera_shard::local::{Outcome, divide};
 

@@ -7,7 +7,7 @@
 
 pub mod scalar;
 pub mod value;
-pub(crate) mod graph;
+mod graph;
 mod args;
 mod result;
 mod eval;

@@ -157,9 +157,7 @@ fn along(
 
 /// Whether an operation on the summands (or on what is compared) is that of the whole.
 fn keeps_partial(g: &Graph, node: &Node, monoid: Monoid, i: usize, states: &[State]) -> bool {
-    let others = |ok: fn(State, State) -> bool| {
-        states.iter().enumerate().all(|(j, s)| j == i || ok(*s, states[i]))
-    };
+    let others = |ok: fn(State, State) -> bool| states.iter().enumerate().all(|(j, s)| j == i || ok(*s, states[i]));
     let alike = || others(|s, own| s == own);
     let same = || others(|s, _| s == State::Same);
     match (&node.prim, monoid) {

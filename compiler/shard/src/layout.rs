@@ -140,7 +140,10 @@ fn keep_order(node: &Node, links: &[Vec<Link>], placed: &[Placed], result: &mut 
         for (d, link) in ls.iter().enumerate() {
             let Link::Pass(to) = *link else { continue };
             let order = placed[o.0 as usize].result.axes(d);
-            if order.len() > 1 && order.len() == result.dims[to].len() && order.iter().all(|a| result.dims[to].contains(a)) {
+            if order.len() > 1
+                && order.len() == result.dims[to].len()
+                && order.iter().all(|a| result.dims[to].contains(a))
+            {
                 result.dims[to] = order.to_vec();
                 return;
             }

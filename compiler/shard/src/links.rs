@@ -149,7 +149,8 @@ pub fn links(g: &Graph, node: &Node) -> Vec<Vec<Link>> {
 fn dot(rank: usize, causal: bool) -> Vec<Vec<Link>> {
     let sum = Link::Reduce(Reduction::Sum);
     let batch = rank.saturating_sub(2);
-    let (mut a, mut b): (Vec<Link>, Vec<Link>) = ((0..batch).map(Link::Pass).collect(), (0..batch).map(Link::Pass).collect());
+    let (mut a, mut b): (Vec<Link>, Vec<Link>) =
+        ((0..batch).map(Link::Pass).collect(), (0..batch).map(Link::Pass).collect());
     a.extend([if causal { Link::Whole } else { Link::Pass(batch) }, if causal { Link::Whole } else { sum }]);
     b.extend([if causal { Link::Whole } else { sum }, Link::Pass(batch + 1)]);
     vec![a, b]

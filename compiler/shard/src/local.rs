@@ -100,7 +100,14 @@ impl Local<'_> {
                     prim => prim.clone(),
                 };
                 let results = node.results.clone();
-                self.graph.push(Node { prim, operands, ty, results, origin: Origin { kernel: None, ..node.origin.clone() }, policy: node.policy })
+                self.graph.push(Node {
+                    prim,
+                    operands,
+                    ty,
+                    results,
+                    origin: Origin { kernel: None, ..node.origin.clone() },
+                    policy: node.policy,
+                })
             }
         };
         self.made.insert((id, placed.result.clone()), made);

@@ -1,21 +1,12 @@
 //! The devices of a mesh in one process: what a tensor that lies on several is, and how their
 //! parts get from one to another.
 
-use crate::tensor::{OutOfMemory, Tensor};
+use crate::tensor::{OutOfMemory, Parts, Tensor};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use tessera_base::Sharding;
-
-/// A tensor's parts, by device.
-#[derive(Clone)]
-pub struct Parts {
-    /// How they lie; it names the mesh.
-    pub layout: Sharding,
-    pub parts: Vec<Tensor>,
-}
 
 impl Tensor {
     /// A tensor of this shape that lies in parts.

@@ -1,10 +1,9 @@
 //! Tensors in memory: a shape, an element type, and a shared buffer.
 
-use crate::mesh::Parts;
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use tessera_base::DType;
+use tessera_base::{DType, Sharding};
 
 /// Every buffer starts at a multiple of this many bytes (one cache line, one AVX-512 vector).
 pub const ALIGN: usize = 64;
@@ -213,7 +212,13 @@ impl Tensor {
     /// Uninitialised (or zeroed) memory for a shape.
     pub fn new(dtype: DType, shape: &[u64], zeroed: bool) -> Result<Tensor, OutOfMemory> {
         let bytes = bytes_of(dtype, shape).ok_or(OutOfMemory { bytes: u64::MAX })?;
-        Ok(Tensor { dtype, shape: shape.to_vec(), buffer: Arc::new(Buffer::new(bytes, zeroed)?), offset: 0, parts: None })
+        Ok(Tensor {
+            dtype,
+            shape: shape.to_vec(),
+            buffer: Arc::new(Buffer::new(bytes, zeroed)?),
+            offset: 0,
+            parts: None,
+        })
     }
 
     pub fn from_bytes(dtype: DType, shape: &[u64], data: &[u8]) -> Result<Tensor, OutOfMemory> {
@@ -260,6 +265,15 @@ impl Tensor {
             None => Err(OutOfMemory { bytes: len as u64 }),
         }
     }
+}
+
+/// The parts of a tensor on the devices of a mesh.
+#[derive(Clone)]
+pub struct Parts {
+    /// How they lie; it names the mesh.
+    pub layout: Sharding,
+    /// By device.
+    pub parts: Vec<Tensor>,
 }
 
 /// Bytes of a shape; `None` beyond 64 bits.

@@ -60,7 +60,9 @@ impl Cx<'_> {
                     None => error_at(span),
                 };
             }
-            _ if name.starts_with("dist.") && builtins::is_layout(name) => return self.dist(name, args, span, name_span),
+            _ if name.starts_with("dist.") && builtins::is_layout(name) => {
+                return self.dist(name, args, span, name_span);
+            }
             _ if name.starts_with("tile.") && self.in_kernel() => return self.tile_call(name, args, span),
             _ => {}
         }

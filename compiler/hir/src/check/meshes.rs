@@ -28,7 +28,9 @@ impl Cx<'_> {
             }
             "dist.gather" => {
                 let values = self.args(args);
-                let Some([Some(x), ..]) = self.dist_args(name, &["x"], values, span).as_deref().map(|v| [v[0].clone(); 1]) else {
+                let Some([Some(x), ..]) =
+                    self.dist_args(name, &["x"], values, span).as_deref().map(|v| [v[0].clone(); 1])
+                else {
                     return error_at(span);
                 };
                 match self.tensor_of(&x, name) {
@@ -46,10 +48,7 @@ impl Cx<'_> {
 
     /// Arguments by name; those after the first few that are required may be left out.
     fn dist_args(&mut self, name: &str, names: &[&str], values: Vec<Value>, span: Span) -> Option<Vec<Option<TExpr>>> {
-        let slots: Vec<Slot> = names
-            .iter()
-            .map(|n| Slot::plain(n.trim_end_matches('?'), n.ends_with('?')))
-            .collect();
+        let slots: Vec<Slot> = names.iter().map(|n| Slot::plain(n.trim_end_matches('?'), n.ends_with('?'))).collect();
         let given = self.match_params(name, &slots, values, span, None)?;
         (!given.iter().flatten().any(|e| e.ty.is_error())).then_some(given)
     }
@@ -146,8 +145,12 @@ impl Cx<'_> {
         let mut out = vec![];
         for item in self.items(e) {
             let ExprKind::Str(text) = &item.kind else {
-                let d = Diagnostic::new(Code::E0402, item.span, format!("`{what}` must be names that are written out here"))
-                    .help("as in `(\"dp\", \"tp\")`");
+                let d = Diagnostic::new(
+                    Code::E0402,
+                    item.span,
+                    format!("`{what}` must be names that are written out here"),
+                )
+                .help("as in `(\"dp\", \"tp\")`");
                 self.report(d);
                 return None;
             };
@@ -202,8 +205,12 @@ impl Cx<'_> {
                 _ => match self.known_int(item) {
                     Some(n) => SpecDim::At(n),
                     None => {
-                        let d = Diagnostic::new(Code::E0401, item.span, "a dim of a layout is `\"row\"`, `\"col\"`, its position or its name")
-                            .note("layouts are part of types, which are checked before the program runs");
+                        let d = Diagnostic::new(
+                            Code::E0401,
+                            item.span,
+                            "a dim of a layout is `\"row\"`, `\"col\"`, its position or its name",
+                        )
+                        .note("layouts are part of types, which are checked before the program runs");
                         return self.fail(d);
                     }
                 },
@@ -225,8 +232,12 @@ impl Cx<'_> {
         }
         let all: Vec<&String> = split.iter().flatten().collect();
         if let Some(twice) = all.iter().enumerate().find(|(i, a)| all[..*i].contains(a)) {
-            let d = Diagnostic::new(Code::E0401, axes.span, format!("the mesh axis `{}` is used twice in one layout", twice.1))
-                .note("an axis splits one dim: its devices hold different parts of it");
+            let d = Diagnostic::new(
+                Code::E0401,
+                axes.span,
+                format!("the mesh axis `{}` is used twice in one layout", twice.1),
+            )
+            .note("an axis splits one dim: its devices hold different parts of it");
             return self.fail(d);
         }
         let spec = ShardSpec { parts: dims.into_iter().zip(split).collect() };
@@ -250,19 +261,28 @@ impl Cx<'_> {
     /// The layout that a spec gives a tensor on a mesh.
     fn layout_of(&mut self, t: &TensorType, spec: &TExpr, mesh: &Arc<Mesh>) -> Option<Sharding> {
         let Ty::ShardSpec(known) = &spec.ty else {
-            let d = Diagnostic::new(Code::E0204, spec.span, format!("a layout is a `dist.ShardSpec`, and this is `{}`", spec.ty));
+            let d = Diagnostic::new(
+                Code::E0204,
+                spec.span,
+                format!("a layout is a `dist.ShardSpec`, and this is `{}`", spec.ty),
+            );
             self.report(d);
             return None;
         };
         let Some(known) = known.clone() else {
-            let d = Diagnostic::new(Code::E0401, spec.span, "which layout this is must be known before the program runs");
+            let d =
+                Diagnostic::new(Code::E0401, spec.span, "which layout this is must be known before the program runs");
             self.report(d);
             return None;
         };
         let rank = t.rank();
         if known.parts.len() > rank {
-            let d = Diagnostic::new(Code::E0401, spec.span, format!("a layout of {} dims for a tensor of rank {rank}", known.parts.len()))
-                .note(format!("the tensor is {t}"));
+            let d = Diagnostic::new(
+                Code::E0401,
+                spec.span,
+                format!("a layout of {} dims for a tensor of rank {rank}", known.parts.len()),
+            )
+            .note(format!("the tensor is {t}"));
             self.report(d);
             return None;
         }
@@ -284,8 +304,9 @@ impl Cx<'_> {
                 return None;
             };
             if !dims[at].is_empty() {
-                let d = Diagnostic::new(Code::E0401, spec.span, format!("dim {at} of {t} is named twice in one layout"))
-                    .help("a dim over several axes takes a tuple: `mesh_axes=((\"dp\", \"tp\"),)`");
+                let d =
+                    Diagnostic::new(Code::E0401, spec.span, format!("dim {at} of {t} is named twice in one layout"))
+                        .help("a dim over several axes takes a tuple: `mesh_axes=((\"dp\", \"tp\"),)`");
                 self.report(d);
                 return None;
             }
@@ -302,7 +323,8 @@ impl Cx<'_> {
         if let Some(size) = mesh.size(axis) {
             return Some(size);
         }
-        let d = Diagnostic::new(Code::E0403, span, format!("the mesh has no axis `{axis}`")).note(format!("it is {mesh}"));
+        let d =
+            Diagnostic::new(Code::E0403, span, format!("the mesh has no axis `{axis}`")).note(format!("it is {mesh}"));
         self.report(match nearest(axis, mesh.names().iter().copied()) {
             Some(near) => d.help(format!("did you mean `{near}`?")),
             None => d,
@@ -345,8 +367,9 @@ impl Cx<'_> {
                 return self.fail(d);
             }
             Some(init) => {
-                let d = Diagnostic::new(Code::E0690, init.span, "`init` takes a number; functions are not supported yet")
-                    .help("make the tensor and lay it out with `dist.shard(x, spec, mesh=mesh)`");
+                let d =
+                    Diagnostic::new(Code::E0690, init.span, "`init` takes a number; functions are not supported yet")
+                        .help("make the tensor and lay it out with `dist.shard(x, spec, mesh=mesh)`");
                 return self.fail(d);
             }
             None => {}
@@ -383,7 +406,9 @@ impl Cx<'_> {
 
     /// `dist.shard(x, spec, mesh=)`.
     fn shard(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let Some(given) = self.dist_args("dist.shard", &["x", "spec", "mesh?"], values, span) else { return error_at(span) };
+        let Some(given) = self.dist_args("dist.shard", &["x", "spec", "mesh?"], values, span) else {
+            return error_at(span);
+        };
         let mut given = given.into_iter();
         let (Some(Some(x)), Some(Some(spec)), mesh) = (given.next(), given.next(), given.next().flatten()) else {
             return error_at(span);
@@ -405,9 +430,13 @@ impl Cx<'_> {
             return self.fail(d);
         }
         if let Some((monoid, axis)) = t.sharding.partial.first() {
-            let d = Diagnostic::new(Code::E0405, x.span, format!("this is `{}@{axis}`: its parts are to be put together first", monoid.name()))
-                .here(t.to_string())
-                .help(format!("`dist.collective.all_reduce(x, axis=\"{axis}\")`, or `reduce_scatter`"));
+            let d = Diagnostic::new(
+                Code::E0405,
+                x.span,
+                format!("this is `{}@{axis}`: its parts are to be put together first", monoid.name()),
+            )
+            .here(t.to_string())
+            .help(format!("`dist.collective.all_reduce(x, axis=\"{axis}\")`, or `reduce_scatter`"));
             return self.fail(d);
         }
         match self.layout_of(&t, &spec, &mesh) {
@@ -420,9 +449,13 @@ impl Cx<'_> {
 
     fn collective(&mut self, name: &str, values: Vec<Value>, span: Span, name_span: Span) -> TExpr {
         if matches!(name, "permute" | "send" | "recv") {
-            let d = Diagnostic::new(Code::E0407, name_span, format!("`{name}` moves blocks between devices, which exist in per-device code only"))
-                .note("per-device code (`@dist.local`) is not supported yet")
-                .help("say how the tensor is to lie: `dist.shard(x, spec)`");
+            let d = Diagnostic::new(
+                Code::E0407,
+                name_span,
+                format!("`{name}` moves blocks between devices, which exist in per-device code only"),
+            )
+            .note("per-device code (`@dist.local`) is not supported yet")
+            .help("say how the tensor is to lie: `dist.shard(x, spec)`");
             return self.fail(d);
         }
         let names: &[&str] = match name {
@@ -466,16 +499,21 @@ impl Cx<'_> {
                     return error_at(span);
                 };
                 if t.sharding.dim_of(&text) != Some(from) {
-                    let d = Diagnostic::new(Code::E0407, span, format!("dim {from} is not split over `{text}`")).with_label(x.span, t.to_string());
+                    let d = Diagnostic::new(Code::E0407, span, format!("dim {from} is not split over `{text}`"))
+                        .with_label(x.span, t.to_string());
                     return self.fail(d);
                 }
                 join(&mut to);
                 to.dims[into].push(text);
             }
             _ if !complete => {
-                let d = Diagnostic::new(Code::E0405, x.span, format!("`{name}` takes a whole value, and this is partial over `{text}`"))
-                    .here(t.to_string())
-                    .help(format!("complete it: `dist.collective.all_reduce(x, axis=\"{text}\")`"));
+                let d = Diagnostic::new(
+                    Code::E0405,
+                    x.span,
+                    format!("`{name}` takes a whole value, and this is partial over `{text}`"),
+                )
+                .here(t.to_string())
+                .help(format!("complete it: `dist.collective.all_reduce(x, axis=\"{text}\")`"));
                 return self.fail(d);
             }
             _ if t.sharding.dim_of(&text).is_none() => {

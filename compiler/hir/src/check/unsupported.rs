@@ -46,9 +46,7 @@ impl Cx<'_> {
                 Diagnostic::new(Code::E0204, span, format!("`{name}` is not a value"))
                     .help(format!("call it: `{name}(f)`")),
             ),
-            ("dist", _) => {
-                not_yet(Code::E0490, "stages of a pipeline and per-device code are not there yet")
-            }
+            ("dist", _) => not_yet(Code::E0490, "stages of a pipeline and per-device code are not there yet"),
             ("graph", _) => not_yet(Code::E0690, "profiles and traces of compiled programs are not recorded"),
             (_, "numerics.policy" | "numerics.precision") => Some(
                 Diagnostic::new(Code::E0204, span, format!("`{name}` is not a value"))
@@ -104,8 +102,9 @@ impl Cx<'_> {
             let Some(path) = dotted(name) else { continue };
             let d = match path.as_str() {
                 "dist.local" | "local" => {
-                    Diagnostic::new(Code::E0490, call, format!("`{}` cannot be called yet", sig.name))
-                        .note("write it for whole tensors: layouts say where they lie, and each device computes its part")
+                    Diagnostic::new(Code::E0490, call, format!("`{}` cannot be called yet", sig.name)).note(
+                        "write it for whole tensors: layouts say where they lie, and each device computes its part",
+                    )
                 }
                 _ => continue,
             };

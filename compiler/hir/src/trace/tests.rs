@@ -96,7 +96,8 @@ fn assigned(shape: &[i64], index: Vec<IndexPart>, value: TExpr) -> Vec<f64> {
     let args = vec![global(0, t.clone()), global(1, ints(2)), global(2, Ty::int())];
     let call = e(TKind::Call { inst: InstId(0), callee: None, args }, t);
     let sizes: Vec<u64> = shape.iter().map(|&n| n as u64).collect();
-    let positions = (RegionArg::Tensor { dtype: DType::I64, shape: vec![2], layout: Default::default() }, vec![2.0, 0.0]);
+    let positions =
+        (RegionArg::Tensor { dtype: DType::I64, shape: vec![2], layout: Default::default() }, vec![2.0, 0.0]);
     run(globals, vec![f], call, &[iota(&sizes), positions, (RegionArg::Int(-1), vec![])]).1
 }
 

@@ -199,7 +199,8 @@ pub fn shape_check(prim: &Prim, operands: &[TypeRef], result: TypeRef) -> Result
                     && t.size.len() == shape.len()
                     && t.start.iter().zip(&t.size).zip(shape).all(|((a, n), all)| a + n <= *all)
             };
-            let fits = e.sends.iter().all(|t| inside(t, x[0].shape)) && e.receives.iter().all(|t| inside(t, result.shape));
+            let fits =
+                e.sends.iter().all(|t| inside(t, x[0].shape)) && e.receives.iter().all(|t| inside(t, result.shape));
             ensure(fits, || format!("`{}` takes parts outside {} or {}", e.name, shown(x[0]), shown(result)))
         }
         Prim::RandomBits => {

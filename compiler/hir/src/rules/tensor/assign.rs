@@ -55,10 +55,17 @@ pub fn assign_index(
 }
 
 /// What is written lies as the slot does, or in full on every device, which costs nothing to split.
-fn lies_alike(t: &TensorType, slot: &TensorType, v: &TensorType, span: Span, base_span: Span) -> Result<(), Diagnostic> {
+fn lies_alike(
+    t: &TensorType,
+    slot: &TensorType,
+    v: &TensorType,
+    span: Span,
+    base_span: Span,
+) -> Result<(), Diagnostic> {
     let Some(mesh) = &v.sharding.mesh else { return Ok(()) };
     let skip = slot.rank().saturating_sub(v.rank());
-    let alike = (0..v.rank()).all(|i| v.sharding.axes(i).is_empty() || v.sharding.axes(i) == slot.sharding.axes(skip + i));
+    let alike =
+        (0..v.rank()).all(|i| v.sharding.axes(i).is_empty() || v.sharding.axes(i) == slot.sharding.axes(skip + i));
     if alike && v.sharding.partial == slot.sharding.partial && slot.sharding.mesh.as_ref() == Some(mesh) {
         return Ok(());
     }

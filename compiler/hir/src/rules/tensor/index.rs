@@ -126,7 +126,9 @@ fn is_whole(t: &TensorType, dim: usize, span: Span, base_span: Span) -> Result<(
     Err(Diagnostic::new(Code::E0406, span, format!("this takes a part of dim {dim}, which is split over `{axis}`"))
         .with_label(base_span, t.to_string())
         .note("nothing is gathered without being asked for")
-        .help(format!("split another dim with `dist.shard(x, spec)`, or join it: `dist.collective.all_gather(x, axis=\"{axis}\")`")))
+        .help(format!(
+            "split another dim with `dist.shard(x, spec)`, or join it: `dist.collective.all_gather(x, axis=\"{axis}\")`"
+        )))
 }
 
 fn value(

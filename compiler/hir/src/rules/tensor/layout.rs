@@ -1,12 +1,11 @@
 //! The layouts of results over a mesh: derived from the operator's own expansion at sizes that
 //! stand for all.
 
-use crate::trace::graph::Adder;
 use std::collections::BTreeMap;
-use tessera_base::{Code, DType, Facts, Monoid, Sharding, Size, SizeVar, Span, TensorType};
+use tessera_base::{Code, DType, Facts, Monoid, Sharding, Size, SizeVar, TensorType};
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy};
 use tessera_ops::prim::{Prim, Scalar};
-use tessera_ops::surface::{Arg, Hints, Id, OpDef, OpError, OpTypes, SymArg, Weak};
+use tessera_ops::surface::{Arg, Build, Hints, Id, OpDef, OpError, OpTypes, SymArg, Weak};
 use tessera_shard::derive::{Problem, derive};
 
 /// The result types with their layouts. E0404 to E0406 where operands lie so that data would have
@@ -31,15 +30,10 @@ pub fn lay_out(
     let args: Option<Vec<Arg>> = syms.iter().enumerate().map(|(i, s)| example.arg(i, s)).collect();
     let unknown = || OpError::new(Code::E0406, format!("how the result of `{}` lies is not known", def.name));
     let args = args.ok_or_else(unknown)?;
-    let mut adder = Adder {
-        graph: &mut example.graph,
-        span: Span::NONE,
-        policy: Policy::default(),
-        of: def.name.into(),
-        kernel: None,
-    };
-    let ids = (def.expand)(&mut adder, &args, hints).map_err(|_| {
-        unknown().note("the operator's sizes are related in ways that are not known here").help("give the sizes as numbers")
+    let ids = (def.expand)(&mut Expansion(&mut example.graph), &args, hints).map_err(|_| {
+        unknown()
+            .note("the operator's sizes are related in ways that are not known here")
+            .help("give the sizes as numbers")
     })?;
     example.graph.outputs = ids.iter().map(|id| NodeId(id.0)).collect();
     let found = derive(&example.graph).map_err(|p| Box::new(example.error(def, syms, p)))?;
@@ -48,6 +42,28 @@ pub fn lay_out(
         OpTypes::One(t) => OpTypes::One(with((t, found.into_iter().next().unwrap_or_default()))),
         OpTypes::Many(ts) => OpTypes::Many(ts.into_iter().zip(found).map(with).collect()),
     })
+}
+
+/// The nodes of an operator.
+struct Expansion<'a>(&'a mut Graph);
+
+impl Build for Expansion<'_> {
+    fn shape(&self, id: Id) -> Vec<u64> {
+        self.0.ty(NodeId(id.0)).shape.clone()
+    }
+
+    fn dtype(&self, id: Id) -> DType {
+        self.0.ty(NodeId(id.0)).dtype
+    }
+
+    fn push(&mut self, prim: Prim, operands: &[Id], shape: Vec<u64>, dtype: DType) -> Id {
+        Id(self.0.push(node(prim, operands, NodeType::new(shape, dtype))).0)
+    }
+}
+
+fn node(prim: Prim, operands: &[Id], ty: NodeType) -> Node {
+    let operands = operands.iter().map(|id| NodeId(id.0)).collect();
+    Node { prim, operands, ty, results: vec![], origin: Origin::default(), policy: Policy::default() }
 }
 
 /// The call at sizes that stand for all.
@@ -72,20 +88,14 @@ impl Example<'_> {
     }
 
     fn tensor(&mut self, param: usize, t: &TensorType) -> Option<Id> {
-        let shape: Vec<u64> = t.shape.iter().map(|s| self.size(s).and_then(|n| u64::try_from(n).ok())).collect::<Option<_>>()?;
+        let shape: Vec<u64> =
+            t.shape.iter().map(|s| self.size(s).and_then(|n| u64::try_from(n).ok())).collect::<Option<_>>()?;
         let ty = NodeType { shape, dtype: t.dtype.unwrap_or(DType::F32), sharding: t.sharding.clone() };
         let n = self.graph.inputs.len() as u32;
         self.graph.inputs.push(Input { name: "x".into(), ty: ty.clone(), scalar: false });
         self.owner.push(param);
-        let node = Node {
-            prim: Prim::Input(n),
-            operands: vec![],
-            ty: NodeType { sharding: Sharding::default(), ..ty },
-            results: vec![],
-            origin: Origin::default(),
-            policy: Policy::default(),
-        };
-        Some(Id(self.graph.push(node).0))
+        let input = node(Prim::Input(n), &[], NodeType { sharding: Sharding::default(), ..ty });
+        Some(Id(self.graph.push(input).0))
     }
 
     fn arg(&mut self, param: usize, s: &SymArg) -> Option<Arg> {
@@ -121,7 +131,10 @@ impl Example<'_> {
             Problem::Partial { axis, monoid, input } => {
                 let sum = if monoid == Monoid::Sum { "the sum" } else { "the whole value" };
                 let e = OpError::new(Code::E0405, format!("`{name}` needs {sum}, and this is partial over `{axis}`"))
-                    .note(format!("of a `{}@{axis}` value each device of `{axis}` stands for a part only", monoid.name()))
+                    .note(format!(
+                        "of a `{}@{axis}` value each device of `{axis}` stands for a part only",
+                        monoid.name()
+                    ))
                     .help(format!("complete it first: `dist.collective.all_reduce(x, axis=\"{axis}\")`"));
                 blame(e, input, "")
             }
@@ -132,9 +145,12 @@ impl Example<'_> {
                 blame(e, input, &format!("dim {dim} is split"))
             }
             Problem::Divide { axis, parts, from, to, input } => {
-                let e = OpError::new(Code::E0406, format!("the {parts} devices of `{axis}` do not divide the new dims evenly"))
-                    .note(format!("a dim of {from} goes along with one of {to}, and both must be multiples of {parts}"))
-                    .help(format!("join the dim first: `dist.collective.all_gather(x, axis=\"{axis}\")`"));
+                let e = OpError::new(
+                    Code::E0406,
+                    format!("the {parts} devices of `{axis}` do not divide the new dims evenly"),
+                )
+                .note(format!("a dim of {from} goes along with one of {to}, and both must be multiples of {parts}"))
+                .help(format!("join the dim first: `dist.collective.all_gather(x, axis=\"{axis}\")`"));
                 blame(e, input, "")
             }
             Problem::Meshes(a, b) => OpError::new(Code::E0404, format!("operands of `{name}` lie on different meshes"))
@@ -145,8 +161,9 @@ impl Example<'_> {
 
     /// Both ways out with the bytes that they move.
     fn conflict(&self, name: &str, syms: &[SymArg], axis: &str) -> OpError {
-        let mut e = OpError::new(Code::E0404, format!("the operands of `{name}` are split over `{axis}` in different ways"))
-            .note("along one axis of the mesh only one dim of the result can be split");
+        let mut e =
+            OpError::new(Code::E0404, format!("the operands of `{name}` are split over `{axis}` in different ways"))
+                .note("along one axis of the mesh only one dim of the result can be split");
         for (input, &param) in self.graph.inputs.iter().zip(&self.owner) {
             let sharding = &input.ty.sharding;
             let (Some(SymArg::Tensor(t)), Some(mesh)) = (syms.get(param), &sharding.mesh) else { continue };
