@@ -90,7 +90,7 @@ fn other_types() {
     let f = e(ExprKind::FnType { params: vec![n("int")], ret: Box::new(n("float")) });
     assert_eq!(shown(f), "(int) -> float");
     let mesh = Arg { name: Some(Name { text: "dp".into(), span: Span::NONE }), value: int("4"), star: false };
-    assert_eq!(shown(e(ExprKind::Index { base: Box::new(n("Mesh")), index: vec![mesh] })), "Mesh");
+    assert_eq!(shown(e(ExprKind::Index { base: Box::new(n("Mesh")), index: vec![mesh] })), "Mesh[dp=4]");
 }
 
 #[test]
