@@ -9,10 +9,25 @@ use crate::cli::Ir;
 use crate::program::{Setup, out, prepare};
 use std::path::Path;
 use std::rc::Rc;
-use tessera_base::Diagnostic;
+use tessera_base::{Diagnostic, Span};
 use tessera_hir::source::SourceMap;
 use tessera_ir::graph::Graph;
 use tessera_llvm::{Emission, HostTarget};
+
+/// The module that a model stands for.
+fn model(setup: &Setup, path: &Path) -> u8 {
+    match tessera_onnx::module(&path.to_string_lossy()) {
+        Ok(text) => {
+            out(&text);
+            0
+        }
+        Err(why) => {
+            let d = Diagnostic::new(why.code, Span::NONE, why.message);
+            setup.show(&[why.notes.into_iter().fold(d, Diagnostic::note)], &SourceMap::default());
+            1
+        }
+    }
+}
 
 /// Runs the command; returns the exit code.
 pub fn emit(setup: &Setup, path: &Path, ir: Ir, after: Option<&str>) -> u8 {
@@ -33,6 +48,9 @@ pub fn emit(setup: &Setup, path: &Path, ir: Ir, after: Option<&str>) -> u8 {
         }
         other => other,
     };
+    if path.extension().is_some_and(|e| e == "onnx") {
+        return model(setup, path);
+    }
     let loaded = match crate::files::read_source(path) {
         Ok(l) => l,
         Err(d) => {

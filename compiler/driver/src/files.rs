@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Span};
-use tessera_hir::source::{Loaded, Loader, SourceMap};
+use tessera_hir::source::{FETCHED, Loaded, Loader, PROGRAM_FOLDER, Refused, SourceMap};
 
 use crate::render::{Place, Sources};
 
@@ -21,6 +21,7 @@ const STD: &[(&str, &str, &str)] = &[
     ("plot", "std/plot.tsr", include_str!("../../../std/plot.tsr")),
     ("tokens", "std/tokens.tsr", include_str!("../../../std/tokens.tsr")),
     ("scaling", "std/scaling.tsr", include_str!("../../../std/scaling.tsr")),
+    ("onnx", "std/onnx.tsr", include_str!("../../../std/onnx.tsr")),
     ("args", "std/args.tsr", include_str!("../../../std/args.tsr")),
 ];
 
@@ -101,6 +102,36 @@ impl Loader for Disk {
         let (_, path, text) = STD.iter().find(|(name, ..)| *name == module)?;
         Some(Loaded { path: (*path).into(), text: (*text).into() })
     }
+
+    fn model(&self, program: &str, path: &str) -> Result<Loaded, Refused> {
+        let path = model_path(program, path)?;
+        let made = tessera_onnx::module(&path);
+        let text = made.map_err(|r| Refused { code: r.code, message: r.message, notes: r.notes })?;
+        Ok(Loaded { path: path.into(), text: text.into() })
+    }
+}
+
+/// The path of a model with what `sys.dir` and `fetched` stand for.
+fn model_path(program: &str, path: &str) -> Result<String, Refused> {
+    let folder = Path::new(program).parent().map_or(String::new(), |p| p.to_string_lossy().into_owned());
+    let folder = if folder.is_empty() { ".".to_owned() } else { folder };
+    let mut out = String::new();
+    for (i, part) in path.split(FETCHED).enumerate() {
+        if i % 2 == 0 {
+            out.push_str(&part.replace(PROGRAM_FOLDER, &folder));
+            continue;
+        }
+        let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+        let shared =
+            || set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")? + "/.cache")).unwrap_or_default() + "/tessera";
+        let folder = format!("{}/data/{part}", set("TESSERA_CACHE").unwrap_or_else(shared));
+        if !Path::new(&folder).exists() {
+            let message = format!("`{part}` is not there yet: `./x fetch {part}` obtains it");
+            return Err(Refused { code: Code::E0706, message, notes: vec![format!("it belongs into {folder}")] });
+        }
+        out.push_str(&folder);
+    }
+    Ok(out)
 }
 
 /// The checker's texts for rendering.

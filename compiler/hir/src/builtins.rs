@@ -129,12 +129,14 @@ rows! {
     "io.read_npy" (path: Str) AnyTensor true "The tensor in a `.npy` file.";
     "io.write_npy" (path: Str, x: Tensor) None true "Writes a `.npy` file, atomically.";
     "io.read_idx" (path: Str) AnyTensor true "The tensor in an IDX file, as MNIST has them; gzip is unpacked.";
+    "io.read_bytes" (path: Str) AnyTensor true "The bytes of a file as a `u8` tensor of rank 1.";
     "io.read_npz" (path: Str) TensorDict true "The tensors in a `.npz` file by name.";
     "io.write_npz" (path: Str, tensors: TensorDict) None true "Writes a `.npz` file, atomically.";
     "io.read_safetensors" (path: Str) TensorDict true "The tensors in a safetensors file by name.";
     "io.write_safetensors" (path: Str, tensors: TensorDict) None true "Writes a safetensors file, atomically.";
     "io.read_gguf" (path: Str) TensorDict true "The tensors in a GGUF file by name; quantised ones as blocks of bytes for `op.dequantize`.";
     "io.read_gguf_meta" (path: Str) StrDict true "The metadata in a GGUF file by key, as texts; lists of texts are left out.";
+    "io.read_onnx_tensors" (path: Str) TensorDict true "The constants in an ONNX file by name; what `io.read_onnx` reads weights with.";
     "io.read_csv" (path: Str, delimiter: Str = S(","), skip: Int = I(0), dtype: DType = D(DType::F32)) Matrix true "The numbers of a CSV file as a matrix; `skip` lines are left out at the top.";
     "io.write_csv" (path: Str, x: Tensor, delimiter: Str = S(","), header: Str = S("")) None true "Writes a matrix as CSV, atomically.";
     "io.read_text" (path: Str) Str true "The UTF-8 text of a file.";
@@ -300,7 +302,7 @@ pub const MEMBERS: &[(&str, &[&str])] = &[
     ("autodiff", &["grad", "value_and_grad", "vjp", "jvp", "custom_vjp", "checkpoint", "stop_gradient", "vmap"]),
     ("tree", &["map", "leaves", "zip"]),
     ("sys", &["args", "dir"]),
-    ("io", &["save", "load"]),
+    ("io", &["save", "load", "read_onnx", "read_onnx_weights"]),
     ("op", &["kernel", "autotune", "scan", "fori", "array"]),
 ];
 

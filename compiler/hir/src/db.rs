@@ -9,7 +9,7 @@ use crate::builtins;
 use crate::check::facts::{self as syntax, ItemFacts};
 use crate::check::fns::{FnLike, FnSig};
 use crate::check::{self, CheckedInst, CheckedMain, InstData};
-use crate::source::FileId;
+use crate::source::{FileId, Refused};
 use crate::thir::{GlobalId, InstId};
 use crate::ty::Ty;
 use indexmap::IndexSet;
@@ -52,7 +52,7 @@ pub struct File {
     pub before: Option<Arc<Before>>,
     #[returns(copy)]
     pub prompt: Option<Prompt>,
-    /// Imported files by dotted name (`foo`, `std.nn`).
+    /// Imported files by dotted name (`foo`, `std.nn`), models by [`model_name`].
     pub imports: Arc<BTreeMap<Arc<str>, Target>>,
 }
 
@@ -76,6 +76,14 @@ pub struct Before {
     pub main: Arc<CheckedMain>,
 }
 
+/// Under which name a file lists a model that it reads.
+pub fn model_name(path: &str) -> Arc<str> {
+    format!("{MODEL}{path}").into()
+}
+
+/// No module's name begins so.
+pub(crate) const MODEL: &str = "io.read_onnx ";
+
 /// What an import names.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Target {
@@ -84,6 +92,8 @@ pub enum Target {
     Missing,
     /// The file imports, over others, the one that imports it: their paths.
     Cycle(Vec<Arc<str>>),
+    /// A model that cannot be read or has no translation.
+    Refused(Refused),
 }
 
 /// A key of [`checked_inst`].

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use tessera_base::{ItemId, Span};
+use tessera_base::{Code, ItemId, Span};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct FileId(pub u32);
@@ -22,6 +22,22 @@ pub trait Loader {
 
     /// `std.nn`, as `nn`: a file of the standard library.
     fn std(&self, module: &str) -> Option<Loaded>;
+
+    /// `io.read_onnx(path)` in a program whose main file is `program`: the model as a module. The path may
+    /// hold [`PROGRAM_FOLDER`] and names between [`FETCHED`].
+    fn model(&self, program: &str, path: &str) -> Result<Loaded, Refused>;
+}
+
+/// In the path of a model: where `sys.dir` stood, and around the name in `fetched("name")`.
+pub const PROGRAM_FOLDER: char = '\u{1}';
+pub const FETCHED: char = '\u{2}';
+
+/// Why a model has no module.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Refused {
+    pub code: Code,
+    pub message: String,
+    pub notes: Vec<String>,
 }
 
 /// A loader that finds nothing.
@@ -34,6 +50,10 @@ impl Loader for NoFiles {
 
     fn std(&self, _: &str) -> Option<Loaded> {
         None
+    }
+
+    fn model(&self, _: &str, _: &str) -> Result<Loaded, Refused> {
+        Err(Refused { code: Code::E0706, message: "no files can be read here".into(), notes: vec![] })
     }
 }
 

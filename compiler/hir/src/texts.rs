@@ -1,8 +1,8 @@
 //! Texts on their way into the database: files cut into items, imports found and loaded.
 
 use crate::db::{
-    Before, Database, Db, File, FileEntry, Item, ItemEntry, ItemHead, ItemKind, Prompt, Target, facts, file_of,
-    item_of, path_of,
+    Before, Database, Db, File, FileEntry, Item, ItemEntry, ItemHead, ItemKind, MODEL, Prompt, Target, facts, file_of,
+    item_of, model_name, path_of,
 };
 use crate::source::{FileId, Loaded, Loader, SourceMap, SourceText};
 use salsa::Setter;
@@ -167,15 +167,18 @@ impl Database {
         path.push(id);
         let mut imports = file.before(self).as_ref().map_or_else(BTreeMap::new, |b| BTreeMap::clone(&b.imports));
         for module in wanted {
-            let library = module.strip_prefix("std.");
-            let loaded = match library {
-                Some(name) => loader.std(name),
-                None => loader.sibling(&importer, &module),
+            let (model, library) = (module.strip_prefix(MODEL), module.strip_prefix("std."));
+            let loaded = match (model, library) {
+                (Some(model), _) => loader.model(&path_of(self, path[0]), model).map(Some),
+                (_, Some(name)) => Ok(loader.std(name)),
+                _ => Ok(loader.sibling(&importer, &module)),
             };
             let target = match loaded {
-                None => Target::Missing,
-                Some(loaded) => self.target(loaded, loader, path, done),
+                Err(refused) => Target::Refused(refused),
+                Ok(None) => Target::Missing,
+                Ok(Some(loaded)) => self.target(loaded, loader, path, done),
             };
+            let library = library.or(model);
             if let (Some(_), Target::File(id)) = (library, &target)
                 && let Some(entry) = self.tables().files.get_mut(id.0 as usize)
             {
@@ -200,6 +203,7 @@ impl Database {
         for (id, item) in stale {
             let facts = facts(self, item);
             let files = facts.imports.iter().flat_map(|i| i.files()).chain(facts.std_modules.iter().cloned());
+            let files = files.chain(facts.models.iter().map(|path| model_name(path)));
             let files: Arc<[Arc<str>]> = files.collect();
             if let Some(entry) = self.tables().items.get_mut(id.0 as usize) {
                 entry.imports = Some(files);

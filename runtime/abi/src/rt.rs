@@ -307,6 +307,8 @@ rt_table! {
     io_read_gguf(p, i) p fails y;
     /// A dict of strings, given its type id.
     io_read_gguf_meta(p, i) p fails y;
+    /// The constants of an ONNX file by name.
+    io_read_onnx_tensors(p, i) p fails y;
     io_exists(p) i;
     io_read_bytes(p) p fails y;
     /// Lines of a dict of tensors, labels, powers of ten?, path (empty: the result is text), width, height.

@@ -7,6 +7,7 @@ pub mod gguf_tokens;
 pub mod idx;
 pub mod npy;
 pub mod npz;
+pub mod onnx;
 pub mod safetensors;
 pub mod stored;
 pub mod tokens;

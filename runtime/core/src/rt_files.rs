@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::io::safetensors::Content;
-use crate::io::{csv, files, gguf, idx, npy, npz, safetensors, stored, tokens};
+use crate::io::{csv, files, gguf, idx, npy, npz, onnx, safetensors, stored, tokens};
 use crate::passed;
 use crate::plot::Figure;
 use crate::rt::{rows, settle};
@@ -22,7 +22,7 @@ pub fn symbols() -> Vec<(RtFn, *const u8)> {
         takes_1 io_exists;
         takes_2 io_read_idx io_read_npy io_read_text io_read_bytes io_token_count;
         takes_3 io_token_id io_read_tokenizer io_write_npy io_read_npz io_write_npz io_write_text io_append_text io_read_lines io_read_safetensors io_write_safetensors
-            io_read_gguf io_read_gguf_meta;
+            io_read_gguf io_read_gguf_meta io_read_onnx_tensors;
         takes_4 io_save io_encode io_decode;
         takes_5 io_read_csv io_write_csv;
         takes_6 io_load plot_heat;
@@ -105,6 +105,11 @@ extern "C" fn io_read_gguf(cx: &mut Context, path: &StrObj, ty: i64, span: i64) 
 extern "C" fn io_read_gguf_meta(cx: &mut Context, path: &StrObj, ty: i64, span: i64) -> u64 {
     let read = gguf::read_meta(Path::new(path.text()));
     let read = read.map(|all| dict_of(cx, ty, all.into_iter().map(|(key, text)| (key, new_str(text)))));
+    settle(cx, span, read)
+}
+
+extern "C" fn io_read_onnx_tensors(cx: &mut Context, path: &StrObj, ty: i64, span: i64) -> u64 {
+    let read = onnx::read(Path::new(path.text())).map(|all| dict(cx, ty, all));
     settle(cx, span, read)
 }
 
@@ -219,7 +224,7 @@ extern "C" fn io_read_lines(cx: &mut Context, path: &StrObj, _ty: i64, span: i64
 /// The file's bytes as a u8 tensor.
 extern "C" fn io_read_bytes(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
     let read =
-        files::read_all(Path::new(path.text())).and_then(|b| Ok(Tensor::from_bytes(DType::U8, &[b.len() as u64], &b)?));
+        files::read_raw(Path::new(path.text())).and_then(|b| Ok(Tensor::from_bytes(DType::U8, &[b.len() as u64], &b)?));
     give(cx, span, read)
 }
 

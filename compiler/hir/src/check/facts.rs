@@ -1,6 +1,7 @@
 //! What the syntax of an item says about names, without looking anything up.
 
 use crate::builtins::from_std;
+use crate::source::{FETCHED, PROGRAM_FOLDER};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_grammar::ast::*;
@@ -16,6 +17,8 @@ pub struct ItemFacts {
     pub imports: Vec<Import>,
     /// `std.nn` where it is written out, and where a member of a built-in module comes from.
     pub std_modules: BTreeSet<Arc<str>>,
+    /// The paths of models that it reads, where they are known.
+    pub models: BTreeSet<Arc<str>>,
 }
 
 /// One name that an import binds.
@@ -76,6 +79,13 @@ pub fn item_facts(stmts: &[Stmt]) -> ItemFacts {
         }
     }
     each_expr(stmts, &mut |e| {
+        if let ExprKind::Call { func, args } = &e.kind
+            && matches!(last_name(func), Some("read_onnx" | "read_onnx_weights"))
+            && let [path] = args.as_slice()
+            && let Some(path) = constant_path(&path.value)
+        {
+            out.models.insert(path.into());
+        }
         let ExprKind::Attr { base, name } = &e.kind else { return };
         let ExprKind::Name(module) = &base.kind else { return };
         if &**module == "std" {
@@ -84,6 +94,34 @@ pub fn item_facts(stmts: &[Stmt]) -> ItemFacts {
         out.std_modules.extend(from_std(&format!("{module}.{}", name.text)).map(Arc::from));
     });
     out
+}
+
+/// `c` of `a.b.c`.
+fn last_name(e: &Expr) -> Option<&str> {
+    match &e.kind {
+        ExprKind::Name(name) => Some(name),
+        ExprKind::Attr { name, .. } => Some(&name.text),
+        _ => None,
+    }
+}
+
+/// A path that is known before the program runs: texts, `sys.dir`, `fetched("name")`, and sums of
+/// these, as [`crate::source::Loader::model`] takes it.
+pub fn constant_path(e: &Expr) -> Option<String> {
+    match &e.kind {
+        ExprKind::Str(text) => Some(text.replace([PROGRAM_FOLDER, FETCHED], "")),
+        ExprKind::Attr { base, name } if &*name.text == "dir" && last_name(base) == Some("sys") => {
+            Some(PROGRAM_FOLDER.to_string())
+        }
+        ExprKind::Call { func, args } if last_name(func) == Some("fetched") => match args.as_slice() {
+            [Arg { value: Expr { kind: ExprKind::Str(name), .. }, .. }] => {
+                Some(format!("{FETCHED}{}{FETCHED}", name.replace([PROGRAM_FOLDER, FETCHED], "")))
+            }
+            _ => None,
+        },
+        ExprKind::Binary { op: BinOp::Add, left, right, .. } => Some(constant_path(left)? + &constant_path(right)?),
+        _ => None,
+    }
 }
 
 fn imports(stmt: &Stmt, out: &mut Vec<Import>) {

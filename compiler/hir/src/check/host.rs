@@ -19,6 +19,7 @@ impl Cx<'_> {
         // These look at the syntax of their arguments.
         match &**name {
             "isinstance" => return self.isinstance(args, span),
+            "io.read_onnx" | "io.read_onnx_weights" => return self.read_onnx(name, args, span),
             "range" => {
                 return match self.range_args(args, span) {
                     Some(bounds) => builtin("range", bounds.into(), Ty::List(Box::new(Ty::int())), span),

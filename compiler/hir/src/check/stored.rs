@@ -1,12 +1,16 @@
-//! `io.save` and `io.load`: values of any type that holds data.
+//! `io.save` and `io.load`: values of any type that holds data; `io.read_onnx`: a model as a function.
 
 use super::args::{Slot, Value};
 use super::cx::{Cx, boolean, builtin, error_at, string};
+use super::facts::constant_path;
+use super::names::Meaning;
+use crate::db::{self, Target};
 use crate::rules::unify::Role;
 use crate::thir::*;
 use crate::ty::{StructTy, Ty};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Span};
+use tessera_grammar::ast::Arg;
 
 impl Cx<'_> {
     /// `io.save(path, value)`.
@@ -46,6 +50,36 @@ impl Cx<'_> {
         self.host("calls `io.load`", span);
         let ty = of_unknown_value(&like.ty);
         builtin("io.load", vec![path, like, prefix, extra], ty, span)
+    }
+
+    /// `io.read_onnx(path)`: the function that the model computes; `io.read_onnx_weights(path)`: its weights.
+    /// The file is read while the program is checked, so that its path has to be known then.
+    pub fn read_onnx(&mut self, function: &str, args: &[Arg], span: Span) -> TExpr {
+        let [path] = args else {
+            let d = Diagnostic::new(Code::E0104, span, format!("`{function}` takes a path and nothing else"));
+            return self.fail(d);
+        };
+        let member = if function == "io.read_onnx" { "model" } else { "weights" };
+        let target = constant_path(&path.value).map(|key| db::model_name(&key));
+        let target = target.and_then(|name| self.names_of().imports(self.db).get(&name).cloned());
+        match target {
+            Some(Target::File(id)) => match self.file_member(id, &member.into(), span) {
+                Meaning::Broken => error_at(span),
+                meaning => self.as_value(meaning, span),
+            },
+            Some(Target::Refused(why)) => {
+                let d = Diagnostic::new(why.code, path.value.span, why.message);
+                let d = why.notes.into_iter().fold(d, Diagnostic::note);
+                self.fail(d)
+            }
+            _ => {
+                let message = "the path of a model has to be known before the program runs";
+                let d = Diagnostic::new(Code::E0213, path.value.span, message)
+                    .note("the inputs, sizes and operators of the model are checked with the program")
+                    .help(format!("write `{function}(\"file.onnx\")`; `sys.dir + \"…\"` and `fetched(\"name\") + \"…\"` are known too"));
+                self.fail(d)
+            }
+        }
     }
 
     fn stored_arg(&mut self, function: &str, param: &str, value: TExpr, expected: &Ty) -> TExpr {

@@ -18,6 +18,10 @@ use std::collections::BTreeMap;
 struct Memory(BTreeMap<String, String>);
 
 impl Loader for Memory {
+    fn model(&self, program: &str, path: &str) -> Result<Loaded, crate::source::Refused> {
+        crate::source::NoFiles.model(program, path)
+    }
+
     fn sibling(&self, _: &str, module: &str) -> Option<Loaded> {
         let path = format!("{}.tsr", module.replace('.', "/"));
         self.0.get(&path).map(|text| Loaded { path: path.as_str().into(), text: text.as_str().into() })

@@ -76,6 +76,7 @@ const WITH_TYPE: &[(&str, RtFn)] = &[
     ("io.read_safetensors", io_read_safetensors),
     ("io.read_gguf", io_read_gguf),
     ("io.read_gguf_meta", io_read_gguf_meta),
+    ("io.read_onnx_tensors", io_read_onnx_tensors),
     ("io.read_lines", io_read_lines),
     ("io.load", io_load),
     ("sys.args", sys_args),

@@ -71,14 +71,20 @@ pub fn begins_with(path: &Path, magic: &[u8]) -> Result<bool, Fault> {
     Ok(first == magic)
 }
 
-/// The whole file, unpacked when it is gzip (by its first bytes, not by its name).
-pub fn read_all(path: &Path) -> Result<Vec<u8>, Fault> {
+/// The whole file as it is.
+pub fn read_raw(path: &Path) -> Result<Vec<u8>, Fault> {
     let (mut reader, len) = open(path)?;
     if len > crate::tensor::memory_limit() {
         return Err(crate::tensor::OutOfMemory { bytes: len }.into());
     }
     let mut bytes = Vec::with_capacity(len as usize);
     reader.read_to_end(&mut bytes).map_err(|e| fault("read", path, &e))?;
+    Ok(bytes)
+}
+
+/// The whole file, unpacked when it is gzip (by its first bytes, not by its name).
+pub fn read_all(path: &Path) -> Result<Vec<u8>, Fault> {
+    let bytes = read_raw(path)?;
     if bytes.starts_with(&[0x1f, 0x8b]) {
         let mut out = vec![];
         let limit = crate::tensor::memory_limit();

@@ -1,0 +1,325 @@
+//! A whole file as the text of a module.
+
+use crate::Refused;
+use crate::names::{Names, comment, quoted};
+use crate::node::{Body, No, Node};
+use crate::ops;
+use crate::value::{Tensor, Value};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use tessera_base::{Code, DType};
+use tessera_runtime::io::onnx::{self, Attribute, Dim, Graph, Model};
+
+/// Complaints that are told, at most.
+const TOLD_MAX: usize = 30;
+
+/// The text of the module that a file stands for.
+///
+/// # Errors
+/// What cannot be read, and every node that has no translation, in one.
+pub fn module(path: &str) -> Result<String, Refused> {
+    let made = onnx::with_file(Path::new(path), |model| Ok(translated(&model, path)));
+    made.unwrap_or_else(|fault| {
+        let code = if fault.code == 707 { Code::E0707 } else { Code::E0706 };
+        Err(Refused { code, message: fault.message, notes: fault.notes })
+    })
+}
+
+/// The same of a file's bytes; the module reads its weights from `path`.
+///
+/// # Errors
+/// As [`module`].
+pub fn module_of(bytes: &[u8], path: &str) -> Result<String, Refused> {
+    let bad = |why: String| Refused {
+        code: Code::E0707,
+        message: format!("`{path}` is not a readable ONNX file: {why}"),
+        notes: vec![],
+    };
+    translated(&onnx::parse(bytes).map_err(bad)?, path)
+}
+
+fn translated(model: &Model, path: &str) -> Result<String, Refused> {
+    let mut unknown: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    unknown_operators(&model.graph, &mut unknown);
+    if !unknown.is_empty() {
+        let count = unknown.len();
+        let list = unknown.into_iter().map(|(op, nodes)| format!("`{op}`: {}", listed(&nodes))).collect();
+        let message = format!("`{path}` has {} that {} not supported", many(count, "operator"), are(count));
+        return Err(refused(message, list));
+    }
+    let mut pass = Pass { body: Body::new(model.opset), problems: vec![] };
+    let text = pass.program(&model.graph, path);
+    match text {
+        Ok(text) if pass.problems.is_empty() => Ok(text),
+        outcome => {
+            pass.problems.extend(outcome.err().filter(|e| !e.is_empty()));
+            let count = pass.problems.len();
+            let message = format!("`{path}` has {} that {} not supported", many(count, "node"), are(count));
+            Err(refused(message, pass.problems))
+        }
+    }
+}
+
+fn refused(message: String, mut notes: Vec<String>) -> Refused {
+    if notes.len() > TOLD_MAX {
+        let more = notes.len() - TOLD_MAX;
+        notes.truncate(TOLD_MAX);
+        notes.push(format!("and {more} more"));
+    }
+    Refused { code: Code::E0690, message, notes }
+}
+
+fn many(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn are(count: usize) -> &'static str {
+    if count == 1 { "is" } else { "are" }
+}
+
+fn listed(names: &[String]) -> String {
+    let shown: Vec<&str> = names.iter().take(3).map(|n| &**n).collect();
+    match names.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+fn label(node: &onnx::Node) -> String {
+    let name = match node.name {
+        "" => node.outputs.first().copied().unwrap_or_default(),
+        name => name,
+    };
+    format!("node `{}`", comment(name))
+}
+
+/// Every operator of a graph that has no row, with its nodes.
+fn unknown_operators(graph: &Graph, out: &mut BTreeMap<String, Vec<String>>) {
+    for node in &graph.nodes {
+        let standard = matches!(node.domain, "" | "ai.onnx");
+        if !standard || (ops::find(node.op).is_none() && node.op != "If") {
+            let op = if standard { comment(node.op) } else { comment(&format!("{}.{}", node.domain, node.op)) };
+            out.entry(op).or_default().push(label(node));
+        }
+        for (_, attribute) in &node.attributes {
+            if let Attribute::Graph(inner) = attribute {
+                unknown_operators(inner, out);
+            }
+        }
+    }
+}
+
+struct Pass<'m> {
+    body: Body<'m>,
+    problems: Vec<String>,
+}
+
+impl<'m> Pass<'m> {
+    /// The whole text.
+    fn program(&mut self, graph: &'m Graph<'m>, path: &str) -> Result<String, No> {
+        self.body.scopes.push(constants(graph));
+        let (mut names, mut sizes) = (Names::default(), Sizes::default());
+        let mut params = vec![];
+        for input in &graph.inputs {
+            // Older files list the weights among the inputs.
+            if self.body.value(input.name).is_some() {
+                continue;
+            }
+            let param = names.fresh(input.name, "x");
+            let dtype = onnx::dtype(input.kind).map_err(|e| format!("input `{}`: {e}", comment(input.name)))?;
+            let Some(shape) = &input.shape else {
+                return Err(format!("input `{}`: its rank is not told", comment(input.name)));
+            };
+            let mut dims: Vec<String> = shape.iter().map(|d| sizes.dim(d)).collect();
+            dims.push(dtype.to_string());
+            params.push(format!("{param}: Tensor[{}]", dims.join(", ")));
+            let known = shape.iter().map(|d| if let Dim::Size(n @ 1..) = d { *n } else { -1 }).collect();
+            let t = Tensor { known, ..Tensor::new(param, shape.len(), dtype) };
+            self.body.set(input.name, Value::Tensor(t));
+        }
+        self.nodes(graph);
+        let mut results = vec![];
+        for output in &graph.outputs {
+            match self.body.value(output.name).cloned() {
+                Some(Value::Broken) => {}
+                Some(value) => results.push(self.body.as_tensor(&value)?.text),
+                None => self.problems.push(format!("nothing computes the output `{}`", comment(output.name))),
+            }
+        }
+        Ok(self.text(graph, path, params, results))
+    }
+
+    fn text(&self, graph: &Graph, path: &str, mut params: Vec<String>, results: Vec<String>) -> String {
+        let mut out = format!("# {}, version {} of the operators\n", comment(path), self.body.opset);
+        if self.body.library {
+            out.push_str("import std.onnx as onnx\n");
+        }
+        if !self.body.weights.is_empty() {
+            let types = self.body.weights.iter().map(|(_, t)| weight_type(t)).collect::<Vec<_>>();
+            out.push_str("\n\nstruct Weights:\n");
+            for ((field, _), ty) in self.body.weights.iter().zip(&types) {
+                out.push_str(&format!("    {field}: {ty}\n"));
+            }
+            out.push_str("\n\ndef _read() -> Weights:\n");
+            out.push_str(&format!("    file = io.read_onnx_tensors({})\n", quoted(path)));
+            for (i, ((_, t), ty)) in self.body.weights.iter().zip(&types).enumerate() {
+                out.push_str(&format!("    v{i}: {ty} = file[{}]\n", quoted(&t.key)));
+            }
+            let fields = self.body.weights.iter().enumerate().map(|(i, (field, _))| format!("{field}=v{i}"));
+            out.push_str(&format!("    return Weights({})\n", fields.collect::<Vec<_>>().join(", ")));
+            out.push_str("\n\nweights = _read()\n");
+            params.push("weights=weights".into());
+        }
+        let outputs: Vec<String> = graph.outputs.iter().map(|o| comment(o.name)).collect();
+        out.push_str(&format!("\n\n# Gives {}.\ndef model({}):\n", outputs.join(", "), params.join(", ")));
+        for line in &self.body.lines {
+            out.push_str(&format!("    {line}\n"));
+        }
+        out.push_str(&format!("    return {}\n", if results.is_empty() { "None".into() } else { results.join(", ") }));
+        out
+    }
+
+    fn nodes(&mut self, graph: &'m Graph<'m>) {
+        for node in &graph.nodes {
+            let done = match node.op {
+                "If" => self.branch(node),
+                op => match ops::find(op) {
+                    Some((_, translate)) => translate(&mut Node { body: &mut self.body, node }),
+                    None => Err("its operator is not known".into()),
+                },
+            };
+            if let Err(why) = done {
+                // An empty reason: an argument is broken, which has been told.
+                if !why.is_empty() {
+                    self.problems.push(format!("`{}`, {}: {why}", comment(node.op), label(node)));
+                }
+                for name in &node.outputs {
+                    self.body.set(name, Value::Broken);
+                }
+            }
+        }
+    }
+
+    /// A graph inside another: its results.
+    fn inner(&mut self, graph: &'m Graph<'m>) -> Result<Vec<Value<'m>>, No> {
+        self.body.scopes.push(constants(graph));
+        self.nodes(graph);
+        let results = graph.outputs.iter().map(|o| match self.body.value(o.name) {
+            Some(Value::Broken) => Err(String::new()),
+            Some(value) => Ok(value.clone()),
+            None => Err(format!("nothing computes `{}`", comment(o.name))),
+        });
+        let results = results.collect();
+        self.body.scopes.pop();
+        results
+    }
+
+    /// `If`: one branch where the condition is known, else both, of which one is chosen.
+    fn branch(&mut self, node: &'m onnx::Node<'m>) -> Result<(), No> {
+        let graph = |name: &str| match node.attributes.iter().find(|(n, _)| *n == name) {
+            Some((_, Attribute::Graph(g))) => Ok(g),
+            _ => Err(format!("it lacks `{name}`")),
+        };
+        let (then, otherwise) = (graph("then_branch")?, graph("else_branch")?);
+        let mut at = Node { body: &mut self.body, node };
+        if let Ok(known) = at.known(0) {
+            let chosen = if known.first().is_some_and(|c| *c != 0) { then } else { otherwise };
+            for (name, value) in node.outputs.iter().zip(self.inner(chosen)?) {
+                self.body.set(name, value);
+            }
+            return Ok(());
+        }
+        if let Ok(condition) = at.one(0) {
+            return self.branch_by_size(node, &condition.text(), [then, otherwise]);
+        }
+        let condition = at.tensor(0)?;
+        let (a, b) = (self.inner(then)?, self.inner(otherwise)?);
+        for ((name, a), b) in node.outputs.iter().zip(&a).zip(&b) {
+            let (a, b) = (self.body.as_tensor(a)?, self.body.as_tensor(b)?);
+            if (a.rank, a.dtype) != (b.rank, b.dtype) {
+                return Err("its branches give different types, and its condition depends on data".into());
+            }
+            let text = self.body.line(&format!("op.where({}, {}, {})", condition.text, a.text, b.text), node.name)?;
+            self.body.set(name, Value::Tensor(Tensor::new(text, a.rank, a.dtype)));
+        }
+        Ok(())
+    }
+}
+
+impl<'m> Pass<'m> {
+    /// The condition depends on sizes: an `if` that is decided for every call. Where the branches give
+    /// different types the first one is taken, which is then what calls must have.
+    fn branch_by_size(
+        &mut self,
+        node: &'m onnx::Node<'m>,
+        condition: &str,
+        graphs: [&'m Graph<'m>; 2],
+    ) -> Result<(), No> {
+        let [a, b] = [self.whole_branch(graphs[0])?, self.whole_branch(graphs[1])?];
+        let same = a.1.iter().zip(&b.1).all(|(a, b)| (a.rank, a.dtype) == (b.rank, b.dtype));
+        if !same {
+            let why =
+                format!("this model is translated for inputs of which {condition} holds ({})", comment(node.name));
+            self.body.lines.push(format!("assert {condition}, {}", quoted(&why)));
+            self.body.lines.extend(a.0);
+            for (name, t) in node.outputs.iter().zip(a.1) {
+                self.body.set(name, Value::Tensor(t));
+            }
+            return Ok(());
+        }
+        let results: Vec<(String, Tensor)> = a.1.into_iter().map(|t| (self.body.fresh(), t)).collect();
+        let texts: [Vec<String>; 2] = [
+            results.iter().map(|(name, t)| format!("{name} = {}", t.text)).collect(),
+            results.iter().zip(&b.1).map(|((name, _), t)| format!("{name} = {}", t.text)).collect(),
+        ];
+        for (head, (lines, ends)) in
+            [format!("if {condition}:"), "else:".into()].into_iter().zip([a.0, b.0].into_iter().zip(texts))
+        {
+            self.body.lines.push(head);
+            self.body.lines.extend(lines.iter().chain(&ends).map(|l| format!("    {l}")));
+        }
+        for (name, (text, t)) in node.outputs.iter().zip(results) {
+            self.body.set(name, Value::Tensor(Tensor::new(text, t.rank, t.dtype)));
+        }
+        Ok(())
+    }
+
+    /// The lines of a branch and its results.
+    fn whole_branch(&mut self, graph: &'m Graph<'m>) -> Result<(Vec<String>, Vec<Tensor>), No> {
+        let before = self.body.lines.len();
+        let values = self.inner(graph)?;
+        let results = values.iter().map(|v| self.body.as_tensor(v)).collect::<Result<Vec<_>, No>>()?;
+        Ok((self.body.lines.split_off(before), results))
+    }
+}
+
+fn constants<'m>(graph: &'m Graph<'m>) -> HashMap<&'m str, Value<'m>> {
+    graph.tensors.iter().map(|t| (t.name, Value::Constant(t))).collect()
+}
+
+fn weight_type(t: &onnx::Tensor) -> String {
+    let mut parts: Vec<String> = t.dims.iter().map(i64::to_string).collect();
+    parts.push(t.dtype().unwrap_or(DType::F32).to_string());
+    format!("Tensor[{}]", parts.join(", "))
+}
+
+/// Size variables for the sizes that a file leaves open.
+#[derive(Default)]
+struct Sizes {
+    names: Names,
+    known: HashMap<String, String>,
+}
+
+impl Sizes {
+    fn dim(&mut self, dim: &Dim) -> String {
+        match dim {
+            Dim::Size(n) if *n > 0 => n.to_string(),
+            Dim::Name(name) if name.chars().any(|c| c.is_ascii_alphanumeric()) => {
+                let upper = name.to_uppercase();
+                let names = &mut self.names;
+                self.known.entry((*name).to_owned()).or_insert_with(|| names.fresh(&upper, "N")).clone()
+            }
+            _ => self.names.fresh("N", "N"),
+        }
+    }
+}

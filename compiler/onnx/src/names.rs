@@ -1,0 +1,61 @@
+//! Names of a file as names of the language.
+
+use std::collections::HashSet;
+
+/// Names that mean something else in a module.
+const RESERVED: &[&str] = &[
+    "and", "as", "assert", "break", "continue", "def", "elif", "else", "False", "for", "from", "if", "import", "in",
+    "is", "lambda", "None", "not", "or", "pass", "return", "struct", "True", "while", "with", "op", "io", "math",
+    "onnx", "max", "min", "weights", "model", "Weights", "Tensor", "std", "dist", "schedule", "tile", "numerics",
+    "graph", "autodiff", "random", "tree", "time", "sys",
+];
+
+/// Gives each name once.
+#[derive(Default)]
+pub struct Names {
+    taken: HashSet<String>,
+}
+
+impl Names {
+    /// The name with what no name may hold as `_`; another if it is taken.
+    pub fn fresh(&mut self, wanted: &str, otherwise: &str) -> String {
+        let mut name: String =
+            wanted.chars().take(80).map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        name = name.trim_matches('_').to_owned();
+        if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            name = if name.is_empty() { otherwise.to_owned() } else { format!("{otherwise}_{name}") };
+        }
+        // `v12` is what intermediate values are called.
+        let numbered = name.strip_prefix('v').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+        if numbered || RESERVED.contains(&&*name) || tessera_base::DType::parse(&name).is_some() {
+            name.push('_');
+        }
+        let mut unique = name.clone();
+        for i in 2.. {
+            if self.taken.insert(unique.clone()) {
+                break;
+            }
+            unique = format!("{name}_{i}");
+        }
+        unique
+    }
+}
+
+/// A text as a literal.
+pub fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push_str(&format!("\\u{:04x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A text on one line of a comment.
+pub fn comment(text: &str) -> String {
+    text.chars().take(100).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

@@ -1,0 +1,341 @@
+//! One node while it is translated: its arguments, its attributes, and where its results go.
+
+use crate::names::{Names, comment};
+use crate::value::{Int, Ints, Tensor, Value, literal};
+use std::collections::HashMap;
+use tessera_base::DType;
+use tessera_runtime::io::onnx::{self, Attribute};
+
+/// Why a node cannot be translated: lower case, without a full stop.
+pub type No = String;
+
+/// An int expression that is longer gets a name of its own.
+const TEXT_MAX: usize = 60;
+/// Ints that are kept as such, at most.
+const INTS_MAX: usize = 4096;
+/// Lines of a function, at most: graphs in graphs are written out for every use.
+const LINES_MAX: usize = 1 << 20;
+
+/// What has been translated.
+#[derive(Default)]
+pub struct Body<'m> {
+    pub opset: i64,
+    /// Values by name, inner graphs last.
+    pub scopes: Vec<HashMap<&'m str, Value<'m>>>,
+    pub lines: Vec<String>,
+    /// Weights that are used, with the names of their fields.
+    pub weights: Vec<(String, &'m onnx::Tensor<'m>)>,
+    fields: HashMap<&'m str, usize>,
+    names: Names,
+    count: usize,
+    /// Uses functions of `std.onnx`.
+    pub library: bool,
+}
+
+impl<'m> Body<'m> {
+    pub fn new(opset: i64) -> Self {
+        Body { opset, ..Body::default() }
+    }
+
+    pub fn value(&self, name: &str) -> Option<&Value<'m>> {
+        self.scopes.iter().rev().find_map(|s| s.get(name))
+    }
+
+    pub fn set(&mut self, name: &'m str, value: Value<'m>) {
+        if let (false, Some(scope)) = (name.is_empty(), self.scopes.last_mut()) {
+            scope.insert(name, value);
+        }
+    }
+
+    pub fn fresh(&mut self) -> String {
+        self.count += 1;
+        format!("v{}", self.count)
+    }
+
+    /// A new name with this value.
+    pub fn line(&mut self, value: &str, remark: &str) -> Result<String, No> {
+        if self.lines.len() >= LINES_MAX {
+            return Err("the model is too large".into());
+        }
+        let name = self.fresh();
+        let remark = if remark.is_empty() { String::new() } else { format!("  # {}", comment(remark)) };
+        self.lines.push(format!("{name} = {value}{remark}"));
+        Ok(name)
+    }
+
+    /// The field of a weight.
+    fn weight(&mut self, t: &'m onnx::Tensor<'m>) -> Result<Tensor, No> {
+        let dtype = t.dtype()?;
+        t.data()?;
+        let next = self.weights.len();
+        let at = *self.fields.entry(&t.key).or_insert(next);
+        if at == next {
+            let field = self.names.fresh(&t.key, "w");
+            self.weights.push((field, t));
+        }
+        let text = format!("weights.{}", self.weights[at].0);
+        Ok(Tensor { known: t.dims.clone(), ..Tensor::new(text, t.dims.len(), dtype) })
+    }
+
+    pub fn as_tensor(&mut self, value: &Value<'m>) -> Result<Tensor, No> {
+        if let Some((x, rank, dtype)) = value.number()
+            && rank == 0
+        {
+            return Ok(Tensor::new(format!("op.full((), {}, dtype={dtype})", literal(x, dtype)), rank, dtype));
+        }
+        match value {
+            Value::Tensor(t) => Ok(t.clone()),
+            Value::Ints(ints) => Ok(ints.tensor()),
+            Value::Matrix(ints, columns) => {
+                Ok(Tensor::new(format!("{}.reshape(-1, {columns})", ints.tensor().text), 2, ints.dtype))
+            }
+            Value::Constant(t) => match value.ints() {
+                Some(ints) if ints.elems.len() <= 16 => Ok(ints.tensor()),
+                _ => self.weight(t),
+            },
+            Value::Broken => Err(String::new()),
+        }
+    }
+}
+
+/// A node and what it is translated into.
+pub struct Node<'b, 'm> {
+    pub body: &'b mut Body<'m>,
+    pub node: &'m onnx::Node<'m>,
+}
+
+/// An operand of elementwise work: a literal takes the dtype of what it meets.
+#[derive(Clone, Debug)]
+pub struct Operand {
+    pub text: String,
+    pub rank: usize,
+    pub dtype: DType,
+}
+
+impl<'m> Node<'_, 'm> {
+    /// Whether an argument is given.
+    pub fn has(&self, i: usize) -> bool {
+        self.node.inputs.get(i).is_some_and(|n| !n.is_empty())
+    }
+
+    pub fn value(&self, i: usize) -> Result<Value<'m>, No> {
+        let Some(name) = self.node.inputs.get(i).filter(|n| !n.is_empty()) else {
+            return Err(format!("it lacks argument {i}"));
+        };
+        match self.body.value(name) {
+            Some(Value::Broken) => Err(String::new()),
+            Some(v) => Ok(v.clone()),
+            None => Err(format!("nothing before it computes `{name}`")),
+        }
+    }
+
+    /// An argument as a tensor by its name.
+    pub fn tensor(&mut self, i: usize) -> Result<Tensor, No> {
+        let value = self.value(i)?;
+        let t = self.body.as_tensor(&value)?;
+        if t.text.contains('(') {
+            let text = self.body.line(&t.text, "")?;
+            return Ok(Tensor { text, ..t });
+        }
+        Ok(t)
+    }
+
+    /// Tensors that broadcast: constants of one element are literals where another is none.
+    pub fn operands(&mut self) -> Result<Vec<Operand>, No> {
+        let values = (0..self.node.inputs.len()).map(|i| self.value(i)).collect::<Result<Vec<_>, No>>()?;
+        let alone = |v: &Value| match v.ints() {
+            Some(ints) => (ints.elems.len() == 1).then(|| (ints.elems[0].text(), ints.scalar, ints.dtype)),
+            None => v.number().map(|(x, rank, d)| (literal(x, d), rank == 0, d)),
+        };
+        let most = values.iter().filter(|v| alone(v).is_none()).map(|v| self.rank_of(v)).max();
+        let mut out = vec![];
+        for (i, v) in values.iter().enumerate() {
+            let literal = alone(v).filter(|(.., d)| *d != DType::Bool);
+            let rank = self.rank_of(v);
+            match (literal, most) {
+                (Some((text, _, dtype)), Some(most)) if rank <= most => out.push(Operand { text, rank, dtype }),
+                _ => {
+                    let Tensor { text, rank, dtype, .. } = self.tensor(i)?;
+                    out.push(Operand { text, rank, dtype });
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn rank_of(&self, v: &Value) -> usize {
+        match v {
+            Value::Tensor(t) => t.rank,
+            Value::Constant(t) => t.dims.len(),
+            Value::Ints(ints) => usize::from(!ints.scalar),
+            Value::Matrix(..) => 2,
+            Value::Broken => 0,
+        }
+    }
+
+    pub fn optional(&mut self, i: usize) -> Result<Option<Tensor>, No> {
+        if self.has(i) { self.tensor(i).map(Some) } else { Ok(None) }
+    }
+
+    /// An argument that shapes are made of.
+    pub fn ints(&self, i: usize) -> Result<Vec<Int>, No> {
+        match self.value(i)?.ints() {
+            Some(ints) => Ok(ints.elems),
+            None => Err(format!("its argument {i} (`{}`) depends on data", self.node.inputs[i])),
+        }
+    }
+
+    /// An argument whose value may not depend on the inputs, not even on their sizes.
+    pub fn known(&self, i: usize) -> Result<Vec<i64>, No> {
+        let known = self.ints(i)?.iter().map(Int::known).collect::<Option<Vec<_>>>();
+        known.ok_or_else(|| format!("its argument {i} (`{}`) depends on sizes of inputs", self.node.inputs[i]))
+    }
+
+    pub fn one(&self, i: usize) -> Result<Int, No> {
+        let ints = self.ints(i)?;
+        ints.first().cloned().ok_or_else(|| format!("its argument {i} is empty"))
+    }
+
+    /// A number that is known: a float or an int.
+    pub fn number(&self, i: usize) -> Result<Option<f64>, No> {
+        if !self.has(i) {
+            return Ok(None);
+        }
+        let value = self.value(i)?;
+        let int = value.ints().and_then(|n| n.elems.first().and_then(Int::known)).map(|n| n as f64);
+        match value.number().map(|(x, ..)| x).or(int) {
+            Some(x) => Ok(Some(x)),
+            None => Err(format!("its argument {i} (`{}`) is not a known number", self.node.inputs[i])),
+        }
+    }
+
+    pub fn attribute(&self, name: &str) -> Option<&'m Attribute<'m>> {
+        self.node.attributes.iter().find(|(n, _)| *n == name).map(|(_, a)| a)
+    }
+
+    pub fn int(&self, name: &str, otherwise: i64) -> i64 {
+        match self.attribute(name) {
+            Some(Attribute::Int(n)) => *n,
+            _ => otherwise,
+        }
+    }
+
+    pub fn float(&self, name: &str, otherwise: f32) -> f64 {
+        f64::from(match self.attribute(name) {
+            Some(Attribute::Float(x)) => *x,
+            _ => otherwise,
+        })
+    }
+
+    pub fn text(&self, name: &str, otherwise: &str) -> String {
+        match self.attribute(name) {
+            Some(Attribute::Text(t)) => String::from_utf8_lossy(t).into_owned(),
+            _ => otherwise.to_owned(),
+        }
+    }
+
+    pub fn list(&self, name: &str) -> Option<Vec<i64>> {
+        match self.attribute(name) {
+            Some(Attribute::Ints(v)) => Some(v.clone()),
+            _ => None,
+        }
+    }
+
+    /// Ints that are an attribute in older files and an argument in newer ones.
+    pub fn list_or(&self, name: &str, i: usize) -> Result<Option<Vec<i64>>, No> {
+        match self.list(name) {
+            Some(list) => Ok(Some(list)),
+            None if self.has(i) => self.known(i).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether a result is used by name.
+    pub fn wants(&self, i: usize) -> bool {
+        self.node.outputs.get(i).is_some_and(|n| !n.is_empty())
+    }
+
+    /// A result that only the first place of a node may have.
+    pub fn only_one_result(&self) -> Result<(), No> {
+        if (1..self.node.outputs.len()).any(|i| self.wants(i)) {
+            return Err("its further results are not supported".into());
+        }
+        Ok(())
+    }
+
+    /// A tensor by an expression, under a name of its own.
+    pub fn bound(&mut self, text: &str, rank: usize, dtype: DType) -> Result<Tensor, No> {
+        let remark = if self.node.name.is_empty() { self.node.op } else { self.node.name };
+        let text = self.body.line(text, remark)?;
+        Ok(Tensor::new(text, rank, dtype))
+    }
+
+    /// The first result is this expression.
+    pub fn give(&mut self, text: &str, rank: usize, dtype: DType) -> Result<(), No> {
+        let t = self.bound(text, rank, dtype)?;
+        self.result(0, Value::Tensor(t));
+        Ok(())
+    }
+
+    pub fn result(&mut self, i: usize, value: Value<'m>) {
+        if let Some(name) = self.node.outputs.get(i).copied() {
+            self.body.set(name, value);
+        }
+    }
+
+    pub fn give_ints(&mut self, mut ints: Ints) -> Result<(), No> {
+        if ints.elems.len() > INTS_MAX {
+            return Err(format!("it computes {} sizes", ints.elems.len()));
+        }
+        for e in &mut ints.elems {
+            let text = e.text();
+            if text.len() > TEXT_MAX {
+                let name = self.body.line(&text, "")?;
+                *e = if matches!(e, Int::Size(_)) { Int::Size(name) } else { Int::Other(name) };
+            }
+        }
+        self.result(0, Value::Ints(ints));
+        Ok(())
+    }
+
+    /// A function of `std.onnx`.
+    pub fn library(&mut self, call: &str) -> String {
+        self.body.library = true;
+        format!("onnx.{call}")
+    }
+}
+
+impl Tensor {
+    /// The size of a dim.
+    pub fn dim(&self, axis: usize) -> Int {
+        match self.known.get(axis) {
+            Some(n @ 0..) => Int::Known(*n),
+            _ => Int::Size(format!("{}.shape[{axis}]", self.text)),
+        }
+    }
+
+    /// The sizes of all dims.
+    pub fn dims(&self) -> Vec<Int> {
+        (0..self.rank).map(|i| self.dim(i)).collect()
+    }
+
+    /// A dim counted from the front.
+    pub fn axis(&self, axis: i64) -> Result<usize, No> {
+        axis_in(axis, self.rank)
+    }
+}
+
+/// A dim counted from the front, of so many.
+pub fn axis_in(axis: i64, rank: usize) -> Result<usize, No> {
+    let n = rank as i64;
+    let at = if axis < 0 { axis.saturating_add(n) } else { axis };
+    if (0..n).contains(&at) { Ok(at as usize) } else { Err(format!("its axis {axis} is none of {rank} dims")) }
+}
+
+/// A list of axes as an argument.
+pub fn axes_text(axes: &[usize]) -> String {
+    match axes {
+        [one] => one.to_string(),
+        many => format!("({})", many.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}

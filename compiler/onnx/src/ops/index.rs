@@ -1,0 +1,115 @@
+//! Elements at positions.
+
+use super::Row;
+use crate::node::{No, Node};
+use crate::value::{Int, Ints, Tensor, Value};
+use tessera_base::DType;
+
+pub const ROWS: &[Row] = &[
+    ("Gather", gather),
+    ("GatherElements", |n| {
+        let (x, at) = (n.tensor(0)?, n.tensor(1)?);
+        let axis = x.axis(n.int("axis", 0))?;
+        n.give(&format!("op.gather({}, {axis}, {})", x.text, at.text), x.rank, x.dtype)
+    }),
+    ("GatherND", |n| {
+        if n.int("batch_dims", 0) != 0 {
+            return Err("`batch_dims` is not supported".into());
+        }
+        let (x, at) = (n.tensor(0)?, n.tensor(1)?);
+        // How many dims a row of positions names is a size, which is known for a constant only.
+        let named = match n.value(1)? {
+            Value::Constant(t) => t.dims.last().and_then(|d| usize::try_from(*d).ok()),
+            _ => last_of_concat(n, 1),
+        };
+        let named = named.ok_or("how many dims its positions name depends on sizes")?;
+        let rank = (at.rank + x.rank).checked_sub(1 + named).ok_or("its positions name too many dims")?;
+        let columns: Vec<String> = (0..named).map(|i| format!("{}[..., {i}]", at.text)).collect();
+        n.give(&format!("{}[{}]", x.text, columns.join(", ")), rank, x.dtype)
+    }),
+    ("ScatterElements", |n| {
+        if n.text("reduction", "none") != "add" {
+            return Err("only `reduction=\"add\"` is supported".into());
+        }
+        let (x, at, src) = (n.tensor(0)?, n.tensor(1)?, n.tensor(2)?);
+        let axis = x.axis(n.int("axis", 0))?;
+        n.give(&format!("op.scatter_add({}, {axis}, {}, {})", x.text, at.text, src.text), x.rank, x.dtype)
+    }),
+    ("OneHot", one_hot),
+    ("TopK", top_k),
+    ("Trilu", |n| {
+        let x = n.tensor(0)?;
+        let k = if n.has(1) { n.one(1)? } else { Int::Known(0) };
+        let name = if n.int("upper", 1) != 0 { "triu" } else { "tril" };
+        n.give(&format!("op.{name}({}, {})", x.text, k.text()), x.rank, x.dtype)
+    }),
+];
+
+fn gather(n: &mut Node) -> Result<(), No> {
+    let at = n.value(1)?.ints();
+    if let (Some(x), Some(at)) = (n.value(0)?.ints().filter(|x| !x.scalar), &at)
+        && let Some(known) = at.elems.iter().map(Int::known).collect::<Option<Vec<_>>>()
+    {
+        let count = x.elems.len() as i64;
+        let pick = |p: &i64| {
+            let place = if *p < 0 { p.saturating_add(count) } else { *p };
+            usize::try_from(place).ok().and_then(|i| x.elems.get(i)).cloned()
+        };
+        let elems = known.iter().map(pick).collect::<Option<Vec<_>>>().ok_or("its positions lie outside")?;
+        return n.give_ints(Ints { elems, scalar: at.scalar, dtype: x.dtype });
+    }
+    let x = n.tensor(0)?;
+    let axis = x.axis(n.int("axis", 0))?;
+    if let Some(Ints { elems, scalar: true, .. }) = &at
+        && let [one] = elems.as_slice()
+    {
+        let before = ":, ".repeat(axis);
+        return n.give(&format!("{}[{before}{}]", x.text, one.text()), x.rank - 1, x.dtype);
+    }
+    let at = n.tensor(1)?;
+    n.give(&format!("op.take({}, {}, axis={axis})", x.text, at.text), x.rank - 1 + at.rank, x.dtype)
+}
+
+/// The last size of an argument that joins columns: each of its parts has one.
+fn last_of_concat(n: &Node, i: usize) -> Option<usize> {
+    let Ok(Value::Tensor(t)) = n.value(i) else { return None };
+    let line = n.body.lines.iter().rev().find(|l| l.strip_prefix(&*t.text).is_some_and(|l| l.starts_with(" = ")))?;
+    let parts = line.split_once("op.concat([")?.1.split_once(']')?.0.split(", ");
+    let columns = parts.map(|p| {
+        let made = n.body.lines.iter().rev().find(|l| l.strip_prefix(p).is_some_and(|l| l.starts_with(" = ")))?;
+        made.contains("op.expand_dims(").then_some(())
+    });
+    Some(columns.collect::<Option<Vec<()>>>()?.len())
+}
+
+fn one_hot(n: &mut Node) -> Result<(), No> {
+    let (ids, depth) = (n.tensor(0)?, n.one(1)?);
+    let values = n.tensor(2)?;
+    let rank = ids.rank + 1;
+    let axis = crate::node::axis_in(n.int("axis", -1), rank)?;
+    let hot = n.bound(
+        &format!("op.one_hot(op.mod({}, {d}), {d}, dtype=bool)", ids.text, d = depth.text()),
+        rank,
+        DType::Bool,
+    )?;
+    // What lies outside of -depth to depth - 1 has no place.
+    let (id, d) = (&ids.text, depth.text());
+    let inside =
+        n.bound(&format!("op.expand_dims(op.logical_and({id} >= -{d}, {id} < {d}), -1)"), rank, DType::Bool)?;
+    let v = &values.text;
+    let text = format!("op.where(op.logical_and({}, {}), {v}[1], {v}[0])", hot.text, inside.text);
+    let text = if axis + 1 == rank { text } else { format!("op.moveaxis({text}, -1, {axis})") };
+    n.give(&text, rank, values.dtype)
+}
+
+fn top_k(n: &mut Node) -> Result<(), No> {
+    let (x, k) = (n.tensor(0)?, n.one(1)?);
+    let axis = x.axis(n.int("axis", -1))?;
+    let largest = if n.int("largest", 1) != 0 { "True" } else { "False" };
+    let both = n.bound(&format!("op.topk({}, {}, axis={axis}, largest={largest})", x.text, k.text()), 0, x.dtype)?;
+    for (i, dtype) in [(0, x.dtype), (1, DType::I64)] {
+        let text = n.body.line(&format!("{}[{i}]", both.text), "")?;
+        n.result(i, Value::Tensor(Tensor::new(text, x.rank, dtype)));
+    }
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! Constants, sizes, and what is made of sizes.
+
+use super::Row;
+use crate::node::{No, Node};
+use crate::value::{Int, Ints, Value, literal, tuple};
+use tessera_base::DType;
+use tessera_runtime::io::onnx::Attribute;
+
+pub const ROWS: &[Row] = &[
+    ("Constant", constant),
+    ("ConstantOfShape", filled),
+    ("Shape", shape),
+    ("Size", |n| {
+        if let Some(ints) = n.value(0)?.ints() {
+            let elems = vec![Int::Known(ints.elems.len() as i64)];
+            return n.give_ints(Ints { elems, scalar: true, dtype: DType::I64 });
+        }
+        let x = n.tensor(0)?;
+        let count = x.dims().iter().try_fold(Int::Known(1), |all, d| all.mul(d));
+        let elems = vec![count.ok_or("its size is too large")?];
+        n.give_ints(Ints { elems, scalar: true, dtype: DType::I64 })
+    }),
+    ("Range", range),
+    ("EyeLike", |n| {
+        let x = n.tensor(0)?;
+        let (k, dtype) = (n.int("k", 0), n.int("dtype", 0));
+        let dtype = if dtype == 0 { x.dtype } else { tessera_runtime::io::onnx::dtype(dtype)? };
+        n.give(&format!("op.eye({}, {}, {k}, dtype={dtype})", x.dim(0).text(), x.dim(1).text()), 2, dtype)
+    }),
+];
+
+fn constant(n: &mut Node) -> Result<(), No> {
+    let ints = |elems: &[i64], scalar| Ints {
+        elems: elems.iter().copied().map(Int::Known).collect(),
+        scalar,
+        dtype: DType::I64,
+    };
+    match n.node.attributes.first().map(|(_, a)| a) {
+        Some(Attribute::Tensor(t)) => {
+            n.result(0, Value::Constant(t));
+            Ok(())
+        }
+        Some(Attribute::Int(v)) => n.give_ints(ints(&[*v], true)),
+        Some(Attribute::Ints(v)) => n.give_ints(ints(v, false)),
+        Some(Attribute::Float(x)) => {
+            let x = literal(f64::from(*x), DType::F32);
+            n.give(&format!("op.full((), {x}, dtype=f32)"), 0, DType::F32)
+        }
+        Some(Attribute::Floats(v)) if !v.is_empty() => {
+            let all: Vec<String> = v.iter().map(|x| literal(f64::from(*x), DType::F32)).collect();
+            n.give(&format!("op.array([{}], dtype=f32)", all.join(", ")), 1, DType::F32)
+        }
+        _ => Err("its value is neither a tensor nor numbers".into()),
+    }
+}
+
+fn filled(n: &mut Node) -> Result<(), No> {
+    let shape = n.ints(0)?;
+    let (text, dtype) = match n.attribute("value") {
+        None => ("0.0".to_owned(), DType::F32),
+        Some(Attribute::Tensor(t)) => {
+            let dtype = t.dtype()?;
+            if dtype.is_float() {
+                (literal(t.first_float()?, dtype), dtype)
+            } else {
+                let value = *t.ints()?.first().ok_or("its value is empty")?;
+                if let ([Int::Known(count @ 0..=64)], DType::I64 | DType::I32 | DType::Bool) = (shape.as_slice(), dtype)
+                {
+                    let elems = vec![Int::Known(value); *count as usize];
+                    return n.give_ints(Ints { elems, scalar: false, dtype });
+                }
+                let value = if dtype == DType::Bool {
+                    if value == 0 { "False" } else { "True" }.into()
+                } else {
+                    value.to_string()
+                };
+                (value, dtype)
+            }
+        }
+        Some(_) => return Err("its value is no tensor".into()),
+    };
+    n.give(&format!("op.full({}, {text}, dtype={dtype})", tuple(&shape)), shape.len(), dtype)
+}
+
+fn shape(n: &mut Node) -> Result<(), No> {
+    let dims = match n.value(0)? {
+        Value::Constant(t) => t.dims.iter().copied().map(Int::Known).collect(),
+        Value::Ints(ints) if ints.scalar => vec![],
+        Value::Ints(ints) => vec![Int::Known(ints.elems.len() as i64)],
+        _ => n.tensor(0)?.dims(),
+    };
+    let rank = dims.len() as i64;
+    let place = |at: i64| if at < 0 { at.saturating_add(rank) } else { at }.clamp(0, rank) as usize;
+    let (start, end) = (place(n.int("start", 0)), place(n.int("end", rank)));
+    let elems = dims.get(start..end.max(start)).unwrap_or_default().to_vec();
+    n.give_ints(Ints { elems, scalar: false, dtype: DType::I64 })
+}
+
+fn range(n: &mut Node) -> Result<(), No> {
+    let ints = n.value(0)?.ints();
+    if ints.is_none() {
+        let dtype = n.tensor(0)?.dtype;
+        let (a, b, step) = (n.number(0)?, n.number(1)?, n.number(2)?);
+        let (Some(a), Some(b), Some(step)) = (a, b, step) else { return Err("it lacks a bound".into()) };
+        let [a, b, step] = [a, b, step].map(|x| literal(x, DType::F64));
+        return n.give(&format!("op.arange({a}, {b}, {step}, dtype={dtype})"), 1, dtype);
+    }
+    let (start, end, step) = (n.one(0)?, n.one(1)?, n.one(2)?);
+    if let (Some(a), Some(b), Some(s @ 1..)) = (start.known(), end.known(), step.known())
+        && b.saturating_sub(a) / s <= 64
+    {
+        let elems = (0..).map_while(|i| s.checked_mul(i)?.checked_add(a).filter(|v| *v < b)).map(Int::Known).collect();
+        let dtype = ints.map_or(DType::I64, |i| i.dtype);
+        return n.give_ints(Ints { elems, scalar: false, dtype });
+    }
+    let dtype = ints.map_or(DType::I64, |i| i.dtype);
+    n.give(&format!("op.arange({}, {}, {}, dtype={dtype})", start.text(), end.text(), step.text()), 1, dtype)
+}

@@ -1,0 +1,255 @@
+//! What the values of a graph are while it is translated.
+
+use tessera_base::DType;
+use tessera_runtime::io::onnx;
+
+/// Ints are looked at while a graph is translated up to this count.
+const INTS_MAX: u64 = 4096;
+
+#[derive(Clone, Debug)]
+pub enum Value<'m> {
+    /// Computed when the model runs.
+    Tensor(Tensor),
+    /// A constant of the file.
+    Constant(&'m onnx::Tensor<'m>),
+    /// Ints that shapes are made of.
+    Ints(Ints),
+    /// The same in rows of so many, which paddings are turned over with.
+    Matrix(Ints, usize),
+    /// Reported already.
+    Broken,
+}
+
+/// A tensor by its expression: a name, or a field of the weights.
+#[derive(Clone, Debug)]
+pub struct Tensor {
+    pub text: String,
+    pub rank: usize,
+    pub dtype: DType,
+    /// Sizes that the file tells, -1 for others; empty where none is told.
+    pub known: Vec<i64>,
+}
+
+impl Tensor {
+    pub fn new(text: impl Into<String>, rank: usize, dtype: DType) -> Tensor {
+        Tensor { text: text.into(), rank, dtype, known: vec![] }
+    }
+}
+
+/// A vector of ints or bools, or one of them alone.
+#[derive(Clone, Debug)]
+pub struct Ints {
+    pub elems: Vec<Int>,
+    /// Of rank 0.
+    pub scalar: bool,
+    pub dtype: DType,
+}
+
+/// An int that is known, or an expression over sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Int {
+    Known(i64),
+    /// Not negative.
+    Size(String),
+    Other(String),
+}
+
+impl Int {
+    pub fn known(&self) -> Option<i64> {
+        match self {
+            Int::Known(n) => Some(*n),
+            _ => None,
+        }
+    }
+
+    /// As part of an expression.
+    pub fn text(&self) -> String {
+        match self {
+            Int::Known(n) if *n < 0 => format!("({n})"),
+            Int::Known(n) => n.to_string(),
+            Int::Size(t) | Int::Other(t) => t.clone(),
+        }
+    }
+
+    fn natural(&self) -> bool {
+        matches!(self, Int::Size(_)) || self.known().is_some_and(|n| n >= 0)
+    }
+
+    /// An expression of two, which is not negative where both are not and `keeps`.
+    fn joined(&self, sign: &str, other: &Int, keeps: bool) -> Int {
+        let text = format!("({} {sign} {})", self.text(), other.text());
+        if keeps && self.natural() && other.natural() { Int::Size(text) } else { Int::Other(text) }
+    }
+
+    pub fn add(&self, other: &Int) -> Option<Int> {
+        Some(match (self, other) {
+            (Int::Known(a), Int::Known(b)) => Int::Known(a.checked_add(*b)?),
+            (Int::Known(0), x) | (x, Int::Known(0)) => x.clone(),
+            (a, b) => a.joined("+", b, true),
+        })
+    }
+
+    pub fn sub(&self, other: &Int) -> Option<Int> {
+        Some(match (self, other) {
+            (Int::Known(a), Int::Known(b)) => Int::Known(a.checked_sub(*b)?),
+            (x, Int::Known(0)) => x.clone(),
+            (a, b) if a == b => Int::Known(0),
+            (a, b) => a.joined("-", b, false),
+        })
+    }
+
+    pub fn mul(&self, other: &Int) -> Option<Int> {
+        Some(match (self, other) {
+            (Int::Known(a), Int::Known(b)) => Int::Known(a.checked_mul(*b)?),
+            (Int::Known(0), _) | (_, Int::Known(0)) => Int::Known(0),
+            (Int::Known(1), x) | (x, Int::Known(1)) => x.clone(),
+            (a, b) => a.joined("*", b, true),
+        })
+    }
+
+    /// The quotient without its fraction.
+    pub fn div(&self, other: &Int) -> Option<Int> {
+        match (self, other) {
+            (Int::Known(a), Int::Known(b)) => a.checked_div(*b).map(Int::Known),
+            (x, Int::Known(1)) => Some(x.clone()),
+            (a, b) if a.natural() && b.natural() => Some(a.joined("//", b, true)),
+            (a, Int::Known(b)) if *b > 0 => {
+                let a = a.text();
+                Some(Int::Other(format!("({a} // {b} if {a} >= 0 else -(-{a} // {b}))")))
+            }
+            _ => None,
+        }
+    }
+
+    /// The remainder with the sign of the divisor.
+    pub fn rem(&self, other: &Int) -> Option<Int> {
+        match (self, other) {
+            (Int::Known(a), Int::Known(b)) if *b != 0 => {
+                let r = a.checked_rem(*b)?;
+                Some(Int::Known(if r != 0 && (r < 0) != (*b < 0) { r + b } else { r }))
+            }
+            (a, b) => Some(a.joined("%", b, true)),
+        }
+    }
+
+    pub fn max(&self, other: &Int) -> Option<Int> {
+        Some(match (self, other) {
+            (Int::Known(a), Int::Known(b)) => Int::Known(*a.max(b)),
+            (a, b) if a == b => a.clone(),
+            (a, b) => {
+                let text = format!("max({}, {})", a.text(), b.text());
+                if a.natural() || b.natural() { Int::Size(text) } else { Int::Other(text) }
+            }
+        })
+    }
+
+    pub fn min(&self, other: &Int) -> Option<Int> {
+        Some(match (self, other) {
+            (Int::Known(a), Int::Known(b)) => Int::Known(*a.min(b)),
+            (a, b) if a == b => a.clone(),
+            (a, b) => {
+                let text = format!("min({}, {})", a.text(), b.text());
+                if a.natural() && b.natural() { Int::Size(text) } else { Int::Other(text) }
+            }
+        })
+    }
+
+    /// A comparison of two that depends on sizes.
+    pub fn compared(&self, sign: &str, other: &Int) -> Int {
+        Int::Other(format!("({} {sign} {})", self.text(), other.text()))
+    }
+
+    /// Whether both are equal, where that does not depend on sizes.
+    pub fn equals(&self, other: &Int) -> Option<bool> {
+        match (self, other) {
+            (Int::Known(a), Int::Known(b)) => Some(a == b),
+            (a, b) if a == b => Some(true),
+            (Int::Size(_), Int::Known(n)) | (Int::Known(n), Int::Size(_)) if *n < 0 => Some(false),
+            _ => None,
+        }
+    }
+}
+
+impl Ints {
+    /// The expression of a tensor of these ints.
+    pub fn tensor(&self) -> Tensor {
+        let d = self.dtype;
+        let elems: Vec<String> = self.elems.iter().map(|e| bool_or_int(e, d)).collect();
+        let text = match (self.scalar, elems.as_slice()) {
+            (true, [one]) => format!("op.full((), {one}, dtype={d})"),
+            (_, []) => format!("op.zeros((0,), dtype={d})"),
+            _ if d == DType::Bool => format!("op.array([{}])", elems.join(", ")),
+            _ => format!("op.array([{}], dtype={d})", elems.join(", ")),
+        };
+        Tensor::new(text, usize::from(!self.scalar), d)
+    }
+}
+
+fn bool_or_int(e: &Int, dtype: DType) -> String {
+    match (e, dtype) {
+        (Int::Known(n), DType::Bool) => (if *n == 0 { "False" } else { "True" }).to_owned(),
+        (e, _) => e.text(),
+    }
+}
+
+impl Value<'_> {
+    /// The ints of a constant of rank 0 or 1, or of what is computed of sizes.
+    pub fn ints(&self) -> Option<Ints> {
+        match self {
+            Value::Ints(ints) => Some(ints.clone()),
+            Value::Constant(t) => {
+                let dtype = t.dtype().ok().filter(|d| matches!(d, DType::I64 | DType::I32 | DType::Bool))?;
+                let small = t.elems().is_some_and(|n| n <= INTS_MAX);
+                if t.dims.len() > 1 || !small {
+                    return None;
+                }
+                let elems = t.ints().ok()?.into_iter().map(Int::Known).collect();
+                Some(Ints { elems, scalar: t.dims.is_empty(), dtype })
+            }
+            _ => None,
+        }
+    }
+
+    /// The one element of a constant of floats, with its rank.
+    pub fn number(&self) -> Option<(f64, usize, DType)> {
+        let Value::Constant(t) = self else { return None };
+        let dtype = t.dtype().ok()?;
+        let one = t.dims.iter().all(|n| *n == 1) && dtype.is_float();
+        one.then(|| Some((t.first_float().ok()?, t.dims.len(), dtype)))?
+    }
+}
+
+/// A float as a literal that reads back to it; in brackets where it is negative.
+pub fn literal(x: f64, dtype: DType) -> String {
+    let digits = match dtype {
+        DType::F64 => format!("{:?}", x.abs()),
+        _ => format!("{:?}", x.abs() as f32),
+    };
+    match () {
+        () if x.is_nan() => "math.nan".into(),
+        () if x == f64::INFINITY => "math.inf".into(),
+        () if x == f64::NEG_INFINITY => "(-math.inf)".into(),
+        () if x.is_sign_negative() => format!("(-{digits})"),
+        () => digits,
+    }
+}
+
+/// The positions that a slice with these bounds takes of `count`, as in Python.
+pub fn positions(start: i64, end: i64, step: i64, count: usize) -> Vec<usize> {
+    let n = count as i64;
+    let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
+    let place = |at: i64| if at < 0 { at.saturating_add(n) } else { at }.clamp(low, high);
+    let (mut at, end) = (place(start), place(end));
+    let mut out = vec![];
+    while step != 0 && (if step > 0 { at < end } else { at > end }) {
+        out.push(at as usize);
+        at = at.saturating_add(step);
+    }
+    out
+}
+
+/// A tuple of ints.
+pub fn tuple(ints: &[Int]) -> String {
+    let texts: Vec<String> = ints.iter().map(Int::text).collect();
+    format!("({}{})", texts.join(", "), if texts.len() == 1 { "," } else { "" })
+}

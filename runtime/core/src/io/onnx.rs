@@ -1,0 +1,475 @@
+//! ONNX files: a graph of operators with its weights.
+//!
+//! The messages are read as they lie in the file; nothing is believed before it is compared with
+//! the bytes that are left. What operators mean is not known here.
+
+mod wire;
+
+use super::files;
+use crate::fault::Fault;
+use crate::tensor::{Tensor as Data, bytes_of};
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::path::Path;
+use tessera_base::DType;
+use wire::{Field, Fields};
+
+/// Graphs in graphs (the branches of `If`), at most.
+const NESTED_MAX: u32 = 8;
+/// Nodes, tensors, attributes and the like in one file, at most: each takes more memory than bytes.
+const PARTS_MAX: usize = 1 << 20;
+
+/// A file that has been looked through.
+#[derive(Clone, Debug, Default)]
+pub struct Model<'a> {
+    /// The version of the standard operators.
+    pub opset: i64,
+    pub graph: Graph<'a>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Graph<'a> {
+    pub name: &'a str,
+    /// In an order in which they can be computed.
+    pub nodes: Vec<Node<'a>>,
+    pub tensors: Vec<Tensor<'a>>,
+    pub inputs: Vec<Input<'a>>,
+    pub outputs: Vec<Input<'a>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Node<'a> {
+    pub name: &'a str,
+    pub op: &'a str,
+    pub domain: &'a str,
+    /// Names of values; an empty one stands for an argument that is left out.
+    pub inputs: Vec<&'a str>,
+    pub outputs: Vec<&'a str>,
+    pub attributes: Vec<(&'a str, Attribute<'a>)>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Attribute<'a> {
+    Int(i64),
+    Float(f32),
+    Text(&'a [u8]),
+    Tensor(Tensor<'a>),
+    Graph(Graph<'a>),
+    Ints(Vec<i64>),
+    Floats(Vec<f32>),
+    Texts(Vec<&'a str>),
+    Other,
+}
+
+/// An argument or result: sizes are numbers, names, or unknown.
+#[derive(Clone, Debug, Default)]
+pub struct Input<'a> {
+    pub name: &'a str,
+    /// The number of its element type, 0 where it is no tensor.
+    pub kind: i64,
+    /// `None` where the rank is not told.
+    pub shape: Option<Vec<Dim<'a>>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Dim<'a> {
+    Size(i64),
+    Name(&'a str),
+    Unknown,
+}
+
+/// A constant of the file. Its elements stand as raw bytes or in a list of their type.
+#[derive(Clone, Debug, Default)]
+pub struct Tensor<'a> {
+    pub name: &'a str,
+    /// Unique in the file: what [`read`] calls it.
+    pub key: String,
+    pub kind: i64,
+    pub dims: Vec<i64>,
+    raw: Option<&'a [u8]>,
+    ints: Vec<i64>,
+    floats: Vec<f32>,
+    doubles: Vec<f64>,
+    /// The elements lie in another file.
+    outside: bool,
+}
+
+/// The element type with this number in the format.
+pub fn dtype(kind: i64) -> Result<DType, String> {
+    Ok(match kind {
+        1 => DType::F32,
+        2 => DType::U8,
+        3 => DType::I8,
+        5 => DType::I16,
+        6 => DType::I32,
+        7 => DType::I64,
+        9 => DType::Bool,
+        10 => DType::F16,
+        11 => DType::F64,
+        14 => DType::C64,
+        16 => DType::Bf16,
+        17 => DType::F8E4M3,
+        19 => DType::F8E5M2,
+        _ => {
+            let names = [(4, "uint16"), (8, "string"), (12, "uint32"), (13, "uint64"), (15, "complex128")];
+            let name = names.iter().find(|(n, _)| *n == kind).map_or(String::new(), |(_, name)| format!(" ({name})"));
+            return Err(format!("elements of type {kind}{name} have no counterpart here"));
+        }
+    })
+}
+
+/// Counts parts while a file is read.
+struct Reader {
+    parts: usize,
+}
+
+impl Reader {
+    fn part(&mut self) -> Result<(), String> {
+        self.parts += 1;
+        if self.parts > PARTS_MAX { Err(format!("it has more than {PARTS_MAX} nodes and tensors")) } else { Ok(()) }
+    }
+
+    fn model<'a>(&mut self, bytes: &'a [u8]) -> Result<Model<'a>, String> {
+        let mut model = Model::default();
+        let mut found = false;
+        for field in Fields::of(bytes) {
+            match field? {
+                (7, f) => {
+                    model.graph = self.graph(f.bytes()?, 0)?;
+                    found = true;
+                }
+                (8, f) => {
+                    let (domain, version) = opset(f.bytes()?)?;
+                    if matches!(domain, "" | "ai.onnx") {
+                        model.opset = version;
+                    }
+                }
+                _ => {}
+            }
+        }
+        if !found {
+            return Err("it holds no graph".into());
+        }
+        Ok(model)
+    }
+
+    fn graph<'a>(&mut self, bytes: &'a [u8], depth: u32) -> Result<Graph<'a>, String> {
+        if depth > NESTED_MAX {
+            return Err(format!("graphs are nested more than {NESTED_MAX} deep"));
+        }
+        let mut graph = Graph::default();
+        for field in Fields::of(bytes) {
+            let (number, field) = field?;
+            if matches!(number, 1 | 5 | 11 | 12) {
+                self.part()?;
+            }
+            match number {
+                1 => graph.nodes.push(self.node(field.bytes()?, depth)?),
+                2 => graph.name = field.text()?,
+                5 => graph.tensors.push(self.tensor(field.bytes()?)?),
+                11 => graph.inputs.push(input(field.bytes()?)?),
+                12 => graph.outputs.push(input(field.bytes()?)?),
+                15 => return Err("it has sparse weights".into()),
+                _ => {}
+            }
+        }
+        Ok(graph)
+    }
+
+    fn node<'a>(&mut self, bytes: &'a [u8], depth: u32) -> Result<Node<'a>, String> {
+        let mut node = Node::default();
+        for field in Fields::of(bytes) {
+            let (number, field) = field?;
+            if matches!(number, 1 | 2 | 5) {
+                self.part()?;
+            }
+            match number {
+                1 => node.inputs.push(field.text()?),
+                2 => node.outputs.push(field.text()?),
+                3 => node.name = field.text()?,
+                4 => node.op = field.text()?,
+                5 => node.attributes.push(self.attribute(field.bytes()?, depth)?),
+                7 => node.domain = field.text()?,
+                _ => {}
+            }
+        }
+        Ok(node)
+    }
+
+    fn attribute<'a>(&mut self, bytes: &'a [u8], depth: u32) -> Result<(&'a str, Attribute<'a>), String> {
+        let (mut name, mut kind, mut value) = ("", 0, None);
+        let (mut ints, mut floats, mut texts) = (vec![], vec![], vec![]);
+        for field in Fields::of(bytes) {
+            match field? {
+                (1, f) => name = f.text()?,
+                (2, f) => value = Some(Attribute::Float(f.float()?)),
+                (3, f) => value = Some(Attribute::Int(f.int()?)),
+                (4, f) => value = Some(Attribute::Text(f.bytes()?)),
+                (5, f) => value = Some(Attribute::Tensor(self.tensor(f.bytes()?)?)),
+                (6, f) => value = Some(Attribute::Graph(self.graph(f.bytes()?, depth + 1)?)),
+                (7, f) => f.floats(&mut floats)?,
+                (8, f) => f.ints(&mut ints)?,
+                (9, f) => texts.push(f.text()?),
+                (20, f) => kind = f.int()?,
+                _ => {}
+            }
+        }
+        // A value that is zero or an empty list may be left out of the file.
+        let value = match (kind, value) {
+            (6, _) => Attribute::Floats(floats),
+            (7, _) => Attribute::Ints(ints),
+            (8, _) => Attribute::Texts(texts),
+            (1, None) => Attribute::Float(0.0),
+            (2, None) => Attribute::Int(0),
+            (3, None) => Attribute::Text(b""),
+            (_, Some(value)) => value,
+            (_, None) if !ints.is_empty() => Attribute::Ints(ints),
+            (_, None) if !floats.is_empty() => Attribute::Floats(floats),
+            _ => Attribute::Other,
+        };
+        Ok((name, value))
+    }
+
+    fn tensor<'a>(&mut self, bytes: &'a [u8]) -> Result<Tensor<'a>, String> {
+        self.part()?;
+        let mut t = Tensor::default();
+        for field in Fields::of(bytes) {
+            match field? {
+                (1, f) => f.ints(&mut t.dims)?,
+                (2, f) => t.kind = f.int()?,
+                (4, f) => f.floats(&mut t.floats)?,
+                (5 | 7 | 11, f) => f.ints(&mut t.ints)?,
+                (8, f) => t.name = f.text()?,
+                (9, f) => t.raw = Some(f.bytes()?),
+                (10, f) => f.doubles(&mut t.doubles)?,
+                (14, f) => t.outside = f.int()? == 1,
+                _ => {}
+            }
+        }
+        if t.dims.iter().any(|n| *n < 0) {
+            return Err(format!("tensor `{}` has a negative size", t.name));
+        }
+        Ok(t)
+    }
+}
+
+fn opset(bytes: &[u8]) -> Result<(&str, i64), String> {
+    let (mut domain, mut version) = ("", 0);
+    for field in Fields::of(bytes) {
+        match field? {
+            (1, f) => domain = f.text()?,
+            (2, f) => version = f.int()?,
+            _ => {}
+        }
+    }
+    Ok((domain, version))
+}
+
+/// The last field of this number in a message.
+fn inner(bytes: &[u8], number: u64) -> Result<Option<Field<'_>>, String> {
+    let mut out = None;
+    for field in Fields::of(bytes) {
+        let (n, field) = field?;
+        if n == number {
+            out = Some(field);
+        }
+    }
+    Ok(out)
+}
+
+fn input(bytes: &[u8]) -> Result<Input<'_>, String> {
+    let mut out = Input::default();
+    for field in Fields::of(bytes) {
+        match field? {
+            (1, f) => out.name = f.text()?,
+            (2, f) => {
+                let Some(tensor) = inner(f.bytes()?, 1)? else { continue };
+                for field in Fields::of(tensor.bytes()?) {
+                    match field? {
+                        (1, f) => out.kind = f.int()?,
+                        (2, f) => out.shape = Some(shape(f.bytes()?)?),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(out)
+}
+
+fn shape(bytes: &[u8]) -> Result<Vec<Dim<'_>>, String> {
+    let mut dims = vec![];
+    for field in Fields::of(bytes) {
+        let (1, f) = field? else { continue };
+        let mut dim = Dim::Unknown;
+        for field in Fields::of(f.bytes()?) {
+            match field? {
+                (1, f) => dim = Dim::Size(f.int()?),
+                (2, f) => dim = Dim::Name(f.text()?),
+                _ => {}
+            }
+        }
+        dims.push(dim);
+    }
+    Ok(dims)
+}
+
+/// Looks through a whole file.
+///
+/// # Errors
+/// What does not fit, lower case, without a full stop.
+pub fn parse(bytes: &[u8]) -> Result<Model<'_>, String> {
+    let mut model = Reader { parts: 0 }.model(bytes)?;
+    name_tensors(&mut model.graph, &mut HashSet::new());
+    Ok(model)
+}
+
+/// Gives every tensor a key of its own: branches may use one name twice.
+fn name_tensors(graph: &mut Graph, taken: &mut HashSet<String>) {
+    let mut key = |name: &str| {
+        let mut key = name.to_owned();
+        for i in 2.. {
+            if taken.insert(key.clone()) {
+                break;
+            }
+            key = format!("{name}#{i}");
+        }
+        key
+    };
+    for t in &mut graph.tensors {
+        t.key = key(t.name);
+    }
+    for node in &mut graph.nodes {
+        let name = node.outputs.first().copied().unwrap_or_default();
+        for (_, attribute) in &mut node.attributes {
+            if let Attribute::Tensor(t) = attribute {
+                t.key = key(name);
+            }
+        }
+    }
+    for node in &mut graph.nodes {
+        for (_, attribute) in &mut node.attributes {
+            if let Attribute::Graph(g) = attribute {
+                name_tensors(g, taken);
+            }
+        }
+    }
+}
+
+impl<'a> Graph<'a> {
+    /// Every constant of the graph and of the graphs in it.
+    pub fn all_tensors<'g>(&'g self, out: &mut Vec<&'g Tensor<'a>>) {
+        out.extend(&self.tensors);
+        for (_, attribute) in self.nodes.iter().flat_map(|n| &n.attributes) {
+            match attribute {
+                Attribute::Tensor(t) => out.push(t),
+                Attribute::Graph(g) => g.all_tensors(out),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Tensor<'_> {
+    pub fn dtype(&self) -> Result<DType, String> {
+        dtype(self.kind).map_err(|e| format!("tensor `{}`: {e}", self.key))
+    }
+
+    /// How many elements the sizes make; `None` where that is no number.
+    pub fn elems(&self) -> Option<u64> {
+        self.dims.iter().try_fold(1u64, |n, d| n.checked_mul(*d as u64))
+    }
+
+    /// The bytes of its elements, row-major and little-endian.
+    pub fn data(&self) -> Result<Cow<'_, [u8]>, String> {
+        let dtype = self.dtype()?;
+        if self.outside {
+            return Err(format!("the elements of tensor `{}` lie in another file", self.key));
+        }
+        let dims: Vec<u64> = self.dims.iter().map(|n| *n as u64).collect();
+        let bytes: Cow<[u8]> = match self.raw {
+            Some(raw) => raw.into(),
+            None => self.listed(dtype).into(),
+        };
+        if bytes_of(dtype, &dims) != Some(bytes.len() as u64) {
+            let sizes = self.dims.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+            return Err(format!("tensor `{}` has the sizes [{sizes}] and {} bytes of {dtype}", self.key, bytes.len()));
+        }
+        Ok(bytes)
+    }
+
+    /// Elements that stand in a list of their own type, or of a wider one.
+    fn listed(&self, dtype: DType) -> Vec<u8> {
+        match dtype {
+            DType::F32 | DType::C64 => self.floats.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            DType::F64 => self.doubles.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            // The low bytes are the number, or the bits of a narrow float.
+            _ => self.ints.iter().flat_map(|n| n.to_le_bytes().into_iter().take(dtype.bytes())).collect(),
+        }
+    }
+
+    /// The elements of a tensor of ints or bools.
+    pub fn ints(&self) -> Result<Vec<i64>, String> {
+        let (dtype, data) = (self.dtype()?, self.data()?);
+        let width = dtype.bytes().max(1);
+        let wide = |b: &[u8]| {
+            let mut word = [0; 8];
+            word.iter_mut().zip(b).for_each(|(w, b)| *w = *b);
+            let word = i64::from_le_bytes(word);
+            let unused = 64 - 8 * width as u32;
+            if matches!(dtype, DType::U8 | DType::Bool) { word } else { word << unused >> unused }
+        };
+        Ok(data.chunks_exact(width).map(wide).collect())
+    }
+
+    /// The elements of a tensor of floats.
+    pub fn floats(&self) -> Result<Vec<f64>, String> {
+        let data = self.data()?;
+        Ok(match self.dtype()? {
+            DType::F32 => data.as_chunks().0.iter().map(|b| f64::from(f32::from_le_bytes(*b))).collect(),
+            DType::F64 => data.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect(),
+            DType::F16 => data.as_chunks().0.iter().map(|b| half::f16::from_le_bytes(*b).to_f64()).collect(),
+            DType::Bf16 => data.as_chunks().0.iter().map(|b| half::bf16::from_le_bytes(*b).to_f64()).collect(),
+            _ => return Err(format!("the elements of tensor `{}` are no floats", self.key)),
+        })
+    }
+
+    /// The first element of a tensor of floats.
+    pub fn first_float(&self) -> Result<f64, String> {
+        self.floats()?.first().copied().ok_or_else(|| format!("tensor `{}` is empty", self.key))
+    }
+}
+
+/// Calls `use_it` with the file looked through. The file is memory-mapped meanwhile.
+pub fn with_file<T>(path: &Path, use_it: impl FnOnce(Model) -> Result<T, Fault>) -> Result<T, Fault> {
+    let bad = |why: String| Fault::new(707, format!("`{}` is not a readable ONNX file: {why}", path.display()));
+    let (reader, len) = files::open(path)?;
+    if len == 0 {
+        return Err(bad("it is empty".into()));
+    }
+    // SAFETY: the mapping lives in this call only; a file that shrinks meanwhile is the one
+    // hazard of every memory mapping.
+    let map = unsafe { memmap2::Mmap::map(reader.get_ref()) }.map_err(|e| files::read_fault(path, &e))?;
+    use_it(parse(&map).map_err(bad)?)
+}
+
+/// Every constant by its key, in the file's order.
+pub fn read(path: &Path) -> Result<Vec<(String, Data)>, Fault> {
+    let bad = |why: String| Fault::new(707, format!("`{}` is not a readable ONNX file: {why}", path.display()));
+    with_file(path, |model| {
+        let mut all = vec![];
+        model.graph.all_tensors(&mut all);
+        let mut out = vec![];
+        // What has no counterpart is not used: it was refused when the program was checked.
+        for t in all.into_iter().filter(|t| t.dtype().is_ok()) {
+            let dims: Vec<u64> = t.dims.iter().map(|n| *n as u64).collect();
+            let data = t.data().map_err(bad)?;
+            out.push((t.key.clone(), Data::from_bytes(t.dtype().map_err(bad)?, &dims, &data)?));
+        }
+        Ok(out)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! Writes small ONNX files.
+
+fn varint(mut n: u64) -> Vec<u8> {
+    let mut out = vec![];
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+    out
+}
+
+fn int(number: u64, value: i64) -> Vec<u8> {
+    [varint(number << 3), varint(value as u64)].concat()
+}
+
+fn bytes(number: u64, value: &[u8]) -> Vec<u8> {
+    [varint(number << 3 | 2), varint(value.len() as u64), value.to_vec()].concat()
+}
+
+/// An attribute of a node.
+pub enum Attribute {
+    Int(i64),
+    Ints(Vec<i64>),
+    Text(&'static str),
+    /// The nodes of a graph, and its result.
+    Graph(Vec<Vec<u8>>, &'static str),
+}
+
+/// A node: operator, inputs, outputs, attributes. Its name is that of its first output.
+pub fn node(op: &str, inputs: &[&str], outputs: &[&str], attributes: &[(&str, Attribute)]) -> Vec<u8> {
+    let mut out = vec![];
+    inputs.iter().for_each(|i| out.extend(bytes(1, i.as_bytes())));
+    outputs.iter().for_each(|o| out.extend(bytes(2, o.as_bytes())));
+    out.extend(bytes(3, format!("the {}", outputs.first().unwrap_or(&"")).as_bytes()));
+    out.extend(bytes(4, op.as_bytes()));
+    for (name, value) in attributes {
+        let value = match value {
+            Attribute::Int(n) => [int(3, *n), int(20, 2)].concat(),
+            Attribute::Ints(v) => [v.iter().flat_map(|n| int(8, *n)).collect(), int(20, 7)].concat(),
+            Attribute::Text(t) => [bytes(4, t.as_bytes()), int(20, 3)].concat(),
+            Attribute::Graph(nodes, result) => {
+                let nodes = nodes.iter().flat_map(|n| bytes(1, n));
+                let graph: Vec<u8> = nodes.chain(bytes(12, &bytes(1, result.as_bytes()))).collect();
+                [bytes(6, &graph), int(20, 5)].concat()
+            }
+        };
+        out.extend(bytes(5, &[bytes(1, name.as_bytes()), value].concat()));
+    }
+    out
+}
+
+/// A constant of f32.
+pub fn floats(name: &str, dims: &[i64], values: &[f32]) -> Vec<u8> {
+    tensor(name, dims, 1, values.iter().flat_map(|x| x.to_le_bytes()).collect())
+}
+
+/// A vector of i64.
+pub fn ints(name: &str, values: &[i64]) -> Vec<u8> {
+    tensor(name, &[values.len() as i64], 7, values.iter().flat_map(|x| x.to_le_bytes()).collect())
+}
+
+/// One i64 of rank 0.
+pub fn one_int(name: &str, value: i64) -> Vec<u8> {
+    tensor(name, &[], 7, value.to_le_bytes().to_vec())
+}
+
+fn tensor(name: &str, dims: &[i64], kind: i64, raw: Vec<u8>) -> Vec<u8> {
+    let dims: Vec<u8> = dims.iter().flat_map(|n| int(1, *n)).collect();
+    [dims, int(2, kind), bytes(8, name.as_bytes()), bytes(9, &raw)].concat()
+}
+
+/// An input: sizes are numbers or names.
+pub fn input(name: &str, kind: i64, dims: &[&str]) -> Vec<u8> {
+    let dim = |d: &&str| match d.parse::<i64>() {
+        Ok(n) => bytes(1, &int(1, n)),
+        Err(_) => bytes(1, &bytes(2, d.as_bytes())),
+    };
+    let shape: Vec<u8> = dims.iter().flat_map(dim).collect();
+    [bytes(1, name.as_bytes()), bytes(2, &bytes(1, &[int(1, kind), bytes(2, &shape)].concat()))].concat()
+}
+
+/// A whole file.
+pub fn model(opset: i64, inputs: &[Vec<u8>], tensors: &[Vec<u8>], nodes: &[Vec<u8>], outputs: &[&str]) -> Vec<u8> {
+    let mut graph = vec![];
+    nodes.iter().for_each(|n| graph.extend(bytes(1, n)));
+    tensors.iter().for_each(|t| graph.extend(bytes(5, t)));
+    inputs.iter().for_each(|i| graph.extend(bytes(11, i)));
+    outputs.iter().for_each(|o| graph.extend(bytes(12, &bytes(1, o.as_bytes()))));
+    [int(1, 8), bytes(7, &graph), bytes(8, &int(2, opset))].concat()
+}
