@@ -1,0 +1,246 @@
+//! The time of one layer for one microbatch, operator by operator.
+
+use crate::collective::{Collective, Group};
+use crate::model::{Gpt, Job, Recompute};
+use crate::roofline::Work;
+use crate::topology::Topology;
+
+/// Seconds of one layer.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct LayerTime {
+    pub forward: f64,
+    /// With what is computed again.
+    pub backward: f64,
+    /// The share of the backward part that makes gradients of weights.
+    pub weights: f64,
+    /// Of both: exchanges that no work hides.
+    pub exposed: f64,
+    /// Bytes that one device's links carry for exchanges between parts of matrices.
+    pub carried: f64,
+}
+
+/// Sizes of a layer on one device.
+struct Sizes {
+    tokens: f64,
+    /// Rows of what lies between the products.
+    between: f64,
+    hidden: f64,
+    /// Columns of queries, keys and values together.
+    qkv: f64,
+    /// Columns of queries.
+    queries: f64,
+    ffn: f64,
+    gated: bool,
+    heads: f64,
+    seq: f64,
+    head: f64,
+    batch: f64,
+}
+
+impl Sizes {
+    fn of(model: &Gpt, job: &Job) -> Sizes {
+        let (t, h) = (job.tensor as f64, model.hidden as f64);
+        let tokens = (model.seq * job.micro) as f64 / job.context as f64;
+        Sizes {
+            tokens,
+            between: if job.sequence_parallel { tokens / t } else { tokens },
+            hidden: h,
+            qkv: h * (1.0 + model.kv_share()) / t,
+            queries: h / t,
+            ffn: model.ffn() / t,
+            gated: model.gated,
+            heads: model.heads as f64 / t,
+            seq: model.seq as f64,
+            head: h / model.heads as f64,
+            batch: job.micro as f64,
+        }
+    }
+
+    /// The four products, as rows, columns, depth: queries, keys and values; projection; up; down.
+    fn products(&self) -> [(f64, f64, f64); 4] {
+        let up = if self.gated { 2.0 * self.ffn } else { self.ffn };
+        [
+            (self.tokens, self.qkv, self.hidden),
+            (self.tokens, self.hidden, self.queries),
+            (self.tokens, up, self.hidden),
+            (self.tokens, self.hidden, self.ffn),
+        ]
+    }
+
+    /// Elements of the scores.
+    fn scores(&self) -> f64 {
+        self.batch * self.heads * self.tokens / self.batch * self.seq
+    }
+}
+
+/// Times on one machine.
+struct Cost<'a> {
+    topology: &'a Topology,
+    job: &'a Job,
+    model: &'a Gpt,
+    sizes: Sizes,
+}
+
+impl Cost<'_> {
+    fn map(&self, elems: f64, flops: f64, bytes: f64) -> f64 {
+        self.topology.device.time(&Work::map(elems, flops, bytes), "bf16")
+    }
+
+    fn is_narrow(&self) -> bool {
+        self.job.dtype == "fp8"
+    }
+
+    fn product(&self, m: f64, n: f64, k: f64, output: f64) -> f64 {
+        let input = if self.is_narrow() { 1.0 } else { 2.0 };
+        self.topology.device.time(&Work::product(1.0, m, n, k, input, output), &self.job.dtype)
+    }
+
+    /// Turning an operand into the narrow type.
+    fn narrowed(&self, elems: f64) -> f64 {
+        if self.is_narrow() { self.map(elems, 1.0, 3.0) } else { 0.0 }
+    }
+
+    fn scores_product(&self, count: f64) -> f64 {
+        let s = &self.sizes;
+        let rows = s.tokens / s.batch;
+        count * self.topology.device.time(&Work::product(s.batch * s.heads, rows, s.seq, s.head, 2.0, 2.0), "bf16")
+    }
+
+    /// Attention between its products: forward, backward.
+    fn attention(&self) -> (f64, f64) {
+        let (s, dropout) = (&self.sizes, self.model.dropout);
+        if self.job.fused_attention {
+            // Keys after a query are left out.
+            let flops = 4.0 * s.scores() * s.head / 2.0;
+            let device = &self.topology.device;
+            return (device.attention_time(flops, false, "bf16"), device.attention_time(2.5 * flops, true, "bf16"));
+        }
+        let e = s.scores();
+        let drop = |bytes| if dropout { self.map(e, 1.0, bytes) } else { 0.0 };
+        let forward = self.scores_product(2.0) + self.map(e, 5.0, 4.0) + drop(5.0);
+        (forward, self.scores_product(4.0) + self.map(e, 5.0, 6.0) + drop(5.0))
+    }
+
+    /// Norms, sums and the nonlinearity: forward, backward.
+    fn around(&self) -> (f64, f64) {
+        let s = &self.sizes;
+        let (rows, inner) = (s.between * s.hidden, s.tokens * s.ffn);
+        let mask = if self.model.dropout { 1.0 } else { 0.0 };
+        let forward = 2.0 * self.map(rows, 5.0, 4.0)
+            + 2.0 * self.map(rows, 3.0, 6.0 + mask)
+            + self.map(inner, 8.0, if s.gated { 6.0 } else { 4.0 });
+        let backward = 2.0 * self.map(rows, 10.0, 6.0)
+            + 2.0 * self.map(rows, 1.0, 4.0 + mask)
+            + self.map(inner, 10.0, if s.gated { 10.0 } else { 6.0 });
+        (forward, backward)
+    }
+
+    /// Seconds and bytes of one exchange between parts of matrices: gathered and scattered, or summed.
+    fn exchange(&self) -> (f64, f64) {
+        let (job, s) = (self.job, &self.sizes);
+        let group = Group::new(job.tensor, 1, self.topology.node());
+        let bytes = 2.0 * s.tokens * s.hidden;
+        let all = |what: Collective| (self.topology.collective(what, group, bytes), what.carried(bytes, job.tensor));
+        match job.sequence_parallel {
+            true => {
+                let (a, b) = (all(Collective::AllGather), all(Collective::ReduceScatter));
+                ((a.0 + b.0) / 2.0, (a.1 + b.1) / 2.0)
+            }
+            false => all(Collective::AllReduce),
+        }
+    }
+
+    /// What of an exchange a product beside it leaves, in as many parts as devices; work beside
+    /// communication is slowed.
+    fn left(&self, exchange: f64, product: f64) -> f64 {
+        if !self.job.overlap {
+            return exchange;
+        }
+        let both = exchange.min(product);
+        exchange.max(product) - product + both / self.job.tensor as f64 + self.topology.device.busy * both
+    }
+
+    /// The exchange of keys and values between the devices of a sequence: seconds, bytes.
+    fn context(&self, passes: f64) -> (f64, f64) {
+        let (job, s) = (self.job, &self.sizes);
+        if job.context < 2 {
+            return (0.0, 0.0);
+        }
+        let bytes = 2.0 * s.tokens * job.context as f64 * (s.qkv - s.queries) * passes;
+        let group = Group::new(job.context, job.tensor, self.topology.node());
+        let what = Collective::AllGather;
+        (self.topology.collective(what, group, bytes), what.carried(bytes, job.context))
+    }
+}
+
+/// One layer of a job on a machine.
+pub fn layer(topology: &Topology, model: &Gpt, job: &Job) -> LayerTime {
+    let cost = Cost { topology, job, model, sizes: Sizes::of(model, job) };
+    let products = cost.sizes.products();
+    let (core, core_back) = cost.attention();
+    let (around, around_back) = cost.around();
+    let (mut forward, mut inputs, mut weights) = (0.0, 0.0, 0.0);
+    for (m, n, k) in products {
+        forward += cost.product(m, n, k, 2.0) + cost.narrowed(m * k);
+        inputs += cost.product(m, k, n, 2.0) + cost.narrowed(m * n);
+        // Added to gradients of four bytes.
+        weights += cost.product(k, n, m, 8.0);
+    }
+    let mut out = LayerTime { forward: forward + core + around, weights, ..LayerTime::default() };
+    out.backward = inputs + weights + core_back + around_back;
+    if job.tensor > 1 {
+        let (exchange, bytes) = cost.exchange();
+        // With the sequence divided there is one before and one after each half; otherwise one after.
+        let count = if job.sequence_parallel { 4.0 } else { 2.0 };
+        let exposed = count * cost.left(exchange, forward / 4.0);
+        let mut exposed_back = count * cost.left(exchange, (inputs + weights) / 8.0);
+        out.carried = 2.0 * count * bytes;
+        if job.sequence_parallel {
+            // Inputs are gathered again for gradients of weights, beside those of inputs.
+            exposed_back +=
+                2.0 * topology.device.busy * exchange.min(inputs / 4.0) + 2.0 * (exchange - inputs / 4.0).max(0.0);
+            out.carried += 2.0 * bytes;
+        }
+        out.forward += exposed;
+        out.backward += exposed_back;
+        out.exposed = exposed + exposed_back;
+    }
+    let (ring, ring_bytes) = cost.context(1.0);
+    if ring > 0.0 {
+        let share = |exchange: f64, work: f64| {
+            (exchange - work).max(0.0) + topology.device.busy * exchange.min(work) + exchange / job.context as f64
+        };
+        let (exposed, exposed_back) = (share(ring, core), share(2.0 * ring, core_back));
+        out.forward += exposed;
+        out.backward += exposed_back;
+        out.exposed += exposed + exposed_back;
+        out.carried += 3.0 * ring_bytes;
+    }
+    out.backward += match job.recompute {
+        Recompute::None => 0.0,
+        Recompute::Selective => {
+            if job.fused_attention {
+                0.0
+            } else {
+                core
+            }
+        }
+        Recompute::Full => out.forward,
+    };
+    out
+}
+
+/// Seconds of both ends for one microbatch: the embedding on the first stage; scores and loss on
+/// the last.
+pub fn ends(topology: &Topology, model: &Gpt, job: &Job) -> (f64, f64) {
+    let cost = Cost { topology, job, model, sizes: Sizes::of(model, job) };
+    let s = &cost.sizes;
+    let words = model.vocab as f64 / job.tensor as f64;
+    let scores = |m, n, k, out| topology.device.time(&Work::product(1.0, m, n, k, 2.0, out), "bf16");
+    let head = scores(s.tokens, words, s.hidden, 2.0)
+        + scores(s.tokens, s.hidden, words, 2.0)
+        + scores(s.hidden, words, s.tokens, 8.0)
+        // The loss in four bytes: twice read forward, read and written backward.
+        + cost.map(s.tokens * words, 10.0, 16.0);
+    (cost.map(s.between * s.hidden, 1.0, 12.0), head)
+}

@@ -1,0 +1,69 @@
+//! Memory of a training step on the device that needs most: the first stage's.
+
+use crate::model::{Gpt, Job, Recompute, States};
+
+/// Bytes on one device.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Memory {
+    /// Parameters, gradients and what the optimiser keeps of the layers.
+    pub states: f64,
+    /// The same of the ends: embedding, head.
+    pub ends: f64,
+    /// What the forward pass keeps for the backward pass.
+    pub activations: f64,
+}
+
+impl Memory {
+    pub fn total(&self) -> f64 {
+        self.states + self.ends + self.activations
+    }
+}
+
+/// Bytes of states for one number: two of the parameter, four of its gradient, twelve of the
+/// optimiser.
+fn state_bytes(job: &Job) -> f64 {
+    let replicas = (job.data * job.context) as f64;
+    match job.states {
+        States::Whole => 18.0,
+        States::Optimizer => 6.0 + 12.0 / replicas,
+        States::All => 18.0 / replicas,
+    }
+}
+
+/// Bytes that one layer keeps of one microbatch.
+pub fn layer_activations(model: &Gpt, job: &Job) -> f64 {
+    let t = job.tensor as f64;
+    let tokens = (model.seq * job.micro) as f64 / job.context as f64;
+    let (h, a, s) = (model.hidden as f64, model.heads as f64, model.seq as f64);
+    let between = if job.sequence_parallel { t } else { 1.0 };
+    if job.recompute == Recompute::Full {
+        return 2.0 * tokens * h / between;
+    }
+    let masks = if model.dropout { 2.0 } else { 0.0 };
+    // Inputs of norms and of the two parts, and masks; then what the products have between them.
+    let around = 4.0 + 4.0 + masks;
+    let inside = 2.0 + model.kv_share() * 2.0 + 2.0 + if model.gated { 6.0 } else { 4.0 } * model.ffn() / h;
+    let scores = match job.recompute == Recompute::None && !job.fused_attention {
+        true => 5.0 * a * s / h,
+        false => 0.0,
+    };
+    tokens * h * (around / between + inside / t + scores / t)
+}
+
+/// The first stage's memory.
+pub fn memory(model: &Gpt, job: &Job) -> Memory {
+    let (t, p, v) = (job.tensor as f64, job.pipeline as f64, job.chunks as f64);
+    let layers = model.layers as f64 / p;
+    let states = state_bytes(job) * model.layer_parameters() * layers / t;
+    let ends = state_bytes(job) * (model.vocab * model.hidden) as f64 / t * if job.pipeline == 1 { 2.0 } else { 1.0 };
+    // As many microbatches as there are stages, or all of them where there are fewer.
+    let chunked = if job.chunks > 1 { 1.0 + (p - 1.0) / (p * v) } else { 1.0 };
+    let in_flight = (p * chunked).min(job.microbatches() as f64);
+    let kept = layer_activations(model, job) * layers * in_flight;
+    let again = match job.recompute {
+        // One layer's, while it is computed again.
+        Recompute::Full => layer_activations(model, &Job { recompute: Recompute::None, ..job.clone() }),
+        _ => 0.0,
+    };
+    Memory { states, ends, activations: kept + again }
+}

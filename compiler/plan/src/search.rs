@@ -1,0 +1,135 @@
+//! The best ways to divide a model over devices: every factorisation in closed form, the best ones
+//! event by event.
+
+use crate::memory::memory;
+use crate::model::{Gpt, Job, Recompute, States};
+use crate::topology::Topology;
+use crate::training::{Step, step};
+
+/// What is looked for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Wanted {
+    pub devices: u64,
+    pub batch: u64,
+    pub dtype: String,
+    /// Devices that a sequence may be divided over at most.
+    pub context_max: u64,
+    /// Choices that are fixed.
+    pub fixed: Fixed,
+}
+
+/// Numbers of a job that are given; the others are searched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Fixed {
+    pub tensor: Option<u64>,
+    pub pipeline: Option<u64>,
+    pub context: Option<u64>,
+    pub chunks: Option<u64>,
+    pub micro: Option<u64>,
+    pub recompute: Option<Recompute>,
+    pub states: Option<States>,
+}
+
+/// A way with what it takes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Way {
+    pub job: Job,
+    pub step: Step,
+}
+
+/// Share of the memory that may be planned with.
+pub const MEMORY_SHARE: f64 = 0.95;
+
+/// How many ways are played event by event.
+const PLAYED: usize = 100;
+
+fn divisors(n: u64) -> Vec<u64> {
+    (1..=n).filter(|d| n.is_multiple_of(*d)).collect()
+}
+
+fn choice(fixed: Option<u64>, all: Vec<u64>) -> Vec<u64> {
+    match fixed {
+        Some(n) => vec![n],
+        None => all,
+    }
+}
+
+/// The ways that fit, the fastest first: one for each factorisation, with its best choice of the
+/// rest. Equal times keep the order of the factors.
+pub fn search(topology: &Topology, model: &Gpt, wanted: &Wanted) -> Vec<Way> {
+    let n = wanted.devices;
+    let mut out: Vec<Way> = vec![];
+    for tensor in choice(wanted.fixed.tensor, divisors(n)) {
+        for context in
+            choice(wanted.fixed.context, divisors(n).into_iter().filter(|c| *c <= wanted.context_max).collect())
+        {
+            for pipeline in
+                choice(wanted.fixed.pipeline, divisors(n).into_iter().filter(|p| *p <= model.layers).collect())
+            {
+                let inner = tensor.saturating_mul(context).saturating_mul(pipeline);
+                if inner == 0 || !n.is_multiple_of(inner) {
+                    continue;
+                }
+                let ways = rest(model, wanted, [tensor, pipeline, context, n / inner]);
+                let fits = |job: &Job| memory(model, job).total() <= MEMORY_SHARE * topology.device.memory_bytes as f64;
+                let timed = ways.into_iter().filter(|j| fits(j)).filter_map(|job| {
+                    let step = step(topology, model, &job, false).ok()?;
+                    Some(Way { job, step })
+                });
+                out.extend(timed.min_by(|a, b| a.step.seconds.total_cmp(&b.step.seconds)));
+            }
+        }
+    }
+    out.sort_by(|a, b| a.step.seconds.total_cmp(&b.step.seconds));
+    for way in out.iter_mut().take(PLAYED) {
+        if let Ok(played) = step(topology, model, &way.job, true) {
+            way.step = played;
+        }
+    }
+    out.sort_by(|a, b| a.step.seconds.total_cmp(&b.step.seconds));
+    out
+}
+
+/// The choices that are left once the factors are.
+fn rest(model: &Gpt, wanted: &Wanted, [tensor, pipeline, context, data]: [u64; 4]) -> Vec<Job> {
+    let mut out = vec![];
+    let per_stage = model.layers.div_ceil(pipeline);
+    let chunks = if pipeline > 1 { (1..=per_stage.min(16)).collect() } else { vec![1] };
+    let recomputes = match wanted.fixed.recompute {
+        Some(r) => vec![r],
+        None => vec![Recompute::Selective, Recompute::Full],
+    };
+    let states = match wanted.fixed.states {
+        Some(s) => vec![s],
+        None => vec![States::Optimizer, States::All],
+    };
+    for chunks in choice(wanted.fixed.chunks, chunks) {
+        for micro in choice(wanted.fixed.micro, vec![1, 2, 4, 8]) {
+            for &recompute in &recomputes {
+                for &states in &states {
+                    out.push(Job {
+                        tensor,
+                        pipeline,
+                        context,
+                        data,
+                        chunks,
+                        micro,
+                        batch: wanted.batch,
+                        recompute,
+                        states,
+                        sequence_parallel: tensor > 1,
+                        fused_attention: true,
+                        overlap: true,
+                        dtype: wanted.dtype.clone(),
+                    });
+                }
+            }
+        }
+    }
+    // More chunks only where they differ, and what cannot be is left out.
+    out.retain(|job| {
+        job.check(model).is_ok()
+            && (job.chunks == 1 || model.layers.is_multiple_of(job.pipeline * job.chunks) || job.chunks == per_stage)
+    });
+    out
+}
