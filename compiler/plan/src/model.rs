@@ -141,12 +141,10 @@ impl Job {
         if !model.heads.is_multiple_of(self.tensor) {
             return Err(format!("{} heads cannot be divided over tensor={}", model.heads, self.tensor));
         }
-        if self.pipeline * self.chunks > model.layers {
-            return Err(format!(
-                "{} layers cannot be divided into {} chunks",
-                model.layers,
-                self.pipeline * self.chunks
-            ));
+        // The embedding and the head may have places of their own.
+        if self.pipeline * self.chunks > model.layers + 2 {
+            let chunks = self.pipeline * self.chunks;
+            return Err(format!("{} layers cannot be divided into {chunks} chunks", model.layers));
         }
         if self.batch < self.data * self.micro {
             return Err(format!("{} sequences are fewer than data·micro = {}", self.batch, self.data * self.micro));

@@ -126,10 +126,6 @@ fn rest(model: &Gpt, wanted: &Wanted, [tensor, pipeline, context, data]: [u64; 4
             }
         }
     }
-    // More chunks only where they differ, and what cannot be is left out.
-    out.retain(|job| {
-        job.check(model).is_ok()
-            && (job.chunks == 1 || model.layers.is_multiple_of(job.pipeline * job.chunks) || job.chunks == per_stage)
-    });
+    out.retain(|job| job.check(model).is_ok());
     out
 }

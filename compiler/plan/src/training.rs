@@ -101,10 +101,11 @@ fn pipeline(topology: &Topology, model: &Gpt, job: &Job) -> Pipeline {
     let (hop, _, waits) = stages(topology, model, job);
     let (p, v) = (job.pipeline, job.chunks);
     let part = |stage: u64, chunk: u64| {
-        // Chunks that are left over are one layer smaller, the last ones first.
+        // Layers that are left over go to the chunks in the middle, away from both ends.
         let place = chunk * p + stage;
         let (each, more) = (model.layers / (p * v), model.layers % (p * v));
-        let layers = (each + u64::from(place < more)) as f64;
+        let before = (p * v - more) / 2;
+        let layers = (each + u64::from((before..before + more).contains(&place))) as f64;
         let first = if place == 0 { embedding } else { 0.0 };
         let last = if place + 1 == p * v { head } else { 0.0 };
         Parts {
