@@ -237,7 +237,11 @@ pub fn active(g: &Graph, wrt: &[NodeId], first: NodeId, end: NodeId) -> BTreeSet
     for n in first.0..end.0 {
         let id = NodeId(n);
         let node = g.node(id);
-        let reached = node.operands.iter().any(|o| out.contains(o)) && !g.derivatives.is_held(id);
+        // A part whose steps pass through ints (quantised numbers) is one by its statement.
+        let stated = |part: &Part| part.inputs.iter().any(|i| out.contains(i));
+        let reached =
+            node.operands.iter().any(|o| out.contains(o)) || g.derivatives.of(id).is_some_and(|part| stated(part));
+        let reached = reached && !g.derivatives.is_held(id);
         // A node with several results may have smooth ones among them.
         if reached && (smooth(node.ty.dtype) || node.results.iter().any(|r| smooth(r.dtype))) {
             out.insert(id);

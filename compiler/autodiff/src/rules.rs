@@ -94,6 +94,7 @@ pub fn pull(w: &mut Writer, node: &Node, id: NodeId, c: NodeId, needed: &[bool])
         | Prim::ArgReduce { .. }
         | Prim::ArgSort { .. }
         | Prim::RandomBits
+        | Prim::Quantize { .. }
         | Prim::Dequantize { .. }
         | Prim::Scan { .. }
         | Prim::Get { .. } => Ok(vec![None; node.operands.len()]),

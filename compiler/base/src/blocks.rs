@@ -4,6 +4,8 @@
 //! `bytes` bytes, so a tensor `[N, elems·B]` is kept as `u8[N, B, bytes]`. Every number is exact
 //! in f32 except where a format says otherwise by itself (one rounding, in one order).
 
+mod encode;
+
 use half::f16;
 
 /// A block format.

@@ -235,9 +235,14 @@ fn node_op(g: &Graph, id: NodeId) -> Op {
             put("from", transfers(&e.receives));
             "exchange".into()
         }
-        Prim::Dequantize { format } | Prim::BlockDot { format } => {
+        Prim::Quantize { format } | Prim::Dequantize { format } | Prim::BlockDot { format } => {
             put("format", Attr::Str(format.name().into()));
-            (if matches!(n.prim, Prim::Dequantize { .. }) { "dequantize" } else { "block_dot" }).into()
+            let name = match n.prim {
+                Prim::Quantize { .. } => "quantize",
+                Prim::Dequantize { .. } => "dequantize",
+                _ => "block_dot",
+            };
+            name.into()
         }
         Prim::Scan { body, carry, sequences, trips } => {
             put("carry", Attr::Int(*carry as i64));
@@ -421,10 +426,14 @@ fn read_node(g: &mut Graph, op: &Op, operands: Vec<NodeId>) -> Result<Node, Text
             sends: read_transfers(op, "to")?,
             receives: read_transfers(op, "from")?,
         })),
-        "dequantize" | "block_dot" => {
+        "quantize" | "dequantize" | "block_dot" => {
             let found = Blocks::parse(op.str("format")?);
             let format = found.ok_or_else(|| op.error("`format` is no block format"))?;
-            if name == "dequantize" { Prim::Dequantize { format } } else { Prim::BlockDot { format } }
+            match name {
+                "quantize" => Prim::Quantize { format },
+                "dequantize" => Prim::Dequantize { format },
+                _ => Prim::BlockDot { format },
+            }
         }
         "scan" => {
             let [body] = op.regions.as_slice() else { return Err(op.error("a scan has one region")) };

@@ -90,6 +90,10 @@ pub enum Prim {
         causal: bool,
         pairs: bool,
     },
+    /// The blocks `u8[…, B, bytes]` of the f32 numbers `[…, elems·B]`.
+    Quantize {
+        format: Blocks,
+    },
     /// The f32 numbers `[…, elems·B]` of blocks `u8[…, B, bytes]`.
     Dequantize {
         format: Blocks,

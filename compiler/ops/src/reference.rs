@@ -117,6 +117,7 @@ pub fn eval_summing(
         &Prim::Dot { accum, causal, pairs } => {
             dot::dot(operands[0], operands[1], dot::Form { accum, causal, pairs }, dtype)
         }
+        Prim::Quantize { format } => blocks::quantize(*format, operands[0]),
         Prim::Dequantize { format } => blocks::dequantize(*format, operands[0]),
         Prim::BlockDot { format } => blocks::dot(*format, operands[0], operands[1]),
         Prim::Take { axis } => index::take(operands[0], operands[1], *axis, shape)?,

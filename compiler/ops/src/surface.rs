@@ -380,13 +380,15 @@ table! {
     conv_transpose: CONV_TRANSPOSE2D;
     pool: MAX_POOL AVG_POOL;
     blocks: DEQUANTIZE;
+    quantize: QUANTIZE FAKE_QUANTIZE;
     complex: REAL IMAG CONJ ANGLE COMPLEX;
     spectral: FFT IFFT RFFT IRFFT FFT2 IFFT2 RFFT2 IRFFT2 FFTSHIFT IFFTSHIFT FFTFREQ RFFTFREQ;
     spectral_conv: SPECTRAL_CONV;
     unsupported:
-        QUANTIZE NONZERO UNIQUE ALL_REDUCE;
+        NONZERO UNIQUE ALL_REDUCE;
 }
 
+mod scaled;
 mod elementwise;
 mod manual;
 #[cfg(test)]

@@ -92,12 +92,6 @@ impl Cx<'_> {
                 return None;
             }
         };
-        if mode == Precision::Aggressive {
-            let d = Diagnostic::new(Code::E0690, first.value.span, "the mode \"aggressive\" is not supported yet")
-                .help("`numerics.precision(\"standard\")` takes products of bf16");
-            self.report(d);
-            return None;
-        }
         Some(match mode {
             Precision::Own => Setting::Deterministic,
             Precision::Standard { .. } => Setting::Precision(Precision::Standard { f16: dtype == DType::F16 }),

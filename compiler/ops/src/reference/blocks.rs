@@ -12,6 +12,15 @@ fn numbers(format: Blocks, bytes: &[u8]) -> Vec<f32> {
     out
 }
 
+pub(super) fn quantize(format: Blocks, x: ArrayRef) -> Vec<u8> {
+    let numbers: Vec<f32> = x.bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+    let mut out = vec![0; numbers.len() / format.elems() * format.bytes()];
+    for (numbers, block) in numbers.chunks_exact(format.elems()).zip(out.chunks_exact_mut(format.bytes())) {
+        format.encode(numbers, block);
+    }
+    out
+}
+
 pub(super) fn dequantize(format: Blocks, x: ArrayRef) -> Vec<u8> {
     numbers(format, x.bytes).into_iter().flat_map(f32::to_le_bytes).collect()
 }

@@ -111,6 +111,13 @@ pub fn shape_check(prim: &Prim, operands: &[TypeRef], result: TypeRef) -> Result
             ensure(!pairs || even && bf16 && !causal, || "these factors have no product in pairs".into())?;
             dot(x, *accum, result)
         }
+        Prim::Quantize { format } => {
+            count(x, 1)?;
+            let f32s = x[0].dtype == DType::F32 && result.dtype == DType::U8 && format.writes();
+            ensure(f32s, || format!("f32 becomes blocks of u8, not {} of {}", x[0].dtype, format.name()))?;
+            let back = numbers(*format, result)?;
+            ensure(back == x[0].shape, || "the blocks do not hold these numbers".into())
+        }
         Prim::Dequantize { format } => {
             count(x, 1)?;
             shape_is(&numbers(*format, x[0])?, result)?;

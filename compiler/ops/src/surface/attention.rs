@@ -28,7 +28,8 @@ pub const ATTENTION: Row = Row::new(
 )
 .known_as(&["flash_attn", "flash_attention", "sdpa", "scaled_dot_product_attention"])
 .signature("b h s d, b h t d, b h t e -> b h s e")
-.product_of(&[0, 1, 2]).doc(
+.product_of(&[0, 1, 2])
+.doc(
     "Scaled dot-product attention: `softmax(scale * q @ k.T + mask) @ v` over the last two dims.\n\n\
      `q` is `[…, S, D]`, `k` `[…, T, D]`, `v` `[…, T, E]`; the result is `[…, S, E]`. The leading dims are equal, except that \
      the heads (axis -3) of `k` and `v` may divide those of `q`: each then serves a group of neighbouring heads. `mask` \

@@ -34,7 +34,8 @@ pub const CONV1D: Row = Row::new("conv1d", PARAMS, |cx, a, _| infer("conv1d", 1,
 pub const CONV2D: Row = Row::new("conv2d", PARAMS, |cx, a, _| infer("conv2d", 2, cx, a), |c| lower("conv2d", 2, c))
     .known_as(&["Conv2d", "convolution", "conv"])
     .signature("n c h w, o c kh kw -> n o p q")
-    .product_of(&[0, 1, 2]).doc(
+    .product_of(&[0, 1, 2])
+    .doc(
         "Convolution over two dims: `x` is [N, C, H, W] (or [C, H, W]), `weight` [O, C/groups, KH, KW], as in PyTorch.\n\n\
          The kernel is not flipped (cross-correlation). `stride` and `dilation` are one int or one for each dim. `padding` \
          adds zeros: one int for all sides, one for each dim, a pair (before, after) for each dim, `\"valid\"` (none) or \

@@ -32,7 +32,8 @@ pub const CONV_TRANSPOSE2D: Row = Row::new(
 )
 .known_as(&["ConvTranspose2d", "deconv", "deconv2d"])
 .signature("n c h w, c o kh kw -> n o p q")
-.product_of(&[0, 1]).doc(
+.product_of(&[0, 1])
+.doc(
     "Transposed convolution over two dims: `x` is [N, C, H, W] (or [C, H, W]), `weight` [C, O/groups, KH, KW], as in PyTorch.\n\n\
      The transpose of `conv2d` with the same stride, padding and dilation as a map of its input: a dim of size D gives \
      (D - 1) * stride - before - after + dilation * (K - 1) + 1 + output_padding positions. `padding` is one int, one for \

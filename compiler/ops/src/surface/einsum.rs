@@ -97,7 +97,8 @@ pub const TENSORDOT: Row = Row::new(
     infer_tensordot,
     lower_tensordot,
 )
-.product_of(&[0, 1]).doc(
+.product_of(&[0, 1])
+.doc(
     "Sum of products over several axes of two tensors.\n\n\
      `axes=n` contracts the last `n` axes of `x` with the first `n` of `y`; a pair of tuples names them. The result has \
      the other axes of `x`, then those of `y`.\n\n```tessera\nop.tensordot(x, y, axes=((0, 1), (1, 0)))\n```",

@@ -25,7 +25,8 @@ pub const CROSS_ENTROPY: Row = Row::new(
 )
 .known_as(&["softmax_cross_entropy", "nll_loss", "CrossEntropyLoss"])
 .signature("b v, b -> ")
-.sum_of(&[0]).doc(
+.sum_of(&[0])
+.doc(
     "Cross entropy of unnormalised log-probabilities against targets.\n\n\
      Targets are class positions (ints, the shape of `logits` without the class axis) or probabilities (floats, the shape \
      of `logits`). Classes lie along `axis`, the last one by default; PyTorch has them at axis 1. `reduction` is \
@@ -145,7 +146,8 @@ const PAIR: &[Param] = &[req("x", ParamKind::Tensor), req("y", ParamKind::Tensor
 pub const MSE: Row = Row::new("mse", PAIR, |cx, a, _| infer_pair("mse", cx, a), |c| lower_pair(c, MapOp::square))
     .known_as(&["mse_loss", "mean_squared_error", "MSELoss"])
     .signature("b, b -> ")
-    .sum_of(&[0, 1]).doc(
+    .sum_of(&[0, 1])
+    .doc(
         "Mean square difference of two tensors of one shape.\n\n\
          `reduction` is `\"mean\"`, `\"sum\"` or `\"none\"`. f32 inside for narrower types.\n\n```tessera\nop.mse(prediction, y)\n```",
     );

@@ -3,6 +3,7 @@
 use super::expand;
 use super::row::{Call, Lowered, Row, accumulator, req};
 use super::rule::{self, Inferred, Part};
+use super::scaled::scaled_dot;
 use super::*;
 
 const PARAMS: &[Param] = &[req("x", ParamKind::Tensor), req("y", ParamKind::Tensor)];
@@ -11,7 +12,8 @@ pub const MATMUL: Row = Row::new("matmul", PARAMS, |cx, a, _| infer("matmul", cx
     .method()
     .known_as(&["gemm", "mm", "bmm", "linear", "batched_matmul"])
     .signature("b m k, b k n -> b m n")
-    .product_of(&[0, 1]).doc(
+    .matrices(&[0, 1])
+    .doc(
         "Matrix product, also written `x @ y`.\n\n\
          The last size of `x` and the last but one of `y` are contracted; leading dims are a batch and broadcast. A vector \
          on the left is a row, on the right a column, and the added dim is left out of the result.\n\n\
@@ -26,7 +28,7 @@ pub const DOT: Row = Row::new("dot", PARAMS, infer_dot, lower)
     .method()
     .known_as(&["inner", "vdot"])
     .signature("k, k -> ")
-    .product_of(&[0, 1])
+    .matrices(&[0, 1])
     .doc(
         "Inner product of two vectors, or the matrix product where an operand has rank 2.\n\n\
          For higher ranks NumPy's `dot` is rarely what is meant: `matmul`, `tensordot` and `einsum` say it.\n\n\
@@ -118,7 +120,11 @@ fn lower(call: &mut Call) -> Lowered {
     let accum = accumulator(operands, call.hints);
     let (x, y) = (call.id(0)?, call.id(1)?);
     let b = &mut *call.b;
-    let (mut x, mut y) = (expand::cast(b, x, operands), expand::cast(b, y, operands));
+    let eighths = call.hints.precision == Precision::Aggressive && operands == DType::Bf16;
+    let (mut x, mut y) = match eighths {
+        true => (x, y),
+        false => (expand::cast(b, x, operands), expand::cast(b, y, operands)),
+    };
     if tx.rank() == 1 {
         x = expand::unsqueeze(b, x, &[0]);
     }
@@ -137,7 +143,10 @@ fn lower(call: &mut Call) -> Lowered {
         x = expand::broadcast_to(b, x, &whole(&sx));
         y = expand::broadcast_to(b, y, &whole(&sy));
     }
-    let product = expand::dot(b, x, y, accum, result);
+    let product = match eighths {
+        true => scaled_dot(b, x, y, accum, result),
+        false => expand::dot(b, x, y, accum, result),
+    };
     Ok(vec![expand::reshape(b, product, &out)])
 }
 

@@ -19,7 +19,8 @@ pub const MEAN: Row = Row::new("mean", PARAMS, |_, a, _| infer("mean", a), lower
     .method()
     .known_as(&["average", "avg", "reduce_mean"])
     .signature("a b -> a")
-    .sum_of(&[0]).doc(
+    .sum_of(&[0])
+    .doc(
         "Arithmetic mean over an axis, a tuple of axes, or all elements.\n\n\
          Floats keep their dtype and accumulate in f32 at least; ints and bool give f32 (computed in f64). Of no elements \
          it is NaN.\n\n```tessera\nx.mean(axis=-1, keepdims=True)\n```",
@@ -29,7 +30,8 @@ pub const VAR: Row = Row::new("var", SPREAD, |_, a, _| infer("var", a), |c| lowe
     .method()
     .known_as(&["variance"])
     .signature("a b -> a")
-    .sum_of(&[0]).doc(
+    .sum_of(&[0])
+    .doc(
         "Variance over an axis, a tuple of axes, or all elements.\n\n\
          The population variance, as NumPy's: the mean square distance from the mean, in two passes. `ddof=1` divides by \
          one less (PyTorch's default). Dtypes as for `mean`.\n\n```tessera\nx.var(axis=1)\n```",

@@ -24,6 +24,8 @@ pub enum Mixed {
     Nothing,
     /// The parameters are the factors of a product.
     Product(&'static [usize]),
+    /// The same of matrices, whose expansion takes fp8 factors by itself under `Aggressive`.
+    Matrices(&'static [usize]),
     /// The parameters are summed up: many numbers become few.
     Sum(&'static [usize]),
 }
@@ -34,9 +36,10 @@ impl Precision {
     fn target(self, mixed: Mixed, args: &[SymArg]) -> Option<(&'static [usize], DType)> {
         let (at, to) = match (mixed, self) {
             (_, Precision::Own) | (Mixed::Nothing, _) => return None,
-            (Mixed::Sum(at), _) | (Mixed::Product(at), Precision::Safe) => (at, DType::F32),
-            (Mixed::Product(at), Precision::Standard { f16: true }) => (at, DType::F16),
-            (Mixed::Product(at), _) => (at, DType::Bf16),
+            (Mixed::Sum(at), _) => (at, DType::F32),
+            (Mixed::Product(at) | Mixed::Matrices(at), Precision::Safe) => (at, DType::F32),
+            (Mixed::Product(at) | Mixed::Matrices(at), Precision::Standard { f16: true }) => (at, DType::F16),
+            (Mixed::Product(at) | Mixed::Matrices(at), _) => (at, DType::Bf16),
         };
         let tensors = at.iter().filter_map(|&i| args.get(i)).flat_map(|a| match a {
             SymArg::Tensor(t) => std::slice::from_ref(t),
@@ -70,7 +73,8 @@ pub fn typed(row: &Row, precision: Precision, args: &mut [SymArg]) {
 /// The conversions that a mode puts before the expansion of a call.
 pub fn converted(row: &Row, precision: Precision, b: &mut dyn Build, args: &mut [Arg], sym: &mut [SymArg]) {
     let Some((at, to)) = precision.target(row.mixed, sym) else { return };
-    for &i in at {
+    let by_itself = matches!(row.mixed, Mixed::Matrices(_)) && precision == Precision::Aggressive;
+    for &i in at.iter().filter(|_| !by_itself) {
         match args.get_mut(i) {
             Some(Arg::Tensor(x)) if b.dtype(*x).is_float() => *x = expand::cast(b, *x, to),
             Some(Arg::Tensors(xs)) => xs.iter_mut().for_each(|x| *x = expand::cast(b, *x, to)),

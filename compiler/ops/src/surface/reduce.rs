@@ -16,7 +16,8 @@ pub const SUM: Row = Row::new("sum", PARAMS, |cx, a, h| infer(Reduction::Sum, cx
     .method()
     .known_as(&["reduce_sum", "nansum"])
     .signature("a b -> a")
-    .sum_of(&[0]).doc(
+    .sum_of(&[0])
+    .doc(
         "Sum over an axis, a tuple of axes, or all elements.\n\n\
          Floats keep their dtype: types narrower than f32 accumulate in f32 and the result is rounded once. Ints and bool \
          give i64. Elements are added in a fixed order that depends on the reduced length alone. `keepdims=True` leaves \

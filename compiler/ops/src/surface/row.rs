@@ -75,6 +75,12 @@ impl Row {
         self
     }
 
+    /// A product of these matrices.
+    pub const fn matrices(mut self, factors: &'static [usize]) -> Row {
+        self.mixed = Mixed::Matrices(factors);
+        self
+    }
+
     /// Sums up these parameters.
     pub const fn sum_of(mut self, terms: &'static [usize]) -> Row {
         self.mixed = Mixed::Sum(terms);

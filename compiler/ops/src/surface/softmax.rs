@@ -29,7 +29,8 @@ pub const LOGSUMEXP: Row = Row::new("logsumexp", REDUCE, infer_sum, lower_sum)
     .method()
     .known_as(&["log_sum_exp", "lse"])
     .signature("a b -> a")
-    .sum_of(&[0]).doc(
+    .sum_of(&[0])
+    .doc(
         "Logarithm of the sum of exponentials over an axis, a tuple of axes, or all elements.\n\n\
          Stable: neither large nor very negative elements overflow. A slice of which every element is -inf gives -inf.\n\n\
          ```tessera\nop.logsumexp(x, axis=-1)\n```",

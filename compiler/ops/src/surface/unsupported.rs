@@ -5,12 +5,6 @@ use super::*;
 
 const X: Param = req("x", ParamKind::Tensor);
 
-const QUANT: &str =
-    "numbers are not put in blocks yet, only read (`op.dequantize`); `x.to(fp8_e4m3)` converts with saturation";
-
-pub const QUANTIZE: Row =
-    Row::refused("quantize", &[X, req("dtype", ParamKind::DType)], "Blocks of narrow floats with scales.", QUANT);
-
 const SIZES: &str = "the size of the result depends on data; `op.where(mask, x, 0)` keeps the shape";
 pub const NONZERO: Row =
     Row::refused("nonzero", &[X], "Positions of the elements that are not 0.", SIZES).known_as(&["argwhere"]);

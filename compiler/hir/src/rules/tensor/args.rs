@@ -4,6 +4,7 @@ use super::matching::shown;
 use crate::rules::sizes::SizeCx;
 use crate::thir::{TExpr, TKind};
 use crate::ty::Ty;
+use std::sync::Arc;
 use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, Size};
 use tessera_ops::surface::{Default, OpDef, Param, ParamKind, SymArg, Weak};
@@ -49,6 +50,12 @@ pub fn convert(cx: &mut SizeCx, def: &OpDef, param: &Param, value: TExpr) -> Res
         ) => SymArg::Int(n.clone().unwrap_or_else(|| cx.fresh("n"))),
         (ParamKind::Shape | ParamKind::Ints, _) => SymArg::Ints(ints(cx, &at, &value, false)?),
         (ParamKind::Pairs | ParamKind::Str, Ty::Str) => text(&at, &value)?,
+        // A dtype may stand for its name, as a name does for a dtype.
+        (ParamKind::Str, Ty::DType(Some(d))) => {
+            let name: Arc<str> = d.name().into();
+            value = TExpr { kind: TKind::Str(name.clone()), ty: Ty::Str, span: value.span };
+            SymArg::Str(name)
+        }
         (ParamKind::Pairs, _) => {
             let mut out = vec![];
             pairs(cx, &at, &value, &mut out)?;

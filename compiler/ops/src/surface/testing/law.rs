@@ -210,6 +210,19 @@ impl Call {
     }
 }
 
+/// Numbers, a format, and the block of its scales.
+fn numbers_in_blocks(call: &mut Call, rng: &mut Rng) -> Vec<Arg> {
+    call.shape.push(rng.pick(&[32, 64, 3]));
+    let x = Arg::Tensor(call.b.input(call.shape.clone(), call.dtype));
+    let format = rng.pick(&["q8_0", "q4_1", "q4_k", "fp8_e4m3", "fp8_e5m2", "q3"]);
+    let block = match rng.below(3) {
+        0 => Arg::None,
+        1 => Arg::Int(rng.pick(&[2, 128])),
+        _ => Arg::Ints(vec![rng.pick(&[1, 2]), rng.pick(&[5, 128])]),
+    };
+    vec![x, Arg::Str(format.into()), block]
+}
+
 /// Sizes and counts that fit a convolution, mostly.
 fn convolution(def: &OpDef, call: &mut Call, rng: &mut Rng) -> Vec<Arg> {
     let dims = match def.name {
@@ -346,6 +359,7 @@ fn rules_and_expansions_agree_on_every_row() {
             let mut call = Call::new(&mut rng);
             let args: Vec<Arg> = match def.name {
                 "dequantize" => blocks(&mut call, &mut rng),
+                "quantize" | "fake_quantize" => numbers_in_blocks(&mut call, &mut rng),
                 name if name.starts_with("conv") => convolution(def, &mut call, &mut rng),
                 _ => def.params.iter().map(|p| call.argument(&mut rng, p)).collect(),
             };
