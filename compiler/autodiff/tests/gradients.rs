@@ -432,6 +432,7 @@ fn every_operator_has_a_case_or_a_reason() {
             "irfftn",
             "quantize",
             "dequantize",
+            "fake_quantize",
             "moe_dispatch",
             "moe_combine",
             "expand_dims",
