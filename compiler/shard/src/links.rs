@@ -82,6 +82,10 @@ pub fn links(g: &Graph, node: &Node) -> Vec<Vec<Link>> {
             vec![but(0, *axis, Link::Whole)]
         }
         Prim::Dot { causal, .. } => dot(shape(0).len(), *causal),
+        Prim::Quantize { .. } => {
+            let n = shape(0).len();
+            vec![(0..n).map(|d| if d + 1 < n { Link::Pass(d) } else { Link::Whole }).collect()]
+        }
         Prim::Dequantize { .. } => {
             let n = shape(0).len();
             vec![(0..n).map(|d| if d + 2 < n { Link::Pass(d) } else { Link::Whole }).collect()]
