@@ -3,6 +3,10 @@
 //! A node none of whose operands differ from value to value stays as it is. What has no form
 //! with a leading dim is written out, once for each value.
 
+mod stated;
+
+pub use stated::as_graph;
+
 use crate::writer::Writer;
 use tessera_base::{DType, Span};
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Policy};
@@ -24,10 +28,15 @@ enum Value {
 pub fn batched(g: &mut Graph, body: &Graph, inputs: &[(NodeId, bool)], size: u64, span: Span) -> Vec<NodeId> {
     let w = Writer { graph: g, span, policy: Policy::default(), again: None };
     let mut b = Batch { w, body, size, values: Vec::with_capacity(body.nodes.len()), several: vec![] };
+    let mut began = vec![];
     for id in body.ids() {
+        began.push(b.w.graph.nodes.len());
         let value = b.node(body.node(id), inputs);
         b.values.push(value);
     }
+    began.push(b.w.graph.nodes.len());
+    let began: Vec<NodeId> = began.into_iter().map(|n| NodeId(n as u32)).collect();
+    b.state(&began);
     body.outputs.iter().map(|&o| NodeId(b.each(o).0)).collect()
 }
 

@@ -8,7 +8,7 @@
 //! which is linear in its cotangents (Radul and others, You Only Linearize Once, 2023, the other
 //! way round), so one table of rules serves both modes and every order.
 //!
-//! [`batched`] is a graph for many values at once.
+//! [`batched`] is a graph for many values at once, with what it states about its derivatives.
 //!
 //! The rules: `tessera_ops::map` for elementwise functions, one file in `rules/` for each kind of
 //! primitive, and what operators say about themselves
@@ -16,9 +16,9 @@
 
 mod writer;
 mod rules;
+mod batch;
 mod reverse;
 mod forward;
-mod batch;
 
 pub use batch::batched;
 pub use forward::pushforward;

@@ -3,10 +3,10 @@
 mod scan;
 
 use crate::rules;
-use crate::writer::{Writer, zeros_like};
+use crate::batch::as_graph;
+use crate::writer::{Writer, smooth, zeros_like};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tessera_base::DType;
 use tessera_ir::graph::derivatives::{Part, Rule};
 use tessera_ir::graph::{Graph, Node, NodeId, Reason};
 use tessera_ops::map::MapOp;
@@ -30,11 +30,6 @@ pub fn pullback(g: &mut Graph, seeds: &[(NodeId, NodeId)], wrt: &[NodeId]) -> Re
     let first = wrt.iter().min().copied().unwrap_or(NodeId(0));
     let end = NodeId(g.nodes.len() as u32);
     Reverse::new(g, wrt, first, end).run(seeds)
-}
-
-/// Whether values of the type have derivatives.
-pub fn smooth(dtype: DType) -> bool {
-    dtype.is_float() || dtype.is_complex()
 }
 
 /// State of one walk over the nodes from `first` to the one before `end`.
@@ -173,6 +168,12 @@ impl<'g> Reverse<'g> {
             }
             Rule::Graph(graph) => {
                 self.inlined(part, graph, &cotangents);
+                Ok(())
+            }
+            Rule::Many(many) => {
+                if let Some(graph) = as_graph(many) {
+                    self.inlined(part, &graph, &cotangents);
+                }
                 Ok(())
             }
             Rule::Again(from, end) => self.again(part, *from, *end, &cotangents),

@@ -56,6 +56,11 @@ impl Writer<'_> {
     }
 }
 
+/// Whether values of the type have derivatives.
+pub fn smooth(dtype: DType) -> bool {
+    dtype.is_float() || dtype.is_complex()
+}
+
 /// A tensor of zeros of a node's type.
 pub fn zeros_like(w: &mut Writer, id: NodeId) -> NodeId {
     let ty = w.graph.ty(id).clone();

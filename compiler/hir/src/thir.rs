@@ -269,8 +269,8 @@ pub enum Step {
     /// The arguments are bound; takes the cotangent of the result and gives a tuple.
     Pullback,
     Checkpoint,
-    /// Over the leading dim of the arguments for which it is true.
-    Vmap(Vec<bool>),
+    /// Over the named dim of each argument that has one.
+    Vmap(Vec<Option<i64>>, crate::ty::OutAxes),
 }
 
 impl TFunction {

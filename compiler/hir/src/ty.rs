@@ -114,8 +114,16 @@ pub enum Derived {
     Pullback,
     /// `checkpoint`.
     Checkpoint,
-    /// `vmap`; which arguments have the leading dim, all where none is named.
-    Vmap(Option<Vec<bool>>),
+    /// `vmap`; which dim of each argument it goes over, the first of all where none is named.
+    Vmap(Option<Vec<Option<i64>>>, OutAxes),
+}
+
+/// Where the dim that `vmap` goes over lies in the results.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum OutAxes {
+    All(i64),
+    /// For each element of the tuple that the function gives.
+    Each(Vec<i64>),
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

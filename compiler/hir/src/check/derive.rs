@@ -6,10 +6,10 @@
 use super::args::{Slot, Value};
 use super::cx::{Cx, error_at};
 use super::fns::{self, FnSig};
-use super::scans::{rows_of, stacked};
+use super::scans::{part_of, stacked_at};
 use super::types::{BUILTIN_ITEM, erase};
 use crate::thir::*;
-use crate::ty::{Derived, FnRefTy, Grad, Ty};
+use crate::ty::{Derived, FnRefTy, Grad, OutAxes, Ty};
 use std::sync::Arc;
 use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, ItemId, Span};
@@ -117,46 +117,71 @@ impl Cx<'_> {
         self.derived(f, vec![], Derived::Grad(Grad { wrt, single, value, aux }), name, span)
     }
 
-    /// `vmap(f)`: `f` for every row of its arguments; `in_axes` names 0 or `None` for each.
+    /// `vmap(f)`: `f` for every row of its arguments; `in_axes` names the dim or `None` for each, `out_axes` where it
+    /// lies in the results.
     fn vmap(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let slots = [Slot::plain("f", false), Slot::plain("in_axes", true)];
+        let slots = [Slot::plain("f", false), Slot::plain("in_axes", true), Slot::plain("out_axes", true)];
         let Some((f, rest)) = self.function_and("autodiff.vmap", &slots, values, span) else { return error_at(span) };
-        let axes = match rest.into_iter().flatten().next() {
+        let mut rest = rest.into_iter();
+        let (ins, outs) = (rest.next().flatten(), rest.next().flatten());
+        let ins = match ins.map(|e| (self.axes(&e), e)) {
             None => None,
-            Some(e) => {
-                let list = match &e.kind {
-                    TKind::Tuple(es) | TKind::List(es) => es.clone(),
-                    _ => vec![e.clone()],
-                };
-                let all: Option<Vec<bool>> = list
-                    .iter()
-                    .map(|e| match (&e.kind, self.symbolic(e).and_then(|n| n.as_const())) {
-                        (TKind::None, _) => Some(false),
-                        (_, Some(0)) => Some(true),
-                        _ => None,
-                    })
-                    .collect();
-                match (all, &e.kind) {
-                    (Some(all), TKind::Tuple(_) | TKind::List(_)) => Some(all),
-                    (Some(all), _) if all == [true] => None,
-                    _ => {
-                        let d = Diagnostic::new(
-                            Code::E0204,
-                            e.span,
-                            "`in_axes` is 0, or a tuple of 0 and `None`, one for each argument",
-                        )
-                        .note("values lie along the leading dim; `None` is for an argument that all share")
-                        .help("move another dim to the front: `x.moveaxis(1, 0)`");
-                        return self.fail(d);
-                    }
-                }
+            Some((Some((false, all)), _)) if all == [Some(0)] => None,
+            Some((Some((true, all)), _)) => Some(all),
+            Some((Some((false, all)), _)) if all[0].is_some() => {
+                // One for all arguments, of which there are as many as there are parameters.
+                let count = self.parameters(&f.ty).map_or(1, |p| p.len());
+                Some(vec![all[0]; count])
+            }
+            Some((_, e)) => {
+                let d = Diagnostic::new(
+                    Code::E0204,
+                    e.span,
+                    "`in_axes` is a dim, or a tuple of dims and `None`, one for each argument",
+                );
+                return self.fail(d.note("`None` is for an argument that all share; dims are known before the program runs"));
             }
         };
-        self.derived(f, vec![], Derived::Vmap(axes), "autodiff.vmap", span)
+        let outs = match outs.map(|e| (self.axes(&e), e)) {
+            None => OutAxes::All(0),
+            Some((Some((single, all)), _)) if all.iter().all(Option::is_some) => {
+                let all: Vec<i64> = all.into_iter().flatten().collect();
+                if single { OutAxes::Each(all) } else { OutAxes::All(all[0]) }
+            }
+            Some((_, e)) => {
+                let message = "`out_axes` is a dim, or a tuple of dims, one for each result";
+                return self.fail(Diagnostic::new(Code::E0204, e.span, message));
+            }
+        };
+        self.derived(f, vec![], Derived::Vmap(ins, outs), "autodiff.vmap", span)
+    }
+
+    /// Dims or `None`, and whether they stand in a tuple; not empty.
+    fn axes(&mut self, e: &TExpr) -> Option<(bool, Vec<Option<i64>>)> {
+        let (tuple, list) = match &e.kind {
+            TKind::Tuple(es) | TKind::List(es) => (true, es.clone()),
+            _ => (false, vec![e.clone()]),
+        };
+        let all: Option<Vec<Option<i64>>> = list
+            .iter()
+            .map(|e| match (&e.kind, self.symbolic(e).and_then(|n| n.as_const())) {
+                (TKind::None, _) => Some(None),
+                (_, Some(axis)) => Some(Some(axis)),
+                _ => None,
+            })
+            .collect();
+        all.filter(|all| !all.is_empty()).map(|all| (tuple, all))
     }
 
     /// What `vmap` makes of a function at arguments.
-    fn mapped(&mut self, axes: Option<&[bool]>, f: TExpr, args: Vec<Value>, span: Span) -> Option<Applied> {
+    fn mapped(
+        &mut self,
+        axes: Option<&[Option<i64>]>,
+        outs: &OutAxes,
+        f: TExpr,
+        args: Vec<Value>,
+        span: Span,
+    ) -> Option<Applied> {
         if let Some(named) = args.iter().find_map(|a| a.name.clone()) {
             self.error(Code::E0105, named.span, "the function that `vmap` gives takes its arguments by position");
             return None;
@@ -166,18 +191,24 @@ impl Cx<'_> {
             self.error(Code::E0104, span, message);
             return None;
         }
-        let on = |i: usize| axes.is_none_or(|a| a[i]);
+        let on = |i: usize| axes.map_or(Some(0), |a| a[i]);
         let mut size = None;
         let mut rows = vec![];
         for (i, arg) in args.iter().enumerate() {
             let (ty, mut own) = (arg.value.ty.clone(), None);
-            let row = if on(i) { rows_of(&ty, &mut own) } else { Some(ty.clone()) };
-            let Some(row) = row.filter(|_| !on(i) || own.is_some()) else {
+            let row = match on(i) {
+                Some(axis) => part_of(&ty, axis, &mut own),
+                None => Some(ty.clone()),
+            };
+            let Some(row) = row.filter(|_| on(i).is_none() || own.is_some()) else {
                 if !ty.is_error() {
                     let d = Diagnostic::new(
                         Code::E0204,
                         arg.value.span,
-                        format!("`vmap` goes over the rows of tensors, and this is `{ty}`"),
+                        match on(i) {
+                            None | Some(0) => format!("`vmap` goes over the rows of tensors, and this is `{ty}`"),
+                            Some(axis) => format!("`vmap` goes over dim {axis} of tensors, and this is `{ty}`"),
+                        },
                     );
                     self.report(d.help("name the arguments that all share with `None` in `in_axes`"));
                 }
@@ -186,7 +217,10 @@ impl Cx<'_> {
             if let (Some(have), Some(want)) = (&own, &size)
                 && !self.same_size(want, have)
             {
-                let message = format!("the leading sizes differ: {want} and {have}");
+                let message = match axes {
+                    None => format!("the leading sizes differ: {want} and {have}"),
+                    Some(_) => format!("the sizes that `vmap` goes over differ: {want} and {have}"),
+                };
                 self.report(Diagnostic::new(Code::E0202, arg.value.span, message));
                 return None;
             }
@@ -202,17 +236,30 @@ impl Cx<'_> {
             self.error(Code::E0690, span, "`vmap` of a function with arguments left out is not supported yet");
             return None;
         }
-        let Some(ret) = stacked(&of.ret, &size) else {
+        let ret = match (outs, &of.ret) {
+            (OutAxes::All(axis), ret) => stacked_at(ret, *axis, &size),
+            (OutAxes::Each(axes), Ty::Tuple(ts)) if ts.len() == axes.len() => {
+                let all = ts.iter().zip(axes).map(|(t, axis)| stacked_at(t, *axis, &size)).collect::<Option<_>>();
+                all.map(Ty::Tuple)
+            }
+            (OutAxes::Each(axes), ret) => {
+                let message = format!("`out_axes` speaks of {} results, and the function gives `{ret}`", axes.len());
+                self.error(Code::E0204, span, message);
+                return None;
+            }
+        };
+        let Some(ret) = ret else {
             let d = Diagnostic::new(
                 Code::E0204,
                 span,
                 format!("the results of `vmap` are tensors, and these are `{}`", of.ret),
             );
+            let d = if *outs == OutAxes::All(0) { d } else { d.note("or `out_axes` names a dim that they do not get") };
             self.report(d);
             return None;
         };
-        let mask = (0..args.len()).map(on).collect();
-        let f = TFunction::Derived { step: Step::Vmap(mask), of: Box::new(of.f), bound: vec![] };
+        let step = Step::Vmap((0..args.len()).map(on).collect(), outs.clone());
+        let f = TFunction::Derived { step, of: Box::new(of.f), bound: vec![] };
         Some(Applied { f, args: args.into_iter().map(|a| a.value).collect(), ret })
     }
 
@@ -360,7 +407,7 @@ impl Cx<'_> {
                 let f = TFunction::Derived { step: Step::Checkpoint, of: Box::new(of.f), bound: vec![] };
                 Some(Applied { f, ..of })
             }
-            Some(Derived::Vmap(axes)) => self.mapped(axes.as_deref(), held(&callee, &r, 0), args, span),
+            Some(Derived::Vmap(axes, outs)) => self.mapped(axes.as_deref(), outs, held(&callee, &r, 0), args, span),
             Some(Derived::Grad(grad)) => {
                 let of = self.applied(held(&callee, &r, 0), args, span)?;
                 self.gradient(grad, of, span)

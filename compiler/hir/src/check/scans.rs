@@ -144,34 +144,56 @@ impl Cx<'_> {
     }
 }
 
-pub fn rows_of(ty: &Ty, n: &mut Option<Size>) -> Option<Ty> {
+/// The type of one row of every tensor in a value.
+fn rows_of(ty: &Ty, n: &mut Option<Size>) -> Option<Ty> {
+    part_of(ty, 0, n)
+}
+
+/// The type of one part of every tensor in a value along an axis, and the size of that.
+pub fn part_of(ty: &Ty, axis: i64, n: &mut Option<Size>) -> Option<Ty> {
     match ty {
-        Ty::Tensor(t) if t.rank() > 0 => {
-            n.get_or_insert_with(|| t.shape[0].clone());
-            Some(Ty::Tensor(TensorType { shape: t.shape[1..].to_vec(), dtype: t.dtype, sharding: Default::default() }))
+        Ty::Tensor(t) => {
+            let at = place(axis, t.rank())?;
+            let mut shape = t.shape.clone();
+            let size = shape.remove(at);
+            n.get_or_insert(size);
+            Some(Ty::Tensor(TensorType { shape, dtype: t.dtype, sharding: Default::default() }))
         }
-        Ty::Tuple(ts) => Some(Ty::Tuple(ts.iter().map(|t| rows_of(t, n)).collect::<Option<_>>()?)),
+        Ty::Tuple(ts) => Some(Ty::Tuple(ts.iter().map(|t| part_of(t, axis, n)).collect::<Option<_>>()?)),
         Ty::Struct(s) => {
-            let fields = s.fields.iter().map(|(f, t)| Some((f.clone(), rows_of(t, n)?))).collect::<Option<_>>()?;
+            let fields = s.fields.iter().map(|(f, t)| Some((f.clone(), part_of(t, axis, n)?))).collect::<Option<_>>()?;
             Some(Ty::Struct(Arc::new(crate::ty::StructTy { fields, ..(**s).clone() })))
         }
         _ => None,
     }
 }
 
-pub fn stacked(ty: &Ty, n: &Size) -> Option<Ty> {
+/// A dim counted from the front, of so many.
+fn place(axis: i64, rank: usize) -> Option<usize> {
+    let at = if axis < 0 { axis.checked_add(rank as i64)? } else { axis };
+    usize::try_from(at).ok().filter(|at| *at < rank)
+}
+
+/// The type of the results of all turns.
+fn stacked(ty: &Ty, n: &Size) -> Option<Ty> {
+    stacked_at(ty, 0, n)
+}
+
+/// The type of many values of a type, which lie along an axis.
+pub fn stacked_at(ty: &Ty, axis: i64, n: &Size) -> Option<Ty> {
+    let whole = |shape: &[Size], dtype| {
+        let mut shape = shape.to_vec();
+        shape.insert(place(axis, shape.len() + 1)?, n.clone());
+        Some(Ty::Tensor(TensorType { shape, dtype, sharding: Default::default() }))
+    };
     match ty {
-        Ty::Tensor(t) => {
-            let mut shape = vec![n.clone()];
-            shape.extend(t.shape.iter().cloned());
-            Some(Ty::Tensor(TensorType { shape, dtype: t.dtype, sharding: Default::default() }))
-        }
-        Ty::Float => Some(Ty::Tensor(TensorType::new(vec![n.clone()], DType::F32))),
-        Ty::Int(_) => Some(Ty::Tensor(TensorType::new(vec![n.clone()], DType::I64))),
-        Ty::Tuple(ts) => Some(Ty::Tuple(ts.iter().map(|t| stacked(t, n)).collect::<Option<_>>()?)),
+        Ty::Tensor(t) => whole(&t.shape, t.dtype),
+        Ty::Float => whole(&[], Some(DType::F32)),
+        Ty::Int(_) => whole(&[], Some(DType::I64)),
+        Ty::Tuple(ts) => Some(Ty::Tuple(ts.iter().map(|t| stacked_at(t, axis, n)).collect::<Option<_>>()?)),
         Ty::None => Some(Ty::None),
         Ty::Struct(s) => {
-            let fields = s.fields.iter().map(|(f, t)| Some((f.clone(), stacked(t, n)?))).collect::<Option<_>>()?;
+            let fields = s.fields.iter().map(|(f, t)| Some((f.clone(), stacked_at(t, axis, n)?))).collect::<Option<_>>()?;
             Some(Ty::Struct(Arc::new(crate::ty::StructTy { fields, ..(**s).clone() })))
         }
         _ => None,

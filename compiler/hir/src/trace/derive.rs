@@ -7,7 +7,7 @@ use super::scan::Leaf;
 use super::value::{Scalar, Tensor, Value};
 use super::{R, Tracer};
 use crate::thir::{InstId, Step, TExpr, TFunction};
-use crate::ty::Grad;
+use crate::ty::{Grad, OutAxes};
 use std::sync::Arc;
 use tessera_autodiff::{Blocked, batched, pullback, pushforward};
 use tessera_base::{Code, DType, Span};
@@ -61,7 +61,7 @@ impl Tracer<'_> {
                 Step::Jvp => self.directional(of, args, span),
                 Step::Pullback => self.pulled_back(of, bound, args, span),
                 Step::Checkpoint => self.checkpoint(of, args, span),
-                Step::Vmap(mask) => self.mapped(mask, of, args, span),
+                Step::Vmap(axes, outs) => self.mapped(axes, outs, of, args, span),
             },
         }
     }
@@ -135,15 +135,21 @@ impl Tracer<'_> {
         Ok(Value::record(inner.iter().map(|p| self.cotangents_of(p, &mut made, span)).collect()))
     }
 
-    /// The function for every row of the arguments for which the mask is true.
-    fn mapped(&mut self, mask: &[bool], of: &Function, args: Vec<Value>, span: Span) -> R<Value> {
+    /// The function for every part of the arguments along the dims that are named.
+    fn mapped(
+        &mut self,
+        axes: &[Option<i64>],
+        outs: &OutAxes,
+        of: &Function,
+        args: Vec<Value>,
+        span: Span,
+    ) -> R<Value> {
         let (mut outside, mut size) = (vec![], None);
-        for (arg, &on) in args.iter().zip(mask) {
-            if !on {
-                continue;
-            }
+        for (arg, axis) in args.iter().zip(axes) {
+            let Some(axis) = *axis else { continue };
             for leaf in self.leaves_of(arg, span)? {
                 let Leaf::Tensor(t) = leaf else { return Err(self.broken(span, "a tensor", arg)) };
+                let t = self.with_dim_first(t, axis, span);
                 let shape = self.ty(t).shape;
                 match (shape.first(), size) {
                     (Some(&n), None) => size = Some(n),
@@ -162,10 +168,10 @@ impl Tracer<'_> {
         self.levels.push(Level::default());
         let mut types = types.into_iter();
         let mut inner = vec![];
-        for (arg, &on) in args.iter().zip(mask) {
-            inner.push(match on {
-                false => arg.clone(),
-                true => self.rebuilt(arg, &mut |t, leaf| match types.next() {
+        for (arg, axis) in args.iter().zip(axes) {
+            inner.push(match axis {
+                None => arg.clone(),
+                Some(_) => self.rebuilt(arg, &mut |t, leaf| match types.next() {
                     Some(ty) => {
                         let ty = NodeType { shape: ty.shape.get(1..).unwrap_or(&[]).to_vec(), ..ty };
                         let id = t.level().input("row", ty, false, span);
@@ -189,10 +195,44 @@ impl Tracer<'_> {
         let made = batched(&mut self.level().graph, &level.graph, &inputs, size, span);
         self.budget(span)?;
         let mut made = made.into_iter();
-        Ok(self.rebuilt(&value, &mut |t, leaf| match made.next() {
-            Some(id) => Value::Tensor(t.tensor(id)),
-            None => leaf.value(),
-        }))
+        let mut put = |t: &mut Self, value: &Value, axis: i64| {
+            t.rebuilt(value, &mut |t, leaf| match made.next() {
+                Some(id) => Value::Tensor(t.with_first_dim_at(id, axis, span)),
+                None => leaf.value(),
+            })
+        };
+        Ok(match (outs, &value) {
+            (OutAxes::Each(axes), Value::Record(parts)) if parts.len() == axes.len() => {
+                Value::record(parts.iter().zip(axes).map(|(part, axis)| put(self, part, *axis)).collect())
+            }
+            (OutAxes::All(axis), value) => put(self, value, *axis),
+            (OutAxes::Each(_), value) => put(self, value, 0),
+        })
+    }
+
+    /// The tensor with a dim in front of the others.
+    fn with_dim_first(&mut self, x: Tensor, axis: i64, span: Span) -> Tensor {
+        let rank = self.ty(x).shape.len();
+        let axis = if axis < 0 { axis + rank as i64 } else { axis } as usize;
+        let perm: Vec<usize> = [axis].into_iter().chain((0..rank).filter(|d| *d != axis)).collect();
+        if axis == 0 || axis >= rank {
+            return x;
+        }
+        let id = Id(self.node(x).0);
+        let turned = expand::transpose(&mut self.adder("vmap", span), id, &perm);
+        self.tensor_id(turned)
+    }
+
+    /// The tensor with its first dim at another place.
+    fn with_first_dim_at(&mut self, x: NodeId, axis: i64, span: Span) -> Tensor {
+        let rank = self.level().graph.ty(x).shape.len();
+        let axis = if axis < 0 { axis + rank as i64 } else { axis } as usize;
+        if axis == 0 || axis >= rank {
+            return self.tensor(x);
+        }
+        let perm: Vec<usize> = (1..=axis).chain([0]).chain(axis + 1..rank).collect();
+        let turned = expand::transpose(&mut self.adder("vmap", span), Id(x.0), &perm);
+        self.tensor_id(turned)
     }
 
     /// What the function computes is computed again for its derivative.

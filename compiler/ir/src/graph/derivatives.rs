@@ -1,6 +1,6 @@
 //! What a graph under construction knows about its derivatives beyond those of the primitives.
 
-use super::{Graph, NodeId};
+use super::{Graph, NodeId, NodeType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -37,6 +37,26 @@ pub enum Rule {
     /// derivative is taken step by step. The outputs, which come after them, have the values of
     /// the part's `saved` nodes, which are among them.
     Again(NodeId, NodeId),
+    /// A rule for one value, of a part that goes over many at once.
+    Many(Arc<Many>),
+}
+
+/// A rule for one value, and which nodes of the part have a leading dim that goes over the values; the
+/// others all values share.
+#[derive(Clone)]
+pub struct Many {
+    pub rule: Rule,
+    pub size: u64,
+    pub inputs: Vec<Kind>,
+    pub outputs: Vec<Kind>,
+    pub saved: Vec<Kind>,
+}
+
+/// A node of a part: its type for one value, and whether it has the leading dim.
+#[derive(Clone)]
+pub struct Kind {
+    pub ty: NodeType,
+    pub each: bool,
 }
 
 impl Derivatives {

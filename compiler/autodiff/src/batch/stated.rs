@@ -1,0 +1,126 @@
+//! What a graph states about its derivatives, for many values at once.
+
+use super::{Batch, Value, batched};
+use crate::writer::{Writer, smooth, zeros_like};
+use std::sync::Arc;
+use tessera_base::Span;
+use tessera_ir::graph::derivatives::{Kind, Many, Part, Rule};
+use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy};
+use tessera_ops::prim::{Prim, Reduction};
+use tessera_ops::surface::{Id, Pulled, expand};
+
+impl Batch<'_, '_> {
+    /// Says about the nodes with the leading dim what the body says about its own. `began` is how many
+    /// nodes there were before each node of the body, and at the end.
+    pub(super) fn state(&mut self, began: &[NodeId]) {
+        let body = self.body;
+        for id in body.ids() {
+            if body.derivatives.is_held(id) && self.made(id, began) {
+                let held = self.id(id);
+                self.w.graph.derivatives.hold(held);
+            }
+            let Some(part) = body.derivatives.of(id) else { continue };
+            // A part of several outputs is stated once, at the last of them.
+            if part.outputs.iter().max() == Some(&id) && part.outputs.iter().all(|&o| self.made(o, began)) {
+                self.state_part(part, began);
+            }
+        }
+    }
+
+    /// Whether a node of the body has nodes of its own, and is not an operand once more.
+    fn made(&self, id: NodeId, began: &[NodeId]) -> bool {
+        began.get(id.0 as usize).is_some_and(|&start| self.id(id) >= start)
+    }
+
+    fn id(&self, id: NodeId) -> NodeId {
+        match self.value(id) {
+            Value::Plain(x) | Value::Each(x) => NodeId(x.0),
+        }
+    }
+
+    fn kinds(&self, ids: &[NodeId]) -> Vec<Kind> {
+        let kind = |&id: &NodeId| Kind { ty: self.body.ty(id).clone(), each: matches!(self.value(id), Value::Each(_)) };
+        ids.iter().map(kind).collect()
+    }
+
+    fn state_part(&mut self, part: &Part, began: &[NodeId]) {
+        let all = |ids: &[NodeId]| ids.iter().map(|&id| self.id(id)).collect::<Vec<_>>();
+        let each = part.outputs.iter().any(|&o| matches!(self.value(o), Value::Each(_)));
+        let rule = match &part.rule {
+            Rule::Again(from, end) => match (began.get(from.0 as usize), began.get(end.0 as usize)) {
+                (Some(&from), Some(&end)) => Rule::Again(from, end),
+                _ => return,
+            },
+            rule if !each => rule.clone(),
+            rule => Rule::Many(Arc::new(Many {
+                rule: rule.clone(),
+                size: self.size,
+                inputs: self.kinds(&part.inputs),
+                outputs: self.kinds(&part.outputs),
+                saved: self.kinds(&part.saved),
+            })),
+        };
+        let (inputs, outputs, saved) = (all(&part.inputs), all(&part.outputs), all(&part.saved));
+        self.w.graph.derivatives.add(Part { inputs, outputs, saved, rule });
+    }
+}
+
+/// The rule as a graph in the form of [`Rule::Graph`]; `None` where it is none.
+pub fn as_graph(many: &Many) -> Option<Graph> {
+    let one = match &many.rule {
+        Rule::Graph(graph) => Graph::clone(graph),
+        Rule::Many(inner) => as_graph(inner)?,
+        Rule::Steps(_) => steps(many)?,
+        Rule::Again(..) => return None,
+    };
+    let groups = [&many.inputs, &many.outputs, &many.outputs, &many.saved];
+    let (mut wide, mut given) = (Graph::default(), vec![]);
+    for kind in groups.into_iter().flatten() {
+        let shape = match kind.each {
+            true => [&[many.size][..], &kind.ty.shape].concat(),
+            false => kind.ty.shape.clone(),
+        };
+        given.push((add_input(&mut wide, NodeType { shape, ..kind.ty.clone() }), kind.each));
+    }
+    let mut outputs = batched(&mut wide, &one, &given, many.size, Span::NONE);
+    let smooth_inputs = many.inputs.iter().filter(|k| smooth(k.ty.dtype));
+    for (output, kind) in outputs.iter_mut().zip(smooth_inputs) {
+        if !kind.each {
+            // All values share it: their cotangents sum up.
+            let mut w = Writer { graph: &mut wide, span: Span::NONE, policy: Policy::default(), again: None };
+            *output = NodeId(expand::reduce(&mut w, Id(output.0), Reduction::Sum, &[0], false).0);
+        }
+    }
+    wide.outputs = outputs;
+    Some(wide)
+}
+
+/// The steps that an operator gives, in a graph of their own.
+fn steps(many: &Many) -> Option<Graph> {
+    let Rule::Steps(pull) = &many.rule else { return None };
+    let mut g = Graph::default();
+    let mut add = |kinds: &[Kind]| kinds.iter().map(|k| Id(add_input(&mut g, k.ty.clone()).0)).collect::<Vec<_>>();
+    let (inputs, output, cotangent, saved) =
+        (add(&many.inputs), add(&many.outputs), add(&many.outputs), add(&many.saved));
+    let pulled = Pulled { inputs: inputs.clone(), output: *output.first()?, saved, cotangent: *cotangent.first()? };
+    let mut w = Writer { graph: &mut g, span: Span::NONE, policy: Policy::default(), again: None };
+    let made = pull(&mut w, &pulled);
+    let mut outputs = vec![];
+    for (i, (input, kind)) in inputs.iter().zip(&many.inputs).enumerate() {
+        if smooth(kind.ty.dtype) {
+            outputs.push(match made.get(i).copied().flatten() {
+                Some(c) => NodeId(expand::cast(&mut w, c, kind.ty.dtype).0),
+                None => zeros_like(&mut w, NodeId(input.0)),
+            });
+        }
+    }
+    g.outputs = outputs;
+    Some(g)
+}
+
+fn add_input(g: &mut Graph, ty: NodeType) -> NodeId {
+    let n = g.inputs.len() as u32;
+    g.inputs.push(Input { name: "value".into(), ty: ty.clone(), scalar: false });
+    let (prim, origin) = (Prim::Input(n), Origin::default());
+    g.push(Node { prim, operands: vec![], ty, results: vec![], origin, policy: Policy::default() })
+}
