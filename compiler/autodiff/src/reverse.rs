@@ -2,8 +2,8 @@
 
 mod scan;
 
-use crate::rules;
 use crate::batch::as_graph;
+use crate::rules;
 use crate::writer::{Writer, smooth, zeros_like};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

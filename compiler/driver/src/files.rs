@@ -22,6 +22,7 @@ const STD: &[(&str, &str, &str)] = &[
     ("tokens", "std/tokens.tsr", include_str!("../../../std/tokens.tsr")),
     ("scaling", "std/scaling.tsr", include_str!("../../../std/scaling.tsr")),
     ("onnx", "std/onnx.tsr", include_str!("../../../std/onnx.tsr")),
+    ("calls", "std/calls.tsr", include_str!("../../../std/calls.tsr")),
     ("args", "std/args.tsr", include_str!("../../../std/args.tsr")),
 ];
 

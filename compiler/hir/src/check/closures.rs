@@ -189,6 +189,11 @@ impl Cx<'_> {
             }
             return None;
         };
+        if (r.derived.is_some() || r.item == super::types::BUILTIN_ITEM)
+            && let Some(wrapped) = self.in_a_lambda(value, args.len(), span)
+        {
+            return self.instantiate(&wrapped, args, span);
+        }
         let args = args.into_iter().map(|value| Value { name: None, value }).collect();
         let (_, call) = self.block(|cx| cx.call_function(&r, Some(value.clone()), args, span));
         if !call.ty.is_error() && call_inst(&call).is_none() {

@@ -5,9 +5,12 @@
 
 use super::args::{Slot, Value};
 use super::cx::{Cx, error_at};
+use super::facts::CALLS;
 use super::fns::{self, FnSig};
+use super::names::Meaning;
 use super::scans::{part_of, stacked_at};
 use super::types::{BUILTIN_ITEM, erase};
+use crate::db::Target;
 use crate::thir::*;
 use crate::ty::{Derived, FnRefTy, Grad, OutAxes, Ty};
 use std::sync::Arc;
@@ -139,7 +142,8 @@ impl Cx<'_> {
                     e.span,
                     "`in_axes` is a dim, or a tuple of dims and `None`, one for each argument",
                 );
-                return self.fail(d.note("`None` is for an argument that all share; dims are known before the program runs"));
+                return self
+                    .fail(d.note("`None` is for an argument that all share; dims are known before the program runs"));
             }
         };
         let outs = match outs.map(|e| (self.axes(&e), e)) {
@@ -431,6 +435,13 @@ impl Cx<'_> {
     /// A function of the program at arguments.
     fn applied_directly(&mut self, r: &FnRefTy, callee: TExpr, args: Vec<Value>, span: Span) -> Option<Applied> {
         let name = r.name.clone();
+        if r.item == BUILTIN_ITEM
+            && args.iter().all(|a| a.name.is_none())
+            && let Some(wrapped) = self.in_a_lambda(&callee, args.len(), span)
+            && let Ty::FnRef(r) = wrapped.ty.clone()
+        {
+            return self.applied_directly(&r, wrapped, args, span);
+        }
         let mut call = self.call_function(r, Some(callee), args, span);
         while let TKind::Block { stmts, value } = call.kind {
             self.out.extend(stmts);
@@ -449,6 +460,17 @@ impl Cx<'_> {
             request.graph = true;
         }
         Some(Applied { f: TFunction::Direct { inst, callee: callee.map(|c| *c) }, args, ret: call.ty })
+    }
+
+    /// `lambda a, …: f(a, …)` of an operator or a function made of another: a function of the program.
+    pub fn in_a_lambda(&mut self, f: &TExpr, count: usize, span: Span) -> Option<TExpr> {
+        let name = ["of_one", "of_two", "of_three", "of_four"].get(count.checked_sub(1)?)?;
+        let Some(Target::File(id)) = self.names_of().imports(self.db).get(CALLS).cloned() else { return None };
+        let Meaning::Def(item) = self.file_member(id, &Arc::from(*name), span) else { return None };
+        let maker = self.def_value(item, span);
+        let Ty::FnRef(r) = maker.ty.clone() else { return None };
+        let made = self.call_function(&r, Some(maker), vec![Value { name: None, value: f.clone() }], span);
+        matches!(made.ty, Ty::FnRef(_)).then_some(made)
     }
 
     /// What `grad` makes of a function at arguments.

@@ -78,6 +78,8 @@ pub fn item_facts(stmts: &[Stmt]) -> ItemFacts {
             out.mentions.insert(def.name.text.clone());
         }
     }
+    let imported = |i: &&Import| takes_functions(&i.module, i.member.as_deref().unwrap_or(""));
+    out.std_modules.extend(out.imports.iter().find(imported).map(|_| Arc::from(CALLS)));
     each_expr(stmts, &mut |e| {
         if let ExprKind::Call { func, args } = &e.kind
             && matches!(last_name(func), Some("read_onnx" | "read_onnx_weights"))
@@ -92,8 +94,19 @@ pub fn item_facts(stmts: &[Stmt]) -> ItemFacts {
             out.std_modules.insert(format!("std.{}", name.text).into());
         }
         out.std_modules.extend(from_std(&format!("{module}.{}", name.text)).map(Arc::from));
+        if takes_functions(module, &name.text) {
+            out.std_modules.insert(CALLS.into());
+        }
     });
     out
+}
+
+/// The file whose functions make a function of the program of an operator.
+pub const CALLS: &str = "std.calls";
+
+/// Whether a member of a module may be given an operator as a function.
+fn takes_functions(module: &str, member: &str) -> bool {
+    module == "autodiff" || (module == "op" && matches!(member, "scan" | "fori"))
 }
 
 /// `c` of `a.b.c`.

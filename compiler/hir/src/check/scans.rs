@@ -161,7 +161,8 @@ pub fn part_of(ty: &Ty, axis: i64, n: &mut Option<Size>) -> Option<Ty> {
         }
         Ty::Tuple(ts) => Some(Ty::Tuple(ts.iter().map(|t| part_of(t, axis, n)).collect::<Option<_>>()?)),
         Ty::Struct(s) => {
-            let fields = s.fields.iter().map(|(f, t)| Some((f.clone(), part_of(t, axis, n)?))).collect::<Option<_>>()?;
+            let fields =
+                s.fields.iter().map(|(f, t)| Some((f.clone(), part_of(t, axis, n)?))).collect::<Option<_>>()?;
             Some(Ty::Struct(Arc::new(crate::ty::StructTy { fields, ..(**s).clone() })))
         }
         _ => None,
@@ -193,7 +194,8 @@ pub fn stacked_at(ty: &Ty, axis: i64, n: &Size) -> Option<Ty> {
         Ty::Tuple(ts) => Some(Ty::Tuple(ts.iter().map(|t| stacked_at(t, axis, n)).collect::<Option<_>>()?)),
         Ty::None => Some(Ty::None),
         Ty::Struct(s) => {
-            let fields = s.fields.iter().map(|(f, t)| Some((f.clone(), stacked_at(t, axis, n)?))).collect::<Option<_>>()?;
+            let fields =
+                s.fields.iter().map(|(f, t)| Some((f.clone(), stacked_at(t, axis, n)?))).collect::<Option<_>>()?;
             Some(Ty::Struct(Arc::new(crate::ty::StructTy { fields, ..(**s).clone() })))
         }
         _ => None,
