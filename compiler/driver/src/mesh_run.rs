@@ -51,6 +51,11 @@ impl MeshRun {
         })
     }
 
+    /// What the first device runs.
+    pub fn first(&self) -> Option<&Graph> {
+        self.graphs.first()
+    }
+
     fn plans(&self, backend: &Backend, threads: usize) -> Result<Vec<Mutex<Device>>, BackendError> {
         let each = (threads / self.graphs.len().max(1)).max(1);
         let mut out = vec![];

@@ -167,7 +167,8 @@ impl Executor {
         let mesh = MeshRun::of(&traced.graph, &self.backend);
         // On a mesh the devices' graphs are optimised, and this one tells what they compute.
         let mut graph = if mesh.is_some() { traced.graph.clone() } else { self.backend.optimise(&traced.graph) };
-        self.backend.trace_note(&body.name, &traced.graph, &graph, start.elapsed());
+        let shown = mesh.as_ref().and_then(MeshRun::first).unwrap_or(&graph);
+        self.backend.trace_note(&body.name, &traced.graph, shown, start.elapsed());
         let watched = (mesh.is_none() && self.backend.check_nan()).then(|| check_nan::watch(&mut graph));
         // A search measures compiled code.
         let tuned = graph.kernels.iter().any(|h| h.autotune.is_some());

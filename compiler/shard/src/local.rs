@@ -64,7 +64,8 @@ struct Local<'a> {
 
 impl Local<'_> {
     fn build<'a>(from: &'a Graph, mesh: &'a Arc<Mesh>, placed: &'a [Placed], device: u64) -> Graph {
-        let graph = Graph { name: from.name.clone(), bodies: from.bodies.clone(), ..Graph::default() };
+        let name = format!("{} on device {device} of {mesh}", from.name);
+        let graph = Graph { name, bodies: from.bodies.clone(), ..Graph::default() };
         let mut local = Local { from, mesh, placed, device, graph, made: HashMap::new(), tags: 0 };
         local.graph.inputs = from.inputs.iter().map(|i| local.input(i)).collect();
         from.ids().for_each(|id| local.node(id));

@@ -175,7 +175,8 @@ impl Cx<'_> {
             // Reported at the definition.
             return error_at(span);
         }
-        let closed = types.closed(sig);
+        // How tensors lie over a mesh belongs to their type, and the body is checked for it.
+        let closed = types.closed(sig) && !values.iter().any(|v| v.ty.on_a_mesh());
         let vars: BTreeSet<SizeVar> = types.vars.iter().cloned().collect();
         // Arguments of unannotated parameters say nothing about sizes.
         let annotated: Vec<usize> =
