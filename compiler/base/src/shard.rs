@@ -136,6 +136,16 @@ impl Sharding {
         Sharding { mesh: Some(mesh.clone()), ..Sharding::default() }
     }
 
+    /// What is one or the other: a tensor on one device counts as one that is everywhere in full.
+    pub fn join(&self, other: &Sharding) -> Option<Sharding> {
+        match (self == other, &self.mesh, &other.mesh) {
+            (true, ..) => Some(self.clone()),
+            (_, None, Some(_)) if other.is_replicated() => Some(other.clone()),
+            (_, Some(_), None) if self.is_replicated() => Some(self.clone()),
+            _ => None,
+        }
+    }
+
     /// The axes that dim `i` is split over, major first.
     pub fn axes(&self, i: usize) -> &[String] {
         self.dims.get(i).map_or(&[], Vec::as_slice)

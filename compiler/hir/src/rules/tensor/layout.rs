@@ -37,6 +37,11 @@ pub fn lay_out(
     })?;
     example.graph.outputs = ids.iter().map(|id| NodeId(id.0)).collect();
     let found = derive(&example.graph).map_err(|p| Box::new(example.error(def, syms, p)))?;
+    // What is like an operand lies like it.
+    let found = match (def.name.ends_with("_like"), example.graph.inputs.first()) {
+        (true, Some(like)) => vec![Sharding { partial: vec![], ..like.ty.sharding.clone() }; found.len()],
+        _ => found,
+    };
     let with = |(t, sharding): (TensorType, Sharding)| TensorType { sharding, ..t };
     Ok(match types {
         OpTypes::One(t) => OpTypes::One(with((t, found.into_iter().next().unwrap_or_default()))),

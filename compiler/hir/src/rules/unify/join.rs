@@ -25,11 +25,12 @@ pub fn join(cx: &mut SizeCx, a: &Ty, b: &Ty, kind: JoinKind, hint: &str) -> Opti
         (Ty::Int(_), Ty::Float) | (Ty::Float, Ty::Int(_)) if kind == JoinKind::Elements => Ty::Float,
         (Ty::DType(x), Ty::DType(y)) => Ty::DType(if x == y { *x } else { None }),
         (Ty::Tensor(x), Ty::Tensor(y)) => {
-            if x.rank() != y.rank() || x.dtype != y.dtype || x.sharding != y.sharding {
+            if x.rank() != y.rank() || x.dtype != y.dtype {
                 return None;
             }
+            let sharding = x.sharding.join(&y.sharding)?;
             let shape = x.shape.iter().zip(&y.shape).map(|(x, y)| cx.widen(x, y, hint)).collect();
-            Ty::Tensor(TensorType { shape, ..x.clone() })
+            Ty::Tensor(TensorType { shape, dtype: x.dtype, sharding })
         }
         (Ty::List(x), Ty::List(y)) => Ty::List(Box::new(join(cx, x, y, kind, hint)?)),
         (Ty::Dict(xk, xv), Ty::Dict(yk, yv)) => {
