@@ -26,18 +26,16 @@ impl Cx<'_> {
                 let values = self.args(args);
                 self.shard(values, span)
             }
-            "dist.gather" => {
+            "dist.gather" | "dist.complete" => {
                 let values = self.args(args);
-                let Some([Some(x), ..]) =
-                    self.dist_args(name, &["x"], values, span).as_deref().map(|v| [v[0].clone(); 1])
-                else {
-                    return error_at(span);
+                let given = self.dist_args(name, &["x"], values, span);
+                let Some(x) = given.and_then(|g| g.into_iter().flatten().next()) else { return error_at(span) };
+                let Some(t) = self.tensor_of(&x, name) else { return error_at(span) };
+                let to = match &**name {
+                    "dist.gather" => Sharding::default(),
+                    _ => Sharding { partial: vec![], ..t.sharding.clone() },
                 };
-                match self.tensor_of(&x, name) {
-                    Some(t) if t.sharding.mesh.is_none() => x,
-                    Some(t) => layout(x, Sharding::default(), t, span),
-                    None => error_at(span),
-                }
+                if to == t.sharding { x } else { layout(x, to, t, span) }
             }
             _ => {
                 let values = self.args(args);
