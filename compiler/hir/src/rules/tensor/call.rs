@@ -59,7 +59,7 @@ pub fn call_as(
         values.push(Some(converted.value));
     }
     let types = infer(cx, def, &syms, &hints, counted, span)
-        .and_then(|types| lay_out(&cx.facts, def, &syms, &hints, types))
+        .and_then(|types| lay_out(cx, def, &syms, &hints, types))
         .map_err(|e| op_diagnostic(def, *e, &values, span, name_span, symbol))?;
     let ty = match types {
         OpTypes::One(t) => Ty::Tensor(t),

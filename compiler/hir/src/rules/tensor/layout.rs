@@ -2,6 +2,7 @@
 //! stand for all.
 
 use std::collections::BTreeMap;
+use crate::rules::sizes::SizeCx;
 use tessera_base::{Code, DType, Facts, Monoid, Sharding, Size, SizeVar, TensorType};
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy};
 use tessera_ops::prim::{Prim, Scalar};
@@ -11,7 +12,7 @@ use tessera_shard::derive::{Problem, derive};
 /// The result types with their layouts. E0404 to E0406 where operands lie so that data would have
 /// to move.
 pub fn lay_out(
-    facts: &Facts,
+    cx: &SizeCx,
     def: &OpDef,
     syms: &[SymArg],
     hints: &Hints,
@@ -26,7 +27,14 @@ pub fn lay_out(
     };
     let meshes: Vec<u64> = tensors().filter_map(|t| t.sharding.mesh.as_ref()).map(|m| m.devices()).collect();
     let Some(&devices) = meshes.first() else { return Ok(types) };
-    let mut example = Example { facts, devices, graph: Graph::default(), sizes: BTreeMap::new(), owner: vec![] };
+    let mut example = Example {
+        facts: &cx.facts,
+        equal: equalities(cx),
+        devices,
+        graph: Graph::default(),
+        sizes: BTreeMap::new(),
+        owner: vec![],
+    };
     let args: Option<Vec<Arg>> = syms.iter().enumerate().map(|(i, s)| example.arg(i, s)).collect();
     let unknown = || OpError::new(Code::E0406, format!("how the result of `{}` lies is not known", def.name));
     let args = args.ok_or_else(unknown)?;
@@ -47,6 +55,26 @@ pub fn lay_out(
         OpTypes::One(t) => OpTypes::One(with((t, found.into_iter().next().unwrap_or_default()))),
         OpTypes::Many(ts) => OpTypes::Many(ts.into_iter().zip(found).map(with).collect()),
     })
+}
+
+/// What the checks at run time say of sizes that only data knows.
+fn equalities(cx: &SizeCx) -> BTreeMap<SizeVar, Size> {
+    let mut out: BTreeMap<SizeVar, Size> = BTreeMap::new();
+    for check in &cx.checks {
+        let known = |s: &Size| s.normal(&cx.facts).substitute(&mut |v| out.get(v).cloned());
+        let (a, b) = (known(&check.left), known(&check.right));
+        let (v, is) = match (a.as_var().cloned(), b.as_var().cloned()) {
+            (Some(v), _) if !b.vars().contains(&v) => (v, b),
+            (_, Some(v)) if !a.vars().contains(&v) => (v, a),
+            _ => continue,
+        };
+        // Nothing that is known mentions what is replaced now.
+        for e in out.values_mut() {
+            *e = e.substitute(&mut |o| (*o == v).then(|| is.clone()));
+        }
+        out.insert(v, is);
+    }
+    out
 }
 
 /// The nodes of an operator.
@@ -74,6 +102,8 @@ fn node(prim: Prim, operands: &[Id], ty: NodeType) -> Node {
 /// The call at sizes that stand for all.
 struct Example<'a> {
     facts: &'a Facts,
+    /// Sizes that are other sizes wherever the program goes on.
+    equal: BTreeMap<SizeVar, Size>,
     devices: u64,
     graph: Graph,
     sizes: BTreeMap<SizeVar, i64>,
@@ -84,7 +114,7 @@ struct Example<'a> {
 impl Example<'_> {
     /// A number for a size: what it is, or a multiple of the devices of its own.
     fn size(&mut self, s: &Size) -> Option<i64> {
-        let s = s.normal(self.facts);
+        let s = s.normal(self.facts).substitute(&mut |v| self.equal.get(v).cloned());
         for v in s.vars() {
             let next = (self.sizes.len() as i64 + 2) * 8 * self.devices as i64;
             self.sizes.entry(v).or_insert(next);
