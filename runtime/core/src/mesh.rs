@@ -1,12 +1,14 @@
 //! The devices of a mesh in one process: what a tensor that lies on several is, and how their
 //! parts get from one to another.
+//!
+//! A device that gives parts away shows its buffer, and those who take copy from there: each
+//! element is copied once. It goes on when all have taken theirs.
 
 use crate::tensor::{OutOfMemory, Parts, Tensor};
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 impl Tensor {
     /// A tensor of this shape that lies in parts.
@@ -18,18 +20,13 @@ impl Tensor {
     pub fn whole(&self) -> Result<Tensor, OutOfMemory> {
         let Some(parts) = &self.parts else { return Ok(self.clone()) };
         let mut out = Tensor::new(self.dtype, &self.shape, true)?;
-        let (shape, size) = (self.shape.clone(), self.dtype.bytes());
+        let (shape, element) = (self.shape.clone(), self.dtype.bytes());
         let to = out.bytes_mut()?;
         for (device, part) in parts.parts.iter().enumerate() {
             let held = parts.layout.block(&shape, device as u64);
-            let place = Box { start: held.iter().map(|r| r.start).collect(), size: part.shape.clone() };
-            let mut bytes = part.bytes();
-            place.rows(&shape, size, |row| {
-                if let (Some(to), Some((from, rest))) = (to.get_mut(row.clone()), bytes.split_at_checked(row.len())) {
-                    to.copy_from_slice(from);
-                    bytes = rest;
-                }
-            });
+            let into = Box { start: held.iter().map(|r| r.start).collect(), size: part.shape.clone() };
+            let all = Box { start: vec![0; part.shape.len()], size: part.shape.clone() };
+            copy(part.bytes(), (&part.shape, &all), to, (&shape, &into), element);
         }
         Ok(out)
     }
@@ -42,36 +39,34 @@ pub struct Box {
     pub size: Vec<u64>,
 }
 
-impl Box {
-    fn elems(&self) -> usize {
-        self.size.iter().product::<u64>() as usize
+/// Copies a box of one array into a box of the same size of another.
+fn copy(from: &[u8], (from_shape, a): (&[u64], &Box), to: &mut [u8], (to_shape, b): (&[u64], &Box), element: usize) {
+    if a.size.contains(&0) || a.size != b.size {
+        return;
     }
-
-    /// Calls `f` with the bytes of each contiguous row of the box, in row-major order.
-    fn rows(&self, shape: &[u64], element: usize, mut f: impl FnMut(Range<usize>)) {
-        if self.elems() == 0 {
-            return;
+    // Trailing dims that are whole on both sides belong to one row.
+    let rank = a.size.len();
+    let mut outer = rank;
+    while outer > 0 && a.size[outer - 1] == from_shape[outer - 1] && a.size[outer - 1] == to_shape[outer - 1] {
+        outer -= 1;
+    }
+    let outer = outer.saturating_sub(1);
+    let run = a.size[outer..].iter().product::<u64>() as usize * element;
+    let strides = |shape: &[u64]| -> Vec<u64> {
+        (0..rank).map(|d| shape[d + 1..].iter().product::<u64>() * element as u64).collect()
+    };
+    let (sa, sb) = (strides(from_shape), strides(to_shape));
+    let place = |strides: &[u64], start: &[u64]| strides.iter().zip(start).map(|(s, i)| s * i).sum::<u64>();
+    let (first_a, first_b) = (place(&sa, &a.start), place(&sb, &b.start));
+    let mut at = vec![0u64; outer];
+    loop {
+        let (x, y) = ((first_a + place(&sa, &at)) as usize, (first_b + place(&sb, &at)) as usize);
+        if let (Some(x), Some(y)) = (from.get(x..x + run), to.get_mut(y..y + run)) {
+            y.copy_from_slice(x);
         }
-        // Trailing dims that are taken whole belong to one row.
-        let rank = shape.len();
-        let mut whole = rank;
-        while whole > 0 && self.size[whole - 1] == shape[whole - 1] {
-            whole -= 1;
-        }
-        let outer = whole.saturating_sub(1);
-        let run: usize = self.size[outer..].iter().product::<u64>() as usize * element;
-        let mut at = vec![0u64; outer];
-        let inner: u64 = shape[outer.min(rank)..].iter().product();
-        let stride = |d: usize| shape[d + 1..outer].iter().product::<u64>() * inner;
-        let first = if outer < rank { self.start[outer] * shape[outer + 1..].iter().product::<u64>() } else { 0 };
-        loop {
-            let place: u64 = (0..outer).map(|d| (self.start[d] + at[d]) * stride(d)).sum::<u64>() + first;
-            let from = place as usize * element;
-            f(from..from + run);
-            let Some(d) = (0..outer).rev().find(|&d| at[d] + 1 < self.size[d]) else { return };
-            at[d] += 1;
-            at[d + 1..].fill(0);
-        }
+        let Some(d) = (0..outer).rev().find(|&d| at[d] + 1 < a.size[d]) else { return };
+        at[d] += 1;
+        at[d + 1..].fill(0);
     }
 }
 
@@ -90,48 +85,99 @@ pub struct Moves {
     pub element: usize,
 }
 
-/// What is on its way to a device: bytes by sender and exchange.
-type Arrivals = HashMap<(usize, u32), Vec<u8>>;
+/// What a device shows: its operand of an exchange, and how far the others are with it.
+struct Shown {
+    tag: u32,
+    address: *const u8,
+    len: usize,
+    shape: Arc<[u64]>,
+    /// What each receiver takes, in the order of the boxes that it fills.
+    sends: Arc<[(usize, Box)]>,
+    /// Receivers that copy now.
+    readers: usize,
+    /// Receivers that have still to come.
+    wanted: usize,
+}
+// SAFETY: the address is that of a buffer whose owner waits until nobody reads it any more.
+unsafe impl Send for Shown {}
+
+/// One device's place in the hub.
+#[derive(Default)]
+struct Desk {
+    shown: Mutex<Option<Shown>>,
+    bell: Condvar,
+    /// Counts what happened at this desk.
+    changes: AtomicU64,
+}
 
 /// Between the devices of one call.
 pub struct Hub {
-    to: Vec<(Mutex<Arrivals>, Condvar)>,
+    desks: Vec<Desk>,
     failed: AtomicBool,
+    /// Whether a device that waits may keep its core for a while.
+    spin: bool,
 }
+
+/// How long a device that waits looks before it sleeps.
+const LOOK: Duration = Duration::from_micros(100);
 
 impl Hub {
     pub fn new(devices: usize) -> Arc<Hub> {
-        let to = (0..devices).map(|_| Default::default()).collect();
-        Arc::new(Hub { to, failed: AtomicBool::new(false) })
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let desks = (0..devices).map(|_| Desk::default()).collect();
+        Arc::new(Hub { desks, failed: AtomicBool::new(false), spin: devices <= cores })
     }
 
     /// Ends the waiting of all devices: one of them stopped.
     pub fn fail(&self) {
         self.failed.store(true, Ordering::SeqCst);
-        for (arrivals, bell) in &self.to {
-            let _held = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
-            bell.notify_all();
+        for desk in &self.desks {
+            let _held = lock(&desk.shown);
+            desk.changes.fetch_add(1, Ordering::SeqCst);
+            desk.bell.notify_all();
         }
     }
 
-    fn send(&self, from: usize, to: usize, tag: u32, bytes: Vec<u8>) {
-        let Some((arrivals, bell)) = self.to.get(to) else { return };
-        arrivals.lock().unwrap_or_else(PoisonError::into_inner).insert((from, tag), bytes);
-        bell.notify_all();
+    fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::SeqCst)
     }
 
-    fn receive(&self, me: usize, from: usize, tag: u32) -> Result<Vec<u8>, String> {
-        let Some((arrivals, bell)) = self.to.get(me) else { return Err("the device is not in the mesh".into()) };
-        let mut held = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Waits at a desk until `ready` gives something.
+    fn wait<T>(&self, desk: &Desk, mut ready: impl FnMut(&mut Option<Shown>) -> Option<T>) -> T {
         loop {
-            if let Some(bytes) = held.remove(&(from, tag)) {
-                return Ok(bytes);
+            let seen = desk.changes.load(Ordering::SeqCst);
+            let mut held = lock(&desk.shown);
+            if let Some(out) = ready(&mut held) {
+                return out;
             }
-            if self.failed.load(Ordering::SeqCst) {
-                return Err(STOPPED.into());
+            if !self.spin {
+                drop(desk.bell.wait(held).unwrap_or_else(PoisonError::into_inner));
+                continue;
             }
-            held = bell.wait(held).unwrap_or_else(PoisonError::into_inner);
+            drop(held);
+            let start = Instant::now();
+            while desk.changes.load(Ordering::SeqCst) == seen && start.elapsed() < LOOK {
+                std::hint::spin_loop();
+            }
+            let held = lock(&desk.shown);
+            if desk.changes.load(Ordering::SeqCst) == seen {
+                drop(desk.bell.wait(held).unwrap_or_else(PoisonError::into_inner));
+            }
         }
+    }
+}
+
+fn lock(m: &Mutex<Option<Shown>>) -> MutexGuard<'_, Option<Shown>> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Desk {
+    fn change<T>(&self, f: impl FnOnce(&mut Option<Shown>) -> T) -> T {
+        let mut held = lock(&self.shown);
+        let out = f(&mut held);
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        self.bell.notify_all();
+        out
     }
 }
 
@@ -151,43 +197,78 @@ pub fn as_device<R>(hub: &Arc<Hub>, device: usize, f: impl FnOnce() -> R) -> R {
     out
 }
 
-/// Sends what others are to have and waits for what they send.
+/// Shows what others are to have, takes what they show, and waits until all have taken theirs.
 pub fn exchange(moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String> {
     let Some((hub, me)) = DEVICE.with_borrow(Clone::clone) else {
         return Err(format!("`{}` runs outside a mesh", moves.name));
     };
-    let pack = |part: &Box| {
-        let mut bytes = Vec::with_capacity(part.elems() * moves.element);
-        part.rows(&moves.from_shape, moves.element, |row| bytes.extend_from_slice(from.get(row).unwrap_or(&[])));
-        bytes
-    };
-    // Parts for one receiver travel together, in the order in which it takes them.
-    let mut receivers: Vec<usize> = moves.sends.iter().map(|s| s.0).collect();
-    receivers.sort_unstable();
-    receivers.dedup();
-    let mut own = vec![];
-    for receiver in receivers {
-        let parts = moves.sends.iter().filter(|s| s.0 == receiver);
-        let bytes: Vec<u8> = parts.flat_map(|(_, part)| pack(part)).collect();
-        match receiver == me {
-            true => own = bytes,
-            false => hub.send(me, receiver, moves.tag, bytes),
-        }
+    let Some(own) = hub.desks.get(me) else { return Err("the device is not in the mesh".into()) };
+    let mut others: Vec<usize> = moves.sends.iter().map(|s| s.0).filter(|r| *r != me).collect();
+    others.sort_unstable();
+    others.dedup();
+    if !others.is_empty() {
+        let shown = Shown {
+            tag: moves.tag,
+            address: from.as_ptr(),
+            len: from.len(),
+            shape: moves.from_shape.as_slice().into(),
+            sends: moves.sends.as_slice().into(),
+            readers: 0,
+            wanted: others.len(),
+        };
+        own.change(|desk| *desk = Some(shown));
     }
+    let taken = take(moves, &hub, me, from, to);
+    if others.is_empty() {
+        return taken;
+    }
+    // Nobody may read the buffer once this returns.
+    let all = hub.wait(own, |desk| match desk {
+        Some(s) if s.readers == 0 && (s.wanted == 0 || hub.has_failed()) => Some(desk.take().is_some_and(|s| s.wanted == 0)),
+        Some(_) => None,
+        None => Some(false),
+    });
+    taken.and_then(|()| if all { Ok(()) } else { Err(STOPPED.into()) })
+}
+
+/// Fills the result: from the own part, and from what the others show.
+fn take(moves: &Moves, hub: &Hub, me: usize, from: &[u8], to: &mut [u8]) -> Result<(), String> {
     let mut senders: Vec<usize> = moves.receives.iter().map(|r| r.0).collect();
     senders.sort_unstable();
     senders.dedup();
+    // What is at hand comes first, then the next devices in turn: not all from one at once.
+    let turn = |s: &usize| (s + hub.desks.len() - me) % hub.desks.len();
+    senders.sort_by_key(turn);
     for sender in senders {
-        let bytes = if sender == me { std::mem::take(&mut own) } else { hub.receive(me, sender, moves.tag)? };
-        let mut rest = bytes.as_slice();
-        for (_, part) in moves.receives.iter().filter(|r| r.0 == sender) {
-            part.rows(&moves.to_shape, moves.element, |row| {
-                if let (Some(to), Some((now, after))) = (to.get_mut(row.clone()), rest.split_at_checked(row.len())) {
-                    to.copy_from_slice(now);
-                    rest = after;
-                }
-            });
+        let into = moves.receives.iter().filter(|r| r.0 == sender);
+        if sender == me {
+            let out = moves.sends.iter().filter(|s| s.0 == me);
+            for ((_, a), (_, b)) in out.zip(into) {
+                copy(from, (&moves.from_shape, a), to, (&moves.to_shape, b), moves.element);
+            }
+            continue;
         }
+        let Some(desk) = hub.desks.get(sender) else { return Err("a device is not in the mesh".into()) };
+        let found = hub.wait(desk, |shown| match shown {
+            Some(s) if s.tag == moves.tag && !hub.has_failed() => {
+                s.readers += 1;
+                Some(Some((s.address as usize, s.len, s.shape.clone(), s.sends.clone())))
+            }
+            _ if hub.has_failed() => Some(None),
+            _ => None,
+        });
+        let Some((address, len, shape, sends)) = found else { return Err(STOPPED.into()) };
+        // SAFETY: the device that shows the buffer neither changes nor frees it while there are readers.
+        let theirs = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
+        for ((_, a), (_, b)) in sends.iter().filter(|s| s.0 == me).zip(into) {
+            copy(theirs, (&shape, a), to, (&moves.to_shape, b), moves.element);
+        }
+        desk.change(|shown| {
+            if let Some(s) = shown {
+                s.readers -= 1;
+                s.wanted = s.wanted.saturating_sub(1);
+            }
+        });
     }
     Ok(())
 }
@@ -197,17 +278,56 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_of_boxes() {
-        let rows = |start: &[u64], size: &[u64], shape: &[u64]| {
-            let mut out = vec![];
-            Box { start: start.to_vec(), size: size.to_vec() }.rows(shape, 1, |r| out.push((r.start, r.end)));
-            out
-        };
-        assert_eq!(rows(&[1, 0], &[2, 4], &[3, 4]), [(4, 12)]);
-        assert_eq!(rows(&[0, 1], &[2, 2], &[3, 4]), [(1, 3), (5, 7)]);
-        assert_eq!(rows(&[], &[], &[]), [(0, 1)]);
-        assert_eq!(rows(&[1, 0, 1], &[1, 2, 1], &[2, 2, 3]), [(7, 8), (10, 11)]);
-        assert!(rows(&[0, 0], &[0, 4], &[3, 4]).is_empty());
-        assert_eq!(rows(&[1, 1, 0], &[1, 1, 3], &[2, 2, 3]), [(9, 12)]);
+    fn boxes_are_copied() {
+        let from: Vec<u8> = (0..24).collect();
+        let part = |start: &[u64], size: &[u64]| Box { start: start.to_vec(), size: size.to_vec() };
+        let mut to = vec![0u8; 12];
+        copy(&from, (&[4, 6], &part(&[1, 2], &[2, 3])), &mut to, (&[3, 4], &part(&[0, 1], &[2, 3])), 1);
+        assert_eq!(to, [0, 8, 9, 10, 0, 14, 15, 16, 0, 0, 0, 0]);
+        let mut to = vec![0u8; 12];
+        copy(&from, (&[4, 6], &part(&[2, 0], &[2, 6])), &mut to, (&[2, 6], &part(&[0, 0], &[2, 6])), 1);
+        assert_eq!(to, (12..24).collect::<Vec<u8>>());
+        let mut to = vec![0u8; 2];
+        copy(&[7, 8], (&[], &part(&[], &[])), &mut to, (&[], &part(&[], &[])), 2);
+        assert_eq!(to, [7, 8]);
+    }
+
+    #[test]
+    fn devices_exchange_and_a_failure_ends_all() {
+        let all = |start: u64| Box { start: vec![start], size: vec![1] };
+        for fails in [false, true] {
+            let hub = Hub::new(3);
+            let results: Vec<_> = std::thread::scope(|scope| {
+                let run = |me: usize| {
+                    let hub = &hub;
+                    move || {
+                        if fails && me == 2 {
+                            hub.fail();
+                            return (Err(STOPPED.to_owned()), vec![]);
+                        }
+                        let moves = Moves {
+                            name: "all_gather".into(),
+                            tag: 1,
+                            sends: (0..3).map(|r| (r, all(0))).collect(),
+                            receives: (0..3).map(|s| (s, all(s as u64))).collect(),
+                            from_shape: vec![1],
+                            to_shape: vec![3],
+                            element: 1,
+                        };
+                        let mut to = vec![0; 3];
+                        (as_device(hub, me, || exchange(&moves, &[me as u8 + 1], &mut to)), to)
+                    }
+                };
+                let threads: Vec<_> = (0..3).map(|me| scope.spawn(run(me))).collect();
+                threads.into_iter().filter_map(|t| t.join().ok()).collect()
+            });
+            assert_eq!(results.len(), 3);
+            for (result, got) in results {
+                match fails {
+                    false => assert_eq!((result, got), (Ok(()), vec![1, 2, 3])),
+                    true => assert_eq!(result, Err(STOPPED.to_owned())),
+                }
+            }
+        }
     }
 }
