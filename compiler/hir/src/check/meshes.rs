@@ -37,6 +37,10 @@ impl Cx<'_> {
                 };
                 if to == t.sharding { x } else { layout(x, to, t, span) }
             }
+            "dist.like" => {
+                let values = self.args(args);
+                self.laid_out_like(values, span)
+            }
             _ => {
                 let values = self.args(args);
                 self.collective(name.strip_prefix("dist.collective.").unwrap_or(name), values, span, name_span)
@@ -441,6 +445,23 @@ impl Cx<'_> {
             Some(sharding) => layout(x, sharding, t, span),
             None => error_at(span),
         }
+    }
+
+    /// `dist.like(x, y)`: `x` as `y` lies.
+    fn laid_out_like(&mut self, values: Vec<Value>, span: Span) -> TExpr {
+        let given = self.dist_args("dist.like", &["x", "y"], values, span);
+        let mut given = given.into_iter().flatten().flatten();
+        let (Some(x), Some(y)) = (given.next(), given.next()) else { return error_at(span) };
+        let (Some(t), Some(like)) = (self.tensor_of(&x, "dist.like"), self.tensor_of(&y, "dist.like")) else {
+            return error_at(span);
+        };
+        if t.rank() != like.rank() {
+            let text = format!("a tensor of rank {} cannot lie like one of rank {}", t.rank(), like.rank());
+            let d = Diagnostic::new(Code::E0401, x.span, text).with_label(y.span, like.to_string());
+            return self.fail(d);
+        }
+        let to = Sharding { partial: vec![], ..like.sharding };
+        if to == t.sharding { x } else { layout(x, to, t, span) }
     }
 
     // ---- Collectives --------------------------------------------------------------------------
