@@ -264,8 +264,10 @@ pub fn typed(name: &str) -> Option<&'static str> {
 
 /// Whether a member of `dist` makes meshes, layouts, or tensors in them.
 pub fn is_layout(name: &str) -> bool {
-    matches!(name, "dist.Mesh" | "dist.ShardSpec" | "dist.tensor" | "dist.shard" | "dist.gather" | "dist.complete" | "dist.like")
-        || name.starts_with("dist.collective.")
+    matches!(
+        name,
+        "dist.Mesh" | "dist.ShardSpec" | "dist.tensor" | "dist.shard" | "dist.gather" | "dist.complete" | "dist.like"
+    ) || name.starts_with("dist.collective.")
 }
 
 /// The built-in modules.
@@ -277,7 +279,10 @@ pub const MODULES: &[&str] = &[
 /// Members of modules that are no operators, rows or constants. Those of `dist` and
 /// `graph` are known so that they can be refused by name.
 pub const MEMBERS: &[(&str, &[&str])] = &[
-    ("dist", &["Mesh", "ShardSpec", "tensor", "shard", "gather", "complete", "like", "collective", "pipeline", "local"]),
+    (
+        "dist",
+        &["Mesh", "ShardSpec", "tensor", "shard", "gather", "complete", "like", "collective", "pipeline", "local"],
+    ),
     (
         "dist.collective",
         &["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "permute", "send", "recv"],

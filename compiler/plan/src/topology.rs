@@ -128,7 +128,7 @@ impl Topology {
         }
         for t in &self.tiers {
             for bands in [&t.all_reduce, &t.all_gather, &t.reduce_scatter, &t.all_to_all, &t.point] {
-                if !bands.last().is_some_and(|b| b.upto == u64::MAX) || !bands.is_sorted_by(|a, b| a.upto < b.upto) {
+                if bands.last().is_none_or(|b| b.upto != u64::MAX) || !bands.is_sorted_by(|a, b| a.upto < b.upto) {
                     return Err(format!("the bands of `{}` must rise, and the last one must have no `upto`", t.name));
                 }
                 bands.iter().try_for_each(|b| positive("gbs", b.gbs))?;

@@ -224,7 +224,9 @@ pub fn exchange(moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String>
     }
     // Nobody may read the buffer once this returns.
     let all = hub.wait(own, |desk| match desk {
-        Some(s) if s.readers == 0 && (s.wanted == 0 || hub.has_failed()) => Some(desk.take().is_some_and(|s| s.wanted == 0)),
+        Some(s) if s.readers == 0 && (s.wanted == 0 || hub.has_failed()) => {
+            Some(desk.take().is_some_and(|s| s.wanted == 0))
+        }
         Some(_) => None,
         None => Some(false),
     });

@@ -245,10 +245,11 @@ fn result(cx: &mut Cx, f: &FnLike, declared: Option<&Ty>) -> Ty {
         // A declared result says nothing of a mesh: the values that are returned do.
         let Some((first, at)) = returns.iter().find(|r| r.0.on_a_mesh()) else { return ret };
         if let Some((other, there)) = returns.iter().find(|r| r.0 != *first && !r.0.is_error()) {
-            let d = Diagnostic::new(Code::E0404, *there, format!("the results of `{}` lie in different ways", f.sig.name))
-                .here(other.to_string())
-                .with_label(*at, first.to_string())
-                .help("lay one out like the other: `dist.shard(x, spec)`");
+            let d =
+                Diagnostic::new(Code::E0404, *there, format!("the results of `{}` lie in different ways", f.sig.name))
+                    .here(other.to_string())
+                    .with_label(*at, first.to_string())
+                    .help("lay one out like the other: `dist.shard(x, spec)`");
             cx.report(d);
         }
         return refine(&ret, first);

@@ -1,8 +1,8 @@
 //! The layouts of results over a mesh: derived from the operator's own expansion at sizes that
 //! stand for all.
 
-use std::collections::BTreeMap;
 use crate::rules::sizes::SizeCx;
+use std::collections::BTreeMap;
 use tessera_base::{Code, DType, Facts, Monoid, Sharding, Size, SizeVar, TensorType};
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy};
 use tessera_ops::prim::{Prim, Scalar};
