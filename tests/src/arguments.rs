@@ -27,16 +27,23 @@ pub struct Call<'b> {
     shape: Vec<u64>,
     /// A size that shall occur.
     size: u64,
+    /// What other sizes are picked from.
+    sizes: &'static [u64],
 }
 
 impl<'b> Call<'b> {
     /// For calls of an operator whose elements are `dtype`; the size occurs in most shapes.
     pub fn new(b: &'b mut Builder, dtype: DType, size: u64) -> Call<'b> {
+        Call::among(b, dtype, size, SIZES)
+    }
+
+    /// The same with other sizes to pick from; the first of them is not picked everywhere.
+    pub fn among(b: &'b mut Builder, dtype: DType, size: u64, sizes: &'static [u64]) -> Call<'b> {
         let fill = b.random.pick(&[Fill::Small, Fill::Ordinary, Fill::Ordinary, Fill::Special]);
-        let mut call = Call { b, dtype, fill, shape: vec![], size };
+        let mut call = Call { b, dtype, fill, shape: vec![], size, sizes };
         let rank = call.b.random.pick(&[1, 1, 2, 2, 2, 3]);
         let at = call.b.random.below(rank);
-        call.shape = (0..rank).map(|d| if d == at { size } else { call.b.random.pick(SIZES) }).collect();
+        call.shape = (0..rank).map(|d| if d == at { size } else { call.b.random.pick(sizes) }).collect();
         call.shape = call.bounded(call.shape.clone(), at);
         call
     }
@@ -51,7 +58,7 @@ impl<'b> Call<'b> {
     }
 
     fn any_size(&mut self) -> u64 {
-        self.b.random.pick(&SIZES[1..])
+        self.b.random.pick(&self.sizes[1..])
     }
 
     fn of(&mut self, shape: &[u64], dtype: DType) -> Id {

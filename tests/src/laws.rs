@@ -4,6 +4,7 @@ use crate::compare::Bench;
 use crate::random_graph::Case;
 use crate::shrink::report;
 use crate::sweep::checked;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -49,4 +50,25 @@ pub fn hold(what: &str, cases: Vec<Case>) {
         }
     }
     assert!(failures.is_empty(), "{} of {} {what} differ\n{text}", failures.len(), cases.len());
+}
+
+/// Runs jobs on two threads and gives their failures in order.
+pub fn on_two_threads(jobs: usize, job: impl Fn(usize) -> Vec<String> + Sync) -> Vec<String> {
+    let next = AtomicUsize::new(0);
+    let failures = Mutex::new(BTreeMap::new());
+    let run = || {
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            if i >= jobs {
+                return;
+            }
+            let wrong = job(i);
+            failures.lock().unwrap_or_else(|e| e.into_inner()).insert(i, wrong);
+        }
+    };
+    std::thread::scope(|s| {
+        s.spawn(run);
+        run();
+    });
+    failures.into_inner().unwrap_or_else(|e| e.into_inner()).into_values().flatten().collect()
 }

@@ -18,6 +18,7 @@ pub mod tiles;
 pub mod compare;
 pub mod shrink;
 pub mod sweep;
+pub mod meshes;
 pub mod laws;
 pub mod random_text;
 pub mod fuzz;

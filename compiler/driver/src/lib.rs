@@ -12,7 +12,7 @@ mod tune;
 mod native_kernels;
 pub mod backend;
 mod check_nan;
-mod mesh_run;
+pub mod mesh_run;
 pub mod regions;
 pub mod interrupt;
 mod profile;

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
 use tessera_abi::plan::{Plan, Step};
 use tessera_ir::graph::Graph;
-use tessera_ops::prim::Prim;
+use tessera_ops::prim::{Exchange, Prim};
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
 use tessera_runtime::mesh::{Hub, STOPPED, as_device};
 use tessera_runtime::pool::Pool;
@@ -59,9 +59,13 @@ impl MeshRun {
     fn plans(&self, backend: &Backend, threads: usize) -> Result<Vec<Mutex<Device>>, BackendError> {
         let each = (threads / self.graphs.len().max(1)).max(1);
         let mut out = vec![];
+        let tags = |g: &Graph| exchanges(g).map(|e| e.tag).collect::<Vec<_>>();
+        let first = self.graphs.first().map(tags).unwrap_or_default();
         for g in &self.graphs {
             let plan = backend.plan(g)?;
-            in_order(g, &plan)?;
+            if tags(g) != first || !in_order(g, &plan) {
+                return Err(BackendError::Internal("the exchanges of a mesh lost their order".into()));
+            }
             out.push(Mutex::new(Device { plan, work: Workspace::default(), pool: Pool::new(each) }));
         }
         Ok(out)
@@ -144,16 +148,16 @@ fn by_device(args: Vec<Argument>, devices: usize) -> Vec<Vec<Argument>> {
     out
 }
 
+fn exchanges(g: &Graph) -> impl Iterator<Item = &Arc<Exchange>> {
+    g.nodes.iter().filter_map(|n| if let Prim::Exchange(e) = &n.prim { Some(e) } else { None })
+}
+
 /// Exchanges must come in one order on all devices, and none may be missing: otherwise devices would wait for
 /// each other.
-fn in_order(g: &Graph, plan: &Plan) -> Result<(), BackendError> {
-    let exchanges = || g.nodes.iter().filter_map(|n| if let Prim::Exchange(e) = &n.prim { Some(e) } else { None });
+fn in_order(g: &Graph, plan: &Plan) -> bool {
     let planned = plan.steps.iter().filter_map(|s| match s {
-        Step::Native { name, .. } if exchanges().any(|e| *e.name == **name) => Some(&**name),
+        Step::Native { name, .. } if exchanges(g).any(|e| *e.name == **name) => Some(&**name),
         _ => None,
     });
-    if !exchanges().map(|e| e.tag).is_sorted() || !planned.eq(exchanges().map(|e| &*e.name)) {
-        return Err(BackendError::Internal("the exchanges of a mesh lost their order".into()));
-    }
-    Ok(())
+    exchanges(g).map(|e| e.tag).is_sorted() && planned.eq(exchanges(g).map(|e| &*e.name))
 }

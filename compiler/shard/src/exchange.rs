@@ -33,9 +33,10 @@ fn is_empty(part: &[Range<u64>]) -> bool {
     part.iter().any(|r| r.start >= r.end)
 }
 
-/// Whether every device finds in its own part what it is to hold.
+/// Whether every device finds in its own part what it is to hold. Empty parts have a place too: a
+/// slice of another part could not have their sizes.
 pub fn is_local(from: &Parts, to: &Parts) -> bool {
-    from.iter().zip(to).all(|(f, t)| is_empty(t) || f.iter().zip(t).all(|(f, t)| f.start <= t.start && t.end <= f.end))
+    from.iter().zip(to).all(|(f, t)| f.iter().zip(t).all(|(f, t)| f.start <= t.start && t.end <= f.end))
 }
 
 /// The different parts with the devices that hold them, in order of the first holder.

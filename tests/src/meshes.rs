@@ -1,0 +1,292 @@
+//! Graphs over the devices of a mesh: placements of their inputs, and a play of all devices in one
+//! thread that shares nothing with the runtime but the kernels of single nodes.
+
+use crate::random::Random;
+use crate::random_graph::Case;
+use std::ops::Range;
+use std::sync::Arc;
+use tessera_base::{Mesh, Monoid, Sharding};
+use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Origin};
+use tessera_ir::interpret;
+use tessera_ops::prim::{Exchange, Prim, Transfer};
+use tessera_ops::reference::{self, ArrayRef};
+use tessera_shard::layout::real;
+use tessera_shard::local::{Devices, Outcome};
+
+/// The mesh of the laws: two axes whose sizes divide differently.
+pub fn mesh() -> Arc<Mesh> {
+    Arc::new(Mesh { axes: vec![("a".into(), 2), ("b".into(), 3)] })
+}
+
+/// Every way to split the dims of a tensor over the axes of the mesh: each axis over no dim or
+/// any, both over one in either order.
+pub fn layouts(mesh: &Arc<Mesh>, rank: usize) -> Vec<Sharding> {
+    stated(mesh, rank, &[])
+}
+
+/// The same with values that are partial over axes under one of these.
+pub fn stated(mesh: &Arc<Mesh>, rank: usize, monoids: &[Monoid]) -> Vec<Sharding> {
+    let mut all = vec![Sharding { mesh: Some(mesh.clone()), dims: vec![vec![]; rank], partial: vec![] }];
+    for (axis, _) in &mesh.axes {
+        let one = |layout: &Sharding| {
+            let mut out = vec![layout.clone()];
+            for d in 0..rank {
+                for at in 0..=layout.dims[d].len() {
+                    let mut more = layout.clone();
+                    more.dims[d].insert(at, axis.clone());
+                    out.push(more);
+                }
+            }
+            // Of several monoids none would be the outer one.
+            for &m in monoids.iter().filter(|m| layout.partial.iter().all(|p| p.0 == **m)) {
+                let mut more = layout.clone();
+                more.partial.push((m, axis.clone()));
+                out.push(more);
+            }
+            out
+        };
+        all = all.iter().flat_map(one).collect();
+    }
+    all.into_iter().map(|layout| layout.normal(rank)).collect()
+}
+
+/// One of several choices each: all combinations where there are at most `most`, else so many
+/// random ones.
+pub fn combinations<T: Clone>(choices: &[Vec<T>], most: usize, random: &mut Random) -> Vec<Vec<T>> {
+    let count = choices.iter().fold(1usize, |n, c| n.saturating_mul(c.len()));
+    if count <= most {
+        return choices.iter().fold(vec![vec![]], |all, c| {
+            all.iter().flat_map(|first| c.iter().map(|x| [&first[..], &[x.clone()]].concat())).collect()
+        });
+    }
+    (0..most).map(|_| choices.iter().map(|c| c[random.below(c.len())].clone()).collect()).collect()
+}
+
+/// The graph with its tensor inputs in these layouts; scalars have none.
+pub fn with_inputs(g: &Graph, layouts: &[Sharding]) -> Graph {
+    let mut g = g.clone();
+    let tensors = g.inputs.iter_mut().filter(|i| !i.scalar);
+    tensors.zip(layouts).for_each(|(input, layout)| input.ty.sharding = layout.clone());
+    g
+}
+
+/// The graph with its outputs in these layouts; `None`: on one device.
+pub fn with_outputs(g: &Graph, layouts: &[Option<Sharding>]) -> Graph {
+    let mut g = g.clone();
+    for (i, layout) in layouts.iter().enumerate() {
+        let x = g.outputs[i];
+        let ty = g.ty(x).clone();
+        let sharding = layout.clone().unwrap_or_default().normal(ty.shape.len());
+        g.outputs[i] = g.push(Node {
+            prim: Prim::Layout,
+            operands: vec![x],
+            ty: NodeType { sharding, ..ty },
+            results: vec![],
+            origin: Origin::default(),
+            policy: Default::default(),
+        });
+    }
+    g
+}
+
+/// In words, for messages.
+pub fn described(g: &Graph) -> String {
+    let one = |ty: &NodeType| format!("{:?} {}", ty.shape, ty.sharding.describe(ty.shape.len()));
+    let inputs: Vec<String> = g.inputs.iter().map(|i| one(&i.ty)).collect();
+    let outputs: Vec<String> = g.outputs.iter().map(|o| one(g.ty(*o))).collect();
+    format!("{} -> {}", inputs.join("; "), outputs.join("; "))
+}
+
+// ---- Boxes of elements ----------------------------------------------------------------------
+
+/// Where the elements of a box are in an array, in row-major order.
+fn positions(shape: &[u64], part: &[Range<u64>]) -> Vec<usize> {
+    let mut out = vec![0usize];
+    for (&n, range) in shape.iter().zip(part) {
+        out = out.iter().flat_map(|at| range.clone().map(move |i| at * n as usize + i as usize)).collect();
+    }
+    out
+}
+
+/// The bytes of a box.
+pub fn cut(bytes: &[u8], shape: &[u64], part: &[Range<u64>], element: usize) -> Vec<u8> {
+    positions(shape, part).into_iter().flat_map(|i| bytes[i * element..(i + 1) * element].to_vec()).collect()
+}
+
+/// Writes a box; calls back with the position of every element.
+pub fn paste(
+    to: &mut [u8],
+    shape: &[u64],
+    part: &[Range<u64>],
+    element: usize,
+    from: &[u8],
+    mut at: impl FnMut(usize),
+) {
+    for (n, i) in positions(shape, part).into_iter().enumerate() {
+        to[i * element..(i + 1) * element].copy_from_slice(&from[n * element..(n + 1) * element]);
+        at(i);
+    }
+}
+
+fn ranges(t: &Transfer) -> Vec<Range<u64>> {
+    t.start.iter().zip(&t.size).map(|(&start, size)| start..start + size).collect()
+}
+
+// ---- The play -------------------------------------------------------------------------------
+
+/// The bytes of every output of the whole graph, or what stopped a device.
+///
+/// # Errors
+/// Also where devices do not go together: another number of nodes, boxes that nobody sends,
+/// elements that do not arrive, copies that differ.
+pub fn play(whole: &Graph, devices: &Devices, inputs: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, String> {
+    let count = devices.graphs.len();
+    let nodes = devices.graphs.first().map_or(0, |g| g.nodes.len());
+    if devices.graphs.iter().any(|g| g.nodes.len() != nodes) {
+        return Err("devices have different numbers of nodes".into());
+    }
+    let given: Vec<Vec<Vec<u8>>> = (0..count as u64).map(|d| arguments(whole, &devices.mesh, inputs, d)).collect();
+    // By node and device.
+    let mut values: Vec<Vec<Vec<u8>>> = vec![];
+    for i in 0..nodes {
+        let id = NodeId(i as u32);
+        let made = match devices.graphs[0].node(id).prim {
+            Prim::Exchange(_) => exchanged(&devices.graphs, id, &values)?,
+            _ => devices
+                .graphs
+                .iter()
+                .enumerate()
+                .map(|(d, g)| evaluated(g, id, &values, d, &given[d]))
+                .collect::<Result<_, _>>()?,
+        };
+        values.push(made);
+    }
+    let mut out = vec![];
+    for (i, outcome) in devices.outcomes.iter().enumerate() {
+        let held: Vec<&Vec<u8>> =
+            devices.graphs.iter().enumerate().map(|(d, g)| &values[g.outputs[i].0 as usize][d]).collect();
+        let ty = whole.ty(whole.outputs[i]);
+        out.push(match outcome {
+            Outcome::Plain => held[0].clone(),
+            Outcome::Parts(layout) => together(layout, ty, &held)?,
+        });
+    }
+    Ok(out)
+}
+
+/// What a device holds of the inputs.
+pub fn arguments(whole: &Graph, mesh: &Arc<Mesh>, inputs: &[Vec<u8>], device: u64) -> Vec<Vec<u8>> {
+    let one = |(input, bytes): (&tessera_ir::graph::Input, &Vec<u8>)| {
+        let layout = real(&input.ty.sharding, mesh, input.ty.shape.len());
+        cut(bytes, &input.ty.shape, &layout.block(&input.ty.shape, device), input.ty.dtype.bytes())
+    };
+    whole.inputs.iter().zip(inputs).map(one).collect()
+}
+
+fn evaluated(g: &Graph, id: NodeId, values: &[Vec<Vec<u8>>], d: usize, inputs: &[Vec<u8>]) -> Result<Vec<u8>, String> {
+    let node = g.node(id);
+    let held = |o: NodeId| values[o.0 as usize][d].as_slice();
+    match &node.prim {
+        Prim::Input(n) => Ok(inputs[*n as usize].clone()),
+        // Its results are computed where they are read.
+        Prim::Scan { .. } => Ok(vec![]),
+        Prim::Get { .. } => {
+            let scan = g.node(node.operands[0]);
+            let mut small = Graph { bodies: g.bodies.clone(), ..Graph::default() };
+            let operands: Vec<NodeId> = scan.operands.iter().map(|&o| input(&mut small, g.ty(o))).collect();
+            let scan_id = small.push(Node { operands, ..scan.clone() });
+            let get = small.push(Node { operands: vec![scan_id], ..node.clone() });
+            small.outputs = vec![get];
+            let inputs: Vec<&[u8]> = scan.operands.iter().map(|&o| held(o)).collect();
+            let mut out = interpret::run(&small, &inputs).map_err(|e| e.message)?;
+            Ok(out.remove(0))
+        }
+        prim => {
+            let operands: Vec<ArrayRef> = node
+                .operands
+                .iter()
+                .map(|&o| ArrayRef { dtype: g.ty(o).dtype, shape: &g.ty(o).shape, bytes: held(o) })
+                .collect();
+            let sums = interpret::summation(node.policy);
+            reference::eval_summing(prim, &operands, node.ty.dtype, &node.ty.shape, sums).map_err(|e| e.message)
+        }
+    }
+}
+
+fn input(g: &mut Graph, ty: &NodeType) -> NodeId {
+    let n = g.inputs.len() as u32;
+    g.inputs.push(tessera_ir::graph::Input { name: "x".into(), ty: ty.clone(), scalar: false });
+    g.push(Node {
+        prim: Prim::Input(n),
+        operands: vec![],
+        ty: ty.clone(),
+        results: vec![],
+        origin: Origin::default(),
+        policy: Default::default(),
+    })
+}
+
+fn exchanged(graphs: &[Graph], id: NodeId, values: &[Vec<Vec<u8>>]) -> Result<Vec<Vec<u8>>, String> {
+    let plans: Option<Vec<&Arc<Exchange>>> =
+        graphs.iter().map(|g| if let Prim::Exchange(e) = &g.node(id).prim { Some(e) } else { None }).collect();
+    let plans = plans.ok_or_else(|| format!("{id} is an exchange on some devices only"))?;
+    if plans.iter().any(|p| (p.tag, &p.name) != (plans[0].tag, &plans[0].name)) {
+        return Err(format!("{id} is another exchange on other devices"));
+    }
+    let mut out = vec![];
+    for (me, plan) in plans.iter().enumerate() {
+        let ty = graphs[me].ty(id);
+        let size = ty.dtype.bytes();
+        let elems = ty.elems().unwrap_or(0) as usize;
+        let (mut to, mut seen) = (vec![0xa5; elems * size], vec![0u32; elems]);
+        for peer in 0..graphs.len() as u64 {
+            let from = graphs[peer as usize].node(id).operands[0];
+            let shape = &graphs[peer as usize].ty(from).shape;
+            let sent: Vec<&Transfer> = plans[peer as usize].sends.iter().filter(|s| s.peer == me as u64).collect();
+            let received: Vec<&Transfer> = plan.receives.iter().filter(|r| r.peer == peer).collect();
+            if !sent.iter().map(|s| &s.size).eq(received.iter().map(|r| &r.size)) {
+                return Err(format!("{id}: device {me} does not expect what {peer} sends"));
+            }
+            for (s, r) in sent.iter().zip(received) {
+                let bytes = cut(&values[from.0 as usize][peer as usize], shape, &ranges(s), size);
+                paste(&mut to, &ty.shape, &ranges(r), size, &bytes, |i| seen[i] += 1);
+            }
+        }
+        if seen.iter().any(|n| *n != 1) {
+            return Err(format!("{id}: elements of device {me} arrive not at all or twice"));
+        }
+        out.push(to);
+    }
+    Ok(out)
+}
+
+/// A tensor from its parts, of which copies must agree.
+pub fn together(layout: &Sharding, ty: &NodeType, held: &[&Vec<u8>]) -> Result<Vec<u8>, String> {
+    let size = ty.dtype.bytes();
+    let mut out = vec![0xa5; ty.bytes().unwrap_or(0) as usize];
+    let mut first: Vec<Option<usize>> = vec![None; ty.elems().unwrap_or(0) as usize];
+    for (d, bytes) in held.iter().enumerate() {
+        let part = layout.block(&ty.shape, d as u64);
+        let elems: u64 = part.iter().map(|r| r.end - r.start).product();
+        if bytes.len() as u64 != elems * size as u64 {
+            return Err(format!("device {d} holds {} bytes of an output, not {elems} elements", bytes.len()));
+        }
+        for (n, i) in positions(&ty.shape, &part).into_iter().enumerate() {
+            let (to, from) = (&mut out[i * size..(i + 1) * size], &bytes[n * size..(n + 1) * size]);
+            match first[i] {
+                Some(other) if to != from => return Err(format!("devices {other} and {d} differ in element {i}")),
+                _ => to.copy_from_slice(from),
+            }
+            first[i].get_or_insert(d);
+        }
+    }
+    match first.iter().all(Option::is_some) {
+        true => Ok(out),
+        false => Err("an element lies nowhere".into()),
+    }
+}
+
+/// A case whose graph is placed.
+pub fn on_mesh(case: &Case, inputs: &[Sharding], outputs: &[Option<Sharding>]) -> Case {
+    Case { graph: with_outputs(&with_inputs(&case.graph, inputs), outputs), inputs: case.inputs.clone() }
+}

@@ -1,0 +1,235 @@
+//! Every operator of the table over a mesh of two by three devices: however its operands lie,
+//! and whether or not sizes divide, the devices together give the bits of one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use tessera::backend::{Backend, Options};
+use tessera::cache::DiskCache;
+use tessera::mesh_run::{MeshError, MeshRun};
+use tessera_base::{DType, Mesh, Sharding};
+use tessera_ir::verify::verify;
+use tessera_ops::surface::{Hints, OpDef, all};
+use tessera_runtime::execute::{Argument, PlanError};
+use tessera_runtime::pool::Pool;
+use tessera_runtime::tensor::Parts;
+use tessera_runtime::tensor::{OutOfMemory, Tensor};
+use tessera_shard::derive::derive;
+use tessera_shard::local::divide;
+use tessera_tests::arguments::Call;
+use tessera_tests::bits::difference;
+use tessera_tests::compare::{self, Bits, interpreted};
+use tessera_tests::laws::on_two_threads;
+use tessera_tests::meshes::{arguments, combinations, described, layouts, mesh, on_mesh, play, with_inputs};
+use tessera_tests::operators::expand;
+use tessera_tests::random::Random;
+use tessera_tests::random_graph::{self, Builder, Case, Scale};
+
+/// Sizes that the devices divide, and others: fewer elements than devices among them.
+const SIZES: &[u64] = &[0, 1, 2, 3, 5, 6, 12];
+/// Element types of calls; a row takes some of them.
+const DTYPES: &[DType] = &[DType::F32, DType::F32, DType::Bf16, DType::I64, DType::C64, DType::Bool];
+/// Calls that are tried for one row and type.
+const TRIES: u64 = 12;
+/// Placements of one call: all where there are so many at most, else so many random ones.
+const PLACEMENTS: usize = 400;
+/// Random programs, and placements of each.
+const PROGRAMS: u64 = 6000;
+const PLACEMENTS_OF_PROGRAM: usize = 4;
+/// Random programs that are compiled.
+const COMPILED: u64 = 150;
+/// Threads of a compiled run; the devices share them.
+const THREADS: usize = 2;
+
+/// An accepted call of a row, the `n`-th one of its type.
+fn call(def: &'static OpDef, row: u64, n: u64) -> Option<Case> {
+    let dtype = DTYPES[n as usize];
+    (0..TRIES).find_map(|try_| {
+        let seed = (row * 16 + n) * 16 + try_;
+        let mut b = Builder::plain(seed);
+        let size = SIZES[(seed as usize * 5 + n as usize) % SIZES.len()];
+        let args = Call::among(&mut b, dtype, size, SIZES).arguments(def);
+        b.graph.outputs = expand(&mut b, def, &args, &Hints::default()).ok()?;
+        b.graph.name = format!("{} of {dtype}", def.name);
+        Some(Case { graph: b.graph, inputs: b.data })
+    })
+}
+
+/// The layouts that outputs get: those that types say where they say one, none, random ones.
+fn outputs(case: &Case, inputs: &[Sharding], random: &mut Random) -> Vec<Option<Sharding>> {
+    let m = mesh();
+    let any = |random: &mut Random| {
+        let rank = |o: &tessera_ir::graph::NodeId| case.graph.ty(*o).shape.len();
+        let all = |rank| layouts(&m, rank);
+        case.graph.outputs.iter().map(|o| Some(all(rank(o))[random.below(all(rank(o)).len())].clone())).collect()
+    };
+    match random.below(3) {
+        0 => vec![None; case.graph.outputs.len()],
+        1 => any(random),
+        _ => match derive(&with_inputs(&case.graph, inputs)) {
+            Ok(found) => found.into_iter().map(Some).collect(),
+            Err(_) => any(random),
+        },
+    }
+}
+
+/// Some placements of the tensor inputs of a case.
+fn placements(case: &Case, most: usize, random: &mut Random) -> Vec<Vec<Sharding>> {
+    let tensors = case.graph.inputs.iter().filter(|i| !i.scalar);
+    let choices: Vec<Vec<Sharding>> = tensors.map(|i| layouts(&mesh(), i.ty.shape.len())).collect();
+    combinations(&choices, most, random)
+}
+
+fn same(case: &Case, expected: &Bits, got: &Bits) -> Result<(), String> {
+    let (expected, got) = match (expected, got) {
+        (Err(_), Err(_)) => return Ok(()),
+        (Err(a), Ok(_)) => return Err(format!("does not stop with `{a}`")),
+        (Ok(_), Err(b)) => return Err(format!("stops: {b}")),
+        (Ok(a), Ok(b)) => (a, b),
+    };
+    for (i, (e, g)) in expected.iter().zip(got).enumerate() {
+        if let Some(what) = difference(case.graph.ty(case.graph.outputs[i]).dtype, e, g) {
+            return Err(format!("output {i}: {what}"));
+        }
+    }
+    Ok(())
+}
+
+/// Plays a placed case on the devices.
+fn check(case: &Case, mesh: &Arc<Mesh>, expected: &Bits) -> Result<(), String> {
+    let graph = tessera_graph::prune(&case.graph);
+    let devices = divide(&graph, mesh);
+    for (d, g) in devices.graphs.iter().enumerate() {
+        let wrong = verify(g);
+        if !wrong.is_empty() {
+            return Err(format!("device {d}: {}\n{g}", wrong.join("; ")));
+        }
+    }
+    same(case, expected, &play(&graph, &devices, &case.inputs))
+}
+
+/// All placements of a case; how many there were, and what is wrong.
+fn played(case: &Case, most: usize, seed: u64) -> (usize, Vec<String>) {
+    let m = mesh();
+    let mut random = Random::new(seed);
+    let expected = interpreted(&case.graph, &case.inputs);
+    let all = placements(case, most, &mut random);
+    let one = |inputs: &Vec<Sharding>| {
+        let placed = on_mesh(case, inputs, &outputs(case, inputs, &mut random));
+        check(&placed, &m, &expected).err().map(|e| format!("{}: {}: {e}", case.graph.name, described(&placed.graph)))
+    };
+    (all.len(), all.iter().filter_map(one).collect())
+}
+
+/// The whole graph as a plan, and the devices on threads of their own: as programs run.
+fn compiled(backend: &Backend, case: &Case) -> Result<(), String> {
+    let expected = interpreted(&backend.optimise(&case.graph), &case.inputs);
+    let Some(run) = MeshRun::of(&case.graph, backend) else { return Ok(()) };
+    let args = parts(case).map_err(|e| format!("no memory: {} bytes", e.bytes))?;
+    for turn in ["first", "second"] {
+        let got = match run.run(backend, THREADS, args.clone()) {
+            Ok(tensors) => {
+                tensors.iter().map(|t| t.whole().map(|t| t.bytes().to_vec()).map_err(|e| e.bytes.to_string())).collect()
+            }
+            Err(MeshError::Plan(PlanError::Step { message, .. })) => Err(message),
+            Err(MeshError::Plan(PlanError::Memory(e))) => Err(format!("no memory: {} bytes", e.bytes)),
+            Err(MeshError::Backend(e)) => return Err(format!("{e:?}")),
+        };
+        same(case, &expected, &got).map_err(|e| format!("{turn} run: {e}"))?;
+    }
+    Ok(())
+}
+
+/// The inputs as a program passes them: in parts, where they lie on a mesh.
+fn parts(case: &Case) -> Result<Vec<Argument>, OutOfMemory> {
+    let m = mesh();
+    let held: Vec<Vec<Vec<u8>>> = (0..m.devices()).map(|d| arguments(&case.graph, &m, &case.inputs, d)).collect();
+    let whole = compare::arguments(&case.graph, &case.inputs, 0).unwrap_or_default();
+    let one = |(i, arg): (usize, Argument)| {
+        let ty = &case.graph.inputs[i].ty;
+        let (Argument::Tensor(t), Some(_)) = (&arg, &ty.sharding.mesh) else { return Ok(arg) };
+        let part = |d: usize| {
+            let shape: Vec<u64> = ty.sharding.block(&ty.shape, d as u64).iter().map(|r| r.end - r.start).collect();
+            Tensor::from_bytes(ty.dtype, &shape, &held[d][i])
+        };
+        let parts = (0..held.len()).map(part).collect::<Result<_, _>>()?;
+        let parts = Parts { layout: ty.sharding.clone(), parts };
+        Ok(Argument::Tensor(Tensor::in_parts(t, ty.shape.clone(), parts)?))
+    };
+    whole.into_iter().enumerate().map(one).collect()
+}
+
+/// Some placements of a case, compiled.
+fn ran(backend: &Backend, case: &Case, most: usize, seed: u64) -> Vec<String> {
+    let mut random = Random::new(seed);
+    let some = (0..most).flat_map(|_| placements(case, 1, &mut random)).collect::<Vec<_>>();
+    let one = |inputs: &Vec<Sharding>| {
+        let placed = on_mesh(case, inputs, &outputs(case, inputs, &mut random));
+        compiled(backend, &placed).err().map(|e| format!("{}: {}: {e}", case.graph.name, described(&placed.graph)))
+    };
+    some.iter().filter_map(one).collect()
+}
+
+fn backend() -> Backend {
+    let options = Options { quiet: true, always_compile: true, ..Options::default() };
+    Backend::new(options, DiskCache::new(None), Arc::new(Pool::new(1)))
+}
+
+/// At most so many failures are told.
+const TOLD: usize = 12;
+
+fn told(mut failures: Vec<String>) {
+    let count = failures.len();
+    failures.truncate(TOLD);
+    assert!(count == 0, "{count} failures\n{}", failures.join("\n"));
+}
+
+#[test]
+fn every_operator_however_its_operands_lie() {
+    let start = Instant::now();
+    let rows: Vec<&OpDef> = all().filter(|d| d.unsupported.is_none()).collect();
+    let (calls, runs) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let failures = on_two_threads(rows.len(), |row| {
+        let mut out = vec![];
+        for n in 0..DTYPES.len() as u64 {
+            let Some(case) = call(rows[row], row as u64, n) else { continue };
+            let (count, wrong) = played(&case, PLACEMENTS, row as u64 * 16 + n);
+            calls.fetch_add(1, Ordering::Relaxed);
+            runs.fetch_add(count, Ordering::Relaxed);
+            out.extend(wrong);
+        }
+        out
+    });
+    let (calls, runs) = (calls.into_inner(), runs.into_inner());
+    println!("{} operators, {calls} calls, {runs} placements in {:.1} s", rows.len(), start.elapsed().as_secs_f64());
+    told(failures);
+}
+
+#[test]
+fn random_programs_however_their_inputs_lie() {
+    let start = Instant::now();
+    let runs = AtomicUsize::new(0);
+    let failures = on_two_threads(PROGRAMS as usize, |seed| {
+        let case = random_graph::case(seed as u64, Scale::Small);
+        let (count, wrong) = played(&case, PLACEMENTS_OF_PROGRAM, seed as u64);
+        runs.fetch_add(count, Ordering::Relaxed);
+        wrong
+    });
+    println!("{PROGRAMS} programs, {} placements in {:.1} s", runs.into_inner(), start.elapsed().as_secs_f64());
+    told(failures);
+}
+
+#[test]
+fn compiled_devices_give_the_same() {
+    let start = Instant::now();
+    let rows: Vec<&OpDef> = all().filter(|d| d.unsupported.is_none()).collect();
+    let failures = on_two_threads(rows.len(), |row| {
+        let case = [0, 3, 4, 5].iter().find_map(|n| call(rows[row], row as u64, *n));
+        case.map_or(vec![], |case| ran(&backend(), &case, 2, row as u64))
+    });
+    let more = on_two_threads(COMPILED as usize, |seed| {
+        ran(&backend(), &random_graph::case(seed as u64 + PROGRAMS, Scale::Small), 1, seed as u64)
+    });
+    println!("{} operators, {COMPILED} programs in {:.1} s", rows.len(), start.elapsed().as_secs_f64());
+    told([failures, more].concat());
+}
