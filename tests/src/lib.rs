@@ -19,6 +19,7 @@ pub mod compare;
 pub mod shrink;
 pub mod sweep;
 pub mod meshes;
+pub mod summands;
 pub mod laws;
 pub mod random_text;
 pub mod fuzz;

@@ -7,7 +7,7 @@
 
 use crate::links::{Link, links};
 use std::sync::Arc;
-use tessera_base::{Mesh, Monoid, Sharding};
+use tessera_base::{DType, Mesh, Monoid, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Prim, Reduction};
@@ -18,6 +18,9 @@ use tessera_ops::prim::{Prim, Reduction};
 pub enum Problem {
     /// Two operands, or two dims, want the axis for different things.
     Conflict { axis: String },
+    /// Operands split one dim over several axes, in different orders or each over its own: their
+    /// blocks are not the same.
+    Order { axis: String },
     /// The value is partial, and the operation needs the sum.
     Partial { axis: String, monoid: Monoid, input: Option<u32> },
     /// The operation needs a dim in full that is split.
@@ -58,68 +61,105 @@ pub fn mesh_of<'a>(operands: impl IntoIterator<Item = &'a Sharding>) -> Result<O
 
 /// The layouts of a graph's outputs, from those that its inputs state.
 pub fn derive(g: &Graph) -> Result<Vec<Sharding>, Problem> {
+    let known = nodes(g)?;
+    Ok(g.outputs.iter().map(|o| known[o.0 as usize].clone().normal(g.ty(*o).shape.len())).collect())
+}
+
+/// The layouts of all nodes.
+pub fn nodes(g: &Graph) -> Result<Vec<Sharding>, Problem> {
     let Some(mesh) = mesh_of(g.inputs.iter().map(|i| &i.ty.sharding))? else {
-        return Ok(vec![Sharding::default(); g.outputs.len()]);
+        return Ok(vec![Sharding::default(); g.nodes.len()]);
     };
-    let mut known: Vec<Sharding> = Vec::with_capacity(g.nodes.len());
+    let mut known: Vec<Known> = Vec::with_capacity(g.nodes.len());
     for id in g.ids() {
         let node = g.node(id);
         known.push(match &node.prim {
             Prim::Input(n) => {
                 let stated = g.inputs.get(*n as usize).map(|i| i.ty.sharding.clone()).unwrap_or_default();
-                Sharding { mesh: Some(mesh.clone()), ..stated }
+                let partial = stated.partial.iter().map(|(_, axis)| (axis.clone(), *n)).collect();
+                Known { layout: Sharding { mesh: Some(mesh.clone()), ..stated }, stated: partial }
             }
             _ => step(g, node, &mesh, &known)?,
         });
     }
-    Ok(g.outputs.iter().map(|o| known[o.0 as usize].clone().normal(g.ty(*o).shape.len())).collect())
+    Ok(known.into_iter().map(|k| k.layout).collect())
+}
+
+/// A value's layout, and by axis the input whose partial value it still is: a view of it, say.
+struct Known {
+    layout: Sharding,
+    stated: Vec<(String, u32)>,
 }
 
 /// The layout of one node.
-fn step(g: &Graph, node: &Node, mesh: &Arc<Mesh>, known: &[Sharding]) -> Result<Sharding, Problem> {
+fn step(g: &Graph, node: &Node, mesh: &Arc<Mesh>, known: &[Known]) -> Result<Known, Problem> {
     let links = links(g, node);
     let mut out = Sharding { mesh: Some(mesh.clone()), dims: vec![vec![]; node.ty.shape.len()], partial: vec![] };
+    let mut stated = vec![];
     for (axis, size) in &mesh.axes {
-        match along(g, node, axis, *size, &links, known)? {
+        let (state, of) = along(g, node, axis, *size, &links, known)?;
+        stated.extend(of.map(|n| (axis.clone(), n)));
+        match state {
             State::Same => {}
             State::Split(d) => out.dims[d].push(axis.clone()),
             State::Partial(m) => out.partial.push((m, axis.clone())),
         }
     }
-    // A dim split over several axes keeps their order.
-    for (o, ls) in node.operands.iter().zip(&links) {
-        for (d, link) in ls.iter().enumerate() {
-            let (Link::Pass(to) | Link::Blocks(to)) = *link else { continue };
-            let order = known[o.0 as usize].axes(d);
-            if order.len() > 1 && order.len() == out.dims[to].len() && order.iter().all(|a| out.dims[to].contains(a)) {
-                out.dims[to] = order.to_vec();
-            }
-        }
+    let orders = |dim: &dyn Fn(&Link) -> bool| {
+        let of = |(o, ls): (&NodeId, &Vec<Link>)| {
+            let split = |d: usize| known[o.0 as usize].layout.axes(d).to_vec();
+            (0..ls.len()).filter(|d| dim(&ls[*d])).map(split).filter(|a| !a.is_empty()).collect::<Vec<_>>()
+        };
+        node.operands.iter().zip(&links).flat_map(of).collect::<Vec<_>>()
+    };
+    for to in 0..out.dims.len() {
+        let orders = orders(&|link| matches!(link, Link::Pass(d) | Link::Blocks(d) if *d == to));
+        out.dims[to] = in_order(&orders)?;
     }
-    Ok(out)
+    if matches!(node.prim, Prim::Dot { .. })
+        && let [a, b] = &orders(&|link| matches!(link, Link::Reduce(_)))[..]
+        && a.iter().any(|axis| b.contains(axis))
+    {
+        in_order(&[a.clone(), b.clone()])?;
+    }
+    Ok(Known { layout: out, stated })
 }
 
-/// What the result of a node is along an axis of `size` devices.
+/// A dim that several axes split keeps their order, and each operand has the first few of them:
+/// in any other order its blocks would be other ones.
+fn in_order(orders: &[Vec<String>]) -> Result<Vec<String>, Problem> {
+    let longest = orders.iter().fold(&[][..], |most, o| if o.len() > most.len() { o } else { most });
+    match orders.iter().find(|o| !longest.starts_with(o)).and_then(|o| o.last()) {
+        Some(axis) => Err(Problem::Order { axis: axis.clone() }),
+        None => Ok(longest.to_vec()),
+    }
+}
+
+/// What the result of a node is along an axis of `size` devices; the input whose partial value it
+/// still is.
 fn along(
     g: &Graph,
     node: &Node,
     axis: &str,
     size: u64,
     links: &[Vec<Link>],
-    known: &[Sharding],
-) -> Result<State, Problem> {
+    known: &[Known],
+) -> Result<(State, Option<u32>), Problem> {
     let input = |o: NodeId| if let Prim::Input(n) = g.node(o).prim { Some(n) } else { None };
-    let mut states: Vec<State> = node.operands.iter().map(|o| state(&known[o.0 as usize], axis)).collect();
+    let layout = |o: NodeId| &known[o.0 as usize].layout;
+    let mut states: Vec<State> = node.operands.iter().map(|o| state(layout(*o), axis)).collect();
     let mut found: Vec<State> = vec![];
+    let mut of = None;
     for i in 0..states.len() {
         let State::Partial(monoid) = states[i] else { continue };
+        let stated = known[node.operands[i].0 as usize].stated.iter().find(|s| s.0 == axis).map(|s| s.1);
         if keeps_partial(g, node, monoid, i, &states) {
             found.push(State::Partial(monoid));
+            of = of.or(stated);
             continue;
         }
-        let o = node.operands[i];
-        if let Some(n) = input(o) {
-            return Err(Problem::Partial { axis: axis.into(), monoid, input: Some(n) });
+        if stated.is_some() {
+            return Err(Problem::Partial { axis: axis.into(), monoid, input: stated });
         }
         // Made inside this operator: completed here.
         states[i] = State::Same;
@@ -132,7 +172,7 @@ fn along(
             Some(Link::Pass(to)) => State::Split(*to),
             Some(Link::Blocks(to)) => {
                 let (from, into) = (g.ty(o).shape[dim], node.ty.shape[*to]);
-                let parts: u64 = known[o.0 as usize].parts(dim).max(size);
+                let parts: u64 = layout(o).parts(dim).max(size);
                 if !from.is_multiple_of(parts) || !into.is_multiple_of(parts) {
                     return Err(Problem::Divide { axis: axis.into(), parts, from, to: into, input: input(o) });
                 }
@@ -148,11 +188,11 @@ fn along(
             Some(Link::Whole) | None => return Err(whole),
         });
     }
-    let Some(first) = found.first().copied() else { return Ok(State::Same) };
+    let Some(first) = found.first().copied() else { return Ok((State::Same, None)) };
     if found.iter().any(|s| *s != first) {
         return Err(Problem::Conflict { axis: axis.into() });
     }
-    Ok(first)
+    Ok((first, of))
 }
 
 /// Whether an operation on the summands (or on what is compared) is that of the whole.
@@ -164,9 +204,9 @@ fn keeps_partial(g: &Graph, node: &Node, monoid: Monoid, i: usize, states: &[Sta
         (Prim::Layout, _) => true,
         (Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } | Prim::Slice { .. }, _) => true,
         (Prim::Windows { .. } | Prim::Part { .. }, _) => true,
-        (Prim::Concat { .. } | Prim::Complex, _) => alike(),
-        (Prim::Cast, Monoid::Sum) => g.ty(node.operands[0]).dtype.widens_to(node.ty.dtype) && node.ty.dtype.is_float(),
-        (Prim::Cast, _) => true,
+        (Prim::Concat { .. }, _) | (Prim::Complex, Monoid::Sum) => alike(),
+        (Prim::Cast, Monoid::Max | Monoid::Min) => is_monotone(g.ty(node.operands[0]).dtype, node.ty.dtype),
+        (Prim::Cast, _) => g.ty(node.operands[0]).dtype.widens_to(node.ty.dtype) && node.ty.dtype.is_float(),
         (Prim::Map(op), Monoid::Sum) => {
             *op == MapOp::neg && node.operands.len() == 1
                 || (*op == MapOp::add || *op == MapOp::sub) && alike()
@@ -182,4 +222,10 @@ fn keeps_partial(g: &Graph, node: &Node, monoid: Monoid, i: usize, states: &[Sta
         (Prim::Dot { .. }, Monoid::Sum) => same(),
         _ => false,
     }
+}
+
+/// Whether a conversion keeps the order of numbers: between integers it may wrap around.
+fn is_monotone(from: DType, to: DType) -> bool {
+    let floats = from.is_float() || to.is_float();
+    (floats || from.widens_to(to)) && to != DType::Bool && !from.is_complex() && !to.is_complex()
 }

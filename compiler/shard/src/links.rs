@@ -132,11 +132,13 @@ pub fn links(g: &Graph, node: &Node) -> Vec<Vec<Link>> {
             let values = (0..shape(1).len()).map(value).collect();
             [base, values].into_iter().chain((2..node.operands.len()).map(whole)).collect()
         }
-        Prim::TakeAlong { axis } => (0..2).map(|i| but(i, *axis, Link::Whole)).collect(),
+        Prim::TakeAlong { axis } => vec![but(0, *axis, Link::Indexed), pass(1)],
         Prim::ScatterAddAlong { axis } => (0..3).map(|i| but(i, *axis, Link::Whole)).collect(),
         Prim::Fft(f) => {
+            // A twist is a factor for each position of the dims after the axis.
+            let twist = node.operands.len() > 2;
             let link = |d: usize| {
-                if d == f.axis {
+                if d == f.axis || twist && d > f.axis {
                     return Link::Whole;
                 }
                 let among = if d < f.axis { d } else { d - 1 };

@@ -226,8 +226,9 @@ impl Cx<'_> {
             }
         }
         if dims.len() != split.len() {
-            let text = format!("{} dims and {} axes: each dim of a layout has its axis", dims.len(), split.len());
+            let text = "`partition` and `mesh_axes` are not equally long: each dim of a layout has its axis";
             let d = Diagnostic::new(Code::E0401, partition.span, text)
+                .here(format!("{} here", dims.len()))
                 .with_label(axes.span, format!("{} here", split.len()))
                 .help("a dim over several axes takes a tuple: `mesh_axes=((\"dp\", \"tp\"),)`");
             return self.fail(d);
@@ -520,7 +521,10 @@ impl Cx<'_> {
                 if t.sharding.dim_of(&text) != Some(from) {
                     let d = Diagnostic::new(Code::E0407, span, format!("dim {from} is not split over `{text}`"))
                         .with_label(x.span, t.to_string());
-                    return self.fail(d);
+                    return self.fail(match t.sharding.dim_of(&text) {
+                        Some(dim) => d.help(format!("dim {dim} is: `from_dim={dim}`")),
+                        None => d.help("split a dim that every device has in full with `dist.shard(x, spec)`"),
+                    });
                 }
                 join(&mut to);
                 to.dims[into].push(text);

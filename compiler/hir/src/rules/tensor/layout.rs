@@ -162,7 +162,20 @@ impl Example<'_> {
             None => e,
         };
         match problem {
-            Problem::Conflict { axis } => self.conflict(name, syms, &axis),
+            Problem::Conflict { axis } => {
+                let e = OpError::new(
+                    Code::E0404,
+                    format!("the operands of `{name}` are split over `{axis}` in different ways"),
+                )
+                .note("along one axis of the mesh only one dim of the result can be split");
+                self.ways_out(e, syms, &axis)
+            }
+            Problem::Order { axis } => {
+                let e =
+                    OpError::new(Code::E0404, format!("the operands of `{name}` split one dim over different axes"))
+                        .note("their blocks are not the same ones, so each device would need parts of others");
+                self.ways_out(e, syms, &axis).help("or lay one out like the other: `dist.shard(x, spec)`")
+            }
             Problem::Partial { axis, monoid, input } => {
                 let sum = if monoid == Monoid::Sum { "the sum" } else { "the whole value" };
                 let e = OpError::new(Code::E0405, format!("`{name}` needs {sum}, and this is partial over `{axis}`"))
@@ -194,11 +207,8 @@ impl Example<'_> {
         }
     }
 
-    /// Both ways out with the bytes that they move.
-    fn conflict(&self, name: &str, syms: &[SymArg], axis: &str) -> OpError {
-        let mut e =
-            OpError::new(Code::E0404, format!("the operands of `{name}` are split over `{axis}` in different ways"))
-                .note("along one axis of the mesh only one dim of the result can be split");
+    /// The operands that can be joined, with the bytes that this moves.
+    fn ways_out(&self, mut e: OpError, syms: &[SymArg], axis: &str) -> OpError {
         for (input, &param) in self.graph.inputs.iter().zip(&self.owner) {
             let sharding = &input.ty.sharding;
             let (Some(SymArg::Tensor(t)), Some(mesh)) = (syms.get(param), &sharding.mesh) else { continue };
