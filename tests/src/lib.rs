@@ -20,6 +20,7 @@ pub mod shrink;
 pub mod sweep;
 pub mod meshes;
 pub mod summands;
+pub mod mesh_mutants;
 pub mod laws;
 pub mod random_text;
 pub mod fuzz;

@@ -3,16 +3,21 @@
 //! Each case runs on its own: the file's text, then the call or the example's lines. What the
 //! file itself prints does not count.
 
+use crate::backend::Backend;
+use crate::cli::{Color, Global};
 use crate::files;
 use crate::program::{self, Ready, Setup, out};
 use crate::regions::Reports;
+use crate::render::Style;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
+use tessera_base::Code;
 use tessera_grammar::ast::{ExprKind, Stmt, StmtKind};
 use tessera_hir::source::{Loaded, SourceMap};
 use tessera_host::Session;
+use tessera_runtime::pool::Pool;
 
 /// One thing to run.
 struct Case {
@@ -183,10 +188,82 @@ fn run(setup: &Setup, path: &Path, loaded: &Loaded, case: &Case) -> Result<(), S
 }
 
 fn execute(setup: &Setup, session: &mut Session, ready: &Ready) -> Result<u8, String> {
-    let reports = Reports::default();
     let pool = setup.pool();
     let backend = Rc::new(setup.backend(pool.clone()));
+    execute_with(setup, session, ready, backend, pool)
+}
+
+fn execute_with(
+    setup: &Setup,
+    session: &mut Session,
+    ready: &Ready,
+    backend: Rc<Backend>,
+    pool: Arc<Pool>,
+) -> Result<u8, String> {
+    let reports = Reports::default();
     let program = program::start(session, ready, backend, pool, reports.clone()).map_err(|d| d.message)?;
     let stop = session.run(&program);
     Ok(program::finish(setup, stop, ready, &reports))
+}
+
+/// What became of a text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It has these errors.
+    Refused(Vec<Code>),
+    /// It stopped while it ran.
+    Stopped(String),
+    Printed(String),
+}
+
+/// Runs many texts in one process, with the kernels of earlier ones, and says nothing.
+pub struct Runner {
+    setup: Setup,
+    pool: Arc<Pool>,
+    backend: Rc<Backend>,
+}
+
+impl Runner {
+    /// For a thread whose stack has `stack_bytes` to spare.
+    pub fn new(stack_bytes: usize) -> Runner {
+        let global = Global {
+            target: "cpu".into(),
+            threads: Some(1),
+            devices: None,
+            policy: "deterministic".into(),
+            json: false,
+            color: Color::Never,
+            quiet: true,
+            verbose: false,
+            checked: false,
+            check_nan: false,
+            no_cache: true,
+        };
+        let style = Style { color: false, json: false, quiet: true };
+        let setup = Setup { global, style, stack_bytes, profile: false };
+        let pool = setup.pool();
+        let backend = Rc::new(setup.backend(pool.clone()));
+        Runner { setup, pool, backend }
+    }
+
+    /// Checks a text and runs it, if it has no errors.
+    pub fn run(&self, text: &str) -> Outcome {
+        let loaded = Loaded { path: "main.tsr".into(), text: text.into() };
+        let found = program::check(&loaded).diagnostics;
+        let errors: Vec<Code> = found.iter().filter(|d| d.is_error()).map(|d| d.code).collect();
+        if !errors.is_empty() {
+            return Outcome::Refused(errors);
+        }
+        let Some(ready) = program::prepare(&self.setup, &loaded) else { return Outcome::Refused(vec![]) };
+        let output = Buffer::default();
+        let mut session = Session::new(Box::new(output.clone()), false, vec![], self.setup.stack_bytes);
+        match execute_with(&self.setup, &mut session, &ready, self.backend.clone(), self.pool.clone()) {
+            Err(why) => return Outcome::Stopped(why),
+            Ok(0) => {}
+            Ok(code) => return Outcome::Stopped(format!("exit code {code}")),
+        }
+        drop(session);
+        let bytes = output.0.lock().unwrap_or_else(|e| e.into_inner()).clone();
+        Outcome::Printed(String::from_utf8_lossy(&bytes).into_owned())
+    }
 }
