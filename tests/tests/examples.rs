@@ -210,3 +210,21 @@ fn a_published_chat_model_gives_the_answer_of_the_reference() {
     let out = output(&["run", "examples/smollm2.tsr", "What is the capital of France?", "0", "0", &folder]);
     assert!(out.starts_with("The capital of France is Paris.\n(16 tokens in, 8 out, "), "{out}");
 }
+
+#[test]
+fn a_gpt_trained_on_meshes_ends_with_the_bits_of_one_device() {
+    let text = std::fs::read_to_string(root().join("examples/gpt_mesh.tsr")).unwrap_or_else(|e| panic!("{e}"));
+    let losses = |out: &str| numbers(out, "device, ").iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    let mut first: Option<Vec<u64>> = None;
+    for (data, tensor) in [(2, 2), (2, 1), (1, 2), (3, 1), (4, 1), (1, 4), (8, 1), (2, 4)] {
+        let (dir, path) = folder();
+        let own = format!("devices=range({}), shape=[{data}, {tensor}]", data * tensor);
+        let text = text.replace("devices=range(4), shape=[2, 2]", &own);
+        std::fs::write(dir.path().join("gpt.tsr"), text).unwrap_or_else(|e| panic!("{e}"));
+        let out = output(&["run", &format!("{path}/gpt.tsr"), "--", "--steps", "2"]);
+        assert!(out.contains("the same bits"), "{data}×{tensor}: {out}");
+        let found = losses(&out);
+        assert_eq!(found.len(), 2, "{out}");
+        assert_eq!(*first.get_or_insert(found.clone()), found, "{data}×{tensor}");
+    }
+}

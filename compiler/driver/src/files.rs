@@ -15,6 +15,7 @@ const SOURCE_BYTES_MAX: u64 = 256 << 20;
 const STD: &[(&str, &str, &str)] = &[
     ("nn", "std/nn.tsr", include_str!("../../../std/nn.tsr")),
     ("optim", "std/optim.tsr", include_str!("../../../std/optim.tsr")),
+    ("parallel", "std/parallel.tsr", include_str!("../../../std/parallel.tsr")),
     ("data", "std/data.tsr", include_str!("../../../std/data.tsr")),
     ("metrics", "std/metrics.tsr", include_str!("../../../std/metrics.tsr")),
     ("init", "std/init.tsr", include_str!("../../../std/init.tsr")),

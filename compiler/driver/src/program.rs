@@ -15,6 +15,7 @@ use tessera_hir::db::Database;
 use tessera_hir::lower::{Lowered, lower};
 use tessera_hir::source::{Loaded, SourceMap};
 use tessera_hir::thir::Program;
+use tessera_hir::ty::Ty;
 use tessera_host::Session;
 use tessera_runtime::context::{RunError, Stop};
 use tessera_runtime::pool::Pool;
@@ -104,6 +105,10 @@ pub fn prepare(setup: &Setup, loaded: &Loaded) -> Option<Ready> {
     let checked = check(loaded);
     setup.show(&checked.diagnostics, &checked.sources);
     let program = checked.program.filter(|_| !checked.diagnostics.iter().any(Diagnostic::is_error))?;
+    if let Some(d) = setup.global.devices.and_then(|n| too_many_devices(&program, u64::from(n))) {
+        setup.show(&[d], &checked.sources);
+        return None;
+    }
     let lowered = lower(&program);
     if !lowered.diagnostics.is_empty() {
         setup.show(&lowered.diagnostics, &checked.sources);
@@ -112,6 +117,20 @@ pub fn prepare(setup: &Setup, loaded: &Loaded) -> Option<Ready> {
         }
     }
     Some(Ready { program: Arc::new(program), lowered, sources: checked.sources })
+}
+
+/// E0402 for a mesh that has more devices than there are.
+fn too_many_devices(program: &Program, devices: u64) -> Option<Diagnostic> {
+    let locals = program.insts.iter().flat_map(|f| &f.locals);
+    let (mesh, span) = program.globals.iter().chain(locals).find_map(|v| match &v.ty {
+        Ty::Mesh(Some(mesh)) if mesh.devices() > devices => Some((mesh, v.span)),
+        _ => None,
+    })?;
+    let text = format!("{mesh} has {} devices, and `--devices` gives {devices}", mesh.devices());
+    Some(
+        Diagnostic::new(Code::E0402, span, text)
+            .help("leave `--devices` out: there are then as many as the largest mesh has"),
+    )
 }
 
 /// Runs a program; returns the exit code.

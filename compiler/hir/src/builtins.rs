@@ -151,6 +151,7 @@ rows! {
     "io.exists" (path: Str) Bool true "Whether a file or folder of this path exists.";
 
     "io.draw_lines" (series: TensorDict, labels: StrList, log: Bool, path: Str, width: Int, height: Int) Str true "Draws lines, as text or into a file; what `std.plot` is made of.";
+    "dist.show" (x: Tensor) None true "Prints which device of the mesh holds what of a tensor.";
     "io.draw_heat" (cells: Tensor, labels: StrList, path: Str, width: Int, height: Int) Str true "Draws a matrix as colours, as text or into a file; what `std.plot` is made of.";
 
     "time.now" () Float true "Seconds since 1970.";

@@ -263,6 +263,8 @@ rt_table! {
     tensor_to_list(p, i) p fails y;
     /// One element of the leading dim as a tensor (iteration).
     tensor_row(p, i) p fails y;
+    /// Prints which device of a mesh holds what of a tensor.
+    tensor_show(p) u;
     tensor_eq_all(p, p) i;
     /// Fails with E0707/E0708 unless rank, dtype and the sizes that are given hold.
     /// tensor, dtype code or -1, list of sizes (i64::MIN = any, i64::MIN + 1 = any leading dims), name,

@@ -16,7 +16,7 @@ use tessera_base::DType;
 pub fn symbols() -> Vec<(RtFn, *const u8)> {
     let mut all = rows! {
         takes_1 tensor_rank tensor_dtype tensor_from_float tensor_from_int tensor_from_bool;
-        takes_2 tensor_shape tensor_to_float tensor_to_int tensor_to_bool tensor_eq_all;
+        takes_2 tensor_show tensor_shape tensor_to_float tensor_to_int tensor_to_bool tensor_eq_all;
         takes_3 tensor_dim tensor_index tensor_to_list tensor_row;
         takes_4 tensor_assign tensor_from_list size_check;
         takes_6 tensor_check region_call;
@@ -93,6 +93,30 @@ extern "C" fn tensor_shape(_: &mut Context, t: &TensorObj, ty: i64) -> u64 {
     // SAFETY: just made, with one field a dim.
     unsafe { RecordObj::fill(record, &t.tensor.shape) };
     record
+}
+
+/// A line for each device, or one for all that hold the same.
+extern "C" fn tensor_show(cx: &mut Context, t: &TensorObj, span: i64) {
+    let t = &t.tensor;
+    let Some(parts) = &t.parts else {
+        cx.print("one device holds all of it\n", span as u32);
+        return;
+    };
+    let mut lines: Vec<(String, Vec<usize>)> = vec![];
+    for device in 0..parts.parts.len() {
+        let held = parts.layout.block(&t.shape, device as u64);
+        let dims: Vec<String> = held.iter().map(|r| format!("{}:{}", r.start, r.end)).collect();
+        let text = format!("[{}]", dims.join(", "));
+        match lines.iter_mut().find(|l| l.0 == text) {
+            Some((_, devices)) => devices.push(device),
+            None => lines.push((text, vec![device])),
+        }
+    }
+    for (text, devices) in lines {
+        let named: Vec<String> = devices.iter().map(usize::to_string).collect();
+        let plural = if named.len() == 1 { "device " } else { "devices" };
+        cx.print(&format!("{plural} {}: {text}\n", named.join(", ")), span as u32);
+    }
 }
 
 extern "C" fn tensor_dtype(_: &mut Context, t: &TensorObj) -> i64 {

@@ -465,6 +465,26 @@ impl Cx<'_> {
         if to == t.sharding { x } else { layout(x, to, t, span) }
     }
 
+    /// A value for the world outside: a tensor on a mesh is put together. E0490 where the value
+    /// has such tensors inside.
+    pub fn on_one_device(&mut self, name: &str, value: TExpr) -> Result<TExpr, Diagnostic> {
+        match value.ty.clone() {
+            Ty::Tensor(t) if t.sharding.mesh.is_some() => {
+                let span = value.span;
+                Ok(layout(value, Sharding::default(), t, span))
+            }
+            ty if ty.on_a_mesh() => Err(Diagnostic::new(
+                Code::E0490,
+                value.span,
+                format!("`{name}` of values with tensors on a mesh is not supported yet"),
+            )
+            .help(
+                "put them together first: `tree.map(lambda x: dist.gather(x) if isinstance(x, Tensor) else x, value)`",
+            )),
+            _ => Ok(value),
+        }
+    }
+
     // ---- Collectives --------------------------------------------------------------------------
 
     fn collective(&mut self, name: &str, values: Vec<Value>, span: Span, name_span: Span) -> TExpr {

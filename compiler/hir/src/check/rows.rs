@@ -28,6 +28,13 @@ impl Cx<'_> {
                     return error_at(span);
                 }
             };
+            let value = match row.name {
+                "dist.show" => value,
+                _ => match self.on_one_device(row.name, value) {
+                    Ok(value) => value,
+                    Err(d) => return self.fail(d),
+                },
+            };
             let Some(value) = self.row_arg(row, param.name, param.kind, value) else { return error_at(span) };
             if let Ty::DType(d) = value.ty {
                 dtype = d;

@@ -20,6 +20,10 @@ impl Cx<'_> {
         let mut given = given.into_iter().flatten();
         let (Some(path), Some(value)) = (given.next(), given.next()) else { return error_at(span) };
         let path = self.stored_arg("io.save", "path", path, &Ty::Str);
+        let value = match self.on_one_device("io.save", value) {
+            Ok(value) => value,
+            Err(d) => return self.fail(d),
+        };
         if path.ty.is_error() || !self.storable("io.save", &value) {
             return error_at(span);
         }

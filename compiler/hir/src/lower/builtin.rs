@@ -59,6 +59,7 @@ const DIRECT: &[(&str, RtFn)] = &[
     ("io.read_bytes", io_read_bytes),
     ("io.draw_lines", plot_lines),
     ("io.draw_heat", plot_heat),
+    ("dist.show", tensor_show),
     ("time.now", time_now),
     ("time.perf_counter", time_perf),
     ("time.sleep", time_sleep),
