@@ -78,6 +78,24 @@ fn a_gpt_that_was_interrupted_ends_with_the_same_bits() {
     assert!(held_out.len() >= 4 && held_out[3] < held_out[0], "{whole}");
 }
 
+#[test]
+fn products_of_few_bits_learn_as_well() {
+    let (dir, path) = folder();
+    let lines = ["to be or not to be", "that is the question", "whether it is nobler"];
+    let text: String = (0..300).map(|i| lines[(i * i + i / 7) % 3].to_owned() + "\n").collect();
+    std::fs::write(dir.path().join("text.txt"), text).unwrap_or_else(|e| panic!("{e}"));
+    let text = format!("{path}/text.txt");
+    let mut args = vec!["run", "examples/precision.tsr", "--text", &text];
+    args.extend("--steps 40 --batch 4 --context 16 --width 32 --heads 2 --layers 1".split(' '));
+    let out = output(&args);
+    let held = numbers(&out, "held out ");
+    let [f32s, rest @ ..] = &held[..] else { panic!("{out}") };
+    assert_eq!(rest.len(), 3, "{out}");
+    // It began at 2.8 nats, guessing among 16 characters.
+    assert!(*f32s < 2.6, "{out}");
+    assert!(rest.iter().all(|h| (h - f32s).abs() < 0.01), "{out}");
+}
+
 /// An IDX file: an element type, the sizes, and bytes.
 fn idx(path: &std::path::Path, shape: &[u32], bytes: &[u8]) {
     let mut file = vec![0, 0, 8, shape.len() as u8];
