@@ -209,6 +209,8 @@ codes! {
     W0503;
     /// A cache entry that could not be used
     W0601;
+    /// An option that has no effect on a part of the program
+    W0602;
 }
 
 impl Code {

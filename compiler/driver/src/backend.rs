@@ -129,6 +129,13 @@ impl Backend {
         self.options.check_nan
     }
 
+    /// Says once that what lies on a mesh is not looked at.
+    pub fn warn_of_meshes(&self) {
+        if self.options.check_nan && !self.options.quiet && !self.warned.replace(true) {
+            eprintln!("warning[W0602]: `--check-nan` does not look at tensors that lie on a mesh");
+        }
+    }
+
     /// Keeps every graph from now on.
     pub fn watch(&self) {
         *self.seen.borrow_mut() = Some(vec![]);

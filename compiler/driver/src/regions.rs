@@ -169,6 +169,9 @@ impl Executor {
         let mut graph = if mesh.is_some() { traced.graph.clone() } else { self.backend.optimise(&traced.graph) };
         let shown = mesh.as_ref().and_then(MeshRun::first).unwrap_or(&graph);
         self.backend.trace_note(&body.name, &traced.graph, shown, start.elapsed());
+        if mesh.is_some() {
+            self.backend.warn_of_meshes();
+        }
         let watched = (mesh.is_none() && self.backend.check_nan()).then(|| check_nan::watch(&mut graph));
         // A search measures compiled code.
         let tuned = graph.kernels.iter().any(|h| h.autotune.is_some());
