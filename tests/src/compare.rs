@@ -249,6 +249,7 @@ pub fn outputs(result: Result<Vec<Tensor>, PlanError>) -> Bits {
         Ok(tensors) => Ok(tensors.iter().map(|t| t.bytes().to_vec()).collect()),
         Err(PlanError::Step { message, .. }) => Err(message),
         Err(PlanError::Memory(e)) => Err(format!("no memory: {} bytes", e.bytes)),
+        Err(PlanError::Interrupted) => Err("interrupted".into()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use tessera_tests::program::{binary, run_in, run_source};
+use tessera_tests::program::{binary, root, run_in, run_source};
 
 fn temp() -> tempfile::TempDir {
     tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"))
@@ -146,4 +146,44 @@ fn an_interrupt_ends_with_130_and_leaves_no_partial_file() {
         .filter(|n| n != "main.tsr" && n != "out.txt")
         .collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn an_interrupt_ends_a_loop_of_compiled_code_at_once() {
+    let dir = temp();
+    let source = "def step(c, i):\n    return op.tanh(c @ c + 0.1), c.sum()\n\ndef loss(x):\n    c, s = op.scan(step, x, \
+                  op.arange(100000))\n    return c.sum() + s.sum()\n\nprint(autodiff.jvp(loss, (op.ones((128, 128)) / 128.0,), \
+                  (op.ones((128, 128)),)))\n";
+    std::fs::write(dir.path().join("main.tsr"), source).unwrap_or_else(|e| panic!("{e}"));
+    let mut child = Command::new(binary())
+        .args(["run", "main.tsr"])
+        .current_dir(dir.path())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|e| panic!("{e}"));
+    std::thread::sleep(Duration::from_millis(1500));
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(killed.is_ok_and(|s| s.success()));
+    let start = Instant::now();
+    let code = child.wait().map(|s| s.code()).unwrap_or_else(|e| panic!("{e}"));
+    // What does not end by itself is ended after a second and a half.
+    assert!(start.elapsed() < Duration::from_millis(1400), "it took {:?}", start.elapsed());
+    let mut said = String::new();
+    let read = child.stderr.take().map(|mut e| std::io::Read::read_to_string(&mut e, &mut said));
+    assert!(read.is_some_and(|r| r.is_ok()));
+    assert_eq!((code, &*said), (Some(130), "interrupted\n"));
+}
+
+#[test]
+fn the_examples_and_the_library_are_in_canonical_form() {
+    let files = |folder: &str| {
+        let entries = std::fs::read_dir(root().join(folder)).into_iter().flatten().flatten().map(|e| e.path());
+        entries.filter(|p| p.extension().is_some_and(|e| e == "tsr")).collect::<Vec<_>>()
+    };
+    let out = Command::new(binary())
+        .args(["fmt", "--check"])
+        .args([files("examples"), files("std")].concat())
+        .output()
+        .unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stdout));
 }

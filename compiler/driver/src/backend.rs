@@ -82,6 +82,11 @@ pub struct Planned {
 }
 
 impl Backend {
+    /// The threads of the program.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
     pub fn new(options: Options, cache: DiskCache, pool: Arc<Pool>) -> Backend {
         // The executable itself stands for the compiler's version.
         let build = std::env::current_exe()
@@ -568,6 +573,7 @@ fn looped(spec: Loop, sources: Vec<Source>, results: Vec<usize>, pool: Arc<Pool>
             let mut made = execute(&spec.body, args, &pool, &mut work).map_err(|e| match e {
                 tessera_runtime::execute::PlanError::Step { message, .. } => message,
                 tessera_runtime::execute::PlanError::Memory(_) => "no memory for a loop".to_owned(),
+                tessera_runtime::execute::PlanError::Interrupted => "interrupted".to_owned(),
             })?;
             for (out, &index) in outputs.iter_mut().zip(&results).filter(|(_, i)| **i >= spec.carry) {
                 let bytes = made[index].bytes();

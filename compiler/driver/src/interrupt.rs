@@ -37,7 +37,13 @@ pub fn on_interrupt(flag: Arc<AtomicBool>) {
     let _ = std::thread::Builder::new().name("interrupts".into()).spawn(watch);
 }
 
+/// Says that the program did not come to its end.
+pub fn tell() {
+    eprintln!("interrupted");
+}
+
 fn end() -> ! {
     tessera_runtime::io::files::remove_pending();
+    tell();
     std::process::exit(INTERRUPTED.into())
 }

@@ -66,7 +66,7 @@ impl MeshRun {
             if tags(g) != first || !in_order(g, &plan) {
                 return Err(BackendError::Internal("the exchanges of a mesh lost their order".into()));
             }
-            out.push(Mutex::new(Device { plan, work: Workspace::default(), pool: Pool::new(each) }));
+            out.push(Mutex::new(Device { plan, work: Workspace::default(), pool: backend.pool().another(each) }));
         }
         Ok(out)
     }

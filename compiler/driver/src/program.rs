@@ -184,6 +184,7 @@ pub fn start(
     let loaded = session
         .load(&ready.lowered.host)
         .map_err(|e| Box::new(Diagnostic::new(Code::E0603, Span::NONE, e.to_string())))?;
+    pool.watch(session.interrupt_flag());
     let mut executor = Executor::new(backend, pool, reports);
     executor.add(unit(session, &loaded, ready));
     session.set_regions(Box::new(executor));
@@ -208,6 +209,7 @@ pub fn finish(setup: &Setup, stop: Option<Stop>, ready: &Ready, reports: &Report
         Some(Stop::Exit(code)) => code as u8,
         Some(Stop::Error(e)) if e.code == 713 => {
             tessera_runtime::io::files::remove_pending();
+            crate::interrupt::tell();
             crate::interrupt::INTERRUPTED
         }
         Some(Stop::Error(e)) => {

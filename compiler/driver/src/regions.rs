@@ -22,7 +22,7 @@ use tessera_hir::trace::scalar::{Kind, Known};
 use tessera_hir::trace::value::Key;
 use tessera_hir::trace::{InputSource, RegionArg, Template, trace};
 use tessera_ir::graph::Graph;
-use tessera_runtime::context::{RegionExec, RunError};
+use tessera_runtime::context::{RegionExec, RunError, interrupted};
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
 use tessera_runtime::fault::Fault;
 use tessera_runtime::passed::{Passed, PassedKey};
@@ -282,6 +282,7 @@ impl Executor {
         if let Some(mesh) = &entry.mesh {
             return mesh.run(&self.backend, self.pool.threads(), args).map_err(|e| match e {
                 MeshError::Plan(PlanError::Memory(m)) => self.fault(m.into(), Span::NONE, span),
+                MeshError::Plan(PlanError::Interrupted) => self.fault(interrupted(), Span::NONE, span),
                 MeshError::Plan(PlanError::Step { message, origin }) => {
                     let at = Span { item: tessera_base::ItemId(origin.item), start: origin.start, end: origin.end };
                     self.fault(Fault::new(703, message), at, span)
@@ -310,6 +311,7 @@ impl Executor {
         };
         execute(&plan, args, &self.pool, &mut self.work).map_err(|e| match e {
             PlanError::Memory(m) => self.fault(m.into(), Span::NONE, span),
+            PlanError::Interrupted => self.fault(interrupted(), Span::NONE, span),
             PlanError::Step { message, origin } => {
                 let at = Span { item: tessera_base::ItemId(origin.item), start: origin.start, end: origin.end };
                 self.fault(Fault::new(703, message), at, span)

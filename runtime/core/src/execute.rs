@@ -20,6 +20,8 @@ pub enum Argument {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PlanError {
     Memory(OutOfMemory),
+    /// Somebody asked the program to end.
+    Interrupted,
     /// A step refused its data (an index out of range, for instance).
     Step {
         message: String,
@@ -98,6 +100,9 @@ pub fn execute(plan: &Plan, args: Vec<Argument>, pool: &Pool, work: &mut Workspa
         },
     };
     for step in &plan.steps {
+        if pool.is_interrupted() {
+            return Err(PlanError::Interrupted);
+        }
         let started = profile::before();
         match step {
             Step::Kernel { kernel, bufs, scalars, grid, grain, scratch_bytes, checks, origin } => {
@@ -136,7 +141,10 @@ pub fn execute(plan: &Plan, args: Vec<Argument>, pool: &Pool, work: &mut Workspa
             Step::Native { name, run, bufs, scalars, origin } => {
                 let addresses: Vec<*mut u8> = bufs.iter().map(|&b| address(b)).collect();
                 let words: Vec<u64> = scalars.iter().map(|&s| word(s)).collect();
-                run(&addresses, &words).map_err(|message| PlanError::Step { message, origin: *origin })?;
+                run(&addresses, &words).map_err(|message| match pool.is_interrupted() {
+                    true => PlanError::Interrupted,
+                    false => PlanError::Step { message, origin: *origin },
+                })?;
                 profile::after(started, name, *origin);
             }
             Step::Copy { dst, src, bytes } => {

@@ -6,7 +6,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -159,6 +159,8 @@ pub struct Pool {
     shares: Box<[Share]>,
     /// Somebody's job runs: a second one runs on its caller alone.
     busy: AtomicBool,
+    /// Set by an interrupt: what runs on the pool is to end.
+    interrupt: OnceLock<Arc<AtomicBool>>,
 }
 
 impl Pool {
@@ -183,7 +185,25 @@ impl Pool {
             }
         }
         let shares = (0..=workers.len()).map(|_| Share(AtomicU64::new(0))).collect();
-        Pool { shared, workers, shares, busy: AtomicBool::new(false) }
+        Pool { shared, workers, shares, busy: AtomicBool::new(false), interrupt: OnceLock::new() }
+    }
+
+    /// Another pool that an interrupt of this one ends too.
+    pub fn another(&self, threads: usize) -> Pool {
+        let pool = Pool::new(threads);
+        if let Some(flag) = self.interrupt.get() {
+            pool.watch(flag.clone());
+        }
+        pool
+    }
+
+    /// Whose flag ends what runs here; the first one counts.
+    pub fn watch(&self, flag: Arc<AtomicBool>) {
+        let _ = self.interrupt.set(flag);
+    }
+
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupt.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
     pub fn threads(&self) -> usize {

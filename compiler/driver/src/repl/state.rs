@@ -75,6 +75,7 @@ impl Engine {
         machine.keep_globals();
         let reports = Reports::default();
         let pool = setup.pool();
+        pool.watch(machine.interrupt_flag());
         let backend = Rc::new(setup.backend(pool.clone()));
         let executor = Rc::new(RefCell::new(Executor::new(backend.clone(), pool, reports.clone())));
         Engine { machine, executor, backend, reports, spans: vec![] }

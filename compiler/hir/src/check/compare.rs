@@ -165,7 +165,8 @@ impl Cx<'_> {
 }
 
 /// A comparison of ints that stand in the program or that types decide (`x.ndim == 2`).
-fn int_holds(op: CmpOp, a: i64, b: i64) -> Option<bool> {
+/// Whether a comparison of ints holds.
+pub fn int_holds(op: CmpOp, a: i64, b: i64) -> Option<bool> {
     Some(match op {
         CmpOp::Eq => a == b,
         CmpOp::Ne => a != b,

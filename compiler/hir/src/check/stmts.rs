@@ -203,7 +203,8 @@ impl Cx<'_> {
             return;
         }
         self.learn(&test);
-        if decided(test_expr, &test) == Some(false) && self.nested == 0 && self.loop_depth == 0 && self.alive {
+        let known = decided(test_expr, &test).or_else(|| self.decided_by_arguments(&test));
+        if known == Some(false) && self.nested == 0 && self.loop_depth == 0 && self.alive {
             let why = match message.as_ref().map(|m| &m.kind) {
                 Some(TKind::Str(text)) => text.to_string(),
                 _ => "this never holds".into(),
@@ -214,12 +215,22 @@ impl Cx<'_> {
             if let Some(f) = &mut self.func {
                 f.returns.push((Ty::Error, span));
             }
-            return self.report(Diagnostic::new(Code::E0705, span, why).note("the types decide it"));
+            let by =
+                if decided(test_expr, &test).is_some() { "the types decide" } else { "the numbers of the call decide" };
+            return self.report(Diagnostic::new(Code::E0705, span, why).note(format!("{by} it")));
         }
         if let TKind::Bool(false) = test.kind {
             self.alive = false;
         }
         self.out.push(TStmt::Assert { test, message: message.filter(|m| !m.ty.is_error()), span });
+    }
+
+    /// What a comparison of ints gives in a template that was called with these numbers.
+    fn decided_by_arguments(&self, test: &TExpr) -> Option<bool> {
+        let TKind::Compare { op, left, right } = &test.kind else { return None };
+        let in_template = self.data.as_ref().is_some_and(|d| d.args.is_some());
+        let (a, b) = (left.ty.const_int()?, right.ty.const_int()?);
+        if in_template { super::compare::int_holds(*op, a, b) } else { None }
     }
 
     /// A value as a string.
