@@ -175,15 +175,9 @@ fn an_interrupt_ends_a_loop_of_compiled_code_at_once() {
 }
 
 #[test]
-fn the_examples_and_the_library_are_in_canonical_form() {
-    let files = |folder: &str| {
-        let entries = std::fs::read_dir(root().join(folder)).into_iter().flatten().flatten().map(|e| e.path());
-        entries.filter(|p| p.extension().is_some_and(|e| e == "tsr")).collect::<Vec<_>>()
-    };
-    let out = Command::new(binary())
-        .args(["fmt", "--check"])
-        .args([files("examples"), files("std")].concat())
-        .output()
-        .unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stdout));
+fn the_examples_are_in_canonical_form() {
+    let entries = std::fs::read_dir(root().join("examples")).into_iter().flatten().flatten().map(|e| e.path());
+    let files: Vec<_> = entries.filter(|p| p.extension().is_some_and(|e| e == "tsr")).collect();
+    let out = Command::new(binary()).args(["fmt", "--check"]).args(&files).output().unwrap_or_else(|e| panic!("{e}"));
+    assert!(files.len() > 10 && out.status.code() == Some(0), "{}", String::from_utf8_lossy(&out.stdout));
 }
