@@ -246,3 +246,11 @@ fn a_gpt_trained_on_meshes_ends_with_the_bits_of_one_device() {
         assert_eq!(*first.get_or_insert(found.clone()), found, "{data}×{tensor}");
     }
 }
+
+#[test]
+fn a_router_finds_how_often_a_block_has_to_be_applied() {
+    let out = output(&["run", "examples/recursive.tsr"]);
+    for depth in 1..=4 {
+        assert!(out.contains(&format!("{depth} steps: applied {depth}.00 times, 100.0% right")), "{out}");
+    }
+}
