@@ -11,7 +11,7 @@ fn the_operator_reference_is_generated() {
 #[test]
 fn the_programs_of_the_documentation_run() {
     let mut complaints = vec![];
-    for name in ["language.md", "autodiff.md", "kernels.md", "numerics.md", "tutorial.md"] {
+    for name in ["language.md", "autodiff.md", "kernels.md", "meshes.md", "numerics.md", "tutorial.md"] {
         let path = program::root().join("docs").join(name);
         complaints.extend(golden::check_file(&path, false).unwrap_or_else(|e| vec![format!("{name}: {e}")]));
     }

@@ -234,12 +234,17 @@ fn a_gpt_trained_on_meshes_ends_with_the_bits_of_one_device() {
     let text = std::fs::read_to_string(root().join("examples/gpt_mesh.tsr")).unwrap_or_else(|e| panic!("{e}"));
     let losses = |out: &str| numbers(out, "device, ").iter().map(|x| x.to_bits()).collect::<Vec<_>>();
     let mut first: Option<Vec<u64>> = None;
-    for (data, tensor) in [(2, 2), (2, 1), (1, 2), (3, 1), (4, 1), (1, 4), (8, 1), (2, 4)] {
+    let sizes = [(2, 2), (2, 1), (1, 2), (3, 1), (4, 1), (1, 4), (8, 1), (2, 4)];
+    let by_sequence = sizes.iter().filter(|(_, tensor)| *tensor > 1).map(|s| (s, true));
+    for (&(data, tensor), sequence) in sizes.iter().map(|s| (s, false)).chain(by_sequence) {
         let (dir, path) = folder();
         let own = format!("devices=range({}), shape=[{data}, {tensor}]", data * tensor);
         let text = text.replace("devices=range(4), shape=[2, 2]", &own);
         std::fs::write(dir.path().join("gpt.tsr"), text).unwrap_or_else(|e| panic!("{e}"));
-        let out = output(&["run", &format!("{path}/gpt.tsr"), "--", "--steps", "2"]);
+        let file = format!("{path}/gpt.tsr");
+        let mut args = vec!["run", &file, "--", "--steps", "2"];
+        args.extend(sequence.then_some("--sequence"));
+        let out = output(&args);
         assert!(out.contains("the same bits"), "{data}×{tensor}: {out}");
         let found = losses(&out);
         assert_eq!(found.len(), 2, "{out}");

@@ -367,6 +367,8 @@ pub fn wrap(stmts: Vec<TStmt>, value: TExpr) -> TExpr {
 
 pub fn read(slot: Slot, ty: Ty, span: Span) -> TExpr {
     let kind = match slot {
+        // All there is to know of them is their type.
+        _ if matches!(ty, Ty::Mesh(_) | Ty::ShardSpec(_)) => TKind::None,
         Slot::Local(id) => TKind::Local(id),
         Slot::Global(id) => TKind::Global(id),
     };

@@ -288,7 +288,7 @@ impl Cx<'_> {
         if let Some(data) = &self.data
             && let Some(read) = data.globals.iter().find(|g| g.module == module && g.name == *name)
         {
-            return Some(TExpr { kind: TKind::Global(read.id), ty: read.ty.clone(), span });
+            return Some(super::cx::read(Slot::Global(read.id), read.ty.clone(), span));
         }
         if module == self.module {
             return None;
@@ -297,7 +297,7 @@ impl Cx<'_> {
         let main = db::checked_main(self.db, file);
         let var = main.vars.get(name)?.clone();
         let ty = self.foreign(&var.ty);
-        Some(TExpr { kind: TKind::Global(var.id), ty: if var.bad { Ty::Error } else { ty }, span })
+        Some(super::cx::read(Slot::Global(var.id), if var.bad { Ty::Error } else { ty }, span))
     }
 
     /// A type of another body: its size variables become fresh ones here.
