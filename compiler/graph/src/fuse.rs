@@ -226,7 +226,7 @@ impl Fuser<'_> {
         if self.is_indexed(id, members) {
             return false;
         }
-        let inside = !self.stored.contains(&id) && self.readers[id.0 as usize].iter().all(|r| members.contains(r));
+        let inside = !self.stored.contains(&id) && self.is_read_inside(id, root, members);
         match self.role(id) {
             Role::Source | Role::Alone | Role::Part | Role::Ordered => false,
             Role::Position => {
@@ -245,6 +245,14 @@ impl Fuser<'_> {
             }
             Role::Dot => inside && kind == GroupKind::Loop && self.is_epilogue(id, root, members),
         }
+    }
+
+    /// Whether the members alone need the node, also through views, which any group can have.
+    fn is_read_inside(&self, id: NodeId, root: NodeId, members: &BTreeSet<NodeId>) -> bool {
+        self.readers[id.0 as usize].iter().all(|&r| {
+            let elsewhere = || self.stored.contains(&r) || !self.is_read_inside(r, root, members);
+            members.contains(&r) && (r == root || self.role(r) != Role::View || !elsewhere())
+        })
     }
 
     /// Whether a member reads the node at positions that come from data.
