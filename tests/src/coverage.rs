@@ -5,7 +5,7 @@ use tessera::backend::Planned;
 use tessera_base::DType;
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::GroupKind;
-use tessera_ops::prim::Prim;
+use tessera_ops::prim::{Prim, Steps};
 
 /// Whether a node runs alone by design: sorting, writing and adding at positions from data,
 /// random bits and loops are code of the runtime; products of tf32 round their operands, and of
@@ -20,7 +20,7 @@ fn alone_by_design(graph: &Graph, id: NodeId) -> bool {
         Prim::UpdateSlice { step, .. } if step.iter().any(|&s| s != 1) => true,
         Prim::Dot { .. } if operands(DType::Tf32) => true,
         // Of one row, whose only step is the first.
-        Prim::Dot { causal: true, .. } if n.ty.shape.iter().rev().nth(1) == Some(&1) => true,
+        Prim::Dot { steps: Steps::To, .. } if n.ty.shape.iter().rev().nth(1) == Some(&1) => true,
         _ => n.ty.dtype == DType::C64 || operands(DType::C64) || n.ty.elems() == Some(0),
     }
 }

@@ -103,7 +103,7 @@ fn node(graph: &Graph, id: NodeId, done: &[Array], inputs: &[Vec<u8>]) -> Result
         Prim::Complex => x[0].values.iter().zip(&x[1].values).flat_map(|(&re, &im)| [re, im]).collect(),
         Prim::Reduce { kind, axes } => reduce::reduce(*kind, axes, x[0], dtype),
         Prim::Cumulate { kind, axis } => reduce::cumulate(*kind, *axis, x[0], dtype),
-        Prim::Dot { accum, causal, .. } => reduce::dot(x[0], x[1], *accum, *causal, dtype),
+        Prim::Dot { accum, steps, .. } => reduce::dot(x[0], x[1], *accum, *steps, dtype),
         Prim::ArgReduce { largest, axis } => order::arg_reduce(*largest, *axis, x[0]),
         Prim::Sort { axis, descending } => order::sort(*axis, *descending, x[0]),
         Prim::ArgSort { axis, descending } => order::arg_sort(*axis, *descending, x[0]),

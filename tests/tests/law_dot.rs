@@ -3,7 +3,8 @@
 
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
-use tessera_ops::prim::Prim;
+use tessera_ops::map::MapOp;
+use tessera_ops::prim::{Prim, Scalar, Steps};
 use tessera_tests::laws::hold;
 use tessera_tests::random::Fill;
 use tessera_tests::random_graph::{Builder, Case, elems};
@@ -30,7 +31,7 @@ fn product(seed: u64, dtype: DType, accum: DType, flips: usize, batch: &[u64], [
     let x = operand(&mut b, batch, m, k, dtype, flips & 1 != 0);
     let y = operand(&mut b, batch, k, n, dtype, flips & 2 != 0);
     let to = if b.random.once_in(4) { accum } else { dtype };
-    let z = b.push(Prim::Dot { accum, causal: false, pairs: false }, &[x, y], &[batch, &[m, n]].concat(), to);
+    let z = b.push(Prim::Dot { accum, steps: Steps::All, pairs: false }, &[x, y], &[batch, &[m, n]].concat(), to);
     b.graph.outputs = vec![z];
     b.graph.name = format!("dot_{dtype}_{m}_{k}_{n}");
     Case { graph: b.graph, inputs: b.data }
@@ -79,4 +80,37 @@ fn every_size_at_every_place() {
         }
     }
     hold("sizes of products", cases);
+}
+
+/// Rows whose steps end or begin at the diagonal, and results that a mask cuts off there.
+#[test]
+fn rows_that_take_some_steps() {
+    let mut cases = vec![];
+    let sizes = [[1, 1, 1], [14, 15, 33], [33, 64, 15], [257, 257, 64], [64, 257, 257], [257, 64, 3], [31, 2500, 17]];
+    for mkn in sizes.into_iter().chain([[2500, 2500, 3], [300, 40, 300], [300, 2100, 300]]) {
+        for steps in [Steps::All, Steps::To, Steps::From] {
+            for masked in [false, true] {
+                cases.push(cut(cases.len() as u64, steps, masked, mkn));
+            }
+        }
+    }
+    hold("products of some steps", cases);
+}
+
+fn cut(seed: u64, steps: Steps, masked: bool, [m, k, n]: [u64; 3]) -> Case {
+    let mut b = Builder::plain(seed);
+    let dtype = if seed.is_multiple_of(5) { DType::Bf16 } else { DType::F32 };
+    let x = operand(&mut b, &[], m, k, dtype, seed & 1 != 0);
+    let y = operand(&mut b, &[], k, n, dtype, seed & 2 != 0);
+    let shape = [m, n];
+    let mut z = b.push(Prim::Dot { accum: DType::F32, steps, pairs: false }, &[x, y], &shape, DType::F32);
+    if masked {
+        let [row, column] = [0, 1].map(|axis| b.push(Prim::Iota { axis }, &[], &shape, DType::I64));
+        let keep = b.push(Prim::Map(MapOp::ge), &[row, column], &shape, DType::Bool);
+        let other = b.push(Prim::Full { value: Scalar::F(f64::NEG_INFINITY) }, &[], &shape, DType::F32);
+        z = b.push(Prim::Map(MapOp::r#where), &[keep, z, other], &shape, DType::F32);
+    }
+    b.graph.outputs = vec![z];
+    b.graph.name = format!("cut_{m}_{k}_{n}");
+    Case { graph: b.graph, inputs: b.data }
 }

@@ -10,7 +10,7 @@ pub use stated::as_graph;
 use crate::writer::Writer;
 use tessera_base::{DType, Span};
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Policy};
-use tessera_ops::prim::{Fft, Prim};
+use tessera_ops::prim::{Fft, Prim, Steps};
 use tessera_ops::surface::{Build, Id, expand};
 
 /// A value of the body in the graph outside.
@@ -116,7 +116,7 @@ impl Batch<'_, '_> {
             Prim::Map(_) | Prim::Cast | Prim::Part { .. } | Prim::Complex | Prim::Reshape => node.prim.clone(),
             Prim::Layout => return Some(self.each(node.operands[0])),
             Prim::Windows { .. } => node.prim.clone(),
-            Prim::Dot { accum, causal, pairs } => return Some(self.dot(node, *accum, *causal, *pairs)),
+            Prim::Dot { accum, steps, pairs } => return Some(self.dot(node, *accum, *steps, *pairs)),
             Prim::Broadcast { dims } => Prim::Broadcast { dims: front(dims) },
             Prim::Transpose { perm } => Prim::Transpose { perm: front(perm) },
             Prim::Slice { start, step } => Prim::Slice { start: before(start, 0), step: before(step, 1) },
@@ -166,10 +166,11 @@ impl Batch<'_, '_> {
     }
 
     /// Where all share the right factor, the values' rows are rows of one product.
-    fn dot(&mut self, node: &Node, accum: DType, causal: bool, pairs: bool) -> Id {
-        let prim = Prim::Dot { accum, causal, pairs };
+    fn dot(&mut self, node: &Node, accum: DType, steps: Steps, pairs: bool) -> Id {
+        let prim = Prim::Dot { accum, steps, pairs };
         let (a, b) = (node.operands[0], node.operands[1]);
-        if let (Value::Each(x), Value::Plain(y), 2, false) = (self.value(a), self.value(b), node.ty.shape.len(), causal)
+        if let (Value::Each(x), Value::Plain(y), 2, Steps::All) =
+            (self.value(a), self.value(b), node.ty.shape.len(), steps)
         {
             let (m, n) = (node.ty.shape[0], node.ty.shape[1]);
             let k = self.w.shape(y)[0];

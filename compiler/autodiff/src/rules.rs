@@ -76,7 +76,7 @@ pub fn pull(w: &mut Writer, node: &Node, id: NodeId, c: NodeId, needed: &[bool])
         Prim::UpdateSlice { start, step } => Ok(view::update_slice(&mut at, start, step)),
         Prim::Reduce { kind, axes } => reduce::reduce(&mut at, *kind, axes),
         Prim::Cumulate { kind, axis } => reduce::cumulate(&mut at, *kind, *axis),
-        Prim::Dot { accum, causal, .. } => Ok(product::dot(&mut at, *accum, *causal)),
+        Prim::Dot { accum, steps, .. } => Ok(product::dot(&mut at, *accum, *steps)),
         Prim::BlockDot { format } => Ok(block_dot(&mut at, *format)),
         Prim::DynamicSlice { .. } => Ok(index::dynamic_slice(&mut at)),
         Prim::DynamicUpdate => Ok(index::dynamic_update(&mut at)),

@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 use tessera_base::{Blocks, DType, Sharding};
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Exchange, Fft, FftKind, Prim, Reduction, Scalar, Transfer};
+use tessera_ops::prim::{Exchange, Fft, FftKind, Prim, Reduction, Scalar, Steps, Transfer};
 
 const PREFIX: &str = "tessera.graph.";
 
@@ -175,10 +175,12 @@ fn node_op(g: &Graph, id: NodeId) -> Op {
             put("axis", Attr::Int(*axis as i64));
             format!("cumulate_{}", kind.name())
         }
-        Prim::Dot { accum, causal, pairs } => {
+        Prim::Dot { accum, steps, pairs } => {
             put("accum", Attr::Str(accum.name().into()));
-            if *causal {
-                put("causal", Attr::Bool(true));
+            match steps {
+                Steps::All => {}
+                Steps::To => put("causal", Attr::Bool(true)),
+                Steps::From => put("from_row", Attr::Bool(true)),
             }
             if *pairs {
                 put("pairs", Attr::Bool(true));
@@ -394,7 +396,13 @@ fn read_node(g: &mut Graph, op: &Op, operands: Vec<NodeId>) -> Result<Node, Text
         "dot" => {
             let accum = DType::parse(op.str("accum")?).ok_or_else(|| op.error("`accum` is no dtype"))?;
             let flag = |name: &str| Ok(op.attr(name).is_some() && op.bool(name)?);
-            Prim::Dot { accum, causal: flag("causal")?, pairs: flag("pairs")? }
+            let steps = match (flag("causal")?, flag("from_row")?) {
+                (false, false) => Steps::All,
+                (true, false) => Steps::To,
+                (false, true) => Steps::From,
+                (true, true) => return Err(op.error("a row takes the steps up to its own, or from it on")),
+            };
+            Prim::Dot { accum, steps, pairs: flag("pairs")? }
         }
         "dynamic_slice" => Prim::DynamicSlice { sizes: sizes("sizes")? },
         "dynamic_update" => Prim::DynamicUpdate,

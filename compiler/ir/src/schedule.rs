@@ -105,13 +105,14 @@ pub enum ValueOp {
         axis: Var,
     },
     /// `Σ a·b` along `axis`: one fused-multiply-add chain in ascending order, in the type of
-    /// the value. `within`: only the steps below this index, over axes of the result. Factors of
-    /// bf16 are taken in pairs of steps ([`tessera_ops::reference::pair_step`]).
+    /// the value. `within`: only the steps below this index, over axes of the result; `beyond`: only
+    /// those from it on. Factors of bf16 are taken in pairs of steps ([`tessera_ops::reference::pair_step`]).
     Dot {
         a: ValueId,
         b: ValueId,
         axis: Var,
         within: Option<Index>,
+        beyond: Option<Index>,
     },
 }
 
@@ -315,7 +316,7 @@ impl Schedule {
                 }
                 ValueOp::Index(e) => add(e),
                 ValueOp::Within(guards) => guards.iter().for_each(|g| add(&g.index)),
-                ValueOp::Dot { within: Some(e), .. } => add(e),
+                ValueOp::Dot { within, beyond, .. } => within.iter().chain(beyond).for_each(add),
                 _ => {}
             }
             for a in self.args(ValueId(i as u32)) {

@@ -163,7 +163,8 @@ pub struct Panel {
 
 /// `c[i, j] = fma chain over k in 0..depth of a[i, k]·b[k, j]`, for `rows` × `cols` elements in
 /// vectors of `lanes`. The chain starts from zero where `fresh` is 0 and goes on from `c`
-/// elsewhere. With a `ramp` row `i` makes at most `ramp + i` steps. All three hold elements of
+/// elsewhere. With a `ramp` row `i` makes at most `ramp + i` steps, with a `lead` none of the first
+/// `lead + i`. All three hold elements of
 /// `kind`.
 ///
 /// `pairs`: a step takes two positions of k at once ([`tessera_ops::reference::pair_step`]), without
@@ -172,7 +173,7 @@ pub struct Panel {
 ///
 /// `hops`: steps of the left factor that are nested. With `(every, extra)` it goes `extra` elements
 /// further whenever `every` steps are done. Each `every` is a multiple of the one before, and the
-/// depth of the last; neither pairs nor a ramp go with it.
+/// depth of the last; neither pairs nor a ramp or lead go with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mma {
     pub kind: Kind,
@@ -183,6 +184,7 @@ pub struct Mma {
     /// Number of steps: the least of these.
     pub depth: Vec<Index>,
     pub ramp: Option<Index>,
+    pub lead: Option<Index>,
     pub hops: Vec<(i64, i64)>,
     pub fresh: Index,
     pub a: Panel,

@@ -8,6 +8,8 @@
 use crate::LlvmError;
 use crate::emit::Emitter;
 use crate::instr::{IntPred, V};
+use std::ops::Range;
+use tessera_ir::index::Index;
 use tessera_ir::tile::{Mma, Panel};
 use tessera_ops::scalar::Kind;
 
@@ -35,19 +37,28 @@ impl Emitter<'_> {
             self.write_back(m, c, &acc);
             return Ok(());
         }
-        let ramp = m.ramp.as_ref().map(|e| self.index(e, 1)).transpose()?;
-        let depth = ramp.map_or(limit, |r| self.common_steps(limit, r));
+        let bound = |e: &Self, i: &Option<Index>| i.as_ref().map(|i| e.index(i, 1)).transpose();
+        let (ramp, lead) = (bound(self, &m.ramp)?, bound(self, &m.lead)?);
+        let depth = ramp.map_or(limit, |r| self.within(limit, r));
         let init = self.accumulators(m, c)?;
         let known = m
             .depth
             .iter()
             .map(|d| d.as_constant())
             .try_fold(i64::MAX, |n, d| d.map(|d| n.min(d)))
-            .filter(|_| ramp.is_none());
-        let rounds = self.b.and(depth, self.b.i64(-UNROLL));
+            .filter(|_| ramp.is_none() && lead.is_none());
         let zero = self.b.i64(0);
         let (first_a, first_b) = (a, b);
         let mut acc = init;
+        let (mut a, mut b, mut depth) = (a, b, depth);
+        if let Some(lead) = lead {
+            acc = self.descend(m, (a, b), limit, lead, acc)?;
+            // The last row starts last: from there on all go.
+            let from = self.within(limit, self.b.add(lead, self.b.i64(m.rows as i64 - 1)));
+            (a, b) = (self.step(m, a, &m.a, from), self.step(m, b, &m.b, from));
+            depth = self.b.sub(depth, from);
+        }
+        let rounds = self.b.and(depth, self.b.i64(-UNROLL));
         if known.is_none_or(|d| d >= UNROLL) {
             // Addresses step with the loop.
             let carried: Vec<V> = [a, b].into_iter().chain(acc).collect();
@@ -134,36 +145,61 @@ impl Emitter<'_> {
         Ok(out[2..].to_vec())
     }
 
-    /// The steps that all rows of a ramp take: its first row takes the fewest.
-    fn common_steps(&self, limit: V, ramp: V) -> V {
+    /// A position put between 0 and `limit`. Of a ramp: the steps that all rows take, since its first
+    /// row takes the fewest.
+    fn within(&self, limit: V, at: V) -> V {
         let zero = self.b.i64(0);
-        let least = self.b.select(self.b.icmp(IntPred::LLVMIntSLT, ramp, limit), ramp, limit);
+        let least = self.b.select(self.b.icmp(IntPred::LLVMIntSLT, at, limit), at, limit);
         self.b.select(self.b.icmp(IntPred::LLVMIntSGT, least, zero), least, zero)
     }
 
     /// The steps that only later rows of a ramp take: step `ramp + s - 1` from row `s` on.
-    fn climb(&mut self, m: &Mma, (a, b): (V, V), limit: V, ramp: V, mut acc: Vec<V>) -> Result<Vec<V>, LlvmError> {
-        let vectors = self.vectors(m) as usize;
+    fn climb(&mut self, m: &Mma, from: (V, V), limit: V, ramp: V, mut acc: Vec<V>) -> Result<Vec<V>, LlvmError> {
         for s in 1..m.rows {
             let k = self.b.add(ramp, self.b.i64(s as i64 - 1));
-            // Also false for a step before the first.
-            let inside = self.b.icmp(IntPred::LLVMIntULT, k, limit);
-            let some = self.b.icmp(IntPred::LLVMIntSGT, limit, self.b.i64(0));
-            let (before, step, join) = (self.b.current(), self.b.block(), self.b.block());
-            self.b.branch(self.b.and(inside, some), step, join);
-            self.b.position(step);
-            let (pa, pb) = (self.step(m, a, &m.a, k), self.step(m, b, &m.b, k));
-            let mut next = acc.clone();
-            self.rank_one_from(m, s, pa, pb, 0, &mut next);
-            self.b.jump(join);
-            self.b.position(join);
-            let ty = self.b.kind(m.kind, m.lanes);
-            for (old, new) in acc.iter_mut().zip(next).skip(s as usize * vectors) {
-                let phi = self.b.phi(ty);
-                self.b.incoming(phi, *old, before);
-                self.b.incoming(phi, new, step);
-                *old = phi;
-            }
+            acc = self.some_rows(m, from, limit, k, s..m.rows, acc)?;
+        }
+        Ok(acc)
+    }
+
+    /// The steps that only the first rows after a lead take: step `lead + s` up to row `s`.
+    fn descend(&mut self, m: &Mma, from: (V, V), limit: V, lead: V, mut acc: Vec<V>) -> Result<Vec<V>, LlvmError> {
+        for s in 0..m.rows.saturating_sub(1) {
+            let k = self.b.add(lead, self.b.i64(s as i64));
+            acc = self.some_rows(m, from, limit, k, 0..s + 1, acc)?;
+        }
+        Ok(acc)
+    }
+
+    /// Step `k` of these rows, if there is one.
+    fn some_rows(
+        &mut self,
+        m: &Mma,
+        (a, b): (V, V),
+        limit: V,
+        k: V,
+        rows: Range<u32>,
+        mut acc: Vec<V>,
+    ) -> Result<Vec<V>, LlvmError> {
+        let vectors = self.vectors(m) as usize;
+        // Also false for a step before the first.
+        let inside = self.b.icmp(IntPred::LLVMIntULT, k, limit);
+        let some = self.b.icmp(IntPred::LLVMIntSGT, limit, self.b.i64(0));
+        let (before, step, join) = (self.b.current(), self.b.block(), self.b.block());
+        self.b.branch(self.b.and(inside, some), step, join);
+        self.b.position(step);
+        let (pa, pb) = (self.step(m, a, &m.a, k), self.step(m, b, &m.b, k));
+        let mut next = acc.clone();
+        self.rank_one_of(m, rows.clone(), pa, pb, 0, &mut next);
+        self.b.jump(join);
+        self.b.position(join);
+        let ty = self.b.kind(m.kind, m.lanes);
+        let count = rows.len() * vectors;
+        for (old, new) in acc.iter_mut().zip(next).skip(rows.start as usize * vectors).take(count) {
+            let phi = self.b.phi(ty);
+            self.b.incoming(phi, *old, before);
+            self.b.incoming(phi, new, step);
+            *old = phi;
         }
         Ok(acc)
     }
@@ -244,7 +280,7 @@ impl Emitter<'_> {
         if m.pairs {
             return self.pair_steps(m, a, b, u, acc);
         }
-        self.rank_one_from(m, 0, a, b, u, acc);
+        self.rank_one_of(m, 0..m.rows, a, b, u, acc);
         Ok(())
     }
 
@@ -259,14 +295,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// The same for the rows from `first` on.
-    fn rank_one_from(&self, m: &Mma, first: u32, a: V, b: V, u: i64, acc: &mut [V]) {
+    /// The same for some rows.
+    fn rank_one_of(&self, m: &Mma, rows: Range<u32>, a: V, b: V, u: i64, acc: &mut [V]) {
         let ty = self.b.kind(m.kind, m.lanes);
         let vectors = self.vectors(m);
         let right: Vec<V> = (0..vectors)
             .map(|j| self.load_vector(m, self.at(b, u * m.b.step + (j * m.lanes) as i64, &m.b), self.valid(m, j)))
             .collect();
-        for i in first..m.rows {
+        for i in rows {
             let p = self.at(a, i as i64 * m.a.row + u * m.a.step, &m.a);
             let scalar = self.b.load(self.b.kind(m.kind, 1), p, m.kind.bits() / 8);
             let left = self.b.splat(scalar, m.lanes);

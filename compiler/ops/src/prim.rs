@@ -15,6 +15,28 @@ pub enum Scalar {
     I(i64),
 }
 
+/// Which steps of `k` row `i` of a product takes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Steps {
+    #[default]
+    All,
+    /// Those with `k <= i`.
+    To,
+    /// Those with `k >= i`.
+    From,
+}
+
+impl Steps {
+    /// The steps of a row, of `depth` in all.
+    pub fn of(self, row: usize, depth: usize) -> std::ops::Range<usize> {
+        match self {
+            Steps::All => 0..depth,
+            Steps::To => 0..depth.min(row.saturating_add(1)),
+            Steps::From => row.min(depth)..depth,
+        }
+    }
+}
+
 /// A primitive with its attributes. Shapes below are row-major; `axis` counts from 0.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Prim {
@@ -81,13 +103,13 @@ pub enum Prim {
         axis: usize,
     },
     /// `[batch…, m, k] @ [batch…, k, n] -> [batch…, m, n]`: one fused-multiply-add chain in
-    /// ascending `k` per element, in `accum`, rounded once to the node's dtype. `causal`: row `i`
-    /// takes the steps `k <= i` only; what lies beyond them does not count, be it infinite.
+    /// ascending `k` per element, in `accum`, rounded once to the node's dtype. What lies beyond the
+    /// steps of a row does not count, be it infinite.
     /// `pairs`: bf16 factors with even `k`, two steps at a time as the processor's instruction for
     /// them does ([`crate::reference::pair_step`]).
     Dot {
         accum: DType,
-        causal: bool,
+        steps: Steps,
         pairs: bool,
     },
     /// The blocks `u8[…, B, bytes]` of the f32 numbers `[…, elems·B]`.

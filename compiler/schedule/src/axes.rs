@@ -25,7 +25,7 @@ fn each_index(s: &Schedule, f: &mut dyn FnMut(&Index)) {
             }
             ValueOp::Index(e) => f(e),
             ValueOp::Within(guards) => guards.iter().for_each(|g| f(&g.index)),
-            ValueOp::Dot { within: Some(e), .. } => f(e),
+            ValueOp::Dot { within, beyond, .. } => within.iter().chain(beyond).for_each(&mut *f),
             _ => {}
         }
     }
@@ -44,7 +44,7 @@ fn rewrite(s: &mut Schedule, with: &dyn Fn(Var) -> Option<Index>) {
             }
             ValueOp::Index(e) => go(e),
             ValueOp::Within(guards) => guards.iter_mut().for_each(|g| go(&mut g.index)),
-            ValueOp::Dot { within: Some(e), .. } => go(e),
+            ValueOp::Dot { within, beyond, .. } => within.iter_mut().chain(beyond).for_each(go),
             _ => {}
         }
     }

@@ -17,7 +17,7 @@ use tessera_ir::group::{Group, GroupKind};
 use tessera_ir::index::{Index, Var, delinear, linear, row_major};
 use tessera_ir::schedule::{Axis, Guard, Operand, Schedule, Store, ValueId, ValueOp};
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Prim, Reduction, Scalar};
+use tessera_ops::prim::{Prim, Reduction, Scalar, Steps};
 
 /// Values of one kernel; views that shift indices may need a member at many places.
 const VALUES_MAX: usize = 4096;
@@ -245,11 +245,11 @@ impl Body<'_> {
                 }
                 self.reduce(n, node, *kind, axes, at, part)
             }
-            Prim::Dot { accum, causal, pairs } => {
+            Prim::Dot { accum, steps, pairs } => {
                 if !guards.is_empty() {
                     return Err(refuse(n, "contracts under a guard"));
                 }
-                self.dot(n, node, (*accum, *causal, *pairs), at)
+                self.dot(n, node, (*accum, *steps, *pairs), at)
             }
             Prim::Take { axis } => self.take(n, node, *axis, at, guards),
             Prim::TakeAlong { axis } => self.take_along(n, node, *axis, at, guards),
@@ -474,7 +474,7 @@ impl Body<'_> {
         &mut self,
         n: NodeId,
         node: &Node,
-        (accum, causal, pairs): (DType, bool, bool),
+        (accum, steps, pairs): (DType, Steps, bool),
         at: &[Index],
     ) -> Result<ValueId, Refusal> {
         let graph = self.graph;
@@ -493,15 +493,15 @@ impl Body<'_> {
             _ if self.outer == Some(n) => return Err(refuse(n, "contracts no row")),
             _ => self.axis("k".into(), depth, true),
         };
-        // Row `i` takes `i + 1` steps.
-        let within = causal.then(|| m.offset(1));
+        // Row `i` takes its first `i + 1` steps, or all but the first `i`.
+        let (within, beyond) = ((steps == Steps::To).then(|| m.offset(1)), (steps == Steps::From).then(|| m.clone()));
         let place = |x: &Index, y: &Index| -> Vec<Index> { batch.iter().chain([x, y]).cloned().collect() };
         let factor = if pairs { DType::Bf16 } else { accum };
         let left = self.value(a, &place(m, &Index::var(k)), &[], Part::Real)?;
         let left = self.cast(left, factor);
         let right = self.value(b, &place(&Index::var(k), c), &[], Part::Real)?;
         let right = self.cast(right, factor);
-        let v = self.push(ValueOp::Dot { a: left, b: right, axis: k, within }, accum);
+        let v = self.push(ValueOp::Dot { a: left, b: right, axis: k, within, beyond }, accum);
         Ok(self.cast(v, node.ty.dtype))
     }
 }

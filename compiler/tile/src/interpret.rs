@@ -304,7 +304,8 @@ impl Machine<'_> {
                 continue;
             }
             let steps = m.ramp.as_ref().map_or(depth, |e| depth.min(self.index(e, 0) + i));
-            for k in 0..steps {
+            let first = m.lead.as_ref().map_or(0, |e| (self.index(e, 0) + i).max(0));
+            for k in first..steps {
                 let hops: i64 = m.hops.iter().map(|(every, extra)| k / every * extra).sum();
                 let a = self.memory[m.a.buf as usize].read(at(self, &m.a, i, k, hops), self.point)?;
                 let left = Words { kind: m.kind, words: vec![a; m.cols as usize] };

@@ -19,6 +19,7 @@
 mod pack;
 mod rows;
 mod strip;
+mod triangle;
 mod windows;
 
 pub use strip::lower as lower_strip;
@@ -31,6 +32,7 @@ use tessera_ir::schedule::windows::Windows;
 use tessera_ir::schedule::{Directive, Schedule, ValueId, ValueOp};
 use tessera_ir::tile::{Access, Def, LANE, Mma, Op, POINT, Panel};
 use tessera_ops::map::kind_of;
+use tessera_ops::prim::Scalar;
 use tessera_ops::scalar::Kind;
 use windows::{Image, Left};
 
@@ -43,6 +45,8 @@ struct Product<'s> {
     k: Var,
     /// Steps of a row, where they differ.
     within: Option<&'s Index>,
+    /// The first step of a row, where it is not 0.
+    beyond: Option<&'s Index>,
     /// Row and column axis; `None` for an extent of 1.
     m: Option<Var>,
     n: Option<Var>,
@@ -103,12 +107,13 @@ impl<'s> Product<'s> {
         let at =
             s.values.iter().position(|v| matches!(v.op, ValueOp::Dot { .. })).ok_or(LowerError("no product".into()))?;
         let dot = ValueId(at as u32);
-        let ValueOp::Dot { a, b, axis, ref within } = s.value(dot).op else {
+        let ValueOp::Dot { a, b, axis, ref within, ref beyond } = s.value(dot).op else {
             return Err(LowerError("no product".into()));
         };
         let accum = s.value(dot).dtype;
         let kind = kind_of(accum).ok_or(LowerError(format!("a product in {accum}")))?;
-        let swap = s.directives.contains(&Directive::Swap) && within.is_none();
+        let bounds = || within.iter().chain(beyond);
+        let swap = s.directives.contains(&Directive::Swap) && bounds().next().is_none();
         let (left, right) = if swap { (b, a) } else { (a, b) };
         let parallel: Vec<Var> =
             (0..s.axes.len() as u32).map(Var).filter(|v| !s.axes[v.0 as usize].reduced && s.extent(*v) != 1).collect();
@@ -122,6 +127,7 @@ impl<'s> Product<'s> {
             right,
             k: axis,
             within: within.as_ref(),
+            beyond: beyond.as_ref(),
             m,
             n,
             row: n.and_then(|n| s.row_along(right, n)),
@@ -153,7 +159,7 @@ impl<'s> Product<'s> {
                 _ => {}
             }
         }
-        if within.as_ref().is_some_and(|w| w.stride(axis) != Some(0) || m.is_some_and(|m| w.stride(m) != Some(1))) {
+        if bounds().any(|w| w.stride(axis) != Some(0) || m.is_some_and(|m| w.stride(m) != Some(1))) {
             return Err(LowerError("a product whose rows take uneven numbers of steps".into()));
         }
         // The instructions that there are for pairs.
@@ -313,14 +319,27 @@ impl<'s> Product<'s> {
             n.place(*axis, i.clone());
         }
         let (tile_n, tile_m) = (at[at.len() - 2].clone(), at[at.len() - 1].clone());
-        let body = Compute { p: self, tile_m, tile_n, packed_left, packed_right, column, image, partial };
+        let first = self.first_block(n, &tile_m);
+        let kept = self.masks_above();
+        let body = Compute { p: self, tile_m, tile_n, first, kept, packed_left, packed_right, column, image, partial };
         if self.blocks() == 1 {
             return body.block(n, &Index::default());
         }
         let var = n.var(self.blocks() as i64 - 1);
-        n.plain_loop(var, vec![Index::default()], vec![Index::constant(self.blocks() as i64)], |n| {
+        n.plain_loop(var, vec![body.first.clone()], vec![Index::constant(self.blocks() as i64)], |n| {
             body.block(n, &Index::var(var))
         })
+    }
+
+    /// The first block of k in which a row of the tile has steps: every tile has one.
+    fn first_block(&self, n: &mut Nest<'s>, tile_m: &Index) -> Index {
+        let (Some(m), Some(beyond), 2..) = (self.m, self.beyond, self.blocks()) else { return Index::default() };
+        let old = n.place(m, tile_m.times(self.mc as i64));
+        let ranges = |v| n.range(v);
+        let first = n.resolve(beyond).div(self.kc as i64, &ranges);
+        let (least, most) = first.range(&ranges);
+        n.place(m, old);
+        if least >= 0 && most < self.blocks() as i64 { first } else { Index::default() }
     }
 
     /// Declares the tensors that the kernel touches: those behind `roots`, without what lies
@@ -374,6 +393,10 @@ struct Compute<'p, 's> {
     p: &'p Product<'s>,
     tile_m: Index,
     tile_n: Index,
+    /// The first block along k.
+    first: Index,
+    /// Whether what lies above the diagonal is not computed.
+    kept: bool,
     packed_left: Option<u32>,
     packed_right: Option<u32>,
     /// One panel of B, packed where it is used.
@@ -412,7 +435,17 @@ impl<'s> Compute<'_, 's> {
                 }
                 for row in Product::parts(p.extent(p.m), Some((&self.tile_m, p.mc)), p.rows) {
                     let ir = n.var(p.extent(p.m).div_ceil(p.rows as u64) as i64 - 1);
-                    n.plain_loop(ir, row.lo.clone(), row.hi.clone(), |n| {
+                    let (mut lo, mut hi) = (row.lo.clone(), row.hi.clone());
+                    if self.kept {
+                        // The first row panel that reaches the panel's first column.
+                        let start = columns.first.div(p.rows as i64, &|v| n.range(v));
+                        hi.push(start.clone());
+                        n.plain_loop(ir, lo.clone(), hi, |n| {
+                            self.without_tile(n, block, &self.row_panel(&Index::var(ir), row.size), &columns)
+                        })?;
+                        (lo, hi) = ([lo, vec![start]].concat(), row.hi.clone());
+                    }
+                    n.plain_loop(ir, lo, hi, |n| {
                         self.tile(n, block, &self.row_panel(&Index::var(ir), row.size), &columns, None)
                     })?;
                 }
@@ -456,8 +489,8 @@ impl<'s> Compute<'_, 's> {
                 vec![Index::constant((p.kc / p.span()) as i64), rest.minus(&block.times((p.kc / p.span()) as i64))]
             }
         };
-        let ramp = p.within.map(|w| n.resolve(w).minus(&start));
-        let fresh = if p.blocks() == 1 { Index::default() } else { block.clone() };
+        let [ramp, lead] = [p.within, p.beyond].map(|w| w.map(|w| n.resolve(w).minus(&start)));
+        let fresh = if p.blocks() == 1 { Index::default() } else { block.minus(&self.first) };
         n.push(Op::Mma(Mma {
             kind: p.kind,
             rows: rows.count,
@@ -466,6 +499,7 @@ impl<'s> Compute<'_, 's> {
             pairs: p.pairs(),
             depth,
             ramp,
+            lead,
             hops,
             fresh,
             a,
@@ -473,9 +507,21 @@ impl<'s> Compute<'_, 's> {
             c: c.clone(),
         }));
         if self.partial.is_some() {
-            self.epilogue(n, block, &c, rows, columns)?;
+            self.epilogue(n, block, Some(&c), rows, columns)?;
         }
         Ok(())
+    }
+
+    /// A register tile whose product does not count.
+    fn without_tile(
+        &self,
+        n: &mut Nest<'s>,
+        block: &Index,
+        rows: &RowPanel,
+        columns: &Columns,
+    ) -> Result<(), LowerError> {
+        self.place_tile(n, block, &rows.first, &columns.first);
+        self.epilogue(n, block, None, rows, columns)
     }
 
     /// Puts the axes at the start of a register tile; returns where its block starts.
@@ -541,12 +587,13 @@ impl<'s> Compute<'_, 's> {
         columns.inside.times(p.row_panels() as i64).plus(&rows.inside).times((p.rows * p.panel()) as i64)
     }
 
-    /// After the last block: what follows the product, on a register tile in cache.
+    /// After the last block: what follows the product, on a register tile in cache. Without one,
+    /// its elements count for nothing.
     fn epilogue(
         &self,
         n: &mut Nest<'s>,
         block: &Index,
-        c: &Panel,
+        c: Option<&Panel>,
         rows: &RowPanel,
         columns: &Columns,
     ) -> Result<(), LowerError> {
@@ -556,7 +603,7 @@ impl<'s> Compute<'_, 's> {
         let last = n.var(p.blocks() as i64 - 1);
         let (lo, hi) = (vec![block.clone(), Index::constant(p.blocks() as i64 - 1)], vec![block.offset(1)]);
         n.plain_loop(last, lo, hi, |n| {
-            if p.image.is_some() {
+            if let (true, Some(c)) = (p.image.is_some(), c) {
                 return self.turned(n, c, rows, columns);
             }
             n.plain_loop(i, vec![Index::default()], vec![Index::constant(rows.count as i64)], |n| {
@@ -575,25 +622,27 @@ impl<'s> Compute<'_, 's> {
     fn epilogue_vector(
         &self,
         n: &mut Nest<'s>,
-        c: &Panel,
+        c: Option<&Panel>,
         i: &Index,
         first_col: &Index,
         v: u32,
         valid: u32,
     ) -> Result<(), LowerError> {
         let p = self.p;
-        let at = c.at.plus(&i.times(c.row)).offset((v * p.lanes) as i64);
         let lanes = if p.n.is_some() { p.lanes } else { 1 };
         n.valid = valid;
         if let Some(axis) = p.n {
             n.place(axis, first_col.offset((v * p.lanes) as i64).plus(&Index::var(LANE)));
         }
-        let at = if lanes > 1 { at.plus(&Index::var(LANE)) } else { at };
-        let sum = n.define(
-            Def::Load(Access { buf: c.buf, at, valid: if lanes > 1 { valid } else { 1 }, guards: vec![] }),
-            p.kind,
-            lanes,
-        );
+        let sum = match c {
+            Some(c) => {
+                let at = c.at.plus(&i.times(c.row)).offset((v * p.lanes) as i64);
+                let at = if lanes > 1 { at.plus(&Index::var(LANE)) } else { at };
+                let valid = if lanes > 1 { valid } else { 1 };
+                n.define(Def::Load(Access { buf: c.buf, at, valid, guards: vec![] }), p.kind, lanes)
+            }
+            None => n.define(Def::Const(Scalar::F(0.0)), p.kind, 1),
+        };
         n.bind(p.dot, sum);
         self.store_all(n)?;
         n.valid = n.lanes;

@@ -9,7 +9,7 @@ use super::Array;
 use super::movement::each;
 use super::value::{TF32, Value, convert, format, limits, wrap};
 use tessera_base::DType;
-use tessera_ops::prim::Reduction;
+use tessera_ops::prim::{Reduction, Steps};
 
 /// Above `1 / (1 - n·u)` for every length in the tests, and for what f64 itself rounds.
 const HIGHER_ORDERS: f64 = 1.001;
@@ -280,14 +280,13 @@ fn negated(v: Value) -> Value {
 }
 
 /// `[batch…, m, k] @ [batch…, k, n]`.
-pub fn dot(x: &Array, y: &Array, accum: DType, causal: bool, to: DType) -> Vec<Value> {
+pub fn dot(x: &Array, y: &Array, accum: DType, steps: Steps, to: DType) -> Vec<Value> {
     let rank = x.shape.len();
     let [m, k, n] = [x.shape[rank - 2], x.shape[rank - 1], y.shape[rank - 1]];
     let batch: usize = x.shape[..rank - 2].iter().product();
     let mut out = vec![];
     for (b, i, j) in (0..batch).flat_map(|b| (0..m).flat_map(move |i| (0..n).map(move |j| (b, i, j)))) {
-        let steps = if causal { k.min(i + 1) } else { k };
-        let pairs = (0..steps).map(|l| ((b * m + i) * k + l, (b * k + l) * n + j));
+        let pairs = steps.of(i, k).map(|l| ((b * m + i) * k + l, (b * k + l) * n + j));
         if x.dtype() == DType::C64 {
             let part = |at: usize, p: usize, of: &Array| of.values[2 * at + p];
             let (mut re, mut im) = (Fold::new(Reduction::Sum, DType::F32), Fold::new(Reduction::Sum, DType::F32));

@@ -4,7 +4,7 @@ use super::{Builder, product};
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Prim, Reduction, Scalar};
+use tessera_ops::prim::{Prim, Reduction, Scalar, Steps};
 
 /// A float tensor of rank 1 or more.
 fn rows(b: &mut Builder) -> NodeId {
@@ -93,7 +93,7 @@ pub fn layer(b: &mut Builder) {
     }
     let w = product::matrix(b, batch, k, n, ty.dtype);
     let accum = ty.dtype.accumulator();
-    let y = b.push(Prim::Dot { accum, causal: false, pairs: false }, &[x, w], &shape, ty.dtype);
+    let y = b.push(Prim::Dot { accum, steps: Steps::All, pairs: false }, &[x, w], &shape, ty.dtype);
     let bias = b.input(&[n], ty.dtype);
     let bias = b.push(Prim::Broadcast { dims: vec![rank - 1] }, &[bias], &shape, ty.dtype);
     let y = map(b, MapOp::add, &[y, bias]);
@@ -117,7 +117,7 @@ pub fn attention(b: &mut Builder) {
     let accum = dtype.accumulator();
     let (q, k) = (product::matrix(b, &batch, s, d, dtype), product::matrix(b, &batch, d, t, dtype));
     let to = b.random.pick(&[dtype, accum]);
-    let mut x = b.push(Prim::Dot { accum, causal: false, pairs: false }, &[q, k], &of(s, t), to);
+    let mut x = b.push(Prim::Dot { accum, steps: Steps::All, pairs: false }, &[q, k], &of(s, t), to);
     if b.random.once_in(2) {
         let bias = b.like(&of(s, t), to);
         x = map(b, MapOp::add, &[x, bias]);
@@ -136,8 +136,8 @@ pub fn attention(b: &mut Builder) {
     let p = if b.random.once_in(2) { map(b, MapOp::div, &[w, sum]) } else { w };
     let p = b.cast_to(p, dtype);
     let v = product::matrix(b, &batch, t, e, dtype);
-    let causal = b.random.once_in(3);
-    let y = b.push(Prim::Dot { accum, causal, pairs: false }, &[p, v], &of(s, e), dtype);
+    let steps = b.random.pick(&[Steps::All, Steps::All, Steps::To, Steps::From]);
+    let y = b.push(Prim::Dot { accum, steps, pairs: false }, &[p, v], &of(s, e), dtype);
     if b.random.once_in(2) {
         b.cast_to(y, accum);
     }

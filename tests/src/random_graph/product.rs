@@ -3,7 +3,7 @@
 use super::{Builder, Scale};
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
-use tessera_ops::prim::Prim;
+use tessera_ops::prim::{Prim, Steps};
 
 fn size(b: &mut Builder) -> u64 {
     match b.random.below(40) {
@@ -89,8 +89,8 @@ pub fn dot(b: &mut Builder) {
         4 => accum,
         _ => b.real(),
     };
-    let causal = b.random.once_in(8);
-    let paired = dtype == DType::Bf16 && accum == DType::F32 && k.is_multiple_of(2) && !causal;
+    let steps = b.random.pick(&[[Steps::All; 6].as_slice(), &[Steps::To, Steps::From]].concat());
+    let paired = dtype == DType::Bf16 && accum == DType::F32 && k.is_multiple_of(2) && steps == Steps::All;
     let pairs = paired && tessera_schedule::host().bf16_pairs && b.random.once_in(2);
-    b.push(Prim::Dot { accum, causal, pairs }, &[x, y], &shape, to);
+    b.push(Prim::Dot { accum, steps, pairs }, &[x, y], &shape, to);
 }

@@ -3,12 +3,12 @@
 use super::At;
 use tessera_base::DType;
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::Prim;
+use tessera_ops::prim::{Prim, Steps};
 use tessera_ops::surface::{Build, Id, expand};
 
 /// `Y = AB`: `Ā = Ȳ Bᵀ`, `B̄ = Aᵀ Ȳ`, accumulated as the product itself and rounded to the
-/// operands' types. A causal product does not see the elements above the diagonal of `A`.
-pub fn dot(at: &mut At, accum: DType, causal: bool) -> Vec<Option<Id>> {
+/// operands' types. A product whose rows take some steps only does not see the other elements of `A`.
+pub fn dot(at: &mut At, accum: DType, steps: Steps) -> Vec<Option<Id>> {
     let (a, b) = (at.x[0], at.x[1]);
     // Where the result is wider than the operands its cotangent is not narrowed.
     let meet = at.dtype(at.c);
@@ -16,15 +16,20 @@ pub fn dot(at: &mut At, accum: DType, causal: bool) -> Vec<Option<Id>> {
         let wide = expand::cast(at.w, b, meet);
         let turned = turned(at, wide);
         let dtype = at.dtype(a);
-        let product = dot_of(at, at.c, turned, accum, dtype);
-        if causal { lower_triangle(at, product) } else { product }
+        let product = dot_of(at, (at.c, turned), accum, Steps::All, dtype);
+        triangle(at, product, steps)
     });
     let right = at.needed[1].then(|| {
         let wide = expand::cast(at.w, a, meet);
-        let seen = if causal { lower_triangle(at, wide) } else { wide };
-        let turned = turned(at, seen);
+        let turned = turned(at, wide);
         let dtype = at.dtype(b);
-        dot_of(at, turned, at.c, accum, dtype)
+        // Step `k` of row `i` is step `i` of row `k`.
+        let steps = match steps {
+            Steps::All => Steps::All,
+            Steps::To => Steps::From,
+            Steps::From => Steps::To,
+        };
+        dot_of(at, (turned, at.c), accum, steps, dtype)
     });
     vec![left, right]
 }
@@ -36,20 +41,25 @@ fn turned(at: &mut At, x: Id) -> Id {
     expand::transpose(at.w, x, &perm)
 }
 
-fn dot_of(at: &mut At, x: Id, y: Id, accum: DType, dtype: DType) -> Id {
+fn dot_of(at: &mut At, (x, y): (Id, Id), accum: DType, steps: Steps, dtype: DType) -> Id {
     let (mut shape, other) = (at.shape(x), at.shape(y));
     if let (Some(last), Some(n)) = (shape.last_mut(), other.last()) {
         *last = *n;
     }
-    at.w.push(Prim::Dot { accum, causal: false, pairs: false }, &[x, y], shape, dtype)
+    at.w.push(Prim::Dot { accum, steps, pairs: false }, &[x, y], shape, dtype)
 }
 
-/// Zeros above the diagonal.
-fn lower_triangle(at: &mut At, x: Id) -> Id {
+/// Zeros where a row does not take the step.
+fn triangle(at: &mut At, x: Id, steps: Steps) -> Id {
+    let kept = match steps {
+        Steps::All => return x,
+        Steps::To => MapOp::ge,
+        Steps::From => MapOp::le,
+    };
     let shape = at.shape(x);
     let rank = shape.len();
     let (row, column) = (expand::iota(at.w, &shape, rank - 2), expand::iota(at.w, &shape, rank - 1));
-    let keep = expand::map(at.w, MapOp::ge, &[row, column]);
+    let keep = expand::map(at.w, kept, &[row, column]);
     let zero = at.zeros(x);
     expand::select(at.w, keep, x, zero)
 }

@@ -11,7 +11,7 @@ use super::{Planned, bytes, is_scalar};
 use std::collections::BTreeMap;
 use tessera_abi::plan::Counts;
 use tessera_ir::graph::{Graph, Node, NodeId};
-use tessera_ops::prim::Prim;
+use tessera_ops::prim::{Prim, Steps};
 
 /// The counts of one group. A group without kernels of its own moves bytes and has no launches.
 pub fn of(graph: &Graph, planned: &Planned) -> Counts {
@@ -99,13 +99,12 @@ fn operations(graph: &Graph, id: NodeId) -> u64 {
     match &n.prim {
         Prim::Map(_) => elems,
         Prim::Reduce { .. } | Prim::ArgReduce { .. } | Prim::Cumulate { .. } => operand().saturating_mul(parts),
-        &Prim::Dot { causal, .. } => {
+        &Prim::Dot { steps, .. } => {
             let shape = n.operands.first().map_or(&[][..], |&o| &graph.ty(o).shape);
             let [rows, depth] = [2, 1].map(|d| shape.len().checked_sub(d).map_or(0, |at| shape[at]));
-            // Row `i` of a causal product takes `i + 1` steps.
-            let steps = match causal {
-                true => (1..=rows).map(|i| i.min(depth)).fold(0, u64::saturating_add),
-                false => rows.saturating_mul(depth),
+            let steps = match steps {
+                Steps::All => rows.saturating_mul(depth),
+                steps => (0..rows).map(|i| steps.of(i as usize, depth as usize).len() as u64).fold(0, u64::saturating_add),
             };
             let per_step = 2 * parts * parts;
             elems.checked_div(rows).unwrap_or(0).saturating_mul(steps).saturating_mul(per_step)

@@ -9,7 +9,7 @@ use super::{Fuser, MEMBERS_MAX, Role};
 use std::collections::BTreeSet;
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
-use tessera_ops::prim::Prim;
+use tessera_ops::prim::{Prim, Steps};
 
 /// Positions of a row at most: a register tile of rows is kept.
 const KEYS_MAX: u64 = 1 << 18;
@@ -162,7 +162,7 @@ impl Fuser<'_> {
         let members = &found.members;
         let shape = |id: NodeId| &self.g.ty(id).shape;
         let operand = |id: NodeId, i: usize| self.g.node(id).operands[i];
-        let (Prim::Dot { accum, causal, pairs: false }, Prim::Dot { accum: other, pairs: false, .. }) =
+        let (Prim::Dot { accum, steps: Steps::All, pairs: false }, Prim::Dot { accum: other, steps, pairs: false }) =
             (&self.g.node(first).prim, &self.g.node(second).prim)
         else {
             return false;
@@ -177,7 +177,7 @@ impl Fuser<'_> {
             && (1..=FEATURES_MAX).contains(&columns)
             && strip.iter().all(|d| *d > 0);
         let real = |id: NodeId| [0, 1].iter().all(|i| self.g.ty(operand(id, *i)).dtype != DType::Tf32);
-        let types = accum == other && accum.is_float() && !causal && real(first) && real(second);
+        let types = accum == other && accum.is_float() && *steps != Steps::From && real(first) && real(second);
         let policy = self.g.node(root).policy;
         let inside = |id: &NodeId| {
             let free = self.role(*id) == Role::View || self.role(*id) == Role::Element && self.is_cheap(*id);

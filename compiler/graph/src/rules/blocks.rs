@@ -3,7 +3,7 @@
 use super::{Class, Rewrite, Rule};
 use tessera_base::DType;
 use tessera_ir::graph::{Graph, Node};
-use tessera_ops::prim::Prim;
+use tessera_ops::prim::{Prim, Steps};
 
 pub const RULES: &[Rule] = &[Rule {
     name: "dot_dequantize",
@@ -13,7 +13,7 @@ pub const RULES: &[Rule] = &[Rule {
 }];
 
 fn dot_dequantize(g: &Graph, n: &Node) -> Option<Rewrite> {
-    let Prim::Dot { accum: DType::F32, causal: false, pairs: false } = n.prim else { return None };
+    let Prim::Dot { accum: DType::F32, steps: Steps::All, pairs: false } = n.prim else { return None };
     let &[x, right] = &n.operands[..] else { return None };
     let turned = g.node(right);
     let plain = n.ty.dtype == DType::F32 && g.ty(x).dtype == DType::F32 && g.ty(x).shape.len() == 2;

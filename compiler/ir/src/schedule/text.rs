@@ -172,9 +172,11 @@ fn value_op(s: &Schedule, i: usize, v: &Value, name: &dyn Fn(Var) -> String) -> 
             ids(&[*arg]),
             vec![("kind".into(), Attr::Str(kind.name().into())), ("axis".into(), Attr::Str(name(*axis)))],
         ),
-        ValueOp::Dot { a, b, axis, within } => {
+        ValueOp::Dot { a, b, axis, within, beyond } => {
             let mut attrs = vec![("axis".into(), Attr::Str(name(*axis)))];
-            attrs.extend(within.as_ref().map(|e| ("within".to_string(), Attr::Str(e.print(name)))));
+            for (word, bound) in [("within", within), ("beyond", beyond)] {
+                attrs.extend(bound.as_ref().map(|e| (word.to_string(), Attr::Str(e.print(name)))));
+            }
             ("dot", ids(&[*a, *b]), attrs)
         }
     };
@@ -323,8 +325,9 @@ impl Reader {
             }
             "dot" => match args()?[..] {
                 [a, b] => {
-                    let within = op.attr("within").map(|_| self.index(op, "within")).transpose()?;
-                    ValueOp::Dot { a, b, axis: self.axis(op, op.str("axis")?)?, within }
+                    let bound = |word: &str| op.attr(word).map(|_| self.index(op, word)).transpose();
+                    let (within, beyond) = (bound("within")?, bound("beyond")?);
+                    ValueOp::Dot { a, b, axis: self.axis(op, op.str("axis")?)?, within, beyond }
                 }
                 _ => return Err(op.error("two operands are expected")),
             },

@@ -76,15 +76,16 @@ fn value(s: &Schedule, i: usize) -> Result<(), String> {
         }
         ValueOp::Cast(_) => Ok(()),
         ValueOp::Reduce { arg, axis, .. } => same(v.dtype, dtype(*arg)).and_then(|()| vanishes(s, *axis)),
-        ValueOp::Dot { a, b, axis, within } => {
+        ValueOp::Dot { a, b, axis, within, beyond } => {
             let paired = dtype(*a) == DType::Bf16 && v.dtype == DType::F32;
-            if paired && (within.is_some() || !s.extent(*axis).is_multiple_of(2)) {
+            let bounds = || within.iter().chain(beyond);
+            if paired && (bounds().count() > 0 || !s.extent(*axis).is_multiple_of(2)) {
                 return Err("bf16 factors are taken in pairs of steps".into());
             }
             same(if paired { DType::Bf16 } else { v.dtype }, dtype(*a))?;
             same(dtype(*a), dtype(*b))?;
-            within.iter().try_for_each(|e| axes(s, e))?;
-            if within.as_ref().is_some_and(|e| e.uses(*axis)) {
+            bounds().try_for_each(|e| axes(s, e))?;
+            if bounds().any(|e| e.uses(*axis)) {
                 return Err("the bound of its steps depends on them".into());
             }
             vanishes(s, *axis)

@@ -172,6 +172,7 @@ impl Printer<'_> {
                 ];
                 line.attrs.extend(m.pairs.then(|| ("pairs".into(), Attr::Bool(true))));
                 line.attrs.extend(m.ramp.as_ref().map(|e| ("ramp".into(), self.index(e))));
+                line.attrs.extend(m.lead.as_ref().map(|e| ("lead".into(), self.index(e))));
                 let hops: Vec<Attr> = m.hops.iter().flat_map(|(n, e)| [Attr::Int(*n), Attr::Int(*e)]).collect();
                 line.attrs.extend((!hops.is_empty()).then(|| ("hops".into(), Attr::List(hops))));
                 for (key, p) in [("a", &m.a), ("b", &m.b), ("c", &m.c)] {
@@ -410,6 +411,9 @@ impl Reader {
                 _ => Err(line.error(format!("`{key}` must be [index, row, step]"))),
             }
         };
+        let bound = |word: &str| {
+            line.attr(word).map(|_| line.str(word).and_then(|t| self.parse_index(line, t))).transpose()
+        };
         Ok(Op::Mma(Mma {
             kind,
             rows: u32_attr(line, "rows")?,
@@ -417,7 +421,8 @@ impl Reader {
             lanes: lanes_attr(line)?,
             depth: self.indices(line, "depth")?,
             pairs: line.attr("pairs").is_some() && line.bool("pairs")?,
-            ramp: line.attr("ramp").map(|_| line.str("ramp").and_then(|t| self.parse_index(line, t))).transpose()?,
+            ramp: bound("ramp")?,
+            lead: bound("lead")?,
             hops: line.attr("hops").map(|_| line.ints("hops")).transpose()?.map_or_else(Vec::new, in_twos),
             fresh: self.parse_index(line, line.str("fresh")?)?,
             a: panel(0, "a")?,

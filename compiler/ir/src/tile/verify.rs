@@ -253,7 +253,7 @@ impl Checker<'_> {
             return Err("an empty tile, or a result that is only read".into());
         }
         self.hops(m)?;
-        m.depth.iter().chain([&m.fresh]).chain(&m.ramp).try_for_each(|e| self.index(e))
+        m.depth.iter().chain([&m.fresh]).chain(&m.ramp).chain(&m.lead).try_for_each(|e| self.index(e))
     }
 
     /// Nested steps: each run holds whole ones of the run before, and the depth whole ones of the last.
@@ -262,7 +262,7 @@ impl Checker<'_> {
         let runs: Vec<i64> = [1].into_iter().chain(m.hops.iter().map(|(n, _)| *n)).collect();
         let nested = runs.windows(2).all(|w| w[1] > 0 && w[1] % w[0] == 0);
         let whole = |e: &Index| e.constant % last == 0 && e.terms.iter().all(|(_, c)| c % last == 0);
-        if !nested || !m.depth.iter().all(whole) || m.pairs || m.ramp.is_some() {
+        if !nested || !m.depth.iter().all(whole) || m.pairs || m.ramp.is_some() || m.lead.is_some() {
             return Err("steps that are not nested".into());
         }
         Ok(())

@@ -9,7 +9,7 @@ use tessera_ir::group::{Group, GroupKind};
 use tessera_ir::schedule::{Machine, Schedule};
 use tessera_llvm::HostTarget;
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Prim, Reduction, Scalar};
+use tessera_ops::prim::{Prim, Reduction, Scalar, Steps};
 use tessera_tile::{Lowered, Operand};
 
 /// A large page.
@@ -122,7 +122,7 @@ impl Build {
         let (x, y) = (self.graph.ty(a).clone(), self.graph.ty(b).clone());
         let mut shape = x.shape.clone();
         *shape.last_mut().expect("rank 2") = *y.shape.last().expect("rank 2");
-        self.push(Prim::Dot { accum: x.dtype.accumulator(), causal: false, pairs: false }, &[a, b], &shape, x.dtype)
+        self.push(Prim::Dot { accum: x.dtype.accumulator(), steps: Steps::All, pairs: false }, &[a, b], &shape, x.dtype)
     }
     /// One group of everything that is not an input, with `root` as its result.
     pub fn group(&self, root: NodeId) -> Group {

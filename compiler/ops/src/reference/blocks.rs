@@ -35,6 +35,6 @@ pub(super) fn dot(format: Blocks, x: ArrayRef, blocks: ArrayRef) -> Vec<u8> {
         turned[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
     let right = ArrayRef { dtype: DType::F32, shape: &[k as u64, n as u64], bytes: &turned };
-    let form = dot::Form { accum: DType::F32, causal: false, pairs: false };
+    let form = dot::Form { accum: DType::F32, steps: crate::prim::Steps::All, pairs: false };
     dot::dot(x, right, form, DType::F32)
 }

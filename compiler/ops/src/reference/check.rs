@@ -3,7 +3,7 @@
 use super::{TypeRef, elems};
 use crate::fft;
 use crate::map::{Gives, MapOp, kind_of};
-use crate::prim::{Fft, FftKind, Prim, Reduction, Scalar, Transfer};
+use crate::prim::{Fft, FftKind, Prim, Reduction, Scalar, Steps, Transfer};
 use tessera_base::{Blocks, DType};
 
 type Check = Result<(), String>;
@@ -105,10 +105,10 @@ pub fn shape_check(prim: &Prim, operands: &[TypeRef], result: TypeRef) -> Result
             axis_in(*axis, x[0].shape)?;
             shape_is(x[0].shape, result)
         }
-        Prim::Dot { accum, causal, pairs } => {
+        Prim::Dot { accum, steps, pairs } => {
             let even = x.first().and_then(|a| a.shape.last()).is_some_and(|k| k.is_multiple_of(2));
             let bf16 = x.iter().all(|f| f.dtype == DType::Bf16) && *accum == DType::F32;
-            ensure(!pairs || even && bf16 && !causal, || "these factors have no product in pairs".into())?;
+            ensure(!pairs || even && bf16 && *steps == Steps::All, || "these factors have no product in pairs".into())?;
             dot(x, *accum, result)
         }
         Prim::Quantize { format } => {

@@ -3,6 +3,7 @@
 use super::{ArrayRef, elems};
 use crate::convert::{cast, narrow, tf32_program};
 use crate::map::kind_of;
+use crate::prim::Steps;
 use crate::scalar::Kind;
 use crate::scalar_eval::{Lane, eval};
 use tessera_base::DType;
@@ -11,7 +12,7 @@ use tessera_base::DType;
 #[derive(Clone, Copy)]
 pub(super) struct Form {
     pub accum: DType,
-    pub causal: bool,
+    pub steps: Steps,
     pub pairs: bool,
 }
 
@@ -53,17 +54,17 @@ impl Accumulate for [f32; 2] {
     }
 }
 
-/// `batch` products of `m × k` by `k × n`, each element one chain in ascending `k` from 0;
-/// `causal`: over the steps `k <= row`.
-fn products<T: Accumulate>(a: &[T], b: &[T], [batch, m, k, n]: [usize; 4], causal: bool) -> Vec<T> {
+/// `batch` products of `m × k` by `k × n`, each element one chain in ascending `k` from 0.
+fn products<T: Accumulate>(a: &[T], b: &[T], [batch, m, k, n]: [usize; 4], steps: Steps) -> Vec<T> {
     let mut out = vec![T::default(); batch * m * n];
     if n == 0 {
         return out;
     }
     for (row, sums) in out.chunks_exact_mut(n).enumerate() {
         let right = &b[row / m * k * n..][..k * n];
-        let steps = if causal { k.min(row % m + 1) } else { k };
-        for (&x, line) in a[row * k..][..steps].iter().zip(right.chunks_exact(n)) {
+        let steps = steps.of(row % m, k);
+        let lines = right.chunks_exact(n).skip(steps.start);
+        for (&x, line) in a[row * k..][steps].iter().zip(lines) {
             for (sum, &y) in sums.iter_mut().zip(line) {
                 *sum = sum.step(x, y);
             }
@@ -111,24 +112,24 @@ fn paired(a: &[f32], b: &[f32], [batch, m, k, n]: [usize; 4]) -> Vec<f32> {
 /// bits first. Integers wrap around in the accumulator and again in
 /// the result's type.
 pub(super) fn dot(a: ArrayRef, b: ArrayRef, form: Form, dtype: DType) -> Vec<u8> {
-    let Form { accum, causal, pairs } = form;
+    let Form { accum, steps, pairs } = form;
     let rank = a.shape.len();
     let size = |d: u64| d as usize;
     let (m, k, n) = (size(a.shape[rank - 2]), size(a.shape[rank - 1]), size(b.shape[rank - 1]));
     let sizes = [elems(&a.shape[..rank - 2]).unwrap_or(0), m, k, n];
     if accum == DType::C64 {
-        let sums = products(&complex(a), &complex(b), sizes, causal);
+        let sums = products(&complex(a), &complex(b), sizes, steps);
         let bytes: Vec<u8> = sums.iter().flatten().flat_map(|x| x.to_le_bytes()).collect();
         return cast(DType::C64, dtype, &bytes);
     }
     let wide = if accum.is_float() { accum } else { DType::I64 };
     let lane = match (factor(a, wide), factor(b, wide)) {
         (Lane::F32(a), Lane::F32(b)) if pairs => Lane::F32(paired(&a, &b, sizes)),
-        (Lane::F32(a), Lane::F32(b)) => Lane::F32(products(&a, &b, sizes, causal)),
-        (Lane::F64(a), Lane::F64(b)) => Lane::F64(products(&a, &b, sizes, causal)),
+        (Lane::F32(a), Lane::F32(b)) => Lane::F32(products(&a, &b, sizes, steps)),
+        (Lane::F64(a), Lane::F64(b)) => Lane::F64(products(&a, &b, sizes, steps)),
         (Lane::I64(a), Lane::I64(b)) => {
             // The low bits of a sum are those of the sum in any width.
-            let sums = Lane::I64(products(&a, &b, sizes, causal));
+            let sums = Lane::I64(products(&a, &b, sizes, steps));
             if accum == DType::I32 { Lane::from_bytes(Kind::I32, &narrow(accum, &sums)) } else { sums }
         }
         _ => return Vec::new(),

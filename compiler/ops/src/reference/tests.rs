@@ -1,5 +1,5 @@
 use super::*;
-use crate::prim::{LANES, LEAF, Reduction, Scalar};
+use crate::prim::{LANES, LEAF, Reduction, Scalar, Steps};
 use crate::scalar::Kind;
 use crate::scalar_eval::{self, Lane};
 
@@ -141,7 +141,7 @@ fn products_are_fused_chains() {
     let (m, k, n) = (3usize, 37, 5);
     let (a, b) = (noise(2 * m * k), noise(2 * k * n));
     let got = run_f32(
-        Prim::Dot { accum: DType::F32, causal: false, pairs: false },
+        Prim::Dot { accum: DType::F32, steps: Steps::All, pairs: false },
         &[(&[2, m as u64, k as u64], &a), (&[2, k as u64, n as u64], &b)],
         &[2, m as u64, n as u64],
     );
@@ -153,7 +153,7 @@ fn products_are_fused_chains() {
             }
         }
     }
-    let prim = Prim::Dot { accum: DType::I64, causal: false, pairs: false };
+    let prim = Prim::Dot { accum: DType::I64, steps: Steps::All, pairs: false };
     let (a, b) = (array(DType::I8, &[1, 2], &[100, 100]), array(DType::I8, &[2, 1], &[100, 100]));
     assert_eq!(ints(eval(&prim, &[a, b], DType::I64, &[1, 1]).unwrap()), [20000]);
     let empty = eval(&prim, &[array(DType::I8, &[1, 0], &[]), array(DType::I8, &[0, 1], &[])], DType::I64, &[1, 1]);
@@ -165,7 +165,7 @@ fn complex_products() {
     let a = f32s(&[1.0, 2.0, 3.0, -1.0]);
     let b = f32s(&[0.5, 1.0, 2.0, 2.0]);
     let refs = [array(DType::C64, &[1, 2], &a), array(DType::C64, &[2, 1], &b)];
-    let got = eval(&Prim::Dot { accum: DType::C64, causal: false, pairs: false }, &refs, DType::C64, &[1, 1]).unwrap();
+    let got = eval(&Prim::Dot { accum: DType::C64, steps: Steps::All, pairs: false }, &refs, DType::C64, &[1, 1]).unwrap();
     // (1+2i)(0.5+i) + (3−i)(2+2i) = (−1.5+2i) + (8+4i).
     assert_eq!(floats(got), [6.5, 6.0]);
 }
@@ -330,7 +330,7 @@ fn maps_and_casts_over_blocks() {
 fn what_does_not_fit_is_refused() {
     let f = |shape| TypeRef { dtype: DType::F32, shape };
     let refused = |prim: Prim, x: &[TypeRef], result| shape_check(&prim, x, result).unwrap_err();
-    let dot = Prim::Dot { accum: DType::F32, causal: false, pairs: false };
+    let dot = Prim::Dot { accum: DType::F32, steps: Steps::All, pairs: false };
     assert_eq!(refused(dot, &[f(&[2, 3]), f(&[4, 2])], f(&[2, 2])), "the contracted sizes are 3 and 4");
     let map = Prim::Map(crate::map::MapOp::shl);
     assert_eq!(refused(map, &[f(&[2]), f(&[2])], f(&[2])), "`shl` does not take f32");

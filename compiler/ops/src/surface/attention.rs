@@ -7,7 +7,7 @@ use super::rule::{self, Inferred, require};
 use super::triangle::relation;
 use super::*;
 use crate::map::MapOp;
-use crate::prim::Reduction;
+use crate::prim::{Reduction, Steps};
 
 const fn keyword(name: &'static str, kind: ParamKind, default: Default) -> Param {
     Param { name, kind, default, keyword_only: true }
@@ -201,19 +201,30 @@ fn pull(b: &mut dyn Build, p: &Pulled, causal: bool) -> Vec<Option<Id>> {
         expand::transpose(b, x, &perm)
     };
     let turned = flip(b, weights);
-    let values = expand::dot(b, turned, p.cotangent, dtype, dtype);
+    let (to, from) = if causal { (Steps::To, Steps::From) } else { (Steps::All, Steps::All) };
+    let product = |b: &mut dyn Build, steps: Steps, x: Id, y: Id| {
+        let mut shape = b.shape(x);
+        shape[last] = b.shape(y)[last];
+        b.push(Prim::Dot { accum: dtype, steps, pairs: false }, &[x, y], shape, dtype)
+    };
+    let values = product(b, from, turned, p.cotangent);
     let products = expand::map(b, MapOp::mul, &[p.cotangent, p.output]);
     let along = expand::reduce(b, products, Reduction::Sum, &[last], true);
     let v = flip(b, v);
     let seen = expand::dot(b, p.cotangent, v, dtype, dtype);
     let rest = expand::binary(b, MapOp::sub, seen, along);
-    let scores = expand::map(b, MapOp::mul, &[weights, rest]);
+    let mut scores = expand::map(b, MapOp::mul, &[weights, rest]);
+    if causal {
+        // They are zero beyond the diagonal, and need not be computed there.
+        let shape = b.shape(scores);
+        let (keep, zero) = (relation(b, &shape, MapOp::ge, 0), expand::like(b, scores, 0.0));
+        scores = expand::select(b, keep, scores, zero);
+    }
     let keys = flip(b, k);
-    let mut shape = b.shape(q);
-    shape[last] = b.shape(keys)[last];
-    let queries = b.push(Prim::Dot { accum: dtype, causal, pairs: false }, &[scores, keys], shape, dtype);
-    let turned = flip(b, q);
-    let keys = expand::dot(b, turned, scores, dtype, dtype);
+    let queries = product(b, to, scores, keys);
+    let turned = flip(b, scores);
+    let keys = product(b, from, turned, q);
+    let keys = flip(b, keys);
     let mut out = vec![Some(queries), Some(keys), Some(values)];
     if let Some(mask) = mask {
         let shape = b.shape(mask);
@@ -280,7 +291,8 @@ fn weigh(b: &mut dyn Build, scores: Id, v: Id, causal: bool) -> Id {
     let (weights, sum) = exponentials(b, scores);
     let mut out = shape;
     out[last] = b.shape(v)[last];
-    let product = b.push(Prim::Dot { accum: dtype, causal, pairs: false }, &[weights, v], out.clone(), dtype);
+    let steps = if causal { Steps::To } else { Steps::All };
+    let product = b.push(Prim::Dot { accum: dtype, steps, pairs: false }, &[weights, v], out.clone(), dtype);
     // A query without keys has a sum of 0.
     let none = expand::like(b, sum, 0.0);
     let empty = expand::map(b, MapOp::eq, &[sum, none]);

@@ -5,7 +5,7 @@
 
 use super::{Arg, Build, Id, OpError};
 use crate::map::{Gives, MapOp};
-use crate::prim::{Prim, Reduction, Scalar};
+use crate::prim::{Prim, Reduction, Scalar, Steps};
 use tessera_base::{Code, DType};
 
 pub fn cast(b: &mut dyn Build, x: Id, to: DType) -> Id {
@@ -266,7 +266,7 @@ pub fn dot(b: &mut dyn Build, x: Id, y: Id, accum: DType, dtype: DType) -> Id {
     if let (Some(last), Some(n)) = (shape.last_mut(), other.last()) {
         *last = *n;
     }
-    b.push(Prim::Dot { accum, causal: false, pairs: false }, &[x, y], shape, dtype)
+    b.push(Prim::Dot { accum, steps: Steps::All, pairs: false }, &[x, y], shape, dtype)
 }
 
 /// A Python scalar or tensor as a node of the dtype and shape given.

@@ -62,7 +62,7 @@ fn accumulator_bytes(s: &Schedule, dot: ValueId) -> u32 {
 }
 
 pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directive> {
-    let ValueOp::Dot { a, b, axis: k, ref within } = s.value(dot).op else { return vec![] };
+    let ValueOp::Dot { a, b, axis: k, ref within, ref beyond } = s.value(dot).op else { return vec![] };
     let axes = parallel_axes(s);
     let lanes = lanes(s, dot, machine);
     // Factors may be narrower than the sum: pairs of bf16.
@@ -75,7 +75,7 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     let mut out = vec![];
     // Rows that take different numbers of steps stay rows.
     let narrow = extent(n) < lanes as u64 && extent(m) > extent(n);
-    if (narrow || reads_rows(s, (left, m), (right, n), k, lanes)) && within.is_none() {
+    if (narrow || reads_rows(s, (left, m), (right, n), k, lanes)) && within.is_none() && beyond.is_none() {
         (m, n, left, right) = (n, m, right, left);
         out.push(Directive::Swap);
     }

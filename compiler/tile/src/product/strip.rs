@@ -13,6 +13,7 @@
 //! product takes the first `i + 1` keys of row `i` only, and the others are shown to add nothing
 //! to the reductions, blocks of keys beyond the rows are left out.
 
+use super::triangle::Above;
 use super::{Columns, Compute, Product};
 use crate::loops::Stages;
 use crate::nest::Nest;
@@ -21,8 +22,8 @@ use tessera_ir::index::{Index, Var, delinear};
 use tessera_ir::schedule::strip::Strip as Parts;
 use tessera_ir::schedule::{Directive, Schedule, ValueId, ValueOp};
 use tessera_ir::tile::{Mma, Op, POINT, Panel};
-use tessera_ops::map::{MapOp, kind_of};
-use tessera_ops::prim::{LANES, Reduction, Scalar};
+use tessera_ops::map::kind_of;
+use tessera_ops::prim::{LANES, Reduction};
 
 /// The two products.
 struct Strip<'s> {
@@ -69,7 +70,7 @@ impl<'s> Strip<'s> {
     fn new(s: &'s Schedule) -> Result<Strip<'s>, LowerError> {
         let found = Parts::find(s).map_err(|why| LowerError(why.into()))?;
         let Parts { first, second, keys, rows, columns, batch } = found;
-        let (ValueOp::Dot { a: q, b: k, axis: depth, .. }, ValueOp::Dot { a: p, b: v, within, .. }) =
+        let (ValueOp::Dot { a: q, b: k, axis: depth, .. }, ValueOp::Dot { a: p, b: v, within, beyond: None, .. }) =
             (&s.value(first).op, &s.value(second).op)
         else {
             return Err(LowerError("no products".into()));
@@ -83,6 +84,7 @@ impl<'s> Strip<'s> {
             right,
             k,
             within,
+            beyond: None,
             m: Some(rows),
             n,
             row: None,
@@ -179,6 +181,8 @@ impl<'s> Strip<'s> {
             p: second,
             tile_m: tile_m.clone(),
             tile_n,
+            first: Index::default(),
+            kept: false,
             packed_left,
             packed_right,
             column: None,
@@ -315,6 +319,7 @@ impl<'s> Strip<'s> {
             pairs: false,
             depth,
             ramp,
+            lead: None,
             hops: vec![],
             fresh,
             a,
@@ -403,7 +408,7 @@ impl<'s> Strip<'s> {
                         let first_col = Index::var(jr).times(p.panel() as i64);
                         for v in 0..column.size.div_ceil(p.lanes) {
                             let valid = (column.size - v * p.lanes).min(p.lanes);
-                            c.epilogue_vector(n, &into, &Index::var(i), &first_col, v, valid)?;
+                            c.epilogue_vector(n, Some(&into), &Index::var(i), &first_col, v, valid)?;
                         }
                         Ok(())
                     })
@@ -421,57 +426,12 @@ impl<'s> Strip<'s> {
         // The bound stays inside the row.
         let rows = |v: Var| self.s.range(v);
         let (_, most) = within.range(&rows);
+        let above = Above { s: self.s, within, keys: self.keys };
         most <= self.s.extent(self.keys) as i64
             && stages.reductions().all(|(kind, arg)| {
-                let beyond = self.beyond(arg, within);
+                let beyond = above.value(arg);
                 matches!((kind, beyond), (Reduction::Max, Some(x)) if x == f64::NEG_INFINITY)
                     || matches!((kind, beyond), (Reduction::Sum, Some(0.0)))
             })
-    }
-
-    /// The constant that `v` is from position `within` of the row on.
-    fn beyond(&self, v: ValueId, within: &Index) -> Option<f64> {
-        let s = self.s;
-        match &s.value(v).op {
-            ValueOp::Const(Scalar::F(x)) => Some(*x),
-            ValueOp::Cast(a) => self.beyond(*a, within).filter(|x| *x == 0.0 || x.is_infinite()),
-            ValueOp::Map { op: MapOp::r#where, args } => {
-                let [c, a, b] = args[..] else { return None };
-                let other = self.beyond(b, within);
-                let either = || self.beyond(a, within).filter(|x| other == Some(*x));
-                if self.is_mask(c, within) { other } else { either() }
-            }
-            ValueOp::Map { op: MapOp::sub, args } => {
-                let lowest = self.beyond(args[0], within).filter(|x| *x == f64::NEG_INFINITY);
-                lowest.filter(|_| self.is_finite(args[1]))
-            }
-            ValueOp::Map { op: MapOp::exp, args } => {
-                self.beyond(args[0], within).filter(|x| *x == f64::NEG_INFINITY).map(|_| 0.0)
-            }
-            _ => None,
-        }
-    }
-
-    /// `row >= key`, for the row whose bound is `within`.
-    fn is_mask(&self, c: ValueId, within: &Index) -> bool {
-        let ValueOp::Map { op: MapOp::ge, args } = &self.s.value(c).op else { return false };
-        let index = |v: ValueId| match &self.s.value(v).op {
-            ValueOp::Index(e) => Some(e),
-            _ => None,
-        };
-        match (index(args[0]), index(args[1])) {
-            (Some(row), Some(key)) => row.offset(1) == *within && *key == Index::var(self.keys),
-            _ => false,
-        }
-    }
-
-    /// A value that is neither infinite nor NaN: a choice of what is finite, and a constant.
-    fn is_finite(&self, v: ValueId) -> bool {
-        let s = self.s;
-        let ValueOp::Map { op: MapOp::r#where, args } = &s.value(v).op else { return false };
-        let [c, a, b] = args[..] else { return false };
-        let constant = matches!(s.value(b).op, ValueOp::Const(Scalar::F(x)) if x.is_finite());
-        let same = |x: ValueId| x == a || s.value(x) == s.value(a);
-        constant && matches!(&s.value(c).op, ValueOp::Map { op: MapOp::isfinite, args } if same(args[0]))
     }
 }
