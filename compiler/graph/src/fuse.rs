@@ -8,7 +8,7 @@
 
 mod strip;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tessera_base::DType;
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::{Group, GroupKind, Partition};
@@ -92,6 +92,8 @@ struct Fuser<'a> {
     stored: BTreeSet<NodeId>,
     /// Nodes that run through their reference kernels.
     native: &'a BTreeSet<NodeId>,
+    /// Values of rows that leave a strip, and its root.
+    row_values: BTreeMap<NodeId, NodeId>,
 }
 
 /// What the code generator could not take: told after a first try.
@@ -117,7 +119,8 @@ pub fn partition(g: &Graph, limits: &Limits) -> Partition {
             }
         }
     }
-    let mut f = Fuser { g, roles, readers, stored: limits.split.clone(), native: &limits.native };
+    let mut f =
+        Fuser { g, roles, readers, stored: limits.split.clone(), native: &limits.native, row_values: BTreeMap::new() };
     f.find_stored();
     f.find_strips();
     f.groups()
@@ -157,13 +160,17 @@ impl Fuser<'_> {
     /// outside becomes stored in turn.
     fn groups(&mut self) -> Partition {
         let mut groups = vec![];
+        let mut made = BTreeSet::new();
         for id in self.g.ids().collect::<Vec<_>>().into_iter().rev() {
-            if !self.stored.contains(&id) {
+            if !self.stored.contains(&id) || made.contains(&id) {
                 continue;
             }
             let group = match self.role(id) {
                 Role::Element | Role::Dot if let Some(members) = self.strip(id) => {
-                    self.close(GroupKind::Strip, id, members)
+                    let rows = self.values_of_rows(id, &members);
+                    let mut group = self.close(GroupKind::Strip, id, members);
+                    group.roots.extend(rows);
+                    group
                 }
                 Role::Source | Role::Part => continue,
                 Role::Alone => self.alone(id),
@@ -174,6 +181,7 @@ impl Fuser<'_> {
             for &input in &group.inputs {
                 self.stored.insert(input);
             }
+            made.extend(group.roots.iter().copied());
             groups.push(group);
         }
         groups.reverse();

@@ -45,7 +45,8 @@ pub struct Group {
     pub inputs: Vec<NodeId>,
     /// Graph inputs that are host scalars and that members read, in operand order.
     pub scalars: Vec<NodeId>,
-    /// Members whose values leave the kernel, ascending. Operands after the inputs.
+    /// Members whose values leave the kernel, the last of them first. Operands after the inputs. Those
+    /// after the first have its shape, or in a strip one element for each row.
     pub roots: Vec<NodeId>,
 }
 

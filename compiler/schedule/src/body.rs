@@ -106,13 +106,22 @@ pub fn build(graph: &Graph, group: &Group, name: &str) -> Result<Schedule, Refus
     let shape = &graph.ty(*first).shape;
     let at = b.root_axes(shape, Row::shape(graph, group));
     for (i, &root) in group.roots.iter().enumerate() {
-        if graph.ty(root).shape != *shape {
+        let here = &graph.ty(root).shape;
+        // Of a row there is one element, with or without a dim for it.
+        let rows = shape.split_last().is_some_and(|(_, rows)| here.starts_with(rows) && here[rows.len()..] != [0]);
+        let per_row = group.kind == GroupKind::Strip && rows && here.len() <= shape.len() && here != shape;
+        if here != shape && (!per_row || here.get(shape.len() - 1).is_some_and(|one| *one != 1)) {
             return Err(Refusal { node: root, reason: "has another shape than the kernel's other results".into() });
+        }
+        let mut at = at.clone();
+        at.truncate(here.len());
+        if let (true, Some(last)) = (per_row && here.len() == shape.len(), at.last_mut()) {
+            *last = Index::default();
         }
         let dtype = graph.ty(root).dtype;
         for &part in if dtype.is_complex() { &[Part::Real, Part::Imag][..] } else { &[Part::Real] } {
             let value = b.value(root, &at, &[], part)?;
-            let place = part_at(dtype, linear(&at, &row_major(shape)), part);
+            let place = part_at(dtype, linear(&at, &row_major(here)), part);
             b.s.stores.push(Store { operand: (group.inputs.len() + i) as u32, at: place, value });
         }
     }

@@ -70,6 +70,8 @@ struct Product<'s> {
     pack_left: bool,
     pack_right: bool,
     grain: u64,
+    /// How many of the results are computed from the product.
+    results: usize,
 }
 
 /// Part of an axis in panels: panels `lo..hi` of `size` elements each, of `width` apart.
@@ -145,6 +147,7 @@ impl<'s> Product<'s> {
             pack_left: false,
             pack_right: false,
             grain: 1,
+            results: s.stores.len(),
         };
         for d in &s.directives {
             match d {
@@ -649,9 +652,9 @@ impl<'s> Compute<'_, 's> {
         Ok(())
     }
 
-    /// Every result at the present places.
+    /// Every result at the present places; of rows that a strip holds the first one only.
     fn store_all(&self, n: &mut Nest<'s>) -> Result<(), LowerError> {
-        for st in &self.p.s.stores {
+        for st in self.p.s.stores.iter().take(self.p.results) {
             let value = n.eval(st.value)?;
             let (buf, at) = (n.tensor(st.operand), n.resolve(&st.at));
             n.store(buf, at, value, false);

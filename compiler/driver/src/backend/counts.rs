@@ -104,7 +104,9 @@ fn operations(graph: &Graph, id: NodeId) -> u64 {
             let [rows, depth] = [2, 1].map(|d| shape.len().checked_sub(d).map_or(0, |at| shape[at]));
             let steps = match steps {
                 Steps::All => rows.saturating_mul(depth),
-                steps => (0..rows).map(|i| steps.of(i as usize, depth as usize).len() as u64).fold(0, u64::saturating_add),
+                steps => {
+                    (0..rows).map(|i| steps.of(i as usize, depth as usize).len() as u64).fold(0, u64::saturating_add)
+                }
             };
             let per_step = 2 * parts * parts;
             elems.checked_div(rows).unwrap_or(0).saturating_mul(steps).saturating_mul(per_step)

@@ -42,8 +42,11 @@ impl Fuser<'_> {
     /// the last steps away, and with them a need for the sums of its rows.
     pub(super) fn find_strips(&mut self) {
         for id in self.g.ids().filter(|id| self.role(*id) == Role::Dot).collect::<Vec<_>>() {
-            let root = self.strip_root(id);
-            self.stored.extend(root);
+            let Some(root) = self.strip_root(id) else { continue };
+            self.stored.insert(root);
+            let rows = self.strip(root).map(|members| self.values_of_rows(root, &members)).unwrap_or_default();
+            self.stored.extend(&rows);
+            self.row_values.extend(rows.into_iter().map(|id| (id, root)));
         }
     }
 
@@ -95,9 +98,8 @@ impl Fuser<'_> {
         todo: &mut Vec<(NodeId, Space)>,
     ) -> Option<()> {
         let n = self.g.node(id);
-        if id != root && (self.stored.contains(&id) || self.role(id) == Role::Source)
-            || !self.fits(found, root, id, space)
-        {
+        let kept = self.stored.contains(&id) && self.row_values.get(&id) != Some(&root);
+        if id != root && (kept || self.role(id) == Role::Source) || !self.fits(found, root, id, space) {
             return Some(());
         }
         let seen = !found.members.insert(id);
@@ -156,7 +158,38 @@ impl Fuser<'_> {
         dims.iter().zip(from).all(|(d, s)| (*d != last || *s == 1) && (*s == n.ty.shape[*d] || *d == last))
     }
 
-    /// Whether the members are a strip: two products, a reduction, nothing that others need.
+    /// What others need of a strip besides its root: values of rows, in their order.
+    pub(super) fn values_of_rows(&self, root: NodeId, members: &BTreeSet<NodeId>) -> Vec<NodeId> {
+        let free = |id: NodeId| self.role(id) == Role::View || self.role(id) == Role::Element && self.is_cheap(id);
+        let needed = |id: &NodeId| *id != root && !free(*id) && !self.is_read_inside(*id, root, members);
+        members.iter().copied().filter(needed).collect()
+    }
+
+    /// Whether a member that others need can leave the kernel: one element for each row of the strip,
+    /// read only after it.
+    fn leaves(&self, id: NodeId, root: NodeId, strip: &[u64], members: &BTreeSet<NodeId>) -> bool {
+        let [rows @ .., _] = strip else { return false };
+        let shape = &self.g.ty(id).shape;
+        let per_row = shape == rows || shape.split_last().is_some_and(|(one, lead)| *one == 1 && lead == rows);
+        per_row && self.readers_outside(id, members).all(|r| r > root)
+    }
+
+    /// What reads a node elsewhere, directly or through views.
+    fn readers_outside<'a>(
+        &'a self,
+        id: NodeId,
+        members: &'a BTreeSet<NodeId>,
+    ) -> Box<dyn Iterator<Item = NodeId> + 'a> {
+        Box::new(self.readers[id.0 as usize].iter().flat_map(move |&r| {
+            let through = self.role(r) == Role::View && !self.stored.contains(&r);
+            let here = (!members.contains(&r) && !through).then_some(r);
+            let further = through.then(|| self.readers_outside(r, members));
+            here.into_iter().chain(further.into_iter().flatten())
+        }))
+    }
+
+    /// Whether the members are a strip: two products, a reduction, nothing that others need but values
+    /// of rows.
     fn is_sound(&self, found: &Found, root: NodeId) -> bool {
         let (Some(first), Some(second)) = (found.first, found.second) else { return false };
         let members = &found.members;
@@ -181,8 +214,9 @@ impl Fuser<'_> {
         let policy = self.g.node(root).policy;
         let inside = |id: &NodeId| {
             let free = self.role(*id) == Role::View || self.role(*id) == Role::Element && self.is_cheap(*id);
-            let alone = self.readers[id.0 as usize].iter().all(|r| members.contains(r));
-            self.g.node(*id).policy == policy && (*id == root || free || alone)
+            let alone = self.is_read_inside(*id, root, members);
+            self.g.node(*id).policy == policy
+                && (*id == root || free || alone || self.leaves(*id, root, strip, members))
         };
         found.reduces && sizes && types && members.len() <= MEMBERS_MAX && members.iter().all(inside)
     }

@@ -411,9 +411,8 @@ impl Reader {
                 _ => Err(line.error(format!("`{key}` must be [index, row, step]"))),
             }
         };
-        let bound = |word: &str| {
-            line.attr(word).map(|_| line.str(word).and_then(|t| self.parse_index(line, t))).transpose()
-        };
+        let bound =
+            |word: &str| line.attr(word).map(|_| line.str(word).and_then(|t| self.parse_index(line, t))).transpose();
         Ok(Op::Mma(Mma {
             kind,
             rows: u32_attr(line, "rows")?,

@@ -151,9 +151,10 @@ fn lower(call: &mut Call) -> Lowered {
         expand::cast(b, mask, of)
     });
     let scores = scores(b, q, k, mask, causal);
-    let out = weigh(b, scores, v, causal);
+    let (out, base, sum) = weigh(b, scores, v, causal);
     let inputs = [q, k, v].into_iter().chain(mask).collect();
-    b.derive(Derivative { inputs, output: out, saved: vec![], pull: Arc::new(move |b, p| pull(b, p, causal)) });
+    let pull: Pull = Arc::new(move |b, p| pull(b, p, causal));
+    b.derive(Derivative { inputs, output: out, saved: vec![base, sum], pull });
     Ok(vec![out])
 }
 
@@ -178,22 +179,34 @@ fn scores(b: &mut dyn Build, q: Id, k: Id, mask: Option<Id>, causal: bool) -> Id
     scores
 }
 
-/// With `P` the weights, computed again so that they are not kept: `V̄ = Pᵀc`,
-/// `S̄ = P∘(cVᵀ − rowsum(c∘y))`, `Q̄ = S̄K`, `K̄ = S̄ᵀQ` (Dao and others, FlashAttention, 2022, appendix B).
+/// With `P` the weights, computed again so that they are not kept, from the largest score and the sum of
+/// each row, which are: `V̄ = Pᵀc`, `S̄ = P∘(cVᵀ − rowsum(c∘y))`, `Q̄ = S̄K`, `K̄ = S̄ᵀQ` (Dao and others,
+/// FlashAttention, 2022, appendix B).
 fn pull(b: &mut dyn Build, p: &Pulled, causal: bool) -> Vec<Option<Id>> {
     let (q, k, v, mask) = (p.inputs[0], p.inputs[1], p.inputs[2], p.inputs.get(3).copied());
+    let (base, sum) = (p.saved[0], p.saved[1]);
     let dtype = b.dtype(q);
     b.again(true);
-    let scores = scores(b, q, k, mask, causal);
-    let last = b.shape(scores).len() - 1;
-    let (weights, sum) = exponentials(b, scores);
+    let scores = scores(b, q, k, mask, false);
+    let shape = b.shape(scores);
+    let last = shape.len() - 1;
+    let shifted = expand::binary(b, MapOp::sub, scores, base);
+    let weights = expand::unary(b, MapOp::exp, shifted);
     let none = expand::like(b, sum, 0.0);
     let empty = expand::map(b, MapOp::eq, &[sum, none]);
     let one = expand::like(b, sum, 1.0);
     // A query without keys has weights of zero.
     let below = expand::select(b, empty, one, sum);
     let inverse = expand::unary(b, MapOp::reciprocal, below);
-    let weights = expand::binary(b, MapOp::mul, weights, inverse);
+    let mut weights = expand::binary(b, MapOp::mul, weights, inverse);
+    // What is zero beyond the diagonal need not be computed there.
+    let cut = |b: &mut dyn Build, x: Id| {
+        let (keep, zero) = (relation(b, &shape, MapOp::ge, 0), expand::like(b, x, 0.0));
+        expand::select(b, keep, x, zero)
+    };
+    if causal {
+        weights = cut(b, weights);
+    }
     b.again(false);
     let flip = |b: &mut dyn Build, x: Id| {
         let rank = b.shape(x).len();
@@ -215,10 +228,7 @@ fn pull(b: &mut dyn Build, p: &Pulled, causal: bool) -> Vec<Option<Id>> {
     let rest = expand::binary(b, MapOp::sub, seen, along);
     let mut scores = expand::map(b, MapOp::mul, &[weights, rest]);
     if causal {
-        // They are zero beyond the diagonal, and need not be computed there.
-        let shape = b.shape(scores);
-        let (keep, zero) = (relation(b, &shape, MapOp::ge, 0), expand::like(b, scores, 0.0));
-        scores = expand::select(b, keep, scores, zero);
+        scores = cut(b, scores);
     }
     let keys = flip(b, k);
     let queries = product(b, to, scores, keys);
@@ -271,8 +281,8 @@ fn repeat_heads(b: &mut dyn Build, x: Id, queries: &[u64]) -> Id {
     expand::reshape(b, x, &out)
 }
 
-/// Exponentials of the scores relative to the largest of the row, and their sums.
-fn exponentials(b: &mut dyn Build, scores: Id) -> (Id, Id) {
+/// Exponentials of the scores relative to the largest of the row, that number, and their sums.
+fn exponentials(b: &mut dyn Build, scores: Id) -> (Id, Id, Id) {
     let last = b.shape(scores).len() - 1;
     let top = expand::reduce(b, scores, Reduction::Max, &[last], true);
     // Without a finite maximum there is nothing to subtract.
@@ -281,14 +291,16 @@ fn exponentials(b: &mut dyn Build, scores: Id) -> (Id, Id) {
     let base = expand::select(b, finite, top, zero);
     let shifted = expand::binary(b, MapOp::sub, scores, base);
     let weights = expand::unary(b, MapOp::exp, shifted);
-    (weights, expand::reduce(b, weights, Reduction::Sum, &[last], true))
+    (weights, base, expand::reduce(b, weights, Reduction::Sum, &[last], true))
 }
 
-/// `softmax(scores) @ v`, divided last; zeros where every score is -inf.
-fn weigh(b: &mut dyn Build, scores: Id, v: Id, causal: bool) -> Id {
+/// `softmax(scores) @ v`, divided last; zeros where every score is -inf. Also what was subtracted from
+/// each row, and the sum of its exponentials.
+fn weigh(b: &mut dyn Build, scores: Id, v: Id, causal: bool) -> (Id, Id, Id) {
     let (shape, dtype) = (b.shape(scores), b.dtype(scores));
     let last = shape.len() - 1;
-    let (weights, sum) = exponentials(b, scores);
+    let (weights, base, row_sum) = exponentials(b, scores);
+    let sum = row_sum;
     let mut out = shape;
     out[last] = b.shape(v)[last];
     let steps = if causal { Steps::To } else { Steps::All };
@@ -300,7 +312,7 @@ fn weigh(b: &mut dyn Build, scores: Id, v: Id, causal: bool) -> Id {
     let sum = expand::broadcast_to(b, sum, &out);
     let mean = expand::map(b, MapOp::div, &[product, sum]);
     let zero = expand::like(b, mean, 0.0);
-    expand::select(b, empty, zero, mean)
+    (expand::select(b, empty, zero, mean), base, row_sum)
 }
 
 #[cfg(test)]

@@ -102,6 +102,7 @@ impl<'s> Strip<'s> {
             pack_left: false,
             pack_right: true,
             grain: 1,
+            results: 1,
         };
         let mut out = Strip {
             s,
@@ -343,7 +344,14 @@ impl<'s> Strip<'s> {
                 let steps = n.resolve(w);
                 steps.offset(LANES as i64 - 1).div(LANES as i64, &|v| n.range(v))
             });
-            stages.run(n, inside.times(self.pitch()), inside, limit)
+            stages.run(n, inside.times(self.pitch()), inside, limit)?;
+            // What leaves the kernel of a row.
+            for st in self.s.stores.iter().skip(self.second.results) {
+                let value = n.eval(st.value)?;
+                let (buf, at) = (n.tensor(st.operand), n.resolve(&st.at));
+                n.store(buf, at, value, false);
+            }
+            Ok(())
         })
     }
 
