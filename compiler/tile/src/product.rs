@@ -323,8 +323,8 @@ impl<'s> Product<'s> {
         }
         let (tile_n, tile_m) = (at[at.len() - 2].clone(), at[at.len() - 1].clone());
         let first = self.first_block(n, &tile_m);
-        let kept = self.masks_above();
-        let body = Compute { p: self, tile_m, tile_n, first, kept, packed_left, packed_right, column, image, partial };
+        let above = self.masks_above();
+        let body = Compute { p: self, tile_m, tile_n, first, above, packed_left, packed_right, column, image, partial };
         if self.blocks() == 1 {
             return body.block(n, &Index::default());
         }
@@ -398,8 +398,8 @@ struct Compute<'p, 's> {
     tile_n: Index,
     /// The first block along k.
     first: Index,
-    /// Whether what lies above the diagonal is not computed.
-    kept: bool,
+    /// The results above the diagonal, where they are constant.
+    above: Option<Vec<ValueId>>,
     packed_left: Option<u32>,
     packed_right: Option<u32>,
     /// One panel of B, packed where it is used.
@@ -439,7 +439,7 @@ impl<'s> Compute<'_, 's> {
                 for row in Product::parts(p.extent(p.m), Some((&self.tile_m, p.mc)), p.rows) {
                     let ir = n.var(p.extent(p.m).div_ceil(p.rows as u64) as i64 - 1);
                     let (mut lo, mut hi) = (row.lo.clone(), row.hi.clone());
-                    if self.kept {
+                    if self.above.is_some() {
                         // The first row panel that reaches the panel's first column.
                         let start = columns.first.div(p.rows as i64, &|v| n.range(v));
                         hi.push(start.clone());
@@ -647,16 +647,18 @@ impl<'s> Compute<'_, 's> {
             None => n.define(Def::Const(Scalar::F(0.0)), p.kind, 1),
         };
         n.bind(p.dot, sum);
-        self.store_all(n)?;
+        self.store_all(n, c.is_some())?;
         n.valid = n.lanes;
         Ok(())
     }
 
-    /// Every result at the present places; of rows that a strip holds the first one only.
-    fn store_all(&self, n: &mut Nest<'s>) -> Result<(), LowerError> {
-        for st in self.p.s.stores.iter().take(self.p.results) {
-            let value = n.eval(st.value)?;
+    /// Every result at the present places; of rows that a strip holds the first one only. Without a
+    /// product they are the constants above the diagonal.
+    fn store_all(&self, n: &mut Nest<'s>, product: bool) -> Result<(), LowerError> {
+        let above = self.above.as_deref().filter(|_| !product).unwrap_or_default();
+        for (i, st) in self.p.s.stores.iter().take(self.p.results).enumerate() {
             let (buf, at) = (n.tensor(st.operand), n.resolve(&st.at));
+            let value = n.eval(above.get(i).copied().unwrap_or(st.value))?;
             n.store(buf, at, value, false);
         }
         Ok(())

@@ -98,8 +98,12 @@ impl<'s> Product<'s> {
             }
             let base = Index::var(row).minus(&first).times(self.pitch() as i64);
             let per = (self.kc / self.lanes as u64) as i64;
-            for part in Product::parts(self.depth(), (self.blocks() > 1).then_some((block, self.kc)), self.lanes) {
+            for mut part in Product::parts(self.depth(), (self.blocks() > 1).then_some((block, self.kc)), self.lanes) {
                 let q = n.var(self.depth().div_ceil(self.lanes as u64) as i64 - 1);
+                // Steps that the row does not take are not read.
+                let lanes = self.lanes as i64;
+                part.lo.extend(self.beyond.map(|e| n.resolve(e).div(lanes, &|v| n.range(v))));
+                part.hi.extend(self.within.map(|e| n.resolve(e).offset(lanes - 1).div(lanes, &|v| n.range(v))));
                 n.plain_loop(q, part.lo, part.hi, |n| {
                     n.valid = part.size;
                     n.place(self.k, Index::var(q).times(self.lanes as i64).plus(&Index::var(LANE)));
@@ -120,7 +124,8 @@ impl<'s> Product<'s> {
             n.plain_loop(panel, part.lo, part.hi, |n| {
                 let inside = Index::var(panel).minus(&tile.times((self.mc / self.rows as u64) as i64));
                 let base = inside.times(self.rows as i64 * (self.pitch() / self.span()) as i64);
-                self.over_block(n, block, |n, k, from_start| {
+                let steps = self.panel_steps(n, &Index::var(panel));
+                self.over_steps(n, block, steps, |n, k, from_start| {
                     for v in 0..part.size.div_ceil(self.lanes) {
                         let first = v * self.lanes;
                         n.valid = (part.size - first).min(self.lanes);
@@ -150,12 +155,37 @@ impl<'s> Product<'s> {
         block: &Index,
         body: impl FnOnce(&mut Nest<'s>, Index, Index) -> Result<(), LowerError>,
     ) -> Result<(), LowerError> {
+        self.over_steps(n, block, [None, None], body)
+    }
+
+    /// The first step that a row of a row panel takes, and the one after the last, where rows differ.
+    fn panel_steps(&self, n: &mut Nest<'s>, panel: &Index) -> [Option<Index>; 2] {
+        let Some(m) = self.m else { return [None, None] };
+        [(self.beyond, 0), (self.within, self.rows as i64 - 1)].map(|(bound, row)| {
+            let bound = bound?;
+            let old = n.place(m, panel.times(self.rows as i64).offset(row));
+            let step = n.resolve(bound);
+            n.place(m, old);
+            Some(step)
+        })
+    }
+
+    /// The same for the steps from the first bound on and below the second; they take one position each.
+    fn over_steps(
+        &self,
+        n: &mut Nest<'s>,
+        block: &Index,
+        bounds: [Option<Index>; 2],
+        body: impl FnOnce(&mut Nest<'s>, Index, Index) -> Result<(), LowerError>,
+    ) -> Result<(), LowerError> {
         let start = block.times(self.kc as i64);
         let span = self.span() as i64;
         let (steps, all) = (self.kc as i64 / span, self.depth() as i64 / span);
         let kk = n.var(steps - 1);
-        let hi = vec![Index::constant(steps), Index::constant(all).minus(&block.times(steps))];
-        n.plain_loop(kk, vec![Index::default()], hi, |n| {
+        let [from, below] = bounds.map(|b| b.map(|step| step.minus(&start)));
+        let lo = [Index::default()].into_iter().chain(from).collect();
+        let hi = [Index::constant(steps), Index::constant(all).minus(&block.times(steps))];
+        n.plain_loop(kk, lo, hi.into_iter().chain(below).collect(), |n| {
             body(n, start.plus(&Index::var(kk).times(span)), Index::var(kk))
         })
     }

@@ -183,7 +183,7 @@ impl<'s> Strip<'s> {
             tile_m: tile_m.clone(),
             tile_n,
             first: Index::default(),
-            kept: false,
+            above: None,
             packed_left,
             packed_right,
             column: None,

@@ -14,12 +14,12 @@ pub(super) struct Above<'a> {
 }
 
 impl Product<'_> {
-    /// Whether no result depends on the product above the diagonal.
-    pub(super) fn masks_above(&self) -> bool {
-        let (Some(m), Some(n), None, None) = (self.m, self.n, &self.image, self.row) else { return false };
+    /// The results above the diagonal, where they are constant, so that the product does not count.
+    pub(super) fn masks_above(&self) -> Option<Vec<ValueId>> {
+        let (Some(m), Some(n), None, None) = (self.m, self.n, &self.image, self.row) else { return None };
         let within = Index::var(m).offset(1);
         let above = Above { s: self.s, within: &within, keys: n };
-        self.s.stores.iter().all(|st| above.value(st.value).is_some())
+        self.s.stores.iter().map(|st| above.value(st.value).map(|_| above.other(st.value))).collect()
     }
 }
 
@@ -44,6 +44,14 @@ impl Above<'_> {
                 self.value(args[0]).filter(|x| *x == f64::NEG_INFINITY).map(|_| 0.0)
             }
             _ => None,
+        }
+    }
+
+    /// What a choice by the mask takes there, itself otherwise.
+    fn other(&self, v: ValueId) -> ValueId {
+        match &self.s.value(v).op {
+            ValueOp::Map { op: MapOp::r#where, args } if self.is_mask(args[0]) => args[2],
+            _ => v,
         }
     }
 

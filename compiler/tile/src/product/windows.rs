@@ -303,7 +303,7 @@ impl<'s> Compute<'_, 's> {
                         n.place(axis, columns.first.offset(column as i64 + j as i64));
                     }
                     n.bind(p.dot, sum);
-                    self.store_all(n)?;
+                    self.store_all(n, true)?;
                 }
                 n.valid = n.lanes;
             }
