@@ -6,6 +6,7 @@
 //! a reduction when the group reads it back over the rows it reduced (softmax, norms).
 //! Every value is computed with the rounding that its own node states, so fusion changes no bit.
 
+mod join;
 mod strip;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,6 +91,8 @@ struct Fuser<'a> {
     readers: Vec<Vec<NodeId>>,
     /// Nodes whose value must reach memory.
     stored: BTreeSet<NodeId>,
+    /// Nodes that get a kernel of their own.
+    split: &'a BTreeSet<NodeId>,
     /// Nodes that run through their reference kernels.
     native: &'a BTreeSet<NodeId>,
     /// Values of rows that leave a strip, and its root.
@@ -119,8 +122,8 @@ pub fn partition(g: &Graph, limits: &Limits) -> Partition {
             }
         }
     }
-    let mut f =
-        Fuser { g, roles, readers, stored: limits.split.clone(), native: &limits.native, row_values: BTreeMap::new() };
+    let (stored, row_values) = (limits.split.clone(), BTreeMap::new());
+    let mut f = Fuser { g, roles, readers, stored, split: &limits.split, native: &limits.native, row_values };
     f.find_stored();
     f.find_strips();
     f.groups()
@@ -188,7 +191,7 @@ impl Fuser<'_> {
         // A group runs after the groups whose roots it reads; roots ascend, and every input
         // comes before its reader, so the order by root is a topological order.
         groups.sort_by_key(|g| g.roots[0]);
-        Partition { groups }
+        Partition { groups: self.joined(groups) }
     }
 
     fn is_plain_copy(&self, id: NodeId) -> bool {

@@ -82,8 +82,8 @@ fn parts(g: &Graph, id: NodeId) -> Vec<NodeId> {
 pub fn in_place(g: &Graph, partition: &Partition) -> Vec<InPlace> {
     let mut out: Vec<InPlace> = vec![];
     for (o, &id) in g.outputs.iter().enumerate() {
-        let may = |kind| matches!(kind, GroupKind::Loop | GroupKind::Native);
-        let Some(group) = partition.groups.iter().find(|p| p.roots == [id] && may(p.kind)) else { continue };
+        let may = |kind| matches!(kind, GroupKind::Loop | GroupKind::Dot | GroupKind::Native);
+        let Some(group) = partition.groups.iter().find(|p| p.roots.contains(&id) && may(p.kind)) else { continue };
         // The first argument that will do: updates name what they update first.
         let mut inputs = group.inputs.clone();
         inputs.sort();
@@ -112,7 +112,7 @@ fn writes_over(g: &Graph, input: NodeId, root: NodeId) -> bool {
 }
 
 /// Every path from the root to the input is elementwise.
-fn reads_in_step(g: &Graph, members: &[NodeId], input: NodeId, root: NodeId) -> bool {
+pub(crate) fn reads_in_step(g: &Graph, members: &[NodeId], input: NodeId, root: NodeId) -> bool {
     let shape = &g.ty(root).shape;
     members.iter().all(|&m| {
         let n = g.node(m);

@@ -503,7 +503,9 @@ impl Body<'_> {
             _ => self.axis("k".into(), depth, true),
         };
         // Row `i` takes its first `i + 1` steps, or all but the first `i`.
-        let (within, beyond) = ((steps == Steps::To).then(|| m.offset(1)), (steps == Steps::From).then(|| m.clone()));
+        let rows = node.ty.shape.iter().rev().nth(1).copied().unwrap_or(1);
+        let within = (steps == Steps::To).then(|| m.offset(1));
+        let beyond = (steps == Steps::From && rows > 1).then(|| m.clone());
         let place = |x: &Index, y: &Index| -> Vec<Index> { batch.iter().chain([x, y]).cloned().collect() };
         let factor = if pairs { DType::Bf16 } else { accum };
         let left = self.value(a, &place(m, &Index::var(k)), &[], Part::Real)?;

@@ -656,9 +656,12 @@ impl<'s> Compute<'_, 's> {
     /// product they are the constants above the diagonal.
     fn store_all(&self, n: &mut Nest<'s>, product: bool) -> Result<(), LowerError> {
         let above = self.above.as_deref().filter(|_| !product).unwrap_or_default();
-        for (i, st) in self.p.s.stores.iter().take(self.p.results).enumerate() {
+        let stores = || self.p.s.stores.iter().take(self.p.results).enumerate();
+        // All values first: the memory of a result may be that of an operand.
+        let values = stores().map(|(i, st)| n.eval(above.get(i).copied().unwrap_or(st.value)));
+        let values = values.collect::<Result<Vec<_>, _>>()?;
+        for ((_, st), value) in stores().zip(values) {
             let (buf, at) = (n.tensor(st.operand), n.resolve(&st.at));
-            let value = n.eval(above.get(i).copied().unwrap_or(st.value))?;
             n.store(buf, at, value, false);
         }
         Ok(())

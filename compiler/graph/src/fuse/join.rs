@@ -1,0 +1,139 @@
+//! Kernels with several results: one that reads what another gives, element by element, or what
+//! another reads, becomes one with it. A value that all need is then read once, or never written.
+//!
+//! An update of Adam is an example: both moments and the parameter are computed behind the product that
+//! gives the gradient, which does not reach memory.
+
+use super::{Fuser, MEMBERS_MAX, Role};
+use crate::place_buffers::reads_in_step;
+use std::collections::BTreeMap;
+use tessera_ir::graph::NodeId;
+use tessera_ir::group::{Group, GroupKind};
+use tessera_ops::prim::Prim;
+
+/// Tensors that one kernel reads and writes, at most: more streams than the processor follows.
+const TENSORS_MAX: usize = 16;
+
+/// Groups in running order; those that joined another leave their place empty.
+struct Line {
+    slots: Vec<Option<Group>>,
+}
+
+impl Fuser<'_> {
+    /// Joins what can be joined; the groups come in running order and stay so.
+    pub(super) fn joined(&self, groups: Vec<Group>) -> Vec<Group> {
+        let mut line = Line { slots: groups.into_iter().map(Some).collect() };
+        // Where each value is made, and where it was read last.
+        let (mut maker, mut reader) = (BTreeMap::new(), BTreeMap::new());
+        for at in 0..line.slots.len() {
+            let Some(group) = line.slots[at].clone() else { continue };
+            let mut place = at;
+            let candidates = group.inputs.iter().flat_map(|i| [maker.get(i), reader.get(i)]).flatten().copied();
+            let mut candidates: Vec<usize> = candidates.collect();
+            candidates.sort();
+            candidates.dedup();
+            // The nearest first: it is the last of what the group depends on.
+            for with in candidates.into_iter().rev() {
+                place = self.join(&mut line, with, place).unwrap_or(place);
+            }
+            if let Some(group) = &line.slots[place] {
+                maker.extend(group.roots.iter().map(|r| (*r, place)));
+                reader.extend(group.inputs.iter().filter(|i| self.is_alike(**i, group)).map(|i| (*i, place)));
+            }
+        }
+        let mut out: Vec<Group> = line.slots.into_iter().flatten().collect();
+        self.drop_unread(&mut out);
+        out
+    }
+
+    /// Whether a tensor has the shape of a group's results.
+    fn is_alike(&self, id: NodeId, group: &Group) -> bool {
+        self.g.ty(id).shape == self.g.ty(group.roots[0]).shape
+    }
+
+    /// Joins the group at `second` with one before it; gives the place of both.
+    fn join(&self, line: &mut Line, first: usize, second: usize) -> Option<usize> {
+        if first >= second {
+            return None;
+        }
+        let (a, b) = (line.slots.get(first)?.as_ref()?, line.slots.get(second)?.as_ref()?);
+        if !self.fit(a, b) {
+            return None;
+        }
+        let between = || line.slots[first + 1..second].iter().flatten();
+        let place = if !between().any(|g| g.roots.iter().any(|r| b.inputs.contains(r))) {
+            first
+        } else if !between().any(|g| g.inputs.iter().any(|i| a.roots.contains(i))) {
+            second
+        } else {
+            return None;
+        };
+        let both = self.both(a, b);
+        (line.slots[first], line.slots[second]) = (None, None);
+        line.slots[place] = Some(both);
+        Some(place)
+    }
+
+    /// Whether two groups, in this order, can be one kernel.
+    fn fit(&self, a: &Group, b: &Group) -> bool {
+        let shape = &self.g.ty(a.roots[0]).shape;
+        let (first, second) = (self.g.node(a.roots[0]), self.g.node(b.roots[0]));
+        let given: Vec<NodeId> = a.roots.iter().copied().filter(|r| b.inputs.contains(r)).collect();
+        let shares = |i: &NodeId| b.inputs.contains(i) && self.g.ty(*i).shape == *shape;
+        let related = !given.is_empty() || a.kind == GroupKind::Loop && a.inputs.iter().any(shares);
+        let kinds = b.kind == GroupKind::Loop && matches!(a.kind, GroupKind::Loop | GroupKind::Dot);
+        related
+            && kinds
+            && first.policy == second.policy
+            && a.roots.iter().chain(&b.roots).all(|r| self.g.ty(*r).shape == *shape)
+            && a.members.len() + b.members.len() <= MEMBERS_MAX
+            && a.inputs.len() + b.inputs.len() + a.roots.len() + b.roots.len() <= TENSORS_MAX
+            && a.members.iter().chain(&b.members).all(|m| self.may_move(*m))
+            && self.is_pointwise(b, false)
+            && (a.kind == GroupKind::Dot || self.is_pointwise(a, true))
+            && given.iter().all(|r| b.roots.iter().all(|root| reads_in_step(self.g, &b.members, *r, *root)))
+    }
+
+    /// Nothing asked for a kernel of its own, or for directives.
+    fn may_move(&self, id: NodeId) -> bool {
+        let n = self.g.node(id);
+        n.origin.kernel.is_none() && !n.ty.dtype.is_complex() && !self.split.contains(&id)
+    }
+
+    /// Whether each result element is made of elements at its own place, besides what is
+    /// repeated, or also of reductions of its row.
+    fn is_pointwise(&self, group: &Group, rows: bool) -> bool {
+        let shape = &self.g.ty(group.roots[0]).shape;
+        group.members.iter().all(|&m| match (self.role(m), &self.g.node(m).prim) {
+            (Role::Element, Prim::Map(_) | Prim::Cast) | (Role::View, _) => true,
+            (Role::Reduce, _) => rows && self.g.ty(self.g.node(m).operands[0]).shape == *shape,
+            _ => false,
+        })
+    }
+
+    fn both(&self, a: &Group, b: &Group) -> Group {
+        let union = |x: &[NodeId], y: &[NodeId], made: &[NodeId]| {
+            let mut out = x.to_vec();
+            out.extend(y.iter().filter(|i| !x.contains(i) && !made.contains(i)));
+            out
+        };
+        let mut members = union(&a.members, &b.members, &[]);
+        members.sort();
+        Group {
+            kind: a.kind,
+            members,
+            inputs: union(&a.inputs, &b.inputs, &a.roots),
+            scalars: union(&a.scalars, &b.scalars, &[]),
+            roots: union(&a.roots, &b.roots, &[]),
+        }
+    }
+
+    /// Results that only their own kernel needs do not leave it.
+    fn drop_unread(&self, groups: &mut [Group]) {
+        let read: std::collections::BTreeSet<NodeId> =
+            groups.iter().flat_map(|g| g.inputs.iter().copied()).chain(self.g.outputs.iter().copied()).collect();
+        for group in groups.iter_mut().filter(|g| g.roots.len() > 1 && g.kind != GroupKind::Strip) {
+            group.roots.retain(|r| read.contains(r) || matches!(self.role(*r), Role::Alone | Role::Part));
+        }
+    }
+}
