@@ -6,7 +6,7 @@
 
 use super::{Fuser, MEMBERS_MAX, Role};
 use crate::place_buffers::reads_in_step;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tessera_ir::graph::NodeId;
 use tessera_ir::group::{Group, GroupKind};
 use tessera_ops::prim::Prim;
@@ -46,9 +46,9 @@ impl Fuser<'_> {
         out
     }
 
-    /// Whether a tensor has the shape of a group's results.
+    /// Whether a tensor has as many elements as a group's results.
     fn is_alike(&self, id: NodeId, group: &Group) -> bool {
-        self.g.ty(id).shape == self.g.ty(group.roots[0]).shape
+        self.g.ty(id).elems() == self.g.ty(group.roots[0]).elems()
     }
 
     /// Joins the group at `second` with one before it; gives the place of both.
@@ -79,7 +79,7 @@ impl Fuser<'_> {
         let shape = &self.g.ty(a.roots[0]).shape;
         let (first, second) = (self.g.node(a.roots[0]), self.g.node(b.roots[0]));
         let given: Vec<NodeId> = a.roots.iter().copied().filter(|r| b.inputs.contains(r)).collect();
-        let shares = |i: &NodeId| b.inputs.contains(i) && self.g.ty(*i).shape == *shape;
+        let shares = |i: &NodeId| b.inputs.contains(i) && self.is_alike(*i, b);
         let related = !given.is_empty() || a.kind == GroupKind::Loop && a.inputs.iter().any(shares);
         let kinds = b.kind == GroupKind::Loop && matches!(a.kind, GroupKind::Loop | GroupKind::Dot);
         related
@@ -130,7 +130,7 @@ impl Fuser<'_> {
 
     /// Results that only their own kernel needs do not leave it.
     fn drop_unread(&self, groups: &mut [Group]) {
-        let read: std::collections::BTreeSet<NodeId> =
+        let read: BTreeSet<NodeId> =
             groups.iter().flat_map(|g| g.inputs.iter().copied()).chain(self.g.outputs.iter().copied()).collect();
         for group in groups.iter_mut().filter(|g| g.roots.len() > 1 && g.kind != GroupKind::Strip) {
             group.roots.retain(|r| read.contains(r) || matches!(self.role(*r), Role::Alone | Role::Part));
