@@ -9,6 +9,8 @@
 mod join;
 mod strip;
 
+pub(crate) use join::reads_in_step;
+
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_base::DType;
 use tessera_ir::graph::{Graph, NodeId};

@@ -1,5 +1,6 @@
 //! The memory plan: which value lives where, and when its bytes may be used again.
 
+use crate::fuse::reads_in_step;
 use std::collections::BTreeMap;
 use tessera_abi::plan::BufRef;
 use tessera_ir::graph::{Graph, NodeId};
@@ -109,24 +110,6 @@ pub fn in_place(g: &Graph, partition: &Partition) -> Vec<InPlace> {
 fn writes_over(g: &Graph, input: NodeId, root: NodeId) -> bool {
     let n = g.node(root);
     n.prim == Prim::DynamicUpdate && n.operands[0] == input && !n.operands[1..].contains(&input)
-}
-
-/// Every path from the root to the input is elementwise.
-pub(crate) fn reads_in_step(g: &Graph, members: &[NodeId], input: NodeId, root: NodeId) -> bool {
-    let shape = &g.ty(root).shape;
-    members.iter().all(|&m| {
-        let n = g.node(m);
-        !n.operands.contains(&input) || (matches!(n.prim, Prim::Map(_) | Prim::Cast) && &n.ty.shape == shape)
-    }) && members.iter().all(|&m| {
-        // No member moves elements that come from the input.
-        matches!(g.node(m).prim, Prim::Map(_) | Prim::Cast | Prim::Full { .. } | Prim::Iota { .. })
-            || !g.node(m).operands.iter().any(|&o| comes_from(g, members, o, input))
-    })
-}
-
-fn comes_from(g: &Graph, members: &[NodeId], id: NodeId, input: NodeId) -> bool {
-    id == input
-        || (members.binary_search(&id).is_ok() && g.node(id).operands.iter().any(|&o| comes_from(g, members, o, input)))
 }
 
 /// Free ranges of the arena, sorted by offset.

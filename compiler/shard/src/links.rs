@@ -1,7 +1,7 @@
 //! How the dims of a node's operands and of its result belong together.
 
 use tessera_ir::graph::{Graph, Node};
-use tessera_ops::prim::{Prim, Reduction};
+use tessera_ops::prim::{Prim, Reduction, Steps};
 
 /// What becomes of one dim of an operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,7 +81,7 @@ pub fn links(g: &Graph, node: &Node) -> Vec<Vec<Link>> {
         Prim::Cumulate { axis, .. } | Prim::Sort { axis, .. } | Prim::ArgSort { axis, .. } => {
             vec![but(0, *axis, Link::Whole)]
         }
-        Prim::Dot { causal, .. } => dot(shape(0).len(), *causal),
+        Prim::Dot { steps, .. } => dot(shape(0).len(), *steps == Steps::All),
         Prim::Quantize { .. } => {
             let n = shape(0).len();
             vec![(0..n).map(|d| if d + 1 < n { Link::Pass(d) } else { Link::Whole }).collect()]
@@ -151,14 +151,14 @@ pub fn links(g: &Graph, node: &Node) -> Vec<Vec<Link>> {
     }
 }
 
-/// `[batch…, m, k] @ [batch…, k, n]`. The rows of a causal product know their position.
-fn dot(rank: usize, causal: bool) -> Vec<Vec<Link>> {
+/// `[batch…, m, k] @ [batch…, k, n]`. Rows that do not take `all` steps know their position.
+fn dot(rank: usize, all: bool) -> Vec<Vec<Link>> {
     let sum = Link::Reduce(Reduction::Sum);
     let batch = rank.saturating_sub(2);
     let (mut a, mut b): (Vec<Link>, Vec<Link>) =
         ((0..batch).map(Link::Pass).collect(), (0..batch).map(Link::Pass).collect());
-    a.extend([if causal { Link::Whole } else { Link::Pass(batch) }, if causal { Link::Whole } else { sum }]);
-    b.extend([if causal { Link::Whole } else { sum }, Link::Pass(batch + 1)]);
+    a.extend([if all { Link::Pass(batch) } else { Link::Whole }, if all { sum } else { Link::Whole }]);
+    b.extend([if all { sum } else { Link::Whole }, Link::Pass(batch + 1)]);
     vec![a, b]
 }
 

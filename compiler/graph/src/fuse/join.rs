@@ -5,9 +5,8 @@
 //! gives the gradient, which does not reach memory.
 
 use super::{Fuser, MEMBERS_MAX, Role};
-use crate::place_buffers::reads_in_step;
 use std::collections::{BTreeMap, BTreeSet};
-use tessera_ir::graph::NodeId;
+use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::{Group, GroupKind};
 use tessera_ops::prim::Prim;
 
@@ -136,4 +135,22 @@ impl Fuser<'_> {
             group.roots.retain(|r| read.contains(r) || matches!(self.role(*r), Role::Alone | Role::Part));
         }
     }
+}
+
+/// Every path from the root to the input is elementwise.
+pub(crate) fn reads_in_step(g: &Graph, members: &[NodeId], input: NodeId, root: NodeId) -> bool {
+    let shape = &g.ty(root).shape;
+    members.iter().all(|&m| {
+        let n = g.node(m);
+        !n.operands.contains(&input) || (matches!(n.prim, Prim::Map(_) | Prim::Cast) && &n.ty.shape == shape)
+    }) && members.iter().all(|&m| {
+        // No member moves elements that come from the input.
+        matches!(g.node(m).prim, Prim::Map(_) | Prim::Cast | Prim::Full { .. } | Prim::Iota { .. })
+            || !g.node(m).operands.iter().any(|&o| comes_from(g, members, o, input))
+    })
+}
+
+fn comes_from(g: &Graph, members: &[NodeId], id: NodeId, input: NodeId) -> bool {
+    id == input
+        || (members.binary_search(&id).is_ok() && g.node(id).operands.iter().any(|&o| comes_from(g, members, o, input)))
 }
