@@ -107,10 +107,10 @@ pub fn build(graph: &Graph, group: &Group, name: &str) -> Result<Schedule, Refus
     let at = b.root_axes(shape, Row::shape(graph, group));
     for (i, &root) in group.roots.iter().enumerate() {
         let here = &graph.ty(root).shape;
-        // Of a row there is one element, with or without a dim for it.
-        let rows = shape.split_last().is_some_and(|(_, rows)| here.starts_with(rows) && here[rows.len()..] != [0]);
-        let per_row = group.kind == GroupKind::Strip && rows && here.len() <= shape.len() && here != shape;
-        if here != shape && (!per_row || here.get(shape.len() - 1).is_some_and(|one| *one != 1)) {
+        // Of a row of a strip there is one element, with or without a dim for it.
+        let one = |rows: &[u64]| here == rows || here.split_last().is_some_and(|(n, lead)| (*n, lead) == (1, rows));
+        let per_row = group.kind == GroupKind::Strip && shape.split_last().is_some_and(|(_, rows)| one(rows));
+        if here != shape && !per_row {
             return Err(Refusal { node: root, reason: "has another shape than the kernel's other results".into() });
         }
         let mut at = at.clone();
