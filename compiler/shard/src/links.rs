@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn causal_products_keep_their_rows() {
-        assert_eq!(dot(3, true)[0], [Link::Pass(0), Link::Whole, Link::Whole]);
-        assert_eq!(dot(2, false)[1], [Link::Reduce(Reduction::Sum), Link::Pass(1)]);
+        assert_eq!(dot(3, false)[0], [Link::Pass(0), Link::Whole, Link::Whole]);
+        assert_eq!(dot(2, true)[1], [Link::Reduce(Reduction::Sum), Link::Pass(1)]);
     }
 }
