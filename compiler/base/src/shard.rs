@@ -17,6 +17,17 @@ impl Mesh {
         self.axes.iter().map(|a| a.1).product()
     }
 
+    /// What is known of a mesh in a signature: the names of its axes. The sizes are those of the
+    /// call's mesh.
+    pub fn unknown(axes: impl IntoIterator<Item = String>) -> Mesh {
+        Mesh { axes: axes.into_iter().map(|a| (a, 0)).collect() }
+    }
+
+    /// Whether only names of axes are known of it.
+    pub fn is_unknown(&self) -> bool {
+        self.axes.iter().any(|a| a.1 == 0)
+    }
+
     /// How many devices lie along an axis.
     pub fn size(&self, axis: &str) -> Option<u64> {
         self.axes.iter().find(|a| a.0 == axis).map(|a| a.1)

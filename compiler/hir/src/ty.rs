@@ -1,5 +1,6 @@
 //! Types of the language.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use tessera_base::{DType, Mesh, Sharding, Size, TensorType};
@@ -154,6 +155,33 @@ impl Ty {
             Ty::Struct(s) => s.fields.iter().any(|f| f.1.on_a_mesh()),
             Ty::List(t) | Ty::Dict(_, t) => t.on_a_mesh(),
             _ => false,
+        }
+    }
+
+    /// The mesh axes that annotations name.
+    pub fn stated_axes(&self, out: &mut BTreeSet<String>) {
+        match self {
+            Ty::Tensor(t) if t.sharding.mesh.is_none() => {
+                out.extend(t.sharding.dims.iter().flatten().cloned());
+                out.extend(t.sharding.partial.iter().map(|p| p.1.clone()));
+            }
+            Ty::Tuple(tys) => tys.iter().for_each(|t| t.stated_axes(out)),
+            Ty::List(t) | Ty::Dict(_, t) => t.stated_axes(out),
+            _ => {}
+        }
+    }
+
+    /// The type with its tensors of stated layouts on a mesh.
+    pub fn stated_on(&self, mesh: &Arc<Mesh>) -> Ty {
+        match self {
+            Ty::Tensor(t) if t.sharding.mesh.is_none() && !t.sharding.is_replicated() => {
+                let sharding = Sharding { mesh: Some(mesh.clone()), ..t.sharding.clone() };
+                Ty::Tensor(TensorType { sharding, ..t.clone() })
+            }
+            Ty::Tuple(tys) => Ty::Tuple(tys.iter().map(|t| t.stated_on(mesh)).collect()),
+            Ty::List(t) => Ty::List(Box::new(t.stated_on(mesh))),
+            Ty::Dict(k, t) => Ty::Dict(k.clone(), Box::new(t.stated_on(mesh))),
+            _ => self.clone(),
         }
     }
 

@@ -47,14 +47,22 @@ fn state(s: &Sharding, axis: &str) -> State {
     }
 }
 
-/// The mesh of the operands; None where all lie on one device.
+/// The mesh of the operands; None where all lie on one device. One that is known goes before the
+/// names in a signature.
 pub fn mesh_of<'a>(operands: impl IntoIterator<Item = &'a Sharding>) -> Result<Option<Arc<Mesh>>, Problem> {
     let mut found: Option<Arc<Mesh>> = None;
     for mesh in operands.into_iter().filter_map(|s| s.mesh.as_ref()) {
-        match &found {
-            Some(first) if first != mesh => return Err(Problem::Meshes(first.clone(), mesh.clone())),
-            _ => found = Some(mesh.clone()),
-        }
+        found = Some(match found {
+            None => mesh.clone(),
+            Some(first) if first == *mesh => first,
+            Some(first) if first.is_unknown() && mesh.is_unknown() => {
+                let more = mesh.axes.iter().filter(|a| first.size(&a.0).is_none());
+                Arc::new(Mesh { axes: first.axes.iter().chain(more).cloned().collect() })
+            }
+            Some(first) if first.is_unknown() => mesh.clone(),
+            Some(first) if mesh.is_unknown() => first,
+            Some(first) => return Err(Problem::Meshes(first, mesh.clone())),
+        });
     }
     Ok(found)
 }
@@ -172,7 +180,7 @@ fn along(
             Some(Link::Pass(to)) => State::Split(*to),
             Some(Link::Blocks(to)) => {
                 let (from, into) = (g.ty(o).shape[dim], node.ty.shape[*to]);
-                let parts: u64 = layout(o).parts(dim).max(size);
+                let parts: u64 = layout(o).parts(dim).max(size).max(1);
                 if !from.is_multiple_of(parts) || !into.is_multiple_of(parts) {
                     return Err(Problem::Divide { axis: axis.into(), parts, from, to: into, input: input(o) });
                 }

@@ -16,7 +16,7 @@ use crate::thir::*;
 use crate::ty::{FnRefTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tessera_base::{Code, Diagnostic, ItemId, Size, SizeVar, Span};
+use tessera_base::{Code, Diagnostic, ItemId, Mesh, Size, SizeVar, Span};
 use tessera_ir::graph::Policy;
 
 pub fn empty_inst(name: Arc<str>, span: Span) -> FnInst {
@@ -160,6 +160,10 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
     match &data.args {
         None => {
             tys.extend(types.params.iter().map(|t| t.clone().unwrap_or(Ty::Error)));
+            let mut axes = BTreeSet::new();
+            tys.iter().for_each(|t| t.stated_axes(&mut axes));
+            let mesh = Arc::new(Mesh::unknown(axes));
+            tys = tys.iter().map(|t| t.stated_on(&mesh)).collect();
             cx.size_names.extend(types.names.clone());
             if let Some(state) = &mut cx.func {
                 state.ret = types.ret.clone();

@@ -318,11 +318,21 @@ impl Cx<'_> {
             }
             dims[at].clone_from(axes);
         }
-        Some(Sharding { dims, partial: vec![], mesh: Some(mesh.clone()) }.normal(rank))
+        let mesh = match mesh.is_unknown() {
+            true => {
+                let more = dims.iter().flatten().filter(|a| mesh.size(a).is_none());
+                Arc::new(Mesh::unknown(mesh.axes.iter().map(|a| &a.0).chain(more).cloned()))
+            }
+            false => mesh.clone(),
+        };
+        Some(Sharding { dims, partial: vec![], mesh: Some(mesh) }.normal(rank))
     }
 
     /// The devices along an axis. E0403 where the mesh has no such axis.
     fn known_axis(&mut self, mesh: &Mesh, axis: &str, span: Span) -> Option<u64> {
+        if mesh.is_unknown() {
+            return Some(1);
+        }
         if let Some(size) = mesh.size(axis) {
             return Some(size);
         }
@@ -427,7 +437,7 @@ impl Cx<'_> {
             }
         };
         let Some(mesh) = mesh else { return error_at(span) };
-        if t.sharding.mesh.as_ref().is_some_and(|own| *own != mesh) {
+        if t.sharding.mesh.as_ref().is_some_and(|own| *own != mesh && !own.is_unknown()) {
             let d = Diagnostic::new(Code::E0404, x.span, "the tensor lies on another mesh")
                 .help("take it off that mesh first: `dist.gather(x)`");
             return self.fail(d);
@@ -568,6 +578,14 @@ impl Cx<'_> {
     }
 
     fn redundant(&mut self, name: &str, x: TExpr, why: &str, name_span: Span, span: Span) -> TExpr {
+        let known = match &x.ty {
+            // The argument of another call may lie on a mesh.
+            Ty::Tensor(t) => t.sharding.mesh.as_ref().map_or(self.func.is_none(), |m| !m.is_unknown()),
+            _ => true,
+        };
+        if !known {
+            return TExpr { span, ..x };
+        }
         let d = Diagnostic::new(Code::W0401, name_span, format!("this `{name}` has nothing to do"))
             .with_label(x.span, format!("{} {why}", x.ty))
             .note("the value is unchanged; in per-device code it would add unrelated blocks")

@@ -25,8 +25,8 @@ pub fn lay_out(
             _ => &[],
         })
     };
-    let meshes: Vec<u64> = tensors().filter_map(|t| t.sharding.mesh.as_ref()).map(|m| m.devices()).collect();
-    let Some(&devices) = meshes.first() else { return Ok(types) };
+    let meshes = tensors().filter_map(|t| t.sharding.mesh.as_ref());
+    let Some(devices) = meshes.map(|m| m.devices().max(1)).max() else { return Ok(types) };
     let mut example = Example {
         facts: &cx.facts,
         equal: equalities(cx),
@@ -213,8 +213,8 @@ impl Example<'_> {
             let sharding = &input.ty.sharding;
             let (Some(SymArg::Tensor(t)), Some(mesh)) = (syms.get(param), &sharding.mesh) else { continue };
             let (Some(dim), Some(size)) = (sharding.dim_of(axis), mesh.size(axis)) else { continue };
-            let known = t.shape.iter().all(|s| s.as_const().is_some());
-            let bytes = input.ty.bytes().filter(|_| known).map(|b| b / size.max(1) * (size - 1));
+            let known = t.shape.iter().all(|s| s.as_const().is_some()) && size > 0;
+            let bytes = input.ty.bytes().filter(|_| known).map(|b| b / size * (size - 1));
             let cost = bytes.map_or(String::new(), |b| format!(" ({} to each device)", tessera_base::shard::bytes(b)));
             e = e.help(format!("join dim {dim} of {t}{cost}: `dist.collective.all_gather(x, axis=\"{axis}\")`"));
         }
