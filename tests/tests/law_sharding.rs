@@ -134,6 +134,7 @@ fn compiled(backend: &Backend, case: &Case) -> Result<(), String> {
             Err(MeshError::Plan(PlanError::Step { message, .. })) => Err(message),
             Err(MeshError::Plan(PlanError::Memory(e))) => Err(format!("no memory: {} bytes", e.bytes)),
             Err(MeshError::Backend(e)) => return Err(format!("{e:?}")),
+            Err(MeshError::Devices(n)) => return Err(format!("{n} devices are too many")),
         };
         same(case, &expected, &got).map_err(|e| format!("{turn} run: {e}"))?;
     }

@@ -13,8 +13,13 @@ use tessera_runtime::tensor::{Parts, Tensor};
 use tessera_shard::layout;
 use tessera_shard::local::{Outcome, divide};
 
+/// Devices of a mesh that runs in one process: each is a thread.
+pub const DEVICES_MAX: u64 = 4096;
+
 /// Why a call on a mesh stopped.
 pub enum MeshError {
+    /// The mesh has so many devices.
+    Devices(u64),
     Plan(PlanError),
     Backend(BackendError),
 }
@@ -25,6 +30,8 @@ pub struct MeshRun {
     outcomes: Vec<Outcome>,
     /// The shapes of the outputs as the program sees them.
     shapes: Vec<Vec<u64>>,
+    /// Devices of the mesh, of which no graphs are made where there are too many.
+    count: u64,
     devices: RefCell<Option<Vec<Mutex<Device>>>>,
 }
 
@@ -42,11 +49,14 @@ impl MeshRun {
     /// The graphs of the devices; `None` where no tensor lies on a mesh.
     pub fn of(g: &Graph, backend: &Backend) -> Option<MeshRun> {
         let mesh = layout::mesh(g)?;
-        let devices = divide(&tessera_graph::prune(g), &mesh);
+        let count = mesh.devices();
+        let graph = if count > DEVICES_MAX { Graph::default() } else { tessera_graph::prune(g) };
+        let devices = divide(&graph, &mesh);
         Some(MeshRun {
             graphs: devices.graphs.iter().map(|g| backend.optimise(g)).collect(),
             outcomes: devices.outcomes,
             shapes: g.outputs.iter().map(|&o| g.ty(o).shape.clone()).collect(),
+            count,
             devices: RefCell::new(None),
         })
     }
@@ -73,6 +83,9 @@ impl MeshRun {
 
     /// Runs all devices, each on a thread of its own.
     pub fn run(&self, backend: &Backend, threads: usize, args: Vec<Argument>) -> Result<Vec<Tensor>, MeshError> {
+        if self.count > DEVICES_MAX {
+            return Err(MeshError::Devices(self.count));
+        }
         if self.devices.borrow().is_none() {
             *self.devices.borrow_mut() = Some(self.plans(backend, threads).map_err(MeshError::Backend)?);
         }

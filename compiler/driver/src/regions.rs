@@ -7,7 +7,7 @@
 
 use crate::backend::{Backend, BackendError};
 use crate::check_nan::{self, Watched};
-use crate::mesh_run::{MeshError, MeshRun};
+use crate::mesh_run::{DEVICES_MAX, MeshError, MeshRun};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
@@ -288,6 +288,16 @@ impl Executor {
                     self.fault(Fault::new(703, message), at, span)
                 }
                 MeshError::Backend(e) => self.unplanned(e, span),
+                MeshError::Devices(n) => {
+                    let d = Diagnostic::new(
+                        Code::E0901,
+                        self.place(span),
+                        format!("a mesh of {n} devices does not run on one machine"),
+                    )
+                    .note(format!("at most {DEVICES_MAX} run here, each on a thread of its own"))
+                    .help("`tessera check` checks the program at any size; run it with fewer devices");
+                    self.report(vec![d], span)
+                }
             });
         }
         if entry.plan.borrow().is_none() && entry.small && entry.interpreted.get() < INTERPRET_TIME_MAX {
