@@ -117,6 +117,12 @@ fn layouts(source: &str, names: &Names, out: &mut BTreeSet<String>) {
             swap(&format!("\"{axis}\""), &format!("\"{other}\""));
         }
     }
+    for axis in &names.axes {
+        swap(&format!("@{axis}"), "");
+        swap(&format!(", sum@{axis}"), "");
+        swap(", f32]", &format!(", f32, sum@{axis}]"));
+        names.axes.iter().filter(|o| *o != axis).for_each(|o| swap(&format!("@{axis}"), &format!("@{o}")));
+    }
     for spec in &names.specs {
         for other in names.specs.iter().filter(|o| *o != spec) {
             swap(&format!(", {spec}"), &format!(", {other}"));

@@ -15,7 +15,13 @@ use tessera_shard::local::{Devices, Outcome};
 
 /// The mesh of the laws: two axes whose sizes divide differently.
 pub fn mesh() -> Arc<Mesh> {
-    Arc::new(Mesh { axes: vec![("a".into(), 2), ("b".into(), 3)] })
+    of(&[2, 3])
+}
+
+/// A mesh of these sizes.
+pub fn of(sizes: &[u64]) -> Arc<Mesh> {
+    let axes = ["a", "b", "c"].iter().zip(sizes).map(|(name, size)| ((*name).into(), *size)).collect();
+    Arc::new(Mesh { axes })
 }
 
 /// Every way to split the dims of a tensor over the axes of the mesh: each axis over no dim or
@@ -75,18 +81,35 @@ pub fn with_outputs(g: &Graph, layouts: &[Option<Sharding>]) -> Graph {
     let mut g = g.clone();
     for (i, layout) in layouts.iter().enumerate() {
         let x = g.outputs[i];
-        let ty = g.ty(x).clone();
-        let sharding = layout.clone().unwrap_or_default().normal(ty.shape.len());
-        g.outputs[i] = g.push(Node {
-            prim: Prim::Layout,
-            operands: vec![x],
-            ty: NodeType { sharding, ..ty },
-            results: vec![],
-            origin: Origin::default(),
-            policy: Default::default(),
-        });
+        let rank = g.ty(x).shape.len();
+        g.outputs[i] = converted(&mut g, x, layout.clone().unwrap_or_default().normal(rank));
     }
     g
+}
+
+/// The graph with some of its values in other layouts on the way.
+pub fn with_conversions(g: &Graph, mesh: &Arc<Mesh>, random: &mut Random) -> Graph {
+    let mut out = Graph { nodes: vec![], outputs: vec![], ..g.clone() };
+    let mut now: Vec<NodeId> = vec![];
+    for id in g.ids() {
+        let node = g.node(id);
+        let operands = node.operands.iter().map(|o| now[o.0 as usize]).collect();
+        let mut made = out.push(Node { operands, ..node.clone() });
+        if node.results.is_empty() && random.once_in(4) {
+            let all = layouts(mesh, node.ty.shape.len());
+            let sharding = if random.once_in(6) { Sharding::default() } else { all[random.below(all.len())].clone() };
+            made = converted(&mut out, made, sharding);
+        }
+        now.push(made);
+    }
+    out.outputs = g.outputs.iter().map(|o| now[o.0 as usize]).collect();
+    out
+}
+
+fn converted(g: &mut Graph, x: NodeId, sharding: Sharding) -> NodeId {
+    let ty = NodeType { sharding, ..g.ty(x).clone() };
+    let (origin, policy) = (Origin::default(), Default::default());
+    g.push(Node { prim: Prim::Layout, operands: vec![x], ty, results: vec![], origin, policy })
 }
 
 /// In words, for messages.

@@ -20,7 +20,7 @@ use tessera_tests::arguments::Call;
 use tessera_tests::bits::difference;
 use tessera_tests::compare::{self, Bits, interpreted};
 use tessera_tests::laws::on_two_threads;
-use tessera_tests::meshes::{arguments, combinations, described, layouts, mesh, on_mesh, play, with_inputs};
+use tessera_tests::meshes::{self, arguments, combinations, described, layouts, mesh, on_mesh, play, with_inputs};
 use tessera_tests::operators::expand;
 use tessera_tests::random::Random;
 use tessera_tests::random_graph::{self, Builder, Case, Scale};
@@ -36,6 +36,8 @@ const PLACEMENTS: usize = 400;
 /// Random programs, and placements of each.
 const PROGRAMS: u64 = 6000;
 const PLACEMENTS_OF_PROGRAM: usize = 4;
+/// Meshes of random programs.
+const MESHES: &[&[u64]] = &[&[2, 3], &[2, 3], &[4], &[2, 2, 2], &[1, 5], &[3, 1, 2]];
 /// Random programs that are compiled.
 const COMPILED: u64 = 150;
 /// Threads of a compiled run; the devices share them.
@@ -56,11 +58,10 @@ fn call(def: &'static OpDef, row: u64, n: u64) -> Option<Case> {
 }
 
 /// The layouts that outputs get: those that types say where they say one, none, random ones.
-fn outputs(case: &Case, inputs: &[Sharding], random: &mut Random) -> Vec<Option<Sharding>> {
-    let m = mesh();
+fn outputs(case: &Case, m: &Arc<Mesh>, inputs: &[Sharding], random: &mut Random) -> Vec<Option<Sharding>> {
     let any = |random: &mut Random| {
         let rank = |o: &tessera_ir::graph::NodeId| case.graph.ty(*o).shape.len();
-        let all = |rank| layouts(&m, rank);
+        let all = |rank| layouts(m, rank);
         case.graph.outputs.iter().map(|o| Some(all(rank(o))[random.below(all(rank(o)).len())].clone())).collect()
     };
     match random.below(3) {
@@ -74,9 +75,9 @@ fn outputs(case: &Case, inputs: &[Sharding], random: &mut Random) -> Vec<Option<
 }
 
 /// Some placements of the tensor inputs of a case.
-fn placements(case: &Case, most: usize, random: &mut Random) -> Vec<Vec<Sharding>> {
+fn placements(case: &Case, m: &Arc<Mesh>, most: usize, random: &mut Random) -> Vec<Vec<Sharding>> {
     let tensors = case.graph.inputs.iter().filter(|i| !i.scalar);
-    let choices: Vec<Vec<Sharding>> = tensors.map(|i| layouts(&mesh(), i.ty.shape.len())).collect();
+    let choices: Vec<Vec<Sharding>> = tensors.map(|i| layouts(m, i.ty.shape.len())).collect();
     combinations(&choices, most, random)
 }
 
@@ -108,24 +109,32 @@ fn check(case: &Case, mesh: &Arc<Mesh>, expected: &Bits) -> Result<(), String> {
     same(case, expected, &play(&graph, &devices, &case.inputs))
 }
 
+/// A random program, and a mesh on which some of its values change their layout.
+fn program(seed: u64) -> (Arc<Mesh>, Case) {
+    let mut random = Random::new(seed);
+    let m = meshes::of(MESHES[random.below(MESHES.len())]);
+    let case = random_graph::case(seed, Scale::Small);
+    let graph = meshes::with_conversions(&case.graph, &m, &mut random);
+    (m, Case { graph, ..case })
+}
+
 /// All placements of a case; how many there were, and what is wrong.
-fn played(case: &Case, most: usize, seed: u64) -> (usize, Vec<String>) {
-    let m = mesh();
+fn played(case: &Case, m: &Arc<Mesh>, most: usize, seed: u64) -> (usize, Vec<String>) {
     let mut random = Random::new(seed);
     let expected = interpreted(&case.graph, &case.inputs);
-    let all = placements(case, most, &mut random);
+    let all = placements(case, m, most, &mut random);
     let one = |inputs: &Vec<Sharding>| {
-        let placed = on_mesh(case, inputs, &outputs(case, inputs, &mut random));
-        check(&placed, &m, &expected).err().map(|e| format!("{}: {}: {e}", case.graph.name, described(&placed.graph)))
+        let placed = on_mesh(case, inputs, &outputs(case, m, inputs, &mut random));
+        check(&placed, m, &expected).err().map(|e| format!("{}: {}: {e}", case.graph.name, described(&placed.graph)))
     };
     (all.len(), all.iter().filter_map(one).collect())
 }
 
 /// The whole graph as a plan, and the devices on threads of their own: as programs run.
-fn compiled(backend: &Backend, case: &Case) -> Result<(), String> {
+fn compiled(backend: &Backend, m: &Arc<Mesh>, case: &Case) -> Result<(), String> {
     let expected = interpreted(&backend.optimise(&case.graph), &case.inputs);
     let Some(run) = MeshRun::of(&case.graph, backend) else { return Ok(()) };
-    let args = parts(case).map_err(|e| format!("no memory: {} bytes", e.bytes))?;
+    let args = parts(case, m).map_err(|e| format!("no memory: {} bytes", e.bytes))?;
     for turn in ["first", "second"] {
         let got = match run.run(backend, THREADS, args.clone()) {
             Ok(tensors) => {
@@ -142,9 +151,8 @@ fn compiled(backend: &Backend, case: &Case) -> Result<(), String> {
 }
 
 /// The inputs as a program passes them: in parts, where they lie on a mesh.
-fn parts(case: &Case) -> Result<Vec<Argument>, OutOfMemory> {
-    let m = mesh();
-    let held: Vec<Vec<Vec<u8>>> = (0..m.devices()).map(|d| arguments(&case.graph, &m, &case.inputs, d)).collect();
+fn parts(case: &Case, m: &Arc<Mesh>) -> Result<Vec<Argument>, OutOfMemory> {
+    let held: Vec<Vec<Vec<u8>>> = (0..m.devices()).map(|d| arguments(&case.graph, m, &case.inputs, d)).collect();
     let whole = compare::arguments(&case.graph, &case.inputs, 0).unwrap_or_default();
     let one = |(i, arg): (usize, Argument)| {
         let ty = &case.graph.inputs[i].ty;
@@ -161,12 +169,12 @@ fn parts(case: &Case) -> Result<Vec<Argument>, OutOfMemory> {
 }
 
 /// Some placements of a case, compiled.
-fn ran(backend: &Backend, case: &Case, most: usize, seed: u64) -> Vec<String> {
+fn ran(backend: &Backend, m: &Arc<Mesh>, case: &Case, most: usize, seed: u64) -> Vec<String> {
     let mut random = Random::new(seed);
-    let some = (0..most).flat_map(|_| placements(case, 1, &mut random)).collect::<Vec<_>>();
+    let some = (0..most).flat_map(|_| placements(case, m, 1, &mut random)).collect::<Vec<_>>();
     let one = |inputs: &Vec<Sharding>| {
-        let placed = on_mesh(case, inputs, &outputs(case, inputs, &mut random));
-        compiled(backend, &placed).err().map(|e| format!("{}: {}: {e}", case.graph.name, described(&placed.graph)))
+        let placed = on_mesh(case, inputs, &outputs(case, m, inputs, &mut random));
+        compiled(backend, m, &placed).err().map(|e| format!("{}: {}: {e}", case.graph.name, described(&placed.graph)))
     };
     some.iter().filter_map(one).collect()
 }
@@ -194,7 +202,7 @@ fn every_operator_however_its_operands_lie() {
         let mut out = vec![];
         for n in 0..DTYPES.len() as u64 {
             let Some(case) = call(rows[row], row as u64, n) else { continue };
-            let (count, wrong) = played(&case, PLACEMENTS, row as u64 * 16 + n);
+            let (count, wrong) = played(&case, &mesh(), PLACEMENTS, row as u64 * 16 + n);
             calls.fetch_add(1, Ordering::Relaxed);
             runs.fetch_add(count, Ordering::Relaxed);
             out.extend(wrong);
@@ -211,8 +219,8 @@ fn random_programs_however_their_inputs_lie() {
     let start = Instant::now();
     let runs = AtomicUsize::new(0);
     let failures = on_two_threads(PROGRAMS as usize, |seed| {
-        let case = random_graph::case(seed as u64, Scale::Small);
-        let (count, wrong) = played(&case, PLACEMENTS_OF_PROGRAM, seed as u64);
+        let (m, case) = program(seed as u64);
+        let (count, wrong) = played(&case, &m, PLACEMENTS_OF_PROGRAM, seed as u64);
         runs.fetch_add(count, Ordering::Relaxed);
         wrong
     });
@@ -226,10 +234,11 @@ fn compiled_devices_give_the_same() {
     let rows: Vec<&OpDef> = all().filter(|d| d.unsupported.is_none()).collect();
     let failures = on_two_threads(rows.len(), |row| {
         let case = [0, 3, 4, 5].iter().find_map(|n| call(rows[row], row as u64, *n));
-        case.map_or(vec![], |case| ran(&backend(), &case, 2, row as u64))
+        case.map_or(vec![], |case| ran(&backend(), &mesh(), &case, 2, row as u64))
     });
     let more = on_two_threads(COMPILED as usize, |seed| {
-        ran(&backend(), &random_graph::case(seed as u64 + PROGRAMS, Scale::Small), 1, seed as u64)
+        let (m, case) = program(seed as u64 + PROGRAMS);
+        ran(&backend(), &m, &case, 1, seed as u64)
     });
     println!("{} operators, {COMPILED} programs in {:.1} s", rows.len(), start.elapsed().as_secs_f64());
     told([failures, more].concat());
