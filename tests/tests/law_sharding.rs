@@ -142,6 +142,7 @@ fn compiled(backend: &Backend, m: &Arc<Mesh>, case: &Case) -> Result<(), String>
             }
             Err(MeshError::Plan(PlanError::Step { message, .. })) => Err(message),
             Err(MeshError::Plan(PlanError::Memory(e))) => Err(format!("no memory: {} bytes", e.bytes)),
+            Err(MeshError::Plan(PlanError::Interrupted)) => return Err("interrupted".into()),
             Err(MeshError::Backend(e)) => return Err(format!("{e:?}")),
             Err(MeshError::Devices(n)) => return Err(format!("{n} devices are too many")),
         };
