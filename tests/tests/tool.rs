@@ -181,3 +181,11 @@ fn the_examples_are_in_canonical_form() {
     let out = Command::new(binary()).args(["fmt", "--check"]).args(&files).output().unwrap_or_else(|e| panic!("{e}"));
     assert!(files.len() > 10 && out.status.code() == Some(0), "{}", String::from_utf8_lossy(&out.stdout));
 }
+
+#[test]
+fn the_policy_of_the_command_line_is_where_programs_begin() {
+    let program = "x = random.normal(random.key(0), (5000,)) * 1e6\nprint(f\"{float(x.sum()):.1f}\")\n";
+    let under = |policy: &str| run(program, &["--policy", policy, "run"]).out;
+    assert_eq!(under("deterministic"), "-72639664.0\n");
+    assert_eq!(under("kahan_sum"), "-72639632.0\n");
+}

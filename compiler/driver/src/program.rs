@@ -17,6 +17,7 @@ use tessera_hir::source::{Loaded, SourceMap};
 use tessera_hir::thir::Program;
 use tessera_hir::ty::Ty;
 use tessera_host::Session;
+use tessera_ir::graph::Policy;
 use tessera_runtime::context::{RunError, Stop};
 use tessera_runtime::pool::Pool;
 
@@ -80,7 +81,12 @@ pub struct CheckedFile {
 
 /// Checks a text with everything that it imports.
 pub fn check(loaded: &Loaded) -> CheckedFile {
-    let mut db = Database::default();
+    check_under(Policy::default(), loaded)
+}
+
+/// As [`check`], for a program that begins with this policy.
+fn check_under(policy: Policy, loaded: &Loaded) -> CheckedFile {
+    let mut db = Database::with_policy(policy);
     let checked = tessera_hir::check_program(&mut db, &loaded.path, &loaded.text, &Disk);
     CheckedFile { program: checked.program, sources: checked.sources, diagnostics: checked.diagnostics }
 }
@@ -102,7 +108,7 @@ pub struct Ready {
 
 /// Checks and lowers; shows what is to be told. `None` if there was an error.
 pub fn prepare(setup: &Setup, loaded: &Loaded) -> Option<Ready> {
-    let checked = check(loaded);
+    let checked = check_under(Policy::parse(&setup.global.policy).unwrap_or_default(), loaded);
     setup.show(&checked.diagnostics, &checked.sources);
     let program = checked.program.filter(|_| !checked.diagnostics.iter().any(Diagnostic::is_error))?;
     if let Some(d) = setup.global.devices.and_then(|n| too_many_devices(&program, u64::from(n))) {

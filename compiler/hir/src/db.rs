@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tessera_base::{Diagnostic, ItemId};
 use tessera_grammar::ast::{StmtKind, StructDef};
 use tessera_grammar::{ParsedItem, parse_item};
+use tessera_ir::graph::Policy;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ItemKind {
@@ -142,6 +143,8 @@ pub struct Tables {
 #[salsa::db]
 pub trait Db: salsa::Database {
     fn tables(&self) -> MutexGuard<'_, Tables>;
+    /// The policy that modules begin with. It never changes.
+    fn policy(&self) -> Policy;
 }
 
 #[salsa::db]
@@ -149,6 +152,14 @@ pub trait Db: salsa::Database {
 pub struct Database {
     storage: salsa::Storage<Self>,
     tables: Arc<Mutex<Tables>>,
+    policy: Policy,
+}
+
+impl Database {
+    /// For programs that begin with a policy of sums.
+    pub fn with_policy(policy: Policy) -> Database {
+        Database { policy, ..Database::default() }
+    }
 }
 
 #[salsa::db]
@@ -159,6 +170,10 @@ impl Db for Database {
     fn tables(&self) -> MutexGuard<'_, Tables> {
         // A panic elsewhere leaves the tables whole: every change is one push.
         self.tables.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn policy(&self) -> Policy {
+        self.policy
     }
 }
 

@@ -325,6 +325,7 @@ impl<'db> Assembly<'db> {
             })
             .collect();
         let mut entry = check::bodies::empty_inst("main".into(), Span::NONE);
+        entry.policy = self.db.policy();
         let mut entry_id = InstId(count as u32);
         for ((file, main), id) in self.mains.iter().zip(mains) {
             if file.id(db) == root {

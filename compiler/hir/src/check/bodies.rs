@@ -295,7 +295,8 @@ fn result(cx: &mut Cx, f: &FnLike, declared: Option<&Ty>) -> Ty {
 pub fn check_main(db: &dyn Db, file: File) -> CheckedMain {
     let module = db::module_of(db, file.id(db));
     let before = file.before(db).as_ref().map(|b| &b.main);
-    let (first, numerics) = before.map_or((0, Numerics::default()), |m| (m.next_size, m.numerics));
+    let start = Numerics { policy: db.policy(), ..Numerics::default() };
+    let (first, numerics) = before.map_or((0, start), |m| (m.next_size, m.numerics));
     let mut cx = Cx::new(db, file, module, first, numerics);
     if let Some(before) = before {
         cx.sizes.facts = before.facts.clone();
@@ -371,6 +372,7 @@ fn finish_main(mut cx: Cx, file: File) -> CheckedMain {
         locals: std::mem::take(&mut cx.locals),
         body: std::mem::take(&mut cx.out),
         effect: Effect::Host { why: "the module body".into(), span },
+        policy: cx.db.policy(),
         ..empty_inst("main".into(), span)
     };
     let globals: Vec<(GlobalId, Variable)> =
@@ -459,7 +461,7 @@ fn at_annotations(cx: &mut Cx, id: ItemId) {
     }
     if types.closed(&sig) {
         let numerics = cx.numerics();
-        cx.set_numerics(Numerics::default());
+        cx.set_numerics(Numerics { policy: cx.db.policy(), ..Numerics::default() });
         let callee = Callee { item: id, start: sig.start, captures: &[] };
         let (data, _) = cx.instance(&callee, None);
         cx.set_numerics(numerics);
