@@ -191,6 +191,8 @@ codes! {
     E0715;
     /// A result that is not finite, of operands that are
     E0716;
+    /// A plan needs a value that only running gives
+    E0718;
 
     /// A program that is too large or too deep for the compiler
     E0901;

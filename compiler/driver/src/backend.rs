@@ -4,6 +4,7 @@
 //! this compiler, so equal kernels of different graphs are compiled once.
 
 pub mod counts;
+pub mod footprint;
 mod tuned;
 
 use crate::cache::{DiskCache, Found};
@@ -376,12 +377,7 @@ impl Backend {
         plan: &mut Plan,
     ) -> Result<(), BackendError> {
         // Temporaries lie behind the arena; groups run one after the other and share the room.
-        let mut temps = vec![];
-        let mut end = memory.arena_bytes.next_multiple_of(64);
-        for t in &lowered.temps {
-            temps.push(end);
-            end += t.next_multiple_of(64);
-        }
+        let (temps, end) = temps(memory, lowered);
         plan.arena_bytes = plan.arena_bytes.max(end);
         let tensors: Vec<NodeId> = group.inputs.iter().chain(&group.roots).copied().collect();
         for step in &lowered.steps {
@@ -480,6 +476,17 @@ impl Backend {
         plan.steps.push(native::step(&kernel_name_of(graph, id), &inputs, &outputs, scalars, origin(graph, id), run));
         Ok(())
     }
+}
+
+/// Where the temporaries of a group lie, and the end of the last one.
+fn temps(memory: &MemoryPlan, lowered: &Lowered) -> (Vec<u64>, u64) {
+    let mut end = memory.arena_bytes.next_multiple_of(64);
+    let starts = lowered.temps.iter().map(|t| {
+        let start = end;
+        end += t.next_multiple_of(64);
+        start
+    });
+    (starts.collect(), end)
 }
 
 /// A host scalar that is returned as a tensor.

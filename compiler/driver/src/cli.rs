@@ -76,6 +76,20 @@ pub enum Command {
         #[arg(last = true)]
         args: Vec<String>,
     },
+    /// What a program needs on a machine that is not there: memory, bytes, time, predicted
+    Plan {
+        /// The program, or a transformer by its numbers (`.json`)
+        file: PathBuf,
+        /// The machine: nvl72, dgx-h100, a100, or a file that describes one
+        #[arg(long, default_value = "nvl72", value_name = "NAME|FILE")]
+        topology: String,
+        /// How many ways to divide a transformer are shown
+        #[arg(long, default_value = "5", value_name = "N")]
+        best: usize,
+        /// What the program sees as `sys.args`
+        #[arg(last = true)]
+        args: Vec<String>,
+    },
     /// Check programs without running them
     Check {
         #[arg(required = true)]

@@ -34,6 +34,9 @@ pub fn main(stack_bytes: usize) -> u8 {
     match cli.command {
         None | Some(Command::Repl) => crate::repl::repl(&setup),
         Some(Command::Run { file, args } | Command::Profile { file, args }) => program::run(&setup, &file, args),
+        Some(Command::Plan { file, topology, best, args }) => {
+            crate::plan::plan(&setup, crate::plan::Asked { file: &file, topology: &topology, best, args })
+        }
         Some(Command::Check { files }) => check_files(&setup, &files),
         Some(Command::Fmt { files, check }) => u8::from(!format::format(&files, check, style)),
         Some(Command::Emit { file, ir, emit }) => emit::emit(&setup, &file, ir, emit.as_deref()),

@@ -19,6 +19,7 @@ mod profile;
 pub mod program;
 mod kernel_table;
 pub mod emit;
+mod plan;
 pub mod testing;
 pub mod repl;
 pub mod commands;

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tessera_abi::plan::Plan;
-use tessera_base::{Code, Diagnostic, ItemId, Span};
+use tessera_base::{Code, Diagnostic, ItemId, Sharding, Span};
 use tessera_hir::lower::Region;
 use tessera_hir::thir::{InstId, Program};
 use tessera_hir::trace::guards::GuardTree;
@@ -25,9 +25,11 @@ use tessera_ir::graph::Graph;
 use tessera_runtime::context::{RegionExec, RunError, interrupted};
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
 use tessera_runtime::fault::Fault;
+use tessera_runtime::outline;
 use tessera_runtime::passed::{Passed, PassedKey};
 use tessera_runtime::pool::Pool;
 use tessera_runtime::tensor::Tensor;
+use tessera_shard::{layout, local};
 
 /// What stopped a region, in full: the runtime's own error has no room for types and witnesses.
 pub type Reports = Rc<RefCell<Vec<Diagnostic>>>;
@@ -53,6 +55,16 @@ pub struct Executor {
     entries: Vec<HashMap<Vec<u64>, GuardTree<Rc<Entry>>>>,
     work: Workspace,
     key: Vec<u64>,
+    /// Where nothing is computed: what would be.
+    outline: Option<Vec<Outlined>>,
+}
+
+/// A region at concrete shapes, and how often it is called.
+pub struct Outlined {
+    pub name: String,
+    /// As traced.
+    pub graph: Graph,
+    pub calls: u64,
 }
 
 /// What a program brings along.
@@ -87,6 +99,8 @@ struct Entry {
     interpreted: Cell<Duration>,
     /// Small enough to be interpreted at first.
     small: bool,
+    /// Where nothing is computed: its number, and how its outputs lie.
+    outlined: Option<(usize, Vec<Sharding>)>,
 }
 
 impl Executor {
@@ -103,7 +117,18 @@ impl Executor {
             entries: vec![],
             work: Workspace::default(),
             key: vec![],
+            outline: None,
         }
+    }
+
+    /// Computes nothing from here on: regions are traced and counted.
+    pub fn outline(&mut self) {
+        self.outline = Some(vec![]);
+    }
+
+    /// What would have been computed.
+    pub fn outlined(&mut self) -> Vec<Outlined> {
+        self.outline.take().unwrap_or_default()
     }
 
     /// Adds a program, in the order in which the session loads them.
@@ -164,9 +189,16 @@ impl Executor {
         let (unit, position) = self.regions[region as usize];
         let body = &self.units[unit].regions[position];
         let traced = trace(&self.program(unit, args), body, &concrete).map_err(|d| self.report(d, span))?;
-        let mesh = MeshRun::of(&traced.graph, &self.backend);
+        let outlined = self.outline.as_mut().map(|all| {
+            all.push(Outlined { name: body.name.to_string(), graph: traced.graph.clone(), calls: 0 });
+            (all.len() - 1, output_layouts(&traced.graph))
+        });
+        let mesh = if outlined.is_some() { None } else { MeshRun::of(&traced.graph, &self.backend) };
         // On a mesh the devices' graphs are optimised, and this one tells what they compute.
-        let mut graph = if mesh.is_some() { traced.graph.clone() } else { self.backend.optimise(&traced.graph) };
+        let mut graph = match mesh.is_some() || outlined.is_some() {
+            true => traced.graph.clone(),
+            false => self.backend.optimise(&traced.graph),
+        };
         let shown = mesh.as_ref().and_then(MeshRun::first).unwrap_or(&graph);
         self.backend.trace_note(&body.name, &traced.graph, shown, start.elapsed());
         if mesh.is_some() {
@@ -185,6 +217,7 @@ impl Executor {
             mesh,
             interpreted: Cell::new(Duration::ZERO),
             small: small && !self.backend.always_compile(),
+            outlined,
         });
         self.entries[region as usize].entry(self.key.clone()).or_default().insert(&traced.guards, entry.clone());
         Ok(entry)
@@ -278,6 +311,16 @@ impl Executor {
     fn outputs(&mut self, entry: &Entry, args: Vec<Argument>, span: u32) -> Result<Vec<Tensor>, RunError> {
         if entry.graph.outputs.is_empty() {
             return Ok(vec![]);
+        }
+        if let Some((number, layouts)) = &entry.outlined {
+            if let Some(all) = &mut self.outline {
+                all[*number].calls += 1;
+            }
+            let made = entry.graph.outputs.iter().zip(layouts).map(|(&id, layout)| {
+                let ty = entry.graph.ty(id);
+                outline::tensor(ty.dtype, &ty.shape, layout.clone())
+            });
+            return made.collect::<Result<_, _>>().map_err(|e| self.fault(e.into(), Span::NONE, span));
         }
         if let Some(mesh) = &entry.mesh {
             return mesh.run(&self.backend, self.pool.threads(), args).map_err(|e| match e {
@@ -407,6 +450,16 @@ fn input_bytes<'a>(args: &'a [Argument], words: &'a [Vec<u8>]) -> Vec<&'a [u8]> 
         .collect()
 }
 
+/// How the outputs of a graph lie.
+fn output_layouts(g: &Graph) -> Vec<Sharding> {
+    let Some(mesh) = layout::mesh(g) else { return vec![Sharding::default(); g.outputs.len()] };
+    let lies = |o: local::Outcome| match o {
+        local::Outcome::Plain => Sharding::default(),
+        local::Outcome::Parts(layout) => layout,
+    };
+    local::outcomes(g, &mesh).into_iter().map(lies).collect()
+}
+
 /// The code addresses of the closures in an argument.
 fn closures_in(arg: &Passed, out: &mut Vec<usize>) {
     match arg {
@@ -503,7 +556,16 @@ impl Build<'_> {
     fn value(&mut self, t: &Template) -> Passed {
         match t {
             Template::Output(i) => self.outputs.get(*i as usize).map_or(Passed::None, |t| Passed::Tensor(t.clone())),
-            Template::Element(i, kind) => self.outputs.get(*i as usize).map_or(Passed::None, |t| element(t, *kind)),
+            Template::Element(i, kind) => match self.outputs.get(*i as usize) {
+                Some(t) if t.is_outline() => {
+                    let fault = outline::fault();
+                    let d = Diagnostic::new(Code::E0718, Span::NONE, fault.message);
+                    self.failed.get_or_insert(Box::new(fault.notes.into_iter().fold(d, Diagnostic::note)));
+                    Passed::None
+                }
+                Some(t) => element(t, *kind),
+                None => Passed::None,
+            },
             Template::Argument(n) => match self.leaves.get(*n as usize) {
                 Some(Leaf::Tensor(t)) => Passed::Tensor(t.clone()),
                 _ => Passed::None,

@@ -37,7 +37,12 @@ impl Collective {
 
     /// Seconds in one tier, among `n` devices, of a buffer of `bytes` in all.
     pub fn in_tier(self, tier: &Tier, n: u64, bytes: f64) -> f64 {
-        if n < 2 || bytes <= 0.0 {
+        if n < 2 { 0.0 } else { self.carrying(tier, bytes, self.carried(bytes, n)) }
+    }
+
+    /// Seconds in one tier where a device's links carry `carried` bytes for a buffer of `bytes`.
+    fn carrying(self, tier: &Tier, bytes: f64, carried: f64) -> f64 {
+        if bytes <= 0.0 {
             return 0.0;
         }
         let bands = self.bands(tier);
@@ -50,7 +55,7 @@ impl Collective {
             }
             _ => band.us,
         };
-        us * 1e-6 + self.carried(bytes, n) / (band.gbs * 1e9)
+        us * 1e-6 + carried / (band.gbs * 1e9)
     }
 }
 
@@ -75,6 +80,13 @@ impl Group {
 }
 
 impl Topology {
+    /// Seconds of an exchange in which a device's links carry so many bytes to or from devices of
+    /// its node and others. Both kinds of links work at the same time.
+    pub fn direct(&self, what: Collective, near: f64, far: f64) -> f64 {
+        let tier = |i: usize| &self.tiers[i.min(self.tiers.len() - 1)];
+        what.carrying(tier(0), near, near).max(what.carrying(tier(1), far, far))
+    }
+
     /// Seconds of a collective of a group on a buffer of `bytes` in all.
     pub fn collective(&self, what: Collective, group: Group, bytes: f64) -> f64 {
         let (near, far) = (&self.tiers[0], &self.tiers[1.min(self.tiers.len() - 1)]);

@@ -32,10 +32,11 @@ fn at(steps: &Steps, size: f64) -> f64 {
 }
 
 impl Device {
-    /// Peak of products in operations a second; that of `bf16` where the type has none.
+    /// Peak of products in operations a second. A type without one has that of a wider type.
     pub fn peak(&self, dtype: &str) -> f64 {
         let of = |name: &str| self.tflops.get(name).copied();
-        of(dtype).or_else(|| of("bf16")).unwrap_or(1.0) * 1e12
+        let wider = if dtype == "fp8" { "bf16" } else { "f32" };
+        of(dtype).or_else(|| of(wider)).or_else(|| of("bf16")).unwrap_or(1.0) * 1e12
     }
 
     /// Seconds to move bytes to and from memory.

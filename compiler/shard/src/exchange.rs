@@ -89,6 +89,25 @@ pub fn exchange(from: &Parts, to: &Parts, me: u64, name: &str, tag: u32) -> Exch
     Exchange { name: name.into(), tag, sends, receives }
 }
 
+/// By device: how many boxes it sends and receives, with their elements, apart from its own.
+pub fn traffic(from: &Parts, to: &Parts) -> Vec<[u64; 4]> {
+    let mut out = vec![[0; 4]; from.len()];
+    for (part, who) in holders(from) {
+        for (receiver, wanted) in to.iter().enumerate() {
+            let Some(both) = intersect(part, wanted) else { continue };
+            let sender = giver(&who, receiver as u64) as usize;
+            let elems: u64 = both.iter().map(|r| r.end - r.start).product();
+            if sender != receiver {
+                out[sender][0] += 1;
+                out[sender][1] += elems;
+                out[receiver][2] += 1;
+                out[receiver][3] += elems;
+            }
+        }
+    }
+    out
+}
+
 /// The collective that turns one layout into another, for people.
 pub fn name(from: &Sharding, to: &Sharding, mesh: &Arc<Mesh>) -> String {
     let mut kinds: Vec<(&str, &str)> = vec![];

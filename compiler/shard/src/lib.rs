@@ -16,3 +16,4 @@ pub mod derive;
 pub mod layout;
 pub mod exchange;
 pub mod local;
+pub mod classes;

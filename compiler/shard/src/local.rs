@@ -30,19 +30,33 @@ pub struct Devices {
 /// device.
 pub fn divide(g: &Graph, mesh: &Arc<Mesh>) -> Devices {
     let placed = lay_out(g, mesh);
+    Devices {
+        mesh: mesh.clone(),
+        graphs: (0..mesh.devices()).map(|d| of_device(g, mesh, &placed, d)).collect(),
+        outcomes: outcomes_of(g, &placed),
+    }
+}
+
+/// The graph of one device.
+pub fn of_device(g: &Graph, mesh: &Arc<Mesh>, placed: &[Placed], device: u64) -> Graph {
+    Local::build(g, mesh, placed, device)
+}
+
+/// Where the outputs of a graph lie after a call.
+pub fn outcomes(g: &Graph, mesh: &Arc<Mesh>) -> Vec<Outcome> {
+    outcomes_of(g, &lay_out(g, mesh))
+}
+
+fn outcomes_of(g: &Graph, placed: &[Placed]) -> Vec<Outcome> {
     let outcome = |o: &NodeId| match is_plain(g, *o) {
         true => Outcome::Plain,
         false => Outcome::Parts(placed[o.0 as usize].result.clone()),
     };
-    Devices {
-        mesh: mesh.clone(),
-        graphs: (0..mesh.devices()).map(|d| Local::build(g, mesh, &placed, d)).collect(),
-        outcomes: g.outputs.iter().map(outcome).collect(),
-    }
+    g.outputs.iter().map(outcome).collect()
 }
 
 /// Whether a value is one that a single device has: only conversions and inputs say otherwise.
-fn is_plain(g: &Graph, id: NodeId) -> bool {
+pub fn is_plain(g: &Graph, id: NodeId) -> bool {
     let node = g.node(id);
     match node.prim {
         Prim::Layout => node.ty.sharding.mesh.is_none(),

@@ -1,8 +1,10 @@
 //! Everything that runs beneath compiled code: values, tensors, the thread pool, plans, files.
 
 pub mod tensor;
+pub mod traffic;
 pub mod mesh;
 pub mod fault;
+pub mod outline;
 pub mod digits;
 pub mod number;
 pub mod value;

@@ -5,6 +5,7 @@
 //! element is copied once. It goes on when all have taken theirs.
 
 use crate::tensor::{OutOfMemory, Parts, Tensor};
+use crate::traffic;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -203,6 +204,7 @@ pub fn exchange(moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String>
         return Err(format!("`{}` runs outside a mesh", moves.name));
     };
     let Some(own) = hub.desks.get(me) else { return Err("the device is not in the mesh".into()) };
+    traffic::add(&moves.name, me, 1, 0);
     let mut others: Vec<usize> = moves.sends.iter().map(|s| s.0).filter(|r| *r != me).collect();
     others.sort_unstable();
     others.dedup();
@@ -262,9 +264,12 @@ fn take(moves: &Moves, hub: &Hub, me: usize, from: &[u8], to: &mut [u8]) -> Resu
         let Some((address, len, shape, sends)) = found else { return Err(STOPPED.into()) };
         // SAFETY: the device that shows the buffer neither changes nor frees it while there are readers.
         let theirs = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
+        let mut bytes = 0;
         for ((_, a), (_, b)) in sends.iter().filter(|s| s.0 == me).zip(into) {
             copy(theirs, (&shape, a), to, (&moves.to_shape, b), moves.element);
+            bytes += b.elems() * moves.element;
         }
+        traffic::add(&moves.name, sender, 0, bytes);
         desk.change(|shown| {
             if let Some(s) = shown {
                 s.readers -= 1;

@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::fault::Fault;
 use crate::io::safetensors::Content;
 use crate::io::{csv, files, gguf, idx, npy, npz, onnx, safetensors, stored, tokens};
+use crate::outline;
 use crate::passed;
 use crate::plot::Figure;
 use crate::rt::{rows, settle};
@@ -207,6 +208,9 @@ extern "C" fn io_write_text(cx: &mut Context, path: &StrObj, text: &StrObj, span
 
 extern "C" fn io_append_text(cx: &mut Context, path: &StrObj, text: &StrObj, span: i64) {
     use std::io::Write;
+    if outline::is_on() {
+        return;
+    }
     let path = Path::new(path.text());
     let open = std::fs::OpenOptions::new().append(true).create(true).open(path);
     let done = open.and_then(|mut f| f.write_all(text.text().as_bytes())).map_err(|e| files::write_fault(path, &e));
@@ -226,6 +230,11 @@ extern "C" fn io_read_bytes(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
     let read =
         files::read_raw(Path::new(path.text())).and_then(|b| Ok(Tensor::from_bytes(DType::U8, &[b.len() as u64], &b)?));
     give(cx, span, read)
+}
+
+/// Fails if one of the tensors has no elements.
+fn all_there<'a>(mut tensors: impl Iterator<Item = &'a Tensor>) -> Result<(), Fault> {
+    if tensors.any(Tensor::is_outline) { Err(outline::fault()) } else { Ok(()) }
 }
 
 /// A figure as text, or none where it is written to a file.
@@ -249,7 +258,9 @@ extern "C" fn plot_lines(
     height: i64,
     span: i64,
 ) -> u64 {
-    let drawn = draw(Figure::lines(&entries(series), log != 0), labels, path, (width, height));
+    let series = entries(series);
+    let figure = all_there(series.iter().map(|s| &s.1)).and_then(|()| Figure::lines(&series, log != 0));
+    let drawn = draw(figure, labels, path, (width, height));
     settle(cx, span, drawn)
 }
 
@@ -262,6 +273,11 @@ extern "C" fn plot_heat(
     height: i64,
     span: i64,
 ) -> u64 {
-    let drawn = draw(Figure::heat(&cells.tensor), labels, path, (width, height));
+    let drawn = draw(
+        all_there(std::iter::once(&cells.tensor)).and_then(|()| Figure::heat(&cells.tensor)),
+        labels,
+        path,
+        (width, height),
+    );
     settle(cx, span, drawn)
 }

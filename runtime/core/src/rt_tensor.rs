@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::nested;
+use crate::outline;
 use crate::rt::{rows, settle};
 use crate::rt_files;
 use crate::tensor::Tensor;
@@ -125,7 +126,15 @@ extern "C" fn tensor_dtype(_: &mut Context, t: &TensorObj) -> i64 {
 
 /// The tensor on one device.
 fn whole(t: &Tensor) -> Result<Tensor, Fault> {
+    if t.is_outline() {
+        return Err(outline::fault());
+    }
     t.whole().map_err(Fault::from)
+}
+
+/// The tensor on one device, or its outline.
+fn positioned(t: &Tensor) -> Result<Tensor, Fault> {
+    if t.is_outline() { Ok(t.clone()) } else { whole(t) }
 }
 
 /// The one element of a tensor.
@@ -194,15 +203,15 @@ fn parts(index: &ListObj) -> Vec<Part> {
 }
 
 extern "C" fn tensor_index(cx: &mut Context, t: &TensorObj, index: &ListObj, span: i64) -> u64 {
-    give(cx, span, whole(&t.tensor).and_then(|t| tensor_index::index(&t, &parts(index))))
+    give(cx, span, positioned(&t.tensor).and_then(|t| tensor_index::index(&t, &parts(index))))
 }
 
 extern "C" fn tensor_assign(cx: &mut Context, t: Own<TensorObj>, index: &ListObj, value: &TensorObj, span: i64) -> u64 {
     // The value may be the very tensor that changes: its buffer is then shared and copied.
-    let value = whole(&value.tensor);
+    let value = positioned(&value.tensor);
     let mut target = t.unbox();
     let done = value.and_then(|value| {
-        target.tensor = whole(&target.tensor)?;
+        target.tensor = positioned(&target.tensor)?;
         tensor_index::assign(&mut target.tensor, &parts(index), &value)
     });
     settle(cx, span, done);
@@ -210,7 +219,7 @@ extern "C" fn tensor_assign(cx: &mut Context, t: Own<TensorObj>, index: &ListObj
 }
 
 extern "C" fn tensor_row(cx: &mut Context, t: &TensorObj, at: i64, span: i64) -> u64 {
-    give(cx, span, whole(&t.tensor).and_then(|t| tensor_index::index(&t, &[Part::At(at)])))
+    give(cx, span, positioned(&t.tensor).and_then(|t| tensor_index::index(&t, &[Part::At(at)])))
 }
 
 extern "C" fn tensor_from_list(cx: &mut Context, list: u64, ty: i64, dtype: i64, span: i64) -> u64 {
@@ -225,7 +234,10 @@ extern "C" fn tensor_to_list(cx: &mut Context, t: &TensorObj, ty: i64, span: i64
     settle(cx, span, made)
 }
 
-extern "C" fn tensor_eq_all(_: &mut Context, a: &TensorObj, b: &TensorObj) -> i64 {
+extern "C" fn tensor_eq_all(cx: &mut Context, a: &TensorObj, b: &TensorObj) -> i64 {
+    if a.tensor.is_outline() || b.tensor.is_outline() {
+        return settle(cx, 0, Err(outline::fault()));
+    }
     let (Ok(a), Ok(b)) = (whole(&a.tensor), whole(&b.tensor)) else { return 0 };
     let (a, b) = (&a, &b);
     let same = |i| match (element(a, i), element(b, i)) {

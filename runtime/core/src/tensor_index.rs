@@ -1,10 +1,11 @@
 //! Basic indexing and element assignment of tensors in memory, without a kernel.
 
 use crate::fault::Fault;
+use crate::outline;
 use crate::tensor::Tensor;
 use crate::tensor_print::{Element, element};
 use half::{bf16, f16};
-use tessera_base::DType;
+use tessera_base::{DType, Sharding};
 
 /// One part of an index, as compiled code passes it. `None` bounds are absent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -154,6 +155,9 @@ impl View {
 pub fn index(t: &Tensor, parts: &[Part]) -> Result<Tensor, Fault> {
     let v = view(t, parts)?;
     let size = t.dtype.bytes();
+    if t.is_outline() {
+        return Ok(outline::tensor(t.dtype, &v.shape, Sharding::default())?);
+    }
     if v.is_contiguous() {
         let offset = t.offset + v.start as usize * size;
         return Ok(Tensor { dtype: t.dtype, shape: v.shape, buffer: t.buffer.clone(), offset, parts: None });
@@ -185,6 +189,10 @@ pub fn assign(t: &mut Tensor, parts: &[Part], value: &Tensor) -> Result<(), Faul
         ));
     };
     if v.elems() == 0 {
+        return Ok(());
+    }
+    if t.is_outline() || value.is_outline() {
+        *t = outline::tensor(t.dtype, &t.shape, Sharding::default())?;
         return Ok(());
     }
     let scalar = (value.dtype != t.dtype && value.elems() == 1).then(|| convert(element(value, 0), t.dtype));

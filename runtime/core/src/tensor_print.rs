@@ -250,6 +250,9 @@ pub fn scalar_text(t: &Tensor) -> String {
 
 /// The whole tensor, as `print` shows it.
 pub fn text(t: &Tensor) -> String {
+    if t.is_outline() {
+        return t.type_text();
+    }
     if t.parts.is_some() {
         return t.whole().map_or_else(|_| "<no memory to show it>".into(), |t| text(&t));
     }

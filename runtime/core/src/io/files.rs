@@ -1,6 +1,7 @@
 //! Opening, reading and atomically replacing files.
 
 use crate::fault::Fault;
+use crate::outline;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -108,6 +109,9 @@ pub fn read_text(path: &Path) -> Result<String, Fault> {
 
 /// Writes a file as a whole: the old content stays until the new one is complete.
 pub fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<(), Fault>) -> Result<(), Fault> {
+    if outline::is_on() {
+        return Ok(());
+    }
     let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let temp = tempfile::Builder::new().prefix(".tessera-").tempfile_in(dir).map_err(|e| fault("written", path, &e))?;
     let temp_path = temp.path().to_owned();

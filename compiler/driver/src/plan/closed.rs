@@ -1,0 +1,162 @@
+//! The plan of a transformer that is given by its numbers: the best ways to divide its training
+//! over devices.
+
+use super::report::{table, time};
+use crate::program::{Setup, out};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use std::path::Path;
+use tessera_plan::model::{Gpt, Recompute, States};
+use tessera_plan::search::{Fixed, Wanted, Way, search};
+use tessera_plan::topology::Topology;
+use tessera_runtime::fault::human_bytes;
+
+/// The file: a model, and what is known of its training.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Training {
+    model: Gpt,
+    devices: u64,
+    /// Sequences of a step.
+    batch: u64,
+    #[serde(default = "usual_type")]
+    dtype: String,
+    /// Devices that divide a sequence at most.
+    #[serde(default = "one")]
+    context: u64,
+    tensor: Option<u64>,
+    pipeline: Option<u64>,
+    chunks: Option<u64>,
+    micro: Option<u64>,
+    recompute: Option<Recompute>,
+    states: Option<States>,
+}
+
+fn usual_type() -> String {
+    "bf16".into()
+}
+
+fn one() -> u64 {
+    1
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    job: &'a tessera_plan::model::Job,
+    step: &'a tessera_plan::training::Step,
+}
+
+/// Shows the `best` ways; returns the exit code.
+pub fn plan(setup: &Setup, path: &Path, topology: &Topology, best: usize) -> u8 {
+    let read =
+        std::fs::read_to_string(path).map_err(|e| ("E0706", format!("`{}` cannot be read: {e}", path.display())));
+    let parsed = read.and_then(|text| {
+        let wrong = |e: String| ("E0707", format!("`{}` describes no training: {e}", path.display()));
+        let t: Training = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+        check(&t, topology).map_err(wrong)?;
+        Ok(t)
+    });
+    let training = match parsed {
+        Ok(t) => t,
+        Err((code, why)) => {
+            eprintln!("error[{code}]: {why}");
+            return 1;
+        }
+    };
+    let Training { devices, batch, context, tensor, pipeline, chunks, micro, recompute, states, .. } = training;
+    let fixed = Fixed { tensor, pipeline, context: None, chunks, micro, recompute, states };
+    let wanted = Wanted { devices, batch, dtype: training.dtype, context_max: context, fixed };
+    let ways = search(topology, &training.model, &wanted);
+    if ways.is_empty() {
+        eprintln!(
+            "error[E0710]: no way to divide the model fits into {} of each device",
+            human_bytes(topology.device.memory_bytes)
+        );
+        eprintln!("  = help: take more devices, or a batch that more ways divide");
+        return 1;
+    }
+    let shown = &ways[..best.clamp(1, ways.len())];
+    if setup.global.json {
+        let rows: Vec<Row> = shown.iter().map(|w| Row { job: &w.job, step: &w.step }).collect();
+        out(&(serde_json::to_string_pretty(&rows).unwrap_or_default() + "\n"));
+    } else {
+        out(&text(&training.model, topology, &wanted, shown, ways.len()));
+    }
+    0
+}
+
+/// What no search should begin with.
+fn check(t: &Training, topology: &Topology) -> Result<(), String> {
+    let m = &t.model;
+    let numbers = [
+        t.devices,
+        t.batch,
+        t.context,
+        m.layers,
+        m.hidden,
+        m.heads,
+        m.vocab,
+        m.seq,
+        m.kv_heads.unwrap_or(1),
+        m.ffn.unwrap_or(1),
+    ];
+    if numbers.contains(&0) || numbers.iter().any(|n| *n > 1 << 32) {
+        return Err("numbers must be from 1 to 2^32".into());
+    }
+    if t.devices > topology.devices() {
+        return Err(format!("`{}` has at most {} devices, not {}", topology.name, topology.devices(), t.devices));
+    }
+    match topology.device.tflops.contains_key(&t.dtype) {
+        true => Ok(()),
+        false => {
+            let known: Vec<&str> = topology.device.tflops.keys().map(String::as_str).collect();
+            Err(format!("`{}` has no products of `{}`; it has {}", topology.name, t.dtype, known.join(", ")))
+        }
+    }
+}
+
+fn text(model: &Gpt, topology: &Topology, wanted: &Wanted, ways: &[Way], all: usize) -> String {
+    let mut out = String::new();
+    let name = if model.name.is_empty() { "model" } else { &model.name };
+    let parameters = model.parameters() / 1e9;
+    let _ = writeln!(
+        out,
+        "{name}: {parameters:.1} billion parameters, {} sequences of {} a step, {} devices of `{}`",
+        wanted.batch, model.seq, wanted.devices, topology.name
+    );
+    let heads = [
+        "tensor×pipeline×context×data",
+        "chunks",
+        "micro",
+        "again",
+        "states",
+        "step",
+        "slower",
+        "TFLOP/s",
+        "of peak",
+        "bubble",
+        "exposed",
+        "memory",
+    ];
+    let best = ways.first().map_or(1.0, |w| w.step.seconds);
+    let rows = ways.iter().map(|Way { job, step }| {
+        let exposed = step.exposed_tensor + step.exposed_pipeline + step.exposed_data;
+        vec![
+            format!("{}×{}×{}×{}", job.tensor, job.pipeline, job.context, job.data),
+            job.chunks.to_string(),
+            job.micro.to_string(),
+            format!("{:?}", job.recompute).to_lowercase(),
+            format!("{:?}", job.states).to_lowercase(),
+            time(step.seconds),
+            format!("{:.1} %", 100.0 * (step.seconds / best - 1.0)),
+            format!("{:.0}", step.tflops),
+            format!("{:.1} %", 100.0 * step.mfu),
+            format!("{:.1} %", 100.0 * step.bubble),
+            format!("{:.1} %", 100.0 * exposed / step.seconds),
+            human_bytes(step.memory as u64),
+        ]
+    });
+    table(&mut out, &heads, rows.collect());
+    let _ = writeln!(out, "predicted, the best {} of {all} ways that fit", ways.len());
+    out
+}

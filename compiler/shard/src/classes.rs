@@ -1,0 +1,74 @@
+//! Which devices of a mesh have graphs that differ in positions alone, so that one graph tells
+//! the memory, the work and the bytes of all of them.
+
+use crate::exchange::{self, Parts};
+use crate::layout::Placed;
+use crate::local::is_plain;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use tessera_base::{Mesh, Sharding};
+use tessera_ir::graph::Graph;
+
+/// What each device sees of the layouts: the devices with equal lists are alike.
+struct Signatures {
+    of: Vec<Vec<u64>>,
+    seen: HashSet<(Sharding, Option<Sharding>, Vec<u64>)>,
+}
+
+impl Signatures {
+    /// The sizes of the parts.
+    fn parts(&mut self, parts: &Parts) {
+        for (all, part) in self.of.iter_mut().zip(parts) {
+            all.extend(part.iter().map(|r| r.end - r.start));
+        }
+    }
+
+    /// Going from one layout to another; `None` is the first device alone.
+    fn moved(&mut self, from: &Sharding, to: Option<&Sharding>, shape: &[u64], mesh: &Mesh) {
+        if to == Some(from) || !self.seen.insert((from.clone(), to.cloned(), shape.to_vec())) {
+            return;
+        }
+        let devices = mesh.devices();
+        let held = exchange::parts(from, shape, devices);
+        let wanted = match to {
+            Some(to) => exchange::parts(to, shape, devices),
+            None => exchange::on_first(shape, devices),
+        };
+        self.parts(&wanted);
+        if exchange::is_local(&held, &wanted) {
+            for (all, (h, w)) in self.of.iter_mut().zip(held.iter().zip(&wanted)) {
+                all.extend(h.iter().zip(w).map(|(h, w)| u64::from(w.start > h.start)));
+            }
+        } else {
+            for (all, counts) in self.of.iter_mut().zip(exchange::traffic(&held, &wanted)) {
+                all.extend(counts);
+            }
+        }
+    }
+}
+
+/// The devices that are alike, by the first of each.
+pub fn classes(g: &Graph, mesh: &Arc<Mesh>, placed: &[Placed]) -> Vec<Vec<u64>> {
+    let devices = mesh.devices();
+    let mut signatures = Signatures { of: vec![vec![]; devices as usize], seen: HashSet::new() };
+    let mut results = HashSet::new();
+    for id in g.ids() {
+        let (node, here) = (g.node(id), &placed[id.0 as usize]);
+        if results.insert((&here.result, &node.ty.shape)) {
+            signatures.parts(&exchange::parts(&here.result, &node.ty.shape, devices));
+        }
+        for (&o, wanted) in node.operands.iter().zip(&here.operands) {
+            signatures.moved(&placed[o.0 as usize].result, Some(wanted), &g.ty(o).shape, mesh);
+        }
+    }
+    for &o in g.outputs.iter().filter(|&&o| is_plain(g, o) && !g.ty(o).shape.is_empty()) {
+        signatures.moved(&placed[o.0 as usize].result, None, &g.ty(o).shape, mesh);
+    }
+    let mut out: BTreeMap<Vec<u64>, Vec<u64>> = BTreeMap::new();
+    for (device, signature) in signatures.of.into_iter().enumerate() {
+        out.entry(signature).or_default().push(device as u64);
+    }
+    let mut out: Vec<Vec<u64>> = out.into_values().collect();
+    out.sort();
+    out
+}
