@@ -7,6 +7,7 @@
 //! | `error` | what it says on stderr |
 //! | `error check-nan` | the same with `--check-nan` |
 //! | `check` | what `tessera check` says |
+//! | `plan` | what `tessera plan` says |
 //! | `fmt` | the program in canonical form |
 //! | `ast` `host` `graph` `kernels` `schedule` `tile` `llvm` | `tessera emit --ir …` |
 //! | `graph after PASS` | `tessera emit --emit=after:PASS` |
@@ -62,6 +63,7 @@ fn actual(info: &str, source: &str) -> std::io::Result<Option<String>> {
     let both = |r: Ran| if r.code == 0 { r.out } else { r.err };
     Ok(Some(match info {
         "output" => run(&["run"])?.out,
+        "plan" => both(run(&["plan"])?),
         "error" => run(&["run"])?.err,
         "error check-nan" => run(&["run", "--check-nan"])?.err,
         "check" => run(&["check"])?.err,

@@ -12,6 +12,7 @@ use crate::native_kernels::{Source, gather, native_kernel, update_kernel};
 use crate::tune::records::Records;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tessera_abi::plan::{BufRef, BufType, Kernel, Output, Plan, ScalarRef, Step, StepOrigin};
@@ -64,6 +65,8 @@ pub struct Backend {
     pool: Arc<Pool>,
     target: RefCell<Option<HostTarget>>,
     kernels: RefCell<HashMap<String, Kernel>>,
+    /// Kernels of outlines by the structure of their groups.
+    known: RefCell<HashMap<blake3::Hash, Rc<Lowered>>>,
     /// What besides the kernel itself decides its object code.
     fingerprint: String,
     warned: Cell<bool>,
@@ -79,7 +82,7 @@ pub struct Planned {
     /// Of a kernel that is tuned: the schedule of the cost model and of directives.
     pub start: Option<Schedule>,
     pub schedule: Option<Schedule>,
-    pub lowered: Option<Lowered>,
+    pub lowered: Option<Rc<Lowered>>,
 }
 
 impl Backend {
@@ -104,6 +107,7 @@ impl Backend {
             pool,
             target: RefCell::new(None),
             kernels: RefCell::new(HashMap::new()),
+            known: RefCell::new(HashMap::new()),
             fingerprint,
             warned: Cell::new(false),
             seen: RefCell::new(None),
@@ -179,6 +183,11 @@ impl Backend {
     /// Groups with their schedules and kernels; what a kernel cannot cover is split, then run
     /// by its reference kernel.
     pub fn groups(&self, graph: &Graph) -> Vec<Planned> {
+        self.grouped(graph, false)
+    }
+
+    /// The same; where only an outline is wanted, kernels of groups of equal structure are made once.
+    fn grouped(&self, graph: &Graph, outline: bool) -> Vec<Planned> {
         let mut limits = Limits::default();
         loop {
             let Partition { groups } = partition(graph, &limits);
@@ -192,7 +201,9 @@ impl Backend {
                 let name = kernel_name(graph, &group);
                 if group.kind == GroupKind::Fft {
                     match self.transform(graph, group.roots[0], &name) {
-                        Ok(lowered) => out.push(Planned { group, start: None, schedule: None, lowered: Some(lowered) }),
+                        Ok(lowered) => {
+                            out.push(Planned { group, start: None, schedule: None, lowered: Some(Rc::new(lowered)) })
+                        }
                         Err(why) => {
                             refused = true;
                             if self.options.verbose {
@@ -201,6 +212,11 @@ impl Backend {
                             limits.native.extend(group.roots);
                         }
                     }
+                    continue;
+                }
+                let key = if outline && self.adjust.is_none() { footprint::structure(graph, &group) } else { None };
+                if let Some(found) = key.and_then(|k| self.known.borrow().get(&k).cloned()) {
+                    out.push(Planned { group, start: None, schedule: None, lowered: Some(found) });
                     continue;
                 }
                 let mut schedule =
@@ -215,7 +231,13 @@ impl Backend {
                 }
                 let lowered = schedule.and_then(|s| tessera_tile::lower(&s).map(|l| (s, l)).map_err(|e| e.to_string()));
                 match lowered {
-                    Ok((s, l)) => out.push(Planned { group, start, schedule: Some(s), lowered: Some(l) }),
+                    Ok((s, l)) => {
+                        let l = Rc::new(l);
+                        if let Some(key) = key {
+                            self.known.borrow_mut().insert(key, l.clone());
+                        }
+                        out.push(Planned { group, start, schedule: Some(s), lowered: Some(l) });
+                    }
                     Err(why) => {
                         refused = true;
                         if self.options.verbose {

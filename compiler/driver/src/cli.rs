@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use tessera_base::Mesh;
 
 /// Tessera: a statically checked tensor language.
 #[derive(Parser, Debug)]
@@ -83,6 +84,9 @@ pub enum Command {
         /// The machine: nvl72, dgx-h100, a100, or a file that describes one
         #[arg(long, default_value = "nvl72", value_name = "NAME|FILE")]
         topology: String,
+        /// The sizes of the program's mesh, in place of its own (`dp=9,tp=8`)
+        #[arg(long, value_name = "AXIS=N,…", value_parser = mesh)]
+        mesh: Option<Mesh>,
         /// How many ways to divide a transformer are shown
         #[arg(long, default_value = "5", value_name = "N")]
         best: usize,
@@ -154,6 +158,21 @@ pub enum CacheAction {
     List,
     /// Remove every entry
     Clear,
+}
+
+/// `dp=9,tp=8`.
+fn mesh(text: &str) -> Result<Mesh, String> {
+    let axis = |part: &str| {
+        let (name, size) = part.split_once('=').ok_or_else(|| format!("`{part}` is not `AXIS=N`"))?;
+        let size = size.trim().parse().ok().filter(|n| (1..=1 << 20).contains(n));
+        Ok((name.trim().to_owned(), size.ok_or_else(|| format!("`{part}` has no size from 1 to 2^20"))?))
+    };
+    let mesh = Mesh { axes: text.split(',').map(axis).collect::<Result<_, String>>()? };
+    let devices = mesh.axes.iter().try_fold(1u64, |n, a| n.checked_mul(a.1));
+    match devices.is_some_and(|n| n <= 1 << 20) {
+        true => Ok(mesh),
+        false => Err("it has more than 2^20 devices".into()),
+    }
 }
 
 /// The arguments with `tessera FILE …` spelled out as `tessera run FILE …`, and with `--` after

@@ -1,10 +1,12 @@
 //! `tessera profile`: where the time of a program went.
 
 use std::fmt::Write;
+use std::sync::Arc;
 use std::time::Duration;
 use tessera_base::{ItemId, Span};
 use tessera_hir::source::SourceMap;
 use tessera_runtime::profile::Row;
+use tessera_runtime::traffic::Sent;
 
 /// A table of one line for each kernel or function of the runtime, in the order in which they first
 /// ran: its share of the time of all, how often it ran, the median of its times, and the place in
@@ -25,6 +27,18 @@ pub fn table(rows: &[Row], whole: Duration, sources: &SourceMap) -> String {
     }
     let (total, whole) = (shown(total), shown(whole));
     let _ = writeln!(out, "kernels {total} of {whole} from start to end");
+    out
+}
+
+/// What devices of meshes sent each other; nothing where there was no mesh.
+pub fn exchanges(rows: &[((Arc<str>, usize), Sent)]) -> String {
+    let mut out = String::new();
+    if !rows.is_empty() {
+        let _ = writeln!(out, "{:<24} {:>7}  {:>7}  {:>14}", "exchange", "device", "runs", "bytes sent");
+    }
+    for ((name, device), Sent { runs, bytes }) in rows {
+        let _ = writeln!(out, "{name:<24} {device:>7}  {runs:>7}  {bytes:>14}");
+    }
     out
 }
 

@@ -10,7 +10,7 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use tessera_base::{Code, Diagnostic, Span};
+use tessera_base::{Code, Diagnostic, Mesh, Span};
 use tessera_hir::db::Database;
 use tessera_hir::lower::{Lowered, lower};
 use tessera_hir::source::{Loaded, SourceMap};
@@ -28,6 +28,8 @@ pub struct Setup {
     pub stack_bytes: usize,
     /// Show where the time went when the program ends.
     pub profile: bool,
+    /// A mesh that stands for those of the program with its axes.
+    pub mesh: Option<Mesh>,
 }
 
 impl Setup {
@@ -81,12 +83,15 @@ pub struct CheckedFile {
 
 /// Checks a text with everything that it imports.
 pub fn check(loaded: &Loaded) -> CheckedFile {
-    check_under(Policy::default(), loaded)
+    check_on(Policy::default(), None, loaded)
 }
 
-/// As [`check`], for a program that begins with this policy.
-fn check_under(policy: Policy, loaded: &Loaded) -> CheckedFile {
+/// As [`check`], for a program that begins with this policy, on a mesh given from outside.
+fn check_on(policy: Policy, mesh: Option<Mesh>, loaded: &Loaded) -> CheckedFile {
     let mut db = Database::with_policy(policy);
+    if let Some(mesh) = mesh {
+        db.use_mesh(mesh);
+    }
     let checked = tessera_hir::check_program(&mut db, &loaded.path, &loaded.text, &Disk);
     CheckedFile { program: checked.program, sources: checked.sources, diagnostics: checked.diagnostics }
 }
@@ -108,7 +113,8 @@ pub struct Ready {
 
 /// Checks and lowers; shows what is to be told. `None` if there was an error.
 pub fn prepare(setup: &Setup, loaded: &Loaded) -> Option<Ready> {
-    let checked = check_under(Policy::parse(&setup.global.policy).unwrap_or_default(), loaded);
+    let policy = Policy::parse(&setup.global.policy).unwrap_or_default();
+    let checked = check_on(policy, setup.mesh.clone(), loaded);
     setup.show(&checked.diagnostics, &checked.sources);
     let program = checked.program.filter(|_| !checked.diagnostics.iter().any(Diagnostic::is_error))?;
     if let Some(d) = setup.global.devices.and_then(|n| too_many_devices(&program, u64::from(n))) {
@@ -152,6 +158,7 @@ pub fn run(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
     let Some(ready) = prepare(setup, &loaded) else { return 1 };
     if setup.profile {
         tessera_runtime::profile::start();
+        tessera_runtime::traffic::start();
     }
     let stdout = std::io::stdout();
     let by_line = stdout.is_terminal();
@@ -175,6 +182,7 @@ pub fn run(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
     if setup.profile {
         let rows = tessera_runtime::profile::taken();
         eprint!("{}", crate::profile::table(&rows, started.elapsed(), &ready.sources));
+        eprint!("{}", crate::profile::exchanges(&tessera_runtime::traffic::taken()));
     }
     finish(setup, stop, &ready, &reports)
 }

@@ -15,7 +15,7 @@ use crate::ty::Ty;
 use indexmap::IndexSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
-use tessera_base::{Diagnostic, ItemId};
+use tessera_base::{Diagnostic, ItemId, Mesh};
 use tessera_grammar::ast::{StmtKind, StructDef};
 use tessera_grammar::{ParsedItem, parse_item};
 use tessera_ir::graph::Policy;
@@ -138,6 +138,8 @@ pub struct Tables {
     pub(crate) files: Vec<FileEntry>,
     insts: IndexSet<Arc<InstData>>,
     globals: IndexSet<GlobalKey>,
+    /// Sizes that meshes with these axes have instead of their own.
+    pub(crate) mesh: Option<Mesh>,
 }
 
 #[salsa::db]
@@ -159,6 +161,13 @@ impl Database {
     /// For programs that begin with a policy of sums.
     pub fn with_policy(policy: Policy) -> Database {
         Database { policy, ..Database::default() }
+    }
+}
+
+impl Database {
+    /// A mesh that stands for every one with its axes. To be called before anything is checked.
+    pub fn use_mesh(&mut self, mesh: Mesh) {
+        self.tables().mesh = Some(mesh);
     }
 }
 

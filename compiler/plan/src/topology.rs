@@ -118,7 +118,7 @@ impl Topology {
             ("vector_efficiency", &d.vector_efficiency),
             ("memory_efficiency", &d.memory_efficiency),
         ] {
-            if !steps.last().is_some_and(|s| s.0 == 0.0) || !steps.is_sorted_by(|a, b| a.0 > b.0) {
+            if steps.last().is_none_or(|s| s.0 != 0.0) || !steps.is_sorted_by(|a, b| a.0 > b.0) {
                 return Err(format!("{what} must fall from the largest size to one from 0 on"));
             }
             steps.iter().try_for_each(|s| positive(what, s.1))?;

@@ -1,5 +1,5 @@
 //! Which devices of a mesh have graphs that differ in positions alone, so that one graph tells
-//! the memory, the work and the bytes of all of them.
+//! the memory and the work of all of them.
 
 use crate::exchange::{self, Parts};
 use crate::layout::Placed;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ir::graph::Graph;
 
-/// What each device sees of the layouts: the devices with equal lists are alike.
+/// What each device sees of the layouts: devices with equal lists are alike.
 struct Signatures {
     of: Vec<Vec<u64>>,
     seen: HashSet<(Sharding, Option<Sharding>, Vec<u64>)>,
@@ -28,20 +28,12 @@ impl Signatures {
         if to == Some(from) || !self.seen.insert((from.clone(), to.cloned(), shape.to_vec())) {
             return;
         }
-        let devices = mesh.devices();
-        let held = exchange::parts(from, shape, devices);
-        let wanted = match to {
-            Some(to) => exchange::parts(to, shape, devices),
-            None => exchange::on_first(shape, devices),
-        };
+        let (held, wanted) = exchange::ends(from, to, shape, mesh.devices());
         self.parts(&wanted);
+        // A part of what is held may be its beginning, or not.
         if exchange::is_local(&held, &wanted) {
             for (all, (h, w)) in self.of.iter_mut().zip(held.iter().zip(&wanted)) {
                 all.extend(h.iter().zip(w).map(|(h, w)| u64::from(w.start > h.start)));
-            }
-        } else {
-            for (all, counts) in self.of.iter_mut().zip(exchange::traffic(&held, &wanted)) {
-                all.extend(counts);
             }
         }
     }

@@ -19,6 +19,15 @@ pub fn on_first(shape: &[u64], devices: u64) -> Parts {
     (0..devices).map(whole).collect()
 }
 
+/// The parts before and after; `None` is the first device alone.
+pub fn ends(from: &Sharding, to: Option<&Sharding>, shape: &[u64], devices: u64) -> (Parts, Parts) {
+    let after = match to {
+        Some(to) => parts(to, shape, devices),
+        None => on_first(shape, devices),
+    };
+    (parts(from, shape, devices), after)
+}
+
 fn intersect(a: &[Range<u64>], b: &[Range<u64>]) -> Option<Vec<Range<u64>>> {
     a.iter()
         .zip(b)
@@ -74,34 +83,42 @@ pub fn exchange(from: &Parts, to: &Parts, me: u64, name: &str, tag: u32) -> Exch
     let held = holders(from);
     let (mut sends, mut receives) = (vec![], vec![]);
     for (part, who) in &held {
-        for (receiver, wanted) in to.iter().enumerate() {
-            let receiver = receiver as u64;
-            let Some(both) = intersect(part, wanted) else { continue };
-            let sender = giver(who, receiver);
-            if sender == me {
-                sends.push(relative(&both, part, receiver));
+        // Only a holder gives a part away.
+        if who.contains(&me) {
+            for (receiver, wanted) in (0..).zip(to) {
+                if giver(who, receiver) == me
+                    && let Some(both) = intersect(part, wanted)
+                {
+                    sends.push(relative(&both, part, receiver));
+                }
             }
-            if receiver == me {
-                receives.push(relative(&both, wanted, sender));
-            }
+        }
+        let wanted = &to[me as usize];
+        if let Some(both) = intersect(part, wanted) {
+            receives.push(relative(&both, wanted, giver(who, me)));
         }
     }
     Exchange { name: name.into(), tag, sends, receives }
 }
 
-/// By device: how many boxes it sends and receives, with their elements, apart from its own.
-pub fn traffic(from: &Parts, to: &Parts) -> Vec<[u64; 4]> {
-    let mut out = vec![[0; 4]; from.len()];
+/// Elements that go from one device to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flow {
+    pub from: u64,
+    pub to: u64,
+    pub elems: u64,
+}
+
+/// What goes between all devices so that `from` becomes `to`.
+pub fn flows(from: &Parts, to: &Parts) -> Vec<Flow> {
+    let mut out = vec![];
     for (part, who) in holders(from) {
         for (receiver, wanted) in to.iter().enumerate() {
             let Some(both) = intersect(part, wanted) else { continue };
-            let sender = giver(&who, receiver as u64) as usize;
-            let elems: u64 = both.iter().map(|r| r.end - r.start).product();
+            let (sender, receiver) = (giver(&who, receiver as u64), receiver as u64);
             if sender != receiver {
-                out[sender][0] += 1;
-                out[sender][1] += elems;
-                out[receiver][2] += 1;
-                out[receiver][3] += elems;
+                let elems = both.iter().map(|r| r.end - r.start).product();
+                out.push(Flow { from: sender, to: receiver, elems });
             }
         }
     }

@@ -1,12 +1,12 @@
 //! The graph of one device of a mesh.
 
-use crate::exchange::{self, Parts};
+use crate::exchange;
 use crate::layout::{Placed, lay_out, real};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Reason};
-use tessera_ops::prim::Prim;
+use tessera_ops::prim::{Exchange, Prim};
 
 /// Where an output of a graph lies after the call.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,13 +32,24 @@ pub fn divide(g: &Graph, mesh: &Arc<Mesh>) -> Devices {
     let placed = lay_out(g, mesh);
     Devices {
         mesh: mesh.clone(),
-        graphs: (0..mesh.devices()).map(|d| of_device(g, mesh, &placed, d)).collect(),
+        graphs: (0..mesh.devices()).map(|d| of_device(g, mesh, &placed, d).0).collect(),
         outcomes: outcomes_of(g, &placed),
     }
 }
 
-/// The graph of one device.
-pub fn of_device(g: &Graph, mesh: &Arc<Mesh>, placed: &[Placed], device: u64) -> Graph {
+/// What an exchange turns into what.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Moved {
+    pub from: Sharding,
+    /// `None`: to the first device alone.
+    pub to: Option<Sharding>,
+    /// Of the whole tensor.
+    pub shape: Vec<u64>,
+}
+
+/// The graph of one device, and its exchanges in the order of their tags, which count from 1. The
+/// exchanges are the same on all devices.
+pub fn of_device(g: &Graph, mesh: &Arc<Mesh>, placed: &[Placed], device: u64) -> (Graph, Vec<Moved>) {
     Local::build(g, mesh, placed, device)
 }
 
@@ -73,19 +84,31 @@ struct Local<'a> {
     graph: Graph,
     /// The local node of a node in a layout.
     made: HashMap<(NodeId, Sharding), NodeId>,
-    tags: u32,
+    exchanges: Vec<Moved>,
+    ways: HashMap<Moved, (Vec<u64>, Way)>,
+}
+
+/// How a device gets its part of a value.
+#[derive(Clone)]
+enum Way {
+    /// It has it.
+    Same,
+    /// It has more: where its part begins.
+    Slice(Vec<i64>),
+    Exchange(Exchange),
 }
 
 impl Local<'_> {
-    fn build<'a>(from: &'a Graph, mesh: &'a Arc<Mesh>, placed: &'a [Placed], device: u64) -> Graph {
+    fn build<'a>(from: &'a Graph, mesh: &'a Arc<Mesh>, placed: &'a [Placed], device: u64) -> (Graph, Vec<Moved>) {
         let name = format!("{} on device {device} of {mesh}", from.name);
         let graph = Graph { name, bodies: from.bodies.clone(), ..Graph::default() };
-        let mut local = Local { from, mesh, placed, device, graph, made: HashMap::new(), tags: 0 };
+        let mut local =
+            Local { from, mesh, placed, device, graph, made: HashMap::new(), exchanges: vec![], ways: HashMap::new() };
         local.graph.inputs = from.inputs.iter().map(|i| local.input(i)).collect();
         from.ids().for_each(|id| local.node(id));
         let outputs = from.outputs.iter().map(|&o| local.output(o)).collect();
         local.graph.outputs = outputs;
-        local.graph
+        (local.graph, local.exchanges)
     }
 
     fn input(&self, input: &Input) -> Input {
@@ -134,31 +157,45 @@ impl Local<'_> {
         if let Some(&made) = self.made.get(&key) {
             return made;
         }
-        let held = &self.placed[id.0 as usize].result;
-        let shape = &self.from.ty(id).shape;
-        let devices = self.mesh.devices();
-        let (from, to) = (exchange::parts(held, shape, devices), exchange::parts(layout, shape, devices));
-        let name = exchange::name(held, layout, self.mesh);
-        let made = self.moved(id, &from, &to, &name);
+        let made = self.moved(id, Some(layout));
         self.made.insert(key, made);
         made
     }
 
-    fn moved(&mut self, id: NodeId, from: &Parts, to: &Parts, name: &str) -> NodeId {
-        let held = self.placed[id.0 as usize].result.clone();
-        let Some(&x) = self.made.get(&(id, held)) else { return NodeId(0) };
-        if from == to {
-            return x;
+    /// How this device gets its part; worked out once for equal layouts and shapes.
+    fn way(&mut self, moved: &Moved) -> (Vec<u64>, Way) {
+        if let Some(known) = self.ways.get(moved) {
+            return known.clone();
         }
-        let node = self.from.node(id);
-        let (own, wanted) = (&from[self.device as usize], &to[self.device as usize]);
-        let shape: Vec<u64> = wanted.iter().map(|r| r.end - r.start).collect();
-        let prim = if exchange::is_local(from, to) {
-            let start = own.iter().zip(wanted).map(|(o, w)| w.start.saturating_sub(o.start) as i64).collect();
-            Prim::Slice { start, step: vec![1; shape.len()] }
+        let Moved { from, to, shape } = moved;
+        let (held, wanted) = exchange::ends(from, to.as_ref(), shape, self.mesh.devices());
+        let (own, mine) = (&held[self.device as usize], &wanted[self.device as usize]);
+        let way = if held == wanted {
+            Way::Same
+        } else if exchange::is_local(&held, &wanted) {
+            Way::Slice(own.iter().zip(mine).map(|(o, w)| w.start.saturating_sub(o.start) as i64).collect())
         } else {
-            self.tags += 1;
-            Prim::Exchange(Arc::new(exchange::exchange(from, to, self.device, name, self.tags)))
+            let name = to.as_ref().map_or("gather".into(), |to| exchange::name(from, to, self.mesh));
+            Way::Exchange(exchange::exchange(&held, &wanted, self.device, &name, 0))
+        };
+        let known = (mine.iter().map(|r| r.end - r.start).collect(), way);
+        self.ways.insert(moved.clone(), known.clone());
+        known
+    }
+
+    fn moved(&mut self, id: NodeId, layout: Option<&Sharding>) -> NodeId {
+        let held = self.placed[id.0 as usize].result.clone();
+        let Some(&x) = self.made.get(&(id, held.clone())) else { return NodeId(0) };
+        let node = self.from.node(id);
+        let moved = Moved { from: held, to: layout.cloned(), shape: node.ty.shape.clone() };
+        let (shape, way) = self.way(&moved);
+        let prim = match way {
+            Way::Same => return x,
+            Way::Slice(start) => Prim::Slice { start, step: vec![1; shape.len()] },
+            Way::Exchange(e) => {
+                self.exchanges.push(moved);
+                Prim::Exchange(Arc::new(Exchange { tag: self.exchanges.len() as u32, ..e }))
+            }
         };
         self.graph.push(Node {
             prim,
@@ -176,12 +213,10 @@ impl Local<'_> {
         if !is_plain(self.from, id) {
             return self.operand(id, &held.clone());
         }
-        let devices = self.mesh.devices();
-        let (from, to) = (exchange::parts(held, &ty.shape, devices), exchange::on_first(&ty.shape, devices));
         // A value of rank 0 cannot be cut.
         if ty.shape.is_empty() {
             return self.operand(id, &held.clone());
         }
-        self.moved(id, &from, &to, "gather")
+        self.moved(id, None)
     }
 }

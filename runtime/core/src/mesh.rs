@@ -267,7 +267,7 @@ fn take(moves: &Moves, hub: &Hub, me: usize, from: &[u8], to: &mut [u8]) -> Resu
         let mut bytes = 0;
         for ((_, a), (_, b)) in sends.iter().filter(|s| s.0 == me).zip(into) {
             copy(theirs, (&shape, a), to, (&moves.to_shape, b), moves.element);
-            bytes += b.elems() * moves.element;
+            bytes += b.size.iter().product::<u64>() as usize * moves.element;
         }
         traffic::add(&moves.name, sender, 0, bytes);
         desk.change(|shown| {

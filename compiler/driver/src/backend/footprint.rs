@@ -2,12 +2,13 @@
 //! memory that a plan has.
 
 use super::{Backend, BackendError, bytes, counts, temps};
+use std::fmt::Write;
 use tessera_abi::plan::{BufRef, Counts};
 use tessera_base::DType;
 use tessera_graph::place_buffers::place_buffers;
 use tessera_ir::graph::{Graph, NodeId};
-use tessera_ir::group::{GroupKind, Partition};
-use tessera_ops::prim::{Exchange, Prim};
+use tessera_ir::group::{Group, GroupKind, Partition};
+use tessera_ops::prim::Prim;
 use tessera_runtime::tensor::OutOfMemory;
 
 /// The work of one group.
@@ -34,25 +35,64 @@ pub struct Footprint {
     pub exchanges: Vec<Exchanged>,
 }
 
-/// One exchange of a device: bytes by the other device.
+/// One exchange.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Exchanged {
     pub name: String,
-    pub sent: Vec<(u64, u64)>,
-    pub received: Vec<(u64, u64)>,
+    pub tag: u32,
+    /// Bytes of an element.
+    pub element: u64,
+}
+
+/// What decides the kernels of a group: equal for equal layers of a model. `None` where directives
+/// have a say.
+pub fn structure(graph: &Graph, group: &Group) -> Option<blake3::Hash> {
+    let mut hasher = blake3::Hasher::new();
+    let mut text = String::new();
+    let mut put = |what: std::fmt::Arguments| {
+        text.clear();
+        let _ = text.write_fmt(what);
+        hasher.update(text.as_bytes());
+    };
+    let at = |ids: &[NodeId], id: NodeId| ids.iter().position(|i| *i == id);
+    put(format_args!("{:?}", group.kind));
+    for &i in group.inputs.iter().chain(&group.scalars) {
+        let ty = graph.ty(i);
+        put(format_args!("\n{:?}{}", ty.shape, ty.dtype));
+    }
+    for &m in &group.members {
+        let node = graph.node(m);
+        if node.origin.kernel.is_some() {
+            return None;
+        }
+        put(format_args!("\n{:?}{:?}{}{:?}", node.prim, node.ty.shape, node.ty.dtype, node.policy));
+        for &o in &node.operands {
+            match group.members.binary_search(&o) {
+                Ok(i) => put(format_args!("%{i}")),
+                Err(_) => put(format_args!("{:?}{:?}", at(&group.inputs, o), at(&group.scalars, o))),
+            }
+        }
+    }
+    for r in &group.roots {
+        put(format_args!("\n{:?}", group.members.binary_search(r)));
+    }
+    Some(hasher.finalize())
 }
 
 impl Backend {
     /// What an optimised graph of one device needs.
-    pub fn footprint(&self, graph: &Graph, device: u64) -> Result<Footprint, BackendError> {
-        let groups = self.groups(graph);
+    pub fn footprint(&self, graph: &Graph) -> Result<Footprint, BackendError> {
+        let start = std::time::Instant::now();
+        let groups = self.grouped(graph, true);
+        let grouped = start.elapsed();
         let partition = Partition { groups: groups.iter().map(|p| p.group.clone()).collect() };
         let too_large = || BackendError::Memory(OutOfMemory { bytes: u64::MAX });
         let memory = place_buffers(graph, &partition).ok_or_else(too_large)?;
         let place = |id: NodeId| memory.place.get(id.0 as usize).copied().flatten();
         let mut out = Footprint { arena: memory.arena_bytes, ..Footprint::default() };
         out.arguments = graph.inputs.iter().filter(|i| !i.scalar).map(|i| bytes(&i.ty)).sum();
-        let fresh = |id: &&NodeId| !matches!(place(**id), Some(BufRef::Input(_)));
+        let is_input = |n: u32| graph.inputs.get(n as usize).is_some_and(|i| !i.scalar);
+        let fresh = |id: &&NodeId| !matches!(place(**id), Some(BufRef::Input(n)) if is_input(n));
         out.outputs = graph.outputs.iter().filter(fresh).map(|&id| bytes(graph.ty(id))).sum();
         for planned in &groups {
             let root = planned.group.roots[0];
@@ -60,7 +100,8 @@ impl Backend {
                 out.arena = out.arena.max(temps(&memory, lowered).1);
             }
             if let Prim::Exchange(e) = &graph.node(root).prim {
-                out.exchanges.push(exchanged(e, graph.ty(root).dtype, device));
+                let element = graph.ty(root).dtype.bytes() as u64;
+                out.exchanges.push(Exchanged { name: e.name.to_string(), tag: e.tag, element });
                 continue;
             }
             let source = graph.node(root).operands.first().and_then(|&o| place(o));
@@ -75,15 +116,15 @@ impl Backend {
             });
             out.work.push(Work { flops: c.flops, bytes: c.bytes_read + c.bytes_written, product });
         }
+        if self.options.verbose {
+            let ms = |t: std::time::Duration| t.as_secs_f64() * 1e3;
+            eprintln!(
+                "grouped `{}` in {:.1} ms, placed in {:.1} ms",
+                graph.name,
+                ms(grouped),
+                ms(start.elapsed() - grouped)
+            );
+        }
         Ok(out)
     }
-}
-
-/// What goes to other devices and comes from them.
-fn exchanged(e: &Exchange, dtype: DType, device: u64) -> Exchanged {
-    let others = |boxes: &[tessera_ops::prim::Transfer]| {
-        let away = boxes.iter().filter(|t| t.peer != device);
-        away.map(|t| (t.peer, t.size.iter().product::<u64>() * dtype.bytes() as u64)).collect()
-    };
-    Exchanged { name: e.name.to_string(), sent: others(&e.sends), received: others(&e.receives) }
 }

@@ -3,6 +3,7 @@
 
 use super::{Backend, Planned, buf_type, kernel_name};
 use crate::tune::{self, RUNS, WARM_UPS, median, records};
+use std::rc::Rc;
 use std::time::Instant;
 use tessera_abi::plan::{BufRef, Output, Plan, ScalarRef, Step, StepOrigin};
 use tessera_base::DType;
@@ -81,7 +82,7 @@ impl Backend {
             };
             self.records.add(&key.cache, &key.hash, record);
             if let Ok(lowered) = tessera_tile::lower(&outcome.best) {
-                (p.schedule, p.lowered) = (Some(outcome.best), Some(lowered));
+                (p.schedule, p.lowered) = (Some(outcome.best), Some(Rc::new(lowered)));
             }
         }
     }

@@ -6,15 +6,16 @@ use crate::backend::{Backend, BackendError};
 use crate::program::{Setup, finish, out, prepare, unit};
 use crate::regions::{Executor, Outlined, Reports, SharedExecutor};
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 use tessera_base::{Code, DType, Diagnostic, Span};
 use tessera_hir::source::SourceMap;
-use tessera_ir::graph::Graph;
 use tessera_plan::collective::Collective;
 use tessera_plan::roofline;
 use tessera_plan::topology::Topology;
-use tessera_shard::{classes, layout, local};
+use tessera_shard::local::Moved;
+use tessera_shard::{classes, exchange, layout, local};
 
 /// Follows a program and shows what it needs; returns the exit code.
 pub fn plan(setup: &Setup, path: &Path, topology: &Topology, args: Vec<String>) -> u8 {
@@ -49,6 +50,12 @@ pub fn plan(setup: &Setup, path: &Path, topology: &Topology, args: Vec<String>) 
     }
     let outlined = executor.borrow_mut().outlined();
     let rows = outlined.iter().filter(|o| o.calls > 0 && !o.graph.outputs.is_empty());
+    if let Some(mesh) = &setup.mesh
+        && !outlined.iter().any(|o| layout::mesh(&o.graph).is_some_and(|m| *m == *mesh))
+    {
+        eprintln!("error[E0602]: nothing of the program lies on a mesh with the axes {}", mesh.names().join(", "));
+        return 2;
+    }
     match rows.map(|o| region(&backend, topology, o)).collect::<Result<Vec<RegionRow>, BackendError>>() {
         Ok(regions) => {
             let report = Report::new(topology, regions);
@@ -67,37 +74,40 @@ fn unplaced(e: BackendError) -> Diagnostic {
     }
 }
 
-/// One region on all devices: those that are alike once.
+/// One region on all devices: what is alike is placed once.
 fn region(backend: &Backend, topology: &Topology, outlined: &Outlined) -> Result<RegionRow, BackendError> {
     let g = &outlined.graph;
     let mut row = RegionRow { name: outlined.name.clone(), calls: outlined.calls, ..RegionRow::default() };
     let Some(mesh) = layout::mesh(g) else {
-        row.classes = vec![class(backend, topology, vec![0], &backend.optimise(g))?];
+        let footprint = backend.footprint(&backend.optimise(g))?;
+        row.classes.push(class(topology, vec![0], &footprint, vec![]));
         return Ok(row);
     };
     row.mesh = mesh.to_string();
     let g = tessera_graph::prune(g);
     let placed = layout::lay_out(&g, &mesh);
+    let mut traffic = Traffic { topology, devices: mesh.devices(), flows: HashMap::new() };
     for alike in classes::classes(&g, &mesh, &placed) {
-        let graph = backend.optimise(&local::of_device(&g, &mesh, &placed, alike[0]));
-        row.classes.push(class(backend, topology, alike, &graph)?);
+        let (graph, moved) = local::of_device(&g, &mesh, &placed, alike[0]);
+        let graph = backend.optimise(&graph);
+        let footprint = backend.footprint(&graph)?;
+        // Devices that need the same memory may still send different bytes.
+        let mut by_exchanges: Vec<(Vec<ExchangeRow>, Vec<u64>)> = vec![];
+        for (device, rows) in traffic.rows(&footprint.exchanges, &moved, &alike) {
+            match by_exchanges.iter_mut().find(|(r, _)| *r == rows) {
+                Some((_, devices)) => devices.push(device),
+                None => by_exchanges.push((rows, vec![device])),
+            }
+        }
+        row.classes.extend(by_exchanges.into_iter().map(|(rows, devices)| class(topology, devices, &footprint, rows)));
     }
+    row.classes.sort_by(|a, b| a.devices.cmp(&b.devices));
     Ok(row)
 }
 
-fn class(backend: &Backend, topology: &Topology, devices: Vec<u64>, graph: &Graph) -> Result<ClassRow, BackendError> {
-    let device = devices[0];
-    let Footprint { arguments, outputs, arena, counts, work, exchanges } = backend.footprint(graph, device)?;
-    let compute: f64 = work.iter().map(|w| seconds(topology, w)).sum();
-    let mut rows: Vec<ExchangeRow> = vec![];
-    for e in &exchanges {
-        let one = exchange(topology, device, e);
-        match rows.iter_mut().find(|r| r.name == one.name) {
-            Some(row) => row.add(&one),
-            None => rows.push(one),
-        }
-    }
-    Ok(ClassRow {
+fn class(topology: &Topology, devices: Vec<u64>, footprint: &Footprint, exchanges: Vec<ExchangeRow>) -> ClassRow {
+    let &Footprint { arguments, outputs, arena, counts, .. } = footprint;
+    ClassRow {
         devices,
         arguments,
         outputs,
@@ -106,10 +116,10 @@ fn class(backend: &Backend, topology: &Topology, devices: Vec<u64>, graph: &Grap
         kernels: counts.kernels,
         flops: counts.flops,
         moved: counts.bytes_read + counts.bytes_written,
-        compute,
-        exchanged: rows.iter().map(|r| r.seconds).sum(),
-        exchanges: rows,
-    })
+        compute: footprint.work.iter().map(|w| seconds(topology, w)).sum(),
+        exchanged: exchanges.iter().map(|r| r.seconds).sum(),
+        exchanges,
+    }
 }
 
 /// The time of a group by the roofline of the machine.
@@ -124,19 +134,72 @@ fn seconds(topology: &Topology, work: &Work) -> f64 {
     topology.device.time(&roofline::Work { product_flops, vector_flops, bytes }, &dtype)
 }
 
-/// One exchange: its bytes, and its time by the links to near and far devices.
-fn exchange(topology: &Topology, device: u64, e: &Exchanged) -> ExchangeRow {
-    let node = topology.node().max(1);
-    let sum = |boxes: &[(u64, u64)], near: bool| -> u64 {
-        boxes.iter().filter(|(peer, _)| (peer / node == device / node) == near).map(|b| b.1).sum()
-    };
-    let carried = |near| sum(&e.sent, near).max(sum(&e.received, near)) as f64;
+/// Elements that a device sends to and receives from devices of its node, and others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Carried {
+    sent: [u64; 2],
+    received: [u64; 2],
+}
+
+/// What the exchanges of a mesh carry. Equal ones, of which a model of many layers has many, are looked at once.
+struct Traffic<'a> {
+    topology: &'a Topology,
+    devices: u64,
+    flows: HashMap<Moved, Vec<Carried>>,
+}
+
+impl Traffic<'_> {
+    fn carried(&mut self, moved: &Moved) -> &[Carried] {
+        let (devices, node) = (self.devices, self.topology.node().max(1));
+        self.flows.entry(moved.clone()).or_insert_with(|| {
+            let (from, to) = exchange::ends(&moved.from, moved.to.as_ref(), &moved.shape, devices);
+            let mut out = vec![Carried::default(); devices as usize];
+            for flow in exchange::flows(&from, &to) {
+                let far = usize::from(flow.from / node != flow.to / node);
+                out[flow.from as usize].sent[far] += flow.elems;
+                out[flow.to as usize].received[far] += flow.elems;
+            }
+            out
+        })
+    }
+
+    /// The exchanges of each device by name, in the order of the first of each.
+    fn rows(&mut self, exchanges: &[Exchanged], moved: &[Moved], devices: &[u64]) -> Vec<(u64, Vec<ExchangeRow>)> {
+        let mut equal: Vec<(&Exchanged, &Moved, u64)> = vec![];
+        let mut at = HashMap::new();
+        for e in exchanges {
+            let Some(m) = moved.get((e.tag as usize).wrapping_sub(1)) else { continue };
+            let place = *at.entry((&e.name, m, e.element)).or_insert(equal.len());
+            match equal.get_mut(place) {
+                Some(found) => found.2 += 1,
+                None => equal.push((e, m, 1)),
+            }
+        }
+        let mut out: Vec<(u64, Vec<ExchangeRow>)> = devices.iter().map(|&d| (d, vec![])).collect();
+        for (e, m, runs) in equal {
+            let topology = self.topology;
+            let carried = self.carried(m);
+            for (device, rows) in &mut out {
+                let row = row(topology, e, &carried[*device as usize], runs);
+                match rows.iter_mut().find(|r| r.name == row.name) {
+                    Some(found) => found.add(&row),
+                    None => rows.push(row),
+                }
+            }
+        }
+        out
+    }
+}
+
+/// Equal exchanges of one device: bytes, and the time by the links to near and far devices.
+fn row(topology: &Topology, e: &Exchanged, c: &Carried, runs: u64) -> ExchangeRow {
     let what = if e.name.starts_with("all_gather") { Collective::AllGather } else { Collective::AllToAll };
+    let links = |far: usize| (c.sent[far].max(c.received[far]) * e.element) as f64;
     ExchangeRow {
         name: e.name.clone(),
-        runs: 1,
-        sent: e.sent.iter().map(|b| b.1).sum(),
-        received: e.received.iter().map(|b| b.1).sum(),
-        seconds: topology.direct(what, carried(true), carried(false)),
+        runs,
+        sent: runs * e.element * (c.sent[0] + c.sent[1]),
+        received: runs * e.element * (c.received[0] + c.received[1]),
+        seconds: runs as f64 * topology.direct(what, links(0), links(1)),
     }
 }

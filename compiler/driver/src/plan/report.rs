@@ -60,6 +60,49 @@ impl RegionRow {
         let largest = |f: fn(&ClassRow) -> f64| self.classes.iter().map(f).fold(0.0, f64::max);
         (largest(|c| c.compute + c.exchanged), largest(|c| c.compute.max(c.exchanged)))
     }
+
+    /// Devices that need the same memory and work, with the slowest exchanges of them.
+    fn memory_rows(&self) -> Vec<Vec<String>> {
+        let mut rows: Vec<ClassRow> = vec![];
+        for c in &self.classes {
+            let needs = |c: &ClassRow| [c.arguments, c.outputs, c.arena, c.kernels, c.flops, c.moved];
+            match rows.iter_mut().find(|r| needs(r) == needs(c)) {
+                Some(row) => {
+                    row.devices.extend(&c.devices);
+                    row.exchanged = row.exchanged.max(c.exchanged);
+                }
+                None => rows.push(ClassRow { exchanges: vec![], ..c.clone() }),
+            }
+        }
+        let line = |mut c: ClassRow| {
+            c.devices.sort_unstable();
+            let [arguments, outputs, arena, peak] = [c.arguments, c.outputs, c.arena, c.peak].map(human_bytes);
+            let (kernels, flops, moved) = (c.kernels.to_string(), count(c.flops), human_bytes(c.moved));
+            let (compute, exchanged) = (time(c.compute), time(c.exchanged));
+            vec![devices(&c.devices), arguments, outputs, arena, peak, kernels, flops, moved, compute, exchanged]
+        };
+        rows.into_iter().map(line).collect()
+    }
+
+    /// The exchanges by name, from the device that has least to the one that has most.
+    fn exchange_rows(&self) -> Vec<Vec<String>> {
+        let mut names: Vec<&str> = vec![];
+        for e in self.classes.iter().flat_map(|c| &c.exchanges) {
+            if !names.contains(&e.name.as_str()) {
+                names.push(&e.name);
+            }
+        }
+        let line = |name: &str| {
+            let all = || self.classes.iter().flat_map(|c| &c.exchanges).filter(|e| e.name == name);
+            let span = |f: fn(&ExchangeRow) -> u64| {
+                let (least, most) = (all().map(f).min().unwrap_or(0), all().map(f).max().unwrap_or(0));
+                if least == most { most.to_string() } else { format!("{least}-{most}") }
+            };
+            let slowest = all().map(|e| e.seconds).fold(0.0, f64::max);
+            vec![name.to_owned(), span(|e| e.runs), span(|e| e.sent), span(|e| e.received), time(slowest)]
+        };
+        names.into_iter().map(line).collect()
+    }
 }
 
 /// Everything.
@@ -112,23 +155,10 @@ impl Report {
                 "compute",
                 "exchange",
             ];
-            let rows = region.classes.iter().map(|c| {
-                let memory = [c.arguments, c.outputs, c.arena, c.peak].map(human_bytes);
-                let [arguments, outputs, arena, peak] = memory;
-                let (kernels, flops, moved) = (c.kernels.to_string(), count(c.flops), human_bytes(c.moved));
-                let (compute, exchanged) = (time(c.compute), time(c.exchanged));
-                vec![devices(&c.devices), arguments, outputs, arena, peak, kernels, flops, moved, compute, exchanged]
-            });
-            table(&mut out, &heads, rows.collect());
-            let mut rows = vec![];
-            for c in &region.classes {
-                rows.extend(c.exchanges.iter().map(|e| {
-                    let (sent, received) = (e.sent.to_string(), e.received.to_string());
-                    vec![e.name.clone(), devices(&c.devices), e.runs.to_string(), sent, received, time(e.seconds)]
-                }));
-            }
+            table(&mut out, &heads, region.memory_rows());
+            let rows = region.exchange_rows();
             if !rows.is_empty() {
-                table(&mut out, &["exchange", "devices", "runs", "bytes sent", "bytes received", "time"], rows);
+                table(&mut out, &["exchange", "runs", "bytes sent", "bytes received", "time"], rows);
             }
             out.push('\n');
         }

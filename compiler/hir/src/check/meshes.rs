@@ -85,6 +85,9 @@ impl Cx<'_> {
         let (Some(names), Some(count)) = (self.texts(axes, "axes"), self.device_count(devices)) else {
             return error_at(span);
         };
+        if let Some(mesh) = self.db.tables().mesh.clone().filter(|m| m.names() == names) {
+            return TExpr { kind: TKind::None, ty: Ty::Mesh(Some(Arc::new(mesh))), span };
+        }
         let sizes = match shape {
             None => Mesh::factors(count, names.len()),
             Some(e) => match self.sizes_of(e, "shape") {

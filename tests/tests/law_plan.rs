@@ -1,0 +1,171 @@
+//! What `tessera plan` says is what happens: bytes between devices as the runtime counts them, and memory as plans
+//! place it.
+
+use std::collections::BTreeMap;
+use tessera::backend::{Backend, Options};
+use tessera::cache::DiskCache;
+use tessera_runtime::pool::Pool;
+use tessera_tests::program::run_source;
+use tessera_tests::random_graph::{Scale, case};
+
+/// Bytes and runs by exchange and device.
+type Counts = BTreeMap<(String, u64), (u64, u64)>;
+
+fn predicted(source: &str) -> Counts {
+    let ran = run_source(source, &["plan", "--json"]).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(ran.code, 0, "{}\n{source}", ran.err);
+    let plan: serde_json::Value = serde_json::from_str(&ran.out).unwrap_or_else(|e| panic!("{e}\n{}", ran.out));
+    let all = |v: &serde_json::Value, key: &str| v[key].as_array().cloned().unwrap_or_default();
+    let mut out = Counts::new();
+    for region in all(&plan, "regions") {
+        let calls = region["calls"].as_u64().unwrap_or(0);
+        for class in all(&region, "classes") {
+            for e in all(&class, "exchanges") {
+                for device in all(&class, "devices") {
+                    let key = (e["name"].as_str().unwrap_or("").to_owned(), device.as_u64().unwrap_or(0));
+                    let row = out.entry(key).or_default();
+                    row.0 += calls * e["sent"].as_u64().unwrap_or(0);
+                    row.1 += calls * e["runs"].as_u64().unwrap_or(0);
+                }
+            }
+        }
+    }
+    out
+}
+
+fn counted(source: &str) -> Counts {
+    let ran = run_source(source, &["profile"]).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(ran.code, 0, "{}\n{source}", ran.err);
+    let rows = ran.err.lines().skip_while(|l| !l.starts_with("exchange ")).skip(1);
+    let row = |line: &str| {
+        let mut words: Vec<&str> = line.split_whitespace().collect();
+        let mut number = || words.pop().and_then(|w| w.parse::<u64>().ok()).unwrap_or_else(|| panic!("{line}"));
+        let (bytes, runs, device) = (number(), number(), number());
+        ((words.join(" "), device), (bytes, runs))
+    };
+    rows.map(row).collect()
+}
+
+/// How two layers lie, and how their products are completed.
+struct Case {
+    x: &'static str,
+    up: &'static str,
+    down: &'static str,
+    first: &'static str,
+    second: &'static str,
+}
+
+fn program(mesh: (u64, u64), sizes: [u64; 3], case: &Case, calls: u64) -> String {
+    let (a, b) = mesh;
+    let [n, d, h] = sizes;
+    let Case { x, up, down, first, second } = case;
+    format!(
+        "mesh = dist.Mesh(axes=[\"a\", \"b\"], devices=range({}), shape=[{a}, {b}])
+x = dist.shard(random.normal(random.key(0), ({n}, {d})), dist.ShardSpec({x}), mesh=mesh)
+up = dist.shard(random.normal(random.key(1), ({d}, {h})), dist.ShardSpec({up}), mesh=mesh)
+down = dist.shard(random.normal(random.key(2), ({h}, {d})), dist.ShardSpec({down}), mesh=mesh)
+
+def step(x, up, down):
+    y = x @ up
+    y = op.relu({first})
+    y = y @ down
+    y = {second}
+    return dist.gather((y * y).sum(axis=1, keepdims=True) + y)
+
+for i in range({calls}):
+    print(step(x, up, down))
+",
+        a * b
+    )
+}
+
+const ROW_A: &str = "partition=(\"row\",), mesh_axes=(\"a\",)";
+const ROW_B: &str = "partition=(\"row\",), mesh_axes=(\"b\",)";
+const COL_A: &str = "partition=(\"col\",), mesh_axes=(\"a\",)";
+const COL_B: &str = "partition=(\"col\",), mesh_axes=(\"b\",)";
+const BOTH: &str = "partition=(\"row\", \"col\"), mesh_axes=(\"a\", \"b\")";
+const SUM_A: &str = "dist.collective.all_reduce(y, axis=\"a\")";
+const SUM_B: &str = "dist.collective.all_reduce(y, axis=\"b\")";
+
+const CASES: &[Case] = &[
+    Case { x: ROW_A, up: COL_B, down: ROW_B, first: "y", second: SUM_B },
+    Case { x: COL_B, up: ROW_B, down: COL_A, first: SUM_B, second: "y" },
+    Case { x: BOTH, up: ROW_B, down: COL_B, first: SUM_B, second: "y" },
+    Case { x: COL_A, up: ROW_A, down: COL_B, first: SUM_A, second: "y" },
+    Case { x: ROW_B, up: COL_A, down: ROW_A, first: "y", second: SUM_A },
+];
+
+#[test]
+fn bytes_between_devices_are_those_predicted() {
+    let mut exchanges = 0;
+    for (mesh, sizes) in [((2, 2), [8, 8, 16]), ((2, 3), [12, 6, 18]), ((3, 2), [7, 5, 13]), ((1, 4), [9, 16, 4])] {
+        for case in CASES {
+            let source = program(mesh, sizes, case, 2);
+            let (predicted, counted) = (predicted(&source), counted(&source));
+            assert_eq!(predicted, counted, "{source}");
+            exchanges += counted.len();
+        }
+    }
+    assert!(exchanges > 100, "only {exchanges} rows were compared");
+}
+
+#[test]
+fn derivatives_move_what_is_predicted() {
+    let source = "mesh = dist.Mesh(axes=[\"dp\", \"tp\"], devices=range(4), shape=[2, 2])
+col = dist.ShardSpec(partition=(\"col\",), mesh_axes=(\"tp\",))
+row = dist.ShardSpec(partition=(\"row\",), mesh_axes=(\"tp\",))
+batch = dist.ShardSpec(partition=(\"row\",), mesh_axes=(\"dp\",))
+
+def loss(ups, downs, x):
+    for i in range(2):
+        x = x + dist.collective.all_reduce(op.gelu(x @ ups[i]) @ downs[i], axis=\"tp\")
+    return (x * x).mean()
+
+ups = [dist.shard(op.ones((6, 10)), col, mesh=mesh) for i in range(2)]
+downs = [dist.shard(op.ones((10, 6)), row, mesh=mesh) for i in range(2)]
+x = dist.shard(op.ones((5, 6)), batch, mesh=mesh)
+g = autodiff.grad(loss)(ups, downs, x)
+print(g[0])
+";
+    assert_eq!(predicted(source), counted(source));
+}
+
+#[test]
+fn memory_is_placed_as_predicted() {
+    let pool = std::sync::Arc::new(Pool::new(1));
+    let backend =
+        Backend::new(Options { checked: true, quiet: true, ..Options::default() }, DiskCache::new(None), pool);
+    for seed in 0..if cfg!(debug_assertions) { 20 } else { 400 } {
+        let graph = backend.optimise(&case(seed, Scale::Small).graph);
+        let (Ok(plan), Ok(footprint)) = (backend.plan(&graph), backend.footprint(&graph)) else {
+            panic!("seed {seed} has no plan");
+        };
+        assert_eq!(plan.arena_bytes, footprint.arena, "seed {seed}");
+        let fresh = plan.outputs.iter().filter(|o| o.same_as_input.is_none()).map(|o| o.ty.bytes).sum::<u64>();
+        assert_eq!(fresh, footprint.outputs, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_plan_writes_nothing_and_reads_no_values() {
+    let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    let run = |source: &str| {
+        std::fs::write(dir.path().join("main.tsr"), source).unwrap_or_else(|e| panic!("{e}"));
+        tessera_tests::program::run_in(dir.path(), &["plan", "main.tsr"], "").unwrap_or_else(|e| panic!("{e}"))
+    };
+    let all = "x = op.ones((3, 4))\ny = x @ x.T\nprint(y, y[0], f\"{y[1]}\")\ny[0] = 2.0\nz = y + 1.0\n\
+               io.write_npy(\"y.npy\", z)\nio.save(\"y.safetensors\", (z, 1))\nio.append_text(\"log\", \"x\")\n";
+    let ran = run(all);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("predicted for `nvl72`") && !ran.out.contains("Tensor["), "{}", ran.out);
+    let files = std::fs::read_dir(dir.path()).map(|d| d.count());
+    assert_eq!(files.ok(), Some(1));
+    for reads in
+        ["float(x.sum())", "x.tolist()", "bool(x[0, 0] > 1)", "[r for r in [x] if int(r[0, 0]) == 1]", "x[0, 0].item()"]
+    {
+        let ran = run(&format!("x = op.ones((3, 4))\nprint({reads})\n"));
+        assert!(ran.code == 1 && ran.err.contains("E0718"), "{reads}: {}", ran.err);
+    }
+    // What is not from tensors may be looked at.
+    assert_eq!(run("n = 3\nx = op.ones((n, n))\nwhile len(x) > n:\n    n += 1\nprint(x.shape, n)").code, 0);
+}
