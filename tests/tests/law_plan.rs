@@ -169,3 +169,52 @@ fn a_plan_writes_nothing_and_reads_no_values() {
     // What is not from tensors may be looked at.
     assert_eq!(run("n = 3\nx = op.ones((n, n))\nwhile len(x) > n:\n    n += 1\nprint(x.shape, n)").code, 0);
 }
+
+#[test]
+fn what_fits_nowhere_here_is_planned() {
+    let path = tessera_tests::program::root().join("tests/data/gpt3.tsr");
+    let path = path.to_string_lossy().into_owned();
+    let dir = std::env::temp_dir();
+    let ran = tessera_tests::program::run_in(&dir, &["plan", &path, "--json", "--", "2"], "");
+    let ran = ran.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let plan: serde_json::Value = serde_json::from_str(&ran.out).unwrap_or_else(|e| panic!("{e}"));
+    // Two layers of 12 · 12288² numbers of two bytes over 8 devices; the batch is made inside.
+    let parameters = 2 * 12 * 12288u64 * 12288 * 2 / 8;
+    let arguments = plan["regions"].as_array().and_then(|r| r.last()).map(|r| r["classes"][0]["arguments"].clone());
+    assert_eq!(arguments.and_then(|a| a.as_u64()), Some(parameters));
+    // As if it had other sizes, or axes that it does not have.
+    let other = |mesh: &str| tessera_tests::program::run_in(&dir, &["plan", &path, "--mesh", mesh, "--", "1"], "");
+    assert!(other("dp=2,tp=4").is_ok_and(|r| r.code == 0 && r.out.contains("Mesh[dp=2, tp=4]")));
+    assert!(other("ep=2,tp=4").is_ok_and(|r| r.code == 2 && r.err.contains("E0602")));
+    assert!(other("dp=2").is_ok_and(|r| r.code == 2));
+}
+
+#[test]
+fn divisions_of_a_transformer_are_searched() {
+    let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    let plan = |text: &str, more: &[&str]| {
+        std::fs::write(dir.path().join("gpt.json"), text).unwrap_or_else(|e| panic!("{e}"));
+        let args: Vec<&str> = ["plan", "gpt.json"].iter().chain(more).copied().collect();
+        tessera_tests::program::run_in(dir.path(), &args, "").unwrap_or_else(|e| panic!("{e}"))
+    };
+    let model = "{\"layers\": 96, \"hidden\": 12288, \"heads\": 96, \"vocab\": 51200, \"seq\": 2048}";
+    let whole = format!("{{\"model\": {model}, \"devices\": 72, \"batch\": 1536}}");
+    let ran = plan(&whole, &["--best", "3"]);
+    assert!(ran.code == 0 && ran.out.lines().count() == 6 && ran.out.contains("predicted"), "{}{}", ran.out, ran.err);
+    let json = plan(&whole, &["--json"]);
+    assert!(
+        serde_json::from_str::<serde_json::Value>(&json.out).is_ok_and(|v| v.as_array().is_some_and(|a| a.len() == 5))
+    );
+    for (wrong, says) in [
+        (whole.replace("72", "73000"), "at most 65536 devices"),
+        (whole.replace("96,", "0,"), "from 1 to 2^32"),
+        (whole.replace("batch", "batches"), "unknown field"),
+        (whole.replace("72", "1"), "no way to divide"),
+        (whole.replace("}", ""), "describes no training"),
+    ] {
+        let ran = plan(&wrong, &[]);
+        assert!(ran.code == 1 && ran.err.contains(says), "{wrong}: {}", ran.err);
+    }
+    assert_eq!(plan(&whole, &["--topology", "nvl27"]).code, 2);
+}

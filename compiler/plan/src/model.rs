@@ -119,7 +119,7 @@ impl Job {
 
     /// Microbatches that go through each pipeline in a step.
     pub fn microbatches(&self) -> u64 {
-        self.batch.div_ceil((self.data * self.micro).max(1))
+        self.batch.div_ceil(self.data.saturating_mul(self.micro).max(1))
     }
 
     /// Layers of the largest chunk.
@@ -142,12 +142,16 @@ impl Job {
             return Err(format!("{} heads cannot be divided over tensor={}", model.heads, self.tensor));
         }
         // The embedding and the head may have places of their own.
-        if self.pipeline * self.chunks > model.layers + 2 {
-            let chunks = self.pipeline * self.chunks;
+        if self.pipeline.saturating_mul(self.chunks) > model.layers + 2 {
+            let chunks = self.pipeline.saturating_mul(self.chunks);
             return Err(format!("{} layers cannot be divided into {chunks} chunks", model.layers));
         }
-        if self.batch < self.data * self.micro {
-            return Err(format!("{} sequences are fewer than data·micro = {}", self.batch, self.data * self.micro));
+        if self.batch < self.data.saturating_mul(self.micro) {
+            return Err(format!(
+                "{} sequences are fewer than data·micro = {}",
+                self.batch,
+                self.data.saturating_mul(self.micro)
+            ));
         }
         if self.chunks > 1 && !self.microbatches().is_multiple_of(self.pipeline) {
             return Err("several chunks need a number of microbatches that the stages divide".into());

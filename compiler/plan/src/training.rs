@@ -122,14 +122,18 @@ fn pipeline(topology: &Topology, model: &Gpt, job: &Job) -> Pipeline {
     }
 }
 
+/// Pipelines of more parts are not played.
+const PARTS_MAX: u64 = 1 << 22;
+
 /// Seconds of the pipeline: as an estimate from sums, or event by event.
 fn through(pipeline: &Pipeline, exact: bool) -> f64 {
     let sums = pipeline.parts.iter().map(|c| c.iter().map(|p| p.forward + p.backward).sum::<u64>());
     let chunks = pipeline.parts.first().map_or(1, Vec::len) as u64;
     let slowest = sums.clone().max().unwrap_or(0);
     let others: u64 = sums.sum::<u64>() - slowest;
-    let estimate = (pipeline.microbatches * slowest + others / chunks) as f64 / 1e9;
-    match exact {
+    let estimate = (pipeline.microbatches as f64 * slowest as f64 + (others / chunks) as f64) / 1e9;
+    let parts = pipeline.microbatches.saturating_mul(chunks).saturating_mul(pipeline.parts.len() as u64);
+    match exact && parts <= PARTS_MAX {
         true => pipeline.run().map_or(estimate, |r| r.time as f64 / 1e9),
         false => estimate,
     }

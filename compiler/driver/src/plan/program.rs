@@ -17,6 +17,9 @@ use tessera_plan::topology::Topology;
 use tessera_shard::local::Moved;
 use tessera_shard::{classes, exchange, layout, local};
 
+/// Beyond so many devices the exchanges between all of them take too long to follow.
+const DEVICES_MAX: u64 = 4096;
+
 /// Follows a program and shows what it needs; returns the exit code.
 pub fn plan(setup: &Setup, path: &Path, topology: &Topology, args: Vec<String>) -> u8 {
     let fail = |d: Diagnostic, sources: &SourceMap| {
@@ -54,6 +57,11 @@ pub fn plan(setup: &Setup, path: &Path, topology: &Topology, args: Vec<String>) 
         && !outlined.iter().any(|o| layout::mesh(&o.graph).is_some_and(|m| *m == *mesh))
     {
         eprintln!("error[E0602]: nothing of the program lies on a mesh with the axes {}", mesh.names().join(", "));
+        return 2;
+    }
+    let devices = |o: &Outlined| layout::mesh(&o.graph).map_or(1, |m| m.devices());
+    if outlined.iter().any(|o| devices(o) > DEVICES_MAX) {
+        eprintln!("error[E0602]: a plan follows programs on up to {DEVICES_MAX} devices");
         return 2;
     }
     match rows.map(|o| region(&backend, topology, o)).collect::<Result<Vec<RegionRow>, BackendError>>() {
