@@ -240,7 +240,7 @@ impl Runner {
             no_cache: true,
         };
         let style = Style { color: false, json: false, quiet: true };
-        let setup = Setup { global, style, stack_bytes, profile: false };
+        let setup = Setup { global, style, stack_bytes, profile: false, mesh: None };
         let pool = setup.pool();
         let backend = Rc::new(setup.backend(pool.clone()));
         Runner { setup, pool, backend }
