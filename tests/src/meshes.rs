@@ -62,7 +62,7 @@ pub fn combinations<T: Clone>(choices: &[Vec<T>], most: usize, random: &mut Rand
     let count = choices.iter().fold(1usize, |n, c| n.saturating_mul(c.len()));
     if count <= most {
         return choices.iter().fold(vec![vec![]], |all, c| {
-            all.iter().flat_map(|first| c.iter().map(|x| [&first[..], &[x.clone()]].concat())).collect()
+            all.iter().flat_map(|first| c.iter().map(|x| [&first[..], std::slice::from_ref(x)].concat())).collect()
         });
     }
     (0..most).map(|_| choices.iter().map(|c| c[random.below(c.len())].clone()).collect()).collect()
