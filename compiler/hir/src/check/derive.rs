@@ -8,7 +8,7 @@ use super::cx::{Cx, error_at};
 use super::facts::CALLS;
 use super::fns::{self, FnSig};
 use super::names::Meaning;
-use super::scans::{part_of, stacked_at};
+use super::scans::{on_one_device, part_of, stacked_at};
 use super::types::{BUILTIN_ITEM, erase};
 use crate::db::Target;
 use crate::thir::*;
@@ -199,6 +199,10 @@ impl Cx<'_> {
         let mut size = None;
         let mut rows = vec![];
         for (i, arg) in args.iter().enumerate() {
+            if let Some(d) = on_one_device("autodiff.vmap", [&arg.value]) {
+                self.report(d);
+                return None;
+            }
             let (ty, mut own) = (arg.value.ty.clone(), None);
             let row = match on(i) {
                 Some(axis) => part_of(&ty, axis, &mut own),

@@ -62,6 +62,17 @@ impl Cx<'_> {
         match value.ty.clone() {
             Ty::Error | Ty::Never => Seq::Broken,
             Ty::List(_) | Ty::Str | Ty::Dict(..) => Seq::Value(value),
+            Ty::Tensor(t) if t.sharding.mesh.is_some() => {
+                let d = Diagnostic::new(
+                    Code::E0490,
+                    span,
+                    "a loop over the rows of a tensor on a mesh is not supported yet",
+                )
+                .here(format!("this is {t}"))
+                .help("put it together first: `dist.gather(x)`");
+                self.report(d);
+                Seq::Broken
+            }
             Ty::Tensor(t) if t.rank() > 0 => Seq::Value(value),
             Ty::Tuple(types) => {
                 if let TKind::Tuple(items) = value.kind {

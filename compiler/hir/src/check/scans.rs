@@ -202,13 +202,13 @@ pub fn stacked_at(ty: &Ty, axis: i64, n: &Size) -> Option<Ty> {
     }
 }
 
-/// E0490 where a loop that is an operator has tensors on a mesh.
-fn on_one_device<'e>(name: &str, values: impl IntoIterator<Item = &'e TExpr>) -> Option<Diagnostic> {
+/// E0490 where what goes over rows has tensors on a mesh.
+pub fn on_one_device<'e>(name: &str, values: impl IntoIterator<Item = &'e TExpr>) -> Option<Diagnostic> {
     let captured = |ty: &Ty| matches!(ty, Ty::FnRef(f) if f.captures.iter().any(|c| c.1.on_a_mesh()));
     let e = values.into_iter().find(|e| e.ty.on_a_mesh() || captured(&e.ty))?;
     Some(
         Diagnostic::new(Code::E0490, e.span, format!("`{name}` over tensors on a mesh is not supported yet"))
             .here(format!("this is `{}`", e.ty))
-            .help("write the loop with `for`, or take the tensor off its mesh: `dist.gather(x)`"),
+            .help("take the tensor off its mesh: `dist.gather(x)`"),
     )
 }

@@ -288,7 +288,10 @@ mod tests {
     fn types() {
         assert_eq!(type_text("quantize", &args("N 32*B f32", "q4_0", &[])), "Tensor[N, B, 18, u8]");
         assert_eq!(type_text("quantize", &args("96 bf16", "q8_0", &[])), "Tensor[3, 34, u8]");
-        assert_eq!(type_text("quantize", &args("M 300 f32", "fp8_e4m3", &[])), "[\"Tensor[M, 300, fp8_e4m3]\", \"Tensor[f32]\"]");
+        assert_eq!(
+            type_text("quantize", &args("M 300 f32", "fp8_e4m3", &[])),
+            "[\"Tensor[M, 300, fp8_e4m3]\", \"Tensor[f32]\"]"
+        );
         let blocks = type_text("quantize", &args("M 300 f32", "fp8_e5m2", &[1, 128]));
         assert_eq!(blocks, "[\"Tensor[M, 300, fp8_e5m2]\", \"Tensor[M, 3, f32]\"]");
         assert_eq!(type_text("fake_quantize", &args("N 64 bf16", "q5_1", &[])), "Tensor[N, 64, bf16]");

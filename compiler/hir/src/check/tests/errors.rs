@@ -168,6 +168,10 @@ fn unpacking_and_loops() {
 fn not_yet() {
     expect("print(autodiff.grad(op.sum)(op.ones((3,))))\n", "E0690@1");
     expect("print(dist.pipeline)\n", "E0490@1");
+    let on = "m = dist.Mesh(axes=[\"a\"], devices=range(2))\nx = dist.shard(op.ones((2, 2)), dist.ShardSpec(partition=(0,), mesh_axes=(\"a\",)), mesh=m)\n";
+    expect(&format!("{on}for r in x:\n    print(r)\n"), "E0490@3");
+    expect(&format!("{on}print(autodiff.vmap(lambda r: r * 2.0)(x))\n"), "E0490@3");
+    expect(&format!("{on}print(op.scan(lambda c, r: (c, r), op.zeros(()), x))\n"), "E0490@3");
     expect("def f(x: Tensor[N, f32]) -> Tensor[N, f32]:\n    schedule.vectorize(4)\n    return x\n", "E0502@2");
     expect("def f(x: Tensor[N, f32]) -> Tensor[N, f32]:\n    schedule.vectorise(4)\n    return x\n", "E0501@2");
     expect(
