@@ -88,3 +88,17 @@ pub fn run_source(source: &str, args: &[&str]) -> std::io::Result<Ran> {
     all.push("main.tsr");
     run_in(dir.path(), &all, "")
 }
+
+/// Where `./x fetch` keeps what it obtained, if it obtained this.
+pub fn fetched(name: &str) -> Option<PathBuf> {
+    let from = |v: &str| std::env::var_os(v).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let cache = from("TESSERA_CACHE")
+        .or_else(|| from("XDG_CACHE_HOME").map(|d| d.join("tessera")))
+        .or_else(|| from("HOME").map(|d| d.join(".cache/tessera")))?;
+    let folder = cache.join("data").join(name);
+    if !folder.exists() {
+        eprintln!("not run: `./x fetch {name}` has not been done");
+        return None;
+    }
+    Some(folder)
+}

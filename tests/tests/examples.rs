@@ -1,6 +1,6 @@
 //! The examples run and say what they should; the standard library's docstrings hold.
 
-use tessera_tests::program::{root, run_in};
+use tessera_tests::program::{fetched, root, run_in};
 
 fn output(args: &[&str]) -> String {
     match run_in(&root(), args, "") {
@@ -191,23 +191,10 @@ fn a_small_bert_gives_the_vectors_of_the_reference() {
     assert!(r.out.contains("[ 2 10 11 12  3  0  0  0]"), "{}", r.out);
 }
 
-/// Where `./x fetch` keeps what it obtained, if it obtained this.
-fn fetched(name: &str) -> Option<String> {
-    let from = |v: &str| std::env::var_os(v).filter(|v| !v.is_empty()).map(std::path::PathBuf::from);
-    let cache = from("TESSERA_CACHE")
-        .or_else(|| from("XDG_CACHE_HOME").map(|d| d.join("tessera")))
-        .or_else(|| from("HOME").map(|d| d.join(".cache/tessera")))?;
-    let folder = cache.join("data").join(name);
-    if !folder.exists() {
-        eprintln!("not run: `./x fetch {name}` has not been done");
-        return None;
-    }
-    Some(folder.display().to_string())
-}
-
 #[test]
 fn published_sentence_vectors_are_as_like_as_their_makers_say() {
     let Some(folder) = fetched("minilm") else { return };
+    let folder = folder.display().to_string();
     let out = output(&["run", "examples/minilm.tsr", &folder]);
     let values: Vec<f64> = out.lines().filter_map(|l| l.split("  ").next()?.parse().ok()).collect();
     let wanted = [0.6660, 0.1046, 0.1411];
@@ -217,6 +204,7 @@ fn published_sentence_vectors_are_as_like_as_their_makers_say() {
 #[test]
 fn the_images_of_mnist_are_learned() {
     let Some(folder) = fetched("mnist") else { return };
+    let folder = folder.display().to_string();
     // The program itself asserts that the network reaches 96.5 %.
     let out = output(&["run", "examples/mnist.tsr", &folder]);
     assert!(out.contains("epoch 5"), "{out}");
@@ -225,6 +213,7 @@ fn the_images_of_mnist_are_learned() {
 #[test]
 fn a_published_chat_model_gives_the_answer_of_the_reference() {
     let Some(folder) = fetched("smollm2") else { return };
+    let folder = folder.display().to_string();
     let out = output(&["run", "examples/smollm2.tsr", "What is the capital of France?", "0", "0", &folder]);
     assert!(out.starts_with("The capital of France is Paris.\n(16 tokens in, 8 out, "), "{out}");
 }

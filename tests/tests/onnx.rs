@@ -1,8 +1,8 @@
 //! `io.read_onnx`: models that the tests write, and published ones where they have been fetched.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tessera_tests::onnx::{Attribute, floats, input, ints, model, node, one_int};
-use tessera_tests::program::{Ran, root, run_in};
+use tessera_tests::program::{Ran, fetched, root, run_in};
 use tessera_tests::random::Random;
 
 fn numbers(count: usize) -> Vec<f32> {
@@ -204,20 +204,6 @@ fn any_bytes_are_translated_or_refused() {
             assert!(text.len() < 100 * whole.len() + 10_000, "{} bytes of text", text.len());
         }
     }
-}
-
-/// Where `./x fetch` keeps what it obtained, if it obtained this.
-fn fetched(name: &str) -> Option<PathBuf> {
-    let from = |v: &str| std::env::var_os(v).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let cache = from("TESSERA_CACHE")
-        .or_else(|| from("XDG_CACHE_HOME").map(|d| d.join("tessera")))
-        .or_else(|| from("HOME").map(|d| d.join(".cache/tessera")))?;
-    let folder = cache.join("data").join(name);
-    if !folder.exists() {
-        eprintln!("not run: `./x fetch {name}` has not been done");
-        return None;
-    }
-    Some(folder)
 }
 
 /// Makes what was fetched visible to programs under test, whose cache is their own.

@@ -94,10 +94,11 @@ impl MeshRun {
         let hub = Hub::new(devices.len());
         let args = by_device(args, devices.len());
         let run = |(i, (device, args)): Job| {
+            let ends = Ends(&hub);
             let Device { plan, work, pool } = &mut *device.lock().unwrap_or_else(PoisonError::into_inner);
             let result = as_device(&hub, i, || execute(plan, args, pool, work));
-            if result.is_err() {
-                hub.fail();
+            if result.is_ok() {
+                std::mem::forget(ends);
             }
             result
         };
@@ -105,10 +106,17 @@ impl MeshRun {
         let results = std::thread::scope(|scope| {
             let mut jobs = devices.iter().zip(args).enumerate();
             let first = jobs.next();
-            let others: Vec<_> = jobs.map(|job| scope.spawn(move || run(job))).collect();
+            let start = |job| {
+                let started = std::thread::Builder::new().spawn_scoped(scope, move || run(job));
+                // The devices that have started must not wait for this one.
+                started.inspect_err(|_| hub.fail())
+            };
+            let others: Vec<_> = jobs.map(start).collect();
             let mut all: Vec<_> = first.map(run).into_iter().collect();
-            let stopped = || PlanError::Step { message: "a device stopped".into(), origin: Default::default() };
-            all.extend(others.into_iter().map(|t| t.join().unwrap_or_else(|_| Err(stopped()))));
+            all.extend(others.into_iter().map(|started| match started {
+                Ok(thread) => thread.join().unwrap_or_else(|_| Err(stopped("a device stopped"))),
+                Err(e) => Err(stopped(&format!("the system gives no thread for a device: {e}"))),
+            }));
             all
         });
         self.together(results).map_err(MeshError::Plan)
@@ -142,6 +150,19 @@ impl MeshRun {
             });
         }
         Ok(out)
+    }
+}
+
+fn stopped(message: &str) -> PlanError {
+    PlanError::Step { message: message.into(), origin: Default::default() }
+}
+
+/// Ends the waiting of the other devices where one does not come to its end, be it by a panic.
+struct Ends<'a>(&'a Hub);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.fail();
     }
 }
 
