@@ -3,18 +3,19 @@
 //! Kernels are kept in the process and on disk by the hash of their Tile IR, this machine and
 //! this compiler, so equal kernels of different graphs are compiled once.
 
+mod compile;
 pub mod counts;
 pub mod footprint;
 mod tuned;
 
-use crate::cache::{DiskCache, Found};
+use crate::cache::DiskCache;
 use crate::native_kernels::{Source, gather, native_kernel, update_kernel};
 use crate::tune::records::Records;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tessera_abi::plan::{BufRef, BufType, Kernel, Output, Plan, ScalarRef, Step, StepOrigin};
 use tessera_graph::fuse::{Limits, partition};
 use tessera_graph::place_buffers::{in_place, place_buffers};
@@ -22,7 +23,7 @@ use tessera_ir::graph::{Graph, NodeId, NodeType};
 use tessera_ir::group::{Group, GroupKind, MemoryPlan, Partition};
 use tessera_ir::schedule::{Machine, Schedule};
 use tessera_ir::tile;
-use tessera_llvm::{HostTarget, LlvmError};
+use tessera_llvm::HostTarget;
 use tessera_ops::prim::{Exchange, Prim, Transfer};
 use tessera_ops::reference::{self, ArrayRef, Summation};
 use tessera_runtime::execute::{Argument, Workspace, execute};
@@ -38,6 +39,8 @@ pub enum BackendError {
     /// No compiler on this machine: graphs are interpreted.
     Unavailable(String),
     Memory(OutOfMemory),
+    /// Somebody asked the program to end.
+    Interrupted,
     Internal(String),
 }
 
@@ -63,18 +66,20 @@ pub struct Backend {
     /// What tests change about schedules.
     adjust: Option<Box<dyn Fn(&mut Schedule)>>,
     pool: Arc<Pool>,
-    target: RefCell<Option<HostTarget>>,
     kernels: RefCell<HashMap<String, Kernel>>,
-    /// Kernels of outlines by the structure of their groups.
-    known: RefCell<HashMap<blake3::Hash, Rc<Lowered>>>,
+    /// Kernels of outlines.
+    known: Known,
     /// What besides the kernel itself decides its object code.
     fingerprint: String,
     warned: Cell<bool>,
     /// Graphs before and after optimisation, where someone wants to see them.
     seen: RefCell<Option<Vec<(Graph, Graph)>>>,
-    /// Kernels compiled and found, with the time that compiling took.
+    /// Kernels compiled and found, with the time until they were there.
     pub compiled: Cell<(u32, u32, Duration)>,
 }
+
+/// Kernels by the structure of their groups.
+type Known = RefCell<HashMap<blake3::Hash, Rc<Lowered>>>;
 
 /// A group with the kernels that compute it.
 pub struct Planned {
@@ -105,9 +110,8 @@ impl Backend {
             machine: tessera_schedule::host(),
             adjust: None,
             pool,
-            target: RefCell::new(None),
             kernels: RefCell::new(HashMap::new()),
-            known: RefCell::new(HashMap::new()),
+            known: Known::default(),
             fingerprint,
             warned: Cell::new(false),
             seen: RefCell::new(None),
@@ -172,22 +176,16 @@ impl Backend {
         }
     }
 
-    fn target(&self) -> Result<HostTarget, LlvmError> {
-        let mut slot = self.target.borrow_mut();
-        match &*slot {
-            Some(t) => Ok(t.clone()),
-            None => Ok(slot.insert(HostTarget::host()?).clone()),
-        }
-    }
-
     /// Groups with their schedules and kernels; what a kernel cannot cover is split, then run
     /// by its reference kernel.
     pub fn groups(&self, graph: &Graph) -> Vec<Planned> {
-        self.grouped(graph, false)
+        self.grouped(graph, None)
     }
 
-    /// The same; where only an outline is wanted, kernels of groups of equal structure are made once.
-    fn grouped(&self, graph: &Graph, outline: bool) -> Vec<Planned> {
+    /// The same; with a table, groups of equal structure share their kernels and have no schedule of
+    /// their own.
+    fn grouped(&self, graph: &Graph, known: Option<&Known>) -> Vec<Planned> {
+        let known = known.filter(|_| self.adjust.is_none());
         let mut limits = Limits::default();
         loop {
             let Partition { groups } = partition(graph, &limits);
@@ -214,8 +212,8 @@ impl Backend {
                     }
                     continue;
                 }
-                let key = if outline && self.adjust.is_none() { footprint::structure(graph, &group) } else { None };
-                if let Some(found) = key.and_then(|k| self.known.borrow().get(&k).cloned()) {
+                let key = known.and_then(|_| footprint::structure(graph, &group));
+                if let Some(found) = known.zip(key).and_then(|(known, key)| known.borrow().get(&key).cloned()) {
                     out.push(Planned { group, start: None, schedule: None, lowered: Some(found) });
                     continue;
                 }
@@ -233,8 +231,8 @@ impl Backend {
                 match lowered {
                     Ok((s, l)) => {
                         let l = Rc::new(l);
-                        if let Some(key) = key {
-                            self.known.borrow_mut().insert(key, l.clone());
+                        if let Some((known, key)) = known.zip(key) {
+                            known.borrow_mut().insert(key, l.clone());
                         }
                         out.push(Planned { group, start, schedule: Some(s), lowered: Some(l) });
                     }
@@ -273,57 +271,9 @@ impl Backend {
         tessera_tile::lower_fft(f, name, shapes, twist, &self.machine).map_err(|e| e.to_string())
     }
 
-    /// The machine code of a kernel.
-    fn kernel(&self, k: &tile::Kernel) -> Result<Kernel, BackendError> {
-        let key = blake3::hash(format!("{}\n{k:?}", self.fingerprint).as_bytes()).to_hex().to_string();
-        if let Some(found) = self.kernels.borrow().get(&key) {
-            return Ok(found.clone());
-        }
-        let (mut made, mut hits, mut time) = self.compiled.get();
-        match self.cache.get(&key) {
-            Found::Hit(bytes) => match tessera_llvm::load(&bytes, &k.name) {
-                Ok(kernel) => {
-                    hits += 1;
-                    self.compiled.set((made, hits, time));
-                    self.kernels.borrow_mut().insert(key, kernel.clone());
-                    return Ok(kernel);
-                }
-                Err(e) => self.note_corrupt(&e.message),
-            },
-            Found::Corrupt(path) => self.note_corrupt(&format!("{} is damaged", path.display())),
-            Found::Miss => {}
-        };
-        let () = ();
-        let start = Instant::now();
-        let unavailable = |e: LlvmError| match e.code {
-            tessera_base::Code::E0601 => BackendError::Unavailable(e.message),
-            _ => BackendError::Internal(e.message),
-        };
-        let target = self.target().map_err(unavailable)?;
-        let bytes = tessera_llvm::compile(k, &target).map_err(unavailable)?;
-        let kernel = tessera_llvm::load(&bytes, &k.name).map_err(unavailable)?;
-        made += 1;
-        time += start.elapsed();
-        self.compiled.set((made, hits, time));
-        if self.options.verbose {
-            eprintln!("compiled `{}` in {:.1} ms", k.name, start.elapsed().as_secs_f64() * 1e3);
-        }
-        if let Some(why) = self.cache.put(&key, &bytes).filter(|_| !self.options.quiet) {
-            eprintln!("warning[W0601]: compiled kernels cannot be kept: {why}");
-        }
-        self.kernels.borrow_mut().insert(key, kernel.clone());
-        Ok(kernel)
-    }
-
-    fn note_corrupt(&self, what: &str) {
-        if !self.options.quiet {
-            eprintln!("warning[W0601]: a cached kernel is built again: {what}");
-        }
-    }
-
     /// The plan of a graph.
     pub fn plan(&self, graph: &Graph) -> Result<Plan, BackendError> {
-        let mut planned = self.groups(graph);
+        let mut planned = self.grouped(graph, Some(&Known::default()));
         self.tune(graph, &mut planned);
         let partition = Partition { groups: planned.iter().map(|p| p.group.clone()).collect() };
         let too_large = || BackendError::Memory(OutOfMemory { bytes: u64::MAX });
@@ -336,8 +286,14 @@ impl Backend {
             .filter_map(|n| if let Prim::Literal(b) = &n.prim { Some(b.clone()) } else { None })
             .collect();
         self.outputs(graph, &partition, &memory, &mut plan);
+        let kernels = planned.iter().flat_map(|p| p.lowered.iter().flat_map(|l| &l.steps)).map(|s| &s.kernel);
+        let mut code = match self.options.checked {
+            true => vec![],
+            false => self.machine_code(&kernels.collect::<Vec<_>>())?,
+        }
+        .into_iter();
         for p in &planned {
-            self.group(graph, p, &memory, &mut plan)?;
+            self.group(graph, p, &memory, &mut code, &mut plan)?;
         }
         for (i, &id) in graph.outputs.iter().enumerate() {
             let (dst, src) = (BufRef::Output(i as u32), place(&memory, id));
@@ -371,14 +327,22 @@ impl Backend {
         }
     }
 
-    fn group(&self, graph: &Graph, p: &Planned, memory: &MemoryPlan, plan: &mut Plan) -> Result<(), BackendError> {
+    /// Adds the steps of a group. `code` gives the kernels of all groups, one after the other.
+    fn group(
+        &self,
+        graph: &Graph,
+        p: &Planned,
+        memory: &MemoryPlan,
+        code: &mut impl Iterator<Item = Kernel>,
+        plan: &mut Plan,
+    ) -> Result<(), BackendError> {
         let root = p.group.roots[0];
         match (&p.lowered, p.group.kind) {
             (Some(lowered), _) => {
                 if !self.options.checked {
                     counts::add(&mut plan.counts, &counts::of(graph, p));
                 }
-                self.kernels_of(graph, &p.group, lowered, memory, plan)
+                self.kernels_of(graph, &p.group, lowered, memory, code, plan)
             }
             (None, GroupKind::Copy) => {
                 let source = graph.node(root).operands[0];
@@ -396,6 +360,7 @@ impl Backend {
         group: &Group,
         lowered: &Lowered,
         memory: &MemoryPlan,
+        code: &mut impl Iterator<Item = Kernel>,
         plan: &mut Plan,
     ) -> Result<(), BackendError> {
         // Temporaries lie behind the arena; groups run one after the other and share the room.
@@ -416,7 +381,7 @@ impl Backend {
                 plan.steps.push(checked_step(&step.kernel, &bufs, scalars, origin(graph, group.roots[0])));
                 continue;
             }
-            let kernel = self.kernel(&step.kernel)?;
+            let kernel = code.next().ok_or_else(|| BackendError::Internal("a kernel was not compiled".into()))?;
             plan.steps.push(Step::Kernel {
                 kernel,
                 bufs,

@@ -376,6 +376,7 @@ impl Executor {
     fn unplanned(&self, e: BackendError, span: u32) -> RunError {
         match e {
             BackendError::Memory(e) => self.fault(e.into(), Span::NONE, span),
+            BackendError::Interrupted => self.fault(interrupted(), Span::NONE, span),
             BackendError::Unavailable(why) => {
                 let d = Diagnostic::new(Code::E0601, self.place(span), why);
                 self.report(vec![d.note("what runs on a mesh is compiled")], span)

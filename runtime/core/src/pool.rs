@@ -5,7 +5,7 @@
 //! worker that has nothing to do looks at the word for a while before it sleeps.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -16,6 +16,8 @@ const PART: u64 = 3;
 /// How long an idle worker looks for work before it sleeps: a few kernels' time. Waking a
 /// sleeper takes tens of microseconds.
 const LOOK: Duration = Duration::from_micros(200);
+/// Stack of a worker: kernels need little, compiling one as much as on the thread of the program.
+const STACK_BYTES: usize = 8 << 20;
 
 /// The next point of a thread's share. A line of the cache for each: threads do not wait for each
 /// other while every one works on its own.
@@ -178,7 +180,7 @@ impl Pool {
         let mut workers = Vec::with_capacity(wanted);
         for me in 0..wanted {
             let shared = shared.clone();
-            let thread = std::thread::Builder::new().name(format!("tessera-{}", me + 1));
+            let thread = std::thread::Builder::new().name(format!("tessera-{}", me + 1)).stack_size(STACK_BYTES);
             match thread.spawn(move || shared.serve(me)) {
                 Ok(handle) => workers.push(handle.thread().clone()),
                 Err(_) => break,
@@ -247,6 +249,21 @@ impl Pool {
             }
             0
         });
+    }
+
+    /// `work` of every number below `count`, in order of number. Numbers are handed out one at a time
+    /// in ascending order, so that what takes longest is best put first.
+    pub fn map<T: Send + Sync>(&self, count: usize, work: &(dyn Fn(usize) -> T + Sync)) -> Vec<T> {
+        let made: Vec<OnceLock<T>> = (0..count).map(|_| OnceLock::new()).collect();
+        let next = AtomicUsize::new(0);
+        self.run(self.threads().min(count) as u64, 1, &|_, _| {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(slot) = made.get(number) else { return 0 };
+                slot.get_or_init(|| work(number));
+            }
+        });
+        made.into_iter().filter_map(OnceLock::into_inner).collect()
     }
 
     /// Shows the job and wakes as many sleepers as it has shares for.
@@ -330,6 +347,15 @@ mod tests {
         for _ in 0..100 {
             assert_eq!(pool.run(64, 1, &|lo, hi| if hi > 9 { 100 + lo as i64 } else { 0 }), 100 + 8);
         }
+    }
+
+    #[test]
+    fn results_come_in_order() {
+        for threads in [1, 3] {
+            let made = Pool::new(threads).map(100, &|n| n * n);
+            assert_eq!(made, (0..100).map(|n| n * n).collect::<Vec<_>>());
+        }
+        assert!(Pool::new(2).map(0, &|n| n).is_empty());
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub struct Exchanged {
 }
 
 /// What decides the kernels of a group: equal for equal layers of a model. `None` where directives
-/// have a say.
+/// have a say, and for what the text of constants does not tell.
 pub fn structure(graph: &Graph, group: &Group) -> Option<blake3::Hash> {
     let mut hasher = blake3::Hasher::new();
     let mut text = String::new();
@@ -62,10 +62,11 @@ pub fn structure(graph: &Graph, group: &Group) -> Option<blake3::Hash> {
     }
     for &m in &group.members {
         let node = graph.node(m);
-        if node.origin.kernel.is_some() {
+        let prim = format!("{:?}", node.prim);
+        if node.origin.kernel.is_some() || prim.contains("NaN") {
             return None;
         }
-        put(format_args!("\n{:?}{:?}{}{:?}", node.prim, node.ty.shape, node.ty.dtype, node.policy));
+        put(format_args!("\n{prim}{:?}{}{:?}", node.ty.shape, node.ty.dtype, node.policy));
         for &o in &node.operands {
             match group.members.binary_search(&o) {
                 Ok(i) => put(format_args!("%{i}")),
@@ -83,7 +84,7 @@ impl Backend {
     /// What an optimised graph of one device needs.
     pub fn footprint(&self, graph: &Graph) -> Result<Footprint, BackendError> {
         let start = std::time::Instant::now();
-        let groups = self.grouped(graph, true);
+        let groups = self.grouped(graph, Some(&self.known));
         let grouped = start.elapsed();
         let partition = Partition { groups: groups.iter().map(|p| p.group.clone()).collect() };
         let too_large = || BackendError::Memory(OutOfMemory { bytes: u64::MAX });

@@ -130,7 +130,7 @@ impl Backend {
     /// A plan of one group alone. Its kernels are compiled for this search only.
     fn sample(&self, graph: &Graph, group: &Group, s: &Schedule) -> Option<Plan> {
         let lowered = tessera_tile::lower(s).ok()?;
-        let target = self.target().ok()?;
+        let target = super::compile::target().ok()?;
         let mut plan = Plan { name: s.name.clone(), ..Plan::default() };
         plan.inputs = group.inputs.iter().map(|&i| buf_type(graph.ty(i))).collect();
         plan.outputs = group
@@ -145,7 +145,7 @@ impl Backend {
         }
         let inputs = group.inputs.len() as u32;
         for step in &lowered.steps {
-            let code = tessera_llvm::compile(&step.kernel, &target).ok()?;
+            let code = tessera_llvm::compile(&step.kernel, target).ok()?;
             let kernel = tessera_llvm::load(&code, &step.kernel.name).ok()?;
             let place = |o: &tessera_tile::Operand| match *o {
                 tessera_tile::Operand::Tensor(i) if i < inputs => BufRef::Input(i),

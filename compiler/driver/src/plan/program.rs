@@ -78,6 +78,7 @@ fn unplaced(e: BackendError) -> Diagnostic {
     match e {
         BackendError::Memory(_) => Diagnostic::new(Code::E0710, Span::NONE, "a region needs more than 2^64 bytes"),
         BackendError::Unavailable(why) => Diagnostic::new(Code::E0601, Span::NONE, why),
+        BackendError::Interrupted => Diagnostic::new(Code::E0713, Span::NONE, "interrupted"),
         BackendError::Internal(why) => Diagnostic::new(Code::E0603, Span::NONE, why),
     }
 }
