@@ -144,6 +144,7 @@ impl Bench {
         let plan = match self.backend.plan(graph) {
             Ok(plan) => plan,
             Err(BackendError::Internal(why) | BackendError::Unavailable(why)) => return differs("compiling", why),
+            Err(BackendError::Interrupted) => return differs("compiling", "interrupted"),
             Err(BackendError::Memory(e)) => return differs("compiling", format!("no memory: {} bytes", e.bytes)),
         };
         let expected = interpreted(graph, &case.inputs);

@@ -1,5 +1,6 @@
 //! The tool's behaviour around programs: exit codes, missing files, caches, interrupts.
 
+use std::io::BufRead;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tessera_tests::program::{binary, root, run_in, run_source};
@@ -172,6 +173,53 @@ fn an_interrupt_ends_a_loop_of_compiled_code_at_once() {
     let read = child.stderr.take().map(|mut e| std::io::Read::read_to_string(&mut e, &mut said));
     assert!(read.is_some_and(|r| r.is_ok()));
     assert_eq!((code, &*said), (Some(130), "interrupted\n"));
+}
+
+/// A program whose one region has hundreds of kernels, all different.
+const MANY_KERNELS: &str = "def f(x):\n    total = op.zeros(())\n    for i in range(1, 300):\n        total = total + \
+                            op.tanh(x[:, :i] @ x[:i]).sum()\n    return total\n\nprint(f(op.ones((400, 400)) / 400.0))\n";
+
+#[test]
+fn an_interrupt_ends_compilation() {
+    let dir = temp();
+    std::fs::write(dir.path().join("main.tsr"), MANY_KERNELS).unwrap_or_else(|e| panic!("{e}"));
+    let mut child = Command::new(binary())
+        .args(["run", "--no-cache", "-v", "main.tsr"])
+        .current_dir(dir.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|e| panic!("{e}"));
+    let mut lines = std::io::BufReader::new(child.stderr.take().unwrap_or_else(|| panic!("no stderr"))).lines();
+    let traced = lines.by_ref().map_while(Result::ok).any(|l| l.starts_with("traced"));
+    assert!(traced);
+    std::thread::sleep(Duration::from_millis(300));
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(killed.is_ok_and(|s| s.success()));
+    let start = Instant::now();
+    let out = child.wait_with_output().unwrap_or_else(|e| panic!("{e}"));
+    assert!(start.elapsed() < Duration::from_millis(1400), "it took {:?}", start.elapsed());
+    let said: Vec<String> = lines.map_while(Result::ok).collect();
+    assert_eq!((out.status.code(), &*out.stdout), (Some(130), &b""[..]), "{said:?}");
+    assert_eq!(said.last().map(String::as_str), Some("interrupted"));
+}
+
+#[test]
+fn a_compiler_that_is_missing_is_told_once() {
+    let dir = temp();
+    let source = "def f(x):\n    return (x @ x).sum() + op.softmax(x @ x.T).sum()\n\nprint(f(op.ones((96, 96))) > 0.0)\n\
+                  print(f(op.ones((97, 97))) > 0.0)\n";
+    std::fs::write(dir.path().join("main.tsr"), source).unwrap_or_else(|e| panic!("{e}"));
+    let out = Command::new(binary())
+        .args(["run", "--no-cache", "--threads", "2", "main.tsr"])
+        .current_dir(dir.path())
+        .env("TESSERA_LLVM", dir.path().join("libLLVM.so"))
+        .env("TESSERA_ALWAYS_COMPILE", "1")
+        .output()
+        .unwrap_or_else(|e| panic!("{e}"));
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!((out.status.code(), said.matches("E0601").count()), (Some(0), 1), "{said}");
+    assert_eq!(String::from_utf8_lossy(&out.stdout), "True\nTrue\n");
 }
 
 #[test]
