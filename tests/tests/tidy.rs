@@ -174,6 +174,8 @@ const TOGETHER: &[&[&str]] = &[
     &["scalar", "map", "convert", "scalar_eval", "elementary"],
     // The state of one function and of the unit that it belongs to.
     &["unit", "frame"],
+    // Loops and the accumulators that they carry.
+    &["emit", "extremes"],
     // The table of runtime functions and its parts.
     &["rt", "rt_tensor", "rt_files"],
 ];

@@ -14,7 +14,7 @@ use tessera_shard::layout;
 use tessera_shard::local::{Outcome, divide};
 
 /// Devices of a mesh that runs in one process: each is a thread.
-pub const DEVICES_MAX: u64 = 4096;
+pub const DEVICES_MAX: u64 = 1024;
 
 /// Why a call on a mesh stopped.
 pub enum MeshError {

@@ -152,6 +152,9 @@ pub enum Directive {
     Prefetch,
     /// Writes past the cache (outputs larger than it).
     Stream,
+    /// Rows that are reduced several times: each reduction of a row goes together with the next
+    /// one of the row before it, and not on its own.
+    Overlap,
     /// Exchanges the roles of the two operands of a product.
     Swap,
     /// The left operand of a product (after an exchange) is windows over an image: a grid point

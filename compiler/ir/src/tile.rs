@@ -241,6 +241,25 @@ pub struct Kernel {
     pub body: Vec<Op>,
 }
 
+impl Op {
+    /// Calls `f` with every value that the operation itself reads, not those in a loop's body.
+    pub fn each_read(&self, f: &mut dyn FnMut(Val)) {
+        match self {
+            Op::Def { def, .. } => match def {
+                Def::Const(_) | Def::Scalar(_) | Def::Index(_) | Def::Load(_) | Def::Within(_) | Def::Tree { .. } => {}
+                Def::Gather { by, .. } => by.iter().for_each(|(v, _)| f(*v)),
+                Def::Map { args, .. } => args.iter().for_each(|v| f(*v)),
+                Def::Position { arg, .. } | Def::Cast { arg, .. } | Def::Lanes { arg, .. } => f(*arg),
+                Def::Fold { acc: a, value: b, .. } | Def::Pair { even: a, odd: b } => [*a, *b].into_iter().for_each(f),
+            },
+            Op::Store { value, .. } => f(*value),
+            Op::For(l) => l.carried.iter().flat_map(|c| [c.init, c.next]).for_each(f),
+            Op::Transpose { from, .. } => from.iter().for_each(|v| f(*v)),
+            Op::Prefetch { .. } | Op::Mma(_) => {}
+        }
+    }
+}
+
 impl Kernel {
     pub fn ty(&self, v: Val) -> Ty {
         self.values[v.0 as usize]

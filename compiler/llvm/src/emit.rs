@@ -1,8 +1,10 @@
 //! Tile IR to LLVM IR: one function per kernel, loops as they stand, values as vectors.
 
 use crate::LlvmError;
+use crate::extremes::{self, Extreme};
 use crate::instr::{Builder, IntPred, RealPred, V};
 use crate::program;
+use std::collections::HashMap;
 use tessera_base::DType;
 use tessera_ir::index::{Index, Term, Var};
 use tessera_ir::tile::{Carry, Def, For, Kernel, LANE, Op, POINT, Space, Val, cast_programs, map_programs};
@@ -21,6 +23,10 @@ pub struct Emitter<'k> {
     pub values: Vec<Option<V>>,
     /// Whether streaming stores may be used (their buffers are aligned).
     pub streaming: bool,
+    /// How often each value is read.
+    pub uses: Vec<u32>,
+    /// Accumulators that are held as ordered integers.
+    pub extremes: HashMap<Val, Extreme>,
 }
 
 /// Writes the function of `kernel` into a fresh module.
@@ -34,6 +40,8 @@ pub fn kernel(kernel: &Kernel) -> Result<Builder, LlvmError> {
         vars: vec![None; kernel.vars.len() + 2],
         values: vec![None; kernel.values.len()],
         streaming: false,
+        uses: extremes::uses(kernel),
+        extremes: HashMap::new(),
     };
     let entry = e.b.block();
     e.b.position(entry);
@@ -102,7 +110,7 @@ impl Emitter<'_> {
 
     fn grid(&mut self) -> Result<(), LlvmError> {
         let (lo, hi) = (self.b.param(2), self.b.param(3));
-        self.for_loop(POINT, lo, hi, 1, &[], |e| e.ops(&e.kernel.body))
+        self.for_loop(POINT, lo, hi, 1, &[], &self.kernel.body)
     }
 
     pub fn ops(&mut self, ops: &[Op]) -> Result<(), LlvmError> {
@@ -191,8 +199,12 @@ impl Emitter<'_> {
                 self.cast(v, *from, *to, lanes)?
             }
             Def::Fold { kind: monoid, acc, value, valid } => {
+                let extreme = self.extremes.get(acc).copied();
                 let (acc, value) = (self.wide(*acc, lanes)?, self.wide(*value, lanes)?);
-                let folded = self.combine(*monoid, kind, acc, value, lanes);
+                let folded = match extreme {
+                    Some(x) => self.better(x, acc, value),
+                    None => self.combine(*monoid, kind, acc, value, lanes),
+                };
                 if *valid < lanes { self.b.select(self.b.first_lanes(*valid, lanes), folded, acc) } else { folded }
             }
             Def::Pair { even, odd } => self.pair(self.wide(*even, lanes)?, self.wide(*odd, lanes)?, lanes),
@@ -399,7 +411,30 @@ impl Emitter<'_> {
         if copies > 1 {
             return self.unrolled(f, lo, hi, copies);
         }
-        self.for_loop(f.var, lo, hi, f.step as i64, &f.carried, |e| e.ops(&f.body))
+        self.for_loop(f.var, lo, hi, f.step as i64, &f.carried, &f.body)
+    }
+
+    /// What a loop carries at its start, in the form in which it is carried.
+    pub fn carried_in(&mut self, carried: &[Carry], body: &[Op]) -> Result<Vec<V>, LlvmError> {
+        let form = |c: &Carry| {
+            let v = self.wide(c.init, self.kernel.ty(c.inner).lanes)?;
+            Ok(match self.extreme(c, body) {
+                Some(x) => (self.ordered(x, v), Some((c.inner, x))),
+                None => (v, None),
+            })
+        };
+        let (values, extremes): (Vec<V>, Vec<_>) =
+            carried.iter().map(form).collect::<Result<Vec<_>, LlvmError>>()?.into_iter().unzip();
+        self.extremes.extend(extremes.into_iter().flatten());
+        Ok(values)
+    }
+
+    /// The results of a loop from what it carried last.
+    pub fn carried_out(&mut self, carried: &[Carry], last: Vec<V>) {
+        for (c, v) in carried.iter().zip(last) {
+            let extreme = self.extremes.remove(&c.inner);
+            self.values[c.out.0 as usize] = Some(extreme.map_or(v, |x| self.from_ordered(x, v)));
+        }
     }
 
     fn skip(&mut self, carried: &[Carry]) -> Result<(), LlvmError> {
@@ -421,29 +456,18 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn for_loop(
-        &mut self,
-        var: Var,
-        lo: V,
-        hi: V,
-        step: i64,
-        carried: &[Carry],
-        body: impl FnOnce(&mut Self) -> Result<(), LlvmError>,
-    ) -> Result<(), LlvmError> {
-        let lanes = |e: &Self, c: &Carry| e.kernel.ty(c.inner).lanes;
-        let init = carried.iter().map(|c| self.wide(c.init, lanes(self, c))).collect::<Result<Vec<_>, _>>()?;
+    fn for_loop(&mut self, var: Var, lo: V, hi: V, step: i64, carried: &[Carry], body: &[Op]) -> Result<(), LlvmError> {
+        let init = self.carried_in(carried, body)?;
         let out = self.raw_loop(lo, hi, step, &init, |e, i, inner| {
             e.vars[var.0 as usize] = Some(i);
             for (c, v) in carried.iter().zip(inner) {
                 e.values[c.inner.0 as usize] = Some(*v);
             }
-            body(e)?;
-            carried.iter().map(|c| e.wide(c.next, lanes(e, c))).collect()
+            e.ops(body)?;
+            carried.iter().map(|c| e.wide(c.next, e.kernel.ty(c.inner).lanes)).collect()
         })?;
         self.vars[var.0 as usize] = None;
-        for (c, v) in carried.iter().zip(out) {
-            self.values[c.out.0 as usize] = Some(v);
-        }
+        self.carried_out(carried, out);
         Ok(())
     }
 

@@ -11,6 +11,7 @@ mod instr;
 mod program;
 mod emit;
 mod unroll;
+mod extremes;
 mod memory;
 mod mma;
 mod pairs;

@@ -18,9 +18,7 @@ impl Emitter<'_> {
     pub fn unrolled(&mut self, f: &For, lo: V, hi: V, copies: i64) -> Result<(), LlvmError> {
         let step = i64::from(f.step);
         let lanes = |e: &Self, i: usize| e.kernel.ty(f.carried[i].inner).lanes;
-        let init = (0..f.carried.len())
-            .map(|i| self.wide(f.carried[i].init, lanes(self, i)))
-            .collect::<Result<Vec<_>, _>>()?;
+        let init = self.carried_in(&f.carried, &f.body)?;
         // The start of the rest: after all whole groups of turns.
         let group = self.b.i64(step * copies);
         let zero = self.b.i64(0);
@@ -46,9 +44,7 @@ impl Emitter<'_> {
         })?;
         let out = self.raw_loop(middle, hi, step, &carried, turn)?;
         self.vars[f.var.0 as usize] = None;
-        for (c, v) in f.carried.iter().zip(out) {
-            self.values[c.out.0 as usize] = Some(v);
-        }
+        self.carried_out(&f.carried, out);
         Ok(())
     }
 }

@@ -292,6 +292,8 @@ pub struct Hints {
     pub out_dtype: Option<DType>,
     /// The mode of `numerics.precision` that the call stands in.
     pub precision: Precision,
+    /// The policy lets sums be made in any order: an expansion may take another way to its result.
+    pub reassociate: bool,
 }
 
 /// Everything the compiler knows about one operator.

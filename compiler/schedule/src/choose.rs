@@ -136,6 +136,9 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
     if stream {
         out.push(Directive::Stream);
     }
+    if rows && stream && reductions(s) > 1 && overlaps(s, machine) {
+        out.push(Directive::Overlap);
+    }
     let grid: f64 = out
         .iter()
         .map(|d| if let Directive::Tile { axis, size } = d { s.extent(*axis).div_ceil(*size) as f64 } else { 1.0 })
@@ -149,6 +152,22 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
 fn even_rows(extent: u64, size: u64) -> u64 {
     let least = if extent / ROWS >= 64 { size.max(ROWS) } else { size };
     (least..=2 * least).find(|n| extent.is_multiple_of(*n)).unwrap_or(size)
+}
+
+/// Whether the reductions of neighbouring rows should go together. The rows are then read again
+/// later: from the nearest cache if they fit there, else from the next, which arithmetic hides.
+fn overlaps(s: &Schedule, machine: &Machine) -> bool {
+    const DEAR: u32 = 8;
+    let Some((r, _)) = reduction(s) else { return false };
+    let domains = s.domains();
+    let along = |i: &usize| domains[*i].contains(&r);
+    let read = |i: usize| match &s.values[i].op {
+        ValueOp::Load { .. } => s.values[i].dtype.bytes() as u64,
+        _ => 0,
+    };
+    let dear = |i: usize| matches!(&s.values[i].op, ValueOp::Map { op, .. } if op.def().cost >= DEAR);
+    let row: u64 = (0..s.values.len()).filter(along).map(read).sum::<u64>() * s.extent(r);
+    row * (reductions(s) as u64 + 2) <= machine.l1_bytes || (0..s.values.len()).filter(along).any(dear)
 }
 
 fn reductions(s: &Schedule) -> usize {

@@ -60,6 +60,7 @@ struct Plan<'s> {
     tiles: Vec<(Var, u64)>,
     grain: u64,
     stream: bool,
+    overlap: bool,
     split: bool,
     /// Values of a row that are computed once.
     kept: Vec<row::Kept>,
@@ -150,6 +151,7 @@ impl<'s> Plan<'s> {
             tiles: vec![],
             grain: 1,
             stream: false,
+            overlap: false,
             split: false,
             kept: vec![],
             columns: false,
@@ -168,6 +170,7 @@ impl<'s> Plan<'s> {
                 Directive::Tile { axis, size } => p.tiles.push((*axis, (*size).max(1))),
                 Directive::Grain(n) => p.grain = *n,
                 Directive::Stream => p.stream = true,
+                Directive::Overlap => p.overlap = true,
                 Directive::Prefetch => p.prefetch = true,
                 Directive::SplitReduction => p.split = true,
                 _ => {}

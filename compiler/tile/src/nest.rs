@@ -38,8 +38,6 @@ pub struct Nest<'s> {
     pub lanes: u32,
     /// Lanes that are inside the tensor.
     pub valid: u32,
-    /// The row, on its axis, that is written while another one is reduced.
-    pub behind: Option<(Var, Index)>,
 }
 
 impl<'s> Nest<'s> {
@@ -57,7 +55,6 @@ impl<'s> Nest<'s> {
             depths: vec![],
             lanes,
             valid: lanes,
-            behind: None,
         }
     }
 

@@ -123,6 +123,7 @@ fn loops(s: &Schedule, out: &mut Vec<Vec<Directive>>) {
     toggled(s, out, Directive::Stream);
     if s.values.iter().any(|v| matches!(v.op, ValueOp::Reduce { .. })) {
         toggled(s, out, Directive::SplitReduction);
+        toggled(s, out, Directive::Overlap);
     }
 }
 

@@ -5,7 +5,7 @@ use super::value::{Scalar, Tensor, Value};
 use super::{R, Tracer};
 use crate::thir::{OpArg, TExpr};
 use tessera_base::{Code, DType, Diagnostic, Span};
-use tessera_ir::graph::NodeId;
+use tessera_ir::graph::{NodeId, Policy};
 use tessera_ir::hints::KernelHints;
 use tessera_ops::prim::{self, Prim};
 use tessera_ops::surface::{Arg, Build, Hints, Id, OpDef, OpError, Param, ParamKind, expand};
@@ -30,8 +30,9 @@ impl Tracer<'_> {
             }
             None => self.kernel,
         };
+        let hints = Hints { reassociate: self.policy == Policy::Fast, ..hints.clone() };
         let mut adder = self.adder(def.name, span);
-        let expanded = (def.expand)(&mut adder, &given, hints);
+        let expanded = (def.expand)(&mut adder, &given, &hints);
         self.kernel = around;
         let ids = match expanded {
             Ok(ids) => ids,

@@ -170,6 +170,7 @@ fn directive(s: &Schedule, d: &Directive) -> Result<(), String> {
         | Directive::SplitReduction
         | Directive::Prefetch
         | Directive::Stream
+        | Directive::Overlap
         | Directive::Swap
         | Directive::Windows => Ok(()),
     }

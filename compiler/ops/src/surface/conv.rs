@@ -3,6 +3,8 @@
 //! The windows of the padded input are a view `[n, groups, c·k…, o…]`; the weights times that
 //! view is the result. Nothing is copied on the level of the graph.
 
+mod by_fft;
+
 use super::expand;
 use super::matmul::product_dtype;
 use super::row::{Call, Lowered, Row, accumulator, opt, req};
@@ -43,7 +45,8 @@ pub const CONV2D: Row = Row::new("conv2d", PARAMS, |cx, a, _| infer("conv2d", 2,
          gives O/groups output channels. `bias` is [O].\n\n\
          A dim of size D gives (D + before + after - dilation * (K - 1) - 1) // stride + 1 positions. Each element is one \
          chain of fused multiply-adds in ascending order of (channel, kernel row, kernel column); dtypes as for `matmul`, \
-         and the bias is added before the one rounding to the result's dtype.\n\n\
+         and the bias is added before the one rounding to the result's dtype. Under `numerics.policy(\"fast\")` large \
+         kernels of f32 are computed by Fourier transforms where that is less work.\n\n\
          E0202: the channels differ. E0711: the kernel is larger than the input, or the groups do not divide the channels.\n\n\
          ```tessera\nop.conv2d(x, w, bias=b, stride=2, padding=1)\n```",
     );
@@ -172,11 +175,18 @@ fn lower(name: &str, n: usize, call: &mut Call) -> Lowered {
     let split = [&[batch, groups, inside], &b.shape(x)[b.shape(x).len() - n..]].concat();
     let x = expand::reshape(b, x, &split);
     let x = windows::pad(b, x, &dims, Scalar::F(0.0));
-    let view = windows::slide(b, x, &dims);
-    let right = matrix(b, view, n);
-    let depth = b.shape(right)[2];
-    let left = expand::reshape(b, w, &[groups, outputs, depth]);
-    let product = product(b, left, right, accum);
+    let of = by_fft::Sizes { batch, groups, inside, outputs };
+    let single = dtype == DType::F32 && accum == DType::F32;
+    let product = if call.hints.reassociate && single && by_fft::wins(of, &b.shape(x)[3..], &dims) {
+        let w = expand::reshape(b, w, &[&[groups, outputs], &sizes[1..]].concat());
+        by_fft::conv(b, x, w, of, &dims)
+    } else {
+        let view = windows::slide(b, x, &dims);
+        let right = matrix(b, view, n);
+        let depth = b.shape(right)[2];
+        let left = expand::reshape(b, w, &[groups, outputs, depth]);
+        product(b, left, right, accum)
+    };
     let whole = [&[batch, sizes[0]], counts].concat();
     let y = expand::reshape(b, product, &whole);
     let y = add_bias(call, 2, y)?;

@@ -28,17 +28,16 @@ impl<'s> Plan<'s> {
     pub(super) fn prefetch_for(&self, n: &mut Nest<'s>, r: &Red, stage: usize) {
         match self.outer.last() {
             Some(&outer) if self.reductions.len() > 1 || !self.inner.is_empty() => {
-                self.prefetch_row(n, r, outer, stage);
+                self.prefetch_row(n, r, outer, stage, self.reductions.len());
             }
             _ => self.prefetch_ahead(n, r.axis),
         }
     }
 
     /// Asks for a part of the next row: memory works while this row is reduced from the cache.
-    /// Each of the reductions asks for its share, so that all of them have something to wait for.
-    fn prefetch_row(&self, n: &mut Nest<'s>, r: &Red, outer: Var, stage: usize) {
-        let count = self.reductions.len() as i64;
-        let lanes = LANES as i64;
+    /// Each of `count` stages asks for its share, so that all of them have something to wait for.
+    pub(super) fn prefetch_row(&self, n: &mut Nest<'s>, r: &Red, outer: Var, stage: usize, count: usize) {
+        let (count, lanes) = (count as i64, LANES as i64);
         let start = (self.s.extent(r.axis) as i64 / lanes) * stage as i64 / count * lanes;
         let here = n.place_of(r.axis).without(LANE);
         let share = here.div(count * lanes, &|v| n.range(v)).times(lanes).offset(start);

@@ -20,7 +20,7 @@ impl<'s> Plan<'s> {
         if let Some((rows, size)) = self.rows_behind() {
             let (others, blocks) = (&self.outer[..self.outer.len() - 1], self.s.extent(rows) / size);
             return self.outer_loops(n, others, &[blocks], &mut |p, n, _, block| {
-                p.behind(n, rows, &block[0].times(size as i64), size, &reduce)
+                p.behind(n, rows, &block[0].times(size as i64), size, &sums)
             });
         }
         self.outer_loops(n, &self.outer, &[], &mut |p, n, _, _| {

@@ -114,9 +114,11 @@ impl<'s> Plan<'s> {
         if self.prefetch {
             self.prefetch_for(n, r, stage);
         }
-        if stage + 1 == self.reductions.len() {
-            self.store_behind(n)?;
-        }
+        self.stage_value(n, r, stage)
+    }
+
+    /// The same, where nothing is asked for ahead; `stage` is the reduction's number.
+    pub(super) fn stage_value(&self, n: &mut Nest<'s>, r: &Red, stage: usize) -> Result<Val, LowerError> {
         self.recall(n, stage);
         let value = n.eval(r.arg)?;
         for k in self.kept.iter().filter(|k| k.stages.first() == Some(&stage)) {

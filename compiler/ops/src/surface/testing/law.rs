@@ -368,6 +368,7 @@ fn rules_and_expansions_agree_on_every_row() {
                 out_dtype: if rng.one_in(8) { Some(rng.pick(&[DType::F32, DType::Bf16, DType::F64])) } else { None },
                 tile_shape: None,
                 precision: if rng.one_in(4) { rng.pick(MODES) } else { Precision::Own },
+                reassociate: rng.one_in(2),
             };
             good += usize::from(check(def, &mut call, &args, &hints));
         }

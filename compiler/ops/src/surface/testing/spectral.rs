@@ -267,3 +267,33 @@ fn arithmetic_of_complex_numbers() {
     let want = u.iter().zip(&v).fold([0.0; 2], |s, (a, b)| [s[0] + mul(*a, *b)[0], s[1] + mul(*a, *b)[1]]);
     assert!(error(&complex(&b, product), &[want]) < 1e-6);
 }
+
+#[test]
+fn convolutions_by_transforms_are_near_the_sums() {
+    // Input [n, c, h, w], weights [o, c/groups, kh, kw], groups, padding.
+    let cases: [([u64; 4], [u64; 4], i64, i64); 4] = [
+        ([2, 6, 30, 23], [6, 1, 17, 21], 6, 3),
+        ([1, 3, 64, 64], [4, 3, 31, 29], 1, 15),
+        ([2, 4, 53, 58], [6, 2, 25, 26], 2, 0),
+        ([1, 1, 50, 1], [1, 1, 49, 1], 1, 0),
+    ];
+    for (x, w, groups, padding) in cases {
+        let mut b = Eager::default();
+        let count = |shape: &[u64]| shape.iter().product::<u64>() as usize;
+        let input = real_tensor(&mut b, &x, &noise(count(&x), 1));
+        let weights = real_tensor(&mut b, &w, &noise(count(&w), 2));
+        let mut conv = |reassociate| {
+            let hints = Hints { reassociate, ..Hints::default() };
+            let ints = [Arg::Int(1), Arg::Ints(vec![padding, padding]), Arg::Int(1), Arg::Int(groups)];
+            let args = [&[Arg::Tensor(input), Arg::Tensor(weights), Arg::None], &ints[..]].concat();
+            let def = find("conv2d").unwrap_or_else(|| panic!("no row conv2d"));
+            let y = (def.expand)(&mut b, &args, &hints).unwrap_or_else(|e| panic!("{e:?}"))[0];
+            floats(&b, y)
+        };
+        let (sum, fast) = (conv(false), conv(true));
+        assert!(padding == 0 && x[3] == 1 || sum != fast, "{x:?} by {w:?} is not taken by transforms");
+        let whole = |v: &[f64]| v.iter().map(|v| [*v, 0.0]).collect::<Vec<_>>();
+        let off = error(&whole(&fast), &whole(&sum));
+        assert!(off < 4.0 * bound(count(&x[2..])), "{x:?} by {w:?}: {off:e}");
+    }
+}
