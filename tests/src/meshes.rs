@@ -3,6 +3,7 @@
 
 use crate::random::Random;
 use crate::random_graph::Case;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use tessera_base::{Mesh, Monoid, Sharding};
@@ -87,9 +88,10 @@ pub fn with_outputs(g: &Graph, layouts: &[Option<Sharding>]) -> Graph {
     g
 }
 
-/// The graph with some of its values in other layouts on the way.
+/// The graph with some of its values in other layouts on the way, in its loops too.
 pub fn with_conversions(g: &Graph, mesh: &Arc<Mesh>, random: &mut Random) -> Graph {
-    let mut out = Graph { nodes: vec![], outputs: vec![], ..g.clone() };
+    let bodies = g.bodies.iter().map(|b| with_conversions(b, mesh, random)).collect();
+    let mut out = Graph { nodes: vec![], outputs: vec![], bodies, ..g.clone() };
     let mut now: Vec<NodeId> = vec![];
     for id in g.ids() {
         let node = g.node(id);
@@ -163,31 +165,13 @@ fn ranges(t: &Transfer) -> Vec<Range<u64>> {
 /// Also where devices do not go together: another number of nodes, boxes that nobody sends,
 /// elements that do not arrive, copies that differ.
 pub fn play(whole: &Graph, devices: &Devices, inputs: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, String> {
-    let count = devices.graphs.len();
-    let nodes = devices.graphs.first().map_or(0, |g| g.nodes.len());
-    if devices.graphs.iter().any(|g| g.nodes.len() != nodes) {
-        return Err("devices have different numbers of nodes".into());
-    }
-    let given: Vec<Vec<Vec<u8>>> = (0..count as u64).map(|d| arguments(whole, &devices.mesh, inputs, d)).collect();
-    // By node and device.
-    let mut values: Vec<Vec<Vec<u8>>> = vec![];
-    for i in 0..nodes {
-        let id = NodeId(i as u32);
-        let made = match devices.graphs[0].node(id).prim {
-            Prim::Exchange(_) => exchanged(&devices.graphs, id, &values)?,
-            _ => devices
-                .graphs
-                .iter()
-                .enumerate()
-                .map(|(d, g)| evaluated(g, id, &values, d, &given[d]))
-                .collect::<Result<_, _>>()?,
-        };
-        values.push(made);
-    }
+    let count = devices.graphs.len() as u64;
+    let given: Vec<Vec<Vec<u8>>> = (0..count).map(|d| arguments(whole, &devices.mesh, inputs, d)).collect();
+    let graphs: Vec<&Graph> = devices.graphs.iter().collect();
+    let outputs = together_run(&graphs, &given)?;
     let mut out = vec![];
     for (i, outcome) in devices.outcomes.iter().enumerate() {
-        let held: Vec<&Vec<u8>> =
-            devices.graphs.iter().enumerate().map(|(d, g)| &values[g.outputs[i].0 as usize][d]).collect();
+        let held: Vec<&Vec<u8>> = outputs.iter().map(|o| &o[i]).collect();
         let ty = whole.ty(whole.outputs[i]);
         out.push(match outcome {
             Outcome::Plain => held[0].clone(),
@@ -195,6 +179,84 @@ pub fn play(whole: &Graph, devices: &Devices, inputs: &[Vec<u8>]) -> Result<Vec<
         });
     }
     Ok(out)
+}
+
+/// The outputs of each device, from its inputs: all devices go from node to node together.
+fn together_run(graphs: &[&Graph], given: &[Vec<Vec<u8>>]) -> Result<Vec<Vec<Vec<u8>>>, String> {
+    let nodes = graphs.first().map_or(0, |g| g.nodes.len());
+    if graphs.iter().any(|g| g.nodes.len() != nodes) {
+        return Err("devices have different numbers of nodes".into());
+    }
+    // By node and device; the results of loops by node, device and number.
+    let mut values: Vec<Vec<Vec<u8>>> = vec![];
+    let mut several: BTreeMap<NodeId, Vec<Vec<Vec<u8>>>> = BTreeMap::new();
+    for i in 0..nodes {
+        let id = NodeId(i as u32);
+        let made = match graphs[0].node(id).prim {
+            Prim::Exchange(_) => exchanged(graphs, id, &values)?,
+            Prim::Scan { .. } => {
+                several.insert(id, looped(graphs, id, &values)?);
+                vec![vec![]; graphs.len()]
+            }
+            Prim::Get { index } => {
+                let scan = several.get(&graphs[0].node(id).operands[0]).ok_or("a result of no loop")?;
+                scan.iter().map(|results| results[index].clone()).collect()
+            }
+            _ => graphs
+                .iter()
+                .enumerate()
+                .map(|(d, g)| evaluated(g, id, &values, d, &given[d]))
+                .collect::<Result<_, _>>()?,
+        };
+        values.push(made);
+    }
+    let held = |(d, g): (usize, &&Graph)| g.outputs.iter().map(|o| values[o.0 as usize][d].clone()).collect();
+    Ok(graphs.iter().enumerate().map(held).collect())
+}
+
+/// The results of a loop on each device: all devices take each turn together.
+fn looped(graphs: &[&Graph], id: NodeId, values: &[Vec<Vec<u8>>]) -> Result<Vec<Vec<Vec<u8>>>, String> {
+    let Prim::Scan { carry, sequences, trips, .. } = graphs[0].node(id).prim else { return Err("no loop".into()) };
+    let mut bodies = vec![];
+    for g in graphs {
+        let Prim::Scan { body, carry: c, sequences: s, trips: t } = g.node(id).prim else {
+            return Err(format!("{id} is a loop on some devices only"));
+        };
+        if (c, s, t) != (carry, sequences, trips) {
+            return Err(format!("{id} is another loop on other devices"));
+        }
+        bodies.push(g.bodies.get(body as usize).ok_or("a loop without a body")?);
+    }
+    let operand = |d: usize, i: usize| values[graphs[d].node(id).operands[i].0 as usize][d].as_slice();
+    let devices = 0..graphs.len();
+    let mut state: Vec<Vec<Vec<u8>>> =
+        devices.clone().map(|d| (0..carry).map(|i| operand(d, i).to_vec()).collect()).collect();
+    let mut stacked: Vec<Vec<Vec<u8>>> = bodies.iter().map(|b| vec![vec![]; b.outputs.len() - carry]).collect();
+    for t in 0..trips as usize {
+        let given: Vec<Vec<Vec<u8>>> = devices
+            .clone()
+            .map(|d| {
+                let mut inputs = std::mem::take(&mut state[d]);
+                for i in carry..graphs[d].node(id).operands.len() {
+                    let one = bodies[d].inputs[i].ty.bytes().unwrap_or(0) as usize;
+                    let all = operand(d, i);
+                    inputs.push(if i < carry + sequences {
+                        all[t * one..(t + 1) * one].to_vec()
+                    } else {
+                        all.to_vec()
+                    });
+                }
+                inputs
+            })
+            .collect();
+        for (d, mut outputs) in together_run(&bodies, &given)?.into_iter().enumerate() {
+            for (all, one) in stacked[d].iter_mut().zip(outputs.drain(carry..)) {
+                all.extend(one);
+            }
+            state[d] = outputs;
+        }
+    }
+    Ok(state.into_iter().zip(stacked).map(|(a, b)| [a, b].concat()).collect())
 }
 
 /// What a device holds of the inputs.
@@ -211,19 +273,6 @@ fn evaluated(g: &Graph, id: NodeId, values: &[Vec<Vec<u8>>], d: usize, inputs: &
     let held = |o: NodeId| values[o.0 as usize][d].as_slice();
     match &node.prim {
         Prim::Input(n) => Ok(inputs[*n as usize].clone()),
-        // Its results are computed where they are read.
-        Prim::Scan { .. } => Ok(vec![]),
-        Prim::Get { .. } => {
-            let scan = g.node(node.operands[0]);
-            let mut small = Graph { bodies: g.bodies.clone(), ..Graph::default() };
-            let operands: Vec<NodeId> = scan.operands.iter().map(|&o| input(&mut small, g.ty(o))).collect();
-            let scan_id = small.push(Node { operands, ..scan.clone() });
-            let get = small.push(Node { operands: vec![scan_id], ..node.clone() });
-            small.outputs = vec![get];
-            let inputs: Vec<&[u8]> = scan.operands.iter().map(|&o| held(o)).collect();
-            let mut out = interpret::run(&small, &inputs).map_err(|e| e.message)?;
-            Ok(out.remove(0))
-        }
         prim => {
             let operands: Vec<ArrayRef> = node
                 .operands
@@ -236,20 +285,7 @@ fn evaluated(g: &Graph, id: NodeId, values: &[Vec<Vec<u8>>], d: usize, inputs: &
     }
 }
 
-fn input(g: &mut Graph, ty: &NodeType) -> NodeId {
-    let n = g.inputs.len() as u32;
-    g.inputs.push(tessera_ir::graph::Input { name: "x".into(), ty: ty.clone(), scalar: false });
-    g.push(Node {
-        prim: Prim::Input(n),
-        operands: vec![],
-        ty: ty.clone(),
-        results: vec![],
-        origin: Origin::default(),
-        policy: Default::default(),
-    })
-}
-
-fn exchanged(graphs: &[Graph], id: NodeId, values: &[Vec<Vec<u8>>]) -> Result<Vec<Vec<u8>>, String> {
+fn exchanged(graphs: &[&Graph], id: NodeId, values: &[Vec<Vec<u8>>]) -> Result<Vec<Vec<u8>>, String> {
     let plans: Option<Vec<&Arc<Exchange>>> =
         graphs.iter().map(|g| if let Prim::Exchange(e) = &g.node(id).prim { Some(e) } else { None }).collect();
     let plans = plans.ok_or_else(|| format!("{id} is an exchange on some devices only"))?;

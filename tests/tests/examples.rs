@@ -242,6 +242,19 @@ fn a_gpt_trained_on_meshes_ends_with_the_bits_of_one_device() {
 }
 
 #[test]
+fn a_gpt_whose_layers_are_a_scan_ends_with_the_bits_of_one_device() {
+    let text = std::fs::read_to_string(root().join("examples/gpt_scan.tsr")).unwrap_or_else(|e| panic!("{e}"));
+    for (data, tensor) in [(2, 2), (3, 1), (1, 4), (2, 4)] {
+        let (dir, path) = folder();
+        let own = format!("devices=range({}), shape=[{data}, {tensor}]", data * tensor);
+        let text = text.replace("devices=range(4), shape=[2, 2]", &own);
+        std::fs::write(dir.path().join("gpt.tsr"), text).unwrap_or_else(|e| panic!("{e}"));
+        let out = output(&["run", &format!("{path}/gpt.tsr"), "--", "--steps", "2"]);
+        assert!(out.contains("the same bits"), "{data}×{tensor}: {out}");
+    }
+}
+
+#[test]
 fn a_router_finds_how_often_a_block_has_to_be_applied() {
     let out = output(&["run", "examples/recursive.tsr"]);
     for depth in 1..=4 {

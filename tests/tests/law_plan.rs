@@ -131,6 +131,30 @@ print(g[0])
 }
 
 #[test]
+fn loops_move_in_every_turn_what_is_predicted() {
+    let source = "mesh = dist.Mesh(axes=[\"dp\", \"tp\"], devices=range(4), shape=[2, 2])
+ups = dist.shard(op.ones((7, 6, 10)), dist.ShardSpec(partition=(2,), mesh_axes=(\"tp\",)), mesh=mesh)
+downs = dist.shard(op.ones((7, 10, 6)), dist.ShardSpec(partition=(1,), mesh_axes=(\"tp\",)), mesh=mesh)
+x = dist.shard(op.ones((5, 6)), dist.ShardSpec(partition=(0,), mesh_axes=(\"dp\",)), mesh=mesh)
+
+def layer(x, weights):
+    up, down = weights
+    x = x + dist.collective.all_reduce(op.gelu(x @ up) @ down, axis=\"tp\")
+    return x, op.sum(x)
+
+def loss(ups, downs, x):
+    x, sums = op.scan(layer, x, (ups, downs))
+    return (x * x).mean() + sums.mean()
+
+g = autodiff.grad(loss)(ups, downs, x)
+print(g)
+";
+    let predicted = predicted(source);
+    assert!(predicted.values().any(|(sent, runs)| *sent > 0 && *runs >= 7), "{predicted:?}");
+    assert_eq!(predicted, counted(source));
+}
+
+#[test]
 fn memory_is_placed_as_predicted() {
     let pool = std::sync::Arc::new(Pool::new(1));
     let backend =

@@ -281,8 +281,8 @@ impl Batch<'_, '_> {
             .iter()
             .enumerate()
             .map(|(i, &o)| {
-                let ty = wide.ty(o).clone();
-                if i < carry { ty } else { NodeType { shape: [&[trips][..], &ty.shape].concat(), ..ty } }
+                let ty = wide.ty(o);
+                if i < carry { ty.anywhere() } else { ty.stacked(trips) }
             })
             .collect();
         let Some(first) = results.first().cloned() else { return Value::Plain(Id(0)) };

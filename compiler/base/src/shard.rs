@@ -157,6 +157,50 @@ impl Sharding {
         }
     }
 
+    /// How a value lies that comes in one of two ways, where nothing but cutting makes one of the
+    /// other: what is everywhere in full is cut for free. `None` where more would have to move.
+    pub fn settled(&self, other: &Sharding) -> Option<Sharding> {
+        let mesh = match (&self.mesh, &other.mesh) {
+            (mesh, None) | (None, mesh) => mesh.clone(),
+            (Some(a), Some(b)) if a == b || b.is_unknown() && !a.is_unknown() => Some(a.clone()),
+            (Some(a), Some(b)) if a.is_unknown() && !b.is_unknown() => Some(b.clone()),
+            (Some(a), Some(b)) if a.is_unknown() => {
+                let more = b.axes.iter().filter(|axis| a.size(&axis.0).is_none());
+                Some(Arc::new(Mesh { axes: a.axes.iter().chain(more).cloned().collect() }))
+            }
+            _ => return None,
+        };
+        let rank = self.dims.len().max(other.dims.len());
+        let mut dims: Vec<Vec<String>> = vec![];
+        for i in 0..rank {
+            let (a, b) = (self.axes(i), other.axes(i));
+            let (longer, shorter) = if a.len() < b.len() { (b, a) } else { (a, b) };
+            if !longer.starts_with(shorter) || longer.iter().any(|axis| dims.iter().flatten().any(|d| d == axis)) {
+                return None;
+            }
+            dims.push(longer.to_vec());
+        }
+        let out = Sharding { dims, partial: self.partial.clone(), mesh }.normal(rank);
+        (self.partial == other.partial && !out.partial.iter().any(|(_, a)| out.dim_of(a).is_some())).then_some(out)
+    }
+
+    /// The same for a tensor without dim `at`.
+    pub fn without(&self, at: usize) -> Sharding {
+        let mut out = self.clone();
+        if at < out.dims.len() {
+            out.dims.remove(at);
+        }
+        let rank = out.dims.len();
+        out.normal(rank)
+    }
+
+    /// The same for a tensor of so many dims with one more at `at`, which these axes split.
+    pub fn with(&self, at: usize, axes: &[String], rank: usize) -> Sharding {
+        let mut dims: Vec<Vec<String>> = (0..rank).map(|i| self.axes(i).to_vec()).collect();
+        dims.insert(at.min(rank), axes.to_vec());
+        Sharding { dims, ..self.clone() }.normal(rank + 1)
+    }
+
     /// The axes that dim `i` is split over, major first.
     pub fn axes(&self, i: usize) -> &[String] {
         self.dims.get(i).map_or(&[], Vec::as_slice)

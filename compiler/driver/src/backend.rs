@@ -6,6 +6,7 @@
 mod compile;
 pub mod counts;
 pub mod footprint;
+pub mod meetings;
 mod tuned;
 
 use crate::cache::DiskCache;
@@ -439,13 +440,12 @@ impl Backend {
                     .map(|&(_, p)| Operand { place: place(memory, p), bytes: bytes(graph.ty(p)) as usize })
                     .collect();
                 let indices: Vec<usize> = parts.iter().map(|p| p.0).collect();
-                let spec = Loop {
-                    body: self.plan(&tessera_graph::optimise(body))?,
-                    types,
-                    carry: *carry,
-                    sequences: *sequences,
-                    trips: *trips,
-                };
+                let body = tessera_graph::optimise(body);
+                let plan = self.plan(&body)?;
+                if !in_order(&body, &plan) {
+                    return Err(BackendError::Internal("the exchanges of a loop lost their order".into()));
+                }
+                let spec = Loop { body: plan, types, carry: *carry, sequences: *sequences, trips: *trips };
                 (outputs, looped(spec, sources, indices, self.pool.clone()))
             }
             Prim::Exchange(e) => {

@@ -1,11 +1,11 @@
 //! Running a graph on the devices of a mesh: one plan and one thread for each.
 
+use crate::backend::meetings::{in_order, tags};
 use crate::backend::{Backend, BackendError};
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
-use tessera_abi::plan::{Plan, Step};
+use tessera_abi::plan::Plan;
 use tessera_ir::graph::Graph;
-use tessera_ops::prim::{Exchange, Prim};
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
 use tessera_runtime::mesh::{Hub, STOPPED, as_device};
 use tessera_runtime::pool::Pool;
@@ -69,7 +69,6 @@ impl MeshRun {
     fn plans(&self, backend: &Backend, threads: usize) -> Result<Vec<Mutex<Device>>, BackendError> {
         let each = (threads / self.graphs.len().max(1)).max(1);
         let mut out = vec![];
-        let tags = |g: &Graph| exchanges(g).map(|e| e.tag).collect::<Vec<_>>();
         let first = self.graphs.first().map(tags).unwrap_or_default();
         for g in &self.graphs {
             let plan = backend.plan(g)?;
@@ -180,18 +179,4 @@ fn by_device(args: Vec<Argument>, devices: usize) -> Vec<Vec<Argument>> {
         }
     }
     out
-}
-
-fn exchanges(g: &Graph) -> impl Iterator<Item = &Arc<Exchange>> {
-    g.nodes.iter().filter_map(|n| if let Prim::Exchange(e) = &n.prim { Some(e) } else { None })
-}
-
-/// Exchanges must come in one order on all devices, and none may be missing: otherwise devices would wait for
-/// each other.
-fn in_order(g: &Graph, plan: &Plan) -> bool {
-    let planned = plan.steps.iter().filter_map(|s| match s {
-        Step::Native { name, .. } if exchanges(g).any(|e| *e.name == **name) => Some(&**name),
-        _ => None,
-    });
-    exchanges(g).map(|e| e.tag).is_sorted() && planned.eq(exchanges(g).map(|e| &*e.name))
 }

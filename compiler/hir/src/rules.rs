@@ -9,3 +9,4 @@ pub mod annot;
 pub mod unify;
 pub mod tensor;
 pub mod coerce;
+pub mod lying;

@@ -34,6 +34,16 @@ impl NodeType {
         NodeType { shape, dtype, sharding: Sharding::default() }
     }
 
+    /// The same wherever it lies.
+    pub fn anywhere(&self) -> NodeType {
+        NodeType::new(self.shape.clone(), self.dtype)
+    }
+
+    /// The type of so many values of this one, stacked along a new first dim.
+    pub fn stacked(&self, count: u64) -> NodeType {
+        NodeType::new([&[count][..], &self.shape].concat(), self.dtype)
+    }
+
     /// Number of elements; `None` on overflow of 64 bits.
     pub fn elems(&self) -> Option<u64> {
         self.shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d))

@@ -82,7 +82,7 @@ fn scan(g: &Graph, n: &Node, body: u32, carry: usize, sequences: usize, trips: u
             }
             NodeType::new(outside.shape[1..].to_vec(), outside.dtype)
         } else {
-            outside.clone()
+            outside.anywhere()
         };
         if inside != input.ty {
             return Err(format!("operand {i} is {inside} inside, the body declares {}", input.ty));
@@ -94,7 +94,7 @@ fn scan(g: &Graph, n: &Node, body: u32, carry: usize, sequences: usize, trips: u
         .enumerate()
         .map(|(i, &o): (usize, &NodeId)| {
             let ty = body.ty(o);
-            if i < carry { ty.clone() } else { NodeType::new([&[trips][..], &ty.shape].concat(), ty.dtype) }
+            if i < carry { ty.anywhere() } else { ty.stacked(trips) }
         })
         .collect();
     if expected == n.results { Ok(()) } else { Err("its results are not those of its body".into()) }

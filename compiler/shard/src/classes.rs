@@ -8,11 +8,13 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ir::graph::Graph;
+use tessera_ops::prim::Prim;
 
 /// What each device sees of the layouts: devices with equal lists are alike.
 struct Signatures {
     of: Vec<Vec<u64>>,
     seen: HashSet<(Sharding, Option<Sharding>, Vec<u64>)>,
+    results: HashSet<(Sharding, Vec<u64>)>,
 }
 
 impl Signatures {
@@ -37,22 +39,32 @@ impl Signatures {
             }
         }
     }
+
+    /// All nodes of a graph and of its loops.
+    fn graph(&mut self, g: &Graph, mesh: &Arc<Mesh>, placed: &[Placed]) {
+        for id in g.ids() {
+            let (node, here) = (g.node(id), &placed[id.0 as usize]);
+            if self.results.insert((here.result.clone(), node.ty.shape.clone())) {
+                self.parts(&exchange::parts(&here.result, &node.ty.shape, mesh.devices()));
+            }
+            for (&o, wanted) in node.operands.iter().zip(&here.operands) {
+                self.moved(&placed[o.0 as usize].result, Some(wanted), &g.ty(o).shape, mesh);
+            }
+            let (Prim::Scan { body, .. }, Some(turn)) = (&node.prim, &here.turn) else { continue };
+            let Some(body) = g.bodies.get(*body as usize) else { continue };
+            self.graph(body, mesh, &turn.placed);
+            for (&o, held) in body.outputs.iter().zip(&turn.outputs) {
+                self.moved(&turn.placed[o.0 as usize].result, Some(held), &body.ty(o).shape, mesh);
+            }
+        }
+    }
 }
 
 /// The devices that are alike, by the first of each.
 pub fn classes(g: &Graph, mesh: &Arc<Mesh>, placed: &[Placed]) -> Vec<Vec<u64>> {
-    let devices = mesh.devices();
-    let mut signatures = Signatures { of: vec![vec![]; devices as usize], seen: HashSet::new() };
-    let mut results = HashSet::new();
-    for id in g.ids() {
-        let (node, here) = (g.node(id), &placed[id.0 as usize]);
-        if results.insert((&here.result, &node.ty.shape)) {
-            signatures.parts(&exchange::parts(&here.result, &node.ty.shape, devices));
-        }
-        for (&o, wanted) in node.operands.iter().zip(&here.operands) {
-            signatures.moved(&placed[o.0 as usize].result, Some(wanted), &g.ty(o).shape, mesh);
-        }
-    }
+    let of = vec![vec![]; mesh.devices() as usize];
+    let mut signatures = Signatures { of, seen: HashSet::new(), results: HashSet::new() };
+    signatures.graph(g, mesh, placed);
     for &o in g.outputs.iter().filter(|&&o| is_plain(g, o) && !g.ty(o).shape.is_empty()) {
         signatures.moved(&placed[o.0 as usize].result, None, &g.ty(o).shape, mesh);
     }

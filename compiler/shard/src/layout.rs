@@ -5,17 +5,28 @@
 //! dim gets its operands whole, split over another dim where there is one, so that every element
 //! is summed by one device in the order of a single one.
 
+pub mod turns;
+
 use crate::links::{Link, links};
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ir::graph::{Graph, Node};
 use tessera_ops::prim::Prim;
+use turns::Turn;
 
 /// The layouts of one node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placed {
     pub result: Sharding,
     pub operands: Vec<Sharding>,
+    /// Of a loop: its body.
+    pub turn: Option<Box<Turn>>,
+}
+
+impl Placed {
+    fn new(result: Sharding, operands: Vec<Sharding>) -> Placed {
+        Placed { result, operands, turn: None }
+    }
 }
 
 /// The mesh that a graph's inputs and conversions name. Programs have one mesh in a graph: the
@@ -23,7 +34,7 @@ pub struct Placed {
 pub fn mesh(g: &Graph) -> Option<Arc<Mesh>> {
     let inputs = g.inputs.iter().filter(|i| !i.scalar).map(|i| &i.ty.sharding);
     let conversions = g.nodes.iter().filter(|n| n.prim == Prim::Layout).map(|n| &n.ty.sharding);
-    inputs.chain(conversions).find_map(|s| s.mesh.clone())
+    inputs.chain(conversions).find_map(|s| s.mesh.clone()).or_else(|| g.bodies.iter().find_map(mesh))
 }
 
 /// A layout without what only types say.
@@ -33,23 +44,40 @@ pub fn real(s: &Sharding, mesh: &Arc<Mesh>, rank: usize) -> Sharding {
 
 /// The layouts of all nodes.
 pub fn lay_out(g: &Graph, mesh: &Arc<Mesh>) -> Vec<Placed> {
+    let stated: Vec<Sharding> = g.inputs.iter().map(|i| real(&i.ty.sharding, mesh, i.ty.shape.len())).collect();
+    lay_out_with(g, mesh, &stated)
+}
+
+/// The layouts of all nodes, from those of the inputs.
+pub fn lay_out_with(g: &Graph, mesh: &Arc<Mesh>, inputs: &[Sharding]) -> Vec<Placed> {
     let mut placed: Vec<Placed> = Vec::with_capacity(g.nodes.len());
     for id in g.ids() {
         let node = g.node(id);
         let rank = node.ty.shape.len();
         placed.push(match &node.prim {
             Prim::Input(n) => {
-                let stated = g.inputs.get(*n as usize).map(|i| i.ty.sharding.clone()).unwrap_or_default();
-                Placed { result: real(&stated, mesh, rank), operands: vec![] }
+                let given = inputs.get(*n as usize).cloned();
+                Placed::new(given.unwrap_or_else(|| real(&Sharding::default(), mesh, rank)), vec![])
             }
             // A value that stays partial in its type lies where it is.
             Prim::Layout if !node.ty.sharding.partial.is_empty() => {
                 let same = placed[node.operands[0].0 as usize].result.clone();
-                Placed { result: same.clone(), operands: vec![same] }
+                Placed::new(same.clone(), vec![same])
             }
             Prim::Layout => {
                 let to = real(&node.ty.sharding, mesh, rank);
-                Placed { result: to.clone(), operands: vec![to] }
+                Placed::new(to.clone(), vec![to])
+            }
+            Prim::Scan { .. } => {
+                let given: Vec<Sharding> = node.operands.iter().map(|o| placed[o.0 as usize].result.clone()).collect();
+                let (operands, turn) = turns::lay_out(g, node, mesh, &given);
+                Placed { turn: turn.map(Box::new), ..Placed::new(real(&Sharding::default(), mesh, rank), operands) }
+            }
+            Prim::Get { index } => {
+                let looped = &placed[node.operands[0].0 as usize];
+                let result = looped.turn.as_ref().and_then(|t| t.results.get(*index).cloned());
+                let whole = real(&Sharding::default(), mesh, rank);
+                Placed::new(result.unwrap_or(whole), vec![looped.result.clone()])
             }
             _ => place(g, node, mesh, &placed),
         });
@@ -61,14 +89,12 @@ fn place(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed]) -> Placed 
     let links = links(g, node);
     let rank = node.ty.shape.len();
     let mut result = Sharding { mesh: Some(mesh.clone()), dims: vec![vec![]; rank], partial: vec![] };
-    if node.results.is_empty() {
-        for (axis, size) in &mesh.axes {
-            if let Some(d) = choose(g, node, axis, *size, &links, placed, &result) {
-                result.dims[d].push(axis.clone());
-            }
+    for (axis, size) in &mesh.axes {
+        if let Some(d) = choose(g, node, axis, *size, &links, placed, &result) {
+            result.dims[d].push(axis.clone());
         }
-        keep_order(node, &links, placed, &mut result);
     }
+    keep_order(node, &links, placed, &mut result);
     let operands = node
         .operands
         .iter()
@@ -83,7 +109,7 @@ fn place(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed]) -> Placed 
             Sharding { mesh: Some(mesh.clone()), dims, partial: vec![] }.normal(rank)
         })
         .collect();
-    Placed { result: result.normal(rank), operands }
+    Placed::new(result.normal(rank), operands)
 }
 
 /// The dim of the result that an axis splits: the one that leaves the most bytes of the operands

@@ -2,6 +2,7 @@
 
 use crate::exchange;
 use crate::layout::{Placed, lay_out, real};
+use crate::layout::turns::Turn;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
@@ -47,10 +48,22 @@ pub struct Moved {
     pub shape: Vec<u64>,
 }
 
-/// The graph of one device, and its exchanges in the order of their tags, which count from 1. The
-/// exchanges are the same on all devices.
+/// The graph of one device, and its exchanges in the order of their tags, which count from 1; those
+/// of a loop are made in every turn. The exchanges are the same on all devices.
 pub fn of_device(g: &Graph, mesh: &Arc<Mesh>, placed: &[Placed], device: u64) -> (Graph, Vec<Moved>) {
-    Local::build(g, mesh, placed, device)
+    let inputs: Vec<Sharding> = g.inputs.iter().map(|i| real(&i.ty.sharding, mesh, i.ty.shape.len())).collect();
+    let outputs: Vec<Option<Sharding>> = g.outputs.iter().map(|&o| held_after(g, placed, o)).collect();
+    let (graph, made, moves) = (Graph::default(), HashMap::new(), Moves::default());
+    let (mut graph, moves) = Local { from: g, mesh, placed, device, graph, made, moves }.build(&inputs, &outputs);
+    graph.name = format!("{} on device {device} of {mesh}", g.name);
+    (graph, moves.exchanges)
+}
+
+/// How an output lies after the call; `None`: on the first device alone. A value of rank 0 cannot
+/// be cut.
+fn held_after(g: &Graph, placed: &[Placed], o: NodeId) -> Option<Sharding> {
+    let alone = is_plain(g, o) && !g.ty(o).shape.is_empty();
+    (!alone).then(|| placed[o.0 as usize].result.clone())
 }
 
 /// Where the outputs of a graph lie after a call.
@@ -84,6 +97,12 @@ struct Local<'a> {
     graph: Graph,
     /// The local node of a node in a layout.
     made: HashMap<(NodeId, Sharding), NodeId>,
+    moves: Moves,
+}
+
+/// What is moved, over a graph and the bodies of its loops.
+#[derive(Default)]
+struct Moves {
     exchanges: Vec<Moved>,
     ways: HashMap<Moved, (Vec<u64>, Way)>,
 }
@@ -99,21 +118,22 @@ enum Way {
 }
 
 impl Local<'_> {
-    fn build<'a>(from: &'a Graph, mesh: &'a Arc<Mesh>, placed: &'a [Placed], device: u64) -> (Graph, Vec<Moved>) {
-        let name = format!("{} on device {device} of {mesh}", from.name);
-        let graph = Graph { name, bodies: from.bodies.clone(), ..Graph::default() };
-        let mut local =
-            Local { from, mesh, placed, device, graph, made: HashMap::new(), exchanges: vec![], ways: HashMap::new() };
-        local.graph.inputs = from.inputs.iter().map(|i| local.input(i)).collect();
-        from.ids().for_each(|id| local.node(id));
-        let outputs = from.outputs.iter().map(|&o| local.output(o)).collect();
-        local.graph.outputs = outputs;
-        (local.graph, local.exchanges)
-    }
-
-    fn input(&self, input: &Input) -> Input {
-        let layout = real(&input.ty.sharding, self.mesh, input.ty.shape.len());
-        Input { ty: self.part_type(&input.ty, &layout), ..input.clone() }
+    /// The graph with its inputs and outputs in these layouts.
+    fn build(mut self, inputs: &[Sharding], outputs: &[Option<Sharding>]) -> (Graph, Moves) {
+        self.graph.name = self.from.name.clone();
+        for (input, layout) in self.from.inputs.iter().zip(inputs) {
+            let ty = self.part_type(&input.ty, layout);
+            self.graph.inputs.push(Input { ty, ..input.clone() });
+        }
+        self.from.ids().for_each(|id| self.node(id));
+        for (&o, layout) in self.from.outputs.iter().zip(outputs) {
+            let made = match layout {
+                Some(layout) => self.operand(o, layout),
+                None => self.moved(o, None),
+            };
+            self.graph.outputs.push(made);
+        }
+        (self.graph, self.moves)
     }
 
     fn part_type(&self, ty: &NodeType, layout: &Sharding) -> NodeType {
@@ -135,13 +155,21 @@ impl Local<'_> {
                         let sizes = sizes.iter().zip(&ty.shape).map(|(_, n)| *n).collect();
                         Prim::DynamicSlice { sizes }
                     }
+                    Prim::Scan { body, carry, sequences, trips } => {
+                        let body = self.body(*body, placed.turn.as_deref());
+                        Prim::Scan { body, carry: *carry, sequences: *sequences, trips: *trips }
+                    }
                     prim => prim.clone(),
                 };
-                let results = node.results.clone();
+                let layouts = placed.turn.iter().flat_map(|t| &t.results);
+                let results: Vec<NodeType> = match &placed.turn {
+                    Some(_) => node.results.iter().zip(layouts).map(|(ty, l)| self.part_type(ty, l)).collect(),
+                    None => node.results.clone(),
+                };
                 self.graph.push(Node {
                     prim,
                     operands,
-                    ty,
+                    ty: results.first().cloned().unwrap_or(ty),
                     results,
                     origin: Origin { kernel: None, ..node.origin.clone() },
                     policy: node.policy,
@@ -149,6 +177,20 @@ impl Local<'_> {
             }
         };
         self.made.insert((id, placed.result.clone()), made);
+    }
+
+    /// The body of a loop on this device.
+    fn body(&mut self, body: u32, turn: Option<&Turn>) -> u32 {
+        if let (Some(from), Some(turn)) = (self.from.bodies.get(body as usize), turn) {
+            let &mut Local { mesh, device, .. } = self;
+            let (graph, made, moves) = (Graph::default(), HashMap::new(), std::mem::take(&mut self.moves));
+            let inner = Local { from, mesh, placed: &turn.placed, device, graph, made, moves };
+            let outputs: Vec<Option<Sharding>> = turn.outputs.iter().cloned().map(Some).collect();
+            let (graph, moves) = inner.build(&turn.inputs, &outputs);
+            self.moves = moves;
+            self.graph.bodies.push(graph);
+        }
+        (self.graph.bodies.len() as u32).saturating_sub(1)
     }
 
     /// A node of the whole graph in a layout.
@@ -164,7 +206,7 @@ impl Local<'_> {
 
     /// How this device gets its part; worked out once for equal layouts and shapes.
     fn way(&mut self, moved: &Moved) -> (Vec<u64>, Way) {
-        if let Some(known) = self.ways.get(moved) {
+        if let Some(known) = self.moves.ways.get(moved) {
             return known.clone();
         }
         let Moved { from, to, shape } = moved;
@@ -179,7 +221,7 @@ impl Local<'_> {
             Way::Exchange(exchange::exchange(&held, &wanted, self.device, &name, 0))
         };
         let known = (mine.iter().map(|r| r.end - r.start).collect(), way);
-        self.ways.insert(moved.clone(), known.clone());
+        self.moves.ways.insert(moved.clone(), known.clone());
         known
     }
 
@@ -193,8 +235,8 @@ impl Local<'_> {
             Way::Same => return x,
             Way::Slice(start) => Prim::Slice { start, step: vec![1; shape.len()] },
             Way::Exchange(e) => {
-                self.exchanges.push(moved);
-                Prim::Exchange(Arc::new(Exchange { tag: self.exchanges.len() as u32, ..e }))
+                self.moves.exchanges.push(moved);
+                Prim::Exchange(Arc::new(Exchange { tag: self.moves.exchanges.len() as u32, ..e }))
             }
         };
         self.graph.push(Node {
@@ -205,18 +247,5 @@ impl Local<'_> {
             origin: Origin { span: node.origin.span, reason: Some(Reason::Pass("shard")), kernel: None },
             policy: node.policy,
         })
-    }
-
-    fn output(&mut self, id: NodeId) -> NodeId {
-        let held = &self.placed[id.0 as usize].result;
-        let ty = self.from.ty(id);
-        if !is_plain(self.from, id) {
-            return self.operand(id, &held.clone());
-        }
-        // A value of rank 0 cannot be cut.
-        if ty.shape.is_empty() {
-            return self.operand(id, &held.clone());
-        }
-        self.moved(id, None)
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::tensor::{OutOfMemory, Parts, Tensor};
 use crate::traffic;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -89,6 +89,8 @@ pub struct Moves {
 /// What a device shows: its operand of an exchange, and how far the others are with it.
 struct Shown {
     tag: u32,
+    /// Which exchange of the device this is: loops make those of one tag again and again.
+    turn: u64,
     address: *const u8,
     len: usize,
     shape: Arc<[u64]>,
@@ -188,11 +190,14 @@ pub const STOPPED: &str = "another device stopped";
 thread_local! {
     /// The device that this thread is, during a call.
     static DEVICE: RefCell<Option<(Arc<Hub>, usize)>> = const { RefCell::new(None) };
+    /// Exchanges of this device in this call.
+    static TURNS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Runs `f` as a device of a mesh.
 pub fn as_device<R>(hub: &Arc<Hub>, device: usize, f: impl FnOnce() -> R) -> R {
     DEVICE.set(Some((hub.clone(), device)));
+    TURNS.set(0);
     let out = f();
     DEVICE.set(None);
     out
@@ -204,6 +209,8 @@ pub fn exchange(moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String>
         return Err(format!("`{}` runs outside a mesh", moves.name));
     };
     let Some(own) = hub.desks.get(me) else { return Err("the device is not in the mesh".into()) };
+    let turn = TURNS.get() + 1;
+    TURNS.set(turn);
     traffic::add(&moves.name, me, 1, 0);
     let mut others: Vec<usize> = moves.sends.iter().map(|s| s.0).filter(|r| *r != me).collect();
     others.sort_unstable();
@@ -211,6 +218,7 @@ pub fn exchange(moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String>
     if !others.is_empty() {
         let shown = Shown {
             tag: moves.tag,
+            turn,
             address: from.as_ptr(),
             len: from.len(),
             shape: moves.from_shape.as_slice().into(),
@@ -220,7 +228,7 @@ pub fn exchange(moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String>
         };
         own.change(|desk| *desk = Some(shown));
     }
-    let taken = take(moves, &hub, me, from, to);
+    let taken = take(moves, &hub, (me, turn), from, to);
     if others.is_empty() {
         return taken;
     }
@@ -236,7 +244,7 @@ pub fn exchange(moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String>
 }
 
 /// Fills the result: from the own part, and from what the others show.
-fn take(moves: &Moves, hub: &Hub, me: usize, from: &[u8], to: &mut [u8]) -> Result<(), String> {
+fn take(moves: &Moves, hub: &Hub, (me, exchange): (usize, u64), from: &[u8], to: &mut [u8]) -> Result<(), String> {
     let mut senders: Vec<usize> = moves.receives.iter().map(|r| r.0).collect();
     senders.sort_unstable();
     senders.dedup();
@@ -254,7 +262,7 @@ fn take(moves: &Moves, hub: &Hub, me: usize, from: &[u8], to: &mut [u8]) -> Resu
         }
         let Some(desk) = hub.desks.get(sender) else { return Err("a device is not in the mesh".into()) };
         let found = hub.wait(desk, |shown| match shown {
-            Some(s) if s.tag == moves.tag && !hub.has_failed() => {
+            Some(s) if (s.tag, s.turn) == (moves.tag, exchange) && !hub.has_failed() => {
                 s.readers += 1;
                 Some(Some((s.address as usize, s.len, s.shape.clone(), s.sends.clone())))
             }

@@ -115,8 +115,7 @@ fn states(r: &mut Reverse, l: &Loop, body: usize) -> Vec<Option<NodeId>> {
             inner.outputs.len() - 1
         });
         if known.is_none() {
-            let ty = l.body.ty(node);
-            let stacked = NodeType { shape: [&[l.trips][..], &ty.shape].concat(), ..ty.clone() };
+            let stacked = l.body.ty(node).stacked(l.trips);
             r.g.nodes[l.id.0 as usize].results.push(stacked);
         }
         out.push(r.writer(l.id).get(l.id, index));
@@ -160,7 +159,7 @@ fn reverse_loop(r: &mut Reverse, l: &Loop, states: &[Option<NodeId>]) -> Result<
     let mut seeds = vec![];
     for (k, c) in l.cotangents.iter().enumerate().skip(l.carry) {
         let (Some(c), Some(&output)) = (c, l.body.outputs.get(k)) else { continue };
-        seeds.push((output, input(&mut out.body, "cotangent", l.body.ty(output).clone())));
+        seeds.push((output, input(&mut out.body, "cotangent", l.body.ty(output).anywhere())));
         let turned = reversed(&mut r.writer(l.id), *c);
         out.sequences.push(turned);
     }
@@ -231,8 +230,8 @@ fn finish(r: &mut Reverse, l: &Loop, reversed_loop: Reversed) {
         .iter()
         .enumerate()
         .map(|(i, &o)| {
-            let ty = body.ty(o).clone();
-            if i < carry { ty } else { NodeType { shape: [&[l.trips][..], &ty.shape].concat(), ..ty } }
+            let ty = body.ty(o);
+            if i < carry { ty.anywhere() } else { ty.stacked(l.trips) }
         })
         .collect();
     let Some(first) = results.first().cloned() else { return };

@@ -32,10 +32,15 @@ pub fn of(graph: &Graph, planned: &Planned) -> Counts {
 
 /// Adds what other kernels cost.
 pub fn add(sum: &mut Counts, other: &Counts) {
-    sum.kernels += other.kernels;
-    sum.bytes_read += other.bytes_read;
-    sum.bytes_written += other.bytes_written;
-    sum.flops += other.flops;
+    add_times(sum, other, 1);
+}
+
+/// Adds what kernels of a loop cost, in so many turns.
+pub fn add_times(sum: &mut Counts, other: &Counts, turns: u64) {
+    sum.kernels += other.kernels * turns;
+    sum.bytes_read += other.bytes_read * turns;
+    sum.bytes_written += other.bytes_written * turns;
+    sum.flops += other.flops * turns;
 }
 
 /// How many members of a group compute something: all but views and constants.

@@ -19,6 +19,8 @@ pub struct Work {
     pub bytes: u64,
     /// The element type of products, where the group has one.
     pub product: Option<DType>,
+    /// How often it runs in one call.
+    pub times: u64,
 }
 
 /// What a graph needs.
@@ -30,6 +32,8 @@ pub struct Footprint {
     pub outputs: u64,
     /// Bytes of everything in between, temporaries of kernels included.
     pub arena: u64,
+    /// Bytes of one turn of a loop, of the one that needs most: what it takes, gives, and has in between.
+    pub turn: u64,
     pub counts: Counts,
     pub work: Vec<Work>,
     pub exchanges: Vec<Exchanged>,
@@ -42,6 +46,18 @@ pub struct Exchanged {
     pub tag: u32,
     /// Bytes of an element.
     pub element: u64,
+    /// How often it runs in one call.
+    pub times: u64,
+}
+
+impl Footprint {
+    /// Adds the turns of a loop.
+    fn turns(&mut self, of: Footprint, trips: u64) {
+        self.turn = self.turn.max(of.arguments + of.outputs + of.arena + of.turn);
+        counts::add_times(&mut self.counts, &of.counts, trips);
+        self.work.extend(of.work.into_iter().map(|w| Work { times: w.times * trips, ..w }));
+        self.exchanges.extend(of.exchanges.into_iter().map(|e| Exchanged { times: e.times * trips, ..e }));
+    }
 }
 
 /// What decides the kernels of a group: equal for equal layers of a model. `None` where directives
@@ -102,8 +118,13 @@ impl Backend {
             }
             if let Prim::Exchange(e) = &graph.node(root).prim {
                 let element = graph.ty(root).dtype.bytes() as u64;
-                out.exchanges.push(Exchanged { name: e.name.to_string(), tag: e.tag, element });
+                out.exchanges.push(Exchanged { name: e.name.to_string(), tag: e.tag, element, times: 1 });
                 continue;
+            }
+            if let Prim::Scan { body, trips, .. } = &graph.node(root).prim
+                && let Some(body) = graph.bodies.get(*body as usize)
+            {
+                out.turns(self.footprint(&tessera_graph::optimise(body))?, *trips);
             }
             let source = graph.node(root).operands.first().and_then(|&o| place(o));
             if planned.group.kind == GroupKind::Copy && source == place(root) {
@@ -115,7 +136,7 @@ impl Backend {
                 Prim::Dot { .. } => graph.node(m).operands.first().map(|&o| graph.ty(o).dtype),
                 _ => None,
             });
-            out.work.push(Work { flops: c.flops, bytes: c.bytes_read + c.bytes_written, product });
+            out.work.push(Work { flops: c.flops, bytes: c.bytes_read + c.bytes_written, product, times: 1 });
         }
         if self.options.verbose {
             let ms = |t: std::time::Duration| t.as_secs_f64() * 1e3;

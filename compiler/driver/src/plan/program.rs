@@ -115,17 +115,17 @@ fn region(backend: &Backend, topology: &Topology, outlined: &Outlined) -> Result
 }
 
 fn class(topology: &Topology, devices: Vec<u64>, footprint: &Footprint, exchanges: Vec<ExchangeRow>) -> ClassRow {
-    let &Footprint { arguments, outputs, arena, counts, .. } = footprint;
+    let &Footprint { arguments, outputs, arena, turn, counts, .. } = footprint;
     ClassRow {
         devices,
         arguments,
         outputs,
         arena,
-        peak: arguments + outputs + arena,
+        peak: arguments + outputs + arena + turn,
         kernels: counts.kernels,
         flops: counts.flops,
         moved: counts.bytes_read + counts.bytes_written,
-        compute: footprint.work.iter().map(|w| seconds(topology, w)).sum(),
+        compute: footprint.work.iter().map(|w| w.times as f64 * seconds(topology, w)).sum(),
         exchanged: exchanges.iter().map(|r| r.seconds).sum(),
         exchanges,
     }
@@ -180,8 +180,8 @@ impl Traffic<'_> {
             let Some(m) = moved.get((e.tag as usize).wrapping_sub(1)) else { continue };
             let place = *at.entry((&e.name, m, e.element)).or_insert(equal.len());
             match equal.get_mut(place) {
-                Some(found) => found.2 += 1,
-                None => equal.push((e, m, 1)),
+                Some(found) => found.2 += e.times,
+                None => equal.push((e, m, e.times)),
             }
         }
         let mut out: Vec<(u64, Vec<ExchangeRow>)> = devices.iter().map(|&d| (d, vec![])).collect();

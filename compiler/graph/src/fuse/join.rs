@@ -60,7 +60,8 @@ impl Fuser<'_> {
             return None;
         }
         let between = || line.slots[first + 1..second].iter().flatten();
-        let place = if !between().any(|g| g.roots.iter().any(|r| b.inputs.contains(r))) {
+        let needed: Vec<NodeId> = b.inputs.iter().map(|i| self.made_as(*i)).collect();
+        let place = if !between().any(|g| g.roots.iter().any(|r| needed.contains(r))) {
             first
         } else if !between().any(|g| g.inputs.iter().any(|i| a.roots.contains(i))) {
             second
@@ -71,6 +72,14 @@ impl Fuser<'_> {
         (line.slots[first], line.slots[second]) = (None, None);
         line.slots[place] = Some(both);
         Some(place)
+    }
+
+    /// The root that gives a value: a result of a loop comes from the loop.
+    fn made_as(&self, id: NodeId) -> NodeId {
+        match self.g.node(id).prim {
+            Prim::Get { .. } => self.g.node(id).operands[0],
+            _ => id,
+        }
     }
 
     /// Whether two groups, in this order, can be one kernel.
@@ -153,4 +162,34 @@ pub(crate) fn reads_in_step(g: &Graph, members: &[NodeId], input: NodeId, root: 
 fn comes_from(g: &Graph, members: &[NodeId], id: NodeId, input: NodeId) -> bool {
     id == input
         || (members.binary_search(&id).is_ok() && g.node(id).operands.iter().any(|&o| comes_from(g, members, o, input)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fuse::partition;
+    use tessera_ir::graph::NodeId;
+    use tessera_ir::graph_text::parse;
+
+    #[test]
+    fn what_a_loop_gives_is_read_behind_the_loop() {
+        let g = parse(
+            r#""tessera.graph"() ({
+               %0 = "tessera.graph.input"() {index=0} : Tensor[6, f32]
+               %1 = "tessera.graph.exp"(%0) : Tensor[6, f32]
+               %2 = "tessera.graph.scan"(%1) {carry=1, sequences=0, trips=1} ({
+                 "tessera.graph"() ({
+                   %0 = "tessera.graph.input"() {index=0} : Tensor[6, f32]
+                   "tessera.graph.return"(%0)
+                 })
+               }) : Tensor[6, f32]
+               %3 = "tessera.graph.get"(%2) {index=0} : Tensor[6, f32]
+               %4 = "tessera.graph.sub"(%0, %3) : Tensor[6, f32]
+               "tessera.graph.return"(%4)
+            })"#,
+        )
+        .unwrap_or_else(|e| panic!("{e:?}"));
+        let groups = partition(&g, &Default::default()).groups;
+        let at = |id: u32| groups.iter().position(|p| p.roots.contains(&NodeId(id)));
+        assert!(at(1) < at(2) && at(2) < at(4), "{groups:?}");
+    }
 }

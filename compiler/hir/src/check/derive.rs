@@ -8,14 +8,15 @@ use super::cx::{Cx, error_at};
 use super::facts::CALLS;
 use super::fns::{self, FnSig};
 use super::names::Meaning;
-use super::scans::{on_one_device, part_of, stacked_at};
+use super::scans::{part_of, stacked_at};
 use super::types::{BUILTIN_ITEM, erase};
 use crate::db::Target;
+use crate::rules::lying;
 use crate::thir::*;
 use crate::ty::{Derived, FnRefTy, Grad, OutAxes, Ty};
 use std::sync::Arc;
 use tessera_base::near::nearest;
-use tessera_base::{Code, DType, Diagnostic, ItemId, Span};
+use tessera_base::{Code, DType, Diagnostic, ItemId, Sharding, Span, TensorType};
 use tessera_grammar::ast::{Expr, ExprKind};
 
 /// A function at arguments, with what it gives.
@@ -23,6 +24,18 @@ struct Applied {
     f: TFunction,
     args: Vec<TExpr>,
     ret: Ty,
+}
+
+/// E0404 where what a function gives for one row is split over the devices that have different rows.
+fn crossed(ret: &Ty, front: &Sharding, span: Span) -> Option<Diagnostic> {
+    let uses =
+        |t: &TensorType, axis: &String| t.sharding.dim_of(axis).is_some() || t.sharding.partial_over(axis).is_some();
+    let found = |t: TensorType| front.axes(0).iter().find(|axis| uses(&t, axis)).map(|axis| (axis.clone(), t.clone()));
+    let (axis, t) = lying::tensors(ret).into_iter().find_map(found)?;
+    let d = Diagnostic::new(Code::E0404, span, format!("`{axis}` splits what `vmap` goes over, and each result too"))
+        .note(format!("for one row the function gives {t}"))
+        .note("along one axis of the mesh only one dim of the result can be split");
+    Some(d.help(format!("have what the function uses in full: `dist.collective.all_gather(x, axis=\"{axis}\")`")))
 }
 
 impl Cx<'_> {
@@ -198,11 +211,8 @@ impl Cx<'_> {
         let on = |i: usize| axes.map_or(Some(0), |a| a[i]);
         let mut size = None;
         let mut rows = vec![];
+        let front = self.fronts(&args, &on)?;
         for (i, arg) in args.iter().enumerate() {
-            if let Some(d) = on_one_device("autodiff.vmap", [&arg.value]) {
-                self.report(d);
-                return None;
-            }
             let (ty, mut own) = (arg.value.ty.clone(), None);
             let row = match on(i) {
                 Some(axis) => part_of(&ty, axis, &mut own),
@@ -244,10 +254,15 @@ impl Cx<'_> {
             self.error(Code::E0690, span, "`vmap` of a function with arguments left out is not supported yet");
             return None;
         }
+        if let Some(d) = crossed(&of.ret, &front, span) {
+            self.report(d);
+            return None;
+        }
         let ret = match (outs, &of.ret) {
-            (OutAxes::All(axis), ret) => stacked_at(ret, *axis, &size),
+            (OutAxes::All(axis), ret) => stacked_at(ret, *axis, &size, &front),
             (OutAxes::Each(axes), Ty::Tuple(ts)) if ts.len() == axes.len() => {
-                let all = ts.iter().zip(axes).map(|(t, axis)| stacked_at(t, *axis, &size)).collect::<Option<_>>();
+                let all =
+                    ts.iter().zip(axes).map(|(t, axis)| stacked_at(t, *axis, &size, &front)).collect::<Option<_>>();
                 all.map(Ty::Tuple)
             }
             (OutAxes::Each(axes), ret) => {
@@ -269,6 +284,32 @@ impl Cx<'_> {
         let step = Step::Vmap((0..args.len()).map(on).collect(), outs.clone());
         let f = TFunction::Derived { step, of: Box::new(of.f), bound: vec![] };
         Some(Applied { f, args: args.into_iter().map(|a| a.value).collect(), ret })
+    }
+
+    /// How the dim lies that `vmap` goes over, as dim 0 of a tensor. E0404 where arguments do not
+    /// agree.
+    fn fronts(&mut self, args: &[Value], on: &dyn Fn(usize) -> Option<i64>) -> Option<Sharding> {
+        let mut front = Sharding::default();
+        for (i, arg) in args.iter().enumerate() {
+            let Some(axis) = on(i) else { continue };
+            for t in lying::tensors(&arg.value.ty) {
+                let at = usize::try_from(if axis < 0 { axis + t.rank() as i64 } else { axis }).unwrap_or(usize::MAX);
+                let mesh = t.sharding.mesh.clone();
+                let own = Sharding { dims: vec![t.sharding.axes(at).to_vec()], partial: vec![], mesh }.normal(1);
+                front = match front.settled(&own) {
+                    Some(both) => both,
+                    None => {
+                        let text = format!("the dim that `vmap` goes over is split in another way than before: {t}");
+                        let d = Diagnostic::new(Code::E0404, arg.value.span, text)
+                            .note(format!("before, it was {}", front.describe(1)))
+                            .help("lay one of them out like the other: `dist.shard(x, spec)`");
+                        self.report(d);
+                        return None;
+                    }
+                };
+            }
+        }
+        Some(front)
     }
 
     fn same_size(&mut self, a: &tessera_base::Size, b: &tessera_base::Size) -> bool {

@@ -73,9 +73,9 @@ impl Cx<'_> {
             (Ty::Int(a), Ty::Int(b)) => Ty::Int(if a == b { a.clone() } else { None }),
             (Ty::DType(a), Ty::DType(b)) => Ty::DType(if a == b { *a } else { None }),
             (Ty::Tensor(a), Ty::Tensor(b))
-                if a.rank() == b.rank() && a.dtype == b.dtype && a.sharding.join(&b.sharding).is_some() =>
+                if a.rank() == b.rank() && a.dtype == b.dtype && a.sharding.settled(&b.sharding).is_some() =>
             {
-                let sharding = a.sharding.join(&b.sharding).unwrap_or_default();
+                let sharding = a.sharding.settled(&b.sharding).unwrap_or_default();
                 let mut shape = vec![];
                 for (x, y) in a.shape.iter().zip(&b.shape) {
                     let any = x.as_var().is_some_and(|v| wide.contains(v));

@@ -6,7 +6,7 @@ use super::loops::Times;
 use super::names::Meaning;
 use super::symbolic::dim;
 use super::types::erase;
-use crate::rules::tensor::GivenIndex;
+use crate::rules::tensor::{GivenIndex, with_ways};
 use crate::thir::*;
 use crate::ty::Ty;
 use tessera_base::{Code, Diagnostic, Span};
@@ -62,15 +62,11 @@ impl Cx<'_> {
         match value.ty.clone() {
             Ty::Error | Ty::Never => Seq::Broken,
             Ty::List(_) | Ty::Str | Ty::Dict(..) => Seq::Value(value),
-            Ty::Tensor(t) if t.sharding.mesh.is_some() => {
-                let d = Diagnostic::new(
-                    Code::E0490,
-                    span,
-                    "a loop over the rows of a tensor on a mesh is not supported yet",
-                )
-                .here(format!("this is {t}"))
-                .help("put it together first: `dist.gather(x)`");
-                self.report(d);
+            Ty::Tensor(t) if !t.sharding.axes(0).is_empty() => {
+                let axis = &t.sharding.axes(0)[0];
+                let text = format!("this goes over the rows of a tensor, which `{axis}` splits");
+                let d = Diagnostic::new(Code::E0406, span, text).here(t.to_string());
+                self.report(with_ways(d, &t, 0, span));
                 Seq::Broken
             }
             Ty::Tensor(t) if t.rank() > 0 => Seq::Value(value),
@@ -311,7 +307,10 @@ impl Cx<'_> {
             }
             Seq::Each(items) => self.unroll(items, span, changed, body),
             Seq::Range { start, stop, step } => self.run_range(start, stop, step, span, changed, body),
-            Seq::Value(value) => self.run_value(value, span, changed, body),
+            // Rows of a tensor on a mesh are found where they lie.
+            Seq::Value(value) if !value.ty.on_a_mesh() || !value.ty.is_tensor() => {
+                self.run_value(value, span, changed, body)
+            }
             seq => self.run_counted(seq, span, changed, body),
         }
     }

@@ -2,10 +2,12 @@
 
 use super::args::{Slot, Value};
 use super::cx::{Cx, error_at};
+use crate::rules::lying;
+use crate::rules::tensor::with_ways;
 use crate::thir::*;
 use crate::ty::Ty;
 use std::sync::Arc;
-use tessera_base::{Code, DType, Diagnostic, Size, Span, TensorType};
+use tessera_base::{Code, DType, Diagnostic, Sharding, Size, Span, TensorType};
 
 impl Cx<'_> {
     /// `op.scan(f, init, xs)` gives the last carry and the stacked results.
@@ -14,34 +16,23 @@ impl Cx<'_> {
         let Some(given) = self.match_params("op.scan", &slots, values, span, None) else { return error_at(span) };
         let mut given = given.into_iter().flatten();
         let (Some(f), Some(init), Some(xs)) = (given.next(), given.next(), given.next()) else { return error_at(span) };
-        if let Some(d) = on_one_device("op.scan", [&f, &init, &xs]) {
-            return self.fail(d);
-        }
         let init = self.carry(init);
         let Some((row, n)) = self.leading(&xs) else { return error_at(span) };
-        let carry_ty = init.ty.clone();
-        let f_args =
-            vec![TExpr { kind: TKind::None, ty: carry_ty.clone(), span }, TExpr { kind: TKind::None, ty: row, span }];
-        let Some((inst, callee, ret)) = self.instantiate(&f, f_args, span) else { return error_at(span) };
-        let Ty::Tuple(parts) = &ret else {
-            let d = Diagnostic::new(
-                Code::E0204,
-                f.span,
-                format!("the function of `op.scan` gives `(carry, y)`, and this one gives `{ret}`"),
-            );
-            return self.fail(d);
+        let turn = |carry: &Ty| {
+            let value = |ty: &Ty| TExpr { kind: TKind::None, ty: ty.clone(), span };
+            vec![value(carry), value(&row)]
         };
-        let [carry, y] = parts.as_slice() else {
-            let d = Diagnostic::new(
-                Code::E0204,
-                f.span,
-                format!("the function of `op.scan` gives `(carry, y)`, and this one gives `{ret}`"),
-            );
-            return self.fail(d);
+        let next = |ret: &Ty| match ret {
+            Ty::Tuple(parts) => <&[Ty; 2]>::try_from(parts.as_slice()).ok().map(|[carry, _]| carry.clone()),
+            _ => None,
         };
-        if !self.same_carry(&carry_ty, carry, f.span, "op.scan") {
+        let Some(Looped { inst, callee, ret, carry: carry_ty }) =
+            self.turns("op.scan", &f, init.ty.clone(), &turn, &next, span)
+        else {
             return error_at(span);
-        }
+        };
+        let y = if let Ty::Tuple(parts) = &ret { parts.last() } else { None };
+        let Some(y) = y else { return error_at(span) };
         let Some(ys) = stacked(y, &n) else {
             let d = Diagnostic::new(
                 Code::E0204,
@@ -65,8 +56,55 @@ impl Cx<'_> {
         crate::rules::coerce::scalar_to_tensor(&mut self.sizes, init, dtype)
     }
 
+    /// The function of a loop at the type that its carry keeps from turn to turn. How the tensors of
+    /// the carry lie is what the function makes of them: what is everywhere in full when it comes in
+    /// is cut as it is given back. E0404 where more than cutting is needed.
+    fn turns(
+        &mut self,
+        name: &str,
+        f: &TExpr,
+        mut carry: Ty,
+        args: &dyn Fn(&Ty) -> Vec<TExpr>,
+        next: &dyn Fn(&Ty) -> Option<Ty>,
+        span: Span,
+    ) -> Option<Looped> {
+        loop {
+            let requests = self.requests.len();
+            let (inst, callee, ret) = self.instantiate(f, args(&carry), span)?;
+            let Some(back) = next(&ret) else {
+                let text = format!("the function of `{name}` gives `(carry, y)`, and this one gives `{ret}`");
+                self.report(Diagnostic::new(Code::E0204, f.span, text));
+                return None;
+            };
+            if !self.same_carry(&lying::anywhere(&carry), &lying::anywhere(&back), f.span, name) {
+                return None;
+            }
+            match lying::settled(&carry, &back) {
+                Ok(ty) if ty == carry => return Some(Looped { inst, callee, ret, carry }),
+                // Each time, an axis splits what it did not split before.
+                Ok(ty) => carry = ty,
+                Err(pair) => {
+                    self.report(unsettled(name, f.span, &pair.0, &pair.1));
+                    return None;
+                }
+            }
+            self.requests.truncate(requests);
+        }
+    }
+
     /// The type of one row of every tensor in a value, and the number of rows.
     fn leading(&mut self, xs: &TExpr) -> Option<(Ty, Size)> {
+        let split = |t: &TensorType| t.sharding.axes(0).first().cloned();
+        if let Some((t, axis)) = lying::tensors(&xs.ty).into_iter().find_map(|t| split(&t).map(|axis| (t, axis))) {
+            let text = format!("`op.scan` takes dim 0 row by row, and `{axis}` splits it");
+            let d = Diagnostic::new(Code::E0406, xs.span, text).here(format!("this is `{}`", xs.ty));
+            let d = match xs.ty {
+                Ty::Tensor(_) => with_ways(d, &t, 0, xs.span),
+                _ => d.help(format!("split another dim of {t} with `dist.shard(x, spec)`, or none")),
+            };
+            self.report(d);
+            return None;
+        }
         let mut n = None;
         let row = rows_of(&xs.ty, &mut n);
         match (row, n) {
@@ -115,9 +153,6 @@ impl Cx<'_> {
         else {
             return error_at(span);
         };
-        if let Some(d) = on_one_device("op.fori", [&f, &init]) {
-            return self.fail(d);
-        }
         for bound in [&low, &high] {
             if !matches!(bound.ty, Ty::Int(_)) {
                 self.error(
@@ -129,16 +164,16 @@ impl Cx<'_> {
             }
         }
         let init = self.carry(init);
-        let carry_ty = init.ty.clone();
-        let counter = Ty::int();
-        let f_args = vec![
-            TExpr { kind: TKind::None, ty: counter, span },
-            TExpr { kind: TKind::None, ty: carry_ty.clone(), span },
-        ];
-        let Some((inst, callee, ret)) = self.instantiate(&f, f_args, span) else { return error_at(span) };
-        if !self.same_carry(&carry_ty, &ret, f.span, "op.fori") {
+        let turn = |carry: &Ty| {
+            let value = |ty: Ty| TExpr { kind: TKind::None, ty, span };
+            vec![value(Ty::int()), value(carry.clone())]
+        };
+        let next = |ret: &Ty| Some(ret.clone());
+        let Some(Looped { inst, callee, carry: carry_ty, .. }) =
+            self.turns("op.fori", &f, init.ty.clone(), &turn, &next, span)
+        else {
             return error_at(span);
-        }
+        };
         let kind = TKind::Fori { inst, callee, low: Box::new(low), high: Box::new(high), init: Box::new(init) };
         TExpr { kind, ty: carry_ty, span }
     }
@@ -157,7 +192,7 @@ pub fn part_of(ty: &Ty, axis: i64, n: &mut Option<Size>) -> Option<Ty> {
             let mut shape = t.shape.clone();
             let size = shape.remove(at);
             n.get_or_insert(size);
-            Some(Ty::Tensor(TensorType { shape, dtype: t.dtype, sharding: Default::default() }))
+            Some(Ty::Tensor(TensorType { shape, dtype: t.dtype, sharding: t.sharding.without(at) }))
         }
         Ty::Tuple(ts) => Some(Ty::Tuple(ts.iter().map(|t| part_of(t, axis, n)).collect::<Option<_>>()?)),
         Ty::Struct(s) => {
@@ -177,38 +212,56 @@ fn place(axis: i64, rank: usize) -> Option<usize> {
 
 /// The type of the results of all turns.
 fn stacked(ty: &Ty, n: &Size) -> Option<Ty> {
-    stacked_at(ty, 0, n)
+    stacked_at(ty, 0, n, &Sharding::default())
 }
 
-/// The type of many values of a type, which lie along an axis.
-pub fn stacked_at(ty: &Ty, axis: i64, n: &Size) -> Option<Ty> {
-    let whole = |shape: &[Size], dtype| {
-        let mut shape = shape.to_vec();
-        shape.insert(place(axis, shape.len() + 1)?, n.clone());
-        Some(Ty::Tensor(TensorType { shape, dtype, sharding: Default::default() }))
+/// The type of many values of a type, which lie along an axis; the dim that is new lies as dim 0
+/// of `rows` does.
+pub fn stacked_at(ty: &Ty, axis: i64, n: &Size, rows: &Sharding) -> Option<Ty> {
+    let whole = |shape: &[Size], dtype, sharding: &Sharding| {
+        let (mut shape, rank) = (shape.to_vec(), shape.len());
+        let at = place(axis, rank + 1)?;
+        shape.insert(at, n.clone());
+        let mesh = sharding.mesh.clone().or_else(|| rows.mesh.clone());
+        let sharding = Sharding { mesh, ..sharding.clone() }.with(at, rows.axes(0), rank);
+        Some(Ty::Tensor(TensorType { shape, dtype, sharding }))
     };
+    let each = |t: &Ty| stacked_at(t, axis, n, rows);
     match ty {
-        Ty::Tensor(t) => whole(&t.shape, t.dtype),
-        Ty::Float => whole(&[], Some(DType::F32)),
-        Ty::Int(_) => whole(&[], Some(DType::I64)),
-        Ty::Tuple(ts) => Some(Ty::Tuple(ts.iter().map(|t| stacked_at(t, axis, n)).collect::<Option<_>>()?)),
+        Ty::Tensor(t) => whole(&t.shape, t.dtype, &t.sharding),
+        Ty::Float => whole(&[], Some(DType::F32), &Sharding::default()),
+        Ty::Int(_) => whole(&[], Some(DType::I64), &Sharding::default()),
+        Ty::Tuple(ts) => Some(Ty::Tuple(ts.iter().map(each).collect::<Option<_>>()?)),
         Ty::None => Some(Ty::None),
         Ty::Struct(s) => {
-            let fields =
-                s.fields.iter().map(|(f, t)| Some((f.clone(), stacked_at(t, axis, n)?))).collect::<Option<_>>()?;
+            let fields = s.fields.iter().map(|(f, t)| Some((f.clone(), each(t)?))).collect::<Option<_>>()?;
             Some(Ty::Struct(Arc::new(crate::ty::StructTy { fields, ..(**s).clone() })))
         }
         _ => None,
     }
 }
 
-/// E0490 where what goes over rows has tensors on a mesh.
-pub fn on_one_device<'e>(name: &str, values: impl IntoIterator<Item = &'e TExpr>) -> Option<Diagnostic> {
-    let captured = |ty: &Ty| matches!(ty, Ty::FnRef(f) if f.captures.iter().any(|c| c.1.on_a_mesh()));
-    let e = values.into_iter().find(|e| e.ty.on_a_mesh() || captured(&e.ty))?;
-    Some(
-        Diagnostic::new(Code::E0490, e.span, format!("`{name}` over tensors on a mesh is not supported yet"))
-            .here(format!("this is `{}`", e.ty))
-            .help("take the tensor off its mesh: `dist.gather(x)`"),
-    )
+/// A loop's function at the type of its carry.
+struct Looped {
+    inst: InstId,
+    callee: Option<Box<TExpr>>,
+    ret: Ty,
+    carry: Ty,
+}
+
+/// E0404: a carry that is given back in a layout that it cannot come in with.
+fn unsettled(name: &str, at: Span, before: &TensorType, after: &TensorType) -> Diagnostic {
+    let text = format!("the carry of `{name}` comes in one layout and is given back in another");
+    let d = Diagnostic::new(Code::E0404, at, text)
+        .note(format!("it comes in as {before}, and the function gives {after}"))
+        .note("a carry lies in one way from turn to turn; what is everywhere in full is cut for free");
+    let part = after.sharding.partial.iter().find(|p| !before.sharding.partial.contains(p));
+    match part {
+        Some((_, axis)) => {
+            d.help(format!("complete it at the end of the function: `dist.collective.all_reduce(x, axis=\"{axis}\")`"))
+        }
+        None => d
+            .help("lay it out at the end of the function as it came in: `dist.like(next, carry)`")
+            .help("or lay the first one out as the function gives it back: `dist.shard(init, spec)`"),
+    }
 }

@@ -8,6 +8,7 @@ mod rows;
 mod args;
 mod matching;
 mod layout;
+mod ways;
 mod call;
 mod operators;
 mod slice;
@@ -21,6 +22,7 @@ pub use call::op_call;
 pub use index::{GivenIndex, index};
 pub use matching::Given;
 pub use operators::{binary, compare, unary};
+pub use ways::with_ways;
 
 use crate::thir::{TExpr, TKind};
 use crate::ty::Ty;

@@ -192,7 +192,7 @@ impl Tracer<'_> {
         }
         let carried = operands.len();
         operands.extend(sequences);
-        let types: Vec<NodeType> = operands.iter().map(|&id| self.level().graph.ty(id).clone()).collect();
+        let types: Vec<NodeType> = operands.iter().map(|&id| self.level().graph.ty(id).anywhere()).collect();
         self.levels.push(Level::default());
         let traced = self.body_of(&init, &types, carried, span, body);
         let level = self.levels.pop();
@@ -207,8 +207,8 @@ impl Tracer<'_> {
             .iter()
             .enumerate()
             .map(|(i, &o)| {
-                let ty = level.graph.ty(o).clone();
-                if i < carried { ty } else { NodeType { shape: [&[trips][..], &ty.shape].concat(), ..ty } }
+                let ty = level.graph.ty(o);
+                if i < carried { ty.anywhere() } else { ty.stacked(trips) }
             })
             .collect();
         let (policy, kernel) = (self.policy, self.kernel);
@@ -271,7 +271,7 @@ impl Tracer<'_> {
         let mut outputs = vec![];
         for (i, leaf) in self.leaves_of(&next, span)?.iter().enumerate() {
             let id = self.leaf_id(leaf, span);
-            let (have, want) = (self.level().graph.ty(id).clone(), types.get(i));
+            let (have, want) = (self.level().graph.ty(id).anywhere(), types.get(i));
             if i >= carried || want != Some(&have) {
                 let before = want.map_or("nothing".into(), |t| t.to_string());
                 let message = format!("the carry of a loop changes its type from {before} to {have}");

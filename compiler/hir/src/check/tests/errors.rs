@@ -165,13 +165,29 @@ fn unpacking_and_loops() {
 }
 
 #[test]
+fn loops_on_a_mesh() {
+    let on = "m = dist.Mesh(axes=[\"a\"], devices=range(2))\nx = dist.shard(op.ones((4, 2)), dist.ShardSpec(partition=(0,), mesh_axes=(\"a\",)), mesh=m)\n";
+    let column = on.replace("(0,)", "(1,)");
+    expect(&format!("{on}for r in x:\n    print(r)\n"), "E0406@3");
+    expect(&format!("{column}for r in x:\n    print(r.sharding)\n"), "");
+    expect(&format!("{on}print(op.scan(lambda c, r: (c, r), op.zeros(()), x))\n"), "E0406@3");
+    expect(&format!("{column}print(op.scan(lambda c, r: (c + r, r), op.zeros((2,)), x))\n"), "");
+    expect(&format!("{column}print(op.scan(lambda c, r: (c + op.sum(r), r), op.zeros(()), x))\n"), "E0405@3");
+    expect(&format!("{on}print(op.fori(0, 3, lambda i, c: c.reshape(2, 4).T, x))\n"), "E0404@3");
+    expect(&format!("{on}y = x[:, :1].reshape(2, 2)\nprint(op.fori(0, 3, lambda i, c: c.T, y))\n"), "E0404@4");
+    expect(&format!("{on}print(autodiff.vmap(lambda r: r * 2.0)(x))\n"), "");
+    expect(&format!("{on}print(autodiff.vmap(lambda r: r @ dist.like(op.ones((2, 2)), x))(x))\n"), "E0404@3");
+    expect(&format!("{on}print(autodiff.vmap(lambda r, s: r + s, in_axes=(0, 1))(x, op.ones((2, 4))))\n"), "");
+    expect(
+        &format!("{on}print(autodiff.vmap(lambda r, s: r + s, in_axes=(0, 1))(x, dist.like(op.ones((2, 4)), x)))\n"),
+        "E0404@3",
+    );
+}
+
+#[test]
 fn not_yet() {
     expect("print(autodiff.grad(op.sum)(op.ones((3,))))\n", "E0690@1");
     expect("print(dist.pipeline)\n", "E0490@1");
-    let on = "m = dist.Mesh(axes=[\"a\"], devices=range(2))\nx = dist.shard(op.ones((2, 2)), dist.ShardSpec(partition=(0,), mesh_axes=(\"a\",)), mesh=m)\n";
-    expect(&format!("{on}for r in x:\n    print(r)\n"), "E0490@3");
-    expect(&format!("{on}print(autodiff.vmap(lambda r: r * 2.0)(x))\n"), "E0490@3");
-    expect(&format!("{on}print(op.scan(lambda c, r: (c, r), op.zeros(()), x))\n"), "E0490@3");
     expect("def f(x: Tensor[N, f32]) -> Tensor[N, f32]:\n    schedule.vectorize(4)\n    return x\n", "E0502@2");
     expect("def f(x: Tensor[N, f32]) -> Tensor[N, f32]:\n    schedule.vectorise(4)\n    return x\n", "E0501@2");
     expect(

@@ -5,7 +5,7 @@ use super::index::{GivenIndex, Indexed, resolve};
 use crate::rules::sizes::SizeCx;
 use crate::thir::{IndexPart, TExpr};
 use crate::ty::Ty;
-use tessera_base::{Code, DType, Diagnostic, Span, TensorType, Verdict};
+use tessera_base::{Code, DType, Diagnostic, Fix, Span, TensorType, Verdict};
 
 /// The index with whole dims written out, if `value` may be stored there: it broadcasts to the
 /// indexed shape, and its dtype widens exactly into the slot's (or it is a Python scalar that
@@ -24,6 +24,11 @@ pub fn assign_index(
     };
     let Indexed { parts, shape, sharding } = resolve(cx, t, base_span, given, span).map_err(|d| match d.code {
         Code::E0690 => d.help("to change the elements that a mask selects: `x = op.where(mask, value, x)`"),
+        // What is assigned to is no value that a call could take.
+        Code::E0406 => Diagnostic {
+            fixes: d.fixes.into_iter().map(|f| Fix { title: format!("before: {}", f.title), edits: vec![] }).collect(),
+            ..d
+        },
         _ => d,
     })?;
     if broken(value) {

@@ -2,6 +2,7 @@
 
 use super::args::any_tensor;
 use super::slice::{Bound, slice_size};
+use super::ways::with_ways;
 use super::{broken, error_expr};
 use crate::rules::sizes::SizeCx;
 use crate::thir::{IndexPart, TExpr, TKind};
@@ -123,12 +124,9 @@ pub fn resolve(
 /// E0406 where a dim of which a part is taken is split over devices.
 fn is_whole(t: &TensorType, dim: usize, span: Span, base_span: Span) -> Result<(), Diagnostic> {
     let Some(axis) = t.sharding.axes(dim).first() else { return Ok(()) };
-    Err(Diagnostic::new(Code::E0406, span, format!("this takes a part of dim {dim}, which is split over `{axis}`"))
-        .with_label(base_span, t.to_string())
-        .note("nothing is gathered without being asked for")
-        .help(format!(
-            "split another dim with `dist.shard(x, spec)`, or join it: `dist.collective.all_gather(x, axis=\"{axis}\")`"
-        )))
+    let text = format!("this takes a part of dim {dim}, which is split over `{axis}`");
+    let d = Diagnostic::new(Code::E0406, span, text).with_label(base_span, t.to_string());
+    Err(with_ways(d, t, dim, base_span))
 }
 
 fn value(

@@ -1,0 +1,129 @@
+//! Where the values of a loop lie.
+//!
+//! The body of a loop is divided like any graph, once for all turns. A carry lies in one way from
+//! turn to turn: the way that it comes in, until the body gives it back split over an axis that
+//! did not split it, or over another dim; then that way, from the first turn on. What every turn would
+//! move in the same way is moved once, before the loop.
+
+use super::{Placed, lay_out_with, real};
+use std::sync::Arc;
+use tessera_base::{Mesh, Sharding};
+use tessera_ir::graph::{Graph, Node, NodeId};
+use tessera_ops::prim::Prim;
+
+/// Tries to find layouts of the carries that the body keeps. Where it keeps none, its results are
+/// moved at the end of each turn.
+const ROUNDS_MAX: usize = 4;
+
+/// The body of a loop.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Turn {
+    /// By input of the body.
+    pub inputs: Vec<Sharding>,
+    /// By node of the body.
+    pub placed: Vec<Placed>,
+    /// By output of the body: carries in the layout that they come in with.
+    pub outputs: Vec<Sharding>,
+    /// By result of the loop.
+    pub results: Vec<Sharding>,
+}
+
+/// The layouts of a loop's operands, whose values lie as `given`, and of its body.
+pub fn lay_out(g: &Graph, node: &Node, mesh: &Arc<Mesh>, given: &[Sharding]) -> (Vec<Sharding>, Option<Turn>) {
+    let whole = |o: &NodeId| real(&Sharding::default(), mesh, g.ty(*o).shape.len());
+    let Prim::Scan { body, carry, sequences, .. } = node.prim else { return (given.to_vec(), None) };
+    let Some(body) = g.bodies.get(body as usize) else { return (node.operands.iter().map(whole).collect(), None) };
+    let mut inputs = given.to_vec();
+    for (layout, &o) in inputs.iter_mut().zip(&node.operands).skip(carry).take(sequences) {
+        *layout = of_element(layout, &g.ty(o).shape, mesh);
+    }
+    let mut placed = lay_out_with(body, mesh, &inputs);
+    for _ in 0..ROUNDS_MAX {
+        let mut next = inputs.clone();
+        for (layout, &o) in next.iter_mut().zip(&body.outputs).take(carry) {
+            *layout = settled(layout, &placed[o.0 as usize].result, mesh, body.ty(o).shape.len());
+        }
+        for (i, layout) in next.iter_mut().enumerate().skip(carry + sequences) {
+            *layout = wanted(body, &placed, i as u32).unwrap_or_else(|| layout.clone());
+        }
+        if next == inputs {
+            break;
+        }
+        inputs = next;
+        placed = lay_out_with(body, mesh, &inputs);
+    }
+    let outputs: Vec<Sharding> = body
+        .outputs
+        .iter()
+        .enumerate()
+        .map(|(i, o)| if i < carry { inputs[i].clone() } else { placed[o.0 as usize].result.clone() })
+        .collect();
+    let stack = |(i, s): (usize, &Sharding)| if i < carry { s.clone() } else { of_all(s, node, i) };
+    let results = outputs.iter().enumerate().map(stack).collect();
+    let is_sequence = |i: usize| (carry..carry + sequences).contains(&i);
+    let operands = (0..node.operands.len())
+        .map(|i| {
+            let rank = g.ty(node.operands[i]).shape.len();
+            if is_sequence(i) { with_first(&inputs[i], rank) } else { inputs[i].clone() }
+        })
+        .collect();
+    (operands, Some(Turn { inputs, placed, outputs, results }))
+}
+
+/// The layout of one element of a sequence. An axis that splits the turns goes over to the largest
+/// dim that has room for it.
+fn of_element(layout: &Sharding, shape: &[u64], mesh: &Arc<Mesh>) -> Sharding {
+    let rank = shape.len().saturating_sub(1);
+    let mut out = real(&Sharding::default(), mesh, rank);
+    out.dims = (1..=rank).map(|d| layout.axes(d).to_vec()).collect();
+    for axis in layout.axes(0) {
+        let size = mesh.size(axis).unwrap_or(1);
+        let share = |d: &usize| shape[d + 1] / out.parts(*d).max(1);
+        let best = (0..rank).filter(|d| share(d) >= size).max_by_key(|d| (share(d), std::cmp::Reverse(*d)));
+        if let Some(d) = best {
+            out.dims[d].push(axis.clone());
+        }
+    }
+    out.normal(rank)
+}
+
+/// The layout with a dim in front that every device has in full.
+fn with_first(layout: &Sharding, rank: usize) -> Sharding {
+    let dims = (0..rank).map(|d| if d == 0 { vec![] } else { layout.axes(d - 1).to_vec() }).collect();
+    Sharding { dims, ..layout.clone() }.normal(rank)
+}
+
+/// The layout of a stacked result.
+fn of_all(layout: &Sharding, node: &Node, result: usize) -> Sharding {
+    with_first(layout, node.results.get(result).map_or(0, |ty| ty.shape.len()))
+}
+
+/// How a carry that came in one way and is given back in another lies from the first turn on: axis
+/// by axis as it is given back, where that is split.
+fn settled(before: &Sharding, after: &Sharding, mesh: &Arc<Mesh>, rank: usize) -> Sharding {
+    let mut dims: Vec<Vec<String>> = (0..rank).map(|d| after.axes(d).to_vec()).collect();
+    for (axis, _) in &mesh.axes {
+        if let (Some(d), None) = (before.dim_of(axis), after.dim_of(axis)) {
+            dims[d].push(axis.clone());
+        }
+    }
+    Sharding { dims, ..before.clone() }.normal(rank)
+}
+
+/// The one layout in which all readers want an input of a body; `None` where they differ, or none
+/// reads it.
+fn wanted(body: &Graph, placed: &[Placed], input: u32) -> Option<Sharding> {
+    let mut found: Option<&Sharding> = None;
+    for id in body.ids() {
+        for (&o, layout) in body.node(id).operands.iter().zip(&placed[id.0 as usize].operands) {
+            if body.node(o).prim != Prim::Input(input) {
+                continue;
+            }
+            if found.is_some_and(|f| f != layout) {
+                return None;
+            }
+            found = Some(layout);
+        }
+    }
+    found.filter(|_| body.outputs.iter().all(|&o| body.node(o).prim != Prim::Input(input))).cloned()
+}
