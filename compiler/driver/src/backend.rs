@@ -441,11 +441,12 @@ impl Backend {
                     .collect();
                 let indices: Vec<usize> = parts.iter().map(|p| p.0).collect();
                 let body = tessera_graph::optimise(body);
-                let plan = self.plan(&body)?;
-                if !in_order(&body, &plan) {
+                let of_turn = self.plan(&body)?;
+                if !meetings::in_order(&body, &of_turn) {
                     return Err(BackendError::Internal("the exchanges of a loop lost their order".into()));
                 }
-                let spec = Loop { body: plan, types, carry: *carry, sequences: *sequences, trips: *trips };
+                counts::add_times(&mut plan.counts, &of_turn.counts, *trips);
+                let spec = Loop { body: of_turn, types, carry: *carry, sequences: *sequences, trips: *trips };
                 (outputs, looped(spec, sources, indices, self.pool.clone()))
             }
             Prim::Exchange(e) => {

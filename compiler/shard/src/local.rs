@@ -1,8 +1,8 @@
 //! The graph of one device of a mesh.
 
 use crate::exchange;
-use crate::layout::{Placed, lay_out, real};
 use crate::layout::turns::Turn;
+use crate::layout::{Placed, lay_out, real};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
