@@ -99,6 +99,16 @@ impl Diagnostic {
         self
     }
 
+    /// A fix that writes text around each of the spans.
+    pub fn around(mut self, title: impl Into<String>, spans: &[Span], before: &str, after: &str) -> Self {
+        let around = |span: &Span| {
+            let (start, end) = (Span { end: span.start, ..*span }, Span { start: span.end, ..*span });
+            [Edit { span: start, text: before.into() }, Edit { span: end, text: after.into() }]
+        };
+        self.fixes.push(Fix { title: title.into(), edits: spans.iter().flat_map(around).collect() });
+        self
+    }
+
     /// A fix that replaces `span` by `text`.
     pub fn fix(mut self, title: impl Into<String>, span: Span, text: impl Into<String>) -> Self {
         self.fixes.push(Fix { title: title.into(), edits: vec![Edit { span, text: text.into() }] });

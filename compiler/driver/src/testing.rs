@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
-use tessera_base::Code;
+use tessera_base::{Code, Edit, Fix};
 use tessera_grammar::ast::{ExprKind, Stmt, StmtKind};
 use tessera_hir::source::{Loaded, SourceMap};
 use tessera_host::Session;
@@ -214,6 +214,29 @@ pub enum Outcome {
     /// It stopped while it ran.
     Stopped(String),
     Printed(String),
+}
+
+/// What the first error of a text says to write.
+pub struct Advice {
+    pub code: Code,
+    pub title: String,
+    /// The text with that written.
+    pub text: String,
+}
+
+/// The fixes of the first error of a text that come with edits.
+pub fn advice(text: &str) -> Vec<Advice> {
+    let checked = program::check(&Loaded { path: "main.tsr".into(), text: text.into() });
+    let Some(d) = checked.diagnostics.iter().find(|d| d.is_error()) else { return vec![] };
+    let written = |f: &Fix| {
+        let located = |e: &Edit| checked.sources.locate(e.span).map(|(_, range)| (range, e.text.clone()));
+        let mut edits: Vec<_> = f.edits.iter().filter_map(located).collect();
+        edits.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
+        let mut out = text.to_owned();
+        edits.into_iter().for_each(|(range, by)| out.replace_range(range, &by));
+        Advice { code: d.code, title: f.title.clone(), text: out }
+    };
+    d.fixes.iter().filter(|f| !f.edits.is_empty()).map(written).collect()
 }
 
 /// Runs many texts in one process, with the kernels of earlier ones, and says nothing.

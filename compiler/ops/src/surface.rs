@@ -146,11 +146,22 @@ pub struct OpError {
     pub witness: Option<String>,
     pub notes: Vec<String>,
     pub help: Vec<String>,
+    /// Calls around an argument that would do.
+    pub wraps: Vec<Wrap>,
+}
+
+/// A call around an argument, or around each tensor of one that is a list.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Wrap {
+    pub title: String,
+    pub param: usize,
+    pub before: String,
+    pub after: String,
 }
 
 impl OpError {
     pub fn new(code: Code, message: impl Into<String>) -> OpError {
-        OpError { code, message: message.into(), args: vec![], witness: None, notes: vec![], help: vec![] }
+        OpError { code, message: message.into(), args: vec![], witness: None, notes: vec![], help: vec![], wraps: vec![] }
     }
 
     /// Blames the argument of parameter `position`.

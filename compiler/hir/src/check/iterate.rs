@@ -66,7 +66,7 @@ impl Cx<'_> {
                 let axis = &t.sharding.axes(0)[0];
                 let text = format!("this goes over the rows of a tensor, which `{axis}` splits");
                 let d = Diagnostic::new(Code::E0406, span, text).here(t.to_string());
-                self.report(with_ways(d, &t, 0, span));
+                self.report(with_ways(d, &t, 0, span, &|_| true));
                 Seq::Broken
             }
             Ty::Tensor(t) if t.rank() > 0 => Seq::Value(value),

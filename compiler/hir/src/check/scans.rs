@@ -99,7 +99,7 @@ impl Cx<'_> {
             let text = format!("`op.scan` takes dim 0 row by row, and `{axis}` splits it");
             let d = Diagnostic::new(Code::E0406, xs.span, text).here(format!("this is `{}`", xs.ty));
             let d = match xs.ty {
-                Ty::Tensor(_) => with_ways(d, &t, 0, xs.span),
+                Ty::Tensor(_) => with_ways(d, &t, 0, xs.span, &|_| true),
                 _ => d.help(format!("split another dim of {t} with `dist.shard(x, spec)`, or none")),
             };
             self.report(d);

@@ -115,7 +115,7 @@ fn op_diagnostic(
     name_span: Span,
     symbol: Option<&str>,
 ) -> Diagnostic {
-    let OpError { code, message, args, witness, notes, help } = error;
+    let OpError { code, message, args, witness, notes, help, wraps } = error;
     let rename = |text: String| match symbol {
         Some(symbol) => {
             let shown = format!("`{symbol}`");
@@ -149,6 +149,14 @@ fn op_diagnostic(
     d.notes.extend(notes.into_iter().map(rename));
     for text in help {
         d = d.help(rename(text));
+    }
+    for w in wraps {
+        let spans: Vec<Span> = match at(w.param).map(|value| (value, &value.kind)) {
+            Some((_, TKind::List(items) | TKind::Tuple(items))) => items.iter().map(|i| i.span).collect(),
+            Some((value, _)) if matches!(value.ty, Ty::Tensor(_)) => vec![value.span],
+            _ => vec![],
+        };
+        d = d.around(w.title, &spans, &w.before, &w.after);
     }
     d
 }

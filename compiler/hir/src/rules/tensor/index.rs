@@ -87,6 +87,7 @@ pub fn resolve(
         return Err(Diagnostic::new(Code::E0211, second.span(), "`...` stands once in an index")
             .with_label(base_span, t.to_string()));
     }
+    let in_part = in_part(&given, t.rank() - count);
     let mut parts = vec![];
     let mut out = Shape::default();
     let mut dim = 0;
@@ -100,14 +101,14 @@ pub fn resolve(
                 let size = sliced(cx, &t.shape[dim], [&low, &high, &step], span)?;
                 let whole = [&low, &high, &step].iter().all(|e| e.is_none());
                 if !whole {
-                    is_whole(t, dim, span, base_span)?;
+                    is_whole(t, dim, &in_part, span, base_span)?;
                 }
                 parts.push(IndexPart::Slice { low, high, step });
                 out.push(size, t.sharding.axes(dim).to_vec());
                 dim += 1;
             }
             GivenIndex::Value(e) => {
-                is_whole(t, dim, e.span, base_span)?;
+                is_whole(t, dim, &in_part, e.span, base_span)?;
                 value(t, dim, e, base_span, &mut parts, &mut out)?;
                 dim += 1;
             }
@@ -121,12 +122,29 @@ pub fn resolve(
     Ok(Indexed { parts, shape, sharding })
 }
 
+/// The dims of which an index takes a part; `rest` dims stand where it has `...`.
+fn in_part(given: &[GivenIndex], rest: usize) -> Vec<usize> {
+    let (mut dim, mut out) = (0, vec![]);
+    for g in given {
+        match g {
+            GivenIndex::Ellipsis(_) => dim += rest,
+            GivenIndex::Slice { low: None, high: None, step: None, .. } => dim += 1,
+            g if g.takes_dim() => {
+                out.push(dim);
+                dim += 1;
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
 /// E0406 where a dim of which a part is taken is split over devices.
-fn is_whole(t: &TensorType, dim: usize, span: Span, base_span: Span) -> Result<(), Diagnostic> {
+fn is_whole(t: &TensorType, dim: usize, in_part: &[usize], span: Span, base_span: Span) -> Result<(), Diagnostic> {
     let Some(axis) = t.sharding.axes(dim).first() else { return Ok(()) };
     let text = format!("this takes a part of dim {dim}, which is split over `{axis}`");
     let d = Diagnostic::new(Code::E0406, span, text).with_label(base_span, t.to_string());
-    Err(with_ways(d, t, dim, base_span))
+    Err(with_ways(d, t, dim, base_span, &|to| !in_part.contains(&to)))
 }
 
 fn value(

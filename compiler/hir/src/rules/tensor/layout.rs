@@ -1,12 +1,13 @@
 //! The layouts of results over a mesh: derived from the operator's own expansion at sizes that
 //! stand for all.
 
+use super::ways::ways;
 use crate::rules::sizes::SizeCx;
 use std::collections::BTreeMap;
 use tessera_base::{Code, DType, Facts, Monoid, Sharding, Size, SizeVar, TensorType};
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy};
 use tessera_ops::prim::{Prim, Scalar};
-use tessera_ops::surface::{Arg, Build, Hints, Id, OpDef, OpError, OpTypes, SymArg, Weak};
+use tessera_ops::surface::{Arg, Build, Hints, Id, OpDef, OpError, OpTypes, SymArg, Weak, Wrap};
 use tessera_shard::derive::{Problem, derive};
 
 /// The result types with their layouts. E0404 to E0406 where operands lie so that data would have
@@ -168,28 +169,26 @@ impl Example<'_> {
                     format!("the operands of `{name}` are split over `{axis}` in different ways"),
                 )
                 .note("along one axis of the mesh only one dim of the result can be split");
-                self.ways_out(e, syms, &axis)
+                self.ways_out(e, syms, &axis, None)
             }
             Problem::Order { axis } => {
                 let e =
                     OpError::new(Code::E0404, format!("the operands of `{name}` split one dim over different axes"))
                         .note("their blocks are not the same ones, so each device would need parts of others");
-                self.ways_out(e, syms, &axis).help("or lay one out like the other: `dist.shard(x, spec)`")
+                self.ways_out(e, syms, &axis, None).help("or lay one out like the other: `dist.shard(x, spec)`")
             }
             Problem::Partial { axis, monoid, input } => {
                 let sum = if monoid == Monoid::Sum { "the sum" } else { "the whole value" };
-                let e = OpError::new(Code::E0405, format!("`{name}` needs {sum}, and this is partial over `{axis}`"))
-                    .note(format!(
-                        "of a `{}@{axis}` value each device of `{axis}` stands for a part only",
-                        monoid.name()
-                    ))
-                    .help(format!("complete it first: `dist.collective.all_reduce(x, axis=\"{axis}\")`"));
-                blame(e, input, "")
+                let e =
+                    OpError::new(Code::E0405, format!("`{name}` needs {sum}, and this is partial over `{axis}`")).note(
+                        format!("of a `{}@{axis}` value each device of `{axis}` stands for a part only", monoid.name()),
+                    );
+                blame(self.completed(e, &axis, input), input, "")
             }
             Problem::Whole { axis, dim, input } => {
                 let e = OpError::new(Code::E0406, format!("`{name}` needs a dim in full that is split over `{axis}`"))
-                    .note("nothing is gathered without being asked for")
-                    .help(format!("split another dim with `dist.shard(x, spec)`, or join it: `dist.collective.all_gather(x, axis=\"{axis}\")`"));
+                    .note("nothing is gathered without being asked for");
+                let e = self.ways_out(e, syms, &axis, input);
                 blame(e, input, &format!("dim {dim} is split"))
             }
             Problem::Divide { axis, parts, from, to, input } => {
@@ -197,9 +196,8 @@ impl Example<'_> {
                     Code::E0406,
                     format!("the {parts} devices of `{axis}` do not divide the new dims evenly"),
                 )
-                .note(format!("a dim of {from} goes along with one of {to}, and both must be multiples of {parts}"))
-                .help(format!("join the dim first: `dist.collective.all_gather(x, axis=\"{axis}\")`"));
-                blame(e, input, "")
+                .note(format!("a dim of {from} goes along with one of {to}, and both must be multiples of {parts}"));
+                blame(self.ways_out(e, syms, &axis, input), input, "")
             }
             Problem::Meshes(a, b) => OpError::new(Code::E0404, format!("operands of `{name}` lie on different meshes"))
                 .note(format!("one is {a}, the other {b}"))
@@ -207,16 +205,45 @@ impl Example<'_> {
         }
     }
 
-    /// The operands that can be joined, with the bytes that this moves.
-    fn ways_out(&self, mut e: OpError, syms: &[SymArg], axis: &str) -> OpError {
-        for (input, &param) in self.graph.inputs.iter().zip(&self.owner) {
-            let sharding = &input.ty.sharding;
-            let (Some(SymArg::Tensor(t)), Some(mesh)) = (syms.get(param), &sharding.mesh) else { continue };
-            let (Some(dim), Some(size)) = (sharding.dim_of(axis), mesh.size(axis)) else { continue };
-            let known = t.shape.iter().all(|s| s.as_const().is_some()) && size > 0;
-            let bytes = input.ty.bytes().filter(|_| known).map(|b| b / size * (size - 1));
-            let cost = bytes.map_or(String::new(), |b| format!(" ({} to each device)", tessera_base::shard::bytes(b)));
-            e = e.help(format!("join dim {dim} of {t}{cost}: `dist.collective.all_gather(x, axis=\"{axis}\")`"));
+    /// The call that completes the operand to blame.
+    fn completed(&self, mut e: OpError, axis: &str, blamed: Option<u32>) -> OpError {
+        let (before, after) = ("dist.collective.all_reduce(".to_owned(), format!(", axis=\"{axis}\")"));
+        let title = format!("complete it first: `{before}x{after}`");
+        match blamed.and_then(|n| self.owner.get(n as usize).copied()) {
+            Some(param) => e.wraps.push(Wrap { title, param, before, after }),
+            None => e.help.push(title),
+        }
+        e
+    }
+
+    /// What can be written around operands that an axis splits, one by one or around the one to
+    /// blame, so that the operator takes them; where nothing alone does, what mends that one. The
+    /// tensors of a list lie alike and go together.
+    fn ways_out(&self, mut e: OpError, syms: &[SymArg], axis: &str, blamed: Option<u32>) -> OpError {
+        let mut second = vec![];
+        let blamed = blamed.and_then(|n| self.owner.get(n as usize));
+        for (param, sym) in syms.iter().enumerate().filter(|(param, _)| blamed.is_none_or(|b| b == param)) {
+            let first = match sym {
+                SymArg::Tensor(t) => Some(t),
+                SymArg::Tensors(ts) => ts.first(),
+                _ => None,
+            };
+            let split = first.and_then(|t| t.sharding.dim_of(axis).map(|dim| (t, dim)));
+            for way in split.map(|(t, dim)| ways(t, dim)).unwrap_or_default() {
+                let mut graph = self.graph.clone();
+                let own = graph.inputs.iter_mut().zip(&self.owner).filter(|(_, p)| **p == param);
+                own.for_each(|(input, _)| input.ty.sharding = way.to.clone());
+                let wrap = Wrap { title: way.title, param, before: way.before, after: way.after };
+                match derive(&graph) {
+                    Ok(_) => e.wraps.push(wrap),
+                    Err(Problem::Whole { input: Some(i), .. } | Problem::Divide { input: Some(i), .. })
+                        if self.owner.get(i as usize) == Some(&param) => {}
+                    Err(_) => second.push(wrap),
+                }
+            }
+        }
+        if e.wraps.is_empty() {
+            e.wraps = second;
         }
         e
     }

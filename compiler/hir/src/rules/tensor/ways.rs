@@ -1,7 +1,7 @@
 //! What a program can write where a dim is needed in full that is split over devices.
 
 use tessera_base::shard::bytes;
-use tessera_base::{Diagnostic, Edit, Fix, Sharding, Span, TensorType};
+use tessera_base::{Diagnostic, Sharding, Span, TensorType};
 
 /// One way to have a dim in full: text around the tensor, and how that lies then.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,13 +17,6 @@ impl Way {
         let cost = cost.map_or(String::new(), |b| format!(" ({} to each device)", bytes(b)));
         let (before, after) = (format!("{call}("), format!("{more})"));
         Way { title: format!("{what}{cost}: `{before}x{after}`"), before, after, to }
-    }
-
-    /// The fix that writes it around an expression.
-    pub fn fix(self, at: Span) -> Fix {
-        let (start, end) = (Span { end: at.start, ..at }, Span { start: at.end, ..at });
-        let edits = vec![Edit { span: start, text: self.before }, Edit { span: end, text: self.after }];
-        Fix { title: self.title, edits }
     }
 }
 
@@ -46,18 +39,18 @@ pub fn ways(t: &TensorType, dim: usize) -> Vec<Way> {
         out.push(match axes {
             [axis] => {
                 let more = format!(", axis=\"{axis}\", from_dim={dim}, to_dim={to}");
-                Way::new(&format!("split dim {to} instead"), "dist.collective.all_to_all", &more, lies, cost)
+                Way::new(&format!("split dim {to} of {t} instead"), "dist.collective.all_to_all", &more, lies, cost)
             }
-            _ => Way::new(&format!("split dim {to} instead"), "dist.shard", &spec(&lies), lies.clone(), cost),
+            _ => Way::new(&format!("split dim {to} of {t} instead"), "dist.shard", &spec(&lies), lies.clone(), cost),
         });
     }
     let cost = received(t, axes, &joined);
     out.push(match axes {
         [axis] => {
             let more = format!(", axis=\"{axis}\"");
-            Way::new("have it in full everywhere", "dist.collective.all_gather", &more, joined, cost)
+            Way::new(&format!("have dim {dim} of {t} in full everywhere"), "dist.collective.all_gather", &more, joined, cost)
         }
-        _ => Way::new("have it in full everywhere", "dist.shard", &spec(&joined), joined.clone(), cost),
+        _ => Way::new(&format!("have dim {dim} of {t} in full everywhere"), "dist.shard", &spec(&joined), joined.clone(), cost),
     });
     out
 }
@@ -86,8 +79,11 @@ fn spec(s: &Sharding) -> String {
     format!(", dist.ShardSpec(partition={}, mesh_axes={})", tuple(dims), tuple(axes))
 }
 
-/// The diagnostic with the ways to have a dim of the tensor at `at` in full.
-pub fn with_ways(mut d: Diagnostic, t: &TensorType, dim: usize, at: Span) -> Diagnostic {
-    d.fixes.extend(ways(t, dim).into_iter().map(|w| w.fix(at)));
-    d.note("nothing is gathered without being asked for")
+/// The diagnostic with the ways to have a dim of the tensor at `at` in full; the dims that may be
+/// split instead.
+pub fn with_ways(d: Diagnostic, t: &TensorType, dim: usize, at: Span, may: &dyn Fn(usize) -> bool) -> Diagnostic {
+    let splits = |w: &Way| (0..t.rank()).all(|i| w.to.axes(i).len() <= t.sharding.axes(i).len() || may(i));
+    let all = ways(t, dim).into_iter().filter(splits);
+    all.fold(d, |d, w| d.around(w.title, &[at], &w.before, &w.after))
+        .note("nothing is gathered without being asked for")
 }
