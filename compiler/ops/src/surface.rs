@@ -161,7 +161,15 @@ pub struct Wrap {
 
 impl OpError {
     pub fn new(code: Code, message: impl Into<String>) -> OpError {
-        OpError { code, message: message.into(), args: vec![], witness: None, notes: vec![], help: vec![], wraps: vec![] }
+        OpError {
+            code,
+            message: message.into(),
+            args: vec![],
+            witness: None,
+            notes: vec![],
+            help: vec![],
+            wraps: vec![],
+        }
     }
 
     /// Blames the argument of parameter `position`.

@@ -48,9 +48,21 @@ pub fn ways(t: &TensorType, dim: usize) -> Vec<Way> {
     out.push(match axes {
         [axis] => {
             let more = format!(", axis=\"{axis}\"");
-            Way::new(&format!("have dim {dim} of {t} in full everywhere"), "dist.collective.all_gather", &more, joined, cost)
+            Way::new(
+                &format!("have dim {dim} of {t} in full everywhere"),
+                "dist.collective.all_gather",
+                &more,
+                joined,
+                cost,
+            )
         }
-        _ => Way::new(&format!("have dim {dim} of {t} in full everywhere"), "dist.shard", &spec(&joined), joined.clone(), cost),
+        _ => Way::new(
+            &format!("have dim {dim} of {t} in full everywhere"),
+            "dist.shard",
+            &spec(&joined),
+            joined.clone(),
+            cost,
+        ),
     });
     out
 }
