@@ -433,7 +433,7 @@ impl Emitter<'_> {
     pub fn carried_out(&mut self, carried: &[Carry], last: Vec<V>) {
         for (c, v) in carried.iter().zip(last) {
             let extreme = self.extremes.remove(&c.inner);
-            self.values[c.out.0 as usize] = Some(extreme.map_or(v, |x| self.from_ordered(x, v)));
+            self.values[c.out.0 as usize] = Some(extreme.map_or(v, |x| self.float_of(x, v)));
         }
     }
 

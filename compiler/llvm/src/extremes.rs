@@ -67,7 +67,7 @@ impl Emitter<'_> {
     }
 
     /// The float of such an integer; any NaN is the usual one.
-    pub fn from_ordered(&self, x: Extreme, v: V) -> V {
+    pub fn float_of(&self, x: Extreme, v: V) -> V {
         let shift = self.int(x, x.nan());
         let turned = if x.kind == Reduction::Max { self.b.add(v, shift) } else { self.b.sub(v, shift) };
         let float = self.b.bitcast(self.turn(x, turned), self.b.kind(x.of, x.lanes));
