@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tessera_abi::plan::Plan;
 use tessera_ir::graph::Graph;
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
-use tessera_runtime::mesh::{Hub, STOPPED, as_device};
+use tessera_runtime::mesh::here::Hub;
+use tessera_runtime::mesh::{Engine, STOPPED, as_device};
 use tessera_runtime::pool::Pool;
 use tessera_runtime::tensor::{Parts, Tensor};
 use tessera_shard::layout;
@@ -90,12 +91,12 @@ impl MeshRun {
         }
         let held = self.devices.borrow();
         let devices = held.as_deref().unwrap_or(&[]);
-        let hub = Hub::new(devices.len());
+        let engine: Arc<dyn Engine> = Hub::new(0..devices.len());
         let args = by_device(args, devices.len());
         let run = |(i, (device, args)): Job| {
-            let ends = Ends(&hub);
+            let ends = Ends(&*engine);
             let Device { plan, work, pool } = &mut *device.lock().unwrap_or_else(PoisonError::into_inner);
-            let result = as_device(&hub, i, || execute(plan, args, pool, work));
+            let result = as_device(&engine, i, || execute(plan, args, pool, work));
             if result.is_ok() {
                 std::mem::forget(ends);
             }
@@ -108,7 +109,7 @@ impl MeshRun {
             let start = |job| {
                 let started = std::thread::Builder::new().spawn_scoped(scope, move || run(job));
                 // The devices that have started must not wait for this one.
-                started.inspect_err(|_| hub.fail())
+                started.inspect_err(|_| engine.fail())
             };
             let others: Vec<_> = jobs.map(start).collect();
             let mut all: Vec<_> = first.map(run).into_iter().collect();
@@ -157,7 +158,7 @@ fn stopped(message: &str) -> PlanError {
 }
 
 /// Ends the waiting of the other devices where one does not come to its end, be it by a panic.
-struct Ends<'a>(&'a Hub);
+struct Ends<'a>(&'a dyn Engine);
 
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
