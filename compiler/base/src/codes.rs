@@ -156,6 +156,8 @@ codes! {
     E0602;
     /// The compiler failed on generated code
     E0603;
+    /// MPI cannot be used
+    E0604;
     /// An operator or feature that is not supported yet
     E0690;
 
@@ -193,6 +195,10 @@ codes! {
     E0716;
     /// A plan needs a value that only running gives
     E0718;
+    /// Processes of a run that do not do the same
+    E0720;
+    /// A process of a run that ended or does not answer
+    E0721;
 
     /// A program that is too large or too deep for the compiler
     E0901;

@@ -30,10 +30,10 @@ pub fn main(stack_bytes: usize) -> u8 {
         return 2;
     }
     let profile = matches!(cli.command, Some(Command::Profile { .. }));
-    let mut setup = Setup { global: cli.global, style, stack_bytes, profile, mesh: None };
+    let mut setup = Setup { global: cli.global, style, stack_bytes, profile, mesh: None, held: None };
     match cli.command {
         None | Some(Command::Repl) => crate::repl::repl(&setup),
-        Some(Command::Run { file, args } | Command::Profile { file, args }) => program::run(&setup, &file, args),
+        Some(Command::Run { file, args } | Command::Profile { file, args }) => program::run(&mut setup, &file, args),
         Some(Command::Plan { file, topology, mesh, best, args }) => {
             setup.mesh = mesh;
             crate::plan::plan(&setup, crate::plan::Asked { file: &file, topology: &topology, best, args })

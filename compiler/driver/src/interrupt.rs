@@ -4,9 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tessera_runtime::world::{self, World};
 
 /// Time that a program has to stop by itself.
 const GRACE: Duration = Duration::from_millis(1500);
+/// The same under a launcher, which gives a process a second from its signal to its end.
+const GRACE_OF_LAUNCHER: Duration = Duration::from_millis(500);
 
 /// Exit code of an interrupted program (128 + SIGINT).
 pub const INTERRUPTED: u8 = 130;
@@ -21,12 +24,19 @@ pub fn on_interrupt(flag: Arc<AtomicBool>) {
     };
     let watch = move || {
         for _ in signals.forever() {
+            let world = world::world();
+            // What a launcher kills when others have ended may already be on its way out.
+            if world.is_some_and(World::is_closing) {
+                continue;
+            }
+            world.inspect(|w| w.tell_to_end());
             if flag.swap(true, Ordering::SeqCst) {
                 end();
             }
             let flag = flag.clone();
+            let grace = if world.is_some() { GRACE_OF_LAUNCHER } else { GRACE };
             std::thread::spawn(move || {
-                std::thread::sleep(GRACE);
+                std::thread::sleep(grace);
                 if flag.load(Ordering::SeqCst) {
                     end();
                 }
@@ -44,6 +54,10 @@ pub fn tell() {
 
 fn end() -> ! {
     tessera_runtime::io::files::remove_pending();
+    if let Some(world) = world::world() {
+        eprintln!("error[E0721]: {}", world.ended_from_outside().message);
+        world.close(1);
+    }
     tell();
     std::process::exit(INTERRUPTED.into())
 }

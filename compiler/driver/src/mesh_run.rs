@@ -3,16 +3,21 @@
 use crate::backend::meetings::{in_order, tags};
 use crate::backend::{Backend, BackendError};
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
-use tessera_abi::plan::Plan;
-use tessera_ir::graph::Graph;
+use tessera_abi::plan::{Plan, StepOrigin};
+use tessera_ir::graph::{Graph, NodeType};
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
+use tessera_runtime::fault::Fault;
+use tessera_runtime::mesh::between::Between;
 use tessera_runtime::mesh::here::Hub;
 use tessera_runtime::mesh::{Engine, STOPPED, as_device};
 use tessera_runtime::pool::Pool;
 use tessera_runtime::tensor::{Parts, Tensor};
+use tessera_runtime::world::step::What;
+use tessera_runtime::world::{self, World};
 use tessera_shard::layout;
-use tessera_shard::local::{Outcome, divide};
+use tessera_shard::local::{Outcome, divide_some};
 
 /// Devices of a mesh that runs in one process: each is a thread.
 pub const DEVICES_MAX: u64 = 1024;
@@ -23,16 +28,22 @@ pub enum MeshError {
     Devices(u64),
     Plan(PlanError),
     Backend(BackendError),
+    /// The processes of the run do not go on; where in a region that was, if it was in one.
+    World(Fault, StepOrigin),
 }
 
 /// One specialisation of a region on a mesh.
 pub struct MeshRun {
+    /// Of the devices of this process; none where there are too many.
     graphs: Vec<Graph>,
+    mine: Range<usize>,
     outcomes: Vec<Outcome>,
-    /// The shapes of the outputs as the program sees them.
-    shapes: Vec<Vec<u64>>,
-    /// Devices of the mesh, of which no graphs are made where there are too many.
+    /// The outputs as the program sees them.
+    types: Vec<NodeType>,
+    /// Devices of the mesh.
     count: u64,
+    /// Of what the devices do together, for processes to compare.
+    hash: u64,
     devices: RefCell<Option<Vec<Mutex<Device>>>>,
 }
 
@@ -51,13 +62,17 @@ impl MeshRun {
     pub fn of(g: &Graph, backend: &Backend) -> Option<MeshRun> {
         let mesh = layout::mesh(g)?;
         let count = mesh.devices();
-        let graph = if count > DEVICES_MAX { Graph::default() } else { tessera_graph::prune(g) };
-        let devices = divide(&graph, &mesh);
+        let mine = world::mine(count as usize);
+        let graph = if too_many(&mine, count) { Graph::default() } else { tessera_graph::prune(g) };
+        let devices = divide_some(&graph, &mesh, mine.start as u64..mine.end as u64);
+        let hash = world::world().map(|_| world::hash(&[graph.to_string().as_bytes()]));
         Some(MeshRun {
             graphs: devices.graphs.iter().map(|g| backend.optimise(g)).collect(),
+            mine,
             outcomes: devices.outcomes,
-            shapes: g.outputs.iter().map(|&o| g.ty(o).shape.clone()).collect(),
+            types: g.outputs.iter().map(|&o| g.ty(o).clone()).collect(),
             count,
+            hash: hash.unwrap_or_default(),
             devices: RefCell::new(None),
         })
     }
@@ -65,6 +80,11 @@ impl MeshRun {
     /// What the first device runs.
     pub fn first(&self) -> Option<&Graph> {
         self.graphs.first()
+    }
+
+    fn plan(&self, backend: &Backend, threads: usize) -> Result<(), BackendError> {
+        *self.devices.borrow_mut() = Some(self.plans(backend, threads)?);
+        Ok(())
     }
 
     fn plans(&self, backend: &Backend, threads: usize) -> Result<Vec<Mutex<Device>>, BackendError> {
@@ -81,29 +101,75 @@ impl MeshRun {
         Ok(out)
     }
 
-    /// Runs all devices, each on a thread of its own.
+    /// Runs all devices, each on a thread of its own; of several processes each runs some.
     pub fn run(&self, backend: &Backend, threads: usize, args: Vec<Argument>) -> Result<Vec<Tensor>, MeshError> {
-        if self.count > DEVICES_MAX {
+        if too_many(&self.mine, self.count) {
             return Err(MeshError::Devices(self.count));
         }
-        if self.devices.borrow().is_none() {
-            *self.devices.borrow_mut() = Some(self.plans(backend, threads).map_err(MeshError::Backend)?);
+        let planned = self.devices.borrow().is_some();
+        let ready = if planned { Ok(()) } else { self.plan(backend, threads) };
+        let Some(world) = world::world() else {
+            ready.map_err(MeshError::Backend)?;
+            let results = self.run_mine(Hub::new(self.mine.clone()), args);
+            return self.together(results).map_err(MeshError::Plan);
+        };
+        let called = world.agree(What::Call, self.hash ^ hash_of_scalars(&args), ready.is_err(), 0);
+        ready.map_err(MeshError::Backend)?;
+        called.map_err(|f| MeshError::World(f, StepOrigin::default()))?;
+        let engine = Between::new(world, self.mine.clone(), self.count as usize);
+        let outcome = self.together(self.run_mine(engine, args));
+        self.agreed(world, outcome)
+    }
+
+    /// What this process has of the outputs, once all processes have come to the end of the call, with
+    /// what only the first device has.
+    fn agreed(&self, world: &World, outcome: Result<Vec<Tensor>, PlanError>) -> Result<Vec<Tensor>, MeshError> {
+        let failed = outcome.as_ref().is_err_and(|e| !waited(e));
+        let text = outcome.as_ref().err().map(|e| format!("{e:?}")).unwrap_or_default();
+        let called = world.agree(What::Called, world::hash(&[text.as_bytes()]), failed, 0);
+        let mut outputs = match (outcome, called) {
+            (Err(PlanError::Step { origin, .. }), Err(fault)) if !failed || fault.code != world::ELSEWHERE => {
+                return Err(MeshError::World(fault, origin));
+            }
+            (Ok(_), Err(fault)) => return Err(MeshError::World(fault, StepOrigin::default())),
+            (outcome, _) => outcome.map_err(MeshError::Plan)?,
+        };
+        let plain = || self.outcomes.iter().zip(&self.types).filter(|(o, _)| **o == Outcome::Plain).map(|(_, t)| t);
+        let bytes: u64 = plain().filter_map(NodeType::bytes).sum();
+        let lost = |f| MeshError::World(f, StepOrigin::default());
+        if world.rank() == 0 {
+            let mut all = Vec::with_capacity(bytes as usize);
+            let of_first = outputs.iter().filter(|t| t.parts.is_none());
+            of_first.for_each(|t| all.extend_from_slice(t.bytes()));
+            world.from_first(all).map_err(lost)?;
+            return Ok(outputs);
         }
+        let all = world.from_first(vec![0; bytes as usize]).map_err(lost)?;
+        let mut rest = &all[..];
+        for (out, ty) in outputs.iter_mut().zip(&self.types).filter(|(out, _)| out.parts.is_none()) {
+            let (own, after) = rest.split_at_checked(ty.bytes().unwrap_or(0) as usize).unwrap_or((rest, &[]));
+            rest = after;
+            *out = Tensor::from_bytes(ty.dtype, &ty.shape, own).map_err(|e| MeshError::Plan(e.into()))?;
+        }
+        Ok(outputs)
+    }
+
+    /// Runs the devices of this process.
+    fn run_mine(&self, engine: Arc<dyn Engine>, args: Vec<Argument>) -> Vec<Result<Vec<Tensor>, PlanError>> {
         let held = self.devices.borrow();
         let devices = held.as_deref().unwrap_or(&[]);
-        let engine: Arc<dyn Engine> = Hub::new(0..devices.len());
-        let args = by_device(args, devices.len());
+        let (args, start) = (by_device(args, devices.len()), self.mine.start);
         let run = |(i, (device, args)): Job| {
             let ends = Ends(&*engine);
             let Device { plan, work, pool } = &mut *device.lock().unwrap_or_else(PoisonError::into_inner);
-            let result = as_device(&engine, i, || execute(plan, args, pool, work));
+            let result = as_device(&engine, start + i, || execute(plan, args, pool, work));
             if result.is_ok() {
                 std::mem::forget(ends);
             }
             result
         };
         let run = &run;
-        let results = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             let mut jobs = devices.iter().zip(args).enumerate();
             let first = jobs.next();
             let start = |job| {
@@ -118,13 +184,11 @@ impl MeshRun {
                 Err(e) => Err(stopped(&format!("the system gives no thread for a device: {e}"))),
             }));
             all
-        });
-        self.together(results).map_err(MeshError::Plan)
+        })
     }
 
     /// Results of the devices as tensors of the program.
     fn together(&self, results: Vec<Result<Vec<Tensor>, PlanError>>) -> Result<Vec<Tensor>, PlanError> {
-        let waited = |e: &PlanError| matches!(e, PlanError::Step { message, .. } if message == STOPPED);
         let mut parts: Vec<Vec<Tensor>> = vec![];
         let mut stopped = None;
         for r in results {
@@ -139,18 +203,35 @@ impl MeshRun {
         }
         let mut out = vec![];
         for (i, outcome) in self.outcomes.iter().enumerate() {
-            let mine = || parts.iter().filter_map(|p| p.get(i).cloned());
-            let Some(first) = mine().next() else { continue };
+            let mut mine = parts.iter().filter_map(|p| p.get(i).cloned());
+            let ty = &self.types[i];
             out.push(match outcome {
-                Outcome::Plain => first,
+                // Where there is no device here, the first process gives it.
+                Outcome::Plain => mine.next().map_or_else(|| Tensor::new(ty.dtype, &[0], false), Ok)?,
                 Outcome::Parts(layout) => {
-                    let held = Parts { layout: layout.clone(), parts: mine().collect() };
-                    Tensor::in_parts(&first, self.shapes[i].clone(), held)?
+                    let held = Parts { layout: layout.clone(), parts: mine.collect() };
+                    Tensor::in_parts(ty.dtype, ty.shape.clone(), held)?
                 }
             });
         }
         Ok(out)
     }
+}
+
+/// Whether there are more devices here than run in one process, or than can be told apart.
+fn too_many(mine: &Range<usize>, count: u64) -> bool {
+    mine.len() as u64 > DEVICES_MAX || world::world().is_some_and(|w| !w.has_tags(count as usize))
+}
+
+/// Whether a device only waited for one that stopped.
+fn waited(e: &PlanError) -> bool {
+    matches!(e, PlanError::Step { message, .. } if message == STOPPED)
+}
+
+/// Of the numbers among the arguments, which are the same in all processes.
+fn hash_of_scalars(args: &[Argument]) -> u64 {
+    let words = args.iter().filter_map(|a| if let Argument::Scalar(w) = a { Some(w.to_le_bytes()) } else { None });
+    world::hash(&[&words.flatten().collect::<Vec<u8>>()])
 }
 
 fn stopped(message: &str) -> PlanError {

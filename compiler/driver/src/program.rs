@@ -4,8 +4,10 @@ use crate::backend::{Backend, Options};
 use crate::cache::DiskCache;
 use crate::cli::{Color, Global};
 use crate::files::{Disk, Texts};
+use crate::processes;
 use crate::regions::{Executor, Reports, Unit};
 use crate::render::{Style, render};
+use std::cell::RefCell;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::rc::Rc;
@@ -18,8 +20,14 @@ use tessera_hir::thir::Program;
 use tessera_hir::ty::Ty;
 use tessera_host::Session;
 use tessera_ir::graph::Policy;
+use tessera_ir::schedule::Machine;
 use tessera_runtime::context::{RunError, Stop};
+use tessera_runtime::fault::Fault;
 use tessera_runtime::pool::Pool;
+use tessera_runtime::world::{self, World};
+
+/// The code of an interrupted program.
+const INTERRUPTED: u16 = 713;
 
 /// What all commands know of how they were called.
 pub struct Setup {
@@ -30,12 +38,13 @@ pub struct Setup {
     pub profile: bool,
     /// A mesh that stands for those of the program with its axes.
     pub mesh: Option<Mesh>,
+    /// In a run over several processes: what is to be told once it is known by whom.
+    pub held: Option<RefCell<Vec<u8>>>,
 }
 
 impl Setup {
     pub fn pool(&self) -> Arc<Pool> {
-        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-        Arc::new(Pool::new(self.global.threads.map_or(cores, |n| n as usize)))
+        Arc::new(Pool::new(self.global.threads.map_or_else(world::cores, |n| n as usize)))
     }
 
     pub fn cache(&self) -> DiskCache {
@@ -51,11 +60,17 @@ impl Setup {
             always_compile: std::env::var_os("TESSERA_ALWAYS_COMPILE").is_some(),
         };
         let mut backend = Backend::new(options, self.cache(), pool);
-        // Schedules that do not depend on where they are looked at.
-        if std::env::var_os("TESSERA_MACHINE").is_some_and(|m| m == "reference") {
-            backend.set_machine(tessera_schedule::reference());
-        }
+        backend.set_machine(self.machine());
         backend
+    }
+
+    /// The machine that kernels are made for.
+    pub fn machine(&self) -> Machine {
+        // Schedules that do not depend on where they are looked at.
+        match std::env::var_os("TESSERA_MACHINE").is_some_and(|m| m == "reference") {
+            true => tessera_schedule::reference(),
+            false => tessera_schedule::host(),
+        }
     }
 
     /// Whether what goes to stdout is coloured.
@@ -67,8 +82,11 @@ impl Setup {
         }
     }
 
-    /// Writes diagnostics to stderr.
+    /// Writes diagnostics to stderr, or keeps them for later.
     pub fn show(&self, diagnostics: &[Diagnostic], sources: &SourceMap) {
+        if let Some(held) = &self.held {
+            return render(&mut *held.borrow_mut(), diagnostics, &Texts(sources), self.style);
+        }
         let mut err = std::io::stderr().lock();
         render(&mut err, diagnostics, &Texts(sources), self.style);
     }
@@ -145,24 +163,46 @@ fn too_many_devices(program: &Program, devices: u64) -> Option<Diagnostic> {
     )
 }
 
-/// Runs a program; returns the exit code.
-pub fn run(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
+/// Runs a program, together with other processes where `mpirun` started several; returns the exit
+/// code.
+pub fn run(setup: &mut Setup, path: &Path, args: Vec<String>) -> u8 {
+    if let Err(fault) = processes::join(setup) {
+        fault.into_iter().for_each(|f| setup.show(&[told(f)], &SourceMap::default()));
+        return processes::close(1);
+    }
+    processes::close(run_here(setup, path, args))
+}
+
+/// What the world says is wrong.
+pub fn told(fault: Fault) -> Diagnostic {
+    let code = Code::parse(&format!("E{:04}", fault.code)).unwrap_or(Code::E0999);
+    fault.notes.into_iter().fold(Diagnostic::new(code, Span::NONE, fault.message), Diagnostic::note)
+}
+
+/// What this process does of a run.
+fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
     let started = std::time::Instant::now();
-    let loaded = match crate::files::read_source(path) {
-        Ok(l) => l,
+    let read = || crate::files::read_source(path);
+    let loaded = if path == Path::new("-") { processes::from_input(read) } else { read() };
+    let ready = match loaded {
+        Ok(l) => prepare(setup, &l),
         Err(d) => {
             setup.show(&[d], &SourceMap::default());
-            return 1;
+            None
         }
     };
-    let Some(ready) = prepare(setup, &loaded) else { return 1 };
+    let ready = match processes::start(setup, ready, &args) {
+        Ok(ready) => ready,
+        Err(code) => return code,
+    };
     if setup.profile {
         tessera_runtime::profile::start();
         tessera_runtime::traffic::start();
     }
     let stdout = std::io::stdout();
     let by_line = stdout.is_terminal();
-    let mut session = Session::new(Box::new(stdout), by_line, args, setup.stack_bytes);
+    let sink: Box<dyn Write> = if world::is_first() { Box::new(stdout) } else { Box::new(std::io::sink()) };
+    let mut session = Session::new(sink, by_line, args, setup.stack_bytes);
     session.set_dir(&path.parent().unwrap_or(Path::new("")).to_string_lossy());
     crate::interrupt::on_interrupt(session.interrupt_flag());
     let reports = Reports::default();
@@ -172,6 +212,7 @@ pub fn run(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
         Ok(program) => session.run(&program),
         Err(d) => {
             setup.show(&[*d], &ready.sources);
+            processes::end(setup, 1, true);
             return 1;
         }
     };
@@ -180,11 +221,18 @@ pub fn run(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
         eprintln!("kernels: {made} compiled in {:.1} ms, {found} from the cache", time.as_secs_f64() * 1e3);
     }
     if setup.profile {
-        let rows = tessera_runtime::profile::taken();
-        eprint!("{}", crate::profile::table(&rows, started.elapsed(), &ready.sources));
-        eprint!("{}", crate::profile::exchanges(&tessera_runtime::traffic::taken()));
+        let sent = processes::traffic(tessera_runtime::traffic::taken());
+        if world::is_first() {
+            let rows = tessera_runtime::profile::taken();
+            eprint!("{}", world::world().map_or_else(String::new, processes::whose));
+            eprint!("{}", crate::profile::table(&rows, started.elapsed(), &ready.sources));
+            eprint!("{}", crate::profile::exchanges(&sent));
+        }
     }
-    finish(setup, stop, &ready, &reports)
+    let failed = matches!(stop, Some(Stop::Error(_)));
+    let code = finish(setup, stop, &ready, &reports);
+    processes::end(setup, code, failed);
+    code
 }
 
 /// Loads a program into a session, ready to run.
@@ -221,7 +269,15 @@ pub fn finish(setup: &Setup, stop: Option<Stop>, ready: &Ready, reports: &Report
     match stop {
         None => 0,
         Some(Stop::Exit(code)) => code as u8,
-        Some(Stop::Error(e)) if e.code == 713 => {
+        // Another process tells.
+        Some(Stop::Error(e)) if e.code == world::ELSEWHERE => 1,
+        Some(Stop::Error(e)) if e.code == INTERRUPTED && world::world().is_some() => {
+            tessera_runtime::io::files::remove_pending();
+            let why = world::world().map(World::ended_from_outside);
+            why.into_iter().for_each(|f| setup.show(&[told(f)], &ready.sources));
+            1
+        }
+        Some(Stop::Error(e)) if e.code == INTERRUPTED => {
             tessera_runtime::io::files::remove_pending();
             crate::interrupt::tell();
             crate::interrupt::INTERRUPTED

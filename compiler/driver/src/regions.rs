@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tessera_abi::plan::Plan;
+use tessera_abi::plan::{Plan, StepOrigin};
 use tessera_base::{Code, Diagnostic, ItemId, Sharding, Span};
 use tessera_hir::lower::Region;
 use tessera_hir::thir::{InstId, Program};
@@ -29,6 +29,7 @@ use tessera_runtime::outline;
 use tessera_runtime::passed::{Passed, PassedKey};
 use tessera_runtime::pool::Pool;
 use tessera_runtime::tensor::Tensor;
+use tessera_runtime::world;
 use tessera_shard::{layout, local};
 
 /// What stopped a region, in full: the runtime's own error has no room for types and witnesses.
@@ -327,10 +328,13 @@ impl Executor {
                 MeshError::Plan(PlanError::Memory(m)) => self.fault(m.into(), Span::NONE, span),
                 MeshError::Plan(PlanError::Interrupted) => self.fault(interrupted(), Span::NONE, span),
                 MeshError::Plan(PlanError::Step { message, origin }) => {
-                    let at = Span { item: tessera_base::ItemId(origin.item), start: origin.start, end: origin.end };
-                    self.fault(Fault::new(703, message), at, span)
+                    self.fault(Fault::new(703, message), place_of(origin), span)
                 }
                 MeshError::Backend(e) => self.unplanned(e, span),
+                MeshError::World(fault, _) if fault.code == world::ELSEWHERE => {
+                    RunError::new(world::ELSEWHERE, "", span)
+                }
+                MeshError::World(fault, origin) => self.fault(fault, place_of(origin), span),
                 MeshError::Devices(n) => {
                     let d = Diagnostic::new(
                         Code::E0901,
@@ -365,10 +369,7 @@ impl Executor {
         execute(&plan, args, &self.pool, &mut self.work).map_err(|e| match e {
             PlanError::Memory(m) => self.fault(m.into(), Span::NONE, span),
             PlanError::Interrupted => self.fault(interrupted(), Span::NONE, span),
-            PlanError::Step { message, origin } => {
-                let at = Span { item: tessera_base::ItemId(origin.item), start: origin.start, end: origin.end };
-                self.fault(Fault::new(703, message), at, span)
-            }
+            PlanError::Step { message, origin } => self.fault(Fault::new(703, message), place_of(origin), span),
         })
     }
 
@@ -427,6 +428,10 @@ impl RegionExec for Executor {
             Some(d) => Err(self.report(vec![*d], span)),
         }
     }
+}
+
+fn place_of(origin: StepOrigin) -> Span {
+    Span { item: ItemId(origin.item), start: origin.start, end: origin.end }
 }
 
 /// The bytes of the scalars among the arguments of a graph.

@@ -263,7 +263,7 @@ impl Runner {
             no_cache: true,
         };
         let style = Style { color: false, json: false, quiet: true };
-        let setup = Setup { global, style, stack_bytes, profile: false, mesh: None };
+        let setup = Setup { global, style, stack_bytes, profile: false, mesh: None, held: None };
         let pool = setup.pool();
         let backend = Rc::new(setup.backend(pool.clone()));
         Runner { setup, pool, backend }

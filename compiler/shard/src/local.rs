@@ -4,6 +4,7 @@ use crate::exchange;
 use crate::layout::turns::Turn;
 use crate::layout::{Placed, lay_out, real};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Reason};
@@ -22,7 +23,7 @@ pub enum Outcome {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Devices {
     pub mesh: Arc<Mesh>,
-    /// By device; inputs and outputs are those of the whole graph, in this device's part.
+    /// By device, of those that were asked for; inputs and outputs are those of the whole graph, in this device's part.
     pub graphs: Vec<Graph>,
     pub outcomes: Vec<Outcome>,
 }
@@ -30,10 +31,15 @@ pub struct Devices {
 /// Divides a graph over the devices of its mesh. Outputs whose type names no mesh go to the first
 /// device.
 pub fn divide(g: &Graph, mesh: &Arc<Mesh>) -> Devices {
+    divide_some(g, mesh, 0..mesh.devices())
+}
+
+/// The same with the graphs of some devices alone.
+pub fn divide_some(g: &Graph, mesh: &Arc<Mesh>, devices: Range<u64>) -> Devices {
     let placed = lay_out(g, mesh);
     Devices {
         mesh: mesh.clone(),
-        graphs: (0..mesh.devices()).map(|d| of_device(g, mesh, &placed, d).0).collect(),
+        graphs: devices.map(|d| of_device(g, mesh, &placed, d).0).collect(),
         outcomes: outcomes_of(g, &placed),
     }
 }

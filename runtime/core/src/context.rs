@@ -3,6 +3,7 @@
 use crate::fault::Fault;
 use crate::passed::{self, Passed};
 use crate::value::{TypeId, TypeInfo, TypeTable, make_immortal, new_str, release, retain_word};
+use crate::world;
 use indexmap::IndexMap;
 use std::io::{ErrorKind, Write};
 use std::mem::offset_of;
@@ -320,6 +321,10 @@ impl Context {
 
     /// Appends to the output.
     pub fn print(&mut self, text: &str, span: u32) {
+        // What stands in for a value that could not be had is not shown.
+        if let Some(fault) = world::over() {
+            return self.fail(fault, span);
+        }
         self.output.pending.push_str(text);
         let line = self.output.by_line && (text.ends_with('\n') || self.output.written.elapsed() > LATE);
         if line || self.output.pending.len() >= OUTPUT_BYTES {
@@ -355,6 +360,7 @@ impl Context {
         };
         // SAFETY: the caller's promise.
         let passed = args.iter().zip(params).map(|(&w, &t)| unsafe { passed::read(&self.types, w, t, true) }).collect();
+        world::at(span);
         let outcome = exec.call(region, passed, span);
         self.regions = Some(exec);
         match outcome {

@@ -2,6 +2,7 @@
 
 pub mod tensor;
 pub mod traffic;
+pub mod world;
 pub mod mesh;
 pub mod fault;
 pub mod outline;

@@ -1,34 +1,78 @@
 //! The devices of a mesh: what a tensor that lies on several is, and how their parts get from one
-//! to another. How that is done is the business of an [`Engine`], of which there is one for the
-//! devices of a process ([`here`]).
+//! to another. How that is done is the business of an [`Engine`]: one for the devices of a process
+//! ([`here`]), one for those of several ([`between`]).
 
 pub mod here;
+pub mod between;
 
+use crate::fault::Fault;
 use crate::tensor::{OutOfMemory, Parts, Tensor};
 use crate::traffic;
+use crate::world;
+use crate::world::step::What;
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::sync::Arc;
+use tessera_base::{DType, Sharding};
 
 impl Tensor {
     /// A tensor of this shape that lies in parts.
-    pub fn in_parts(like: &Tensor, shape: Vec<u64>, parts: Parts) -> Result<Tensor, OutOfMemory> {
-        Ok(Tensor { shape, parts: Some(Arc::new(parts)), ..Tensor::new(like.dtype, &[0], false)? })
+    pub fn in_parts(dtype: DType, shape: Vec<u64>, parts: Parts) -> Result<Tensor, OutOfMemory> {
+        Ok(Tensor { shape, parts: Some(Arc::new(parts)), ..Tensor::new(dtype, &[0], false)? })
     }
 
-    /// The tensor on one device.
-    pub fn whole(&self) -> Result<Tensor, OutOfMemory> {
+    /// The tensor on one device. In a run over several processes all look at it at once, and each gets
+    /// all of it.
+    pub fn whole(&self) -> Result<Tensor, Fault> {
         let Some(parts) = &self.parts else { return Ok(self.clone()) };
+        let devices = parts.layout.mesh.as_ref().map_or(parts.parts.len(), |m| m.devices() as usize);
+        let mine = world::mine(devices);
+        let held = distinct(&parts.layout, &self.shape, devices);
+        let here = |holders: &[usize]| {
+            let device = holders.iter().find(|d| mine.contains(d))?;
+            parts.parts.get(device - mine.start).map(Tensor::bytes)
+        };
+        let came = match world::world() {
+            None => vec![],
+            Some(w) => {
+                let layout = parts.layout.describe(self.shape.len());
+                let what = format!("{:?} {:?} {layout}", self.dtype, self.shape);
+                w.agree(What::Whole, world::hash(&[what.as_bytes()]), false, 0)?;
+                let blocks: Vec<_> =
+                    held.iter().map(|(size, who)| (who.clone(), size.elems() * self.dtype.bytes())).collect();
+                w.blocks(devices, &blocks, |i| here(&held[i].1).unwrap_or(&[]))?
+            }
+        };
         let mut out = Tensor::new(self.dtype, &self.shape, true)?;
         let (shape, element) = (self.shape.clone(), self.dtype.bytes());
         let to = out.bytes_mut()?;
-        for (device, part) in parts.parts.iter().enumerate() {
-            let held = parts.layout.block(&shape, device as u64);
-            let into = Box { start: held.iter().map(|r| r.start).collect(), size: part.shape.clone() };
-            let all = Box { start: vec![0; part.shape.len()], size: part.shape.clone() };
-            copy(part.bytes(), (&part.shape, &all), to, (&shape, &into), element);
+        for (i, (into, holders)) in held.iter().enumerate() {
+            let all = into.at_start();
+            let from = here(holders).or(came.get(i).and_then(|c| c.as_deref())).unwrap_or(&[]);
+            copy(from, (&into.size, &all), to, (&shape, into), element);
         }
         Ok(out)
     }
+}
+
+/// The different blocks of a tensor that are not empty, with the devices that hold them.
+fn distinct(layout: &Sharding, shape: &[u64], devices: usize) -> Vec<(Box, Vec<usize>)> {
+    let mut out: Vec<(Box, Vec<usize>)> = vec![];
+    let mut known: HashMap<Vec<u64>, usize> = HashMap::new();
+    for device in 0..devices {
+        let held = layout.block(shape, device as u64);
+        let size: Vec<u64> = held.iter().map(|r| r.end - r.start).collect();
+        if size.contains(&0) {
+            continue;
+        }
+        let start: Vec<u64> = held.iter().map(|r| r.start).collect();
+        let at = *known.entry(start.clone()).or_insert(out.len());
+        match out.get_mut(at) {
+            Some((_, holders)) => holders.push(device),
+            None => out.push((Box { start, size }, vec![device])),
+        }
+    }
+    out
 }
 
 /// A box of elements of an array.
@@ -36,6 +80,17 @@ impl Tensor {
 pub struct Box {
     pub start: Vec<u64>,
     pub size: Vec<u64>,
+}
+
+impl Box {
+    /// A box of the same size at the start of an array.
+    fn at_start(&self) -> Box {
+        Box { start: vec![0; self.size.len()], size: self.size.clone() }
+    }
+
+    fn elems(&self) -> usize {
+        self.size.iter().product::<u64>() as usize
+    }
 }
 
 /// Copies a box of one array into a box of the same size of another.

@@ -20,8 +20,7 @@ pub fn is_on() -> bool {
 
 /// A tensor without elements.
 pub fn tensor(dtype: DType, shape: &[u64], layout: Sharding) -> Result<Tensor, OutOfMemory> {
-    let like = Tensor::new(dtype, &[0], false)?;
-    Tensor::in_parts(&like, shape.to_vec(), Parts { layout, parts: vec![] })
+    Tensor::in_parts(dtype, shape.to_vec(), Parts { layout, parts: vec![] })
 }
 
 /// What is said where an element is needed.
@@ -33,7 +32,7 @@ pub fn fault() -> Fault {
 impl Tensor {
     /// Whether it has a shape and no elements.
     pub fn is_outline(&self) -> bool {
-        self.parts.as_ref().is_some_and(|p| p.parts.is_empty())
+        is_on() && self.parts.as_ref().is_some_and(|p| p.parts.is_empty())
     }
 
     /// The type in words.

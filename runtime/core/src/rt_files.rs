@@ -13,6 +13,7 @@ use crate::value::{
     DictObj, Key, ListObj, Own, StrKey, StrObj, TensorObj, TypeId, TypeTable, into_word, new_dict, new_list, new_str,
     new_tensor, object,
 };
+use crate::world;
 use std::path::Path;
 use tessera_abi::rt::RtFn;
 use tessera_base::DType;
@@ -36,8 +37,13 @@ fn give(cx: &mut Context, span: i64, outcome: Result<Tensor, Fault>) -> u64 {
     settle(cx, span, word)
 }
 
-extern "C" fn io_exists(_: &mut Context, path: &StrObj) -> i64 {
-    i64::from(Path::new(path.text()).exists())
+extern "C" fn io_exists(cx: &mut Context, path: &StrObj) -> i64 {
+    let found = || f64::from(u8::from(Path::new(path.text()).exists()));
+    let answer = match world::world() {
+        None => Ok(found()),
+        Some(w) => w.ask_float(path.text(), found),
+    };
+    i64::from(settle(cx, 0, answer) != 0.0)
 }
 
 extern "C" fn io_read_npy(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
@@ -212,8 +218,14 @@ extern "C" fn io_append_text(cx: &mut Context, path: &StrObj, text: &StrObj, spa
         return;
     }
     let path = Path::new(path.text());
-    let open = std::fs::OpenOptions::new().append(true).create(true).open(path);
-    let done = open.and_then(|mut f| f.write_all(text.text().as_bytes())).map_err(|e| files::write_fault(path, &e));
+    let append = || {
+        let open = std::fs::OpenOptions::new().append(true).create(true).open(path);
+        open.and_then(|mut f| f.write_all(text.text().as_bytes())).map_err(|e| files::write_fault(path, &e))
+    };
+    let done = match world::world() {
+        None => append(),
+        Some(w) => w.once(path.to_str().unwrap_or(""), append, || Ok(())),
+    };
     settle(cx, span, done);
 }
 

@@ -104,7 +104,8 @@ extern "C" fn tensor_show(cx: &mut Context, t: &TensorObj, span: i64) {
         return;
     };
     let mut lines: Vec<(String, Vec<usize>)> = vec![];
-    for device in 0..parts.parts.len() {
+    let devices = parts.layout.mesh.as_ref().map_or(parts.parts.len(), |m| m.devices() as usize);
+    for device in 0..devices {
         let held = parts.layout.block(&t.shape, device as u64);
         let dims: Vec<String> = held.iter().map(|r| format!("{}:{}", r.start, r.end)).collect();
         let text = format!("[{}]", dims.join(", "));
@@ -129,7 +130,7 @@ fn whole(t: &Tensor) -> Result<Tensor, Fault> {
     if t.is_outline() {
         return Err(outline::fault());
     }
-    t.whole().map_err(Fault::from)
+    t.whole()
 }
 
 /// The tensor on one device, or its outline.

@@ -272,7 +272,7 @@ impl Tensor {
 pub struct Parts {
     /// How they lie; it names the mesh.
     pub layout: Sharding,
-    /// By device.
+    /// By device, of those that are in this process.
     pub parts: Vec<Tensor>,
 }
 

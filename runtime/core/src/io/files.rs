@@ -2,6 +2,7 @@
 
 use crate::fault::Fault;
 use crate::outline;
+use crate::world;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -107,11 +108,21 @@ pub fn read_text(path: &Path) -> Result<String, Fault> {
     })
 }
 
-/// Writes a file as a whole: the old content stays until the new one is complete.
+/// Writes a file as a whole: the old content stays until the new one is complete. Of several
+/// processes the first one writes it.
 pub fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<(), Fault>) -> Result<(), Fault> {
     if outline::is_on() {
         return Ok(());
     }
+    match world::world() {
+        None => replace(path, write),
+        Some(w) if world::is_first() => w.once(&path.to_string_lossy(), || replace(path, write), || Ok(())),
+        // What is written may lie on the devices of all.
+        Some(w) => w.once(&path.to_string_lossy(), || Ok(()), || write(&mut std::io::sink())),
+    }
+}
+
+fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<(), Fault>) -> Result<(), Fault> {
     let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let temp = tempfile::Builder::new().prefix(".tessera-").tempfile_in(dir).map_err(|e| fault("written", path, &e))?;
     let temp_path = temp.path().to_owned();

@@ -1,8 +1,9 @@
 //! Time, arguments, the environment, progress.
 
-use super::rows;
+use super::{rows, settle};
 use crate::context::{Context, Stop, interrupted};
 use crate::value::{StrObj, TypeTable, new_list, new_str};
+use crate::world;
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -18,14 +19,22 @@ pub fn rows() -> Vec<(RtFn, *const u8)> {
 }
 
 /// Seconds since 1970.
-extern "C" fn time_now(_: &mut Context) -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
+extern "C" fn time_now(cx: &mut Context) -> f64 {
+    clock(cx, "time", || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64()))
+}
+
+/// A clock's time; of several processes the first one's.
+fn clock(cx: &mut Context, question: &str, read: impl FnOnce() -> f64) -> f64 {
+    match world::world() {
+        None => read(),
+        Some(w) => settle(cx, 0, w.ask_float(question, read)),
+    }
 }
 
 /// Seconds of a clock that never goes back.
-extern "C" fn time_perf(_: &mut Context) -> f64 {
+extern "C" fn time_perf(cx: &mut Context) -> f64 {
     static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed().as_secs_f64()
+    clock(cx, "seconds", || START.get_or_init(Instant::now).elapsed().as_secs_f64())
 }
 
 /// Waits in short pieces, so that an interrupt is seen.
@@ -59,17 +68,26 @@ extern "C" fn sys_exit(cx: &mut Context, code: i64, _span: i64) {
     cx.stop(Stop::Exit(code as i32));
 }
 
-/// The value of an environment variable, or the default.
-extern "C" fn env_get(_: &mut Context, name: &StrObj, default: &StrObj) -> u64 {
+/// The value of an environment variable, or the default; of several processes the first one's.
+extern "C" fn env_get(cx: &mut Context, name: &StrObj, default: &StrObj) -> u64 {
     let valid = !name.text().is_empty() && !name.text().contains(['=', '\0']);
-    let value = if valid { std::env::var_os(name.text()) } else { None };
-    value.map_or_else(|| new_str(default.text()), |v| new_str(v.to_string_lossy()))
+    let value = || if valid { std::env::var_os(name.text()) } else { None };
+    let text = || value().map_or_else(|| default.text().to_owned(), |v| v.to_string_lossy().into_owned());
+    let asked = match world::world() {
+        None => Ok(text()),
+        Some(w) => {
+            let answer = w.ask(name.text(), || text().into_bytes());
+            answer.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        }
+    };
+    // A failure stops the program; there is a text all the same.
+    new_str(settle(cx, 0, asked))
 }
 
 /// A bar on one line of a terminal.
 extern "C" fn progress(cx: &mut Context, current: i64, total: i64, text: &StrObj) {
     let mut err = std::io::stderr();
-    if !err.is_terminal() || total <= 0 {
+    if !err.is_terminal() || total <= 0 || !world::is_first() {
         return;
     }
     cx.flush();

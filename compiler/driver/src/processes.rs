@@ -1,0 +1,145 @@
+//! A program that `mpirun` started several times: the steps that its processes take together before
+//! and after the run, and which of them speaks.
+//!
+//! What a process has to tell is kept until it is known who tells it: of those that say the same the
+//! first one.
+
+use crate::program::{Ready, Setup};
+use std::cell::RefCell;
+use std::io::Write;
+use std::sync::Arc;
+use tessera_base::{Diagnostic, Span};
+use tessera_hir::source::{Loaded, SourceMap};
+use tessera_runtime::fault::Fault;
+use tessera_runtime::traffic::Sent;
+use tessera_runtime::world::step::What;
+use tessera_runtime::world::{self, World};
+
+/// Joins the other processes, if there are any; else what is wrong, which the first process tells.
+pub fn join(setup: &mut Setup) -> Result<(), Option<Fault>> {
+    let joined = world::join().map_err(|fault| (world::number_from_launcher() == 0).then_some(fault))?;
+    if let Some(world) = joined {
+        setup.held = Some(RefCell::default());
+        if world.rank() != 0 {
+            (setup.global.quiet, setup.global.verbose) = (true, false);
+        }
+    }
+    Ok(())
+}
+
+/// A program from standard input, which the first process has, for all.
+pub fn from_input(read: impl FnOnce() -> Result<Loaded, Diagnostic>) -> Result<Loaded, Diagnostic> {
+    let Some(world) = world::world() else { return read() };
+    let mut outcome = None;
+    let text = world.ask("program", || {
+        let read = outcome.insert(read());
+        read.as_ref().map(|l| l.text.as_bytes().to_vec()).unwrap_or_default()
+    });
+    match (outcome, text) {
+        (Some(read), _) => read,
+        (None, Ok(text)) => {
+            Ok(Loaded { path: "<stdin>.tsr".into(), text: String::from_utf8_lossy(&text).into_owned().into() })
+        }
+        (None, Err(fault)) => Err(crate::program::told(fault)),
+    }
+}
+
+/// Before the run: whether all processes have the same program and can run it. Otherwise the exit code.
+pub fn start(setup: &Setup, ready: Option<Ready>, args: &[String]) -> Result<Ready, u8> {
+    let Some(world) = world::world() else { return ready.ok_or(1) };
+    if let Some(ready) = &ready {
+        world.set_places(places(ready));
+    }
+    let files = ready.iter().flat_map(|r| &r.sources.files).map(|f| f.text.as_bytes());
+    let global = &setup.global;
+    let options = format!(
+        "{} {} {} {:?} {args:?} {}",
+        env!("CARGO_PKG_VERSION"),
+        global.policy,
+        global.check_nan,
+        global.devices,
+        // The one thing of a machine that results depend on.
+        setup.machine().bf16_pairs
+    );
+    let held = setup.held.iter().map(|h| h.borrow().clone()).collect::<Vec<_>>();
+    let all: Vec<&[u8]> = files.chain([options.as_bytes()]).chain(held.iter().map(Vec::as_slice)).collect();
+    let agreed = world.agree(What::Start, world::hash(&all), ready.is_none(), 0);
+    match (ready, agreed) {
+        (Some(ready), Ok(_)) => {
+            tell(setup, world.rank() == 0);
+            Ok(ready)
+        }
+        (_, outcome) => {
+            if let Some(fault) = outcome.err().filter(|f| f.code != world::ELSEWHERE) {
+                setup.held.iter().for_each(|h| h.borrow_mut().clear());
+                setup.show(&[crate::program::told(fault)], &SourceMap::default());
+            }
+            tell(setup, world.tells() == Some(true));
+            Err(1)
+        }
+    }
+}
+
+/// The lines of the program's spans.
+fn places(ready: &Ready) -> Vec<String> {
+    let place = |span: &Span| {
+        let (file, line, _) = ready.sources.line_col(*span)?;
+        Some(format!("{}:{line}", ready.sources.file(file)?.path))
+    };
+    ready.lowered.host.spans.iter().map(|s| place(s).unwrap_or_default()).collect()
+}
+
+/// After the run, with the exit code: lets all come to the end, and tells what there is to tell.
+pub fn end(setup: &Setup, code: u8, failed: bool) {
+    let Some(world) = world::world() else { return };
+    if world.tells().is_none() {
+        let held = setup.held.iter().map(|h| h.borrow().clone()).collect::<Vec<_>>();
+        let code = [code];
+        let said: Vec<&[u8]> = held.iter().map(Vec::as_slice).chain([&code[..]]).collect();
+        let differ = world.agree(What::End, world::hash(&said), failed, 0).err();
+        if let Some(fault) = differ.filter(|f| f.code != world::ELSEWHERE) {
+            setup.show(&[crate::program::told(fault)], &SourceMap::default());
+        }
+    }
+    world.closing();
+    tell(setup, world.tells().unwrap_or(world.rank() == 0));
+}
+
+/// Writes what was kept, or forgets it.
+fn tell(setup: &Setup, tells: bool) {
+    let Some(held) = &setup.held else { return };
+    let text = std::mem::take(&mut *held.borrow_mut());
+    if tells {
+        let mut err = std::io::stderr().lock();
+        let _ = err.write_all(&text).and_then(|()| err.flush());
+    }
+}
+
+/// Leaves the others; the exit code.
+pub fn close(code: u8) -> u8 {
+    world::world().map_or(code, |w| w.close(code))
+}
+
+/// What devices sent each other, those of all processes, in the first one.
+pub fn traffic(rows: Vec<((Arc<str>, usize), Sent)>) -> Vec<((Arc<str>, usize), Sent)> {
+    let Some(world) = world::world() else { return rows };
+    let line =
+        |((name, device), sent): &((Arc<str>, usize), Sent)| format!("{device} {} {} {name}\n", sent.runs, sent.bytes);
+    let text: String = rows.iter().map(line).collect();
+    let read = |line: &str| {
+        let mut words = line.splitn(4, ' ');
+        let mut number = || words.next().and_then(|w| w.parse::<u64>().ok());
+        let (device, runs, bytes) = (number()? as usize, number()?, number()?);
+        Some(((words.next()?.into(), device), Sent { runs, bytes }))
+    };
+    let all = world.to_first(text.into_bytes()).unwrap_or_default();
+    let mut all: Vec<_> =
+        all.iter().flat_map(|b| String::from_utf8_lossy(b).lines().filter_map(read).collect::<Vec<_>>()).collect();
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    all
+}
+
+/// Whose kernels a table of times shows.
+pub fn whose(world: &World) -> String {
+    format!("kernels of process 0 of {}:\n", world.size())
+}

@@ -1,0 +1,287 @@
+//! Open MPI, loaded when a program is started by its `mpirun`: the few functions that are used, and
+//! messages that own their memory.
+//!
+//! Calls are made one at a time, whatever thread they come from, and none of them waits: who waits
+//! asks again and again whether a message is done.
+
+use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A communicator, type or request: the address of something of the library's.
+type Handle = *mut c_void;
+
+/// Calls may come from any thread, one at a time.
+const THREAD_SERIALIZED: c_int = 2;
+const SUCCESS: c_int = 0;
+const ANY_SOURCE: c_int = -1;
+/// The key of the attribute that says how large a tag may be.
+const TAG_UB: c_int = 0;
+/// Bytes of a piece of a message: a count has 31 bits.
+const PIECE: usize = 1 << 30;
+
+macro_rules! calls {
+    ($($name:ident = $symbol:literal($($arg:ty),*);)*) => {
+        /// The functions that are used.
+        struct Calls { $($name: unsafe extern "C" fn($($arg),*) -> c_int),* }
+
+        impl Calls {
+            /// # Safety
+            /// The library is Open MPI's, whose functions have these types.
+            unsafe fn of(library: &Library) -> Result<Calls, libloading::Error> {
+                // SAFETY: the caller's promise.
+                Ok(unsafe { Calls { $($name: *library.get($symbol)?),* } })
+            }
+        }
+    };
+}
+calls! {
+    init = b"MPI_Init_thread\0"(*mut c_int, *mut *mut *mut c_char, c_int, *mut c_int);
+    finalize = b"MPI_Finalize\0"();
+    rank = b"MPI_Comm_rank\0"(Handle, *mut c_int);
+    size = b"MPI_Comm_size\0"(Handle, *mut c_int);
+    attribute = b"MPI_Comm_get_attr\0"(Handle, c_int, *mut *mut c_int, *mut c_int);
+    on_error = b"MPI_Comm_set_errhandler\0"(Handle, Handle);
+    error_text = b"MPI_Error_string\0"(c_int, *mut c_char, *mut c_int);
+    send = b"MPI_Isend\0"(*const c_void, c_int, Handle, c_int, c_int, Handle, *mut Handle);
+    receive = b"MPI_Irecv\0"(*mut c_void, c_int, Handle, c_int, c_int, Handle, *mut Handle);
+    gather = b"MPI_Iallgather\0"(*const c_void, c_int, Handle, *mut c_void, c_int, Handle, Handle, *mut Handle);
+    broadcast = b"MPI_Ibcast\0"(*mut c_void, c_int, Handle, c_int, Handle, *mut Handle);
+    test = b"MPI_Test\0"(*mut Handle, *mut c_int, *mut c_void);
+    probe = b"MPI_Iprobe\0"(c_int, c_int, Handle, *mut c_int, *mut c_void);
+}
+
+/// The library, and this process's place among those that were started with it.
+pub struct Mpi {
+    calls: Calls,
+    everyone: Handle,
+    byte: Handle,
+    /// Held during each call.
+    turn: Mutex<()>,
+    pub rank: usize,
+    pub size: usize,
+    /// The largest tag.
+    pub tag_max: usize,
+}
+
+// SAFETY: the handles are addresses of constants of the library, which stays loaded, and calls are
+// made one at a time.
+unsafe impl Send for Mpi {}
+// SAFETY: see `Send`.
+unsafe impl Sync for Mpi {}
+
+/// Bytes on their way. While the library may use them they are kept, even where no one waits for
+/// them any more.
+pub struct Message {
+    /// Of pieces that are not done, the first last.
+    requests: Vec<Handle>,
+    sent: Vec<u8>,
+    received: Vec<u8>,
+}
+
+// SAFETY: a request may be asked after by any thread, one at a time.
+unsafe impl Send for Message {}
+
+impl Message {
+    /// What came; to be looked at when it is done.
+    pub fn received(&self) -> &[u8] {
+        &self.received
+    }
+
+    pub fn into_received(mut self) -> Vec<u8> {
+        match self.requests.is_empty() {
+            true => std::mem::take(&mut self.received),
+            false => vec![],
+        }
+    }
+}
+
+impl Drop for Message {
+    fn drop(&mut self) {
+        if !self.requests.is_empty() {
+            std::mem::forget((std::mem::take(&mut self.sent), std::mem::take(&mut self.received)));
+        }
+    }
+}
+
+impl Mpi {
+    /// Loads the library (`TESSERA_MPI`, or where the system finds it) and joins the others.
+    pub fn join() -> Result<Mpi, String> {
+        let chosen = std::env::var("TESSERA_MPI").ok().filter(|s| !s.is_empty());
+        let names = match &chosen {
+            Some(path) => vec![path.as_str()],
+            None => vec!["libmpi.so.40", "libmpi.so"],
+        };
+        let mut why = String::new();
+        for name in names {
+            // Its parts look for its symbols, so that all are to see them.
+            // SAFETY: the library's initialisers have no precondition.
+            match unsafe { Library::open(Some(name), RTLD_NOW | RTLD_GLOBAL) } {
+                Ok(library) => return Self::of(name, library),
+                Err(e) => why = e.to_string(),
+            }
+        }
+        Err(why)
+    }
+
+    fn of(name: &str, library: Library) -> Result<Mpi, String> {
+        let constant = |symbol: &[u8]| -> Result<Handle, String> {
+            // SAFETY: only the address is taken.
+            let found = unsafe { library.get::<Handle>(symbol) };
+            let address = found.map(|s| s.as_raw_ptr()).map_err(|_| "a constant is missing".to_owned())?;
+            Ok(address.cast())
+        };
+        let Ok(everyone) = constant(b"ompi_mpi_comm_world\0") else {
+            return Err(format!("`{name}` is not Open MPI, whose binary interface is the one that is understood"));
+        };
+        let (byte, returns) = (constant(b"ompi_mpi_byte\0")?, constant(b"ompi_mpi_errors_return\0")?);
+        // SAFETY: it has Open MPI's own symbol, and its functions have had these types since version 3.
+        let calls = unsafe { Calls::of(&library) }.map_err(|e| e.to_string())?;
+        // Never closed: its addresses stay valid.
+        std::mem::forget(library);
+        let mut mpi = Mpi { calls, everyone, byte, turn: Mutex::new(()), rank: 0, size: 1, tag_max: 0 };
+        let (mut level, mut rank, mut size, mut found) = (0, 0, 0, 0);
+        let mut tag: *mut c_int = std::ptr::null_mut();
+        let (none, nothing) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: started once in this process; every pointer is to a local, or null where that is allowed.
+        unsafe {
+            mpi.check((mpi.calls.init)(none, nothing, THREAD_SERIALIZED, &mut level))?;
+            mpi.check((mpi.calls.on_error)(everyone, returns))?;
+            mpi.check((mpi.calls.rank)(everyone, &mut rank))?;
+            mpi.check((mpi.calls.size)(everyone, &mut size))?;
+            mpi.check((mpi.calls.attribute)(everyone, TAG_UB, &mut tag, &mut found))?;
+        }
+        if level < THREAD_SERIALIZED {
+            return Err("this build of it may be called by one thread only".into());
+        }
+        // Every MPI has at least this many.
+        mpi.tag_max = 32_767;
+        if found != 0 && !tag.is_null() {
+            // SAFETY: the attribute is the address of an int.
+            mpi.tag_max = usize::try_from(unsafe { *tag }).unwrap_or(mpi.tag_max);
+        }
+        (mpi.rank, mpi.size) = (usize::try_from(rank).unwrap_or(0), usize::try_from(size).unwrap_or(1));
+        Ok(mpi)
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the library says of a failure.
+    fn check(&self, code: c_int) -> Result<(), String> {
+        if code == SUCCESS {
+            return Ok(());
+        }
+        /// As the standard says, with room to spare.
+        const TEXT_MAX: usize = 1024;
+        let mut text = [0u8; TEXT_MAX];
+        let mut len = 0;
+        // SAFETY: the buffer is longer than any text of the library.
+        unsafe { (self.calls.error_text)(code, text.as_mut_ptr().cast(), &mut len) };
+        let len = usize::try_from(len).unwrap_or(0).min(TEXT_MAX);
+        Err(String::from_utf8_lossy(&text[..len]).into_owned())
+    }
+
+    /// Starts each piece of a message with `start`: address of the piece and its bytes.
+    fn started(
+        &self,
+        mut message: Message,
+        len: usize,
+        start: impl Fn(&mut Message, usize, c_int, &mut Handle) -> c_int,
+    ) -> Result<Message, String> {
+        let _turn = self.turn();
+        for at in (0..len).step_by(PIECE) {
+            let mut request: Handle = std::ptr::null_mut();
+            let code = start(&mut message, at, (len - at).min(PIECE) as c_int, &mut request);
+            self.check(code)?;
+            message.requests.insert(0, request);
+        }
+        Ok(message)
+    }
+
+    /// Sends to a process.
+    pub fn send(&self, to: usize, tag: usize, bytes: Vec<u8>) -> Result<Message, String> {
+        let (to, tag, len) = (to as c_int, tag as c_int, bytes.len());
+        let message = Message { requests: vec![], sent: bytes, received: vec![] };
+        self.started(message, len, |m, at, len, request| {
+            // SAFETY: the bytes belong to the message, which keeps them until the request is done.
+            unsafe {
+                let from = m.sent.as_ptr().add(at).cast();
+                (self.calls.send)(from, len, self.byte, to, tag, self.everyone, request)
+            }
+        })
+    }
+
+    /// Receives so many bytes from a process.
+    pub fn receive(&self, from: usize, tag: usize, len: usize) -> Result<Message, String> {
+        let (from, tag) = (from as c_int, tag as c_int);
+        let message = Message { requests: vec![], sent: vec![], received: vec![0; len] };
+        self.started(message, len, |m, at, len, request| {
+            // SAFETY: as for `send`.
+            unsafe {
+                let to = m.received.as_mut_ptr().add(at).cast();
+                (self.calls.receive)(to, len, self.byte, from, tag, self.everyone, request)
+            }
+        })
+    }
+
+    /// A few bytes of each process, the same number of all, to all.
+    pub fn gather(&self, bytes: Vec<u8>) -> Result<Message, String> {
+        let len = bytes.len();
+        let message = Message { requests: vec![], received: vec![0; len * self.size], sent: bytes };
+        self.started(message, len.min(PIECE), |m, _, len, request| {
+            // SAFETY: as for `send`; there is room for the bytes of every process.
+            unsafe {
+                let (from, to) = (m.sent.as_ptr().cast(), m.received.as_mut_ptr().cast());
+                (self.calls.gather)(from, len, self.byte, to, len, self.byte, self.everyone, request)
+            }
+        })
+    }
+
+    /// The first process's bytes to all; elsewhere they are written over.
+    pub fn broadcast(&self, bytes: Vec<u8>) -> Result<Message, String> {
+        let len = bytes.len();
+        let message = Message { requests: vec![], sent: vec![], received: bytes };
+        self.started(message, len, |m, at, len, request| {
+            // SAFETY: as for `send`.
+            unsafe {
+                let at = m.received.as_mut_ptr().add(at).cast();
+                (self.calls.broadcast)(at, len, self.byte, 0, self.everyone, request)
+            }
+        })
+    }
+
+    /// Whether a message has been sent or has come.
+    pub fn is_done(&self, message: &mut Message) -> Result<bool, String> {
+        let _turn = self.turn();
+        while let Some(request) = message.requests.last_mut() {
+            let mut done = 0;
+            // SAFETY: the request is one that was started and is not done.
+            let code = unsafe { (self.calls.test)(request, &mut done, std::ptr::null_mut()) };
+            self.check(code)?;
+            if done == 0 {
+                return Ok(false);
+            }
+            message.requests.pop();
+        }
+        Ok(true)
+    }
+
+    /// Whether a message with this tag waits to be received, from anyone.
+    pub fn has_come(&self, tag: usize) -> bool {
+        let _turn = self.turn();
+        let mut found = 0;
+        // SAFETY: the pointer is to a local; no status is wanted.
+        let code =
+            unsafe { (self.calls.probe)(ANY_SOURCE, tag as c_int, self.everyone, &mut found, std::ptr::null_mut()) };
+        code == SUCCESS && found != 0
+    }
+
+    /// Leaves the others. Waits for them; nothing may be called afterwards.
+    pub fn leave(&self) {
+        let _turn = self.turn();
+        // SAFETY: started, and left once.
+        unsafe { (self.calls.finalize)() };
+    }
+}
