@@ -33,9 +33,29 @@ pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs the program in `dir` with a cache of its own.
 pub fn run_in(dir: &Path, args: &[&str], input: &str) -> std::io::Result<Ran> {
-    let mut child = Command::new(binary())
-        .args(args)
-        .current_dir(dir)
+    let mut command = Command::new(binary());
+    command.args(args).current_dir(dir);
+    run_command(&mut command, input)
+}
+
+/// What starts a program several times, where it is installed. To be followed by the arguments of
+/// `mpirun` and of the program.
+pub fn mpirun(dir: &Path) -> Option<Command> {
+    let there = Command::new("mpirun").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if there.is_err() {
+        eprintln!("not run: there is no `mpirun` here");
+        return None;
+    }
+    let mut command = Command::new("mpirun");
+    // More processes than cores, as any user; who is told to end has time to say so on a busy machine.
+    command.args(["--allow-run-as-root", "--oversubscribe", "--mca", "odls_base_sigkill_timeout", "4"]);
+    command.current_dir(dir);
+    Some(command)
+}
+
+/// Runs a command as tests run the program.
+pub fn run_command(command: &mut Command, input: &str) -> std::io::Result<Ran> {
+    let mut child = command
         .env("NO_COLOR", "1")
         .env("TERM", "dumb")
         .env("TESSERA_MACHINE", "reference")

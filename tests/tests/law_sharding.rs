@@ -138,7 +138,7 @@ fn compiled(backend: &Backend, m: &Arc<Mesh>, case: &Case) -> Result<(), String>
     for turn in ["first", "second"] {
         let got = match run.run(backend, THREADS, args.clone()) {
             Ok(tensors) => {
-                tensors.iter().map(|t| t.whole().map(|t| t.bytes().to_vec()).map_err(|e| e.bytes.to_string())).collect()
+                tensors.iter().map(|t| t.whole().map(|t| t.bytes().to_vec()).map_err(|e| e.message)).collect()
             }
             Err(MeshError::Plan(PlanError::Step { message, .. })) => Err(message),
             Err(MeshError::Plan(PlanError::Memory(e))) => Err(format!("no memory: {} bytes", e.bytes)),
@@ -164,7 +164,7 @@ fn parts(case: &Case, m: &Arc<Mesh>) -> Result<Vec<Argument>, OutOfMemory> {
         };
         let parts = (0..held.len()).map(part).collect::<Result<_, _>>()?;
         let parts = Parts { layout: ty.sharding.clone(), parts };
-        Ok(Argument::Tensor(Tensor::in_parts(t, ty.shape.clone(), parts)?))
+        Ok(Argument::Tensor(Tensor::in_parts(t.dtype, ty.shape.clone(), parts)?))
     };
     whole.into_iter().enumerate().map(one).collect()
 }

@@ -103,6 +103,7 @@ fn libraries_stay_in_their_crate() {
         ("ariadne", &["compiler/driver"]),
         ("rustyline", &["compiler/driver"]),
         ("tokenizers", &["runtime/core"]),
+        ("libloading", &["compiler/llvm", "runtime/core"]),
     ];
     for path in sources().iter().filter_map(|p| p.ancestors().find(|a| a.join("Cargo.toml").exists() && **a != root()))
     {

@@ -72,6 +72,11 @@ fn wrong_options(cli: &Cli) -> Option<String> {
             other => format!("there is no target `{other}`; this build runs on `cpu`"),
         });
     }
+    if matches!(cli.command, None | Some(Command::Repl | Command::Test { .. }))
+        && tessera_runtime::world::launch::is_launched()
+    {
+        return Some("of several processes there are only `tessera run` and `tessera profile`".into());
+    }
     let policies = ["deterministic", "fast", "kahan_sum"];
     if !policies.contains(&g.policy.as_str()) {
         return Some(format!("there is no policy `{}`; choose one of {}", g.policy, policies.join(", ")));

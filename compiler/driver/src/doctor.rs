@@ -54,6 +54,10 @@ pub fn doctor(cache: &DiskCache) -> (String, bool) {
             }
         },
     }
+    match tessera_runtime::world::mpi::version() {
+        Ok(version) => line("mpi", true, format!("{version}, for programs that `mpirun` starts")),
+        Err(why) => line("mpi", false, format!("{why}; needed only under `mpirun` (package openmpi-bin)")),
+    }
     line("cpu target", true, "the default".into());
     line("cuda target", false, "not supported yet".into());
     (out, ok)

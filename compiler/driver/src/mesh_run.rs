@@ -29,7 +29,7 @@ pub enum MeshError {
     Plan(PlanError),
     Backend(BackendError),
     /// The processes of the run do not go on; where in a region that was, if it was in one.
-    World(Fault, StepOrigin),
+    World(Fault, Option<StepOrigin>),
 }
 
 /// One specialisation of a region on a mesh.
@@ -115,7 +115,7 @@ impl MeshRun {
         };
         let called = world.agree(What::Call, self.hash ^ hash_of_scalars(&args), ready.is_err(), 0);
         ready.map_err(MeshError::Backend)?;
-        called.map_err(|f| MeshError::World(f, StepOrigin::default()))?;
+        called.map_err(|f| MeshError::World(f, None))?;
         let engine = Between::new(world, self.mine.clone(), self.count as usize);
         let outcome = self.together(self.run_mine(engine, args));
         self.agreed(world, outcome)
@@ -129,14 +129,14 @@ impl MeshRun {
         let called = world.agree(What::Called, world::hash(&[text.as_bytes()]), failed, 0);
         let mut outputs = match (outcome, called) {
             (Err(PlanError::Step { origin, .. }), Err(fault)) if !failed || fault.code != world::ELSEWHERE => {
-                return Err(MeshError::World(fault, origin));
+                return Err(MeshError::World(fault, Some(origin)));
             }
-            (Ok(_), Err(fault)) => return Err(MeshError::World(fault, StepOrigin::default())),
+            (Ok(_), Err(fault)) => return Err(MeshError::World(fault, None)),
             (outcome, _) => outcome.map_err(MeshError::Plan)?,
         };
         let plain = || self.outcomes.iter().zip(&self.types).filter(|(o, _)| **o == Outcome::Plain).map(|(_, t)| t);
         let bytes: u64 = plain().filter_map(NodeType::bytes).sum();
-        let lost = |f| MeshError::World(f, StepOrigin::default());
+        let lost = |f| MeshError::World(f, None);
         if world.rank() == 0 {
             let mut all = Vec::with_capacity(bytes as usize);
             let of_first = outputs.iter().filter(|t| t.parts.is_none());

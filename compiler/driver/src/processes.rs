@@ -17,7 +17,7 @@ use tessera_runtime::world::{self, World};
 
 /// Joins the other processes, if there are any; else what is wrong, which the first process tells.
 pub fn join(setup: &mut Setup) -> Result<(), Option<Fault>> {
-    let joined = world::join().map_err(|fault| (world::number_from_launcher() == 0).then_some(fault))?;
+    let joined = world::join().map_err(|fault| (world::launch::number() == 0).then_some(fault))?;
     if let Some(world) = joined {
         setup.held = Some(RefCell::default());
         if world.rank() != 0 {
@@ -109,10 +109,13 @@ pub fn end(setup: &Setup, code: u8, failed: bool) {
 fn tell(setup: &Setup, tells: bool) {
     let Some(held) = &setup.held else { return };
     let text = std::mem::take(&mut *held.borrow_mut());
-    if tells {
-        let mut err = std::io::stderr().lock();
-        let _ = err.write_all(&text).and_then(|()| err.flush());
+    if !tells || text.is_empty() {
+        return;
     }
+    let mut err = std::io::stderr().lock();
+    let who = world::world().filter(|w| w.rank() > 0 && !setup.style.json);
+    let who = who.map_or_else(String::new, |w| format!("  = note: process {} of {} says so\n", w.rank(), w.size()));
+    let _ = err.write_all(&text).and_then(|()| err.write_all(who.as_bytes())).and_then(|()| err.flush());
 }
 
 /// Leaves the others; the exit code.

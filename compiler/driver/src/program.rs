@@ -44,7 +44,7 @@ pub struct Setup {
 
 impl Setup {
     pub fn pool(&self) -> Arc<Pool> {
-        Arc::new(Pool::new(self.global.threads.map_or_else(world::cores, |n| n as usize)))
+        Arc::new(Pool::new(self.global.threads.map_or_else(world::launch::cores, |n| n as usize)))
     }
 
     pub fn cache(&self) -> DiskCache {

@@ -334,7 +334,7 @@ impl Executor {
                 MeshError::World(fault, _) if fault.code == world::ELSEWHERE => {
                     RunError::new(world::ELSEWHERE, "", span)
                 }
-                MeshError::World(fault, origin) => self.fault(fault, place_of(origin), span),
+                MeshError::World(fault, origin) => self.fault(fault, origin.map_or(Span::NONE, place_of), span),
                 MeshError::Devices(n) => {
                     let d = Diagnostic::new(
                         Code::E0901,

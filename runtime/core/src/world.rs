@@ -8,13 +8,16 @@
 //! one ends all. What could differ (the time, the environment) is the first process's.
 
 pub mod mpi;
+pub mod launch;
 pub mod step;
+pub mod parts;
 
 use crate::fault::Fault;
+use launch::variable;
 use mpi::{Message, Mpi};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use step::{Record, Verdict, What, judge};
 
@@ -97,26 +100,6 @@ pub fn hash(parts: &[&[u8]]) -> u64 {
         hasher.update(part);
     }
     u64::from_le_bytes(hasher.finalize().as_bytes().first_chunk().copied().unwrap_or_default())
-}
-
-/// What a launcher says of this process: its number and how many there are, here and in all.
-fn variable(names: &[&str]) -> Option<usize> {
-    names.iter().find_map(|n| std::env::var(n).ok()?.trim().parse().ok())
-}
-
-/// The number that the launcher gave this process, for what is to be told once before the processes
-/// can talk.
-pub fn number_from_launcher() -> usize {
-    variable(&["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"]).unwrap_or(0)
-}
-
-/// Cores for this process: those that it may run on, and no more than its share of the machine's.
-pub fn cores() -> usize {
-    let allowed = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let beside = world().and_then(|_| variable(&["OMPI_COMM_WORLD_LOCAL_SIZE"])).unwrap_or(1).max(1);
-    // SAFETY: asks for a number.
-    let all = usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(allowed);
-    allowed.min((all / beside).max(1))
 }
 
 /// Joins the other processes that an `mpirun` started with this one, once; does nothing where none
@@ -216,7 +199,7 @@ impl World {
             match self.mpi.is_done(message) {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
-                Err(e) => return Err(Waited::Lost(self.lose(format!("MPI failed: {e}")))),
+                Err(e) => return Err(Waited::Lost(self.broken(&e))),
             }
             if let Some(fault) = self.lost.get() {
                 return Err(Waited::Lost(fault.clone()));
@@ -229,8 +212,7 @@ impl World {
                 return Err(Waited::Lost(self.ended_from_outside()));
             }
             if waited > self.patience {
-                let text = format!("no answer from the other processes for {} s", self.patience.as_secs_f64());
-                return Err(Waited::Lost(self.lose(text)));
+                return Err(Waited::Lost(self.unanswered()));
             }
             // The others may need this core.
             if waited < LOOK { std::thread::yield_now() } else { std::thread::sleep(PAUSE) }
@@ -238,16 +220,23 @@ impl World {
     }
 
     /// Gives the others up.
-    fn lose(&self, why: String) -> Fault {
-        let who = format!("process {} of {}", self.mpi.rank, self.mpi.size);
-        let fault = Fault::new(SILENT, format!("{why} ({who}, at {})", self.here()))
-            .note("another process may have ended, or be slow: TESSERA_MPI_TIMEOUT is the seconds that are waited");
-        self.lost.get_or_init(|| fault).clone()
+    fn lose(&self, why: &str, note: &str) -> Fault {
+        let text = format!("process {} of {}, at {}, {why}", self.mpi.rank, self.mpi.size, self.here());
+        self.lost.get_or_init(|| Fault::new(SILENT, text).note(note)).clone()
     }
 
-    /// The fault of a process that a signal ends: mostly since another one has ended.
+    fn unanswered(&self) -> Fault {
+        let why = format!("had no answer from the others for {} s", self.patience.as_secs_f64());
+        self.lose(&why, "one of them hangs, or needs longer: `TESSERA_MPI_TIMEOUT` says how many seconds are waited")
+    }
+
+    /// The fault of a process that a signal ends.
     pub fn ended_from_outside(&self) -> Fault {
-        self.lose("this process was told to end, as when another one of the run has ended".into())
+        self.lose("was told to end", "`mpirun` tells the others when one process has ended early")
+    }
+
+    fn broken(&self, e: &str) -> Fault {
+        self.lose(&format!("cannot reach the others: {e}"), "MPI itself failed")
     }
 
     /// For the handler of signals: ends all waiting.
@@ -261,7 +250,7 @@ impl World {
     }
 
     fn message(&self, made: Result<Message, String>) -> Result<Message, Fault> {
-        made.map_err(|e| self.lose(format!("MPI failed: {e}")))
+        made.map_err(|e| self.broken(&e))
     }
 
     /// What came with a message.
@@ -303,14 +292,17 @@ impl World {
     }
 
     fn differ(&self, records: &[Record]) -> Fault {
+        if records.iter().all(|r| r.what == What::Start) {
+            return Fault::new(DIFFER, "the processes of this run were not started alike")
+                .note("program, files, arguments, options and the version of Tessera have to be the same")
+                .note("and of products of bf16, whether the processor multiplies pairs");
+        }
         let first = Fault::new(DIFFER, "the processes of this run do not do the same");
         let mut told: Vec<(String, Vec<usize>)> = vec![];
         for (rank, r) in records.iter().enumerate() {
-            let what = r.what.text();
-            let text = if r.what == What::Start {
-                what.to_owned()
-            } else {
-                format!("{what}, at {}", self.place_text(r.place))
+            let text = match r.what {
+                What::End => r.what.text().to_owned(),
+                what => format!("{}, at {}", what.text(), self.place_text(r.place)),
             };
             let same = |t: &&mut (String, Vec<usize>)| records[t.1[0]].hash == r.hash && t.0 == text;
             match told.iter_mut().find(same) {
@@ -318,10 +310,15 @@ impl World {
                 None => told.push((text, vec![rank])),
             }
         }
-        told.into_iter().fold(first, |fault, (text, who)| {
+        let one = told.iter().all(|t| t.0 == told[0].0);
+        let notes = told.into_iter().fold(first, |fault, (text, who)| {
             let who: Vec<String> = who.iter().map(usize::to_string).collect();
-            fault.note(format!("process {}: {text}", who.join(", ")))
-        })
+            fault.note(format!("process {} {text}", who.join(", ")))
+        });
+        match one {
+            true => notes.note("with other numbers, shapes or layouts"),
+            false => notes,
+        }
     }
 
     /// Whether this process tells why the run ends early; `None` while it does not.
@@ -372,86 +369,6 @@ impl World {
         let done = if self.mpi.rank == 0 { first() } else { beside() };
         let agreed = self.agree(What::Write, hash(&[what.as_bytes()]), done.is_err(), 0);
         done.and(agreed.map(|_| ()))
-    }
-
-    // ---- Parts of tensors -------------------------------------------------------------------
-
-    /// Brings the blocks of a tensor to all processes. `holders` are, by block, the devices that hold
-    /// it; `own` gives the bytes of a block that is here. Returns the bytes of each block that is not.
-    pub fn blocks<'a>(
-        &self,
-        devices: usize,
-        blocks: &[(Vec<usize>, usize)],
-        own: impl Fn(usize) -> &'a [u8],
-    ) -> Result<Vec<Option<Vec<u8>>>, Fault> {
-        let mut coming = vec![];
-        let mut going = vec![];
-        for (i, (holders, len)) in blocks.iter().enumerate() {
-            let has = |rank: usize| holders.iter().any(|d| self.devices_of(rank, devices).contains(d));
-            let owner = holders.first().map_or(0, |&d| self.owner(d, devices));
-            if owner == self.mpi.rank {
-                for to in (0..self.mpi.size).filter(|&r| !has(r)) {
-                    going.push(self.message(self.mpi.send(to, TAG_PARTS, own(i).to_vec()))?);
-                }
-            }
-            coming.push(match has(self.mpi.rank) {
-                true => None,
-                false => Some(self.message(self.mpi.receive(owner, TAG_PARTS, *len))?),
-            });
-        }
-        let sent: Result<(), Fault> = going.into_iter().try_for_each(|m| self.taken(Ok(m)).map(|_| ()));
-        sent?;
-        coming.into_iter().map(|m| m.map(|m| self.taken(Ok(m))).transpose()).collect()
-    }
-
-    /// Starts to send to a device of another process. The number of devices of the mesh says who has
-    /// which.
-    pub fn send(&self, way: Way, bytes: Vec<u8>) -> Result<Message, Fault> {
-        let to = self.owner(way.to, way.devices);
-        self.message(self.mpi.send(to, self.tag(way), bytes))
-    }
-
-    /// Starts to receive so many bytes from a device of another process.
-    pub fn receive(&self, way: Way, len: usize) -> Result<Message, Fault> {
-        let from = self.owner(way.from, way.devices);
-        self.message(self.mpi.receive(from, self.tag(way), len))
-    }
-
-    /// Each pair of devices has a tag among those of their processes, so that what one sends the other
-    /// stays in order.
-    fn tag(&self, Way { from, to, devices }: Way) -> usize {
-        let first = |device| self.devices_of(self.owner(device, devices), devices).start;
-        TAG_DEVICES + (from - first(from)) * self.most_devices(devices) + (to - first(to))
-    }
-
-    /// The most devices that a process has.
-    fn most_devices(&self, devices: usize) -> usize {
-        devices.div_ceil(self.mpi.size)
-    }
-
-    /// Whether there are tags for the devices of a mesh.
-    pub fn has_tags(&self, devices: usize) -> bool {
-        let each = self.most_devices(devices);
-        each.checked_mul(each).is_some_and(|n| n <= self.mpi.tag_max - TAG_DEVICES)
-    }
-
-    /// Waits for a message of a device; the bytes that came.
-    pub fn finish(&self, mut message: Message) -> Result<Vec<u8>, String> {
-        match self.wait(&mut message, true) {
-            Ok(()) => Ok(message.into_received()),
-            Err(Waited::Failed) => Err(crate::mesh::STOPPED.into()),
-            Err(Waited::Lost(fault)) => Err(fault.message),
-        }
-    }
-
-    /// Tells the others that a device stopped, so that theirs do not wait for it.
-    pub fn cry(&self) {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        if left.is_empty() {
-            let others = (0..self.mpi.size).filter(|&r| r != self.mpi.rank);
-            // Where MPI itself fails, the others notice by themselves.
-            left.extend(others.filter_map(|r| self.mpi.send(r, TAG_FAILED, vec![1]).ok()));
-        }
     }
 
     // ---- Beginning and end ------------------------------------------------------------------
@@ -511,13 +428,4 @@ impl World {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-}
-
-/// From one device of a mesh to another.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Way {
-    pub from: usize,
-    pub to: usize,
-    /// How many the mesh has.
-    pub devices: usize,
 }

@@ -7,8 +7,9 @@
 use super::here::Hub;
 use super::{At, Box, Engine, Moves, copy};
 use crate::traffic;
+use crate::world::World;
 use crate::world::mpi::Message;
-use crate::world::{Way, World};
+use crate::world::parts::Way;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -49,6 +49,7 @@ calls! {
     broadcast = b"MPI_Ibcast\0"(*mut c_void, c_int, Handle, c_int, Handle, *mut Handle);
     test = b"MPI_Test\0"(*mut Handle, *mut c_int, *mut c_void);
     probe = b"MPI_Iprobe\0"(c_int, c_int, Handle, *mut c_int, *mut c_void);
+    version = b"MPI_Get_library_version\0"(*mut c_char, *mut c_int);
 }
 
 /// The library, and this process's place among those that were started with it.
@@ -104,38 +105,64 @@ impl Drop for Message {
     }
 }
 
-impl Mpi {
-    /// Loads the library (`TESSERA_MPI`, or where the system finds it) and joins the others.
-    pub fn join() -> Result<Mpi, String> {
-        let chosen = std::env::var("TESSERA_MPI").ok().filter(|s| !s.is_empty());
-        let names = match &chosen {
-            Some(path) => vec![path.as_str()],
-            None => vec!["libmpi.so.40", "libmpi.so"],
-        };
-        let mut why = String::new();
-        for name in names {
-            // Its parts look for its symbols, so that all are to see them.
-            // SAFETY: the library's initialisers have no precondition.
-            match unsafe { Library::open(Some(name), RTLD_NOW | RTLD_GLOBAL) } {
-                Ok(library) => return Self::of(name, library),
-                Err(e) => why = e.to_string(),
-            }
+/// Loads the library (`TESSERA_MPI`, or where the system finds it).
+fn open() -> Result<Library, String> {
+    let chosen = std::env::var("TESSERA_MPI").ok().filter(|s| !s.is_empty());
+    let names = match &chosen {
+        Some(path) => vec![path.as_str()],
+        None => vec!["libmpi.so.40", "libmpi.so"],
+    };
+    let mut why = String::new();
+    for name in names {
+        // Its parts look for its symbols, so that all are to see them.
+        // SAFETY: the library's initialisers have no precondition.
+        match unsafe { Library::open(Some(name), RTLD_NOW | RTLD_GLOBAL) } {
+            Ok(library) if constant(&library, b"ompi_mpi_comm_world\0").is_ok() => return Ok(library),
+            Ok(_) => why = format!("`{name}` is not Open MPI, whose binary interface is the one that is understood"),
+            Err(e) => why = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string),
         }
-        Err(why)
     }
+    Err(why)
+}
 
-    fn of(name: &str, library: Library) -> Result<Mpi, String> {
-        let constant = |symbol: &[u8]| -> Result<Handle, String> {
-            // SAFETY: only the address is taken.
-            let found = unsafe { library.get::<Handle>(symbol) };
-            let address = found.map(|s| s.as_raw_ptr()).map_err(|_| "a constant is missing".to_owned())?;
-            Ok(address.cast())
-        };
-        let Ok(everyone) = constant(b"ompi_mpi_comm_world\0") else {
-            return Err(format!("`{name}` is not Open MPI, whose binary interface is the one that is understood"));
-        };
-        let (byte, returns) = (constant(b"ompi_mpi_byte\0")?, constant(b"ompi_mpi_errors_return\0")?);
-        // SAFETY: it has Open MPI's own symbol, and its functions have had these types since version 3.
+/// The address of a constant of the library.
+fn constant(library: &Library, symbol: &[u8]) -> Result<Handle, String> {
+    // SAFETY: only the address is taken.
+    let found = unsafe { library.get::<Handle>(symbol) };
+    found.map(|s| s.as_raw_ptr()).map_err(|e| e.to_string())
+}
+
+/// What the library says of itself, without starting it.
+pub fn version() -> Result<String, String> {
+    let library = open()?;
+    // SAFETY: as in `Mpi::join`.
+    let calls = unsafe { Calls::of(&library) }.map_err(|e| e.to_string())?;
+    let text = text(|buffer, len| {
+        // SAFETY: the buffer is longer than any text of the library, and this may be asked before the start.
+        unsafe { (calls.version)(buffer, len) };
+    });
+    std::mem::forget(library);
+    Ok(text.split(',').next().unwrap_or("").trim().to_owned())
+}
+
+/// A text that the library writes.
+fn text(write: impl FnOnce(*mut c_char, &mut c_int)) -> String {
+    /// No text of the library is longer.
+    const TEXT_MAX: usize = 8192;
+    let mut text = vec![0u8; TEXT_MAX];
+    let mut len = 0;
+    write(text.as_mut_ptr().cast(), &mut len);
+    let len = usize::try_from(len).unwrap_or(0).min(TEXT_MAX);
+    String::from_utf8_lossy(&text[..len]).into_owned()
+}
+
+impl Mpi {
+    /// Loads the library and joins the others that were started with this process.
+    pub fn join() -> Result<Mpi, String> {
+        let library = open()?;
+        let (everyone, byte) = (constant(&library, b"ompi_mpi_comm_world\0")?, constant(&library, b"ompi_mpi_byte\0")?);
+        let returns = constant(&library, b"ompi_mpi_errors_return\0")?;
+        // SAFETY: `open` made sure that it is Open MPI, whose functions have had these types since version 3.
         let calls = unsafe { Calls::of(&library) }.map_err(|e| e.to_string())?;
         // Never closed: its addresses stay valid.
         std::mem::forget(library);
@@ -173,14 +200,10 @@ impl Mpi {
         if code == SUCCESS {
             return Ok(());
         }
-        /// As the standard says, with room to spare.
-        const TEXT_MAX: usize = 1024;
-        let mut text = [0u8; TEXT_MAX];
-        let mut len = 0;
         // SAFETY: the buffer is longer than any text of the library.
-        unsafe { (self.calls.error_text)(code, text.as_mut_ptr().cast(), &mut len) };
-        let len = usize::try_from(len).unwrap_or(0).min(TEXT_MAX);
-        Err(String::from_utf8_lossy(&text[..len]).into_owned())
+        Err(text(|buffer, len| unsafe {
+            (self.calls.error_text)(code, buffer, len);
+        }))
     }
 
     /// Starts each piece of a message with `start`: address of the piece and its bytes.

@@ -23,7 +23,7 @@ impl What {
     pub fn text(self) -> &'static str {
         match self {
             What::Test => "tries the connection",
-            What::Start => "has another program, other arguments or options, or another kind of processor",
+            What::Start => "starts",
             What::Call => "calls a function on a mesh",
             What::Called => "has called a function on a mesh",
             What::Whole => "looks at a tensor that lies on a mesh",

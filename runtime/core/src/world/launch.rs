@@ -1,0 +1,26 @@
+//! What the launcher of a run says in the environment.
+
+/// What a launcher says of this process: its number and how many there are, here and in all.
+pub fn variable(names: &[&str]) -> Option<usize> {
+    names.iter().find_map(|n| std::env::var(n).ok()?.trim().parse().ok())
+}
+
+/// The number that the launcher gave this process, for what is to be told once before the processes
+/// can talk.
+pub fn number() -> usize {
+    variable(&["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"]).unwrap_or(0)
+}
+
+/// Whether a launcher started several processes like this one.
+pub fn is_launched() -> bool {
+    variable(&["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"]).is_some_and(|n| n > 1)
+}
+
+/// Cores for this process: those that it may run on, and no more than its share of the machine's.
+pub fn cores() -> usize {
+    let allowed = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let beside = super::world().and_then(|_| variable(&["OMPI_COMM_WORLD_LOCAL_SIZE"])).unwrap_or(1).max(1);
+    // SAFETY: asks for a number.
+    let all = usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(allowed);
+    allowed.min((all / beside).max(1))
+}
