@@ -145,6 +145,7 @@ fn compiled(backend: &Backend, m: &Arc<Mesh>, case: &Case) -> Result<(), String>
             Err(MeshError::Plan(PlanError::Interrupted)) => return Err("interrupted".into()),
             Err(MeshError::Backend(e)) => return Err(format!("{e:?}")),
             Err(MeshError::Devices(n)) => return Err(format!("{n} devices are too many")),
+            Err(MeshError::World(fault, _)) => return Err(fault.message),
         };
         same(case, &expected, &got).map_err(|e| format!("{turn} run: {e}"))?;
     }
