@@ -16,7 +16,6 @@ pub mod mesh_run;
 pub mod regions;
 pub mod interrupt;
 mod profile;
-mod processes;
 pub mod program;
 mod kernel_table;
 pub mod emit;

@@ -1,10 +1,11 @@
 //! A program from text to its end: check, lower, compile, run.
 
+mod processes;
+
 use crate::backend::{Backend, Options};
 use crate::cache::DiskCache;
 use crate::cli::{Color, Global};
 use crate::files::{Disk, Texts};
-use crate::processes;
 use crate::regions::{Executor, Reports, Unit};
 use crate::render::{Style, render};
 use std::cell::RefCell;

@@ -2,9 +2,9 @@
 
 pub mod tensor;
 pub mod traffic;
+pub mod fault;
 pub mod world;
 pub mod mesh;
-pub mod fault;
 pub mod outline;
 pub mod digits;
 pub mod number;

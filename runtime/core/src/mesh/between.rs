@@ -5,11 +5,12 @@
 //! that waits for it.
 
 use super::here::Hub;
-use super::{At, Box, Engine, Moves, copy};
+use super::{At, Box, Engine, Moves, STOPPED, copy};
+use crate::fault::Fault;
 use crate::traffic;
-use crate::world::World;
 use crate::world::mpi::Message;
 use crate::world::parts::Way;
+use crate::world::{ELSEWHERE, World};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -48,6 +49,12 @@ impl Between {
 
     fn way(&self, from: usize, to: usize) -> Way {
         Way { from, to, devices: self.devices }
+    }
+
+    /// Waits for a message.
+    fn finish(&self, message: Message) -> Result<Vec<u8>, String> {
+        let text = |fault: Fault| if fault.code == ELSEWHERE { STOPPED.to_owned() } else { fault.message };
+        self.world.finish(message).map_err(text)
     }
 
     /// Starts to send what other processes are to have.
@@ -95,10 +102,10 @@ impl Engine for Between {
         let going = self.send(at, moves, from)?;
         self.here.exchange(at, moves, from, to)?;
         for (message, parts) in coming {
-            let came = self.world.finish(message)?;
+            let came = self.finish(message)?;
             self.unpack(at, moves, &came, &parts, to)?;
         }
-        going.into_iter().try_for_each(|message| self.world.finish(message).map(|_| ()))
+        going.into_iter().try_for_each(|message| self.finish(message).map(|_| ()))
     }
 
     fn fail(&self) {

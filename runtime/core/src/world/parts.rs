@@ -1,9 +1,8 @@
 //! What goes between the devices of different processes.
 
 use super::mpi::Message;
-use super::{TAG_DEVICES, TAG_FAILED, TAG_PARTS, Waited, World};
+use super::{TAG_DEVICES, TAG_FAILED, TAG_PARTS, Waited, World, elsewhere};
 use crate::fault::Fault;
-use crate::mesh::STOPPED;
 use std::sync::PoisonError;
 
 /// From one device of a mesh to another.
@@ -75,12 +74,12 @@ impl World {
         each.checked_mul(each).is_some_and(|n| n <= self.mpi.tag_max - TAG_DEVICES)
     }
 
-    /// Waits for a message of a device; the bytes that came.
-    pub fn finish(&self, mut message: Message) -> Result<Vec<u8>, String> {
+    /// Waits for a message of a device; the bytes that came. Ends where another process failed.
+    pub fn finish(&self, mut message: Message) -> Result<Vec<u8>, Fault> {
         match self.wait(&mut message, true) {
             Ok(()) => Ok(message.into_received()),
-            Err(Waited::Failed) => Err(STOPPED.into()),
-            Err(Waited::Lost(fault)) => Err(fault.message),
+            Err(Waited::Failed) => Err(elsewhere()),
+            Err(Waited::Lost(fault)) => Err(fault),
         }
     }
 

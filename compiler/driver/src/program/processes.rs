@@ -4,7 +4,7 @@
 //! What a process has to tell is kept until it is known who tells it: of those that say the same the
 //! first one.
 
-use crate::program::{Ready, Setup};
+use super::{Ready, Setup, told};
 use std::cell::RefCell;
 use std::io::Write;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub fn from_input(read: impl FnOnce() -> Result<Loaded, Diagnostic>) -> Result<L
         (None, Ok(text)) => {
             Ok(Loaded { path: "<stdin>.tsr".into(), text: String::from_utf8_lossy(&text).into_owned().into() })
         }
-        (None, Err(fault)) => Err(crate::program::told(fault)),
+        (None, Err(fault)) => Err(told(fault)),
     }
 }
 
@@ -72,7 +72,7 @@ pub fn start(setup: &Setup, ready: Option<Ready>, args: &[String]) -> Result<Rea
         (_, outcome) => {
             if let Some(fault) = outcome.err().filter(|f| f.code != world::ELSEWHERE) {
                 setup.held.iter().for_each(|h| h.borrow_mut().clear());
-                setup.show(&[crate::program::told(fault)], &SourceMap::default());
+                setup.show(&[told(fault)], &SourceMap::default());
             }
             tell(setup, world.tells() == Some(true));
             Err(1)
@@ -98,7 +98,7 @@ pub fn end(setup: &Setup, code: u8, failed: bool) {
         let said: Vec<&[u8]> = held.iter().map(Vec::as_slice).chain([&code[..]]).collect();
         let differ = world.agree(What::End, world::hash(&said), failed, 0).err();
         if let Some(fault) = differ.filter(|f| f.code != world::ELSEWHERE) {
-            setup.show(&[crate::program::told(fault)], &SourceMap::default());
+            setup.show(&[told(fault)], &SourceMap::default());
         }
     }
     world.closing();
