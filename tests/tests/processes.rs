@@ -199,6 +199,8 @@ fn struck(signal: &str, patience: &str) -> Option<(Ran, Duration)> {
     let dir = temp();
     write(dir.path(), "long.tsr", LONG);
     let mut command = mpirun(dir.path())?;
+    // Who is told to end has time to say so on a busy machine.
+    command.args(["--mca", "odls_base_sigkill_timeout", "5"]);
     command.args(["-n", "4"]).arg(binary()).args(["run", "long.tsr"]);
     command.env("TESSERA_MPI_TIMEOUT", patience);
     let folder = dir.path().to_owned();
@@ -252,7 +254,9 @@ x = dist.shard(op.arange(24.0).reshape(4, 6), rows, mesh=mesh)
 for i in range(int(io.read_text("turns.txt"))):
     x = x + 1.0
     print(i)
-x = x * float(io.read_text("factor.txt"))
+factor = float(io.read_text("factor.txt"))
+elements: Tensor[1, 6, f32] = io.read_csv("elements.csv")
+x = x * elements * factor
 print("end")
 "#;
 
@@ -261,10 +265,11 @@ fn processes_that_come_apart_end_with_an_error() {
     let dir = temp();
     write(dir.path(), "main.tsr", READS);
     let path = dir.path().join("main.tsr").to_string_lossy().into_owned();
-    // Turns of a loop, then a number.
-    for (turns, factors, note) in [
-        (["2", "3"], ["1", "1"], "process 1 calls a function on a mesh, at"),
-        (["2", "2"], ["1", "2"], "with other numbers"),
+    // Turns of a loop, then a number, then elements of a tensor that lies on no mesh.
+    for (turns, factors, elements, note) in [
+        (["2", "3"], ["1", "1"], ["1", "1"], "process 1 calls a function on a mesh, at"),
+        (["2", "2"], ["1", "2"], ["1", "1"], "with other numbers, elements"),
+        (["2", "2"], ["1", "1"], ["1", "2"], "with other numbers, elements"),
     ] {
         let Some(mut command) = mpirun(dir.path()) else { return };
         for i in 0..2 {
@@ -272,6 +277,7 @@ fn processes_that_come_apart_end_with_an_error() {
             let _ = std::fs::create_dir(&own);
             write(&own, "turns.txt", turns[i]);
             write(&own, "factor.txt", factors[i]);
+            write(&own, "elements.csv", &[elements[i]; 6].join(","));
             command.args(if i > 0 { &[":"][..] } else { &[] });
             command.args(["-n", "1", "--wdir"]).arg(&own).arg(binary()).args(["run", &path]);
         }

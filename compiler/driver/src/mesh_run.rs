@@ -113,7 +113,7 @@ impl MeshRun {
             let results = self.run_mine(Hub::new(self.mine.clone()), args);
             return self.together(results).map_err(MeshError::Plan);
         };
-        let called = world.agree(What::Call, self.hash ^ hash_of_scalars(&args), ready.is_err(), 0);
+        let called = world.agree(What::Call, self.hash ^ hash_of(&args), ready.is_err(), 0);
         ready.map_err(MeshError::Backend)?;
         called.map_err(|f| MeshError::World(f, None))?;
         let engine = Between::new(world, self.mine.clone(), self.count as usize);
@@ -228,10 +228,12 @@ fn waited(e: &PlanError) -> bool {
     matches!(e, PlanError::Step { message, .. } if message == STOPPED)
 }
 
-/// Of the numbers among the arguments, which are the same in all processes.
-fn hash_of_scalars(args: &[Argument]) -> u64 {
-    let words = args.iter().filter_map(|a| if let Argument::Scalar(w) = a { Some(w.to_le_bytes()) } else { None });
-    world::hash(&[&words.flatten().collect::<Vec<u8>>()])
+/// Of the arguments that are the same in all processes: numbers, and tensors on no mesh.
+fn hash_of(args: &[Argument]) -> u64 {
+    let words: Vec<u8> =
+        args.iter().flat_map(|a| if let Argument::Scalar(w) = a { *w } else { 0 }.to_le_bytes()).collect();
+    let tensors = args.iter().map(|a| if let Argument::Tensor(t) = a { t.bytes() } else { &[] });
+    world::hash(&tensors.chain([&words[..]]).collect::<Vec<_>>())
 }
 
 fn stopped(message: &str) -> PlanError {

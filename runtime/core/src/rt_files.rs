@@ -224,7 +224,7 @@ extern "C" fn io_append_text(cx: &mut Context, path: &StrObj, text: &StrObj, spa
     };
     let done = match world::world() {
         None => append(),
-        Some(w) => w.once(path.to_str().unwrap_or(""), append, || Ok(())),
+        Some(w) => w.once(&path.to_string_lossy(), append),
     };
     settle(cx, span, done);
 }

@@ -116,15 +116,14 @@ pub fn join() -> Result<Option<&'static World>, Fault> {
             None => Ok(None),
         };
     }
+    let patience = patience()?;
     let mpi = Mpi::join().map_err(|e| {
         unusable(format!("this process was started by `mpirun`, and Open MPI cannot be used: {e}"))
             .note("on Debian it is in the package `openmpi-bin`; `TESSERA_MPI` may name the library's file")
     })?;
-    let seconds = std::env::var("TESSERA_MPI_TIMEOUT").ok().and_then(|s| s.trim().parse::<f64>().ok());
-    let patience = seconds.and_then(|s| Duration::try_from_secs_f64(s).ok()).filter(|d| !d.is_zero());
     let joined = World {
         mpi,
-        patience: patience.unwrap_or(PATIENCE),
+        patience,
         place: AtomicU32::new(0),
         places: OnceLock::new(),
         steps: AtomicU32::new(0),
@@ -137,6 +136,14 @@ pub fn join() -> Result<Option<&'static World>, Fault> {
     let world = WORLD.get_or_init(|| joined);
     world.test()?;
     Ok(Some(world))
+}
+
+/// How long a process waits without any answer.
+fn patience() -> Result<Duration, Fault> {
+    let Ok(text) = std::env::var("TESSERA_MPI_TIMEOUT") else { return Ok(PATIENCE) };
+    let seconds = text.trim().parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+    let fault = || unusable(format!("`TESSERA_MPI_TIMEOUT` is `{text}`, and not a number of seconds above 0"));
+    seconds.filter(|d| !d.is_zero()).ok_or_else(fault)
 }
 
 fn unusable(why: String) -> Fault {
@@ -316,7 +323,7 @@ impl World {
             fault.note(format!("process {} {text}", who.join(", ")))
         });
         match one {
-            true => notes.note("with other numbers, shapes or layouts"),
+            true => notes.note("with other numbers, elements, shapes or layouts"),
             false => notes,
         }
     }
@@ -358,15 +365,10 @@ impl World {
         std::iter::once(Ok(bytes)).chain(came).collect()
     }
 
-    /// Does in the first process what is done once for all, as writing a file, and `beside` in the
-    /// others, which goes through the same steps. They go on when it is done.
-    pub fn once(
-        &self,
-        what: &str,
-        first: impl FnOnce() -> Result<(), Fault>,
-        beside: impl FnOnce() -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
-        let done = if self.mpi.rank == 0 { first() } else { beside() };
+    /// Does in the first process what is done once for all, as writing a file. The others go on when it is
+    /// done.
+    pub fn once(&self, what: &str, first: impl FnOnce() -> Result<(), Fault>) -> Result<(), Fault> {
+        let done = if self.mpi.rank == 0 { first() } else { Ok(()) };
         let agreed = self.agree(What::Write, hash(&[what.as_bytes()]), done.is_err(), 0);
         done.and(agreed.map(|_| ()))
     }
