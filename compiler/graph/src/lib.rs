@@ -8,6 +8,7 @@ pub mod rebuild;
 pub mod merge_equal;
 pub mod pair_products;
 pub mod place_buffers;
+pub mod recompute;
 pub mod remove_unused;
 pub mod rules;
 pub mod simplify;
@@ -27,6 +28,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "simplify", doc: "applies the exact rewrite rules", run: simplify::run },
     Pass { name: "merge_equal", doc: "computes equal expressions once", run: merge_equal::run },
     Pass { name: "remove_unused", doc: "drops what no output needs", run: remove_unused::run },
+    Pass { name: "recompute", doc: "computes again what there is no memory to keep", run: recompute::run },
 ];
 
 /// Runs the whole pipeline.

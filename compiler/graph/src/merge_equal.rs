@@ -5,7 +5,7 @@
 
 use crate::rebuild::Rebuild;
 use std::collections::BTreeMap;
-use tessera_ir::graph::{Graph, Node, NodeId, Reason};
+use tessera_ir::graph::{Graph, Node, NodeId};
 use tessera_ops::prim::Prim;
 
 pub fn run(old: &Graph) -> Graph {
@@ -37,13 +37,6 @@ fn same(a: &Node, b: &Node) -> bool {
         && a.policy == b.policy
         && bits(a) == bits(b)
         && (bits(a).is_some() || a.prim == b.prim)
-        && again(a) == again(b)
-}
-
-/// What is computed again on purpose stays apart.
-fn again(n: &Node) -> Option<u32> {
-    match n.origin.reason {
-        Some(Reason::Again(number)) => Some(number),
-        _ => None,
-    }
+        // What is computed again on purpose stays apart.
+        && a.again() == b.again()
 }

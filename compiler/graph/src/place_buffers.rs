@@ -1,7 +1,7 @@
 //! The memory plan: which value lives where, and when its bytes may be used again.
 
 use crate::fuse::reads_in_step;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tessera_abi::plan::BufRef;
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::{GroupKind, MemoryPlan, Partition};
@@ -39,28 +39,14 @@ pub fn place_buffers(g: &Graph, partition: &Partition) -> Option<MemoryPlan> {
         // An input or a value returned twice keeps its first place; the plan copies it.
         plan.place[id.0 as usize].get_or_insert(BufRef::Output(i as u32));
     }
-    // The last group that reads each value.
-    let mut last: BTreeMap<NodeId, usize> = BTreeMap::new();
-    for (at, group) in partition.groups.iter().enumerate() {
-        for &input in group.inputs.iter().chain(&group.roots) {
-            last.insert(input, at);
-        }
-    }
     let mut arena = Arena::default();
+    let mut lives = lives(g, partition)?.into_iter().peekable();
     let mut live: Vec<(usize, u64, u64)> = vec![];
-    for (at, group) in partition.groups.iter().enumerate() {
-        for &root in &group.roots {
-            let places: Vec<NodeId> = if g.node(root).results.is_empty() { vec![root] } else { parts(g, root) };
-            for id in places {
-                if plan.place[id.0 as usize].is_some() {
-                    continue;
-                }
-                let bytes = g.ty(id).bytes()?.max(1).checked_next_multiple_of(ALIGN)?;
-                let offset = arena.take(bytes)?;
-                plan.place[id.0 as usize] = Some(BufRef::Arena(offset));
-                let end = last.get(&id).copied().unwrap_or(at).max(last.get(&root).copied().unwrap_or(at));
-                live.push((end, offset, bytes));
-            }
+    for at in 0..partition.groups.len() {
+        while let Some(life) = lives.next_if(|l| l.from <= at) {
+            let offset = arena.take(life.bytes)?;
+            plan.place[life.id.0 as usize] = Some(BufRef::Arena(offset));
+            live.push((life.to, offset, life.bytes));
         }
         live.retain(|&(end, offset, bytes)| {
             if end <= at {
@@ -71,6 +57,40 @@ pub fn place_buffers(g: &Graph, partition: &Partition) -> Option<MemoryPlan> {
     }
     plan.arena_bytes = arena.end;
     Some(plan)
+}
+
+/// A value in the arena: the groups, by position, that make it and read it last, and its bytes there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Life {
+    pub id: NodeId,
+    pub from: usize,
+    pub to: usize,
+    pub bytes: u64,
+}
+
+/// Every value that needs room in the arena, in the order in which they are made. `None` if the sizes are
+/// beyond 64 bits.
+pub fn lives(g: &Graph, partition: &Partition) -> Option<Vec<Life>> {
+    // The last group that reads each value.
+    let mut last: BTreeMap<NodeId, usize> = BTreeMap::new();
+    for (at, group) in partition.groups.iter().enumerate() {
+        for &input in group.inputs.iter().chain(&group.roots) {
+            last.insert(input, at);
+        }
+    }
+    let mut out: Vec<Life> = vec![];
+    let mut seen: BTreeSet<NodeId> = g.outputs.iter().copied().collect();
+    for (from, group) in partition.groups.iter().enumerate() {
+        for &root in &group.roots {
+            let values = if g.node(root).results.is_empty() { vec![root] } else { parts(g, root) };
+            for id in values.into_iter().filter(|id| seen.insert(*id)) {
+                let bytes = g.ty(id).bytes()?.max(1).checked_next_multiple_of(ALIGN)?;
+                let to = [id, root].iter().filter_map(|v| last.get(v)).copied().max().unwrap_or(from);
+                out.push(Life { id, from, to, bytes });
+            }
+        }
+    }
+    Some(out)
 }
 
 /// The `Get` nodes of a node with several results.

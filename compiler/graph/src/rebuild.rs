@@ -17,6 +17,7 @@ impl Rebuild {
             inputs: old.inputs.clone(),
             bodies: old.bodies.clone(),
             kernels: old.kernels.clone(),
+            memory: old.memory,
             nodes: Vec::with_capacity(old.nodes.len()),
             outputs: vec![],
             derivatives: Default::default(),

@@ -81,6 +81,8 @@ pub enum Reason {
     /// Computed a second time instead of being kept for a derivative; the number tells one
     /// such computation from the others, so that they are not merged.
     Again(u32),
+    /// Computed a second time, so that a graph needs no more memory than it may; the number as above.
+    Memory(u32),
 }
 
 /// Where a node comes from.
@@ -103,6 +105,16 @@ pub struct Node {
     pub policy: Policy,
 }
 
+impl Node {
+    /// The number of the computation that the node was repeated for.
+    pub fn again(&self) -> Option<u32> {
+        match self.origin.reason {
+            Some(Reason::Again(number) | Reason::Memory(number)) => Some(number),
+            _ => None,
+        }
+    }
+}
+
 /// What the caller passes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Input {
@@ -122,6 +134,8 @@ pub struct Graph {
     pub bodies: Vec<Graph>,
     /// What kernels ask of the scheduler.
     pub kernels: Vec<KernelHints>,
+    /// Bytes that what lies between the inputs and the outputs may take, where there is a bound.
+    pub memory: Option<u64>,
     /// What is known about derivatives beyond those of the primitives. Only tracing fills and
     /// reads it; passes drop it.
     pub derivatives: Derivatives,

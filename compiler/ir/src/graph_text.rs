@@ -10,7 +10,7 @@
 //! Elementwise functions go by their own name (`tessera.graph.exp`), reductions too
 //! (`tessera.graph.reduce_sum`). Loop bodies are regions.
 
-use crate::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy};
+use crate::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy, Reason};
 use crate::hints::KernelHints;
 use crate::text::{self, Attr, Op, TextError};
 use std::collections::BTreeMap;
@@ -90,6 +90,9 @@ fn to_op(g: &Graph) -> Op {
     if !g.kernels.is_empty() {
         let kernels = g.kernels.iter().map(|h| Attr::Str(h.to_string())).collect();
         op.attrs.push(("kernels".into(), Attr::List(kernels)));
+    }
+    if let Some(bytes) = g.memory {
+        op.attrs.push(("memory".into(), Attr::Int(bytes as i64)));
     }
     let mut body: Vec<Op> = g.ids().map(|id| node_op(g, id)).collect();
     let mut ret = Op::new(format!("{PREFIX}return"));
@@ -261,6 +264,9 @@ fn node_op(g: &Graph, id: NodeId) -> Op {
     if n.policy != Policy::Deterministic {
         put("policy", Attr::Str(n.policy.name().into()));
     }
+    if let Some(Reason::Memory(number)) = n.origin.reason {
+        put("again", Attr::Int(i64::from(number)));
+    }
     if let Some(kernel) = n.origin.kernel {
         put("kernel", Attr::Int(i64::from(kernel)));
     }
@@ -295,6 +301,9 @@ fn from_op(op: &Op) -> Result<Graph, TextError> {
     }
     let [body] = op.regions.as_slice() else { return Err(op.error("a graph has one region")) };
     let mut g = Graph { name: op.str("name").unwrap_or("main").to_owned(), ..Graph::default() };
+    if op.attr("memory").is_some() {
+        g.memory = Some(op.index("memory")? as u64);
+    }
     if let Some(Attr::List(kernels)) = op.attr("kernels") {
         for kernel in kernels {
             let hints = if let Attr::Str(text) = kernel { KernelHints::parse(text) } else { None };
@@ -471,7 +480,9 @@ fn read_node(g: &mut Graph, op: &Op, operands: Vec<NodeId>) -> Result<Node, Text
     if kernel.is_some_and(|k| k >= g.kernels.len()) {
         return Err(op.error("`kernel` is the position of a kernel of the graph"));
     }
-    let origin = Origin { kernel: kernel.map(|k| k as u32), ..Origin::default() };
+    let again = if op.attr("again").is_some() { Some(op.index("again")?) } else { None };
+    let reason = again.map(|n| Reason::Memory(n as u32));
+    let origin = Origin { kernel: kernel.map(|k| k as u32), reason, ..Origin::default() };
     Ok(Node { prim, operands, ty, results, origin, policy })
 }
 

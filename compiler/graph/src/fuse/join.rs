@@ -92,6 +92,7 @@ impl Fuser<'_> {
         let kinds = b.kind == GroupKind::Loop && matches!(a.kind, GroupKind::Loop | GroupKind::Dot);
         related
             && kinds
+            && self.may_run_with(b, a)
             && first.policy == second.policy
             && a.roots.iter().chain(&b.roots).all(|r| self.g.ty(*r).shape == *shape)
             && a.members.len() + b.members.len() <= MEMBERS_MAX
@@ -100,6 +101,12 @@ impl Fuser<'_> {
             && self.is_pointwise(b, false)
             && (a.kind == GroupKind::Dot || self.is_pointwise(a, true))
             && given.iter().all(|r| b.roots.iter().all(|root| reads_in_step(self.g, &b.members, *r, *root)))
+    }
+
+    /// What is computed again late, because there is no memory to keep it, stays late.
+    fn may_run_with(&self, late: &Group, early: &Group) -> bool {
+        let numbers = |g: &Group| -> BTreeSet<u32> { g.members.iter().filter_map(|m| self.g.node(*m).again()).collect() };
+        numbers(late).is_subset(&numbers(early))
     }
 
     /// Nothing asked for a kernel of its own, or for directives.
