@@ -193,6 +193,8 @@ codes! {
     E0715;
     /// A result that is not finite, of operands that are
     E0716;
+    /// A region needs more memory than it may take
+    E0717;
     /// A plan needs a value that only running gives
     E0718;
     /// Processes of a run that do not do the same

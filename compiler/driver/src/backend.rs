@@ -8,6 +8,7 @@ pub mod counts;
 pub mod footprint;
 pub mod meetings;
 mod tuned;
+pub mod within;
 
 use crate::cache::DiskCache;
 use crate::native_kernels::{Source, gather, native_kernel, update_kernel};
@@ -56,6 +57,8 @@ pub struct Options {
     pub checked: bool,
     /// Look at what kernels leave for NaNs and infinities.
     pub check_nan: bool,
+    /// Bytes that a graph may take: arguments, results and everything in between.
+    pub memory: Option<u64>,
 }
 
 pub struct Backend {
@@ -73,6 +76,8 @@ pub struct Backend {
     /// What besides the kernel itself decides its object code.
     fingerprint: String,
     warned: Cell<bool>,
+    /// What is said about graphs in which values are computed again.
+    notes: RefCell<Vec<String>>,
     /// Graphs before and after optimisation, where someone wants to see them.
     seen: RefCell<Option<Vec<(Graph, Graph)>>>,
     /// Kernels compiled and found, with the time until they were there.
@@ -115,6 +120,7 @@ impl Backend {
             known: Known::default(),
             fingerprint,
             warned: Cell::new(false),
+            notes: RefCell::new(vec![]),
             seen: RefCell::new(None),
             compiled: Cell::new((0, 0, Duration::ZERO)),
         }
@@ -144,10 +150,15 @@ impl Backend {
         self.options.check_nan
     }
 
-    /// Says once that what lies on a mesh is not looked at.
+    /// Says once what does not reach tensors that lie on a mesh.
     pub fn warn_of_meshes(&self) {
-        if self.options.check_nan && !self.options.quiet && !self.warned.replace(true) {
-            eprintln!("warning[W0602]: `--check-nan` does not look at tensors that lie on a mesh");
+        let what = match (self.options.check_nan, self.options.memory) {
+            (true, _) => "`--check-nan` does not look at",
+            (_, Some(_)) => "`--memory` does not bound",
+            _ => return,
+        };
+        if !self.options.quiet && !self.warned.replace(true) {
+            eprintln!("warning[W0602]: {what} tensors that lie on a mesh");
         }
     }
 

@@ -50,6 +50,9 @@ pub struct Global {
     /// Do not read or write the cache of compiled kernels
     #[arg(long, global = true)]
     pub no_cache: bool,
+    /// What a tensor region may take (`2GiB`, `500MB`): values are computed again rather than kept
+    #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -160,6 +163,28 @@ pub enum CacheAction {
     Clear,
 }
 
+/// `2GiB`, `1.5GB`, `4096`: bytes.
+fn size(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 9] = [
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+        ("KB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+        ("B", 1),
+    ];
+    let text = text.trim();
+    let unit = UNITS.iter().find_map(|(name, bytes)| Some((text.strip_suffix(name)?, *bytes)));
+    let (number, bytes) = unit.unwrap_or((text, 1));
+    let wrong = || format!("`{text}` is no size such as 2GiB, 500MB or 4096");
+    let number: f64 = number.trim().parse().map_err(|_| wrong())?;
+    let total = number * bytes as f64;
+    if (1.0..1e18).contains(&total) { Ok(total as u64) } else { Err(wrong()) }
+}
+
 /// `dp=9,tp=8`.
 fn mesh(text: &str) -> Result<Mesh, String> {
     let axis = |part: &str| {
@@ -195,7 +220,7 @@ pub fn arguments(raw: impl Iterator<Item = std::ffi::OsString>) -> Vec<std::ffi:
 
 /// The position of the first argument from `at` on that is neither an option nor its value.
 fn after_options(args: &[std::ffi::OsString], mut at: usize) -> usize {
-    let takes_value = ["--target", "--threads", "--devices", "--policy", "--color"];
+    let takes_value = ["--target", "--threads", "--devices", "--policy", "--color", "--memory"];
     while let Some(arg) = args.get(at).and_then(|a| a.to_str()) {
         if takes_value.contains(&arg) {
             at += 2;
@@ -224,6 +249,14 @@ mod tests {
         assert_eq!(file, PathBuf::from("a.tsr"));
         assert_eq!(args, ["--threads", "x"]);
         assert_eq!(cli.global.threads, Some(2));
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        let all = ["4096", "1.5KiB", "2GiB", "500 MB", "7B"].map(size);
+        assert_eq!(all, [Ok(4096), Ok(1536), Ok(2 << 30), Ok(500_000_000), Ok(7)]);
+        assert!(["", "GiB", "2G", "-1MB", "0", "1e30TB", "NaN"].iter().all(|t| size(t).is_err()));
+        assert_eq!(parse(&["--memory", "1KiB", "a.tsr", "x"]).global.memory, Some(1024));
     }
 
     #[test]

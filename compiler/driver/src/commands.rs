@@ -29,6 +29,9 @@ pub fn main(stack_bytes: usize) -> u8 {
         eprintln!("error[E0602]: {wrong}");
         return 2;
     }
+    if let Some(bytes) = cli.global.memory {
+        tessera_runtime::tensor::bound_memory(bytes);
+    }
     let profile = matches!(cli.command, Some(Command::Profile { .. }));
     let mut setup = Setup { global: cli.global, style, stack_bytes, profile, mesh: None, held: None };
     match cli.command {

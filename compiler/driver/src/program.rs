@@ -58,6 +58,7 @@ impl Setup {
             quiet: self.global.quiet,
             checked: self.global.checked,
             check_nan: self.global.check_nan,
+            memory: self.global.memory,
             always_compile: std::env::var_os("TESSERA_ALWAYS_COMPILE").is_some(),
         };
         let mut backend = Backend::new(options, self.cache(), pool);
@@ -227,6 +228,7 @@ fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
             let rows = tessera_runtime::profile::taken();
             eprint!("{}", world::world().map_or_else(String::new, processes::whose));
             eprint!("{}", crate::profile::table(&rows, started.elapsed(), &ready.sources));
+            backend.notes().iter().for_each(|note| eprintln!("{note}"));
             eprint!("{}", crate::profile::exchanges(&sent));
         }
     }

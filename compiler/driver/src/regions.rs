@@ -28,7 +28,7 @@ use tessera_runtime::fault::Fault;
 use tessera_runtime::outline;
 use tessera_runtime::passed::{Passed, PassedKey};
 use tessera_runtime::pool::Pool;
-use tessera_runtime::tensor::Tensor;
+use tessera_runtime::tensor::{Tensor, memory_limit};
 use tessera_runtime::world;
 use tessera_shard::{layout, local};
 
@@ -200,6 +200,15 @@ impl Executor {
             true => traced.graph.clone(),
             false => self.backend.optimise(&traced.graph),
         };
+        let mut traced = traced;
+        if mesh.is_none() && outlined.is_none() {
+            let fit = self.backend.fit(graph, self.backend.memory().unwrap_or_else(memory_limit));
+            if let Some(shortage) = fit.shortage.filter(|_| self.backend.memory().is_some()) {
+                return Err(self.report(vec![shortage.diagnostic(&fit.graph, &body.name, self.place(span))], span));
+            }
+            graph = fit.graph;
+            traced.graph.memory = graph.memory;
+        }
         let shown = mesh.as_ref().and_then(MeshRun::first).unwrap_or(&graph);
         self.backend.trace_note(&body.name, &traced.graph, shown, start.elapsed());
         if mesh.is_some() {
@@ -217,7 +226,7 @@ impl Executor {
             plan: RefCell::new(None),
             mesh,
             interpreted: Cell::new(Duration::ZERO),
-            small: small && !self.backend.always_compile(),
+            small: small && !self.backend.always_compile() && self.backend.memory().is_none(),
             outlined,
         });
         self.entries[region as usize].entry(self.key.clone()).or_default().insert(&traced.guards, entry.clone());

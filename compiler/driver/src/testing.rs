@@ -261,6 +261,7 @@ impl Runner {
             checked: false,
             check_nan: false,
             no_cache: true,
+            memory: None,
         };
         let style = Style { color: false, json: false, quiet: true };
         let setup = Setup { global, style, stack_bytes, profile: false, mesh: None, held: None };

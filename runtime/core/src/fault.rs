@@ -30,8 +30,8 @@ impl From<OutOfMemory> for Fault {
         } else {
             format!("{} ({} bytes)", human_bytes(e.bytes), e.bytes)
         };
-        Fault::new(710, format!("{asked} of memory cannot be had"))
-            .note(format!("this machine has {}", human_bytes(limit)))
+        let whose = if crate::tensor::memory_bound() == Some(limit) { "`--memory` allows" } else { "this machine has" };
+        Fault::new(710, format!("{asked} of memory cannot be had")).note(format!("{whose} {}", human_bytes(limit)))
     }
 }
 

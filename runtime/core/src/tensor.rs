@@ -181,11 +181,24 @@ mod recycle {
     }
 }
 
-/// Bytes that one allocation may ask for: the machine's memory (Linux overcommits, so an
-/// allocation beyond it would succeed and kill the process later).
+/// What the command line allows.
+static BOUND: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+
+/// Allows this many bytes from here on; the first one counts.
+pub fn bound_memory(bytes: u64) {
+    let _ = BOUND.set(bytes);
+}
+
+/// Bytes that the command line allows, where it says so.
+pub fn memory_bound() -> Option<u64> {
+    BOUND.get().copied()
+}
+
+/// Bytes that one allocation may ask for: those that are allowed, of the machine's memory (Linux overcommits,
+/// so an allocation beyond it would succeed and kill the process later).
 pub fn memory_limit() -> u64 {
     static LIMIT: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
-    *LIMIT.get_or_init(|| {
+    let machine = *LIMIT.get_or_init(|| {
         std::fs::read_to_string("/proc/meminfo")
             .ok()
             .and_then(|text| {
@@ -193,7 +206,8 @@ pub fn memory_limit() -> u64 {
                 line.split_whitespace().nth(1)?.parse::<u64>().ok()
             })
             .map_or(u64::MAX >> 1, |kib| kib * 1024)
-    })
+    });
+    memory_bound().map_or(machine, |bound| bound.min(machine))
 }
 
 /// A tensor: row-major, contiguous, starting at an element offset of a shared buffer.
