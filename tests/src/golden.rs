@@ -11,6 +11,7 @@
 //! | `fmt` | the program in canonical form |
 //! | `ast` `host` `graph` `kernels` `schedule` `tile` `llvm` | `tessera emit --ir …` |
 //! | `graph after PASS` | `tessera emit --emit=after:PASS` |
+//! | `KIND within SIZE` | `output`, `error`, `graph` or `kernels` with `--memory SIZE` |
 //!
 //! A block marked `hand` (as in `output hand`) is never rewritten by blessing.
 //!
@@ -61,6 +62,14 @@ pub fn blocks(markdown: &str) -> Vec<Block> {
 fn actual(info: &str, source: &str) -> std::io::Result<Option<String>> {
     let run = |args: &[&str]| run_source(source, args);
     let both = |r: Ran| if r.code == 0 { r.out } else { r.err };
+    if let Some((kind, size)) = info.split_once(" within ") {
+        return Ok(match kind {
+            "output" => Some(run(&["run", "--memory", size])?.out),
+            "error" => Some(run(&["run", "--memory", size])?.err),
+            "graph" | "kernels" => Some(both(run(&["emit", "--memory", size, "--ir", kind])?)),
+            _ => None,
+        });
+    }
     Ok(Some(match info {
         "output" => run(&["run"])?.out,
         "plan" => both(run(&["plan"])?),

@@ -21,7 +21,7 @@ use std::time::Duration;
 use tessera_abi::plan::{BufRef, BufType, Kernel, Output, Plan, ScalarRef, Step, StepOrigin};
 use tessera_graph::fuse::{Limits, partition};
 use tessera_graph::place_buffers::{in_place, place_buffers};
-use tessera_ir::graph::{Graph, NodeId, NodeType};
+use tessera_ir::graph::{Graph, NodeId, NodeType, Reason};
 use tessera_ir::group::{Group, GroupKind, MemoryPlan, Partition};
 use tessera_ir::schedule::{Machine, Schedule};
 use tessera_ir::tile;
@@ -150,15 +150,10 @@ impl Backend {
         self.options.check_nan
     }
 
-    /// Says once what does not reach tensors that lie on a mesh.
+    /// Says once that what lies on a mesh is not looked at.
     pub fn warn_of_meshes(&self) {
-        let what = match (self.options.check_nan, self.options.memory) {
-            (true, _) => "`--check-nan` does not look at",
-            (_, Some(_)) => "`--memory` does not bound",
-            _ => return,
-        };
-        if !self.options.quiet && !self.warned.replace(true) {
-            eprintln!("warning[W0602]: {what} tensors that lie on a mesh");
+        if self.options.check_nan && !self.options.quiet && !self.warned.replace(true) {
+            eprintln!("warning[W0602]: `--check-nan` does not look at tensors that lie on a mesh");
         }
     }
 
@@ -394,8 +389,13 @@ impl Backend {
                 continue;
             }
             let kernel = code.next().ok_or_else(|| BackendError::Internal("a kernel was not compiled".into()))?;
+            // Profiles show what is computed again in rows of its own.
+            let name = match graph.node(group.roots[0]).origin.reason {
+                Some(Reason::Memory(_)) => format!("{} again", kernel.name).into(),
+                _ => kernel.name,
+            };
             plan.steps.push(Step::Kernel {
-                kernel,
+                kernel: Kernel { name, ..kernel },
                 bufs,
                 scalars,
                 grid: step.kernel.grid,
@@ -478,7 +478,7 @@ impl Backend {
 }
 
 /// Where the temporaries of a group lie, and the end of the last one.
-fn temps(memory: &MemoryPlan, lowered: &Lowered) -> (Vec<u64>, u64) {
+pub fn temps(memory: &MemoryPlan, lowered: &Lowered) -> (Vec<u64>, u64) {
     let mut end = memory.arena_bytes.next_multiple_of(64);
     let starts = lowered.temps.iter().map(|t| {
         let start = end;

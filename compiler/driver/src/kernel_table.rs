@@ -1,10 +1,11 @@
 //! `tessera emit --ir kernels`: the launches of each tensor region as a table.
 
-use crate::backend::{Backend, counts, kernel_name};
+use crate::backend::{Backend, counts, kernel_name, temps};
 use std::fmt::Write;
 use tessera_abi::plan::Counts;
 use tessera_graph::place_buffers::place_buffers;
-use tessera_ir::graph::{Graph, NodeId};
+use tessera_graph::recompute;
+use tessera_ir::graph::{Graph, NodeId, Reason};
 use tessera_ir::group::{GroupKind, Partition};
 
 const HEADS: [&str; 8] = ["kernel", "kind", "fused", "launches", "read", "written", "flops", "flops/byte"];
@@ -17,7 +18,7 @@ pub fn of(backend: &Backend, graph: &Graph) -> String {
     let partition = Partition { groups: groups.iter().map(|p| p.group.clone()).collect() };
     let memory = place_buffers(graph, &partition).unwrap_or_default();
     let place = |id: NodeId| memory.place.get(id.0 as usize);
-    for planned in groups {
+    for planned in &groups {
         // A view of what is in memory is no work.
         let root = planned.group.roots[0];
         if planned.group.kind == GroupKind::Copy
@@ -25,12 +26,21 @@ pub fn of(backend: &Backend, graph: &Graph) -> String {
         {
             continue;
         }
-        let c = counts::of(graph, &planned);
+        let c = counts::of(graph, planned);
         let fused = counts::computing(graph, &planned.group.members);
-        rows.push(row(&kernel_name(graph, &planned.group), kind(planned.group.kind), &fused.to_string(), &c));
+        let mut name = kernel_name(graph, &planned.group);
+        if let Some(Reason::Memory(_)) = graph.node(root).origin.reason {
+            name += " again";
+        }
+        rows.push(row(&name, kind(planned.group.kind), &fused.to_string(), &c));
         counts::add(&mut total, &c);
     }
     rows.push(row("total", "", "", &total));
+    // Of a graph whose memory is bounded, what its kernels use of it.
+    let arena = groups.iter().filter_map(|p| p.lowered.as_ref()).map(|l| temps(&memory, l).1);
+    let arena = arena.fold(memory.arena_bytes, u64::max);
+    let again = recompute::count(graph);
+    let bounded = graph.memory.map(|room| format!("  memory {arena} of {room} bytes, {again} computed again\n"));
     let widths: Vec<usize> = (0..HEADS.len()).map(|i| rows.iter().map(|r| r[i].len()).max().unwrap_or(0)).collect();
     let mut out = format!("{}\n", graph.name);
     for row in &rows {
@@ -41,7 +51,7 @@ pub fn of(backend: &Backend, graph: &Graph) -> String {
         }
         let _ = writeln!(out, "{}", line.trim_end());
     }
-    out
+    out + &bounded.unwrap_or_default()
 }
 
 fn row(name: &str, kind: &str, fused: &str, c: &Counts) -> [String; 8] {

@@ -1,6 +1,7 @@
 //! Running a graph on the devices of a mesh: one plan and one thread for each.
 
 use crate::backend::meetings::{in_order, tags};
+use crate::backend::within::Shortage;
 use crate::backend::{Backend, BackendError};
 use std::cell::RefCell;
 use std::ops::Range;
@@ -45,6 +46,8 @@ pub struct MeshRun {
     /// Of what the devices do together, for processes to compare.
     hash: u64,
     devices: RefCell<Option<Vec<Mutex<Device>>>>,
+    /// The first device whose graph needs more memory than a device may take.
+    shortage: Option<(usize, Shortage)>,
 }
 
 /// What a device keeps from call to call.
@@ -66,15 +69,32 @@ impl MeshRun {
         let graph = if too_many(&mine, count) { Graph::default() } else { tessera_graph::prune(g) };
         let devices = divide_some(&graph, &mesh, mine.start as u64..mine.end as u64);
         let hash = world::world().map(|_| world::hash(&[graph.to_string().as_bytes()]));
+        let (mut graphs, mut shortage) = (vec![], None);
+        for g in &devices.graphs {
+            let mut graph = backend.optimise(g);
+            if let Some(bound) = backend.memory() {
+                let fit = backend.fit(graph, bound);
+                graph = fit.graph;
+                shortage = shortage.or(fit.shortage.map(|s| (mine.start + graphs.len(), s)));
+            }
+            graphs.push(graph);
+        }
         Some(MeshRun {
-            graphs: devices.graphs.iter().map(|g| backend.optimise(g)).collect(),
+            graphs,
             mine,
+            shortage,
             outcomes: devices.outcomes,
             types: g.outputs.iter().map(|&o| g.ty(o).clone()).collect(),
             count,
             hash: hash.unwrap_or_default(),
             devices: RefCell::new(None),
         })
+    }
+
+    /// The graph of the first device that needs more memory than it may take.
+    pub fn short(&self) -> Option<(&Graph, &Shortage)> {
+        let (device, shortage) = self.shortage.as_ref()?;
+        Some((self.graphs.get(*device)?, shortage))
     }
 
     /// What the first device runs.

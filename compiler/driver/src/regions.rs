@@ -28,7 +28,7 @@ use tessera_runtime::fault::Fault;
 use tessera_runtime::outline;
 use tessera_runtime::passed::{Passed, PassedKey};
 use tessera_runtime::pool::Pool;
-use tessera_runtime::tensor::{Tensor, memory_limit};
+use tessera_runtime::tensor::Tensor;
 use tessera_runtime::world;
 use tessera_shard::{layout, local};
 
@@ -202,12 +202,15 @@ impl Executor {
         };
         let mut traced = traced;
         if mesh.is_none() && outlined.is_none() {
-            let fit = self.backend.fit(graph, self.backend.memory().unwrap_or_else(memory_limit));
-            if let Some(shortage) = fit.shortage.filter(|_| self.backend.memory().is_some()) {
+            let fit = self.backend.bounded(graph);
+            if let Some(shortage) = fit.shortage {
                 return Err(self.report(vec![shortage.diagnostic(&fit.graph, &body.name, self.place(span))], span));
             }
             graph = fit.graph;
             traced.graph.memory = graph.memory;
+        }
+        if let Some((graph, shortage)) = mesh.as_ref().and_then(MeshRun::short) {
+            return Err(self.report(vec![shortage.diagnostic(graph, &body.name, self.place(span))], span));
         }
         let shown = mesh.as_ref().and_then(MeshRun::first).unwrap_or(&graph);
         self.backend.trace_note(&body.name, &traced.graph, shown, start.elapsed());

@@ -10,6 +10,7 @@ use tessera_graph::recompute::{self, Measured};
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::Partition;
 use tessera_runtime::fault::human_bytes;
+use tessera_runtime::tensor::memory_limit;
 
 /// A graph that needs more than it may.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,7 +36,8 @@ impl Shortage {
     pub fn diagnostic(&self, graph: &Graph, name: &str, call: Span) -> Diagnostic {
         let Shortage { bound, needs, arguments, results, between, before, .. } = *self;
         let (needs, bound) = (shown(needs), shown(bound));
-        let mut d = Diagnostic::new(Code::E0717, call, format!("`{name}` needs {needs}, and `--memory` allows {bound}"));
+        let mut d =
+            Diagnostic::new(Code::E0717, call, format!("`{name}` needs {needs}, and `--memory` allows {bound}"));
         // By place in the program, the largest first.
         let mut places: BTreeMap<(u32, u32, u32), (Span, u64, u32)> = BTreeMap::new();
         for (id, bytes) in &self.held {
@@ -52,7 +54,7 @@ impl Shortage {
         let again = recompute::count(graph);
         let without = match again {
             0 => String::new(),
-            n => format!(" ({} if {n} values were not computed again)", shown(before)),
+            n => format!("; {n} computed again, without that {}", shown(before)),
         };
         d.note(format!("arguments {}, results {}", shown(arguments), shown(results)))
             .note(format!("in between {}{without}, and no recomputation makes it less", shown(between)))
@@ -76,17 +78,27 @@ pub struct Fit {
 }
 
 impl Backend {
+    /// The graph within what the command line allows. Without that, one that is larger than the machine becomes
+    /// as small as it can.
+    pub fn bounded(&self, graph: Graph) -> Fit {
+        if let Some(bound) = self.memory() {
+            return self.fit(graph, bound);
+        }
+        // All values at once with room to spare: most graphs need no other look.
+        let all = graph.nodes.iter().fold(0u64, |n, node| n.saturating_add(bytes(&node.ty)));
+        if all <= memory_limit() / 4 {
+            return Fit { graph, shortage: None };
+        }
+        let fit = self.fit(graph, memory_limit());
+        Fit { graph: Graph { memory: None, ..fit.graph }, shortage: None }
+    }
+
     /// The graph, in which values are computed again where it would take more than `bound` bytes: its arguments, its
     /// results and everything in between. Cost: a division into kernels, many where something is computed again.
     pub fn fit(&self, mut graph: Graph, bound: u64) -> Fit {
         let sum = |ids: &mut dyn Iterator<Item = u64>| ids.fold(0u64, u64::saturating_add);
         let arguments = sum(&mut graph.inputs.iter().filter(|i| !i.scalar).map(|i| bytes(&i.ty)));
         let results = sum(&mut graph.outputs.iter().map(|&o| bytes(graph.ty(o))));
-        let all = sum(&mut graph.nodes.iter().map(|n| bytes(&n.ty)));
-        // Kernels and their temporaries add little to the values, all of them at once.
-        if all.saturating_add(results) <= bound / 4 {
-            return Fit { graph, shortage: None };
-        }
         let known = Known::default();
         let measure = |g: &Graph| {
             let groups = self.grouped(g, Some(&known));
@@ -112,9 +124,9 @@ impl Backend {
         let again = recompute::count(&fitted.graph);
         if again > 0 {
             graph = fitted.graph;
-            graph.memory = Some(room);
             self.note_again(&graph.name, again, fitted.before, fitted.arena);
         }
+        graph.memory = Some(room);
         let mut held: Vec<(NodeId, u64)> = fitted.peak.iter().map(|l| (l.id, l.bytes)).collect();
         held.sort_by_key(|(id, bytes)| (Reverse(*bytes), *id));
         let (between, before) = (fitted.arena, fitted.before);
@@ -125,7 +137,7 @@ impl Backend {
     /// Keeps what is said about a graph in which values are computed again.
     fn note_again(&self, name: &str, values: usize, before: u64, after: u64) {
         let note = format!(
-            "`{name}`: {values} values are computed again, {after} instead of {before} bytes between arguments and results"
+            "`{name}`: {values} computed again, {after} instead of {before} bytes between arguments and results"
         );
         if self.options.verbose {
             eprintln!("{note}");

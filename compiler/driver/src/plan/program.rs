@@ -11,6 +11,7 @@ use std::path::Path;
 use std::rc::Rc;
 use tessera_base::{Code, DType, Diagnostic, Span};
 use tessera_hir::source::SourceMap;
+use tessera_ir::graph::Graph;
 use tessera_plan::collective::Collective;
 use tessera_plan::roofline;
 use tessera_plan::topology::Topology;
@@ -88,7 +89,7 @@ fn region(backend: &Backend, topology: &Topology, outlined: &Outlined) -> Result
     let g = &outlined.graph;
     let mut row = RegionRow { name: outlined.name.clone(), calls: outlined.calls, ..RegionRow::default() };
     let Some(mesh) = layout::mesh(g) else {
-        let footprint = backend.footprint(&backend.optimise(g))?;
+        let footprint = backend.footprint(&bounded(backend, backend.optimise(g)))?;
         row.classes.push(class(topology, vec![0], &footprint, vec![]));
         return Ok(row);
     };
@@ -98,7 +99,7 @@ fn region(backend: &Backend, topology: &Topology, outlined: &Outlined) -> Result
     let mut traffic = Traffic { topology, devices: mesh.devices(), flows: HashMap::new() };
     for alike in classes::classes(&g, &mesh, &placed) {
         let (graph, moved) = local::of_device(&g, &mesh, &placed, alike[0]);
-        let graph = backend.optimise(&graph);
+        let graph = bounded(backend, backend.optimise(&graph));
         let footprint = backend.footprint(&graph)?;
         // Devices that need the same memory may still send different bytes.
         let mut by_exchanges: Vec<(Vec<ExchangeRow>, Vec<u64>)> = vec![];
@@ -112,6 +113,14 @@ fn region(backend: &Backend, topology: &Topology, outlined: &Outlined) -> Result
     }
     row.classes.sort_by(|a, b| a.devices.cmp(&b.devices));
     Ok(row)
+}
+
+/// The graph within what `--memory` allows, or as near to it as it comes.
+fn bounded(backend: &Backend, graph: Graph) -> Graph {
+    match backend.memory() {
+        Some(bound) => backend.fit(graph, bound).graph,
+        None => graph,
+    }
 }
 
 fn class(topology: &Topology, devices: Vec<u64>, footprint: &Footprint, exchanges: Vec<ExchangeRow>) -> ClassRow {

@@ -105,7 +105,8 @@ impl Fuser<'_> {
 
     /// What is computed again late, because there is no memory to keep it, stays late.
     fn may_run_with(&self, late: &Group, early: &Group) -> bool {
-        let numbers = |g: &Group| -> BTreeSet<u32> { g.members.iter().filter_map(|m| self.g.node(*m).again()).collect() };
+        let numbers =
+            |g: &Group| -> BTreeSet<u32> { g.members.iter().filter_map(|m| self.g.node(*m).again()).collect() };
         numbers(late).is_subset(&numbers(early))
     }
 
