@@ -8,8 +8,8 @@ pub mod rebuild;
 pub mod merge_equal;
 pub mod pair_products;
 pub mod place_buffers;
-pub mod recompute;
 pub mod remove_unused;
+pub mod recompute;
 pub mod rules;
 pub mod simplify;
 
