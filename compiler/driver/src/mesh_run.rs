@@ -75,7 +75,7 @@ impl MeshRun {
             if let Some(bound) = backend.memory() {
                 let fit = backend.fit(graph, bound);
                 graph = fit.graph;
-                shortage = shortage.or(fit.shortage.map(|s| (mine.start + graphs.len(), s)));
+                shortage = shortage.or(fit.shortage.map(|s| (graphs.len(), s)));
             }
             graphs.push(graph);
         }
