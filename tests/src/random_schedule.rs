@@ -33,7 +33,8 @@ pub fn redirect(s: &mut Schedule, random: &mut Random) {
         }
         out.extend([0, 1].into_iter().filter(|_| random.once_in(2)).map(|operand| Directive::Pack { operand }));
     }
-    let rest = [Directive::Swap, Directive::Windows, Directive::SplitReduction, Directive::Stream, Directive::Prefetch];
+    use Directive::{Overlap, Prefetch, SplitReduction, Stream, Swap, Windows};
+    let rest = [Swap, Windows, SplitReduction, Stream, Prefetch, Overlap];
     out.extend(rest.into_iter().filter(|_| random.once_in(2)));
     if random.once_in(4) {
         out.push(Directive::Unroll(random.pick(&[2, 3, 4, 8])));

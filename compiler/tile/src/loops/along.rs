@@ -78,7 +78,24 @@ impl<'s> Plan<'s> {
 
     /// One leaf: `LANES` chains from the identity, combined by halves.
     fn leaf_along(&self, n: &mut Nest<'s>, r: &Red, leaf: &Index) -> Result<Val, LowerError> {
-        let mut acc = n.define(Def::Const(identity(r.kind, r.of)), r.of, LANES as u32);
+        let start = n.define(Def::Const(identity(r.kind, r.of)), r.of, LANES as u32);
+        let acc = self.over_leaf(n, r, leaf, vec![start], &mut |n, acc, valid| {
+            let value = self.row_value(n, r)?;
+            Ok(vec![n.define(Def::Fold { kind: r.kind, acc: acc[0], value, valid }, r.of, LANES as u32)])
+        })?;
+        Ok(n.define(Def::Lanes { kind: r.kind, arg: acc[0] }, r.of, 1))
+    }
+
+    /// Walks a leaf of `r` in vectors, the ragged one last, and carries `acc`; `body` gets what is carried
+    /// and how many lanes count.
+    pub(super) fn over_leaf(
+        &self,
+        n: &mut Nest<'s>,
+        r: &Red,
+        leaf: &Index,
+        mut acc: Vec<Val>,
+        body: &mut dyn FnMut(&mut Nest<'s>, &[Val], u32) -> Result<Vec<Val>, LowerError>,
+    ) -> Result<Vec<Val>, LowerError> {
         let last = self.s.extent(r.axis).div_ceil(LANES as u64) as i64 - 1;
         let before = (n.lanes, n.valid);
         for (lo, hi, valid) in self.chunks(r, leaf) {
@@ -86,16 +103,15 @@ impl<'s> Plan<'s> {
                 continue;
             }
             let var = n.var(last);
-            acc = n.carry_loop(var, lo, hi, &[acc], |n, acc| {
+            acc = n.carry_loop(var, lo, hi, &acc, |n, acc| {
                 (n.lanes, n.valid) = (LANES as u32, valid);
                 let old = n.place(r.axis, Index::var(var).times(LANES as i64).plus(&Index::var(LANE)));
-                let value = self.row_value(n, r)?;
-                let next = n.define(Def::Fold { kind: r.kind, acc: acc[0], value, valid }, r.of, LANES as u32);
+                let next = body(n, acc, valid)?;
                 n.place(r.axis, old);
-                Ok(vec![next])
-            })?[0];
+                Ok(next)
+            })?;
             (n.lanes, n.valid) = before;
         }
-        Ok(n.define(Def::Lanes { kind: r.kind, arg: acc }, r.of, 1))
+        Ok(acc)
     }
 }

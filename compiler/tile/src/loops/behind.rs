@@ -8,7 +8,7 @@ use super::{Plan, Red};
 use crate::LowerError;
 use crate::nest::{Nest, identity};
 use tessera_ir::index::{Index, Var};
-use tessera_ir::tile::{Def, LANE, Val};
+use tessera_ir::tile::{Def, Val};
 use tessera_ops::prim::LANES;
 
 /// Rows of a grid point below which the code for the first and the last is not worth it.
@@ -62,9 +62,9 @@ impl<'s> Plan<'s> {
         let size = self.tile(rows).unwrap_or(extent);
         let alike = self.reductions.iter().all(|r| r.axis == last.axis && !r.compensated);
         let same_walk = self.inner == [last.axis] && self.s.stores.iter().all(|st| st.at.stride(last.axis) == Some(1));
-        let whole = size >= ROWS_MIN && size > self.turns().written as u64 && extent.is_multiple_of(size);
-        // What a row keeps is overwritten no sooner than it is read.
         let turns = self.turns();
+        let whole = size >= ROWS_MIN && size > turns.written as u64 && extent.is_multiple_of(size);
+        // What a row keeps is overwritten no sooner than it is read.
         let lag = |stage: &usize| turns.lags.get(*stage).copied().unwrap_or(turns.written);
         let in_time = |f: &usize, l: &usize| lag(l) - lag(f) < 1 || lag(l) - lag(f) == 1 && self.together(*f, *l);
         let kept = self.kept.iter().all(|k| k.stages.first().zip(k.stages.last()).is_none_or(|(f, l)| in_time(f, l)));
@@ -178,40 +178,27 @@ impl<'s> Plan<'s> {
     fn leaf_together(&self, n: &mut Nest<'s>, rows: Var, walk: &Walk, leaf: &Index) -> Result<Vec<Val>, LowerError> {
         let reds: Vec<&Red> = walk.reduce.iter().map(|(s, _)| &self.reductions[*s]).collect();
         let start = |r: &&Red| n.define(Def::Const(identity(r.kind, r.of)), r.of, LANES as u32);
-        let mut acc: Vec<Val> = reds.iter().map(start).collect();
-        let Some(r) = reds.first() else { return Ok(acc) };
-        let last = self.s.extent(r.axis).div_ceil(LANES as u64) as i64 - 1;
-        let before = (n.lanes, n.valid);
-        for (lo, hi, valid) in self.chunks(r, leaf) {
-            if valid == 0 || last < 0 {
-                continue;
+        let acc: Vec<Val> = reds.iter().map(start).collect();
+        let Some(first) = reds.first() else { return Ok(acc) };
+        self.over_leaf(n, first, leaf, acc, &mut |n, acc, valid| {
+            if let Some(row) = &walk.write {
+                n.place(rows, row.clone());
+                self.store_here(n)?;
             }
-            let var = n.var(last);
-            acc = n.carry_loop(var, lo, hi, &acc, |n, acc| {
-                (n.lanes, n.valid) = (LANES as u32, valid);
-                let old = n.place(r.axis, Index::var(var).times(LANES as i64).plus(&Index::var(LANE)));
-                if let Some(row) = &walk.write {
-                    n.place(rows, row.clone());
-                    self.store_here(n)?;
+            let mut next = vec![];
+            for (((stage, row), r), acc) in walk.reduce.iter().zip(&reds).zip(acc) {
+                n.place(rows, row.clone());
+                match self.overlap {
+                    _ if !self.prefetch => {}
+                    false => self.prefetch_for(n, r, *stage),
+                    true if *stage == 0 => self.prefetch_row(n, r, rows, 0, 1),
+                    true => {}
                 }
-                let mut next = vec![];
-                for (((stage, row), r), acc) in walk.reduce.iter().zip(&reds).zip(acc) {
-                    n.place(rows, row.clone());
-                    match self.overlap {
-                        _ if !self.prefetch => {}
-                        false => self.prefetch_for(n, r, *stage),
-                        true if *stage == 0 => self.prefetch_row(n, r, rows, 0, 1),
-                        true => {}
-                    }
-                    let value = self.stage_value(n, r, *stage)?;
-                    next.push(n.define(Def::Fold { kind: r.kind, acc: *acc, value, valid }, r.of, LANES as u32));
-                }
-                n.place(r.axis, old);
-                Ok(next)
-            })?;
-            (n.lanes, n.valid) = before;
-        }
-        Ok(acc)
+                let value = self.stage_value(n, r, *stage)?;
+                next.push(n.define(Def::Fold { kind: r.kind, acc: *acc, value, valid }, r.of, LANES as u32));
+            }
+            Ok(next)
+        })
     }
 }
 
