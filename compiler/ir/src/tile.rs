@@ -174,6 +174,9 @@ pub struct Panel {
 /// `hops`: steps of the left factor that are nested. With `(every, extra)` it goes `extra` elements
 /// further whenever `every` steps are done. Each `every` is a multiple of the one before, and the
 /// depth of the last; neither pairs nor a ramp or lead go with it.
+///
+/// `ahead`: blocks of `rows` × `cols` elements that will be read next, asked for row by row while the
+/// chain is computed; no effect besides. They may lie beyond the buffer. The depth is known then.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mma {
     pub kind: Kind,
@@ -186,6 +189,7 @@ pub struct Mma {
     pub ramp: Option<Index>,
     pub lead: Option<Index>,
     pub hops: Vec<(i64, i64)>,
+    pub ahead: Vec<Panel>,
     pub fresh: Index,
     pub a: Panel,
     pub b: Panel,
@@ -257,6 +261,15 @@ impl Op {
             Op::Transpose { from, .. } => from.iter().for_each(|v| f(*v)),
             Op::Prefetch { .. } | Op::Mma(_) => {}
         }
+    }
+}
+
+impl Mma {
+    /// The number of steps of every row, where it is known.
+    pub fn known_depth(&self) -> Option<i64> {
+        let steps = |n: i64, d: &Index| d.as_constant().map(|d| n.min(d));
+        let known = || self.depth.iter().try_fold(i64::MAX, steps);
+        if self.ramp.is_none() && self.lead.is_none() { known() } else { None }
     }
 }
 

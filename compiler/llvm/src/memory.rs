@@ -174,10 +174,14 @@ impl Emitter<'_> {
 
     /// Asks for the line of an element, into the second-level cache.
     pub fn prefetch(&self, buf: u32, at: &Index) -> Result<(), LlvmError> {
-        let p = self.address(buf, self.index(at, 1)?, 1);
-        let word = |n: i64| self.b.const_int(self.b.int(32), n, 1);
-        self.b.intrinsic("llvm.prefetch", &[self.b.ptr()], &[p, word(0), word(2), word(1)]);
+        self.ask(self.address(buf, self.index(at, 1)?, 1), 2);
         Ok(())
+    }
+
+    /// Asks for the line at `p`, into the nearest cache (3) or the second (2).
+    pub fn ask(&self, p: V, level: i64) {
+        let word = |n: i64| self.b.const_int(self.b.int(32), n, 1);
+        self.b.intrinsic("llvm.prefetch", &[self.b.ptr()], &[p, word(0), word(level), word(1)]);
     }
 
     fn address(&self, buf: u32, elements: V, lanes: u32) -> V {

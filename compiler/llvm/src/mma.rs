@@ -26,8 +26,7 @@ const UNROLL_NESTED: i64 = 12;
 impl Emitter<'_> {
     pub fn mma(&mut self, m: &Mma) -> Result<(), LlvmError> {
         let start = |e: &Self, p: &Panel| -> Result<V, LlvmError> {
-            let at = e.b.mul(e.index(&p.at, 1)?, e.b.i64(e.element_bytes(p)));
-            Ok(e.b.offset(e.bases[p.buf as usize], at))
+            Ok(e.b.offset(e.bases[p.buf as usize], e.bytes(p, e.index(&p.at, 1)?)))
         };
         let (a, b, c) = (start(self, &m.a)?, start(self, &m.b)?, start(self, &m.c)?);
         let limit = self.bound(&m.depth, true)?;
@@ -41,13 +40,7 @@ impl Emitter<'_> {
         let (ramp, lead) = (bound(self, &m.ramp)?, bound(self, &m.lead)?);
         let depth = ramp.map_or(limit, |r| self.within(limit, r));
         let init = self.accumulators(m, c)?;
-        let known = m
-            .depth
-            .iter()
-            .map(|d| d.as_constant())
-            .try_fold(i64::MAX, |n, d| d.map(|d| n.min(d)))
-            .filter(|_| ramp.is_none() && lead.is_none());
-        let zero = self.b.i64(0);
+        let known = m.known_depth();
         let (first_a, first_b) = (a, b);
         let mut acc = init;
         let (mut a, mut b, mut depth) = (a, b, depth);
@@ -61,15 +54,15 @@ impl Emitter<'_> {
         let rounds = self.b.and(depth, self.b.i64(-UNROLL));
         if known.is_none_or(|d| d >= UNROLL) {
             // Addresses step with the loop.
-            let carried: Vec<V> = [a, b].into_iter().chain(acc).collect();
-            let out = self.raw_loop(zero, rounds, UNROLL, &carried, |e, _, carried| {
-                let (a, b, mut acc) = (carried[0], carried[1], carried[2..].to_vec());
-                for u in 0..UNROLL {
-                    e.rank_one(m, a, b, u, &mut acc)?;
-                }
-                let step = e.b.i64(UNROLL);
-                Ok([e.step(m, a, &m.a, step), e.step(m, b, &m.b, step)].into_iter().chain(acc).collect())
-            })?;
+            let mut carried: Vec<V> = [a, b].into_iter().chain(acc).collect();
+            let asked = match known {
+                Some(d) if !m.ahead.is_empty() => d / UNROLL / m.rows as i64 * UNROLL,
+                _ => 0,
+            };
+            if !m.ahead.is_empty() {
+                carried = self.steps_and_ahead(m, asked, &carried)?;
+            }
+            let out = self.steps(m, self.b.i64(asked * m.rows as i64), rounds, &carried)?;
             acc = out[2..].to_vec();
         }
         match known {
@@ -94,6 +87,43 @@ impl Emitter<'_> {
         }
         self.write_back(m, c, &acc);
         Ok(())
+    }
+
+    /// Steps `from..to`, whole rounds of them; carries both addresses and the accumulators.
+    fn steps(&mut self, m: &Mma, from: V, to: V, carried: &[V]) -> Result<Vec<V>, LlvmError> {
+        self.raw_loop(from, to, UNROLL, carried, |e, _, carried| {
+            let (a, b, mut acc) = (carried[0], carried[1], carried[2..].to_vec());
+            for u in 0..UNROLL {
+                e.rank_one(m, a, b, u, &mut acc)?;
+            }
+            let step = e.b.i64(UNROLL);
+            Ok([e.step(m, a, &m.a, step), e.step(m, b, &m.b, step)].into_iter().chain(acc).collect())
+        })
+    }
+
+    /// For each row what is wanted of it next is asked for, then come `steps` steps: all at once
+    /// would keep memory from what the steps themselves read.
+    fn steps_and_ahead(&mut self, m: &Mma, steps: i64, carried: &[V]) -> Result<Vec<V>, LlvmError> {
+        let start = |p: &Panel| Ok(self.b.offset(self.bases[p.buf as usize], self.bytes(p, self.index(&p.at, 1)?)));
+        let bases = m.ahead.iter().map(start).collect::<Result<Vec<V>, LlvmError>>()?;
+        let (zero, rows) = (self.b.i64(0), self.b.i64(m.rows as i64));
+        self.raw_loop(zero, rows, 1, carried, |e, i, carried| {
+            for (p, base) in m.ahead.iter().zip(&bases) {
+                let row = e.b.offset(*base, e.bytes(p, e.b.mul(i, e.b.i64(p.row))));
+                for line in 0..(m.cols as i64 * e.element_bytes(p)).div_euclid(LINE).max(1) {
+                    e.ask(e.b.offset(row, e.b.i64(line * LINE)), 2);
+                }
+            }
+            match steps {
+                0 => Ok(carried.to_vec()),
+                _ => e.steps(m, zero, e.b.i64(steps), carried),
+            }
+        })
+    }
+
+    /// Bytes of so many elements.
+    fn bytes(&self, p: &Panel, elements: V) -> V {
+        self.b.mul(elements, self.b.i64(self.element_bytes(p)))
     }
 
     /// The chain over nested steps: a loop for each run, the shortest ones written out.
@@ -287,11 +317,9 @@ impl Emitter<'_> {
     /// Asks for the lines of the right factor that a later step reads.
     fn ask_ahead(&self, m: &Mma, b: V, u: i64) {
         let bytes = self.element_bytes(&m.b);
-        let word = |n: i64| self.b.const_int(self.b.int(32), n, 1);
         let step = self.at(b, (u + AHEAD) * self.stride(m, &m.b), &m.b);
         for line in 0..(m.cols as i64 * bytes).div_euclid(LINE).max(1) {
-            let p = self.b.offset(step, self.b.i64(line * LINE));
-            self.b.intrinsic("llvm.prefetch", &[self.b.ptr()], &[p, word(0), word(3), word(1)]);
+            self.ask(self.b.offset(step, self.b.i64(line * LINE)), 3);
         }
     }
 

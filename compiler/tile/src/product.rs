@@ -16,6 +16,7 @@
 //! Every element of the result is one chain in ascending k whatever the blocks are: a block goes
 //! on from the accumulators that the one before left.
 
+mod ahead;
 mod pack;
 mod rows;
 mod strip;
@@ -70,6 +71,8 @@ struct Product<'s> {
     pack_left: bool,
     pack_right: bool,
     grain: u64,
+    /// Whether what the results read beside the product is asked for while the product is computed.
+    prefetch: bool,
     /// How many of the results are computed from the product.
     results: usize,
 }
@@ -147,6 +150,7 @@ impl<'s> Product<'s> {
             pack_left: false,
             pack_right: false,
             grain: 1,
+            prefetch: false,
             results: s.stores.len(),
         };
         for d in &s.directives {
@@ -159,6 +163,7 @@ impl<'s> Product<'s> {
                 Directive::Pack { operand: 0 } => p.pack_left = true,
                 Directive::Pack { operand: 1 } => p.pack_right = true,
                 Directive::Grain(g) => p.grain = *g,
+                Directive::Prefetch => p.prefetch = true,
                 _ => {}
             }
         }
@@ -494,6 +499,8 @@ impl<'s> Compute<'_, 's> {
         };
         let [ramp, lead] = [p.within, p.beyond].map(|w| w.map(|w| n.resolve(w).minus(&start)));
         let fresh = if p.blocks() == 1 { Index::default() } else { block.minus(&self.first) };
+        let even = ramp.is_none() && lead.is_none() && hops.is_empty() && p.blocks() == 1;
+        let ahead = if even && self.partial.is_some() { p.ahead(n) } else { vec![] };
         n.push(Op::Mma(Mma {
             kind: p.kind,
             rows: rows.count,
@@ -504,6 +511,7 @@ impl<'s> Compute<'_, 's> {
             ramp,
             lead,
             hops,
+            ahead,
             fresh,
             a,
             b,

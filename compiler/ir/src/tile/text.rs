@@ -161,7 +161,7 @@ impl Printer<'_> {
             }
             Op::Mma(m) => {
                 let mut line = Line::new("tessera.tile.mma");
-                line.operands = [&m.a, &m.b, &m.c].iter().map(|p| self.buf(p.buf)).collect();
+                line.operands = [&m.a, &m.b, &m.c].into_iter().chain(&m.ahead).map(|p| self.buf(p.buf)).collect();
                 line.attrs = vec![
                     ("kind".into(), Attr::Str(kind_name(m.kind).into())),
                     ("rows".into(), Attr::Int(m.rows as i64)),
@@ -175,10 +175,11 @@ impl Printer<'_> {
                 line.attrs.extend(m.lead.as_ref().map(|e| ("lead".into(), self.index(e))));
                 let hops: Vec<Attr> = m.hops.iter().flat_map(|(n, e)| [Attr::Int(*n), Attr::Int(*e)]).collect();
                 line.attrs.extend((!hops.is_empty()).then(|| ("hops".into(), Attr::List(hops))));
-                for (key, p) in [("a", &m.a), ("b", &m.b), ("c", &m.c)] {
-                    line.attrs
-                        .push((key.into(), Attr::List(vec![self.index(&p.at), Attr::Int(p.row), Attr::Int(p.step)])));
-                }
+                let panel = |p: &Panel| Attr::List(vec![self.index(&p.at), Attr::Int(p.row), Attr::Int(p.step)]);
+                let panels = [("a", &m.a), ("b", &m.b), ("c", &m.c)];
+                line.attrs.extend(panels.into_iter().map(|(key, p)| (key.into(), panel(p))));
+                let ahead: Vec<Attr> = m.ahead.iter().map(panel).collect();
+                line.attrs.extend((!ahead.is_empty()).then(|| ("ahead".into(), Attr::List(ahead))));
                 line
             }
         }
@@ -396,20 +397,16 @@ impl Reader {
             .into_iter()
             .find(|k| kind_name(*k) == word)
             .ok_or_else(|| line.error(format!("`{word}` is no kind")))?;
-        let panel = |n: usize, key: &str| -> Result<Panel, TextError> {
-            let name = line.operands.get(n).ok_or_else(|| line.error("three buffers are expected"))?;
-            match line.attr(key) {
-                Some(Attr::List(items)) => match &items[..] {
-                    [Attr::Str(at), Attr::Int(row), Attr::Int(step)] => Ok(Panel {
-                        buf: self.buf(line, name)?,
-                        at: self.parse_index(line, at)?,
-                        row: *row,
-                        step: *step,
-                    }),
-                    _ => Err(line.error(format!("`{key}` must be [index, row, step]"))),
-                },
-                _ => Err(line.error(format!("`{key}` must be [index, row, step]"))),
-            }
+        let panel = |n: usize, key: &str, of: Option<&Attr>| -> Result<Panel, TextError> {
+            let name = line.operands.get(n).ok_or_else(|| line.error("a buffer is missing"))?;
+            let form = || line.error(format!("`{key}` must be [index, row, step]"));
+            let Some(Attr::List(items)) = of else { return Err(form()) };
+            let [Attr::Str(at), Attr::Int(row), Attr::Int(step)] = &items[..] else { return Err(form()) };
+            Ok(Panel { buf: self.buf(line, name)?, at: self.parse_index(line, at)?, row: *row, step: *step })
+        };
+        let ahead = match line.attr("ahead") {
+            Some(Attr::List(items)) => &items[..],
+            _ => &[],
         };
         let bound =
             |word: &str| line.attr(word).map(|_| line.str(word).and_then(|t| self.parse_index(line, t))).transpose();
@@ -424,9 +421,10 @@ impl Reader {
             lead: bound("lead")?,
             hops: line.attr("hops").map(|_| line.ints("hops")).transpose()?.map_or_else(Vec::new, in_twos),
             fresh: self.parse_index(line, line.str("fresh")?)?,
-            a: panel(0, "a")?,
-            b: panel(1, "b")?,
-            c: panel(2, "c")?,
+            a: panel(0, "a", line.attr("a"))?,
+            b: panel(1, "b", line.attr("b"))?,
+            c: panel(2, "c", line.attr("c"))?,
+            ahead: ahead.iter().zip(3..).map(|(p, n)| panel(n, "ahead", Some(p))).collect::<Result<_, _>>()?,
         }))
     }
 

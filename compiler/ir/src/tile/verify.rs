@@ -253,6 +253,12 @@ impl Checker<'_> {
             return Err("an empty tile, or a result that is only read".into());
         }
         self.hops(m)?;
+        for p in &m.ahead {
+            self.buf(p.buf).and_then(|_| self.index(&p.at))?;
+        }
+        if !m.ahead.is_empty() && (m.known_depth().is_none() || !m.hops.is_empty()) {
+            return Err("what is asked for ahead needs a depth that is known".into());
+        }
         m.depth.iter().chain([&m.fresh]).chain(&m.ramp).chain(&m.lead).try_for_each(|e| self.index(e))
     }
 

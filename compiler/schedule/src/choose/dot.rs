@@ -171,10 +171,32 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     if !direct_right {
         out.push(Directive::Pack { operand: 1 });
     }
+    if beside(s, dot, m, n) > machine.l2_bytes {
+        out.push(Directive::Prefetch);
+    }
     let steps = (mc * nc * depth) as f64 + MOVE_STEPS * (mc.max(nc) * depth) as f64;
     let point_ns = steps / 80.0 + 100.0;
     out.push(Directive::Grain((WAKE_NS / point_ns).ceil().max(1.0) as u64));
     out
+}
+
+/// Bytes that the results read beside the product, element by element.
+fn beside(s: &Schedule, dot: ValueId, m: Option<Var>, n: Option<Var>) -> u64 {
+    let mut todo: Vec<ValueId> = s.stores.iter().map(|st| st.value).collect();
+    let mut operands: Vec<u32> = vec![];
+    while let Some(v) = todo.pop() {
+        match &s.value(v).op {
+            ValueOp::Load { operand, at, .. } => {
+                let varies = |axis: Option<Var>| axis.is_some_and(|a| at.stride(a) != Some(0));
+                if varies(m) && varies(n) && !operands.contains(operand) {
+                    operands.push(*operand);
+                }
+            }
+            _ if v == dot => {}
+            _ => todo.extend(s.args(v)),
+        }
+    }
+    operands.iter().map(|o| &s.operands[*o as usize]).map(|o| o.elems * o.dtype.bytes() as u64).sum()
 }
 
 /// Rows and vectors of the register tile: `rows·vectors` accumulators, `vectors` for the right

@@ -102,6 +102,7 @@ impl<'s> Strip<'s> {
             pack_left: false,
             pack_right: true,
             grain: 1,
+            prefetch: false,
             results: 1,
         };
         let mut out = Strip {
@@ -322,6 +323,7 @@ impl<'s> Strip<'s> {
             ramp,
             lead: None,
             hops: vec![],
+            ahead: vec![],
             fresh,
             a,
             b,
