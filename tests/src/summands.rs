@@ -110,8 +110,66 @@ fn completed(ty: &NodeType, layout: &Sharding, axes: &[&str], held: &Held) -> Re
     Ok(held)
 }
 
-/// What the devices make of a node from their parts of its operands.
+/// A value of which every device has all along these axes.
+fn joined(ty: &NodeType, layout: &Sharding, axes: &[String], held: &Held) -> Result<(Held, Sharding), String> {
+    let dims = layout.dims.iter().map(|d| d.iter().filter(|a| !axes.contains(a)).cloned().collect()).collect();
+    let after = Sharding { dims, ..layout.clone() };
+    let names = layout.mesh.as_ref().map_or(vec![], |m| m.names());
+    let others: Vec<&str> = names.into_iter().filter(|a| !axes.iter().any(|b| b == a)).collect();
+    let size = ty.dtype.bytes();
+    let mut out = vec![];
+    for d in 0..held.len() as u64 {
+        let own = after.block(&ty.shape, d);
+        let shape: Vec<u64> = own.iter().map(|r| r.end - r.start).collect();
+        let mut bytes = vec![0; elems(&shape) * size];
+        for e in (0..held.len() as u64).filter(|e| place(layout, &others, *e) == place(layout, &others, d)) {
+            let part: Vec<Range<u64>> = layout.block(&ty.shape, e);
+            if part.iter().any(|p| p.start >= p.end) {
+                continue;
+            }
+            let at: Vec<Range<u64>> =
+                part.iter().zip(&own).map(|(p, o)| p.start - o.start..p.end - o.start).collect();
+            paste(&mut bytes, &shape, &at, size, &held[e as usize], |_| {});
+        }
+        out.push(bytes);
+    }
+    Ok((out, after))
+}
+
+/// What the devices make of a node from their parts of its operands. Dims along which an operator gets
+/// positions of other devices are put together, and the result is cut.
 fn computed(g: &Graph, id: NodeId, known: &[Sharding], values: &[Held]) -> Result<Held, String> {
+    let (node, result) = (g.node(id), &known[id.0 as usize]);
+    let links = links(g, node);
+    let reached = |link: &Link| if let Link::Reach(to, _) = link { Some(*to) } else { None };
+    let far: BTreeSet<usize> = links.iter().flatten().filter_map(reached).collect();
+    if far.iter().any(|d| !result.axes(*d).is_empty()) {
+        let axes: Vec<String> = far.iter().flat_map(|d| result.axes(*d).to_vec()).collect();
+        let (mut known, mut values) = (known.to_vec(), values.to_vec());
+        for &o in &node.operands {
+            let o = o.0 as usize;
+            (values[o], known[o]) = joined(g.ty(NodeId(o as u32)), &known[o], &axes, &values[o])?;
+        }
+        let dims = result.dims.iter().map(|d| d.iter().filter(|a| !axes.contains(a)).cloned().collect()).collect();
+        let whole = Sharding { dims, ..result.clone() };
+        known[id.0 as usize] = whole.clone();
+        let made = of_parts(g, id, &known, &values)?;
+        let cut_out = |(d, bytes): (usize, &Vec<u8>)| {
+            let (own, part) = (whole.block(&node.ty.shape, d as u64), result.block(&node.ty.shape, d as u64));
+            let shape: Vec<u64> = own.iter().map(|r| r.end - r.start).collect();
+            let at: Vec<Range<u64>> = part
+                .iter()
+                .zip(&own)
+                .map(|(p, o)| if p.start >= p.end { 0..0 } else { p.start - o.start..p.end - o.start })
+                .collect();
+            cut(bytes, &shape, &at, node.ty.dtype.bytes())
+        };
+        return Ok(made.iter().enumerate().map(cut_out).collect());
+    }
+    of_parts(g, id, known, values)
+}
+
+fn of_parts(g: &Graph, id: NodeId, known: &[Sharding], values: &[Held]) -> Result<Held, String> {
     let (node, result) = (g.node(id), &known[id.0 as usize]);
     let links = links(g, node);
     let mut out = vec![];
@@ -189,7 +247,7 @@ fn operand(
                 a.start.max(b.start)..a.end.min(b.end).max(a.start.max(b.start))
             }
             Link::Reduce(_) | Link::Indexed => has[d].clone(),
-            Link::Whole => 0..n,
+            Link::Whole | Link::Reach(..) => 0..n,
         });
     }
     if wants.iter().zip(&has).any(|(w, h)| w.start < w.end && (w.start < h.start || h.end < w.end)) {

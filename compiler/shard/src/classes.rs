@@ -2,19 +2,21 @@
 //! the memory and the work of all of them.
 
 use crate::exchange::{self, Parts};
-use crate::layout::Placed;
+use crate::layout::{Made, Placed};
 use crate::local::is_plain;
+use crate::place::Place;
+use crate::reach::of_box;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
-use tessera_ir::graph::Graph;
+use tessera_ir::graph::{Graph, Node};
 use tessera_ops::prim::Prim;
 
 /// What each device sees of the layouts: devices with equal lists are alike.
 struct Signatures {
     of: Vec<Vec<u64>>,
-    seen: HashSet<(Sharding, Option<Sharding>, Vec<u64>)>,
-    results: HashSet<(Sharding, Vec<u64>)>,
+    seen: HashSet<(Sharding, Option<Place>, Vec<u64>)>,
+    results: HashSet<(Place, Vec<u64>)>,
 }
 
 impl Signatures {
@@ -26,8 +28,8 @@ impl Signatures {
     }
 
     /// Going from one layout to another; `None` is the first device alone.
-    fn moved(&mut self, from: &Sharding, to: Option<&Sharding>, shape: &[u64], mesh: &Mesh) {
-        if to == Some(from) || !self.seen.insert((from.clone(), to.cloned(), shape.to_vec())) {
+    fn moved(&mut self, from: &Sharding, to: Option<&Place>, shape: &[u64], mesh: &Mesh) {
+        if to.and_then(Place::layout) == Some(from) || !self.seen.insert((from.clone(), to.cloned(), shape.to_vec())) {
             return;
         }
         let (held, wanted) = exchange::ends(from, to, shape, mesh.devices());
@@ -44,17 +46,33 @@ impl Signatures {
     fn graph(&mut self, g: &Graph, mesh: &Arc<Mesh>, placed: &[Placed]) {
         for id in g.ids() {
             let (node, here) = (g.node(id), &placed[id.0 as usize]);
-            if self.results.insert((here.result.clone(), node.ty.shape.clone())) {
-                self.parts(&exchange::parts(&here.result, &node.ty.shape, mesh.devices()));
-            }
-            for (&o, wanted) in node.operands.iter().zip(&here.operands) {
-                self.moved(&placed[o.0 as usize].result, Some(wanted), &g.ty(o).shape, mesh);
+            for made in &here.made {
+                self.made(g, node, made, mesh, placed);
             }
             let (Prim::Scan { body, .. }, Some(turn)) = (&node.prim, &here.turn) else { continue };
             let Some(body) = g.bodies.get(*body as usize) else { continue };
             self.graph(body, mesh, &turn.placed);
             for (&o, held) in body.outputs.iter().zip(&turn.outputs) {
-                self.moved(&turn.placed[o.0 as usize].result, Some(held), &body.ty(o).shape, mesh);
+                self.moved(&turn.placed[o.0 as usize].result, Some(&held.clone().into()), &body.ty(o).shape, mesh);
+            }
+        }
+    }
+
+    /// A node as it is made at one place.
+    fn made(&mut self, g: &Graph, node: &Node, made: &Made, mesh: &Arc<Mesh>, placed: &[Placed]) {
+        if self.results.insert((made.at.clone(), node.ty.shape.clone())) {
+            self.parts(&made.at.parts(&node.ty.shape, mesh.devices()));
+        }
+        for (&o, wanted) in node.operands.iter().zip(&made.operands) {
+            self.moved(&placed[o.0 as usize].result, Some(wanted), &g.ty(o).shape, mesh);
+        }
+        // How much of a block lies before what is padded.
+        if let (Prim::Pad { .. }, [place, ..], [o, ..]) = (&node.prim, &made.operands[..], &node.operands[..]) {
+            let (results, boxes) =
+                (made.at.parts(&node.ty.shape, mesh.devices()), place.parts(&g.ty(*o).shape, mesh.devices()));
+            for ((all, result), part) in self.of.iter_mut().zip(&results).zip(boxes) {
+                let Prim::Pad { low, .. } = of_box(&node.prim, result, &[part]) else { continue };
+                all.extend(low);
             }
         }
     }

@@ -121,7 +121,7 @@ fn step(g: &Graph, node: &Node, mesh: &Arc<Mesh>, known: &[Known]) -> Result<Kno
         node.operands.iter().zip(&links).flat_map(of).collect::<Vec<_>>()
     };
     for to in 0..out.dims.len() {
-        let orders = orders(&|link| matches!(link, Link::Pass(d) | Link::Blocks(d) if *d == to));
+        let orders = orders(&|link| matches!(link, Link::Pass(d) | Link::Blocks(d) | Link::Reach(d, _) if *d == to));
         out.dims[to] = in_order(&orders)?;
     }
     if matches!(node.prim, Prim::Dot { .. })
@@ -177,7 +177,7 @@ fn along(
         let o = node.operands[i];
         let whole = Problem::Whole { axis: axis.into(), dim, input: input(o) };
         found.push(match links.get(i).and_then(|l| l.get(dim)) {
-            Some(Link::Pass(to)) => State::Split(*to),
+            Some(Link::Pass(to) | Link::Reach(to, _)) => State::Split(*to),
             Some(Link::Blocks(to)) => {
                 let (from, into) = (g.ty(o).shape[dim], node.ty.shape[*to]);
                 let parts: u64 = layout(o).parts(dim).max(size).max(1);

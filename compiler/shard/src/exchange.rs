@@ -1,5 +1,6 @@
 //! From one layout to another: which boxes of elements go from which device to which.
 
+use crate::place::Place;
 use std::ops::Range;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
@@ -20,9 +21,9 @@ pub fn on_first(shape: &[u64], devices: u64) -> Parts {
 }
 
 /// The parts before and after; `None` is the first device alone.
-pub fn ends(from: &Sharding, to: Option<&Sharding>, shape: &[u64], devices: u64) -> (Parts, Parts) {
+pub fn ends(from: &Sharding, to: Option<&Place>, shape: &[u64], devices: u64) -> (Parts, Parts) {
     let after = match to {
-        Some(to) => parts(to, shape, devices),
+        Some(to) => to.parts(shape, devices),
         None => on_first(shape, devices),
     };
     (parts(from, shape, devices), after)
@@ -42,10 +43,11 @@ fn is_empty(part: &[Range<u64>]) -> bool {
     part.iter().any(|r| r.start >= r.end)
 }
 
-/// Whether every device finds in its own part what it is to hold. Empty parts have a place too: a
-/// slice of another part could not have their sizes.
+/// Whether every device finds in its own part what it is to hold. The other dims of empty parts count
+/// too: a slice of another part could not have their sizes.
 pub fn is_local(from: &Parts, to: &Parts) -> bool {
-    from.iter().zip(to).all(|(f, t)| f.iter().zip(t).all(|(f, t)| f.start <= t.start && t.end <= f.end))
+    let inside = |f: &Range<u64>, t: &Range<u64>| t.start >= t.end || f.start <= t.start && t.end <= f.end;
+    from.iter().zip(to).all(|(f, t)| f.iter().zip(t).all(|(f, t)| inside(f, t)))
 }
 
 /// The different parts with the devices that hold them, in order of the first holder.
@@ -123,6 +125,15 @@ pub fn flows(from: &Parts, to: &Parts) -> Vec<Flow> {
         }
     }
     out
+}
+
+/// What gives boxes of a value, for people: `pieces` over the axes that split the dims of which devices
+/// need other positions than they hold.
+pub fn name_of_pieces(from: &Sharding, held: &Parts, wanted: &Parts) -> String {
+    let rank = held.first().map_or(0, Vec::len);
+    let differs = |d: &usize| held.iter().zip(wanted).any(|(h, w)| h[*d] != w[*d]);
+    let axes: Vec<&str> = (0..rank).filter(differs).flat_map(|d| from.axes(d)).map(String::as_str).collect();
+    format!("pieces {}", axes.join(" "))
 }
 
 /// The collective that turns one layout into another, for people.

@@ -4,28 +4,45 @@
 //! differently it is moved ([`crate::exchange`]). No value is partial here: a sum over a split
 //! dim gets its operands whole, split over another dim where there is one, so that every element
 //! is summed by one device in the order of a single one.
+//!
+//! A part of a split dim, a padded one, several joined in one: what such a view has is not moved before
+//! a reader is known. It is made where it is read, from just those boxes of its operands, so that views
+//! of views move every element once.
 
 pub mod turns;
 
+use crate::exchange::{self, Parts};
 use crate::links::{Link, links};
+use crate::place::Place;
+use crate::reach::needed;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
-use tessera_ir::graph::{Graph, Node};
+use tessera_ir::graph::{Graph, Node, NodeId};
 use tessera_ops::prim::Prim;
 use turns::Turn;
 
 /// The layouts of one node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placed {
+    /// How the result lies; of a view, how it would if it were read as it comes.
     pub result: Sharding,
-    pub operands: Vec<Sharding>,
+    /// Where the result is made: of a view everywhere where it is read.
+    pub made: Vec<Made>,
     /// Of a loop: its body.
     pub turn: Option<Box<Turn>>,
 }
 
+/// Where a result is made, from operands that lie like this.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Made {
+    pub at: Place,
+    pub operands: Vec<Place>,
+}
+
 impl Placed {
     fn new(result: Sharding, operands: Vec<Sharding>) -> Placed {
-        Placed { result, operands, turn: None }
+        let operands = operands.into_iter().map(Place::Layout).collect();
+        Placed { made: vec![Made { at: result.clone().into(), operands }], result, turn: None }
     }
 }
 
@@ -45,7 +62,66 @@ pub fn real(s: &Sharding, mesh: &Arc<Mesh>, rank: usize) -> Sharding {
 /// The layouts of all nodes.
 pub fn lay_out(g: &Graph, mesh: &Arc<Mesh>) -> Vec<Placed> {
     let stated: Vec<Sharding> = g.inputs.iter().map(|i| real(&i.ty.sharding, mesh, i.ty.shape.len())).collect();
-    lay_out_with(g, mesh, &stated)
+    let mut placed = lay_out_with(g, mesh, &stated);
+    let outputs: Vec<Sharding> = g.outputs.iter().map(|&o| placed[o.0 as usize].result.clone()).collect();
+    place_views(g, mesh, &mut placed, &outputs);
+    placed
+}
+
+/// Makes every view where it is read; the outputs are wanted in these layouts.
+fn place_views(g: &Graph, mesh: &Arc<Mesh>, placed: &mut [Placed], outputs: &[Sharding]) {
+    let mut wanted: Vec<Vec<Place>> = vec![vec![]; g.nodes.len()];
+    let want = |wanted: &mut Vec<Vec<Place>>, id: NodeId, place: Place| {
+        let all = &mut wanted[id.0 as usize];
+        if !all.contains(&place) {
+            all.push(place);
+        }
+    };
+    g.outputs.iter().zip(outputs).for_each(|(&o, layout)| want(&mut wanted, o, layout.clone().into()));
+    for id in g.ids().collect::<Vec<_>>().into_iter().rev() {
+        let node = g.node(id);
+        if is_view(g, node, &placed[id.0 as usize].result) {
+            let places = std::mem::take(&mut wanted[id.0 as usize]);
+            if !places.is_empty() {
+                placed[id.0 as usize].made = places.into_iter().map(|at| made_at(g, node, mesh, placed, at)).collect();
+            }
+        }
+        for made in &placed[id.0 as usize].made {
+            node.operands.iter().zip(&made.operands).for_each(|(&o, place)| want(&mut wanted, o, place.clone()));
+        }
+    }
+}
+
+/// Whether a node only picks and joins positions of split dims.
+fn is_view(g: &Graph, node: &Node, result: &Sharding) -> bool {
+    matches!(node.prim, Prim::Slice { .. } | Prim::Pad { .. } | Prim::Concat { .. })
+        && reaches(&links(g, node), result)
+}
+
+/// Whether a device may need positions of a split dim that are not those of its block.
+fn reaches(links: &[Vec<Link>], result: &Sharding) -> bool {
+    links.iter().flatten().any(|link| matches!(link, Link::Reach(to, _) if !result.axes(*to).is_empty()))
+}
+
+/// A node whose operands are needed in boxes, made at a place.
+fn made_at(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed], at: Place) -> Made {
+    let devices = mesh.devices();
+    let results = at.parts(&node.ty.shape, devices);
+    let one = |(&o, links): (&NodeId, &Vec<Link>)| {
+        let (shape, own) = (&g.ty(o).shape, &placed[o.0 as usize].result);
+        let boxes: Parts = results.iter().map(|result| needed(links, shape, result)).collect();
+        // Boxes that a layout has too are told as that layout, so that equal ones are moved once.
+        let axes = |link: &Link| match (link, &at) {
+            (Link::Pass(to), Place::Layout(layout)) => layout.axes(*to).to_vec(),
+            _ => vec![],
+        };
+        let dims = links.iter().map(axes).collect();
+        let like = Sharding { mesh: Some(mesh.clone()), dims, partial: vec![] }.normal(shape.len());
+        let layout = [own, &like].into_iter().find(|l| exchange::parts(l, shape, devices) == boxes);
+        layout.map_or_else(|| Place::Boxes(Arc::new(boxes)), |l| l.clone().into())
+    };
+    let operands = node.operands.iter().zip(&links(g, node)).map(one).collect();
+    Made { at, operands }
 }
 
 /// The layouts of all nodes, from those of the inputs.
@@ -95,13 +171,18 @@ fn place(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed]) -> Placed 
         }
     }
     keep_order(node, &links, placed, &mut result);
+    let result = result.normal(rank);
+    if reaches(&links, &result) {
+        let made = made_at(g, node, mesh, placed, result.clone().into());
+        return Placed { result, made: vec![made], turn: None };
+    }
     let operands = node
         .operands
         .iter()
         .zip(&links)
         .map(|(o, ls)| {
             let axes = |link: &Link| match link {
-                Link::Pass(to) | Link::Blocks(to) => result.dims[*to].clone(),
+                Link::Pass(to) | Link::Blocks(to) => result.axes(*to).to_vec(),
                 _ => vec![],
             };
             let dims: Vec<Vec<String>> = ls.iter().map(axes).collect();
@@ -109,7 +190,7 @@ fn place(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed]) -> Placed 
             Sharding { mesh: Some(mesh.clone()), dims, partial: vec![] }.normal(rank)
         })
         .collect();
-    Placed::new(result.normal(rank), operands)
+    Placed::new(result, operands)
 }
 
 /// The dim of the result that an axis splits: the one that leaves the most bytes of the operands
@@ -134,7 +215,7 @@ fn choose(
         let Some(dim) = placed[o.0 as usize].result.dim_of(axis) else { continue };
         let bytes = g.ty(*o).bytes().unwrap_or(u64::MAX).max(1);
         match links[i].get(dim) {
-            Some(Link::Pass(to)) => votes[*to] = votes[*to].saturating_add(bytes),
+            Some(Link::Pass(to) | Link::Reach(to, _)) => votes[*to] = votes[*to].saturating_add(bytes),
             Some(Link::Blocks(to)) if fits(g.ty(*o).shape[dim], *to) => votes[*to] = votes[*to].saturating_add(bytes),
             _ => vanishes[i] = true,
         }
@@ -147,7 +228,7 @@ fn choose(
     for (i, ls) in links.iter().enumerate().filter(|(i, _)| vanishes[*i]) {
         for (d, link) in ls.iter().enumerate() {
             let to = match link {
-                Link::Pass(to) => *to,
+                Link::Pass(to) | Link::Reach(to, _) => *to,
                 Link::Blocks(to) if fits(g.ty(node.operands[i]).shape[d], *to) => *to,
                 _ => continue,
             };
@@ -164,7 +245,7 @@ fn choose(
 fn keep_order(node: &Node, links: &[Vec<Link>], placed: &[Placed], result: &mut Sharding) {
     for (o, ls) in node.operands.iter().zip(links) {
         for (d, link) in ls.iter().enumerate() {
-            let Link::Pass(to) = *link else { continue };
+            let (Link::Pass(to) | Link::Reach(to, _)) = *link else { continue };
             let order = placed[o.0 as usize].result.axes(d);
             if order.len() > 1
                 && order.len() == result.dims[to].len()

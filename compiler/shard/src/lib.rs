@@ -12,6 +12,8 @@
 //! says what may be done with a value, not that devices hold summands.
 
 pub mod links;
+pub mod reach;
+pub mod place;
 pub mod derive;
 pub mod layout;
 pub mod exchange;

@@ -1,5 +1,6 @@
 //! How the dims of a node's operands and of its result belong together.
 
+use crate::reach::Reach;
 use tessera_ir::graph::{Graph, Node};
 use tessera_ops::prim::{Prim, Reduction, Steps};
 
@@ -11,6 +12,9 @@ pub enum Link {
     /// The same for equal blocks: the sizes differ, the majority of the elements goes along
     /// (a dim that is divided or joined).
     Blocks(usize),
+    /// A block of that dim of the result needs a range of positions, which its device gets where it
+    /// does not have them.
+    Reach(usize, Reach),
     /// It vanishes in a reduction.
     Reduce(Reduction),
     /// Positions from data choose from it.
@@ -48,21 +52,38 @@ pub fn links(g: &Graph, node: &Node) -> Vec<Vec<Link>> {
             vec![(0..shape(0).len()).map(to).collect()]
         }
         Prim::Slice { start, step } => {
-            let link = |d: usize| match (start.get(d), step.get(d), shape(0)[d] == node.ty.shape[d]) {
-                (Some(0), Some(1), true) => Link::Pass(d),
-                _ => Link::Whole,
+            let link = |d: usize| match (start[d], step[d], shape(0)[d] == node.ty.shape[d]) {
+                (0, 1, true) => Link::Pass(d),
+                (start, step, _) => Link::Reach(d, Reach::Steps { start, step, count: 1 }),
             };
             vec![(0..shape(0).len()).map(link).collect()]
         }
-        Prim::Windows { stride, .. } => {
+        Prim::Windows { stride, dilation } => {
             let before = shape(0).len().saturating_sub(stride.len());
-            vec![(0..shape(0).len()).map(|d| if d < before { Link::Pass(d) } else { Link::Whole }).collect()]
+            let link = |d: usize| {
+                let Some(i) = d.checked_sub(before) else { return Link::Pass(d) };
+                let kernel = node.ty.shape[shape(0).len() + i];
+                let count = kernel.saturating_sub(1) * dilation[i] + 1;
+                Link::Reach(d, Reach::Steps { start: 0, step: stride[i] as i64, count })
+            };
+            vec![(0..shape(0).len()).map(link).collect()]
         }
         Prim::Pad { low, high } => {
-            let link = |d: usize| if (low[d], high[d]) == (0, 0) { Link::Pass(d) } else { Link::Whole };
+            let link = |d: usize| match (low[d], high[d]) {
+                (0, 0) => Link::Pass(d),
+                (low, _) => Link::Reach(d, Reach::Steps { start: -(low as i64), step: 1, count: 1 }),
+            };
             rest((0..shape(0).len()).map(link).collect())
         }
-        Prim::Concat { axis } => (0..node.operands.len()).map(|i| but(i, *axis, Link::Whole)).collect(),
+        Prim::Concat { axis } => {
+            let mut before = 0;
+            let one = |i: usize| {
+                let start = -(before as i64);
+                before += shape(i)[*axis];
+                but(i, *axis, Link::Reach(*axis, Reach::Steps { start, step: 1, count: 1 }))
+            };
+            (0..node.operands.len()).map(one).collect()
+        }
         Prim::Reduce { kind, axes } => {
             let link = |d: usize| match axes.contains(&d) {
                 true => Link::Reduce(*kind),
@@ -95,18 +116,17 @@ pub fn links(g: &Graph, node: &Node) -> Vec<Vec<Link>> {
             let link = |d: usize| if sizes[d] == shape(0)[d] { Link::Pass(d) } else { Link::Whole };
             rest((0..shape(0).len()).map(link).collect())
         }
-        Prim::DynamicUpdate | Prim::UpdateSlice { .. } => {
-            let plain = |d: usize| match &node.prim {
-                Prim::UpdateSlice { start, step } => (start[d], step[d]) == (0, 1),
-                _ => true,
-            };
-            let link = |d: usize| if shape(0)[d] == shape(1)[d] && plain(d) { Link::Pass(d) } else { Link::Whole };
+        Prim::DynamicUpdate => {
+            let link = |d: usize| if shape(0)[d] == shape(1)[d] { Link::Pass(d) } else { Link::Whole };
             let both: Vec<Link> = (0..shape(0).len()).map(link).collect();
-            let mut out = rest(both.clone());
-            if let Some(second) = out.get_mut(1) {
-                *second = both;
-            }
-            out
+            [both.clone(), both].into_iter().chain((2..node.operands.len()).map(whole)).collect()
+        }
+        Prim::UpdateSlice { start, step } => {
+            let link = |d: usize| match (start[d], step[d], shape(0)[d] == shape(1)[d]) {
+                (0, 1, true) => Link::Pass(d),
+                (start, step, _) => Link::Reach(d, Reach::Written { start, step }),
+            };
+            vec![pass(0), (0..shape(1).len()).map(link).collect()]
         }
         Prim::Take { axis } => {
             let more = shape(1).len();

@@ -2,7 +2,9 @@
 
 use crate::exchange;
 use crate::layout::turns::Turn;
-use crate::layout::{Placed, lay_out, real};
+use crate::layout::{Made, Placed, lay_out, real};
+use crate::place::Place;
+use crate::reach::of_box;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -49,7 +51,7 @@ pub fn divide_some(g: &Graph, mesh: &Arc<Mesh>, devices: Range<u64>) -> Devices 
 pub struct Moved {
     pub from: Sharding,
     /// `None`: to the first device alone.
-    pub to: Option<Sharding>,
+    pub to: Option<Place>,
     /// Of the whole tensor.
     pub shape: Vec<u64>,
 }
@@ -101,8 +103,8 @@ struct Local<'a> {
     placed: &'a [Placed],
     device: u64,
     graph: Graph,
-    /// The local node of a node in a layout.
-    made: HashMap<(NodeId, Sharding), NodeId>,
+    /// The local node of a node at a place.
+    made: HashMap<(NodeId, Place), NodeId>,
     moves: Moves,
 }
 
@@ -128,13 +130,13 @@ impl Local<'_> {
     fn build(mut self, inputs: &[Sharding], outputs: &[Option<Sharding>]) -> (Graph, Moves) {
         self.graph.name = self.from.name.clone();
         for (input, layout) in self.from.inputs.iter().zip(inputs) {
-            let ty = self.part_type(&input.ty, layout);
+            let ty = self.part_type(&input.ty, &layout.clone().into());
             self.graph.inputs.push(Input { ty, ..input.clone() });
         }
         self.from.ids().for_each(|id| self.node(id));
         for (&o, layout) in self.from.outputs.iter().zip(outputs) {
             let made = match layout {
-                Some(layout) => self.operand(o, layout),
+                Some(layout) => self.operand(o, &layout.clone().into()),
                 None => self.moved(o, None),
             };
             self.graph.outputs.push(made);
@@ -142,16 +144,21 @@ impl Local<'_> {
         (self.graph, self.moves)
     }
 
-    fn part_type(&self, ty: &NodeType, layout: &Sharding) -> NodeType {
-        let part = layout.block(&ty.shape, self.device);
+    fn part_type(&self, ty: &NodeType, place: &Place) -> NodeType {
+        let part = place.part(&ty.shape, self.device);
         NodeType::new(part.iter().map(|r| r.end - r.start).collect(), ty.dtype)
     }
 
     fn node(&mut self, id: NodeId) {
+        let placed = &self.placed[id.0 as usize];
+        placed.made.iter().for_each(|made| self.node_at(id, made));
+    }
+
+    fn node_at(&mut self, id: NodeId, at: &Made) {
         let (node, placed) = (self.from.node(id), &self.placed[id.0 as usize]);
         let operands: Vec<NodeId> =
-            node.operands.iter().zip(&placed.operands).map(|(&o, layout)| self.operand(o, layout)).collect();
-        let ty = self.part_type(&node.ty, &placed.result);
+            node.operands.iter().zip(&at.operands).map(|(&o, place)| self.operand(o, place)).collect();
+        let ty = self.part_type(&node.ty, &at.at);
         let made = match (&node.prim, &operands[..]) {
             (Prim::Layout, [x]) => *x,
             _ => {
@@ -165,11 +172,16 @@ impl Local<'_> {
                         let body = self.body(*body, placed.turn.as_deref());
                         Prim::Scan { body, carry: *carry, sequences: *sequences, trips: *trips }
                     }
+                    prim @ (Prim::Slice { .. } | Prim::Pad { .. } | Prim::UpdateSlice { .. }) => {
+                        let part = |(&o, place): (&NodeId, &Place)| place.part(&self.from.ty(o).shape, self.device);
+                        let boxes: Vec<_> = node.operands.iter().zip(&at.operands).map(part).collect();
+                        of_box(prim, &at.at.part(&node.ty.shape, self.device), &boxes)
+                    }
                     prim => prim.clone(),
                 };
                 let layouts = placed.turn.iter().flat_map(|t| &t.results);
                 let results: Vec<NodeType> = match &placed.turn {
-                    Some(_) => node.results.iter().zip(layouts).map(|(ty, l)| self.part_type(ty, l)).collect(),
+                    Some(_) => node.results.iter().zip(layouts).map(|(ty, l)| self.part_type(ty, &l.clone().into())).collect(),
                     None => node.results.clone(),
                 };
                 self.graph.push(Node {
@@ -182,7 +194,7 @@ impl Local<'_> {
                 })
             }
         };
-        self.made.insert((id, placed.result.clone()), made);
+        self.made.insert((id, at.at.clone()), made);
     }
 
     /// The body of a loop on this device.
@@ -199,13 +211,13 @@ impl Local<'_> {
         (self.graph.bodies.len() as u32).saturating_sub(1)
     }
 
-    /// A node of the whole graph in a layout.
-    fn operand(&mut self, id: NodeId, layout: &Sharding) -> NodeId {
-        let key = (id, layout.clone());
+    /// A node of the whole graph at a place.
+    fn operand(&mut self, id: NodeId, place: &Place) -> NodeId {
+        let key = (id, place.clone());
         if let Some(&made) = self.made.get(&key) {
             return made;
         }
-        let made = self.moved(id, Some(layout));
+        let made = self.moved(id, Some(place));
         self.made.insert(key, made);
         made
     }
@@ -223,7 +235,11 @@ impl Local<'_> {
         } else if exchange::is_local(&held, &wanted) {
             Way::Slice(own.iter().zip(mine).map(|(o, w)| w.start.saturating_sub(o.start) as i64).collect())
         } else {
-            let name = to.as_ref().map_or("gather".into(), |to| exchange::name(from, to, self.mesh));
+            let name = match to {
+                Some(Place::Layout(to)) => exchange::name(from, to, self.mesh),
+                Some(Place::Boxes(_)) => exchange::name_of_pieces(from, &held, &wanted),
+                None => "gather".into(),
+            };
             Way::Exchange(exchange::exchange(&held, &wanted, self.device, &name, 0))
         };
         let known = (mine.iter().map(|r| r.end - r.start).collect(), way);
@@ -231,11 +247,11 @@ impl Local<'_> {
         known
     }
 
-    fn moved(&mut self, id: NodeId, layout: Option<&Sharding>) -> NodeId {
+    fn moved(&mut self, id: NodeId, place: Option<&Place>) -> NodeId {
         let held = self.placed[id.0 as usize].result.clone();
-        let Some(&x) = self.made.get(&(id, held.clone())) else { return NodeId(0) };
+        let Some(&x) = self.made.get(&(id, held.clone().into())) else { return NodeId(0) };
         let node = self.from.node(id);
-        let moved = Moved { from: held, to: layout.cloned(), shape: node.ty.shape.clone() };
+        let moved = Moved { from: held, to: place.cloned(), shape: node.ty.shape.clone() };
         let (shape, way) = self.way(&moved);
         let prim = match way {
             Way::Same => return x,

@@ -5,7 +5,7 @@
 //! did not split it, or over another dim; then that way, from the first turn on. What every turn would
 //! move in the same way is moved once, before the loop.
 
-use super::{Placed, lay_out_with, real};
+use super::{Placed, lay_out_with, place_views, real};
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId};
@@ -58,6 +58,7 @@ pub fn lay_out(g: &Graph, node: &Node, mesh: &Arc<Mesh>, given: &[Sharding]) -> 
         .enumerate()
         .map(|(i, o)| if i < carry { inputs[i].clone() } else { placed[o.0 as usize].result.clone() })
         .collect();
+    place_views(body, mesh, &mut placed, &outputs);
     let stack = |(i, s): (usize, &Sharding)| if i < carry { s.clone() } else { of_all(s, node, i) };
     let results = outputs.iter().enumerate().map(stack).collect();
     let is_sequence = |i: usize| (carry..carry + sequences).contains(&i);
@@ -115,14 +116,17 @@ fn settled(before: &Sharding, after: &Sharding, mesh: &Arc<Mesh>, rank: usize) -
 fn wanted(body: &Graph, placed: &[Placed], input: u32) -> Option<Sharding> {
     let mut found: Option<&Sharding> = None;
     for id in body.ids() {
-        for (&o, layout) in body.node(id).operands.iter().zip(&placed[id.0 as usize].operands) {
-            if body.node(o).prim != Prim::Input(input) {
-                continue;
+        for made in &placed[id.0 as usize].made {
+            for (&o, place) in body.node(id).operands.iter().zip(&made.operands) {
+                if body.node(o).prim != Prim::Input(input) {
+                    continue;
+                }
+                let layout = place.layout()?;
+                if found.is_some_and(|f| f != layout) {
+                    return None;
+                }
+                found = Some(layout);
             }
-            if found.is_some_and(|f| f != layout) {
-                return None;
-            }
-            found = Some(layout);
         }
     }
     found.filter(|_| body.outputs.iter().all(|&o| body.node(o).prim != Prim::Input(input))).cloned()
