@@ -94,8 +94,7 @@ fn place_views(g: &Graph, mesh: &Arc<Mesh>, placed: &mut [Placed], outputs: &[Sh
 
 /// Whether a node only picks and joins positions of split dims.
 fn is_view(g: &Graph, node: &Node, result: &Sharding) -> bool {
-    matches!(node.prim, Prim::Slice { .. } | Prim::Pad { .. } | Prim::Concat { .. })
-        && reaches(&links(g, node), result)
+    matches!(node.prim, Prim::Slice { .. } | Prim::Pad { .. } | Prim::Concat { .. }) && reaches(&links(g, node), result)
 }
 
 /// Whether a device may need positions of a split dim that are not those of its block.

@@ -181,7 +181,9 @@ impl Local<'_> {
                 };
                 let layouts = placed.turn.iter().flat_map(|t| &t.results);
                 let results: Vec<NodeType> = match &placed.turn {
-                    Some(_) => node.results.iter().zip(layouts).map(|(ty, l)| self.part_type(ty, &l.clone().into())).collect(),
+                    Some(_) => {
+                        node.results.iter().zip(layouts).map(|(ty, l)| self.part_type(ty, &l.clone().into())).collect()
+                    }
                     None => node.results.clone(),
                 };
                 self.graph.push(Node {

@@ -1,7 +1,7 @@
 //! `x[index] = value`: what may be written into a slot of a tensor.
 
 use super::broken;
-use super::index::{GivenIndex, Indexed, resolve};
+use super::index::{GivenIndex, Indexed, Use, resolve};
 use crate::rules::sizes::SizeCx;
 use crate::thir::{IndexPart, TExpr};
 use crate::ty::Ty;
@@ -22,15 +22,20 @@ pub fn assign_index(
         return Err(Diagnostic::new(Code::E0213, base_span, "the rank and dtype of this tensor are not known")
             .help("bind it to an annotated name: `x: Tensor[N, D, f32] = …`"));
     };
-    let Indexed { parts, shape, sharding } = resolve(cx, t, base_span, given, span).map_err(|d| match d.code {
-        Code::E0690 => d.help("to change the elements that a mask selects: `x = op.where(mask, value, x)`"),
-        // What is assigned to is no value that a call could take.
-        Code::E0406 => Diagnostic {
-            fixes: d.fixes.into_iter().map(|f| Fix { title: format!("before: {}", f.title), edits: vec![] }).collect(),
-            ..d
-        },
-        _ => d,
-    })?;
+    let Indexed { parts, shape, sharding, .. } =
+        resolve(cx, t, base_span, given, Use::Write, span).map_err(|d| match d.code {
+            Code::E0690 => d.help("to change the elements that a mask selects: `x = op.where(mask, value, x)`"),
+            // What is assigned to is no value that a call could take.
+            Code::E0406 => Diagnostic {
+                fixes: d
+                    .fixes
+                    .into_iter()
+                    .map(|f| Fix { title: format!("before: {}", f.title), edits: vec![] })
+                    .collect(),
+                ..d
+            },
+            _ => d,
+        })?;
     if broken(value) {
         return Ok(parts);
     }

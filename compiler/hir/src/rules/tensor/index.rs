@@ -7,7 +7,7 @@ use super::{broken, error_expr};
 use crate::rules::sizes::SizeCx;
 use crate::thir::{IndexPart, TExpr, TKind};
 use crate::ty::Ty;
-use tessera_base::{Code, DType, Diagnostic, Sharding, Size, Span, TensorType, Verdict};
+use tessera_base::{Code, DType, Diagnostic, Monoid, Sharding, Size, Span, TensorType, Verdict};
 
 /// A part of an index as the program has it.
 #[allow(clippy::large_enum_variant, reason = "few exist, and not for long")]
@@ -57,6 +57,8 @@ pub struct Indexed {
     pub shape: Vec<Size>,
     /// How what it takes lies over a mesh.
     pub sharding: Sharding,
+    /// The axes along which one device has what positions pick.
+    pub picked: Vec<String>,
 }
 
 /// The typed expression `base[given]`. E0211 for an index that does not fit the tensor, E0690
@@ -66,9 +68,19 @@ pub fn index(cx: &mut SizeCx, base: TExpr, given: Vec<GivenIndex>, span: Span) -
         return Ok(error_expr(span));
     }
     let Ty::Tensor(t) = base.ty.clone() else { return Err(any_tensor(&base)) };
-    let Indexed { parts, shape, sharding } = resolve(cx, &t, base.span, given, span)?;
+    let Indexed { parts, shape, mut sharding, picked } = resolve(cx, &t, base.span, given, Use::Read, span)?;
+    // As of rows of a table: the others stand for zeros.
+    sharding.partial.extend(picked.into_iter().map(|axis| (Monoid::Sum, axis)));
+    let sharding = sharding.normal(shape.len());
     let ty = Ty::Tensor(TensorType { shape, dtype: t.dtype, sharding });
     Ok(TExpr { kind: TKind::TensorIndex { base: Box::new(base), index: parts }, ty, span })
+}
+
+/// What an index is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Use {
+    Read,
+    Write,
 }
 
 /// What an index of a tensor of type `t` means.
@@ -77,6 +89,7 @@ pub fn resolve(
     t: &TensorType,
     base_span: Span,
     given: Vec<GivenIndex>,
+    use_: Use,
     span: Span,
 ) -> Result<Indexed, Diagnostic> {
     let count = given.iter().filter(|g| g.takes_dim()).count();
@@ -88,7 +101,7 @@ pub fn resolve(
             .with_label(base_span, t.to_string()));
     }
     let in_part = in_part(&given, t.rank() - count);
-    let mut parts = vec![];
+    let (mut parts, mut picked) = (vec![], vec![]);
     let mut out = Shape::default();
     let mut dim = 0;
     let dots = given.iter().any(|g| matches!(g, GivenIndex::Ellipsis(_)));
@@ -99,16 +112,13 @@ pub fn resolve(
             GivenIndex::Value(e) if e.ty == Ty::None => out.new_axis(&mut parts),
             GivenIndex::Slice { low, high, step, span } => {
                 let size = sliced(cx, &t.shape[dim], [&low, &high, &step], span)?;
-                let whole = [&low, &high, &step].iter().all(|e| e.is_none());
-                if !whole {
-                    is_whole(t, dim, &in_part, span, base_span)?;
-                }
                 parts.push(IndexPart::Slice { low, high, step });
                 out.push(size, t.sharding.axes(dim).to_vec());
                 dim += 1;
             }
             GivenIndex::Value(e) => {
-                is_whole(t, dim, &in_part, e.span, base_span)?;
+                can_pick(t, dim, &e, use_, &in_part, base_span)?;
+                picked.extend(t.sharding.axes(dim).iter().cloned());
                 value(t, dim, e, base_span, &mut parts, &mut out)?;
                 dim += 1;
             }
@@ -119,7 +129,7 @@ pub fn resolve(
     }
     let (shape, dims) = out.finish(cx, span)?;
     let sharding = Sharding { dims, ..t.sharding.clone() }.normal(shape.len());
-    Ok(Indexed { parts, shape, sharding })
+    Ok(Indexed { parts, shape, sharding, picked })
 }
 
 /// The dims of which an index takes a part; `rest` dims stand where it has `...`.
@@ -139,11 +149,29 @@ fn in_part(given: &[GivenIndex], rest: usize) -> Vec<usize> {
     out
 }
 
-/// E0406 where a dim of which a part is taken is split over devices.
-fn is_whole(t: &TensorType, dim: usize, in_part: &[usize], span: Span, base_span: Span) -> Result<(), Diagnostic> {
+/// E0406 where positions that are not known before the run, or another kind of partial value, stand in the
+/// way of picking from a dim that is split.
+fn can_pick(
+    t: &TensorType,
+    dim: usize,
+    e: &TExpr,
+    use_: Use,
+    in_part: &[usize],
+    base_span: Span,
+) -> Result<(), Diagnostic> {
     let Some(axis) = t.sharding.axes(dim).first() else { return Ok(()) };
-    let text = format!("this takes a part of dim {dim}, which is split over `{axis}`");
-    let d = Diagnostic::new(Code::E0406, span, text).with_label(base_span, t.to_string());
+    let known = match &e.ty {
+        Ty::Int(n) => n.as_ref().is_some_and(|n| n.as_const().is_some()),
+        Ty::Tensor(_) => use_ == Use::Read,
+        _ => true,
+    };
+    let sums = use_ == Use::Write || t.sharding.partial.iter().all(|p| p.0 == Monoid::Sum);
+    if known && sums {
+        return Ok(());
+    }
+    let text = format!("this picks from dim {dim}, which is split over `{axis}`");
+    let d = Diagnostic::new(Code::E0406, e.span, text).with_label(base_span, t.to_string());
+    let d = if known { d } else { d.note("which device has the position is known only when the program runs") };
     Err(with_ways(d, t, dim, base_span, &|to| !in_part.contains(&to)))
 }
 
