@@ -127,8 +127,7 @@ fn joined(ty: &NodeType, layout: &Sharding, axes: &[String], held: &Held) -> Res
             if part.iter().any(|p| p.start >= p.end) {
                 continue;
             }
-            let at: Vec<Range<u64>> =
-                part.iter().zip(&own).map(|(p, o)| p.start - o.start..p.end - o.start).collect();
+            let at: Vec<Range<u64>> = part.iter().zip(&own).map(|(p, o)| p.start - o.start..p.end - o.start).collect();
             paste(&mut bytes, &shape, &at, size, &held[e as usize], |_| {});
         }
         out.push(bytes);

@@ -154,6 +154,38 @@ print(g)
     assert_eq!(predicted, counted(source));
 }
 
+/// Operators along split dims, each with what it is called on.
+const ALONG: &[&str] = &[
+    "x[1:, 2:] - x[:-1, :-2]",
+    "x[::2, ::-3]",
+    "op.roll(x, 3, axis=0)",
+    "op.flip(x)",
+    "op.concat([x, x[2:5]], axis=0)",
+    "op.pad(x, ((1, 2), (0, 3)))",
+    "dist.complete(x[-1])",
+    "autodiff.grad(lambda x: dist.complete((op.roll(x, 2, axis=1) * op.pad(x[::2], ((n, 0), (0, 0)))).sum()))(x)",
+];
+
+#[test]
+fn what_operators_fetch_is_predicted() {
+    for (rows, columns) in [(11, 7), (12, 6), (5, 2)] {
+        let mut bytes = 0;
+        for call in ALONG {
+            let source = format!(
+                "mesh = dist.Mesh(axes=[\"a\", \"b\"], devices=range(6), shape=[2, 3])
+n = {rows} // 2
+x = dist.shard(op.ones(({rows}, {columns})), dist.ShardSpec(partition=(0, 1), mesh_axes=(\"a\", \"b\")), mesh=mesh)
+print(dist.gather({call}))
+"
+            );
+            let predicted = predicted(&source);
+            bytes += predicted.iter().filter(|(e, _)| e.0.starts_with("pieces")).map(|(_, row)| row.0).sum::<u64>();
+            assert_eq!(predicted, counted(&source), "{source}");
+        }
+        assert!(bytes > 0);
+    }
+}
+
 #[test]
 fn memory_is_placed_as_predicted() {
     let pool = std::sync::Arc::new(Pool::new(1));

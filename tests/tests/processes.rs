@@ -48,8 +48,9 @@ fn compare(complaints: &mut Vec<String>, name: &str, source: &str, counts: &[usi
 #[test]
 fn programs_on_meshes_print_the_same_in_any_number_of_processes() {
     let mut complaints = vec![];
-    for file in ["tests/golden/run/mesh.md", "tests/golden/run/mesh-programs.md", "docs/meshes.md"] {
-        let text = std::fs::read_to_string(root().join(file)).unwrap_or_default();
+    let golden = ["mesh", "mesh-programs", "mesh-along"].map(|name| format!("tests/golden/run/{name}.md"));
+    for file in golden.into_iter().chain(["docs/meshes.md".to_owned()]) {
+        let text = std::fs::read_to_string(root().join(&file)).unwrap_or_default();
         let programs: Vec<_> = blocks(&text).into_iter().filter(|b| b.info.starts_with("tessera")).collect();
         assert!(!programs.is_empty(), "{file}");
         for (i, b) in programs.iter().enumerate() {

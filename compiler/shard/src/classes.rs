@@ -1,10 +1,10 @@
 //! Which devices of a mesh have graphs that differ in positions alone, so that one graph tells
 //! the memory and the work of all of them.
 
-use crate::exchange::{self, Parts};
+use crate::exchange;
 use crate::layout::{Made, Placed};
 use crate::local::is_plain;
-use crate::place::Place;
+use crate::place::{Parts, Place};
 use crate::reach::of_box;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

@@ -1,18 +1,10 @@
 //! From one layout to another: which boxes of elements go from which device to which.
 
-use crate::place::Place;
+use crate::place::{Parts, Place, parts};
 use std::ops::Range;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ops::prim::{Exchange, Transfer};
-
-/// The part that each device holds, by device.
-pub type Parts = Vec<Vec<Range<u64>>>;
-
-/// The parts of a tensor in a layout.
-pub fn parts(layout: &Sharding, shape: &[u64], devices: u64) -> Parts {
-    (0..devices).map(|d| layout.block(shape, d)).collect()
-}
 
 /// Only the first device holds it.
 pub fn on_first(shape: &[u64], devices: u64) -> Parts {

@@ -11,10 +11,8 @@
 
 pub mod turns;
 
-use crate::exchange::{self, Parts};
-use crate::links::{Link, links};
-use crate::place::Place;
-use crate::reach::needed;
+use crate::links::{Link, links, needed};
+use crate::place::{Parts, Place, parts};
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId};
@@ -116,7 +114,7 @@ fn made_at(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed], at: Plac
         };
         let dims = links.iter().map(axes).collect();
         let like = Sharding { mesh: Some(mesh.clone()), dims, partial: vec![] }.normal(shape.len());
-        let layout = [own, &like].into_iter().find(|l| exchange::parts(l, shape, devices) == boxes);
+        let layout = [own, &like].into_iter().find(|l| parts(l, shape, devices) == boxes);
         layout.map_or_else(|| Place::Boxes(Arc::new(boxes)), |l| l.clone().into())
     };
     let operands = node.operands.iter().zip(&links(g, node)).map(one).collect();

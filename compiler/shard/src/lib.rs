@@ -5,16 +5,17 @@
 //! strictly, and over the operator's own expansion, so that an operator has no rule of its own.
 //! Before a graph runs, every node gets the layout that it really has ([`layout`]), and each
 //! device a graph of its own, in which what is said to be elsewhere arrives by an exchange
-//! ([`local`], [`exchange`]).
+//! ([`local`], [`exchange`]). Operators that read other positions of a split dim than those of their
+//! result get just these ([`reach`], [`place`]).
 //!
 //! Every element is computed by one device from whole operands, in the order that a single
 //! device keeps: results have the same bits on any mesh. A type that says `sum@tp` therefore
 //! says what may be done with a value, not that devices hold summands.
 
-pub mod links;
 pub mod reach;
-pub mod place;
+pub mod links;
 pub mod derive;
+pub mod place;
 pub mod layout;
 pub mod exchange;
 pub mod local;

@@ -1,6 +1,7 @@
 //! How the dims of a node's operands and of its result belong together.
 
 use crate::reach::Reach;
+use std::ops::Range;
 use tessera_ir::graph::{Graph, Node};
 use tessera_ops::prim::{Prim, Reduction, Steps};
 
@@ -169,6 +170,16 @@ pub fn links(g: &Graph, node: &Node) -> Vec<Vec<Link>> {
         Prim::Input(_) | Prim::Full { .. } | Prim::Iota { .. } | Prim::Literal(_) => vec![],
         Prim::RandomBits | Prim::Scan { .. } | Prim::Get { .. } | Prim::Exchange(_) => all_whole(),
     }
+}
+
+/// The box of an operand that a box of the result needs.
+pub fn needed(links: &[Link], shape: &[u64], result: &[Range<u64>]) -> Vec<Range<u64>> {
+    let one = |(link, &n): (&Link, &u64)| match link {
+        Link::Pass(to) => result[*to].clone(),
+        Link::Reach(to, reach) => reach.range(&result[*to], n),
+        _ => 0..n,
+    };
+    links.iter().zip(shape).map(one).collect()
 }
 
 /// `[batch…, m, k] @ [batch…, k, n]`. Rows that do not take `all` steps know their position.

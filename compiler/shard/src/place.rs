@@ -1,9 +1,16 @@
 //! Where a value lies: in a layout, or in boxes that are told one by one.
 
-use crate::exchange::{self, Parts};
 use std::ops::Range;
 use std::sync::Arc;
 use tessera_base::Sharding;
+
+/// The part that each device holds, by device.
+pub type Parts = Vec<Vec<Range<u64>>>;
+
+/// The parts of a tensor in a layout.
+pub fn parts(layout: &Sharding, shape: &[u64], devices: u64) -> Parts {
+    (0..devices).map(|d| layout.block(shape, d)).collect()
+}
 
 /// What the devices hold of a value.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -24,7 +31,7 @@ impl Place {
 
     pub fn parts(&self, shape: &[u64], devices: u64) -> Parts {
         match self {
-            Place::Layout(layout) => exchange::parts(layout, shape, devices),
+            Place::Layout(layout) => parts(layout, shape, devices),
             Place::Boxes(parts) => Parts::clone(parts),
         }
     }

@@ -1,7 +1,6 @@
 //! Which positions of an operand a block of the result needs, where they are not the same ones:
 //! parts of a dim, padded, joined, in windows.
 
-use crate::links::Link;
 use std::ops::Range;
 use tessera_ops::prim::Prim;
 
@@ -38,16 +37,6 @@ impl Reach {
         let clamp = |x: i128| x.clamp(0, i128::from(n)) as u64;
         if low < high && clamp(low) < clamp(high) { clamp(low)..clamp(high) } else { 0..0 }
     }
-}
-
-/// The box of an operand that a box of the result needs.
-pub fn needed(links: &[Link], shape: &[u64], result: &[Range<u64>]) -> Vec<Range<u64>> {
-    let one = |(link, &n): (&Link, &u64)| match link {
-        Link::Pass(to) => result[*to].clone(),
-        Link::Reach(to, reach) => reach.range(&result[*to], n),
-        _ => 0..n,
-    };
-    links.iter().zip(shape).map(one).collect()
 }
 
 /// The primitive that makes a box of the result from those boxes of its operands.
