@@ -128,7 +128,10 @@ impl Backend {
 
     /// The graph as this machine runs it.
     pub fn optimise(&self, graph: &Graph) -> Graph {
-        let graph = tessera_graph::optimise(graph);
+        let graph = match self.options.check_nan {
+            true => tessera_graph::optimise_in_full(graph),
+            false => tessera_graph::optimise(graph),
+        };
         if self.machine.bf16_pairs { tessera_graph::pair_products::run(graph) } else { graph }
     }
 

@@ -6,6 +6,7 @@
 pub mod fuse;
 pub mod rebuild;
 pub mod merge_equal;
+pub mod narrow;
 pub mod pair_products;
 pub mod place_buffers;
 pub mod remove_unused;
@@ -28,12 +29,18 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "simplify", doc: "applies the exact rewrite rules", run: simplify::run },
     Pass { name: "merge_equal", doc: "computes equal expressions once", run: merge_equal::run },
     Pass { name: "remove_unused", doc: "drops what no output needs", run: remove_unused::run },
+    Pass { name: "narrow", doc: "computes only the part of a value that is read", run: narrow::run },
     Pass { name: "recompute", doc: "computes again what there is no memory to keep", run: recompute::run },
 ];
 
 /// Runs the whole pipeline.
 pub fn optimise(graph: &Graph) -> Graph {
     PIPELINE.iter().fold(graph.clone(), |g, pass| (pass.run)(&g))
+}
+
+/// The same without [`narrow`], for who looks at all that the program computes.
+pub fn optimise_in_full(graph: &Graph) -> Graph {
+    PIPELINE.iter().filter(|pass| pass.name != "narrow").fold(graph.clone(), |g, pass| (pass.run)(&g))
 }
 
 /// Drops what is computed twice and what no output needs, without rewriting.
