@@ -140,10 +140,10 @@ fn joined(ty: &NodeType, layout: &Sharding, axes: &[String], held: &Held) -> Res
 fn computed(g: &Graph, id: NodeId, known: &[Sharding], values: &[Held]) -> Result<Held, String> {
     let (node, result) = (g.node(id), &known[id.0 as usize]);
     let links = links(g, node);
-    let reached = |link: &Link| if let Link::Reach(to, _) = link { Some(*to) } else { None };
+    let reached = |link: &Link| if let Link::Reach(to, _) | Link::Along(to) = link { Some(*to) } else { None };
     let far: BTreeSet<usize> = links.iter().flatten().filter_map(reached).collect();
-    if far.iter().any(|d| !result.axes(*d).is_empty()) {
-        let axes: Vec<String> = far.iter().flat_map(|d| result.axes(*d).to_vec()).collect();
+    let axes: Vec<String> = far.iter().flat_map(|d| result.axes(*d).to_vec()).collect();
+    if !axes.is_empty() {
         let (mut known, mut values) = (known.to_vec(), values.to_vec());
         for &o in &node.operands {
             let o = o.0 as usize;
@@ -246,7 +246,7 @@ fn operand(
                 a.start.max(b.start)..a.end.min(b.end).max(a.start.max(b.start))
             }
             Link::Reduce(_) | Link::Indexed => has[d].clone(),
-            Link::Whole | Link::Reach(..) => 0..n,
+            Link::Whole | Link::Reach(..) | Link::Along(_) => 0..n,
         });
     }
     if wants.iter().zip(&has).any(|(w, h)| w.start < w.end && (w.start < h.start || h.end < w.end)) {

@@ -185,7 +185,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("diag", MINOR),
     ("dropout", KEY),
     ("fft", ALONG),
-    ("fft2", ALONG),
     ("flatten", MINOR),
     ("ifft", ALONG),
     ("ifft2", ALONG),
@@ -207,13 +206,12 @@ const REFUSED: &[(&str, &str)] = &[
     ("roll", MINOR),
     ("scatter_add", "any position may add to any"),
     ("sort", ALONG),
-    ("spectral_conv", ALONG),
     ("tile", "every device would need several blocks"),
     ("topk", ALONG),
     ("trace", MINOR),
 ];
 /// The dim that an operator goes along.
-const ALONG: &str = "each result needs all positions";
+const ALONG: &str = "all positions are needed, and no other dim can be split meanwhile";
 /// A dim that is joined with one before it.
 const MINOR: &str = "blocks of a minor dim are no blocks of the joined one";
 const KERNEL: &str = "the elements of a kernel are joined with its channels";

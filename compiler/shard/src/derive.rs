@@ -121,8 +121,15 @@ fn step(g: &Graph, node: &Node, mesh: &Arc<Mesh>, known: &[Known]) -> Result<Kno
         node.operands.iter().zip(&links).flat_map(of).collect::<Vec<_>>()
     };
     for to in 0..out.dims.len() {
-        let orders = orders(&|link| matches!(link, Link::Pass(d) | Link::Blocks(d) | Link::Reach(d, _) if *d == to));
+        let orders = orders(
+            &|link| matches!(link, Link::Pass(d) | Link::Blocks(d) | Link::Reach(d, _) | Link::Along(d) if *d == to),
+        );
         out.dims[to] = in_order(&orders)?;
+        // Blocks of a few axes are made of those of all only where all are equal.
+        let uneven = !node.ty.shape[to].is_multiple_of(out.parts(to).max(1));
+        if let Some(fewer) = orders.iter().find(|o| uneven && o.len() < out.dims[to].len()) {
+            return Err(Problem::Order { axis: fewer[0].clone() });
+        }
     }
     if matches!(node.prim, Prim::Dot { .. })
         && let [a, b] = &orders(&|link| matches!(link, Link::Reduce(_)))[..]
@@ -186,6 +193,12 @@ fn along(
                 }
                 State::Split(*to)
             }
+            // Another dim has to be there that can be split meanwhile.
+            Some(Link::Along(to))
+                if (0..links[i].len()).any(|d| d != dim && passes(&links[i][d]) && g.ty(o).shape[d] > 1) =>
+            {
+                State::Split(*to)
+            }
             Some(Link::Reduce(kind)) => match kind {
                 Reduction::Sum => State::Partial(Monoid::Sum),
                 Reduction::Max => State::Partial(Monoid::Max),
@@ -193,7 +206,7 @@ fn along(
                 Reduction::Prod | Reduction::Any | Reduction::All => State::Same,
             },
             Some(Link::Indexed) => State::Partial(Monoid::Sum),
-            Some(Link::Whole) | None => return Err(whole),
+            Some(Link::Whole | Link::Along(_)) | None => return Err(whole),
         });
     }
     let Some(first) = found.first().copied() else { return Ok((State::Same, None)) };
@@ -201,6 +214,10 @@ fn along(
         return Err(Problem::Conflict { axis: axis.into() });
     }
     Ok((first, of))
+}
+
+fn passes(link: &Link) -> bool {
+    matches!(link, Link::Pass(_))
 }
 
 /// Whether an operation on the summands (or on what is compared) is that of the whole.

@@ -230,7 +230,9 @@ fn choose(
                 _ => continue,
             };
             let share = node.ty.shape[to] / result.parts(to).max(1);
-            if share >= size && best.is_none_or(|(most, _)| share > most) {
+            // What goes along a dim is moved and comes back: there some devices may wait for the others.
+            let goes_along = ls.iter().any(|l| matches!(l, Link::Along(_))) && node.ty.shape[to] > 1;
+            if (share >= size || goes_along) && best.is_none_or(|(most, _)| share > most) {
                 best = Some((share, to));
             }
         }

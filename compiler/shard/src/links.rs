@@ -16,6 +16,8 @@ pub enum Link {
     /// A block of that dim of the result needs a range of positions, which its device gets where it
     /// does not have them.
     Reach(usize, Reach),
+    /// It is needed in full, and becomes that dim of the result: another dim is split meanwhile.
+    Along(usize),
     /// It vanishes in a reduction.
     Reduce(Reduction),
     /// Positions from data choose from it.
@@ -101,7 +103,7 @@ pub fn links(g: &Graph, node: &Node) -> Vec<Vec<Link>> {
             vec![(0..shape(0).len()).map(link).collect()]
         }
         Prim::Cumulate { axis, .. } | Prim::Sort { axis, .. } | Prim::ArgSort { axis, .. } => {
-            vec![but(0, *axis, Link::Whole)]
+            vec![but(0, *axis, Link::Along(*axis))]
         }
         Prim::Dot { steps, .. } => dot(shape(0).len(), *steps == Steps::All),
         Prim::Quantize { .. } => {
@@ -159,7 +161,10 @@ pub fn links(g: &Graph, node: &Node) -> Vec<Vec<Link>> {
             // A twist is a factor for each position of the dims after the axis.
             let twist = node.operands.len() > 2;
             let link = |d: usize| {
-                if d == f.axis || twist && d > f.axis {
+                if d == f.axis {
+                    return Link::Along(f.to);
+                }
+                if twist && d > f.axis {
                     return Link::Whole;
                 }
                 let among = if d < f.axis { d } else { d - 1 };
