@@ -220,7 +220,8 @@ fn operand(
     }
     let mut held = completed(ty, own, &ending, &values[node.operands[i].0 as usize])?;
     let mut has = own.block(&ty.shape, device);
-    let gathers = |link: &Link| matches!(link, Link::Reduce(Reduction::Prod | Reduction::Any | Reduction::All));
+    let gathers =
+        |link: &Link| matches!(link, Link::Few | Link::Reduce(Reduction::Prod | Reduction::Any | Reduction::All));
     if links[i].iter().enumerate().any(|(d, link)| gathers(link) && !own.axes(d).is_empty()) {
         // These have no partial values: their operands are put together inside.
         let whole = together(own, ty, &held.iter().collect::<Vec<_>>())?;
@@ -246,7 +247,7 @@ fn operand(
                 a.start.max(b.start)..a.end.min(b.end).max(a.start.max(b.start))
             }
             Link::Reduce(_) | Link::Indexed => has[d].clone(),
-            Link::Whole | Link::Reach(..) | Link::Along(_) => 0..n,
+            Link::Whole | Link::Few | Link::Reach(..) | Link::Along(_) => 0..n,
         });
     }
     if wants.iter().zip(&has).any(|(w, h)| w.start < w.end && (w.start < h.start || h.end < w.end)) {

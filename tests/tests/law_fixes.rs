@@ -8,7 +8,7 @@ use tessera_base::Code;
 /// The stack of a thread that checks and runs programs.
 const STACK: usize = 256 << 20;
 /// Programs that are refused, and fixes of all of them, at least.
-const REFUSED: usize = 150;
+const REFUSED: usize = 100;
 const FIXES: usize = 300;
 /// Fixes one after the other, where operands are to be laid out one by one. Every first fix is
 /// followed, and behind it the last of each message, which splits less.

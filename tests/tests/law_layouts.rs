@@ -172,8 +172,8 @@ const CALLS: u64 = 16;
 
 /// The operators that refuse some dim of some operand when nothing else is split, and why.
 const REFUSED: &[(&str, &str)] = &[
-    ("argmax", ALONG),
-    ("argmin", ALONG),
+    ("argmax", MINOR),
+    ("argmin", MINOR),
     ("argsort", ALONG),
     ("attention", "rows of a causal product know their position"),
     ("conv1d", KERNEL),
@@ -207,7 +207,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("scatter_add", "any position may add to any"),
     ("sort", ALONG),
     ("tile", "every device would need several blocks"),
-    ("topk", ALONG),
+    ("topk", "all positions of a dim in order are a sort of it"),
     ("trace", MINOR),
 ];
 /// The dim that an operator goes along.

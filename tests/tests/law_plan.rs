@@ -163,6 +163,11 @@ const ALONG: &[&str] = &[
     "op.concat([x, x[2:5]], axis=0)",
     "op.pad(x, ((1, 2), (0, 3)))",
     "dist.complete(x[-1])",
+    "op.cumsum(x, axis=1)",
+    "op.rfft(x[:, :columns // 2 * 2])",
+    "op.argmax(op.concat((x, x, x), axis=1), axis=1)",
+    "op.topk(op.concat((x, x, x, x), axis=0), 2, axis=0)[0]",
+    "op.max_pool(x, 2, stride=1, padding=1)",
     "autodiff.grad(lambda x: dist.complete((op.roll(x, 2, axis=1) * op.pad(x[::2], ((n, 0), (0, 0)))).sum()))(x)",
 ];
 
@@ -174,6 +179,7 @@ fn what_operators_fetch_is_predicted() {
             let source = format!(
                 "mesh = dist.Mesh(axes=[\"a\", \"b\"], devices=range(6), shape=[2, 3])
 n = {rows} // 2
+columns = {columns}
 x = dist.shard(op.ones(({rows}, {columns})), dist.ShardSpec(partition=(0, 1), mesh_axes=(\"a\", \"b\")), mesh=mesh)
 print(dist.gather({call}))
 "

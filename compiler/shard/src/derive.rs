@@ -5,7 +5,7 @@
 //! to move data for its next step, that is a [`Problem`], and the program says what to move.
 //! Inside an operator (the maximum of a softmax over a split dim) partial values are completed.
 
-use crate::links::{Link, links};
+use crate::links::{Link, first_of_sorted, links};
 use std::sync::Arc;
 use tessera_base::{DType, Mesh, Monoid, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId};
@@ -81,6 +81,13 @@ pub fn nodes(g: &Graph) -> Result<Vec<Sharding>, Problem> {
     let mut known: Vec<Known> = Vec::with_capacity(g.nodes.len());
     for id in g.ids() {
         let node = g.node(id);
+        let whole = |k: &&Known| k.layout.partial.is_empty();
+        if let (true, Some(keys)) = (only_few(g, id), node.operands.first().map(|o| &known[o.0 as usize]).filter(whole))
+        {
+            // What takes the first few sees to what it needs.
+            known.push(Known { layout: keys.layout.clone(), stated: vec![] });
+            continue;
+        }
         known.push(match &node.prim {
             Prim::Input(n) => {
                 let stated = g.inputs.get(*n as usize).map(|i| i.ty.sharding.clone()).unwrap_or_default();
@@ -91,6 +98,15 @@ pub fn nodes(g: &Graph) -> Result<Vec<Sharding>, Problem> {
         });
     }
     Ok(known.into_iter().map(|k| k.layout).collect())
+}
+
+/// Whether a node puts positions in order of which only the first few are read.
+fn only_few(g: &Graph, id: NodeId) -> bool {
+    let mut readers = g.nodes.iter().filter(|n| n.operands.contains(&id)).peekable();
+    matches!(g.node(id).prim, Prim::ArgSort { .. })
+        && readers.peek().is_some()
+        && readers.all(|n| first_of_sorted(g, n).is_some())
+        && !g.outputs.contains(&id)
 }
 
 /// A value's layout, and by axis the input whose partial value it still is: a view of it, say.
@@ -206,6 +222,7 @@ fn along(
                 Reduction::Prod | Reduction::Any | Reduction::All => State::Same,
             },
             Some(Link::Indexed) => State::Partial(Monoid::Sum),
+            Some(Link::Few) => State::Same,
             Some(Link::Whole | Link::Along(_)) | None => return Err(whole),
         });
     }

@@ -244,7 +244,7 @@ fn choose(
 fn keep_order(node: &Node, links: &[Vec<Link>], placed: &[Placed], result: &mut Sharding) {
     for (o, ls) in node.operands.iter().zip(links) {
         for (d, link) in ls.iter().enumerate() {
-            let (Link::Pass(to) | Link::Reach(to, _)) = *link else { continue };
+            let (Link::Pass(to) | Link::Blocks(to) | Link::Reach(to, _)) = *link else { continue };
             let order = placed[o.0 as usize].result.axes(d);
             if order.len() > 1
                 && order.len() == result.dims[to].len()

@@ -17,6 +17,7 @@ pub mod links;
 pub mod derive;
 pub mod place;
 pub mod layout;
+pub mod few;
 pub mod exchange;
 pub mod local;
 pub mod classes;

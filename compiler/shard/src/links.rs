@@ -18,6 +18,8 @@ pub enum Link {
     Reach(usize, Reach),
     /// It is needed in full, and becomes that dim of the result: another dim is split meanwhile.
     Along(usize),
+    /// Few of its positions are chosen by their values; everyone gets those.
+    Few,
     /// It vanishes in a reduction.
     Reduce(Reduction),
     /// Positions from data choose from it.
@@ -55,7 +57,9 @@ pub fn links(g: &Graph, node: &Node) -> Vec<Vec<Link>> {
             vec![(0..shape(0).len()).map(to).collect()]
         }
         Prim::Slice { start, step } => {
+            let few = first_of_sorted(g, node);
             let link = |d: usize| match (start[d], step[d], shape(0)[d] == node.ty.shape[d]) {
+                _ if few == Some(d) => Link::Few,
                 (0, 1, true) => Link::Pass(d),
                 (start, step, _) => Link::Reach(d, Reach::Steps { start, step, count: 1 }),
             };
@@ -97,7 +101,7 @@ pub fn links(g: &Graph, node: &Node) -> Vec<Vec<Link>> {
         Prim::ArgReduce { axis, .. } => {
             let link = |d: usize| match d.cmp(axis) {
                 std::cmp::Ordering::Less => Link::Pass(d),
-                std::cmp::Ordering::Equal => Link::Whole,
+                std::cmp::Ordering::Equal => Link::Few,
                 std::cmp::Ordering::Greater => Link::Pass(d - 1),
             };
             vec![(0..shape(0).len()).map(link).collect()]
@@ -155,7 +159,11 @@ pub fn links(g: &Graph, node: &Node) -> Vec<Vec<Link>> {
             let values = (0..shape(1).len()).map(value).collect();
             [base, values].into_iter().chain((2..node.operands.len()).map(whole)).collect()
         }
-        Prim::TakeAlong { axis } => vec![but(0, *axis, Link::Indexed), pass(1)],
+        Prim::TakeAlong { axis } => {
+            // Positions that the values themselves chose.
+            let few = node.operands.get(1).is_some_and(|&at| first_of_sorted(g, g.node(at)) == Some(*axis));
+            vec![but(0, *axis, if few { Link::Few } else { Link::Indexed }), pass(1)]
+        }
         Prim::ScatterAddAlong { axis } => (0..3).map(|i| but(i, *axis, Link::Whole)).collect(),
         Prim::Fft(f) => {
             // A twist is a factor for each position of the dims after the axis.
@@ -185,6 +193,15 @@ pub fn needed(links: &[Link], shape: &[u64], result: &[Range<u64>]) -> Vec<Range
         _ => 0..n,
     };
     links.iter().zip(shape).map(one).collect()
+}
+
+/// The axis of which a node takes the first few positions in the order of its values.
+pub fn first_of_sorted(g: &Graph, node: &Node) -> Option<usize> {
+    let (Prim::Slice { start, step }, [order]) = (&node.prim, &node.operands[..]) else { return None };
+    let Prim::ArgSort { axis, .. } = g.node(*order).prim else { return None };
+    let whole = &g.ty(*order).shape;
+    let others = (0..whole.len()).all(|d| d == axis || whole[d] == node.ty.shape[d]);
+    (others && start.iter().all(|s| *s == 0) && step.iter().all(|s| *s == 1)).then_some(axis)
 }
 
 /// `[batch…, m, k] @ [batch…, k, n]`. Rows that do not take `all` steps know their position.

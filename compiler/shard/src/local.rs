@@ -1,6 +1,7 @@
 //! The graph of one device of a mesh.
 
 use crate::exchange;
+use crate::few::by_blocks;
 use crate::layout::turns::Turn;
 use crate::layout::{Made, Placed, lay_out, real};
 use crate::place::Place;
@@ -38,6 +39,7 @@ pub fn divide(g: &Graph, mesh: &Arc<Mesh>) -> Devices {
 
 /// The same with the graphs of some devices alone.
 pub fn divide_some(g: &Graph, mesh: &Arc<Mesh>, devices: Range<u64>) -> Devices {
+    let g = &by_blocks(g, mesh);
     let placed = lay_out(g, mesh);
     Devices {
         mesh: mesh.clone(),
@@ -76,6 +78,7 @@ fn held_after(g: &Graph, placed: &[Placed], o: NodeId) -> Option<Sharding> {
 
 /// Where the outputs of a graph lie after a call.
 pub fn outcomes(g: &Graph, mesh: &Arc<Mesh>) -> Vec<Outcome> {
+    let g = &by_blocks(g, mesh);
     outcomes_of(g, &lay_out(g, mesh))
 }
 

@@ -78,6 +78,10 @@ pub fn join_diagnostic(what: &str, at: Span, a: (&Ty, Span), b: (&Ty, Span)) -> 
             (Some(p), Some(q)) if p != q => {
                 d.note(format!("the element types differ: {p} and {q}")).help(format!("convert one with `.to({p})`"))
             }
+            _ if what == "the elements of the list" => d
+                .note("the layouts differ")
+                .help("an operator of several tensors takes them in a tuple too: `op.concat((x, y))`")
+                .help("change one layout with `dist.shard(x, spec)`"),
             _ => d.note("the layouts differ").help("change one layout with `dist.shard(x, spec)`"),
         },
         (Ty::Tensor(_), Ty::Int(_) | Ty::Float) | (Ty::Int(_) | Ty::Float, Ty::Tensor(_)) => {
