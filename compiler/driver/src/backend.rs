@@ -283,6 +283,11 @@ impl Backend {
 
     /// The plan of a graph.
     pub fn plan(&self, graph: &Graph) -> Result<Plan, BackendError> {
+        self.plan_on(graph, &self.pool)
+    }
+
+    /// The same; steps that are no kernels take the threads of `pool`.
+    pub fn plan_on(&self, graph: &Graph, pool: &Arc<Pool>) -> Result<Plan, BackendError> {
         let mut planned = self.grouped(graph, Some(&Known::default()));
         self.tune(graph, &mut planned);
         let partition = Partition { groups: planned.iter().map(|p| p.group.clone()).collect() };
@@ -303,7 +308,7 @@ impl Backend {
         }
         .into_iter();
         for p in &planned {
-            self.group(graph, p, &memory, &mut code, &mut plan)?;
+            self.group(graph, p, &memory, pool, &mut code, &mut plan)?;
         }
         for (i, &id) in graph.outputs.iter().enumerate() {
             let (dst, src) = (BufRef::Output(i as u32), place(&memory, id));
@@ -343,6 +348,7 @@ impl Backend {
         graph: &Graph,
         p: &Planned,
         memory: &MemoryPlan,
+        pool: &Arc<Pool>,
         code: &mut impl Iterator<Item = Kernel>,
         plan: &mut Plan,
     ) -> Result<(), BackendError> {
@@ -360,7 +366,7 @@ impl Backend {
                 plan.steps.push(Step::Copy { dst, src, bytes: bytes(graph.ty(root)) });
                 Ok(())
             }
-            (None, _) => self.native(graph, root, memory, plan),
+            (None, _) => self.native(graph, root, memory, pool, plan),
         }
     }
 
@@ -412,7 +418,14 @@ impl Backend {
     }
 
     /// A node that runs its reference kernel.
-    fn native(&self, graph: &Graph, id: NodeId, memory: &MemoryPlan, plan: &mut Plan) -> Result<(), BackendError> {
+    fn native(
+        &self,
+        graph: &Graph,
+        id: NodeId,
+        memory: &MemoryPlan,
+        pool: &Arc<Pool>,
+        plan: &mut Plan,
+    ) -> Result<(), BackendError> {
         let node = graph.node(id);
         let mut inputs = vec![];
         let mut scalars = vec![];
@@ -433,7 +446,7 @@ impl Backend {
             let (name, output) = (kernel_name_of(graph, id), Operand { place: place(memory, id), ..inputs[0] });
             let run = update_kernel(&types, &rest);
             let (base, inputs, origin) = (inputs[0], &inputs[1..], origin(graph, id));
-            let step = native::update_step(&name, base, inputs, output, scalars, origin, self.pool.clone(), run);
+            let step = native::update_step(&name, base, inputs, output, scalars, origin, pool.clone(), run);
             plan.steps.push(step);
             return Ok(());
         }
@@ -455,13 +468,13 @@ impl Backend {
                     .collect();
                 let indices: Vec<usize> = parts.iter().map(|p| p.0).collect();
                 let body = tessera_graph::optimise(body);
-                let of_turn = self.plan(&body)?;
+                let of_turn = self.plan_on(&body, pool)?;
                 if !meetings::in_order(&body, &of_turn) {
                     return Err(BackendError::Internal("the exchanges of a loop lost their order".into()));
                 }
                 counts::add_times(&mut plan.counts, &of_turn.counts, *trips);
                 let spec = Loop { body: of_turn, types, carry: *carry, sequences: *sequences, trips: *trips };
-                (outputs, looped(spec, sources, indices, self.pool.clone()))
+                (outputs, looped(spec, sources, indices, pool.clone()))
             }
             Prim::Exchange(e) => {
                 let output = Operand { place: place(memory, id), bytes: bytes(&node.ty) as usize };
@@ -470,7 +483,7 @@ impl Backend {
             prim => {
                 let output = Operand { place: place(memory, id), bytes: bytes(&node.ty) as usize };
                 let sums = tessera_ir::interpret::summation(node.policy);
-                let run = native_kernel(graph, id, &types, &sources, &self.pool)
+                let run = native_kernel(graph, id, &types, &sources, pool)
                     .unwrap_or_else(|| reference_kernel(prim.clone(), sums, types, node.ty.clone(), sources));
                 (vec![output], run)
             }

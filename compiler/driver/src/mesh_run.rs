@@ -54,7 +54,7 @@ pub struct MeshRun {
 struct Device {
     plan: Plan,
     work: Workspace,
-    pool: Pool,
+    pool: Arc<Pool>,
 }
 
 /// A device with its number and arguments.
@@ -112,11 +112,12 @@ impl MeshRun {
         let mut out = vec![];
         let first = self.graphs.first().map(tags).unwrap_or_default();
         for g in &self.graphs {
-            let plan = backend.plan(g)?;
+            let pool = Arc::new(backend.pool().another(each));
+            let plan = backend.plan_on(g, &pool)?;
             if tags(g) != first || !in_order(g, &plan) {
                 return Err(BackendError::Internal("the exchanges of a mesh lost their order".into()));
             }
-            out.push(Mutex::new(Device { plan, work: Workspace::default(), pool: backend.pool().another(each) }));
+            out.push(Mutex::new(Device { plan, work: Workspace::default(), pool }));
         }
         Ok(out)
     }
