@@ -23,8 +23,20 @@ impl Reach {
         let (first, last) = (i128::from(block.start), i128::from(block.end) - 1);
         let (low, high) = match self {
             Reach::Steps { start, step, count } => {
-                let at = |i: i128| i128::from(start) + i * i128::from(step);
-                (at(first).min(at(last)), at(first).max(at(last)) + i128::from(count))
+                let (start, step, count) = (i128::from(start), i128::from(step), i128::from(count));
+                // The `i` that need a position inside: `start + i * step` from `1 - count` to `n - 1`.
+                let (from, to) = (1 - count - start, i128::from(n) - 1 - start);
+                let by = step.abs().max(1);
+                let (from, to) = if step < 0 { (-to, -from) } else { (from, to) };
+                let (first, last) = match step {
+                    0 => (first, last),
+                    _ => (first.max(-(-from).div_euclid(by)), last.min(to.div_euclid(by))),
+                };
+                if first > last {
+                    return 0..0;
+                }
+                let at = |i: i128| start + i * step;
+                (at(first).min(at(last)), at(first).max(at(last)) + count)
             }
             Reach::Written { start, step } => {
                 // The `j` with first <= start + j * step <= last.
