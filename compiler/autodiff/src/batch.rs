@@ -2,13 +2,19 @@
 //!
 //! A node none of whose operands differ from value to value stays as it is. What has no form
 //! with a leading dim is written out, once for each value.
+//!
+//! The values may be those of the devices along an axis of a mesh. What devices do together is then
+//! done along the leading dim.
 
 mod stated;
+mod together;
 
 pub use stated::as_graph;
 
 use crate::writer::Writer;
-use tessera_base::{DType, Span};
+use std::sync::Arc;
+use tessera_base::{DType, Sharding, Span};
+use tessera_ir::graph::derivatives::Along;
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Policy};
 use tessera_ops::prim::{Fft, Prim, Steps};
 use tessera_ops::surface::{Build, Id, expand};
@@ -26,8 +32,54 @@ enum Value {
 /// node of `g`; with `true` its leading dim goes over the values, otherwise all share it. Cost: that of
 /// `size` bodies.
 pub fn batched(g: &mut Graph, body: &Graph, inputs: &[(NodeId, bool)], size: u64, span: Span) -> Vec<NodeId> {
+    along(g, body, inputs, size, None, span)
+}
+
+/// The same where the values may be those of the devices along an axis of a mesh.
+fn along(
+    g: &mut Graph,
+    body: &Graph,
+    inputs: &[(NodeId, bool)],
+    size: u64,
+    axis: Option<&Arc<Along>>,
+    span: Span,
+) -> Vec<NodeId> {
+    let mut b = run(g, body, inputs, size, axis, span);
+    body.outputs.iter().map(|&o| NodeId(b.each(o).0)).collect()
+}
+
+/// Adds what the devices along an axis compute to the end of `g`: the body's outputs, with the number
+/// of the device as the leading dim where it says `each`, and where not as the first device has
+/// them. Inputs are as those of [`batched`]. Cost: that of a body for each device.
+pub fn on_devices(
+    g: &mut Graph,
+    body: &Graph,
+    inputs: &[(NodeId, bool)],
+    each: &[bool],
+    axis: &Arc<Along>,
+    span: Span,
+) -> Vec<NodeId> {
+    let size = axis.mesh.size(&axis.name).unwrap_or(1);
+    let mut b = run(g, body, inputs, size, Some(axis), span);
+    let value = |(i, &o): (usize, &NodeId)| match (each.get(i), b.value(o)) {
+        (Some(false), Value::Plain(x)) => NodeId(x.0),
+        (Some(false), Value::Each(x)) => NodeId(b.first(x).0),
+        _ => NodeId(b.each(o).0),
+    };
+    body.outputs.iter().enumerate().map(value).collect()
+}
+
+/// Adds the nodes of the body.
+fn run<'a, 'g>(
+    g: &'g mut Graph,
+    body: &'a Graph,
+    inputs: &[(NodeId, bool)],
+    size: u64,
+    axis: Option<&'a Arc<Along>>,
+    span: Span,
+) -> Batch<'a, 'g> {
     let w = Writer { graph: g, span, policy: Policy::default(), again: None };
-    let mut b = Batch { w, body, size, values: Vec::with_capacity(body.nodes.len()), several: vec![] };
+    let mut b = Batch { w, body, size, axis, values: Vec::with_capacity(body.nodes.len()), several: vec![] };
     let mut began = vec![];
     for id in body.ids() {
         began.push(b.w.graph.nodes.len());
@@ -37,13 +89,15 @@ pub fn batched(g: &mut Graph, body: &Graph, inputs: &[(NodeId, bool)], size: u64
     began.push(b.w.graph.nodes.len());
     let began: Vec<NodeId> = began.into_iter().map(|n| NodeId(n as u32)).collect();
     b.state(&began);
-    body.outputs.iter().map(|&o| NodeId(b.each(o).0)).collect()
+    b
 }
 
 struct Batch<'a, 'g> {
     w: Writer<'g>,
     body: &'a Graph,
     size: u64,
+    /// Where the values are those of devices.
+    axis: Option<&'a Arc<Along>>,
     /// By node of the body.
     values: Vec<Value>,
     /// Results of loops: the node of the body, and each result.
@@ -85,6 +139,11 @@ impl Batch<'_, '_> {
             let known = self.several.iter().find(|(id, _)| Some(id) == of).and_then(|(_, v)| v.get(index));
             return known.copied().unwrap_or(Value::Plain(Id(0)));
         }
+        if let Prim::Collective(c) = &node.prim
+            && self.axis.is_some_and(|a| a.name == *c.axis)
+        {
+            return self.together(node, &c.kind);
+        }
         let id = NodeId(self.values.len() as u32);
         let plain: Option<Vec<Id>> = node
             .operands
@@ -96,6 +155,9 @@ impl Batch<'_, '_> {
             .collect();
         if let Prim::Scan { .. } = node.prim {
             return self.scan(id, node);
+        }
+        if let (Some([x]), Prim::Layout) = (plain.as_deref(), &node.prim) {
+            return Value::Plain(self.lying(*x, node.ty.sharding.clone()));
         }
         if let Some(plain) = plain {
             return Value::Plain(self.w.push(node.prim.clone(), &plain, node.ty.shape.clone(), node.ty.dtype));
@@ -114,7 +176,14 @@ impl Batch<'_, '_> {
         let first_only = node.operands[1..].iter().all(|&o| matches!(self.value(o), Value::Plain(_)));
         let prim = match &node.prim {
             Prim::Map(_) | Prim::Cast | Prim::Part { .. } | Prim::Complex | Prim::Reshape => node.prim.clone(),
-            Prim::Layout => return Some(self.each(node.operands[0])),
+            Prim::Layout => {
+                let x = self.each(node.operands[0]);
+                let rank = node.ty.shape.len();
+                let on = |axis: &Arc<Along>| node.ty.sharding.with(0, std::slice::from_ref(&axis.name), rank);
+                return Some(self.axis.map_or(x, |axis| self.lying(x, on(axis))));
+            }
+            Prim::Collective(c) => Prim::Collective(Arc::new(together::lifted(c))),
+            Prim::Rows { axis, from } => Prim::Rows { axis: axis + 1, from: from.clone() },
             Prim::Windows { .. } => node.prim.clone(),
             Prim::Dot { accum, steps, pairs } => return Some(self.dot(node, *accum, *steps, *pairs)),
             Prim::Broadcast { dims } => Prim::Broadcast { dims: front(dims) },
@@ -147,6 +216,12 @@ impl Batch<'_, '_> {
         };
         let operands: Vec<Id> = node.operands.iter().map(|&o| self.each(o)).collect();
         Some(self.push(node, prim, &operands))
+    }
+
+    /// A value in a layout.
+    fn lying(&mut self, x: Id, sharding: Sharding) -> Id {
+        let ty = NodeType { sharding, ..self.w.graph.ty(NodeId(x.0)).clone() };
+        Id(self.w.node(Prim::Layout, vec![NodeId(x.0)], ty, vec![]).0)
     }
 
     fn push(&mut self, node: &Node, prim: Prim, operands: &[Id]) -> Id {
@@ -275,7 +350,7 @@ impl Batch<'_, '_> {
             let mut w = Writer { graph: &mut wide, span: Span::NONE, policy: node.policy, again: None };
             mapped.push((w.node(Prim::Input(i as u32), vec![], ty, vec![]), each));
         }
-        wide.outputs = batched(&mut wide, inner, &mapped, self.size, self.w.span);
+        wide.outputs = along(&mut wide, inner, &mapped, self.size, self.axis, self.w.span);
         let results: Vec<NodeType> = wide
             .outputs
             .iter()

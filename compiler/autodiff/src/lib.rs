@@ -8,7 +8,8 @@
 //! which is linear in its cotangents (Radul and others, You Only Linearize Once, 2023, the other
 //! way round), so one table of rules serves both modes and every order.
 //!
-//! [`batched`] is a graph for many values at once, with what it states about its derivatives.
+//! [`batched`] is a graph for many values at once, with what it states about its derivatives;
+//! [`on_devices`] the same for the devices along an axis of a mesh, which do things together.
 //!
 //! The rules: `tessera_ops::map` for elementwise functions, one file in `rules/` for each kind of
 //! primitive, and what operators say about themselves
@@ -20,7 +21,7 @@ mod batch;
 mod reverse;
 mod forward;
 
-pub use batch::batched;
+pub use batch::{batched, on_devices};
 pub use forward::pushforward;
 pub use reverse::{Blocked, pullback};
 pub use writer::Writer;

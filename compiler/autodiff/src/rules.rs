@@ -68,6 +68,8 @@ pub fn pull(w: &mut Writer, node: &Node, id: NodeId, c: NodeId, needed: &[bool])
         // The value is the same wherever it lies; so is its cotangent.
         Prim::Layout => Ok(vec![Some(at.c)]),
         Prim::Exchange(_) => Err("a graph of one device of a mesh"),
+        Prim::Collective(_) => Err("a collective, from inside per-device code"),
+        Prim::Rows { axis, from } => Ok(view::rows(&mut at, *axis, from)),
         Prim::Transpose { perm } => Ok(view::transpose(&mut at, perm)),
         Prim::Slice { start, step } => Ok(view::slice(&mut at, start, step)),
         Prim::Windows { stride, dilation } => Ok(view::windows(&mut at, stride, dilation)),

@@ -128,6 +128,12 @@ codes! {
     E0406;
     /// A collective that does not fit the layout of its operand
     E0407;
+    /// A per-device function that does not fit its call
+    E0408;
+    /// A value that differs between devices where it must not
+    E0409;
+    /// A collective of a value that all devices have
+    E0410;
     /// Ways to use meshes that are not supported yet
     E0490;
 

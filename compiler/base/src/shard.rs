@@ -108,6 +108,8 @@ pub enum Monoid {
     Min,
     /// Log-sum-exp.
     Lse,
+    /// They do not: in per-device code each device has a value of its own. No annotation says it.
+    Each,
 }
 
 impl Monoid {
@@ -117,6 +119,7 @@ impl Monoid {
             Monoid::Max => "max",
             Monoid::Min => "min",
             Monoid::Lse => "lse",
+            Monoid::Each => "each",
         }
     }
 
@@ -147,10 +150,28 @@ impl Sharding {
         Sharding { mesh: Some(mesh.clone()), ..Sharding::default() }
     }
 
+    /// The axes of the devices that each have a value of their own, in per-device code.
+    pub fn each(&self) -> impl Iterator<Item = &String> {
+        self.partial.iter().filter(|p| p.0 == Monoid::Each).map(|p| &p.1)
+    }
+
+    /// What may differ wherever one of two values may differ, of values of per-device code.
+    fn both(&self, other: &Sharding) -> Option<Sharding> {
+        let known = |s: &Sharding| s.dims.is_empty() && s.partial.iter().all(|p| p.0 == Monoid::Each);
+        if !known(self) || !known(other) || self.each().chain(other.each()).next().is_none() {
+            return None;
+        }
+        let mut partial = self.partial.clone();
+        partial.extend(other.partial.iter().filter(|p| !self.partial.contains(p)).cloned());
+        let mesh = self.mesh.clone().or_else(|| other.mesh.clone());
+        Some(Sharding { dims: vec![], partial, mesh }.normal(0))
+    }
+
     /// What is one or the other: a tensor on one device counts as one that is everywhere in full.
     pub fn join(&self, other: &Sharding) -> Option<Sharding> {
         match (self == other, &self.mesh, &other.mesh) {
             (true, ..) => Some(self.clone()),
+            _ if self.both(other).is_some() => self.both(other),
             (_, None, Some(_)) if other.is_replicated() => Some(other.clone()),
             (_, Some(_), None) if self.is_replicated() => Some(self.clone()),
             _ => None,
@@ -160,6 +181,9 @@ impl Sharding {
     /// How a value lies that comes in one of two ways, where nothing but cutting makes one of the
     /// other: what is everywhere in full is cut for free. `None` where more would have to move.
     pub fn settled(&self, other: &Sharding) -> Option<Sharding> {
+        if let Some(both) = self.both(other) {
+            return Some(both);
+        }
         let mesh = match (&self.mesh, &other.mesh) {
             (mesh, None) | (None, mesh) => mesh.clone(),
             (Some(a), Some(b)) if a == b || b.is_unknown() && !a.is_unknown() => Some(a.clone()),

@@ -267,7 +267,15 @@ pub fn typed(name: &str) -> Option<&'static str> {
 pub fn is_layout(name: &str) -> bool {
     matches!(
         name,
-        "dist.Mesh" | "dist.ShardSpec" | "dist.tensor" | "dist.shard" | "dist.gather" | "dist.complete" | "dist.like"
+        "dist.Mesh"
+            | "dist.ShardSpec"
+            | "dist.tensor"
+            | "dist.shard"
+            | "dist.gather"
+            | "dist.complete"
+            | "dist.like"
+            | "dist.rank"
+            | "dist.size"
     ) || name.starts_with("dist.collective.")
 }
 
@@ -282,7 +290,20 @@ pub const MODULES: &[&str] = &[
 pub const MEMBERS: &[(&str, &[&str])] = &[
     (
         "dist",
-        &["Mesh", "ShardSpec", "tensor", "shard", "gather", "complete", "like", "collective", "pipeline", "local"],
+        &[
+            "Mesh",
+            "ShardSpec",
+            "tensor",
+            "shard",
+            "gather",
+            "complete",
+            "like",
+            "collective",
+            "rank",
+            "size",
+            "pipeline",
+            "local",
+        ],
     ),
     (
         "dist.collective",

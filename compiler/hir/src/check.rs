@@ -26,6 +26,7 @@ pub mod host;
 pub mod inst;
 pub mod iterate;
 pub mod kernels;
+mod local;
 pub mod loops;
 pub mod meshes;
 pub mod methods;
@@ -44,6 +45,7 @@ pub mod subscripts;
 pub mod symbolic;
 pub mod tensors;
 pub mod tiles;
+mod together;
 pub mod trees;
 pub mod types;
 pub mod unsupported;
@@ -75,6 +77,8 @@ pub struct InstData {
     pub globals: Vec<GlobalRead>,
     pub facts: Facts,
     pub numerics: Numerics,
+    /// Where it is run by one device of many.
+    pub local: Option<local::PerDevice>,
     /// For each size variable in it, whether it is rigid.
     pub rigid: Vec<bool>,
 }

@@ -399,6 +399,7 @@ fn body_of(file: FileId) -> Arc<check::InstData> {
         globals: vec![],
         facts: Default::default(),
         numerics: Numerics::default(),
+        local: None,
         rigid: vec![],
     })
 }

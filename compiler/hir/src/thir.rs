@@ -6,10 +6,11 @@
 
 use crate::ty::Ty;
 use std::sync::Arc;
-use tessera_base::{DType, Size, SizeVar, Span};
+use tessera_base::{DType, Mesh, Size, SizeVar, Span};
 use tessera_grammar::ast::{BinOp, CmpOp};
 use tessera_ir::graph::Policy;
 use tessera_ir::hints::KernelHints;
+use tessera_ops::prim::Collective;
 use tessera_ops::surface::{Hints, OpDef};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -217,6 +218,11 @@ pub enum TKind {
         f: Box<TFunction>,
         args: Vec<TExpr>,
     },
+    /// What devices do together, in per-device code; of a value, or of none (the device's number).
+    Collective {
+        what: Arc<Collective>,
+        x: Option<Box<TExpr>>,
+    },
     /// The value with a derivative of zero.
     StopGradient(Box<TExpr>),
     /// The tensor in the layout that the expression's type states.
@@ -271,6 +277,19 @@ pub enum Step {
     Checkpoint,
     /// Over the named dim of each argument that has one.
     Vmap(Vec<Option<i64>>, crate::ty::OutAxes),
+    /// On every device of a mesh, with its blocks of the arguments.
+    Local(Arc<LocalCall>),
+}
+
+/// A call of a function that says what one device does.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LocalCall {
+    pub name: Arc<str>,
+    pub mesh: Arc<Mesh>,
+    /// Whole arguments, as they are cut.
+    pub args: Vec<Ty>,
+    /// The whole result, as it is put together.
+    pub ret: Ty,
 }
 
 impl TFunction {

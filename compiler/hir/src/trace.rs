@@ -21,6 +21,7 @@ mod gather;
 mod assign;
 mod scan;
 mod derive;
+mod devices;
 mod roll;
 mod batch;
 mod program;

@@ -98,6 +98,7 @@ pub fn each_child<'a>(e: &'a TExpr, f: &mut dyn FnMut(&'a TExpr)) {
             [low, high, init].into_iter().for_each(|e| f(e));
         }
         TKind::Derive { f: function, args } => function.values().into_iter().chain(args).for_each(f),
+        TKind::Collective { x, .. } => x.iter().for_each(|x| f(x)),
         TKind::StopGradient(a) | TKind::Layout(a) => f(a),
         TKind::Builtin { args, .. } => args.iter().for_each(f),
         TKind::Format(parts) => parts.iter().for_each(|p| {
@@ -182,6 +183,7 @@ fn each_child_mut(e: &mut TExpr, f: &mut dyn FnMut(&mut TExpr)) {
             [low, high, init].into_iter().for_each(|e| f(e));
         }
         TKind::Derive { f: function, args } => function.values_mut().into_iter().chain(args).for_each(f),
+        TKind::Collective { x, .. } => x.iter_mut().for_each(|x| f(x)),
         TKind::StopGradient(a) | TKind::Layout(a) => f(a),
         TKind::Builtin { args, .. } => args.iter_mut().for_each(f),
         TKind::Format(parts) => parts.iter_mut().for_each(|p| {

@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 use tessera_base::{Blocks, DType, Sharding};
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Exchange, Fft, FftKind, Prim, Reduction, Scalar, Steps, Transfer};
+use tessera_ops::prim::{Collective, CollectiveKind, Exchange, Fft, FftKind, Prim, Reduction, Scalar, Steps, Transfer};
 
 const PREFIX: &str = "tessera.graph.";
 
@@ -233,6 +233,37 @@ fn node_op(g: &Graph, id: NodeId) -> Op {
         }
         Prim::RandomBits => "random_bits".into(),
         Prim::Layout => "layout".into(),
+        Prim::Rows { axis, from } => {
+            put("axis", Attr::Int(*axis as i64));
+            put("from", sizes(from));
+            "rows".into()
+        }
+        Prim::Collective(c) => {
+            put("over", Attr::Str(c.axis.to_string()));
+            put("devices", Attr::Int(c.devices as i64));
+            match &c.kind {
+                CollectiveKind::Rank => "rank",
+                CollectiveKind::Sum => "all_reduce",
+                CollectiveKind::Gather { dim } => {
+                    put("dim", Attr::Int(*dim as i64));
+                    "all_gather"
+                }
+                CollectiveKind::Scatter { dim } => {
+                    put("dim", Attr::Int(*dim as i64));
+                    "reduce_scatter"
+                }
+                CollectiveKind::Turn { from, to } => {
+                    put("from_dim", Attr::Int(*from as i64));
+                    put("to_dim", Attr::Int(*to as i64));
+                    "all_to_all"
+                }
+                CollectiveKind::Rows { from } => {
+                    put("from", sizes(from));
+                    "permute"
+                }
+            }
+            .into()
+        }
         Prim::Exchange(e) => {
             put("what", Attr::Str(e.name.to_string()));
             put("tag", Attr::Int(i64::from(e.tag)));
@@ -437,6 +468,19 @@ fn read_node(g: &mut Graph, op: &Op, operands: Vec<NodeId>) -> Result<Node, Text
         }),
         "random_bits" => Prim::RandomBits,
         "layout" => Prim::Layout,
+        "rows" => Prim::Rows { axis: axis()?, from: sizes("from")? },
+        "rank" | "all_reduce" | "all_gather" | "reduce_scatter" | "all_to_all" | "permute" => {
+            let kind = match name {
+                "rank" => CollectiveKind::Rank,
+                "all_reduce" => CollectiveKind::Sum,
+                "all_gather" => CollectiveKind::Gather { dim: op.index("dim")? },
+                "reduce_scatter" => CollectiveKind::Scatter { dim: op.index("dim")? },
+                "all_to_all" => CollectiveKind::Turn { from: op.index("from_dim")?, to: op.index("to_dim")? },
+                _ => CollectiveKind::Rows { from: sizes("from")? },
+            };
+            let (axis, devices) = (op.str("over")?.into(), op.index("devices")? as u64);
+            Prim::Collective(Arc::new(Collective { axis, devices, kind }))
+        }
         "exchange" => Prim::Exchange(Arc::new(Exchange {
             name: op.str("what")?.into(),
             tag: u32::try_from(op.index("tag")?).map_err(|_| op.error("`tag` is too large"))?,

@@ -196,9 +196,44 @@ pub enum Prim {
     },
     /// The same value in the layout that the node's type states.
     Layout,
+    /// Position `i` along `axis` is the operand's position `from[i]`. Where an axis of a mesh splits
+    /// that dim into single positions, devices send them to each other and nothing is gathered.
+    Rows {
+        axis: usize,
+        from: Vec<u64>,
+    },
+    /// What devices do together. Only in the graph of what one device of many does
+    /// (`@dist.local`), before it is written for all of them.
+    Collective(Arc<Collective>),
     /// A device's part of a tensor in another layout, from its part of operand 0 and those of
     /// other devices. Only in graphs of one device of a mesh.
     Exchange(Arc<Exchange>),
+}
+
+/// What the devices along an axis of a mesh do with a block that each of them has.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Collective {
+    pub axis: Arc<str>,
+    /// How many devices there are along it.
+    pub devices: u64,
+    pub kind: CollectiveKind,
+}
+
+/// Of blocks of one shape; dims count from 0.
+#[derive(Clone, PartialEq, Debug)]
+pub enum CollectiveKind {
+    /// The device's number along the axis; no operand.
+    Rank,
+    /// The sum of the blocks, in the order of the devices.
+    Sum,
+    /// The blocks one after the other along a dim.
+    Gather { dim: usize },
+    /// The sum, of which each device keeps its part along a dim.
+    Scatter { dim: usize },
+    /// Each block is cut along `to`; the parts that a device gets lie one after the other along `from`.
+    Turn { from: usize, to: usize },
+    /// The device's block becomes that of device `from[rank]`.
+    Rows { from: Vec<u64> },
 }
 
 /// What one device sends and receives when a tensor changes its layout.

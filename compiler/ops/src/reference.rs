@@ -70,7 +70,7 @@ pub fn eval(prim: &Prim, operands: &[ArrayRef], dtype: DType, shape: &[u64]) -> 
 
 /// Runs one primitive and returns the bytes of its result.
 ///
-/// `Input`, `Scan` and `Get` belong to the graph around them, `Exchange` to the devices of a mesh, and are refused.
+/// `Input`, `Scan` and `Get` belong to the graph around them, `Exchange` and `Collective` to the devices of a mesh, and are refused.
 ///
 /// # Errors
 /// A position out of range, operands that [`shape_check`] refuses, or bytes that are not as
@@ -93,7 +93,7 @@ pub fn eval_summing(
     }
     elems(shape).and_then(|n| n.checked_mul(dtype.bytes())).ok_or_else(|| "the result is too large".to_string())?;
     Ok(match prim {
-        Prim::Input(_) | Prim::Scan { .. } | Prim::Get { .. } | Prim::Exchange(_) => {
+        Prim::Input(_) | Prim::Scan { .. } | Prim::Get { .. } | Prim::Exchange(_) | Prim::Collective(_) => {
             return Err("this node has no kernel of its own".to_string().into());
         }
         Prim::Full { value } => elementwise::full(*value, result),
@@ -104,6 +104,7 @@ pub fn eval_summing(
         Prim::Broadcast { dims } => movement::broadcast(operands[0], dims, shape),
         Prim::Reshape | Prim::Layout => operands[0].bytes.to_vec(),
         Prim::Transpose { perm } => movement::transpose(operands[0], perm),
+        Prim::Rows { axis, from } => movement::rows(operands[0], *axis, from),
         Prim::Slice { start, step } => movement::slice(operands[0], start, step, shape),
         Prim::Windows { stride, dilation } => movement::windows(operands[0], stride, dilation, shape),
         Prim::Pad { low, .. } => movement::pad(operands[0], operands[1], low, shape),

@@ -243,7 +243,8 @@ fn keeps_partial(g: &Graph, node: &Node, monoid: Monoid, i: usize, states: &[Sta
     let alike = || others(|s, own| s == own);
     let same = || others(|s, _| s == State::Same);
     match (&node.prim, monoid) {
-        (Prim::Layout, _) => true,
+        // What is computed from a device's own value is its own.
+        (_, Monoid::Each) | (Prim::Layout, _) => true,
         (Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } | Prim::Slice { .. }, _) => true,
         (Prim::Windows { .. } | Prim::Part { .. }, _) => true,
         (Prim::Concat { .. }, _) | (Prim::Complex, Monoid::Sum) => alike(),

@@ -119,13 +119,14 @@ pub fn flows(from: &Parts, to: &Parts) -> Vec<Flow> {
     out
 }
 
-/// What gives boxes of a value, for people: `pieces` over the axes that split the dims of which devices
-/// need other positions than they hold.
+/// What gives boxes of a value, for people: `permute` where devices get what others hold, else `pieces`, over the
+/// axes that split the dims of which devices need other positions than they hold.
 pub fn name_of_pieces(from: &Sharding, held: &Parts, wanted: &Parts) -> String {
     let rank = held.first().map_or(0, Vec::len);
     let differs = |d: &usize| held.iter().zip(wanted).any(|(h, w)| h[*d] != w[*d]);
     let axes: Vec<&str> = (0..rank).filter(differs).flat_map(|d| from.axes(d)).map(String::as_str).collect();
-    format!("pieces {}", axes.join(" "))
+    let kind = if wanted.iter().all(|w| held.contains(w)) { "permute" } else { "pieces" };
+    format!("{kind} {}", axes.join(" "))
 }
 
 /// The collective that turns one layout into another, for people.

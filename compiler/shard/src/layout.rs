@@ -168,6 +168,15 @@ fn place(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed]) -> Placed 
         }
     }
     keep_order(node, &links, placed, &mut result);
+    if let Prim::Rows { axis, from } = &node.prim
+        && !result.dims[*axis].is_empty()
+    {
+        if result.parts(*axis) == node.ty.shape[*axis] {
+            return placed_rows(node, mesh, result.normal(rank), *axis, from);
+        }
+        // Its blocks are no single rows.
+        result.dims[*axis].clear();
+    }
     let result = result.normal(rank);
     if reaches(&links, &result) {
         let made = made_at(g, node, mesh, placed, result.clone().into());
@@ -188,6 +197,16 @@ fn place(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed]) -> Placed 
         })
         .collect();
     Placed::new(result, operands)
+}
+
+/// Rows of which each device has one: it gets the one that is its own afterwards.
+fn placed_rows(node: &Node, mesh: &Arc<Mesh>, result: Sharding, axis: usize, from: &[u64]) -> Placed {
+    let mut boxes = parts(&result, &node.ty.shape, mesh.devices());
+    for range in boxes.iter_mut().map(|part| &mut part[axis]) {
+        *range = from[range.start as usize]..from[range.start as usize] + 1;
+    }
+    let made = Made { at: result.clone().into(), operands: vec![Place::Boxes(Arc::new(boxes))] };
+    Placed { result, made: vec![made], turn: None }
 }
 
 /// The dim of the result that an axis splits: the one that leaves the most bytes of the operands

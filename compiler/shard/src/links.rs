@@ -180,8 +180,12 @@ pub fn links(g: &Graph, node: &Node) -> Vec<Vec<Link>> {
             };
             rest((0..shape(0).len()).map(link).collect())
         }
+        // Devices that have one position each send them to each other; see `crate::layout`.
+        Prim::Rows { .. } => vec![pass(0)],
         Prim::Input(_) | Prim::Full { .. } | Prim::Iota { .. } | Prim::Literal(_) => vec![],
-        Prim::RandomBits | Prim::Scan { .. } | Prim::Get { .. } | Prim::Exchange(_) => all_whole(),
+        Prim::RandomBits | Prim::Scan { .. } | Prim::Get { .. } | Prim::Exchange(_) | Prim::Collective(_) => {
+            all_whole()
+        }
     }
 }
 

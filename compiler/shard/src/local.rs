@@ -164,6 +164,8 @@ impl Local<'_> {
         let ty = self.part_type(&node.ty, &at.at);
         let made = match (&node.prim, &operands[..]) {
             (Prim::Layout, [x]) => *x,
+            // Each device has got its row.
+            (Prim::Rows { .. }, [x]) if at.operands.iter().any(|o| o.layout().is_none()) => *x,
             _ => {
                 let prim = match &node.prim {
                     Prim::DynamicSlice { sizes } => {

@@ -1,6 +1,6 @@
 //! What a graph states about its derivatives, for many values at once.
 
-use super::{Batch, Value, batched};
+use super::{Batch, Value, along};
 use crate::writer::{Writer, smooth, zeros_like};
 use std::sync::Arc;
 use tessera_base::Span;
@@ -55,6 +55,7 @@ impl Batch<'_, '_> {
             rule => Rule::Many(Arc::new(Many {
                 rule: rule.clone(),
                 size: self.size,
+                axis: self.axis.cloned(),
                 inputs: self.kinds(&part.inputs),
                 outputs: self.kinds(&part.outputs),
                 saved: self.kinds(&part.saved),
@@ -82,7 +83,7 @@ pub fn as_graph(many: &Many) -> Option<Graph> {
         };
         given.push((add_input(&mut wide, NodeType { shape, ..kind.ty.clone() }), kind.each));
     }
-    let mut outputs = batched(&mut wide, &one, &given, many.size, Span::NONE);
+    let mut outputs = along(&mut wide, &one, &given, many.size, many.axis.as_ref(), Span::NONE);
     let smooth_inputs = many.inputs.iter().filter(|k| smooth(k.ty.dtype));
     for (output, kind) in outputs.iter_mut().zip(smooth_inputs) {
         if !kind.each {

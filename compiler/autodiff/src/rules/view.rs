@@ -32,6 +32,31 @@ pub fn transpose(at: &mut At, perm: &[usize]) -> Vec<Option<Id>> {
     vec![Some(expand::transpose(at.w, at.c, &back))]
 }
 
+/// Each row gets back what was made of it: one row where all are read once, else their sum.
+pub fn rows(at: &mut At, axis: usize, from: &[u64]) -> Vec<Option<Id>> {
+    let readers = |row: u64| (0..from.len() as u64).filter(move |&i| from[i as usize] == row);
+    let back: Vec<Vec<u64>> = (0..from.len() as u64).map(|row| readers(row).collect()).collect();
+    if back.iter().all(|b| b.len() == 1) {
+        let from = back.into_iter().flatten().collect();
+        return vec![Some(at.like(at.c, Prim::Rows { axis, from }, &[at.c]))];
+    }
+    let (mut shape, dtype) = (at.shape(at.c), at.dtype(at.c));
+    shape[axis] = 1;
+    let mut parts = vec![];
+    for readers in &back {
+        let rows: Vec<Id> = readers.iter().map(|&i| expand::slice(at.w, at.c, axis, i, 1)).collect();
+        parts.push(match rows[..] {
+            [] => at.zeros_of(&shape, dtype),
+            [row] => row,
+            _ => {
+                let all = expand::concat(at.w, &rows, axis);
+                expand::reduce(at.w, all, Reduction::Sum, &[axis], true)
+            }
+        });
+    }
+    vec![Some(expand::concat(at.w, &parts, axis))]
+}
+
 /// Zeros around, or between where there are steps.
 pub fn slice(at: &mut At, start: &[i64], step: &[i64]) -> Vec<Option<Id>> {
     vec![Some(place(at, at.x[0], at.c, start, step))]

@@ -174,7 +174,12 @@ fn cost(g: &Graph, id: NodeId, effort: Effort) -> Option<f64> {
             dear.then_some(elems * depth * 0.02)
         }
         Prim::Fft(f) => dear.then_some((elems + operand()) * (f.points as f64).log2().max(1.0)),
-        Prim::Input(_) | Prim::Literal(_) | Prim::Layout | Prim::Exchange(_) => None,
+        Prim::Input(_)
+        | Prim::Literal(_)
+        | Prim::Layout
+        | Prim::Exchange(_)
+        | Prim::Rows { .. }
+        | Prim::Collective(_) => None,
         Prim::Scan { .. } | Prim::Get { .. } | Prim::Sort { .. } | Prim::ArgSort { .. } => None,
         Prim::Scatter { .. } | Prim::ScatterAddAlong { .. } | Prim::DynamicUpdate => None,
     }

@@ -62,8 +62,39 @@ pub const RULES: &[Rule] = &[
         class: Class::Exact,
         apply: dynamic_all,
     },
+    Rule {
+        name: "rows_slices",
+        doc: "rows in another order are slices one after the other",
+        class: Class::Exact,
+        apply: rows_slices,
+    },
     Rule { name: "pad_none", doc: "padding by nothing is nothing", class: Class::Exact, apply: pad_none },
 ];
+
+fn rows_slices(g: &Graph, n: &Node) -> Option<Rewrite> {
+    let Prim::Rows { axis, from } = &n.prim else { return None };
+    let source = *n.operands.first()?;
+    // Runs of rows that follow each other.
+    let mut runs: Vec<(u64, u64)> = vec![];
+    for &row in from {
+        match runs.last_mut() {
+            Some((start, count)) if *start + *count == row => *count += 1,
+            _ => runs.push((row, 1)),
+        }
+    }
+    let whole = &g.ty(source).shape;
+    let slice = |&(start, count): &(u64, u64)| {
+        let at = |d: usize, on: u64, off: u64| if d == *axis { on } else { off };
+        let shape = whole.iter().enumerate().map(|(d, &n)| at(d, count, n)).collect();
+        let start = (0..whole.len()).map(|d| at(d, start, 0) as i64).collect();
+        let ty = NodeType { shape, ..n.ty.clone() };
+        Node { prim: Prim::Slice { start, step: vec![1; whole.len()] }, operands: vec![source], ty, ..n.clone() }
+    };
+    let mut nodes: Vec<Node> = runs.iter().map(slice).collect();
+    let operands = (0..nodes.len() as u32).map(|i| NodeId(NEW + i)).collect();
+    nodes.push(Node { prim: Prim::Concat { axis: *axis }, operands, ..n.clone() });
+    Some(Rewrite::Nodes(nodes))
+}
 
 fn argreduce_equal(g: &Graph, n: &Node) -> Option<Rewrite> {
     let Prim::ArgReduce { axis, .. } = n.prim else { return None };

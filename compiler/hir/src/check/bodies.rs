@@ -5,6 +5,7 @@ use super::cx::{Cx, FnState, read};
 use super::env::{Binding, Slot};
 use super::fns::{self, FnBody, FnLike};
 use super::inst::Callee;
+use super::local::{is_local, of_blocks};
 use super::numerics::Numerics;
 use super::types::has_unknown;
 use super::unsupported::Decorator;
@@ -55,6 +56,7 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
     let mut cx = Cx::new(db, file, module, data.rigid.len() as u32, data.numerics);
     cx.sizes.facts = data.facts.clone();
     cx.data = Some(data.clone());
+    cx.local = data.local.clone();
     let numerics = cx.decorated_numerics(&f.sig.decorators);
     cx.set_numerics(numerics);
     cx.kernel = cx.kernel_state(&f.sig.decorators, &f.sig.name, f.sig.head);
@@ -71,11 +73,26 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
     });
     let captures = captured(&mut cx, data, &f);
     let types = cx.signature(&f.sig, data.item, f.nested);
+    let blocks = data.local.clone().filter(|_| is_local(&f.sig));
+    let stated = types.ret.clone();
+    let types = match &blocks {
+        Some(devices) => {
+            let params = match data.args {
+                None => cx.own_blocks(&types, &devices.mesh).into_iter().map(Some).collect(),
+                Some(_) => types.params.clone(),
+            };
+            SigTypes { params, ..of_blocks(types) }
+        }
+        None => types,
+    };
     // Reported at the definition.
     let broken = !types.diagnostics.is_empty();
     let params = parameters(&mut cx, data, &f, &types);
     body(&mut cx, &f);
     let falls_through = cx.alive;
+    if blocks.is_some() {
+        cx.results_lie(&f, stated.as_ref());
+    }
     let mut ret = result(&mut cx, &f, types.ret.as_ref());
     let program = {
         let written = std::mem::take(&mut cx.out);
@@ -118,7 +135,7 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
         sig_vars: types.vars,
         requests: cx.requests,
         diagnostics: cx.diagnostics,
-        template: data.args.is_some(),
+        template: data.args.is_some() && blocks.is_none(),
         open,
         files: cx.files.into_iter().collect(),
         untyped: cx.untyped,
@@ -449,9 +466,6 @@ fn mentions_unassigned(cx: &Cx, ty: &tessera_grammar::ast::Expr) -> bool {
 /// An annotated function is checked at its annotations even if nothing calls it.
 fn at_annotations(cx: &mut Cx, id: ItemId) {
     let Some(sig) = fns::find_sig_of_item(cx.db, id) else { return };
-    if cx.unsupported_decorator(&sig, sig.head).is_some() {
-        return;
-    }
     let types = cx.signature(&sig, id, false);
     if !types.diagnostics.is_empty() {
         for d in types.diagnostics {
@@ -463,7 +477,13 @@ fn at_annotations(cx: &mut Cx, id: ItemId) {
         let numerics = cx.numerics();
         cx.set_numerics(Numerics { policy: cx.db.policy(), ..Numerics::default() });
         let callee = Callee { item: id, start: sig.start, captures: &[] };
-        let (data, _) = cx.instance(&callee, None);
+        let devices = is_local(&sig).then(|| cx.unknown_devices(&types));
+        if devices.as_ref().is_some_and(|d| d.sizes.is_empty()) {
+            // No axis is named: what there is of devices, a call tells.
+            cx.set_numerics(numerics);
+            return;
+        }
+        let (data, _) = cx.instance_on(&callee, None, devices);
         cx.set_numerics(numerics);
         cx.need(&data, sig.head);
     }

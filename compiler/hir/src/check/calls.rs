@@ -127,9 +127,6 @@ impl Cx<'_> {
             return self.call_builtin_values(&name, args, span, span);
         }
         let Some(sig) = fns::find_sig(self.db, ItemId(r.item), r.start) else { return error_at(span) };
-        if let Some(d) = self.unsupported_decorator(&sig, span) {
-            return self.fail(d);
-        }
         let name: &str = if sig.lambda { "the lambda" } else { &sig.name };
         let slots: Vec<Slot> = sig.params.iter().map(Slot::of).collect();
         let Some(matched) = self.match_params(name, &slots, args, span, Some(sig.head)) else { return error_at(span) };
@@ -175,8 +172,13 @@ impl Cx<'_> {
             // Reported at the definition.
             return error_at(span);
         }
+        let per_device = super::local::is_local(sig);
+        if per_device && self.local.is_none() {
+            return self.call_local(r, sig, types, callee, values, span);
+        }
+        let types = if per_device { super::local::of_blocks(types) } else { types };
         // How tensors lie over a mesh belongs to their type, and the body is checked for it.
-        let closed = types.closed(sig) && !values.iter().any(|v| v.ty.on_a_mesh());
+        let closed = types.closed(sig) && !per_device && !values.iter().any(|v| v.ty.on_a_mesh());
         let vars: BTreeSet<SizeVar> = types.vars.iter().cloned().collect();
         // Arguments of unannotated parameters say nothing about sizes.
         let annotated: Vec<usize> =

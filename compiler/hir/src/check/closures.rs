@@ -26,9 +26,6 @@ impl Cx<'_> {
             for d in types.diagnostics {
                 self.report(d);
             }
-            if let Some(d) = self.unsupported_decorator(&f.sig, def.name.span) {
-                self.report(d);
-            }
         }
         self.bind(&def.name.text, value, def.name.span);
     }

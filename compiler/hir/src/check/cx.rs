@@ -101,6 +101,10 @@ pub struct Cx<'db> {
     /// `None`: a module body.
     pub func: Option<FnState>,
     pub data: Option<Arc<InstData>>,
+    /// Set in per-device code.
+    pub local: Option<super::local::PerDevice>,
+    /// The devices along axes of meshes that only signatures name.
+    pub axis_sizes: Vec<(String, Size)>,
     /// The block that is being written.
     pub out: Vec<TStmt>,
     pub alive: bool,
@@ -161,6 +165,8 @@ impl<'db> Cx<'db> {
             globals: vec![],
             func: None,
             data: None,
+            local: None,
+            axis_sizes: vec![],
             out: vec![],
             alive: true,
             guessing: false,

@@ -41,6 +41,12 @@ fn crossed(ret: &Ty, front: &Sharding, span: Span) -> Option<Diagnostic> {
 impl Cx<'_> {
     /// A call of a function of the module.
     pub fn autodiff(&mut self, name: &str, values: Vec<Value>, span: Span) -> TExpr {
+        if self.local.is_some() && !matches!(name, "autodiff.checkpoint" | "autodiff.stop_gradient" | "autodiff.vmap") {
+            let d = Diagnostic::new(Code::E0490, span, format!("`{name}` in per-device code is not supported yet"))
+                .note("whose derivative it would be, that of one device or of all together, is not settled")
+                .help("take the derivative outside, of the function that calls the per-device code");
+            return self.fail(d);
+        }
         match name {
             "autodiff.grad" | "autodiff.value_and_grad" => self.grad(name, values, span),
             "autodiff.checkpoint" => {
@@ -494,6 +500,9 @@ impl Cx<'_> {
         }
         if call.ty.is_error() {
             return None;
+        }
+        if let TKind::Derive { f, args } = call.kind {
+            return Some(Applied { f: *f, args, ret: call.ty });
         }
         let TKind::Call { inst, callee, args } = call.kind else {
             let d =

@@ -2,6 +2,7 @@
 
 use super::cx::{Cx, INSTANCES_MAX, Level};
 use super::env::Slot;
+use super::local::PerDevice;
 use super::types::{self, each_fn_ref};
 use super::{CheckedInst, GlobalRead, InstData, NoHash, Request};
 use crate::db;
@@ -76,6 +77,18 @@ impl<'a> Callee<'a> {
 impl<'db> Cx<'db> {
     /// The instance of a function at argument types (`None`: at its annotations).
     pub fn instance(&mut self, callee: &Callee, args: Option<&[Ty]>) -> (Arc<InstData>, Canon) {
+        // What per-device code calls is run by a device too.
+        let local = self.local.clone();
+        self.instance_on(callee, args, local)
+    }
+
+    /// The same, as one device runs it.
+    pub fn instance_on(
+        &mut self,
+        callee: &Callee,
+        args: Option<&[Ty]>,
+        local: Option<PerDevice>,
+    ) -> (Arc<InstData>, Canon) {
         let mut canon = Canon::default();
         let widen = args.is_some() && db::is_recursive(self.db, callee.item);
         let captures: Vec<(Arc<str>, Ty)> = callee.captures.iter().map(|(n, t)| (n.clone(), canon.ty(t))).collect();
@@ -95,6 +108,8 @@ impl<'db> Cx<'db> {
         args.iter().flatten().for_each(&mut note);
         let globals =
             self.globals_read(callee.item, more).into_iter().map(|g| GlobalRead { ty: canon.ty(&g.ty), ..g }).collect();
+        let local = local
+            .map(|l| PerDevice { sizes: l.sizes.into_iter().map(|(axis, n)| (axis, canon.size(&n))).collect(), ..l });
         let facts = canon.facts(&self.sizes.facts);
         let data = InstData {
             item: callee.item,
@@ -104,6 +119,7 @@ impl<'db> Cx<'db> {
             globals,
             facts,
             numerics: self.numerics(),
+            local,
             rigid: canon.back.iter().map(|v| v.rigid).collect(),
         };
         (Arc::new(data), canon)

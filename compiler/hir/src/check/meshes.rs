@@ -15,6 +15,20 @@ const DEVICES_MAX: u64 = 1 << 20;
 
 impl Cx<'_> {
     pub fn dist(&mut self, name: &Arc<str>, args: &[Arg], span: Span, name_span: Span) -> TExpr {
+        if matches!(&**name, "dist.rank" | "dist.size") {
+            let values = self.args(args);
+            return self.device_number(name, values, span, name_span);
+        }
+        if self.local.is_some() && !name.starts_with("dist.collective.") {
+            let d = Diagnostic::new(
+                Code::E0407,
+                name_span,
+                format!("`{name}` is about whole tensors, and this is the code of one device"),
+            )
+            .note("per-device code has blocks, which lie on its device")
+            .help("lay tensors out before the call, and annotate parameters and result as they lie");
+            return self.fail(d);
+        }
         match &**name {
             "dist.Mesh" => self.mesh(args, span),
             "dist.ShardSpec" => self.shard_spec(args, span),
@@ -49,7 +63,13 @@ impl Cx<'_> {
     }
 
     /// Arguments by name; those after the first few that are required may be left out.
-    fn dist_args(&mut self, name: &str, names: &[&str], values: Vec<Value>, span: Span) -> Option<Vec<Option<TExpr>>> {
+    pub fn dist_args(
+        &mut self,
+        name: &str,
+        names: &[&str],
+        values: Vec<Value>,
+        span: Span,
+    ) -> Option<Vec<Option<TExpr>>> {
         let slots: Vec<Slot> = names.iter().map(|n| Slot::plain(n.trim_end_matches('?'), n.ends_with('?'))).collect();
         let given = self.match_params(name, &slots, values, span, None)?;
         (!given.iter().flatten().any(|e| e.ty.is_error())).then_some(given)
@@ -252,7 +272,7 @@ impl Cx<'_> {
 
     // ---- Tensors ------------------------------------------------------------------------------
 
-    fn tensor_of(&mut self, x: &TExpr, name: &str) -> Option<TensorType> {
+    pub fn tensor_of(&mut self, x: &TExpr, name: &str) -> Option<TensorType> {
         match &x.ty {
             Ty::Tensor(t) => Some(t.clone()),
             Ty::Error | Ty::Never => None,
@@ -332,7 +352,7 @@ impl Cx<'_> {
     }
 
     /// The devices along an axis. E0403 where the mesh has no such axis.
-    fn known_axis(&mut self, mesh: &Mesh, axis: &str, span: Span) -> Option<u64> {
+    pub fn known_axis(&mut self, mesh: &Mesh, axis: &str, span: Span) -> Option<u64> {
         if mesh.is_unknown() {
             return Some(1);
         }
@@ -501,15 +521,11 @@ impl Cx<'_> {
     // ---- Collectives --------------------------------------------------------------------------
 
     fn collective(&mut self, name: &str, values: Vec<Value>, span: Span, name_span: Span) -> TExpr {
+        if self.local.is_some() {
+            return self.collective_of_blocks(name, values, span, name_span);
+        }
         if matches!(name, "permute" | "send" | "recv") {
-            let d = Diagnostic::new(
-                Code::E0407,
-                name_span,
-                format!("`{name}` moves blocks between devices, which exist in per-device code only"),
-            )
-            .note("per-device code (`@dist.local`) is not supported yet")
-            .help("say how the tensor is to lie: `dist.shard(x, spec)`");
-            return self.fail(d);
+            return self.only_per_device(name, name_span);
         }
         let names: &[&str] = match name {
             "all_to_all" => &["x", "axis", "from_dim", "to_dim"],
@@ -597,7 +613,7 @@ impl Cx<'_> {
         TExpr { span, ..x }
     }
 
-    fn dim(&mut self, t: &TensorType, e: Option<&Option<TExpr>>) -> Option<usize> {
+    pub fn dim(&mut self, t: &TensorType, e: Option<&Option<TExpr>>) -> Option<usize> {
         let e = e?.as_ref()?;
         let n = match &e.ty {
             Ty::Int(Some(n)) => n.as_const(),

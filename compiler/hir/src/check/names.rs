@@ -138,6 +138,17 @@ impl Cx<'_> {
     }
 
     pub fn name(&mut self, name: &Arc<str>, span: Span) -> Meaning {
+        let meaning = self.meaning_of(name, span);
+        if let Meaning::Value(value) = &meaning
+            && let Some(d) = self.whole_inside(&value.ty, name, span)
+        {
+            self.report(d);
+            return Meaning::Broken;
+        }
+        meaning
+    }
+
+    fn meaning_of(&mut self, name: &Arc<str>, span: Span) -> Meaning {
         if let Some(home) = self.foreign {
             return self.module_level_name(home, name, span);
         }

@@ -175,6 +175,9 @@ impl Cx<'_> {
         match &x.ty {
             Ty::Bool | Ty::Error | Ty::Never => x,
             Ty::Tensor(_) | Ty::AnyTensor => {
+                if let Some(d) = self.same_condition(&x) {
+                    return self.fail(d);
+                }
                 self.host("decides on the data of a tensor", span);
                 let result = crate::rules::tensor::truth(x);
                 self.take(result)

@@ -1,7 +1,6 @@
 //! What the language has and this compiler not yet: refused by name, with the reason.
 
 use super::cx::Cx;
-use super::fns::FnSig;
 use super::modules::members;
 use super::names::Meaning;
 use tessera_base::near::nearest;
@@ -46,7 +45,11 @@ impl Cx<'_> {
                 Diagnostic::new(Code::E0204, span, format!("`{name}` is not a value"))
                     .help(format!("call it: `{name}(f)`")),
             ),
-            ("dist", _) => not_yet(Code::E0490, "stages of a pipeline and per-device code are not there yet"),
+            (_, "dist.local") => Some(
+                Diagnostic::new(Code::E0204, span, format!("`{name}` is a decorator"))
+                    .help(format!("write `@{name}` above a function")),
+            ),
+            ("dist", _) => not_yet(Code::E0490, "pipelines of stages are not there yet"),
             ("graph", _) => not_yet(Code::E0690, "profiles and traces of compiled programs are not recorded"),
             (_, "numerics.policy" | "numerics.precision") => Some(
                 Diagnostic::new(Code::E0204, span, format!("`{name}` is not a value"))
@@ -90,27 +93,6 @@ impl Cx<'_> {
             .note("decorators are `@op.kernel`, `@op.autotune(cache=…)`, `@numerics.policy(…)`, `@numerics.precision(…)`, `@custom_vjp` and `@dist.local`");
         self.report(d);
         Decorator::Broken
-    }
-
-    /// Why a decorated function cannot be called yet.
-    pub fn unsupported_decorator(&mut self, sig: &FnSig, call: Span) -> Option<Diagnostic> {
-        for e in &sig.decorators {
-            let name = match &e.kind {
-                ExprKind::Call { func, .. } => func,
-                _ => e,
-            };
-            let Some(path) = dotted(name) else { continue };
-            let d = match path.as_str() {
-                "dist.local" | "local" => {
-                    Diagnostic::new(Code::E0490, call, format!("`{}` cannot be called yet", sig.name)).note(
-                        "write it for whole tensors: layouts say where they lie, and each device computes its part",
-                    )
-                }
-                _ => continue,
-            };
-            return Some(d.with_label(e.span, "because of this decorator"));
-        }
-        None
     }
 
     /// E0501 for a directive that does not exist.

@@ -267,6 +267,7 @@ impl Zonk<'_> {
                 [low, high, init].into_iter().for_each(|e| self.expr(e));
             }
             TKind::Derive { f, args } => f.values_mut().into_iter().chain(args).for_each(|e| self.expr(e)),
+            TKind::Collective { x, .. } => x.iter_mut().for_each(|x| self.expr(x)),
             TKind::StopGradient(x) | TKind::Layout(x) => self.expr(x),
             TKind::Builtin { args, .. } => args.iter_mut().for_each(|e| self.expr(e)),
             TKind::Check { value, dims, .. } => {

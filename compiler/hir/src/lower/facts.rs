@@ -76,7 +76,7 @@ impl<'p> Facts<'p> {
         match &e.kind {
             TKind::Op { def, args, .. } => !is_host_array(def.name, args),
             TKind::Scan { .. } | TKind::Fori { .. } | TKind::Derive { .. } => true,
-            TKind::StopGradient(_) | TKind::Layout(_) => true,
+            TKind::StopGradient(_) | TKind::Layout(_) | TKind::Collective { .. } => true,
             // Parts of a tensor on a mesh are found where they lie.
             TKind::TensorIndex { base, .. } if base.ty.on_a_mesh() => true,
             TKind::Call { inst, .. } => self.graph_call(*inst),
@@ -97,6 +97,7 @@ impl<'p> Facts<'p> {
         match &e.kind {
             TKind::Op { .. } | TKind::Scan { .. } | TKind::Fori { .. } | TKind::TensorIndex { .. } => true,
             TKind::Derive { .. } | TKind::StopGradient(_) | TKind::Layout(_) => true,
+            TKind::Collective { .. } => true,
             TKind::Call { inst, .. } => self.traceable(*inst),
             TKind::Erase { .. } | TKind::Closure { .. } => is_regional(&e.ty),
             TKind::Tuple(_) | TKind::List(_) | TKind::Struct(_) | TKind::Dict(_) => is_regional(&e.ty),

@@ -17,7 +17,7 @@ use tessera_ops::prim::{self, Prim};
 use tessera_ops::surface::{Build, Id, expand};
 
 /// A function with the values that it holds.
-enum Function {
+pub(super) enum Function {
     Direct { inst: InstId, captures: Arc<Vec<Value>> },
     Derived { step: Step, of: Box<Function>, bound: Vec<Value> },
 }
@@ -50,7 +50,7 @@ impl Tracer<'_> {
         })
     }
 
-    fn apply_function(&mut self, f: &Function, args: Vec<Value>, span: Span) -> R<Value> {
+    pub(super) fn apply_function(&mut self, f: &Function, args: Vec<Value>, span: Span) -> R<Value> {
         match f {
             Function::Direct { inst, captures } => {
                 let values = captures.iter().cloned().chain(args).collect();
@@ -62,6 +62,7 @@ impl Tracer<'_> {
                 Step::Pullback => self.pulled_back(of, bound, args, span),
                 Step::Checkpoint => self.checkpoint(of, args, span),
                 Step::Vmap(axes, outs) => self.mapped(axes, outs, of, args, span),
+                Step::Local(call) => self.on_devices(call, of, args, span),
             },
         }
     }
@@ -454,7 +455,7 @@ impl Tracer<'_> {
 }
 
 impl Leaf {
-    fn value(&self) -> Value {
+    pub(super) fn value(&self) -> Value {
         match self {
             Leaf::Tensor(t) => Value::Tensor(*t),
             Leaf::Scalar(s) => Value::Scalar(s.clone()),

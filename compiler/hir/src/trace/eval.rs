@@ -152,6 +152,7 @@ impl Tracer<'_> {
                 let value = self.eval(x)?;
                 self.laid_out(value, &e.ty, e.span)
             }
+            TKind::Collective { what, x } => self.collective(what, x.as_deref(), span)?,
             TKind::StopGradient(x) => {
                 let x = self.eval(x)?;
                 self.stopped(&x)

@@ -4,6 +4,7 @@ use super::{Graph, NodeId, NodeType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+use tessera_base::Mesh;
 use tessera_ops::surface::{Derivative, Id, Pull};
 
 /// Parts of a graph whose derivative is known as a whole, and nodes that count as constants.
@@ -47,9 +48,18 @@ pub enum Rule {
 pub struct Many {
     pub rule: Rule,
     pub size: u64,
+    /// Where the values are those of the devices along an axis of a mesh.
+    pub axis: Option<Arc<Along>>,
     pub inputs: Vec<Kind>,
     pub outputs: Vec<Kind>,
     pub saved: Vec<Kind>,
+}
+
+/// An axis of a mesh.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Along {
+    pub name: String,
+    pub mesh: Arc<Mesh>,
 }
 
 /// A node of a part: its type for one value, and whether it has the leading dim.

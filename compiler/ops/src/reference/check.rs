@@ -3,7 +3,7 @@
 use super::{TypeRef, elems};
 use crate::fft;
 use crate::map::{Gives, MapOp, kind_of};
-use crate::prim::{Fft, FftKind, Prim, Reduction, Scalar, Steps, Transfer};
+use crate::prim::{Collective, CollectiveKind, Fft, FftKind, Prim, Reduction, Scalar, Steps, Transfer};
 use tessera_base::{Blocks, DType};
 
 type Check = Result<(), String>;
@@ -198,6 +198,16 @@ pub fn shape_check(prim: &Prim, operands: &[TypeRef], result: TypeRef) -> Result
             count(x, 1)?;
             same(x[0], result)
         }
+        Prim::Rows { axis, from } => {
+            count(x, 1)?;
+            same(x[0], result)?;
+            axis_in(*axis, x[0].shape)?;
+            let n = x[0].shape[*axis];
+            ensure(from.len() as u64 == n && from.iter().all(|&i| i < n), || {
+                format!("{} positions of {n} along axis {axis}", from.len())
+            })
+        }
+        Prim::Collective(c) => collective(c, x, result),
         Prim::Exchange(e) => {
             count(x, 1)?;
             dtype_is(x[0], result)?;
@@ -217,6 +227,38 @@ pub fn shape_check(prim: &Prim, operands: &[TypeRef], result: TypeRef) -> Result
             integer(result)
         }
     }
+}
+
+fn collective(c: &Collective, x: &[TypeRef], result: TypeRef) -> Check {
+    use CollectiveKind::{Gather, Rank, Rows, Scatter, Sum, Turn};
+    if c.kind == Rank {
+        count(x, 0)?;
+        integer(result)?;
+        return shape_is(&[], result);
+    }
+    count(x, 1)?;
+    dtype_is(x[0], result)?;
+    let mut shape = x[0].shape.to_vec();
+    let mut scale = |dim: usize, up: bool| -> Check {
+        axis_in(dim, x[0].shape)?;
+        ensure(up || shape[dim].is_multiple_of(c.devices.max(1)), || format!("{} parts of {}", c.devices, shape[dim]))?;
+        shape[dim] = if up { shape[dim].saturating_mul(c.devices) } else { shape[dim] / c.devices.max(1) };
+        Ok(())
+    };
+    match &c.kind {
+        Rank | Sum => {}
+        Gather { dim } => scale(*dim, true)?,
+        Scatter { dim } => scale(*dim, false)?,
+        Turn { from, to } => {
+            scale(*to, false)?;
+            scale(*from, true)?;
+        }
+        Rows { from } => {
+            let fits = from.len() as u64 == c.devices && from.iter().all(|&d| d < c.devices);
+            ensure(fits, || format!("{} devices, and {} senders", c.devices, from.len()))?;
+        }
+    }
+    shape_is(&shape, result)
 }
 
 fn transform(f: &Fft, x: &[TypeRef], result: TypeRef) -> Check {

@@ -49,6 +49,18 @@ pub(super) fn transpose(a: ArrayRef, perm: &[usize]) -> Vec<u8> {
     read(a, &shape, &View { start: 0, strides: perm.iter().map(|&p| dense[p]).collect() })
 }
 
+pub(super) fn rows(a: ArrayRef, axis: usize, from: &[u64]) -> Vec<u8> {
+    let size = a.dtype.bytes();
+    let dense = strides(a.shape);
+    let mut out = zeros(size, a.shape);
+    let row: Vec<u64> = a.shape.iter().enumerate().map(|(d, &n)| if d == axis { 1 } else { n }).collect();
+    for (to, &from) in from.iter().enumerate() {
+        let at = |i: u64| View { start: i as isize * dense[axis], strides: dense.clone() };
+        copy(size, &row, a.bytes, &at(from), &mut out, &at(to as u64));
+    }
+    out
+}
+
 pub(super) fn slice(a: ArrayRef, start: &[i64], step: &[i64], shape: &[u64]) -> Vec<u8> {
     read(a, shape, &stepped(a.shape, start, step))
 }
