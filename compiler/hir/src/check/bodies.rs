@@ -77,11 +77,12 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
     let stated = types.ret.clone();
     let types = match &blocks {
         Some(devices) => {
-            let params = match data.args {
-                None => cx.own_blocks(&types, &devices.mesh).into_iter().map(Some).collect(),
-                Some(_) => types.params.clone(),
-            };
-            SigTypes { params, ..of_blocks(types) }
+            let own = data.args.is_none().then(|| cx.own_blocks(&types, &devices.mesh));
+            let types = of_blocks(types);
+            match own {
+                Some(own) => SigTypes { params: own.into_iter().map(Some).collect(), ..types },
+                None => types,
+            }
         }
         None => types,
     };
@@ -477,6 +478,9 @@ fn at_annotations(cx: &mut Cx, id: ItemId) {
         let numerics = cx.numerics();
         cx.set_numerics(Numerics { policy: cx.db.policy(), ..Numerics::default() });
         let callee = Callee { item: id, start: sig.start, captures: &[] };
+        if is_local(&sig) && !cx.whole_params(&sig, &types) {
+            return;
+        }
         let devices = is_local(&sig).then(|| cx.unknown_devices(&types));
         if devices.as_ref().is_some_and(|d| d.sizes.is_empty()) {
             // No axis is named: what there is of devices, a call tells.

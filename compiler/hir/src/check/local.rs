@@ -95,6 +95,24 @@ impl Cx<'_> {
         types.params.iter().map(param).collect()
     }
 
+    /// E0408 for a parameter that is partial: devices hold no summands.
+    pub fn whole_params(&mut self, sig: &FnSig, types: &SigTypes) -> bool {
+        let partial = |ty: &Ty| match ty {
+            Ty::Tensor(t) => t.sharding.partial.first().cloned(),
+            Ty::TensorPattern(p) => p.sharding.partial.first().cloned(),
+            _ => None,
+        };
+        let found = sig.params.iter().zip(&types.params).find_map(|(p, ty)| Some((p, partial(ty.as_ref()?)?)));
+        let Some((param, (monoid, axis))) = found else { return true };
+        let at = param.ty.as_ref().map_or(param.name.span, |t| t.span);
+        let text = format!("a parameter of per-device code is a block, and `{}@{axis}` is none", monoid.name());
+        let d = Diagnostic::new(Code::E0408, at, text);
+        self.report(
+            d.help(format!("complete the argument before the call: `dist.collective.all_reduce(x, axis=\"{axis}\")`")),
+        );
+        false
+    }
+
     /// A call from ordinary code: of whole tensors, of which each device gets its blocks.
     pub fn call_local(
         &mut self,
@@ -112,6 +130,9 @@ impl Cx<'_> {
                 .help("write it behind the parameters: `-> Tensor[B@dp, D, f32]` is a block for each device of `dp`, `Tensor[D, f32]` the same on all");
             return self.fail(d);
         };
+        if !self.whole_params(sig, &types) {
+            return error_at(span);
+        }
         let Some(devices) = self.devices_of(sig, &values, span) else { return error_at(span) };
         let mut cut = Cut { devices: &devices, known: vec![] };
         let (mut wholes, mut blocks) = (vec![], vec![]);
@@ -266,14 +287,6 @@ impl Cx<'_> {
             return None;
         }
         let (Some((wanted, skip)), Ty::Tensor(t)) = (wanted, value.ty.clone()) else { return Some(value) };
-        if let Some((monoid, axis)) = wanted.partial.first() {
-            let text = format!("a parameter of per-device code is a block, and `{}@{axis}` is none", monoid.name());
-            let d = Diagnostic::new(Code::E0408, if at == Span::NONE { value.span } else { at }, text).help(format!(
-                "complete the argument before the call: `dist.collective.all_reduce(x, axis=\"{axis}\")`"
-            ));
-            self.report(d);
-            return None;
-        }
         for axis in wanted.dims.iter().flatten() {
             self.known_axis(mesh, axis, if at == Span::NONE { value.span } else { at })?;
         }

@@ -61,6 +61,10 @@ impl Cx<'_> {
         let rest: Vec<Option<TExpr>> = given.collect();
         let Some(t) = self.tensor_of(&x, &full) else { return error_at(span) };
         let Some(text) = self.axis_text(&axis) else { return error_at(span) };
+        if self.local.as_ref().is_some_and(|l| l.mesh.is_unknown() && l.mesh.size(&text).is_none()) {
+            // Whether there is such an axis, a call tells.
+            return TExpr { span, ..x };
+        }
         let Some(size) = self.devices_along(&text, axis.span) else { return error_at(span) };
         if !t.sharding.each().any(|a| *a == text) {
             return self.same_already(name, &x, &text, name_span);
@@ -159,7 +163,11 @@ impl Cx<'_> {
                 None => Some(1),
                 Some(e) => self.symbolic(e).and_then(|n| n.as_const()),
             };
-            let (Some(by), _) = (known, shift) else {
+            // At the definition neither the devices nor the int are known.
+            if n == 0 {
+                return Some(vec![]);
+            }
+            let Some(by) = known else {
                 let at = shift.map_or(Span::NONE, |e| e.span);
                 let d = Diagnostic::new(Code::E0407, at, "by how many devices blocks move must be known here")
                     .help("`shift=1` sends each block to the next device, and that of the last to the first");
