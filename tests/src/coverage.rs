@@ -16,6 +16,8 @@ fn alone_by_design(graph: &Graph, id: NodeId) -> bool {
     let operands = |dtype: DType| n.operands.iter().any(|&o| graph.ty(o).dtype == dtype);
     match &n.prim {
         Prim::Sort { .. } | Prim::ArgSort { .. } | Prim::Scatter { .. } | Prim::ScatterAddAlong { .. } => true,
+        // Rewritten to slices wherever rules apply.
+        Prim::Rows { .. } => true,
         Prim::DynamicUpdate | Prim::RandomBits | Prim::Scan { .. } => true,
         Prim::UpdateSlice { step, .. } if step.iter().any(|&s| s != 1) => true,
         Prim::Dot { .. } if operands(DType::Tf32) => true,

@@ -357,6 +357,7 @@ impl Builder {
             (6, view::broadcast),
             (6, view::reshape),
             (6, view::transpose),
+            (2, view::rows),
             (7, view::slice),
             (4, view::windows),
             (4, view::pad),

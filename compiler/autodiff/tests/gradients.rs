@@ -1,12 +1,14 @@
 //! Gradients against central differences in f64, for every elementwise function and operator that
 //! has one; products of directional derivatives and cotangents; loops; derivatives of derivatives.
 
-use tessera_autodiff::{Writer, pullback, pushforward};
-use tessera_base::{DType, Span};
+use std::sync::Arc;
+use tessera_autodiff::{Writer, on_devices, pullback, pushforward};
+use tessera_base::{DType, Mesh, Span};
+use tessera_ir::graph::derivatives::Along;
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy};
 use tessera_ir::{interpret, verify};
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Prim, Scalar};
+use tessera_ops::prim::{Collective, CollectiveKind, Prim, Scalar};
 use tessera_ops::surface::{self, Arg, Build, Hints, Id, ParamKind, expand};
 
 /// An argument of an operator.
@@ -483,6 +485,56 @@ fn scanned(w: &mut Writer, x: &[Id]) -> Id {
 fn loops_run_the_other_way() {
     let inputs = vec![(vec![2], DType::F64), (vec![5, 2], DType::F64), (vec![2], DType::F64)];
     check(&Case { name: "scan".into(), inputs, range: (0.3, 1.2), build: &scanned });
+}
+
+#[test]
+fn rows_go_back_to_where_they_came_from() {
+    for from in [vec![2, 0, 1], vec![1, 1, 1], vec![2, 0, 2]] {
+        let build = |w: &mut Writer, x: &[Id]| {
+            let (shape, dtype) = (w.shape(x[0]), w.dtype(x[0]));
+            w.push(Prim::Rows { axis: 1, from: from.clone() }, x, shape, dtype)
+        };
+        let inputs = vec![(vec![2, 3, 2], DType::F64)];
+        check(&Case { name: format!("rows {from:?}"), inputs, range: (0.3, 1.2), build: &build });
+    }
+}
+
+/// Three devices with blocks `[3, 6]` of their own and `[6]` that all have.
+#[test]
+fn what_devices_do_together_has_its_derivative() {
+    let mesh = Arc::new(Mesh { axes: vec![("sp".into(), 3)] });
+    let along = Arc::new(Along { name: "sp".into(), mesh });
+    let kinds: Vec<(CollectiveKind, Vec<u64>)> = vec![
+        (CollectiveKind::Sum, vec![3, 6]),
+        (CollectiveKind::Gather { dim: 1 }, vec![3, 18]),
+        (CollectiveKind::Scatter { dim: 1 }, vec![3, 2]),
+        (CollectiveKind::Turn { from: 0, to: 1 }, vec![9, 2]),
+        (CollectiveKind::Rows { from: vec![1, 2, 0] }, vec![3, 6]),
+        (CollectiveKind::Rows { from: vec![1, 1, 1] }, vec![3, 6]),
+    ];
+    for (kind, shape) in kinds {
+        let name = format!("{kind:?}");
+        let build = |w: &mut Writer, x: &[Id]| {
+            let mut body = Graph::default();
+            let block = Id(input(&mut body, &[3, 6], DType::F64).0);
+            let shared = Id(input(&mut body, &[6], DType::F64).0);
+            let mut b = writer(&mut body);
+            let shared = expand::broadcast_to(&mut b, shared, &[3, 6]);
+            let own = expand::unary(&mut b, MapOp::sin, block);
+            let own = expand::map(&mut b, MapOp::mul, &[own, shared]);
+            let what = |kind| Prim::Collective(Arc::new(Collective { axis: "sp".into(), devices: 3, kind }));
+            let y = b.push(what(kind.clone()), &[own], shape.clone(), DType::F64);
+            let rank = b.push(what(CollectiveKind::Rank), &[], vec![], DType::I64);
+            let rank = expand::cast(&mut b, rank, DType::F64);
+            let rank = expand::broadcast_to(&mut b, rank, &shape);
+            let y = expand::map(&mut b, MapOp::mul, &[y, rank]);
+            body.outputs = vec![NodeId(y.0)];
+            let given = [(NodeId(x[0].0), true), (NodeId(x[1].0), false)];
+            Id(on_devices(w.graph, &body, &given, &[true], &along, Span::NONE)[0].0)
+        };
+        let inputs = vec![(vec![3, 3, 6], DType::F64), (vec![6], DType::F64)];
+        check(&Case { name, inputs, range: (0.3, 1.2), build: &build });
+    }
 }
 
 /// The derivative of a derivative, of what a rule, a part known as a whole and a loop give.

@@ -110,6 +110,10 @@ pub fn of(prim: &Prim, x: &[&Array], shape: &[usize]) -> Option<Vec<Value>> {
             let steps: Vec<i64> = perm.iter().map(|&p| dense[p] as i64).collect();
             read_strided(x[0], shape, 0, &steps)
         }
+        Prim::Rows { axis, from } => {
+            let row = |index: &[usize]| from.get(index[*axis]).map(|&i| replaced(index, *axis, i as usize));
+            read(x[0], shape, row)
+        }
         Prim::Slice { start, step } => {
             let dense = strides(&x[0].shape);
             let first = start.iter().zip(&dense).map(|(&s, &d)| s * d as i64).sum();

@@ -83,6 +83,24 @@ pub fn transpose(b: &mut Builder) {
     b.push(Prim::Transpose { perm }, &[x], &shape, ty.dtype);
 }
 
+/// The positions along a dim in another order, or some of them several times.
+pub fn rows(b: &mut Builder) {
+    let x = match b.find(|t| !t.shape.is_empty()) {
+        Some(x) => x,
+        None => b.ranked(1),
+    };
+    let ty = b.ty(x);
+    let axis = b.random.below(ty.shape.len());
+    let n = ty.shape[axis];
+    let mut from: Vec<u64> = (0..n).collect();
+    match b.random.below(3) {
+        0 => b.random.shuffle(&mut from),
+        1 => from.rotate_left(n as usize / 3),
+        _ => from = (0..n).map(|_| b.random.below(n as usize) as u64).collect(),
+    }
+    b.push(Prim::Rows { axis, from }, &[x], &ty.shape, ty.dtype);
+}
+
 /// Starts, steps and sizes inside `shape`.
 fn places(random: &mut Random, shape: &[u64], steps: bool) -> (Vec<i64>, Vec<i64>, Vec<u64>) {
     let (mut start, mut step, mut sizes) = (vec![], vec![], vec![]);
