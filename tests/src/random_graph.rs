@@ -15,6 +15,8 @@ mod reduce;
 mod scan;
 mod view;
 
+pub use view::rows;
+
 use crate::random::{Fill, Random};
 use std::sync::Arc;
 use tessera_base::DType;
@@ -357,7 +359,6 @@ impl Builder {
             (6, view::broadcast),
             (6, view::reshape),
             (6, view::transpose),
-            (2, view::rows),
             (7, view::slice),
             (4, view::windows),
             (4, view::pad),

@@ -8,7 +8,9 @@ use tessera::backend::{Backend, Options};
 use tessera::cache::DiskCache;
 use tessera::mesh_run::{MeshError, MeshRun};
 use tessera_base::{DType, Mesh, Sharding};
+use tessera_ir::graph::Node;
 use tessera_ir::verify::verify;
+use tessera_ops::prim::Prim;
 use tessera_ops::surface::{Hints, OpDef, all};
 use tessera_runtime::execute::{Argument, PlanError};
 use tessera_runtime::pool::Pool;
@@ -244,4 +246,31 @@ fn compiled_devices_give_the_same() {
     });
     println!("{} operators, {COMPILED} programs in {:.1} s", rows.len(), start.elapsed().as_secs_f64());
     told([failures, more].concat());
+}
+
+/// Rows that go to other places: sent by devices that have one each, gathered elsewhere.
+#[test]
+fn rows_go_to_other_places_however_they_lie() {
+    let mut complaints = vec![];
+    let mut sent = 0;
+    for seed in 0..300 {
+        let mut b = Builder::plain(seed);
+        let y = random_graph::rows(&mut b);
+        b.graph.outputs = vec![y];
+        b.graph.name = format!("rows {seed}");
+        let m = meshes::of(MESHES[seed as usize % MESHES.len()]);
+        let case = Case { graph: b.graph, inputs: b.data };
+        for inputs in placements(&case, &m, 12, &mut Random::new(seed)) {
+            let graph = with_inputs(&case.graph, &inputs);
+            let moves = divide(&graph, &m).graphs.iter().flat_map(|g| g.nodes.clone()).filter(is_permute).count();
+            sent += usize::from(moves > 0);
+        }
+        complaints.extend(played(&case, &m, 12, seed).1);
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    assert!(sent > 20, "{sent} placements in which devices send rows");
+}
+
+fn is_permute(node: &Node) -> bool {
+    matches!(&node.prim, Prim::Exchange(e) if e.name.starts_with("permute "))
 }

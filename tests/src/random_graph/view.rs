@@ -83,12 +83,10 @@ pub fn transpose(b: &mut Builder) {
     b.push(Prim::Transpose { perm }, &[x], &shape, ty.dtype);
 }
 
-/// The positions along a dim in another order, or some of them several times.
-pub fn rows(b: &mut Builder) {
-    let x = match b.find(|t| !t.shape.is_empty()) {
-        Some(x) => x,
-        None => b.ranked(1),
-    };
+/// The positions along a dim of a new tensor in another order, or some of them several times.
+pub fn rows(b: &mut Builder) -> NodeId {
+    let rank = 1 + b.random.below(3);
+    let x = b.ranked(rank);
     let ty = b.ty(x);
     let axis = b.random.below(ty.shape.len());
     let n = ty.shape[axis];
@@ -98,7 +96,7 @@ pub fn rows(b: &mut Builder) {
         1 => from.rotate_left(n as usize / 3),
         _ => from = (0..n).map(|_| b.random.below(n as usize) as u64).collect(),
     }
-    b.push(Prim::Rows { axis, from }, &[x], &ty.shape, ty.dtype);
+    b.push(Prim::Rows { axis, from }, &[x], &ty.shape, ty.dtype)
 }
 
 /// Starts, steps and sizes inside `shape`.

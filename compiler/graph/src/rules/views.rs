@@ -1,6 +1,7 @@
 //! Rules of views: what changes no element.
 
 use super::{Class, NEW, Rewrite, Rule};
+use tessera_base::DType;
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType};
 use tessera_ops::prim::{Prim, Scalar};
 
@@ -64,16 +65,22 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "rows_slices",
-        doc: "rows in another order are slices one after the other",
+        doc: "rows in another order are slices one after the other, in their own nothing",
         class: Class::Exact,
         apply: rows_slices,
     },
     Rule { name: "pad_none", doc: "padding by nothing is nothing", class: Class::Exact, apply: pad_none },
 ];
 
+/// Slices that one tensor is put together from; rows in more pieces are taken by their positions.
+const RUNS_MAX: usize = 16;
+
 fn rows_slices(g: &Graph, n: &Node) -> Option<Rewrite> {
     let Prim::Rows { axis, from } = &n.prim else { return None };
     let source = *n.operands.first()?;
+    if from.iter().copied().eq(0..from.len() as u64) {
+        return Some(Rewrite::Value(source));
+    }
     // Runs of rows that follow each other.
     let mut runs: Vec<(u64, u64)> = vec![];
     for &row in from {
@@ -81,6 +88,13 @@ fn rows_slices(g: &Graph, n: &Node) -> Option<Rewrite> {
             Some((start, count)) if *start + *count == row => *count += 1,
             _ => runs.push((row, 1)),
         }
+    }
+    if runs.len() > RUNS_MAX {
+        let bytes: Vec<u8> = from.iter().flat_map(|row| (*row as i64).to_le_bytes()).collect();
+        let ty = NodeType::new(vec![from.len() as u64], DType::I64);
+        let positions = Node { prim: Prim::Literal(bytes.into()), operands: vec![], ty, ..n.clone() };
+        let taken = Node { prim: Prim::Take { axis: *axis }, operands: vec![source, NodeId(NEW)], ..n.clone() };
+        return Some(Rewrite::Nodes(vec![positions, taken]));
     }
     let whole = &g.ty(source).shape;
     let slice = |&(start, count): &(u64, u64)| {
