@@ -47,6 +47,12 @@ impl Cx<'_> {
 
     /// A collective of blocks.
     pub fn collective_of_blocks(&mut self, name: &str, values: Vec<Value>, span: Span, name_span: Span) -> TExpr {
+        if matches!(name, "send" | "recv") {
+            let d = Diagnostic::new(Code::E0490, name_span, format!("`{name}` is not there yet"))
+                .note("a device that sends and one that receives have to agree before anything runs")
+                .help("say both at once: `dist.collective.permute(x, axis=…, to=[…])`, where device `i` sends to `to[i]`");
+            return self.fail(d);
+        }
         let names: &[&str] = match name {
             "all_to_all" => &["x", "axis", "from_dim", "to_dim"],
             "reduce_scatter" | "all_gather" => &["x", "axis", "dim?"],

@@ -49,7 +49,10 @@ impl Cx<'_> {
                 Diagnostic::new(Code::E0204, span, format!("`{name}` is a decorator"))
                     .help(format!("write `@{name}` above a function")),
             ),
-            ("dist", _) => not_yet(Code::E0490, "pipelines of stages are not there yet"),
+            ("dist", _) => Some(
+                Diagnostic::new(Code::E0490, span, format!("`{name}` is not there yet"))
+                    .help("stages of one shape go through `pipeline` of `std.parallel`"),
+            ),
             ("graph", _) => not_yet(Code::E0690, "profiles and traces of compiled programs are not recorded"),
             (_, "numerics.policy" | "numerics.precision") => Some(
                 Diagnostic::new(Code::E0204, span, format!("`{name}` is not a value"))
