@@ -50,7 +50,9 @@ impl Cx<'_> {
         if matches!(name, "send" | "recv") {
             let d = Diagnostic::new(Code::E0490, name_span, format!("`{name}` is not there yet"))
                 .note("a device that sends and one that receives have to agree before anything runs")
-                .help("say both at once: `dist.collective.permute(x, axis=…, to=[…])`, where device `i` sends to `to[i]`");
+                .help(
+                    "say both at once: `dist.collective.permute(x, axis=…, to=[…])`, where device `i` sends to `to[i]`",
+                );
             return self.fail(d);
         }
         let names: &[&str] = match name {
