@@ -1,4 +1,4 @@
-//! Drops what no output needs. Inputs stay: they are the graph's signature.
+//! Drops what no output needs. Inputs stay: they are the graph's signature. So do exchanges, which others need.
 //!
 //! Before: `%1 = exp(%0)`, `%2 = neg(%0)`, `return %2`.
 //! After: `%1 = neg(%0)`, `return %1`.
@@ -13,6 +13,7 @@ pub fn run(old: &Graph) -> Graph {
         used[o.0 as usize] = true;
     }
     for id in old.ids().collect::<Vec<_>>().into_iter().rev() {
+        used[id.0 as usize] |= matches!(old.node(id).prim, Prim::Exchange(_));
         if used[id.0 as usize] {
             for o in &old.node(id).operands {
                 used[o.0 as usize] = true;

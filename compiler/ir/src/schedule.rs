@@ -106,13 +106,14 @@ pub enum ValueOp {
     },
     /// `Σ a·b` along `axis`: one fused-multiply-add chain in ascending order, in the type of
     /// the value. `within`: only the steps below this index, over axes of the result; `beyond`: only
-    /// those from it on. Factors of bf16 are taken in pairs of steps ([`tessera_ops::reference::pair_step`]).
+    /// those from it on. `start`: what the chain begins with, of the value's type, for all steps. Factors of bf16 are taken in pairs of steps ([`tessera_ops::reference::pair_step`]).
     Dot {
         a: ValueId,
         b: ValueId,
         axis: Var,
         within: Option<Index>,
         beyond: Option<Index>,
+        start: Option<ValueId>,
     },
 }
 
@@ -297,7 +298,7 @@ impl Schedule {
             | ValueOp::Cumulate { arg: a, .. }
             | ValueOp::Position { arg: a, .. } => vec![*a],
             ValueOp::Gather { by, .. } => by.iter().map(|(v, _)| *v).collect(),
-            ValueOp::Dot { a, b, .. } => vec![*a, *b],
+            ValueOp::Dot { a, b, start, .. } => [*a, *b].into_iter().chain(*start).collect(),
             _ => vec![],
         }
     }

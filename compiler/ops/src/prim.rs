@@ -104,7 +104,9 @@ pub enum Prim {
     },
     /// `[batch…, m, k] @ [batch…, k, n] -> [batch…, m, n]`: one fused-multiply-add chain in
     /// ascending `k` per element, in `accum`, rounded once to the node's dtype. What lies beyond the
-    /// steps of a row does not count, be it infinite.
+    /// steps of a row does not count, be it infinite. With operand 2, of the result's shape in `accum`, and all
+    /// steps: the chain of each element starts from there instead of from 0. So a chain may be divided:
+    /// what one product leaves is what the next one starts from.
     /// `pairs`: bf16 factors with even `k`, two steps at a time as the processor's instruction for
     /// them does ([`crate::reference::pair_step`]).
     Dot {

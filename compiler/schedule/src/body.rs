@@ -487,7 +487,7 @@ impl Body<'_> {
         at: &[Index],
     ) -> Result<ValueId, Refusal> {
         let graph = self.graph;
-        let [a, b] = node.operands[..] else { return Err(refuse(n, "needs two operands")) };
+        let [a, b, ref start @ ..] = node.operands[..] else { return Err(refuse(n, "needs two operands")) };
         let [batch @ .., m, c] = at else { return Err(refuse(n, "has a rank below 2")) };
         if [a, b].iter().any(|o| matches!(graph.ty(*o).dtype, DType::Tf32 | DType::C64)) {
             return Err(refuse(n, "contracts tf32 or complex numbers"));
@@ -512,7 +512,8 @@ impl Body<'_> {
         let left = self.cast(left, factor);
         let right = self.value(b, &place(&Index::var(k), c), &[], Part::Real)?;
         let right = self.cast(right, factor);
-        let v = self.push(ValueOp::Dot { a: left, b: right, axis: k, within, beyond }, accum);
+        let start = start.first().map(|&s| self.value(s, at, &[], Part::Real)).transpose()?;
+        let v = self.push(ValueOp::Dot { a: left, b: right, axis: k, within, beyond, start }, accum);
         Ok(self.cast(v, node.ty.dtype))
     }
 }

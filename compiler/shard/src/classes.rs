@@ -4,18 +4,18 @@
 use crate::exchange;
 use crate::layout::{Made, Placed};
 use crate::local::is_plain;
-use crate::place::{Parts, Place};
+use crate::place::{Parts, Place, parts};
 use crate::reach::of_box;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
-use tessera_base::{Mesh, Sharding};
+use tessera_base::Mesh;
 use tessera_ir::graph::{Graph, Node};
 use tessera_ops::prim::Prim;
 
 /// What each device sees of the layouts: devices with equal lists are alike.
 struct Signatures {
     of: Vec<Vec<u64>>,
-    seen: HashSet<(Sharding, Option<Place>, Vec<u64>)>,
+    seen: HashSet<(Place, Place, Vec<u64>)>,
     results: HashSet<(Place, Vec<u64>)>,
 }
 
@@ -27,12 +27,12 @@ impl Signatures {
         }
     }
 
-    /// Going from one layout to another; `None` is the first device alone.
-    fn moved(&mut self, from: &Sharding, to: Option<&Place>, shape: &[u64], mesh: &Mesh) {
-        if to.and_then(Place::layout) == Some(from) || !self.seen.insert((from.clone(), to.cloned(), shape.to_vec())) {
+    /// Going from one place to another.
+    fn moved(&mut self, from: Place, to: Place, shape: &[u64], mesh: &Mesh) {
+        if to == from || !self.seen.insert((from.clone(), to.clone(), shape.to_vec())) {
             return;
         }
-        let (held, wanted) = exchange::ends(from, to, shape, mesh.devices());
+        let (held, wanted) = [from, to].map(|place| place.parts(shape, mesh.devices())).into();
         self.parts(&wanted);
         // A part of what is held may be its beginning, or not.
         if exchange::is_local(&held, &wanted) {
@@ -49,11 +49,16 @@ impl Signatures {
             for made in &here.made {
                 self.made(g, node, made, mesh, placed);
             }
+            if let Some(chain) = &here.chain {
+                let place = |d: usize| mesh.coordinate(d as u64, &chain.axis);
+                self.of.iter_mut().enumerate().for_each(|(d, all)| all.push(place(d)));
+                self.parts(&parts(&chain.layout, &node.ty.shape, mesh.devices()));
+            }
             let (Prim::Scan { body, .. }, Some(turn)) = (&node.prim, &here.turn) else { continue };
             let Some(body) = g.bodies.get(*body as usize) else { continue };
             self.graph(body, mesh, &turn.placed);
             for (&o, held) in body.outputs.iter().zip(&turn.outputs) {
-                self.moved(&turn.placed[o.0 as usize].result, Some(&held.clone().into()), &body.ty(o).shape, mesh);
+                self.moved(turn.placed[o.0 as usize].held(), held.clone().into(), &body.ty(o).shape, mesh);
             }
         }
     }
@@ -64,7 +69,7 @@ impl Signatures {
             self.parts(&made.at.parts(&node.ty.shape, mesh.devices()));
         }
         for (&o, wanted) in node.operands.iter().zip(&made.operands) {
-            self.moved(&placed[o.0 as usize].result, Some(wanted), &g.ty(o).shape, mesh);
+            self.moved(placed[o.0 as usize].held(), wanted.clone(), &g.ty(o).shape, mesh);
         }
         // How much of a block lies before what is padded.
         if let (Prim::Pad { .. }, [place, ..], [o, ..]) = (&node.prim, &made.operands[..], &node.operands[..]) {
@@ -84,7 +89,7 @@ pub fn classes(g: &Graph, mesh: &Arc<Mesh>, placed: &[Placed]) -> Vec<Vec<u64>> 
     let mut signatures = Signatures { of, seen: HashSet::new(), results: HashSet::new() };
     signatures.graph(g, mesh, placed);
     for &o in g.outputs.iter().filter(|&&o| is_plain(g, o) && !g.ty(o).shape.is_empty()) {
-        signatures.moved(&placed[o.0 as usize].result, None, &g.ty(o).shape, mesh);
+        signatures.moved(placed[o.0 as usize].held(), Place::First, &g.ty(o).shape, mesh);
     }
     let mut out: BTreeMap<Vec<u64>, Vec<u64>> = BTreeMap::new();
     for (device, signature) in signatures.of.into_iter().enumerate() {

@@ -1,25 +1,10 @@
 //! From one layout to another: which boxes of elements go from which device to which.
 
-use crate::place::{Parts, Place, parts};
+use crate::place::{Parts, Place};
 use std::ops::Range;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ops::prim::{Exchange, Transfer};
-
-/// Only the first device holds it.
-pub fn on_first(shape: &[u64], devices: u64) -> Parts {
-    let whole = |d| if d == 0 { shape.iter().map(|&n| 0..n).collect() } else { shape.iter().map(|_| 0..0).collect() };
-    (0..devices).map(whole).collect()
-}
-
-/// The parts before and after; `None` is the first device alone.
-pub fn ends(from: &Sharding, to: Option<&Place>, shape: &[u64], devices: u64) -> (Parts, Parts) {
-    let after = match to {
-        Some(to) => to.parts(shape, devices),
-        None => on_first(shape, devices),
-    };
-    (parts(from, shape, devices), after)
-}
 
 fn intersect(a: &[Range<u64>], b: &[Range<u64>]) -> Option<Vec<Range<u64>>> {
     a.iter()
@@ -121,7 +106,7 @@ pub fn flows(from: &Parts, to: &Parts) -> Vec<Flow> {
 
 /// What gives boxes of a value, for people: `permute` where devices get what others hold, else `pieces`, over the
 /// axes that split the dims of which devices need other positions than they hold.
-pub fn name_of_pieces(from: &Sharding, held: &Parts, wanted: &Parts) -> String {
+fn pieces(from: &Sharding, held: &Parts, wanted: &Parts) -> String {
     let rank = held.first().map_or(0, Vec::len);
     let differs = |d: &usize| held.iter().zip(wanted).any(|(h, w)| h[*d] != w[*d]);
     let axes: Vec<&str> = (0..rank).filter(differs).flat_map(|d| from.axes(d)).map(String::as_str).collect();
@@ -129,8 +114,21 @@ pub fn name_of_pieces(from: &Sharding, held: &Parts, wanted: &Parts) -> String {
     format!("{kind} {}", axes.join(" "))
 }
 
-/// The collective that turns one layout into another, for people.
-pub fn name(from: &Sharding, to: &Sharding, mesh: &Arc<Mesh>) -> String {
+/// What brings a value from one place to another, for people.
+pub fn name(from: &Place, to: &Place, (held, wanted): (&Parts, &Parts), mesh: &Arc<Mesh>) -> String {
+    match (from, to) {
+        (_, Place::First) => "gather".into(),
+        (Place::Layout(from), Place::Layout(to)) => collective(from, to, mesh),
+        (Place::Layout(from), Place::Boxes(_)) => pieces(from, held, wanted),
+        (Place::At { axis, .. }, Place::At { .. }) => format!("pass {axis}"),
+        (Place::At { axis, .. }, Place::Layout(to)) if to.dim_of(axis).is_none() => format!("broadcast {axis}"),
+        (Place::At { axis, .. }, _) => format!("scatter {axis}"),
+        _ => "permute".into(),
+    }
+}
+
+/// The collective that turns one layout into another.
+fn collective(from: &Sharding, to: &Sharding, mesh: &Arc<Mesh>) -> String {
     let mut kinds: Vec<(&str, &str)> = vec![];
     for (axis, _) in &mesh.axes {
         let kind = match (from.dim_of(axis), to.dim_of(axis)) {
@@ -213,8 +211,9 @@ mod tests {
     #[test]
     fn names_say_the_collective() {
         let (rows, columns, same) = (layout(&[&["a"], &[]]), layout(&[&[], &["a"]]), layout(&[]));
-        assert_eq!(name(&rows, &same, &mesh()), "all_gather a");
-        assert_eq!(name(&rows, &columns, &mesh()), "all_to_all a");
-        assert_eq!(name(&layout(&[&["a", "b"], &[]]), &same, &mesh()), "reshard");
+        let name = |from: &Sharding, to: &Sharding| collective(from, to, &mesh());
+        assert_eq!(name(&rows, &same), "all_gather a");
+        assert_eq!(name(&rows, &columns), "all_to_all a");
+        assert_eq!(name(&layout(&[&["a", "b"], &[]]), &same), "reshard");
     }
 }

@@ -9,10 +9,12 @@
 //! a reader is known. It is made where it is read, from just those boxes of its operands, so that views
 //! of views move every element once.
 
+pub mod chains;
 pub mod turns;
 
 use crate::links::{Link, links, needed};
 use crate::place::{Parts, Place, parts};
+use chains::{Chain, Chains};
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId};
@@ -28,6 +30,8 @@ pub struct Placed {
     pub made: Vec<Made>,
     /// Of a loop: its body.
     pub turn: Option<Box<Turn>>,
+    /// Of a product whose sums go from device to device: how.
+    pub chain: Option<Chain>,
 }
 
 /// Where a result is made, from operands that lie like this.
@@ -40,7 +44,15 @@ pub struct Made {
 impl Placed {
     fn new(result: Sharding, operands: Vec<Sharding>) -> Placed {
         let operands = operands.into_iter().map(Place::Layout).collect();
-        Placed { made: vec![Made { at: result.clone().into(), operands }], result, turn: None }
+        Placed { made: vec![Made { at: result.clone().into(), operands }], result, turn: None, chain: None }
+    }
+
+    /// Where the result is when it is made.
+    pub fn held(&self) -> Place {
+        match &self.chain {
+            None => self.result.clone().into(),
+            Some(chain) => chain.end(),
+        }
     }
 }
 
@@ -124,6 +136,7 @@ fn made_at(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed], at: Plac
 /// The layouts of all nodes, from those of the inputs.
 pub fn lay_out_with(g: &Graph, mesh: &Arc<Mesh>, inputs: &[Sharding]) -> Vec<Placed> {
     let mut placed: Vec<Placed> = Vec::with_capacity(g.nodes.len());
+    let chains = Chains::of(g, mesh);
     for id in g.ids() {
         let node = g.node(id);
         let rank = node.ty.shape.len();
@@ -152,17 +165,22 @@ pub fn lay_out_with(g: &Graph, mesh: &Arc<Mesh>, inputs: &[Sharding]) -> Vec<Pla
                 let whole = real(&Sharding::default(), mesh, rank);
                 Placed::new(result.unwrap_or(whole), vec![looped.result.clone()])
             }
-            _ => place(g, node, mesh, &placed),
+            _ => match chains.axis(g, id, &placed) {
+                Some(axis) => chains::place(g, node, mesh, &placed, &axis),
+                None => place(g, node, mesh, &placed, None),
+            },
         });
     }
     placed
 }
 
-fn place(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed]) -> Placed {
+/// The layouts of one node. An axis that is `kept` splits the operands where they are, though the dim
+/// vanishes.
+fn place(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed], kept: Option<&str>) -> Placed {
     let links = links(g, node);
     let rank = node.ty.shape.len();
     let mut result = Sharding { mesh: Some(mesh.clone()), dims: vec![vec![]; rank], partial: vec![] };
-    for (axis, size) in &mesh.axes {
+    for (axis, size) in mesh.axes.iter().filter(|a| Some(a.0.as_str()) != kept) {
         if let Some(d) = choose(g, node, axis, *size, &links, placed, &result) {
             result.dims[d].push(axis.clone());
         }
@@ -180,18 +198,20 @@ fn place(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed]) -> Placed 
     let result = result.normal(rank);
     if reaches(&links, &result) {
         let made = made_at(g, node, mesh, placed, result.clone().into());
-        return Placed { result, made: vec![made], turn: None };
+        return Placed { result, made: vec![made], turn: None, chain: None };
     }
     let operands = node
         .operands
         .iter()
         .zip(&links)
         .map(|(o, ls)| {
-            let axes = |link: &Link| match link {
+            let stays = |d: usize, axis: &&str| placed[o.0 as usize].result.dim_of(axis) == Some(d);
+            let axes = |(d, link): (usize, &Link)| match link {
                 Link::Pass(to) | Link::Blocks(to) => result.axes(*to).to_vec(),
+                Link::Reduce(_) => kept.iter().filter(|axis| stays(d, axis)).map(|axis| axis.to_string()).collect(),
                 _ => vec![],
             };
-            let dims: Vec<Vec<String>> = ls.iter().map(axes).collect();
+            let dims: Vec<Vec<String>> = ls.iter().enumerate().map(axes).collect();
             let rank = g.ty(*o).shape.len();
             Sharding { mesh: Some(mesh.clone()), dims, partial: vec![] }.normal(rank)
         })
@@ -206,7 +226,7 @@ fn placed_rows(node: &Node, mesh: &Arc<Mesh>, result: Sharding, axis: usize, fro
         *range = from[range.start as usize]..from[range.start as usize] + 1;
     }
     let made = Made { at: result.clone().into(), operands: vec![Place::Boxes(Arc::new(boxes))] };
-    Placed { result, made: vec![made], turn: None }
+    Placed { result, made: vec![made], turn: None, chain: None }
 }
 
 /// The dim of the result that an axis splits: the one that leaves the most bytes of the operands

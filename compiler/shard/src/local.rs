@@ -1,5 +1,7 @@
 //! The graph of one device of a mesh.
 
+mod handed;
+
 use crate::exchange;
 use crate::few::by_blocks;
 use crate::layout::turns::Turn;
@@ -51,9 +53,8 @@ pub fn divide_some(g: &Graph, mesh: &Arc<Mesh>, devices: Range<u64>) -> Devices 
 /// What an exchange turns into what.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Moved {
-    pub from: Sharding,
-    /// `None`: to the first device alone.
-    pub to: Option<Place>,
+    pub from: Place,
+    pub to: Place,
     /// Of the whole tensor.
     pub shape: Vec<u64>,
 }
@@ -62,18 +63,17 @@ pub struct Moved {
 /// of a loop are made in every turn. The exchanges are the same on all devices.
 pub fn of_device(g: &Graph, mesh: &Arc<Mesh>, placed: &[Placed], device: u64) -> (Graph, Vec<Moved>) {
     let inputs: Vec<Sharding> = g.inputs.iter().map(|i| real(&i.ty.sharding, mesh, i.ty.shape.len())).collect();
-    let outputs: Vec<Option<Sharding>> = g.outputs.iter().map(|&o| held_after(g, placed, o)).collect();
+    let outputs: Vec<Place> = g.outputs.iter().map(|&o| held_after(g, placed, o)).collect();
     let (graph, made, moves) = (Graph::default(), HashMap::new(), Moves::default());
     let (mut graph, moves) = Local { from: g, mesh, placed, device, graph, made, moves }.build(&inputs, &outputs);
     graph.name = format!("{} on device {device} of {mesh}", g.name);
     (graph, moves.exchanges)
 }
 
-/// How an output lies after the call; `None`: on the first device alone. A value of rank 0 cannot
-/// be cut.
-fn held_after(g: &Graph, placed: &[Placed], o: NodeId) -> Option<Sharding> {
+/// Who holds an output after the call. A value of rank 0 cannot be cut.
+fn held_after(g: &Graph, placed: &[Placed], o: NodeId) -> Place {
     let alone = is_plain(g, o) && !g.ty(o).shape.is_empty();
-    (!alone).then(|| placed[o.0 as usize].result.clone())
+    if alone { Place::First } else { placed[o.0 as usize].result.clone().into() }
 }
 
 /// Where the outputs of a graph lie after a call.
@@ -98,6 +98,17 @@ pub fn is_plain(g: &Graph, id: NodeId) -> bool {
         Prim::Input(n) => g.inputs.get(n as usize).is_none_or(|i| i.ty.sharding.mesh.is_none()),
         _ => true,
     }
+}
+
+/// What follows from sums that go from device to device, by node. It comes last, so that the first device waits for the
+/// last one once; no product is among it.
+fn late(g: &Graph, placed: &[Placed]) -> Vec<bool> {
+    let mut late = vec![false; g.nodes.len()];
+    for id in g.ids() {
+        let of = |o: &NodeId| late[o.0 as usize] || placed[o.0 as usize].chain.is_some();
+        late[id.0 as usize] = g.node(id).operands.iter().any(of);
+    }
+    late
 }
 
 struct Local<'a> {
@@ -130,18 +141,17 @@ enum Way {
 
 impl Local<'_> {
     /// The graph with its inputs and outputs in these layouts.
-    fn build(mut self, inputs: &[Sharding], outputs: &[Option<Sharding>]) -> (Graph, Moves) {
+    fn build(mut self, inputs: &[Sharding], outputs: &[Place]) -> (Graph, Moves) {
         self.graph.name = self.from.name.clone();
         for (input, layout) in self.from.inputs.iter().zip(inputs) {
             let ty = self.part_type(&input.ty, &layout.clone().into());
             self.graph.inputs.push(Input { ty, ..input.clone() });
         }
-        self.from.ids().for_each(|id| self.node(id));
-        for (&o, layout) in self.from.outputs.iter().zip(outputs) {
-            let made = match layout {
-                Some(layout) => self.operand(o, &layout.clone().into()),
-                None => self.moved(o, None),
-            };
+        let late = late(self.from, self.placed);
+        let (first, last): (Vec<NodeId>, Vec<NodeId>) = self.from.ids().partition(|id| !late[id.0 as usize]);
+        first.into_iter().chain(last).for_each(|id| self.node(id));
+        for (&o, place) in self.from.outputs.iter().zip(outputs) {
+            let made = self.operand(o, place);
             self.graph.outputs.push(made);
         }
         (self.graph, self.moves)
@@ -161,6 +171,9 @@ impl Local<'_> {
         let (node, placed) = (self.from.node(id), &self.placed[id.0 as usize]);
         let operands: Vec<NodeId> =
             node.operands.iter().zip(&at.operands).map(|(&o, place)| self.operand(o, place)).collect();
+        if let Some(chain) = &placed.chain {
+            return self.hand_on(id, &operands, chain);
+        }
         let ty = self.part_type(&node.ty, &at.at);
         let made = match (&node.prim, &operands[..]) {
             (Prim::Layout, [x]) => *x,
@@ -210,7 +223,7 @@ impl Local<'_> {
             let &mut Local { mesh, device, .. } = self;
             let (graph, made, moves) = (Graph::default(), HashMap::new(), std::mem::take(&mut self.moves));
             let inner = Local { from, mesh, placed: &turn.placed, device, graph, made, moves };
-            let outputs: Vec<Option<Sharding>> = turn.outputs.iter().cloned().map(Some).collect();
+            let outputs: Vec<Place> = turn.outputs.iter().cloned().map(Place::Layout).collect();
             let (graph, moves) = inner.build(&turn.inputs, &outputs);
             self.moves = moves;
             self.graph.bodies.push(graph);
@@ -224,7 +237,7 @@ impl Local<'_> {
         if let Some(&made) = self.made.get(&key) {
             return made;
         }
-        let made = self.moved(id, Some(place));
+        let made = self.moved(id, place);
         self.made.insert(key, made);
         made
     }
@@ -235,18 +248,14 @@ impl Local<'_> {
             return known.clone();
         }
         let Moved { from, to, shape } = moved;
-        let (held, wanted) = exchange::ends(from, to.as_ref(), shape, self.mesh.devices());
+        let (held, wanted) = [from, to].map(|place| place.parts(shape, self.mesh.devices())).into();
         let (own, mine) = (&held[self.device as usize], &wanted[self.device as usize]);
         let way = if held == wanted {
             Way::Same
         } else if exchange::is_local(&held, &wanted) {
             Way::Slice(own.iter().zip(mine).map(|(o, w)| w.start.saturating_sub(o.start) as i64).collect())
         } else {
-            let name = match to {
-                Some(Place::Layout(to)) => exchange::name(from, to, self.mesh),
-                Some(Place::Boxes(_)) => exchange::name_of_pieces(from, &held, &wanted),
-                None => "gather".into(),
-            };
+            let name = exchange::name(from, to, (&held, &wanted), self.mesh);
             Way::Exchange(exchange::exchange(&held, &wanted, self.device, &name, 0))
         };
         let known = (mine.iter().map(|r| r.end - r.start).collect(), way);
@@ -254,11 +263,15 @@ impl Local<'_> {
         known
     }
 
-    fn moved(&mut self, id: NodeId, place: Option<&Place>) -> NodeId {
-        let held = self.placed[id.0 as usize].result.clone();
-        let Some(&x) = self.made.get(&(id, held.clone().into())) else { return NodeId(0) };
+    fn moved(&mut self, id: NodeId, to: &Place) -> NodeId {
+        let from = self.placed[id.0 as usize].held();
+        let Some(&x) = self.made.get(&(id, from.clone())) else { return NodeId(0) };
         let node = self.from.node(id);
-        let moved = Moved { from: held, to: place.cloned(), shape: node.ty.shape.clone() };
+        self.brought(x, node, Moved { from, to: to.clone(), shape: node.ty.shape.clone() })
+    }
+
+    /// The local value `x` of a node, brought to who is to hold it.
+    fn brought(&mut self, x: NodeId, node: &Node, moved: Moved) -> NodeId {
         let (shape, way) = self.way(&moved);
         let prim = match way {
             Way::Same => return x,

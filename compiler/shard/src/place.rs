@@ -18,6 +18,14 @@ pub enum Place {
     Layout(Sharding),
     /// By device. Boxes may overlap, and need not cover the value.
     Boxes(Arc<Parts>),
+    /// On the first device alone.
+    First,
+    /// On the devices at one position of an axis, in a layout that the axis does not split.
+    At {
+        layout: Sharding,
+        axis: String,
+        index: u64,
+    },
 }
 
 impl Place {
@@ -26,6 +34,11 @@ impl Place {
         match self {
             Place::Layout(layout) => layout.block(shape, device),
             Place::Boxes(parts) => parts.get(device as usize).cloned().unwrap_or_else(|| vec![0..0; shape.len()]),
+            Place::First if device == 0 => shape.iter().map(|&n| 0..n).collect(),
+            Place::At { layout, axis, index } if coordinate(layout, axis, device) == *index => {
+                layout.block(shape, device)
+            }
+            Place::First | Place::At { .. } => vec![0..0; shape.len()],
         }
     }
 
@@ -33,15 +46,20 @@ impl Place {
         match self {
             Place::Layout(layout) => parts(layout, shape, devices),
             Place::Boxes(parts) => Parts::clone(parts),
+            Place::First | Place::At { .. } => (0..devices).map(|d| self.part(shape, d)).collect(),
         }
     }
 
     pub fn layout(&self) -> Option<&Sharding> {
         match self {
             Place::Layout(layout) => Some(layout),
-            Place::Boxes(_) => None,
+            _ => None,
         }
     }
+}
+
+fn coordinate(layout: &Sharding, axis: &str, device: u64) -> u64 {
+    layout.mesh.as_ref().map_or(0, |m| m.coordinate(device, axis))
 }
 
 impl From<Sharding> for Place {

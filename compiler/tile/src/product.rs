@@ -48,6 +48,8 @@ struct Product<'s> {
     within: Option<&'s Index>,
     /// The first step of a row, where it is not 0.
     beyond: Option<&'s Index>,
+    /// What the chains begin with, where it is not 0.
+    start: Option<ValueId>,
     /// Row and column axis; `None` for an extent of 1.
     m: Option<Var>,
     n: Option<Var>,
@@ -112,7 +114,7 @@ impl<'s> Product<'s> {
         let at =
             s.values.iter().position(|v| matches!(v.op, ValueOp::Dot { .. })).ok_or(LowerError("no product".into()))?;
         let dot = ValueId(at as u32);
-        let ValueOp::Dot { a, b, axis, ref within, ref beyond } = s.value(dot).op else {
+        let ValueOp::Dot { a, b, axis, ref within, ref beyond, start } = s.value(dot).op else {
             return Err(LowerError("no product".into()));
         };
         let accum = s.value(dot).dtype;
@@ -133,6 +135,7 @@ impl<'s> Product<'s> {
             k: axis,
             within: within.as_ref(),
             beyond: beyond.as_ref(),
+            start,
             m,
             n,
             row: n.and_then(|n| s.row_along(right, n)),
@@ -355,6 +358,7 @@ impl<'s> Product<'s> {
     fn declare(&self, n: &mut Nest<'s>, roots: &[ValueId]) {
         let mut todo = roots.to_vec();
         todo.push(self.left);
+        todo.extend(self.start);
         let mut used = vec![];
         while let Some(v) = todo.pop() {
             if let ValueOp::Load { operand, .. } = &self.s.value(v).op {
@@ -497,8 +501,15 @@ impl<'s> Compute<'_, 's> {
                 vec![Index::constant((p.kc / p.span()) as i64), rest.minus(&block.times((p.kc / p.span()) as i64))]
             }
         };
+        if let Some(value) = p.start {
+            self.begin(n, value, block, &c, rows, columns)?;
+        }
         let [ramp, lead] = [p.within, p.beyond].map(|w| w.map(|w| n.resolve(w).minus(&start)));
-        let fresh = if p.blocks() == 1 { Index::default() } else { block.minus(&self.first) };
+        let fresh = match p.start {
+            Some(_) => Index::constant(1),
+            None if p.blocks() == 1 => Index::default(),
+            None => block.minus(&self.first),
+        };
         let even = ramp.is_none() && lead.is_none() && hops.is_empty() && p.blocks() == 1;
         let ahead = if even && self.partial.is_some() { p.ahead(n) } else { vec![] };
         n.push(Op::Mma(Mma {
@@ -520,6 +531,44 @@ impl<'s> Compute<'_, 's> {
         if self.partial.is_some() {
             self.epilogue(n, block, Some(&c), rows, columns)?;
         }
+        Ok(())
+    }
+
+    /// Before the first block: the accumulators of a tile hold what their chains start from.
+    fn begin(
+        &self,
+        n: &mut Nest<'s>,
+        value: ValueId,
+        block: &Index,
+        c: &Panel,
+        rows: &RowPanel,
+        columns: &Columns,
+    ) -> Result<(), LowerError> {
+        let p = self.p;
+        let i = n.var(rows.count as i64 - 1);
+        // A loop over the blocks that are first: this one, or none.
+        let first = n.var(0);
+        n.plain_loop(first, vec![block.clone()], vec![Index::constant(1)], |n| {
+            n.plain_loop(i, vec![Index::default()], vec![Index::constant(rows.count as i64)], |n| {
+                if let Some(m) = p.m {
+                    n.place(m, rows.first.plus(&Index::var(i)));
+                }
+                let lanes = if p.n.is_some() { p.lanes } else { 1 };
+                for v in 0..columns.count.div_ceil(p.lanes) {
+                    n.valid = (columns.count - v * p.lanes).min(lanes);
+                    let across = |at: Index| if lanes > 1 { at.plus(&Index::var(LANE)) } else { at };
+                    if let Some(axis) = p.n {
+                        n.place(axis, across(columns.first.offset((v * p.lanes) as i64)));
+                    }
+                    let start = n.eval(value)?;
+                    let at = c.at.plus(&Index::var(i).times(c.row)).offset((v * p.lanes) as i64);
+                    n.store(c.buf, across(at), start, false);
+                    n.valid = n.lanes;
+                }
+                Ok(())
+            })
+        })?;
+        self.place_tile(n, block, &rows.first, &columns.first);
         Ok(())
     }
 

@@ -170,7 +170,7 @@ impl Traffic<'_> {
     fn carried(&mut self, moved: &Moved) -> &[Carried] {
         let (devices, node) = (self.devices, self.topology.node().max(1));
         self.flows.entry(moved.clone()).or_insert_with(|| {
-            let (from, to) = exchange::ends(&moved.from, moved.to.as_ref(), &moved.shape, devices);
+            let [from, to] = [&moved.from, &moved.to].map(|h| h.parts(&moved.shape, devices));
             let mut out = vec![Carried::default(); devices as usize];
             for flow in exchange::flows(&from, &to) {
                 let far = usize::from(flow.from / node != flow.to / node);

@@ -172,12 +172,12 @@ fn value_op(s: &Schedule, i: usize, v: &Value, name: &dyn Fn(Var) -> String) -> 
             ids(&[*arg]),
             vec![("kind".into(), Attr::Str(kind.name().into())), ("axis".into(), Attr::Str(name(*axis)))],
         ),
-        ValueOp::Dot { a, b, axis, within, beyond } => {
+        ValueOp::Dot { a, b, axis, within, beyond, start } => {
             let mut attrs = vec![("axis".into(), Attr::Str(name(*axis)))];
             for (word, bound) in [("within", within), ("beyond", beyond)] {
                 attrs.extend(bound.as_ref().map(|e| (word.to_string(), Attr::Str(e.print(name)))));
             }
-            ("dot", ids(&[*a, *b]), attrs)
+            ("dot", ids(&[*a, *b].into_iter().chain(*start).collect::<Vec<_>>()), attrs)
         }
     };
     let mut op = Op::new(format!("tessera.schedule.{word}"));
@@ -325,12 +325,13 @@ impl Reader {
                 ValueOp::Reduce { kind, arg: one()?, axis: self.axis(op, op.str("axis")?)? }
             }
             "dot" => match args()?[..] {
-                [a, b] => {
+                [a, b, ref start @ ..] if start.len() < 2 => {
                     let bound = |word: &str| op.attr(word).map(|_| self.index(op, word)).transpose();
                     let (within, beyond) = (bound("within")?, bound("beyond")?);
-                    ValueOp::Dot { a, b, axis: self.axis(op, op.str("axis")?)?, within, beyond }
+                    let (axis, start) = (self.axis(op, op.str("axis")?)?, start.first().copied());
+                    ValueOp::Dot { a, b, axis, within, beyond, start }
                 }
-                _ => return Err(op.error("two operands are expected")),
+                _ => return Err(op.error("two or three operands are expected")),
             },
             _ => return Err(op.error("no such operation in Schedule IR")),
         })

@@ -76,7 +76,7 @@ fn value(s: &Schedule, i: usize) -> Result<(), String> {
         }
         ValueOp::Cast(_) => Ok(()),
         ValueOp::Reduce { arg, axis, .. } => same(v.dtype, dtype(*arg)).and_then(|()| vanishes(s, *axis)),
-        ValueOp::Dot { a, b, axis, within, beyond } => {
+        ValueOp::Dot { a, b, axis, within, beyond, start } => {
             let paired = dtype(*a) == DType::Bf16 && v.dtype == DType::F32;
             let bounds = || within.iter().chain(beyond);
             if paired && (bounds().count() > 0 || !s.extent(*axis).is_multiple_of(2)) {
@@ -84,6 +84,12 @@ fn value(s: &Schedule, i: usize) -> Result<(), String> {
             }
             same(if paired { DType::Bf16 } else { v.dtype }, dtype(*a))?;
             same(dtype(*a), dtype(*b))?;
+            if let Some(start) = start {
+                same(v.dtype, dtype(*start))?;
+                if paired || bounds().count() > 0 {
+                    return Err("a chain that starts from a value takes all steps one by one".into());
+                }
+            }
             bounds().try_for_each(|e| axes(s, e))?;
             if bounds().any(|e| e.uses(*axis)) {
                 return Err("the bound of its steps depends on them".into());

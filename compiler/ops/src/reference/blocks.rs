@@ -36,5 +36,5 @@ pub(super) fn dot(format: Blocks, x: ArrayRef, blocks: ArrayRef) -> Vec<u8> {
     }
     let right = ArrayRef { dtype: DType::F32, shape: &[k as u64, n as u64], bytes: &turned };
     let form = dot::Form { accum: DType::F32, steps: crate::prim::Steps::All, pairs: false };
-    dot::dot(x, right, form, DType::F32)
+    dot::dot(x, right, None, form, DType::F32)
 }

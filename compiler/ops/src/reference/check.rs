@@ -109,7 +109,16 @@ pub fn shape_check(prim: &Prim, operands: &[TypeRef], result: TypeRef) -> Result
             let even = x.first().and_then(|a| a.shape.last()).is_some_and(|k| k.is_multiple_of(2));
             let bf16 = x.iter().all(|f| f.dtype == DType::Bf16) && *accum == DType::F32;
             ensure(!pairs || even && bf16 && *steps == Steps::All, || "these factors have no product in pairs".into())?;
-            dot(x, *accum, result)
+            let factors = match x {
+                [a, b, start] => {
+                    let chain = *steps == Steps::All && !pairs && accum.is_float();
+                    ensure(chain && start.dtype == *accum, || format!("no product starts from {}", shown(*start)))?;
+                    shape_is(start.shape, result)?;
+                    &[*a, *b][..]
+                }
+                _ => x,
+            };
+            dot(factors, *accum, result)
         }
         Prim::Quantize { format } => {
             count(x, 1)?;

@@ -54,9 +54,9 @@ impl Accumulate for [f32; 2] {
     }
 }
 
-/// `batch` products of `m × k` by `k × n`, each element one chain in ascending `k` from 0.
-fn products<T: Accumulate>(a: &[T], b: &[T], [batch, m, k, n]: [usize; 4], steps: Steps) -> Vec<T> {
-    let mut out = vec![T::default(); batch * m * n];
+/// `batch` products of `m × k` by `k × n`, each element one chain in ascending `k` from what `out`
+/// holds.
+fn products<T: Accumulate>(a: &[T], b: &[T], mut out: Vec<T>, [_, m, k, n]: [usize; 4], steps: Steps) -> Vec<T> {
     if n == 0 {
         return out;
     }
@@ -110,26 +110,34 @@ fn paired(a: &[f32], b: &[f32], [batch, m, k, n]: [usize; 4]) -> Vec<f32> {
 
 /// Operands are widened exactly to the accumulator's kind; tf32 ones are rounded to 10 fraction
 /// bits first. Integers wrap around in the accumulator and again in
-/// the result's type.
-pub(super) fn dot(a: ArrayRef, b: ArrayRef, form: Form, dtype: DType) -> Vec<u8> {
+/// the result's type. `start`: of the accumulator's type, what the chains begin with.
+pub(super) fn dot(a: ArrayRef, b: ArrayRef, start: Option<ArrayRef>, form: Form, dtype: DType) -> Vec<u8> {
     let Form { accum, steps, pairs } = form;
     let rank = a.shape.len();
     let size = |d: u64| d as usize;
     let (m, k, n) = (size(a.shape[rank - 2]), size(a.shape[rank - 1]), size(b.shape[rank - 1]));
     let sizes = [elems(&a.shape[..rank - 2]).unwrap_or(0), m, k, n];
+    let count = sizes[0] * m * n;
     if accum == DType::C64 {
-        let sums = products(&complex(a), &complex(b), sizes, steps);
+        let sums = products(&complex(a), &complex(b), vec![[0.0; 2]; count], sizes, steps);
         let bytes: Vec<u8> = sums.iter().flatten().flat_map(|x| x.to_le_bytes()).collect();
         return cast(DType::C64, dtype, &bytes);
     }
     let wide = if accum.is_float() { accum } else { DType::I64 };
+    let started = start.map(|s| factor(s, wide));
     let lane = match (factor(a, wide), factor(b, wide)) {
         (Lane::F32(a), Lane::F32(b)) if pairs => Lane::F32(paired(&a, &b, sizes)),
-        (Lane::F32(a), Lane::F32(b)) => Lane::F32(products(&a, &b, sizes, steps)),
-        (Lane::F64(a), Lane::F64(b)) => Lane::F64(products(&a, &b, sizes, steps)),
+        (Lane::F32(a), Lane::F32(b)) => {
+            let from = if let Some(Lane::F32(s)) = started { s } else { vec![0.0; count] };
+            Lane::F32(products(&a, &b, from, sizes, steps))
+        }
+        (Lane::F64(a), Lane::F64(b)) => {
+            let from = if let Some(Lane::F64(s)) = started { s } else { vec![0.0; count] };
+            Lane::F64(products(&a, &b, from, sizes, steps))
+        }
         (Lane::I64(a), Lane::I64(b)) => {
             // The low bits of a sum are those of the sum in any width.
-            let sums = Lane::I64(products(&a, &b, sizes, steps));
+            let sums = Lane::I64(products(&a, &b, vec![0; count], sizes, steps));
             if accum == DType::I32 { Lane::from_bytes(Kind::I32, &narrow(accum, &sums)) } else { sums }
         }
         _ => return Vec::new(),

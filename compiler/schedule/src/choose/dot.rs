@@ -62,7 +62,7 @@ fn accumulator_bytes(s: &Schedule, dot: ValueId) -> u32 {
 }
 
 pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directive> {
-    let ValueOp::Dot { a, b, axis: k, ref within, ref beyond } = s.value(dot).op else { return vec![] };
+    let ValueOp::Dot { a, b, axis: k, ref within, ref beyond, .. } = s.value(dot).op else { return vec![] };
     let axes = parallel_axes(s);
     let lanes = lanes(s, dot, machine);
     // Factors may be narrower than the sum: pairs of bf16.

@@ -85,6 +85,7 @@ impl<'s> Strip<'s> {
             k,
             within,
             beyond: None,
+            start: None,
             m: Some(rows),
             n,
             row: None,

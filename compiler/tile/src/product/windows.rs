@@ -107,7 +107,7 @@ impl<'s> Product<'s> {
     /// The schedule with the image among its values, where the directives and the operand are so.
     pub(super) fn find_windows(s: &Schedule) -> Option<(Schedule, Windows)> {
         let (dot, a, b, k) = s.values.iter().find_map(|v| match v.op {
-            ValueOp::Dot { a, b, axis, within: None, beyond: None } => Some((v, a, b, axis)),
+            ValueOp::Dot { a, b, axis, within: None, beyond: None, start: None } => Some((v, a, b, axis)),
             _ => None,
         })?;
         if !s.directives.contains(&Directive::Windows) || s.value(a).dtype != dot.dtype {

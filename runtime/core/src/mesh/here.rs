@@ -1,12 +1,14 @@
 //! The engine of the devices of one process, which see each other's memory.
 //!
 //! A device that gives parts away shows its buffer, and those who take copy from there: each
-//! element is copied once. It goes on when all have taken theirs.
+//! element is copied once. It goes on when all have taken theirs. A device that only gives goes on at once, and
+//! leaves a copy to those who come later.
 
 use super::{At, Box, Engine, Moves, STOPPED, copy};
+use crate::tensor::Buffer;
 use crate::traffic;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,26 +16,40 @@ use std::time::{Duration, Instant};
 struct Shown {
     /// Which exchange: its tag and its turn.
     exchange: (u32, u64),
-    address: *const u8,
-    len: usize,
-    shape: Arc<[u64]>,
     /// What each receiver takes, in the order of the boxes that it fills.
-    sends: Arc<[(usize, Box)]>,
+    parts: Vec<Part>,
+    /// Copies that the parts lie in, where the device went on without waiting.
+    left: Vec<Buffer>,
     /// Receivers that copy now.
     readers: usize,
     /// Receivers that have still to come.
     wanted: usize,
 }
-// SAFETY: the address is that of a buffer whose owner waits until nobody reads it any more.
-unsafe impl Send for Shown {}
+
+/// A box of an array in memory, and who takes it.
+#[derive(Clone)]
+struct Part {
+    to: usize,
+    address: *const u8,
+    len: usize,
+    shape: Arc<[u64]>,
+    part: Box,
+}
+// SAFETY: the address is that of a buffer whose owner waits until nobody reads it any more, or of a copy that is
+// dropped with the last reader.
+unsafe impl Send for Part {}
 
 /// One device's place in the hub.
 #[derive(Default)]
 struct Desk {
-    shown: Mutex<Option<Shown>>,
+    shown: Mutex<Vec<Shown>>,
     bell: Condvar,
     /// Counts what happened at this desk.
     changes: AtomicU64,
+    /// Receivers that wait for something to be shown.
+    waiting: AtomicUsize,
+    /// Bytes of the copies here.
+    left: AtomicUsize,
 }
 
 /// Between the devices of one call that are in this process.
@@ -46,6 +62,8 @@ pub struct Hub {
     spin: bool,
 }
 
+/// Bytes that a device leaves as copies at most.
+const LEFT_MAX: usize = 64 << 20;
 /// How long a device that waits looks before it sleeps.
 const LOOK: Duration = Duration::from_micros(100);
 
@@ -66,7 +84,7 @@ impl Hub {
     }
 
     /// Waits at a desk until `ready` gives something.
-    fn wait<T>(&self, desk: &Desk, mut ready: impl FnMut(&mut Option<Shown>) -> Option<T>) -> T {
+    fn wait<T>(&self, desk: &Desk, mut ready: impl FnMut(&mut Vec<Shown>) -> Option<T>) -> T {
         loop {
             let seen = desk.changes.load(Ordering::SeqCst);
             let mut held = lock(&desk.shown);
@@ -90,52 +108,94 @@ impl Hub {
     }
 }
 
-fn lock(m: &Mutex<Option<Shown>>) -> MutexGuard<'_, Option<Shown>> {
+fn lock(m: &Mutex<Vec<Shown>>) -> MutexGuard<'_, Vec<Shown>> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Desk {
-    fn change<T>(&self, f: impl FnOnce(&mut Option<Shown>) -> T) -> T {
+    fn change<T>(&self, f: impl FnOnce(&mut Vec<Shown>) -> T) -> T {
         let mut held = lock(&self.shown);
         let out = f(&mut held);
         self.changes.fetch_add(1, Ordering::SeqCst);
         self.bell.notify_all();
         out
     }
+
+    /// Leaves a copy of what is shown of an exchange, so that its device can go on; `false` where somebody takes it
+    /// anyway, or where there is no room.
+    fn leave(&self, exchange: (u32, u64), element: usize) -> bool {
+        self.change(|shown| {
+            let Some(s) = shown.iter_mut().find(|s| s.exchange == exchange) else { return false };
+            let bytes: usize = s.parts.iter().map(|p| p.part.elems() * element).sum();
+            let busy = s.wanted == 0 || s.readers > 0 || self.waiting.load(Ordering::SeqCst) > 0;
+            if busy || self.left.load(Ordering::SeqCst) + bytes > LEFT_MAX {
+                return false;
+            }
+            let mut left = vec![];
+            for p in &s.parts {
+                let Ok(mut copied) = Buffer::new((p.part.elems() * element) as u64, false) else { return false };
+                // SAFETY: the device that shows it is the one that calls this.
+                let own = unsafe { std::slice::from_raw_parts(p.address, p.len) };
+                copy(own, (&p.shape, &p.part), copied.bytes_mut(), (&p.part.size, &p.part.at_start()), element);
+                left.push(copied);
+            }
+            for (p, copied) in s.parts.iter_mut().zip(&left) {
+                let (shape, part) = (p.part.size.as_slice().into(), p.part.at_start());
+                *p = Part { to: p.to, address: copied.as_ptr(), len: copied.len(), shape, part };
+            }
+            s.left = left;
+            self.left.fetch_add(bytes, Ordering::SeqCst);
+            true
+        })
+    }
+
+    /// A receiver has what it takes of an exchange. The last one drops a copy.
+    fn taken(&self, exchange: (u32, u64)) {
+        self.change(|shown| {
+            let Some(at) = shown.iter().position(|s| s.exchange == exchange) else { return };
+            let s = &mut shown[at];
+            s.readers -= 1;
+            s.wanted = s.wanted.saturating_sub(1);
+            if s.wanted == 0 && !s.left.is_empty() {
+                let gone = shown.swap_remove(at);
+                let bytes: usize = gone.left.iter().map(Buffer::len).sum();
+                self.left.fetch_sub(bytes, Ordering::SeqCst);
+            }
+        });
+    }
 }
 
 impl Engine for Hub {
-    /// Shows what others are to have, takes what they show, and waits until all have taken theirs.
+    /// Shows what others are to have, takes what they show, and waits until all have taken theirs. Where there is
+    /// nothing to take and nobody waits, it leaves a copy instead.
     fn exchange(&self, at: At, moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String> {
         let At { device: me, turn } = at;
         let Some(own) = self.desk(me) else { return Err("the device is not in the mesh".into()) };
-        let mut others: Vec<usize> = moves.sends.iter().map(|s| s.0).collect();
-        others.retain(|r| *r != me && self.mine.contains(r));
+        let exchange = (moves.tag, turn);
+        let shape: Arc<[u64]> = moves.from_shape.as_slice().into();
+        let theirs = moves.sends.iter().filter(|s| s.0 != me && self.mine.contains(&s.0));
+        let part = |(to, part): &(usize, Box)| {
+            let (address, len) = (from.as_ptr(), from.len());
+            Part { to: *to, address, len, shape: shape.clone(), part: part.clone() }
+        };
+        let parts: Vec<Part> = theirs.map(part).collect();
+        let mut others: Vec<usize> = parts.iter().map(|p| p.to).collect();
         others.sort_unstable();
         others.dedup();
-        if !others.is_empty() {
-            let shown = Shown {
-                exchange: (moves.tag, turn),
-                address: from.as_ptr(),
-                len: from.len(),
-                shape: moves.from_shape.as_slice().into(),
-                sends: moves.sends.as_slice().into(),
-                readers: 0,
-                wanted: others.len(),
-            };
-            own.change(|desk| *desk = Some(shown));
+        let wanted = others.len();
+        if wanted > 0 {
+            own.change(|shown| shown.push(Shown { exchange, parts, left: vec![], readers: 0, wanted }));
         }
         let taken = self.take(at, moves, from, to);
-        if others.is_empty() {
+        let takes = moves.receives.iter().any(|r| r.0 != me && self.mine.contains(&r.0));
+        if wanted == 0 || !takes && own.leave(exchange, moves.element) {
             return taken;
         }
         // Nobody may read the buffer once this returns.
-        let all = self.wait(own, |desk| match desk {
-            Some(s) if s.readers == 0 && (s.wanted == 0 || self.has_failed()) => {
-                Some(desk.take().is_some_and(|s| s.wanted == 0))
-            }
-            Some(_) => None,
-            None => Some(false),
+        let all = self.wait(own, |shown| {
+            let Some(at) = shown.iter().position(|s| s.exchange == exchange) else { return Some(false) };
+            let done = shown[at].readers == 0 && (shown[at].wanted == 0 || self.has_failed());
+            done.then(|| shown.remove(at).wanted == 0)
         });
         taken.and_then(|()| if all { Ok(()) } else { Err(STOPPED.into()) })
     }
@@ -170,29 +230,26 @@ impl Hub {
                 continue;
             }
             let Some(desk) = self.desk(sender) else { return Err("a device is not in the mesh".into()) };
-            let found = self.wait(desk, |shown| match shown {
-                Some(s) if s.exchange == (moves.tag, turn) && !self.has_failed() => {
-                    s.readers += 1;
-                    Some(Some((s.address as usize, s.len, s.shape.clone(), s.sends.clone())))
-                }
+            desk.waiting.fetch_add(1, Ordering::SeqCst);
+            let found = self.wait(desk, |shown| match shown.iter_mut().find(|s| s.exchange == (moves.tag, turn)) {
                 _ if self.has_failed() => Some(None),
-                _ => None,
+                Some(s) => {
+                    s.readers += 1;
+                    Some(Some(s.parts.iter().filter(|p| p.to == me).cloned().collect::<Vec<_>>()))
+                }
+                None => None,
             });
-            let Some((address, len, shape, sends)) = found else { return Err(STOPPED.into()) };
-            // SAFETY: the device that shows the buffer neither changes nor frees it while there are readers.
-            let theirs = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
+            desk.waiting.fetch_sub(1, Ordering::SeqCst);
+            let Some(parts) = found else { return Err(STOPPED.into()) };
             let mut bytes = 0;
-            for ((_, a), (_, b)) in sends.iter().filter(|s| s.0 == me).zip(into) {
-                copy(theirs, (&shape, a), to, (&moves.to_shape, b), moves.element);
-                bytes += b.size.iter().product::<u64>() as usize * moves.element;
+            for (p, (_, b)) in parts.iter().zip(into) {
+                // SAFETY: what is shown is neither changed nor freed while there are readers.
+                let theirs = unsafe { std::slice::from_raw_parts(p.address, p.len) };
+                copy(theirs, (&p.shape, &p.part), to, (&moves.to_shape, b), moves.element);
+                bytes += b.elems() * moves.element;
             }
             traffic::add(&moves.name, sender, 0, bytes);
-            desk.change(|shown| {
-                if let Some(s) = shown {
-                    s.readers -= 1;
-                    s.wanted = s.wanted.saturating_sub(1);
-                }
-            });
+            desk.taken((moves.tag, turn));
         }
         Ok(())
     }

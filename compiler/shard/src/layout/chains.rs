@@ -1,0 +1,196 @@
+//! Products and sums that go from device to device.
+//!
+//! Where the contracted dim of a product is split over an axis, each element of the result is one chain
+//! over all devices of the axis. The operands can stay where they are: the first device makes
+//! the first part of every chain, the next one goes on from there, and the last one holds the
+//! result. That moves the result some times instead of the operands: less for the gradient of a
+//! weight over many tokens. A sum over a split dim goes the same way, by the lanes or the leaves of the canonical
+//! order (`local/handed.rs`).
+//!
+//! The devices of the axis work one after the other. It takes no longer where there is other work in between: in a
+//! backward pass each is one product behind the one before it. So only what no other product waits
+//! for is made like this, and what is a small share of all work.
+
+use super::{Made, Placed, place as place_plainly};
+use crate::place::Place;
+use std::sync::Arc;
+use tessera_base::{DType, Mesh, Sharding};
+use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Policy};
+use tessera_ops::prim::{LANES, LEAF, Prim, Reduction, Steps};
+
+/// Devices of an axis along which sums go, at most.
+const DEVICES_MAX: u64 = 8;
+/// The part of all products that the last device is behind the first, at most.
+const BEHIND_MAX: f64 = 1.0 / 16.0;
+
+/// How the sums of a node go.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Chain {
+    /// From device to device along this axis.
+    pub axis: String,
+    /// The layout of the result on each of them.
+    pub layout: Sharding,
+}
+
+impl Chain {
+    /// Who holds the result in the end.
+    pub fn end(&self) -> Place {
+        let devices = self.layout.mesh.as_ref().and_then(|m| m.size(&self.axis)).unwrap_or(1);
+        Place::At { layout: self.layout.clone(), axis: self.axis.clone(), index: devices - 1 }
+    }
+}
+
+/// What decides whether sums go from device to device.
+pub struct Chains<'a> {
+    mesh: &'a Mesh,
+    /// By node: whether a product, a loop or a transform needs it.
+    awaited: Vec<bool>,
+    /// Multiply-adds of all products.
+    work: f64,
+}
+
+impl Chains<'_> {
+    /// Of a graph, or of the body of a loop: each turn ends with the last device.
+    pub fn of<'a>(g: &Graph, mesh: &'a Mesh) -> Chains<'a> {
+        let mut awaited = vec![false; g.nodes.len()];
+        for id in g.ids().collect::<Vec<_>>().into_iter().rev() {
+            let node = g.node(id);
+            let long = matches!(node.prim, Prim::Dot { .. } | Prim::BlockDot { .. } | Prim::Scan { .. } | Prim::Fft(_));
+            if long || awaited[id.0 as usize] {
+                node.operands.iter().for_each(|o| awaited[o.0 as usize] = true);
+            }
+        }
+        let work = g.ids().map(|id| steps(g, g.node(id))).sum::<f64>();
+        Chains { mesh, awaited, work }
+    }
+
+    /// The axis along which the sums of a node go.
+    pub fn axis(&self, g: &Graph, id: NodeId, placed: &[Placed]) -> Option<String> {
+        let node = g.node(id);
+        let (axis, fewer) = match (&node.prim, &node.operands[..]) {
+            (Prim::Dot { .. }, &[a, b]) => self.of_product(g, node, [a, b], placed)?,
+            (Prim::Reduce { kind: Reduction::Sum, axes }, &[x]) => self.of_sum(g, node, axes, x, placed)?,
+            _ => return None,
+        };
+        (fewer && !self.awaited[id.0 as usize]).then_some(axis)
+    }
+
+    /// The one axis that splits a dim into parts of which none is empty, and its devices.
+    fn only(&self, g: &Graph, placed: &[Placed], x: NodeId, dim: usize) -> Option<(String, u64)> {
+        let [axis] = placed[x.0 as usize].result.axes(dim) else { return None };
+        let devices = self.mesh.size(axis)?;
+        let size = *g.ty(x).shape.get(dim)?;
+        let each = (2..=DEVICES_MAX).contains(&devices) && size.div_ceil(devices) * (devices - 1) < size;
+        each.then(|| (axis.clone(), devices))
+    }
+
+    /// The axis over which a product's contracted dim is split, and whether it moves less to hand on sums.
+    fn of_product(&self, g: &Graph, node: &Node, [a, b]: [NodeId; 2], placed: &[Placed]) -> Option<(String, bool)> {
+        let Prim::Dot { accum: accum @ (DType::F32 | DType::F64), steps: Steps::All, pairs: false } = node.prim else {
+            return None;
+        };
+        let alike = [g.ty(a), g.ty(b), &node.ty].iter().all(|ty| ty.dtype == accum);
+        let rank = node.ty.shape.len();
+        let held = |o: NodeId, dim: usize| placed[o.0 as usize].result.axes(dim);
+        if !alike || rank < 2 || held(a, rank - 1) != held(b, rank - 2) {
+            return None;
+        }
+        let (axis, devices) = self.only(g, placed, a, rank - 1)?;
+        let (devices, after) = (devices as f64, (devices - 1) as f64);
+        let [left, right] = [a, b].map(|o| elems(g.ty(o)));
+        // One operand whole everywhere, and the other split elsewhere.
+        let operands = left.min(right) * after + left.max(right) * after / devices;
+        let fewer = elems(&node.ty) * (after + after / devices) < operands;
+        Some((axis, fewer && steps(g, node) * after <= self.work * BEHIND_MAX))
+    }
+
+    /// The same of a sum whose first reduced dim is split.
+    fn of_sum(
+        &self,
+        g: &Graph,
+        node: &Node,
+        axes: &[usize],
+        x: NodeId,
+        placed: &[Placed],
+    ) -> Option<(String, bool)> {
+        let (ty, layout) = (g.ty(x), &placed[x.0 as usize].result);
+        let alike = ty.dtype == node.ty.dtype && matches!(ty.dtype, DType::F32 | DType::F64);
+        let (&first, rest) = axes.split_first()?;
+        let whole = axes.is_sorted() && rest.iter().all(|&d| layout.axes(d).is_empty());
+        if !alike || !whole || node.ty.shape.is_empty() || node.policy != Policy::Deterministic {
+            return None;
+        }
+        let (axis, devices) = self.only(g, placed, x, first)?;
+        let behind: u64 = rest.iter().map(|&d| ty.shape[d]).product();
+        let each = ty.shape[first].div_ceil(devices) * behind;
+        let handed = elems(&node.ty) * Partials::of(ty.shape[first] * behind, each)?.rows() as f64;
+        let (devices, after) = (devices as f64, (devices - 1) as f64);
+        let fewer = handed * after + elems(&node.ty) * after / devices < elems(ty) * after / devices;
+        Some((axis, fewer))
+    }
+}
+
+/// What of a sum of rows is handed on: parts of it that the canonical order has too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Partials {
+    /// The lanes of the only leaf.
+    Lanes,
+    /// The sums of the leaves, of which each lies on one device.
+    Leaves {
+        all: u64,
+        /// On every device but the last.
+        each: u64,
+    },
+}
+
+impl Partials {
+    /// For `all` elements, in runs of `each` by device; the last device may have fewer. `None`: the canonical order
+    /// has no part that ends where a device does.
+    pub fn of(all: u64, each: u64) -> Option<Partials> {
+        let fits = |unit: u64| each.is_multiple_of(unit) && all.is_multiple_of(unit);
+        match all {
+            _ if all <= LEAF as u64 => fits(LANES as u64).then_some(Partials::Lanes),
+            _ => fits(LEAF as u64)
+                .then_some(Partials::Leaves { all: all / LEAF as u64, each: each / LEAF as u64 }),
+        }
+    }
+
+    /// Rows of what is handed on, at most.
+    fn rows(self) -> u64 {
+        match self {
+            Partials::Lanes => LANES as u64,
+            Partials::Leaves { all, .. } => all,
+        }
+    }
+}
+
+fn elems(ty: &NodeType) -> f64 {
+    ty.elems().unwrap_or(u64::MAX) as f64
+}
+
+/// Multiply-adds of a product.
+fn steps(g: &Graph, node: &Node) -> f64 {
+    let depth = match node.prim {
+        Prim::Dot { .. } => node.operands.first().and_then(|&o| g.ty(o).shape.last().copied()),
+        _ => None,
+    };
+    depth.map_or(0.0, |k| k as f64 * node.ty.elems().unwrap_or(0) as f64)
+}
+
+/// The layouts of a product whose sums go along an axis: its readers get the result split over the
+/// axis, over the first dim that has room.
+pub fn place(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed], axis: &str) -> Placed {
+    let mut out = place_plainly(g, node, mesh, placed, Some(axis));
+    let (layout, shape) = (out.result.clone(), &node.ty.shape);
+    let devices = mesh.size(axis).unwrap_or(1);
+    let mut dims: Vec<Vec<String>> = (0..shape.len()).map(|d| layout.axes(d).to_vec()).collect();
+    let parts = |d: usize| layout.parts(d).max(1) * devices;
+    let even = (0..shape.len()).find(|&d| shape[d].is_multiple_of(parts(d)) && shape[d] > 0);
+    if let Some(d) = even.or_else(|| (0..shape.len()).find(|&d| shape[d] >= parts(d))) {
+        dims[d].push(axis.to_owned());
+    }
+    out.result = Sharding { dims, ..layout.clone() }.normal(shape.len());
+    out.made = out.made.into_iter().map(|made| Made { at: out.result.clone().into(), ..made }).collect();
+    out.chain = Some(Chain { axis: axis.to_owned(), layout });
+    out
+}
