@@ -82,6 +82,38 @@ fn every_size_at_every_place() {
     hold("sizes of products", cases);
 }
 
+/// Chains that start from what another product left, or from what is computed beside them.
+#[test]
+fn chains_that_start_from_a_value() {
+    let mut cases = vec![];
+    let sizes = [[1, 1, 1], [14, 0, 33], [14, 15, 33], [33, 64, 15], [1, 64, 300], [300, 64, 1], [257, 2500, 31]];
+    for (i, [m, k, n]) in sizes.into_iter().enumerate() {
+        for dtype in [DType::F32, DType::F64] {
+            for batch in [&[][..], &[2]] {
+                let mut b = Builder::plain(cases.len() as u64);
+                let shape = [batch, &[m, n]].concat();
+                let prim = Prim::Dot { accum: dtype, steps: Steps::All, pairs: false };
+                let factors = |b: &mut Builder| {
+                    let x = operand(b, batch, m, k, dtype, i & 1 != 0);
+                    [x, operand(b, batch, k, n, dtype, i & 2 != 0)]
+                };
+                let [x, y] = factors(&mut b);
+                let before = b.push(prim.clone(), &[x, y], &shape, dtype);
+                let [x, y] = factors(&mut b);
+                let whole = b.push(prim.clone(), &[x, y, before], &shape, dtype);
+                let beside = operand(&mut b, batch, m, n, dtype, false);
+                let beside = b.push(Prim::Map(MapOp::neg), &[beside], &shape, dtype);
+                let [x, y] = factors(&mut b);
+                let other = b.push(prim, &[x, y, beside], &shape, dtype);
+                b.graph.outputs = vec![whole, b.push(Prim::Map(MapOp::abs), &[other], &shape, dtype)];
+                b.graph.name = format!("chain_{dtype}_{m}_{k}_{n}");
+                cases.push(Case { graph: b.graph, inputs: b.data });
+            }
+        }
+    }
+    hold("chains from a value", cases);
+}
+
 /// Rows whose steps end or begin at the diagonal, and results that a mask cuts off there.
 #[test]
 fn rows_that_take_some_steps() {

@@ -8,15 +8,17 @@ use tessera::backend::{Backend, Options};
 use tessera::cache::DiskCache;
 use tessera::mesh_run::{MeshError, MeshRun};
 use tessera_base::{DType, Mesh, Sharding};
-use tessera_ir::graph::Node;
+use tessera_ir::graph::{Node, NodeId};
 use tessera_ir::verify::verify;
-use tessera_ops::prim::Prim;
+use tessera_ops::map::MapOp;
+use tessera_ops::prim::{Prim, Reduction, Steps};
 use tessera_ops::surface::{Hints, OpDef, all};
 use tessera_runtime::execute::{Argument, PlanError};
 use tessera_runtime::pool::Pool;
 use tessera_runtime::tensor::Parts;
 use tessera_runtime::tensor::{OutOfMemory, Tensor};
 use tessera_shard::derive::derive;
+use tessera_shard::layout::real;
 use tessera_shard::local::divide;
 use tessera_tests::arguments::Call;
 use tessera_tests::bits::difference;
@@ -24,7 +26,7 @@ use tessera_tests::compare::{self, Bits, interpreted};
 use tessera_tests::laws::on_two_threads;
 use tessera_tests::meshes::{self, arguments, combinations, described, layouts, mesh, on_mesh, play, with_inputs};
 use tessera_tests::operators::expand;
-use tessera_tests::random::Random;
+use tessera_tests::random::{Fill, Random};
 use tessera_tests::random_graph::{self, Builder, Case, Scale};
 
 /// Sizes that the devices divide, and others: fewer elements than devices among them.
@@ -230,6 +232,62 @@ fn random_programs_however_their_inputs_lie() {
     });
     println!("{PROGRAMS} programs, {} placements in {:.1} s", runs.into_inner(), start.elapsed().as_secs_f64());
     told(failures);
+}
+
+/// A gradient of a weight over `tokens`, the sum of its rows, and a larger product beside them.
+fn gradient(tokens: u64, [rows, columns]: [u64; 2], dtype: DType, seed: u64) -> Case {
+    let mut b = Builder::plain(seed);
+    let input = |b: &mut Builder, shape: &[u64]| {
+        let count: u64 = shape.iter().product();
+        let bytes = b.random.elements(dtype, count as usize, Fill::Ordinary);
+        b.input_of(shape, dtype, bytes, false)
+    };
+    let (x, y) = (input(&mut b, &[tokens, rows]), input(&mut b, &[tokens, columns]));
+    let product = Prim::Dot { accum: dtype, steps: Steps::All, pairs: false };
+    let turned = b.push(Prim::Transpose { perm: vec![1, 0] }, &[x], &[rows, tokens], dtype);
+    let gradient = b.push(product.clone(), &[turned, y], &[rows, columns], dtype);
+    let twice = b.push(Prim::Map(MapOp::add), &[gradient, gradient], &[rows, columns], dtype);
+    let sum = Prim::Reduce { kind: Reduction::Sum, axes: vec![0] };
+    let bias = b.push(sum, &[y], &[columns], dtype);
+    // The same with the summed dims around one that stays.
+    let parts = b.push(Prim::Reshape, &[y], &[tokens / 2, columns, 2], dtype);
+    let around = b.push(Prim::Reduce { kind: Reduction::Sum, axes: vec![0, 2] }, &[parts], &[columns], dtype);
+    let w = input(&mut b, &[columns, 256]);
+    let long = b.push(product, &[y, w], &[tokens, 256], dtype);
+    b.graph.outputs = vec![twice, gradient, bias, around, long];
+    b.graph.name = format!("gradient over {tokens} of {dtype}");
+    Case { graph: b.graph, inputs: b.data }
+}
+
+#[test]
+fn sums_go_from_device_to_device() {
+    let mut wrong = vec![];
+    let mut passes = 0;
+    let cases = [(64, [3, 5]), (160, [8, 4]), (100, [4, 4]), (8192, [2, 3]), (3 * 8192, [1, 2])];
+    for (i, (tokens, sizes)) in cases.into_iter().enumerate() {
+        let dtype = if i == 1 { DType::F64 } else { DType::F32 };
+        let case = gradient(tokens, sizes, dtype, i as u64);
+        let expected = interpreted(&case.graph, &case.inputs);
+        for sizes in [&[2][..], &[4], &[2, 2], &[5]] {
+            let m = meshes::of(sizes);
+            let split = |first: u64| match first == tokens {
+                true => vec![vec!["a".to_owned()], vec![]],
+                false => vec![vec![], vec![]],
+            };
+            let lies = |dims| Sharding { mesh: Some(m.clone()), dims, partial: vec![] };
+            let inputs: Vec<Sharding> = case.graph.inputs.iter().map(|i| lies(split(i.ty.shape[0]))).collect();
+            let whole = |o: &NodeId| Some(real(&Sharding::default(), &m, case.graph.ty(*o).shape.len()));
+            for outputs in [case.graph.outputs.iter().map(whole).collect(), vec![None; case.graph.outputs.len()]] {
+                let placed = on_mesh(&case, &inputs, &outputs);
+                let devices = divide(&tessera_graph::prune(&placed.graph), &m);
+                passes += devices.graphs[0].to_string().matches("\"pass a\"").count();
+                let all = [check(&placed, &m, &expected), compiled(&backend(), &m, &placed)];
+                wrong.extend(all.into_iter().filter_map(Result::err).map(|e| format!("{}: {m}: {e}", case.graph.name)));
+            }
+        }
+    }
+    told(wrong);
+    assert!(passes > 40, "{passes} sums go from device to device");
 }
 
 #[test]

@@ -105,14 +105,7 @@ impl Chains<'_> {
     }
 
     /// The same of a sum whose first reduced dim is split.
-    fn of_sum(
-        &self,
-        g: &Graph,
-        node: &Node,
-        axes: &[usize],
-        x: NodeId,
-        placed: &[Placed],
-    ) -> Option<(String, bool)> {
+    fn of_sum(&self, g: &Graph, node: &Node, axes: &[usize], x: NodeId, placed: &[Placed]) -> Option<(String, bool)> {
         let (ty, layout) = (g.ty(x), &placed[x.0 as usize].result);
         let alike = ty.dtype == node.ty.dtype && matches!(ty.dtype, DType::F32 | DType::F64);
         let (&first, rest) = axes.split_first()?;
@@ -150,8 +143,7 @@ impl Partials {
         let fits = |unit: u64| each.is_multiple_of(unit) && all.is_multiple_of(unit);
         match all {
             _ if all <= LEAF as u64 => fits(LANES as u64).then_some(Partials::Lanes),
-            _ => fits(LEAF as u64)
-                .then_some(Partials::Leaves { all: all / LEAF as u64, each: each / LEAF as u64 }),
+            _ => fits(LEAF as u64).then_some(Partials::Leaves { all: all / LEAF as u64, each: each / LEAF as u64 }),
         }
     }
 
