@@ -151,6 +151,7 @@ fn collective(from: &Sharding, to: &Sharding, mesh: &Arc<Mesh>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::place::parts;
 
     fn mesh() -> Arc<Mesh> {
         Arc::new(Mesh { axes: vec![("a".into(), 2), ("b".into(), 3)] })
