@@ -5,6 +5,7 @@ use crate::random_graph::Case;
 use crate::shrink::report;
 use crate::sweep::checked;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -50,6 +51,13 @@ pub fn hold(what: &str, cases: Vec<Case>) {
         }
     }
     assert!(failures.is_empty(), "{} of {} {what} differ\n{text}", failures.len(), cases.len());
+}
+
+/// The seeds of a law over random programs: so many, or those that `TESSERA_SEED` (one) and `TESSERA_PROGRAMS` say.
+pub fn seeds(programs: u64) -> Range<u64> {
+    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
+    let programs = if cfg!(debug_assertions) { programs / 30 } else { programs };
+    number("TESSERA_SEED").map_or(0..number("TESSERA_PROGRAMS").unwrap_or(programs), |s| s..s + 1)
 }
 
 /// Runs jobs on two threads and gives their failures in order.

@@ -246,7 +246,8 @@ impl Builder {
     fn shape(&mut self) -> Vec<u64> {
         let rank = self.random.pick(&[0, 1, 1, 2, 2, 2, 3, 3, 4]);
         let mut shape: Vec<u64> = (0..rank).map(|_| self.size()).collect();
-        while shape.iter().product::<u64>() > self.scale.node_elems() / 4 {
+        // Without an empty dim it may become a real one.
+        while shape.iter().map(|&n| n.max(1)).product::<u64>() > self.scale.node_elems() / 4 {
             let largest = (0..rank).max_by_key(|&i| shape[i]).unwrap_or(0);
             shape[largest] = self.random.pick(&[1, 2, 3, 5]);
         }
@@ -255,7 +256,7 @@ impl Builder {
 
     /// Whether a node of this shape may still be made.
     fn affords(&self, shape: &[u64]) -> bool {
-        let n = shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d)).unwrap_or(u64::MAX);
+        let n = shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d.max(1))).unwrap_or(u64::MAX);
         n <= self.scale.node_elems() && n <= self.budget.max(64)
     }
 
@@ -364,6 +365,7 @@ impl Builder {
             (4, view::pad),
             (4, view::concat),
             (4, view::update_slice),
+            (2, view::in_other_rows),
             (14, reduce::reduce),
             (2, reduce::arg_reduce),
             (2, reduce::cumulate),

@@ -50,7 +50,7 @@ impl Sweep {
 
 /// The host, or a machine whose caches are so small that every kind of blocking happens to
 /// small tensors.
-fn machine(random: &mut Random) -> Machine {
+pub fn machine(random: &mut Random) -> Machine {
     let host = tessera_schedule::host();
     if random.once_in(2) {
         return host;

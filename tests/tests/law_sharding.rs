@@ -1,5 +1,6 @@
 //! Every operator of the table over a mesh of two by three devices: however its operands lie,
-//! and whether or not sizes divide, the devices together give the bits of one.
+//! and whether or not sizes divide, the devices together give the bits of one. So do random programs;
+//! `TESSERA_SEED=N` runs one of these, `TESSERA_PROGRAMS=N` so many.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +24,7 @@ use tessera_shard::local::divide;
 use tessera_tests::arguments::Call;
 use tessera_tests::bits::difference;
 use tessera_tests::compare::{self, Bits, interpreted};
-use tessera_tests::laws::on_two_threads;
+use tessera_tests::laws::{on_two_threads, seeds};
 use tessera_tests::meshes::{self, arguments, combinations, described, layouts, mesh, on_mesh, play, with_inputs};
 use tessera_tests::operators::expand;
 use tessera_tests::random::{Fill, Random};
@@ -224,13 +225,16 @@ fn every_operator_however_its_operands_lie() {
 fn random_programs_however_their_inputs_lie() {
     let start = Instant::now();
     let runs = AtomicUsize::new(0);
-    let failures = on_two_threads(PROGRAMS as usize, |seed| {
-        let (m, case) = program(seed as u64);
-        let (count, wrong) = played(&case, &m, PLACEMENTS_OF_PROGRAM, seed as u64);
+    let seeds = seeds(PROGRAMS);
+    let count = seeds.end - seeds.start;
+    let failures = on_two_threads(count as usize, |n| {
+        let seed = seeds.start + n as u64;
+        let (m, case) = program(seed);
+        let (count, wrong) = played(&case, &m, PLACEMENTS_OF_PROGRAM, seed);
         runs.fetch_add(count, Ordering::Relaxed);
         wrong
     });
-    println!("{PROGRAMS} programs, {} placements in {:.1} s", runs.into_inner(), start.elapsed().as_secs_f64());
+    println!("{count} programs, {} placements in {:.1} s", runs.into_inner(), start.elapsed().as_secs_f64());
     told(failures);
 }
 

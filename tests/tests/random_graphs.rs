@@ -5,23 +5,13 @@
 //! `TESSERA_SEED=N` runs one program, `TESSERA_PROGRAMS=N` so many.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::time::Duration;
 use tessera_base::DType;
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::Prim;
+use tessera_tests::laws::seeds;
 use tessera_tests::random_graph::{Scale, case};
 use tessera_tests::sweep::random_graphs;
-
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
-/// The seeds to run: so many in release builds.
-fn seeds(programs: u64) -> Range<u64> {
-    let programs = if cfg!(debug_assertions) { programs / 30 } else { programs };
-    number("TESSERA_SEED").map_or(0..number("TESSERA_PROGRAMS").unwrap_or(programs), |s| s..s + 1)
-}
 
 fn hold(programs: u64, scale: Scale) {
     let sweep = random_graphs(seeds(programs), scale, Duration::MAX);

@@ -1,4 +1,5 @@
-//! Drops what no output needs. Inputs stay: they are the graph's signature. So do exchanges, which others need.
+//! Drops what no output needs, in loops what no turn does. Inputs stay: they are the graph's signature. So do
+//! exchanges, which others need.
 //!
 //! Before: `%1 = exp(%0)`, `%2 = neg(%0)`, `return %2`.
 //! After: `%1 = neg(%0)`, `return %1`.
@@ -21,6 +22,7 @@ pub fn run(old: &Graph) -> Graph {
         }
     }
     let mut new = Rebuild::new(old);
+    new.graph.bodies = old.bodies.iter().map(run).collect();
     for id in old.ids() {
         if used[id.0 as usize] || matches!(old.node(id).prim, Prim::Input(_)) {
             let node = new.renamed(old.node(id));

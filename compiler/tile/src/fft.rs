@@ -62,7 +62,7 @@ struct Share {
 /// An arrangement of axes that kernels do not cover.
 pub fn lower(f: &Fft, name: &str, shapes: [&[u64]; 2], twist: bool, machine: &Machine) -> Result<Lowered, LowerError> {
     let plan = plan(f.kind, f.points).ok_or_else(|| LowerError("a transform without a plan".into()))?;
-    let layout = layout(f, shapes)?;
+    let layout = layout(f, shapes, twist)?;
     if layout.outer * layout.across == 0 {
         return Ok(Lowered::default());
     }
@@ -85,13 +85,14 @@ pub fn lower(f: &Fft, name: &str, shapes: [&[u64]; 2], twist: bool, machine: &Ma
     Ok(Lowered { steps, temps: vec![] })
 }
 
-fn layout(f: &Fft, [from, to]: [&[u64]; 2]) -> Result<Layout, LowerError> {
+fn layout(f: &Fft, [from, to]: [&[u64]; 2], twist: bool) -> Result<Layout, LowerError> {
     let product = |dims: &[u64]| dims.iter().product::<u64>();
     let (outer, inner) = (product(&from[..f.axis]), product(&from[f.axis + 1..]));
     let (n_from, n_to) = (from[f.axis], to[f.to]);
     let same = |form, outer, across| Ok(Layout { from: form, to: form, outer, across, n_from, n_to });
     match (f.axis, f.to) {
-        (a, b) if a == b && inner == 1 && outer > 1 => same(Form::Rows, 1, outer),
+        // Lanes of a twist are its columns, though there be one.
+        (a, b) if a == b && inner == 1 && outer > 1 && !twist => same(Form::Rows, 1, outer),
         (a, b) if a == b => same(Form::Columns, outer, inner),
         (a, b) if a == b + 1 && inner == 1 => {
             let across = from[b];

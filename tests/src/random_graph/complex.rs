@@ -35,10 +35,22 @@ fn table(b: &mut Builder, values: &[f32]) -> NodeId {
     b.push(Prim::Literal(Arc::from(bytes)), &[], &[values.len() as u64], DType::F32)
 }
 
+/// New numbers for a transform of an odd number of points, or of some power of two times one.
+fn odd(b: &mut Builder, kind: FftKind) -> NodeId {
+    let mut shape = vec![b.random.pick(&[3, 5, 7, 9, 11, 15, 21, 25, 27, 30, 45, 60, 75, 105])];
+    if b.random.once_in(2) {
+        let at = b.random.below(2);
+        shape.insert(at, b.random.pick(&[1, 2, 3, 5, 8, 17]));
+    }
+    let dtype = if kind == FftKind::RealForward { DType::F32 } else { DType::C64 };
+    b.input(&shape, dtype)
+}
+
 /// A transform of some kind along some axis, now and then with its axis moved or with a twist.
 pub fn fft(b: &mut Builder) {
     let kind = b.random.pick(&[FftKind::Forward, FftKind::Inverse, FftKind::RealForward, FftKind::RealInverse]);
     let x = match kind {
+        _ if b.random.once_in(4) => odd(b, kind),
         FftKind::RealForward => {
             let x = b.ranked(1);
             b.cast_to(x, DType::F32)

@@ -99,6 +99,11 @@ pub fn rows(b: &mut Builder) -> NodeId {
     b.push(Prim::Rows { axis, from }, &[x], &ty.shape, ty.dtype)
 }
 
+/// The same as a step among others.
+pub fn in_other_rows(b: &mut Builder) {
+    rows(b);
+}
+
 /// Starts, steps and sizes inside `shape`.
 fn places(random: &mut Random, shape: &[u64], steps: bool) -> (Vec<i64>, Vec<i64>, Vec<u64>) {
     let (mut start, mut step, mut sizes) = (vec![], vec![], vec![]);

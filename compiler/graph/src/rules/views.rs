@@ -70,7 +70,20 @@ pub const RULES: &[Rule] = &[
         apply: rows_slices,
     },
     Rule { name: "pad_none", doc: "padding by nothing is nothing", class: Class::Exact, apply: pad_none },
+    Rule {
+        name: "part_complex",
+        doc: "the part of a number put together is that part",
+        class: Class::Exact,
+        apply: part_complex,
+    },
 ];
+
+fn part_complex(g: &Graph, n: &Node) -> Option<Rewrite> {
+    let Prim::Part { imag } = n.prim else { return None };
+    let whole = g.node(*n.operands.first()?);
+    let part = whole.operands.get(usize::from(imag))?;
+    (whole.prim == Prim::Complex).then_some(Rewrite::Value(*part))
+}
 
 /// Slices that one tensor is put together from; rows in more pieces are taken by their positions.
 const RUNS_MAX: usize = 16;

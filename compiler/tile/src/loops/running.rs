@@ -62,7 +62,8 @@ pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
             p.columns = true;
             vec![p.chain_columns(&c)?]
         }
-        Some(v) if p.lanes.is_power_of_two() && p.lanes <= 16 => p.chain_rows(&c, v)?,
+        // Along an axis of one element there are no squares to turn over.
+        Some(v) if p.lanes.is_power_of_two() && p.lanes <= 16 && c.extent > 1 => p.chain_rows(&c, v)?,
         _ => vec![p.chain_single(&c, None)?],
     };
     Ok(Lowered { steps, temps: vec![] })
