@@ -1,7 +1,7 @@
 //! The time of collectives: a latency and a bandwidth per tier and size band; over several tiers
 //! one after the other, with what the inner tier leaves.
 
-use crate::topology::{Band, Tier, Topology};
+use crate::topology::{Band, Tier, Topology, at};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Collective {
@@ -37,11 +37,14 @@ impl Collective {
 
     /// Seconds in one tier, among `n` devices, of a buffer of `bytes` in all.
     pub fn in_tier(self, tier: &Tier, n: u64, bytes: f64) -> f64 {
-        if n < 2 { 0.0 } else { self.carrying(tier, bytes, self.carried(bytes, n)) }
+        match n < 2 {
+            true => 0.0,
+            false => self.carrying(tier, n, bytes, self.carried(bytes, n) / at(&tier.groups, n as f64)),
+        }
     }
 
-    /// Seconds in one tier where a device's links carry `carried` bytes for a buffer of `bytes`.
-    fn carrying(self, tier: &Tier, bytes: f64, carried: f64) -> f64 {
+    /// Seconds in one tier where a device's links carry `carried` bytes for a buffer of `bytes`, along `n` devices.
+    fn carrying(self, tier: &Tier, n: u64, bytes: f64, carried: f64) -> f64 {
         if bytes <= 0.0 {
             return 0.0;
         }
@@ -51,9 +54,9 @@ impl Collective {
         let us = match i.checked_sub(1).map(|i| bands[i]) {
             Some(before) if bytes < band.from as f64 => {
                 let way = (bytes - before.upto as f64) / (band.from as f64 - before.upto as f64);
-                before.us + way * (band.us - before.us)
+                before.latency(n) + way * (band.latency(n) - before.latency(n))
             }
-            _ => band.us,
+            _ => band.latency(n),
         };
         us * 1e-6 + carried / (band.gbs * 1e9)
     }
@@ -84,7 +87,7 @@ impl Topology {
     /// its node and others. Both kinds of links work at the same time.
     pub fn direct(&self, what: Collective, near: f64, far: f64) -> f64 {
         let tier = |i: usize| &self.tiers[i.min(self.tiers.len() - 1)];
-        what.carrying(tier(0), near, near).max(what.carrying(tier(1), far, far))
+        what.carrying(tier(0), 2, near, near).max(what.carrying(tier(1), 2, far, far))
     }
 
     /// Seconds of a collective of a group on a buffer of `bytes` in all.
@@ -101,14 +104,14 @@ impl Topology {
                 let away = bytes * (outer - 1) as f64 / outer as f64;
                 what.in_tier(far, outer, away).max(what.in_tier(near, inner, bytes / outer as f64))
             }
+            // A ring goes through both tiers at the same time.
             Collective::AllGather | Collective::ReduceScatter => {
-                what.in_tier(near, inner, bytes) + what.in_tier(far, outer, bytes / inner as f64)
+                what.in_tier(near, inner, bytes).max(what.in_tier(far, outer, bytes / inner as f64))
             }
             Collective::AllReduce if inner == 1 => what.in_tier(far, outer, bytes),
             Collective::AllReduce => {
-                Collective::ReduceScatter.in_tier(near, inner, bytes)
-                    + what.in_tier(far, outer, bytes / inner as f64)
-                    + Collective::AllGather.in_tier(near, inner, bytes)
+                let inside = [Collective::ReduceScatter, Collective::AllGather].map(|c| c.in_tier(near, inner, bytes));
+                what.in_tier(far, outer, bytes / inner as f64).max(inside[0] + inside[1])
             }
         }
     }

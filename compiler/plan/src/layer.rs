@@ -57,13 +57,13 @@ impl Sizes {
     }
 
     /// The four products, as rows, columns, depth: queries, keys and values; projection; up; down.
-    fn products(&self) -> [(f64, f64, f64); 4] {
+    fn products(&self) -> [[f64; 3]; 4] {
         let up = if self.gated { 2.0 * self.ffn } else { self.ffn };
         [
-            (self.tokens, self.qkv, self.hidden),
-            (self.tokens, self.hidden, self.queries),
-            (self.tokens, up, self.hidden),
-            (self.tokens, self.hidden, self.ffn),
+            [self.tokens, self.qkv, self.hidden],
+            [self.tokens, self.hidden, self.queries],
+            [self.tokens, up, self.hidden],
+            [self.tokens, self.hidden, self.ffn],
         ]
     }
 
@@ -72,6 +72,9 @@ impl Sizes {
         self.batch * self.heads * self.tokens / self.batch * self.seq
     }
 }
+
+/// In how many parts rows are sent along with a product, by Transformer Engine's default.
+const SENT_PARTS: f64 = 4.0;
 
 /// Times on one machine.
 struct Cost<'a> {
@@ -92,7 +95,7 @@ impl Cost<'_> {
 
     fn product(&self, m: f64, n: f64, k: f64, output: f64) -> f64 {
         let input = if self.is_narrow() { 1.0 } else { 2.0 };
-        self.topology.device.time(&Work::product(1.0, m, n, k, input, output), &self.job.dtype)
+        self.topology.device.product_time([m, n, k], input, output, &self.job.dtype)
     }
 
     /// Turning an operand into the narrow type.
@@ -113,7 +116,8 @@ impl Cost<'_> {
             // Keys after a query are left out.
             let flops = 4.0 * s.scores() * s.head / 2.0;
             let device = &self.topology.device;
-            return (device.attention_time(flops, false, "bf16"), device.attention_time(2.5 * flops, true, "bf16"));
+            let time = |flops, backward| device.attention_time(flops, s.seq, backward, "bf16");
+            return (time(flops, false), time(2.5 * flops, true));
         }
         let e = s.scores();
         let drop = |bytes| if dropout { self.map(e, 1.0, bytes) } else { 0.0 };
@@ -150,14 +154,60 @@ impl Cost<'_> {
         }
     }
 
-    /// What of an exchange a product beside it leaves, in as many parts as devices; work beside
-    /// communication is slowed.
-    fn left(&self, exchange: f64, product: f64) -> f64 {
-        if !self.job.overlap {
-            return exchange;
+    /// What a product and the gathering of its rows take beyond the product: the rows come in as many parts as there are
+    /// devices, and each is multiplied while the next ones come.
+    fn gathered(&self, exchange: f64, whole: f64, [m, n, k]: [f64; 3]) -> f64 {
+        let t = self.job.tensor as f64;
+        let part = self.product(m / t, n, k, 2.0);
+        ((t * part).max(part + exchange) - whole).max(0.0)
+    }
+
+    /// What a product and the scattering of its rows take beyond the product: rows are sent in parts, each while the next
+    /// ones are multiplied.
+    fn scattered(&self, exchange: f64, whole: f64, [m, n, k]: [f64; 3]) -> f64 {
+        let part = self.product(m / SENT_PARTS, n, k, 2.0);
+        let last = exchange / SENT_PARTS;
+        let both = (exchange - last).min((SENT_PARTS - 1.0) * part);
+        let slowed = self.topology.device.busy * both;
+        ((SENT_PARTS * part + last).max(part + exchange) + slowed - whole).max(0.0)
+    }
+
+    /// What an exchange leaves of itself beside work that does not need it; the work is slowed.
+    fn beside(&self, exchange: f64, work: f64) -> f64 {
+        (exchange - work).max(0.0) + self.topology.device.busy * exchange.min(work)
+    }
+
+    /// Seconds of a layer's exchanges between parts of matrices that no product hides, forward and backward. `times` are
+    /// those of each product: forward, the gradient of its input, of its weights.
+    fn exposed(&self, exchange: f64, sizes: &[[f64; 3]; 4], times: &[[f64; 3]; 4]) -> (f64, f64) {
+        let (mut forward, mut backward) = (0.0, 0.0);
+        for (i, (&[m, n, k], &[out, input, weights])) in sizes.iter().zip(times).enumerate() {
+            let splits_columns = i % 2 == 0;
+            match (self.job.overlap, self.job.sequence_parallel, splits_columns) {
+                (true, true, true) => {
+                    forward += self.gathered(exchange, out, [m, n, k]);
+                    // The input is gathered once more for the gradient of the weights.
+                    backward += self.beside(exchange, input) + self.beside(exchange, weights);
+                }
+                (true, true, false) => {
+                    forward += self.scattered(exchange, out, [m, n, k]);
+                    backward += self.gathered(exchange, input, [m, k, n]);
+                }
+                (true, false, true) => backward += self.beside(exchange, weights),
+                (true, false, false) => forward += self.scattered(exchange, out, [m, n, k]),
+                (false, true, true) => {
+                    forward += exchange;
+                    backward += exchange + self.beside(exchange, input);
+                }
+                (false, true, false) => {
+                    forward += exchange;
+                    backward += exchange;
+                }
+                (false, false, true) => backward += exchange,
+                (false, false, false) => forward += exchange,
+            }
         }
-        let both = exchange.min(product);
-        exchange.max(product) - product + both / self.job.tensor as f64 + self.topology.device.busy * both
+        (forward, backward)
     }
 
     /// The exchange of keys and values between the devices of a sequence: seconds, bytes.
@@ -179,28 +229,19 @@ pub fn layer(topology: &Topology, model: &Gpt, job: &Job) -> LayerTime {
     let products = cost.sizes.products();
     let (core, core_back) = cost.attention();
     let (around, around_back) = cost.around();
-    let (mut forward, mut inputs, mut weights) = (0.0, 0.0, 0.0);
-    for (m, n, k) in products {
-        forward += cost.product(m, n, k, 2.0) + cost.narrowed(m * k);
-        inputs += cost.product(m, k, n, 2.0) + cost.narrowed(m * n);
-        // Added to gradients of four bytes.
-        weights += cost.product(k, n, m, 8.0);
-    }
+    // Gradients of weights are added to ones of four bytes.
+    let times =
+        products.map(|[m, n, k]| [cost.product(m, n, k, 2.0), cost.product(m, k, n, 2.0), cost.product(k, n, m, 8.0)]);
+    let sum = |i: usize| times.iter().map(|t| t[i]).sum::<f64>();
+    let narrowed: [f64; 2] = [0, 1].map(|i| products.iter().map(|p| cost.narrowed(p[0] * p[2 - i])).sum());
+    let (forward, inputs, weights) = (sum(0) + narrowed[0], sum(1) + narrowed[1], sum(2));
     let mut out = LayerTime { forward: forward + core + around, weights, ..LayerTime::default() };
     out.backward = inputs + weights + core_back + around_back;
     if job.tensor > 1 {
         let (exchange, bytes) = cost.exchange();
-        // With the sequence divided there is one before and one after each half; otherwise one after.
-        let count = if job.sequence_parallel { 4.0 } else { 2.0 };
-        let exposed = count * cost.left(exchange, forward / 4.0);
-        let mut exposed_back = count * cost.left(exchange, (inputs + weights) / 8.0);
-        out.carried = 2.0 * count * bytes;
-        if job.sequence_parallel {
-            // Inputs are gathered again for gradients of weights, beside those of inputs.
-            exposed_back +=
-                2.0 * topology.device.busy * exchange.min(inputs / 4.0) + 2.0 * (exchange - inputs / 4.0).max(0.0);
-            out.carried += 2.0 * bytes;
-        }
+        // With the sequence divided there is one before and one after each half, and backward inputs are gathered again.
+        out.carried = if job.sequence_parallel { 10.0 * bytes } else { 4.0 * bytes };
+        let (exposed, exposed_back) = cost.exposed(exchange, &products, &times);
         out.forward += exposed;
         out.backward += exposed_back;
         out.exposed = exposed + exposed_back;
@@ -230,17 +271,32 @@ pub fn layer(topology: &Topology, model: &Gpt, job: &Job) -> LayerTime {
     out
 }
 
+/// Bytes that the loss moves for each score. In one kernel: read twice forward, read and written backward, in four bytes.
+/// Step by step, as Megatron-Core does it unless told otherwise: made four bytes wide (6), the largest (4), minus that (8),
+/// the exponential (8), the sum (4), divided by that (8), times the gradient (8), made narrow again (6).
+const LOSS_BYTES: [f64; 2] = [16.0, 52.0];
+
+/// Bytes of each number of the embedding for its gradient in a microbatch: zeros, then added to the one of four bytes.
+const EMBEDDING_BYTES: f64 = 12.0;
+
 /// Seconds of both ends for one microbatch: the embedding on the first stage; scores and loss on
 /// the last.
 pub fn ends(topology: &Topology, model: &Gpt, job: &Job) -> (f64, f64) {
     let cost = Cost { topology, job, model, sizes: Sizes::of(model, job) };
     let s = &cost.sizes;
     let words = model.vocab as f64 / job.tensor as f64;
-    let scores = |m, n, k, out| topology.device.time(&Work::product(1.0, m, n, k, 2.0, out), "bf16");
+    let scores = |m, n, k, out| topology.device.product_time([m, n, k], 2.0, out, "bf16");
+    let exchange = if job.tensor > 1 { cost.exchange().0 } else { 0.0 };
+    let loss = LOSS_BYTES[usize::from(!job.fused_loss)];
+    let (input, weights) = (scores(s.tokens, s.hidden, words, 2.0), scores(s.hidden, words, s.tokens, 8.0));
+    // Rows are gathered before the scores; their gradients are exchanged beside products.
     let head = scores(s.tokens, words, s.hidden, 2.0)
-        + scores(s.tokens, s.hidden, words, 2.0)
-        + scores(s.hidden, words, s.tokens, 8.0)
-        // The loss in four bytes: twice read forward, read and written backward.
-        + cost.map(s.tokens * words, 10.0, 16.0);
-    (cost.map(s.between * s.hidden, 1.0, 12.0), head)
+        + exchange
+        + input
+        + weights
+        + cost.beside(exchange, input)
+        + cost.beside(exchange, weights)
+        + cost.map(s.tokens * words, 10.0, loss);
+    let embedding = cost.map(s.between * s.hidden, 1.0, 12.0) + cost.map(words * s.hidden, 1.0, EMBEDDING_BYTES);
+    (embedding + 2.0 * exchange, head)
 }

@@ -5,6 +5,7 @@
 //! ([`pipeline`]), and the training step of a transformer ([`training`]) with its memory ([`memory`]) and the best ways
 //! to divide it ([`search`]). No constant is fitted to a training run.
 
+pub mod products;
 pub mod topology;
 pub mod roofline;
 pub mod collective;

@@ -7,7 +7,7 @@ use crate::model::{Gpt, Job, Recompute, States};
 pub struct Memory {
     /// Parameters, gradients and what the optimiser keeps of the layers.
     pub states: f64,
-    /// The same of the ends: embedding, head.
+    /// The same of the ends: embedding, head; and the scores where they are on this device.
     pub ends: f64,
     /// What the forward pass keeps for the backward pass.
     pub activations: f64,
@@ -55,7 +55,12 @@ pub fn memory(model: &Gpt, job: &Job) -> Memory {
     let (t, p, v) = (job.tensor as f64, job.pipeline as f64, job.chunks as f64);
     let layers = model.layers as f64 / p;
     let states = state_bytes(job) * model.layer_parameters() * layers / t;
-    let ends = state_bytes(job) * (model.vocab * model.hidden) as f64 / t * if job.pipeline == 1 { 2.0 } else { 1.0 };
+    let mut ends = state_bytes(job) * (model.vocab * model.hidden) as f64 / t;
+    if job.pipeline == 1 {
+        // Both ends, and scores: their narrow gradients lie beside those of four bytes.
+        let scores = (model.seq * job.micro * model.vocab) as f64 / job.context as f64 / t;
+        ends = 2.0 * ends + scores * if job.fused_loss { 4.0 } else { 6.0 };
+    }
     // As many microbatches as there are stages, or all of them where there are fewer.
     let chunked = if job.chunks > 1 { 1.0 + (p - 1.0) / (p * v) } else { 1.0 };
     let in_flight = (p * chunked).min(job.microbatches() as f64);

@@ -108,6 +108,8 @@ pub struct Job {
     pub fused_attention: bool,
     /// Whether the exchanges of divided matrices go along with products.
     pub overlap: bool,
+    /// Whether the loss is one kernel, and not a kernel for each of its steps.
+    pub fused_loss: bool,
     /// Element type of products.
     pub dtype: String,
 }

@@ -28,6 +28,8 @@ pub struct Fixed {
     pub micro: Option<u64>,
     pub recompute: Option<Recompute>,
     pub states: Option<States>,
+    /// In one kernel unless given.
+    pub fused_loss: Option<bool>,
 }
 
 /// A way with what it takes.
@@ -120,6 +122,7 @@ fn rest(model: &Gpt, wanted: &Wanted, [tensor, pipeline, context, data]: [u64; 4
                         sequence_parallel: tensor > 1,
                         fused_attention: true,
                         overlap: true,
+                        fused_loss: wanted.fixed.fused_loss.unwrap_or(true),
                         dtype: wanted.dtype.clone(),
                     });
                 }

@@ -1,5 +1,6 @@
 //! Descriptions of machines: a device, and tiers of links from the nearest devices outwards.
 
+use crate::products::Products;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -18,14 +19,21 @@ pub struct Device {
     pub tflops: BTreeMap<String, f64>,
     /// Peak of elementwise work.
     pub vector_tflops: f64,
+    /// Of products whose sizes are not known one by one.
     pub product_efficiency: Steps,
+    /// Rates of products by their sizes, measured with their traffic.
+    #[serde(default)]
+    pub products: Option<Products>,
     pub vector_efficiency: Steps,
     pub memory_efficiency: Steps,
-    /// Share of the peak that attention in one kernel reaches.
-    pub attention_forward: f64,
-    pub attention_backward: f64,
+    /// Share of the peak that attention in one kernel reaches, from so many keys on.
+    pub attention_forward: Steps,
+    pub attention_backward: Steps,
     /// Share of a device that communication takes from work beside it.
     pub busy: f64,
+    /// Microseconds that every elementwise kernel takes at least.
+    #[serde(default)]
+    pub kernel_us: f64,
 }
 
 /// Latency and bandwidth for messages up to a size. Below `from` bytes the latency grows from the
@@ -38,12 +46,31 @@ pub struct Band {
     #[serde(default = "unbounded")]
     pub upto: u64,
     pub us: f64,
+    /// What every device after the first adds to the latency.
+    #[serde(default)]
+    pub hop_us: f64,
     /// Of the bytes that one link has to carry (the usual "bus" bandwidth).
     pub gbs: f64,
 }
 
+impl Band {
+    /// Microseconds among `n` devices.
+    pub fn latency(&self, n: u64) -> f64 {
+        self.us + self.hop_us * n.saturating_sub(1) as f64
+    }
+}
+
 fn unbounded() -> u64 {
     u64::MAX
+}
+
+fn whole() -> Steps {
+    vec![(0.0, 1.0)]
+}
+
+/// The number of the first step that a size reaches.
+pub fn at(steps: &Steps, size: f64) -> f64 {
+    steps.iter().find(|s| size >= s.0).map_or(1.0, |s| s.1)
 }
 
 /// Devices that reach each other in the same way.
@@ -53,6 +80,9 @@ pub struct Tier {
     pub name: String,
     /// How many devices it joins.
     pub devices: u64,
+    /// Share of the bandwidth that a group has, from so many devices on.
+    #[serde(default = "whole")]
+    pub groups: Steps,
     pub all_reduce: Vec<Band>,
     pub all_gather: Vec<Band>,
     pub reduce_scatter: Vec<Band>,
@@ -107,21 +137,32 @@ impl Topology {
         };
         positive("memory_gbs", d.memory_gbs)?;
         positive("vector_tflops", d.vector_tflops)?;
-        positive("attention_forward", d.attention_forward)?;
-        positive("attention_backward", d.attention_backward)?;
+        if !(0.0..1.0).contains(&d.busy) {
+            return Err(format!("busy is {}; it must be from 0 to below 1", d.busy));
+        }
+        if !(0.0..1e6).contains(&d.kernel_us) {
+            return Err(format!("kernel_us is {}; it must be from 0 to below 1e6", d.kernel_us));
+        }
         d.tflops.iter().try_for_each(|(name, x)| positive(&format!("tflops.{name}"), *x))?;
         if !d.tflops.contains_key("bf16") {
             return Err("tflops has no `bf16`".into());
         }
-        for (what, steps) in [
+        let groups = self.tiers.iter().map(|t| ("groups", &t.groups));
+        let efficiencies = [
             ("product_efficiency", &d.product_efficiency),
             ("vector_efficiency", &d.vector_efficiency),
             ("memory_efficiency", &d.memory_efficiency),
-        ] {
+            ("attention_forward", &d.attention_forward),
+            ("attention_backward", &d.attention_backward),
+        ];
+        for (what, steps) in efficiencies.into_iter().chain(groups) {
             if steps.last().is_none_or(|s| s.0 != 0.0) || !steps.is_sorted_by(|a, b| a.0 > b.0) {
                 return Err(format!("{what} must fall from the largest size to one from 0 on"));
             }
             steps.iter().try_for_each(|s| positive(what, s.1))?;
+        }
+        if let Some(products) = &d.products {
+            products.check()?;
         }
         if self.tiers.is_empty() || !self.tiers.is_sorted_by(|a, b| a.devices < b.devices) {
             return Err("tiers must join more devices from one to the next, and there must be one".into());
@@ -168,6 +209,7 @@ mod tests {
             ("\"vector_tflops\": 78", "\"vector_tflops\": 0", "above 0"),
             ("\"devices\": 8,", "\"devices\": 80000,", "tiers"),
             ("[0, 0.3]", "[2, 0.3]", "memory_efficiency"),
+            ("[[0, 0.55]]", "[[1, 0.55]]", "attention_forward"),
             ("\"name\"", "\"nom\"", "unknown field"),
         ] {
             let wrong = Topology::parse(&text.replacen(from, to, 1));

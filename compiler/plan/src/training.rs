@@ -62,8 +62,13 @@ fn replicas(topology: &Topology, model: &Gpt, job: &Job, forward: f64, backward:
     let cost = |what: Collective, bytes: f64| {
         (layers * topology.collective(what, group, bytes / layers), what.carried(bytes, n))
     };
-    // All of it but one layer's goes along with the work of one microbatch.
+    // Gradients of a chunk are whole after its last microbatch, and those of all but the first chunk before the last
+    // microbatches go through the first; likewise for parameters.
+    let (p, v) = (job.pipeline as f64, job.chunks as f64);
+    let rounds = if job.chunks > 1 && job.states != States::All { (p * (v - 1.0) + 1.0) / v } else { 1.0 };
+    // All of it but one layer's goes along with that work.
     let left = |exchange: f64, work: f64| {
+        let work = rounds * work;
         let both = exchange.min(work);
         (exchange - work * (1.0 - 1.0 / layers)).max(exchange / layers) + topology.device.busy * both
     };
@@ -87,7 +92,9 @@ fn optimizer(topology: &Topology, model: &Gpt, job: &Job) -> f64 {
     let numbers = (model.layer_parameters() * layers + (model.vocab * model.hidden) as f64) / job.tensor as f64;
     let share = if job.states == States::Whole { 1.0 } else { (job.data * job.context) as f64 };
     // Gradient, parameter in both forms, two means: read and written.
-    topology.device.time(&Work::map(numbers / share, 12.0, 30.0), "bf16")
+    let step = topology.device.time(&Work::map(numbers / share, 12.0, 30.0), "bf16");
+    // All gradients in four bytes: set to zero, read for their norm, scaled.
+    step + topology.device.time(&Work::map(numbers, 3.0, 16.0), "bf16")
 }
 
 fn nanoseconds(seconds: f64) -> u64 {

@@ -30,6 +30,7 @@ struct Training {
     micro: Option<u64>,
     recompute: Option<Recompute>,
     states: Option<States>,
+    fused_loss: Option<bool>,
 }
 
 fn usual_type() -> String {
@@ -63,8 +64,9 @@ pub fn plan(setup: &Setup, path: &Path, topology: &Topology, best: usize) -> u8 
             return 1;
         }
     };
-    let Training { devices, batch, context, tensor, pipeline, chunks, micro, recompute, states, .. } = training;
-    let fixed = Fixed { tensor, pipeline, context: None, chunks, micro, recompute, states };
+    let Training { devices, batch, context, tensor, pipeline, chunks, micro, recompute, states, fused_loss, .. } =
+        training;
+    let fixed = Fixed { tensor, pipeline, context: None, chunks, micro, recompute, states, fused_loss };
     let wanted = Wanted { devices, batch, dtype: training.dtype, context_max: context, fixed };
     let ways = search(topology, &training.model, &wanted);
     if ways.is_empty() {
