@@ -98,9 +98,9 @@ impl Cost<'_> {
         self.topology.device.product_time([m, n, k], input, output, &self.job.dtype)
     }
 
-    /// Turning an operand into the narrow type.
+    /// Turning an operand into the narrow type: read for its largest number, read again, written in both orders.
     fn narrowed(&self, elems: f64) -> f64 {
-        if self.is_narrow() { self.map(elems, 1.0, 3.0) } else { 0.0 }
+        if self.is_narrow() { self.map(elems, 2.0, 6.0) } else { 0.0 }
     }
 
     fn scores_product(&self, count: f64) -> f64 {
@@ -134,7 +134,8 @@ impl Cost<'_> {
             + 2.0 * self.map(rows, 3.0, 6.0 + mask)
             + self.map(inner, 8.0, if s.gated { 6.0 } else { 4.0 });
         let backward = 2.0 * self.map(rows, 10.0, 6.0)
-            + 2.0 * self.map(rows, 1.0, 4.0 + mask)
+            // Gradients of both ways around are added.
+            + 2.0 * self.map(rows, 1.0, 6.0 + mask)
             + self.map(inner, 10.0, if s.gated { 10.0 } else { 6.0 });
         (forward, backward)
     }
