@@ -3,14 +3,16 @@
 use crate::collective::{Collective, Group};
 use crate::model::{Gpt, Job, Recompute};
 use crate::roofline::Work;
-use crate::topology::Topology;
+use crate::topology::{Topology, at};
 
 /// Seconds of one layer.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct LayerTime {
     pub forward: f64,
-    /// With what is computed again.
+    /// With what of attention is computed again.
     pub backward: f64,
+    /// What computing the layer again as a whole adds to that.
+    pub again: f64,
     /// The share of the backward part that makes gradients of weights.
     pub weights: f64,
     /// Of both: exchanges that no work hides.
@@ -72,9 +74,6 @@ impl Sizes {
         self.batch * self.heads * self.tokens / self.batch * self.seq
     }
 }
-
-/// In how many parts rows are sent along with a product, by Transformer Engine's default.
-const SENT_PARTS: f64 = 4.0;
 
 /// Times on one machine.
 struct Cost<'a> {
@@ -155,22 +154,10 @@ impl Cost<'_> {
         }
     }
 
-    /// What a product and the gathering of its rows take beyond the product: the rows come in as many parts as there are
-    /// devices, and each is multiplied while the next ones come.
-    fn gathered(&self, exchange: f64, whole: f64, [m, n, k]: [f64; 3]) -> f64 {
-        let t = self.job.tensor as f64;
-        let part = self.product(m / t, n, k, 2.0);
-        ((t * part).max(part + exchange) - whole).max(0.0)
-    }
-
-    /// What a product and the scattering of its rows take beyond the product: rows are sent in parts, each while the next
-    /// ones are multiplied.
-    fn scattered(&self, exchange: f64, whole: f64, [m, n, k]: [f64; 3]) -> f64 {
-        let part = self.product(m / SENT_PARTS, n, k, 2.0);
-        let last = exchange / SENT_PARTS;
-        let both = (exchange - last).min((SENT_PARTS - 1.0) * part);
-        let slowed = self.topology.device.busy * both;
-        ((SENT_PARTS * part + last).max(part + exchange) + slowed - whole).max(0.0)
+    /// What an exchange leaves of itself where its rows come or go in parts along with a product that needs or makes them.
+    fn along(&self, exchange: f64, product: f64) -> f64 {
+        let left = at(&self.topology.device.left, self.job.tensor as f64);
+        (exchange - product).max(0.0) + left * exchange.min(product)
     }
 
     /// What an exchange leaves of itself beside work that does not need it; the work is slowed.
@@ -180,22 +167,22 @@ impl Cost<'_> {
 
     /// Seconds of a layer's exchanges between parts of matrices that no product hides, forward and backward. `times` are
     /// those of each product: forward, the gradient of its input, of its weights.
-    fn exposed(&self, exchange: f64, sizes: &[[f64; 3]; 4], times: &[[f64; 3]; 4]) -> (f64, f64) {
+    fn exposed(&self, exchange: f64, times: &[[f64; 3]; 4]) -> (f64, f64) {
         let (mut forward, mut backward) = (0.0, 0.0);
-        for (i, (&[m, n, k], &[out, input, weights])) in sizes.iter().zip(times).enumerate() {
+        for (i, &[out, input, weights]) in times.iter().enumerate() {
             let splits_columns = i % 2 == 0;
             match (self.job.overlap, self.job.sequence_parallel, splits_columns) {
                 (true, true, true) => {
-                    forward += self.gathered(exchange, out, [m, n, k]);
+                    forward += self.along(exchange, out);
                     // The input is gathered once more for the gradient of the weights.
                     backward += self.beside(exchange, input) + self.beside(exchange, weights);
                 }
                 (true, true, false) => {
-                    forward += self.scattered(exchange, out, [m, n, k]);
-                    backward += self.gathered(exchange, input, [m, k, n]);
+                    forward += self.along(exchange, out);
+                    backward += self.along(exchange, input);
                 }
                 (true, false, true) => backward += self.beside(exchange, weights),
-                (true, false, false) => forward += self.scattered(exchange, out, [m, n, k]),
+                (true, false, false) => forward += self.along(exchange, out),
                 (false, true, true) => {
                     forward += exchange;
                     backward += exchange + self.beside(exchange, input);
@@ -242,7 +229,7 @@ pub fn layer(topology: &Topology, model: &Gpt, job: &Job) -> LayerTime {
         let (exchange, bytes) = cost.exchange();
         // With the sequence divided there is one before and one after each half, and backward inputs are gathered again.
         out.carried = if job.sequence_parallel { 10.0 * bytes } else { 4.0 * bytes };
-        let (exposed, exposed_back) = cost.exposed(exchange, &products, &times);
+        let (exposed, exposed_back) = cost.exposed(exchange, &times);
         out.forward += exposed;
         out.backward += exposed_back;
         out.exposed = exposed + exposed_back;
@@ -258,17 +245,12 @@ pub fn layer(topology: &Topology, model: &Gpt, job: &Job) -> LayerTime {
         out.exposed += exposed + exposed_back;
         out.carried += 3.0 * ring_bytes;
     }
-    out.backward += match job.recompute {
-        Recompute::None => 0.0,
-        Recompute::Selective => {
-            if job.fused_attention {
-                0.0
-            } else {
-                core
-            }
-        }
-        Recompute::Full => out.forward,
-    };
+    match job.recompute {
+        Recompute::None => {}
+        Recompute::Selective if job.fused_attention => {}
+        Recompute::Selective => out.backward += core,
+        Recompute::Full => out.again = out.forward,
+    }
     out
 }
 

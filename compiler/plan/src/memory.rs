@@ -40,9 +40,12 @@ pub fn layer_activations(model: &Gpt, job: &Job) -> f64 {
         return 2.0 * tokens * h / between;
     }
     let masks = if model.dropout { 2.0 } else { 0.0 };
-    // Inputs of norms and of the two parts, and masks; then what the products have between them.
-    let around = 4.0 + 4.0 + masks;
-    let inside = 2.0 + model.kv_share() * 2.0 + 2.0 + if model.gated { 6.0 } else { 4.0 } * model.ffn() / h;
+    // Inputs of norms and of the two parts, and masks; then what the products have between them. Operands of products in
+    // eight bits are kept in eight bits.
+    let operand = if job.dtype == "fp8" { 1.0 } else { 2.0 };
+    let around = 2.0 * (2.0 + operand) + masks;
+    let between_ffn = operand + if model.gated { 4.0 } else { 2.0 };
+    let inside = 2.0 + model.kv_share() * 2.0 + 2.0 + between_ffn * model.ffn() / h;
     let scores = match job.recompute == Recompute::None && !job.fused_attention {
         true => 5.0 * a * s / h,
         false => 0.0,
@@ -64,7 +67,13 @@ pub fn memory(model: &Gpt, job: &Job) -> Memory {
     // As many microbatches as there are stages, or all of them where there are fewer.
     let chunked = if job.chunks > 1 { 1.0 + (p - 1.0) / (p * v) } else { 1.0 };
     let in_flight = (p * chunked).min(job.microbatches() as f64);
-    let kept = layer_activations(model, job) * layers * in_flight;
+    let share = job.again_share(model);
+    let not_again = Job { recompute: Recompute::Selective, ..job.clone() };
+    let each = match job.recompute {
+        Recompute::Full => share * layer_activations(model, job) + (1.0 - share) * layer_activations(model, &not_again),
+        _ => layer_activations(model, job),
+    };
+    let kept = each * layers * in_flight;
     let again = match job.recompute {
         // One layer's, while it is computed again.
         Recompute::Full => layer_activations(model, &Job { recompute: Recompute::None, ..job.clone() }),

@@ -66,7 +66,7 @@ pub enum Recompute {
     None,
     /// Attention between its products.
     Selective,
-    /// Every layer.
+    /// Layers as a whole.
     Full,
 }
 
@@ -101,6 +101,8 @@ pub struct Job {
     /// Sequences of a step.
     pub batch: u64,
     pub recompute: Recompute,
+    /// Of layers that are computed again as a whole: how many of each chunk; all unless given.
+    pub again: Option<u64>,
     pub states: States,
     /// Whether what is between the products is divided along the sequence.
     pub sequence_parallel: bool,
@@ -127,6 +129,21 @@ impl Job {
     /// Layers of the largest chunk.
     pub fn chunk_layers(&self, model: &Gpt) -> u64 {
         model.layers.div_ceil((self.pipeline * self.chunks).max(1))
+    }
+
+    /// Layers of a chunk of so many that are computed again as a whole.
+    pub fn again_of(&self, layers: f64) -> f64 {
+        match (self.recompute, self.again) {
+            (Recompute::Full, Some(again)) => layers.min(again as f64),
+            (Recompute::Full, None) => layers,
+            _ => 0.0,
+        }
+    }
+
+    /// The share of a stage's layers that are computed again as a whole.
+    pub fn again_share(&self, model: &Gpt) -> f64 {
+        let layers = model.layers as f64 / (self.pipeline * self.chunks).max(1) as f64;
+        self.again_of(layers) / layers
     }
 
     /// What cannot be.

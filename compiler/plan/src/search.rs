@@ -74,10 +74,11 @@ pub fn search(topology: &Topology, model: &Gpt, wanted: &Wanted) -> Vec<Way> {
                 }
                 let ways = rest(model, wanted, [tensor, pipeline, context, n / inner]);
                 let fits = |job: &Job| memory(model, job).total() <= MEMORY_SHARE * topology.device.memory_bytes as f64;
-                let timed = ways.into_iter().filter(|j| fits(j)).filter_map(|job| {
-                    let step = step(topology, model, &job, false).ok()?;
-                    Some(Way { job, step })
-                });
+                let timed =
+                    ways.into_iter().filter_map(|job| least_again(model, job, &wanted.fixed, fits)).filter_map(|job| {
+                        let step = step(topology, model, &job, false).ok()?;
+                        Some(Way { job, step })
+                    });
                 out.extend(timed.min_by(|a, b| a.step.seconds.total_cmp(&b.step.seconds)));
             }
         }
@@ -90,6 +91,15 @@ pub fn search(topology: &Topology, model: &Gpt, wanted: &Wanted) -> Vec<Way> {
     }
     out.sort_by(|a, b| a.step.seconds.total_cmp(&b.step.seconds));
     out
+}
+
+/// A way that fits, with as few layers computed again as a whole as that takes.
+fn least_again(model: &Gpt, job: Job, fixed: &Fixed, fits: impl Fn(&Job) -> bool) -> Option<Job> {
+    if job.recompute != Recompute::Full || fixed.recompute.is_some() {
+        return fits(&job).then_some(job);
+    }
+    let few = (1..job.chunk_layers(model)).map(|again| Job { again: Some(again), ..job.clone() }).find(|j| fits(j));
+    few.or_else(|| fits(&job).then_some(job))
 }
 
 /// The choices that are left once the factors are.
@@ -118,6 +128,7 @@ fn rest(model: &Gpt, wanted: &Wanted, [tensor, pipeline, context, data]: [u64; 4
                         micro,
                         batch: wanted.batch,
                         recompute,
+                        again: None,
                         states,
                         sequence_parallel: tensor > 1,
                         fused_attention: true,

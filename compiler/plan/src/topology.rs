@@ -31,6 +31,8 @@ pub struct Device {
     pub attention_backward: Steps,
     /// Share of a device that communication takes from work beside it.
     pub busy: f64,
+    /// Share of an exchange that shows where it goes along with the product that needs it, from so many devices on.
+    pub left: Steps,
     /// Microseconds that every elementwise kernel takes at least.
     #[serde(default)]
     pub kernel_us: f64,
@@ -154,6 +156,7 @@ impl Topology {
             ("memory_efficiency", &d.memory_efficiency),
             ("attention_forward", &d.attention_forward),
             ("attention_backward", &d.attention_backward),
+            ("left", &d.left),
         ];
         for (what, steps) in efficiencies.into_iter().chain(groups) {
             if steps.last().is_none_or(|s| s.0 != 0.0) || !steps.is_sorted_by(|a, b| a.0 > b.0) {

@@ -117,7 +117,9 @@ fn pipeline(topology: &Topology, model: &Gpt, job: &Job) -> Pipeline {
         let last = if place + 1 == p * v { head } else { 0.0 };
         Parts {
             forward: nanoseconds(layers * time.forward + first / 3.0 + last / 3.0 + waits * hop),
-            backward: nanoseconds(layers * time.backward + (first + last) * 2.0 / 3.0 + waits * hop),
+            backward: nanoseconds(
+                layers * time.backward + job.again_of(layers) * time.again + (first + last) * 2.0 / 3.0 + waits * hop,
+            ),
             weights: nanoseconds(layers * time.weights),
         }
     };
@@ -157,7 +159,8 @@ pub fn step(topology: &Topology, model: &Gpt, job: &Job, exact: bool) -> Result<
     let work = m * busiest.unwrap_or(0) as f64 / 1e9;
     let one = layer(topology, model, job);
     let layers = model.layers as f64 / job.pipeline as f64;
-    let (exposed_data, data_bytes) = replicas(topology, model, job, layers * one.forward, layers * one.backward);
+    let backward = one.backward + job.again_share(model) * one.again;
+    let (exposed_data, data_bytes) = replicas(topology, model, job, layers * one.forward, layers * backward);
     let optimizer = optimizer(topology, model, job);
     let (hop, hop_bytes, waits) = stages(topology, model, job);
     let hops = 2.0 * m * job.chunks as f64;

@@ -38,6 +38,7 @@ fn a100_rows() -> Vec<A100Row> {
             micro,
             batch,
             recompute: Recompute::Selective,
+            again: None,
             states: States::Whole,
             sequence_parallel: true,
             fused_attention: false,
@@ -111,8 +112,9 @@ fn planned(machine: &Topology, model: &Gpt, devices: u64, batch: u64, dtype: &st
     let wanted = Wanted { devices, batch, dtype: dtype.into(), context_max: fixed.context.unwrap_or(1), fixed };
     let found = search(machine, model, &wanted);
     let Some(best) = found.first() else { return (f64::NAN, f64::NAN, "nothing fits".into()) };
-    let Job { chunks, micro, recompute, states, .. } = &best.job;
-    (best.step.seconds, best.step.mfu, format!("chunks {chunks}, micro {micro}, {recompute:?}, {states:?}"))
+    let Job { chunks, micro, recompute, again, states, .. } = &best.job;
+    let again = again.map_or(String::new(), |n| format!(" for {n} of {}", best.job.chunk_layers(model)));
+    (best.step.seconds, best.step.mfu, format!("chunks {chunks}, micro {micro}, {recompute:?}{again}, {states:?}"))
 }
 
 fn megatron() -> Vec<(&'static str, Gpt, [u64; 3], u64, f64)> {
@@ -208,6 +210,7 @@ fn h100_runs_of_llama() {
             micro: 1,
             batch,
             recompute: Recompute::Selective,
+            again: None,
             states: States::Optimizer,
             sequence_parallel: true,
             fused_attention: true,

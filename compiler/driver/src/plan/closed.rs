@@ -6,7 +6,7 @@ use crate::program::{Setup, out};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::path::Path;
-use tessera_plan::model::{Gpt, Recompute, States};
+use tessera_plan::model::{Gpt, Job, Recompute, States};
 use tessera_plan::search::{Fixed, Wanted, Way, search};
 use tessera_plan::topology::Topology;
 use tessera_runtime::fault::human_bytes;
@@ -43,7 +43,7 @@ fn one() -> u64 {
 
 #[derive(Serialize)]
 struct Row<'a> {
-    job: &'a tessera_plan::model::Job,
+    job: &'a Job,
     step: &'a tessera_plan::training::Step,
 }
 
@@ -117,6 +117,14 @@ fn check(t: &Training, topology: &Topology) -> Result<(), String> {
     }
 }
 
+/// What is computed again: `3 of 8` layers of a chunk, or the name of the choice.
+fn again(model: &Gpt, job: &Job) -> String {
+    match job.again {
+        Some(n) => format!("{n} of {}", job.chunk_layers(model)),
+        None => format!("{:?}", job.recompute).to_lowercase(),
+    }
+}
+
 fn text(model: &Gpt, topology: &Topology, wanted: &Wanted, ways: &[Way], all: usize) -> String {
     let mut out = String::new();
     let name = if model.name.is_empty() { "model" } else { &model.name };
@@ -147,7 +155,7 @@ fn text(model: &Gpt, topology: &Topology, wanted: &Wanted, ways: &[Way], all: us
             format!("{}×{}×{}×{}", job.tensor, job.pipeline, job.context, job.data),
             job.chunks.to_string(),
             job.micro.to_string(),
-            format!("{:?}", job.recompute).to_lowercase(),
+            again(model, job),
             format!("{:?}", job.states).to_lowercase(),
             time(step.seconds),
             format!("{:.1} %", 100.0 * (step.seconds / best - 1.0)),
