@@ -280,3 +280,52 @@ fn divisions_of_a_transformer_are_searched() {
     }
     assert_eq!(plan(&whole, &["--topology", "nvl27"]).code, 2);
 }
+
+/// Each is one diagnostic, with what was found, what there could be, and how to go on.
+#[test]
+fn what_cannot_be_planned_is_said_once() {
+    let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    let training = |more: &str| {
+        format!(
+            "{{ \"model\": {{ \"layers\": 5, \"hidden\": 64, \"heads\": 4, \"vocab\": 100, \"seq\": 32 }}, {more} }}"
+        )
+    };
+    let files = [
+        ("main.tsr", "x = op.ones((3,))\nprint(x)\n".to_owned()),
+        ("empty.json", "{ \"name\": \"x\" }".to_owned()),
+        ("good.json", training("\"devices\": 8, \"batch\": 8")),
+        ("few.json", training("\"devices\": 77, \"batch\": 7")),
+        ("field.json", training("\"devices\": 8, \"batch\": 8, \"tensors\": 2")),
+        ("many.json", training("\"devices\": 100000, \"batch\": 8")),
+    ];
+    for (name, text) in files {
+        std::fs::write(dir.path().join(name), text).unwrap_or_else(|e| panic!("{e}"));
+    }
+    let cases: [(&[&str], u8, &str, &str); 8] = [
+        (&["good.json"], 0, "", ""),
+        (&["main.tsr", "--topology", "nvl73"], 2, "E0602", "did you mean `nvl72`?"),
+        (&["main.tsr", "--topology", "none.json"], 1, "E0706", "`none.json` cannot be read"),
+        (&["main.tsr", "--topology", "empty.json"], 1, "E0707", "missing field `sources`"),
+        (&["main.tsr", "--mesh", "q=5"], 2, "E0602", "mesh with the axes q"),
+        (&["few.json"], 1, "E0707", "77 devices are no product"),
+        (&["field.json"], 1, "E0707", "unknown field `tensors`"),
+        (&["many.json"], 1, "E0707", "at most 65536 devices"),
+    ];
+    for (args, code, name, says) in cases {
+        let all: Vec<&str> = ["plan"].iter().chain(args).copied().collect();
+        let ran = tessera_tests::program::run_in(dir.path(), &all, "").unwrap_or_else(|e| panic!("{e}"));
+        assert!(ran.code == i32::from(code) && ran.err.contains(says), "{args:?}: {} {}", ran.code, ran.err);
+        assert_eq!(ran.err.matches("error[").count(), usize::from(code > 0), "{args:?}: {}", ran.err);
+        assert!(code == 0 || ran.err.contains(&format!("error[{name}]")), "{args:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn a_mesh_that_does_not_divide_is_said_once() {
+    let source = "mesh = dist.Mesh(axes=[\"dp\"], devices=range(4), shape=[4])
+x = dist.shard(op.ones((8, 16)), dist.ShardSpec(partition=(\"row\",), mesh_axes=(\"dp\",)), mesh=mesh)
+print(dist.gather(x.reshape(2, 4, 16)))
+";
+    let ran = run_source(source, &["plan", "--mesh", "dp=3"]).unwrap_or_else(|e| panic!("{e}"));
+    assert!(ran.code == 1 && ran.err.matches("error[").count() == 1, "{} {}", ran.code, ran.err);
+}

@@ -25,10 +25,7 @@ pub struct Asked<'a> {
 pub fn plan(setup: &Setup, asked: Asked) -> u8 {
     let topology = match topology(asked.topology) {
         Ok(t) => t,
-        Err(why) => {
-            eprintln!("error[E0602]: {why}");
-            return 2;
-        }
+        Err(wrong) => return wrong.show(),
     };
     match asked.file.extension().is_some_and(|e| e == "json") {
         true => closed::plan(setup, asked.file, &topology, asked.best),
@@ -36,18 +33,42 @@ pub fn plan(setup: &Setup, asked: Asked) -> u8 {
     }
 }
 
+/// A machine that cannot be planned for.
+struct Wrong {
+    code: &'static str,
+    exit: u8,
+    why: String,
+    help: String,
+}
+
+impl Wrong {
+    fn show(self) -> u8 {
+        eprintln!("error[{}]: {}\n  = help: {}", self.code, self.why, self.help);
+        self.exit
+    }
+}
+
 /// A machine that comes along, or one from a file.
-fn topology(name: &str) -> Result<Topology, String> {
+fn topology(name: &str) -> Result<Topology, Wrong> {
     if let Some(found) = Topology::named(name) {
         return Ok(found);
     }
     if !name.ends_with(".json") {
-        let near = nearest(name, names()).map_or(String::new(), |n| format!("; did you mean `{n}`?"));
-        return Err(format!(
-            "there is no topology `{name}`{near} There are {}, or a file that ends in `.json`",
-            names().join(", ")
-        ));
+        let near = nearest(name, names()).map_or(String::new(), |n| format!("did you mean `{n}`? "));
+        let why = format!("there is no machine `{name}` for `--topology`");
+        let help = format!("{near}There are {}, or a file that ends in `.json`", names().join(", "));
+        return Err(Wrong { code: "E0602", exit: 2, why, help });
     }
-    let text = std::fs::read_to_string(name).map_err(|e| format!("`{name}` cannot be read: {e}"))?;
-    Topology::parse(&text).map_err(|e| format!("`{name}` describes no machine: {e}"))
+    let text = std::fs::read_to_string(name).map_err(|e| Wrong {
+        code: "E0706",
+        exit: 1,
+        why: format!("`{name}` cannot be read: {e}"),
+        help: format!("`--topology` takes the path of a file, or one of {}", names().join(", ")),
+    })?;
+    Topology::parse(&text).map_err(|e| Wrong {
+        code: "E0707",
+        exit: 1,
+        why: format!("`{name}` describes no machine: {e}"),
+        help: "the files of `compiler/plan/topologies` have every field; `docs/planner.md` says what they mean".into(),
+    })
 }

@@ -156,7 +156,7 @@ fn spearman(a: &[f64], b: &[f64]) -> f64 {
     1.0 - 6.0 * squares / (n * (n * n - 1.0))
 }
 
-/// These are all predicted too fast: nothing is asserted.
+/// Most are predicted too fast by more than the 10 % that were asked: nothing is asserted.
 #[test]
 fn h100_runs_of_megatron() {
     let machine = machine("dgx-h100");
@@ -264,6 +264,7 @@ fn recipes_in_eight_bits() {
         errors.push(compare("V4", &format!("{size}, {devices} devices of {name}"), seconds, found, &how));
     }
     println!("V4   mean {:.1} %, largest {:.1} %", mean(&errors) * 100.0, largest(&errors) * 100.0);
+    assert!(largest(&errors) <= 0.15);
 }
 
 #[test]

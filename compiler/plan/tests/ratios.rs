@@ -65,7 +65,8 @@ fn compare(name: &str, published: f64, predicted: f64) -> f64 {
     points
 }
 
-/// As many microbatches as stages, torchtitan's default; two chunks on each.
+/// Eight microbatches, as many as stages, and two chunks on each: what torchtitan did of itself for most of that year. The
+/// page does not say; with sixteen for chunks the prediction would be larger.
 #[test]
 fn chunks_shorten_the_bubble() {
     let model = llama("405B", 8192);

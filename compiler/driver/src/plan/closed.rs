@@ -69,6 +69,21 @@ pub fn plan(setup: &Setup, path: &Path, topology: &Topology, best: usize) -> u8 
     let fixed = Fixed { tensor, pipeline, context: None, chunks, micro, recompute, states, fused_loss };
     let wanted = Wanted { devices, batch, dtype: training.dtype, context_max: context, fixed };
     let ways = search(topology, &training.model, &wanted);
+    if ways.is_empty() && !is_possible(topology, &training.model, &wanted) {
+        let Wanted { devices, batch, .. } = wanted;
+        eprintln!(
+            "error[E0707]: `{}` describes no training: {devices} devices are no product of parts of matrices that divide \
+             {} heads, stages of {} layers, parts of sequences up to {context}, and replicas with a share of {batch} \
+             sequences, as far as the file leaves them open",
+            path.display(),
+            training.model.heads,
+            training.model.layers,
+        );
+        eprintln!(
+            "  = help: take other devices, a larger batch, or leave `tensor`, `pipeline`, `chunks` and `micro` open"
+        );
+        return 1;
+    }
     if ways.is_empty() {
         eprintln!(
             "error[E0710]: no way to divide the model fits into {} of each device",
@@ -85,6 +100,13 @@ pub fn plan(setup: &Setup, path: &Path, topology: &Topology, best: usize) -> u8 
         out(&text(&training.model, topology, &wanted, shown, ways.len()));
     }
     0
+}
+
+/// Whether there is a way at all where memory does not matter.
+fn is_possible(topology: &Topology, model: &Gpt, wanted: &Wanted) -> bool {
+    let mut roomy = topology.clone();
+    roomy.device.memory_bytes = u64::MAX;
+    !search(&roomy, model, wanted).is_empty()
 }
 
 /// What no search should begin with.
