@@ -211,7 +211,8 @@ fn h100_runs_of_llama() {
         let batch = per_replica * data;
         // Attention is counted with its mask.
         let masked = 6.0 * (batch * seq * seq) as f64 * (model.layers * model.hidden) as f64;
-        let seconds = (model.model_flops(batch) - masked) / devices as f64 / tflops / 1e12;
+        let counted = model.model_flops(batch) - masked;
+        let seconds = counted / devices as f64 / tflops / 1e12;
         let job = |chunks| Job {
             tensor: 8,
             pipeline: 16,
@@ -233,11 +234,11 @@ fn h100_runs_of_llama() {
         let Some((best, chunks)) = ways.min_by(|a, b| a.0.seconds.total_cmp(&b.0.seconds)) else { panic!("no way") };
         let how = format!("chunks {chunks}, micro 1, {:.0} GiB", best.memory / GIB);
         errors.push(compare("V3", &format!("405B, {devices} devices, context {context}"), seconds, best.seconds, &how));
-        shares.push(best.mfu * 100.0);
+        shares.push(best.mfu * 100.0 * counted / model.model_flops(batch));
     }
     println!("V3   mean {:.1} %, largest {:.1} %", mean(&errors) * 100.0, largest(&errors) * 100.0);
     println!("V3   share of the peak: published 43, 41, 38 %, predicted {shares:.1?}");
-    assert!(shares[0] > shares[1]);
+    assert!(shares[0] > shares[1] && shares[1] > shares[2]);
 }
 
 /// Microbatches, chunks and what is divided are published with these runs.
