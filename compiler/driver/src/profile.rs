@@ -30,14 +30,17 @@ pub fn table(rows: &[Row], whole: Duration, sources: &SourceMap) -> String {
     out
 }
 
-/// What devices of meshes sent each other; nothing where there was no mesh.
+/// What devices of meshes sent each other, how long that took them, and how much of it they waited for one
+/// another; nothing where there was no mesh.
 pub fn exchanges(rows: &[((Arc<str>, usize), Sent)]) -> String {
     let mut out = String::new();
     if !rows.is_empty() {
-        let _ = writeln!(out, "{:<24} {:>7}  {:>7}  {:>14}", "exchange", "device", "runs", "bytes sent");
+        let [device, runs, bytes, time, waited] = ["device", "runs", "bytes sent", "time", "waited"];
+        let _ = writeln!(out, "{:<24} {device:>7}  {runs:>7}  {bytes:>14}  {time:>10}  {waited:>10}", "exchange");
     }
-    for ((name, device), Sent { runs, bytes }) in rows {
-        let _ = writeln!(out, "{name:<24} {device:>7}  {runs:>7}  {bytes:>14}");
+    for ((name, device), Sent { runs, bytes, time, waited }) in rows {
+        let (time, waited) = (shown(*time), shown(*waited));
+        let _ = writeln!(out, "{name:<24} {device:>7}  {runs:>7}  {bytes:>14}  {time:>10}  {waited:>10}");
     }
     out
 }

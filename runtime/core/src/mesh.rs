@@ -183,8 +183,8 @@ pub fn exchange(moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String>
         return Err(format!("`{}` runs outside a mesh", moves.name));
     };
     TURNS.set(TURNS.get() + 1);
-    traffic::add(&moves.name, device, 1, 0);
-    engine.exchange(At { device, turn: TURNS.get() }, moves, from, to)
+    let at = At { device, turn: TURNS.get() };
+    traffic::exchange(&moves.name, device, || engine.exchange(at, moves, from, to))
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! What goes between the devices of meshes: bytes by device and exchange, counted where they are
-//! copied, for `tessera profile` and the tests of predictions.
+//! copied, and the time it takes, for `tessera profile` and the tests of predictions.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// What one device sent in exchanges of one name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -11,6 +13,10 @@ pub struct Sent {
     /// How often it took part.
     pub runs: u64,
     pub bytes: u64,
+    /// Of its part in them, from start to end.
+    pub time: Duration,
+    /// Of that, how long it waited for other devices.
+    pub waited: Duration,
 }
 
 static ON: AtomicBool = AtomicBool::new(false);
@@ -30,12 +36,46 @@ pub fn taken() -> Vec<((Arc<str>, usize), Sent)> {
     sent().iter().map(|(k, v)| (k.clone(), *v)).collect()
 }
 
-/// Notes how often a device took part in an exchange, or what others took from it.
-pub fn add(name: &Arc<str>, device: usize, runs: u64, bytes: usize) {
+thread_local! {
+    /// How long this thread waited since its exchange began.
+    static WAITED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+fn add(name: &Arc<str>, device: usize, f: impl FnOnce(&mut Sent)) {
+    f(sent().entry((name.clone(), device)).or_default());
+}
+
+/// Runs a device's part in an exchange, and notes it.
+pub fn exchange<R>(name: &Arc<str>, device: usize, f: impl FnOnce() -> R) -> R {
+    if !ON.load(Ordering::Relaxed) {
+        return f();
+    }
+    WAITED.set(Duration::ZERO);
+    let start = Instant::now();
+    let out = f();
+    let time = start.elapsed();
+    add(name, device, |row| {
+        row.runs += 1;
+        row.time += time;
+        row.waited += WAITED.get();
+    });
+    out
+}
+
+/// Runs what waits for other devices.
+pub fn waiting<R>(f: impl FnOnce() -> R) -> R {
+    if !ON.load(Ordering::Relaxed) {
+        return f();
+    }
+    let start = Instant::now();
+    let out = f();
+    WAITED.set(WAITED.get() + start.elapsed());
+    out
+}
+
+/// Notes what others got from a device.
+pub fn gave(name: &Arc<str>, device: usize, bytes: usize) {
     if ON.load(Ordering::Relaxed) {
-        let mut sent = sent();
-        let row = sent.entry((name.clone(), device)).or_default();
-        row.runs += runs;
-        row.bytes += bytes as u64;
+        add(name, device, |row| row.bytes += bytes as u64);
     }
 }

@@ -8,6 +8,7 @@ use super::{Ready, Setup, told};
 use std::cell::RefCell;
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
 use tessera_base::{Diagnostic, Span};
 use tessera_hir::source::{Loaded, SourceMap};
 use tessera_runtime::fault::Fault;
@@ -126,14 +127,17 @@ pub fn close(code: u8) -> u8 {
 /// What devices sent each other, those of all processes, in the first one.
 pub fn traffic(rows: Vec<((Arc<str>, usize), Sent)>) -> Vec<((Arc<str>, usize), Sent)> {
     let Some(world) = world::world() else { return rows };
-    let line =
-        |((name, device), sent): &((Arc<str>, usize), Sent)| format!("{device} {} {} {name}\n", sent.runs, sent.bytes);
+    let line = |((name, device), sent): &((Arc<str>, usize), Sent)| {
+        let [time, waited] = [sent.time, sent.waited].map(|t| t.as_nanos());
+        format!("{device} {} {} {time} {waited} {name}\n", sent.runs, sent.bytes)
+    };
     let text: String = rows.iter().map(line).collect();
     let read = |line: &str| {
-        let mut words = line.splitn(4, ' ');
+        let mut words = line.splitn(6, ' ');
         let mut number = || words.next().and_then(|w| w.parse::<u64>().ok());
         let (device, runs, bytes) = (number()? as usize, number()?, number()?);
-        Some(((words.next()?.into(), device), Sent { runs, bytes }))
+        let [time, waited] = [number()?, number()?].map(Duration::from_nanos);
+        Some(((words.next()?.into(), device), Sent { runs, bytes, time, waited }))
     };
     let all = world.to_first(text.into_bytes()).unwrap_or_default();
     let mut all: Vec<_> =

@@ -54,7 +54,7 @@ impl Between {
     /// Waits for a message.
     fn finish(&self, message: Message) -> Result<Vec<u8>, String> {
         let text = |fault: Fault| if fault.code == ELSEWHERE { STOPPED.to_owned() } else { fault.message };
-        self.world.finish(message).map_err(text)
+        traffic::waiting(|| self.world.finish(message)).map_err(text)
     }
 
     /// Starts to send what other processes are to have.
@@ -71,7 +71,7 @@ impl Between {
                 copy(from, (&moves.from_shape, part), into, (&part.size, &whole), moves.element);
                 place += part.elems() * moves.element;
             }
-            traffic::add(&moves.name, at.device, 0, len);
+            traffic::gave(&moves.name, at.device, len);
             out.push(self.world.send(self.way(at.device, to), message).map_err(|f| f.message)?);
         }
         Ok(out)

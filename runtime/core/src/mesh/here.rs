@@ -84,7 +84,11 @@ impl Hub {
     }
 
     /// Waits at a desk until `ready` gives something.
-    fn wait<T>(&self, desk: &Desk, mut ready: impl FnMut(&mut Vec<Shown>) -> Option<T>) -> T {
+    fn wait<T>(&self, desk: &Desk, ready: impl FnMut(&mut Vec<Shown>) -> Option<T>) -> T {
+        traffic::waiting(|| self.wait_until(desk, ready))
+    }
+
+    fn wait_until<T>(&self, desk: &Desk, mut ready: impl FnMut(&mut Vec<Shown>) -> Option<T>) -> T {
         loop {
             let seen = desk.changes.load(Ordering::SeqCst);
             let mut held = lock(&desk.shown);
@@ -248,7 +252,7 @@ impl Hub {
                 copy(theirs, (&p.shape, &p.part), to, (&moves.to_shape, b), moves.element);
                 bytes += b.elems() * moves.element;
             }
-            traffic::add(&moves.name, sender, 0, bytes);
+            traffic::gave(&moves.name, sender, bytes);
             desk.taken((moves.tag, turn));
         }
         Ok(())
