@@ -5,7 +5,8 @@ use crate::backend::within::Shortage;
 use crate::backend::{Backend, BackendError};
 use std::cell::RefCell;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tessera_abi::plan::{Plan, StepOrigin};
 use tessera_ir::graph::{Graph, NodeType};
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
@@ -59,6 +60,13 @@ struct Device {
 
 /// A device with its number and arguments.
 type Job<'a> = (usize, (&'a Mutex<Device>, Vec<Argument>));
+
+/// What a device gives.
+type Outputs = Result<Vec<Tensor>, PlanError>;
+
+fn taken<'a>(job: &Mutex<Option<Job<'a>>>) -> Option<Job<'a>> {
+    job.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
 
 impl MeshRun {
     /// The graphs of the devices; `None` where no tensor lies on a mesh.
@@ -131,14 +139,14 @@ impl MeshRun {
         let ready = if planned { Ok(()) } else { self.plan(backend, threads) };
         let Some(world) = world::world() else {
             ready.map_err(MeshError::Backend)?;
-            let results = self.run_mine(Hub::new(self.mine.clone()), args);
+            let results = self.run_mine(backend.pool(), Hub::new(self.mine.clone()), args);
             return self.together(results).map_err(MeshError::Plan);
         };
         let called = world.agree(What::Call, self.hash ^ hash_of(&args), ready.is_err(), 0);
         ready.map_err(MeshError::Backend)?;
         called.map_err(|f| MeshError::World(f, None))?;
         let engine = Between::new(world, self.mine.clone(), self.count as usize);
-        let outcome = self.together(self.run_mine(engine, args));
+        let outcome = self.together(self.run_mine(backend.pool(), engine, args));
         self.agreed(world, outcome)
     }
 
@@ -175,12 +183,12 @@ impl MeshRun {
         Ok(outputs)
     }
 
-    /// Runs the devices of this process.
-    fn run_mine(&self, engine: Arc<dyn Engine>, args: Vec<Argument>) -> Vec<Result<Vec<Tensor>, PlanError>> {
+    /// Runs the devices of this process, on threads of `pool` where it has as many.
+    fn run_mine(&self, pool: &Pool, engine: Arc<dyn Engine>, args: Vec<Argument>) -> Vec<Outputs> {
         let held = self.devices.borrow();
         let devices = held.as_deref().unwrap_or(&[]);
         let (args, start) = (by_device(args, devices.len()), self.mine.start);
-        let run = |(i, (device, args)): Job| {
+        let run = |(i, (device, args)): Job| -> Outputs {
             let ends = Ends(&*engine);
             let Device { plan, work, pool } = &mut *device.lock().unwrap_or_else(PoisonError::into_inner);
             let result = as_device(&engine, start + i, || execute(plan, args, pool, work));
@@ -190,8 +198,19 @@ impl MeshRun {
             result
         };
         let run = &run;
+        let jobs: Vec<Mutex<Option<Job>>> = devices.iter().zip(args).enumerate().map(|j| Mutex::new(Some(j))).collect();
+        let results: Vec<OnceLock<Outputs>> = jobs.iter().map(|_| OnceLock::new()).collect();
+        let at_once = pool.at_once(jobs.len(), &|i| {
+            if let Some(job) = taken(&jobs[i]) {
+                let result = catch_unwind(AssertUnwindSafe(|| run(job)));
+                results[i].get_or_init(|| result.unwrap_or_else(|_| Err(stopped("a device stopped"))));
+            }
+        });
+        if at_once {
+            return results.into_iter().filter_map(OnceLock::into_inner).collect();
+        }
         std::thread::scope(|scope| {
-            let mut jobs = devices.iter().zip(args).enumerate();
+            let mut jobs = jobs.iter().filter_map(taken);
             let first = jobs.next();
             let start = |job| {
                 let started = std::thread::Builder::new().spawn_scoped(scope, move || run(job));
@@ -209,7 +228,7 @@ impl MeshRun {
     }
 
     /// Results of the devices as tensors of the program.
-    fn together(&self, results: Vec<Result<Vec<Tensor>, PlanError>>) -> Result<Vec<Tensor>, PlanError> {
+    fn together(&self, results: Vec<Outputs>) -> Outputs {
         let mut parts: Vec<Vec<Tensor>> = vec![];
         let mut stopped = None;
         for r in results {

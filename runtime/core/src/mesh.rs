@@ -2,14 +2,16 @@
 //! to another. How that is done is the business of an [`Engine`]: one for the devices of a process
 //! ([`here`]), one for those of several ([`between`]).
 
-pub mod here;
 pub mod between;
+mod copy;
+pub mod here;
 
 use crate::fault::Fault;
 use crate::tensor::{OutOfMemory, Parts, Tensor};
 use crate::traffic;
 use crate::world;
 use crate::world::step::What;
+use copy::copy;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -93,37 +95,6 @@ impl Box {
     }
 }
 
-/// Copies a box of one array into a box of the same size of another.
-fn copy(from: &[u8], (from_shape, a): (&[u64], &Box), to: &mut [u8], (to_shape, b): (&[u64], &Box), element: usize) {
-    if a.size.contains(&0) || a.size != b.size {
-        return;
-    }
-    // Trailing dims that are whole on both sides belong to one row.
-    let rank = a.size.len();
-    let mut outer = rank;
-    while outer > 0 && a.size[outer - 1] == from_shape[outer - 1] && a.size[outer - 1] == to_shape[outer - 1] {
-        outer -= 1;
-    }
-    let outer = outer.saturating_sub(1);
-    let run = a.size[outer..].iter().product::<u64>() as usize * element;
-    let strides = |shape: &[u64]| -> Vec<u64> {
-        (0..rank).map(|d| shape[d + 1..].iter().product::<u64>() * element as u64).collect()
-    };
-    let (sa, sb) = (strides(from_shape), strides(to_shape));
-    let place = |strides: &[u64], start: &[u64]| strides.iter().zip(start).map(|(s, i)| s * i).sum::<u64>();
-    let (first_a, first_b) = (place(&sa, &a.start), place(&sb, &b.start));
-    let mut at = vec![0u64; outer];
-    loop {
-        let (x, y) = ((first_a + place(&sa, &at)) as usize, (first_b + place(&sb, &at)) as usize);
-        if let (Some(x), Some(y)) = (from.get(x..x + run), to.get_mut(y..y + run)) {
-            y.copy_from_slice(x);
-        }
-        let Some(d) = (0..outer).rev().find(|&d| at[d] + 1 < a.size[d]) else { return };
-        at[d] += 1;
-        at[d + 1..].fill(0);
-    }
-}
-
 /// What one device does in an exchange.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Moves {
@@ -185,24 +156,4 @@ pub fn exchange(moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String>
     TURNS.set(TURNS.get() + 1);
     let at = At { device, turn: TURNS.get() };
     traffic::exchange(&moves.name, device, || engine.exchange(at, moves, from, to))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn boxes_are_copied() {
-        let from: Vec<u8> = (0..24).collect();
-        let part = |start: &[u64], size: &[u64]| Box { start: start.to_vec(), size: size.to_vec() };
-        let mut to = vec![0u8; 12];
-        copy(&from, (&[4, 6], &part(&[1, 2], &[2, 3])), &mut to, (&[3, 4], &part(&[0, 1], &[2, 3])), 1);
-        assert_eq!(to, [0, 8, 9, 10, 0, 14, 15, 16, 0, 0, 0, 0]);
-        let mut to = vec![0u8; 12];
-        copy(&from, (&[4, 6], &part(&[2, 0], &[2, 6])), &mut to, (&[2, 6], &part(&[0, 0], &[2, 6])), 1);
-        assert_eq!(to, (12..24).collect::<Vec<u8>>());
-        let mut to = vec![0u8; 2];
-        copy(&[7, 8], (&[], &part(&[], &[])), &mut to, (&[], &part(&[], &[])), 2);
-        assert_eq!(to, [7, 8]);
-    }
 }

@@ -225,6 +225,11 @@ impl Pool {
         if grid <= grain || self.workers.is_empty() || self.busy.swap(true, Ordering::Acquire) {
             return work(0, grid);
         }
+        self.share(grid, grain, work)
+    }
+
+    /// Runs a job on all threads. The caller has set `busy`.
+    fn share(&self, grid: u64, grain: u64, work: &(dyn Fn(u64, u64) -> i64 + Sync)) -> i64 {
         let threads = (self.threads() as u64).min(grid.div_ceil(grain)) as usize;
         let shares = &self.shares[..threads];
         let job = Job { work, grid, grain, shares, failed: Mutex::new(None), panicked: AtomicBool::new(false) };
@@ -264,6 +269,20 @@ impl Pool {
             }
         });
         made.into_iter().filter_map(OnceLock::into_inner).collect()
+    }
+
+    /// Calls `work` for every number below `count`, all at the same time, so that they may wait for one another; `false`,
+    /// and nothing is called, where there are fewer threads or they have something to do.
+    pub fn at_once(&self, count: usize, work: &(dyn Fn(usize) + Sync)) -> bool {
+        if count == 0 || count > self.threads() || self.busy.swap(true, Ordering::Acquire) {
+            return false;
+        }
+        // As many shares as numbers: each is taken by a thread that has no other.
+        self.share(count as u64, 1, &|lo, hi| {
+            (lo..hi).for_each(|i| work(i as usize));
+            0
+        });
+        true
     }
 
     /// Shows the job and wakes as many sleepers as it has shares for.
