@@ -215,6 +215,8 @@ codes! {
 
     /// A name that hides a built-in module
     W0101;
+    /// Advice of a function for the numbers it is called with
+    W0102;
     /// A collective with nothing to do
     W0401;
     /// A directive that the target cannot honour

@@ -122,3 +122,19 @@ impl Cx<'_> {
         TExpr { kind: TKind::Format(out), ty: Ty::Str, span }
     }
 }
+
+/// A text that is known before the program runs: written out, or with ints of the call in it.
+pub fn known_text(e: &TExpr) -> Option<String> {
+    let part = |part: &FormatPart| match part {
+        FormatPart::Text(text) => Some(text.to_string()),
+        FormatPart::Value { value, repr: false, spec: None } => {
+            value.ty.const_int().map(|n| n.to_string()).or_else(|| known_text(value))
+        }
+        FormatPart::Value { .. } => None,
+    };
+    match &e.kind {
+        TKind::Str(text) => Some(text.to_string()),
+        TKind::Format(parts) => parts.iter().map(part).collect(),
+        _ => None,
+    }
+}

@@ -86,6 +86,7 @@ impl Cx<'_> {
             | "autodiff.stop_gradient"
             | "autodiff.vmap" => return self.autodiff(name, values, span),
             "tree.map" | "tree.leaves" | "tree.zip" => return self.tree(name, values, span),
+            "sys.advise" => return self.advise(values, span),
             "io.save" => return self.save_value(values, span),
             "io.load" => return self.load_value(values, span),
             _ => {}

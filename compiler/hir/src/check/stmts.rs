@@ -1,9 +1,11 @@
 //! Statements.
 
-use super::cx::{Cx, Level};
+use super::args::{Slot, Value};
+use super::cx::{Cx, Level, error_at};
 use super::env::Changes;
 use super::exprs::decided;
 use super::flow::Path;
+use super::format::known_text;
 use crate::rules::unify::Role;
 use crate::thir::*;
 use crate::ty::Ty;
@@ -205,10 +207,7 @@ impl Cx<'_> {
         self.learn(&test);
         let known = decided(test_expr, &test).or_else(|| self.decided_by_arguments(&test));
         if known == Some(false) && self.nested == 0 && self.loop_depth == 0 && self.alive {
-            let why = match message.as_ref().map(|m| &m.kind) {
-                Some(TKind::Str(text)) => text.to_string(),
-                _ => "this never holds".into(),
-            };
+            let why = message.as_ref().and_then(known_text).unwrap_or_else(|| "this never holds".into());
             self.alive = false;
             self.decided_end = true;
             // No result: what is done with it is no mistake of its own.
@@ -223,6 +222,38 @@ impl Cx<'_> {
             self.alive = false;
         }
         self.out.push(TStmt::Assert { test, message: message.filter(|m| !m.ty.is_error()), span });
+    }
+
+    /// `sys.advise(holds, message)`: W0102 where the numbers that are known here make it false. It does nothing when
+    /// the program runs.
+    pub fn advise(&mut self, values: Vec<Value>, span: Span) -> TExpr {
+        let names = [Slot::plain("holds", false), Slot::plain("message", false)];
+        let given = self.match_params("sys.advise", &names, values, span, None);
+        let Some([Some(holds), Some(message)]) = given.as_deref() else { return error_at(span) };
+        let holds = self.truth(holds.clone());
+        if holds.ty.is_error() {
+            return error_at(span);
+        }
+        if message.ty != Ty::Str {
+            let text = format!("the message is a `str`, and this is `{}`", message.ty);
+            return self.fail(Diagnostic::new(Code::E0204, message.span, text));
+        }
+        let known = match &holds.kind {
+            TKind::Bool(b) => Some(*b),
+            TKind::Compare { op, left, right } => match (left.ty.const_int(), right.ty.const_int()) {
+                (Some(a), Some(b)) => super::compare::int_holds(*op, a, b),
+                _ => None,
+            },
+            _ => None,
+        };
+        let comes_here = self.nested == 0 && self.loop_depth == 0 && self.alive;
+        if known == Some(false)
+            && comes_here
+            && let Some(text) = known_text(message)
+        {
+            self.report(Diagnostic::new(Code::W0102, span, text));
+        }
+        super::cx::none(span)
     }
 
     /// What a comparison of ints gives in a template that was called with these numbers.

@@ -54,6 +54,15 @@ fn modules() {
     expect("x = op\n", "E0204@1");
     expect("def f() -> int:\n    import math\n    return 1\n", "E0102@2");
     expect("time = 3\nprint(time)\n", "W0101@1");
+    let halves = "def halves(x, n):\n    sys.advise(n >= 2, f\"{n} part\")\n    return x\n";
+    expect(&format!("{halves}print(halves(op.ones((4,)), 1))\n"), "W0102@4");
+    expect(&format!("{halves}print(halves(op.ones((4,)), 2))\n"), "");
+    expect(&format!("{halves}print(halves(op.ones((4,)), len(sys.args)))\n"), "");
+    expect("if len(sys.args) > 3:\n    sys.advise(1 > 2, \"never here\")\n", "");
+    expect("sys.advise(1 > 2, 3)\n", "E0204@1");
+    expect("sys.advise(1 > 2)\n", "E0104@1");
+    expect("sys.advise(op.ones((2,)) > 0.0, \"no\")\n", "E0204@1");
+    expect("f = sys.advise\n", "E0204@1");
 }
 
 #[test]
