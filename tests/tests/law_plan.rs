@@ -208,6 +208,44 @@ fn memory_is_placed_as_predicted() {
     }
 }
 
+/// The bytes in between of the largest region of a step over eight stages on two devices.
+fn arena_of_stages(one_forward_one_backward: bool, microbatches: u64) -> u64 {
+    let step = match one_forward_one_backward {
+        true => format!("parallel.pipeline_value_and_grad(nn.mlp, loss, params, head, x, y, {microbatches})"),
+        false => "autodiff.value_and_grad(whole, wrt=(0, 1, 2))(params, head, x, y)".into(),
+    };
+    let source = format!(
+        "import std.nn as nn
+import std.parallel as parallel
+def loss(head, out, y):
+    return op.mse(out @ head, y)
+def whole(params, head, x, y):
+    return dist.complete(loss(head, parallel.pipeline(autodiff.checkpoint(nn.mlp), params, x, {microbatches}), y))
+def step(params, head, x, y):
+    return {step}
+mesh = dist.Mesh(axes=[\"pp\"], devices=range(2))
+params = parallel.stages(autodiff.vmap(lambda k: nn.mlp_init(k, 64, 64))(random.split(random.key(0), 8)), mesh)
+value, (p, h, d) = step(params, op.ones((64, 1)), op.ones(({rows}, 64)), op.ones(({rows}, 1)))
+print(p.up.weight, h, d)
+",
+        rows = 2 * microbatches
+    );
+    let ran = run_source(&source, &["plan", "--json"]).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(ran.code, 0, "{}\n{source}", ran.err);
+    let plan: serde_json::Value = serde_json::from_str(&ran.out).unwrap_or_else(|e| panic!("{e}\n{}", ran.out));
+    let classes = plan["regions"].as_array().into_iter().flatten().filter_map(|r| r["classes"].as_array()).flatten();
+    classes.filter_map(|c| c["arena"].as_u64()).max().unwrap_or(0)
+}
+
+#[test]
+fn stages_that_go_back_at_once_keep_no_more_with_more_microbatches() {
+    let part = 2 * 64 * 4;
+    let growth = |now| (arena_of_stages(now, 64) - arena_of_stages(now, 16)).div_ceil(48 * part);
+    // What goes in and comes out, and copies of it; else what each of four stages takes for each microbatch.
+    assert!(growth(true) <= 4, "{}", growth(true));
+    assert!(growth(false) >= 8, "{}", growth(false));
+}
+
 #[test]
 fn a_plan_writes_nothing_and_reads_no_values() {
     let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));

@@ -221,6 +221,25 @@ pub(crate) fn module_of(db: &dyn Db, file: FileId) -> FileId {
     db.tables().files.get(file.0 as usize).map_or(file, |e| e.module)
 }
 
+/// Whether the body of a module has run before a file's: the file imports it, or what it imports does.
+pub(crate) fn has_run_before(db: &dyn Db, module: FileId, file: File) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut work = vec![file];
+    while let Some(file) = work.pop() {
+        let before = file.before(db).iter().flat_map(|b| b.imports.values());
+        for target in file.imports(db).values().chain(before) {
+            let Target::File(id) = target else { continue };
+            if module_of(db, *id) == module {
+                return true;
+            }
+            if seen.insert(*id) {
+                work.extend(file_of(db, *id));
+            }
+        }
+    }
+    false
+}
+
 pub(crate) fn path_of(db: &dyn Db, file: FileId) -> Arc<str> {
     db.tables().files.get(file.0 as usize).map_or_else(|| "".into(), |e| e.path.clone())
 }

@@ -164,7 +164,7 @@ impl<'db> Cx<'db> {
         {
             return Some((read.id, read.ty.clone(), read.span.0));
         }
-        if module == self.module {
+        if module == self.module || !db::has_run_before(self.db, module, self.file) {
             return None;
         }
         let var = db::checked_main(self.db, file).vars.get(name)?.clone();

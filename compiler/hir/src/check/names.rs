@@ -301,10 +301,10 @@ impl Cx<'_> {
         {
             return Some(super::cx::read(Slot::Global(read.id), read.ty.clone(), span));
         }
-        if module == self.module {
+        // Of a file that imports this one, what a function may read came with the call.
+        if module == self.module || !db::has_run_before(self.db, module, self.file) {
             return None;
         }
-        // Another file: its module body has run before this one.
         let main = db::checked_main(self.db, file);
         let var = main.vars.get(name)?.clone();
         let ty = self.foreign(&var.ty);

@@ -33,6 +33,9 @@ impl Cx<'_> {
         };
         let y = if let Ty::Tuple(parts) = &ret { parts.last() } else { None };
         let Some(y) = y else { return error_at(span) };
+        if y.holds_error() {
+            return error_at(span);
+        }
         let Some(ys) = stacked(y, &n) else {
             let d = Diagnostic::new(
                 Code::E0204,
@@ -110,7 +113,7 @@ impl Cx<'_> {
         match (row, n) {
             (Some(row), Some(n)) => Some((row, n)),
             _ => {
-                if !xs.ty.is_error() {
+                if !xs.ty.holds_error() {
                     let d = Diagnostic::new(
                         Code::E0204,
                         xs.span,

@@ -256,12 +256,17 @@ impl Cx<'_> {
         super::cx::none(span)
     }
 
-    /// What a comparison of ints gives in a template that was called with these numbers.
+    /// What a comparison of ints, or of tuples of them, gives in a template that was called with these numbers.
     fn decided_by_arguments(&self, test: &TExpr) -> Option<bool> {
         let TKind::Compare { op, left, right } = &test.kind else { return None };
-        let in_template = self.data.as_ref().is_some_and(|d| d.args.is_some());
-        let (a, b) = (left.ty.const_int()?, right.ty.const_int()?);
-        if in_template { super::compare::int_holds(*op, a, b) } else { None }
+        if !self.data.as_ref().is_some_and(|d| d.args.is_some()) {
+            return None;
+        }
+        if let (CmpOp::Eq | CmpOp::Ne, Ty::Tuple(a), Ty::Tuple(b)) = (op, &left.ty, &right.ty) {
+            let ints = |items: &[Ty]| items.iter().map(Ty::const_int).collect::<Option<Vec<i64>>>();
+            return Some((ints(a)? == ints(b)?) == (*op == CmpOp::Eq));
+        }
+        super::compare::int_holds(*op, left.ty.const_int()?, right.ty.const_int()?)
     }
 
     /// A value as a string.

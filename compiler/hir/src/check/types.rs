@@ -106,6 +106,17 @@ impl Ty {
         matches!(self, Ty::Error | Ty::Never)
     }
 
+    /// Whether a part of it is what an error left.
+    pub fn holds_error(&self) -> bool {
+        match self {
+            Ty::List(t) => t.holds_error(),
+            Ty::Dict(k, v) => k.holds_error() || v.holds_error(),
+            Ty::Tuple(ts) => ts.iter().any(Ty::holds_error),
+            Ty::Struct(s) => s.fields.iter().any(|(_, t)| t.holds_error()),
+            t => t.is_error(),
+        }
+    }
+
     pub fn is_tensor(&self) -> bool {
         matches!(self, Ty::Tensor(_) | Ty::AnyTensor)
     }
