@@ -51,7 +51,8 @@ impl Cx<'_> {
             ),
             ("dist", _) => Some(
                 Diagnostic::new(Code::E0490, span, format!("`{name}` is not there yet"))
-                    .help("stages of one shape go through `pipeline` of `std.parallel`"),
+                    .note("a tensor lies on all devices of an axis, split or in full, and not on one of them only")
+                    .help("stages of one shape go stacked through `pipeline` of `std.parallel`, others before and behind them"),
             ),
             ("graph", _) => not_yet(Code::E0690, "profiles and traces of compiled programs are not recorded"),
             (_, "numerics.policy" | "numerics.precision") => Some(
