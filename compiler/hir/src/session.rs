@@ -223,7 +223,7 @@ impl<'db> Assembly<'db> {
     /// that leads to it, with the line inside as a label. Each mistake is said once.
     fn instance_diagnostics(&mut self, mains: &[(File, &'db Arc<CheckedMain>)]) {
         let db: &'db dyn Db = self.db;
-        let mut said: BTreeSet<(tessera_base::Code, Span)> = BTreeSet::new();
+        let mut said: BTreeSet<(tessera_base::Code, Span, Option<Span>)> = BTreeSet::new();
         // Breadth first from code that is checked for itself, so that the nearest call is named.
         let mut queue: std::collections::VecDeque<(InstId, Call)> = Default::default();
         for (_, main) in mains {
@@ -241,10 +241,12 @@ impl<'db> Assembly<'db> {
             let endless =
                 if inst.open { db::inst_data(db, id).and_then(|data| CheckedInst::no_end(db, &data)) } else { None };
             for d in inst.diagnostics.iter().chain(&endless) {
-                if !said.insert((d.code, d.span)) {
+                // Advice is for the numbers of a call.
+                let advised = (d.code == tessera_base::Code::W0102).then_some(call.span);
+                if !said.insert((d.code, d.span, advised)) {
                     continue;
                 }
-                if library && !answered.insert(call.span) {
+                if library && d.is_error() && !answered.insert(call.span) {
                     continue;
                 }
                 let template = inst.template && !db::inst_data(db, id).is_some_and(|data| is_lambda(db, &data));
