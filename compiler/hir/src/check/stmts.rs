@@ -259,7 +259,7 @@ impl Cx<'_> {
     /// What a comparison of ints, or of tuples of them, gives in a template that was called with these numbers.
     fn decided_by_arguments(&self, test: &TExpr) -> Option<bool> {
         let TKind::Compare { op, left, right } = &test.kind else { return None };
-        if !self.data.as_ref().is_some_and(|d| d.args.is_some()) {
+        if self.data.as_ref().is_none_or(|d| d.args.is_none()) {
             return None;
         }
         if let (CmpOp::Eq | CmpOp::Ne, Ty::Tuple(a), Ty::Tuple(b)) = (op, &left.ty, &right.ty) {
