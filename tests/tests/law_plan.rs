@@ -170,6 +170,8 @@ const ALONG: &[&str] = &[
     "op.argmax(op.concat((x, x, x), axis=1), axis=1)",
     "op.topk(op.concat((x, x, x, x), axis=0), 2, axis=0)[0]",
     "op.max_pool(x, 2, stride=1, padding=1)",
+    "op.conv2d(op.expand_dims(x, 0), op.ones((2, 1, 2, 2)), padding=1)",
+    "autodiff.grad(lambda w: dist.complete((op.conv2d(op.expand_dims(x, 0), w, padding=1) ** 2).sum()))(op.ones((2, 1, 2, 2)))",
     "autodiff.grad(lambda x: dist.complete((op.roll(x, 2, axis=1) * op.pad(x[::2], ((n, 0), (0, 0)))).sum()))(x)",
 ];
 

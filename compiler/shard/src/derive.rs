@@ -5,6 +5,7 @@
 //! to move data for its next step, that is a [`Problem`], and the program says what to move.
 //! Inside an operator (the maximum of a softmax over a split dim) partial values are completed.
 
+use crate::apart::apart;
 use crate::links::{Link, first_of_sorted, links};
 use std::sync::Arc;
 use tessera_base::{DType, Mesh, Monoid, Sharding};
@@ -69,6 +70,7 @@ pub fn mesh_of<'a>(operands: impl IntoIterator<Item = &'a Sharding>) -> Result<O
 
 /// The layouts of a graph's outputs, from those that its inputs state.
 pub fn derive(g: &Graph) -> Result<Vec<Sharding>, Problem> {
+    let g = &apart(g);
     let known = nodes(g)?;
     Ok(g.outputs.iter().map(|o| known[o.0 as usize].clone().normal(g.ty(*o).shape.len())).collect())
 }

@@ -12,6 +12,7 @@
 //! device keeps: results have the same bits on any mesh. A type that says `sum@tp` therefore
 //! says what may be done with a value, not that devices hold summands.
 
+pub mod apart;
 pub mod reach;
 pub mod links;
 pub mod derive;

@@ -109,7 +109,7 @@ pub fn links(g: &Graph, node: &Node) -> Vec<Vec<Link>> {
         Prim::Cumulate { axis, .. } | Prim::Sort { axis, .. } | Prim::ArgSort { axis, .. } => {
             vec![but(0, *axis, Link::Along(*axis))]
         }
-        Prim::Dot { steps, .. } => dot(shape(0).len(), *steps == Steps::All),
+        Prim::Dot { steps, .. } => dot(shape(0).len(), shape(1).len(), *steps == Steps::All),
         Prim::Quantize { .. } => {
             let n = shape(0).len();
             vec![(0..n).map(|d| if d + 1 < n { Link::Pass(d) } else { Link::Whole }).collect()]
@@ -208,14 +208,16 @@ pub fn first_of_sorted(g: &Graph, node: &Node) -> Option<usize> {
     (others && start.iter().all(|s| *s == 0) && step.iter().all(|s| *s == 1)).then_some(axis)
 }
 
-/// `[batch…, m, k] @ [batch…, k, n]`. Rows that do not take `all` steps know their position.
-fn dot(rank: usize, all: bool) -> Vec<Vec<Link>> {
+/// `[batch…, m, k] @ [batch…, k, n]`, or with several dims in place of `n` ([`crate::apart`]); the ranks of both. Rows
+/// that do not take `all` steps know their position.
+fn dot(rank: usize, right: usize, all: bool) -> Vec<Vec<Link>> {
     let sum = Link::Reduce(Reduction::Sum);
     let batch = rank.saturating_sub(2);
     let (mut a, mut b): (Vec<Link>, Vec<Link>) =
         ((0..batch).map(Link::Pass).collect(), (0..batch).map(Link::Pass).collect());
     a.extend([if all { Link::Pass(batch) } else { Link::Whole }, if all { sum } else { Link::Whole }]);
-    b.extend([if all { sum } else { Link::Whole }, Link::Pass(batch + 1)]);
+    b.push(if all { sum } else { Link::Whole });
+    b.extend((batch + 1..right).map(Link::Pass));
     vec![a, b]
 }
 
@@ -272,7 +274,8 @@ mod tests {
 
     #[test]
     fn causal_products_keep_their_rows() {
-        assert_eq!(dot(3, false)[0], [Link::Pass(0), Link::Whole, Link::Whole]);
-        assert_eq!(dot(2, true)[1], [Link::Reduce(Reduction::Sum), Link::Pass(1)]);
+        assert_eq!(dot(3, 3, false)[0], [Link::Pass(0), Link::Whole, Link::Whole]);
+        assert_eq!(dot(2, 2, true)[1], [Link::Reduce(Reduction::Sum), Link::Pass(1)]);
+        assert_eq!(dot(2, 3, true)[1], [Link::Reduce(Reduction::Sum), Link::Pass(1), Link::Pass(2)]);
     }
 }

@@ -2,6 +2,7 @@
 
 mod handed;
 
+use crate::apart::apart;
 use crate::exchange;
 use crate::few::by_blocks;
 use crate::layout::turns::Turn;
@@ -33,6 +34,11 @@ pub struct Devices {
     pub outcomes: Vec<Outcome>,
 }
 
+/// The graph in the form in which it is laid out.
+pub fn prepared(g: &Graph, mesh: &Arc<Mesh>) -> Graph {
+    by_blocks(&apart(g), mesh)
+}
+
 /// Divides a graph over the devices of its mesh. Outputs whose type names no mesh go to the first
 /// device.
 pub fn divide(g: &Graph, mesh: &Arc<Mesh>) -> Devices {
@@ -41,7 +47,7 @@ pub fn divide(g: &Graph, mesh: &Arc<Mesh>) -> Devices {
 
 /// The same with the graphs of some devices alone.
 pub fn divide_some(g: &Graph, mesh: &Arc<Mesh>, devices: Range<u64>) -> Devices {
-    let g = &by_blocks(g, mesh);
+    let g = &prepared(g, mesh);
     let placed = lay_out(g, mesh);
     Devices {
         mesh: mesh.clone(),
@@ -78,7 +84,7 @@ fn held_after(g: &Graph, placed: &[Placed], o: NodeId) -> Place {
 
 /// Where the outputs of a graph lie after a call.
 pub fn outcomes(g: &Graph, mesh: &Arc<Mesh>) -> Vec<Outcome> {
-    let g = &by_blocks(g, mesh);
+    let g = &prepared(g, mesh);
     outcomes_of(g, &lay_out(g, mesh))
 }
 
@@ -178,6 +184,9 @@ impl Local<'_> {
         let made = match (&node.prim, &operands[..]) {
             (Prim::Layout, [x]) => *x,
             // Each device has got its row.
+            (Prim::Dot { .. }, &[a, b]) if self.graph.ty(b).shape.len() > self.graph.ty(a).shape.len() => {
+                self.product_in_parts(node, [a, b], ty)
+            }
             (Prim::Rows { .. }, [x]) if at.operands.iter().any(|o| o.layout().is_none()) => *x,
             _ => {
                 let prim = match &node.prim {
@@ -215,6 +224,21 @@ impl Local<'_> {
             }
         };
         self.made.insert((id, at.at.clone()), made);
+    }
+
+    /// A product with its columns in several dims, which are joined for it; see [`crate::apart`].
+    fn product_in_parts(&mut self, node: &Node, [a, b]: [NodeId; 2], ty: NodeType) -> NodeId {
+        let kept = self.graph.ty(a).shape.len() - 1;
+        let join = |shape: &[u64]| [&shape[..kept], &[shape[kept..].iter().product()]].concat();
+        let [right, narrow] = [&self.graph.ty(b).shape, &ty.shape].map(|shape| join(shape));
+        let right = NodeType::new(right, self.graph.ty(b).dtype);
+        let mut push = |prim: Prim, operands: Vec<NodeId>, ty: NodeType| {
+            let origin = Origin { kernel: None, ..node.origin.clone() };
+            self.graph.push(Node { prim, operands, ty, results: vec![], origin, policy: node.policy })
+        };
+        let b = push(Prim::Reshape, vec![b], right);
+        let product = push(node.prim.clone(), vec![a, b], NodeType::new(narrow, ty.dtype));
+        push(Prim::Reshape, vec![product], ty)
     }
 
     /// The body of a loop on this device.

@@ -16,7 +16,7 @@ use tessera_plan::collective::Collective;
 use tessera_plan::roofline;
 use tessera_plan::topology::Topology;
 use tessera_shard::local::Moved;
-use tessera_shard::{classes, exchange, few, layout, local};
+use tessera_shard::{classes, exchange, layout, local};
 
 /// Beyond so many devices the exchanges between all of them take too long to follow.
 const DEVICES_MAX: u64 = 4096;
@@ -94,7 +94,7 @@ fn region(backend: &Backend, topology: &Topology, outlined: &Outlined) -> Result
         return Ok(row);
     };
     row.mesh = mesh.to_string();
-    let g = few::by_blocks(&tessera_graph::prune(g), &mesh);
+    let g = local::prepared(&tessera_graph::prune(g), &mesh);
     let placed = layout::lay_out(&g, &mesh);
     let mut traffic = Traffic { topology, devices: mesh.devices(), flows: HashMap::new() };
     for alike in classes::classes(&g, &mesh, &placed) {

@@ -90,9 +90,9 @@ impl Chains<'_> {
             return None;
         };
         let alike = [g.ty(a), g.ty(b), &node.ty].iter().all(|ty| ty.dtype == accum);
-        let rank = node.ty.shape.len();
+        let rank = g.ty(a).shape.len();
         let held = |o: NodeId, dim: usize| placed[o.0 as usize].result.axes(dim);
-        if !alike || rank < 2 || held(a, rank - 1) != held(b, rank - 2) {
+        if !alike || rank < 2 || g.ty(b).shape.len() != rank || held(a, rank - 1) != held(b, rank - 2) {
             return None;
         }
         let (axis, devices) = self.only(g, placed, a, rank - 1)?;
