@@ -35,8 +35,10 @@ pub fn run(old: &Graph) -> Graph {
 /// The part of each node that is read; `None` where nothing is.
 fn wanted(g: &Graph) -> Vec<Option<Part>> {
     let mut wanted: Vec<Option<Part>> = vec![None; g.nodes.len()];
-    for o in &g.outputs {
-        wanted[o.0 as usize] = Some(Part::all(&g.ty(*o).shape));
+    // What an exchange gives away others read, whether or not its result is read here.
+    let exchanges = g.ids().filter(|id| matches!(g.node(*id).prim, Prim::Exchange(_)));
+    for o in g.outputs.iter().copied().chain(exchanges) {
+        wanted[o.0 as usize] = Some(Part::all(&g.ty(o).shape));
     }
     for id in g.ids().collect::<Vec<_>>().into_iter().rev() {
         let Some(part) = wanted[id.0 as usize].clone() else { continue };

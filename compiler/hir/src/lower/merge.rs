@@ -80,7 +80,7 @@ impl Body<'_, '_> {
         }
         let args = self.region_args(&p, live);
         let span = p.span;
-        let exprs: Vec<TExpr> = results.iter().map(|&v| self.var_expr(v, span)).collect();
+        let exprs: Vec<TExpr> = results.iter().map(|&v| self.last_value(v, &p)).collect();
         let single = exprs.len() == 1;
         let name = self.name.clone();
         let sid = self.cx.span(span);
@@ -93,6 +93,21 @@ impl Body<'_, '_> {
         } else {
             let targets = results.iter().map(|&v| self.root(v)).collect();
             out.push(HStmt::Region { region, args, targets, span: sid });
+        }
+    }
+
+    /// A variable at the end of a region. On a mesh it lies as the value does that it had last: another one that it had
+    /// before may have been laid out otherwise.
+    fn last_value(&self, v: Var, p: &Pending) -> TExpr {
+        let variable = self.var_expr(v, p.span);
+        let last = p.body.iter().rev().find_map(|s| match (s, v) {
+            (TStmt::Set(l, e), Var::Local(to)) if *l == to => Some(&e.ty),
+            (TStmt::SetGlobal(g, e), Var::Global(to)) if *g == to => Some(&e.ty),
+            _ => None,
+        });
+        match last {
+            Some(ty) if ty.on_a_mesh() || variable.ty.on_a_mesh() => TExpr { ty: ty.clone(), ..variable },
+            _ => variable,
         }
     }
 
