@@ -37,11 +37,7 @@ pub struct Bench {
     one: Pool,
     three: Arc<Pool>,
     work: Workspace,
-    checks: u64,
 }
-
-/// One graph in so many also runs in the checked interpreter of Tile IR.
-const CHECKS_PER_TILES: u64 = 4;
 
 /// The bytes of every output, or the error that stopped the graph.
 pub type Bits = Result<Vec<Vec<u8>>, String>;
@@ -66,7 +62,6 @@ impl Bench {
             one: Pool::new(1),
             three,
             work: Workspace::default(),
-            checks: 0,
         }
     }
 
@@ -137,10 +132,7 @@ impl Bench {
                 check_kernel(&step.kernel).or_else(|e| differs("kernels", format!("of {nodes}: {e}")))?;
             }
         }
-        self.checks += 1;
-        if self.checks.is_multiple_of(CHECKS_PER_TILES) {
-            tiles::check(case, graph, &groups)?;
-        }
+        tiles::check(case, graph, &groups)?;
         let plan = match self.backend.plan(graph) {
             Ok(plan) => plan,
             Err(BackendError::Internal(why) | BackendError::Unavailable(why)) => return differs("compiling", why),

@@ -57,6 +57,11 @@ impl Strip {
         if s.axes.get(keys.0 as usize).is_none_or(|a| !a.reduced) || has(first, &rows) != has(second, &rows) {
             return Err("the products do not share rows");
         }
+        // Every position along the other axes computes the rows again, and what leaves of a row is written by one of them.
+        let again = |a: &Var| s.stores.iter().skip(1).any(|st| !st.at.uses(*a));
+        if batch.iter().any(again) {
+            return Err("what leaves of a row would be written many times");
+        }
         Ok(Strip { first, second, keys, rows, columns, batch })
     }
 }
