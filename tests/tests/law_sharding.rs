@@ -267,7 +267,8 @@ fn gradient(tokens: u64, [rows, columns]: [u64; 2], dtype: DType, seed: u64) -> 
 fn sums_go_from_device_to_device() {
     let mut wrong = vec![];
     let mut passes = 0;
-    let cases = [(64, [3, 5]), (160, [8, 4]), (100, [4, 4]), (8192, [2, 3]), (3 * 8192, [1, 2])];
+    let cases =
+        [(64, [3, 5]), (160, [8, 4]), (100, [4, 4]), (8192, [2, 3]), (3 * 8192, [1, 2]), (500, [3, 2]), (9002, [2, 1])];
     for (i, (tokens, sizes)) in cases.into_iter().enumerate() {
         let dtype = if i == 1 { DType::F64 } else { DType::F32 };
         let case = gradient(tokens, sizes, dtype, i as u64);

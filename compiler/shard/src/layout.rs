@@ -205,7 +205,8 @@ fn place(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed], kept: Opti
         .iter()
         .zip(&links)
         .map(|(o, ls)| {
-            let stays = |d: usize, axis: &&str| placed[o.0 as usize].result.dim_of(axis) == Some(d);
+            // Cutting what is whole is free.
+            let stays = |d: usize, axis: &&str| placed[o.0 as usize].result.dim_of(axis).is_none_or(|at| at == d);
             let axes = |(d, link): (usize, &Link)| match link {
                 Link::Pass(to) | Link::Blocks(to) => result.axes(*to).to_vec(),
                 Link::Reduce(_) => kept.iter().filter(|axis| stays(d, axis)).map(|axis| axis.to_string()).collect(),

@@ -2,8 +2,9 @@
 //! came from, and elements that were read several times sum up.
 
 use super::At;
+use tessera_ir::graph::{NodeId, Policy};
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Prim, Reduction};
+use tessera_ops::prim::{Prim, Reduction, Scalar, Steps};
 use tessera_ops::surface::{Build, Id, expand};
 
 /// The sum over the dims along which elements were repeated.
@@ -11,12 +12,33 @@ pub fn broadcast(at: &mut At, dims: &[usize]) -> Vec<Option<Id>> {
     let (from, to) = (at.shape(at.x[0]), at.shape(at.c));
     let kept = |d: usize| dims.iter().position(|&k| k == d).is_some_and(|i| from[i] == to[d]);
     let axes: Vec<usize> = (0..to.len()).filter(|&d| !kept(d)).collect();
-    let sum = expand::reduce(at.w, at.c, Reduction::Sum, &axes, false);
+    let sum = over_batch(at, &axes);
+    let sum = sum.unwrap_or_else(|| expand::reduce(at.w, at.c, Reduction::Sum, &axes, false));
     // What is left lies in the order of the result's dims.
     let left: Vec<usize> = dims.iter().copied().filter(|&d| kept(d)).collect();
     let perm: Vec<usize> = left.iter().map(|d| left.iter().filter(|&k| k < d).count()).collect();
     let turned = expand::transpose(at.w, sum, &perm);
     vec![Some(expand::reshape(at.w, turned, &from))]
+}
+
+/// Of products, one for each item of a batch: the sum over the batch, one chain like the products themselves. Over devices
+/// that share a batch, such a chain hands on one number for each weight, where a sum has [`tessera_ops::prim::LANES`].
+fn over_batch(at: &mut At, axes: &[usize]) -> Option<Id> {
+    let node = at.w.graph.node(NodeId(at.c.0));
+    let Prim::Dot { accum, .. } = node.prim else { return None };
+    let shape = node.ty.shape.clone();
+    let (batch, kept) = shape.split_at_checked(axes.len())?;
+    let leads = axes.iter().copied().eq(0..axes.len()) && kept.len() >= 2;
+    let (items, elems) = (batch.iter().product::<u64>(), kept.iter().product::<u64>());
+    if !leads || items < 2 || at.w.policy == Policy::KahanSum {
+        return None;
+    }
+    let dtype = at.dtype(at.c);
+    let rows = expand::reshape(at.w, at.c, &[items, elems]);
+    let ones = expand::full(at.w, &[1, items], dtype, Scalar::F(1.0));
+    let prim = Prim::Dot { accum, steps: Steps::All, pairs: false };
+    let sum = at.w.push(prim, &[ones, rows], vec![1, elems], dtype);
+    Some(expand::reshape(at.w, sum, kept))
 }
 
 pub fn reshape(at: &mut At) -> Vec<Option<Id>> {

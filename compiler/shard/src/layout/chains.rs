@@ -4,7 +4,7 @@
 //! over all devices of the axis. The operands can stay where they are: the first device makes
 //! the first part of every chain, the next one goes on from there, and the last one holds the
 //! result. That moves the result some times instead of the operands: less for the gradient of a
-//! weight over many tokens. A sum over a split dim goes the same way, by the lanes or the leaves of the canonical
+//! weight over many tokens. A sum over a split dim goes the same way, by the leaves and the lanes of the canonical
 //! order (`local/handed.rs`).
 //!
 //! The devices of the axis work one after the other. It takes no longer where there is other work in between: in a
@@ -13,6 +13,7 @@
 
 use super::{Made, Placed, place as place_plainly};
 use crate::place::Place;
+use std::ops::Range;
 use std::sync::Arc;
 use tessera_base::{DType, Mesh, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Policy};
@@ -91,15 +92,26 @@ impl Chains<'_> {
         };
         let alike = [g.ty(a), g.ty(b), &node.ty].iter().all(|ty| ty.dtype == accum);
         let rank = g.ty(a).shape.len();
-        let held = |o: NodeId, dim: usize| placed[o.0 as usize].result.axes(dim);
-        if !alike || rank < 2 || g.ty(b).shape.len() != rank || held(a, rank - 1) != held(b, rank - 2) {
+        if !alike || rank < 2 {
             return None;
         }
-        let (axis, devices) = self.only(g, placed, a, rank - 1)?;
+        let sides = [(a, rank - 1), (b, rank - 2)];
+        let held = |(o, dim): (NodeId, usize)| placed[o.0 as usize].result.axes(dim);
+        let (split, dim) = sides.into_iter().find(|side| !held(*side).is_empty())?;
+        let (axis, devices) = self.only(g, placed, split, dim)?;
+        let elsewhere = |(o, dim): (NodeId, usize)| placed[o.0 as usize].result.dim_of(&axis).is_some_and(|d| d != dim);
+        if sides.into_iter().any(elsewhere) {
+            return None;
+        }
         let (devices, after) = (devices as f64, (devices - 1) as f64);
         let [left, right] = [a, b].map(|o| elems(g.ty(o)));
-        // One operand whole everywhere, and the other split elsewhere.
-        let operands = left.min(right) * after + left.max(right) * after / devices;
+        let operands = match sides.map(held) {
+            // One operand whole everywhere, and the other split elsewhere.
+            [left_by, right_by] if left_by == right_by => left.min(right) * after + left.max(right) * after / devices,
+            // One is whole everywhere.
+            sides @ ([_, []] | [[], _]) => [left, right][usize::from(sides[0].is_empty())] * after / devices,
+            _ => return None,
+        };
         let fewer = elems(&node.ty) * (after + after / devices) < operands;
         Some((axis, fewer && steps(g, node) * after <= self.work * BEHIND_MAX))
     }
@@ -114,45 +126,39 @@ impl Chains<'_> {
             return None;
         }
         let (axis, devices) = self.only(g, placed, x, first)?;
-        let behind: u64 = rest.iter().map(|&d| ty.shape[d]).product();
-        let each = ty.shape[first].div_ceil(devices) * behind;
-        let handed = elems(&node.ty) * Partials::of(ty.shape[first] * behind, each)?.rows() as f64;
-        let (devices, after) = (devices as f64, (devices - 1) as f64);
-        let fewer = handed * after + elems(&node.ty) * after / devices < elems(ty) * after / devices;
+        let runs = Runs::new(&ty.shape, axes, devices);
+        let handed: u64 = (0..devices - 1).map(|index| Runs::rows(runs.of(index).end)).sum();
+        let share = (devices - 1) as f64 / devices as f64;
+        let fewer = elems(&node.ty) * (handed as f64 + share) < elems(ty) * share;
         Some((axis, fewer))
     }
 }
 
-/// What of a sum of rows is handed on: parts of it that the canonical order has too.
+/// The positions of a sum that the devices of an axis have, one run after the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Partials {
-    /// The lanes of the only leaf.
-    Lanes,
-    /// The sums of the leaves, of which each lies on one device.
-    Leaves {
-        all: u64,
-        /// On every device but the last.
-        each: u64,
-    },
+pub struct Runs {
+    pub all: u64,
+    /// On every device but the last.
+    each: u64,
 }
 
-impl Partials {
-    /// For `all` elements, in runs of `each` by device; the last device may have fewer. `None`: the canonical order
-    /// has no part that ends where a device does.
-    pub fn of(all: u64, each: u64) -> Option<Partials> {
-        let fits = |unit: u64| each.is_multiple_of(unit) && all.is_multiple_of(unit);
-        match all {
-            _ if all <= LEAF as u64 => fits(LANES as u64).then_some(Partials::Lanes),
-            _ => fits(LEAF as u64).then_some(Partials::Leaves { all: all / LEAF as u64, each: each / LEAF as u64 }),
-        }
+impl Runs {
+    /// Of a sum over `axes`, of which the first one is split.
+    pub fn new(shape: &[u64], axes: &[usize], devices: u64) -> Runs {
+        let behind: u64 = axes.iter().skip(1).map(|&d| shape[d]).product();
+        let size = axes.first().map_or(1, |&d| shape[d]);
+        Runs { all: size * behind, each: size.div_ceil(devices) * behind }
     }
 
-    /// Rows of what is handed on, at most.
-    fn rows(self) -> u64 {
-        match self {
-            Partials::Lanes => LANES as u64,
-            Partials::Leaves { all, .. } => all,
-        }
+    /// Those of one device.
+    pub fn of(self, index: u64) -> Range<u64> {
+        (self.each * index).min(self.all)..(self.each * (index + 1)).min(self.all)
+    }
+
+    /// What is handed on behind the first positions: the sums of whole leaves, and the lanes of one that is not.
+    pub fn rows(positions: u64) -> u64 {
+        let open = !positions.is_multiple_of(LEAF as u64);
+        positions / LEAF as u64 + if open { LANES as u64 } else { 0 }
     }
 }
 

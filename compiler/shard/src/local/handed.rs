@@ -1,13 +1,14 @@
 //! Sums that go from device to device along an axis: each device goes on from what the one before it
 //! left. All devices make the same number of nodes: those that have no part in one make an empty value.
 //!
-//! A product starts its chains from the partial sums that come. Of a sum of one leaf the lanes are handed on: a
-//! lane is a chain over every sixteenth element, which is a product with ones. Of a longer sum each device
-//! has whole leaves, and their sums are handed on. The last device combines lanes or leaves.
+//! A product starts its chains from the partial sums that come. Of a sum the leaves that are whole are handed on as
+//! their sums, and the one that is not as its lanes: a lane is a chain over every sixteenth element, which is a product
+//! with ones. The last device combines the leaves.
 
 use super::{Local, Moved};
-use crate::layout::chains::{Chain, Partials};
+use crate::layout::chains::{Chain, Runs};
 use crate::place::Place;
+use std::ops::Range;
 use tessera_base::Sharding;
 use tessera_ir::graph::{Node, NodeId, NodeType, Origin};
 use tessera_ops::map::MapOp;
@@ -31,35 +32,31 @@ impl Local<'_> {
         let mut handed = Handed { node, chain, kept, mine: true };
         let place = self.mesh.coordinate(self.device, &chain.axis);
         let devices = self.mesh.size(&chain.axis).unwrap_or(1);
-        let partials = self.partials(node, chain);
+        let runs = self.runs(node, chain);
         let mut before: Option<NodeId> = None;
         for index in 0..devices {
             handed.mine = index == place;
-            let made = match partials {
+            let made = match runs {
                 None => self.product(&handed, operands, before),
-                Some(Partials::Lanes) => self.lanes(&handed, operands, before),
-                Some(Partials::Leaves { .. }) => self.leaves(&handed, operands, before),
+                Some(runs) => self.sums(&handed, operands, before, runs.of(index), runs.all),
             };
             if index + 1 < devices {
-                before = Some(self.pass(&handed, made, index, partials));
+                before = Some(self.pass(&handed, made, index, runs));
                 continue;
             }
-            let whole = match partials {
+            let whole = match runs {
                 None => made,
-                Some(partials) => self.combined(&handed, made, partials),
+                Some(runs) => self.combined(&handed, made, runs.all),
             };
             self.made.insert((id, chain.end()), whole);
         }
     }
 
-    /// Of a sum: what is handed on.
-    fn partials(&self, node: &Node, chain: &Chain) -> Option<Partials> {
+    /// Of a sum: what each device has of it.
+    fn runs(&self, node: &Node, chain: &Chain) -> Option<Runs> {
         let Prim::Reduce { axes, .. } = &node.prim else { return None };
-        let shape = &self.from.ty(node.operands[0]).shape;
-        let all: u64 = axes.iter().map(|&d| shape[d]).product();
-        let behind: u64 = axes.iter().skip(1).map(|&d| shape[d]).product();
         let devices = self.mesh.size(&chain.axis).unwrap_or(1);
-        Partials::of(all, shape[axes[0]].div_ceil(devices) * behind)
+        Some(Runs::new(&self.from.ty(node.operands[0]).shape, axes, devices))
     }
 
     /// A node of this device, if it has a part in it.
@@ -74,13 +71,9 @@ impl Local<'_> {
     }
 
     /// Brings what device `index` of the axis made to the next one.
-    fn pass(&mut self, handed: &Handed, made: NodeId, index: u64, partials: Option<Partials>) -> NodeId {
+    fn pass(&mut self, handed: &Handed, made: NodeId, index: u64, runs: Option<Runs>) -> NodeId {
         let Handed { node, chain, .. } = handed;
-        let rows = match partials {
-            None => None,
-            Some(Partials::Lanes) => Some(LANES as u64),
-            Some(Partials::Leaves { each, .. }) => Some(each * (index + 1)),
-        };
+        let rows = runs.map(|runs| Runs::rows(runs.of(index).end));
         let (mut layout, mut shape) = (chain.layout.clone(), node.ty.shape.clone());
         if let Some(rows) = rows {
             let dims = (0..shape.len()).map(|d| layout.axes(d).to_vec());
@@ -94,13 +87,31 @@ impl Local<'_> {
     }
 
     fn product(&mut self, handed: &Handed, operands: &[NodeId], before: Option<NodeId>) -> NodeId {
-        let operands: Vec<NodeId> = operands.iter().copied().chain(before).collect();
-        self.emit(handed, handed.node.prim.clone(), &operands, handed.kept.clone())
+        let &[a, b] = operands else { return NodeId(0) };
+        let (prim, right) = (handed.node.prim.clone(), self.graph.ty(b).shape.clone());
+        let rows = self.graph.ty(a).shape.len() - 1;
+        // Columns in several dims are joined for it; see [`crate::apart`].
+        let join = |shape: &[u64]| [&shape[..rows], &[shape[rows..].iter().product()]].concat();
+        let narrow = join(&handed.kept);
+        let mut factors = vec![a, self.shaped(handed, b, join(&right))];
+        if let Some(before) = before {
+            factors.push(self.shaped(handed, before, narrow.clone()));
+        }
+        let product = self.emit(handed, prim, &factors, narrow);
+        self.shaped(handed, product, handed.kept.clone())
     }
 
-    /// The elements that are summed in front, in blocks of these sizes, and how many blocks there are.
-    fn in_blocks(&mut self, handed: &Handed, operands: &[NodeId], block: &[u64]) -> (NodeId, u64) {
-        let Prim::Reduce { axes, .. } = &handed.node.prim else { return (NodeId(0), 0) };
+    /// A value with its columns joined, or apart again.
+    fn shaped(&mut self, handed: &Handed, x: NodeId, shape: Vec<u64>) -> NodeId {
+        match self.graph.ty(x).shape.len() == shape.len() {
+            true => x,
+            false => self.emit(handed, Prim::Reshape, &[x], shape),
+        }
+    }
+
+    /// The elements that are summed in front, the others joined.
+    fn in_rows(&mut self, handed: &Handed, operands: &[NodeId], count: u64) -> NodeId {
+        let Prim::Reduce { axes, .. } = &handed.node.prim else { return NodeId(0) };
         let (mut x, shape) = (operands[0], self.graph.ty(operands[0]).shape.clone());
         let kept = (0..shape.len()).filter(|d| !axes.contains(d));
         let perm: Vec<usize> = axes.iter().copied().chain(kept).collect();
@@ -108,55 +119,103 @@ impl Local<'_> {
             let turned = perm.iter().map(|&d| shape[d]).collect();
             x = self.emit(handed, Prim::Transpose { perm }, &[x], turned);
         }
-        let summed: u64 = axes.iter().map(|&d| shape[d]).product();
-        let blocks = summed / block.iter().product::<u64>().max(1);
-        let sizes = [&[blocks], block, &[handed.elems()]].concat();
-        (self.emit(handed, Prim::Reshape, &[x], sizes), blocks)
+        self.emit(handed, Prim::Reshape, &[x], vec![count, handed.elems()])
     }
 
-    /// The lanes so far.
-    fn lanes(&mut self, handed: &Handed, operands: &[NodeId], before: Option<NodeId>) -> NodeId {
-        let lanes = LANES as u64;
-        let row = lanes * handed.elems();
-        let (x, blocks) = self.in_blocks(handed, operands, &[lanes]);
-        let x = self.emit(handed, Prim::Reshape, &[x], vec![blocks, row]);
+    /// Sums so far, behind a device that has the positions `run` of `all`: the leaves that are whole, then the
+    /// lanes of one that is not.
+    fn sums(
+        &mut self,
+        handed: &Handed,
+        operands: &[NodeId],
+        before: Option<NodeId>,
+        run: Range<u64>,
+        all: u64,
+    ) -> NodeId {
+        let (leaf, lanes, elems) = (LEAF as u64, LANES as u64, handed.elems());
+        let x = self.in_rows(handed, operands, run.end - run.start);
+        let before = before.map(|b| self.emit(handed, Prim::Reshape, &[b], vec![Runs::rows(run.start), elems]));
+        let mut out = vec![];
+        let mut at = run.start;
+        if let Some(before) = before {
+            let whole = run.start / leaf;
+            out.extend((whole > 0).then(|| self.rows_of(handed, before, 0, 1, whole)));
+            if !run.start.is_multiple_of(leaf) {
+                at = run.end.min((whole + 1) * leaf);
+                let first = self.rows_of(handed, x, 0, 1, at - run.start);
+                let begun = self.rows_of(handed, before, whole, 1, lanes);
+                let begun = self.lanes(handed, first, run.start..at, Some(begun));
+                let ends = at.is_multiple_of(leaf) || at == all;
+                out.push(if ends { self.halved(handed, begun) } else { begun });
+            }
+        }
+        let count = (run.end - at) / leaf;
+        if count > 0 {
+            let leaves = self.rows_of(handed, x, at - run.start, 1, count * leaf);
+            let leaves = self.emit(handed, Prim::Reshape, &[leaves], vec![count, leaf, elems]);
+            let sum = Prim::Reduce { kind: Reduction::Sum, axes: vec![1] };
+            out.push(self.emit(handed, sum, &[leaves], vec![count, elems]));
+            at += count * leaf;
+        }
+        if at < run.end {
+            let last = self.rows_of(handed, x, at - run.start, 1, run.end - at);
+            let begun = self.lanes(handed, last, at..run.end, None);
+            out.push(if run.end == all { self.halved(handed, begun) } else { begun });
+        }
+        let rows = if run.end == all { all.div_ceil(leaf) } else { Runs::rows(run.end) };
+        let joined = match out[..] {
+            [one] => one,
+            _ => self.emit(handed, Prim::Concat { axis: 0 }, &out, vec![rows, elems]),
+        };
+        self.emit(handed, Prim::Reshape, &[joined], handed.rows(rows))
+    }
+
+    /// The lanes of one leaf, from those `before` on; the rows are at these positions.
+    fn lanes(&mut self, handed: &Handed, rows: NodeId, at: Range<u64>, before: Option<NodeId>) -> NodeId {
+        let (lanes, elems) = (LANES as u64, handed.elems());
+        let (first, count) = (at.start % lanes, at.end - at.start);
+        let blocks = (first + count).div_ceil(lanes);
+        let behind = blocks * lanes - first - count;
+        // A lane that has begun from zero does not change by zeros.
+        let zero = self.emit(handed, Prim::Full { value: Scalar::F(0.0) }, &[], vec![]);
+        let pad = Prim::Pad { low: vec![first, 0], high: vec![behind, 0] };
+        let x = match first + behind {
+            0 => rows,
+            _ => self.emit(handed, pad, &[rows, zero], vec![blocks * lanes, elems]),
+        };
+        let x = self.emit(handed, Prim::Reshape, &[x], vec![blocks, lanes * elems]);
         let ones = self.emit(handed, Prim::Full { value: Scalar::F(1.0) }, &[], vec![1, blocks]);
         let mut factors = vec![ones, x];
-        if let Some(before) = before {
-            factors.push(self.emit(handed, Prim::Reshape, &[before], vec![1, row]));
-        }
+        factors.extend(before.map(|b| self.emit(handed, Prim::Reshape, &[b], vec![1, lanes * elems])));
         let prim = Prim::Dot { accum: handed.node.ty.dtype, steps: Steps::All, pairs: false };
-        let sums = self.emit(handed, prim, &factors, vec![1, row]);
-        self.emit(handed, Prim::Reshape, &[sums], handed.rows(lanes))
+        let sums = self.emit(handed, prim, &factors, vec![1, lanes * elems]);
+        self.emit(handed, Prim::Reshape, &[sums], vec![lanes, elems])
     }
 
-    /// The sums of the leaves so far.
-    fn leaves(&mut self, handed: &Handed, operands: &[NodeId], before: Option<NodeId>) -> NodeId {
-        let (x, blocks) = self.in_blocks(handed, operands, &[LEAF as u64]);
-        let sum = Prim::Reduce { kind: Reduction::Sum, axes: vec![1] };
-        let sums = self.emit(handed, sum, &[x], vec![blocks, handed.elems()]);
-        let own = self.emit(handed, Prim::Reshape, &[sums], handed.rows(blocks));
-        let Some(before) = before else { return own };
-        let rows = self.graph.ty(before).shape.first().copied().unwrap_or(0) + blocks;
-        self.emit(handed, Prim::Concat { axis: 0 }, &[before, own], handed.rows(rows))
-    }
-
-    /// The sum from all lanes, by halves, or from all leaves, by a balanced tree.
-    fn combined(&mut self, handed: &Handed, all: NodeId, partials: Partials) -> NodeId {
-        let (mut now, mut n, halves) = match partials {
-            Partials::Lanes => (all, LANES as u64, true),
-            Partials::Leaves { all: n, .. } => (all, n, false),
-        };
+    /// The sum of a leaf from its lanes.
+    fn halved(&mut self, handed: &Handed, lanes: NodeId) -> NodeId {
+        let (mut now, mut n) = (lanes, LANES as u64);
         while n > 1 {
-            let (pairs, step) = (n / 2, if halves { 1 } else { 2 });
-            let first = self.rows_of(handed, now, 0, step, pairs);
-            let second = self.rows_of(handed, now, if halves { pairs } else { 1 }, step, pairs);
-            let sums = self.emit(handed, Prim::Map(MapOp::add), &[first, second], handed.rows(pairs));
+            n /= 2;
+            let halves = [0, n].map(|first| self.rows_of(handed, now, first, 1, n));
+            now = self.emit(handed, Prim::Map(MapOp::add), &halves, vec![n, handed.elems()]);
+        }
+        now
+    }
+
+    /// The sum from those of all leaves, by a balanced tree.
+    fn combined(&mut self, handed: &Handed, leaves: NodeId, all: u64) -> NodeId {
+        let (mut n, elems) = (all.div_ceil(LEAF as u64), handed.elems());
+        let mut now = self.emit(handed, Prim::Reshape, &[leaves], vec![n, elems]);
+        while n > 1 {
+            let pairs = n / 2;
+            let both = [0, 1].map(|first| self.rows_of(handed, now, first, 2, pairs));
+            let sums = self.emit(handed, Prim::Map(MapOp::add), &both, vec![pairs, elems]);
             now = match n % 2 {
                 0 => sums,
                 _ => {
                     let last = self.rows_of(handed, now, n - 1, 1, 1);
-                    self.emit(handed, Prim::Concat { axis: 0 }, &[sums, last], handed.rows(pairs + 1))
+                    self.emit(handed, Prim::Concat { axis: 0 }, &[sums, last], vec![pairs + 1, elems])
                 }
             };
             n = n.div_ceil(2);
@@ -164,12 +223,10 @@ impl Local<'_> {
         self.emit(handed, Prim::Reshape, &[now], handed.kept.clone())
     }
 
-    /// `count` rows, from `first` on, `step` apart.
+    /// `count` rows of a matrix, from `first` on, `step` apart.
     fn rows_of(&mut self, handed: &Handed, of: NodeId, first: u64, step: i64, count: u64) -> NodeId {
-        let rank = handed.kept.len() + 1;
-        let (mut start, mut steps) = (vec![0; rank], vec![1; rank]);
-        (start[0], steps[0]) = (first as i64, step);
-        self.emit(handed, Prim::Slice { start, step: steps }, &[of], handed.rows(count))
+        let prim = Prim::Slice { start: vec![first as i64, 0], step: vec![step, 1] };
+        self.emit(handed, prim, &[of], vec![count, handed.elems()])
     }
 }
 
