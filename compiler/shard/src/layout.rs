@@ -11,15 +11,21 @@
 
 pub mod chains;
 pub mod turns;
+mod views;
 
-use crate::links::{Link, links, needed};
-use crate::place::{Parts, Place, parts};
+use crate::links::{Link, links};
+use crate::place::{Place, parts};
 use chains::{Chain, Chains};
+use std::cmp::Reverse;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
-use tessera_ir::graph::{Graph, Node, NodeId};
+use tessera_ir::graph::{Graph, Node};
 use tessera_ops::prim::Prim;
 use turns::Turn;
+use views::{made_at, place_views, reaches, sources};
+
+/// From so many positions for each device on, blocks that are not all equal count as even.
+const EVEN: u64 = 4;
 
 /// The layouts of one node.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -76,61 +82,6 @@ pub fn lay_out(g: &Graph, mesh: &Arc<Mesh>) -> Vec<Placed> {
     let outputs: Vec<Sharding> = g.outputs.iter().map(|&o| placed[o.0 as usize].result.clone()).collect();
     place_views(g, mesh, &mut placed, &outputs);
     placed
-}
-
-/// Makes every view where it is read; the outputs are wanted in these layouts.
-fn place_views(g: &Graph, mesh: &Arc<Mesh>, placed: &mut [Placed], outputs: &[Sharding]) {
-    let mut wanted: Vec<Vec<Place>> = vec![vec![]; g.nodes.len()];
-    let want = |wanted: &mut Vec<Vec<Place>>, id: NodeId, place: Place| {
-        let all = &mut wanted[id.0 as usize];
-        if !all.contains(&place) {
-            all.push(place);
-        }
-    };
-    g.outputs.iter().zip(outputs).for_each(|(&o, layout)| want(&mut wanted, o, layout.clone().into()));
-    for id in g.ids().collect::<Vec<_>>().into_iter().rev() {
-        let node = g.node(id);
-        if is_view(g, node, &placed[id.0 as usize].result) {
-            let places = std::mem::take(&mut wanted[id.0 as usize]);
-            if !places.is_empty() {
-                placed[id.0 as usize].made = places.into_iter().map(|at| made_at(g, node, mesh, placed, at)).collect();
-            }
-        }
-        for made in &placed[id.0 as usize].made {
-            node.operands.iter().zip(&made.operands).for_each(|(&o, place)| want(&mut wanted, o, place.clone()));
-        }
-    }
-}
-
-/// Whether a node only picks and joins positions of split dims.
-fn is_view(g: &Graph, node: &Node, result: &Sharding) -> bool {
-    matches!(node.prim, Prim::Slice { .. } | Prim::Pad { .. } | Prim::Concat { .. }) && reaches(&links(g, node), result)
-}
-
-/// Whether a device may need positions of a split dim that are not those of its block.
-fn reaches(links: &[Vec<Link>], result: &Sharding) -> bool {
-    links.iter().flatten().any(|link| matches!(link, Link::Reach(to, _) if !result.axes(*to).is_empty()))
-}
-
-/// A node whose operands are needed in boxes, made at a place.
-fn made_at(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed], at: Place) -> Made {
-    let devices = mesh.devices();
-    let results = at.parts(&node.ty.shape, devices);
-    let one = |(&o, links): (&NodeId, &Vec<Link>)| {
-        let (shape, own) = (&g.ty(o).shape, &placed[o.0 as usize].result);
-        let boxes: Parts = results.iter().map(|result| needed(links, shape, result)).collect();
-        // Boxes that a layout has too are told as that layout, so that equal ones are moved once.
-        let axes = |link: &Link| match (link, &at) {
-            (Link::Pass(to), Place::Layout(layout)) => layout.axes(*to).to_vec(),
-            _ => vec![],
-        };
-        let dims = links.iter().map(axes).collect();
-        let like = Sharding { mesh: Some(mesh.clone()), dims, partial: vec![] }.normal(shape.len());
-        let layout = [own, &like].into_iter().find(|l| parts(l, shape, devices) == boxes);
-        layout.map_or_else(|| Place::Boxes(Arc::new(boxes)), |l| l.clone().into())
-    };
-    let operands = node.operands.iter().zip(&links(g, node)).map(one).collect();
-    Made { at, operands }
 }
 
 /// The layouts of all nodes, from those of the inputs.
@@ -257,11 +208,22 @@ fn choose(
             _ => vanishes[i] = true,
         }
     }
+    let moved = |to: usize| {
+        let has = |ls: &[Link]| {
+            ls.iter().any(|l| matches!(l, Link::Pass(d) | Link::Reach(d, _) | Link::Blocks(d) if *d == to))
+        };
+        let of = |i: usize| {
+            let bytes = g.ty(sources(g, node.operands[i])).bytes().unwrap_or(u64::MAX);
+            if has(&links[i]) { bytes / size } else { bytes }
+        };
+        (0..links.len()).filter(|i| vanishes[*i]).map(of).fold(0, u64::saturating_add)
+    };
     let most = votes.iter().copied().max().unwrap_or(0);
     if most > 0 {
         return votes.iter().position(|v| *v == most);
     }
-    let mut best: Option<(u64, usize)> = None;
+    // Evenly first; then what moves the least: of an operand that has the dim, only what lies elsewhere.
+    let mut best: Option<((bool, u64, Reverse<u64>), usize)> = None;
     for (i, ls) in links.iter().enumerate().filter(|(i, _)| vanishes[*i]) {
         for (d, link) in ls.iter().enumerate() {
             let to = match link {
@@ -272,8 +234,10 @@ fn choose(
             let share = node.ty.shape[to] / result.parts(to).max(1);
             // What goes along a dim is moved and comes back: there some devices may wait for the others.
             let goes_along = ls.iter().any(|l| matches!(l, Link::Along(_))) && node.ty.shape[to] > 1;
-            if (share >= size || goes_along) && best.is_none_or(|(most, _)| share > most) {
-                best = Some((share, to));
+            let uneven = !share.is_multiple_of(size) && share < EVEN * size;
+            let rank = (uneven, moved(to), Reverse(share));
+            if (share >= size || goes_along) && best.is_none_or(|(least, _)| rank < least) {
+                best = Some((rank, to));
             }
         }
     }

@@ -11,6 +11,7 @@
 //! backward pass each is one product behind the one before it. So only what no other product waits
 //! for is made like this, and what is a small share of all work.
 
+use super::views::sources;
 use super::{Made, Placed, place as place_plainly};
 use crate::place::Place;
 use std::ops::Range;
@@ -23,6 +24,9 @@ use tessera_ops::prim::{LANES, LEAF, Prim, Reduction, Steps};
 const DEVICES_MAX: u64 = 8;
 /// The part of all products that the last device is behind the first, at most.
 const BEHIND_MAX: f64 = 1.0 / 16.0;
+
+/// Turns of a batch of products, at most.
+const TURNS_MAX: u64 = 8;
 
 /// How the sums of a node go.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,7 +60,11 @@ impl Chains<'_> {
         let mut awaited = vec![false; g.nodes.len()];
         for id in g.ids().collect::<Vec<_>>().into_iter().rev() {
             let node = g.node(id);
-            let long = matches!(node.prim, Prim::Dot { .. } | Prim::BlockDot { .. } | Prim::Scan { .. } | Prim::Fft(_));
+            let long = match node.prim {
+                Prim::Dot { .. } => !is_sum(g, node),
+                Prim::BlockDot { .. } | Prim::Scan { .. } | Prim::Fft(_) => true,
+                _ => false,
+            };
             if long || awaited[id.0 as usize] {
                 node.operands.iter().for_each(|o| awaited[o.0 as usize] = true);
             }
@@ -104,7 +112,7 @@ impl Chains<'_> {
             return None;
         }
         let (devices, after) = (devices as f64, (devices - 1) as f64);
-        let [left, right] = [a, b].map(|o| elems(g.ty(o)));
+        let [left, right] = [a, b].map(|o| elems(g.ty(sources(g, o))));
         let operands = match sides.map(held) {
             // One operand whole everywhere, and the other split elsewhere.
             [left_by, right_by] if left_by == right_by => left.min(right) * after + left.max(right) * after / devices,
@@ -113,7 +121,8 @@ impl Chains<'_> {
             _ => return None,
         };
         let fewer = elems(&node.ty) * (after + after / devices) < operands;
-        Some((axis, fewer && steps(g, node) * after <= self.work * BEHIND_MAX))
+        let turns = if rank > 2 { turns(&node.ty.shape, &placed[a.0 as usize].result) } else { 1 };
+        Some((axis, fewer && steps(g, node) * after <= self.work * BEHIND_MAX * turns as f64))
     }
 
     /// The same of a sum whose first reduced dim is split.
@@ -160,6 +169,18 @@ impl Runs {
         let open = !positions.is_multiple_of(LEAF as u64);
         positions / LEAF as u64 + if open { LANES as u64 } else { 0 }
     }
+}
+
+/// In how many turns a batch of products goes from device to device: the next device begins when one turn is done.
+pub fn turns(shape: &[u64], layout: &Sharding) -> u64 {
+    let parts = layout.parts(0).max(1);
+    let Some(&items) = shape.first().filter(|n| n.is_multiple_of(parts) && **n > 0) else { return 1 };
+    (1..=TURNS_MAX).rev().find(|&turns| (items / parts).is_multiple_of(turns)).unwrap_or(1)
+}
+
+/// Whether a product is a sum in a chain: one row of ones.
+fn is_sum(g: &Graph, node: &Node) -> bool {
+    node.operands.first().is_some_and(|&o| matches!(g.node(o).prim, Prim::Full { .. }))
 }
 
 fn elems(ty: &NodeType) -> f64 {

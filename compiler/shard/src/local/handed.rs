@@ -6,7 +6,7 @@
 //! with ones. The last device combines the leaves.
 
 use super::{Local, Moved};
-use crate::layout::chains::{Chain, Runs};
+use crate::layout::chains::{Chain, Runs, turns};
 use crate::place::Place;
 use std::ops::Range;
 use tessera_base::Sharding;
@@ -18,7 +18,9 @@ use tessera_ops::prim::{LANES, LEAF, Prim, Reduction, Scalar, Steps};
 struct Handed<'n> {
     node: &'n Node,
     chain: &'n Chain,
-    /// Sizes of the device's part of the result.
+    /// Sizes of what is made now, of all devices.
+    shape: Vec<u64>,
+    /// The same of this device's part.
     kept: Vec<u64>,
     /// Whether the device has a part in what is made now.
     mine: bool,
@@ -28,27 +30,81 @@ impl Local<'_> {
     /// The sums of node `id`. `operands`: those of this device.
     pub(super) fn hand_on(&mut self, id: NodeId, operands: &[NodeId], chain: &Chain) {
         let node = self.from.node(id);
-        let kept = chain.layout.block(&node.ty.shape, self.device).iter().map(|r| r.end - r.start).collect();
-        let mut handed = Handed { node, chain, kept, mine: true };
-        let place = self.mesh.coordinate(self.device, &chain.axis);
-        let devices = self.mesh.size(&chain.axis).unwrap_or(1);
         let runs = self.runs(node, chain);
-        let mut before: Option<NodeId> = None;
-        for index in 0..devices {
-            handed.mine = index == place;
-            let made = match runs {
-                None => self.product(&handed, operands, before),
-                Some(runs) => self.sums(&handed, operands, before, runs.of(index), runs.all),
-            };
-            if index + 1 < devices {
-                before = Some(self.pass(&handed, made, index, runs));
-                continue;
+        let turns = match (runs, operands) {
+            (None, &[a, _]) if self.graph.ty(a).shape.len() > 2 => turns(&node.ty.shape, &chain.layout),
+            _ => 1,
+        };
+        let mut shape = node.ty.shape.clone();
+        let mut kept: Vec<u64> = chain.layout.block(&shape, self.device).iter().map(|r| r.end - r.start).collect();
+        if turns > 1 {
+            shape[0] /= turns;
+            kept[0] /= turns;
+        }
+        let mut handed = Handed { node, chain, shape, kept, mine: true };
+        let parts: Vec<NodeId> = (0..turns)
+            .map(|turn| {
+                let some: Vec<NodeId> = match turns {
+                    1 => operands.to_vec(),
+                    _ => operands.iter().map(|&o| self.turn_of(node, o, turn, turns)).collect(),
+                };
+                self.through(&mut handed, &some, runs)
+            })
+            .collect();
+        let whole = match parts[..] {
+            [one] => one,
+            _ => {
+                handed.kept[0] *= turns;
+                handed.mine =
+                    self.mesh.coordinate(self.device, &chain.axis) + 1 == self.mesh.size(&chain.axis).unwrap_or(1);
+                self.emit(&handed, Prim::Concat { axis: 0 }, &parts, handed.kept.clone())
             }
-            let whole = match runs {
-                None => made,
-                Some(runs) => self.combined(&handed, made, runs.all),
-            };
-            self.made.insert((id, chain.end()), whole);
+        };
+        self.made.insert((id, chain.end()), whole);
+    }
+
+    /// The items of a batch that one of the turns takes.
+    fn turn_of(&mut self, node: &Node, of: NodeId, turn: u64, turns: u64) -> NodeId {
+        let ty = self.graph.ty(of).clone();
+        let (mut shape, mut start) = (ty.shape.clone(), vec![0; ty.shape.len()]);
+        shape[0] /= turns;
+        start[0] = (turn * shape[0]) as i64;
+        let step = vec![1; shape.len()];
+        let (ty, origin) = (NodeType::new(shape, ty.dtype), Origin { kernel: None, ..node.origin.clone() });
+        let prim = Prim::Slice { start, step };
+        self.graph.push(Node { prim, operands: vec![of], ty, results: vec![], origin, policy: node.policy })
+    }
+
+    /// From the first device to the last, which has the result.
+    fn through(&mut self, handed: &mut Handed, operands: &[NodeId], runs: Option<Runs>) -> NodeId {
+        let axis = &handed.chain.axis;
+        let (place, devices) = (self.mesh.coordinate(self.device, axis), self.mesh.size(axis).unwrap_or(1));
+        let mut before: Option<NodeId> = None;
+        for index in 0..devices - 1 {
+            handed.mine = index == place;
+            let made = self.part(handed, operands, before, index, runs);
+            before = Some(self.pass(handed, made, index, runs));
+        }
+        handed.mine = place + 1 == devices;
+        let made = self.part(handed, operands, before, devices - 1, runs);
+        match runs {
+            None => made,
+            Some(runs) => self.combined(handed, made, runs.all),
+        }
+    }
+
+    /// What device `index` of the axis makes.
+    fn part(
+        &mut self,
+        handed: &Handed,
+        operands: &[NodeId],
+        before: Option<NodeId>,
+        index: u64,
+        runs: Option<Runs>,
+    ) -> NodeId {
+        match runs {
+            None => self.product(handed, operands, before),
+            Some(runs) => self.sums(handed, operands, before, runs.of(index), runs.all),
         }
     }
 
@@ -74,7 +130,7 @@ impl Local<'_> {
     fn pass(&mut self, handed: &Handed, made: NodeId, index: u64, runs: Option<Runs>) -> NodeId {
         let Handed { node, chain, .. } = handed;
         let rows = runs.map(|runs| Runs::rows(runs.of(index).end));
-        let (mut layout, mut shape) = (chain.layout.clone(), node.ty.shape.clone());
+        let (mut layout, mut shape) = (chain.layout.clone(), handed.shape.clone());
         if let Some(rows) = rows {
             let dims = (0..shape.len()).map(|d| layout.axes(d).to_vec());
             let dims = std::iter::once(vec![]).chain(dims).collect();

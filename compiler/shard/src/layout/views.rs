@@ -1,0 +1,121 @@
+//! Views over split dims, made where they are read.
+
+use super::{Made, Placed};
+use crate::links::{Link, before_reshape, links, needed};
+use crate::place::{Parts, Place, parts};
+use std::sync::Arc;
+use tessera_base::{Mesh, Sharding};
+use tessera_ir::graph::{Graph, Node, NodeId};
+use tessera_ops::prim::Prim;
+
+/// Makes every view where it is read; the outputs are wanted in these layouts.
+pub fn place_views(g: &Graph, mesh: &Arc<Mesh>, placed: &mut [Placed], outputs: &[Sharding]) {
+    let mut wanted: Vec<Vec<Place>> = vec![vec![]; g.nodes.len()];
+    let want = |wanted: &mut Vec<Vec<Place>>, id: NodeId, place: Place| {
+        let all = &mut wanted[id.0 as usize];
+        if !all.contains(&place) {
+            all.push(place);
+        }
+    };
+    g.outputs.iter().zip(outputs).for_each(|(&o, layout)| want(&mut wanted, o, layout.clone().into()));
+    for id in g.ids().collect::<Vec<_>>().into_iter().rev() {
+        let node = g.node(id);
+        if is_view(g, node, &placed[id.0 as usize].result) {
+            let places = std::mem::take(&mut wanted[id.0 as usize]);
+            if !places.is_empty() {
+                placed[id.0 as usize].made = places.into_iter().map(|at| made_at(g, node, mesh, placed, at)).collect();
+            }
+        }
+        if repeats(g, id) {
+            let places = std::mem::take(&mut wanted[id.0 as usize]);
+            place_repeated(g, id, mesh, placed, places);
+        }
+        for made in &placed[id.0 as usize].made {
+            node.operands.iter().zip(&made.operands).for_each(|(&o, place)| want(&mut wanted, o, place.clone()));
+        }
+    }
+}
+
+/// Makes windows, or a view of them, at the places where they are wanted; those that are no boxes of the operand get it from
+/// where the layout has it.
+fn place_repeated(g: &Graph, id: NodeId, mesh: &Arc<Mesh>, placed: &mut [Placed], places: Vec<Place>) {
+    let node = g.node(id);
+    let Some(own) = placed[id.0 as usize].made.first().cloned() else { return };
+    let mut made = vec![];
+    let mut kept = places.is_empty();
+    for at in places {
+        match (at != own.at).then(|| repeated_at(g, node, mesh, placed, at)).flatten() {
+            Some(other) => made.push(other),
+            None => kept = true,
+        }
+    }
+    made.extend(kept.then_some(own));
+    placed[id.0 as usize].made = made;
+}
+
+/// Whether a node has windows, in which elements occur several times: to move them is dearer than to move what they are of.
+fn repeats(g: &Graph, id: NodeId) -> bool {
+    sources(g, id) != id
+}
+
+/// What the windows are of that a node is a view of; else the node itself.
+pub fn sources(g: &Graph, id: NodeId) -> NodeId {
+    let mut at = id;
+    loop {
+        let node = g.node(at);
+        match (&node.prim, node.operands.first()) {
+            (Prim::Windows { .. }, Some(&x)) => return x,
+            (Prim::Transpose { .. } | Prim::Reshape, Some(&x)) => at = x,
+            _ => return id,
+        }
+    }
+}
+
+/// Windows or a view of them, made at a place; `None` where boxes of the result are none of the operand.
+fn repeated_at(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed], at: Place) -> Option<Made> {
+    let &x = node.operands.first()?;
+    let (from, to) = (&g.ty(x).shape, &node.ty.shape);
+    let results = at.parts(to, mesh.devices());
+    match &node.prim {
+        Prim::Reshape => {
+            let boxes: Option<Parts> = results.iter().map(|part| before_reshape(from, to, part)).collect();
+            Some(Made { at, operands: vec![Place::Boxes(Arc::new(boxes?))] })
+        }
+        Prim::Windows { .. } => {
+            let whole = |part: &[std::ops::Range<u64>]| (from.len()..to.len()).all(|d| part[d] == (0..to[d]));
+            results.iter().all(|part| whole(part)).then(|| made_at(g, node, mesh, placed, at))
+        }
+        _ => Some(made_at(g, node, mesh, placed, at)),
+    }
+}
+
+/// Whether a node only picks and joins positions of split dims.
+fn is_view(g: &Graph, node: &Node, result: &Sharding) -> bool {
+    matches!(node.prim, Prim::Slice { .. } | Prim::Pad { .. } | Prim::Concat { .. }) && reaches(&links(g, node), result)
+}
+
+/// Whether a device may need positions of a split dim that are not those of its block.
+pub fn reaches(links: &[Vec<Link>], result: &Sharding) -> bool {
+    links.iter().flatten().any(|link| matches!(link, Link::Reach(to, _) if !result.axes(*to).is_empty()))
+}
+
+/// A node whose operands are needed in boxes, made at a place.
+pub fn made_at(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed], at: Place) -> Made {
+    let devices = mesh.devices();
+    let results = at.parts(&node.ty.shape, devices);
+    let one = |(&o, links): (&NodeId, &Vec<Link>)| {
+        let (shape, own) = (&g.ty(o).shape, &placed[o.0 as usize].result);
+        let boxes: Parts = results.iter().map(|result| needed(links, shape, result)).collect();
+        // Boxes that a layout has too are told as that layout, so that equal ones are moved once.
+        let axes = |link: &Link| match (link, &at) {
+            (Link::Pass(to), Place::Layout(layout)) => layout.axes(*to).to_vec(),
+            _ => vec![],
+        };
+        let dims = links.iter().map(axes).collect();
+        let like = Sharding { mesh: Some(mesh.clone()), dims, partial: vec![] }.normal(shape.len());
+        let layout = [own, &like].into_iter().find(|l| parts(l, shape, devices) == boxes);
+        layout.map_or_else(|| Place::Boxes(Arc::new(boxes)), |l| l.clone().into())
+    };
+    let operands = node.operands.iter().zip(&links(g, node)).map(one).collect();
+    Made { at, operands }
+}
