@@ -12,7 +12,7 @@ use tessera_base::{DType, Mesh, Sharding};
 use tessera_ir::graph::{Node, NodeId};
 use tessera_ir::verify::verify;
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Prim, Reduction, Steps};
+use tessera_ops::prim::{Prim, Reduction, Scalar, Steps};
 use tessera_ops::surface::{Hints, OpDef, all};
 use tessera_runtime::execute::{Argument, PlanError};
 use tessera_runtime::pool::Pool;
@@ -263,6 +263,62 @@ fn gradient(tokens: u64, [rows, columns]: [u64; 2], dtype: DType, seed: u64) -> 
     Case { graph: b.graph, inputs: b.data }
 }
 
+/// The gradient of a convolution's weights, and a product that is most of the work.
+fn of_windows(items: u64, rows: u64, seed: u64) -> Case {
+    let (mut b, f) = (Builder::plain(seed), DType::F32);
+    let input = |b: &mut Builder, shape: &[u64]| {
+        let count: u64 = shape.iter().product();
+        let bytes = b.random.elements(f, count as usize, Fill::Ordinary);
+        b.input_of(shape, f, bytes, false)
+    };
+    let (x, c) = (input(&mut b, &[items, 1, rows, 6, 2]), input(&mut b, &[items, 1, rows, 4, 3]));
+    let zero = b.push(Prim::Full { value: Scalar::F(0.0) }, &[], &[], f);
+    let pad = Prim::Pad { low: vec![0, 0, 1, 0, 0], high: vec![0, 0, 1, 0, 0] };
+    let channels = Prim::Transpose { perm: vec![0, 1, 4, 2, 3] };
+    let x = b.push(pad, &[x, zero], &[items, 1, rows + 2, 6, 2], f);
+    let x = b.push(channels.clone(), &[x], &[items, 1, 2, rows + 2, 6], f);
+    let windows = Prim::Windows { stride: vec![1, 1], dilation: vec![1, 1] };
+    let x = b.push(windows, &[x], &[items, 1, 2, rows, 4, 3, 3], f);
+    let x = b.push(Prim::Transpose { perm: vec![0, 1, 3, 4, 2, 5, 6] }, &[x], &[items, 1, rows, 4, 2, 3, 3], f);
+    let x = b.push(Prim::Reshape, &[x], &[items, 1, rows * 4, 18], f);
+    let c = b.push(channels, &[c], &[items, 1, 3, rows, 4], f);
+    let c = b.push(Prim::Reshape, &[c], &[items, 1, 3, rows * 4], f);
+    let product = Prim::Dot { accum: f, steps: Steps::All, pairs: false };
+    let each = b.push(product.clone(), &[c, x], &[items, 1, 3, 18], f);
+    let flat = b.push(Prim::Reshape, &[each], &[items, 54], f);
+    let ones = b.push(Prim::Full { value: Scalar::F(1.0) }, &[], &[1, items], f);
+    let sum = b.push(product.clone(), &[ones, flat], &[1, 54], f);
+    let (left, right) = (input(&mut b, &[rows, 512]), input(&mut b, &[512, items * 16]));
+    let long = b.push(product, &[left, right], &[rows, items * 16], f);
+    b.graph.outputs = vec![sum, long];
+    b.graph.name = format!("weights over {rows} rows of {items} images");
+    Case { graph: b.graph, inputs: b.data }
+}
+
+/// Checks a case whose inputs are split over their dims of one size, or of several; how many sums are handed on.
+fn handed_on(case: &Case, size: u64, wrong: &mut Vec<String>) -> usize {
+    let expected = interpreted(&case.graph, &case.inputs);
+    let mut passes = 0;
+    for sizes in [&[2][..], &[4], &[2, 2], &[5]] {
+        let m = meshes::of(sizes);
+        let split = |shape: &[u64]| {
+            let first = shape.iter().position(|&n| n == size);
+            (0..shape.len()).map(|d| if first == Some(d) { vec!["a".to_owned()] } else { vec![] }).collect()
+        };
+        let lies = |dims| Sharding { mesh: Some(m.clone()), dims, partial: vec![] };
+        let inputs: Vec<Sharding> = case.graph.inputs.iter().map(|i| lies(split(&i.ty.shape))).collect();
+        let whole = |o: &NodeId| Some(real(&Sharding::default(), &m, case.graph.ty(*o).shape.len()));
+        for outputs in [case.graph.outputs.iter().map(whole).collect(), vec![None; case.graph.outputs.len()]] {
+            let placed = on_mesh(case, &inputs, &outputs);
+            let devices = divide(&tessera_graph::prune(&placed.graph), &m);
+            passes += devices.graphs[0].to_string().matches("\"pass a\"").count();
+            let all = [check(&placed, &m, &expected), compiled(&backend(), &m, &placed)];
+            wrong.extend(all.into_iter().filter_map(Result::err).map(|e| format!("{}: {m}: {e}", case.graph.name)));
+        }
+    }
+    passes
+}
+
 #[test]
 fn sums_go_from_device_to_device() {
     let mut wrong = vec![];
@@ -271,28 +327,16 @@ fn sums_go_from_device_to_device() {
         [(64, [3, 5]), (160, [8, 4]), (100, [4, 4]), (8192, [2, 3]), (3 * 8192, [1, 2]), (500, [3, 2]), (9002, [2, 1])];
     for (i, (tokens, sizes)) in cases.into_iter().enumerate() {
         let dtype = if i == 1 { DType::F64 } else { DType::F32 };
-        let case = gradient(tokens, sizes, dtype, i as u64);
-        let expected = interpreted(&case.graph, &case.inputs);
-        for sizes in [&[2][..], &[4], &[2, 2], &[5]] {
-            let m = meshes::of(sizes);
-            let split = |first: u64| match first == tokens {
-                true => vec![vec!["a".to_owned()], vec![]],
-                false => vec![vec![], vec![]],
-            };
-            let lies = |dims| Sharding { mesh: Some(m.clone()), dims, partial: vec![] };
-            let inputs: Vec<Sharding> = case.graph.inputs.iter().map(|i| lies(split(i.ty.shape[0]))).collect();
-            let whole = |o: &NodeId| Some(real(&Sharding::default(), &m, case.graph.ty(*o).shape.len()));
-            for outputs in [case.graph.outputs.iter().map(whole).collect(), vec![None; case.graph.outputs.len()]] {
-                let placed = on_mesh(&case, &inputs, &outputs);
-                let devices = divide(&tessera_graph::prune(&placed.graph), &m);
-                passes += devices.graphs[0].to_string().matches("\"pass a\"").count();
-                let all = [check(&placed, &m, &expected), compiled(&backend(), &m, &placed)];
-                wrong.extend(all.into_iter().filter_map(Result::err).map(|e| format!("{}: {m}: {e}", case.graph.name)));
-            }
-        }
+        passes += handed_on(&gradient(tokens, sizes, dtype, i as u64), tokens, &mut wrong);
+    }
+    assert!(passes > 40, "{passes} sums go from device to device");
+    // Over the rows of images, and over a batch of them.
+    for (i, (items, rows)) in [(4, 40), (9, 30), (24, 13), (1, 100)].into_iter().enumerate() {
+        let case = of_windows(items, rows, i as u64);
+        let passes = [rows, items].map(|size| handed_on(&case, size, &mut wrong));
+        assert!(passes[0] > 0, "nothing is handed on of {}", case.graph.name);
     }
     told(wrong);
-    assert!(passes > 40, "{passes} sums go from device to device");
 }
 
 #[test]

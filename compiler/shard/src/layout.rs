@@ -7,7 +7,7 @@
 //!
 //! A part of a split dim, a padded one, several joined in one: what such a view has is not moved before
 //! a reader is known. It is made where it is read, from just those boxes of its operands, so that views
-//! of views move every element once.
+//! of views move every element once. Windows, which have an element several times, are made where they are read too.
 
 pub mod chains;
 pub mod turns;

@@ -9,7 +9,8 @@
 //!
 //! The devices of the axis work one after the other. It takes no longer where there is other work in between: in a
 //! backward pass each is one product behind the one before it. So only what no other product waits
-//! for is made like this, and what is a small share of all work.
+//! for is made like this, and what is a small share of all work. A batch of products goes in turns of some of its
+//! items: then the next device waits for one turn alone.
 
 use super::views::sources;
 use super::{Made, Placed, place as place_plainly};
