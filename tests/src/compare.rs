@@ -55,14 +55,7 @@ impl Bench {
         let mut backend = Backend::new(options, DiskCache::new(None), three.clone());
         let machine = machine.unwrap_or_else(tessera_schedule::host);
         backend.set_machine(machine.clone());
-        Bench {
-            backend,
-            machine,
-            random_directives: false,
-            one: Pool::new(1),
-            three,
-            work: Workspace::default(),
-        }
+        Bench { backend, machine, random_directives: false, one: Pool::new(1), three, work: Workspace::default() }
     }
 
     /// From now on schedules are chosen for this machine.

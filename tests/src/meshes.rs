@@ -6,6 +6,7 @@ use crate::random_graph::Case;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use tessera::backend::meetings::tags;
 use tessera_base::{Mesh, Monoid, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Origin};
 use tessera_ir::interpret;
@@ -28,7 +29,11 @@ pub fn of(sizes: &[u64]) -> Arc<Mesh> {
 /// Every way to split the dims of a tensor over the axes of the mesh: each axis over no dim or
 /// any, both over one in either order.
 pub fn layouts(mesh: &Arc<Mesh>, rank: usize) -> Vec<Sharding> {
-    stated(mesh, rank, &[])
+    let last = mesh.axes.iter().map(|a| a.1).max().unwrap_or(1) - 1;
+    let exists = |(m, axis): &(Monoid, String)| m.position().is_none_or(|i| mesh.size(axis).is_some_and(|n| i < n));
+    let mut all = stated(mesh, rank, &[Monoid::At(0), Monoid::At(last)]);
+    all.retain(|layout| layout.partial.iter().all(exists));
+    all
 }
 
 /// The same with values that are partial over axes under one of these.
@@ -126,6 +131,9 @@ pub fn described(g: &Graph) -> String {
 
 /// Where the elements of a box are in an array, in row-major order.
 fn positions(shape: &[u64], part: &[Range<u64>]) -> Vec<usize> {
+    if part.iter().any(Range::is_empty) {
+        return vec![];
+    }
     let mut out = vec![0usize];
     for (&n, range) in shape.iter().zip(part) {
         out = out.iter().flat_map(|at| range.clone().map(move |i| at * n as usize + i as usize)).collect();
@@ -166,9 +174,9 @@ fn ranges(t: &Transfer) -> Vec<Range<u64>> {
 /// elements that do not arrive, copies that differ.
 pub fn play(whole: &Graph, devices: &Devices, inputs: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, String> {
     let count = devices.graphs.len() as u64;
-    let given: Vec<Vec<Vec<u8>>> = (0..count).map(|d| arguments(whole, &devices.mesh, inputs, d)).collect();
-    let graphs: Vec<&Graph> = devices.graphs.iter().collect();
-    let outputs = together_run(&graphs, &given)?;
+    let given = (0..count).map(|d| arguments(whole, &devices.mesh, inputs, d));
+    let runners = devices.graphs.iter().zip(given).map(|(graph, given)| Some(Runner::new(graph, given)));
+    let outputs: Vec<_> = together_run(runners.collect())?.into_iter().flatten().collect();
     let mut out = vec![];
     for (i, outcome) in devices.outcomes.iter().enumerate() {
         let held: Vec<&Vec<u8>> = outputs.iter().map(|o| &o[i]).collect();
@@ -181,82 +189,129 @@ pub fn play(whole: &Graph, devices: &Devices, inputs: &[Vec<u8>]) -> Result<Vec<
     Ok(out)
 }
 
-/// The outputs of each device, from its inputs: all devices go from node to node together.
-fn together_run(graphs: &[&Graph], given: &[Vec<Vec<u8>>]) -> Result<Vec<Vec<Vec<u8>>>, String> {
-    let nodes = graphs.first().map_or(0, |g| g.nodes.len());
-    if graphs.iter().any(|g| g.nodes.len() != nodes) {
-        return Err("devices have different numbers of nodes".into());
-    }
-    // By node and device; the results of loops by node, device and number.
-    let mut values: Vec<Vec<Vec<u8>>> = vec![];
-    let mut several: BTreeMap<NodeId, Vec<Vec<Vec<u8>>>> = BTreeMap::new();
-    for i in 0..nodes {
-        let id = NodeId(i as u32);
-        let made = match graphs[0].node(id).prim {
-            Prim::Exchange(_) => exchanged(graphs, id, &values)?,
-            Prim::Scan { .. } => {
-                several.insert(id, looped(graphs, id, &values)?);
-                vec![vec![]; graphs.len()]
-            }
-            Prim::Get { index } => {
-                let scan = several.get(&graphs[0].node(id).operands[0]).ok_or("a result of no loop")?;
-                scan.iter().map(|results| results[index].clone()).collect()
-            }
-            _ => graphs
-                .iter()
-                .enumerate()
-                .map(|(d, g)| evaluated(g, id, &values, d, &given[d]))
-                .collect::<Result<_, _>>()?,
-        };
-        values.push(made);
-    }
-    let held = |(d, g): (usize, &&Graph)| g.outputs.iter().map(|o| values[o.0 as usize][d].clone()).collect();
-    Ok(graphs.iter().enumerate().map(held).collect())
+/// A device in the middle of its graph.
+struct Runner<'g> {
+    graph: &'g Graph,
+    given: Vec<Vec<u8>>,
+    /// By node that has run; the results of loops apart.
+    values: Vec<Vec<u8>>,
+    several: BTreeMap<NodeId, Vec<Vec<u8>>>,
 }
 
-/// The results of a loop on each device: all devices take each turn together.
-fn looped(graphs: &[&Graph], id: NodeId, values: &[Vec<Vec<u8>>]) -> Result<Vec<Vec<Vec<u8>>>, String> {
-    let Prim::Scan { carry, sequences, trips, .. } = graphs[0].node(id).prim else { return Err("no loop".into()) };
-    let mut bodies = vec![];
-    for g in graphs {
-        let Prim::Scan { body, carry: c, sequences: s, trips: t } = g.node(id).prim else {
-            return Err(format!("{id} is a loop on some devices only"));
-        };
-        if (c, s, t) != (carry, sequences, trips) {
-            return Err(format!("{id} is another loop on other devices"));
-        }
-        bodies.push(g.bodies.get(body as usize).ok_or("a loop without a body")?);
+impl<'g> Runner<'g> {
+    fn new(graph: &'g Graph, given: Vec<Vec<u8>>) -> Runner<'g> {
+        Runner { graph, given, values: vec![], several: BTreeMap::new() }
     }
-    let operand = |d: usize, i: usize| values[graphs[d].node(id).operands[i].0 as usize][d].as_slice();
-    let devices = 0..graphs.len();
-    let mut state: Vec<Vec<Vec<u8>>> =
-        devices.clone().map(|d| (0..carry).map(|i| operand(d, i).to_vec()).collect()).collect();
-    let mut stacked: Vec<Vec<Vec<u8>>> = bodies.iter().map(|b| vec![vec![]; b.outputs.len() - carry]).collect();
-    for t in 0..trips as usize {
-        let given: Vec<Vec<Vec<u8>>> = devices
-            .clone()
-            .map(|d| {
-                let mut inputs = std::mem::take(&mut state[d]);
-                for i in carry..graphs[d].node(id).operands.len() {
-                    let one = bodies[d].inputs[i].ty.bytes().unwrap_or(0) as usize;
-                    let all = operand(d, i);
-                    inputs.push(if i < carry + sequences {
-                        all[t * one..(t + 1) * one].to_vec()
-                    } else {
-                        all.to_vec()
-                    });
+
+    /// The node that comes next.
+    fn next(&self) -> NodeId {
+        NodeId(self.values.len() as u32)
+    }
+
+    fn held(&self, o: NodeId) -> &[u8] {
+        &self.values[o.0 as usize]
+    }
+
+    /// Goes on to where the device meets others: the first tag there, 0 for a loop that it runs alone; `None` at the end.
+    fn advance(&mut self) -> Result<Option<u32>, String> {
+        while let Some(node) = self.graph.nodes.get(self.values.len()) {
+            match &node.prim {
+                Prim::Exchange(e) => return Ok(Some(e.tag)),
+                Prim::Scan { body, .. } => {
+                    let inside = self.graph.bodies.get(*body as usize).map(tags).unwrap_or_default();
+                    return Ok(Some(inside.first().copied().unwrap_or(0)));
                 }
-                inputs
-            })
-            .collect();
-        for (d, mut outputs) in together_run(&bodies, &given)?.into_iter().enumerate() {
-            for (all, one) in stacked[d].iter_mut().zip(outputs.drain(carry..)) {
+                Prim::Get { index } => {
+                    let results = self.several.get(&node.operands[0]).ok_or("a result of no loop")?;
+                    self.values.push(results.get(*index).cloned().ok_or("a result that the loop has not")?);
+                }
+                Prim::Input(n) => self.values.push(self.given[*n as usize].clone()),
+                prim => {
+                    let operand = |&o: &NodeId| {
+                        let ty = self.graph.ty(o);
+                        ArrayRef { dtype: ty.dtype, shape: &ty.shape, bytes: self.held(o) }
+                    };
+                    let operands: Vec<ArrayRef> = node.operands.iter().map(operand).collect();
+                    let sums = interpret::summation(node.policy);
+                    let made = reference::eval_summing(prim, &operands, node.ty.dtype, &node.ty.shape, sums);
+                    self.values.push(made.map_err(|e| e.message)?);
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The outputs of each device, from its inputs: every device goes on to where it meets others, and those that have come
+/// to the first of these places go on together. A device that is `None` takes no part.
+fn together_run(mut devices: Vec<Option<Runner>>) -> Result<Vec<Option<Vec<Vec<u8>>>>, String> {
+    loop {
+        let mut keys = vec![];
+        for (d, device) in devices.iter_mut().enumerate() {
+            keys.extend(device.as_mut().map(Runner::advance).transpose()?.flatten().map(|tag| (tag, d)));
+        }
+        let Some(&(first, alone)) = keys.iter().min() else { break };
+        let mut who: Vec<usize> = keys.iter().filter(|k| k.0 == first).map(|k| k.1).collect();
+        if first == 0 {
+            who = vec![alone];
+        }
+        let scan = |d: &usize| devices[*d].as_ref().map(|r| matches!(r.graph.node(r.next()).prim, Prim::Scan { .. }));
+        let loops = who.iter().filter(|d| scan(d) == Some(true)).count();
+        match loops {
+            0 => exchanged(&mut devices, &who)?,
+            n if n == who.len() => looped(&mut devices, &who)?,
+            _ => return Err(format!("exchange {first} is in a loop on some devices only")),
+        }
+    }
+    let outputs = |r: Runner| r.graph.outputs.iter().map(|o| r.held(*o).to_vec()).collect();
+    Ok(devices.into_iter().map(|device| device.map(outputs)).collect())
+}
+
+/// Runs a loop on some devices: they take each turn together.
+fn looped(devices: &mut [Option<Runner>], who: &[usize]) -> Result<(), String> {
+    let runner = |d: usize| devices[d].as_ref().ok_or("no device");
+    let (mut all, mut state, mut stacked) = (vec![], vec![], vec![]);
+    for &d in who {
+        let r = runner(d)?;
+        let Prim::Scan { body, carry, sequences, trips } = r.graph.node(r.next()).prim else {
+            return Err("no loop".into());
+        };
+        let body = r.graph.bodies.get(body as usize).ok_or("a loop without a body")?;
+        let operands: Vec<Vec<u8>> = r.graph.node(r.next()).operands.iter().map(|o| r.held(*o).to_vec()).collect();
+        state.push(operands[..carry].to_vec());
+        stacked.push(vec![vec![]; body.outputs.len() - carry]);
+        all.push((body, operands, (carry, sequences, trips)));
+    }
+    let (carry, sequences, trips) = all[0].2;
+    if all.iter().any(|a| a.2 != all[0].2) {
+        return Err("another loop on other devices".into());
+    }
+    for t in 0..trips as usize {
+        let mut turn: Vec<Option<Runner>> = devices.iter().map(|_| None).collect();
+        for (i, &d) in who.iter().enumerate() {
+            let (body, operands, _) = &all[i];
+            let mut inputs: Vec<Vec<u8>> = std::mem::take(&mut state[i]);
+            for (n, operand) in operands.iter().enumerate().skip(carry) {
+                let one = body.inputs[n].ty.bytes().unwrap_or(0) as usize;
+                let row = if n < carry + sequences { t * one..(t + 1) * one } else { 0..operand.len() };
+                inputs.push(operand[row].to_vec());
+            }
+            turn[d] = Some(Runner::new(body, inputs));
+        }
+        for (i, mut outputs) in together_run(turn)?.into_iter().flatten().enumerate() {
+            for (all, one) in stacked[i].iter_mut().zip(outputs.drain(carry..)) {
                 all.extend(one);
             }
-            state[d] = outputs;
+            state[i] = outputs;
         }
     }
-    Ok(state.into_iter().zip(stacked).map(|(a, b)| [a, b].concat()).collect())
+    for (i, &d) in who.iter().enumerate() {
+        let Some(r) = &mut devices[d] else { continue };
+        let at = r.next();
+        r.several.insert(at, [std::mem::take(&mut state[i]), std::mem::take(&mut stacked[i])].concat());
+        r.values.push(vec![]);
+    }
+    Ok(())
 }
 
 /// What a device holds of the inputs.
@@ -268,55 +323,45 @@ pub fn arguments(whole: &Graph, mesh: &Arc<Mesh>, inputs: &[Vec<u8>], device: u6
     whole.inputs.iter().zip(inputs).map(one).collect()
 }
 
-fn evaluated(g: &Graph, id: NodeId, values: &[Vec<Vec<u8>>], d: usize, inputs: &[Vec<u8>]) -> Result<Vec<u8>, String> {
-    let node = g.node(id);
-    let held = |o: NodeId| values[o.0 as usize][d].as_slice();
-    match &node.prim {
-        Prim::Input(n) => Ok(inputs[*n as usize].clone()),
-        prim => {
-            let operands: Vec<ArrayRef> = node
-                .operands
-                .iter()
-                .map(|&o| ArrayRef { dtype: g.ty(o).dtype, shape: &g.ty(o).shape, bytes: held(o) })
-                .collect();
-            let sums = interpret::summation(node.policy);
-            reference::eval_summing(prim, &operands, node.ty.dtype, &node.ty.shape, sums).map_err(|e| e.message)
-        }
-    }
-}
-
-fn exchanged(graphs: &[&Graph], id: NodeId, values: &[Vec<Vec<u8>>]) -> Result<Vec<Vec<u8>>, String> {
-    let plans: Option<Vec<&Arc<Exchange>>> =
-        graphs.iter().map(|g| if let Prim::Exchange(e) = &g.node(id).prim { Some(e) } else { None }).collect();
-    let plans = plans.ok_or_else(|| format!("{id} is an exchange on some devices only"))?;
-    if plans.iter().any(|p| (p.tag, &p.name) != (plans[0].tag, &plans[0].name)) {
-        return Err(format!("{id} is another exchange on other devices"));
+/// Runs an exchange on some devices, which are all that take part in it.
+fn exchanged(devices: &mut [Option<Runner>], who: &[usize]) -> Result<(), String> {
+    let mut plans: BTreeMap<usize, (&Arc<Exchange>, &Runner, NodeId)> = BTreeMap::new();
+    for &d in who {
+        let Some(r) = &devices[d] else { continue };
+        let Prim::Exchange(e) = &r.graph.node(r.next()).prim else { return Err("no exchange".into()) };
+        plans.insert(d, (e, r, r.next()));
     }
     let mut out = vec![];
-    for (me, plan) in plans.iter().enumerate() {
-        let ty = graphs[me].ty(id);
+    for (&me, (plan, r, id)) in &plans {
+        let ty = r.graph.ty(*id);
         let size = ty.dtype.bytes();
         let elems = ty.elems().unwrap_or(0) as usize;
         let (mut to, mut seen) = (vec![0xa5; elems * size], vec![0u32; elems]);
-        for peer in 0..graphs.len() as u64 {
-            let from = graphs[peer as usize].node(id).operands[0];
-            let shape = &graphs[peer as usize].ty(from).shape;
-            let sent: Vec<&Transfer> = plans[peer as usize].sends.iter().filter(|s| s.peer == me as u64).collect();
-            let received: Vec<&Transfer> = plan.receives.iter().filter(|r| r.peer == peer).collect();
-            if !sent.iter().map(|s| &s.size).eq(received.iter().map(|r| &r.size)) {
+        for peer in 0..devices.len() {
+            let received: Vec<&Transfer> = plan.receives.iter().filter(|r| r.peer == peer as u64).collect();
+            let given = plans.get(&peer);
+            let sends = given.map(|(theirs, ..)| theirs.sends.as_slice()).unwrap_or_default();
+            let sent: Vec<&Transfer> = sends.iter().filter(|s| s.peer == me as u64).collect();
+            let alike = given.is_none_or(|(theirs, ..)| (theirs.tag, &theirs.name) == (plan.tag, &plan.name));
+            if !alike || !sent.iter().map(|s| &s.size).eq(received.iter().map(|r| &r.size)) {
                 return Err(format!("{id}: device {me} does not expect what {peer} sends"));
             }
+            let Some((_, theirs, at)) = given else { continue };
+            let from = theirs.graph.node(*at).operands[0];
             for (s, r) in sent.iter().zip(received) {
-                let bytes = cut(&values[from.0 as usize][peer as usize], shape, &ranges(s), size);
+                let bytes = cut(theirs.held(from), &theirs.graph.ty(from).shape, &ranges(s), size);
                 paste(&mut to, &ty.shape, &ranges(r), size, &bytes, |i| seen[i] += 1);
             }
         }
         if seen.iter().any(|n| *n != 1) {
             return Err(format!("{id}: elements of device {me} arrive not at all or twice"));
         }
-        out.push(to);
+        out.push((me, to));
     }
-    Ok(out)
+    for (d, to) in out {
+        devices[d].iter_mut().for_each(|r| r.values.push(to.clone()));
+    }
+    Ok(())
 }
 
 /// A tensor from its parts, of which copies must agree.

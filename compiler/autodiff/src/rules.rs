@@ -65,8 +65,7 @@ pub fn pull(w: &mut Writer, node: &Node, id: NodeId, c: NodeId, needed: &[bool])
         Prim::Complex => Ok(map::complex(&mut at)),
         Prim::Broadcast { dims } => Ok(view::broadcast(&mut at, dims)),
         Prim::Reshape => Ok(view::reshape(&mut at)),
-        // The value is the same wherever it lies; so is its cotangent.
-        Prim::Layout => Ok(vec![Some(at.c)]),
+        Prim::Layout => Ok(view::layout(&mut at)),
         Prim::Exchange(_) => Err("a graph of one device of a mesh"),
         Prim::Collective(_) => Err("a collective, from inside per-device code"),
         Prim::Rows { axis, from } => Ok(view::rows(&mut at, *axis, from)),

@@ -110,6 +110,8 @@ pub enum Monoid {
     Lse,
     /// They do not: in per-device code each device has a value of its own. No annotation says it.
     Each,
+    /// There is one, and it is the value: the devices at this position of the axis have it, the others nothing.
+    At(u64),
 }
 
 impl Monoid {
@@ -120,11 +122,29 @@ impl Monoid {
             Monoid::Min => "min",
             Monoid::Lse => "lse",
             Monoid::Each => "each",
+            Monoid::At(_) => "at",
+        }
+    }
+
+    /// The position of the devices that have the value, where others have nothing.
+    pub fn position(self) -> Option<u64> {
+        match self {
+            Monoid::At(index) => Some(index),
+            _ => None,
         }
     }
 
     pub fn parse(text: &str) -> Option<Monoid> {
         [Monoid::Sum, Monoid::Max, Monoid::Min, Monoid::Lse].into_iter().find(|m| m.name() == text)
+    }
+}
+
+impl fmt::Display for Monoid {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Monoid::At(index) => write!(f, "at({index})"),
+            other => f.write_str(other.name()),
+        }
     }
 }
 
@@ -148,6 +168,28 @@ impl Sharding {
     /// On every device of a mesh in full.
     pub fn replicated(mesh: &Arc<Mesh>) -> Sharding {
         Sharding { mesh: Some(mesh.clone()), ..Sharding::default() }
+    }
+
+    /// What says which devices have the value at all, of what is said of its parts.
+    pub fn positions(&self) -> Vec<(Monoid, String)> {
+        self.partial.iter().filter(|p| p.0.position().is_some()).cloned().collect()
+    }
+
+    /// The position of an axis whose devices alone have the value.
+    pub fn position(&self, axis: &str) -> Option<u64> {
+        self.partial_over(axis).and_then(Monoid::position)
+    }
+
+    /// The first axis along which there are parts that are still to be put together, and how.
+    pub fn unfinished(&self) -> Option<&(Monoid, String)> {
+        self.partial.iter().find(|p| p.0.position().is_none())
+    }
+
+    /// Whether a device has no part of a value, because it lies at other positions.
+    pub fn is_absent(&self, device: u64) -> bool {
+        let at = |mesh: &Mesh, axis: &str| mesh.coordinate(device, axis);
+        let elsewhere = |mesh: &Mesh, (m, axis): &(Monoid, String)| m.position().is_some_and(|i| i != at(mesh, axis));
+        self.mesh.as_ref().is_some_and(|mesh| self.partial.iter().any(|p| elsewhere(mesh, p)))
     }
 
     /// The axes of the devices that each have a value of their own, in per-device code.
@@ -204,8 +246,18 @@ impl Sharding {
             }
             dims.push(longer.to_vec());
         }
-        let out = Sharding { dims, partial: self.partial.clone(), mesh }.normal(rank);
-        (self.partial == other.partial && !out.partial.iter().any(|(_, a)| out.dim_of(a).is_some())).then_some(out)
+        let out = Sharding { dims, partial: self.settled_parts(other)?, mesh }.normal(rank);
+        (!out.partial.iter().any(|(_, a)| out.dim_of(a).is_some())).then_some(out)
+    }
+
+    /// What is at positions in one of two ways is so in both.
+    fn settled_parts(&self, other: &Sharding) -> Option<Vec<(Monoid, String)>> {
+        let lacks = |s: &Sharding, p: &&(Monoid, String)| !s.partial.contains(p);
+        let fits = |s: &Sharding, p: &(Monoid, String)| p.0.position().is_some() && s.partial_over(&p.1).is_none();
+        let more: Vec<&(Monoid, String)> = other.partial.iter().filter(|p| lacks(self, p)).collect();
+        let fit = self.partial.iter().filter(|p| lacks(other, p)).all(|p| fits(other, p))
+            && more.iter().all(|p| fits(self, p));
+        fit.then(|| self.partial.iter().chain(more).cloned().collect())
     }
 
     /// The same for a tensor without dim `at`.
@@ -257,9 +309,13 @@ impl Sharding {
         self.axes(i).iter().map(size).product()
     }
 
-    /// The part of a tensor of this shape that a device holds.
+    /// The part of a tensor of this shape that a device holds. Where it has none, that is an empty box, of rank 1 for a
+    /// tensor of rank 0.
     pub fn block(&self, shape: &[u64], device: u64) -> Vec<Range<u64>> {
         let Some(mesh) = &self.mesh else { return shape.iter().map(|&n| 0..n).collect() };
+        if self.is_absent(device) {
+            return vec![0..0; shape.len().max(1)];
+        }
         let position = |i: usize| {
             let step = |at, axis: &String| at * mesh.size(axis).unwrap_or(1) + mesh.coordinate(device, axis);
             self.axes(i).iter().fold(0, step)
@@ -272,7 +328,10 @@ impl Sharding {
         let Some(mesh) = &self.mesh else { return "one device".into() };
         let split = (0..rank).filter(|&i| !self.axes(i).is_empty());
         let mut parts: Vec<String> = split.map(|i| format!("dim {i} over {}", self.axes(i).join(", "))).collect();
-        parts.extend(self.partial.iter().map(|(m, a)| format!("{} over {a}", m.name())));
+        parts.extend(self.partial.iter().map(|(m, a)| match m {
+            Monoid::At(index) => format!("at {index} of {a}"),
+            _ => format!("{m} over {a}"),
+        }));
         if parts.is_empty() {
             parts.push("replicated".into());
         }
@@ -309,7 +368,7 @@ impl fmt::Display for Sharding {
         }
         let mut parts: Vec<String> =
             (0..self.dims.len()).map(|i| format!("dim{i}{}", self.dim_suffix(i))).filter(|s| s.contains('@')).collect();
-        parts.extend(self.partial.iter().map(|(m, a)| format!("{}@{a}", m.name())));
+        parts.extend(self.partial.iter().map(|(m, a)| format!("{m}@{a}")));
         f.write_str(&parts.join(", "))
     }
 }

@@ -32,7 +32,7 @@ impl fmt::Display for TensorType {
         let mut parts: Vec<String> =
             self.shape.iter().enumerate().map(|(i, s)| format!("{s}{}", self.sharding.dim_suffix(i))).collect();
         parts.extend(self.dtype.map(|d| d.name().to_owned()));
-        parts.extend(self.sharding.partial.iter().map(|(m, a)| format!("{}@{a}", m.name())));
+        parts.extend(self.sharding.partial.iter().map(|(m, a)| format!("{m}@{a}")));
         write!(f, "Tensor[{}]", parts.join(", "))
     }
 }

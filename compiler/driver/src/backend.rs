@@ -478,7 +478,7 @@ impl Backend {
             }
             Prim::Exchange(e) => {
                 let output = Operand { place: place(memory, id), bytes: bytes(&node.ty) as usize };
-                (vec![output], exchanged(e, &types[0], &node.ty))
+                (vec![output], exchanged(e, types, &node.ty, sources))
             }
             prim => {
                 let output = Operand { place: place(memory, id), bytes: bytes(&node.ty) as usize };
@@ -537,7 +537,7 @@ fn reference_kernel(
 }
 
 /// The step of a device in an exchange.
-fn exchanged(e: &Exchange, from: &NodeType, to: &NodeType) -> Arc<NativeFn> {
+fn exchanged(e: &Exchange, types: Vec<NodeType>, to: &NodeType, sources: Vec<Source>) -> Arc<NativeFn> {
     let boxes = |parts: &[Transfer]| {
         let part = |t: &Transfer| (t.peer as usize, mesh::Box { start: t.start.clone(), size: t.size.clone() });
         parts.iter().map(part).collect()
@@ -547,13 +547,16 @@ fn exchanged(e: &Exchange, from: &NodeType, to: &NodeType) -> Arc<NativeFn> {
         tag: e.tag,
         sends: boxes(&e.sends),
         receives: boxes(&e.receives),
-        from_shape: from.shape.clone(),
+        from_shape: types.first().map(|from| from.shape.clone()).unwrap_or_default(),
         to_shape: to.shape.clone(),
         element: to.dtype.bytes(),
     };
-    Arc::new(move |inputs: &[&[u8]], outputs: &mut [&mut [u8]], _: &[u64]| match (inputs, outputs) {
-        ([from, ..], [to, ..]) => mesh::exchange(&moves, from, to),
-        _ => Err(format!("`{}` has no operand", moves.name)),
+    Arc::new(move |inputs: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]| {
+        let words: Vec<[u8; 8]> = words.iter().map(|w| w.to_le_bytes()).collect();
+        match (&gather(&sources, &types, inputs, &words)[..], outputs) {
+            ([from, ..], [to, ..]) => mesh::exchange(&moves, from, to),
+            _ => Err(format!("`{}` has no operand", moves.name)),
+        }
     })
 }
 

@@ -1,6 +1,6 @@
 //! Running a graph on the devices of a mesh: one plan and one thread for each.
 
-use crate::backend::meetings::{in_order, tags};
+use crate::backend::meetings::{agree, in_order};
 use crate::backend::within::Shortage;
 use crate::backend::{Backend, BackendError};
 use std::cell::RefCell;
@@ -118,11 +118,11 @@ impl MeshRun {
     fn plans(&self, backend: &Backend, threads: usize) -> Result<Vec<Mutex<Device>>, BackendError> {
         let each = (threads / self.graphs.len().max(1)).max(1);
         let mut out = vec![];
-        let first = self.graphs.first().map(tags).unwrap_or_default();
+        let agree = agree(&self.graphs, self.mine.start);
         for g in &self.graphs {
             let pool = Arc::new(backend.pool().another(each));
             let plan = backend.plan_on(g, &pool)?;
-            if tags(g) != first || !in_order(g, &plan) {
+            if !agree || !in_order(g, &plan) {
                 return Err(BackendError::Internal("the exchanges of a mesh lost their order".into()));
             }
             out.push(Mutex::new(Device { plan, work: Workspace::default(), pool }));

@@ -194,6 +194,9 @@ impl Executor {
             all.push(Outlined { name: body.name.to_string(), graph: traced.graph.clone(), calls: 0 });
             (all.len() - 1, output_layouts(&traced.graph))
         });
+        if let Some(d) = several_meshes(&traced.graph) {
+            return Err(self.report(vec![d], span));
+        }
         let mesh = if outlined.is_some() { None } else { MeshRun::of(&traced.graph, &self.backend) };
         // On a mesh the devices' graphs are optimised, and this one tells what they compute.
         let mut graph = match mesh.is_some() || outlined.is_some() {
@@ -466,6 +469,18 @@ fn input_bytes<'a>(args: &'a [Argument], words: &'a [Vec<u8>]) -> Vec<&'a [u8]> 
             Argument::Scalar(_) => w.as_slice(),
         })
         .collect()
+}
+
+/// E0404 for a function with values on two meshes: its devices are those of one.
+fn several_meshes(g: &Graph) -> Option<Diagnostic> {
+    let meshes = layout::meshes(g);
+    let (first, second) = (meshes.first()?, meshes.iter().nth(1)?);
+    let d = Diagnostic::new(Code::E0404, layout::named_at(g, second), "a function computes on two meshes")
+        .here(format!("{second}"))
+        .with_label(layout::named_at(g, first), format!("{first}"));
+    Some(d.help(
+        "have a statement of its own for each mesh, and take what goes from one to the other off: `dist.gather(x)`",
+    ))
 }
 
 /// How the outputs of a graph lie.

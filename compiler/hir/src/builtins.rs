@@ -274,6 +274,8 @@ pub fn is_layout(name: &str) -> bool {
             | "dist.gather"
             | "dist.complete"
             | "dist.like"
+            | "dist.at"
+            | "dist.pipeline"
             | "dist.rank"
             | "dist.size"
     ) || name.starts_with("dist.collective.")
@@ -298,6 +300,7 @@ pub const MEMBERS: &[(&str, &[&str])] = &[
             "gather",
             "complete",
             "like",
+            "at",
             "collective",
             "rank",
             "size",

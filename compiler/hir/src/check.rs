@@ -38,6 +38,7 @@ pub mod numerics;
 pub mod rows;
 pub mod scalars;
 pub mod scans;
+mod stages;
 pub mod stmts;
 mod stored;
 pub mod structs;

@@ -117,6 +117,18 @@ pub enum Derived {
     Checkpoint,
     /// `vmap`; which dim of each argument it goes over, the first of all where none is named.
     Vmap(Option<Vec<Option<i64>>>, OutAxes),
+    /// `dist.pipeline`: the captures are the stages.
+    Pipeline(Line),
+}
+
+/// What is known of a pipeline besides its stages.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Line {
+    pub microbatches: u64,
+    /// The stages lie along it.
+    pub axis: String,
+    /// Where it is named; else that of the argument.
+    pub mesh: Option<Arc<Mesh>>,
 }
 
 /// Where the dim that `vmap` goes over lies in the results.

@@ -22,6 +22,8 @@ pub enum Problem {
     /// Operands split one dim over several axes, in different orders or each over its own: their
     /// blocks are not the same.
     Order { axis: String },
+    /// One operand lies at one position of the axis alone, and another lies elsewhere.
+    Apart { axis: String, at: u64 },
     /// The value is partial, and the operation needs the sum.
     Partial { axis: String, monoid: Monoid, input: Option<u32> },
     /// The operation needs a dim in full that is split.
@@ -83,7 +85,7 @@ pub fn nodes(g: &Graph) -> Result<Vec<Sharding>, Problem> {
     let mut known: Vec<Known> = Vec::with_capacity(g.nodes.len());
     for id in g.ids() {
         let node = g.node(id);
-        let whole = |k: &&Known| k.layout.partial.is_empty();
+        let whole = |k: &&Known| k.layout.unfinished().is_none();
         if let (true, Some(keys)) = (only_few(g, id), node.operands.first().map(|o| &known[o.0 as usize]).filter(whole))
         {
             // What takes the first few sees to what it needs.
@@ -191,6 +193,9 @@ fn along(
             of = of.or(stated);
             continue;
         }
+        if let Monoid::At(at) = monoid {
+            return Err(Problem::Apart { axis: axis.into(), at });
+        }
         if stated.is_some() {
             return Err(Problem::Partial { axis: axis.into(), monoid, input: stated });
         }
@@ -245,6 +250,8 @@ fn keeps_partial(g: &Graph, node: &Node, monoid: Monoid, i: usize, states: &[Sta
     let alike = || others(|s, own| s == own);
     let same = || others(|s, _| s == State::Same);
     match (&node.prim, monoid) {
+        // What is computed from what a few devices have is theirs.
+        (_, Monoid::At(_)) => others(|s, own| s == own || s == State::Same),
         // What is computed from a device's own value is its own.
         (_, Monoid::Each) | (Prim::Layout, _) => true,
         (Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } | Prim::Slice { .. }, _) => true,

@@ -7,6 +7,9 @@ use tessera_base::{Mesh, Sharding};
 use tessera_ops::prim::{Exchange, Transfer};
 
 fn intersect(a: &[Range<u64>], b: &[Range<u64>]) -> Option<Vec<Range<u64>>> {
+    if is_empty(a) || is_empty(b) {
+        return None;
+    }
     a.iter()
         .zip(b)
         .map(|(a, b)| {
@@ -21,10 +24,11 @@ fn is_empty(part: &[Range<u64>]) -> bool {
 }
 
 /// Whether every device finds in its own part what it is to hold. The other dims of empty parts count
-/// too: a slice of another part could not have their sizes.
+/// too: a slice of another part could not have their sizes. What of a number is empty is not there.
 pub fn is_local(from: &Parts, to: &Parts) -> bool {
     let inside = |f: &Range<u64>, t: &Range<u64>| t.start >= t.end || f.start <= t.start && t.end <= f.end;
-    from.iter().zip(to).all(|(f, t)| f.iter().zip(t).all(|(f, t)| inside(f, t)))
+    let lacks = |f: &[Range<u64>], t: &[Range<u64>]| t.is_empty() && is_empty(f);
+    from.iter().zip(to).all(|(f, t)| !lacks(f, t) && f.iter().zip(t).all(|(f, t)| inside(f, t)))
 }
 
 /// The different parts with the devices that hold them, in order of the first holder.
@@ -120,9 +124,6 @@ pub fn name(from: &Place, to: &Place, (held, wanted): (&Parts, &Parts), mesh: &A
         (_, Place::First) => "gather".into(),
         (Place::Layout(from), Place::Layout(to)) => collective(from, to, mesh),
         (Place::Layout(from), Place::Boxes(_)) => pieces(from, held, wanted),
-        (Place::At { axis, .. }, Place::At { .. }) => format!("pass {axis}"),
-        (Place::At { axis, .. }, Place::Layout(to)) if to.dim_of(axis).is_none() => format!("broadcast {axis}"),
-        (Place::At { axis, .. }, _) => format!("scatter {axis}"),
         _ => "permute".into(),
     }
 }
@@ -132,6 +133,13 @@ fn collective(from: &Sharding, to: &Sharding, mesh: &Arc<Mesh>) -> String {
     let mut kinds: Vec<(&str, &str)> = vec![];
     for (axis, _) in &mesh.axes {
         let kind = match (from.dim_of(axis), to.dim_of(axis)) {
+            _ if from.position(axis) == to.position(axis) && from.position(axis).is_some() => continue,
+            _ if from.position(axis).is_some() => match (to.position(axis), to.dim_of(axis)) {
+                (Some(_), _) => "pass",
+                (_, Some(_)) => "scatter",
+                _ => "broadcast",
+            },
+            (Some(_), None) if to.position(axis).is_some() => "gather",
             (Some(a), Some(b)) if a == b => continue,
             (Some(_), Some(_)) => "all_to_all",
             (Some(_), None) => "all_gather",

@@ -22,7 +22,7 @@ pub fn by_blocks(g: &Graph, mesh: &Arc<Mesh>) -> Graph {
         return g.clone();
     }
     let stated: Vec<Sharding> = g.inputs.iter().map(|i| real(&i.ty.sharding, mesh, i.ty.shape.len())).collect();
-    let placed = lay_out_with(g, mesh, &stated);
+    let placed = lay_out_with(g, mesh, &stated, &[]);
     let mut out = Graph { nodes: vec![], outputs: vec![], ..g.clone() };
     let mut now: Vec<NodeId> = vec![];
     // Of the orders that were found by blocks: their keys, and the elements that they now choose from.

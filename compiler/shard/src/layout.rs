@@ -17,9 +17,10 @@ use crate::links::{Link, links};
 use crate::place::{Place, parts};
 use chains::{Chain, Chains};
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use tessera_base::{Mesh, Sharding};
-use tessera_ir::graph::{Graph, Node};
+use tessera_base::{Mesh, Monoid, Sharding, Span};
+use tessera_ir::graph::{Graph, Node, NodeId};
 use tessera_ops::prim::Prim;
 use turns::Turn;
 use views::{made_at, place_views, reaches, sources};
@@ -70,22 +71,37 @@ pub fn mesh(g: &Graph) -> Option<Arc<Mesh>> {
     inputs.chain(conversions).find_map(|s| s.mesh.clone()).or_else(|| g.bodies.iter().find_map(mesh))
 }
 
+/// Every mesh that a graph names, each once.
+pub fn meshes(g: &Graph) -> BTreeSet<Arc<Mesh>> {
+    let inputs = g.inputs.iter().filter(|i| !i.scalar).map(|i| &i.ty.sharding);
+    let conversions = g.nodes.iter().filter(|n| n.prim == Prim::Layout).map(|n| &n.ty.sharding);
+    let own = inputs.chain(conversions).filter_map(|s| s.mesh.clone());
+    own.chain(g.bodies.iter().flat_map(meshes)).collect()
+}
+
+/// The place in the source of the first conversion to a mesh; none where only inputs name it.
+pub fn named_at(g: &Graph, mesh: &Arc<Mesh>) -> Span {
+    let names = |n: &&Node| n.prim == Prim::Layout && n.ty.sharding.mesh.as_ref() == Some(mesh);
+    let own = g.nodes.iter().find(names).map(|n| n.origin.span);
+    own.or_else(|| g.bodies.iter().map(|b| named_at(b, mesh)).find(|s| *s != Span::NONE)).unwrap_or(Span::NONE)
+}
+
 /// A layout without what only types say.
 pub fn real(s: &Sharding, mesh: &Arc<Mesh>, rank: usize) -> Sharding {
-    Sharding { mesh: Some(mesh.clone()), dims: s.dims.clone(), partial: vec![] }.normal(rank)
+    Sharding { mesh: Some(mesh.clone()), dims: s.dims.clone(), partial: s.positions() }.normal(rank)
 }
 
 /// The layouts of all nodes.
 pub fn lay_out(g: &Graph, mesh: &Arc<Mesh>) -> Vec<Placed> {
     let stated: Vec<Sharding> = g.inputs.iter().map(|i| real(&i.ty.sharding, mesh, i.ty.shape.len())).collect();
-    let mut placed = lay_out_with(g, mesh, &stated);
+    let mut placed = lay_out_with(g, mesh, &stated, &[]);
     let outputs: Vec<Sharding> = g.outputs.iter().map(|&o| placed[o.0 as usize].result.clone()).collect();
     place_views(g, mesh, &mut placed, &outputs);
     placed
 }
 
-/// The layouts of all nodes, from those of the inputs.
-pub fn lay_out_with(g: &Graph, mesh: &Arc<Mesh>, inputs: &[Sharding]) -> Vec<Placed> {
+/// The layouts of all nodes, from those of the inputs. What is free to be anywhere is at these positions.
+pub fn lay_out_with(g: &Graph, mesh: &Arc<Mesh>, inputs: &[Sharding], at: &[(Monoid, String)]) -> Vec<Placed> {
     let mut placed: Vec<Placed> = Vec::with_capacity(g.nodes.len());
     let chains = Chains::of(g, mesh);
     for id in g.ids() {
@@ -97,18 +113,21 @@ pub fn lay_out_with(g: &Graph, mesh: &Arc<Mesh>, inputs: &[Sharding]) -> Vec<Pla
                 Placed::new(given.unwrap_or_else(|| real(&Sharding::default(), mesh, rank)), vec![])
             }
             // A value that stays partial in its type lies where it is.
-            Prim::Layout if !node.ty.sharding.partial.is_empty() => {
+            Prim::Layout if node.ty.sharding.unfinished().is_some() => {
                 let same = placed[node.operands[0].0 as usize].result.clone();
                 Placed::new(same.clone(), vec![same])
             }
             Prim::Layout => {
-                let to = real(&node.ty.sharding, mesh, rank);
+                let mut to = real(&node.ty.sharding, mesh, rank);
+                to.partial = with_free(to.partial.clone(), at, &to);
                 Placed::new(to.clone(), vec![to])
             }
             Prim::Scan { .. } => {
                 let given: Vec<Sharding> = node.operands.iter().map(|o| placed[o.0 as usize].result.clone()).collect();
                 let (operands, turn) = turns::lay_out(g, node, mesh, &given);
-                Placed { turn: turn.map(Box::new), ..Placed::new(real(&Sharding::default(), mesh, rank), operands) }
+                let partial = turn.iter().flat_map(|t| &t.results).map(Sharding::positions).next().unwrap_or_default();
+                let result = real(&Sharding { partial, ..Sharding::default() }, mesh, rank);
+                Placed { turn: turn.map(Box::new), ..Placed::new(result, operands) }
             }
             Prim::Get { index } => {
                 let looped = &placed[node.operands[0].0 as usize];
@@ -117,8 +136,8 @@ pub fn lay_out_with(g: &Graph, mesh: &Arc<Mesh>, inputs: &[Sharding]) -> Vec<Pla
                 Placed::new(result.unwrap_or(whole), vec![looped.result.clone()])
             }
             _ => match chains.axis(g, id, &placed) {
-                Some(axis) => chains::place(g, node, mesh, &placed, &axis),
-                None => place(g, node, mesh, &placed, None),
+                Some(axis) => chains::place(g, node, mesh, &placed, &axis, at),
+                None => place(g, node, mesh, &placed, None, at),
             },
         });
     }
@@ -127,7 +146,14 @@ pub fn lay_out_with(g: &Graph, mesh: &Arc<Mesh>, inputs: &[Sharding]) -> Vec<Pla
 
 /// The layouts of one node. An axis that is `kept` splits the operands where they are, though the dim
 /// vanishes.
-fn place(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed], kept: Option<&str>) -> Placed {
+fn place(
+    g: &Graph,
+    node: &Node,
+    mesh: &Arc<Mesh>,
+    placed: &[Placed],
+    kept: Option<&str>,
+    at: &[(Monoid, String)],
+) -> Placed {
     let links = links(g, node);
     let rank = node.ty.shape.len();
     let mut result = Sharding { mesh: Some(mesh.clone()), dims: vec![vec![]; rank], partial: vec![] };
@@ -137,6 +163,7 @@ fn place(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed], kept: Opti
         }
     }
     keep_order(node, &links, placed, &mut result);
+    result.partial = with_free(positions(g, node, mesh, placed, &result), at, &result);
     if let Prim::Rows { axis, from } = &node.prim
         && !result.dims[*axis].is_empty()
     {
@@ -165,16 +192,38 @@ fn place(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed], kept: Opti
             };
             let dims: Vec<Vec<String>> = ls.iter().enumerate().map(axes).collect();
             let rank = g.ty(*o).shape.len();
-            Sharding { mesh: Some(mesh.clone()), dims, partial: vec![] }.normal(rank)
+            let partial = result.partial.iter().filter(|p| Some(p.1.as_str()) != kept).cloned().collect();
+            Sharding { mesh: Some(mesh.clone()), dims, partial }.normal(rank)
         })
         .collect();
     Placed::new(result, operands)
 }
 
+/// Where along each axis that splits nothing of a result its operands lie: it is computed there. Where they lie at
+/// different positions, they come to the largest.
+fn positions(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed], result: &Sharding) -> Vec<(Monoid, String)> {
+    let along = |axis: &String| {
+        let of = |o: &NodeId| Some((g.ty(*o).bytes().unwrap_or(u64::MAX), placed[o.0 as usize].result.position(axis)?));
+        let largest = |a: (u64, u64), b: (u64, u64)| if b.0 > a.0 { b } else { a };
+        let (_, index) = node.operands.iter().filter_map(of).reduce(largest)?;
+        result.dim_of(axis).is_none().then(|| (Monoid::At(index), axis.clone()))
+    };
+    mesh.axes.iter().filter_map(|(axis, _)| along(axis)).collect()
+}
+
+/// Positions with those along axes that a result leaves free.
+fn with_free(mut own: Vec<(Monoid, String)>, at: &[(Monoid, String)], result: &Sharding) -> Vec<(Monoid, String)> {
+    let free = |p: &&(Monoid, String)| result.dim_of(&p.1).is_none() && own.iter().all(|o| o.1 != p.1);
+    let more: Vec<(Monoid, String)> = at.iter().filter(free).cloned().collect();
+    own.extend(more);
+    own.sort_by(|a, b| a.1.cmp(&b.1));
+    own
+}
+
 /// Rows of which each device has one: it gets the one that is its own afterwards.
 fn placed_rows(node: &Node, mesh: &Arc<Mesh>, result: Sharding, axis: usize, from: &[u64]) -> Placed {
     let mut boxes = parts(&result, &node.ty.shape, mesh.devices());
-    for range in boxes.iter_mut().map(|part| &mut part[axis]) {
+    for range in boxes.iter_mut().map(|part| &mut part[axis]).filter(|range| !range.is_empty()) {
         *range = from[range.start as usize]..from[range.start as usize] + 1;
     }
     let made = Made { at: result.clone().into(), operands: vec![Place::Boxes(Arc::new(boxes))] };

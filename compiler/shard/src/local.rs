@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Reason};
-use tessera_ops::prim::{Exchange, Prim};
+use tessera_ops::prim::{Exchange, Prim, Scalar};
 
 /// Where an output of a graph lies after the call.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -183,6 +183,15 @@ impl Local<'_> {
         let ty = self.part_type(&node.ty, &at.at);
         let made = match (&node.prim, &operands[..]) {
             (Prim::Layout, [x]) => *x,
+            (prim, _) if !matches!(prim, Prim::Input(_)) && at.at.is_absent(self.device) => {
+                // Its exchanges are counted all the same, so that they have their tags on all devices.
+                let bodies = self.graph.bodies.len();
+                if let Prim::Scan { body, .. } = node.prim {
+                    self.body(body, placed.turn.as_deref());
+                }
+                self.graph.bodies.truncate(bodies);
+                self.nothing(node, ty.shape)
+            }
             // Each device has got its row.
             (Prim::Dot { .. }, &[a, b]) if self.graph.ty(b).shape.len() > self.graph.ty(a).shape.len() => {
                 self.product_in_parts(node, [a, b], ty)
@@ -224,6 +233,14 @@ impl Local<'_> {
             }
         };
         self.made.insert((id, at.at.clone()), made);
+    }
+
+    /// What a device has of a value that lies elsewhere.
+    fn nothing(&mut self, like: &Node, shape: Vec<u64>) -> NodeId {
+        let origin = Origin { span: like.origin.span, reason: Some(Reason::Pass("shard")), kernel: None };
+        let (ty, value) = (NodeType::new(shape, like.ty.dtype), Scalar::I(0));
+        let prim = Prim::Full { value };
+        self.graph.push(Node { prim, operands: vec![], ty, results: vec![], origin, policy: like.policy })
     }
 
     /// A product with its columns in several dims, which are joined for it; see [`crate::apart`].
@@ -299,6 +316,7 @@ impl Local<'_> {
         let (shape, way) = self.way(&moved);
         let prim = match way {
             Way::Same => return x,
+            Way::Slice(_) if moved.to.is_absent(self.device) => return self.nothing(node, shape),
             Way::Slice(start) => Prim::Slice { start, step: vec![1; shape.len()] },
             Way::Exchange(e) => {
                 self.moves.exchanges.push(moved);

@@ -20,12 +20,6 @@ pub enum Place {
     Boxes(Arc<Parts>),
     /// On the first device alone.
     First,
-    /// On the devices at one position of an axis, in a layout that the axis does not split.
-    At {
-        layout: Sharding,
-        axis: String,
-        index: u64,
-    },
 }
 
 impl Place {
@@ -35,10 +29,7 @@ impl Place {
             Place::Layout(layout) => layout.block(shape, device),
             Place::Boxes(parts) => parts.get(device as usize).cloned().unwrap_or_else(|| vec![0..0; shape.len()]),
             Place::First if device == 0 => shape.iter().map(|&n| 0..n).collect(),
-            Place::At { layout, axis, index } if coordinate(layout, axis, device) == *index => {
-                layout.block(shape, device)
-            }
-            Place::First | Place::At { .. } => vec![0..0; shape.len()],
+            Place::First => vec![0..0; shape.len()],
         }
     }
 
@@ -46,8 +37,13 @@ impl Place {
         match self {
             Place::Layout(layout) => parts(layout, shape, devices),
             Place::Boxes(parts) => Parts::clone(parts),
-            Place::First | Place::At { .. } => (0..devices).map(|d| self.part(shape, d)).collect(),
+            Place::First => (0..devices).map(|d| self.part(shape, d)).collect(),
         }
+    }
+
+    /// Whether a device has nothing of what lies here, because its positions are others.
+    pub fn is_absent(&self, device: u64) -> bool {
+        self.layout().is_some_and(|layout| layout.is_absent(device))
     }
 
     pub fn layout(&self) -> Option<&Sharding> {
@@ -56,10 +52,6 @@ impl Place {
             _ => None,
         }
     }
-}
-
-fn coordinate(layout: &Sharding, axis: &str, device: u64) -> u64 {
-    layout.mesh.as_ref().map_or(0, |m| m.coordinate(device, axis))
 }
 
 impl From<Sharding> for Place {

@@ -12,7 +12,7 @@ use crate::traffic;
 use crate::world;
 use crate::world::step::What;
 use copy::copy;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tessera_base::{DType, Sharding};
@@ -125,7 +125,7 @@ pub trait Engine: Send + Sync {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct At {
     pub device: usize,
-    /// Which exchange of the device in this call it is: loops make those of one tag again and again.
+    /// Which exchange of its tag in this call it is: loops make those of one tag again and again.
     pub turn: u64,
 }
 
@@ -135,14 +135,14 @@ pub const STOPPED: &str = "another device stopped";
 thread_local! {
     /// The device that this thread is, during a call.
     static DEVICE: RefCell<Option<(Arc<dyn Engine>, usize)>> = const { RefCell::new(None) };
-    /// Exchanges of this device in this call.
-    static TURNS: Cell<u64> = const { Cell::new(0) };
+    /// Exchanges of this device in this call, by tag.
+    static TURNS: RefCell<HashMap<u32, u64>> = RefCell::default();
 }
 
 /// Runs `f` as a device of a mesh.
 pub fn as_device<R>(engine: &Arc<dyn Engine>, device: usize, f: impl FnOnce() -> R) -> R {
     DEVICE.set(Some((engine.clone(), device)));
-    TURNS.set(0);
+    TURNS.with_borrow_mut(HashMap::clear);
     let out = f();
     DEVICE.set(None);
     out
@@ -153,7 +153,11 @@ pub fn exchange(moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String>
     let Some((engine, device)) = DEVICE.with_borrow(Clone::clone) else {
         return Err(format!("`{}` runs outside a mesh", moves.name));
     };
-    TURNS.set(TURNS.get() + 1);
-    let at = At { device, turn: TURNS.get() };
+    let turn = TURNS.with_borrow_mut(|turns| {
+        let turn = turns.entry(moves.tag).or_default();
+        *turn += 1;
+        *turn
+    });
+    let at = At { device, turn };
     traffic::exchange(&moves.name, device, || engine.exchange(at, moves, from, to))
 }

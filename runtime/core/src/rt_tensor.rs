@@ -108,7 +108,10 @@ extern "C" fn tensor_show(cx: &mut Context, t: &TensorObj, span: i64) {
     for device in 0..devices {
         let held = parts.layout.block(&t.shape, device as u64);
         let dims: Vec<String> = held.iter().map(|r| format!("{}:{}", r.start, r.end)).collect();
-        let text = format!("[{}]", dims.join(", "));
+        let text = match held.iter().any(std::ops::Range::is_empty) {
+            true => "nothing".to_owned(),
+            false => format!("[{}]", dims.join(", ")),
+        };
         match lines.iter_mut().find(|l| l.0 == text) {
             Some((_, devices)) => devices.push(device),
             None => lines.push((text, vec![device])),

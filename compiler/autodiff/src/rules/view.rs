@@ -2,7 +2,7 @@
 //! came from, and elements that were read several times sum up.
 
 use super::At;
-use tessera_ir::graph::{NodeId, Policy};
+use tessera_ir::graph::{NodeId, NodeType, Policy};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Prim, Reduction, Scalar, Steps};
 use tessera_ops::surface::{Build, Id, expand};
@@ -39,6 +39,18 @@ fn over_batch(at: &mut At, axes: &[usize]) -> Option<Id> {
     let prim = Prim::Dot { accum, steps: Steps::All, pairs: false };
     let sum = at.w.push(prim, &[ones, rows], vec![1, elems], dtype);
     Some(expand::reshape(at.w, sum, kept))
+}
+
+/// The value is the same wherever it lies, and so is its cotangent. Where the value came from one position of an axis,
+/// the cotangent goes back there: it meets there what the position has kept.
+pub fn layout(at: &mut At) -> Vec<Option<Id>> {
+    let (from, c) = (NodeId(at.x[0].0), NodeId(at.c.0));
+    let node = at.w.graph.node(from);
+    if node.prim != Prim::Layout || node.ty.sharding.positions().is_empty() {
+        return vec![Some(at.c)];
+    }
+    let ty = NodeType { sharding: node.ty.sharding.clone(), ..at.w.graph.ty(c).clone() };
+    vec![Some(Id(at.w.node(Prim::Layout, vec![c], ty, vec![]).0))]
 }
 
 pub fn reshape(at: &mut At) -> Vec<Option<Id>> {

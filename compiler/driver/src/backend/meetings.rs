@@ -1,8 +1,9 @@
 //! Where the devices of a mesh meet: exchanges, and loops that have some.
 
+use std::collections::BTreeSet;
 use tessera_abi::plan::{Plan, Step};
 use tessera_ir::graph::{Graph, Node};
-use tessera_ops::prim::Prim;
+use tessera_ops::prim::{Exchange, Prim};
 
 /// Exchanges and loops, in their order.
 fn meetings(g: &Graph) -> impl Iterator<Item = &Node> {
@@ -11,12 +12,32 @@ fn meetings(g: &Graph) -> impl Iterator<Item = &Node> {
 
 /// The tags of the exchanges, those of loops among them.
 pub fn tags(g: &Graph) -> Vec<u32> {
-    let of = |n: &Node| match &n.prim {
-        Prim::Exchange(e) => vec![e.tag],
-        Prim::Scan { body, .. } => g.bodies.get(*body as usize).map(tags).unwrap_or_default(),
-        _ => vec![],
+    exchanges(g).into_iter().map(|e| e.tag).collect()
+}
+
+/// What has to be there: nobody may wait for a device that does not come. Devices that have no part in a loop do not
+/// run its exchanges, with which nobody outside of it has to do.
+pub fn agree(graphs: &[Graph], first: usize) -> bool {
+    let all: Vec<BTreeSet<u32>> = graphs.iter().map(|g| tags(g).into_iter().collect()).collect();
+    let comes = |peer: u64, tag: u32| {
+        let known = (peer as usize).checked_sub(first).and_then(|i| all.get(i));
+        known.is_none_or(|tags| tags.contains(&tag))
     };
-    meetings(g).flat_map(of).collect()
+    let met = |e: &Exchange| e.sends.iter().chain(&e.receives).all(|t| comes(t.peer, e.tag));
+    graphs.iter().all(|g| exchanges(g).into_iter().all(met))
+}
+
+/// The exchanges, those of loops among them.
+fn exchanges(g: &Graph) -> Vec<&Exchange> {
+    let mut out = vec![];
+    for n in meetings(g) {
+        match &n.prim {
+            Prim::Exchange(e) => out.push(&**e),
+            Prim::Scan { body, .. } => out.extend(g.bodies.get(*body as usize).map(exchanges).unwrap_or_default()),
+            _ => {}
+        }
+    }
+    out
 }
 
 /// Exchanges must come in one order on all devices, and none may be missing: otherwise devices would wait for

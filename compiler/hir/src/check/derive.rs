@@ -95,7 +95,7 @@ impl Cx<'_> {
     }
 
     /// A function value that holds the values given.
-    fn derived(&mut self, f: TExpr, more: Vec<TExpr>, derived: Derived, name: &str, span: Span) -> TExpr {
+    pub fn derived(&mut self, f: TExpr, more: Vec<TExpr>, derived: Derived, name: &str, span: Span) -> TExpr {
         let mut captures = vec![("f".into(), f.ty.clone())];
         captures.extend(more.iter().enumerate().map(|(i, e)| (format!("x{i}").into(), e.ty.clone())));
         let of = match &f.ty {
@@ -327,6 +327,7 @@ impl Cx<'_> {
         let Ty::FnRef(r) = ty else { return None };
         match &r.derived {
             Some(Derived::Pullback) => Some(vec!["cotangent".into()]),
+            Some(Derived::Pipeline(_)) => Some(vec!["x".into()]),
             Some(_) => r.captures.first().map(|(_, t)| t.clone()).and_then(|t| self.parameters(&t)),
             None => {
                 let sig = fns::find_sig(self.db, ItemId(r.item), r.start)?;
@@ -396,7 +397,7 @@ impl Cx<'_> {
     }
 
     /// The elements of a tuple.
-    fn parts(&mut self, e: TExpr, what: &str) -> Option<Vec<TExpr>> {
+    pub fn parts(&mut self, e: TExpr, what: &str) -> Option<Vec<TExpr>> {
         match (e.kind, &e.ty) {
             (TKind::Tuple(es), _) => Some(es),
             (kind, Ty::Tuple(types)) => {
@@ -446,6 +447,12 @@ impl Cx<'_> {
 
     /// A call of a function made of another.
     pub fn call_derived(&mut self, callee: TExpr, args: Vec<Value>, span: Span) -> TExpr {
+        if let Ty::FnRef(r) = &callee.ty
+            && let Some(Derived::Pipeline(line)) = &r.derived
+        {
+            let stages = (0..r.captures.len()).map(|i| held(&callee, r, i)).collect();
+            return self.scoped(|cx| cx.pipelined(line, stages, args, span));
+        }
         self.scoped(|cx| match cx.applied(callee, args, span) {
             Some(of) => TExpr { kind: TKind::Derive { f: Box::new(of.f), args: of.args }, ty: of.ret, span },
             None => error_at(span),
@@ -466,6 +473,11 @@ impl Cx<'_> {
             Some(Derived::Grad(grad)) => {
                 let of = self.applied(held(&callee, &r, 0), args, span)?;
                 self.gradient(grad, of, span)
+            }
+            Some(Derived::Pipeline(_)) => {
+                let wrapped = self.in_a_lambda(&callee, args.len(), span)?;
+                let Ty::FnRef(r) = wrapped.ty.clone() else { return None };
+                self.applied_directly(&r, wrapped, args, span)
             }
             Some(Derived::Pullback) => {
                 let primals =

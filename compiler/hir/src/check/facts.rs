@@ -80,6 +80,8 @@ pub fn item_facts(stmts: &[Stmt]) -> ItemFacts {
     }
     let imported = |i: &&Import| takes_functions(&i.module, i.member.as_deref().unwrap_or(""));
     out.std_modules.extend(out.imports.iter().find(imported).map(|_| Arc::from(CALLS)));
+    let pipeline = |i: &&Import| is_pipeline(&i.module, i.member.as_deref().unwrap_or(""));
+    out.std_modules.extend(out.imports.iter().find(pipeline).map(|_| Arc::from(STAGES)));
     each_expr(stmts, &mut |e| {
         if let ExprKind::Call { func, args } = &e.kind
             && matches!(last_name(func), Some("read_onnx" | "read_onnx_weights"))
@@ -97,12 +99,23 @@ pub fn item_facts(stmts: &[Stmt]) -> ItemFacts {
         if takes_functions(module, &name.text) {
             out.std_modules.insert(CALLS.into());
         }
+        if is_pipeline(module, &name.text) {
+            out.std_modules.insert(STAGES.into());
+        }
     });
     out
 }
 
 /// The file whose functions make a function of the program of an operator.
 pub const CALLS: &str = "std.calls";
+
+/// The file that pipelines are made of.
+pub const STAGES: &str = "std.parallel";
+
+/// Whether a member of a module makes pipelines.
+fn is_pipeline(module: &str, member: &str) -> bool {
+    module == "dist" && member == "pipeline"
+}
 
 /// Whether a member of a module may be given an operator as a function.
 fn takes_functions(module: &str, member: &str) -> bool {

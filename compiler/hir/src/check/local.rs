@@ -105,7 +105,7 @@ impl Cx<'_> {
         let found = sig.params.iter().zip(&types.params).find_map(|(p, ty)| Some((p, partial(ty.as_ref()?)?)));
         let Some((param, (monoid, axis))) = found else { return true };
         let at = param.ty.as_ref().map_or(param.name.span, |t| t.span);
-        let text = format!("a parameter of per-device code is a block, and `{}@{axis}` is none", monoid.name());
+        let text = format!("a parameter of per-device code is a block, and `{monoid}@{axis}` is none");
         let d = Diagnostic::new(Code::E0408, at, text);
         self.report(
             d.help(format!("complete the argument before the call: `dist.collective.all_reduce(x, axis=\"{axis}\")`")),
@@ -273,6 +273,15 @@ impl Cx<'_> {
             lying::tensors(&value.ty).iter().find_map(|t| Some((t.sharding.partial.first()?.clone(), t.clone())))
         {
             let (monoid, axis) = partial;
+            if monoid.position().is_some() {
+                let text =
+                    format!("`{name}` is a block that each device has, and this lies at one position of `{axis}`");
+                let d = Diagnostic::new(Code::E0408, value.span, text)
+                    .here(t.to_string())
+                    .help(format!("bring it to all: `dist.collective.broadcast(x, axis=\"{axis}\")`"));
+                self.report(label(d));
+                return None;
+            }
             let d = Diagnostic::new(
                 Code::E0408,
                 value.span,

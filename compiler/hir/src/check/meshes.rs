@@ -7,7 +7,7 @@ use crate::thir::*;
 use crate::ty::{ShardSpec, SpecDim, Ty};
 use std::sync::Arc;
 use tessera_base::near::nearest;
-use tessera_base::{Code, Diagnostic, Mesh, Sharding, Span, TensorType};
+use tessera_base::{Code, Diagnostic, Mesh, Monoid, Sharding, Span, TensorType};
 use tessera_grammar::ast::{Arg, Expr, ExprKind};
 
 /// Devices of one mesh at most.
@@ -47,13 +47,18 @@ impl Cx<'_> {
                 let Some(t) = self.tensor_of(&x, name) else { return error_at(span) };
                 let to = match &**name {
                     "dist.gather" => Sharding::default(),
-                    _ => Sharding { partial: vec![], ..t.sharding.clone() },
+                    _ => Sharding { partial: t.sharding.positions(), ..t.sharding.clone() },
                 };
                 if to == t.sharding { x } else { layout(x, to, t, span) }
             }
             "dist.like" => {
                 let values = self.args(args);
                 self.laid_out_like(values, span)
+            }
+            "dist.pipeline" => self.pipeline(args, span),
+            "dist.at" => {
+                let values = self.args(args);
+                self.at(values, span)
             }
             _ => {
                 let values = self.args(args);
@@ -150,7 +155,7 @@ impl Cx<'_> {
     }
 
     /// The value of an expression that is an int known before the run.
-    fn known_int(&mut self, e: &Expr) -> Option<i64> {
+    pub fn known_int(&mut self, e: &Expr) -> Option<i64> {
         let value = self.expr(e);
         match &value.ty {
             Ty::Int(Some(n)) => n.as_const(),
@@ -369,7 +374,7 @@ impl Cx<'_> {
     }
 
     /// The mesh that an argument names.
-    fn mesh_arg(&mut self, e: &TExpr) -> Option<Arc<Mesh>> {
+    pub fn mesh_arg(&mut self, e: &TExpr) -> Option<Arc<Mesh>> {
         match &e.ty {
             Ty::Mesh(Some(mesh)) => Some(mesh.clone()),
             Ty::Mesh(None) => {
@@ -450,35 +455,36 @@ impl Cx<'_> {
             return error_at(span);
         };
         let Some(t) = self.tensor_of(&x, "dist.shard") else { return error_at(span) };
-        let mesh = match (mesh, &t.sharding.mesh) {
-            (Some(e), _) => self.mesh_arg(&e),
-            (None, Some(mesh)) => Some(mesh.clone()),
-            (None, None) => {
-                let d = Diagnostic::new(Code::E0402, x.span, format!("{t} lies on one device: a layout needs a mesh"))
-                    .help("add `mesh=mesh`");
-                return self.fail(d);
-            }
-        };
-        let Some(mesh) = mesh else { return error_at(span) };
-        if t.sharding.mesh.as_ref().is_some_and(|own| *own != mesh && !own.is_unknown()) {
-            let d = Diagnostic::new(Code::E0404, x.span, "the tensor lies on another mesh")
-                .help("take it off that mesh first: `dist.gather(x)`");
-            return self.fail(d);
-        }
-        if let Some((monoid, axis)) = t.sharding.partial.first() {
-            let d = Diagnostic::new(
-                Code::E0405,
-                x.span,
-                format!("this is `{}@{axis}`: its parts are to be put together first", monoid.name()),
-            )
-            .here(t.to_string())
-            .help(format!("`dist.collective.all_reduce(x, axis=\"{axis}\")`, or `reduce_scatter`"));
+        let Some(mesh) = self.mesh_for(&x, &t, mesh) else { return error_at(span) };
+        if let Some(p) = t.sharding.unfinished() {
+            let d = unfinished(&x, &t, p);
             return self.fail(d);
         }
         match self.layout_of(&t, &spec, &mesh) {
             Some(sharding) => layout(x, sharding, t, span),
             None => error_at(span),
         }
+    }
+
+    /// The mesh on which a tensor is to lie: the one that is named, or its own.
+    pub fn mesh_for(&mut self, x: &TExpr, t: &TensorType, named: Option<TExpr>) -> Option<Arc<Mesh>> {
+        let mesh = match (named, &t.sharding.mesh) {
+            (Some(e), _) => self.mesh_arg(&e)?,
+            (None, Some(mesh)) => mesh.clone(),
+            (None, None) => {
+                let d = Diagnostic::new(Code::E0402, x.span, format!("{t} lies on one device: a layout needs a mesh"))
+                    .help("add `mesh=mesh`");
+                self.report(d);
+                return None;
+            }
+        };
+        if t.sharding.mesh.as_ref().is_some_and(|own| *own != mesh && !own.is_unknown()) {
+            let d = Diagnostic::new(Code::E0404, x.span, "the tensor lies on another mesh")
+                .help("take it off that mesh first: `dist.gather(x)`");
+            self.report(d);
+            return None;
+        }
+        Some(mesh)
     }
 
     /// `dist.like(x, y)`: `x` as `y` lies.
@@ -494,7 +500,7 @@ impl Cx<'_> {
             let d = Diagnostic::new(Code::E0401, x.span, text).with_label(y.span, like.to_string());
             return self.fail(d);
         }
-        let to = Sharding { partial: vec![], ..like.sharding };
+        let to = Sharding { partial: like.sharding.positions(), ..like.sharding };
         if to == t.sharding { x } else { layout(x, to, t, span) }
     }
 
@@ -551,7 +557,8 @@ impl Cx<'_> {
         }
         let mut to = t.sharding.clone();
         to.dims.resize(t.rank(), vec![]);
-        let complete = t.sharding.partial_over(&text).is_none();
+        let position = t.sharding.position(&text);
+        let complete = t.sharding.partial_over(&text).is_none() || position.is_some();
         to.partial.retain(|(_, a)| *a != text);
         let join = |to: &mut Sharding| to.dims.iter_mut().for_each(|axes| axes.retain(|a| *a != text));
         match name {
@@ -588,6 +595,7 @@ impl Cx<'_> {
                 .help(format!("complete it: `dist.collective.all_reduce(x, axis=\"{text}\")`"));
                 return self.fail(d);
             }
+            "broadcast" if position.is_some() => {}
             _ if t.sharding.dim_of(&text).is_none() => {
                 return self.redundant(name, x, &format!("is the same all along `{text}`"), name_span, span);
             }
@@ -642,8 +650,15 @@ impl Cx<'_> {
     }
 }
 
+/// E0405 for a value with parts that are still to be put together.
+pub fn unfinished(x: &TExpr, t: &TensorType, (monoid, axis): &(Monoid, String)) -> Diagnostic {
+    let text = format!("this is `{monoid}@{axis}`: its parts are to be put together first");
+    let help = format!("`dist.collective.all_reduce(x, axis=\"{axis}\")`, or `reduce_scatter`");
+    Diagnostic::new(Code::E0405, x.span, text).here(t.to_string()).help(help)
+}
+
 /// The tensor in a layout.
-fn layout(x: TExpr, sharding: Sharding, t: TensorType, span: Span) -> TExpr {
+pub fn layout(x: TExpr, sharding: Sharding, t: TensorType, span: Span) -> TExpr {
     TExpr { kind: TKind::Layout(Box::new(x)), ty: Ty::Tensor(TensorType { sharding, ..t }), span }
 }
 

@@ -47,18 +47,11 @@ impl Cx<'_> {
 
     /// A collective of blocks.
     pub fn collective_of_blocks(&mut self, name: &str, values: Vec<Value>, span: Span, name_span: Span) -> TExpr {
-        if matches!(name, "send" | "recv") {
-            let d = Diagnostic::new(Code::E0490, name_span, format!("`{name}` is not there yet"))
-                .note("a device that sends and one that receives have to agree before anything runs")
-                .help(
-                    "say both at once: `dist.collective.permute(x, axis=…, to=[…])`, where device `i` sends to `to[i]`",
-                );
-            return self.fail(d);
-        }
         let names: &[&str] = match name {
             "all_to_all" => &["x", "axis", "from_dim", "to_dim"],
             "reduce_scatter" | "all_gather" => &["x", "axis", "dim?"],
             "broadcast" => &["x", "axis", "source?"],
+            "send" | "recv" => &["x", "axis", "source", "target"],
             "permute" => &["x", "axis", "shift?", "to?"],
             _ => &["x", "axis"],
         };
@@ -133,6 +126,12 @@ impl Cx<'_> {
                     None => 0,
                 };
                 CollectiveKind::Rows { from: vec![source; devices(size)] }
+            }
+            "send" | "recv" => {
+                let (Some(Some(source)), Some(Some(target))) = (rest.first(), rest.get(1)) else { return None };
+                let (source, target) = (self.device(source, size, "source")?, self.device(target, size, "target")?);
+                let from = (0..devices(size) as u64).map(|i| if i == target { source } else { i });
+                CollectiveKind::Rows { from: from.collect() }
             }
             _ => CollectiveKind::Rows { from: self.senders(size, first, rest.get(1).and_then(Option::as_ref))? },
         })

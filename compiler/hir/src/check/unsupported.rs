@@ -49,10 +49,9 @@ impl Cx<'_> {
                 Diagnostic::new(Code::E0204, span, format!("`{name}` is a decorator"))
                     .help(format!("write `@{name}` above a function")),
             ),
-            ("dist", _) => Some(
-                Diagnostic::new(Code::E0490, span, format!("`{name}` is not there yet"))
-                    .note("a tensor lies on all devices of an axis, split or in full, and not on one of them only")
-                    .help("stages of one shape go stacked through `pipeline` of `std.parallel`, others before and behind them"),
+            (_, "dist.pipeline") => Some(
+                Diagnostic::new(Code::E0204, span, format!("`{name}` is not a value"))
+                    .help(format!("call it: `{name}([first, second], microbatches=4, mesh=mesh)(x)`")),
             ),
             ("graph", _) => not_yet(Code::E0690, "profiles and traces of compiled programs are not recorded"),
             (_, "numerics.policy" | "numerics.precision") => Some(

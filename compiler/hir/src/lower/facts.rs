@@ -2,16 +2,23 @@
 //! module variables a function reads.
 
 use super::types::{has_closure, has_tensor, is_regional};
+use crate::rules::lying;
 use crate::thir::*;
 use crate::ty::Ty;
-use crate::walk::{each_child, each_expr_in, each_stmt};
+use crate::walk::{each_child, each_expr, each_expr_in, each_stmt};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tessera_base::Mesh;
+
+/// Meshes, in their order.
+pub type Meshes = BTreeSet<Arc<Mesh>>;
 
 /// Facts of one program.
 pub struct Facts<'p> {
     pub program: &'p Program,
     reads: RefCell<BTreeMap<InstId, BTreeSet<GlobalId>>>,
+    meshes: RefCell<BTreeMap<InstId, Meshes>>,
     /// Module variables that no function but the module body mentions.
     pub private: BTreeSet<GlobalId>,
 }
@@ -29,7 +36,7 @@ impl<'p> Facts<'p> {
             Some(_) => all.filter(|g| !shared.contains(g)).collect(),
             None => BTreeSet::new(),
         };
-        Facts { program, reads: RefCell::default(), private }
+        Facts { program, reads: RefCell::default(), meshes: RefCell::default(), private }
     }
 
     pub fn inst(&self, id: InstId) -> &'p FnInst {
@@ -67,6 +74,35 @@ impl<'p> Facts<'p> {
             }
         }
         self.reads.borrow_mut().insert(id, out.clone());
+        out
+    }
+
+    /// The meshes on which the expression has values, in functions that it calls too.
+    pub fn meshes(&self, e: &TExpr) -> Meshes {
+        let (mut out, mut todo) = (Meshes::new(), vec![]);
+        each_expr(e, &mut |e| {
+            named(e, &mut out);
+            todo.extend(called(e));
+        });
+        todo.into_iter().for_each(|inst| out.extend(self.meshes_of(inst)));
+        out
+    }
+
+    fn meshes_of(&self, id: InstId) -> Meshes {
+        if let Some(known) = self.meshes.borrow().get(&id) {
+            return known.clone();
+        }
+        let (mut seen, mut todo, mut out) = (BTreeSet::new(), vec![id], Meshes::new());
+        while let Some(id) = todo.pop() {
+            if seen.insert(id) {
+                todo.extend(self.inst(id).backward);
+                each_expr_in(&self.inst(id).body, &mut |e| {
+                    named(e, &mut out);
+                    todo.extend(called(e));
+                });
+            }
+        }
+        self.meshes.borrow_mut().insert(id, out.clone());
         out
     }
 
@@ -139,6 +175,13 @@ fn is_constant(e: &TExpr) -> bool {
         TKind::Neg(a) | TKind::IntToFloat(a) => is_constant(a),
         TKind::List(es) | TKind::Tuple(es) => es.iter().all(is_constant),
         _ => false,
+    }
+}
+
+/// The meshes that the type of a value names.
+fn named(e: &TExpr, out: &mut Meshes) {
+    if e.ty.on_a_mesh() {
+        out.extend(lying::tensors(&e.ty).into_iter().filter_map(|t| t.sharding.mesh).filter(|m| !m.is_unknown()));
     }
 }
 

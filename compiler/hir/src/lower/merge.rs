@@ -26,8 +26,14 @@ impl Body<'_, '_> {
         if pending.is_some() && !self.cx.inputs_are_pure(e, defined) {
             return false;
         }
+        let meshes = self.cx.facts.meshes(e);
+        let other = |p: &Pending| meshes.iter().any(|m| Some(m) != p.mesh.as_ref());
+        if meshes.len() > 1 && pending.is_some() || pending.as_ref().is_some_and(|p| p.mesh.is_some() && other(p)) {
+            return false;
+        }
         let policy = self.policy;
         let p = pending.get_or_insert_with(|| Pending::new(policy, e.span));
+        p.go_on(e, &meshes);
         let value = self.cx.absorb(e, p);
         p.span = p.span.to(e.span);
         p.body.push(match v {
@@ -138,6 +144,7 @@ impl Body<'_, '_> {
     /// A region for one expression.
     pub fn region_of(&mut self, e: &TExpr) -> HExpr {
         let mut p = Pending::new(self.policy, e.span);
+        p.go_on(e, &self.cx.facts.meshes(e));
         let value = self.cx.absorb(e, &mut p);
         let args = p
             .inputs

@@ -5,14 +5,16 @@
 //! call does not make a new program. Constants, constructors and questions about shapes go in:
 //! there they are static.
 
-use super::facts::called;
+use super::facts::{Meshes, called};
 use super::types::is_regional;
 use super::{Lowering, RegionParam};
+use crate::rules::lying;
 use crate::thir::*;
 use crate::ty::Ty;
 use crate::walk::{Var, as_var, each_child, map_children, mentioned, mentions};
 use std::collections::{BTreeMap, BTreeSet};
-use tessera_base::Span;
+use std::sync::Arc;
+use tessera_base::{Mesh, Span};
 use tessera_ir::graph::Policy;
 use tessera_ir::host::{HExpr, HStmt};
 
@@ -38,6 +40,8 @@ pub struct Pending {
     /// Module variables that called functions read.
     pub globals: BTreeSet<GlobalId>,
     pub policy: Policy,
+    /// The one on which it has values.
+    pub mesh: Option<Arc<Mesh>>,
     pub span: Span,
     paths: BTreeMap<(Var, Vec<u32>), LocalId>,
 }
@@ -53,6 +57,7 @@ impl Pending {
             defined_set: BTreeSet::new(),
             globals: BTreeSet::new(),
             policy,
+            mesh: None,
             span,
             paths: BTreeMap::new(),
         }
@@ -62,6 +67,12 @@ impl Pending {
         if self.defined_set.insert(v) {
             self.defined.push(v);
         }
+    }
+
+    /// Goes on to the mesh of an expression, where there is none yet: that of its own value, or the first that it names.
+    pub fn go_on(&mut self, e: &TExpr, meshes: &Meshes) {
+        let own = lying::tensors(&e.ty).into_iter().find_map(|t| t.sharding.mesh).filter(|m| meshes.contains(m));
+        self.mesh = self.mesh.take().or(own).or_else(|| meshes.first().cloned());
     }
 
     /// Forgets which parameters hold values of a variable that is about to change outside.
@@ -131,6 +142,14 @@ impl Lowering<'_> {
         }
         if is_literal(e) || !self.goes_in(e, &p.defined_set) {
             return if is_literal(e) { e.clone() } else { self.input(e, p) };
+        }
+        // What is taken off another mesh is computed before, there.
+        if let (TKind::Layout(_), Some(mesh)) = (&e.kind, &p.mesh)
+            && !e.ty.on_a_mesh()
+            && !mentions(e, &p.defined_set)
+            && self.facts.meshes(e).iter().any(|m| m != mesh)
+        {
+            return self.input(e, p);
         }
         if let Some(inst) = called(e) {
             for g in self.facts.globals_read(inst) {

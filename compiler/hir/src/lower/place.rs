@@ -100,6 +100,7 @@ impl Body<'_, '_> {
         let base = TExpr { kind: TKind::Local(param.local), ty: slot.clone(), span };
         let root = TRoot::Local(param.local);
         p.params.push(param);
+        p.go_on(&base, &self.cx.facts.meshes(&base));
         let mut part = |e: &TExpr| self.cx.absorb(e, &mut p);
         let index = index
             .iter()

@@ -4,6 +4,7 @@ use super::scalar::{Kind, Known, ScalarExpr, ScalarOp};
 use super::value::{Key, Scalar, Tensor, Value};
 use super::{DEPTH_MAX, R, Tracer};
 use crate::thir::*;
+use crate::ty::Ty;
 use indexmap::IndexMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -149,7 +150,13 @@ impl Tracer<'_> {
             }
             TKind::Derive { f, args } => self.derive(f, args, span)?,
             TKind::Layout(x) => {
-                let value = self.eval(x)?;
+                let mut value = self.eval(x)?;
+                if let Ty::Tensor(from) = &x.ty
+                    && !from.sharding.positions().is_empty()
+                {
+                    // Where it comes from is said too: its cotangent goes back there.
+                    value = self.laid_out(value, &x.ty, e.span);
+                }
                 self.laid_out(value, &e.ty, e.span)
             }
             TKind::Collective { what, x } => self.collective(what, x.as_deref(), span)?,

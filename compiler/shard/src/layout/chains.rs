@@ -17,7 +17,7 @@ use super::{Made, Placed, place as place_plainly};
 use crate::place::Place;
 use std::ops::Range;
 use std::sync::Arc;
-use tessera_base::{DType, Mesh, Sharding};
+use tessera_base::{DType, Mesh, Monoid, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Policy};
 use tessera_ops::prim::{LANES, LEAF, Prim, Reduction, Steps};
 
@@ -42,8 +42,16 @@ impl Chain {
     /// Who holds the result in the end.
     pub fn end(&self) -> Place {
         let devices = self.layout.mesh.as_ref().and_then(|m| m.size(&self.axis)).unwrap_or(1);
-        Place::At { layout: self.layout.clone(), axis: self.axis.clone(), index: devices - 1 }
+        Place::Layout(at(&self.layout, &self.axis, devices - 1))
     }
+}
+
+/// A layout at one position of an axis that it does not split.
+pub fn at(layout: &Sharding, axis: &str, index: u64) -> Sharding {
+    let mut out = layout.clone();
+    out.partial.push((Monoid::At(index), axis.to_owned()));
+    let rank = out.dims.len();
+    out.normal(rank)
 }
 
 /// What decides whether sums go from device to device.
@@ -199,8 +207,15 @@ fn steps(g: &Graph, node: &Node) -> f64 {
 
 /// The layouts of a product whose sums go along an axis: its readers get the result split over the
 /// axis, over the first dim that has room.
-pub fn place(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed], axis: &str) -> Placed {
-    let mut out = place_plainly(g, node, mesh, placed, Some(axis));
+pub fn place(
+    g: &Graph,
+    node: &Node,
+    mesh: &Arc<Mesh>,
+    placed: &[Placed],
+    axis: &str,
+    at: &[(Monoid, String)],
+) -> Placed {
+    let mut out = place_plainly(g, node, mesh, placed, Some(axis), at);
     let (layout, shape) = (out.result.clone(), &node.ty.shape);
     let devices = mesh.size(axis).unwrap_or(1);
     let mut dims: Vec<Vec<String>> = (0..shape.len()).map(|d| layout.axes(d).to_vec()).collect();

@@ -3,11 +3,12 @@
 //! The body of a loop is divided like any graph, once for all turns. A carry lies in one way from
 //! turn to turn: the way that it comes in, until the body gives it back split over an axis that
 //! did not split it, or over another dim; then that way, from the first turn on. What every turn would
-//! move in the same way is moved once, before the loop.
+//! move in the same way is moved once, before the loop. A loop with values at one position of an axis is
+//! all there: the devices at others do not run it.
 
-use super::{Placed, lay_out_with, place_views, real};
+use super::{Made, Placed, lay_out_with, place_views, real};
 use std::sync::Arc;
-use tessera_base::{Mesh, Sharding};
+use tessera_base::{Mesh, Monoid, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId};
 use tessera_ops::prim::Prim;
 
@@ -37,27 +38,26 @@ pub fn lay_out(g: &Graph, node: &Node, mesh: &Arc<Mesh>, given: &[Sharding]) -> 
     for (layout, &o) in inputs.iter_mut().zip(&node.operands).skip(carry).take(sequences) {
         *layout = of_element(layout, &g.ty(o).shape, mesh);
     }
-    let mut placed = lay_out_with(body, mesh, &inputs);
-    for _ in 0..ROUNDS_MAX {
-        let mut next = inputs.clone();
-        for (layout, &o) in next.iter_mut().zip(&body.outputs).take(carry) {
-            *layout = settled(layout, &placed[o.0 as usize].result, mesh, body.ty(o).shape.len());
+    let (mut at, mut refused): (Vec<(Monoid, String)>, Vec<String>) = (positions(&inputs, &[]), vec![]);
+    let (inputs, mut placed) = loop {
+        let (inputs, placed) = kept(body, mesh, &inputs, (carry, sequences), &at);
+        let results: Vec<Sharding> = body.outputs.iter().map(|o| placed[o.0 as usize].result.clone()).collect();
+        let known = |p: &(Monoid, String)| refused.contains(&p.1) || at.iter().any(|a| a.1 == p.1);
+        if let Some(p) = positions(&inputs, &results).into_iter().find(|p| !known(p)) {
+            at.push(p);
+            at.sort_by(|a, b| a.1.cmp(&b.1));
+            continue;
         }
-        for (i, layout) in next.iter_mut().enumerate().skip(carry + sequences) {
-            *layout = wanted(body, &placed, i as u32).unwrap_or_else(|| layout.clone());
-        }
-        if next == inputs {
-            break;
-        }
-        inputs = next;
-        placed = lay_out_with(body, mesh, &inputs);
-    }
-    let outputs: Vec<Sharding> = body
-        .outputs
-        .iter()
-        .enumerate()
-        .map(|(i, o)| if i < carry { inputs[i].clone() } else { placed[o.0 as usize].result.clone() })
-        .collect();
+        let Some(elsewhere) = at.iter().position(|p| !placed.iter().all(|n| is_at(n, p))) else {
+            break (inputs, placed);
+        };
+        refused.push(at.remove(elsewhere).1);
+    };
+    let output = |(i, o): (usize, &NodeId)| match i < carry {
+        true => inputs[i].clone(),
+        false => Sharding { partial: at.clone(), ..placed[o.0 as usize].result.clone() },
+    };
+    let outputs: Vec<Sharding> = body.outputs.iter().enumerate().map(output).collect();
     place_views(body, mesh, &mut placed, &outputs);
     let stack = |(i, s): (usize, &Sharding)| if i < carry { s.clone() } else { of_all(s, node, i) };
     let results = outputs.iter().enumerate().map(stack).collect();
@@ -69,6 +69,55 @@ pub fn lay_out(g: &Graph, node: &Node, mesh: &Arc<Mesh>, given: &[Sharding]) -> 
         })
         .collect();
     (operands, Some(Turn { inputs, placed, outputs, results }))
+}
+
+/// The layouts of a body's inputs that it keeps from turn to turn, at these positions, and those of its nodes.
+fn kept(
+    body: &Graph,
+    mesh: &Arc<Mesh>,
+    given: &[Sharding],
+    (carry, sequences): (usize, usize),
+    at: &[(Monoid, String)],
+) -> (Vec<Sharding>, Vec<Placed>) {
+    let mut inputs = given.to_vec();
+    inputs.iter_mut().for_each(|layout| layout.partial = at.to_vec());
+    let mut placed = lay_out_with(body, mesh, &inputs, at);
+    for _ in 0..ROUNDS_MAX {
+        let mut next = inputs.clone();
+        for (layout, &o) in next.iter_mut().zip(&body.outputs).take(carry) {
+            *layout = settled(layout, &placed[o.0 as usize].result, mesh, body.ty(o).shape.len());
+        }
+        for (i, layout) in next.iter_mut().enumerate().skip(carry + sequences) {
+            *layout = wanted(body, &placed, i as u32).unwrap_or_else(|| layout.clone());
+        }
+        next.iter_mut().for_each(|layout| layout.partial = at.to_vec());
+        if next == inputs {
+            break;
+        }
+        inputs = next;
+        placed = lay_out_with(body, mesh, &inputs, at);
+    }
+    (inputs, placed)
+}
+
+/// Whether all that is made of a node is made at a position.
+fn is_at(placed: &Placed, (m, axis): &(Monoid, String)) -> bool {
+    let there = |made: &Made| made.at.layout().is_some_and(|layout| layout.partial_over(axis) == Some(*m));
+    placed.made.iter().all(there)
+        && placed.turn.as_ref().is_none_or(|t| t.placed.iter().all(|n| is_at(n, &(*m, axis.clone()))))
+}
+
+/// Where a loop is: at the first position along each axis that one of its values has, and none of them is split over.
+fn positions(inputs: &[Sharding], results: &[Sharding]) -> Vec<(Monoid, String)> {
+    let all = || inputs.iter().chain(results);
+    let mut out: Vec<(Monoid, String)> = vec![];
+    for p in all().flat_map(Sharding::positions) {
+        if !out.iter().any(|o| o.1 == p.1) && all().all(|s| s.dim_of(&p.1).is_none()) {
+            out.push(p);
+        }
+    }
+    out.sort_by(|a, b| a.1.cmp(&b.1));
+    out
 }
 
 /// The layout of one element of a sequence. An axis that splits the turns goes over to the largest

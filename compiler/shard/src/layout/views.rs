@@ -3,6 +3,7 @@
 use super::{Made, Placed};
 use crate::links::{Link, before_reshape, links, needed};
 use crate::place::{Parts, Place, parts};
+use std::ops::Range;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId};
@@ -78,12 +79,17 @@ fn repeated_at(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed], at: 
     let results = at.parts(to, mesh.devices());
     match &node.prim {
         Prim::Reshape => {
-            let boxes: Option<Parts> = results.iter().map(|part| before_reshape(from, to, part)).collect();
+            let of = |(device, part): (u64, &Vec<Range<u64>>)| match at.is_absent(device) {
+                true => Some(nothing(from)),
+                false => before_reshape(from, to, part),
+            };
+            let boxes: Option<Parts> = (0..).zip(&results).map(of).collect();
             Some(Made { at, operands: vec![Place::Boxes(Arc::new(boxes?))] })
         }
         Prim::Windows { .. } => {
-            let whole = |part: &[std::ops::Range<u64>]| (from.len()..to.len()).all(|d| part[d] == (0..to[d]));
-            results.iter().all(|part| whole(part)).then(|| made_at(g, node, mesh, placed, at))
+            let whole = |part: &[Range<u64>]| (from.len()..to.len()).all(|d| part[d] == (0..to[d]));
+            let all = (0..).zip(&results).all(|(device, part)| at.is_absent(device) || whole(part));
+            all.then(|| made_at(g, node, mesh, placed, at))
         }
         _ => Some(made_at(g, node, mesh, placed, at)),
     }
@@ -99,20 +105,31 @@ pub fn reaches(links: &[Vec<Link>], result: &Sharding) -> bool {
     links.iter().flatten().any(|link| matches!(link, Link::Reach(to, _) if !result.axes(*to).is_empty()))
 }
 
+/// What a device needs that makes nothing.
+fn nothing(shape: &[u64]) -> Vec<Range<u64>> {
+    vec![0..0; shape.len().max(1)]
+}
+
 /// A node whose operands are needed in boxes, made at a place.
 pub fn made_at(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed], at: Place) -> Made {
     let devices = mesh.devices();
     let results = at.parts(&node.ty.shape, devices);
+    let positions = at.layout().map(Sharding::positions).unwrap_or_default();
     let one = |(&o, links): (&NodeId, &Vec<Link>)| {
         let (shape, own) = (&g.ty(o).shape, &placed[o.0 as usize].result);
-        let boxes: Parts = results.iter().map(|result| needed(links, shape, result)).collect();
+        let of = |(device, result): (u64, &Vec<Range<u64>>)| match at.is_absent(device) {
+            true => nothing(shape),
+            false => needed(links, shape, result),
+        };
+        let boxes: Parts = (0..).zip(&results).map(of).collect();
         // Boxes that a layout has too are told as that layout, so that equal ones are moved once.
         let axes = |link: &Link| match (link, &at) {
             (Link::Pass(to), Place::Layout(layout)) => layout.axes(*to).to_vec(),
             _ => vec![],
         };
         let dims = links.iter().map(axes).collect();
-        let like = Sharding { mesh: Some(mesh.clone()), dims, partial: vec![] }.normal(shape.len());
+        let partial = positions.clone();
+        let like = Sharding { mesh: Some(mesh.clone()), dims, partial }.normal(shape.len());
         let layout = [own, &like].into_iter().find(|l| parts(l, shape, devices) == boxes);
         layout.map_or_else(|| Place::Boxes(Arc::new(boxes)), |l| l.clone().into())
     };

@@ -6,7 +6,7 @@
 //! with ones. The last device combines the leaves.
 
 use super::{Local, Moved};
-use crate::layout::chains::{Chain, Runs, turns};
+use crate::layout::chains::{Chain, Runs, at, turns};
 use crate::place::Place;
 use std::ops::Range;
 use tessera_base::Sharding;
@@ -55,8 +55,7 @@ impl Local<'_> {
             [one] => one,
             _ => {
                 handed.kept[0] *= turns;
-                handed.mine =
-                    self.mesh.coordinate(self.device, &chain.axis) + 1 == self.mesh.size(&chain.axis).unwrap_or(1);
+                handed.mine = self.has_part(chain, self.mesh.size(&chain.axis).unwrap_or(1) - 1);
                 self.emit(&handed, Prim::Concat { axis: 0 }, &parts, handed.kept.clone())
             }
         };
@@ -77,20 +76,25 @@ impl Local<'_> {
 
     /// From the first device to the last, which has the result.
     fn through(&mut self, handed: &mut Handed, operands: &[NodeId], runs: Option<Runs>) -> NodeId {
-        let axis = &handed.chain.axis;
-        let (place, devices) = (self.mesh.coordinate(self.device, axis), self.mesh.size(axis).unwrap_or(1));
+        let chain = handed.chain;
+        let devices = self.mesh.size(&chain.axis).unwrap_or(1);
         let mut before: Option<NodeId> = None;
         for index in 0..devices - 1 {
-            handed.mine = index == place;
+            handed.mine = self.has_part(chain, index);
             let made = self.part(handed, operands, before, index, runs);
             before = Some(self.pass(handed, made, index, runs));
         }
-        handed.mine = place + 1 == devices;
+        handed.mine = self.has_part(chain, devices - 1);
         let made = self.part(handed, operands, before, devices - 1, runs);
         match runs {
             None => made,
             Some(runs) => self.combined(handed, made, runs.all),
         }
+    }
+
+    /// Whether what device `index` of the axis makes is made here.
+    fn has_part(&self, chain: &Chain, index: u64) -> bool {
+        self.mesh.coordinate(self.device, &chain.axis) == index && !chain.layout.is_absent(self.device)
     }
 
     /// What device `index` of the axis makes.
@@ -137,7 +141,7 @@ impl Local<'_> {
             shape.insert(0, rows);
             layout = Sharding { dims, ..layout }.normal(shape.len());
         }
-        let at = |index| Place::At { layout: layout.clone(), axis: chain.axis.clone(), index };
+        let at = |index| Place::Layout(at(&layout, &chain.axis, index));
         let moved = Moved { from: at(index), to: at(index + 1), shape };
         self.brought(made, node, moved)
     }

@@ -47,6 +47,14 @@ fn part(parts: &mut Parts, i: usize, expr: &Expr, names: &mut dyn AnnotNames) ->
         ExprKind::Binary { op: BinOp::MatMul, left, right, .. } => (&**left, Some(&**right)),
         _ => (expr, None),
     };
+    if let (Some(index), Some(axes)) = (position(body), axes) {
+        let index = index?;
+        for (axis, span) in axis_names(axes)? {
+            use_axis(parts, &axis, span)?;
+            parts.partial.push((Monoid::At(index), axis));
+        }
+        return Ok(());
+    }
     if let (ExprKind::Name(name), Some(axes)) = (&body.kind, axes) {
         if let Some(monoid) = Monoid::parse(name) {
             for (axis, span) in axis_names(axes)? {
@@ -89,6 +97,20 @@ fn part(parts: &mut Parts, i: usize, expr: &Expr, names: &mut dyn AnnotNames) ->
         });
     }
     dim(parts, body, axes, names)
+}
+
+/// The position in `at(1)`, where that is what stands there.
+fn position(body: &Expr) -> Option<Result<u64, Diagnostic>> {
+    let ExprKind::Call { func, args } = &body.kind else { return None };
+    if !matches!(&func.kind, ExprKind::Name(name) if &**name == "at") {
+        return None;
+    }
+    let index = match args.as_slice() {
+        [Arg { name: None, value: Expr { kind: ExprKind::Int(n), .. }, .. }] => n.parse::<u64>().ok(),
+        _ => None,
+    };
+    let d = Diagnostic::new(Code::E0401, body.span, "`at` takes the number of a position, written out");
+    Some(index.ok_or_else(|| d.help("for example `at(1)@pp`: the devices at position 1 of `pp` have the value")))
 }
 
 fn dim(parts: &mut Parts, body: &Expr, axes: Option<&Expr>, names: &mut dyn AnnotNames) -> Result<(), Diagnostic> {

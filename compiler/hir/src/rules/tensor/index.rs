@@ -165,7 +165,7 @@ fn can_pick(
         Ty::Tensor(_) => use_ == Use::Read,
         _ => true,
     };
-    let sums = use_ == Use::Write || t.sharding.partial.iter().all(|p| p.0 == Monoid::Sum);
+    let sums = use_ == Use::Write || t.sharding.partial.iter().all(|p| p.0 == Monoid::Sum || p.0.position().is_some());
     if known && sums {
         return Ok(());
     }

@@ -48,7 +48,10 @@ pub fn lay_out(
     let found = derive(&example.graph).map_err(|p| Box::new(example.error(def, syms, p)))?;
     // What is like an operand lies like it.
     let found = match (def.name.ends_with("_like"), example.graph.inputs.first()) {
-        (true, Some(like)) => vec![Sharding { partial: vec![], ..like.ty.sharding.clone() }; found.len()],
+        (true, Some(like)) => {
+            let own = &like.ty.sharding;
+            vec![Sharding { partial: own.positions(), ..own.clone() }; found.len()]
+        }
         _ => found,
     };
     let with = |(t, sharding): (TensorType, Sharding)| TensorType { sharding, ..t };
@@ -171,6 +174,7 @@ impl Example<'_> {
                 .note("along one axis of the mesh only one dim of the result can be split");
                 self.ways_out(e, syms, &axis, None)
             }
+            Problem::Apart { axis, .. } => self.apart(name, syms, &axis),
             Problem::Order { axis } => {
                 let e =
                     OpError::new(Code::E0404, format!("the operands of `{name}` split one dim over different axes"))
@@ -203,6 +207,37 @@ impl Example<'_> {
                 .note(format!("one is {a}, the other {b}"))
                 .help("take one off its mesh: `dist.gather(x)`"),
         }
+    }
+
+    /// Operands at different positions of an axis, or at one and split over it.
+    fn apart(&self, name: &str, syms: &[SymArg], axis: &str) -> OpError {
+        let mut e = OpError::new(Code::E0404, format!("the operands of `{name}` lie apart along `{axis}`"))
+            .note("what lies at one position is computed there, with what lies there too or is everywhere in full");
+        let lies = |sym: &SymArg| match sym {
+            SymArg::Tensor(t) => Some(t.sharding.clone()),
+            SymArg::Tensors(ts) => ts.first().map(|t| t.sharding.clone()),
+            _ => None,
+        };
+        let all: Vec<(usize, Sharding)> = syms.iter().enumerate().filter_map(|(i, s)| Some((i, lies(s)?))).collect();
+        let split = all.iter().any(|(_, s)| s.dim_of(axis).is_some());
+        for (param, own) in all.iter().filter(|(_, s)| s.position(axis).is_some()) {
+            let mut wrap = |what: &str, before: &str, after: String| {
+                let title = format!("{what}: `{before}x{after}`");
+                let before = before.to_owned();
+                e.wraps.push(Wrap { title, param: *param, before, after });
+            };
+            if split {
+                wrap("bring it to all", "dist.collective.broadcast(", format!(", axis=\"{axis}\")"));
+                continue;
+            }
+            let mut others: Vec<u64> = all.iter().filter_map(|(_, s)| s.position(axis)).collect();
+            others.sort_unstable();
+            others.dedup();
+            for index in others.into_iter().filter(|i| own.position(axis) != Some(*i)) {
+                wrap(&format!("bring it to {index}"), "dist.at(", format!(", axis=\"{axis}\", index={index})"));
+            }
+        }
+        e
     }
 
     /// The call that completes the operand to blame.

@@ -150,7 +150,12 @@ impl Mismatch {
             ),
             What::Rank { .. } => Some("add a dim of size 1 with `x[None]`".into()),
             What::Size { expected, found, proved: false, .. } => Some(size_help(expected, found)),
-            What::Sharding => Some("change the layout with `dist.shard(x, spec)`".into()),
+            What::Sharding => match expected {
+                Ty::Tensor(t) if !t.sharding.positions().is_empty() => {
+                    Some("change where it lies with `dist.at(x, axis=…, index=…)`".into())
+                }
+                _ => Some("change the layout with `dist.shard(x, spec)`".into()),
+            },
             _ => None,
         }
     }

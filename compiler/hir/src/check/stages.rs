@@ -1,0 +1,225 @@
+//! Values at one position of a mesh axis, and stages of any shapes, one behind the other along it.
+
+use super::args::Value;
+use super::cx::{Cx, error_at};
+use super::facts::STAGES;
+use super::meshes::{layout, unfinished};
+use super::names::Meaning;
+use crate::db::Target;
+use crate::thir::*;
+use crate::ty::{Derived, Line, Ty};
+use std::sync::Arc;
+use tessera_base::near::nearest;
+use tessera_base::{Code, Diagnostic, Mesh, Monoid, Sharding, Size, Span, TensorType};
+use tessera_grammar::ast::{Arg, Expr, ExprKind};
+
+/// Microbatches of one call at most: each is written out.
+const MICROBATCHES_MAX: i64 = 256;
+
+/// How a tensor lies at one position of an axis; along other axes as it did.
+fn placed(t: &TensorType, axis: &str, index: u64, mesh: Arc<Mesh>) -> Sharding {
+    let mut to = Sharding { mesh: Some(mesh), ..t.sharding.clone() };
+    to.dims.iter_mut().for_each(|axes| axes.retain(|a| a != axis));
+    to.partial.retain(|(_, a)| a != axis);
+    to.partial.push((Monoid::At(index), axis.to_owned()));
+    to.normal(t.rank())
+}
+
+impl Cx<'_> {
+    /// `dist.at(x, axis=, index=, mesh=)`: on the devices at one position of an axis alone; along other axes as it lies.
+    pub fn at(&mut self, values: Vec<Value>, span: Span) -> TExpr {
+        let names = ["x", "axis", "index", "mesh?"];
+        let Some(given) = self.dist_args("dist.at", &names, values, span) else { return error_at(span) };
+        let mut given = given.into_iter();
+        let mut next = || given.next().flatten();
+        let (Some(x), Some(axis), Some(index), mesh) = (next(), next(), next(), next()) else { return error_at(span) };
+        let Some(t) = self.tensor_of(&x, "dist.at") else { return error_at(span) };
+        let TKind::Str(text) = &axis.kind else {
+            return self.fail(Diagnostic::new(
+                Code::E0403,
+                axis.span,
+                "the axis must be a name that is written out here",
+            ));
+        };
+        let Some(mesh) = self.mesh_for(&x, &t, mesh) else { return error_at(span) };
+        let Some(size) = self.known_axis(&mesh, text, axis.span) else { return error_at(span) };
+        if let Some(p) = t.sharding.unfinished().filter(|p| p.1 == **text) {
+            let d = unfinished(&x, &t, p);
+            return self.fail(d);
+        }
+        let known = self.symbolic(&index).and_then(|n| n.as_const()).and_then(|n| u64::try_from(n).ok());
+        let Some(at) = known.filter(|n| *n < size || mesh.is_unknown()) else {
+            let which =
+                format!("`index` is the number of a position along `{text}`, from 0 to {}", size.saturating_sub(1));
+            let d = Diagnostic::new(Code::E0401, index.span, which)
+                .note("where a value lies is part of its type, which is checked before the program runs");
+            return self.fail(d);
+        };
+        let to = placed(&t, text, at, mesh);
+        if to == t.sharding { x } else { layout(x, to, t, span) }
+    }
+
+    /// `dist.pipeline(stages, microbatches=, axis=, mesh=)`: a function that sends what it gets through all stages.
+    pub fn pipeline(&mut self, args: &[Arg], span: Span) -> TExpr {
+        let names = ["stages", "microbatches", "axis", "mesh"];
+        let mut given: [Option<&Expr>; 4] = [None; 4];
+        for (i, arg) in args.iter().enumerate() {
+            let at = match &arg.name {
+                None => i,
+                Some(n) => match names.iter().position(|p| **p == *n.text) {
+                    Some(at) => at,
+                    None => {
+                        let d = Diagnostic::new(
+                            Code::E0105,
+                            n.span,
+                            format!("`dist.pipeline` has no parameter `{}`", n.text),
+                        );
+                        return self.fail(match nearest(&n.text, names) {
+                            Some(near) => d.help(format!("did you mean `{near}`?")),
+                            None => d,
+                        });
+                    }
+                },
+            };
+            match given.get_mut(at) {
+                Some(slot @ None) => *slot = Some(&arg.value),
+                _ => {
+                    let text = "`dist.pipeline` takes stages, microbatches, axis and mesh, each once";
+                    self.error(Code::E0104, arg.value.span, text);
+                    return error_at(span);
+                }
+            }
+        }
+        let [Some(stages), Some(microbatches), axis, mesh] = given else {
+            let d = Diagnostic::new(Code::E0104, span, "a pipeline has stages and a number of microbatches")
+                .help("write `dist.pipeline([first, second], microbatches=4, mesh=mesh)`");
+            return self.fail(d);
+        };
+        let axis = match axis.map(|e| (&e.kind, e.span)) {
+            None => "pp".into(),
+            Some((ExprKind::Str(text), _)) => text.to_string(),
+            Some((_, at)) => {
+                return self.fail(Diagnostic::new(Code::E0403, at, "the axis must be a name that is written out here"));
+            }
+        };
+        let Some(microbatches) = self.microbatches(microbatches) else { return error_at(span) };
+        let mesh = match mesh {
+            None => None,
+            Some(e) => {
+                let value = self.expr(e);
+                match self.mesh_arg(&value) {
+                    None => return error_at(span),
+                    known => known,
+                }
+            }
+        };
+        let Some(all) = self.stage_functions(stages) else { return error_at(span) };
+        let mut all = all.into_iter();
+        let Some(first) = all.next() else {
+            return self.fail(Diagnostic::new(Code::E0104, stages.span, "a pipeline has at least one stage"));
+        };
+        let line = Line { microbatches, axis, mesh };
+        self.derived(first, all.collect(), Derived::Pipeline(line), "dist.pipeline", span)
+    }
+
+    fn microbatches(&mut self, e: &Expr) -> Option<u64> {
+        let known = self.known_int(e).filter(|n| (1..=MICROBATCHES_MAX).contains(n));
+        if known.is_none() {
+            let text = format!("the number of microbatches must be known here, from 1 to {MICROBATCHES_MAX}");
+            let d = Diagnostic::new(Code::E0402, e.span, text)
+                .note("each is written out before the program runs: what a device does, and when");
+            self.report(d);
+        }
+        known.map(|n| n as u64)
+    }
+
+    /// The functions in a list or tuple that is written out, or in a tuple.
+    fn stage_functions(&mut self, e: &Expr) -> Option<Vec<TExpr>> {
+        let all = match &e.kind {
+            ExprKind::List(items) | ExprKind::Tuple(items) => items.iter().map(|item| self.expr(item)).collect(),
+            _ => {
+                let value = self.expr(e);
+                self.parts(value, "stages")?
+            }
+        };
+        for f in &all {
+            if matches!(f.ty, Ty::FnRef(_)) {
+                continue;
+            }
+            if !f.ty.is_error() {
+                let text = format!("a stage is a function, and this is `{}`", f.ty);
+                let d = Diagnostic::new(Code::E0210, f.span, text);
+                self.report(d.help("a function of one tensor: `lambda x: nn.mlp(layer, x)`"));
+            }
+            return None;
+        }
+        Some(all)
+    }
+
+    /// A call of what `dist.pipeline` gives: part after part of the rows goes through all stages, each at its position.
+    pub fn pipelined(&mut self, line: &Line, stages: Vec<TExpr>, args: Vec<Value>, span: Span) -> TExpr {
+        let given = self.dist_args("the pipeline", &["x"], args, span);
+        let Some(x) = given.and_then(|g| g.into_iter().flatten().next()) else { return error_at(span) };
+        let Some(t) = self.tensor_of(&x, "dist.pipeline") else { return error_at(span) };
+        let Some(mesh) = line.mesh.clone().or(t.sharding.mesh.clone()) else {
+            let d = Diagnostic::new(Code::E0402, x.span, format!("{t} lies on one device: a pipeline needs a mesh"))
+                .help("name it: `dist.pipeline(stages, microbatches=…, mesh=mesh)`");
+            return self.fail(d);
+        };
+        let Some(places) = self.known_axis(&mesh, &line.axis, span) else { return error_at(span) };
+        let count = stages.len() as u64;
+        if count < places {
+            let text = format!("{count} stages for {places} positions of `{}`", line.axis);
+            let d = Diagnostic::new(Code::E0402, span, text).note(format!("the mesh is {mesh}"));
+            return self.fail(d.help("each position has at least one stage: have fewer devices, or divide a stage"));
+        }
+        let number = |n: u64| {
+            let ty = Ty::Int(Some(Size::constant(n as i64)));
+            TExpr { kind: TKind::Int(n as i64), ty, span }
+        };
+        let Some(parts) = self.of_std("microbatched", vec![x, number(places), number(line.microbatches)], span) else {
+            return error_at(span);
+        };
+        let parts = self.save("parts", parts);
+        let mut done = vec![];
+        for k in 0..line.microbatches {
+            let Some(mut h) = self.of_std("microbatch", vec![parts.clone(), number(k)], span) else {
+                return error_at(span);
+            };
+            for (i, stage) in stages.iter().enumerate() {
+                let Some(t) = self.tensor_of(&h, "a stage of the pipeline") else { return error_at(span) };
+                let to = placed(&t, &line.axis, i as u64 * places / count, mesh.clone());
+                let there = if to == t.sharding { h } else { layout(h, to, t, span) };
+                let there = self.save("x", there);
+                h = self.call_value_with(stage.clone(), there, span);
+                h = self.save("y", h);
+                if h.ty.is_error() {
+                    return error_at(span);
+                }
+            }
+            done.push(h);
+        }
+        let ty = Ty::List(Box::new(done.first().map_or(Ty::Error, |h| h.ty.clone())));
+        let list = TExpr { kind: TKind::List(done), ty, span };
+        let axis = tessera_grammar::ast::Name { text: "axis".into(), span };
+        let args = vec![Value { name: None, value: list }, Value { name: Some(axis), value: number(1) }];
+        let stacked = self.call_builtin_values(&"op.stack".into(), args, span, span);
+        self.of_std("joined", vec![stacked], span).unwrap_or_else(|| error_at(span))
+    }
+
+    fn call_value_with(&mut self, f: TExpr, x: TExpr, span: Span) -> TExpr {
+        let Ty::FnRef(r) = f.ty.clone() else { return error_at(span) };
+        self.call_function(&r, Some(f), vec![Value { name: None, value: x }], span)
+    }
+
+    /// A call of a function of the file that pipelines are made of.
+    fn of_std(&mut self, name: &str, args: Vec<TExpr>, span: Span) -> Option<TExpr> {
+        let Some(Target::File(id)) = self.names_of().imports(self.db).get(STAGES).cloned() else { return None };
+        let Meaning::Def(item) = self.file_member(id, &Arc::from(name), span) else { return None };
+        let f = self.def_value(item, span);
+        let Ty::FnRef(r) = f.ty.clone() else { return None };
+        let args = args.into_iter().map(|value| Value { name: None, value }).collect();
+        let made = self.call_function(&r, Some(f), args, span);
+        (!made.ty.is_error()).then_some(made)
+    }
+}
