@@ -87,6 +87,9 @@ fn names_what_is_so(g: &Graph, problem: &Problem) -> Result<(), String> {
     };
     let so = match problem {
         Problem::Conflict { axis } | Problem::Order { axis } => uses(axis) > 0,
+        Problem::Apart { axis, at } => {
+            g.inputs.iter().any(|i| i.ty.sharding.position(axis) == Some(*at)) && uses(axis) > 1
+        }
         Problem::Partial { axis, monoid, input: Some(n) } => layout(n).partial_over(axis) == Some(*monoid),
         Problem::Whole { axis, dim, input: Some(n) } => layout(n).dim_of(axis) == Some(*dim),
         Problem::Divide { axis, parts, from, to, .. } => {

@@ -51,7 +51,7 @@ impl Cx<'_> {
             "all_to_all" => &["x", "axis", "from_dim", "to_dim"],
             "reduce_scatter" | "all_gather" => &["x", "axis", "dim?"],
             "broadcast" => &["x", "axis", "source?"],
-            "send" | "recv" => &["x", "axis", "source", "target"],
+            "send" | "recv" => &["x", "axis", "source", "to"],
             "permute" => &["x", "axis", "shift?", "to?"],
             _ => &["x", "axis"],
         };
@@ -128,9 +128,9 @@ impl Cx<'_> {
                 CollectiveKind::Rows { from: vec![source; devices(size)] }
             }
             "send" | "recv" => {
-                let (Some(Some(source)), Some(Some(target))) = (rest.first(), rest.get(1)) else { return None };
-                let (source, target) = (self.device(source, size, "source")?, self.device(target, size, "target")?);
-                let from = (0..devices(size) as u64).map(|i| if i == target { source } else { i });
+                let (Some(Some(source)), Some(Some(to))) = (rest.first(), rest.get(1)) else { return None };
+                let (source, to) = (self.device(source, size, "source")?, self.device(to, size, "to")?);
+                let from = (0..devices(size) as u64).map(|i| if i == to { source } else { i });
                 CollectiveKind::Rows { from: from.collect() }
             }
             _ => CollectiveKind::Rows { from: self.senders(size, first, rest.get(1).and_then(Option::as_ref))? },
