@@ -164,6 +164,8 @@ fn place(
     }
     keep_order(node, &links, placed, &mut result);
     result.partial = with_free(positions(g, node, mesh, placed, &result), at, &result);
+    // Along the axis that is kept each device has a part in it.
+    result.partial.retain(|p| Some(p.1.as_str()) != kept);
     if let Prim::Rows { axis, from } = &node.prim
         && !result.dims[*axis].is_empty()
     {
@@ -192,8 +194,7 @@ fn place(
             };
             let dims: Vec<Vec<String>> = ls.iter().enumerate().map(axes).collect();
             let rank = g.ty(*o).shape.len();
-            let partial = result.partial.iter().filter(|p| Some(p.1.as_str()) != kept).cloned().collect();
-            Sharding { mesh: Some(mesh.clone()), dims, partial }.normal(rank)
+            Sharding { mesh: Some(mesh.clone()), dims, partial: result.partial.clone() }.normal(rank)
         })
         .collect();
     Placed::new(result, operands)
