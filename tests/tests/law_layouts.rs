@@ -15,7 +15,7 @@ use tessera_tests::arguments::Call;
 use tessera_tests::compare::interpreted;
 use tessera_tests::exact::numbers;
 use tessera_tests::laws::on_two_threads;
-use tessera_tests::meshes::{combinations, described, layouts, mesh, stated, with_inputs};
+use tessera_tests::meshes::{combinations, described, mesh, stated, with_inputs};
 use tessera_tests::operators::expand;
 use tessera_tests::random::{Fill, Random};
 use tessera_tests::random_graph::{Builder, Case};
