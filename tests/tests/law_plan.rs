@@ -39,8 +39,8 @@ fn counted(source: &str) -> Counts {
     let rows = ran.err.lines().skip_while(|l| !l.starts_with("exchange ")).skip(1);
     let row = |line: &str| {
         let mut words: Vec<&str> = line.split_whitespace().collect();
-        // Two times with their units stand last.
-        words.truncate(words.len().saturating_sub(4));
+        // Three times with their units stand last.
+        words.truncate(words.len().saturating_sub(6));
         let mut number = || words.pop().and_then(|w| w.parse::<u64>().ok()).unwrap_or_else(|| panic!("{line}"));
         let (bytes, runs, device) = (number(), number(), number());
         ((words.join(" "), device), (bytes, runs))

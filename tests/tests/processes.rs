@@ -133,10 +133,10 @@ fn a_program_from_standard_input_reaches_all() {
 fn bytes_between_devices_are_counted_over_all_processes() {
     let path = root().join("examples/gpt_mesh.tsr").to_string_lossy().into_owned();
     let (dir, args) = (temp(), ["profile", path.as_str(), "--", "--steps", "2"]);
-    // Without the two times and their units.
+    // Without the three times and their units.
     let counts = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        words[..words.len().saturating_sub(4)].join(" ")
+        words[..words.len().saturating_sub(6)].join(" ")
     };
     let table = |r: &Ran| {
         let rows = r.err.split_once("\nexchange ")?.1.lines().skip(1);
@@ -165,9 +165,26 @@ y = pick(x, dist.shard(op.array([[0], [1], [2], [9]]), rows, mesh=mesh))
 print("after", y)
 "#;
 
+/// The same while the parts of another tensor travel.
+const MEANWHILE: &str = r#"
+mesh = dist.Mesh(axes=["tp"], devices=range(4))
+rows = dist.ShardSpec(partition=("row",), mesh_axes=("tp",))
+
+def pick(x, v, at):
+    whole = dist.collective.all_gather(v, axis="tp")
+    return op.gather(x, 1, at) + op.sum(op.sin(whole))
+
+x = dist.shard(op.arange(24.0).reshape(4, 6), rows, mesh=mesh)
+v = dist.shard(op.ones((200000,)), rows, mesh=mesh)
+print("before")
+y = pick(x, v, dist.shard(op.array([[0], [1], [2], [9]]), rows, mesh=mesh))
+print("after", y)
+"#;
+
 #[test]
 fn what_one_device_refuses_ends_all_and_is_told_once() {
     let mut complaints = vec![];
+    compare(&mut complaints, "while values travel", MEANWHILE, &[2, 3]);
     compare(&mut complaints, "an index of the last device", INDEX, &[2, 4, 5]);
     compare(&mut complaints, "of the first", &INDEX.replace("[[0], [1], [2], [9]]", "[[9], [1], [2], [0]]"), &[2, 4]);
     compare(&mut complaints, "host code", "x = [1, 2]\nprint(x[0])\nprint(x[len(x)])", &[2, 4]);

@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tessera_abi::plan::{BufRef, BufType, Kernel, Output, Plan, ScalarRef, Step, StepOrigin};
 use tessera_graph::fuse::{Limits, partition};
+use tessera_graph::late_exchanges::starts;
 use tessera_graph::place_buffers::{in_place, place_buffers};
 use tessera_ir::graph::{Graph, NodeId, NodeType, Reason};
 use tessera_ir::group::{Group, GroupKind, MemoryPlan, Partition};
@@ -307,7 +308,9 @@ impl Backend {
             false => self.machine_code(&kernels.collect::<Vec<_>>())?,
         }
         .into_iter();
-        for p in &planned {
+        for (p, begin) in planned.iter().zip(starts(graph, &partition)) {
+            let begin = begin.iter().filter_map(|&i| planned.get(i));
+            plan.steps.extend(begin.filter_map(|e| started(graph, e.group.roots[0], &memory)));
             self.group(graph, p, &memory, pool, &mut code, &mut plan)?;
         }
         for (i, &id) in graph.outputs.iter().enumerate() {
@@ -478,7 +481,8 @@ impl Backend {
             }
             Prim::Exchange(e) => {
                 let output = Operand { place: place(memory, id), bytes: bytes(&node.ty) as usize };
-                (vec![output], exchanged(e, types, &node.ty, sources))
+                let moves = moves(e, types.first(), &node.ty);
+                (vec![output], exchanged(moves, types, sources))
             }
             prim => {
                 let output = Operand { place: place(memory, id), bytes: bytes(&node.ty) as usize };
@@ -536,21 +540,25 @@ fn reference_kernel(
     })
 }
 
-/// The step of a device in an exchange.
-fn exchanged(e: &Exchange, types: Vec<NodeType>, to: &NodeType, sources: Vec<Source>) -> Arc<NativeFn> {
+/// What a device does in an exchange of `from` for `to`.
+fn moves(e: &Exchange, from: Option<&NodeType>, to: &NodeType) -> mesh::Moves {
     let boxes = |parts: &[Transfer]| {
         let part = |t: &Transfer| (t.peer as usize, mesh::Box { start: t.start.clone(), size: t.size.clone() });
         parts.iter().map(part).collect()
     };
-    let moves = mesh::Moves {
+    mesh::Moves {
         name: e.name.clone(),
         tag: e.tag,
         sends: boxes(&e.sends),
         receives: boxes(&e.receives),
-        from_shape: types.first().map(|from| from.shape.clone()).unwrap_or_default(),
+        from_shape: from.map(|from| from.shape.clone()).unwrap_or_default(),
         to_shape: to.shape.clone(),
         element: to.dtype.bytes(),
-    };
+    }
+}
+
+/// The step of a device in an exchange.
+fn exchanged(moves: mesh::Moves, types: Vec<NodeType>, sources: Vec<Source>) -> Arc<NativeFn> {
     Arc::new(move |inputs: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]| {
         let words: Vec<[u8; 8]> = words.iter().map(|w| w.to_le_bytes()).collect();
         match (&gather(&sources, &types, inputs, &words)[..], outputs) {
@@ -558,6 +566,14 @@ fn exchanged(e: &Exchange, types: Vec<NodeType>, to: &NodeType, sources: Vec<Sou
             _ => Err(format!("`{}` has no operand", moves.name)),
         }
     })
+}
+
+/// The step that starts the exchange `id`.
+fn started(graph: &Graph, id: NodeId, memory: &MemoryPlan) -> Option<Step> {
+    let (Prim::Exchange(e), [from]) = (&graph.node(id).prim, &graph.node(id).operands[..]) else { return None };
+    let given = Operand { place: place(memory, *from), bytes: bytes(graph.ty(*from)) as usize };
+    let moves = moves(e, Some(graph.ty(*from)), graph.ty(id));
+    (!is_scalar(graph, *from)).then(|| mesh::start_step(moves, given, origin(graph, id)))
 }
 
 /// A loop over a compiled body.

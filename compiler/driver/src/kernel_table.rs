@@ -3,6 +3,7 @@
 use crate::backend::{Backend, counts, kernel_name, temps};
 use std::fmt::Write;
 use tessera_abi::plan::Counts;
+use tessera_graph::late_exchanges::starts;
 use tessera_graph::place_buffers::place_buffers;
 use tessera_graph::recompute;
 use tessera_ir::graph::{Graph, NodeId, Reason};
@@ -18,7 +19,11 @@ pub fn of(backend: &Backend, graph: &Graph) -> String {
     let partition = Partition { groups: groups.iter().map(|p| p.group.clone()).collect() };
     let memory = place_buffers(graph, &partition).unwrap_or_default();
     let place = |id: NodeId| memory.place.get(id.0 as usize);
-    for planned in &groups {
+    for (planned, begin) in groups.iter().zip(starts(graph, &partition)) {
+        for started in begin.iter().filter_map(|&i| groups.get(i)) {
+            let name = kernel_name(graph, &started.group);
+            rows.push(row(&name, "start", "", &Counts::default()));
+        }
         // A view of what is in memory is no work.
         let root = planned.group.roots[0];
         if planned.group.kind == GroupKind::Copy

@@ -30,17 +30,21 @@ pub fn table(rows: &[Row], whole: Duration, sources: &SourceMap) -> String {
     out
 }
 
-/// What devices of meshes sent each other, how long that took them, and how much of it they waited for one
-/// another; nothing where there was no mesh.
+/// What devices of meshes sent each other, how long that took them, how much of it they waited for one
+/// another, and how long it was on its way while they went on; nothing where there was no mesh.
 pub fn exchanges(rows: &[((Arc<str>, usize), Sent)]) -> String {
     let mut out = String::new();
+    let mut line = |name: &str, cells: [&str; 6]| {
+        let [device, runs, bytes, time, waited, hidden] = cells;
+        let _ = writeln!(out, "{name:<24} {device:>7}  {runs:>7}  {bytes:>14}  {time:>10}  {waited:>10}  {hidden:>10}");
+    };
     if !rows.is_empty() {
-        let [device, runs, bytes, time, waited] = ["device", "runs", "bytes sent", "time", "waited"];
-        let _ = writeln!(out, "{:<24} {device:>7}  {runs:>7}  {bytes:>14}  {time:>10}  {waited:>10}", "exchange");
+        line("exchange", ["device", "runs", "bytes sent", "time", "waited", "hidden"]);
     }
-    for ((name, device), Sent { runs, bytes, time, waited }) in rows {
-        let (time, waited) = (shown(*time), shown(*waited));
-        let _ = writeln!(out, "{name:<24} {device:>7}  {runs:>7}  {bytes:>14}  {time:>10}  {waited:>10}");
+    for ((name, device), Sent { runs, bytes, time, waited, hidden }) in rows {
+        let [device, runs, bytes] = [*device as u64, *runs, *bytes].map(|n| n.to_string());
+        let [time, waited, hidden] = [*time, *waited, *hidden].map(shown);
+        line(name, [&device, &runs, &bytes, &time, &waited, &hidden]);
     }
     out
 }

@@ -5,6 +5,7 @@
 
 pub mod fuse;
 pub mod rebuild;
+pub mod late_exchanges;
 pub mod merge_equal;
 pub mod narrow;
 pub mod pair_products;
@@ -30,6 +31,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "merge_equal", doc: "computes equal expressions once", run: merge_equal::run },
     Pass { name: "remove_unused", doc: "drops what no output needs", run: remove_unused::run },
     Pass { name: "narrow", doc: "computes only the part of a value that is read", run: narrow::run },
+    Pass { name: "late_exchanges", doc: "takes what devices give where it is read", run: late_exchanges::run },
     Pass { name: "recompute", doc: "computes again what there is no memory to keep", run: recompute::run },
 ];
 

@@ -1,5 +1,6 @@
 //! Running a plan: memory for its results, its arena, its steps in order.
 
+use crate::mesh::{self, Unfinished};
 use crate::pool::Pool;
 use crate::profile;
 use crate::tensor::{Buffer, OutOfMemory, Tensor};
@@ -99,10 +100,13 @@ pub fn execute(plan: &Plan, args: Vec<Argument>, pool: &Pool, work: &mut Workspa
             _ => 0,
         },
     };
+    // Where the plan stops early, nobody reads its memory any more once that is dropped.
+    let unfinished = Unfinished;
     for step in &plan.steps {
         if pool.is_interrupted() {
             return Err(PlanError::Interrupted);
         }
+        mesh::move_on();
         let started = profile::before();
         match step {
             Step::Kernel { kernel, bufs, scalars, grid, grain, scratch_bytes, checks, origin } => {
@@ -157,6 +161,7 @@ pub fn execute(plan: &Plan, args: Vec<Argument>, pool: &Pool, work: &mut Workspa
             }
         }
     }
+    std::mem::forget(unfinished);
     work.trim();
     Ok(outputs)
 }

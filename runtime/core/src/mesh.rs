@@ -7,6 +7,7 @@ mod copy;
 pub mod here;
 
 use crate::fault::Fault;
+use crate::native::{self, Operand};
 use crate::tensor::{OutOfMemory, Parts, Tensor};
 use crate::traffic;
 use crate::world;
@@ -15,6 +16,7 @@ use copy::copy;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
+use tessera_abi::plan::{Step, StepOrigin};
 use tessera_base::{DType, Sharding};
 
 impl Tensor {
@@ -110,12 +112,36 @@ pub struct Moves {
     pub element: usize,
 }
 
-/// How the devices of a call get what others hold. Each device is a thread, and all go through the
-/// same exchanges in the same order.
+/// How the devices of a call get what others hold. Each device is a thread, and all come to the ends of
+/// the same exchanges in the same order.
 pub trait Engine: Send + Sync {
-    /// Gives the others their boxes of `from` and fills `to` with what they give. `from` may change
-    /// once it returns. Fails where another device stopped.
-    fn exchange(&self, at: At, moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String>;
+    /// Starts an exchange ahead of its end: gives the others their boxes of `from`, and waits for nobody.
+    ///
+    /// # Safety
+    /// `from` stays as it is until [`Engine::finish`] or [`Engine::withdraw`] returns.
+    unsafe fn start(&self, at: At, moves: &Moves, from: &[u8]) -> Result<(), String>;
+
+    /// Ends an exchange that was started: fills `to` with what the others give. `from` may change once it returns.
+    /// Fails where another device stopped.
+    fn finish(&self, at: At, moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String>;
+
+    /// Starts an exchange and ends it.
+    fn exchange(&self, at: At, moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String> {
+        // SAFETY: `from` is borrowed until it is finished, and where the start fails nothing is given.
+        unsafe { self.start(at, moves, from) }?;
+        self.finish(at, moves, from, to)
+    }
+
+    /// Whether the exchanges of a tag may start ahead: those of others begin in the order of their ends.
+    fn starts_ahead(&self, _tag: u32) -> bool {
+        true
+    }
+
+    /// Moves on what is under way, where calls do that; takes about a microsecond and waits for nobody.
+    fn move_on(&self) {}
+
+    /// Takes back what a device started and does not finish: nobody reads it once this returns.
+    fn withdraw(&self, device: usize);
 
     /// Ends the waiting of all devices: one of them stopped.
     fn fail(&self);
@@ -132,32 +158,100 @@ pub struct At {
 /// The message of a device that waited for one that failed; the other's message is the one to show.
 pub const STOPPED: &str = "another device stopped";
 
+/// What a device does in a call.
+#[derive(Default)]
+struct Course {
+    /// How many exchanges of each tag were started.
+    turns: Vec<u64>,
+    /// Those that were started ahead and are not finished.
+    begun: Vec<(u32, At)>,
+}
+
+impl Course {
+    fn next(&mut self, device: usize, tag: u32) -> At {
+        let tag = tag as usize;
+        if self.turns.len() <= tag {
+            self.turns.resize(tag + 1, 0);
+        }
+        self.turns[tag] += 1;
+        At { device, turn: self.turns[tag] }
+    }
+}
+
 thread_local! {
     /// The device that this thread is, during a call.
     static DEVICE: RefCell<Option<(Arc<dyn Engine>, usize)>> = const { RefCell::new(None) };
-    /// Exchanges of this device in this call, by tag.
-    static TURNS: RefCell<HashMap<u32, u64>> = RefCell::default();
+    static COURSE: RefCell<Course> = const { RefCell::new(Course { turns: vec![], begun: vec![] }) };
 }
 
 /// Runs `f` as a device of a mesh.
 pub fn as_device<R>(engine: &Arc<dyn Engine>, device: usize, f: impl FnOnce() -> R) -> R {
     DEVICE.set(Some((engine.clone(), device)));
-    TURNS.with_borrow_mut(HashMap::clear);
+    COURSE.with_borrow_mut(|c| c.turns.fill(0));
     let out = f();
     DEVICE.set(None);
     out
 }
 
-/// Gives what others are to have, takes what they give, and waits until all have taken theirs.
-pub fn exchange(moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String> {
-    let Some((engine, device)) = DEVICE.with_borrow(Clone::clone) else {
-        return Err(format!("`{}` runs outside a mesh", moves.name));
+fn device(moves: &Moves) -> Result<(Arc<dyn Engine>, usize), String> {
+    DEVICE.with_borrow(Clone::clone).ok_or_else(|| format!("`{}` runs outside a mesh", moves.name))
+}
+
+/// The step that starts an exchange ahead. The plan leaves the operand as it is until the step that ends it.
+pub fn start_step(moves: Moves, operand: Operand, origin: StepOrigin) -> Step {
+    let name = format!("start {}", moves.name);
+    let run = move |inputs: &[&[u8]], _: &mut [&mut [u8]], _: &[u64]| {
+        let from = inputs.first().ok_or_else(|| format!("`{}` has no operand", moves.name))?;
+        let (engine, device) = device(&moves)?;
+        if !engine.starts_ahead(moves.tag) {
+            return Ok(());
+        }
+        let at = COURSE.with_borrow_mut(|c| c.next(device, moves.tag));
+        // SAFETY: plans keep what an exchange gives away to its end, and one that stops early drops an [`Unfinished`]
+        // before it drops its memory.
+        let started = traffic::began(&moves.name, device, || unsafe { engine.start(at, &moves, from) });
+        COURSE.with_borrow_mut(|c| c.begun.push((moves.tag, at)));
+        started
     };
-    let turn = TURNS.with_borrow_mut(|turns| {
-        let turn = turns.entry(moves.tag).or_default();
-        *turn += 1;
-        *turn
+    native::step(&name, &[operand], &[], vec![], origin, Arc::new(run))
+}
+
+/// Gives what others are to have, takes what they give, and waits until all have taken theirs; of an exchange that
+/// was started ahead what is left of that.
+pub fn exchange(moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String> {
+    let (engine, device) = device(moves)?;
+    let begun = COURSE.with_borrow_mut(|c| {
+        let place = c.begun.iter().position(|b| b.0 == moves.tag)?;
+        Some(c.begun.remove(place))
     });
-    let at = At { device, turn };
-    traffic::exchange(&moves.name, device, || engine.exchange(at, moves, from, to))
+    match begun {
+        Some((_, at)) => traffic::exchange(&moves.name, device, true, || engine.finish(at, moves, from, to)),
+        None => {
+            let at = COURSE.with_borrow_mut(|c| c.next(device, moves.tag));
+            traffic::exchange(&moves.name, device, false, || engine.exchange(at, moves, from, to))
+        }
+    }
+}
+
+/// To be called between steps: what this device has under way moves on.
+pub fn move_on() {
+    if COURSE.with_borrow(|c| c.begun.is_empty()) {
+        return;
+    }
+    DEVICE.with_borrow(|device| device.iter().for_each(|(engine, _)| engine.move_on()));
+}
+
+/// Stands for the memory of a plan that runs: dropped where the plan stops early, it takes back what was started. To be
+/// forgotten at the plan's end.
+pub struct Unfinished;
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if COURSE.with_borrow_mut(|c| std::mem::take(&mut c.begun)).is_empty() {
+            return;
+        }
+        if let Some((engine, device)) = DEVICE.with_borrow(Clone::clone) {
+            engine.withdraw(device);
+        }
+    }
 }

@@ -17,12 +17,23 @@ pub struct Sent {
     pub time: Duration,
     /// Of that, how long it waited for other devices.
     pub waited: Duration,
+    /// How long at least one was on its way while the device went on: between its start and where it came to its end.
+    pub hidden: Duration,
+}
+
+/// What is known of one device and exchanges of one name.
+#[derive(Default)]
+struct Row {
+    sent: Sent,
+    /// How many have started and are not at their end, and since when there are some.
+    under_way: u64,
+    since: Option<Instant>,
 }
 
 static ON: AtomicBool = AtomicBool::new(false);
-static SENT: Mutex<BTreeMap<(Arc<str>, usize), Sent>> = Mutex::new(BTreeMap::new());
+static SENT: Mutex<BTreeMap<(Arc<str>, usize), Row>> = Mutex::new(BTreeMap::new());
 
-fn sent() -> MutexGuard<'static, BTreeMap<(Arc<str>, usize), Sent>> {
+fn sent() -> MutexGuard<'static, BTreeMap<(Arc<str>, usize), Row>> {
     SENT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -33,7 +44,7 @@ pub fn start() {
 
 /// The counts so far, by name and device.
 pub fn taken() -> Vec<((Arc<str>, usize), Sent)> {
-    sent().iter().map(|(k, v)| (k.clone(), *v)).collect()
+    sent().iter().map(|(k, v)| (k.clone(), v.sent)).collect()
 }
 
 thread_local! {
@@ -41,12 +52,12 @@ thread_local! {
     static WAITED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-fn add(name: &Arc<str>, device: usize, f: impl FnOnce(&mut Sent)) {
+fn add(name: &Arc<str>, device: usize, f: impl FnOnce(&mut Row)) {
     f(sent().entry((name.clone(), device)).or_default());
 }
 
-/// Runs a device's part in an exchange, and notes it.
-pub fn exchange<R>(name: &Arc<str>, device: usize, f: impl FnOnce() -> R) -> R {
+/// Runs a device's part in an exchange, and notes it; all of it, or the end of one that started before.
+pub fn exchange<R>(name: &Arc<str>, device: usize, began: bool, f: impl FnOnce() -> R) -> R {
     if !ON.load(Ordering::Relaxed) {
         return f();
     }
@@ -55,9 +66,29 @@ pub fn exchange<R>(name: &Arc<str>, device: usize, f: impl FnOnce() -> R) -> R {
     let out = f();
     let time = start.elapsed();
     add(name, device, |row| {
-        row.runs += 1;
-        row.time += time;
-        row.waited += WAITED.get();
+        row.sent.runs += 1;
+        row.sent.time += time;
+        row.sent.waited += WAITED.get();
+        row.under_way = row.under_way.saturating_sub(u64::from(began));
+        if began && row.under_way == 0 {
+            row.sent.hidden += row.since.take().map_or(Duration::ZERO, |since| start.saturating_duration_since(since));
+        }
+    });
+    out
+}
+
+/// Runs the start of an exchange, and notes it.
+pub fn began<R>(name: &Arc<str>, device: usize, f: impl FnOnce() -> R) -> R {
+    if !ON.load(Ordering::Relaxed) {
+        return f();
+    }
+    let start = Instant::now();
+    let out = f();
+    let end = Instant::now();
+    add(name, device, |row| {
+        row.sent.time += end - start;
+        row.under_way += 1;
+        row.since.get_or_insert(end);
     });
     out
 }
@@ -76,6 +107,6 @@ pub fn waiting<R>(f: impl FnOnce() -> R) -> R {
 /// Notes what others got from a device.
 pub fn gave(name: &Arc<str>, device: usize, bytes: usize) {
     if ON.load(Ordering::Relaxed) {
-        add(name, device, |row| row.bytes += bytes as u64);
+        add(name, device, |row| row.sent.bytes += bytes as u64);
     }
 }

@@ -11,10 +11,12 @@ pub mod mpi;
 pub mod launch;
 pub mod step;
 pub mod parts;
+pub mod progress;
 
 use crate::fault::Fault;
 use launch::variable;
 use mpi::{Message, Mpi};
+use progress::Progress;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -56,6 +58,7 @@ pub struct World {
     closing: AtomicBool,
     /// Messages that nobody waits for.
     left: Mutex<Vec<Message>>,
+    progress: Progress,
 }
 
 static WORLD: OnceLock<World> = OnceLock::new();
@@ -132,6 +135,7 @@ pub fn join() -> Result<Option<&'static World>, Fault> {
         told_to_end: AtomicBool::new(false),
         closing: AtomicBool::new(false),
         left: Mutex::new(vec![]),
+        progress: Progress::default(),
     };
     let world = WORLD.get_or_init(|| joined);
     world.test()?;

@@ -128,16 +128,16 @@ pub fn close(code: u8) -> u8 {
 pub fn traffic(rows: Vec<((Arc<str>, usize), Sent)>) -> Vec<((Arc<str>, usize), Sent)> {
     let Some(world) = world::world() else { return rows };
     let line = |((name, device), sent): &((Arc<str>, usize), Sent)| {
-        let [time, waited] = [sent.time, sent.waited].map(|t| t.as_nanos());
-        format!("{device} {} {} {time} {waited} {name}\n", sent.runs, sent.bytes)
+        let [time, waited, hidden] = [sent.time, sent.waited, sent.hidden].map(|t| t.as_nanos());
+        format!("{device} {} {} {time} {waited} {hidden} {name}\n", sent.runs, sent.bytes)
     };
     let text: String = rows.iter().map(line).collect();
     let read = |line: &str| {
-        let mut words = line.splitn(6, ' ');
+        let mut words = line.splitn(7, ' ');
         let mut number = || words.next().and_then(|w| w.parse::<u64>().ok());
         let (device, runs, bytes) = (number()? as usize, number()?, number()?);
-        let [time, waited] = [number()?, number()?].map(Duration::from_nanos);
-        Some(((words.next()?.into(), device), Sent { runs, bytes, time, waited }))
+        let [time, waited, hidden] = [number()?, number()?, number()?].map(Duration::from_nanos);
+        Some(((words.next()?.into(), device), Sent { runs, bytes, time, waited, hidden }))
     };
     let all = world.to_first(text.into_bytes()).unwrap_or_default();
     let mut all: Vec<_> =

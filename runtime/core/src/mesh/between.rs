@@ -2,7 +2,8 @@
 //! goes to another process is packed and sent.
 //!
 //! A device first starts all that it sends and receives, and then waits: so no device waits for one
-//! that waits for it.
+//! that waits for it. Messages of each exchange have a tag of their own, so that their order does not matter; while some
+//! are under way and devices compute, a thread of the world moves them on.
 
 use super::here::Hub;
 use super::{At, Box, Engine, Moves, STOPPED, copy};
@@ -10,9 +11,10 @@ use crate::fault::Fault;
 use crate::traffic;
 use crate::world::mpi::Message;
 use crate::world::parts::Way;
+use crate::world::progress::Moving;
 use crate::world::{ELSEWHERE, World};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Between the devices of one call, of which this process has some.
 pub struct Between {
@@ -21,7 +23,22 @@ pub struct Between {
     mine: Range<usize>,
     /// How many the mesh has.
     devices: usize,
+    open: Mutex<Vec<(At, u32, Open)>>,
 }
+
+/// Messages of an exchange that is not at its end.
+#[derive(Default)]
+struct Open {
+    /// By sender.
+    coming: Vec<Message>,
+    going: Vec<Message>,
+    /// Of large messages while nobody waits for them.
+    moves_on: Option<Moving>,
+}
+
+/// Bytes of an exchange from which on its messages need calls to move on: smaller ones go at once, and wait where they
+/// come to.
+const LARGE: usize = 16 << 10;
 
 /// Bytes before the boxes of a message: tag and turn of the exchange.
 const HEAD: usize = 12;
@@ -44,15 +61,19 @@ fn elsewhere<'a>(boxes: &'a [(usize, Box)], mine: &Range<usize>) -> Vec<(usize, 
 
 impl Between {
     pub fn new(world: &'static World, mine: Range<usize>, devices: usize) -> Arc<Between> {
-        Arc::new(Between { world, here: Hub::new(mine.clone()), mine, devices })
+        Arc::new(Between { world, here: Hub::new(mine.clone()), mine, devices, open: Mutex::default() })
     }
 
-    fn way(&self, from: usize, to: usize) -> Way {
-        Way { from, to, devices: self.devices }
+    fn way(&self, tag: u32, from: usize, to: usize) -> Way {
+        Way { from, to, devices: self.devices, tag }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Vec<(At, u32, Open)>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for a message.
-    fn finish(&self, message: Message) -> Result<Vec<u8>, String> {
+    fn wait(&self, message: Message) -> Result<Vec<u8>, String> {
         let text = |fault: Fault| if fault.code == ELSEWHERE { STOPPED.to_owned() } else { fault.message };
         traffic::waiting(|| self.world.finish(message)).map_err(text)
     }
@@ -72,7 +93,7 @@ impl Between {
                 place += part.elems() * moves.element;
             }
             traffic::gave(&moves.name, at.device, len);
-            out.push(self.world.send(self.way(at.device, to), message).map_err(|f| f.message)?);
+            out.push(self.world.send(self.way(moves.tag, at.device, to), message).map_err(|f| f.message)?);
         }
         Ok(out)
     }
@@ -89,23 +110,69 @@ impl Between {
         }
         Ok(())
     }
+
+    /// Starts all messages of a device in an exchange.
+    fn begin(&self, at: At, moves: &Moves, from: &[u8]) -> Result<Open, String> {
+        let mut open = Open::default();
+        for (sender, parts) in elsewhere(&moves.receives, &self.mine) {
+            let len: usize = parts.iter().map(|b| b.elems() * moves.element).sum();
+            let way = self.way(moves.tag, sender, at.device);
+            open.coming.push(self.world.receive(way, HEAD + len).map_err(|f| f.message)?);
+        }
+        open.going = self.send(at, moves, from)?;
+        Ok(open)
+    }
+
+    /// Waits for the messages.
+    fn end(&self, at: At, moves: &Moves, open: Open, to: &mut [u8]) -> Result<(), String> {
+        for ((_, parts), message) in elsewhere(&moves.receives, &self.mine).into_iter().zip(open.coming) {
+            let came = self.wait(message)?;
+            self.unpack(at, moves, &came, &parts, to)?;
+        }
+        open.going.into_iter().try_for_each(|message| self.wait(message).map(|_| ()))
+    }
 }
 
 impl Engine for Between {
+    unsafe fn start(&self, at: At, moves: &Moves, from: &[u8]) -> Result<(), String> {
+        let mut open = self.begin(at, moves, from)?;
+        let far = moves.sends.iter().chain(&moves.receives).filter(|b| !self.mine.contains(&b.0));
+        let bytes: usize = far.map(|b| b.1.elems() * moves.element).sum();
+        open.moves_on = (bytes >= LARGE).then(|| self.world.moving());
+        self.open().push((at, moves.tag, open));
+        // SAFETY: as the caller promises.
+        unsafe { self.here.start(at, moves, from) }
+    }
+
+    fn finish(&self, at: At, moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String> {
+        let taken = |all: &mut Vec<(At, u32, Open)>| {
+            let place = all.iter().position(|o| (o.0, o.1) == (at, moves.tag))?;
+            Some(all.swap_remove(place).2)
+        };
+        let mut open = taken(&mut self.open()).unwrap_or_default();
+        // From here on the device itself asks after its messages.
+        open.moves_on = None;
+        self.here.finish(at, moves, from, to)?;
+        self.end(at, moves, open, to)
+    }
+
     fn exchange(&self, at: At, moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String> {
-        let mut coming = vec![];
-        for (sender, parts) in elsewhere(&moves.receives, &self.mine) {
-            let len: usize = parts.iter().map(|b| b.elems() * moves.element).sum();
-            let message = self.world.receive(self.way(sender, at.device), HEAD + len).map_err(|f| f.message)?;
-            coming.push((message, parts));
-        }
-        let going = self.send(at, moves, from)?;
+        let open = self.begin(at, moves, from)?;
         self.here.exchange(at, moves, from, to)?;
-        for (message, parts) in coming {
-            let came = self.finish(message)?;
-            self.unpack(at, moves, &came, &parts, to)?;
-        }
-        going.into_iter().try_for_each(|message| self.finish(message).map(|_| ()))
+        self.end(at, moves, open, to)
+    }
+
+    fn starts_ahead(&self, tag: u32) -> bool {
+        self.world.has_own_tag(tag, self.devices)
+    }
+
+    fn move_on(&self) {
+        self.world.move_on();
+    }
+
+    fn withdraw(&self, device: usize) {
+        self.open().retain(|o| o.0.device != device);
+        self.here.withdraw(device);
     }
 
     fn fail(&self) {

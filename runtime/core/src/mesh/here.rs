@@ -170,29 +170,36 @@ impl Desk {
 }
 
 impl Engine for Hub {
-    /// Shows what others are to have, takes what they show, and waits until all have taken theirs. Where there is
-    /// nothing to take and nobody waits, it leaves a copy instead.
-    fn exchange(&self, at: At, moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String> {
-        let At { device: me, turn } = at;
+    /// Shows what others are to have.
+    unsafe fn start(&self, At { device: me, turn }: At, moves: &Moves, from: &[u8]) -> Result<(), String> {
         let Some(own) = self.desk(me) else { return Err("the device is not in the mesh".into()) };
-        let exchange = (moves.tag, turn);
         let shape: Arc<[u64]> = moves.from_shape.as_slice().into();
-        let theirs = moves.sends.iter().filter(|s| s.0 != me && self.mine.contains(&s.0));
         let part = |(to, part): &(usize, Box)| {
             let (address, len) = (from.as_ptr(), from.len());
             Part { to: *to, address, len, shape: shape.clone(), part: part.clone() }
         };
-        let parts: Vec<Part> = theirs.map(part).collect();
+        let parts: Vec<Part> = self.theirs(me, &moves.sends).map(part).collect();
         let mut others: Vec<usize> = parts.iter().map(|p| p.to).collect();
         others.sort_unstable();
         others.dedup();
         let wanted = others.len();
         if wanted > 0 {
+            let exchange = (moves.tag, turn);
             own.change(|shown| shown.push(Shown { exchange, parts, left: vec![], readers: 0, wanted }));
         }
+        Ok(())
+    }
+
+    /// Takes what others show, and waits until all have taken theirs. Where there is nothing to take and nobody waits,
+    /// it leaves a copy instead.
+    fn finish(&self, at: At, moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String> {
+        let At { device: me, turn } = at;
+        let Some(own) = self.desk(me) else { return Err("the device is not in the mesh".into()) };
+        let exchange = (moves.tag, turn);
         let taken = self.take(at, moves, from, to);
-        let takes = moves.receives.iter().any(|r| r.0 != me && self.mine.contains(&r.0));
-        if wanted == 0 || !takes && own.leave(exchange, moves.element) {
+        let takes = self.theirs(me, &moves.receives).next().is_some();
+        let gives = self.theirs(me, &moves.sends).next().is_some();
+        if !gives || !takes && own.leave(exchange, moves.element) {
             return taken;
         }
         // Nobody may read the buffer once this returns.
@@ -202,6 +209,14 @@ impl Engine for Hub {
             done.then(|| shown.remove(at).wanted == 0)
         });
         taken.and_then(|()| if all { Ok(()) } else { Err(STOPPED.into()) })
+    }
+
+    fn withdraw(&self, device: usize) {
+        let Some(own) = self.desk(device) else { return };
+        self.wait(own, |shown| {
+            shown.retain(|s| s.readers > 0);
+            shown.is_empty().then_some(())
+        });
     }
 
     fn fail(&self) {
@@ -215,6 +230,11 @@ impl Engine for Hub {
 }
 
 impl Hub {
+    /// Of boxes those that go to or come from the other devices here.
+    fn theirs<'a>(&'a self, me: usize, boxes: &'a [(usize, Box)]) -> impl Iterator<Item = &'a (usize, Box)> {
+        boxes.iter().filter(move |b| b.0 != me && self.mine.contains(&b.0))
+    }
+
     /// Fills the result: from the own part, and from what the others show.
     fn take(&self, At { device: me, turn }: At, moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String> {
         let mut senders: Vec<usize> = moves.receives.iter().map(|r| r.0).collect();
@@ -302,5 +322,54 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// What one device of two does, which each give one byte to the other.
+    fn swap(tag: u32, me: usize) -> Moves {
+        let whole = Box { start: vec![0], size: vec![1] };
+        let (name, other) = ("permute".into(), vec![(1 - me, whole)]);
+        let (from_shape, to_shape) = (vec![1], vec![1]);
+        Moves { name, tag, sends: other.clone(), receives: other, from_shape, to_shape, element: 1 }
+    }
+
+    #[test]
+    fn exchanges_start_in_any_order() {
+        let hub = Hub::new(0..2);
+        let run = |me: usize| {
+            let hub = &hub;
+            move || {
+                let given: Vec<[u8; 1]> = (0..3).map(|tag| [10 * me as u8 + tag]).collect();
+                let at = At { device: me, turn: 1 };
+                for i in 0..3 {
+                    let tag = if me == 0 { i } else { 2 - i };
+                    // SAFETY: the bytes stay until all are finished.
+                    let started = unsafe { hub.start(at, &swap(tag as u32, me), &given[tag]) };
+                    assert_eq!(started, Ok(()));
+                }
+                let end = |tag: usize| {
+                    let mut to = [0];
+                    (hub.finish(at, &swap(tag as u32, me), &given[tag], &mut to), to[0])
+                };
+                (0..3).map(end).collect::<Vec<_>>()
+            }
+        };
+        let got = std::thread::scope(|scope| {
+            let other = scope.spawn(run(1));
+            [run(0)(), other.join().unwrap_or_default()]
+        });
+        assert_eq!(got, [[10, 11, 12], [0, 1, 2]].map(|all| all.map(|n| (Ok(()), n)).to_vec()));
+    }
+
+    #[test]
+    fn what_is_withdrawn_nobody_takes() {
+        let hub = Hub::new(0..2);
+        let at = |device| At { device, turn: 1 };
+        let given = vec![7];
+        // SAFETY: the bytes stay until they are withdrawn.
+        assert_eq!(unsafe { hub.start(at(0), &swap(1, 0), &given) }, Ok(()));
+        hub.withdraw(0);
+        drop(given);
+        hub.fail();
+        assert_eq!(hub.exchange(at(1), &swap(1, 1), &[8], &mut [0]), Err(STOPPED.to_owned()));
     }
 }

@@ -12,6 +12,8 @@ pub struct Way {
     pub to: usize,
     /// How many the mesh has.
     pub devices: usize,
+    /// Of the exchange.
+    pub tag: u32,
 }
 
 impl World {
@@ -56,11 +58,24 @@ impl World {
         self.message(self.mpi.receive(from, self.tag(way), len))
     }
 
-    /// Each pair of devices has a tag among those of their processes, so that what one sends the other
-    /// stays in order.
-    fn tag(&self, Way { from, to, devices }: Way) -> usize {
+    /// Each pair of devices has a tag among those of their processes for each exchange, so that what one sends the other
+    /// for turns of a loop stays in order. The last exchanges share one, where there are not enough.
+    fn tag(&self, Way { from, to, devices, tag }: Way) -> usize {
         let first = |device| self.devices_of(self.owner(device, devices), devices).start;
-        TAG_DEVICES + (from - first(from)) * self.most_devices(devices) + (to - first(to))
+        let each = self.most_devices(devices);
+        let slot = (tag as usize).min(self.slots(devices).saturating_sub(1));
+        TAG_DEVICES + (slot * each + from - first(from)) * each + (to - first(to))
+    }
+
+    /// How many exchanges can have tags of their own.
+    fn slots(&self, devices: usize) -> usize {
+        let each = self.most_devices(devices);
+        (self.mpi.tag_max - TAG_DEVICES) / each.saturating_mul(each).max(1)
+    }
+
+    /// Whether the messages of an exchange are in no other's way.
+    pub fn has_own_tag(&self, tag: u32, devices: usize) -> bool {
+        (tag as usize) + 1 < self.slots(devices)
     }
 
     /// The most devices that a process has.
@@ -70,8 +85,7 @@ impl World {
 
     /// Whether there are tags for the devices of a mesh.
     pub fn has_tags(&self, devices: usize) -> bool {
-        let each = self.most_devices(devices);
-        each.checked_mul(each).is_some_and(|n| n <= self.mpi.tag_max - TAG_DEVICES)
+        self.slots(devices) > 0
     }
 
     /// Waits for a message of a device; the bytes that came. Ends where another process failed.

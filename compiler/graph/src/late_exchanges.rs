@@ -1,0 +1,208 @@
+//! Takes what other devices give only where it is read: until then there is something else to compute.
+//!
+//! Before: `%1 = exchange(%0)`, `%2 = exp(%0)`, `%3 = add(%1, %2)`.
+//! After: `%1 = exp(%0)`, `%2 = exchange(%0)`, `%3 = add(%2, %1)`.
+//!
+//! An exchange stands where its device waits for others. What it gives away leaves before, right behind what computes it
+//! ([`starts`]). Exchanges keep their order, which is that of their tags.
+//!
+//! No device waits for ever: a start waits for nobody, so of all exchanges that devices wait in, look at the first by tag.
+//! Whoever it waits for is not in an earlier one, is in no later one, and so computes, until it comes to its start or its end.
+
+use crate::rebuild::Rebuild;
+use std::collections::{BTreeMap, VecDeque};
+use tessera_ir::graph::{Graph, NodeId};
+use tessera_ir::group::Partition;
+use tessera_ops::prim::{Exchange, Prim, Transfer};
+
+/// Bytes that a device has on their way at once, unless one exchange alone has more.
+const WINDOW: u64 = 64 << 20;
+
+pub fn run(old: &Graph) -> Graph {
+    let mut late = Late { old, new: Rebuild::new(old), held: VecDeque::new(), bytes: 0 };
+    for id in old.ids() {
+        let node = old.node(id);
+        let waits = || node.operands.iter().any(|o| late.new.map[o.0 as usize].is_none());
+        match &node.prim {
+            Prim::Exchange(e) => late.hold(id, e),
+            // Views are read through, so they go along.
+            Prim::Reshape | Prim::Transpose { .. } | Prim::Slice { .. } | Prim::Broadcast { .. } if waits() => {}
+            Prim::Scan { body, .. } if old.bodies.get(*body as usize).is_none_or(exchanges) => {
+                late.put_held(None);
+                late.put(id);
+            }
+            _ => late.put(id),
+        }
+    }
+    late.put_held(None);
+    old.ids().for_each(|id| late.put(id));
+    late.new.finish(old)
+}
+
+/// Whether there are exchanges in a graph or in its loops.
+fn exchanges(g: &Graph) -> bool {
+    g.nodes.iter().any(|n| matches!(n.prim, Prim::Exchange(_))) || g.bodies.iter().any(exchanges)
+}
+
+struct Late<'a> {
+    old: &'a Graph,
+    new: Rebuild,
+    /// Exchanges that nobody has read so far, by tag.
+    held: VecDeque<NodeId>,
+    /// What they move.
+    bytes: u64,
+}
+
+impl Late<'_> {
+    fn moved(&self, id: NodeId) -> u64 {
+        if let Prim::Exchange(e) = &self.old.node(id).prim { moved(self.old, id, e) } else { 0 }
+    }
+
+    fn hold(&mut self, id: NodeId, e: &Exchange) {
+        self.held.push_back(id);
+        self.bytes = self.bytes.saturating_add(moved(self.old, id, e));
+        while self.bytes > WINDOW && self.held.len() > 1 {
+            self.put_first();
+        }
+    }
+
+    fn put_first(&mut self) -> Option<NodeId> {
+        let first = self.held.pop_front()?;
+        self.bytes = self.bytes.saturating_sub(self.moved(first));
+        self.write(first);
+        Some(first)
+    }
+
+    /// Writes down what is held, up to one that is read.
+    fn put_held(&mut self, until: Option<NodeId>) {
+        while let Some(first) = self.put_first() {
+            if until == Some(first) {
+                break;
+            }
+        }
+    }
+
+    /// Writes a node down if it is not there yet, and before it what it reads.
+    fn put(&mut self, id: NodeId) {
+        if self.new.map[id.0 as usize].is_some() {
+            return;
+        }
+        match self.old.node(id).prim {
+            Prim::Exchange(_) => self.put_held(Some(id)),
+            _ => self.write(id),
+        }
+    }
+
+    fn write(&mut self, id: NodeId) {
+        let old = self.old;
+        old.node(id).operands.iter().for_each(|&o| self.put(o));
+        let node = self.new.renamed(old.node(id));
+        let target = self.new.graph.push(node);
+        self.new.set(id, target);
+    }
+}
+
+/// Bytes that a device gives and gets, its own among them.
+fn moved(g: &Graph, id: NodeId, e: &Exchange) -> u64 {
+    let elems = |t: &Transfer| t.size.iter().product::<u64>();
+    let elems: u64 = e.sends.iter().chain(&e.receives).map(elems).sum();
+    elems.saturating_mul(g.ty(id).dtype.bytes() as u64)
+}
+
+/// The exchanges that start right before each group, by position: as soon as what they give away is computed, as
+/// long as there is room in the [`WINDOW`]. Those that start where they end are not among them.
+///
+/// What is given away stays as it is to the end of the exchange, which reads it: nothing takes its memory before, and
+/// no output is computed in an input that two groups read.
+pub fn starts(g: &Graph, partition: &Partition) -> Vec<Vec<usize>> {
+    let groups = &partition.groups;
+    let mut made: BTreeMap<NodeId, usize> = BTreeMap::new();
+    for (at, group) in groups.iter().enumerate() {
+        made.extend(group.roots.iter().map(|root| (*root, at)));
+    }
+    let source = |id: NodeId| match g.node(id).prim {
+        Prim::Get { .. } => g.node(id).operands[0],
+        _ => id,
+    };
+    let mut starts = vec![vec![]; groups.len()];
+    // What is on its way while each group runs.
+    let mut flies = vec![0u64; groups.len()];
+    for (end, group) in groups.iter().enumerate() {
+        let id = group.roots[0];
+        let (Prim::Exchange(e), [given]) = (&g.node(id).prim, &g.node(id).operands[..]) else { continue };
+        if e.sends.is_empty() && e.receives.is_empty() {
+            continue;
+        }
+        let (first, bytes) = (made.get(&source(*given)).map_or(0, |at| at + 1), moved(g, id, e));
+        let has_room = |at: usize| flies[at] == 0 || flies[at] + bytes <= WINDOW;
+        let start = (first..end).rev().take_while(|&at| has_room(at)).last().unwrap_or(end);
+        flies[start..=end].iter_mut().for_each(|f| *f += bytes);
+        if start < end {
+            starts[start].push(end);
+        }
+    }
+    starts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuse::{Limits, partition};
+    use tessera_ir::graph_text::parse;
+
+    const BOXES: &str = "to=[[1, 0, 64]], from=[[1, 0, 64]]";
+
+    /// The graph after the pass, and before which groups exchanges start.
+    fn after(body: &str) -> (Graph, Vec<Vec<usize>>) {
+        let body = body.replace("BOXES", BOXES);
+        let g = parse(&format!("\"tessera.graph\"() ({{\n{body}\n}})")).unwrap_or_else(|e| panic!("{e:?}"));
+        let g = run(&g);
+        assert!(tessera_ir::verify::verify(&g).is_empty());
+        let starts = starts(&g, &partition(&g, &Limits::default()));
+        (g, starts)
+    }
+
+    #[test]
+    fn what_is_computed_meanwhile_comes_first() {
+        let (g, starts) = after(
+            r#"%0 = "tessera.graph.input"() {index=0} : Tensor[64, f32]
+               %1 = "tessera.graph.exp"(%0) : Tensor[64, f32]
+               %2 = "tessera.graph.exchange"(%1) {what="permute", tag=1, BOXES} : Tensor[64, f32]
+               %3 = "tessera.graph.reshape"(%2) : Tensor[8, 8, f32]
+               %4 = "tessera.graph.exchange"(%1) {what="permute", tag=2, BOXES} : Tensor[64, f32]
+               %5 = "tessera.graph.input"() {index=1} : Tensor[8, 8, f32]
+               %6 = "tessera.graph.dot"(%5, %5) {accum="f32"} : Tensor[8, 8, f32]
+               %7 = "tessera.graph.exp"(%3) : Tensor[8, 8, f32]
+               "tessera.graph.return"(%4, %6, %7)"#,
+        );
+        let order: Vec<String> = g.nodes.iter().map(|n| format!("{:?}", n.prim)).collect();
+        let at = |what: &str| order.iter().position(|n| n.contains(what)).unwrap_or(99);
+        assert!(at("Dot") < at("tag: 1") && at("tag: 1") < at("Reshape") && at("Reshape") < at("tag: 2"), "{order:?}");
+        // exp, the product, the first exchange, exp, the second exchange.
+        assert_eq!(starts, [vec![], vec![2, 4], vec![], vec![], vec![]]);
+    }
+
+    #[test]
+    fn where_nothing_lies_between_an_exchange_starts_where_it_ends() {
+        let (_, starts) = after(
+            r#"%0 = "tessera.graph.input"() {index=0} : Tensor[64, f32]
+               %1 = "tessera.graph.exp"(%0) : Tensor[64, f32]
+               %2 = "tessera.graph.exchange"(%1) {what="permute", tag=1, BOXES} : Tensor[64, f32]
+               %3 = "tessera.graph.exp"(%2) : Tensor[64, f32]
+               "tessera.graph.return"(%3)"#,
+        );
+        assert!(starts.iter().all(Vec::is_empty), "{starts:?}");
+    }
+
+    #[test]
+    fn large_exchanges_are_not_all_under_way_at_once() {
+        let large = r#"%0 = "tessera.graph.input"() {index=0} : Tensor[8388608, f32]
+               %1 = "tessera.graph.exchange"(%0) {what="permute", tag=1, BOXES} : Tensor[8388608, f32]
+               %2 = "tessera.graph.exchange"(%0) {what="permute", tag=2, BOXES} : Tensor[8388608, f32]
+               %3 = "tessera.graph.exp"(%0) : Tensor[8388608, f32]
+               "tessera.graph.return"(%1, %2, %3)"#;
+        let (_, starts) = after(&large.replace("BOXES", "to=[[1, 0, 8388608]], from=[[1, 0, 8388608]]"));
+        // The first one, exp, the second one, which starts where the first one ended.
+        assert_eq!(starts, [vec![], vec![2], vec![]]);
+    }
+}
