@@ -10,6 +10,7 @@ use super::{At, Box, Engine, Moves, STOPPED, copy};
 use crate::fault::Fault;
 use crate::traffic;
 use crate::world::mpi::Message;
+use crate::world::launch::sends_ahead;
 use crate::world::parts::Way;
 use crate::world::progress::Moving;
 use crate::world::{ELSEWHERE, World};
@@ -23,6 +24,8 @@ pub struct Between {
     mine: Range<usize>,
     /// How many the mesh has.
     devices: usize,
+    /// Whether messages leave before their exchange ends.
+    ahead: bool,
     open: Mutex<Vec<(At, u32, Open)>>,
 }
 
@@ -38,7 +41,7 @@ struct Open {
 
 /// Bytes of an exchange from which on its messages need calls to move on: smaller ones go at once, and wait where they
 /// come to.
-const LARGE: usize = 16 << 10;
+const LARGE: usize = 64 << 10;
 
 /// Bytes before the boxes of a message: tag and turn of the exchange.
 const HEAD: usize = 12;
@@ -61,7 +64,8 @@ fn elsewhere<'a>(boxes: &'a [(usize, Box)], mine: &Range<usize>) -> Vec<(usize, 
 
 impl Between {
     pub fn new(world: &'static World, mine: Range<usize>, devices: usize) -> Arc<Between> {
-        Arc::new(Between { world, here: Hub::new(mine.clone()), mine, devices, open: Mutex::default() })
+        let (here, ahead) = (Hub::new(mine.clone()), sends_ahead());
+        Arc::new(Between { world, here, mine, devices, ahead, open: Mutex::default() })
     }
 
     fn way(&self, tag: u32, from: usize, to: usize) -> Way {
@@ -163,7 +167,7 @@ impl Engine for Between {
     }
 
     fn starts_ahead(&self, tag: u32) -> bool {
-        self.world.has_own_tag(tag, self.devices)
+        self.ahead && self.world.has_own_tag(tag, self.devices)
     }
 
     fn move_on(&self) {
