@@ -50,8 +50,8 @@ fn compare(complaints: &mut Vec<String>, name: &str, source: &str, counts: &[usi
 #[test]
 fn programs_on_meshes_print_the_same_in_any_number_of_processes() {
     let mut complaints = vec![];
-    let golden =
-        ["mesh", "mesh-programs", "mesh-along", "mesh-stages", "per-device"].map(|name| format!("tests/golden/run/{name}.md"));
+    let golden = ["mesh", "mesh-programs", "mesh-along", "mesh-stages", "per-device"]
+        .map(|name| format!("tests/golden/run/{name}.md"));
     for file in golden.into_iter().chain(["docs/meshes.md".to_owned()]) {
         let text = std::fs::read_to_string(root().join(&file)).unwrap_or_default();
         let programs: Vec<_> = blocks(&text).into_iter().filter(|b| b.info.starts_with("tessera")).collect();
