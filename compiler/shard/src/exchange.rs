@@ -124,6 +124,8 @@ pub fn name(from: &Place, to: &Place, (held, wanted): (&Parts, &Parts), mesh: &A
         (_, Place::First) => "gather".into(),
         (Place::Layout(from), Place::Layout(to)) => collective(from, to, mesh),
         (Place::Layout(from), Place::Boxes(_)) => pieces(from, held, wanted),
+        (Place::Boxes(_), Place::Layout(to)) => pieces(to, held, wanted),
+        (Place::Boxes(_), _) => "pieces".into(),
         _ => "permute".into(),
     }
 }

@@ -57,7 +57,10 @@ impl Placed {
     /// Where the result is when it is made.
     pub fn held(&self) -> Place {
         match &self.chain {
-            None => self.result.clone().into(),
+            None => match &self.made[..] {
+                [Made { at: at @ Place::Boxes(_), .. }] => at.clone(),
+                _ => self.result.clone().into(),
+            },
             Some(chain) => chain.end(),
         }
     }

@@ -3,6 +3,7 @@
 use super::{Made, Placed};
 use crate::links::{Link, before_reshape, links, needed};
 use crate::place::{Parts, Place, parts};
+use crate::reach::Reach;
 use std::ops::Range;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
@@ -23,7 +24,9 @@ pub fn place_views(g: &Graph, mesh: &Arc<Mesh>, placed: &mut [Placed], outputs: 
         let node = g.node(id);
         if is_view(g, node, &placed[id.0 as usize].result) {
             let places = std::mem::take(&mut wanted[id.0 as usize]);
-            if !places.is_empty() {
+            if let (Some(own), false) = (picked_at(g, node, mesh, placed), places.is_empty()) {
+                placed[id.0 as usize].made = vec![own];
+            } else if !places.is_empty() {
                 placed[id.0 as usize].made = places.into_iter().map(|at| made_at(g, node, mesh, placed, at)).collect();
             }
         }
@@ -35,6 +38,26 @@ pub fn place_views(g: &Graph, mesh: &Arc<Mesh>, placed: &mut [Placed], outputs: 
             node.operands.iter().zip(&made.operands).for_each(|(&o, place)| want(&mut wanted, o, place.clone()));
         }
     }
+}
+
+/// Every second position of a split dim, say: each device picks those of its own block, and they are moved from there, since
+/// a box of the operand has the positions between them too. `None` of other views.
+fn picked_at(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed]) -> Option<Made> {
+    let (Prim::Slice { start, step }, &[x]) = (&node.prim, &node.operands[..]) else { return None };
+    let links = links(g, node);
+    let (from, own) = (&g.ty(x).shape, &placed[x.0 as usize].result);
+    let between = (0..from.len()).any(|d| step[d].unsigned_abs() > 1 && !own.axes(d).is_empty());
+    if !between || links[0].contains(&Link::Few) {
+        return None;
+    }
+    let picked = |block: Vec<Range<u64>>| -> Vec<Range<u64>> {
+        let one = |(d, part): (usize, &Range<u64>)| {
+            Reach::Written { start: start[d], step: step[d] }.range(part, node.ty.shape[d])
+        };
+        block.iter().enumerate().map(one).collect()
+    };
+    let boxes = parts(own, from, mesh.devices()).into_iter().map(picked).collect();
+    Some(made_at(g, node, mesh, placed, Place::Boxes(Arc::new(boxes))))
 }
 
 /// Makes windows, or a view of them, at the places where they are wanted; those that are no boxes of the operand get it from
