@@ -22,8 +22,6 @@ fn write(dir: &Path, name: &str, text: &str) {
 fn run(dir: &Path, processes: usize, args: &[&str]) -> Option<Ran> {
     let mut command = mpirun(dir)?;
     command.args(["-n", &processes.to_string()]).arg(binary()).args(args);
-    // Between machines messages leave ahead; here they do in every other test.
-    command.env("TESSERA_MPI_AHEAD", if processes.is_multiple_of(2) { "1" } else { "0" });
     Some(run_command(&mut command, "").unwrap_or_else(|e| panic!("{e}")))
 }
 
@@ -231,7 +229,7 @@ fn struck(signal: &str, patience: &str) -> Option<(Ran, Duration)> {
     // Who is told to end has time to say so on a busy machine.
     command.args(["--mca", "odls_base_sigkill_timeout", "5"]);
     command.args(["-n", "4"]).arg(binary()).args(["run", "long.tsr"]);
-    command.env("TESSERA_MPI_TIMEOUT", patience).env("TESSERA_MPI_AHEAD", "1");
+    command.env("TESSERA_MPI_TIMEOUT", patience);
     let folder = dir.path().to_owned();
     let killer = std::thread::spawn(move || {
         let start = Instant::now();

@@ -115,7 +115,7 @@ fn pieces(from: &Sharding, held: &Parts, wanted: &Parts) -> String {
     let differs = |d: &usize| held.iter().zip(wanted).any(|(h, w)| h[*d] != w[*d]);
     let axes: Vec<&str> = (0..rank).filter(differs).flat_map(|d| from.axes(d)).map(String::as_str).collect();
     let kind = if wanted.iter().all(|w| held.contains(w)) { "permute" } else { "pieces" };
-    format!("{kind} {}", axes.join(" "))
+    [&[kind], &axes[..]].concat().join(" ")
 }
 
 /// What brings a value from one place to another, for people.

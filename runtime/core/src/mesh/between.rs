@@ -9,7 +9,6 @@ use super::here::Hub;
 use super::{At, Box, Engine, Moves, STOPPED, copy};
 use crate::fault::Fault;
 use crate::traffic;
-use crate::world::launch::sends_ahead;
 use crate::world::mpi::Message;
 use crate::world::parts::Way;
 use crate::world::progress::Moving;
@@ -24,8 +23,6 @@ pub struct Between {
     mine: Range<usize>,
     /// How many the mesh has.
     devices: usize,
-    /// Whether messages leave before their exchange ends.
-    ahead: bool,
     open: Mutex<Vec<(At, u32, Open)>>,
 }
 
@@ -64,8 +61,8 @@ fn elsewhere<'a>(boxes: &'a [(usize, Box)], mine: &Range<usize>) -> Vec<(usize, 
 
 impl Between {
     pub fn new(world: &'static World, mine: Range<usize>, devices: usize) -> Arc<Between> {
-        let (here, ahead) = (Hub::new(mine.clone()), sends_ahead());
-        Arc::new(Between { world, here, mine, devices, ahead, open: Mutex::default() })
+        let here = Hub::new(mine.clone());
+        Arc::new(Between { world, here, mine, devices, open: Mutex::default() })
     }
 
     fn way(&self, tag: u32, from: usize, to: usize) -> Way {
@@ -167,7 +164,7 @@ impl Engine for Between {
     }
 
     fn starts_ahead(&self, tag: u32) -> bool {
-        self.ahead && self.world.has_own_tag(tag, self.devices)
+        self.world.has_own_tag(tag, self.devices)
     }
 
     fn move_on(&self) {

@@ -16,13 +16,6 @@ pub fn is_launched() -> bool {
     variable(&["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"]).is_some_and(|n| n > 1)
 }
 
-/// Whether messages leave before their exchange ends: between machines, where they need nobody's core to travel, or as
-/// `TESSERA_MPI_AHEAD` says (0 or 1). On one machine copying them in between takes time from what is computed.
-pub fn sends_ahead() -> bool {
-    let machines = || variable(&["OMPI_COMM_WORLD_LOCAL_SIZE"]) != variable(&["OMPI_COMM_WORLD_SIZE"]);
-    variable(&["TESSERA_MPI_AHEAD"]).map_or_else(machines, |n| n > 0)
-}
-
 /// Cores for this process: those that it may run on, and no more than its share of the machine's.
 pub fn cores() -> usize {
     let allowed = std::thread::available_parallelism().map_or(1, |n| n.get());
