@@ -6,6 +6,9 @@ use super::Box;
 /// written.
 const STREAM_MIN: usize = 4 << 20;
 
+/// So many bytes ahead memory is asked for where it is streamed: what the processor fetches by itself ends with a row.
+const AHEAD: usize = 4096;
+
 /// Copies a box of one array into a box of the same size of another.
 pub(super) fn copy(
     from: &[u8],
@@ -31,21 +34,34 @@ pub(super) fn copy(
     let (sa, sb) = (strides(from_shape), strides(to_shape));
     let place = |strides: &[u64], start: &[u64]| strides.iter().zip(start).map(|(s, i)| s * i).sum::<u64>();
     let (first_a, first_b) = (place(&sa, &a.start), place(&sb, &b.start));
+    let row = |at: &[u64]| (first_a + place(&sa, at)) as usize;
     let streams = a.elems() * element >= STREAM_MIN;
-    let copy_run = if streams { stream } else { <[u8]>::copy_from_slice };
+    // The rows that are asked for while one is copied.
+    let mut ahead = vec![0u64; outer];
+    let mut is_ahead = (0..(AHEAD / run.max(1)).max(1)).all(|_| advance(&mut ahead, &a.size));
     let mut at = vec![0u64; outer];
     loop {
-        let (x, y) = ((first_a + place(&sa, &at)) as usize, (first_b + place(&sb, &at)) as usize);
+        let (x, y) = (row(&at), (first_b + place(&sb, &at)) as usize);
         if let (Some(x), Some(y)) = (from.get(x..x + run), to.get_mut(y..y + run)) {
-            copy_run(y, x);
+            let soon = if is_ahead { from.get(row(&ahead)..) } else { None };
+            if streams { stream(y, x, soon.unwrap_or_default()) } else { y.copy_from_slice(x) }
         }
-        let Some(d) = (0..outer).rev().find(|&d| at[d] + 1 < a.size[d]) else { break };
-        at[d] += 1;
-        at[d + 1..].fill(0);
+        if !advance(&mut at, &a.size) {
+            break;
+        }
+        is_ahead = is_ahead && advance(&mut ahead, &a.size);
     }
     if streams {
         settle();
     }
+}
+
+/// Goes to the next of the rows of a box; whether there is one.
+fn advance(at: &mut [u64], size: &[u64]) -> bool {
+    let Some(d) = (0..at.len()).rev().find(|&d| at[d] + 1 < size[d]) else { return false };
+    at[d] += 1;
+    at[d + 1..].fill(0);
+    true
 }
 
 /// Ends streaming: what was streamed is in memory before anything that is written from here on.
@@ -57,10 +73,11 @@ fn settle() {
     };
 }
 
-/// Copies bytes past the caches. Both have the same length.
+/// Copies bytes past the caches; both have the same length. `soon` starts with the row that is [`AHEAD`] of them, or with the
+/// next one if that is farther.
 #[cfg(target_arch = "x86_64")]
-fn stream(to: &mut [u8], from: &[u8]) {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+fn stream(to: &mut [u8], from: &[u8], soon: &[u8]) {
+    use std::arch::x86_64::{__m128i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm_stream_si128};
     const LINE: usize = 64;
     const WORD: usize = 16;
     // Streamed words must be aligned.
@@ -70,8 +87,13 @@ fn stream(to: &mut [u8], from: &[u8]) {
     head.copy_from_slice(from_head);
     let (lines, rest) = body.split_at_mut(body.len() / LINE * LINE);
     let (from_lines, from_rest) = from_body.split_at(lines.len());
-    for (line, from) in lines.chunks_exact_mut(LINE).zip(from_lines.chunks_exact(LINE)) {
-        let (to, from) = (line.as_mut_ptr(), from.as_ptr());
+    for (i, (line, own)) in lines.chunks_exact_mut(LINE).zip(from_lines.chunks_exact(LINE)).enumerate() {
+        let at = i * LINE + AHEAD.min(from.len());
+        if let Some(byte) = from.get(at).or_else(|| soon.get(at - from.len())) {
+            // SAFETY: asking for memory ahead has no effect on what a program means.
+            unsafe { _mm_prefetch(std::ptr::from_ref(byte).cast(), _MM_HINT_T0) };
+        }
+        let (to, from) = (line.as_mut_ptr(), own.as_ptr());
         for word in (0..LINE).step_by(WORD) {
             // SAFETY: both have 64 bytes, and the line is aligned to as many.
             unsafe { _mm_stream_si128(to.add(word).cast::<__m128i>(), _mm_loadu_si128(from.add(word).cast())) };
@@ -81,7 +103,7 @@ fn stream(to: &mut [u8], from: &[u8]) {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn stream(to: &mut [u8], from: &[u8]) {
+fn stream(to: &mut [u8], from: &[u8], _soon: &[u8]) {
     to.copy_from_slice(from);
 }
 
