@@ -310,7 +310,7 @@ impl Backend {
         .into_iter();
         for (p, begin) in planned.iter().zip(starts(graph, &partition)) {
             let begin = begin.iter().filter_map(|&i| planned.get(i));
-            plan.steps.extend(begin.filter_map(|e| started(graph, e.group.roots[0], &memory)));
+            plan.steps.extend(begin.filter_map(|e| started(graph, &e.group, &memory)));
             self.group(graph, p, &memory, pool, &mut code, &mut plan)?;
         }
         for (i, &id) in graph.outputs.iter().enumerate() {
@@ -367,6 +367,10 @@ impl Backend {
                 let source = graph.node(root).operands[0];
                 let (dst, src) = (place(memory, root), place(memory, source));
                 plan.steps.push(Step::Copy { dst, src, bytes: bytes(graph.ty(root)) });
+                Ok(())
+            }
+            (None, _) if matches!(graph.node(root).prim, Prim::Exchange(_)) => {
+                plan.steps.push(exchanged(graph, &p.group, memory));
                 Ok(())
             }
             (None, _) => self.native(graph, root, memory, pool, plan),
@@ -479,11 +483,6 @@ impl Backend {
                 let spec = Loop { body: of_turn, types, carry: *carry, sequences: *sequences, trips: *trips };
                 (outputs, looped(spec, sources, indices, pool.clone()))
             }
-            Prim::Exchange(e) => {
-                let output = Operand { place: place(memory, id), bytes: bytes(&node.ty) as usize };
-                let moves = moves(e, types.first(), &node.ty);
-                (vec![output], exchanged(moves, types, sources))
-            }
             prim => {
                 let output = Operand { place: place(memory, id), bytes: bytes(&node.ty) as usize };
                 let sums = tessera_ir::interpret::summation(node.policy);
@@ -540,40 +539,65 @@ fn reference_kernel(
     })
 }
 
-/// What a device does in an exchange of `from` for `to`.
-fn moves(e: &Exchange, from: Option<&NodeType>, to: &NodeType) -> mesh::Moves {
+/// What a device does in the exchanges of a batch, which are the roots of a group, and their operands in the same order.
+fn moves(graph: &Graph, group: &Group) -> (mesh::Moves, Vec<(NodeId, NodeId)>) {
     let boxes = |parts: &[Transfer]| {
         let part = |t: &Transfer| (t.peer as usize, mesh::Box { start: t.start.clone(), size: t.size.clone() });
         parts.iter().map(part).collect()
     };
-    mesh::Moves {
-        name: e.name.clone(),
-        tag: e.tag,
+    let mut all: Vec<(&Exchange, NodeId, NodeId)> = vec![];
+    for &root in &group.roots {
+        let node = graph.node(root);
+        if let (Prim::Exchange(e), [from]) = (&node.prim, &node.operands[..]) {
+            all.push((e, *from, root));
+        }
+    }
+    all.sort_by_key(|(e, ..)| e.tag);
+    let piece = |&(e, from, to): &(&Exchange, NodeId, NodeId)| mesh::Piece {
         sends: boxes(&e.sends),
         receives: boxes(&e.receives),
-        from_shape: from.map(|from| from.shape.clone()).unwrap_or_default(),
-        to_shape: to.shape.clone(),
-        element: to.dtype.bytes(),
-    }
+        from_shape: graph.ty(from).shape.clone(),
+        to_shape: graph.ty(to).shape.clone(),
+        element: graph.ty(to).dtype.bytes(),
+    };
+    let (name, tag) = all.first().map_or(("exchange".into(), 0), |(e, ..)| (e.name.clone(), e.batch));
+    let moves = mesh::Moves { name, tag, pieces: all.iter().map(piece).collect() };
+    (moves, all.into_iter().map(|(_, from, to)| (from, to)).collect())
 }
 
-/// The step of a device in an exchange.
-fn exchanged(moves: mesh::Moves, types: Vec<NodeType>, sources: Vec<Source>) -> Arc<NativeFn> {
-    Arc::new(move |inputs: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]| {
-        let words: Vec<[u8; 8]> = words.iter().map(|w| w.to_le_bytes()).collect();
-        match (&gather(&sources, &types, inputs, &words)[..], outputs) {
-            ([from, ..], [to, ..]) => mesh::exchange(&moves, from, to),
-            _ => Err(format!("`{}` has no operand", moves.name)),
+fn operand(graph: &Graph, memory: &MemoryPlan, id: NodeId) -> Operand {
+    Operand { place: place(memory, id), bytes: bytes(graph.ty(id)) as usize }
+}
+
+/// The step of a device in the exchanges of a batch.
+fn exchanged(graph: &Graph, group: &Group, memory: &MemoryPlan) -> Step {
+    let (moves, ends) = moves(graph, group);
+    let (mut inputs, mut scalars, mut sources) = (vec![], vec![], vec![]);
+    for &(from, _) in &ends {
+        if is_scalar(graph, from) {
+            sources.push(Source::Word(scalars.len()));
+            scalars.push(scalar_ref(graph, from));
+        } else {
+            sources.push(Source::Memory(inputs.len()));
+            inputs.push(operand(graph, memory, from));
         }
-    })
+    }
+    let types: Vec<NodeType> = ends.iter().map(|(from, _)| graph.ty(*from).clone()).collect();
+    let outputs: Vec<Operand> = ends.iter().map(|(_, to)| operand(graph, memory, *to)).collect();
+    let (name, origin) = (moves.name.clone(), origin(graph, group.roots[0]));
+    let run = move |inputs: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]| {
+        let words: Vec<[u8; 8]> = words.iter().map(|w| w.to_le_bytes()).collect();
+        mesh::exchange(&moves, &gather(&sources, &types, inputs, &words), outputs)
+    };
+    native::step(&name, &inputs, &outputs, scalars, origin, Arc::new(run))
 }
 
-/// The step that starts the exchange `id`.
-fn started(graph: &Graph, id: NodeId, memory: &MemoryPlan) -> Option<Step> {
-    let (Prim::Exchange(e), [from]) = (&graph.node(id).prim, &graph.node(id).operands[..]) else { return None };
-    let given = Operand { place: place(memory, *from), bytes: bytes(graph.ty(*from)) as usize };
-    let moves = moves(e, Some(graph.ty(*from)), graph.ty(id));
-    (!is_scalar(graph, *from)).then(|| mesh::start_step(moves, given, origin(graph, id)))
+/// The step that starts the exchanges of a batch.
+fn started(graph: &Graph, group: &Group, memory: &MemoryPlan) -> Option<Step> {
+    let (moves, ends) = moves(graph, group);
+    let given: Vec<Operand> = ends.iter().map(|(from, _)| operand(graph, memory, *from)).collect();
+    let plain = !ends.iter().any(|(from, _)| is_scalar(graph, *from));
+    plain.then(|| mesh::start_step(moves, &given, origin(graph, group.roots[0])))
 }
 
 /// A loop over a compiled body.

@@ -99,6 +99,8 @@ struct Fuser<'a> {
     native: &'a BTreeSet<NodeId>,
     /// Values of rows that leave a strip, and its root.
     row_values: BTreeMap<NodeId, NodeId>,
+    /// Exchanges that go together.
+    batches: BTreeMap<u32, BTreeSet<NodeId>>,
 }
 
 /// What the code generator could not take: told after a first try.
@@ -124,8 +126,14 @@ pub fn partition(g: &Graph, limits: &Limits) -> Partition {
             }
         }
     }
+    let mut batches: BTreeMap<u32, BTreeSet<NodeId>> = BTreeMap::new();
+    for id in g.ids() {
+        if let Prim::Exchange(e) = &g.node(id).prim {
+            batches.entry(e.batch).or_default().insert(id);
+        }
+    }
     let (stored, row_values) = (limits.split.clone(), BTreeMap::new());
-    let mut f = Fuser { g, roles, readers, stored, split: &limits.split, native: &limits.native, row_values };
+    let mut f = Fuser { g, roles, readers, stored, split: &limits.split, native: &limits.native, row_values, batches };
     f.find_stored();
     f.find_strips();
     f.groups()
@@ -203,7 +211,20 @@ impl Fuser<'_> {
         }
     }
 
+    /// The exchanges that go together with one.
+    fn batch(&self, id: NodeId) -> Option<&BTreeSet<NodeId>> {
+        let Prim::Exchange(e) = &self.g.node(id).prim else { return None };
+        self.batches.get(&e.batch)
+    }
+
     fn alone(&self, id: NodeId) -> Group {
+        if let Some(batch) = self.batch(id) {
+            let mut inputs: Vec<NodeId> = batch.iter().flat_map(|&e| self.g.node(e).operands.clone()).collect();
+            inputs.sort();
+            inputs.dedup();
+            let (members, roots) = (batch.iter().copied().collect(), batch.iter().rev().copied().collect());
+            return Group { kind: GroupKind::Native, members, inputs, scalars: vec![], roots };
+        }
         let fft = matches!(self.g.node(id).prim, Prim::Fft(_)) && !self.native.contains(&id);
         self.close(if fft { GroupKind::Fft } else { GroupKind::Native }, id, BTreeSet::from([id]))
     }

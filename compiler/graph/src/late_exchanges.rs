@@ -4,36 +4,24 @@
 //! After: `%1 = exp(%0)`, `%2 = exchange(%0)`, `%3 = add(%2, %1)`.
 //!
 //! An exchange stands where its device waits for others. What it gives away leaves before, right behind what computes it
-//! ([`starts`]). Exchanges keep their order, which is that of their tags.
+//! ([`starts`]). Those of one batch stand together, behind the last of what they give; what reads one of them before comes
+//! behind them. Batches keep their order.
 //!
-//! No device waits for ever: a start waits for nobody, so of all exchanges that devices wait in, look at the first by tag.
+//! No device waits for ever: a start waits for nobody, so of all batches that devices wait in, look at the first.
 //! Whoever it waits for is not in an earlier one, is in no later one, and so computes, until it comes to its start or its end.
 
 use crate::rebuild::Rebuild;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::Partition;
 use tessera_ops::prim::{Exchange, Prim, Transfer};
 
-/// Bytes that a device has on their way at once, unless one exchange alone has more.
+/// Bytes that a device has on their way at once, unless one batch alone has more.
 const WINDOW: u64 = 64 << 20;
 
 pub fn run(old: &Graph) -> Graph {
-    let mut late = Late { old, new: Rebuild::new(old), held: VecDeque::new(), bytes: 0 };
-    for id in old.ids() {
-        let node = old.node(id);
-        let waits = || node.operands.iter().any(|o| late.new.map[o.0 as usize].is_none());
-        match &node.prim {
-            Prim::Exchange(e) => late.hold(id, e),
-            // Views are read through, so they go along.
-            Prim::Reshape | Prim::Transpose { .. } | Prim::Slice { .. } | Prim::Broadcast { .. } if waits() => {}
-            Prim::Scan { body, .. } if old.bodies.get(*body as usize).is_none_or(exchanges) => {
-                late.put_held(None);
-                late.put(id);
-            }
-            _ => late.put(id),
-        }
-    }
+    let mut late = Late::new(old);
+    old.ids().for_each(|id| late.visit(id));
     late.put_held(None);
     old.ids().for_each(|id| late.put(id));
     late.new.finish(old)
@@ -47,34 +35,87 @@ fn exchanges(g: &Graph) -> bool {
 struct Late<'a> {
     old: &'a Graph,
     new: Rebuild,
-    /// Exchanges that nobody has read so far, by tag.
-    held: VecDeque<NodeId>,
+    /// By batch, how many of its exchanges have not come yet.
+    missing: BTreeMap<u32, usize>,
+    /// The exchanges of batches that nobody has read so far.
+    held: BTreeMap<u32, Vec<NodeId>>,
     /// What they move.
     bytes: u64,
+    /// By node, the last batch that it needs which nobody has read so far.
+    needs: Vec<u32>,
+    /// What needs a batch that has not come whole.
+    waiting: Vec<NodeId>,
 }
 
 impl Late<'_> {
+    fn new(old: &Graph) -> Late<'_> {
+        let mut missing = BTreeMap::new();
+        for n in &old.nodes {
+            if let Prim::Exchange(e) = &n.prim {
+                *missing.entry(e.batch).or_insert(0) += 1;
+            }
+        }
+        let (new, held, needs) = (Rebuild::new(old), BTreeMap::new(), vec![0; old.nodes.len()]);
+        Late { old, new, missing, held, bytes: 0, needs, waiting: vec![] }
+    }
+
+    /// Whether a batch and all before it have come whole.
+    fn is_whole(&self, batch: u32) -> bool {
+        self.missing.keys().next().is_none_or(|first| batch < *first)
+    }
+
+    fn visit(&mut self, id: NodeId) {
+        let node = self.old.node(id);
+        let unread = node.operands.iter().filter(|o| self.new.map[o.0 as usize].is_none());
+        let needs = unread.map(|o| self.needs[o.0 as usize]).max();
+        self.needs[id.0 as usize] = needs.unwrap_or(0);
+        match &node.prim {
+            Prim::Exchange(e) => self.hold(id, e),
+            _ if needs.is_some_and(|batch| !self.is_whole(batch)) => self.waiting.push(id),
+            // Views are read through, so they go along.
+            Prim::Reshape | Prim::Transpose { .. } | Prim::Slice { .. } | Prim::Broadcast { .. } if needs.is_some() => {
+            }
+            Prim::Scan { body, .. } if self.old.bodies.get(*body as usize).is_none_or(exchanges) => {
+                self.put_held(None);
+                self.put(id);
+            }
+            _ => self.put(id),
+        }
+    }
+
     fn moved(&self, id: NodeId) -> u64 {
         if let Prim::Exchange(e) = &self.old.node(id).prim { moved(self.old, id, e) } else { 0 }
     }
 
     fn hold(&mut self, id: NodeId, e: &Exchange) {
-        self.held.push_back(id);
+        self.needs[id.0 as usize] = e.batch;
+        self.held.entry(e.batch).or_default().push(id);
         self.bytes = self.bytes.saturating_add(moved(self.old, id, e));
-        while self.bytes > WINDOW && self.held.len() > 1 {
+        if let Some(missing) = self.missing.get_mut(&e.batch) {
+            *missing -= 1;
+        }
+        if self.missing.get(&e.batch).is_some_and(|missing| *missing > 0) {
+            return;
+        }
+        self.missing.remove(&e.batch);
+        while self.bytes > WINDOW && self.held.len() > 1 && self.held.keys().next().is_some_and(|b| self.is_whole(*b)) {
             self.put_first();
         }
+        std::mem::take(&mut self.waiting).into_iter().for_each(|id| self.visit(id));
     }
 
-    fn put_first(&mut self) -> Option<NodeId> {
-        let first = self.held.pop_front()?;
-        self.bytes = self.bytes.saturating_sub(self.moved(first));
-        self.write(first);
-        Some(first)
+    fn put_first(&mut self) -> Option<u32> {
+        let (batch, together) = self.held.pop_first()?;
+        for &id in &together {
+            self.bytes = self.bytes.saturating_sub(self.moved(id));
+            self.put_operands(id);
+        }
+        together.into_iter().for_each(|id| self.write(id));
+        Some(batch)
     }
 
-    /// Writes down what is held, up to one that is read.
-    fn put_held(&mut self, until: Option<NodeId>) {
+    /// Writes down what is held, up to a batch that is read.
+    fn put_held(&mut self, until: Option<u32>) {
         while let Some(first) = self.put_first() {
             if until == Some(first) {
                 break;
@@ -87,16 +128,20 @@ impl Late<'_> {
         if self.new.map[id.0 as usize].is_some() {
             return;
         }
-        match self.old.node(id).prim {
-            Prim::Exchange(_) => self.put_held(Some(id)),
-            _ => self.write(id),
+        if let Prim::Exchange(e) = &self.old.node(id).prim {
+            return self.put_held(Some(e.batch));
         }
+        self.put_operands(id);
+        self.write(id);
+    }
+
+    fn put_operands(&mut self, id: NodeId) {
+        let old = self.old;
+        old.node(id).operands.iter().for_each(|&o| self.put(o));
     }
 
     fn write(&mut self, id: NodeId) {
-        let old = self.old;
-        old.node(id).operands.iter().for_each(|&o| self.put(o));
-        let node = self.new.renamed(old.node(id));
+        let node = self.new.renamed(self.old.node(id));
         let target = self.new.graph.push(node);
         self.new.set(id, target);
     }
@@ -109,10 +154,10 @@ fn moved(g: &Graph, id: NodeId, e: &Exchange) -> u64 {
     elems.saturating_mul(g.ty(id).dtype.bytes() as u64)
 }
 
-/// The exchanges that start right before each group, by position: as soon as what they give away is computed, as
+/// The batches that start right before each group, by position: as soon as what they give away is computed, as
 /// long as there is room in the [`WINDOW`]. Those that start where they end are not among them.
 ///
-/// What is given away stays as it is to the end of the exchange, which reads it: nothing takes its memory before, and
+/// What is given away stays as it is to the end of the batch, which reads it: nothing takes its memory before, and
 /// no output is computed in an input that two groups read.
 pub fn starts(g: &Graph, partition: &Partition) -> Vec<Vec<usize>> {
     let groups = &partition.groups;
@@ -128,15 +173,16 @@ pub fn starts(g: &Graph, partition: &Partition) -> Vec<Vec<usize>> {
     // What is on its way while each group runs.
     let mut flies = vec![0u64; groups.len()];
     for (end, group) in groups.iter().enumerate() {
-        let id = group.roots[0];
-        let (Prim::Exchange(e), [given]) = (&g.node(id).prim, &g.node(id).operands[..]) else { continue };
-        if e.sends.is_empty() && e.receives.is_empty() {
+        let bytes = |id: NodeId| if let Prim::Exchange(e) = &g.node(id).prim { moved(g, id, e) } else { 0 };
+        let bytes = group.roots.iter().fold(0, |sum: u64, &root| sum.saturating_add(bytes(root)));
+        if bytes == 0 {
             continue;
         }
-        let (first, bytes) = (made.get(&source(*given)).map_or(0, |at| at + 1), moved(g, id, e));
-        let has_room = |at: usize| flies[at] == 0 || flies[at] + bytes <= WINDOW;
+        let given = group.roots.iter().flat_map(|&root| &g.node(root).operands);
+        let first = given.map(|o| made.get(&source(*o)).map_or(0, |at| at + 1)).max().unwrap_or(0);
+        let has_room = |at: usize| flies[at] == 0 || flies[at].saturating_add(bytes) <= WINDOW;
         let start = (first..end).rev().take_while(|&at| has_room(at)).last().unwrap_or(end);
-        flies[start..=end].iter_mut().for_each(|f| *f += bytes);
+        flies[start..=end].iter_mut().for_each(|f| *f = f.saturating_add(bytes));
         if start < end {
             starts[start].push(end);
         }

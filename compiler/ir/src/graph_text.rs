@@ -267,6 +267,9 @@ fn node_op(g: &Graph, id: NodeId) -> Op {
         Prim::Exchange(e) => {
             put("what", Attr::Str(e.name.to_string()));
             put("tag", Attr::Int(i64::from(e.tag)));
+            if e.batch != e.tag {
+                put("batch", Attr::Int(i64::from(e.batch)));
+            }
             put("to", transfers(&e.sends));
             put("from", transfers(&e.receives));
             "exchange".into()
@@ -481,12 +484,17 @@ fn read_node(g: &mut Graph, op: &Op, operands: Vec<NodeId>) -> Result<Node, Text
             let (axis, devices) = (op.str("over")?.into(), op.index("devices")? as u64);
             Prim::Collective(Arc::new(Collective { axis, devices, kind }))
         }
-        "exchange" => Prim::Exchange(Arc::new(Exchange {
-            name: op.str("what")?.into(),
-            tag: u32::try_from(op.index("tag")?).map_err(|_| op.error("`tag` is too large"))?,
-            sends: read_transfers(op, "to")?,
-            receives: read_transfers(op, "from")?,
-        })),
+        "exchange" => {
+            let number = |of: &str| u32::try_from(op.index(of)?).map_err(|_| op.error(format!("`{of}` is too large")));
+            let tag = number("tag")?;
+            Prim::Exchange(Arc::new(Exchange {
+                name: op.str("what")?.into(),
+                tag,
+                batch: if op.attr("batch").is_some() { number("batch")? } else { tag },
+                sends: read_transfers(op, "to")?,
+                receives: read_transfers(op, "from")?,
+            }))
+        }
         "quantize" | "dequantize" | "block_dot" => {
             let found = Blocks::parse(op.str("format")?);
             let format = found.ok_or_else(|| op.error("`format` is no block format"))?;

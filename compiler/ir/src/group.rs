@@ -23,7 +23,7 @@ pub enum GroupKind {
     /// One `Fft`.
     Fft,
     /// One node that runs its reference kernel on the calling thread: `Sort`, `Scatter`,
-    /// `Take`, `RandomBits`, `Scan` and whatever the code generator does not take.
+    /// `Take`, `RandomBits`, `Scan` and whatever the code generator does not take. The `Exchange`s of one batch.
     Native,
     /// One node whose value is the bytes of its operand in the same order (`Reshape`), or that
     /// is an input: no work, or a copy where it needs its own buffer.
@@ -46,7 +46,7 @@ pub struct Group {
     /// Graph inputs that are host scalars and that members read, in operand order.
     pub scalars: Vec<NodeId>,
     /// Members whose values leave the kernel, the last of them first. Operands after the inputs. Those
-    /// after the first have its shape, or in a strip one element for each row.
+    /// after the first have its shape, or in a strip one element for each row, or are exchanges like it.
     pub roots: Vec<NodeId>,
 }
 

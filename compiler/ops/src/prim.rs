@@ -245,6 +245,9 @@ pub struct Exchange {
     pub name: Arc<str>,
     /// Tells the exchanges of a program apart, in the same order on all devices.
     pub tag: u32,
+    /// The tag of the first of those that go together, in one message from a device to another; its own if it goes alone. None of
+    /// them needs what another brings, and they come in the order of this number on all devices.
+    pub batch: u32,
     /// Of operand 0; what the device keeps is a part sent to itself.
     pub sends: Vec<Transfer>,
     /// Of the result.

@@ -81,7 +81,7 @@ pub fn exchange(from: &Parts, to: &Parts, me: u64, name: &str, tag: u32) -> Exch
             receives.push(relative(&both, wanted, giver(who, me)));
         }
     }
-    Exchange { name: name.into(), tag, sends, receives }
+    Exchange { name: name.into(), tag, batch: tag, sends, receives }
 }
 
 /// Elements that go from one device to another.

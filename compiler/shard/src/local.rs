@@ -1,5 +1,6 @@
 //! The graph of one device of a mesh.
 
+mod batches;
 mod handed;
 
 use crate::apart::apart;
@@ -9,6 +10,7 @@ use crate::layout::turns::Turn;
 use crate::layout::{Made, Placed, lay_out, real};
 use crate::place::Place;
 use crate::reach::of_box;
+use batches::Batches;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -70,8 +72,7 @@ pub struct Moved {
 pub fn of_device(g: &Graph, mesh: &Arc<Mesh>, placed: &[Placed], device: u64) -> (Graph, Vec<Moved>) {
     let inputs: Vec<Sharding> = g.inputs.iter().map(|i| real(&i.ty.sharding, mesh, i.ty.shape.len())).collect();
     let outputs: Vec<Place> = g.outputs.iter().map(|&o| held_after(g, placed, o)).collect();
-    let (graph, made, moves) = (Graph::default(), HashMap::new(), Moves::default());
-    let (mut graph, moves) = Local { from: g, mesh, placed, device, graph, made, moves }.build(&inputs, &outputs);
+    let (mut graph, moves) = Local::new(g, mesh, placed, device, Moves::default()).build(&inputs, &outputs);
     graph.name = format!("{} on device {device} of {mesh}", g.name);
     (graph, moves.exchanges)
 }
@@ -123,6 +124,8 @@ struct Local<'a> {
     placed: &'a [Placed],
     device: u64,
     graph: Graph,
+    /// By local node: the last batch of exchanges that it needs, or that it would need if this device had a part in all.
+    after: Vec<u32>,
     /// The local node of a node at a place.
     made: HashMap<(NodeId, Place), NodeId>,
     moves: Moves,
@@ -132,6 +135,7 @@ struct Local<'a> {
 #[derive(Default)]
 struct Moves {
     exchanges: Vec<Moved>,
+    batches: Batches,
     ways: HashMap<Moved, (Vec<u64>, Way)>,
 }
 
@@ -145,7 +149,27 @@ enum Way {
     Exchange(Exchange),
 }
 
-impl Local<'_> {
+impl<'a> Local<'a> {
+    fn new(from: &'a Graph, mesh: &'a Arc<Mesh>, placed: &'a [Placed], device: u64, moves: Moves) -> Local<'a> {
+        let (graph, after, made) = (Graph::default(), vec![], HashMap::new());
+        Local { from, mesh, placed, device, graph, after, made, moves }
+    }
+
+    fn push(&mut self, node: Node) -> NodeId {
+        let operands = node.operands.clone();
+        self.push_for(node, &operands)
+    }
+
+    /// Adds a node that stands for one with these operands.
+    fn push_for(&mut self, node: Node, operands: &[NodeId]) -> NodeId {
+        let after = operands.iter().map(|o| self.after.get(o.0 as usize).copied().unwrap_or(0)).max().unwrap_or(0);
+        self.after.push(match &node.prim {
+            Prim::Exchange(e) => e.batch,
+            _ => after,
+        });
+        self.graph.push(node)
+    }
+
     /// The graph with its inputs and outputs in these layouts.
     fn build(mut self, inputs: &[Sharding], outputs: &[Place]) -> (Graph, Moves) {
         self.graph.name = self.from.name.clone();
@@ -170,6 +194,10 @@ impl Local<'_> {
 
     fn node(&mut self, id: NodeId) {
         let placed = &self.placed[id.0 as usize];
+        if !matches!(self.from.node(id).prim, Prim::Input(_) | Prim::Literal(_) | Prim::Layout) {
+            let bytes = self.from.ty(id).bytes().unwrap_or(u64::MAX);
+            self.moves.batches.computed(bytes / self.mesh.devices().max(1));
+        }
         placed.made.iter().for_each(|made| self.node_at(id, made));
     }
 
@@ -190,7 +218,7 @@ impl Local<'_> {
                     self.body(body, placed.turn.as_deref());
                 }
                 self.graph.bodies.truncate(bodies);
-                self.nothing(node, ty.shape)
+                self.nothing(node, ty.shape, &operands)
             }
             // Each device has got its row.
             (Prim::Dot { .. }, &[a, b]) if self.graph.ty(b).shape.len() > self.graph.ty(a).shape.len() => {
@@ -222,7 +250,7 @@ impl Local<'_> {
                     }
                     None => node.results.clone(),
                 };
-                self.graph.push(Node {
+                self.push(Node {
                     prim,
                     operands,
                     ty: results.first().cloned().unwrap_or(ty),
@@ -236,11 +264,11 @@ impl Local<'_> {
     }
 
     /// What a device has of a value that lies elsewhere.
-    fn nothing(&mut self, like: &Node, shape: Vec<u64>) -> NodeId {
+    fn nothing(&mut self, like: &Node, shape: Vec<u64>, operands: &[NodeId]) -> NodeId {
         let origin = Origin { span: like.origin.span, reason: Some(Reason::Pass("shard")), kernel: None };
         let (ty, value) = (NodeType::new(shape, like.ty.dtype), Scalar::I(0));
         let prim = Prim::Full { value };
-        self.graph.push(Node { prim, operands: vec![], ty, results: vec![], origin, policy: like.policy })
+        self.push_for(Node { prim, operands: vec![], ty, results: vec![], origin, policy: like.policy }, operands)
     }
 
     /// A product with its columns in several dims, which are joined for it; see [`crate::apart`].
@@ -251,7 +279,7 @@ impl Local<'_> {
         let right = NodeType::new(right, self.graph.ty(b).dtype);
         let mut push = |prim: Prim, operands: Vec<NodeId>, ty: NodeType| {
             let origin = Origin { kernel: None, ..node.origin.clone() };
-            self.graph.push(Node { prim, operands, ty, results: vec![], origin, policy: node.policy })
+            self.push(Node { prim, operands, ty, results: vec![], origin, policy: node.policy })
         };
         let b = push(Prim::Reshape, vec![b], right);
         let product = push(node.prim.clone(), vec![a, b], NodeType::new(narrow, ty.dtype));
@@ -262,10 +290,12 @@ impl Local<'_> {
     fn body(&mut self, body: u32, turn: Option<&Turn>) -> u32 {
         if let (Some(from), Some(turn)) = (self.from.bodies.get(body as usize), turn) {
             let &mut Local { mesh, device, .. } = self;
-            let (graph, made, moves) = (Graph::default(), HashMap::new(), std::mem::take(&mut self.moves));
-            let inner = Local { from, mesh, placed: &turn.placed, device, graph, made, moves };
+            let mut moves = std::mem::take(&mut self.moves);
+            moves.batches.close();
+            let inner = Local::new(from, mesh, &turn.placed, device, moves);
             let outputs: Vec<Place> = turn.outputs.iter().cloned().map(Place::Layout).collect();
-            let (graph, moves) = inner.build(&turn.inputs, &outputs);
+            let (graph, mut moves) = inner.build(&turn.inputs, &outputs);
+            moves.batches.close();
             self.moves = moves;
             self.graph.bodies.push(graph);
         }
@@ -316,14 +346,18 @@ impl Local<'_> {
         let (shape, way) = self.way(&moved);
         let prim = match way {
             Way::Same => return x,
-            Way::Slice(_) if moved.to.is_absent(self.device) => return self.nothing(node, shape),
+            Way::Slice(_) if moved.to.is_absent(self.device) => return self.nothing(node, shape, &[x]),
             Way::Slice(start) => Prim::Slice { start, step: vec![1; shape.len()] },
             Way::Exchange(e) => {
+                let bytes = NodeType::new(moved.shape.clone(), node.ty.dtype).bytes().unwrap_or(u64::MAX);
                 self.moves.exchanges.push(moved);
-                Prim::Exchange(Arc::new(Exchange { tag: self.moves.exchanges.len() as u32, ..e }))
+                let (tag, after) =
+                    (self.moves.exchanges.len() as u32, self.after.get(x.0 as usize).copied().unwrap_or(0));
+                let batch = self.moves.batches.of(tag, &e.name, bytes, after);
+                Prim::Exchange(Arc::new(Exchange { tag, batch, ..e }))
             }
         };
-        self.graph.push(Node {
+        self.push(Node {
             prim,
             operands: vec![x],
             ty: NodeType::new(shape, node.ty.dtype),

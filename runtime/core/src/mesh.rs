@@ -97,11 +97,18 @@ impl Box {
     }
 }
 
-/// What one device does in an exchange.
+/// What one device does in an exchange of one or more tensors.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Moves {
     pub name: Arc<str>,
     pub tag: u32,
+    /// In the same order on all devices.
+    pub pieces: Vec<Piece>,
+}
+
+/// What one device does with one tensor of an exchange.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Piece {
     /// By receiver, of the operand.
     pub sends: Vec<(usize, Box)>,
     /// By sender, of the result.
@@ -112,21 +119,33 @@ pub struct Moves {
     pub element: usize,
 }
 
+impl Piece {
+    /// Copies a box of the operand into one of the result.
+    fn copy(&self, (from, a): (&[u8], &Box), (to, b): (&mut [u8], &Box)) {
+        copy(from, (&self.from_shape, a), to, (&self.to_shape, b), self.element);
+    }
+
+    fn bytes(&self, part: &Box) -> usize {
+        part.elems() * self.element
+    }
+}
+
 /// How the devices of a call get what others hold. Each device is a thread, and all come to the ends of
 /// the same exchanges in the same order.
 pub trait Engine: Send + Sync {
-    /// Starts an exchange ahead of its end: gives the others their boxes of `from`, and waits for nobody.
+    /// Starts an exchange ahead of its end: gives the others their boxes of `from`, an operand for each piece, and waits for
+    /// nobody.
     ///
     /// # Safety
     /// `from` stays as it is until [`Engine::finish`] or [`Engine::withdraw`] returns.
-    unsafe fn start(&self, at: At, moves: &Moves, from: &[u8]) -> Result<(), String>;
+    unsafe fn start(&self, at: At, moves: &Moves, from: &[&[u8]]) -> Result<(), String>;
 
-    /// Ends an exchange that was started: fills `to` with what the others give. `from` may change once it returns.
-    /// Fails where another device stopped.
-    fn finish(&self, at: At, moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String>;
+    /// Ends an exchange that was started: fills `to`, a result for each piece, with what the others give. `from` may change
+    /// once it returns. Fails where another device stopped.
+    fn finish(&self, at: At, moves: &Moves, from: &[&[u8]], to: &mut [&mut [u8]]) -> Result<(), String>;
 
     /// Starts an exchange and ends it.
-    fn exchange(&self, at: At, moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String> {
+    fn exchange(&self, at: At, moves: &Moves, from: &[&[u8]], to: &mut [&mut [u8]]) -> Result<(), String> {
         // SAFETY: `from` is borrowed until it is finished, and where the start fails nothing is given.
         unsafe { self.start(at, moves, from) }?;
         self.finish(at, moves, from, to)
@@ -198,28 +217,33 @@ fn device(moves: &Moves) -> Result<(Arc<dyn Engine>, usize), String> {
 }
 
 /// The step that starts an exchange ahead. The plan leaves the operand as it is until the step that ends it.
-pub fn start_step(moves: Moves, operand: Operand, origin: StepOrigin) -> Step {
+pub fn start_step(moves: Moves, operands: &[Operand], origin: StepOrigin) -> Step {
     let name = format!("start {}", moves.name);
     let run = move |inputs: &[&[u8]], _: &mut [&mut [u8]], _: &[u64]| {
-        let from = inputs.first().ok_or_else(|| format!("`{}` has no operand", moves.name))?;
         let (engine, device) = device(&moves)?;
+        if inputs.len() != moves.pieces.len() {
+            return Err(format!("`{}` has not its operands", moves.name));
+        }
         if !engine.starts_ahead(moves.tag) {
             return Ok(());
         }
         let at = COURSE.with_borrow_mut(|c| c.next(device, moves.tag));
         // SAFETY: plans keep what an exchange gives away to its end, and one that stops early drops an [`Unfinished`]
         // before it drops its memory.
-        let started = traffic::began(&moves.name, device, || unsafe { engine.start(at, &moves, from) });
+        let started = traffic::began(&moves.name, device, || unsafe { engine.start(at, &moves, inputs) });
         COURSE.with_borrow_mut(|c| c.begun.push((moves.tag, at)));
         started
     };
-    native::step(&name, &[operand], &[], vec![], origin, Arc::new(run))
+    native::step(&name, operands, &[], vec![], origin, Arc::new(run))
 }
 
 /// Gives what others are to have, takes what they give, and waits until all have taken theirs; of an exchange that
 /// was started ahead what is left of that.
-pub fn exchange(moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String> {
+pub fn exchange(moves: &Moves, from: &[&[u8]], to: &mut [&mut [u8]]) -> Result<(), String> {
     let (engine, device) = device(moves)?;
+    if (from.len(), to.len()) != (moves.pieces.len(), moves.pieces.len()) {
+        return Err(format!("`{}` has not its operands and results", moves.name));
+    }
     let begun = COURSE.with_borrow_mut(|c| {
         let place = c.begun.iter().position(|b| b.0 == moves.tag)?;
         Some(c.begun.remove(place))

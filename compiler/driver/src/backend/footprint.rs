@@ -116,9 +116,14 @@ impl Backend {
             if let Some(lowered) = &planned.lowered {
                 out.arena = out.arena.max(temps(&memory, lowered).1);
             }
-            if let Prim::Exchange(e) = &graph.node(root).prim {
-                let element = graph.ty(root).dtype.bytes() as u64;
-                out.exchanges.push(Exchanged { name: e.name.to_string(), tag: e.tag, element, times: 1 });
+            let before = out.exchanges.len();
+            for &root in planned.group.roots.iter().rev() {
+                if let Prim::Exchange(e) = &graph.node(root).prim {
+                    let element = graph.ty(root).dtype.bytes() as u64;
+                    out.exchanges.push(Exchanged { name: e.name.to_string(), tag: e.tag, element, times: 1 });
+                }
+            }
+            if out.exchanges.len() > before {
                 continue;
             }
             if let Prim::Scan { body, trips, .. } = &graph.node(root).prim

@@ -40,14 +40,30 @@ fn exchanges(g: &Graph) -> Vec<&Exchange> {
     out
 }
 
-/// Exchanges must come in one order on all devices, and none may be missing: otherwise devices would wait for
-/// each other.
+/// Batches of exchanges must come in one order on all devices, each in one piece, and none may be missing: otherwise
+/// devices would wait for each other.
 pub fn in_order(g: &Graph, plan: &Plan) -> bool {
-    let name = |n: &Node| if let Prim::Exchange(e) = &n.prim { e.name.to_string() } else { "scan".into() };
-    let names: Vec<String> = meetings(g).map(name).collect();
+    let mut names: Vec<String> = vec![];
+    // The batch that the last one was of, and the least that may follow.
+    let (mut now, mut next) = (None, 0);
+    for n in meetings(g) {
+        let Prim::Exchange(e) = &n.prim else {
+            names.push("scan".into());
+            now = None;
+            continue;
+        };
+        if now == Some(e.batch) {
+            continue;
+        }
+        if e.batch < next {
+            return false;
+        }
+        names.push(e.name.to_string());
+        (now, next) = (Some(e.batch), e.batch.saturating_add(1));
+    }
     let planned = plan.steps.iter().filter_map(|s| match s {
         Step::Native { name, .. } if names.iter().any(|n| **n == **name) => Some(&**name),
         _ => None,
     });
-    tags(g).is_sorted() && planned.eq(names.iter().map(String::as_str))
+    planned.eq(names.iter().map(String::as_str))
 }

@@ -71,7 +71,7 @@ impl Local<'_> {
         let step = vec![1; shape.len()];
         let (ty, origin) = (NodeType::new(shape, ty.dtype), Origin { kernel: None, ..node.origin.clone() });
         let prim = Prim::Slice { start, step };
-        self.graph.push(Node { prim, operands: vec![of], ty, results: vec![], origin, policy: node.policy })
+        self.push(Node { prim, operands: vec![of], ty, results: vec![], origin, policy: node.policy })
     }
 
     /// From the first device to the last, which has the result.
@@ -122,12 +122,12 @@ impl Local<'_> {
     /// A node of this device, if it has a part in it.
     fn emit(&mut self, handed: &Handed, prim: Prim, operands: &[NodeId], shape: Vec<u64>) -> NodeId {
         let Handed { node, mine, .. } = *handed;
-        let (prim, operands, shape) = match mine {
+        let (prim, own, shape) = match mine {
             true => (prim, operands.to_vec(), shape),
             false => (Prim::Full { value: Scalar::F(0.0) }, vec![], vec![0; shape.len()]),
         };
         let (ty, origin) = (NodeType::new(shape, node.ty.dtype), Origin { kernel: None, ..node.origin.clone() });
-        self.graph.push(Node { prim, operands, ty, results: vec![], origin, policy: node.policy })
+        self.push_for(Node { prim, operands: own, ty, results: vec![], origin, policy: node.policy }, operands)
     }
 
     /// Brings what device `index` of the axis made to the next one.

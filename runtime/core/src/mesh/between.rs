@@ -6,7 +6,7 @@
 //! are under way and devices compute, a thread of the world moves them on.
 
 use super::here::Hub;
-use super::{At, Box, Engine, Moves, STOPPED, copy};
+use super::{At, Box, Engine, Moves, Piece, STOPPED, copy};
 use crate::fault::Fault;
 use crate::traffic;
 use crate::world::mpi::Message;
@@ -47,16 +47,38 @@ fn head(moves: &Moves, at: At) -> Vec<u8> {
     [&moves.tag.to_le_bytes()[..], &at.turn.to_le_bytes()].concat()
 }
 
+/// Boxes with the piece that each is of.
+type Boxes<'a> = Vec<(usize, &'a Box)>;
+
 /// The devices that are not here of those that boxes go to or come from, each once, with its boxes.
-fn elsewhere<'a>(boxes: &'a [(usize, Box)], mine: &Range<usize>) -> Vec<(usize, Vec<&'a Box>)> {
-    let mut out: Vec<(usize, Vec<&Box>)> = vec![];
-    for (device, part) in boxes.iter().filter(|(d, _)| !mine.contains(d)) {
-        match out.iter_mut().find(|o| o.0 == *device) {
-            Some((_, parts)) => parts.push(part),
-            None => out.push((*device, vec![part])),
+fn elsewhere<'a>(
+    moves: &'a Moves,
+    boxes: fn(&Piece) -> &[(usize, Box)],
+    mine: &Range<usize>,
+) -> Vec<(usize, Boxes<'a>)> {
+    let mut out: Vec<(usize, Boxes)> = vec![];
+    for (i, piece) in moves.pieces.iter().enumerate() {
+        for (device, part) in boxes(piece).iter().filter(|(d, _)| !mine.contains(d)) {
+            match out.iter_mut().find(|o| o.0 == *device) {
+                Some((_, parts)) => parts.push((i, part)),
+                None => out.push((*device, vec![(i, part)])),
+            }
         }
     }
     out
+}
+
+fn sends(piece: &Piece) -> &[(usize, Box)] {
+    &piece.sends
+}
+
+fn receives(piece: &Piece) -> &[(usize, Box)] {
+    &piece.receives
+}
+
+/// What boxes have together.
+fn bytes(moves: &Moves, parts: &Boxes) -> usize {
+    parts.iter().map(|(i, part)| moves.pieces[*i].bytes(part)).sum()
 }
 
 impl Between {
@@ -80,18 +102,18 @@ impl Between {
     }
 
     /// Starts to send what other processes are to have.
-    fn send(&self, at: At, moves: &Moves, from: &[u8]) -> Result<Vec<Message>, String> {
+    fn send(&self, at: At, moves: &Moves, from: &[&[u8]]) -> Result<Vec<Message>, String> {
         let mut out = vec![];
-        for (to, parts) in elsewhere(&moves.sends, &self.mine) {
-            let len: usize = parts.iter().map(|b| b.elems() * moves.element).sum();
+        for (to, parts) in elsewhere(moves, sends, &self.mine) {
+            let len = bytes(moves, &parts);
             let mut message = head(moves, at);
             message.resize(HEAD + len, 0);
             let mut place = HEAD;
-            for part in parts {
-                let whole = part.at_start();
+            for (i, part) in parts {
+                let (piece, whole) = (&moves.pieces[i], part.at_start());
                 let into = &mut message[place..];
-                copy(from, (&moves.from_shape, part), into, (&part.size, &whole), moves.element);
-                place += part.elems() * moves.element;
+                copy(from[i], (&piece.from_shape, part), into, (&part.size, &whole), piece.element);
+                place += piece.bytes(part);
             }
             traffic::gave(&moves.name, at.device, len);
             out.push(self.world.send(self.way(moves.tag, at.device, to), message).map_err(|f| f.message)?);
@@ -100,23 +122,23 @@ impl Between {
     }
 
     /// Writes what came from another process where it belongs.
-    fn unpack(&self, at: At, moves: &Moves, came: &[u8], parts: &[&Box], to: &mut [u8]) -> Result<(), String> {
+    fn unpack(&self, at: At, moves: &Moves, came: &[u8], parts: &Boxes, to: &mut [&mut [u8]]) -> Result<(), String> {
         let Some(mut rest) = came.strip_prefix(head(moves, at).as_slice()) else {
             return Err(format!("`{}` got what another exchange sent", moves.name));
         };
-        for part in parts {
-            let whole = part.at_start();
-            copy(rest, (&part.size, &whole), to, (&moves.to_shape, part), moves.element);
-            rest = rest.get(part.elems() * moves.element..).unwrap_or(&[]);
+        for &(i, part) in parts {
+            let (piece, whole) = (&moves.pieces[i], part.at_start());
+            copy(rest, (&part.size, &whole), to[i], (&piece.to_shape, part), piece.element);
+            rest = rest.get(piece.bytes(part)..).unwrap_or(&[]);
         }
         Ok(())
     }
 
     /// Starts all messages of a device in an exchange.
-    fn begin(&self, at: At, moves: &Moves, from: &[u8]) -> Result<Open, String> {
+    fn begin(&self, at: At, moves: &Moves, from: &[&[u8]]) -> Result<Open, String> {
         let mut open = Open::default();
-        for (sender, parts) in elsewhere(&moves.receives, &self.mine) {
-            let len: usize = parts.iter().map(|b| b.elems() * moves.element).sum();
+        for (sender, parts) in elsewhere(moves, receives, &self.mine) {
+            let len = bytes(moves, &parts);
             let way = self.way(moves.tag, sender, at.device);
             open.coming.push(self.world.receive(way, HEAD + len).map_err(|f| f.message)?);
         }
@@ -125,8 +147,8 @@ impl Between {
     }
 
     /// Waits for the messages.
-    fn end(&self, at: At, moves: &Moves, open: Open, to: &mut [u8]) -> Result<(), String> {
-        for ((_, parts), message) in elsewhere(&moves.receives, &self.mine).into_iter().zip(open.coming) {
+    fn end(&self, at: At, moves: &Moves, open: Open, to: &mut [&mut [u8]]) -> Result<(), String> {
+        for ((_, parts), message) in elsewhere(moves, receives, &self.mine).into_iter().zip(open.coming) {
             let came = self.wait(message)?;
             self.unpack(at, moves, &came, &parts, to)?;
         }
@@ -135,17 +157,17 @@ impl Between {
 }
 
 impl Engine for Between {
-    unsafe fn start(&self, at: At, moves: &Moves, from: &[u8]) -> Result<(), String> {
+    unsafe fn start(&self, at: At, moves: &Moves, from: &[&[u8]]) -> Result<(), String> {
         let mut open = self.begin(at, moves, from)?;
-        let far = moves.sends.iter().chain(&moves.receives).filter(|b| !self.mine.contains(&b.0));
-        let bytes: usize = far.map(|b| b.1.elems() * moves.element).sum();
+        let far = [sends, receives].into_iter().flat_map(|boxes| elsewhere(moves, boxes, &self.mine));
+        let bytes: usize = far.map(|(_, parts)| bytes(moves, &parts)).sum();
         open.moves_on = (bytes >= LARGE).then(|| self.world.moving());
         self.open().push((at, moves.tag, open));
         // SAFETY: as the caller promises.
         unsafe { self.here.start(at, moves, from) }
     }
 
-    fn finish(&self, at: At, moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String> {
+    fn finish(&self, at: At, moves: &Moves, from: &[&[u8]], to: &mut [&mut [u8]]) -> Result<(), String> {
         let taken = |all: &mut Vec<(At, u32, Open)>| {
             let place = all.iter().position(|o| (o.0, o.1) == (at, moves.tag))?;
             Some(all.swap_remove(place).2)
@@ -157,7 +179,7 @@ impl Engine for Between {
         self.end(at, moves, open, to)
     }
 
-    fn exchange(&self, at: At, moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String> {
+    fn exchange(&self, at: At, moves: &Moves, from: &[&[u8]], to: &mut [&mut [u8]]) -> Result<(), String> {
         let open = self.begin(at, moves, from)?;
         self.here.exchange(at, moves, from, to)?;
         self.end(at, moves, open, to)

@@ -34,7 +34,16 @@ struct Part {
     len: usize,
     shape: Arc<[u64]>,
     part: Box,
+    /// Bytes of an element.
+    element: usize,
 }
+
+impl Part {
+    fn bytes(&self) -> usize {
+        self.part.elems() * self.element
+    }
+}
+
 // SAFETY: the address is that of a buffer whose owner waits until nobody reads it any more, or of a copy that is
 // dropped with the last reader.
 unsafe impl Send for Part {}
@@ -127,25 +136,25 @@ impl Desk {
 
     /// Leaves a copy of what is shown of an exchange, so that its device can go on; `false` where somebody takes it
     /// anyway, or where there is no room.
-    fn leave(&self, exchange: (u32, u64), element: usize) -> bool {
+    fn leave(&self, exchange: (u32, u64)) -> bool {
         self.change(|shown| {
             let Some(s) = shown.iter_mut().find(|s| s.exchange == exchange) else { return false };
-            let bytes: usize = s.parts.iter().map(|p| p.part.elems() * element).sum();
+            let bytes: usize = s.parts.iter().map(Part::bytes).sum();
             let busy = s.wanted == 0 || s.readers > 0 || self.waiting.load(Ordering::SeqCst) > 0;
             if busy || self.left.load(Ordering::SeqCst) + bytes > LEFT_MAX {
                 return false;
             }
             let mut left = vec![];
             for p in &s.parts {
-                let Ok(mut copied) = Buffer::new((p.part.elems() * element) as u64, false) else { return false };
+                let Ok(mut copied) = Buffer::new(p.bytes() as u64, false) else { return false };
                 // SAFETY: the device that shows it is the one that calls this.
                 let own = unsafe { std::slice::from_raw_parts(p.address, p.len) };
-                copy(own, (&p.shape, &p.part), copied.bytes_mut(), (&p.part.size, &p.part.at_start()), element);
+                copy(own, (&p.shape, &p.part), copied.bytes_mut(), (&p.part.size, &p.part.at_start()), p.element);
                 left.push(copied);
             }
             for (p, copied) in s.parts.iter_mut().zip(&left) {
                 let (shape, part) = (p.part.size.as_slice().into(), p.part.at_start());
-                *p = Part { to: p.to, address: copied.as_ptr(), len: copied.len(), shape, part };
+                *p = Part { address: copied.as_ptr(), len: copied.len(), shape, part, ..*p };
             }
             s.left = left;
             self.left.fetch_add(bytes, Ordering::SeqCst);
@@ -171,14 +180,22 @@ impl Desk {
 
 impl Engine for Hub {
     /// Shows what others are to have.
-    unsafe fn start(&self, At { device: me, turn }: At, moves: &Moves, from: &[u8]) -> Result<(), String> {
+    unsafe fn start(&self, At { device: me, turn }: At, moves: &Moves, from: &[&[u8]]) -> Result<(), String> {
         let Some(own) = self.desk(me) else { return Err("the device is not in the mesh".into()) };
-        let shape: Arc<[u64]> = moves.from_shape.as_slice().into();
-        let part = |(to, part): &(usize, Box)| {
-            let (address, len) = (from.as_ptr(), from.len());
-            Part { to: *to, address, len, shape: shape.clone(), part: part.clone() }
-        };
-        let parts: Vec<Part> = self.theirs(me, &moves.sends).map(part).collect();
+        let mut parts = vec![];
+        for (piece, from) in moves.pieces.iter().zip(from) {
+            let shape: Arc<[u64]> = piece.from_shape.as_slice().into();
+            let (address, len, element) = (from.as_ptr(), from.len(), piece.element);
+            let part = |(to, part): &(usize, Box)| Part {
+                to: *to,
+                address,
+                len,
+                shape: shape.clone(),
+                part: part.clone(),
+                element,
+            };
+            parts.extend(self.theirs(me, &piece.sends).map(part));
+        }
         let mut others: Vec<usize> = parts.iter().map(|p| p.to).collect();
         others.sort_unstable();
         others.dedup();
@@ -192,14 +209,14 @@ impl Engine for Hub {
 
     /// Takes what others show, and waits until all have taken theirs. Where there is nothing to take and nobody waits,
     /// it leaves a copy instead.
-    fn finish(&self, at: At, moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String> {
+    fn finish(&self, at: At, moves: &Moves, from: &[&[u8]], to: &mut [&mut [u8]]) -> Result<(), String> {
         let At { device: me, turn } = at;
         let Some(own) = self.desk(me) else { return Err("the device is not in the mesh".into()) };
         let exchange = (moves.tag, turn);
         let taken = self.take(at, moves, from, to);
-        let takes = self.theirs(me, &moves.receives).next().is_some();
-        let gives = self.theirs(me, &moves.sends).next().is_some();
-        if !gives || !takes && own.leave(exchange, moves.element) {
+        let takes = moves.pieces.iter().any(|p| self.theirs(me, &p.receives).next().is_some());
+        let gives = moves.pieces.iter().any(|p| self.theirs(me, &p.sends).next().is_some());
+        if !gives || !takes && own.leave(exchange) {
             return taken;
         }
         // Nobody may read the buffer once this returns.
@@ -236,8 +253,14 @@ impl Hub {
     }
 
     /// Fills the result: from the own part, and from what the others show.
-    fn take(&self, At { device: me, turn }: At, moves: &Moves, from: &[u8], to: &mut [u8]) -> Result<(), String> {
-        let mut senders: Vec<usize> = moves.receives.iter().map(|r| r.0).collect();
+    fn take(
+        &self,
+        At { device: me, turn }: At,
+        moves: &Moves,
+        from: &[&[u8]],
+        to: &mut [&mut [u8]],
+    ) -> Result<(), String> {
+        let mut senders: Vec<usize> = moves.pieces.iter().flat_map(|p| &p.receives).map(|r| r.0).collect();
         senders.retain(|s| self.mine.contains(s));
         senders.sort_unstable();
         senders.dedup();
@@ -245,11 +268,12 @@ impl Hub {
         let behind = |s: &usize| (s + self.desks.len() - me) % self.desks.len();
         senders.sort_by_key(behind);
         for sender in senders {
-            let into = moves.receives.iter().filter(|r| r.0 == sender);
             if sender == me {
-                let out = moves.sends.iter().filter(|s| s.0 == me);
-                for ((_, a), (_, b)) in out.zip(into) {
-                    copy(from, (&moves.from_shape, a), to, (&moves.to_shape, b), moves.element);
+                for ((piece, from), to) in moves.pieces.iter().zip(from).zip(&mut *to) {
+                    let out = piece.sends.iter().filter(|s| s.0 == me);
+                    for ((_, a), (_, b)) in out.zip(piece.receives.iter().filter(|r| r.0 == me)) {
+                        piece.copy((from, a), (to, b));
+                    }
                 }
                 continue;
             }
@@ -265,12 +289,15 @@ impl Hub {
             });
             desk.waiting.fetch_sub(1, Ordering::SeqCst);
             let Some(parts) = found else { return Err(STOPPED.into()) };
-            let mut bytes = 0;
-            for (p, (_, b)) in parts.iter().zip(into) {
-                // SAFETY: what is shown is neither changed nor freed while there are readers.
-                let theirs = unsafe { std::slice::from_raw_parts(p.address, p.len) };
-                copy(theirs, (&p.shape, &p.part), to, (&moves.to_shape, b), moves.element);
-                bytes += b.elems() * moves.element;
+            let (mut bytes, mut parts) = (0, parts.iter());
+            for (piece, to) in moves.pieces.iter().zip(&mut *to) {
+                let into = piece.receives.iter().filter(|r| r.0 == sender);
+                for ((_, b), p) in into.zip(&mut parts) {
+                    // SAFETY: what is shown is neither changed nor freed while there are readers.
+                    let theirs = unsafe { std::slice::from_raw_parts(p.address, p.len) };
+                    copy(theirs, (&p.shape, &p.part), to, (&piece.to_shape, b), p.element);
+                    bytes += p.bytes();
+                }
             }
             traffic::gave(&moves.name, sender, bytes);
             desk.taken((moves.tag, turn));
@@ -282,7 +309,7 @@ impl Hub {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mesh::{as_device, exchange};
+    use crate::mesh::{Piece, as_device, exchange};
 
     #[test]
     fn devices_exchange_and_a_failure_ends_all() {
@@ -298,17 +325,20 @@ mod tests {
                             engine.fail();
                             return (Err(STOPPED.to_owned()), vec![]);
                         }
-                        let moves = Moves {
-                            name: "all_gather".into(),
-                            tag: 1,
+                        let piece = |element| Piece {
                             sends: (0..3).map(|r| (r, all(0))).collect(),
                             receives: (0..3).map(|s| (s, all(s as u64))).collect(),
                             from_shape: vec![1],
                             to_shape: vec![3],
-                            element: 1,
+                            element,
                         };
-                        let mut to = vec![0; 3];
-                        (as_device(engine, me, || exchange(&moves, &[me as u8 + 1], &mut to)), to)
+                        let moves = Moves { name: "all_gather".into(), tag: 1, pieces: vec![piece(1), piece(2)] };
+                        let (mut to, mut wide) = (vec![0; 3], vec![0; 6]);
+                        let own = me as u8 + 1;
+                        let done = as_device(engine, me, || {
+                            exchange(&moves, &[&[own], &[own, own + 10]], &mut [&mut to, &mut wide])
+                        });
+                        (done, [to, wide].concat())
                     }
                 };
                 let threads: Vec<_> = (0..3).map(|me| scope.spawn(run(me))).collect();
@@ -317,7 +347,7 @@ mod tests {
             assert_eq!(results.len(), 3);
             for (result, got) in results {
                 match fails {
-                    false => assert_eq!((result, got), (Ok(()), vec![1, 2, 3])),
+                    false => assert_eq!((result, got), (Ok(()), vec![1, 2, 3, 1, 11, 2, 12, 3, 13])),
                     true => assert_eq!(result, Err(STOPPED.to_owned())),
                 }
             }
@@ -329,7 +359,8 @@ mod tests {
         let whole = Box { start: vec![0], size: vec![1] };
         let (name, other) = ("permute".into(), vec![(1 - me, whole)]);
         let (from_shape, to_shape) = (vec![1], vec![1]);
-        Moves { name, tag, sends: other.clone(), receives: other, from_shape, to_shape, element: 1 }
+        let piece = Piece { sends: other.clone(), receives: other, from_shape, to_shape, element: 1 };
+        Moves { name, tag, pieces: vec![piece] }
     }
 
     #[test]
@@ -343,12 +374,12 @@ mod tests {
                 for i in 0..3 {
                     let tag = if me == 0 { i } else { 2 - i };
                     // SAFETY: the bytes stay until all are finished.
-                    let started = unsafe { hub.start(at, &swap(tag as u32, me), &given[tag]) };
+                    let started = unsafe { hub.start(at, &swap(tag as u32, me), &[&given[tag]]) };
                     assert_eq!(started, Ok(()));
                 }
                 let end = |tag: usize| {
                     let mut to = [0];
-                    (hub.finish(at, &swap(tag as u32, me), &given[tag], &mut to), to[0])
+                    (hub.finish(at, &swap(tag as u32, me), &[&given[tag]], &mut [&mut to]), to[0])
                 };
                 (0..3).map(end).collect::<Vec<_>>()
             }
@@ -366,10 +397,10 @@ mod tests {
         let at = |device| At { device, turn: 1 };
         let given = vec![7];
         // SAFETY: the bytes stay until they are withdrawn.
-        assert_eq!(unsafe { hub.start(at(0), &swap(1, 0), &given) }, Ok(()));
+        assert_eq!(unsafe { hub.start(at(0), &swap(1, 0), &[&given]) }, Ok(()));
         hub.withdraw(0);
         drop(given);
         hub.fail();
-        assert_eq!(hub.exchange(at(1), &swap(1, 1), &[8], &mut [0]), Err(STOPPED.to_owned()));
+        assert_eq!(hub.exchange(at(1), &swap(1, 1), &[&[8]], &mut [&mut [0]]), Err(STOPPED.to_owned()));
     }
 }
