@@ -39,13 +39,12 @@ pub struct Footprint {
     pub exchanges: Vec<Exchanged>,
 }
 
-/// One exchange.
+/// One exchange, or several that go together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Exchanged {
     pub name: String,
-    pub tag: u32,
-    /// Bytes of an element.
-    pub element: u64,
+    /// Tag and bytes of an element, of each tensor.
+    pub tensors: Vec<(u32, u64)>,
     /// How often it runs in one call.
     pub times: u64,
 }
@@ -116,14 +115,13 @@ impl Backend {
             if let Some(lowered) = &planned.lowered {
                 out.arena = out.arena.max(temps(&memory, lowered).1);
             }
-            let before = out.exchanges.len();
-            for &root in planned.group.roots.iter().rev() {
-                if let Prim::Exchange(e) = &graph.node(root).prim {
-                    let element = graph.ty(root).dtype.bytes() as u64;
-                    out.exchanges.push(Exchanged { name: e.name.to_string(), tag: e.tag, element, times: 1 });
-                }
-            }
-            if out.exchanges.len() > before {
+            if let Prim::Exchange(e) = &graph.node(root).prim {
+                let tensor = |id: &NodeId| match &graph.node(*id).prim {
+                    Prim::Exchange(e) => Some((e.tag, graph.ty(*id).dtype.bytes() as u64)),
+                    _ => None,
+                };
+                let tensors = planned.group.roots.iter().filter_map(tensor).collect();
+                out.exchanges.push(Exchanged { name: e.name.to_string(), tensors, times: 1 });
                 continue;
             }
             if let Prim::Scan { body, trips, .. } = &graph.node(root).prim

@@ -152,11 +152,20 @@ fn seconds(topology: &Topology, work: &Work) -> f64 {
     topology.device.time(&roofline::Work { product_flops, vector_flops, bytes }, &dtype)
 }
 
-/// Elements that a device sends to and receives from devices of its node, and others.
+/// Elements, or bytes, that a device sends to and receives from devices of its node, and others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Carried {
     sent: [u64; 2],
     received: [u64; 2],
+}
+
+impl Carried {
+    /// Adds elements of so many bytes.
+    fn add(&mut self, other: &Carried, element: u64) {
+        let add = |sum: &mut [u64; 2], more: [u64; 2]| (0..2).for_each(|i| sum[i] += more[i] * element);
+        add(&mut self.sent, other.sent);
+        add(&mut self.received, other.received);
+    }
 }
 
 /// What the exchanges of a mesh carry. Equal ones, of which a model of many layers has many, are looked at once.
@@ -183,22 +192,26 @@ impl Traffic<'_> {
 
     /// The exchanges of each device by name, in the order of the first of each.
     fn rows(&mut self, exchanges: &[Exchanged], moved: &[Moved], devices: &[u64]) -> Vec<(u64, Vec<ExchangeRow>)> {
-        let mut equal: Vec<(&Exchanged, &Moved, u64)> = vec![];
+        let mut equal: Vec<(&str, Vec<(&Moved, u64)>, u64)> = vec![];
         let mut at = HashMap::new();
         for e in exchanges {
-            let Some(m) = moved.get((e.tag as usize).wrapping_sub(1)) else { continue };
-            let place = *at.entry((&e.name, m, e.element)).or_insert(equal.len());
+            let of = |(tag, element): &(u32, u64)| Some((moved.get((*tag as usize).wrapping_sub(1))?, *element));
+            let tensors: Vec<(&Moved, u64)> = e.tensors.iter().filter_map(of).collect();
+            let place = *at.entry((&e.name, tensors.clone())).or_insert(equal.len());
             match equal.get_mut(place) {
                 Some(found) => found.2 += e.times,
-                None => equal.push((e, m, e.times)),
+                None => equal.push((&e.name, tensors, e.times)),
             }
         }
         let mut out: Vec<(u64, Vec<ExchangeRow>)> = devices.iter().map(|&d| (d, vec![])).collect();
-        for (e, m, runs) in equal {
-            let topology = self.topology;
-            let carried = self.carried(m);
-            for (device, rows) in &mut out {
-                let row = row(topology, e, &carried[*device as usize], runs);
+        for (name, tensors, runs) in equal {
+            let mut bytes = vec![Carried::default(); devices.len()];
+            for (m, element) in tensors {
+                let carried = self.carried(m);
+                bytes.iter_mut().zip(devices).for_each(|(sum, &d)| sum.add(&carried[d as usize], element));
+            }
+            for ((_, rows), bytes) in out.iter_mut().zip(&bytes) {
+                let row = row(self.topology, name, bytes, runs);
                 match rows.iter_mut().find(|r| r.name == row.name) {
                     Some(found) => found.add(&row),
                     None => rows.push(row),
@@ -209,15 +222,16 @@ impl Traffic<'_> {
     }
 }
 
-/// Equal exchanges of one device: bytes, and the time by the links to near and far devices.
-fn row(topology: &Topology, e: &Exchanged, c: &Carried, runs: u64) -> ExchangeRow {
-    let what = if e.name.starts_with("all_gather") { Collective::AllGather } else { Collective::AllToAll };
-    let links = |far: usize| (c.sent[far].max(c.received[far]) * e.element) as f64;
+/// Equal exchanges of one device, of so many bytes each: what they move, and the time by the links to near and far
+/// devices.
+fn row(topology: &Topology, name: &str, bytes: &Carried, runs: u64) -> ExchangeRow {
+    let what = if name.starts_with("all_gather") { Collective::AllGather } else { Collective::AllToAll };
+    let links = |far: usize| bytes.sent[far].max(bytes.received[far]) as f64;
     ExchangeRow {
-        name: e.name.clone(),
+        name: name.into(),
         runs,
-        sent: runs * e.element * (c.sent[0] + c.sent[1]),
-        received: runs * e.element * (c.received[0] + c.received[1]),
+        sent: runs * (bytes.sent[0] + bytes.sent[1]),
+        received: runs * (bytes.received[0] + bytes.received[1]),
         seconds: runs as f64 * topology.direct(what, links(0), links(1)),
     }
 }
