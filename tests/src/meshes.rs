@@ -390,6 +390,34 @@ pub fn together(layout: &Sharding, ty: &NodeType, held: &[&Vec<u8>]) -> Result<V
     }
 }
 
+/// Whether exchanges that go together do so on all devices, are of one kind and need nothing of each other; how many go
+/// with another one.
+pub fn go_together(devices: &Devices) -> Result<usize, String> {
+    let mut known: BTreeMap<u32, (u32, String)> = BTreeMap::new();
+    devices.graphs.iter().map(|g| joined(g, &mut known)).sum()
+}
+
+fn joined(g: &Graph, known: &mut BTreeMap<u32, (u32, String)>) -> Result<usize, String> {
+    // By node, the last batch that it needs.
+    let mut needs = vec![0; g.nodes.len()];
+    let mut count = 0;
+    for id in g.ids() {
+        let node = g.node(id);
+        let mut last = node.operands.iter().map(|o| needs[o.0 as usize]).max().unwrap_or(0);
+        if let Prim::Exchange(e) = &node.prim {
+            let batch = known.entry(e.tag).or_insert((e.batch, e.name.to_string())).clone();
+            let kind = known.get(&e.batch).map(|first| first.1.as_str());
+            if batch.0 != e.batch || kind != Some(&e.name) || last >= e.batch {
+                return Err(format!("exchange {} goes with {}, which is {kind:?}, and needs {last}", e.tag, e.batch));
+            }
+            count += usize::from(e.batch != e.tag);
+            last = e.batch;
+        }
+        needs[id.0 as usize] = last;
+    }
+    g.bodies.iter().map(|body| joined(body, known)).sum::<Result<usize, _>>().map(|inside| count + inside)
+}
+
 /// A case whose graph is placed.
 pub fn on_mesh(case: &Case, inputs: &[Sharding], outputs: &[Option<Sharding>]) -> Case {
     Case { graph: with_outputs(&with_inputs(&case.graph, inputs), outputs), inputs: case.inputs.clone() }

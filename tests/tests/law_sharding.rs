@@ -25,7 +25,9 @@ use tessera_tests::arguments::Call;
 use tessera_tests::bits::difference;
 use tessera_tests::compare::{self, Bits, interpreted};
 use tessera_tests::laws::{on_two_threads, seeds};
-use tessera_tests::meshes::{self, arguments, combinations, described, layouts, mesh, on_mesh, play, with_inputs};
+use tessera_tests::meshes::{
+    self, arguments, combinations, described, go_together, layouts, mesh, on_mesh, play, with_inputs,
+};
 use tessera_tests::operators::expand;
 use tessera_tests::random::{Fill, Random};
 use tessera_tests::random_graph::{self, Builder, Case, Scale};
@@ -111,8 +113,12 @@ fn check(case: &Case, mesh: &Arc<Mesh>, expected: &Bits) -> Result<(), String> {
             return Err(format!("device {d}: {}\n{g}", wrong.join("; ")));
         }
     }
+    TOGETHER.fetch_add(go_together(&devices)?, Ordering::Relaxed);
     same(case, expected, &play(&graph, &devices, &case.inputs))
 }
+
+/// Exchanges that went with another one.
+static TOGETHER: AtomicUsize = AtomicUsize::new(0);
 
 /// A random program, and a mesh on which some of its values change their layout.
 fn program(seed: u64) -> (Arc<Mesh>, Case) {
@@ -234,7 +240,10 @@ fn random_programs_however_their_inputs_lie() {
         runs.fetch_add(count, Ordering::Relaxed);
         wrong
     });
-    println!("{count} programs, {} placements in {:.1} s", runs.into_inner(), start.elapsed().as_secs_f64());
+    let together = TOGETHER.load(Ordering::Relaxed);
+    let (runs, seconds) = (runs.into_inner(), start.elapsed().as_secs_f64());
+    println!("{count} programs, {runs} placements, {together} exchanges with another one in {seconds:.1} s");
+    assert!(count < PROGRAMS || together > 1000, "{together}");
     told(failures);
 }
 

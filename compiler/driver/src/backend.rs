@@ -709,7 +709,7 @@ pub fn kernel_name(graph: &Graph, group: &Group) -> String {
     if group.kind == GroupKind::Strip {
         return format!("{name}_{name}");
     }
-    if group.members.len() > 1 { format!("{name}_fused") } else { name }
+    if group.members.len() > 1 && group.kind != GroupKind::Native { format!("{name}_fused") } else { name }
 }
 
 fn is_product(graph: &Graph, id: NodeId) -> bool {

@@ -229,6 +229,28 @@ mod tests {
     }
 
     #[test]
+    fn what_reads_a_part_of_a_batch_comes_behind_all_of_it() {
+        let (g, starts) = after(
+            r#"%0 = "tessera.graph.input"() {index=0} : Tensor[64, f32]
+               %1 = "tessera.graph.exchange"(%0) {what="permute", tag=1, BOXES} : Tensor[64, f32]
+               %2 = "tessera.graph.exp"(%1) : Tensor[64, f32]
+               %3 = "tessera.graph.exchange"(%2) {what="pass", tag=2, BOXES} : Tensor[64, f32]
+               %4 = "tessera.graph.input"() {index=1} : Tensor[8, 8, f32]
+               %5 = "tessera.graph.dot"(%4, %4) {accum="f32"} : Tensor[8, 8, f32]
+               %6 = "tessera.graph.reshape"(%5) : Tensor[64, f32]
+               %7 = "tessera.graph.exchange"(%6) {what="permute", tag=3, batch=1, BOXES} : Tensor[64, f32]
+               %8 = "tessera.graph.exp"(%7) : Tensor[64, f32]
+               "tessera.graph.return"(%3, %8)"#,
+        );
+        let tags = g.nodes.iter().filter_map(|n| if let Prim::Exchange(e) = &n.prim { Some(e.tag) } else { None });
+        assert_eq!(tags.collect::<Vec<_>>(), [1, 3, 2]);
+        let groups = partition(&g, &Limits::default()).groups;
+        let sizes: Vec<usize> = groups.iter().map(|p| p.roots.len()).collect();
+        // The product, both exchanges, exp, which leaves while the other exp is computed, its exchange.
+        assert_eq!((sizes, starts), (vec![1, 2, 1, 1, 1], vec![vec![], vec![], vec![], vec![4], vec![]]));
+    }
+
+    #[test]
     fn where_nothing_lies_between_an_exchange_starts_where_it_ends() {
         let (_, starts) = after(
             r#"%0 = "tessera.graph.input"() {index=0} : Tensor[64, f32]
