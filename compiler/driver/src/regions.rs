@@ -194,7 +194,7 @@ impl Executor {
             all.push(Outlined { name: body.name.to_string(), graph: traced.graph.clone(), calls: 0 });
             (all.len() - 1, output_layouts(&traced.graph))
         });
-        if let Some(d) = several_meshes(&traced.graph) {
+        if let Some(d) = several_meshes(&traced.graph, self.place(span)) {
             return Err(self.report(vec![d], span));
         }
         let mesh = if outlined.is_some() { None } else { MeshRun::of(&traced.graph, &self.backend) };
@@ -471,13 +471,15 @@ fn input_bytes<'a>(args: &'a [Argument], words: &'a [Vec<u8>]) -> Vec<&'a [u8]> 
         .collect()
 }
 
-/// E0404 for a function with values on two meshes: its devices are those of one.
-fn several_meshes(g: &Graph) -> Option<Diagnostic> {
+/// E0404 for a `call` of a function with values on two meshes: its devices are those of one.
+fn several_meshes(g: &Graph, call: Span) -> Option<Diagnostic> {
     let meshes = layout::meshes(g);
     let (first, second) = (meshes.first()?, meshes.iter().nth(1)?);
-    let d = Diagnostic::new(Code::E0404, layout::named_at(g, second), "a function computes on two meshes")
+    // Where only arguments name a mesh, the call has it.
+    let named = |mesh| Some(layout::named_at(g, mesh)).filter(|at| *at != Span::NONE).unwrap_or(call);
+    let d = Diagnostic::new(Code::E0404, named(second), "a function computes on two meshes")
         .here(format!("{second}"))
-        .with_label(layout::named_at(g, first), format!("{first}"));
+        .with_label(named(first), format!("{first}"));
     Some(d.help(
         "have a statement of its own for each mesh, and take what goes from one to the other off: `dist.gather(x)`",
     ))

@@ -1,5 +1,6 @@
 //! Types of the language.
 
+use crate::source::FileId;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -129,6 +130,8 @@ pub struct Line {
     pub axis: String,
     /// Where it is named; else that of the argument.
     pub mesh: Option<Arc<Mesh>>,
+    /// The file that pipelines are made of, which the module of a call need not import.
+    pub home: FileId,
 }
 
 /// Where the dim that `vmap` goes over lies in the results.

@@ -450,8 +450,8 @@ impl Cx<'_> {
         if let Ty::FnRef(r) = &callee.ty
             && let Some(Derived::Pipeline(line)) = &r.derived
         {
-            let stages = (0..r.captures.len()).map(|i| held(&callee, r, i)).collect();
-            return self.scoped(|cx| cx.pipelined(line, stages, args, span));
+            let stages: Vec<TExpr> = (0..r.captures.len()).map(|i| held(&callee, r, i)).collect();
+            return self.scoped(|cx| cx.pipelined(line, &stages, args, span).unwrap_or_else(|| error_at(span)));
         }
         self.scoped(|cx| match cx.applied(callee, args, span) {
             Some(of) => TExpr { kind: TKind::Derive { f: Box::new(of.f), args: of.args }, ty: of.ret, span },
@@ -474,8 +474,9 @@ impl Cx<'_> {
                 let of = self.applied(held(&callee, &r, 0), args, span)?;
                 self.gradient(grad, of, span)
             }
-            Some(Derived::Pipeline(_)) => {
-                let wrapped = self.in_a_lambda(&callee, args.len(), span)?;
+            Some(Derived::Pipeline(line)) => {
+                let home = crate::db::file_of(self.db, line.home)?;
+                let wrapped = self.in_module(home, |cx| cx.in_a_lambda(&callee, args.len(), span))?;
                 let Ty::FnRef(r) = wrapped.ty.clone() else { return None };
                 self.applied_directly(&r, wrapped, args, span)
             }

@@ -112,9 +112,9 @@ pub const CALLS: &str = "std.calls";
 /// The file that pipelines are made of.
 pub const STAGES: &str = "std.parallel";
 
-/// Whether a member of a module makes pipelines.
+/// Whether a member of a module makes pipelines; one that is imported whole may have another name.
 fn is_pipeline(module: &str, member: &str) -> bool {
-    module == "dist" && member == "pipeline"
+    module == "dist" && matches!(member, "pipeline" | "")
 }
 
 /// Whether a member of a module may be given an operator as a function.

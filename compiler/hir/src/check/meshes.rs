@@ -80,28 +80,47 @@ impl Cx<'_> {
         (!given.iter().flatten().any(|e| e.ty.is_error())).then_some(given)
     }
 
+    /// Arguments by name as they are written: what they are is part of types. E0104 and E0105 where they do not fit.
+    pub fn written<'e, const N: usize>(
+        &mut self,
+        function: &str,
+        names: [&str; N],
+        args: &'e [Arg],
+    ) -> Option<[Option<&'e Expr>; N]> {
+        let mut given = [None; N];
+        for (next, arg) in args.iter().enumerate() {
+            let at = match &arg.name {
+                None => next,
+                Some(n) => match names.iter().position(|p| **p == *n.text) {
+                    Some(at) => at,
+                    None => {
+                        let text = format!("`{function}` has no parameter `{}`", n.text);
+                        let d = Diagnostic::new(Code::E0105, n.span, text);
+                        self.report(match nearest(&n.text, names) {
+                            Some(near) => d.help(format!("did you mean `{near}`?")),
+                            None => d,
+                        });
+                        return None;
+                    }
+                },
+            };
+            match given.get_mut(at) {
+                Some(slot @ None) => *slot = Some(&arg.value),
+                _ => {
+                    let text = format!("`{function}` takes {}, each once", names.join(", "));
+                    self.error(Code::E0104, arg.value.span, text);
+                    return None;
+                }
+            }
+        }
+        Some(given)
+    }
+
     // ---- Meshes and specs ---------------------------------------------------------------------
 
     /// `dist.Mesh(axes=[…], devices=range(n), shape=[…])`: all of it is known here.
     fn mesh(&mut self, args: &[Arg], span: Span) -> TExpr {
-        let mut given: [Option<&Expr>; 3] = [None; 3];
-        for (next, arg) in args.iter().enumerate() {
-            let at = match &arg.name {
-                None => next,
-                Some(n) => match ["axes", "devices", "shape"].iter().position(|p| **p == *n.text) {
-                    Some(at) => at,
-                    None => {
-                        self.error(Code::E0105, n.span, format!("`dist.Mesh` has no parameter `{}`", n.text));
-                        return error_at(span);
-                    }
-                },
-            };
-            if at >= 3 || given[at].is_some() {
-                self.error(Code::E0104, arg.value.span, "`dist.Mesh` takes axes, devices and shape, each once");
-                return error_at(span);
-            }
-            given[at] = Some(&arg.value);
-        }
+        let Some(given) = self.written("dist.Mesh", ["axes", "devices", "shape"], args) else { return error_at(span) };
         let [Some(axes), Some(devices), shape] = given else {
             let d = Diagnostic::new(Code::E0104, span, "a mesh has axes and devices")
                 .help("write `dist.Mesh(axes=[\"dp\", \"tp\"], devices=range(8), shape=[4, 2])`");
@@ -206,24 +225,10 @@ impl Cx<'_> {
 
     /// `dist.ShardSpec(partition=("row", "col"), mesh_axes=("tp", "pp"))`.
     fn shard_spec(&mut self, args: &[Arg], span: Span) -> TExpr {
-        let mut given: [Option<&Expr>; 2] = [None; 2];
-        for (i, arg) in args.iter().enumerate() {
-            let at = match arg.name.as_ref().map(|n| &*n.text) {
-                None => i,
-                Some("partition") => 0,
-                Some("mesh_axes") => 1,
-                Some(_) => 2,
-            };
-            match given.get_mut(at) {
-                Some(slot @ None) => *slot = Some(&arg.value),
-                _ => {
-                    let at = arg.name.as_ref().map_or(arg.value.span, |n| n.span);
-                    self.error(Code::E0105, at, "`dist.ShardSpec` takes partition and mesh_axes, each once");
-                    return error_at(span);
-                }
-            }
-        }
-        let (Some(partition), Some(axes)) = (given[0], given[1]) else {
+        let Some(given) = self.written("dist.ShardSpec", ["partition", "mesh_axes"], args) else {
+            return error_at(span);
+        };
+        let [Some(partition), Some(axes)] = given else {
             let d = Diagnostic::new(Code::E0104, span, "a layout names dims and the axes that split them")
                 .help("write `dist.ShardSpec(partition=(\"row\",), mesh_axes=(\"tp\",))`");
             return self.fail(d);
@@ -466,17 +471,21 @@ impl Cx<'_> {
         }
     }
 
-    /// The mesh on which a tensor is to lie: the one that is named, or its own.
+    /// The mesh on which a tensor is to lie: the one that an argument names, or its own.
     pub fn mesh_for(&mut self, x: &TExpr, t: &TensorType, named: Option<TExpr>) -> Option<Arc<Mesh>> {
-        let mesh = match (named, &t.sharding.mesh) {
-            (Some(e), _) => self.mesh_arg(&e)?,
-            (None, Some(mesh)) => mesh.clone(),
-            (None, None) => {
-                let d = Diagnostic::new(Code::E0402, x.span, format!("{t} lies on one device: a layout needs a mesh"))
-                    .help("add `mesh=mesh`");
-                self.report(d);
-                return None;
-            }
+        let named = match named {
+            Some(e) => Some(self.mesh_arg(&e)?),
+            None => None,
+        };
+        self.mesh_of(x, t, named)
+    }
+
+    /// The same of a mesh that is known.
+    pub fn mesh_of(&mut self, x: &TExpr, t: &TensorType, named: Option<Arc<Mesh>>) -> Option<Arc<Mesh>> {
+        let Some(mesh) = named.or(t.sharding.mesh.clone()) else {
+            let d = Diagnostic::new(Code::E0402, x.span, format!("{t} lies on one device: a layout needs a mesh"));
+            self.report(d.help("add `mesh=mesh`"));
+            return None;
         };
         if t.sharding.mesh.as_ref().is_some_and(|own| *own != mesh && !own.is_unknown()) {
             let d = Diagnostic::new(Code::E0404, x.span, "the tensor lies on another mesh")
@@ -596,6 +605,11 @@ impl Cx<'_> {
                 return self.fail(d);
             }
             "broadcast" if position.is_some() => {}
+            _ if position.is_some() => {
+                let text = format!("`{name}` joins parts, and this lies in full at one position of `{text}`");
+                let d = Diagnostic::new(Code::E0407, span, text).with_label(x.span, t.to_string());
+                return self.fail(d.help("bring it to all: `dist.collective.broadcast(x, axis=…)`"));
+            }
             _ if t.sharding.dim_of(&text).is_none() => {
                 return self.redundant(name, x, &format!("is the same all along `{text}`"), name_span, span);
             }

@@ -6,10 +6,10 @@ use super::facts::STAGES;
 use super::meshes::{layout, unfinished};
 use super::names::Meaning;
 use crate::db::Target;
+use crate::source::FileId;
 use crate::thir::*;
 use crate::ty::{Derived, Line, Ty};
 use std::sync::Arc;
-use tessera_base::near::nearest;
 use tessera_base::{Code, Diagnostic, Mesh, Monoid, Sharding, Size, Span, TensorType};
 use tessera_grammar::ast::{Arg, Expr, ExprKind};
 
@@ -62,34 +62,7 @@ impl Cx<'_> {
     /// `dist.pipeline(stages, microbatches=, axis=, mesh=)`: a function that sends what it gets through all stages.
     pub fn pipeline(&mut self, args: &[Arg], span: Span) -> TExpr {
         let names = ["stages", "microbatches", "axis", "mesh"];
-        let mut given: [Option<&Expr>; 4] = [None; 4];
-        for (i, arg) in args.iter().enumerate() {
-            let at = match &arg.name {
-                None => i,
-                Some(n) => match names.iter().position(|p| **p == *n.text) {
-                    Some(at) => at,
-                    None => {
-                        let d = Diagnostic::new(
-                            Code::E0105,
-                            n.span,
-                            format!("`dist.pipeline` has no parameter `{}`", n.text),
-                        );
-                        return self.fail(match nearest(&n.text, names) {
-                            Some(near) => d.help(format!("did you mean `{near}`?")),
-                            None => d,
-                        });
-                    }
-                },
-            };
-            match given.get_mut(at) {
-                Some(slot @ None) => *slot = Some(&arg.value),
-                _ => {
-                    let text = "`dist.pipeline` takes stages, microbatches, axis and mesh, each once";
-                    self.error(Code::E0104, arg.value.span, text);
-                    return error_at(span);
-                }
-            }
-        }
+        let Some(given) = self.written("dist.pipeline", names, args) else { return error_at(span) };
         let [Some(stages), Some(microbatches), axis, mesh] = given else {
             let d = Diagnostic::new(Code::E0104, span, "a pipeline has stages and a number of microbatches")
                 .help("write `dist.pipeline([first, second], microbatches=4, mesh=mesh)`");
@@ -103,22 +76,22 @@ impl Cx<'_> {
             }
         };
         let Some(microbatches) = self.microbatches(microbatches) else { return error_at(span) };
-        let mesh = match mesh {
+        let mesh = match mesh.map(|e| self.expr(e)) {
             None => None,
-            Some(e) => {
-                let value = self.expr(e);
-                match self.mesh_arg(&value) {
-                    None => return error_at(span),
-                    known => known,
-                }
-            }
+            Some(value) => match self.mesh_arg(&value) {
+                None => return error_at(span),
+                known => known,
+            },
         };
         let Some(all) = self.stage_functions(stages) else { return error_at(span) };
         let mut all = all.into_iter();
         let Some(first) = all.next() else {
             return self.fail(Diagnostic::new(Code::E0104, stages.span, "a pipeline has at least one stage"));
         };
-        let line = Line { microbatches, axis, mesh };
+        let Some(Target::File(home)) = self.names_of().imports(self.db).get(STAGES).cloned() else {
+            return error_at(span);
+        };
+        let line = Line { microbatches, axis, mesh, home };
         self.derived(first, all.collect(), Derived::Pipeline(line), "dist.pipeline", span)
     }
 
@@ -157,65 +130,78 @@ impl Cx<'_> {
     }
 
     /// A call of what `dist.pipeline` gives: part after part of the rows goes through all stages, each at its position.
-    pub fn pipelined(&mut self, line: &Line, stages: Vec<TExpr>, args: Vec<Value>, span: Span) -> TExpr {
-        let given = self.dist_args("the pipeline", &["x"], args, span);
-        let Some(x) = given.and_then(|g| g.into_iter().flatten().next()) else { return error_at(span) };
-        let Some(t) = self.tensor_of(&x, "dist.pipeline") else { return error_at(span) };
-        let Some(mesh) = line.mesh.clone().or(t.sharding.mesh.clone()) else {
-            let d = Diagnostic::new(Code::E0402, x.span, format!("{t} lies on one device: a pipeline needs a mesh"))
-                .help("name it: `dist.pipeline(stages, microbatches=…, mesh=mesh)`");
-            return self.fail(d);
-        };
-        let Some(places) = self.known_axis(&mesh, &line.axis, span) else { return error_at(span) };
+    pub fn pipelined(&mut self, line: &Line, stages: &[TExpr], args: Vec<Value>, span: Span) -> Option<TExpr> {
+        let x = self.dist_args("the pipeline", &["x"], args, span)?.into_iter().flatten().next()?;
+        let t = self.tensor_of(&x, "dist.pipeline")?;
+        let mesh = self.mesh_of(&x, &t, line.mesh.clone())?;
+        let places = self.known_axis(&mesh, &line.axis, span)?;
         let count = stages.len() as u64;
         if count < places {
             let text = format!("{count} stages for {places} positions of `{}`", line.axis);
             let d = Diagnostic::new(Code::E0402, span, text).note(format!("the mesh is {mesh}"));
-            return self.fail(d.help("each position has at least one stage: have fewer devices, or divide a stage"));
+            self.report(d.help("each position has at least one stage: have fewer devices, or divide a stage"));
+            return None;
         }
+        self.has_rows(&x, &t)?;
         let number = |n: u64| {
             let ty = Ty::Int(Some(Size::constant(n as i64)));
             TExpr { kind: TKind::Int(n as i64), ty, span }
         };
-        let Some(parts) = self.of_std("microbatched", vec![x, number(places), number(line.microbatches)], span) else {
-            return error_at(span);
-        };
+        let parts = vec![x, number(places), number(line.microbatches)];
+        let parts = self.of_std(line.home, "microbatched", parts, span)?;
         let parts = self.save("parts", parts);
         let mut done = vec![];
         for k in 0..line.microbatches {
-            let Some(mut h) = self.of_std("microbatch", vec![parts.clone(), number(k)], span) else {
-                return error_at(span);
-            };
+            let mut h = self.of_std(line.home, "microbatch", vec![parts.clone(), number(k)], span)?;
             for (i, stage) in stages.iter().enumerate() {
-                let Some(t) = self.tensor_of(&h, "a stage of the pipeline") else { return error_at(span) };
-                let to = placed(&t, &line.axis, i as u64 * places / count, mesh.clone());
-                let there = if to == t.sharding { h } else { layout(h, to, t, span) };
-                let there = self.save("x", there);
-                h = self.call_value_with(stage.clone(), there, span);
-                h = self.save("y", h);
-                if h.ty.is_error() {
-                    return error_at(span);
-                }
+                h = self.staged(stage, h, &line.axis, i as u64 * places / count, &mesh, span)?;
             }
             done.push(h);
         }
-        let ty = Ty::List(Box::new(done.first().map_or(Ty::Error, |h| h.ty.clone())));
+        let ty = Ty::List(Box::new(done.first()?.ty.clone()));
         let list = TExpr { kind: TKind::List(done), ty, span };
         let axis = tessera_grammar::ast::Name { text: "axis".into(), span };
         let args = vec![Value { name: None, value: list }, Value { name: Some(axis), value: number(1) }];
         let stacked = self.call_builtin_values(&"op.stack".into(), args, span, span);
-        self.of_std("joined", vec![stacked], span).unwrap_or_else(|| error_at(span))
+        self.of_std(line.home, "joined", vec![stacked], span)
     }
 
-    fn call_value_with(&mut self, f: TExpr, x: TExpr, span: Span) -> TExpr {
-        let Ty::FnRef(r) = f.ty.clone() else { return error_at(span) };
-        self.call_function(&r, Some(f), vec![Value { name: None, value: x }], span)
+    /// What a stage gives for `x`, at a position of the axis.
+    fn staged(
+        &mut self,
+        stage: &TExpr,
+        x: TExpr,
+        axis: &str,
+        index: u64,
+        mesh: &Arc<Mesh>,
+        span: Span,
+    ) -> Option<TExpr> {
+        let t = self.tensor_of(&x, "a stage of the pipeline")?;
+        let mesh = self.mesh_of(&x, &t, Some(mesh.clone()))?;
+        let to = placed(&t, axis, index, mesh);
+        let there = if to == t.sharding { x } else { layout(x, to, t, span) };
+        let there = self.save("x", there);
+        let Ty::FnRef(r) = stage.ty.clone() else { return None };
+        let y = self.call_function(&r, Some(stage.clone()), vec![Value { name: None, value: there }], span);
+        let y = self.save("y", y);
+        let t = self.tensor_of(&y, "a stage of the pipeline")?;
+        self.has_rows(&y, &t)?;
+        Some(y)
+    }
+
+    /// E0207 for a number: a pipeline divides rows and joins them.
+    fn has_rows(&mut self, at: &TExpr, t: &TensorType) -> Option<()> {
+        if t.rank() > 0 {
+            return Some(());
+        }
+        let d = Diagnostic::new(Code::E0207, at.span, "a pipeline goes over rows, and this is one number");
+        self.report(d.here(t.to_string()).help("what is one number of all rows comes behind the pipeline"));
+        None
     }
 
     /// A call of a function of the file that pipelines are made of.
-    fn of_std(&mut self, name: &str, args: Vec<TExpr>, span: Span) -> Option<TExpr> {
-        let Some(Target::File(id)) = self.names_of().imports(self.db).get(STAGES).cloned() else { return None };
-        let Meaning::Def(item) = self.file_member(id, &Arc::from(name), span) else { return None };
+    fn of_std(&mut self, home: FileId, name: &str, args: Vec<TExpr>, span: Span) -> Option<TExpr> {
+        let Meaning::Def(item) = self.file_member(home, &Arc::from(name), span) else { return None };
         let f = self.def_value(item, span);
         let Ty::FnRef(r) = f.ty.clone() else { return None };
         let args = args.into_iter().map(|value| Value { name: None, value }).collect();

@@ -57,8 +57,8 @@ pub struct Mpi {
     calls: Calls,
     everyone: Handle,
     byte: Handle,
-    /// Held during each call.
-    turn: Mutex<()>,
+    /// Held during each call: whether this process has left the others, so that nothing may be called.
+    turn: Mutex<bool>,
     pub rank: usize,
     pub size: usize,
     /// The largest tag.
@@ -166,7 +166,7 @@ impl Mpi {
         let calls = unsafe { Calls::of(&library) }.map_err(|e| e.to_string())?;
         // Never closed: its addresses stay valid.
         std::mem::forget(library);
-        let mut mpi = Mpi { calls, everyone, byte, turn: Mutex::new(()), rank: 0, size: 1, tag_max: 0 };
+        let mut mpi = Mpi { calls, everyone, byte, turn: Mutex::new(false), rank: 0, size: 1, tag_max: 0 };
         let (mut level, mut rank, mut size, mut found) = (0, 0, 0, 0);
         let mut tag: *mut c_int = std::ptr::null_mut();
         let (none, nothing) = (std::ptr::null_mut(), std::ptr::null_mut());
@@ -191,7 +191,7 @@ impl Mpi {
         Ok(mpi)
     }
 
-    fn turn(&self) -> MutexGuard<'_, ()> {
+    fn turn(&self) -> MutexGuard<'_, bool> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -291,9 +291,13 @@ impl Mpi {
         Ok(true)
     }
 
-    /// Whether a message with this tag waits to be received, from anyone.
+    /// Whether a message with this tag waits to be received, from anyone. May be asked by a thread that does not know that
+    /// this process has left: then none does.
     pub fn has_come(&self, tag: usize) -> bool {
-        let _turn = self.turn();
+        let left = self.turn();
+        if *left {
+            return false;
+        }
         let mut found = 0;
         // SAFETY: the pointer is to a local; no status is wanted.
         let code =
@@ -303,7 +307,8 @@ impl Mpi {
 
     /// Leaves the others. Waits for them; nothing may be called afterwards.
     pub fn leave(&self) {
-        let _turn = self.turn();
+        let mut left = self.turn();
+        *left = true;
         // SAFETY: started, and left once.
         unsafe { (self.calls.finalize)() };
     }
