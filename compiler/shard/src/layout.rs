@@ -66,15 +66,12 @@ impl Placed {
     }
 }
 
-/// The mesh that a graph's inputs and conversions name. Programs have one mesh in a graph: the
-/// checker sees to that.
+/// The mesh that a graph names. It has one: where it has more, a call is refused.
 pub fn mesh(g: &Graph) -> Option<Arc<Mesh>> {
-    let inputs = g.inputs.iter().filter(|i| !i.scalar).map(|i| &i.ty.sharding);
-    let conversions = g.nodes.iter().filter(|n| n.prim == Prim::Layout).map(|n| &n.ty.sharding);
-    inputs.chain(conversions).find_map(|s| s.mesh.clone()).or_else(|| g.bodies.iter().find_map(mesh))
+    meshes(g).pop_first()
 }
 
-/// Every mesh that a graph names, each once.
+/// Every mesh that the inputs and conversions of a graph and of its loops name, each once.
 pub fn meshes(g: &Graph) -> BTreeSet<Arc<Mesh>> {
     let inputs = g.inputs.iter().filter(|i| !i.scalar).map(|i| &i.ty.sharding);
     let conversions = g.nodes.iter().filter(|n| n.prim == Prim::Layout).map(|n| &n.ty.sharding);
@@ -115,13 +112,16 @@ pub fn lay_out_with(g: &Graph, mesh: &Arc<Mesh>, inputs: &[Sharding], at: &[(Mon
                 let given = inputs.get(*n as usize).cloned();
                 Placed::new(given.unwrap_or_else(|| real(&Sharding::default(), mesh, rank)), vec![])
             }
-            // A value that stays partial in its type lies where it is.
-            Prim::Layout if node.ty.sharding.unfinished().is_some() => {
-                let same = placed[node.operands[0].0 as usize].result.clone();
-                Placed::new(same.clone(), vec![same])
-            }
             Prim::Layout => {
                 let mut to = real(&node.ty.sharding, mesh, rank);
+                // What stays partial in its type is split as it was; at a position it lies all the same.
+                if node.ty.sharding.unfinished().is_some() {
+                    let own = &placed[node.operands[0].0 as usize].result;
+                    let split =
+                        |d: usize| own.axes(d).iter().filter(|axis| to.position(axis).is_none()).cloned().collect();
+                    to.dims = (0..rank).map(split).collect();
+                    to = to.normal(rank);
+                }
                 to.partial = with_free(to.partial.clone(), at, &to);
                 Placed::new(to.clone(), vec![to])
             }
