@@ -134,19 +134,17 @@ pub fn name(from: &Place, to: &Place, (held, wanted): (&Parts, &Parts), mesh: &A
 fn collective(from: &Sharding, to: &Sharding, mesh: &Arc<Mesh>) -> String {
     let mut kinds: Vec<(&str, &str)> = vec![];
     for (axis, _) in &mesh.axes {
-        let kind = match (from.dim_of(axis), to.dim_of(axis)) {
-            _ if from.position(axis) == to.position(axis) && from.position(axis).is_some() => continue,
-            _ if from.position(axis).is_some() => match (to.position(axis), to.dim_of(axis)) {
-                (Some(_), _) => "pass",
-                (_, Some(_)) => "scatter",
-                _ => "broadcast",
-            },
-            (Some(_), None) if to.position(axis).is_some() => "gather",
-            (Some(a), Some(b)) if a == b => continue,
-            (Some(_), Some(_)) => "all_to_all",
-            (Some(_), None) => "all_gather",
-            (None, Some(_)) => "slice",
-            (None, None) => continue,
+        let kind = match (from.position(axis), to.position(axis), from.dim_of(axis), to.dim_of(axis)) {
+            (Some(a), Some(b), ..) if a == b => continue,
+            (Some(_), Some(_), ..) => "pass",
+            (Some(_), None, _, Some(_)) => "scatter",
+            (Some(_), None, ..) => "broadcast",
+            (None, Some(_), Some(_), _) => "gather",
+            (.., Some(a), Some(b)) if a == b => continue,
+            (.., Some(_), Some(_)) => "all_to_all",
+            (.., Some(_), None) => "all_gather",
+            (.., None, Some(_)) => "slice",
+            (.., None, None) => continue,
         };
         kinds.push((kind, axis));
     }

@@ -226,27 +226,11 @@ impl<'a> Local<'a> {
             }
             (Prim::Rows { .. }, [x]) if at.operands.iter().any(|o| o.layout().is_none()) => *x,
             _ => {
-                let prim = match &node.prim {
-                    Prim::DynamicSlice { sizes } => {
-                        // Dims that go along have the size of the part.
-                        let sizes = sizes.iter().zip(&ty.shape).map(|(_, n)| *n).collect();
-                        Prim::DynamicSlice { sizes }
-                    }
-                    Prim::Scan { body, carry, sequences, trips } => {
-                        let body = self.body(*body, placed.turn.as_deref());
-                        Prim::Scan { body, carry: *carry, sequences: *sequences, trips: *trips }
-                    }
-                    prim @ (Prim::Slice { .. } | Prim::Pad { .. } | Prim::UpdateSlice { .. }) => {
-                        let part = |(&o, place): (&NodeId, &Place)| place.part(&self.from.ty(o).shape, self.device);
-                        let boxes: Vec<_> = node.operands.iter().zip(&at.operands).map(part).collect();
-                        of_box(prim, &at.at.part(&node.ty.shape, self.device), &boxes)
-                    }
-                    prim => prim.clone(),
-                };
-                let layouts = placed.turn.iter().flat_map(|t| &t.results);
+                let prim = self.prim_of_part(node, placed, at);
                 let results: Vec<NodeType> = match &placed.turn {
-                    Some(_) => {
-                        node.results.iter().zip(layouts).map(|(ty, l)| self.part_type(ty, &l.clone().into())).collect()
+                    Some(turn) => {
+                        let part = |(ty, l): (&NodeType, &Sharding)| self.part_type(ty, &l.clone().into());
+                        node.results.iter().zip(&turn.results).map(part).collect()
                     }
                     None => node.results.clone(),
                 };
@@ -261,6 +245,27 @@ impl<'a> Local<'a> {
             }
         };
         self.made.insert((id, at.at.clone()), made);
+    }
+
+    /// The primitive that makes this device's part of a node.
+    fn prim_of_part(&mut self, node: &Node, placed: &Placed, at: &Made) -> Prim {
+        match &node.prim {
+            Prim::DynamicSlice { .. } => {
+                // Dims that go along have the size of the part.
+                let part = at.at.part(&node.ty.shape, self.device);
+                Prim::DynamicSlice { sizes: part.iter().map(|r| r.end - r.start).collect() }
+            }
+            Prim::Scan { body, carry, sequences, trips } => {
+                let body = self.body(*body, placed.turn.as_deref());
+                Prim::Scan { body, carry: *carry, sequences: *sequences, trips: *trips }
+            }
+            prim @ (Prim::Slice { .. } | Prim::Pad { .. } | Prim::UpdateSlice { .. }) => {
+                let part = |(&o, place): (&NodeId, &Place)| place.part(&self.from.ty(o).shape, self.device);
+                let boxes: Vec<_> = node.operands.iter().zip(&at.operands).map(part).collect();
+                of_box(prim, &at.at.part(&node.ty.shape, self.device), &boxes)
+            }
+            prim => prim.clone(),
+        }
     }
 
     /// What a device has of a value that lies elsewhere.
