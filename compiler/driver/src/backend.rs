@@ -6,6 +6,7 @@
 mod compile;
 pub mod counts;
 pub mod footprint;
+mod loops;
 pub mod meetings;
 mod tuned;
 pub mod within;
@@ -16,7 +17,7 @@ use crate::tune::records::Records;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use tessera_abi::plan::{BufRef, BufType, Kernel, Output, Plan, ScalarRef, Step, StepOrigin};
 use tessera_graph::fuse::{Limits, partition};
@@ -27,13 +28,11 @@ use tessera_ir::group::{Group, GroupKind, MemoryPlan, Partition};
 use tessera_ir::schedule::{Machine, Schedule};
 use tessera_ir::tile;
 use tessera_llvm::HostTarget;
-use tessera_ops::prim::{Exchange, Prim, Transfer};
+use tessera_ops::prim::Prim;
 use tessera_ops::reference::{self, ArrayRef, Summation};
-use tessera_runtime::execute::{Argument, Workspace, execute};
-use tessera_runtime::mesh;
 use tessera_runtime::native::{self, NativeFn, Operand};
 use tessera_runtime::pool::Pool;
-use tessera_runtime::tensor::{OutOfMemory, Tensor};
+use tessera_runtime::tensor::OutOfMemory;
 use tessera_tile::Lowered;
 
 /// Why there is no plan.
@@ -310,7 +309,7 @@ impl Backend {
         .into_iter();
         for (p, begin) in planned.iter().zip(starts(graph, &partition)) {
             let begin = begin.iter().filter_map(|&i| planned.get(i));
-            plan.steps.extend(begin.filter_map(|e| started(graph, &e.group, &memory)));
+            plan.steps.extend(begin.filter_map(|e| meetings::started(graph, &e.group, &memory)));
             self.group(graph, p, &memory, pool, &mut code, &mut plan)?;
         }
         for (i, &id) in graph.outputs.iter().enumerate() {
@@ -370,7 +369,7 @@ impl Backend {
                 Ok(())
             }
             (None, _) if matches!(graph.node(root).prim, Prim::Exchange(_)) => {
-                plan.steps.push(exchanged(graph, &p.group, memory));
+                plan.steps.push(meetings::exchanged(graph, &p.group, memory));
                 Ok(())
             }
             (None, _) => self.native(graph, root, memory, pool, plan),
@@ -458,31 +457,7 @@ impl Backend {
             return Ok(());
         }
         let (outputs, run): (Vec<Operand>, Arc<NativeFn>) = match &node.prim {
-            Prim::Scan { body, carry, sequences, trips } => {
-                let body = graph
-                    .bodies
-                    .get(*body as usize)
-                    .ok_or_else(|| BackendError::Internal("a loop without a body".into()))?;
-                let parts: Vec<(usize, NodeId)> = graph
-                    .ids()
-                    .filter(|&p| graph.node(p).operands.first() == Some(&id))
-                    .filter_map(|p| if let Prim::Get { index } = graph.node(p).prim { Some((index, p)) } else { None })
-                    .filter(|(_, p)| memory.place[p.0 as usize].is_some())
-                    .collect();
-                let outputs = parts
-                    .iter()
-                    .map(|&(_, p)| Operand { place: place(memory, p), bytes: bytes(graph.ty(p)) as usize })
-                    .collect();
-                let indices: Vec<usize> = parts.iter().map(|p| p.0).collect();
-                let body = tessera_graph::optimise(body);
-                let of_turn = self.plan_on(&body, pool)?;
-                if !meetings::in_order(&body, &of_turn) {
-                    return Err(BackendError::Internal("the exchanges of a loop lost their order".into()));
-                }
-                counts::add_times(&mut plan.counts, &of_turn.counts, *trips);
-                let spec = Loop { body: of_turn, types, carry: *carry, sequences: *sequences, trips: *trips };
-                (outputs, looped(spec, sources, indices, pool.clone()))
-            }
+            Prim::Scan { .. } => self.looped(graph, id, memory, pool, plan, (types, sources))?,
             prim => {
                 let output = Operand { place: place(memory, id), bytes: bytes(&node.ty) as usize };
                 let sums = tessera_ir::interpret::summation(node.policy);
@@ -534,121 +509,6 @@ fn reference_kernel(
             reference::eval_summing(&prim, &operands, result.dtype, &result.shape, sums).map_err(|e| e.message)?;
         if let Some(out) = outputs.first_mut().filter(|o| o.len() == value.len()) {
             out.copy_from_slice(&value);
-        }
-        Ok(())
-    })
-}
-
-/// What a device does in the exchanges of a batch, which are the roots of a group, and their operands in the same order.
-fn moves(graph: &Graph, group: &Group) -> (mesh::Moves, Vec<(NodeId, NodeId)>) {
-    let boxes = |parts: &[Transfer]| {
-        let part = |t: &Transfer| (t.peer as usize, mesh::Box { start: t.start.clone(), size: t.size.clone() });
-        parts.iter().map(part).collect()
-    };
-    let mut all: Vec<(&Exchange, NodeId, NodeId)> = vec![];
-    for &root in &group.roots {
-        let node = graph.node(root);
-        if let (Prim::Exchange(e), [from]) = (&node.prim, &node.operands[..]) {
-            all.push((e, *from, root));
-        }
-    }
-    all.sort_by_key(|(e, ..)| e.tag);
-    let piece = |&(e, from, to): &(&Exchange, NodeId, NodeId)| mesh::Piece {
-        sends: boxes(&e.sends),
-        receives: boxes(&e.receives),
-        from_shape: graph.ty(from).shape.clone(),
-        to_shape: graph.ty(to).shape.clone(),
-        element: graph.ty(to).dtype.bytes(),
-    };
-    let (name, tag) = all.first().map_or(("exchange".into(), 0), |(e, ..)| (e.name.clone(), e.batch));
-    let moves = mesh::Moves { name, tag, pieces: all.iter().map(piece).collect() };
-    (moves, all.into_iter().map(|(_, from, to)| (from, to)).collect())
-}
-
-fn operand(graph: &Graph, memory: &MemoryPlan, id: NodeId) -> Operand {
-    Operand { place: place(memory, id), bytes: bytes(graph.ty(id)) as usize }
-}
-
-/// The step of a device in the exchanges of a batch.
-fn exchanged(graph: &Graph, group: &Group, memory: &MemoryPlan) -> Step {
-    let (moves, ends) = moves(graph, group);
-    let (mut inputs, mut scalars, mut sources) = (vec![], vec![], vec![]);
-    for &(from, _) in &ends {
-        if is_scalar(graph, from) {
-            sources.push(Source::Word(scalars.len()));
-            scalars.push(scalar_ref(graph, from));
-        } else {
-            sources.push(Source::Memory(inputs.len()));
-            inputs.push(operand(graph, memory, from));
-        }
-    }
-    let types: Vec<NodeType> = ends.iter().map(|(from, _)| graph.ty(*from).clone()).collect();
-    let outputs: Vec<Operand> = ends.iter().map(|(_, to)| operand(graph, memory, *to)).collect();
-    let (name, origin) = (moves.name.clone(), origin(graph, group.roots[0]));
-    let run = move |inputs: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]| {
-        let words: Vec<[u8; 8]> = words.iter().map(|w| w.to_le_bytes()).collect();
-        mesh::exchange(&moves, &gather(&sources, &types, inputs, &words), outputs)
-    };
-    native::step(&name, &inputs, &outputs, scalars, origin, Arc::new(run))
-}
-
-/// The step that starts the exchanges of a batch.
-fn started(graph: &Graph, group: &Group, memory: &MemoryPlan) -> Option<Step> {
-    let (moves, ends) = moves(graph, group);
-    let given: Vec<Operand> = ends.iter().map(|(from, _)| operand(graph, memory, *from)).collect();
-    let plain = !ends.iter().any(|(from, _)| is_scalar(graph, *from));
-    plain.then(|| mesh::start_step(moves, &given, origin(graph, group.roots[0])))
-}
-
-/// A loop over a compiled body.
-struct Loop {
-    body: Plan,
-    types: Vec<NodeType>,
-    carry: usize,
-    sequences: usize,
-    trips: u64,
-}
-
-fn looped(spec: Loop, sources: Vec<Source>, results: Vec<usize>, pool: Arc<Pool>) -> Arc<NativeFn> {
-    let work = Mutex::new(Workspace::default());
-    Arc::new(move |inputs: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]| {
-        let words: Vec<[u8; 8]> = words.iter().map(|w| w.to_le_bytes()).collect();
-        let operands = gather(&sources, &spec.types, inputs, &words);
-        let tensor = |ty: &NodeType, shape: &[u64], bytes: &[u8]| {
-            Tensor::from_bytes(ty.dtype, shape, bytes).map_err(|_| "no memory for a loop".to_owned())
-        };
-        let mut state = vec![];
-        let mut constants = vec![];
-        for (i, (bytes, ty)) in operands.iter().zip(&spec.types).enumerate() {
-            if i < spec.carry {
-                state.push(tensor(ty, &ty.shape, bytes)?);
-            } else if i >= spec.carry + spec.sequences {
-                constants.push(tensor(ty, &ty.shape, bytes)?);
-            }
-        }
-        let mut work = work.lock().unwrap_or_else(|e| e.into_inner());
-        for t in 0..spec.trips as usize {
-            let mut args: Vec<Argument> = std::mem::take(&mut state).into_iter().map(Argument::Tensor).collect();
-            for (bytes, ty) in operands.iter().zip(&spec.types).skip(spec.carry).take(spec.sequences) {
-                let shape = ty.shape.get(1..).unwrap_or(&[]);
-                let one = bytes.len() / spec.trips.max(1) as usize;
-                args.push(Argument::Tensor(tensor(ty, shape, &bytes[t * one..(t + 1) * one])?));
-            }
-            args.extend(constants.iter().cloned().map(Argument::Tensor));
-            let mut made = execute(&spec.body, args, &pool, &mut work).map_err(|e| match e {
-                tessera_runtime::execute::PlanError::Step { message, .. } => message,
-                tessera_runtime::execute::PlanError::Memory(_) => "no memory for a loop".to_owned(),
-                tessera_runtime::execute::PlanError::Interrupted => "interrupted".to_owned(),
-            })?;
-            for (out, &index) in outputs.iter_mut().zip(&results).filter(|(_, i)| **i >= spec.carry) {
-                let bytes = made[index].bytes();
-                out[t * bytes.len()..(t + 1) * bytes.len()].copy_from_slice(bytes);
-            }
-            made.truncate(spec.carry);
-            state = made;
-        }
-        for (out, &index) in outputs.iter_mut().zip(&results).filter(|(_, i)| **i < spec.carry) {
-            out.copy_from_slice(state[index].bytes());
         }
         Ok(())
     })

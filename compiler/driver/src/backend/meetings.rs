@@ -1,9 +1,15 @@
 //! Where the devices of a mesh meet: exchanges, and loops that have some.
 
+use super::{bytes, is_scalar, origin, place, scalar_ref};
+use crate::native_kernels::{Source, gather};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use tessera_abi::plan::{Plan, Step};
-use tessera_ir::graph::{Graph, Node};
-use tessera_ops::prim::{Exchange, Prim};
+use tessera_ir::graph::{Graph, Node, NodeId, NodeType};
+use tessera_ir::group::{Group, MemoryPlan};
+use tessera_ops::prim::{Exchange, Prim, Transfer};
+use tessera_runtime::mesh;
+use tessera_runtime::native::{self, Operand};
 
 /// Exchanges and loops, in their order.
 fn meetings(g: &Graph) -> impl Iterator<Item = &Node> {
@@ -66,4 +72,65 @@ pub fn in_order(g: &Graph, plan: &Plan) -> bool {
         _ => None,
     });
     planned.eq(names.iter().map(String::as_str))
+}
+
+/// What a device does in the exchanges of a batch, which are the roots of a group, and their operands in the same order.
+fn moves(graph: &Graph, group: &Group) -> (mesh::Moves, Vec<(NodeId, NodeId)>) {
+    let boxes = |parts: &[Transfer]| {
+        let part = |t: &Transfer| (t.peer as usize, mesh::Box { start: t.start.clone(), size: t.size.clone() });
+        parts.iter().map(part).collect()
+    };
+    let mut all: Vec<(&Exchange, NodeId, NodeId)> = vec![];
+    for &root in &group.roots {
+        let node = graph.node(root);
+        if let (Prim::Exchange(e), [from]) = (&node.prim, &node.operands[..]) {
+            all.push((e, *from, root));
+        }
+    }
+    all.sort_by_key(|(e, ..)| e.tag);
+    let piece = |&(e, from, to): &(&Exchange, NodeId, NodeId)| mesh::Piece {
+        sends: boxes(&e.sends),
+        receives: boxes(&e.receives),
+        from_shape: graph.ty(from).shape.clone(),
+        to_shape: graph.ty(to).shape.clone(),
+        element: graph.ty(to).dtype.bytes(),
+    };
+    let (name, tag) = all.first().map_or(("exchange".into(), 0), |(e, ..)| (e.name.clone(), e.batch));
+    let moves = mesh::Moves { name, tag, pieces: all.iter().map(piece).collect() };
+    (moves, all.into_iter().map(|(_, from, to)| (from, to)).collect())
+}
+
+fn operand(graph: &Graph, memory: &MemoryPlan, id: NodeId) -> Operand {
+    Operand { place: place(memory, id), bytes: bytes(graph.ty(id)) as usize }
+}
+
+/// The step of a device in the exchanges of a batch.
+pub(super) fn exchanged(graph: &Graph, group: &Group, memory: &MemoryPlan) -> Step {
+    let (moves, ends) = moves(graph, group);
+    let (mut inputs, mut scalars, mut sources) = (vec![], vec![], vec![]);
+    for &(from, _) in &ends {
+        if is_scalar(graph, from) {
+            sources.push(Source::Word(scalars.len()));
+            scalars.push(scalar_ref(graph, from));
+        } else {
+            sources.push(Source::Memory(inputs.len()));
+            inputs.push(operand(graph, memory, from));
+        }
+    }
+    let types: Vec<NodeType> = ends.iter().map(|(from, _)| graph.ty(*from).clone()).collect();
+    let outputs: Vec<Operand> = ends.iter().map(|(_, to)| operand(graph, memory, *to)).collect();
+    let (name, origin) = (moves.name.clone(), origin(graph, group.roots[0]));
+    let run = move |inputs: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]| {
+        let words: Vec<[u8; 8]> = words.iter().map(|w| w.to_le_bytes()).collect();
+        mesh::exchange(&moves, &gather(&sources, &types, inputs, &words), outputs)
+    };
+    native::step(&name, &inputs, &outputs, scalars, origin, Arc::new(run))
+}
+
+/// The step that starts the exchanges of a batch.
+pub(super) fn started(graph: &Graph, group: &Group, memory: &MemoryPlan) -> Option<Step> {
+    let (moves, ends) = moves(graph, group);
+    let given: Vec<Operand> = ends.iter().map(|(from, _)| operand(graph, memory, *from)).collect();
+    let plain = !ends.iter().any(|(from, _)| is_scalar(graph, *from));
+    plain.then(|| mesh::start_step(moves, &given, origin(graph, group.roots[0])))
 }
