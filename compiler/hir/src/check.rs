@@ -10,6 +10,7 @@ pub mod bodies;
 pub mod calls;
 pub mod closures;
 pub mod coerce;
+mod collectives;
 pub mod compare;
 pub mod comps;
 pub mod cx;

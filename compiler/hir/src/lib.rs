@@ -1,12 +1,12 @@
 //! From syntax to a typed program, and from there to host code and graphs.
 
 mod stack;
+pub mod source;
 pub mod ty;
 pub mod thir;
 pub mod walk;
 pub mod rules;
 pub mod builtins;
-pub mod source;
 pub mod session;
 pub mod db;
 pub mod check;

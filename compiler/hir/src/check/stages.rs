@@ -34,16 +34,10 @@ impl Cx<'_> {
         let mut next = || given.next().flatten();
         let (Some(x), Some(axis), Some(index), mesh) = (next(), next(), next(), next()) else { return error_at(span) };
         let Some(t) = self.tensor_of(&x, "dist.at") else { return error_at(span) };
-        let TKind::Str(text) = &axis.kind else {
-            return self.fail(Diagnostic::new(
-                Code::E0403,
-                axis.span,
-                "the axis must be a name that is written out here",
-            ));
-        };
+        let Some(text) = self.axis_text(&axis) else { return error_at(span) };
         let Some(mesh) = self.mesh_for(&x, &t, mesh) else { return error_at(span) };
-        let Some(size) = self.known_axis(&mesh, text, axis.span) else { return error_at(span) };
-        if let Some(p) = t.sharding.unfinished().filter(|p| p.1 == **text) {
+        let Some(size) = self.known_axis(&mesh, &text, axis.span) else { return error_at(span) };
+        if let Some(p) = t.sharding.unfinished().filter(|p| p.1 == text) {
             let d = unfinished(&x, &t, p);
             return self.fail(d);
         }
@@ -55,7 +49,7 @@ impl Cx<'_> {
                 .note("where a value lies is part of its type, which is checked before the program runs");
             return self.fail(d);
         };
-        let to = placed(&t, text, at, mesh);
+        let to = placed(&t, &text, at, mesh);
         if to == t.sharding { x } else { layout(x, to, t, span) }
     }
 

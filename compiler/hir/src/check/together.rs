@@ -37,7 +37,8 @@ impl Cx<'_> {
         self.fail(d)
     }
 
-    fn axis_text(&mut self, axis: &TExpr) -> Option<String> {
+    /// The axis that an argument names.
+    pub fn axis_text(&mut self, axis: &TExpr) -> Option<String> {
         let TKind::Str(text) = &axis.kind else {
             self.error(Code::E0403, axis.span, "the axis must be a name that is written out here");
             return None;

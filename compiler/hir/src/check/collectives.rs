@@ -1,0 +1,134 @@
+//! Collectives on whole tensors, which change how a tensor lies and never its value.
+
+use super::args::Value;
+use super::cx::{Cx, error_at};
+use super::meshes::layout;
+use crate::thir::*;
+use crate::ty::Ty;
+use tessera_base::{Code, Diagnostic, Sharding, Span, TensorType};
+
+impl Cx<'_> {
+    pub fn collective(&mut self, name: &str, values: Vec<Value>, span: Span, name_span: Span) -> TExpr {
+        if self.local.is_some() {
+            return self.collective_of_blocks(name, values, span, name_span);
+        }
+        if matches!(name, "permute" | "send" | "recv") {
+            return self.only_per_device(name, name_span);
+        }
+        let names: &[&str] = match name {
+            "all_to_all" => &["x", "axis", "from_dim", "to_dim"],
+            "reduce_scatter" => &["x", "axis", "dim?"],
+            _ => &["x", "axis"],
+        };
+        let full = format!("dist.collective.{name}");
+        let Some(given) = self.dist_args(&full, names, values, span) else { return error_at(span) };
+        let mut given = given.into_iter();
+        let (Some(Some(x)), Some(Some(axis))) = (given.next(), given.next()) else { return error_at(span) };
+        let dims: Vec<Option<TExpr>> = given.collect();
+        let Some(t) = self.tensor_of(&x, &full) else { return error_at(span) };
+        let Some(text) = self.axis_text(&axis) else { return error_at(span) };
+        let Some(mesh) = t.sharding.mesh.clone() else {
+            return self.redundant(name, x, "lies on one device", name_span, span);
+        };
+        if self.known_axis(&mesh, &text, axis.span).is_none() {
+            return error_at(span);
+        }
+        let mut to = t.sharding.clone();
+        to.dims.resize(t.rank(), vec![]);
+        let position = t.sharding.position(&text);
+        let complete = t.sharding.partial_over(&text).is_none() || position.is_some();
+        to.partial.retain(|(_, a)| *a != text);
+        let join = |to: &mut Sharding| to.dims.iter_mut().for_each(|axes| axes.retain(|a| *a != text));
+        match name {
+            "all_reduce" | "reduce_scatter" if complete => {
+                return self.redundant(name, x, &format!("is complete over `{text}`"), name_span, span);
+            }
+            "all_reduce" => {}
+            "reduce_scatter" => {
+                let Some(dim) = self.free_dim(&t, dims.first(), span) else { return error_at(span) };
+                to.dims[dim].push(text);
+            }
+            "all_to_all" => {
+                let (Some(from), Some(into)) = (self.dim(&t, dims.first()), self.dim(&t, dims.get(1))) else {
+                    return error_at(span);
+                };
+                if t.sharding.dim_of(&text) != Some(from) {
+                    let d = Diagnostic::new(Code::E0407, span, format!("dim {from} is not split over `{text}`"))
+                        .with_label(x.span, t.to_string());
+                    return self.fail(match t.sharding.dim_of(&text) {
+                        Some(dim) => d.help(format!("dim {dim} is: `from_dim={dim}`")),
+                        None => d.help("split a dim that every device has in full with `dist.shard(x, spec)`"),
+                    });
+                }
+                join(&mut to);
+                to.dims[into].push(text);
+            }
+            _ if !complete => {
+                let d = Diagnostic::new(
+                    Code::E0405,
+                    x.span,
+                    format!("`{name}` takes a whole value, and this is partial over `{text}`"),
+                )
+                .here(t.to_string())
+                .help(format!("complete it: `dist.collective.all_reduce(x, axis=\"{text}\")`"));
+                return self.fail(d);
+            }
+            "broadcast" if position.is_some() => {}
+            _ if position.is_some() => {
+                let text = format!("`{name}` joins parts, and this lies in full at one position of `{text}`");
+                let d = Diagnostic::new(Code::E0407, span, text).with_label(x.span, t.to_string());
+                return self.fail(d.help("bring it to all: `dist.collective.broadcast(x, axis=…)`"));
+            }
+            _ if t.sharding.dim_of(&text).is_none() => {
+                return self.redundant(name, x, &format!("is the same all along `{text}`"), name_span, span);
+            }
+            _ => join(&mut to),
+        }
+        layout(x, to.normal(t.rank()), t, span)
+    }
+
+    fn redundant(&mut self, name: &str, x: TExpr, why: &str, name_span: Span, span: Span) -> TExpr {
+        let known = match &x.ty {
+            // The argument of another call may lie on a mesh.
+            Ty::Tensor(t) => t.sharding.mesh.as_ref().map_or(self.func.is_none(), |m| !m.is_unknown()),
+            _ => true,
+        };
+        if !known {
+            return TExpr { span, ..x };
+        }
+        let d = Diagnostic::new(Code::W0401, name_span, format!("this `{name}` has nothing to do"))
+            .with_label(x.span, format!("{} {why}", x.ty))
+            .note("the value is unchanged; in per-device code it would add unrelated blocks")
+            .help("remove the call");
+        self.report(d);
+        TExpr { span, ..x }
+    }
+
+    pub fn dim(&mut self, t: &TensorType, e: Option<&Option<TExpr>>) -> Option<usize> {
+        let e = e?.as_ref()?;
+        let n = match &e.ty {
+            Ty::Int(Some(n)) => n.as_const(),
+            _ => None,
+        };
+        let rank = t.rank() as i64;
+        let dim = n.map(|n| if n < 0 { n + rank } else { n }).filter(|n| (0..rank).contains(n));
+        if dim.is_none() {
+            self.error(Code::E0407, e.span, format!("a dim of {t} is a number from 0 to {} here", rank - 1));
+        }
+        dim.map(|n| n as usize)
+    }
+
+    /// The dim that a `reduce_scatter` splits: the one named, or the first that is not split yet.
+    fn free_dim(&mut self, t: &TensorType, named: Option<&Option<TExpr>>, span: Span) -> Option<usize> {
+        if let Some(Some(_)) = named {
+            return self.dim(t, named);
+        }
+        let free = (0..t.rank()).find(|&i| t.sharding.axes(i).is_empty());
+        if free.is_none() {
+            let d = Diagnostic::new(Code::E0407, span, format!("{t} has no dim that can be split"))
+                .help("`all_reduce` gives every device the whole value");
+            self.report(d);
+        }
+        free
+    }
+}
