@@ -49,6 +49,27 @@ pub struct ShardSpec {
     pub parts: Vec<(SpecDim, Vec<String>)>,
 }
 
+impl fmt::Display for ShardSpec {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let tuple = |items: Vec<String>| match &items[..] {
+            [one] => format!("({one},)"),
+            _ => format!("({})", items.join(", ")),
+        };
+        let dim = |dim: &SpecDim| match dim {
+            SpecDim::At(i) => i.to_string(),
+            SpecDim::Named(name) => format!("\"{name}\""),
+        };
+        let quoted = |axes: &[String]| axes.iter().map(|a| format!("\"{a}\"")).collect::<Vec<_>>();
+        let axes = |axes: &Vec<String>| match &axes[..] {
+            [_] => quoted(axes).concat(),
+            _ => tuple(quoted(axes)),
+        };
+        let partition = tuple(self.parts.iter().map(|p| dim(&p.0)).collect());
+        let over = tuple(self.parts.iter().map(|p| axes(&p.1)).collect());
+        write!(f, "ShardSpec(partition={partition}, mesh_axes={over})")
+    }
+}
+
 /// A dim in a `ShardSpec`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum SpecDim {
@@ -230,7 +251,8 @@ impl fmt::Display for Ty {
             Ty::Fn(ps, r) => write!(f, "({}) -> {r}", list(ps)),
             Ty::Mesh(None) => f.write_str("Mesh"),
             Ty::Mesh(Some(mesh)) => mesh.fmt(f),
-            Ty::ShardSpec(_) => f.write_str("ShardSpec"),
+            Ty::ShardSpec(None) => f.write_str("ShardSpec"),
+            Ty::ShardSpec(Some(spec)) => spec.fmt(f),
             Ty::Unknown => f.write_str("?"),
             Ty::Never => f.write_str("never"),
             Ty::Error => f.write_str("<error>"),

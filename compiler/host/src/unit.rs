@@ -29,7 +29,7 @@ impl Unit<'_> {
     /// Whether words of a type are addresses of counted objects.
     pub fn counted(&self, ty: TypeId) -> bool {
         use HostType::*;
-        !matches!(self.info(ty), Int | Float | Bool | None | DType)
+        !matches!(self.info(ty), Int | Float | Bool | None | Known(_) | DType)
     }
 
     pub fn machine_type(&self, ty: TypeId) -> Type {

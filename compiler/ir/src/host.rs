@@ -35,6 +35,8 @@ pub enum HostType {
     Bool,
     Str,
     None,
+    /// Has one value, of which all is known before the program runs: how it prints.
+    Known(Arc<str>),
     DType,
     Tensor,
     List(TypeId),

@@ -31,7 +31,8 @@ pub fn equal(cx: &Context, a: u64, b: u64, ty: TypeId) -> bool {
             let same = |(key, &x)| b.map.get(key).is_some_and(|&y| equal(cx, x, y, *value));
             a.map.len() == b.map.len() && a.map.iter().all(same)
         }
-        TypeInfo::Int | TypeInfo::Bool | TypeInfo::None | TypeInfo::DType | TypeInfo::Fn { .. } => a == b,
+        TypeInfo::Int | TypeInfo::Bool | TypeInfo::DType | TypeInfo::Fn { .. } => a == b,
+        TypeInfo::None | TypeInfo::Known(_) => true,
     }
 }
 
@@ -59,7 +60,7 @@ pub fn compare(cx: &Context, a: u64, b: u64, ty: TypeId) -> Ordering {
             let (a, b) = unsafe { (record_words(a), record_words(b)) };
             first_difference(a.iter().zip(b).enumerate().map(|(i, (&a, &b))| compare(cx, a, b, cx.types.field(ty, i))))
         }
-        TypeInfo::None | TypeInfo::Tensor | TypeInfo::Dict(..) | TypeInfo::Fn { .. } => Ordering::Equal,
+        TypeInfo::None | TypeInfo::Known(_) | TypeInfo::Tensor | TypeInfo::Dict(..) | TypeInfo::Fn { .. } => Ordering::Equal,
     }
 }
 

@@ -50,7 +50,7 @@ pub unsafe fn read(types: &TypeTable, word: u64, ty: TypeId, dying: bool) -> Pas
         TypeInfo::Int => Passed::Int(word as i64),
         TypeInfo::Float => Passed::Float(f64::from_bits(word)),
         TypeInfo::Bool => Passed::Bool(word != 0),
-        TypeInfo::None => Passed::None,
+        TypeInfo::None | TypeInfo::Known(_) => Passed::None,
         TypeInfo::DType => Passed::DType(DType::ALL.get(word as usize).copied().unwrap_or(DType::F32)),
         // SAFETY: a live string.
         TypeInfo::Str => Passed::Str(unsafe { text(word) }.into()),
@@ -116,7 +116,7 @@ pub fn fits(types: &TypeTable, value: &Passed, ty: TypeId) -> bool {
         (Passed::Int(_), TypeInfo::Int)
         | (Passed::Float(_), TypeInfo::Float)
         | (Passed::Bool(_), TypeInfo::Bool)
-        | (Passed::None, TypeInfo::None)
+        | (Passed::None, TypeInfo::None | TypeInfo::Known(_))
         | (Passed::DType(_), TypeInfo::DType)
         | (Passed::Str(_), TypeInfo::Str)
         | (Passed::Tensor(_), TypeInfo::Tensor) => true,

@@ -27,6 +27,7 @@ pub fn repr(cx: &Context, word: u64, ty: TypeId, out: &mut String) {
         TypeInfo::Float => out.push_str(&float_repr(f64::from_bits(word))),
         TypeInfo::Bool => out.push_str(if word != 0 { "True" } else { "False" }),
         TypeInfo::None => out.push_str("None"),
+        TypeInfo::Known(text) => out.push_str(text),
         TypeInfo::DType => out.push_str(DType::ALL.get(word as usize).map_or("?", |d| d.name())),
         // SAFETY: words of these types are live objects of their kinds.
         TypeInfo::Str => str_repr(unsafe { text(word) }, out),
@@ -119,6 +120,7 @@ pub fn format(cx: &Context, word: u64, ty: TypeId, spec: &str) -> Result<String,
             }
         }
         TypeInfo::None => Err(no_format("None", spec)),
+        TypeInfo::Known(text) => parsed.str(text),
         TypeInfo::List(_) => Err(no_format("a list", spec)),
         TypeInfo::Dict(..) => Err(no_format("a dict", spec)),
         TypeInfo::Tuple(_) => Err(no_format("a tuple", spec)),

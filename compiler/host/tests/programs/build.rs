@@ -188,6 +188,7 @@ pub fn info(ty: &HostType) -> TypeInfo {
         HostType::Bool => TypeInfo::Bool,
         HostType::Str => TypeInfo::Str,
         HostType::None => TypeInfo::None,
+        HostType::Known(text) => TypeInfo::Known(text.clone()),
         HostType::DType => TypeInfo::DType,
         HostType::Tensor => TypeInfo::Tensor,
         HostType::List(e) => TypeInfo::List(id(e)),

@@ -17,6 +17,8 @@ pub enum TypeInfo {
     DType,
     Tensor,
     List(TypeId),
+    /// Has one value: how it prints.
+    Known(Arc<str>),
     /// Keys are strings or ints.
     Dict(TypeId, TypeId),
     Tuple(Vec<TypeId>),
@@ -33,7 +35,8 @@ pub enum TypeInfo {
 impl TypeInfo {
     /// Whether words of this type are addresses of counted objects.
     pub fn counted(&self) -> bool {
-        !matches!(self, TypeInfo::Int | TypeInfo::Float | TypeInfo::Bool | TypeInfo::None | TypeInfo::DType)
+        use TypeInfo::*;
+        !matches!(self, Int | Float | Bool | None | Known(_) | DType)
     }
 }
 
