@@ -5,7 +5,7 @@ use super::fns::FnSig;
 use super::names::Meaning;
 use crate::db::{self, Entity};
 use crate::rules::annot::{self, AnnotNames, GenericArg, NameMeaning};
-use crate::rules::unify::is_open;
+use crate::rules::unify::{is_open, leaves_mesh};
 use crate::ty::Ty;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -214,6 +214,7 @@ impl SigTypes {
         !sig.lambda
             && self.params.iter().all(|p| p.as_ref().is_some_and(|t| !is_open(t)))
             && sig.params.iter().all(|p| p.kind != ParamKind::Rest)
+            && !self.ret.as_ref().is_some_and(leaves_mesh)
     }
 }
 

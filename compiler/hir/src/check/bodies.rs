@@ -12,7 +12,7 @@ use super::unsupported::Decorator;
 use super::zonk::zonk;
 use super::{CheckedInst, CheckedMain, InstData, ModuleVar};
 use crate::db::{self, Db, File, ItemKind};
-use crate::rules::unify::{JoinKind, bind_signature, join, join_diagnostic, refine};
+use crate::rules::unify::{JoinKind, bind_signature, join, join_diagnostic, leaves_mesh, refine};
 use crate::thir::*;
 use crate::ty::{FnRefTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
@@ -265,7 +265,8 @@ fn result(cx: &mut Cx, f: &FnLike, declared: Option<&Ty>) -> Ty {
             cx.report(d);
         }
         // A declared result says nothing of a mesh: the values that are returned do.
-        let Some((first, at)) = returns.iter().find(|r| r.0.on_a_mesh()) else { return ret };
+        let says_more = |r: &&(Ty, Span)| r.0.on_a_mesh() || leaves_mesh(&ret) && !r.0.is_error();
+        let Some((first, at)) = returns.iter().find(says_more) else { return ret };
         if let Some((other, there)) = returns.iter().find(|r| r.0 != *first && !r.0.is_error()) {
             let d =
                 Diagnostic::new(Code::E0404, *there, format!("the results of `{}` lie in different ways", f.sig.name))

@@ -183,16 +183,31 @@ fn scalar_dtype(declared: Option<DType>, scalar: &Ty) -> Option<DType> {
 }
 
 /// Whether a declared type leaves something open that each call fills in: leading dims, an
-/// element type, or everything (`Tensor`). A function with such a parameter is a template.
+/// element type, or everything (`Tensor`, `Mesh`, `ShardSpec`). A function with such a parameter is a template.
 pub fn is_open(ty: &Ty) -> bool {
     match ty {
         Ty::TensorPattern(_) | Ty::AnyTensor | Ty::Unknown => true,
+        Ty::Mesh(known) => known.is_none(),
+        Ty::ShardSpec(known) => known.is_none(),
         Ty::Tensor(t) => t.dtype.is_none(),
         Ty::List(t) => is_open(t),
         Ty::Dict(k, v) => is_open(k) || is_open(v),
         Ty::Tuple(ts) => ts.iter().any(is_open),
         Ty::Struct(s) => s.fields.iter().any(|(_, t)| is_open(t)),
         Ty::Fn(ps, r) => ps.iter().any(is_open) || is_open(r),
+        _ => false,
+    }
+}
+
+/// Whether a declared type has a mesh or a layout in it of which the value says more.
+pub fn leaves_mesh(ty: &Ty) -> bool {
+    match ty {
+        Ty::Mesh(known) => known.is_none(),
+        Ty::ShardSpec(known) => known.is_none(),
+        Ty::List(t) => leaves_mesh(t),
+        Ty::Dict(k, v) => leaves_mesh(k) || leaves_mesh(v),
+        Ty::Tuple(ts) => ts.iter().any(leaves_mesh),
+        Ty::Struct(s) => s.fields.iter().any(|(_, t)| leaves_mesh(t)),
         _ => false,
     }
 }
