@@ -28,7 +28,7 @@ impl Cx<'_> {
         let Some(t) = self.tensor_of(&x, &full) else { return error_at(span) };
         let Some(text) = self.axis_text(&axis) else { return error_at(span) };
         let Some(mesh) = t.sharding.mesh.clone() else {
-            return self.redundant(name, x, "lies on one device", name_span, span);
+            return self.redundant(name, x, "lies on one device", None, (name_span, span));
         };
         if self.known_axis(&mesh, &text, axis.span).is_none() {
             return error_at(span);
@@ -38,10 +38,16 @@ impl Cx<'_> {
         let position = t.sharding.position(&text);
         let complete = t.sharding.partial_over(&text).is_none() || position.is_some();
         to.partial.retain(|(_, a)| *a != text);
+        // What has nothing to do for a value at one position: it looks for a way to the other ones.
+        let whole = |why: &str| match position {
+            Some(at) => format!("lies at {at} of `{text}` alone, in full"),
+            None => format!("{why} `{text}`"),
+        };
+        let all = position.map(|_| format!("bring it to all: `dist.collective.broadcast(x, axis=\"{text}\")`"));
         let join = |to: &mut Sharding| to.dims.iter_mut().for_each(|axes| axes.retain(|a| *a != text));
         match name {
             "all_reduce" | "reduce_scatter" if complete => {
-                return self.redundant(name, x, &format!("is complete over `{text}`"), name_span, span);
+                return self.redundant(name, x, &whole("is complete over"), all, (name_span, span));
             }
             "all_reduce" => {}
             "reduce_scatter" => {
@@ -80,14 +86,16 @@ impl Cx<'_> {
                 return self.fail(d.help("bring it to all: `dist.collective.broadcast(x, axis=…)`"));
             }
             _ if t.sharding.dim_of(&text).is_none() => {
-                return self.redundant(name, x, &format!("is the same all along `{text}`"), name_span, span);
+                return self.redundant(name, x, &whole("is the same all along"), all, (name_span, span));
             }
             _ => join(&mut to),
         }
         layout(x, to.normal(t.rank()), t, span)
     }
 
-    fn redundant(&mut self, name: &str, x: TExpr, why: &str, name_span: Span, span: Span) -> TExpr {
+    /// W0401, with what may have been meant instead.
+    fn redundant(&mut self, name: &str, x: TExpr, why: &str, meant: Option<String>, at: (Span, Span)) -> TExpr {
+        let (name_span, span) = at;
         let known = match &x.ty {
             // The argument of another call may lie on a mesh.
             Ty::Tensor(t) => t.sharding.mesh.as_ref().map_or(self.func.is_none(), |m| !m.is_unknown()),
@@ -100,7 +108,7 @@ impl Cx<'_> {
             .with_label(x.span, format!("{} {why}", x.ty))
             .note("the value is unchanged; in per-device code it would add unrelated blocks")
             .help("remove the call");
-        self.report(d);
+        self.report(meant.into_iter().fold(d, |d, help| d.help(help)));
         TExpr { span, ..x }
     }
 

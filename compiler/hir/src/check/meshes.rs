@@ -149,28 +149,42 @@ impl Cx<'_> {
         TExpr { kind: TKind::None, ty: Ty::Mesh(Some(Arc::new(mesh))), span }
     }
 
-    /// `range(n)`, an int, or a list of numbers.
+    /// `range(n)`, an int, or the list of the numbers from 0 on.
     fn device_count(&mut self, e: &Expr) -> Option<u64> {
-        let count = match &e.kind {
+        let (from_zero, count) = match &e.kind {
             ExprKind::Call { func, args } if matches!(&func.kind, ExprKind::Name(n) if &**n == "range") => {
                 let bounds: Vec<Option<i64>> = args.iter().map(|a| self.known_int(&a.value)).collect();
                 match bounds[..] {
-                    [Some(n)] => Some(n),
-                    [Some(low), Some(high)] => Some(high - low),
-                    _ => None,
+                    [Some(n)] => (true, Some(n)),
+                    [Some(low), Some(high)] => (low == 0, high.checked_sub(low)),
+                    _ => (true, None),
                 }
             }
-            ExprKind::List(items) => Some(items.len() as i64),
-            _ => self.known_int(e),
+            ExprKind::List(items) => {
+                let numbers: Option<Vec<i64>> = items.iter().map(|item| self.known_int(item)).collect();
+                let in_order = numbers.iter().flatten().zip(0..).all(|(n, i)| *n == i);
+                (in_order, numbers.map(|all| all.len() as i64))
+            }
+            _ => (true, self.known_int(e)),
         };
         let fits = count.and_then(|n| u64::try_from(n).ok()).filter(|n| (1..=DEVICES_MAX).contains(n));
-        if fits.is_none() {
-            let d = Diagnostic::new(Code::E0402, e.span, "the number of devices must be known here, and at least 1")
+        let Some(count) = fits else {
+            let text = format!("the number of devices must be known here, from 1 to {DEVICES_MAX}");
+            let d = Diagnostic::new(Code::E0402, e.span, text)
                 .note("layouts are part of types, which are checked before the program runs")
                 .help("write `devices=range(8)`");
             self.report(d);
+            return None;
+        };
+        if !from_zero {
+            let text = format!("the devices of a mesh are the numbers from 0 to {} in order", count - 1);
+            let d = Diagnostic::new(Code::E0402, e.span, text)
+                .note("which core or process runs a device does not depend on its number, and nor do results")
+                .help(format!("write `devices=range({count})`"));
+            self.report(d);
+            return None;
         }
-        fits
+        Some(count)
     }
 
     /// The value of an expression that is an int known before the run.

@@ -7,7 +7,7 @@ use crate::rules::tensor::with_ways;
 use crate::thir::*;
 use crate::ty::Ty;
 use std::sync::Arc;
-use tessera_base::{Code, DType, Diagnostic, Sharding, Size, Span, TensorType};
+use tessera_base::{Code, DType, Diagnostic, Monoid, Sharding, Size, Span, TensorType};
 
 impl Cx<'_> {
     /// `op.scan(f, init, xs)` gives the last carry and the stacked results.
@@ -260,6 +260,14 @@ fn unsettled(name: &str, at: Span, before: &TensorType, after: &TensorType) -> D
         .note("a carry lies in one way from turn to turn; what is everywhere in full is cut for free");
     let part = after.sharding.partial.iter().find(|p| !before.sharding.partial.contains(p));
     match part {
+        Some((Monoid::At(_), axis)) => match before.sharding.partial.iter().find(|p| p.1 == *axis) {
+            Some((Monoid::At(index), _)) => d.help(format!(
+                "bring it back at the end of the function: `dist.at(x, axis=\"{axis}\", index={index})`"
+            )),
+            _ => d.help(format!(
+                "bring it to all at the end of the function: `dist.collective.broadcast(x, axis=\"{axis}\")`"
+            )),
+        },
         Some((_, axis)) => {
             d.help(format!("complete it at the end of the function: `dist.collective.all_reduce(x, axis=\"{axis}\")`"))
         }

@@ -25,6 +25,26 @@ fn placed(t: &TensorType, axis: &str, index: u64, mesh: Arc<Mesh>) -> Sharding {
     to.normal(t.rank())
 }
 
+/// E0402: rows that cannot be divided into equal microbatches on the devices that have them.
+fn uneven(t: &TensorType, microbatches: u64, at: Span) -> Option<Diagnostic> {
+    let rows = t.shape.first()?.as_const().and_then(|n| u64::try_from(n).ok())?;
+    let parts = t.sharding.parts(0);
+    let of_all = microbatches * parts;
+    if rows.is_multiple_of(of_all) {
+        return None;
+    }
+    let text = format!("{rows} rows cannot be divided into {microbatches} equal microbatches");
+    let d = Diagnostic::new(Code::E0402, at, text).here(format!("{t}"));
+    let d = match parts {
+        1 => d,
+        _ => d.note(format!(
+            "each of the {parts} devices of `{}` has its rows of each microbatch",
+            t.sharding.axes(0).join(", ")
+        )),
+    };
+    Some(d.help(format!("the number of rows has to be a multiple of {of_all}")))
+}
+
 impl Cx<'_> {
     /// `dist.at(x, axis=, index=, mesh=)`: on the devices at one position of an axis alone; along other axes as it lies.
     pub fn at(&mut self, values: Vec<Value>, span: Span) -> TExpr {
@@ -106,6 +126,13 @@ impl Cx<'_> {
             ExprKind::List(items) | ExprKind::Tuple(items) => items.iter().map(|item| self.expr(item)).collect(),
             _ => {
                 let value = self.expr(e);
+                if matches!(value.ty, Ty::List(_)) {
+                    let d = Diagnostic::new(Code::E0204, e.span, "a list of stages must be written out here")
+                        .note(format!("this is `{}`, and how long it is only the run knows", value.ty))
+                        .help("a tuple may be passed by name: `stages = (first, second)`");
+                    self.report(d);
+                    return None;
+                }
                 self.parts(value, "stages")?
             }
         };
@@ -137,6 +164,10 @@ impl Cx<'_> {
             return None;
         }
         self.has_rows(&x, &t)?;
+        if let Some(d) = uneven(&t, line.microbatches, x.span) {
+            self.report(d);
+            return None;
+        }
         let number = |n: u64| {
             let ty = Ty::Int(Some(Size::constant(n as i64)));
             TExpr { kind: TKind::Int(n as i64), ty, span }

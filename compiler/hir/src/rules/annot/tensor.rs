@@ -109,8 +109,12 @@ fn position(body: &Expr) -> Option<Result<u64, Diagnostic>> {
         [Arg { name: None, value: Expr { kind: ExprKind::Int(n), .. }, .. }] => n.parse::<u64>().ok(),
         _ => None,
     };
-    let d = Diagnostic::new(Code::E0401, body.span, "`at` takes the number of a position, written out");
-    Some(index.ok_or_else(|| d.help("for example `at(1)@pp`: the devices at position 1 of `pp` have the value")))
+    Some(index.ok_or_else(|| no_position(body.span)))
+}
+
+fn no_position(span: Span) -> Diagnostic {
+    Diagnostic::new(Code::E0401, span, "`at` takes the number of a position, written out")
+        .help("for example `at(1)@pp`: the devices at position 1 of `pp` have the value")
 }
 
 fn dim(parts: &mut Parts, body: &Expr, axes: Option<&Expr>, names: &mut dyn AnnotNames) -> Result<(), Diagnostic> {
@@ -216,6 +220,9 @@ fn use_axis(parts: &mut Parts, axis: &str, span: Span) -> Result<(), Diagnostic>
 }
 
 fn unknown_monoid(name: &str, span: Span) -> Diagnostic {
+    if name == "at" {
+        return no_position(span);
+    }
     let d = Diagnostic::new(Code::E0401, span, format!("`{name}` is not a way to combine partial values"));
     match nearest(name, ["sum", "max", "min", "lse"]) {
         Some(near) => d.fix(format!("did you mean `{near}`?"), span, near),

@@ -1,6 +1,6 @@
 //! What a program can write where a dim is needed in full that is split over devices.
 
-use tessera_base::shard::bytes;
+use tessera_base::shard::{block, bytes};
 use tessera_base::{Diagnostic, Sharding, Span, TensorType};
 
 /// One way to have a dim in full: text around the tensor, and how that lies then.
@@ -73,7 +73,7 @@ fn received(t: &TensorType, axes: &[String], to: &Sharding) -> Option<u64> {
         t.shape.iter().map(|n| n.as_const().and_then(|n| u64::try_from(n).ok())).collect::<Option<_>>()?;
     let mesh = to.mesh.as_ref().filter(|m| !m.is_unknown())?;
     let parts: u64 = axes.iter().filter_map(|a| mesh.size(a)).product();
-    let elements: u64 = to.block(&shape, 0).iter().map(|r| r.end - r.start).product();
+    let elements: u64 = shape.iter().enumerate().map(|(i, n)| block(*n, to.parts(i), 0).end).product();
     Some(elements * t.dtype?.bytes() as u64 / parts.max(1) * parts.saturating_sub(1))
 }
 
