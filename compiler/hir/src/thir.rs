@@ -98,6 +98,46 @@ pub struct TExpr {
     pub span: Span,
 }
 
+impl TExpr {
+    /// Whether running an expression may do more than give its value.
+    pub fn has_effect(&self) -> bool {
+        match &self.kind {
+            TKind::Call { .. } | TKind::CallValue { .. } | TKind::Builtin { .. } | TKind::Block { .. } => true,
+            TKind::Arith { left, right, .. }
+            | TKind::Concat(left, right)
+            | TKind::Repeat(left, right)
+            | TKind::Logic { left, right, .. }
+            | TKind::Compare { left, right, .. } => left.has_effect() || right.has_effect(),
+            TKind::Neg(x)
+            | TKind::Invert(x)
+            | TKind::Not(x)
+            | TKind::IntToFloat(x)
+            | TKind::BoolToInt(x)
+            | TKind::Truth(x)
+            | TKind::Convert { value: x, .. }
+            | TKind::Field(x, _)
+            | TKind::TensorDim(x, _)
+            | TKind::TensorShape(x)
+            | TKind::TensorDType(x)
+            | TKind::Check { value: x, .. } => x.has_effect(),
+            TKind::Tuple(xs) | TKind::List(xs) | TKind::Struct(xs) | TKind::Closure { captures: xs } => {
+                xs.iter().any(TExpr::has_effect)
+            }
+            TKind::Op { args, .. } => args.iter().any(|a| matches!(a, OpArg::Value(e) if e.has_effect())),
+            TKind::Index(a, b) => a.has_effect() || b.has_effect(),
+            TKind::Int(_)
+            | TKind::Float(_)
+            | TKind::Bool(_)
+            | TKind::Str(_)
+            | TKind::None
+            | TKind::DType(_)
+            | TKind::Local(_)
+            | TKind::Global(_) => false,
+            _ => true,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub enum TKind {
     Int(i64),

@@ -60,7 +60,9 @@ pub fn compare(cx: &Context, a: u64, b: u64, ty: TypeId) -> Ordering {
             let (a, b) = unsafe { (record_words(a), record_words(b)) };
             first_difference(a.iter().zip(b).enumerate().map(|(i, (&a, &b))| compare(cx, a, b, cx.types.field(ty, i))))
         }
-        TypeInfo::None | TypeInfo::Known(_) | TypeInfo::Tensor | TypeInfo::Dict(..) | TypeInfo::Fn { .. } => Ordering::Equal,
+        TypeInfo::None | TypeInfo::Known(_) | TypeInfo::Tensor | TypeInfo::Dict(..) | TypeInfo::Fn { .. } => {
+            Ordering::Equal
+        }
     }
 }
 

@@ -45,7 +45,7 @@ impl Cx<'_> {
                 continue;
             }
             // Parameters may take keywords in another order; effects keep that of the call.
-            if named_early && has_effect(&value) {
+            if named_early && value.has_effect() {
                 value = self.save("arg", value);
             }
             out.push(Value { name: arg.name.clone(), value });
@@ -175,43 +175,5 @@ pub fn arguments(n: usize) -> String {
         0 => "no arguments".into(),
         1 => "1 argument".into(),
         n => format!("{n} arguments"),
-    }
-}
-
-/// Whether running an expression may do more than give its value.
-pub fn has_effect(e: &TExpr) -> bool {
-    match &e.kind {
-        TKind::Call { .. } | TKind::CallValue { .. } | TKind::Builtin { .. } | TKind::Block { .. } => true,
-        TKind::Arith { left, right, .. }
-        | TKind::Concat(left, right)
-        | TKind::Repeat(left, right)
-        | TKind::Logic { left, right, .. }
-        | TKind::Compare { left, right, .. } => has_effect(left) || has_effect(right),
-        TKind::Neg(x)
-        | TKind::Invert(x)
-        | TKind::Not(x)
-        | TKind::IntToFloat(x)
-        | TKind::BoolToInt(x)
-        | TKind::Truth(x)
-        | TKind::Convert { value: x, .. }
-        | TKind::Field(x, _)
-        | TKind::TensorDim(x, _)
-        | TKind::TensorShape(x)
-        | TKind::TensorDType(x)
-        | TKind::Check { value: x, .. } => has_effect(x),
-        TKind::Tuple(xs) | TKind::List(xs) | TKind::Struct(xs) | TKind::Closure { captures: xs } => {
-            xs.iter().any(has_effect)
-        }
-        TKind::Op { args, .. } => args.iter().any(|a| matches!(a, OpArg::Value(e) if has_effect(e))),
-        TKind::Index(a, b) => has_effect(a) || has_effect(b),
-        TKind::Int(_)
-        | TKind::Float(_)
-        | TKind::Bool(_)
-        | TKind::Str(_)
-        | TKind::None
-        | TKind::DType(_)
-        | TKind::Local(_)
-        | TKind::Global(_) => false,
-        _ => true,
     }
 }

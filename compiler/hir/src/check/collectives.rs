@@ -39,15 +39,15 @@ impl Cx<'_> {
         let complete = t.sharding.partial_over(&text).is_none() || position.is_some();
         to.partial.retain(|(_, a)| *a != text);
         // What has nothing to do for a value at one position: it looks for a way to the other ones.
-        let whole = |why: &str| match position {
+        let whole = match position {
             Some(at) => format!("lies at {at} of `{text}` alone, in full"),
-            None => format!("{why} `{text}`"),
+            None => format!("is complete over `{text}`"),
         };
         let all = position.map(|_| format!("bring it to all: `dist.collective.broadcast(x, axis=\"{text}\")`"));
         let join = |to: &mut Sharding| to.dims.iter_mut().for_each(|axes| axes.retain(|a| *a != text));
         match name {
             "all_reduce" | "reduce_scatter" if complete => {
-                return self.redundant(name, x, &whole("is complete over"), all, (name_span, span));
+                return self.redundant(name, x, &whole, all, (name_span, span));
             }
             "all_reduce" => {}
             "reduce_scatter" => {
@@ -83,10 +83,11 @@ impl Cx<'_> {
             _ if position.is_some() => {
                 let text = format!("`{name}` joins parts, and this lies in full at one position of `{text}`");
                 let d = Diagnostic::new(Code::E0407, span, text).with_label(x.span, t.to_string());
-                return self.fail(d.help("bring it to all: `dist.collective.broadcast(x, axis=…)`"));
+                return self.fail(all.into_iter().fold(d, |d, help| d.help(help)));
             }
             _ if t.sharding.dim_of(&text).is_none() => {
-                return self.redundant(name, x, &whole("is the same all along"), all, (name_span, span));
+                let why = format!("is the same all along `{text}`");
+                return self.redundant(name, x, &why, None, (name_span, span));
             }
             _ => join(&mut to),
         }

@@ -247,7 +247,11 @@ impl Cx<'_> {
                 let result = crate::rules::tensor::length(x, span);
                 self.take(result)
             }
-            Ty::Tuple(ts) => int(ts.len() as i64, span),
+            Ty::Tuple(ts) => {
+                let count = int(ts.len() as i64, span);
+                let first = if x.has_effect() { vec![TStmt::Expr(x)] } else { vec![] };
+                super::cx::wrap(first, count)
+            }
             Ty::Str | Ty::List(_) | Ty::Dict(..) => builtin("len", vec![x], Ty::int(), span),
             ty => {
                 let d = Diagnostic::new(Code::E0204, span, format!("`{ty}` has no length"));

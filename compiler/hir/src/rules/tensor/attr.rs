@@ -5,7 +5,7 @@ use super::call::op_call;
 use super::matching::Given;
 use super::{broken, error_expr, rows};
 use crate::rules::sizes::SizeCx;
-use crate::thir::{Convert, TExpr, TKind};
+use crate::thir::{Convert, TExpr, TKind, TStmt};
 use crate::ty::Ty;
 use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, Span, TensorType};
@@ -35,14 +35,29 @@ pub fn attr(cx: &mut SizeCx, base: TExpr, name: &Name, span: Span) -> Result<TEx
             (TKind::TensorShape(Box::new(base)), Ty::Tuple(sizes))
         }
         "dtype" => (TKind::TensorDType(Box::new(base)), Ty::DType(t.dtype)),
-        "ndim" => (TKind::Int(t.rank() as i64), Ty::int_of(t.rank() as i64)),
+        "ndim" => {
+            let ty = Ty::int_of(t.rank() as i64);
+            let known = TExpr { kind: TKind::Int(t.rank() as i64), ty: ty.clone(), span };
+            (behind(base, known), ty)
+        }
         "size" => (TKind::Builtin { name: "tensor.size", args: vec![base] }, Ty::Int(Some(t.elems()))),
         // Known before the program runs.
-        "sharding" => (TKind::Str(t.sharding.describe(t.rank()).into()), Ty::Str),
+        "sharding" => {
+            let known = TKind::Str(t.sharding.describe(t.rank()).into());
+            (behind(base, TExpr { kind: known, ty: Ty::Str, span }), Ty::Str)
+        }
         "T" => return op_call(cx, rows::row("transpose", name.span)?, vec![Given::positional(base)], span, name.span),
         _ => return Err(no_attribute(&t, base.span, name)),
     };
     Ok(TExpr { kind, ty, span })
+}
+
+/// What is known of a value without it: it is computed all the same, as it may do more.
+fn behind(base: TExpr, known: TExpr) -> TKind {
+    match base.has_effect() {
+        true => TKind::Block { stmts: vec![TStmt::Expr(base)], value: Box::new(known) },
+        false => known.kind,
+    }
 }
 
 /// `base.name(given)`.
