@@ -149,8 +149,8 @@ impl Late<'_> {
 
 /// Bytes that a device gives and gets, its own among them.
 fn moved(g: &Graph, id: NodeId, e: &Exchange) -> u64 {
-    let elems = |t: &Transfer| t.size.iter().product::<u64>();
-    let elems: u64 = e.sends.iter().chain(&e.receives).map(elems).sum();
+    let elems = |t: &Transfer| t.size.iter().fold(1u64, |n, size| n.saturating_mul(*size));
+    let elems = e.sends.iter().chain(&e.receives).map(elems).fold(0u64, u64::saturating_add);
     elems.saturating_mul(g.ty(id).dtype.bytes() as u64)
 }
 

@@ -242,7 +242,12 @@ impl Example<'_> {
 
     /// The call that completes the operand to blame.
     fn completed(&self, mut e: OpError, axis: &str, blamed: Option<u32>) -> OpError {
-        let (before, after) = ("dist.collective.all_reduce(".to_owned(), format!(", axis=\"{axis}\")"));
+        let of = blamed.and_then(|n| self.graph.inputs.get(n as usize)).map(|i| &i.ty.sharding.partial);
+        let axes = of.map_or(1, |partial| partial.iter().filter(|p| p.0.position().is_none()).count());
+        let (before, after) = match axes {
+            0 | 1 => ("dist.collective.all_reduce(".to_owned(), format!(", axis=\"{axis}\")")),
+            _ => ("dist.complete(".to_owned(), ")".to_owned()),
+        };
         let title = format!("complete it first: `{before}x{after}`");
         match blamed.and_then(|n| self.owner.get(n as usize).copied()) {
             Some(param) => e.wraps.push(Wrap { title, param, before, after }),

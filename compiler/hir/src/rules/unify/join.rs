@@ -78,11 +78,17 @@ pub fn join_diagnostic(what: &str, at: Span, a: (&Ty, Span), b: (&Ty, Span)) -> 
             (Some(p), Some(q)) if p != q => {
                 d.note(format!("the element types differ: {p} and {q}")).help(format!("convert one with `.to({p})`"))
             }
-            _ if what == "the elements of the list" => d
-                .note("the layouts differ")
-                .help("an operator of several tensors takes them in a tuple too: `op.concat((x, y))`")
-                .help("change one layout with `dist.shard(x, spec)`"),
-            _ => d.note("the layouts differ").help("change one layout with `dist.shard(x, spec)`"),
+            _ => {
+                let mut d = d.note("the layouts differ");
+                if what == "the elements of the list" {
+                    d = d.help("an operator of several tensors takes them in a tuple too: `op.concat((x, y))`");
+                }
+                let lies_at = |t: &TensorType| t.sharding.partial.iter().any(|p| p.0.position().is_some());
+                d.help(match lies_at(x) || lies_at(y) {
+                    true => "bring one to where the other lies: `dist.at(x, axis=…, index=…)`",
+                    false => "change one layout with `dist.shard(x, spec)`",
+                })
+            }
         },
         (Ty::Tensor(_), Ty::Int(_) | Ty::Float) | (Ty::Int(_) | Ty::Float, Ty::Tensor(_)) => {
             d.help("make the number a tensor too: `op.full((), x)`")
