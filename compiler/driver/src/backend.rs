@@ -433,20 +433,7 @@ impl Backend {
         plan: &mut Plan,
     ) -> Result<(), BackendError> {
         let node = graph.node(id);
-        let mut inputs = vec![];
-        let mut scalars = vec![];
-        // Where each operand comes from: memory, or the word of a host scalar.
-        let mut sources = vec![];
-        for &o in &node.operands {
-            if is_scalar(graph, o) {
-                sources.push(Source::Word(scalars.len()));
-                scalars.push(scalar_ref(graph, o));
-            } else {
-                sources.push(Source::Memory(inputs.len()));
-                inputs.push(Operand { place: place(memory, o), bytes: bytes(graph.ty(o)) as usize });
-            }
-        }
-        let types: Vec<NodeType> = node.operands.iter().map(|&o| graph.ty(o).clone()).collect();
+        let Given { inputs, scalars, sources, types } = given(graph, memory, &node.operands);
         if let (Prim::DynamicUpdate, [Source::Memory(0), rest @ ..]) = (&node.prim, &sources[..]) {
             let rest: Vec<Source> = rest.iter().map(|s| s.after_first()).collect();
             let (name, output) = (kernel_name_of(graph, id), Operand { place: place(memory, id), ..inputs[0] });
@@ -459,7 +446,7 @@ impl Backend {
         let (outputs, run): (Vec<Operand>, Arc<NativeFn>) = match &node.prim {
             Prim::Scan { .. } => self.looped(graph, id, memory, pool, plan, (types, sources))?,
             prim => {
-                let output = Operand { place: place(memory, id), bytes: bytes(&node.ty) as usize };
+                let output = operand(graph, memory, id);
                 let sums = tessera_ir::interpret::summation(node.policy);
                 let run = native_kernel(graph, id, &types, &sources, pool)
                     .unwrap_or_else(|| reference_kernel(prim.clone(), sums, types, node.ty.clone(), sources));
@@ -560,6 +547,36 @@ fn scalar_ref(graph: &Graph, id: NodeId) -> ScalarRef {
 fn origin(graph: &Graph, id: NodeId) -> StepOrigin {
     let span = graph.node(id).origin.span;
     StepOrigin { item: span.item.0, start: span.start, end: span.end }
+}
+
+/// Operands as a step gets them.
+struct Given {
+    /// Those in memory.
+    inputs: Vec<Operand>,
+    /// Those that are host scalars.
+    scalars: Vec<ScalarRef>,
+    /// Which of both each one is.
+    sources: Vec<Source>,
+    types: Vec<NodeType>,
+}
+
+fn given(graph: &Graph, memory: &MemoryPlan, operands: &[NodeId]) -> Given {
+    let types = operands.iter().map(|&o| graph.ty(o).clone()).collect();
+    let mut given = Given { inputs: vec![], scalars: vec![], sources: vec![], types };
+    for &o in operands {
+        given.sources.push(if is_scalar(graph, o) {
+            given.scalars.push(scalar_ref(graph, o));
+            Source::Word(given.scalars.len() - 1)
+        } else {
+            given.inputs.push(operand(graph, memory, o));
+            Source::Memory(given.inputs.len() - 1)
+        });
+    }
+    given
+}
+
+fn operand(graph: &Graph, memory: &MemoryPlan, id: NodeId) -> Operand {
+    Operand { place: place(memory, id), bytes: bytes(graph.ty(id)) as usize }
 }
 
 /// A name for people and profiles; equal kernels should get equal names.

@@ -1,6 +1,6 @@
 //! Loops: a plan of the body, which runs in every turn.
 
-use super::{Backend, BackendError, bytes, counts, meetings, place};
+use super::{Backend, BackendError, counts, meetings, operand};
 use crate::native_kernels::{Source, gather};
 use std::sync::{Arc, Mutex};
 use tessera_abi::plan::Plan;
@@ -32,9 +32,7 @@ impl Backend {
             .filter_map(|p| if let Prim::Get { index } = graph.node(p).prim { Some((index, p)) } else { None })
             .filter(|(_, p)| memory.place[p.0 as usize].is_some())
             .collect();
-        let output =
-            |&(_, p): &(usize, NodeId)| Operand { place: place(memory, p), bytes: bytes(graph.ty(p)) as usize };
-        let outputs = parts.iter().map(output).collect();
+        let outputs = parts.iter().map(|&(_, p)| operand(graph, memory, p)).collect();
         let indices: Vec<usize> = parts.iter().map(|p| p.0).collect();
         let body = tessera_graph::optimise(body);
         let of_turn = self.plan_on(&body, pool)?;

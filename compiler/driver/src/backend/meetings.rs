@@ -1,11 +1,11 @@
 //! Where the devices of a mesh meet: exchanges, and loops that have some.
 
-use super::{bytes, is_scalar, origin, place, scalar_ref};
-use crate::native_kernels::{Source, gather};
+use super::{Given, given, is_scalar, operand, origin};
+use crate::native_kernels::gather;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_abi::plan::{Plan, Step};
-use tessera_ir::graph::{Graph, Node, NodeId, NodeType};
+use tessera_ir::graph::{Graph, Node, NodeId};
 use tessera_ir::group::{Group, MemoryPlan};
 use tessera_ops::prim::{Exchange, Prim, Transfer};
 use tessera_runtime::mesh;
@@ -100,25 +100,12 @@ fn moves(graph: &Graph, group: &Group) -> (mesh::Moves, Vec<(NodeId, NodeId)>) {
     (moves, all.into_iter().map(|(_, from, to)| (from, to)).collect())
 }
 
-fn operand(graph: &Graph, memory: &MemoryPlan, id: NodeId) -> Operand {
-    Operand { place: place(memory, id), bytes: bytes(graph.ty(id)) as usize }
-}
-
 /// The step of a device in the exchanges of a batch.
 pub(super) fn exchanged(graph: &Graph, group: &Group, memory: &MemoryPlan) -> Step {
     let (moves, ends) = moves(graph, group);
-    let (mut inputs, mut scalars, mut sources) = (vec![], vec![], vec![]);
-    for &(from, _) in &ends {
-        if is_scalar(graph, from) {
-            sources.push(Source::Word(scalars.len()));
-            scalars.push(scalar_ref(graph, from));
-        } else {
-            sources.push(Source::Memory(inputs.len()));
-            inputs.push(operand(graph, memory, from));
-        }
-    }
-    let types: Vec<NodeType> = ends.iter().map(|(from, _)| graph.ty(*from).clone()).collect();
-    let outputs: Vec<Operand> = ends.iter().map(|(_, to)| operand(graph, memory, *to)).collect();
+    let (from, to): (Vec<NodeId>, Vec<NodeId>) = ends.into_iter().unzip();
+    let Given { inputs, scalars, sources, types } = given(graph, memory, &from);
+    let outputs: Vec<Operand> = to.into_iter().map(|to| operand(graph, memory, to)).collect();
     let (name, origin) = (moves.name.clone(), origin(graph, group.roots[0]));
     let run = move |inputs: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]| {
         let words: Vec<[u8; 8]> = words.iter().map(|w| w.to_le_bytes()).collect();

@@ -159,8 +159,11 @@ impl Between {
 impl Engine for Between {
     unsafe fn start(&self, at: At, moves: &Moves, from: &[&[u8]]) -> Result<(), String> {
         let mut open = self.begin(at, moves, from)?;
-        let far = [sends, receives].into_iter().flat_map(|boxes| elsewhere(moves, boxes, &self.mine));
-        let bytes: usize = far.map(|(_, parts)| bytes(moves, &parts)).sum();
+        let boxes = |p: &Piece| {
+            let far = p.sends.iter().chain(&p.receives).filter(|b| !self.mine.contains(&b.0));
+            far.map(|b| p.bytes(&b.1)).sum::<usize>()
+        };
+        let bytes: usize = moves.pieces.iter().map(boxes).sum();
         open.moves_on = (bytes >= LARGE).then(|| self.world.moving());
         self.open().push((at, moves.tag, open));
         // SAFETY: as the caller promises.
