@@ -16,6 +16,15 @@ pub struct SizeVar {
     /// Rigid variables belong to a signature and stand for *all* sizes; the others are sizes
     /// that only data knows.
     pub rigid: bool,
+    /// In the element type of a list or dict: another size in each element.
+    pub each: bool,
+}
+
+impl SizeVar {
+    /// The variable as another size in each element of a list.
+    pub fn in_each(&self) -> SizeVar {
+        SizeVar { each: true, ..self.clone() }
+    }
 }
 
 impl PartialEq for SizeVar {
@@ -589,7 +598,7 @@ mod tests {
     use super::*;
 
     fn v(id: u32, name: &str) -> Size {
-        Size::var(SizeVar { id, name: name.into(), rigid: true })
+        Size::var(SizeVar { id, name: name.into(), rigid: true, each: false })
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! A body (of a function at its argument types, or of a module) is checked by one [`cx::Cx`].
 //! What the bodies know of each other goes through the queries of [`crate::db`] only.
 
+pub mod agree;
 pub mod annots;
 pub mod args;
 pub mod assign;
@@ -13,6 +14,7 @@ pub mod coerce;
 mod collectives;
 pub mod compare;
 pub mod comps;
+pub mod constants;
 pub mod cx;
 pub mod derive;
 mod directives;
@@ -83,6 +85,8 @@ pub struct InstData {
     pub local: Option<local::PerDevice>,
     /// For each size variable in it, whether it is rigid.
     pub rigid: Vec<bool>,
+    /// Likewise, whether it is another size in each element of a list.
+    pub each: Vec<bool>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

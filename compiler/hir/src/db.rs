@@ -212,7 +212,7 @@ pub(crate) fn home(db: &dyn Db, id: ItemId) -> Option<File> {
 }
 
 /// The items of a file and, at a prompt, of the inputs before it.
-fn all_heads(db: &dyn Db, file: File) -> impl Iterator<Item = &ItemHead> {
+pub(crate) fn all_heads(db: &dyn Db, file: File) -> impl Iterator<Item = &ItemHead> {
     file.before(db).iter().flat_map(|b| b.heads.iter()).chain(file.heads(db).iter())
 }
 
@@ -356,6 +356,12 @@ pub fn scope(db: &dyn Db, file: File) -> Arc<Scope> {
         }
     }
     Arc::new(out)
+}
+
+/// The names that a file binds once at its top level (see [`check::constants`]).
+#[salsa::tracked]
+pub fn constants(db: &dyn Db, file: File) -> Arc<BTreeMap<Arc<str>, check::constants::Constant>> {
+    Arc::new(check::constants::constants(db, file))
 }
 
 /// For each item of a file, the module-level names that running it may read: its own and those

@@ -403,6 +403,7 @@ fn body_of(file: FileId) -> Arc<check::InstData> {
         numerics: Numerics::default(),
         local: None,
         rigid: vec![],
+        each: vec![],
     })
 }
 

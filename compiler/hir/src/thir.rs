@@ -223,16 +223,19 @@ pub enum TKind {
         value: Box<TExpr>,
         inst: InstId,
     },
-    /// A tensor operator; `args[i]` belongs to `def.params[i]`.
+    /// A tensor operator; `args[i]` belongs to `def.params[i]`. Its typing rule holds if the sizes in `checks`
+    /// are equal, in terms of the sizes in the arguments' types, which only a run can tell.
     Op {
         def: &'static OpDef,
         args: Vec<OpArg>,
         hints: Hints,
+        checks: Vec<(Size, Size)>,
     },
-    /// `x[i, a:b, None, t]`.
+    /// `x[i, a:b, None, t]`; `checks` as of [`TKind::Op`].
     TensorIndex {
         base: Box<TExpr>,
         index: Vec<IndexPart>,
+        checks: Vec<(Size, Size)>,
     },
     /// A size of a tensor as an int.
     TensorDim(Box<TExpr>, usize),
@@ -442,6 +445,17 @@ pub enum TStmt {
         policy: Policy,
         body: Vec<TStmt>,
     },
+}
+
+/// Along which dims a value repeats where it is written into a larger slot, as bits: those whose size is 1
+/// whatever the run. A dim that happens to have size 1 does not repeat.
+pub fn repeating(value: &Ty) -> u64 {
+    match value {
+        Ty::Tensor(t) => {
+            t.shape.iter().take(64).enumerate().filter(|(_, s)| s.as_const() == Some(1)).map(|(i, _)| 1 << i).sum()
+        }
+        _ => u64::MAX,
+    }
 }
 
 /// A variable and the path from it to the slot that changes.

@@ -19,6 +19,7 @@ mod epilogue;
 mod index;
 mod gather;
 mod assign;
+mod sizes;
 mod scan;
 mod derive;
 mod devices;

@@ -84,7 +84,7 @@ pub fn each_child<'a>(e: &'a TExpr, f: &mut dyn FnMut(&'a TExpr)) {
                 f(e)
             }
         }),
-        TKind::TensorIndex { base, index } => {
+        TKind::TensorIndex { base, index, .. } => {
             f(base);
             index_parts(index, f);
         }
@@ -163,7 +163,7 @@ fn each_child_mut(e: &mut TExpr, f: &mut dyn FnMut(&mut TExpr)) {
                 f(e)
             }
         }),
-        TKind::TensorIndex { base, index } => {
+        TKind::TensorIndex { base, index, .. } => {
             f(base);
             for part in index {
                 match part {

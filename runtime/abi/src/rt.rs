@@ -255,8 +255,8 @@ rt_table! {
     /// 2 new axis. Leading-dim slices share memory; others copy.
     tensor_index(p, p) p fails y;
     /// `x[index] = value` with the same index encoding: base (consumed), index, tensor value
-    /// that broadcasts. In place when unique.
-    tensor_assign(p, p, p) p fails y consumes y;
+    /// that broadcasts along the dims whose bit is set. In place when unique.
+    tensor_assign(p, p, p, i) p fails y consumes y;
     /// Nested list to tensor: list, its type id, dtype code (-1: default).
     tensor_from_list(p, i, i) p fails y;
     /// Tensor to nested lists, given the list's type id.
@@ -270,8 +270,9 @@ rt_table! {
     /// tensor, dtype code or -1, list of sizes (i64::MIN = any, i64::MIN + 1 = any leading dims), name,
     /// the declared type in words where the data comes from outside the program (else empty).
     tensor_check(p, i, p, p, p) u fails y;
-    /// Two sizes that the types need equal: left, right, text for the message.
-    size_check(i, i, p) u fails y;
+    /// Sizes are not what the types say (E0708): the message, then a note on each further line, and the ints
+    /// that stand for each `{}` in it.
+    sizes_differ(p, p) u fails y;
 
     // Regions: region id, address and number of the argument words, the same of the result words.
     // The arguments belong to the call: a tensor with one owner dies after it, so that its

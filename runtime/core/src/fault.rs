@@ -16,6 +16,22 @@ impl Fault {
         Fault { code, message: message.into(), notes: vec![] }
     }
 
+    /// E0708: `text` is the message, then a note on each further line; each `{}` is one of `sizes`.
+    pub fn sizes_differ(text: &str, sizes: &[i64]) -> Fault {
+        let mut sizes = sizes.iter();
+        let mut lines = text.lines().map(|line| {
+            let mut parts = line.split("{}");
+            let mut out = parts.next().unwrap_or("").to_owned();
+            for part in parts {
+                out.push_str(&sizes.next().map_or_else(|| "?".into(), i64::to_string));
+                out.push_str(part);
+            }
+            out
+        });
+        let fault = Fault::new(708, lines.next().unwrap_or_default());
+        lines.fold(fault, Fault::note)
+    }
+
     pub fn note(mut self, text: impl Into<String>) -> Fault {
         self.notes.push(text.into());
         self

@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(found.len(), symbols().len() + crate::rt_tensor::symbols().len(), "a function is registered twice");
         let elsewhere = |f: &RtFn| {
             let name = f.sig().name;
-            name.starts_with("tensor_") || name.starts_with("io_") || name == "size_check"
+            name.starts_with("tensor_") || name.starts_with("io_") || name == "sizes_differ"
         };
         let missing: Vec<_> = RtFn::ALL.iter().filter(|f| !found.contains(f) && !elsewhere(f)).collect();
         assert!(missing.is_empty(), "{missing:?}");

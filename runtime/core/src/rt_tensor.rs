@@ -18,8 +18,9 @@ pub fn symbols() -> Vec<(RtFn, *const u8)> {
     let mut all = rows! {
         takes_1 tensor_rank tensor_dtype tensor_from_float tensor_from_int tensor_from_bool;
         takes_2 tensor_show tensor_shape tensor_to_float tensor_to_int tensor_to_bool tensor_eq_all;
-        takes_3 tensor_dim tensor_index tensor_to_list tensor_row;
-        takes_4 tensor_assign tensor_from_list size_check;
+        takes_3 tensor_dim tensor_index tensor_to_list tensor_row sizes_differ;
+        takes_4 tensor_from_list;
+        takes_5 tensor_assign;
         takes_6 tensor_check region_call;
     };
     all.extend(rt_files::symbols());
@@ -210,13 +211,20 @@ extern "C" fn tensor_index(cx: &mut Context, t: &TensorObj, index: &ListObj, spa
     give(cx, span, positioned(&t.tensor).and_then(|t| tensor_index::index(&t, &parts(index))))
 }
 
-extern "C" fn tensor_assign(cx: &mut Context, t: Own<TensorObj>, index: &ListObj, value: &TensorObj, span: i64) -> u64 {
+extern "C" fn tensor_assign(
+    cx: &mut Context,
+    t: Own<TensorObj>,
+    index: &ListObj,
+    value: &TensorObj,
+    loose: i64,
+    span: i64,
+) -> u64 {
     // The value may be the very tensor that changes: its buffer is then shared and copied.
     let value = positioned(&value.tensor);
     let mut target = t.unbox();
     let done = value.and_then(|value| {
         target.tensor = positioned(&target.tensor)?;
-        tensor_index::assign(&mut target.tensor, &parts(index), &value)
+        tensor_index::assign(&mut target.tensor, &parts(index), &value, loose as u64)
     });
     settle(cx, span, done);
     into_word(target)
@@ -300,8 +308,7 @@ extern "C" fn tensor_check(
     settle(cx, span, outcome.map_err(|f: Fault| f.note("what an annotation means: `tessera explain E0202`")));
 }
 
-extern "C" fn size_check(cx: &mut Context, left: i64, right: i64, text: &StrObj, span: i64) {
-    let outcome =
-        if left == right { Ok(()) } else { Err(Fault::new(708, format!("{}: {left} and {right}", text.text()))) };
-    settle(cx, span, outcome);
+extern "C" fn sizes_differ(cx: &mut Context, text: &StrObj, sizes: &ListObj, span: i64) {
+    let sizes: Vec<i64> = sizes.words().iter().map(|&w| w as i64).collect();
+    settle(cx, span, Err::<(), _>(Fault::sizes_differ(text.text(), &sizes)));
 }

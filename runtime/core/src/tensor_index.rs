@@ -177,11 +177,14 @@ pub fn index(t: &Tensor, parts: &[Part]) -> Result<Tensor, Fault> {
 /// `t[parts] = value`: the value broadcasts to the indexed shape. Values of another
 /// element type are converted. Writes in place when `t`'s buffer
 /// has no other owner.
-pub fn assign(t: &mut Tensor, parts: &[Part], value: &Tensor) -> Result<(), Fault> {
+pub fn assign(t: &mut Tensor, parts: &[Part], value: &Tensor, loose: u64) -> Result<(), Fault> {
     let v = view(t, parts)?;
     let size = t.dtype.bytes();
     let lead = v.shape.len().checked_sub(value.rank());
-    let fits = lead.is_some_and(|lead| value.shape.iter().zip(&v.shape[lead..]).all(|(a, b)| a == b || *a == 1));
+    let repeats = |i: usize| i >= 64 || loose >> i & 1 == 1;
+    let fits = lead.is_some_and(|lead| {
+        value.shape.iter().zip(&v.shape[lead..]).enumerate().all(|(i, (a, b))| a == b || *a == 1 && repeats(i))
+    });
     let Some(lead) = lead.filter(|_| fits) else {
         return Err(Fault::new(
             708,
@@ -323,18 +326,18 @@ mod tests {
     fn assignment_broadcasts_and_leaves_other_owners_alone() -> Result<(), Fault> {
         let x = range(&[2, 3]);
         let mut y = x.clone();
-        assign(&mut y, &[ALL, Part::At(0)], &range(&[2]))?;
+        assign(&mut y, &[ALL, Part::At(0)], &range(&[2]), u64::MAX)?;
         assert_eq!(text(&y), "[[0 1 2]\n [1 4 5]]");
         assert_eq!(text(&x), "[[0 1 2]\n [3 4 5]]");
         let tail = Part::Slice { start: Some(1), stop: None, step: 1 };
         let head = Part::Slice { start: None, stop: Some(-1), step: 1 };
         let mut z = range(&[4]);
         let shifted = index(&z, &[head])?;
-        assign(&mut z, &[tail], &shifted)?;
+        assign(&mut z, &[tail], &shifted, u64::MAX)?;
         assert_eq!(text(&z), "[0 0 1 2]");
-        assert_eq!(assign(&mut z, &[], &range(&[3])).err().map(|e| e.code), Some(708));
+        assert_eq!(assign(&mut z, &[], &range(&[3]), u64::MAX).err().map(|e| e.code), Some(708));
         let none = Part::Slice { start: None, stop: Some(0), step: 1 };
-        assign(&mut z, &[none], &index(&range(&[3]), &[Part::At(2)])?)?;
+        assign(&mut z, &[none], &index(&range(&[3]), &[Part::At(2)])?, u64::MAX)?;
         assert_eq!(text(&z), "[0 0 1 2]");
         Ok(())
     }

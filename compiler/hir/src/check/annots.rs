@@ -1,5 +1,6 @@
 //! The names in type annotations, and the types of signatures.
 
+use super::constants::AsSize;
 use super::cx::Cx;
 use super::fns::FnSig;
 use super::names::Meaning;
@@ -34,6 +35,12 @@ pub struct AnnotScope<'a, 'db> {
     pub inside: bool,
     /// Whose module-level names are in scope.
     pub home: db::File,
+    /// The definition whose signature it belongs to: there only constants of the file are sizes.
+    pub definition: Option<ItemId>,
+    /// Constants that it names, with where they are bound.
+    pub constants: Vec<(Arc<str>, i64, Span)>,
+    /// Sizes that have the name of a variable: where they are written, and where that is bound.
+    pub namesakes: Vec<(Arc<str>, Span, Span)>,
 }
 
 impl AnnotScope<'_, '_> {
@@ -41,6 +48,12 @@ impl AnnotScope<'_, '_> {
         let db = self.cx.db;
         let scope = db::scope(db, self.home);
         if scope.variables.contains(name) {
+            if let Some(definition) = self.definition {
+                let meaning = self.cx.as_size(self.home, name, definition);
+                if let Some(meaning) = self.size_meaning(name, meaning, span) {
+                    return meaning;
+                }
+            }
             let module = db::module_of(db, self.home.id(db));
             if let Some(value) = self.cx.module_variable(module, self.home, name, span) {
                 return value_meaning(&value.ty);
@@ -60,10 +73,38 @@ impl AnnotScope<'_, '_> {
             Entity::Broken => NameMeaning::Type(Ty::Error),
             Entity::Member(file, name) => match self.cx.file_member(*file, name, span) {
                 Meaning::Struct(id) => self.struct_meaning(id),
-                Meaning::Value(value) => value_meaning(&value.ty),
+                Meaning::Value(value) => {
+                    if self.definition.is_some() {
+                        let meaning = self.cx.imported_as_size(*file, name, &value.ty);
+                        if let Some(meaning) = self.size_meaning(name, meaning, span) {
+                            return meaning;
+                        }
+                    }
+                    value_meaning(&value.ty)
+                }
                 Meaning::Broken => NameMeaning::Type(Ty::Error),
                 _ => NameMeaning::Value("a function".into()),
             },
+        }
+    }
+
+    /// What a variable of a file is in a signature; `None` where it is no int.
+    fn size_meaning(&mut self, name: &Arc<str>, meaning: AsSize, span: Span) -> Option<NameMeaning> {
+        match meaning {
+            AsSize::Constant(n, at) => {
+                if self.constants.iter().all(|c| c.0 != *name) {
+                    self.constants.push((name.clone(), n, at));
+                }
+                Some(NameMeaning::Size(Size::constant(n)))
+            }
+            AsSize::Variable(at) if name.starts_with(char::is_uppercase) => {
+                if self.namesakes.iter().all(|c| c.0 != *name) {
+                    self.namesakes.push((name.clone(), span, at));
+                }
+                Some(NameMeaning::Unbound)
+            }
+            AsSize::Variable(_) => Some(NameMeaning::Value("a variable, and no constant of the file".into())),
+            AsSize::Other => None,
         }
     }
 
@@ -205,6 +246,10 @@ pub struct SigTypes {
     /// Its size variables in the order in which they are made, first those of int parameters.
     pub vars: Vec<SizeVar>,
     pub names: BTreeMap<Arc<str>, Size>,
+    /// Constants of the file that it names, with where they are bound.
+    pub constants: Vec<(Arc<str>, i64, Span)>,
+    /// Its sizes that have the name of a variable of the file.
+    pub namesakes: Vec<(Arc<str>, Span, Span)>,
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -236,7 +281,17 @@ impl<'db> Cx<'db> {
                 out.vars.push(var);
             }
         }
-        let mut scope = AnnotScope { cx: self, own, unbound: Unbound::Rigid, made: vec![], inside, home };
+        let mut scope = AnnotScope {
+            cx: self,
+            own,
+            unbound: Unbound::Rigid,
+            made: vec![],
+            inside,
+            home,
+            definition: Some(item),
+            constants: vec![],
+            namesakes: vec![],
+        };
         let mut ints = ints.into_iter();
         sig.params.iter().filter_map(|p| p.ty.as_ref()).for_each(|t| scope.open_parameters(t));
         for p in &sig.params {
@@ -260,6 +315,8 @@ impl<'db> Cx<'db> {
                 Ty::Error
             })
         });
+        out.constants = std::mem::take(&mut scope.constants);
+        out.namesakes = std::mem::take(&mut scope.namesakes);
         for (name, var) in made {
             out.names.insert(name, Size::var(var.clone()));
             out.vars.push(var);
@@ -270,8 +327,17 @@ impl<'db> Cx<'db> {
     /// The type of an annotation in this body, and the sizes that it makes.
     pub fn annotation(&mut self, e: &Expr) -> (Ty, Vec<(Arc<str>, SizeVar)>) {
         let home = self.file;
-        let mut scope =
-            AnnotScope { cx: self, own: BTreeMap::new(), unbound: Unbound::Data, made: vec![], inside: true, home };
+        let mut scope = AnnotScope {
+            cx: self,
+            own: BTreeMap::new(),
+            unbound: Unbound::Data,
+            made: vec![],
+            inside: true,
+            home,
+            definition: None,
+            constants: vec![],
+            namesakes: vec![],
+        };
         let result = annot::resolve(e, &mut scope);
         let made = scope.made;
         match result {

@@ -177,6 +177,7 @@ impl Cx<'_> {
             _ => None,
         };
         self.bind(name, value, target.span);
+        self.declared.insert(name.clone());
         if !made.is_empty() {
             self.bind_sizes(name, &declared, made, checked, ty.span, span);
         }
@@ -315,11 +316,7 @@ impl Cx<'_> {
             }
             _ => return,
         };
-        let expected = if let Ty::Int(_) = element { Ty::int() } else { element };
-        let value = self.expect(value, &expected, "element", Span::NONE, Role::Other("the element".into()));
-        if value.ty.is_error() {
-            return;
-        }
+        let Some(value) = self.stored(base, &ty, &element, value) else { return };
         place.steps.push(step);
         self.out.push(TStmt::Mutate { place, change: TChange::Set(value), span });
     }

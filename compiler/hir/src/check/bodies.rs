@@ -1,5 +1,6 @@
 //! Whole bodies: function instances and modules.
 
+use super::agree::{self, Part};
 use super::annots::SigTypes;
 use super::cx::{Cx, FnState, read};
 use super::env::{Binding, Slot};
@@ -18,6 +19,7 @@ use crate::ty::{FnRefTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, ItemId, Mesh, Size, SizeVar, Span};
+use tessera_grammar::ast::ParamKind;
 use tessera_ir::graph::Policy;
 
 pub fn empty_inst(name: Arc<str>, span: Span) -> FnInst {
@@ -190,6 +192,7 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
         Some(args) => template_types(cx, args, types, &mut tys),
     }
     let mut out = vec![];
+    let mut parts = vec![];
     for (p, ty) in f.sig.params.iter().zip(tys) {
         let span = p.name.span;
         // Every int parameter has a symbolic value, so that it can be a size.
@@ -202,6 +205,28 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
         cx.env.bind(&p.name.text, Binding { slot: Slot::Local(local), ty: ty.clone(), span, bad: None });
         let value = read(Slot::Local(local), ty.clone(), span);
         cx.size_sources_of(&ty, &value, true);
+        if p.ty.is_some() {
+            cx.declared.insert(p.name.text.clone());
+        }
+        // An argument without a declared type is what it is.
+        if let Some(declared) = &p.ty
+            && p.kind != ParamKind::Rest
+        {
+            let what = format!("the argument `{}` of `{}`", p.name.text, f.sig.name);
+            parts.push(Part { what, declared: ty.clone(), found: ty, value, at: declared.span, ints: true });
+        }
+    }
+    // The blocks of devices were cut to their sizes.
+    if cx.local.is_none() {
+        let compared = cx.agree(parts);
+        cx.out.extend(compared);
+        let written = cx.func.as_ref().and_then(|s| s.ret.clone());
+        let (of, at) = (format!("the result of `{}`", f.sig.name), f.sig.ret.as_ref().map_or(f.sig.head, |r| r.span));
+        for size in written.iter().flat_map(agree::sizes_of) {
+            if size.as_var().is_none() && size.as_const().is_none() {
+                cx.at_least_zero(&size, &of, at);
+            }
+        }
     }
     out
 }
@@ -448,10 +473,22 @@ fn definition(cx: &mut Cx, id: ItemId) {
     // are known; a size that the module assigns later is known at the end.
     let late = sig.params.iter().filter_map(|p| p.ty.as_ref()).chain(&sig.ret).any(|t| mentions_unassigned(cx, t));
     if !late {
-        for d in cx.signature(&sig, id, false).diagnostics {
+        let types = cx.signature(&sig, id, false);
+        for (name, at, variable) in &types.namesakes {
+            cx.report(namesake(&sig.name, name, *at, *variable));
+        }
+        for d in types.diagnostics {
             cx.report(d);
         }
     }
+}
+
+/// W0103: a size of a signature that has the name of a variable.
+fn namesake(function: &str, name: &str, at: Span, variable: Span) -> Diagnostic {
+    let d = Diagnostic::new(Code::W0103, at, format!("`{name}` is a size of `{function}` here, and not the variable `{name}` of the file"));
+    let d = if variable.is_none() { d } else { d.with_label(variable, "the variable") };
+    d.note("a name of the file stands for its value in a signature only if the file binds it once, above, outside of loops and branches, to an int that is known before the run")
+        .help("give one of them another name")
 }
 
 /// Whether an annotation names a module variable that has no value yet.

@@ -114,7 +114,12 @@ impl Cx<'_> {
         }
         self.host("calls a function that only the run knows", span);
         let ty = ret.clone();
-        TExpr { kind: TKind::CallValue { callee: Box::new(callee), args: out }, ty, span }
+        let call = TExpr { kind: TKind::CallValue { callee: Box::new(callee), args: out }, ty, span };
+        // Which function it is only the run knows, and so what sizes it gives.
+        match super::agree::has_sizes(ret) {
+            true => self.compared(call, (ret, ret), "result", "the result of this function".into(), span, None),
+            false => call,
+        }
     }
 
     /// A call of a particular function with checked arguments.
@@ -200,8 +205,6 @@ impl Cx<'_> {
             }
         };
         let mut values = values;
-        let mut before = vec![];
-        self.need_dims(&mut values, &annotated, &bindings, &declared, &vars, &mut before);
         let mut failed = false;
         for (k, &i) in annotated.iter().enumerate() {
             let value = std::mem::replace(&mut values[i], error_at(span));
@@ -210,7 +213,7 @@ impl Cx<'_> {
                 param: sig.params[i].name.text.to_string(),
             };
             let at = sig.params[i].ty.as_ref().map_or(Span::NONE, |t| t.span);
-            let value = self.expect(value, &bindings.params[k], &sig.params[i].name.text, at, role);
+            let value = self.expect_argument(value, &bindings.params[k], &sig.params[i].name.text, at, role);
             failed |= value.ty.is_error();
             values[i] = value;
         }
@@ -249,8 +252,7 @@ impl Cx<'_> {
             _ => ret,
         };
         let callee = (!r.captures.is_empty()).then(|| callee.map(Box::new)).flatten();
-        let call = TExpr { kind: TKind::Call { inst, callee, args: values }, ty: ret, span };
-        super::cx::wrap(before, call)
+        TExpr { kind: TKind::Call { inst, callee, args: values }, ty: ret, span }
     }
 
     /// Sizes that only the declared result names are new for each call.
@@ -276,40 +278,6 @@ impl Cx<'_> {
         // Literals convert element by element, which the plain types do not show.
         let found: Vec<Ty> = declared.iter().zip(found).map(|(d, f)| literal_fit(d, f)).collect();
         bind_signature(&mut self.sizes, vars, declared, &found, spans)
-    }
-
-    /// Where a declared size is known only from another argument's data, that argument is kept
-    /// in a local so that the check can read its dim.
-    fn need_dims(
-        &mut self,
-        values: &mut [TExpr],
-        annotated: &[usize],
-        bindings: &crate::rules::unify::Bindings,
-        declared: &[Ty],
-        vars: &BTreeSet<SizeVar>,
-        before: &mut Vec<TStmt>,
-    ) {
-        use crate::rules::unify::Coerce;
-        let data = |cx: &Self, t: &Ty| {
-            crate::rules::sizes::vars_of(t).iter().any(|v| !v.rigid && !cx.size_sources.contains_key(v))
-        };
-        if vars.is_empty()
-            || !bindings.coerces.contains(&Coerce::Check)
-            || !bindings.params.iter().any(|p| data(self, p))
-        {
-            return;
-        }
-        for (k, &i) in annotated.iter().enumerate() {
-            let value = std::mem::replace(&mut values[i], error_at(Span::NONE));
-            let (stmts, value) = self.block(|cx| cx.save("arg", value));
-            before.extend(stmts);
-            // The argument's own sizes, in the caller's terms.
-            let own = value.ty.clone();
-            if let (Ty::Tensor(_), Ty::Tensor(_)) = (&own, &declared[k]) {
-                self.size_sources_of(&own, &value, false);
-            }
-            values[i] = value;
-        }
     }
 
     /// The signature of a callee in this body's terms. Captured names are in scope of its

@@ -111,11 +111,15 @@ impl Cx<'_> {
             .iter()
             .map(|t| Value { name: None, value: TExpr { kind: TKind::None, ty: t.clone(), span } })
             .collect();
+        // Nothing is called here, so nothing is known of sizes from here on.
+        let facts = self.sizes.facts.clone();
         let (_, call) = self.block(|cx| cx.call_function(&r, Some(value.clone()), args, span));
         if call.ty.is_error() {
             return error_at(span);
         }
-        if let Err(m) = assignable(&mut self.sizes, ret, &call.ty, span) {
+        let fits = assignable(&mut self.sizes, ret, &call.ty, span);
+        self.sizes.facts = facts;
+        if let Err(m) = fits {
             let role = crate::rules::unify::Role::Returned { function: r.name.to_string() };
             let d = crate::rules::unify::mismatch_diagnostic(&m, &role, span, None);
             return self.fail(d);

@@ -1,25 +1,61 @@
 //! Values where a type is declared.
 
+use super::agree::Part;
 use super::cx::Cx;
 use crate::rules;
-use crate::rules::unify::{Role, mismatch_diagnostic};
+use crate::rules::unify::{Mismatch, Role, mismatch_diagnostic};
 use crate::thir::*;
 use crate::ty::Ty;
 use tessera_base::{Diagnostic, Span};
 
 impl Cx<'_> {
-    /// `value` as a value of the declared type; reports where it is none.
+    /// `value` as a value of the declared type; reports where it is none. What only a run can tell
+    /// is compared here.
     ///
     /// `name`: what is bound; `declared`: where the type is written.
     pub fn expect(&mut self, value: TExpr, expected: &Ty, name: &str, declared: Span, role: Role) -> TExpr {
-        let span = value.span;
-        match self.try_expect(value, expected, name, declared) {
-            Ok(value) => value,
-            Err(m) => {
-                let at = (!declared.is_none()).then_some(declared);
-                self.fail(mismatch_diagnostic(&m, &role, span, at))
+        self.expect_beside(value, expected, name, declared, role, None)
+    }
+
+    /// As [`Cx::expect`] where the expected type is that of a part of `holder`, which has the sizes
+    /// that it names: the old value of what is changed.
+    pub fn expect_beside(
+        &mut self,
+        value: TExpr,
+        expected: &Ty,
+        name: &str,
+        declared: Span,
+        role: Role,
+        holder: Option<TExpr>,
+    ) -> TExpr {
+        let (span, found) = (value.span, value.ty.clone());
+        match self.converted(value, expected, name, declared) {
+            Ok((value, false)) => value,
+            Ok((value, true)) => {
+                let at = if declared.is_none() { span } else { declared };
+                self.compared(value, (expected, &found), name, role.text(), at, holder)
             }
+            Err(m) => self.mismatch(&m, &role, span, declared),
         }
+    }
+
+    /// As [`Cx::expect`] of an argument of a function that compares the sizes of its parameters itself.
+    pub fn expect_argument(&mut self, value: TExpr, expected: &Ty, name: &str, declared: Span, role: Role) -> TExpr {
+        let (span, found) = (value.span, value.ty.clone());
+        match self.converted(value, expected, name, declared) {
+            // Element types in a container are nobody else's to compare.
+            Ok((value, true)) if holds_any(&found) => {
+                let at = if declared.is_none() { span } else { declared };
+                self.compared(value, (expected, &found), name, role.text(), at, None)
+            }
+            Ok((value, _)) => value,
+            Err(m) => self.mismatch(&m, &role, span, declared),
+        }
+    }
+
+    fn mismatch(&mut self, m: &Mismatch, role: &Role, span: Span, declared: Span) -> TExpr {
+        let at = (!declared.is_none()).then_some(declared);
+        self.fail(mismatch_diagnostic(m, role, span, at))
     }
 
     /// As [`Cx::expect`], without a report.
@@ -29,9 +65,23 @@ impl Cx<'_> {
         expected: &Ty,
         name: &str,
         declared: Span,
-    ) -> Result<TExpr, Box<rules::unify::Mismatch>> {
+    ) -> Result<TExpr, Box<Mismatch>> {
+        let (span, found) = (value.span, value.ty.clone());
+        let (value, open) = self.converted(value, expected, name, declared)?;
+        let at = if declared.is_none() { span } else { declared };
+        Ok(if open { self.compared(value, (expected, &found), name, format!("`{name}`"), at, None) } else { value })
+    }
+
+    /// The value as one of the type, and whether sizes are left to compare.
+    fn converted(
+        &mut self,
+        value: TExpr,
+        expected: &Ty,
+        name: &str,
+        declared: Span,
+    ) -> Result<(TExpr, bool), Box<Mismatch>> {
         if value.ty.is_error() || *expected == Ty::Error {
-            return Ok(value);
+            return Ok((value, false));
         }
         // The rules read the elements of a tuple one by one.
         let value = match (&value.kind, expected) {
@@ -39,24 +89,47 @@ impl Cx<'_> {
             (_, Ty::Tuple(_)) => self.save(name, value),
             _ => value,
         };
-        let mut value = rules::coerce::coerce(&mut self.sizes, value, expected, name, declared)?;
+        let outer = std::mem::take(&mut self.sizes.unproved);
+        let converted = rules::coerce::coerce(&mut self.sizes, value, expected, name, declared);
+        let open = std::mem::replace(&mut self.sizes.unproved, outer);
+        let mut value = converted?;
         self.finish(&mut value, expected);
-        Ok(value)
+        Ok((value, open))
+    }
+
+    /// The value, with its sizes compared with those of the expected type.
+    pub fn compared(
+        &mut self,
+        value: TExpr,
+        (expected, found): (&Ty, &Ty),
+        name: &str,
+        what: String,
+        at: Span,
+        holder: Option<TExpr>,
+    ) -> TExpr {
+        let value = self.save(name, value);
+        let mut parts = vec![];
+        if let Some(holder) = holder {
+            let holder = self.save("old", holder);
+            let ty = holder.ty.clone();
+            parts.push(Part { what: "the old value".into(), found: ty.clone(), declared: ty, value: holder, at, ints: false });
+        }
+        let declared = expected.clone();
+        parts.push(Part { what, declared, found: found.clone(), value: value.clone(), at, ints: false });
+        let stmts = self.agree(parts);
+        self.out.extend(stmts);
+        value
     }
 
     /// Fills in run-time checks, and makes values of function types of particular functions.
     pub fn finish(&mut self, value: &mut TExpr, expected: &Ty) {
         match (&mut value.kind, expected) {
-            (TKind::Check { value: inner, dims, .. }, _) => match expected {
+            (TKind::Check { dims, .. }, _) => match expected {
                 Ty::Tensor(t) => {
                     *dims = t.shape.iter().map(|s| self.size_value(s, value.span)).collect();
                 }
                 Ty::TensorPattern(p) => *dims = p.tail.iter().map(|s| self.size_value(s, value.span)).collect(),
-                // Inside a container sizes are checked where they are used.
-                _ => {
-                    let inner = std::mem::replace(&mut **inner, super::cx::error_at(value.span));
-                    *value = TExpr { ty: value.ty.clone(), ..inner };
-                }
+                _ => {}
             },
             (TKind::List(items), Ty::List(t)) => items.iter_mut().for_each(|i| self.finish(i, t)),
             (TKind::Tuple(items), Ty::Tuple(ts)) => items.iter_mut().zip(ts).for_each(|(i, t)| self.finish(i, t)),
@@ -79,5 +152,16 @@ impl Cx<'_> {
     /// What a diagnostic of the rules says, or the value.
     pub fn checked(&mut self, result: Result<TExpr, Diagnostic>) -> TExpr {
         self.take(result)
+    }
+}
+
+/// Whether a tensor of unknown rank and dtype is in it.
+pub fn holds_any(ty: &Ty) -> bool {
+    match ty {
+        Ty::AnyTensor => true,
+        Ty::List(t) | Ty::Dict(_, t) => holds_any(t),
+        Ty::Tuple(ts) => ts.iter().any(holds_any),
+        Ty::Struct(s) => s.fields.iter().any(|(_, t)| holds_any(t)),
+        _ => false,
     }
 }

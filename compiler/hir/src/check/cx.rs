@@ -134,8 +134,8 @@ pub struct Cx<'db> {
     pub size_sources: BTreeMap<SizeVar, (TExpr, bool)>,
     /// Parameters' dims whose size is no variable (`min(5, n)`): where to read them at entry.
     pub dim_sources: BTreeMap<Size, TExpr>,
-    /// Size variables that stand for "some size" in the element type of a list.
-    pub some: BTreeSet<SizeVar>,
+    /// Variables of which an annotation says the type.
+    pub declared: BTreeSet<Arc<str>>,
     /// Names whose own definition is being checked (a nested function that calls itself).
     pub itself: Option<(Arc<str>, Ty)>,
     /// Variables without a usable value that are reported.
@@ -185,7 +185,7 @@ impl<'db> Cx<'db> {
             size_names: BTreeMap::new(),
             size_sources: BTreeMap::new(),
             dim_sources: BTreeMap::new(),
-            some: BTreeSet::new(),
+            declared: BTreeSet::new(),
             itself: None,
             said: BTreeSet::new(),
             hidden: BTreeSet::new(),
@@ -307,6 +307,7 @@ impl<'db> Cx<'db> {
         let ty = if value.ty == Ty::Never { Ty::Error } else { value.ty.clone() };
         let slot = self.slot(name, &ty, span);
         self.set_slot(slot, value);
+        self.declared.remove(name);
         self.env.bind(name, Binding { slot, ty, span, bad: None });
     }
 

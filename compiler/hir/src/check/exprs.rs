@@ -377,7 +377,7 @@ impl Cx<'_> {
 }
 
 /// The common type of elements: ints lose their values, ints among floats become floats.
-fn join_elements(cx: &mut Cx, a: &Ty, b: &Ty) -> Option<Ty> {
+pub fn join_elements(cx: &mut Cx, a: &Ty, b: &Ty) -> Option<Ty> {
     if *a == Ty::Unknown {
         return Some(match b {
             Ty::Int(_) => Ty::int(),

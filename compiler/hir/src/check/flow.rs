@@ -3,6 +3,7 @@
 use super::cx::Cx;
 use super::env::{Bad, Binding, Changes};
 use super::types::{erase, same_slot};
+use crate::rules::sizes::{subst_ty, vars_of};
 use crate::rules::unify::{JoinKind, join};
 use crate::ty::{StructTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
@@ -109,12 +110,13 @@ impl Cx<'_> {
         })
     }
 
-    /// As [`Cx::widen_head`], of the elements of a container: a size that varies is "some size".
+    /// As [`Cx::widen_head`], of the elements of a container: a size that varies is another one in
+    /// each element.
     fn widen_inside(&mut self, head: &Ty, back: &Ty, name: &str, wide: &mut BTreeSet<SizeVar>) -> Option<Ty> {
         let before = wide.clone();
         let out = self.widen_head(head, back, name, wide)?;
-        self.some.extend(wide.difference(&before).cloned());
-        Some(out)
+        let made: BTreeSet<SizeVar> = wide.difference(&before).cloned().collect();
+        Some(subst_ty(&out, &mut |v| made.contains(v).then(|| Size::var(v.in_each()))))
     }
 
     /// The type of a value that outlives the loop or comprehension that made it: sizes made
@@ -148,32 +150,22 @@ impl Cx<'_> {
         if let Some(known) = made.get(size) {
             return known.clone();
         }
-        let var = self.sizes.fresh_var(hint);
-        self.some.insert(var.clone());
+        let var = self.sizes.fresh_var(hint).in_each();
         made.insert(size.clone(), Size::var(var.clone()));
         Size::var(var)
     }
 
-    /// The type of one element of a list: "some size" becomes a size of this element.
+    /// The type of one element of a list: a size that is another one in each element becomes
+    /// that of this element.
     pub fn element(&mut self, ty: &Ty) -> Ty {
-        if self.some.is_empty() {
-            return ty.clone();
-        }
-        let mut made: BTreeMap<SizeVar, Size> = BTreeMap::new();
-        let vars = crate::rules::sizes::vars_of(ty);
-        for var in vars.into_iter().filter(|v| self.some.contains(v)) {
-            let fresh = self.sizes.fresh(&var.name);
-            made.insert(var, fresh);
-        }
-        if made.is_empty() { ty.clone() } else { crate::rules::sizes::subst_ty(ty, &mut |v| made.get(v).cloned()) }
+        self.sizes.element(ty)
     }
 
-    /// The element type of a list to which a value is added: sizes that differ become "some
-    /// size". `None` where the types disagree.
+    /// The element type of a list to which a value is added: sizes that differ become another
+    /// one in each element. `None` where the types disagree.
     pub fn widen_element(&mut self, have: &Ty, add: &Ty) -> Option<Ty> {
-        let mut wide: BTreeSet<SizeVar> = self.some.clone();
-        let out = self.widen_head(have, add, "n", &mut wide)?;
-        self.some = wide;
+        let mut wide: BTreeSet<SizeVar> = vars_of(have).into_iter().filter(|v| v.each).collect();
+        let out = self.widen_inside(have, add, "n", &mut wide)?;
         same_slot(&erase(&out), &erase(add)).then_some(out)
     }
 }

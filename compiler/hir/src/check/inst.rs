@@ -121,6 +121,7 @@ impl<'db> Cx<'db> {
             numerics: self.numerics(),
             local,
             rigid: canon.back.iter().map(|v| v.rigid).collect(),
+            each: canon.back.iter().map(|v| v.each).collect(),
         };
         (Arc::new(data), canon)
     }

@@ -166,7 +166,7 @@ impl Cx<'_> {
             }
         };
         for (k, &i) in annotated.iter().enumerate() {
-            if matches!(bindings.coerces.get(k), Some(Coerce::None | Coerce::Check)) {
+            if matches!(bindings.coerces.get(k), Some(Coerce::None | Coerce::Check | Coerce::Sizes)) {
                 continue;
             }
             // What is no tensor on a mesh converts as in any call.

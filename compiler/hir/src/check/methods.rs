@@ -7,7 +7,7 @@ use super::env;
 use super::scalars::as_int;
 use super::types::{erase, fill, same_slot};
 use crate::builtins::{self, typed};
-use crate::rules::unify::Role;
+use crate::rules::unify::{JoinKind, Role, join};
 use crate::thir::*;
 use crate::ty::Ty;
 use tessera_base::near::nearest;
@@ -147,6 +147,12 @@ impl Cx<'_> {
                 let seq = self.seq_of(more);
                 let more = self.seq_list(seq, span);
                 let Ty::List(e) = more.ty.clone() else { return error_at(span) };
+                if super::agree::has_sizes(t) && self.is_promised(base) {
+                    let (list, role) = (Ty::List(Box::new(t.clone())), Role::Other("the list".into()));
+                    let holder = self.expr(base);
+                    let more = self.expect_beside(more, &list, "list", Span::NONE, role, Some(holder));
+                    return if more.ty.is_error() { more } else { self.change(base, "list.extend", vec![more], span) };
+                }
                 let kind = more.kind.clone();
                 self.grow(base, t, TExpr { ty: (*e).clone(), ..more }, span, move |x| {
                     let ty = Ty::List(Box::new(x.ty.clone()));
@@ -227,7 +233,12 @@ impl Cx<'_> {
                 };
                 let Some(key) = self.element_value(key, k, "the key") else { return error_at(span) };
                 let Some(default) = self.element_value(default, v, "the default") else { return error_at(span) };
-                let ty = if *v == Ty::Unknown { default.ty.clone() } else { self.element(v) };
+                let found = self.element(v);
+                let Some(ty) = join(&mut self.sizes, &found, &default.ty, JoinKind::Elements, "n") else {
+                    let role = Role::Other("the default".into());
+                    let default = self.expect(default, &found, "default", Span::NONE, role);
+                    return if default.ty.is_error() { default } else { error_at(span) };
+                };
                 builtin("dict.get", vec![dict, key, default], ty, span)
             }
             ("pop", Some(key)) => {
@@ -241,7 +252,9 @@ impl Cx<'_> {
             }
             ("update", Some(other)) => {
                 let expected = Ty::Dict(Box::new(k.clone()), Box::new(v.clone()));
-                let other = self.expect(other, &expected, "dict", Span::NONE, Role::Other("the other dict".into()));
+                let role = Role::Other("the other dict".into());
+                let holder = super::agree::has_sizes(v).then(|| self.expr(base));
+                let other = self.expect_beside(other, &expected, "dict", Span::NONE, role, holder);
                 if other.ty.is_error() {
                     return error_at(span);
                 }
@@ -291,37 +304,8 @@ impl Cx<'_> {
         span: Span,
         make: impl Fn(TExpr) -> (Builtin, Vec<TExpr>),
     ) -> TExpr {
-        let x = match (t, &x.ty) {
-            (Ty::Float, ty) if ty.is_scalar() => super::scalars::as_float(x),
-            (Ty::Int(_), Ty::Bool) => as_int(x),
-            (Ty::Fn(params, ret), Ty::FnRef(_)) => self.erase_function(x, params, ret),
-            _ => x,
-        };
-        if x.ty.is_error() {
-            return error_at(span);
-        }
-        let plain = match &x.ty {
-            Ty::Int(_) => Ty::int(),
-            other => other.clone(),
-        };
-        let Some(element) = self.widen_element(t, &plain) else {
-            let d = Diagnostic::new(
-                Code::E0204,
-                x.span,
-                format!("the elements of this list are `{t}`, and this is `{}`", x.ty),
-            )
-            .with_label(base.span, format!("list[{t}]"));
-            let d = match (t, &x.ty) {
-                (Ty::Int(_), Ty::Float) => {
-                    d.help("start the list with floats: `[0.0]`, or annotate it: `xs: list[float] = []`")
-                }
-                _ => d,
-            };
-            return self.fail(d);
-        };
-        if element != *t {
-            self.place_retype(base, Ty::List(Box::new(element)));
-        }
+        let container = Ty::List(Box::new(t.clone()));
+        let Some(x) = self.stored(base, &container, t, x) else { return error_at(span) };
         let (name, args) = make(x);
         self.change(base, name, args, span)
     }

@@ -205,7 +205,8 @@ impl Cx<'_> {
         };
         let declared = self.declared_field(&ty);
         let role = Role::Field { of, field: name.text.to_string() };
-        let value = self.expect(value, &declared, &name.text, Span::NONE, role);
+        let holder = super::agree::has_sizes(&declared).then(|| self.expr(base));
+        let value = self.expect_beside(value, &declared, &name.text, Span::NONE, role, holder);
         if value.ty.is_error() {
             return;
         }
@@ -250,39 +251,64 @@ impl Cx<'_> {
         }
         let (Ty::List(element) | Ty::Dict(_, element)) = &ty else { return };
         let element = (**element).clone();
-        let plain = match &value.ty {
-            Ty::Int(_) => Ty::int(),
-            other => other.clone(),
-        };
-        let value = match (&element, &value.ty) {
+        let Some(value) = self.stored(base, &ty, &element, value) else { return };
+        place.steps.push(step);
+        self.out.push(TStmt::Mutate { place, change: TChange::Set(value), span });
+    }
+
+    /// A value as an element of the container at `base`. The sizes of elements are kept where they are declared;
+    /// else elements may become wider.
+    pub fn stored(&mut self, base: &Expr, container: &Ty, element: &Ty, value: TExpr) -> Option<TExpr> {
+        let value = match (element, &value.ty) {
             (Ty::Float, t) if t.is_scalar() => super::scalars::as_float(value),
             (Ty::Int(_), Ty::Bool) => as_int(value),
             (Ty::Fn(params, ret), Ty::FnRef(_)) => self.erase_function(value, params, ret),
             _ => value,
         };
-        let plain = if value.ty == Ty::Float { Ty::Float } else { plain };
-        match self.widen_element(&element, &plain) {
-            Some(wider) if wider != element => {
-                let whole = match self.place_ty(base).map_or(ty.clone(), |(_, t)| t) {
-                    Ty::Dict(k, _) => Ty::Dict(k, Box::new(wider)),
-                    _ => Ty::List(Box::new(wider)),
-                };
-                self.place_retype(base, whole);
-            }
-            Some(_) => {}
-            None => {
-                let d = Diagnostic::new(
-                    Code::E0204,
-                    value.span,
-                    format!("the elements are `{element}`, and this is `{}`", value.ty),
-                )
-                .with_label(base.span, ty.to_string());
-                self.report(d);
-                return;
-            }
+        if value.ty.is_error() {
+            return None;
         }
-        place.steps.push(step);
-        self.out.push(TStmt::Mutate { place, change: TChange::Set(value), span });
+        let plain = match &value.ty {
+            Ty::Int(_) => Ty::int(),
+            other => other.clone(),
+        };
+        if super::agree::has_sizes(element) && self.is_promised(base) {
+            let role = Role::Other("the element".into());
+            let holder = self.expr(base);
+            let value = self.expect_beside(value, element, "element", Span::NONE, role, Some(holder));
+            return (!value.ty.is_error()).then_some(value);
+        }
+        let Some(wider) = self.widen_element(element, &plain) else {
+            let list = if matches!(container, Ty::Dict(..)) { "dict" } else { "list" };
+            let text = format!("the elements of this {list} are `{element}`, and this is `{}`", value.ty);
+            let d = Diagnostic::new(Code::E0204, value.span, text).with_label(base.span, container.to_string());
+            self.report(match (element, &value.ty) {
+                (Ty::Int(_), Ty::Float) => {
+                    d.help("start the list with floats: `[0.0]`, or annotate it: `xs: list[float] = []`")
+                }
+                _ => d,
+            });
+            return None;
+        };
+        if wider != *element {
+            let whole = match self.place_ty(base).map_or(container.clone(), |(_, t)| t) {
+                Ty::Dict(k, _) => Ty::Dict(k, Box::new(wider)),
+                _ => Ty::List(Box::new(wider)),
+            };
+            self.place_retype(base, whole);
+        }
+        Some(value)
+    }
+
+    /// Whether the type of a container is declared, and not only what its elements have in common: by an
+    /// annotation, as a field, or where another function sees it.
+    pub fn is_promised(&self, base: &Expr) -> bool {
+        match &base.kind {
+            ExprKind::Name(name) => self.env.get(name).is_none() || self.declared.contains(name),
+            ExprKind::Attr { .. } => true,
+            ExprKind::Index { base, .. } => self.is_promised(base),
+            _ => false,
+        }
     }
 
     /// A place as an expression that reads it.

@@ -2,7 +2,6 @@
 
 use super::cx::{Cx, error_at, int};
 use super::symbolic::{arith, known};
-use crate::rules::unify::{JoinKind, join};
 use crate::thir::*;
 use crate::ty::Ty;
 use tessera_base::{Code, Diagnostic, Size, Span};
@@ -60,7 +59,7 @@ impl Cx<'_> {
             }
             (BinOp::Add, Ty::List(a), Ty::List(b)) => {
                 let (a, b) = ((**a).clone(), (**b).clone());
-                match join(&mut self.sizes, &a, &b, JoinKind::Control, "n") {
+                match super::exprs::join_elements(self, &a, &b) {
                     Some(ty) => {
                         let ty = Ty::List(Box::new(ty));
                         let part = |e: TExpr| TExpr { ty: ty.clone(), ..e };

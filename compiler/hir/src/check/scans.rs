@@ -128,7 +128,7 @@ impl Cx<'_> {
 
     fn same_carry(&mut self, expected: &Ty, found: &Ty, span: Span, what: &str) -> bool {
         match crate::rules::unify::assignable(&mut self.sizes, expected, found, span) {
-            Ok(crate::rules::unify::Coerce::None | crate::rules::unify::Coerce::Check) => true,
+            Ok(how) if how == crate::rules::unify::Coerce::None || how.is_check() => true,
             _ => {
                 let d = Diagnostic::new(
                     Code::E0209,

@@ -1,12 +1,13 @@
 //! Structs: their types at given parameters, and constructors.
 
+use super::agree::Part;
 use super::annots::{AnnotScope, Unbound};
 use super::args::{Slot, Value};
 use super::cx::{Cx, error_at};
 use super::generics::{self, GenericKind, dtype_in, kind_of, type_in};
 use crate::db;
 use crate::rules::annot::{self, GenericArg, NameMeaning};
-use crate::rules::unify::{Role, bind_signature, mismatch_diagnostic};
+use crate::rules::unify::{Coerce, Role, bind_signature, mismatch_diagnostic};
 use crate::thir::*;
 use crate::ty::{StructTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,8 +70,17 @@ impl Cx<'_> {
 
     fn field_type(&mut self, id: ItemId, ty: &Expr, generics: &Generics) -> Result<Ty, Diagnostic> {
         let home = db::home(self.db, id).unwrap_or(self.file);
-        let mut scope =
-            AnnotScope { cx: self, own: generics.clone(), unbound: Unbound::Refuse, made: vec![], inside: false, home };
+        let mut scope = AnnotScope {
+            cx: self,
+            own: generics.clone(),
+            unbound: Unbound::Refuse,
+            made: vec![],
+            inside: false,
+            home,
+            definition: Some(id),
+            constants: vec![],
+            namesakes: vec![],
+        };
         annot::resolve(ty, &mut scope)
     }
 
@@ -169,7 +179,8 @@ impl Cx<'_> {
         if given.iter().any(|v| v.ty.is_error()) {
             return error_at(span);
         }
-        let Some(generics) = self.infer_generics(id, def, &given, span) else { return error_at(span) };
+        let Some((generics, declared)) = self.infer_generics(id, def, &given, span) else { return error_at(span) };
+        let given = self.fields_agree(def, given, declared);
         let mut fields = vec![];
         let mut out = vec![];
         let mut failed = false;
@@ -194,7 +205,16 @@ impl Cx<'_> {
     }
 
     /// The parameters of a struct from the values of its fields.
-    fn infer_generics(&mut self, id: ItemId, def: &StructDef, given: &[TExpr], span: Span) -> Option<Generics> {
+    ///
+    /// Also gives the types of the fields in terms of the struct's sizes, where only a run can tell whether the
+    /// fields agree on them.
+    fn infer_generics(
+        &mut self,
+        id: ItemId,
+        def: &StructDef,
+        given: &[TExpr],
+        span: Span,
+    ) -> Option<(Generics, Vec<Ty>)> {
         let mut generics = Generics::new();
         let mut vars: BTreeMap<Arc<str>, SizeVar> = BTreeMap::new();
         for g in &def.generics {
@@ -217,7 +237,7 @@ impl Cx<'_> {
             }
         }
         if vars.is_empty() {
-            return Some(generics);
+            return Some((generics, vec![]));
         }
         let mut declared = vec![];
         for field in &def.fields {
@@ -235,7 +255,8 @@ impl Cx<'_> {
                         None => return self.cannot_infer(def, &name, span),
                     }
                 }
-                Some(generics)
+                let open = bindings.coerces.iter().any(Coerce::compares);
+                Some((generics, if open { declared } else { vec![] }))
             }
             Err(p) => {
                 let field = &def.fields[p.index];
@@ -254,7 +275,28 @@ impl Cx<'_> {
         }
     }
 
-    fn cannot_infer(&mut self, def: &StructDef, name: &str, span: Span) -> Option<Generics> {
+    /// The values of fields, compared where they have a size of the struct in common. `declared`: the types of
+    /// the fields in terms of the struct's sizes; empty where there is nothing to compare.
+    fn fields_agree(&mut self, def: &StructDef, given: Vec<TExpr>, declared: Vec<Ty>) -> Vec<TExpr> {
+        if declared.is_empty() {
+            return given;
+        }
+        let given: Vec<TExpr> =
+            def.fields.iter().zip(given).map(|(field, value)| self.save(&field.name.text, value)).collect();
+        let parts = def.fields.iter().zip(&given).zip(declared).map(|((field, value), declared)| Part {
+            what: Role::Field { of: def.name.text.to_string(), field: field.name.text.to_string() }.text(),
+            declared,
+            found: value.ty.clone(),
+            value: value.clone(),
+            at: field.ty.span,
+            ints: true,
+        });
+        let stmts = self.agree(parts.collect());
+        self.out.extend(stmts);
+        given
+    }
+
+    fn cannot_infer<T>(&mut self, def: &StructDef, name: &str, span: Span) -> Option<T> {
         let d = Diagnostic::new(
             Code::E0216,
             span,

@@ -253,7 +253,7 @@ impl Zonk<'_> {
                 OpArg::Value(e) => self.expr(e),
                 OpArg::Default => {}
             }),
-            TKind::TensorIndex { base, index } => {
+            TKind::TensorIndex { base, index, .. } => {
                 self.expr(base);
                 index.iter_mut().for_each(|p| self.index_part(p));
             }

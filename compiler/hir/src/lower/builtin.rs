@@ -68,6 +68,7 @@ const DIRECT: &[(&str, RtFn)] = &[
     ("sys.env", env_get),
     ("sys.progress", progress),
     ("math.gcd", int_gcd),
+    ("sizes.differ", sizes_differ),
 ];
 
 /// Builtins that also take the type of their result.

@@ -166,7 +166,7 @@ impl Body<'_, '_> {
                 HExprKind::CallClosure { func, args: self.args(args, &wants) }
             }
             TKind::Erase { value, inst } => return self.closure(value, *inst, ty, span),
-            TKind::TensorIndex { base, index } => {
+            TKind::TensorIndex { base, index, .. } => {
                 let (base, index) = (self.expr(base), self.index_list(index, span));
                 HExprKind::Rt { func: RtFn::tensor_index, args: vec![base, index] }
             }

@@ -116,7 +116,7 @@ impl<'p> Facts<'p> {
             // Parts of a tensor on a mesh are found where they lie.
             TKind::TensorIndex { base, .. } if base.ty.on_a_mesh() => true,
             TKind::Call { inst, .. } => self.graph_call(*inst),
-            TKind::TensorIndex { base, index } => {
+            TKind::TensorIndex { base, index, .. } => {
                 index.iter().any(|p| matches!(p, IndexPart::Tensor(_))) || self.computes(base)
             }
             _ if self.absorbs(e) => {

@@ -26,9 +26,10 @@ impl Body<'_, '_> {
                 if slot.on_a_mesh() || index.iter().any(|p| matches!(p, IndexPart::Tensor(_))) {
                     self.assign_by_region(&slot, index, value, span)
                 } else {
+                    let loose = self.int(repeating(&value.ty) as i64, span);
                     let value = self.as_tensor(value);
                     let index = self.index_list(index, span);
-                    Change::Apply { func: RtFn::tensor_assign, args: vec![index, value] }
+                    Change::Apply { func: RtFn::tensor_assign, args: vec![index, value, loose] }
                 }
             }
             TChange::Method { name, args } => match self.method(name, args, &slot, span) {

@@ -17,7 +17,7 @@ pub fn e(kind: TKind, ty: Ty) -> TExpr {
 
 pub fn tensor(shape: &[i64]) -> Ty {
     let dim = |&n: &i64| match n {
-        -1 => Size::var(SizeVar { id: 7, name: "N".into(), rigid: false }),
+        -1 => Size::var(SizeVar { id: 7, name: "N".into(), rigid: false, each: false }),
         n => Size::constant(n),
     };
     Ty::Tensor(TensorType::new(shape.iter().map(dim).collect(), DType::F32))
@@ -27,7 +27,7 @@ pub fn op(name: &str, args: Vec<TExpr>, ty: Ty) -> TExpr {
     let def = surface::find(name).unwrap();
     let mut all: Vec<OpArg> = args.into_iter().map(OpArg::Value).collect();
     all.resize_with(def.params.len(), || OpArg::Default);
-    e(TKind::Op { def, args: all, hints: Hints::default() }, ty)
+    e(TKind::Op { def, args: all, hints: Hints::default(), checks: vec![] }, ty)
 }
 
 pub fn local(n: u32, ty: Ty) -> TExpr {

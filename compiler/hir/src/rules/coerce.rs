@@ -13,7 +13,7 @@ use tessera_ops::surface;
 /// the value. Lists, tuples and dicts that are written out convert element by element.
 ///
 /// `name` and `annotation` are for checks at run time: what is bound, and where its type is
-/// declared. A function that is bound to a function type is left as it is: the checker
+/// declared. `cx.unproved` is set where sizes have to be compared then. A function that is bound to a function type is left as it is: the checker
 /// instantiates it ([`Coerce::Erase`]).
 pub fn coerce(
     cx: &mut SizeCx,
@@ -61,6 +61,7 @@ pub fn coerce(
         (kind, _) => {
             let value = TExpr { kind, ty: whole, span };
             let how = assignable(cx, expected, &value.ty, span)?;
+            cx.unproved |= how.compares();
             return Ok(apply(cx, value, &how, expected, name, annotation));
         }
     };
@@ -72,7 +73,7 @@ pub fn apply(cx: &mut SizeCx, value: TExpr, how: &Coerce, expected: &Ty, name: &
     let span = value.span;
     let ty = refine(expected, &value.ty);
     let (kind, ty) = match how {
-        Coerce::None => {
+        Coerce::None | Coerce::Sizes => {
             // A literal of unknown element type takes the declared one.
             return match (&value.ty, expected) {
                 (Ty::Int(_) | Ty::DType(_) | Ty::Error | Ty::Never | Ty::FnRef(_), _) => value,

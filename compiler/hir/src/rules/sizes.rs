@@ -24,6 +24,8 @@ pub struct SizeCx {
     pub notes: Vec<(Span, String)>,
     /// The name that is being bound: fresh sizes take it.
     pub binding: Option<Arc<str>>,
+    /// A value was accepted for a type that it has only if sizes turn out to be equal.
+    pub unproved: bool,
     /// The mode of `numerics.precision` in force.
     pub precision: Precision,
     next: u32,
@@ -44,6 +46,7 @@ impl SizeCx {
             checks: vec![],
             notes: vec![],
             binding: None,
+            unproved: false,
             precision: Precision::Own,
             next: first,
             used: BTreeMap::new(),
@@ -66,7 +69,7 @@ impl SizeCx {
         self.used.entry(name.clone()).or_insert(1);
         let id = self.next;
         self.next += 1;
-        SizeVar { id, name, rigid: true }
+        SizeVar { id, name, rigid: true, each: false }
     }
 
     /// A new size that only data knows. It is called after the name that is being bound, or
@@ -102,12 +105,19 @@ impl SizeCx {
         a.compare(b, &self.facts) == Verdict::Equal
     }
 
+    /// Records a check; from here on the sizes are equal.
     fn check_at_run_time(&mut self, left: Size, right: Size, span: Span) {
-        let check = SizeCheck { left, right, span };
-        if !self.checks.contains(&check) {
-            self.notes.push((span, format!("checked at run time: {} == {}", check.left, check.right)));
-            self.checks.push(check);
+        let note = (span, format!("checked at run time: {left} == {right}"));
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
         }
+        self.assume_equal(&left, &right);
+        self.checks.push(SizeCheck { left, right, span });
+    }
+
+    /// The checks that were recorded since there were `before`.
+    pub fn checks_since(&self, before: usize) -> Vec<(Size, Size)> {
+        self.checks[before.min(self.checks.len())..].iter().map(|c| (c.left.clone(), c.right.clone())).collect()
     }
 
     /// Runs an operator's typing rule. What it records is kept only if it succeeds.
@@ -148,10 +158,27 @@ impl SizeCx {
         false
     }
 
+    /// The type of one element of a list: a size that is another one in each element becomes
+    /// that of this element.
+    pub fn element(&mut self, ty: &Ty) -> Ty {
+        let vars: Vec<SizeVar> = vars_of(ty).into_iter().filter(|v| v.each).collect();
+        if vars.is_empty() {
+            return ty.clone();
+        }
+        let made: Vec<Size> = vars.iter().map(|v| self.fresh(&v.name)).collect();
+        subst_ty(ty, &mut |v| vars.iter().position(|w| w == v).map(|i| made[i].clone()))
+    }
+
     /// The size of a dim that is `a` on one path and `b` on another: kept where equal, unknown
     /// otherwise.
     pub fn widen(&mut self, a: &Size, b: &Size, hint: &str) -> Size {
-        if self.equal(a, b) { a.clone() } else { self.fresh(hint) }
+        if self.equal(a, b) {
+            return a.clone();
+        }
+        let var = self.fresh_var(hint);
+        // Elements that differ among themselves stay so.
+        let each = a.vars().iter().chain(&b.vars()).any(|v| v.each);
+        Size::var(if each { var.in_each() } else { var })
     }
 }
 
@@ -168,7 +195,7 @@ fn make_fresh(next: &mut u32, used: &mut BTreeMap<Arc<str>, u32>, binding: Optio
     used.insert(name.clone(), 1);
     let id = *next;
     *next += 1;
-    SizeVar { id, name, rigid: false }
+    SizeVar { id, name, rigid: false, each: false }
 }
 
 /// Whether the size has a part that only data knows.

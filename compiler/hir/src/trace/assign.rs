@@ -12,7 +12,7 @@ use tessera_ops::prim::Prim;
 use tessera_ops::surface::{Arg, Id, expand};
 
 impl Tracer<'_> {
-    pub(super) fn assign(&mut self, base: Tensor, parts: &[IndexPart], value: &Value, span: Span) -> R<Tensor> {
+    pub(super) fn assign(&mut self, base: Tensor, parts: &[IndexPart], value: (&Value, u64), span: Span) -> R<Tensor> {
         let ty = self.ty(base);
         let mut index = self.resolve(&ty.shape, parts, span)?;
         if index.dims.iter().any(|d| matches!(d, Along::Tensor(_))) {
@@ -75,12 +75,15 @@ impl Tracer<'_> {
     }
 
     /// The value broadcast to a shape, in the element type of the slot.
-    fn fitted(&mut self, value: &Value, shape: &[u64], dtype: DType, span: Span) -> R<Tensor> {
+    fn fitted(&mut self, (value, loose): (&Value, u64), shape: &[u64], dtype: DType, span: Span) -> R<Tensor> {
         let arg = match value {
             Value::Tensor(t) => {
                 let have = self.ty(*t).shape;
                 let lead = shape.len().checked_sub(have.len());
-                let fits = lead.is_some_and(|lead| have.iter().zip(&shape[lead..]).all(|(&h, &s)| h == s || h == 1));
+                let repeats = |i: usize| i >= 64 || loose >> i & 1 == 1;
+                let fits = lead.is_some_and(|lead| {
+                    have.iter().zip(&shape[lead..]).enumerate().all(|(i, (&h, &s))| h == s || h == 1 && repeats(i))
+                });
                 if !fits {
                     let message = format!("a value of shape {have:?} does not fit a slot of shape {shape:?}");
                     return Err(self.error(Code::E0708, span, message));
@@ -100,7 +103,14 @@ impl Tracer<'_> {
     }
 
     /// Index tensors: the slices are cut out, scattered into, and written back.
-    fn scatter(&mut self, base: Tensor, parts: &[IndexPart], index: Resolved, value: &Value, span: Span) -> R<Tensor> {
+    fn scatter(
+        &mut self,
+        base: Tensor,
+        parts: &[IndexPart],
+        index: Resolved,
+        value: (&Value, u64),
+        span: Span,
+    ) -> R<Tensor> {
         let ty = self.ty(base);
         let mut tensors = vec![];
         for (d, along) in index.dims.iter().enumerate() {

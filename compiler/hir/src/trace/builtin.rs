@@ -28,6 +28,9 @@ impl Tracer<'_> {
             return Ok(value);
         }
         let values = self.evals(args)?;
+        if let ("sizes.differ", [Value::Str(text), sizes]) = (name, &values[..]) {
+            return Err(self.sizes_differ(text, sizes, span)?);
+        }
         if let Some(short) = name.strip_prefix("math.") {
             return self.math(short, &values, span);
         }

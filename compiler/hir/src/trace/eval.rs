@@ -123,8 +123,9 @@ impl Tracer<'_> {
                 Value::Record(captures) => Value::Closure { inst: *inst, captures },
                 other => return Err(self.broken(span, "a function", &other)),
             },
-            TKind::Op { def, args, hints } => self.op(def, args, hints, span)?,
-            TKind::TensorIndex { base, index } => {
+            TKind::Op { def, args, hints, checks } => self.op(def, args, hints, checks, span)?,
+            TKind::TensorIndex { base, index, checks } => {
+                self.hold_index(index, checks, span)?;
                 let base = self.tensor_of(base)?;
                 Value::Tensor(self.index(base, index, span)?)
             }

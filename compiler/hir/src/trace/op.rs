@@ -4,24 +4,35 @@ use super::scalar::Known;
 use super::value::{Scalar, Tensor, Value};
 use super::{R, Tracer};
 use crate::thir::{OpArg, TExpr};
-use tessera_base::{Code, DType, Diagnostic, Span};
+use tessera_base::{Code, DType, Diagnostic, Size, Span};
 use tessera_ir::graph::{NodeId, Policy};
 use tessera_ir::hints::KernelHints;
 use tessera_ops::prim::{self, Prim};
 use tessera_ops::surface::{Arg, Build, Hints, Id, OpDef, OpError, Param, ParamKind, expand};
 
 impl Tracer<'_> {
-    pub(super) fn op(&mut self, def: &'static OpDef, args: &[OpArg], hints: &Hints, span: Span) -> R<Value> {
-        let mut given = vec![];
+    pub(super) fn op(
+        &mut self,
+        def: &'static OpDef,
+        args: &[OpArg],
+        hints: &Hints,
+        checks: &[(Size, Size)],
+        span: Span,
+    ) -> R<Value> {
+        let (mut given, mut operands) = (vec![], vec![]);
         for (param, arg) in def.params.iter().zip(args) {
             given.push(match arg {
                 OpArg::Default => param.default.arg().unwrap_or(Arg::None),
                 OpArg::Value(e) => {
                     let value = self.eval(e)?;
+                    if !checks.is_empty() {
+                        operands.push((&e.ty, value.clone()));
+                    }
                     self.arg(param, value, e.span)?
                 }
             });
         }
+        self.hold(checks, &operands, span)?;
         let first_new = self.level().graph.nodes.len();
         let around = match &hints.tile_shape {
             Some(tile) => {

@@ -20,7 +20,9 @@ impl Tracer<'_> {
     pub(super) fn mutate(&mut self, place: &TPlace, change: &TChange, span: Span) -> R<()> {
         let change = match change {
             TChange::Set(e) => Ready::Set(self.eval(e)?),
-            TChange::TensorSet { index, value } => Ready::TensorSet(index, self.eval(value)?),
+            TChange::TensorSet { index, value } => {
+                Ready::TensorSet(index, self.eval(value)?, repeating(&value.ty))
+            }
             TChange::Method { name, args } => Ready::Method(name, self.evals(args)?),
         };
         let mut steps = vec![];
@@ -84,8 +86,8 @@ impl Tracer<'_> {
     fn changed(&mut self, old: Value, change: Ready, span: Span) -> R<Value> {
         match (change, old) {
             (Ready::Set(value), _) => Ok(value),
-            (Ready::TensorSet(index, value), Value::Tensor(t)) => {
-                Ok(Value::Tensor(self.assign(t, index, &value, span)?))
+            (Ready::TensorSet(index, value, loose), Value::Tensor(t)) => {
+                Ok(Value::Tensor(self.assign(t, index, (&value, loose), span)?))
             }
             (Ready::Method(name, args), Value::List(mut items)) => {
                 self.list_method(name, args, Arc::make_mut(&mut items), span)?;
@@ -176,6 +178,7 @@ impl Tracer<'_> {
 /// A change with its operands evaluated.
 enum Ready<'a> {
     Set(Value),
-    TensorSet(&'a [IndexPart], Value),
+    /// With the dims along which the value may be repeated.
+    TensorSet(&'a [IndexPart], Value, u64),
     Method(&'a str, Vec<Value>),
 }

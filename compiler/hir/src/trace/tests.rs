@@ -166,7 +166,7 @@ fn a_scan_is_a_loop_or_written_out_with_the_same_result() {
 fn a_counted_loop_indexes_with_its_counter() {
     let (x, row) = (|| tensor(&[9, 2]), || tensor(&[2]));
     let index = vec![IndexPart::Int(local(1, Ty::int())), IndexPart::Whole(1)];
-    let read = e(TKind::TensorIndex { base: Box::new(local(0, x())), index }, row());
+    let read = e(TKind::TensorIndex { base: Box::new(local(0, x())), index, checks: vec![] }, row());
     let term = op("mul", vec![read, local(1, Ty::int())], row());
     let body = vec![TStmt::Return(Some(op("add", vec![local(2, row()), term], row())))];
     let mut f = function("body", vec![var("x", x()), var("i", Ty::int()), var("c", row())], vec![], row(), body);
@@ -316,7 +316,7 @@ fn a_call_is_inlined_and_guards_what_it_asked() {
 fn traced_index(shape: &[i64], index: Vec<IndexPart>, args: &[RegionArg]) -> Traced {
     let t = tensor(shape);
     let base = op("add", vec![global(0, t.clone()), e(TKind::Float(1.0), Ty::Float)], t.clone());
-    let read = e(TKind::TensorIndex { base: Box::new(base), index }, tensor(&[1]));
+    let read = e(TKind::TensorIndex { base: Box::new(base), index, checks: vec![] }, tensor(&[1]));
     let ints = || Ty::Tensor(TensorType::new(vec![Size::constant(3)], DType::I64));
     let globals = vec![var("x", t), var("t", ints()), var("n", Ty::int())];
     let p = program(globals, vec![], vec![print(vec![read])]);

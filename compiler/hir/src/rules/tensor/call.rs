@@ -58,6 +58,7 @@ pub fn call_as(
         syms.push(converted.sym);
         values.push(Some(converted.value));
     }
+    let before = cx.checks.len();
     let types = infer(cx, def, &syms, &hints, counted, span)
         .and_then(|types| lay_out(cx, def, &syms, &hints, types))
         .map_err(|e| op_diagnostic(def, *e, &values, span, name_span, symbol))?;
@@ -73,7 +74,8 @@ pub fn call_as(
             _ => OpArg::Default,
         })
         .collect();
-    Ok(TExpr { kind: TKind::Op { def, args, hints }, ty, span })
+    let checks = cx.checks_since(before);
+    Ok(TExpr { kind: TKind::Op { def, args, hints, checks }, ty, span })
 }
 
 /// Runs the typing rule. For a list of unknown length it runs at one and at two elements:

@@ -68,12 +68,14 @@ pub fn index(cx: &mut SizeCx, base: TExpr, given: Vec<GivenIndex>, span: Span) -
         return Ok(error_expr(span));
     }
     let Ty::Tensor(t) = base.ty.clone() else { return Err(any_tensor(&base)) };
+    let before = cx.checks.len();
     let Indexed { parts, shape, mut sharding, picked } = resolve(cx, &t, base.span, given, Use::Read, span)?;
+    let checks = cx.checks_since(before);
     // As of rows of a table: the others stand for zeros.
     sharding.partial.extend(picked.into_iter().map(|axis| (Monoid::Sum, axis)));
     let sharding = sharding.normal(shape.len());
     let ty = Ty::Tensor(TensorType { shape, dtype: t.dtype, sharding });
-    Ok(TExpr { kind: TKind::TensorIndex { base: Box::new(base), index: parts }, ty, span })
+    Ok(TExpr { kind: TKind::TensorIndex { base: Box::new(base), index: parts, checks }, ty, span })
 }
 
 /// What an index is for.

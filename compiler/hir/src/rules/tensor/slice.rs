@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     fn var(id: u32, name: &str, rigid: bool) -> Size {
-        Size::var(SizeVar { id, name: name.into(), rigid })
+        Size::var(SizeVar { id, name: name.into(), rigid, each: false })
     }
 
     fn length(d: &Size, low: Option<&Size>, high: Option<&Size>, step: Option<i64>) -> String {

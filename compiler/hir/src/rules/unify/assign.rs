@@ -16,13 +16,35 @@ pub enum Coerce {
     BoolToFloat,
     /// A Python scalar becomes a tensor of rank 0.
     ScalarToTensor(DType),
-    /// Rank, dtype or sizes are checked at run time.
+    /// Rank, dtype and sizes of a tensor of which nothing is known are checked at run time.
     Check,
+    /// Sizes, or tensors in containers, are checked at run time.
+    Sizes,
     /// A particular function becomes a value of the declared function type. That its
     /// parameters and result fit is left to the checker, which instantiates it.
     Erase,
     /// Element by element of a tuple.
     Tuple(Vec<Coerce>),
+}
+
+impl Coerce {
+    /// Whether the value stays as it is and only a run can tell whether it has the type.
+    pub fn is_check(&self) -> bool {
+        match self {
+            Coerce::Check | Coerce::Sizes => true,
+            Coerce::Tuple(parts) => parts.iter().all(|p| *p == Coerce::None || p.is_check()),
+            _ => false,
+        }
+    }
+
+    /// Whether something has to be compared when the program runs.
+    pub fn compares(&self) -> bool {
+        match self {
+            Coerce::Sizes => true,
+            Coerce::Tuple(parts) => parts.iter().any(Coerce::compares),
+            _ => false,
+        }
+    }
 }
 
 /// Accepts `found` where `expected` is declared, or says why not. Equalities of sizes that
@@ -59,7 +81,7 @@ pub fn assignable(cx: &mut SizeCx, expected: &Ty, found: &Ty, span: Span) -> Res
         (Ty::Dict(ek, ev), Ty::Dict(fk, fv)) => {
             let key = part(cx, ek, fk, "the key", expected, found, span)?;
             let value = part(cx, ev, fv, "the value", expected, found, span)?;
-            Ok(if key == Coerce::Check { key } else { value })
+            Ok(if key == Coerce::Sizes { key } else { value })
         }
         (Ty::Tuple(es), Ty::Tuple(fs)) if es.len() == fs.len() => {
             let mut parts = vec![];
@@ -100,8 +122,8 @@ fn part(
     span: Span,
 ) -> Result<Coerce, Mismatch> {
     match assignable(cx, e, f, span).map_err(|m| m.inside(step, expected, found))? {
-        ok @ (Coerce::None | Coerce::Check) => Ok(ok),
-        Coerce::Tuple(cs) if cs.iter().all(|c| matches!(c, Coerce::None | Coerce::Check)) => Ok(Coerce::Check),
+        Coerce::None => Ok(Coerce::None),
+        how if how.is_check() => Ok(Coerce::Sizes),
         _ => Err(Mismatch::new(expected, found, What::Type)),
     }
 }
@@ -117,8 +139,8 @@ fn fields(
 ) -> Result<Coerce, Mismatch> {
     let mut out = Coerce::None;
     for ((name, e), (_, f)) in es.iter().zip(fs) {
-        if part(cx, e, f, &format!("{kind} `{name}`"), expected, found, span)? == Coerce::Check {
-            out = Coerce::Check;
+        if part(cx, e, f, &format!("{kind} `{name}`"), expected, found, span)? == Coerce::Sizes {
+            out = Coerce::Sizes;
         }
     }
     Ok(out)
@@ -144,6 +166,10 @@ fn tensor(
     let skip = f.rank() - shape.len();
     let before = cx.checks.len();
     for (i, (e, found)) in shape.iter().zip(&f.shape[skip..]).enumerate() {
+        // Any size, in each element another one.
+        if e.as_var().is_some_and(|v| v.each) {
+            continue;
+        }
         let (proved, witness) = match cx.require_equal(e, found, span) {
             Ok(()) => continue,
             Err(Verdict::Differ(w)) => (true, Some(w)),
@@ -157,7 +183,7 @@ fn tensor(
     if !sharding.is_replicated() && !same_layout(sharding, &f.sharding, skip) {
         return Err(mismatch(What::Sharding));
     }
-    Ok(if cx.checks.len() > before { Coerce::Check } else { Coerce::None })
+    Ok(if cx.checks.len() > before { Coerce::Sizes } else { Coerce::None })
 }
 
 fn same_layout(e: &Sharding, f: &Sharding, skip: usize) -> bool {

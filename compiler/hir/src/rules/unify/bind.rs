@@ -144,10 +144,15 @@ impl Solver<'_> {
             (Ty::TensorPattern(p), Ty::Tensor(a)) if a.rank() >= p.tail.len() => {
                 self.dims(&p.tail, &a.shape[a.rank() - p.tail.len()..], arg)
             }
-            (Ty::List(p), Ty::List(a)) => self.collect(p, a, arg),
+            // Where elements differ in a size, it is that of one of them: the run compares all.
+            (Ty::List(p), Ty::List(a)) => {
+                let element = self.cx.element(a);
+                self.collect(p, &element, arg);
+            }
             (Ty::Dict(pk, pv), Ty::Dict(ak, av)) => {
+                let element = self.cx.element(av);
                 self.collect(pk, ak, arg);
-                self.collect(pv, av, arg);
+                self.collect(pv, &element, arg);
             }
             (Ty::Tuple(ps), Ty::Tuple(aa)) => ps.iter().zip(aa).for_each(|(p, a)| self.collect(p, a, arg)),
             (Ty::Struct(p), Ty::Struct(a)) if p.item == a.item => {

@@ -67,7 +67,8 @@ pub enum Role {
 }
 
 impl Role {
-    fn text(&self) -> String {
+    /// The value in words.
+    pub fn text(&self) -> String {
         match self {
             Role::Argument { function, param } => format!("the argument `{param}` of `{function}`"),
             Role::Returned { function } => format!("the value returned from `{function}`"),

@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn all_but_the_last_of_n_is_n_minus_1() {
-        let size = Size::var(SizeVar { id: 0, name: "N".into(), rigid: true });
+        let size = Size::var(SizeVar { id: 0, name: "N".into(), rigid: true, each: false });
         let length = |start: Option<i64>, stop: Option<i64>| {
             extent(&size, start.map(Size::constant).as_ref(), stop.map(Size::constant).as_ref(), 1)
                 .map(|(_, l)| l.to_string())

@@ -1,0 +1,381 @@
+//! What the types of values promise about sizes and nothing proves: statements that check it when
+//! the program gets there.
+//!
+//! A type that is printed is true. Where values meet declared types (arguments and parameters, results,
+//! annotated names, fields, elements of containers) each dim is compared with the value of its declared
+//! size: one comparison of ints, before anything reads the value. Of a function's parameters this happens
+//! at its entry, from the parameters alone, so that it does not matter who calls.
+
+use super::cx::{Cx, int, string};
+use super::iterate::int_test;
+use super::symbolic::dim;
+use crate::rules::sizes::vars_of;
+use crate::thir::*;
+use crate::ty::Ty;
+use std::collections::BTreeMap;
+use tessera_base::{Size, SizeVar, Span, TensorType};
+use tessera_grammar::ast::CmpOp;
+
+/// A value with the type that it must have.
+pub struct Part {
+    /// In words: "the argument `x` of `f`", "the value of `x`".
+    pub what: String,
+    pub declared: Ty,
+    /// Its type as far as it is known: tensors in containers may be of any rank and element type.
+    pub found: Ty,
+    /// Can be read again without effects.
+    pub value: TExpr,
+    /// Where the type is declared.
+    pub at: Span,
+    /// Whether ints are compared too, and not only used.
+    pub ints: bool,
+}
+
+/// An int that a type says the value of.
+struct Leaf {
+    size: Size,
+    read: TExpr,
+    /// "dim 0 of the argument `x` of `f`"
+    what: String,
+    /// The tensor that it belongs to.
+    tensor: Option<(TExpr, TensorType)>,
+    at: Span,
+}
+
+/// Elements of a container.
+struct Elements {
+    what: String,
+    element: Ty,
+    found: Ty,
+    value: TExpr,
+    at: Span,
+    ints: bool,
+}
+
+/// The sizes of which the value is known only from the values that are checked.
+#[derive(Clone, Default)]
+struct Known {
+    /// In which int each is kept; with `true`, -1 stands for "none seen yet".
+    values: BTreeMap<Size, (TExpr, bool)>,
+    /// Each occurs this often.
+    count: BTreeMap<Size, usize>,
+}
+
+impl Cx<'_> {
+    /// Statements that stop the program unless the sizes in the types of values are those of the values.
+    /// Empty where there is nothing to compare.
+    pub fn agree(&mut self, parts: Vec<Part>) -> Vec<TStmt> {
+        let (stmts, ()) = self.block(|cx| {
+            let mut known = Known::default();
+            parts.iter().for_each(|p| known.count_in(&p.declared));
+            for p in parts {
+                let mut found = Found::default();
+                found.collect((&p.declared, &p.found), &p.value, (&p.what, p.at, p.ints));
+                cx.compare_all(found, &mut known);
+            }
+        });
+        stmts
+    }
+
+    fn compare_all(&mut self, found: Found, known: &mut Known) {
+        let Found { leaves, lists, untyped } = found;
+        self.out.extend(untyped.into_iter().map(TStmt::Expr));
+        // What tells a size comes before what it is compared with.
+        let (tell, compare): (Vec<Leaf>, Vec<Leaf>) = leaves.into_iter().partition(|l| self.tells(l));
+        for leaf in tell.into_iter().chain(compare) {
+            self.compare_leaf(leaf, known);
+        }
+        for list in lists {
+            self.compare_elements(list, known);
+        }
+    }
+
+    /// Whether the value of the size is read from here.
+    fn tells(&self, leaf: &Leaf) -> bool {
+        let source = leaf.size.as_var().and_then(|v| self.size_sources.get(v));
+        source.is_some_and(|(e, _)| same_read(e, &leaf.read))
+    }
+
+    fn compare_leaf(&mut self, leaf: Leaf, known: &mut Known) {
+        if self.tells(&leaf) {
+            return;
+        }
+        let span = leaf.at;
+        if let Some(expected) = self.sure_value(&leaf.size, span) {
+            return self.write_comparison(leaf, expected);
+        }
+        if known.count.get(&leaf.size).is_none_or(|n| *n < 2) {
+            return;
+        }
+        match known.values.get(&leaf.size).cloned() {
+            None => {
+                let local = self.temp(&leaf.size.to_string(), Ty::int(), span);
+                let kept = TExpr { kind: TKind::Local(local), ty: Ty::int(), span };
+                self.out.push(TStmt::Set(local, leaf.read));
+                known.values.insert(leaf.size, (kept, false));
+            }
+            Some((kept, false)) => self.write_comparison(leaf, kept),
+            Some((kept, true)) => {
+                let TKind::Local(local) = kept.kind else { return };
+                let none = int_test(CmpOp::Lt, kept.clone(), int(0, span), span);
+                let read = leaf.read.clone();
+                let (otherwise, ()) = self.block(|cx| cx.write_comparison(leaf, kept));
+                self.out.push(TStmt::If { test: none, then: vec![TStmt::Set(local, read)], otherwise });
+            }
+        }
+    }
+
+    /// The value of a size from what is there whatever the values are: not from an element of a list.
+    fn sure_value(&mut self, size: &Size, span: Span) -> Option<TExpr> {
+        let from_list = |e: &TExpr| {
+            let mut found = false;
+            crate::walk::each_expr(e, &mut |e| found |= matches!(e.kind, TKind::Index(..)));
+            found
+        };
+        let unsure = |v: &SizeVar| v.each || self.size_sources.get(v).is_none_or(|(e, _)| from_list(e));
+        if size.vars().iter().any(unsure) {
+            return None;
+        }
+        self.size_value(size, span)
+    }
+
+    fn write_comparison(&mut self, leaf: Leaf, expected: TExpr) {
+        let Leaf { size, read, what, tensor, at } = leaf;
+        let mut lines = vec![format!("{what} is {{}} where {{}} is declared")];
+        let mut values = vec![read.clone(), expected.clone()];
+        if let Some((value, declared)) = tensor {
+            let dims = (0..declared.rank()).map(|i| dim(&value, i, &declared.shape[i]));
+            let mut shown: Vec<String> = vec!["{}".into(); declared.rank()];
+            values.extend(dims);
+            shown.extend(declared.dtype.map(|d| d.to_string()));
+            lines.push(format!("declared {declared}, and this is Tensor[{}]", shown.join(", ")));
+        }
+        if size.as_const().is_none() {
+            for var in size.vars() {
+                let Some(value) = self.sure_value(&Size::var(var.clone()), at) else { continue };
+                lines.push(format!("{} is {{}}{}", var.name, self.told_by(&var)));
+                values.push(value);
+            }
+        }
+        let test = int_test(CmpOp::Ne, read, expected, at);
+        let then = vec![TStmt::Expr(fault(lines.join("\n"), values, at))];
+        self.out.push(TStmt::If { test, then, otherwise: vec![] });
+    }
+
+    /// ", from `x`"
+    fn told_by(&self, var: &SizeVar) -> String {
+        let mut name = None;
+        if let Some((e, _)) = self.size_sources.get(var) {
+            crate::walk::each_expr(e, &mut |e| {
+                if let TKind::Local(l) = e.kind {
+                    name = self.locals.get(l.0 as usize).map(|v| v.name.clone());
+                }
+            });
+        }
+        match name {
+            Some(name) if name != var.name => format!(", from `{name}`"),
+            _ => String::new(),
+        }
+    }
+
+    fn compare_elements(&mut self, list: Elements, known: &mut Known) {
+        let Elements { what, element, found, value, at, ints } = list;
+        // Sizes that are others in each element are told by each element anew.
+        let outer = known.clone();
+        known.of_one_element(&element);
+        if known.matters(self, &element, &found) {
+            self.keep_uniform(&element, at, known);
+            let is_dict = matches!(value.ty, Ty::Dict(..));
+            let var_ty = match &value.ty {
+                Ty::Dict(key, _) => (**key).clone(),
+                _ => found.clone(),
+            };
+            let var = self.temp(if is_dict { "key" } else { "element" }, var_ty.clone(), at);
+            let read = TExpr { kind: TKind::Local(var), ty: var_ty, span: at };
+            let (body, ()) = self.block(|cx| {
+                let read = match is_dict {
+                    false => read,
+                    true => {
+                        let kind = TKind::Index(Box::new(value.clone()), Box::new(read));
+                        cx.save("element", TExpr { kind, ty: found.clone(), span: at })
+                    }
+                };
+                let mut inside = Found::default();
+                inside.collect((&element, &found), &read, (&format!("an element of {what}"), at, ints));
+                cx.compare_all(inside, known);
+            });
+            self.out.push(TStmt::ForEach { var, iter: value, body, span: at });
+        }
+        known.values.retain(|s, _| !s.vars().iter().any(|v| v.each));
+        known.values.extend(outer.values);
+        known.count = outer.count;
+    }
+
+    /// A size of a whole list is kept from the first element on that there is.
+    fn keep_uniform(&mut self, element: &Ty, at: Span, known: &mut Known) {
+        for size in sizes_of(element) {
+            let own = size.vars().iter().any(|v| v.each);
+            let compared = known.count.get(&size).is_some_and(|n| *n > 1);
+            if own || !compared || known.values.contains_key(&size) || self.sure_value(&size, at).is_some() {
+                continue;
+            }
+            let local = self.temp(&size.to_string(), Ty::int(), at);
+            self.out.push(TStmt::Set(local, int(-1, at)));
+            known.values.insert(size, (TExpr { kind: TKind::Local(local), ty: Ty::int(), span: at }, true));
+        }
+    }
+
+    /// Statements that stop the program unless sizes that a signature writes are sizes: `Tensor[N - 2]` says
+    /// that N is at least 2. `of`: what has the size, in words.
+    pub fn at_least_zero(&mut self, size: &Size, of: &str, at: Span) {
+        let Some(value) = self.sure_value(size, at) else { return };
+        let mut lines = vec![format!("{of} has the size {size}, which is {{}}")];
+        let mut values = vec![value.clone()];
+        for var in size.vars() {
+            let Some(value) = self.sure_value(&Size::var(var.clone()), at) else { continue };
+            lines.push(format!("{} is {{}}{}", var.name, self.told_by(&var)));
+            values.push(value);
+        }
+        let test = int_test(CmpOp::Lt, value, int(0, at), at);
+        let then = vec![TStmt::Expr(fault(lines.join("\n"), values, at))];
+        self.out.push(TStmt::If { test, then, otherwise: vec![] });
+    }
+}
+
+impl Known {
+    fn count_in(&mut self, ty: &Ty) {
+        for size in sizes_of(ty) {
+            *self.count.entry(size).or_insert(0) += 1;
+        }
+        // Elements of a container are several.
+        each_container(ty, &mut |element| {
+            for size in sizes_of(element) {
+                *self.count.entry(size).or_insert(0) += 1;
+            }
+        });
+    }
+
+    /// Counts sizes that are others in each element as one element has them.
+    fn of_one_element(&mut self, element: &Ty) {
+        self.count.retain(|s, _| !s.vars().iter().any(|v| v.each));
+        for size in sizes_of(element).into_iter().filter(|s| s.vars().iter().any(|v| v.each)) {
+            *self.count.entry(size).or_insert(0) += 1;
+        }
+    }
+
+    /// Whether something in the elements has to be compared.
+    fn matters(&self, cx: &mut Cx, element: &Ty, found: &Ty) -> bool {
+        let compared = |s: &Size, cx: &mut Cx| {
+            self.count.get(s).is_some_and(|n| *n > 1) || cx.sure_value(s, Span::NONE).is_some()
+        };
+        let untyped = super::coerce::holds_any(found) && !super::coerce::holds_any(element);
+        untyped || sizes_of(element).iter().any(|s| compared(s, cx))
+    }
+}
+
+/// Every dim in a type.
+pub fn sizes_of(ty: &Ty) -> Vec<Size> {
+    let mut out = vec![];
+    match ty {
+        Ty::Tensor(t) => out.extend(t.shape.iter().cloned()),
+        Ty::List(t) | Ty::Dict(_, t) => out.extend(sizes_of(t)),
+        Ty::Tuple(ts) => ts.iter().for_each(|t| out.extend(sizes_of(t))),
+        Ty::Struct(s) => s.fields.iter().for_each(|(_, t)| out.extend(sizes_of(t))),
+        _ => {}
+    }
+    out
+}
+
+/// Calls `f` on the element type of every container in a type.
+fn each_container(ty: &Ty, f: &mut dyn FnMut(&Ty)) {
+    match ty {
+        Ty::List(t) | Ty::Dict(_, t) => {
+            f(t);
+            each_container(t, f);
+        }
+        Ty::Tuple(ts) => ts.iter().for_each(|t| each_container(t, f)),
+        Ty::Struct(s) => s.fields.iter().for_each(|(_, t)| each_container(t, f)),
+        _ => {}
+    }
+}
+
+/// Whether a type says anything about sizes.
+pub fn has_sizes(ty: &Ty) -> bool {
+    !sizes_of(ty).is_empty() || !vars_of(ty).is_empty()
+}
+
+/// What there is to compare in a value.
+#[derive(Default)]
+struct Found {
+    leaves: Vec<Leaf>,
+    lists: Vec<Elements>,
+    /// Tensors of which neither rank nor element type is known, as what they must be.
+    untyped: Vec<TExpr>,
+}
+
+impl Found {
+    /// The dims and ints of a value, and the containers in it.
+    fn collect(&mut self, (ty, found): (&Ty, &Ty), value: &TExpr, (what, at, ints): (&str, Span, bool)) {
+        let value = TExpr { ty: found.clone(), ..value.clone() };
+        let part = |i: usize, t: &Ty| TExpr {
+            kind: TKind::Field(Box::new(value.clone()), i as u32),
+            ty: t.clone(),
+            span: at,
+        };
+        match (ty, found) {
+            (Ty::Int(Some(size)), _) if ints && size.as_const().is_none() => {
+                let what = what.to_owned();
+                self.leaves.push(Leaf { size: size.clone(), read: value, what, tensor: None, at });
+            }
+            (Ty::Tensor(t), _) => {
+                if *found == Ty::AnyTensor {
+                    let kind =
+                        TKind::Check { value: Box::new(value.clone()), name: what.into(), annotation: at, dims: vec![] };
+                    self.untyped.push(TExpr { kind, ty: ty.clone(), span: at });
+                }
+                for (i, size) in t.shape.iter().enumerate() {
+                    self.leaves.push(Leaf {
+                        size: size.clone(),
+                        read: dim(&value, i, size),
+                        what: format!("dim {i} of {what}"),
+                        tensor: Some((value.clone(), t.clone())),
+                        at,
+                    });
+                }
+            }
+            (Ty::Tuple(ts), Ty::Tuple(fs)) => {
+                for (i, (t, f)) in ts.iter().zip(fs).enumerate() {
+                    self.collect((t, f), &part(i, f), (&format!("element {i} of {what}"), at, ints));
+                }
+            }
+            (Ty::Struct(s), Ty::Struct(g)) => {
+                for (i, ((name, t), (_, f))) in s.fields.iter().zip(&g.fields).enumerate() {
+                    self.collect((t, f), &part(i, f), (&format!("`{name}` of {what}"), at, ints));
+                }
+            }
+            (Ty::List(t), Ty::List(f)) | (Ty::Dict(_, t), Ty::Dict(_, f)) if !sizes_of(t).is_empty() => {
+                let (element, found) = ((**t).clone(), (**f).clone());
+                self.lists.push(Elements { what: what.to_owned(), element, found, value, at, ints });
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether two expressions read the same place.
+fn same_read(a: &TExpr, b: &TExpr) -> bool {
+    match (&a.kind, &b.kind) {
+        (TKind::Local(a), TKind::Local(b)) => a == b,
+        (TKind::Global(a), TKind::Global(b)) => a == b,
+        (TKind::TensorDim(a, i), TKind::TensorDim(b, j)) => i == j && same_read(a, b),
+        (TKind::Field(a, i), TKind::Field(b, j)) => i == j && same_read(a, b),
+        _ => false,
+    }
+}
+
+/// Stops the program with E0708. `text`: the message, then a note on each further line; each `{}` is one of
+/// `values`.
+fn fault(text: String, values: Vec<TExpr>, span: Span) -> TExpr {
+    let list = TExpr { kind: TKind::List(values), ty: Ty::List(Box::new(Ty::int())), span };
+    super::cx::builtin("sizes.differ", vec![string(text, span), list], Ty::None, span)
+}
