@@ -1,7 +1,7 @@
 //! The commands of the command line.
 
 use crate::cli::{CacheAction, Cli, Color, Command, arguments};
-use crate::program::{self, Setup, check_only, out};
+use crate::program::{self, CheckedFile, Setup, check_only, out};
 use crate::render::Style;
 use crate::{doctor, emit, explain, files, format};
 use clap::Parser;
@@ -100,9 +100,24 @@ fn check_files(setup: &Setup, paths: &[PathBuf]) -> u8 {
         };
         let checked = check_only(&loaded);
         setup.show(&checked.diagnostics, &checked.sources);
+        if setup.global.verbose {
+            out(&kept_checks(&checked));
+        }
         errors += checked.diagnostics.iter().filter(|d| d.is_error()).count();
     }
     u8::from(errors > 0)
+}
+
+/// What the program compares when it runs, a line each.
+fn kept_checks(checked: &CheckedFile) -> String {
+    let mut text = String::new();
+    for (span, what) in &checked.kept {
+        let place = checked.sources.line_col(*span).and_then(|(file, line, column)| {
+            checked.sources.file(file).map(|f| format!("{}:{line}:{column}: ", f.path))
+        });
+        text.push_str(&format!("{}{what} is compared when the program runs\n", place.unwrap_or_default()));
+    }
+    text
 }
 
 fn cache(setup: &Setup, action: CacheAction) -> u8 {

@@ -99,6 +99,8 @@ pub struct CheckedFile {
     pub program: Option<Program>,
     pub sources: SourceMap,
     pub diagnostics: Vec<Diagnostic>,
+    /// What is compared when the program runs: see [`tessera_hir::session::Checked`].
+    pub kept: Vec<(Span, Arc<str>)>,
 }
 
 /// Checks a text with everything that it imports.
@@ -113,7 +115,12 @@ fn check_on(policy: Policy, mesh: Option<Mesh>, loaded: &Loaded) -> CheckedFile 
         db.use_mesh(mesh);
     }
     let checked = tessera_hir::check_program(&mut db, &loaded.path, &loaded.text, &Disk);
-    CheckedFile { program: checked.program, sources: checked.sources, diagnostics: checked.diagnostics }
+    CheckedFile {
+        program: checked.program,
+        sources: checked.sources,
+        diagnostics: checked.diagnostics,
+        kept: checked.kept,
+    }
 }
 
 /// The diagnostics alone, for a process that ends soon: taking the database apart would take as long as a
@@ -121,7 +128,7 @@ fn check_on(policy: Policy, mesh: Option<Mesh>, loaded: &Loaded) -> CheckedFile 
 pub fn check_only(loaded: &Loaded) -> CheckedFile {
     let mut db = std::mem::ManuallyDrop::new(Database::default());
     let checked = tessera_hir::check_program_only(&mut db, &loaded.path, &loaded.text, &Disk);
-    CheckedFile { program: None, sources: checked.sources, diagnostics: checked.diagnostics }
+    CheckedFile { program: None, sources: checked.sources, diagnostics: checked.diagnostics, kept: checked.kept }
 }
 
 /// A program that can run.

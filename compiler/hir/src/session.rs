@@ -23,6 +23,9 @@ pub struct Checked {
     pub sources: SourceMap,
     /// At a prompt: the type of the input's last expression, and the variable that holds it.
     pub last: Option<Last>,
+    /// What the program compares when it runs, because only data knows it, in the order of the text: where,
+    /// and in words. The standard library is left out.
+    pub kept: Vec<(Span, Arc<str>)>,
 }
 
 /// The value of the last expression of an input.
@@ -216,7 +219,12 @@ impl<'db> Assembly<'db> {
             };
             m.last.clone().map(|ty| Last { ty, global: kept })
         });
-        Checked { program, diagnostics, sources, last }
+        let insts = mains.iter().map(|(_, m)| &m.inst).chain(self.insts.values().map(|c| &c.inst));
+        let mut kept: Vec<(Span, Arc<str>)> = insts.flat_map(|f| f.kept.iter().cloned()).collect();
+        kept.retain(|(span, _)| !db::in_library(db, span.item));
+        kept.sort();
+        kept.dedup();
+        Checked { program, diagnostics, sources, last, kept }
     }
 
     /// Errors in an annotated function stand where they are; those in a template at the call

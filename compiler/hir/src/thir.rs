@@ -60,6 +60,8 @@ pub struct FnInst {
     /// Gives the cotangents of the parameters from their values, the result, and its cotangent
     /// (`@autodiff.custom_vjp`).
     pub backward: Option<InstId>,
+    /// What it compares when it runs, because only data knows it: where, and in words.
+    pub kept: Vec<(Span, Arc<str>)>,
     pub span: Span,
 }
 

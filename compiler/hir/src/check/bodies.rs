@@ -37,6 +37,7 @@ pub fn empty_inst(name: Arc<str>, span: Span) -> FnInst {
         kernel: false,
         program: None,
         backward: None,
+        kept: vec![],
         span,
     }
 }
@@ -110,6 +111,7 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
     }
     let backward = cx.backward(&f.sig, &params, &ret);
     let mut inst = FnInst {
+        kept: cx.sizes.kept(),
         name: f.sig.name.clone(),
         captures,
         params,
@@ -417,6 +419,7 @@ fn finish_main(mut cx: Cx, file: File) -> CheckedMain {
         body: std::mem::take(&mut cx.out),
         effect: Effect::Host { why: "the module body".into(), span },
         policy: cx.db.policy(),
+        kept: cx.sizes.kept(),
         ..empty_inst("main".into(), span)
     };
     let globals: Vec<(GlobalId, Variable)> =

@@ -54,6 +54,7 @@ pub fn print(values: Vec<TExpr>) -> TStmt {
 
 pub fn function(name: &str, params: Vec<Variable>, locals: Vec<Variable>, ret: Ty, body: Vec<TStmt>) -> FnInst {
     FnInst {
+        kept: vec![],
         name: name.into(),
         captures: vec![],
         params: (0..params.len() as u32).map(LocalId).collect(),

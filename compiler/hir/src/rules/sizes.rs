@@ -115,6 +115,18 @@ impl SizeCx {
         self.checks.push(SizeCheck { left, right, span });
     }
 
+    /// The checks in words, each once.
+    pub fn kept(&self) -> Vec<(Span, Arc<str>)> {
+        let mut out: Vec<(Span, Arc<str>)> = vec![];
+        for check in &self.checks {
+            let one = (check.span, format!("{} == {}", check.left, check.right).into());
+            if !out.contains(&one) {
+                out.push(one);
+            }
+        }
+        out
+    }
+
     /// The checks that were recorded since there were `before`.
     pub fn checks_since(&self, before: usize) -> Vec<(Size, Size)> {
         self.checks[before.min(self.checks.len())..].iter().map(|c| (c.left.clone(), c.right.clone())).collect()
