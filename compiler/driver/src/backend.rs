@@ -102,6 +102,11 @@ impl Backend {
         &self.pool
     }
 
+    /// What it was asked for.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
     pub fn new(options: Options, cache: DiskCache, pool: Arc<Pool>) -> Backend {
         // The executable itself stands for the compiler's version.
         let build = std::env::current_exe()

@@ -20,7 +20,7 @@ use tessera_hir::thir::{InstId, Program};
 use tessera_hir::trace::guards::GuardTree;
 use tessera_hir::trace::scalar::{Kind, Known};
 use tessera_hir::trace::value::Key;
-use tessera_hir::trace::{InputSource, RegionArg, Template, trace};
+use tessera_hir::trace::{InputSource, RegionArg, Template, trace, trace_checked};
 use tessera_ir::graph::Graph;
 use tessera_runtime::context::{RegionExec, RunError, interrupted};
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
@@ -189,7 +189,8 @@ impl Executor {
         let concrete: Vec<RegionArg> = args.iter().map(|a| self.region_arg(a)).collect();
         let (unit, position) = self.regions[region as usize];
         let body = &self.units[unit].regions[position];
-        let traced = trace(&self.program(unit, args), body, &concrete).map_err(|d| self.report(d, span))?;
+        let traced = if self.backend.options().checked { trace_checked } else { trace };
+        let traced = traced(&self.program(unit, args), body, &concrete).map_err(|d| self.report(d, span))?;
         let outlined = self.outline.as_mut().map(|all| {
             all.push(Outlined { name: body.name.to_string(), graph: traced.graph.clone(), calls: 0 });
             (all.len() - 1, output_layouts(&traced.graph))

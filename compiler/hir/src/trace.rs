@@ -20,6 +20,7 @@ mod index;
 mod gather;
 mod assign;
 mod sizes;
+mod verify;
 mod scan;
 mod derive;
 mod devices;
@@ -127,11 +128,24 @@ pub struct Guard {
 /// index out of range; or a region that cannot become a graph.
 pub fn trace(program: &Program, region: &Region, args: &[RegionArg]) -> Result<Traced, Vec<Diagnostic>> {
     // Calls are inlined by recursion, which may need more stack than the caller has left.
-    deep(STACK_BYTES, || trace_here(program, region, args))
+    deep(STACK_BYTES, || trace_here(program, region, args, None))
 }
 
-fn trace_here(program: &Program, region: &Region, args: &[RegionArg]) -> Result<Traced, Vec<Diagnostic>> {
-    let mut tracer = Tracer::new(program, region, args);
+/// As [`trace`], and holds every value against its static type.
+///
+/// # Errors
+/// E0999 where a type that was checked is not that of the value.
+pub fn trace_checked(program: &Program, region: &Region, args: &[RegionArg]) -> Result<Traced, Vec<Diagnostic>> {
+    deep(STACK_BYTES, || trace_here(program, region, args, Some(verify::Law::new())))
+}
+
+fn trace_here(
+    program: &Program,
+    region: &Region,
+    args: &[RegionArg],
+    law: Option<verify::Law>,
+) -> Result<Traced, Vec<Diagnostic>> {
+    let mut tracer = Tracer { law, ..Tracer::new(program, region, args) };
     tracer.run(region, args).map_err(|d| vec![*d])?;
     Ok(tracer.finish())
 }
@@ -180,6 +194,8 @@ pub(crate) struct Tracer<'p> {
     steps: usize,
     /// How many derivatives are being formed around what is traced.
     derivatives: usize,
+    /// Where every value is held against its type: what sizes are.
+    law: Option<verify::Law>,
 }
 
 impl<'p> Tracer<'p> {
@@ -205,6 +221,7 @@ impl<'p> Tracer<'p> {
             outputs: vec![],
             steps: 0,
             derivatives: 0,
+            law: None,
         }
     }
 

@@ -8,7 +8,7 @@ use super::inst::Callee;
 use super::names::Meaning;
 use super::types::{BUILTIN_ITEM, fill};
 use crate::db;
-use crate::rules::unify::{bind_signature, param_mismatch_diagnostic};
+use crate::rules::unify::{bind_signature, param_mismatch_diagnostic, refine};
 use crate::thir::*;
 use crate::ty::{FnRefTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
@@ -225,7 +225,11 @@ impl Cx<'_> {
             value.ty = super::zonk::known(&value.ty);
         }
         let f = Callee::of(r);
-        let arg_types: Vec<Ty> = values.iter().map(|v| v.ty.clone()).collect();
+        let mut arg_types: Vec<Ty> = values.iter().map(|v| v.ty.clone()).collect();
+        // The function compares the sizes of its parameters: inside they are what it declares.
+        for (k, &i) in annotated.iter().enumerate().filter(|(k, _)| bindings.coerces[*k].compares()) {
+            arg_types[i] = refine(&bindings.params[k], &arg_types[i]);
+        }
         let (data, canon) = self.instance(&f, (!closed).then_some(&arg_types[..]));
         let ret = match (&types.ret, closed && sig.outputs.is_empty()) {
             (Some(ret), true) => bindings.apply(&mut self.sizes, ret).clone(),

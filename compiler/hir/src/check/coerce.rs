@@ -108,6 +108,7 @@ impl Cx<'_> {
         holder: Option<TExpr>,
     ) -> TExpr {
         let value = self.save(name, value);
+        let refined = rules::unify::refine(expected, &value.ty);
         let mut parts = vec![];
         if let Some(holder) = holder {
             let holder = self.save("old", holder);
@@ -118,7 +119,7 @@ impl Cx<'_> {
         parts.push(Part { what, declared, found: found.clone(), value: value.clone(), at, ints: false });
         let stmts = self.agree(parts);
         self.out.extend(stmts);
-        value
+        TExpr { ty: refined, ..value }
     }
 
     /// Fills in run-time checks, and makes values of function types of particular functions.

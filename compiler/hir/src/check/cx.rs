@@ -303,10 +303,20 @@ impl<'db> Cx<'db> {
     }
 
     /// Binds a name to a value: emits the assignment.
+    ///
+    /// An int of which nothing is known gets a symbol for its value, as long as the name keeps it.
     pub fn bind(&mut self, name: &Arc<str>, value: TExpr, span: Span) {
-        let ty = if value.ty == Ty::Never { Ty::Error } else { value.ty.clone() };
+        let symbol = (value.ty == Ty::int()).then(|| self.sizes.fresh_var(name));
+        let ty = match (&value.ty, &symbol) {
+            (Ty::Never, _) => Ty::Error,
+            (_, Some(symbol)) => Ty::Int(Some(Size::var(symbol.clone()))),
+            (ty, None) => ty.clone(),
+        };
         let slot = self.slot(name, &ty, span);
-        self.set_slot(slot, value);
+        self.set_slot(slot, TExpr { ty: ty.clone(), ..value });
+        if let Some(symbol) = symbol {
+            self.size_sources.insert(symbol, (read(slot, ty.clone(), span), false));
+        }
         self.declared.remove(name);
         self.env.bind(name, Binding { slot, ty, span, bad: None });
     }

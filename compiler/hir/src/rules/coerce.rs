@@ -35,7 +35,7 @@ pub fn coerce(
                 ty = if i == 0 { item.ty.clone() } else { ty };
                 out.push(item);
             }
-            let ty = Ty::List(Box::new(refine(element, &ty)));
+            let ty = Ty::List(Box::new(if cx.unproved { ty } else { refine(element, &ty) }));
             (TKind::List(out), ty)
         }
         (TKind::Tuple(items), Ty::Tuple(types)) if items.len() == types.len() => {
@@ -73,7 +73,12 @@ pub fn apply(cx: &mut SizeCx, value: TExpr, how: &Coerce, expected: &Ty, name: &
     let span = value.span;
     let ty = refine(expected, &value.ty);
     let (kind, ty) = match how {
-        Coerce::None | Coerce::Sizes => {
+        // Until its sizes are compared it is what it is.
+        Coerce::Sizes => {
+            let ty = crate::rules::unify::filled(&value.ty, expected);
+            return TExpr { ty, ..value };
+        }
+        Coerce::None => {
             // A literal of unknown element type takes the declared one.
             return match (&value.ty, expected) {
                 (Ty::Int(_) | Ty::DType(_) | Ty::Error | Ty::Never | Ty::FnRef(_), _) => value,

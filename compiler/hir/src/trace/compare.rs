@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tessera_base::{Code, DType, Span};
 use tessera_grammar::ast::CmpOp;
 use tessera_runtime::fault::Fault;
+use tessera_runtime::number::{parse_float, parse_int};
 use tessera_runtime::format::Spec;
 
 impl Tracer<'_> {
@@ -207,6 +208,14 @@ impl Tracer<'_> {
                     _ => return Ok(value),
                 };
                 Ok(Value::Scalar(self.apply(op, std::slice::from_ref(s), span)?))
+            }
+            Value::Str(text) => {
+                let known = match kind {
+                    Kind::Float => parse_float(text).map(Known::Float),
+                    _ => parse_int(text).map(Known::Int),
+                };
+                let known = known.map_err(|f| Box::new(self.in_calls(*diagnostic(f, span))))?;
+                Ok(Value::Scalar(Scalar::Known(known)))
             }
             other => Err(self.broken(span, "a number", other)),
         }

@@ -15,6 +15,12 @@ use tessera_ops::surface::{Id, expand};
 
 impl Tracer<'_> {
     pub(super) fn eval(&mut self, e: &TExpr) -> R<Value> {
+        let value = self.eval_here(e)?;
+        self.hold_type(&e.ty, &value, e.span)?;
+        Ok(value)
+    }
+
+    fn eval_here(&mut self, e: &TExpr) -> R<Value> {
         let span = e.span;
         Ok(match &e.kind {
             TKind::Int(n) => Value::int(*n),
@@ -374,6 +380,7 @@ impl Tracer<'_> {
         }
         let given = f.backward.filter(|_| self.derivatives > 0).map(|b| (b, values[f.captures.len()..].to_vec()));
         let variables = f.captures.iter().chain(&f.params).copied();
+        self.law_call();
         self.frames.push(variables.zip(values).collect());
         self.calls.push(span);
         let outer = std::mem::replace(&mut self.policy, f.policy);
@@ -388,6 +395,7 @@ impl Tracer<'_> {
         };
         self.calls.pop();
         self.frames.pop();
+        self.law_return();
         result
     }
 

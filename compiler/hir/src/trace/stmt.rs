@@ -27,6 +27,18 @@ impl Tracer<'_> {
     }
 
     fn stmt(&mut self, s: &TStmt) -> R<Flow> {
+        let is_loop = matches!(s, TStmt::While { .. } | TStmt::ForRange { .. } | TStmt::ForEach { .. });
+        if is_loop {
+            self.law_loop();
+        }
+        let flow = self.stmt_here(s);
+        if is_loop {
+            self.law_loop_end();
+        }
+        flow
+    }
+
+    fn stmt_here(&mut self, s: &TStmt) -> R<Flow> {
         match s {
             TStmt::Expr(e) => {
                 self.eval(e)?;
@@ -97,6 +109,7 @@ impl Tracer<'_> {
     /// One turn of a loop. `None` goes on; otherwise the loop is left, by `return` with a flow.
     fn turn(&mut self, body: &[TStmt], span: Span) -> R<Option<Option<Flow>>> {
         self.budget(span)?;
+        self.law_turn();
         Ok(match self.exec(body)? {
             Flow::Next | Flow::Continue => None,
             Flow::Break => Some(None),

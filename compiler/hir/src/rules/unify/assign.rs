@@ -238,6 +238,23 @@ pub fn leaves_mesh(ty: &Ty) -> bool {
     }
 }
 
+/// The value's type with the element types that it leaves open (of an empty list) taken from the declared one.
+pub fn filled(found: &Ty, expected: &Ty) -> Ty {
+    match (found, expected) {
+        (Ty::Unknown, _) => expected.clone(),
+        (Ty::List(f), Ty::List(e)) => Ty::List(Box::new(filled(f, e))),
+        (Ty::Dict(fk, fv), Ty::Dict(ek, ev)) => Ty::Dict(Box::new(filled(fk, ek)), Box::new(filled(fv, ev))),
+        (Ty::Tuple(fs), Ty::Tuple(es)) if fs.len() == es.len() => {
+            Ty::Tuple(fs.iter().zip(es).map(|(f, e)| filled(f, e)).collect())
+        }
+        (Ty::Struct(f), Ty::Struct(e)) if f.item == e.item => {
+            let fields = f.fields.iter().zip(&e.fields).map(|((n, f), (_, e))| (n.clone(), filled(f, e))).collect();
+            Ty::Struct(Arc::new(crate::ty::StructTy { fields, ..(**f).clone() }))
+        }
+        _ => found.clone(),
+    }
+}
+
 /// The declared type with what it leaves open taken from the (accepted) value's type.
 pub fn refine(expected: &Ty, found: &Ty) -> Ty {
     match (expected, found) {
