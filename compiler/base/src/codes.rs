@@ -217,6 +217,8 @@ codes! {
     W0101;
     /// Advice of a function for the numbers it is called with
     W0102;
+    /// An assertion that what is known of the sizes rules out
+    W0103;
     /// A collective with nothing to do
     W0401;
     /// A directive that the target cannot honour

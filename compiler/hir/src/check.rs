@@ -26,6 +26,7 @@ pub mod generics;
 pub mod host;
 pub mod inst;
 pub mod iterate;
+mod learn;
 pub mod kernels;
 mod local;
 pub mod loops;
@@ -81,8 +82,8 @@ pub struct InstData {
     pub numerics: Numerics,
     /// Where it is run by one device of many.
     pub local: Option<local::PerDevice>,
-    /// For each size variable in it, whether it is rigid.
-    pub rigid: Vec<bool>,
+    /// For each size variable in it, whether it is rigid, and whether it is at least 0.
+    pub kinds: Vec<(bool, bool)>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

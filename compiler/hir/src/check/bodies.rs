@@ -13,6 +13,7 @@ use super::zonk::zonk;
 use super::{CheckedInst, CheckedMain, InstData, ModuleVar};
 use crate::db::{self, Db, File, ItemKind};
 use crate::rules::unify::{JoinKind, bind_signature, join, join_diagnostic, leaves_mesh, refine};
+use crate::rules::sizes::each_dim;
 use crate::thir::*;
 use crate::ty::{FnRefTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,7 +54,7 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
         };
     };
     let module = db::module_of(db, file.id(db));
-    let mut cx = Cx::new(db, file, module, data.rigid.len() as u32, data.numerics);
+    let mut cx = Cx::new(db, file, module, data.kinds.len() as u32, data.numerics);
     cx.sizes.facts = data.facts.clone();
     cx.data = Some(data.clone());
     cx.local = data.local.clone();
@@ -189,12 +190,13 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
         }
         Some(args) => template_types(cx, args, types, &mut tys),
     }
+    signature_facts(cx, data, types, &tys);
     let mut out = vec![];
     for (p, ty) in f.sig.params.iter().zip(tys) {
         let span = p.name.span;
         // Every int parameter has a symbolic value, so that it can be a size.
         let ty = match ty {
-            Ty::Int(None) => Ty::Int(Some(cx.sizes.fresh(&p.name.text))),
+            Ty::Int(None) => Ty::Int(Some(cx.sizes.fresh_int(&p.name.text))),
             other => other,
         };
         let Slot::Local(local) = cx.slot(&p.name.text, &ty, span) else { continue };
@@ -204,6 +206,23 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
         cx.size_sources_of(&ty, &value, true);
     }
     out
+}
+
+/// Every dim that a signature writes is at least 0, those of the declared result too; of a template, those of its arguments.
+fn signature_facts(cx: &mut Cx, data: &InstData, types: &SigTypes, params: &[Ty]) {
+    let facts = &mut cx.sizes.facts;
+    let zero = Size::constant(0);
+    let mut natural = |d: &Size| facts.assume_at_least(d, &zero);
+    for ty in params {
+        match ty {
+            // A list may be empty.
+            Ty::List(_) | Ty::Dict(..) if data.args.is_some() => {}
+            ty => each_dim(ty, &mut natural),
+        }
+    }
+    if data.args.is_none() {
+        types.ret.iter().for_each(|ty| each_dim(ty, &mut natural));
+    }
 }
 
 /// The parameter types of a template at given argument types.

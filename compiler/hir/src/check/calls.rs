@@ -261,7 +261,7 @@ impl Cx<'_> {
             }
             None => return ret.clone(),
         };
-        let fresh: BTreeMap<SizeVar, Size> = made.into_iter().map(|v| (v.clone(), self.sizes.fresh(&v.name))).collect();
+        let fresh: BTreeMap<SizeVar, Size> = made.into_iter().map(|v| (v.clone(), self.sizes.fresh_like(&v))).collect();
         crate::rules::sizes::subst_ty(ret, &mut |v| fresh.get(v).cloned())
     }
 

@@ -66,7 +66,28 @@ impl SizeCx {
         self.used.entry(name.clone()).or_insert(1);
         let id = self.next;
         self.next += 1;
-        SizeVar { id, name, rigid: true }
+        SizeVar { id, name, rigid: true, natural: true }
+    }
+
+    /// A new variable of a signature for an `int` parameter: any int, negative ones too.
+    pub fn rigid_int(&mut self, name: &str) -> SizeVar {
+        SizeVar { natural: false, ..self.rigid_var(name) }
+    }
+
+    /// The value of an int that only data knows: negative, perhaps.
+    pub fn fresh_int(&mut self, hint: &str) -> Size {
+        Size::var(SizeVar { natural: false, ..self.fresh_var(hint) })
+    }
+
+    /// A size that only data knows in the place of another variable.
+    pub fn fresh_like(&mut self, var: &SizeVar) -> Size {
+        let name = var.name.clone();
+        self.fresh_as(var, &name)
+    }
+
+    /// As [`SizeCx::fresh_like`], with a name of its own.
+    pub fn fresh_as(&mut self, var: &SizeVar, hint: &str) -> Size {
+        Size::var(SizeVar { natural: var.natural, ..self.fresh_var(hint) })
     }
 
     /// A new size that only data knows. It is called after the name that is being bound, or
@@ -114,9 +135,12 @@ impl SizeCx {
     pub fn infer<T, E>(&mut self, span: Span, rule: impl FnOnce(&mut InferCx) -> Result<T, E>) -> Result<T, E> {
         let SizeCx { facts, next, used, binding, .. } = self;
         let mut fresh = |hint: &str| Size::var(make_fresh(next, used, binding.as_deref(), hint));
-        let mut cx = InferCx { facts, fresh: &mut fresh, checks: vec![], notes: vec![] };
+        let mut cx = InferCx { facts, fresh: &mut fresh, checks: vec![], reaches: vec![], notes: vec![] };
         let result = rule(&mut cx)?;
-        let InferCx { checks, notes, .. } = cx;
+        let InferCx { checks, reaches, notes, .. } = cx;
+        // The operator itself compares them when it runs.
+        let order = |(whole, part): (Size, Size)| (span, format!("checked at run time: {whole} >= {part}"));
+        self.notes.extend(reaches.into_iter().map(order));
         for (left, right) in checks {
             self.check_at_run_time(left, right, span);
         }
@@ -124,28 +148,10 @@ impl SizeCx {
         Ok(result)
     }
 
-    /// From here on `divisor` is known to divide `dividend` (`assert D % H == 0`).
-    pub fn assume_divides(&mut self, divisor: Size, dividend: Size) {
-        let fact = (divisor, dividend);
-        if !self.facts.divides.contains(&fact) {
-            self.facts.divides.push(fact);
-        }
-    }
-
-    /// From here on the two sizes are known to be equal (`assert N == M`). Kept where one side
-    /// is a single variable that the other does not contain; says whether it is.
-    pub fn assume_equal(&mut self, a: &Size, b: &Size) -> bool {
-        for (left, right) in [(a, b), (b, a)] {
-            let right = right.normal(&self.facts);
-            if let Some(var) = left.as_var()
-                && !right.vars().contains(var)
-                && !self.facts.equal.iter().any(|(v, _)| v == var)
-            {
-                self.facts.equal.push((var.clone(), right));
-                return true;
-            }
-        }
-        false
+    /// From here on the dims of a value of this type are known to be at least 0: a value has it.
+    pub fn assume_dims(&mut self, t: &TensorType) {
+        let zero = Size::constant(0);
+        t.shape.iter().for_each(|d| self.facts.assume_at_least(d, &zero));
     }
 
     /// The size of a dim that is `a` on one path and `b` on another: kept where equal, unknown
@@ -168,7 +174,7 @@ fn make_fresh(next: &mut u32, used: &mut BTreeMap<Arc<str>, u32>, binding: Optio
     used.insert(name.clone(), 1);
     let id = *next;
     *next += 1;
-    SizeVar { id, name, rigid: false }
+    SizeVar { id, name, rigid: false, natural: true }
 }
 
 /// Whether the size has a part that only data knows.
@@ -225,6 +231,20 @@ pub fn each_size(ty: &Ty, f: &mut dyn FnMut(&Size)) {
     }
 }
 
+/// Calls `f` on every dim in the type.
+pub fn each_dim(ty: &Ty, f: &mut dyn FnMut(&Size)) {
+    match ty {
+        Ty::Tensor(t) => t.shape.iter().for_each(f),
+        Ty::TensorPattern(p) => p.tail.iter().for_each(f),
+        Ty::List(t) => each_dim(t, f),
+        Ty::Dict(_, v) => each_dim(v, f),
+        Ty::Tuple(ts) => ts.iter().for_each(|t| each_dim(t, f)),
+        Ty::Struct(s) => s.fields.iter().for_each(|(_, t)| each_dim(t, f)),
+        Ty::FnRef(r) => r.captures.iter().for_each(|(_, t)| each_dim(t, f)),
+        _ => {}
+    }
+}
+
 /// Every size variable in the type.
 pub fn vars_of(ty: &Ty) -> BTreeSet<SizeVar> {
     let mut out = BTreeSet::new();
@@ -245,7 +265,7 @@ mod tests {
         assert_eq!(cx.require_equal(&n, &k, Span::NONE), Ok(()));
         assert_eq!(cx.checks.len(), 1);
         assert_eq!(cx.notes[0].1, "checked at run time: N == rows");
-        assert!(cx.assume_equal(&n, &m));
+        cx.facts.assume_equal(&n, &m);
         assert_eq!(cx.require_equal(&n, &m, Span::NONE), Ok(()));
     }
 

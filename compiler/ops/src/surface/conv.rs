@@ -154,7 +154,7 @@ fn infer(name: &str, n: usize, cx: &mut InferCx, args: &[SymArg]) -> Inferred {
     let mut shape = x.shape[..lead].to_vec();
     shape.push(w.shape[0].clone());
     for (d, dim) in geometry(n, args)?.iter().enumerate() {
-        shape.push(windows::count(x, lead + 1 + d, dim, 1)?);
+        shape.push(windows::count(cx, x, lead + 1 + d, dim, 1)?);
     }
     rule::one(shape, dtype)
 }
@@ -162,6 +162,9 @@ fn infer(name: &str, n: usize, cx: &mut InferCx, args: &[SymArg]) -> Inferred {
 fn lower(name: &str, n: usize, call: &mut Call) -> Lowered {
     let (out, _) = call.result();
     let dtype = meeting(name, &call.sym)?.unwrap_or(DType::F32);
+    if out.contains(&0) {
+        return Ok(vec![expand::full(call.b, &out, dtype, Scalar::F(0.0))]);
+    }
     let accum = accumulator(dtype, call.hints);
     let counts = &out[out.len() - n..];
     let dims = windows::known(&geometry(n, &call.sym)?, counts)?;

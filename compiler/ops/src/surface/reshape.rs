@@ -53,7 +53,7 @@ fn new_shape(cx: &mut InferCx, x: &TensorType, mut sizes: Vec<Size>) -> Result<V
             let new = rule::product(&sizes);
             if let Err(verdict) = cx.require_equal(&elems, &new) {
                 let text = format!("{x} has {elems} elements, and the shape {asked} has {new}");
-                return Err(fail(divisor_help(rule::mismatch(Code::E0208, text, &verdict, &elems, &new), x, &sizes)));
+                return Err(fail(divisor_help(rule::mismatch(cx.facts, Code::E0208, text, &verdict, &elems, &new), x, &sizes)));
             }
         }
         [at] => {
@@ -157,10 +157,11 @@ mod tests {
     fn divisible_sizes_split() {
         let (b, d, h) =
             (tensor("B f32").shape[0].clone(), tensor("D f32").shape[0].clone(), tensor("H f32").shape[0].clone());
-        let facts = Facts { divides: vec![(h.clone(), d.clone())], equal: vec![] };
+        let mut facts = Facts::default();
+        facts.assume_divides(&h, &d);
         let x = TensorType::new(vec![b.clone(), d.clone()], DType::F32);
         let mut fresh = |_: &str| Size::default();
-        let mut cx = InferCx { facts: &facts, fresh: &mut fresh, checks: vec![], notes: vec![] };
+        let mut cx = InferCx { facts: &facts, fresh: &mut fresh, checks: vec![], reaches: vec![], notes: vec![] };
         let shape = new_shape(&mut cx, &x, vec![b.clone(), h.clone(), n(-1)]).unwrap();
         assert_eq!(shape[2].to_string(), "D//H");
         let q = d.floor_div(&h).unwrap();

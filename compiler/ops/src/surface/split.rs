@@ -49,12 +49,11 @@ fn parts(cx: &mut InferCx, args: &[SymArg]) -> Result<(usize, Vec<(Size, Size)>)
     let mut out = vec![];
     let mut start = Size::constant(0);
     for stop in cuts.iter().map(Some).chain([None]) {
-        let error = || {
-            OpError::new(Code::E0711, format!("a part cannot begin at {start}"))
-                .arg(1, rule::tuple(&cuts))
-                .arg(0, x.to_string())
+        // A cut whose sign is not known counts from either end.
+        let (from, length) = match rule::extent(cx.facts, size, Some(&start), stop, 1) {
+            Some(part) => part,
+            None => (start.clone(), (cx.fresh)("n")),
         };
-        let (from, length) = rule::extent(size, Some(&start), stop, 1).ok_or_else(error)?;
         out.push((from, length));
         start = stop.cloned().unwrap_or_default();
     }

@@ -257,7 +257,7 @@ fn convolution(def: &OpDef, call: &mut Call, rng: &mut Rng) -> Vec<Arg> {
 fn infer(def: &OpDef, args: &[SymArg], hints: &Hints) -> (Result<Vec<TensorType>, OpError>, Vec<(Size, Size)>) {
     let facts = Facts::default();
     let mut fresh = |_: &str| Size::constant(0);
-    let mut cx = InferCx { facts: &facts, fresh: &mut fresh, checks: vec![], notes: vec![] };
+    let mut cx = InferCx { facts: &facts, fresh: &mut fresh, checks: vec![], reaches: vec![], notes: vec![] };
     let types = (def.infer)(&mut cx, args, hints).map(|t| match t {
         OpTypes::One(t) => vec![t],
         OpTypes::Many(ts) => ts,
@@ -268,7 +268,7 @@ fn infer(def: &OpDef, args: &[SymArg], hints: &Hints) -> (Result<Vec<TensorType>
 /// Each size above 1 as the variable that stands for it; `rigid` or known to data only.
 fn generalised(arg: &SymArg, kind: ParamKind, rigid: bool) -> SymArg {
     let size = |s: &Size| match s.as_const() {
-        Some(n @ 2..) => Size::var(SizeVar { id: n as u32, name: format!("S{n}").into(), rigid }),
+        Some(n @ 2..) => Size::var(SizeVar { id: n as u32, name: format!("S{n}").into(), rigid, natural: true }),
         _ => s.clone(),
     };
     let tensor = |t: &TensorType| TensorType { shape: t.shape.iter().map(size).collect(), ..t.clone() };
