@@ -16,6 +16,7 @@ pub mod comps;
 pub mod cx;
 pub mod derive;
 mod directives;
+mod dims;
 pub mod env;
 pub mod exprs;
 pub mod facts;

@@ -218,7 +218,7 @@ impl InferCx<'_> {
                     self.checks.push((a.clone(), b.clone()));
                     Ok(())
                 } else {
-                    Err(Verdict::Depends(w))
+                    Err(if self.facts.differ_unless_empty(a, b) { Verdict::Differ(w) } else { Verdict::Depends(w) })
                 }
             }
             differ => Err(differ),

@@ -24,7 +24,8 @@ impl Facts {
         if simple && !facts.contradictory() {
             return Some(order_help(&rest));
         }
-        self.tried(&[whole, part], |facts| facts.at_least(&rest, 0)).or_else(|| (!facts.contradictory()).then(|| order_help(&rest)))
+        self.tried(&[whole, part], |facts| facts.at_least(&rest, 0))
+            .or_else(|| (!facts.contradictory()).then(|| order_help(&rest)))
     }
 
     /// The first candidate under which `proves` holds.
@@ -77,7 +78,15 @@ fn of_atoms(size: &Size, out: &mut Vec<Candidate>) {
     for (atom, _) in size.polynomial().keys().flatten() {
         let (Atom::Div(a, b) | Atom::Mod(a, b) | Atom::Min(a, b) | Atom::Max(a, b)) = atom else { continue };
         match atom {
-            Atom::Div(..) | Atom::Mod(..) => out.push(Candidate::Divides((**b).clone(), (**a).clone())),
+            Atom::Div(..) | Atom::Mod(..) => {
+                // `D % H == 0` says more to people than `(B*D) % (B*H) == 0`.
+                for (x, y) in a.vars().iter().flat_map(|x| b.vars().into_iter().map(move |y| (x.clone(), y))) {
+                    if x != y {
+                        out.push(Candidate::Divides(Size::var(y), Size::var(x)));
+                    }
+                }
+                out.push(Candidate::Divides((**b).clone(), (**a).clone()));
+            }
             _ => out.extend([Candidate::Order(a.sub(b)), Candidate::Order(b.sub(a))]),
         }
         of_atoms(a, out);
@@ -87,7 +96,10 @@ fn of_atoms(size: &Size, out: &mut Vec<Candidate>) {
 
 fn order_help(rest: &Size) -> String {
     let (left, op, right) = order(rest);
-    format!("if {left} is at {} {right}, say so before: `assert {left} {op} {right}`", if op == ">=" { "least" } else { "most" })
+    format!(
+        "if {left} is at {} {right}, say so before: `assert {left} {op} {right}`",
+        if op == ">=" { "least" } else { "most" }
+    )
 }
 
 /// `rest >= 0` as people write it, without negative terms: `N >= 2`, `k <= 5`.

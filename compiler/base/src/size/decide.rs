@@ -107,6 +107,19 @@ impl Size {
 }
 
 impl Facts {
+    /// Whether the two sizes are equal for no values but such as have a dim of size 0: `4*H` and `3*H`.
+    pub fn differ_unless_empty(&self, a: &Size, b: &Size) -> bool {
+        let mut facts = self.clone();
+        for v in a.vars().union(&b.vars()).filter(|v| v.natural) {
+            facts.assume_at_least(&Size::var((*v).clone()), &Size::constant(1));
+        }
+        let difference = facts.rewritten(&a.sub(b));
+        let known = facts.about(&difference.vars());
+        !difference.overflowed()
+            && known.and_zero(difference).answer(&mut budget()) == Answer::Unsat
+            && known.answer(&mut budget()) == Answer::Sat
+    }
+
     /// Whether the size is proved to be at least `bound`.
     pub fn at_least(&self, size: &Size, bound: i64) -> bool {
         if size.reaches(bound) {

@@ -95,7 +95,7 @@ impl Facts {
         }
     }
 
-    /// The facts in other variables: those of whose variables `f` knows all.
+    /// The facts in other variables: those that have some, of which `f` knows all.
     pub fn translate(&self, f: &mut dyn FnMut(&SizeVar) -> Option<Size>) -> Facts {
         let mut size = |s: &Size| {
             let mut known = true;
@@ -104,7 +104,7 @@ impl Facts {
                 known &= to.is_some();
                 to
             });
-            known.then_some(out)
+            (known && !s.vars().is_empty()).then_some(out)
         };
         let mut out = Facts {
             zero: self.zero.iter().filter_map(&mut size).collect(),
@@ -144,7 +144,9 @@ impl Facts {
 
     /// Pairs of a dividend that is one variable and its divisor.
     pub(super) fn divided(&self) -> Vec<(SizeVar, Size)> {
-        let pair = |(divisor, dividend): &(Size, Size)| Some((self.rewritten(dividend).as_var()?.clone(), self.rewritten(divisor)));
+        let pair = |(divisor, dividend): &(Size, Size)| {
+            Some((self.rewritten(dividend).as_var()?.clone(), self.rewritten(divisor)))
+        };
         self.divides.iter().filter_map(pair).collect()
     }
 
@@ -157,7 +159,8 @@ impl Facts {
         let mut near = vars.clone();
         let mut chosen = vec![];
         while chosen.len() < NEAR_MAX {
-            let (now, later): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, vars)| !vars.is_disjoint(&near) || vars.is_empty());
+            let (now, later): (Vec<_>, Vec<_>) =
+                left.into_iter().partition(|(_, vars)| !vars.is_disjoint(&near) || vars.is_empty());
             left = later;
             if now.is_empty() {
                 break;

@@ -145,7 +145,9 @@ fn substitute(zero: &mut Vec<Row>, natural: &mut [Row], budget: &mut Budget) -> 
         };
         loop {
             // The first of the smallest coefficients.
-            let least = (0..row.coefs.len()).filter(|&i| row.coefs[i] != 0).min_by_key(|&i| (row.coefs[i].unsigned_abs(), i))?;
+            let least = (0..row.coefs.len())
+                .filter(|&i| row.coefs[i] != 0)
+                .min_by_key(|&i| (row.coefs[i].unsigned_abs(), i))?;
             let a = row.coefs[least];
             if a.unsigned_abs() == 1 {
                 // a * x + rest = 0, so x = -a * rest.
@@ -156,8 +158,9 @@ fn substitute(zero: &mut Vec<Row>, natural: &mut [Row], budget: &mut Budget) -> 
                 break;
             }
             // x := t - sum of q * y with the nearest quotients: the coefficient of y becomes its remainder.
-            let quotients: Vec<i128> =
-                (0..row.coefs.len()).map(|i| if i == least { Some(0) } else { nearest(row.coefs[i], a) }).collect::<Option<_>>()?;
+            let quotients: Vec<i128> = (0..row.coefs.len())
+                .map(|i| if i == least { Some(0) } else { nearest(row.coefs[i], a) })
+                .collect::<Option<_>>()?;
             for other in std::iter::once(&mut row).chain(zero.iter_mut()).chain(natural.iter_mut()) {
                 budget.take(quotients.len())?;
                 let c = other.coefs[least];

@@ -147,7 +147,9 @@ fn extreme(size: &Size) -> Option<Atom> {
 fn without_remainder(atom: Atom) -> Size {
     match atom {
         Atom::Mod(a, b) => a.sub(&b.mul(&without_remainder(Atom::Div(a.clone(), b.clone())))),
-        Atom::Div(a, b) if b.as_const().is_some_and(|n| n < 0) => Atom::Div(Box::new(a.neg()), Box::new(b.neg())).form(),
+        Atom::Div(a, b) if b.as_const().is_some_and(|n| n < 0) => {
+            Atom::Div(Box::new(a.neg()), Box::new(b.neg())).form()
+        }
         other => other.form(),
     }
 }
@@ -263,7 +265,9 @@ impl Growing {
             self.rows.push((whole.clone(), false));
             for (x, _) in &m {
                 let rest = divided(&m, &[(x.clone(), 1)])?;
-                let (Some(l), lx, x) = (least(&rest, &low), low(x).min(1 << 30), Size::atom(x.clone())) else { continue };
+                let (Some(l), lx, x) = (least(&rest, &low), low(x).min(1 << 30), Size::atom(x.clone())) else {
+                    continue;
+                };
                 // (rest - l) * x >= 0.
                 self.rows.push((whole.sub(&x.scale(l)), false));
                 if self.columns.contains_key(&rest) {
@@ -295,7 +299,9 @@ impl Growing {
                         continue;
                     }
                     let product = row.mul(&Size::of_monomial(by));
-                    if !product.overflowed() && product.polynomial().keys().all(|m| m.is_empty() || self.columns.contains_key(m)) {
+                    if !product.overflowed()
+                        && product.polynomial().keys().all(|m| m.is_empty() || self.columns.contains_key(m))
+                    {
                         self.rows.push((product, equation));
                     }
                     if self.rows.len() > ROWS_MAX {

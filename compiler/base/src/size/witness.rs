@@ -132,7 +132,8 @@ impl Search<'_> {
     }
 
     fn assign(&self, open: &Conjunction, budget: &mut Budget) -> Option<Witness> {
-        let from_one = self.free.iter().fold(open.clone(), |c, v| c.and_natural(Size::var(v.clone()).sub(&Size::constant(1))));
+        let from_one =
+            self.free.iter().fold(open.clone(), |c, v| c.and_natural(Size::var(v.clone()).sub(&Size::constant(1))));
         let mut open = if solvable(&from_one, budget) { from_one } else { open.clone() };
         let mut values = vec![];
         for var in &self.free {

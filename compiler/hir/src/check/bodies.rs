@@ -12,8 +12,8 @@ use super::unsupported::Decorator;
 use super::zonk::zonk;
 use super::{CheckedInst, CheckedMain, InstData, ModuleVar};
 use crate::db::{self, Db, File, ItemKind};
-use crate::rules::unify::{JoinKind, bind_signature, join, join_diagnostic, leaves_mesh, refine};
 use crate::rules::sizes::each_dim;
+use crate::rules::unify::{JoinKind, bind_signature, join, join_diagnostic, leaves_mesh, refine};
 use crate::thir::*;
 use crate::ty::{FnRefTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
@@ -210,18 +210,13 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
 
 /// Every dim that a signature writes is at least 0, those of the declared result too; of a template, those of its arguments.
 fn signature_facts(cx: &mut Cx, data: &InstData, types: &SigTypes, params: &[Ty]) {
+    if data.args.is_some() {
+        return params.iter().for_each(|ty| cx.sizes.assume_dims_of(ty));
+    }
     let facts = &mut cx.sizes.facts;
     let zero = Size::constant(0);
-    let mut natural = |d: &Size| facts.assume_at_least(d, &zero);
-    for ty in params {
-        match ty {
-            // A list may be empty.
-            Ty::List(_) | Ty::Dict(..) if data.args.is_some() => {}
-            ty => each_dim(ty, &mut natural),
-        }
-    }
-    if data.args.is_none() {
-        types.ret.iter().for_each(|ty| each_dim(ty, &mut natural));
+    for ty in params.iter().chain(&types.ret) {
+        each_dim(ty, &mut |d| facts.assume_at_least(d, &zero));
     }
 }
 

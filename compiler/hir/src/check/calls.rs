@@ -225,7 +225,14 @@ impl Cx<'_> {
         let arg_types: Vec<Ty> = values.iter().map(|v| v.ty.clone()).collect();
         let (data, canon) = self.instance(&f, (!closed).then_some(&arg_types[..]));
         let ret = match (&types.ret, closed && sig.outputs.is_empty()) {
-            (Some(ret), true) => bindings.apply(&mut self.sizes, ret).clone(),
+            (Some(ret), true) => {
+                arg_types.iter().for_each(|ty| self.sizes.assume_dims_of(ty));
+                let ret = bindings.apply(&mut self.sizes, ret).clone();
+                if !self.dims_hold(&sig.name, bindings.params.iter().chain([&ret]), &mut before, span) {
+                    return error_at(span);
+                }
+                ret
+            }
             _ => {
                 let Some(checked) = self.check_callee(&data, &sig.name, span) else { return error_at(span) };
                 if checked.open {

@@ -48,13 +48,21 @@ impl Cx<'_> {
         let (at, one) = (Size::var(var.clone()), Size::constant(1));
         let facts = &mut self.sizes.facts;
         if let Ty::Int(Some(start)) = &start.ty {
-            if by > 0 { facts.assume_at_least(&at, start) } else { facts.assume_at_least(start, &at) }
+            if by > 0 {
+                facts.assume_at_least(&at, start)
+            } else {
+                facts.assume_at_least(start, &at)
+            }
             if let Some(width) = by.checked_abs().filter(|n| *n > 1) {
                 facts.assume_divides(&Size::constant(width), &at.sub(start));
             }
         }
         if let Ty::Int(Some(stop)) = &stop.ty {
-            if by > 0 { facts.assume_at_least(stop, &at.add(&one)) } else { facts.assume_at_least(&at, &stop.add(&one)) }
+            if by > 0 {
+                facts.assume_at_least(stop, &at.add(&one))
+            } else {
+                facts.assume_at_least(&at, &stop.add(&one))
+            }
         }
     }
 

@@ -111,7 +111,7 @@ impl SizeCx {
                     self.check_at_run_time(a.clone(), b.clone(), span);
                     Ok(())
                 } else {
-                    Err(Verdict::Depends(w))
+                    Err(if self.facts.differ_unless_empty(a, b) { Verdict::Differ(w) } else { Verdict::Depends(w) })
                 }
             }
             differ => Err(differ),
@@ -152,6 +152,16 @@ impl SizeCx {
     pub fn assume_dims(&mut self, t: &TensorType) {
         let zero = Size::constant(0);
         t.shape.iter().for_each(|d| self.facts.assume_at_least(d, &zero));
+    }
+
+    /// As [`SizeCx::assume_dims`], of every tensor in a value of this type; a list may have none.
+    pub fn assume_dims_of(&mut self, ty: &Ty) {
+        match ty {
+            Ty::Tensor(t) => self.assume_dims(t),
+            Ty::Tuple(ts) => ts.iter().for_each(|t| self.assume_dims_of(t)),
+            Ty::Struct(s) => s.fields.iter().for_each(|(_, t)| self.assume_dims_of(t)),
+            _ => {}
+        }
     }
 
     /// The size of a dim that is `a` on one path and `b` on another: kept where equal, unknown

@@ -236,9 +236,11 @@ mod tests {
     fn sizes_are_polynomials() {
         let int = |v: i64| SymArg::Int(n(v));
         let t = |x: &str, w: &str, rest: &[SymArg]| type_text("conv2d", &with(x, w, rest));
-        assert_eq!(t("N 3 H W f32", "O 3 3 3 f32", &[]), "Tensor[N, O, H - 2, W - 2, f32]");
+        let error = t("N 3 H 8 f32", "O 3 3 3 f32", &[]);
+        assert!(error.starts_with("E0212 the kernel is larger") && error.ends_with("`assert H >= 3`"), "{error}");
+        assert_eq!(t("N 3 ?h ?w f32", "O 3 3 3 f32", &[]), "Tensor[N, O, ?h - 2, ?w - 2, f32]".replace('?', ""));
         assert_eq!(t("N 3 H W f32", "O 3 3 3 f32", &[int(1), int(1)]), "Tensor[N, O, H, W, f32]");
-        assert_eq!(t("N C H W f32", "O C K K f32", &[int(1), SymArg::Str("same".into())]), "Tensor[N, O, H, W, f32]");
+        assert_eq!(t("N C H W f32", "O C 5 5 f32", &[int(1), SymArg::Str("same".into())]), "Tensor[N, O, H, W, f32]");
         assert_eq!(t("N 3 H 5 f32", "O 3 3 3 f32", &[int(2), int(1)]), "Tensor[N, O, (H + 1)//2, 3, f32]");
         assert_eq!(t("8 6 6 bf16", "4 4 3 3 bf16", &[int(1), int(0), int(2), int(2)]), "Tensor[4, 2, 2, bf16]");
     }

@@ -298,7 +298,10 @@ impl Call<'_> {
     pub fn again<T>(&self, part: fn(&mut InferCx, &[SymArg]) -> Result<T, OpError>) -> Result<T, OpError> {
         let facts = Facts::default();
         let mut fresh = |_: &str| Size::constant(0);
-        part(&mut InferCx { facts: &facts, fresh: &mut fresh, checks: vec![], reaches: vec![], notes: vec![] }, &self.sym)
+        part(
+            &mut InferCx { facts: &facts, fresh: &mut fresh, checks: vec![], reaches: vec![], notes: vec![] },
+            &self.sym,
+        )
     }
 
     /// Shape and dtype of the first result.

@@ -36,11 +36,9 @@ fn parts(cx: &mut InferCx, args: &[SymArg]) -> Result<(usize, Vec<(Size, Size)>)
         let text = || format!("axis {axis} of size {size} does not split in {count} equal parts");
         rule::require(cx, size, &each.mul(&n), Code::E0202, text, |e| {
             let error = e.arg(0, x.to_string()).arg(1, format!("{count} parts"));
-            match size.as_var() {
-                Some(v) => {
-                    error.help(format!("if {count} divides {0}, say so before: `assert {0} % {count} == 0`", v.name))
-                }
-                None => error.help("give the positions where parts begin: `op.split(x, [2, 5])`"),
+            match error.help.is_empty() {
+                true => error.help("give the positions where parts begin: `op.split(x, [2, 5])`"),
+                false => error,
             }
         })?;
         return Ok((axis, (0..count).map(|i| (each.scale(i), each.clone())).collect()));

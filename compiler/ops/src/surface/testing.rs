@@ -26,7 +26,12 @@ fn size(text: &str) -> Size {
             Err(_) => {
                 let name = factor.trim_start_matches('?');
                 let id = name.bytes().fold(0, |id, b| id * 131 + u32::from(b));
-                Size::var(tessera_base::SizeVar { id, name: name.into(), rigid: !factor.starts_with('?'), natural: true })
+                Size::var(tessera_base::SizeVar {
+                    id,
+                    name: name.into(),
+                    rigid: !factor.starts_with('?'),
+                    natural: true,
+                })
             }
         })
     })

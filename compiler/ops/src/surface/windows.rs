@@ -83,26 +83,21 @@ pub fn padding(args: &[SymArg], i: usize, mut dims: Vec<Dim>) -> Result<Vec<Dim>
 ///
 /// # Errors
 /// E0711 where the kernel is larger than the padded dim, E0212 where it may be for a rigid variable.
-pub fn count(
-    cx: &mut InferCx,
-    x: &TensorType,
-    axis: usize,
-    dim: &Dim,
-    kernel_at: usize,
-) -> Result<Size, OpError> {
+pub fn count(cx: &mut InferCx, x: &TensorType, axis: usize, dim: &Dim, kernel_at: usize) -> Result<Size, OpError> {
     let one = Size::constant(1);
     let reach = dim.dilation.mul(&dim.kernel.sub(&one)).add(&one);
     let padded = x.shape[axis].add(&dim.low).add(&dim.high);
-    if dim.kernel.is_zero() {
-        return Err(OpError::new(Code::E0711, "a kernel has at least one element in each dim")
-            .arg(kernel_at, format!("size 0 for axis {axis}")));
-    }
+    let text = || "a kernel has at least one element in each dim".into();
+    let blame = |e: OpError| e.arg(kernel_at, format!("size {} for axis {axis}", dim.kernel));
+    rule::require_reach(cx, &dim.kernel, &one, Code::E0711, text, blame)?;
     let span = padded.sub(&reach);
     if !fits(cx.facts, &x.shape[axis], &span) {
         let with = if dim.low.is_zero() && dim.high.is_zero() { "" } else { " with padding" };
         let spread = if dim.dilation.as_const() == Some(1) { "" } else { " with dilation" };
         let text = || {
-            format!("the kernel is larger than the input: {reach} elements{spread} along axis {axis}, which has {padded}{with}")
+            format!(
+                "the kernel is larger than the input: {reach} elements{spread} along axis {axis}, which has {padded}{with}"
+            )
         };
         let blame = |e: OpError| e.arg(0, x.to_string()).arg(kernel_at, format!("size {}", dim.kernel));
         rule::require_reach(cx, &padded, &reach, Code::E0711, text, blame)?;
@@ -116,7 +111,7 @@ fn fits(facts: &Facts, size: &Size, span: &Size) -> bool {
     let one = Size::constant(1);
     let mut some = facts.clone();
     some.assume_at_least(size, &one);
-    facts.at_least(span, 0) || !size.is_at_least(1) && facts.at_least(span, -1) && some.at_least(span, 0)
+    facts.at_least(span, 0) || facts.at_least(span, -1) && (size.is_zero() || some.at_least(span, 0))
 }
 
 /// The windows along one dim, in numbers.

@@ -58,7 +58,9 @@ fn linear_systems_are_decided() {
                 system.natural.push(Row { coefs, constant: i128::from(constant) });
             }
         }
-        let value = |row: &Row, at: &[i64]| row.coefs.iter().zip(at).map(|(c, x)| c * i128::from(*x)).sum::<i128>() + row.constant;
+        let value = |row: &Row, at: &[i64]| {
+            row.coefs.iter().zip(at).map(|(c, x)| c * i128::from(*x)).sum::<i128>() + row.constant
+        };
         let truth = points(n, low, high).any(|at| {
             system.zero.iter().all(|r| value(r, &at) == 0) && system.natural.iter().all(|r| value(r, &at) >= 0)
         });
@@ -232,7 +234,10 @@ fn hostile_questions_end() {
     // Many facts.
     let mut facts = Facts::default();
     for i in 0..10_000 {
-        facts.assume_at_least(&n(i % 50).scale(i64::from(i % 7) + 2), &n((i * 31 + 7) % 50).scale(3).add(&Size::constant(i64::from(i))));
+        facts.assume_at_least(
+            &n(i % 50).scale(i64::from(i % 7) + 2),
+            &n((i * 31 + 7) % 50).scale(3).add(&Size::constant(i64::from(i))),
+        );
     }
     slow.push(timed(|| {
         let _ = n(0).compare(&n(1), &facts);

@@ -91,7 +91,9 @@ pub fn broadcast_to(cx: &mut InferCx, from: &TensorType, to: &[Size], i: usize) 
         }
         if let Err(verdict) = cx.require_equal(size, want) {
             let what = format!("size {size} of axis {d} does not broadcast to {want}");
-            return Err(mismatch(cx.facts, Code::E0203, what, &verdict, size, want).arg(0, from.to_string()).arg(i, target));
+            return Err(mismatch(cx.facts, Code::E0203, what, &verdict, size, want)
+                .arg(0, from.to_string())
+                .arg(i, target));
         }
     }
     Ok(())

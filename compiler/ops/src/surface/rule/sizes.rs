@@ -129,17 +129,17 @@ pub fn extent(
     // Positions are clamped to 0..=size going up and to -1..=size-1 going down.
     let (low, high) = if step > 0 { (&zero, size) } else { (&minus, &last) };
     let counted = |at: &Size| {
-        if facts.at_least(at, 0) {
-            Some(at.clone())
-        } else {
-            facts.at_least(&at.neg(), 1).then(|| size.add(at))
-        }
+        if facts.at_least(at, 0) { Some(at.clone()) } else { facts.at_least(&at.neg(), 1).then(|| size.add(at)) }
     };
     let (first, end) = if step > 0 { (&zero, size) } else { (&last, &minus) };
     let from = start.map_or_else(|| Some(first.clone()), counted)?;
     let to = stop.map_or_else(|| Some(end.clone()), counted)?;
     // A start beyond the end and a stop before the start leave nothing, clamped or not.
-    let (far, near) = if step > 0 { (least(facts, &to, high), greatest(facts, &from, low)) } else { (least(facts, &from, high), greatest(facts, &to, low)) };
+    let (far, near) = if step > 0 {
+        (least(facts, &to, high), greatest(facts, &from, low))
+    } else {
+        (least(facts, &from, high), greatest(facts, &to, low))
+    };
     let span = far.sub(&near);
     let width = step.unsigned_abs().min(i64::MAX as u64) as i64;
     let span = greatest(facts, &span, &zero);
@@ -180,7 +180,8 @@ mod tests {
         for (size, start, stop, step) in (0..6)
             .flat_map(|s| (-7..7).flat_map(move |a| (-7..7).flat_map(move |b| [-2, -1, 1, 2, 3].map(|c| (s, a, b, c)))))
         {
-            let (first, length) = extent(&Facts::default(), &n(size), Some(&n(start)), Some(&n(stop)), step).unwrap_or_default();
+            let (first, length) =
+                extent(&Facts::default(), &n(size), Some(&n(start)), Some(&n(stop)), step).unwrap_or_default();
             let got: Vec<i64> =
                 (0..length.as_const().unwrap_or(-1)).map(|i| first.as_const().unwrap_or(-9) + i * step).collect();
             // Python's definition.
