@@ -217,8 +217,10 @@ codes! {
     W0101;
     /// Advice of a function for the numbers it is called with
     W0102;
-    /// A size that has the name of a variable
+    /// An assertion that what is known of the sizes rules out
     W0103;
+    /// A size that has the name of a variable
+    W0104;
     /// A collective with nothing to do
     W0401;
     /// A directive that the target cannot honour

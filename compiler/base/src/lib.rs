@@ -17,6 +17,6 @@ pub use diag::{Diagnostic, Edit, Fix, Label, Severity};
 pub use dtype::DType;
 pub use near::nearest;
 pub use shard::{Mesh, Monoid, Sharding, block};
-pub use size::{Facts, Size, SizeVar, Verdict};
+pub use size::{Facts, Reach, Size, SizeVar, Verdict};
 pub use span::{ItemId, Span};
 pub use tensor_type::TensorType;

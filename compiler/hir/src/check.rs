@@ -18,6 +18,7 @@ pub mod constants;
 pub mod cx;
 pub mod derive;
 mod directives;
+mod dims;
 pub mod env;
 pub mod exprs;
 pub mod facts;
@@ -28,6 +29,7 @@ pub mod generics;
 pub mod host;
 pub mod inst;
 pub mod iterate;
+mod learn;
 pub mod kernels;
 mod local;
 pub mod loops;
@@ -83,10 +85,9 @@ pub struct InstData {
     pub numerics: Numerics,
     /// Where it is run by one device of many.
     pub local: Option<local::PerDevice>,
-    /// For each size variable in it, whether it is rigid.
-    pub rigid: Vec<bool>,
-    /// Likewise, whether it is another size in each element of a list.
-    pub each: Vec<bool>,
+    /// For each size variable in it, whether it is rigid, whether it is at least 0, and whether it is another size
+    /// in each element of a list.
+    pub kinds: Vec<(bool, bool, bool)>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -410,8 +410,7 @@ fn body_of(file: FileId) -> Arc<check::InstData> {
         facts: Default::default(),
         numerics: Numerics::default(),
         local: None,
-        rigid: vec![],
-        each: vec![],
+        kinds: vec![],
     })
 }
 

@@ -8,7 +8,7 @@
 use crate::prim::{Prim, Scalar};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
-use tessera_base::{Code, DType, Facts, Size, TensorType, Verdict};
+use tessera_base::{Code, DType, Facts, Reach, Size, TensorType, Verdict};
 
 pub use precision::{Mixed, Precision};
 
@@ -201,6 +201,8 @@ pub struct InferCx<'a> {
     pub fresh: &'a mut dyn FnMut(&str) -> Size,
     /// Equalities that are checked once at run time.
     pub checks: Vec<(Size, Size)>,
+    /// Sizes, each at least the other, that the operator compares when it runs.
+    pub reaches: Vec<(Size, Size)>,
     /// Notes for hovering and `explain` (for example "checked at run time").
     pub notes: Vec<String>,
 }
@@ -216,10 +218,28 @@ impl InferCx<'_> {
                     self.checks.push((a.clone(), b.clone()));
                     Ok(())
                 } else {
-                    Err(Verdict::Depends(w))
+                    Err(if self.facts.differ_unless_empty(a, b) { Verdict::Differ(w) } else { Verdict::Depends(w) })
                 }
             }
             differ => Err(differ),
+        }
+    }
+
+    /// Whether the size is proved to be at least `bound`.
+    pub fn at_least(&self, size: &Size, bound: i64) -> bool {
+        self.facts.at_least(size, bound)
+    }
+
+    /// Accepts `whole >= part`, records a comparison at run time where only data decides, and returns the answer where
+    /// it never holds, or may not for a rigid variable.
+    pub fn require_reach(&mut self, whole: &Size, part: &Size) -> Result<(), Reach> {
+        match whole.reach(part, self.facts) {
+            Reach::Always => Ok(()),
+            Reach::Depends(_) if whole.vars().iter().chain(&part.vars()).any(|v| !v.rigid) => {
+                self.reaches.push((whole.clone(), part.clone()));
+                Ok(())
+            }
+            reach => Err(reach),
         }
     }
 }

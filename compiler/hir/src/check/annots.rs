@@ -275,7 +275,7 @@ impl<'db> Cx<'db> {
         // Int parameters can be sizes in the other annotations.
         for p in &sig.params {
             if p.ty.as_ref().is_some_and(|t| matches!(&t.kind, ExprKind::Name(n) if &**n == "int")) {
-                let var = self.sizes.rigid_var(&p.name.text);
+                let var = self.sizes.rigid_int(&p.name.text);
                 own.insert(p.name.text.clone(), NameMeaning::Size(Size::var(var.clone())));
                 ints.push(var.clone());
                 out.vars.push(var);

@@ -13,6 +13,7 @@ use super::unsupported::Decorator;
 use super::zonk::zonk;
 use super::{CheckedInst, CheckedMain, InstData, ModuleVar};
 use crate::db::{self, Db, File, ItemKind};
+use crate::rules::sizes::each_dim;
 use crate::rules::unify::{JoinKind, bind_signature, join, join_diagnostic, leaves_mesh, refine};
 use crate::thir::*;
 use crate::ty::{FnRefTy, Ty};
@@ -56,7 +57,7 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
         };
     };
     let module = db::module_of(db, file.id(db));
-    let mut cx = Cx::new(db, file, module, data.rigid.len() as u32, data.numerics);
+    let mut cx = Cx::new(db, file, module, data.kinds.len() as u32, data.numerics);
     cx.sizes.facts = data.facts.clone();
     cx.data = Some(data.clone());
     cx.local = data.local.clone();
@@ -193,13 +194,14 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
         }
         Some(args) => template_types(cx, args, types, &mut tys),
     }
+    signature_facts(cx, data, types, &tys);
     let mut out = vec![];
     let mut parts = vec![];
     for (p, ty) in f.sig.params.iter().zip(tys) {
         let span = p.name.span;
         // Every int parameter has a symbolic value, so that it can be a size.
         let ty = match ty {
-            Ty::Int(None) => Ty::Int(Some(cx.sizes.fresh(&p.name.text))),
+            Ty::Int(None) => Ty::Int(Some(cx.sizes.fresh_int(&p.name.text))),
             other => other,
         };
         let Slot::Local(local) = cx.slot(&p.name.text, &ty, span) else { continue };
@@ -231,6 +233,18 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
         }
     }
     out
+}
+
+/// Every dim that a signature writes is at least 0, those of the declared result too; of a template, those of its arguments.
+fn signature_facts(cx: &mut Cx, data: &InstData, types: &SigTypes, params: &[Ty]) {
+    if data.args.is_some() {
+        return params.iter().for_each(|ty| cx.sizes.assume_dims_of(ty));
+    }
+    let facts = &mut cx.sizes.facts;
+    let zero = Size::constant(0);
+    for ty in params.iter().chain(&types.ret) {
+        each_dim(ty, &mut |d| facts.assume_at_least(d, &zero));
+    }
 }
 
 /// The parameter types of a template at given argument types.
@@ -486,9 +500,9 @@ fn definition(cx: &mut Cx, id: ItemId) {
     }
 }
 
-/// W0103: a size of a signature that has the name of a variable.
+/// W0104: a size of a signature that has the name of a variable.
 fn namesake(function: &str, name: &str, at: Span, variable: Span) -> Diagnostic {
-    let d = Diagnostic::new(Code::W0103, at, format!("`{name}` is a size of `{function}` here, and not the variable `{name}` of the file"));
+    let d = Diagnostic::new(Code::W0104, at, format!("`{name}` is a size of `{function}` here, and not the variable `{name}` of the file"));
     let d = if variable.is_none() { d } else { d.with_label(variable, "the variable") };
     d.note("a name of the file stands for its value in a signature only if the file binds it once, above, outside of loops and branches, to an int that is known before the run")
         .help("give one of them another name")

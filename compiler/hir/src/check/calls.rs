@@ -232,7 +232,14 @@ impl Cx<'_> {
         }
         let (data, canon) = self.instance(&f, (!closed).then_some(&arg_types[..]));
         let ret = match (&types.ret, closed && sig.outputs.is_empty()) {
-            (Some(ret), true) => bindings.apply(&mut self.sizes, ret).clone(),
+            (Some(ret), true) => {
+                arg_types.iter().for_each(|ty| self.sizes.assume_dims_of(ty));
+                let ret = bindings.apply(&mut self.sizes, ret).clone();
+                if !self.dims_hold(&sig.name, bindings.params.iter().chain([&ret]), span) {
+                    return error_at(span);
+                }
+                ret
+            }
             _ => {
                 let Some(checked) = self.check_callee(&data, &sig.name, span) else { return error_at(span) };
                 if checked.open {
@@ -267,7 +274,7 @@ impl Cx<'_> {
             }
             None => return ret.clone(),
         };
-        let fresh: BTreeMap<SizeVar, Size> = made.into_iter().map(|v| (v.clone(), self.sizes.fresh(&v.name))).collect();
+        let fresh: BTreeMap<SizeVar, Size> = made.into_iter().map(|v| (v.clone(), self.sizes.fresh_like(&v))).collect();
         crate::rules::sizes::subst_ty(ret, &mut |v| fresh.get(v).cloned())
     }
 

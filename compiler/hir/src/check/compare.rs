@@ -36,7 +36,9 @@ impl Cx<'_> {
                 .help("combine them with `&`: `(a < x) & (x < b)`");
             return self.fail(d);
         }
+        let facts = self.sizes.facts.clone();
         let (stmts, value) = self.block(|cx| cx.chain(right, more, span));
+        self.sizes.facts = facts;
         let value = wrap(stmts, value);
         if test.ty.is_error() || value.ty.is_error() {
             return error_at(span);

@@ -306,7 +306,7 @@ impl<'db> Cx<'db> {
     ///
     /// An int of which nothing is known gets a symbol for its value, as long as the name keeps it.
     pub fn bind(&mut self, name: &Arc<str>, value: TExpr, span: Span) {
-        let symbol = (value.ty == Ty::int()).then(|| self.sizes.fresh_var(name));
+        let symbol = (value.ty == Ty::int()).then(|| self.sizes.fresh_int_var(name));
         let ty = match (&value.ty, &symbol) {
             (Ty::Never, _) => Ty::Error,
             (_, Some(symbol)) => Ty::Int(Some(Size::var(symbol.clone()))),

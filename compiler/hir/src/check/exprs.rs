@@ -223,10 +223,14 @@ impl Cx<'_> {
             return self.truth(r);
         }
         let mark = self.env.mark();
+        // The right side is computed where the left one does not decide.
+        let facts = self.sizes.facts.clone();
+        self.learn(&l, and);
         let (stmts, r) = self.block(|cx| {
             let r = cx.expr(right);
             cx.truth(r)
         });
+        self.sizes.facts = facts;
         let changes = self.env.rollback(mark);
         self.env.apply(changes);
         let r = wrap(stmts, r);
@@ -248,10 +252,8 @@ impl Cx<'_> {
         if let Some(b) = decided(test, &condition) {
             return self.expr(if b { then } else { otherwise });
         }
-        let (stmts, a) = self.block(|cx| cx.expr(then));
-        let a = wrap(stmts, a);
-        let (stmts, b) = self.block(|cx| cx.expr(otherwise));
-        let b = wrap(stmts, b);
+        let a = self.where_it(&condition, true, then);
+        let b = self.where_it(&condition, false, otherwise);
         match (&a.ty, &b.ty) {
             (Ty::Error, Ty::Error) => error_at(span),
             // The other side of a recursion tells the type.
@@ -261,6 +263,15 @@ impl Cx<'_> {
             _ if condition.ty.is_error() => error_at(span),
             _ => self.either(condition, a, b, span),
         }
+    }
+
+    /// An expression that is computed only where the condition holds, or does not.
+    fn where_it(&mut self, condition: &TExpr, holds: bool, e: &Expr) -> TExpr {
+        let facts = self.sizes.facts.clone();
+        self.learn(condition, holds);
+        let (stmts, value) = self.block(|cx| cx.expr(e));
+        self.sizes.facts = facts;
+        wrap(stmts, value)
     }
 
     /// `a if condition else b` of checked parts.

@@ -48,16 +48,8 @@ impl Canon {
 
     /// The facts that speak only of variables in the key.
     fn facts(&mut self, facts: &Facts) -> Facts {
-        let known = |s: &Size| s.vars().iter().all(|v| self.map.contains_key(v));
-        let divides: Vec<_> = facts.divides.iter().filter(|(a, b)| known(a) && known(b)).cloned().collect();
-        let equal: Vec<_> = facts.equal.iter().filter(|(v, s)| self.map.contains_key(v) && known(s)).cloned().collect();
-        Facts {
-            divides: divides.iter().map(|(a, b)| (self.size(a), self.size(b))).collect(),
-            equal: equal
-                .iter()
-                .map(|(v, s)| (SizeVar { id: self.map.get(v).copied().unwrap_or(0), ..v.clone() }, self.size(s)))
-                .collect(),
-        }
+        let id = |v: &SizeVar| self.map.get(v).copied();
+        facts.translate(&mut |v| Some(Size::var(SizeVar { id: id(v)?, ..v.clone() })))
     }
 }
 
@@ -120,8 +112,7 @@ impl<'db> Cx<'db> {
             facts,
             numerics: self.numerics(),
             local,
-            rigid: canon.back.iter().map(|v| v.rigid).collect(),
-            each: canon.back.iter().map(|v| v.each).collect(),
+            kinds: canon.back.iter().map(|v| (v.rigid, v.natural, v.each)).collect(),
         };
         (Arc::new(data), canon)
     }
@@ -212,7 +203,7 @@ impl<'db> Cx<'db> {
             if let Some(size) = sig.get(v) {
                 return Some(size.clone());
             }
-            Some(made.entry(v.clone()).or_insert_with(|| sizes.fresh(&v.name)).clone())
+            Some(made.entry(v.clone()).or_insert_with(|| sizes.fresh_like(v)).clone())
         })
     }
 }

@@ -9,7 +9,7 @@ use super::types::erase;
 use crate::rules::tensor::{GivenIndex, with_ways};
 use crate::thir::*;
 use crate::ty::Ty;
-use tessera_base::{Code, Diagnostic, Span};
+use tessera_base::{Code, Diagnostic, SizeVar, Span};
 use tessera_grammar::ast::{Arg, BinOp, CmpOp, Expr, ExprKind};
 
 /// Something to run over.
@@ -363,7 +363,8 @@ impl Cx<'_> {
         };
         let var = self.temp("i", Ty::int(), span);
         let body = self.looped(changed, Times { once, endless: false }, &mut |cx| {
-            let size = cx.sizes.fresh_var("i");
+            let size = SizeVar { natural: false, ..cx.sizes.fresh_var("i") };
+            cx.learn_range(&size, &start, &stop, &step);
             cx.size_sources.insert(size.clone(), (read(Slot::Local(var), Ty::int(), span), false));
             let item = read(Slot::Local(var), Ty::Int(Some(tessera_base::Size::var(size.clone()))), span);
             body(cx, item);

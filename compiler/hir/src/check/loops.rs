@@ -53,7 +53,9 @@ impl Cx<'_> {
                 cx.truth(value)
             });
             never = decided(test, &value) == Some(false);
-            condition = Some(super::cx::wrap(before, value));
+            let value = super::cx::wrap(before, value);
+            cx.learn(&value, true);
+            condition = Some(value);
             if !never {
                 cx.stmts(body);
             }
@@ -64,6 +66,9 @@ impl Cx<'_> {
         if let Some(test) = condition
             && !test.ty.is_error()
         {
+            if !super::learn::has_break(body) {
+                self.learn(&test, false);
+            }
             self.out.push(TStmt::While { test, body: stmts, span });
         }
     }

@@ -314,7 +314,7 @@ impl Cx<'_> {
     /// A type of another body: its size variables become fresh ones here.
     pub fn foreign(&mut self, ty: &Ty) -> Ty {
         let vars: Vec<SizeVar> = crate::rules::sizes::vars_of(ty).into_iter().collect();
-        let fresh: Vec<_> = vars.iter().map(|v| self.sizes.fresh(&v.name)).collect();
+        let fresh: Vec<_> = vars.iter().map(|v| self.sizes.fresh_like(v)).collect();
         crate::rules::sizes::subst_ty(ty, &mut |v| vars.iter().position(|w| w == v).map(|i| fresh[i].clone()))
     }
 

@@ -10,7 +10,7 @@ use crate::rules::unify::Role;
 use crate::thir::*;
 use crate::ty::Ty;
 use tessera_base::{Code, Diagnostic, Span};
-use tessera_grammar::ast::{BinOp, CmpOp, Expr, ExprKind, Stmt, StmtKind};
+use tessera_grammar::ast::{CmpOp, Expr, ExprKind, Stmt, StmtKind};
 
 impl Cx<'_> {
     /// The statements of one block.
@@ -143,15 +143,22 @@ impl Cx<'_> {
         }
         self.nested += 1;
         let was_alive = self.alive;
-        let facts = self.sizes.facts.clone();
+        let before = self.sizes.facts.clone();
         let mark = self.env.mark();
+        self.learn(&condition, true);
         let (then_out, ()) = self.block(|cx| cx.stmts(then));
         let then_path = Path { alive: self.alive, changes: self.env.rollback(mark) };
+        let then_facts = std::mem::replace(&mut self.sizes.facts, before.clone());
         self.alive = was_alive;
-        self.sizes.facts = facts.clone();
+        self.learn(&condition, false);
         let (else_out, ()) = self.block(|cx| cx.stmts(otherwise));
         let else_path = Path { alive: self.alive, changes: self.env.rollback(mark) };
-        self.sizes.facts = facts;
+        // What goes on after one branch only knows what that one does.
+        self.sizes.facts = match (then_path.alive, else_path.alive) {
+            (true, false) => then_facts,
+            (false, true) => std::mem::take(&mut self.sizes.facts),
+            _ => before,
+        };
         self.nested -= 1;
         let paths = match &condition.kind {
             // `if True:` is a way to switch code on and off.
@@ -204,7 +211,8 @@ impl Cx<'_> {
         if test.ty.is_error() {
             return;
         }
-        self.learn(&test);
+        let possible = !self.sizes.facts.contradictory();
+        self.learn(&test, true);
         let known = decided(test_expr, &test).or_else(|| self.decided_by_arguments(&test));
         if known == Some(false) && self.nested == 0 && self.loop_depth == 0 && self.alive {
             let why = message.as_ref().and_then(known_text).unwrap_or_else(|| "this never holds".into());
@@ -220,6 +228,8 @@ impl Cx<'_> {
         }
         if let TKind::Bool(false) = test.kind {
             self.alive = false;
+        } else if possible && self.sizes.facts.contradictory() {
+            self.never_holds(test_expr.span);
         }
         self.out.push(TStmt::Assert { test, message: message.filter(|m| !m.ty.is_error()), span });
     }
@@ -278,29 +288,6 @@ impl Cx<'_> {
                 let span = value.span;
                 TExpr { kind: TKind::Convert { to: Convert::Str, value: Box::new(value) }, ty: Ty::Str, span }
             }
-        }
-    }
-
-    /// What an assertion says about sizes.
-    fn learn(&mut self, test: &TExpr) {
-        match &test.kind {
-            TKind::Logic { and: true, left, right } => {
-                self.learn(left);
-                self.learn(right);
-            }
-            TKind::Block { value, .. } => self.learn(value),
-            TKind::Compare { op: CmpOp::Eq, left, right } => {
-                if right.ty.const_int() == Some(0)
-                    && let TKind::Arith { op: BinOp::Mod, left: a, right: b, .. } = &left.kind
-                    && let (Ty::Int(Some(a)), Ty::Int(Some(b))) = (&a.ty, &b.ty)
-                {
-                    self.sizes.assume_divides(b.clone(), a.clone());
-                } else if let (Ty::Int(Some(a)), Ty::Int(Some(b))) = (&left.ty, &right.ty) {
-                    let (a, b) = (a.clone(), b.clone());
-                    self.sizes.assume_equal(&a, &b);
-                }
-            }
-            _ => {}
         }
     }
 

@@ -31,11 +31,14 @@ pub fn arith(op: BinOp, a: &Size, b: &Size) -> Option<Size> {
     known(out)
 }
 
-/// Nothing is known of a value whose form overflowed or grew large.
+/// Nothing is known of a value whose form overflowed or grew large, in terms or inside of them.
 pub fn known(size: Size) -> Option<Size> {
     let terms = size.terms()?.count();
-    (terms <= 24).then_some(size)
+    (terms <= 24 && size.weight(WEIGHT_MAX) < WEIGHT_MAX).then_some(size)
 }
+
+/// Variables and constants that a known size is written with.
+const WEIGHT_MAX: usize = 400;
 
 impl Cx<'_> {
     /// The int that a size name of an annotation (`N`) holds in this body.

@@ -17,7 +17,7 @@ pub fn e(kind: TKind, ty: Ty) -> TExpr {
 
 pub fn tensor(shape: &[i64]) -> Ty {
     let dim = |&n: &i64| match n {
-        -1 => Size::var(SizeVar { id: 7, name: "N".into(), rigid: false, each: false }),
+        -1 => Size::var(SizeVar { id: 7, name: "N".into(), rigid: false, natural: true, each: false }),
         n => Size::constant(n),
     };
     Ty::Tensor(TensorType::new(shape.iter().map(dim).collect(), DType::F32))

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use tessera_base::{Facts, Size, SizeVar, Span, TensorType, Verdict};
 use tessera_ops::surface::{InferCx, Precision};
 
+/// How notes about comparisons that a program keeps begin.
+const CHECKED: &str = "checked at run time: ";
+
 /// An equality of sizes that is checked once at run time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SizeCheck {
@@ -69,7 +72,33 @@ impl SizeCx {
         self.used.entry(name.clone()).or_insert(1);
         let id = self.next;
         self.next += 1;
-        SizeVar { id, name, rigid: true, each: false }
+        SizeVar { id, name, rigid: true, natural: true, each: false }
+    }
+
+    /// A new variable of a signature for an `int` parameter: any int, negative ones too.
+    pub fn rigid_int(&mut self, name: &str) -> SizeVar {
+        SizeVar { natural: false, ..self.rigid_var(name) }
+    }
+
+    /// The value of an int that only data knows: negative, perhaps.
+    pub fn fresh_int(&mut self, hint: &str) -> Size {
+        Size::var(self.fresh_int_var(hint))
+    }
+
+    /// As [`SizeCx::fresh_int`], as a variable.
+    pub fn fresh_int_var(&mut self, hint: &str) -> SizeVar {
+        SizeVar { natural: false, ..self.fresh_var(hint) }
+    }
+
+    /// A size that only data knows in the place of another variable.
+    pub fn fresh_like(&mut self, var: &SizeVar) -> Size {
+        let name = var.name.clone();
+        self.fresh_as(var, &name)
+    }
+
+    /// As [`SizeCx::fresh_like`], with a name of its own.
+    pub fn fresh_as(&mut self, var: &SizeVar, hint: &str) -> Size {
+        Size::var(SizeVar { natural: var.natural, ..self.fresh_var(hint) })
     }
 
     /// A new size that only data knows. It is called after the name that is being bound, or
@@ -93,7 +122,7 @@ impl SizeCx {
                     self.check_at_run_time(a.clone(), b.clone(), span);
                     Ok(())
                 } else {
-                    Err(Verdict::Depends(w))
+                    Err(if self.facts.differ_unless_empty(a, b) { Verdict::Differ(w) } else { Verdict::Depends(w) })
                 }
             }
             differ => Err(differ),
@@ -107,24 +136,30 @@ impl SizeCx {
 
     /// Records a check; from here on the sizes are equal.
     fn check_at_run_time(&mut self, left: Size, right: Size, span: Span) {
-        let note = (span, format!("checked at run time: {left} == {right}"));
+        let note = (span, format!("{CHECKED}{left} == {right}"));
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
-        self.assume_equal(&left, &right);
+        self.facts.assume_equal(&left, &right);
         self.checks.push(SizeCheck { left, right, span });
     }
 
-    /// The checks in words, each once.
-    pub fn kept(&self) -> Vec<(Span, Arc<str>)> {
-        let mut out: Vec<(Span, Arc<str>)> = vec![];
-        for check in &self.checks {
-            let one = (check.span, format!("{} == {}", check.left, check.right).into());
-            if !out.contains(&one) {
-                out.push(one);
-            }
+    /// As [`SizeCx::require_equal`] does: records that a size has to be at least 0.
+    pub fn at_least_zero_at_run_time(&mut self, size: &Size, span: Span) {
+        self.note_order(size, &Size::constant(0), span);
+        self.facts.assume_at_least(size, &Size::constant(0));
+    }
+
+    fn note_order(&mut self, whole: &Size, part: &Size, span: Span) {
+        let note = (span, format!("{CHECKED}{whole} >= {part}"));
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
         }
-        out
+    }
+
+    /// What is compared at run time in words, each once.
+    pub fn kept(&self) -> Vec<(Span, Arc<str>)> {
+        self.notes.iter().filter_map(|(span, text)| Some((*span, text.strip_prefix(CHECKED)?.into()))).collect()
     }
 
     /// The checks that were recorded since there were `before`.
@@ -136,9 +171,11 @@ impl SizeCx {
     pub fn infer<T, E>(&mut self, span: Span, rule: impl FnOnce(&mut InferCx) -> Result<T, E>) -> Result<T, E> {
         let SizeCx { facts, next, used, binding, .. } = self;
         let mut fresh = |hint: &str| Size::var(make_fresh(next, used, binding.as_deref(), hint));
-        let mut cx = InferCx { facts, fresh: &mut fresh, checks: vec![], notes: vec![] };
+        let mut cx = InferCx { facts, fresh: &mut fresh, checks: vec![], reaches: vec![], notes: vec![] };
         let result = rule(&mut cx)?;
-        let InferCx { checks, notes, .. } = cx;
+        let InferCx { checks, reaches, notes, .. } = cx;
+        // The operator itself compares them when it runs.
+        reaches.into_iter().for_each(|(whole, part)| self.note_order(&whole, &part, span));
         for (left, right) in checks {
             self.check_at_run_time(left, right, span);
         }
@@ -146,28 +183,20 @@ impl SizeCx {
         Ok(result)
     }
 
-    /// From here on `divisor` is known to divide `dividend` (`assert D % H == 0`).
-    pub fn assume_divides(&mut self, divisor: Size, dividend: Size) {
-        let fact = (divisor, dividend);
-        if !self.facts.divides.contains(&fact) {
-            self.facts.divides.push(fact);
-        }
+    /// From here on the dims of a value of this type are known to be at least 0: a value has it.
+    pub fn assume_dims(&mut self, t: &TensorType) {
+        let zero = Size::constant(0);
+        t.shape.iter().for_each(|d| self.facts.assume_at_least(d, &zero));
     }
 
-    /// From here on the two sizes are known to be equal (`assert N == M`). Kept where one side
-    /// is a single variable that the other does not contain; says whether it is.
-    pub fn assume_equal(&mut self, a: &Size, b: &Size) -> bool {
-        for (left, right) in [(a, b), (b, a)] {
-            let right = right.normal(&self.facts);
-            if let Some(var) = left.as_var()
-                && !right.vars().contains(var)
-                && !self.facts.equal.iter().any(|(v, _)| v == var)
-            {
-                self.facts.equal.push((var.clone(), right));
-                return true;
-            }
+    /// As [`SizeCx::assume_dims`], of every tensor in a value of this type; a list may have none.
+    pub fn assume_dims_of(&mut self, ty: &Ty) {
+        match ty {
+            Ty::Tensor(t) => self.assume_dims(t),
+            Ty::Tuple(ts) => ts.iter().for_each(|t| self.assume_dims_of(t)),
+            Ty::Struct(s) => s.fields.iter().for_each(|(_, t)| self.assume_dims_of(t)),
+            _ => {}
         }
-        false
     }
 
     /// The type of one element of a list: a size that is another one in each element becomes
@@ -207,7 +236,7 @@ fn make_fresh(next: &mut u32, used: &mut BTreeMap<Arc<str>, u32>, binding: Optio
     used.insert(name.clone(), 1);
     let id = *next;
     *next += 1;
-    SizeVar { id, name, rigid: false, each: false }
+    SizeVar { id, name, rigid: false, natural: true, each: false }
 }
 
 /// Whether the size has a part that only data knows.
@@ -264,6 +293,20 @@ pub fn each_size(ty: &Ty, f: &mut dyn FnMut(&Size)) {
     }
 }
 
+/// Calls `f` on every dim in the type.
+pub fn each_dim(ty: &Ty, f: &mut dyn FnMut(&Size)) {
+    match ty {
+        Ty::Tensor(t) => t.shape.iter().for_each(f),
+        Ty::TensorPattern(p) => p.tail.iter().for_each(f),
+        Ty::List(t) => each_dim(t, f),
+        Ty::Dict(_, v) => each_dim(v, f),
+        Ty::Tuple(ts) => ts.iter().for_each(|t| each_dim(t, f)),
+        Ty::Struct(s) => s.fields.iter().for_each(|(_, t)| each_dim(t, f)),
+        Ty::FnRef(r) => r.captures.iter().for_each(|(_, t)| each_dim(t, f)),
+        _ => {}
+    }
+}
+
 /// Every size variable in the type.
 pub fn vars_of(ty: &Ty) -> BTreeSet<SizeVar> {
     let mut out = BTreeSet::new();
@@ -284,7 +327,7 @@ mod tests {
         assert_eq!(cx.require_equal(&n, &k, Span::NONE), Ok(()));
         assert_eq!(cx.checks.len(), 1);
         assert_eq!(cx.notes[0].1, "checked at run time: N == rows");
-        assert!(cx.assume_equal(&n, &m));
+        cx.facts.assume_equal(&n, &m);
         assert_eq!(cx.require_equal(&n, &m, Span::NONE), Ok(()));
     }
 

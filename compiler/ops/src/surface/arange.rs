@@ -59,7 +59,7 @@ fn range(args: &[SymArg]) -> Result<Range, OpError> {
     Ok(Range::Float(first, value(stop)?, step))
 }
 
-fn infer_arange(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
+fn infer_arange(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let dtype = rule::dtype(args, 3)?;
     let (size, natural) = match range(args)? {
         Range::Int(start, stop, step) => {
@@ -67,12 +67,7 @@ fn infer_arange(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
             let width = Size::constant(step.saturating_abs());
             let steps = span.add(&width).sub(&Size::constant(1)).floor_div(&width).unwrap_or_default();
             // `arange(N)` has size N; only bounds that may cross need the clamp.
-            let size = if steps.is_at_least(0) || steps.as_var().is_some() {
-                steps
-            } else {
-                steps.greatest(&Size::constant(0))
-            };
-            (size, DType::I64)
+            (rule::greatest(cx.facts, &steps, &Size::constant(0)), DType::I64)
         }
         Range::Float(start, stop, step) => {
             let steps = ((stop - start) / step).ceil().max(0.0);

@@ -154,7 +154,7 @@ fn infer(name: &str, n: usize, cx: &mut InferCx, args: &[SymArg]) -> Inferred {
     let mut shape = x.shape[..lead].to_vec();
     shape.push(w.shape[0].clone());
     for (d, dim) in geometry(n, args)?.iter().enumerate() {
-        shape.push(windows::count(x, lead + 1 + d, dim, 1)?);
+        shape.push(windows::count(cx, x, lead + 1 + d, dim, 1)?);
     }
     rule::one(shape, dtype)
 }
@@ -162,6 +162,9 @@ fn infer(name: &str, n: usize, cx: &mut InferCx, args: &[SymArg]) -> Inferred {
 fn lower(name: &str, n: usize, call: &mut Call) -> Lowered {
     let (out, _) = call.result();
     let dtype = meeting(name, &call.sym)?.unwrap_or(DType::F32);
+    if out.contains(&0) {
+        return Ok(vec![expand::full(call.b, &out, dtype, Scalar::F(0.0))]);
+    }
     let accum = accumulator(dtype, call.hints);
     let counts = &out[out.len() - n..];
     let dims = windows::known(&geometry(n, &call.sym)?, counts)?;
@@ -233,9 +236,11 @@ mod tests {
     fn sizes_are_polynomials() {
         let int = |v: i64| SymArg::Int(n(v));
         let t = |x: &str, w: &str, rest: &[SymArg]| type_text("conv2d", &with(x, w, rest));
-        assert_eq!(t("N 3 H W f32", "O 3 3 3 f32", &[]), "Tensor[N, O, H - 2, W - 2, f32]");
+        let error = t("N 3 H 8 f32", "O 3 3 3 f32", &[]);
+        assert!(error.starts_with("E0212 the kernel is larger") && error.ends_with("`assert H >= 3`"), "{error}");
+        assert_eq!(t("N 3 ?h ?w f32", "O 3 3 3 f32", &[]), "Tensor[N, O, ?h - 2, ?w - 2, f32]".replace('?', ""));
         assert_eq!(t("N 3 H W f32", "O 3 3 3 f32", &[int(1), int(1)]), "Tensor[N, O, H, W, f32]");
-        assert_eq!(t("N C H W f32", "O C K K f32", &[int(1), SymArg::Str("same".into())]), "Tensor[N, O, H, W, f32]");
+        assert_eq!(t("N C H W f32", "O C 5 5 f32", &[int(1), SymArg::Str("same".into())]), "Tensor[N, O, H, W, f32]");
         assert_eq!(t("N 3 H 5 f32", "O 3 3 3 f32", &[int(2), int(1)]), "Tensor[N, O, (H + 1)//2, 3, f32]");
         assert_eq!(t("8 6 6 bf16", "4 4 3 3 bf16", &[int(1), int(0), int(2), int(2)]), "Tensor[4, 2, 2, bf16]");
     }

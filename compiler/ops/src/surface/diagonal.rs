@@ -33,13 +33,10 @@ pub fn diagonal(b: &mut dyn Build, x: Id, i: usize, j: usize, k: i64) -> Id {
 }
 
 /// The length of the diagonal `k` of a matrix.
-fn length(rows: &Size, columns: &Size, k: i64) -> Size {
+fn length(facts: &Facts, rows: &Size, columns: &Size, k: i64) -> Size {
     let zero = Size::constant(0);
-    let shifted = |s: &Size, by: i64| {
-        let rest = s.sub(&Size::constant(by));
-        if rest.is_at_least(0) { rest } else { rest.greatest(&zero) }
-    };
-    shifted(rows, k.saturating_neg().max(0)).least(&shifted(columns, k.max(0)))
+    let shifted = |s: &Size, by: i64| rule::greatest(facts, &s.sub(&Size::constant(by)), &zero);
+    rule::least(facts, &shifted(rows, k.saturating_neg().max(0)), &shifted(columns, k.max(0)))
 }
 
 pub const DIAG: Row = Row::new("diag", &[req("x", ParamKind::Tensor), opt("k", ParamKind::Int, Default::Int(0))], infer_diag, lower_diag)
@@ -50,7 +47,7 @@ pub const DIAG: Row = Row::new("diag", &[req("x", ParamKind::Tensor), opt("k", P
          `k` counts diagonals from the main one, to the right where positive.\n\n```tessera\nop.diag(op.arange(3))\n```",
     );
 
-fn infer_diag(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
+fn infer_diag(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let x = rule::tensor(args, 0)?;
     let k = rule::int_const(args, 1, "`k`")?;
     match &x.shape[..] {
@@ -59,7 +56,7 @@ fn infer_diag(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
             let side = n.add(&Size::constant(k.saturating_abs()));
             rule::one(vec![side.clone(), side], x.dtype)
         }
-        [rows, columns] => rule::one(vec![length(rows, columns, k)], x.dtype),
+        [rows, columns] => rule::one(vec![length(cx.facts, rows, columns, k)], x.dtype),
         _ => Err(OpError::new(
             Code::E0207,
             format!("`diag` takes a vector or a matrix, and this tensor has rank {}", x.rank()),

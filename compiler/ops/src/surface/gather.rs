@@ -37,24 +37,11 @@ fn aligned(cx: &mut InferCx, x: (usize, &TensorType), index: (usize, &TensorType
     }
     for (d, (n, m)) in x.shape.iter().zip(&index.shape).enumerate() {
         if d != axis {
-            covers(cx, n, m, || format!("the positions have {m} entries along axis {d}, and the tensor {n}"), blame)?;
+            let text = || format!("the positions have {m} entries along axis {d}, and the tensor {n}");
+            rule::require_reach(cx, n, m, Code::E0202, text, blame)?;
         }
     }
     Ok(())
-}
-
-/// Requires `part <= whole`; where that is not known, equality.
-fn covers(
-    cx: &mut InferCx,
-    whole: &Size,
-    part: &Size,
-    text: impl FnOnce() -> String,
-    blame: impl FnOnce(OpError) -> OpError,
-) -> Result<(), OpError> {
-    if whole.sub(part).is_at_least(0) {
-        return Ok(());
-    }
-    rule::require(cx, whole, part, Code::E0202, text, blame)
 }
 
 /// The leading part of each dim but `axis`, to the sizes of `like`.
@@ -175,7 +162,8 @@ fn infer_scatter(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
             )));
         }
         for (d, (n, m)) in t.shape.iter().zip(&index.shape).enumerate() {
-            covers(cx, n, m, || format!("there are {m} positions along axis {d}, and {n} values"), blame)?;
+            let text = || format!("there are {m} positions along axis {d}, and {n} values");
+            rule::require_reach(cx, n, m, Code::E0202, text, blame)?;
         }
     }
     let joined = rule::join(&[(0, rule::Operand::Tensor(x)), (3, src)])?;

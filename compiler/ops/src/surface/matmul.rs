@@ -66,7 +66,7 @@ fn infer(name: &str, cx: &mut InferCx, args: &[SymArg]) -> Inferred {
     let (k, l) = (&x.shape[rx - 1], &y.shape[inner]);
     if let Err(verdict) = cx.require_equal(k, l) {
         return Err(contracted(
-            rule::mismatch(Code::E0201, "the contracted sizes of the matrix product differ", &verdict, k, l),
+            rule::mismatch(cx.facts, Code::E0201, "the contracted sizes of the matrix product differ", &verdict, k, l),
             x,
             y,
         ));

@@ -60,11 +60,9 @@ fn gating<'a>(cx: &mut InferCx, args: &'a [SymArg]) -> Result<&'a TensorType, Op
         return Err(OpError::new(Code::E0711, format!("a token goes to at least one expert, and `k` is {k}"))
             .arg(2, format!("k is {k}")));
     }
-    if !experts.sub(k).is_at_least(0) {
-        let text = || format!("each token goes to {k} experts, and there are {experts}");
-        let blame = |e: OpError| e.arg(1, gates.to_string()).arg(2, format!("k is {k}"));
-        rule::require(cx, experts, k, Code::E0202, text, blame)?;
-    }
+    let text = || format!("each token goes to {k} experts, and there are {experts}");
+    let blame = |e: OpError| e.arg(1, gates.to_string()).arg(2, format!("k is {k}"));
+    rule::require_reach(cx, experts, k, Code::E0202, text, blame)?;
     Ok(gates)
 }
 

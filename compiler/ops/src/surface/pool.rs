@@ -16,7 +16,7 @@ const PARAMS: &[Param] = &[
     opt("padding", ParamKind::Pairs, Default::Int(0)),
 ];
 
-pub const MAX_POOL: Row = Row::new("max_pool", PARAMS, |_, a, _| infer("max_pool", a), lower_max)
+pub const MAX_POOL: Row = Row::new("max_pool", PARAMS, |cx, a, _| infer(cx, "max_pool", a), lower_max)
     .known_as(&["max_pool1d", "max_pool2d", "max_pool3d", "maxpool", "MaxPool2d"])
     .signature("n c h w -> n c p q")
     .doc(
@@ -27,7 +27,7 @@ pub const MAX_POOL: Row = Row::new("max_pool", PARAMS, |_, a, _| infer("max_pool
          NaN wins.\n\n```tessera\nop.max_pool(x, 2)    # Tensor[N, C, 8, 8, f32] -> Tensor[N, C, 4, 4, f32]\n```",
     );
 
-pub const AVG_POOL: Row = Row::new("avg_pool", PARAMS, |_, a, _| infer("avg_pool", a), lower_avg)
+pub const AVG_POOL: Row = Row::new("avg_pool", PARAMS, |cx, a, _| infer(cx, "avg_pool", a), lower_avg)
     .known_as(&["avg_pool1d", "avg_pool2d", "avg_pool3d", "avgpool", "AvgPool2d"])
     .signature("n c h w -> n c p q")
     .doc(
@@ -63,30 +63,34 @@ fn geometry(args: &[SymArg]) -> Result<Vec<Dim>, OpError> {
     Ok(dims)
 }
 
-fn shape(name: &str, args: &[SymArg]) -> Result<Vec<Size>, OpError> {
+fn shape(cx: &mut InferCx, name: &str, args: &[SymArg]) -> Result<Vec<Size>, OpError> {
     let x = rule::tensor(args, 0)?;
     let dims = geometry(args)?;
     rule::at_least_rank(x, dims.len(), 0, name)?;
     let lead = x.rank() - dims.len();
     let mut shape = x.shape[..lead].to_vec();
     for (d, dim) in dims.iter().enumerate() {
-        shape.push(windows::count(x, lead + d, dim, 1)?);
+        shape.push(windows::count(cx, x, lead + d, dim, 1)?);
     }
     Ok(shape)
 }
 
-fn infer(name: &str, args: &[SymArg]) -> Inferred {
+fn infer(cx: &mut InferCx, name: &str, args: &[SymArg]) -> Inferred {
     let x = rule::tensor(args, 0)?;
     no_complex(name, x, 0)?;
     let mean = name == "avg_pool";
     let dtype = x.dtype.map(|d| if d.is_float() || !mean { d } else { DType::F32 });
-    rule::one(shape(name, args)?, dtype)
+    rule::one(shape(cx, name, args)?, dtype)
 }
 
 /// The reduction of every window of `x`, padded by `fill`, and the elements of a window.
 fn reduce(call: &mut Call, x: Id, kind: Reduction, fill: Scalar) -> Result<(Id, f64), OpError> {
     let out = call.result().0;
     let dims = geometry(&call.sym)?;
+    if out.contains(&0) {
+        let dtype = call.b.dtype(x);
+        return Ok((expand::full(call.b, &out, dtype, fill), 1.0));
+    }
     let dims = windows::known(&dims, &out[out.len() - dims.len()..])?;
     let x = windows::pad(call.b, x, &dims, fill);
     let view = windows::slide(call.b, x, &dims);
@@ -127,9 +131,10 @@ mod tests {
     #[test]
     fn windows_over_the_last_dims() {
         let int = |v: i64| SymArg::Int(n(v));
-        let x = tensor_arg("N C H 8 f32");
-        assert_eq!(type_text("max_pool", &[x.clone(), int(2)]), "Tensor[N, C, H//2, 4, f32]");
-        assert_eq!(type_text("max_pool", &[x.clone(), int(3), int(1)]), "Tensor[N, C, H - 2, 6, f32]");
+        let x = tensor_arg("N C ?h 8 f32");
+        assert_eq!(type_text("max_pool", &[x.clone(), int(2)]), "Tensor[N, C, h//2, 4, f32]");
+        assert_eq!(type_text("max_pool", &[x.clone(), int(3), int(1)]), "Tensor[N, C, h - 2, 6, f32]");
+        let x = tensor_arg("N C 4 8 f32");
         assert_eq!(type_text("avg_pool", &[tensor_arg("4 8 i64"), SymArg::Ints(vec![n(2)])]), "Tensor[4, 4, f32]");
         assert_eq!(
             error_text("max_pool", &[x.clone(), int(2), int(2), int(2)]),
@@ -137,8 +142,8 @@ mod tests {
         );
         assert_eq!(
             error_text("max_pool", &[x, int(9)]),
-            "E0711 the kernel is larger than the input: 9 elements along axis 3, which has 8 \
-             | 0: Tensor[N, C, H, 8, f32] | 1: size 9"
+            "E0711 the kernel is larger than the input: 9 elements along axis 2, which has 4 \
+             | 0: Tensor[N, C, 4, 8, f32] | 1: size 9"
         );
     }
 }

@@ -53,7 +53,7 @@ fn new_shape(cx: &mut InferCx, x: &TensorType, mut sizes: Vec<Size>) -> Result<V
             let new = rule::product(&sizes);
             if let Err(verdict) = cx.require_equal(&elems, &new) {
                 let text = format!("{x} has {elems} elements, and the shape {asked} has {new}");
-                return Err(fail(divisor_help(rule::mismatch(Code::E0208, text, &verdict, &elems, &new), x, &sizes)));
+                return Err(fail(rule::mismatch(cx.facts, Code::E0208, text, &verdict, &elems, &new)));
             }
         }
         [at] => {
@@ -75,7 +75,10 @@ fn new_shape(cx: &mut InferCx, x: &TensorType, mut sizes: Vec<Size>) -> Result<V
                             Some(text) => error.witness(text),
                             None => error,
                         };
-                        return Err(fail(divisor_help(error, x, &sizes)));
+                        return Err(fail(match cx.facts.advice_equal(&elems, &covered) {
+                            Some(help) => error.help(help),
+                            None => error,
+                        }));
                     }
                     quotient
                 }
@@ -92,17 +95,6 @@ fn counterexample(verdict: &Verdict, divisor: &Size) -> Option<String> {
     let by = divisor.eval(&|v| w.values.iter().find(|(name, _)| *name == v.name).map(|(_, n)| *n))?;
     let values: Vec<String> = w.values.iter().map(|(name, n)| format!("{name}={n}")).collect();
     (!values.is_empty()).then(|| format!("{} gives {} to divide by {by}", values.join(", "), w.left))
-}
-
-/// Points at the assertion that makes `D // H * H` equal to `D`.
-fn divisor_help(error: OpError, x: &TensorType, sizes: &[Size]) -> OpError {
-    let dims: Vec<&Size> = x.shape.iter().filter(|s| s.as_var().is_some()).collect();
-    for size in sizes.iter().filter(|s| s.as_var().is_some() && !x.shape.contains(s)) {
-        if let Some(dim) = dims.iter().find(|d| sizes.iter().all(|s| s != **d)) {
-            return error.help(format!("if {size} divides {dim}, say so before: `assert {dim} % {size} == 0`"));
-        }
-    }
-    error
 }
 
 fn lower(call: &mut Call) -> Lowered {
@@ -157,10 +149,11 @@ mod tests {
     fn divisible_sizes_split() {
         let (b, d, h) =
             (tensor("B f32").shape[0].clone(), tensor("D f32").shape[0].clone(), tensor("H f32").shape[0].clone());
-        let facts = Facts { divides: vec![(h.clone(), d.clone())], equal: vec![] };
+        let mut facts = Facts::default();
+        facts.assume_divides(&h, &d);
         let x = TensorType::new(vec![b.clone(), d.clone()], DType::F32);
         let mut fresh = |_: &str| Size::default();
-        let mut cx = InferCx { facts: &facts, fresh: &mut fresh, checks: vec![], notes: vec![] };
+        let mut cx = InferCx { facts: &facts, fresh: &mut fresh, checks: vec![], reaches: vec![], notes: vec![] };
         let shape = new_shape(&mut cx, &x, vec![b.clone(), h.clone(), n(-1)]).unwrap();
         assert_eq!(shape[2].to_string(), "D//H");
         let q = d.floor_div(&h).unwrap();

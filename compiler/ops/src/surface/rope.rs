@@ -45,13 +45,7 @@ fn infer(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let two = Size::constant(2);
     let half = features.normal(cx.facts).exact_div(&two).or_else(|| features.floor_div(&two)).unwrap_or_default();
     let text = || format!("the features are turned in pairs, and {features} is not even");
-    rule::require(cx, features, &half.scale(2), Code::E0202, text, |e| {
-        let error = e.arg(0, x.to_string());
-        match features.as_var() {
-            Some(v) => error.help(format!("if it is even, say so before: `assert {} % 2 == 0`", v.name)),
-            None => error,
-        }
-    })?;
+    rule::require(cx, features, &half.scale(2), Code::E0202, text, |e| e.arg(0, x.to_string()))?;
     if let Some(p) = rule::optional_tensor(args, 1)? {
         let blame = |e: OpError| e.arg(0, x.to_string()).arg(1, p.to_string());
         if p.rank() != 1 {

@@ -212,7 +212,7 @@ pub fn expand(row: &Row, b: &mut dyn Build, args: &[Arg], hints: &Hints) -> Lowe
     let mut sym: Vec<SymArg> = row.params.iter().zip(&all).map(|(p, a)| symbolic(b, a, p.kind)).collect();
     let facts = Facts::default();
     let mut fresh = |_: &str| Size::constant(0);
-    let mut cx = InferCx { facts: &facts, fresh: &mut fresh, checks: vec![], notes: vec![] };
+    let mut cx = InferCx { facts: &facts, fresh: &mut fresh, checks: vec![], reaches: vec![], notes: vec![] };
     let types = match infer(row, &mut cx, &sym, hints)? {
         OpTypes::One(t) => vec![t],
         OpTypes::Many(ts) => ts,
@@ -298,7 +298,10 @@ impl Call<'_> {
     pub fn again<T>(&self, part: fn(&mut InferCx, &[SymArg]) -> Result<T, OpError>) -> Result<T, OpError> {
         let facts = Facts::default();
         let mut fresh = |_: &str| Size::constant(0);
-        part(&mut InferCx { facts: &facts, fresh: &mut fresh, checks: vec![], notes: vec![] }, &self.sym)
+        part(
+            &mut InferCx { facts: &facts, fresh: &mut fresh, checks: vec![], reaches: vec![], notes: vec![] },
+            &self.sym,
+        )
     }
 
     /// Shape and dtype of the first result.

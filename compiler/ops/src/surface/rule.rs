@@ -8,7 +8,7 @@ mod sizes;
 
 pub use broadcast::{Part, broadcast, broadcast_all, broadcast_to};
 pub use dtypes::{as_float, join, join_tensors, operand_dtype, weak_dtype};
-pub use sizes::{extent, mismatch, product, require, same_shape};
+pub use sizes::{extent, greatest, least, mismatch, product, require, require_reach, same_shape};
 
 use super::{OpError, OpTypes, SymArg, Weak};
 use tessera_base::{Code, DType, Size, TensorType};

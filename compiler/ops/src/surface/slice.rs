@@ -23,8 +23,8 @@ pub const SLICE: Row = Row::new(
      ```tessera\nop.slice(x, (0, 1), (2, -1))\n```",
 );
 
-/// Start, length and step of each dim.
-fn ranges(args: &[SymArg]) -> Result<Vec<(Size, Size, i64)>, OpError> {
+/// Start, length and step of each dim; no start and length where the sign of a position is not known.
+fn ranges(facts: &Facts, args: &[SymArg]) -> Result<Vec<(Option<(Size, Size)>, i64)>, OpError> {
     let x = rule::tensor(args, 0)?;
     let (starts, stops) = (rule::ints(args, 1)?, rule::ints(args, 2)?);
     let steps = if rule::absent(args, 3) { vec![1; x.rank()] } else { rule::ints_const(args, 3, "a step")? };
@@ -42,16 +42,18 @@ fn ranges(args: &[SymArg]) -> Result<Vec<(Size, Size, i64)>, OpError> {
                 .arg(3, rule::tuple(&steps))
                 .help("to reverse an axis: `op.flip(x, axis)`")
         };
-        let range = if steps[d] > 0 { rule::extent(size, Some(&starts[d]), Some(&stops[d]), steps[d]) } else { None };
-        let (start, length) = range.ok_or_else(bad)?;
-        out.push((start, length, steps[d]));
+        if steps[d] <= 0 {
+            return Err(bad());
+        }
+        out.push((rule::extent(facts, size, Some(&starts[d]), Some(&stops[d]), steps[d]), steps[d]));
     }
     Ok(out)
 }
 
-fn infer_slice(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
+fn infer_slice(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let x = rule::tensor(args, 0)?;
-    rule::one(ranges(args)?.into_iter().map(|(_, length, _)| length).collect(), x.dtype)
+    let lengths = ranges(cx.facts, args)?.into_iter();
+    rule::one(lengths.map(|(range, _)| range.map_or_else(|| (cx.fresh)("n"), |(_, length)| length)).collect(), x.dtype)
 }
 
 fn lower_slice(call: &mut Call) -> Lowered {
@@ -59,7 +61,8 @@ fn lower_slice(call: &mut Call) -> Lowered {
     let (shape, _) = call.result();
     let dtype = call.b.dtype(x);
     let (mut start, mut step) = (vec![], vec![]);
-    for (from, _, by) in ranges(&call.sym)? {
+    for (range, by) in ranges(&Facts::default(), &call.sym)? {
+        let from = range.map(|(from, _)| from).unwrap_or_default();
         start.push(rule::constant(&from, 1, "a start")?);
         step.push(by);
     }

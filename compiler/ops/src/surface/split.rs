@@ -36,11 +36,9 @@ fn parts(cx: &mut InferCx, args: &[SymArg]) -> Result<(usize, Vec<(Size, Size)>)
         let text = || format!("axis {axis} of size {size} does not split in {count} equal parts");
         rule::require(cx, size, &each.mul(&n), Code::E0202, text, |e| {
             let error = e.arg(0, x.to_string()).arg(1, format!("{count} parts"));
-            match size.as_var() {
-                Some(v) => {
-                    error.help(format!("if {count} divides {0}, say so before: `assert {0} % {count} == 0`", v.name))
-                }
-                None => error.help("give the positions where parts begin: `op.split(x, [2, 5])`"),
+            match error.help.is_empty() {
+                true => error.help("give the positions where parts begin: `op.split(x, [2, 5])`"),
+                false => error,
             }
         })?;
         return Ok((axis, (0..count).map(|i| (each.scale(i), each.clone())).collect()));
@@ -49,12 +47,11 @@ fn parts(cx: &mut InferCx, args: &[SymArg]) -> Result<(usize, Vec<(Size, Size)>)
     let mut out = vec![];
     let mut start = Size::constant(0);
     for stop in cuts.iter().map(Some).chain([None]) {
-        let error = || {
-            OpError::new(Code::E0711, format!("a part cannot begin at {start}"))
-                .arg(1, rule::tuple(&cuts))
-                .arg(0, x.to_string())
+        // A cut whose sign is not known counts from either end.
+        let (from, length) = match rule::extent(cx.facts, size, Some(&start), stop, 1) {
+            Some(part) => part,
+            None => (start.clone(), (cx.fresh)("n")),
         };
-        let (from, length) = rule::extent(size, Some(&start), stop, 1).ok_or_else(error)?;
         out.push((from, length));
         start = stop.cloned().unwrap_or_default();
     }

@@ -26,7 +26,13 @@ fn size(text: &str) -> Size {
             Err(_) => {
                 let name = factor.trim_start_matches('?');
                 let id = name.bytes().fold(0, |id, b| id * 131 + u32::from(b));
-                Size::var(tessera_base::SizeVar { id, name: name.into(), rigid: !factor.starts_with('?') })
+                Size::var(tessera_base::SizeVar {
+                    id,
+                    name: name.into(),
+                    rigid: !factor.starts_with('?'),
+                    natural: true,
+                    each: false,
+                })
             }
         })
     })
@@ -39,7 +45,7 @@ pub fn tensor_arg(text: &str) -> SymArg {
 fn infer(name: &str, args: &[SymArg]) -> (Result<OpTypes, OpError>, usize) {
     let facts = Facts::default();
     let mut fresh = |_: &str| n(0);
-    let mut cx = InferCx { facts: &facts, fresh: &mut fresh, checks: vec![], notes: vec![] };
+    let mut cx = InferCx { facts: &facts, fresh: &mut fresh, checks: vec![], reaches: vec![], notes: vec![] };
     let out = (find(name).unwrap_or_else(|| panic!("no row {name}")).infer)(&mut cx, args, &Hints::default());
     (out, cx.checks.len())
 }
@@ -138,7 +144,7 @@ fn every_row_is_documented() {
 fn narrow_accumulators_are_refused_with_the_fix() {
     let facts = Facts::default();
     let mut fresh = |_: &str| n(0);
-    let mut cx = InferCx { facts: &facts, fresh: &mut fresh, checks: vec![], notes: vec![] };
+    let mut cx = InferCx { facts: &facts, fresh: &mut fresh, checks: vec![], reaches: vec![], notes: vec![] };
     let hints = Hints { accum_dtype: Some(DType::Bf16), ..Hints::default() };
     let args = [tensor_arg("2 3 bf16"), tensor_arg("3 4 bf16")];
     let error = find("matmul").map(|d| (d.infer)(&mut cx, &args, &hints)).unwrap().unwrap_err();

@@ -78,31 +78,40 @@ pub fn padding(args: &[SymArg], i: usize, mut dims: Vec<Dim>) -> Result<Vec<Dim>
     Ok(dims)
 }
 
-/// The number of windows along dim `axis` of `x`, which is the argument 0.
+/// The number of windows along dim `axis` of `x`, which is the argument 0. A dim without elements that padding makes one
+/// element shorter than the kernel has none.
 ///
 /// # Errors
-/// E0711 where the kernel is larger than the padded dim.
-pub fn count(x: &TensorType, axis: usize, dim: &Dim, kernel_at: usize) -> Result<Size, OpError> {
+/// E0711 where the kernel is larger than the padded dim, E0212 where it may be for a rigid variable.
+pub fn count(cx: &mut InferCx, x: &TensorType, axis: usize, dim: &Dim, kernel_at: usize) -> Result<Size, OpError> {
     let one = Size::constant(1);
     let reach = dim.dilation.mul(&dim.kernel.sub(&one)).add(&one);
     let padded = x.shape[axis].add(&dim.low).add(&dim.high);
-    if dim.kernel.is_zero() {
-        return Err(OpError::new(Code::E0711, "a kernel has at least one element in each dim")
-            .arg(kernel_at, format!("size 0 for axis {axis}")));
-    }
+    let text = || "a kernel has at least one element in each dim".into();
+    let blame = |e: OpError| e.arg(kernel_at, format!("size {} for axis {axis}", dim.kernel));
+    rule::require_reach(cx, &dim.kernel, &one, Code::E0711, text, blame)?;
     let span = padded.sub(&reach);
-    if span.as_const().is_some_and(|s| s < 0) {
+    if !fits(cx.facts, &x.shape[axis], &span) {
         let with = if dim.low.is_zero() && dim.high.is_zero() { "" } else { " with padding" };
         let spread = if dim.dilation.as_const() == Some(1) { "" } else { " with dilation" };
-        return Err(OpError::new(
-            Code::E0711,
-            format!("the kernel is larger than the input: {reach} elements{spread} along axis {axis}, which has {padded}{with}"),
-        )
-        .arg(0, x.to_string())
-        .arg(kernel_at, format!("size {}", dim.kernel)));
+        let text = || {
+            format!(
+                "the kernel is larger than the input: {reach} elements{spread} along axis {axis}, which has {padded}{with}"
+            )
+        };
+        let blame = |e: OpError| e.arg(0, x.to_string()).arg(kernel_at, format!("size {}", dim.kernel));
+        rule::require_reach(cx, &padded, &reach, Code::E0711, text, blame)?;
     }
     let steps = span.floor_div(&dim.stride).ok_or_else(|| OpError::new(Code::E0711, "a stride is at least 1"))?;
     Ok(steps.add(&one))
+}
+
+/// Whether a dim of `size` elements has room for a window; `span` is what the first one leaves of the padded dim.
+fn fits(facts: &Facts, size: &Size, span: &Size) -> bool {
+    let one = Size::constant(1);
+    let mut some = facts.clone();
+    some.assume_at_least(size, &one);
+    facts.at_least(span, 0) || facts.at_least(span, -1) && (size.is_zero() || some.at_least(span, 0))
 }
 
 /// The windows along one dim, in numbers.

@@ -47,7 +47,7 @@ pub fn convert(cx: &mut SizeCx, def: &OpDef, param: &Param, value: TExpr) -> Res
             | ParamKind::IntOrTensor
             | ParamKind::Pairs,
             Ty::Int(n),
-        ) => SymArg::Int(n.clone().unwrap_or_else(|| cx.fresh("n"))),
+        ) => SymArg::Int(n.clone().unwrap_or_else(|| cx.fresh_int("n"))),
         (ParamKind::Shape | ParamKind::Ints, _) => SymArg::Ints(ints(cx, &at, &value, false)?),
         (ParamKind::Pairs | ParamKind::Str, Ty::Str) => text(&at, &value)?,
         // A dtype may stand for its name, as a name does for a dtype.
@@ -178,7 +178,7 @@ fn ints(cx: &mut SizeCx, at: &At, value: &TExpr, axes: bool) -> Result<Vec<Size>
         .iter()
         .map(|item| match &item.ty {
             Ty::Int(n) if axes => constant(at, n.as_ref(), item),
-            Ty::Int(n) => Ok(n.clone().unwrap_or_else(|| cx.fresh("n"))),
+            Ty::Int(n) => Ok(n.clone().unwrap_or_else(|| cx.fresh_int("n"))),
             _ => Err(at.wrong(item)),
         })
         .collect()
@@ -186,7 +186,7 @@ fn ints(cx: &mut SizeCx, at: &At, value: &TExpr, axes: bool) -> Result<Vec<Size>
 
 fn pairs(cx: &mut SizeCx, at: &At, value: &TExpr, out: &mut Vec<Size>) -> Result<(), Diagnostic> {
     match (&value.ty, parts(value)) {
-        (Ty::Int(n), _) => out.push(n.clone().unwrap_or_else(|| cx.fresh("n"))),
+        (Ty::Int(n), _) => out.push(n.clone().unwrap_or_else(|| cx.fresh_int("n"))),
         (_, Some(items)) => items.iter().try_for_each(|item| pairs(cx, at, item, out))?,
         _ => return Err(at.wrong(value)),
     }

@@ -7,7 +7,7 @@ use super::{broken, error_expr};
 use crate::rules::sizes::SizeCx;
 use crate::thir::{OpArg, TExpr, TKind};
 use crate::ty::Ty;
-use tessera_base::{Code, Diagnostic, Span, TensorType};
+use tessera_base::{Code, Diagnostic, Reach, Size, Span, TensorType};
 use tessera_ops::surface::{Hints, Mixed, OpDef, OpError, OpTypes, SymArg};
 
 /// A typed call, or what is wrong with it. In a method call the receiver is the first of
@@ -60,6 +60,7 @@ pub fn call_as(
     }
     let before = cx.checks.len();
     let types = infer(cx, def, &syms, &hints, counted, span)
+        .and_then(|types| not_negative(cx, types, span))
         .and_then(|types| lay_out(cx, def, &syms, &hints, types))
         .map_err(|e| op_diagnostic(def, *e, &values, span, name_span, symbol))?;
     let ty = match types {
@@ -78,6 +79,38 @@ pub fn call_as(
     Ok(TExpr { kind: TKind::Op { def, args, hints, checks }, ty, span })
 }
 
+/// A size of the result that is negative for some values of a signature's sizes is an error; where an int decides, the
+/// operator stops when it runs.
+fn not_negative(cx: &mut SizeCx, types: OpTypes, span: Span) -> Result<OpTypes, Box<OpError>> {
+    let all = match &types {
+        OpTypes::One(t) => std::slice::from_ref(t),
+        OpTypes::Many(ts) => ts,
+    };
+    let zero = Size::constant(0);
+    for d in all.iter().flat_map(|t| &t.shape) {
+        let text = || format!("a size cannot be negative, and this one is {d}");
+        match d.reach(&zero, &cx.facts) {
+            Reach::Always => {}
+            Reach::Depends(_) if d.vars().iter().any(|v| !v.rigid || !v.natural) => {
+                cx.notes.push((span, format!("checked at run time: {d} >= 0")));
+            }
+            Reach::Never(w) => {
+                let error = OpError::new(Code::E0711, text());
+                return Err(Box::new(if w.is_known() { error.witness(w) } else { error }));
+            }
+            Reach::Depends(w) => {
+                let error = OpError::new(Code::E0212, text());
+                let error = if w.is_known() { error.witness(w) } else { error };
+                return Err(Box::new(match cx.facts.advice_reach(d, &zero) {
+                    Some(help) => error.help(help),
+                    None => error,
+                }));
+            }
+        }
+    }
+    Ok(types)
+}
+
 /// Runs the typing rule. For a list of unknown length it runs at one and at two elements:
 /// what differs between the results depends on the length, which only a run knows.
 fn infer(
@@ -88,6 +121,13 @@ fn infer(
     counted: Option<usize>,
     span: Span,
 ) -> Result<OpTypes, Box<OpError>> {
+    for sym in syms {
+        match sym {
+            SymArg::Tensor(t) => cx.assume_dims(t),
+            SymArg::Tensors(ts) => ts.iter().for_each(|t| cx.assume_dims(t)),
+            _ => {}
+        }
+    }
     let one = cx.infer(span, |icx| (def.infer)(icx, syms, hints)).map_err(Box::new)?;
     let Some(i) = counted else { return Ok(one) };
     let mut longer = syms.to_vec();

@@ -103,6 +103,7 @@ pub fn resolve(
             .with_label(base_span, t.to_string()));
     }
     let in_part = in_part(&given, t.rank() - count);
+    cx.assume_dims(t);
     let (mut parts, mut picked) = (vec![], vec![]);
     let mut out = Shape::default();
     let mut dim = 0;
@@ -341,7 +342,7 @@ fn sliced(cx: &mut SizeCx, d: &Size, parts: [&Option<TExpr>; 3], span: Span) -> 
     {
         return Err(Diagnostic::new(Code::E0211, span, "the step of a slice cannot be 0"));
     }
-    Ok(slice_size(d, low, high, step).unwrap_or_else(|| cx.fresh("n")))
+    Ok(slice_size(&cx.facts, d, low, high, step).unwrap_or_else(|| cx.fresh("n")))
 }
 
 /// A constant index into a dim of constant size must lie inside it.

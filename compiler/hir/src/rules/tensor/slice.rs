@@ -1,7 +1,6 @@
 //! How many elements a slice takes, with Python's clamping, over symbolic sizes.
 
-use std::collections::BTreeSet;
-use tessera_base::{Facts, Size, SizeVar, Verdict};
+use tessera_base::{Facts, Size};
 
 /// One of the three parts of a slice.
 #[derive(Clone, Copy, Debug)]
@@ -13,8 +12,8 @@ pub enum Bound<'a> {
 }
 
 /// The length of `[low:high:step]` of a dim of size `d`, where it can be told: exact for all
-/// values of the variables. `None` where only a run knows it. The step is not 0.
-pub fn slice_size(d: &Size, low: Bound, high: Bound, step: Bound) -> Option<Size> {
+/// values of the variables that the facts admit. `None` where only a run knows it. The step is not 0, and `d` is a dim.
+pub fn slice_size(facts: &Facts, d: &Size, low: Bound, high: Bound, step: Bound) -> Option<Size> {
     let step = match step {
         Bound::Omitted => 1,
         Bound::Unknown => return None,
@@ -24,7 +23,7 @@ pub fn slice_size(d: &Size, low: Bound, high: Bound, step: Bound) -> Option<Size
         return Some(Size::constant(constant_length(n, low, high, step)));
     }
     match (step > 0, low, high) {
-        (true, ..) => strided(&forward(d, low, high)?, step),
+        (true, ..) => strided(&forward(facts, d, low, high)?, step),
         (false, Bound::Omitted, Bound::Omitted) => strided(d, step.checked_neg()?),
         (false, ..) => None,
     }
@@ -60,25 +59,26 @@ fn strided(length: &Size, step: i64) -> Option<Size> {
     length.add(&Size::constant(step - 1)).floor_div(&Size::constant(step))
 }
 
-/// The length of `[low:high]`.
-fn forward(d: &Size, low: Bound, high: Bound) -> Option<Size> {
-    let known = |s: &Size| not_negative(s, d);
+/// The length of `[low:high]`: from the start to the stop where the one lies before the other, else nothing. That neither
+/// lies outside of `0..=d` matters only for a stop beyond the end and a start before the first element.
+fn forward(facts: &Facts, d: &Size, low: Bound, high: Bound) -> Option<Size> {
+    let known = |s: &Size| facts.at_least(s, 0);
     let zero = Size::constant(0);
-    let start = place(d, low, &zero)?;
-    let stop = place(d, high, d)?;
-    // `x[2:]` of N: max(N - 2, 0) reads better than N - min(2, N).
-    if matches!(high, Bound::Omitted)
-        && let Bound::At(b) = low
-        && known(b)
-        && !known(&d.sub(b))
-    {
-        return Some(d.sub(b).greatest(&zero));
-    }
-    if start.is_zero() {
-        return Some(stop);
-    }
+    let start = match from_start(facts, d, low)? {
+        None => zero.clone(),
+        Some((start, true)) => start,
+        // The last `n` elements: all where there are fewer.
+        Some((start, false)) if matches!(high, Bound::Omitted) => return Some(least(facts, &d.sub(&start), d)),
+        Some((start, false)) if known(&start) => start,
+        Some((start, false)) => start.greatest(&zero),
+    };
+    let stop = match from_start(facts, d, high)? {
+        None => d.clone(),
+        Some((stop, true)) => least(facts, &stop, d),
+        Some((stop, false)) => stop,
+    };
     let length = stop.sub(&start);
-    Some(if known(&length) || stop == *d {
+    Some(if known(&length) {
         length
     } else if known(&length.neg()) {
         zero
@@ -87,106 +87,85 @@ fn forward(d: &Size, low: Bound, high: Bound) -> Option<Size> {
     })
 }
 
-/// Where a bound lies after counting from the end and clamping to `0..=d`.
-fn place(d: &Size, bound: Bound, default: &Size) -> Option<Size> {
+fn least(facts: &Facts, a: &Size, b: &Size) -> Size {
+    if facts.at_least(&b.sub(a), 0) {
+        a.clone()
+    } else if facts.at_least(&a.sub(b), 0) {
+        b.clone()
+    } else {
+        a.least(b)
+    }
+}
+
+/// A bound counted from the start of the dim, and whether the program counts it so (else it may lie before the start).
+/// `Some(None)` where it is left out, `None` where its sign is not known.
+#[allow(clippy::option_option, reason = "left out, and not known")]
+fn from_start(facts: &Facts, d: &Size, bound: Bound) -> Option<Option<(Size, bool)>> {
     let b = match bound {
-        Bound::Omitted => return Some(default.clone()),
+        Bound::Omitted => return Some(None),
         Bound::Unknown => return None,
         Bound::At(b) => b,
     };
-    let known = |s: &Size| not_negative(s, d);
-    let zero = Size::constant(0);
-    if known(b) {
-        return Some(if known(&d.sub(b)) {
-            b.clone()
-        } else if known(&b.sub(d)) {
-            d.clone()
-        } else {
-            b.least(d)
-        });
+    if facts.at_least(b, 0) {
+        return Some(Some((b.clone(), true)));
     }
-    // Below zero for all values: at most -1.
-    if known(&b.neg().sub(&Size::constant(1))) {
-        let from_end = d.add(b);
-        return Some(if known(&from_end) {
-            from_end
-        } else if known(&from_end.neg()) {
-            zero
-        } else {
-            from_end.greatest(&zero)
-        });
-    }
-    None
-}
-
-/// Whether the size is at least 0 for all sizes of at least 1. Only variables of signatures
-/// and those of the dim `d` are known to be sizes; an int from data may be negative.
-fn not_negative(s: &Size, d: &Size) -> bool {
-    if let Some(n) = s.as_const() {
-        return n >= 0;
-    }
-    let dim: BTreeSet<SizeVar> = d.vars();
-    if s.vars().iter().any(|v| !v.rigid && !dim.contains(v)) {
-        return false;
-    }
-    // Written in v - 1 for each variable v, all coefficients must be at least 0.
-    let shifted = s.substitute(&mut |v| Some(Size::var(v.clone()).add(&Size::constant(1))));
-    let Some(least) = shifted.eval(&|_| Some(0)).filter(|&n| n >= 0) else { return false };
-    let rest = shifted.sub(&Size::constant(least));
-    match rest.compare(&Size::constant(0), &Facts::default()) {
-        Verdict::Equal => true,
-        Verdict::Differ(w) => w.left > 0,
-        Verdict::Depends(_) => false,
-    }
+    facts.at_least(&b.neg(), 1).then(|| Some((d.add(b), false)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tessera_base::SizeVar;
 
     fn var(id: u32, name: &str, rigid: bool) -> Size {
-        Size::var(SizeVar { id, name: name.into(), rigid, each: false })
+        Size::var(SizeVar { id, name: name.into(), rigid, natural: rigid, each: false })
     }
 
-    fn length(d: &Size, low: Option<&Size>, high: Option<&Size>, step: Option<i64>) -> String {
+    fn length(facts: &Facts, d: &Size, low: Option<&Size>, high: Option<&Size>, step: Option<i64>) -> String {
         let step = step.map(Size::constant);
         let low = low.map_or(Bound::Omitted, Bound::At);
         let high = high.map_or(Bound::Omitted, Bound::At);
         let step = step.as_ref().map_or(Bound::Omitted, Bound::At);
-        slice_size(d, low, high, step).map_or("?".into(), |s| s.to_string())
+        slice_size(facts, d, low, high, step).map_or("?".into(), |s| s.to_string())
     }
 
     #[test]
     fn constants_clamp_as_in_python() {
+        let none = Facts::default();
         let d = Size::constant(5);
-        let at = |l: i64, h: i64, s: i64| length(&d, Some(&l.into()), Some(&h.into()), Some(s));
+        let at = |l: i64, h: i64, s: i64| length(&none, &d, Some(&l.into()), Some(&h.into()), Some(s));
         assert_eq!(at(1, 3, 1), "2");
         assert_eq!(at(-2, 9, 1), "2");
         assert_eq!(at(4, 1, 1), "0");
         assert_eq!(at(4, 0, -2), "2");
-        assert_eq!(length(&d, None, None, Some(-1)), "5");
-        assert_eq!(length(&d, None, None, Some(2)), "3");
+        assert_eq!(length(&none, &d, None, None, Some(-1)), "5");
+        assert_eq!(length(&none, &d, None, None, Some(2)), "3");
     }
 
     #[test]
     fn symbolic_lengths() {
         let n = var(0, "N", true);
-        let one = Size::constant(1);
-        let minus = Size::constant(-1);
-        assert_eq!(length(&n, None, None, None), "N");
-        assert_eq!(length(&n, Some(&one), None, None), "N - 1");
-        assert_eq!(length(&n, None, Some(&minus), None), "N - 1");
-        assert_eq!(length(&n, Some(&2.into()), None, None), "max(N - 2, 0)".replace("N - 2, 0", &max_order(&n)));
-        assert_eq!(length(&n, None, None, Some(2)), "(N + 1)//2");
-        assert_eq!(length(&n.scale(2), None, Some(&n), None), "N");
-        assert_eq!(length(&n.scale(2), Some(&n), None, None), "N");
+        let (one, two, minus) = (Size::constant(1), Size::constant(2), Size::constant(-1));
+        let mut facts = Facts::default();
+        let none = facts.clone();
+        assert_eq!(length(&none, &n, None, None, None), "N");
+        assert_eq!(length(&none, &n, Some(&one), None, None), "max(N - 1, 0)");
+        assert_eq!(length(&none, &n, None, Some(&minus), None), "max(N - 1, 0)");
+        assert_eq!(length(&none, &n, Some(&one), Some(&minus), None), "max(N - 2, 0)");
+        assert_eq!(length(&none, &n, Some(&Size::constant(-3)), None, None), "min(3, N)");
+        assert_eq!(length(&none, &n, None, Some(&two), None), "min(2, N)");
+        assert_eq!(length(&none, &n, None, None, Some(2)), "(N + 1)//2");
+        assert_eq!(length(&none, &n.scale(2), None, Some(&n), None), "N");
+        assert_eq!(length(&none, &n.scale(2), Some(&n), None, None), "N");
         let i = var(1, "i", false);
-        assert_eq!(length(&n, Some(&i), Some(&i.add(&4.into())), None), "?");
-    }
-
-    /// The operands of `max` print in the order of their normal forms.
-    fn max_order(n: &Size) -> String {
-        let (a, b) = (n.sub(&2.into()), Size::constant(0));
-        if a <= b { format!("{a}, {b}") } else { format!("{b}, {a}") }
+        assert_eq!(length(&none, &n, Some(&i), Some(&i.add(&4.into())), None), "?");
+        facts.assume_at_least(&n, &two);
+        assert_eq!(length(&facts, &n, Some(&two), None, None), "N - 2");
+        assert_eq!(length(&facts, &n, None, Some(&two), None), "2");
+        assert_eq!(length(&facts, &n, Some(&Size::constant(-2)), None, None), "2");
+        // A block of 4 from position i, which lies in the tensor.
+        facts.assume_at_least(&i, &Size::constant(0));
+        facts.assume_at_least(&n, &i.add(&4.into()));
+        assert_eq!(length(&facts, &n, Some(&i), Some(&i.add(&4.into())), None), "4");
     }
 }

@@ -28,7 +28,7 @@ impl Bindings {
         subst_ty(ty, &mut |v| match self.sizes.get(v) {
             Some(size) => Some(size.clone()),
             None if self.callee.contains(v) => {
-                Some(made.entry(v.clone()).or_insert_with(|| cx.fresh(&v.name.to_lowercase())).clone())
+                Some(made.entry(v.clone()).or_insert_with(|| cx.fresh_as(v, &v.name.to_lowercase())).clone())
             }
             None => None,
         })
@@ -79,7 +79,7 @@ pub fn bind_signature(
     let Solver { solved, unknown, .. } = solver;
     let mut solved = solved;
     for var in unknown {
-        solved.entry(var.clone()).or_insert_with(|| (cx.fresh(&var.name.to_lowercase()), usize::MAX));
+        solved.entry(var.clone()).or_insert_with(|| (cx.fresh_as(&var, &var.name.to_lowercase()), usize::MAX));
     }
     let (mut out_params, mut coerces) = (vec![], vec![]);
     for (index, (p, a)) in own.iter().zip(args).enumerate() {
@@ -137,7 +137,7 @@ impl Solver<'_> {
     fn collect(&mut self, p: &Ty, a: &Ty, arg: usize) {
         match (p, a) {
             (Ty::Int(Some(n)), Ty::Int(value)) => {
-                let found = value.clone().unwrap_or_else(|| self.cx.fresh(&n.to_string().to_lowercase()));
+                let found = value.clone().unwrap_or_else(|| self.cx.fresh_int(&n.to_string().to_lowercase()));
                 self.equations.push(Equation { declared: n.clone(), found, arg });
             }
             (Ty::Tensor(p), Ty::Tensor(a)) if p.rank() == a.rank() => self.dims(&p.shape, &a.shape, arg),

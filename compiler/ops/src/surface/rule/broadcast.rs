@@ -38,7 +38,7 @@ pub fn broadcast(cx: &mut InferCx, parts: &[Part]) -> Result<Vec<Size>, OpError>
                     } else {
                         if let Err(verdict) = cx.require_equal(kept, size) {
                             let what = format!("sizes {kept} and {size} do not broadcast (axis -{back})");
-                            let error = mismatch(Code::E0203, what, &verdict, kept, size);
+                            let error = mismatch(cx.facts, Code::E0203, what, &verdict, kept, size);
                             return Err(blame(error, &parts[q], part, back));
                         }
                         Some(if size.as_const().is_some() { (p, size) } else { (q, kept) })
@@ -91,7 +91,9 @@ pub fn broadcast_to(cx: &mut InferCx, from: &TensorType, to: &[Size], i: usize) 
         }
         if let Err(verdict) = cx.require_equal(size, want) {
             let what = format!("size {size} of axis {d} does not broadcast to {want}");
-            return Err(mismatch(Code::E0203, what, &verdict, size, want).arg(0, from.to_string()).arg(i, target));
+            return Err(mismatch(cx.facts, Code::E0203, what, &verdict, size, want)
+                .arg(0, from.to_string())
+                .arg(i, target));
         }
     }
     Ok(())

@@ -1,20 +1,27 @@
 //! Sizes in typing rules: equality with its error, products, extents of slices.
 
 use crate::surface::{InferCx, OpError};
-use tessera_base::{Code, Size, TensorType, Verdict};
+use tessera_base::size::Witness;
+use tessera_base::{Code, Facts, Reach, Size, TensorType, Verdict};
 
 /// An error about two sizes, with the smallest counterexample and, for sizes that a signature
-/// leaves open, why that is an error.
-pub fn mismatch(code: Code, message: impl Into<String>, verdict: &Verdict, a: &Size, b: &Size) -> OpError {
+/// leaves open, why that is an error and what would prove it.
+pub fn mismatch(
+    facts: &Facts,
+    code: Code,
+    message: impl Into<String>,
+    verdict: &Verdict,
+    a: &Size,
+    b: &Size,
+) -> OpError {
     let error = OpError::new(code, message);
     match verdict {
         Verdict::Equal => error,
         // Two constants are their own witness.
         Verdict::Differ(_) if a.as_const().is_some() && b.as_const().is_some() => error,
-        Verdict::Differ(w) => error.witness(w),
+        Verdict::Differ(w) => shown(error, w),
         Verdict::Depends(w) => {
-            let error = error
-                .witness(w)
+            let error = shown(error, w)
                 .note(format!("the sizes of a signature stand for all values, and nothing says that {a} equals {b}"));
             match (a.as_var(), b.as_var()) {
                 (Some(a), Some(b)) => error.help(format!(
@@ -22,10 +29,17 @@ pub fn mismatch(code: Code, message: impl Into<String>, verdict: &Verdict, a: &S
                     a = a.name,
                     b = b.name
                 )),
-                _ => error,
+                _ => match facts.advice_equal(a, b) {
+                    Some(help) => error.help(help),
+                    None => error,
+                },
             }
         }
     }
+}
+
+fn shown(error: OpError, w: &Witness) -> OpError {
+    if w.is_known() { error.witness(w) } else { error }
 }
 
 /// Requires two sizes to be equal; `blame` completes the error.
@@ -40,9 +54,43 @@ pub fn require(
     message: impl FnOnce() -> String,
     blame: impl FnOnce(OpError) -> OpError,
 ) -> Result<(), OpError> {
+    let facts = cx.facts;
     cx.require_equal(a, b).map_err(|verdict| {
         let code = if matches!(verdict, Verdict::Depends(_)) && code == Code::E0202 { Code::E0212 } else { code };
-        blame(mismatch(code, message(), &verdict, a, b))
+        blame(mismatch(facts, code, message(), &verdict, a, b))
+    })
+}
+
+/// Requires `whole` to be at least `part`; `blame` completes the error.
+///
+/// # Errors
+/// `code` where it never is, E0212 where it may not be for a rigid variable.
+pub fn require_reach(
+    cx: &mut InferCx,
+    whole: &Size,
+    part: &Size,
+    code: Code,
+    message: impl FnOnce() -> String,
+    blame: impl FnOnce(OpError) -> OpError,
+) -> Result<(), OpError> {
+    let facts = cx.facts;
+    cx.require_reach(whole, part).map_err(|reach| {
+        let plain = whole.as_const().is_some() && part.as_const().is_some();
+        blame(match &reach {
+            Reach::Never(_) if plain => OpError::new(code, message()),
+            Reach::Always => OpError::new(code, message()),
+            Reach::Never(w) => shown(OpError::new(code, message()), w),
+            Reach::Depends(w) => {
+                let text = format!(
+                    "the sizes of a signature stand for all values, and nothing says that {whole} is at least {part}"
+                );
+                let error = shown(OpError::new(Code::E0212, message()), w).note(text);
+                match facts.advice_reach(whole, part) {
+                    Some(help) => error.help(help),
+                    None => error,
+                }
+            }
+        })
     })
 }
 
@@ -66,31 +114,59 @@ pub fn product(sizes: &[Size]) -> Size {
 }
 
 /// Start and length of Python's slice `start:stop:step` over a dim of `size` elements: negative
-/// positions count from the end, bounds are clamped. `None` for a step of 0.
+/// positions count from the end, bounds are clamped. `None` for a step of 0, and for a position whose sign is not known.
 ///
 /// The start is a position (not negative) and the elements are `start + i * step`.
-pub fn extent(size: &Size, start: Option<&Size>, stop: Option<&Size>, step: i64) -> Option<(Size, Size)> {
+pub fn extent(
+    facts: &Facts,
+    size: &Size,
+    start: Option<&Size>,
+    stop: Option<&Size>,
+    step: i64,
+) -> Option<(Size, Size)> {
     let (zero, minus) = (Size::constant(0), Size::constant(-1));
     let last = size.sub(&Size::constant(1));
     // Positions are clamped to 0..=size going up and to -1..=size-1 going down.
     let (low, high) = if step > 0 { (&zero, size) } else { (&minus, &last) };
-    let place = |at: &Size| {
-        let counted = if at.as_const().is_some_and(|n| n < 0) { size.add(at) } else { at.clone() };
-        clamp(&counted, low, high)
+    let counted = |at: &Size| {
+        if facts.at_least(at, 0) { Some(at.clone()) } else { facts.at_least(&at.neg(), 1).then(|| size.add(at)) }
     };
     let (first, end) = if step > 0 { (&zero, size) } else { (&last, &minus) };
-    let start = start.map_or_else(|| first.clone(), place);
-    let stop = stop.map_or_else(|| end.clone(), place);
-    let span = if step > 0 { stop.sub(&start) } else { start.sub(&stop) };
+    let from = start.map_or_else(|| Some(first.clone()), counted)?;
+    let to = stop.map_or_else(|| Some(end.clone()), counted)?;
+    // A start beyond the end and a stop before the start leave nothing, clamped or not.
+    let (far, near) = if step > 0 {
+        (least(facts, &to, high), greatest(facts, &from, low))
+    } else {
+        (least(facts, &from, high), greatest(facts, &to, low))
+    };
+    let span = far.sub(&near);
     let width = step.unsigned_abs().min(i64::MAX as u64) as i64;
-    let steps = span.add(&Size::constant(width - 1)).floor_div(&Size::constant(width))?;
-    let length = if steps.is_at_least(0) { steps } else { steps.greatest(&zero) };
-    Some((start, length))
+    let span = greatest(facts, &span, &zero);
+    let length = span.add(&Size::constant(width - 1)).floor_div(&Size::constant(width))?;
+    Some((least(facts, &greatest(facts, &from, low), high), length))
 }
 
-fn clamp(value: &Size, low: &Size, high: &Size) -> Size {
-    let raised = if value.sub(low).is_at_least(0) { value.clone() } else { value.greatest(low) };
-    if high.sub(&raised).is_at_least(0) { raised } else { raised.least(high) }
+/// The smaller one; one of the two where the facts say which.
+pub fn least(facts: &Facts, a: &Size, b: &Size) -> Size {
+    if facts.at_least(&b.sub(a), 0) {
+        a.clone()
+    } else if facts.at_least(&a.sub(b), 0) {
+        b.clone()
+    } else {
+        a.least(b)
+    }
+}
+
+/// The larger one; one of the two where the facts say which.
+pub fn greatest(facts: &Facts, a: &Size, b: &Size) -> Size {
+    if facts.at_least(&a.sub(b), 0) {
+        a.clone()
+    } else if facts.at_least(&b.sub(a), 0) {
+        b.clone()
+    } else {
+        a.greatest(b)
+    }
 }
 
 #[cfg(test)]
@@ -104,7 +180,8 @@ mod tests {
         for (size, start, stop, step) in (0..6)
             .flat_map(|s| (-7..7).flat_map(move |a| (-7..7).flat_map(move |b| [-2, -1, 1, 2, 3].map(|c| (s, a, b, c)))))
         {
-            let (first, length) = extent(&n(size), Some(&n(start)), Some(&n(stop)), step).unwrap_or_default();
+            let (first, length) =
+                extent(&Facts::default(), &n(size), Some(&n(start)), Some(&n(stop)), step).unwrap_or_default();
             let got: Vec<i64> =
                 (0..length.as_const().unwrap_or(-1)).map(|i| first.as_const().unwrap_or(-9) + i * step).collect();
             // Python's definition.
@@ -123,13 +200,17 @@ mod tests {
 
     #[test]
     fn all_but_the_last_of_n_is_n_minus_1() {
-        let size = Size::var(SizeVar { id: 0, name: "N".into(), rigid: true, each: false });
-        let length = |start: Option<i64>, stop: Option<i64>| {
-            extent(&size, start.map(Size::constant).as_ref(), stop.map(Size::constant).as_ref(), 1)
+        let size = Size::var(SizeVar { id: 0, name: "N".into(), rigid: true, natural: true, each: false });
+        let length = |facts: &Facts, start: Option<i64>, stop: Option<i64>| {
+            extent(facts, &size, start.map(Size::constant).as_ref(), stop.map(Size::constant).as_ref(), 1)
                 .map(|(_, l)| l.to_string())
         };
-        assert_eq!(length(None, Some(-1)).as_deref(), Some("N - 1"));
-        assert_eq!(length(Some(1), None).as_deref(), Some("N - 1"));
-        assert_eq!(length(None, None).as_deref(), Some("N"));
+        let mut facts = Facts::default();
+        assert_eq!(length(&facts, None, Some(-1)).as_deref(), Some("max(N - 1, 0)"));
+        assert_eq!(length(&facts, Some(1), None).as_deref(), Some("max(N - 1, 0)"));
+        assert_eq!(length(&facts, None, None).as_deref(), Some("N"));
+        facts.assume_at_least(&size, &Size::constant(2));
+        assert_eq!(length(&facts, None, Some(-1)).as_deref(), Some("N - 1"));
+        assert_eq!(length(&facts, Some(2), None).as_deref(), Some("N - 2"));
     }
 }

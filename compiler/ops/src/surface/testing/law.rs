@@ -254,21 +254,24 @@ fn convolution(def: &OpDef, call: &mut Call, rng: &mut Rng) -> Vec<Arg> {
     args
 }
 
-fn infer(def: &OpDef, args: &[SymArg], hints: &Hints) -> (Result<Vec<TensorType>, OpError>, Vec<(Size, Size)>) {
+/// What a call defers: equalities, and sizes that reach others.
+type Deferred = (Vec<(Size, Size)>, Vec<(Size, Size)>);
+
+fn infer(def: &OpDef, args: &[SymArg], hints: &Hints) -> (Result<Vec<TensorType>, OpError>, Deferred) {
     let facts = Facts::default();
     let mut fresh = |_: &str| Size::constant(0);
-    let mut cx = InferCx { facts: &facts, fresh: &mut fresh, checks: vec![], notes: vec![] };
+    let mut cx = InferCx { facts: &facts, fresh: &mut fresh, checks: vec![], reaches: vec![], notes: vec![] };
     let types = (def.infer)(&mut cx, args, hints).map(|t| match t {
         OpTypes::One(t) => vec![t],
         OpTypes::Many(ts) => ts,
     });
-    (types, cx.checks)
+    (types, (cx.checks, cx.reaches))
 }
 
 /// Each size above 1 as the variable that stands for it; `rigid` or known to data only.
 fn generalised(arg: &SymArg, kind: ParamKind, rigid: bool) -> SymArg {
     let size = |s: &Size| match s.as_const() {
-        Some(n @ 2..) => Size::var(SizeVar { id: n as u32, name: format!("S{n}").into(), rigid, each: false }),
+        Some(n @ 2..) => Size::var(SizeVar { id: n as u32, name: format!("S{n}").into(), rigid, natural: true, each: false }),
         _ => s.clone(),
     };
     let tensor = |t: &TensorType| TensorType { shape: t.shape.iter().map(size).collect(), ..t.clone() };
@@ -289,7 +292,7 @@ fn at_values(t: &TensorType) -> TensorType {
 fn check(def: &OpDef, call: &mut Call, args: &[Arg], hints: &Hints) -> bool {
     let sym: Vec<SymArg> = def.params.iter().zip(args).map(|(p, a)| row::symbolic(&call.b, a, p.kind)).collect();
     let (types, checks) = infer(def, &sym, hints);
-    assert!(checks.is_empty(), "{def:?} defers a check of constants: {sym:?}");
+    assert!(checks == Default::default(), "{def:?} defers a check of constants: {sym:?}");
     let expanded = (def.expand)(&mut call.b, args, hints);
     if let Some(wrong) = &call.b.wrong {
         panic!("{def:?} with {sym:?}: {wrong}");
@@ -297,14 +300,14 @@ fn check(def: &OpDef, call: &mut Call, args: &[Arg], hints: &Hints) -> bool {
     for rigid in [true, false] {
         let general: Vec<SymArg> = def.params.iter().zip(&sym).map(|(p, a)| generalised(a, p.kind, rigid)).collect();
         let (general_types, checks) = infer(def, &general, hints);
-        let holds = |(a, b): &(Size, Size)| {
-            let value = |s: &Size| s.eval(&|v| Some(i64::from(v.id)));
-            value(a) == value(b)
-        };
+        let value = |s: &Size| s.eval(&|v| Some(i64::from(v.id)));
+        let (equal, reaches) = checks;
+        let holds =
+            equal.iter().all(|(a, b)| value(a) == value(b)) && reaches.iter().all(|(a, b)| value(a) >= value(b));
         // Whether a kernel fits is known at the sizes themselves only.
         let outside = types.as_ref().is_err_and(|e| e.code == Code::E0711);
         if let Ok(general_types) = general_types
-            && checks.iter().all(holds)
+            && holds
             && !outside
         {
             let types =

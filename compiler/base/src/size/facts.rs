@@ -1,0 +1,234 @@
+//! What is known about sizes besides their form.
+
+use super::linear::Answer;
+use super::purify::Conjunction;
+use super::{Atom, Size, SizeVar};
+use std::collections::BTreeSet;
+
+/// More facts than this are not kept: a question reads them all. What is not kept is not proved.
+const FACTS_MAX: usize = 256;
+/// More facts than this do not take part in a question: the nearest ones do.
+const NEAR_MAX: usize = 64;
+
+/// Equations, divisibility and inequalities that hold at a place of a program, in the order in which they came.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Facts {
+    /// Equations with a variable alone on the left. No left side is in a right side.
+    rewrites: Vec<(SizeVar, Size)>,
+    /// The other equations: these are 0.
+    zero: Vec<Size>,
+    /// These are at least 0.
+    natural: Vec<Size>,
+    /// These are not 0.
+    nonzero: Vec<Size>,
+    /// `divisor` divides `dividend`, and is not 0.
+    divides: Vec<(Size, Size)>,
+}
+
+impl Facts {
+    pub fn is_empty(&self) -> bool {
+        *self == Facts::default()
+    }
+
+    fn full(&self) -> bool {
+        let Facts { rewrites, zero, natural, nonzero, divides } = self;
+        rewrites.len() + zero.len() + natural.len() + nonzero.len() + divides.len() >= FACTS_MAX
+    }
+
+    /// From here on `divisor` divides `dividend`.
+    pub fn assume_divides(&mut self, divisor: &Size, dividend: &Size) {
+        let fact = (divisor.clone(), dividend.clone());
+        if self.full() || self.divides.contains(&fact) || divisor.overflowed() || dividend.overflowed() {
+            return;
+        }
+        self.divides.push(fact);
+        // Nothing is divided by 0.
+        self.assume_differ(divisor, &Size::constant(0));
+    }
+
+    /// From here on the two sizes are equal.
+    pub fn assume_equal(&mut self, a: &Size, b: &Size) {
+        let difference = self.rewritten(&a.sub(b));
+        if self.full() || difference.is_zero() || difference.overflowed() {
+            return;
+        }
+        if let Some((dividend, divisor)) = as_remainder(&difference) {
+            return self.assume_divides(&divisor, &dividend);
+        }
+        let alone = |s: &Size| self.rewritten(s).as_var().cloned();
+        let prefer: Vec<SizeVar> = [a, b].into_iter().filter_map(alone).collect();
+        let Some((var, value)) = solved(&difference, &prefer) else {
+            if !self.zero.contains(&difference) {
+                self.zero.push(difference);
+            }
+            return;
+        };
+        for (_, right) in &mut self.rewrites {
+            *right = right.substitute(&mut |v| (*v == var).then(|| value.clone()));
+        }
+        self.rewrites.push((var, value));
+    }
+
+    /// From here on `whole` is at least `part`.
+    pub fn assume_at_least(&mut self, whole: &Size, part: &Size) {
+        let rest = whole.sub(part);
+        if self.full() || rest.overflowed() || rest.reaches(0) || self.natural.contains(&rest) {
+            return;
+        }
+        self.natural.push(rest);
+    }
+
+    /// From here on the two sizes are not equal.
+    pub fn assume_differ(&mut self, a: &Size, b: &Size) {
+        let rest = a.sub(b);
+        let one = Size::constant(1);
+        if self.full() || rest.overflowed() || self.nonzero.contains(&rest) || rest.as_const().is_some_and(|n| n != 0) {
+        } else if rest.is_zero() {
+            // Never true.
+            self.natural.push(Size::constant(-1));
+        } else if self.at_least(&rest, 0) {
+            self.assume_at_least(&rest, &one);
+        } else if self.at_least(&rest.neg(), 0) {
+            self.assume_at_least(&rest.neg(), &one);
+        } else {
+            self.nonzero.push(rest);
+        }
+    }
+
+    /// The facts in other variables: those that have some, of which `f` knows all.
+    pub fn translate(&self, f: &mut dyn FnMut(&SizeVar) -> Option<Size>) -> Facts {
+        let mut size = |s: &Size| {
+            let mut known = true;
+            let out = s.substitute(&mut |v| {
+                let to = f(v);
+                known &= to.is_some();
+                to
+            });
+            (known && !s.vars().is_empty()).then_some(out)
+        };
+        let mut out = Facts {
+            zero: self.zero.iter().filter_map(&mut size).collect(),
+            natural: self.natural.iter().filter_map(&mut size).collect(),
+            nonzero: self.nonzero.iter().filter_map(&mut size).collect(),
+            divides: self.divides.iter().filter_map(|(a, b)| Some((size(a)?, size(b)?))).collect(),
+            rewrites: vec![],
+        };
+        for (i, (var, value)) in self.rewrites.iter().enumerate() {
+            let Some(left) = size(&Size::var(var.clone())) else { continue };
+            if let Some(right) = size(value) {
+                match left.as_var() {
+                    Some(v) => out.rewrites.push((v.clone(), right)),
+                    None => out.zero.push(left.sub(&right)),
+                }
+            } else if let Some((first, _)) = self.rewrites[..i].iter().find(|(_, other)| other == value)
+                && let Some(first) = size(&Size::var(first.clone()))
+            {
+                // Both are equal to what is not known here.
+                out.zero.push(left.sub(&first));
+            }
+        }
+        out
+    }
+
+    /// The size with the equations applied.
+    pub(super) fn rewritten(&self, size: &Size) -> Size {
+        if self.rewrites.is_empty() {
+            return size.clone();
+        }
+        size.substitute(&mut |v| self.value(v).cloned())
+    }
+
+    pub(super) fn value(&self, var: &SizeVar) -> Option<&Size> {
+        self.rewrites.iter().find(|(left, _)| left == var).map(|(_, right)| right)
+    }
+
+    /// Pairs of a dividend that is one variable and its divisor.
+    pub(super) fn divided(&self) -> Vec<(SizeVar, Size)> {
+        let pair = |(divisor, dividend): &(Size, Size)| {
+            Some((self.rewritten(dividend).as_var()?.clone(), self.rewritten(divisor)))
+        };
+        self.divides.iter().filter_map(pair).collect()
+    }
+
+    /// The facts that bear on some of these variables, through other facts too, with the equations applied: the nearest
+    /// first.
+    pub(super) fn about(&self, vars: &BTreeSet<SizeVar>) -> Conjunction {
+        let all = self.all();
+        let mut left: Vec<(usize, BTreeSet<SizeVar>)> =
+            all.iter().enumerate().map(|(i, (_, size))| (i, size.vars())).collect();
+        let mut near = vars.clone();
+        let mut chosen = vec![];
+        while chosen.len() < NEAR_MAX {
+            let (now, later): (Vec<_>, Vec<_>) =
+                left.into_iter().partition(|(_, vars)| !vars.is_disjoint(&near) || vars.is_empty());
+            left = later;
+            if now.is_empty() {
+                break;
+            }
+            for (i, vars) in now {
+                near.extend(vars);
+                chosen.push(i);
+            }
+        }
+        chosen.truncate(NEAR_MAX);
+        Conjunction::of(chosen.into_iter().map(|i| all[i].clone()))
+    }
+
+    /// Every fact, with the equations applied.
+    fn all(&self) -> Vec<(Kind, Size)> {
+        let own = |kind: Kind, sizes: &[Size]| sizes.iter().map(|s| (kind, self.rewritten(s))).collect::<Vec<_>>();
+        let mut out = own(Kind::Zero, &self.zero);
+        for (divisor, dividend) in &self.divides {
+            let (h, d) = (self.rewritten(divisor), self.rewritten(dividend));
+            if let Some(q) = d.floor_div(&h) {
+                out.push((Kind::Zero, d.sub(&h.mul(&q))));
+            }
+        }
+        out.extend(own(Kind::Natural, &self.natural));
+        let dims = self.rewrites.iter().filter(|(v, value)| v.natural && !value.reaches(0));
+        out.extend(dims.map(|(_, value)| (Kind::Natural, value.clone())));
+        out.extend(own(Kind::Nonzero, &self.nonzero));
+        out.retain(|(kind, s)| !(*kind != Kind::Nonzero && s.is_zero()));
+        out
+    }
+
+    /// Whether no values satisfy the facts, as far as that can be proved.
+    pub fn contradictory(&self) -> bool {
+        let vars = self.all().iter().flat_map(|(_, s)| s.vars()).collect();
+        self.about(&vars).answer(&mut super::decide::budget()) == Answer::Unsat
+    }
+}
+
+/// What a fact says of its size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    Zero,
+    Natural,
+    Nonzero,
+}
+
+/// `a` and `b` where the size is `a % b`, or its negative.
+fn as_remainder(size: &Size) -> Option<(Size, Size)> {
+    let mut terms = size.polynomial().iter();
+    let (m, c) = terms.next()?;
+    match (m.as_slice(), c.unsigned_abs(), terms.next()) {
+        ([(Atom::Mod(a, b), 1)], 1, None) => Some(((**a).clone(), (**b).clone())),
+        _ => None,
+    }
+}
+
+/// `size = 0` solved for a variable with the coefficient 1 or -1 that the rest does not contain: one of `prefer`, or the first.
+fn solved(size: &Size, prefer: &[SizeVar]) -> Option<(SizeVar, Size)> {
+    let all = size.polynomial().keys().filter_map(|m| match m.as_slice() {
+        [(Atom::Var(v), 1)] => Some(v.clone()),
+        _ => None,
+    });
+    let candidates: Vec<SizeVar> = prefer.iter().cloned().chain(all).collect();
+    candidates.into_iter().find_map(|v| {
+        let own = Size::var(v.clone());
+        let c = size.polynomial().get(own.polynomial().keys().next()?).copied().filter(|c| c.unsigned_abs() == 1)?;
+        let rest = size.sub(&own.scale(c));
+        let value = rest.scale(-c);
+        (!rest.vars().contains(&v) && !value.overflowed()).then_some((v, value))
+    })
+}

@@ -1,0 +1,359 @@
+//! Arithmetic on sizes: polynomials with their atoms, in normal form.
+
+use super::{Atom, Monomial, Size, SizeVar, floor_div, floor_mod};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Size {
+    pub fn constant(n: i64) -> Size {
+        let mut terms = BTreeMap::new();
+        if n != 0 {
+            terms.insert(vec![], n);
+        }
+        Size { terms, overflow: false }
+    }
+
+    pub fn var(v: SizeVar) -> Size {
+        Size::atom(Atom::Var(v))
+    }
+
+    pub(super) fn atom(a: Atom) -> Size {
+        Size { terms: BTreeMap::from([(vec![(a, 1)], 1)]), overflow: false }
+    }
+
+    /// The value, if no variable is left.
+    pub fn as_const(&self) -> Option<i64> {
+        if self.overflow {
+            return None;
+        }
+        match self.terms.len() {
+            0 => Some(0),
+            1 => self.terms.get(&vec![] as &Monomial).copied(),
+            _ => None,
+        }
+    }
+
+    /// The variable, if the size is just one.
+    pub fn as_var(&self) -> Option<&SizeVar> {
+        let (m, &c) = self.terms.iter().next()?;
+        match (self.terms.len(), c, m.as_slice()) {
+            (1, 1, [(Atom::Var(v), 1)]) => Some(v),
+            _ => None,
+        }
+    }
+
+    pub fn is_zero(&self) -> bool {
+        self.as_const() == Some(0)
+    }
+
+    fn insert(&mut self, m: Monomial, c: i64) {
+        let sum = self.terms.get(&m).copied().unwrap_or(0).checked_add(c);
+        match sum {
+            None => self.overflow = true,
+            Some(0) => {
+                self.terms.remove(&m);
+            }
+            Some(n) => {
+                self.terms.insert(m, n);
+            }
+        }
+    }
+
+    pub fn add(&self, other: &Size) -> Size {
+        let mut out = self.clone();
+        out.overflow |= other.overflow;
+        for (m, &c) in &other.terms {
+            out.insert(m.clone(), c);
+        }
+        out
+    }
+
+    pub fn neg(&self) -> Size {
+        self.scale(-1)
+    }
+
+    pub fn sub(&self, other: &Size) -> Size {
+        self.add(&other.neg())
+    }
+
+    pub fn scale(&self, k: i64) -> Size {
+        self.mul(&Size::constant(k))
+    }
+
+    pub fn mul(&self, other: &Size) -> Size {
+        let mut out = Size { overflow: self.overflow || other.overflow, ..Size::default() };
+        for (ma, &ca) in &self.terms {
+            for (mb, &cb) in &other.terms {
+                let mut powers: BTreeMap<Atom, u32> = ma.iter().cloned().collect();
+                for (a, p) in mb {
+                    *powers.entry(a.clone()).or_insert(0) += p;
+                }
+                match ca.checked_mul(cb) {
+                    None => out.overflow = true,
+                    Some(c) => out.insert(powers.into_iter().collect(), c),
+                }
+            }
+        }
+        out
+    }
+
+    /// The quotient if `other` divides `self` as polynomials (a single term as divisor).
+    pub fn exact_div(&self, other: &Size) -> Option<Size> {
+        if self == other && !self.is_zero() && !self.overflow {
+            return Some(Size::constant(1));
+        }
+        let (dm, &dc) = other.terms.iter().next().filter(|_| other.terms.len() == 1)?;
+        let mut out = Size::default();
+        for (m, &c) in &self.terms {
+            if dc == 0 || c.checked_rem(dc)? != 0 {
+                return None;
+            }
+            let mut powers: BTreeMap<Atom, u32> = m.iter().cloned().collect();
+            for (a, p) in dm {
+                let have = powers.get_mut(a)?;
+                *have = have.checked_sub(*p)?;
+            }
+            powers.retain(|_, p| *p > 0);
+            out.insert(powers.into_iter().collect(), c / dc);
+        }
+        Some(out)
+    }
+
+    /// Floor division. Division by the constant zero gives `None`.
+    pub fn floor_div(&self, other: &Size) -> Option<Size> {
+        if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
+            let overflow = a == i64::MIN && b == -1;
+            return (b != 0).then(|| Size { overflow, ..Size::constant(floor_div(a, b)) });
+        }
+        if other.is_zero() {
+            return None;
+        }
+        if let Some(q) = self.exact_div(other) {
+            return Some(q);
+        }
+        let (q, r) = other.as_const().map_or_else(|| (Size::default(), self.clone()), |d| self.whole_part(d));
+        Some(match (r.as_const(), other.as_const()) {
+            (Some(r), Some(d)) => q.add(&Size::constant(floor_div(r, d))),
+            _ => q.add(&Size::atom(Atom::Div(Box::new(r), Box::new(other.clone())))),
+        })
+    }
+
+    /// `d·q + r` with the terms that `d` divides in `q`, and a constant in `0..d` in `r`: `(N - 2) // 2` and
+    /// `N // 2 - 1` get one form.
+    fn whole_part(&self, d: i64) -> (Size, Size) {
+        let (mut q, mut r) = (Size::default(), Size { overflow: self.overflow, ..Size::default() });
+        for (m, &c) in &self.terms {
+            match c.checked_rem(d) {
+                Some(0) => q.insert(m.clone(), c / d),
+                Some(_) if m.is_empty() && d > 0 => {
+                    q.insert(vec![], floor_div(c, d));
+                    r.insert(vec![], floor_mod(c, d));
+                }
+                _ => r.insert(m.clone(), c),
+            }
+        }
+        (q, r)
+    }
+
+    /// Floor remainder. Division by the constant zero gives `None`.
+    pub fn floor_mod(&self, other: &Size) -> Option<Size> {
+        if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
+            return (b != 0).then(|| Size::constant(floor_mod(a, b)));
+        }
+        if other.is_zero() {
+            return None;
+        }
+        if self.exact_div(other).is_some() {
+            return Some(Size::constant(0));
+        }
+        Some(Size::atom(Atom::Mod(Box::new(self.clone()), Box::new(other.clone()))))
+    }
+
+    /// The smaller one. One form for both orders of the operands.
+    pub fn least(&self, other: &Size) -> Size {
+        if other.sub(self).reaches(0) {
+            self.clone()
+        } else if self.sub(other).reaches(0) {
+            other.clone()
+        } else {
+            let (a, b) = if self <= other { (self, other) } else { (other, self) };
+            Size::atom(Atom::Min(Box::new(a.clone()), Box::new(b.clone())))
+        }
+    }
+
+    /// The larger one. One form for both orders of the operands.
+    pub fn greatest(&self, other: &Size) -> Size {
+        if self.sub(other).reaches(0) {
+            self.clone()
+        } else if other.sub(self).reaches(0) {
+            other.clone()
+        } else {
+            let (a, b) = if self <= other { (self, other) } else { (other, self) };
+            Size::atom(Atom::Max(Box::new(a.clone()), Box::new(b.clone())))
+        }
+    }
+
+    /// The monomials with their coefficients: each a product of atoms with their powers (empty
+    /// is 1). `None` where arithmetic overflowed.
+    pub fn terms(&self) -> Option<impl Iterator<Item = (&[(Atom, u32)], i64)>> {
+        (!self.overflow).then(|| self.terms.iter().map(|(m, c)| (m.as_slice(), *c)))
+    }
+
+    /// Every variable in it, in order.
+    pub fn vars(&self) -> BTreeSet<SizeVar> {
+        let mut out = BTreeSet::new();
+        for atom in self.terms.keys().flatten().map(|(a, _)| a) {
+            match atom {
+                Atom::Var(v) => {
+                    out.insert(v.clone());
+                }
+                Atom::Div(a, b) | Atom::Mod(a, b) | Atom::Min(a, b) | Atom::Max(a, b) => {
+                    out.extend(a.vars());
+                    out.extend(b.vars());
+                }
+            }
+        }
+        out
+    }
+
+    /// The size with each variable replaced. `None` for a variable keeps it.
+    pub fn substitute(&self, f: &mut dyn FnMut(&SizeVar) -> Option<Size>) -> Size {
+        self.rebuild(&mut |atom| match &atom {
+            Atom::Var(v) => f(v).unwrap_or_else(|| Size::atom(atom)),
+            _ => atom.form(),
+        })
+    }
+
+    /// The size built anew from `f` of each atom, whose operands are built anew before.
+    pub(super) fn rebuild(&self, f: &mut dyn FnMut(Atom) -> Size) -> Size {
+        let mut out = Size { overflow: self.overflow, ..Size::default() };
+        for (m, &c) in &self.terms {
+            let mut product = Size::constant(c);
+            for (atom, power) in m {
+                let mut inner = |s: &Size| Box::new(s.rebuild(f));
+                let atom = match atom {
+                    Atom::Var(v) => Atom::Var(v.clone()),
+                    Atom::Div(a, b) => Atom::Div(inner(a), inner(b)),
+                    Atom::Mod(a, b) => Atom::Mod(inner(a), inner(b)),
+                    Atom::Min(a, b) => Atom::Min(inner(a), inner(b)),
+                    Atom::Max(a, b) => Atom::Max(inner(a), inner(b)),
+                };
+                let value = f(atom);
+                for _ in 0..*power {
+                    product = product.mul(&value);
+                }
+            }
+            out = out.add(&product);
+        }
+        out
+    }
+
+    /// The polynomial as monomials with their coefficients.
+    pub(super) fn polynomial(&self) -> &BTreeMap<Monomial, i64> {
+        &self.terms
+    }
+
+    pub(super) fn overflowed(&self) -> bool {
+        self.overflow
+    }
+
+    /// The same, or unknown where `overflow` says so.
+    pub(super) fn or_overflow(mut self, overflow: bool) -> Size {
+        self.overflow |= overflow;
+        self
+    }
+
+    pub(super) fn of_monomial(m: Monomial) -> Size {
+        Size { terms: BTreeMap::from([(m, 1)]), overflow: false }
+    }
+
+    /// How many variables and constants it is written with, counted up to `most`.
+    pub fn weight(&self, most: usize) -> usize {
+        let mut sum = 0;
+        for m in self.terms.keys() {
+            sum += 1;
+            for (atom, _) in m {
+                if sum >= most {
+                    return most;
+                }
+                sum += match atom {
+                    Atom::Var(_) => 1,
+                    Atom::Div(a, b) | Atom::Mod(a, b) | Atom::Min(a, b) | Atom::Max(a, b) => {
+                        let first = a.weight(most - sum);
+                        first + b.weight((most - sum).saturating_sub(first))
+                    }
+                };
+            }
+        }
+        sum.min(most)
+    }
+
+    /// The value at an assignment; `None` on overflow, division by zero or a missing variable.
+    pub fn eval(&self, f: &dyn Fn(&SizeVar) -> Option<i64>) -> Option<i64> {
+        if self.overflow {
+            return None;
+        }
+        let mut sum = 0i64;
+        for (m, &c) in &self.terms {
+            let mut product = c;
+            for (atom, power) in m {
+                let value = match atom {
+                    Atom::Var(v) => f(v)?,
+                    Atom::Div(a, b) => {
+                        let (a, b) = (a.eval(f)?, b.eval(f)?);
+                        if b == 0 || (a == i64::MIN && b == -1) { return None } else { floor_div(a, b) }
+                    }
+                    Atom::Mod(a, b) => {
+                        let (a, b) = (a.eval(f)?, b.eval(f)?);
+                        if b == 0 { return None } else { floor_mod(a, b) }
+                    }
+                    Atom::Min(a, b) => a.eval(f)?.min(b.eval(f)?),
+                    Atom::Max(a, b) => a.eval(f)?.max(b.eval(f)?),
+                };
+                for _ in 0..*power {
+                    product = product.checked_mul(value)?;
+                }
+            }
+            sum = sum.checked_add(product)?;
+        }
+        Some(sum)
+    }
+
+    /// Whether the value is certainly `bound` or more, seen from its form alone: dims are at least 0, and no coefficient
+    /// is negative. `false` means "not seen".
+    pub(super) fn reaches(&self, bound: i64) -> bool {
+        let constant = self.terms.get(&vec![] as &Monomial).copied().unwrap_or(0);
+        !self.overflow
+            && constant >= bound
+            && self.terms.iter().all(|(m, &c)| m.is_empty() || c > 0 && m.iter().all(|(a, _)| a.is_natural()))
+    }
+}
+
+impl Atom {
+    /// Whether it is at least 0, seen from its form. What divides is not 0 where the quotient has a value.
+    pub(super) fn is_natural(&self) -> bool {
+        match self {
+            Atom::Var(v) => v.natural,
+            Atom::Div(a, b) => a.reaches(0) && b.reaches(0),
+            Atom::Mod(_, b) => b.reaches(0),
+            Atom::Min(a, b) => a.reaches(0) && b.reaches(0),
+            Atom::Max(a, b) => a.reaches(0) || b.reaches(0),
+        }
+    }
+
+    /// The size that the operation gives, in normal form.
+    pub(super) fn form(self) -> Size {
+        match &self {
+            Atom::Div(a, b) => a.floor_div(b).unwrap_or_else(|| Size::atom(self.clone())),
+            Atom::Mod(a, b) => a.floor_mod(b).unwrap_or_else(|| Size::atom(self.clone())),
+            Atom::Min(a, b) => a.least(b),
+            Atom::Max(a, b) => a.greatest(b),
+            Atom::Var(_) => Size::atom(self),
+        }
+    }
+}
+
+impl From<i64> for Size {
+    fn from(n: i64) -> Size {
+        Size::constant(n)
+    }
+}

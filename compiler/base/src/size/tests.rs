@@ -1,0 +1,4 @@
+//! Sizes: units here, laws in files of their own.
+
+mod laws;
+mod units;
