@@ -265,9 +265,8 @@ impl Known {
 
     /// Whether something in the elements has to be compared.
     fn matters(&self, cx: &mut Cx, element: &Ty, found: &Ty) -> bool {
-        let compared = |s: &Size, cx: &mut Cx| {
-            self.count.get(s).is_some_and(|n| *n > 1) || cx.sure_value(s, Span::NONE).is_some()
-        };
+        let compared =
+            |s: &Size, cx: &mut Cx| self.count.get(s).is_some_and(|n| *n > 1) || cx.sure_value(s, Span::NONE).is_some();
         let untyped = super::coerce::holds_any(found) && !super::coerce::holds_any(element);
         untyped || sizes_of(element).iter().any(|s| compared(s, cx))
     }
@@ -317,11 +316,8 @@ impl Found {
     /// The dims and ints of a value, and the containers in it.
     fn collect(&mut self, (ty, found): (&Ty, &Ty), value: &TExpr, (what, at, ints): (&str, Span, bool)) {
         let value = TExpr { ty: found.clone(), ..value.clone() };
-        let part = |i: usize, t: &Ty| TExpr {
-            kind: TKind::Field(Box::new(value.clone()), i as u32),
-            ty: t.clone(),
-            span: at,
-        };
+        let part =
+            |i: usize, t: &Ty| TExpr { kind: TKind::Field(Box::new(value.clone()), i as u32), ty: t.clone(), span: at };
         match (ty, found) {
             (Ty::Int(Some(size)), _) if ints && size.as_const().is_none() => {
                 let what = what.to_owned();
@@ -329,8 +325,12 @@ impl Found {
             }
             (Ty::Tensor(t), _) => {
                 if *found == Ty::AnyTensor {
-                    let kind =
-                        TKind::Check { value: Box::new(value.clone()), name: what.into(), annotation: at, dims: vec![] };
+                    let kind = TKind::Check {
+                        value: Box::new(value.clone()),
+                        name: what.into(),
+                        annotation: at,
+                        dims: vec![],
+                    };
                     self.untyped.push(TExpr { kind, ty: ty.clone(), span: at });
                 }
                 for (i, size) in t.shape.iter().enumerate() {

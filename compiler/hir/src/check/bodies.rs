@@ -224,6 +224,12 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
     if cx.local.is_none() {
         let compared = cx.agree(parts);
         cx.out.extend(compared);
+        // Of a size that is solved for, such as N of `Tensor[N + 3]`, there may be none.
+        for var in types.vars.iter().filter(|v| v.natural) {
+            if cx.size_sources.get(var).is_some_and(|(e, _)| matches!(e.kind, TKind::Arith { .. })) {
+                cx.at_least_zero(&Size::var(var.clone()), &format!("the signature of `{}`", f.sig.name), f.sig.head);
+            }
+        }
         let written = cx.func.as_ref().and_then(|s| s.ret.clone());
         let (of, at) = (format!("the result of `{}`", f.sig.name), f.sig.ret.as_ref().map_or(f.sig.head, |r| r.span));
         for size in written.iter().flat_map(agree::sizes_of) {
@@ -502,7 +508,11 @@ fn definition(cx: &mut Cx, id: ItemId) {
 
 /// W0104: a size of a signature that has the name of a variable.
 fn namesake(function: &str, name: &str, at: Span, variable: Span) -> Diagnostic {
-    let d = Diagnostic::new(Code::W0104, at, format!("`{name}` is a size of `{function}` here, and not the variable `{name}` of the file"));
+    let d = Diagnostic::new(
+        Code::W0104,
+        at,
+        format!("`{name}` is a size of `{function}` here, and not the variable `{name}` of the file"),
+    );
     let d = if variable.is_none() { d } else { d.with_label(variable, "the variable") };
     d.note("a name of the file stands for its value in a signature only if the file binds it once, above, outside of loops and branches, to an int that is known before the run")
         .help("give one of them another name")

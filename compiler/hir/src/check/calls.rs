@@ -13,7 +13,7 @@ use crate::thir::*;
 use crate::ty::{FnRefTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tessera_base::{Code, Diagnostic, ItemId, Size, SizeVar, Span};
+use tessera_base::{Code, DType, Diagnostic, ItemId, Size, SizeVar, Span, TensorType};
 use tessera_grammar::ast::{Arg, Expr, ExprKind, ParamKind};
 
 impl Cx<'_> {
@@ -235,7 +235,10 @@ impl Cx<'_> {
             (Some(ret), true) => {
                 arg_types.iter().for_each(|ty| self.sizes.assume_dims_of(ty));
                 let ret = bindings.apply(&mut self.sizes, ret).clone();
-                if !self.dims_hold(&sig.name, bindings.params.iter().chain([&ret]), span) {
+                // A size that is solved for is one, too: of `Tensor[N + 3]` against 2 there is none.
+                let solved = bindings.sizes.iter().filter(|(v, _)| v.natural);
+                let solved = Ty::Tensor(TensorType::new(solved.map(|(_, n)| n.clone()).collect(), DType::F32));
+                if !self.dims_hold(&sig.name, bindings.params.iter().chain([&ret, &solved]), span) {
                     return error_at(span);
                 }
                 ret

@@ -113,7 +113,14 @@ impl Cx<'_> {
         if let Some(holder) = holder {
             let holder = self.save("old", holder);
             let ty = holder.ty.clone();
-            parts.push(Part { what: "the old value".into(), found: ty.clone(), declared: ty, value: holder, at, ints: false });
+            parts.push(Part {
+                what: "the old value".into(),
+                found: ty.clone(),
+                declared: ty,
+                value: holder,
+                at,
+                ints: false,
+            });
         }
         let declared = expected.clone();
         parts.push(Part { what, declared, found: found.clone(), value: value.clone(), at, ints: false });

@@ -9,12 +9,7 @@ use tessera_base::{Code, Diagnostic, Reach, Size, Span};
 impl Cx<'_> {
     /// `Tensor[N - 2]` in the parameters or the result of `function` says N >= 2, and its body is checked for that. Here
     /// `types` are these types with the sizes of a call: proved, refused (`false`), or left to the function's entry.
-    pub fn dims_hold<'t>(
-        &mut self,
-        function: &str,
-        types: impl Iterator<Item = &'t Ty>,
-        span: Span,
-    ) -> bool {
+    pub fn dims_hold<'t>(&mut self, function: &str, types: impl Iterator<Item = &'t Ty>, span: Span) -> bool {
         let mut dims: BTreeSet<Size> = BTreeSet::new();
         types.for_each(|ty| {
             each_dim(ty, &mut |d| {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use tessera_base::{Code, DType, Span};
 use tessera_grammar::ast::CmpOp;
 use tessera_runtime::fault::Fault;
-use tessera_runtime::number::{parse_float, parse_int};
 use tessera_runtime::format::Spec;
+use tessera_runtime::number::{parse_float, parse_int};
 
 impl Tracer<'_> {
     pub(super) fn compare(&mut self, op: CmpOp, l: &Value, r: &Value, span: Span) -> R<Scalar> {

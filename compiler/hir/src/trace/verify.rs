@@ -97,7 +97,9 @@ impl Tracer<'_> {
             (Ty::Int(Some(size)), Value::Scalar(Scalar::Known(Known::Int(n)) | Scalar::Late(_, Known::Int(n)))) => {
                 match self.told(size, *n) {
                     Ok(()) => Ok(()),
-                    Err(known) => Err(self.untrue(span, format!("an int is {n} where its type says {size}, which is {known}"))),
+                    Err(known) => {
+                        Err(self.untrue(span, format!("an int is {n} where its type says {size}, which is {known}")))
+                    }
                 }
             }
             (Ty::Tensor(t), Value::Tensor(x)) => {

@@ -6,7 +6,7 @@ use crate::rules::sizes::{SizeCx, subst_ty, vars_of};
 use crate::ty::Ty;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tessera_base::{Code, Diagnostic, Size, SizeVar, Span};
+use tessera_base::{Code, Diagnostic, Size, SizeVar, Span, Verdict};
 
 /// A call's arguments, accepted.
 #[derive(Clone, PartialEq, Debug)]
@@ -94,7 +94,7 @@ pub fn bind_signature(
             Box::new(ParamMismatch { index, declared: params[index].clone(), mismatch, because })
         };
         let open = vars_of(&expected).into_iter().find(|v| v.id >= 0x8000_0000);
-        let result = assignable(cx, &expected, a, span);
+        let result = assignable(cx, &expected, a, span).and_then(|how| same_number(cx, &expected, a, span, how));
         match (result, open) {
             (Ok(_), Some(var)) => {
                 let text = format!("the size variable `{}` cannot be told from the arguments", var.name);
@@ -108,6 +108,24 @@ pub fn bind_signature(
     let back: BTreeMap<&SizeVar, &SizeVar> = renamed.iter().map(|(v, r)| (r, v)).collect();
     let sizes = solved.into_iter().filter_map(|(r, (s, _))| back.get(&r).map(|v| ((*v).clone(), s))).collect();
     Ok(Bindings { sizes, params: out_params, coerces, callee: vars.clone() })
+}
+
+/// An int that is a size of the signature has the value that the sizes of the other arguments say.
+fn same_number(cx: &mut SizeCx, expected: &Ty, found: &Ty, span: Span, how: Coerce) -> Result<Coerce, Mismatch> {
+    let (Ty::Int(Some(e)), Ty::Int(value)) = (expected, found) else { return Ok(how) };
+    let f = value.clone().unwrap_or_else(|| cx.fresh_int("n"));
+    let before = cx.checks.len();
+    match cx.require_equal(e, &f, span) {
+        Ok(()) => Ok(if cx.checks.len() > before { Coerce::Sizes } else { how }),
+        Err(verdict) => {
+            let text = format!("this int is {f}, and the sizes of the other arguments say that it is {e}");
+            let witness = match verdict {
+                Verdict::Differ(w) | Verdict::Depends(w) => Some(w),
+                Verdict::Equal => None,
+            };
+            Err(Mismatch { witness, ..Mismatch::new(expected, found, What::Other(text)) })
+        }
+    }
 }
 
 /// `4*D` against 10: no D does it, and rounding would blame the wrong number.

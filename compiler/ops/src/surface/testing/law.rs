@@ -271,7 +271,9 @@ fn infer(def: &OpDef, args: &[SymArg], hints: &Hints) -> (Result<Vec<TensorType>
 /// Each size above 1 as the variable that stands for it; `rigid` or known to data only.
 fn generalised(arg: &SymArg, kind: ParamKind, rigid: bool) -> SymArg {
     let size = |s: &Size| match s.as_const() {
-        Some(n @ 2..) => Size::var(SizeVar { id: n as u32, name: format!("S{n}").into(), rigid, natural: true, each: false }),
+        Some(n @ 2..) => {
+            Size::var(SizeVar { id: n as u32, name: format!("S{n}").into(), rigid, natural: true, each: false })
+        }
         _ => s.clone(),
     };
     let tensor = |t: &TensorType| TensorType { shape: t.shape.iter().map(size).collect(), ..t.clone() };
