@@ -168,4 +168,33 @@ mod tests {
         facts.assume_at_least(&n, &i.add(&4.into()));
         assert_eq!(length(&facts, &n, Some(&i), Some(&i.add(&4.into())), None), "4");
     }
+
+    fn at(b: Option<&Size>) -> Bound<'_> {
+        b.map_or(Bound::Omitted, Bound::At)
+    }
+
+    /// Every slice whose bounds have a known sign, against Python's rule at small values.
+    #[test]
+    fn lengths_are_those_of_python() {
+        let (n, k) = (var(0, "N", true), var(1, "k", false));
+        let one = Size::constant(1);
+        let mut facts = Facts::default();
+        facts.assume_at_least(&k, &one);
+        facts.assume_at_least(&n, &k);
+        let half = n.floor_div(&2.into()).unwrap_or_default();
+        let mut bounds: Vec<Size> = (-3..4).map(Size::constant).collect();
+        bounds.extend([half, n.sub(&one), k.clone(), k.add(&one), k.neg(), n.sub(&k), k.least(&n), n.clone()]);
+        let all = || std::iter::once(None).chain(bounds.iter().map(Some));
+        for (low, high) in all().flat_map(|low| all().map(move |high| (low, high))) {
+            for step in 1..4 {
+                let length = slice_size(&facts, &n, at(low), at(high), Bound::At(&Size::constant(step)));
+                let Some(length) = length else { panic!("[{low:?}:{high:?}] is not known") };
+                for (big, small) in (1..8).flat_map(|big| (1..=big).map(move |small| (big, small))) {
+                    let value = |s: &Size| s.eval(&|v| Some(if v.id == 0 { big } else { small }));
+                    let want = constant_length(big, low.and_then(&value), high.and_then(&value), step);
+                    assert_eq!(value(&length), Some(want), "N={big} k={small} [{low:?}:{high:?}:{step}] {length}");
+                }
+            }
+        }
+    }
 }
