@@ -231,6 +231,9 @@ impl Growing {
                 }
                 let implied = |(f, _): &(Size, bool)| b.sub(&one).sub(f).reaches(0);
                 if positive || self.rows.iter().any(implied) {
+                    if a.reaches(0) {
+                        self.rows.push((own.clone(), false));
+                    }
                     let whole = b.mul(&own);
                     self.rows.push((a.sub(&whole), false));
                     self.rows.push((whole.add(b).sub(&one).sub(a), false));

@@ -177,7 +177,8 @@ fn tensor(
             Err(Verdict::Equal) => (false, None),
         };
         let what = What::Size { dim: skip + i, expected: e.clone(), found: found.clone(), proved };
-        return Err(Mismatch { witness, ..mismatch(what) });
+        let advice = if proved { None } else { cx.facts.advice_equal(e, found) };
+        return Err(Mismatch { witness, advice, ..mismatch(what) });
     }
     // A type without a sharding says nothing about the layout.
     if !sharding.is_replicated() && !same_layout(sharding, &f.sharding, skip) {

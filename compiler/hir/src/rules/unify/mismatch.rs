@@ -42,6 +42,8 @@ pub struct Mismatch {
     pub inner: (Ty, Ty),
     pub what: What,
     pub witness: Option<Witness>,
+    /// What would prove the sizes equal; it was tried.
+    pub advice: Option<String>,
 }
 
 /// What the value is there for.
@@ -88,6 +90,7 @@ impl Mismatch {
             inner: (expected.clone(), found.clone()),
             what,
             witness: None,
+            advice: None,
         }
     }
 
@@ -150,7 +153,7 @@ impl Mismatch {
                     .into(),
             ),
             What::Rank { .. } => Some("add a dim of size 1 with `x[None]`".into()),
-            What::Size { expected, found, proved: false, .. } => Some(size_help(expected, found)),
+            What::Size { proved: false, .. } => self.advice.clone(),
             What::Sharding => match expected {
                 Ty::Tensor(t) if !t.sharding.positions().is_empty() => {
                     Some("change where it lies with `dist.at(x, axis=…, index=…)`".into())
@@ -186,20 +189,6 @@ fn type_help(expected: &Ty, found: &Ty) -> Option<String> {
         _ => return None,
     };
     Some(text.into())
-}
-
-/// What a program can say to prove two sizes equal.
-pub(crate) fn size_help(a: &Size, b: &Size) -> String {
-    let text = format!("{a} {b}");
-    if text.contains("//") || text.contains('%') {
-        return "state the divisibility first, for example `assert D % H == 0`".into();
-    }
-    match (a.as_var(), b.as_var()) {
-        (Some(a), Some(b)) => {
-            format!("use one size variable for both, or state `assert {} == {}` first", a.name, b.name)
-        }
-        _ => format!("if they are equal, state it first: `assert {a} == {b}`"),
-    }
 }
 
 /// The diagnostic: what, both full types, where the declaration is, a witness and a fix.
