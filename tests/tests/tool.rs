@@ -86,7 +86,7 @@ fn a_damaged_cache_entry_is_built_again() {
     assert_eq!(first.0, Some(0), "{}", first.2);
     let mut damaged = 0;
     for entry in std::fs::read_dir(cache.join("kernels")).into_iter().flatten().flatten() {
-        std::fs::write(entry.path(), b"TSRKRN01 nonsense").unwrap_or_else(|e| panic!("{e}"));
+        std::fs::write(entry.path(), b"TSRKRN02 nonsense").unwrap_or_else(|e| panic!("{e}"));
         damaged += 1;
     }
     assert!(damaged > 0);

@@ -125,10 +125,13 @@ pub enum Command {
     Explain { topic: Option<String> },
     /// What this machine offers and what is missing
     Doctor,
-    /// The cache of compiled kernels
+    /// The cache of compiled kernels: where it is and what it holds
+    ///
+    /// Beyond `TESSERA_CACHE_SIZE` (1GiB if not set), kernels go that have not been used for the longest time.
+    /// `TESSERA_CACHE` names the folder.
     Cache {
         #[command(subcommand)]
-        action: CacheAction,
+        action: Option<CacheAction>,
     },
     /// Run `test_*` functions and `>>>` examples in docstrings
     Test {
@@ -164,7 +167,7 @@ pub enum CacheAction {
 }
 
 /// `2GiB`, `1.5GB`, `4096`: bytes.
-fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 9] = [
         ("KiB", 1 << 10),
         ("MiB", 1 << 20),

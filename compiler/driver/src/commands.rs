@@ -8,6 +8,7 @@ use clap::Parser;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use tessera_hir::source::SourceMap;
+use tessera_runtime::fault::human_bytes;
 
 /// Runs the program as it was called; returns the exit code (0 done, 1 wrong program, 2 wrong
 /// usage).
@@ -80,6 +81,9 @@ fn wrong_options(cli: &Cli) -> Option<String> {
     {
         return Some("of several processes there are only `tessera run` and `tessera profile`".into());
     }
+    if let Err(wrong) = crate::cache::DiskCache::default_limit() {
+        return Some(wrong);
+    }
     let policies = ["deterministic", "fast", "kahan_sum"];
     if !policies.contains(&g.policy.as_str()) {
         return Some(format!("there is no policy `{}`; choose one of {}", g.policy, policies.join(", ")));
@@ -105,21 +109,22 @@ fn check_files(setup: &Setup, paths: &[PathBuf]) -> u8 {
     u8::from(errors > 0)
 }
 
-fn cache(setup: &Setup, action: CacheAction) -> u8 {
+fn cache(setup: &Setup, action: Option<CacheAction>) -> u8 {
     let cache = setup.cache();
     let Some(dir) = cache.dir().map(|d| d.display().to_string()) else {
         eprintln!("error: there is no cache directory: set TESSERA_CACHE or HOME");
         return 1;
     };
     let done = match action {
-        CacheAction::List => cache.list().map(|entries| {
-            for (name, bytes) in &entries {
-                out(&format!("{bytes:>10}  {name}\n"));
+        None | Some(CacheAction::List) => cache.list().map(|entries| {
+            for e in entries.iter().filter(|_| action.is_some()) {
+                out(&format!("{:>10}  {}\n", e.bytes, e.name));
             }
-            let total: u64 = entries.iter().map(|(_, n)| n).sum();
-            out(&format!("{} kernels, {} in {dir}\n", entries.len(), tessera_runtime::fault::human_bytes(total)));
+            let total = human_bytes(entries.iter().map(|e| e.bytes).sum());
+            let limit = human_bytes(cache.limit());
+            out(&format!("{} kernels, {total} of at most {limit} in {dir}\n", entries.len()));
         }),
-        CacheAction::Clear => cache.clear().map(|n| out(&format!("{n} kernels removed from {dir}\n"))),
+        Some(CacheAction::Clear) => cache.clear().map(|n| out(&format!("{n} kernels removed from {dir}\n"))),
     };
     match done {
         Ok(()) => 0,

@@ -49,7 +49,9 @@ impl Setup {
     }
 
     pub fn cache(&self) -> DiskCache {
-        DiskCache::new(if self.global.no_cache { None } else { DiskCache::default_dir() })
+        let dir = if self.global.no_cache { None } else { DiskCache::default_dir() };
+        // A size that is none was refused with the options.
+        DiskCache::new(dir).bounded(DiskCache::default_limit().unwrap_or_default())
     }
 
     pub fn backend(&self, pool: Arc<Pool>) -> Backend {
@@ -275,13 +277,13 @@ pub fn finish(setup: &Setup, stop: Option<Stop>, ready: &Ready, reports: &Report
         // Another process tells.
         Some(Stop::Error(e)) if e.code == world::ELSEWHERE => 1,
         Some(Stop::Error(e)) if e.code == INTERRUPTED && world::world().is_some() => {
-            tessera_runtime::io::files::remove_pending();
+            tessera_runtime::io::replace::remove_pending();
             let why = world::world().map(World::ended_from_outside);
             why.into_iter().for_each(|f| setup.show(&[told(f)], &ready.sources));
             1
         }
         Some(Stop::Error(e)) if e.code == INTERRUPTED => {
-            tessera_runtime::io::files::remove_pending();
+            tessera_runtime::io::replace::remove_pending();
             crate::interrupt::tell();
             crate::interrupt::INTERRUPTED
         }
