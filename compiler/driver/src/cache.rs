@@ -299,7 +299,9 @@ mod tests {
                     for i in 0..100 {
                         let (key, content) = (format!("{t}-{i}"), [t; 5000]);
                         assert_eq!(cache.put(&key, &content), None);
-                        assert!(matches!(cache.get(&key), Found::Hit(c) if c == content) || i > 0);
+                        // Others may have pushed it out again.
+                        let found = cache.get(&key);
+                        assert!(found == Found::Miss || found == Found::Hit(content.to_vec()), "{found:?}");
                     }
                 });
             }
