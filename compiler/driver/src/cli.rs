@@ -102,13 +102,16 @@ pub enum Command {
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
-    /// Print programs in the one canonical form
+    /// Print programs in the one canonical form, or write them in it
     Fmt {
-        /// Files, or `-` for standard input to standard output
+        /// Programs; `-` reads standard input
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// Change nothing; exit 1 if a file is not in canonical form
-        #[arg(long)]
+        /// Write the files instead of printing them
+        #[arg(short, long)]
+        write: bool,
+        /// Print and change nothing; exit 1 if a file is not in canonical form
+        #[arg(long, conflicts_with = "write")]
         check: bool,
     },
     /// Show what a program becomes

@@ -1,6 +1,7 @@
 //! The commands of the command line.
 
 use crate::cli::{CacheAction, Cli, Color, Command, arguments};
+use crate::format::Then;
 use crate::program::{self, Setup, check_only, out};
 use crate::render::Style;
 use crate::{doctor, emit, explain, files, format};
@@ -43,7 +44,14 @@ pub fn main(stack_bytes: usize) -> u8 {
             crate::plan::plan(&setup, crate::plan::Asked { file: &file, topology: &topology, best, args })
         }
         Some(Command::Check { files }) => check_files(&setup, &files),
-        Some(Command::Fmt { files, check }) => u8::from(!format::format(&files, check, style)),
+        Some(Command::Fmt { files, write, check }) => {
+            let then = match (write, check) {
+                (true, _) => Then::Write,
+                (_, true) => Then::Check,
+                _ => Then::Print,
+            };
+            u8::from(!format::format(&files, then, style))
+        }
         Some(Command::Emit { file, ir, emit }) => emit::emit(&setup, &file, ir, emit.as_deref()),
         Some(Command::Explain { topic }) => match explain::explain(topic.as_deref()) {
             Ok(text) => {

@@ -227,7 +227,7 @@ impl<'a> State<'a> {
             eprintln!();
         }
         if found.is_empty() {
-            found.push(diagnostic(&error, &engine.spans));
+            found.push(program::at_imports(diagnostic(&error, &engine.spans), sources));
         }
         self.setup.show(&found, sources);
         Outcome::Failed
