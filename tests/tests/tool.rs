@@ -255,7 +255,8 @@ fn an_example_is_told_at_its_line_of_the_file() {
     let r = with_files(&[("main.tsr", text)], &["test", "main.tsr"]);
     let places: Vec<&str> = r.err.lines().filter_map(|l| l.split_once("main.tsr:").map(|(_, p)| p)).collect();
     assert_eq!(places, ["7:16 ]", "14:9 ]", "20:5 ]"], "{}", r.err);
-    for line in ["6 │ ╭─▶     >>> half(", "7 │ ├─▶     ...     2) + \"a\"", "14 │     >>> sum(op.ones((3,)))"] {
+    for line in ["6 │ ╭─▶     >>> half(", "7 │ ├─▶     ...     2) + \"a\"", "14 │     >>> sum(op.ones((3,)))"]
+    {
         assert!(r.err.contains(line), "{line} is not in\n{}", r.err);
     }
     assert!(!r.err.contains("shown_by") && r.out.ends_with("0 passed, 3 failed\n"), "{}{}", r.err, r.out);
@@ -323,4 +324,37 @@ fn many_errors_of_a_long_line_do_not_repeat_it() {
     let said = "error: 45 more errors in line 2 of main.tsr\n  = column 61: [E0101] `unknown_5` is not defined\n";
     assert!(r.err.contains(said) && r.err.contains("  = and 35 more\n"), "{}", r.err);
     assert_eq!(run(&text, &["--json", "check"]).err.lines().count(), 51);
+}
+
+#[test]
+fn emit_leaves_no_files_and_prints_nothing_of_the_program() {
+    let source = "print(\"printed\")\nio.append_text(\"old.txt\", \"more\\n\")\nassert len(io.read_lines(\"old.txt\")) == 2\n\
+                  io.write_npy(\"x.npy\", op.arange(3.0))\nx: Tensor[N, f32] = io.read_npy(\"x.npy\")\nio.save(\"s\", x)\n\
+                  assert io.exists(\"s\") and not io.exists(\"t\")\nio.write_text(\"/dev/stdout\", \"shown\")\n\
+                  io.append_text(\"log\", \"a\")\nio.append_text(\"log\", \"b\")\nassert io.read_text(\"log\") == \"ab\"\n\
+                  def f(x):\n    return op.exp(x * 2.0)\n\nprint(f(io.load(\"s\", like=x)))\n";
+    let dir = temp();
+    for (name, text) in [("main.tsr", source), ("old.txt", "one\n")] {
+        std::fs::write(dir.path().join(name), text).unwrap_or_else(|e| panic!("{e}"));
+    }
+    let r = run_in(dir.path(), &["emit", "main.tsr"], "").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((r.code, &*r.err), (0, ""));
+    assert!(r.out.contains("tessera.graph.exp") && !r.out.contains("printed") && !r.out.contains("shown"), "{}", r.out);
+    let mut left: Vec<_> =
+        std::fs::read_dir(dir.path()).into_iter().flatten().flatten().map(|e| e.file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["main.tsr", "old.txt"]);
+    assert_eq!(std::fs::read_to_string(dir.path().join("old.txt")).ok().as_deref(), Some("one\n"));
+}
+
+#[test]
+fn a_profile_counts_the_kernels_of_a_loop_once() {
+    let source = "def step(c, i):\n    return op.tanh(c @ c * 0.01), c.sum()\n\ndef loop(x):\n    return op.scan(step, x, op.arange(400))\n\n\
+                  c, s = loop(op.ones((128, 128)))\nprint(c.shape)\n";
+    let r = run(source, &["profile"]);
+    assert_eq!(r.code, 0, "{}", r.err);
+    // What the loop takes beside its kernels is little, and all of it is no more than the whole run.
+    let own =
+        r.err.lines().find(|l| l.contains(" scan ")).and_then(|l| l.trim().split('%').next()?.parse::<f64>().ok());
+    assert!(own.is_some_and(|share| share < 40.0), "{}", r.err);
 }

@@ -3,8 +3,9 @@
 mod snippet;
 
 use serde_json::json;
+use std::borrow::Cow;
 use std::io::Write;
-use tessera_base::{Diagnostic, Severity, Span};
+use tessera_base::{Diagnostic, Severity, Span, quote};
 
 /// Where an item-relative span lies: absolute bytes of a file's text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,7 +74,7 @@ fn by_line(
             let (full, rest) = of_kind.split_at(of_kind.len().min(IN_FULL));
             for (_, d) in full {
                 snippet::show(out, d, sources, style)?;
-                trailer(out, d)?;
+                trailer(out, d, sources)?;
             }
             if let Some((Some((file, (line, _))), first)) = rest.first() {
                 let (name, plural) = (severity_name(first), if rest.len() == 1 { "" } else { "s" });
@@ -99,15 +100,20 @@ fn severity_name(d: &Diagnostic) -> &'static str {
     }
 }
 
-fn trailer(out: &mut dyn Write, d: &Diagnostic) -> std::io::Result<()> {
+/// A message with the expressions that it names.
+fn spelled<'a>(text: &'a str, sources: &dyn Sources) -> Cow<'a, str> {
+    quote::spelled(text, |span| sources.place(span).and_then(|p| p.text.get(p.start..p.end)))
+}
+
+fn trailer(out: &mut dyn Write, d: &Diagnostic, sources: &dyn Sources) -> std::io::Result<()> {
     if let Some(w) = &d.witness {
         writeln!(out, "  = for example {w}")?;
     }
     for n in &d.notes {
-        writeln!(out, "  = note: {n}")?;
+        writeln!(out, "  = note: {}", spelled(n, sources))?;
     }
     for f in &d.fixes {
-        writeln!(out, "  = help: {}", f.title)?;
+        writeln!(out, "  = help: {}", spelled(&f.title, sources))?;
     }
     Ok(())
 }
@@ -141,9 +147,9 @@ pub fn to_json(d: &Diagnostic, sources: &dyn Sources) -> serde_json::Value {
         "label": d.label,
         "labels": d.labels.iter().map(|l| json!({"span": span_json(l.span, sources), "text": l.text})).collect::<Vec<_>>(),
         "witness": d.witness,
-        "notes": d.notes,
+        "notes": d.notes.iter().map(|n| spelled(n, sources)).collect::<Vec<_>>(),
         "fixes": d.fixes.iter().map(|f| json!({
-            "title": f.title,
+            "title": spelled(&f.title, sources),
             "edits": f.edits.iter().map(|e| json!({"span": span_json(e.span, sources), "text": e.text})).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
     })

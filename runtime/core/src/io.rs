@@ -1,5 +1,6 @@
 //! Files: reading with checks, writing atomically.
 
+pub mod aside;
 pub mod replace;
 pub mod files;
 pub mod csv;

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::io::safetensors::Content;
-use crate::io::{csv, files, gguf, idx, npy, npz, onnx, replace, safetensors, stored, tokens};
+use crate::io::{aside, csv, files, gguf, idx, npy, npz, onnx, replace, safetensors, stored, tokens};
 use crate::outline;
 use crate::passed;
 use crate::plot::Figure;
@@ -38,7 +38,7 @@ fn give(cx: &mut Context, span: i64, outcome: Result<Tensor, Fault>) -> u64 {
 }
 
 extern "C" fn io_exists(cx: &mut Context, path: &StrObj) -> i64 {
-    let found = || f64::from(u8::from(Path::new(path.text()).exists()));
+    let found = || f64::from(u8::from(files::exists(Path::new(path.text()))));
     let answer = match world::world() {
         None => Ok(found()),
         Some(w) => w.ask_float(path.text(), found),
@@ -57,7 +57,7 @@ extern "C" fn io_read_idx(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
 /// Writes a file. What was printed comes first where both go the same way.
 fn write_to(cx: &mut Context, path: &StrObj, span: i64, write: impl FnOnce(&Path) -> Result<(), Fault>) {
     let path = Path::new(path.text());
-    if replace::is_stream(path) {
+    if !aside::is_on() && replace::is_stream(path) {
         cx.flush();
     }
     settle(cx, span, write(path));
@@ -224,13 +224,7 @@ extern "C" fn io_append_text(cx: &mut Context, path: &StrObj, text: &StrObj, spa
     if outline::is_on() {
         return;
     }
-    write_to(cx, path, span, |path| {
-        let append = || replace::append(path, text.text().as_bytes()).map_err(|e| files::write_fault(path, &e));
-        match world::world() {
-            None => append(),
-            Some(w) => w.once(&path.to_string_lossy(), append),
-        }
-    });
+    write_to(cx, path, span, |path| files::append(path, text.text()));
 }
 
 extern "C" fn io_read_lines(cx: &mut Context, path: &StrObj, _ty: i64, span: i64) -> u64 {

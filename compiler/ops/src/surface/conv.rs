@@ -146,7 +146,7 @@ fn infer(name: &str, n: usize, cx: &mut InferCx, args: &[SymArg]) -> Inferred {
     rule::require(cx, channels, &taken, Code::E0202, text, |e| {
         let e = e.arg(0, format!("{x}: {channels} channels")).arg(1, format!("{w}: {} channels", w.shape[1]));
         match (x.shape.last(), lead) {
-            (Some(last), 1) if *last == taken => e.help("channels go before the dims: `x.moveaxis(-1, 1)`"),
+            (Some(last), 1) if *last == taken => e.help("channels go before the dims: `{x}.moveaxis(-1, 1)`"),
             _ => e,
         }
     })?;

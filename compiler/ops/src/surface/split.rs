@@ -40,7 +40,7 @@ fn parts(cx: &mut InferCx, args: &[SymArg]) -> Result<(usize, Vec<(Size, Size)>)
                 Some(v) => {
                     error.help(format!("if {count} divides {0}, say so before: `assert {0} % {count} == 0`", v.name))
                 }
-                None => error.help("give the positions where parts begin: `op.split(x, [2, 5])`"),
+                None => error.help("give the positions where parts begin: `op.split({x}, [2, 5])`"),
             }
         })?;
         return Ok((axis, (0..count).map(|i| (each.scale(i), each.clone())).collect()));

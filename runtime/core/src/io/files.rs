@@ -1,6 +1,7 @@
 //! Opening, reading and atomically replacing files.
 
-use super::replace::{Lasting, replace};
+use super::aside;
+use super::replace::{self, Lasting, replace};
 use crate::fault::{Fault, allowed_memory, human_bytes};
 use crate::outline;
 use crate::tensor::memory_limit;
@@ -47,7 +48,7 @@ fn near_file(path: &Path) -> Option<PathBuf> {
 
 /// Opens a file and tells its length.
 pub fn open(path: &Path) -> Result<(BufReader<File>, u64), Fault> {
-    let file = File::open(path).map_err(|e| fault("read", path, &e))?;
+    let file = File::open(aside::written(path).as_deref().unwrap_or(path)).map_err(|e| fault("read", path, &e))?;
     let meta = file.metadata().map_err(|e| fault("read", path, &e))?;
     if meta.is_dir() {
         return Err(fault("read", path, &std::io::ErrorKind::IsADirectory.into()));
@@ -121,11 +122,31 @@ pub fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> Resul
     if outline::is_on() {
         return Ok(());
     }
+    if aside::is_on() {
+        return aside::write(path, |e| write_fault(path, &e), write);
+    }
     let replace = || replace(path, Lasting::OnDisk, |e| write_fault(path, &e), write);
     match world::world() {
         None => replace(),
         Some(w) => w.once(&path.to_string_lossy(), replace),
     }
+}
+
+/// Adds to the end of a file, which is made where there is none. Of several processes the first one does.
+pub fn append(path: &Path, text: &str) -> Result<(), Fault> {
+    let append = || {
+        let append = if aside::is_on() { aside::append } else { replace::append };
+        append(path, text.as_bytes()).map_err(|e| write_fault(path, &e))
+    };
+    match world::world() {
+        None => append(),
+        Some(w) => w.once(&path.to_string_lossy(), append),
+    }
+}
+
+/// Whether there is a file.
+pub fn exists(path: &Path) -> bool {
+    aside::written(path).is_some() || path.exists()
 }
 
 /// An error while writing, told with the path.
