@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(
             error_text("matmul", &[tensor_arg("2 3 f32"), tensor_arg("4 3 f32")]),
             "E0201 the contracted sizes of the matrix product differ | 0: Tensor[2, 3, f32]: 3 columns \
-             | 1: Tensor[4, 3, f32]: 4 rows | help: the second operand fits transposed: `y.T`"
+             | 1: Tensor[4, 3, f32]: 4 rows | help: the second operand fits transposed: `{y}.T`"
         );
         assert_eq!(
             error_text("matmul", &[tensor_arg("B K f32"), tensor_arg("M N f32")]),
