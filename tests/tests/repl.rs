@@ -134,3 +134,42 @@ fn ways_out() {
     assert_eq!((ran.code, ran.out.as_str()), (3, "1\n"));
     assert_eq!(session("1 // 0\nquit()\n").code, 1);
 }
+
+#[test]
+fn an_error_shows_its_own_input() {
+    let ran = session("x = 1\n:type nn.linear\n:type q + x\n:type x.y\n");
+    for line in ["1 │ nn.linear", "1 │ q + x", "1 │ x.y"] {
+        assert_eq!(ran.err.matches(line).count(), 1, "{line} is not in\n{}", ran.err);
+    }
+}
+
+#[test]
+fn an_edited_module_runs_again_where_it_is_imported() {
+    let edit = |side: &str| {
+        format!(
+            "io.write_text(\"shapes.tsr\", \"print(\\\"again\\\")\\nside = {side}\\ndef square(n):\\n    return n * side\\n\")\n"
+        )
+    };
+    let use_it = "import shapes\nshapes.side\nshapes.square(3)\n";
+    let input = format!("{use_it}{}{use_it}import shapes\nfrom shapes import side\nside\n", edit("5"));
+    assert_eq!(printed(&input), "shapes loaded\nint 4\nint 9\nagain\nint 5\nint 15\nint 5\n");
+    // Its values may be of other types, and what failed runs again.
+    let input = format!("{use_it}{}{use_it}{}{use_it}", edit("1 // 0"), edit("2.5"));
+    let ran = session(&input);
+    assert!(ran.err.contains("E0702") && ran.err.contains("imported here"), "{}", ran.err);
+    assert!(ran.out.starts_with("shapes loaded\nint 4\nint 9\nagain\n"), "{}", ran.out);
+    assert!(ran.out.ends_with("again\nfloat 2.5\nfloat 7.5\n"), "{}", ran.out);
+}
+
+#[test]
+fn a_module_runs_again_when_one_that_it_imports_was_edited() {
+    let write = |name: &str, text: &str| format!("io.write_text(\"{name}.tsr\", \"{text}\")\n");
+    let input = [
+        write("low", "x = 1\\n"),
+        write("high", "import low\\ny = low.x * 10\\n"),
+        "import high\nhigh.y\n".into(),
+        write("low", "x = 2\\n"),
+        "import high\nhigh.y\n".into(),
+    ];
+    assert_eq!(printed(&input.concat()), "int 10\nint 20\n");
+}

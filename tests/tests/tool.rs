@@ -86,7 +86,7 @@ fn a_damaged_cache_entry_is_built_again() {
     assert_eq!(first.0, Some(0), "{}", first.2);
     let mut damaged = 0;
     for entry in std::fs::read_dir(cache.join("kernels")).into_iter().flatten().flatten() {
-        std::fs::write(entry.path(), b"TSRKRN01 nonsense").unwrap_or_else(|e| panic!("{e}"));
+        std::fs::write(entry.path(), b"TSRKRN02 nonsense").unwrap_or_else(|e| panic!("{e}"));
         damaged += 1;
     }
     assert!(damaged > 0);
@@ -236,4 +236,125 @@ fn the_policy_of_the_command_line_is_where_programs_begin() {
     let under = |policy: &str| run(program, &["--policy", policy, "run"]).out;
     assert_eq!(under("deterministic"), "-72639664.0\n");
     assert_eq!(under("kahan_sum"), "-72639632.0\n");
+}
+
+/// Runs the tool in a folder with these files.
+fn with_files(files: &[(&str, &str)], args: &[&str]) -> tessera_tests::program::Ran {
+    let dir = temp();
+    for (name, text) in files {
+        std::fs::write(dir.path().join(name), text).unwrap_or_else(|e| panic!("{e}"));
+    }
+    run_in(dir.path(), args, "").unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn an_example_is_told_at_its_line_of_the_file() {
+    let text = "def half(x):\n    \"\"\"Half.\n\n    >>> half(4)\n    2\n    >>> half(\n    ...     2) + \"a\"\n    1\n    \"\"\"\n    \
+                return x // 2\n\ndef sum(x):\n    \"\"\"\n    >>> sum(op.ones((3,)))\n    3.0\n    \"\"\"\n    return x[7]\n\n\
+                def test_it():\n    assert sum(op.ones((9,))) == 2.0\n";
+    let r = with_files(&[("main.tsr", text)], &["test", "main.tsr"]);
+    let places: Vec<&str> = r.err.lines().filter_map(|l| l.split_once("main.tsr:").map(|(_, p)| p)).collect();
+    assert_eq!(places, ["7:16 ]", "14:9 ]", "20:5 ]"], "{}", r.err);
+    for line in ["6 │ ╭─▶     >>> half(", "7 │ ├─▶     ...     2) + \"a\"", "14 │     >>> sum(op.ones((3,)))"]
+    {
+        assert!(r.err.contains(line), "{line} is not in\n{}", r.err);
+    }
+    assert!(!r.err.contains("shown_by") && r.out.ends_with("0 passed, 3 failed\n"), "{}{}", r.err, r.out);
+}
+
+#[test]
+fn a_warning_of_a_tested_file_is_told_once() {
+    let text = "def test_a():\n    x = 1\n    x = 2\n\ndef test_b():\n    assert True\n\nif 1 == 1:\n    y = [i for i in range(3)]\n";
+    let r = with_files(&[("main.tsr", text)], &["test", "main.tsr"]);
+    let check = with_files(&[("main.tsr", text)], &["check", "main.tsr"]);
+    assert_eq!((r.code, r.err), (0, check.err));
+}
+
+#[test]
+fn an_error_while_a_module_runs_is_told_at_its_import() {
+    let module = "# About it.\nlow = [1, 2]\n\ndef pick(i):\n    return low[i]\n\nhigh = pick(5)\n";
+    let r =
+        with_files(&[("main.tsr", "x = 1\nimport mod\nprint(mod.high)\n"), ("mod.tsr", module)], &["run", "main.tsr"]);
+    assert_eq!(
+        r.err,
+        "error[E0703]: index 5 is out of range for a list of length 2
+   ╭─[ mod.tsr:5:12 ]
+   │
+ 5 │     return low[i]
+   │            ───┬──  
+   │               ╰──── here
+   │ 
+ 7 │ high = pick(5)
+   │        ───┬───  
+   │           ╰───── called here
+   │
+   ├─[ main.tsr:2:1 ]
+   │
+ 2 │ import mod
+   │ ─────┬────  
+   │      ╰────── imported here
+───╯
+"
+    );
+}
+
+#[test]
+fn programs_are_formatted_to_the_output_or_into_their_files() {
+    let (dir, messy, tidy) = (temp(), "x=1\nprint( x )\n", "x = 1\nprint(x)\n");
+    let path = dir.path().join("main.tsr");
+    std::fs::write(&path, messy).unwrap_or_else(|e| panic!("{e}"));
+    let fmt = |args: &[&str]| run_in(dir.path(), &[&["fmt"], args].concat(), "").unwrap_or_else(|e| panic!("{e}"));
+    let text = || std::fs::read_to_string(&path).unwrap_or_default();
+    let printed = fmt(&["main.tsr"]);
+    assert_eq!((printed.code, &*printed.out, &*text()), (0, tidy, messy));
+    assert_eq!((fmt(&["--check", "main.tsr"]).code, &*text()), (1, messy));
+    assert_eq!(fmt(&["--check", "--write", "main.tsr"]).code, 2);
+    let written = fmt(&["--write", "main.tsr"]);
+    assert_eq!((written.code, &*written.out, &*text()), (0, "", tidy));
+    assert_eq!(fmt(&["--check", "main.tsr"]).code, 0);
+}
+
+#[test]
+fn many_errors_of_a_long_line_do_not_repeat_it() {
+    let names: Vec<String> = (0..50).map(|i| format!("unknown_{i}")).collect();
+    let text = format!("x = 1\ny = [{}]\nz = q\n", names.join(", "));
+    let r = run(&text, &["check"]);
+    assert_eq!(r.err.matches("error[E0101]").count(), 6, "{}", r.err);
+    assert!(r.err.lines().all(|l| l.chars().count() < 130), "{}", r.err);
+    let said = "error: 45 more errors in line 2 of main.tsr\n  = column 61: [E0101] `unknown_5` is not defined\n";
+    assert!(r.err.contains(said) && r.err.contains("  = and 35 more\n"), "{}", r.err);
+    assert_eq!(run(&text, &["--json", "check"]).err.lines().count(), 51);
+}
+
+#[test]
+fn emit_leaves_no_files_and_prints_nothing_of_the_program() {
+    let source = "print(\"printed\")\nio.append_text(\"old.txt\", \"more\\n\")\nassert len(io.read_lines(\"old.txt\")) == 2\n\
+                  io.write_npy(\"x.npy\", op.arange(3.0))\nx: Tensor[N, f32] = io.read_npy(\"x.npy\")\nio.save(\"s\", x)\n\
+                  assert io.exists(\"s\") and not io.exists(\"t\")\nio.write_text(\"/dev/stdout\", \"shown\")\n\
+                  io.append_text(\"log\", \"a\")\nio.append_text(\"log\", \"b\")\nassert io.read_text(\"log\") == \"ab\"\n\
+                  def f(x):\n    return op.exp(x * 2.0)\n\nprint(f(io.load(\"s\", like=x)))\n";
+    let dir = temp();
+    for (name, text) in [("main.tsr", source), ("old.txt", "one\n")] {
+        std::fs::write(dir.path().join(name), text).unwrap_or_else(|e| panic!("{e}"));
+    }
+    let r = run_in(dir.path(), &["emit", "main.tsr"], "").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((r.code, &*r.err), (0, ""));
+    assert!(r.out.contains("tessera.graph.exp") && !r.out.contains("printed") && !r.out.contains("shown"), "{}", r.out);
+    let mut left: Vec<_> =
+        std::fs::read_dir(dir.path()).into_iter().flatten().flatten().map(|e| e.file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["main.tsr", "old.txt"]);
+    assert_eq!(std::fs::read_to_string(dir.path().join("old.txt")).ok().as_deref(), Some("one\n"));
+}
+
+#[test]
+fn a_profile_counts_the_kernels_of_a_loop_once() {
+    let source = "def step(c, i):\n    return op.tanh(c @ c * 0.01), c.sum()\n\ndef loop(x):\n    return op.scan(step, x, op.arange(400))\n\n\
+                  c, s = loop(op.ones((128, 128)))\nprint(c.shape)\n";
+    let r = run(source, &["profile"]);
+    assert_eq!(r.code, 0, "{}", r.err);
+    // What the loop takes beside its kernels is little, and all of it is no more than the whole run.
+    let own =
+        r.err.lines().find(|l| l.contains(" scan ")).and_then(|l| l.trim().split('%').next()?.parse::<f64>().ok());
+    assert!(own.is_some_and(|share| share < 40.0), "{}", r.err);
 }

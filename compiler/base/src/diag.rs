@@ -1,6 +1,6 @@
 //! Diagnostics as data. The terminal, JSON and editors render this one value.
 
-use crate::{Code, Span};
+use crate::{Code, Span, quote};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Severity {
@@ -97,6 +97,11 @@ impl Diagnostic {
     pub fn help(mut self, title: impl Into<String>) -> Self {
         self.fixes.push(Fix { title: title.into(), edits: vec![] });
         self
+    }
+
+    /// A fix in words in which `{NAME}` stands for the expression at a span.
+    pub fn help_about(self, title: &str, names: &[(&str, Span)]) -> Self {
+        self.help(quote::about(title, names))
     }
 
     /// A fix that writes text around each of the spans.

@@ -7,6 +7,7 @@ pub mod dtype;
 pub mod size;
 pub mod shard;
 pub mod tensor_type;
+pub mod quote;
 pub mod diag;
 pub mod codes;
 pub mod near;

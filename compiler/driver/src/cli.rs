@@ -102,17 +102,24 @@ pub enum Command {
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
-    /// Print programs in the one canonical form
+    /// Print programs in the one canonical form, or write them in it
     Fmt {
-        /// Files, or `-` for standard input to standard output
+        /// Programs; `-` reads standard input
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// Change nothing; exit 1 if a file is not in canonical form
-        #[arg(long)]
+        /// Write the files instead of printing them
+        #[arg(short, long)]
+        write: bool,
+        /// Print and change nothing; exit 1 if a file is not in canonical form
+        #[arg(long, conflicts_with = "write")]
         check: bool,
     },
     /// Show what a program becomes
+    ///
+    /// Tensor code becomes kernels for sizes that are known when it runs, so the program is run up to its end (not for
+    /// `ast` and `host`): what it prints is dropped, and the files that it writes last as long as the command.
     Emit {
+        /// The program, a graph as text, or an ONNX model
         file: PathBuf,
         /// Which form
         #[arg(long, value_enum, default_value = "graph")]
@@ -125,10 +132,13 @@ pub enum Command {
     Explain { topic: Option<String> },
     /// What this machine offers and what is missing
     Doctor,
-    /// The cache of compiled kernels
+    /// The cache of compiled kernels: where it is and what it holds
+    ///
+    /// Beyond `TESSERA_CACHE_SIZE` (1GiB if not set), kernels go that have not been used for the longest time.
+    /// `TESSERA_CACHE` names the folder.
     Cache {
         #[command(subcommand)]
-        action: CacheAction,
+        action: Option<CacheAction>,
     },
     /// Run `test_*` functions and `>>>` examples in docstrings
     Test {
@@ -164,7 +174,7 @@ pub enum CacheAction {
 }
 
 /// `2GiB`, `1.5GB`, `4096`: bytes.
-fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 9] = [
         ("KiB", 1 << 10),
         ("MiB", 1 << 20),

@@ -1,6 +1,7 @@
 //! The commands of the command line.
 
 use crate::cli::{CacheAction, Cli, Color, Command, arguments};
+use crate::format::Then;
 use crate::program::{self, CheckedFile, Setup, check_only, out};
 use crate::render::Style;
 use crate::{doctor, emit, explain, files, format};
@@ -8,6 +9,7 @@ use clap::Parser;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use tessera_hir::source::SourceMap;
+use tessera_runtime::fault::human_bytes;
 
 /// Runs the program as it was called; returns the exit code (0 done, 1 wrong program, 2 wrong
 /// usage).
@@ -42,7 +44,14 @@ pub fn main(stack_bytes: usize) -> u8 {
             crate::plan::plan(&setup, crate::plan::Asked { file: &file, topology: &topology, best, args })
         }
         Some(Command::Check { files }) => check_files(&setup, &files),
-        Some(Command::Fmt { files, check }) => u8::from(!format::format(&files, check, style)),
+        Some(Command::Fmt { files, write, check }) => {
+            let then = match (write, check) {
+                (true, _) => Then::Write,
+                (_, true) => Then::Check,
+                _ => Then::Print,
+            };
+            u8::from(!format::format(&files, then, style))
+        }
         Some(Command::Emit { file, ir, emit }) => emit::emit(&setup, &file, ir, emit.as_deref()),
         Some(Command::Explain { topic }) => match explain::explain(topic.as_deref()) {
             Ok(text) => {
@@ -79,6 +88,9 @@ fn wrong_options(cli: &Cli) -> Option<String> {
         && tessera_runtime::world::launch::is_launched()
     {
         return Some("of several processes there are only `tessera run` and `tessera profile`".into());
+    }
+    if let Err(wrong) = crate::cache::DiskCache::default_limit() {
+        return Some(wrong);
     }
     let policies = ["deterministic", "fast", "kahan_sum"];
     if !policies.contains(&g.policy.as_str()) {
@@ -120,21 +132,22 @@ fn kept_checks(checked: &CheckedFile) -> String {
     text
 }
 
-fn cache(setup: &Setup, action: CacheAction) -> u8 {
+fn cache(setup: &Setup, action: Option<CacheAction>) -> u8 {
     let cache = setup.cache();
     let Some(dir) = cache.dir().map(|d| d.display().to_string()) else {
         eprintln!("error: there is no cache directory: set TESSERA_CACHE or HOME");
         return 1;
     };
     let done = match action {
-        CacheAction::List => cache.list().map(|entries| {
-            for (name, bytes) in &entries {
-                out(&format!("{bytes:>10}  {name}\n"));
+        None | Some(CacheAction::List) => cache.list().map(|entries| {
+            for e in entries.iter().filter(|_| action.is_some()) {
+                out(&format!("{:>10}  {}\n", e.bytes, e.name));
             }
-            let total: u64 = entries.iter().map(|(_, n)| n).sum();
-            out(&format!("{} kernels, {} in {dir}\n", entries.len(), tessera_runtime::fault::human_bytes(total)));
+            let total = human_bytes(entries.iter().map(|e| e.bytes).sum());
+            let limit = human_bytes(cache.limit());
+            out(&format!("{} kernels, {total} of at most {limit} in {dir}\n", entries.len()));
         }),
-        CacheAction::Clear => cache.clear().map(|n| out(&format!("{n} kernels removed from {dir}\n"))),
+        Some(CacheAction::Clear) => cache.clear().map(|n| out(&format!("{n} kernels removed from {dir}\n"))),
     };
     match done {
         Ok(()) => 0,

@@ -47,7 +47,8 @@ pub fn doctor(cache: &DiskCache) -> (String, bool) {
         ),
         Some(dir) => match probe(cache) {
             Ok((count, bytes)) => {
-                line("cache", true, format!("{}: {count} kernels, {}", dir.display(), human_bytes(bytes)))
+                let size = format!("{} of at most {}", human_bytes(bytes), human_bytes(cache.limit()));
+                line("cache", true, format!("{}: {count} kernels, {size}", dir.display()))
             }
             Err(why) => {
                 line("cache", false, format!("{}: {why}; kernels are compiled anew in each run", dir.display()))
@@ -72,6 +73,6 @@ fn probe(cache: &DiskCache) -> Result<(usize, u64), String> {
     if let Some(dir) = cache.dir() {
         let _ = std::fs::remove_file(dir.join("kernels/probe.o"));
     }
-    let entries: Vec<_> = entries.into_iter().filter(|(name, _)| name != "probe.o").collect();
-    Ok((entries.len(), entries.iter().map(|(_, n)| n).sum()))
+    let entries: Vec<_> = entries.into_iter().filter(|e| e.name != "probe.o").collect();
+    Ok((entries.len(), entries.iter().map(|e| e.bytes).sum()))
 }

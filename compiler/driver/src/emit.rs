@@ -1,7 +1,7 @@
 //! `tessera emit`: what a program becomes, level by level.
 //!
-//! Host IR is there without running. Graphs exist at concrete shapes only, so the program is run
-//! with its output discarded, and every region that is called shows its graph (or what follows
+//! Host IR is there without running. Graphs exist at concrete shapes only, so the program is run,
+//! prints nothing and leaves no files, and every region that is called shows its graph (or what follows
 //! from it) once per shapes.
 
 use crate::backend::Backend;
@@ -70,6 +70,7 @@ pub fn emit(setup: &Setup, path: &Path, ir: Ir, after: Option<&str>) -> u8 {
         out(&format!("{:#?}\n", ready.lowered.host));
         return 0;
     }
+    tessera_runtime::io::aside::start();
     let mut session = tessera_host::Session::new(Box::new(std::io::sink()), false, vec![], setup.stack_bytes);
     let reports = crate::regions::Reports::default();
     let pool = setup.pool();

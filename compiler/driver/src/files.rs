@@ -140,14 +140,10 @@ fn model_path(program: &str, path: &str) -> Result<String, Refused> {
 pub struct Texts<'a>(pub &'a SourceMap);
 
 impl Sources for Texts<'_> {
-    fn place(&self, span: Span) -> Option<Place> {
+    fn place(&self, span: Span) -> Option<Place<'_>> {
         let (file, range) = self.0.locate(span)?;
-        let path = self.0.file(file)?.path.to_string();
-        Some(Place { file: path, start: range.start, end: range.end })
-    }
-
-    fn text(&self, file: &str) -> Option<&str> {
-        self.0.files.iter().find(|f| &*f.path == file).map(|f| &*f.text)
+        let file = self.0.file(file)?;
+        Some(Place { file: &file.path, text: &file.text, start: range.start, end: range.end })
     }
 }
 
@@ -155,11 +151,7 @@ impl Sources for Texts<'_> {
 pub struct NoTexts;
 
 impl Sources for NoTexts {
-    fn place(&self, _: Span) -> Option<Place> {
-        None
-    }
-
-    fn text(&self, _: &str) -> Option<&str> {
+    fn place(&self, _: Span) -> Option<Place<'_>> {
         None
     }
 }
@@ -171,15 +163,8 @@ pub struct OneText {
 }
 
 impl Sources for OneText {
-    fn place(&self, span: Span) -> Option<Place> {
-        (!span.is_none()).then(|| Place {
-            file: self.path.to_string(),
-            start: span.start as usize,
-            end: span.end as usize,
-        })
-    }
-
-    fn text(&self, file: &str) -> Option<&str> {
-        (*self.path == *file).then_some(&*self.text)
+    fn place(&self, span: Span) -> Option<Place<'_>> {
+        let (start, end) = (span.start as usize, span.end as usize);
+        (!span.is_none()).then(|| Place { file: &self.path, text: &self.text, start, end })
     }
 }

@@ -5,17 +5,27 @@ use crate::render::{Style, render};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Formats files in place (or standard input to standard output). Returns whether all is well:
-/// every file could be read and parsed and, with `check`, is in canonical form already.
-pub fn format(paths: &[PathBuf], check: bool, style: Style) -> bool {
+/// What is done with programs in canonical form.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Then {
+    Print,
+    /// Into the file; what comes from standard input is printed.
+    Write,
+    /// Nothing: whether the file is in it already is what counts.
+    Check,
+}
+
+/// Formats files. Returns whether all is well: every file could be read and parsed and, to be checked, is
+/// in canonical form already.
+pub fn format(paths: &[PathBuf], then: Then, style: Style) -> bool {
     let mut ok = true;
     for path in paths {
-        ok &= one(path, check, style);
+        ok &= one(path, then, style);
     }
     ok
 }
 
-fn one(path: &Path, check: bool, style: Style) -> bool {
+fn one(path: &Path, then: Then, style: Style) -> bool {
     let mut err = std::io::stderr();
     let loaded = match files::read_source(path) {
         Ok(l) => l,
@@ -32,13 +42,13 @@ fn one(path: &Path, check: bool, style: Style) -> bool {
         }
     };
     let same = formatted == *loaded.text;
-    if check {
+    if then == Then::Check {
         if !same {
             eprintln!("{} is not in canonical form", path.display());
         }
         return same;
     }
-    if path == Path::new("-") {
+    if then == Then::Print || path == Path::new("-") {
         return std::io::stdout().write_all(formatted.as_bytes()).is_ok();
     }
     if same {

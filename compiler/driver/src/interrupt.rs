@@ -53,7 +53,7 @@ pub fn tell() {
 }
 
 fn end() -> ! {
-    tessera_runtime::io::files::remove_pending();
+    tessera_runtime::io::replace::remove_pending();
     if let Some(world) = world::world() {
         eprintln!("error[E0721]: {}", world.ended_from_outside().message);
         world.close(1);

@@ -3,8 +3,8 @@
 
 pub mod render;
 pub mod files;
-pub mod cache;
 pub mod cli;
+pub mod cache;
 pub mod explain;
 pub mod format;
 pub mod doctor;

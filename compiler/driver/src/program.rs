@@ -49,7 +49,9 @@ impl Setup {
     }
 
     pub fn cache(&self) -> DiskCache {
-        DiskCache::new(if self.global.no_cache { None } else { DiskCache::default_dir() })
+        let dir = if self.global.no_cache { None } else { DiskCache::default_dir() };
+        // A size that is none was refused with the options.
+        DiskCache::new(dir).bounded(DiskCache::default_limit().unwrap_or_default())
     }
 
     pub fn backend(&self, pool: Arc<Pool>) -> Backend {
@@ -140,8 +142,14 @@ pub struct Ready {
 
 /// Checks and lowers; shows what is to be told. `None` if there was an error.
 pub fn prepare(setup: &Setup, loaded: &Loaded) -> Option<Ready> {
+    prepare_as(setup, loaded, |_| {})
+}
+
+/// The same, where `told` may change what is told before it is shown.
+pub fn prepare_as(setup: &Setup, loaded: &Loaded, told: impl FnOnce(&mut CheckedFile)) -> Option<Ready> {
     let policy = Policy::parse(&setup.global.policy).unwrap_or_default();
-    let checked = check_on(policy, setup.mesh.clone(), loaded);
+    let mut checked = check_on(policy, setup.mesh.clone(), loaded);
+    told(&mut checked);
     setup.show(&checked.diagnostics, &checked.sources);
     let program = checked.program.filter(|_| !checked.diagnostics.iter().any(Diagnostic::is_error))?;
     if let Some(d) = setup.global.devices.and_then(|n| too_many_devices(&program, u64::from(n))) {
@@ -282,13 +290,13 @@ pub fn finish(setup: &Setup, stop: Option<Stop>, ready: &Ready, reports: &Report
         // Another process tells.
         Some(Stop::Error(e)) if e.code == world::ELSEWHERE => 1,
         Some(Stop::Error(e)) if e.code == INTERRUPTED && world::world().is_some() => {
-            tessera_runtime::io::files::remove_pending();
+            tessera_runtime::io::replace::remove_pending();
             let why = world::world().map(World::ended_from_outside);
             why.into_iter().for_each(|f| setup.show(&[told(f)], &ready.sources));
             1
         }
         Some(Stop::Error(e)) if e.code == INTERRUPTED => {
-            tessera_runtime::io::files::remove_pending();
+            tessera_runtime::io::replace::remove_pending();
             crate::interrupt::tell();
             crate::interrupt::INTERRUPTED
         }
@@ -298,7 +306,8 @@ pub fn finish(setup: &Setup, stop: Option<Stop>, ready: &Ready, reports: &Report
                 None => found.push(diagnostic(&e, &ready.lowered.host.spans)),
                 Some(first) => add_labels(first, &e, &ready.lowered.host.spans),
             }
-            let found: Vec<Diagnostic> = found.into_iter().map(|d| outside_library(d, &ready.sources)).collect();
+            let told = |d| at_imports(outside_library(d, &ready.sources), &ready.sources);
+            let found: Vec<Diagnostic> = found.into_iter().map(told).collect();
             setup.show(&found, &ready.sources);
             1
         }
@@ -323,6 +332,17 @@ fn add_labels(d: &mut Diagnostic, e: &RunError, spans: &[Span]) {
             d.labels.push(tessera_base::Label { span, text: text.clone() });
         }
     }
+}
+
+/// An error while an imported module runs: the statement that imports it is no call.
+pub fn at_imports(mut d: Diagnostic, sources: &SourceMap) -> Diagnostic {
+    for label in &mut d.labels {
+        let place = sources.locate(label.span).and_then(|(file, range)| sources.file(file)?.text.get(range));
+        if label.text == "called here" && place.is_some_and(|t| t.starts_with("import ") || t.starts_with("from ")) {
+            label.text = "imported here".into();
+        }
+    }
+    d
 }
 
 /// An error in the standard library, told at the call that led into it.

@@ -1,24 +1,37 @@
-//! Diagnostics for people (ariadne) and for tools (JSON lines). The same value, two forms.
+//! Diagnostics for people and for tools (JSON lines). The same value, two forms.
 
-use ariadne::{CharSet, Color, Config, IndexType, Label, Report, ReportKind, Source};
+mod snippet;
+
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::io::Write;
-use tessera_base::{Diagnostic, Severity, Span};
+use tessera_base::{Diagnostic, Severity, Span, quote};
 
-/// Where an item-relative span lies: file name, absolute bytes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
-    pub file: String,
+/// Where an item-relative span lies: absolute bytes of a file's text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place<'a> {
+    pub file: &'a str,
+    pub text: &'a str,
     pub start: usize,
     pub end: usize,
 }
 
+impl Place<'_> {
+    /// Line and column of the start, from 1.
+    fn line_column(&self) -> (usize, usize) {
+        line_column(self.text, self.start)
+    }
+}
+
 /// What rendering asks of the owner of the source texts.
 pub trait Sources {
-    fn place(&self, span: Span) -> Option<Place>;
-    fn text(&self, file: &str) -> Option<&str>;
+    fn place(&self, span: Span) -> Option<Place<'_>>;
 }
+
+/// Diagnostics of one line that are shown with it; of more, only what they say.
+const IN_FULL: usize = 5;
+/// Of those, so many are named.
+const NAMED: usize = 10;
 
 /// How diagnostics are shown.
 #[derive(Clone, Copy, Debug)]
@@ -36,13 +49,47 @@ pub fn render(out: &mut dyn Write, diagnostics: &[Diagnostic], sources: &dyn Sou
         (place.map(|p| (p.file, p.start)), *i)
     });
     order.dedup_by(|(_, a), (_, b)| a == b);
-    for (_, d) in order {
-        if style.quiet && d.severity() != Severity::Error {
-            continue;
+    order.retain(|(_, d)| !style.quiet || d.severity() == Severity::Error);
+    let all: Vec<&Diagnostic> = order.into_iter().map(|(_, d)| d).collect();
+    // A reader that closes the pipe early is not an error worth telling.
+    let _ = if style.json {
+        all.iter().try_for_each(|d| writeln!(out, "{}", to_json(d, sources)))
+    } else {
+        by_line(out, &all, sources, style)
+    };
+}
+
+/// Shows sorted diagnostics. Where a line has many, the last ones come without it.
+fn by_line(
+    out: &mut dyn Write,
+    diagnostics: &[&Diagnostic],
+    sources: &dyn Sources,
+    style: Style,
+) -> std::io::Result<()> {
+    let place = |d: &Diagnostic| sources.place(d.span).map(|p| (p.file, p.line_column()));
+    let all: Vec<_> = diagnostics.iter().map(|d| (place(d), *d)).collect();
+    for here in all.chunk_by(|(a, _), (b, _)| a.zip(*b).is_some_and(|(a, b)| (a.0, a.1.0) == (b.0, b.1.0))) {
+        for severity in [Severity::Error, Severity::Warning, Severity::Note] {
+            let of_kind: Vec<_> = here.iter().filter(|(_, d)| d.severity() == severity).collect();
+            let (full, rest) = of_kind.split_at(of_kind.len().min(IN_FULL));
+            for (_, d) in full {
+                snippet::show(out, d, sources, style)?;
+                trailer(out, d, sources)?;
+            }
+            if let Some((Some((file, (line, _))), first)) = rest.first() {
+                let (name, plural) = (severity_name(first), if rest.len() == 1 { "" } else { "s" });
+                writeln!(out, "{name}: {} more {name}{plural} in line {line} of {file}", rest.len())?;
+            }
+            for (place, d) in rest.iter().take(NAMED) {
+                let column = place.map_or(0, |(_, (_, column))| column);
+                writeln!(out, "  = column {column}: [{}] {}", d.code, d.message)?;
+            }
+            if rest.len() > NAMED {
+                writeln!(out, "  = and {} more", rest.len() - NAMED)?;
+            }
         }
-        // A reader that closes the pipe early is not an error worth telling.
-        let _ = if style.json { writeln!(out, "{}", to_json(d, sources)) } else { terminal(out, d, sources, style) };
     }
+    Ok(())
 }
 
 fn severity_name(d: &Diagnostic) -> &'static str {
@@ -53,115 +100,27 @@ fn severity_name(d: &Diagnostic) -> &'static str {
     }
 }
 
-/// The span inside its text: in range, on character borders, never empty where there is text.
-fn clamp(text: &str, start: usize, end: usize) -> std::ops::Range<usize> {
-    let floor = |mut i: usize| {
-        i = i.min(text.len());
-        while !text.is_char_boundary(i) {
-            i -= 1;
-        }
-        i
-    };
-    let start = floor(start);
-    let end = floor(end.max(start));
-    // At the end of a line or of the file there is nothing to underline: step back to the text.
-    if start == end {
-        if let Some(c) = text[start..].chars().next().filter(|c| *c != '\n') {
-            return start..start + c.len_utf8();
-        }
-        let line_start = text[..start].rfind('\n').map_or(0, |i| i + 1);
-        if let Some(c) = text[line_start..start].chars().next_back() {
-            return start - c.len_utf8()..start;
-        }
-    }
-    start..end
+/// A message with the expressions that it names.
+fn spelled<'a>(text: &'a str, sources: &dyn Sources) -> Cow<'a, str> {
+    quote::spelled(text, |span| sources.place(span).and_then(|p| p.text.get(p.start..p.end)))
 }
 
-/// A clamped range of bytes as characters: ariadne counts bytes wrongly in the head of a second file.
-fn characters(text: &str, start: usize, end: usize) -> std::ops::Range<usize> {
-    let range = clamp(text, start, end);
-    let before = text[..range.start].chars().count();
-    before..before + text[range].chars().count()
-}
-
-fn terminal(out: &mut dyn Write, d: &Diagnostic, sources: &dyn Sources, style: Style) -> std::io::Result<()> {
-    let kind_color = match d.severity() {
-        Severity::Error => Color::Red,
-        Severity::Warning => Color::Yellow,
-        Severity::Note => Color::Blue,
-    };
-    let header = format!("{}[{}]", severity_name(d), d.code);
-    let Some(place) = sources.place(d.span) else {
-        writeln!(out, "{header}: {}", d.message)?;
-        return trailer(out, d, "  ");
-    };
-    let mut texts: BTreeMap<String, Source<String>> = BTreeMap::new();
-    let mut add = |file: &str| {
-        if !texts.contains_key(file) {
-            texts.insert(file.to_owned(), Source::from(sources.text(file).unwrap_or("").to_owned()));
-        }
-    };
-    add(&place.file);
-    let range = characters(sources.text(&place.file).unwrap_or(""), place.start, place.end);
-    let header: &'static str = Box::leak(header.into_boxed_str());
-    let config = Config::default()
-        .with_color(style.color)
-        .with_index_type(IndexType::Char)
-        .with_char_set(CharSet::Unicode)
-        .with_tab_width(4);
-    let mut report = Report::build(ReportKind::Custom(header, kind_color), (place.file.clone(), range.clone()))
-        .with_config(config)
-        .with_message(&d.message);
-    let mut label = Label::new((place.file.clone(), range)).with_color(kind_color).with_priority(10);
-    // Without a text ariadne draws no underline.
-    label = label.with_message(if d.label.is_empty() { "here" } else { &d.label });
-    report = report.with_label(label);
-    for (i, l) in d.labels.iter().enumerate() {
-        let Some(p) = sources.place(l.span) else { continue };
-        add(&p.file);
-        let range = characters(sources.text(&p.file).unwrap_or(""), p.start, p.end);
-        report = report.with_label(
-            Label::new((p.file, range)).with_message(&l.text).with_color(Color::Blue).with_order(i as i32 + 1),
-        );
-    }
-    let cache = ariadne::sources(texts.into_iter().map(|(f, s)| (f, s.text().to_owned())));
-    let mut text = vec![];
-    report.finish().write(cache, &mut text)?;
-    out.write_all(&if style.color { text } else { without_escapes(&text) })?;
-    trailer(out, d, "  ")
-}
-
-/// The text without terminal colors: the header of a custom report is colored regardless of
-/// the configuration.
-fn without_escapes(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.iter();
-    while let Some(&b) = rest.next() {
-        if b == 0x1b {
-            rest.find(|b| b.is_ascii_alphabetic());
-        } else {
-            out.push(b);
-        }
-    }
-    out
-}
-
-fn trailer(out: &mut dyn Write, d: &Diagnostic, indent: &str) -> std::io::Result<()> {
+fn trailer(out: &mut dyn Write, d: &Diagnostic, sources: &dyn Sources) -> std::io::Result<()> {
     if let Some(w) = &d.witness {
-        writeln!(out, "{indent}= for example {w}")?;
+        writeln!(out, "  = for example {w}")?;
     }
     for n in &d.notes {
-        writeln!(out, "{indent}= note: {n}")?;
+        writeln!(out, "  = note: {}", spelled(n, sources))?;
     }
     for f in &d.fixes {
-        writeln!(out, "{indent}= help: {}", f.title)?;
+        writeln!(out, "  = help: {}", spelled(&f.title, sources))?;
     }
     Ok(())
 }
 
 /// Line and column from 1; columns count characters.
 pub fn line_column(text: &str, at: usize) -> (usize, usize) {
-    let at = clamp(text, at, at).start.min(text.len());
+    let at = snippet::clamp(text, at, at).start.min(text.len());
     let before = &text[..at];
     let line_start = before.rfind('\n').map_or(0, |i| i + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
@@ -171,9 +130,8 @@ fn span_json(span: Span, sources: &dyn Sources) -> serde_json::Value {
     match sources.place(span) {
         None => serde_json::Value::Null,
         Some(p) => {
-            let text = sources.text(&p.file).unwrap_or("");
-            let (line, column) = line_column(text, p.start);
-            let (end_line, end_column) = line_column(text, p.end);
+            let (line, column) = p.line_column();
+            let (end_line, end_column) = line_column(p.text, p.end);
             json!({"file": p.file, "line": line, "column": column, "end_line": end_line, "end_column": end_column, "start": p.start, "end": p.end})
         }
     }
@@ -189,9 +147,9 @@ pub fn to_json(d: &Diagnostic, sources: &dyn Sources) -> serde_json::Value {
         "label": d.label,
         "labels": d.labels.iter().map(|l| json!({"span": span_json(l.span, sources), "text": l.text})).collect::<Vec<_>>(),
         "witness": d.witness,
-        "notes": d.notes,
+        "notes": d.notes.iter().map(|n| spelled(n, sources)).collect::<Vec<_>>(),
         "fixes": d.fixes.iter().map(|f| json!({
-            "title": f.title,
+            "title": spelled(&f.title, sources),
             "edits": f.edits.iter().map(|e| json!({"span": span_json(e.span, sources), "text": e.text})).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
     })

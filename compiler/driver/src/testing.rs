@@ -6,27 +6,30 @@
 use crate::backend::Backend;
 use crate::cli::{Color, Global};
 use crate::files;
-use crate::program::{self, Ready, Setup, out};
+use crate::program::{self, CheckedFile, Ready, Setup, out};
 use crate::regions::Reports;
 use crate::render::Style;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
-use tessera_base::{Code, Edit, Fix};
+use tessera_base::{Code, Diagnostic, Edit, Fix};
 use tessera_grammar::ast::{ExprKind, Stmt, StmtKind};
-use tessera_hir::source::{Loaded, SourceMap};
+use tessera_hir::source::{Loaded, SourceMap, Taken};
 use tessera_host::Session;
 use tessera_runtime::pool::Pool;
 
 /// One thing to run.
 struct Case {
     name: String,
-    /// Lines to run after the file.
-    code: String,
-    /// What they print; `None` for a test function, which only must not fail.
+    /// What to run after the file.
+    code: Vec<Statement>,
+    /// What it prints; `None` for a test function, which only must not fail.
     expected: Option<String>,
 }
+
+/// Lines of an example, each with the byte of the file at which it begins, if it is there.
+type Statement = Vec<(String, Option<usize>)>;
 
 /// Marks where the output of a case begins.
 const MARK: &str = "\u{1}tessera test\u{1}";
@@ -50,7 +53,7 @@ pub fn test(setup: &Setup, paths: &[PathBuf], only: Option<&str>) -> u8 {
             continue;
         }
         for case in cases(&loaded).into_iter().filter(|c| only.is_none_or(|o| c.name.contains(o))) {
-            match run(setup, path, &loaded, &case) {
+            match run(setup, &loaded, &checked.diagnostics, &case) {
                 Ok(()) => {
                     passed += 1;
                     out(&format!("ok      {}\n", case.name));
@@ -76,18 +79,38 @@ fn cases(loaded: &Loaded) -> Vec<Case> {
     for item in &tessera_grammar::split(&loaded.text).items {
         let text = loaded.text.get(item.range.start as usize..item.range.end as usize).unwrap_or("");
         let parsed = tessera_grammar::parse_item(text, tessera_base::ItemId(0));
-        parsed.stmts.iter().for_each(|s| of_statement(s, &mut found));
+        for stmt in &parsed.stmts {
+            let start = stmt.span.start as usize;
+            let raw = Raw { text: text.get(start..).unwrap_or(""), at: item.range.start as usize + start };
+            of_statement(stmt, raw, &mut found);
+        }
     }
     found
 }
 
-fn of_statement(stmt: &Stmt, found: &mut Vec<Case>) {
+/// What is left of the text of a statement, and where it is in the file.
+struct Raw<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Raw<'_> {
+    /// Where the next line is that holds this one; a docstring with escapes may have none.
+    fn find(&mut self, line: &str) -> Option<usize> {
+        let found = self.text.find(line)?;
+        let place = self.at + found;
+        (self.text, self.at) = (&self.text[found + line.len()..], place + line.len());
+        Some(place)
+    }
+}
+
+fn of_statement(stmt: &Stmt, mut raw: Raw, found: &mut Vec<Case>) {
     let (name, doc) = match &stmt.kind {
         StmtKind::Def(f) => {
             let required = f.params.iter().any(|p| p.default.is_none());
             if f.name.text.starts_with("test_") && !required {
                 let name = f.name.text.to_string();
-                found.push(Case { code: format!("{name}()\n"), name, expected: None });
+                found.push(Case { code: vec![vec![(format!("{name}()"), None)]], name, expected: None });
             }
             (f.name.text.to_string(), f.doc.clone())
         }
@@ -98,55 +121,74 @@ fn of_statement(stmt: &Stmt, found: &mut Vec<Case>) {
         },
         _ => return,
     };
-    let Some((code, expected)) = doc.and_then(|d| example(&d)) else { return };
+    let Some((code, expected)) = doc.and_then(|d| example(&d, &mut raw)) else { return };
     found.push(Case { name: format!("example of {name}"), code, expected: Some(expected) });
 }
 
 /// The code of all `>>>` lines (with their `...` lines), and the lines that they print.
-fn example(doc: &str) -> Option<(String, String)> {
-    let (mut code, mut expected) = (String::new(), String::new());
-    let (mut statement, mut printing) = (String::new(), false);
-    let mut close = |statement: &mut String| {
-        if !statement.is_empty() {
-            code.push_str(&echoed(statement));
-            statement.clear();
-        }
-    };
+fn example(doc: &str, raw: &mut Raw) -> Option<(Vec<Statement>, String)> {
+    let (mut code, mut expected): (Vec<Statement>, _) = (vec![], String::new());
+    // Whether printed lines may follow, and whether more lines of the statement may.
+    let (mut printing, mut open) = (false, false);
     for line in doc.lines() {
-        let line = line.trim_start();
-        if let Some(first) = line.strip_prefix(">>>") {
-            close(&mut statement);
-            statement = format!("{}\n", first.strip_prefix(' ').unwrap_or(first));
-            printing = true;
-        } else if let Some(more) = line.strip_prefix("...").filter(|_| printing && !statement.is_empty()) {
-            statement.push_str(more.strip_prefix(' ').unwrap_or(more));
-            statement.push('\n');
+        let line = line.trim();
+        let mut part = |mark: &str| {
+            let text = line.strip_prefix(mark)?;
+            let at = raw.find(line).map(|at| at + mark.len());
+            let text = text.strip_prefix(' ').map_or((text, at), |t| (t, at.map(|at| at + 1)));
+            Some((text.0.to_owned(), text.1))
+        };
+        if let Some(first) = part(">>>") {
+            code.push(vec![first]);
+            (printing, open) = (true, true);
+        } else if let (true, Some(more)) = (open, part("...")) {
+            code.last_mut().into_iter().for_each(|s| s.push(more.clone()));
         } else if line.is_empty() {
-            printing = false;
+            (printing, open) = (false, false);
         } else if printing {
-            close(&mut statement);
+            open = false;
             expected.push_str(line);
             expected.push('\n');
         }
     }
-    close(&mut statement);
     (!code.is_empty()).then_some((code, expected))
 }
 
 /// Shows a value as a session does: `None` is not shown.
 const SHOWN: &str = "\ndef shown_by_an_example(value):\n    if value is not None:\n        print(repr(value))\n";
 
-/// An expression shows its value; a call of `print` shows what it prints.
-fn echoed(statement: &str) -> String {
+/// What stands before and behind a statement: an expression shows its value, a call of `print` what it
+/// prints.
+fn echoed(statement: &str) -> [&'static str; 2] {
     let (expr, wrong) = tessera_grammar::parse_expr(statement.trim_end(), tessera_base::ItemId(0));
     let prints = match &expr.kind {
         ExprKind::Call { func, .. } => matches!(&func.kind, ExprKind::Name(n) if **n == *"print"),
         _ => false,
     };
-    match wrong.is_empty() && !prints {
-        true => format!("shown_by_an_example({})\n", statement.trim_end()),
-        false => statement.to_owned(),
+    if wrong.is_empty() && !prints { ["shown_by_an_example(", ")"] } else { ["", ""] }
+}
+
+/// The text of a file with the code of a case behind it, and which parts of that stand in the file.
+fn with_code(file: &str, case: &Case) -> (String, Vec<Taken>) {
+    let mark = format!("{MARK:?}").replace("\\u{1}", "\\x01");
+    let mut text = format!("{file}\n{SHOWN}\nprint({mark})\n");
+    let mut taken = vec![];
+    for statement in &case.code {
+        let whole: Vec<&str> = statement.iter().map(|(line, _)| line.as_str()).collect();
+        let [before, behind] = echoed(&whole.join("\n"));
+        for (i, (line, place)) in statement.iter().enumerate() {
+            let begin = text.len();
+            text.push_str(if i == 0 { before } else { "" });
+            let start = text.len();
+            text.push_str(line);
+            text.push_str(if i + 1 == statement.len() { behind } else { "" });
+            if let Some(from) = place.map(|at| at..at + line.len()) {
+                taken.push(Taken { whole: begin..text.len(), start, from });
+            }
+            text.push('\n');
+        }
     }
+    (text, taken)
 }
 
 /// Output that is gathered in memory.
@@ -164,11 +206,17 @@ impl Write for Buffer {
     }
 }
 
-fn run(setup: &Setup, path: &Path, loaded: &Loaded, case: &Case) -> Result<(), String> {
-    let text = format!("{}\n{SHOWN}\nprint({MARK:?})\n{}", loaded.text.trim_end(), case.code);
-    let text = text.replace("\\u{1}", "\\x01");
-    let loaded = Loaded { path: path.to_string_lossy().into(), text: text.into() };
-    let Some(ready) = program::prepare(setup, &loaded) else { return Err("the example does not check".into()) };
+/// Runs a case; `told` was said of the file before.
+fn run(setup: &Setup, file: &Loaded, told: &[Diagnostic], case: &Case) -> Result<(), String> {
+    let own = file.text.trim_end();
+    let (text, taken) = with_code(own, case);
+    let loaded = Loaded { path: file.path.clone(), text: text.into() };
+    let as_in_file = |checked: &mut CheckedFile| {
+        checked.sources.show(&file.path, file.text.clone(), own.len(), taken);
+        checked.diagnostics.retain(|d| !told.contains(d));
+    };
+    let ready = program::prepare_as(setup, &loaded, as_in_file);
+    let Some(ready) = ready else { return Err("the example does not check".into()) };
     let output = Buffer::default();
     let mut session = Session::new(Box::new(output.clone()), false, vec![], setup.stack_bytes);
     let code = execute(setup, &mut session, &ready)?;

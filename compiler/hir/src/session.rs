@@ -3,7 +3,7 @@
 use crate::check::cx::Cx;
 use crate::check::numerics::Numerics;
 use crate::check::{self, CheckedInst, CheckedMain, facts};
-use crate::db::{self, Before, Database, Db, Entity, File, Item, ItemKind, Prompt};
+use crate::db::{self, Before, Database, Db, Entity, File, Item, ItemKind, Prompt, Target};
 use crate::source::{FileId, Loader, SourceMap};
 use crate::thir::*;
 use crate::ty::Ty;
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tessera_base::{Code, Diagnostic, ItemId, Span};
+use tessera_base::{Code, Diagnostic, ItemId, Label, Span};
 
 /// What checking gives.
 #[derive(Clone, Debug)]
@@ -235,7 +235,7 @@ impl<'db> Assembly<'db> {
         // Breadth first from code that is checked for itself, so that the nearest call is named.
         let mut queue: std::collections::VecDeque<(InstId, Call)> = Default::default();
         for (_, main) in mains {
-            queue.extend(main.requests.iter().map(|r| (r.inst, Call { span: r.span, callee: r.inst })));
+            queue.extend(main.requests.iter().map(|r| (r.inst, Call::at(r))));
         }
         let mut seen: BTreeSet<InstId> = BTreeSet::new();
         // Calls of the standard library that something was said about: the first error counts there.
@@ -263,18 +263,31 @@ impl<'db> Assembly<'db> {
                 let class = &d.code.name()[1..3];
                 let directive = class == "05" && d.code != tessera_base::Code::E0505;
                 self.diagnostics.push(match (template || lambda) && !directive {
-                    true if call.span.item != d.span.item || template => {
-                        at_call(d, call.span, &self.name_of(call.callee))
-                    }
+                    true if call.span.item != d.span.item || template => self.at_call(d, &call),
                     _ => d.clone(),
                 });
             }
             for r in &inst.requests {
                 // Inside a template the place that counts is the call from outside.
                 let kept = inst.template || library;
-                queue.push_back((r.inst, if kept { call } else { Call { span: r.span, callee: r.inst } }));
+                let shown = !db::in_library(db, r.span.item);
+                queue.push_back((r.inst, if kept { call.through(r, shown) } else { Call::at(r) }));
             }
         }
+    }
+
+    /// An error inside a template, seen from its call, with the calls on the way.
+    fn at_call(&self, d: &Diagnostic, call: &Call) -> Diagnostic {
+        let mut out = d.clone();
+        let text = |callee: InstId| format!("in this call of `{}`", self.name_of(callee));
+        (out.span, out.label) = (call.span, text(call.callee));
+        let on_the_way = call.inner.iter().filter(|(span, _)| *span != call.span && *span != d.span);
+        let mut labels: Vec<Label> = on_the_way.map(|&(span, callee)| Label { span, text: text(callee) }).collect();
+        let here = if d.label.is_empty() { "here".to_owned() } else { d.label.clone() };
+        labels.push(Label { span: d.span, text: here });
+        labels.append(&mut out.labels);
+        out.labels = labels;
+        out
     }
 
     fn name_of(&self, id: InstId) -> Arc<str> {
@@ -349,13 +362,29 @@ impl<'db> Assembly<'db> {
             let name: Arc<str> = db::path_of(db, file.id(db));
             insts[id.0 as usize] = FnInst { name, ..main.inst.clone() };
             let kind = TKind::Call { inst: id, callee: None, args: vec![] };
-            entry.body.push(TStmt::Expr(TExpr { kind, ty: Ty::None, span: main.inst.span }));
+            let span = self.import_of(file.id(db)).unwrap_or(main.inst.span);
+            entry.body.push(TStmt::Expr(TExpr { kind, ty: Ty::None, span }));
         }
         match insts.get_mut(entry_id.0 as usize) {
             Some(slot) => *slot = entry,
             None => insts.push(entry),
         }
         Program { insts, globals: self.globals(), entry: Some(entry_id) }
+    }
+
+    /// The statement that imports a file: that of the program itself, if it has one.
+    fn import_of(&self, wanted: FileId) -> Option<Span> {
+        let db: &'db dyn Db = self.db;
+        self.mains.iter().rev().find_map(|(file, _)| {
+            let names = |name: &Arc<str>| file.imports(db).get(name) == Some(&Target::File(wanted));
+            file.heads(db).iter().find_map(|head| {
+                let item = db::item_of(db, head.id)?;
+                let facts = db::facts(db, item);
+                let found = facts.imports.iter().any(|i| i.files().iter().any(names));
+                let stmt = db::parsed(db, item).stmts.first().filter(|_| found)?;
+                Some(stmt.span)
+            })
+        })
     }
 
     fn globals(&self) -> Vec<Variable> {
@@ -418,21 +447,34 @@ fn is_lambda(db: &dyn Db, data: &check::InstData) -> bool {
     check::fns::find_sig(db, data.item, data.start).is_some_and(|s| s.lambda)
 }
 
-/// A call in code that is checked for itself.
-#[derive(Clone, Copy)]
+/// Calls inside templates that an error names, the innermost ones.
+const CALLS_TOLD: usize = 6;
+
+/// A call in code that is checked for itself, and the calls of templates by templates that follow.
+#[derive(Clone)]
 struct Call {
     span: Span,
     callee: InstId,
+    /// From the outside in.
+    inner: Vec<(Span, InstId)>,
 }
 
-/// An error inside a template, seen from its call.
-fn at_call(d: &Diagnostic, call: Span, name: &str) -> Diagnostic {
-    let mut out = d.clone();
-    out.span = call;
-    out.label = format!("in this call of `{name}`");
-    let text = if d.label.is_empty() { "here".to_owned() } else { d.label.clone() };
-    out.labels.insert(0, tessera_base::Label { span: d.span, text });
-    out
+impl Call {
+    fn at(r: &check::Request) -> Call {
+        Call { span: r.span, callee: r.inst, inner: vec![] }
+    }
+
+    /// One call further; those inside the standard library are not shown.
+    fn through(&self, r: &check::Request, shown: bool) -> Call {
+        let mut call = self.clone();
+        if shown {
+            if call.inner.len() == CALLS_TOLD {
+                call.inner.remove(0);
+            }
+            call.inner.push((r.span, r.inst));
+        }
+        call
+    }
 }
 
 /// In the order of the text; equal ones once.
@@ -520,7 +562,10 @@ impl Session {
             .collect();
         self.db.set_text(id, &masked);
         self.db.show_text(id, text);
-        self.db.load_imports(id, loader);
+        // A module that was edited since runs again, whatever becomes of this input.
+        let edited = self.db.load_imports(id, loader);
+        self.now.ran.retain(|file| !edited.contains(file));
+        self.back.ran.retain(|file| !edited.contains(file));
         id
     }
 

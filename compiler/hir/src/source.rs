@@ -71,9 +71,53 @@ pub struct SourceMap {
     pub files: Vec<SourceText>,
     /// The file of each item and the byte at which the item begins.
     pub(crate) items: Vec<(FileId, u32)>,
+    /// Files that are shown with another text than was checked.
+    shown: Vec<(FileId, Shown)>,
+}
+
+/// How the text that is checked stands in the one that is shown: it begins with it, and parts of what
+/// follows are taken from it.
+#[derive(Clone, Debug, Default)]
+struct Shown {
+    same: usize,
+    parts: Vec<Taken>,
+}
+
+/// A part of the checked text that is taken from the shown one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Taken {
+    /// Bytes of the checked text, with what stands around the part there.
+    pub whole: Range<usize>,
+    /// Where the part begins in the checked text.
+    pub start: usize,
+    /// Its bytes in the shown text.
+    pub from: Range<usize>,
+}
+
+impl Shown {
+    fn place(&self, byte: usize) -> Option<usize> {
+        if byte <= self.same {
+            return Some(byte);
+        }
+        let part = self.parts.iter().find(|p| p.whole.contains(&byte))?;
+        Some((part.from.start + byte.saturating_sub(part.start)).min(part.from.end))
+    }
 }
 
 impl SourceMap {
+    pub fn new(files: Vec<SourceText>, items: Vec<(FileId, u32)>) -> SourceMap {
+        SourceMap { files, items, shown: vec![] }
+    }
+
+    /// From here on shows another text for the file of a path: the first `same` bytes are those that
+    /// were checked, and these parts of the others stand in it elsewhere. The rest has no place.
+    pub fn show(&mut self, path: &str, text: Arc<str>, same: usize, parts: Vec<Taken>) {
+        if let Some(i) = self.files.iter().position(|f| *f.path == *path) {
+            self.files[i].text = text;
+            self.shown.push((FileId(i as u32), Shown { same, parts }));
+        }
+    }
+
     pub fn file(&self, id: FileId) -> Option<&SourceText> {
         self.files.get(id.0 as usize)
     }
@@ -89,8 +133,13 @@ impl SourceMap {
     pub fn locate(&self, span: Span) -> Option<(FileId, Range<usize>)> {
         let (file, start) = *self.items.get(span.item.0 as usize)?;
         let length = self.file(file)?.text.len();
-        let at = |offset: u32| (start as usize + offset as usize).min(length);
-        Some((file, at(span.start)..at(span.end).max(at(span.start))))
+        let (mut from, mut to) = (start as usize + span.start as usize, start as usize + span.end as usize);
+        if let Some((_, shown)) = self.shown.iter().find(|(f, _)| *f == file) {
+            // The last byte, since a part may end where another begins.
+            to = if to > from { shown.place(to - 1)? + 1 } else { shown.place(to)? };
+            from = shown.place(from)?;
+        }
+        Some((file, from.min(length)..to.max(from).min(length)))
     }
 
     /// Line and column of a span's start, from 1; columns count characters.

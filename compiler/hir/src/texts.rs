@@ -11,6 +11,15 @@ use std::sync::Arc;
 use tessera_base::ItemId;
 use tessera_grammar::{RawKind, split};
 
+/// On the way through the files that import each other.
+struct Walk {
+    /// From the first to where it is.
+    path: Vec<FileId>,
+    done: BTreeSet<FileId>,
+    /// Files that got another text.
+    changed: BTreeSet<FileId>,
+}
+
 impl Database {
     /// A new file without text.
     pub fn add_file(&mut self, path: &str) -> FileId {
@@ -152,31 +161,46 @@ impl Database {
     }
 
     /// Loads the files that a file imports, and those that they import. Cycles are cut and
-    /// kept as [`Target::Cycle`].
-    pub fn load_imports(&mut self, id: FileId, loader: &dyn Loader) {
-        self.load(id, loader, &mut vec![], &mut BTreeSet::new());
+    /// kept as [`Target::Cycle`]. Gives the modules whose text is another one than before, and those that
+    /// import them: what they computed is of the past.
+    pub fn load_imports(&mut self, id: FileId, loader: &dyn Loader) -> BTreeSet<FileId> {
+        let mut walk = Walk { path: vec![], done: BTreeSet::new(), changed: BTreeSet::new() };
+        self.load(id, loader, &mut walk);
+        let files: Vec<File> = self.tables().files.iter().map(|e| e.file).collect();
+        let modules: Vec<File> = files.into_iter().filter(|f| f.prompt(self).is_none()).collect();
+        loop {
+            let reaches = |f: &&File| {
+                let found = |t: &Target| matches!(t, Target::File(id) if walk.changed.contains(id));
+                !walk.changed.contains(&f.id(self)) && f.imports(self).values().any(found)
+            };
+            let more: Vec<FileId> = modules.iter().filter(reaches).map(|f| f.id(self)).collect();
+            if more.is_empty() {
+                return walk.changed;
+            }
+            walk.changed.extend(more);
+        }
     }
 
-    fn load(&mut self, id: FileId, loader: &dyn Loader, path: &mut Vec<FileId>, done: &mut BTreeSet<FileId>) {
+    fn load(&mut self, id: FileId, loader: &dyn Loader, walk: &mut Walk) {
         let Some(file) = file_of(self, id) else { return };
-        if !done.insert(id) {
+        if !walk.done.insert(id) {
             return;
         }
         let wanted = self.wanted(file);
         let importer = path_of(self, id);
-        path.push(id);
+        walk.path.push(id);
         let mut imports = file.before(self).as_ref().map_or_else(BTreeMap::new, |b| BTreeMap::clone(&b.imports));
         for module in wanted {
             let (model, library) = (module.strip_prefix(MODEL), module.strip_prefix("std."));
             let loaded = match (model, library) {
-                (Some(model), _) => loader.model(&path_of(self, path[0]), model).map(Some),
+                (Some(model), _) => loader.model(&path_of(self, walk.path[0]), model).map(Some),
                 (_, Some(name)) => Ok(loader.std(name)),
                 _ => Ok(loader.sibling(&importer, &module)),
             };
             let target = match loaded {
                 Err(refused) => Target::Refused(refused),
                 Ok(None) => Target::Missing,
-                Ok(Some(loaded)) => self.target(loaded, loader, path, done),
+                Ok(Some(loaded)) => self.target(loaded, loader, walk),
             };
             let library = library.or(model);
             if let (Some(_), Target::File(id)) = (library, &target)
@@ -186,7 +210,7 @@ impl Database {
             }
             imports.insert(module, target);
         }
-        path.pop();
+        walk.path.pop();
         if **file.imports(self) != imports {
             file.set_imports(self).to(Arc::new(imports));
         }
@@ -214,13 +238,8 @@ impl Database {
         entries.flat_map(|e| e.imports.iter().flat_map(|i| i.iter().cloned())).collect()
     }
 
-    fn target(
-        &mut self,
-        loaded: Loaded,
-        loader: &dyn Loader,
-        path: &mut Vec<FileId>,
-        done: &mut BTreeSet<FileId>,
-    ) -> Target {
+    fn target(&mut self, loaded: Loaded, loader: &dyn Loader, walk: &mut Walk) -> Target {
+        let path = &walk.path;
         let known = self.tables().files.iter().position(|e| e.path == loaded.path).map(|i| FileId(i as u32));
         if let Some(start) = known.and_then(|id| path.iter().position(|p| *p == id)) {
             return Target::Cycle(path[start..].iter().map(|f| path_of(self, *f)).collect());
@@ -232,21 +251,17 @@ impl Database {
         let changed = self.tables().files.get(id.0 as usize).is_some_and(|e| e.text != loaded.text);
         if changed {
             self.set_text(id, &loaded.text);
+            walk.changed.insert(id);
         }
-        self.load(id, loader, path, done);
+        self.load(id, loader, walk);
         Target::File(id)
     }
 
     /// A picture of all texts for rendering.
     pub fn source_map(&self) -> SourceMap {
         let tables = self.tables();
-        SourceMap {
-            files: tables
-                .files
-                .iter()
-                .map(|f| SourceText { path: f.path.clone(), text: f.text.clone(), library: f.library })
-                .collect(),
-            items: tables.items.iter().map(|i| (i.file, i.start)).collect(),
-        }
+        let text = |f: &FileEntry| SourceText { path: f.path.clone(), text: f.text.clone(), library: f.library };
+        let items = tables.items.iter().map(|i| (i.file, i.start));
+        SourceMap::new(tables.files.iter().map(text).collect(), items.collect())
     }
 }

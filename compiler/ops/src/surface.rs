@@ -145,6 +145,7 @@ pub struct OpError {
     pub args: Vec<(usize, String)>,
     pub witness: Option<String>,
     pub notes: Vec<String>,
+    /// `{NAME}` stands for the argument of the parameter `NAME`.
     pub help: Vec<String>,
     /// Calls around an argument that would do.
     pub wraps: Vec<Wrap>,

@@ -40,15 +40,20 @@ impl Fault {
 
 impl From<OutOfMemory> for Fault {
     fn from(e: OutOfMemory) -> Fault {
-        let limit = crate::tensor::memory_limit();
         let asked = if e.bytes == u64::MAX {
             "more than 2^64 bytes".to_owned()
         } else {
             format!("{} ({} bytes)", human_bytes(e.bytes), e.bytes)
         };
-        let whose = if crate::tensor::memory_bound() == Some(limit) { "`--memory` allows" } else { "this machine has" };
-        Fault::new(710, format!("{asked} of memory cannot be had")).note(format!("{whose} {}", human_bytes(limit)))
+        Fault::new(710, format!("{asked} of memory cannot be had")).note(allowed_memory())
     }
+}
+
+/// How much memory one thing may take, and by whose word.
+pub fn allowed_memory() -> String {
+    let limit = crate::tensor::memory_limit();
+    let whose = if crate::tensor::memory_bound() == Some(limit) { "`--memory` allows" } else { "this machine has" };
+    format!("{whose} {}", human_bytes(limit))
 }
 
 /// Fails if `count` pieces of `each` bytes are more than the machine has.

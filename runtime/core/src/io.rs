@@ -1,7 +1,9 @@
 //! Files: reading with checks, writing atomically.
 
-pub mod csv;
+pub mod aside;
+pub mod replace;
 pub mod files;
+pub mod csv;
 pub mod gguf;
 pub mod gguf_tokens;
 pub mod idx;

@@ -1,5 +1,6 @@
 //! Times of the steps of plans, for `tessera profile`.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,7 +12,21 @@ pub struct Row {
     /// The kernel, or the function of the runtime.
     pub name: String,
     pub origin: StepOrigin,
+    /// Of a loop, without the steps of its body, which have rows of their own.
     pub times: Vec<Duration>,
+}
+
+/// A step that runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Started {
+    at: Instant,
+    /// What the steps took that ended before it, inside the same step around it.
+    before: Duration,
+}
+
+thread_local! {
+    /// What the steps took that ended inside the step that this thread is at.
+    static INSIDE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
 static ON: AtomicBool = AtomicBool::new(false);
@@ -32,17 +47,54 @@ pub fn taken() -> Vec<Row> {
 }
 
 /// The time before a step; `None` where nothing is timed.
-pub fn before() -> Option<Instant> {
-    ON.load(Ordering::Relaxed).then(Instant::now)
+pub fn before() -> Option<Started> {
+    ON.load(Ordering::Relaxed).then(|| Started { before: INSIDE.take(), at: Instant::now() })
 }
 
 /// Notes the time of a step that started then.
-pub fn after(started: Option<Instant>, name: &str, origin: StepOrigin) {
+pub fn after(started: Option<Started>, name: &str, origin: StepOrigin) {
     let Some(started) = started else { return };
-    let time = started.elapsed();
+    let whole = started.at.elapsed();
+    let time = whole.saturating_sub(INSIDE.replace(started.before + whole));
     let mut rows = rows();
     match rows.iter_mut().find(|r| r.origin == origin && r.name == name) {
         Some(row) => row.times.push(time),
         None => rows.push(Row { name: name.into(), origin, times: vec![time] }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_time_counts_twice() {
+        const STEP: Duration = Duration::from_millis(20);
+        let origin = StepOrigin::default();
+        let step = || {
+            let started = before();
+            std::thread::sleep(STEP);
+            after(started, "a step", origin);
+        };
+        start();
+        let begin = Instant::now();
+        let outer = before();
+        for _ in 0..2 {
+            let inner = before();
+            step();
+            after(inner, "an inner loop", origin);
+            step();
+        }
+        std::thread::sleep(STEP);
+        after(outer, "an outer loop", origin);
+        step();
+        let whole = begin.elapsed();
+        let rows = taken();
+        let time = |name: &str| {
+            rows.iter().find(|r| r.name == name).map(|r| (r.times.len(), r.times.iter().sum::<Duration>()))
+        };
+        let [steps, inner, outer] = ["a step", "an inner loop", "an outer loop"].map(|n| time(n).unwrap_or_default());
+        assert_eq!([steps.0, inner.0, outer.0], [5, 2, 1]);
+        assert!(steps.1 >= 5 * STEP && outer.1 >= STEP && steps.1 + inner.1 + outer.1 <= whole, "{rows:?}");
     }
 }

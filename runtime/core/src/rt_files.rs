@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::io::safetensors::Content;
-use crate::io::{csv, files, gguf, idx, npy, npz, onnx, safetensors, stored, tokens};
+use crate::io::{aside, csv, files, gguf, idx, npy, npz, onnx, replace, safetensors, stored, tokens};
 use crate::outline;
 use crate::passed;
 use crate::plot::Figure;
@@ -38,7 +38,7 @@ fn give(cx: &mut Context, span: i64, outcome: Result<Tensor, Fault>) -> u64 {
 }
 
 extern "C" fn io_exists(cx: &mut Context, path: &StrObj) -> i64 {
-    let found = || f64::from(u8::from(Path::new(path.text()).exists()));
+    let found = || f64::from(u8::from(files::exists(Path::new(path.text()))));
     let answer = match world::world() {
         None => Ok(found()),
         Some(w) => w.ask_float(path.text(), found),
@@ -54,8 +54,17 @@ extern "C" fn io_read_idx(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
     give(cx, span, idx::read(Path::new(path.text())))
 }
 
+/// Writes a file. What was printed comes first where both go the same way.
+fn write_to(cx: &mut Context, path: &StrObj, span: i64, write: impl FnOnce(&Path) -> Result<(), Fault>) {
+    let path = Path::new(path.text());
+    if !aside::is_on() && replace::is_stream(path) {
+        cx.flush();
+    }
+    settle(cx, span, write(path));
+}
+
 extern "C" fn io_write_npy(cx: &mut Context, path: &StrObj, t: &TensorObj, span: i64) {
-    settle(cx, span, npy::write(Path::new(path.text()), &t.tensor));
+    write_to(cx, path, span, |path| npy::write(path, &t.tensor));
 }
 
 /// A dict of tensors by name.
@@ -96,7 +105,7 @@ extern "C" fn io_read_npz(cx: &mut Context, path: &StrObj, ty: i64, span: i64) -
 }
 
 extern "C" fn io_write_npz(cx: &mut Context, path: &StrObj, d: &DictObj, span: i64) {
-    settle(cx, span, npz::write(Path::new(path.text()), &entries(d)));
+    write_to(cx, path, span, |path| npz::write(path, &entries(d)));
 }
 
 extern "C" fn io_read_safetensors(cx: &mut Context, path: &StrObj, ty: i64, span: i64) -> u64 {
@@ -122,14 +131,14 @@ extern "C" fn io_read_onnx_tensors(cx: &mut Context, path: &StrObj, ty: i64, spa
 
 extern "C" fn io_write_safetensors(cx: &mut Context, path: &StrObj, d: &DictObj, span: i64) {
     let content = Content { tensors: entries(d).into_iter().collect(), ..Content::default() };
-    settle(cx, span, safetensors::write(Path::new(path.text()), &content));
+    write_to(cx, path, span, |path| safetensors::write(path, &content));
 }
 
 extern "C" fn io_save(cx: &mut Context, path: &StrObj, value: u64, ty: i64, span: i64) {
     // SAFETY: compiled code passes a live value of the type.
     let value = unsafe { passed::read(&cx.types, value, ty as TypeId, false) };
-    let done = stored::save(&cx.types, value, ty as TypeId, Path::new(path.text()));
-    settle(cx, span, done);
+    let content = stored::content(&cx.types, value, ty as TypeId);
+    write_to(cx, path, span, |path| safetensors::write(path, &content?));
 }
 
 extern "C" fn io_load(
@@ -195,8 +204,7 @@ extern "C" fn io_write_csv(
     header: &StrObj,
     span: i64,
 ) {
-    let done = delimiter(between).and_then(|d| csv::write(Path::new(path.text()), &t.tensor, d, header.text()));
-    settle(cx, span, done);
+    write_to(cx, path, span, |path| csv::write(path, &t.tensor, delimiter(between)?, header.text()));
 }
 
 extern "C" fn io_read_text(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
@@ -205,28 +213,18 @@ extern "C" fn io_read_text(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
 }
 
 extern "C" fn io_write_text(cx: &mut Context, path: &StrObj, text: &StrObj, span: i64) {
-    let path = Path::new(path.text());
-    let done = files::write_atomically(path, |out| {
-        out.write_all(text.text().as_bytes()).map_err(|e| files::write_fault(path, &e))
+    write_to(cx, path, span, |path| {
+        files::write_atomically(path, |out| {
+            out.write_all(text.text().as_bytes()).map_err(|e| files::write_fault(path, &e))
+        })
     });
-    settle(cx, span, done);
 }
 
 extern "C" fn io_append_text(cx: &mut Context, path: &StrObj, text: &StrObj, span: i64) {
-    use std::io::Write;
     if outline::is_on() {
         return;
     }
-    let path = Path::new(path.text());
-    let append = || {
-        let open = std::fs::OpenOptions::new().append(true).create(true).open(path);
-        open.and_then(|mut f| f.write_all(text.text().as_bytes())).map_err(|e| files::write_fault(path, &e))
-    };
-    let done = match world::world() {
-        None => append(),
-        Some(w) => w.once(&path.to_string_lossy(), append),
-    };
-    settle(cx, span, done);
+    write_to(cx, path, span, |path| files::append(path, text.text()));
 }
 
 extern "C" fn io_read_lines(cx: &mut Context, path: &StrObj, _ty: i64, span: i64) -> u64 {

@@ -22,7 +22,7 @@ impl Interrupts {
                     }
                     None if !ends => {}
                     _ => {
-                        tessera_runtime::io::files::remove_pending();
+                        tessera_runtime::io::replace::remove_pending();
                         std::process::exit(crate::interrupt::INTERRUPTED.into());
                     }
                 }

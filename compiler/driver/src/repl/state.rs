@@ -219,7 +219,7 @@ impl<'a> State<'a> {
         let mut found = std::mem::take(&mut *engine.reports.borrow_mut());
         self.checker.undo();
         if error.code == tessera_runtime::context::interrupted().code {
-            tessera_runtime::io::files::remove_pending();
+            tessera_runtime::io::replace::remove_pending();
             if self.piped {
                 return Outcome::Exit(crate::interrupt::INTERRUPTED);
             }
@@ -227,7 +227,7 @@ impl<'a> State<'a> {
             eprintln!();
         }
         if found.is_empty() {
-            found.push(diagnostic(&error, &engine.spans));
+            found.push(program::at_imports(diagnostic(&error, &engine.spans), sources));
         }
         self.setup.show(&found, sources);
         Outcome::Failed

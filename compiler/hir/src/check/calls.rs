@@ -36,7 +36,7 @@ impl Cx<'_> {
             Meaning::DType(tessera_base::DType::Bool) => self.call_builtin(&"bool".into(), args, span, func.span),
             Meaning::DType(d) => {
                 let d = Diagnostic::new(Code::E0210, func.span, format!("the element type `{d}` is not callable"))
-                    .help(format!("convert a tensor with `x.to({d})`"));
+                    .help_about(&format!("convert a tensor with `{{x}}.to({d})`"), &first_of(args));
                 self.args(args);
                 self.fail(d)
             }
@@ -90,7 +90,9 @@ impl Cx<'_> {
                 self.args(args);
                 let d = Diagnostic::new(Code::E0210, span, format!("`{ty}` is not callable"));
                 let d = match &callee.kind {
-                    _ if ty.is_tensor() || matches!(ty, Ty::List(_)) => d.help("index with square brackets: `x[i]`"),
+                    _ if ty.is_tensor() || matches!(ty, Ty::List(_)) => {
+                        d.help_about("index with square brackets: `{x}[i]`", &[("x", callee.span)])
+                    }
                     _ => d,
                 };
                 self.fail(d.with_label(callee.span, format!("this is `{ty}`")))
@@ -335,4 +337,9 @@ fn literal_fit(declared: &Ty, found: &Ty) -> Ty {
             if super::types::has_unknown(f) && !super::types::has_unknown(&filled) { filled } else { f.clone() }
         }
     }
+}
+
+/// The first argument, as `x`.
+fn first_of(args: &[Arg]) -> Vec<(&'static str, Span)> {
+    args.first().map(|a| ("x", a.value.span)).into_iter().collect()
 }

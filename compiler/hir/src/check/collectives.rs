@@ -63,7 +63,10 @@ impl Cx<'_> {
                         .with_label(x.span, t.to_string());
                     return self.fail(match t.sharding.dim_of(&text) {
                         Some(dim) => d.help(format!("dim {dim} is: `from_dim={dim}`")),
-                        None => d.help("split a dim that every device has in full with `dist.shard(x, spec)`"),
+                        None => d.help_about(
+                            "split a dim that every device has in full with `dist.shard({x}, spec)`",
+                            &[("x", x.span)],
+                        ),
                     });
                 }
                 join(&mut to);
@@ -76,7 +79,10 @@ impl Cx<'_> {
                     format!("`{name}` takes a whole value, and this is partial over `{text}`"),
                 )
                 .here(t.to_string())
-                .help(format!("complete it: `dist.collective.all_reduce(x, axis=\"{text}\")`"));
+                .help_about(
+                    &format!("complete it: `dist.collective.all_reduce({{x}}, axis=\"{text}\")`"),
+                    &[("x", x.span)],
+                );
                 return self.fail(d);
             }
             "broadcast" if position.is_some() => {}

@@ -96,7 +96,10 @@ impl Cx<'_> {
             .with_label(r.span, r.ty.to_string());
         let d = match (&l.ty, &r.ty) {
             (_, Ty::None) | (Ty::None, _) => d.help("`is None` asks for None"),
-            (Ty::Str, t) | (t, Ty::Str) if t.is_scalar() => d.help("convert one: `int(s)`, `float(s)` or `str(x)`"),
+            (Ty::Str, t) | (t, Ty::Str) if t.is_scalar() => {
+                let (s, x) = if l.ty == Ty::Str { (l.span, r.span) } else { (r.span, l.span) };
+                d.help_about("convert one: `int({s})`, `float({s})` or `str({x})`", &[("s", s), ("x", x)])
+            }
             _ => d,
         };
         self.fail(d)
@@ -143,7 +146,9 @@ impl Cx<'_> {
         let d = Diagnostic::new(Code::E0205, span, format!("`{}` cannot be in `{}`", l.ty, r.ty))
             .with_label(l.span, l.ty.to_string())
             .with_label(r.span, r.ty.to_string());
-        let d = if r.ty.is_tensor() { d.help("compare the elements: `op.any(x == value)`") } else { d };
+        let names = [("x", r.span), ("value", l.span)];
+        let help = "compare the elements: `op.any({x} == {value})`";
+        let d = if r.ty.is_tensor() { d.help_about(help, &names) } else { d };
         self.fail(d)
     }
 

@@ -207,8 +207,10 @@ impl Cx<'_> {
             }
             "list" => match x.ty {
                 Ty::Tensor(_) | Ty::AnyTensor => {
-                    let d = Diagnostic::new(Code::E0204, span, "a tensor is not made a list of its rows")
-                        .help("run over the rows with `for row in x`, or take the numbers with `x.tolist()`");
+                    let d = Diagnostic::new(Code::E0204, span, "a tensor is not made a list of its rows").help_about(
+                        "run over the rows with `for row in {x}`, or take the numbers with `{x}.tolist()`",
+                        &[("x", x.span)],
+                    );
                     self.fail(d)
                 }
                 _ => match self.seq_of(x) {

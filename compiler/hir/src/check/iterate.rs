@@ -85,7 +85,7 @@ impl Cx<'_> {
                     Ty::Int(_) => d.help("write `range(n)`"),
                     Ty::Tensor(_) => d.note("a tensor of rank 0 has no rows"),
                     Ty::AnyTensor => d.help("annotate it first: `x: Tensor[N, D, f32] = …`"),
-                    Ty::Struct(_) => d.help("`tree.leaves(x)` lists the tensors of a struct"),
+                    Ty::Struct(_) => d.help_about("`tree.leaves({x})` lists the tensors of a struct", &[("x", span)]),
                     _ => d.note("lists, tuples, strings, dicts, tensors and ranges are"),
                 };
                 self.report(d);
@@ -119,7 +119,7 @@ impl Cx<'_> {
                         format!("the bounds of `range` are `int`, and this is `{ty}`"),
                     );
                     self.report(if *ty == Ty::Float {
-                        d.help("`int(x)` drops the fraction, `//` divides whole numbers")
+                        d.help_about("`int({x})` drops the fraction, `//` divides whole numbers", &[("x", v.span)])
                     } else {
                         d
                     });

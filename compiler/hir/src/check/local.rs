@@ -217,7 +217,7 @@ impl Cx<'_> {
                         let d = Diagnostic::new(Code::E0404, value.span, "the arguments lie on different meshes")
                             .here(mesh.to_string())
                             .with_label(*at, first.to_string())
-                            .help("take one off its mesh: `dist.gather(x)`");
+                            .help_about("take one off its mesh: `dist.gather({x})`", &[("x", value.span)]);
                         self.report(d);
                         return None;
                     }
@@ -291,7 +291,10 @@ impl Cx<'_> {
                 ),
             )
             .here(t.to_string())
-            .help(format!("complete it first: `dist.collective.all_reduce(x, axis=\"{axis}\")`"));
+            .help_about(
+                &format!("complete it first: `dist.collective.all_reduce({{x}}, axis=\"{axis}\")`"),
+                &[("x", value.span)],
+            );
             self.report(label(d));
             return None;
         }

@@ -503,7 +503,7 @@ impl Cx<'_> {
         };
         if t.sharding.mesh.as_ref().is_some_and(|own| *own != mesh && !own.is_unknown()) {
             let d = Diagnostic::new(Code::E0404, x.span, "the tensor lies on another mesh")
-                .help("take it off that mesh first: `dist.gather(x)`");
+                .help_about("take it off that mesh first: `dist.gather({x})`", &[("x", x.span)]);
             self.report(d);
             return None;
         }

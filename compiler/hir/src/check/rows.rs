@@ -85,7 +85,11 @@ impl Cx<'_> {
                 format!("`{}` takes a float, and this is {}", row.name, value.ty),
             );
             let known = tessera_ops::surface::find(op).is_some();
-            let d = if known { d.help(format!("on tensors it is `op.{op}(x)`")) } else { d };
+            let d = if known {
+                d.help_about(&format!("on tensors it is `op.{op}({{x}})`"), &[("x", value.span)])
+            } else {
+                d
+            };
             self.report(d);
             return None;
         }

@@ -99,10 +99,12 @@ impl Cx<'_> {
         .with_label(r.span, r.ty.to_string());
         let d = match (op, &l.ty, &r.ty) {
             (BinOp::Add, Ty::Str, t) if t.is_scalar() => {
-                d.help("put the number into the text: `f\"… {x}\"`, or convert it with `str(x)`")
+                let help = "put the number into the text: `f\"… {{x}}\"`, or convert it with `str({x})`";
+                d.help_about(help, &[("x", r.span)])
             }
             (BinOp::Add, t, Ty::Str) if t.is_scalar() => {
-                d.help("put the number into the text: `f\"{x} …\"`, or convert it with `str(x)`")
+                let help = "put the number into the text: `f\"{{x}} …\"`, or convert it with `str({x})`";
+                d.help_about(help, &[("x", l.span)])
             }
             (BinOp::Mod, Ty::Str, _) => d.help("format with an f-string: `f\"{x:.2f}\"`"),
             (BinOp::MatMul, ..) => d.note("`@` is the product of tensors"),
@@ -111,7 +113,8 @@ impl Cx<'_> {
             }
             (_, Ty::None, _) | (_, _, Ty::None) => d.note("a function that ends without `return` gives None"),
             (BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::Div, Ty::List(_) | Ty::Tuple(_), _) => {
-                d.help("`op.array(x)` makes a tensor of a list, on which arithmetic is element by element")
+                let help = "`op.array({x})` makes a tensor of a list, on which arithmetic is element by element";
+                d.help_about(help, &[("x", l.span)])
             }
             _ => d,
         };

@@ -23,7 +23,7 @@ impl Cx<'_> {
                 span,
                 format!("`{}` takes one index, and {} are given", base.ty, index.len()),
             )
-            .help("index in steps: `x[i][j]`");
+            .help_about("index in steps: `{x}[i][j]`", &[("x", base.span)]);
             return self.fail(d);
         };
         if part.name.is_some() || part.star {
@@ -78,7 +78,7 @@ impl Cx<'_> {
                     format!("the index of a `{ty}` is an `int`, and this is `{}`", key.ty),
                 );
                 let d = if key.ty == Ty::Float {
-                    d.help("`//` divides whole numbers, `int(x)` drops the fraction")
+                    d.help_about("`//` divides whole numbers, `int({x})` drops the fraction", &[("x", key.span)])
                 } else {
                     d
                 };
@@ -87,7 +87,7 @@ impl Cx<'_> {
             ty => {
                 let d = Diagnostic::new(Code::E0211, span, format!("`{ty}` cannot be indexed"));
                 let d = match &ty {
-                    Ty::Struct(_) => d.help("fields are taken by name: `x.field`"),
+                    Ty::Struct(_) => d.help_about("fields are taken by name: `{x}.field`", &[("x", base.span)]),
                     Ty::FnRef(_) | Ty::Fn(..) => d.help("call it with parentheses"),
                     _ => d,
                 };

@@ -47,7 +47,7 @@ impl Tracer<'_> {
         self.kernel = around;
         let ids = match expanded {
             Ok(ids) => ids,
-            Err(e) => return Err(self.op_error(e, args, &given, span)),
+            Err(e) => return Err(self.op_error(def, e, args, &given, span)),
         };
         let ids = match &ids[..] {
             [id] if self.epilogues => vec![self.epilogue(*id, first_new)],
@@ -185,7 +185,7 @@ impl Tracer<'_> {
     }
 
     /// The diagnostic for an operator that does not take these shapes.
-    fn op_error(&self, e: OpError, args: &[OpArg], given: &[Arg], span: Span) -> Box<Diagnostic> {
+    fn op_error(&self, def: &OpDef, e: OpError, args: &[OpArg], given: &[Arg], span: Span) -> Box<Diagnostic> {
         let at = |i: usize| match args.get(i) {
             Some(OpArg::Value(TExpr { span, .. })) => Some(*span),
             _ => None,
@@ -212,8 +212,10 @@ impl Tracer<'_> {
         if code != static_code {
             d.notes.push(format!("the sizes are known only at run time; {static_code} is the same error before it"));
         }
-        for help in e.help {
-            d = d.help(help);
+        let named = def.params.iter().enumerate().filter_map(|(i, p)| Some((p.name, at(i)?)));
+        let named: Vec<(&str, Span)> = named.collect();
+        for help in &e.help {
+            d = d.help_about(help, &named);
         }
         Box::new(self.in_calls(d))
     }

@@ -50,7 +50,7 @@ fn format_by_size(x: &TensorType) -> Result<Blocks, OpError> {
         ),
         None => OpError::new(Code::E0213, "the last size, which says the format, is not known")
             .arg(0, x.to_string())
-            .help("name it: `op.dequantize(x, \"q8_0\")`"),
+            .help("name it: `op.dequantize({blocks}, \"q8_0\")`"),
     })
 }
 

@@ -146,7 +146,7 @@ fn infer(name: &str, n: usize, cx: &mut InferCx, args: &[SymArg]) -> Inferred {
     rule::require(cx, channels, &taken, Code::E0202, text, |e| {
         let e = e.arg(0, format!("{x}: {channels} channels")).arg(1, format!("{w}: {} channels", w.shape[1]));
         match (x.shape.last(), lead) {
-            (Some(last), 1) if *last == taken => e.help("channels go before the dims: `x.moveaxis(-1, 1)`"),
+            (Some(last), 1) if *last == taken => e.help("channels go before the dims: `{x}.moveaxis(-1, 1)`"),
             _ => e,
         }
     })?;
@@ -253,7 +253,7 @@ mod tests {
             "E0212 the input has H channels, and the weights are for 3 | 0: Tensor[N, H, W, 3, f32]: H channels \
              | 1: Tensor[8, 3, 3, 3, f32]: 3 channels | for example H=1 gives 1 and 3 \
              | note: the sizes of a signature stand for all values, and nothing says that H equals 3 \
-             | help: channels go before the dims: `x.moveaxis(-1, 1)`"
+             | help: channels go before the dims: `{x}.moveaxis(-1, 1)`"
         );
         assert_eq!(
             error_text("conv2d", &with("1 4 5 5 f32", "8 4 3 3 f32", &[int(1), int(0), int(1), int(2)])),

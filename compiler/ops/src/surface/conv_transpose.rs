@@ -72,7 +72,7 @@ fn infer(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let text = || format!("the input has {channels} channels, and the weights are for {}", w.shape[0]);
     rule::require(cx, channels, &w.shape[0], Code::E0202, text, |e| {
         let e = e.arg(0, format!("{x}: {channels} channels")).arg(1, format!("{w}: {} channels", w.shape[0]));
-        if *channels == w.shape[1] { e.help("the input channels go first: `weight.swapaxes(0, 1)`") } else { e }
+        if *channels == w.shape[1] { e.help("the input channels go first: `{weight}.swapaxes(0, 1)`") } else { e }
     })?;
     let outputs = w.shape[1].mul(&groups);
     bias(cx, args, 2, &outputs)?;

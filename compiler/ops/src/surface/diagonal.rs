@@ -62,7 +62,7 @@ fn infer_diag(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
             format!("`diag` takes a vector or a matrix, and this tensor has rank {}", x.rank()),
         )
         .arg(0, x.to_string())
-        .help("for a batch of matrices: `op.einsum(\"...ii->...i\", x)`")),
+        .help("for a batch of matrices: `op.einsum(\"...ii->...i\", {x})`")),
     }
 }
 

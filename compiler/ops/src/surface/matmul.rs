@@ -91,13 +91,13 @@ fn contracted(error: OpError, x: &TensorType, y: &TensorType) -> OpError {
     let (k, l) = (&x.shape[rx - 1], &y.shape[ry.saturating_sub(2)]);
     let error = error.arg(0, format!("{x}: {k} columns")).arg(1, format!("{y}: {l} rows"));
     if ry == 2 && y.shape[1] == *k {
-        return error.help("the second operand fits transposed: `y.T`");
+        return error.help("the second operand fits transposed: `{y}.T`");
     }
     if ry > 2 && y.shape[ry - 1] == *k {
-        return error.help("the second operand fits transposed: `y.swapaxes(-1, -2)`");
+        return error.help("the second operand fits transposed: `{y}.swapaxes(-1, -2)`");
     }
     if rx == 2 && x.shape[0] == *l {
-        return error.help("the first operand fits transposed: `x.T`");
+        return error.help("the first operand fits transposed: `{x}.T`");
     }
     error
 }
@@ -108,7 +108,7 @@ fn infer_dot(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
         return Err(OpError::new(Code::E0207, "`dot` takes vectors and matrices")
             .arg(0, x.to_string())
             .arg(1, y.to_string())
-            .help("for batches of matrices `op.matmul(x, y)`, for sums over the last dim of both `op.einsum`"));
+            .help("for batches of matrices `op.matmul({x}, {y})`, for sums over the last dim of both `op.einsum`"));
     }
     infer("dot", cx, args)
 }
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(
             error_text("matmul", &[tensor_arg("2 3 f32"), tensor_arg("4 3 f32")]),
             "E0201 the contracted sizes of the matrix product differ | 0: Tensor[2, 3, f32]: 3 columns \
-             | 1: Tensor[4, 3, f32]: 4 rows | help: the second operand fits transposed: `y.T`"
+             | 1: Tensor[4, 3, f32]: 4 rows | help: the second operand fits transposed: `{y}.T`"
         );
         assert_eq!(
             error_text("matmul", &[tensor_arg("B K f32"), tensor_arg("M N f32")]),

@@ -94,7 +94,7 @@ pub fn scales_shape(shape: &[Size], block: Option<&[u64]>) -> Vec<Size> {
 fn checked(args: &[SymArg]) -> Result<(&TensorType, Format, Option<Vec<u64>>), OpError> {
     let x = rule::tensor(args, 0)?;
     if x.dtype.is_some_and(|d| !d.is_float()) {
-        return Err(OpError::new(Code::E0205, "only floats are quantised").arg(0, x.to_string()).help("`x.to(f32)`"));
+        return Err(OpError::new(Code::E0205, "only floats are quantised").arg(0, x.to_string()).help("`{x}.to(f32)`"));
     }
     let (format, block) = (Format::of(args)?, block_of(args, 2, x)?);
     if let Format::Blocks(f) = format {

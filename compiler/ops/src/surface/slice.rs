@@ -40,7 +40,7 @@ fn ranges(facts: &Facts, args: &[SymArg]) -> Result<Vec<(Option<(Size, Size)>, i
         let bad = || {
             OpError::new(Code::E0711, format!("the step of axis {d} is {}, and steps are positive here", steps[d]))
                 .arg(3, rule::tuple(&steps))
-                .help("to reverse an axis: `op.flip(x, axis)`")
+                .help("to reverse an axis: `op.flip({x}, axis)`")
         };
         if steps[d] <= 0 {
             return Err(bad());
@@ -92,7 +92,7 @@ fn widths(args: &[SymArg]) -> Result<Vec<(Size, Size)>, OpError> {
     let x = rule::tensor(args, 0)?;
     let given = rule::ints(args, 1)?;
     if let Some(s) = given.iter().find(|s| s.as_const().is_some_and(|n| n < 0)) {
-        return Err(rule::negative(s, 1).help("to leave elements out, slice: `x[:, 1:-1]`"));
+        return Err(rule::negative(s, 1).help("to leave elements out, slice: `{x}[:, 1:-1]`"));
     }
     let rank = x.rank();
     Ok(match &given[..] {

@@ -37,7 +37,7 @@ fn parts(cx: &mut InferCx, args: &[SymArg]) -> Result<(usize, Vec<(Size, Size)>)
         rule::require(cx, size, &each.mul(&n), Code::E0202, text, |e| {
             let error = e.arg(0, x.to_string()).arg(1, format!("{count} parts"));
             match error.help.is_empty() {
-                true => error.help("give the positions where parts begin: `op.split(x, [2, 5])`"),
+                true => error.help("give the positions where parts begin: `op.split({x}, [2, 5])`"),
                 false => error,
             }
         })?;

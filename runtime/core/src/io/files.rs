@@ -1,24 +1,15 @@
 //! Opening, reading and atomically replacing files.
 
-use crate::fault::Fault;
+use super::aside;
+use super::replace::{self, Lasting, replace};
+use crate::fault::{Fault, allowed_memory, human_bytes};
 use crate::outline;
+use crate::tensor::memory_limit;
 use crate::world;
+use flate2::read::MultiGzDecoder;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-
-/// Files being written: removed when the process is interrupted.
-static PENDING: Mutex<Vec<PathBuf>> = Mutex::new(vec![]);
-
-/// Removes every half-written file. For the interrupt handler, just before the process ends.
-pub fn remove_pending() {
-    if let Ok(pending) = PENDING.lock() {
-        for path in pending.iter() {
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
 
 fn fault(verb: &str, path: &Path, e: &std::io::Error) -> Fault {
     let why = match e.kind() {
@@ -57,7 +48,7 @@ fn near_file(path: &Path) -> Option<PathBuf> {
 
 /// Opens a file and tells its length.
 pub fn open(path: &Path) -> Result<(BufReader<File>, u64), Fault> {
-    let file = File::open(path).map_err(|e| fault("read", path, &e))?;
+    let file = File::open(aside::written(path).as_deref().unwrap_or(path)).map_err(|e| fault("read", path, &e))?;
     let meta = file.metadata().map_err(|e| fault("read", path, &e))?;
     if meta.is_dir() {
         return Err(fault("read", path, &std::io::ErrorKind::IsADirectory.into()));
@@ -76,27 +67,44 @@ pub fn begins_with(path: &Path, magic: &[u8]) -> Result<bool, Fault> {
 /// The whole file as it is.
 pub fn read_raw(path: &Path) -> Result<Vec<u8>, Fault> {
     let (mut reader, len) = open(path)?;
-    if len > crate::tensor::memory_limit() {
-        return Err(crate::tensor::OutOfMemory { bytes: len }.into());
+    let limit = memory_limit();
+    if len > limit {
+        return Err(too_large(path, "holds", len));
     }
     let mut bytes = Vec::with_capacity(len as usize);
-    reader.read_to_end(&mut bytes).map_err(|e| fault("read", path, &e))?;
-    Ok(bytes)
+    // A pipe or a device has no length, and may have no end.
+    let whole = fill(&mut reader, limit, &mut bytes).map_err(|e| fault("read", path, &e))?;
+    if whole { Ok(bytes) } else { Err(too_large(path, "holds more than", limit)) }
 }
 
 /// The whole file, unpacked when it is gzip (by its first bytes, not by its name).
 pub fn read_all(path: &Path) -> Result<Vec<u8>, Fault> {
     let bytes = read_raw(path)?;
-    if bytes.starts_with(&[0x1f, 0x8b]) {
-        let mut out = vec![];
-        let limit = crate::tensor::memory_limit();
-        flate2::read::MultiGzDecoder::new(&bytes[..])
-            .take(limit)
-            .read_to_end(&mut out)
-            .map_err(|e| Fault::new(707, format!("`{}` is damaged gzip data: {e}", path.display())))?;
+    if bytes.starts_with(&[0x1f, 0x8b]) { unpacked(&bytes, memory_limit(), path) } else { Ok(bytes) }
+}
+
+/// What gzip data stands for, of at most `limit` bytes.
+fn unpacked(bytes: &[u8], limit: u64, path: &Path) -> Result<Vec<u8>, Fault> {
+    let damaged = |e| Fault::new(707, format!("`{}` is damaged gzip data: {e}", path.display()));
+    let mut reader = MultiGzDecoder::new(bytes);
+    let mut out = vec![];
+    if fill(&mut reader, limit, &mut out).map_err(damaged)? {
         return Ok(out);
     }
-    Ok(bytes)
+    drop(out);
+    let rest = std::io::copy(&mut reader, &mut std::io::sink()).map_err(damaged)?;
+    Err(too_large(path, "unpacks to", limit + 1 + rest))
+}
+
+/// Reads up to the end, and one byte above `limit` at most; whether it came to the end.
+fn fill(reader: &mut impl Read, limit: u64, out: &mut Vec<u8>) -> std::io::Result<bool> {
+    Ok(reader.take(limit.saturating_add(1)).read_to_end(out)? as u64 <= limit)
+}
+
+fn too_large(path: &Path, verb: &str, bytes: u64) -> Fault {
+    let size = human_bytes(bytes);
+    Fault::new(710, format!("`{}` {verb} {size} ({bytes} bytes), which is more memory than can be had", path.display()))
+        .note(allowed_memory())
 }
 
 /// A text file; anything but UTF-8 is refused.
@@ -108,44 +116,37 @@ pub fn read_text(path: &Path) -> Result<String, Fault> {
     })
 }
 
-/// Writes a file as a whole: the old content stays until the new one is complete. Of several
-/// processes the first one writes it.
+/// Writes a file as a whole: the old content stays until the new one is complete and on the disk. Links are
+/// followed; devices and FIFOs are written through. Of several processes the first one writes it.
 pub fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<(), Fault>) -> Result<(), Fault> {
     if outline::is_on() {
         return Ok(());
     }
+    if aside::is_on() {
+        return aside::write(path, |e| write_fault(path, &e), write);
+    }
+    let replace = || replace(path, Lasting::OnDisk, |e| write_fault(path, &e), write);
     match world::world() {
-        None => replace(path, write),
-        Some(w) => w.once(&path.to_string_lossy(), || replace(path, write)),
+        None => replace(),
+        Some(w) => w.once(&path.to_string_lossy(), replace),
     }
 }
 
-fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<(), Fault>) -> Result<(), Fault> {
-    let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let temp = tempfile::Builder::new().prefix(".tessera-").tempfile_in(dir).map_err(|e| fault("written", path, &e))?;
-    let temp_path = temp.path().to_owned();
-    if let Ok(mut pending) = PENDING.lock() {
-        pending.push(temp_path.clone());
+/// Adds to the end of a file, which is made where there is none. Of several processes the first one does.
+pub fn append(path: &Path, text: &str) -> Result<(), Fault> {
+    let append = || {
+        let append = if aside::is_on() { aside::append } else { replace::append };
+        append(path, text.as_bytes()).map_err(|e| write_fault(path, &e))
+    };
+    match world::world() {
+        None => append(),
+        Some(w) => w.once(&path.to_string_lossy(), append),
     }
-    let result = (|| {
-        let mut out = BufWriter::with_capacity(1 << 20, temp.as_file());
-        write(&mut out)?;
-        out.flush().map_err(|e| fault("written", path, &e))?;
-        drop(out);
-        // A temporary file is private; the result has the usual permissions.
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            let mode = std::fs::metadata(path).map_or(0o644, |m| m.permissions().mode());
-            let _ = temp.as_file().set_permissions(std::fs::Permissions::from_mode(mode));
-        }
-        temp.persist(path).map_err(|e| fault("written", path, &e.error))?;
-        Ok(())
-    })();
-    if let Ok(mut pending) = PENDING.lock() {
-        pending.retain(|p| *p != temp_path);
-    }
-    result
+}
+
+/// Whether there is a file.
+pub fn exists(path: &Path) -> bool {
+    aside::written(path).is_some() || path.exists()
 }
 
 /// An error while writing, told with the path.
@@ -156,4 +157,27 @@ pub fn write_fault(path: &Path, e: &std::io::Error) -> Fault {
 /// An error while reading, told with the path.
 pub fn read_fault(path: &Path, e: &std::io::Error) -> Fault {
     fault("read", path, e)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_data_is_unpacked_whole_or_refused_with_its_size() -> std::io::Result<()> {
+        let text = "1,2\n3,4\n".repeat(1000);
+        let mut packed = flate2::write::GzEncoder::new(vec![], flate2::Compression::default());
+        packed.write_all(text.as_bytes())?;
+        let packed = packed.finish()?;
+        let path = Path::new("t.csv.gz");
+        assert_eq!(unpacked(&packed, 8000, path), Ok(text.into_bytes()));
+        for limit in [0, 1, 7999] {
+            let told = unpacked(&packed, limit, path).err().map(|f| (f.code, f.message));
+            let message = "`t.csv.gz` unpacks to 7.8 KiB (8000 bytes), which is more memory than can be had";
+            assert_eq!(told, Some((710, message.to_owned())), "{limit}");
+        }
+        let told = unpacked(&packed[..packed.len() - 1], 8000, path).err().map(|f| f.code);
+        assert_eq!(told, Some(707));
+        Ok(())
+    }
 }

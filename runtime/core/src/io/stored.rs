@@ -84,8 +84,8 @@ fn leaves<'a>(types: &TypeTable, value: &'a mut Passed, ty: TypeId, name: &str, 
     }
 }
 
-/// Writes a value of a type. Two parts of one name (a dict key that looks like a path) are E0707.
-pub fn save(types: &TypeTable, mut value: Passed, ty: TypeId, path: &Path) -> Result<(), Fault> {
+/// What a file holds of a value of a type. Two parts of one name (a dict key that looks like a path) are E0707.
+pub fn content(types: &TypeTable, mut value: Passed, ty: TypeId) -> Result<Content, Fault> {
     let mut parts = vec![];
     leaves(types, &mut value, ty, "", &mut parts);
     let mut content = Content::default();
@@ -100,7 +100,7 @@ pub fn save(types: &TypeTable, mut value: Passed, ty: TypeId, path: &Path) -> Re
                 .note("keys of dicts become parts of names, which are joined by points"));
         }
     }
-    safetensors::write(path, &content)
+    Ok(content)
 }
 
 fn packed(value: &Passed, dtype: DType) -> Result<Tensor, Fault> {

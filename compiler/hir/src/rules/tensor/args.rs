@@ -119,10 +119,14 @@ impl At<'_> {
             | (Operand, Ty::List(_) | Ty::Tuple(_)) => d.help("make a tensor of it: `op.array(…)`"),
             (Key, Ty::Int(_)) => d.help("make a key of the number: `random.key(…)`"),
             (Shape | Int | Ints | Axis | Axes, Ty::Float) => d.help("`/` gives a float; `//` gives an int"),
-            (Shape | Int | Ints, Ty::Tensor(t)) if t.rank() == 0 => d.help("`int(x)` reads a tensor of one element"),
+            (Shape | Int | Ints, Ty::Tensor(t)) if t.rank() == 0 => {
+                d.help_about("`int({x})` reads a tensor of one element", &[("x", value.span)])
+            }
             (Shape, Ty::List(_)) => d.help("the rank must be known: write the shape as a tuple, `(a, b)`"),
             (Axis, Ty::Tuple(_)) => d.note("the operator works along one axis"),
-            (Float | Int, Ty::Tensor(_)) => d.help("`float(x)` and `int(x)` read a tensor of one element"),
+            (Float | Int, Ty::Tensor(_)) => {
+                d.help_about("`float({x})` and `int({x})` read a tensor of one element", &[("x", value.span)])
+            }
             (DType, _) => d.help("for example `f32`, `bf16` or `\"bf16\"`"),
             _ => d,
         }
@@ -274,7 +278,10 @@ fn nested(cx: &mut SizeCx, at: &At, value: &TExpr) -> Result<Nest, Diagnostic> {
         Ty::Tensor(_) => {
             return Err(Diagnostic::new(Code::E0204, value.span, "`op.array` takes numbers, and this is a tensor")
                 .here(format!("this is {}", value.ty))
-                .help("put tensors together with `op.stack([…])`, or read one element with `float(x)`"));
+                .help_about(
+                    "put tensors together with `op.stack([…])`, or read one element with `float({x})`",
+                    &[("x", value.span)],
+                ));
         }
         _ => {}
     }

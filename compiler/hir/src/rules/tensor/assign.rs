@@ -82,7 +82,10 @@ fn lies_alike(
     Err(Diagnostic::new(Code::E0404, span, "this lies over the mesh in another way than what it is written into")
         .here(format!("this is {v}"))
         .with_label(base_span, t.to_string())
-        .help("lay it out in the same way: `dist.shard(x, spec)`; or take it off the mesh: `dist.gather(x)`"))
+        .help_about(
+            "lay it out in the same way: `dist.shard({x}, spec)`; or take it off the mesh: `dist.gather({x})`",
+            &[("x", span)],
+        ))
 }
 
 fn scalar_fits(t: &TensorType, value: &TExpr, base_span: Span) -> Result<(), Diagnostic> {
@@ -98,8 +101,11 @@ fn scalar_fits(t: &TensorType, value: &TExpr, base_span: Span) -> Result<(), Dia
     let d = Diagnostic::new(Code::E0206, value.span, format!("a {} does not fit a tensor of {dtype}", value.ty))
         .with_label(base_span, t.to_string());
     Err(match value.ty {
-        Ty::Float => d.help("make the tensor one of floats (`.to(f32)`), or drop the fraction: `int(x)`"),
-        _ => d.help("write `True` or `False`, or compare: `x != 0`"),
+        Ty::Float => {
+            let help = "make the tensor one of floats (`{t}.to(f32)`), or drop the fraction: `int({x})`";
+            d.help_about(help, &[("t", base_span), ("x", value.span)])
+        }
+        _ => d.help_about("write `True` or `False`, or compare: `{x} != 0`", &[("x", value.span)]),
     })
 }
 

@@ -103,17 +103,17 @@ fn no_attribute(t: &TensorType, base_span: Span, name: &Name) -> Diagnostic {
         .with_label(base_span, t.to_string());
     if ATTRIBUTES.contains(&&*name.text) {
         return Diagnostic { message: format!("`{}` of a tensor is no method", name.text), ..d }
-            .help(format!("leave the parentheses out: `x.{}`", name.text));
+            .help_about(&format!("leave the parentheses out: `{{x}}.{}`", name.text), &[("x", base_span)]);
     }
     if METHODS.contains(&&*name.text) || surface::method(&name.text).is_some() {
         return Diagnostic { message: format!("`{}` of a tensor is a method", name.text), ..d }
-            .help(format!("call it: `x.{}(…)`", name.text));
+            .help_about(&format!("call it: `{{x}}.{}(…)`", name.text), &[("x", base_span)]);
     }
     if let Some(help) = elsewhere(&name.text) {
         return d.help(help);
     }
     if let Some(def) = surface::find(&name.text) {
-        return d.help(format!("call it as `op.{}(x, …)`", def.name));
+        return d.help_about(&format!("call it as `op.{}({{x}}, …)`", def.name), &[("x", base_span)]);
     }
     if let Some(def) = surface::all().find(|def| def.method && def.known_as.contains(&&*name.text)) {
         return d.fix(format!("it is called `{}` here", def.name), name.span, def.name);
@@ -180,8 +180,8 @@ pub fn to_int(x: TExpr, span: Span) -> Result<TExpr, Diagnostic> {
 
 /// A tensor as a condition: it must have one element. E0204 where it has, or may have, more.
 pub fn truth(x: TExpr) -> Result<TExpr, Diagnostic> {
-    one_element(&x, "a condition")
-        .map_err(|d| d.help("`op.any(x)` and `op.all(x)` say whether some or all elements are true"))?;
+    let help = "`op.any({x})` and `op.all({x})` say whether some or all elements are true";
+    one_element(&x, "a condition").map_err(|d| d.help_about(help, &[("x", x.span)]))?;
     let span = x.span;
     Ok(TExpr { kind: TKind::Truth(Box::new(x)), ty: Ty::Bool, span })
 }
@@ -195,7 +195,7 @@ fn one_element(x: &TExpr, what: &str) -> Result<(), Diagnostic> {
     }
     Err(Diagnostic::new(Code::E0204, x.span, format!("{what} takes a tensor of one element"))
         .here(format!("this is {t}"))
-        .help("take one element, as in `x[0]`, or reduce it, as in `x.sum()`"))
+        .help_about("take one element, as in `{x}[0]`, or reduce it, as in `{x}.sum()`", &[("x", x.span)]))
 }
 
 /// `len(x)`: the first size.

@@ -189,8 +189,10 @@ fn op_diagnostic(
     }
     d.witness = witness;
     d.notes.extend(notes.into_iter().map(rename));
+    let named = def.params.iter().zip(values).filter_map(|(p, v)| Some((p.name, v.as_ref()?.span)));
+    let named: Vec<(&str, Span)> = named.collect();
     for text in help {
-        d = d.help(rename(text));
+        d = d.help_about(&rename(text), &named);
     }
     for w in wraps {
         let spans: Vec<Span> = match at(w.param).map(|value| (value, &value.kind)) {

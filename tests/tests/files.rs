@@ -1,0 +1,174 @@
+//! What programs leave on the disk: files of the user, and the cache of compiled kernels.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tessera_tests::program::{Ran, binary, run_command, run_in};
+
+fn temp() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn write(path: &Path, content: impl AsRef<[u8]>) {
+    std::fs::write(path, content).unwrap_or_else(|e| panic!("{e}"));
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Runs a program in a folder.
+fn run(dir: &Path, source: &str, args: &[&str]) -> Ran {
+    write(&dir.join("main.tsr"), source);
+    run_in(dir, &[args, &["main.tsr"]].concat(), "").unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Names in a folder that begin so.
+fn names(dir: &Path, begin: &str) -> Vec<String> {
+    let all = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut names: Vec<String> = all.map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+    names.retain(|n| n.starts_with(begin));
+    names.sort();
+    names
+}
+
+/// Runs a program with a cache of its own.
+fn run_with_cache(dir: &Path, source: &str, size: &str) -> Ran {
+    write(&dir.join("main.tsr"), source);
+    let out = Command::new(binary())
+        .args(["run", "main.tsr"])
+        .current_dir(dir)
+        .env("TESSERA_CACHE", dir.join("cache"))
+        .env("TESSERA_CACHE_SIZE", size)
+        .env("TESSERA_ALWAYS_COMPILE", "1")
+        .output()
+        .unwrap_or_else(|e| panic!("{e}"));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ran { code: out.status.code().unwrap_or(-1), out: text(&out.stdout), err: text(&out.stderr) }
+}
+
+#[test]
+fn a_cache_entry_under_anothers_name_is_built_again() {
+    let dir = temp();
+    let kernels = dir.path().join("cache/kernels");
+    let program = |factor: &str| format!("x = op.arange(64.0)\nprint(op.exp(x * {factor}).sum())\n");
+    let first = run_with_cache(dir.path(), &program("0.5"), "");
+    let of_first = names(&kernels, "");
+    let second = run_with_cache(dir.path(), &program("0.25"), "");
+    let of_second: Vec<String> = names(&kernels, "").into_iter().filter(|n| !of_first.contains(n)).collect();
+    assert_eq!((first.code, second.code, of_first.is_empty(), of_second.is_empty()), (0, 0, false, false));
+    for (from, to) in of_first.iter().zip(&of_second) {
+        std::fs::copy(kernels.join(from), kernels.join(to)).unwrap_or_else(|e| panic!("{e}"));
+    }
+    let again = run_with_cache(dir.path(), &program("0.25"), "");
+    assert_eq!((again.code, &again.out), (0, &second.out), "{}", again.err);
+    assert!(first.out != second.out && again.err.contains("W0601"), "{}", again.err);
+}
+
+#[test]
+fn the_cache_stays_in_its_bounds_and_says_so() {
+    let dir = temp();
+    let cache = |args: &[&str], size: &str| {
+        let mut tool = Command::new(binary());
+        tool.arg("cache").args(args).current_dir(dir.path()).env("TESSERA_CACHE_SIZE", size);
+        let out = tool.env("TESSERA_CACHE", dir.path().join("cache")).output().unwrap_or_else(|e| panic!("{e}"));
+        let all = [&out.stdout[..], &out.stderr[..]].concat();
+        (out.status.code(), String::from_utf8_lossy(&all).into_owned())
+    };
+    for n in 1..12 {
+        let program = format!("x = op.ones(({n}, 100))\nprint(op.softmax(x @ x.T + {n}.0).sum() > 0.0)\n");
+        assert_eq!(run_with_cache(dir.path(), &program, "32KiB").out, "True\n");
+    }
+    let bytes: u64 = std::fs::read_dir(dir.path().join("cache/kernels"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|e| e.metadata().ok())
+        .map(|m| m.len())
+        .sum();
+    assert!((1..=32 << 10).contains(&bytes), "{bytes}");
+    assert!(cache(&[], "32KiB").1.contains(" of at most 32.0 KiB in "), "{:?}", cache(&[], "32KiB"));
+    assert!(cache(&["list"], "").1.contains(" of at most 1.0 GiB in "), "{:?}", cache(&["list"], ""));
+    let wrong = "error[E0602]: TESSERA_CACHE_SIZE: `much` is no size such as 2GiB, 500MB or 4096\n";
+    assert_eq!(cache(&[], "much"), (Some(2), wrong.to_owned()));
+}
+
+#[test]
+fn a_packed_table_is_read_whole_or_refused() {
+    let dir = temp();
+    let mut packed = flate2::write::GzEncoder::new(vec![], flate2::Compression::default());
+    let rows = "1,2\n".repeat(100_000);
+    let made = std::io::Write::write_all(&mut packed, rows.as_bytes()).and_then(|()| packed.finish());
+    write(&dir.path().join("t.csv.gz"), made.unwrap_or_else(|e| panic!("{e}")));
+    let source = "x: Tensor[N, 2, f32] = io.read_csv(\"t.csv.gz\")\nprint(N)\n";
+    assert_eq!(run(dir.path(), source, &["run"]).out, "100000\n");
+    let r = run(dir.path(), source, &["run", "--memory", "100KiB"]);
+    assert_eq!((r.code, &*r.out), (1, ""));
+    let said = "`t.csv.gz` unpacks to 390.6 KiB (400000 bytes), which is more memory than can be had";
+    assert!(r.err.contains(said) && r.err.contains("`--memory` allows 100.0 KiB"), "{}", r.err);
+}
+
+#[test]
+fn links_are_followed_and_modes_are_kept() {
+    let dir = temp();
+    let at = |name: &str| dir.path().join(name);
+    write(&at("data"), "old");
+    std::fs::set_permissions(at("data"), std::fs::Permissions::from_mode(0o604)).unwrap_or_else(|e| panic!("{e}"));
+    std::os::unix::fs::symlink("data", at("link")).unwrap_or_else(|e| panic!("{e}"));
+    write(&at("main.tsr"), "io.write_text(\"link\", \"new\")\nio.write_text(\"fresh\", \"x\")\nio.save(\"s\", 1)\n");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "umask 027; exec \"$0\" run main.tsr"]).arg(binary()).current_dir(dir.path());
+    let r = run_command(&mut shell, "").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(r.code, 0, "{}", r.err);
+    let mode = |name: &str| at(name).metadata().map_or(0, |m| m.mode() & 0o777);
+    assert_eq!([mode("data"), mode("fresh"), mode("s")], [0o604, 0o640, 0o640]);
+    assert!(at("link").is_symlink() && read(&at("data")) == "new");
+}
+
+#[test]
+fn devices_and_pipes_stay_what_they_are() {
+    let dir = temp();
+    let fifo = dir.path().join("fifo");
+    let made = Command::new("mkfifo").arg(&fifo).status().is_ok_and(|s| s.success());
+    let reader = Command::new("cat").arg(&fifo).stdout(Stdio::piped()).spawn().unwrap_or_else(|e| panic!("{e}"));
+    let source = "io.write_text(\"/dev/null\", \"x\")\nio.write_npy(\"/dev/null\", op.ones((3,)))\n\
+                  io.write_csv(\"fifo\", op.arange(3))\n\
+                  print(\"a\")\nio.write_text(\"/dev/stdout\", \"b\\n\")\nprint(\"c\")\n\
+                  io.append_text(\"/dev/stdout\", \"d\\n\")\nprint(\"e\")\n";
+    let r = run(dir.path(), source, &["run"]);
+    assert_eq!((made, r.code, &*r.out), (true, 0, "a\nb\nc\nd\ne\n"), "{}", r.err);
+    let through = reader.wait_with_output().unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(&*through.stdout, b"0\n1\n2\n");
+    let kind = |p: &Path| p.metadata().map_or(0, |m| m.mode() & 0o170_000);
+    assert_eq!([kind(&fifo), kind(Path::new("/dev/null"))], [0o010_000, 0o020_000]);
+    // What the shell has opened for the output goes on as well.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "echo first > out; exec \"$0\" run main.tsr >> out"]).arg(binary()).current_dir(dir.path());
+    let reader = Command::new("cat").arg(&fifo).stdout(Stdio::null()).spawn();
+    let r = run_command(&mut shell, "").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((r.code, &*read(&dir.path().join("out"))), (0, "first\na\nb\nc\nd\ne\n"), "{}", r.err);
+    assert!(reader.and_then(|mut r| r.wait()).is_ok_and(|s| s.success()));
+}
+
+#[test]
+fn a_killed_run_leaves_the_old_file_or_the_new_one_and_nothing_else() {
+    let dir = temp();
+    let source = "x = op.ones((1 << 20,))\ni = 0\nwhile True:\n    i += 1\n    io.save(\"out\", x * float(i))\n";
+    write(&dir.path().join("main.tsr"), source);
+    for i in 0..8 {
+        let mut child = Command::new(binary())
+            .args(["run", "main.tsr"])
+            .current_dir(dir.path())
+            .spawn()
+            .unwrap_or_else(|e| panic!("{e}"));
+        std::thread::sleep(Duration::from_millis(300 + 37 * i));
+        let killed = child.kill().and_then(|()| child.wait());
+        assert!(killed.is_ok());
+    }
+    let source = "x: Tensor[N, f32] = io.load(\"out\", like=op.zeros((1 << 20,)))\nprint(op.all(x == x[0]))\n\
+                  io.write_text(\"done\", \"\")\n";
+    let r = run(dir.path(), source, &["run"]);
+    assert_eq!((r.code, &*r.out), (0, "True\n"), "{}", r.err);
+    assert_eq!(names(dir.path(), ""), ["done", "main.tsr", "out"]);
+}
