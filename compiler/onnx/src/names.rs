@@ -1,13 +1,12 @@
 //! Names of a file as names of the language.
 
 use std::collections::HashSet;
+use tessera_grammar::token::{Tok, lex};
 
-/// Names that mean something else in a module.
+/// Names that the text of a module uses with a meaning of their own, or that lead to modules of the language.
 const RESERVED: &[&str] = &[
-    "and", "as", "assert", "break", "continue", "def", "elif", "else", "False", "for", "from", "if", "import", "in",
-    "is", "lambda", "None", "not", "or", "pass", "return", "struct", "True", "while", "with", "op", "io", "math",
-    "onnx", "max", "min", "weights", "model", "Weights", "Tensor", "std", "dist", "schedule", "tile", "numerics",
-    "graph", "autodiff", "random", "tree", "time", "sys",
+    "op", "io", "math", "onnx", "max", "min", "weights", "model", "file", "Weights", "Tensor", "std", "dist",
+    "schedule", "tile", "numerics", "graph", "autodiff", "random", "tree", "time", "sys",
 ];
 
 /// Gives each name once.
@@ -27,7 +26,8 @@ impl Names {
         }
         // `v12` is what intermediate values are called.
         let numbered = name.strip_prefix('v').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
-        if numbered || RESERVED.contains(&&*name) || tessera_base::DType::parse(&name).is_some() {
+        let word = lex(&name).first().is_none_or(|token| token.kind != Tok::Name);
+        if numbered || word || RESERVED.contains(&&*name) || tessera_base::DType::parse(&name).is_some() {
             name.push('_');
         }
         let mut unique = name.clone();

@@ -124,6 +124,7 @@ impl Int {
     /// The remainder with the sign of the divisor.
     pub fn rem(&self, other: &Int) -> Option<Int> {
         match (self, other) {
+            (_, Int::Known(0)) => None,
             (Int::Known(a), Int::Known(b)) if *b != 0 => {
                 let r = a.checked_rem(*b)?;
                 Some(Int::Known(if r != 0 && (r < 0) != (*b < 0) { r + b } else { r }))
@@ -193,6 +194,16 @@ fn bool_or_int(e: &Int, dtype: DType) -> String {
 }
 
 impl Value<'_> {
+    /// Of its elements, where it is known.
+    pub fn dtype(&self) -> Option<DType> {
+        match self {
+            Value::Tensor(t) => Some(t.dtype),
+            Value::Constant(t) => t.dtype().ok(),
+            Value::Ints(ints) | Value::Matrix(ints, _) => Some(ints.dtype),
+            Value::Broken => None,
+        }
+    }
+
     /// The ints of a constant of rank 0 or 1, or of what is computed of sizes.
     pub fn ints(&self) -> Option<Ints> {
         match self {

@@ -1,0 +1,153 @@
+//! What a node may say, looked up in the standard before it is translated: an attribute that the operator
+//! does not have in the version of the file, or that its translation does not follow, is refused by name.
+
+use crate::names::comment;
+use crate::node::No;
+use crate::ops::Row;
+use crate::standard::{self, Fact, Place, Schema};
+use tessera_base::DType;
+use tessera_runtime::io::onnx::{Attribute, Node};
+
+/// An attribute of the first versions: which arguments may be overwritten.
+const MOOT: &str = "consumed_inputs";
+
+/// The operator as the file has it.
+///
+/// # Errors
+/// What the standard does not allow, or the translation does not follow.
+pub fn checked(node: &Node, row: &Row, version: i64) -> Result<&'static Schema, No> {
+    let Some(schema) = standard::schema(row.name, version) else {
+        return Err(format!("version {version} of the operators does not have it"));
+    };
+    counted("argument", node.inputs.iter().copied().map(str::is_empty).collect(), &schema.inputs)?;
+    // Results are dropped at will.
+    let results = node.outputs.len();
+    if Schema::at(&schema.outputs, results.saturating_sub(1)).is_none() && results > 0 {
+        return Err(format!("it has {results} results and the standard {}", schema.outputs.len()));
+    }
+    for (i, (name, value)) in node.attributes.iter().enumerate() {
+        if node.attributes.iter().take(i).any(|(other, _)| other == name) {
+            return Err(format!("it has the attribute `{}` twice", comment(name)));
+        }
+        let Some(fact) = schema.attribute(name) else {
+            let known: Vec<String> = schema.attributes.iter().map(|a| format!("`{}`", a.name)).collect();
+            let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+            let (name, since) = (comment(name), schema.since);
+            return Err(format!("it has the attribute `{name}`; in version {since} the operator has {known}"));
+        };
+        follow(fact, value, row)?;
+    }
+    let missing = schema.attributes.iter().find(|a| a.required && !node.attributes.iter().any(|(n, _)| *n == a.name));
+    match missing.filter(|a| a.name != MOOT) {
+        Some(fact) => Err(format!("it lacks the attribute `{}`", fact.name)),
+        None => Ok(schema),
+    }
+}
+
+/// Whether each place that has to be given is, and no other.
+fn counted(what: &str, empty: Vec<bool>, places: &[Place]) -> Result<(), No> {
+    if let Some(last) = empty.len().checked_sub(1)
+        && Schema::at(places, last).is_none()
+    {
+        return Err(format!("it has {} {what}s and the standard {}", empty.len(), places.len()));
+    }
+    for (i, place) in places.iter().enumerate() {
+        if !place.optional && empty.get(i).copied().unwrap_or(true) {
+            return Err(format!("it lacks {what} {i}"));
+        }
+    }
+    Ok(())
+}
+
+fn follow(fact: &Fact, value: &Attribute, row: &Row) -> Result<(), No> {
+    let (name, kind) = (fact.name, kind(value));
+    if kind != fact.kind {
+        return Err(format!("its attribute `{name}` is {kind} where the standard has {}", fact.kind));
+    }
+    for text in texts(value) {
+        // Names of activations are written in any case.
+        let right = |v: &&str| if fact.kind == "texts" { v.eq_ignore_ascii_case(&text) } else { **v == text };
+        if !fact.values.is_empty() && !fact.values.iter().any(|v| right(&v)) {
+            let known: Vec<String> = fact.values.iter().map(|v| format!("`{v}`")).collect();
+            return Err(format!("its attribute `{name}` is `{}`; known are {}", comment(&text), known.join(", ")));
+        }
+    }
+    if name == MOOT || row.honoured.contains(&name) || row.moot.contains(&name) || is_default(fact, value) {
+        return Ok(());
+    }
+    let other = fact.default.map_or("without it".into(), |d| format!("with {d}"));
+    Err(format!("its attribute `{name}` is {}; only nodes {other} are supported", shown(value)))
+}
+
+fn is_default(fact: &Fact, value: &Attribute) -> bool {
+    match (value, fact.default) {
+        (Attribute::Int(n), Some(d)) => d.parse() == Ok(*n),
+        (Attribute::Float(x), Some(d)) => d.parse() == Ok(*x),
+        (Attribute::Text(_) | Attribute::Texts(_), Some(d)) => texts(value).join(",") == d,
+        _ => false,
+    }
+}
+
+fn kind(value: &Attribute) -> &'static str {
+    match value {
+        Attribute::Int(_) => "int",
+        Attribute::Float(_) => "float",
+        Attribute::Text(_) => "text",
+        Attribute::Tensor(_) => "tensor",
+        Attribute::Graph(_) => "graph",
+        Attribute::Ints(_) => "ints",
+        Attribute::Floats(_) => "floats",
+        Attribute::Texts(_) => "texts",
+        Attribute::Other => "of another kind",
+    }
+}
+
+fn texts(value: &Attribute) -> Vec<String> {
+    match value {
+        Attribute::Text(t) => vec![String::from_utf8_lossy(t).into_owned()],
+        Attribute::Texts(all) => all.iter().map(|t| (*t).to_owned()).collect(),
+        _ => vec![],
+    }
+}
+
+/// A value in a few words.
+pub fn shown(value: &Attribute) -> String {
+    let list = |all: Vec<String>| match all.len() {
+        0..=8 => format!("[{}]", all.join(", ")),
+        count => format!("a list of {count}"),
+    };
+    match value {
+        Attribute::Int(n) => n.to_string(),
+        Attribute::Float(x) => x.to_string(),
+        Attribute::Text(_) => format!("`{}`", comment(&texts(value).concat())),
+        Attribute::Texts(_) => list(texts(value).iter().map(|t| format!("`{}`", comment(t))).collect()),
+        Attribute::Ints(v) => list(v.iter().map(i64::to_string).collect()),
+        Attribute::Floats(v) => list(v.iter().map(f32::to_string).collect()),
+        Attribute::Tensor(_) => "a tensor".into(),
+        Attribute::Graph(_) => "a graph".into(),
+        Attribute::Other => "of a kind that has no counterpart".into(),
+    }
+}
+
+/// What a translated node is, in the words of the file: for the remark on its lines.
+pub fn described(node: &Node) -> String {
+    let short = |(name, value): &(&str, Attribute)| match value {
+        Attribute::Tensor(_) | Attribute::Graph(_) | Attribute::Other => None,
+        value => Some(format!("{}={}", comment(name), shown(value).replace('`', "\""))),
+    };
+    let attributes: Vec<String> = node.attributes.iter().filter_map(short).collect();
+    let name = if node.name.is_empty() { node.outputs.first().copied().unwrap_or_default() } else { node.name };
+    let attributes = if attributes.is_empty() { String::new() } else { format!("({})", attributes.join(", ")) };
+    format!("{}{attributes}, node {}", comment(node.op), comment(name))
+}
+
+/// The dtype that the standard gives a result, where it follows from the arguments.
+pub fn dtype_of(schema: &Schema, i: usize, inputs: &[Option<DType>]) -> Option<DType> {
+    let ty = Schema::at(&schema.outputs, i)?.ty;
+    let same =
+        |(at, dtype): (usize, &Option<DType>)| (Schema::at(&schema.inputs, at)?.ty == ty).then_some(*dtype).flatten();
+    // A type of a single dtype is that.
+    let only = schema.dtypes(ty);
+    let only = if only.len() == 1 { only.first().copied() } else { None };
+    only.or_else(|| inputs.iter().enumerate().find_map(same))
+}
