@@ -4,7 +4,7 @@
 use crate::names::comment;
 use crate::node::No;
 use crate::ops::Row;
-use crate::standard::{self, Fact, Place, Schema};
+use crate::standard::{self, Fact, Schema};
 use tessera_base::DType;
 use tessera_runtime::io::onnx::{Attribute, Node};
 
@@ -19,8 +19,11 @@ pub fn checked(node: &Node, row: &Row, version: i64) -> Result<&'static Schema, 
     let Some(schema) = standard::schema(row.name, version) else {
         return Err(format!("version {version} of the operators does not have it"));
     };
-    counted("argument", node.inputs.iter().copied().map(str::is_empty).collect(), &schema.inputs)?;
-    // Results are dropped at will.
+    // Arguments that are missing are missed by the translation, where it needs them.
+    let arguments = node.inputs.len();
+    if Schema::at(&schema.inputs, arguments.saturating_sub(1)).is_none() && arguments > 0 {
+        return Err(format!("it has {arguments} arguments and the standard {}", schema.inputs.len()));
+    }
     let results = node.outputs.len();
     if Schema::at(&schema.outputs, results.saturating_sub(1)).is_none() && results > 0 {
         return Err(format!("it has {results} results and the standard {}", schema.outputs.len()));
@@ -44,21 +47,6 @@ pub fn checked(node: &Node, row: &Row, version: i64) -> Result<&'static Schema, 
     }
 }
 
-/// Whether each place that has to be given is, and no other.
-fn counted(what: &str, empty: Vec<bool>, places: &[Place]) -> Result<(), No> {
-    if let Some(last) = empty.len().checked_sub(1)
-        && Schema::at(places, last).is_none()
-    {
-        return Err(format!("it has {} {what}s and the standard {}", empty.len(), places.len()));
-    }
-    for (i, place) in places.iter().enumerate() {
-        if !place.optional && empty.get(i).copied().unwrap_or(true) {
-            return Err(format!("it lacks {what} {i}"));
-        }
-    }
-    Ok(())
-}
-
 fn follow(fact: &Fact, value: &Attribute, row: &Row) -> Result<(), No> {
     let (name, kind) = (fact.name, kind(value));
     if kind != fact.kind {
@@ -75,7 +63,7 @@ fn follow(fact: &Fact, value: &Attribute, row: &Row) -> Result<(), No> {
     if name == MOOT || row.honoured.contains(&name) || row.moot.contains(&name) || is_default(fact, value) {
         return Ok(());
     }
-    let other = fact.default.map_or("without it".into(), |d| format!("with {d}"));
+    let other = fact.default.map_or("without it".into(), |d| format!("with `{d}`"));
     Err(format!("its attribute `{name}` is {}; only nodes {other} are supported", shown(value)))
 }
 
@@ -146,8 +134,8 @@ pub fn dtype_of(schema: &Schema, i: usize, inputs: &[Option<DType>]) -> Option<D
     let ty = Schema::at(&schema.outputs, i)?.ty;
     let same =
         |(at, dtype): (usize, &Option<DType>)| (Schema::at(&schema.inputs, at)?.ty == ty).then_some(*dtype).flatten();
-    // A type of a single dtype is that.
+    // That of an argument of the same type, else the one dtype that the type may be.
     let only = schema.dtypes(ty);
     let only = if only.len() == 1 { only.first().copied() } else { None };
-    only.or_else(|| inputs.iter().enumerate().find_map(same))
+    inputs.iter().enumerate().find_map(same).or(only)
 }

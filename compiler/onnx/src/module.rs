@@ -150,14 +150,24 @@ impl<'m> Pass<'m> {
         for output in &graph.outputs {
             match self.body.value(output.name).cloned() {
                 Some(Value::Broken) => {}
-                Some(value) => results.push(self.body.as_tensor(&value)?.text),
+                Some(value) => {
+                    let t = self.body.as_tensor(&value)?;
+                    if let Ok(said) = onnx::dtype(output.kind)
+                        && output.kind != 0
+                        && said != t.dtype
+                    {
+                        let name = comment(output.name);
+                        return Err(format!("output `{name}`: the file says {said}, and it is {}", t.dtype));
+                    }
+                    results.push(t);
+                }
                 None => self.problems.push(format!("nothing computes the output `{}`", comment(output.name))),
             }
         }
         Ok(self.text(graph, path, params, results))
     }
 
-    fn text(&self, graph: &Graph, path: &str, mut params: Vec<String>, results: Vec<String>) -> String {
+    fn text(&self, graph: &Graph, path: &str, mut params: Vec<String>, results: Vec<Tensor>) -> String {
         let mut out = format!("# {}, version {} of the operators\n", comment(path), self.body.opset);
         if self.body.library {
             out.push_str("import std.onnx as onnx\n");
@@ -183,7 +193,12 @@ impl<'m> Pass<'m> {
         for line in &self.body.lines {
             out.push_str(&format!("    {line}\n"));
         }
-        out.push_str(&format!("    return {}\n", if results.is_empty() { "None".into() } else { results.join(", ") }));
+        // The dtypes are those of the standard, or the module is refused.
+        for (i, t) in results.iter().enumerate() {
+            out.push_str(&format!("    result{}: Tensor[..., {}] = {}\n", i + 1, t.dtype, t.text));
+        }
+        let names: Vec<String> = (1..=results.len()).map(|i| format!("result{i}")).collect();
+        out.push_str(&format!("    return {}\n", if names.is_empty() { "None".into() } else { names.join(", ") }));
         out
     }
 

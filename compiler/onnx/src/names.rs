@@ -24,8 +24,9 @@ impl Names {
         if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
             name = if name.is_empty() { otherwise.to_owned() } else { format!("{otherwise}_{name}") };
         }
-        // `v12` is what intermediate values are called.
-        let numbered = name.strip_prefix('v').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+        // `v12` is what intermediate values are called, and `result1` what results are.
+        let number = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
+        let numbered = ["v", "result"].iter().any(|start| name.strip_prefix(start).is_some_and(number));
         let word = lex(&name).first().is_none_or(|token| token.kind != Tok::Name);
         if numbered || word || RESERVED.contains(&&*name) || tessera_base::DType::parse(&name).is_some() {
             name.push('_');

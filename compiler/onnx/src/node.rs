@@ -211,8 +211,7 @@ impl<'m> Node<'_, 'm> {
             return Ok(None);
         }
         let value = self.value(i)?;
-        let int = value.ints().and_then(|n| n.elems.first().and_then(Int::known)).map(|n| n as f64);
-        match value.number().map(|(x, ..)| x).or(int) {
+        match value.number().map(|(x, ..)| x).or(value.whole().map(|n| n as f64)) {
             Some(x) => Ok(Some(x)),
             None => Err(format!("its argument {i} (`{}`) is not a known number", self.node.inputs[i])),
         }
@@ -292,7 +291,7 @@ impl<'m> Node<'_, 'm> {
     pub fn refuses<T>(&self, name: &str, why: &str) -> Result<T, No> {
         let value = match self.attribute(name) {
             Some(value) => crate::gate::shown(value),
-            None => self.default(name).unwrap_or("left out").to_owned(),
+            None => self.default(name).map_or("left out".into(), |d| format!("`{d}`")),
         };
         Err(format!("its attribute `{name}` is {value}: {why}"))
     }

@@ -221,6 +221,17 @@ impl Value<'_> {
         }
     }
 
+    /// The one int that is known, of any dtype.
+    pub fn whole(&self) -> Option<i64> {
+        match (self.ints(), self) {
+            (Some(ints), _) => ints.elems.first().and_then(Int::known),
+            (None, Value::Constant(t)) if t.elems() == Some(1) && t.dtype().ok()?.is_int() => {
+                t.ints().ok()?.first().copied()
+            }
+            _ => None,
+        }
+    }
+
     /// The one element of a constant of floats, with its rank.
     pub fn number(&self) -> Option<(f64, usize, DType)> {
         let Value::Constant(t) = self else { return None };

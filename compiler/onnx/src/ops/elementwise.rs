@@ -130,10 +130,11 @@ fn dropout(n: &mut Node) -> Result<(), No> {
         return Err("it drops elements, as in training".into());
     }
     if n.wants(1) {
+        if n.schema.since < 12 {
+            return Err("before version 12 the mask of what is not dropped is not defined".into());
+        }
         let x = n.tensor(0)?;
-        // Before version 10 the mask has the dtype of what it masks.
-        let dtype = if n.body.opset < 10 { x.dtype } else { DType::Bool };
-        let mask = n.bound(&format!("op.ones_like({}, dtype={dtype})", x.text), x.rank, dtype)?;
+        let mask = n.bound(&format!("op.ones_like({}, dtype=bool)", x.text), x.rank, DType::Bool)?;
         n.result(1, Value::Tensor(mask));
     }
     same(n)
@@ -151,21 +152,29 @@ fn not(n: &mut Node) -> Result<(), No> {
 
 fn clip(n: &mut Node) -> Result<(), No> {
     let x = n.tensor(0)?;
-    let mut bound = |name: &str, i: usize| -> Result<String, No> {
-        // Version 6 has the largest numbers of f32 as bounds, which are none for narrower dtypes.
-        let attribute = n.attribute(name).is_some() || n.schema.attribute(name).is_some_and(|a| a.default.is_some());
-        if attribute {
+    // Without a bound the largest finite number is one, and what is infinite is clipped to it: so says the
+    // standard since version 6. To ints, and to what is too narrow for the bounds of version 6, that is nothing.
+    let largest = match x.dtype {
+        DType::F32 => Some(f64::from(f32::MAX)),
+        DType::F64 => Some(f64::MAX),
+        DType::F16 => Some(65504.0),
+        DType::Bf16 => Some(f64::from_bits(0x47ef_e000_0000_0000)),
+        _ => None,
+    };
+    let mut bound = |name: &str, i: usize, sign: f64| -> Result<String, No> {
+        if n.attribute(name).is_some() {
             return Ok(n.literal(name, 0.0, x.dtype));
         }
         if !n.has(i) {
-            return Ok("None".into());
+            let finite = largest.filter(|_| n.schema.since >= 6);
+            return Ok(finite.map_or("None".into(), |x_max| literal(sign * x_max, x.dtype)));
         }
         match n.value(i)?.number() {
             Some((v, ..)) => Ok(literal(v, x.dtype)),
             None => Ok(n.tensor(i)?.text),
         }
     };
-    let (low, high) = (bound("min", 1)?, bound("max", 2)?);
+    let (low, high) = (bound("min", 1, -1.0)?, bound("max", 2, 1.0)?);
     if (&*low, &*high) == ("None", "None") {
         return same(n);
     }

@@ -95,7 +95,8 @@ fn trailing(n: &mut Node, name: &str) -> Result<(), No> {
     }
     let dims: Vec<Int> = (axis..x.rank).map(|i| x.dim(i)).collect();
     let (scale, bias) = (n.tensor(1)?, n.optional(2)?);
-    let fits = |t: &Tensor| t.rank == dims.len() && t.dtype == given.dtype;
+    let whole = |t: &Tensor| dims.iter().zip(t.dims()).all(|(d, own)| d.equals(&own) != Some(false));
+    let fits = |t: &Tensor| t.rank == dims.len() && t.dtype == given.dtype && whole(t);
     if x.dtype == given.dtype && fits(&scale) && bias.as_ref().is_none_or(fits) {
         let bias = bias.map_or(String::new(), |b| format!(", bias={}", b.text));
         let text = format!("op.{name}({}, {}, weight={}{bias}, eps={eps})", x.text, tuple(&dims), scale.text);

@@ -382,7 +382,7 @@ fn cropped(n: &mut Node, x: Tensor, pairs: &mut [(Int, Int)]) -> Result<Tensor, 
 fn pad_value(n: &Node, dtype: DType) -> Result<String, No> {
     if n.schema.attribute("value").is_none()
         && n.has(2)
-        && let Some(one) = n.value(2)?.ints().and_then(|i| i.elems.first().and_then(Int::known))
+        && let Some(one) = n.value(2)?.whole()
     {
         return Ok(match dtype {
             DType::Bool => (if one == 0 { "False" } else { "True" }).into(),

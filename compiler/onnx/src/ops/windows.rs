@@ -2,7 +2,8 @@
 
 use super::{Row, row};
 use crate::node::{No, Node};
-use crate::value::{Int, Tensor, Value, tuple};
+use crate::value::{Int, Tensor, Value, literal, tuple};
+use tessera_base::DType;
 
 const POOLED: &[&str] = &["auto_pad", "ceil_mode", "count_include_pad", "dilations", "kernel_shape", "pads", "strides"];
 
@@ -271,8 +272,7 @@ fn resize(n: &mut Node) -> Result<(), No> {
     }
     let rounding = n.text("nearest_mode", if old { "floor" } else { "round_prefer_floor" });
     let nearest = ["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"];
-    let how = if mode == "linear" { "linear" } else { &*rounding };
-    if mode == "nearest" && !nearest.contains(&how) {
+    if mode == "nearest" && !nearest.contains(&&*rounding) {
         return n.refuses("nearest_mode", "it is not known");
     }
     for (i, axis) in axes.into_iter().enumerate() {
@@ -280,14 +280,21 @@ fn resize(n: &mut Node) -> Result<(), No> {
         let (size, scale) = match (&scales, &sizes) {
             (Some(scales), _) => match scales[i] {
                 1.0 => continue,
-                scale => (scaled(&own, scale)?, format!("{scale:?}")),
+                // The number that was written down: f32 rounded it, and places at borders would follow that.
+                scale => (scaled(&own, scale)?, literal(scale, DType::F32)),
             },
             (_, Some(sizes)) if sizes[i] == own => continue,
             (_, Some(sizes)) => (sizes[i].clone(), format!("{} / {}", sizes[i].text(), own.text())),
             _ => continue,
         };
-        let call = format!("resize({}, {axis}, {}, {scale}, \"{places}\", \"{how}\")", x.text, size.text());
-        let call = n.library(&call);
+        // Version 10 takes the next element above where there are fewer than before.
+        let fewer = n.node.op == "Resize" && n.body.opset < 11 && scales.as_ref().is_some_and(|s| s[i] < 1.0);
+        let rounding = if fewer { "ceil" } else { &*rounding };
+        let at = format!("{}, {axis}, {}, {scale}, \"{places}\"", x.text, size.text());
+        let call = match &*mode {
+            "linear" => n.library(&format!("resize_linear({at})")),
+            _ => n.library(&format!("resize({at}, \"{rounding}\")")),
+        };
         x = n.bound(&call, x.rank, x.dtype)?;
     }
     n.result(0, Value::Tensor(x));
