@@ -72,6 +72,8 @@ fn is_default(fact: &Fact, value: &Attribute) -> bool {
         (Attribute::Int(n), Some(d)) => d.parse() == Ok(*n),
         (Attribute::Float(x), Some(d)) => d.parse() == Ok(*x),
         (Attribute::Text(_) | Attribute::Texts(_), Some(d)) => texts(value).join(",") == d,
+        // Windows without gaps.
+        (Attribute::Ints(v), None) => fact.name == "dilations" && v.iter().all(|d| *d == 1),
         _ => false,
     }
 }

@@ -5,7 +5,7 @@ use crate::node::{No, Node};
 use crate::value::{Int, Tensor, Value, literal, tuple};
 use tessera_base::DType;
 
-const POOLED: &[&str] = &["auto_pad", "ceil_mode", "count_include_pad", "dilations", "kernel_shape", "pads", "strides"];
+const POOLED: &[&str] = &["auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"];
 
 pub const ROWS: &[Row] = &[
     row("Conv", conv).honours(&["auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"]),
@@ -13,8 +13,8 @@ pub const ROWS: &[Row] = &[
         .honours(&["auto_pad", "dilations", "group", "kernel_shape", "output_padding", "pads", "strides"])
         .refuses(&["output_shape"]),
     // The order of places in memory concerns the second result, which is refused.
-    row("MaxPool", |n| pool(n, true)).honours(POOLED).ignores(&["storage_order"]),
-    row("AveragePool", |n| pool(n, false)).honours(POOLED),
+    row("MaxPool", |n| pool(n, true)).honours(POOLED).ignores(&["storage_order"]).refuses(&["dilations"]),
+    row("AveragePool", |n| pool(n, false)).honours(POOLED).refuses(&["dilations"]),
     row("Resize", resize)
         .honours(&["axes", "coordinate_transformation_mode", "mode", "nearest_mode"])
         // For cubic ones, and for places outside by `tf_crop_and_resize`, which both are refused.
@@ -208,9 +208,6 @@ fn pool(n: &mut Node, largest: bool) -> Result<(), No> {
     let x = n.tensor(0)?;
     let kernel = n.list("kernel_shape").ok_or("it has no `kernel_shape`")?;
     let at = windows(n, &x, kernel.into_iter().map(Int::Known).collect())?;
-    if at.dilation.iter().any(|d| *d != 1) {
-        return n.refuses("dilations", "windows with gaps are not supported");
-    }
     let none = Int::Known(0);
     let args = |pads: &[(Int, Int)]| {
         let mut args = format!(", {}, stride={}", tuple(&at.kernel), ints(&at.stride));
