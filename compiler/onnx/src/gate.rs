@@ -55,7 +55,7 @@ fn follow(fact: &Fact, value: &Attribute, row: &Row) -> Result<(), No> {
     for text in texts(value) {
         // Names of activations are written in any case.
         let right = |v: &&str| if fact.kind == "texts" { v.eq_ignore_ascii_case(&text) } else { **v == text };
-        if !fact.values.is_empty() && !fact.values.iter().any(|v| right(&v)) {
+        if !fact.values.is_empty() && !fact.values.iter().any(right) {
             let known: Vec<String> = fact.values.iter().map(|v| format!("`{v}`")).collect();
             return Err(format!("its attribute `{name}` is `{}`; known are {}", comment(&text), known.join(", ")));
         }
