@@ -5,6 +5,7 @@ use crate::names::comment;
 use crate::node::No;
 use crate::ops::Row;
 use crate::standard::{self, Fact, Schema};
+use crate::value::{shown, texts};
 use tessera_base::DType;
 use tessera_runtime::io::onnx::{Attribute, Node};
 
@@ -89,33 +90,6 @@ fn kind(value: &Attribute) -> &'static str {
         Attribute::Floats(_) => "floats",
         Attribute::Texts(_) => "texts",
         Attribute::Other => "of another kind",
-    }
-}
-
-fn texts(value: &Attribute) -> Vec<String> {
-    match value {
-        Attribute::Text(t) => vec![String::from_utf8_lossy(t).into_owned()],
-        Attribute::Texts(all) => all.iter().map(|t| (*t).to_owned()).collect(),
-        _ => vec![],
-    }
-}
-
-/// A value in a few words.
-pub fn shown(value: &Attribute) -> String {
-    let list = |all: Vec<String>| match all.len() {
-        0..=8 => format!("[{}]", all.join(", ")),
-        count => format!("a list of {count}"),
-    };
-    match value {
-        Attribute::Int(n) => n.to_string(),
-        Attribute::Float(x) => x.to_string(),
-        Attribute::Text(_) => format!("`{}`", comment(&texts(value).concat())),
-        Attribute::Texts(_) => list(texts(value).iter().map(|t| format!("`{}`", comment(t))).collect()),
-        Attribute::Ints(v) => list(v.iter().map(i64::to_string).collect()),
-        Attribute::Floats(v) => list(v.iter().map(f32::to_string).collect()),
-        Attribute::Tensor(_) => "a tensor".into(),
-        Attribute::Graph(_) => "a graph".into(),
-        Attribute::Other => "of a kind that has no counterpart".into(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::names::Names;
 use crate::standard::Schema;
-use crate::value::{Int, Ints, Tensor, Value, literal};
+use crate::value::{Int, Ints, Tensor, Value, literal, shown};
 use std::collections::HashMap;
 use tessera_base::DType;
 use tessera_runtime::io::onnx::{self, Attribute};
@@ -290,7 +290,7 @@ impl<'m> Node<'_, 'm> {
     /// Refuses a node for the value of an attribute.
     pub fn refuses<T>(&self, name: &str, why: &str) -> Result<T, No> {
         let value = match self.attribute(name) {
-            Some(value) => crate::gate::shown(value),
+            Some(value) => shown(value),
             None => self.default(name).map_or("left out".into(), |d| format!("`{d}`")),
         };
         Err(format!("its attribute `{name}` is {value}: {why}"))

@@ -1,7 +1,8 @@
 //! What the values of a graph are while it is translated.
 
+use crate::names::comment;
 use tessera_base::DType;
-use tessera_runtime::io::onnx;
+use tessera_runtime::io::onnx::{self, Attribute};
 
 /// Ints are looked at while a graph is translated up to this count.
 const INTS_MAX: u64 = 4096;
@@ -274,4 +275,32 @@ pub fn positions(start: i64, end: i64, step: i64, count: usize) -> Vec<usize> {
 pub fn tuple(ints: &[Int]) -> String {
     let texts: Vec<String> = ints.iter().map(Int::text).collect();
     format!("({}{})", texts.join(", "), if texts.len() == 1 { "," } else { "" })
+}
+
+/// The texts of an attribute; none of one of another kind.
+pub fn texts(value: &Attribute) -> Vec<String> {
+    match value {
+        Attribute::Text(t) => vec![String::from_utf8_lossy(t).into_owned()],
+        Attribute::Texts(all) => all.iter().map(|t| (*t).to_owned()).collect(),
+        _ => vec![],
+    }
+}
+
+/// An attribute in a few words.
+pub fn shown(value: &Attribute) -> String {
+    let list = |all: Vec<String>| match all.len() {
+        0..=8 => format!("[{}]", all.join(", ")),
+        count => format!("a list of {count}"),
+    };
+    match value {
+        Attribute::Int(n) => n.to_string(),
+        Attribute::Float(x) => x.to_string(),
+        Attribute::Text(_) => format!("`{}`", comment(&texts(value).concat())),
+        Attribute::Texts(_) => list(texts(value).iter().map(|t| format!("`{}`", comment(t))).collect()),
+        Attribute::Ints(v) => list(v.iter().map(i64::to_string).collect()),
+        Attribute::Floats(v) => list(v.iter().map(f32::to_string).collect()),
+        Attribute::Tensor(_) => "a tensor".into(),
+        Attribute::Graph(_) => "a graph".into(),
+        Attribute::Other => "of a kind that has no counterpart".into(),
+    }
 }
