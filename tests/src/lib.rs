@@ -2,6 +2,7 @@
 
 pub mod program;
 pub mod onnx;
+pub mod onnx_cases;
 pub mod golden;
 pub mod bench;
 pub mod peers;

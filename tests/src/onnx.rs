@@ -18,11 +18,22 @@ fn bytes(number: u64, value: &[u8]) -> Vec<u8> {
     [varint(number << 3 | 2), varint(value.len() as u64), value.to_vec()].concat()
 }
 
+fn float(number: u64, value: f32) -> Vec<u8> {
+    [varint(number << 3 | 5), value.to_le_bytes().to_vec()].concat()
+}
+
 /// An attribute of a node.
 pub enum Attribute {
     Int(i64),
     Ints(Vec<i64>),
     Text(&'static str),
+    /// A text that is made.
+    Name(String),
+    Float(f32),
+    Floats(Vec<f32>),
+    Texts(Vec<String>),
+    /// What [`constant`] gives.
+    Tensor(Vec<u8>),
     /// The nodes of a graph, and its result.
     Graph(Vec<Vec<u8>>, &'static str),
 }
@@ -39,6 +50,11 @@ pub fn node(op: &str, inputs: &[&str], outputs: &[&str], attributes: &[(&str, At
             Attribute::Int(n) => [int(3, *n), int(20, 2)].concat(),
             Attribute::Ints(v) => [v.iter().flat_map(|n| int(8, *n)).collect(), int(20, 7)].concat(),
             Attribute::Text(t) => [bytes(4, t.as_bytes()), int(20, 3)].concat(),
+            Attribute::Name(t) => [bytes(4, t.as_bytes()), int(20, 3)].concat(),
+            Attribute::Float(x) => [float(2, *x), int(20, 1)].concat(),
+            Attribute::Floats(v) => [v.iter().flat_map(|x| float(7, *x)).collect(), int(20, 6)].concat(),
+            Attribute::Texts(v) => [v.iter().flat_map(|t| bytes(9, t.as_bytes())).collect(), int(20, 8)].concat(),
+            Attribute::Tensor(t) => [bytes(5, t), int(20, 4)].concat(),
             Attribute::Graph(nodes, result) => {
                 let nodes = nodes.iter().flat_map(|n| bytes(1, n));
                 let graph: Vec<u8> = nodes.chain(bytes(12, &bytes(1, result.as_bytes()))).collect();
@@ -63,6 +79,11 @@ pub fn ints(name: &str, values: &[i64]) -> Vec<u8> {
 /// One i64 of rank 0.
 pub fn one_int(name: &str, value: i64) -> Vec<u8> {
     tensor(name, &[], 7, value.to_le_bytes().to_vec())
+}
+
+/// A constant of the element type with this number in the format.
+pub fn constant(name: &str, kind: i64, dims: &[i64], raw: Vec<u8>) -> Vec<u8> {
+    tensor(name, dims, kind, raw)
 }
 
 fn tensor(name: &str, dims: &[i64], kind: i64, raw: Vec<u8>) -> Vec<u8> {

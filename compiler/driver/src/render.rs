@@ -50,7 +50,8 @@ pub fn render(out: &mut dyn Write, diagnostics: &[Diagnostic], sources: &dyn Sou
     });
     order.dedup_by(|(_, a), (_, b)| a == b);
     order.retain(|(_, d)| !style.quiet || d.severity() == Severity::Error);
-    let all: Vec<&Diagnostic> = order.into_iter().map(|(_, d)| d).collect();
+    let in_words: Vec<Diagnostic> = order.into_iter().map(|(_, d)| in_words_of_a_model(d, sources)).collect();
+    let all: Vec<&Diagnostic> = in_words.iter().collect();
     // A reader that closes the pipe early is not an error worth telling.
     let _ = if style.json {
         all.iter().try_for_each(|d| writeln!(out, "{}", to_json(d, sources)))
@@ -90,6 +91,21 @@ fn by_line(
         }
     }
     Ok(())
+}
+
+/// A diagnostic about the translated text of an ONNX file names the node that the line stands for: the remark on it.
+fn in_words_of_a_model(d: &Diagnostic, sources: &dyn Sources) -> Diagnostic {
+    let node = [d.span].into_iter().chain(d.labels.iter().map(|l| l.span)).find_map(|span| {
+        let place = sources.place(span).filter(|p| p.file.ends_with(".onnx"))?;
+        let text = sources.text(&place.file)?;
+        let before = text.get(..place.start)?.rfind('\n').map_or(0, |i| i + 1);
+        let line = text.get(before..)?.lines().next()?;
+        Some((line.rsplit_once("  # ")?.1.to_owned(), place.file))
+    });
+    match node {
+        Some((node, file)) => d.clone().note(format!("the line stands for {node}, in the file `{file}`")),
+        None => d.clone(),
+    }
 }
 
 fn severity_name(d: &Diagnostic) -> &'static str {

@@ -5,21 +5,26 @@
 //! the inputs of the graph. What shapes are computed with is computed here, as far as it does not
 //! depend on sizes of the inputs; those stay expressions of sizes.
 
+mod standard;
 mod names;
 mod value;
 mod node;
 mod ops;
+mod gate;
 mod module;
 
 pub use module::{module, module_of};
 
 use tessera_base::Code;
 
+pub use ops::Row;
+pub use standard::{Fact, Place, Schema, schemas, through};
+
 /// The operators that have a translation, sorted.
-pub fn operators() -> Vec<&'static str> {
-    let mut names: Vec<&str> = ops::all().map(|(name, _)| *name).chain(["If"]).collect();
-    names.sort_unstable();
-    names
+pub fn operators() -> Vec<&'static Row> {
+    let mut rows: Vec<&Row> = ops::all().collect();
+    rows.sort_unstable_by_key(|r| r.name);
+    rows
 }
 
 /// Why a file has no translation.

@@ -1,9 +1,11 @@
 //! A whole file as the text of a module.
 
 use crate::Refused;
+use crate::gate;
 use crate::names::{Names, comment, quoted};
 use crate::node::{Body, No, Node};
 use crate::ops;
+use crate::standard::{self, Schema};
 use crate::value::{Tensor, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -39,6 +41,11 @@ pub fn module_of(bytes: &[u8], path: &str) -> Result<String, Refused> {
 }
 
 fn translated(model: &Model, path: &str) -> Result<String, Refused> {
+    let newest = standard::through();
+    if model.opset > newest {
+        let message = format!("`{path}` has version {} of the operators; known are 1 to {newest}", model.opset);
+        return Err(refused(message, vec![]));
+    }
     let mut unknown: BTreeMap<String, Vec<String>> = BTreeMap::new();
     unknown_operators(&model.graph, &mut unknown);
     if !unknown.is_empty() {
@@ -47,7 +54,8 @@ fn translated(model: &Model, path: &str) -> Result<String, Refused> {
         let message = format!("`{path}` has {} that {} not supported", many(count, "operator"), are(count));
         return Err(refused(message, list));
     }
-    let mut pass = Pass { body: Body::new(model.opset), problems: vec![] };
+    // Files older than versions name none.
+    let mut pass = Pass { body: Body::new(model.opset.max(1)), problems: vec![] };
     let text = pass.program(&model.graph, path);
     match text {
         Ok(text) if pass.problems.is_empty() => Ok(text),
@@ -97,7 +105,7 @@ fn label(node: &onnx::Node) -> String {
 fn unknown_operators(graph: &Graph, out: &mut BTreeMap<String, Vec<String>>) {
     for node in &graph.nodes {
         let standard = matches!(node.domain, "" | "ai.onnx");
-        if !standard || (ops::find(node.op).is_none() && node.op != "If") {
+        if !standard || ops::find(node.op).is_none() {
             let op = if standard { comment(node.op) } else { comment(&format!("{}.{}", node.domain, node.op)) };
             out.entry(op).or_default().push(label(node));
         }
@@ -118,14 +126,14 @@ impl<'m> Pass<'m> {
     /// The whole text.
     fn program(&mut self, graph: &'m Graph<'m>, path: &str) -> Result<String, No> {
         self.body.scopes.push(constants(graph));
-        let (mut names, mut sizes) = (Names::default(), Sizes::default());
+        let mut sizes = Sizes::default();
         let mut params = vec![];
         for input in &graph.inputs {
             // Older files list the weights among the inputs.
             if self.body.value(input.name).is_some() {
                 continue;
             }
-            let param = names.fresh(input.name, "x");
+            let param = sizes.names.fresh(input.name, "x");
             let dtype = onnx::dtype(input.kind).map_err(|e| format!("input `{}`: {e}", comment(input.name)))?;
             let Some(shape) = &input.shape else {
                 return Err(format!("input `{}`: its rank is not told", comment(input.name)));
@@ -142,14 +150,24 @@ impl<'m> Pass<'m> {
         for output in &graph.outputs {
             match self.body.value(output.name).cloned() {
                 Some(Value::Broken) => {}
-                Some(value) => results.push(self.body.as_tensor(&value)?.text),
+                Some(value) => {
+                    let t = self.body.as_tensor(&value)?;
+                    if let Ok(said) = onnx::dtype(output.kind)
+                        && output.kind != 0
+                        && said != t.dtype
+                    {
+                        let name = comment(output.name);
+                        return Err(format!("output `{name}`: the file says {said}, and it is {}", t.dtype));
+                    }
+                    results.push(t);
+                }
                 None => self.problems.push(format!("nothing computes the output `{}`", comment(output.name))),
             }
         }
         Ok(self.text(graph, path, params, results))
     }
 
-    fn text(&self, graph: &Graph, path: &str, mut params: Vec<String>, results: Vec<String>) -> String {
+    fn text(&self, graph: &Graph, path: &str, mut params: Vec<String>, results: Vec<Tensor>) -> String {
         let mut out = format!("# {}, version {} of the operators\n", comment(path), self.body.opset);
         if self.body.library {
             out.push_str("import std.onnx as onnx\n");
@@ -175,19 +193,20 @@ impl<'m> Pass<'m> {
         for line in &self.body.lines {
             out.push_str(&format!("    {line}\n"));
         }
-        out.push_str(&format!("    return {}\n", if results.is_empty() { "None".into() } else { results.join(", ") }));
+        // The dtypes are those of the standard, or the module is refused.
+        for (i, t) in results.iter().enumerate() {
+            out.push_str(&format!("    result{}: Tensor[..., {}] = {}\n", i + 1, t.dtype, t.text));
+        }
+        let names: Vec<String> = (1..=results.len()).map(|i| format!("result{i}")).collect();
+        out.push_str(&format!("    return {}\n", if names.is_empty() { "None".into() } else { names.join(", ") }));
         out
     }
 
     fn nodes(&mut self, graph: &'m Graph<'m>) {
         for node in &graph.nodes {
-            let done = match node.op {
-                "If" => self.branch(node),
-                op => match ops::find(op) {
-                    Some((_, translate)) => translate(&mut Node { body: &mut self.body, node }),
-                    None => Err("its operator is not known".into()),
-                },
-            };
+            self.body.remark = gate::described(node);
+            let done = self.node(node);
+            self.body.remark.clear();
             if let Err(why) = done {
                 // An empty reason: an argument is broken, which has been told.
                 if !why.is_empty() {
@@ -198,6 +217,24 @@ impl<'m> Pass<'m> {
                 }
             }
         }
+    }
+
+    fn node(&mut self, node: &'m onnx::Node<'m>) -> Result<(), No> {
+        let row = ops::find(node.op).ok_or("its operator is not known")?;
+        let schema = gate::checked(node, row, self.body.opset)?;
+        let Some(translate) = row.translate else { return self.branch(node, schema) };
+        translate(&mut Node { body: &mut self.body, node, schema })?;
+        // What the standard says of the results holds.
+        let dtype = |name: &&str| self.body.value(name).and_then(Value::dtype);
+        let inputs: Vec<Option<DType>> = node.inputs.iter().map(dtype).collect();
+        for (i, name) in node.outputs.iter().enumerate() {
+            if let (Some(wanted), Some(own)) = (gate::dtype_of(schema, i, &inputs), dtype(name))
+                && wanted != own
+            {
+                return Err(format!("its result `{}` is {wanted} by the standard and {own} here", comment(name)));
+            }
+        }
+        Ok(())
     }
 
     /// A graph inside another: its results.
@@ -215,13 +252,13 @@ impl<'m> Pass<'m> {
     }
 
     /// `If`: one branch where the condition is known, else both, of which one is chosen.
-    fn branch(&mut self, node: &'m onnx::Node<'m>) -> Result<(), No> {
+    fn branch(&mut self, node: &'m onnx::Node<'m>, schema: &'static Schema) -> Result<(), No> {
         let graph = |name: &str| match node.attributes.iter().find(|(n, _)| *n == name) {
             Some((_, Attribute::Graph(g))) => Ok(g),
             _ => Err(format!("it lacks `{name}`")),
         };
         let (then, otherwise) = (graph("then_branch")?, graph("else_branch")?);
-        let mut at = Node { body: &mut self.body, node };
+        let mut at = Node { body: &mut self.body, node, schema };
         if let Ok(known) = at.known(0) {
             let chosen = if known.first().is_some_and(|c| *c != 0) { then } else { otherwise };
             for (name, value) in node.outputs.iter().zip(self.inner(chosen)?) {
@@ -233,13 +270,16 @@ impl<'m> Pass<'m> {
             return self.branch_by_size(node, &condition.text(), [then, otherwise]);
         }
         let condition = at.tensor(0)?;
+        let remark = self.body.remark.clone();
         let (a, b) = (self.inner(then)?, self.inner(otherwise)?);
+        self.body.remark = remark;
+        let condition = if condition.rank == 0 { condition.text } else { format!("{}.reshape(())", condition.text) };
         for ((name, a), b) in node.outputs.iter().zip(&a).zip(&b) {
             let (a, b) = (self.body.as_tensor(a)?, self.body.as_tensor(b)?);
             if (a.rank, a.dtype) != (b.rank, b.dtype) {
                 return Err("its branches give different types, and its condition depends on data".into());
             }
-            let text = self.body.line(&format!("op.where({}, {}, {})", condition.text, a.text, b.text), node.name)?;
+            let text = self.body.line(&format!("op.where({condition}, {}, {})", a.text, b.text))?;
             self.body.set(name, Value::Tensor(Tensor::new(text, a.rank, a.dtype)));
         }
         Ok(())
@@ -303,7 +343,7 @@ fn weight_type(t: &onnx::Tensor) -> String {
     format!("Tensor[{}]", parts.join(", "))
 }
 
-/// Size variables for the sizes that a file leaves open.
+/// Size variables for the sizes that a file leaves open; parameters share their names.
 #[derive(Default)]
 struct Sizes {
     names: Names,

@@ -1,13 +1,12 @@
 //! Names of a file as names of the language.
 
 use std::collections::HashSet;
+use tessera_grammar::token::{Tok, lex};
 
-/// Names that mean something else in a module.
+/// Names that the text of a module uses with a meaning of their own, or that lead to modules of the language.
 const RESERVED: &[&str] = &[
-    "and", "as", "assert", "break", "continue", "def", "elif", "else", "False", "for", "from", "if", "import", "in",
-    "is", "lambda", "None", "not", "or", "pass", "return", "struct", "True", "while", "with", "op", "io", "math",
-    "onnx", "max", "min", "weights", "model", "Weights", "Tensor", "std", "dist", "schedule", "tile", "numerics",
-    "graph", "autodiff", "random", "tree", "time", "sys",
+    "op", "io", "math", "onnx", "max", "min", "weights", "model", "file", "Weights", "Tensor", "std", "dist",
+    "schedule", "tile", "numerics", "graph", "autodiff", "random", "tree", "time", "sys",
 ];
 
 /// Gives each name once.
@@ -25,9 +24,11 @@ impl Names {
         if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
             name = if name.is_empty() { otherwise.to_owned() } else { format!("{otherwise}_{name}") };
         }
-        // `v12` is what intermediate values are called.
-        let numbered = name.strip_prefix('v').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
-        if numbered || RESERVED.contains(&&*name) || tessera_base::DType::parse(&name).is_some() {
+        // `v12` is what intermediate values are called, and `result1` what results are.
+        let number = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
+        let numbered = ["v", "result"].iter().any(|start| name.strip_prefix(start).is_some_and(number));
+        let word = lex(&name).first().is_none_or(|token| token.kind != Tok::Name);
+        if numbered || word || RESERVED.contains(&&*name) || tessera_base::DType::parse(&name).is_some() {
             name.push('_');
         }
         let mut unique = name.clone();

@@ -1,7 +1,8 @@
 //! One node while it is translated: its arguments, its attributes, and where its results go.
 
-use crate::names::{Names, comment};
-use crate::value::{Int, Ints, Tensor, Value, literal};
+use crate::names::Names;
+use crate::standard::Schema;
+use crate::value::{Int, Ints, Tensor, Value, literal, shown};
 use std::collections::HashMap;
 use tessera_base::DType;
 use tessera_runtime::io::onnx::{self, Attribute};
@@ -23,6 +24,8 @@ pub struct Body<'m> {
     /// Values by name, inner graphs last.
     pub scopes: Vec<HashMap<&'m str, Value<'m>>>,
     pub lines: Vec<String>,
+    /// The node that lines are for, in the words of the file.
+    pub remark: String,
     /// Weights that are used, with the names of their fields.
     pub weights: Vec<(String, &'m onnx::Tensor<'m>)>,
     fields: HashMap<&'m str, usize>,
@@ -52,13 +55,13 @@ impl<'m> Body<'m> {
         format!("v{}", self.count)
     }
 
-    /// A new name with this value.
-    pub fn line(&mut self, value: &str, remark: &str) -> Result<String, No> {
+    /// A new name with this value; the line says which node it is for.
+    pub fn line(&mut self, value: &str) -> Result<String, No> {
         if self.lines.len() >= LINES_MAX {
             return Err("the model is too large".into());
         }
         let name = self.fresh();
-        let remark = if remark.is_empty() { String::new() } else { format!("  # {}", comment(remark)) };
+        let remark = if self.remark.is_empty() { String::new() } else { format!("  # {}", self.remark) };
         self.lines.push(format!("{name} = {value}{remark}"));
         Ok(name)
     }
@@ -102,6 +105,8 @@ impl<'m> Body<'m> {
 pub struct Node<'b, 'm> {
     pub body: &'b mut Body<'m>,
     pub node: &'m onnx::Node<'m>,
+    /// The operator in the version of the file.
+    pub schema: &'static Schema,
 }
 
 /// An operand of elementwise work: a literal takes the dtype of what it meets.
@@ -110,6 +115,8 @@ pub struct Operand {
     pub text: String,
     pub rank: usize,
     pub dtype: DType,
+    /// A literal, or a size: not a tensor.
+    pub weak: bool,
 }
 
 impl<'m> Node<'_, 'm> {
@@ -134,7 +141,7 @@ impl<'m> Node<'_, 'm> {
         let value = self.value(i)?;
         let t = self.body.as_tensor(&value)?;
         if t.text.contains('(') {
-            let text = self.body.line(&t.text, "")?;
+            let text = self.body.line(&t.text)?;
             return Ok(Tensor { text, ..t });
         }
         Ok(t)
@@ -153,10 +160,12 @@ impl<'m> Node<'_, 'm> {
             let literal = alone(v).filter(|(.., d)| *d != DType::Bool);
             let rank = self.rank_of(v);
             match (literal, most) {
-                (Some((text, _, dtype)), Some(most)) if rank <= most => out.push(Operand { text, rank, dtype }),
+                (Some((text, _, dtype)), Some(most)) if rank <= most => {
+                    out.push(Operand { text, rank, dtype, weak: true })
+                }
                 _ => {
                     let Tensor { text, rank, dtype, .. } = self.tensor(i)?;
-                    out.push(Operand { text, rank, dtype });
+                    out.push(Operand { text, rank, dtype, weak: false });
                 }
             }
         }
@@ -202,8 +211,7 @@ impl<'m> Node<'_, 'm> {
             return Ok(None);
         }
         let value = self.value(i)?;
-        let int = value.ints().and_then(|n| n.elems.first().and_then(Int::known)).map(|n| n as f64);
-        match value.number().map(|(x, ..)| x).or(int) {
+        match value.number().map(|(x, ..)| x).or(value.whole().map(|n| n as f64)) {
             Some(x) => Ok(Some(x)),
             None => Err(format!("its argument {i} (`{}`) is not a known number", self.node.inputs[i])),
         }
@@ -213,25 +221,54 @@ impl<'m> Node<'_, 'm> {
         self.node.attributes.iter().find(|(n, _)| *n == name).map(|(_, a)| a)
     }
 
+    /// What the standard has for an attribute that a node does not name.
+    fn default(&self, name: &str) -> Option<&'static str> {
+        self.schema.attribute(name)?.default
+    }
+
+    /// An attribute, else what the standard has for it, else (in versions without it) this.
     pub fn int(&self, name: &str, otherwise: i64) -> i64 {
         match self.attribute(name) {
             Some(Attribute::Int(n)) => *n,
-            _ => otherwise,
+            _ => self.default(name).and_then(|d| d.parse().ok()).unwrap_or(otherwise),
         }
     }
 
+    /// As [`Node::int`].
     pub fn float(&self, name: &str, otherwise: f32) -> f64 {
         f64::from(match self.attribute(name) {
             Some(Attribute::Float(x)) => *x,
-            _ => otherwise,
+            _ => self.default(name).and_then(|d| d.parse().ok()).unwrap_or(otherwise),
         })
     }
 
+    /// As [`Node::int`].
     pub fn text(&self, name: &str, otherwise: &str) -> String {
         match self.attribute(name) {
             Some(Attribute::Text(t)) => String::from_utf8_lossy(t).into_owned(),
-            _ => otherwise.to_owned(),
+            _ => self.default(name).unwrap_or(otherwise).to_owned(),
         }
+    }
+
+    /// The texts of a list; none where it is left out.
+    pub fn texts(&self, name: &str) -> Vec<String> {
+        match self.attribute(name) {
+            Some(Attribute::Texts(all)) => all.iter().map(|t| (*t).to_owned()).collect(),
+            _ => vec![],
+        }
+    }
+
+    /// The floats of a list; none where it is left out.
+    pub fn floats(&self, name: &str) -> Vec<f32> {
+        match self.attribute(name) {
+            Some(Attribute::Floats(all)) => all.clone(),
+            _ => vec![],
+        }
+    }
+
+    /// A number that is an attribute, as a literal of this dtype: the standard rounds it to f32 and converts it.
+    pub fn literal(&self, name: &str, otherwise: f32, dtype: DType) -> String {
+        literal(self.float(name, otherwise), dtype)
     }
 
     pub fn list(&self, name: &str) -> Option<Vec<i64>> {
@@ -250,6 +287,15 @@ impl<'m> Node<'_, 'm> {
         }
     }
 
+    /// Refuses a node for the value of an attribute.
+    pub fn refuses<T>(&self, name: &str, why: &str) -> Result<T, No> {
+        let value = match self.attribute(name) {
+            Some(value) => shown(value),
+            None => self.default(name).map_or("left out".into(), |d| format!("`{d}`")),
+        };
+        Err(format!("its attribute `{name}` is {value}: {why}"))
+    }
+
     /// Whether a result is used by name.
     pub fn wants(&self, i: usize) -> bool {
         self.node.outputs.get(i).is_some_and(|n| !n.is_empty())
@@ -265,8 +311,7 @@ impl<'m> Node<'_, 'm> {
 
     /// A tensor by an expression, under a name of its own.
     pub fn bound(&mut self, text: &str, rank: usize, dtype: DType) -> Result<Tensor, No> {
-        let remark = if self.node.name.is_empty() { self.node.op } else { self.node.name };
-        let text = self.body.line(text, remark)?;
+        let text = self.body.line(text)?;
         Ok(Tensor::new(text, rank, dtype))
     }
 
@@ -290,7 +335,7 @@ impl<'m> Node<'_, 'm> {
         for e in &mut ints.elems {
             let text = e.text();
             if text.len() > TEXT_MAX {
-                let name = self.body.line(&text, "")?;
+                let name = self.body.line(&text)?;
                 *e = if matches!(e, Int::Size(_)) { Int::Size(name) } else { Int::Other(name) };
             }
         }

@@ -3,6 +3,7 @@
 mod elementwise;
 mod index;
 mod norm;
+mod pairs;
 mod product;
 mod quantized;
 mod recurrent;
@@ -13,20 +14,58 @@ mod windows;
 
 use crate::node::{No, Node};
 
-/// A standard operator and its translation.
-pub type Row = (&'static str, fn(&mut Node) -> Result<(), No>);
+/// What a node is translated with.
+pub type Translate = fn(&mut Node) -> Result<(), No>;
+
+/// A standard operator, its translation, and what becomes of each attribute that it has in any version.
+pub struct Row {
+    pub name: &'static str,
+    /// `None` for what holds graphs, which are translated with the graph around them.
+    pub translate: Option<Translate>,
+    /// Attributes that the translation follows; values that it cannot follow it refuses by name.
+    pub honoured: &'static [&'static str],
+    /// Attributes that change nothing here: they say once more what arguments say, or concern what a file does
+    /// not use or what this language does not leave open.
+    pub moot: &'static [&'static str],
+    /// Attributes of which the default alone is translated.
+    pub refused: &'static [&'static str],
+}
+
+/// A row of an operator without attributes.
+const fn row(name: &'static str, translate: Translate) -> Row {
+    Row { name, translate: Some(translate), honoured: &[], moot: &[], refused: &[] }
+}
+
+impl Row {
+    const fn honours(self, honoured: &'static [&'static str]) -> Row {
+        Row { honoured, ..self }
+    }
+
+    const fn ignores(self, moot: &'static [&'static str]) -> Row {
+        Row { moot, ..self }
+    }
+
+    const fn refuses(self, refused: &'static [&'static str]) -> Row {
+        Row { refused, ..self }
+    }
+}
+
+/// The one operator with graphs.
+const IF: Row = Row { name: "If", translate: None, honoured: &["then_branch", "else_branch"], moot: &[], refused: &[] };
 
 /// The row of an operator.
 pub fn find(op: &str) -> Option<&'static Row> {
-    all().find(|(name, _)| *name == op)
+    all().find(|row| row.name == op)
 }
 
 /// Every row.
 pub fn all() -> impl Iterator<Item = &'static Row> {
     let tables = [
+        &[IF],
         elementwise::ROWS,
         index::ROWS,
         norm::ROWS,
+        pairs::ROWS,
         product::ROWS,
         quantized::ROWS,
         recurrent::ROWS,

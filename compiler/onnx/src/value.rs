@@ -1,7 +1,8 @@
 //! What the values of a graph are while it is translated.
 
+use crate::names::comment;
 use tessera_base::DType;
-use tessera_runtime::io::onnx;
+use tessera_runtime::io::onnx::{self, Attribute};
 
 /// Ints are looked at while a graph is translated up to this count.
 const INTS_MAX: u64 = 4096;
@@ -124,6 +125,7 @@ impl Int {
     /// The remainder with the sign of the divisor.
     pub fn rem(&self, other: &Int) -> Option<Int> {
         match (self, other) {
+            (_, Int::Known(0)) => None,
             (Int::Known(a), Int::Known(b)) if *b != 0 => {
                 let r = a.checked_rem(*b)?;
                 Some(Int::Known(if r != 0 && (r < 0) != (*b < 0) { r + b } else { r }))
@@ -193,6 +195,16 @@ fn bool_or_int(e: &Int, dtype: DType) -> String {
 }
 
 impl Value<'_> {
+    /// Of its elements, where it is known.
+    pub fn dtype(&self) -> Option<DType> {
+        match self {
+            Value::Tensor(t) => Some(t.dtype),
+            Value::Constant(t) => t.dtype().ok(),
+            Value::Ints(ints) | Value::Matrix(ints, _) => Some(ints.dtype),
+            Value::Broken => None,
+        }
+    }
+
     /// The ints of a constant of rank 0 or 1, or of what is computed of sizes.
     pub fn ints(&self) -> Option<Ints> {
         match self {
@@ -205,6 +217,17 @@ impl Value<'_> {
                 }
                 let elems = t.ints().ok()?.into_iter().map(Int::Known).collect();
                 Some(Ints { elems, scalar: t.dims.is_empty(), dtype })
+            }
+            _ => None,
+        }
+    }
+
+    /// The one int that is known, of any dtype.
+    pub fn whole(&self) -> Option<i64> {
+        match (self.ints(), self) {
+            (Some(ints), _) => ints.elems.first().and_then(Int::known),
+            (None, Value::Constant(t)) if t.elems() == Some(1) && t.dtype().ok()?.is_int() => {
+                t.ints().ok()?.first().copied()
             }
             _ => None,
         }
@@ -252,4 +275,32 @@ pub fn positions(start: i64, end: i64, step: i64, count: usize) -> Vec<usize> {
 pub fn tuple(ints: &[Int]) -> String {
     let texts: Vec<String> = ints.iter().map(Int::text).collect();
     format!("({}{})", texts.join(", "), if texts.len() == 1 { "," } else { "" })
+}
+
+/// The texts of an attribute; none of one of another kind.
+pub fn texts(value: &Attribute) -> Vec<String> {
+    match value {
+        Attribute::Text(t) => vec![String::from_utf8_lossy(t).into_owned()],
+        Attribute::Texts(all) => all.iter().map(|t| (*t).to_owned()).collect(),
+        _ => vec![],
+    }
+}
+
+/// An attribute in a few words.
+pub fn shown(value: &Attribute) -> String {
+    let list = |all: Vec<String>| match all.len() {
+        0..=8 => format!("[{}]", all.join(", ")),
+        count => format!("a list of {count}"),
+    };
+    match value {
+        Attribute::Int(n) => n.to_string(),
+        Attribute::Float(x) => x.to_string(),
+        Attribute::Text(_) => format!("`{}`", comment(&texts(value).concat())),
+        Attribute::Texts(_) => list(texts(value).iter().map(|t| format!("`{}`", comment(t))).collect()),
+        Attribute::Ints(v) => list(v.iter().map(i64::to_string).collect()),
+        Attribute::Floats(v) => list(v.iter().map(f32::to_string).collect()),
+        Attribute::Tensor(_) => "a tensor".into(),
+        Attribute::Graph(_) => "a graph".into(),
+        Attribute::Other => "of a kind that has no counterpart".into(),
+    }
 }

@@ -1,42 +1,42 @@
-//! Element by element.
+//! Element by element, of one tensor.
 
-use super::Row;
-use crate::node::{No, Node, Operand};
+use super::{Row, row};
+use crate::node::{No, Node};
 use crate::value::{Int, Ints, Value, literal};
 use tessera_base::DType;
 use tessera_runtime::io::onnx;
 
 pub const ROWS: &[Row] = &[
-    ("Abs", |n| map(n, "op.abs(x)")),
-    ("Neg", |n| map(n, "-x")),
-    ("Exp", |n| map(n, "op.exp(x)")),
-    ("Log", |n| map(n, "op.log(x)")),
-    ("Sqrt", |n| map(n, "op.sqrt(x)")),
-    ("Reciprocal", |n| map(n, "op.reciprocal(x)")),
-    ("Floor", |n| map(n, "op.floor(x)")),
-    ("Ceil", |n| map(n, "op.ceil(x)")),
-    ("Round", |n| map(n, "op.round(x)")),
-    ("Sin", |n| map(n, "op.sin(x)")),
-    ("Cos", |n| map(n, "op.cos(x)")),
-    ("Tan", |n| map(n, "op.tan(x)")),
-    ("Asin", |n| map(n, "op.asin(x)")),
-    ("Acos", |n| map(n, "op.acos(x)")),
-    ("Atan", |n| map(n, "op.atan(x)")),
-    ("Sinh", |n| map(n, "op.sinh(x)")),
-    ("Cosh", |n| map(n, "op.cosh(x)")),
-    ("Tanh", |n| map(n, "op.tanh(x)")),
-    ("Sigmoid", |n| map(n, "op.sigmoid(x)")),
-    ("Relu", |n| map(n, "op.relu(x)")),
-    ("Erf", |n| map(n, "op.erf(x)")),
-    ("Sign", |n| map(n, "op.sign(x)")),
-    ("Softplus", |n| map(n, "op.softplus(x)")),
-    ("Softsign", |n| map(n, "x / (1.0 + op.abs(x))")),
-    ("Mish", |n| map(n, "x * op.tanh(op.softplus(x))")),
-    ("HardSwish", |n| map(n, "x * op.clip(x / 6.0 + 0.5, 0.0, 1.0)")),
-    ("BitwiseNot", |n| map(n, "op.bit_not(x)")),
-    ("Not", not),
-    ("IsNaN", |n| test(n, "op.isnan(x)")),
-    ("IsInf", |n| {
+    row("Abs", |n| map(n, "op.abs(x)")),
+    row("Neg", |n| map(n, "-x")),
+    row("Exp", |n| map(n, "op.exp(x)")),
+    row("Log", |n| map(n, "op.log(x)")),
+    row("Sqrt", |n| map(n, "op.sqrt(x)")),
+    row("Reciprocal", |n| map(n, "op.reciprocal(x)")),
+    row("Floor", |n| map(n, "op.floor(x)")),
+    row("Ceil", |n| map(n, "op.ceil(x)")),
+    row("Round", |n| map(n, "op.round(x)")),
+    row("Sin", |n| map(n, "op.sin(x)")),
+    row("Cos", |n| map(n, "op.cos(x)")),
+    row("Tan", |n| map(n, "op.tan(x)")),
+    row("Asin", |n| map(n, "op.asin(x)")),
+    row("Acos", |n| map(n, "op.acos(x)")),
+    row("Atan", |n| map(n, "op.atan(x)")),
+    row("Sinh", |n| map(n, "op.sinh(x)")),
+    row("Cosh", |n| map(n, "op.cosh(x)")),
+    row("Tanh", |n| map(n, "op.tanh(x)")),
+    row("Sigmoid", |n| map(n, "op.sigmoid(x)")),
+    row("Relu", |n| map(n, "op.relu(x)")),
+    row("Erf", |n| map(n, "op.erf(x)")),
+    row("Sign", |n| map(n, "op.sign(x)")),
+    row("Softplus", |n| map(n, "op.softplus(x)")),
+    row("Softsign", |n| map(n, "x / (1.0 + op.abs(x))")),
+    row("Mish", |n| map(n, "x * op.tanh(op.softplus(x))")),
+    row("HardSwish", |n| map(n, "x * op.clip(x / 6.0 + 0.5, 0.0, 1.0)")),
+    row("BitwiseNot", |n| map(n, "op.bit_not(x)")),
+    row("Not", not),
+    row("IsNaN", |n| test(n, "op.isnan(x)")),
+    row("IsInf", |n| {
         let (up, down) = (n.int("detect_positive", 1) != 0, n.int("detect_negative", 1) != 0);
         test(
             n,
@@ -47,55 +47,32 @@ pub const ROWS: &[Row] = &[
                 (false, false) => "op.zeros_like(x, dtype=bool)",
             },
         )
-    }),
-    ("Identity", same),
-    ("Dropout", dropout),
-    ("Gelu", |n| {
+    })
+    .honours(&["detect_positive", "detect_negative"]),
+    row("Identity", same),
+    // What is not dropped is not scaled, and no random number is drawn.
+    row("Dropout", dropout).honours(&["is_test"]).ignores(&["ratio", "seed"]),
+    row("Gelu", |n| {
         let approximate = if n.text("approximate", "none") == "tanh" { "tanh" } else { "none" };
         map(n, &format!("op.gelu(x, approximate=\"{approximate}\")"))
-    }),
-    ("Elu", |n| with_number(n, "alpha", 1.0, "op.elu(x, ALPHA)")),
-    ("Celu", |n| with_number(n, "alpha", 1.0, "ALPHA * op.elu(x / ALPHA)")),
-    ("LeakyRelu", |n| with_number(n, "alpha", 0.01, "op.leaky_relu(x, ALPHA)")),
-    ("ThresholdedRelu", |n| with_number(n, "alpha", 1.0, "op.where(x > ALPHA, x, 0.0)")),
-    ("Selu", |n| {
-        let gamma = literal(n.float("gamma", 1.050_701), DType::F32);
-        with_number(n, "alpha", 1.673_263_2, &format!("{gamma} * op.elu(x, ALPHA)"))
-    }),
-    ("HardSigmoid", |n| {
-        let beta = literal(n.float("beta", 0.5), DType::F32);
-        with_number(n, "alpha", 0.2, &format!("op.clip(x * ALPHA + {beta}, 0.0, 1.0)"))
-    }),
-    ("Clip", clip),
-    ("Cast", cast),
-    ("CastLike", cast_like),
-    ("Add", |n| join(n, "x + y", Int::add)),
-    ("Sub", |n| join(n, "x - y", Int::sub)),
-    ("Mul", |n| join(n, "x * y", Int::mul)),
-    ("Div", divide),
-    ("Mod", remainder),
-    ("Pow", power),
-    ("PRelu", |n| {
-        let [x, slope] = two(n)?;
-        let (rank, d) = (x.rank.max(slope.rank), x.dtype);
-        n.give(&format!("op.where({0} < 0.0, {0} * {1}, {0})", x.text, slope.text), rank, d)
-    }),
-    ("Max", |n| fold(n, "op.maximum(x, y)", Int::max)),
-    ("Min", |n| fold(n, "op.minimum(x, y)", Int::min)),
-    ("Sum", |n| fold(n, "x + y", Int::add)),
-    ("Mean", mean),
-    ("And", |n| decide(n, "op.logical_and(x, y)", |a, b| Some(a.known()? != 0 && b.known()? != 0))),
-    ("Or", |n| decide(n, "op.logical_or(x, y)", |a, b| Some(a.known()? != 0 || b.known()? != 0))),
-    ("Xor", |n| decide(n, "op.logical_xor(x, y)", |a, b| Some((a.known()? != 0) != (b.known()? != 0)))),
-    ("Equal", |n| compare(n, "==", Int::equals)),
-    ("Less", |n| compare(n, "<", |a, b| Some(a.known()? < b.known()?))),
-    ("LessOrEqual", |n| compare(n, "<=", |a, b| Some(a.known()? <= b.known()?))),
-    ("Greater", |n| compare(n, ">", |a, b| Some(a.known()? > b.known()?))),
-    ("GreaterOrEqual", |n| compare(n, ">=", |a, b| Some(a.known()? >= b.known()?))),
-    ("BitwiseAnd", |n| join(n, "op.bit_and(x, y)", |_, _| None)),
-    ("BitwiseOr", |n| join(n, "op.bit_or(x, y)", |_, _| None)),
-    ("BitwiseXor", |n| join(n, "op.bit_xor(x, y)", |_, _| None)),
-    ("Where", choose),
+    })
+    .honours(&["approximate"]),
+    row("Elu", |n| with_numbers(n, "op.elu(x, ALPHA)")).honours(&["alpha"]),
+    row("Celu", |n| with_numbers(n, "op.maximum(x, 0.0) + op.minimum(ALPHA * op.expm1(x / ALPHA), 0.0)"))
+        .honours(&["alpha"]),
+    row("LeakyRelu", |n| with_numbers(n, "op.leaky_relu(x, ALPHA)")).honours(&["alpha"]),
+    row("ThresholdedRelu", |n| with_numbers(n, "op.where(x > ALPHA, x, 0.0)")).honours(&["alpha"]),
+    row("Selu", |n| with_numbers(n, "GAMMA * op.elu(x, ALPHA)")).honours(&["alpha", "gamma"]),
+    row("HardSigmoid", |n| with_numbers(n, "op.clip(x * ALPHA + BETA, 0.0, 1.0)")).honours(&["alpha", "beta"]),
+    row("Clip", clip).honours(&["min", "max"]),
+    // How scales of eight bits are rounded concerns a type that has no counterpart.
+    row("Cast", cast).honours(&["to", "saturate"]).ignores(&["round_mode"]),
+    row("CastLike", |n| {
+        let to = n.tensor(1)?.dtype;
+        cast_to(n, to)
+    })
+    .honours(&["saturate"])
+    .ignores(&["round_mode"]),
 ];
 
 /// The template with names in place of `x` and `y` where they stand alone.
@@ -124,9 +101,16 @@ fn test(n: &mut Node, template: &str) -> Result<(), No> {
     n.give(&filled(template, &x.text, ""), x.rank, DType::Bool)
 }
 
-fn with_number(n: &mut Node, name: &str, otherwise: f32, template: &str) -> Result<(), No> {
-    let number = literal(n.float(name, otherwise), DType::F32);
-    map(n, &template.replace("ALPHA", &number))
+/// `ALPHA`, `BETA` and `GAMMA` are the attributes of these names.
+fn with_numbers(n: &mut Node, template: &str) -> Result<(), No> {
+    let dtype = n.tensor(0)?.dtype;
+    let mut text = template.to_owned();
+    for (mark, name) in [("ALPHA", "alpha"), ("BETA", "beta"), ("GAMMA", "gamma")] {
+        if text.contains(mark) {
+            text = text.replace(mark, &n.literal(name, 0.0, dtype));
+        }
+    }
+    map(n, &text)
 }
 
 /// The first result is the first argument.
@@ -138,10 +122,17 @@ pub fn same(n: &mut Node) -> Result<(), No> {
 
 /// Nothing is dropped: models that are read are not in training.
 fn dropout(n: &mut Node) -> Result<(), No> {
+    // The first versions train unless they are told not to.
+    if n.schema.attribute("is_test").is_some() && n.int("is_test", 0) == 0 {
+        return n.refuses("is_test", "elements are dropped, as in training");
+    }
     if n.has(2) && n.known(2)?.first().is_some_and(|training| *training != 0) {
         return Err("it drops elements, as in training".into());
     }
     if n.wants(1) {
+        if n.schema.since < 12 {
+            return Err("before version 12 the mask of what is not dropped is not defined".into());
+        }
         let x = n.tensor(0)?;
         let mask = n.bound(&format!("op.ones_like({}, dtype=bool)", x.text), x.rank, DType::Bool)?;
         n.result(1, Value::Tensor(mask));
@@ -161,19 +152,29 @@ fn not(n: &mut Node) -> Result<(), No> {
 
 fn clip(n: &mut Node) -> Result<(), No> {
     let x = n.tensor(0)?;
-    let mut bound = |name: &str, i: usize| -> Result<String, No> {
-        if let Some(onnx::Attribute::Float(v)) = n.attribute(name) {
-            return Ok(literal(f64::from(*v), x.dtype));
+    // Without a bound the largest finite number is one, and what is infinite is clipped to it: so says the
+    // standard since version 6. To ints, and to what is too narrow for the bounds of version 6, that is nothing.
+    let largest = match x.dtype {
+        DType::F32 => Some(f64::from(f32::MAX)),
+        DType::F64 => Some(f64::MAX),
+        DType::F16 => Some(65504.0),
+        DType::Bf16 => Some(f64::from_bits(0x47ef_e000_0000_0000)),
+        _ => None,
+    };
+    let mut bound = |name: &str, i: usize, sign: f64| -> Result<String, No> {
+        if n.attribute(name).is_some() {
+            return Ok(n.literal(name, 0.0, x.dtype));
         }
         if !n.has(i) {
-            return Ok("None".into());
+            let finite = largest.filter(|_| n.schema.since >= 6);
+            return Ok(finite.map_or("None".into(), |x_max| literal(sign * x_max, x.dtype)));
         }
         match n.value(i)?.number() {
             Some((v, ..)) => Ok(literal(v, x.dtype)),
             None => Ok(n.tensor(i)?.text),
         }
     };
-    let (low, high) = (bound("min", 1)?, bound("max", 2)?);
+    let (low, high) = (bound("min", 1, -1.0)?, bound("max", 2, 1.0)?);
     if (&*low, &*high) == ("None", "None") {
         return same(n);
     }
@@ -206,167 +207,29 @@ fn cast_to(n: &mut Node, to: DType) -> Result<(), No> {
     if x.dtype == to {
         return same(n);
     }
-    n.give(&format!("{}.to({to})", x.text), x.rank, to)
+    let text = narrowed(n, &x.text, x.dtype, to)?;
+    n.give(&text, x.rank, to)
+}
+
+/// An expression with another dtype. What is too large for eight bits is their largest number, or with `saturate=0`
+/// none.
+pub fn narrowed(n: &Node, text: &str, from: DType, to: DType) -> Result<String, No> {
+    let eight = |d| matches!(d, DType::F8E4M3 | DType::F8E5M2);
+    if n.int("saturate", 1) != 0 || !eight(to) || (eight(from) && from == to) {
+        return Ok(format!("{text}.to({to})"));
+    }
+    match (to, from.is_float() && !eight(from)) {
+        // From here on the next number would be nearer than 448, the largest.
+        (DType::F8E4M3, true) => Ok(format!("op.where(op.abs({text}) > 464.0, math.nan, {text}).to({to})")),
+        _ => n.refuses("saturate", &format!("{to} of what may be too large for it is supported with 1 only")),
+    }
 }
 
 fn cast(n: &mut Node) -> Result<(), No> {
-    let to = onnx::dtype(n.int("to", 0))?;
-    cast_to(n, to)
-}
-
-fn cast_like(n: &mut Node) -> Result<(), No> {
-    let to = n.tensor(1)?.dtype;
-    cast_to(n, to)
-}
-
-/// Two operands that broadcast.
-fn two(n: &mut Node) -> Result<[Operand; 2], No> {
-    n.operands()?.try_into().map_err(|all: Vec<Operand>| format!("it has {} arguments where two are needed", all.len()))
-}
-
-/// Both arguments as ints of one length, where they are such.
-fn int_pairs(n: &Node) -> Result<Option<(Vec<(Int, Int)>, bool, DType)>, No> {
-    let (Some(a), Some(b)) = (n.value(0)?.ints(), n.value(1)?.ints()) else { return Ok(None) };
-    let count = match (a.elems.len(), b.elems.len()) {
-        (x, y) if x == y => x,
-        (1, y) => y,
-        (x, 1) => x,
-        _ => return Err("the sizes of its arguments differ".into()),
+    let to = match n.attribute("to") {
+        // In version 1 by its name.
+        Some(onnx::Attribute::Text(_)) => onnx::dtype_named(&n.text("to", "")),
+        _ => onnx::dtype(n.int("to", 0)),
     };
-    let pick = |v: &Ints, i: usize| v.elems.get(i).or(v.elems.first()).cloned();
-    let pairs = (0..count).filter_map(|i| Some((pick(&a, i)?, pick(&b, i)?))).collect();
-    Ok(Some((pairs, a.scalar && b.scalar, a.dtype)))
-}
-
-/// Ints joined one by one; `None` where the arguments are tensors or a pair cannot be joined.
-fn joined_ints(n: &Node, f: impl Fn(&Int, &Int) -> Option<Int>) -> Result<Option<Ints>, No> {
-    let Some((pairs, scalar, dtype)) = int_pairs(n)? else { return Ok(None) };
-    let elems = pairs.iter().map(|(a, b)| f(a, b)).collect::<Option<Vec<_>>>();
-    Ok(elems.map(|elems| Ints { elems, scalar, dtype }))
-}
-
-fn join(n: &mut Node, template: &str, ints: fn(&Int, &Int) -> Option<Int>) -> Result<(), No> {
-    if let Some(ints) = joined_ints(n, ints)? {
-        return n.give_ints(ints);
-    }
-    let [x, y] = two(n)?;
-    n.give(&filled(template, &x.text, &y.text), x.rank.max(y.rank), x.dtype)
-}
-
-/// Comparisons and logic.
-fn decide(n: &mut Node, template: &str, ints: fn(&Int, &Int) -> Option<bool>) -> Result<(), No> {
-    if let Some(ints) = joined_ints(n, |a, b| ints(a, b).map(|t| Int::Known(i64::from(t))))? {
-        return n.give_ints(Ints { dtype: DType::Bool, ..ints });
-    }
-    let [x, y] = two(n)?;
-    n.give(&filled(template, &x.text, &y.text), x.rank.max(y.rank), DType::Bool)
-}
-
-/// Comparisons: of sizes they are decided when sizes are.
-fn compare(n: &mut Node, sign: &str, ints: fn(&Int, &Int) -> Option<bool>) -> Result<(), No> {
-    let decided = |a: &Int, b: &Int| match ints(a, b) {
-        Some(yes) => Some(Int::Known(i64::from(yes))),
-        None => Some(a.compared(sign, b)),
-    };
-    if let Some(ints) = joined_ints(n, decided)? {
-        return n.give_ints(Ints { dtype: DType::Bool, ..ints });
-    }
-    decide(n, &format!("x {sign} y"), ints)
-}
-
-fn divide(n: &mut Node) -> Result<(), No> {
-    if let Some(ints) = joined_ints(n, Int::div)? {
-        return n.give_ints(ints);
-    }
-    let [x, y] = two(n)?;
-    let (a, b) = (&x.text, &y.text);
-    let text = match x.dtype {
-        DType::U8 => format!("op.floor_div({a}, {b})"),
-        // Towards zero.
-        d if d.is_int() => {
-            format!("op.where(({a} < 0) == ({b} < 0), op.abs({a}) // op.abs({b}), -(op.abs({a}) // op.abs({b})))")
-        }
-        _ => format!("{a} / {b}"),
-    };
-    n.give(&text, x.rank.max(y.rank), x.dtype)
-}
-
-fn remainder(n: &mut Node) -> Result<(), No> {
-    if n.int("fmod", 0) == 0
-        && let Some(ints) = joined_ints(n, Int::rem)?
-    {
-        return n.give_ints(ints);
-    }
-    let fmod = n.int("fmod", 0) != 0;
-    let [x, y] = two(n)?;
-    let (a, b) = (&x.text, &y.text);
-    let text = match fmod && x.dtype.is_float() {
-        true => format!("{a} - op.trunc({a} / {b}) * {b}"),
-        false if fmod && x.dtype != DType::U8 => return Err("`fmod=1` of ints is not supported".into()),
-        false => format!("op.mod({a}, {b})"),
-    };
-    n.give(&text, x.rank.max(y.rank), x.dtype)
-}
-
-fn power(n: &mut Node) -> Result<(), No> {
-    let [x, y] = two(n)?;
-    let exponent =
-        if x.dtype == y.dtype || is_literal(&y.text) { y.text } else { format!("{}.to({})", y.text, x.dtype) };
-    n.give(&format!("{} ** {exponent}", x.text), x.rank.max(y.rank), x.dtype)
-}
-
-fn is_literal(text: &str) -> bool {
-    text.trim_start_matches(['(', '-']).starts_with(|c: char| c.is_ascii_digit())
-}
-
-/// Any number of operands, from left to right.
-fn fold(n: &mut Node, template: &str, ints: fn(&Int, &Int) -> Option<Int>) -> Result<(), No> {
-    match n.node.inputs.len() {
-        1 => return same(n),
-        2 => return join(n, template, ints),
-        _ => {}
-    }
-    let all = n.operands()?;
-    let rank = all.iter().map(|o| o.rank).max().unwrap_or(0);
-    let Some((first, rest)) = all.split_first() else { return Err("it has no argument".into()) };
-    let mut text = first.text.clone();
-    for o in rest {
-        text = n.bound(&filled(template, &text, &o.text), rank, first.dtype)?.text;
-    }
-    n.give(&text, rank, first.dtype)
-}
-
-fn mean(n: &mut Node) -> Result<(), No> {
-    let all = n.operands()?;
-    let rank = all.iter().map(|o| o.rank).max().unwrap_or(0);
-    let dtype = all.first().map_or(DType::F32, |o| o.dtype);
-    let texts: Vec<String> = all.iter().map(|o| o.text.clone()).collect();
-    n.give(&format!("({}) / {}.0", texts.join(" + "), texts.len()), rank, dtype)
-}
-
-fn choose(n: &mut Node) -> Result<(), No> {
-    let (c, x, y) = (n.value(0)?, n.value(1)?, n.value(2)?);
-    if let (Some(c), Some(x), Some(y)) = (c.ints(), x.ints(), y.ints())
-        && let Some(known) = c.elems.iter().map(Int::known).collect::<Option<Vec<_>>>()
-    {
-        let count = known.len().max(x.elems.len()).max(y.elems.len());
-        let fits = |n: usize| n == 1 || n == count;
-        if fits(known.len()) && fits(x.elems.len()) && fits(y.elems.len()) {
-            let pick = |v: &Ints, i: usize| v.elems.get(i).or(v.elems.first()).cloned();
-            let chosen = |i: usize| {
-                let c = known.get(i).or(known.first())?;
-                if *c != 0 { pick(&x, i) } else { pick(&y, i) }
-            };
-            let elems = (0..count).filter_map(chosen).collect();
-            let scalar = c.scalar && x.scalar && y.scalar;
-            return n.give_ints(Ints { elems, scalar, dtype: x.dtype });
-        }
-    }
-    let all = n.operands()?;
-    let [c, x, y] = all.as_slice() else { return Err("it needs three arguments".into()) };
-    let rank = c.rank.max(x.rank).max(y.rank);
-    let text = format!("op.where({}, {}, {})", c.text, x.text, y.text);
-    // Two literals have a dtype of their own.
-    let text = if is_literal(&x.text) && is_literal(&y.text) { format!("{text}.to({})", x.dtype) } else { text };
-    n.give(&text, rank, x.dtype)
+    cast_to(n, to.map_err(|why| format!("its attribute `to`: {why}"))?)
 }

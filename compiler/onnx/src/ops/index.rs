@@ -1,48 +1,48 @@
 //! Elements at positions.
 
-use super::Row;
+use super::{Row, row};
 use crate::node::{No, Node};
 use crate::value::{Int, Ints, Tensor, Value};
 use tessera_base::DType;
 
 pub const ROWS: &[Row] = &[
-    ("Gather", gather),
-    ("GatherElements", |n| {
+    row("Gather", gather).honours(&["axis"]),
+    row("GatherElements", |n| {
         let (x, at) = (n.tensor(0)?, n.tensor(1)?);
         let axis = x.axis(n.int("axis", 0))?;
         n.give(&format!("op.gather({}, {axis}, {})", x.text, at.text), x.rank, x.dtype)
-    }),
-    ("GatherND", |n| {
-        if n.int("batch_dims", 0) != 0 {
-            return Err("`batch_dims` is not supported".into());
-        }
+    })
+    .honours(&["axis"]),
+    row("GatherND", |n| {
         let (x, at) = (n.tensor(0)?, n.tensor(1)?);
         // How many dims a row of positions names is a size, which is known for a constant only.
-        let named = match n.value(1)? {
-            Value::Constant(t) => t.dims.last().and_then(|d| usize::try_from(*d).ok()),
-            _ => last_of_concat(n, 1),
-        };
+        let last = at.rank.checked_sub(1).and_then(|last| at.dim(last).known());
+        let named = last.and_then(|d| usize::try_from(d).ok()).or_else(|| last_of_concat(n, 1));
         let named = named.ok_or("how many dims its positions name depends on sizes")?;
         let rank = (at.rank + x.rank).checked_sub(1 + named).ok_or("its positions name too many dims")?;
         let columns: Vec<String> = (0..named).map(|i| format!("{}[..., {i}]", at.text)).collect();
         n.give(&format!("{}[{}]", x.text, columns.join(", ")), rank, x.dtype)
-    }),
-    ("ScatterElements", |n| {
+    })
+    .refuses(&["batch_dims"]),
+    row("ScatterElements", |n| {
         if n.text("reduction", "none") != "add" {
-            return Err("only `reduction=\"add\"` is supported".into());
+            return n.refuses("reduction", "only `add` is supported");
         }
         let (x, at, src) = (n.tensor(0)?, n.tensor(1)?, n.tensor(2)?);
         let axis = x.axis(n.int("axis", 0))?;
         n.give(&format!("op.scatter_add({}, {axis}, {}, {})", x.text, at.text, src.text), x.rank, x.dtype)
-    }),
-    ("OneHot", one_hot),
-    ("TopK", top_k),
-    ("Trilu", |n| {
+    })
+    .honours(&["axis", "reduction"]),
+    row("OneHot", one_hot).honours(&["axis"]),
+    // An order that is not asked for may be there.
+    row("TopK", top_k).honours(&["axis", "k", "largest"]).ignores(&["sorted"]),
+    row("Trilu", |n| {
         let x = n.tensor(0)?;
         let k = if n.has(1) { n.one(1)? } else { Int::Known(0) };
         let name = if n.int("upper", 1) != 0 { "triu" } else { "tril" };
         n.give(&format!("op.{name}({}, {})", x.text, k.text()), x.rank, x.dtype)
-    }),
+    })
+    .honours(&["upper"]),
 ];
 
 fn gather(n: &mut Node) -> Result<(), No> {
@@ -83,7 +83,10 @@ fn last_of_concat(n: &Node, i: usize) -> Option<usize> {
 }
 
 fn one_hot(n: &mut Node) -> Result<(), No> {
-    let (ids, depth) = (n.tensor(0)?, n.one(1)?);
+    let (mut ids, depth) = (n.tensor(0)?, n.one(1)?);
+    if ids.dtype != DType::I64 {
+        ids = n.bound(&format!("{}.to(i64)", ids.text), ids.rank, DType::I64)?;
+    }
     let values = n.tensor(2)?;
     let rank = ids.rank + 1;
     let axis = crate::node::axis_in(n.int("axis", -1), rank)?;
@@ -103,12 +106,13 @@ fn one_hot(n: &mut Node) -> Result<(), No> {
 }
 
 fn top_k(n: &mut Node) -> Result<(), No> {
-    let (x, k) = (n.tensor(0)?, n.one(1)?);
+    let x = n.tensor(0)?;
+    let k = if n.attribute("k").is_some() { Int::Known(n.int("k", 0)) } else { n.one(1)? };
     let axis = x.axis(n.int("axis", -1))?;
     let largest = if n.int("largest", 1) != 0 { "True" } else { "False" };
     let both = n.bound(&format!("op.topk({}, {}, axis={axis}, largest={largest})", x.text, k.text()), 0, x.dtype)?;
     for (i, dtype) in [(0, x.dtype), (1, DType::I64)] {
-        let text = n.body.line(&format!("{}[{i}]", both.text), "")?;
+        let text = n.body.line(&format!("{}[{i}]", both.text))?;
         n.result(i, Value::Tensor(Tensor::new(text, x.rank, dtype)));
     }
     Ok(())

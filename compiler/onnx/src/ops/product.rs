@@ -1,21 +1,20 @@
 //! Products of matrices.
 
-use super::Row;
+use super::{Row, row};
 use crate::node::{No, Node};
 use crate::value::{Value, literal};
 use tessera_base::DType;
 
 pub const ROWS: &[Row] = &[
-    ("MatMul", |n| {
+    row("MatMul", |n| {
         let (a, b) = (n.tensor(0)?, n.tensor(1)?);
         let text = format!("{} @ {}", a.text, b.text);
-        // Products of narrow ints are wide.
-        let text = if a.dtype == DType::I32 { format!("({text}).to(i32)") } else { text };
-        n.give(&text, product_rank(a.rank, b.rank)?, a.dtype)
+        n.give(&like(&text, a.dtype), product_rank(a.rank, b.rank)?, a.dtype)
     }),
-    ("Gemm", gemm),
-    ("Einsum", einsum),
-    ("MatMulInteger", |n| {
+    // An added matrix of the first versions broadcasts as later ones do.
+    row("Gemm", gemm).honours(&["alpha", "beta", "transA", "transB"]).ignores(&["broadcast"]),
+    row("Einsum", einsum).honours(&["equation"]),
+    row("MatMulInteger", |n| {
         let (a, b) = (n.tensor(0)?, n.tensor(1)?);
         let mut wide = |i: usize, text: String, rank: usize, zero: usize| -> Result<String, No> {
             let text = format!("{text}.to(i32)");
@@ -33,6 +32,11 @@ pub const ROWS: &[Row] = &[
     }),
 ];
 
+/// A sum of products with the dtype of its factors: those of narrow ints are wide.
+fn like(text: &str, dtype: DType) -> String {
+    if dtype.is_int() && dtype != DType::I64 { format!("({text}).to({dtype})") } else { text.to_owned() }
+}
+
 fn product_rank(a: usize, b: usize) -> Result<usize, No> {
     match (a, b) {
         (0, _) | (_, 0) => Err("it multiplies a number".into()),
@@ -46,19 +50,29 @@ fn gemm(n: &mut Node) -> Result<(), No> {
     let (a, b) = (n.tensor(0)?, n.tensor(1)?);
     let turned = |text: &str, yes: i64| if yes != 0 { format!("{text}.T") } else { text.to_owned() };
     let mut text = format!("{} @ {}", turned(&a.text, n.int("transA", 0)), turned(&b.text, n.int("transB", 0)));
-    let (alpha, beta) = (n.float("alpha", 1.0), n.float("beta", 1.0));
-    if alpha != 1.0 {
-        text = format!("({text}) * {}", literal(alpha, DType::F32));
+    for name in ["alpha", "beta"] {
+        if a.dtype.is_int() && n.float(name, 1.0).fract() != 0.0 {
+            return n.refuses(name, &format!("it multiplies numbers of {}", a.dtype));
+        }
     }
+    // A factor of ints is one.
+    let factor = |n: &Node, name: &str| match a.dtype.is_int() {
+        true => format!("({})", n.float(name, 1.0)),
+        false => n.literal(name, 1.0, a.dtype),
+    };
+    if n.float("alpha", 1.0) != 1.0 {
+        text = format!("({text}) * {}", factor(n, "alpha"));
+    }
+    let beta = n.float("beta", 1.0);
     if n.has(2) && beta != 0.0 {
         let c = match n.value(2)?.number() {
-            Some((x, ..)) => literal(x * beta, DType::F32),
+            Some((x, ..)) => literal(x * beta, a.dtype),
             None if beta == 1.0 => n.tensor(2)?.text,
-            None => format!("{} * {}", n.tensor(2)?.text, literal(beta, DType::F32)),
+            None => format!("{} * {}", n.tensor(2)?.text, factor(n, "beta")),
         };
         text = format!("{text} + {c}");
     }
-    n.give(&text, 2, a.dtype)
+    n.give(&like(&text, a.dtype), 2, a.dtype)
 }
 
 fn einsum(n: &mut Node) -> Result<(), No> {
@@ -83,7 +97,8 @@ fn einsum(n: &mut Node) -> Result<(), No> {
         }
     };
     let texts: Vec<&str> = all.iter().map(|t| &*t.text).collect();
-    let t = n.bound(&format!("op.einsum(\"{equation}\", {})", texts.join(", ")), rank, first.dtype)?;
+    let text = like(&format!("op.einsum(\"{equation}\", {})", texts.join(", ")), first.dtype);
+    let t = n.bound(&text, rank, first.dtype)?;
     n.result(0, Value::Tensor(t));
     Ok(())
 }

@@ -1,37 +1,82 @@
 //! Numbers as small ints with a scale.
 
-use super::Row;
+use super::elementwise::narrowed;
+use super::{Row, row};
 use crate::node::{No, Node};
 use crate::value::{Tensor, Value};
 use tessera_base::DType;
+use tessera_runtime::io::onnx;
 
-pub const ROWS: &[Row] =
-    &[("DequantizeLinear", dequantize), ("QuantizeLinear", quantize), ("DynamicQuantizeLinear", dynamic)];
+pub const ROWS: &[Row] = &[
+    row("DequantizeLinear", dequantize).honours(&["axis", "block_size", "output_dtype"]),
+    row("QuantizeLinear", quantize).honours(&["axis", "block_size", "output_dtype", "precision", "saturate"]),
+    row("DynamicQuantizeLinear", dynamic),
+];
 
-/// A scale or zero point in line with the axis that it belongs to.
-fn along(t: &Tensor, x: &Tensor, axis: usize) -> String {
-    let after = x.rank.saturating_sub(axis + 1);
-    match t.rank {
-        1 if after > 0 => format!("{}.reshape(-1{})", t.text, ", 1".repeat(after)),
-        _ => t.text.clone(),
+/// Where the scales of a node belong.
+enum Along {
+    /// One for all, or in line already.
+    All,
+    /// One for each place of a dim, which so many follow.
+    Axis(usize),
+    /// One for so many neighbours of a dim.
+    Blocks { axis: usize, size: i64 },
+}
+
+fn along(n: &Node, x: &Tensor, scale: &Tensor) -> Result<Along, No> {
+    let size = n.int("block_size", 0);
+    let axis = || x.axis(n.int("axis", 1));
+    match size {
+        0 if scale.rank == 0 || scale.known == [1] => Ok(Along::All),
+        0 if scale.rank == 1 && x.rank == 1 => Ok(Along::All),
+        0 if scale.rank == 1 => Ok(Along::Axis(x.rank - axis()? - 1)),
+        1.. if scale.rank == x.rank => Ok(Along::Blocks { axis: axis()?, size }),
+        _ => n.refuses("block_size", &format!("its scales have {} dims, and what they scale {}", scale.rank, x.rank)),
     }
 }
 
-fn axis_of(n: &Node, x: &Tensor, scale: &Tensor) -> Result<usize, No> {
-    if n.int("block_size", 0) != 0 || scale.rank > 1 {
-        return Err("scales of blocks are not supported".into());
+/// A scale or zero point in line with what it belongs to.
+fn placed(text: &str, x: &Tensor, along: &Along) -> String {
+    match along {
+        Along::All | Along::Axis(0) => text.to_owned(),
+        Along::Axis(after) => format!("{text}.reshape(-1{})", ", 1".repeat(*after)),
+        Along::Blocks { axis, size } => {
+            // The last block may be shorter.
+            let before = ":, ".repeat(*axis);
+            format!("op.repeat({text}, {size}, axis={axis})[{before}:{}]", x.dim(*axis).text())
+        }
     }
-    if scale.rank == 0 { Ok(0) } else { x.axis(n.int("axis", 1)) }
+}
+
+/// The dtype that an attribute names; `None` where it names none.
+fn asked(n: &Node, name: &str) -> Result<Option<DType>, No> {
+    match n.int(name, 0) {
+        0 => Ok(None),
+        kind => onnx::dtype(kind).map(Some).map_err(|why| format!("its attribute `{name}`: {why}")),
+    }
+}
+
+/// The dtype that products with a scale are computed in.
+fn wide(scale: DType) -> DType {
+    if scale == DType::F64 { scale } else { DType::F32 }
 }
 
 fn dequantize(n: &mut Node) -> Result<(), No> {
     let (x, scale) = (n.tensor(0)?, n.tensor(1)?);
-    let axis = axis_of(n, &x, &scale)?;
-    let wide = match n.optional(2)? {
-        Some(zero) => format!("({}.to(i32) - {}.to(i32))", x.text, along(&zero, &x, axis)),
-        None => x.text.clone(),
+    let along = along(n, &x, &scale)?;
+    let to = asked(n, "output_dtype")?.unwrap_or(scale.dtype);
+    let inside = wide(scale.dtype);
+    let own = match n.optional(2)? {
+        Some(zero) if x.dtype.is_int() => {
+            let zero = placed(&format!("{}.to(i32)", zero.text), &x, &along);
+            format!("({}.to(i32) - {zero})", x.text)
+        }
+        // The zero of narrow floats is 0.
+        _ => x.text.clone(),
     };
-    n.give(&format!("{wide}.to({}) * {}", scale.dtype, along(&scale, &x, axis)), x.rank, scale.dtype)
+    let factor = placed(&format!("{}.to({inside})", scale.text), &x, &along);
+    let text = format!("{own}.to({inside}) * {factor}");
+    n.give(&if to == inside { text } else { format!("({text}).to({to})") }, x.rank, to)
 }
 
 fn range_of(dtype: DType) -> Result<(i64, i64), No> {
@@ -45,14 +90,30 @@ fn range_of(dtype: DType) -> Result<(i64, i64), No> {
 
 fn quantize(n: &mut Node) -> Result<(), No> {
     let (x, scale) = (n.tensor(0)?, n.tensor(1)?);
-    let axis = axis_of(n, &x, &scale)?;
+    let along = along(n, &x, &scale)?;
     let zero = n.optional(2)?;
-    let dtype = zero.as_ref().map_or(DType::U8, |z| z.dtype);
-    let (low, high) = range_of(dtype)?;
-    let shift = zero.map_or(String::new(), |z| format!(" + {}.to({})", along(&z, &x, axis), x.dtype));
-    let text =
-        format!("op.clip(op.round({} / {}){shift}, {low}.0, {high}.0).to({dtype})", x.text, along(&scale, &x, axis));
-    n.give(&text, x.rank, dtype)
+    let to = asked(n, "output_dtype")?;
+    if let (Some(to), Some(zero)) = (to, &zero)
+        && to != zero.dtype
+    {
+        return n.refuses("output_dtype", &format!("its zero point is {}", zero.dtype));
+    }
+    let to = zero.as_ref().map(|z| z.dtype).or(to).unwrap_or(DType::U8);
+    // What is divided is rounded to the dtype of the scale, which for ints is that of the result.
+    let divided = asked(n, "precision")?.unwrap_or(if scale.dtype.is_float() { scale.dtype } else { DType::F32 });
+    let divisor = placed(&format!("{}.to({divided})", scale.text), &x, &along);
+    let share = n.bound(&format!("{}.to({divided}) / {divisor}", x.text), x.rank, divided)?.text;
+    if to.is_float() {
+        let text = narrowed(n, &share, divided, to)?;
+        return n.give(&text, x.rank, to);
+    }
+    let (low, high) = range_of(to)?;
+    let inside = wide(divided);
+    let shift = zero.map_or(String::new(), |z| {
+        let zero = placed(&format!("{}.to({inside})", z.text), &x, &along);
+        format!(" + {zero}")
+    });
+    n.give(&format!("op.clip(op.round({share}).to({inside}){shift}, {low}.0, {high}.0).to({to})"), x.rank, to)
 }
 
 /// Bytes with the scale that suits the values: three results.
@@ -61,7 +122,8 @@ fn dynamic(n: &mut Node) -> Result<(), No> {
     let t = &x.text;
     let low = n.bound(&format!("op.minimum(op.min({t}), 0.0)"), 0, x.dtype)?.text;
     let high = n.bound(&format!("op.maximum(op.max({t}), 0.0)"), 0, x.dtype)?.text;
-    let scale = n.bound(&format!("({high} - {low}) / 255.0"), 0, x.dtype)?;
+    // Where all is 0 any scale will do.
+    let scale = n.bound(&format!("op.where({high} == {low}, 1.0, ({high} - {low}) / 255.0)"), 0, x.dtype)?;
     let zero = n.bound(&format!("op.clip(op.round(-{low} / {}), 0.0, 255.0)", scale.text), 0, x.dtype)?.text;
     let y =
         n.bound(&format!("op.clip(op.round({t} / {}) + {zero}, 0.0, 255.0).to(u8)", scale.text), x.rank, DType::U8)?;

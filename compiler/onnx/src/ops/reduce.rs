@@ -1,35 +1,53 @@
 //! Over whole dims.
 
-use super::Row;
-use super::elementwise::filled;
+use super::elementwise::{filled, same};
+use super::{Row, row};
 use crate::node::{No, Node, axes_text};
-use crate::value::{Int, Ints, Tensor};
+use crate::value::{Int, Ints, Tensor, Value};
 use tessera_base::DType;
 
+const REDUCED: &[&str] = &["axes", "keepdims", "noop_with_empty_axes"];
+
 pub const ROWS: &[Row] = &[
-    ("ReduceSum", |n| reduce(n, "x", "sum", "x")),
-    ("ReduceMean", |n| reduce(n, "x", "mean", "x")),
-    ("ReduceMax", |n| reduce(n, "x", "max", "x")),
-    ("ReduceMin", |n| reduce(n, "x", "min", "x")),
-    ("ReduceProd", product),
-    ("ReduceL1", |n| reduce(n, "op.abs(x)", "sum", "x")),
-    ("ReduceL2", |n| reduce(n, "op.square(x)", "sum", "op.sqrt(x)")),
-    ("ReduceSumSquare", |n| reduce(n, "op.square(x)", "sum", "x")),
-    ("ReduceLogSum", |n| reduce(n, "x", "sum", "op.log(x)")),
-    ("ReduceLogSumExp", |n| reduce(n, "x", "logsumexp", "x")),
-    ("GlobalAveragePool", |n| spatial(n, "op.mean")),
-    ("GlobalMaxPool", |n| spatial(n, "op.max")),
-    ("ArgMax", |n| place(n, "argmax")),
-    ("ArgMin", |n| place(n, "argmin")),
-    ("CumSum", running),
+    row("ReduceSum", |n| reduce(n, "x", "sum", "x")).honours(REDUCED),
+    row("ReduceMean", mean).honours(REDUCED),
+    row("ReduceMax", |n| reduce(n, "x", "max", "x")).honours(REDUCED),
+    row("ReduceMin", |n| reduce(n, "x", "min", "x")).honours(REDUCED),
+    row("ReduceProd", product).honours(REDUCED),
+    row("ReduceL1", |n| reduce(n, "op.abs(x)", "sum", "x")).honours(REDUCED),
+    row("ReduceL2", |n| reduce(n, "op.square(x)", "sum", "op.sqrt(x)")).honours(REDUCED),
+    row("ReduceSumSquare", |n| reduce(n, "op.square(x)", "sum", "x")).honours(REDUCED),
+    row("ReduceLogSum", |n| reduce(n, "x", "sum", "op.log(x)")).honours(REDUCED),
+    row("ReduceLogSumExp", |n| reduce(n, "x", "logsumexp", "x")).honours(REDUCED),
+    row("GlobalAveragePool", |n| spatial(n, "op.mean")),
+    row("GlobalMaxPool", |n| spatial(n, "op.max")),
+    row("ArgMax", |n| place(n, "argmax")).honours(&["axis", "keepdims", "select_last_index"]),
+    row("ArgMin", |n| place(n, "argmin")).honours(&["axis", "keepdims", "select_last_index"]),
+    row("CumSum", running).honours(&["exclusive", "reverse"]),
 ];
 
-/// The axes that a node reduces; all where it names none.
+/// The axes that a node reduces, ascending; all where it names none.
 fn axes(n: &Node, x: &Tensor) -> Result<Vec<usize>, No> {
     match n.list_or("axes", 1)? {
-        Some(list) if !list.is_empty() => list.iter().map(|a| x.axis(*a)).collect(),
+        Some(list) if !list.is_empty() => {
+            let mut axes = list.iter().map(|a| x.axis(*a)).collect::<Result<Vec<_>, No>>()?;
+            axes.sort_unstable();
+            match axes.windows(2).any(|w| w[0] == w[1]) {
+                true => Err(format!("it names an axis twice: {list:?}")),
+                false => Ok(axes),
+            }
+        }
         _ if n.int("noop_with_empty_axes", 0) != 0 => Ok(vec![]),
         _ => Ok((0..x.rank).collect()),
+    }
+}
+
+/// The arguments that say what is reduced, and the rank of the result.
+fn reduced(n: &Node, x: &Tensor, axes: &[usize]) -> (String, usize) {
+    match (axes.is_empty(), n.int("keepdims", 1) != 0) {
+        (true, _) => (String::new(), 0),
+        (false, true) => (format!(", axis={}, keepdims=True", axes_text(axes)), x.rank),
+        (false, false) => (format!(", axis={}", axes_text(axes)), x.rank - axes.len()),
     }
 }
 
@@ -37,27 +55,43 @@ fn axes(n: &Node, x: &Tensor) -> Result<Vec<usize>, No> {
 fn reduce(n: &mut Node, of: &str, name: &str, then: &str) -> Result<(), No> {
     let x = n.tensor(0)?;
     let axes = axes(n, &x)?;
-    let of = filled(of, &x.text, "");
-    if axes.is_empty() && x.rank > 0 {
-        return n.give(&filled(then, &of, ""), x.rank, x.dtype);
+    // Roots and logarithms of ints are those of f64, without their fraction.
+    let real = x.dtype.is_int() && (then != "x" || name == "logsumexp");
+    let own = if real { n.bound(&format!("{}.to(f64)", x.text), x.rank, DType::F64)?.text } else { x.text.clone() };
+    let of = filled(of, &own, "");
+    let (mut text, mut rank) = (of.clone(), x.rank);
+    if !axes.is_empty() || x.rank == 0 {
+        let args;
+        (args, rank) = reduced(n, &x, &axes);
+        text = format!("op.{name}({of}{args})");
     }
-    let (args, rank) = match (axes.is_empty(), n.int("keepdims", 1) != 0) {
-        (true, _) => (String::new(), 0),
-        (false, true) => (format!(", axis={}, keepdims=True", axes_text(&axes)), x.rank),
-        (false, false) => (format!(", axis={}", axes_text(&axes)), x.rank - axes.len()),
-    };
-    let text = filled(then, &format!("op.{name}({of}{args})"), "");
-    // Sums of narrow ints are wide.
-    let narrow = name == "sum" && x.dtype.is_int() && x.dtype != DType::I64;
-    let text = if narrow { format!("{text}.to({})", x.dtype) } else { text };
-    n.give(&text, rank, x.dtype)
+    let text = filled(then, &text, "");
+    n.give(&if x.dtype.is_int() { format!("({text}).to({})", x.dtype) } else { text }, rank, x.dtype)
+}
+
+/// The mean of ints is an int: without its fraction.
+fn mean(n: &mut Node) -> Result<(), No> {
+    let x = n.tensor(0)?;
+    if !x.dtype.is_int() {
+        return reduce(n, "x", "mean", "x");
+    }
+    let axes = axes(n, &x)?;
+    if axes.is_empty() && x.rank > 0 {
+        return same(n);
+    }
+    let (args, rank) = reduced(n, &x, &axes);
+    let count = axes.iter().try_fold(Int::Known(1), |all, a| all.mul(&x.dim(*a))).ok_or("its size is too large")?;
+    let sum = format!("op.sum({}.to(i64){args})", x.text);
+    let text = n.library(&format!("divide({sum}, op.full((), {}, dtype=i64))", count.text()));
+    n.give(&format!("{text}.to({})", x.dtype), rank, x.dtype)
 }
 
 fn product(n: &mut Node) -> Result<(), No> {
     if let Some(ints) = n.value(0)?.ints()
         && let Some(all) = ints.elems.iter().try_fold(Int::Known(1), |all, e| all.mul(e))
+        && all.known().is_none_or(|k| ints.dtype == DType::I64 || i32::try_from(k).is_ok())
     {
-        let scalar = n.int("keepdims", 1) == 0;
+        let scalar = ints.scalar || n.int("keepdims", 1) == 0;
         return n.give_ints(Ints { elems: vec![all], scalar, dtype: ints.dtype });
     }
     let x = n.tensor(0)?;
@@ -68,9 +102,13 @@ fn product(n: &mut Node) -> Result<(), No> {
     for axis in axes.iter().rev() {
         let keeps = if keep { ", keepdims=True" } else { "" };
         let rank = if keep { out.rank } else { out.rank - 1 };
-        out = n.bound(&format!("op.prod({}, axis={axis}{keeps})", out.text), rank, out.dtype)?;
+        let text = format!("op.prod({}, axis={axis}{keeps})", out.text);
+        // Products of narrow ints are wide.
+        let text = if x.dtype.is_int() { format!("{text}.to({})", x.dtype) } else { text };
+        out = n.bound(&text, rank, x.dtype)?;
     }
-    n.give(&out.text.clone(), out.rank, out.dtype)
+    n.result(0, Value::Tensor(out));
+    Ok(())
 }
 
 fn spatial(n: &mut Node, name: &str) -> Result<(), No> {
@@ -100,10 +138,12 @@ fn running(n: &mut Node) -> Result<(), No> {
     let axis = n.known(1)?.first().copied().ok_or("it names no axis")?;
     let axis = x.axis(axis)?;
     let flip = |t: String| if n.int("reverse", 0) != 0 { format!("op.flip({t}, axis={axis})") } else { t };
-    let mut text = flip(format!("op.cumsum({}, axis={axis})", flip(x.text.clone())));
+    let mut text = format!("op.cumsum({}, axis={axis})", flip(x.text.clone()));
     if n.int("exclusive", 0) != 0 {
-        text = format!("{text} - {}", x.text);
+        // Each place has the sum before it: a sum less its last element would be rounded, or infinity less infinity.
+        let pads: Vec<&str> = (0..x.rank).map(|i| if i == axis { "(1, 0)" } else { "(0, 0)" }).collect();
+        text = format!("op.pad({text}, ({},))[{}:-1]", pads.join(", "), ":, ".repeat(axis));
     }
-    let text = if x.dtype == DType::I32 { format!("({text}).to(i32)") } else { text };
-    n.give(&text, x.rank, x.dtype)
+    let text = flip(text);
+    n.give(&if x.dtype.is_int() { format!("{text}.to({})", x.dtype) } else { text }, x.rank, x.dtype)
 }

@@ -1,28 +1,31 @@
 //! The same elements in another form.
 
-use super::Row;
 use super::elementwise::same;
+use super::{Row, row};
 use crate::node::{No, Node, axes_text, axis_in};
 use crate::value::{Int, Ints, Tensor, Value, literal, positions, tuple};
 use tessera_base::DType;
 
 pub const ROWS: &[Row] = &[
-    ("Reshape", reshape),
-    ("Flatten", flatten),
-    ("Transpose", transpose),
-    ("Unsqueeze", unsqueeze),
-    ("Squeeze", squeeze),
-    ("Concat", concat),
-    ("Split", split),
-    ("Slice", slice),
-    ("Expand", expand),
-    ("Tile", |n| {
+    row("Reshape", reshape).honours(&["shape", "allowzero"]),
+    row("Flatten", flatten).honours(&["axis"]),
+    row("Transpose", transpose).honours(&["perm"]),
+    row("Unsqueeze", unsqueeze).honours(&["axes"]),
+    row("Squeeze", squeeze).honours(&["axes"]),
+    row("Concat", concat).honours(&["axis"]),
+    row("Split", split).honours(&["axis", "split", "num_outputs"]),
+    row("Slice", slice).honours(&["axes", "ends", "starts"]),
+    row("Expand", expand),
+    row("Tile", |n| {
+        if n.body.opset < 6 {
+            return Err("before version 6 it repeats one dim, which is not supported".into());
+        }
         let (x, reps) = (n.tensor(0)?, n.ints(1)?);
         n.give(&format!("op.tile({}, {})", x.text, tuple(&reps)), x.rank, x.dtype)
     }),
-    ("Pad", pad),
-    ("DepthToSpace", depth_to_space),
-    ("SpaceToDepth", |n| {
+    row("Pad", pad).honours(&["mode", "pads", "paddings", "value"]),
+    row("DepthToSpace", depth_to_space).honours(&["blocksize", "mode"]),
+    row("SpaceToDepth", |n| {
         let (x, b) = (n.tensor(0)?, Int::Known(n.int("blocksize", 1)));
         let [batch, c, h, w] = four(&x)?;
         let order = if n.text("mode", "DCR") == "CRD" { "0, 1, 3, 5, 2, 4" } else { "0, 3, 5, 1, 2, 4" };
@@ -32,7 +35,8 @@ pub const ROWS: &[Row] = &[
         let deep = c.mul(&b).and_then(|n| n.mul(&b)).ok_or("its block is too large")?;
         let whole = tuple(&[batch, deep, h, w]);
         n.give(&format!("{}.reshape({parts}).transpose({order}).reshape({whole})", x.text), 4, x.dtype)
-    }),
+    })
+    .honours(&["blocksize", "mode"]),
 ];
 
 fn four(x: &Tensor) -> Result<[Int; 4], No> {
@@ -40,7 +44,11 @@ fn four(x: &Tensor) -> Result<[Int; 4], No> {
 }
 
 fn reshape(n: &mut Node) -> Result<(), No> {
-    let shape = n.ints(1)?;
+    let shape = match n.list("shape") {
+        Some(list) => list.into_iter().map(Int::Known).collect(),
+        None if n.schema.attribute("shape").is_some() => return n.refuses("shape", "it is what the node is about"),
+        None => n.ints(1)?,
+    };
     if let Some(ints) = n.value(0)?.ints() {
         // The same vector, or one int with or without its dim.
         let count = ints.elems.len() as i64;
@@ -170,23 +178,43 @@ fn concat(n: &mut Node) -> Result<(), No> {
     if all.len() == 1 {
         return same(n);
     }
-    let axis = first.axis(n.int("axis", 0))?;
+    // The first version joins along dim 1 where it names none.
+    let axis = first.axis(n.int("axis", 1))?;
     let texts: Vec<&str> = all.iter().map(|t| &*t.text).collect();
     n.give(&format!("op.concat([{}], axis={axis})", texts.join(", ")), first.rank, first.dtype)
 }
 
 fn split(n: &mut Node) -> Result<(), No> {
     let x = n.tensor(0)?;
+    if n.schema.since == 1 {
+        if n.attribute("axis").is_none() {
+            return n.refuses("axis", "the first version does not say which dim is meant");
+        }
+        if n.has(1) {
+            return Err("sizes that are an argument are not supported in the first version".into());
+        }
+    }
     let axis = x.axis(n.int("axis", 0))?;
     let parts = n.node.outputs.len();
-    if parts == 1 {
-        return same(n);
+    if n.attribute("num_outputs").is_some() && n.int("num_outputs", 0) != parts as i64 {
+        return n.refuses("num_outputs", &format!("it has {parts} results"));
     }
-    let sizes = match n.list("split") {
+    let sizes: Option<Vec<Int>> = match n.list("split") {
         Some(list) => Some(list.into_iter().map(Int::Known).collect()),
         None if n.has(1) => Some(n.ints(1)?),
         None => None,
     };
+    if let Some(sizes) = &sizes {
+        let total = sizes.iter().try_fold(Int::Known(0), |all, s| all.add(s)).ok_or("its parts are too large")?;
+        if sizes.len() != parts || total.equals(&x.dim(axis)) == Some(false) {
+            let texts: Vec<String> = sizes.iter().map(Int::text).collect();
+            let (texts, size) = (texts.join(", "), x.dim(axis).text());
+            return Err(format!("its parts are [{texts}], of {parts} results and a dim of {size}"));
+        }
+    }
+    if parts == 1 {
+        return same(n);
+    }
     let sections = match sizes {
         // The last part may be shorter.
         None if n.attribute("num_outputs").is_some() => {
@@ -195,7 +223,7 @@ fn split(n: &mut Node) -> Result<(), No> {
                 _ => 0,
             };
             let size = x.dim(axis).text();
-            let part = if part > 0 { part.to_string() } else { n.body.line(&format!("-(-{size} // {parts})"), "")? };
+            let part = if part > 0 { part.to_string() } else { n.body.line(&format!("-(-{size} // {parts})"))? };
             let places: Vec<String> = (1..parts).map(|i| format!("{i} * {part}")).collect();
             format!("[{}]", places.join(", "))
         }
@@ -212,7 +240,7 @@ fn split(n: &mut Node) -> Result<(), No> {
     };
     let whole = n.bound(&format!("op.split({}, {sections}, axis={axis})", x.text), 0, x.dtype)?;
     for i in 0..parts {
-        let text = n.body.line(&format!("{}[{i}]", whole.text), "")?;
+        let text = n.body.line(&format!("{}[{i}]", whole.text))?;
         n.result(i, Value::Tensor(Tensor::new(text, x.rank, x.dtype)));
     }
     Ok(())
@@ -298,7 +326,7 @@ fn expand(n: &mut Node) -> Result<(), No> {
 
 fn pad(n: &mut Node) -> Result<(), No> {
     let x = n.tensor(0)?;
-    let pads = match n.list("pads") {
+    let pads: Vec<Int> = match n.list("pads").or(n.list("paddings")) {
         Some(list) => list.into_iter().map(Int::Known).collect(),
         None => n.ints(1)?,
     };
@@ -314,25 +342,12 @@ fn pad(n: &mut Node) -> Result<(), No> {
     for ((axis, b), a) in axes.iter().zip(before).zip(after) {
         pairs[*axis] = (b.clone(), a.clone());
     }
-    if pairs.iter().flat_map(|(b, a)| [b, a]).any(|p| p.known().is_some_and(|p| p < 0)) {
-        return Err("its paddings are negative".into());
-    }
+    let x = cropped(n, x, &mut pairs)?;
     let mode = n.text("mode", "constant");
     if mode == "constant" {
-        let value = match n.attribute("value") {
-            Some(_) => n.float("value", 0.0),
-            None => n.number(2)?.unwrap_or(0.0),
-        };
-        let value = match x.dtype {
-            d if d.is_float() => literal(value, d),
-            DType::Bool => (if value == 0.0 { "False" } else { "True" }).into(),
-            _ => format!("{value}"),
-        };
+        let value = pad_value(n, x.dtype)?;
         let pairs: Vec<String> = pairs.iter().map(|(b, a)| tuple(&[b.clone(), a.clone()])).collect();
         return n.give(&format!("op.pad({}, ({},), value={value})", x.text, pairs.join(", ")), x.rank, x.dtype);
-    }
-    if !matches!(&*mode, "reflect" | "edge" | "wrap") {
-        return Err(format!("the mode `{mode}` is not known"));
     }
     let mut out = x;
     for (axis, (b, a)) in pairs.iter().enumerate().filter(|(_, (b, a))| (b, a) != (&Int::Known(0), &Int::Known(0))) {
@@ -341,6 +356,48 @@ fn pad(n: &mut Node) -> Result<(), No> {
     }
     n.result(0, Value::Tensor(out));
     Ok(())
+}
+
+/// Negative paddings take away, before others are added.
+fn cropped(n: &mut Node, x: Tensor, pairs: &mut [(Int, Int)]) -> Result<Tensor, No> {
+    let less = |p: &Int| p.known().filter(|p| *p < 0);
+    if !pairs.iter().any(|(b, a)| less(b).or(less(a)).is_some()) {
+        return Ok(x);
+    }
+    let mut ranges = vec![];
+    for (b, a) in pairs.iter_mut() {
+        let start = less(b).map_or(String::new(), |p| p.unsigned_abs().to_string());
+        let end = less(a).map_or(String::new(), |p| p.to_string());
+        ranges.push(format!("{start}:{end}"));
+        for p in [b, a] {
+            if less(p).is_some() {
+                *p = Int::Known(0);
+            }
+        }
+    }
+    n.bound(&format!("{}[{}]", x.text, ranges.join(", ")), x.rank, x.dtype)
+}
+
+/// What constant padding adds, as a literal.
+fn pad_value(n: &Node, dtype: DType) -> Result<String, No> {
+    if n.schema.attribute("value").is_none()
+        && n.has(2)
+        && let Some(one) = n.value(2)?.whole()
+    {
+        return Ok(match dtype {
+            DType::Bool => (if one == 0 { "False" } else { "True" }).into(),
+            _ => one.to_string(),
+        });
+    }
+    let value = match n.schema.attribute("value") {
+        Some(_) => n.float("value", 0.0),
+        None => n.number(2)?.unwrap_or(0.0),
+    };
+    Ok(match dtype {
+        d if d.is_float() => literal(value, d),
+        DType::Bool => (if value == 0.0 { "False" } else { "True" }).into(),
+        _ => format!("{value}"),
+    })
 }
 
 fn depth_to_space(n: &mut Node) -> Result<(), No> {

@@ -1,33 +1,38 @@
 //! Constants, sizes, and what is made of sizes.
 
-use super::Row;
+use super::{Row, row};
 use crate::node::{No, Node};
 use crate::value::{Int, Ints, Value, literal, tuple};
 use tessera_base::DType;
 use tessera_runtime::io::onnx::Attribute;
 
-pub const ROWS: &[Row] = &[
-    ("Constant", constant),
-    ("ConstantOfShape", filled),
-    ("Shape", shape),
-    ("Size", |n| {
-        if let Some(ints) = n.value(0)?.ints() {
-            let elems = vec![Int::Known(ints.elems.len() as i64)];
-            return n.give_ints(Ints { elems, scalar: true, dtype: DType::I64 });
-        }
-        let x = n.tensor(0)?;
-        let count = x.dims().iter().try_fold(Int::Known(1), |all, d| all.mul(d));
-        let elems = vec![count.ok_or("its size is too large")?];
-        n.give_ints(Ints { elems, scalar: true, dtype: DType::I64 })
-    }),
-    ("Range", range),
-    ("EyeLike", |n| {
-        let x = n.tensor(0)?;
-        let (k, dtype) = (n.int("k", 0), n.int("dtype", 0));
-        let dtype = if dtype == 0 { x.dtype } else { tessera_runtime::io::onnx::dtype(dtype)? };
-        n.give(&format!("op.eye({}, {}, {k}, dtype={dtype})", x.dim(0).text(), x.dim(1).text()), 2, dtype)
-    }),
-];
+pub const ROWS: &[Row] =
+    &[
+        row("Constant", constant)
+            .honours(&["value", "value_float", "value_floats", "value_int", "value_ints"])
+            .refuses(&["sparse_value", "value_string", "value_strings"]),
+        row("ConstantOfShape", filled).honours(&["value"]),
+        row("Shape", shape).honours(&["start", "end"]),
+        row("Size", |n| {
+            if let Some(ints) = n.value(0)?.ints() {
+                let elems = vec![Int::Known(ints.elems.len() as i64)];
+                return n.give_ints(Ints { elems, scalar: true, dtype: DType::I64 });
+            }
+            let x = n.tensor(0)?;
+            let count = x.dims().iter().try_fold(Int::Known(1), |all, d| all.mul(d));
+            let elems = vec![count.ok_or("its size is too large")?];
+            n.give_ints(Ints { elems, scalar: true, dtype: DType::I64 })
+        }),
+        // Elements are computed from their places, without sums that narrow floats would round.
+        row("Range", range).ignores(&["stash_type"]),
+        row("EyeLike", |n| {
+            let x = n.tensor(0)?;
+            let (k, dtype) = (n.int("k", 0), n.int("dtype", 0));
+            let dtype = if dtype == 0 { x.dtype } else { tessera_runtime::io::onnx::dtype(dtype)? };
+            n.give(&format!("op.eye({}, {}, {k}, dtype={dtype})", x.dim(0).text(), x.dim(1).text()), 2, dtype)
+        })
+        .honours(&["dtype", "k"]),
+    ];
 
 fn constant(n: &mut Node) -> Result<(), No> {
     let ints = |elems: &[i64], scalar| Ints {
@@ -46,7 +51,8 @@ fn constant(n: &mut Node) -> Result<(), No> {
             let x = literal(f64::from(*x), DType::F32);
             n.give(&format!("op.full((), {x}, dtype=f32)"), 0, DType::F32)
         }
-        Some(Attribute::Floats(v)) if !v.is_empty() => {
+        Some(Attribute::Floats(v)) if v.is_empty() => n.give("op.zeros((0,))", 1, DType::F32),
+        Some(Attribute::Floats(v)) => {
             let all: Vec<String> = v.iter().map(|x| literal(f64::from(*x), DType::F32)).collect();
             n.give(&format!("op.array([{}], dtype=f32)", all.join(", ")), 1, DType::F32)
         }
@@ -60,7 +66,9 @@ fn filled(n: &mut Node) -> Result<(), No> {
         None => ("0.0".to_owned(), DType::F32),
         Some(Attribute::Tensor(t)) => {
             let dtype = t.dtype()?;
-            if dtype.is_float() {
+            if dtype == DType::C64 {
+                return Err("its value is complex".into());
+            } else if dtype.is_float() {
                 (literal(t.first_float()?, dtype), dtype)
             } else {
                 let value = *t.ints()?.first().ok_or("its value is empty")?;

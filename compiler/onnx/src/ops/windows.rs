@@ -1,16 +1,26 @@
 //! Convolutions, pooling, resizing.
 
-use super::Row;
+use super::{Row, row};
 use crate::node::{No, Node};
-use crate::value::{Int, Tensor, Value, tuple};
+use crate::value::{Int, Tensor, Value, literal, tuple};
+use tessera_base::DType;
+
+const POOLED: &[&str] = &["auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"];
 
 pub const ROWS: &[Row] = &[
-    ("Conv", conv),
-    ("ConvTranspose", conv_transpose),
-    ("MaxPool", |n| pool(n, true)),
-    ("AveragePool", |n| pool(n, false)),
-    ("Resize", resize),
-    ("Upsample", resize),
+    row("Conv", conv).honours(&["auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"]),
+    row("ConvTranspose", conv_transpose)
+        .honours(&["auto_pad", "dilations", "group", "kernel_shape", "output_padding", "pads", "strides"])
+        .refuses(&["output_shape"]),
+    // The order of places in memory concerns the second result, which is refused.
+    row("MaxPool", |n| pool(n, true)).honours(POOLED).ignores(&["storage_order"]).refuses(&["dilations"]),
+    row("AveragePool", |n| pool(n, false)).honours(POOLED).refuses(&["dilations"]),
+    row("Resize", resize)
+        .honours(&["axes", "coordinate_transformation_mode", "mode", "nearest_mode"])
+        // For cubic ones, and for places outside by `tf_crop_and_resize`, which both are refused.
+        .ignores(&["cubic_coeff_a", "exclude_outside", "extrapolation_value"])
+        .refuses(&["antialias", "keep_aspect_ratio_policy"]),
+    row("Upsample", resize).honours(&["mode", "scales", "height_scale", "width_scale"]),
 ];
 
 /// How windows lie: one number for each spatial dim.
@@ -19,14 +29,15 @@ struct Windows {
     stride: Vec<i64>,
     dilation: Vec<i64>,
     pads: Vec<(Int, Int)>,
+    /// How far the last windows of `ceil_mode` reach behind the padding.
+    beyond: Vec<Int>,
 }
 
 fn list_of(n: &Node, name: &str, dims: usize) -> Result<Vec<i64>, No> {
     let list = n.list(name).unwrap_or_else(|| vec![1; dims]);
-    if list.len() == dims && list.iter().all(|k| *k > 0) {
-        Ok(list)
-    } else {
-        Err(format!("`{name}` is {list:?} for {dims} dims"))
+    match list.len() == dims && list.iter().all(|k| *k > 0) {
+        true => Ok(list),
+        false => n.refuses(name, &format!("it has {dims} dims, and no step is 0 or negative")),
     }
 }
 
@@ -45,10 +56,10 @@ fn windows(n: &Node, x: &Tensor, kernel: Vec<Int>) -> Result<Windows, No> {
     let mut pads = vec![];
     let mode = n.text("auto_pad", "NOTSET");
     match &*mode {
-        "NOTSET" | "" => {
+        "NOTSET" => {
             let list = n.list("pads").unwrap_or_else(|| vec![0; 2 * dims]);
             if list.len() != 2 * dims || list.iter().any(|p| *p < 0) {
-                return Err(format!("its paddings are {list:?}"));
+                return n.refuses("pads", &format!("it has {dims} dims, and paddings are not negative"));
             }
             pads.extend((0..dims).map(|i| (Int::Known(list[i]), Int::Known(list[dims + i]))));
         }
@@ -70,22 +81,39 @@ fn windows(n: &Node, x: &Tensor, kernel: Vec<Int>) -> Result<Windows, No> {
                 pads.push(if mode == "SAME_UPPER" { (less, more) } else { (more, less) });
             }
         }
-        other => return Err(format!("`auto_pad` is `{other}`")),
+        _ => return n.refuses("auto_pad", "it is not known"),
     }
+    let mut beyond = vec![Int::Known(0); dims];
     if n.int("ceil_mode", 0) != 0 {
-        for (i, (before, after)) in pads.iter_mut().enumerate() {
-            let (size, span) = (x.dim(i + 2), span(i).ok_or(large)?);
-            let whole = size.add(before).and_then(|t| t.add(after)).ok_or(large)?.text();
-            let stride = stride[i];
-            // As much more as the last window lacks, unless it begins behind the elements.
-            let (size, before, span) = (size.text(), before.text(), span.text());
-            let last = format!("(-(-({whole} - {span}) // {stride}) * {stride})");
-            let more = format!("{} + {last} + {span} - {whole}", after.text());
-            let less = format!("({stride} if {last} >= {size} + {before} else 0)");
-            *after = Int::Size(format!("max({more} - {less}, 0)"));
+        for (i, (before, after)) in pads.iter().enumerate() {
+            let (size, span, stride) = (x.dim(i + 2), span(i).ok_or(large)?, stride[i]);
+            let whole = size.add(before).and_then(|t| t.add(after)).ok_or(large)?;
+            beyond[i] = match (size.known(), before.known(), span.known(), whole.known()) {
+                (Some(size), Some(before), Some(span), Some(whole)) => {
+                    Int::Known(overhang(size.saturating_add(before), span, whole, stride))
+                }
+                // The same, for sizes that are known when it runs.
+                _ => {
+                    let (size, before, span, whole) = (size.text(), before.text(), span.text(), whole.text());
+                    let last = format!("(-(-({whole} - {span}) // {stride}) * {stride})");
+                    let less = format!("({stride} if {last} >= {size} + {before} else 0)");
+                    Int::Size(format!("max({last} + {span} - {whole} - {less}, 0)"))
+                }
+            };
         }
     }
-    Ok(Windows { kernel, stride, dilation, pads })
+    Ok(Windows { kernel, stride, dilation, pads, beyond })
+}
+
+/// How far the last window reaches behind `whole`, the padded dim: it begins before `end`, where the padding behind
+/// the elements begins.
+fn overhang(end: i64, span: i64, whole: i64, stride: i64) -> i64 {
+    let steps = (whole.saturating_sub(span)).max(0);
+    let mut last = (steps + stride - 1) / stride * stride;
+    if last >= end {
+        last -= stride;
+    }
+    (last + span - whole).max(0)
 }
 
 fn ints(list: &[i64]) -> String {
@@ -101,15 +129,23 @@ fn pads_text(pads: &[(Int, Int)]) -> String {
     }
 }
 
+/// The kernel of a convolution is its weights'; an attribute may say so once more.
+fn kernel(n: &Node, w: &Tensor) -> Result<Vec<Int>, No> {
+    let own: Vec<Int> = (2..w.rank).map(|i| w.dim(i)).collect();
+    let Some(list) = n.list("kernel_shape") else { return Ok(own) };
+    let named: Vec<Int> = list.into_iter().map(Int::Known).collect();
+    if named.len() != own.len() || named.iter().zip(&own).any(|(a, b)| a.equals(b) == Some(false)) {
+        return n.refuses("kernel_shape", &format!("its weights have {}", tuple(&own)));
+    }
+    Ok(named)
+}
+
 fn conv(n: &mut Node) -> Result<(), No> {
     let (x, w) = (n.tensor(0)?, n.tensor(1)?);
     if w.rank != x.rank || !(3..=5).contains(&x.rank) {
         return Err(format!("its arguments have {} and {} dims", x.rank, w.rank));
     }
-    let kernel = match n.list("kernel_shape") {
-        Some(list) => list.into_iter().map(Int::Known).collect(),
-        None => (2..w.rank).map(|i| w.dim(i)).collect(),
-    };
+    let kernel = kernel(n, &w)?;
     let at = windows(n, &x, kernel)?;
     let mut text = format!("op.conv{}d({}, {}", x.rank - 2, x.text, w.text);
     if let Some(bias) = n.optional(2)? {
@@ -136,11 +172,11 @@ fn conv_transpose(n: &mut Node) -> Result<(), No> {
     if w.rank != x.rank || !(3..=4).contains(&x.rank) {
         return Err(format!("its arguments have {} and {} dims", x.rank, w.rank));
     }
-    if n.attribute("output_shape").is_some() || !matches!(&*n.text("auto_pad", "NOTSET"), "NOTSET" | "VALID" | "") {
-        return Err("sizes of the result that are asked for are not supported".into());
+    if !matches!(&*n.text("auto_pad", "NOTSET"), "NOTSET" | "VALID") {
+        return n.refuses("auto_pad", "sizes of the result that are asked for are not supported");
     }
     let dims = x.rank - 2;
-    let kernel = (2..w.rank).map(|i| w.dim(i)).collect();
+    let kernel = kernel(n, &w)?;
     let mut at = windows(n, &x, kernel)?;
     let mut more = n.list("output_padding").unwrap_or_else(|| vec![0; dims]);
     let (rank, dtype) = (x.rank, x.dtype);
@@ -172,22 +208,35 @@ fn pool(n: &mut Node, largest: bool) -> Result<(), No> {
     let x = n.tensor(0)?;
     let kernel = n.list("kernel_shape").ok_or("it has no `kernel_shape`")?;
     let at = windows(n, &x, kernel.into_iter().map(Int::Known).collect())?;
-    if at.dilation.iter().any(|d| *d != 1) {
-        return Err("windows with gaps (`dilations`) are not supported".into());
-    }
-    let padded = at.pads.iter().any(|p| *p != (Int::Known(0), Int::Known(0)));
-    let mut args = format!(", {}, stride={}", tuple(&at.kernel), ints(&at.stride));
-    if padded {
-        let pairs: Vec<String> = at.pads.iter().map(|(b, a)| tuple(&[b.clone(), a.clone()])).collect();
-        args.push_str(&format!(", padding=({},)", pairs.join(", ")));
-    }
-    let text = match largest {
-        true => format!("op.max_pool({}{args})", x.text),
-        // What is padded does not count.
-        false if padded && n.int("count_include_pad", 0) == 0 => {
-            format!("op.avg_pool({0}{args}) / op.avg_pool(op.ones_like({0}){args})", x.text)
+    let none = Int::Known(0);
+    let args = |pads: &[(Int, Int)]| {
+        let mut args = format!(", {}, stride={}", tuple(&at.kernel), ints(&at.stride));
+        if pads.iter().any(|(b, a)| (b, a) != (&none, &none)) {
+            let pairs: Vec<String> = pads.iter().map(|(b, a)| tuple(&[b.clone(), a.clone()])).collect();
+            args.push_str(&format!(", padding=({},)", pairs.join(", ")));
         }
-        false => format!("op.avg_pool({}{args})", x.text),
+        args
+    };
+    let reach: Option<Vec<_>> =
+        at.pads.iter().zip(&at.beyond).map(|((b, a), more)| Some((b.clone(), a.add(more)?))).collect();
+    let reach = reach.ok_or("its window is too large")?;
+    if largest {
+        return n.give(&format!("op.max_pool({}{})", x.text, args(&reach)), x.rank, x.dtype);
+    }
+    // Means are of the elements; those of padding count where that is asked for, what lies behind it never does.
+    let counted = n.int("count_include_pad", 0) != 0;
+    let (mut of, mut pads) = (x.text.clone(), reach);
+    if counted {
+        pads = at.beyond.iter().map(|more| (none.clone(), more.clone())).collect();
+        if at.pads.iter().any(|(b, a)| (b, a) != (&none, &none)) {
+            let pairs: Vec<String> = at.pads.iter().map(|(b, a)| tuple(&[b.clone(), a.clone()])).collect();
+            of = n.bound(&format!("op.pad({of}, ((0, 0), (0, 0), {},))", pairs.join(", ")), x.rank, x.dtype)?.text;
+        }
+    }
+    let args_text = args(&pads);
+    let text = match pads.iter().all(|(b, a)| (b, a) == (&none, &none)) {
+        true => format!("op.avg_pool({of}{args_text})"),
+        false => format!("op.avg_pool({of}{args_text}) / op.avg_pool(op.ones_like({of}){args_text})"),
     };
     n.give(&text, x.rank, x.dtype)
 }
@@ -200,56 +249,79 @@ fn resize(n: &mut Node) -> Result<(), No> {
         Some(list) => list.iter().map(|a| x.axis(*a)).collect::<Result<Vec<_>, _>>()?,
         None => (0..x.rank).collect(),
     };
-    let scales = match n.value(if old { 1 } else { 2 }) {
-        Ok(Value::Constant(t)) if t.elems() != Some(0) => Some(t.floats()?),
-        Ok(Value::Constant(_)) | Err(_) => None,
-        Ok(_) => return Err("its scales are not known".into()),
-    };
+    let scales = scales(n, if old { 1 } else { 2 })?;
     let sizes = if scales.is_none() { Some(n.ints(3)?) } else { None };
     if scales.as_ref().map(Vec::len).or(sizes.as_ref().map(Vec::len)) != Some(axes.len()) {
         return Err(format!("it has another number of scales than of its {} dims", axes.len()));
     }
-    let mode = n.text("mode", "nearest");
-    if !matches!(&*mode, "nearest" | "linear") || n.int("antialias", 0) != 0 {
-        return Err(format!("the mode `{mode}` is not supported; `nearest` and `linear` are"));
+    // The first version names two dims.
+    let mode = n.text("mode", "nearest").replace("bilinear", "linear");
+    if !matches!(&*mode, "nearest" | "linear") {
+        return n.refuses("mode", "`nearest` and `linear` are supported");
     }
-    if n.text("keep_aspect_ratio_policy", "stretch") != "stretch" {
-        return Err("`keep_aspect_ratio_policy` is not supported".into());
+    if mode == "linear" && !x.dtype.is_float() {
+        return n.refuses("mode", &format!("what lies between elements of {} is none of them", x.dtype));
     }
     let places = n.text("coordinate_transformation_mode", if old { "asymmetric" } else { "half_pixel" });
     let known = ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric"];
     if !known.contains(&&*places) {
-        return Err(format!("positions by `{places}` are not supported"));
+        return n.refuses("coordinate_transformation_mode", &format!("`{}` are supported", known.join("`, `")));
     }
     let rounding = n.text("nearest_mode", if old { "floor" } else { "round_prefer_floor" });
     let nearest = ["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"];
-    let how = if mode == "linear" { "linear" } else { &*rounding };
-    if mode == "nearest" && !nearest.contains(&how) {
-        return Err(format!("rounding by `{rounding}` is not supported"));
+    if mode == "nearest" && !nearest.contains(&&*rounding) {
+        return n.refuses("nearest_mode", "it is not known");
     }
     for (i, axis) in axes.into_iter().enumerate() {
         let own = x.dim(axis);
         let (size, scale) = match (&scales, &sizes) {
             (Some(scales), _) => match scales[i] {
                 1.0 => continue,
-                scale => (scaled(&own, scale)?, format!("{scale:?}")),
+                // The number that was written down: f32 rounded it, and places at borders would follow that.
+                scale => (scaled(&own, scale)?, literal(scale, DType::F32)),
             },
             (_, Some(sizes)) if sizes[i] == own => continue,
             (_, Some(sizes)) => (sizes[i].clone(), format!("{} / {}", sizes[i].text(), own.text())),
             _ => continue,
         };
-        let call = format!("resize({}, {axis}, {}, {scale}, \"{places}\", \"{how}\")", x.text, size.text());
-        let call = n.library(&call);
+        // Version 10 takes the next element above where there are fewer than before.
+        let fewer = n.node.op == "Resize" && n.body.opset < 11 && scales.as_ref().is_some_and(|s| s[i] < 1.0);
+        let rounding = if fewer { "ceil" } else { &*rounding };
+        let at = format!("{}, {axis}, {}, {scale}, \"{places}\"", x.text, size.text());
+        let call = match &*mode {
+            "linear" => n.library(&format!("resize_linear({at})")),
+            _ => n.library(&format!("resize({at}, \"{rounding}\")")),
+        };
         x = n.bound(&call, x.rank, x.dtype)?;
     }
     n.result(0, Value::Tensor(x));
     Ok(())
 }
 
+/// The scales of a node, an argument or (before version 9) attributes; `None` where there are sizes instead.
+fn scales(n: &Node, i: usize) -> Result<Option<Vec<f64>>, No> {
+    if n.attribute("height_scale").is_some() {
+        let [high, wide] = ["height_scale", "width_scale"].map(|name| n.float(name, 1.0));
+        return Ok(Some(vec![1.0, 1.0, high, wide]));
+    }
+    if n.attribute("scales").is_some() {
+        return Ok(Some(n.floats("scales").into_iter().map(f64::from).collect()));
+    }
+    if !n.has(i) {
+        return Ok(None);
+    }
+    match n.value(i)? {
+        Value::Constant(t) if t.elems() == Some(0) => Ok(None),
+        Value::Constant(t) => Ok(Some(t.floats()?)),
+        _ => Err("its scales are not known".into()),
+    }
+}
+
 /// A size times a scale, rounded down, where the scale is a ratio of small numbers.
 fn scaled(size: &Int, scale: f64) -> Result<Int, No> {
     if let Int::Known(size) = size {
-        return Ok(Int::Known((*size as f64 * scale) as i64));
+        // In f32, as the standard has it.
+        return Ok(Int::Known((*size as f32 * scale as f32).floor() as i64));
     }
     let ratio = (1..=64).find(|b| (scale * f64::from(*b) - (scale * f64::from(*b)).round()).abs() < 1e-5);
     let ratio = ratio.filter(|_| scale > 0.0 && scale < 1e6).ok_or(format!("its scale is {scale}"))?;

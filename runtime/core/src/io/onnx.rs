@@ -118,6 +118,23 @@ pub fn dtype(kind: i64) -> Result<DType, String> {
     })
 }
 
+/// The element type with this name in the format, as version 1 of `Cast` has it.
+pub fn dtype_named(name: &str) -> Result<DType, String> {
+    let names = [
+        (1, "FLOAT"),
+        (2, "UINT8"),
+        (3, "INT8"),
+        (5, "INT16"),
+        (6, "INT32"),
+        (7, "INT64"),
+        (9, "BOOL"),
+        (10, "FLOAT16"),
+        (11, "DOUBLE"),
+    ];
+    let number = names.iter().find(|(_, n)| *n == name).map(|(number, _)| *number);
+    number.map_or_else(|| Err(format!("elements of type `{name}` have no counterpart here")), dtype)
+}
+
 /// Counts parts while a file is read.
 struct Reader {
     parts: usize,

@@ -1,0 +1,462 @@
+"""Writes tests/data/onnx_cases.txt: nodes of ONNX files, and what onnxruntime computes for them.
+
+    pip install onnx onnxruntime numpy
+    python3 tests/data/onnx_cases.py > tests/data/onnx_cases.txt
+
+One node a line: `operator version | attribute=value ... | arguments | results`. An argument is `dtype[sizes]:elements`,
+with `=` before it where it is a constant of the file, or `-` where it is left out. What onnxruntime does not have (versions
+before 7 above all) is computed by the reference in the `onnx` package or, in `own`, here.
+"""
+
+import itertools
+import warnings
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+warnings.filterwarnings("ignore")
+onnxruntime.set_default_logger_severity(4)
+random = np.random.default_rng(7)
+NAMES = {
+    "float32": "f32", "float64": "f64", "float16": "f16", "int64": "i64", "int32": "i32", "int16": "i16",
+    "int8": "i8", "uint8": "u8", "bool": "bool",
+}  # fmt: skip
+FLOATS = ["float32", "float64", "float16"]
+INTS = ["int8", "int16", "int32", "int64", "uint8"]
+
+
+class Constant:
+    def __init__(self, value, dtype=None):
+        self.value = np.asarray(value, dtype)
+
+
+C = Constant
+
+
+def some(*sizes, dtype="float32", low=-8, high=9):
+    """Quarters, or ints."""
+    if "float" in dtype:
+        return (random.integers(low, high, sizes) / 4).astype(dtype)
+    return random.integers(max(low, 0) if dtype[0] in "ub" else low, 2 if dtype == "bool" else high, sizes).astype(dtype)
+
+
+def shown(x):
+    if isinstance(x, Constant):
+        return "=" + shown(x.value)
+    if x is None:
+        return "-"
+    text = lambda v: str(int(v)) if x.dtype.kind in "iub" else np.format_float_positional(v, trim="-") if abs(v) < 1e6 else repr(float(v))
+    return f"{NAMES[str(x.dtype)]}[{','.join(map(str, x.shape))}]:{','.join(text(v) for v in x.reshape(-1))}"
+
+
+def setting(value):
+    if isinstance(value, TensorProto):
+        return shown(numpy_helper.to_array(value))
+    return ",".join(str(v) for v in value) if isinstance(value, list) else str(value)
+
+
+def computed(op, version, attributes, arguments, results):
+    inputs, constants, names, given = [], [], [], {}
+    for i, x in enumerate(arguments):
+        names.append("" if x is None else f"x{i}")
+        if isinstance(x, Constant):
+            constants.append(numpy_helper.from_array(x.value, f"x{i}"))
+        elif x is not None:
+            kind = helper.np_dtype_to_tensor_dtype(x.dtype)
+            inputs.append(helper.make_tensor_value_info(f"x{i}", kind, x.shape))
+            given[f"x{i}"] = x
+    outputs = [f"y{i}" for i in range(results)]
+    node = helper.make_node(op, names, outputs, **attributes)
+    graph = helper.make_graph([node], "g", inputs, [helper.make_empty_tensor_value_info(o) for o in outputs], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=10)
+    try:
+        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        return session.run(None, given)
+    except Exception:
+        return ReferenceEvaluator(model).run(None, given)
+
+
+def case(op, version, arguments, results=1, own=None, **attributes):
+    out = computed(op, version, attributes, arguments, results) if own is None else [np.asarray(o) for o in own]
+    settings = " ".join(f"{name}={setting(value)}" for name, value in attributes.items())
+    print(f"{op} {version} | {settings} | {' ; '.join(map(shown, arguments))} | {' ; '.join(map(shown, map(np.asarray, out)))}")
+
+
+def each(op, versions, arguments, results=1, **choices):
+    """With every combination of choices; `None` leaves an attribute out."""
+    for version in versions:
+        for values in itertools.product(*choices.values()):
+            attributes = {k: v for k, v in zip(choices, values) if v is not None}
+            case(op, version, arguments, results, **attributes)
+
+
+def elementwise():
+    near = np.array([-0.75, -0.25, 0.0, 0.5, 0.75])
+    odd = np.array([-np.inf, -2.5, -1.5, -0.5, 0, 0.5, 2.5, np.inf, np.nan])
+    for op in ["Abs", "Neg", "Floor", "Ceil", "Round", "Relu", "Sigmoid", "Tanh", "Softplus", "Softsign", "Exp"]:
+        for dtype in FLOATS:
+            case(op, 22, [odd.astype(dtype)])
+    for op in ["Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Erf", "Mish", "HardSwish", "Gelu"]:
+        for dtype in FLOATS:
+            case(op, 22, [near.astype(dtype)])
+    for op in ["Log", "Sqrt", "Reciprocal"]:
+        for dtype in FLOATS:
+            case(op, 13, [np.array([0.25, 1, 2.5, 9], dtype)])
+    for op, dtype in itertools.product(["Abs", "Neg", "Sign", "Relu"], ["int8", "int16", "int32", "int64"]):
+        case(op, 14, [some(5, dtype=dtype)])
+    case("Sign", 13, [np.array([-1.5, 0, 2], "float32")])
+    case("IsNaN", 20, [odd.astype("float32")])
+    each("IsInf", [10, 20], [odd.astype("float32")], detect_positive=[0, 1], detect_negative=[0, 1])
+    case("Not", 1, [np.array([True, False])])
+    for dtype in INTS:
+        case("BitwiseNot", 18, [some(4, dtype=dtype)])
+        for op in ["BitwiseAnd", "BitwiseOr", "BitwiseXor"]:
+            case(op, 18, [some(4, dtype=dtype, low=0), some(4, dtype=dtype, low=0)])
+    case("Identity", 13, [some(3)])
+    case("Dropout", 13, [some(3)], 2, seed=3)
+    case("Dropout", 10, [some(3)], ratio=0.25)
+    x = some(3)
+    case("Dropout", 6, [x], own=[x], is_test=1, ratio=0.25)
+    each("Gelu", [20], [near.astype("float32")], approximate=["none", "tanh"])
+    for op, version in [("Elu", 6), ("Celu", 12), ("LeakyRelu", 16), ("ThresholdedRelu", 10)]:
+        each(op, [version], [odd.astype("float32")], alpha=[None, 0.5, -1.0])
+    each("Selu", [6], [odd.astype("float32")], alpha=[None, 0.5], gamma=[None, 1.5])
+    each("HardSigmoid", [6], [odd.astype("float32")], alpha=[None, 0.5], beta=[None, 0.25])
+    each("Clip", [6], [odd.astype("float32")], min=[None, -1.0], max=[None, 1.0])
+    for dtype in ["float32", "float64", "int32", "int64", "int8", "uint8"]:
+        case("Clip", 13, [some(6, dtype=dtype), C(1, dtype), C(3, dtype)])
+        case("Clip", 13, [some(6, dtype=dtype), C(3, dtype), C(1, dtype)])
+    case("Clip", 13, [odd.astype("float32")])
+    case("Clip", 13, [odd.astype("float32"), None, C(1, "float32")])
+
+
+def casts():
+    for a, b in itertools.product(NAMES, NAMES):
+        x = np.array([0, 1, 2.75, 100], "float64").astype(a)
+        case("Cast", 13, [x], to=int(helper.np_dtype_to_tensor_dtype(np.dtype(b))))
+    case("Cast", 13, [np.array([-1, 300, -300], "int64")], to=TensorProto.INT8)
+    case("Cast", 1, [np.array([1.5], "float32")], own=[np.array([1.5], "float64")], to="DOUBLE")
+    case("CastLike", 15, [some(3), np.zeros(1, "int32")])
+
+
+def pairs():
+    for op in ["Add", "Sub", "Mul", "Div"]:
+        for dtype in FLOATS + ["int32", "int64"]:
+            y = np.array([3, -2, 5, 7], dtype)
+            for other in [y, C(y), C(np.array(3, dtype)), C(np.array([-3], dtype))]:
+                case(op, 14, [some(2, 4, dtype=dtype), other])
+        case(op, 14, [C(np.array([[3]], "int32")), np.array([2, -4], "int32")])
+        for dtype in ["int8", "int16", "uint8"]:
+            case(op, 14, [some(4, dtype=dtype, low=0), np.array([3, 5, 7, 2], dtype)])
+    for dtype in ["int8", "int16", "int32", "int64"]:
+        least = np.iinfo(dtype).min
+        # The least int by -1 has no quotient of its dtype, and wraps around here.
+        x, y = np.array([least, least, least + 1, 7, -7], dtype), np.array([-1, 3, -1, -2, 2], dtype)
+        case("Div", 14, [x, y], own=[np.array([least, -((-int(least)) // 3), -int(least + 1), -3, -3], dtype)])
+        case("Div", 14, [np.array([least, 7, -7], dtype), C(2, dtype)])
+    for dtype, fmod in itertools.product(INTS, [None, 0, 1]):
+        x = np.array([7, -7 if dtype[0] == "i" else 8, 7, 9], dtype)
+        y = np.array([3, 3, -3 if dtype[0] == "i" else 5, 9], dtype)
+        each("Mod", [13], [x, y], fmod=[fmod])
+        each("Mod", [13], [x, C(3, dtype)], fmod=[fmod])
+    for dtype in FLOATS:
+        x = np.array([7.5, -7.5, np.inf, 5, -5, 3, -1e4], dtype)
+        case("Mod", 13, [x, np.array([2, 2, 3, np.inf, np.inf, 0, 3], dtype)], fmod=1)
+    case("Mod", 28, [np.array([7.5, -7.5], "float32"), C(2, "float32")], own=[np.array([1.5, 0.5], "float32")])
+    for base, exponent in itertools.product(["int32", "int64", "float32", "float64"], repeat=2):
+        x = np.array([1, 2, 3, 5], base)
+        case("Pow", 15, [x, np.array([2, 3, 0, 2], exponent)])
+        case("Pow", 15, [x, C(2, exponent)])
+        if "float" in exponent:
+            case("Pow", 15, [x, C(0.5, exponent)])
+    for op in ["Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"]:
+        for dtype in ["float32", "float64", "int32", "int64"]:
+            case(op, 16, [some(3, 4, dtype=dtype, low=0, high=3), some(4, dtype=dtype, low=0, high=3)])
+    for op in ["And", "Or", "Xor"]:
+        case(op, 7, [some(2, 4, dtype="bool"), some(4, dtype="bool")])
+    for op, dtype in itertools.product(["Max", "Min", "Sum", "Mean"], ["float32", "float64"]):
+        for count in [1, 2, 3]:
+            case(op, 13, [some(3, dtype=dtype) for _ in range(count)])
+        case(op, 13, [some(3, dtype=dtype), C(0.5, dtype), some(3, dtype=dtype)])
+    for op, dtype in itertools.product(["Max", "Min"], ["int32", "int64", "int8", "uint8", "float16"]):
+        case(op, 13, [some(4, dtype=dtype), some(4, dtype=dtype)])
+    for dtype in NAMES:
+        case("Where", 16, [some(4, dtype="bool"), some(4, dtype=dtype), C(1, dtype)])
+    case("Where", 16, [some(4, dtype="bool"), C(1, "int32"), C(2, "int32")])
+    for dtype in ["float32", "int32", "int64"]:
+        case("PRelu", 16, [some(2, 3, 4, dtype=dtype), some(4, dtype=dtype)])
+    x, slope = some(2, 3, 4), some(3)
+    case("PRelu", 6, [x, slope], own=[np.where(x < 0, x * slope.reshape(3, 1), x)])
+    case("PRelu", 6, [x, C(np.array([0.25], "float32"))], own=[np.where(x < 0, x * np.float32(0.25), x)])
+
+
+def old_pairs():
+    """Before version 7 the second of two stands anywhere in the dims of the first."""
+    functions = dict(Add=np.add, Sub=np.subtract, Mul=np.multiply, Div=np.divide, Less=np.less, Greater=np.greater)
+    functions |= dict(And=np.logical_and, Or=np.logical_or, Xor=np.logical_xor, Equal=np.equal, Pow=np.power)
+    for op, function in functions.items():
+        dtype = {"And": "bool", "Or": "bool", "Xor": "bool", "Equal": "int32"}.get(op, "float32")
+        x, y, whole = some(2, 3, 2, dtype=dtype, low=1), some(2, dtype=dtype, low=1), some(2, 3, dtype=dtype, low=1)
+        for version in [1, 6]:
+            case(op, version, [x, y], own=[function(x, y.reshape(2, 1, 1))], axis=0, broadcast=1)
+            case(op, version, [x, y], own=[function(x, y)], broadcast=1)
+            case(op, version, [x, whole], own=[function(x, whole.reshape(2, 3, 1))], axis=0, broadcast=1)
+            case(op, version, [x, x], own=[function(x, x)])
+
+
+def reduced():
+    for name in ["Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSum", "LogSumExp"]:
+        op, (old, new) = "Reduce" + name, (11, 13) if name == "Sum" else (17, 18)
+        for dtype in ["float32", "float64", "int32", "int64"]:
+            x = some(2, 3, 2, dtype=dtype, low=1, high=5)
+            if name == "LogSumExp" and dtype == "int32":
+                continue
+            case(op, old, [x])
+            case(op, old, [x], axes=[2, 0], keepdims=0)
+            case(op, old, [x], axes=[-1])
+            case(op, new, [x, C(np.array([1]))], keepdims=0)
+            case(op, new, [x], noop_with_empty_axes=1)
+    case("ReduceMean", 17, [np.array([[-7, 4, 0]], "int32")], axes=[1])
+    for op, dtype in itertools.product(["ReduceMax", "ReduceMin"], ["int8", "uint8", "bool"]):
+        case(op, 20, [some(2, 3, dtype=dtype), C(np.array([1]))])
+    for op in ["ArgMax", "ArgMin"]:
+        each(op, [13], [some(3, 4, low=0, high=2)], axis=[0, 1, -1], keepdims=[None, 0], select_last_index=[None, 1])
+    for op in ["GlobalAveragePool", "GlobalMaxPool"]:
+        case(op, 1, [some(1, 2, 3, 2)])
+    inf = np.array([1, np.inf, 2, 3], "float32")
+    for exclusive, reverse in itertools.product([None, 1], [None, 1]):
+        for x in [inf, np.array([1e8, 1, 1, -1e8], "float32"), some(4, dtype="int32"), some(4, dtype="float64")]:
+            each("CumSum", [14], [x, C(np.array(0))], exclusive=[exclusive], reverse=[reverse])
+        each("CumSum", [14], [some(2, 3), C(np.array(-1))], exclusive=[exclusive], reverse=[reverse])
+
+
+def shapes():
+    x = some(2, 3, 2)
+    each("Flatten", [13], [x], axis=[None, 0, 2, -1])
+    case("Reshape", 13, [x, C(np.array([0, -1]))])
+    case("Reshape", 14, [x, C(np.array([3, 4]))], allowzero=1)
+    case("Reshape", 1, [x], own=[x.reshape(4, 3)], shape=[4, 3])
+    each("Transpose", [13], [x], perm=[None, [2, 0, 1]])
+    case("Unsqueeze", 11, [x], axes=[-1, 0])
+    case("Unsqueeze", 13, [x, C(np.array([1]))])
+    case("Squeeze", 11, [some(1, 3, 1)], axes=[-1, 0])
+    case("Squeeze", 13, [some(1, 3, 1), C(np.array([0]))])
+    for dtype in NAMES:
+        case("Concat", 13, [some(2, 2, dtype=dtype)] * 2, axis=-1)
+    case("Concat", 1, [x, x], own=[np.concatenate([x, x], 1)])
+    case("Concat", 1, [x, x], own=[np.concatenate([x, x], 0)], axis=0)
+    case("Split", 11, [some(3, 4)], 2, axis=1, split=[1, 3])
+    case("Split", 13, [some(3, 4), C(np.array([2, 1]))], 2)
+    case("Split", 18, [some(7)], 3, num_outputs=3)
+    y = some(2, 4)
+    case("Split", 1, [y], 2, own=np.split(y, 2, 1), axis=1)
+    case("Slice", 9, [some(3, 4)], axes=[1, 0], starts=[1, -2], ends=[3, 100])
+    case("Slice", 13, [some(3, 4)] + [C(np.array([v])) for v in (3, -100, 1, -2)])
+    case("Expand", 13, [some(3, 1), C(np.array([2, 1, 2]))])
+    case("Tile", 13, [some(2, 2), C(np.array([2, 1]))])
+    for mode, version in [("constant", 13), ("reflect", 13), ("edge", 13), ("wrap", 19)]:
+        for pads in [[1, 2], [7, 9], [-1, 2], [0, -2]]:
+            case("Pad", version, [some(4), C(np.array(pads))], mode=mode)
+        case("Pad", version, [some(2, 3), C(np.array([1, 2, 1, 0]))], mode=mode)
+    case("Pad", 2, [some(3)], pads=[1, 2], value=2.5)
+    case("Pad", 1, [y], own=[np.pad(y, [(0, 1), (2, 0)])], paddings=[0, 2, 1, 0])
+    case("Pad", 13, [some(3, dtype="int64"), C(np.array([1, 1])), C(2**60 + 1, "int64")])
+    for dtype in NAMES:
+        case("Pad", 13, [some(3, dtype=dtype), C(np.array([1, 0])), C(1, dtype)])
+    case("Pad", 18, [some(2, 3), C(np.array([1, 0])), None, C(np.array([-1]))])
+    each("DepthToSpace", [13], [some(1, 8, 1, 2)], blocksize=[2], mode=[None, "CRD"])
+    case("SpaceToDepth", 13, [some(1, 2, 2, 4)], blocksize=2)
+    case("SpaceToDepth", 28, [some(1, 2, 2, 4)], blocksize=2, mode="CRD")
+    each("Shape", [15], [x], start=[None, 1, -1], end=[None, 2, -9])
+    case("Size", 13, [x])
+    for dtype in ["int32", "int64", "float32", "float64", "int16"]:
+        case("Range", 11, [C(1, dtype), C(10, dtype), C(3, dtype)])
+    each("EyeLike", [9], [some(2, 3)], dtype=[None, 7, 11], k=[None, 1, -1])
+    for dtype in NAMES:
+        case("ConstantOfShape", 9, [C(np.array([2, 3]))], value=numpy_helper.from_array(np.array([1], dtype)))
+    case("Constant", 13, [], value=numpy_helper.from_array(some(2, 2)))
+    case("Constant", 13, [], value_float=1.5)
+    case("Constant", 13, [], value_floats=[1.5, 2.0])
+    case("Constant", 13, [], value_int=3)
+    case("Constant", 13, [], value_ints=[3, 4])
+
+
+def places():
+    x = some(2, 3, 2)
+    for axis in [None, 1, -1]:
+        each("Gather", [13], [x, np.array([[0, 1], [-1, 0]])], axis=[axis])
+    each("GatherElements", [13], [some(2, 2), np.array([[0, -1], [1, 0]])], axis=[None, 1])
+    case("GatherND", 12, [x, C(np.array([[0, 1], [1, 2]]))])
+    each("ScatterElements", [18], [some(2, 2), np.array([[0, 0]]), some(1, 2)], axis=[None, 1], reduction=["add"])
+    for dtype in ["int32", "int64", "float32"]:
+        ids = np.array([[1, 3], [0, 4]]).astype(dtype)
+        each("OneHot", [11], [ids, C(np.array(4)), C(np.array([2, 5], "float32"))], axis=[None, 0, 1])
+    for dtype in ["float32", "int64"]:
+        each("TopK", [11], [some(2, 4, dtype=dtype), C(np.array([2]))], 2, axis=[None, 0], largest=[None, 0])
+    y = np.array([[1, 3, 2]], "float32")
+    case("TopK", 1, [y], 2, own=[np.array([[3, 2]], "float32"), np.array([[1, 2]])], k=2)
+    each("Trilu", [14], [some(3, 3), C(np.array(1))], upper=[None, 0])
+
+
+def norms():
+    x = some(2, 3, 2)
+    for op, version in itertools.product(["Softmax", "LogSoftmax"], [11, 13]):
+        each(op, [version], [x], axis=[None, 0, 1])
+    for axis, sizes in [(None, [2]), (1, [3, 2])]:
+        each("LayerNormalization", [17], [x, some(*sizes), some(*sizes)], 3, axis=[axis], epsilon=[None, 0.5])
+        each("RMSNormalization", [23], [x, some(*sizes)], axis=[axis], epsilon=[None, 0.5])
+    half = some(2, 4, dtype="float16")
+    case("LayerNormalization", 17, [half, some(4, dtype="float16"), some(4, dtype="float16")], 1, stash_type=1)
+    case("LayerNormalization", 17, [x, C(np.array([0.5], "float32"))])
+    wide, scale, bias = some(2, 4, dtype="float64"), some(4, dtype="float64"), some(4, dtype="float64")
+    plain = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + np.float32(1e-5))
+    case("LayerNormalization", 17, [wide, scale, bias], own=[plain * scale + bias], stash_type=11)
+    case("GroupNormalization", 21, [wide, scale, bias], own=[plain * scale + bias], num_groups=1, stash_type=11)
+    plain = wide / np.sqrt((wide**2).mean(1, keepdims=True) + np.float32(1e-5))
+    case("RMSNormalization", 23, [wide, scale], own=[plain * scale], stash_type=11)
+    four = [some(3), some(3), some(3), some(3, low=1)]
+    each("BatchNormalization", [9, 15], [x, *four], epsilon=[None, 0.5])
+    each("BatchNormalization", [15], [x, *four], 3, training_mode=[1], momentum=[None, 0.5], epsilon=[None, 0.5])
+    case("BatchNormalization", 15, [x, *four], training_mode=1)
+    shift = lambda v: v.reshape(3, 1)
+    plain = (x - shift(four[2])) / np.sqrt(shift(four[3]) + 1e-5) * shift(four[0]) + shift(four[1])
+    case("BatchNormalization", 6, [x, *four], own=[plain.astype("float32")], is_test=1)
+    flat = some(2, 3)
+    plain = (flat - four[2]) / np.sqrt(four[3] + 1e-5) * four[0] + four[1]
+    case("BatchNormalization", 7, [flat, *four], own=[plain.astype("float32")], spatial=0)
+    each("InstanceNormalization", [6], [some(1, 3, 4), some(3), some(3)], epsilon=[None, 0.5])
+    groups = some(1, 4, 3)
+    each("GroupNormalization", [21], [groups, some(4), some(4)], num_groups=[2], epsilon=[None, 0.5], stash_type=[None, 1])
+    case("GroupNormalization", 18, [groups, some(2), some(2)], num_groups=2)
+    each("LpNormalization", [22], [x], axis=[None, 1], p=[None, 1])
+
+
+def products():
+    for dtype in FLOATS[:2] + ["int32", "int64"]:
+        case("MatMul", 13, [some(2, 3, dtype=dtype), some(3, 2, dtype=dtype)])
+        case("Einsum", 12, [some(2, 3, dtype=dtype), some(3, 2, dtype=dtype)], equation="ij,jk->ki")
+    a, b = some(2, 3), some(3, 2)
+    case("Gemm", 13, [a, b, some(2)], alpha=0.5, beta=2.0)
+    case("Gemm", 13, [a, a], transA=1)
+    case("Gemm", 13, [b, b], transB=1)
+    ints = [some(2, 3, dtype="int32"), some(3, 2, dtype="int32"), some(2, dtype="int32")]
+    case("Gemm", 13, ints, own=[2 * ints[0] @ ints[1] + 3 * ints[2]], alpha=2.0, beta=3.0)
+    for dtype in ["uint8", "int8"]:
+        case("MatMulInteger", 10, [some(2, 3, dtype=dtype), some(3, 2, dtype=dtype), C(2, dtype), C(1, dtype)])
+
+
+def windows():
+    for size, include in itertools.product([5, 6, 7], [None, 1]):
+        x = some(1, 1, size, size)
+        pool = dict(kernel_shape=[[3, 3]], strides=[[2, 2]], pads=[[1, 1, 1, 1], [0, 0, 1, 1]], ceil_mode=[None, 1])
+        each("AveragePool", [17], [x], count_include_pad=[include], **pool)
+        if include is None:
+            each("MaxPool", [17], [x], **pool)
+    case("MaxPool", 17, [some(1, 1, 6)], kernel_shape=[1], strides=[2], ceil_mode=1)
+    case("MaxPool", 17, [some(1, 1, 4, 4, dtype="int8")], kernel_shape=[2, 2])
+    for mode in ["VALID", "SAME_UPPER", "SAME_LOWER"]:
+        case("AveragePool", 17, [some(1, 1, 6)], kernel_shape=[3], strides=[2], auto_pad=mode)
+        case("MaxPool", 17, [some(1, 1, 6)], kernel_shape=[3], strides=[2], auto_pad=mode)
+        case("Conv", 11, [some(1, 2, 6), some(2, 2, 3)], strides=[2], auto_pad=mode)
+    x = some(1, 2, 4, 4)
+    case("Conv", 11, [x, some(2, 1, 2, 2), some(2)], group=2, pads=[1, 0, 0, 1], kernel_shape=[2, 2])
+    case("Conv", 11, [x, some(1, 2, 2, 2)], dilations=[2, 2], strides=[1, 2])
+    case("ConvTranspose", 11, [some(1, 2, 2, 2), some(2, 1, 2, 2)], group=2, strides=[2, 2], output_padding=[1, 0])
+    case("ConvTranspose", 11, [some(1, 1, 3), some(1, 2, 2)], dilations=[2], pads=[1, 0], kernel_shape=[2], auto_pad="NOTSET")
+    case("ConvTranspose", 11, [some(1, 1, 3), some(1, 2, 2)], auto_pad="VALID")
+    image = some(1, 1, 4, 5)
+    factors = C(np.array([1, 1, 1.5, 0.6], "float32"))
+    for places in [None, "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric"]:
+        each("Resize", [19], [image, None, factors], coordinate_transformation_mode=[places], mode=[None, "linear"])
+    sizes = C(np.array([1, 1, 7, 3]))
+    for mode in ["nearest", "linear"]:
+        case("Resize", 13, [image, None, None, sizes], coordinate_transformation_mode="align_corners", mode=mode)
+    each("Resize", [13], [image, None, factors], nearest_mode=["floor", "ceil", "round_prefer_ceil"])
+    case("Resize", 18, [image, None, None, C(np.array([7, 3]))], axes=[2, -1])
+    case("Resize", 13, [some(1, 1, 2, 2, dtype="uint8"), None, C(np.array([1, 1, 2, 2], "float32"))])
+    case("Resize", 10, [image, C(np.array([1, 1, 0.5, 0.6], "float32"))])
+    case("Upsample", 9, [image, C(np.array([1, 1, 2, 1.5], "float32"))], mode="linear")
+    case("Upsample", 7, [image], scales=[1.0, 1.0, 2.0, 3.0])
+    case("Upsample", 1, [image], own=[image.repeat(2, 2).repeat(3, 3)], height_scale=2.0, width_scale=3.0)
+
+
+def quantized():
+    for dtype, kind in [("uint8", 2), ("int8", 3), ("int16", 5)]:
+        version = 21 if dtype == "int16" else 13
+        x, q = some(2, 4, low=-99, high=99), some(2, 4, dtype=dtype)
+        case("QuantizeLinear", version, [x, C(0.5, "float32"), C(3, dtype)])
+        case("DequantizeLinear", version, [q, C(0.5, "float32"), C(3, dtype)])
+        for axis, count in [(None, 4), (0, 2)]:
+            scale, zero = some(count, low=1), some(count, dtype=dtype, low=0)
+            each("QuantizeLinear", [version], [x, scale, zero], axis=[axis])
+            each("DequantizeLinear", [version], [q, scale, zero], axis=[axis])
+        scale, zero = some(2, 2, low=1), some(2, 2, dtype=dtype, low=0)
+        case("QuantizeLinear", 21, [x, scale, zero], block_size=2, axis=1)
+        case("DequantizeLinear", 21, [q, scale, zero], block_size=2, axis=1)
+        case("DequantizeLinear", 21, [q[:, :3], scale, zero], block_size=2, axis=-1)
+        case("QuantizeLinear", 21, [x, C(0.5, "float32")], output_dtype=kind)
+    case("QuantizeLinear", 23, [some(4), C(0.5, "float32"), C(3, "uint8")], precision=1)
+    case("DequantizeLinear", 13, [some(3, dtype="int32"), C(0.5, "float32")])
+    q = some(3, dtype="int8")
+    wide = [q, C(0.5, "float16"), C(2, "int8")]
+    case("DequantizeLinear", 23, wide, own=[(q.astype("int32") - 2).astype("float32") * 0.5], output_dtype=1)
+    for x in [some(2, 3), np.zeros(3, "float32"), some(3, low=1)]:
+        case("DynamicQuantizeLinear", 11, [x], 3)
+
+
+def recurrent(op, gates, direction, version=14, lengths=None, peepholes=False, batch_first=False, **attributes):
+    t, b, i, h, d = 3, 2, 2, 2, 2 if direction == "bidirectional" else 1
+    state = (b, d, h) if batch_first else (d, b, h)
+    # Small, so that states without bounds stay small.
+    small = lambda *sizes: some(*sizes, low=-3, high=4)
+    arguments = [small(b, t, i) if batch_first else small(t, b, i), C(small(d, gates * h, i)), C(small(d, gates * h, h))]
+    arguments += [C(small(d, 2 * gates * h)), C(np.array(lengths, "int32")) if lengths else None, small(*state)]
+    if op == "LSTM":
+        arguments += [small(*state), C(small(d, 3 * h)) if peepholes else None]
+    while arguments[-1] is None:
+        arguments.pop()
+    if batch_first:
+        attributes["layout"] = 1
+    if direction:
+        attributes["direction"] = direction
+    case(op, version, arguments, 3 if op == "LSTM" else 2, hidden_size=h, **attributes)
+
+
+def networks():
+    alphas = dict(Affine=[0.5], LeakyRelu=[0.125], ThresholdedRelu=[0.25], ScaledTanh=[0.5], HardSigmoid=[0.25], Elu=[0.5])
+    betas = dict(Affine=[0.25], ScaledTanh=[0.75], HardSigmoid=[0.5])
+    functions = ["Relu", "Tanh", "Sigmoid", "Softsign", "Softplus", *alphas]
+    for op, gates, usual in [("RNN", 1, ["Tanh"]), ("GRU", 3, ["Sigmoid", "Tanh"]), ("LSTM", 4, ["Sigmoid", "Tanh", "Tanh"])]:
+        for direction in [None, "forward", "reverse", "bidirectional"]:
+            d = 2 if direction == "bidirectional" else 1
+            recurrent(op, gates, direction, 7)
+            recurrent(op, gates, direction, lengths=[1, 3])
+            recurrent(op, gates, direction, batch_first=True)
+            recurrent(op, gates, direction, clip=0.25)
+            if op == "GRU":
+                recurrent(op, gates, direction, linear_before_reset=1)
+            if op == "LSTM":
+                recurrent(op, gates, direction, input_forget=1)
+                recurrent(op, gates, direction, peepholes=True)
+        for function, direction in itertools.product(functions, ["forward", "bidirectional"]):
+            d = 2 if direction == "bidirectional" else 1
+            more = {}
+            if function in alphas:
+                more["activation_alpha"] = alphas[function] * d
+            if function in betas:
+                more["activation_beta"] = betas[function] * d
+            recurrent(op, gates, direction, activations=([function] + usual[1:]) * d, **more)
+            if op != "RNN" and direction == "forward":
+                recurrent(op, gates, direction, activations=usual[:-1] + [function], **more)
+
+
+def main():
+    for part in [elementwise, casts, pairs, old_pairs, reduced, shapes, places, norms, products, windows, quantized, networks]:
+        print(f"# {part.__name__}")
+        part()
+
+
+main()
