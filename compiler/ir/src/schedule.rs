@@ -214,19 +214,26 @@ impl Schedule {
         self.stores.iter().any(|st| st.at.uses(axis))
     }
 
-    /// The axis along which operand `mine` of a product makes rows or columns: it does not
-    /// depend on the other operand's. One along which results are neighbours in memory, unless it
-    /// is very short, else the longest.
-    pub fn side(&self, mine: ValueId, other: ValueId) -> Option<Var> {
+    /// The axes along which operands `a` and `b` of a product make its rows and its columns: one that only this operand
+    /// depends on, along which results are neighbours in memory, unless it is very short, else the longest. An operand that
+    /// is the same for all its rows or columns (a constant, a row that is repeated) takes one that neither depends on.
+    pub fn sides(&self, a: ValueId, b: ValueId) -> (Option<Var>, Option<Var>) {
         const SHORT: u64 = 4;
         let domains = self.domains();
-        let (mine, other) = (&domains[mine.0 as usize], &domains[other.0 as usize]);
-        let fits = |v: &Var| {
-            let parallel = self.axes.get(v.0 as usize).is_some_and(|a| !a.reduced && a.extent != 1);
-            parallel && !other.contains(v)
-        };
+        let (left, right) = (&domains[a.0 as usize], &domains[b.0 as usize]);
+        let parallel = |v: &Var| self.axes.get(v.0 as usize).is_some_and(|a| !a.reduced && a.extent != 1);
         let contiguous = |v: &Var| self.stores.first().is_some_and(|st| st.at.stride(*v) == Some(1));
-        mine.iter().copied().filter(fits).max_by_key(|v| (contiguous(v) && self.extent(*v) >= SHORT, self.extent(*v)))
+        let best = |axes: &mut dyn Iterator<Item = Var>| {
+            axes.filter(parallel).max_by_key(|v| (contiguous(v) && self.extent(*v) >= SHORT, self.extent(*v)))
+        };
+        let m = best(&mut left.iter().copied().filter(|v| !right.contains(v)));
+        let n = best(&mut right.iter().copied().filter(|v| !left.contains(v)));
+        let free = |taken: Option<Var>| {
+            let all = (0..self.axes.len() as u32).map(Var).filter(|v| self.walks(*v) && Some(*v) != taken);
+            best(&mut all.filter(|v| !left.contains(v) && !right.contains(v)))
+        };
+        let n = n.or_else(|| free(m));
+        (m.or_else(|| free(n)), n)
     }
 
     /// Where loads behind `v` are uneven along `axis`: the length of the rows into which it has

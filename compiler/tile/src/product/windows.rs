@@ -113,9 +113,11 @@ impl<'s> Product<'s> {
         if !s.directives.contains(&Directive::Windows) || s.value(a).dtype != dot.dtype {
             return None;
         }
-        let (left, right) = if s.directives.contains(&Directive::Swap) { (b, a) } else { (a, b) };
-        s.side(right, left)?;
-        Windows::find(s, left, s.side(left, right)?, k)
+        let (rows, columns) = s.sides(a, b);
+        let (left, m, n) =
+            if s.directives.contains(&Directive::Swap) { (b, columns, rows) } else { (a, rows, columns) };
+        n?;
+        Windows::find(s, left, m?, k)
     }
 
     /// Whether the image can be read where it is: loads of the accumulator's type without padding.
