@@ -442,6 +442,11 @@ pub enum TStmt {
         policy: Policy,
         body: Vec<TStmt>,
     },
+    /// What directives ask of the statements, together with those around.
+    WithHints {
+        hints: Arc<KernelHints>,
+        body: Vec<TStmt>,
+    },
 }
 
 /// A variable and the path from it to the slot that changes.
