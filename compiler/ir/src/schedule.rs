@@ -214,11 +214,13 @@ impl Schedule {
         self.stores.iter().any(|st| st.at.uses(axis))
     }
 
-    /// The axes along which operands `a` and `b` of a product make its rows and its columns: one that only this operand
+    /// The axes along which the operands of product `dot` make its rows and its columns: one that only this operand
     /// depends on, along which results are neighbours in memory, unless it is very short, else the longest. An operand that
-    /// is the same for all its rows or columns (a constant, a row that is repeated) takes one that neither depends on.
-    pub fn sides(&self, a: ValueId, b: ValueId) -> (Option<Var>, Option<Var>) {
+    /// is the same for all its rows or columns (a constant, a row that is repeated) takes one that neither depends on; rows
+    /// that differ in their steps are rows in any case.
+    pub fn sides(&self, dot: ValueId) -> (Option<Var>, Option<Var>) {
         const SHORT: u64 = 4;
+        let ValueOp::Dot { a, b, ref within, ref beyond, .. } = self.value(dot).op else { return (None, None) };
         let domains = self.domains();
         let (left, right) = (&domains[a.0 as usize], &domains[b.0 as usize]);
         let parallel = |v: &Var| self.axes.get(v.0 as usize).is_some_and(|a| !a.reduced && a.extent != 1);
@@ -228,12 +230,14 @@ impl Schedule {
         };
         let m = best(&mut left.iter().copied().filter(|v| !right.contains(v)));
         let n = best(&mut right.iter().copied().filter(|v| !left.contains(v)));
-        let free = |taken: Option<Var>| {
+        let bounds: Vec<&Index> = within.iter().chain(beyond).collect();
+        let free = |taken: Option<Var>, rows: bool| {
+            let bounded = |v: &Var| bounds.is_empty() || bounds.iter().any(|b| b.uses(*v)) == rows;
             let all = (0..self.axes.len() as u32).map(Var).filter(|v| self.walks(*v) && Some(*v) != taken);
-            best(&mut all.filter(|v| !left.contains(v) && !right.contains(v)))
+            best(&mut all.filter(bounded).filter(|v| !left.contains(v) && !right.contains(v)))
         };
-        let n = n.or_else(|| free(m));
-        (m.or_else(|| free(n)), n)
+        let n = n.or_else(|| free(m, false));
+        (m.or_else(|| free(n, true)), n)
     }
 
     /// Where loads behind `v` are uneven along `axis`: the length of the rows into which it has

@@ -61,9 +61,9 @@ fn set_lanes(s: &mut Schedule, lanes: u32) {
 }
 
 fn product(s: &mut Schedule, dot: ValueId, hints: &KernelHints) {
-    let ValueOp::Dot { a, b, axis: k, .. } = s.value(dot).op else { return };
+    let ValueOp::Dot { axis: k, .. } = s.value(dot).op else { return };
     let axes = parallel_axes(s);
-    let (m, n) = s.sides(a, b);
+    let (m, n) = s.sides(dot);
     if let Some(lanes) = hints.vectorize {
         set_lanes(s, lanes.min(PRODUCT_LANES_MAX));
     }
