@@ -228,13 +228,13 @@ impl Schedule {
         let best = |axes: &mut dyn Iterator<Item = Var>| {
             axes.filter(parallel).max_by_key(|v| (contiguous(v) && self.extent(*v) >= SHORT, self.extent(*v)))
         };
-        let m = best(&mut left.iter().copied().filter(|v| !right.contains(v)));
-        let n = best(&mut right.iter().copied().filter(|v| !left.contains(v)));
         let bounds: Vec<&Index> = within.iter().chain(beyond).collect();
+        let bounded = |v: &Var, rows: bool| bounds.is_empty() || bounds.iter().any(|b| b.uses(*v)) == rows;
+        let m = best(&mut left.iter().copied().filter(|v| !right.contains(v) && bounded(v, true)));
+        let n = best(&mut right.iter().copied().filter(|v| !left.contains(v)));
         let free = |taken: Option<Var>, rows: bool| {
-            let bounded = |v: &Var| bounds.is_empty() || bounds.iter().any(|b| b.uses(*v)) == rows;
             let all = (0..self.axes.len() as u32).map(Var).filter(|v| self.walks(*v) && Some(*v) != taken);
-            best(&mut all.filter(bounded).filter(|v| !left.contains(v) && !right.contains(v)))
+            best(&mut all.filter(|v| bounded(v, rows) && !left.contains(v) && !right.contains(v)))
         };
         let n = n.or_else(|| free(m, false));
         (m.or_else(|| free(n, true)), n)
