@@ -148,10 +148,21 @@ fn converted(x: &Array, to: DType) -> Vec<Value> {
 
 /// Philox 4x32-10 as its paper states it.
 fn random_bits(key: &Array, count: usize, to: DType) -> Result<Vec<Value>, String> {
-    let [Value::Int(k0), Value::Int(k1)] = key.values[..] else { return Err("a key that is not known".into()) };
+    let mut out = vec![];
+    let keys = key.values.chunks(2);
+    let each = count / keys.len().max(1);
+    for words in keys {
+        let &[Value::Int(k0), Value::Int(k1)] = words else { return Err("a key that is not known".into()) };
+        out.extend(stream(k0 as u32, k1 as u32, each, to));
+    }
+    Ok(out)
+}
+
+/// What one key gives.
+fn stream(k0: u32, k1: u32, count: usize, to: DType) -> Vec<Value> {
     let mut out = vec![];
     for block in 0..count.div_ceil(4) as u64 {
-        let (mut c, mut k) = ([block as u32, (block >> 32) as u32, 0, 0], [k0 as u32, k1 as u32]);
+        let (mut c, mut k) = ([block as u32, (block >> 32) as u32, 0, 0], [k0, k1]);
         for _ in 0..10 {
             let p = 0xd251_1f53u64 * u64::from(c[0]);
             let q = 0xcd9e_8d57u64 * u64::from(c[2]);
@@ -161,5 +172,5 @@ fn random_bits(key: &Array, count: usize, to: DType) -> Result<Vec<Value>, Strin
         out.extend(c.map(|w| cast(DType::I64, to, Value::Int(w.into()))));
     }
     out.truncate(count);
-    Ok(out)
+    out
 }

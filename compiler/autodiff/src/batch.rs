@@ -1,11 +1,13 @@
 //! A graph for many values at once: every node gets a leading dim.
 //!
 //! A node none of whose operands differ from value to value stays as it is. What has no form
-//! with a leading dim is written out, once for each value.
+//! with a leading dim is written out, once for each value. No operator of the language comes to that, but positions that devices
+//! choose for themselves do: each device then reads only what it has.
 //!
 //! The values may be those of the devices along an axis of a mesh. What devices do together is then
 //! done along the leading dim.
 
+mod positions;
 mod stated;
 mod together;
 
@@ -78,7 +80,7 @@ fn run<'a, 'g>(
     axis: Option<&'a Arc<Along>>,
     span: Span,
 ) -> Batch<'a, 'g> {
-    let w = Writer { graph: g, span, policy: Policy::default(), again: None };
+    let w = Writer { graph: g, span, policy: Policy::default(), again: None, kernel: None };
     let mut b = Batch { w, body, size, axis, values: Vec::with_capacity(body.nodes.len()), several: vec![] };
     let mut began = vec![];
     for id in body.ids() {
@@ -127,6 +129,7 @@ impl Batch<'_, '_> {
     fn node(&mut self, node: &Node, inputs: &[(NodeId, bool)]) -> Value {
         self.w.span = node.origin.span;
         self.w.policy = node.policy;
+        self.w.kernel = node.origin.kernel;
         if let Prim::Input(n) = node.prim {
             return match inputs.get(n as usize) {
                 Some(&(x, true)) => Value::Each(Id(x.0)),
@@ -184,7 +187,8 @@ impl Batch<'_, '_> {
             }
             Prim::Collective(c) => Prim::Collective(Arc::new(together::lifted(c))),
             Prim::Rows { axis, from } => Prim::Rows { axis: axis + 1, from: from.clone() },
-            Prim::Windows { .. } => node.prim.clone(),
+            Prim::Windows { .. } | Prim::RandomBits => node.prim.clone(),
+            Prim::Quantize { .. } | Prim::Dequantize { .. } => node.prim.clone(),
             Prim::Dot { accum, steps, pairs } => return Some(self.dot(node, *accum, *steps, *pairs)),
             Prim::Broadcast { dims } => Prim::Broadcast { dims: front(dims) },
             Prim::Transpose { perm } => Prim::Transpose { perm: front(perm) },
@@ -209,7 +213,8 @@ impl Batch<'_, '_> {
                 let f = Fft { axis: f.axis + 1, to: f.to + 1, ..*f };
                 return Some(self.around_first(node, Prim::Fft(f)));
             }
-            Prim::Take { axis: 0 } => return Some(self.take(node)),
+            Prim::Take { axis } => return Some(self.take(node, *axis)),
+            Prim::DynamicSlice { .. } | Prim::DynamicUpdate => return self.dynamic(node),
             Prim::Gather => return Some(self.gather(node)),
             Prim::Scatter { add } => return Some(self.scatter(node, *add)),
             _ => return None,
@@ -255,44 +260,6 @@ impl Batch<'_, '_> {
         }
         let (x, y) = (self.each(a), self.each(b));
         self.push(node, prim, &[x, y])
-    }
-
-    /// The number of each value, in the shape `[size, …]` of an index.
-    fn numbers(&mut self, shape: &[u64]) -> Id {
-        expand::iota(&mut self.w, shape, 0)
-    }
-
-    /// Rows of a table at positions of which each value has its own.
-    fn take(&mut self, node: &Node) -> Id {
-        let (table, index) = (node.operands[0], node.operands[1]);
-        let index = self.each(index);
-        if let Value::Plain(table) = self.value(table) {
-            return self.push(node, Prim::Take { axis: 0 }, &[table, index]);
-        }
-        let table = self.each(table);
-        let shape = self.w.shape(index);
-        let numbers = self.numbers(&shape);
-        self.push(node, Prim::Gather, &[table, numbers, index])
-    }
-
-    fn gather(&mut self, node: &Node) -> Id {
-        let base = self.each(node.operands[0]);
-        let mut operands = vec![base];
-        let index: Vec<Id> = node.operands[1..].iter().map(|&o| self.each(o)).collect();
-        let shape = self.w.shape(index[0]);
-        operands.push(self.numbers(&shape));
-        operands.extend(index);
-        self.push(node, Prim::Gather, &operands)
-    }
-
-    /// Operands: base, values, indices….
-    fn scatter(&mut self, node: &Node, add: bool) -> Id {
-        let mut operands = vec![self.each(node.operands[0]), self.each(node.operands[1])];
-        let index: Vec<Id> = node.operands[2..].iter().map(|&o| self.each(o)).collect();
-        let shape = self.w.shape(index[0]);
-        operands.push(self.numbers(&shape));
-        operands.extend(index);
-        self.push(node, Prim::Scatter { add }, &operands)
     }
 
     /// Once for each value, stacked.
@@ -347,7 +314,7 @@ impl Batch<'_, '_> {
             let shape = if each { [&[self.size][..], &ty.shape].concat() } else { ty.shape.clone() };
             let ty = NodeType { shape, ..ty };
             wide.inputs[i].ty = ty.clone();
-            let mut w = Writer { graph: &mut wide, span: Span::NONE, policy: node.policy, again: None };
+            let mut w = Writer { graph: &mut wide, span: Span::NONE, policy: node.policy, again: None, kernel: None };
             mapped.push((w.node(Prim::Input(i as u32), vec![], ty, vec![]), each));
         }
         wide.outputs = along(&mut wide, inner, &mapped, self.size, self.axis, self.w.span);

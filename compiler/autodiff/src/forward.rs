@@ -24,7 +24,7 @@ pub fn pushforward(
     let mut free = vec![];
     for &o in outputs {
         let ty = g.ty(o).clone();
-        let mut w = Writer { graph: g, span: Span::NONE, policy: Policy::default(), again: None };
+        let mut w = Writer { graph: g, span: Span::NONE, policy: Policy::default(), again: None, kernel: None };
         free.push(NodeId(expand::full(&mut w, &ty.shape, ty.dtype, Scalar::F(0.0)).0));
     }
     let seeds: Vec<(NodeId, NodeId)> = outputs.iter().copied().zip(free.iter().copied()).collect();

@@ -69,7 +69,7 @@ impl<'g> Reverse<'g> {
     pub fn writer(&mut self, like: NodeId) -> Writer<'_> {
         let node = self.g.node(like);
         let (span, policy) = (node.origin.span, node.policy);
-        Writer { graph: self.g, span, policy, again: None }
+        Writer { graph: self.g, span, policy, again: None, kernel: None }
     }
 
     /// Adds to the cotangent of a node.

@@ -12,6 +12,8 @@ pub struct Writer<'g> {
     pub policy: Policy,
     /// Marks computations that are kept apart from equal ones.
     pub again: Option<u32>,
+    /// The kernel that they belong to.
+    pub kernel: Option<u32>,
 }
 
 impl Build for Writer<'_> {
@@ -45,7 +47,7 @@ impl Writer<'_> {
     /// Adds a node; `results` are the types of one with several.
     pub fn node(&mut self, prim: Prim, operands: Vec<NodeId>, ty: NodeType, results: Vec<NodeType>) -> NodeId {
         let reason = Some(self.again.map_or(Reason::Derivative, Reason::Again));
-        let origin = Origin { span: self.span, reason, kernel: None };
+        let origin = Origin { span: self.span, reason, kernel: self.kernel };
         self.graph.push(Node { prim, operands, ty, results, origin, policy: self.policy })
     }
 

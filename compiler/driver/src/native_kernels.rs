@@ -91,7 +91,8 @@ pub fn native_kernel(
                 Ok(())
             }
             _ => {
-                random_bits(&pool, operands[0], out);
+                let count = types[0].shape.iter().rev().skip(1).product::<u64>() as usize;
+                random_bits(&pool, operands[0], count, out);
                 Ok(())
             }
         }
@@ -278,17 +279,33 @@ fn add_into(
     }
 }
 
-/// Elements `4 b` to `4 b + 3` are the words of block `b`.
-fn random_bits(pool: &Pool, key: &[u8], out: &mut [u8]) {
+/// Of each of `count` keys, elements `4 b` to `4 b + 3` are the words of block `b`.
+fn random_bits(pool: &Pool, keys: &[u8], count: usize, out: &mut [u8]) {
     /// Blocks that a thread takes at once.
     const BLOCKS: usize = 4096;
-    let word = |i: usize| key.as_chunks::<8>().0.get(i).map_or(0, |b| u64::from_le_bytes(*b) as u32);
-    let key = [word(0), word(1)];
-    pool.each_chunk(out.as_chunks_mut::<8>().0, 4 * BLOCKS, &|i, chunk| {
-        for (j, elements) in chunk.chunks_mut(4).enumerate() {
-            let block = (i * BLOCKS + j) as u64;
+    let word = |i: usize| keys.as_chunks::<8>().0.get(i).map_or(0, |b| u64::from_le_bytes(*b) as u32);
+    let key = |i: usize| [word(2 * i), word(2 * i + 1)];
+    let fill = |key: [u32; 2], first: usize, out: &mut [[u8; 8]]| {
+        for (j, elements) in out.chunks_mut(4).enumerate() {
+            let block = (first + j) as u64;
             let words = philox([block as u32, (block >> 32) as u32, 0, 0], key);
             elements.iter_mut().zip(words).for_each(|(e, w)| *e = i64::from(w).to_le_bytes());
         }
+    };
+    let out = out.as_chunks_mut::<8>().0;
+    let each = out.len() / count.max(1);
+    if each == 0 {
+        return;
+    }
+    if each >= 4 * BLOCKS {
+        for (n, out) in out.chunks_mut(each).enumerate() {
+            pool.each_chunk(out, 4 * BLOCKS, &|i, chunk| fill(key(n), i * BLOCKS, chunk));
+        }
+        return;
+    }
+    // What several keys give goes to one thread.
+    let together = 4 * BLOCKS / each;
+    pool.each_chunk(out, together * each, &|i, chunk| {
+        chunk.chunks_mut(each).enumerate().for_each(|(n, out)| fill(key(i * together + n), 0, out));
     });
 }

@@ -2,10 +2,14 @@
 //!
 //! Before: `%1 = exp(%0)`, `%2 = exp(%0)`, `%3 = add(%1, %2)`.
 //! After: `%1 = exp(%0)`, `%2 = add(%1, %1)`.
+//!
+//! No directive is lost: equal work that is to be laid out in two ways is done twice. Work with directives and the
+//! same work without any is one, with the directives. What is no work (views, constants) is one whatever they say.
 
 use crate::rebuild::Rebuild;
 use std::collections::BTreeMap;
 use tessera_ir::graph::{Graph, Node, NodeId};
+use tessera_ir::hints::KernelHints;
 use tessera_ops::prim::Prim;
 
 pub fn run(old: &Graph) -> Graph {
@@ -16,15 +20,51 @@ pub fn run(old: &Graph) -> Graph {
     for id in old.ids() {
         let node = new.renamed(old.node(id));
         let candidates = seen.entry(node.operands.clone()).or_default();
-        let equal = candidates.iter().copied().find(|&c| same(new.graph.node(c), &node));
-        let target = equal.unwrap_or_else(|| {
-            let t = new.graph.push(node);
-            candidates.push(t);
-            t
-        });
+        let equal = candidates
+            .iter()
+            .copied()
+            .find(|&c| same(new.graph.node(c), &node) && laid_out_as_one(&new.graph, new.graph.node(c), &node));
+        let target = match equal {
+            Some(t) => {
+                if asked(&new.graph, new.graph.node(t)).is_none() {
+                    new.graph.nodes[t.0 as usize].origin.kernel = node.origin.kernel;
+                }
+                t
+            }
+            None => {
+                let t = new.graph.push(node);
+                candidates.push(t);
+                t
+            }
+        };
         new.set(id, target);
     }
     new.finish(old)
+}
+
+/// The directives that a node is under, if there are any.
+fn asked<'g>(g: &'g Graph, node: &Node) -> Option<&'g KernelHints> {
+    g.kernels.get(node.origin.kernel? as usize).filter(|hints| !hints.is_empty())
+}
+
+/// Whether one node can follow what both are asked for.
+fn laid_out_as_one(g: &Graph, a: &Node, b: &Node) -> bool {
+    let no_work = matches!(
+        a.prim,
+        Prim::Input(_)
+            | Prim::Full { .. }
+            | Prim::Iota { .. }
+            | Prim::Literal(_)
+            | Prim::Broadcast { .. }
+            | Prim::Reshape
+            | Prim::Transpose { .. }
+            | Prim::Slice { .. }
+            | Prim::Windows { .. }
+    );
+    match (asked(g, a), asked(g, b)) {
+        (Some(a), Some(b)) => no_work || a.asks_as(b),
+        _ => true,
+    }
 }
 
 /// Equal meaning: everything but where it comes from.

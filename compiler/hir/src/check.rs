@@ -23,6 +23,7 @@ pub mod env;
 pub mod exprs;
 pub mod facts;
 pub mod flow;
+mod following;
 pub mod fns;
 pub mod format;
 pub mod generics;

@@ -447,6 +447,11 @@ pub enum TStmt {
         policy: Policy,
         body: Vec<TStmt>,
     },
+    /// What directives ask of the statements, together with those around.
+    WithHints {
+        hints: Arc<KernelHints>,
+        body: Vec<TStmt>,
+    },
 }
 
 /// Along which dims a value repeats where it is written into a larger slot, as bits: those whose size is 1

@@ -183,6 +183,8 @@ pub(crate) struct Tracer<'p> {
     /// The kernel being traced, by position in `kernels`.
     kernel: Option<u32>,
     kernels: Vec<KernelHints>,
+    /// By position in `kernels`: the first of the function with `@op.kernel` that it is in, if it is in one.
+    functions: Vec<Option<u32>>,
     /// Inside a kernel: what follows a product is computed in its accumulator's type.
     epilogues: bool,
     /// The tile program being traced.
@@ -214,6 +216,7 @@ impl<'p> Tracer<'p> {
             policy: region.policy,
             kernel: region.hints.as_ref().map(|_| 0),
             kernels: region.hints.iter().map(|h| KernelHints::clone(h)).collect(),
+            functions: region.hints.iter().map(|_| None).collect(),
             epilogues: false,
             tiles: None,
             guards: vec![],
@@ -248,14 +251,31 @@ impl<'p> Tracer<'p> {
 
     /// From here on nodes belong to a kernel of these hints; gives the one before.
     pub(crate) fn enter_kernel(&mut self, hints: &KernelHints) -> Option<u32> {
+        self.enter(hints, true)
+    }
+
+    /// From here on nodes follow these directives too, and stay in the kernel that they are in; gives what was
+    /// before.
+    pub(crate) fn enter_directives(&mut self, hints: &KernelHints) -> Option<u32> {
+        self.enter(hints, false)
+    }
+
+    fn enter(&mut self, hints: &KernelHints, kernel: bool) -> Option<u32> {
         let outer = self.kernel;
         let hints = outer.map_or_else(|| hints.clone(), |k| hints.within(&self.kernels[k as usize]));
-        let known = self.kernels.iter().position(|h| *h == hints);
-        let at = known.unwrap_or_else(|| {
+        let function = |at: usize| if kernel { Some(at as u32) } else { self.kernel_function(outer) };
+        let known = (0..self.kernels.len()).find(|&i| self.kernels[i] == hints && self.functions[i] == function(i));
+        let at = known.unwrap_or(self.kernels.len());
+        if known.is_none() {
+            self.functions.push(function(at));
             self.kernels.push(hints);
-            self.kernels.len() - 1
-        });
+        }
         self.kernel.replace(at as u32)
+    }
+
+    /// The function with `@op.kernel` that nodes of a kernel are in.
+    pub(crate) fn kernel_function(&self, kernel: Option<u32>) -> Option<u32> {
+        self.functions.get(kernel? as usize).copied().flatten()
     }
 
     /// An error at a place, with the calls that led there.

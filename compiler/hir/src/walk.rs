@@ -238,7 +238,7 @@ pub fn each_part<'a>(s: &'a TStmt, f: &mut dyn FnMut(&'a TExpr), block: &mut dyn
             f(test);
             message.iter().for_each(f);
         }
-        TStmt::WithPolicy { body, .. } => block(body),
+        TStmt::WithPolicy { body, .. } | TStmt::WithHints { body, .. } => block(body),
     }
 }
 

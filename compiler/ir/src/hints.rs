@@ -39,7 +39,12 @@ pub struct KernelHints {
 impl KernelHints {
     /// Whether nothing is asked for.
     pub fn is_empty(&self) -> bool {
-        *self == KernelHints { kernel: self.kernel.clone(), span: self.span, ..KernelHints::default() }
+        self.asks_as(&KernelHints::default())
+    }
+
+    /// Whether both ask for the same, wherever they stand.
+    pub fn asks_as(&self, other: &KernelHints) -> bool {
+        *self == KernelHints { kernel: self.kernel.clone(), span: self.span, ..other.clone() }
     }
 
     /// These hints where they say something, and those of `outer` where they do not.

@@ -214,19 +214,30 @@ impl Schedule {
         self.stores.iter().any(|st| st.at.uses(axis))
     }
 
-    /// The axis along which operand `mine` of a product makes rows or columns: it does not
-    /// depend on the other operand's. One along which results are neighbours in memory, unless it
-    /// is very short, else the longest.
-    pub fn side(&self, mine: ValueId, other: ValueId) -> Option<Var> {
+    /// The axes along which the operands of product `dot` make its rows and its columns: one that only this operand
+    /// depends on, along which results are neighbours in memory, unless it is very short, else the longest. An operand that
+    /// is the same for all its rows or columns (a constant, a row that is repeated) takes one that neither depends on; rows
+    /// that differ in their steps are rows in any case.
+    pub fn sides(&self, dot: ValueId) -> (Option<Var>, Option<Var>) {
         const SHORT: u64 = 4;
+        let ValueOp::Dot { a, b, ref within, ref beyond, .. } = self.value(dot).op else { return (None, None) };
         let domains = self.domains();
-        let (mine, other) = (&domains[mine.0 as usize], &domains[other.0 as usize]);
-        let fits = |v: &Var| {
-            let parallel = self.axes.get(v.0 as usize).is_some_and(|a| !a.reduced && a.extent != 1);
-            parallel && !other.contains(v)
-        };
+        let (left, right) = (&domains[a.0 as usize], &domains[b.0 as usize]);
+        let parallel = |v: &Var| self.axes.get(v.0 as usize).is_some_and(|a| !a.reduced && a.extent != 1);
         let contiguous = |v: &Var| self.stores.first().is_some_and(|st| st.at.stride(*v) == Some(1));
-        mine.iter().copied().filter(fits).max_by_key(|v| (contiguous(v) && self.extent(*v) >= SHORT, self.extent(*v)))
+        let best = |axes: &mut dyn Iterator<Item = Var>| {
+            axes.filter(parallel).max_by_key(|v| (contiguous(v) && self.extent(*v) >= SHORT, self.extent(*v)))
+        };
+        let bounds: Vec<&Index> = within.iter().chain(beyond).collect();
+        let bounded = |v: &Var, rows: bool| bounds.is_empty() || bounds.iter().any(|b| b.uses(*v)) == rows;
+        let m = best(&mut left.iter().copied().filter(|v| !right.contains(v) && bounded(v, true)));
+        let n = best(&mut right.iter().copied().filter(|v| !left.contains(v)));
+        let free = |taken: Option<Var>, rows: bool| {
+            let all = (0..self.axes.len() as u32).map(Var).filter(|v| self.walks(*v) && Some(*v) != taken);
+            best(&mut all.filter(|v| bounded(v, rows) && !left.contains(v) && !right.contains(v)))
+        };
+        let n = n.or_else(|| free(m, false));
+        (m.or_else(|| free(n, true)), n)
     }
 
     /// Where loads behind `v` are uneven along `axis`: the length of the rows into which it has

@@ -170,8 +170,8 @@ pub enum Prim {
         axis: usize,
         descending: bool,
     },
-    /// `u32` bits as i64 in [0, 2³²): Philox 4x32-10 with operand 0 (a key: i64
-    /// [2], of which the low 32 bits count); element `i` is word `i % 4` of the block with counter `i / 4`.
+    /// `u32` bits as i64 in [0, 2³²): Philox 4x32-10 with operand 0, keys `i64 [batch…, 2]` of which the low 32 bits
+    /// count. The result is `[batch…, …]`: element `i` of a key's own is word `i % 4` of the block with counter `i / 4`.
     RandomBits,
     /// The real part of a c64 operand (`imag`: the imaginary one), as f32.
     Part {

@@ -359,6 +359,17 @@ pub struct OpDef {
     pub unsupported: Option<&'static str>,
 }
 
+impl OpDef {
+    /// Of an operator that becomes a matrix product: the parameters whose elements are multiplied and summed up. What is
+    /// said of the tiles of products holds for it.
+    pub fn factors(&self) -> Option<&'static [usize]> {
+        match self.mixed {
+            Mixed::Product(at) | Mixed::Matrices(at) => Some(at),
+            Mixed::Nothing | Mixed::Sum(_) => None,
+        }
+    }
+}
+
 impl std::fmt::Debug for OpDef {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         write!(f, "op.{}", self.name)

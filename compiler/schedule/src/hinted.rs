@@ -61,15 +61,9 @@ fn set_lanes(s: &mut Schedule, lanes: u32) {
 }
 
 fn product(s: &mut Schedule, dot: ValueId, hints: &KernelHints) {
-    let ValueOp::Dot { a, b, axis: k, .. } = s.value(dot).op else { return };
-    let domains = s.domains();
+    let ValueOp::Dot { axis: k, .. } = s.value(dot).op else { return };
     let axes = parallel_axes(s);
-    // The longest axis of each operand alone, as the lowering takes them.
-    let only = |x: ValueId, y: ValueId| {
-        let (x, y) = (&domains[x.0 as usize], &domains[y.0 as usize]);
-        axes.iter().copied().filter(|v| x.contains(v) && !y.contains(v)).max_by_key(|v| s.extent(*v))
-    };
-    let (m, n) = (only(a, b), only(b, a));
+    let (m, n) = s.sides(dot);
     if let Some(lanes) = hints.vectorize {
         set_lanes(s, lanes.min(PRODUCT_LANES_MAX));
     }

@@ -183,9 +183,12 @@ pub fn links(g: &Graph, node: &Node) -> Vec<Vec<Link>> {
         // Devices that have one position each send them to each other; see `crate::layout`.
         Prim::Rows { .. } => vec![pass(0)],
         Prim::Input(_) | Prim::Full { .. } | Prim::Iota { .. } | Prim::Literal(_) => vec![],
-        Prim::RandomBits | Prim::Scan { .. } | Prim::Get { .. } | Prim::Exchange(_) | Prim::Collective(_) => {
-            all_whole()
+        // A key gives numbers of its own, all of them in one place.
+        Prim::RandomBits => {
+            let n = shape(0).len();
+            vec![(0..n).map(|d| if d + 1 < n { Link::Pass(d) } else { Link::Whole }).collect()]
         }
+        Prim::Scan { .. } | Prim::Get { .. } | Prim::Exchange(_) | Prim::Collective(_) => all_whole(),
     }
 }
 

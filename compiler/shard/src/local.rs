@@ -16,6 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Reason};
+use tessera_ir::hints::KernelHints;
 use tessera_ops::prim::{Exchange, Prim, Scalar};
 
 /// Where an output of a graph lies after the call.
@@ -151,7 +152,9 @@ enum Way {
 
 impl<'a> Local<'a> {
     fn new(from: &'a Graph, mesh: &'a Arc<Mesh>, placed: &'a [Placed], device: u64, moves: Moves) -> Local<'a> {
-        let (graph, after, made) = (Graph::default(), vec![], HashMap::new());
+        // What is measured on one machine says nothing of the parts of another.
+        let kernels = from.kernels.iter().map(|k| KernelHints { autotune: None, ..k.clone() }).collect();
+        let (graph, after, made) = (Graph { kernels, ..Graph::default() }, vec![], HashMap::new());
         Local { from, mesh, placed, device, graph, after, made, moves }
     }
 
@@ -239,7 +242,7 @@ impl<'a> Local<'a> {
                     operands,
                     ty: results.first().cloned().unwrap_or(ty),
                     results,
-                    origin: Origin { kernel: None, ..node.origin.clone() },
+                    origin: node.origin.clone(),
                     policy: node.policy,
                 })
             }
@@ -283,7 +286,7 @@ impl<'a> Local<'a> {
         let [right, narrow] = [&self.graph.ty(b).shape, &ty.shape].map(|shape| join(shape));
         let right = NodeType::new(right, self.graph.ty(b).dtype);
         let mut push = |prim: Prim, operands: Vec<NodeId>, ty: NodeType| {
-            let origin = Origin { kernel: None, ..node.origin.clone() };
+            let origin = node.origin.clone();
             self.push(Node { prim, operands, ty, results: vec![], origin, policy: node.policy })
         };
         let b = push(Prim::Reshape, vec![b], right);

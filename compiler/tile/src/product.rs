@@ -124,7 +124,8 @@ impl<'s> Product<'s> {
         let (left, right) = if swap { (b, a) } else { (a, b) };
         let parallel: Vec<Var> =
             (0..s.axes.len() as u32).map(Var).filter(|v| !s.axes[v.0 as usize].reduced && s.extent(*v) != 1).collect();
-        let (m, n) = (s.side(left, right), s.side(right, left));
+        let sides = s.sides(dot);
+        let (m, n) = if swap { (sides.1, sides.0) } else { sides };
         let extent = |v: Option<Var>| v.map_or(1, |v| s.extent(v));
         let batch = parallel.iter().copied().filter(|v| Some(*v) != m && Some(*v) != n).collect();
         let mut p = Product {

@@ -6,7 +6,8 @@ use std::time::Instant;
 use tessera_tests::{golden, peers, program};
 
 const USAGE: &str = "cargo dev ci      every check that needs no GPU\n\
-                     cargo dev bless   rewrite the golden files from what the program does now\n\
+                     cargo dev bless   rewrite the golden files from what the program does now (words after it: only files whose\n\
+                     \x20                 path has one of them)\n\
                      cargo dev bench   the speed figures (release, medians)\n\
                      cargo dev bench --peers \"COMMAND\" NAME,NAME… [ROW…]\n\
                      \x20                 the same rows here and in other libraries, which COMMAND runs\n\
@@ -20,7 +21,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let ok = match args.first().map(String::as_str) {
         Some("ci") => ci(),
-        Some("bless") => bless(),
+        Some("bless") => bless(&args[1..]),
         Some("docs") => docs(),
         Some("size") => size(),
         Some("fuzz") => tessera_tests::fuzz::run(
@@ -68,9 +69,12 @@ fn ci() -> bool {
     ok
 }
 
-fn bless() -> bool {
+fn bless(only: &[String]) -> bool {
     let mut ok = true;
-    for file in golden::files(&program::root().join("tests/golden")) {
+    let folder = program::root().join("tests/golden");
+    let named = |f: &PathBuf, word: &String| f.strip_prefix(&folder).is_ok_and(|f| f.to_string_lossy().contains(word));
+    let wanted = |f: &PathBuf| only.is_empty() || only.iter().any(|word| named(f, word));
+    for file in golden::files(&folder).into_iter().filter(wanted) {
         match golden::check_file(&file, true) {
             Ok(complaints) => complaints.iter().for_each(|c| eprintln!("{c}")),
             Err(e) => {

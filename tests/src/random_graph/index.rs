@@ -166,8 +166,10 @@ pub fn sort(b: &mut Builder) {
 }
 
 pub fn random_bits(b: &mut Builder) {
-    let key = b.like(&[2], DType::I64);
     let shape = b.shape();
+    // One key, or one for each position of the leading dims.
+    let lead = b.random.below(shape.len() + 1);
+    let key = b.like(&[&shape[..lead], &[2]].concat(), DType::I64);
     if b.affords(&shape) {
         let dtype = b.random.pick(&[DType::I64, DType::I64, DType::I32, DType::U8]);
         b.push(Prim::RandomBits, &[key], &shape, dtype);

@@ -201,7 +201,7 @@ fn turn(
     let ids: Vec<NodeId> = wrt.iter().map(|w| w.1).collect();
     let made = Reverse::new(&mut out.body, &ids, NodeId(0), end).run(&seeds)?;
     let cotangent = |i: usize| wrt.iter().position(|w| w.0 == i).and_then(|k| made[k]);
-    let mut w = Writer { graph: &mut out.body, span: Span::NONE, policy, again: None };
+    let mut w = Writer { graph: &mut out.body, span: Span::NONE, policy, again: None, kernel: None };
     let mut outputs = vec![];
     for (&i, &before) in out.carries.iter().zip(carried) {
         let c = cotangent(i);

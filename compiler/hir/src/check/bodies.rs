@@ -400,7 +400,7 @@ pub fn check_main(db: &dyn Db, file: File) -> CheckedMain {
     if file.prompt(db).is_some() {
         keep_last(&mut cx);
     }
-    cx.close_policies(0);
+    cx.close_rest(0);
     for id in defs {
         at_annotations(&mut cx, id);
     }

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, ItemId, Size, SizeVar, Span};
 use tessera_ir::graph::Policy;
+use tessera_ir::hints::KernelHints;
 
 /// Expressions inside each other, over all instances that are being checked. The stack of the
 /// checking thread holds this many.
@@ -120,8 +121,10 @@ pub struct Cx<'db> {
     pub policy: Policy,
     /// What the decorators of a kernel and its directives so far say.
     pub kernel: Option<super::directives::KernelState>,
-    /// Policies set by statements of open blocks: where they begin in `out`, and the one before.
-    pub policies: Vec<(usize, Numerics, Numerics)>,
+    /// What statements of open blocks set for the rest of them.
+    pub rest: Vec<super::following::Rest>,
+    /// What the directives of open blocks ask for.
+    pub asked: KernelHints,
     /// Blocks inside each other.
     pub nested: u32,
     pub host: Option<(Arc<str>, Span)>,
@@ -176,7 +179,8 @@ impl<'db> Cx<'db> {
             loop_depth: 0,
             policy: numerics.policy,
             kernel: None,
-            policies: vec![],
+            rest: vec![],
+            asked: KernelHints::default(),
             nested: 0,
             host: None,
             requests: vec![],

@@ -273,7 +273,8 @@ impl Pack {
                 TStmt::While { body, .. }
                 | TStmt::ForRange { body, .. }
                 | TStmt::ForEach { body, .. }
-                | TStmt::WithPolicy { body, .. } => self.returns(body),
+                | TStmt::WithPolicy { body, .. }
+                | TStmt::WithHints { body, .. } => self.returns(body),
                 _ => {}
             }
         }

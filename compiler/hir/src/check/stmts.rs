@@ -5,6 +5,7 @@ use super::cx::{Cx, Level, error_at};
 use super::env::Changes;
 use super::exprs::decided;
 use super::flow::Path;
+use super::following::Rest;
 use super::format::known_text;
 use crate::rules::unify::Role;
 use crate::thir::*;
@@ -15,7 +16,7 @@ use tessera_grammar::ast::{CmpOp, Expr, ExprKind, Stmt, StmtKind};
 impl Cx<'_> {
     /// The statements of one block.
     pub fn stmts(&mut self, stmts: &[Stmt]) {
-        let depth = self.policies.len();
+        let depth = self.rest.len();
         for stmt in stmts {
             // After a branch that the types decided, the rest is code for other types.
             if !self.alive && self.decided_end {
@@ -23,20 +24,7 @@ impl Cx<'_> {
             }
             self.stmt(stmt);
         }
-        self.close_policies(depth);
-    }
-
-    /// Ends what `numerics` statements set since: what came after each is wrapped.
-    pub fn close_policies(&mut self, depth: usize) {
-        while self.policies.len() > depth {
-            if let Some((start, set, before)) = self.policies.pop() {
-                if set.policy != before.policy {
-                    let body = self.out.split_off(start.min(self.out.len()));
-                    self.out.push(TStmt::WithPolicy { policy: set.policy, body });
-                }
-                self.set_numerics(before);
-            }
-        }
+        self.close_rest(depth);
     }
 
     pub fn stmt(&mut self, stmt: &Stmt) {
@@ -97,7 +85,7 @@ impl Cx<'_> {
         if let Some(setting) = self.numerics_call(e) {
             if let Some(setting) = setting {
                 let before = self.numerics();
-                self.policies.push((self.out.len(), before.with(setting), before));
+                self.rest.push(Rest::Numerics { start: self.out.len(), set: before.with(setting), before });
                 self.set_numerics(before.with(setting));
             }
             return;

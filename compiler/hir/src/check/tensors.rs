@@ -2,6 +2,7 @@
 
 use super::args::Value;
 use super::cx::{Cx, error_at};
+use crate::rules::tensor::tile::{self, Asked};
 use crate::rules::tensor::{self, Given, GivenIndex};
 use crate::thir::*;
 use crate::ty::Ty;
@@ -47,16 +48,31 @@ impl Cx<'_> {
     /// A call of an operator.
     pub fn op_call(&mut self, def: &'static OpDef, args: Vec<Value>, span: Span, name_span: Span) -> TExpr {
         let given = self.givens(args);
+        let at = tile_of(&given);
         let result = tensor::op_call(&mut self.sizes, def, given, span, name_span);
-        self.take(result)
+        let value = self.take(result);
+        self.tile_suits(&value, at);
+        value
+    }
+
+    /// E0506 and W0502 for the `tile_shape=` of a product.
+    fn tile_suits(&mut self, e: &TExpr, at: Option<Span>) {
+        let TKind::Op { def, hints, .. } = &e.kind else { return };
+        let (Some(at), Some(sizes), Some(_)) = (at, &hints.tile_shape, def.factors()) else { return };
+        let sizes: Vec<u64> = sizes.iter().map(|n| n.unsigned_abs()).collect();
+        if let Some(d) = tile::misfit(&sizes, tile::element_bytes(e), Asked::of(def), at) {
+            self.report(d);
+        }
     }
 
     /// `base.name(args)` of a tensor.
     pub fn tensor_method(&mut self, base: TExpr, name: &Name, args: Vec<Value>, span: Span) -> TExpr {
         let host = matches!(&*name.text, "item" | "tolist");
         let given = self.givens(args);
+        let at = tile_of(&given);
         let result = tensor::method(&mut self.sizes, base, name, given, span);
         let value = self.take(result);
+        self.tile_suits(&value, at);
         if host && !value.ty.is_error() {
             self.host(format!("reads the data of a tensor with `{}`", name.text), span);
         }
@@ -92,4 +108,9 @@ impl Cx<'_> {
             }
         }
     }
+}
+
+/// Where the tile of a call stands.
+fn tile_of(given: &[Given]) -> Option<Span> {
+    given.iter().find(|g| g.name.as_ref().is_some_and(|n| &*n.text == "tile_shape")).map(|g| g.value.span)
 }

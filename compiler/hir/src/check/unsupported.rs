@@ -24,15 +24,11 @@ impl Cx<'_> {
             |code, why: &str| Some(Diagnostic::new(code, span, format!("`{name}` is not supported yet")).note(why));
         let module = name.split('.').next().unwrap_or("");
         match (module, name) {
-            ("schedule", _) if self.kernel.as_ref().is_some_and(|k| k.kernel) => Some(
-                Diagnostic::new(Code::E0504, span, format!("`{name}` is a statement of its own"))
-                    .note("a directive has no value and says how the whole kernel is laid out"),
-            ),
-            ("schedule", _) => Some(
-                Diagnostic::new(Code::E0502, span, format!("`{name}` stands outside a kernel"))
-                    .note("schedule directives say how a kernel is compiled")
-                    .help("move it into a function with `@op.kernel`"),
-            ),
+            ("schedule", _) => {
+                Some(Diagnostic::new(Code::E0504, span, format!("`{name}` is a statement of its own")).note(
+                    "a directive has no value; it says how what follows in its block, or the whole kernel, is laid out",
+                ))
+            }
             ("tile", _) => Some(
                 Diagnostic::new(Code::E0502, span, format!("`{name}` stands outside a kernel"))
                     .note("explicit tile programs are written inside a function with `@op.kernel`"),

@@ -108,7 +108,7 @@ impl Zonk<'_> {
                 self.expr(test);
                 message.iter_mut().for_each(|e| self.expr(e));
             }
-            TStmt::WithPolicy { body, .. } => self.block(body),
+            TStmt::WithPolicy { body, .. } | TStmt::WithHints { body, .. } => self.block(body),
         }
     }
 

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tessera_base::{Code, Span};
 use tessera_ir::graph::Policy;
+use tessera_ir::hints::KernelHints;
 use tessera_ir::host::{self, HExpr, HExprKind, HStmt, HostFn, HostType, Root, SpanId, TypeId};
 
 /// State of lowering one function.
@@ -19,6 +20,8 @@ pub(crate) struct Body<'a, 'p> {
     pub inst: &'p FnInst,
     pub name: Arc<str>,
     pub policy: Policy,
+    /// What directives ask of the regions here.
+    pub hints: Option<Arc<KernelHints>>,
     pub locals: Vec<host::Local>,
     /// Module variables that only this function (the module body) uses.
     private: BTreeMap<GlobalId, host::LocalId>,
@@ -81,7 +84,8 @@ impl<'a, 'p> Body<'a, 'p> {
                 locals.push(host::Local { name: var.name.clone(), ty });
             }
         }
-        Body { cx, inst, name: inst.name.clone(), policy: inst.policy, locals, private, made: BTreeMap::new() }
+        let (name, hints) = (inst.name.clone(), inst.hints.clone());
+        Body { cx, inst, name, policy: inst.policy, hints, locals, private, made: BTreeMap::new() }
     }
 
     fn finish(self, params: Vec<host::LocalId>, captures: Vec<host::LocalId>, body: Vec<HStmt>) -> HostFn {
@@ -267,6 +271,13 @@ impl<'a, 'p> Body<'a, 'p> {
                 let span = self.cx.span(*span);
                 let fail = HStmt::Fail { code: Code::E0705, message, span };
                 out.push(HStmt::If { test, then: vec![], otherwise: vec![fail] });
+            }
+            TStmt::WithHints { hints, body } => {
+                let all = self.hints.as_ref().map_or_else(|| hints.clone(), |outer| Arc::new(hints.within(outer)));
+                let outer = self.hints.replace(all);
+                let body = self.block(body, after, targets);
+                self.hints = outer;
+                out.extend(body);
             }
             TStmt::WithPolicy { policy, body } => {
                 let outer = std::mem::replace(&mut self.policy, *policy);

@@ -82,7 +82,7 @@ fn before(s: &TStmt, after: &Live, targets: &Targets) -> Live {
         TStmt::Break => targets.at_break.clone(),
         TStmt::Continue => targets.at_continue.clone(),
         TStmt::Return(_) => Live::new(),
-        TStmt::WithPolicy { body, .. } => return block(body, after, targets),
+        TStmt::WithPolicy { body, .. } | TStmt::WithHints { body, .. } => return block(body, after, targets),
         TStmt::Expr(_) | TStmt::Assert { .. } => after.clone(),
     };
     each_part(s, &mut |e| read(e, &mut live), &mut |_| {});

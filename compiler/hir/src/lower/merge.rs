@@ -91,7 +91,7 @@ impl Body<'_, '_> {
         let name = self.name.clone();
         let sid = self.cx.span(span);
         let region = self.cx.add_region(name, p.params, p.body, exprs, p.policy, span);
-        self.cx.hint(region, &self.inst.hints);
+        self.cx.hint(region, &self.hints);
         if single {
             let ty = self.cx.sigs[region.0 as usize].results[0];
             let call = HExpr { kind: HExprKind::Region { region, args }, ty, span: sid };
@@ -169,7 +169,7 @@ impl Body<'_, '_> {
         let ty = self.cx.erase(&result.ty);
         let (name, sid) = (self.name.clone(), self.cx.span(span));
         let region = self.cx.add_region(name, params, body, vec![result], self.policy, span);
-        self.cx.hint(region, &self.inst.hints);
+        self.cx.hint(region, &self.hints);
         HExpr { kind: HExprKind::Region { region, args }, ty, span: sid }
     }
 }

@@ -9,6 +9,7 @@ mod args;
 mod matching;
 mod layout;
 mod ways;
+pub mod tile;
 mod call;
 mod operators;
 mod slice;

@@ -155,7 +155,7 @@ impl Batch<'_, '_> {
         }
         let g = self.grid.len();
         let prim = match &node.prim {
-            Prim::Map(_) | Prim::Cast | Prim::Reshape | Prim::Dot { .. } => node.prim.clone(),
+            Prim::Map(_) | Prim::Cast | Prim::Reshape | Prim::Dot { .. } | Prim::RandomBits => node.prim.clone(),
             Prim::Broadcast { dims } => Prim::Broadcast { dims: (0..g).chain(dims.iter().map(|d| d + g)).collect() },
             Prim::Transpose { perm } => Prim::Transpose { perm: (0..g).chain(perm.iter().map(|d| d + g)).collect() },
             Prim::Slice { start, step } => {

@@ -51,10 +51,11 @@ impl Tracer<'_> {
     /// The f32 value that a node of this kernel rounds, if it is a product, an epilogue of one,
     /// or a view of such.
     fn wide(&mut self, id: NodeId) -> Option<NodeId> {
-        let kernel = self.kernel;
+        let kernel = self.kernel_function(self.kernel);
         let graph = &self.level().graph;
         let node = graph.node(id).clone();
-        if node.origin.kernel != kernel {
+        // Directives of a part of the kernel change no result.
+        if kernel.is_none() || self.kernel_function(node.origin.kernel) != kernel {
             return None;
         }
         let shape = node.ty.shape.clone();

@@ -384,7 +384,11 @@ impl Tracer<'_> {
         self.frames.push(variables.zip(values).collect());
         self.calls.push(span);
         let outer = std::mem::replace(&mut self.policy, f.policy);
-        let around = f.hints.as_ref().map_or(self.kernel, |h| self.enter_kernel(h));
+        let around = match &f.hints {
+            Some(hints) if f.kernel => self.enter_kernel(hints),
+            Some(hints) => self.enter_directives(hints),
+            None => self.kernel,
+        };
         let epilogues = self.epilogues;
         self.epilogues |= f.kernel;
         let result = self.body(f);

@@ -37,7 +37,7 @@ impl Tracer<'_> {
         let around = match &hints.tile_shape {
             Some(tile) => {
                 let tile = tile.iter().map(|&n| n.max(1) as u64).collect();
-                self.enter_kernel(&KernelHints { kernel: def.name.into(), tile, span, ..KernelHints::default() })
+                self.enter_directives(&KernelHints { kernel: def.name.into(), tile, span, ..KernelHints::default() })
             }
             None => self.kernel,
         };

@@ -102,6 +102,12 @@ impl Tracer<'_> {
                 self.policy = outer;
                 return flow;
             }
+            TStmt::WithHints { hints, body } => {
+                let outer = self.enter_directives(hints);
+                let flow = self.exec(body);
+                self.kernel = outer;
+                return flow;
+            }
         }
         Ok(Flow::Next)
     }

@@ -232,7 +232,9 @@ pub fn shape_check(prim: &Prim, operands: &[TypeRef], result: TypeRef) -> Result
         Prim::RandomBits => {
             count(x, 1)?;
             positions(x[0])?;
-            ensure(x[0].shape == [2], || format!("a key is i64[2], not {}", shown(x[0])))?;
+            let batch = x[0].shape.split_last().filter(|(words, _)| **words == 2).map(|(_, batch)| batch);
+            let fits = batch.is_some_and(|batch| result.shape.starts_with(batch));
+            ensure(fits, || format!("keys are i64[batch…, 2] of {}, not {}", shown(result), shown(x[0])))?;
             integer(result)
         }
     }

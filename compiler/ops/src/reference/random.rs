@@ -23,20 +23,23 @@ pub fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     counter
 }
 
-/// Element `i` (row-major) is word `i % 4` of block `i / 4`. A block's counter is `[low 32 bits
+/// Of each key, element `i` (row-major) is word `i % 4` of block `i / 4`. A block's counter is `[low 32 bits
 /// of the block number, high 32 bits, 0, 0]`; its key is the low 32 bits of each key word.
-pub(super) fn random_bits(key: ArrayRef, result: TypeRef) -> Vec<u8> {
-    let word = |i: usize| match load(key.dtype, key.bytes, i) {
+pub(super) fn random_bits(keys: ArrayRef, result: TypeRef) -> Vec<u8> {
+    let word = |i: usize| match load(keys.dtype, keys.bytes, i) {
         Some(Scalar::I(x)) => x as u32,
         _ => 0,
     };
-    let key = [word(0), word(1)];
-    let n = elems(result.shape).unwrap_or(0);
-    let mut out = Vec::with_capacity(n * 8);
-    for block in 0..n.div_ceil(4) as u64 {
-        let words = philox([block as u32, (block >> 32) as u32, 0, 0], key);
-        let rest = n - block as usize * 4;
-        out.extend(words.iter().take(rest).flat_map(|&w| i64::from(w).to_le_bytes()));
+    let count = keys.shape.iter().rev().skip(1).product::<u64>() as usize;
+    let all = elems(result.shape).unwrap_or(0);
+    let n = all / count.max(1);
+    let mut out = Vec::with_capacity(all * 8);
+    for key in (0..count).map(|i| [word(2 * i), word(2 * i + 1)]) {
+        for block in 0..n.div_ceil(4) as u64 {
+            let words = philox([block as u32, (block >> 32) as u32, 0, 0], key);
+            let rest = n - block as usize * 4;
+            out.extend(words.iter().take(rest).flat_map(|&w| i64::from(w).to_le_bytes()));
+        }
     }
     cast(DType::I64, result.dtype, &out)
 }

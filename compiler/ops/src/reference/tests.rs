@@ -306,6 +306,10 @@ fn random_bits_and_their_program_agree() {
     let got = ints(eval(&Prim::RandomBits, &[array(DType::I64, &[2], &key)], DType::I64, &[101]).unwrap());
     let zero = ints(eval(&Prim::RandomBits, &[array(DType::I64, &[2], &[0; 16])], DType::I64, &[2]).unwrap());
     assert_eq!(zero, [0x6627e8d5, 0xe169c58d]);
+    // Keys one below the other give what each gives alone.
+    let keys = i64s(&[-3, 1 << 40 | 5, 0, 0, -3, 1 << 40 | 5]);
+    let many = ints(eval(&Prim::RandomBits, &[array(DType::I64, &[3, 2], &keys)], DType::I64, &[3, 101]).unwrap());
+    assert_eq!((&many[..101], &many[101..103], &many[202..]), (&got[..], &zero[..], &got[..]));
     let program = random_bits_program();
     program.verify().unwrap();
     let args = [Lane::I64((0..101).collect()), Lane::I64(vec![-3]), Lane::I64(vec![1 << 40 | 5])];

@@ -17,7 +17,7 @@ const IDLE: f64 = 0.1;
 /// Joins axes of the columns of product `dot` where that fills vectors of `lanes` better.
 pub fn join(s: &mut Schedule, dot: ValueId, lanes: u64) {
     let ValueOp::Dot { a, b, .. } = s.value(dot).op else { return };
-    let (Some(n), m) = (s.side(b, a), s.side(a, b)) else { return };
+    let (m, Some(n)) = s.sides(dot) else { return };
     // Short rows become the rows of the product instead.
     let row = s.extent(n);
     if row == 0 || row < lanes && m.is_some_and(|m| s.extent(m) > row) {

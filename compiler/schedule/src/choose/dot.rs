@@ -69,7 +69,7 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     let paired = s.value(a).dtype != s.value(dot).dtype;
     let bytes = if paired { 2 } else { accumulator_bytes(s, dot) };
     // The other parallel axes repeat the product.
-    let (mut m, mut n) = (s.side(a, b), s.side(b, a));
+    let (mut m, mut n) = s.sides(dot);
     let (mut left, mut right) = (a, b);
     let extent = |v: Option<Var>| v.map_or(1, |v| s.extent(v));
     let mut out = vec![];

@@ -44,7 +44,8 @@ pub fn directives(s: &mut Schedule, dot: ValueId, machine: &Machine) -> Option<V
         return None;
     }
     let lanes = lanes(s, dot, machine) as u64;
-    let (m, n, depth) = (s.side(b, a)?, s.side(a, b)?, s.extent(k));
+    let (Some(n), Some(m)) = s.sides(dot) else { return None };
+    let depth = s.extent(k);
     let channels = s.extent(n);
     let filled = channels.next_multiple_of(lanes) as f64 / channels.max(1) as f64;
     if filled > FILLED_MAX || depth < DEPTH_MIN || lanes < 2 {

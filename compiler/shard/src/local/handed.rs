@@ -126,7 +126,7 @@ impl Local<'_> {
             true => (prim, operands.to_vec(), shape),
             false => (Prim::Full { value: Scalar::F(0.0) }, vec![], vec![0; shape.len()]),
         };
-        let (ty, origin) = (NodeType::new(shape, node.ty.dtype), Origin { kernel: None, ..node.origin.clone() });
+        let (ty, origin) = (NodeType::new(shape, node.ty.dtype), node.origin.clone());
         self.push_for(Node { prim, operands: own, ty, results: vec![], origin, policy: node.policy }, operands)
     }
 

@@ -17,7 +17,7 @@ use crate::LowerError;
 use crate::nest::Nest;
 use tessera_ir::index::{Index, Var};
 use tessera_ir::schedule::windows::Windows;
-use tessera_ir::schedule::{Directive, Schedule, ValueOp};
+use tessera_ir::schedule::{Directive, Schedule, ValueId, ValueOp};
 use tessera_ir::tile::{Access, Def, LANE, Panel};
 
 /// What a product knows of its windows.
@@ -106,16 +106,20 @@ fn hops(nest: &[u64], strides: &[i64]) -> (i64, Vec<(i64, i64)>) {
 impl<'s> Product<'s> {
     /// The schedule with the image among its values, where the directives and the operand are so.
     pub(super) fn find_windows(s: &Schedule) -> Option<(Schedule, Windows)> {
-        let (dot, a, b, k) = s.values.iter().find_map(|v| match v.op {
-            ValueOp::Dot { a, b, axis, within: None, beyond: None, start: None } => Some((v, a, b, axis)),
-            _ => None,
-        })?;
-        if !s.directives.contains(&Directive::Windows) || s.value(a).dtype != dot.dtype {
+        let at = s
+            .values
+            .iter()
+            .position(|v| matches!(v.op, ValueOp::Dot { within: None, beyond: None, start: None, .. }))?;
+        let dot = ValueId(at as u32);
+        let ValueOp::Dot { a, b, axis: k, .. } = s.value(dot).op else { return None };
+        if !s.directives.contains(&Directive::Windows) || s.value(a).dtype != s.value(dot).dtype {
             return None;
         }
-        let (left, right) = if s.directives.contains(&Directive::Swap) { (b, a) } else { (a, b) };
-        s.side(right, left)?;
-        Windows::find(s, left, s.side(left, right)?, k)
+        let (rows, columns) = s.sides(dot);
+        let (left, m, n) =
+            if s.directives.contains(&Directive::Swap) { (b, columns, rows) } else { (a, rows, columns) };
+        n?;
+        Windows::find(s, left, m?, k)
     }
 
     /// Whether the image can be read where it is: loads of the accumulator's type without padding.

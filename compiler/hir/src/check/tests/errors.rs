@@ -199,7 +199,7 @@ fn loops_on_a_mesh() {
 fn not_yet() {
     expect("print(autodiff.grad(op.sum)(op.ones((3,))))\n", "E0690@1");
     expect("print(dist.pipeline)\n", "E0204@1");
-    expect("def f(x: Tensor[N, f32]) -> Tensor[N, f32]:\n    schedule.vectorize(4)\n    return x\n", "E0502@2");
+    expect("def f(x: Tensor[N, f32]) -> Tensor[N, f32]:\n    schedule.vectorize(4)\n    return x\n", "W0503@2");
     expect("def f(x: Tensor[N, f32]) -> Tensor[N, f32]:\n    schedule.vectorise(4)\n    return x\n", "E0501@2");
     expect(
         "@op.kernel\ndef k(a):\n    schedule.tile((1, 2, 3, 4))\n    return a + 1.0\nprint(k(op.ones((2,))))\n",

@@ -1,5 +1,6 @@
 //! Which argument belongs to which parameter of an operator.
 
+use super::tile::{self, Asked};
 use crate::thir::{TExpr, TKind};
 use crate::ty::Ty;
 use tessera_base::near::nearest;
@@ -64,7 +65,7 @@ pub fn match_args(def: &OpDef, given: Vec<Given>, name_span: Span) -> Result<Mat
         return Err(too_many(def, takes, total, extra.span, name_span));
     }
     for (name, value) in keywords {
-        if hint(&mut hints, &name, &value)? {
+        if hint(def, &mut hints, &name, &value)? {
             continue;
         }
         let Some(i) = parameter(def, &name.text) else { return Err(unknown_keyword(def, &name)) };
@@ -172,27 +173,17 @@ fn signature(def: &OpDef) -> String {
 }
 
 /// Takes `tile_shape`, `accum_dtype` and `out_dtype`; says whether the name is one of them.
-fn hint(hints: &mut Hints, name: &Name, value: &TExpr) -> Result<bool, Diagnostic> {
+fn hint(def: &OpDef, hints: &mut Hints, name: &Name, value: &TExpr) -> Result<bool, Diagnostic> {
     match &*name.text {
         "accum_dtype" => hints.accum_dtype = hint_dtype(name, value)?,
         "out_dtype" => hints.out_dtype = hint_dtype(name, value)?,
         "tile_shape" => {
-            let (TKind::Tuple(items) | TKind::List(items)) = &value.kind else { return Err(tile_shape(value)) };
-            let sizes = items.iter().map(|e| match &e.ty {
-                Ty::Int(Some(n)) => n.as_const().filter(|n| *n > 0),
-                _ => None,
-            });
-            hints.tile_shape = Some(sizes.collect::<Option<Vec<i64>>>().ok_or_else(|| tile_shape(value))?);
+            let sizes = tile::sizes(value, Asked::of(def))?;
+            hints.tile_shape = Some(sizes.into_iter().map(|n| n as i64).collect());
         }
         _ => return Ok(false),
     }
     Ok(true)
-}
-
-fn tile_shape(value: &TExpr) -> Diagnostic {
-    Diagnostic::new(Code::E0204, value.span, "`tile_shape` must be a tuple of positive constants")
-        .here(format!("this is {}", value.ty))
-        .help("for example `tile_shape=(128, 128, 64)`")
 }
 
 fn hint_dtype(name: &Name, value: &TExpr) -> Result<Option<DType>, Diagnostic> {

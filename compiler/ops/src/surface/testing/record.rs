@@ -8,6 +8,8 @@ use crate::reference::{TypeRef, shape_check};
 pub struct Recorder {
     pub nodes: Vec<(Vec<u64>, DType)>,
     pub wrong: Option<String>,
+    /// Whether a matrix product is among them.
+    pub product: bool,
 }
 
 impl Recorder {
@@ -38,6 +40,7 @@ impl Build for Recorder {
             let text = format!("{prim:?} of {types:?} as {shape:?} {dtype}: {why}");
             self.wrong.get_or_insert(text);
         }
+        self.product |= matches!(prim, Prim::Dot { .. });
         self.input(shape, dtype)
     }
 }
