@@ -97,7 +97,7 @@ fn by_line(
 fn in_words_of_a_model(d: &Diagnostic, sources: &dyn Sources) -> Diagnostic {
     let node = [d.span].into_iter().chain(d.labels.iter().map(|l| l.span)).find_map(|span| {
         let place = sources.place(span).filter(|p| p.file.ends_with(".onnx"))?;
-        let text = sources.text(&place.file)?;
+        let text = place.text;
         let before = text.get(..place.start)?.rfind('\n').map_or(0, |i| i + 1);
         let line = text.get(before..)?.lines().next()?;
         Some((line.rsplit_once("  # ")?.1.to_owned(), place.file))
