@@ -3,6 +3,7 @@
 //! A pass reads a graph and writes a new one. [`PIPELINE`] is their order; each can be run
 //! alone on a text (`tessera emit --emit=after:PASS`).
 
+pub mod compensate;
 pub mod fuse;
 pub mod rebuild;
 pub mod late_exchanges;
@@ -27,6 +28,7 @@ pub struct Pass {
 
 /// The passes in order.
 pub const PIPELINE: &[Pass] = &[
+    Pass { name: "compensate", doc: "writes products under kahan_sum as compensated sums", run: compensate::run },
     Pass { name: "simplify", doc: "applies the exact rewrite rules", run: simplify::run },
     Pass { name: "merge_equal", doc: "computes equal expressions once", run: merge_equal::run },
     Pass { name: "remove_unused", doc: "drops what no output needs", run: remove_unused::run },

@@ -116,7 +116,7 @@ pub fn eval_summing(
         Prim::ArgReduce { largest, axis } => sort::arg_reduce(*largest, *axis, operands[0], dtype),
         Prim::Cumulate { kind, axis } => reduce::cumulate(*kind, *axis, operands[0], dtype),
         &Prim::Dot { accum, steps, pairs } => {
-            dot::dot(operands[0], operands[1], operands.get(2).copied(), dot::Form { accum, steps, pairs }, dtype)
+            dot::dot(operands[0], operands[1], operands.get(2).copied(), dot::Form { accum, steps, pairs, summation }, dtype)
         }
         Prim::Quantize { format } => blocks::quantize(*format, operands[0]),
         Prim::Dequantize { format } => blocks::dequantize(*format, operands[0]),

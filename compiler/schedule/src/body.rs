@@ -471,6 +471,8 @@ impl Body<'_> {
             Reduction::Any | Reduction::All => DType::Bool,
             // Integers need no room to compare, and the identity is that of their own type.
             Reduction::Max | Reduction::Min if !ty.dtype.is_float() => ty.dtype,
+            // An extreme is one of the elements: an infinity is not rounded.
+            Reduction::Max | Reduction::Min if ty.dtype == DType::F8E5M2 => ty.dtype,
             _ => part_type(ty.dtype).accumulator(),
         };
         let v = self.value(operand, &place, &[], part)?;
