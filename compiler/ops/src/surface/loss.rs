@@ -112,15 +112,11 @@ fn pull_cross(b: &mut dyn Build, p: &Pulled, axis: usize) -> Id {
     let shifted = expand::binary(b, MapOp::sub, x, top);
     let shifted = expand::binary(b, MapOp::sub, shifted, log);
     let softmax = expand::unary(b, MapOp::exp, shifted);
-    let (index, column) = (expand::positions(b, index), b.shape(index));
-    let classes = expand::full(b, &column, DType::I64, Scalar::I(shape[axis] as i64));
-    // Negative targets count from the end.
-    let zero = expand::full(b, &column, DType::I64, Scalar::I(0));
-    let negative = expand::map(b, MapOp::lt, &[index, zero]);
-    let turned = expand::map(b, MapOp::add, &[index, classes]);
-    let index = expand::select(b, negative, turned, index);
-    let index = expand::broadcast_to(b, index, &shape);
+    // Read from the classes' numbers: negative targets count from the end, and others than classes stop the program
+    // though the loss itself may not be computed.
     let here = expand::iota(b, &shape, axis);
+    let index = take_along(b, here, index, axis);
+    let index = expand::broadcast_to(b, index, &shape);
     let hit = expand::map(b, MapOp::eq, &[here, index]);
     let one = expand::like(b, x, 1.0);
     let less = expand::map(b, MapOp::sub, &[softmax, one]);
