@@ -190,7 +190,12 @@ pub fn reduce(kind: Reduction, axes: &[usize], x: &Array, to: DType) -> Vec<Valu
         each_part(x, &line, |values| {
             let mut fold = Fold::new(kind, accum);
             values.for_each(|v| fold.add(convert(from, accum, v)));
-            out.push(stored(accum, to, fold.value()));
+            let extreme = matches!(kind, Reduction::Max | Reduction::Min) && from == to;
+            out.push(match fold.value() {
+                // One of the elements, which may be an infinity of e5m2.
+                v @ Value::Real(lo, hi) if extreme && lo == hi => v,
+                v => stored(accum, to, v),
+            });
         });
     }
     out

@@ -1,6 +1,6 @@
 //! Exponentials.
 
-use super::by_kind;
+use super::{by_kind, exact_sum};
 use crate::scalar::{Cmp, IntOp, Val, Writer};
 use std::f64::consts::{LN_2, LOG2_E};
 
@@ -205,15 +205,6 @@ pub(super) fn exp_pair(w: &mut Writer, high: Val, low: Val) -> Val {
     let rest = w.add(rest, lows);
     let y = w.add(b, rest);
     scale(w, y, t)
-}
-
-/// `a + b` rounded, and the error (Knuth).
-fn exact_sum(w: &mut Writer, a: Val, b: Val) -> (Val, Val) {
-    let sum = w.add(a, b);
-    let part = w.sub(sum, a);
-    let other = w.sub(sum, part);
-    let (lost_a, lost_b) = (w.sub(a, other), w.sub(b, part));
-    (sum, w.add(lost_a, lost_b))
 }
 
 /// `2^x` in F64 for results that are rounded to F32: relative error 2⁻³⁴. |x| ≤ 1000.
