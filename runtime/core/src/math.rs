@@ -142,7 +142,8 @@ pub fn gcd(a: i64, b: i64) -> Result<i64, Fault> {
     while v != 0 {
         (u, v) = (v, u % v);
     }
-    i64::try_from(u).map_err(|_| Fault::new(701, format!("`math.gcd({a}, {b})` is 9223372036854775808, which is no int")))
+    i64::try_from(u)
+        .map_err(|_| Fault::new(701, format!("`math.gcd({a}, {b})` is 9223372036854775808, which is no int")))
 }
 
 #[cfg(test)]

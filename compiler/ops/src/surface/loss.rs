@@ -1,5 +1,6 @@
 //! `cross_entropy mse l1`: losses.
 
+use super::embedding::take;
 use super::expand;
 use super::gather::take_along;
 use super::reduce::not_empty;
@@ -112,11 +113,14 @@ fn pull_cross(b: &mut dyn Build, p: &Pulled, axis: usize) -> Id {
     let shifted = expand::binary(b, MapOp::sub, x, top);
     let shifted = expand::binary(b, MapOp::sub, shifted, log);
     let softmax = expand::unary(b, MapOp::exp, shifted);
-    // Read from the classes' numbers: negative targets count from the end, and others than classes stop the program
+    // Read from the numbers of the classes: negative targets count from the end, and others than classes stop the program
     // though the loss itself may not be computed.
-    let here = expand::iota(b, &shape, axis);
-    let index = take_along(b, here, index, axis);
+    let column = b.shape(index);
+    let numbers = expand::iota(b, &[&vec![1; axis][..], &[shape[axis]]].concat(), axis);
+    let index = take(b, numbers, index, axis);
+    let index = expand::reshape(b, index, &column);
     let index = expand::broadcast_to(b, index, &shape);
+    let here = expand::iota(b, &shape, axis);
     let hit = expand::map(b, MapOp::eq, &[here, index]);
     let one = expand::like(b, x, 1.0);
     let less = expand::map(b, MapOp::sub, &[softmax, one]);

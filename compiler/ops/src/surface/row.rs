@@ -182,7 +182,9 @@ fn check_room(types: &OpTypes, hints: &Hints) -> Result<(), OpError> {
             Code::E0214,
             format!("`accum_dtype` cannot be {accum} here: the result is {result} and would lose what {accum} holds"),
         )
-        .help(format!("`out_dtype={accum}` for all of the sum, or no `accum_dtype`: {result} keeps the same low bits"))),
+        .help(format!(
+            "`out_dtype={accum}` for all of the sum, or no `accum_dtype`: {result} keeps the same low bits"
+        ))),
         _ => Ok(()),
     }
 }
