@@ -3,9 +3,9 @@
 //! A pass reads a graph and writes a new one. [`PIPELINE`] is their order; each can be run
 //! alone on a text (`tessera emit --emit=after:PASS`).
 
-pub mod compensate;
 pub mod fuse;
 pub mod rebuild;
+pub mod compensate;
 pub mod late_exchanges;
 pub mod merge_equal;
 pub mod narrow;
