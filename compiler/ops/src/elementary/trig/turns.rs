@@ -11,6 +11,7 @@ use crate::scalar::{Cmp, FloatFn, IntOp, Kind, Val, Writer};
 
 /// `2^(64 j) · 2/π` modulo 4 in five parts, the first a multiple of 2⁻⁴⁸, so that its
 /// products modulo 4 add up exactly.
+#[allow(clippy::approx_constant, reason = "2/π cut off after 48 bits, which the other parts continue")]
 const TURNS: [[f64; 5]; 16] = [
     [0.636619772367581, 2.93709554037182e-16, 1.018166438749971e-32, -5.231564872517199e-49, 3.486171780167525e-65],
     [1.984975327262152, -4.752677758167039e-16, 1.3012258124024898e-32, -8.8913579198222e-50, 2.1609464111766477e-66],
