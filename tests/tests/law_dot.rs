@@ -2,7 +2,7 @@
 //! the register tile, the vector and the blocks.
 
 use tessera_base::DType;
-use tessera_ir::graph::NodeId;
+use tessera_ir::graph::{NodeId, Policy};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Prim, Scalar, Steps};
 use tessera_tests::laws::hold;
@@ -45,6 +45,7 @@ fn every_type_and_transposition() {
         let accums: &[DType] = match dtype {
             DType::F64 => &[DType::F64],
             DType::C64 => &[DType::C64],
+            DType::F16 => &[DType::F32, DType::F64, DType::F16],
             d if d.is_float() => &[DType::F32, DType::F64],
             _ => &[DType::I64, DType::I32],
         };
@@ -61,6 +62,34 @@ fn every_type_and_transposition() {
         }
     }
     hold("products", cases);
+}
+
+/// Under `kahan_sum`: of every type and transposition, and rows that take some steps.
+#[test]
+fn compensated_products() {
+    let mut cases = vec![];
+    let mut sizes = tessera_tests::random::Random::new(12);
+    for dtype in DType::ALL.into_iter().filter(|d| d.is_float()) {
+        for flips in 0..4 {
+            for _ in 0..3 {
+                let mnk = [0; 3].map(|_| sizes.pick(&SIZES));
+                let batch = sizes.pick(&[&[][..], &[2]]);
+                if mnk.iter().chain(batch).product::<u64>() < 1_000_000 {
+                    let accum = dtype.accumulator();
+                    cases.push(product(cases.len() as u64, dtype, accum, flips, batch, mnk));
+                }
+            }
+        }
+    }
+    for mkn in [[1, 1, 1], [14, 15, 33], [33, 64, 15], [31, 5000, 3]] {
+        for steps in [Steps::All, Steps::To, Steps::From] {
+            cases.push(cut(cases.len() as u64, steps, false, mkn));
+        }
+    }
+    for case in &mut cases {
+        case.graph.nodes.iter_mut().for_each(|n| n.policy = Policy::KahanSum);
+    }
+    hold("compensated products", cases);
 }
 
 /// Every size at every place for f32, the others small.

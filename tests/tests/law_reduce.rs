@@ -14,6 +14,7 @@ fn kinds(dtype: DType) -> &'static [Reduction] {
     match dtype {
         DType::Bool => &[Sum, Prod, Max, Min, Any, All],
         DType::C64 => &[Sum, Prod],
+        DType::F16 => &[Sum, Prod, HalfSum, HalfProd, Max, Min],
         _ => &[Sum, Prod, Max, Min],
     }
 }
@@ -37,6 +38,10 @@ fn reduction(kind: Reduction, dtype: DType, shape: &[u64], axis: usize, seed: u6
     let fill = match kind {
         // Products of many ordinary numbers vanish.
         Reduction::Prod => b.random.pick(&[Fill::Wide, Fill::Ordinary]),
+        // With the infinities of e5m2, which no conversion makes.
+        Reduction::Max | Reduction::Min => {
+            b.random.pick(&[Fill::Small, Fill::Ordinary, Fill::Wide, Fill::Special, Fill::Bits])
+        }
         _ => b.random.pick(&[Fill::Small, Fill::Ordinary, Fill::Wide, Fill::Special]),
     };
     let bytes = b.random.elements(dtype, elems(shape), fill);

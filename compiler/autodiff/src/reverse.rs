@@ -40,6 +40,7 @@ pub struct Reverse<'g> {
     end: NodeId,
     /// Nodes that depend on `wrt` smoothly.
     active: BTreeSet<NodeId>,
+    /// Sums so far: in the type of the node, or in its compute type where there were several terms.
     cotangents: BTreeMap<NodeId, NodeId>,
     /// Cotangents of the results of nodes with several.
     several: BTreeMap<NodeId, Vec<Option<NodeId>>>,
@@ -58,7 +59,8 @@ impl<'g> Reverse<'g> {
         for n in (self.first.0..self.end.0).rev() {
             self.step(NodeId(n))?;
         }
-        Ok(self.wrt.iter().map(|id| self.cotangents.get(id).copied()).collect())
+        let wrt = self.wrt.clone();
+        Ok(wrt.into_iter().map(|id| self.cotangent(id)).collect())
     }
 
     pub fn is_active(&self, id: NodeId) -> bool {
@@ -72,7 +74,16 @@ impl<'g> Reverse<'g> {
         Writer { graph: self.g, span, policy, again: None, kernel: None }
     }
 
-    /// Adds to the cotangent of a node.
+    /// The cotangent of a node in its type.
+    fn cotangent(&mut self, id: NodeId) -> Option<NodeId> {
+        let sum = *self.cotangents.get(&id)?;
+        let dtype = self.g.ty(id).dtype;
+        let rounded = NodeId(expand::cast(&mut self.writer(id), Id(sum.0), dtype).0);
+        self.cotangents.insert(id, rounded);
+        Some(rounded)
+    }
+
+    /// Adds to the cotangent of a node. What several readers of a narrow float give is summed in f32 and rounded once.
     pub fn add(&mut self, id: NodeId, cotangent: NodeId) {
         if !self.is_active(id) {
             return;
@@ -82,7 +93,8 @@ impl<'g> Reverse<'g> {
         let mut w = self.writer(id);
         let mut sum = expand::cast(&mut w, Id(cotangent.0), dtype);
         if let Some(known) = known {
-            sum = expand::map(&mut w, MapOp::add, &[Id(known.0), sum]);
+            let terms = [Id(known.0), sum].map(|term| expand::cast(&mut w, term, dtype.compute()));
+            sum = expand::map(&mut w, MapOp::add, &terms);
         }
         self.cotangents.insert(id, NodeId(sum.0));
     }
@@ -101,7 +113,7 @@ impl<'g> Reverse<'g> {
         if let Some(cotangents) = self.several.remove(&id) {
             return scan::pull(self, id, cotangents);
         }
-        let Some(&c) = self.cotangents.get(&id) else { return Ok(()) };
+        let Some(c) = self.cotangent(id) else { return Ok(()) };
         let node = self.g.node(id).clone();
         if let Prim::Get { index } = node.prim {
             self.result_of(&node, index, c);
@@ -141,7 +153,7 @@ impl<'g> Reverse<'g> {
 
     /// A part whose derivative is known as a whole.
     fn part(&mut self, part: &Arc<Part>) -> Result<(), Blocked> {
-        let cotangents: Vec<Option<NodeId>> = part.outputs.iter().map(|o| self.cotangents.get(o).copied()).collect();
+        let cotangents: Vec<Option<NodeId>> = part.outputs.iter().map(|o| self.cotangent(*o)).collect();
         if cotangents.iter().all(Option::is_none) {
             return Ok(());
         }

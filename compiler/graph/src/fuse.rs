@@ -71,6 +71,8 @@ fn role(g: &Graph, id: NodeId) -> Role {
         Prim::Map(_) | Prim::Cast | Prim::Pad { .. } | Prim::Concat { .. } => Role::Element,
         Prim::Part { .. } | Prim::Complex => Role::Element,
         Prim::UpdateSlice { step, .. } if step.iter().all(|&s| s == 1) => Role::Element,
+        Prim::Reduce { kind, .. } | Prim::Cumulate { kind, .. } if kind.is_half() => Role::Alone,
+        Prim::Dot { accum: DType::F16, .. } => Role::Alone,
         Prim::Reduce { .. } => Role::Reduce,
         // What has no elements still has positions that are checked.
         Prim::Take { .. } | Prim::TakeAlong { .. } | Prim::Gather | Prim::DynamicSlice { .. }

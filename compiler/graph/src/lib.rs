@@ -5,6 +5,7 @@
 
 pub mod fuse;
 pub mod rebuild;
+pub mod compensate;
 pub mod late_exchanges;
 pub mod merge_equal;
 pub mod narrow;
@@ -27,6 +28,7 @@ pub struct Pass {
 
 /// The passes in order.
 pub const PIPELINE: &[Pass] = &[
+    Pass { name: "compensate", doc: "writes products under kahan_sum as compensated sums", run: compensate::run },
     Pass { name: "simplify", doc: "applies the exact rewrite rules", run: simplify::run },
     Pass { name: "merge_equal", doc: "computes equal expressions once", run: merge_equal::run },
     Pass { name: "remove_unused", doc: "drops what no output needs", run: remove_unused::run },

@@ -4,7 +4,7 @@
 //! than a chain in f32. It depends on the machine alone, not on sizes, threads or schedules.
 
 use tessera_base::DType;
-use tessera_ir::graph::Graph;
+use tessera_ir::graph::{Graph, Policy};
 use tessera_ops::prim::{Prim, Steps};
 
 /// Marks what can be taken in pairs; for machines that multiply pairs.
@@ -14,7 +14,7 @@ pub fn run(mut graph: Graph) -> Graph {
         let Prim::Dot { accum: DType::F32, steps: Steps::All, pairs: false } = node.prim else { continue };
         let fits = node.operands.iter().all(|o| graph.ty(*o).dtype == DType::Bf16);
         let even = graph.ty(node.operands[0]).shape.last().is_some_and(|k| k.is_multiple_of(2));
-        if fits && even {
+        if fits && even && node.policy != Policy::KahanSum {
             graph.nodes[i].prim = Prim::Dot { accum: DType::F32, steps: Steps::All, pairs: true };
         }
     }

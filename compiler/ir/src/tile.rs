@@ -319,7 +319,10 @@ pub fn map_programs(op: MapOp, dtype: DType) -> Vec<&'static Program> {
     let mut out = vec![op.program(&op.operand_kinds(kind))];
     // A choice needs no rounding.
     if op.def().gives == Gives::Same && op != MapOp::r#where {
-        out.extend(round_programs(dtype));
+        match op.keeps() && dtype == DType::F8E5M2 {
+            true => out.extend(convert::store_program(dtype).into_iter().chain(convert::widen_program(dtype))),
+            false => out.extend(round_programs(dtype)),
+        }
     }
     out
 }

@@ -263,12 +263,12 @@ impl Emitter<'_> {
     pub fn combine(&self, monoid: Reduction, kind: Kind, a: V, b: V, lanes: u32) -> V {
         let ty = self.b.kind(kind, lanes);
         match (monoid, kind) {
-            (Reduction::Sum, Kind::F32 | Kind::F64) => self.b.fadd(a, b),
-            (Reduction::Prod, Kind::F32 | Kind::F64) => self.b.fmul(a, b),
+            (Reduction::Sum | Reduction::HalfSum, Kind::F32 | Kind::F64) => self.b.fadd(a, b),
+            (Reduction::Prod | Reduction::HalfProd, Kind::F32 | Kind::F64) => self.b.fmul(a, b),
             (Reduction::Max, Kind::F32 | Kind::F64) => self.b.intrinsic("llvm.maximum", &[ty], &[a, b]),
             (Reduction::Min, Kind::F32 | Kind::F64) => self.b.intrinsic("llvm.minimum", &[ty], &[a, b]),
-            (Reduction::Sum, _) => self.b.add(a, b),
-            (Reduction::Prod, _) => self.b.mul(a, b),
+            (Reduction::Sum | Reduction::HalfSum, _) => self.b.add(a, b),
+            (Reduction::Prod | Reduction::HalfProd, _) => self.b.mul(a, b),
             (Reduction::Max, _) => program::int(&self.b, IntOp::Max, kind, a, b, lanes),
             (Reduction::Min, _) => program::int(&self.b, IntOp::Min, kind, a, b, lanes),
             (Reduction::Any, _) => self.b.or(a, b),

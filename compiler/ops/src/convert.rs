@@ -177,6 +177,31 @@ pub fn narrow(dtype: DType, lane: &Lane) -> Vec<u8> {
     }
 }
 
+/// The same for values that are elements of the type already, as [`store_program`].
+pub fn keep(dtype: DType, lane: &Lane) -> Vec<u8> {
+    match store_program(dtype) {
+        Some(program) if is_narrow(dtype) => eval(program, std::slice::from_ref(lane), lane.len()).to_bytes(),
+        _ => narrow(dtype, lane),
+    }
+}
+
+/// An f32 rounded to f16, nearest even.
+pub fn round_f16(x: f32) -> f32 {
+    let size = x.abs();
+    let rounded = if size < 6.103_515_6e-5 {
+        // Below the normal numbers the addition rounds: 0.5 has its last place at 2^-24.
+        (size + 0.5) - 0.5
+    } else {
+        let bits = size.to_bits();
+        f32::from_bits((bits + 0xfff + (bits >> 13 & 1)) & !0x1fff)
+    };
+    match () {
+        _ if x.is_nan() => f32::NAN,
+        _ if rounded >= 65536.0 => f32::INFINITY.copysign(x),
+        _ => rounded.copysign(x),
+    }
+}
+
 fn run(program: &Program, lane: Lane) -> Lane {
     let n = lane.len();
     eval(program, &[lane], n)

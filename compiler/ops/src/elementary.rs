@@ -22,3 +22,12 @@ use crate::scalar::{Kind, Val, Writer};
 fn by_kind<T>(w: &Writer, x: Val, a: T, b: T) -> T {
     if w.kind(x) == Kind::F32 { a } else { b }
 }
+
+/// `a + b` rounded, and the error (Knuth).
+fn exact_sum(w: &mut Writer, a: Val, b: Val) -> (Val, Val) {
+    let sum = w.add(a, b);
+    let part = w.sub(sum, a);
+    let other = w.sub(sum, part);
+    let (lost_a, lost_b) = (w.sub(a, other), w.sub(b, part));
+    (sum, w.add(lost_a, lost_b))
+}

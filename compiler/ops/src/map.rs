@@ -126,6 +126,11 @@ impl MapOp {
         kinds
     }
 
+    /// Whether the result is one of the operands but for its sign, so that nothing is rounded.
+    pub fn keeps(self) -> bool {
+        matches!(self, MapOp::r#where | MapOp::maximum | MapOp::minimum | MapOp::abs | MapOp::neg | MapOp::copysign)
+    }
+
     /// The kind of the result for elements that compute in `kind`.
     pub fn result_kind(self, kind: Kind) -> Kind {
         match self.def().gives {

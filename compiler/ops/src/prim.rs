@@ -316,6 +316,10 @@ pub struct Fft {
 pub enum Reduction {
     Sum,
     Prod,
+    /// Of f16, every addition rounded to f16; computed by the reference kernel alone.
+    HalfSum,
+    /// Of f16, every multiplication rounded to f16; computed by the reference kernel alone.
+    HalfProd,
     Max,
     Min,
     /// Of bool.
@@ -328,6 +332,8 @@ impl Reduction {
         match self {
             Reduction::Sum => "sum",
             Reduction::Prod => "prod",
+            Reduction::HalfSum => "half_sum",
+            Reduction::HalfProd => "half_prod",
             Reduction::Max => "max",
             Reduction::Min => "min",
             Reduction::Any => "any",
@@ -337,7 +343,12 @@ impl Reduction {
 
     pub fn parse(text: &str) -> Option<Reduction> {
         use Reduction::*;
-        [Sum, Prod, Max, Min, Any, All].into_iter().find(|r| r.name() == text)
+        [Sum, Prod, HalfSum, HalfProd, Max, Min, Any, All].into_iter().find(|r| r.name() == text)
+    }
+
+    /// Whether its elements and all that is between are f16.
+    pub fn is_half(self) -> bool {
+        matches!(self, Reduction::HalfSum | Reduction::HalfProd)
     }
 }
 

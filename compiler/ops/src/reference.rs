@@ -115,9 +115,13 @@ pub fn eval_summing(
         Prim::Reduce { kind, axes } => reduce::reduce(*kind, axes, operands[0], dtype, summation),
         Prim::ArgReduce { largest, axis } => sort::arg_reduce(*largest, *axis, operands[0], dtype),
         Prim::Cumulate { kind, axis } => reduce::cumulate(*kind, *axis, operands[0], dtype),
-        &Prim::Dot { accum, steps, pairs } => {
-            dot::dot(operands[0], operands[1], operands.get(2).copied(), dot::Form { accum, steps, pairs }, dtype)
-        }
+        &Prim::Dot { accum, steps, pairs } => dot::dot(
+            operands[0],
+            operands[1],
+            operands.get(2).copied(),
+            dot::Form { accum, steps, pairs, summation },
+            dtype,
+        ),
         Prim::Quantize { format } => blocks::quantize(*format, operands[0]),
         Prim::Dequantize { format } => blocks::dequantize(*format, operands[0]),
         Prim::BlockDot { format } => blocks::dot(*format, operands[0], operands[1]),

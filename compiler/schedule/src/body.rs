@@ -476,7 +476,18 @@ impl Body<'_> {
         let v = self.value(operand, &place, &[], part)?;
         let v = self.cast(v, accum);
         let sum = self.push(ValueOp::Reduce { kind, arg: v, axis: r }, accum);
-        Ok(self.cast(sum, part_type(node.ty.dtype)))
+        let mut result = self.cast(sum, part_type(node.ty.dtype));
+        // An extreme is one of the elements: an infinity is not rounded.
+        let e5m2 = ty.dtype == DType::F8E5M2 && node.ty.dtype == DType::F8E5M2;
+        if e5m2 && matches!(kind, Reduction::Max | Reduction::Min) {
+            for infinity in [f64::INFINITY, f64::NEG_INFINITY] {
+                let wide = self.push(ValueOp::Const(Scalar::F(infinity)), accum);
+                let kept = self.push(ValueOp::Const(Scalar::F(infinity)), DType::F8E5M2);
+                let here = self.push(ValueOp::Map { op: MapOp::eq, args: vec![sum, wide] }, DType::Bool);
+                result = self.push(ValueOp::Map { op: MapOp::r#where, args: vec![here, kept, result] }, DType::F8E5M2);
+            }
+        }
+        Ok(result)
     }
 
     fn dot(

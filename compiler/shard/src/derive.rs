@@ -226,6 +226,7 @@ fn along(
                 Reduction::Sum => State::Partial(Monoid::Sum),
                 Reduction::Max => State::Partial(Monoid::Max),
                 Reduction::Min => State::Partial(Monoid::Min),
+                Reduction::HalfSum | Reduction::HalfProd => State::Same,
                 Reduction::Prod | Reduction::Any | Reduction::All => State::Same,
             },
             Some(Link::Indexed) => State::Partial(Monoid::Sum),

@@ -359,6 +359,9 @@ pub fn identity(kind: Reduction, of: Kind) -> Scalar {
     let float = of.is_float();
     let lowest = |bits: u32| i64::MIN >> (64 - bits);
     match kind {
+        // What f16 rounds at every step has no kernel.
+        Reduction::HalfSum => Scalar::F(0.0),
+        Reduction::HalfProd => Scalar::F(1.0),
         Reduction::Sum if float => Scalar::F(0.0),
         Reduction::Prod if float => Scalar::F(1.0),
         Reduction::Max if float => Scalar::F(f64::NEG_INFINITY),

@@ -133,13 +133,17 @@ fn outside(name: &str, x: &[f64]) -> Fault {
     Fault::new(711, format!("`{name}` has no value at {}", args.join(", ")))
 }
 
-/// The greatest common divisor; of two zeros 0. 2^63 does not fit and gives `i64::MIN`.
-pub fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
+/// The greatest common divisor; of two zeros 0.
+///
+/// # Errors
+/// E0701 for 2^63, that of the least int and itself or 0.
+pub fn gcd(a: i64, b: i64) -> Result<i64, Fault> {
+    let (mut u, mut v) = (a.unsigned_abs(), b.unsigned_abs());
+    while v != 0 {
+        (u, v) = (v, u % v);
     }
-    a as i64
+    i64::try_from(u)
+        .map_err(|_| Fault::new(701, format!("`math.gcd({a}, {b})` is 9223372036854775808, which is no int")))
 }
 
 #[cfg(test)]

@@ -13,8 +13,6 @@ const OWN_ULPS_OF_EXPONENTIALS: f64 = 4096.0;
 const WIDE: f64 = 0.1;
 /// Quotients whose whole part f64 does not hold.
 const QUOTIENT_MAX: f64 = (1u64 << 52) as f64;
-/// Arguments of trigonometric functions in f64 beyond which they give NaN.
-const TURNS_MAX: f64 = (1u64 << 50) as f64;
 
 /// What `op` may give for operands of `dtype` (of `where`: the dtype of its last ones).
 pub fn value(op: MapOp, dtype: DType, args: &[Value]) -> Value {
@@ -61,9 +59,8 @@ fn one_point(op: MapOp, dtype: DType, x: &[f64]) -> Value {
     if op.def().gives == Gives::Bool {
         return predicate(op, x).map_or(Value::Any, |t| Value::Int(t.into()));
     }
-    match number(op, dtype, x) {
+    match number(op, x) {
         _ if op == MapOp::floor_div && (x[0] / x[1]).abs() > QUOTIENT_MAX => Value::Any,
-        _ if op == MapOp::r#mod && (x[0] / x[1]).abs() > QUOTIENT_MAX => Value::Any,
         Some(y) if y.is_nan() => Value::Nan,
         Some(y) => rounded(op, dtype, y, y),
         None => Value::Any,
@@ -88,7 +85,7 @@ fn real(op: MapOp, dtype: DType, args: &[Value]) -> Value {
     if periodic && matches!(args[0], Value::Real(lo, hi) if hi - lo > WIDE) || jumps(op, &points) {
         return Value::Any;
     }
-    let results: Option<Vec<f64>> = points.iter().map(|p| number(op, dtype, p)).collect();
+    let results: Option<Vec<f64>> = points.iter().map(|p| number(op, p)).collect();
     let Some(results) = results else { return Value::Any };
     let nan = results.iter().filter(|r| r.is_nan()).count();
     if nan > 0 {
@@ -116,6 +113,11 @@ fn jumps(op: MapOp, points: &[Vec<f64>]) -> bool {
 fn rounded(op: MapOp, dtype: DType, lo: f64, hi: f64) -> Value {
     let compute = format(dtype.compute());
     let ulps = op.def().ulps;
+    if op.keeps() {
+        // An infinity of e5m2 is not rounded where it is only moved.
+        let kept = |x: f64| if x.is_infinite() { x } else { format(dtype).nearest(x) };
+        return Value::Real(kept(lo), kept(hi));
+    }
     let once = ulps <= 0.5 && op != MapOp::fma;
     let (lo, hi) = if once {
         (compute.nearest(lo), compute.nearest(hi))
@@ -151,17 +153,16 @@ fn predicate(op: MapOp, x: &[f64]) -> Option<bool> {
 }
 
 /// The exact function of real numbers, as f64 has it.
-fn number(op: MapOp, dtype: DType, x: &[f64]) -> Option<f64> {
+fn number(op: MapOp, x: &[f64]) -> Option<f64> {
     match *x {
-        [x] => one(op, dtype, x),
+        [x] => one(op, x),
         [x, y] => two(op, x, y),
         [x, y, z] if op == MapOp::fma => Some(x.mul_add(y, z)),
         _ => None,
     }
 }
 
-fn one(op: MapOp, dtype: DType, x: f64) -> Option<f64> {
-    let turns = |f: fn(f64) -> f64| if dtype == DType::F64 && x.abs() > TURNS_MAX { f64::NAN } else { f(x) };
+fn one(op: MapOp, x: f64) -> Option<f64> {
     Some(match op {
         MapOp::neg => -x,
         MapOp::abs => x.abs(),
@@ -183,9 +184,9 @@ fn one(op: MapOp, dtype: DType, x: f64) -> Option<f64> {
         MapOp::log2 => x.log2(),
         MapOp::log10 => x.log10(),
         MapOp::log1p => x.ln_1p(),
-        MapOp::sin => turns(f64::sin),
-        MapOp::cos => turns(f64::cos),
-        MapOp::tan => turns(f64::tan),
+        MapOp::sin => x.sin(),
+        MapOp::cos => x.cos(),
+        MapOp::tan => x.tan(),
         MapOp::asin => x.asin(),
         MapOp::acos => x.acos(),
         MapOp::atan => x.atan(),
@@ -219,6 +220,8 @@ fn two(op: MapOp, x: f64, y: f64) -> Option<f64> {
         MapOp::mul => x * y,
         MapOp::div => x / y,
         MapOp::pow => x.powf(y),
+        // A NaN has no sign.
+        MapOp::copysign if y.is_nan() => x.abs(),
         MapOp::hypot => x.hypot(y),
         MapOp::atan2 => x.atan2(y),
         MapOp::copysign => x.copysign(y),
@@ -343,7 +346,7 @@ pub fn defines(op: MapOp, dtype: DType) -> bool {
     }
     match (dtype.is_float(), op.def().gives) {
         (true, Gives::Bool) => predicate(op, &vec![1.0; arity]).is_some(),
-        (true, Gives::Same) => number(op, dtype, &vec![1.0; arity]).is_some(),
+        (true, Gives::Same) => number(op, &vec![1.0; arity]).is_some(),
         (false, _) => integer(op, dtype, &vec![1; arity]).is_some(),
     }
 }

@@ -48,7 +48,7 @@ struct Fold {
 impl Fold {
     fn new(kind: Reduction, accum: DType) -> Fold {
         let start = match kind {
-            Reduction::Prod => 1.0,
+            Reduction::Prod | Reduction::HalfProd => 1.0,
             Reduction::Max => f64::NEG_INFINITY,
             Reduction::Min => f64::INFINITY,
             _ => 0.0,
@@ -79,8 +79,8 @@ impl Fold {
         match v {
             Value::Int(n) => {
                 self.int = match self.kind {
-                    Reduction::Sum => self.int.wrapping_add(n),
-                    Reduction::Prod => self.int.wrapping_mul(n),
+                    Reduction::Sum | Reduction::HalfSum => self.int.wrapping_add(n),
+                    Reduction::Prod | Reduction::HalfProd => self.int.wrapping_mul(n),
                     Reduction::Max => self.int.max(n),
                     Reduction::Min => self.int.min(n),
                     Reduction::Any => self.int | i64::from(n != 0),
@@ -92,7 +92,7 @@ impl Fold {
             Value::Real(lo, hi) => match self.kind {
                 Reduction::Max => (self.lo, self.hi) = (self.lo.max(lo), self.hi.max(hi)),
                 Reduction::Min => (self.lo, self.hi) = (self.lo.min(lo), self.hi.min(hi)),
-                Reduction::Prod => self.multiply(lo, hi),
+                Reduction::Prod | Reduction::HalfProd => self.multiply(lo, hi),
                 _ => self.term(lo, hi),
             },
         }
@@ -126,7 +126,7 @@ impl Fold {
         let f = format(self.accum);
         match self.kind {
             _ if self.unknown => Value::Any,
-            Reduction::Prod => self.product(),
+            Reduction::Prod | Reduction::HalfProd => self.product(),
             _ if self.nan || self.infinities == [true; 2] => Value::Nan,
             Reduction::Max | Reduction::Min => Value::Real(self.lo, self.hi),
             _ => {
@@ -163,6 +163,7 @@ impl Fold {
 fn accumulator(kind: Reduction, dtype: DType) -> DType {
     match kind {
         Reduction::Any | Reduction::All => DType::Bool,
+        Reduction::HalfSum | Reduction::HalfProd => DType::F16,
         _ => dtype.accumulator(),
     }
 }
@@ -189,7 +190,12 @@ pub fn reduce(kind: Reduction, axes: &[usize], x: &Array, to: DType) -> Vec<Valu
         each_part(x, &line, |values| {
             let mut fold = Fold::new(kind, accum);
             values.for_each(|v| fold.add(convert(from, accum, v)));
-            out.push(stored(accum, to, fold.value()));
+            let extreme = matches!(kind, Reduction::Max | Reduction::Min) && from == to;
+            out.push(match fold.value() {
+                // One of the elements, which may be an infinity of e5m2.
+                v @ Value::Real(lo, hi) if extreme && lo == hi => v,
+                v => stored(accum, to, v),
+            });
         });
     }
     out

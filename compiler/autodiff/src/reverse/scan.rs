@@ -141,10 +141,17 @@ fn reverse_loop(r: &mut Reverse, l: &Loop, states: &[Option<NodeId>]) -> Result<
         if !l.active[i] || is_sequence {
             continue;
         }
-        let Some(ty) = inputs[i].map(|n| l.body.ty(n).clone()) else { continue };
-        carried.push(input(&mut out.body, "cotangent", ty));
+        let Some(mut ty) = inputs[i].map(|n| l.body.ty(n).clone()) else { continue };
         let known = l.cotangents.get(i).copied().flatten().filter(|_| i < l.carry);
-        out.init.push(known.unwrap_or_else(|| zeros_like(&mut r.writer(l.id), operand)));
+        let start = known.unwrap_or_else(|| zeros_like(&mut r.writer(l.id), operand));
+        if i < l.carry {
+            out.init.push(start);
+        } else {
+            // What the turns give a constant is summed in f32 where it is narrower.
+            ty.dtype = ty.dtype.compute();
+            out.init.push(NodeId(expand::cast(&mut r.writer(l.id), Id(start.0), ty.dtype).0));
+        }
+        carried.push(input(&mut out.body, "cotangent", ty));
         out.carries.push(i);
     }
     // Then sequences: states, elements, and cotangents of stacked results.
@@ -208,7 +215,11 @@ fn turn(
         outputs.push(match (i < l.carry, c) {
             (true, Some(c)) => c,
             (true, None) => zeros_like(&mut w, before),
-            (false, Some(c)) => NodeId(expand::map(&mut w, MapOp::add, &[Id(before.0), Id(c.0)]).0),
+            (false, Some(c)) => {
+                let dtype = w.dtype(Id(before.0));
+                let c = expand::cast(&mut w, Id(c.0), dtype);
+                NodeId(expand::map(&mut w, MapOp::add, &[Id(before.0), c]).0)
+            }
             (false, None) => before,
         });
     }

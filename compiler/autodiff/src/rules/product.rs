@@ -12,6 +12,7 @@ pub fn dot(at: &mut At, accum: DType, steps: Steps) -> Vec<Option<Id>> {
     let (a, b) = (at.x[0], at.x[1]);
     // Where the result is wider than the operands its cotangent is not narrowed.
     let meet = at.dtype(at.c);
+    let accum = if accum == DType::F16 && meet != DType::F16 { DType::F32 } else { accum };
     let left = at.needed[0].then(|| {
         let wide = expand::cast(at.w, b, meet);
         let turned = turned(at, wide);

@@ -11,8 +11,8 @@ pub fn reduce(at: &mut At, kind: Reduction, axes: &[usize]) -> Pulled {
     let c = expand::cast(at.w, at.c, dtype);
     let kept: Vec<usize> = (0..shape.len()).filter(|d| !axes.contains(d)).collect();
     match kind {
-        Reduction::Sum => Ok(vec![Some(expand::broadcast_dims(at.w, c, &shape, kept))]),
-        Reduction::Max | Reduction::Min | Reduction::Prod => {
+        Reduction::Sum | Reduction::HalfSum => Ok(vec![Some(expand::broadcast_dims(at.w, c, &shape, kept))]),
+        Reduction::Max | Reduction::Min | Reduction::Prod | Reduction::HalfProd => {
             // The reduced dims as one at the end.
             let perm: Vec<usize> = kept.iter().chain(axes).copied().collect();
             let rows: Vec<u64> = kept.iter().map(|&d| shape[d]).collect();
@@ -23,7 +23,7 @@ pub fn reduce(at: &mut At, kind: Reduction, axes: &[usize]) -> Pulled {
             let x = expand::reshape(at.w, turned, &flat);
             let c = expand::broadcast_dims(at.w, c, &flat, (0..rows.len()).collect());
             let out = match kind {
-                Reduction::Prod => product_of_others(at, x, c),
+                Reduction::Prod | Reduction::HalfProd => product_of_others(at, x, c),
                 _ => at_first(at, x, c, kind == Reduction::Max),
             };
             let out = expand::reshape(at.w, out, &turned_shape);
@@ -97,8 +97,8 @@ pub fn cumulate(at: &mut At, kind: Reduction, axis: usize) -> Pulled {
     let dtype = at.dtype(at.x[0]);
     let c = expand::cast(at.w, at.c, dtype);
     match kind {
-        Reduction::Sum => Ok(vec![Some(sums_from_end(at, c, axis))]),
-        Reduction::Prod => Ok(vec![Some(running_product(at, c, axis))]),
+        Reduction::Sum | Reduction::HalfSum => Ok(vec![Some(sums_from_end(at, c, axis))]),
+        Reduction::Prod | Reduction::HalfProd => Ok(vec![Some(running_product(at, c, axis))]),
         _ => Err("a running maximum"),
     }
 }

@@ -2,6 +2,7 @@
 //! came from, and elements that were read several times sum up.
 
 use super::At;
+use tessera_base::DType;
 use tessera_ir::graph::{NodeId, NodeType, Policy};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Prim, Reduction, Scalar, Steps};
@@ -30,7 +31,7 @@ fn over_batch(at: &mut At, axes: &[usize]) -> Option<Id> {
     let (batch, kept) = shape.split_at_checked(axes.len())?;
     let leads = axes.iter().copied().eq(0..axes.len()) && kept.len() >= 2;
     let (items, elems) = (batch.iter().product::<u64>(), kept.iter().product::<u64>());
-    if !leads || items < 2 || at.w.policy == Policy::KahanSum {
+    if !leads || items < 2 || at.w.policy == Policy::KahanSum || accum == DType::F16 {
         return None;
     }
     let dtype = at.dtype(at.c);

@@ -2,7 +2,7 @@
 
 use super::{Class, Rewrite, Rule};
 use tessera_base::DType;
-use tessera_ir::graph::{Graph, Node};
+use tessera_ir::graph::{Graph, Node, Policy};
 use tessera_ops::prim::{Prim, Steps};
 
 pub const RULES: &[Rule] = &[Rule {
@@ -15,6 +15,9 @@ pub const RULES: &[Rule] = &[Rule {
 fn dot_dequantize(g: &Graph, n: &Node) -> Option<Rewrite> {
     let Prim::Dot { accum: DType::F32, steps: Steps::All, pairs: false } = n.prim else { return None };
     let &[x, right] = &n.operands[..] else { return None };
+    if n.policy == Policy::KahanSum {
+        return None;
+    }
     let turned = g.node(right);
     let plain = n.ty.dtype == DType::F32 && g.ty(x).dtype == DType::F32 && g.ty(x).shape.len() == 2;
     if !plain || turned.prim != (Prim::Transpose { perm: vec![1, 0] }) {

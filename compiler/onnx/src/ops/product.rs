@@ -49,7 +49,8 @@ fn product_rank(a: usize, b: usize) -> Result<usize, No> {
 fn gemm(n: &mut Node) -> Result<(), No> {
     let (a, b) = (n.tensor(0)?, n.tensor(1)?);
     let turned = |text: &str, yes: i64| if yes != 0 { format!("{text}.T") } else { text.to_owned() };
-    let mut text = format!("{} @ {}", turned(&a.text, n.int("transA", 0)), turned(&b.text, n.int("transB", 0)));
+    let product = format!("{} @ {}", turned(&a.text, n.int("transA", 0)), turned(&b.text, n.int("transB", 0)));
+    let mut text = if a.dtype == DType::I32 { format!("({product}).to(i32)") } else { product };
     for name in ["alpha", "beta"] {
         if a.dtype.is_int() && n.float(name, 1.0).fract() != 0.0 {
             return n.refuses(name, &format!("it multiplies numbers of {}", a.dtype));
@@ -97,7 +98,9 @@ fn einsum(n: &mut Node) -> Result<(), No> {
         }
     };
     let texts: Vec<&str> = all.iter().map(|t| &*t.text).collect();
-    let text = like(&format!("op.einsum(\"{equation}\", {})", texts.join(", ")), first.dtype);
+    // Products of narrow ints are wide.
+    let same = if first.dtype.is_int() { format!(", out_dtype={}", first.dtype) } else { String::new() };
+    let text = like(&format!("op.einsum(\"{equation}\", {}{same})", texts.join(", ")), first.dtype);
     let t = n.bound(&text, rank, first.dtype)?;
     n.result(0, Value::Tensor(t));
     Ok(())

@@ -1,6 +1,6 @@
 //! Exponentials.
 
-use super::by_kind;
+use super::{by_kind, exact_sum};
 use crate::scalar::{Cmp, IntOp, Val, Writer};
 use std::f64::consts::{LN_2, LOG2_E};
 
@@ -156,11 +156,55 @@ pub fn exp2(w: &mut Writer, x: Val) -> Val {
     scale(w, p, t)
 }
 
-/// `e^(high + low)` for a sum of two F64 values, −746 ≤ high ≤ 711.
+/// `e^(high + low)` for a sum of two F64 values, |high| ≤ 1000, with an error of 2⁻⁵⁹ before the one rounding, so
+/// that what is a number exactly comes out as it.
 pub(super) fn exp_pair(w: &mut Writer, high: Val, low: Val) -> Val {
-    let (p, s) = exp_parts(w, high, Some(low));
-    let y = w.mul(p, s);
-    w.mul(y, s)
+    /// `1 / (i + 3)!`: what is left out is below 2⁻⁶⁸ for |r| ≤ ln 2 / 2.
+    const TAIL: [f64; 13] = [
+        1.0 / 6.0,
+        1.0 / 24.0,
+        1.0 / 120.0,
+        1.0 / 720.0,
+        1.0 / 5040.0,
+        1.0 / 40320.0,
+        1.0 / 362880.0,
+        1.0 / 3628800.0,
+        1.0 / 39916800.0,
+        1.0 / 479001600.0,
+        1.0 / 6227020800.0,
+        1.0 / 87178291200.0,
+        1.0 / 1307674368000.0,
+    ];
+    let shift = magic(w, high);
+    let shift_v = w.f(shift, high);
+    let t = w.fma_c(high, LOG2_E, shift_v);
+    let n = w.add_c(t, -shift);
+    // r + r_low = high + low − n ln 2: the first difference is exact, and n times the rest of ln 2 has two parts.
+    let first = w.fma_c(n, -super::log::LN2_F64.0, high);
+    let m = w.mul_c(n, -super::log::LN2_F64.1);
+    let minus = w.neg(m);
+    let m_low = w.fma_c(n, -super::log::LN2_F64.1, minus);
+    let (r, r_low) = exact_sum(w, first, m);
+    let r_low = w.add(r_low, m_low);
+    let r_low = w.add(r_low, low);
+    let (r, r_low) = exact_sum(w, r, r_low);
+    // 1 + r + r²/2 in two parts, everything else in one.
+    let half_r = w.mul_c(r, 0.5);
+    let z = w.mul(half_r, r);
+    let minus = w.neg(z);
+    let z_low = w.fma(half_r, r, minus);
+    let one = w.f(1.0, high);
+    let (a, a_low) = exact_sum(w, one, r);
+    let (b, b_low) = exact_sum(w, a, z);
+    let q = w.horner(r, &TAIL);
+    let rr = w.mul(r, r);
+    let cube = w.mul(rr, r);
+    let rest = w.fma(cube, q, z_low);
+    let rest = w.fma(b, r_low, rest);
+    let lows = w.add(a_low, b_low);
+    let rest = w.add(rest, lows);
+    let y = w.add(b, rest);
+    scale(w, y, t)
 }
 
 /// `2^x` in F64 for results that are rounded to F32: relative error 2⁻³⁴. |x| ≤ 1000.

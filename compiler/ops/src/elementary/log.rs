@@ -30,10 +30,7 @@ struct Base {
     two: (f64, f64),
 }
 
-const TWO_F32: Base = Base { inverse: (1.4426950216293335, 1.9259629911266175e-08), two: (1.0, 0.0) };
 const TWO_F64: Base = Base { inverse: (std::f64::consts::LOG2_E, 2.0355273740931033e-17), two: (1.0, 0.0) };
-const TEN_F32: Base =
-    Base { inverse: (0.4342944920063019, -1.0103050052231683e-08), two: (0.3010300099849701, -1.4320988897559699e-08) };
 const TEN_F64: Base = Base {
     inverse: (std::f64::consts::LOG10_E, 1.098319650216765e-17),
     two: (0.30102999566361177, 3.694239077158931e-13),
@@ -131,19 +128,9 @@ fn natural(w: &mut Writer, e: Val, f: Val) -> Val {
     w.sub(whole, y)
 }
 
-/// `log_base` of `2^e (1 + f)`.
-fn with_base(w: &mut Writer, e: Val, f: Val, base: [&Base; 2]) -> Val {
-    if w.kind(f) == Kind::F32 {
-        let Base { inverse, two } = base[0];
-        let (ff, u) = rest_f32(w, f);
-        let rest = w.mul(ff, u);
-        let low = w.mul_c(f, inverse.1);
-        let low = w.fma_c(rest, inverse.0, low);
-        let low = if two.1 == 0.0 { low } else { w.fma_c(e, two.1, low) };
-        let y = w.fma_c(f, inverse.0, low);
-        return w.fma_c(e, two.0, y);
-    }
-    let Base { inverse, two } = base[1];
+/// `log_base` of `2^e (1 + f)` in F64.
+fn with_base(w: &mut Writer, e: Val, f: Val, base: &Base) -> Val {
+    let Base { inverse, two } = base;
     let (half, tail) = rest_f64(w, f);
     // ln(1 + f) = high + low.
     let high = w.sub(f, half);
@@ -173,18 +160,27 @@ pub fn log(w: &mut Writer, x: Val) -> Val {
     special(w, x, 0.0, y)
 }
 
+/// The logarithm to a base. That of an F32 number is rounded once, from F64: four roundings of what follows the first
+/// term of the series are too many near 1.4.
+fn log_of(w: &mut Writer, x: Val, base: &Base) -> Val {
+    if w.kind(x) == Kind::F32 {
+        let wide = w.convert(x, Kind::F64);
+        let y = log_for_f32(w, wide, base);
+        return w.convert(y, Kind::F32);
+    }
+    let (e, f) = split_any(w, x);
+    let y = with_base(w, e, f, base);
+    special(w, x, 0.0, y)
+}
+
 /// The logarithm to base 2; exact for powers of two.
 pub fn log2(w: &mut Writer, x: Val) -> Val {
-    let (e, f) = split_any(w, x);
-    let y = with_base(w, e, f, [&TWO_F32, &TWO_F64]);
-    special(w, x, 0.0, y)
+    log_of(w, x, &TWO_F64)
 }
 
 /// The logarithm to base 10.
 pub fn log10(w: &mut Writer, x: Val) -> Val {
-    let (e, f) = split_any(w, x);
-    let y = with_base(w, e, f, [&TEN_F32, &TEN_F64]);
-    special(w, x, 0.0, y)
+    log_of(w, x, &TEN_F64)
 }
 
 /// `ln(1 + x)` for −1 < x < ∞. `1 + f = 2^−e (1 + x)` is formed from `x` with one rounding, so
@@ -217,6 +213,10 @@ pub fn log1p(w: &mut Writer, x: Val) -> Val {
 /// `log2 x` in F64 for results that are rounded to F32, relative error 2⁻⁴⁴; `x` is positive
 /// and finite, or what [`special`] replaces.
 pub(super) fn log2_for_f32(w: &mut Writer, x: Val) -> Val {
+    log_for_f32(w, x, &TWO_F64)
+}
+
+fn log_for_f32(w: &mut Writer, x: Val, base: &Base) -> Val {
     let (e, f, _) = split(w, x);
     let below = w.add_c(f, 2.0);
     let s = w.div(f, below);
@@ -225,7 +225,8 @@ pub(super) fn log2_for_f32(w: &mut Writer, x: Val) -> Val {
     let two = w.f(2.0, x);
     let p = w.fma(z, p, two);
     let log = w.mul(s, p);
-    let y = w.fma_c(log, std::f64::consts::LOG2_E, e);
+    let whole = w.mul_c(e, base.two.0 + base.two.1);
+    let y = w.fma_c(log, base.inverse.0, whole);
     special(w, x, 0.0, y)
 }
 

@@ -2,7 +2,9 @@
 //!
 //! F32 arguments are reduced in F64, correctly over the whole range (Payne and Hanek's idea:
 //! `x · 2/π` modulo 4, with the part of 2/π that matters for the size of `x`). F64 arguments are
-//! reduced by π/2 in three parts, good for |x| ≤ 2⁵⁰; beyond that the result is NaN.
+//! reduced by π/2 in three parts up to 2⁵⁰ and as F32 ones beyond (`trig/turns.rs`).
+
+mod turns;
 
 use super::by_kind;
 use crate::scalar::{Cmp, IntOp, Kind, Val, Writer};
@@ -93,6 +95,8 @@ const ATAN_F64: [f64; 20] = [
 
 /// 1.5 · 2⁵².
 const SHIFT: f64 = 6755399441055744.0;
+/// π/2 in three parts.
+const PI_2: [f64; 3] = [FRAC_PI_2, 6.123233995736766e-17, -1.4973849048591698e-33];
 
 /// |sin| up to sign and |cos| up to sign of the reduced argument in F64, the quadrant in the low
 /// bits of an I64, and the sign bit of the argument.
@@ -141,12 +145,8 @@ fn quarter_f32(w: &mut Writer, x: Val) -> Quarter {
 
 /// For an F64 argument.
 fn quarter_f64(w: &mut Writer, x: Val) -> Quarter {
-    const PI_2: [f64; 3] = [FRAC_PI_2, 6.123233995736766e-17, -1.4973849048591698e-33];
     let sign = w.sign_bit(x);
     let a = w.abs(x);
-    let nan = w.f(f64::NAN, x);
-    let inside = w.cmp_c(Cmp::Le, a, 2f64.powi(50));
-    let a = w.select(inside, a, nan);
     let shift = w.f(SHIFT, x);
     let t = w.fma_c(a, FRAC_2_PI, shift);
     let n = w.add_c(t, -SHIFT);
@@ -167,8 +167,14 @@ fn quarter_f64(w: &mut Writer, x: Val) -> Quarter {
     let sum = w.add(r, low);
     let lost = w.sub(r, sum);
     let low = w.add(lost, low);
+    let far = turns::reduce(w, a);
+    let near = w.cmp_c(Cmp::Le, a, 2f64.powi(50));
+    let quadrant = w.to_bits(t);
+    let sum = w.select(near, sum, far.rest);
+    let low = w.select(near, low, far.low);
+    let quadrant = w.select(near, quadrant, far.quadrant);
     let (sin, cos) = sin_cos_f64(w, sum, low);
-    Quarter { sin, cos, quadrant: w.to_bits(t), sign }
+    Quarter { sin, cos, quadrant, sign }
 }
 
 /// Sine and cosine of `r + low`, |r| ≤ π/4 (fdlibm's arrangement).

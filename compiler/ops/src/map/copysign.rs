@@ -2,13 +2,16 @@ use super::{Gives, MapDef, MapOp, Takes};
 
 pub const DEF: MapDef = MapDef {
     name: "copysign",
-    doc: "The magnitude of operand 0 with the sign of operand 1. Counts the sign of zeros and NaN.",
+    doc: "The magnitude of operand 0 with the sign of operand 1. Counts the sign of zeros; a NaN has none and counts as positive.",
     arity: 2,
     takes: Takes::Float,
     gives: Gives::Same,
     body: |w, x| {
         let magnitude = w.abs(x[0]);
-        w.with_sign(magnitude, x[1])
+        // Which sign an operation gives a NaN is the processor's choice.
+        let nan = w.is_nan(x[1]);
+        let sign = w.select(nan, magnitude, x[1]);
+        w.with_sign(magnitude, sign)
     },
     gradient: Some(|g, x, _, c| {
         let one = g.like(x[0], 1.0);

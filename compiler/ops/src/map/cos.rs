@@ -3,7 +3,7 @@ use crate::elementary::trig;
 
 pub const DEF: MapDef = MapDef {
     name: "cos",
-    doc: "The cosine of an angle in radians. f64 beyond 2⁵⁰ gives NaN.",
+    doc: "The cosine of an angle in radians.",
     arity: 1,
     takes: Takes::Float,
     gives: Gives::Same,

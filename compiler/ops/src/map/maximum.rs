@@ -13,8 +13,9 @@ pub const DEF: MapDef = MapDef {
         _ => w.int(IntOp::Max, x[0], x[1]),
     },
     gradient: Some(|g, x, _, c| {
-        // Of two equal operands the first counts.
-        let first = g.map(MapOp::ge, x);
+        // Of two equal operands the first counts, and of a number and a NaN the NaN.
+        let (first, nan) = (g.map(MapOp::ge, x), g.map(MapOp::ne, &[x[0], x[0]]));
+        let first = g.map(MapOp::logical_or, &[first, nan]);
         g.either(first, c)
     }),
     ulps: 0.5,

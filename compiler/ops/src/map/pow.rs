@@ -25,6 +25,6 @@ pub const DEF: MapDef = MapDef {
         let growth = g.mul(y, log);
         vec![Some(g.mul(c, slope)), Some(g.mul(c, growth))]
     }),
-    ulps: 2.0,
+    ulps: 1.0,
     cost: 60,
 };

@@ -14,8 +14,8 @@ pub const DEF: MapDef = MapDef {
     },
     gradient: Some(|g, x, _, c| {
         let zero = g.like(c, 0.0);
-        let on = g.map(MapOp::gt, &[x[0], zero]);
-        vec![Some(g.select(on, c, zero))]
+        let off = g.map(MapOp::le, &[x[0], zero]);
+        vec![Some(g.select(off, zero, c))]
     }),
     ulps: 0.0,
     cost: 1,

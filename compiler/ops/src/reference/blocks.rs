@@ -2,6 +2,7 @@
 
 use super::ArrayRef;
 use super::dot;
+use super::reduce::Summation;
 use tessera_base::{Blocks, DType};
 
 fn numbers(format: Blocks, bytes: &[u8]) -> Vec<f32> {
@@ -35,6 +36,7 @@ pub(super) fn dot(format: Blocks, x: ArrayRef, blocks: ArrayRef) -> Vec<u8> {
         turned[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
     let right = ArrayRef { dtype: DType::F32, shape: &[k as u64, n as u64], bytes: &turned };
-    let form = dot::Form { accum: DType::F32, steps: crate::prim::Steps::All, pairs: false };
+    let form =
+        dot::Form { accum: DType::F32, steps: crate::prim::Steps::All, pairs: false, summation: Summation::Canonical };
     dot::dot(x, right, None, form, DType::F32)
 }

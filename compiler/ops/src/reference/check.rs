@@ -111,7 +111,7 @@ pub fn shape_check(prim: &Prim, operands: &[TypeRef], result: TypeRef) -> Result
             ensure(!pairs || even && bf16 && *steps == Steps::All, || "these factors have no product in pairs".into())?;
             let factors = match x {
                 [a, b, start] => {
-                    let chain = *steps == Steps::All && !pairs && accum.is_float();
+                    let chain = *steps == Steps::All && !pairs && matches!(accum, DType::F32 | DType::F64);
                     ensure(chain && start.dtype == *accum, || format!("no product starts from {}", shown(*start)))?;
                     shape_is(start.shape, result)?;
                     &[*a, *b][..]
@@ -474,6 +474,7 @@ fn monoid(kind: Reduction, x: TypeRef, result: TypeRef) -> Check {
     let text = || format!("`{}` of {} to {}", kind.name(), x.dtype, result.dtype);
     match kind {
         Reduction::Any | Reduction::All => ensure(x.dtype == DType::Bool && result.dtype == DType::Bool, text),
+        Reduction::HalfSum | Reduction::HalfProd => ensure(x.dtype == DType::F16, text),
         Reduction::Sum | Reduction::Prod => ensure(!x.dtype.is_complex() || result.dtype.is_complex(), text),
         Reduction::Max | Reduction::Min => ensure(!x.dtype.is_complex() && !result.dtype.is_complex(), text),
     }
@@ -484,6 +485,7 @@ fn dot(x: &[TypeRef], accum: DType, result: TypeRef) -> Check {
     ensure(x[0].dtype == x[1].dtype, || format!("the factors are {} and {}", x[0].dtype, x[1].dtype))?;
     let of = x[0].dtype;
     let fits = match accum {
+        DType::F16 => of == DType::F16,
         DType::F32 => of.is_float() && of != DType::F64,
         DType::F64 => of.is_float(),
         DType::I64 | DType::I32 => of.is_int() || of == DType::Bool,

@@ -1,19 +1,21 @@
 //! Matrix products.
 
+use super::reduce::{Number, Summation, compensated};
 use super::{ArrayRef, elems};
-use crate::convert::{cast, narrow, tf32_program};
+use crate::convert::{cast, narrow, round_f16, tf32_program};
 use crate::map::kind_of;
-use crate::prim::Steps;
+use crate::prim::{Scalar, Steps};
 use crate::scalar::Kind;
 use crate::scalar_eval::{Lane, eval};
 use tessera_base::DType;
 
-/// The attributes of [`crate::prim::Prim::Dot`].
+/// The attributes of [`crate::prim::Prim::Dot`], and how it sums.
 #[derive(Clone, Copy)]
 pub(super) struct Form {
     pub accum: DType,
     pub steps: Steps,
     pub pairs: bool,
+    pub summation: Summation,
 }
 
 /// A product and sum of accumulators.
@@ -21,6 +23,27 @@ trait Accumulate: Copy + Default {
     /// `a · b + self`, rounded once (complex: four such steps).
     fn step(self, a: Self, b: Self) -> Self;
 }
+
+/// Numbers whose product is a sum of two.
+trait Exact: Sized {
+    /// `a · b` rounded, and what that rounds away; of what is infinite nothing.
+    fn two_product(a: Self, b: Self) -> (Self, Self);
+}
+
+macro_rules! exact {
+    ($t:ty) => {
+        impl Exact for $t {
+            fn two_product(a: $t, b: $t) -> ($t, $t) {
+                let p = a * b;
+                let e = a.mul_add(b, -p);
+                (p, if e.is_finite() { e } else { 0.0 })
+            }
+        }
+    };
+}
+
+exact!(f32);
+exact!(f64);
 
 impl Accumulate for f32 {
     #[inline]
@@ -33,6 +56,17 @@ impl Accumulate for f64 {
     #[inline]
     fn step(self, a: f64, b: f64) -> f64 {
         a.mul_add(b, self)
+    }
+}
+
+/// A number of f16, which every step rounds to.
+#[derive(Clone, Copy, Default)]
+struct Half(f32);
+
+impl Accumulate for Half {
+    #[inline]
+    fn step(self, a: Half, b: Half) -> Half {
+        Half(round_f16(a.0.mul_add(b.0, self.0)))
     }
 }
 
@@ -108,11 +142,39 @@ fn paired(a: &[f32], b: &[f32], [batch, m, k, n]: [usize; 4]) -> Vec<f32> {
     out
 }
 
+/// [`products`] with compensated sums: of the products rounded, and of what that rounds away, which a fused
+/// multiply-add finds exactly (Ogita, Rump and Oishi, SIAM J. Sci. Comput. 26, 2005). Steps that a row does not take count as 0.
+fn compensated_products<T: Number + Exact>(
+    a: &[T],
+    b: &[T],
+    start: Option<&[T]>,
+    [_, m, k, n]: [usize; 4],
+    count: usize,
+    steps: Steps,
+) -> Vec<T> {
+    let zero = T::from(Scalar::F(0.0));
+    let (mut high, mut low) = (vec![zero; k], vec![zero; k]);
+    let element = |i: usize| {
+        let (row, column) = (i / n, i % n);
+        let right = &b[row / m * k * n..][..k * n];
+        let taken = steps.of(row % m, k);
+        for t in 0..k {
+            (high[t], low[t]) = (zero, zero);
+            if taken.contains(&t) {
+                (high[t], low[t]) = T::two_product(a[row * k + t], right[t * n + column]);
+            }
+        }
+        let sum = T::add(compensated(&high, zero), compensated(&low, zero));
+        start.map_or(sum, |s| T::add(s[i], sum))
+    };
+    (0..count).map(element).collect()
+}
+
 /// Operands are widened exactly to the accumulator's kind; tf32 ones are rounded to 10 fraction
 /// bits first. Integers wrap around in the accumulator and again in
 /// the result's type. `start`: of the accumulator's type, what the chains begin with.
 pub(super) fn dot(a: ArrayRef, b: ArrayRef, start: Option<ArrayRef>, form: Form, dtype: DType) -> Vec<u8> {
-    let Form { accum, steps, pairs } = form;
+    let Form { accum, steps, pairs, summation } = form;
     let rank = a.shape.len();
     let size = |d: u64| d as usize;
     let (m, k, n) = (size(a.shape[rank - 2]), size(a.shape[rank - 1]), size(b.shape[rank - 1]));
@@ -123,9 +185,22 @@ pub(super) fn dot(a: ArrayRef, b: ArrayRef, start: Option<ArrayRef>, form: Form,
         let bytes: Vec<u8> = sums.iter().flatten().flat_map(|x| x.to_le_bytes()).collect();
         return cast(DType::C64, dtype, &bytes);
     }
-    let wide = if accum.is_float() { accum } else { DType::I64 };
+    let wide = if accum.is_float() { accum.compute() } else { DType::I64 };
     let started = start.map(|s| factor(s, wide));
     let lane = match (factor(a, wide), factor(b, wide)) {
+        (Lane::F32(a), Lane::F32(b)) if accum == DType::F16 => {
+            let half = |v: &[f32]| v.iter().map(|&x| Half(x)).collect::<Vec<_>>();
+            let sums = products(&half(&a), &half(&b), vec![Half(0.0); count], sizes, steps);
+            Lane::F32(sums.into_iter().map(|x| x.0).collect())
+        }
+        (Lane::F32(a), Lane::F32(b)) if summation == Summation::Compensated => {
+            let start = if let Some(Lane::F32(s)) = &started { Some(&s[..]) } else { None };
+            Lane::F32(compensated_products(&a, &b, start, sizes, count, steps))
+        }
+        (Lane::F64(a), Lane::F64(b)) if summation == Summation::Compensated => {
+            let start = if let Some(Lane::F64(s)) = &started { Some(&s[..]) } else { None };
+            Lane::F64(compensated_products(&a, &b, start, sizes, count, steps))
+        }
         (Lane::F32(a), Lane::F32(b)) if pairs => Lane::F32(paired(&a, &b, sizes)),
         (Lane::F32(a), Lane::F32(b)) => {
             let from = if let Some(Lane::F32(s)) = started { s } else { vec![0.0; count] };

@@ -52,7 +52,8 @@ pub(super) fn map(op: MapOp, operands: &[ArrayRef], dtype: DType) -> Vec<u8> {
                 convert::widen(a.dtype, &a.bytes[at * size..(at + len) * size])
             })
             .collect();
-        out.extend(convert::narrow(dtype, &eval(program, &lanes, len)));
+        let lane = eval(program, &lanes, len);
+        out.extend(if op.keeps() { convert::keep(dtype, &lane) } else { convert::narrow(dtype, &lane) });
         at += len;
     }
     out

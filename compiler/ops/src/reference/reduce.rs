@@ -2,7 +2,7 @@
 
 use super::layout::{View, copy, split, strides};
 use super::{ArrayRef, elems};
-use crate::convert::{cast, narrow};
+use crate::convert::{cast, keep, narrow, round_f16};
 use crate::map::{MapOp, kind_of};
 use crate::prim::{LANES, LEAF, Reduction, Scalar};
 use crate::scalar_eval::Lane;
@@ -21,8 +21,8 @@ pub enum Summation {
 /// The function that combines two partial results.
 pub fn combine(kind: Reduction) -> MapOp {
     match kind {
-        Reduction::Sum => MapOp::add,
-        Reduction::Prod => MapOp::mul,
+        Reduction::Sum | Reduction::HalfSum => MapOp::add,
+        Reduction::Prod | Reduction::HalfProd => MapOp::mul,
         Reduction::Max => MapOp::maximum,
         Reduction::Min => MapOp::minimum,
         Reduction::Any => MapOp::logical_or,
@@ -43,8 +43,8 @@ pub fn identity(kind: Reduction, dtype: DType) -> Scalar {
         _ => (0, 1),
     };
     match kind {
-        Reduction::Sum => number(0),
-        Reduction::Prod => number(1),
+        Reduction::Sum | Reduction::HalfSum => number(0),
+        Reduction::Prod | Reduction::HalfProd => number(1),
         Reduction::Max if float => Scalar::F(f64::NEG_INFINITY),
         Reduction::Min if float => Scalar::F(f64::INFINITY),
         Reduction::Max => Scalar::I(lowest),
@@ -55,7 +55,7 @@ pub fn identity(kind: Reduction, dtype: DType) -> Scalar {
 }
 
 /// What accumulators can do.
-trait Number: Copy {
+pub(super) trait Number: Copy {
     fn from(value: Scalar) -> Self;
     fn fold(kind: Reduction, a: Self, b: Self) -> Self;
     /// `a + b` rounded, and the error (Knuth). Integers and complex numbers have none.
@@ -77,6 +77,8 @@ macro_rules! float_number {
                 match kind {
                     Reduction::Sum => a + b,
                     Reduction::Prod => a * b,
+                    Reduction::HalfSum => round_f16((a + b) as f32) as $t,
+                    Reduction::HalfProd => round_f16((a * b) as f32) as $t,
                     Reduction::Max | Reduction::Any => {
                         if a > b {
                             a
@@ -130,8 +132,8 @@ impl Number for i64 {
     #[inline]
     fn fold(kind: Reduction, a: i64, b: i64) -> i64 {
         match kind {
-            Reduction::Sum => a.wrapping_add(b),
-            Reduction::Prod => a.wrapping_mul(b),
+            Reduction::Sum | Reduction::HalfSum => a.wrapping_add(b),
+            Reduction::Prod | Reduction::HalfProd => a.wrapping_mul(b),
             Reduction::Max | Reduction::Any => a.max(b),
             Reduction::Min | Reduction::All => a.min(b),
         }
@@ -213,7 +215,7 @@ fn tree<T: Copy>(partials: &mut [T], combine: impl Fn(T, T) -> T) -> T {
 /// The compensated sum of a row: every value is a pair of sum and compensation, which merge by
 /// an exact addition of the sums. An element is a pair with compensation 0, so that a chain of
 /// merges is Neumaier's sum.
-fn compensated<T: Number>(xs: &[T], zero: T) -> T {
+pub(super) fn compensated<T: Number>(xs: &[T], zero: T) -> T {
     let merge = |a: (T, T), b: (T, T)| {
         let (s, e) = T::two_sum(a.0, b.0);
         (s, T::add(T::add(a.1, b.1), e))
@@ -249,6 +251,8 @@ fn rows<T: Number>(
                 Reduction::Sum if summation == Summation::Compensated => compensated(row_of, start),
                 Reduction::Sum => row(row_of, |a, b| T::fold(Reduction::Sum, a, b), start),
                 Reduction::Prod => row(row_of, |a, b| T::fold(Reduction::Prod, a, b), start),
+                Reduction::HalfSum => row(row_of, |a, b| T::fold(Reduction::HalfSum, a, b), start),
+                Reduction::HalfProd => row(row_of, |a, b| T::fold(Reduction::HalfProd, a, b), start),
                 Reduction::Max | Reduction::Any => row(row_of, |a, b| T::fold(Reduction::Max, a, b), start),
                 Reduction::Min | Reduction::All => row(row_of, |a, b| T::fold(Reduction::Min, a, b), start),
             }
@@ -283,7 +287,7 @@ pub(super) fn reduce(kind: Reduction, axes: &[usize], a: ArrayRef, dtype: DType,
     while at < count {
         let some = step.min(count - at);
         let wide = cast(a.dtype, accum, &bytes[at * n * size..(at + some) * n * size]);
-        out.extend(accumulate(accum, &wide, n, some, kind, start, summation, dtype));
+        out.extend(accumulate(accum, &wide, n, some, kind, start, summation, (a.dtype, dtype)));
         at += some;
     }
     out
@@ -297,19 +301,24 @@ fn accumulate(
     kind: Reduction,
     start: Scalar,
     summation: Summation,
-    dtype: DType,
+    (of, dtype): (DType, DType),
 ) -> Vec<u8> {
     if accum == DType::C64 {
         let sums = rows(&complex(wide), n, count, kind, start, summation);
         return cast(DType::C64, dtype, &complex_bytes(&sums));
     }
-    let lane = match kind_of(accum).map(|kind| Lane::from_bytes(kind, wide)) {
+    let own = kind_of(accum).map(|kind| Lane::from_bytes(kind, wide));
+    let lane = match own {
         Some(Lane::F32(v)) => Lane::F32(rows(&v, n, count, kind, start, summation)),
         Some(Lane::F64(v)) => Lane::F64(rows(&v, n, count, kind, start, summation)),
         Some(Lane::I64(v)) => Lane::I64(rows(&v, n, count, kind, start, summation)),
         _ => return Vec::new(),
     };
-    narrow(dtype, &lane)
+    // An extreme is one of the elements.
+    match kind {
+        Reduction::Max | Reduction::Min if of == dtype => keep(dtype, &lane),
+        _ => narrow(dtype, &lane),
+    }
 }
 
 /// The axes that stay, then those that vanish, both ascending; and the shape in that order.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::map::MapOp;
 use crate::prim::{LANES, LEAF, Reduction, Scalar, Steps};
 use crate::scalar::Kind;
 use crate::scalar_eval::{self, Lane};
@@ -109,6 +110,39 @@ fn extremes_propagate_nan_and_know_their_identity() {
     let prim = Prim::Reduce { kind: Reduction::Max, axes: vec![0] };
     assert_eq!(eval(&prim, &[array(DType::I8, &[0], &[])], DType::I8, &[]).unwrap(), [0x80]);
     assert_eq!(eval(&prim, &[array(DType::I8, &[2], &[0xff, 0x81])], DType::I8, &[]).unwrap(), [0xff]);
+}
+
+#[test]
+fn an_infinity_of_e5m2_is_the_largest_element() {
+    let x = array(DType::F8E5M2, &[3], &[0x3c, 0x7c, 0xfc]);
+    let run = |prim: Prim, operands: &[ArrayRef], shape: &[u64]| eval(&prim, operands, DType::F8E5M2, shape).unwrap();
+    let reduce = |kind| run(Prim::Reduce { kind, axes: vec![0] }, &[x], &[]);
+    assert_eq!((reduce(Reduction::Max), reduce(Reduction::Min)), (vec![0x7c], vec![0xfc]));
+    assert_eq!(run(Prim::Map(MapOp::maximum), &[x, x], &[3]), [0x3c, 0x7c, 0xfc]);
+    assert_eq!(run(Prim::Map(MapOp::neg), &[x], &[3]), [0xbc, 0xfc, 0x7c]);
+    assert_eq!(run(Prim::Map(MapOp::abs), &[x], &[3]), [0x3c, 0x7c, 0x7c]);
+    // What is computed saturates.
+    assert_eq!(run(Prim::Map(MapOp::square), &[x], &[3]), [0x3c, 0x7b, 0x7b]);
+}
+
+#[test]
+fn f16_rounds_at_every_step() {
+    let ones = crate::convert::store(DType::F16, Scalar::F(1.0)).repeat(4096);
+    let (row, column) = (array(DType::F16, &[1, 4096], &ones), array(DType::F16, &[4096, 1], &ones));
+    for (accum, want) in [(DType::F16, 2048.0), (DType::F32, 4096.0)] {
+        let prim = Prim::Dot { accum, steps: Steps::All, pairs: false };
+        assert_eq!(floats(eval(&prim, &[row, column], DType::F32, &[1, 1]).unwrap()), [want]);
+    }
+    for bits in 0..=u16::MAX {
+        // Every number of f16, and what lies halfway to the next.
+        let x = floats(crate::convert::cast(DType::F16, DType::F32, &bits.to_le_bytes()))[0];
+        for x in [x, x * 1.000_488_3, x * 1.000_244_1, x + 2f32.powi(-25), x * 3.0] {
+            let want = crate::convert::cast(DType::F32, DType::F16, &x.to_le_bytes());
+            let want = floats(crate::convert::cast(DType::F16, DType::F32, &want))[0];
+            let got = crate::convert::round_f16(x);
+            assert!(got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan(), "{x:e}: {got:e}, {want:e}");
+        }
+    }
 }
 
 #[test]

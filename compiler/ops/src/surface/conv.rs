@@ -6,7 +6,7 @@
 mod by_fft;
 
 use super::expand;
-use super::matmul::product_dtype;
+use super::matmul::{product_dtype, product_result};
 use super::row::{Call, Lowered, Row, accumulator, opt, req};
 use super::rule::{self, Inferred};
 use super::windows::{self, Dim};
@@ -27,6 +27,7 @@ pub const CONV1D: Row = Row::new("conv1d", PARAMS, |cx, a, _| infer("conv1d", 1,
     .known_as(&["Conv1d"])
     .signature("n c l, o c k -> n o m")
     .product_of(&[0, 1, 2])
+    .halves()
     .doc(
         "Convolution over one dim: `x` is [N, C, L], `weight` [O, C/groups, K], as in PyTorch.\n\n\
          As `conv2d`. Two numbers of `padding` are the elements before and after.\n\n\
@@ -37,6 +38,7 @@ pub const CONV2D: Row = Row::new("conv2d", PARAMS, |cx, a, _| infer("conv2d", 2,
     .known_as(&["Conv2d", "convolution", "conv"])
     .signature("n c h w, o c kh kw -> n o p q")
     .product_of(&[0, 1, 2])
+    .halves()
     .doc(
         "Convolution over two dims: `x` is [N, C, H, W] (or [C, H, W]), `weight` [O, C/groups, KH, KW], as in PyTorch.\n\n\
          The kernel is not flipped (cross-correlation). `stride` and `dilation` are one int or one for each dim. `padding` \
@@ -55,6 +57,7 @@ pub const CONV3D: Row = Row::new("conv3d", PARAMS, |cx, a, _| infer("conv3d", 3,
     .known_as(&["Conv3d"])
     .signature("n c d h w, o c kd kh kw -> n o e p q")
     .product_of(&[0, 1, 2])
+    .halves()
     .doc(
         "Convolution over three dims: `x` is [N, C, D, H, W], `weight` [O, C/groups, KD, KH, KW].\n\nAs `conv2d`.\n\n\
          ```tessera\nop.conv3d(x, w, padding=1)\n```",
@@ -108,11 +111,23 @@ pub fn bias(cx: &mut InferCx, args: &[SymArg], i: usize, channels: &Size) -> Res
     rule::require(cx, &bias.shape[0], channels, Code::E0202, text, |e| blame(e).arg(1, channels.to_string()))
 }
 
-/// The type in which input, weights and bias meet.
+/// The type in which input and weights meet, with the bias where it is a float.
 pub fn meeting(name: &str, args: &[SymArg]) -> Result<Option<DType>, OpError> {
     let mut all = vec![(0, rule::tensor(args, 0)?), (1, rule::tensor(args, 1)?)];
-    all.extend(rule::optional_tensor(args, 2)?.map(|t| (2, t)));
+    let ints = all.iter().all(|(_, t)| t.dtype.is_some_and(DType::is_int));
+    let bias = rule::optional_tensor(args, 2)?;
+    let apart = |t: &&TensorType| ints && t.dtype.is_some_and(DType::is_int);
+    all.extend(bias.filter(|t| !apart(t)).map(|t| (2, t)));
     product_dtype(name, &all)
+}
+
+/// The dtype of the result: that of the product, and of a bias of wider ints.
+pub fn sum_type(args: &[SymArg], factors: Option<DType>) -> Result<Option<DType>, OpError> {
+    let bias = rule::optional_tensor(args, 2)?.and_then(|t| t.dtype).filter(|d| d.is_int());
+    Ok(factors.map(product_result).map(|d| match bias {
+        Some(bias) if d.is_int() && bias.bytes() > d.bytes() => bias,
+        _ => d,
+    }))
 }
 
 /// Kernel, stride, dilation and padding of each dim.
@@ -156,7 +171,7 @@ fn infer(name: &str, n: usize, cx: &mut InferCx, args: &[SymArg]) -> Inferred {
     for (d, dim) in geometry(n, args)?.iter().enumerate() {
         shape.push(windows::count(cx, x, lead + 1 + d, dim, 1)?);
     }
-    rule::one(shape, dtype)
+    rule::one(shape, sum_type(args, dtype)?)
 }
 
 fn lower(name: &str, n: usize, call: &mut Call) -> Lowered {

@@ -5,7 +5,7 @@
 //! these walk over neighbouring input elements: each phase is a convolution of stride 1 with
 //! part of the kernel. Nothing is multiplied with zeros that the stride would put in between.
 
-use super::conv::{add_bias, bias, groups, matrix, meeting, product, ranks};
+use super::conv::{add_bias, bias, groups, matrix, meeting, product, ranks, sum_type};
 use super::expand;
 use super::row::{Call, Lowered, Row, accumulator, opt, req};
 use super::rule::{self, Inferred};
@@ -33,6 +33,7 @@ pub const CONV_TRANSPOSE2D: Row = Row::new(
 .known_as(&["ConvTranspose2d", "deconv", "deconv2d"])
 .signature("n c h w, c o kh kw -> n o p q")
 .product_of(&[0, 1])
+.halves()
 .doc(
     "Transposed convolution over two dims: `x` is [N, C, H, W] (or [C, H, W]), `weight` [C, O/groups, KH, KW], as in PyTorch.\n\n\
      The transpose of `conv2d` with the same stride, padding and dilation as a map of its input: a dim of size D gives \
@@ -100,7 +101,7 @@ fn infer(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
         }
         shape.push(size);
     }
-    rule::one(shape, dtype)
+    rule::one(shape, sum_type(args, dtype)?)
 }
 
 /// The kernel elements that one phase of a dim meets, and where it reads the input.

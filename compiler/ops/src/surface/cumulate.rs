@@ -1,7 +1,7 @@
 //! `cumsum` and `cumprod`: running sums and products.
 
 use super::expand;
-use super::reduce::no_complex;
+use super::reduce::{no_complex, stepwise};
 use super::row::{Call, Lowered, Row, accumulator, opt, req};
 use super::rule::{self, Inferred};
 use super::*;
@@ -13,6 +13,7 @@ pub const CUMSUM: Row = Row::new("cumsum", PARAMS, |_, a, _| infer("cumsum", a),
     .method()
     .known_as(&["cumulative_sum"])
     .signature("a b -> a b")
+    .halves()
     .doc(
         "Running sum along an axis; without an axis, of the flattened tensor.\n\n\
          Element `i` is the sum of elements 0 to `i`, added in ascending order. Dtypes as for `sum`.\n\n\
@@ -23,6 +24,7 @@ pub const CUMPROD: Row = Row::new("cumprod", PARAMS, |_, a, _| infer("cumprod", 
     .method()
     .known_as(&["cumulative_prod"])
     .signature("a b -> a b")
+    .halves()
     .doc("Running product along an axis; without an axis, of the flattened tensor. Dtypes as for `sum`.");
 
 fn infer(name: &str, args: &[SymArg]) -> Inferred {
@@ -43,5 +45,6 @@ fn lower(call: &mut Call, kind: Reduction) -> Lowered {
     let dtype = accumulator(call.b.dtype(x), call.hints);
     let x = expand::cast(call.b, x, dtype);
     let x = expand::reshape(call.b, x, &shape);
+    let kind = stepwise(kind, dtype);
     Ok(vec![call.b.push(Prim::Cumulate { kind, axis }, &[x], shape, dtype)])
 }

@@ -1,7 +1,7 @@
 //! `diag` and `trace`: diagonals of matrices.
 
 use super::expand;
-use super::reduce::no_complex;
+use super::reduce::{no_complex, stepwise};
 use super::row::{Call, Lowered, Row, accumulator, opt, req};
 use super::rule::{self, Inferred};
 use super::*;
@@ -97,6 +97,7 @@ pub const TRACE: Row = Row::new(
     lower_trace,
 )
 .method()
+.halves()
 .doc(
     "The sum of the diagonal of a matrix, for each matrix of the last two dims. Dtypes as for `sum`.\n\n\
          ```tessera\nop.trace(op.eye(3))    # 3.0\n```",
@@ -118,5 +119,5 @@ fn lower_trace(call: &mut Call) -> Lowered {
     let rank = b.shape(x).len();
     let x = diagonal(b, x, rank - 2, rank - 1, k);
     let x = expand::cast(b, x, accum);
-    Ok(vec![expand::reduce(b, x, Reduction::Sum, &[rank - 2], false)])
+    Ok(vec![expand::reduce(b, x, stepwise(Reduction::Sum, accum), &[rank - 2], false)])
 }

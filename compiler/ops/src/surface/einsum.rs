@@ -6,13 +6,13 @@ mod equation;
 use self::contract::contract;
 use self::equation::{Equation, Label};
 use super::expand;
-use super::matmul::product_dtype;
+use super::matmul::{product_dtype, product_result};
 use super::row::{Call, Lowered, Row, accumulator, opt, req};
 use super::rule::{self, Inferred};
 use super::*;
 
 pub const EINSUM: Row =
-    Row::new("einsum", &[req("equation", ParamKind::Str), req("operands", ParamKind::Tensors)], infer_einsum, lower_einsum).product_of(&[1]).doc(
+    Row::new("einsum", &[req("equation", ParamKind::Str), req("operands", ParamKind::Tensors)], infer_einsum, lower_einsum).product_of(&[1]).halves().doc(
         "Sum of products over named dims.\n\n\
          Each operand's dims are named by letters; letters that the output leaves out are summed over, a letter twice in \
          one operand takes its diagonal, and `...` stands for leading dims, which broadcast. Without `->` the output is \
@@ -71,9 +71,18 @@ fn operand_type(name: &str, ts: &[TensorType]) -> Result<Option<DType>, OpError>
 
 fn infer_einsum(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let (eq, ts) = parse(args)?;
-    let dtype = operand_type("einsum", &ts)?;
+    let dtype = operand_type("einsum", &ts)?.map(|d| result_of(&eq, d));
     let sizes = label_sizes(cx, &eq, &ts)?;
     rule::one(eq.output.iter().map(|l| sizes.get(l).cloned().unwrap_or_default()).collect(), dtype)
+}
+
+/// The dtype of the result: one operand is rearranged, or summed as by `sum`.
+fn result_of(eq: &Equation, dtype: DType) -> DType {
+    match &eq.inputs[..] {
+        [x] if x.iter().all(|l| eq.output.contains(l)) => dtype,
+        [_] if dtype.is_int() => DType::I64,
+        _ => product_result(dtype),
+    }
 }
 
 fn lower_einsum(call: &mut Call) -> Lowered {
@@ -98,6 +107,7 @@ pub const TENSORDOT: Row = Row::new(
     lower_tensordot,
 )
 .product_of(&[0, 1])
+.halves()
 .doc(
     "Sum of products over several axes of two tensors.\n\n\
      `axes=n` contracts the last `n` axes of `x` with the first `n` of `y`; a pair of tuples names them. The result has \
@@ -166,7 +176,7 @@ fn infer_tensordot(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let rest = |t: &TensorType, used: Vec<usize>| rule::reduced(&t.shape, &used, false);
     let left = rest(x, pairs.iter().map(|p| p.0).collect());
     let right = rest(y, pairs.iter().map(|p| p.1).collect());
-    rule::one([left, right].concat(), dtype)
+    rule::one([left, right].concat(), dtype.map(product_result))
 }
 
 fn lower_tensordot(call: &mut Call) -> Lowered {
@@ -179,11 +189,12 @@ fn lower_tensordot(call: &mut Call) -> Lowered {
 
 pub const OUTER: Row = Row::new("outer", &[req("x", ParamKind::Tensor), req("y", ParamKind::Tensor)], infer_outer, lower_outer)
     .signature("m, n -> m n")
+    .halves()
     .doc("The products of every element of `x` with every element of `y`, both flattened.\n\n```tessera\nop.outer(a, b)    # Tensor[M, f32], Tensor[N, f32] -> Tensor[M, N, f32]\n```");
 
 fn infer_outer(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let (x, y) = (rule::tensor(args, 0)?, rule::tensor(args, 1)?);
-    rule::one(vec![x.elems(), y.elems()], product_dtype("outer", &[(0, x), (1, y)])?)
+    rule::one(vec![x.elems(), y.elems()], product_dtype("outer", &[(0, x), (1, y)])?.map(product_result))
 }
 
 fn lower_outer(call: &mut Call) -> Lowered {

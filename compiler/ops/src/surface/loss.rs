@@ -1,5 +1,6 @@
 //! `cross_entropy mse l1`: losses.
 
+use super::embedding::take;
 use super::expand;
 use super::gather::take_along;
 use super::reduce::not_empty;
@@ -112,13 +113,12 @@ fn pull_cross(b: &mut dyn Build, p: &Pulled, axis: usize) -> Id {
     let shifted = expand::binary(b, MapOp::sub, x, top);
     let shifted = expand::binary(b, MapOp::sub, shifted, log);
     let softmax = expand::unary(b, MapOp::exp, shifted);
-    let (index, column) = (expand::positions(b, index), b.shape(index));
-    let classes = expand::full(b, &column, DType::I64, Scalar::I(shape[axis] as i64));
-    // Negative targets count from the end.
-    let zero = expand::full(b, &column, DType::I64, Scalar::I(0));
-    let negative = expand::map(b, MapOp::lt, &[index, zero]);
-    let turned = expand::map(b, MapOp::add, &[index, classes]);
-    let index = expand::select(b, negative, turned, index);
+    // Read from the numbers of the classes: negative targets count from the end, and others than classes stop the program
+    // though the loss itself may not be computed.
+    let column = b.shape(index);
+    let numbers = expand::iota(b, &[&vec![1; axis][..], &[shape[axis]]].concat(), axis);
+    let index = take(b, numbers, index, axis);
+    let index = expand::reshape(b, index, &column);
     let index = expand::broadcast_to(b, index, &shape);
     let here = expand::iota(b, &shape, axis);
     let hit = expand::map(b, MapOp::eq, &[here, index]);

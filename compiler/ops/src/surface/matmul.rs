@@ -13,13 +13,14 @@ pub const MATMUL: Row = Row::new("matmul", PARAMS, |cx, a, _| infer("matmul", cx
     .known_as(&["gemm", "mm", "bmm", "linear", "batched_matmul"])
     .signature("b m k, b k n -> b m n")
     .matrices(&[0, 1])
+    .halves()
     .doc(
         "Matrix product, also written `x @ y`.\n\n\
          The last size of `x` and the last but one of `y` are contracted; leading dims are a batch and broadcast. A vector \
          on the left is a row, on the right a column, and the added dim is left out of the result.\n\n\
-         Types narrower than f32 accumulate in f32 and ints in i64, the result has the operands' dtype: \
-         `accum_dtype=` (`f32`, `f64`; `i32` for ints; f16 operands accept `f16`, and still get f32 sums) and `out_dtype=` change that. Each element is one \
-         chain of fused multiply-adds in ascending order.\n\n\
+         Floats narrower than f32 accumulate in f32 and the result has the operands' dtype. Products of i8, u8 and i16 give i32, of \
+         i32 and i64 i64. `accum_dtype=` (`f32`, `f64`; `f16` for f16 operands, where every step rounds to f16) and `out_dtype=` change that; \
+         ints have no wider `accum_dtype` than their result. Each element is one chain of fused multiply-adds in ascending order.\n\n\
          E0201: the contracted sizes differ. E0203: the batch sizes do not broadcast.\n\n\
          ```tessera\nop.matmul(a, b, tile_shape=(128, 128, 64), accum_dtype=f32)\n```",
     );
@@ -29,11 +30,21 @@ pub const DOT: Row = Row::new("dot", PARAMS, infer_dot, lower)
     .known_as(&["inner", "vdot"])
     .signature("k, k -> ")
     .matrices(&[0, 1])
+    .halves()
     .doc(
         "Inner product of two vectors, or the matrix product where an operand has rank 2.\n\n\
          For higher ranks NumPy's `dot` is rarely what is meant: `matmul`, `tensordot` and `einsum` say it.\n\n\
          ```tessera\nop.dot(a, b)    # Tensor[N, f32], Tensor[N, f32] -> Tensor[f32]\n```",
     );
+
+/// The dtype of products of `factors`: the sums of ints have room.
+pub fn product_result(factors: DType) -> DType {
+    match factors {
+        DType::I8 | DType::U8 | DType::I16 => DType::I32,
+        DType::I32 => DType::I64,
+        _ => factors,
+    }
+}
 
 /// Products need numbers: E0205 for bool.
 pub fn product_dtype(name: &str, tensors: &[(usize, &TensorType)]) -> Result<Option<DType>, OpError> {
@@ -82,7 +93,7 @@ fn infer(name: &str, cx: &mut InferCx, args: &[SymArg]) -> Inferred {
     if ry > 1 {
         shape.push(y.shape[ry - 1].clone());
     }
-    rule::one(shape, dtype)
+    rule::one(shape, dtype.map(product_result))
 }
 
 /// Both full types, the sizes that meet, and the transposition that would fit.

@@ -20,6 +20,7 @@ pub const MEAN: Row = Row::new("mean", PARAMS, |_, a, _| infer("mean", a), lower
     .known_as(&["average", "avg", "reduce_mean"])
     .signature("a b -> a")
     .sum_of(&[0])
+    .halves()
     .doc(
         "Arithmetic mean over an axis, a tuple of axes, or all elements.\n\n\
          Floats keep their dtype and accumulate in f32 at least; ints and bool give f32 (computed in f64). Of no elements \
@@ -75,6 +76,16 @@ fn start(call: &mut Call) -> Result<(Id, Vec<usize>, Vec<u64>), OpError> {
 }
 
 fn lower_mean(call: &mut Call) -> Lowered {
+    if call.hints.accum_dtype == Some(DType::F16) {
+        let (t, x) = (call.ty(0)?, call.id(0)?);
+        let (axes, out) = (rule::axes(&call.sym, 1, &t)?, call.result().0);
+        let shape = call.b.shape(x);
+        let count: f64 = axes.iter().map(|&a| shape[a] as f64).product();
+        let sum = expand::reduce(call.b, x, Reduction::HalfSum, &axes, false);
+        let sum = expand::cast(call.b, sum, DType::F32);
+        let mean = expand::binary_const(call.b, MapOp::div, sum, count);
+        return Ok(vec![expand::reshape(call.b, mean, &out)]);
+    }
     let (x, axes, shape) = start(call)?;
     if call.b.dtype(x).is_complex() {
         let [re, im] = [expand::real, expand::imag].map(|part| {

@@ -1,7 +1,7 @@
 //! `max_pool` and `avg_pool`: reductions of sliding windows.
 
 use super::expand;
-use super::reduce::no_complex;
+use super::reduce::{no_complex, stepwise};
 use super::row::{Call, Lowered, Row, accumulator, opt, req};
 use super::rule::{self, Inferred};
 use super::windows::{self, Dim};
@@ -30,6 +30,7 @@ pub const MAX_POOL: Row = Row::new("max_pool", PARAMS, |cx, a, _| infer(cx, "max
 pub const AVG_POOL: Row = Row::new("avg_pool", PARAMS, |cx, a, _| infer(cx, "avg_pool", a), lower_avg)
     .known_as(&["avg_pool1d", "avg_pool2d", "avg_pool3d", "avgpool", "AvgPool2d"])
     .signature("n c h w -> n c p q")
+    .halves()
     .doc(
         "Mean of each window of the last two dims.\n\n\
          Windows as for `max_pool`. Padding adds zeros, which count (PyTorch's default). Dtypes as for `mean`.\n\n\
@@ -119,7 +120,8 @@ fn lower_avg(call: &mut Call) -> Lowered {
     // Ints go through f64, which holds their sums.
     let wide = if dtype.is_float() { accumulator(dtype, call.hints) } else { DType::F64 };
     let x = expand::cast(call.b, x, wide);
-    let (sum, elements) = reduce(call, x, Reduction::Sum, Scalar::F(0.0))?;
+    let (sum, elements) = reduce(call, x, stepwise(Reduction::Sum, wide), Scalar::F(0.0))?;
+    let sum = expand::cast(call.b, sum, wide.compute());
     Ok(vec![expand::binary_const(call.b, MapOp::div, sum, elements)])
 }
 

@@ -1,7 +1,7 @@
 //! The module `random`: numbers from keys by Philox 4x32-10 (Salmon et al., 2011).
 //!
-//! A key is an i64 tensor of two 32-bit words. Element `i` of a result depends on the key and
-//! `i` alone, so numbers are the same on every device, mesh and thread count. A key is used
+//! A key is an i64 tensor of two 32-bit words. Word `i` depends on the key and `i` alone, so numbers are the same on every
+//! device, mesh and thread count; element `i` of `n` that needs two words takes `i` and `n + i`. A key is used
 //! once: [`SPLIT`] makes new ones.
 
 use super::embedding::take;

@@ -17,10 +17,11 @@ pub const SUM: Row = Row::new("sum", PARAMS, |cx, a, h| infer(Reduction::Sum, cx
     .known_as(&["reduce_sum", "nansum"])
     .signature("a b -> a")
     .sum_of(&[0])
+    .halves()
     .doc(
         "Sum over an axis, a tuple of axes, or all elements.\n\n\
          Floats keep their dtype: types narrower than f32 accumulate in f32 and the result is rounded once. Ints and bool \
-         give i64. Elements are added in a fixed order that depends on the reduced length alone. `keepdims=True` leaves \
+         give i64; `accum_dtype=f16` rounds every addition of f16 numbers to f16. Elements are added in a fixed order that depends on the reduced length alone. `keepdims=True` leaves \
          the axes as dims of size 1.\n\n```tessera\nx.sum(axis=-1, keepdims=True)    # Tensor[B, D, f32] -> Tensor[B, 1, f32]\n```",
     );
 
@@ -34,6 +35,7 @@ pub const PROD: Row = Row::new(
 .known_as(&["product", "reduce_prod"])
 .signature("a b -> a")
 .sum_of(&[0])
+.halves()
 .doc("Product over an axis, a tuple of axes, or all elements. Dtypes as for `sum`.\n\n```tessera\nx.prod(axis=0)\n```");
 
 pub const MAX: Row = Row::new("max", PARAMS, |cx, a, h| infer(Reduction::Max, cx, a, h), |c| lower(Reduction::Max, c))
@@ -105,6 +107,15 @@ fn infer(kind: Reduction, _: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferr
     rule::one(rule::reduced(&x.shape, &axes, rule::flag(args, 2)?), x.dtype.map(|d| result(kind, d)))
 }
 
+/// The reduction that rounds every step to the accumulator's type.
+pub fn stepwise(kind: Reduction, accum: DType) -> Reduction {
+    match kind {
+        Reduction::Sum if accum == DType::F16 => Reduction::HalfSum,
+        Reduction::Prod if accum == DType::F16 => Reduction::HalfProd,
+        _ => kind,
+    }
+}
+
 fn lower(kind: Reduction, call: &mut Call) -> Lowered {
     let (t, x) = (call.ty(0)?, call.id(0)?);
     let (axes, keep) = (rule::axes(&call.sym, 1, &t)?, rule::flag(&call.sym, 2)?);
@@ -117,7 +128,7 @@ fn lower(kind: Reduction, call: &mut Call) -> Lowered {
         _ => (kind, dtype),
     };
     let x = expand::cast(call.b, x, working);
-    let out = expand::reduce(call.b, x, kind, &axes, keep);
+    let out = expand::reduce(call.b, x, stepwise(kind, working), &axes, keep);
     // `out_dtype` rounds straight from the accumulator.
     if call.hints.out_dtype.is_some() {
         return Ok(vec![out]);

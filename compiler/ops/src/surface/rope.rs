@@ -25,7 +25,7 @@ pub const ROPE: Row = Row::new(
      Features are the last axis, of even size `D`; feature `i` of the first half is paired with feature `i` of the second \
      half (the GPT-NeoX and LLaMA layout) and turned by `position * base ** (-2 * i / D)`. Positions run along `axis`, by \
      default the last but one (`[batch, heads, time, features]`); for `[batch, time, heads, features]` pass `axis=1`. \
-     `interleaved=True` pairs neighbouring features instead, `2 * i` with `2 * i + 1`. `positions` (shape `[T]`) replaces 0, 1, 2, …, for example when decoding. f32 inside. (Su et al., 2021.)\n\n\
+     `interleaved=True` pairs neighbouring features instead, `2 * i` with `2 * i + 1`. `positions` (shape `[T]`) replaces 0, 1, 2, …, for example when decoding. f32 inside, f64 of f64. (Su et al., 2021.)\n\n\
      ```tessera\nq = op.rope(q, positions=op.arange(T) + offset)\n```",
 );
 
@@ -69,9 +69,9 @@ fn lower(call: &mut Call) -> Lowered {
     let last = shape.len() - 1;
     let half = shape[last] / 2;
     let table = [shape[axis], half];
-    let angles = angles(call, table)?;
+    let dtype = call.b.dtype(x);
+    let angles = angles(call, table, dtype)?;
     let b = &mut *call.b;
-    let dtype = b.dtype(x);
     let mut halves = shape.clone();
     halves[last] = half;
     let spread = |b: &mut dyn Build, op: MapOp| {
@@ -104,8 +104,8 @@ fn lower(call: &mut Call) -> Lowered {
     Ok(vec![expand::reshape(b, joined, &shape)])
 }
 
-/// The angle of each position and pair, in f32.
-fn angles(call: &mut Call, table: [u64; 2]) -> Result<Id, OpError> {
+/// The angle of each position and pair, in f32 or f64.
+fn angles(call: &mut Call, table: [u64; 2], dtype: DType) -> Result<Id, OpError> {
     let base = call.operand(2, &[table[1]], DType::F64)?;
     let positions = call.optional_id(1);
     let b = &mut *call.b;
@@ -113,12 +113,17 @@ fn angles(call: &mut Call, table: [u64; 2]) -> Result<Id, OpError> {
     // base ** (-i / half), in f64 so that the frequencies are exact to f32.
     let pairs = expand::iota(b, &table[1..], 0);
     let pairs = expand::cast(b, pairs, DType::F64);
-    let exponent = expand::binary_const(b, MapOp::mul, pairs, -1.0 / table[1].max(1) as f64);
-    let log = expand::unary(b, MapOp::log2, base);
-    let power = expand::map(b, MapOp::mul, &[exponent, log]);
-    let frequencies = expand::unary(b, MapOp::exp2, power);
-    let frequencies = expand::cast(b, frequencies, DType::F32);
-    let positions = expand::cast(b, positions, DType::F32);
+    let frequencies = if dtype == DType::F64 {
+        let exponent = expand::binary_const(b, MapOp::div, pairs, -(table[1].max(1) as f64));
+        expand::map(b, MapOp::pow, &[base, exponent])
+    } else {
+        let exponent = expand::binary_const(b, MapOp::mul, pairs, -1.0 / table[1].max(1) as f64);
+        let log = expand::unary(b, MapOp::log2, base);
+        let power = expand::map(b, MapOp::mul, &[exponent, log]);
+        let frequencies = expand::unary(b, MapOp::exp2, power);
+        expand::cast(b, frequencies, DType::F32)
+    };
+    let positions = expand::cast(b, positions, dtype);
     let p = expand::broadcast_dims(b, positions, &table, vec![0]);
     let f = expand::broadcast_dims(b, frequencies, &table, vec![1]);
     Ok(expand::map(b, MapOp::mul, &[p, f]))

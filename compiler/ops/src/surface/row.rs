@@ -19,6 +19,7 @@ pub struct Row {
     signature: &'static str,
     pub params: &'static [Param],
     pub mixed: Mixed,
+    halves: bool,
     infer: InferFn,
     lower: LowerFn,
     unsupported: Option<&'static str>,
@@ -34,6 +35,7 @@ impl Row {
             signature: "",
             params,
             mixed: Mixed::Nothing,
+            halves: false,
             infer,
             lower,
             unsupported: None,
@@ -78,6 +80,12 @@ impl Row {
     /// A product of these matrices.
     pub const fn matrices(mut self, factors: &'static [usize]) -> Row {
         self.mixed = Mixed::Matrices(factors);
+        self
+    }
+
+    /// Its sums can be formed in f16.
+    pub const fn halves(mut self) -> Row {
+        self.halves = true;
         self
     }
 
@@ -138,8 +146,9 @@ pub fn infer(row: &Row, cx: &mut InferCx, args: &[SymArg], hints: &Hints) -> Inf
         }
     }
     precision::typed(row, hints.precision, &mut all);
-    check_accumulator(&all, hints)?;
+    check_accumulator(row, &all, hints)?;
     let types = (row.infer)(cx, &all, hints)?;
+    check_room(&types, hints)?;
     let Some(out) = hints.out_dtype else { return Ok(types) };
     let complex = |t: &TensorType| t.dtype == Some(DType::C64);
     let some = match &types {
@@ -161,8 +170,27 @@ pub fn infer(row: &Row, cx: &mut InferCx, args: &[SymArg], hints: &Hints) -> Inf
     })
 }
 
+/// Ints that are summed in a wider type than the result has would be cut off.
+fn check_room(types: &OpTypes, hints: &Hints) -> Result<(), OpError> {
+    let Some(accum) = hints.accum_dtype.filter(|d| d.is_int()) else { return Ok(()) };
+    let own = match types {
+        OpTypes::One(t) => t.dtype,
+        OpTypes::Many(ts) => ts.first().and_then(|t| t.dtype),
+    };
+    match hints.out_dtype.or(own) {
+        Some(result) if result.is_int() && accum.bytes() > result.bytes() => Err(OpError::new(
+            Code::E0214,
+            format!("`accum_dtype` cannot be {accum} here: the result is {result} and would lose what {accum} holds"),
+        )
+        .help(format!(
+            "`out_dtype={accum}` for all of the sum, or no `accum_dtype`: {result} keeps the same low bits"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// `accum_dtype` must hold what the operands' products need.
-fn check_accumulator(args: &[SymArg], hints: &Hints) -> Result<(), OpError> {
+fn check_accumulator(row: &Row, args: &[SymArg], hints: &Hints) -> Result<(), OpError> {
     let Some(accum) = hints.accum_dtype else { return Ok(()) };
     let refuse = |why: String| Err(OpError::new(Code::E0214, format!("`accum_dtype` cannot be {accum} here: {why}")));
     if matches!(accum, DType::Bf16 | DType::F8E4M3 | DType::F8E5M2 | DType::Tf32) {
@@ -170,11 +198,20 @@ fn check_accumulator(args: &[SymArg], hints: &Hints) -> Result<(), OpError> {
             e.help(format!("`accum_dtype=f32, out_dtype={accum}` accumulates in f32 and rounds the result once"))
         });
     }
-    let operand = args.iter().find_map(|a| match a {
-        SymArg::Tensor(t) => t.dtype,
-        SymArg::Tensors(ts) => ts.iter().find_map(|t| t.dtype),
-        _ => None,
+    let tensors = args.iter().flat_map(|a| match a {
+        SymArg::Tensor(t) => std::slice::from_ref(t),
+        SymArg::Tensors(ts) => &ts[..],
+        _ => &[],
     });
+    let dtypes: Vec<DType> = tensors.filter_map(|t| t.dtype).collect();
+    let real = |d: &&DType| d.is_float() || d.is_complex();
+    // The widest float decides; positions are ints.
+    let widest = dtypes.iter().filter(real).max_by_key(|d| d.bytes());
+    let operand = widest.or(dtypes.first()).copied();
+    if accum == DType::F16 && operand == Some(DType::F16) && !row.halves {
+        let why = format!("`{}` has no sums in f16", row.name);
+        return refuse(why).map_err(|e| e.help("`accum_dtype=f32`"));
+    }
     match operand {
         Some(d) if accum == DType::F16 && d != DType::F16 => {
             refuse(format!("only f16 operands accumulate in f16, and these are {d}"))
@@ -323,13 +360,9 @@ pub fn wide_of(dtype: DType) -> DType {
     if dtype == DType::F64 { DType::F64 } else { DType::F32 }
 }
 
-/// The type in which sums of `dtype` accumulate under the hints. Sums in f16 are asked for to
-/// gain speed on targets that have them; elsewhere f32 is as fast and closer.
+/// The type in which sums of `dtype` accumulate under the hints.
 pub fn accumulator(dtype: DType, hints: &Hints) -> DType {
-    match hints.accum_dtype {
-        Some(DType::F16) | None => dtype.accumulator(),
-        Some(d) => d,
-    }
+    hints.accum_dtype.unwrap_or(dtype.accumulator())
 }
 
 /// The element type in which operands meet, and the operands with their positions.

@@ -119,11 +119,13 @@ pub fn log_sum_exp(b: &mut dyn Build, x: Id, axes: &[usize]) -> Id {
     z
 }
 
-/// `x̄ = c·exp(x − z)`; zero where every element is -inf.
+/// `x̄ = c·exp(x − z)`; zero where every element is -inf. Where one is +inf it gets NaN, as its share is ∞/∞, and the
+/// others zero, as in PyTorch and JAX.
 fn pull_log_sum_exp(b: &mut dyn Build, p: &Pulled) -> Vec<Option<Id>> {
-    let finite = expand::unary(b, MapOp::isfinite, p.output);
     let zero = expand::like(b, p.output, 0.0);
-    let base = expand::select(b, finite, p.output, zero);
+    let least = expand::like(b, p.output, f64::NEG_INFINITY);
+    let nothing = expand::map(b, MapOp::eq, &[p.output, least]);
+    let base = expand::select(b, nothing, zero, p.output);
     let shifted = expand::binary(b, MapOp::sub, p.inputs[0], base);
     let weights = expand::unary(b, MapOp::exp, shifted);
     vec![Some(expand::binary(b, MapOp::mul, weights, p.cotangent))]

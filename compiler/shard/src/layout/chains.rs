@@ -107,7 +107,7 @@ impl Chains<'_> {
         let Prim::Dot { accum: accum @ (DType::F32 | DType::F64), steps: Steps::All, pairs: false } = node.prim else {
             return None;
         };
-        let alike = [g.ty(a), g.ty(b), &node.ty].iter().all(|ty| ty.dtype == accum);
+        let alike = [g.ty(a), g.ty(b), &node.ty].iter().all(|ty| ty.dtype == accum) && node.policy != Policy::KahanSum;
         let rank = g.ty(a).shape.len();
         if !alike || rank < 2 {
             return None;

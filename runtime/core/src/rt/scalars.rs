@@ -10,8 +10,8 @@ use tessera_abi::rt::RtFn;
 pub fn rows() -> Vec<(RtFn, *const u8)> {
     rows! {
         takes_1 fail_stack interrupted called_from;
-        takes_2 float_pow round_int round_digits int_gcd fail_to_int fail_unset;
-        takes_3 math int_pow float_mod float_floordiv fail;
+        takes_2 float_pow round_int round_digits fail_to_int fail_unset;
+        takes_3 math int_gcd int_pow float_mod float_floordiv fail;
         takes_4 fail_int math2;
     }
 }
@@ -48,8 +48,8 @@ extern "C" fn math2(cx: &mut Context, number: i64, x: f64, y: f64, span: i64) ->
     settle(cx, span, numbers::function2(number, x, y))
 }
 
-extern "C" fn int_gcd(_: &mut Context, a: i64, b: i64) -> i64 {
-    numbers::gcd(a, b)
+extern "C" fn int_gcd(cx: &mut Context, a: i64, b: i64, span: i64) -> i64 {
+    settle(cx, span, numbers::gcd(a, b))
 }
 
 extern "C" fn fail(cx: &mut Context, code: i64, message: &StrObj, span: i64) {

@@ -2,6 +2,7 @@
 
 use super::super::diagonal::diagonal;
 use super::super::expand;
+use super::super::reduce::stepwise;
 use super::super::{Build, Id};
 use super::equation::Label;
 use crate::map::MapOp;
@@ -67,7 +68,7 @@ fn sum_out(b: &mut dyn Build, (x, labels): Term, gone: &[Label], accum: DType) -
     }
     let axes: Vec<usize> = (0..labels.len()).filter(|&d| gone.contains(&labels[d])).collect();
     let x = expand::cast(b, x, accum);
-    let x = expand::reduce(b, x, Reduction::Sum, &axes, false);
+    let x = expand::reduce(b, x, stepwise(Reduction::Sum, accum), &axes, false);
     (x, labels.into_iter().filter(|l| !gone.contains(l)).collect())
 }
 
