@@ -2,12 +2,13 @@
 
 use crate::fault::Fault;
 use crate::number::float_repr;
+use tessera_abi::check::{self, Check};
 use tessera_abi::layout::int_fault;
 
 /// The largest integer not above `a / b`, as a float.
 pub fn float_floordiv(a: f64, b: f64) -> Result<f64, Fault> {
     if b == 0.0 {
-        return Err(Fault::new(702, format!("{} // {} divides by zero", float_repr(a), float_repr(b))));
+        return Err(refused(Check::FloatFloorDiv, [a, b].map(f64::to_bits)));
     }
     let rem = a % b;
     let mut quotient = (a - rem) / b;
@@ -24,7 +25,7 @@ pub fn float_floordiv(a: f64, b: f64) -> Result<f64, Fault> {
 /// The remainder that goes with [`float_floordiv`]: it has the divisor's sign.
 pub fn float_mod(a: f64, b: f64) -> Result<f64, Fault> {
     if b == 0.0 {
-        return Err(Fault::new(702, format!("{} % {} divides by zero", float_repr(a), float_repr(b))));
+        return Err(refused(Check::FloatMod, [a, b].map(f64::to_bits)));
     }
     let rem = a % b;
     if rem == 0.0 {
@@ -34,20 +35,35 @@ pub fn float_mod(a: f64, b: f64) -> Result<f64, Fault> {
 }
 
 pub fn int_pow(base: i64, exponent: i64) -> Result<i64, Fault> {
-    if exponent < 0 {
-        return Err(Fault::new(711, format!("{base} ** {exponent}: the exponent of an int power is negative"))
-            .note("a float base gives a float: `float(x) ** n`"));
+    check::int_pow(base, exponent).ok_or_else(|| refused(Check::Pow, [base as u64, exponent as u64]))
+}
+
+/// What host code says of operands that a check refuses.
+pub fn refused(check: Check, operands: [u64; 2]) -> Fault {
+    let [a, b] = operands.map(|w| w as i64);
+    let [x, y] = operands.map(f64::from_bits);
+    match check {
+        Check::Add => int_fault(int_fault::ADD, a, b),
+        Check::Sub => int_fault(int_fault::SUB, a, b),
+        Check::Mul => int_fault(int_fault::MUL, a, b),
+        Check::FloorDiv if b == 0 => int_fault(int_fault::DIV_ZERO, a, b),
+        Check::FloorDiv => int_fault(int_fault::FLOOR_DIV, a, b),
+        Check::Mod => int_fault(int_fault::MOD_ZERO, a, b),
+        Check::Pow if b < 0 => Fault::new(711, format!("{a} ** {b}: the exponent of an int power is negative"))
+            .note("a float base gives a float: `float(x) ** n`"),
+        Check::Pow => overflow(format!("{a} ** {b}")),
+        Check::Shl if b >= 0 => int_fault(int_fault::SHL, a, b),
+        Check::Shl | Check::Shr => int_fault(int_fault::SHIFT_NEGATIVE, a, b),
+        Check::Neg => int_fault(int_fault::NEG, a, 0),
+        Check::Position => Fault::new(703, format!("index {a} is out of range for {b} elements")),
+        Check::IntTrueDiv => int_fault(int_fault::TRUE_DIV_ZERO, x as i64, y as i64),
+        Check::FloatFloorDiv => Fault::new(702, format!("{} // {} divides by zero", float_repr(x), float_repr(y))),
+        Check::FloatMod => Fault::new(702, format!("{} % {} divides by zero", float_repr(x), float_repr(y))),
+        Check::MathPow => outside("pow", &[x, y]),
+        Check::ToInt | Check::Round => to_int_fault(x),
+        Check::Sqrt | Check::Log | Check::Log2 | Check::Log10 | Check::Log1p => outside(check.name(), &[x]),
+        Check::Sin | Check::Cos | Check::Tan | Check::Asin | Check::Acos => outside(check.name(), &[x]),
     }
-    match base {
-        0 => return Ok(i64::from(exponent == 0)),
-        1 => return Ok(1),
-        -1 => return Ok(if exponent % 2 == 0 { 1 } else { -1 }),
-        _ => {}
-    }
-    u32::try_from(exponent)
-        .ok()
-        .and_then(|e| base.checked_pow(e))
-        .ok_or_else(|| overflow(format!("{base} ** {exponent}")))
 }
 
 fn overflow(what: String) -> Fault {
@@ -90,42 +106,63 @@ unsafe extern "C" {
     safe fn erf(x: f64) -> f64;
 }
 
+/// What a function of `math` asks of its operand, by its number in the row `math` of `abi::rt`.
+pub fn check_of(number: i64) -> Option<Check> {
+    Some(match number {
+        0 => Check::Sqrt,
+        2 => Check::Log,
+        3 => Check::Sin,
+        4 => Check::Cos,
+        5 => Check::Tan,
+        9 => Check::Log2,
+        10 => Check::Log10,
+        13 => Check::Log1p,
+        14 => Check::Asin,
+        15 => Check::Acos,
+        _ => return None,
+    })
+}
+
 /// The functions of `math` by the numbers of the row `math` in `abi::rt`. Outside of the domain
 /// of a function they fail as Python's do; beyond the range of floats they give infinity.
 pub fn function(number: i64, x: f64) -> Result<f64, Fault> {
-    let (name, y) = match number {
-        0 => ("sqrt", x.sqrt()),
-        1 => ("exp", x.exp()),
-        2 => ("log", if x == 0.0 { f64::NAN } else { x.ln() }),
-        3 => ("sin", x.sin()),
-        4 => ("cos", x.cos()),
-        5 => ("tan", x.tan()),
-        6 => ("floor", x.floor()),
-        7 => ("ceil", x.ceil()),
-        8 => ("tanh", x.tanh()),
-        9 => ("log2", if x == 0.0 { f64::NAN } else { x.log2() }),
-        10 => ("log10", if x == 0.0 { f64::NAN } else { x.log10() }),
-        11 => ("trunc", x.trunc()),
-        12 => ("expm1", x.exp_m1()),
-        13 => ("log1p", if x == -1.0 { f64::NAN } else { x.ln_1p() }),
-        14 => ("asin", x.asin()),
-        15 => ("acos", x.acos()),
-        16 => ("atan", x.atan()),
-        17 => ("sinh", x.sinh()),
-        18 => ("cosh", x.cosh()),
-        _ => ("erf", erf(x)),
-    };
-    if y.is_nan() && !x.is_nan() { Err(outside(name, &[x])) } else { Ok(y) }
+    let operands = [x.to_bits(); 2];
+    if let Some(check) = check_of(number).filter(|c| !c.holds(operands[0], operands[1])) {
+        return Err(refused(check, operands));
+    }
+    Ok(match number {
+        0 => x.sqrt(),
+        1 => x.exp(),
+        2 => x.ln(),
+        3 => x.sin(),
+        4 => x.cos(),
+        5 => x.tan(),
+        6 => x.floor(),
+        7 => x.ceil(),
+        8 => x.tanh(),
+        9 => x.log2(),
+        10 => x.log10(),
+        11 => x.trunc(),
+        12 => x.exp_m1(),
+        13 => x.ln_1p(),
+        14 => x.asin(),
+        15 => x.acos(),
+        16 => x.atan(),
+        17 => x.sinh(),
+        18 => x.cosh(),
+        _ => erf(x),
+    })
 }
 
 /// By the numbers of the row `math2`: 0 atan2 1 pow 2 hypot.
 pub fn function2(number: i64, x: f64, y: f64) -> Result<f64, Fault> {
-    let (name, z) = match number {
-        0 => ("atan2", x.atan2(y)),
-        1 => ("pow", if x == 0.0 && y < 0.0 { f64::NAN } else { x.powf(y) }),
-        _ => ("hypot", x.hypot(y)),
-    };
-    if z.is_nan() && !x.is_nan() && !y.is_nan() { Err(outside(name, &[x, y])) } else { Ok(z) }
+    let operands = [x, y].map(f64::to_bits);
+    Ok(match number {
+        0 => x.atan2(y),
+        1 if !Check::MathPow.holds(operands[0], operands[1]) => return Err(refused(Check::MathPow, operands)),
+        1 => x.powf(y),
+        _ => x.hypot(y),
+    })
 }
 
 fn outside(name: &str, x: &[f64]) -> Fault {

@@ -190,10 +190,13 @@ impl Tracer<'_> {
         let level = self.levels.pop();
         let (value, outputs) = made?;
         let Some(mut level) = level else { return Err(self.error(Code::E0999, span, "a function without a graph")) };
+        let results = outputs.len();
         level.graph.outputs = outputs;
+        level.graph.outputs.append(&mut level.checks);
         let mut inputs: Vec<(NodeId, bool)> = outside.into_iter().map(|id| (id, true)).collect();
         inputs.extend(level.outer.iter().map(|(outer, _)| (*outer, false)));
-        let made = batched(&mut self.level().graph, &level.graph, &inputs, size, span);
+        let mut made = batched(&mut self.level().graph, &level.graph, &inputs, size, span);
+        self.level().checks.extend(made.drain(results..));
         self.budget(span)?;
         let mut made = made.into_iter();
         let mut put = |t: &mut Self, value: &Value, axis: i64| {
