@@ -4,6 +4,10 @@
 use std::process::ExitCode;
 use tessera::commands;
 
+/// Counts what the program's values take.
+#[global_allocator]
+static MEMORY: tessera_runtime::memory::Counting = tessera_runtime::memory::Counting;
+
 /// Stack of the thread that checks, compiles and runs the program.
 const STACK_BYTES: usize = 256 << 20;
 
