@@ -85,3 +85,68 @@ fn loops_mean_the_same_in_graphs() {
     }
     assert!(failed > 20 && passed > 20, "{failed} programs fail, {passed} do not");
 }
+
+/// Host code, numbers of a loop in a graph, and rank-0 tensors of f64 give the same bits.
+#[test]
+fn functions_of_floats_have_one_meaning() {
+    let r = &mut Random::new(7);
+    let mut values = vec!["0.5".to_owned(), "1.0".into(), "3.0".into(), "1e-300".into(), "0.1".into(), "707.5".into()];
+    for i in 0..24 {
+        let unit = (r.word() >> 11) as f64 / (1u64 << 53) as f64;
+        values.push(format!("{:?}", unit * 10f64.powi(i % 6 - 2)));
+    }
+    let list = values.join(", ");
+    let one = "sqrt exp log sin cos tan tanh log2 log10 expm1 log1p atan sinh cosh erf";
+    let bounded = "asin acos";
+    let call = |f: &str, x: &str| match f {
+        "asin" | "acos" => format!("math.{f}({x} / (1.0 + {x}))"),
+        _ => format!("math.{f}({x})"),
+    };
+    let operator = |f: &str| match f {
+        "asin" | "acos" => format!("op.{f}(t / (1.0 + t))"),
+        _ => format!("op.{f}(t)"),
+    };
+    let mut program = format!("import math\n\nxs = [{list}]\nts = op.array(xs, dtype=f64)\n\n");
+    let mut checks = String::new();
+    let two = [
+        ("pow", "math.pow(x, y)", "t ** u"),
+        ("power", "x ** y", "t ** u"),
+        ("atan2", "math.atan2(x, y)", "op.atan2(t, u)"),
+        ("hypot", "math.hypot(x, y)", "op.hypot(t, u)"),
+        ("floor_div", "x // y", "t // u"),
+        ("mod", "x % y", "t % u"),
+    ];
+    let all = one.split(' ').chain(bounded.split(' ')).map(|f| (f, call(f, "x"), operator(f)));
+    for (f, host, tensor) in all.chain(two.map(|(f, a, b)| (f, a.to_owned(), b.to_owned()))) {
+        // The reversed list gives the second operand; the graph gets its numbers one by one.
+        program += &format!(
+            "def host_{f}(x: float, y: float) -> float:\n    return {host}\n\n\
+             def graph_{f}(z: Tensor[f64], x: float, y: float) -> Tensor[f64]:\n    return z + {host}\n\n\
+             def tensor_{f}(t: Tensor[f64], u: Tensor[f64]) -> Tensor[f64]:\n    return {tensor}\n\n"
+        );
+        checks += &format!(
+            "    a = host_{f}(x, y)\n    b = float(graph_{f}(op.zeros((), dtype=f64), x, y))\n    \
+             c = float(tensor_{f}(op.full((), x, dtype=f64), op.full((), y, dtype=f64)))\n    \
+             if not (a == b and a == c or math.isnan(a) and math.isnan(b) and math.isnan(c)):\n        print(\"{f}\", x, y, a, b, c)\n"
+        );
+    }
+    program +=
+        &format!("for i in range(len(xs)):\n    x = xs[i]\n    y = xs[len(xs) - 1 - i]\n{checks}print(\"done\")\n");
+    let ran = run_source(&program, &[]).unwrap();
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("done\n", ""));
+}
+
+#[test]
+fn a_loop_of_sines_has_the_same_bits_in_a_graph() {
+    let program = |of: &str, x: &str, n: usize| {
+        format!(
+            "import math\n\ndef g(x: {of}, n: int):\n    a = 0.3\n    for i in range(n):\n        a = math.cos(a * 3.0 + i) + \
+             math.sin(float(i)) * a\n    return a, x\n\nprint(g({x}, {n})[0])\n"
+        )
+    };
+    for n in [1, 5, 15, 16, 17, 40, 100] {
+        let host = run_source(&program("int", "0", n), &[]).unwrap();
+        let graph = run_source(&program("Tensor[f32]", "op.zeros(())", n), &[]).unwrap();
+        assert_eq!((host.code, &host.out), (0, &graph.out), "{n} turns\n{}{}", host.err, graph.err);
+    }
+}

@@ -2,24 +2,38 @@
 
 use crate::fault::Fault;
 use crate::number::float_repr;
-use tessera_abi::check::{self, Check};
+use std::sync::OnceLock;
+use tessera_abi::check::{self, Check, Function};
 use tessera_abi::layout::int_fault;
+
+/// Evaluates a function of floats; the second operand counts for those of two.
+pub type Evaluator = fn(Function, f64, f64) -> f64;
+
+/// The operators' scalar programs, which the runtime does not know itself.
+static EVALUATOR: OnceLock<Evaluator> = OnceLock::new();
+
+/// Says how functions of floats are computed, so that host code has the bits of operators. To be called before a
+/// program runs; the first call counts.
+pub fn define(evaluator: Evaluator) {
+    let _ = EVALUATOR.set(evaluator);
+}
+
+/// The value of a function of floats; NaN before [`define`].
+fn value(function: Function, x: f64, y: f64) -> f64 {
+    EVALUATOR.get().map_or(f64::NAN, |f| f(function, x, y))
+}
+
+/// `a ** b` of floats.
+pub fn float_pow(a: f64, b: f64) -> f64 {
+    value(Function::Pow, a, b)
+}
 
 /// The largest integer not above `a / b`, as a float.
 pub fn float_floordiv(a: f64, b: f64) -> Result<f64, Fault> {
     if b == 0.0 {
         return Err(refused(Check::FloatFloorDiv, [a, b].map(f64::to_bits)));
     }
-    let rem = a % b;
-    let mut quotient = (a - rem) / b;
-    if rem != 0.0 && (rem < 0.0) != (b < 0.0) {
-        quotient -= 1.0;
-    }
-    if quotient == 0.0 {
-        return Ok(0.0f64.copysign(a / b));
-    }
-    let floor = quotient.floor();
-    Ok(if quotient - floor > 0.5 { floor + 1.0 } else { floor })
+    Ok(value(Function::FloorDiv, a, b))
 }
 
 /// The remainder that goes with [`float_floordiv`]: it has the divisor's sign.
@@ -27,11 +41,7 @@ pub fn float_mod(a: f64, b: f64) -> Result<f64, Fault> {
     if b == 0.0 {
         return Err(refused(Check::FloatMod, [a, b].map(f64::to_bits)));
     }
-    let rem = a % b;
-    if rem == 0.0 {
-        return Ok(0.0f64.copysign(b));
-    }
-    Ok(if (rem < 0.0) != (b < 0.0) { rem + b } else { rem })
+    Ok(value(Function::Mod, a, b))
 }
 
 pub fn int_pow(base: i64, exponent: i64) -> Result<i64, Fault> {
@@ -101,11 +111,6 @@ pub fn round_int(x: f64) -> Result<i64, Fault> {
     if (-LIMIT..LIMIT).contains(&rounded) { Ok(rounded as i64) } else { Err(to_int_fault(x)) }
 }
 
-// SAFETY: the C library that the standard library links has this function.
-unsafe extern "C" {
-    safe fn erf(x: f64) -> f64;
-}
-
 /// What a function of `math` asks of its operand, by its number in the row `math` of `abi::rt`.
 pub fn check_of(number: i64) -> Option<Check> {
     Some(match number {
@@ -130,39 +135,21 @@ pub fn function(number: i64, x: f64) -> Result<f64, Fault> {
     if let Some(check) = check_of(number).filter(|c| !c.holds(operands[0], operands[1])) {
         return Err(refused(check, operands));
     }
-    Ok(match number {
-        0 => x.sqrt(),
-        1 => x.exp(),
-        2 => x.ln(),
-        3 => x.sin(),
-        4 => x.cos(),
-        5 => x.tan(),
-        6 => x.floor(),
-        7 => x.ceil(),
-        8 => x.tanh(),
-        9 => x.log2(),
-        10 => x.log10(),
-        11 => x.trunc(),
-        12 => x.exp_m1(),
-        13 => x.ln_1p(),
-        14 => x.asin(),
-        15 => x.acos(),
-        16 => x.atan(),
-        17 => x.sinh(),
-        18 => x.cosh(),
-        _ => erf(x),
-    })
+    Ok(Function::of_one(number).map_or(f64::NAN, |f| value(f, x, x)))
+}
+
+/// What a function of two operands asks of them, by its number in the row `math2`.
+pub fn check_of_two(number: i64) -> Option<Check> {
+    (number == 1).then_some(Check::MathPow)
 }
 
 /// By the numbers of the row `math2`: 0 atan2 1 pow 2 hypot.
 pub fn function2(number: i64, x: f64, y: f64) -> Result<f64, Fault> {
     let operands = [x, y].map(f64::to_bits);
-    Ok(match number {
-        0 => x.atan2(y),
-        1 if !Check::MathPow.holds(operands[0], operands[1]) => return Err(refused(Check::MathPow, operands)),
-        1 => x.powf(y),
-        _ => x.hypot(y),
-    })
+    if let Some(check) = check_of_two(number).filter(|c| !c.holds(operands[0], operands[1])) {
+        return Err(refused(check, operands));
+    }
+    Ok(Function::of_two(number).map_or(f64::NAN, |f| value(f, x, y)))
 }
 
 fn outside(name: &str, x: &[f64]) -> Fault {
@@ -182,24 +169,6 @@ pub fn gcd(a: i64, b: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn float_division_floors_and_the_remainder_fits() {
-        let values = [-7.5, -3.0, -2.0, -1.0, -0.3, 0.3, 1.0, 2.0, 2.5, 7.5, 1e17, -1e17];
-        for a in values {
-            for b in values {
-                let (Ok(q), Ok(r)) = (float_floordiv(a, b), float_mod(a, b)) else { panic!("{a} {b}") };
-                assert_eq!(q, q.floor());
-                assert!(r == 0.0 || (r < 0.0) == (b < 0.0), "{a} % {b} = {r}");
-                assert!(r.abs() <= b.abs());
-                assert!((q * b + r - a).abs() <= 1e-9 * a.abs().max(b.abs()), "{a} {b}");
-            }
-        }
-        assert_eq!(float_floordiv(-7.5, 2.0), Ok(-4.0));
-        assert_eq!(float_floordiv(1.0, 0.1), Ok(9.0));
-        assert_eq!(float_mod(1.0, 0.1), Ok(0.09999999999999995));
-        assert!(float_mod(1.0, 0.0).is_err());
-    }
 
     #[test]
     fn powers() {

@@ -9,11 +9,13 @@ use crate::ty::Ty;
 use indexmap::IndexMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tessera_abi::check::Function;
 use tessera_base::{Code, DType, Span};
 use tessera_grammar::ast::BinOp;
 use tessera_ir::graph::NodeId;
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{self, Prim};
+use tessera_ops::scalar_eval::operator;
 use tessera_ops::surface::{Id, expand};
 
 impl Tracer<'_> {
@@ -477,21 +479,8 @@ fn map_of(op: ScalarOp) -> Option<MapOp> {
         ScalarOp::Max => MapOp::maximum,
         ScalarOp::Round => MapOp::round,
         ScalarOp::Select => MapOp::r#where,
-        ScalarOp::Math(n) => match n {
-            0 => MapOp::sqrt,
-            1 => MapOp::exp,
-            2 => MapOp::log,
-            3 => MapOp::sin,
-            4 => MapOp::cos,
-            5 => MapOp::tan,
-            6 => MapOp::floor,
-            7 => MapOp::ceil,
-            8 => MapOp::tanh,
-            9 => MapOp::log2,
-            10 => MapOp::log10,
-            11 => MapOp::trunc,
-            _ => return None,
-        },
+        ScalarOp::Math(n) => operator(Function::of_one(n)?),
+        ScalarOp::Math2(n) => operator(Function::of_two(n)?),
         _ => return None,
     })
 }

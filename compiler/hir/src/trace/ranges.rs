@@ -109,6 +109,7 @@ pub fn outcome(op: ScalarOp, operands: Kind, x: &[Range]) -> (Range, bool) {
             (Range::Int(0, i64::try_from(n - 1).unwrap_or(i64::MAX).max(0)), -n <= a && b < n)
         }
         (ScalarOp::Math(n), _) => of_math(n, at(0)),
+        (ScalarOp::Math2(_), _) => (Range::Unknown, false),
         _ => (Range::Unknown, true),
     }
 }

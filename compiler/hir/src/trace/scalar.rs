@@ -107,6 +107,8 @@ pub enum ScalarOp {
     Position(u64),
     /// A function of `math` by its number in `abi::rt`.
     Math(i64),
+    /// One of two operands by its number in the row `math2`.
+    Math2(i64),
 }
 
 /// A scalar in terms of the region's scalar arguments.
@@ -163,7 +165,7 @@ impl ScalarOp {
     pub fn kind(self, operand: Kind) -> Kind {
         match self {
             ScalarOp::Not | ScalarOp::Rel(_) => Kind::Bool,
-            ScalarOp::IntToFloat | ScalarOp::Math(_) => Kind::Float,
+            ScalarOp::IntToFloat | ScalarOp::Math(_) | ScalarOp::Math2(_) => Kind::Float,
             ScalarOp::BoolToInt | ScalarOp::FloatToInt | ScalarOp::Round | ScalarOp::Position(_) => Kind::Int,
             _ => operand,
         }
@@ -191,6 +193,7 @@ impl ScalarOp {
             (ScalarOp::Round, _) => Check::Round,
             (ScalarOp::Position(_), _) => Check::Position,
             (ScalarOp::Math(n), _) => return math::check_of(n),
+            (ScalarOp::Math2(n), _) => return math::check_of_two(n),
             _ => return None,
         })
     }
@@ -232,6 +235,7 @@ impl ScalarOp {
             (ScalarOp::Select, [Bool(test), a, b]) => *if *test { a } else { b },
             (ScalarOp::Position(n), [Int(a)]) => Int(position(*a, n)?),
             (ScalarOp::Math(n), [Float(a)]) => Float(math::function(n, *a)?),
+            (ScalarOp::Math2(n), [Float(a), Float(b)]) => Float(math::function2(n, *a, *b)?),
             _ => return Err(Fault::new(999, format!("{self:?} of {x:?}"))),
         })
     }
@@ -276,7 +280,7 @@ fn float_arith(op: BinOp, a: f64, b: f64) -> Result<f64, Fault> {
         BinOp::Div => a / b,
         BinOp::FloorDiv => math::float_floordiv(a, b)?,
         BinOp::Mod => math::float_mod(a, b)?,
-        BinOp::Pow => a.powf(b),
+        BinOp::Pow => math::float_pow(a, b),
         _ => return Err(Fault::new(999, format!("`{}` of floats", op.symbol()))),
     })
 }
