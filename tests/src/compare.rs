@@ -208,7 +208,7 @@ pub fn check_kernel(k: &tile::Kernel) -> Result<(), String> {
 /// What the interpreter gives.
 pub fn interpreted(graph: &Graph, inputs: &[Vec<u8>]) -> Bits {
     let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
-    interpret::run(graph, &inputs).map_err(|e| e.message)
+    interpret::run(graph, &inputs).map_err(|e| e.error.message)
 }
 
 /// The inputs as arguments; tensors begin `offset` elements into their buffer, as rows of a
@@ -233,7 +233,7 @@ pub fn arguments(graph: &Graph, inputs: &[Vec<u8>], offset: usize) -> Result<Vec
 pub fn outputs(result: Result<Vec<Tensor>, PlanError>) -> Bits {
     match result {
         Ok(tensors) => Ok(tensors.iter().map(|t| t.bytes().to_vec()).collect()),
-        Err(PlanError::Step { message, .. }) => Err(message),
+        Err(PlanError::Step(stop)) => Err(stop.message),
         Err(PlanError::Memory(e)) => Err(format!("no memory: {} bytes", e.bytes)),
         Err(PlanError::Interrupted) => Err("interrupted".into()),
     }

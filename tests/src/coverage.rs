@@ -18,7 +18,7 @@ fn alone_by_design(graph: &Graph, id: NodeId) -> bool {
         Prim::Sort { .. } | Prim::ArgSort { .. } | Prim::Scatter { .. } | Prim::ScatterAddAlong { .. } => true,
         // Rewritten to slices wherever rules apply.
         Prim::Rows { .. } => true,
-        Prim::DynamicUpdate | Prim::RandomBits | Prim::Scan { .. } => true,
+        Prim::DynamicUpdate | Prim::RandomBits | Prim::Scan { .. } | Prim::Check(_) => true,
         Prim::UpdateSlice { step, .. } if step.iter().any(|&s| s != 1) => true,
         Prim::Dot { .. } if operands(DType::Tf32) => true,
         // Of one row, whose only step is the first.

@@ -151,7 +151,7 @@ fn compiled(backend: &Backend, m: &Arc<Mesh>, case: &Case) -> Result<(), String>
             Ok(tensors) => {
                 tensors.iter().map(|t| t.whole().map(|t| t.bytes().to_vec()).map_err(|e| e.message)).collect()
             }
-            Err(MeshError::Plan(PlanError::Step { message, .. })) => Err(message),
+            Err(MeshError::Plan(PlanError::Step(stop))) => Err(stop.message),
             Err(MeshError::Plan(PlanError::Memory(e))) => Err(format!("no memory: {} bytes", e.bytes)),
             Err(MeshError::Plan(PlanError::Interrupted)) => return Err("interrupted".into()),
             Err(MeshError::Backend(e)) => return Err(format!("{e:?}")),

@@ -178,7 +178,9 @@ impl Batch<'_, '_> {
         let before = |n: &[i64], first: i64| [&[first], n].concat();
         let first_only = node.operands[1..].iter().all(|&o| matches!(self.value(o), Value::Plain(_)));
         let prim = match &node.prim {
-            Prim::Map(_) | Prim::Cast | Prim::Part { .. } | Prim::Complex | Prim::Reshape => node.prim.clone(),
+            Prim::Map(_) | Prim::Check(_) | Prim::Cast | Prim::Part { .. } | Prim::Complex | Prim::Reshape => {
+                node.prim.clone()
+            }
             Prim::Layout => {
                 let x = self.each(node.operands[0]);
                 let rank = node.ty.shape.len();

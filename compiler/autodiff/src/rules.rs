@@ -60,6 +60,8 @@ pub fn pull(w: &mut Writer, node: &Node, id: NodeId, c: NodeId, needed: &[bool])
     let mut at = At { w, x, y: Id(id.0), c: Id(c.0), needed };
     match &node.prim {
         Prim::Map(op) => Ok(map::map(&mut at, *op)),
+        // The value itself, where it is not refused.
+        Prim::Check(_) => Ok(vec![Some(at.c), None]),
         Prim::Cast => Ok(map::cast(&mut at)),
         Prim::Part { imag } => Ok(map::part(&mut at, *imag)),
         Prim::Complex => Ok(map::complex(&mut at)),

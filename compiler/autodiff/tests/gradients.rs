@@ -159,7 +159,7 @@ fn check(case: &Case) {
     let run = |values: &[Vec<f64>]| {
         let raw: Vec<Vec<u8>> = values.iter().zip(&case.inputs).map(|(v, (_, d))| bytes(v, *d)).collect();
         let raw: Vec<&[u8]> = raw.iter().map(Vec::as_slice).collect();
-        interpret::run(&g, &raw).unwrap_or_else(|s| panic!("{}: {}", case.name, s.message))
+        interpret::run(&g, &raw).unwrap_or_else(|s| panic!("{}: {}", case.name, s.error.message))
     };
     let all = run(&values);
     let value = |out: &[Vec<u8>]| floats(&out[0], dtype)[0];

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tessera_abi::plan::{BufRef, BufType, Kernel, Output, Plan, ScalarRef, Step, StepOrigin};
+use tessera_abi::plan::{BufRef, BufType, Kernel, Output, Plan, ScalarRef, Step, StepOrigin, Stop};
 use tessera_graph::fuse::{Limits, partition};
 use tessera_graph::late_exchanges::starts;
 use tessera_graph::place_buffers::{in_place, place_buffers};
@@ -29,7 +29,9 @@ use tessera_ir::schedule::{Machine, Schedule};
 use tessera_ir::tile;
 use tessera_llvm::HostTarget;
 use tessera_ops::prim::Prim;
-use tessera_ops::reference::{self, ArrayRef, Summation};
+use tessera_ops::reference::{self, ArrayRef, EvalError, Summation};
+use tessera_runtime::fault::Fault;
+use tessera_runtime::math;
 use tessera_runtime::native::{self, NativeFn, Operand};
 use tessera_runtime::pool::Pool;
 use tessera_runtime::tensor::OutOfMemory;
@@ -108,6 +110,7 @@ impl Backend {
     }
 
     pub fn new(options: Options, cache: DiskCache, pool: Arc<Pool>) -> Backend {
+        math::define(tessera_ops::scalar_eval::value);
         // The executable itself stands for the compiler's version.
         let build = std::env::current_exe()
             .and_then(std::fs::metadata)
@@ -475,12 +478,20 @@ pub fn temps(memory: &MemoryPlan, lowered: &Lowered) -> (Vec<u64>, u64) {
 }
 
 /// A host scalar that is returned as a tensor.
-fn word_as_tensor(_: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]) -> Result<(), String> {
+fn word_as_tensor(_: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]) -> Result<(), Stop> {
     for (out, word) in outputs.iter_mut().zip(words) {
         let n = out.len().min(8);
         out[..n].copy_from_slice(&word.to_le_bytes()[..n]);
     }
     Ok(())
+}
+
+/// What a reference kernel refused, as host code would say it.
+pub fn fault(e: EvalError) -> Fault {
+    match e.refused {
+        Some(refused) => math::refused(refused.check, refused.operands),
+        None => Fault::new(703, e.message),
+    }
 }
 
 fn reference_kernel(
@@ -497,8 +508,8 @@ fn reference_kernel(
             .zip(&types)
             .map(|(bytes, t)| ArrayRef { dtype: t.dtype, shape: &t.shape, bytes })
             .collect();
-        let value =
-            reference::eval_summing(&prim, &operands, result.dtype, &result.shape, sums).map_err(|e| e.message)?;
+        let value = reference::eval_summing(&prim, &operands, result.dtype, &result.shape, sums)
+            .map_err(|e| loops::refused(fault(e)))?;
         if let Some(out) = outputs.first_mut().filter(|o| o.len() == value.len()) {
             out.copy_from_slice(&value);
         }

@@ -4,10 +4,15 @@
 use std::process::ExitCode;
 use tessera::commands;
 
+/// Counts what the program's values take.
+#[global_allocator]
+static MEMORY: tessera_runtime::memory::Counting = tessera_runtime::memory::Counting;
+
 /// Stack of the thread that checks, compiles and runs the program.
 const STACK_BYTES: usize = 256 << 20;
 
 fn main() -> ExitCode {
+    tessera_runtime::math::define(tessera_ops::scalar_eval::value);
     std::panic::set_hook(Box::new(|info| {
         // What a library says about a bad file becomes a diagnostic.
         if !tessera_runtime::io::tokens::is_guarded() {

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tessera_abi::plan::{Plan, StepOrigin};
+use tessera_abi::plan::{Plan, StepOrigin, Stop};
 use tessera_ir::graph::{Graph, NodeType};
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
 use tessera_runtime::fault::Fault;
@@ -157,8 +157,8 @@ impl MeshRun {
         let text = outcome.as_ref().err().map(|e| format!("{e:?}")).unwrap_or_default();
         let called = world.agree(What::Called, world::hash(&[text.as_bytes()]), failed, 0);
         let mut outputs = match (outcome, called) {
-            (Err(PlanError::Step { origin, .. }), Err(fault)) if !failed || fault.code != world::ELSEWHERE => {
-                return Err(MeshError::World(fault, Some(origin)));
+            (Err(PlanError::Step(stop)), Err(fault)) if !failed || fault.code != world::ELSEWHERE => {
+                return Err(MeshError::World(fault, stop.origin));
             }
             (Ok(_), Err(fault)) => return Err(MeshError::World(fault, None)),
             (outcome, _) => outcome.map_err(MeshError::Plan)?,
@@ -265,7 +265,7 @@ fn too_many(mine: &Range<usize>, count: u64) -> bool {
 
 /// Whether a device only waited for one that stopped.
 fn waited(e: &PlanError) -> bool {
-    matches!(e, PlanError::Step { message, .. } if message == STOPPED)
+    matches!(e, PlanError::Step(stop) if stop.message == STOPPED)
 }
 
 /// Of the arguments that are the same in all processes: numbers, and tensors on no mesh.
@@ -277,7 +277,7 @@ fn hash_of(args: &[Argument]) -> u64 {
 }
 
 fn stopped(message: &str) -> PlanError {
-    PlanError::Step { message: message.into(), origin: Default::default() }
+    PlanError::Step(Stop { origin: Some(StepOrigin::default()), ..message.to_owned().into() })
 }
 
 /// Ends the waiting of the other devices where one does not come to its end, be it by a panic.

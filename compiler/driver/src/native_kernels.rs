@@ -79,8 +79,8 @@ pub fn native_kernel(
                 sort_lines(&pool, operands[0], types[0].dtype, lines, *descending, first.unwrap_or(n), give, out);
                 Ok(())
             }
-            Prim::Scatter { add } => scatter(&pool, *add, &types, &operands, out),
-            Prim::ScatterAddAlong { axis } => scatter_add_along(&pool, *axis, &types, &operands, out),
+            Prim::Scatter { add } => Ok(scatter(&pool, *add, &types, &operands, out)?),
+            Prim::ScatterAddAlong { axis } => Ok(scatter_add_along(&pool, *axis, &types, &operands, out)?),
             Prim::Dequantize { format } => {
                 blocks::numbers(&pool, *format, operands[0], out);
                 Ok(())

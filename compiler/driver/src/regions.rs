@@ -5,7 +5,7 @@
 //! interpreted if it is small; once interpreting has cost as much as compiling would, it is
 //! compiled. Both give the same bits.
 
-use crate::backend::{Backend, BackendError};
+use crate::backend::{self, Backend, BackendError};
 use crate::check_nan::{self, Watched};
 use crate::mesh_run::{DEVICES_MAX, MeshError, MeshRun};
 use std::cell::{Cell, RefCell};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tessera_abi::plan::{Plan, StepOrigin};
+use tessera_abi::plan::{Plan, StepOrigin, Stop};
 use tessera_base::{Code, Diagnostic, ItemId, Sharding, Span};
 use tessera_hir::lower::Region;
 use tessera_hir::thir::{InstId, Program};
@@ -343,9 +343,7 @@ impl Executor {
             return mesh.run(&self.backend, self.pool.threads(), args).map_err(|e| match e {
                 MeshError::Plan(PlanError::Memory(m)) => self.fault(m.into(), Span::NONE, span),
                 MeshError::Plan(PlanError::Interrupted) => self.fault(interrupted(), Span::NONE, span),
-                MeshError::Plan(PlanError::Step { message, origin }) => {
-                    self.fault(Fault::new(703, message), place_of(origin), span)
-                }
+                MeshError::Plan(PlanError::Step(stop)) => self.stopped(stop, span),
                 MeshError::Backend(e) => self.unplanned(e, span),
                 MeshError::World(fault, _) if fault.code == world::ELSEWHERE => {
                     RunError::new(world::ELSEWHERE, "", span)
@@ -385,8 +383,14 @@ impl Executor {
         execute(&plan, args, &self.pool, &mut self.work).map_err(|e| match e {
             PlanError::Memory(m) => self.fault(m.into(), Span::NONE, span),
             PlanError::Interrupted => self.fault(interrupted(), Span::NONE, span),
-            PlanError::Step { message, origin } => self.fault(Fault::new(703, message), place_of(origin), span),
+            PlanError::Step(stop) => self.stopped(stop, span),
         })
+    }
+
+    /// A step of a plan stopped.
+    fn stopped(&self, stop: Stop, span: u32) -> RunError {
+        let fault = Fault { code: stop.code, message: stop.message, notes: stop.notes };
+        self.fault(fault, stop.origin.map_or(Span::NONE, place_of), span)
     }
 
     /// There is no plan.
@@ -413,7 +417,7 @@ impl Executor {
             return Err(self.fault(tessera_runtime::tensor::OutOfMemory { bytes: needed }.into(), Span::NONE, span));
         }
         let outputs = tessera_ir::interpret::run(graph, &inputs)
-            .map_err(|s| self.fault(Fault::new(703, s.message), graph.node(s.node).origin.span, span))?;
+            .map_err(|s| self.fault(backend::fault(s.error), s.span, span))?;
         let tensor = |(bytes, &id): (&Vec<u8>, _)| {
             let ty = graph.ty(id);
             Tensor::from_bytes(ty.dtype, &ty.shape, bytes).map_err(|e| self.fault(e.into(), Span::NONE, span))

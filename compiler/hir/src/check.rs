@@ -132,6 +132,8 @@ pub struct CheckedInst {
     /// The size variables of the signature, in the order in which the annotations make them.
     pub sig_vars: Vec<SizeVar>,
     pub requests: Vec<Request>,
+    /// The module variables that its own body mentions.
+    pub reads: BTreeMap<GlobalId, Ty>,
     pub diagnostics: Vec<Diagnostic>,
     /// Its errors are reported at its calls.
     pub template: bool,
@@ -152,6 +154,9 @@ impl PartialEq for CheckedInst {
             && self.sig_vars == other.sig_vars
             && self.template == other.template
             && self.open == other.open
+            // A pullback keeps what the function read, and what those read that it calls.
+            && self.reads == other.reads
+            && self.requests.iter().map(|r| r.inst).eq(other.requests.iter().map(|r| r.inst))
     }
 }
 
@@ -162,6 +167,7 @@ impl CheckedInst {
             ret,
             sig_vars: vec![],
             requests: vec![],
+            reads: BTreeMap::new(),
             diagnostics: vec![],
             template: data.args.is_some(),
             open: false,

@@ -318,7 +318,8 @@ pub enum Step {
     /// Takes arguments and as many tangents; gives the value and its tangent.
     Jvp,
     /// The arguments are bound; takes the cotangent of the result and gives a tuple.
-    Pullback,
+    /// Behind them the values of these module variables at the time.
+    Pullback(Vec<GlobalId>),
     Checkpoint,
     /// Over the named dim of each argument that has one.
     Vmap(Vec<Option<i64>>, crate::ty::OutAxes),

@@ -25,6 +25,7 @@ mod scan;
 mod derive;
 mod devices;
 mod roll;
+mod ranges;
 mod batch;
 mod program;
 mod builtin;
@@ -244,7 +245,11 @@ impl<'p> Tracer<'p> {
     fn finish(mut self) -> Traced {
         // The outermost level is there from the start to the end.
         let top = self.levels.swap_remove(0);
-        let mut graph = Graph { outputs: self.outputs, ..top.graph };
+        // What may fail is computed even where no result needs it.
+        let mut outputs = self.outputs;
+        let unread: Vec<_> = top.checks.into_iter().filter(|c| !outputs.contains(c)).collect();
+        outputs.extend(unread);
+        let mut graph = Graph { outputs, ..top.graph };
         give_kernels(&mut graph, &self.kernels);
         Traced { graph, inputs: top.sources, results: self.results, guards: self.guards }
     }

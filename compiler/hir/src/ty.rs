@@ -1,6 +1,7 @@
 //! Types of the language.
 
 use crate::source::FileId;
+use crate::thir::GlobalId;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -133,8 +134,9 @@ pub struct FnRefTy {
 pub enum Derived {
     /// `grad` and `value_and_grad`.
     Grad(Grad),
-    /// The second result of `vjp`, which has the arguments of the function as further captures.
-    Pullback,
+    /// The second result of `vjp`, which has the arguments of the function as further captures, and behind them the
+    /// values that these module variables had.
+    Pullback(Vec<GlobalId>),
     /// `checkpoint`.
     Checkpoint,
     /// `vmap`; which dim of each argument it goes over, the first of all where none is named.

@@ -146,10 +146,12 @@ impl Gen<'_, '_> {
             let (value, owned) = self.operand(e, &[], None);
             let word = self.word_of(value);
             // The list has one owner, so it stays where it is.
-            self.call_rt(RtFn::list_push, &[list, word]);
+            let at = self.span(e.span);
+            self.call_rt(RtFn::list_push, &[list, word, at]);
             if owned {
                 self.call_rt(RtFn::release, &[value]);
             }
+            self.check();
         }
         self.drop_held(before);
         list

@@ -87,6 +87,8 @@ impl Gen<'_, '_> {
                 self.drop_held(self.held_count() - 1);
                 self.call_rt(RtFn::release, &[new]);
             }
+            // There may be no memory for one more.
+            self.check();
             return;
         }
         let (slot, ty) = self.slot(place, &path, place.steps.len(), span);

@@ -120,9 +120,15 @@ impl Gen<'_, '_> {
             }
         };
         for (tail, _) in &tails {
-            text = self.call_rt(RtFn::str_append, &[text, *tail]).unwrap_or(text);
+            let at = self.span(e.span);
+            text = self.call_rt(RtFn::str_append, &[text, *tail, at]).unwrap_or(text);
         }
         self.release_operands(&tails);
+        // What could not grow is given up with the variable.
+        let before = self.held_count();
+        self.hold(text);
+        self.check();
+        self.drop_held(before);
         text
     }
 }

@@ -16,6 +16,7 @@ use crate::text::{self, Attr, Op, TextError};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use tessera_abi::check::Check;
 use tessera_base::{Blocks, DType, Sharding};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Collective, CollectiveKind, Exchange, Fft, FftKind, Prim, Reduction, Scalar, Steps, Transfer};
@@ -230,6 +231,10 @@ fn node_op(g: &Graph, id: NodeId) -> Op {
             put("points", Attr::Int(f.points as i64));
             put("scale", Attr::Float(f.scale));
             f.kind.name().into()
+        }
+        Prim::Check(check) => {
+            put("of", Attr::Str(check.name().into()));
+            "check".into()
         }
         Prim::RandomBits => "random_bits".into(),
         Prim::Layout => "layout".into(),
@@ -469,6 +474,7 @@ fn read_node(g: &mut Graph, op: &Op, operands: Vec<NodeId>) -> Result<Node, Text
                 _ => return Err(op.error("the attribute `scale` must be a number")),
             },
         }),
+        "check" => Prim::Check(Check::parse(op.str("of")?).ok_or_else(|| op.error("`of` names no check"))?),
         "random_bits" => Prim::RandomBits,
         "layout" => Prim::Layout,
         "rows" => Prim::Rows { axis: axis()?, from: sizes("from")? },

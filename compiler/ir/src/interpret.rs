@@ -4,14 +4,17 @@
 
 use crate::graph::{Graph, NodeId, NodeType, Policy};
 use std::borrow::Cow;
+use tessera_base::Span;
 use tessera_ops::prim::Prim;
-use tessera_ops::reference::{self, ArrayRef, Summation};
+use tessera_ops::reference::{self, ArrayRef, EvalError, Summation};
 
-/// Why a graph stopped: the node and what its kernel said (an index out of range).
+/// Why a graph stopped: the node, in the graph or in a loop's body, and what its kernel said (an index out of range).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stopped {
     pub node: NodeId,
-    pub message: String,
+    /// Where the node comes from.
+    pub span: Span,
+    pub error: EvalError,
 }
 
 /// The bytes of each output. `inputs[i]` holds the bytes of input `i`, row-major (a host scalar
@@ -35,21 +38,21 @@ pub fn run(g: &Graph, inputs: &[&[u8]]) -> Result<Vec<Vec<u8>>, Stopped> {
         if left[id.0 as usize] == 0 {
             continue;
         }
-        let stop = |message: String| Stopped { node: id, message };
+        let stop = |error: EvalError| Stopped { node: id, span: n.origin.span, error };
         let value = match &n.prim {
             Prim::Input(i) => {
-                let bytes = inputs.get(*i as usize).ok_or_else(|| stop(format!("input {i} is missing")))?;
+                let bytes = inputs.get(*i as usize).ok_or_else(|| stop(format!("input {i} is missing").into()))?;
                 vec![Cow::Borrowed(*bytes)]
             }
             Prim::Get { index } => {
                 let source = n.operands.first().and_then(|o| values[o.0 as usize].get(*index));
-                vec![source.cloned().ok_or_else(|| stop(format!("there is no result {index}")))?]
+                vec![source.cloned().ok_or_else(|| stop(format!("there is no result {index}").into()))?]
             }
             Prim::Scan { body, carry, sequences, trips } => {
-                let body = g.bodies.get(*body as usize).ok_or_else(|| stop("the body is missing".into()))?;
+                let body = g.bodies.get(*body as usize).ok_or_else(|| stop("the body is missing".to_owned().into()))?;
                 let operands: Vec<&[u8]> = n.operands.iter().map(|o| first(&values, *o)).collect();
                 scan(body, &operands, *carry, *sequences, *trips)
-                    .map_err(|e| stop(e.message))?
+                    .map_err(|e| Stopped { node: id, ..e })?
                     .into_iter()
                     .map(Cow::Owned)
                     .collect()
@@ -61,7 +64,7 @@ pub fn run(g: &Graph, inputs: &[&[u8]]) -> Result<Vec<Vec<u8>>, Stopped> {
                     .map(|&o| ArrayRef { dtype: g.ty(o).dtype, shape: &g.ty(o).shape, bytes: first(&values, o) })
                     .collect();
                 let made = reference::eval_summing(prim, &operands, n.ty.dtype, &n.ty.shape, summation(n.policy));
-                vec![Cow::Owned(made.map_err(|e| stop(e.message))?)]
+                vec![Cow::Owned(made.map_err(stop)?)]
             }
         };
         values[id.0 as usize] = value;

@@ -5,6 +5,7 @@
 
 use crate::map::MapOp;
 use std::sync::Arc;
+use tessera_abi::check::Check;
 use tessera_base::{Blocks, DType};
 
 /// One scalar with its element type. Floats are kept as f64 (exact for every float type),
@@ -54,6 +55,9 @@ pub enum Prim {
     Literal(Arc<[u8]>),
     /// Elementwise; all operands have the result's shape.
     Map(MapOp),
+    /// Operand 0, where the operation of host code has a value for the elements of operands 0 and 1 (i64 or f64, of
+    /// one shape); elsewhere an error. So ints that a graph computes are checked as host code checks them.
+    Check(Check),
     /// Conversion to the node's dtype: round to nearest even, fp8 saturates, float to
     /// integer truncates and saturates, to bool is `!= 0`.
     Cast,

@@ -24,6 +24,7 @@ pub use reduce::{Summation, combine, identity};
 
 use crate::prim::Prim;
 use std::fmt;
+use tessera_abi::check::Check;
 use tessera_base::DType;
 
 /// An operand.
@@ -47,6 +48,15 @@ pub struct TypeRef<'a> {
 pub struct EvalError {
     /// Lower case, without a full stop.
     pub message: String,
+    /// What [`Prim::Check`] refused.
+    pub refused: Option<Refused>,
+}
+
+/// The first operands for which an operation of host code has no value: i64 or the bits of an f64.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refused {
+    pub check: Check,
+    pub operands: [u64; 2],
 }
 
 impl fmt::Display for EvalError {
@@ -59,7 +69,7 @@ impl std::error::Error for EvalError {}
 
 impl From<String> for EvalError {
     fn from(message: String) -> EvalError {
-        EvalError { message }
+        EvalError { message, refused: None }
     }
 }
 
@@ -100,6 +110,7 @@ pub fn eval_summing(
         Prim::Iota { axis } => elementwise::iota(*axis, result),
         Prim::Literal(bytes) => bytes.to_vec(),
         Prim::Map(op) => elementwise::map(*op, operands, dtype),
+        Prim::Check(check) => checked(*check, operands[0], operands[1])?,
         Prim::Cast => elementwise::cast(operands[0], dtype),
         Prim::Broadcast { dims } => movement::broadcast(operands[0], dims, shape),
         Prim::Reshape | Prim::Layout => operands[0].bytes.to_vec(),
@@ -137,6 +148,18 @@ pub fn eval_summing(
         Prim::Fft(f) => fft::fft(f, operands, shape)?,
         Prim::RandomBits => random::random_bits(operands[0], result),
     })
+}
+
+/// Operand 0, unless the check refuses a pair of elements.
+fn checked(check: Check, a: ArrayRef, b: ArrayRef) -> Result<Vec<u8>, EvalError> {
+    let words = |x: ArrayRef| x.bytes.as_chunks::<8>().0.to_vec();
+    for operands in words(a).into_iter().zip(words(b)).map(|(a, b)| [a, b].map(u64::from_le_bytes)) {
+        if !check.holds(operands[0], operands[1]) {
+            let message = format!("`{}` has no value here", check.name());
+            return Err(EvalError { message, refused: Some(Refused { check, operands }) });
+        }
+    }
+    Ok(a.bytes.to_vec())
 }
 
 /// Number of elements; `None` where it does not fit the machine.

@@ -4,9 +4,11 @@
 //! instruction is one loop over a few hundred elements and its dispatch costs nothing.
 
 mod lane;
+mod one;
 mod step;
 
 pub use lane::Lane;
+pub use one::{operator, value};
 
 use crate::scalar::{Inst, Kind, Program, Val};
 

@@ -40,7 +40,7 @@ pub fn links(g: &Graph, node: &Node) -> Vec<Vec<Link>> {
     };
     let rest = |first: Vec<Link>| [first].into_iter().chain((1..node.operands.len()).map(whole)).collect::<Vec<_>>();
     match &node.prim {
-        Prim::Map(_) | Prim::Cast | Prim::Part { .. } | Prim::Complex | Prim::Layout => {
+        Prim::Map(_) | Prim::Check(_) | Prim::Cast | Prim::Part { .. } | Prim::Complex | Prim::Layout => {
             (0..node.operands.len()).map(pass).collect()
         }
         Prim::Broadcast { dims } => {

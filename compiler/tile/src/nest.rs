@@ -268,6 +268,13 @@ impl<'s> Nest<'s> {
         let kind = kind_of(value.dtype).ok_or_else(|| LowerError(format!("{} in a kernel", value.dtype)))?;
         let wide = |n: &Self, args: &[Val]| args.iter().map(|a| n.kernel.ty(*a).lanes).max().unwrap_or(1);
         let (def, lanes) = match &value.op {
+            // Only loops of no turns read what has no elements, and its loads may move out of them.
+            ValueOp::Load { operand, .. } | ValueOp::Gather { operand, .. }
+                if s.operands[*operand as usize].elems == 0 =>
+            {
+                let zero = if kind.is_float() { Scalar::F(0.0) } else { Scalar::I(0) };
+                (Def::Const(zero), 1)
+            }
             ValueOp::Load { operand, at, guards } => {
                 let (at, guards) = (self.resolve(at), self.resolve_guards(guards));
                 let vector = at.uses(LANE) || guards.iter().any(|g| g.index.uses(LANE));

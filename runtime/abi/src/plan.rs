@@ -81,6 +81,25 @@ impl Bounds {
     }
 }
 
+/// Why a step that is Rust code stopped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stop {
+    /// The number of the code: 703 is E0703.
+    pub code: u16,
+    /// Lower case, without a full stop.
+    pub message: String,
+    pub notes: Vec<String>,
+    /// The step inside it that stopped, where it has steps of its own.
+    pub origin: Option<StepOrigin>,
+}
+
+/// A position that is out of range.
+impl From<String> for Stop {
+    fn from(message: String) -> Stop {
+        Stop { code: 703, message, notes: vec![], origin: None }
+    }
+}
+
 /// One step, in order.
 #[derive(Clone)]
 pub enum Step {
@@ -101,7 +120,7 @@ pub enum Step {
     /// Runs on the calling thread through the reference kernel.
     Native {
         name: Arc<str>,
-        run: Arc<dyn Fn(&[*mut u8], &[u64]) -> Result<(), String> + Send + Sync>,
+        run: Arc<dyn Fn(&[*mut u8], &[u64]) -> Result<(), Stop> + Send + Sync>,
         bufs: Vec<BufRef>,
         scalars: Vec<ScalarRef>,
         origin: StepOrigin,

@@ -97,9 +97,9 @@ rt_table! {
     format_value(w, i, p) p fails y;
 
     // Strings: lengths and indices count characters.
-    str_concat(p, p) p;
+    str_concat(p, p) p fails y;
     /// `a = a + b` in place when no one else holds `a`.
-    str_append(p, p) p consumes y;
+    str_append(p, p) p fails y consumes y;
     str_repeat(p, i) p fails y;
     str_len(p) i;
     str_index(p, i) p fails y;
@@ -112,15 +112,15 @@ rt_table! {
     str_split(p, p) p fails y;
     /// At most so many splits; -1 for all.
     str_split_max(p, p, i) p fails y;
-    str_join(p, p) p;
+    str_join(p, p) p fails y;
     str_strip(p, p) p;
     str_lstrip(p, p) p;
     str_rstrip(p, p) p;
     /// Without the characters of a set: string, set, 0 both ends 1 start 2 end.
     str_strip_chars(p, p, i) p;
-    str_replace(p, p, p) p;
+    str_replace(p, p, p) p fails y;
     /// At most so many replacements; -1 for all.
-    str_replace_count(p, p, p, i) p;
+    str_replace_count(p, p, p, i) p fails y;
     str_startswith(p, p) i;
     str_endswith(p, p) i;
     str_upper(p) p;
@@ -137,7 +137,7 @@ rt_table! {
     str_pad(p, i, p, i) p fails y;
     str_zfill(p, i) p fails y;
     /// Its characters as strings.
-    str_chars(p) p;
+    str_chars(p) p fails y;
     str_count(p, p) i;
     str_isdigit(p) i;
     str_splitlines(p) p;
@@ -170,11 +170,11 @@ rt_table! {
 
     // Lists. Elements are words; the element type id is kept in the list.
     list_new(i, i) p;
-    list_push(p, w) p consumes y;
+    list_push(p, w) p fails y consumes y;
     list_len(p) i;
     /// Owned element.
     list_get(p, i) w fails y;
-    list_concat(p, p) p;
+    list_concat(p, p) p fails y;
     list_repeat(p, i) p fails y;
     list_slice(p, i, i, i) p fails y;
     list_contains(p, w) i fails y;
@@ -183,7 +183,7 @@ rt_table! {
     list_sorted(p, i) p fails y;
     list_reversed(p) p;
     list_insert(p, i, w) p fails y consumes y;
-    list_extend(p, p) p consumes y;
+    list_extend(p, p) p fails y consumes y;
     list_clear(p) p consumes y;
     list_reverse(p) p consumes y;
     list_sort(p, i) p fails y consumes y;
@@ -222,7 +222,7 @@ rt_table! {
     dict_items(p, i) p;
     dict_delete(p, w) p fails y consumes y;
     /// With the entries of another dict.
-    dict_update(p, p) p consumes y;
+    dict_update(p, p) p fails y consumes y;
     dict_clear(p) p consumes y;
     /// The address of an entry's word; the dict must be unique; the entry must exist.
     dict_slot(p, w) i fails y;

@@ -1,7 +1,7 @@
 //! Operations on dicts. Keys are strings or ints; entries keep the order of insertion.
 
 use crate::context::Context;
-use crate::fault::Fault;
+use crate::fault::{Fault, check_memory};
 use crate::number::quoted;
 use crate::show::key_repr;
 use crate::value::{
@@ -69,8 +69,22 @@ fn missing(dict: &DictObj, key: Probe) -> Fault {
     }
 }
 
-pub fn set(cx: &mut Context, dict: Own<DictObj>, key: u64, value: u64) -> u64 {
-    let mut dict = dict.unbox(&cx.types);
+/// The dict for changing, with room for more entries; the dict as it is where there is none.
+fn grown(cx: &Context, dict: Own<DictObj>, more: usize) -> Result<Box<DictObj>, (Fault, u64)> {
+    /// Of an entry with its place in the table.
+    const ENTRY_BYTES: u128 = 48;
+    let map = &dict.get().map;
+    let (len, most) = (map.len() + more, map.capacity());
+    let grows = if len > most { (2 * most).max(len) } else { 0 };
+    let copied = if dict.is_shared() { len } else { 0 };
+    if let Err(fault) = check_memory(grows as u128 + copied as u128, ENTRY_BYTES) {
+        return Err((fault, dict.word()));
+    }
+    Ok(dict.unbox(&cx.types))
+}
+
+pub fn set(cx: &mut Context, dict: Own<DictObj>, key: u64, value: u64) -> Result<u64, (Fault, u64)> {
+    let mut dict = grown(cx, dict, 1)?;
     let value = shared(cx, &dict, value);
     let probe = probe(cx, &dict, key);
     if let Some(slot) = dict.map.get_mut(&probe) {
@@ -80,7 +94,7 @@ pub fn set(cx: &mut Context, dict: Own<DictObj>, key: u64, value: u64) -> u64 {
         let key = owned_key(cx, &dict, key);
         dict.map.insert(key, value);
     }
-    into_word(dict)
+    Ok(into_word(dict))
 }
 
 pub fn get(cx: &Context, dict: &DictObj, key: u64) -> Result<u64, Fault> {
@@ -131,15 +145,15 @@ pub fn items(cx: &Context, dict: &DictObj, ty: TypeId) -> u64 {
 }
 
 /// With the entries of another dict.
-pub fn update(cx: &mut Context, dict: Own<DictObj>, more: &DictObj) -> u64 {
-    let mut dict = dict.unbox(&cx.types);
+pub fn update(cx: &mut Context, dict: Own<DictObj>, more: &DictObj) -> Result<u64, (Fault, u64)> {
+    let mut dict = grown(cx, dict, more.map.len())?;
     for (key, &value) in &more.map {
         let value = shared(cx, more, value);
         if let Some(old) = dict.map.insert(key.clone(), value) {
             cx.release(old, dict.value);
         }
     }
-    into_word(dict)
+    Ok(into_word(dict))
 }
 
 pub fn clear(cx: &mut Context, dict: Own<DictObj>) -> u64 {

@@ -6,7 +6,7 @@ use crate::profile;
 use crate::tensor::{Buffer, OutOfMemory, Tensor};
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
-use tessera_abi::plan::{BufRef, Plan, ScalarRef, Step, StepOrigin};
+use tessera_abi::plan::{BufRef, Plan, ScalarRef, Step, StepOrigin, Stop};
 use tessera_base::DType;
 
 /// What a caller passes for one input.
@@ -24,10 +24,7 @@ pub enum PlanError {
     /// Somebody asked the program to end.
     Interrupted,
     /// A step refused its data (an index out of range, for instance).
-    Step {
-        message: String,
-        origin: StepOrigin,
-    },
+    Step(Stop),
 }
 
 impl From<OutOfMemory> for PlanError {
@@ -138,16 +135,16 @@ pub fn execute(plan: &Plan, args: Vec<Argument>, pool: &Pool, work: &mut Workspa
                         Some(message) => message,
                         None => format!("no memory for the scratch of `{}` ({scratch_bytes} bytes)", kernel.name),
                     };
-                    return Err(PlanError::Step { message, origin: *origin });
+                    return Err(PlanError::Step(Stop { origin: Some(*origin), ..message.into() }));
                 }
                 profile::after(started, &kernel.name, *origin);
             }
             Step::Native { name, run, bufs, scalars, origin } => {
                 let addresses: Vec<*mut u8> = bufs.iter().map(|&b| address(b)).collect();
                 let words: Vec<u64> = scalars.iter().map(|&s| word(s)).collect();
-                run(&addresses, &words).map_err(|message| match pool.is_interrupted() {
+                run(&addresses, &words).map_err(|stop| match pool.is_interrupted() {
                     true => PlanError::Interrupted,
-                    false => PlanError::Step { message, origin: *origin },
+                    false => PlanError::Step(Stop { origin: stop.origin.or(Some(*origin)), ..stop }),
                 })?;
                 profile::after(started, name, *origin);
             }

@@ -56,10 +56,9 @@ pub fn allowed_memory() -> String {
     format!("{whose} {}", human_bytes(limit))
 }
 
-/// Fails if `count` pieces of `each` bytes are more than the machine has.
+/// Fails if there is no room for `count` pieces of `each` bytes.
 pub fn check_memory(count: u128, each: u128) -> Result<(), Fault> {
-    let bytes = u64::try_from(count.saturating_mul(each)).unwrap_or(u64::MAX);
-    if bytes > crate::tensor::memory_limit() { Err(OutOfMemory { bytes }.into()) } else { Ok(()) }
+    crate::memory::room(u64::try_from(count.saturating_mul(each)).unwrap_or(u64::MAX))
 }
 
 /// `1.5 GiB`.

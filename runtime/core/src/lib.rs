@@ -26,6 +26,7 @@ pub mod execute;
 pub mod io;
 pub mod plot;
 pub mod math;
+pub mod memory;
 pub mod order;
 pub mod slice;
 pub mod list;

@@ -2,10 +2,11 @@
 
 use crate::context::Context;
 use crate::fault::{Fault, check_memory};
+use crate::memory;
 use crate::order::{compare, equal};
 use crate::show::repr;
 use crate::slice::{Range, count, position};
-use crate::value::{ListObj, TypeInfo, TypeTable, into_word, new_list, retain_word};
+use crate::value::{ListObj, Own, TypeInfo, TypeTable, into_word, new_list, retain_word};
 
 /// One more owner of an element.
 fn shared(list: &ListObj, word: u64) -> u64 {
@@ -25,14 +26,28 @@ pub fn get(list: &ListObj, index: i64) -> Result<u64, Fault> {
     Ok(shared(list, list.words()[position(index, list.words().len(), "list")?]))
 }
 
-pub fn push(mut list: Box<ListObj>, word: u64) -> u64 {
-    let word = shared(&list, word);
-    list.edit(|words| words.push(word));
-    into_word(list)
+/// The list for changing, with room for more elements; the list as it is where there is none.
+fn grown(list: Own<ListObj>, more: usize) -> Result<Box<ListObj>, (Fault, u64)> {
+    if let Err(fault) = memory::room(list.copied_bytes()) {
+        return Err((fault, list.word()));
+    }
+    let mut list = list.unbox();
+    match list.edit(|words| memory::reserve(words, more)) {
+        Ok(()) => Ok(list),
+        Err(fault) => Err((fault, into_word(list))),
+    }
 }
 
-pub fn concat(cx: &Context, a: &ListObj, b: &ListObj) -> u64 {
-    like(cx, a, a.words().iter().chain(b.words()).copied())
+pub fn push(list: Own<ListObj>, word: u64) -> Result<u64, (Fault, u64)> {
+    let mut list = grown(list, 1)?;
+    let word = shared(&list, word);
+    list.edit(|words| words.push(word));
+    Ok(into_word(list))
+}
+
+pub fn concat(cx: &Context, a: &ListObj, b: &ListObj) -> Result<u64, Fault> {
+    check_memory(a.words().len() as u128 + b.words().len() as u128, 8)?;
+    Ok(like(cx, a, a.words().iter().chain(b.words()).copied()))
 }
 
 pub fn repeat(cx: &Context, list: &ListObj, times: i64) -> Result<u64, Fault> {
@@ -43,6 +58,7 @@ pub fn repeat(cx: &Context, list: &ListObj, times: i64) -> Result<u64, Fault> {
 
 pub fn slice(cx: &Context, list: &ListObj, start: i64, stop: i64, step: i64) -> Result<u64, Fault> {
     let range = Range::of_slice(start, stop, step, list.words().len())?;
+    check_memory(range.count as u128, 8)?;
     Ok(like(cx, list, range.positions().map(|p| list.words()[p])))
 }
 
@@ -104,17 +120,19 @@ pub fn reversed(cx: &Context, list: &ListObj) -> u64 {
 }
 
 /// Before the position, which is clamped.
-pub fn insert(mut list: Box<ListObj>, index: i64, word: u64) -> u64 {
+pub fn insert(list: Own<ListObj>, index: i64, word: u64) -> Result<u64, (Fault, u64)> {
+    let mut list = grown(list, 1)?;
     let word = shared(&list, word);
     let len = list.words().len() as i64;
     let at = if index < 0 { index.saturating_add(len).max(0) } else { index.min(len) };
     list.edit(|words| words.insert(at as usize, word));
-    into_word(list)
+    Ok(into_word(list))
 }
 
-pub fn extend(mut list: Box<ListObj>, more: &ListObj) -> u64 {
+pub fn extend(list: Own<ListObj>, more: &ListObj) -> Result<u64, (Fault, u64)> {
+    let mut list = grown(list, more.words().len())?;
     list.edit(|words| words.extend(more.words().iter().map(|&w| shared(more, w))));
-    into_word(list)
+    Ok(into_word(list))
 }
 
 pub fn clear(cx: &mut Context, mut list: Box<ListObj>) -> u64 {

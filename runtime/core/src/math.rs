@@ -2,52 +2,78 @@
 
 use crate::fault::Fault;
 use crate::number::float_repr;
+use std::sync::OnceLock;
+use tessera_abi::check::{self, Check, Function};
 use tessera_abi::layout::int_fault;
+
+/// Evaluates a function of floats; the second operand counts for those of two.
+pub type Evaluator = fn(Function, f64, f64) -> f64;
+
+/// The operators' scalar programs, which the runtime does not know itself.
+static EVALUATOR: OnceLock<Evaluator> = OnceLock::new();
+
+/// Says how functions of floats are computed, so that host code has the bits of operators. To be called before a
+/// program runs; the first call counts.
+pub fn define(evaluator: Evaluator) {
+    let _ = EVALUATOR.set(evaluator);
+}
+
+/// The value of a function of floats; NaN before [`define`].
+fn value(function: Function, x: f64, y: f64) -> f64 {
+    EVALUATOR.get().map_or(f64::NAN, |f| f(function, x, y))
+}
+
+/// `a ** b` of floats.
+pub fn float_pow(a: f64, b: f64) -> f64 {
+    value(Function::Pow, a, b)
+}
 
 /// The largest integer not above `a / b`, as a float.
 pub fn float_floordiv(a: f64, b: f64) -> Result<f64, Fault> {
     if b == 0.0 {
-        return Err(Fault::new(702, format!("{} // {} divides by zero", float_repr(a), float_repr(b))));
+        return Err(refused(Check::FloatFloorDiv, [a, b].map(f64::to_bits)));
     }
-    let rem = a % b;
-    let mut quotient = (a - rem) / b;
-    if rem != 0.0 && (rem < 0.0) != (b < 0.0) {
-        quotient -= 1.0;
-    }
-    if quotient == 0.0 {
-        return Ok(0.0f64.copysign(a / b));
-    }
-    let floor = quotient.floor();
-    Ok(if quotient - floor > 0.5 { floor + 1.0 } else { floor })
+    Ok(value(Function::FloorDiv, a, b))
 }
 
 /// The remainder that goes with [`float_floordiv`]: it has the divisor's sign.
 pub fn float_mod(a: f64, b: f64) -> Result<f64, Fault> {
     if b == 0.0 {
-        return Err(Fault::new(702, format!("{} % {} divides by zero", float_repr(a), float_repr(b))));
+        return Err(refused(Check::FloatMod, [a, b].map(f64::to_bits)));
     }
-    let rem = a % b;
-    if rem == 0.0 {
-        return Ok(0.0f64.copysign(b));
-    }
-    Ok(if (rem < 0.0) != (b < 0.0) { rem + b } else { rem })
+    Ok(value(Function::Mod, a, b))
 }
 
 pub fn int_pow(base: i64, exponent: i64) -> Result<i64, Fault> {
-    if exponent < 0 {
-        return Err(Fault::new(711, format!("{base} ** {exponent}: the exponent of an int power is negative"))
-            .note("a float base gives a float: `float(x) ** n`"));
+    check::int_pow(base, exponent).ok_or_else(|| refused(Check::Pow, [base as u64, exponent as u64]))
+}
+
+/// What host code says of operands that a check refuses.
+pub fn refused(check: Check, operands: [u64; 2]) -> Fault {
+    let [a, b] = operands.map(|w| w as i64);
+    let [x, y] = operands.map(f64::from_bits);
+    match check {
+        Check::Add => int_fault(int_fault::ADD, a, b),
+        Check::Sub => int_fault(int_fault::SUB, a, b),
+        Check::Mul => int_fault(int_fault::MUL, a, b),
+        Check::FloorDiv if b == 0 => int_fault(int_fault::DIV_ZERO, a, b),
+        Check::FloorDiv => int_fault(int_fault::FLOOR_DIV, a, b),
+        Check::Mod => int_fault(int_fault::MOD_ZERO, a, b),
+        Check::Pow if b < 0 => Fault::new(711, format!("{a} ** {b}: the exponent of an int power is negative"))
+            .note("a float base gives a float: `float(x) ** n`"),
+        Check::Pow => overflow(format!("{a} ** {b}")),
+        Check::Shl if b >= 0 => int_fault(int_fault::SHL, a, b),
+        Check::Shl | Check::Shr => int_fault(int_fault::SHIFT_NEGATIVE, a, b),
+        Check::Neg => int_fault(int_fault::NEG, a, 0),
+        Check::Position => Fault::new(703, format!("index {a} is out of range for {b} elements")),
+        Check::IntTrueDiv => int_fault(int_fault::TRUE_DIV_ZERO, x as i64, y as i64),
+        Check::FloatFloorDiv => Fault::new(702, format!("{} // {} divides by zero", float_repr(x), float_repr(y))),
+        Check::FloatMod => Fault::new(702, format!("{} % {} divides by zero", float_repr(x), float_repr(y))),
+        Check::MathPow => outside("pow", &[x, y]),
+        Check::ToInt | Check::Round => to_int_fault(x),
+        Check::Sqrt | Check::Log | Check::Log2 | Check::Log10 | Check::Log1p => outside(check.name(), &[x]),
+        Check::Sin | Check::Cos | Check::Tan | Check::Asin | Check::Acos => outside(check.name(), &[x]),
     }
-    match base {
-        0 => return Ok(i64::from(exponent == 0)),
-        1 => return Ok(1),
-        -1 => return Ok(if exponent % 2 == 0 { 1 } else { -1 }),
-        _ => {}
-    }
-    u32::try_from(exponent)
-        .ok()
-        .and_then(|e| base.checked_pow(e))
-        .ok_or_else(|| overflow(format!("{base} ** {exponent}")))
 }
 
 fn overflow(what: String) -> Fault {
@@ -85,47 +111,45 @@ pub fn round_int(x: f64) -> Result<i64, Fault> {
     if (-LIMIT..LIMIT).contains(&rounded) { Ok(rounded as i64) } else { Err(to_int_fault(x)) }
 }
 
-// SAFETY: the C library that the standard library links has this function.
-unsafe extern "C" {
-    safe fn erf(x: f64) -> f64;
+/// What a function of `math` asks of its operand, by its number in the row `math` of `abi::rt`.
+pub fn check_of(number: i64) -> Option<Check> {
+    Some(match number {
+        0 => Check::Sqrt,
+        2 => Check::Log,
+        3 => Check::Sin,
+        4 => Check::Cos,
+        5 => Check::Tan,
+        9 => Check::Log2,
+        10 => Check::Log10,
+        13 => Check::Log1p,
+        14 => Check::Asin,
+        15 => Check::Acos,
+        _ => return None,
+    })
 }
 
 /// The functions of `math` by the numbers of the row `math` in `abi::rt`. Outside of the domain
 /// of a function they fail as Python's do; beyond the range of floats they give infinity.
 pub fn function(number: i64, x: f64) -> Result<f64, Fault> {
-    let (name, y) = match number {
-        0 => ("sqrt", x.sqrt()),
-        1 => ("exp", x.exp()),
-        2 => ("log", if x == 0.0 { f64::NAN } else { x.ln() }),
-        3 => ("sin", x.sin()),
-        4 => ("cos", x.cos()),
-        5 => ("tan", x.tan()),
-        6 => ("floor", x.floor()),
-        7 => ("ceil", x.ceil()),
-        8 => ("tanh", x.tanh()),
-        9 => ("log2", if x == 0.0 { f64::NAN } else { x.log2() }),
-        10 => ("log10", if x == 0.0 { f64::NAN } else { x.log10() }),
-        11 => ("trunc", x.trunc()),
-        12 => ("expm1", x.exp_m1()),
-        13 => ("log1p", if x == -1.0 { f64::NAN } else { x.ln_1p() }),
-        14 => ("asin", x.asin()),
-        15 => ("acos", x.acos()),
-        16 => ("atan", x.atan()),
-        17 => ("sinh", x.sinh()),
-        18 => ("cosh", x.cosh()),
-        _ => ("erf", erf(x)),
-    };
-    if y.is_nan() && !x.is_nan() { Err(outside(name, &[x])) } else { Ok(y) }
+    let operands = [x.to_bits(); 2];
+    if let Some(check) = check_of(number).filter(|c| !c.holds(operands[0], operands[1])) {
+        return Err(refused(check, operands));
+    }
+    Ok(Function::of_one(number).map_or(f64::NAN, |f| value(f, x, x)))
+}
+
+/// What a function of two operands asks of them, by its number in the row `math2`.
+pub fn check_of_two(number: i64) -> Option<Check> {
+    (number == 1).then_some(Check::MathPow)
 }
 
 /// By the numbers of the row `math2`: 0 atan2 1 pow 2 hypot.
 pub fn function2(number: i64, x: f64, y: f64) -> Result<f64, Fault> {
-    let (name, z) = match number {
-        0 => ("atan2", x.atan2(y)),
-        1 => ("pow", if x == 0.0 && y < 0.0 { f64::NAN } else { x.powf(y) }),
-        _ => ("hypot", x.hypot(y)),
-    };
-    if z.is_nan() && !x.is_nan() && !y.is_nan() { Err(outside(name, &[x, y])) } else { Ok(z) }
+    let operands = [x, y].map(f64::to_bits);
+    if let Some(check) = check_of_two(number).filter(|c| !c.holds(operands[0], operands[1])) {
+        return Err(refused(check, operands));
+    }
+    Ok(Function::of_two(number).map_or(f64::NAN, |f| value(f, x, y)))
 }
 
 fn outside(name: &str, x: &[f64]) -> Fault {
@@ -149,24 +173,6 @@ pub fn gcd(a: i64, b: i64) -> Result<i64, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn float_division_floors_and_the_remainder_fits() {
-        let values = [-7.5, -3.0, -2.0, -1.0, -0.3, 0.3, 1.0, 2.0, 2.5, 7.5, 1e17, -1e17];
-        for a in values {
-            for b in values {
-                let (Ok(q), Ok(r)) = (float_floordiv(a, b), float_mod(a, b)) else { panic!("{a} {b}") };
-                assert_eq!(q, q.floor());
-                assert!(r == 0.0 || (r < 0.0) == (b < 0.0), "{a} % {b} = {r}");
-                assert!(r.abs() <= b.abs());
-                assert!((q * b + r - a).abs() <= 1e-9 * a.abs().max(b.abs()), "{a} {b}");
-            }
-        }
-        assert_eq!(float_floordiv(-7.5, 2.0), Ok(-4.0));
-        assert_eq!(float_floordiv(1.0, 0.1), Ok(9.0));
-        assert_eq!(float_mod(1.0, 0.1), Ok(0.09999999999999995));
-        assert!(float_mod(1.0, 0.0).is_err());
-    }
 
     #[test]
     fn powers() {

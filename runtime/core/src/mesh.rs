@@ -222,7 +222,7 @@ pub fn start_step(moves: Moves, operands: &[Operand], origin: StepOrigin) -> Ste
     let run = move |inputs: &[&[u8]], _: &mut [&mut [u8]], _: &[u64]| {
         let (engine, device) = device(&moves)?;
         if inputs.len() != moves.pieces.len() {
-            return Err(format!("`{}` has not its operands", moves.name));
+            return Err(format!("`{}` has not its operands", moves.name).into());
         }
         if !engine.starts_ahead(moves.tag) {
             return Ok(());
@@ -232,7 +232,7 @@ pub fn start_step(moves: Moves, operands: &[Operand], origin: StepOrigin) -> Ste
         // before it drops its memory.
         let started = traffic::began(&moves.name, device, || unsafe { engine.start(at, &moves, inputs) });
         COURSE.with_borrow_mut(|c| c.begun.push((moves.tag, at)));
-        started
+        Ok(started?)
     };
     native::step(&name, operands, &[], vec![], origin, Arc::new(run))
 }

@@ -2,10 +2,10 @@
 
 use crate::pool::Pool;
 use std::sync::Arc;
-use tessera_abi::plan::{BufRef, ScalarRef, Step, StepOrigin};
+use tessera_abi::plan::{BufRef, ScalarRef, Step, StepOrigin, Stop};
 
 /// What a native step computes: reads the inputs, fills the outputs. Scalars are words.
-pub type NativeFn = dyn Fn(&[&[u8]], &mut [&mut [u8]], &[u64]) -> Result<(), String> + Send + Sync;
+pub type NativeFn = dyn Fn(&[&[u8]], &mut [&mut [u8]], &[u64]) -> Result<(), Stop> + Send + Sync;
 
 /// An operand in memory with its length in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,7 +68,7 @@ pub fn update_step(
         };
         // SAFETY: as above.
         let ins: Vec<&[u8]> = ins.iter().zip(&in_bytes).map(|(&p, &n)| unsafe { bytes(p, n) }).collect();
-        run(&ins, out, words)
+        Ok(run(&ins, out, words)?)
     };
     let bufs = [base, output].iter().chain(inputs).map(|o| o.place).collect();
     Step::Native { name: name.into(), run: Arc::new(code), bufs, scalars, origin }

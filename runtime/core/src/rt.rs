@@ -130,6 +130,14 @@ pub fn settle<T: Default>(cx: &mut Context, span: i64, outcome: Result<T, Fault>
     })
 }
 
+/// The same for what is taken over: where it could not be changed, it is given back.
+pub fn settle_own(cx: &mut Context, span: i64, outcome: Result<u64, (Fault, u64)>) -> u64 {
+    outcome.unwrap_or_else(|(fault, unchanged)| {
+        cx.fail(fault, span as u32);
+        unchanged
+    })
+}
+
 /// The address of an object's header, for those functions that take any object.
 pub type AnyObject<'a> = Option<&'a Header>;
 

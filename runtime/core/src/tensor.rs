@@ -1,5 +1,6 @@
 //! Tensors in memory: a shape, an element type, and a shared buffer.
 
+use crate::memory;
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -65,6 +66,12 @@ impl Buffer {
         }
         if !zeroed && let Some(found) = recycle::take(size) {
             return Ok(found);
+        }
+        if !memory::has_room(len) {
+            recycle::give_back();
+            if !memory::has_room(len) {
+                return Err(fail);
+            }
         }
         let layout = Self::layout(size).ok_or(fail.clone())?;
         // SAFETY: the layout has a size above zero.
@@ -162,6 +169,17 @@ mod recycle {
         let at = fits.min_by_key(|(_, k)| k.capacity)?.0;
         let Kept { ptr, capacity } = kept.swap_remove(at);
         Some(Buffer { ptr, len, capacity, map: None })
+    }
+
+    /// Frees what was kept.
+    pub fn give_back() {
+        let kept = KEPT.lock().map(|mut kept| std::mem::take(&mut *kept)).unwrap_or_default();
+        for Kept { ptr, capacity } in kept {
+            if let Some(layout) = Buffer::layout(capacity) {
+                // SAFETY: allocated with this layout, and no one refers to it.
+                unsafe { std::alloc::dealloc(ptr.as_ptr(), layout) }
+            }
+        }
     }
 
     /// Asks the system for large pages: fewer faults, fewer address translations.

@@ -159,7 +159,8 @@ pub fn index(t: &Tensor, parts: &[Part]) -> Result<Tensor, Fault> {
         return Ok(outline::tensor(t.dtype, &v.shape, Sharding::default())?);
     }
     if v.is_contiguous() {
-        let offset = t.offset + v.start as usize * size;
+        // A part without elements may start beyond the end.
+        let offset = if v.shape.contains(&0) { t.offset } else { t.offset + v.start as usize * size };
         return Ok(Tensor { dtype: t.dtype, shape: v.shape, buffer: t.buffer.clone(), offset, parts: None });
     }
     let mut out = Tensor::new(t.dtype, &v.shape, false)?;

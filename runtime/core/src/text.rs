@@ -1,6 +1,7 @@
 //! Operations on strings. Lengths and positions count characters.
 
 use crate::fault::{Fault, check_memory};
+use crate::memory;
 use crate::number::{is_space, quoted};
 use crate::slice::{Range, position};
 use crate::value::{StrObj, new_str, new_str_counted};
@@ -13,11 +14,12 @@ fn byte_at(s: &StrObj, character: usize) -> usize {
     s.text().char_indices().nth(character).map_or(s.text().len(), |(i, _)| i)
 }
 
-pub fn concat(a: &StrObj, b: &StrObj) -> u64 {
-    let mut text = String::with_capacity(a.text().len() + b.text().len());
+pub fn concat(a: &StrObj, b: &StrObj) -> Result<u64, Fault> {
+    let mut text = String::new();
+    memory::reserve_text(&mut text, a.text().len() + b.text().len())?;
     text.push_str(a.text());
     text.push_str(b.text());
-    new_str_counted(text, a.chars() + b.chars())
+    Ok(new_str_counted(text, a.chars() + b.chars()))
 }
 
 pub fn repeat(s: &StrObj, times: i64) -> Result<u64, Fault> {
@@ -82,8 +84,11 @@ fn words(s: &str, parts: usize) -> Vec<u64> {
 }
 
 /// With occurrences replaced, at most `most` of them (all if negative).
-pub fn replace(s: &str, old: &str, new: &str, most: i64) -> String {
-    usize::try_from(most).map_or_else(|_| s.replace(old, new), |n| s.replacen(old, new, n))
+pub fn replace(s: &str, old: &str, new: &str, most: i64) -> Result<String, Fault> {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let places = s.matches(old).take(most).count();
+    check_memory(s.len() as u128 + places as u128 * new.len().saturating_sub(old.len()) as u128, 1)?;
+    Ok(s.replacen(old, new, most))
 }
 
 /// The lines without their ends; an end at the end of the text opens no further line.

@@ -12,6 +12,8 @@ pub use count::{make_immortal, release, retain, retain_word};
 pub use key::{Key, Probe, StrKey};
 pub use types::{TypeId, TypeInfo, TypeTable};
 
+use crate::fault::Fault;
+use crate::memory;
 use crate::tensor::Tensor;
 use indexmap::IndexMap;
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
@@ -150,7 +152,8 @@ impl<T: Object> Own<T> {
         unsafe { self.0.cast().as_ref() }
     }
 
-    fn is_shared(&self) -> bool {
+    /// Whether someone else holds it too, so that a change copies it.
+    pub fn is_shared(&self) -> bool {
         self.header().count.get() != 1
     }
 }
@@ -276,22 +279,28 @@ impl StrObj {
 }
 
 impl Own<StrObj> {
-    /// The string with `tail` after it; in place when no one else holds it.
-    pub fn append(self, tail: &StrObj) -> u64 {
+    /// The string with `tail` after it; in place when no one else holds it. Where there is no room, the string as it is.
+    pub fn append(self, tail: &StrObj) -> Result<u64, (Fault, u64)> {
         let chars = self.get().chars + tail.chars;
         if self.is_shared() {
-            let mut text = String::with_capacity(self.get().text.len() + tail.text.len());
+            let mut text = String::new();
+            if let Err(fault) = memory::reserve_text(&mut text, self.get().text.len() + tail.text.len()) {
+                return Err((fault, self.word()));
+            }
             text.push_str(self.get().text());
             text.push_str(tail.text());
             let header = self.header();
             header.count.set(header.count.get() - 1);
-            return new_str_counted(text, chars);
+            return Ok(new_str_counted(text, chars));
         }
         // SAFETY: no one else holds the object, so `tail` is another one.
         let object = unsafe { &mut *self.0.as_ptr() };
+        if let Err(fault) = memory::reserve_text(&mut object.text, tail.text.len()) {
+            return Err((fault, self.word()));
+        }
         object.text.push_str(tail.text());
         object.chars = chars;
-        self.word()
+        Ok(self.word())
     }
 }
 
@@ -328,6 +337,11 @@ impl Drop for ListObj {
 }
 
 impl Own<ListObj> {
+    /// What a change has to copy first.
+    pub fn copied_bytes(&self) -> u64 {
+        if self.is_shared() { 8 * self.get().len as u64 } else { 0 }
+    }
+
     /// The list itself if this is its only owner, else a copy of its top level.
     pub fn unbox(self) -> Box<ListObj> {
         if self.is_shared() {

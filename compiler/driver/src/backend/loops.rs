@@ -3,11 +3,12 @@
 use super::{Backend, BackendError, counts, meetings, operand};
 use crate::native_kernels::{Source, gather};
 use std::sync::{Arc, Mutex};
-use tessera_abi::plan::Plan;
+use tessera_abi::plan::{Plan, Stop};
 use tessera_ir::graph::{Graph, NodeId, NodeType};
 use tessera_ir::group::MemoryPlan;
 use tessera_ops::prim::Prim;
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
+use tessera_runtime::fault::Fault;
 use tessera_runtime::native::{NativeFn, Operand};
 use tessera_runtime::pool::Pool;
 use tessera_runtime::tensor::Tensor;
@@ -45,6 +46,11 @@ impl Backend {
     }
 }
 
+/// A fault as a step reports it.
+pub fn refused(fault: Fault) -> Stop {
+    Stop { code: fault.code, notes: fault.notes, ..fault.message.into() }
+}
+
 /// A loop over a compiled body.
 struct Loop {
     body: Plan,
@@ -60,7 +66,7 @@ fn turns(spec: Loop, sources: Vec<Source>, results: Vec<usize>, pool: Arc<Pool>)
         let words: Vec<[u8; 8]> = words.iter().map(|w| w.to_le_bytes()).collect();
         let operands = gather(&sources, &spec.types, inputs, &words);
         let tensor = |ty: &NodeType, shape: &[u64], bytes: &[u8]| {
-            Tensor::from_bytes(ty.dtype, shape, bytes).map_err(|_| "no memory for a loop".to_owned())
+            Tensor::from_bytes(ty.dtype, shape, bytes).map_err(|e| refused(Fault::from(e)))
         };
         let mut state = vec![];
         let mut constants = vec![];
@@ -81,9 +87,9 @@ fn turns(spec: Loop, sources: Vec<Source>, results: Vec<usize>, pool: Arc<Pool>)
             }
             args.extend(constants.iter().cloned().map(Argument::Tensor));
             let mut made = execute(&spec.body, args, &pool, &mut work).map_err(|e| match e {
-                PlanError::Step { message, .. } => message,
-                PlanError::Memory(_) => "no memory for a loop".to_owned(),
-                PlanError::Interrupted => "interrupted".to_owned(),
+                PlanError::Step(stop) => stop,
+                PlanError::Memory(e) => refused(Fault::from(e)),
+                PlanError::Interrupted => "interrupted".to_owned().into(),
             })?;
             for (out, &index) in outputs.iter_mut().zip(&results).filter(|(_, i)| **i >= spec.carry) {
                 let bytes = made[index].bytes();

@@ -109,7 +109,7 @@ pub(super) fn exchanged(graph: &Graph, group: &Group, memory: &MemoryPlan) -> St
     let (name, origin) = (moves.name.clone(), origin(graph, group.roots[0]));
     let run = move |inputs: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]| {
         let words: Vec<[u8; 8]> = words.iter().map(|w| w.to_le_bytes()).collect();
-        mesh::exchange(&moves, &gather(&sources, &types, inputs, &words), outputs)
+        Ok(mesh::exchange(&moves, &gather(&sources, &types, inputs, &words), outputs)?)
     };
     native::step(&name, &inputs, &outputs, scalars, origin, Arc::new(run))
 }

@@ -180,7 +180,7 @@ fn cost(g: &Graph, id: NodeId, effort: Effort) -> Option<f64> {
         | Prim::Exchange(_)
         | Prim::Rows { .. }
         | Prim::Collective(_) => None,
-        Prim::Scan { .. } | Prim::Get { .. } | Prim::Sort { .. } | Prim::ArgSort { .. } => None,
+        Prim::Scan { .. } | Prim::Get { .. } | Prim::Sort { .. } | Prim::ArgSort { .. } | Prim::Check(_) => None,
         Prim::Scatter { .. } | Prim::ScatterAddAlong { .. } | Prim::DynamicUpdate => None,
     }
 }

@@ -17,6 +17,7 @@ use crate::rules::sizes::each_dim;
 use crate::rules::unify::{JoinKind, bind_signature, join, join_diagnostic, leaves_mesh, refine};
 use crate::thir::*;
 use crate::ty::{FnRefTy, Ty};
+use crate::walk::each_expr_in;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, ItemId, Mesh, Size, SizeVar, Span};
@@ -135,9 +136,16 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
         inst.hints = Some(Arc::new(state.hints));
     }
     zonk(&mut inst, &[]);
+    let mut reads = BTreeMap::new();
+    each_expr_in(&inst.body, &mut |e| {
+        if let TKind::Global(id) = e.kind {
+            reads.insert(id, e.ty.clone());
+        }
+    });
     CheckedInst {
         inst,
         ret,
+        reads,
         sig_vars: types.vars,
         requests: cx.requests,
         diagnostics: cx.diagnostics,

@@ -14,6 +14,7 @@ use crate::db::Target;
 use crate::rules::lying;
 use crate::thir::*;
 use crate::ty::{Derived, FnRefTy, Grad, OutAxes, Ty};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, ItemId, Sharding, Span, TensorType};
@@ -326,7 +327,7 @@ impl Cx<'_> {
     fn parameters(&mut self, ty: &Ty) -> Option<Vec<Arc<str>>> {
         let Ty::FnRef(r) = ty else { return None };
         match &r.derived {
-            Some(Derived::Pullback) => Some(vec!["cotangent".into()]),
+            Some(Derived::Pullback(_)) => Some(vec!["cotangent".into()]),
             Some(Derived::Pipeline(_)) => Some(vec!["x".into()]),
             Some(_) => r.captures.first().map(|(_, t)| t.clone()).and_then(|t| self.parameters(&t)),
             None => {
@@ -435,7 +436,12 @@ impl Cx<'_> {
             }
             args.push(self.save("primal", arg));
         }
-        let pullback = self.derived(f, args.clone(), Derived::Pullback, "autodiff.vjp", span);
+        // The pullback belongs to this value: what the function reads of the module is bound like its arguments.
+        let read = self.read_by(&of.f);
+        let globals = read.keys().copied().collect();
+        let mut bound = args.clone();
+        bound.extend(read.into_iter().map(|(id, ty)| TExpr { kind: TKind::Global(id), ty, span }));
+        let pullback = self.derived(f, bound, Derived::Pullback(globals), "autodiff.vjp", span);
         let value = match of.f {
             TFunction::Direct { inst, callee } => TKind::Call { inst, callee: callee.map(Box::new), args },
             f => TKind::Derive { f: Box::new(f), args },
@@ -443,6 +449,28 @@ impl Cx<'_> {
         let value = TExpr { kind: value, ty: of.ret, span };
         let ty = Ty::Tuple(vec![value.ty.clone(), pullback.ty.clone()]);
         TExpr { kind: TKind::Tuple(vec![value, pullback]), ty, span }
+    }
+
+    /// The module variables that a function reads, directly or in functions that it calls.
+    fn read_by(&self, f: &TFunction) -> BTreeMap<GlobalId, Ty> {
+        let (mut todo, mut seen, mut out) = (vec![], BTreeSet::new(), BTreeMap::new());
+        let mut f = f;
+        loop {
+            match f {
+                TFunction::Direct { inst, .. } => break todo.push(*inst),
+                TFunction::Derived { of, .. } => f = of,
+            }
+        }
+        while let Some(id) = todo.pop() {
+            let Some(data) = crate::db::inst_data(self.db, id) else { continue };
+            // What is being checked reads its variables itself.
+            if self.data.as_ref() != Some(&data) && seen.insert(id) {
+                let checked = crate::db::inst(self.db, &data);
+                out.extend(checked.reads.iter().map(|(id, ty)| (*id, ty.clone())));
+                todo.extend(checked.requests.iter().map(|r| r.inst));
+            }
+        }
+        out
     }
 
     /// A call of a function made of another.
@@ -480,9 +508,10 @@ impl Cx<'_> {
                 let Ty::FnRef(r) = wrapped.ty.clone() else { return None };
                 self.applied_directly(&r, wrapped, args, span)
             }
-            Some(Derived::Pullback) => {
-                let primals =
-                    (1..r.captures.len()).map(|i| Value { name: None, value: held(&callee, &r, i) }).collect();
+            Some(Derived::Pullback(globals)) => {
+                let last = r.captures.len() - globals.len();
+                let primals = (1..last).map(|i| Value { name: None, value: held(&callee, &r, i) }).collect();
+                let kept: Vec<TExpr> = (last..r.captures.len()).map(|i| held(&callee, &r, i)).collect();
                 let of = self.applied(held(&callee, &r, 0), primals, span)?;
                 let slots = [Slot::plain("cotangent", false)];
                 let cotangent =
@@ -490,7 +519,8 @@ impl Cx<'_> {
                 let role = crate::rules::unify::Role::Other("the cotangent of the result".into());
                 let cotangent = self.expect(cotangent, &of.ret, "cotangent", span, role);
                 let ret = Ty::Tuple(of.args.iter().map(|a| a.ty.clone()).collect());
-                let f = TFunction::Derived { step: Step::Pullback, of: Box::new(of.f), bound: of.args };
+                let bound = [of.args, kept].concat();
+                let f = TFunction::Derived { step: Step::Pullback(globals.clone()), of: Box::new(of.f), bound };
                 (!cotangent.ty.is_error()).then(|| Applied { f, args: vec![cotangent], ret })
             }
         }

@@ -30,6 +30,7 @@ pub fn evaluate(graph: &Graph, id: NodeId, known: &BTreeMap<NodeId, i64>) -> Opt
         Prim::Input(_) => known.get(&id).copied(),
         Prim::Full { value: Scalar::I(n) } => Some(*n),
         Prim::Cast | Prim::Reshape if node.ty.dtype == DType::I64 => arg(0),
+        Prim::Check(check) => arg(0).filter(|&a| arg(1).is_some_and(|b| check.holds(a as u64, b as u64))),
         Prim::Map(op) => match *op {
             MapOp::add => arg(0)?.checked_add(arg(1)?),
             MapOp::sub => arg(0)?.checked_sub(arg(1)?),
@@ -155,7 +156,9 @@ impl Batch<'_, '_> {
         }
         let g = self.grid.len();
         let prim = match &node.prim {
-            Prim::Map(_) | Prim::Cast | Prim::Reshape | Prim::Dot { .. } | Prim::RandomBits => node.prim.clone(),
+            Prim::Map(_) | Prim::Check(_) | Prim::Cast | Prim::Reshape | Prim::Dot { .. } | Prim::RandomBits => {
+                node.prim.clone()
+            }
             Prim::Broadcast { dims } => Prim::Broadcast { dims: (0..g).chain(dims.iter().map(|d| d + g)).collect() },
             Prim::Transpose { perm } => Prim::Transpose { perm: (0..g).chain(perm.iter().map(|d| d + g)).collect() },
             Prim::Slice { start, step } => {

@@ -214,7 +214,9 @@ impl Tracer<'_> {
         }
         match (name, &scalars[..]) {
             ("fabs", [x]) => self.scalar_op(ScalarOp::Abs, &[x], span),
-            ("pow", [x, y]) => self.scalar_op(ScalarOp::Arith { op: BinOp::Pow, int_operands: false }, &[x, y], span),
+            ("atan2", [x, y]) => self.scalar_op(ScalarOp::Math2(0), &[x, y], span),
+            ("pow", [x, y]) => self.scalar_op(ScalarOp::Math2(1), &[x, y], span),
+            ("hypot", [x, y]) => self.scalar_op(ScalarOp::Math2(2), &[x, y], span),
             _ => {
                 let message = format!("`math.{name}` is not supported in a graph function");
                 Err(self.error(Code::E0690, span, message))

@@ -6,7 +6,7 @@ use super::scalar::Kind;
 use super::scan::Leaf;
 use super::value::{Scalar, Tensor, Value};
 use super::{R, Tracer};
-use crate::thir::{InstId, Step, TExpr, TFunction};
+use crate::thir::{GlobalId, InstId, Step, TExpr, TFunction};
 use crate::ty::{Grad, OutAxes};
 use std::sync::Arc;
 use tessera_autodiff::{Blocked, batched, pullback, pushforward};
@@ -59,7 +59,7 @@ impl Tracer<'_> {
             Function::Derived { step, of, bound } => match step {
                 Step::Grad(grad) => self.gradient(grad, of, args, span),
                 Step::Jvp => self.directional(of, args, span),
-                Step::Pullback => self.pulled_back(of, bound, args, span),
+                Step::Pullback(globals) => self.pulled_back(of, bound, globals, args, span),
                 Step::Checkpoint => self.checkpoint(of, args, span),
                 Step::Vmap(axes, outs) => self.mapped(axes, outs, of, args, span),
                 Step::Local(call) => self.on_devices(call, of, args, span),
@@ -124,10 +124,23 @@ impl Tracer<'_> {
         Ok(Value::record(vec![value, tangent]))
     }
 
-    fn pulled_back(&mut self, of: &Function, primals: &[Value], args: Vec<Value>, span: Span) -> R<Value> {
+    fn pulled_back(
+        &mut self,
+        of: &Function,
+        bound: &[Value],
+        globals: &[GlobalId],
+        args: Vec<Value>,
+        span: Span,
+    ) -> R<Value> {
+        let (primals, kept) = bound.split_at(bound.len() - globals.len());
         let mut variables = vec![];
         let inner: Vec<Value> = primals.iter().map(|p| self.variables(p, span, &mut variables)).collect();
-        let value = self.apply_function(of, inner.clone(), span)?;
+        // The function is computed once more, from what it read then.
+        let now = self.globals.clone();
+        self.globals.extend(globals.iter().copied().zip(kept.iter().cloned()));
+        let value = self.apply_function(of, inner.clone(), span);
+        self.globals = now;
+        let value = value?;
         let outputs = self.smooth_leaves(&value, span)?;
         let given = self.smooth_leaves(&Value::record(args), span)?;
         let seeds: Vec<(NodeId, NodeId)> = outputs.into_iter().zip(given).collect();
@@ -190,10 +203,13 @@ impl Tracer<'_> {
         let level = self.levels.pop();
         let (value, outputs) = made?;
         let Some(mut level) = level else { return Err(self.error(Code::E0999, span, "a function without a graph")) };
+        let results = outputs.len();
         level.graph.outputs = outputs;
+        level.graph.outputs.append(&mut level.checks);
         let mut inputs: Vec<(NodeId, bool)> = outside.into_iter().map(|id| (id, true)).collect();
         inputs.extend(level.outer.iter().map(|(outer, _)| (*outer, false)));
-        let made = batched(&mut self.level().graph, &level.graph, &inputs, size, span);
+        let mut made = batched(&mut self.level().graph, &level.graph, &inputs, size, span);
+        self.level().checks.extend(made.drain(results..));
         self.budget(span)?;
         let mut made = made.into_iter();
         let mut put = |t: &mut Self, value: &Value, axis: i64| {

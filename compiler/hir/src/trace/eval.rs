@@ -1,5 +1,6 @@
 //! Expressions: host operations happen now, tensor operations become nodes.
 
+use super::ranges::{Range, outcome};
 use super::scalar::{Kind, Known, ScalarExpr, ScalarOp};
 use super::value::{Key, Scalar, Tensor, Value};
 use super::{DEPTH_MAX, R, Tracer};
@@ -8,9 +9,13 @@ use crate::ty::Ty;
 use indexmap::IndexMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tessera_abi::check::Function;
 use tessera_base::{Code, DType, Span};
 use tessera_grammar::ast::BinOp;
+use tessera_ir::graph::NodeId;
 use tessera_ops::map::MapOp;
+use tessera_ops::prim::{self, Prim};
+use tessera_ops::scalar_eval::operator;
 use tessera_ops::surface::{Id, expand};
 
 impl Tracer<'_> {
@@ -284,27 +289,62 @@ impl Tracer<'_> {
         Ok(Scalar::Late(Arc::new(ScalarExpr::Apply { op, operands: exprs, kind, span }), value))
     }
 
-    /// Arithmetic on scalars that come from tensors: IEEE floats; ints wrap around.
+    /// Arithmetic on scalars that the graph computes, checked as in host code: where the operation may lack a value, a
+    /// node of the graph looks at its operands.
     fn apply_in_graph(&mut self, op: ScalarOp, operands: &[Scalar], span: Span) -> R<Scalar> {
-        let Some(last) = operands.last() else { return Ok(Scalar::Known(Known::Int(0))) };
-        let kind = op.kind(last.kind());
-        let ids: Vec<Id> = operands.iter().map(|s| Id(self.scalar_node(s, span).0)).collect();
-        let of = format!("{op:?}");
-        let Some(map) = map_of(op) else {
-            if let ScalarOp::IntToFloat | ScalarOp::BoolToInt | ScalarOp::FloatToInt = op {
-                let mut b = self.adder(&of, span);
-                let id = expand::cast(&mut b, ids[0], kind.dtype());
-                return Ok(Scalar::Node(kind, self.tensor_id(id)));
-            }
-            let message = "this operation on a number that comes from a tensor is not supported in a graph function";
-            return Err(self.error(Code::E0690, span, message));
+        let (Some(first), Some(last)) = (operands.first(), operands.last()) else {
+            return Ok(Scalar::Known(Known::Int(0)));
         };
-        let mut b = self.adder(&of, span);
-        let mut id = expand::map(&mut b, map, &ids);
-        if op == ScalarOp::Round {
-            id = expand::cast(&mut b, id, DType::I64);
+        let (of, kind) = (first.kind(), op.kind(last.kind()));
+        let bounded = kind == Kind::Int || op.check(of).is_some() || op == ScalarOp::IntToFloat;
+        let (range, safe) = match bounded {
+            true => {
+                let ranges = operands.iter().map(|s| self.bounds(s, span)).collect::<R<Vec<_>>>()?;
+                outcome(op, of, &ranges)
+            }
+            false => (Range::Unknown, true),
+        };
+        let mut ids: Vec<Id> = operands.iter().map(|s| Id(self.scalar_node(s, span).0)).collect();
+        if let Some(check) = op.check(of).filter(|_| !safe) {
+            let second = match op {
+                ScalarOp::Position(n) => Id(self.scalar_node(&Scalar::Known(Known::Int(n as i64)), span).0),
+                _ => *ids.get(1).unwrap_or(&ids[0]),
+            };
+            ids[0] = self.prim(Prim::Check(check), &[ids[0], second], vec![], of.dtype(), span);
+            let id = NodeId(ids[0].0);
+            self.level().checks.push(id);
         }
+        let id = self.operation(op, kind, &ids, span)?;
+        self.level().set_range(NodeId(id.0), range);
         Ok(Scalar::Node(kind, self.tensor_id(id)))
+    }
+
+    /// The nodes of an operation on scalars.
+    fn operation(&mut self, op: ScalarOp, kind: Kind, ids: &[Id], span: Span) -> R<Id> {
+        let mut b = self.adder(&format!("{op:?}"), span);
+        Ok(match (op, map_of(op)) {
+            (ScalarOp::IntToFloat | ScalarOp::BoolToInt | ScalarOp::FloatToInt, _) => {
+                expand::cast(&mut b, ids[0], kind.dtype())
+            }
+            // Counted from the start; that it is in range has been seen.
+            (ScalarOp::Position(n), _) => {
+                let len = expand::full(&mut b, &[], DType::I64, prim::Scalar::I(n as i64));
+                let zero = expand::full(&mut b, &[], DType::I64, prim::Scalar::I(0));
+                let negative = expand::map(&mut b, MapOp::lt, &[ids[0], zero]);
+                let wrapped = expand::map(&mut b, MapOp::add, &[ids[0], len]);
+                expand::map(&mut b, MapOp::r#where, &[negative, wrapped, ids[0]])
+            }
+            (ScalarOp::Round, Some(map)) => {
+                let rounded = expand::map(&mut b, map, ids);
+                expand::cast(&mut b, rounded, DType::I64)
+            }
+            (_, Some(map)) => expand::map(&mut b, map, ids),
+            _ => {
+                let message =
+                    "this operation on a number that comes from a tensor is not supported in a graph function";
+                return Err(self.error(Code::E0690, span, message));
+            }
+        })
     }
 
     /// The truth of a value.
@@ -452,21 +492,8 @@ fn map_of(op: ScalarOp) -> Option<MapOp> {
         ScalarOp::Max => MapOp::maximum,
         ScalarOp::Round => MapOp::round,
         ScalarOp::Select => MapOp::r#where,
-        ScalarOp::Math(n) => match n {
-            0 => MapOp::sqrt,
-            1 => MapOp::exp,
-            2 => MapOp::log,
-            3 => MapOp::sin,
-            4 => MapOp::cos,
-            5 => MapOp::tan,
-            6 => MapOp::floor,
-            7 => MapOp::ceil,
-            8 => MapOp::tanh,
-            9 => MapOp::log2,
-            10 => MapOp::log10,
-            11 => MapOp::trunc,
-            _ => return None,
-        },
+        ScalarOp::Math(n) => operator(Function::of_one(n)?),
+        ScalarOp::Math2(n) => operator(Function::of_two(n)?),
         _ => return None,
     })
 }

@@ -1,6 +1,7 @@
 //! The graphs under construction: one, and one more for each loop body that is being traced.
 
 use super::Tracer;
+use super::ranges::Range;
 use super::scalar::{Known, ScalarExpr};
 use super::value::{Scalar, Tensor};
 use std::collections::BTreeMap;
@@ -23,6 +24,10 @@ pub struct Level {
     /// Nodes of the graph outside that this one uses, in the order of their inputs, and the
     /// inputs that hold them (loop bodies only).
     pub outer: Vec<(NodeId, NodeId)>,
+    /// Bounds of host numbers among the nodes.
+    ranges: BTreeMap<NodeId, Range>,
+    /// What must be computed even where no one reads it, for it may fail.
+    pub checks: Vec<NodeId>,
 }
 
 impl Level {
@@ -50,9 +55,19 @@ pub struct Mark {
     scalars: usize,
     sources: usize,
     outer: usize,
+    checks: usize,
 }
 
 impl Level {
+    /// Between which bounds a host number among the nodes lies.
+    pub fn range(&self, id: NodeId) -> Range {
+        self.ranges.get(&id).copied().unwrap_or(Range::Unknown)
+    }
+
+    pub fn set_range(&mut self, id: NodeId, range: Range) {
+        self.ranges.insert(id, range);
+    }
+
     pub fn mark(&self) -> Mark {
         Mark {
             nodes: self.graph.nodes.len(),
@@ -61,6 +76,7 @@ impl Level {
             scalars: self.scalars.len(),
             sources: self.sources.len(),
             outer: self.outer.len(),
+            checks: self.checks.len(),
         }
     }
 
@@ -72,6 +88,8 @@ impl Level {
         self.scalars.truncate(mark.scalars);
         self.sources.truncate(mark.sources);
         self.outer.truncate(mark.outer);
+        self.checks.truncate(mark.checks);
+        self.ranges.retain(|id, _| (id.0 as usize) < mark.nodes);
         self.graph.derivatives.truncate(NodeId(mark.nodes as u32));
         self.leaves.retain(|_, id| (id.0 as usize) < mark.nodes);
     }

@@ -102,15 +102,6 @@ impl Tracer<'_> {
                 let at = position(*n, len).map_err(|f| Box::new(self.in_calls(*diagnostic(f, span))))?;
                 Ok(Scalar::Known(Known::Int(at)))
             }
-            Scalar::Node(..) => {
-                let n = Scalar::Known(Known::Int(len as i64));
-                let zero = Scalar::Known(Known::Int(0));
-                let rel = ScalarOp::Rel(tessera_grammar::ast::CmpOp::Lt);
-                let negative = self.apply(rel, &[at.clone(), zero], span)?;
-                let add = ScalarOp::Arith { op: tessera_grammar::ast::BinOp::Add, int_operands: false };
-                let wrapped = self.apply(add, &[at.clone(), n], span)?;
-                self.apply(ScalarOp::Select, &[negative, wrapped, at.clone()], span)
-            }
             _ => self.apply(ScalarOp::Position(len), std::slice::from_ref(at), span),
         }
     }

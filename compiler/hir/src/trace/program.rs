@@ -8,6 +8,7 @@
 
 use super::batch;
 use super::graph::Level;
+use super::ranges::Range;
 use super::scalar::{Kind, Known};
 use super::stmt::Flow;
 use super::value::{Scalar, Tensor, Value};
@@ -133,6 +134,7 @@ impl Tracer<'_> {
             let id = expand::map(&mut b, MapOp::floor_div, &[Id(number.0), by]);
             let by = constant(&mut b, count.max(1));
             let id = expand::map(&mut b, MapOp::r#mod, &[id, by]);
+            self.level().set_range(NodeId(id.0), Range::Int(0, i64::try_from(count).unwrap_or(i64::MAX).max(1) - 1));
             out.push(Scalar::Node(Kind::Int, self.tensor_id(id)));
         }
         out

@@ -8,6 +8,7 @@
 //! [`Prim::Scan`]: tessera_ops::prim::Prim::Scan
 
 use super::graph::Mark;
+use super::ranges::Range;
 use super::scalar::Kind;
 use super::scan::Leaf;
 use super::stmt::Flow;
@@ -51,15 +52,24 @@ struct Before {
     frame: BTreeMap<LocalId, Value>,
     globals: BTreeMap<GlobalId, Value>,
     steps: usize,
+    /// Of the innermost level.
+    checks: usize,
 }
 
 impl Tracer<'_> {
-    /// Adds the loop without its last turn, or nothing (`false`).
-    pub(super) fn rolled(&mut self, var: LocalId, turns: &Turns, body: &[TStmt], span: Span) -> bool {
+    /// A loop that stays one, or else is written out. `rest` writes out its last turn, or all turns (`false`).
+    pub(super) fn rolled_or(
+        &mut self,
+        var: LocalId,
+        turns: &Turns,
+        body: &[TStmt],
+        span: Span,
+        rest: &mut dyn FnMut(&mut Self, bool) -> R<Flow>,
+    ) -> R<Flow> {
         // Written out, every access of a tile program is checked before it runs.
         let written_out = if self.tiles.is_some() { TILE_TURNS_MIN } else { TURNS_MIN };
         if turns.count() < written_out {
-            return false;
+            return rest(self, false);
         }
         let before = Before {
             marks: self.levels.iter().map(super::graph::Level::mark).collect(),
@@ -67,19 +77,30 @@ impl Tracer<'_> {
             frame: self.frame().clone(),
             globals: self.globals.clone(),
             steps: self.steps,
+            checks: self.level().checks.len(),
         };
         let mut changed = Changed::default();
         for _ in 0..ROUNDS_MAX {
             let outcome = self.roll_once(var, turns, body, &mut changed, span);
             match outcome {
-                Ok(true) => return true,
+                Ok(true) => {
+                    let checks = self.level().checks.len() > before.checks;
+                    return match rest(self, true) {
+                        // An earlier turn may have failed before the last one: written out, the first tells.
+                        Err(last) if checks => {
+                            self.restore(&before);
+                            rest(self, false).map_err(|first| if first.code == Code::E0901 { last } else { first })
+                        }
+                        result => result,
+                    };
+                }
                 // More is known about what changes; once more from the start.
                 Ok(false) => self.restore(&before),
                 Err(_) => break,
             }
         }
         self.restore(&before);
-        false
+        rest(self, false)
     }
 
     fn restore(&mut self, before: &Before) {
@@ -144,13 +165,16 @@ impl Tracer<'_> {
         let count = turns.count() - 1;
         match *turns {
             Turns::Range { start, step, .. } => {
+                let last = start.saturating_add((count as i64).saturating_sub(1).saturating_mul(step));
                 let mut b = self.adder("range", span);
                 let number = expand::iota(&mut b, &[count], 0);
                 let constant =
                     |b: &mut super::graph::Adder, n| expand::full(b, &[count], DType::I64, prim::Scalar::I(n));
                 let (by, from) = (constant(&mut b, step), constant(&mut b, start));
                 let scaled = expand::map(&mut b, MapOp::mul, &[number, by]);
-                NodeId(expand::map(&mut b, MapOp::add, &[scaled, from]).0)
+                let id = NodeId(expand::map(&mut b, MapOp::add, &[scaled, from]).0);
+                self.level().set_range(id, Range::Int(start.min(last), start.max(last)));
+                id
             }
             Turns::Rows { of, .. } => {
                 let id = self.id(of);

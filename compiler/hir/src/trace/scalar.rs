@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use tessera_abi::layout::int_fault;
+use tessera_abi::check::{self, Check};
 use tessera_base::{Code, DType, Diagnostic, Span};
 use tessera_grammar::ast::{BinOp, CmpOp};
 use tessera_runtime::fault::Fault;
@@ -107,6 +107,8 @@ pub enum ScalarOp {
     Position(u64),
     /// A function of `math` by its number in `abi::rt`.
     Math(i64),
+    /// One of two operands by its number in the row `math2`.
+    Math2(i64),
 }
 
 /// A scalar in terms of the region's scalar arguments.
@@ -163,22 +165,57 @@ impl ScalarOp {
     pub fn kind(self, operand: Kind) -> Kind {
         match self {
             ScalarOp::Not | ScalarOp::Rel(_) => Kind::Bool,
-            ScalarOp::IntToFloat | ScalarOp::Math(_) => Kind::Float,
+            ScalarOp::IntToFloat | ScalarOp::Math(_) | ScalarOp::Math2(_) => Kind::Float,
             ScalarOp::BoolToInt | ScalarOp::FloatToInt | ScalarOp::Round | ScalarOp::Position(_) => Kind::Int,
             _ => operand,
         }
     }
 
+    /// What the operation asks of operands of a kind, where it does not have a value for all.
+    pub fn check(self, operands: Kind) -> Option<Check> {
+        Some(match (self, operands) {
+            (ScalarOp::Arith { op, .. }, Kind::Int) => match op {
+                BinOp::Add => Check::Add,
+                BinOp::Sub => Check::Sub,
+                BinOp::Mul | BinOp::MatMul => Check::Mul,
+                BinOp::Div | BinOp::FloorDiv => Check::FloorDiv,
+                BinOp::Mod => Check::Mod,
+                BinOp::Pow => Check::Pow,
+                BinOp::Shl => Check::Shl,
+                BinOp::Shr => Check::Shr,
+                BinOp::BitAnd | BinOp::BitOr | BinOp::BitXor => return None,
+            },
+            (ScalarOp::Arith { op: BinOp::Div, int_operands: true }, Kind::Float) => Check::IntTrueDiv,
+            (ScalarOp::Arith { op: BinOp::FloorDiv, .. }, Kind::Float) => Check::FloatFloorDiv,
+            (ScalarOp::Arith { op: BinOp::Mod, .. }, Kind::Float) => Check::FloatMod,
+            (ScalarOp::Neg | ScalarOp::Abs, Kind::Int) => Check::Neg,
+            (ScalarOp::FloatToInt, _) => Check::ToInt,
+            (ScalarOp::Round, _) => Check::Round,
+            (ScalarOp::Position(_), _) => Check::Position,
+            (ScalarOp::Math(n), _) => return math::check_of(n),
+            (ScalarOp::Math2(n), _) => return math::check_of_two(n),
+            _ => return None,
+        })
+    }
+
     /// The result with the semantics of host code.
     pub fn apply(self, x: &[Known]) -> Result<Known, Fault> {
         use Known::*;
-        Ok(match (self, x) {
-            (ScalarOp::Arith { op, .. }, [Int(a), Int(b)]) => Int(int_arith(op, *a, *b)?),
-            (ScalarOp::Arith { op, .. }, [Bool(a), Bool(b)]) => Bool(bool_arith(op, *a, *b)),
-            (ScalarOp::Arith { op, int_operands }, [Float(a), Float(b)]) => {
-                Float(float_arith(op, *a, *b, int_operands)?)
+        if let Some(check) = x.first().and_then(|a| self.check(a.kind())) {
+            let a = x[0].bits();
+            let b = match self {
+                ScalarOp::Position(n) => n,
+                _ => x.get(1).map_or(a, |b| b.bits()),
+            };
+            if !check.holds(a, b) {
+                return Err(math::refused(check, [a, b]));
             }
-            (ScalarOp::Neg, [Int(a)]) => Int(a.checked_neg().ok_or_else(|| math::int_fault(int_fault::NEG, *a, 0))?),
+        }
+        Ok(match (self, x) {
+            (ScalarOp::Arith { op, .. }, [Int(a), Int(b)]) => Int(int_arith(op, *a, *b)),
+            (ScalarOp::Arith { op, .. }, [Bool(a), Bool(b)]) => Bool(bool_arith(op, *a, *b)),
+            (ScalarOp::Arith { op, .. }, [Float(a), Float(b)]) => Float(float_arith(op, *a, *b)?),
+            (ScalarOp::Neg, [Int(a)]) => Int(a.wrapping_neg()),
             (ScalarOp::Neg, [Float(a)]) => Float(-a),
             (ScalarOp::Invert, [Int(a)]) => Int(!a),
             (ScalarOp::Not, [Bool(a)]) => Bool(!a),
@@ -187,9 +224,9 @@ impl ScalarOp {
             (ScalarOp::Rel(op), [Float(a), Float(b)]) => Bool(rel(op, a, b)),
             (ScalarOp::IntToFloat, [Int(a)]) => Float(*a as f64),
             (ScalarOp::BoolToInt, [Bool(a)]) => Int(*a as i64),
-            (ScalarOp::FloatToInt, [Float(a)]) => Int(truncate(*a)?),
-            (ScalarOp::Round, [Float(a)]) => Int(math::round_int(*a)?),
-            (ScalarOp::Abs, [Int(a)]) => Int(a.checked_abs().ok_or_else(|| math::int_fault(int_fault::NEG, *a, 0))?),
+            (ScalarOp::FloatToInt, [Float(a)]) => Int(a.trunc() as i64),
+            (ScalarOp::Round, [Float(a)]) => Int(a.round_ties_even() as i64),
+            (ScalarOp::Abs, [Int(a)]) => Int(a.wrapping_abs()),
             (ScalarOp::Abs, [Float(a)]) => Float(a.abs()),
             (ScalarOp::Min, [Int(a), Int(b)]) => Int(if b < a { *b } else { *a }),
             (ScalarOp::Min, [Float(a), Float(b)]) => Float(if b < a { *b } else { *a }),
@@ -198,37 +235,32 @@ impl ScalarOp {
             (ScalarOp::Select, [Bool(test), a, b]) => *if *test { a } else { b },
             (ScalarOp::Position(n), [Int(a)]) => Int(position(*a, n)?),
             (ScalarOp::Math(n), [Float(a)]) => Float(math::function(n, *a)?),
+            (ScalarOp::Math2(n), [Float(a), Float(b)]) => Float(math::function2(n, *a, *b)?),
             _ => return Err(Fault::new(999, format!("{self:?} of {x:?}"))),
         })
     }
 }
 
-fn int_arith(op: BinOp, a: i64, b: i64) -> Result<i64, Fault> {
-    let checked = |value: Option<i64>, fault: i64| value.ok_or_else(|| math::int_fault(fault, a, b));
+/// Where [`ScalarOp::check`] holds.
+fn int_arith(op: BinOp, a: i64, b: i64) -> i64 {
     match op {
-        BinOp::Add => checked(a.checked_add(b), int_fault::ADD),
-        BinOp::Sub => checked(a.checked_sub(b), int_fault::SUB),
-        BinOp::Mul | BinOp::MatMul => checked(a.checked_mul(b), int_fault::MUL),
-        BinOp::Div | BinOp::FloorDiv if b == 0 => Err(math::int_fault(int_fault::DIV_ZERO, a, b)),
-        BinOp::Mod if b == 0 => Err(math::int_fault(int_fault::MOD_ZERO, a, b)),
+        BinOp::Add => a.wrapping_add(b),
+        BinOp::Sub => a.wrapping_sub(b),
+        BinOp::Mul | BinOp::MatMul => a.wrapping_mul(b),
         BinOp::Div | BinOp::FloorDiv => {
-            let quotient = checked(a.checked_div(b), int_fault::FLOOR_DIV)?;
-            Ok(if a % b != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient })
+            let quotient = a.checked_div(b).unwrap_or(0);
+            if a.checked_rem(b).unwrap_or(0) != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient }
         }
         BinOp::Mod => {
             let rem = a.checked_rem(b).unwrap_or(0);
-            Ok(if rem != 0 && (rem < 0) != (b < 0) { rem + b } else { rem })
+            if rem != 0 && (rem < 0) != (b < 0) { rem + b } else { rem }
         }
-        BinOp::Pow => math::int_pow(a, b),
-        BinOp::BitAnd => Ok(a & b),
-        BinOp::BitOr => Ok(a | b),
-        BinOp::BitXor => Ok(a ^ b),
-        BinOp::Shl | BinOp::Shr if b < 0 => Err(math::int_fault(int_fault::SHIFT_NEGATIVE, a, b)),
-        BinOp::Shl => {
-            let shifted = if b < 63 { a.checked_mul(1 << b) } else { (a == 0).then_some(0) };
-            checked(shifted, int_fault::SHL)
-        }
-        BinOp::Shr => Ok(a >> b.min(63)),
+        BinOp::Pow => check::int_pow(a, b).unwrap_or(0),
+        BinOp::BitAnd => a & b,
+        BinOp::BitOr => a | b,
+        BinOp::BitXor => a ^ b,
+        BinOp::Shl => a.checked_shl(b as u32).unwrap_or(0),
+        BinOp::Shr => a >> b.clamp(0, 63),
     }
 }
 
@@ -240,18 +272,15 @@ fn bool_arith(op: BinOp, a: bool, b: bool) -> bool {
     }
 }
 
-fn float_arith(op: BinOp, a: f64, b: f64, int_operands: bool) -> Result<f64, Fault> {
+fn float_arith(op: BinOp, a: f64, b: f64) -> Result<f64, Fault> {
     Ok(match op {
         BinOp::Add => a + b,
         BinOp::Sub => a - b,
         BinOp::Mul => a * b,
-        BinOp::Div if int_operands && b == 0.0 => {
-            return Err(math::int_fault(int_fault::TRUE_DIV_ZERO, a as i64, b as i64));
-        }
         BinOp::Div => a / b,
         BinOp::FloorDiv => math::float_floordiv(a, b)?,
         BinOp::Mod => math::float_mod(a, b)?,
-        BinOp::Pow => a.powf(b),
+        BinOp::Pow => math::float_pow(a, b),
         _ => return Err(Fault::new(999, format!("`{}` of floats", op.symbol()))),
     })
 }
@@ -267,12 +296,6 @@ fn rel<T: PartialOrd>(op: CmpOp, a: T, b: T) -> bool {
     }
 }
 
-fn truncate(x: f64) -> Result<i64, Fault> {
-    const LIMIT: f64 = 9223372036854775808.0;
-    let whole = x.trunc();
-    if (-LIMIT..LIMIT).contains(&whole) { Ok(whole as i64) } else { Err(math::to_int_fault(x)) }
-}
-
 /// The position that an index stands for.
 ///
 /// # Errors
@@ -280,7 +303,7 @@ fn truncate(x: f64) -> Result<i64, Fault> {
 pub fn position(index: i64, len: u64) -> Result<i64, Fault> {
     let n = len as i64;
     if index < -n || index >= n {
-        return Err(Fault::new(703, format!("index {index} is out of range for {len} elements")));
+        return Err(math::refused(Check::Position, [index as u64, len]));
     }
     Ok(if index < 0 { index + n } else { index })
 }
@@ -303,7 +326,8 @@ mod tests {
         assert_eq!(int(BinOp::FloorDiv, i64::MIN, -1), Err(701));
         assert_eq!(int(BinOp::Mod, i64::MIN, -1), Ok(Known::Int(0)));
         assert_eq!(int(BinOp::FloorDiv, 1, 0), Err(702));
-        assert_eq!(int(BinOp::Shl, -1, 63), Err(701));
+        assert_eq!(int(BinOp::Shl, -1, 63), Ok(Known::Int(i64::MIN)));
+        assert_eq!(int(BinOp::Shl, -1, 64), Err(701));
         assert_eq!(int(BinOp::Shl, 1, 62), Ok(Known::Int(1 << 62)));
         assert_eq!(int(BinOp::Shr, -8, 100), Ok(Known::Int(-1)));
     }

@@ -1,6 +1,7 @@
 //! `op.scan` and `op.fori`: loops that stay loops in the graph.
 
 use super::graph::Level;
+use super::ranges::Range;
 use super::scalar::Kind;
 use super::value::{Scalar, Tensor, Value};
 use super::{R, Tracer};
@@ -103,6 +104,7 @@ impl Tracer<'_> {
         let count = expand::iota(&mut b, &[trips], 0);
         let first = expand::full(&mut b, &[trips], DType::I64, tessera_ops::prim::Scalar::I(from));
         let positions = expand::map(&mut b, MapOp::add, &[count, first]);
+        self.level().set_range(NodeId(positions.0), Range::Int(from, to - 1));
         let looped = self.looped(carry, &[NodeId(positions.0)], trips, span, &mut |t, inputs, carry| {
             let i = Value::Scalar(Scalar::Node(Kind::Int, t.tensor(inputs[0])));
             Ok((t.turn_of(&f, [i, carry], span)?, Value::record(vec![])))
@@ -193,12 +195,31 @@ impl Tracer<'_> {
         let carried = operands.len();
         operands.extend(sequences);
         let types: Vec<NodeType> = operands.iter().map(|&id| self.level().graph.ty(id).anywhere()).collect();
-        self.levels.push(Level::default());
-        let traced = self.body_of(&init, &types, carried, span, body);
-        let level = self.levels.pop();
-        let (outputs, carry, y) = traced?;
-        let Some(mut level) = level else { return Err(self.error(Code::E0999, span, "a loop without a body")) };
-        level.graph.outputs = outputs;
+        // Known of the carry and of an element of each sequence, in every turn.
+        let mut ranges: Vec<Range> = vec![Range::Unknown; carried];
+        ranges.extend(sequences.iter().map(|&id| self.level().range(id)));
+        let (mut level, carry, y) = loop {
+            self.levels.push(Level::default());
+            let traced = self.body_of(&init, &types, &ranges, carried, span, body);
+            // A number that only grows by what is known may need no checks.
+            let found = match &traced {
+                Ok((outputs, ..)) if !self.level().checks.is_empty() => {
+                    self.carried_ranges(&init, outputs, &ranges, trips, span)?
+                }
+                _ => ranges.clone(),
+            };
+            let level = self.levels.pop();
+            let (outputs, carry, y) = traced?;
+            let Some(mut level) = level else { return Err(self.error(Code::E0999, span, "a loop without a body")) };
+            level.graph.outputs = outputs;
+            if found == ranges {
+                break (level, carry, y);
+            }
+            ranges = found;
+        };
+        // They are outputs so that nothing drops them.
+        let made = level.graph.outputs.len();
+        level.graph.outputs.extend(std::mem::take(&mut level.checks));
         level.graph.name = "body".into();
         operands.extend(level.outer.iter().map(|(outer, _)| *outer));
         let results: Vec<NodeType> = level
@@ -226,7 +247,14 @@ impl Tracer<'_> {
         let mut gets = vec![];
         for (index, ty) in results.into_iter().enumerate() {
             let id = self.prim(Prim::Get { index }, &[Id(node.0)], ty.shape, ty.dtype, span);
-            gets.push(self.tensor_id(id));
+            if let Some(&range) = ranges[..carried].get(index) {
+                self.level().set_range(NodeId(id.0), range);
+            }
+            if index >= made {
+                self.level().checks.push(NodeId(id.0));
+            } else {
+                gets.push(self.tensor_id(id));
+            }
         }
         let mut gets = gets.into_iter();
         let mut next = |_: &mut Self, leaf: Leaf| match (gets.next(), leaf) {
@@ -243,11 +271,33 @@ impl Tracer<'_> {
         Ok(Looped { carry, stacked })
     }
 
+    /// What can be told of carried ints from a trace of the body; those known already stay.
+    fn carried_ranges(
+        &mut self,
+        init: &Value,
+        outputs: &[NodeId],
+        known: &[Range],
+        trips: u64,
+        span: Span,
+    ) -> R<Vec<Range>> {
+        let mut out = known.to_vec();
+        for (i, leaf) in self.leaves_of(init, span)?.iter().enumerate() {
+            let Leaf::Scalar(s) = leaf else { continue };
+            if s.kind() == Kind::Int && known[i] == Range::Unknown {
+                let first = self.bounds(s, span)?;
+                // Inputs are the first nodes of a body, in their order.
+                out[i] = self.carried_range(NodeId(i as u32), outputs[i], first, trips);
+            }
+        }
+        Ok(out)
+    }
+
     /// Traces the body into the innermost graph: its outputs, the carry and the element of ys.
     fn body_of(
         &mut self,
         init: &Value,
         types: &[NodeType],
+        ranges: &[Range],
         carried: usize,
         span: Span,
         body: &mut dyn FnMut(&mut Self, &[NodeId], Value) -> R<(Value, Value)>,
@@ -259,7 +309,9 @@ impl Tracer<'_> {
                 false => NodeType { shape: ty.shape[1..].to_vec(), ..ty.clone() },
             };
             let name = if i < carried { "carry" } else { "element" };
-            inputs.push(self.level().input(name, inside, false, span));
+            let id = self.level().input(name, inside, false, span);
+            self.level().set_range(id, ranges[i]);
+            inputs.push(id);
         }
         let mut carries = inputs[..carried].iter().copied();
         let carry = self.rebuilt(init, &mut |t, leaf| match (carries.next(), leaf) {

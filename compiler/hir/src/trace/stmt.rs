@@ -71,20 +71,16 @@ impl Tracer<'_> {
             }
             TStmt::ForEach { var, iter, body, span } => {
                 let value = self.eval(iter)?;
-                let mut skip = 0;
                 if let Value::Tensor(of) = value {
                     let count = self.ty(of).shape.first().copied().unwrap_or(0);
-                    if self.rolled(*var, &Turns::Rows { of, count }, body, *span) {
-                        skip = count - 1;
-                    }
+                    let turns = Turns::Rows { of, count };
+                    return self.rolled_or(*var, &turns, body, *span, &mut |t, rolled| {
+                        let items = t.items(Value::Tensor(of), if rolled { count - 1 } else { 0 }, iter.span)?;
+                        t.each(*var, items, body, *span)
+                    });
                 }
-                let items = self.items(value, skip, iter.span)?;
-                for item in items {
-                    self.frame().insert(*var, item);
-                    if let Some(flow) = self.turn(body, *span)? {
-                        return Ok(flow.unwrap_or(Flow::Next));
-                    }
-                }
+                let items = self.items(value, 0, iter.span)?;
+                return self.each(*var, items, body, *span);
             }
             TStmt::Break => return Ok(Flow::Break),
             TStmt::Continue => return Ok(Flow::Continue),
@@ -125,25 +121,40 @@ impl Tracer<'_> {
 
     fn for_range(&mut self, var: LocalId, bounds: [&TExpr; 3], body: &[TStmt], span: Span) -> R<Flow> {
         let [start, stop, step] = bounds;
-        let (mut i, stop) = (self.int(start, "the start of a loop")?, self.int(stop, "the end of a loop")?);
+        let (i, stop) = (self.int(start, "the start of a loop")?, self.int(stop, "the end of a loop")?);
         let by = self.int(step, "the step of a loop")?;
         if by == 0 {
             return Err(self.error(Code::E0711, step.span, "the step of `range` is 0"));
         }
         let distance = if by > 0 { stop.saturating_sub(i) } else { i.saturating_sub(stop) };
         let count = (distance.max(0) as u64).div_ceil(by.unsigned_abs());
-        if self.rolled(var, &Turns::Range { start: i, step: by, count }, body, span) {
-            // Only the last turn is left.
-            i += (count as i64 - 1) * by;
-        }
-        while if by > 0 { i < stop } else { i > stop } {
-            self.frame().insert(var, Value::int(i));
+        let turns = Turns::Range { start: i, step: by, count };
+        self.rolled_or(var, &turns, body, span, &mut |t, rolled| {
+            let mut at = i;
+            if rolled {
+                // Only the last turn is left.
+                at += (count as i64 - 1) * by;
+            }
+            while if by > 0 { at < stop } else { at > stop } {
+                t.frame().insert(var, Value::int(at));
+                if let Some(flow) = t.turn(body, span)? {
+                    return Ok(flow.unwrap_or(Flow::Next));
+                }
+                match at.checked_add(by) {
+                    Some(next) => at = next,
+                    None => break,
+                }
+            }
+            Ok(Flow::Next)
+        })
+    }
+
+    /// A turn for each item.
+    fn each(&mut self, var: LocalId, items: Vec<Value>, body: &[TStmt], span: Span) -> R<Flow> {
+        for item in items {
+            self.frame().insert(var, item);
             if let Some(flow) = self.turn(body, span)? {
                 return Ok(flow.unwrap_or(Flow::Next));
-            }
-            match i.checked_add(by) {
-                Some(next) => i = next,
-                None => break,
             }
         }
         Ok(Flow::Next)

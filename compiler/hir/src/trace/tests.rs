@@ -56,7 +56,7 @@ fn run(
         })
         .collect();
     let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
-    let outputs = tessera_ir::interpret::run(&traced.graph, &inputs).unwrap_or_else(|s| panic!("{}", s.message));
+    let outputs = tessera_ir::interpret::run(&traced.graph, &inputs).unwrap_or_else(|s| panic!("{}", s.error.message));
     let Template::Output(n) = traced.results[0] else { panic!("{:?}", traced.results) };
     let ty = traced.graph.ty(traced.graph.outputs[n as usize]);
     (ty.shape.clone(), outputs[n as usize].chunks(ty.dtype.bytes()).map(|b| number(b, ty.dtype)).collect())
@@ -384,7 +384,7 @@ fn long_loops_stay_loops() {
     };
     let x = |body: &str| region_of(&text(body), &[]);
     let one = |t: &Traced| {
-        let out = tessera_ir::interpret::run(&t.graph, &[]).unwrap_or_else(|s| panic!("{}", s.message));
+        let out = tessera_ir::interpret::run(&t.graph, &[]).unwrap_or_else(|s| panic!("{}", s.error.message));
         out[0].chunks(4).map(|b| number(b, DType::F32)).collect::<Vec<_>>()
     };
     let plain = x("x = x + 1.0");
@@ -404,6 +404,6 @@ fn rows_of_a_long_tensor_are_a_loop() {
     let text = "def f(x):\n    s = op.zeros((2,))\n    for row in x:\n        s = s * 0.5 + row\n    return s\nprint(f(op.ones((64, 2))))\n";
     let t = region_of(text, &[]);
     assert_eq!(loops(&t), 1);
-    let out = tessera_ir::interpret::run(&t.graph, &[]).unwrap_or_else(|s| panic!("{}", s.message));
+    let out = tessera_ir::interpret::run(&t.graph, &[]).unwrap_or_else(|s| panic!("{}", s.error.message));
     assert_eq!(number(&out[0][..4], DType::F32), 2.0);
 }

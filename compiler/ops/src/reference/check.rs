@@ -35,6 +35,13 @@ pub fn shape_check(prim: &Prim, operands: &[TypeRef], result: TypeRef) -> Result
             ensure(want == Some(bytes.len()), || format!("{} bytes for {}", bytes.len(), shown(result)))
         }
         Prim::Map(op) => map(*op, x, result),
+        Prim::Check(check) => {
+            count(x, 2)?;
+            same(x[0], result)?;
+            same(x[1], result)?;
+            let dtype = if check.of_ints() { DType::I64 } else { DType::F64 };
+            ensure(result.dtype == dtype, || format!("`{}` is of {}", check.name(), dtype.name()))
+        }
         Prim::Cast => {
             count(x, 1)?;
             shape_is(x[0].shape, result)

@@ -11,6 +11,7 @@ use super::row::{Call, Lowered, Row, accumulator, opt, req};
 use super::rule::{self, Inferred};
 use super::windows::{self, Dim, Known};
 use super::*;
+use std::collections::BTreeSet;
 
 /// Dims of the kernel.
 const N: usize = 2;
@@ -117,6 +118,36 @@ struct Phase {
     start: i64,
 }
 
+/// Neighbouring phases that meet no element of the kernel, or one that meets some.
+struct Run {
+    phase: Option<u64>,
+    count: u64,
+}
+
+/// Phases that the result has positions of.
+fn phases(dim: &Known) -> u64 {
+    dim.stride.min(dim.count)
+}
+
+/// The phases of a dim in order: a few that are computed, and zeros between them, however large the stride is.
+fn runs(dim: &Known) -> Vec<Run> {
+    let (s, low) = (i128::from(dim.stride), i128::from(dim.low));
+    let met = |k: u64| (i128::from(k) * i128::from(dim.dilation) - low).rem_euclid(s) as u64;
+    let met: BTreeSet<u64> = (0..dim.kernel).map(met).filter(|f| *f < phases(dim)).collect();
+    let (mut out, mut next) = (vec![], 0);
+    for f in met {
+        if f > next {
+            out.push(Run { phase: None, count: f - next });
+        }
+        out.push(Run { phase: Some(f), count: 1 });
+        next = f + 1;
+    }
+    if next < phases(dim) || out.is_empty() {
+        out.push(Run { phase: None, count: phases(dim) - next });
+    }
+    out
+}
+
 /// Phase `f` of a dim.
 fn phase(dim: &Known, f: u64) -> Phase {
     let (s, d) = (dim.stride, dim.dilation);
@@ -152,20 +183,32 @@ fn lower(call: &mut Call) -> Lowered {
     let w = expand::reshape(b, w, &[groups, inside, sw[1], sw[2], sw[3]]);
     // Positions of every phase, the last of which may lie beyond the result.
     let places: Vec<u64> = dims.iter().map(|d| d.count.div_ceil(d.stride)).collect();
-    let rows = (0..dims[0].stride)
-        .map(|f| {
-            let columns: Vec<Id> = (0..dims[1].stride)
-                .map(|g| {
-                    let phases = [phase(&dims[0], f), phase(&dims[1], g)];
-                    let y = one_phase(b, x, w, &phases, &places, accum);
-                    expand::reshape(b, y, &[batch, groups * sw[1], places[0], 1, places[1], 1])
-                })
-                .collect();
-            expand::concat(b, &columns, 5)
-        })
-        .collect::<Vec<Id>>();
-    let y = expand::concat(b, &rows, 3);
-    let full: Vec<u64> = dims.iter().zip(&places).map(|(d, p)| d.stride * p).collect();
+    let [rows, columns] = [runs(&dims[0]), runs(&dims[1])];
+    let channels = groups * sw[1];
+    let zeros = |b: &mut dyn Build, rows: u64, columns: u64| {
+        let shape = [batch, channels, places[0], rows, places[1], columns];
+        expand::full(b, &shape, accum, Scalar::F(0.0))
+    };
+    let mut parts = vec![];
+    for row in &rows {
+        let Some(f) = row.phase else {
+            parts.push(zeros(b, row.count, phases(&dims[1])));
+            continue;
+        };
+        let mut row = vec![];
+        for column in &columns {
+            row.push(match column.phase {
+                Some(g) => {
+                    let y = one_phase(b, x, w, &[phase(&dims[0], f), phase(&dims[1], g)], &places, accum);
+                    expand::reshape(b, y, &[batch, channels, places[0], 1, places[1], 1])
+                }
+                None => zeros(b, 1, column.count),
+            });
+        }
+        parts.push(expand::concat(b, &row, 5));
+    }
+    let y = expand::concat(b, &parts, 3);
+    let full: Vec<u64> = dims.iter().zip(&places).map(|(d, p)| phases(d) * p).collect();
     let mut y = expand::reshape(b, y, &[batch, groups * sw[1], full[0], full[1]]);
     for (d, &count) in counts.iter().enumerate() {
         y = expand::slice(b, y, 2 + d, 0, count);

@@ -1,6 +1,6 @@
 //! Dicts.
 
-use super::{rows, settle};
+use super::{rows, settle, settle_own};
 use crate::context::Context;
 use crate::dict;
 use crate::value::{DictObj, Own, TypeId};
@@ -9,8 +9,8 @@ use tessera_abi::rt::RtFn;
 pub fn rows() -> Vec<(RtFn, *const u8)> {
     rows! {
         takes_1 dict_new dict_len dict_keys dict_values dict_clear;
-        takes_2 dict_contains dict_items dict_update;
-        takes_3 dict_get dict_get_or dict_delete dict_slot;
+        takes_2 dict_contains dict_items;
+        takes_3 dict_update dict_get dict_get_or dict_delete dict_slot;
         takes_4 dict_set;
     }
 }
@@ -21,8 +21,9 @@ extern "C" fn dict_new(cx: &mut Context, ty: i64) -> u64 {
     dict::new(cx, ty as TypeId)
 }
 
-extern "C" fn dict_set(cx: &mut Context, dict: Own<DictObj>, key: u64, value: u64, _span: i64) -> u64 {
-    dict::set(cx, dict, key, value)
+extern "C" fn dict_set(cx: &mut Context, dict: Own<DictObj>, key: u64, value: u64, span: i64) -> u64 {
+    let set = dict::set(cx, dict, key, value);
+    settle_own(cx, span, set)
 }
 
 extern "C" fn dict_get(cx: &mut Context, dict: Dict, key: u64, span: i64) -> u64 {
@@ -66,8 +67,9 @@ extern "C" fn dict_slot(cx: &mut Context, dict: &mut DictObj, key: u64, span: i6
     settle(cx, span, slot)
 }
 
-extern "C" fn dict_update(cx: &mut Context, dict: Own<DictObj>, more: Dict) -> u64 {
-    dict::update(cx, dict, more)
+extern "C" fn dict_update(cx: &mut Context, dict: Own<DictObj>, more: Dict, span: i64) -> u64 {
+    let updated = dict::update(cx, dict, more);
+    settle_own(cx, span, updated)
 }
 
 extern "C" fn dict_clear(cx: &mut Context, dict: Own<DictObj>) -> u64 {

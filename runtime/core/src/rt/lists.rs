@@ -1,6 +1,6 @@
 //! Lists.
 
-use super::{rows, settle};
+use super::{rows, settle, settle_own};
 use crate::context::Context;
 use crate::list;
 use crate::value::{ListObj, Own, TypeId, into_word, new_list};
@@ -9,8 +9,8 @@ use tessera_abi::rt::RtFn;
 pub fn rows() -> Vec<(RtFn, *const u8)> {
     rows! {
         takes_1 list_len list_reversed list_clear list_reverse list_sum_float list_any list_all;
-        takes_2 list_new list_push list_concat list_extend list_sum_int list_min list_max;
-        takes_3 list_get list_repeat list_contains list_index list_count list_sorted list_sort list_remove list_delete list_slot;
+        takes_2 list_new list_sum_int list_min list_max;
+        takes_3 list_push list_concat list_extend list_get list_repeat list_contains list_index list_count list_sorted list_sort list_remove list_delete list_slot;
         takes_4 list_insert range_list list_sorted_by;
         takes_5 list_slice;
     }
@@ -33,8 +33,8 @@ extern "C" fn list_new(cx: &mut Context, elem: i64, capacity: i64) -> u64 {
     new_list(&cx.types, elem as TypeId, Vec::with_capacity(capacity.clamp(0, 1 << 20) as usize))
 }
 
-extern "C" fn list_push(_: &mut Context, list: Own<ListObj>, word: u64) -> u64 {
-    list::push(list.unbox(), word)
+extern "C" fn list_push(cx: &mut Context, list: Own<ListObj>, word: u64, span: i64) -> u64 {
+    settle_own(cx, span, list::push(list, word))
 }
 
 extern "C" fn list_len(_: &mut Context, list: List) -> i64 {
@@ -45,8 +45,9 @@ extern "C" fn list_get(cx: &mut Context, list: List, index: i64, span: i64) -> u
     settle(cx, span, list::get(list, index))
 }
 
-extern "C" fn list_concat(cx: &mut Context, a: List, b: List) -> u64 {
-    list::concat(cx, a, b)
+extern "C" fn list_concat(cx: &mut Context, a: List, b: List, span: i64) -> u64 {
+    let whole = list::concat(cx, a, b);
+    settle(cx, span, whole)
 }
 
 extern "C" fn list_repeat(cx: &mut Context, list: List, times: i64, span: i64) -> u64 {
@@ -80,12 +81,12 @@ extern "C" fn list_reversed(cx: &mut Context, list: List) -> u64 {
     list::reversed(cx, list)
 }
 
-extern "C" fn list_insert(_: &mut Context, list: Own<ListObj>, index: i64, word: u64, _span: i64) -> u64 {
-    list::insert(list.unbox(), index, word)
+extern "C" fn list_insert(cx: &mut Context, list: Own<ListObj>, index: i64, word: u64, span: i64) -> u64 {
+    settle_own(cx, span, list::insert(list, index, word))
 }
 
-extern "C" fn list_extend(_: &mut Context, list: Own<ListObj>, more: List) -> u64 {
-    list::extend(list.unbox(), more)
+extern "C" fn list_extend(cx: &mut Context, list: Own<ListObj>, more: List, span: i64) -> u64 {
+    settle_own(cx, span, list::extend(list, more))
 }
 
 extern "C" fn list_clear(cx: &mut Context, list: Own<ListObj>) -> u64 {

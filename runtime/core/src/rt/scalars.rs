@@ -21,7 +21,7 @@ extern "C" fn int_pow(cx: &mut Context, base: i64, exponent: i64, span: i64) -> 
 }
 
 extern "C" fn float_pow(_: &mut Context, base: f64, exponent: f64) -> f64 {
-    base.powf(exponent)
+    numbers::float_pow(base, exponent)
 }
 
 extern "C" fn float_mod(cx: &mut Context, a: f64, b: f64, span: i64) -> f64 {

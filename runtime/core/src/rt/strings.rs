@@ -1,8 +1,9 @@
 //! Strings.
 
-use super::{rows, settle};
+use super::{rows, settle, settle_own};
 use crate::case;
 use crate::context::Context;
+use crate::fault::check_memory;
 use crate::text::{self, Ends};
 use crate::value::{ListObj, Own, StrObj, TypeTable, new_list, new_str};
 use crate::{number, value};
@@ -10,23 +11,23 @@ use tessera_abi::rt::RtFn;
 
 pub fn rows() -> Vec<(RtFn, *const u8)> {
     rows! {
-        takes_1 str_len str_upper str_lower str_isdigit str_splitlines str_chars;
-        takes_2 str_concat str_append str_compare str_contains str_join str_strip str_lstrip str_rstrip str_is str_case;
+        takes_1 str_len str_upper str_lower str_isdigit str_splitlines;
+        takes_2 str_chars str_compare str_contains str_strip str_lstrip str_rstrip str_is str_case;
         takes_2 str_startswith str_endswith str_find str_rfind str_count str_to_int str_to_float chr ord;
-        takes_3 str_repeat str_index str_split str_replace str_strip_chars str_index_of str_zfill;
-        takes_4 str_split_max str_replace_count;
-        takes_5 str_slice str_pad;
+        takes_3 str_concat str_append str_join str_repeat str_index str_split str_strip_chars str_index_of str_zfill;
+        takes_4 str_split_max str_replace;
+        takes_5 str_slice str_pad str_replace_count;
     }
 }
 
 type Str<'a> = &'a StrObj;
 
-extern "C" fn str_concat(_: &mut Context, a: Str, b: Str) -> u64 {
-    text::concat(a, b)
+extern "C" fn str_concat(cx: &mut Context, a: Str, b: Str, span: i64) -> u64 {
+    settle(cx, span, text::concat(a, b))
 }
 
-extern "C" fn str_append(_: &mut Context, a: Own<StrObj>, b: Str) -> u64 {
-    a.append(b)
+extern "C" fn str_append(cx: &mut Context, a: Own<StrObj>, b: Str, span: i64) -> u64 {
+    settle_own(cx, span, a.append(b))
 }
 
 extern "C" fn str_repeat(cx: &mut Context, s: Str, times: i64, span: i64) -> u64 {
@@ -67,14 +68,13 @@ fn split(cx: &mut Context, s: Str, separator: Option<&str>, most: i64, span: i64
     settle(cx, span, parts)
 }
 
-extern "C" fn str_join(_: &mut Context, separator: Str, parts: &ListObj) -> u64 {
-    let mut out = String::new();
-    for (i, &word) in parts.words().iter().enumerate() {
-        out.push_str(if i > 0 { separator.text() } else { "" });
-        // SAFETY: `join` takes a list of strings.
-        out.push_str(unsafe { value::text(word) });
-    }
-    new_str(out)
+extern "C" fn str_join(cx: &mut Context, separator: Str, parts: &ListObj, span: i64) -> u64 {
+    // SAFETY: `join` takes a list of strings.
+    let texts: Vec<&str> = parts.words().iter().map(|&w| unsafe { value::text(w) }).collect();
+    let whole: u128 = texts.iter().map(|t| t.len() as u128).sum();
+    let between = separator.text().len() as u128 * texts.len().saturating_sub(1) as u128;
+    let joined = check_memory(whole + between, 1).map(|()| new_str(texts.join(separator.text())));
+    settle(cx, span, joined)
 }
 
 extern "C" fn str_strip(_: &mut Context, s: Str, set: Option<Str>) -> u64 {
@@ -99,12 +99,12 @@ extern "C" fn str_strip_chars(_: &mut Context, s: Str, set: Option<Str>, ends: i
     new_str(text::strip(s.text(), set.map(StrObj::text).filter(|t| !t.is_empty()), ends))
 }
 
-extern "C" fn str_replace_count(_: &mut Context, s: Str, old: Str, new: Str, most: i64) -> u64 {
-    new_str(text::replace(s.text(), old.text(), new.text(), most))
+extern "C" fn str_replace_count(cx: &mut Context, s: Str, old: Str, new: Str, most: i64, span: i64) -> u64 {
+    settle(cx, span, text::replace(s.text(), old.text(), new.text(), most).map(new_str))
 }
 
-extern "C" fn str_replace(_: &mut Context, s: Str, old: Str, new: Str) -> u64 {
-    new_str(text::replace(s.text(), old.text(), new.text(), -1))
+extern "C" fn str_replace(cx: &mut Context, s: Str, old: Str, new: Str, span: i64) -> u64 {
+    settle(cx, span, text::replace(s.text(), old.text(), new.text(), -1).map(new_str))
 }
 
 extern "C" fn str_startswith(_: &mut Context, s: Str, part: Str) -> i64 {
@@ -151,8 +151,11 @@ extern "C" fn str_zfill(cx: &mut Context, s: Str, width: i64, span: i64) -> u64 
     settle(cx, span, case::zero_fill(s, width))
 }
 
-extern "C" fn str_chars(cx: &mut Context, s: Str) -> u64 {
-    new_list(&cx.types, TypeTable::STR, case::characters(s.text()))
+extern "C" fn str_chars(cx: &mut Context, s: Str, span: i64) -> u64 {
+    // Each is an object with a text of its own.
+    let room = check_memory(s.chars() as u128, size_of::<StrObj>() as u128 + 16);
+    let list = room.map(|()| new_list(&cx.types, TypeTable::STR, case::characters(s.text())));
+    settle(cx, span, list)
 }
 
 extern "C" fn str_rfind(_: &mut Context, s: Str, part: Str) -> i64 {
