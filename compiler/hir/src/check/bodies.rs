@@ -78,6 +78,7 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
     });
     let captures = captured(&mut cx, data, &f);
     let types = cx.signature(&f.sig, data.item, f.nested);
+    cx.constants = types.constants.clone();
     let blocks = data.local.clone().filter(|_| is_local(&f.sig));
     let stated = types.ret.clone();
     let types = match &blocks {
@@ -500,17 +501,12 @@ fn definition(cx: &mut Cx, id: ItemId) {
     for e in &sig.decorators {
         let _: Decorator = cx.decorator(e);
     }
-    // The annotations are checked with the variables as they are at the definition, when those
-    // are known; a size that the module assigns later is known at the end.
-    let late = sig.params.iter().filter_map(|p| p.ty.as_ref()).chain(&sig.ret).any(|t| mentions_unassigned(cx, t));
-    if !late {
-        let types = cx.signature(&sig, id, false);
-        for (name, at, variable) in &types.namesakes {
-            cx.report(namesake(&sig.name, name, *at, *variable));
-        }
-        for d in types.diagnostics {
-            cx.report(d);
-        }
+    let types = cx.signature(&sig, id, false);
+    for (name, at, variable) in &types.namesakes {
+        cx.report(namesake(&sig.name, name, *at, *variable));
+    }
+    for d in types.diagnostics {
+        cx.report(d);
     }
 }
 
@@ -524,17 +520,6 @@ fn namesake(function: &str, name: &str, at: Span, variable: Span) -> Diagnostic 
     let d = if variable.is_none() { d } else { d.with_label(variable, "the variable") };
     d.note("a name of the file stands for its value in a signature only if the file binds it once, above, outside of loops and branches, to an int that is known before the run")
         .help("give one of them another name")
-}
-
-/// Whether an annotation names a module variable that has no value yet.
-fn mentions_unassigned(cx: &Cx, ty: &tessera_grammar::ast::Expr) -> bool {
-    let here = match &ty.kind {
-        tessera_grammar::ast::ExprKind::Name(n) => {
-            db::scope(cx.db, cx.file).variables.contains(n) && cx.env.get(n).is_none()
-        }
-        _ => false,
-    };
-    here || super::facts::parts_of(ty).into_iter().any(|p| mentions_unassigned(cx, p))
 }
 
 /// An annotated function is checked at its annotations even if nothing calls it.

@@ -203,7 +203,8 @@ impl Cx<'_> {
                         (p.name.text.clone(), p.ty.as_ref().map_or(p.name.span, |t| t.span))
                     })
                     .collect();
-                return self.fail(param_mismatch_diagnostic(&p, &sig.name, &params, &spans));
+                let d = param_mismatch_diagnostic(&p, &sig.name, &params, &spans);
+                return self.fail(super::constants::with_constants(d, &types.constants));
             }
         };
         let mut values = values;

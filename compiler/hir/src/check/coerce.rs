@@ -55,7 +55,12 @@ impl Cx<'_> {
 
     fn mismatch(&mut self, m: &Mismatch, role: &Role, span: Span, declared: Span) -> TExpr {
         let at = (!declared.is_none()).then_some(declared);
-        self.fail(mismatch_diagnostic(m, role, span, at))
+        let d = mismatch_diagnostic(m, role, span, at);
+        let d = match role {
+            Role::Returned { .. } => super::constants::with_constants(d, &self.constants),
+            _ => d,
+        };
+        self.fail(d)
     }
 
     /// As [`Cx::expect`], without a report.

@@ -10,7 +10,7 @@ use crate::db::{self, Db, File};
 use crate::ty::Ty;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tessera_base::{ItemId, Size, Span};
+use tessera_base::{Diagnostic, ItemId, Size, Span};
 use tessera_grammar::ast::{BinOp, Expr, ExprKind, Stmt, StmtKind, UnOp};
 
 /// A name that its file binds once at the top level.
@@ -78,6 +78,11 @@ fn evaluate(e: &Expr, known: &BTreeMap<Arc<str>, Constant>) -> Option<i64> {
         }
         _ => None,
     }
+}
+
+/// A diagnostic about a signature with where the constants that it names are bound.
+pub fn with_constants(d: Diagnostic, constants: &[(Arc<str>, i64, Span)]) -> Diagnostic {
+    constants.iter().fold(d, |d, (name, n, at)| d.with_label(*at, format!("{name} is {n}")))
 }
 
 /// What a name of a file means in a signature.

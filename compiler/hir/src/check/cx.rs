@@ -137,6 +137,8 @@ pub struct Cx<'db> {
     pub size_sources: BTreeMap<SizeVar, (TExpr, bool)>,
     /// Parameters' dims whose size is no variable (`min(5, n)`): where to read them at entry.
     pub dim_sources: BTreeMap<Size, TExpr>,
+    /// Constants of the file that the function's signature names, with where they are bound.
+    pub constants: Vec<(Arc<str>, i64, Span)>,
     /// Variables of which an annotation says the type.
     pub declared: BTreeSet<Arc<str>>,
     /// Names whose own definition is being checked (a nested function that calls itself).
@@ -189,6 +191,7 @@ impl<'db> Cx<'db> {
             size_names: BTreeMap::new(),
             size_sources: BTreeMap::new(),
             dim_sources: BTreeMap::new(),
+            constants: vec![],
             declared: BTreeSet::new(),
             itself: None,
             said: BTreeSet::new(),

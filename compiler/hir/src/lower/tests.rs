@@ -32,6 +32,7 @@ fn a_slice_of_a_host_variable_is_no_region() {
     let t = || tensor(&[4, 4]);
     let row = e(
         TKind::TensorIndex {
+            checks: vec![],
             base: Box::new(global(0, t())),
             index: vec![IndexPart::Int(e(TKind::Int(1), Ty::int())), IndexPart::Whole(1)],
         },

@@ -21,7 +21,10 @@ use tessera_ops::surface::{Id, expand};
 impl Tracer<'_> {
     pub(super) fn eval(&mut self, e: &TExpr) -> R<Value> {
         let value = self.eval_here(e)?;
-        self.hold_type(&e.ty, &value, e.span)?;
+        // A variable was held to its type where it was set; its slot may have had another type before.
+        if !matches!(e.kind, TKind::Local(_) | TKind::Global(_)) {
+            self.hold_type(&e.ty, &value, e.span)?;
+        }
         Ok(value)
     }
 
@@ -444,6 +447,7 @@ impl Tracer<'_> {
     }
 
     fn body(&mut self, f: &FnInst) -> R<Value> {
+        self.hold_parameters(f)?;
         for bind in &f.size_binds {
             let value = self.eval(&bind.from)?;
             self.frame().insert(bind.local, value);

@@ -7,6 +7,7 @@
 use super::scalar::Known;
 use super::value::{Scalar, Value};
 use super::{R, Tracer};
+use crate::thir::FnInst;
 use crate::ty::Ty;
 use std::collections::BTreeMap;
 use tessera_base::{Code, Size, SizeVar, Span, TensorType};
@@ -85,6 +86,36 @@ impl Tracer<'_> {
         self.law_turn();
         if let Some(law) = &mut self.law {
             law.loops.pop();
+        }
+    }
+
+    /// Fails unless the parameters of a function have their types. Sizes that the function compares itself at its
+    /// entry are not told yet.
+    pub(super) fn hold_parameters(&mut self, f: &FnInst) -> R<()> {
+        if self.law.is_none() {
+            return Ok(());
+        }
+        for l in f.captures.iter().chain(&f.params) {
+            if let (Some(variable), Some(value)) = (f.locals.get(l.0 as usize), self.frame().get(l).cloned()) {
+                let span = variable.span;
+                self.told_by(&variable.ty, &value, span)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a parameter tells of sizes; its rank and element type must be those of its type.
+    fn told_by(&mut self, ty: &Ty, value: &Value, span: Span) -> R<()> {
+        let before = self.law.as_mut().and_then(Law::now).cloned();
+        match self.hold_type(ty, value, span) {
+            // The comparison at the entry says it better.
+            Err(_) => {
+                if let (Some(now), Some(before)) = (self.law.as_mut().and_then(Law::now), before) {
+                    *now = before;
+                }
+                Ok(())
+            }
+            ok => ok,
         }
     }
 
