@@ -7,7 +7,7 @@ mod library;
 
 use crate::random::Random;
 use library::Gives::{Boxed, Matrix, Pair, Vector};
-use library::{LIBRARY, STRUCT};
+use library::{DIMS, Dim, LIBRARY, Name, PRETENDED, STRUCT, shown};
 
 /// A program as pieces (functions and statements) that can be dropped one by one.
 #[derive(Clone, Debug)]
@@ -20,30 +20,6 @@ impl Program {
         self.pieces.concat()
     }
 }
-
-/// What a name of the program is: `i` int, `v` vector, `m` matrix, `l` list and `d` dict of vectors, `b` box of two
-/// vectors, `f` function from a vector to one of the same size. With the sizes that it has.
-#[derive(Clone, Debug)]
-struct Name {
-    name: String,
-    kind: char,
-    size: i64,
-    other: i64,
-}
-
-/// Dims of the parameters of random functions with their value for N, M and k.
-type Dim = (&'static str, fn(&[i64; 3]) -> i64);
-const DIMS: &[Dim] = &[
-    ("N", |s| s[0]),
-    ("M", |s| s[1]),
-    ("N + 1", |s| s[0] + 1),
-    ("2*N", |s| 2 * s[0]),
-    ("3", |_| 3),
-    ("k", |s| s[2]),
-    ("N + M", |s| s[0] + s[1]),
-];
-/// The sizes with which the body of a function is written: no two dims are equal.
-const PRETENDED: [i64; 3] = [11, 5, 2];
 
 /// `def NAME(x: Tensor[N, f32], y: Tensor[M, f32], z: Tensor[DIM, f32], k: int)`
 struct Function {
@@ -93,19 +69,6 @@ pub fn program(seed: u64) -> Program {
     pieces.extend(body);
     pieces.extend(shows.into_iter().map(|s| format!("print({s})\n")));
     Program { pieces }
-}
-
-/// What tells the sizes of a value.
-fn shown(n: &Name) -> Option<String> {
-    let name = &n.name;
-    Some(match n.kind {
-        'i' => name.clone(),
-        'v' | 'm' => format!("{name}.shape, {name}.sum()"),
-        'l' => format!("[u.shape for u in {name}]"),
-        'd' => format!("[{name}[u].shape for u in {name}]"),
-        'b' => format!("{name}.w.shape, {name}.b.shape"),
-        _ => return None,
-    })
 }
 
 impl Maker {

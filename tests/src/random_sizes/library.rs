@@ -1,4 +1,4 @@
-//! What random programs call.
+//! What random programs call, and what is known of their values.
 
 /// What a call gives, of the sizes of its arguments.
 #[derive(Clone, Copy)]
@@ -158,3 +158,40 @@ pub const LIBRARY: &[(&str, &str, Gives)] = &[
     ("", "($v if $i > $i else $=)", Vector(|a| a[0])),
     ("", "($v, $v)", Pair(|a| (a[0], a[1]))),
 ];
+
+/// Dims of the parameters of random functions with their value for N, M and k.
+pub type Dim = (&'static str, fn(&[i64; 3]) -> i64);
+pub const DIMS: &[Dim] = &[
+    ("N", |s| s[0]),
+    ("M", |s| s[1]),
+    ("N + 1", |s| s[0] + 1),
+    ("2*N", |s| 2 * s[0]),
+    ("3", |_| 3),
+    ("k", |s| s[2]),
+    ("N + M", |s| s[0] + s[1]),
+];
+/// The sizes with which the body of a function is written: no two dims are equal.
+pub const PRETENDED: [i64; 3] = [11, 5, 2];
+
+/// What a name of the program is: `i` int, `v` vector, `m` matrix, `l` list and `d` dict of vectors, `b` box of two
+/// vectors, `f` function from a vector to one of the same size. With the sizes that it has.
+#[derive(Clone, Debug)]
+pub struct Name {
+    pub name: String,
+    pub kind: char,
+    pub size: i64,
+    pub other: i64,
+}
+
+/// What tells the sizes of a value.
+pub fn shown(n: &Name) -> Option<String> {
+    let name = &n.name;
+    Some(match n.kind {
+        'i' => name.clone(),
+        'v' | 'm' => format!("{name}.shape, {name}.sum()"),
+        'l' => format!("[u.shape for u in {name}]"),
+        'd' => format!("[{name}[u].shape for u in {name}]"),
+        'b' => format!("{name}.w.shape, {name}.b.shape"),
+        _ => return None,
+    })
+}
