@@ -25,3 +25,4 @@ pub mod mesh_mutants;
 pub mod laws;
 pub mod random_text;
 pub mod fuzz;
+pub mod random_sizes;

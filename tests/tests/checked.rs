@@ -32,3 +32,22 @@ fn an_index_from_data_that_is_out_of_range_stops_at_its_line() -> std::io::Resul
     assert!(r.code == 1 && r.err.contains("E0703") && r.err.contains("main.tsr:3:"), "{}{}", r.out, r.err);
     Ok(())
 }
+
+#[test]
+fn sizes_that_differ_stop_at_their_comparison() -> std::io::Result<()> {
+    let programs = [
+        "def three(x: Tensor[3, f32]):\n    return x\nn = int(\"2\")\ny = three(op.ones((n,)))\n",
+        "def f(x: Tensor[n, f32], n: int):\n    return x\nn = int(\"2\")\ny = f(op.ones((3,)), n)\n",
+        "def f(xs: list[Tensor[N, f32]], x: Tensor[N, f32]):\n    return x\nn = int(\"2\")\n\
+         y = f([op.ones((3,)), op.ones((n,))], op.ones((3,)))\n",
+    ];
+    for source in programs {
+        let r = run_source(source, &["run", "--checked"])?;
+        assert!(r.code == 1 && r.err.contains("E0708"), "{source}{}{}", r.out, r.err);
+    }
+    // A variable has the type of its value, whatever it held before.
+    let source = "x = op.ones((1,))\nfor t in range(int(\"3\")):\n    x = op.concat([x, op.ones((1,))], axis=0)\n";
+    let r = run_source(source, &["run", "--checked"])?;
+    assert!(r.code == 0, "{}{}", r.out, r.err);
+    Ok(())
+}

@@ -8,7 +8,7 @@ use super::inst::Callee;
 use super::names::Meaning;
 use super::types::{BUILTIN_ITEM, fill};
 use crate::db;
-use crate::rules::unify::{bind_signature, param_mismatch_diagnostic, refine};
+use crate::rules::unify::{Coerce, bind_signature, param_mismatch_diagnostic, refine};
 use crate::thir::*;
 use crate::ty::{FnRefTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
@@ -216,7 +216,16 @@ impl Cx<'_> {
                 param: sig.params[i].name.text.to_string(),
             };
             let at = sig.params[i].ty.as_ref().map_or(Span::NONE, |t| t.span);
-            let value = self.expect_argument(value, &bindings.params[k], &sig.params[i].name.text, at, role);
+            let found = value.ty.clone();
+            let mut value = self.expect_argument(value, &bindings.params[k], &sig.params[i].name.text, at, role);
+            // Until the function has compared its sizes it is what it is.
+            if bindings.coerces[k] == Coerce::Sizes
+                && !value.ty.is_error()
+                && !super::coerce::holds_any(&found)
+                && literal_fit(&bindings.params[k], &found) == found
+            {
+                value.ty = found;
+            }
             failed |= value.ty.is_error();
             values[i] = value;
         }

@@ -31,7 +31,12 @@ impl Tracer<'_> {
         if is_loop {
             self.law_loop();
         }
+        // What compares the sizes of values with their types reads values that may not be of their types.
+        let law = if super::verify::compares(s) { self.law.take() } else { None };
         let flow = self.stmt_here(s);
+        if law.is_some() {
+            self.law = law;
+        }
         if is_loop {
             self.law_loop_end();
         }

@@ -7,7 +7,7 @@
 use super::scalar::Known;
 use super::value::{Scalar, Value};
 use super::{R, Tracer};
-use crate::thir::FnInst;
+use crate::thir::{FnInst, TKind, TStmt};
 use crate::ty::Ty;
 use std::collections::BTreeMap;
 use tessera_base::{Code, Size, SizeVar, Span, TensorType};
@@ -48,6 +48,23 @@ impl Law {
             Some(known) if known != n => Err(known),
             _ => Ok(()),
         }
+    }
+}
+
+/// Whether a statement does nothing but compare sizes with what types say, and stop the program where they differ.
+pub(super) fn compares(s: &TStmt) -> bool {
+    let only = |stmts: &[TStmt]| stmts.iter().all(compares);
+    match s {
+        TStmt::Expr(e) => matches!(e.kind, TKind::Builtin { name: "sizes.differ", .. }),
+        TStmt::If { then, otherwise, .. } => match &then[..] {
+            [TStmt::Set(..)] => !otherwise.is_empty() && only(otherwise),
+            _ => !then.is_empty() && only(then) && only(otherwise),
+        },
+        TStmt::ForEach { body, .. } => match &body[..] {
+            [TStmt::Set(..), rest @ ..] => !rest.is_empty() && only(rest),
+            _ => !body.is_empty() && only(body),
+        },
+        _ => false,
     }
 }
 

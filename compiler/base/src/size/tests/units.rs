@@ -1,7 +1,7 @@
 use super::super::*;
 
 pub fn var(id: u32, name: &str, natural: bool) -> Size {
-    Size::var(SizeVar { id, name: name.into(), rigid: true, natural })
+    Size::var(SizeVar { id, name: name.into(), rigid: true, natural, each: false })
 }
 
 fn v(id: u32, name: &str) -> Size {

@@ -1,0 +1,159 @@
+//! Types that are printed are true: random programs whose sizes come from data, and every program of the documents,
+//! run with each value held against its type (`--checked`).
+//!
+//! `TESSERA_SEED=N` runs one program, `TESSERA_LAW_COUNT=N` so many.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tessera_tests::golden::{blocks, files};
+use tessera_tests::laws::on_two_threads;
+use tessera_tests::program::{Ran, root, run_source};
+use tessera_tests::random_sizes::{Program, program};
+
+/// Programs of an ordinary run of the tests.
+const PROGRAMS: usize = 1500;
+
+/// Documents of which a program is too large for the interpreter of kernels: sums over 2,147,483,700 elements.
+const TOO_LARGE: &[&str] = &["positions.md"];
+
+/// The first error that a run names.
+fn code(ran: &Ran) -> Option<&str> {
+    ran.err.lines().find_map(|l| l.strip_prefix("error[")).and_then(|l| l.get(..5))
+}
+
+fn end(ran: &Ran) -> String {
+    format!("exit {}\n{}{}", ran.code, ran.out, ran.err)
+}
+
+/// How a program ended that keeps the law.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Refused,
+    Ran,
+    Differed,
+    Stopped,
+}
+
+/// What breaks the law of a run; a diagnostic's code is `E07xx` where the program had begun.
+fn broken(ran: &Ran, started: bool) -> Option<String> {
+    let code = code(ran);
+    let fine = match (ran.code, code) {
+        (0, None) => true,
+        (1, Some("E0999")) => false,
+        (1, Some(c)) => c.starts_with("E07") == started,
+        _ => false,
+    };
+    (!fine || ran.err.contains("panicked") || ran.err.contains("E0999")).then(|| end(ran))
+}
+
+/// The law. `Err` is a word for the way in which it is broken and what was said.
+fn holds(source: &str) -> Result<Ending, (&'static str, String)> {
+    let run = |args: &[&str]| run_source(source, args).map_err(|e| ("not run", e.to_string()));
+    let check = run(&["check"])?;
+    if let Some(text) = broken(&check, false) {
+        return Err(("check", text));
+    }
+    if check.code != 0 {
+        return Ok(Ending::Refused);
+    }
+    let checked = run(&["run", "--checked"])?;
+    if let Some(text) = broken(&checked, true) {
+        return Err(("run --checked", text));
+    }
+    let plain = run(&["run"])?;
+    if (plain.code, &plain.out, code(&plain)) != (checked.code, &checked.out, code(&checked)) {
+        return Err(("different ends", format!("--checked: {}\n\nplain: {}", end(&checked), end(&plain))));
+    }
+    Ok(match code(&plain) {
+        None => Ending::Ran,
+        Some("E0708") => Ending::Differed,
+        Some(_) => Ending::Stopped,
+    })
+}
+
+/// Drops pieces for as long as the law is broken in the same way.
+fn shrink(mut p: Program, how: &str) -> Program {
+    let mut at = 0;
+    while at < p.pieces.len() {
+        let mut smaller = p.clone();
+        smaller.pieces.remove(at);
+        match holds(&smaller.text()) {
+            Err((h, _)) if h == how => {
+                p = smaller;
+                at = 0;
+            }
+            _ => at += 1,
+        }
+    }
+    p
+}
+
+#[test]
+fn types_of_random_programs_are_true() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<usize>().ok());
+    let count = number("TESSERA_LAW_COUNT").unwrap_or(if cfg!(debug_assertions) { PROGRAMS / 10 } else { PROGRAMS });
+    let (from, count) = number("TESSERA_SEED").map_or((0, count), |seed| (seed, 1));
+    let ends: [AtomicUsize; 4] = Default::default();
+    let told = AtomicUsize::new(0);
+    let failures = on_two_threads(count, |i| {
+        let p = program((from + i) as u64);
+        match holds(&p.text()) {
+            Ok(end) => {
+                ends[end as usize].fetch_add(1, Ordering::Relaxed);
+                vec![]
+            }
+            Err((how, _)) if told.fetch_add(1, Ordering::Relaxed) < 10 => {
+                let small = shrink(p, how);
+                let said = holds(&small.text()).err().map(|e| e.1).unwrap_or_default();
+                vec![format!("seed {}, {how}:\n{}\n{said}", from + i, small.text())]
+            }
+            Err((how, _)) => vec![format!("seed {}, {how}", from + i)],
+        }
+    });
+    let [refused, ran, differed, stopped] = ends.map(AtomicUsize::into_inner);
+    println!(
+        "{count} programs: {refused} refused, {ran} ran, {differed} stopped where sizes differ, {stopped} elsewhere"
+    );
+    assert!(failures.is_empty(), "{} of {count} programs\n\n{}", failures.len(), failures.join("\n\n"));
+    if count >= 100 {
+        let accepted = ran + differed + stopped;
+        assert!(accepted * 2 >= count, "only {accepted} of {count} programs are accepted");
+        assert!(differed * 10 >= accepted, "sizes differ in {differed} of {accepted} programs only");
+    }
+}
+
+#[test]
+fn types_of_the_programs_of_the_documents_are_true() {
+    let mut paths = files(&root().join("tests/golden"));
+    paths.extend(files(&root().join("docs")));
+    paths.extend(files(&root().join("compiler/base/pages")));
+    let mut programs = vec![];
+    for path in &paths {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let all = blocks(&text);
+        for (i, b) in all.iter().enumerate().filter(|(_, b)| b.info.split(' ').next() == Some("tessera")) {
+            let follow = all[i + 1..].iter().take_while(|b| b.info.split(' ').next() != Some("tessera"));
+            let expected = follow.into_iter().any(|b| b.text.contains("E0999"));
+            let large = TOO_LARGE.iter().any(|name| path.ends_with(name)) && b.text.contains("21474837");
+            if !expected && !large {
+                programs.push((format!("{}:{}", path.display(), b.line), b.text.clone()));
+            }
+        }
+    }
+    assert!(programs.len() > 1000, "{} programs only", programs.len());
+    let failures = on_two_threads(programs.len(), |i| {
+        let (place, source) = &programs[i];
+        let mut args = vec!["run", "--checked"];
+        if source.contains("dist") {
+            args.extend(["--devices", "64"]);
+        }
+        match run_source(source, &args) {
+            Err(e) => vec![format!("{place}: {e}")],
+            Ok(r) if r.code < 0 || r.code > 100 || r.err.contains("E0999") || r.err.contains("panicked") => {
+                vec![format!("{place}\n{source}\n{}", end(&r))]
+            }
+            Ok(_) => vec![],
+        }
+    });
+    println!("{} programs", programs.len());
+    assert!(failures.is_empty(), "{} of {}\n\n{}", failures.len(), programs.len(), failures.join("\n\n"));
+}
