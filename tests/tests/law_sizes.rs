@@ -1,0 +1,70 @@
+//! Problems about sizes, written from the language's contract: each is accepted because it holds for all sizes,
+//! refused because it fails for some, or left to a comparison at run time because only data decides.
+
+use std::path::Path;
+use tessera_tests::golden::blocks;
+use tessera_tests::program::{root, run_in};
+
+/// One program and what is to be said of it: `accepted`, `refused E02` (the start of a code), or `checked`.
+struct Problem {
+    place: String,
+    verdict: String,
+    program: String,
+}
+
+fn problems() -> Vec<Problem> {
+    let mut files: Vec<_> = std::fs::read_dir(root().join("tests/sizes"))
+        .expect("the problems are there")
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "md"))
+        .collect();
+    files.sort();
+    let mut out = vec![];
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("a file of problems can be read");
+        for block in blocks(&text) {
+            let Some(verdict) = block.info.strip_prefix("tessera ") else { continue };
+            out.push(Problem {
+                place: format!("{}: {}", file.display(), block.heading),
+                verdict: verdict.to_owned(),
+                program: block.text,
+            });
+        }
+    }
+    out
+}
+
+/// What the checker says of a program, in the words of a verdict.
+fn verdict(dir: &Path) -> String {
+    let ran = run_in(dir, &["check", "-v", "main.tsr"], "").expect("the program under test starts");
+    if let Some(at) = ran.err.find("error[") {
+        return format!("refused {}", &ran.err[at + 6..at + 11]);
+    }
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    if ran.out.contains(" is compared when the program runs") { "checked".into() } else { "accepted".into() }
+}
+
+#[test]
+fn every_problem_gets_its_verdict() {
+    let all = problems();
+    assert!(all.len() >= 300, "there are {} problems", all.len());
+    let mut wrong = vec![];
+    for p in &all {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        std::fs::write(dir.path().join("main.tsr"), &p.program).expect("a program can be written");
+        let got = verdict(dir.path());
+        if !got.starts_with(&p.verdict) {
+            wrong.push(format!("{}\n  {} is expected and it is {got}\n{}", p.place, p.verdict, p.program));
+        }
+        if p.verdict.starts_with("refused") {
+            continue;
+        }
+        // What is accepted is true of every value when it runs; some programs want arguments or files.
+        let ran = run_in(dir.path(), &["run", "--checked", "main.tsr"], "").expect("the program under test starts");
+        if ran.err.contains("E0999") || !(0..=1).contains(&ran.code) {
+            wrong.push(format!("{}\n  under --checked:\n{}\n{}", p.place, ran.err, p.program));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), all.len(), wrong.join("\n"));
+}
