@@ -18,9 +18,15 @@ pub fn define(evaluator: Evaluator) {
     let _ = EVALUATOR.set(evaluator);
 }
 
-/// The value of a function of floats; NaN before [`define`].
+/// The value of a function of floats.
+///
+/// # Panics
+/// Before [`define`]: whoever runs programs calls it first.
 fn value(function: Function, x: f64, y: f64) -> f64 {
-    EVALUATOR.get().map_or(f64::NAN, |f| f(function, x, y))
+    let Some(evaluator) = EVALUATOR.get() else {
+        panic!("functions of floats are asked for before `math::define` said how they are computed");
+    };
+    evaluator(function, x, y)
 }
 
 /// `a ** b` of floats.

@@ -103,7 +103,7 @@ impl AnnotScope<'_, '_> {
                 }
                 Some(NameMeaning::Unbound)
             }
-            AsSize::Variable(_) => Some(NameMeaning::Value("a variable, and no constant of the file".into())),
+            AsSize::Variable(_) => Some(NameMeaning::Value("a variable that is no constant of the file".into())),
             AsSize::Other => None,
         }
     }

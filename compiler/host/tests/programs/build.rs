@@ -252,6 +252,7 @@ static ALLOCATOR: Counting = Counting;
 
 /// Runs a program twice: the second time, everything that was taken is given back.
 pub fn run(program: &HostProgram) -> (String, Option<Stop>) {
+    tessera_runtime::math::define(tessera_ops::scalar_eval::value);
     once(program);
     let before = LIVE.with(Cell::get);
     drop(once(program));

@@ -268,6 +268,7 @@ mod tests {
             "E0212 the input has H channels, and the weights are for 3 | 0: Tensor[N, H, W, 3, f32]: H channels \
              | 1: Tensor[8, 3, 3, 3, f32]: 3 channels | for example H=1 gives 1 and 3 \
              | note: the sizes of a signature stand for all values, and nothing says that H equals 3 \
+             | help: if H and 3 are equal, say so before: `assert H == 3` \
              | help: channels go before the dims: `{x}.moveaxis(-1, 1)`"
         );
         assert_eq!(

@@ -118,7 +118,7 @@ fn same_number(cx: &mut SizeCx, expected: &Ty, found: &Ty, span: Span, how: Coer
     match cx.require_equal(e, &f, span) {
         Ok(()) => Ok(if cx.checks.len() > before { Coerce::Sizes } else { how }),
         Err(verdict) => {
-            let text = format!("this int is {f}, and the sizes of the other arguments say that it is {e}");
+            let text = format!("the number is {f} where the sizes of the other arguments say {e}");
             let witness = match verdict {
                 Verdict::Differ(w) | Verdict::Depends(w) => Some(w),
                 Verdict::Equal => None,

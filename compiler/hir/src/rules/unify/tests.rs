@@ -78,7 +78,7 @@ fn data_sizes_become_checks() -> Result<(), Diagnostic> {
     let (n, rows) = (cx.rigid("N"), cx.fresh("rows"));
     let params = [t(&[&n], DType::F32), t(&[&n], DType::F32)];
     let got = call(&mut cx, &params, &[t(&[&c(4)], DType::F32), t(&[&rows], DType::F32)])?;
-    assert_eq!(got.coerces, [Coerce::None, Coerce::Check]);
+    assert_eq!(got.coerces, [Coerce::None, Coerce::Sizes]);
     assert_eq!(cx.checks.len(), 1);
     let any = call(&mut cx, &params[..1], &[Ty::AnyTensor])?;
     assert_eq!(any.coerces, [Coerce::Check]);
