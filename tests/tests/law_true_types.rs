@@ -131,18 +131,24 @@ fn types_of_the_programs_of_the_documents_are_true() {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         let all = blocks(&text);
         for (i, b) in all.iter().enumerate().filter(|(_, b)| b.info.split(' ').next() == Some("tessera")) {
-            let follow = all[i + 1..].iter().take_while(|b| b.info.split(' ').next() != Some("tessera"));
-            let expected = follow.into_iter().any(|b| b.text.contains("E0999"));
+            let follow: Vec<_> =
+                all[i + 1..].iter().take_while(|b| b.info.split(' ').next() != Some("tessera")).collect();
+            let expected = follow.iter().any(|b| b.text.contains("E0999"));
+            // Some programs would take all memory.
+            let within = follow.iter().find_map(|b| Some(b.info.split_once(" within ")?.1.to_owned()));
             let large = TOO_LARGE.iter().any(|name| path.ends_with(name)) && b.text.contains("21474837");
             if !expected && !large {
-                programs.push((format!("{}:{}", path.display(), b.line), b.text.clone()));
+                programs.push((format!("{}:{}", path.display(), b.line), b.text.clone(), within));
             }
         }
     }
     assert!(programs.len() > 1000, "{} programs only", programs.len());
     let failures = on_two_threads(programs.len(), |i| {
-        let (place, source) = &programs[i];
+        let (place, source, within) = &programs[i];
         let mut args = vec!["run", "--checked"];
+        if let Some(size) = within {
+            args.extend(["--memory", size]);
+        }
         if source.contains("dist") {
             args.extend(["--devices", "64"]);
         }

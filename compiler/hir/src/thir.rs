@@ -4,6 +4,7 @@
 //! symbolic). Names are resolved, defaults filled in, conversions explicit, comprehensions and
 //! unpacking desugared. A rebinding that changes a variable's type makes a new local.
 
+pub use crate::ty::GlobalId;
 use crate::ty::Ty;
 use std::sync::Arc;
 use tessera_base::{DType, Mesh, Size, SizeVar, Span};
@@ -15,8 +16,6 @@ use tessera_ops::surface::{Hints, OpDef};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct LocalId(pub u32);
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct GlobalId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct InstId(pub u32);
 

@@ -1,11 +1,14 @@
 //! Types of the language.
 
 use crate::source::FileId;
-use crate::thir::GlobalId;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use tessera_base::{DType, Mesh, Sharding, Size, TensorType};
+
+/// A variable of a module, of the whole program.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct GlobalId(pub u32);
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Ty {

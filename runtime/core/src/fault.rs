@@ -56,9 +56,44 @@ pub fn allowed_memory() -> String {
     format!("{whose} {}", human_bytes(limit))
 }
 
+/// Fails where the values of the program and so many bytes more are too much.
+///
+/// # Errors
+/// E0710.
+pub fn room(bytes: u64) -> Result<(), Fault> {
+    if crate::memory::has_room(bytes) { Ok(()) } else { Err(OutOfMemory { bytes }.into()) }
+}
+
+/// Room for more elements. A vector grows to twice its length, so asking costs little.
+///
+/// # Errors
+/// E0710.
+pub fn reserve<T>(v: &mut Vec<T>, more: usize) -> Result<(), Fault> {
+    if v.capacity() - v.len() >= more {
+        return Ok(());
+    }
+    let elems = v.len().saturating_add(more).max(v.capacity().saturating_mul(2));
+    let bytes = (elems as u64).saturating_mul(size_of::<T>() as u64);
+    room(bytes)?;
+    v.try_reserve(more).map_err(|_| OutOfMemory { bytes }.into())
+}
+
+/// The same of a text.
+///
+/// # Errors
+/// E0710.
+pub fn reserve_text(s: &mut String, more: usize) -> Result<(), Fault> {
+    if s.capacity() - s.len() >= more {
+        return Ok(());
+    }
+    let bytes = (s.len() as u64).saturating_add(more as u64).max((s.capacity() as u64).saturating_mul(2));
+    room(bytes)?;
+    s.try_reserve(more).map_err(|_| OutOfMemory { bytes }.into())
+}
+
 /// Fails if there is no room for `count` pieces of `each` bytes.
 pub fn check_memory(count: u128, each: u128) -> Result<(), Fault> {
-    crate::memory::room(u64::try_from(count.saturating_mul(each)).unwrap_or(u64::MAX))
+    room(u64::try_from(count.saturating_mul(each)).unwrap_or(u64::MAX))
 }
 
 /// `1.5 GiB`.

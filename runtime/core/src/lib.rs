@@ -1,5 +1,6 @@
 //! Everything that runs beneath compiled code: values, tensors, the thread pool, plans, files.
 
+pub mod memory;
 pub mod tensor;
 pub mod traffic;
 pub mod fault;
@@ -26,7 +27,6 @@ pub mod execute;
 pub mod io;
 pub mod plot;
 pub mod math;
-pub mod memory;
 pub mod order;
 pub mod slice;
 pub mod list;

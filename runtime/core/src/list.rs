@@ -1,8 +1,8 @@
 //! Operations on lists.
 
 use crate::context::Context;
+use crate::fault;
 use crate::fault::{Fault, check_memory};
-use crate::memory;
 use crate::order::{compare, equal};
 use crate::show::repr;
 use crate::slice::{Range, count, position};
@@ -28,11 +28,11 @@ pub fn get(list: &ListObj, index: i64) -> Result<u64, Fault> {
 
 /// The list for changing, with room for more elements; the list as it is where there is none.
 fn grown(list: Own<ListObj>, more: usize) -> Result<Box<ListObj>, (Fault, u64)> {
-    if let Err(fault) = memory::room(list.copied_bytes()) {
+    if let Err(fault) = fault::room(list.copied_bytes()) {
         return Err((fault, list.word()));
     }
     let mut list = list.unbox();
-    match list.edit(|words| memory::reserve(words, more)) {
+    match list.edit(|words| fault::reserve(words, more)) {
         Ok(()) => Ok(list),
         Err(fault) => Err((fault, into_word(list))),
     }

@@ -4,11 +4,44 @@
 //! where all its lists, strings and dicts are made. What grows asks for room first, so that too much is a diagnostic
 //! and no abort.
 
-use crate::fault::Fault;
-use crate::tensor::{OutOfMemory, memory_bound, memory_limit};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Memory that cannot be had.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OutOfMemory {
+    pub bytes: u64,
+}
+
+/// What the command line allows.
+static BOUND: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+
+/// Allows this many bytes from here on; the first one counts.
+pub fn bound_memory(bytes: u64) {
+    let _ = BOUND.set(bytes);
+}
+
+/// Bytes that the command line allows, where it says so.
+pub fn memory_bound() -> Option<u64> {
+    BOUND.get().copied()
+}
+
+/// Bytes that one allocation may ask for: those that are allowed, of the machine's memory (Linux overcommits,
+/// so an allocation beyond it would succeed and kill the process later).
+pub fn memory_limit() -> u64 {
+    static LIMIT: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    let machine = *LIMIT.get_or_init(|| {
+        std::fs::read_to_string("/proc/meminfo")
+            .ok()
+            .and_then(|text| {
+                let line = text.lines().find(|l| l.starts_with("MemTotal:"))?;
+                line.split_whitespace().nth(1)?.parse::<u64>().ok()
+            })
+            .map_or(u64::MAX >> 1, |kib| kib * 1024)
+    });
+    memory_bound().map_or(machine, |bound| bound.min(machine))
+}
 
 /// Pieces of so many bytes are counted for the process.
 const LARGE: usize = 1 << 15;
@@ -82,44 +115,9 @@ fn live() -> i64 {
     LARGE_BYTES.load(Ordering::Relaxed) + SMALL_BYTES.try_with(Cell::get).unwrap_or(0).max(0)
 }
 
-/// Fails where the values of the program and so many bytes more are too much.
-///
-/// # Errors
-/// E0710.
-pub fn room(bytes: u64) -> Result<(), Fault> {
-    if has_room(bytes) { Ok(()) } else { Err(OutOfMemory { bytes }.into()) }
-}
-
 /// Whether there is room for so many bytes more.
 pub fn has_room(bytes: u64) -> bool {
     let limit = memory_limit();
     let own = if memory_bound().is_some() { OWN_BYTES } else { 0 };
     bytes <= limit && i128::from(live()) + i128::from(bytes) <= i128::from(limit) + i128::from(own)
-}
-
-/// Room for more elements. A vector grows to twice its length, so asking costs little.
-///
-/// # Errors
-/// E0710.
-pub fn reserve<T>(v: &mut Vec<T>, more: usize) -> Result<(), Fault> {
-    if v.capacity() - v.len() >= more {
-        return Ok(());
-    }
-    let elems = v.len().saturating_add(more).max(v.capacity().saturating_mul(2));
-    let bytes = (elems as u64).saturating_mul(size_of::<T>() as u64);
-    room(bytes)?;
-    v.try_reserve(more).map_err(|_| OutOfMemory { bytes }.into())
-}
-
-/// The same of a text.
-///
-/// # Errors
-/// E0710.
-pub fn reserve_text(s: &mut String, more: usize) -> Result<(), Fault> {
-    if s.capacity() - s.len() >= more {
-        return Ok(());
-    }
-    let bytes = (s.len() as u64).saturating_add(more as u64).max((s.capacity() as u64).saturating_mul(2));
-    room(bytes)?;
-    s.try_reserve(more).map_err(|_| OutOfMemory { bytes }.into())
 }

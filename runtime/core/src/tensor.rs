@@ -1,6 +1,7 @@
 //! Tensors in memory: a shape, an element type, and a shared buffer.
 
 use crate::memory;
+pub use crate::memory::{OutOfMemory, bound_memory, memory_bound, memory_limit};
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -8,12 +9,6 @@ use tessera_base::{DType, Sharding};
 
 /// Every buffer starts at a multiple of this many bytes (one cache line, one AVX-512 vector).
 pub const ALIGN: usize = 64;
-
-/// Memory that cannot be had.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct OutOfMemory {
-    pub bytes: u64,
-}
 
 /// A file mapped privately: what is written to it stays in this process.
 pub struct Mapping {
@@ -197,35 +192,6 @@ mod recycle {
         #[cfg(not(target_os = "linux"))]
         let _ = (ptr, bytes, LARGE);
     }
-}
-
-/// What the command line allows.
-static BOUND: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
-
-/// Allows this many bytes from here on; the first one counts.
-pub fn bound_memory(bytes: u64) {
-    let _ = BOUND.set(bytes);
-}
-
-/// Bytes that the command line allows, where it says so.
-pub fn memory_bound() -> Option<u64> {
-    BOUND.get().copied()
-}
-
-/// Bytes that one allocation may ask for: those that are allowed, of the machine's memory (Linux overcommits,
-/// so an allocation beyond it would succeed and kill the process later).
-pub fn memory_limit() -> u64 {
-    static LIMIT: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
-    let machine = *LIMIT.get_or_init(|| {
-        std::fs::read_to_string("/proc/meminfo")
-            .ok()
-            .and_then(|text| {
-                let line = text.lines().find(|l| l.starts_with("MemTotal:"))?;
-                line.split_whitespace().nth(1)?.parse::<u64>().ok()
-            })
-            .map_or(u64::MAX >> 1, |kib| kib * 1024)
-    });
-    memory_bound().map_or(machine, |bound| bound.min(machine))
 }
 
 /// A tensor: row-major, contiguous, starting at an element offset of a shared buffer.

@@ -1,7 +1,7 @@
 //! Operations on strings. Lengths and positions count characters.
 
+use crate::fault;
 use crate::fault::{Fault, check_memory};
-use crate::memory;
 use crate::number::{is_space, quoted};
 use crate::slice::{Range, position};
 use crate::value::{StrObj, new_str, new_str_counted};
@@ -16,7 +16,7 @@ fn byte_at(s: &StrObj, character: usize) -> usize {
 
 pub fn concat(a: &StrObj, b: &StrObj) -> Result<u64, Fault> {
     let mut text = String::new();
-    memory::reserve_text(&mut text, a.text().len() + b.text().len())?;
+    fault::reserve_text(&mut text, a.text().len() + b.text().len())?;
     text.push_str(a.text());
     text.push_str(b.text());
     Ok(new_str_counted(text, a.chars() + b.chars()))

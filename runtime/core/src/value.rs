@@ -12,8 +12,8 @@ pub use count::{make_immortal, release, retain, retain_word};
 pub use key::{Key, Probe, StrKey};
 pub use types::{TypeId, TypeInfo, TypeTable};
 
+use crate::fault;
 use crate::fault::Fault;
-use crate::memory;
 use crate::tensor::Tensor;
 use indexmap::IndexMap;
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
@@ -284,7 +284,7 @@ impl Own<StrObj> {
         let chars = self.get().chars + tail.chars;
         if self.is_shared() {
             let mut text = String::new();
-            if let Err(fault) = memory::reserve_text(&mut text, self.get().text.len() + tail.text.len()) {
+            if let Err(fault) = fault::reserve_text(&mut text, self.get().text.len() + tail.text.len()) {
                 return Err((fault, self.word()));
             }
             text.push_str(self.get().text());
@@ -295,7 +295,7 @@ impl Own<StrObj> {
         }
         // SAFETY: no one else holds the object, so `tail` is another one.
         let object = unsafe { &mut *self.0.as_ptr() };
-        if let Err(fault) = memory::reserve_text(&mut object.text, tail.text.len()) {
+        if let Err(fault) = fault::reserve_text(&mut object.text, tail.text.len()) {
             return Err((fault, self.word()));
         }
         object.text.push_str(tail.text());
