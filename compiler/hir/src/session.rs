@@ -221,7 +221,7 @@ impl<'db> Assembly<'db> {
         });
         let insts = mains.iter().map(|(_, m)| &m.inst).chain(self.insts.values().map(|c| &c.inst));
         let mut kept: Vec<(Span, Arc<str>)> = insts.flat_map(|f| f.kept.iter().cloned()).collect();
-        kept.retain(|(span, _)| !db::in_library(db, span.item));
+        kept.retain(|(span, _)| !span.is_none() && !db::in_library(db, span.item));
         kept.sort();
         kept.dedup();
         Checked { program, diagnostics, sources, last, kept }

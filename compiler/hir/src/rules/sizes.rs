@@ -175,7 +175,10 @@ impl SizeCx {
         let result = rule(&mut cx)?;
         let InferCx { checks, reaches, notes, .. } = cx;
         // The operator itself compares them when it runs.
-        reaches.into_iter().for_each(|(whole, part)| self.note_order(&whole, &part, span));
+        for (whole, part) in reaches {
+            self.note_order(&whole, &part, span);
+            self.facts.assume_at_least(&whole, &part);
+        }
         for (left, right) in checks {
             self.check_at_run_time(left, right, span);
         }

@@ -92,7 +92,7 @@ fn not_negative(cx: &mut SizeCx, types: OpTypes, span: Span) -> Result<OpTypes, 
         match d.reach(&zero, &cx.facts) {
             Reach::Always => {}
             Reach::Depends(_) if d.vars().iter().any(|v| !v.rigid || !v.natural) => {
-                cx.notes.push((span, format!("checked at run time: {d} >= 0")));
+                cx.at_least_zero_at_run_time(d, span);
             }
             Reach::Never(w) => {
                 let error = OpError::new(Code::E0711, text());
