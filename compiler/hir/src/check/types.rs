@@ -1,5 +1,6 @@
 //! Questions about types that the checker asks.
 
+pub use crate::rules::unify::fill;
 use crate::ty::{FnRefTy, StructTy, Ty};
 use std::sync::Arc;
 
@@ -38,23 +39,6 @@ pub fn same_slot(a: &Ty, b: &Ty) -> bool {
             x.item == y.item && x.fields.iter().zip(&y.fields).all(|((_, x), (_, y))| same_slot(x, y))
         }
         _ => a == b,
-    }
-}
-
-/// The type with every `?` in `a` replaced by what `b` has there.
-pub fn fill(a: &Ty, b: &Ty) -> Ty {
-    match (a, b) {
-        (Ty::Unknown, _) => b.clone(),
-        (Ty::List(x), Ty::List(y)) => Ty::List(Box::new(fill(x, y))),
-        (Ty::Dict(xk, xv), Ty::Dict(yk, yv)) => Ty::Dict(Box::new(fill(xk, yk)), Box::new(fill(xv, yv))),
-        (Ty::Tuple(xs), Ty::Tuple(ys)) if xs.len() == ys.len() => {
-            Ty::Tuple(xs.iter().zip(ys).map(|(x, y)| fill(x, y)).collect())
-        }
-        (Ty::Struct(x), Ty::Struct(y)) if x.item == y.item => {
-            let fields = x.fields.iter().zip(&y.fields).map(|((n, x), (_, y))| (n.clone(), fill(x, y))).collect();
-            Ty::Struct(Arc::new(StructTy { fields, ..StructTy::clone(x) }))
-        }
-        _ => a.clone(),
     }
 }
 

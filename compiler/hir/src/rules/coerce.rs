@@ -75,7 +75,7 @@ pub fn apply(cx: &mut SizeCx, value: TExpr, how: &Coerce, expected: &Ty, name: &
     let (kind, ty) = match how {
         // Until its sizes are compared it is what it is.
         Coerce::Sizes => {
-            let ty = crate::rules::unify::filled(&value.ty, expected);
+            let ty = crate::rules::unify::fill(&value.ty, expected);
             return TExpr { ty, ..value };
         }
         Coerce::None => {

@@ -1,6 +1,7 @@
 //! How many elements a slice takes, with Python's clamping, over symbolic sizes.
 
 use tessera_base::{Facts, Size};
+use tessera_ops::surface::rule::least;
 
 /// One of the three parts of a slice.
 #[derive(Clone, Copy, Debug)]
@@ -85,16 +86,6 @@ fn forward(facts: &Facts, d: &Size, low: Bound, high: Bound) -> Option<Size> {
     } else {
         length.greatest(&zero)
     })
-}
-
-fn least(facts: &Facts, a: &Size, b: &Size) -> Size {
-    if facts.at_least(&b.sub(a), 0) {
-        a.clone()
-    } else if facts.at_least(&a.sub(b), 0) {
-        b.clone()
-    } else {
-        a.least(b)
-    }
 }
 
 /// A bound counted from the start of the dim, and whether the program counts it so (else it may lie before the start).

@@ -239,20 +239,20 @@ pub fn leaves_mesh(ty: &Ty) -> bool {
     }
 }
 
-/// The value's type with the element types that it leaves open (of an empty list) taken from the declared one.
-pub fn filled(found: &Ty, expected: &Ty) -> Ty {
-    match (found, expected) {
-        (Ty::Unknown, _) => expected.clone(),
-        (Ty::List(f), Ty::List(e)) => Ty::List(Box::new(filled(f, e))),
-        (Ty::Dict(fk, fv), Ty::Dict(ek, ev)) => Ty::Dict(Box::new(filled(fk, ek)), Box::new(filled(fv, ev))),
-        (Ty::Tuple(fs), Ty::Tuple(es)) if fs.len() == es.len() => {
-            Ty::Tuple(fs.iter().zip(es).map(|(f, e)| filled(f, e)).collect())
+/// The type with every `?` in `a` replaced by what `b` has there.
+pub fn fill(a: &Ty, b: &Ty) -> Ty {
+    match (a, b) {
+        (Ty::Unknown, _) => b.clone(),
+        (Ty::List(x), Ty::List(y)) => Ty::List(Box::new(fill(x, y))),
+        (Ty::Dict(xk, xv), Ty::Dict(yk, yv)) => Ty::Dict(Box::new(fill(xk, yk)), Box::new(fill(xv, yv))),
+        (Ty::Tuple(xs), Ty::Tuple(ys)) if xs.len() == ys.len() => {
+            Ty::Tuple(xs.iter().zip(ys).map(|(x, y)| fill(x, y)).collect())
         }
-        (Ty::Struct(f), Ty::Struct(e)) if f.item == e.item => {
-            let fields = f.fields.iter().zip(&e.fields).map(|((n, f), (_, e))| (n.clone(), filled(f, e))).collect();
-            Ty::Struct(Arc::new(crate::ty::StructTy { fields, ..(**f).clone() }))
+        (Ty::Struct(x), Ty::Struct(y)) if x.item == y.item => {
+            let fields = x.fields.iter().zip(&y.fields).map(|((n, x), (_, y))| (n.clone(), fill(x, y))).collect();
+            Ty::Struct(Arc::new(crate::ty::StructTy { fields, ..(**x).clone() }))
         }
-        _ => found.clone(),
+        _ => a.clone(),
     }
 }
 
