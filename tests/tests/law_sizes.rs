@@ -42,7 +42,10 @@ fn verdict(dir: &Path) -> String {
         return format!("refused {}", &ran.err[at + 6..at + 11]);
     }
     assert_eq!(ran.code, 0, "{}", ran.err);
-    if ran.out.contains(" is compared when the program runs") { "checked".into() } else { "accepted".into() }
+    // That a file holds what its annotation says is no question about sizes.
+    let sizes =
+        ran.out.lines().any(|l| l.ends_with(" is compared when the program runs") && !l.contains(": the type "));
+    if sizes { "checked".into() } else { "accepted".into() }
 }
 
 #[test]

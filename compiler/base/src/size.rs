@@ -19,7 +19,6 @@ mod purify;
 mod tests;
 mod witness;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -83,10 +82,11 @@ pub enum Atom {
 /// A product of atoms with their powers, sorted. Empty is 1.
 type Monomial = Vec<(Atom, u32)>;
 
-/// A polynomial: monomials with coefficients that are not zero.
+/// A polynomial: monomials with coefficients that are not zero. Copies share their terms.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct Size {
-    terms: BTreeMap<Monomial, i64>,
+    /// Sorted, each monomial once.
+    terms: Arc<[(Monomial, i64)]>,
     /// Arithmetic on the coefficients overflowed: the value is not known.
     overflow: bool,
 }

@@ -33,7 +33,7 @@ impl Facts {
         }
         let mut facts = self.clone();
         facts.assume_at_least(&rest, &Size::constant(0));
-        let simple = rest.polynomial().keys().flatten().all(|(a, _)| matches!(a, Atom::Var(_)));
+        let simple = rest.monomials().flatten().all(|(a, _)| matches!(a, Atom::Var(_)));
         if simple && !facts.contradictory() {
             return Some(order_help(&rest));
         }
@@ -88,7 +88,7 @@ enum Candidate {
 }
 
 fn of_atoms(size: &Size, out: &mut Vec<Candidate>) {
-    for (atom, _) in size.polynomial().keys().flatten() {
+    for (atom, _) in size.monomials().flatten() {
         let (Atom::Div(a, b) | Atom::Mod(a, b) | Atom::Min(a, b) | Atom::Max(a, b)) = atom else { continue };
         match atom {
             Atom::Div(..) | Atom::Mod(..) => {
@@ -118,7 +118,7 @@ fn order_help(rest: &Size) -> String {
 /// `rest >= 0` as people write it, without negative terms: `N >= 2`, `k <= 5`.
 fn order(rest: &Size) -> (Size, &'static str, Size) {
     let (mut left, mut right) = (Size::constant(0), Size::constant(0));
-    for (m, &c) in rest.polynomial() {
+    for &(ref m, c) in rest.polynomial() {
         let term = |c: i64| Size::of_monomial(m.clone()).scale(c);
         if c > 0 { left = left.add(&term(c)) } else { right = right.sub(&term(c)) }
     }

@@ -72,11 +72,11 @@ impl Size {
 
     /// Replaces the variable `d` by `spelled`, leaving the atom that `keep` is untouched.
     fn replace(&self, d: &SizeVar, keep: &Size, spelled: &Size) -> Size {
-        let keep_atom = keep.polynomial().keys().next().and_then(|m| m.first()).map(|(a, _)| a);
+        let keep_atom = keep.monomials().next().and_then(|m| m.first()).map(|(a, _)| a);
         let inner = |a: &Size, b: &Size| (Box::new(a.replace(d, keep, spelled)), Box::new(b.replace(d, keep, spelled)));
         let mut out = Size::constant(0);
-        for (m, &c) in self.polynomial() {
-            let mut product = Size::constant(c);
+        for (m, c) in self.polynomial() {
+            let mut product = Size::constant(*c);
             for (atom, power) in m {
                 let value = match atom {
                     Atom::Var(v) if v == d => spelled.clone(),

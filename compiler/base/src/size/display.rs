@@ -34,7 +34,7 @@ impl fmt::Display for Size {
             return f.write_str("0");
         }
         // Highest degree first, the constant last, as people write it.
-        let mut terms: Vec<(&Monomial, i64)> = self.terms.iter().map(|(m, &c)| (m, c)).collect();
+        let mut terms: Vec<(&Monomial, i64)> = self.terms.iter().map(|(m, c)| (m, *c)).collect();
         terms.sort_by_key(|(m, _)| std::cmp::Reverse(m.iter().map(|(_, p)| *p).sum::<u32>()));
         for (i, (m, c)) in terms.iter().enumerate() {
             let sign = match (i, *c < 0) {

@@ -219,14 +219,14 @@ fn as_remainder(size: &Size) -> Option<(Size, Size)> {
 
 /// `size = 0` solved for a variable with the coefficient 1 or -1 that the rest does not contain: one of `prefer`, or the first.
 fn solved(size: &Size, prefer: &[SizeVar]) -> Option<(SizeVar, Size)> {
-    let all = size.polynomial().keys().filter_map(|m| match m.as_slice() {
+    let all = size.monomials().filter_map(|m| match m.as_slice() {
         [(Atom::Var(v), 1)] => Some(v.clone()),
         _ => None,
     });
     let candidates: Vec<SizeVar> = prefer.iter().cloned().chain(all).collect();
     candidates.into_iter().find_map(|v| {
         let own = Size::var(v.clone());
-        let c = size.polynomial().get(own.polynomial().keys().next()?).copied().filter(|c| c.unsigned_abs() == 1)?;
+        let c = Some(size.coefficient(own.monomials().next()?)).filter(|c| c.unsigned_abs() == 1)?;
         let rest = size.sub(&own.scale(c));
         let value = rest.scale(-c);
         (!rest.vars().contains(&v) && !value.overflowed()).then_some((v, value))

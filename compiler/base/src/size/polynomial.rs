@@ -1,15 +1,67 @@
 //! Arithmetic on sizes: polynomials with their atoms, in normal form.
 
 use super::{Atom, Monomial, Size, SizeVar, floor_div, floor_mod};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+
+/// A sum on the way: sorted, each monomial once.
+#[derive(Default)]
+struct Sum {
+    terms: Vec<(Monomial, i64)>,
+    overflow: bool,
+}
+
+impl Sum {
+    fn add(&mut self, m: &[(Atom, u32)], c: i64) {
+        match self.terms.binary_search_by(|(have, _)| have.as_slice().cmp(m)) {
+            Ok(at) => match self.terms[at].1.checked_add(c) {
+                None => self.overflow = true,
+                Some(0) => drop(self.terms.remove(at)),
+                Some(n) => self.terms[at].1 = n,
+            },
+            Err(at) if c != 0 => self.terms.insert(at, (m.to_vec(), c)),
+            Err(_) => {}
+        }
+    }
+
+    fn add_all(&mut self, size: &Size, k: i64) {
+        self.overflow |= size.overflow;
+        for (m, c) in size.terms.iter() {
+            match c.checked_mul(k) {
+                None => self.overflow = true,
+                Some(c) => self.add(m, c),
+            }
+        }
+    }
+
+    fn size(self) -> Size {
+        Size { terms: self.terms.into(), overflow: self.overflow }
+    }
+}
+
+/// The product of two monomials, whose atoms are sorted.
+fn product(a: &[(Atom, u32)], b: &[(Atom, u32)]) -> Monomial {
+    let mut out: Monomial = Vec::with_capacity(a.len() + b.len());
+    let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
+    while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
+        match x.0.cmp(&y.0) {
+            std::cmp::Ordering::Less => out.extend(a.next().cloned()),
+            std::cmp::Ordering::Greater => out.extend(b.next().cloned()),
+            std::cmp::Ordering::Equal => {
+                out.push((x.0.clone(), x.1 + y.1));
+                a.next();
+                b.next();
+            }
+        }
+    }
+    out.extend(a.chain(b).cloned());
+    out
+}
 
 impl Size {
     pub fn constant(n: i64) -> Size {
-        let mut terms = BTreeMap::new();
-        if n != 0 {
-            terms.insert(vec![], n);
-        }
-        Size { terms, overflow: false }
+        let mut sum = Sum::default();
+        sum.add(&[], n);
+        sum.size()
     }
 
     pub fn var(v: SizeVar) -> Size {
@@ -17,7 +69,7 @@ impl Size {
     }
 
     pub(super) fn atom(a: Atom) -> Size {
-        Size { terms: BTreeMap::from([(vec![(a, 1)], 1)]), overflow: false }
+        Size::of_monomial(vec![(a, 1)])
     }
 
     /// The value, if no variable is left.
@@ -25,18 +77,20 @@ impl Size {
         if self.overflow {
             return None;
         }
-        match self.terms.len() {
-            0 => Some(0),
-            1 => self.terms.get(&vec![] as &Monomial).copied(),
+        match &*self.terms {
+            [] => Some(0),
+            [(m, c)] if m.is_empty() => Some(*c),
             _ => None,
         }
     }
 
     /// The variable, if the size is just one.
     pub fn as_var(&self) -> Option<&SizeVar> {
-        let (m, &c) = self.terms.iter().next()?;
-        match (self.terms.len(), c, m.as_slice()) {
-            (1, 1, [(Atom::Var(v), 1)]) => Some(v),
+        match &*self.terms {
+            [(m, 1)] => match m.as_slice() {
+                [(Atom::Var(v), 1)] => Some(v),
+                _ => None,
+            },
             _ => None,
         }
     }
@@ -45,26 +99,8 @@ impl Size {
         self.as_const() == Some(0)
     }
 
-    fn insert(&mut self, m: Monomial, c: i64) {
-        let sum = self.terms.get(&m).copied().unwrap_or(0).checked_add(c);
-        match sum {
-            None => self.overflow = true,
-            Some(0) => {
-                self.terms.remove(&m);
-            }
-            Some(n) => {
-                self.terms.insert(m, n);
-            }
-        }
-    }
-
     pub fn add(&self, other: &Size) -> Size {
-        let mut out = self.clone();
-        out.overflow |= other.overflow;
-        for (m, &c) in &other.terms {
-            out.insert(m.clone(), c);
-        }
-        out
+        self.plus(other, 1)
     }
 
     pub fn neg(&self) -> Size {
@@ -72,28 +108,33 @@ impl Size {
     }
 
     pub fn sub(&self, other: &Size) -> Size {
-        self.add(&other.neg())
+        self.plus(other, -1)
+    }
+
+    /// `self + k * other`.
+    fn plus(&self, other: &Size, k: i64) -> Size {
+        let mut out = Sum { terms: self.terms.to_vec(), overflow: self.overflow };
+        out.add_all(other, k);
+        out.size()
     }
 
     pub fn scale(&self, k: i64) -> Size {
-        self.mul(&Size::constant(k))
+        let mut out = Sum::default();
+        out.add_all(self, k);
+        out.size()
     }
 
     pub fn mul(&self, other: &Size) -> Size {
-        let mut out = Size { overflow: self.overflow || other.overflow, ..Size::default() };
-        for (ma, &ca) in &self.terms {
-            for (mb, &cb) in &other.terms {
-                let mut powers: BTreeMap<Atom, u32> = ma.iter().cloned().collect();
-                for (a, p) in mb {
-                    *powers.entry(a.clone()).or_insert(0) += p;
-                }
-                match ca.checked_mul(cb) {
+        let mut out = Sum { overflow: self.overflow || other.overflow, ..Sum::default() };
+        for (ma, ca) in self.terms.iter() {
+            for (mb, cb) in other.terms.iter() {
+                match ca.checked_mul(*cb) {
                     None => out.overflow = true,
-                    Some(c) => out.insert(powers.into_iter().collect(), c),
+                    Some(c) => out.add(&product(ma, mb), c),
                 }
             }
         }
-        out
+        out.size()
     }
 
     /// The quotient if `other` divides `self` as polynomials (a single term as divisor).
@@ -101,21 +142,21 @@ impl Size {
         if self == other && !self.is_zero() && !self.overflow {
             return Some(Size::constant(1));
         }
-        let (dm, &dc) = other.terms.iter().next().filter(|_| other.terms.len() == 1)?;
-        let mut out = Size::default();
-        for (m, &c) in &self.terms {
-            if dc == 0 || c.checked_rem(dc)? != 0 {
+        let [(dm, dc)] = &*other.terms else { return None };
+        let mut out = Sum::default();
+        for (m, c) in self.terms.iter() {
+            if *dc == 0 || c.checked_rem(*dc)? != 0 {
                 return None;
             }
-            let mut powers: BTreeMap<Atom, u32> = m.iter().cloned().collect();
+            let mut powers = m.clone();
             for (a, p) in dm {
-                let have = powers.get_mut(a)?;
+                let (_, have) = powers.iter_mut().find(|(atom, _)| atom == a)?;
                 *have = have.checked_sub(*p)?;
             }
-            powers.retain(|_, p| *p > 0);
-            out.insert(powers.into_iter().collect(), c / dc);
+            powers.retain(|(_, p)| *p > 0);
+            out.add(&powers, c / dc);
         }
-        Some(out)
+        Some(out.size())
     }
 
     /// Floor division. Division by the constant zero gives `None`.
@@ -140,18 +181,18 @@ impl Size {
     /// `d·q + r` with the terms that `d` divides in `q`, and a constant in `0..d` in `r`: `(N - 2) // 2` and
     /// `N // 2 - 1` get one form.
     fn whole_part(&self, d: i64) -> (Size, Size) {
-        let (mut q, mut r) = (Size::default(), Size { overflow: self.overflow, ..Size::default() });
-        for (m, &c) in &self.terms {
+        let (mut q, mut r) = (Sum::default(), Sum { overflow: self.overflow, ..Sum::default() });
+        for (m, c) in self.terms.iter() {
             match c.checked_rem(d) {
-                Some(0) => q.insert(m.clone(), c / d),
+                Some(0) => q.add(m, c / d),
                 Some(_) if m.is_empty() && d > 0 => {
-                    q.insert(vec![], floor_div(c, d));
-                    r.insert(vec![], floor_mod(c, d));
+                    q.add(&[], floor_div(*c, d));
+                    r.add(&[], floor_mod(*c, d));
                 }
-                _ => r.insert(m.clone(), c),
+                _ => r.add(m, *c),
             }
         }
-        (q, r)
+        (q.size(), r.size())
     }
 
     /// Floor remainder. Division by the constant zero gives `None`.
@@ -201,7 +242,7 @@ impl Size {
     /// Every variable in it, in order.
     pub fn vars(&self) -> BTreeSet<SizeVar> {
         let mut out = BTreeSet::new();
-        for atom in self.terms.keys().flatten().map(|(a, _)| a) {
+        for atom in self.monomials().flatten().map(|(a, _)| a) {
             match atom {
                 Atom::Var(v) => {
                     out.insert(v.clone());
@@ -217,6 +258,12 @@ impl Size {
 
     /// The size with each variable replaced. `None` for a variable keeps it.
     pub fn substitute(&self, f: &mut dyn FnMut(&SizeVar) -> Option<Size>) -> Size {
+        if let Some(n) = self.as_const() {
+            return Size::constant(n);
+        }
+        if let Some(v) = self.as_var().filter(|_| !self.overflow) {
+            return f(v).unwrap_or_else(|| self.clone());
+        }
         self.rebuild(&mut |atom| match &atom {
             Atom::Var(v) => f(v).unwrap_or_else(|| Size::atom(atom)),
             _ => atom.form(),
@@ -225,9 +272,9 @@ impl Size {
 
     /// The size built anew from `f` of each atom, whose operands are built anew before.
     pub(super) fn rebuild(&self, f: &mut dyn FnMut(Atom) -> Size) -> Size {
-        let mut out = Size { overflow: self.overflow, ..Size::default() };
-        for (m, &c) in &self.terms {
-            let mut product = Size::constant(c);
+        let mut out = Sum { overflow: self.overflow, ..Sum::default() };
+        for (m, c) in self.terms.iter() {
+            let mut product = Size::constant(*c);
             for (atom, power) in m {
                 let mut inner = |s: &Size| Box::new(s.rebuild(f));
                 let atom = match atom {
@@ -242,14 +289,23 @@ impl Size {
                     product = product.mul(&value);
                 }
             }
-            out = out.add(&product);
+            out.add_all(&product, 1);
         }
-        out
+        out.size()
     }
 
-    /// The polynomial as monomials with their coefficients.
-    pub(super) fn polynomial(&self) -> &BTreeMap<Monomial, i64> {
+    /// The polynomial as monomials with their coefficients, sorted.
+    pub(super) fn polynomial(&self) -> &[(Monomial, i64)] {
         &self.terms
+    }
+
+    pub(super) fn monomials(&self) -> impl Iterator<Item = &Monomial> {
+        self.terms.iter().map(|(m, _)| m)
+    }
+
+    /// The coefficient of a monomial: 0 where it does not occur.
+    pub(super) fn coefficient(&self, m: &[(Atom, u32)]) -> i64 {
+        self.terms.binary_search_by(|(have, _)| have.as_slice().cmp(m)).map_or(0, |at| self.terms[at].1)
     }
 
     pub(super) fn overflowed(&self) -> bool {
@@ -263,13 +319,13 @@ impl Size {
     }
 
     pub(super) fn of_monomial(m: Monomial) -> Size {
-        Size { terms: BTreeMap::from([(m, 1)]), overflow: false }
+        Size { terms: [(m, 1)].into(), overflow: false }
     }
 
     /// How many variables and constants it is written with, counted up to `most`.
     pub fn weight(&self, most: usize) -> usize {
         let mut sum = 0;
-        for m in self.terms.keys() {
+        for m in self.monomials() {
             sum += 1;
             for (atom, _) in m {
                 if sum >= most {
@@ -293,8 +349,8 @@ impl Size {
             return None;
         }
         let mut sum = 0i64;
-        for (m, &c) in &self.terms {
-            let mut product = c;
+        for (m, c) in self.terms.iter() {
+            let mut product = *c;
             for (atom, power) in m {
                 let value = match atom {
                     Atom::Var(v) => f(v)?,
@@ -321,10 +377,10 @@ impl Size {
     /// Whether the value is certainly `bound` or more, seen from its form alone: dims are at least 0, and no coefficient
     /// is negative. `false` means "not seen".
     pub(super) fn reaches(&self, bound: i64) -> bool {
-        let constant = self.terms.get(&vec![] as &Monomial).copied().unwrap_or(0);
+        let constant = self.coefficient(&[]);
         !self.overflow
             && constant >= bound
-            && self.terms.iter().all(|(m, &c)| m.is_empty() || c > 0 && m.iter().all(|(a, _)| a.is_natural()))
+            && self.terms.iter().all(|(m, c)| m.is_empty() || *c > 0 && m.iter().all(|(a, _)| a.is_natural()))
     }
 }
 

@@ -136,7 +136,7 @@ impl Conjunction {
 
 /// The first minimum or maximum without another one inside.
 fn extreme(size: &Size) -> Option<Atom> {
-    size.polynomial().keys().flatten().find_map(|(atom, _)| match atom {
+    size.monomials().flatten().find_map(|(atom, _)| match atom {
         Atom::Var(_) => None,
         Atom::Div(a, b) | Atom::Mod(a, b) => extreme(a).or_else(|| extreme(b)),
         Atom::Min(a, b) | Atom::Max(a, b) => extreme(a).or_else(|| extreme(b)).or_else(|| Some(atom.clone())),
@@ -183,7 +183,7 @@ impl Growing {
     /// Adds the unknowns of the rows from `next` on, and what defines them.
     fn close(&mut self, mut next: usize, budget: &mut Budget) -> Option<()> {
         while next < self.rows.len() {
-            let monomials: Vec<Monomial> = self.rows[next].0.polynomial().keys().cloned().collect();
+            let monomials: Vec<Monomial> = self.rows[next].0.monomials().cloned().collect();
             for m in monomials.into_iter().filter(|m| !m.is_empty()) {
                 self.column(m, budget)?;
             }
@@ -295,7 +295,7 @@ impl Growing {
         for i in 0..count {
             let (row, equation) = self.rows[i].clone();
             for m in &products {
-                for t in row.polynomial().keys().filter(|t| !t.is_empty()) {
+                for t in row.monomials().filter(|t| !t.is_empty()) {
                     budget.take(10)?;
                     let Some(by) = divided(m, t).filter(|by| !by.is_empty()) else { continue };
                     if !equation && !by.iter().all(|(a, _)| a.is_natural()) || !made.insert((i, by.clone())) {
@@ -303,7 +303,7 @@ impl Growing {
                     }
                     let product = row.mul(&Size::of_monomial(by));
                     if !product.overflowed()
-                        && product.polynomial().keys().all(|m| m.is_empty() || self.columns.contains_key(m))
+                        && product.monomials().all(|m| m.is_empty() || self.columns.contains_key(m))
                     {
                         self.rows.push((product, equation));
                     }
@@ -364,12 +364,12 @@ fn bounds(rows: &[(Size, bool)]) -> BTreeMap<Atom, i64> {
         let turned = size.neg();
         let both = if *equation { vec![size, &turned] } else { vec![size] };
         for size in both {
-            let mut up = size.polynomial().iter().filter(|(m, c)| **c > 0 && !m.is_empty());
+            let mut up = size.polynomial().iter().filter(|(m, c)| *c > 0 && !m.is_empty());
             let (Some((m, c)), None) = (up.next(), up.next()) else { continue };
             let [(atom, 1)] = m.as_slice() else { continue };
-            let falls = |(m, c): (&Monomial, &i64)| m.is_empty() || *c > 0 || m.iter().all(|(a, _)| a.is_natural());
+            let falls = |(m, c): &(Monomial, i64)| m.is_empty() || *c > 0 || m.iter().all(|(a, _)| a.is_natural());
             if size.polynomial().iter().all(falls) {
-                let k = size.polynomial().get(&vec![] as &Monomial).copied().unwrap_or(0);
+                let k = size.coefficient(&[]);
                 // Rounded up.
                 let bound = super::floor_div(k, *c).saturating_neg();
                 let have = out.entry(atom.clone()).or_insert(bound);

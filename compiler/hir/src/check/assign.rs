@@ -161,6 +161,7 @@ impl Cx<'_> {
         self.warn_hidden(name, target.span);
         let found = value.ty.is_error();
         let role = Role::Bound { name: name.to_string() };
+        self.sizes.told_by(&declared, &value.ty, &mut made.iter().map(|(_, var)| var.clone()).collect());
         let mut value = self.expect(value, &declared, name, ty.span, role);
         if value.ty.is_error() && !found || (found && declared != Ty::Error) {
             // What was declared is what the rest of the program is checked against.

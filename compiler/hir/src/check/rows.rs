@@ -54,7 +54,7 @@ impl Cx<'_> {
             Gives::None => Ty::None,
             Gives::AnyTensor => Ty::AnyTensor,
             Gives::Matrix => {
-                let shape = vec![self.sizes.fresh("rows"), self.sizes.fresh("cols")];
+                let shape = ["rows", "columns"].map(|side| self.sizes.fresh_side(side)).to_vec();
                 Ty::Tensor(TensorType { shape, dtype: Some(dtype.unwrap_or(DType::F32)), sharding: Default::default() })
             }
             Gives::TensorDict => Ty::Dict(Box::new(Ty::Str), Box::new(Ty::AnyTensor)),

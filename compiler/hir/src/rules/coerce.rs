@@ -93,7 +93,10 @@ pub fn apply(cx: &mut SizeCx, value: TExpr, how: &Coerce, expected: &Ty, name: &
             (TKind::IntToFloat(Box::new(int)), Ty::Float)
         }
         Coerce::ScalarToTensor(dtype) => return scalar_to_tensor(cx, value, *dtype),
-        Coerce::Check => (TKind::Check { value: Box::new(value), name: Arc::from(name), annotation, dims: vec![] }, ty),
+        Coerce::Check => {
+            cx.note_type(expected, name, span);
+            (TKind::Check { value: Box::new(value), name: Arc::from(name), annotation, dims: vec![] }, ty)
+        }
         Coerce::Tuple(parts) => {
             let Ty::Tuple(types) = expected else { return value };
             let found = match &value.ty {

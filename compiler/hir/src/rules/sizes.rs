@@ -107,6 +107,15 @@ impl SizeCx {
         Size::var(self.fresh_var(hint))
     }
 
+    /// As [`SizeCx::fresh`], for one of several sizes of what is being bound: `table_rows`.
+    pub fn fresh_side(&mut self, side: &str) -> Size {
+        let name = self.binding.take();
+        let full = name.as_ref().map_or(side.to_owned(), |name| format!("{name}_{side}"));
+        let size = self.fresh(&full);
+        self.binding = name;
+        size
+    }
+
     /// As [`SizeCx::fresh`], as a variable.
     pub fn fresh_var(&mut self, hint: &str) -> SizeVar {
         make_fresh(&mut self.next, &mut self.used, self.binding.as_deref(), hint)
@@ -136,10 +145,7 @@ impl SizeCx {
 
     /// Records a check; from here on the sizes are equal.
     fn check_at_run_time(&mut self, left: Size, right: Size, span: Span) {
-        let note = (span, format!("{CHECKED}{left} == {right}"));
-        if !self.notes.contains(&note) {
-            self.notes.push(note);
-        }
+        self.note_checked(format!("{left} == {right}"), span);
         self.facts.assume_equal(&left, &right);
         self.checks.push(SizeCheck { left, right, span });
     }
@@ -151,7 +157,16 @@ impl SizeCx {
     }
 
     fn note_order(&mut self, whole: &Size, part: &Size, span: Span) {
-        let note = (span, format!("{CHECKED}{whole} >= {part}"));
+        self.note_checked(format!("{whole} >= {part}"), span);
+    }
+
+    /// Records that a value of which nothing is known is compared with its whole declared type.
+    pub fn note_type(&mut self, declared: &Ty, name: &str, span: Span) {
+        self.note_checked(format!("the type {declared} of `{name}`"), span);
+    }
+
+    fn note_checked(&mut self, what: String, span: Span) {
+        let note = (span, format!("{CHECKED}{what}"));
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
@@ -184,6 +199,25 @@ impl SizeCx {
         }
         self.notes.extend(notes.into_iter().map(|n| (span, n)));
         Ok(result)
+    }
+
+    /// New variables of a declared type are what the value says where they first stand alone: there is
+    /// nothing to compare yet. What is told is taken out of `open`.
+    pub fn told_by(&mut self, declared: &Ty, found: &Ty, open: &mut BTreeSet<SizeVar>) {
+        match (declared, found) {
+            (Ty::Tensor(d), Ty::Tensor(f)) if d.rank() == f.rank() => {
+                for (d, f) in d.shape.iter().zip(&f.shape) {
+                    if d.as_var().is_some_and(|v| open.remove(v)) {
+                        self.facts.assume_equal(d, f);
+                    }
+                }
+            }
+            (Ty::Tuple(ds), Ty::Tuple(fs)) => ds.iter().zip(fs).for_each(|(d, f)| self.told_by(d, f, open)),
+            (Ty::Struct(d), Ty::Struct(f)) => {
+                d.fields.iter().zip(&f.fields).for_each(|((_, d), (_, f))| self.told_by(d, f, open))
+            }
+            _ => {}
+        }
     }
 
     /// From here on the dims of a value of this type are known to be at least 0: a value has it.

@@ -71,8 +71,9 @@ pub fn bind_signature(
         vars.iter().zip(0x8000_0000u32..).map(|(v, id)| (v.clone(), SizeVar { id, ..v.clone() })).collect();
     let own: Vec<Ty> =
         params.iter().map(|p| subst_ty(p, &mut |v| renamed.get(v).map(|r| Size::var(r.clone())))).collect();
+    let args: Vec<Ty> = own.iter().zip(args).map(|(p, a)| one_number(cx, p, a)).collect();
     let mut solver = Solver { cx, solved: BTreeMap::new(), equations: vec![], unknown: BTreeSet::new() };
-    for (arg, (p, a)) in own.iter().zip(args).enumerate() {
+    for (arg, (p, a)) in own.iter().zip(&args).enumerate() {
         solver.collect(p, a, arg);
     }
     solver.solve();
@@ -82,7 +83,7 @@ pub fn bind_signature(
         solved.entry(var.clone()).or_insert_with(|| (cx.fresh_as(&var, &var.name.to_lowercase()), usize::MAX));
     }
     let (mut out_params, mut coerces) = (vec![], vec![]);
-    for (index, (p, a)) in own.iter().zip(args).enumerate() {
+    for (index, (p, a)) in own.iter().zip(&args).enumerate() {
         let expected = subst_ty(p, &mut |v| solved.get(v).map(|(s, _)| s.clone()));
         let span = spans.get(index).copied().unwrap_or_default();
         let wrong = |mismatch| {
@@ -108,6 +109,14 @@ pub fn bind_signature(
     let back: BTreeMap<&SizeVar, &SizeVar> = renamed.iter().map(|(v, r)| (r, v)).collect();
     let sizes = solved.into_iter().filter_map(|(r, (s, _))| back.get(&r).map(|v| ((*v).clone(), s))).collect();
     Ok(Bindings { sizes, params: out_params, coerces, callee: vars.clone() })
+}
+
+/// The type of an argument, where an int that only the run knows is one number wherever the signature has it.
+fn one_number(cx: &mut SizeCx, param: &Ty, arg: &Ty) -> Ty {
+    match (param, arg) {
+        (Ty::Int(Some(n)), Ty::Int(None)) => Ty::Int(Some(cx.fresh_int(&n.to_string().to_lowercase()))),
+        _ => arg.clone(),
+    }
 }
 
 /// An int that is a size of the signature has the value that the sizes of the other arguments say.
