@@ -313,16 +313,32 @@ impl<'db> Cx<'db> {
     ///
     /// An int of which nothing is known gets a symbol for its value, as long as the name keeps it.
     pub fn bind(&mut self, name: &Arc<str>, value: TExpr, span: Span) {
-        let symbol = (value.ty == Ty::int()).then(|| self.sizes.fresh_int_var(name));
-        let ty = match (&value.ty, &symbol) {
+        let nameless = match &value.ty {
+            Ty::Int(Some(size)) if self.nameless(size) => Some(size.clone()),
+            _ => None,
+        };
+        let ty = match (&value.ty, &nameless) {
             (Ty::Never, _) => Ty::Error,
-            (_, Some(symbol)) => Ty::Int(Some(Size::var(symbol.clone()))),
-            (ty, None) => ty.clone(),
+            (Ty::Int(None), _) => Ty::Int(Some(self.sizes.fresh_int(name))),
+            // `len(xs)`: from here on it has this name.
+            (_, Some(size)) if size.as_var().is_some() => {
+                let named = self.sizes.fresh_var(name);
+                Ty::Int(size.as_var().map(|v| Size::var(SizeVar { name: named.name, ..v.clone() })))
+            }
+            // `len(xs) + 1`
+            (_, Some(size)) => {
+                let symbol = if size.is_at_least(0) { self.sizes.fresh(name) } else { self.sizes.fresh_int(name) };
+                self.sizes.facts.assume_equal(&symbol, size);
+                Ty::Int(Some(symbol))
+            }
+            (ty, _) => ty.clone(),
         };
         let slot = self.slot(name, &ty, span);
         self.set_slot(slot, TExpr { ty: ty.clone(), ..value });
-        if let Some(symbol) = symbol {
-            self.size_sources.insert(symbol, (read(slot, ty.clone(), span), false));
+        if let Ty::Int(Some(size)) = &ty
+            && self.nameless(size)
+        {
+            self.size_sources_of(&ty, &read(slot, ty.clone(), span), false);
         }
         self.declared.remove(name);
         self.env.bind(name, Binding { slot, ty, span, bad: None });

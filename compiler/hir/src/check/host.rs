@@ -254,7 +254,13 @@ impl Cx<'_> {
                 let first = if x.has_effect() { vec![TStmt::Expr(x)] } else { vec![] };
                 super::cx::wrap(first, count)
             }
-            Ty::Str | Ty::List(_) | Ty::Dict(..) => builtin("len", vec![x], Ty::int(), span),
+            // A number of things: at least 0.
+            Ty::Str | Ty::List(_) | Ty::Dict(..) => {
+                let binding = self.sizes.binding.take();
+                let ty = Ty::Int(Some(self.sizes.fresh("length")));
+                self.sizes.binding = binding;
+                builtin("len", vec![x], ty, span)
+            }
             ty => {
                 let d = Diagnostic::new(Code::E0204, span, format!("`{ty}` has no length"));
                 self.fail(d)

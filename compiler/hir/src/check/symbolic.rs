@@ -159,6 +159,11 @@ impl Cx<'_> {
         }
     }
 
+    /// Whether a number that only data knows, and that no name has here, is in the size.
+    pub fn nameless(&self, size: &Size) -> bool {
+        size.vars().iter().any(|v| !v.rigid && !self.size_sources.contains_key(v))
+    }
+
     /// `size` (a variable, or linear in one that has no source yet) has the value `from`.
     fn solve_source(&mut self, size: &Size, entry: bool, from: impl Fn() -> TExpr) {
         if let Some(var) = size.as_var() {
