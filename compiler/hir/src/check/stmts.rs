@@ -170,7 +170,13 @@ impl Cx<'_> {
             (Some(declared), value) => {
                 let value = value.unwrap_or_else(|| super::cx::none(span));
                 let role = Role::Returned { function: name.to_string() };
-                Some(self.expect(value, &declared, "result", ret_span, role))
+                // A size that only the result names is what the value says, here and at no other `return`.
+                let facts = self.sizes.facts.clone();
+                let mut own = crate::rules::sizes::vars_of(&declared).into_iter().filter(|v| !v.rigid).collect();
+                self.sizes.told_by(&declared, &value.ty, &mut own);
+                let value = self.expect(value, &declared, "result", ret_span, role);
+                self.sizes.facts = facts;
+                Some(value)
             }
             (None, value) => value,
         };
