@@ -1,6 +1,6 @@
 //! Loops: the body is checked until the types at its head are stable.
 
-use super::cx::{Cx, LoopFrame};
+use super::cx::{Cx, LoopFrame, read};
 use super::env::{Bad, Binding, Changes};
 use super::exprs::decided;
 use super::facts;
@@ -117,7 +117,10 @@ impl Cx<'_> {
             let mark = self.env.mark();
             self.alive = true;
             self.loops.push(LoopFrame { mark, breaks: vec![], continues: vec![] });
-            let (stmts, ()) = self.block(|cx| body(cx));
+            let (stmts, ()) = self.block(|cx| {
+                changed.iter().for_each(|name| cx.name_int(name));
+                body(cx)
+            });
             let frame = self.loops.pop();
             let (breaks, continues) = frame.map_or((vec![], vec![]), |f| (f.breaks, f.continues));
             let end = self.alive;
@@ -154,6 +157,16 @@ impl Cx<'_> {
         self.loop_depth -= 1;
         self.alive &= was_alive;
         stmts
+    }
+
+    /// The number that a changed int is in this turn gets a symbol: conditions say things about it. Each pass has its
+    /// own, so that what keeps it from turn to turn is seen to vary.
+    fn name_int(&mut self, name: &Arc<str>) {
+        let Some(binding) = self.env.get(name).cloned().filter(|b| b.bad.is_none() && b.ty == Ty::int()) else { return };
+        let symbol = self.sizes.fresh_int_var(name);
+        let ty = Ty::Int(Some(Size::var(symbol.clone())));
+        self.size_sources.insert(symbol, (read(binding.slot, ty.clone(), binding.span), false));
+        self.env.bind(name, Binding { ty, ..binding });
     }
 
     /// The state at the end of the body over all paths that reach it.
