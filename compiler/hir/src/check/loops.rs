@@ -162,7 +162,9 @@ impl Cx<'_> {
     /// The number that a changed int is in this turn gets a symbol: conditions say things about it. Each pass has its
     /// own, so that what keeps it from turn to turn is seen to vary.
     fn name_int(&mut self, name: &Arc<str>) {
-        let Some(binding) = self.env.get(name).cloned().filter(|b| b.bad.is_none() && b.ty == Ty::int()) else { return };
+        let Some(binding) = self.env.get(name).cloned().filter(|b| b.bad.is_none() && b.ty == Ty::int()) else {
+            return;
+        };
         let symbol = self.sizes.fresh_int_var(name);
         let ty = Ty::Int(Some(Size::var(symbol.clone())));
         self.size_sources.insert(symbol, (read(binding.slot, ty.clone(), binding.span), false));
