@@ -14,8 +14,9 @@ use tessera_ops::surface::{OpDef, all};
 use tessera_tests::compare::{Bench, interpreted};
 use tessera_tests::empties::{Sketch, sketches};
 use tessera_tests::exact::{self, value::Value};
+use tessera_tests::golden::blocks;
 use tessera_tests::laws::on_two_threads;
-use tessera_tests::program::{Ran, binary, run_command};
+use tessera_tests::program::{Ran, binary, root, run_command};
 use tessera_tests::random_graph::Case;
 
 /// Calls of one row and type, before dims are taken from them.
@@ -223,4 +224,31 @@ fn programs_of_empty_tensors_end_alike_in_every_way() {
     let chunks: Vec<&[String]> = inputs.chunks(INPUTS).collect();
     let failures = on_two_threads(chunks.len(), |i| wrong(chunks[i]));
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+}
+
+/// The programs of `run/empty.md`, which the golden test interprets, in the other ways.
+#[test]
+fn programs_print_the_same_in_every_way() {
+    let text = std::fs::read_to_string(root().join("tests/golden/run/empty.md")).expect("the file can be read");
+    let all = blocks(&text);
+    let starts: Vec<usize> = (0..all.len()).filter(|&i| all[i].info.starts_with("tessera")).collect();
+    let mut wrong = vec![];
+    for (n, &start) in starts.iter().enumerate() {
+        let mine = &all[start..starts.get(n + 1).copied().unwrap_or(all.len())];
+        let of = |kind: &str| mine.iter().find(|b| b.info.starts_with(kind)).map_or("", |b| b.text.trim_end());
+        for checked in [false, true] {
+            let dir = tempfile::tempdir().expect("a temporary folder");
+            std::fs::write(dir.path().join("main.tsr"), of("tessera")).expect("a program can be written");
+            let mut command = Command::new(binary());
+            command.args(["run", "--devices", "2"]).args(checked.then_some("--checked")).arg("main.tsr");
+            command.current_dir(dir.path()).env("TESSERA_ALWAYS_COMPILE", "1");
+            let ran = run_command(&mut command, "").expect("the program under test starts");
+            // The interpreter of kernels tells the place in the kernel too.
+            let code = |text: &str| text.strip_prefix("error[").map(|t| t[..5].to_owned());
+            if ran.out.trim_end() != of("output") || code(&ran.err) != code(of("error")) {
+                wrong.push(format!("{} (checked: {checked})\n{}{}", mine[0].heading, ran.out, ran.err));
+            }
+        }
+    }
+    assert!(starts.len() > 8 && wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
