@@ -52,7 +52,8 @@ fn along(
 
 /// Adds what the devices along an axis compute to the end of `g`: the body's outputs, with the number
 /// of the device as the leading dim where it says `each`, and where not as the first device has
-/// them; outputs of which it says nothing come as they are. Inputs are as those of [`batched`]. Cost: that of a body for each device.
+/// them; outputs of which it says nothing come as they are. Inputs are as those of [`batched`]. Cost: that of a
+/// body for each device.
 pub fn on_devices(
     g: &mut Graph,
     body: &Graph,
