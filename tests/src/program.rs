@@ -63,10 +63,9 @@ pub fn run_command(command: &mut Command, input: &str) -> std::io::Result<Ran> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // A program that does not read its input closes the pipe.
-        let _ = stdin.write_all(input.as_bytes());
-    }
+    let (stdin, input) = (child.stdin.take(), input.to_owned());
+    // Beside the readers: a program may print before it has read all. One that does not read its input closes the pipe.
+    std::thread::spawn(move || stdin.map(|mut pipe| pipe.write_all(input.as_bytes())));
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let read = |pipe: Option<Box<dyn std::io::Read + Send>>| {
         std::thread::spawn(move || {

@@ -51,3 +51,18 @@ fn sizes_that_differ_stop_at_their_comparison() -> std::io::Result<()> {
     assert!(r.code == 0, "{}{}", r.out, r.err);
     Ok(())
 }
+
+#[test]
+fn nothing_is_read_before_a_loop_of_no_turns() -> std::io::Result<()> {
+    // What a loop reads at a place of its own is read before it; here there is no element at any place.
+    let programs = [
+        "print(op.ones((0,), dtype=bf16) @ op.cumsum(op.zeros((0, 3), dtype=bf16)))\n",
+        "z = int(\"0\")\nprint(op.dot(op.ones((z,), dtype=i32), op.ones((z,), dtype=i32)) * 1.0)\n",
+        "x = op.cast(op.arange(5), i32)\nn = int(\"5\")\nprint(op.dot(x[n:], x[5:]) * 1.0)\n",
+    ];
+    for source in programs {
+        let r = run_source(source, &["run", "--checked"])?;
+        assert!(r.code == 0 && r.out == "0.0\n", "{source}{}{}", r.out, r.err);
+    }
+    Ok(())
+}

@@ -52,7 +52,8 @@ fn along(
 
 /// Adds what the devices along an axis compute to the end of `g`: the body's outputs, with the number
 /// of the device as the leading dim where it says `each`, and where not as the first device has
-/// them. Inputs are as those of [`batched`]. Cost: that of a body for each device.
+/// them; outputs of which it says nothing come as they are. Inputs are as those of [`batched`]. Cost: that of a
+/// body for each device.
 pub fn on_devices(
     g: &mut Graph,
     body: &Graph,
@@ -64,7 +65,7 @@ pub fn on_devices(
     let size = axis.mesh.size(&axis.name).unwrap_or(1);
     let mut b = run(g, body, inputs, size, Some(axis), span);
     let value = |(i, &o): (usize, &NodeId)| match (each.get(i), b.value(o)) {
-        (Some(false), Value::Plain(x)) => NodeId(x.0),
+        (Some(false), Value::Plain(x)) | (None, Value::Plain(x) | Value::Each(x)) => NodeId(x.0),
         (Some(false), Value::Each(x)) => NodeId(b.first(x).0),
         _ => NodeId(b.each(o).0),
     };

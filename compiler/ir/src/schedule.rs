@@ -299,6 +299,11 @@ impl Schedule {
         ValueId(self.values.len() as u32 - 1)
     }
 
+    /// Whether nothing that is stored has elements: then there is nothing to do.
+    pub fn stores_nothing(&self) -> bool {
+        self.stores.iter().all(|st| self.operands[st.operand as usize].elems == 0)
+    }
+
     /// The values that `v` is made of.
     pub fn args(&self, v: ValueId) -> Vec<ValueId> {
         match &self.value(v).op {

@@ -30,6 +30,7 @@ const GRID_MAX: f64 = 4096.0;
 
 pub fn directives(s: &mut Schedule, machine: &Machine) {
     s.directives = match s.values.iter().position(|v| matches!(v.op, ValueOp::Dot { .. })) {
+        _ if s.stores_nothing() => vec![],
         Some(_) if Strip::is(s) => strip::directives(s, machine),
         Some(at) => {
             let dot = ValueId(at as u32);

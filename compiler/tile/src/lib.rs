@@ -60,7 +60,7 @@ impl fmt::Display for LowerError {
 /// cover, see [`tessera_ir::group::GroupKind::Loop`].
 pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
     // What is hoisted out of loops would read tensors that may have no elements.
-    if s.stores.iter().all(|st| s.operands[st.operand as usize].elems == 0) {
+    if s.stores_nothing() {
         return Ok(Lowered::default());
     }
     let has = |wanted: fn(&ValueOp) -> bool| s.values.iter().any(|v| wanted(&v.op));

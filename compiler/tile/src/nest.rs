@@ -268,12 +268,15 @@ impl<'s> Nest<'s> {
         let kind = kind_of(value.dtype).ok_or_else(|| LowerError(format!("{} in a kernel", value.dtype)))?;
         let wide = |n: &Self, args: &[Val]| args.iter().map(|a| n.kernel.ty(*a).lanes).max().unwrap_or(1);
         let (def, lanes) = match &value.op {
-            // Only loops of no turns read what has no elements, and its loads may move out of them.
-            ValueOp::Load { operand, .. } | ValueOp::Gather { operand, .. }
-                if s.operands[*operand as usize].elems == 0 =>
-            {
-                let zero = if kind.is_float() { Scalar::F(0.0) } else { Scalar::I(0) };
-                (Def::Const(zero), 1)
+            // Loads and checks may move out of loops of no turns, where there is nothing to read and nothing is wrong.
+            ValueOp::Load { .. } | ValueOp::Gather { .. } | ValueOp::Position { .. } if self.only_in_no_turns(v) => {
+                (nothing(kind), 1)
+            }
+            ValueOp::Load { operand, .. } if s.operands[*operand as usize].elems == 0 => (nothing(kind), 1),
+            // No position is right, which is told where the position is computed.
+            ValueOp::Gather { operand, by, .. } if s.operands[*operand as usize].elems == 0 => {
+                by.iter().try_for_each(|(p, _)| self.eval(*p).map(|_| ()))?;
+                (nothing(kind), 1)
             }
             ValueOp::Load { operand, at, guards } => {
                 let (at, guards) = (self.resolve(at), self.resolve_guards(guards));
@@ -343,6 +346,11 @@ impl<'s> Nest<'s> {
         Ok(out)
     }
 
+    /// Whether a value belongs to loops of which one has no turns: nothing needs it.
+    fn only_in_no_turns(&self, v: ValueId) -> bool {
+        self.domains[v.0 as usize].iter().any(|a| self.s.axes[a.0 as usize].extent == 0)
+    }
+
     /// The number of a check.
     fn check(&mut self, bounds: Bounds) -> u32 {
         let checks = &mut self.kernel.checks;
@@ -359,6 +367,11 @@ impl<'s> Nest<'s> {
         let valid = if lanes > 1 { self.valid } else { 1 };
         self.push(Op::Store { to: Access { buf, at, valid, guards: vec![] }, value, lanes, stream });
     }
+}
+
+/// What stands for an element that nothing needs.
+fn nothing(kind: Kind) -> Def {
+    Def::Const(if kind.is_float() { Scalar::F(0.0) } else { Scalar::I(0) })
 }
 
 /// The neutral element of a reduction.

@@ -229,22 +229,19 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
             parts.push(Part { what, declared: ty.clone(), found: ty, value, at: declared.span, ints: true });
         }
     }
-    // The blocks of devices were cut to their sizes.
-    if cx.local.is_none() {
-        let compared = cx.agree(parts);
-        cx.out.extend(compared);
-        // Of a size that is solved for, such as N of `Tensor[N + 3]`, there may be none.
-        for var in types.vars.iter().filter(|v| v.natural) {
-            if cx.size_sources.get(var).is_some_and(|(e, _)| matches!(e.kind, TKind::Arith { .. })) {
-                cx.at_least_zero(&Size::var(var.clone()), &format!("the signature of `{}`", f.sig.name), f.sig.head);
-            }
+    let compared = cx.agree(parts);
+    cx.out.extend(compared);
+    // Of a size that is solved for, such as N of `Tensor[N + 3]`, there may be none.
+    for var in types.vars.iter().filter(|v| v.natural) {
+        if cx.size_sources.get(var).is_some_and(|(e, _)| matches!(e.kind, TKind::Arith { .. })) {
+            cx.at_least_zero(&Size::var(var.clone()), &format!("the signature of `{}`", f.sig.name), f.sig.head);
         }
-        let written = cx.func.as_ref().and_then(|s| s.ret.clone());
-        let (of, at) = (format!("the result of `{}`", f.sig.name), f.sig.ret.as_ref().map_or(f.sig.head, |r| r.span));
-        for size in written.iter().flat_map(agree::sizes_of) {
-            if size.as_var().is_none() && size.as_const().is_none() {
-                cx.at_least_zero(&size, &of, at);
-            }
+    }
+    let written = cx.func.as_ref().and_then(|s| s.ret.clone());
+    let (of, at) = (format!("the result of `{}`", f.sig.name), f.sig.ret.as_ref().map_or(f.sig.head, |r| r.span));
+    for size in written.iter().flat_map(agree::sizes_of) {
+        if size.as_var().is_none() && size.as_const().is_none() {
+            cx.at_least_zero(&size, &of, at);
         }
     }
     out

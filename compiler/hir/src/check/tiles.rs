@@ -196,14 +196,14 @@ impl Cx<'_> {
         let Some(t) = self.viewed(&x) else { return error_at(span) };
         let Some(positions) = self.tile_positions(index, t.rank()) else { return error_at(span) };
         let sizes: Option<Vec<i64>> = match &value.ty {
-            Ty::Tensor(v) if v.rank() == t.rank() => v.shape.iter().map(|s| s.as_const()).collect(),
+            Ty::Tensor(v) if v.rank() == t.rank() => v.shape.iter().map(|s| s.as_const().filter(|n| *n > 0)).collect(),
             _ => None,
         };
         let (Some(sizes), Ty::Tensor(v)) = (sizes, value.ty.clone()) else {
             let d = Diagnostic::new(
                 Code::E0504,
                 value.span,
-                format!("a tile with {} constant sizes is needed here", t.rank()),
+                format!("a tile with {} positive constant sizes is needed here", t.rank()),
             )
             .here(format!("this is `{}`", value.ty));
             return self.fail(d);

@@ -46,6 +46,8 @@ impl Tracer<'_> {
         let level = self.levels.drain(here..).next();
         let (value, outputs) = made?;
         let Some(level) = level else { return Err(self.error(Code::E0999, span, "a function without a graph")) };
+        // What may fail on a device may fail here, though nothing reads it.
+        let outputs = [outputs, level.checks].concat();
         let graph = Graph { outputs, ..level.graph };
         let mut inputs = vec![];
         for (x, layout) in outside {
@@ -56,7 +58,9 @@ impl Tracer<'_> {
             .into_iter()
             .map(|l| l.unwrap_or_else(|| Sharding::replicated(&call.mesh)))
             .collect();
-        let made = self.for_axes(graph, inputs, &results, &call.mesh, span);
+        let mut made = self.for_axes(graph, inputs, &results, &call.mesh, span);
+        let checks = made.split_off(results.len().min(made.len()));
+        self.level().checks.extend(checks);
         self.budget(span)?;
         let mut made = made.into_iter().zip(results);
         Ok(self.rebuilt(&value, &mut |t, leaf| match (made.next(), &leaf) {

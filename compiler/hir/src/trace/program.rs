@@ -402,12 +402,21 @@ impl Tracer<'_> {
         Ok(())
     }
 
-    /// The values of some nodes of the body for all programs: `[programs, …]` each.
+    /// The values of some nodes of the body for all programs: `[programs, …]` each. What may fail in a program may
+    /// fail here, though nothing reads it.
     fn for_all(&mut self, body: Level, number: NodeId, grid: &[u64], tiles: &[NodeId], span: Span) -> R<Vec<Id>> {
+        let wanted = [tiles, &body.checks].concat();
+        let mut made = self.each_program(body, number, grid, &wanted, span)?;
+        let checks = made.split_off(tiles.len());
+        self.level().checks.extend(checks.into_iter().map(|c| NodeId(c.0)));
+        Ok(made)
+    }
+
+    fn each_program(&mut self, body: Level, number: NodeId, grid: &[u64], wanted: &[NodeId], span: Span) -> R<Vec<Id>> {
         let total: u64 = grid.iter().product();
         let imports: BTreeMap<NodeId, NodeId> = body.outer.iter().map(|(outer, inner)| (*inner, *outer)).collect();
         let mark = self.level().mark();
-        if let Some(ids) = batch::batch(self, &body.graph, number, grid, &imports, tiles, span) {
+        if let Some(ids) = batch::batch(self, &body.graph, number, grid, &imports, wanted, span) {
             return Ok(ids);
         }
         self.level().reset(&mark);
@@ -415,9 +424,9 @@ impl Tracer<'_> {
         let mut b = self.adder("programs", span);
         let numbers = expand::iota(&mut b, &[total], 0);
         let mut graph = body.graph;
-        graph.outputs = tiles.to_vec();
+        graph.outputs = wanted.to_vec();
         graph.name = "program".into();
-        let results: Vec<NodeType> = tiles
+        let results: Vec<NodeType> = wanted
             .iter()
             .map(|&t| {
                 let ty = graph.ty(t).clone();
