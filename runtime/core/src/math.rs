@@ -72,6 +72,7 @@ pub fn refused(check: Check, operands: [u64; 2]) -> Fault {
         Check::Shl | Check::Shr => int_fault(int_fault::SHIFT_NEGATIVE, a, b),
         Check::Neg => int_fault(int_fault::NEG, a, 0),
         Check::Position => Fault::new(703, format!("index {a} is out of range for {b} elements")),
+        Check::Range => Fault::new(711, check::range_refused(a, b).unwrap_or_default()),
         Check::IntTrueDiv => int_fault(int_fault::TRUE_DIV_ZERO, x as i64, y as i64),
         Check::FloatFloorDiv => Fault::new(702, format!("{} // {} divides by zero", float_repr(x), float_repr(y))),
         Check::FloatMod => Fault::new(702, format!("{} % {} divides by zero", float_repr(x), float_repr(y))),

@@ -60,7 +60,10 @@ fn new_shape(cx: &mut InferCx, x: &TensorType, mut sizes: Vec<Size>) -> Result<V
             let rest: Vec<Size> = sizes.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, s)| s.clone()).collect();
             let rest = rule::product(&rest);
             if rest == zero {
-                return Err(fail(OpError::new(Code::E0208, "the size -1 is not determined beside a size of 0")));
+                return Err(fail(
+                    OpError::new(Code::E0208, "the size -1 is not determined beside a size of 0")
+                        .help("write the size in place of -1"),
+                ));
             }
             let whole = elems.normal(cx.facts).exact_div(&rest.normal(cx.facts)).or_else(|| elems.exact_div(&rest));
             sizes[at] = match whole {

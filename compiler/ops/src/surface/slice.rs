@@ -114,9 +114,16 @@ fn widths(args: &[SymArg]) -> Result<Vec<(Size, Size)>, OpError> {
     })
 }
 
-fn infer_pad(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
+fn infer_pad(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let x = rule::tensor(args, 0)?;
     rule::number(args, 2)?;
+    for (low, high) in widths(args)? {
+        for amount in [low, high] {
+            let text = || format!("the elements that are added are at least none, and these are {amount}");
+            let blame = |e: OpError| e.arg(0, x.to_string()).arg(1, amount.to_string());
+            rule::require_natural(cx, &amount, text, blame)?;
+        }
+    }
     let shape = x.shape.iter().zip(widths(args)?).map(|(s, (low, high))| s.add(&low).add(&high)).collect();
     rule::one(shape, x.dtype)
 }

@@ -9,6 +9,7 @@ use super::expand;
 use super::row::{Call, Lowered, Row, opt, req};
 use super::rule::{self, Inferred};
 use super::*;
+use crate::fft::smooth;
 
 const X: Param = req("x", ParamKind::Tensor);
 const NORM: Param = Param { name: "norm", kind: ParamKind::Str, default: Default::Str("backward"), keyword_only: true };
@@ -88,6 +89,11 @@ fn axes(two: bool, args: &[SymArg], x: &TensorType) -> Result<Vec<usize>, OpErro
     }
 }
 
+/// Points of a transform, at most.
+const LONGEST: i64 = 1 << 31;
+/// The same where a prime above 31 divides them: tables as long as the transform are computed before the program runs.
+const LONGEST_UNEVEN: i64 = 1 << 24;
+
 /// Lengths of the transforms along the axes, on the real side for the real kinds.
 fn lengths(kind: Kind, two: bool, args: &[SymArg], x: &TensorType) -> Result<Vec<(usize, Size)>, OpError> {
     let axes = axes(two, args, x)?;
@@ -108,9 +114,22 @@ fn lengths(kind: Kind, two: bool, args: &[SymArg], x: &TensorType) -> Result<Vec
             _ => x.shape[a].clone(),
         };
         let n = given.as_ref().map_or(own, |g| g[i].clone());
-        if n.as_const().is_some_and(|n| n < 1) {
-            let error = OpError::new(Code::E0711, format!("a transform of {n} points")).arg(0, x.to_string());
-            return Err(if given.is_some() { error.arg(1, n.to_string()) } else { error });
+        let refused = |text: String| {
+            let error = OpError::new(Code::E0711, text).arg(0, x.to_string());
+            if given.is_some() { error.arg(1, n.to_string()) } else { error }
+        };
+        match n.as_const() {
+            Some(n) if n < 1 => return Err(refused(format!("a transform of {n} points"))),
+            Some(n) if n > LONGEST => {
+                return Err(refused(format!("a transform of {n} points: there are at most {LONGEST}")));
+            }
+            Some(n) if n > LONGEST_UNEVEN && !smooth(n as u64) => {
+                let text = format!(
+                    "a transform of {n} points, which a prime above 31 divides: there are at most {LONGEST_UNEVEN}"
+                );
+                return Err(refused(text).help("pad to the next power of two: `n=`"));
+            }
+            _ => {}
         }
         out.push((a, n));
     }
