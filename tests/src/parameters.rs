@@ -119,6 +119,8 @@ const WRITTEN: &[&str] = &[
     "x.reshape(-1, @)",
     "x.reshape(@, @)",
     "op.zeros((@, @))",
+    "op.zeros((3,), dtype=u8) + @",
+    "op.arange(6).to(i16) * @",
     "op.zeros((0, @))",
     "op.ones((2, @)).sum()",
     "op.zeros((@, 4294967297)).shape",
@@ -235,6 +237,8 @@ const WRITTEN: &[&str] = &[
 /// Statements with an open int, and what to show behind them.
 const STATEMENTS: &[(&str, &str)] = &[
     ("y = op.zeros((3,)); y[@] = 1.0", "y"),
+    ("y = op.zeros((3,), dtype=i32); y[0] = @", "y"),
+    ("y = op.zeros((3,), dtype=u8) + 1; y[1:] = @", "y"),
     ("y = op.zeros((3,)); y[@:] = 1.0", "y"),
     ("y = op.zeros((3,)); y[:@] = 1.0", "y"),
     ("y = op.zeros((3,)); y[::@] = 1.0", "y"),
@@ -297,7 +301,6 @@ const SATURATING_CALLS: &[&str] = &[
     "round(",
     "io.read_csv(",
     "5 >> @",
-    "y",
 ];
 
 /// A call with one int open.
@@ -345,7 +348,10 @@ pub fn open() -> Vec<Open> {
         }
     }
     WRITTEN.iter().for_each(|call| add(String::new(), "", (*call).into(), false));
-    STATEMENTS.iter().for_each(|(before, call)| add(String::new(), before, (*call).into(), false));
+    for (before, call) in STATEMENTS {
+        let bounds = ["@:", ":@", "insert"].iter().any(|part| before.contains(part));
+        add(String::new(), before, (*call).into(), bounds);
+    }
     out
 }
 
@@ -353,7 +359,8 @@ pub fn open() -> Vec<Open> {
 fn probes(def: &'static OpDef, at: usize, p: &Param) -> Vec<String> {
     let forms: &[&str] = match p.kind {
         ParamKind::Int | ParamKind::Axis | ParamKind::Number | ParamKind::IntOrTensor => &["@"],
-        ParamKind::Axes | ParamKind::Ints => &["@", "(@, 0)", "(@,)"],
+        ParamKind::Axes => &["@", "(@, 0)", "(@,)"],
+        ParamKind::Ints => &["@", "(@, 1)", "(@,)"],
         ParamKind::Shape => &["(@,)", "(2, @)", "(@, @)"],
         ParamKind::Pairs => &["@", "(0, @)", "((@, 0), (0, 1))"],
         ParamKind::Operand if matches!(p.default, Default::Int(_)) => &["@"],

@@ -17,6 +17,8 @@ pub enum Check {
     Position,
     /// Random ints from the first operand up to the second.
     Range,
+    /// An int as an element of a narrower type, whose largest value the second operand is.
+    Value,
     // Of one int; the second operand is the first again.
     Neg,
     // Of two floats.
@@ -92,7 +94,7 @@ impl Function {
 }
 
 /// All checks with the names that texts of graphs have for them.
-const NAMES: [(Check, &str); 27] = [
+const NAMES: [(Check, &str); 28] = [
     (Check::Add, "add"),
     (Check::Sub, "sub"),
     (Check::Mul, "mul"),
@@ -103,6 +105,7 @@ const NAMES: [(Check, &str); 27] = [
     (Check::Shr, "shr"),
     (Check::Position, "position"),
     (Check::Range, "range"),
+    (Check::Value, "value"),
     (Check::Neg, "neg"),
     (Check::IntTrueDiv, "int_true_div"),
     (Check::FloatFloorDiv, "float_floor_div"),
@@ -141,7 +144,7 @@ impl Check {
     /// Whether its operands are ints; otherwise they are floats.
     pub fn of_ints(self) -> bool {
         use Check::*;
-        matches!(self, Add | Sub | Mul | FloorDiv | Mod | Pow | Shl | Shr | Position | Range | Neg)
+        matches!(self, Add | Sub | Mul | FloorDiv | Mod | Pow | Shl | Shr | Position | Range | Value | Neg)
     }
 
     /// Whether the operation has a value.
@@ -165,6 +168,7 @@ impl Check {
             Check::Shr => b >= 0,
             Check::Position => -b <= a && a < b,
             Check::Range => range_refused(a, b).is_none(),
+            Check::Value => narrow_least(b) <= a && a <= b,
             _ => a != i64::MIN,
         }
     }
@@ -187,6 +191,11 @@ impl Check {
             _ => true,
         }
     }
+}
+
+/// The least value of the type whose largest value this is: only `u8` has no negative ones.
+pub fn narrow_least(most: i64) -> i64 {
+    if most == i64::from(u8::MAX) { 0 } else { -most - 1 }
 }
 
 /// Why no random int lies from `low` up to but not including `high`, where none does or where they are too many.

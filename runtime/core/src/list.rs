@@ -51,7 +51,8 @@ pub fn concat(cx: &Context, a: &ListObj, b: &ListObj) -> Result<u64, Fault> {
 }
 
 pub fn repeat(cx: &Context, list: &ListObj, times: i64) -> Result<u64, Fault> {
-    let times = times.max(0) as usize;
+    // Nothing, however often, is nothing.
+    let times = if list.words().is_empty() { 0 } else { times.max(0) as usize };
     check_memory(list.words().len() as u128 * 8, times as u128)?;
     Ok(like(cx, list, std::iter::repeat_n(list.words(), times).flatten().copied()))
 }

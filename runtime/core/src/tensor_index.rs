@@ -1,11 +1,13 @@
 //! Basic indexing and element assignment of tensors in memory, without a kernel.
 
 use crate::fault::Fault;
+use crate::math::refused;
 use crate::outline;
 use crate::slice::ABSENT;
 use crate::tensor::Tensor;
 use crate::tensor_print::{Element, element};
 use half::{bf16, f16};
+use tessera_abi::check::Check;
 use tessera_abi::slice::Slice;
 use tessera_base::{DType, Sharding};
 
@@ -181,7 +183,10 @@ pub fn assign(t: &mut Tensor, parts: &[Part], value: &Tensor, loose: u64) -> Res
         *t = outline::tensor(t.dtype, &t.shape, Sharding::default())?;
         return Ok(());
     }
-    let scalar = (value.dtype != t.dtype && value.elems() == 1).then(|| convert(element(value, 0), t.dtype));
+    let scalar = match (value.dtype != t.dtype && value.elems() == 1).then(|| element(value, 0)) {
+        Some(Element::Int(n)) => Some(convert(fitting(n, t.dtype)?, t.dtype)),
+        other => other.map(|e| convert(e, t.dtype)),
+    };
     // Strides of the value along the indexed dims; 0 repeats.
     let dense = row_major(&value.shape);
     let strides: Vec<i64> = (0..v.shape.len())
@@ -221,6 +226,17 @@ pub fn assign(t: &mut Tensor, parts: &[Part], value: &Tensor, loose: u64) -> Res
 fn single(v: &View, f: &mut dyn FnMut(i64)) {
     let step = v.strides.last().copied().unwrap_or(0);
     v.runs(|at, n| (0..n as i64).for_each(|i| f(at + i * if n > 1 { step } else { 0 })));
+}
+
+/// An int of host code as a value of an element type.
+///
+/// # Errors
+/// E0711 where it is none.
+pub fn fitting(n: i64, dtype: DType) -> Result<Element, Fault> {
+    match dtype.narrow_most() {
+        Some(most) if !Check::Value.holds(n as u64, most as u64) => Err(refused(Check::Value, [n as u64, most as u64])),
+        _ => Ok(Element::Int(n)),
+    }
 }
 
 /// The bytes of a scalar in an element type: floats round to nearest even, fp8 saturates,

@@ -6,7 +6,7 @@ use super::value::{Scalar, Tensor, Value};
 use super::{R, Tracer};
 use crate::thir::{OpArg, TExpr};
 use crate::ty::Ty;
-use tessera_base::{Code, DType, Diagnostic, Size, Span};
+use tessera_base::{Code, DType, Diagnostic, Size, Span, TensorType};
 use tessera_ir::graph::{NodeId, Policy};
 use tessera_ir::hints::KernelHints;
 use tessera_ops::prim::{self, Prim};
@@ -32,7 +32,7 @@ impl Tracer<'_> {
                     if param.kind == ParamKind::Shape {
                         self.sizes_are_natural(&e.ty, &value, e.span)?;
                     }
-                    self.arg(param, value, e.span)?
+                    self.arg(param, value, ty, e.span)?
                 }
             });
         }
@@ -99,8 +99,8 @@ impl Tracer<'_> {
         }
     }
 
-    /// An argument as the expansion takes it.
-    fn arg(&mut self, param: &Param, value: Value, span: Span) -> R<Arg> {
+    /// An argument of a call of a type as the expansion takes it.
+    fn arg(&mut self, param: &Param, value: Value, ty: &Ty, span: Span) -> R<Arg> {
         let what = format!("the argument `{}`", param.name);
         Ok(match (param.kind, value) {
             (_, Value::None) => Arg::None,
@@ -115,7 +115,9 @@ impl Tracer<'_> {
                 }
                 Arg::Tensors(ids)
             }
-            (ParamKind::Nested, Value::List(items) | Value::Record(items)) => self.nested(&Value::List(items), span)?,
+            (ParamKind::Nested, Value::List(items) | Value::Record(items)) => {
+                self.nested(&Value::List(items), ty, span)?
+            }
             (_, Value::Tensor(t)) => Arg::Tensor(self.id(t)),
             (ParamKind::Operand, Value::Scalar(s)) => self.operand(s, span),
             (ParamKind::Nested, Value::Scalar(s)) => {
@@ -172,7 +174,7 @@ impl Tracer<'_> {
     }
 
     /// Nested lists of numbers: a constant, or a tensor put together when the graph runs.
-    fn nested(&mut self, value: &Value, span: Span) -> R<Arg> {
+    fn nested(&mut self, value: &Value, ty: &Ty, span: Span) -> R<Arg> {
         let (mut shape, mut elements) = (vec![], vec![]);
         self.rows(value, 0, &mut shape, &mut elements, span)?;
         let constant: Option<Vec<Known>> = elements
@@ -190,6 +192,10 @@ impl Tracer<'_> {
         for s in &elements {
             let id = Id(self.scalar_node(s, span).0);
             let mut b = self.adder("array", span);
+            let id = match ty {
+                Ty::Tensor(TensorType { dtype: Some(to), .. }) => expand::fitting(&mut b, id, *to),
+                _ => id,
+            };
             let id = expand::cast(&mut b, id, dtype);
             parts.push(expand::reshape(&mut b, id, &[1]));
         }

@@ -281,7 +281,8 @@ pub const RANDINT: Row = Row::new(
 .known_as(&["random.integers"])
 .doc(
     "Uniform ints from `low` (included) to `high` (excluded); i64 unless `dtype` says otherwise.\n\n\
-     63 random bits modulo the range: no value is favoured by more than one part in 2⁶³ over the range.\n\n\
+     63 random bits modulo the range: no value is favoured by more than one part in 2⁶³ over the range. \
+     E0711: no int lies between the bounds, or more than 2⁶³ - 1 do.\n\n\
      ```tessera\nrandom.randint(key, (B, T), 0, vocab)\n```",
 );
 

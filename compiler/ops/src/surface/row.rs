@@ -171,7 +171,7 @@ pub fn infer(row: &Row, cx: &mut InferCx, args: &[SymArg], hints: &Hints) -> Inf
     })
 }
 
-/// The parameters that were given ints, with the ints.
+/// The parameters that were given other ints than their defaults, with the ints.
 fn ints<'a>(row: &'a Row, args: &[SymArg]) -> Vec<(usize, &'a str, String)> {
     let given = row.params.iter().zip(args).enumerate();
     let text = |arg: &SymArg| match arg {
@@ -179,7 +179,8 @@ fn ints<'a>(row: &'a Row, args: &[SymArg]) -> Vec<(usize, &'a str, String)> {
         SymArg::Ints(ns) => Some(rule::tuple(ns)),
         _ => None,
     };
-    given.filter_map(|(i, (p, arg))| Some((i, p.name, text(arg)?))).collect()
+    let own = given.filter(|(_, (p, arg))| p.default.sym().as_ref() != Some(*arg));
+    own.filter_map(|(i, (p, arg))| Some((i, p.name, text(arg)?))).collect()
 }
 
 /// Ints that are summed in a wider type than the result has would be cut off.

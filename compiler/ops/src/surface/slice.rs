@@ -82,8 +82,8 @@ pub const PAD: Row = Row::new(
 .method()
 .doc(
     "The tensor with elements `value` before and after it along each dim.\n\n\
-     `pad_width` is a pair (before, after) for each dim, one pair for all dims, or one int for all sides. Sizes may be \
-     symbolic, and are not negative.\n\n\
+     `pad_width` is a pair (before, after) for each dim, one pair for all dims, or one int for all sides. Amounts may be \
+     symbolic; one that is negative for some sizes of a signature is refused (E0212), one that only the run knows is compared.\n\n\
      ```tessera\nop.pad(x, ((0, 0), (1, 2)), value=-1.0)    # Tensor[B, D, f32] -> Tensor[B, D + 3, f32]\n```",
 );
 

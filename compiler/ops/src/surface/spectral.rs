@@ -50,8 +50,8 @@ macro_rules! rows {
 rows! {
     FFT "fft" Kind::Complex(Direction::Forward), false, &["dft"],
         "Discrete Fourier transform along an axis.\n\n`X[k] = Σ x[j]·exp(-2πi·j·k/n)`. The axis is cut or padded with zeros \
-         to `n` elements first. Real operands become c64; f64 is refused. Any length: time grows as n·log n; \
-         where a prime above 31 divides `n` the transform becomes a convolution. `norm` puts the factor 1/n on the inverse (\"backward\"), on \
+         to `n` elements first. Real operands become c64; f64 is refused. Any length up to 2^28: time grows as n·log n; \
+         where a prime above 31 divides `n` the transform becomes a convolution, of up to 2^24 points. `norm` puts the factor 1/n on the inverse (\"backward\"), on \
          the forward transform (\"forward\"), or its root on both (\"ortho\").\n\n```tessera\nop.fft(x, axis=0)\n```";
     IFFT "ifft" Kind::Complex(Direction::Inverse), false, &[],
         "Inverse of `fft`: `x[j] = 1/n·Σ X[k]·exp(2πi·j·k/n)`.\n\n```tessera\nop.ifft(op.fft(x))\n```";
@@ -90,7 +90,7 @@ fn axes(two: bool, args: &[SymArg], x: &TensorType) -> Result<Vec<usize>, OpErro
 }
 
 /// Points of a transform, at most.
-const LONGEST: i64 = 1 << 31;
+const LONGEST: i64 = 1 << 28;
 /// The same where a prime above 31 divides them: tables as long as the transform are computed before the program runs.
 const LONGEST_UNEVEN: i64 = 1 << 24;
 

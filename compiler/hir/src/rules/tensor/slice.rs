@@ -85,7 +85,7 @@ fn from_start(facts: &Facts, d: &Size, bound: Bound) -> Option<Option<(Size, boo
     if facts.at_least(b, 0) {
         return Some(Some((b.clone(), true)));
     }
-    facts.at_least(&b.neg(), 1).then(|| Some((d.add(b), false)))
+    facts.at_least(&Size::constant(-1).sub(b), 0).then(|| Some((d.add(b), false)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Sizes in typing rules: equality with its error, products, extents of slices.
 
 use crate::surface::{InferCx, OpError, OpTypes};
+use tessera_abi::slice::{self, Slice};
 use tessera_base::size::Witness;
 use tessera_base::{Code, Facts, Reach, Size, TensorType, Verdict};
 
@@ -148,7 +149,7 @@ pub fn counted(
 /// The numbers in `start, start + step, …` before `stop`; the step is not 0.
 pub fn steps(facts: &Facts, start: &Size, stop: &Size, step: i64) -> Size {
     if let (Some(start), Some(stop)) = (start.as_const(), stop.as_const()) {
-        return Size::wide(tessera_abi::slice::count(start, stop, step).unwrap_or(0).into());
+        return Size::wide(slice::count(start, stop, step).unwrap_or(0).into());
     }
     let span = if step > 0 { stop.sub(start) } else { start.sub(stop) };
     greatest(facts, &span.ceil_div(step.saturating_abs()), &Size::constant(0))
@@ -198,12 +199,20 @@ pub fn extent(
     stop: Option<&Size>,
     step: i64,
 ) -> Option<(Size, Size)> {
+    let numbers = [size, start.unwrap_or(size), stop.unwrap_or(size)].map(Size::as_const);
+    if let [Some(n), low, high] = numbers
+        && low.is_some()
+        && high.is_some()
+    {
+        let slice = Slice::of(n.max(0) as u64, start.and(low), stop.and(high), Some(step))?;
+        return Some((Size::constant(slice.start), Size::constant(slice.count as i64)));
+    }
     let (zero, minus) = (Size::constant(0), Size::constant(-1));
     let last = size.sub(&Size::constant(1));
     // Positions are clamped to 0..=size going up and to -1..=size-1 going down.
     let (low, high) = if step > 0 { (&zero, size) } else { (&minus, &last) };
     let counted = |at: &Size| {
-        if facts.at_least(at, 0) { Some(at.clone()) } else { facts.at_least(&at.neg(), 1).then(|| size.add(at)) }
+        if facts.at_least(at, 0) { Some(at.clone()) } else { facts.at_least(&minus.sub(at), 0).then(|| size.add(at)) }
     };
     let (first, end) = if step > 0 { (&zero, size) } else { (&last, &minus) };
     let from = start.map_or_else(|| Some(first.clone()), counted)?;
