@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tessera_tests::parameters::{Open, SETUP, open};
@@ -29,6 +29,10 @@ const ADDRESSES: u64 = 6 << 20;
 const SILENCE: Duration = Duration::from_secs(10);
 /// Inputs of one session: what it compiled stays there.
 const INPUTS: usize = 1000;
+/// What a region may take.
+const BOUND: &[&str] = &["--memory", "256MiB"];
+/// What is said of a number that has to be known before the run.
+const EARLY: &[&str] = &["E0213", "E0211"];
 /// Begins the line of a result.
 const MARK: char = '\u{1}';
 
@@ -91,34 +95,42 @@ fn session(inputs: &[String], args: &[&str]) -> Vec<Said> {
     let feed = std::thread::spawn(move || drop(stdin.write_all(text.as_bytes())));
     let out = reader(child.stdout.take().expect("a pipe"), heard.clone());
     let err = reader(child.stderr.take().expect("a pipe"), heard.clone());
-    let end = loop {
+    let end = wait(&mut child, &heard);
+    let _ = feed.join();
+    let (out, err) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
+    sorted(inputs, before, &out, &err, end)
+}
+
+/// Why a session ended before its input did.
+fn wait(child: &mut Child, heard: &Mutex<Instant>) -> Option<String> {
+    loop {
         if let Some(status) = child.try_wait().expect("the session can be waited for") {
-            break (!matches!(status.code(), Some(0 | 1))).then(|| format!("ended with {status}"));
+            return (!matches!(status.code(), Some(0 | 1))).then(|| format!("ended with {status}"));
         }
         if heard.lock().unwrap_or_else(|e| e.into_inner()).elapsed() > SILENCE {
             child.kill().expect("the session can be stopped");
             child.wait().expect("the session can be waited for");
-            break Some(format!("said nothing for {SILENCE:?}"));
+            return Some(format!("said nothing for {SILENCE:?}"));
         }
         std::thread::sleep(Duration::from_millis(5));
-    };
-    let _ = feed.join();
-    let (out, err) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
+    }
+}
+
+/// What belongs to which input: results have marks, diagnostics the number of the input, which counts those `before` too.
+fn sorted(inputs: &[String], before: usize, out: &str, err: &str, end: Option<String>) -> Vec<Said> {
     let mut said = vec![Said::default(); inputs.len()];
-    let mut last = 0;
-    let mut other = String::new();
+    let (mut last, mut other) = (0, String::new());
+    // Marks count inputs over all sessions.
+    let first = mark_of(&inputs[0]);
     for part in out.split(MARK).skip(1) {
         let Some((n, value)) = part.split_once(' ') else { continue };
         let Ok(n) = n.parse::<usize>() else { continue };
-        // Marks count inputs over all sessions.
-        let first: usize = mark_of(&inputs[0]);
         said[n - first].value = Some(value.to_owned());
         last = last.max(n - first + 1);
     }
     for line in err.lines() {
         let Ok(d) = serde_json::from_str::<serde_json::Value>(line) else {
-            other += line;
-            other += "\n";
+            other += &format!("{line}\n");
             continue;
         };
         if d["severity"] != "error" {
@@ -126,7 +138,7 @@ fn session(inputs: &[String], args: &[&str]) -> Vec<Said> {
         }
         let file = d["span"]["file"].as_str().unwrap_or_default();
         let n = file.strip_prefix("<input ").and_then(|f| f.strip_suffix('>')).and_then(|f| f.parse::<usize>().ok());
-        let at = n.map_or(last, |n| n - 1 - before);
+        let at = n.and_then(|n| n.checked_sub(before + 1)).unwrap_or(last).min(inputs.len() - 1);
         let code = d["code"].as_str().unwrap_or_default().to_owned();
         said[at].messages.push(format!("{code} {}", d["message"].as_str().unwrap_or_default()));
         said[at].codes.push(code);
@@ -181,72 +193,101 @@ fn wrong(literal: &Said, run: &Said, opens: bool) -> Option<&'static str> {
     match (told(literal), told(run)) {
         (None, None) if literal.value != run.value => Some("different values"),
         (None, Some(code)) if opens && code == "E0711" => None,
-        (None, Some(code)) if !["E0213", "E0211"].contains(&code.as_str()) => Some("only the literal has a value"),
+        (None, Some(code)) if !EARLY.contains(&code.as_str()) => Some("only the literal has a value"),
         (Some(_), None) => Some("only the number at run time has a value"),
         _ => None,
+    }
+}
+
+/// The outcomes of the calls: of each with each int as a literal and as a number of the run, and then, of those where an
+/// int far outside means what one just outside does, with 1000 and -1000.
+struct Outcomes {
+    calls: Vec<Open>,
+    inputs: Vec<String>,
+    said: Vec<Said>,
+}
+
+impl Outcomes {
+    fn new() -> Outcomes {
+        let calls = open();
+        let mut inputs = vec![];
+        let mut add = |call: &Open, int: &str| inputs.push(call.with(&format!("\\x01{}", inputs.len()), int));
+        for call in &calls {
+            for (n, (literal, _)) in INTS.iter().enumerate() {
+                add(call, literal);
+                add(call, &format!("n{n}"));
+            }
+        }
+        for call in calls.iter().filter(|c| c.saturates) {
+            ["1000", "(-1000)"].iter().for_each(|int| add(call, int));
+        }
+        let (first, second) = inputs.split_at(inputs.len() / 4 * 2);
+        let said = std::thread::scope(|s| {
+            let first = s.spawn(|| run(first, BOUND));
+            let second = run(second, BOUND);
+            [first.join().expect("the thread ends"), second].concat()
+        });
+        Outcomes { calls, inputs, said }
+    }
+
+    /// The input and what was said of call `call` with int `int`, written out or known at run time.
+    fn at(&self, call: usize, int: usize, late: bool) -> (&str, &Said) {
+        let at = (call * INTS.len() + int) * 2 + usize::from(late);
+        (self.inputs[at].trim(), &self.said[at])
+    }
+
+    /// Calls that end the program, and those where a literal and a number of the run differ.
+    fn differing(&self) -> Vec<String> {
+        let mut failures = vec![];
+        for (c, call) in self.calls.iter().enumerate() {
+            let shape = call.call.contains("reshape") || call.call.contains("expand");
+            for (n, (_, int)) in INTS.iter().enumerate() {
+                let ((input, literal), (_, late)) = (self.at(c, n, false), self.at(c, n, true));
+                if let Some(why) = wrong(literal, late, shape && *int == "-1") {
+                    failures.push(format!("{why}: {input}\n    {}\n    {}", literal.text(), late.text()));
+                }
+            }
+        }
+        failures
+    }
+
+    /// Large ints that do not mean what 1000 or -1000 does.
+    fn not_saturating(&self) -> Vec<String> {
+        let mut failures = vec![];
+        let near = self.said[self.calls.len() * INTS.len() * 2..].chunks(2);
+        for ((c, _), near) in self.calls.iter().enumerate().filter(|(_, c)| c.saturates).zip(near) {
+            for (n, (_, int)) in INTS.iter().enumerate().filter(|(_, (_, int))| int.len() > 4) {
+                let like = &near[usize::from(int.starts_with('-'))];
+                for late in [false, true] {
+                    let (input, said) = self.at(c, n, late);
+                    let unknown = late && said.codes.first().is_some_and(|c| EARLY.contains(&c.as_str()));
+                    if !unknown && said.value != like.value {
+                        failures.push(format!("not as ±1000: {input}\n    {}\n    {}", said.text(), like.text()));
+                    }
+                }
+            }
+        }
+        failures
+    }
+
+    /// Parameters for which no int has a result: a call of the table that never makes sense shows nothing.
+    fn never(&self) -> Vec<String> {
+        let mut accepted: BTreeMap<&str, bool> = BTreeMap::new();
+        for (c, call) in self.calls.iter().enumerate() {
+            let some = (0..INTS.len()).any(|n| self.at(c, n, false).1.codes.is_empty());
+            *accepted.entry(&call.of).or_default() |= some;
+        }
+        let never = accepted.iter().filter(|(_, ok)| !**ok);
+        never.map(|(of, _)| format!("{of}: no int has a result; see `tessera_tests::parameters`")).collect()
     }
 }
 
 #[test]
 fn ints_of_any_size() {
     let start = Instant::now();
-    let calls = open();
-    let mut inputs = vec![];
-    for call in &calls {
-        for (n, (literal, _)) in INTS.iter().enumerate() {
-            for int in [literal.to_string(), format!("n{n}")] {
-                inputs.push(call.with(&format!("\\x01{}", inputs.len()), &int));
-            }
-        }
-    }
-    let near = inputs.len();
-    for call in calls.iter().filter(|c| c.saturates) {
-        for int in ["1000", "(-1000)"] {
-            inputs.push(call.with(&format!("\\x01{}", inputs.len()), int));
-        }
-    }
-    let half = inputs.len() / 4 * 2;
-    let bound = ["--memory", "256MiB"];
-    let said: Vec<Said> = std::thread::scope(|s| {
-        let first = s.spawn(|| run(&inputs[..half], &bound));
-        let second = run(&inputs[half..], &bound);
-        let mut all = first.join().expect("the thread ends");
-        all.extend(second);
-        all
-    });
-    if let Ok(path) = std::env::var("DUMP") {
-        let mut text = String::new();
-        for (i, s) in inputs.iter().zip(&said) {
-            text += &format!("{} => {}\n", i.trim(), s.text().replace('\n', " | "));
-        }
-        std::fs::write(path, text).unwrap();
-    }
-    let mut failures = vec![];
-    let mut accepted: BTreeMap<&str, bool> = BTreeMap::new();
-    for (n, pair) in said[..near].chunks(2).enumerate() {
-        let call: &Open = &calls[n / INTS.len()];
-        *accepted.entry(&call.of).or_default() |= pair[0].codes.is_empty();
-        let opens = INTS[n % INTS.len()].1 == "-1" && (call.call.contains("reshape") || call.call.contains("expand"));
-        if let Some(why) = wrong(&pair[0], &pair[1], opens) {
-            let input = inputs[2 * n].trim();
-            failures.push(format!("{why}: {input}\n    {}\n    {}", pair[0].text(), pair[1].text()));
-        }
-    }
-    for (call, near) in calls.iter().enumerate().filter(|(_, c)| c.saturates).zip(said[near..].chunks(2)) {
-        for (n, (_, int)) in INTS.iter().enumerate().filter(|(_, (_, int))| int.len() > 4) {
-            let (index, like) = ((call.0 * INTS.len() + n) * 2, &near[usize::from(int.starts_with('-'))]);
-            for at in [index, index + 1] {
-                let said = &said[at];
-                let unknown = at > index && said.codes.first().is_some_and(|c| c == "E0213" || c == "E0211");
-                if !unknown && said.value != like.value {
-                    let input = inputs[at].trim();
-                    failures.push(format!("not as ±1000: {input}\n    {}\n    {}", said.text(), like.text()));
-                }
-            }
-        }
-    }
-    let never = accepted.iter().filter(|(_, ok)| !**ok).map(|(of, _)| format!("{of}: no int has a result"));
-    failures.extend(never);
-    println!("{} calls, {} inputs, in {:.1} s", calls.len(), inputs.len(), start.elapsed().as_secs_f64());
+    let outcomes = Outcomes::new();
+    let failures = [outcomes.differing(), outcomes.not_saturating(), outcomes.never()].concat();
+    let (calls, inputs) = (outcomes.calls.len(), outcomes.inputs.len());
+    println!("{calls} calls, {inputs} inputs, in {:.1} s", start.elapsed().as_secs_f64());
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
 }

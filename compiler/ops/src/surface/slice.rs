@@ -119,7 +119,7 @@ fn infer_pad(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     rule::number(args, 2)?;
     for (low, high) in widths(args)? {
         for amount in [low, high] {
-            let text = || format!("the elements that are added are at least none, and these are {amount}");
+            let text = || format!("padding adds 0 elements or more, and here {amount}");
             let blame = |e: OpError| e.arg(0, x.to_string()).arg(1, amount.to_string());
             rule::require_natural(cx, &amount, text, blame)?;
         }
