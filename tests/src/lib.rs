@@ -27,3 +27,4 @@ pub mod random_text;
 pub mod fuzz;
 pub mod random_sizes;
 pub mod empties;
+pub mod parameters;

@@ -82,6 +82,17 @@ impl DType {
         matches!(self, F64 | F32 | Tf32 | Bf16 | F16 | F8E4M3 | F8E5M2)
     }
 
+    /// The largest value of an int type that is narrower than i64.
+    pub fn narrow_most(self) -> Option<i64> {
+        match self {
+            DType::I32 => Some(i32::MAX.into()),
+            DType::I16 => Some(i16::MAX.into()),
+            DType::I8 => Some(i8::MAX.into()),
+            DType::U8 => Some(u8::MAX.into()),
+            _ => None,
+        }
+    }
+
     /// Signed or unsigned integers; `bool` is not one.
     pub fn is_int(self) -> bool {
         matches!(self, I64 | I32 | I16 | I8 | U8)

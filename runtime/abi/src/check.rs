@@ -15,6 +15,10 @@ pub enum Check {
     Shr,
     /// An index into as many elements as the second operand says.
     Position,
+    /// Random ints from the first operand up to the second.
+    Range,
+    /// An int as an element of a narrower type, whose largest value the second operand is.
+    Value,
     // Of one int; the second operand is the first again.
     Neg,
     // Of two floats.
@@ -90,7 +94,7 @@ impl Function {
 }
 
 /// All checks with the names that texts of graphs have for them.
-const NAMES: [(Check, &str); 26] = [
+const NAMES: [(Check, &str); 28] = [
     (Check::Add, "add"),
     (Check::Sub, "sub"),
     (Check::Mul, "mul"),
@@ -100,6 +104,8 @@ const NAMES: [(Check, &str); 26] = [
     (Check::Shl, "shl"),
     (Check::Shr, "shr"),
     (Check::Position, "position"),
+    (Check::Range, "range"),
+    (Check::Value, "value"),
     (Check::Neg, "neg"),
     (Check::IntTrueDiv, "int_true_div"),
     (Check::FloatFloorDiv, "float_floor_div"),
@@ -138,7 +144,7 @@ impl Check {
     /// Whether its operands are ints; otherwise they are floats.
     pub fn of_ints(self) -> bool {
         use Check::*;
-        matches!(self, Add | Sub | Mul | FloorDiv | Mod | Pow | Shl | Shr | Position | Neg)
+        matches!(self, Add | Sub | Mul | FloorDiv | Mod | Pow | Shl | Shr | Position | Range | Value | Neg)
     }
 
     /// Whether the operation has a value.
@@ -161,6 +167,8 @@ impl Check {
             Check::Shl => b >= 0 && (a == 0 || b < 64 && a << b >> b == a),
             Check::Shr => b >= 0,
             Check::Position => -b <= a && a < b,
+            Check::Range => range_refused(a, b).is_none(),
+            Check::Value => narrow_least(b) <= a && a <= b,
             _ => a != i64::MIN,
         }
     }
@@ -183,6 +191,20 @@ impl Check {
             _ => true,
         }
     }
+}
+
+/// The least value of the type whose largest value this is: only `u8` has no negative ones.
+pub fn narrow_least(most: i64) -> i64 {
+    if most == i64::from(u8::MAX) { 0 } else { -most - 1 }
+}
+
+/// Why no random int lies from `low` up to but not including `high`, where none does or where they are too many.
+pub fn range_refused(low: i64, high: i64) -> Option<String> {
+    if high <= low {
+        return Some(format!("there is no int from {low} up to but not including {high}"));
+    }
+    let many = || format!("there are more ints from {low} up to {high} than 63 random bits tell apart");
+    high.checked_sub(low).is_none().then(many)
 }
 
 /// `a ** b`; `None` where the exponent is negative or the power is no int.

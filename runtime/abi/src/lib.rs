@@ -6,3 +6,4 @@ pub mod check;
 pub mod layout;
 pub mod rt;
 pub mod plan;
+pub mod slice;

@@ -5,7 +5,7 @@ use crate::fault;
 use crate::fault::{Fault, check_memory};
 use crate::order::{compare, equal};
 use crate::show::repr;
-use crate::slice::{Range, count, position};
+use crate::slice::position;
 use crate::value::{ListObj, Own, TypeInfo, TypeTable, into_word, new_list, retain_word};
 
 /// One more owner of an element.
@@ -51,13 +51,14 @@ pub fn concat(cx: &Context, a: &ListObj, b: &ListObj) -> Result<u64, Fault> {
 }
 
 pub fn repeat(cx: &Context, list: &ListObj, times: i64) -> Result<u64, Fault> {
-    let times = times.max(0) as usize;
+    // Nothing, however often, is nothing.
+    let times = if list.words().is_empty() { 0 } else { times.max(0) as usize };
     check_memory(list.words().len() as u128 * 8, times as u128)?;
     Ok(like(cx, list, std::iter::repeat_n(list.words(), times).flatten().copied()))
 }
 
 pub fn slice(cx: &Context, list: &ListObj, start: i64, stop: i64, step: i64) -> Result<u64, Fault> {
-    let range = Range::of_slice(start, stop, step, list.words().len())?;
+    let range = crate::slice::slice(start, stop, step, list.words().len())?;
     check_memory(range.count as u128, 8)?;
     Ok(like(cx, list, range.positions().map(|p| list.words()[p])))
 }
@@ -152,11 +153,9 @@ pub fn remove_at(cx: &mut Context, mut list: Box<ListObj>, at: usize) -> u64 {
 
 /// `list(range(start, stop, step))`.
 pub fn range(cx: &Context, start: i64, stop: i64, step: i64) -> Result<u64, Fault> {
-    if step == 0 {
-        return Err(crate::math::int_fault(tessera_abi::layout::int_fault::STEP_ZERO, 0, 0));
-    }
-    let n = count(start, stop, step);
-    check_memory(n as u128, 8)?;
+    let zero = || crate::math::int_fault(tessera_abi::layout::int_fault::STEP_ZERO, 0, 0);
+    let n = tessera_abi::slice::count(start, stop, step).ok_or_else(zero)?;
+    check_memory(n.into(), 8)?;
     let words = (0..n as i64).map(|i| start.wrapping_add(i.wrapping_mul(step)) as u64).collect();
     Ok(new_list(&cx.types, TypeTable::INT, words))
 }

@@ -2,7 +2,7 @@
 
 use crate::fault::Fault;
 use crate::tensor::Tensor;
-use crate::tensor_index::{convert, shape_text};
+use crate::tensor_index::{convert, fitting, shape_text};
 use crate::tensor_print::{Element, element};
 use crate::value::{TypeId, TypeInfo, TypeTable, list_words, new_list, record_words, tensor};
 use tessera_base::DType;
@@ -54,7 +54,10 @@ impl Gathered {
 /// `word` is a live value of type `ty`.
 unsafe fn gather(types: &TypeTable, word: u64, ty: TypeId, depth: usize, out: &mut Gathered) -> Result<(), Fault> {
     match types.get(ty) {
-        TypeInfo::Int => out.leaf(Element::Int(word as i64), DType::I64),
+        TypeInfo::Int => {
+            let n = word as i64;
+            out.leaf(out.wanted.map_or(Ok(Element::Int(n)), |dtype| fitting(n, dtype))?, DType::I64)
+        }
         TypeInfo::Bool => out.leaf(Element::Bool(word != 0), DType::Bool),
         TypeInfo::Float => out.leaf(Element::Float(f64::from_bits(word)), DType::F32),
         TypeInfo::List(elem) => {

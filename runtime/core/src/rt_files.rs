@@ -192,7 +192,9 @@ fn delimiter(text: &StrObj) -> Result<u8, Fault> {
 
 extern "C" fn io_read_csv(cx: &mut Context, path: &StrObj, between: &StrObj, skip: i64, dtype: i64, span: i64) -> u64 {
     let dtype = usize::try_from(dtype).ok().and_then(|i| DType::ALL.get(i)).copied().unwrap_or(DType::F32);
-    let read = delimiter(between).and_then(|d| csv::read(Path::new(path.text()), d, skip.max(0) as usize, dtype));
+    let skip = usize::try_from(skip)
+        .map_err(|_| Fault::new(711, format!("`io.read_csv` leaves out at least 0 lines, and `skip` is {skip}")));
+    let read = skip.and_then(|skip| csv::read(Path::new(path.text()), delimiter(between)?, skip, dtype));
     give(cx, span, read)
 }
 

@@ -1,10 +1,14 @@
 //! Basic indexing and element assignment of tensors in memory, without a kernel.
 
 use crate::fault::Fault;
+use crate::math::refused;
 use crate::outline;
+use crate::slice::ABSENT;
 use crate::tensor::Tensor;
 use crate::tensor_print::{Element, element};
 use half::{bf16, f16};
+use tessera_abi::check::Check;
+use tessera_abi::slice::Slice;
 use tessera_base::{DType, Sharding};
 
 /// One part of an index, as compiled code passes it. `None` bounds are absent.
@@ -20,9 +24,6 @@ pub enum Part {
     NewAxis,
 }
 
-/// Marks an absent bound in the encoding.
-pub const ABSENT: i64 = i64::MIN;
-
 /// Four words a part: start, stop, step, kind (0 slice, 1 int, 2 new axis).
 pub fn decode(words: &[i64]) -> Vec<Part> {
     let bound = |n: i64| (n != ABSENT).then_some(n);
@@ -34,21 +35,6 @@ pub fn decode(words: &[i64]) -> Vec<Part> {
             _ => Part::Slice { start: bound(w[0]), stop: bound(w[1]), step: if w[2] == ABSENT { 1 } else { w[2] } },
         })
         .collect()
-}
-
-/// Python's slice of a dim of `len`: first position and number of positions.
-pub fn slice_range(start: Option<i64>, stop: Option<i64>, step: i64, len: u64) -> (i64, u64) {
-    let n = len as i64;
-    let clamp = |v: i64, low: i64, high: i64| (if v < 0 { v.saturating_add(n) } else { v }).clamp(low, high);
-    if step > 0 {
-        let lo = start.map_or(0, |v| clamp(v, 0, n));
-        let hi = stop.map_or(n, |v| clamp(v, 0, n));
-        (lo, if hi > lo { ((hi - lo - 1) / step + 1) as u64 } else { 0 })
-    } else {
-        let lo = start.map_or(n - 1, |v| clamp(v, -1, n - 1));
-        let hi = stop.map_or(-1, |v| clamp(v, -1, n - 1));
-        (lo, if lo > hi { ((lo - hi - 1) / step.saturating_neg().max(1) + 1) as u64 } else { 0 })
-    }
 }
 
 /// A strided view of a tensor's elements.
@@ -91,13 +77,11 @@ fn view(t: &Tensor, parts: &[Part]) -> Result<View, Fault> {
                 v.start += at * strides[dim];
             }
             Part::Slice { start, stop, step } => {
-                if step == 0 {
-                    return Err(Fault::new(711, "the step of a slice is 0"));
-                }
-                let (lo, len) = slice_range(start, stop, step, t.shape[dim]);
-                v.start += if len == 0 { 0 } else { lo * strides[dim] };
-                v.shape.push(len);
-                v.strides.push(strides[dim].saturating_mul(step));
+                let slice = Slice::of(t.shape[dim], start, stop, Some(step))
+                    .ok_or_else(|| Fault::new(711, "the step of a slice is 0"))?;
+                v.start += slice.start * strides[dim];
+                v.shape.push(slice.count);
+                v.strides.push(strides[dim].saturating_mul(slice.step));
             }
         }
         dim += 1;
@@ -199,7 +183,10 @@ pub fn assign(t: &mut Tensor, parts: &[Part], value: &Tensor, loose: u64) -> Res
         *t = outline::tensor(t.dtype, &t.shape, Sharding::default())?;
         return Ok(());
     }
-    let scalar = (value.dtype != t.dtype && value.elems() == 1).then(|| convert(element(value, 0), t.dtype));
+    let scalar = match (value.dtype != t.dtype && value.elems() == 1).then(|| element(value, 0)) {
+        Some(Element::Int(n)) => Some(convert(fitting(n, t.dtype)?, t.dtype)),
+        other => other.map(|e| convert(e, t.dtype)),
+    };
     // Strides of the value along the indexed dims; 0 repeats.
     let dense = row_major(&value.shape);
     let strides: Vec<i64> = (0..v.shape.len())
@@ -239,6 +226,17 @@ pub fn assign(t: &mut Tensor, parts: &[Part], value: &Tensor, loose: u64) -> Res
 fn single(v: &View, f: &mut dyn FnMut(i64)) {
     let step = v.strides.last().copied().unwrap_or(0);
     v.runs(|at, n| (0..n as i64).for_each(|i| f(at + i * if n > 1 { step } else { 0 })));
+}
+
+/// An int of host code as a value of an element type.
+///
+/// # Errors
+/// E0711 where it is none.
+pub fn fitting(n: i64, dtype: DType) -> Result<Element, Fault> {
+    match dtype.narrow_most() {
+        Some(most) if !Check::Value.holds(n as u64, most as u64) => Err(refused(Check::Value, [n as u64, most as u64])),
+        _ => Ok(Element::Int(n)),
+    }
 }
 
 /// The bytes of a scalar in an element type: floats round to nearest even, fp8 saturates,

@@ -3,7 +3,7 @@
 use crate::fault;
 use crate::fault::{Fault, check_memory};
 use crate::number::{is_space, quoted};
-use crate::slice::{Range, position};
+use crate::slice::position;
 use crate::value::{StrObj, new_str, new_str_counted};
 
 /// The byte at which a character starts; the length in bytes for one past the end.
@@ -36,11 +36,12 @@ pub fn index(s: &StrObj, index: i64) -> Result<u64, Fault> {
 }
 
 pub fn slice(s: &StrObj, start: i64, stop: i64, step: i64) -> Result<u64, Fault> {
-    let range = Range::of_slice(start, stop, step, s.chars())?;
+    let range = crate::slice::slice(start, stop, step, s.chars())?;
+    let count = range.count as usize;
     if range.step == 1 {
         let from = byte_at(s, range.start as usize);
-        let to = if s.is_ascii() { from + range.count } else { byte_at(s, range.start as usize + range.count) };
-        return Ok(new_str_counted(s.text()[from..to].to_string(), range.count));
+        let to = if s.is_ascii() { from + count } else { byte_at(s, range.start as usize + count) };
+        return Ok(new_str_counted(s.text()[from..to].to_string(), count));
     }
     let text: String = if s.is_ascii() {
         range.positions().map(|p| s.text().as_bytes()[p] as char).collect()
@@ -48,7 +49,7 @@ pub fn slice(s: &StrObj, start: i64, stop: i64, step: i64) -> Result<u64, Fault>
         let chars: Vec<char> = s.text().chars().collect();
         range.positions().map(|p| chars[p]).collect()
     };
-    Ok(new_str_counted(text, range.count))
+    Ok(new_str_counted(text, count))
 }
 
 /// By code points, which is the order of the UTF-8 bytes.

@@ -28,7 +28,7 @@ impl Size {
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         if self.overflow {
-            return f.write_str("?");
+            return f.write_str("more than 64 bits hold");
         }
         if self.terms.is_empty() {
             return f.write_str("0");

@@ -68,6 +68,11 @@ impl Size {
         Size::atom(Atom::Var(v))
     }
 
+    /// A number; it is not known as a size where 64 bits do not hold it.
+    pub fn wide(n: i128) -> Size {
+        i64::try_from(n).map_or(Size { overflow: true, ..Size::default() }, Size::constant)
+    }
+
     pub(super) fn atom(a: Atom) -> Size {
         Size::of_monomial(vec![(a, 1)])
     }
@@ -139,7 +144,10 @@ impl Size {
 
     /// The quotient if `other` divides `self` as polynomials (a single term as divisor).
     pub fn exact_div(&self, other: &Size) -> Option<Size> {
-        if self == other && !self.is_zero() && !self.overflow {
+        if self.overflow || other.overflow {
+            return None;
+        }
+        if self == other && !self.is_zero() {
             return Some(Size::constant(1));
         }
         let [(dm, dc)] = &*other.terms else { return None };
@@ -172,10 +180,22 @@ impl Size {
             return Some(q);
         }
         let (q, r) = other.as_const().map_or_else(|| (Size::default(), self.clone()), |d| self.whole_part(d));
+        let overflow = self.overflow || other.overflow;
         Some(match (r.as_const(), other.as_const()) {
             (Some(r), Some(d)) => q.add(&Size::constant(floor_div(r, d))),
-            _ => q.add(&Size::atom(Atom::Div(Box::new(r), Box::new(other.clone())))),
+            _ => q.add(&Size::atom(Atom::Div(Box::new(r), Box::new(other.clone()))).or_overflow(overflow)),
         })
+    }
+
+    /// How many pieces of `piece` elements, which is at least 1, hold so many: rounded up.
+    pub fn ceil_div(&self, piece: i64) -> Size {
+        // As `(n - 1) // piece + 1`, no sum leaves 64 bits.
+        let one = Size::constant(1);
+        match self.as_const() {
+            _ if piece == 1 => self.clone(),
+            Some(n) => Size::wide(-(-i128::from(n)).div_euclid(i128::from(piece))),
+            None => self.sub(&one).floor_div(&Size::constant(piece)).unwrap_or_default().add(&one),
+        }
     }
 
     /// `d·q + r` with the terms that `d` divides in `q`, and a constant in `0..d` in `r`: `(N - 2) // 2` and
@@ -206,30 +226,39 @@ impl Size {
         if self.exact_div(other).is_some() {
             return Some(Size::constant(0));
         }
-        Some(Size::atom(Atom::Mod(Box::new(self.clone()), Box::new(other.clone()))))
+        let rest = Size::atom(Atom::Mod(Box::new(self.clone()), Box::new(other.clone())));
+        Some(rest.or_overflow(self.overflow || other.overflow))
     }
 
     /// The smaller one. One form for both orders of the operands.
     pub fn least(&self, other: &Size) -> Size {
+        if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
+            return Size::constant(a.min(b));
+        }
         if other.sub(self).reaches(0) {
             self.clone()
         } else if self.sub(other).reaches(0) {
             other.clone()
         } else {
             let (a, b) = if self <= other { (self, other) } else { (other, self) };
-            Size::atom(Atom::Min(Box::new(a.clone()), Box::new(b.clone())))
+            let overflow = self.overflow || other.overflow;
+            Size::atom(Atom::Min(Box::new(a.clone()), Box::new(b.clone()))).or_overflow(overflow)
         }
     }
 
     /// The larger one. One form for both orders of the operands.
     pub fn greatest(&self, other: &Size) -> Size {
+        if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
+            return Size::constant(a.max(b));
+        }
         if self.sub(other).reaches(0) {
             self.clone()
         } else if other.sub(self).reaches(0) {
             other.clone()
         } else {
             let (a, b) = if self <= other { (self, other) } else { (other, self) };
-            Size::atom(Atom::Max(Box::new(a.clone()), Box::new(b.clone())))
+            let overflow = self.overflow || other.overflow;
+            Size::atom(Atom::Max(Box::new(a.clone()), Box::new(b.clone()))).or_overflow(overflow)
         }
     }
 
@@ -308,7 +337,8 @@ impl Size {
         self.terms.binary_search_by(|(have, _)| have.as_slice().cmp(m)).map_or(0, |at| self.terms[at].1)
     }
 
-    pub(super) fn overflowed(&self) -> bool {
+    /// Whether its arithmetic left 64 bits, so that its value is not known.
+    pub fn overflowed(&self) -> bool {
         self.overflow
     }
 

@@ -3,6 +3,7 @@
 use super::cx::{Cx, error_at};
 use crate::thir::*;
 use crate::ty::Ty;
+use tessera_abi::slice::Slice;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_grammar::ast::{Arg, Expr, ExprKind};
 
@@ -174,35 +175,18 @@ impl Cx<'_> {
             );
             return self.fail(d);
         };
-        let picked = slice_positions(ts.len() as i64, low, high, step);
+        let Some(picked) = Slice::of(ts.len() as u64, low, high, step) else {
+            let d = Diagnostic::new(Code::E0211, span, "the step of a slice cannot be 0");
+            return self.fail(d);
+        };
         self.scoped(|cx| {
             let base = cx.save("tuple", base);
             let items: Vec<TExpr> = picked
-                .iter()
-                .map(|&i| TExpr { kind: TKind::Field(Box::new(base.clone()), i as u32), ty: ts[i].clone(), span })
+                .positions()
+                .map(|i| TExpr { kind: TKind::Field(Box::new(base.clone()), i as u32), ty: ts[i].clone(), span })
                 .collect();
             let ty = Ty::Tuple(items.iter().map(|i| i.ty.clone()).collect());
             TExpr { kind: TKind::Tuple(items), ty, span }
         })
     }
-}
-
-/// Python's slice of `0..n` as positions.
-fn slice_positions(n: i64, low: Option<i64>, high: Option<i64>, step: Option<i64>) -> Vec<usize> {
-    let step = step.unwrap_or(1);
-    if step == 0 {
-        return vec![];
-    }
-    let clamp = |v: i64, least: i64, most: i64| (if v < 0 { v + n } else { v }).clamp(least, most);
-    let (mut i, end) = if step > 0 {
-        (low.map_or(0, |v| clamp(v, 0, n)), high.map_or(n, |v| clamp(v, 0, n)))
-    } else {
-        (low.map_or(n - 1, |v| clamp(v, -1, n - 1)), high.map_or(-1, |v| clamp(v, -1, n - 1)))
-    };
-    let mut out = vec![];
-    while (step > 0 && i < end) || (step < 0 && i > end) {
-        out.push(i as usize);
-        i += step;
-    }
-    out
 }

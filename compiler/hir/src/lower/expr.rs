@@ -7,7 +7,8 @@ use crate::ty::Ty;
 use crate::walk::Var;
 use tessera_abi::rt::RtFn;
 use tessera_base::Span;
-use tessera_ir::host::{HExpr, HExprKind, HStmt, HostType, TypeId};
+use tessera_ir::host::{HExpr, HExprKind, HStmt, HostType, Rel, TypeId};
+use tessera_runtime::slice::ABSENT;
 
 impl Body<'_, '_> {
     pub fn make(&mut self, kind: HExprKind, ty: TypeId, span: Span) -> HExpr {
@@ -222,12 +223,20 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A slice bound, or the word for an absent one.
+    /// A slice bound, or the word for an absent one. An int of the same value means what the next one does.
     pub fn bound(&mut self, e: Option<&TExpr>, span: Span) -> HExpr {
-        match e {
-            Some(e) if !matches!(e.kind, TKind::None) => self.expr(e),
-            _ => self.int(i64::MIN, span),
+        let Some(e) = e.filter(|e| !matches!(e.kind, TKind::None)) else { return self.int(ABSENT, span) };
+        let value = self.expr(e);
+        if let HExprKind::Int(n) = value.kind {
+            return self.int(n.max(ABSENT + 1), span);
         }
+        self.once(value, e.span, |b, value| {
+            let (absent, next) = (b.int(ABSENT, span), b.int(ABSENT + 1, span));
+            let (bool, int) = (b.bool_ty(), b.int_ty());
+            let test = b.make(HExprKind::Rel(Rel::Eq, Box::new(value.clone()), Box::new(absent)), bool, span);
+            let kind = HExprKind::Cond { test: Box::new(test), then: Box::new(next), otherwise: Box::new(value) };
+            b.make(kind, int, span)
+        })
     }
 
     fn args(&mut self, args: &[TExpr], wants: &[Ty]) -> Vec<HExpr> {

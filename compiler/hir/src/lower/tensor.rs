@@ -7,13 +7,12 @@ use std::sync::Arc;
 use tessera_abi::rt::RtFn;
 use tessera_base::Span;
 use tessera_ir::host::{Arith, HExpr, HExprKind, HStmt, HostType, TypeId};
+use tessera_runtime::slice::ABSENT;
 
 /// Words of an index part in a list for the runtime: start, stop, step and the kind.
 const SLICE: i64 = 0;
 const ELEMENT: i64 = 1;
 const NEW_AXIS: i64 = 2;
-/// The word for what is absent, and for a size that may be anything.
-const ABSENT: i64 = i64::MIN;
 
 impl Body<'_, '_> {
     /// A basic index as a list of ints, four for each part.

@@ -7,6 +7,7 @@ use super::scalar::Known;
 use super::value::{Scalar, Tensor, Value};
 use super::{R, Tracer};
 use crate::thir::IndexPart;
+use tessera_abi::slice::Slice;
 use tessera_base::{Code, DType, Span};
 use tessera_ops::prim::Prim;
 use tessera_ops::surface::{Arg, Id, expand};
@@ -128,7 +129,7 @@ impl Tracer<'_> {
             .zip(&ty.shape)
             .map(|(d, &n)| match d {
                 Along::Slice(s) => Along::Slice(*s),
-                _ => Along::Slice(super::index::Slice { start: 0, step: 1, count: n }),
+                _ => Along::Slice(Slice { start: 0, step: 1, count: n }),
             })
             .collect();
         let block = self.basic(base, &cut, span);

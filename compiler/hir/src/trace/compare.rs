@@ -7,6 +7,7 @@ use crate::thir::*;
 use crate::ty::Ty;
 use std::cmp::Ordering;
 use std::sync::Arc;
+use tessera_abi::slice::Slice;
 use tessera_base::{Code, DType, Span};
 use tessera_grammar::ast::CmpOp;
 use tessera_runtime::fault::Fault;
@@ -170,18 +171,15 @@ impl Tracer<'_> {
 
     /// `base[low:high:step]` of a list or a string.
     pub(super) fn slice(&mut self, base: Value, [low, high, step]: [Option<i64>; 3], span: Span) -> R<Value> {
-        if step == Some(0) {
-            return Err(self.error(Code::E0711, span, "the step of a slice cannot be 0"));
-        }
         let pick = |len: usize| {
-            let s = super::index::slice_of(len as u64, low, high, step);
-            (0..s.count as i64).map(move |i| (s.start + i * s.step) as usize)
+            let zero = || self.error(Code::E0711, span, "the step of a slice cannot be 0");
+            Slice::of(len as u64, low, high, step).map(Slice::positions).ok_or_else(zero)
         };
         match &base {
-            Value::List(items) => Ok(Value::list(pick(items.len()).map(|i| items[i].clone()).collect())),
+            Value::List(items) => Ok(Value::list(pick(items.len())?.map(|i| items[i].clone()).collect())),
             Value::Str(text) => {
                 let chars: Vec<char> = text.chars().collect();
-                Ok(Value::str(pick(chars.len()).map(|i| chars[i]).collect::<String>()))
+                Ok(Value::str(pick(chars.len())?.map(|i| chars[i]).collect::<String>()))
             }
             other => Err(self.broken(span, "a list or a string", other)),
         }

@@ -137,7 +137,7 @@ impl Tracer<'_> {
                 Value::Record(captures) => Value::Closure { inst: *inst, captures },
                 other => return Err(self.broken(span, "a function", &other)),
             },
-            TKind::Op { def, args, hints, checks } => self.op(def, args, hints, checks, span)?,
+            TKind::Op { def, args, hints, checks } => self.op(def, args, hints, checks, &e.ty, span)?,
             TKind::TensorIndex { base, index, checks } => {
                 self.hold_index(index, checks, span)?;
                 let base = self.tensor_of(base)?;

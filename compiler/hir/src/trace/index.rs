@@ -4,30 +4,11 @@ use super::scalar::{Kind, Known, ScalarOp, diagnostic, position};
 use super::value::{Scalar, Tensor};
 use super::{R, Tracer};
 use crate::thir::IndexPart;
+use tessera_abi::slice::Slice;
 use tessera_base::{Code, DType, Span};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::Prim;
 use tessera_ops::surface::{Id, expand};
-
-/// Positions `start, start + step, …` of one dim.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Slice {
-    pub start: i64,
-    pub step: i64,
-    pub count: u64,
-}
-
-/// A slice of `len` elements, as Python reads its bounds.
-pub fn slice_of(len: u64, low: Option<i64>, high: Option<i64>, step: Option<i64>) -> Slice {
-    let (n, step) = (len as i64, step.unwrap_or(1));
-    let (least, most) = if step > 0 { (0, n) } else { (-1, n - 1) };
-    let clamp = |b: i64| if b < 0 { b.saturating_add(n).max(least) } else { b.min(most) };
-    let start = low.map_or(if step > 0 { 0 } else { n - 1 }, clamp);
-    let stop = high.map_or(if step > 0 { n } else { -1 }, clamp);
-    let span = if step > 0 { stop - start } else { start - stop };
-    let count = if span <= 0 { 0 } else { (span as u64).div_ceil(step.unsigned_abs()) };
-    Slice { start, step, count }
-}
 
 /// One dim of the tensor that is indexed.
 pub enum Along {
@@ -70,11 +51,11 @@ impl Tracer<'_> {
                     let len = size(self)?;
                     let (low, high) = (self.bound(low.as_ref())?, self.bound(high.as_ref())?);
                     let step = self.bound(step.as_ref())?;
-                    if step == Some(0) {
-                        return Err(self.error(Code::E0711, span, "the step of a slice cannot be 0"));
-                    }
+                    let slice = Slice::of(len, low, high, step);
+                    let slice =
+                        slice.ok_or_else(|| self.error(Code::E0711, span, "the step of a slice cannot be 0"))?;
                     layout.push(Some(dim));
-                    dims.push(Along::Slice(slice_of(len, low, high, step)));
+                    dims.push(Along::Slice(slice));
                 }
                 IndexPart::Int(e) => {
                     let len = size(self)?;
@@ -150,8 +131,7 @@ impl Tracer<'_> {
                 Along::At(Scalar::Known(Known::Int(i))) => Slice { start: *i, step: 1, count: 1 },
                 _ => Slice { start: 0, step: 1, count: n },
             };
-            // The start of an empty slice may lie outside.
-            start.push(if s.count == 0 { 0 } else { s.start });
+            start.push(s.start);
             step.push(if s.count <= 1 { 1 } else { s.step });
             sizes.push(s.count);
         }
@@ -207,24 +187,4 @@ impl Tracer<'_> {
 
 fn whole(shape: &[u64], dim: usize) -> Along {
     Along::Slice(Slice { start: 0, step: 1, count: shape.get(dim).copied().unwrap_or(0) })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slices_are_pythons() {
-        let s = |low, high, step| {
-            let s = slice_of(5, low, high, step);
-            (0..s.count as i64).map(|i| s.start + i * s.step).collect::<Vec<_>>()
-        };
-        assert_eq!(s(None, None, None), [0, 1, 2, 3, 4]);
-        assert_eq!(s(Some(1), Some(-1), None), [1, 2, 3]);
-        assert_eq!(s(None, None, Some(-1)), [4, 3, 2, 1, 0]);
-        assert_eq!(s(Some(-2), None, Some(-2)), [3, 1]);
-        assert_eq!(s(Some(7), None, None), Vec::<i64>::new());
-        assert_eq!(s(Some(9), Some(1), Some(-3)), [4]);
-        assert_eq!(s(None, Some(-9), Some(-1)), [4, 3, 2, 1, 0]);
-    }
 }

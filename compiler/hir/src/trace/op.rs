@@ -1,10 +1,12 @@
 //! Operators: arguments become what the row's expansion takes, and the expansion adds nodes.
 
 use super::scalar::Known;
+use super::sizes::Measured;
 use super::value::{Scalar, Tensor, Value};
 use super::{R, Tracer};
 use crate::thir::{OpArg, TExpr};
-use tessera_base::{Code, DType, Diagnostic, Size, Span};
+use crate::ty::Ty;
+use tessera_base::{Code, DType, Diagnostic, Size, Span, TensorType};
 use tessera_ir::graph::{NodeId, Policy};
 use tessera_ir::hints::KernelHints;
 use tessera_ops::prim::{self, Prim};
@@ -17,6 +19,7 @@ impl Tracer<'_> {
         args: &[OpArg],
         hints: &Hints,
         checks: &[(Size, Size)],
+        ty: &Ty,
         span: Span,
     ) -> R<Value> {
         let (mut given, mut operands) = (vec![], vec![]);
@@ -25,14 +28,18 @@ impl Tracer<'_> {
                 OpArg::Default => param.default.arg().unwrap_or(Arg::None),
                 OpArg::Value(e) => {
                     let value = self.eval(e)?;
-                    if !checks.is_empty() {
-                        operands.push((&e.ty, value.clone()));
+                    operands.push((&e.ty, value.clone()));
+                    if param.kind == ParamKind::Shape {
+                        self.sizes_are_natural(&e.ty, &value, e.span)?;
                     }
-                    self.arg(param, value, e.span)?
+                    self.arg(param, value, ty, e.span)?
                 }
             });
         }
         self.hold(checks, &operands, span)?;
+        if def.name == "reshape" {
+            self.close(&mut given, &operands, ty);
+        }
         let first_new = self.level().graph.nodes.len();
         let around = match &hints.tile_shape {
             Some(tile) => {
@@ -61,11 +68,39 @@ impl Tracer<'_> {
         }
         let mut values: Vec<Value> = ids.into_iter().map(|id| Value::Tensor(self.tensor_id(id))).collect();
         self.budget(span)?;
-        Ok(if values.len() == 1 { values.swap_remove(0) } else { Value::record(values) })
+        Ok(if matches!(ty, Ty::Tuple(_)) { Value::record(values) } else { values.swap_remove(0) })
     }
 
-    /// An argument as the expansion takes it.
-    fn arg(&mut self, param: &Param, value: Value, span: Span) -> R<Arg> {
+    /// Fails where a size that only the run knows is negative; -1 stands for an open size where the program says so.
+    fn sizes_are_natural(&mut self, ty: &Ty, value: &Value, span: Span) -> R<()> {
+        match (ty, value) {
+            (Ty::Int(size), Value::Scalar(Scalar::Known(Known::Int(n)) | Scalar::Late(_, Known::Int(n))))
+                if *n < 0 && size.as_ref().is_none_or(|s| s.as_const().is_none()) =>
+            {
+                let d = Diagnostic::new(Code::E0711, span, format!("a size cannot be negative, and this one is {n}"));
+                Err(Box::new(self.in_calls(d)))
+            }
+            (Ty::Tuple(ts), Value::Record(items)) => {
+                ts.iter().zip(items.iter()).try_for_each(|(t, v)| self.sizes_are_natural(t, v, span))
+            }
+            (Ty::List(t), Value::List(items)) => items.iter().try_for_each(|v| self.sizes_are_natural(t, v, span)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The open size of a reshape beside a size of 0, which leaves it open: what its type says.
+    fn close(&self, given: &mut [Arg], operands: &[(&Ty, Value)], ty: &Ty) {
+        let ([_, Arg::Ints(sizes)], Ty::Tensor(t)) = (given, ty) else { return };
+        let Some(at) = sizes.iter().position(|&n| n == -1).filter(|_| sizes.contains(&0)) else { return };
+        let mut measured = Measured::default();
+        operands.iter().for_each(|(ty, value)| self.measure(ty, value, &mut measured));
+        if let Some(n) = t.shape.get(at).and_then(|size| measured.of(size)) {
+            sizes[at] = n;
+        }
+    }
+
+    /// An argument of a call of a type as the expansion takes it.
+    fn arg(&mut self, param: &Param, value: Value, ty: &Ty, span: Span) -> R<Arg> {
         let what = format!("the argument `{}`", param.name);
         Ok(match (param.kind, value) {
             (_, Value::None) => Arg::None,
@@ -80,7 +115,9 @@ impl Tracer<'_> {
                 }
                 Arg::Tensors(ids)
             }
-            (ParamKind::Nested, Value::List(items) | Value::Record(items)) => self.nested(&Value::List(items), span)?,
+            (ParamKind::Nested, Value::List(items) | Value::Record(items)) => {
+                self.nested(&Value::List(items), ty, span)?
+            }
             (_, Value::Tensor(t)) => Arg::Tensor(self.id(t)),
             (ParamKind::Operand, Value::Scalar(s)) => self.operand(s, span),
             (ParamKind::Nested, Value::Scalar(s)) => {
@@ -137,7 +174,7 @@ impl Tracer<'_> {
     }
 
     /// Nested lists of numbers: a constant, or a tensor put together when the graph runs.
-    fn nested(&mut self, value: &Value, span: Span) -> R<Arg> {
+    fn nested(&mut self, value: &Value, ty: &Ty, span: Span) -> R<Arg> {
         let (mut shape, mut elements) = (vec![], vec![]);
         self.rows(value, 0, &mut shape, &mut elements, span)?;
         let constant: Option<Vec<Known>> = elements
@@ -155,6 +192,10 @@ impl Tracer<'_> {
         for s in &elements {
             let id = Id(self.scalar_node(s, span).0);
             let mut b = self.adder("array", span);
+            let id = match ty {
+                Ty::Tensor(TensorType { dtype: Some(to), .. }) => expand::fitting(&mut b, id, *to),
+                _ => id,
+            };
             let id = expand::cast(&mut b, id, dtype);
             parts.push(expand::reshape(&mut b, id, &[1]));
         }

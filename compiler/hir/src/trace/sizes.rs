@@ -31,7 +31,7 @@ impl Measured {
 
 impl Tracer<'_> {
     /// Reads sizes off a value of a type.
-    pub(super) fn measure(&mut self, ty: &Ty, value: &Value, out: &mut Measured) {
+    pub(super) fn measure(&self, ty: &Ty, value: &Value, out: &mut Measured) {
         match (ty, value) {
             (Ty::Int(Some(size)), Value::Scalar(Scalar::Known(Known::Int(n)) | Scalar::Late(_, Known::Int(n)))) => {
                 out.note(size, *n)

@@ -128,17 +128,15 @@ impl Tracer<'_> {
         let [start, stop, step] = bounds;
         let (i, stop) = (self.int(start, "the start of a loop")?, self.int(stop, "the end of a loop")?);
         let by = self.int(step, "the step of a loop")?;
-        if by == 0 {
+        let Some(count) = tessera_abi::slice::count(i, stop, by) else {
             return Err(self.error(Code::E0711, step.span, "the step of `range` is 0"));
-        }
-        let distance = if by > 0 { stop.saturating_sub(i) } else { i.saturating_sub(stop) };
-        let count = (distance.max(0) as u64).div_ceil(by.unsigned_abs());
+        };
         let turns = Turns::Range { start: i, step: by, count };
         self.rolled_or(var, &turns, body, span, &mut |t, rolled| {
             let mut at = i;
             if rolled {
                 // Only the last turn is left.
-                at += (count as i64 - 1) * by;
+                at = at.wrapping_add((count as i64).wrapping_sub(1).wrapping_mul(by));
             }
             while if by > 0 { at < stop } else { at > stop } {
                 t.frame().insert(var, Value::int(at));

@@ -63,11 +63,8 @@ fn infer_arange(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let dtype = rule::dtype(args, 3)?;
     let (size, natural) = match range(args)? {
         Range::Int(start, stop, step) => {
-            let span = if step > 0 { stop.sub(&start) } else { start.sub(&stop) };
-            let width = Size::constant(step.saturating_abs());
-            let steps = span.add(&width).sub(&Size::constant(1)).floor_div(&width).unwrap_or_default();
-            // `arange(N)` has size N; only bounds that may cross need the clamp.
-            (rule::greatest(cx.facts, &steps, &Size::constant(0)), DType::I64)
+            // `arange(N)` has size N; only bounds that may cross need a clamp.
+            (rule::steps(cx.facts, &start, &stop, step), DType::I64)
         }
         Range::Float(start, stop, step) => {
             let steps = ((stop - start) / step).ceil().max(0.0);

@@ -93,9 +93,9 @@ fn infer(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
                 OpError::new(Code::E0711, "a kernel has at least one element in each dim").arg(1, w.to_string())
             );
         }
-        let reach = dim.dilation.mul(&dim.kernel.sub(&one)).add(&one);
-        let size = x.shape[lead + 1 + d].sub(&one).mul(&dim.stride).add(&reach).add(&extra[d]);
-        let size = size.sub(&dim.low).sub(&dim.high);
+        let reach = windows::reach(dim, |e| e.arg(1, w.to_string()))?;
+        let padding = windows::padded(&Size::constant(0), dim, |e| e.arg(0, x.to_string()))?;
+        let size = x.shape[lead + 1 + d].sub(&one).mul(&dim.stride).add(&reach).add(&extra[d]).sub(&padding);
         if size.as_const().is_some_and(|n| n < 1) {
             let text = format!("the padding leaves {size} elements along axis {}", lead + 1 + d);
             return Err(OpError::new(Code::E0711, text).arg(0, x.to_string()).arg(1, w.to_string()));

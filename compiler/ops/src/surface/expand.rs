@@ -6,6 +6,7 @@
 use super::{Arg, Build, Id, OpError};
 use crate::map::{Gives, MapOp};
 use crate::prim::{Prim, Reduction, Scalar, Steps};
+use tessera_abi::check::{Check, narrow_least};
 use tessera_base::{Code, DType};
 
 pub fn cast(b: &mut dyn Build, x: Id, to: DType) -> Id {
@@ -276,7 +277,8 @@ pub fn dot(b: &mut dyn Build, x: Id, y: Id, accum: DType, dtype: DType) -> Id {
 pub fn operand(b: &mut dyn Build, arg: &Arg, shape: &[u64], dtype: DType) -> Result<Id, OpError> {
     let value = match arg {
         Arg::Tensor(x) | Arg::Dynamic(x) => {
-            let x = cast(b, *x, dtype);
+            let x = if matches!(arg, Arg::Dynamic(_)) { fitting(b, *x, dtype) } else { *x };
+            let x = cast(b, x, dtype);
             return Ok(broadcast_to(b, x, shape));
         }
         Arg::Scalar(s) => *s,
@@ -291,18 +293,24 @@ pub fn operand(b: &mut dyn Build, arg: &Arg, shape: &[u64], dtype: DType) -> Res
     Ok(full(b, shape, dtype, value))
 }
 
+/// An int of host code that only the run knows, of rank 0: the graph fails where it is no value of the dtype.
+pub fn fitting(b: &mut dyn Build, x: Id, dtype: DType) -> Id {
+    match dtype.narrow_most() {
+        Some(most) if b.dtype(x) == DType::I64 => {
+            let most = full(b, &[], DType::I64, Scalar::I(most));
+            b.push(Prim::Check(Check::Value), &[x, most], vec![], DType::I64)
+        }
+        _ => x,
+    }
+}
+
 /// Whether an int is a value of the dtype.
 ///
 /// # Errors
 /// E0711 where it is not.
 pub fn in_range(n: i64, dtype: DType) -> Result<(), OpError> {
-    let (low, high) = match dtype {
-        DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
-        DType::I16 => (i64::from(i16::MIN), i64::from(i16::MAX)),
-        DType::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
-        DType::U8 => (0, 255),
-        _ => return Ok(()),
-    };
+    let Some(high) = dtype.narrow_most() else { return Ok(()) };
+    let low = narrow_least(high);
     if (low..=high).contains(&n) {
         return Ok(());
     }

@@ -52,11 +52,11 @@ pub const ROLL: Row = Row::new(
 );
 
 /// The axes with their shifts; `None` for the flattened tensor.
-fn shifts(args: &[SymArg]) -> Result<Vec<(Option<usize>, i64)>, OpError> {
+fn shifts(args: &[SymArg]) -> Result<Vec<(Option<usize>, i128)>, OpError> {
     let x = rule::tensor(args, 0)?;
-    let by = rule::ints_const(args, 1, "a shift")?;
+    let by: Vec<i128> = rule::ints_const(args, 1, "a shift")?.into_iter().map(i128::from).collect();
     if rule::absent(args, 2) {
-        return Ok(vec![(None, by.iter().fold(0, |n, s| n.wrapping_add(*s)))]);
+        return Ok(vec![(None, by.iter().sum())]);
     }
     let axes = rule::ints_const(args, 2, "an axis")?;
     if by.len() != 1 && by.len() != axes.len() {
@@ -89,7 +89,7 @@ fn lower_roll(call: &mut Call) -> Lowered {
         if size == 0 {
             continue;
         }
-        let cut = size - shift.rem_euclid(size as i64) as u64;
+        let cut = size - shift.rem_euclid(i128::from(size)) as u64;
         if cut != size {
             let (tail, head) = (expand::slice(b, x, axis, cut, size - cut), expand::slice(b, x, axis, 0, cut));
             x = expand::concat(b, &[tail, head], axis);

@@ -83,10 +83,7 @@ pub fn block_of(args: &[SymArg], i: usize, x: &TensorType) -> Result<Option<Vec<
 pub fn scales_shape(shape: &[Size], block: Option<&[u64]>) -> Vec<Size> {
     let Some(block) = block else { return vec![] };
     let lead = shape.len() - block.len();
-    let count = |(s, &n): (&Size, &u64)| {
-        let n = Size::constant(n as i64);
-        s.add(&n).add(&Size::constant(-1)).floor_div(&n).unwrap_or_default()
-    };
+    let count = |(s, &n): (&Size, &u64)| s.ceil_div(n as i64);
     shape[..lead].iter().cloned().chain(shape[lead..].iter().zip(block).map(count)).collect()
 }
 
@@ -232,6 +229,12 @@ fn scales_of(shape: &[u64], block: Option<&[u64]>) -> Vec<u64> {
     shape[..lead].iter().copied().chain(shape[lead..].iter().zip(block).map(|(&s, &n)| s.div_ceil(n))).collect()
 }
 
+/// The sizes of blocks by position; one that is larger than its dim is as large as the dim.
+fn within(shape: &[u64], block: &[u64]) -> Vec<(usize, u64)> {
+    let sizes = &shape[shape.len() - block.len()..];
+    block.iter().zip(sizes).map(|(&n, &size)| n.min(size.max(1))).enumerate().collect()
+}
+
 /// The largest of each block.
 fn largest_of(b: &mut dyn Build, mut x: Id, block: Option<&[u64]>) -> Id {
     let shape = b.shape(x);
@@ -241,7 +244,7 @@ fn largest_of(b: &mut dyn Build, mut x: Id, block: Option<&[u64]>) -> Id {
     };
     let lead = shape.len() - block.len();
     let mut parts = shape[..lead].to_vec();
-    for (i, &n) in block.iter().enumerate() {
+    for (i, n) in within(&shape, block) {
         let count = shape[lead + i].div_ceil(n);
         x = expand::fit(b, x, lead + i, count * n);
         parts.extend([count, n]);
@@ -256,7 +259,7 @@ pub fn spread(b: &mut dyn Build, scales: Id, shape: &[u64], block: Option<&[u64]
     let Some(block) = block else { return expand::broadcast_to(b, scales, shape) };
     let lead = shape.len() - block.len();
     let (mut parts, mut whole) = (shape[..lead].to_vec(), shape[..lead].to_vec());
-    for (i, &n) in block.iter().enumerate() {
+    for (i, n) in within(shape, block) {
         let count = shape[lead + i].div_ceil(n);
         parts.extend([count, n]);
         whole.push(count * n);

@@ -11,6 +11,7 @@ use super::rule::{self, Inferred, Operand};
 use super::*;
 use crate::map::MapOp;
 use crate::prim::Prim;
+use tessera_abi::check::{Check, range_refused};
 
 const KEY_PARAM: Param = req("key", ParamKind::Key);
 const SHAPE: Param = req("shape", ParamKind::Shape);
@@ -280,7 +281,8 @@ pub const RANDINT: Row = Row::new(
 .known_as(&["random.integers"])
 .doc(
     "Uniform ints from `low` (included) to `high` (excluded); i64 unless `dtype` says otherwise.\n\n\
-     63 random bits modulo the range: no value is favoured by more than one part in 2⁶³ over the range.\n\n\
+     63 random bits modulo the range: no value is favoured by more than one part in 2⁶³ over the range. \
+     E0711: no int lies between the bounds, or more than 2⁶³ - 1 do.\n\n\
      ```tessera\nrandom.randint(key, (B, T), 0, vocab)\n```",
 );
 
@@ -312,14 +314,15 @@ fn lower_randint(call: &mut Call) -> Lowered {
         _ => None,
     };
     if let (Some(low), Some(high)) = (known(call.args.get(2)), known(call.args.get(3)))
-        && high.checked_sub(low).is_none_or(|n| n <= 0)
+        && let Some(why) = range_refused(low, high)
     {
-        return Err(OpError::new(Code::E0711, format!("there is no int from {low} up to but not including {high}"))
-            .arg(2, "low")
-            .arg(3, "high"));
+        return Err(OpError::new(Code::E0711, why).arg(2, "low").arg(3, "high"));
     }
-    let (low, high) = (call.operand(2, &shape, DType::I64)?, call.operand(3, &shape, DType::I64)?);
+    let all_known = [2, 3].iter().all(|&i| known(call.args.get(i)).is_some());
+    let (low, high) = (call.operand(2, &[], DType::I64)?, call.operand(3, &[], DType::I64)?);
     let b = &mut *call.b;
+    let low = if all_known { low } else { b.push(Prim::Check(Check::Range), &[low, high], vec![], DType::I64) };
+    let (low, high) = (expand::broadcast_to(b, low, &shape), expand::broadcast_to(b, high, &shape));
     let bits = wide_words(b, key, &shape);
     let span = expand::map(b, MapOp::sub, &[high, low]);
     let offset = expand::map(b, MapOp::r#mod, &[bits, span]);

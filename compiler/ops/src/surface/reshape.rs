@@ -10,7 +10,8 @@ pub const RESHAPE: Row = Row::new("reshape", &[req("x", ParamKind::Tensor), req(
     .known_as(&["view"])
     .doc(
         "The same elements in row-major order under another shape.\n\n\
-         One size may be -1: it takes what the others leave. The number of elements must be the same, for all sizes of a \
+         One size may be -1: it takes what the others leave, which the types say, so that `x.reshape(N, -1)` of `Tensor[N, 3, 4]` is \
+         `[N, 12]` for no rows too. A -1 that only the run knows is a negative size (E0711). The number of elements must be the same, for all sizes of a \
          signature; `assert D % H == 0` lets `x.reshape(B, H, -1)` divide `D` exactly.\n\n\
          ```tessera\nx.reshape(B, T, H, D // H)\n```",
     );
@@ -60,7 +61,10 @@ fn new_shape(cx: &mut InferCx, x: &TensorType, mut sizes: Vec<Size>) -> Result<V
             let rest: Vec<Size> = sizes.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, s)| s.clone()).collect();
             let rest = rule::product(&rest);
             if rest == zero {
-                return Err(fail(OpError::new(Code::E0208, "the size -1 is not determined beside a size of 0")));
+                return Err(fail(
+                    OpError::new(Code::E0208, "the size -1 is not determined beside a size of 0")
+                        .help("write the size in place of -1"),
+                ));
             }
             let whole = elems.normal(cx.facts).exact_div(&rest.normal(cx.facts)).or_else(|| elems.exact_div(&rest));
             sizes[at] = match whole {

@@ -149,6 +149,7 @@ pub fn infer(row: &Row, cx: &mut InferCx, args: &[SymArg], hints: &Hints) -> Inf
     check_accumulator(row, &all, hints)?;
     let types = (row.infer)(cx, &all, hints)?;
     check_room(&types, hints)?;
+    rule::room(row.name, &types, &ints(row, &all))?;
     let Some(out) = hints.out_dtype else { return Ok(types) };
     let complex = |t: &TensorType| t.dtype == Some(DType::C64);
     let some = match &types {
@@ -168,6 +169,18 @@ pub fn infer(row: &Row, cx: &mut InferCx, args: &[SymArg], hints: &Hints) -> Inf
                 .collect(),
         ),
     })
+}
+
+/// The parameters that were given other ints than their defaults, with the ints.
+fn ints<'a>(row: &'a Row, args: &[SymArg]) -> Vec<(usize, &'a str, String)> {
+    let given = row.params.iter().zip(args).enumerate();
+    let text = |arg: &SymArg| match arg {
+        SymArg::Int(n) => Some(n.to_string()),
+        SymArg::Ints(ns) => Some(rule::tuple(ns)),
+        _ => None,
+    };
+    let own = given.filter(|(_, (p, arg))| p.default.sym().as_ref() != Some(*arg));
+    own.filter_map(|(i, (p, arg))| Some((i, p.name, text(arg)?))).collect()
 }
 
 /// Ints that are summed in a wider type than the result has would be cut off.

@@ -8,7 +8,10 @@ mod sizes;
 
 pub use broadcast::{Part, broadcast, broadcast_all, broadcast_to};
 pub use dtypes::{as_float, join, join_tensors, operand_dtype, weak_dtype};
-pub use sizes::{extent, greatest, least, mismatch, product, require, require_reach, same_shape};
+pub use sizes::{
+    counted, extent, greatest, least, mismatch, product, require, require_natural, require_reach, room, same_shape,
+    steps,
+};
 
 use super::{OpError, OpTypes, SymArg, Weak};
 use tessera_base::{Code, DType, Size, TensorType};

@@ -82,8 +82,8 @@ pub const PAD: Row = Row::new(
 .method()
 .doc(
     "The tensor with elements `value` before and after it along each dim.\n\n\
-     `pad_width` is a pair (before, after) for each dim, one pair for all dims, or one int for all sides. Sizes may be \
-     symbolic, and are not negative.\n\n\
+     `pad_width` is a pair (before, after) for each dim, one pair for all dims, or one int for all sides. Amounts may be \
+     symbolic; one that is negative for some sizes of a signature is refused (E0212), one that only the run knows is compared.\n\n\
      ```tessera\nop.pad(x, ((0, 0), (1, 2)), value=-1.0)    # Tensor[B, D, f32] -> Tensor[B, D + 3, f32]\n```",
 );
 
@@ -114,9 +114,16 @@ fn widths(args: &[SymArg]) -> Result<Vec<(Size, Size)>, OpError> {
     })
 }
 
-fn infer_pad(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
+fn infer_pad(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let x = rule::tensor(args, 0)?;
     rule::number(args, 2)?;
+    for (low, high) in widths(args)? {
+        for amount in [low, high] {
+            let text = || format!("padding adds 0 elements or more, and here {amount}");
+            let blame = |e: OpError| e.arg(0, x.to_string()).arg(1, amount.to_string());
+            rule::require_natural(cx, &amount, text, blame)?;
+        }
+    }
     let shape = x.shape.iter().zip(widths(args)?).map(|(s, (low, high))| s.add(&low).add(&high)).collect();
     rule::one(shape, x.dtype)
 }

@@ -9,6 +9,7 @@ use super::expand;
 use super::row::{Call, Lowered, Row, opt, req};
 use super::rule::{self, Inferred};
 use super::*;
+use crate::fft::smooth;
 
 const X: Param = req("x", ParamKind::Tensor);
 const NORM: Param = Param { name: "norm", kind: ParamKind::Str, default: Default::Str("backward"), keyword_only: true };
@@ -49,8 +50,8 @@ macro_rules! rows {
 rows! {
     FFT "fft" Kind::Complex(Direction::Forward), false, &["dft"],
         "Discrete Fourier transform along an axis.\n\n`X[k] = Σ x[j]·exp(-2πi·j·k/n)`. The axis is cut or padded with zeros \
-         to `n` elements first. Real operands become c64; f64 is refused. Any length: time grows as n·log n; \
-         where a prime above 31 divides `n` the transform becomes a convolution. `norm` puts the factor 1/n on the inverse (\"backward\"), on \
+         to `n` elements first. Real operands become c64; f64 is refused. Any length up to 2^28: time grows as n·log n; \
+         where a prime above 31 divides `n` the transform becomes a convolution, of up to 2^24 points. `norm` puts the factor 1/n on the inverse (\"backward\"), on \
          the forward transform (\"forward\"), or its root on both (\"ortho\").\n\n```tessera\nop.fft(x, axis=0)\n```";
     IFFT "ifft" Kind::Complex(Direction::Inverse), false, &[],
         "Inverse of `fft`: `x[j] = 1/n·Σ X[k]·exp(2πi·j·k/n)`.\n\n```tessera\nop.ifft(op.fft(x))\n```";
@@ -88,6 +89,11 @@ fn axes(two: bool, args: &[SymArg], x: &TensorType) -> Result<Vec<usize>, OpErro
     }
 }
 
+/// Points of a transform, at most.
+const LONGEST: i64 = 1 << 28;
+/// The same where a prime above 31 divides them: tables as long as the transform are computed before the program runs.
+const LONGEST_UNEVEN: i64 = 1 << 24;
+
 /// Lengths of the transforms along the axes, on the real side for the real kinds.
 fn lengths(kind: Kind, two: bool, args: &[SymArg], x: &TensorType) -> Result<Vec<(usize, Size)>, OpError> {
     let axes = axes(two, args, x)?;
@@ -108,9 +114,22 @@ fn lengths(kind: Kind, two: bool, args: &[SymArg], x: &TensorType) -> Result<Vec
             _ => x.shape[a].clone(),
         };
         let n = given.as_ref().map_or(own, |g| g[i].clone());
-        if n.as_const().is_some_and(|n| n < 1) {
-            let error = OpError::new(Code::E0711, format!("a transform of {n} points")).arg(0, x.to_string());
-            return Err(if given.is_some() { error.arg(1, n.to_string()) } else { error });
+        let refused = |text: String| {
+            let error = OpError::new(Code::E0711, text).arg(0, x.to_string());
+            if given.is_some() { error.arg(1, n.to_string()) } else { error }
+        };
+        match n.as_const() {
+            Some(n) if n < 1 => return Err(refused(format!("a transform of {n} points"))),
+            Some(n) if n > LONGEST => {
+                return Err(refused(format!("a transform of {n} points: there are at most {LONGEST}")));
+            }
+            Some(n) if n > LONGEST_UNEVEN && !smooth(n as u64) => {
+                let text = format!(
+                    "a transform of {n} points, which a prime above 31 divides: there are at most {LONGEST_UNEVEN}"
+                );
+                return Err(refused(text).help("pad to the next power of two: `n=`"));
+            }
+            _ => {}
         }
         out.push((a, n));
     }

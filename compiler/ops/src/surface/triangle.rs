@@ -28,6 +28,8 @@ fn infer_part(name: &str, args: &[SymArg]) -> Inferred {
 /// Whether `row + k` stands in relation `op` to `column`, over the last two dims.
 pub fn relation(b: &mut dyn Build, shape: &[u64], op: MapOp, k: i64) -> Id {
     let rank = shape.len();
+    // A diagonal outside of the matrix is like one just outside.
+    let k = k.clamp(-(shape[rank - 2] as i64), shape[rank - 1] as i64);
     let (row, column) = (expand::iota(b, shape, rank - 2), expand::iota(b, shape, rank - 1));
     let offset = expand::full(b, shape, DType::I64, Scalar::I(k));
     let row = if k == 0 { row } else { expand::map(b, MapOp::add, &[row, offset]) };

@@ -85,11 +85,11 @@ pub fn padding(args: &[SymArg], i: usize, mut dims: Vec<Dim>) -> Result<Vec<Dim>
 /// E0711 where the kernel is larger than the padded dim, E0212 where it may be for a rigid variable.
 pub fn count(cx: &mut InferCx, x: &TensorType, axis: usize, dim: &Dim, kernel_at: usize) -> Result<Size, OpError> {
     let one = Size::constant(1);
-    let reach = dim.dilation.mul(&dim.kernel.sub(&one)).add(&one);
-    let padded = x.shape[axis].add(&dim.low).add(&dim.high);
     let text = || "a kernel has at least one element in each dim".into();
     let blame = |e: OpError| e.arg(kernel_at, format!("size {} for axis {axis}", dim.kernel));
     rule::require_reach(cx, &dim.kernel, &one, Code::E0711, text, blame)?;
+    let reach = reach(dim, blame)?;
+    let padded = padded(&x.shape[axis], dim, |e| e.arg(0, x.to_string()))?;
     let span = padded.sub(&reach);
     if !fits(cx.facts, &x.shape[axis], &span) {
         let with = if dim.low.is_zero() && dim.high.is_zero() { "" } else { " with padding" };
@@ -104,6 +104,29 @@ pub fn count(cx: &mut InferCx, x: &TensorType, axis: usize, dim: &Dim, kernel_at
     }
     let steps = span.floor_div(&dim.stride).ok_or_else(|| OpError::new(Code::E0711, "a stride is at least 1"))?;
     Ok(steps.add(&one))
+}
+
+/// The elements from the first to the last that a window reads.
+///
+/// # Errors
+/// E0711 where 64 bits do not count them.
+pub fn reach(dim: &Dim, blame: impl FnOnce(OpError) -> OpError) -> Result<Size, OpError> {
+    let one = Size::constant(1);
+    let size = dim.dilation.mul(&dim.kernel.sub(&one)).add(&one);
+    rule::counted(
+        size,
+        || format!("a kernel of {} with a dilation of {} spreads over", dim.kernel, dim.dilation),
+        blame,
+    )
+}
+
+/// A dim with its padding, or the padding alone where the dim has no elements.
+///
+/// # Errors
+/// E0711 where 64 bits do not count it.
+pub fn padded(size: &Size, dim: &Dim, blame: impl FnOnce(OpError) -> OpError) -> Result<Size, OpError> {
+    let text = || format!("a padding of {} before and {} after makes", dim.low, dim.high);
+    rule::counted(size.add(&dim.low).add(&dim.high), text, blame)
 }
 
 /// Whether a dim of `size` elements has room for a window; `span` is what the first one leaves of the padded dim.

@@ -11,11 +11,12 @@ use tessera_base::DType;
 /// `skip` lines at the top are passed over.
 pub fn read(path: &Path, delimiter: u8, skip: usize, dtype: DType) -> Result<Tensor, Fault> {
     let bytes = files::read_all(path)?;
-    let mut text = &bytes[..];
-    for _ in 0..skip {
+    let (mut text, mut left_out) = (&bytes[..], 0);
+    while left_out < skip && !text.is_empty() {
         text = text.iter().position(|&b| b == b'\n').map_or(&[][..], |i| &text[i + 1..]);
+        left_out += 1;
     }
-    parse(text, delimiter, skip, dtype, &path.display().to_string())
+    parse(text, delimiter, left_out, dtype, &path.display().to_string())
 }
 
 fn parse(text: &[u8], delimiter: u8, skip: usize, dtype: DType, name: &str) -> Result<Tensor, Fault> {

@@ -1,5 +1,6 @@
 //! How many elements a slice takes, with Python's clamping, over symbolic sizes.
 
+use tessera_abi::slice::Slice;
 use tessera_base::{Facts, Size};
 use tessera_ops::surface::rule::least;
 
@@ -24,8 +25,8 @@ pub fn slice_size(facts: &Facts, d: &Size, low: Bound, high: Bound, step: Bound)
         return Some(Size::constant(constant_length(n, low, high, step)));
     }
     match (step > 0, low, high) {
-        (true, ..) => strided(&forward(facts, d, low, high)?, step),
-        (false, Bound::Omitted, Bound::Omitted) => strided(d, step.checked_neg()?),
+        (true, ..) => Some(forward(facts, d, low, high)?.ceil_div(step)),
+        (false, Bound::Omitted, Bound::Omitted) => Some(d.ceil_div(step.saturating_neg())),
         (false, ..) => None,
     }
 }
@@ -39,25 +40,9 @@ fn constant(bound: Bound) -> Option<Option<i64>> {
     }
 }
 
-/// Python's rule on numbers.
+/// Python's rule on numbers; the step is not 0.
 fn constant_length(n: i64, low: Option<i64>, high: Option<i64>, step: i64) -> i64 {
-    let (least, most) = if step > 0 { (0, n) } else { (-1, n - 1) };
-    let place = |bound: Option<i64>, default: i64| match bound {
-        None => default,
-        Some(b) if b < 0 => b.saturating_add(n).clamp(least, most),
-        Some(b) => b.clamp(least, most),
-    };
-    let (low, high) = if step > 0 { (place(low, 0), place(high, n)) } else { (place(low, n - 1), place(high, -1)) };
-    let (length, stride) = if step > 0 { (high - low, step) } else { (low - high, step.saturating_neg()) };
-    if length <= 0 { 0 } else { (length - 1) / stride + 1 }
-}
-
-/// The number of steps in `length`.
-fn strided(length: &Size, step: i64) -> Option<Size> {
-    if step == 1 {
-        return Some(length.clone());
-    }
-    length.add(&Size::constant(step - 1)).floor_div(&Size::constant(step))
+    Slice::of(n.max(0) as u64, low, high, Some(step)).map_or(0, |s| s.count as i64)
 }
 
 /// The length of `[low:high]`: from the start to the stop where the one lies before the other, else nothing. That neither
@@ -100,7 +85,7 @@ fn from_start(facts: &Facts, d: &Size, bound: Bound) -> Option<Option<(Size, boo
     if facts.at_least(b, 0) {
         return Some(Some((b.clone(), true)));
     }
-    facts.at_least(&b.neg(), 1).then(|| Some((d.add(b), false)))
+    facts.at_least(&Size::constant(-1).sub(b), 0).then(|| Some((d.add(b), false)))
 }
 
 #[cfg(test)]

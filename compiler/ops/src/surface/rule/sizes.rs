@@ -1,6 +1,7 @@
 //! Sizes in typing rules: equality with its error, products, extents of slices.
 
-use crate::surface::{InferCx, OpError};
+use crate::surface::{InferCx, OpError, OpTypes};
+use tessera_abi::slice::{self, Slice};
 use tessera_base::size::Witness;
 use tessera_base::{Code, Facts, Reach, Size, TensorType, Verdict};
 
@@ -61,6 +62,26 @@ pub fn require(
     })
 }
 
+/// Requires a size that is given to be at least 0; where an int decides, the operator compares when it runs. `blame`
+/// completes the error.
+///
+/// # Errors
+/// E0711 where it never is, E0212 where it may not be for a size of a signature.
+pub fn require_natural(
+    cx: &mut InferCx,
+    size: &Size,
+    message: impl FnOnce() -> String,
+    blame: impl FnOnce(OpError) -> OpError,
+) -> Result<(), OpError> {
+    let zero = Size::constant(0);
+    let of_int = size.vars().iter().any(|v| !v.rigid || !v.natural);
+    if of_int && matches!(size.reach(&zero, cx.facts), Reach::Depends(_)) {
+        cx.reaches.push((size.clone(), zero));
+        return Ok(());
+    }
+    require_reach(cx, size, &zero, Code::E0711, message, blame)
+}
+
 /// Requires `whole` to be at least `part`; `blame` completes the error.
 ///
 /// # Errors
@@ -109,6 +130,60 @@ pub fn same_shape(cx: &mut InferCx, a: (usize, &TensorType), b: (usize, &TensorT
     Ok(())
 }
 
+/// The size, where its arithmetic stayed in 64 bits: parameters make sizes of any magnitude. `what` has this size.
+///
+/// # Errors
+/// E0711, which `blame` completes with the parameters.
+pub fn counted(
+    size: Size,
+    what: impl FnOnce() -> String,
+    blame: impl FnOnce(OpError) -> OpError,
+) -> Result<Size, OpError> {
+    if !size.overflowed() {
+        return Ok(size);
+    }
+    let text = format!("{} more elements than 64 bits count (2^63 - 1)", what());
+    Err(blame(OpError::new(Code::E0711, text)))
+}
+
+/// The numbers in `start, start + step, …` before `stop`; the step is not 0.
+pub fn steps(facts: &Facts, start: &Size, stop: &Size, step: i64) -> Size {
+    if let (Some(start), Some(stop)) = (start.as_const(), stop.as_const()) {
+        return Size::wide(slice::count(start, stop, step).unwrap_or(0).into());
+    }
+    let span = if step > 0 { stop.sub(start) } else { start.sub(stop) };
+    greatest(facts, &span.ceil_div(step.saturating_abs()), &Size::constant(0))
+}
+
+/// Checks what a rule gave: every size fits 64 bits, and so does the number of bytes of what is known. `ints` are the
+/// parameters with the ints that were given for them.
+///
+/// # Errors
+/// E0710.
+pub fn room(name: &str, types: &OpTypes, ints: &[(usize, &str, String)]) -> Result<(), OpError> {
+    let all = match types {
+        OpTypes::One(t) => std::slice::from_ref(t),
+        OpTypes::Many(ts) => ts,
+    };
+    let bytes = |t: &TensorType| {
+        let sizes: Option<Vec<i64>> = t.shape.iter().map(Size::as_const).collect();
+        let each = t.dtype.map_or(1, |d| d.bytes() as i64);
+        match sizes {
+            Some(sizes) if !sizes.contains(&0) => {
+                sizes.iter().try_fold(each, |n, s| n.checked_mul((*s).max(1))).is_some()
+            }
+            _ => true,
+        }
+    };
+    if all.iter().all(|t| t.shape.iter().all(|s| !s.overflowed()) && bytes(t)) {
+        return Ok(());
+    }
+    let given: Vec<String> = ints.iter().map(|(_, name, text)| format!("{name}={text}")).collect();
+    let with = if given.is_empty() { String::new() } else { format!(" with {}", given.join(", ")) };
+    let text = format!("`{name}`{with} would make a tensor of more than 2^63 - 1 bytes");
+    Err(ints.iter().fold(OpError::new(Code::E0710, text), |e, (i, _, text)| e.arg(*i, text.clone())))
+}
+
 pub fn product(sizes: &[Size]) -> Size {
     sizes.iter().fold(Size::constant(1), |n, s| n.mul(s))
 }
@@ -124,12 +199,20 @@ pub fn extent(
     stop: Option<&Size>,
     step: i64,
 ) -> Option<(Size, Size)> {
+    let numbers = [size, start.unwrap_or(size), stop.unwrap_or(size)].map(Size::as_const);
+    if let [Some(n), low, high] = numbers
+        && low.is_some()
+        && high.is_some()
+    {
+        let slice = Slice::of(n.max(0) as u64, start.and(low), stop.and(high), Some(step))?;
+        return Some((Size::constant(slice.start), Size::constant(slice.count as i64)));
+    }
     let (zero, minus) = (Size::constant(0), Size::constant(-1));
     let last = size.sub(&Size::constant(1));
     // Positions are clamped to 0..=size going up and to -1..=size-1 going down.
     let (low, high) = if step > 0 { (&zero, size) } else { (&minus, &last) };
     let counted = |at: &Size| {
-        if facts.at_least(at, 0) { Some(at.clone()) } else { facts.at_least(&at.neg(), 1).then(|| size.add(at)) }
+        if facts.at_least(at, 0) { Some(at.clone()) } else { facts.at_least(&minus.sub(at), 0).then(|| size.add(at)) }
     };
     let (first, end) = if step > 0 { (&zero, size) } else { (&last, &minus) };
     let from = start.map_or_else(|| Some(first.clone()), counted)?;
@@ -141,15 +224,15 @@ pub fn extent(
         (least(facts, &from, high), greatest(facts, &to, low))
     };
     let span = far.sub(&near);
-    let width = step.unsigned_abs().min(i64::MAX as u64) as i64;
-    let span = greatest(facts, &span, &zero);
-    let length = span.add(&Size::constant(width - 1)).floor_div(&Size::constant(width))?;
+    let length = greatest(facts, &span, &zero).ceil_div(step.saturating_abs());
     Some((least(facts, &greatest(facts, &from, low), high), length))
 }
 
 /// The smaller one; one of the two where the facts say which.
 pub fn least(facts: &Facts, a: &Size, b: &Size) -> Size {
-    if facts.at_least(&b.sub(a), 0) {
+    if a.as_const().is_some() && b.as_const().is_some() {
+        a.least(b)
+    } else if facts.at_least(&b.sub(a), 0) {
         a.clone()
     } else if facts.at_least(&a.sub(b), 0) {
         b.clone()
@@ -160,7 +243,9 @@ pub fn least(facts: &Facts, a: &Size, b: &Size) -> Size {
 
 /// The larger one; one of the two where the facts say which.
 pub fn greatest(facts: &Facts, a: &Size, b: &Size) -> Size {
-    if facts.at_least(&a.sub(b), 0) {
+    if a.as_const().is_some() && b.as_const().is_some() {
+        a.greatest(b)
+    } else if facts.at_least(&a.sub(b), 0) {
         a.clone()
     } else if facts.at_least(&b.sub(a), 0) {
         b.clone()
