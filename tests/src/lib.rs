@@ -26,3 +26,4 @@ pub mod laws;
 pub mod random_text;
 pub mod fuzz;
 pub mod random_sizes;
+pub mod without_comparisons;

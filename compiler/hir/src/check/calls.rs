@@ -8,9 +8,10 @@ use super::inst::Callee;
 use super::names::Meaning;
 use super::types::{BUILTIN_ITEM, fill};
 use crate::db;
+use crate::rules::sizes::{subst_ty, vars_of};
 use crate::rules::unify::{Coerce, bind_signature, param_mismatch_diagnostic, refine};
 use crate::thir::*;
-use crate::ty::{FnRefTy, Ty};
+use crate::ty::{FnRefTy, StructTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, ItemId, Size, SizeVar, Span, TensorType};
@@ -115,13 +116,39 @@ impl Cx<'_> {
             return error_at(span);
         }
         self.host("calls a function that only the run knows", span);
-        let ty = ret.clone();
-        let call = TExpr { kind: TKind::CallValue { callee: Box::new(callee), args: out }, ty, span };
         // Which function it is only the run knows, and so what sizes it gives.
+        let gives = self.of_any_size(ret);
+        let kind = TKind::CallValue { callee: Box::new(callee), args: out };
+        let call = TExpr { kind, ty: gives.clone(), span };
         match super::agree::has_sizes(ret) {
-            true => self.compared(call, (ret, ret), "result", "the result of this function".into(), span, None),
+            true => self.compared(call, (ret, &gives), "result", "the result of this function".into(), span, None),
             false => call,
         }
+    }
+
+    /// The type with other sizes, of which nothing is known.
+    fn of_any_size(&mut self, ty: &Ty) -> Ty {
+        match ty {
+            Ty::Tensor(t) => {
+                let shape = t.shape.iter().map(|_| self.sizes.fresh("n")).collect();
+                Ty::Tensor(TensorType { shape, ..t.clone() })
+            }
+            Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| self.of_any_size(t)).collect()),
+            Ty::List(t) => Ty::List(Box::new(self.of_any_element(t))),
+            Ty::Dict(k, t) => Ty::Dict(k.clone(), Box::new(self.of_any_element(t))),
+            Ty::Struct(s) => {
+                let fields = s.fields.iter().map(|(n, t)| (n.clone(), self.of_any_size(t))).collect();
+                Ty::Struct(Arc::new(StructTy { fields, ..StructTy::clone(s) }))
+            }
+            Ty::Int(_) => Ty::int(),
+            other => other.clone(),
+        }
+    }
+
+    fn of_any_element(&mut self, ty: &Ty) -> Ty {
+        let any = self.of_any_size(ty);
+        let before = vars_of(ty);
+        subst_ty(&any, &mut |v| (!before.contains(v)).then(|| Size::var(v.in_each())))
     }
 
     /// A call of a particular function with checked arguments.

@@ -4,6 +4,7 @@ use super::ranges::{Range, outcome};
 use super::scalar::{Kind, Known, ScalarExpr, ScalarOp};
 use super::value::{Key, Scalar, Tensor, Value};
 use super::{DEPTH_MAX, R, Tracer};
+use crate::law::settles;
 use crate::thir::*;
 use crate::ty::Ty;
 use indexmap::IndexMap;
@@ -21,8 +22,7 @@ use tessera_ops::surface::{Id, expand};
 impl Tracer<'_> {
     pub(super) fn eval(&mut self, e: &TExpr) -> R<Value> {
         let value = self.eval_here(e)?;
-        // A variable was held to its type where it was set; its slot may have had another type before.
-        if !matches!(e.kind, TKind::Local(_) | TKind::Global(_)) {
+        if settles(e) {
             self.hold_type(&e.ty, &value, e.span)?;
         }
         Ok(value)
