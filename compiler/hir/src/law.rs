@@ -240,3 +240,17 @@ pub fn compares(s: &TStmt) -> bool {
         _ => false,
     }
 }
+
+/// How many statements at the beginning of a function compare its parameters with their types.
+pub fn comparing(body: &[TStmt]) -> usize {
+    let part = |s: &&TStmt| {
+        compares(s)
+            || match s {
+                TStmt::Set(_, e) => matches!(e.kind, TKind::TensorDim(..) | TKind::Int(_) | TKind::Local(_)),
+                TStmt::Expr(e) => matches!(e.kind, TKind::Check { .. }),
+                _ => false,
+            }
+    };
+    let first = body.iter().take_while(part).count();
+    body[..first].iter().rposition(compares).map_or(0, |last| last + 1)
+}

@@ -1,11 +1,10 @@
 //! Functions and statements.
 
-use super::held::comparing;
 use super::live::{Live, Targets, before_each, loop_targets};
 use super::outline::Pending;
 use super::types::is_regional;
 use super::{Lowering, RegionParam};
-use crate::law::compares;
+use crate::law::{compares, comparing};
 use crate::thir::*;
 use crate::ty::Ty;
 use crate::walk::Var;

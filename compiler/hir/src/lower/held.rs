@@ -3,8 +3,7 @@
 
 use super::body::Body;
 use super::types::is_regional;
-use crate::law::{Step, compares, speaks};
-use crate::thir::*;
+use crate::law::{Step, speaks};
 use crate::ty::Ty;
 use crate::walk::Var;
 use tessera_base::Span;
@@ -94,18 +93,4 @@ impl Body<'_, '_> {
         self.loops -= 1;
         out.extend(turn);
     }
-}
-
-/// How many statements at the beginning of a function compare its parameters with their types.
-pub fn comparing(body: &[TStmt]) -> usize {
-    let part = |s: &&TStmt| {
-        compares(s)
-            || match s {
-                TStmt::Set(_, e) => matches!(e.kind, TKind::TensorDim(..) | TKind::Int(_) | TKind::Local(_)),
-                TStmt::Expr(e) => matches!(e.kind, TKind::Check { .. }),
-                _ => false,
-            }
-    };
-    let first = body.iter().take_while(part).count();
-    body[..first].iter().rposition(compares).map_or(0, |last| last + 1)
 }

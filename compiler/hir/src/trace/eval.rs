@@ -4,7 +4,7 @@ use super::ranges::{Range, outcome};
 use super::scalar::{Kind, Known, ScalarExpr, ScalarOp};
 use super::value::{Key, Scalar, Tensor, Value};
 use super::{DEPTH_MAX, R, Tracer};
-use crate::law::settles;
+use crate::law::{comparing, settles};
 use crate::thir::*;
 use crate::ty::Ty;
 use indexmap::IndexMap;
@@ -447,15 +447,20 @@ impl Tracer<'_> {
     }
 
     fn body(&mut self, f: &FnInst) -> R<Value> {
-        self.hold_parameters(f)?;
+        let (compare, rest) = f.body.split_at(comparing(&f.body));
+        // Parameters are held to their types when the function has compared them.
+        let law = self.law.take();
         for bind in &f.size_binds {
             let value = self.eval(&bind.from)?;
             self.frame().insert(bind.local, value);
         }
+        self.exec(compare)?;
+        self.law = law;
+        self.hold_parameters(f)?;
         if let Some(program) = &f.program {
             return self.programs(f, program);
         }
-        match self.exec(&f.body)? {
+        match self.exec(rest)? {
             super::stmt::Flow::Return(value) => Ok(value),
             _ => Ok(Value::None),
         }

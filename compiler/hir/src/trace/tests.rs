@@ -1,8 +1,8 @@
 //! Traced graphs, interpreted.
 
 use super::{InputSource, RegionArg, Template, Traced, trace};
-use crate::lower::{Options, lower};
 use crate::lower::typed::*;
+use crate::lower::{Options, lower};
 use crate::thir::*;
 use crate::ty::{StructTy, Ty};
 use std::sync::Arc;

@@ -63,28 +63,17 @@ impl Tracer<'_> {
         }
     }
 
-    /// Fails unless the parameters of a function have their types. Sizes that the function compares itself at its
-    /// entry are not told yet.
+    /// Fails unless the captured variables and the parameters of a function have their types.
     pub(super) fn hold_parameters(&mut self, f: &FnInst) -> R<()> {
         if self.law.is_none() {
             return Ok(());
         }
         for l in f.captures.iter().chain(&f.params) {
             if let (Some(variable), Some(value)) = (f.locals.get(l.0 as usize), self.frame().get(l).cloned()) {
-                self.told_by(&variable.ty, &value);
+                self.hold_type(&variable.ty, &value, variable.span)?;
             }
         }
         Ok(())
-    }
-
-    /// What a parameter tells of sizes; where it is not of its type, the comparison at the entry says it better.
-    fn told_by(&mut self, ty: &Ty, value: &Value) {
-        let seen = self.seen(value);
-        let Some(now) = self.law.as_mut().and_then(Law::now) else { return };
-        let before = now.clone();
-        if now.hold(ty, &seen).is_err() {
-            *now = before;
-        }
     }
 
     /// Fails unless the value is of the type.
