@@ -204,7 +204,7 @@ pub fn each_part<'a>(s: &'a TStmt, f: &mut dyn FnMut(&'a TExpr), block: &mut dyn
         TStmt::Mutate { place, change, .. } => {
             match change {
                 TChange::Set(e) => f(e),
-                TChange::TensorSet { index, value } => {
+                TChange::TensorSet { index, value, .. } => {
                     f(value);
                     index_parts(index, f);
                 }

@@ -244,7 +244,10 @@ impl Cx<'_> {
                 return;
             }
             match crate::rules::tensor::assign_index(&mut self.sizes, &ty, base.span, given, &value, span) {
-                Ok(index) => self.out.push(TStmt::Mutate { place, change: TChange::TensorSet { index, value }, span }),
+                Ok(index) => {
+                    let change = TChange::TensorSet { of: ty, index, value };
+                    self.out.push(TStmt::Mutate { place, change, span });
+                }
                 Err(d) => self.report(d),
             }
             return;

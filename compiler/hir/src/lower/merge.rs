@@ -48,7 +48,8 @@ impl Body<'_, '_> {
     /// A host assignment between tensor statements moves before the region when nothing in the
     /// region can tell.
     fn hoist(&mut self, v: Var, e: &TExpr, pending: &mut Option<Pending>) -> bool {
-        let Some(p) = pending else { return false };
+        // What is held to its type may owe it to what the region compares.
+        let Some(p) = pending.as_mut().filter(|_| self.call.is_none()) else { return false };
         let read_by_calls = matches!(v, Var::Global(g) if p.globals.contains(&g));
         if p.defined_set.contains(&v) || read_by_calls || !self.cx.facts.is_pure(e) {
             return false;
@@ -135,7 +136,10 @@ impl Body<'_, '_> {
                         continue;
                     };
                     let mut value = self.bare(e);
-                    out.extend(self.hold_var(v, &e.ty, e.span));
+                    // A function that reads a module variable says of what type it is there.
+                    if p.params[i].global.is_none() {
+                        out.extend(self.hold_var(v, &e.ty, e.span));
+                    }
                     if let HExprKind::Local(l) = &value.kind {
                         let overwritten = p.defined_set.contains(&v);
                         let elsewhere = p.inputs.iter().enumerate().any(|(k, o)| k != i && input_vars(o).contains(&v));
@@ -159,8 +163,10 @@ impl Body<'_, '_> {
         let args = p
             .inputs
             .iter()
-            .map(|input| match input {
+            .zip(&p.params)
+            .map(|(input, param)| match input {
                 RegionInput::Done(value) => value.clone(),
+                RegionInput::Source(e) if param.global.is_some() => self.bare(e),
                 RegionInput::Source(e) => self.expr(e),
             })
             .collect();

@@ -87,7 +87,7 @@ fn assigned(shape: &[i64], index: Vec<IndexPart>, value: TExpr) -> Vec<f64> {
     let t = tensor(shape);
     let place = TPlace { root: TRoot::Local(LocalId(0)), steps: vec![] };
     let body = vec![
-        TStmt::Mutate { place, change: TChange::TensorSet { index, value }, span: span() },
+        TStmt::Mutate { place, change: TChange::TensorSet { of: t.clone(), index, value }, span: span() },
         TStmt::Return(Some(local(0, t.clone()))),
     ];
     let params = vec![var("x", t.clone()), var("t", ints(2)), var("n", Ty::int())];
