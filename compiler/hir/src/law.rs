@@ -6,7 +6,6 @@
 //! forgotten at its end: there the checker gives sizes another meaning in each turn.
 
 use crate::thir::{TExpr, TKind, TStmt};
-use crate::trace::RegionArg;
 use crate::ty::Ty;
 use std::collections::BTreeMap;
 use tessera_base::{Code, DType, Diagnostic, Sharding, Size, SizeVar, Span, TensorType};
@@ -26,21 +25,6 @@ pub enum Seen {
     /// Of a tuple, a struct, or the captures of a function value of singleton type.
     Fields(Vec<Seen>),
     Other,
-}
-
-impl From<&RegionArg> for Seen {
-    fn from(arg: &RegionArg) -> Seen {
-        match arg {
-            RegionArg::Int(n) => Seen::Int(*n),
-            RegionArg::Tensor { dtype, shape, layout } => {
-                Seen::Tensor { dtype: *dtype, shape: shape.clone(), layout: Some(layout.clone()) }
-            }
-            RegionArg::List(items) => Seen::Items(items.iter().map(Seen::from).collect()),
-            RegionArg::Dict(entries) => Seen::Items(entries.iter().map(|(_, v)| Seen::from(v)).collect()),
-            RegionArg::Record(items) => Seen::Fields(items.iter().map(Seen::from).collect()),
-            _ => Seen::Other,
-        }
-    }
 }
 
 /// Whether the law holds values of a type to something.
