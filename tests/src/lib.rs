@@ -28,3 +28,4 @@ pub mod fuzz;
 pub mod random_sizes;
 pub mod empties;
 pub mod parameters;
+pub mod without_comparisons;

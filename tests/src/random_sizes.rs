@@ -4,9 +4,11 @@
 //! values of a fitting size, and once in a while among all.
 
 mod library;
+mod holders;
 
 use crate::random::Random;
-use library::Gives::{Boxed, Matrix, Pair, Vector};
+use holders::{HOLDERS, PILE};
+use library::Gives::{self, Boxed, Keyed, Listed, Mapping, Matrix, Pair, Paired, Piled, Uneven, Vector};
 use library::{DIMS, Dim, LIBRARY, Name, PRETENDED, STRUCT, shown};
 
 /// A program as pieces (functions and statements) that can be dropped one by one.
@@ -63,12 +65,17 @@ pub fn program(seed: u64) -> Program {
     let shows: Vec<String> = m.names.iter().filter_map(shown).collect();
     m.library.sort_unstable();
     m.library.dedup();
-    let mut pieces = vec![STRUCT.to_owned()];
-    pieces.extend(m.library.iter().map(|&i| LIBRARY[i].0.to_owned()));
+    let mut pieces = vec![STRUCT.to_owned(), PILE.to_owned()];
+    pieces.extend(m.library.iter().map(|&i| row(i).0.to_owned()));
     pieces.extend(functions);
     pieces.extend(body);
     pieces.extend(shows.into_iter().map(|s| format!("print({s})\n")));
     Program { pieces }
+}
+
+/// A function that programs call, of the library or of host code.
+fn row(at: usize) -> (&'static str, &'static str, Gives) {
+    LIBRARY.get(at).copied().unwrap_or_else(|| HOLDERS[at - LIBRARY.len()])
 }
 
 impl Maker {
@@ -165,6 +172,12 @@ impl Maker {
                     sizes.push(m.1);
                     (m.0, m.2)
                 }
+                Some(kind @ ('t' | 'P')) => {
+                    let (text, first, second) = self.two_sizes(kind);
+                    sizes.push(first);
+                    (text, second)
+                }
+                Some('d') => self.pair("{\"a\": $v, \"b\": $=}", 'd'),
                 Some('b') => self.pair("Box($v, $=)", 'b'),
                 Some('l') => self.pair("[$v, $=]", 'l'),
                 Some('f') => {
@@ -185,6 +198,17 @@ impl Maker {
             None => {
                 let ((r, rows), (c, columns)) = (self.int(&|n| n < 12), self.int(&|n| n < 12));
                 (format!("op.ones(({r}, {c}))"), rows, columns)
+            }
+        }
+    }
+
+    /// A tuple or a pile.
+    fn two_sizes(&mut self, kind: char) -> (String, i64, i64) {
+        match self.choose(kind, &|_| true) {
+            Some(n) => (n.name, n.size, n.other),
+            None => {
+                let (text, sizes) = self.fill(if kind == 't' { "($v, $v)" } else { "Pile([$v, $=], $v)" });
+                (text, sizes[0], sizes[sizes.len() - 1])
             }
         }
     }
@@ -260,7 +284,8 @@ impl Maker {
     }
 
     fn statement(&mut self) -> String {
-        match self.random.below(20) {
+        match self.random.below(24) {
+            20..24 => self.holder(),
             0..9 => self.expression(),
             9 | 10 => match self.call() {
                 Some((text, size)) => format!("{} = {text}\n", self.fresh('v', size, 0)),
@@ -284,8 +309,8 @@ impl Maker {
     }
 
     fn expression(&mut self) -> String {
-        let at = self.random.below(LIBRARY.len());
-        let (text, call, gives) = LIBRARY[at];
+        let at = self.random.below(LIBRARY.len() + HOLDERS.len());
+        let (text, call, gives) = row(at);
         if !text.is_empty() {
             self.library.push(at);
         }
@@ -301,6 +326,18 @@ impl Maker {
                 format!("{}, {}", self.fresh('v', a, 0), self.fresh('v', b, 0))
             }
             Boxed => self.fresh('b', sizes[0], 0),
+            Listed(size) => self.fresh('l', size(&sizes), 0),
+            Keyed(size) => self.fresh('d', size(&sizes), 0),
+            Uneven(size) => self.fresh('u', size(&sizes), 0),
+            Mapping(size) => self.fresh('f', size(&sizes), 0),
+            Piled(size) => {
+                let (a, b) = size(&sizes);
+                self.fresh('P', a, b)
+            }
+            Paired(size) => {
+                let (a, b) = size(&sizes);
+                self.fresh('t', a, b)
+            }
         };
         format!("{name} = {call}\n")
     }

@@ -40,6 +40,10 @@ fn sizes_that_differ_stop_at_their_comparison() -> std::io::Result<()> {
         "def f(x: Tensor[n, f32], n: int):\n    return x\nn = int(\"2\")\ny = f(op.ones((3,)), n)\n",
         "def f(xs: list[Tensor[N, f32]], x: Tensor[N, f32]):\n    return x\nn = int(\"2\")\n\
          y = f([op.ones((3,)), op.ones((n,))], op.ones((3,)))\n",
+        "def f(p: tuple[Tensor[N, f32], Tensor[N, f32]]) -> Tensor[N, f32]:\n    return p[1]\n\
+         p = (op.ones((int(\"1\"),)), op.ones((int(\"3\"),)))\ny = f(p)\n",
+        "def f(p: tuple[float, Tensor[N, f32]], x: Tensor[N, f32]):\n    print(x)\n\
+         x = op.ones((int(\"1\"),))\nf((1, op.ones((int(\"3\"),))), x)\n",
     ];
     for source in programs {
         let r = run_source(source, &["run", "--checked"])?;

@@ -4,10 +4,12 @@
 //! `TESSERA_SEED=N` runs one program, `TESSERA_LAW_COUNT=N` so many.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tessera::testing::{Outcome, Runner};
 use tessera_tests::golden::{blocks, files};
 use tessera_tests::laws::on_two_threads;
-use tessera_tests::program::{Ran, root, run_source};
+use tessera_tests::program::{Ran, root, run_in, run_source};
 use tessera_tests::random_sizes::{Program, program};
+use tessera_tests::without_comparisons::without_comparisons;
 
 /// Programs of an ordinary run of the tests.
 const PROGRAMS: usize = 1500;
@@ -60,7 +62,8 @@ fn holds(source: &str) -> Result<Ending, (&'static str, String)> {
         return Err(("run --checked", text));
     }
     let plain = run(&["run"])?;
-    if (plain.code, &plain.out, code(&plain)) != (checked.code, &checked.out, code(&checked)) {
+    // Where values are not held, what fails may come before what would have failed first.
+    if (plain.code, &plain.out) != (checked.code, &checked.out) || code(&plain).is_some() != code(&checked).is_some() {
         return Err(("different ends", format!("--checked: {}\n\nplain: {}", end(&checked), end(&plain))));
     }
     Ok(match code(&plain) {
@@ -162,4 +165,141 @@ fn types_of_the_programs_of_the_documents_are_true() {
     });
     println!("{} programs", programs.len());
     assert!(failures.is_empty(), "{} of {}\n\n{}", failures.len(), programs.len(), failures.join("\n\n"));
+}
+
+/// Sessions of an ordinary run of the tests.
+const SESSIONS: usize = 40;
+
+/// A program as the inputs of a session, which is asked for the type and the shape of every tensor at the end.
+fn session(p: &Program) -> String {
+    let mut input = String::new();
+    for piece in &p.pieces {
+        match piece.strip_prefix("print(").and_then(|s| s.split_once(".shape, ")) {
+            Some((name, rest)) if rest.starts_with(&format!("{name}.sum")) => {
+                input += &format!(":type {name}\nprint(\"@\", {name}.shape)\n");
+            }
+            _ => input += &format!("{piece}\n"),
+        }
+    }
+    input
+}
+
+/// What is wrong between a type that a session tells and the shape behind it: `Tensor[2, n, f32]` and `@ (2, 3)`.
+fn told_wrongly(ty: &str, shape: &str) -> Option<String> {
+    let parts = |s: &str| s.split(", ").map(str::to_owned).filter(|s| !s.is_empty()).collect::<Vec<_>>();
+    let dims = parts(ty.strip_prefix("Tensor[")?.strip_suffix(']')?);
+    let sizes = parts(shape.strip_prefix("@ (")?.strip_suffix(')')?.trim_end_matches(','));
+    let plain = !ty.contains('(');
+    let differ = |(d, n): (&String, &String)| d.parse::<u64>().is_ok() && d != n;
+    let wrong = plain && dims.len() != sizes.len() + 1 || plain && dims.iter().zip(&sizes).any(differ);
+    wrong.then(|| format!("{ty}\n{shape}"))
+}
+
+#[test]
+fn types_that_a_session_tells_are_true() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<usize>().ok());
+    let (from, count) = number("TESSERA_SEED").map_or((0, SESSIONS), |seed| (seed, 1));
+    let compared = AtomicUsize::new(0);
+    let failures = on_two_threads(count, |i| {
+        let input = session(&program((from + i) as u64));
+        let dir = tempfile::tempdir().expect("a folder");
+        let ran = match run_in(dir.path(), &["repl", "--checked"], &input) {
+            Ok(ran) => ran,
+            Err(e) => return vec![e.to_string()],
+        };
+        let lines: Vec<&str> = ran.out.lines().collect();
+        let asked = lines.windows(2).filter(|w| w[0].starts_with("Tensor[") && w[1].starts_with("@ ("));
+        let mut wrong: Vec<String> = asked
+            .filter_map(|w| {
+                compared.fetch_add(1, Ordering::Relaxed);
+                told_wrongly(w[0], w[1])
+            })
+            .collect();
+        if ran.err.contains("E0999") || ran.err.contains("panicked") || !matches!(ran.code, 0 | 1) {
+            wrong.push(end(&ran));
+        }
+        wrong.into_iter().map(|w| format!("seed {}:\n{input}\n{w}", from + i)).collect()
+    });
+    println!("{count} sessions, {} types", compared.into_inner());
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+/// Programs in which values are not of their types, unless they are compared. `$` is a folder.
+const UNTRUE: &[(&str, &str)] = &[
+    (
+        "two files of 1 and 5 rows",
+        "io.write_npy(\"$/a.npy\", op.ones((1,)))
+io.write_npy(\"$/b.npy\", op.ones((5,)))
+a: Tensor[N, f32] = io.read_npy(\"$/a.npy\")
+b: Tensor[N, f32] = io.read_npy(\"$/b.npy\")
+print(a + b)
+",
+    ),
+    (
+        "3 elements for a parameter of 4",
+        "def f(x: Tensor[4, f32]):
+    return x + 1.0
+n = int(\"3\")
+print(f(op.ones((n,))))
+",
+    ),
+    (
+        "n and m elements for two parameters of N",
+        "def pick(a: Tensor[N, f32], b: Tensor[N, f32]) -> Tensor[N, f32]:
+    return b * 2.0
+n = int(\"1\")
+m = int(\"5\")
+print(pick(op.ones((n,)), op.ones((m,))))
+",
+    ),
+    (
+        "5 elements for n = 4",
+        "def f(n: int, x: Tensor[n, f32]):
+    return x + 1.0
+n = int(\"4\")
+m = int(\"5\")
+print(f(n, op.ones((m,))))
+",
+    ),
+    (
+        "2 elements into a list of tensors of 3",
+        "n = int(\"2\")
+xs: list[Tensor[3, f32]] = [op.ones((3,))]
+xs.append(op.ones((n,)))
+print(xs[1])
+",
+    ),
+    (
+        "2 elements into a list of tensors of 3, in host code alone",
+        "def f(xs: list[Tensor[3, f32]]) -> int:
+    print(len(xs))
+    return len(xs)
+n = int(\"2\")
+print(f([op.ones((n,))]))
+",
+    ),
+];
+
+#[test]
+fn without_comparisons_types_are_not_true_and_that_is_found() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let stack = 256 << 20;
+    let check = || {
+        let runner = Runner::checked(stack / 2);
+        for (what, text) in UNTRUE {
+            let text = text.replace('$', &dir.path().to_string_lossy());
+            let stopped = |outcome: Outcome, code: &str| match outcome {
+                Outcome::Stopped(said) if said.contains(code) => {}
+                other => panic!("{what}: {other:?} where {code} is to be told\n{text}"),
+            };
+            stopped(runner.run(&text), if text.contains("read_npy") { "E0707" } else { "E0708" });
+            stopped(runner.run_changed(&text, without_comparisons), "E0999");
+        }
+    };
+    std::thread::scope(|s| {
+        let thread = std::thread::Builder::new().stack_size(stack).spawn_scoped(s, check).expect("a thread starts");
+        if let Err(e) = thread.join() {
+            std::panic::resume_unwind(e);
+        }
+    });
 }

@@ -41,7 +41,7 @@ pub struct Global {
     /// More messages: stages, times and cache hits on stderr
     #[arg(short, long, global = true)]
     pub verbose: bool,
-    /// Run kernels in an interpreter that checks every access (slow)
+    /// Run kernels in an interpreter that checks every access, and hold values against their types (slow)
     #[arg(long, global = true)]
     pub checked: bool,
     /// Stop at the first operator that makes a NaN or an infinity of finite operands

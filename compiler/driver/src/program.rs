@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Mesh, Span};
 use tessera_hir::db::Database;
-use tessera_hir::lower::{Lowered, lower};
+use tessera_hir::lower::{self, Lowered, lower};
 use tessera_hir::source::{Loaded, SourceMap};
 use tessera_hir::thir::Program;
 use tessera_hir::ty::Ty;
@@ -156,7 +156,8 @@ pub fn prepare_as(setup: &Setup, loaded: &Loaded, told: impl FnOnce(&mut Checked
         setup.show(&[d], &checked.sources);
         return None;
     }
-    let lowered = lower(&program);
+    let options = lower::Options { checked: setup.global.checked, ..lower::Options::default() };
+    let lowered = lower(&program, options);
     if !lowered.diagnostics.is_empty() {
         setup.show(&lowered.diagnostics, &checked.sources);
         if lowered.diagnostics.iter().any(Diagnostic::is_error) {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tessera_abi::plan::{Plan, StepOrigin, Stop};
 use tessera_base::{Code, Diagnostic, ItemId, Sharding, Span};
+use tessera_hir::law::{self, Seen};
 use tessera_hir::lower::Region;
 use tessera_hir::thir::{InstId, Program};
 use tessera_hir::trace::guards::GuardTree;
@@ -58,6 +59,8 @@ pub struct Executor {
     key: Vec<u64>,
     /// Where nothing is computed: what would be.
     outline: Option<Vec<Outlined>>,
+    /// Where values of host code are held against their types.
+    host_calls: law::Calls,
 }
 
 /// A region at concrete shapes, and how often it is called.
@@ -119,6 +122,7 @@ impl Executor {
             work: Workspace::default(),
             key: vec![],
             outline: None,
+            host_calls: law::Calls::default(),
         }
     }
 
@@ -160,6 +164,18 @@ impl Executor {
             all.find(|p| real(p, i)).or(newest.clone().find(|p| i < p.insts.len())).map(|p| p.insts[i].clone())
         };
         Arc::new(Program { insts: (0..count).filter_map(inst).collect(), globals: own.globals.clone(), entry: None })
+    }
+
+    /// Where the region is one of the law: what it says of the arguments.
+    fn law(&mut self, region: u32, args: &[Passed], span: u32) -> Option<Result<Vec<Passed>, RunError>> {
+        let &(unit, position) = self.regions.get(region as usize)?;
+        let body = &self.units[unit].regions[position];
+        let step = body.law.as_ref()?;
+        let seen: Vec<Seen> = args.iter().map(|a| Seen::from(&self.region_arg(a))).collect();
+        Some(match self.host_calls.step(step, &seen) {
+            Ok(number) => Ok(vec![Passed::Int(number)]),
+            Err(what) => Err(self.report(vec![law::broken(body.span, what)], span)),
+        })
     }
 
     /// Keeps the diagnostics for the end of the run and stops the program.
@@ -428,6 +444,9 @@ impl Executor {
 
 impl RegionExec for Executor {
     fn call(&mut self, region: u32, args: Vec<Passed>, span: u32) -> Result<Vec<Passed>, RunError> {
+        if let Some(result) = self.law(region, &args, span) {
+            return result;
+        }
         self.key.clear();
         let mut leaves = vec![];
         for arg in &args {

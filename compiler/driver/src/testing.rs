@@ -9,6 +9,7 @@ use crate::files;
 use crate::program::{self, CheckedFile, Ready, Setup, out};
 use crate::regions::Reports;
 use crate::render::Style;
+use std::cell::RefCell;
 use std::io::Write;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -16,6 +17,7 @@ use std::sync::{Arc, Mutex};
 use tessera_base::{Code, Diagnostic, Edit, Fix};
 use tessera_grammar::ast::{ExprKind, Stmt, StmtKind};
 use tessera_hir::source::{Loaded, SourceMap, Taken};
+use tessera_hir::thir::Program;
 use tessera_host::Session;
 use tessera_runtime::pool::Pool;
 
@@ -297,6 +299,15 @@ pub struct Runner {
 impl Runner {
     /// For a thread whose stack has `stack_bytes` to spare.
     pub fn new(stack_bytes: usize) -> Runner {
+        Runner::with(stack_bytes, false)
+    }
+
+    /// As [`Runner::new`], with every value held against its type.
+    pub fn checked(stack_bytes: usize) -> Runner {
+        Runner::with(stack_bytes, true)
+    }
+
+    fn with(stack_bytes: usize, checked: bool) -> Runner {
         let global = Global {
             target: "cpu".into(),
             threads: Some(1),
@@ -306,13 +317,13 @@ impl Runner {
             color: Color::Never,
             quiet: true,
             verbose: false,
-            checked: false,
+            checked,
             check_nan: false,
             no_cache: true,
             memory: None,
         };
         let style = Style { color: false, json: false, quiet: true };
-        let setup = Setup { global, style, stack_bytes, profile: false, mesh: None, held: None };
+        let setup = Setup { global, style, stack_bytes, profile: false, mesh: None, held: Some(RefCell::default()) };
         let pool = setup.pool();
         let backend = Rc::new(setup.backend(pool.clone()));
         Runner { setup, pool, backend }
@@ -320,22 +331,39 @@ impl Runner {
 
     /// Checks a text and runs it, if it has no errors.
     pub fn run(&self, text: &str) -> Outcome {
+        self.run_changed(text, |_| {})
+    }
+
+    /// As [`Runner::run`], of what becomes of the checked program by `change`.
+    pub fn run_changed(&self, text: &str, change: impl FnOnce(&mut Program)) -> Outcome {
         let loaded = Loaded { path: "main.tsr".into(), text: text.into() };
         let found = program::check(&loaded).diagnostics;
         let errors: Vec<Code> = found.iter().filter(|d| d.is_error()).map(|d| d.code).collect();
         if !errors.is_empty() {
             return Outcome::Refused(errors);
         }
-        let Some(ready) = program::prepare(&self.setup, &loaded) else { return Outcome::Refused(vec![]) };
+        let changed = |checked: &mut CheckedFile| {
+            if let Some(program) = &mut checked.program {
+                change(program);
+            }
+        };
+        let Some(ready) = program::prepare_as(&self.setup, &loaded, changed) else { return Outcome::Refused(vec![]) };
+        self.said();
         let output = Buffer::default();
         let mut session = Session::new(Box::new(output.clone()), false, vec![], self.setup.stack_bytes);
         match execute_with(&self.setup, &mut session, &ready, self.backend.clone(), self.pool.clone()) {
             Err(why) => return Outcome::Stopped(why),
             Ok(0) => {}
-            Ok(code) => return Outcome::Stopped(format!("exit code {code}")),
+            Ok(code) => return Outcome::Stopped(format!("exit code {code}\n{}", self.said())),
         }
         drop(session);
         let bytes = output.0.lock().unwrap_or_else(|e| e.into_inner()).clone();
         Outcome::Printed(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// What was to be told since it was asked last.
+    fn said(&self) -> String {
+        let held = self.setup.held.as_ref().map(RefCell::take).unwrap_or_default();
+        String::from_utf8_lossy(&held).into_owned()
     }
 }

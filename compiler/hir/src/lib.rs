@@ -5,6 +5,7 @@ pub mod source;
 pub mod ty;
 pub mod thir;
 pub mod walk;
+pub mod law;
 pub mod rules;
 pub mod builtins;
 pub mod session;

@@ -11,6 +11,7 @@ pub mod live;
 mod outline;
 mod body;
 mod merge;
+mod held;
 mod expr;
 mod scalar;
 mod text;
@@ -24,6 +25,7 @@ mod tests;
 #[cfg(test)]
 mod source_tests;
 
+use crate::law;
 use crate::stack::deep;
 use crate::thir::{FnInst, GlobalId, InstId, LocalId, Program, TExpr, TStmt};
 use crate::ty::Ty;
@@ -63,6 +65,8 @@ pub struct Region {
     /// What the function around it asks of the scheduler.
     pub hints: Option<Arc<KernelHints>>,
     pub span: Span,
+    /// What it does instead of computing, where types are held against values.
+    pub law: Option<law::Step>,
 }
 
 #[derive(Clone, Debug)]
@@ -75,24 +79,33 @@ pub struct RegionParam {
     pub global: Option<GlobalId>,
 }
 
+/// How a program is lowered.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Options {
+    /// A session goes on after the module body: module variables that only this uses do not become its locals.
+    pub keep_globals: bool,
+    /// The values of host code are held against their types.
+    pub checked: bool,
+}
+
 /// Lowers everything that the module body reaches.
-pub fn lower(program: &Program) -> Lowered {
-    lower_roots(program, &program.entry.into_iter().collect::<Vec<_>>(), false)
+pub fn lower(program: &Program, options: Options) -> Lowered {
+    lower_roots(program, &program.entry.into_iter().collect::<Vec<_>>(), options)
 }
 
 /// Lowers everything that the functions given reach; the first is the entry. Module variables
-/// that only the module body uses become its locals, unless `keep_globals` (a session that
-/// goes on after the body).
-pub fn lower_roots(program: &Program, roots: &[InstId], keep_globals: bool) -> Lowered {
-    deep(STACK_BYTES, || lower_here(program, roots, keep_globals))
+/// that only the module body uses become its locals.
+pub fn lower_roots(program: &Program, roots: &[InstId], options: Options) -> Lowered {
+    deep(STACK_BYTES, || lower_here(program, roots, options))
 }
 
 /// Stack for the deepest expressions that the checker lets through.
 const STACK_BYTES: usize = 1 << 30;
 
-fn lower_here(program: &Program, roots: &[InstId], keep_globals: bool) -> Lowered {
+fn lower_here(program: &Program, roots: &[InstId], options: Options) -> Lowered {
     let mut cx = Lowering::new(program);
-    if keep_globals {
+    cx.checked = options.checked;
+    if options.keep_globals {
         cx.facts.private.clear();
     }
     cx.globals();
@@ -130,6 +143,8 @@ pub(crate) struct Lowering<'p> {
     functions: BTreeMap<InstId, FnId>,
     thunks: BTreeMap<InstId, FnId>,
     todo: VecDeque<(FnId, Job)>,
+    /// Values of host code are held against their types.
+    pub checked: bool,
     /// Numbers for variables that exist in regions only.
     next_region_local: u32,
 }
@@ -154,6 +169,7 @@ impl<'p> Lowering<'p> {
             functions: BTreeMap::new(),
             thunks: BTreeMap::new(),
             todo: VecDeque::new(),
+            checked: false,
             next_region_local: REGION_LOCALS,
         }
     }
@@ -236,7 +252,18 @@ impl<'p> Lowering<'p> {
             span: self.span(span),
         };
         self.sigs.push(sig);
-        self.regions.push(Region { id, name, params, body, results, policy, hints: None, span });
+        self.regions.push(Region { id, name, params, body, results, policy, hints: None, span, law: None });
+        id
+    }
+
+    /// Adds a region that holds values against their types; it gives an int.
+    pub fn add_law(&mut self, step: law::Step, params: Vec<TypeId>, int: TypeId, span: Span) -> RegionId {
+        let id = RegionId(self.regions.len() as u32);
+        let name: Arc<str> = "law".into();
+        let sid = self.span(span);
+        self.sigs.push(RegionSig { name: name.clone(), params, results: vec![int], span: sid });
+        let (params, body, results, policy) = (vec![], vec![], vec![], Policy::default());
+        self.regions.push(Region { id, name, params, body, results, policy, hints: None, span, law: Some(step) });
         id
     }
 

@@ -491,6 +491,8 @@ pub enum TChange {
     /// `x[index] = value` of a tensor slot; the value broadcasts to the indexed shape and is
     /// converted to the slot's dtype when it is a Python scalar.
     TensorSet {
+        /// The type of the tensor here; its variable may have had another one before.
+        of: Ty,
         index: Vec<IndexPart>,
         value: TExpr,
     },

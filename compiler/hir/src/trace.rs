@@ -35,7 +35,7 @@ mod tests;
 
 use crate::lower::Region;
 use crate::stack::deep;
-use crate::thir::{GlobalId, InstId, LocalId, Program, TKind};
+use crate::thir::{GlobalId, InstId, LocalId, Program};
 use scalar::{Known, ScalarExpr};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -234,16 +234,7 @@ impl<'p> Tracer<'p> {
         // A region's own statements neither return nor leave a loop.
         self.exec(&region.body)?;
         for result in &region.results {
-            // What a region gives in a variable was held where it was computed: the variable is of the type that
-            // it had first.
-            let law = match result.kind {
-                TKind::Local(_) | TKind::Global(_) => self.law.take(),
-                _ => None,
-            };
             let value = self.eval(result)?;
-            if law.is_some() {
-                self.law = law;
-            }
             let value = self.in_place(value, &result.ty, result.span);
             let template = self.template(&value);
             self.results.push(template);

@@ -119,7 +119,8 @@ pub fn map_children(e: &TExpr, f: &mut dyn FnMut(&TExpr) -> TExpr) -> TExpr {
     out
 }
 
-fn each_child_mut(e: &mut TExpr, f: &mut dyn FnMut(&mut TExpr)) {
+/// As [`each_child`], to change them.
+pub fn each_child_mut(e: &mut TExpr, f: &mut dyn FnMut(&mut TExpr)) {
     match &mut e.kind {
         TKind::Int(_) | TKind::Float(_) | TKind::Bool(_) | TKind::Str(_) | TKind::None | TKind::DType(_) => {}
         TKind::Local(_) | TKind::Global(_) => {}
@@ -203,7 +204,7 @@ pub fn each_part<'a>(s: &'a TStmt, f: &mut dyn FnMut(&'a TExpr), block: &mut dyn
         TStmt::Mutate { place, change, .. } => {
             match change {
                 TChange::Set(e) => f(e),
-                TChange::TensorSet { index, value } => {
+                TChange::TensorSet { index, value, .. } => {
                     f(value);
                     index_parts(index, f);
                 }

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tessera_base::{Code, Diagnostic, Span};
-use tessera_hir::lower::lower_roots;
+use tessera_hir::lower::{Options, lower_roots};
 use tessera_hir::source::SourceMap;
 use tessera_hir::thir::GlobalId;
 use tessera_hir::ty::Ty;
@@ -167,7 +167,8 @@ impl<'a> State<'a> {
         let Some(program) = checked.program else { return Outcome::Failed };
         let start = Instant::now();
         let roots: Vec<_> = program.entry.into_iter().collect();
-        let Some(lowered) = survived(|| lower_roots(&program, &roots, true)) else {
+        let options = Options { keep_globals: true, checked: self.setup.global.checked };
+        let Some(lowered) = survived(|| lower_roots(&program, &roots, options)) else {
             self.checker.undo();
             return Outcome::Failed;
         };

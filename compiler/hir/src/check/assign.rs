@@ -347,7 +347,7 @@ impl Cx<'_> {
         match crate::rules::tensor::assign_index(&mut self.sizes, &base_ty, base.span, parts, &new, target.span) {
             Ok(index) => self.out.push(TStmt::Mutate {
                 place,
-                change: TChange::TensorSet { index, value: new },
+                change: TChange::TensorSet { of: base_ty, index, value: new },
                 span: target.span,
             }),
             Err(d) => self.report(d),

@@ -8,9 +8,10 @@ use super::inst::Callee;
 use super::names::Meaning;
 use super::types::{BUILTIN_ITEM, fill};
 use crate::db;
+use crate::rules::sizes::{subst_ty, vars_of};
 use crate::rules::unify::{Coerce, bind_signature, param_mismatch_diagnostic, refine};
 use crate::thir::*;
-use crate::ty::{FnRefTy, Ty};
+use crate::ty::{FnRefTy, StructTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, ItemId, Size, SizeVar, Span, TensorType};
@@ -115,13 +116,63 @@ impl Cx<'_> {
             return error_at(span);
         }
         self.host("calls a function that only the run knows", span);
-        let ty = ret.clone();
-        let call = TExpr { kind: TKind::CallValue { callee: Box::new(callee), args: out }, ty, span };
         // Which function it is only the run knows, and so what sizes it gives.
+        let gives = self.of_any_size(ret);
+        let kind = TKind::CallValue { callee: Box::new(callee), args: out };
+        let call = TExpr { kind, ty: gives.clone(), span };
         match super::agree::has_sizes(ret) {
-            true => self.compared(call, (ret, ret), "result", "the result of this function".into(), span, None),
+            true => self.compared(call, (ret, &gives), "result", "the result of this function".into(), span, None),
             false => call,
         }
+    }
+
+    /// Until the function has compared its sizes an argument is what it is.
+    fn keep_found(&mut self, value: &mut TExpr, how: &Coerce, (declared, found): (&Ty, &Ty)) {
+        value.ty = kept(&value.ty, how, declared, found);
+        match (&mut value.kind, how, declared, found) {
+            (TKind::Tuple(items), Coerce::Tuple(parts), Ty::Tuple(ds), Ty::Tuple(fs)) => {
+                for ((item, part), pair) in items.iter_mut().zip(parts).zip(ds.iter().zip(fs)) {
+                    self.keep_found(item, part, pair);
+                }
+            }
+            (TKind::List(items), Coerce::Sizes, Ty::List(d), Ty::List(f)) => {
+                items.iter_mut().for_each(|item| self.keep_element(item, d, f));
+            }
+            (TKind::Dict(pairs), Coerce::Sizes, Ty::Dict(_, d), Ty::Dict(_, f)) => {
+                pairs.iter_mut().for_each(|(_, item)| self.keep_element(item, d, f));
+            }
+            _ => {}
+        }
+    }
+
+    fn keep_element(&mut self, item: &mut TExpr, declared: &Ty, found: &Ty) {
+        let found = self.element(found);
+        self.keep_found(item, &Coerce::Sizes, (declared, &found));
+    }
+
+    /// The type with other sizes, of which nothing is known.
+    fn of_any_size(&mut self, ty: &Ty) -> Ty {
+        match ty {
+            Ty::Tensor(t) => {
+                let shape = t.shape.iter().map(|_| self.sizes.fresh("n")).collect();
+                Ty::Tensor(TensorType { shape, ..t.clone() })
+            }
+            Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| self.of_any_size(t)).collect()),
+            Ty::List(t) => Ty::List(Box::new(self.of_any_element(t))),
+            Ty::Dict(k, t) => Ty::Dict(k.clone(), Box::new(self.of_any_element(t))),
+            Ty::Struct(s) => {
+                let fields = s.fields.iter().map(|(n, t)| (n.clone(), self.of_any_size(t))).collect();
+                Ty::Struct(Arc::new(StructTy { fields, ..StructTy::clone(s) }))
+            }
+            Ty::Int(_) => Ty::int(),
+            other => other.clone(),
+        }
+    }
+
+    fn of_any_element(&mut self, ty: &Ty) -> Ty {
+        let any = self.of_any_size(ty);
+        let before = vars_of(ty);
+        subst_ty(&any, &mut |v| (!before.contains(v)).then(|| Size::var(v.in_each())))
     }
 
     /// A call of a particular function with checked arguments.
@@ -218,13 +269,8 @@ impl Cx<'_> {
             let at = sig.params[i].ty.as_ref().map_or(Span::NONE, |t| t.span);
             let found = value.ty.clone();
             let mut value = self.expect_argument(value, &bindings.params[k], &sig.params[i].name.text, at, role);
-            // Until the function has compared its sizes it is what it is.
-            if bindings.coerces[k] == Coerce::Sizes
-                && !value.ty.is_error()
-                && !super::coerce::holds_any(&found)
-                && literal_fit(&bindings.params[k], &found) == found
-            {
-                value.ty = found;
+            if !value.ty.is_error() {
+                self.keep_found(&mut value, &bindings.coerces[k], (&bindings.params[k], &found));
             }
             failed |= value.ty.is_error();
             values[i] = value;
@@ -334,6 +380,19 @@ impl Cx<'_> {
     pub fn default_value(&mut self, e: &Expr, item: ItemId) -> TExpr {
         let home = db::home(self.db, item).unwrap_or(self.file);
         self.in_module(home, |cx| cx.expr(e))
+    }
+}
+
+fn kept(now: &Ty, how: &Coerce, declared: &Ty, found: &Ty) -> Ty {
+    match (how, now, declared, found) {
+        (Coerce::Sizes, ..) if !super::coerce::holds_any(found) && literal_fit(declared, found) == *found => {
+            found.clone()
+        }
+        (Coerce::Tuple(parts), Ty::Tuple(now), Ty::Tuple(ds), Ty::Tuple(fs)) if now.len() == parts.len() => {
+            let each = now.iter().zip(parts).zip(ds.iter().zip(fs));
+            Ty::Tuple(each.map(|((now, how), (d, f))| kept(now, how, d, f)).collect())
+        }
+        _ => now.clone(),
     }
 }
 

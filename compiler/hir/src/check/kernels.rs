@@ -146,7 +146,7 @@ impl Cx<'_> {
         for stmt in &inst.body {
             match stmt {
                 TStmt::Set(_, e) | TStmt::Expr(e) => fine &= pointwise(e),
-                TStmt::Mutate { place, change: TChange::TensorSet { index, value }, .. } => {
+                TStmt::Mutate { place, change: TChange::TensorSet { index, value, .. }, .. } => {
                     let whole = index.iter().all(is_whole);
                     let TRoot::Local(target) = place.root else { return false };
                     fine &=

@@ -210,7 +210,11 @@ impl Cx<'_> {
         if value.ty.is_error() {
             return;
         }
+        // Of one element of a container, whose type is that of all.
+        let one_of = place.steps.iter().any(|s| !matches!(s, TStep::Field(_)));
         let now = match (&ty, &value.ty) {
+            (Ty::Int(old), Ty::Int(new)) if one_of && old != new => Ty::int(),
+            (Ty::DType(old), Ty::DType(new)) if one_of && old != new => Ty::DType(None),
             (Ty::Int(_) | Ty::DType(_), new) => new.clone(),
             (old, new) if has_unknown(old) => new.clone(),
             (old, _) => old.clone(),
@@ -240,7 +244,10 @@ impl Cx<'_> {
                 return;
             }
             match crate::rules::tensor::assign_index(&mut self.sizes, &ty, base.span, given, &value, span) {
-                Ok(index) => self.out.push(TStmt::Mutate { place, change: TChange::TensorSet { index, value }, span }),
+                Ok(index) => {
+                    let change = TChange::TensorSet { of: ty, index, value };
+                    self.out.push(TStmt::Mutate { place, change, span });
+                }
                 Err(d) => self.report(d),
             }
             return;

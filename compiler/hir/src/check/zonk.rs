@@ -115,7 +115,7 @@ impl Zonk<'_> {
     fn change(&mut self, change: &mut TChange, slot: &Ty) {
         match change {
             TChange::Set(e) => self.expr_as(e, slot),
-            TChange::TensorSet { index, value } => {
+            TChange::TensorSet { index, value, .. } => {
                 index.iter_mut().for_each(|p| self.index_part(p));
                 self.expr(value);
             }

@@ -4,6 +4,7 @@ use super::live::{Live, Targets, before_each, loop_targets};
 use super::outline::Pending;
 use super::types::is_regional;
 use super::{Lowering, RegionParam};
+use crate::law::{compares, comparing};
 use crate::thir::*;
 use crate::ty::Ty;
 use crate::walk::Var;
@@ -27,6 +28,10 @@ pub(crate) struct Body<'a, 'p> {
     private: BTreeMap<GlobalId, host::LocalId>,
     /// Types of variables that lowering made, by position after those of the instance.
     made: BTreeMap<LocalId, Ty>,
+    /// Where values are held against their types: the number of the call.
+    pub call: Option<host::LocalId>,
+    /// Loops around the current statement.
+    pub loops: usize,
 }
 
 /// The host function of an instance.
@@ -35,7 +40,8 @@ pub(crate) fn function(cx: &mut Lowering, id: InstId) -> HostFn {
     let mut b = Body::new(cx, id);
     let params = inst.captures.iter().chain(&inst.params).map(|&l| local_id(l)).collect();
     let mut body = b.size_binds();
-    body.extend(b.block(&inst.body, &Live::new(), &Targets::default()));
+    b.law_enter(&mut body);
+    body.extend(b.function_body());
     b.finish(params, vec![], body)
 }
 
@@ -58,7 +64,9 @@ pub(crate) fn thunk(cx: &mut Lowering, id: InstId) -> HostFn {
         ty: inst.ret.clone(),
         span: inst.span,
     };
-    let body = b.block(&[TStmt::Return(Some(call))], &Live::new(), &Targets::default());
+    let mut body = vec![];
+    b.law_enter(&mut body);
+    body.extend(b.block(&[TStmt::Return(Some(call))], &Live::new(), &Targets::default()));
     let ids = |ls: &[LocalId]| ls.iter().map(|&l| local_id(l)).collect::<Vec<_>>();
     b.finish(ids(&inst.params), ids(&inst.captures), body)
 }
@@ -85,7 +93,18 @@ impl<'a, 'p> Body<'a, 'p> {
             }
         }
         let (name, hints) = (inst.name.clone(), inst.hints.clone());
-        Body { cx, inst, name, policy: inst.policy, hints, locals, private, made: BTreeMap::new() }
+        Body {
+            cx,
+            inst,
+            name,
+            policy: inst.policy,
+            hints,
+            locals,
+            private,
+            made: BTreeMap::new(),
+            call: None,
+            loops: 0,
+        }
     }
 
     fn finish(self, params: Vec<host::LocalId>, captures: Vec<host::LocalId>, body: Vec<HStmt>) -> HostFn {
@@ -103,6 +122,17 @@ impl<'a, 'p> Body<'a, 'p> {
                 HStmt::SetLocal(local_id(bind.local), value)
             })
             .collect()
+    }
+
+    /// The statements of the function. Parameters are held to their types when the function has compared them.
+    fn function_body(&mut self) -> Vec<HStmt> {
+        let (body, targets) = (&self.inst.body, Targets::default());
+        let (compare, rest) = body.split_at(comparing(body));
+        let live = before_each(rest, &Live::new(), &targets);
+        let mut out = self.block(compare, &live[0], &targets);
+        out.extend(self.hold_parameters());
+        out.extend(self.block(rest, &Live::new(), &targets));
+        out
     }
 
     /// A new local.
@@ -207,6 +237,7 @@ impl<'a, 'p> Body<'a, 'p> {
         self.flush(pending, &Live::from([Var::Local(tmp)]), out);
         let span = self.cx.span(e.span);
         let value = HExpr { kind: HExprKind::Take(local_id(tmp)), ..self.local(local_id(tmp), span) };
+        let value = self.true_to(value, &self.inst.ret, e.span);
         out.push(HStmt::Return(Some(value)));
         true
     }
@@ -223,6 +254,13 @@ impl<'a, 'p> Body<'a, 'p> {
     }
 
     fn stmt(&mut self, s: &TStmt, after: &Live, targets: &Targets, out: &mut Vec<HStmt>) {
+        // What compares the sizes of values with their types reads values that may not be of their types.
+        let call = if compares(s) { self.call.take() } else { None };
+        self.stmt_here(s, after, targets, out);
+        self.call = self.call.or(call);
+    }
+
+    fn stmt_here(&mut self, s: &TStmt, after: &Live, targets: &Targets, out: &mut Vec<HStmt>) {
         match s {
             TStmt::Expr(e) => {
                 let e = self.expr(e);
@@ -239,27 +277,45 @@ impl<'a, 'p> Body<'a, 'p> {
             }
             TStmt::While { test, body, span } => {
                 let inner = loop_targets(s, after);
+                let turn = self.law_loop(*span, out);
                 let test = self.truth(test);
+                let test = match &turn {
+                    Some(turn) => {
+                        let (ty, span) = (test.ty, test.span);
+                        HExpr { kind: HExprKind::Block { stmts: vec![turn.clone()], value: Box::new(test) }, ty, span }
+                    }
+                    None => test,
+                };
                 let body = self.block(body, &inner.at_continue, &inner);
                 let span = self.cx.span(*span);
                 out.push(HStmt::While { test, body, span });
+                self.law_loop_end(turn, out);
             }
             TStmt::ForRange { var, start, stop, step, body, span } => {
                 let inner = loop_targets(s, after);
                 let (start, stop, step) = (self.expr(start), self.expr(stop), self.expr(step));
-                let body = self.block(body, &inner.at_continue, &inner);
+                let turn = self.law_loop(*span, out);
+                let body = self.turn(*var, &turn, body, *span, &inner);
                 let span = self.cx.span(*span);
                 out.push(HStmt::ForRange { var: local_id(*var), start, stop, step, body, span });
+                self.law_loop_end(turn, out);
             }
             TStmt::ForEach { var, iter, body, span } => {
                 let inner = loop_targets(s, after);
-                self.for_each(*var, iter, body, *span, &inner, out);
+                let source = self.expr(iter);
+                let turn = self.law_loop(*span, out);
+                let body = self.turn(*var, &turn, body, *span, &inner);
+                self.for_each(*var, (iter, source), body, *span, out);
+                self.law_loop_end(turn, out);
             }
             TStmt::Break => out.push(HStmt::Break),
             TStmt::Continue => out.push(HStmt::Continue),
             TStmt::Return(e) => {
                 let ret = self.inst.ret.clone();
-                let value = e.as_ref().map(|e| self.expr_as(e, &ret));
+                let value = e.as_ref().map(|e| {
+                    let value = self.expr_as(e, &ret);
+                    self.true_to(value, &ret, e.span)
+                });
                 out.push(HStmt::Return(value));
             }
             TStmt::Assert { test, message, span } => {
@@ -288,18 +344,24 @@ impl<'a, 'p> Body<'a, 'p> {
         }
     }
 
+    /// A turn of a loop, in which a variable is set.
+    fn turn(&mut self, var: LocalId, begin: &Option<HStmt>, body: &[TStmt], span: Span, inner: &Targets) -> Vec<HStmt> {
+        let ty = self.var_ty(Var::Local(var));
+        let mut out: Vec<HStmt> = begin.iter().cloned().collect();
+        out.extend(self.hold_var(Var::Local(var), &ty, span));
+        out.extend(self.block(body, &inner.at_continue, inner));
+        out
+    }
+
     /// Loops over a list directly, over other containers by position.
     fn for_each(
         &mut self,
         var: LocalId,
-        iter: &TExpr,
-        body: &[TStmt],
+        (iter, source): (&TExpr, HExpr),
+        mut body: Vec<HStmt>,
         span: Span,
-        inner: &Targets,
         out: &mut Vec<HStmt>,
     ) {
-        let source = self.expr(iter);
-        let mut body = self.block(body, &inner.at_continue, inner);
         let sid = self.cx.span(span);
         let var = local_id(var);
         let list = match &iter.ty {

@@ -209,7 +209,7 @@ impl Body<'_, '_> {
     }
 
     fn len(&mut self, e: &TExpr, result: TypeId, span: Span) -> HExpr {
-        let value = self.expr(e);
+        let value = self.base(e);
         let func = match &e.ty {
             Ty::Str => str_len,
             Ty::Dict(..) => dict_len,

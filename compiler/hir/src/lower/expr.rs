@@ -2,6 +2,7 @@
 
 use super::body::Body;
 use super::live::{Live, Targets};
+use crate::law::settles;
 use crate::thir::*;
 use crate::ty::Ty;
 use crate::walk::Var;
@@ -80,7 +81,7 @@ impl Body<'_, '_> {
 
     /// An expression where a value of the type is wanted: empty containers take that type.
     pub fn expr_as(&mut self, e: &TExpr, want: &Ty) -> HExpr {
-        match (&e.kind, want) {
+        let value = match (&e.kind, want) {
             (TKind::List(es), Ty::List(element)) if !self.cx.facts.computes(e) => {
                 let es = es.iter().map(|e| self.expr_as(e, element)).collect();
                 let ty = self.cx.erase(want);
@@ -102,8 +103,9 @@ impl Body<'_, '_> {
                     HExprKind::Cond { test: Box::new(test), then: Box::new(then), otherwise: Box::new(otherwise) };
                 self.make(kind, ty, e.span)
             }
-            _ => self.expr(e),
-        }
+            _ => return self.expr(e),
+        };
+        self.true_to(value, &e.ty, e.span)
     }
 
     fn dict(&mut self, entries: &[(TExpr, TExpr)], key: &Ty, value: &Ty, ty: &Ty, span: Span) -> HExpr {
@@ -118,6 +120,21 @@ impl Body<'_, '_> {
     }
 
     pub fn expr(&mut self, e: &TExpr) -> HExpr {
+        let value = self.bare(e);
+        let plain = matches!(e.kind, TKind::Int(_)) || !settles(e);
+        if plain { value } else { self.true_to(value, &e.ty, e.span) }
+    }
+
+    /// A value of which only a part is taken: the part is held against its type.
+    pub fn base(&mut self, e: &TExpr) -> HExpr {
+        match e.kind {
+            TKind::Local(_) | TKind::Global(_) | TKind::Field(..) | TKind::Index(..) => self.bare(e),
+            _ => self.expr(e),
+        }
+    }
+
+    /// An expression, not held against its type.
+    pub fn bare(&mut self, e: &TExpr) -> HExpr {
         if self.cx.facts.computes(e) {
             return self.region_of(e);
         }
@@ -139,14 +156,14 @@ impl Body<'_, '_> {
                 Ty::Dict(k, v) => return self.dict(entries, k, v, &e.ty, span),
                 _ => HExprKind::None,
             },
-            TKind::Field(base, n) => HExprKind::Field(Box::new(self.expr(base)), *n),
+            TKind::Field(base, n) => HExprKind::Field(Box::new(self.base(base)), *n),
             TKind::Index(base, at) => {
                 let func = match &base.ty {
                     Ty::Str => RtFn::str_index,
                     Ty::Dict(..) => RtFn::dict_get,
                     _ => RtFn::list_get,
                 };
-                HExprKind::Rt { func, args: vec![self.expr(base), self.expr(at)] }
+                HExprKind::Rt { func, args: vec![self.base(base), self.expr(at)] }
             }
             TKind::Slice { base, low, high, step } => {
                 let func = if matches!(base.ty, Ty::Str) { RtFn::str_slice } else { RtFn::list_slice };
@@ -172,14 +189,14 @@ impl Body<'_, '_> {
                 HExprKind::Rt { func: RtFn::tensor_index, args: vec![base, index] }
             }
             TKind::TensorDim(base, n) => {
-                let (base, n) = (self.expr(base), self.int(*n as i64, span));
+                let (base, n) = (self.base(base), self.int(*n as i64, span));
                 HExprKind::Rt { func: RtFn::tensor_dim, args: vec![base, n] }
             }
             TKind::TensorShape(base) => {
-                let (base, id) = (self.expr(base), self.type_of(ty, span));
+                let (base, id) = (self.base(base), self.type_of(ty, span));
                 HExprKind::Rt { func: RtFn::tensor_shape, args: vec![base, id] }
             }
-            TKind::TensorDType(base) => HExprKind::Rt { func: RtFn::tensor_dtype, args: vec![self.expr(base)] },
+            TKind::TensorDType(base) => HExprKind::Rt { func: RtFn::tensor_dtype, args: vec![self.base(base)] },
             TKind::Check { value, name, annotation, dims } => {
                 return self.check(value, name, *annotation, dims, &e.ty);
             }

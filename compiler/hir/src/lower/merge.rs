@@ -6,6 +6,7 @@ use super::live::Live;
 use super::outline::{Pending, RegionInput, input_vars};
 use super::types::is_plain;
 use crate::thir::*;
+use crate::ty::Ty;
 use crate::walk::{Var, as_var, mentions};
 use tessera_base::Span;
 use tessera_ir::host::{HExpr, HExprKind, HStmt};
@@ -47,7 +48,8 @@ impl Body<'_, '_> {
     /// A host assignment between tensor statements moves before the region when nothing in the
     /// region can tell.
     fn hoist(&mut self, v: Var, e: &TExpr, pending: &mut Option<Pending>) -> bool {
-        let Some(p) = pending else { return false };
+        // What is held to its type may owe it to what the region compares.
+        let Some(p) = pending.as_mut().filter(|_| self.call.is_none()) else { return false };
         let read_by_calls = matches!(v, Var::Global(g) if p.globals.contains(&g));
         if p.defined_set.contains(&v) || read_by_calls || !self.cx.facts.is_pure(e) {
             return false;
@@ -84,10 +86,11 @@ impl Body<'_, '_> {
             // Nothing is read later, but a size that only data knows may still be wrong.
             results.extend(p.defined.last());
         }
-        let args = self.region_args(&p, live);
+        let args = self.region_args(&p, live, out);
         let span = p.span;
         let exprs: Vec<TExpr> = results.iter().map(|&v| self.last_value(v, &p)).collect();
         let single = exprs.len() == 1;
+        let types: Vec<Ty> = exprs.iter().map(|e| e.ty.clone()).collect();
         let name = self.name.clone();
         let sid = self.cx.span(span);
         let region = self.cx.add_region(name, p.params, p.body, exprs, p.policy, span);
@@ -100,10 +103,13 @@ impl Body<'_, '_> {
             let targets = results.iter().map(|&v| self.root(v)).collect();
             out.push(HStmt::Region { region, args, targets, span: sid });
         }
+        for (v, ty) in results.into_iter().zip(types) {
+            out.extend(self.hold_var(v, &ty, span));
+        }
     }
 
-    /// A variable at the end of a region. On a mesh it lies as the value does that it had last: another one that it had
-    /// before may have been laid out otherwise.
+    /// A variable at the end of a region, of the type of the value that it had last: another one that it had before
+    /// may have been of other sizes, or laid out otherwise.
     fn last_value(&self, v: Var, p: &Pending) -> TExpr {
         let variable = self.var_expr(v, p.span);
         let last = p.body.iter().rev().find_map(|s| match (s, v) {
@@ -112,21 +118,29 @@ impl Body<'_, '_> {
             _ => None,
         });
         match last {
-            Some(ty) if ty.on_a_mesh() || variable.ty.on_a_mesh() => TExpr { ty: ty.clone(), ..variable },
-            _ => variable,
+            Some(ty) => TExpr { ty: ty.clone(), ..variable },
+            None => variable,
         }
     }
 
     /// Arguments of a region that is a statement of its own: a variable that nothing reads
     /// afterwards gives its value away.
-    fn region_args(&mut self, p: &Pending, live: &Live) -> Vec<HExpr> {
+    fn region_args(&mut self, p: &Pending, live: &Live, out: &mut Vec<HStmt>) -> Vec<HExpr> {
         let mut args = vec![];
         for (i, input) in p.inputs.iter().enumerate() {
             let arg = match input {
                 RegionInput::Done(value) => value.clone(),
                 RegionInput::Source(e) => {
-                    let mut value = self.expr(e);
-                    if let (HExprKind::Local(l), Some(v)) = (&value.kind, as_var(e)) {
+                    let Some(v) = as_var(e) else {
+                        args.push(self.expr(e));
+                        continue;
+                    };
+                    let mut value = self.bare(e);
+                    // A function that reads a module variable says of what type it is there.
+                    if p.params[i].global.is_none() {
+                        out.extend(self.hold_var(v, &e.ty, e.span));
+                    }
+                    if let HExprKind::Local(l) = &value.kind {
                         let overwritten = p.defined_set.contains(&v);
                         let elsewhere = p.inputs.iter().enumerate().any(|(k, o)| k != i && input_vars(o).contains(&v));
                         if !is_plain(&e.ty) && !elsewhere && (overwritten || !live.contains(&v)) {
@@ -149,8 +163,10 @@ impl Body<'_, '_> {
         let args = p
             .inputs
             .iter()
-            .map(|input| match input {
+            .zip(&p.params)
+            .map(|(input, param)| match input {
                 RegionInput::Done(value) => value.clone(),
+                RegionInput::Source(e) if param.global.is_some() => self.bare(e),
                 RegionInput::Source(e) => self.expr(e),
             })
             .collect();

@@ -22,9 +22,9 @@ impl Body<'_, '_> {
                 }
                 Change::Set(value)
             }
-            TChange::TensorSet { index, value } => {
-                if slot.on_a_mesh() || index.iter().any(|p| matches!(p, IndexPart::Tensor(_))) {
-                    self.assign_by_region(&slot, index, value, span)
+            TChange::TensorSet { of, index, value } => {
+                if of.on_a_mesh() || index.iter().any(|p| matches!(p, IndexPart::Tensor(_))) {
+                    self.assign_by_region(of, index, value, span)
                 } else {
                     let loose = self.int(repeating(&value.ty) as i64, span);
                     let value = self.as_tensor(value);
@@ -117,7 +117,7 @@ impl Body<'_, '_> {
             })
             .collect();
         let value = part(value);
-        let change = TChange::TensorSet { index, value };
+        let change = TChange::TensorSet { of: slot.clone(), index, value };
         let body = vec![TStmt::Mutate { place: TPlace { root, steps: vec![] }, change, span }];
         let inputs = std::mem::take(&mut p.inputs);
         let args = inputs

@@ -9,7 +9,7 @@ use tessera_ir::host::{HExprKind, HStmt};
 fn lowered(text: &str) -> Lowered {
     let checked = check_program(&mut Database::default(), "t.tsr", text, &NoFiles);
     let program = checked.program.unwrap_or_else(|| panic!("{:#?}", checked.diagnostics));
-    let lowered = lower(&program);
+    let lowered = lower(&program, Options::default());
     assert_eq!(lowered.diagnostics, vec![]);
     lowered
 }

@@ -7,7 +7,7 @@ use tessera_ir::host::{HExprKind, HStmt};
 
 #[test]
 fn a_training_step_is_one_region_with_one_result() {
-    let lowered = lower(&training());
+    let lowered = lower(&training(), Options::default());
     // The two zeros are one region; the step is another, which gives the new w only.
     assert_eq!(lowered.regions.len(), 2, "{:#?}", lowered.host.fns);
     assert_eq!(lowered.host.regions[0].results.len(), 2);
@@ -39,5 +39,5 @@ fn a_slice_of_a_host_variable_is_no_region() {
         tensor(&[4]),
     );
     let p = program(vec![var("x", t())], vec![], vec![print(vec![row])]);
-    assert!(lower(&p).regions.is_empty());
+    assert!(lower(&p, Options::default()).regions.is_empty());
 }

@@ -2,7 +2,7 @@
 
 use crate::rules::sizes::SizeCx;
 use crate::rules::tensor::{self, Given};
-use crate::rules::unify::{Coerce, Mismatch, assignable, refine};
+use crate::rules::unify::{Coerce, Mismatch, assignable, convert, refine};
 use crate::thir::{TExpr, TKind};
 use crate::ty::Ty;
 use std::sync::Arc;
@@ -29,14 +29,11 @@ pub fn coerce(
     };
     let (kind, ty) = match (value.kind, expected) {
         (TKind::List(items), Ty::List(element)) => {
-            let (mut out, mut ty) = (vec![], Ty::Unknown);
+            let mut out = vec![];
             for (i, item) in items.into_iter().enumerate() {
-                let item = coerce(cx, item, element, name, annotation).map_err(inside(format!("element {i}")))?;
-                ty = if i == 0 { item.ty.clone() } else { ty };
-                out.push(item);
+                out.push(coerce(cx, item, element, name, annotation).map_err(inside(format!("element {i}")))?);
             }
-            let ty = Ty::List(Box::new(if cx.unproved { ty } else { refine(element, &ty) }));
-            (TKind::List(out), ty)
+            (TKind::List(out), of_elements(cx, expected, &whole))
         }
         (TKind::Tuple(items), Ty::Tuple(types)) if items.len() == types.len() => {
             let mut out = vec![];
@@ -52,11 +49,7 @@ pub fn coerce(
                 let k = coerce(cx, k, key, name, annotation).map_err(inside("a key".into()))?;
                 out.push((k, coerce(cx, v, element, name, annotation).map_err(inside("a value".into()))?));
             }
-            let ty = match out.first() {
-                Some((k, v)) => Ty::Dict(Box::new(refine(key, &k.ty)), Box::new(refine(element, &v.ty))),
-                None => expected.clone(),
-            };
-            (TKind::Dict(out), ty)
+            (TKind::Dict(out), of_elements(cx, expected, &whole))
         }
         (kind, _) => {
             let value = TExpr { kind, ty: whole, span };
@@ -66,6 +59,12 @@ pub fn coerce(
         }
     };
     Ok(TExpr { kind, ty, span })
+}
+
+/// The type of a container whose elements were converted. What it had says what they have in common: what a type
+/// leaves open may be another thing in each.
+fn of_elements(cx: &SizeCx, expected: &Ty, whole: &Ty) -> Ty {
+    if cx.unproved { convert(expected, whole) } else { refine(expected, whole) }
 }
 
 /// Carries out what [`assignable`] found.

@@ -98,7 +98,7 @@ impl SizeCx {
 
     /// As [`SizeCx::fresh_like`], with a name of its own.
     pub fn fresh_as(&mut self, var: &SizeVar, hint: &str) -> Size {
-        Size::var(SizeVar { natural: var.natural, ..self.fresh_var(hint) })
+        Size::var(SizeVar { natural: var.natural, each: var.each, ..self.fresh_var(hint) })
     }
 
     /// A new size that only data knows. It is called after the name that is being bound, or

@@ -6,7 +6,7 @@ mod assign;
 mod bind;
 mod join;
 
-pub use assign::{Coerce, assignable, fill, is_open, leaves_mesh, refine};
+pub use assign::{Coerce, assignable, convert, fill, is_open, leaves_mesh, refine};
 pub use bind::{Bindings, ParamMismatch, bind_signature, param_mismatch_diagnostic};
 pub use join::{JoinKind, join, join_diagnostic};
 pub use mismatch::{Mismatch, Role, What, mismatch_diagnostic};

@@ -3,6 +3,7 @@
 use super::scalar::{Kind, Known, ScalarExpr};
 use super::value::{Scalar, Tensor, Value};
 use super::{RegionArg, Tracer};
+use crate::law::Seen;
 use crate::lower::Region;
 use std::sync::Arc;
 use tessera_ir::graph::NodeType;
@@ -32,6 +33,21 @@ impl RegionArg {
             RegionArg::Float(x) => Some(Known::Float(*x)),
             RegionArg::Bool(b) => Some(Known::Bool(*b)),
             _ => None,
+        }
+    }
+}
+
+impl From<&RegionArg> for Seen {
+    fn from(arg: &RegionArg) -> Seen {
+        match arg {
+            RegionArg::Int(n) => Seen::Int(*n),
+            RegionArg::Tensor { dtype, shape, layout } => {
+                Seen::Tensor { dtype: *dtype, shape: shape.clone(), layout: Some(layout.clone()) }
+            }
+            RegionArg::List(items) => Seen::Items(items.iter().map(Seen::from).collect()),
+            RegionArg::Dict(entries) => Seen::Items(entries.iter().map(|(_, v)| Seen::from(v)).collect()),
+            RegionArg::Record(items) => Seen::Fields(items.iter().map(Seen::from).collect()),
+            _ => Seen::Other,
         }
     }
 }

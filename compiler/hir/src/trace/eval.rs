@@ -4,6 +4,7 @@ use super::ranges::{Range, outcome};
 use super::scalar::{Kind, Known, ScalarExpr, ScalarOp};
 use super::value::{Key, Scalar, Tensor, Value};
 use super::{DEPTH_MAX, R, Tracer};
+use crate::law::{comparing, settles};
 use crate::thir::*;
 use crate::ty::Ty;
 use indexmap::IndexMap;
@@ -21,8 +22,7 @@ use tessera_ops::surface::{Id, expand};
 impl Tracer<'_> {
     pub(super) fn eval(&mut self, e: &TExpr) -> R<Value> {
         let value = self.eval_here(e)?;
-        // A variable was held to its type where it was set; its slot may have had another type before.
-        if !matches!(e.kind, TKind::Local(_) | TKind::Global(_)) {
+        if settles(e) {
             self.hold_type(&e.ty, &value, e.span)?;
         }
         Ok(value)
@@ -447,15 +447,20 @@ impl Tracer<'_> {
     }
 
     fn body(&mut self, f: &FnInst) -> R<Value> {
-        self.hold_parameters(f)?;
+        let (compare, rest) = f.body.split_at(comparing(&f.body));
+        // Parameters are held to their types when the function has compared them.
+        let law = self.law.take();
         for bind in &f.size_binds {
             let value = self.eval(&bind.from)?;
             self.frame().insert(bind.local, value);
         }
+        self.exec(compare)?;
+        self.law = law;
+        self.hold_parameters(f)?;
         if let Some(program) = &f.program {
             return self.programs(f, program);
         }
-        match self.exec(&f.body)? {
+        match self.exec(rest)? {
             super::stmt::Flow::Return(value) => Ok(value),
             _ => Ok(Value::None),
         }

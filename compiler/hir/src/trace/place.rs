@@ -20,7 +20,7 @@ impl Tracer<'_> {
     pub(super) fn mutate(&mut self, place: &TPlace, change: &TChange, span: Span) -> R<()> {
         let change = match change {
             TChange::Set(e) => Ready::Set(self.eval(e)?),
-            TChange::TensorSet { index, value } => Ready::TensorSet(index, self.eval(value)?, repeating(&value.ty)),
+            TChange::TensorSet { index, value, .. } => Ready::TensorSet(index, self.eval(value)?, repeating(&value.ty)),
             TChange::Method { name, args } => Ready::Method(name, self.evals(args)?),
         };
         let mut steps = vec![];

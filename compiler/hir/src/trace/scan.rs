@@ -95,8 +95,10 @@ impl Tracer<'_> {
         let mut carry = self.eval(init)?;
         let trips = to.saturating_sub(from).max(0) as u64;
         if trips <= UNROLL_MAX {
+            let types = self.carry_types(&carry, span)?;
             for i in from..to {
                 carry = self.turn_of(&f, [Value::int(i), carry], span)?;
+                self.keeps_types(&types, &carry, span)?;
             }
             return Ok(carry);
         }
@@ -132,6 +134,7 @@ impl Tracer<'_> {
     }
 
     fn scan_unrolled(&mut self, f: &Callee, init: Value, sequences: &Value, trips: u64, span: Span) -> R<Value> {
+        let types = self.carry_types(&init, span)?;
         let mut carry = init;
         let mut rows = vec![];
         for i in 0..trips {
@@ -141,6 +144,7 @@ impl Tracer<'_> {
             });
             let (next, y) = self.pair(f, [carry, element], span)?;
             carry = next;
+            self.keeps_types(&types, &carry, span)?;
             rows.push(y);
         }
         let stacked = self.stack(&rows, span)?;
@@ -292,6 +296,30 @@ impl Tracer<'_> {
         Ok(out)
     }
 
+    /// What the tensors and scalars of a carry are.
+    fn carry_types(&self, carry: &Value, span: Span) -> R<Vec<NodeType>> {
+        let ty = |leaf: &Leaf| match leaf {
+            Leaf::Tensor(t) => self.ty(*t).anywhere(),
+            Leaf::Scalar(s) => NodeType::new(vec![], s.kind().dtype()),
+        };
+        Ok(self.leaves_of(carry, span)?.iter().map(ty).collect())
+    }
+
+    /// E0708 unless a turn gives back what came in.
+    fn keeps_types(&self, types: &[NodeType], next: &Value, span: Span) -> R<()> {
+        let have = self.carry_types(next, span)?;
+        if have.len() != types.len() {
+            return Err(self.error(Code::E0708, span, "the carry of a loop changes its structure"));
+        }
+        match types.iter().zip(&have).find(|(want, have)| want != have) {
+            Some((want, have)) => {
+                let message = format!("the carry of a loop changes its type from {want} to {have}");
+                Err(self.error(Code::E0708, span, message))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Traces the body into the innermost graph: its outputs, the carry and the element of ys.
     fn body_of(
         &mut self,
@@ -320,19 +348,10 @@ impl Tracer<'_> {
             (None, _) => Value::None,
         });
         let (next, y) = body(self, &inputs[carried..], carry)?;
+        self.keeps_types(&types[..carried], &next, span)?;
         let mut outputs = vec![];
-        for (i, leaf) in self.leaves_of(&next, span)?.iter().enumerate() {
-            let id = self.leaf_id(leaf, span);
-            let (have, want) = (self.level().graph.ty(id).anywhere(), types.get(i));
-            if i >= carried || want != Some(&have) {
-                let before = want.map_or("nothing".into(), |t| t.to_string());
-                let message = format!("the carry of a loop changes its type from {before} to {have}");
-                return Err(self.error(Code::E0708, span, message));
-            }
-            outputs.push(id);
-        }
-        if outputs.len() != carried {
-            return Err(self.error(Code::E0708, span, "the carry of a loop changes its structure"));
+        for leaf in self.leaves_of(&next, span)? {
+            outputs.push(self.leaf_id(&leaf, span));
         }
         for leaf in self.leaves_of(&y, span)? {
             let id = self.leaf_id(&leaf, span);

@@ -1,8 +1,8 @@
 //! Traced graphs, interpreted.
 
 use super::{InputSource, RegionArg, Template, Traced, trace};
-use crate::lower::lower;
 use crate::lower::typed::*;
+use crate::lower::{Options, lower};
 use crate::thir::*;
 use crate::ty::{StructTy, Ty};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ fn run(
     args: &[(RegionArg, Vec<f64>)],
 ) -> (Vec<u64>, Vec<f64>) {
     let p = program(globals, insts, vec![print(vec![value])]);
-    let lowered = lower(&p);
+    let lowered = lower(&p, Options::default());
     assert_eq!(lowered.regions.len(), 1);
     let concrete: Vec<RegionArg> = args.iter().map(|a| a.0.clone()).collect();
     let traced = trace(&p, &lowered.regions[0], &concrete).unwrap_or_else(|d| panic!("{d:#?}"));
@@ -87,7 +87,7 @@ fn assigned(shape: &[i64], index: Vec<IndexPart>, value: TExpr) -> Vec<f64> {
     let t = tensor(shape);
     let place = TPlace { root: TRoot::Local(LocalId(0)), steps: vec![] };
     let body = vec![
-        TStmt::Mutate { place, change: TChange::TensorSet { index, value }, span: span() },
+        TStmt::Mutate { place, change: TChange::TensorSet { of: t.clone(), index, value }, span: span() },
         TStmt::Return(Some(local(0, t.clone()))),
     ];
     let params = vec![var("x", t.clone()), var("t", ints(2)), var("n", Ty::int())];
@@ -206,7 +206,7 @@ fn structs_come_back_with_scalars_that_need_no_new_graph() {
     let f = function("update", vec![var("s", state.clone())], vec![], state.clone(), body);
     let call = e(TKind::Call { inst: InstId(0), callee: None, args: vec![global(0, state.clone())] }, state.clone());
     let p = program(vec![var("s", state.clone())], vec![f], vec![set(0, call), print(vec![global(0, state)])]);
-    let lowered = lower(&p);
+    let lowered = lower(&p, Options::default());
     let arg = RegionArg::Record(vec![f32s(&[2]), RegionArg::Int(41), RegionArg::Float(0.5)]);
     let traced = trace(&p, &lowered.regions[0], &[arg]).unwrap();
     sound(&traced);
@@ -234,7 +234,7 @@ fn lists_and_loops_over_them_are_unrolled() {
     let f = function("total", vec![var("xs", list.clone())], vec![var("s", t()), var("x", t())], t(), body);
     let call = e(TKind::Call { inst: InstId(0), callee: None, args: vec![global(0, list.clone())] }, t());
     let p = program(vec![var("xs", list)], vec![f], vec![print(vec![call])]);
-    let lowered = lower(&p);
+    let lowered = lower(&p, Options::default());
     let traced = trace(&p, &lowered.regions[0], &[RegionArg::List(vec![f32s(&[2]), f32s(&[2]), f32s(&[2])])]).unwrap();
     sound(&traced);
     assert_eq!(traced.inputs.len(), 3);
@@ -249,14 +249,14 @@ fn endless_unrolling_is_refused() {
     let f = function("f", vec![var("x", t())], vec![], t(), vec![TStmt::Return(Some(call))]);
     let outer = e(TKind::Call { inst: InstId(0), callee: None, args: vec![global(0, t())] }, t());
     let p = program(vec![var("x", t())], vec![f], vec![print(vec![outer])]);
-    let lowered = lower(&p);
+    let lowered = lower(&p, Options::default());
     assert_eq!(trace(&p, &lowered.regions[0], &[f32s(&[2])]).unwrap_err()[0].code, Code::E0901);
 }
 
 #[test]
 fn the_step_traces_with_a_dynamic_rate() {
     let p = training();
-    let lowered = lower(&p);
+    let lowered = lower(&p, Options::default());
     let args = [f32s(&[3, 3]), f32s(&[3, 3]), RegionArg::Float(0.1)];
     let traced = trace(&p, &lowered.regions[1], &args).unwrap();
     assert!(traced.guards.is_empty());
@@ -275,7 +275,7 @@ fn sizes_that_only_data_knows_fail_when_traced() {
         vec![],
         vec![print(vec![op("matmul", vec![global(0, t()), global(1, t())], t())])],
     );
-    let lowered = lower(&p);
+    let lowered = lower(&p, Options::default());
     let err = trace(&p, &lowered.regions[0], &[f32s(&[2, 3]), f32s(&[4, 3])]).unwrap_err();
     assert_eq!(err[0].code, tessera_base::Code::E0708, "{err:?}");
 }
@@ -303,7 +303,7 @@ fn unrolled() -> Program {
 #[test]
 fn a_call_is_inlined_and_guards_what_it_asked() {
     let p = unrolled();
-    let lowered = lower(&p);
+    let lowered = lower(&p, Options::default());
     // The graph function itself needs no host code.
     assert_eq!(lowered.host.fns.len(), 1);
     let traced = trace(&p, &lowered.regions[0], &[f32s(&[5]), RegionArg::Int(3)]).unwrap();
@@ -320,7 +320,7 @@ fn traced_index(shape: &[i64], index: Vec<IndexPart>, args: &[RegionArg]) -> Tra
     let ints = || Ty::Tensor(TensorType::new(vec![Size::constant(3)], DType::I64));
     let globals = vec![var("x", t), var("t", ints()), var("n", Ty::int())];
     let p = program(globals, vec![], vec![print(vec![read])]);
-    let lowered = lower(&p);
+    let lowered = lower(&p, Options::default());
     let traced = trace(&p, &lowered.regions[0], args).unwrap();
     sound(&traced);
     traced
@@ -364,7 +364,7 @@ fn indices_give_numpys_shapes() {
 fn region_of(text: &str, args: &[RegionArg]) -> Traced {
     let checked = crate::check_program(&mut crate::db::Database::default(), "t.tsr", text, &crate::source::NoFiles);
     let p = checked.program.unwrap_or_else(|| panic!("{:#?}", checked.diagnostics));
-    let lowered = lower(&p);
+    let lowered = lower(&p, Options::default());
     let last = lowered.regions.last().unwrap();
     let traced = trace(&p, last, args).unwrap_or_else(|d| panic!("{d:#?}"));
     sound(&traced);

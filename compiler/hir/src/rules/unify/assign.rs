@@ -258,7 +258,18 @@ pub fn fill(a: &Ty, b: &Ty) -> Ty {
 
 /// The declared type with what it leaves open taken from the (accepted) value's type.
 pub fn refine(expected: &Ty, found: &Ty) -> Ty {
+    taken(expected, found, true)
+}
+
+/// As [`refine`], of a value whose sizes are still to be compared with those of the declared type: it has its own.
+pub fn convert(expected: &Ty, found: &Ty) -> Ty {
+    taken(expected, found, false)
+}
+
+fn taken(expected: &Ty, found: &Ty, compared: bool) -> Ty {
+    let refine = |e: &Ty, f: &Ty| taken(e, f, compared);
     match (expected, found) {
+        (Ty::Tensor(_) | Ty::TensorPattern(_), Ty::Tensor(_) | Ty::AnyTensor) if !compared => found.clone(),
         (_, Ty::Unknown | Ty::Never | Ty::Error) => expected.clone(),
         (Ty::Unknown | Ty::AnyTensor, _) => found.clone(),
         (Ty::Int(_), Ty::Int(_)) | (Ty::DType(_), Ty::DType(_)) => found.clone(),
