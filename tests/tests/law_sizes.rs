@@ -71,3 +71,30 @@ fn every_problem_gets_its_verdict() {
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), all.len(), wrong.join("\n"));
 }
+
+/// The list is read by people: what is new in it is a size that only data knows, or a proof that is missing.
+#[test]
+fn examples_compare_what_only_data_knows() {
+    let mut examples: Vec<String> = std::fs::read_dir(root().join("examples"))
+        .expect("the examples are there")
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        // Its model is read when it is checked, and has to be fetched before.
+        .filter(|name| name.ends_with(".tsr") && name != "filetype.tsr")
+        .collect();
+    examples.sort();
+    let mut found: Vec<String> = vec![];
+    for name in examples {
+        let ran =
+            run_in(&root(), &["check", "-v", &format!("examples/{name}")], "").expect("the program under test starts");
+        for line in ran.out.lines().filter_map(|l| l.strip_suffix(" is compared when the program runs")) {
+            if !found.iter().any(|l| l == line) {
+                found.push(line.to_owned());
+            }
+        }
+    }
+    let wanted = std::fs::read_to_string(root().join("tests/sizes/examples.txt")).expect("the list can be read");
+    let added: Vec<&String> = found.iter().filter(|l| !wanted.lines().any(|w| w == *l)).collect();
+    let gone: Vec<&str> = wanted.lines().filter(|w| !found.iter().any(|l| l == w)).collect();
+    assert!(added.is_empty() && gone.is_empty(), "new: {added:#?}\ngone: {gone:#?}");
+}

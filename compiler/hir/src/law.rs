@@ -8,6 +8,7 @@
 use crate::thir::{TExpr, TKind, TStmt};
 use crate::ty::Ty;
 use std::collections::BTreeMap;
+use tessera_base::size::Atom;
 use tessera_base::{Code, DType, Diagnostic, Sharding, Size, SizeVar, Span, TensorType};
 
 /// A value, as far as types speak of it.
@@ -59,7 +60,33 @@ impl Told {
         }
         match size.eval(&|v| self.0.get(v).copied()) {
             Some(known) if known != n => Err(known),
-            _ => Ok(()),
+            Some(_) => Ok(()),
+            None => self.solve(size, n),
+        }
+    }
+
+    /// `2*K` is 6: that tells K. `Err` is the nearest that it can be.
+    fn solve(&mut self, size: &Size, n: i64) -> Result<(), i64> {
+        let open: Vec<SizeVar> = size.vars().into_iter().filter(|v| !self.0.contains_key(v)).collect();
+        let [var] = open.as_slice() else { return Ok(()) };
+        let at = |k: i64| size.eval(&|v| if v == var { Some(k) } else { self.0.get(v).copied() });
+        let (Some(zero), Some(one), Some(two)) = (at(0), at(1), at(2)) else { return Ok(()) };
+        let (Some(by), Some(next)) = (one.checked_sub(zero), two.checked_sub(one)) else { return Ok(()) };
+        if by != next
+            || by == 0
+            || size.terms().is_none_or(|mut t| t.any(|(m, _)| !matches!(m, [] | [(Atom::Var(_), 1)])))
+        {
+            return Ok(());
+        }
+        let k = n.saturating_sub(zero).div_euclid(by);
+        let k = if var.natural { k.max(0) } else { k };
+        match at(k) {
+            Some(value) if value == n => {
+                self.0.insert(var.clone(), k);
+                Ok(())
+            }
+            Some(value) => Err(value),
+            None => Ok(()),
         }
     }
 

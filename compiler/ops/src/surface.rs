@@ -212,7 +212,7 @@ impl InferCx<'_> {
     /// Accepts sizes that are equal, records a run-time check where only data decides, and
     /// returns the verdict where they differ, or may differ for a rigid variable.
     pub fn require_equal(&mut self, a: &Size, b: &Size) -> Result<(), Verdict> {
-        match a.compare(b, self.facts) {
+        match a.compare_stated(b, self.facts) {
             Verdict::Equal => Ok(()),
             Verdict::Depends(w) => {
                 if a.vars().iter().chain(&b.vars()).any(|v| !v.rigid) {
@@ -234,7 +234,7 @@ impl InferCx<'_> {
     /// Accepts `whole >= part`, records a comparison at run time where only data decides, and returns the answer where
     /// it never holds, or may not for a rigid variable.
     pub fn require_reach(&mut self, whole: &Size, part: &Size) -> Result<(), Reach> {
-        match whole.reach(part, self.facts) {
+        match whole.reach_stated(part, self.facts) {
             Reach::Always => Ok(()),
             Reach::Depends(_) if whole.vars().iter().chain(&part.vars()).any(|v| !v.rigid) => {
                 self.reaches.push((whole.clone(), part.clone()));

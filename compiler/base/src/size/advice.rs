@@ -9,11 +9,11 @@ const TRIES: usize = 16;
 impl Facts {
     /// A help with the `assert` under which the two sizes are equal, if one is found. It names variables of signatures only.
     pub fn advice_equal(&self, a: &Size, b: &Size) -> Option<String> {
-        self.tried(&[a, b], |facts| a.compare(b, facts) == Verdict::Equal).or_else(|| self.stated(a, b))
+        self.tried(&[a, b], |facts| a.compare(b, facts) == Verdict::Equal).or_else(|| self.in_words(a, b))
     }
 
     /// A help that states what is needed, where that is what one size is: `assert K == 3`.
-    fn stated(&self, a: &Size, b: &Size) -> Option<String> {
+    fn in_words(&self, a: &Size, b: &Size) -> Option<String> {
         let (a, b) = if a.as_var().is_some() { (a, b) } else { (b, a) };
         let var = a.as_var()?;
         if b.vars().contains(var) || a.vars().iter().chain(&b.vars()).any(|v| !v.rigid) {

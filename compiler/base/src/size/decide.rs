@@ -56,6 +56,28 @@ impl Size {
         }
     }
 
+    /// As [`Size::compare`]; what differs only because of an earlier comparison at run time is left to the run, too.
+    pub fn compare_stated(&self, other: &Size, facts: &Facts) -> Verdict {
+        match self.compare(other, facts) {
+            Verdict::Differ(w) if !std::ptr::eq(facts.stated(), facts) => match self.compare(other, facts.stated()) {
+                Verdict::Differ(w) => Verdict::Differ(w),
+                _ => Verdict::Depends(w),
+            },
+            verdict => verdict,
+        }
+    }
+
+    /// As [`Size::reach`], in the same way.
+    pub fn reach_stated(&self, part: &Size, facts: &Facts) -> Reach {
+        match self.reach(part, facts) {
+            Reach::Never(w) if !std::ptr::eq(facts.stated(), facts) => match self.reach(part, facts.stated()) {
+                Reach::Never(w) => Reach::Never(w),
+                _ => Reach::Depends(w),
+            },
+            reach => reach,
+        }
+    }
+
     /// The normal form under facts: known equations applied, and a dividend `d` with
     /// `h | d` written as `h * (d // h)`.
     pub fn normal(&self, facts: &Facts) -> Size {

@@ -2,8 +2,9 @@
 
 use super::linear::Answer;
 use super::purify::Conjunction;
-use super::{Atom, Size, SizeVar};
+use super::{Atom, Reach, Size, SizeVar, Verdict};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// More facts than this are not kept: a question reads them all. What is not kept is not proved.
 const FACTS_MAX: usize = 256;
@@ -23,6 +24,10 @@ pub struct Facts {
     nonzero: Vec<Size>,
     /// `divisor` divides `dividend`, and is not 0.
     divides: Vec<(Size, Size)>,
+    /// The facts without what only comparisons at run time told in earlier statements, where there are such.
+    stated: Option<Arc<Facts>>,
+    /// `stated` of the next statement, where this one compares something.
+    next: Option<Arc<Facts>>,
 }
 
 impl Facts {
@@ -31,12 +36,54 @@ impl Facts {
     }
 
     fn full(&self) -> bool {
-        let Facts { rewrites, zero, natural, nonzero, divides } = self;
+        let Facts { rewrites, zero, natural, nonzero, divides, stated: _, next: _ } = self;
         rewrites.len() + zero.len() + natural.len() + nonzero.len() + divides.len() >= FACTS_MAX
+    }
+
+    /// What holds whether or not sizes turn out to be equal that earlier statements compare when the program runs: that
+    /// proves what comes after them, and refuses nothing, since the program is right up to there.
+    pub fn stated(&self) -> &Facts {
+        self.stated.as_deref().unwrap_or(self)
+    }
+
+    /// A statement ends.
+    pub fn settle(&mut self) {
+        if let Some(next) = self.next.take() {
+            self.stated = Some(next);
+        }
+    }
+
+    fn also_stated(&mut self, f: impl Fn(&mut Facts)) {
+        [&mut self.stated, &mut self.next].into_iter().flatten().for_each(|facts| f(Arc::make_mut(facts)));
+    }
+
+    /// A comparison at run time tells what `f` assumes.
+    fn compared(&mut self, f: impl Fn(&mut Facts)) {
+        let next = match self.next.take() {
+            Some(next) => next,
+            None => self.stated.clone().unwrap_or_else(|| Arc::new(self.clone())),
+        };
+        f(self);
+        self.next = Some(next);
+    }
+
+    /// From here on the two sizes have been compared, and are equal.
+    pub fn compared_equal(&mut self, a: &Size, b: &Size) {
+        if self.stated.is_none() || !matches!(a.compare(b, self), Verdict::Differ(_)) {
+            self.compared(|facts| facts.assume_equal(a, b));
+        }
+    }
+
+    /// From here on the two sizes have been compared, and `whole` is at least `part`.
+    pub fn compared_at_least(&mut self, whole: &Size, part: &Size) {
+        if self.stated.is_none() || !matches!(whole.reach(part, self), Reach::Never(_)) {
+            self.compared(|facts| facts.assume_at_least(whole, part));
+        }
     }
 
     /// From here on `divisor` divides `dividend`.
     pub fn assume_divides(&mut self, divisor: &Size, dividend: &Size) {
+        self.also_stated(|facts| facts.assume_divides(divisor, dividend));
         let fact = (divisor.clone(), dividend.clone());
         if self.full() || self.divides.contains(&fact) || divisor.overflowed() || dividend.overflowed() {
             return;
@@ -48,6 +95,7 @@ impl Facts {
 
     /// From here on the two sizes are equal.
     pub fn assume_equal(&mut self, a: &Size, b: &Size) {
+        self.also_stated(|facts| facts.assume_equal(a, b));
         let difference = self.rewritten(&a.sub(b));
         if self.full() || difference.is_zero() || difference.overflowed() {
             return;
@@ -71,6 +119,7 @@ impl Facts {
 
     /// From here on `whole` is at least `part`.
     pub fn assume_at_least(&mut self, whole: &Size, part: &Size) {
+        self.also_stated(|facts| facts.assume_at_least(whole, part));
         let rest = whole.sub(part);
         if self.full() || rest.overflowed() || rest.reaches(0) || self.natural.contains(&rest) {
             return;
@@ -80,6 +129,7 @@ impl Facts {
 
     /// From here on the two sizes are not equal.
     pub fn assume_differ(&mut self, a: &Size, b: &Size) {
+        self.also_stated(|facts| facts.assume_differ(a, b));
         let rest = a.sub(b);
         let one = Size::constant(1);
         if self.full() || rest.overflowed() || self.nonzero.contains(&rest) || rest.as_const().is_some_and(|n| n != 0) {
@@ -112,6 +162,8 @@ impl Facts {
             nonzero: self.nonzero.iter().filter_map(&mut size).collect(),
             divides: self.divides.iter().filter_map(|(a, b)| Some((size(a)?, size(b)?))).collect(),
             rewrites: vec![],
+            stated: None,
+            next: None,
         };
         for (i, (var, value)) in self.rewrites.iter().enumerate() {
             let Some(left) = size(&Size::var(var.clone())) else { continue };

@@ -57,6 +57,23 @@ fn product(a: &[(Atom, u32)], b: &[(Atom, u32)]) -> Monomial {
     out
 }
 
+/// Terms of a quotient.
+const QUOTIENT_MAX: usize = 64;
+
+/// The quotient of two terms, where the second divides the first.
+fn quotient((m, c): &(Monomial, i64), (dm, dc): &(Monomial, i64)) -> Option<(Monomial, i64)> {
+    if c.checked_rem(*dc)? != 0 {
+        return None;
+    }
+    let mut powers = m.clone();
+    for (a, p) in dm {
+        let (_, have) = powers.iter_mut().find(|(atom, _)| atom == a)?;
+        *have = have.checked_sub(*p)?;
+    }
+    powers.retain(|(_, p)| *p > 0);
+    Some((powers, c / dc))
+}
+
 impl Size {
     pub fn constant(n: i64) -> Size {
         let mut sum = Sum::default();
@@ -142,7 +159,7 @@ impl Size {
         out.size()
     }
 
-    /// The quotient if `other` divides `self` as polynomials (a single term as divisor).
+    /// The quotient if `other` divides `self` as polynomials.
     pub fn exact_div(&self, other: &Size) -> Option<Size> {
         if self.overflow || other.overflow {
             return None;
@@ -150,21 +167,31 @@ impl Size {
         if self == other && !self.is_zero() {
             return Some(Size::constant(1));
         }
-        let [(dm, dc)] = &*other.terms else { return None };
-        let mut out = Sum::default();
-        for (m, c) in self.terms.iter() {
-            if *dc == 0 || c.checked_rem(*dc)? != 0 {
+        let first = other.leading()?;
+        let (mut rest, mut out) = (self.clone(), Sum::default());
+        for _ in 0..QUOTIENT_MAX {
+            let Some(term) = rest.leading() else { return Some(out.size()) };
+            let (m, c) = quotient(term, first)?;
+            out.add(&m, c);
+            if other.terms.len() == 1 && rest.terms.len() == 1 {
+                return Some(out.size());
+            }
+            rest = rest.sub(&other.mul(&Size { terms: [(m, c)].into(), overflow: false }));
+            if rest.overflow {
                 return None;
             }
-            let mut powers = m.clone();
-            for (a, p) in dm {
-                let (_, have) = powers.iter_mut().find(|(atom, _)| atom == a)?;
-                *have = have.checked_sub(*p)?;
-            }
-            powers.retain(|(_, p)| *p > 0);
-            out.add(&powers, c / dc);
         }
-        Some(out.size())
+        None
+    }
+
+    /// The term that comes first in an order that products keep: by degree, then by the powers of each atom in turn.
+    fn leading(&self) -> Option<&(Monomial, i64)> {
+        let degree = |m: &Monomial| m.iter().map(|(_, p)| *p).sum::<u32>();
+        self.terms.iter().max_by(|(a, _), (b, _)| {
+            let mut pairs = a.iter().zip(b).map(|((x, p), (y, q))| y.cmp(x).then(p.cmp(q)));
+            let powers = pairs.find(|o| o.is_ne()).unwrap_or(a.len().cmp(&b.len()));
+            degree(a).cmp(&degree(b)).then(powers)
+        })
     }
 
     /// Floor division. Division by the constant zero gives `None`.
@@ -352,22 +379,23 @@ impl Size {
         Size { terms: [(m, 1)].into(), overflow: false }
     }
 
-    /// How many variables and constants it is written with, counted up to `most`.
+    /// How many variables and constants it is written with, counted up to `most`: a power as so many factors.
     pub fn weight(&self, most: usize) -> usize {
         let mut sum = 0;
         for m in self.monomials() {
             sum += 1;
-            for (atom, _) in m {
+            for (atom, power) in m {
                 if sum >= most {
                     return most;
                 }
-                sum += match atom {
+                let one = match atom {
                     Atom::Var(_) => 1,
                     Atom::Div(a, b) | Atom::Mod(a, b) | Atom::Min(a, b) | Atom::Max(a, b) => {
                         let first = a.weight(most - sum);
                         first + b.weight((most - sum).saturating_sub(first))
                     }
                 };
+                sum = sum.saturating_add(one.saturating_mul(*power as usize));
             }
         }
         sum.min(most)

@@ -174,8 +174,9 @@ fn system(c: &Conjunction, budget: &mut Budget) -> Option<System> {
     let facts = g.rows.len();
     g.close(0, budget)?;
     let given = g.rows.len();
-    g.products(&bounds(&g.rows[..facts]), budget)?;
-    g.multiply(given, budget)?;
+    let bounds = bounds(&g.rows[..facts]);
+    g.products(&bounds, budget)?;
+    g.multiply(given, &bounds, budget)?;
     g.dense(budget)
 }
 
@@ -255,7 +256,7 @@ impl Growing {
         let low = |a: &Atom| bounds.get(a).copied().unwrap_or(0).max(0);
         let all: Vec<Monomial> = self.columns.keys().filter(|m| degree(m) > 1).cloned().collect();
         for m in all {
-            if !m.iter().all(|(a, _)| a.is_natural()) {
+            if !natural(&m, bounds) {
                 if let [(_, p)] = m.as_slice()
                     && p % 2 == 0
                 {
@@ -289,7 +290,7 @@ impl Growing {
     }
 
     /// The first `count` rows times naturals, where all products are unknowns already.
-    fn multiply(&mut self, count: usize, budget: &mut Budget) -> Option<()> {
+    fn multiply(&mut self, count: usize, bounds: &BTreeMap<Atom, i64>, budget: &mut Budget) -> Option<()> {
         let products: Vec<Monomial> = self.columns.keys().filter(|m| degree(m) > 1).cloned().collect();
         let mut made = BTreeSet::new();
         for i in 0..count {
@@ -298,7 +299,7 @@ impl Growing {
                 for t in row.monomials().filter(|t| !t.is_empty()) {
                     budget.take(10)?;
                     let Some(by) = divided(m, t).filter(|by| !by.is_empty()) else { continue };
-                    if !equation && !by.iter().all(|(a, _)| a.is_natural()) || !made.insert((i, by.clone())) {
+                    if !equation && !natural(&by, bounds) || !made.insert((i, by.clone())) {
                         continue;
                     }
                     let product = row.mul(&Size::of_monomial(by));
@@ -335,6 +336,11 @@ impl Growing {
         }
         Some(out)
     }
+}
+
+/// Whether each factor is at least 0, by its form or by a fact.
+fn natural(m: &Monomial, bounds: &BTreeMap<Atom, i64>) -> bool {
+    m.iter().all(|(a, _)| a.is_natural() || bounds.get(a).is_some_and(|low| *low >= 0))
 }
 
 fn degree(m: &Monomial) -> u32 {

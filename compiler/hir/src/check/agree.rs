@@ -6,7 +6,7 @@
 //! size: one comparison of ints, before anything reads the value. Of a function's parameters this happens
 //! at its entry, from the parameters alone, so that it does not matter who calls.
 
-use super::cx::{Cx, int, string};
+use super::cx::{Cx, SizeSources, int, string};
 use super::iterate::int_test;
 use super::symbolic::dim;
 use crate::rules::sizes::vars_of;
@@ -65,16 +65,36 @@ impl Cx<'_> {
     /// Statements that stop the program unless the sizes in the types of values are those of the values.
     /// Empty where there is nothing to compare.
     pub fn agree(&mut self, parts: Vec<Part>) -> Vec<TStmt> {
+        let told = self.size_sources.clone();
         let (stmts, ()) = self.block(|cx| {
             let mut known = Known::default();
-            parts.iter().for_each(|p| known.count_in(&p.declared));
+            for p in &parts {
+                known.count_in(&p.declared);
+                // What a new size is, the values say: `Tensor[2*L]` of 6 elements that L is 3.
+                cx.size_sources_of(&p.declared, &p.value, false);
+            }
+            cx.solved_at_least_zero(&told, &parts);
             for p in parts {
                 let mut found = Found::default();
                 found.collect((&p.declared, &p.found), &p.value, (&p.what, p.at, p.ints));
                 cx.compare_all(found, &mut known);
             }
         });
+        self.size_sources = told;
         stmts
+    }
+
+    /// Of a new size that is solved for, such as L of `Tensor[L + 3]`, there may be none.
+    fn solved_at_least_zero(&mut self, told: &SizeSources, parts: &[Part]) {
+        let Some(at) = parts.first().map(|p| p.at) else { return };
+        let solved = |(v, (e, _)): &(&SizeVar, &(TExpr, bool))| {
+            v.natural && !told.contains_key(*v) && matches!(e.kind, TKind::Arith { .. })
+        };
+        let new: Vec<SizeVar> = self.size_sources.iter().filter(solved).map(|(v, _)| v.clone()).collect();
+        let of = parts.iter().map(|p| p.what.clone()).collect::<Vec<_>>().join(" and ");
+        for var in new {
+            self.at_least_zero(&Size::var(var), &of, at);
+        }
     }
 
     fn compare_all(&mut self, found: Found, known: &mut Known) {
@@ -82,7 +102,9 @@ impl Cx<'_> {
         self.out.extend(untyped.into_iter().map(TStmt::Expr));
         // What tells a size comes before what it is compared with.
         let (tell, compare): (Vec<Leaf>, Vec<Leaf>) = leaves.into_iter().partition(|l| self.tells(l));
-        for leaf in tell.into_iter().chain(compare) {
+        // So does a size that stands alone before one that is made of it.
+        let (plain, composed): (Vec<Leaf>, Vec<Leaf>) = compare.into_iter().partition(|l| l.size.as_var().is_some());
+        for leaf in tell.into_iter().chain(plain).chain(composed) {
             self.compare_leaf(leaf, known);
         }
         for list in lists {
@@ -101,7 +123,8 @@ impl Cx<'_> {
             return;
         }
         let span = leaf.at;
-        if let Some(expected) = self.sure_value(&leaf.size, span) {
+        if let Some(expected) = self.sure_value(&leaf.size, span).or_else(|| self.known_value(&leaf.size, known, span))
+        {
             return self.write_comparison(leaf, expected);
         }
         if known.count.get(&leaf.size).is_none_or(|n| *n < 2) {
@@ -137,6 +160,25 @@ impl Cx<'_> {
             return None;
         }
         self.size_value(size, span)
+    }
+
+    /// The value of a size that is made of such as the values that are checked have told already: `J + 1` beside `J`.
+    fn known_value(&mut self, size: &Size, known: &Known, span: Span) -> Option<TExpr> {
+        if size.as_var().is_some() {
+            return None;
+        }
+        let outer = self.size_sources.clone();
+        let mut told = true;
+        for var in size.vars() {
+            let own = Size::var(var.clone());
+            match known.values.get(&own) {
+                Some((kept, _)) => drop(self.size_sources.insert(var, (kept.clone(), false))),
+                None => told &= self.sure_value(&own, span).is_some(),
+            }
+        }
+        let value = told.then(|| self.size_value(size, span)).flatten();
+        self.size_sources = outer;
+        value
     }
 
     fn write_comparison(&mut self, leaf: Leaf, expected: TExpr) {
@@ -250,21 +292,31 @@ impl Cx<'_> {
 impl Known {
     fn count_in(&mut self, ty: &Ty) {
         for size in sizes_of(ty) {
-            *self.count.entry(size).or_insert(0) += 1;
+            self.count_size(size);
         }
         // Elements of a container are several.
         each_container(ty, &mut |element| {
             for size in sizes_of(element) {
-                *self.count.entry(size).or_insert(0) += 1;
+                self.count_size(size);
             }
         });
+    }
+
+    /// A size is needed for those that are made of it, too.
+    fn count_size(&mut self, size: Size) {
+        if size.as_var().is_none() {
+            for var in size.vars() {
+                *self.count.entry(Size::var(var)).or_insert(0) += 1;
+            }
+        }
+        *self.count.entry(size).or_insert(0) += 1;
     }
 
     /// Counts sizes that are others in each element as one element has them.
     fn of_one_element(&mut self, element: &Ty) {
         self.count.retain(|s, _| !s.vars().iter().any(|v| v.each));
         for size in sizes_of(element).into_iter().filter(|s| s.vars().iter().any(|v| v.each)) {
-            *self.count.entry(size).or_insert(0) += 1;
+            self.count_size(size);
         }
     }
 

@@ -95,7 +95,10 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
     // Reported at the definition.
     let broken = !types.diagnostics.is_empty();
     let params = parameters(&mut cx, data, &f, &types);
+    let known = cx.sizes.facts.clone();
     body(&mut cx, &f);
+    // Results meet under what all paths know.
+    cx.sizes.facts = known;
     let falls_through = cx.alive;
     if blocks.is_some() {
         cx.results_lie(&f, stated.as_ref());

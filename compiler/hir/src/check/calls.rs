@@ -120,10 +120,12 @@ impl Cx<'_> {
         let gives = self.of_any_size(ret);
         let kind = TKind::CallValue { callee: Box::new(callee), args: out };
         let call = TExpr { kind, ty: gives.clone(), span };
-        match super::agree::has_sizes(ret) {
-            true => self.compared(call, (ret, &gives), "result", "the result of this function".into(), span, None),
-            false => call,
+        if !super::agree::has_sizes(ret) {
+            return call;
         }
+        let what = "the result of this function";
+        self.sizes.note_type(ret, what, span);
+        self.compared(call, (ret, &gives), "result", what.into(), span, None)
     }
 
     /// Until the function has compared its sizes an argument is what it is.

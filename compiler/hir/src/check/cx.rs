@@ -84,6 +84,9 @@ pub struct FnState {
     pub captured: BTreeSet<Arc<str>>,
 }
 
+/// Where the value of each size is read; `true`: from a parameter at the entry.
+pub type SizeSources = BTreeMap<SizeVar, (TExpr, bool)>;
+
 pub struct Cx<'db> {
     pub db: &'db dyn Db,
     /// Whose names are in scope.
@@ -134,7 +137,7 @@ pub struct Cx<'db> {
     /// Names that annotations made sizes of, with their sizes.
     pub size_names: BTreeMap<Arc<str>, Size>,
     /// How to compute a size variable here; with `true`, from the parameters at entry.
-    pub size_sources: BTreeMap<SizeVar, (TExpr, bool)>,
+    pub size_sources: SizeSources,
     /// Parameters' dims whose size is no variable (`min(5, n)`): where to read them at entry.
     pub dim_sources: BTreeMap<Size, TExpr>,
     /// Constants of the file that the function's signature names, with where they are bound.
@@ -344,21 +347,37 @@ impl<'db> Cx<'db> {
         self.env.bind(name, Binding { slot, ty, span, bad: None });
     }
 
+    /// The variable gets another value: sizes whose value is read from it are read from a copy of the old one where
+    /// something else still has them.
+    pub fn keep_sizes(&mut self, slot: Slot) {
+        let reads = |e: &TExpr| {
+            let mut found = false;
+            crate::walk::each_expr(e, &mut |e| {
+                found |= match (&e.kind, slot) {
+                    (TKind::Local(a), Slot::Local(b)) => *a == b,
+                    (TKind::Global(a), Slot::Global(b)) => *a == b,
+                    _ => false,
+                }
+            });
+            found
+        };
+        let lost: Vec<SizeVar> =
+            self.size_sources.iter().filter(|(_, (e, entry))| !entry && reads(e)).map(|(v, _)| v.clone()).collect();
+        for var in lost {
+            let Some((source, _)) = self.size_sources.remove(&var) else { continue };
+            let has = |b: &Binding| b.slot != slot && crate::rules::sizes::vars_of(&b.ty).contains(&var);
+            if self.env.bound().any(|(_, b)| has(b)) {
+                let kept = self.save(&var.name.clone(), source);
+                self.size_sources.insert(var, (kept, false));
+            }
+        }
+    }
+
     pub fn set_slot(&mut self, slot: Slot, value: TExpr) {
         if value.ty == Ty::Error {
             return;
         }
-        if !self.size_sources.is_empty() {
-            // What was the value of a size is another value now.
-            self.size_sources.retain(|_, (e, entry)| {
-                *entry
-                    || match (&e.kind, slot) {
-                        (TKind::Local(a), Slot::Local(b)) => *a != b,
-                        (TKind::Global(a), Slot::Global(b)) => *a != b,
-                        _ => true,
-                    }
-            });
-        }
+        self.keep_sizes(slot);
         self.out.push(match slot {
             Slot::Local(id) => TStmt::Set(id, value),
             Slot::Global(id) => TStmt::SetGlobal(id, value),

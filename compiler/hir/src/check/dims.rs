@@ -18,7 +18,7 @@ impl Cx<'_> {
         });
         let zero = Size::constant(0);
         for d in dims {
-            let (code, w) = match d.reach(&zero, &self.sizes.facts) {
+            let (code, w) = match d.reach_stated(&zero, &self.sizes.facts) {
                 Reach::Always => continue,
                 Reach::Never(w) => (Code::E0202, w),
                 // The function itself compares it at its entry.

@@ -102,6 +102,7 @@ impl Cx<'_> {
             if let Some(binding) = self.env.get(name).cloned()
                 && binding.bad.is_none()
             {
+                self.keep_sizes(binding.slot);
                 let ty = self.widen_before(&binding.ty, name, exact, &mut wide);
                 if ty != binding.ty {
                     self.env.bind(name, Binding { ty, ..binding });
@@ -125,8 +126,9 @@ impl Cx<'_> {
             let (breaks, continues) = frame.map_or((vec![], vec![]), |f| (f.breaks, f.continues));
             let end = self.alive;
             let changes = self.env.rollback(mark);
-            let back = self.back_edge(changes, end, continues, mark);
+            // Paths meet under what all of them know.
             self.sizes.facts = facts.clone();
+            let back = self.back_edge(changes, end, continues, mark);
             let again = match &back {
                 Some(back) => self.widen_heads(back, &mut wide, pass + 1 >= PASSES_MAX),
                 None => false,

@@ -33,6 +33,7 @@ impl Cx<'_> {
             return;
         };
         let span = stmt.span;
+        self.sizes.facts.settle();
         match &stmt.kind {
             StmtKind::Def(def) => self.nested_def(def, span.item),
             StmtKind::Struct(def) => {

@@ -93,7 +93,7 @@ pub fn apply(cx: &mut SizeCx, value: TExpr, how: &Coerce, expected: &Ty, name: &
         }
         Coerce::ScalarToTensor(dtype) => return scalar_to_tensor(cx, value, *dtype),
         Coerce::Check => {
-            cx.note_type(expected, name, span);
+            cx.note_type(expected, &format!("`{name}`"), span);
             (TKind::Check { value: Box::new(value), name: Arc::from(name), annotation, dims: vec![] }, ty)
         }
         Coerce::Tuple(parts) => {

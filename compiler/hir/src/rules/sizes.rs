@@ -124,7 +124,7 @@ impl SizeCx {
     /// Accepts sizes that are equal, records a run-time check where only data decides, and
     /// returns the verdict where they differ, or may differ for a rigid variable.
     pub fn require_equal(&mut self, a: &Size, b: &Size, span: Span) -> Result<(), Verdict> {
-        match a.compare(b, &self.facts) {
+        match a.compare_stated(b, &self.facts) {
             Verdict::Equal => Ok(()),
             Verdict::Depends(w) => {
                 if is_data(a) || is_data(b) {
@@ -146,23 +146,23 @@ impl SizeCx {
     /// Records a check; from here on the sizes are equal.
     fn check_at_run_time(&mut self, left: Size, right: Size, span: Span) {
         self.note_checked(format!("{left} == {right}"), span);
-        self.facts.assume_equal(&left, &right);
+        self.facts.compared_equal(&left, &right);
         self.checks.push(SizeCheck { left, right, span });
     }
 
     /// As [`SizeCx::require_equal`] does: records that a size has to be at least 0.
     pub fn at_least_zero_at_run_time(&mut self, size: &Size, span: Span) {
         self.note_order(size, &Size::constant(0), span);
-        self.facts.assume_at_least(size, &Size::constant(0));
+        self.facts.compared_at_least(size, &Size::constant(0));
     }
 
     fn note_order(&mut self, whole: &Size, part: &Size, span: Span) {
         self.note_checked(format!("{whole} >= {part}"), span);
     }
 
-    /// Records that a value of which nothing is known is compared with its whole declared type.
-    pub fn note_type(&mut self, declared: &Ty, name: &str, span: Span) {
-        self.note_checked(format!("the type {declared} of `{name}`"), span);
+    /// Records that a value of which nothing is known is compared with its whole declared type. `what`: "`x`".
+    pub fn note_type(&mut self, declared: &Ty, what: &str, span: Span) {
+        self.note_checked(format!("the type {declared} of {what}"), span);
     }
 
     fn note_checked(&mut self, what: String, span: Span) {
@@ -192,7 +192,7 @@ impl SizeCx {
         // The operator itself compares them when it runs.
         for (whole, part) in reaches {
             self.note_order(&whole, &part, span);
-            self.facts.assume_at_least(&whole, &part);
+            self.facts.compared_at_least(&whole, &part);
         }
         for (left, right) in checks {
             self.check_at_run_time(left, right, span);

@@ -277,3 +277,30 @@ fn hostile_questions_end() {
     println!("hostile questions: {slow:?} s");
     assert!(slow.iter().all(|s| *s < 1.0), "{slow:?}");
 }
+
+#[test]
+fn a_product_divided_by_a_factor_is_the_other() {
+    let mut random = Random(9);
+    let vars: Vec<Size> = (0..3).map(|i| var(i, "x", true)).collect();
+    let mut divided = 0;
+    for _ in 0..2_000 {
+        let mut sum = || {
+            (0..random.int(1, 3)).fold(Size::constant(random.int(-3, 3)), |s, _| {
+                let x = &vars[random.int(0, 2) as usize];
+                let y = if random.int(0, 1) == 0 { x.clone() } else { x.mul(&vars[random.int(0, 2) as usize]) };
+                s.add(&y.scale(random.int(-4, 4)))
+            })
+        };
+        let (a, b) = (sum(), sum());
+        if b.is_zero() {
+            continue;
+        }
+        divided += 1;
+        assert_eq!(a.mul(&b).exact_div(&b), Some(a.clone()), "{a} times {b}");
+        // A quotient that is found is one.
+        if let Some(q) = a.exact_div(&b) {
+            assert_eq!(q.mul(&b), a);
+        }
+    }
+    assert!(divided > 1_500);
+}

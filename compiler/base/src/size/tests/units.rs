@@ -151,3 +151,29 @@ fn facts_in_other_variables() {
     let known = facts.translate(&mut |v| (v.id < 2).then(|| Size::var(v.clone())));
     assert_eq!(n.compare(&m, &known), Verdict::Equal);
 }
+
+#[test]
+fn a_polynomial_that_is_a_multiple_is_divided() {
+    let (i, m, h) = (v(0, "i"), v(1, "M"), v(2, "H"));
+    let rows = i.add(&c(1000)).least(&m).sub(&i);
+    assert_eq!(rows.scale(1568).floor_div(&rows), Some(c(1568)));
+    assert_eq!(rows.mul(&h).mul(&m).floor_div(&rows.mul(&h)), Some(m.clone()));
+    let (sum, difference) = (m.add(&h), m.sub(&h));
+    assert_eq!(m.mul(&m).sub(&h.mul(&h)).exact_div(&sum), Some(difference));
+    assert_eq!(m.mul(&m).add(&h.mul(&h)).exact_div(&sum), None);
+    assert_eq!(sum.scale(3).exact_div(&sum.scale(2)), None);
+    assert_eq!(c(0).exact_div(&sum), Some(c(0)));
+}
+
+#[test]
+fn products_of_what_facts_bound_are_bounded() {
+    let (k, b) = (var(0, "k", false), var(1, "b", false));
+    let mut facts = Facts::default();
+    facts.assume_at_least(&k, &c(0));
+    assert!(!facts.at_least(&k.mul(&b), 0));
+    facts.assume_at_least(&b, &c(0));
+    assert!(facts.at_least(&k.mul(&b), 0));
+    let rows = b.add(&c(128)).least(&v(2, "N")).sub(&b);
+    facts.assume_at_least(&rows, &c(0));
+    assert!(facts.at_least(&rows.mul(&k), 0));
+}

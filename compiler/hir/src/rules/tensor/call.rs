@@ -89,7 +89,7 @@ fn not_negative(cx: &mut SizeCx, types: OpTypes, span: Span) -> Result<OpTypes, 
     let zero = Size::constant(0);
     for d in all.iter().flat_map(|t| &t.shape) {
         let text = || format!("a size cannot be negative, and this one is {d}");
-        match d.reach(&zero, &cx.facts) {
+        match d.reach_stated(&zero, &cx.facts) {
             Reach::Always => {}
             Reach::Depends(_) if d.vars().iter().any(|v| !v.rigid || !v.natural) => {
                 cx.at_least_zero_at_run_time(d, span);

@@ -75,7 +75,7 @@ pub fn require_natural(
 ) -> Result<(), OpError> {
     let zero = Size::constant(0);
     let of_int = size.vars().iter().any(|v| !v.rigid || !v.natural);
-    if of_int && matches!(size.reach(&zero, cx.facts), Reach::Depends(_)) {
+    if of_int && matches!(size.reach_stated(&zero, cx.facts), Reach::Depends(_)) {
         cx.reaches.push((size.clone(), zero));
         return Ok(());
     }
