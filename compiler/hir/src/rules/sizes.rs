@@ -262,6 +262,11 @@ impl SizeCx {
 
 fn make_fresh(next: &mut u32, used: &mut BTreeMap<Arc<str>, u32>, binding: Option<&str>, hint: &str) -> SizeVar {
     let base = binding.unwrap_or(if hint.is_empty() { "n" } else { hint });
+    // Another `rows_2` is `rows_3`, unless somebody wrote it that way.
+    let base = match base.rsplit_once('_') {
+        Some((first, number)) if used.contains_key(first) && number.parse::<u32>().is_ok() => first,
+        _ => base,
+    };
     let mut name: Arc<str> = base.into();
     while let Some(count) = used.get_mut(&name) {
         *count += 1;

@@ -149,7 +149,7 @@ pub fn infer(row: &Row, cx: &mut InferCx, args: &[SymArg], hints: &Hints) -> Inf
     check_accumulator(row, &all, hints)?;
     let types = (row.infer)(cx, &all, hints)?;
     check_room(&types, hints)?;
-    rule::room(row.name, &types, &ints(row, &all))?;
+    rule::room(row.name, &types, || ints(row, &all))?;
     let Some(out) = hints.out_dtype else { return Ok(types) };
     let complex = |t: &TensorType| t.dtype == Some(DType::C64);
     let some = match &types {

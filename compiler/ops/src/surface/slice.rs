@@ -92,7 +92,8 @@ fn widths(args: &[SymArg]) -> Result<Vec<(Size, Size)>, OpError> {
     let x = rule::tensor(args, 0)?;
     let given = rule::ints(args, 1)?;
     if let Some(s) = given.iter().find(|s| s.as_const().is_some_and(|n| n < 0)) {
-        return Err(rule::negative(s, 1).help("to leave elements out, slice: `{x}[:, 1:-1]`"));
+        let whole = ":, ".repeat(x.rank().saturating_sub(1));
+        return Err(rule::negative(s, 1).help(format!("to leave elements out, slice: `{{x}}[{whole}1:-1]`")));
     }
     let rank = x.rank();
     Ok(match &given[..] {

@@ -160,7 +160,11 @@ pub fn steps(facts: &Facts, start: &Size, stop: &Size, step: i64) -> Size {
 ///
 /// # Errors
 /// E0710.
-pub fn room(name: &str, types: &OpTypes, ints: &[(usize, &str, String)]) -> Result<(), OpError> {
+pub fn room<'a>(
+    name: &str,
+    types: &OpTypes,
+    ints: impl FnOnce() -> Vec<(usize, &'a str, String)>,
+) -> Result<(), OpError> {
     let all = match types {
         OpTypes::One(t) => std::slice::from_ref(t),
         OpTypes::Many(ts) => ts,
@@ -178,6 +182,7 @@ pub fn room(name: &str, types: &OpTypes, ints: &[(usize, &str, String)]) -> Resu
     if all.iter().all(|t| t.shape.iter().all(|s| !s.overflowed()) && bytes(t)) {
         return Ok(());
     }
+    let ints = ints();
     let given: Vec<String> = ints.iter().map(|(_, name, text)| format!("{name}={text}")).collect();
     let with = if given.is_empty() { String::new() } else { format!(" with {}", given.join(", ")) };
     let text = format!("`{name}`{with} would make a tensor of more than 2^63 - 1 bytes");
