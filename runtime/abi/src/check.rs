@@ -168,7 +168,7 @@ impl Check {
             Check::Shr => b >= 0,
             Check::Position => -b <= a && a < b,
             Check::Range => range_refused(a, b).is_none(),
-            Check::Value => narrow_least(b) <= a && a <= b,
+            Check::Value => narrow(b).1 <= a && a <= b,
             _ => a != i64::MIN,
         }
     }
@@ -193,9 +193,17 @@ impl Check {
     }
 }
 
-/// The least value of the type whose largest value this is: only `u8` has no negative ones.
-pub fn narrow_least(most: i64) -> i64 {
-    if most == i64::from(u8::MAX) { 0 } else { -most - 1 }
+/// Types of ints of less than 64 bits: name, least and largest value.
+const NARROW: [(&str, i64, i64); 4] = [
+    ("u8", 0, u8::MAX as i64),
+    ("i8", i8::MIN as i64, i8::MAX as i64),
+    ("i16", i16::MIN as i64, i16::MAX as i64),
+    ("i32", i32::MIN as i64, i32::MAX as i64),
+];
+
+/// Name and least value of the type whose largest value this is.
+pub fn narrow(most: i64) -> (&'static str, i64) {
+    NARROW.iter().find(|(_, _, m)| *m == most).map_or(("i64", i64::MIN), |(name, least, _)| (name, *least))
 }
 
 /// Why no random int lies from `low` up to but not including `high`, where none does or where they are too many.

@@ -74,8 +74,7 @@ pub fn refused(check: Check, operands: [u64; 2]) -> Fault {
         Check::Position => Fault::new(703, format!("index {a} is out of range for {b} elements")),
         Check::Range => Fault::new(711, check::range_refused(a, b).unwrap_or_default()),
         Check::Value => {
-            let name = [(255, "u8"), (127, "i8"), (32767, "i16")].iter().find(|(most, _)| *most == b);
-            let (name, least) = (name.map_or("i32", |(_, name)| name), check::narrow_least(b));
+            let (name, least) = check::narrow(b);
             Fault::new(711, format!("{a} is not a value of {name}, whose values are {least} to {b}"))
         }
         Check::IntTrueDiv => int_fault(int_fault::TRUE_DIV_ZERO, x as i64, y as i64),

@@ -6,7 +6,7 @@
 use super::{Arg, Build, Id, OpError};
 use crate::map::{Gives, MapOp};
 use crate::prim::{Prim, Reduction, Scalar, Steps};
-use tessera_abi::check::{Check, narrow_least};
+use tessera_abi::check::{Check, narrow};
 use tessera_base::{Code, DType};
 
 pub fn cast(b: &mut dyn Build, x: Id, to: DType) -> Id {
@@ -310,7 +310,7 @@ pub fn fitting(b: &mut dyn Build, x: Id, dtype: DType) -> Id {
 /// E0711 where it is not.
 pub fn in_range(n: i64, dtype: DType) -> Result<(), OpError> {
     let Some(high) = dtype.narrow_most() else { return Ok(()) };
-    let low = narrow_least(high);
+    let (_, low) = narrow(high);
     if (low..=high).contains(&n) {
         return Ok(());
     }
