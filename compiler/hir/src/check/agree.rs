@@ -32,6 +32,7 @@ pub struct Part {
 }
 
 /// An int that a type says the value of.
+#[derive(Clone)]
 struct Leaf {
     size: Size,
     read: TExpr,
@@ -127,6 +128,7 @@ impl Cx<'_> {
         {
             return self.write_comparison(leaf, expected);
         }
+        self.compare_solved(&leaf);
         if known.count.get(&leaf.size).is_none_or(|n| *n < 2) {
             return;
         }
@@ -150,16 +152,31 @@ impl Cx<'_> {
 
     /// The value of a size from what is there whatever the values are: not from an element of a list.
     fn sure_value(&mut self, size: &Size, span: Span) -> Option<TExpr> {
-        let from_list = |e: &TExpr| {
-            let mut found = false;
-            crate::walk::each_expr(e, &mut |e| found |= matches!(e.kind, TKind::Index(..)));
-            found
-        };
         let unsure = |v: &SizeVar| v.each || self.size_sources.get(v).is_none_or(|(e, _)| from_list(e));
         if size.vars().iter().any(unsure) {
             return None;
         }
         self.size_value(size, span)
+    }
+
+    /// `2*N` in an element of a list, where nothing else tells N: that there is one.
+    fn compare_solved(&mut self, leaf: &Leaf) {
+        if leaf.size.as_var().is_some() || leaf.size.as_const().is_some() {
+            return;
+        }
+        let outer = self.size_sources.clone();
+        self.size_sources.retain(|v, (e, _)| !v.each && !from_list(e));
+        let before: Vec<SizeVar> = self.size_sources.keys().cloned().collect();
+        self.size_sources_of(&Ty::Int(Some(leaf.size.clone())), &leaf.read, false);
+        if let Some(expected) = self.size_value(&leaf.size, leaf.at) {
+            self.write_comparison(leaf.clone(), expected);
+        }
+        let new: Vec<SizeVar> =
+            self.size_sources.keys().filter(|v| v.natural && !before.contains(v)).cloned().collect();
+        for var in new {
+            self.at_least_zero(&Size::var(var), &leaf.what, leaf.at);
+        }
+        self.size_sources = outer;
     }
 
     /// The value of a size that is made of such as the values that are checked have told already: `J + 1` beside `J`.
@@ -325,8 +342,16 @@ impl Known {
         let compared =
             |s: &Size, cx: &mut Cx| self.count.get(s).is_some_and(|n| *n > 1) || cx.sure_value(s, Span::NONE).is_some();
         let untyped = super::coerce::holds_any(found) && !super::coerce::holds_any(element);
-        untyped || sizes_of(element).iter().any(|s| compared(s, cx))
+        let composed = |s: &Size| s.as_var().is_none() && s.as_const().is_none();
+        untyped || sizes_of(element).iter().any(composed) || sizes_of(element).iter().any(|s| compared(s, cx))
     }
+}
+
+/// Whether an element of a list is read.
+fn from_list(e: &TExpr) -> bool {
+    let mut found = false;
+    crate::walk::each_expr(e, &mut |e| found |= matches!(e.kind, TKind::Index(..)));
+    found
 }
 
 /// Every dim in a type.

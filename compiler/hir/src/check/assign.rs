@@ -222,7 +222,15 @@ impl Cx<'_> {
         let value = read(binding.slot, binding.ty.clone(), span);
         self.size_sources_of(declared, &value, false);
         for (size_name, var) in &made {
-            let Some(source) = self.size_value(&Size::var(var.clone()), span) else { continue };
+            let own = Size::var(var.clone());
+            let Some(source) = self.size_value(&own, span) else {
+                self.untold(name, size_name, declared, annotation);
+                continue;
+            };
+            // Of `Tensor[N + 6]` in a file of 5 there is none.
+            if checked.is_some() && var.natural && matches!(source.kind, TKind::Arith { .. }) {
+                self.at_least_zero(&own, &format!("the value of `{name}`"), annotation);
+            }
             let source = TExpr { ty: Ty::Int(Some(Size::var(var.clone()))), ..source };
             if self.env.get(size_name).is_none() {
                 self.bind(size_name, source, span);
@@ -249,6 +257,16 @@ impl Cx<'_> {
             }
             let kind = TKind::Check { value: Box::new(value), name: name.clone(), annotation, dims };
             self.set_slot(binding.slot, TExpr { kind, ty, span });
+        }
+    }
+
+    /// `N` of `Tensor[N*N]`.
+    fn untold(&mut self, name: &str, size: &str, declared: &Ty, annotation: Span) {
+        let mut there = false;
+        crate::rules::sizes::each_dim(declared, &mut |d| there |= d.vars().iter().any(|v| &*v.name == size));
+        if there {
+            let text = format!("the size variable `{size}` cannot be told from the value of `{name}`");
+            self.report(Diagnostic::new(Code::E0216, annotation, text).help("name the whole size: `Tensor[M, f32]`"));
         }
     }
 

@@ -104,13 +104,25 @@ impl Cx<'_> {
     fn call_erased(&mut self, callee: TExpr, params: &[Ty], ret: &Ty, args: &[Arg], span: Span) -> TExpr {
         let slots: Vec<Slot> = (0..params.len()).map(|i| Slot::plain(&format!("{i}"), false)).collect();
         let values = self.args(args);
+        let (params, ret) = self.of_one_call(params, ret);
+        let (params, ret) = (&params[..], &ret);
         let Some(matched) = self.match_params("this function", &slots, values, span, None) else {
             return error_at(span);
         };
         let mut out = vec![];
+        // A size of the function type that nothing else tells is what the first argument says.
+        let told = self.size_sources.clone();
         for (value, ty) in matched.into_iter().flatten().zip(params) {
             let role = crate::rules::unify::Role::Other("the argument".into());
-            out.push(self.expect(value, ty, "argument", Span::NONE, role));
+            let mut open =
+                crate::rules::sizes::vars_of(ty).into_iter().filter(|v| !self.size_sources.contains_key(v)).collect();
+            self.sizes.told_by(ty, &value.ty, &mut open);
+            let mut value = self.expect(value, ty, "argument", Span::NONE, role);
+            if super::agree::has_sizes(ty) {
+                value = self.save("argument", value);
+                self.size_sources_of(ty, &value, false);
+            }
+            out.push(value);
         }
         if out.iter().any(|a| a.ty.is_error()) {
             return error_at(span);
@@ -120,12 +132,16 @@ impl Cx<'_> {
         let gives = self.of_any_size(ret);
         let kind = TKind::CallValue { callee: Box::new(callee), args: out };
         let call = TExpr { kind, ty: gives.clone(), span };
-        if !super::agree::has_sizes(ret) {
-            return call;
-        }
         let what = "the result of this function";
-        self.sizes.note_type(ret, what, span);
-        self.compared(call, (ret, &gives), "result", what.into(), span, None)
+        let result = match super::agree::has_sizes(ret) {
+            true => {
+                self.sizes.note_type(ret, what, span);
+                self.compared(call, (ret, &gives), "result", what.into(), span, None)
+            }
+            false => call,
+        };
+        self.size_sources = told;
+        result
     }
 
     /// Until the function has compared its sizes an argument is what it is.
@@ -150,6 +166,18 @@ impl Cx<'_> {
     fn keep_element(&mut self, item: &mut TExpr, declared: &Ty, found: &Ty) {
         let found = self.element(found);
         self.keep_found(item, &Coerce::Sizes, (declared, &found));
+    }
+
+    /// A function type for one call: sizes that nothing tells are others in the next.
+    fn of_one_call(&mut self, params: &[Ty], ret: &Ty) -> (Vec<Ty>, Ty) {
+        let ty = Ty::Fn(params.to_vec(), Box::new(ret.clone()));
+        let open: BTreeMap<SizeVar, Size> = crate::rules::sizes::vars_of(&ty)
+            .into_iter()
+            .filter(|v| !v.rigid && !self.size_sources.contains_key(v))
+            .map(|v| (v.clone(), self.sizes.fresh_like(&v)))
+            .collect();
+        let mut of = |t: &Ty| crate::rules::sizes::subst_ty(t, &mut |v| open.get(v).cloned());
+        (params.iter().map(&mut of).collect(), of(ret))
     }
 
     /// The type with other sizes, of which nothing is known.

@@ -343,6 +343,18 @@ impl<'db> Cx<'db> {
         {
             self.size_sources_of(&ty, &read(slot, ty.clone(), span), false);
         }
+        let ty = match ty {
+            // `n = n * n`: its old value is gone, and this does not tell it.
+            Ty::Int(Some(size)) if self.nameless(&size) => {
+                let symbol =
+                    if size.is_at_least(0) { self.sizes.fresh_var(name) } else { self.sizes.fresh_int_var(name) };
+                self.sizes.facts.assume_equal(&Size::var(symbol.clone()), &size);
+                let ty = Ty::Int(Some(Size::var(symbol.clone())));
+                self.size_sources.insert(symbol, (read(slot, ty.clone(), span), false));
+                ty
+            }
+            ty => ty,
+        };
         self.declared.remove(name);
         self.env.bind(name, Binding { slot, ty, span, bad: None });
     }

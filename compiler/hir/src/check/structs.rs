@@ -12,7 +12,7 @@ use crate::thir::*;
 use crate::ty::{StructTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tessera_base::{Code, DType, Diagnostic, ItemId, Size, SizeVar, Span};
+use tessera_base::{Code, DType, Diagnostic, ItemId, Size, SizeVar, Span, TensorType};
 use tessera_grammar::ast::{Arg, Expr, StructDef};
 
 /// What the parameters of a struct stand for.
@@ -255,7 +255,15 @@ impl Cx<'_> {
                         None => return self.cannot_infer(def, &name, span),
                     }
                 }
-                let open = bindings.coerces.iter().any(Coerce::compares);
+                // A size that is solved for, such as N of `Tensor[N + 3]`, is one too.
+                let solved: Vec<Size> =
+                    bindings.sizes.iter().filter(|(v, _)| v.natural).map(|(_, n)| n.clone()).collect();
+                let sure = solved.iter().all(|n| self.sizes.facts.at_least(n, 0));
+                let solved = Ty::Tensor(TensorType::new(solved, DType::F32));
+                if !self.dims_hold(&def.name.text, [&solved].into_iter(), span) {
+                    return None;
+                }
+                let open = !sure || bindings.coerces.iter().any(Coerce::compares);
                 Some((generics, if open { declared } else { vec![] }))
             }
             Err(p) => {
