@@ -126,30 +126,6 @@ impl Cx<'_> {
         }
     }
 
-    /// Until the function has compared its sizes an argument is what it is.
-    fn keep_found(&mut self, value: &mut TExpr, how: &Coerce, (declared, found): (&Ty, &Ty)) {
-        value.ty = kept(&value.ty, how, declared, found);
-        match (&mut value.kind, how, declared, found) {
-            (TKind::Tuple(items), Coerce::Tuple(parts), Ty::Tuple(ds), Ty::Tuple(fs)) => {
-                for ((item, part), pair) in items.iter_mut().zip(parts).zip(ds.iter().zip(fs)) {
-                    self.keep_found(item, part, pair);
-                }
-            }
-            (TKind::List(items), Coerce::Sizes, Ty::List(d), Ty::List(f)) => {
-                items.iter_mut().for_each(|item| self.keep_element(item, d, f));
-            }
-            (TKind::Dict(pairs), Coerce::Sizes, Ty::Dict(_, d), Ty::Dict(_, f)) => {
-                pairs.iter_mut().for_each(|(_, item)| self.keep_element(item, d, f));
-            }
-            _ => {}
-        }
-    }
-
-    fn keep_element(&mut self, item: &mut TExpr, declared: &Ty, found: &Ty) {
-        let found = self.element(found);
-        self.keep_found(item, &Coerce::Sizes, (declared, &found));
-    }
-
     /// The type with other sizes, of which nothing is known.
     fn of_any_size(&mut self, ty: &Ty) -> Ty {
         match ty {
@@ -258,6 +234,7 @@ impl Cx<'_> {
                 return self.fail(super::constants::with_constants(d, &types.constants));
             }
         };
+        let compares = bindings.coerces.iter().any(Coerce::compares);
         let mut values = values;
         let mut failed = false;
         for (k, &i) in annotated.iter().enumerate() {
@@ -267,11 +244,8 @@ impl Cx<'_> {
                 param: sig.params[i].name.text.to_string(),
             };
             let at = sig.params[i].ty.as_ref().map_or(Span::NONE, |t| t.span);
-            let found = value.ty.clone();
-            let mut value = self.expect_argument(value, &bindings.params[k], &sig.params[i].name.text, at, role);
-            if !value.ty.is_error() {
-                self.keep_found(&mut value, &bindings.coerces[k], (&bindings.params[k], &found));
-            }
+            let expected = (&bindings.params[k], compares);
+            let value = self.expect_argument(value, expected, &sig.params[i].name.text, at, role);
             failed |= value.ty.is_error();
             values[i] = value;
         }
@@ -285,7 +259,7 @@ impl Cx<'_> {
         let f = Callee::of(r);
         let mut arg_types: Vec<Ty> = values.iter().map(|v| v.ty.clone()).collect();
         // The function compares the sizes of its parameters: inside they are what it declares.
-        for (k, &i) in annotated.iter().enumerate().filter(|(k, _)| bindings.coerces[*k].compares()) {
+        for (k, &i) in annotated.iter().enumerate().filter(|_| compares) {
             arg_types[i] = refine(&bindings.params[k], &arg_types[i]);
         }
         let (data, canon) = self.instance(&f, (!closed).then_some(&arg_types[..]));
@@ -380,19 +354,6 @@ impl Cx<'_> {
     pub fn default_value(&mut self, e: &Expr, item: ItemId) -> TExpr {
         let home = db::home(self.db, item).unwrap_or(self.file);
         self.in_module(home, |cx| cx.expr(e))
-    }
-}
-
-fn kept(now: &Ty, how: &Coerce, declared: &Ty, found: &Ty) -> Ty {
-    match (how, now, declared, found) {
-        (Coerce::Sizes, ..) if !super::coerce::holds_any(found) && literal_fit(declared, found) == *found => {
-            found.clone()
-        }
-        (Coerce::Tuple(parts), Ty::Tuple(now), Ty::Tuple(ds), Ty::Tuple(fs)) if now.len() == parts.len() => {
-            let each = now.iter().zip(parts).zip(ds.iter().zip(fs));
-            Ty::Tuple(each.map(|((now, how), (d, f))| kept(now, how, d, f)).collect())
-        }
-        _ => now.clone(),
     }
 }
 

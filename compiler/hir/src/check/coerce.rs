@@ -30,7 +30,7 @@ impl Cx<'_> {
     ) -> TExpr {
         let (span, found) = (value.span, value.ty.clone());
         match self.converted(value, expected, name, declared) {
-            Ok((value, false)) => value,
+            Ok((value, false)) => proved(value, expected),
             Ok((value, true)) => {
                 let at = if declared.is_none() { span } else { declared };
                 self.compared(value, (expected, &found), name, role.text(), at, holder)
@@ -39,8 +39,16 @@ impl Cx<'_> {
         }
     }
 
-    /// As [`Cx::expect`] of an argument of a function that compares the sizes of its parameters itself.
-    pub fn expect_argument(&mut self, value: TExpr, expected: &Ty, name: &str, declared: Span, role: Role) -> TExpr {
+    /// As [`Cx::expect`] of an argument of a function that compares the sizes of its parameters itself. `compares`:
+    /// whether it compares any; until then all arguments have the sizes that they came with.
+    pub fn expect_argument(
+        &mut self,
+        value: TExpr,
+        (expected, compares): (&Ty, bool),
+        name: &str,
+        declared: Span,
+        role: Role,
+    ) -> TExpr {
         let (span, found) = (value.span, value.ty.clone());
         match self.converted(value, expected, name, declared) {
             // Element types in a container are nobody else's to compare.
@@ -48,7 +56,8 @@ impl Cx<'_> {
                 let at = if declared.is_none() { span } else { declared };
                 self.compared(value, (expected, &found), name, role.text(), at, None)
             }
-            Ok((value, _)) => value,
+            Ok((value, _)) if compares => value,
+            Ok((value, _)) => proved(value, expected),
             Err(m) => self.mismatch(&m, &role, span, declared),
         }
     }
@@ -74,10 +83,13 @@ impl Cx<'_> {
         let (span, found) = (value.span, value.ty.clone());
         let (value, open) = self.converted(value, expected, name, declared)?;
         let at = if declared.is_none() { span } else { declared };
-        Ok(if open { self.compared(value, (expected, &found), name, format!("`{name}`"), at, None) } else { value })
+        Ok(match open {
+            true => self.compared(value, (expected, &found), name, format!("`{name}`"), at, None),
+            false => proved(value, expected),
+        })
     }
 
-    /// The value as one of the type, and whether sizes are left to compare.
+    /// The value as one of the type with its own sizes, and whether any are left to compare.
     fn converted(
         &mut self,
         value: TExpr,
@@ -165,6 +177,14 @@ impl Cx<'_> {
     /// What a diagnostic of the rules says, or the value.
     pub fn checked(&mut self, result: Result<TExpr, Diagnostic>) -> TExpr {
         self.take(result)
+    }
+}
+
+/// A value whose sizes are proved to be those of the type.
+fn proved(value: TExpr, expected: &Ty) -> TExpr {
+    match value.ty {
+        Ty::Int(_) | Ty::DType(_) | Ty::Error | Ty::Never | Ty::FnRef(_) => value,
+        _ => TExpr { ty: rules::unify::refine(expected, &value.ty), ..value },
     }
 }
 
