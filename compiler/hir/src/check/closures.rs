@@ -111,14 +111,13 @@ impl Cx<'_> {
             .iter()
             .map(|t| Value { name: None, value: TExpr { kind: TKind::None, ty: t.clone(), span } })
             .collect();
-        // Nothing is called here, so nothing is known of sizes from here on.
-        let facts = self.sizes.facts.clone();
-        let (_, call) = self.block(|cx| cx.call_function(&r, Some(value.clone()), args, span));
-        if call.ty.is_error() {
-            return error_at(span);
-        }
-        let fits = assignable(&mut self.sizes, ret, &call.ty, span);
-        self.sizes.facts = facts;
+        // Nothing is called here.
+        let (call, fits) = self.perhaps(|cx| {
+            let (_, call) = cx.block(|cx| cx.call_function(&r, Some(value.clone()), args, span));
+            let fits = if call.ty.is_error() { None } else { Some(assignable(&mut cx.sizes, ret, &call.ty, span)) };
+            (call, fits)
+        });
+        let Some(fits) = fits else { return error_at(span) };
         if let Err(m) = fits {
             let role = crate::rules::unify::Role::Returned { function: r.name.to_string() };
             let d = crate::rules::unify::mismatch_diagnostic(&m, &role, span, None);
@@ -171,8 +170,17 @@ impl Cx<'_> {
         }
     }
 
+    /// What may run or not: nothing that it compares is known of sizes from here on.
+    pub fn perhaps<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
+        let facts = self.sizes.facts.clone();
+        let value = f(self);
+        self.sizes.facts = facts;
+        value
+    }
+
     /// Checks a function value against argument types, for `op.scan` and the like: the
-    /// instance, its result type, and the callee to pass.
+    /// instance, its result type, and the callee to pass. Whoever does not call it once at least goes on as
+    /// after [`Cx::perhaps`].
     pub fn instantiate(
         &mut self,
         value: &TExpr,
