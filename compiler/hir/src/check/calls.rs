@@ -6,7 +6,7 @@ use super::cx::{Cx, error_at};
 use super::fns::{self, FnSig};
 use super::inst::Callee;
 use super::names::Meaning;
-use super::types::{BUILTIN_ITEM, fill};
+use super::types::{BUILTIN_ITEM, erase, fill};
 use crate::db;
 use crate::rules::sizes::{subst_ty, vars_of};
 use crate::rules::unify::{Coerce, bind_signature, param_mismatch_diagnostic, refine};
@@ -110,7 +110,11 @@ impl Cx<'_> {
         let mut out = vec![];
         for (value, ty) in matched.into_iter().flatten().zip(params) {
             let role = crate::rules::unify::Role::Other("the argument".into());
-            out.push(self.expect(value, ty, "argument", Span::NONE, role));
+            let found = value.ty.clone();
+            let value = self.expect(value, ty, "argument", Span::NONE, role);
+            // What is not known here the function compares: until then the argument is what it is.
+            let same = erase(&found) == erase(&value.ty) && !super::coerce::holds_any(&found);
+            out.push(if same { TExpr { ty: found, ..value } } else { value });
         }
         if out.iter().any(|a| a.ty.is_error()) {
             return error_at(span);
@@ -153,6 +157,18 @@ impl Cx<'_> {
 
     /// A call of a particular function with checked arguments.
     pub fn call_function(&mut self, r: &FnRefTy, callee: Option<TExpr>, args: Vec<Value>, span: Span) -> TExpr {
+        self.call_function_as(r, callee, args, None, span)
+    }
+
+    /// The same, where the function is to be a value of a function type with the result `erased`.
+    pub fn call_function_as(
+        &mut self,
+        r: &FnRefTy,
+        callee: Option<TExpr>,
+        args: Vec<Value>,
+        erased: Option<&Ty>,
+        span: Span,
+    ) -> TExpr {
         if r.derived.is_some() {
             let Some(callee) = callee else { return error_at(span) };
             return self.call_derived(callee, args, span);
@@ -179,11 +195,11 @@ impl Cx<'_> {
             return error_at(span);
         }
         if sig.outputs.is_empty() {
-            return self.call_sig(r, &sig, callee, values, span);
+            return self.call_sig(r, &sig, callee, values, erased, span);
         }
         let Some(outputs) = self.output_places(&sig, &values, span) else { return error_at(span) };
         let args = values.clone();
-        let call = self.call_sig(r, &sig, callee, values, span);
+        let call = self.call_sig(r, &sig, callee, values, None, span);
         let types: Vec<Ty> = args.iter().map(|v| v.ty.clone()).collect();
         let closed = sig.params.iter().all(|p| p.ty.is_some()) && sig.ret.is_some();
         if !self.outputs_apart(&sig, &Callee::of(r), (!closed).then_some(&types[..]), &args, &outputs, span) {
@@ -198,6 +214,7 @@ impl Cx<'_> {
         sig: &Arc<FnSig>,
         callee: Option<TExpr>,
         values: Vec<TExpr>,
+        erased: Option<&Ty>,
         span: Span,
     ) -> TExpr {
         let item = ItemId(r.item);
@@ -212,7 +229,7 @@ impl Cx<'_> {
         }
         let types = if per_device { super::local::of_blocks(types) } else { types };
         // How tensors lie over a mesh belongs to their type, and the body is checked for it.
-        let closed = types.closed(sig) && !per_device && !values.iter().any(|v| v.ty.on_a_mesh());
+        let closed = types.closed(sig) && !per_device && erased.is_none() && !values.iter().any(|v| v.ty.on_a_mesh());
         let vars: BTreeSet<SizeVar> = types.vars.iter().cloned().collect();
         // Arguments of unannotated parameters say nothing about sizes.
         let annotated: Vec<usize> =
@@ -262,7 +279,8 @@ impl Cx<'_> {
         for (k, &i) in annotated.iter().enumerate().filter(|_| compares) {
             arg_types[i] = refine(&bindings.params[k], &arg_types[i]);
         }
-        let (data, canon) = self.instance(&f, (!closed).then_some(&arg_types[..]));
+        let local = self.local.clone();
+        let (data, canon) = self.instance_of(&f, (!closed).then_some(&arg_types[..]), local, erased);
         let ret = match (&types.ret, closed && sig.outputs.is_empty()) {
             (Some(ret), true) => {
                 arg_types.iter().for_each(|ty| self.sizes.assume_dims_of(ty));

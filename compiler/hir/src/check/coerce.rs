@@ -2,6 +2,7 @@
 
 use super::agree::Part;
 use super::cx::Cx;
+use super::types::erase;
 use crate::rules;
 use crate::rules::unify::{Mismatch, Role, mismatch_diagnostic};
 use crate::thir::*;
@@ -59,6 +60,23 @@ impl Cx<'_> {
             Ok((value, _)) if compares => value,
             Ok((value, _)) => proved(value, expected),
             Err(m) => self.mismatch(&m, &role, span, declared),
+        }
+    }
+
+    /// What a function gives that is a value of a function type, compared with the result that this says. Where it
+    /// cannot be that, the place that makes it a value says so.
+    pub fn given_as_erased(&mut self, value: TExpr) -> TExpr {
+        let Some(state) = &self.func else { return value };
+        let role = Role::Returned { function: state.f.sig.name.to_string() };
+        let Some(ret) = self.data.as_ref().and_then(|d| d.erased.clone()) else { return value };
+        if erase(&value.ty) != erase(&ret) || !super::agree::has_sizes(&ret) {
+            return value;
+        }
+        let (span, found) = (value.span, value.ty.clone());
+        match self.converted(value.clone(), &ret, "result", Span::NONE) {
+            Ok((value, true)) => self.compared(value, (&ret, &found), "result", role.text(), span, None),
+            Ok((value, false)) => proved(value, &ret),
+            Err(_) => value,
         }
     }
 

@@ -710,7 +710,7 @@ fn is_custom_vjp(e: &Expr) -> bool {
 }
 
 /// A value that a function value holds.
-fn held(callee: &TExpr, r: &FnRefTy, i: usize) -> TExpr {
+pub fn held(callee: &TExpr, r: &FnRefTy, i: usize) -> TExpr {
     if let TKind::Closure { captures } = &callee.kind
         && let Some(value) = captures.get(i)
     {
