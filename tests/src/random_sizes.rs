@@ -8,7 +8,7 @@ mod holders;
 
 use crate::random::Random;
 use holders::{HOLDERS, PILE};
-use library::Gives::{self, Boxed, Keyed, Listed, Mapping, Matrix, Pair, Paired, Piled, Uneven, Vector};
+use library::Gives::{self, Boxed, Closed, Keyed, Listed, Mapping, Matrix, Pair, Paired, Piled, Uneven, Vector};
 use library::{DIMS, Dim, LIBRARY, Name, PRETENDED, STRUCT, shown};
 
 /// A program as pieces (functions and statements) that can be dropped one by one.
@@ -172,7 +172,7 @@ impl Maker {
                     sizes.push(m.1);
                     (m.0, m.2)
                 }
-                Some(kind @ ('t' | 'P')) => {
+                Some(kind @ ('t' | 'P' | 'K')) => {
                     let (text, first, second) = self.two_sizes(kind);
                     sizes.push(first);
                     (text, second)
@@ -202,12 +202,17 @@ impl Maker {
         }
     }
 
-    /// A tuple or a pile.
+    /// A tuple, a pile or a list of closures.
     fn two_sizes(&mut self, kind: char) -> (String, i64, i64) {
         match self.choose(kind, &|_| true) {
             Some(n) => (n.name, n.size, n.other),
             None => {
-                let (text, sizes) = self.fill(if kind == 't' { "($v, $v)" } else { "Pile([$v, $=], $v)" });
+                let make = match kind {
+                    't' => "($v, $v)",
+                    'K' => "[lambda: u for u in [$v, $v]]",
+                    _ => "Pile([$v, $=], $v)",
+                };
+                let (text, sizes) = self.fill(make);
                 (text, sizes[0], sizes[sizes.len() - 1])
             }
         }
@@ -333,6 +338,10 @@ impl Maker {
             Piled(size) => {
                 let (a, b) = size(&sizes);
                 self.fresh('P', a, b)
+            }
+            Closed(size) => {
+                let (a, b) = size(&sizes);
+                self.fresh('K', a, b)
             }
             Paired(size) => {
                 let (a, b) = size(&sizes);

@@ -1,7 +1,7 @@
 //! Types that are printed are true: random programs whose sizes come from data, and every program of the documents,
 //! run with each value held against its type (`--checked`).
 //!
-//! `TESSERA_SEED=N` runs one program, `TESSERA_LAW_COUNT=N` so many.
+//! `TESSERA_SEED=N` runs one program, `TESSERA_LAW_COUNT=N` so many; both, so many from that one on.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tessera::testing::{Outcome, Runner};
@@ -93,8 +93,10 @@ fn shrink(mut p: Program, how: &str) -> Program {
 #[test]
 fn types_of_random_programs_are_true() {
     let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<usize>().ok());
-    let count = number("TESSERA_LAW_COUNT").unwrap_or(if cfg!(debug_assertions) { PROGRAMS / 10 } else { PROGRAMS });
-    let (from, count) = number("TESSERA_SEED").map_or((0, count), |seed| (seed, 1));
+    let (from, asked) = (number("TESSERA_SEED"), number("TESSERA_LAW_COUNT"));
+    let ordinary = if cfg!(debug_assertions) { PROGRAMS / 10 } else { PROGRAMS };
+    let count = asked.unwrap_or(if from.is_some() { 1 } else { ordinary });
+    let from = from.unwrap_or(0);
     let ends: [AtomicUsize; 4] = Default::default();
     let told = AtomicUsize::new(0);
     let failures = on_two_threads(count, |i| {

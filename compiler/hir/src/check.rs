@@ -86,6 +86,9 @@ pub struct InstData {
     pub numerics: Numerics,
     /// Where it is run by one device of many.
     pub local: Option<local::PerDevice>,
+    /// Where it is a value of a function type, the result that this says: whoever calls it knows no more, so that
+    /// the function compares its parameters and its result with that type.
+    pub erased: Option<Ty>,
     /// For each size variable in it, whether it is rigid, whether it is at least 0, and whether it is another size
     /// in each element of a list.
     pub kinds: Vec<(bool, bool, bool)>,

@@ -439,6 +439,7 @@ fn body_of(file: FileId) -> Arc<check::InstData> {
         facts: Default::default(),
         numerics: Numerics::default(),
         local: None,
+        erased: None,
         kinds: vec![],
     })
 }

@@ -2,7 +2,7 @@
 //! prints is host code, and its values pass between statements.
 
 use super::Maker;
-use super::library::Gives::{self, Keyed, Listed, Mapping, Matrix, Paired, Piled, Uneven, Vector};
+use super::library::Gives::{self, Closed, Keyed, Listed, Mapping, Matrix, Paired, Piled, Uneven, Vector};
 use super::library::Name;
 
 /// A struct with a list, and sizes of two kinds.
@@ -107,6 +107,31 @@ pub const HOLDERS: &[(&str, &str, Gives)] = &[
         "carried($v, $=, op.ones(($i, $#)))",
         Matrix(|a| (a[2], a[0])),
     ),
+    ("def keeper(x: Tensor[N, f32]):\n    return lambda: x\n", "[keeper($v), keeper($v)]", Closed(|a| (a[0], a[1]))),
+    (
+        "def keepers(x: Tensor[N, f32], k: int):\n    xs = [x]\n    for i in range(k):\n        print(i)\n        xs.append(x[:i])\n    return [lambda: u for u in xs]\n",
+        "keepers($v, $i)",
+        Closed(|a| (a[0], if a[1] > 0 { a[0].min(a[1] - 1) } else { a[0] })),
+    ),
+    ("", "[lambda: u for u in [$v, $v]]", Closed(|a| (a[0], a[1]))),
+    (
+        "def offset(x: Tensor[N, f32]) -> (Tensor[N, f32]) -> Tensor[N, f32]:\n    print(N)\n    return lambda u: u - x\n",
+        "[offset(u) for u in [$v, $v]][0]",
+        Mapping(|a| a[0]),
+    ),
+    (
+        "def scaled(n: int) -> (Tensor[n, f32]) -> Tensor[n, f32]:\n    assert n >= 0\n    print(n)\n    return lambda u: u * 2.0\n",
+        "scaled($i)",
+        Mapping(|a| a[0]),
+    ),
+    (
+        "def headed(x: Tensor[N, f32], k: int) -> (Tensor[N, f32]) -> Tensor[N, f32]:\n    print(N)\n    return lambda u: u[:k]\n",
+        "headed($v, $#)",
+        Mapping(|a| a[0]),
+    ),
+    ("", "$K[0]() + $=", Vector(|a| a[0])),
+    ("", "$K[-1]() + $c", Vector(|a| a[1])),
+    ("", "$K[0]() + $K[-1]()", Vector(|a| a[0])),
     ("", "[u + 1.0 for u in $l]", Listed(|a| a[0])),
     ("", "$P.one + $c", Vector(|a| a[1])),
     ("", "$P.rows[0] + $=", Vector(|a| a[0])),

@@ -13,6 +13,8 @@ pub enum Gives {
     /// A list of vectors of several sizes; that of the first.
     Uneven(fn(&[i64]) -> i64),
     Piled(fn(&[i64]) -> (i64, i64)),
+    /// A list of closures that give vectors of several sizes; those of the first and the last.
+    Closed(fn(&[i64]) -> (i64, i64)),
     /// A tuple.
     Paired(fn(&[i64]) -> (i64, i64)),
     Mapping(fn(&[i64]) -> i64),
@@ -25,7 +27,7 @@ pub const STRUCT: &str = "struct Box[N]:\n    w: Tensor[N, f32]\n    b: Tensor[N
 /// Functions with a call. In a call `$v` is a vector, `$=` one of the size of the first argument, `$3` one of 3 elements,
 /// `$e` of an even number, `$p` of at least one; `$i` an int, `$#` one that is the first size, `$k` at most that; `$m` a
 /// matrix (two sizes), `$c` a vector as long as its rows, `$b` a box, `$l` a list, `$d` a dict, `$t` a tuple (two sizes), `$P` a
-/// pile (two sizes), `$f` a function.
+/// pile (two sizes), `$K` a list of closures (two sizes), `$f` a function.
 pub const LIBRARY: &[(&str, &str, Gives)] = &[
     (
         "def same(x: Tensor[N, f32], y: Tensor[N, f32]) -> Tensor[N, f32]:\n    return x + y\n",
@@ -184,8 +186,8 @@ pub const DIMS: &[Dim] = &[
 pub const PRETENDED: [i64; 3] = [11, 5, 2];
 
 /// What a name of the program is: `i` int, `v` vector, `m` matrix, `l` list and `d` dict of vectors, `b` box of two
-/// vectors, `u` list of vectors of several sizes, `t` tuple of two, `P` pile, `f` function from a vector to one of the same
-/// size. With the sizes that it has.
+/// vectors, `u` list of vectors of several sizes, `t` tuple of two, `P` pile, `K` list of closures that give
+/// vectors of two sizes, `f` function from a vector to one of the same size. With the sizes that it has.
 #[derive(Clone, Debug)]
 pub struct Name {
     pub name: String,
@@ -203,6 +205,7 @@ pub fn shown(n: &Name) -> Option<String> {
         'l' | 'u' => format!("[u.shape for u in {name}]"),
         't' => format!("{name}[0].shape, {name}[1].shape"),
         'P' => format!("[u.shape for u in {name}.rows], {name}.one.shape"),
+        'K' => format!("[u().shape for u in {name}]"),
         'd' => format!("[{name}[u].shape for u in {name}]"),
         'b' => format!("{name}.w.shape, {name}.b.shape"),
         _ => return None,

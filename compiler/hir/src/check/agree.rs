@@ -362,6 +362,7 @@ pub fn sizes_of(ty: &Ty) -> Vec<Size> {
         Ty::List(t) | Ty::Dict(_, t) => out.extend(sizes_of(t)),
         Ty::Tuple(ts) => ts.iter().for_each(|t| out.extend(sizes_of(t))),
         Ty::Struct(s) => s.fields.iter().for_each(|(_, t)| out.extend(sizes_of(t))),
+        Ty::FnRef(r) => r.captures.iter().for_each(|(_, t)| out.extend(sizes_of(t))),
         _ => {}
     }
     out
@@ -376,6 +377,7 @@ fn each_container(ty: &Ty, f: &mut dyn FnMut(&Ty)) {
         }
         Ty::Tuple(ts) => ts.iter().for_each(|t| each_container(t, f)),
         Ty::Struct(s) => s.fields.iter().for_each(|(_, t)| each_container(t, f)),
+        Ty::FnRef(r) => r.captures.iter().for_each(|(_, t)| each_container(t, f)),
         _ => {}
     }
 }
@@ -433,6 +435,11 @@ impl Found {
             (Ty::Struct(s), Ty::Struct(g)) => {
                 for (i, ((name, t), (_, f))) in s.fields.iter().zip(&g.fields).enumerate() {
                     self.collect((t, f), &part(i, f), (&format!("`{name}` of {what}"), at, ints));
+                }
+            }
+            (Ty::FnRef(r), Ty::FnRef(g)) => {
+                for (i, ((name, t), (_, f))) in r.captures.iter().zip(&g.captures).enumerate() {
+                    self.collect((t, f), &part(i, f), (&format!("`{name}`, which {what} captured"), at, ints));
                 }
             }
             (Ty::List(t), Ty::List(f)) | (Ty::Dict(_, t), Ty::Dict(_, f)) if !sizes_of(t).is_empty() => {

@@ -223,9 +223,10 @@ impl AnnotNames for AnnotScope<'_, '_> {
         {
             return None;
         }
-        // The expression itself is not run: only its symbolic value is taken.
-        let (_, value) = self.cx.block(|cx| cx.expr(expr));
-        match value.ty {
+        // The expression itself is not run where its symbolic value says all.
+        let (stmts, value) = self.cx.block(|cx| cx.expr(expr));
+        match value.ty.clone() {
+            Ty::Int(Some(n)) if self.cx.nameless(&n) => Some(Ok(self.cx.kept_size(stmts, value, n))),
             Ty::Int(Some(n)) => Some(Ok(n)),
             Ty::Error => Some(Ok(self.cx.sizes.fresh("n"))),
             _ => None,

@@ -170,7 +170,8 @@ fn effect(cx: &Cx) -> Effect {
 fn captured(cx: &mut Cx, data: &InstData, f: &FnLike) -> Vec<LocalId> {
     let mut out = vec![];
     for (name, ty) in &data.captures {
-        let local = cx.temp(name, ty.clone(), f.sig.head);
+        let of_type = name.strip_suffix(super::closures::OF_TYPE);
+        let local = cx.temp(of_type.unwrap_or(name), ty.clone(), f.sig.head);
         out.push(local);
         cx.env.bind(name, Binding { slot: Slot::Local(local), ty: ty.clone(), span: f.sig.head, bad: None });
         let value = read(Slot::Local(local), ty.clone(), f.sig.head);
@@ -224,12 +225,12 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
         if p.ty.is_some() {
             cx.declared.insert(p.name.text.clone());
         }
-        // An argument without a declared type is what it is.
-        if let Some(declared) = &p.ty
-            && p.kind != ParamKind::Rest
-        {
-            let what = format!("the argument `{}` of `{}`", p.name.text, f.sig.name);
-            parts.push(Part { what, declared: ty.clone(), found: ty, value, at: declared.span, ints: true });
+        // An argument without a declared type is what it is, unless the type of a function value says so.
+        let declared = p.ty.as_ref().filter(|_| p.kind != ParamKind::Rest).map(|t| t.span);
+        if let Some(at) = declared.or(data.erased.is_some().then_some(span)) {
+            let of = if f.sig.lambda { "the lambda".into() } else { format!("`{}`", f.sig.name) };
+            let what = format!("the argument `{}` of {of}", p.name.text);
+            parts.push(Part { what, declared: ty.clone(), found: ty, value, at, ints: true });
         }
     }
     let compared = cx.agree(parts);
@@ -295,6 +296,7 @@ fn body(cx: &mut Cx, f: &FnLike) {
         FnBody::Def(def) => cx.stmts(&def.body),
         FnBody::Lambda(value) => {
             let value = cx.expr(value);
+            let value = cx.given_as_erased(value);
             let (ty, at) = (value.ty.clone(), value.span);
             if let Some(state) = &mut cx.func {
                 state.returns.push((ty.clone(), at));

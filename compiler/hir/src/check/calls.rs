@@ -6,7 +6,7 @@ use super::cx::{Cx, error_at};
 use super::fns::{self, FnSig};
 use super::inst::Callee;
 use super::names::Meaning;
-use super::types::{BUILTIN_ITEM, fill};
+use super::types::{BUILTIN_ITEM, erase, fill};
 use crate::db;
 use crate::rules::sizes::{subst_ty, vars_of};
 use crate::rules::unify::{Coerce, bind_signature, param_mismatch_diagnostic, refine};
@@ -117,7 +117,12 @@ impl Cx<'_> {
             let mut open =
                 crate::rules::sizes::vars_of(ty).into_iter().filter(|v| !self.size_sources.contains_key(v)).collect();
             self.sizes.told_by(ty, &value.ty, &mut open);
+            let found = value.ty.clone();
             let mut value = self.expect(value, ty, "argument", Span::NONE, role);
+            // What is not known here the function compares: until then the argument is what it is.
+            if erase(&found) == erase(&value.ty) && !super::coerce::holds_any(&found) {
+                value.ty = found;
+            }
             if super::agree::has_sizes(ty) {
                 value = self.save("argument", value);
                 self.size_sources_of(ty, &value, false);
@@ -142,30 +147,6 @@ impl Cx<'_> {
         };
         self.size_sources = told;
         result
-    }
-
-    /// Until the function has compared its sizes an argument is what it is.
-    fn keep_found(&mut self, value: &mut TExpr, how: &Coerce, (declared, found): (&Ty, &Ty)) {
-        value.ty = kept(&value.ty, how, declared, found);
-        match (&mut value.kind, how, declared, found) {
-            (TKind::Tuple(items), Coerce::Tuple(parts), Ty::Tuple(ds), Ty::Tuple(fs)) => {
-                for ((item, part), pair) in items.iter_mut().zip(parts).zip(ds.iter().zip(fs)) {
-                    self.keep_found(item, part, pair);
-                }
-            }
-            (TKind::List(items), Coerce::Sizes, Ty::List(d), Ty::List(f)) => {
-                items.iter_mut().for_each(|item| self.keep_element(item, d, f));
-            }
-            (TKind::Dict(pairs), Coerce::Sizes, Ty::Dict(_, d), Ty::Dict(_, f)) => {
-                pairs.iter_mut().for_each(|(_, item)| self.keep_element(item, d, f));
-            }
-            _ => {}
-        }
-    }
-
-    fn keep_element(&mut self, item: &mut TExpr, declared: &Ty, found: &Ty) {
-        let found = self.element(found);
-        self.keep_found(item, &Coerce::Sizes, (declared, &found));
     }
 
     /// A function type for one call: sizes that nothing tells are others in the next.
@@ -207,6 +188,18 @@ impl Cx<'_> {
 
     /// A call of a particular function with checked arguments.
     pub fn call_function(&mut self, r: &FnRefTy, callee: Option<TExpr>, args: Vec<Value>, span: Span) -> TExpr {
+        self.call_function_as(r, callee, args, None, span)
+    }
+
+    /// The same, where the function is to be a value of a function type with the result `erased`.
+    pub fn call_function_as(
+        &mut self,
+        r: &FnRefTy,
+        callee: Option<TExpr>,
+        args: Vec<Value>,
+        erased: Option<&Ty>,
+        span: Span,
+    ) -> TExpr {
         if r.derived.is_some() {
             let Some(callee) = callee else { return error_at(span) };
             return self.call_derived(callee, args, span);
@@ -233,11 +226,11 @@ impl Cx<'_> {
             return error_at(span);
         }
         if sig.outputs.is_empty() {
-            return self.call_sig(r, &sig, callee, values, span);
+            return self.call_sig(r, &sig, callee, values, erased, span);
         }
         let Some(outputs) = self.output_places(&sig, &values, span) else { return error_at(span) };
         let args = values.clone();
-        let call = self.call_sig(r, &sig, callee, values, span);
+        let call = self.call_sig(r, &sig, callee, values, None, span);
         let types: Vec<Ty> = args.iter().map(|v| v.ty.clone()).collect();
         let closed = sig.params.iter().all(|p| p.ty.is_some()) && sig.ret.is_some();
         if !self.outputs_apart(&sig, &Callee::of(r), (!closed).then_some(&types[..]), &args, &outputs, span) {
@@ -252,6 +245,7 @@ impl Cx<'_> {
         sig: &Arc<FnSig>,
         callee: Option<TExpr>,
         values: Vec<TExpr>,
+        erased: Option<&Ty>,
         span: Span,
     ) -> TExpr {
         let item = ItemId(r.item);
@@ -266,7 +260,7 @@ impl Cx<'_> {
         }
         let types = if per_device { super::local::of_blocks(types) } else { types };
         // How tensors lie over a mesh belongs to their type, and the body is checked for it.
-        let closed = types.closed(sig) && !per_device && !values.iter().any(|v| v.ty.on_a_mesh());
+        let closed = types.closed(sig) && !per_device && erased.is_none() && !values.iter().any(|v| v.ty.on_a_mesh());
         let vars: BTreeSet<SizeVar> = types.vars.iter().cloned().collect();
         // Arguments of unannotated parameters say nothing about sizes.
         let annotated: Vec<usize> =
@@ -288,6 +282,7 @@ impl Cx<'_> {
                 return self.fail(super::constants::with_constants(d, &types.constants));
             }
         };
+        let compares = bindings.coerces.iter().any(Coerce::compares);
         let mut values = values;
         let mut failed = false;
         for (k, &i) in annotated.iter().enumerate() {
@@ -297,11 +292,8 @@ impl Cx<'_> {
                 param: sig.params[i].name.text.to_string(),
             };
             let at = sig.params[i].ty.as_ref().map_or(Span::NONE, |t| t.span);
-            let found = value.ty.clone();
-            let mut value = self.expect_argument(value, &bindings.params[k], &sig.params[i].name.text, at, role);
-            if !value.ty.is_error() {
-                self.keep_found(&mut value, &bindings.coerces[k], (&bindings.params[k], &found));
-            }
+            let expected = (&bindings.params[k], compares);
+            let value = self.expect_argument(value, expected, &sig.params[i].name.text, at, role);
             failed |= value.ty.is_error();
             values[i] = value;
         }
@@ -315,10 +307,11 @@ impl Cx<'_> {
         let f = Callee::of(r);
         let mut arg_types: Vec<Ty> = values.iter().map(|v| v.ty.clone()).collect();
         // The function compares the sizes of its parameters: inside they are what it declares.
-        for (k, &i) in annotated.iter().enumerate().filter(|(k, _)| bindings.coerces[*k].compares()) {
+        for (k, &i) in annotated.iter().enumerate().filter(|_| compares) {
             arg_types[i] = refine(&bindings.params[k], &arg_types[i]);
         }
-        let (data, canon) = self.instance(&f, (!closed).then_some(&arg_types[..]));
+        let local = self.local.clone();
+        let (data, canon) = self.instance_of(&f, (!closed).then_some(&arg_types[..]), local, erased);
         let ret = match (&types.ret, closed && sig.outputs.is_empty()) {
             (Some(ret), true) => {
                 arg_types.iter().for_each(|ty| self.sizes.assume_dims_of(ty));
@@ -410,19 +403,6 @@ impl Cx<'_> {
     pub fn default_value(&mut self, e: &Expr, item: ItemId) -> TExpr {
         let home = db::home(self.db, item).unwrap_or(self.file);
         self.in_module(home, |cx| cx.expr(e))
-    }
-}
-
-fn kept(now: &Ty, how: &Coerce, declared: &Ty, found: &Ty) -> Ty {
-    match (how, now, declared, found) {
-        (Coerce::Sizes, ..) if !super::coerce::holds_any(found) && literal_fit(declared, found) == *found => {
-            found.clone()
-        }
-        (Coerce::Tuple(parts), Ty::Tuple(now), Ty::Tuple(ds), Ty::Tuple(fs)) if now.len() == parts.len() => {
-            let each = now.iter().zip(parts).zip(ds.iter().zip(fs));
-            Ty::Tuple(each.map(|((now, how), (d, f))| kept(now, how, d, f)).collect())
-        }
-        _ => now.clone(),
     }
 }
 

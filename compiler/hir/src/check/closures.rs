@@ -6,12 +6,16 @@ use super::fns::{self, FnSig, def_start};
 use super::inst::Callee;
 use super::names::Meaning;
 use super::types::{BUILTIN_ITEM, erase};
+use crate::rules::sizes::vars_of;
 use crate::rules::unify::assignable;
 use crate::thir::*;
 use crate::ty::{FnRefTy, Ty};
 use std::sync::Arc;
-use tessera_base::{Code, Diagnostic, ItemId, Span};
+use tessera_base::{Code, Diagnostic, ItemId, Size, SizeVar, Span};
 use tessera_grammar::ast::{Expr, FnDef};
+
+/// Ends the names of sizes that function values capture with their types: no name of a program has a space.
+pub const OF_TYPE: char = ' ';
 
 impl Cx<'_> {
     pub fn lambda(&mut self, e: &Expr) -> TExpr {
@@ -106,19 +110,19 @@ impl Cx<'_> {
             .with_label(sig.head, "declared here");
             return self.fail(d);
         }
+        let (r, value) = self.with_sizes_of(&r, value, &to);
         // Called with values of the parameter types, it must give the result type.
         let args: Vec<Value> = params
             .iter()
             .map(|t| Value { name: None, value: TExpr { kind: TKind::None, ty: t.clone(), span } })
             .collect();
-        // Nothing is called here, so nothing is known of sizes from here on.
-        let facts = self.sizes.facts.clone();
-        let (_, call) = self.block(|cx| cx.call_function(&r, Some(value.clone()), args, span));
-        if call.ty.is_error() {
-            return error_at(span);
-        }
-        let fits = assignable(&mut self.sizes, ret, &call.ty, span);
-        self.sizes.facts = facts;
+        // Nothing is called here.
+        let (call, fits) = self.perhaps(|cx| {
+            let (_, call) = cx.block(|cx| cx.call_function_as(&r, Some(value.clone()), args, Some(ret), span));
+            let fits = if call.ty.is_error() { None } else { Some(assignable(&mut cx.sizes, ret, &call.ty, span)) };
+            (call, fits)
+        });
+        let Some(fits) = fits else { return error_at(span) };
         if let Err(m) = fits {
             let role = crate::rules::unify::Role::Returned { function: r.name.to_string() };
             let d = crate::rules::unify::mismatch_diagnostic(&m, &role, span, None);
@@ -171,8 +175,45 @@ impl Cx<'_> {
         }
     }
 
+    /// A function that captures the sizes of a function type, too, where the present values of other captures do not
+    /// tell them: it compares what it gets and gives with that type.
+    fn with_sizes_of(&mut self, r: &Arc<FnRefTy>, value: TExpr, ty: &Ty) -> (Arc<FnRefTy>, TExpr) {
+        let told = |v: &SizeVar| r.captures.iter().any(|(_, t)| tells(t, v));
+        let open: Vec<SizeVar> = vars_of(ty).into_iter().filter(|v| !told(v)).collect();
+        let span = value.span;
+        let own = |v: SizeVar| {
+            let size = Size::var(v.clone());
+            let name: Arc<str> = format!("{}{OF_TYPE}", v.name).into();
+            let value = self.size_value(&size, span)?;
+            Some(((name, Ty::Int(Some(size))), value))
+        };
+        let (types, sizes): (Vec<_>, Vec<TExpr>) = open.into_iter().filter_map(own).unzip();
+        if types.is_empty() {
+            return (r.clone(), value);
+        }
+        let value = match value.kind {
+            TKind::Closure { .. } => value,
+            _ => self.save(&r.name, value),
+        };
+        let held = (0..r.captures.len()).map(|i| super::derive::held(&value, r, i));
+        let captures = held.chain(sizes).collect();
+        let captured = r.captures.iter().cloned().chain(types).collect();
+        let r = Arc::new(FnRefTy { captures: captured, ..FnRefTy::clone(r) });
+        let ty = Ty::FnRef(r.clone());
+        (r, TExpr { kind: TKind::Closure { captures }, ty, span })
+    }
+
+    /// What may run or not: nothing that it compares is known of sizes from here on.
+    pub fn perhaps<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
+        let facts = self.sizes.facts.clone();
+        let value = f(self);
+        self.sizes.facts = facts;
+        value
+    }
+
     /// Checks a function value against argument types, for `op.scan` and the like: the
-    /// instance, its result type, and the callee to pass.
+    /// instance, its result type, and the callee to pass. Whoever does not call it once at least goes on as
+    /// after [`Cx::perhaps`].
     pub fn instantiate(
         &mut self,
         value: &TExpr,
@@ -218,6 +259,17 @@ impl Cx<'_> {
     pub fn sig_of(&self, r: &FnRefTy) -> Option<Arc<FnSig>> {
         let callee = Callee::of(r);
         fns::find_sig(self.db, callee.item, callee.start)
+    }
+}
+
+/// Whether a value of the type shows what a size is.
+fn tells(ty: &Ty, v: &SizeVar) -> bool {
+    match ty {
+        Ty::Int(Some(n)) => n.as_var() == Some(v),
+        Ty::Tensor(t) => t.shape.iter().any(|n| n.as_var() == Some(v)),
+        Ty::Tuple(ts) => ts.iter().any(|t| tells(t, v)),
+        Ty::Struct(s) => s.fields.iter().any(|(_, t)| tells(t, v)),
+        _ => false,
     }
 }
 

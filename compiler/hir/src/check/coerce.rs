@@ -2,6 +2,7 @@
 
 use super::agree::Part;
 use super::cx::Cx;
+use super::types::erase;
 use crate::rules;
 use crate::rules::unify::{Mismatch, Role, mismatch_diagnostic};
 use crate::thir::*;
@@ -30,7 +31,7 @@ impl Cx<'_> {
     ) -> TExpr {
         let (span, found) = (value.span, value.ty.clone());
         match self.converted(value, expected, name, declared) {
-            Ok((value, false)) => value,
+            Ok((value, false)) => proved(value, expected),
             Ok((value, true)) => {
                 let at = if declared.is_none() { span } else { declared };
                 self.compared(value, (expected, &found), name, role.text(), at, holder)
@@ -39,8 +40,16 @@ impl Cx<'_> {
         }
     }
 
-    /// As [`Cx::expect`] of an argument of a function that compares the sizes of its parameters itself.
-    pub fn expect_argument(&mut self, value: TExpr, expected: &Ty, name: &str, declared: Span, role: Role) -> TExpr {
+    /// As [`Cx::expect`] of an argument of a function that compares the sizes of its parameters itself. `compares`:
+    /// whether it compares any; until then all arguments have the sizes that they came with.
+    pub fn expect_argument(
+        &mut self,
+        value: TExpr,
+        (expected, compares): (&Ty, bool),
+        name: &str,
+        declared: Span,
+        role: Role,
+    ) -> TExpr {
         let (span, found) = (value.span, value.ty.clone());
         match self.converted(value, expected, name, declared) {
             // Element types in a container are nobody else's to compare.
@@ -48,8 +57,26 @@ impl Cx<'_> {
                 let at = if declared.is_none() { span } else { declared };
                 self.compared(value, (expected, &found), name, role.text(), at, None)
             }
-            Ok((value, _)) => value,
+            Ok((value, _)) if compares => value,
+            Ok((value, _)) => proved(value, expected),
             Err(m) => self.mismatch(&m, &role, span, declared),
+        }
+    }
+
+    /// What a function gives that is a value of a function type, compared with the result that this says. Where it
+    /// cannot be that, the place that makes it a value says so.
+    pub fn given_as_erased(&mut self, value: TExpr) -> TExpr {
+        let Some(state) = &self.func else { return value };
+        let role = Role::Returned { function: state.f.sig.name.to_string() };
+        let Some(ret) = self.data.as_ref().and_then(|d| d.erased.clone()) else { return value };
+        if erase(&value.ty) != erase(&ret) || !super::agree::has_sizes(&ret) {
+            return value;
+        }
+        let (span, found) = (value.span, value.ty.clone());
+        match self.converted(value.clone(), &ret, "result", Span::NONE) {
+            Ok((value, true)) => self.compared(value, (&ret, &found), "result", role.text(), span, None),
+            Ok((value, false)) => proved(value, &ret),
+            Err(_) => value,
         }
     }
 
@@ -74,10 +101,13 @@ impl Cx<'_> {
         let (span, found) = (value.span, value.ty.clone());
         let (value, open) = self.converted(value, expected, name, declared)?;
         let at = if declared.is_none() { span } else { declared };
-        Ok(if open { self.compared(value, (expected, &found), name, format!("`{name}`"), at, None) } else { value })
+        Ok(match open {
+            true => self.compared(value, (expected, &found), name, format!("`{name}`"), at, None),
+            false => proved(value, expected),
+        })
     }
 
-    /// The value as one of the type, and whether sizes are left to compare.
+    /// The value as one of the type with its own sizes, and whether any are left to compare.
     fn converted(
         &mut self,
         value: TExpr,
@@ -165,6 +195,14 @@ impl Cx<'_> {
     /// What a diagnostic of the rules says, or the value.
     pub fn checked(&mut self, result: Result<TExpr, Diagnostic>) -> TExpr {
         self.take(result)
+    }
+}
+
+/// A value whose sizes are proved to be those of the type.
+fn proved(value: TExpr, expected: &Ty) -> TExpr {
+    match value.ty {
+        Ty::Int(_) | Ty::DType(_) | Ty::Error | Ty::Never | Ty::FnRef(_) => value,
+        _ => TExpr { ty: rules::unify::refine(expected, &value.ty), ..value },
     }
 }
 

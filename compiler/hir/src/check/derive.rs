@@ -673,7 +673,7 @@ impl Cx<'_> {
         let none = |ty: &Ty| TExpr { kind: TKind::None, ty: ty.clone(), span: e.span };
         let types: Vec<Ty> = params.iter().map(|p| self.locals[p.0 as usize].ty.clone()).collect();
         let all = types.iter().chain([ret, ret]).map(none).collect();
-        let (inst, callee, gives) = self.instantiate(&f, all, e.span)?;
+        let (inst, callee, gives) = self.perhaps(|cx| cx.instantiate(&f, all, e.span))?;
         if callee.is_some() {
             let d = Diagnostic::new(Code::E0690, f.span, "a function that captures values gives no cotangents yet");
             self.report(d.help("define it at the top of the file"));
@@ -710,7 +710,7 @@ fn is_custom_vjp(e: &Expr) -> bool {
 }
 
 /// A value that a function value holds.
-fn held(callee: &TExpr, r: &FnRefTy, i: usize) -> TExpr {
+pub fn held(callee: &TExpr, r: &FnRefTy, i: usize) -> TExpr {
     if let TKind::Closure { captures } = &callee.kind
         && let Some(value) = captures.get(i)
     {

@@ -3,12 +3,13 @@
 use super::cx::{Cx, Level, boolean, error_at, none, string, wrap};
 use super::names::Meaning;
 use super::types::{BUILTIN_ITEM, has_unknown};
+use crate::rules::sizes::subst_ty;
 use crate::rules::unify::{JoinKind, join, join_diagnostic};
 use crate::thir::*;
 use crate::ty::{FnRefTy, Ty};
 use std::sync::Arc;
 use tessera_base::near::nearest;
-use tessera_base::{Code, Diagnostic, Size, Span};
+use tessera_base::{Code, Diagnostic, Size, SizeVar, Span};
 use tessera_grammar::ast::{BinOp, Expr, ExprKind, Name, UnOp};
 
 impl Cx<'_> {
@@ -399,9 +400,14 @@ pub fn join_elements(cx: &mut Cx, a: &Ty, b: &Ty) -> Option<Ty> {
     if matches!(b, Ty::Unknown | Ty::Never) {
         return Some(a.clone());
     }
+    let first = cx.sizes.next_id();
     let joined = join(&mut cx.sizes, a, b, JoinKind::Elements, "n")?;
-    // Sizes that differ between elements are "some size".
-    if joined != *a { cx.widen_element(a, b).or(Some(joined)) } else { Some(joined) }
+    if joined == *a {
+        return Some(joined);
+    }
+    // Sizes that differ between elements are another one in each.
+    let each = |v: &SizeVar| (v.id >= first).then(|| Size::var(v.in_each()));
+    cx.widen_element(a, b).or_else(|| Some(subst_ty(&joined, &mut |v| each(v))))
 }
 
 fn never_to_error(ty: &Ty) -> Ty {

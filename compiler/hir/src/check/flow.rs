@@ -5,7 +5,7 @@ use super::env::{Bad, Binding, Changes};
 use super::types::{erase, same_slot};
 use crate::rules::sizes::{subst_ty, vars_of};
 use crate::rules::unify::{JoinKind, join};
-use crate::ty::{StructTy, Ty};
+use crate::ty::{FnRefTy, StructTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Size, SizeVar};
@@ -105,6 +105,13 @@ impl Cx<'_> {
                 }
                 Ty::Struct(Arc::new(StructTy { fields, ..StructTy::clone(a) }))
             }
+            (Ty::FnRef(a), Ty::FnRef(b)) if a.same_function(b) && a.captures.len() == b.captures.len() => {
+                let mut captures = vec![];
+                for ((n, x), (_, y)) in a.captures.iter().zip(&b.captures) {
+                    captures.push((n.clone(), self.widen_head(x, y, n, wide)?));
+                }
+                Ty::FnRef(Arc::new(FnRefTy { captures, ..FnRefTy::clone(a) }))
+            }
             _ if head == back => head.clone(),
             _ => return None,
         })
@@ -141,6 +148,14 @@ impl Cx<'_> {
             Ty::Struct(s) => {
                 let fields = s.fields.iter().map(|(n, t)| (n.clone(), self.escape_ty(t, first, n, made))).collect();
                 Ty::Struct(Arc::new(StructTy { fields, ..StructTy::clone(s) }))
+            }
+            Ty::FnRef(r) => {
+                let captures = r.captures.iter().map(|(n, t)| (n.clone(), self.escape_ty(t, first, n, made))).collect();
+                Ty::FnRef(Arc::new(FnRefTy { captures, ..FnRefTy::clone(r) }))
+            }
+            Ty::Fn(params, ret) => {
+                let params = params.iter().map(|t| self.escape_ty(t, first, hint, made)).collect();
+                Ty::Fn(params, Box::new(self.escape_ty(ret, first, hint, made)))
             }
             other => other.clone(),
         }

@@ -81,6 +81,17 @@ impl<'db> Cx<'db> {
         args: Option<&[Ty]>,
         local: Option<PerDevice>,
     ) -> (Arc<InstData>, Canon) {
+        self.instance_of(callee, args, local, None)
+    }
+
+    /// The same, as a value of a function type with this result.
+    pub fn instance_of(
+        &mut self,
+        callee: &Callee,
+        args: Option<&[Ty]>,
+        local: Option<PerDevice>,
+        erased: Option<&Ty>,
+    ) -> (Arc<InstData>, Canon) {
         let mut canon = Canon::default();
         let widen = args.is_some() && db::is_recursive(self.db, callee.item);
         let captures: Vec<(Arc<str>, Ty)> = callee.captures.iter().map(|(n, t)| (n.clone(), canon.ty(t))).collect();
@@ -102,6 +113,7 @@ impl<'db> Cx<'db> {
             self.globals_read(callee.item, more).into_iter().map(|g| GlobalRead { ty: canon.ty(&g.ty), ..g }).collect();
         let local = local
             .map(|l| PerDevice { sizes: l.sizes.into_iter().map(|(axis, n)| (axis, canon.size(&n))).collect(), ..l });
+        let erased = erased.map(|ret| canon.ty(ret));
         let facts = canon.facts(&self.sizes.facts);
         let data = InstData {
             item: callee.item,
@@ -112,6 +124,7 @@ impl<'db> Cx<'db> {
             facts,
             numerics: self.numerics(),
             local,
+            erased,
             kinds: canon.back.iter().map(|v| (v.rigid, v.natural, v.each)).collect(),
         };
         (Arc::new(data), canon)

@@ -73,15 +73,17 @@ impl Cx<'_> {
     ) -> Option<Looped> {
         loop {
             let requests = self.requests.len();
-            let (inst, callee, ret) = self.instantiate(f, args(&carry), span)?;
-            let Some(back) = next(&ret) else {
-                let text = format!("the function of `{name}` gives `(carry, y)`, and this one gives `{ret}`");
-                self.report(Diagnostic::new(Code::E0204, f.span, text));
-                return None;
-            };
-            if !self.same_carry(&lying::anywhere(&carry), &lying::anywhere(&back), f.span, name) {
-                return None;
-            }
+            // There may be no turns.
+            let (inst, callee, ret, back) = self.perhaps(|cx| {
+                let (inst, callee, ret) = cx.instantiate(f, args(&carry), span)?;
+                let Some(back) = next(&ret) else {
+                    let text = format!("the function of `{name}` gives `(carry, y)`, and this one gives `{ret}`");
+                    cx.report(Diagnostic::new(Code::E0204, f.span, text));
+                    return None;
+                };
+                let same = cx.same_carry(&lying::anywhere(&carry), &lying::anywhere(&back), f.span, name);
+                same.then_some((inst, callee, ret, back))
+            })?;
             match lying::settled(&carry, &back) {
                 Ok(ty) if ty == carry => return Some(Looped { inst, callee, ret, carry }),
                 // Each time, an axis splits what it did not split before.

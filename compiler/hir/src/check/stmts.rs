@@ -181,6 +181,9 @@ impl Cx<'_> {
             }
             (None, value) => value,
         };
+        let facts = self.sizes.facts.clone();
+        let value = value.map(|v| self.given_as_erased(v));
+        self.sizes.facts = facts;
         let ty = value.as_ref().map_or(Ty::None, |v| v.ty.clone());
         if (self.alive || ty == Ty::Error)
             && let Some(f) = &mut self.func

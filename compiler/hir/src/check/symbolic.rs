@@ -159,6 +159,25 @@ impl Cx<'_> {
         }
     }
 
+    /// The size that an expression has the value of, where nothing else tells that: it is computed now, and kept.
+    pub fn kept_size(&mut self, stmts: Vec<TStmt>, value: TExpr, size: Size) -> Size {
+        let span = value.span;
+        let size = match size.as_var() {
+            Some(_) => size,
+            None => {
+                let symbol = if size.is_at_least(0) { self.sizes.fresh("n") } else { self.sizes.fresh_int("n") };
+                self.sizes.facts.assume_equal(&symbol, &size);
+                symbol
+            }
+        };
+        let ty = Ty::Int(Some(size.clone()));
+        let local = self.temp(&size.to_string(), ty.clone(), span);
+        self.out.extend(stmts);
+        self.out.push(TStmt::Set(local, TExpr { ty: ty.clone(), ..value }));
+        self.size_sources_of(&ty, &TExpr { kind: TKind::Local(local), ty: ty.clone(), span }, false);
+        size
+    }
+
     /// Whether a number that only data knows, and that no name has here, is in the size.
     pub fn nameless(&self, size: &Size) -> bool {
         size.vars().iter().any(|v| !v.rigid && !self.size_sources.contains_key(v))

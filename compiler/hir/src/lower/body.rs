@@ -6,11 +6,11 @@ use super::types::is_regional;
 use super::{Lowering, RegionParam};
 use crate::law::{compares, comparing};
 use crate::thir::*;
-use crate::ty::Ty;
+use crate::ty::{FnRefTy, StructTy, Ty};
 use crate::walk::Var;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tessera_base::{Code, Span};
+use tessera_base::{Code, Size, SizeVar, Span, TensorType};
 use tessera_ir::graph::Policy;
 use tessera_ir::hints::KernelHints;
 use tessera_ir::host::{self, HExpr, HExprKind, HStmt, HostFn, HostType, Root, SpanId, TypeId};
@@ -49,12 +49,15 @@ pub(crate) fn function(cx: &mut Lowering, id: InstId) -> HostFn {
 pub(crate) fn thunk(cx: &mut Lowering, id: InstId) -> HostFn {
     let inst = cx.inst(id);
     let mut b = Body::new(cx, id);
-    let var = |&l: &LocalId| TExpr { kind: TKind::Local(l), ty: inst.locals[l.0 as usize].ty.clone(), span: inst.span };
-    let captures = TExpr {
-        kind: TKind::Closure { captures: inst.captures.iter().map(var).collect() },
-        ty: Ty::Tuple(inst.captures.iter().map(|l| inst.locals[l.0 as usize].ty.clone()).collect()),
-        span: inst.span,
+    // What passes through here is held to its types by the instance, behind its comparisons.
+    let mut dims = 0;
+    let mut var = |&l: &LocalId| {
+        let ty = of_any_size(&inst.locals[l.0 as usize].ty, &mut dims);
+        TExpr { kind: TKind::Local(l), ty, span: inst.span }
     };
+    let held: Vec<TExpr> = inst.captures.iter().map(&mut var).collect();
+    let ty = Ty::Tuple(held.iter().map(|e| e.ty.clone()).collect());
+    let captures = TExpr { kind: TKind::Closure { captures: held }, ty, span: inst.span };
     let call = TExpr {
         kind: TKind::Call {
             inst: id,
@@ -64,11 +67,35 @@ pub(crate) fn thunk(cx: &mut Lowering, id: InstId) -> HostFn {
         ty: inst.ret.clone(),
         span: inst.span,
     };
-    let mut body = vec![];
-    b.law_enter(&mut body);
-    body.extend(b.block(&[TStmt::Return(Some(call))], &Live::new(), &Targets::default()));
+    let body = b.block(&[TStmt::Return(Some(call))], &Live::new(), &Targets::default());
     let ids = |ls: &[LocalId]| ls.iter().map(|&l| local_id(l)).collect::<Vec<_>>();
     b.finish(ids(&inst.params), ids(&inst.captures), body)
+}
+
+/// The type with sizes of which nothing is said.
+fn of_any_size(ty: &Ty, dims: &mut u32) -> Ty {
+    match ty {
+        Ty::Int(_) => Ty::int(),
+        Ty::Tensor(t) => {
+            let any = |_: &Size| {
+                *dims += 1;
+                Size::var(SizeVar { id: *dims, name: "n".into(), rigid: false, natural: true, each: true })
+            };
+            Ty::Tensor(TensorType { shape: t.shape.iter().map(any).collect(), ..t.clone() })
+        }
+        Ty::List(t) => Ty::List(Box::new(of_any_size(t, dims))),
+        Ty::Dict(k, t) => Ty::Dict(k.clone(), Box::new(of_any_size(t, dims))),
+        Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| of_any_size(t, dims)).collect()),
+        Ty::Struct(s) => {
+            let fields = s.fields.iter().map(|(n, t)| (n.clone(), of_any_size(t, dims))).collect();
+            Ty::Struct(Arc::new(StructTy { fields, ..StructTy::clone(s) }))
+        }
+        Ty::FnRef(r) => {
+            let captures = r.captures.iter().map(|(n, t)| (n.clone(), of_any_size(t, dims))).collect();
+            Ty::FnRef(Arc::new(FnRefTy { captures, ..FnRefTy::clone(r) }))
+        }
+        other => other.clone(),
+    }
 }
 
 fn local_id(l: LocalId) -> host::LocalId {

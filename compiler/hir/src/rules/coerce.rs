@@ -10,11 +10,12 @@ use tessera_base::{DType, Span};
 use tessera_ops::surface;
 
 /// `value` as a value of the declared type `expected`, with what that leaves open taken from
-/// the value. Lists, tuples and dicts that are written out convert element by element.
+/// the value, and with the sizes that the value was found with: what has the declared ones as soon as all is
+/// compared is for the caller to say. Lists, tuples and dicts that are written out convert element by element.
 ///
 /// `name` and `annotation` are for checks at run time: what is bound, and where its type is
-/// declared. `cx.unproved` is set where sizes have to be compared then. A function that is bound to a function type is left as it is: the checker
-/// instantiates it ([`Coerce::Erase`]).
+/// declared. `cx.unproved` is set where sizes have to be compared then. A function that is bound to a function type
+/// is left as it is: the checker instantiates it ([`Coerce::Erase`]).
 pub fn coerce(
     cx: &mut SizeCx,
     value: TExpr,
@@ -33,7 +34,7 @@ pub fn coerce(
             for (i, item) in items.into_iter().enumerate() {
                 out.push(coerce(cx, item, element, name, annotation).map_err(inside(format!("element {i}")))?);
             }
-            (TKind::List(out), of_elements(cx, expected, &whole))
+            (TKind::List(out), convert(expected, &whole))
         }
         (TKind::Tuple(items), Ty::Tuple(types)) if items.len() == types.len() => {
             let mut out = vec![];
@@ -49,7 +50,7 @@ pub fn coerce(
                 let k = coerce(cx, k, key, name, annotation).map_err(inside("a key".into()))?;
                 out.push((k, coerce(cx, v, element, name, annotation).map_err(inside("a value".into()))?));
             }
-            (TKind::Dict(out), of_elements(cx, expected, &whole))
+            (TKind::Dict(out), convert(expected, &whole))
         }
         (kind, _) => {
             let value = TExpr { kind, ty: whole, span };
@@ -61,18 +62,10 @@ pub fn coerce(
     Ok(TExpr { kind, ty, span })
 }
 
-/// The type of a container whose elements were converted. What it had says what they have in common: what a type
-/// leaves open may be another thing in each.
-fn of_elements(cx: &SizeCx, expected: &Ty, whole: &Ty) -> Ty {
-    if cx.unproved { convert(expected, whole) } else { refine(expected, whole) }
-}
-
 /// Carries out what [`assignable`] found.
 pub fn apply(cx: &mut SizeCx, value: TExpr, how: &Coerce, expected: &Ty, name: &str, annotation: Span) -> TExpr {
     let span = value.span;
-    let ty = refine(expected, &value.ty);
     let (kind, ty) = match how {
-        // Until its sizes are compared it is what it is.
         Coerce::Sizes => {
             let ty = crate::rules::unify::fill(&value.ty, expected);
             return TExpr { ty, ..value };
@@ -81,7 +74,7 @@ pub fn apply(cx: &mut SizeCx, value: TExpr, how: &Coerce, expected: &Ty, name: &
             // A literal of unknown element type takes the declared one.
             return match (&value.ty, expected) {
                 (Ty::Int(_) | Ty::DType(_) | Ty::Error | Ty::Never | Ty::FnRef(_), _) => value,
-                _ => TExpr { ty, ..value },
+                _ => TExpr { ty: convert(expected, &value.ty), ..value },
             };
         }
         Coerce::Erase => return value,
@@ -94,6 +87,7 @@ pub fn apply(cx: &mut SizeCx, value: TExpr, how: &Coerce, expected: &Ty, name: &
         Coerce::ScalarToTensor(dtype) => return scalar_to_tensor(cx, value, *dtype),
         Coerce::Check => {
             cx.note_type(expected, &format!("`{name}`"), span);
+            let ty = refine(expected, &value.ty);
             (TKind::Check { value: Box::new(value), name: Arc::from(name), annotation, dims: vec![] }, ty)
         }
         Coerce::Tuple(parts) => {

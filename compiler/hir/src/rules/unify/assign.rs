@@ -261,7 +261,7 @@ pub fn refine(expected: &Ty, found: &Ty) -> Ty {
     taken(expected, found, true)
 }
 
-/// As [`refine`], of a value whose sizes are still to be compared with those of the declared type: it has its own.
+/// As [`refine`], with the sizes of the value's own type, which are perhaps still to be compared.
 pub fn convert(expected: &Ty, found: &Ty) -> Ty {
     taken(expected, found, false)
 }
