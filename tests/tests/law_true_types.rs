@@ -193,7 +193,7 @@ fn told_wrongly(ty: &str, shape: &str) -> Option<String> {
     let sizes = parts(shape.strip_prefix("@ (")?.strip_suffix(')')?.trim_end_matches(','));
     let plain = !ty.contains('(');
     let differ = |(d, n): (&String, &String)| d.parse::<u64>().is_ok() && d != n;
-    let wrong = plain && dims.len() != sizes.len() + 1 || plain && dims.iter().zip(&sizes).any(differ);
+    let wrong = plain && (dims.len() != sizes.len() + 1 || dims.iter().zip(&sizes).any(differ));
     wrong.then(|| format!("{ty}\n{shape}"))
 }
 
