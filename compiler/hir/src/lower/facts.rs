@@ -119,6 +119,8 @@ impl<'p> Facts<'p> {
             TKind::TensorIndex { base, index, .. } => {
                 index.iter().any(|p| matches!(p, IndexPart::Tensor(_))) || self.computes(base)
             }
+            // Host code makes closure objects, and what holds them.
+            _ if has_closure(&e.ty) => false,
             _ if self.absorbs(e) => {
                 let mut any = false;
                 each_child(e, &mut |c| any |= self.computes(c));
@@ -142,6 +144,21 @@ impl<'p> Facts<'p> {
             TKind::Arith { .. } | TKind::Neg(_) | TKind::IntToFloat(_) | TKind::BoolToInt(_) => true,
             TKind::WithPolicy(..) | TKind::Check { .. } => true,
             TKind::Builtin { name, .. } => *name == "tensor.size",
+            _ => false,
+        }
+    }
+
+    /// Evaluation changes nothing and cannot fail: a value that is known may take its place.
+    pub fn is_certain(&self, e: &TExpr) -> bool {
+        match &e.kind {
+            TKind::Int(_) | TKind::DType(_) | TKind::Local(_) | TKind::Global(_) => true,
+            TKind::Field(base, _) | TKind::TensorDim(base, _) => self.is_certain(base),
+            TKind::TensorShape(base) | TKind::TensorDType(base) => self.is_certain(base),
+            TKind::Tuple(es) | TKind::Struct(es) => es.iter().all(|e| self.is_certain(e)),
+            TKind::Builtin { name: "tensor.size", args } => args.iter().all(|e| self.is_certain(e)),
+            // A divisor of 0 has no value that is known.
+            TKind::Arith { left, right, .. } => self.is_certain(left) && self.is_certain(right),
+            TKind::Neg(a) | TKind::BoolToInt(a) => self.is_certain(a),
             _ => false,
         }
     }
