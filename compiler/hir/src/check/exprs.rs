@@ -321,7 +321,14 @@ impl Cx<'_> {
             Ty::Error | Ty::Never => error_at(span),
             Ty::Tensor(_) | Ty::AnyTensor => {
                 let result = crate::rules::tensor::attr(&mut self.sizes, value, name, span);
-                self.take(result)
+                match self.take(result) {
+                    // What is known of it stays known.
+                    TExpr { kind: TKind::Block { stmts, value }, .. } if !stmts.iter().any(has_effect) => {
+                        self.out.extend(stmts);
+                        *value
+                    }
+                    found => found,
+                }
             }
             Ty::Struct(s) => match s.fields.iter().position(|(n, _)| *n == name.text) {
                 Some(i) => {
@@ -402,6 +409,10 @@ pub fn join_elements(cx: &mut Cx, a: &Ty, b: &Ty) -> Option<Ty> {
     let joined = join(&mut cx.sizes, a, b, JoinKind::Elements, "n")?;
     // Sizes that differ between elements are "some size".
     if joined != *a { cx.widen_element(a, b).or(Some(joined)) } else { Some(joined) }
+}
+
+fn has_effect(s: &TStmt) -> bool {
+    !matches!(s, TStmt::Expr(e) if !e.has_effect())
 }
 
 fn never_to_error(ty: &Ty) -> Ty {

@@ -3,11 +3,12 @@
 use super::agree::Part;
 use super::annots::{AnnotScope, Unbound};
 use super::args::{Slot, Value};
+use super::coerce::holds_any;
 use super::cx::{Cx, error_at};
 use super::generics::{self, GenericKind, dtype_in, is_ragged, kind_of, type_in};
 use crate::db;
 use crate::rules::annot::{self, GenericArg, NameMeaning};
-use crate::rules::unify::{Coerce, Role, bind_signature, mismatch_diagnostic, refine};
+use crate::rules::unify::{Coerce, Role, bind_signature, convert, mismatch_diagnostic, refine};
 use crate::thir::*;
 use crate::ty::{StructTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
@@ -181,11 +182,12 @@ impl Cx<'_> {
         }
         let Some((generics, declared)) = self.infer_generics(id, def, &given, span) else { return error_at(span) };
         let given = if declared.is_empty() { given } else { self.fields_agree(def, given, &declared, true) };
-        let (mut declared, mut out) = (vec![], vec![]);
+        let (mut declared, mut own, mut out) = (vec![], vec![], vec![]);
         let (mut failed, mut open) = (false, false);
         for (field, value) in def.fields.iter().zip(given) {
             let Ok(ty) = self.field_type(id, &field.ty, &generics) else { return error_at(span) };
             let role = Role::Field { of: def.name.text.to_string(), field: field.name.text.to_string() };
+            own.push(value.ty.clone());
             let (value, compare) = self.expect_open(value, &ty, &field.name.text, field.ty.span, role);
             failed |= value.ty.is_error();
             open |= compare;
@@ -196,6 +198,10 @@ impl Cx<'_> {
             return error_at(span);
         }
         if open {
+            // What one field has to be compared for is not yet true of another one.
+            for ((value, ty), own) in out.iter_mut().zip(&declared).zip(&own).filter(|(_, own)| !holds_any(own)) {
+                value.ty = convert(ty, own);
+            }
             out = self.fields_agree(def, out, &declared, false);
             for (value, ty) in out.iter_mut().zip(&declared) {
                 value.ty = refine(ty, &value.ty);

@@ -148,21 +148,6 @@ impl<'p> Facts<'p> {
         }
     }
 
-    /// Evaluation changes nothing and cannot fail: a value that is known may take its place.
-    pub fn is_certain(&self, e: &TExpr) -> bool {
-        match &e.kind {
-            TKind::Int(_) | TKind::DType(_) | TKind::Local(_) | TKind::Global(_) => true,
-            TKind::Field(base, _) | TKind::TensorDim(base, _) => self.is_certain(base),
-            TKind::TensorShape(base) | TKind::TensorDType(base) => self.is_certain(base),
-            TKind::Tuple(es) | TKind::Struct(es) => es.iter().all(|e| self.is_certain(e)),
-            TKind::Builtin { name: "tensor.size", args } => args.iter().all(|e| self.is_certain(e)),
-            // A divisor of 0 has no value that is known.
-            TKind::Arith { left, right, .. } => self.is_certain(left) && self.is_certain(right),
-            TKind::Neg(a) | TKind::BoolToInt(a) => self.is_certain(a),
-            _ => false,
-        }
-    }
-
     /// Evaluation changes nothing and runs no function of the program (it may still fail).
     pub fn is_pure(&self, e: &TExpr) -> bool {
         let own = match &e.kind {

@@ -125,7 +125,7 @@ impl Lowering<'_> {
     /// The expression as the region's code, with parameters for what comes from outside.
     pub fn absorb(&mut self, e: &TExpr, p: &mut Pending) -> TExpr {
         // Whatever is computed on the way to a value that is known may fail.
-        if self.facts.is_certain(e)
+        if e.is_certain()
             && let Some(kind) = known(&e.ty)
         {
             return TExpr { kind, ty: e.ty.clone(), span: e.span };
