@@ -100,6 +100,22 @@ pub struct TExpr {
 }
 
 impl TExpr {
+    /// Whether running an expression changes nothing and cannot fail: a value that is known may take its place.
+    pub fn is_certain(&self) -> bool {
+        match &self.kind {
+            TKind::Int(_) | TKind::Float(_) | TKind::Bool(_) | TKind::Str(_) | TKind::None | TKind::DType(_) => true,
+            TKind::Local(_) | TKind::Global(_) => true,
+            TKind::Field(base, _) | TKind::TensorDim(base, _) => base.is_certain(),
+            TKind::TensorShape(base) | TKind::TensorDType(base) => base.is_certain(),
+            TKind::Tuple(es) | TKind::Struct(es) => es.iter().all(TExpr::is_certain),
+            TKind::Builtin { name: "tensor.size" | "min" | "max" | "len", args } => args.iter().all(TExpr::is_certain),
+            // What cannot be computed, as with a divisor of 0, has no value that is known.
+            TKind::Arith { left, right, .. } => left.is_certain() && right.is_certain(),
+            TKind::Neg(a) | TKind::BoolToInt(a) => a.is_certain(),
+            _ => false,
+        }
+    }
+
     /// Whether running an expression may do more than give its value.
     pub fn has_effect(&self) -> bool {
         match &self.kind {

@@ -5,7 +5,7 @@ use super::cx::{Cx, error_at};
 use super::fns::{self, FnSig, def_start};
 use super::inst::Callee;
 use super::names::Meaning;
-use super::types::{BUILTIN_ITEM, erase};
+use super::types::{BUILTIN_ITEM, erase, plain_ints};
 use crate::rules::sizes::vars_of;
 use crate::rules::unify::assignable;
 use crate::thir::*;
@@ -286,15 +286,4 @@ fn call_parts(call: TExpr) -> Option<(InstId, Ty)> {
         return None;
     }
     call_inst(&call).map(|inst| (inst, call.ty))
-}
-
-/// Function types hold no values of ints.
-fn plain_ints(ty: &Ty) -> Ty {
-    match ty {
-        Ty::Int(_) => Ty::int(),
-        Ty::List(t) => Ty::List(Box::new(plain_ints(t))),
-        Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(plain_ints).collect()),
-        Ty::Fn(ps, r) => Ty::Fn(ps.iter().map(plain_ints).collect(), Box::new(plain_ints(r))),
-        other => other.clone(),
-    }
 }

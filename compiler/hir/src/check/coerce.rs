@@ -80,6 +80,24 @@ impl Cx<'_> {
         }
     }
 
+    /// As [`Cx::expect`] of a value whose sizes are compared together with others, and whether they have to be: until
+    /// then it has its own.
+    pub fn expect_open(
+        &mut self,
+        value: TExpr,
+        expected: &Ty,
+        name: &str,
+        declared: Span,
+        role: Role,
+    ) -> (TExpr, bool) {
+        let span = value.span;
+        match self.converted(value, expected, name, declared) {
+            Ok((value, true)) => (value, true),
+            Ok((value, false)) => (proved(value, expected), false),
+            Err(m) => (self.mismatch(&m, &role, span, declared), false),
+        }
+    }
+
     fn mismatch(&mut self, m: &Mismatch, role: &Role, span: Span, declared: Span) -> TExpr {
         let at = (!declared.is_none()).then_some(declared);
         let d = mismatch_diagnostic(m, role, span, at);

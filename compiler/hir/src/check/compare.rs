@@ -64,7 +64,8 @@ impl Cx<'_> {
         }
         let equality = matches!(op, CmpOp::Eq | CmpOp::Ne);
         if equality && let (Ty::DType(Some(a)), Ty::DType(Some(b))) = (&l.ty, &r.ty) {
-            return boolean((a == b) == (op == CmpOp::Eq), span);
+            let holds = boolean((a == b) == (op == CmpOp::Eq), span);
+            return self.behind(vec![l, r], holds);
         }
         if let (TKind::Int(a), TKind::Int(b)) = (&l.kind, &r.kind)
             && let Some(holds) = int_holds(op, *a, *b)

@@ -266,6 +266,13 @@ impl<'db> Cx<'db> {
         TExpr { kind: TKind::Local(local), ty, span }
     }
 
+    /// A value that is known, behind what it is known of: that is computed all the same, as it may do more or fail.
+    /// What branches are decided by stays known.
+    pub fn behind(&mut self, of: Vec<TExpr>, known: TExpr) -> TExpr {
+        self.out.extend(of.into_iter().filter(|e| !e.is_certain()).map(TStmt::Expr));
+        known
+    }
+
     /// The slot of a name for values of a type: one per erased type.
     pub fn slot(&mut self, name: &Arc<str>, ty: &Ty, span: Span) -> Slot {
         let erased = erase(ty);

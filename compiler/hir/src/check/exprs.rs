@@ -322,7 +322,14 @@ impl Cx<'_> {
             Ty::Error | Ty::Never => error_at(span),
             Ty::Tensor(_) | Ty::AnyTensor => {
                 let result = crate::rules::tensor::attr(&mut self.sizes, value, name, span);
-                self.take(result)
+                match self.take(result) {
+                    // What is known of it stays known.
+                    TExpr { kind: TKind::Block { stmts, value }, .. } if !stmts.iter().any(has_effect) => {
+                        self.out.extend(stmts);
+                        *value
+                    }
+                    found => found,
+                }
             }
             Ty::Struct(s) => match s.fields.iter().position(|(n, _)| *n == name.text) {
                 Some(i) => {
@@ -408,6 +415,10 @@ pub fn join_elements(cx: &mut Cx, a: &Ty, b: &Ty) -> Option<Ty> {
     // Sizes that differ between elements are another one in each.
     let each = |v: &SizeVar| (v.id >= first).then(|| Size::var(v.in_each()));
     cx.widen_element(a, b).or_else(|| Some(subst_ty(&joined, &mut |v| each(v))))
+}
+
+fn has_effect(s: &TStmt) -> bool {
+    !matches!(s, TStmt::Expr(e) if !e.has_effect())
 }
 
 fn never_to_error(ty: &Ty) -> Ty {

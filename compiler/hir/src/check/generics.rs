@@ -2,6 +2,7 @@
 
 use super::annots::AnnotScope;
 use super::structs::Generics;
+use super::types::plain_ints;
 use crate::rules::annot::{AnnotNames, GenericArg, NameMeaning};
 use crate::ty::Ty;
 use std::sync::Arc;
@@ -143,13 +144,20 @@ fn mentions(e: &Expr, name: &str) -> bool {
         || super::facts::parts_of(e).into_iter().any(|p| mentions(p, name))
 }
 
+/// Whether a type is that of elements of which each has a size of its own.
+pub fn is_ragged(ty: &Ty) -> bool {
+    match ty {
+        Ty::Tensor(t) => t.shape.iter().any(|s| s.vars().iter().any(|v| v.each)),
+        Ty::Tuple(ts) => ts.iter().any(is_ragged),
+        Ty::Struct(s) => s.fields.iter().any(|(_, t)| is_ragged(t)),
+        _ => false,
+    }
+}
+
 /// The type that a type parameter has in a value of the declared type.
 pub fn type_in(declared: &Expr, found: &Ty, name: &str) -> Option<Ty> {
     match (&declared.kind, found) {
-        (ExprKind::Name(n), ty) if &**n == name => Some(match ty {
-            Ty::Int(_) => Ty::int(),
-            other => other.clone(),
-        }),
+        (ExprKind::Name(n), ty) if &**n == name => Some(plain_ints(ty)),
         (ExprKind::Index { base, index }, found) => {
             let ExprKind::Name(base) = &base.kind else { return None };
             match (&**base, found) {

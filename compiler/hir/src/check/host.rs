@@ -251,8 +251,10 @@ impl Cx<'_> {
             }
             Ty::Tuple(ts) => {
                 let count = int(ts.len() as i64, span);
-                let first = if x.has_effect() { vec![TStmt::Expr(x)] } else { vec![] };
-                super::cx::wrap(first, count)
+                match x.has_effect() {
+                    true => super::cx::wrap(vec![TStmt::Expr(x)], count),
+                    false => self.behind(vec![x], count),
+                }
             }
             // A number of things: at least 0.
             Ty::Str | Ty::List(_) | Ty::Dict(..) => {

@@ -3,11 +3,12 @@
 use super::agree::Part;
 use super::annots::{AnnotScope, Unbound};
 use super::args::{Slot, Value};
+use super::coerce::holds_any;
 use super::cx::{Cx, error_at};
-use super::generics::{self, GenericKind, dtype_in, kind_of, type_in};
+use super::generics::{self, GenericKind, dtype_in, is_ragged, kind_of, type_in};
 use crate::db;
 use crate::rules::annot::{self, GenericArg, NameMeaning};
-use crate::rules::unify::{Coerce, Role, bind_signature, mismatch_diagnostic};
+use crate::rules::unify::{Coerce, Role, bind_signature, convert, mismatch_diagnostic, refine};
 use crate::thir::*;
 use crate::ty::{StructTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
@@ -180,26 +181,34 @@ impl Cx<'_> {
             return error_at(span);
         }
         let Some((generics, declared)) = self.infer_generics(id, def, &given, span) else { return error_at(span) };
-        let given = self.fields_agree(def, given, declared);
-        let mut fields = vec![];
-        let mut out = vec![];
-        let mut failed = false;
+        let given = if declared.is_empty() { given } else { self.fields_agree(def, given, &declared, true) };
+        let (mut declared, mut own, mut out) = (vec![], vec![], vec![]);
+        let (mut failed, mut open) = (false, false);
         for (field, value) in def.fields.iter().zip(given) {
-            let Ok(declared) = self.field_type(id, &field.ty, &generics) else { return error_at(span) };
+            let Ok(ty) = self.field_type(id, &field.ty, &generics) else { return error_at(span) };
             let role = Role::Field { of: def.name.text.to_string(), field: field.name.text.to_string() };
-            let value = self.expect(value, &declared, &field.name.text, field.ty.span, role);
+            own.push(value.ty.clone());
+            let (value, compare) = self.expect_open(value, &ty, &field.name.text, field.ty.span, role);
             failed |= value.ty.is_error();
-            // The value may say more than the declaration: the number of an int, an element type.
-            let ty = match (&declared, &value.ty) {
-                (_, Ty::Error) => declared.clone(),
-                _ => value.ty.clone(),
-            };
-            fields.push((field.name.text.clone(), ty));
+            open |= compare;
+            declared.push(ty);
             out.push(value);
         }
         if failed {
             return error_at(span);
         }
+        if open {
+            // What one field has to be compared for is not yet true of another one.
+            for ((value, ty), own) in out.iter_mut().zip(&declared).zip(&own).filter(|(_, own)| !holds_any(own)) {
+                value.ty = convert(ty, own);
+            }
+            out = self.fields_agree(def, out, &declared, false);
+            for (value, ty) in out.iter_mut().zip(&declared) {
+                value.ty = refine(ty, &value.ty);
+            }
+        }
+        // The value may say more than the declaration: the number of an int, an element type.
+        let fields = def.fields.iter().zip(&out).map(|(f, v)| (f.name.text.clone(), v.ty.clone())).collect();
         let ty = Ty::Struct(Arc::new(StructTy { name: def.name.text.clone(), item: id.0, fields }));
         TExpr { kind: TKind::Struct(out), ty, span }
     }
@@ -225,8 +234,13 @@ impl Cx<'_> {
                     vars.insert(g.text.clone(), var);
                 }
                 GenericKind::Type => {
-                    let found = def.fields.iter().zip(given).find_map(|(f, v)| type_in(&f.ty, &v.ty, &g.text));
-                    let Some(ty) = found else { return self.cannot_infer(def, &g.text, span) };
+                    let fields = def.fields.iter().zip(given);
+                    let mut found = fields.filter_map(|(f, v)| type_in(&f.ty, &v.ty, &g.text));
+                    let first = found.next();
+                    // What stands alone has one size, with which those in a list are compared.
+                    let ragged = first.as_ref().is_some_and(is_ragged);
+                    let alone = if ragged { found.find(|ty| !is_ragged(ty)) } else { None };
+                    let Some(ty) = alone.or(first) else { return self.cannot_infer(def, &g.text, span) };
                     generics.insert(g.text.clone(), NameMeaning::Type(ty));
                 }
                 GenericKind::DType => {
@@ -283,21 +297,18 @@ impl Cx<'_> {
         }
     }
 
-    /// The values of fields, compared where they have a size of the struct in common. `declared`: the types of
-    /// the fields in terms of the struct's sizes; empty where there is nothing to compare.
-    fn fields_agree(&mut self, def: &StructDef, given: Vec<TExpr>, declared: Vec<Ty>) -> Vec<TExpr> {
-        if declared.is_empty() {
-            return given;
-        }
+    /// The values of fields, compared with the types `declared` of the fields, of which one may say the sizes of
+    /// another. `ints`: whether ints are compared too.
+    fn fields_agree(&mut self, def: &StructDef, given: Vec<TExpr>, declared: &[Ty], ints: bool) -> Vec<TExpr> {
         let given: Vec<TExpr> =
             def.fields.iter().zip(given).map(|(field, value)| self.save(&field.name.text, value)).collect();
         let parts = def.fields.iter().zip(&given).zip(declared).map(|((field, value), declared)| Part {
             what: Role::Field { of: def.name.text.to_string(), field: field.name.text.to_string() }.text(),
-            declared,
+            declared: declared.clone(),
             found: value.ty.clone(),
             value: value.clone(),
             at: field.ty.span,
-            ints: true,
+            ints,
         });
         let stmts = self.agree(parts.collect());
         self.out.extend(stmts);

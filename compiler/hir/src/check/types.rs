@@ -28,6 +28,22 @@ fn erase_fields(fields: &[(Arc<str>, Ty)]) -> Vec<(Arc<str>, Ty)> {
     fields.iter().map(|(n, t)| (n.clone(), erase(t))).collect()
 }
 
+/// The type without values of ints: types of functions and parameters of structs have none.
+pub fn plain_ints(ty: &Ty) -> Ty {
+    match ty {
+        Ty::Int(_) => Ty::int(),
+        Ty::List(t) => Ty::List(Box::new(plain_ints(t))),
+        Ty::Dict(k, v) => Ty::Dict(Box::new(plain_ints(k)), Box::new(plain_ints(v))),
+        Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(plain_ints).collect()),
+        Ty::Struct(s) => {
+            let fields = s.fields.iter().map(|(n, t)| (n.clone(), plain_ints(t))).collect();
+            Ty::Struct(Arc::new(StructTy { fields, ..StructTy::clone(s) }))
+        }
+        Ty::Fn(ps, r) => Ty::Fn(ps.iter().map(plain_ints).collect(), Box::new(plain_ints(r))),
+        other => other.clone(),
+    }
+}
+
 /// Whether two erased types are one, where `?` (the element of an empty list) is any type.
 pub fn same_slot(a: &Ty, b: &Ty) -> bool {
     match (a, b) {

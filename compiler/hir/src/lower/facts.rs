@@ -119,6 +119,8 @@ impl<'p> Facts<'p> {
             TKind::TensorIndex { base, index, .. } => {
                 index.iter().any(|p| matches!(p, IndexPart::Tensor(_))) || self.computes(base)
             }
+            // Host code makes closure objects, and what holds them.
+            _ if has_closure(&e.ty) => false,
             _ if self.absorbs(e) => {
                 let mut any = false;
                 each_child(e, &mut |c| any |= self.computes(c));

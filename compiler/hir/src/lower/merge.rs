@@ -4,7 +4,7 @@ use super::RegionParam;
 use super::body::Body;
 use super::live::Live;
 use super::outline::{Pending, RegionInput, input_vars};
-use super::types::is_plain;
+use super::types::{has_closure, is_plain};
 use crate::thir::*;
 use crate::ty::Ty;
 use crate::walk::{Var, as_var, mentions};
@@ -20,7 +20,8 @@ impl Body<'_, '_> {
         if !tensorial {
             return self.hoist(v, e, pending);
         }
-        if !self.cx.fits(e, defined) {
+        // Host code makes closure objects, and what holds them.
+        if has_closure(&e.ty) || !self.cx.fits(e, defined) {
             return false;
         }
         // Effects of host code in the operands stay in order with what came before.

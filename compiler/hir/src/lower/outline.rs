@@ -124,16 +124,11 @@ impl Lowering<'_> {
 
     /// The expression as the region's code, with parameters for what comes from outside.
     pub fn absorb(&mut self, e: &TExpr, p: &mut Pending) -> TExpr {
-        if let Ty::Int(Some(size)) = &e.ty
-            && let Some(n) = size.as_const()
-            && self.facts.is_pure(e)
+        // Whatever is computed on the way to a value that is known may fail.
+        if e.is_certain()
+            && let Some(kind) = known(&e.ty)
         {
-            return TExpr { kind: TKind::Int(n), ty: e.ty.clone(), span: e.span };
-        }
-        if let Ty::DType(Some(d)) = &e.ty
-            && self.facts.is_pure(e)
-        {
-            return TExpr { kind: TKind::DType(*d), ty: e.ty.clone(), span: e.span };
+            return TExpr { kind, ty: e.ty.clone(), span: e.span };
         }
         if let Some(v) = as_var(e)
             && p.defined_set.contains(&v)
@@ -193,6 +188,15 @@ impl Lowering<'_> {
 
 fn is_literal(e: &TExpr) -> bool {
     matches!(e.kind, TKind::Int(_) | TKind::Float(_) | TKind::Bool(_) | TKind::Str(_) | TKind::None | TKind::DType(_))
+}
+
+/// The value of an int or an element type, where the type says it.
+fn known(ty: &Ty) -> Option<TKind> {
+    match ty {
+        Ty::Int(Some(size)) => size.as_const().map(TKind::Int),
+        Ty::DType(dtype) => dtype.map(TKind::DType),
+        _ => None,
+    }
 }
 
 /// Scalars that follow from constants and shapes alone.

@@ -52,11 +52,11 @@ pub fn attr(cx: &mut SizeCx, base: TExpr, name: &Name, span: Span) -> Result<TEx
     Ok(TExpr { kind, ty, span })
 }
 
-/// What is known of a value without it: it is computed all the same, as it may do more.
+/// What is known of a value without it: it is computed all the same, as it may do more, or fail.
 fn behind(base: TExpr, known: TExpr) -> TKind {
-    match base.has_effect() {
-        true => TKind::Block { stmts: vec![TStmt::Expr(base)], value: Box::new(known) },
-        false => known.kind,
+    match base.is_certain() {
+        false => TKind::Block { stmts: vec![TStmt::Expr(base)], value: Box::new(known) },
+        true => known.kind,
     }
 }
 
