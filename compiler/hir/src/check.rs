@@ -19,6 +19,7 @@ pub mod cx;
 pub mod derive;
 mod directives;
 mod dims;
+mod elements;
 pub mod env;
 pub mod exprs;
 pub mod facts;

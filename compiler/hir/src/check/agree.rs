@@ -7,6 +7,7 @@
 //! at its entry, from the parameters alone, so that it does not matter who calls.
 
 use super::cx::{Cx, SizeSources, int, string};
+use super::elements::is_search;
 use super::iterate::int_test;
 use super::symbolic::dim;
 use crate::rules::sizes::vars_of;
@@ -150,12 +151,7 @@ impl Cx<'_> {
 
     /// The value of a size from what is there whatever the values are: not from an element of a list.
     fn sure_value(&mut self, size: &Size, span: Span) -> Option<TExpr> {
-        let from_list = |e: &TExpr| {
-            let mut found = false;
-            crate::walk::each_expr(e, &mut |e| found |= matches!(e.kind, TKind::Index(..)));
-            found
-        };
-        let unsure = |v: &SizeVar| v.each || self.size_sources.get(v).is_none_or(|(e, _)| from_list(e));
+        let unsure = |v: &SizeVar| v.each || self.size_sources.get(v).is_none_or(|(e, _)| is_search(e));
         if size.vars().iter().any(unsure) {
             return None;
         }
@@ -432,7 +428,7 @@ fn same_read(a: &TExpr, b: &TExpr) -> bool {
 
 /// Stops the program with E0708. `text`: the message, then a note on each further line; each `{}` is one of
 /// `values`.
-fn fault(text: String, values: Vec<TExpr>, span: Span) -> TExpr {
+pub fn fault(text: String, values: Vec<TExpr>, span: Span) -> TExpr {
     let list = TExpr { kind: TKind::List(values), ty: Ty::List(Box::new(Ty::int())), span };
     super::cx::builtin("sizes.differ", vec![string(text, span), list], Ty::None, span)
 }
