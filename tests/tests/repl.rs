@@ -173,3 +173,44 @@ fn a_module_runs_again_when_one_that_it_imports_was_edited() {
     ];
     assert_eq!(printed(&input.concat()), "int 10\nint 20\n");
 }
+
+/// The codes of a session's errors, in order.
+fn codes(ran: &Ran) -> Vec<&str> {
+    ran.err.lines().filter_map(|line| line.strip_prefix("error[")?.split(']').next()).collect()
+}
+
+#[test]
+fn sizes_last_from_input_to_input() {
+    // An int that data brings, and what has its size when it changes.
+    let n = "n = int(\"3\")\n";
+    let ran = session(&format!(
+        "{n}y: Tensor[n, f32] = op.ones((int(\"1\"),))\nz: Tensor[n, f32] = op.ones((int(\"3\"),))\nz\n"
+    ));
+    assert_eq!((codes(&ran), ran.out.as_str()), (vec!["E0708"], "Tensor[3, f32] [1. 1. 1.]\n"), "{}", ran.err);
+    let ran = session(&format!(
+        "{n}x = op.ones((n,))\nn = int(\"4\")\ny: Tensor[len(x), f32] = op.ones((n,))\ny: Tensor[len(x), f32] = op.ones((int(\"3\"),))\ny\n"
+    ));
+    assert_eq!((codes(&ran), ran.out.as_str()), (vec!["E0708"], "Tensor[3, f32] [1. 1. 1.]\n"), "{}", ran.err);
+    // A size that an annotation names: of a file, and after its name was bound anew.
+    let files = "io.write_npy(\"q.npy\", op.ones((3,)))\nio.write_npy(\"r.npy\", op.ones((1,)))\nx: Tensor[N, f32] = io.read_npy(\"q.npy\")\n";
+    let ran = session(&format!("{files}y: Tensor[N, f32] = io.read_npy(\"r.npy\")\nx + y\nN\n"));
+    assert_eq!((codes(&ran), ran.out.as_str()), (vec!["E0707", "E0101"], "int 3\n"), "{}", ran.err);
+    let ran = session(&format!(
+        "{files}N = 7\ny: Tensor[x.shape[0], f32] = io.read_npy(\"r.npy\")\nx: Tensor[2, f32] = io.read_npy(\"q.npy\")\n"
+    ));
+    assert_eq!(codes(&ran), ["E0707", "E0707"], "{}", ran.err);
+}
+
+#[test]
+fn declared_lists_and_dicts_stay_so() {
+    let three = "op.zeros((int(\"3\"),))";
+    let ran = session(&format!(
+        "ys: list[Tensor[2, f32]] = []\nys.append({three})\nys.append(op.zeros((int(\"2\"),)))\nys\n"
+    ));
+    assert_eq!((codes(&ran), ran.out.as_str()), (vec!["E0708"], "list[Tensor[2, f32]] [[0. 0.]]\n"), "{}", ran.err);
+    let ran = session(&format!("d: dict[str, Tensor[2, f32]] = {{}}\nd[\"b\"] = {three}\nd\n"));
+    assert_eq!((codes(&ran), ran.out.as_str()), (vec!["E0708"], "dict[str, Tensor[2, f32]] {}\n"), "{}", ran.err);
+    // One that is bound anew without a type takes what it is given.
+    let ran = printed(&format!("ys: list[Tensor[2, f32]] = []\nys = [op.zeros((2,))]\nys.append({three})\nlen(ys)\n"));
+    assert_eq!(ran, "int 2\n");
+}

@@ -19,6 +19,7 @@ pub mod cx;
 pub mod derive;
 mod directives;
 mod dims;
+mod elements;
 pub mod env;
 pub mod exprs;
 pub mod facts;
@@ -62,9 +63,9 @@ pub use bodies::{check_inst, check_main};
 
 use self::numerics::Numerics;
 use crate::db::Db;
-use crate::thir::{FnInst, GlobalId, InstId, Variable};
+use crate::thir::{FnInst, GlobalId, InstId, TExpr, Variable};
 use crate::ty::Ty;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Facts, ItemId, SizeVar, Span};
 
@@ -221,6 +222,10 @@ pub struct CheckedMain {
     pub globals: Vec<(GlobalId, Variable)>,
     pub vars: BTreeMap<Arc<str>, ModuleVar>,
     pub facts: Facts,
+    /// Where the value of each size is read at the end.
+    pub size_sources: BTreeMap<SizeVar, TExpr>,
+    /// Variables of which an annotation says the type.
+    pub declared: BTreeSet<Arc<str>>,
     /// The first size variable that is free for whoever goes on after this module.
     pub next_size: u32,
     pub numerics: Numerics,
@@ -234,7 +239,11 @@ pub struct CheckedMain {
 
 impl PartialEq for CheckedMain {
     fn eq(&self, other: &Self) -> bool {
-        self.vars == other.vars && self.next_size == other.next_size && self.facts == other.facts
+        self.vars == other.vars
+            && self.next_size == other.next_size
+            && self.facts == other.facts
+            && self.declared == other.declared
+            && self.size_sources.keys().eq(other.size_sources.keys())
     }
 }
 

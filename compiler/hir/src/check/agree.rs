@@ -7,6 +7,7 @@
 //! at its entry, from the parameters alone, so that it does not matter who calls.
 
 use super::cx::{Cx, SizeSources, int, string};
+use super::elements::is_search;
 use super::iterate::int_test;
 use super::symbolic::dim;
 use crate::rules::sizes::vars_of;
@@ -152,7 +153,7 @@ impl Cx<'_> {
 
     /// The value of a size from what is there whatever the values are: not from an element of a list.
     fn sure_value(&mut self, size: &Size, span: Span) -> Option<TExpr> {
-        let unsure = |v: &SizeVar| v.each || self.size_sources.get(v).is_none_or(|(e, _)| from_list(e));
+        let unsure = |v: &SizeVar| v.each || self.size_sources.get(v).is_none_or(|(e, _)| is_search(e));
         if size.vars().iter().any(unsure) {
             return None;
         }
@@ -165,7 +166,7 @@ impl Cx<'_> {
             return;
         }
         let outer = self.size_sources.clone();
-        self.size_sources.retain(|v, (e, _)| !v.each && !from_list(e));
+        self.size_sources.retain(|v, (e, _)| !v.each && !is_search(e));
         let before: Vec<SizeVar> = self.size_sources.keys().cloned().collect();
         self.size_sources_of(&Ty::Int(Some(leaf.size.clone())), &leaf.read, false);
         if let Some(expected) = self.size_value(&leaf.size, leaf.at) {
@@ -347,13 +348,6 @@ impl Known {
     }
 }
 
-/// Whether an element of a list is read.
-fn from_list(e: &TExpr) -> bool {
-    let mut found = false;
-    crate::walk::each_expr(e, &mut |e| found |= matches!(e.kind, TKind::Index(..)));
-    found
-}
-
 /// Every dim in a type.
 pub fn sizes_of(ty: &Ty) -> Vec<Size> {
     let mut out = vec![];
@@ -464,7 +458,7 @@ fn same_read(a: &TExpr, b: &TExpr) -> bool {
 
 /// Stops the program with E0708. `text`: the message, then a note on each further line; each `{}` is one of
 /// `values`.
-fn fault(text: String, values: Vec<TExpr>, span: Span) -> TExpr {
+pub fn fault(text: String, values: Vec<TExpr>, span: Span) -> TExpr {
     let list = TExpr { kind: TKind::List(values), ty: Ty::List(Box::new(Ty::int())), span };
     super::cx::builtin("sizes.differ", vec![string(text, span), list], Ty::None, span)
 }

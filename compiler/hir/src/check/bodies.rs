@@ -17,7 +17,7 @@ use crate::rules::sizes::each_dim;
 use crate::rules::unify::{JoinKind, bind_signature, join, join_diagnostic, leaves_mesh, refine};
 use crate::thir::*;
 use crate::ty::{FnRefTy, Ty};
-use crate::walk::each_expr_in;
+use crate::walk::{each_expr, each_expr_in};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, ItemId, Mesh, Size, SizeVar, Span};
@@ -388,6 +388,7 @@ pub fn check_main(db: &dyn Db, file: File) -> CheckedMain {
             let ty = if var.bad && var.why.is_none() { Ty::Error } else { var.ty.clone() };
             cx.env.bind(name, Binding { slot, ty, span: var.span, bad: var.why.clone() });
         }
+        sizes_before(&mut cx, before);
     }
     for (later, earlier) in &db::scope(db, file).twice {
         twice(&mut cx, *later, *earlier);
@@ -416,6 +417,31 @@ pub fn check_main(db: &dyn Db, file: File) -> CheckedMain {
         at_annotations(&mut cx, id);
     }
     finish_main(cx, file)
+}
+
+/// What inputs before say about sizes and types: the names that annotations declare, and where the value of each size
+/// is read. A local of an input is gone with it; what has the size is the source then.
+fn sizes_before(cx: &mut Cx, before: &CheckedMain) {
+    let usable: Vec<(Arc<str>, Binding)> =
+        cx.env.bound().filter(|(_, b)| b.bad.is_none()).map(|(name, b)| (name.clone(), b.clone())).collect();
+    cx.declared = usable.iter().map(|(name, _)| name.clone()).filter(|name| before.declared.contains(name)).collect();
+    let here: BTreeSet<Slot> = usable.iter().map(|(_, b)| b.slot).collect();
+    for (var, source) in &before.size_sources {
+        let mut lasts = true;
+        each_expr(source, &mut |e| {
+            lasts &= match e.kind {
+                TKind::Local(_) => false,
+                TKind::Global(id) => here.contains(&Slot::Global(id)),
+                _ => true,
+            }
+        });
+        if lasts {
+            cx.size_sources.insert(var.clone(), (source.clone(), false));
+        }
+    }
+    for (_, b) in usable {
+        cx.size_sources_of(&b.ty, &read(b.slot, b.ty.clone(), b.span), false);
+    }
 }
 
 /// At a prompt the value of an expression goes into the variable `_`.
@@ -461,6 +487,8 @@ fn finish_main(mut cx: Cx, file: File) -> CheckedMain {
         globals,
         vars,
         facts: cx.sizes.facts.clone(),
+        size_sources: cx.size_sources.iter().map(|(var, (source, _))| (var.clone(), source.clone())).collect(),
+        declared: std::mem::take(&mut cx.declared),
         next_size: cx.sizes.next_id(),
         numerics: cx.numerics(),
         requests: cx.requests,

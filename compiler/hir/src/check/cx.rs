@@ -369,21 +369,16 @@ impl<'db> Cx<'db> {
     /// The variable gets another value: sizes whose value is read from it are read from a copy of the old one where
     /// something else still has them.
     pub fn keep_sizes(&mut self, slot: Slot) {
-        let reads = |e: &TExpr| {
-            let mut found = false;
-            crate::walk::each_expr(e, &mut |e| {
-                found |= match (&e.kind, slot) {
-                    (TKind::Local(a), Slot::Local(b)) => *a == b,
-                    (TKind::Global(a), Slot::Global(b)) => *a == b,
-                    _ => false,
-                }
-            });
-            found
-        };
-        let lost: Vec<SizeVar> =
-            self.size_sources.iter().filter(|(_, (e, entry))| !entry && reads(e)).map(|(v, _)| v.clone()).collect();
-        for var in lost {
-            let Some((source, _)) = self.size_sources.remove(&var) else { continue };
+        self.copy_sizes(slot);
+        self.size_sources.retain(|_, (e, entry)| *entry || !reads(e, slot));
+    }
+
+    /// As [`Cx::keep_sizes`], before branches of which one changes the variable: the others still read it.
+    pub fn copy_sizes(&mut self, slot: Slot) {
+        let read = |(_, (e, entry)): &(&SizeVar, &(TExpr, bool))| !entry && reads(e, slot);
+        let sources: Vec<(SizeVar, TExpr)> =
+            self.size_sources.iter().filter(read).map(|(v, (e, _))| (v.clone(), e.clone())).collect();
+        for (var, source) in sources {
             let has = |b: &Binding| b.slot != slot && crate::rules::sizes::vars_of(&b.ty).contains(&var);
             if self.env.bound().any(|(_, b)| has(b)) {
                 let kept = self.save(&var.name.clone(), source);
@@ -432,6 +427,19 @@ impl<'db> Cx<'db> {
         let (stmts, value) = self.block(f);
         wrap(stmts, value)
     }
+}
+
+/// Whether an expression reads the variable.
+pub fn reads(e: &TExpr, slot: Slot) -> bool {
+    let mut found = false;
+    crate::walk::each_expr(e, &mut |e| {
+        found |= match (&e.kind, slot) {
+            (TKind::Local(a), Slot::Local(b)) => *a == b,
+            (TKind::Global(a), Slot::Global(b)) => *a == b,
+            _ => false,
+        }
+    });
+    found
 }
 
 /// Statements before a value.

@@ -12,6 +12,7 @@ use super::scans::{part_of, stacked_at};
 use super::types::{BUILTIN_ITEM, erase};
 use crate::db::Target;
 use crate::rules::lying;
+use crate::rules::unify::{Role, assignable, mismatch_diagnostic};
 use crate::thir::*;
 use crate::ty::{Derived, FnRefTy, Grad, OutAxes, Ty};
 use std::collections::{BTreeMap, BTreeSet};
@@ -386,7 +387,7 @@ impl Cx<'_> {
             if !self.differentiable(&primal.ty, primal.span, "argument") {
                 return error_at(span);
             }
-            let role = crate::rules::unify::Role::Other("the tangent".into());
+            let role = Role::Other("the tangent".into());
             all.push(self.expect(tangent, &primal.ty, "tangents", primal.span, role));
         }
         if all.iter().any(|e| e.ty.is_error()) || !self.differentiable(&of.ret, span, "result") {
@@ -516,7 +517,7 @@ impl Cx<'_> {
                 let slots = [Slot::plain("cotangent", false)];
                 let cotangent =
                     self.match_params("the pullback", &slots, args, span, None)?.into_iter().flatten().next()?;
-                let role = crate::rules::unify::Role::Other("the cotangent of the result".into());
+                let role = Role::Other("the cotangent of the result".into());
                 let cotangent = self.expect(cotangent, &of.ret, "cotangent", span, role);
                 let ret = Ty::Tuple(of.args.iter().map(|a| a.ty.clone()).collect());
                 let bound = [of.args, kept].concat();
@@ -692,6 +693,23 @@ impl Cx<'_> {
                 .note(format!("it must give a tuple of the types of the parameters: `{whole}`"));
             self.report(d.with_label(sig.head, "whose derivative it is to be"));
             return None;
+        }
+        let parts = match (gives, types.as_slice()) {
+            (Ty::Tuple(parts), _) if parts.len() == types.len() => parts,
+            (one, _) => vec![one],
+        };
+        for ((param, ty), part) in sig.params.iter().zip(&types).zip(&parts).filter(|((_, ty), _)| has_float(ty)) {
+            // What only a run can tell is compared where the derivative is taken.
+            if let Err(m) = assignable(&mut self.sizes, ty, part, f.span) {
+                let by = match &f.ty {
+                    Ty::FnRef(r) => r.name.clone(),
+                    _ => sig.name.clone(),
+                };
+                let role = Role::Other(format!("the cotangent of `{}` that `{by}` gives", param.name.text));
+                let d = mismatch_diagnostic(&m, &role, f.span, None);
+                self.report(d.with_label(sig.head, "whose derivative it is to be"));
+                return None;
+            }
         }
         Some(inst)
     }

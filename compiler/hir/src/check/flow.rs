@@ -1,7 +1,7 @@
 //! Where paths meet: the state after a branch, and the state at the head of a loop.
 
-use super::cx::Cx;
-use super::env::{Bad, Binding, Changes};
+use super::cx::{Cx, SizeSources, reads};
+use super::env::{Bad, Binding, Changes, Slot};
 use super::types::{erase, same_slot};
 use crate::rules::sizes::{subst_ty, vars_of};
 use crate::rules::unify::{JoinKind, join};
@@ -9,6 +9,7 @@ use crate::ty::{FnRefTy, StructTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Size, SizeVar};
+use tessera_grammar::ast::Stmt;
 
 /// The end of one path.
 pub struct Path {
@@ -33,7 +34,30 @@ impl Cx<'_> {
             let name = self.env.name(var).clone();
             let joined = ends.collect::<Vec<_>>().into_iter().reduce(|a, b| self.meet_two(&name, a, b)).flatten();
             self.env.set(var, joined);
+            self.name_int(&name);
         }
+    }
+
+    /// The variables that branches bind anew. Sizes that are read from them are copied where something else has them.
+    pub fn before_branches(&mut self, branches: [&[Stmt]; 2]) -> Vec<Slot> {
+        let mut names = BTreeSet::new();
+        branches.iter().for_each(|b| super::facts::assigned(b, &mut names));
+        let slots: Vec<Slot> = names.iter().filter_map(|name| Some(self.env.get(name)?.slot)).collect();
+        slots.iter().for_each(|slot| self.copy_sizes(*slot));
+        slots
+    }
+
+    /// Where sizes are read after two branches that go on: what one of them has bound anew tells no size of before.
+    pub fn sources_after(before: SizeSources, branches: [SizeSources; 2], changed: &[Slot]) -> SizeSources {
+        let mut out: SizeSources = branches.into_iter().flatten().collect();
+        for (var, (source, entry)) in before {
+            if !entry && changed.iter().any(|slot| reads(&source, *slot)) {
+                out.remove(&var);
+            } else {
+                out.insert(var, (source, entry));
+            }
+        }
+        out
     }
 
     fn meet_two(&mut self, name: &Arc<str>, a: Option<Binding>, b: Option<Binding>) -> Option<Binding> {

@@ -156,14 +156,17 @@ impl Cx<'_> {
             self.meet(paths);
             break stmts;
         };
+        // A name that no path through the loop changes has been widened all the same.
+        changed.iter().for_each(|name| self.name_int(name));
         self.loop_depth -= 1;
         self.alive &= was_alive;
         stmts
     }
 
-    /// The number that a changed int is in this turn gets a symbol: conditions say things about it. Each pass has its
-    /// own, so that what keeps it from turn to turn is seen to vary.
-    fn name_int(&mut self, name: &Arc<str>) {
+    /// The number that an int is from here on gets a symbol where paths that meet gave it several: annotations name it
+    /// and conditions say things about it. Each pass over a loop has its own, so that what keeps it from turn to turn is
+    /// seen to vary.
+    pub fn name_int(&mut self, name: &Arc<str>) {
         let Some(binding) = self.env.get(name).cloned().filter(|b| b.bad.is_none() && b.ty == Ty::int()) else {
             return;
         };

@@ -133,11 +133,14 @@ impl Cx<'_> {
         self.nested += 1;
         let was_alive = self.alive;
         let before = self.sizes.facts.clone();
+        let changed = self.before_branches([then, otherwise]);
+        let sources = self.size_sources.clone();
         let mark = self.env.mark();
         self.learn(&condition, true);
         let (then_out, ()) = self.block(|cx| cx.stmts(then));
         let then_path = Path { alive: self.alive, changes: self.env.rollback(mark) };
         let then_facts = std::mem::replace(&mut self.sizes.facts, before.clone());
+        let then_sources = std::mem::replace(&mut self.size_sources, sources.clone());
         self.alive = was_alive;
         self.learn(&condition, false);
         let (else_out, ()) = self.block(|cx| cx.stmts(otherwise));
@@ -147,6 +150,12 @@ impl Cx<'_> {
             (true, false) => then_facts,
             (false, true) => std::mem::take(&mut self.sizes.facts),
             _ => before,
+        };
+        let else_sources = std::mem::take(&mut self.size_sources);
+        self.size_sources = match (then_path.alive, else_path.alive) {
+            (true, false) => then_sources,
+            (false, true) => else_sources,
+            _ => Self::sources_after(sources, [then_sources, else_sources], &changed),
         };
         self.nested -= 1;
         let paths = match &condition.kind {

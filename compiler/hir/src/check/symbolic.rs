@@ -1,6 +1,7 @@
 //! Symbolic values of ints: sizes as values, and values of sizes.
 
 use super::cx::{Cx, int};
+use super::elements::is_search;
 use crate::thir::*;
 use crate::ty::Ty;
 use std::sync::Arc;
@@ -51,6 +52,7 @@ impl Cx<'_> {
     /// A size whose variables have no source here, read from a parameter that has it as a dim.
     fn dim_value(&mut self, name: &Arc<str>, size: &Size, span: Span) -> Option<TExpr> {
         let from = self.dim_sources.get(size)?.clone();
+        let from = if is_search(&from) { self.found_or_stop(name, from) } else { from };
         let var = self.sizes.fresh(name).as_var()?.clone();
         let ty = Ty::Int(Some(size.clone()));
         let local = self.temp(name, ty.clone(), from.span);
@@ -116,6 +118,7 @@ impl Cx<'_> {
             return Some(TExpr { kind: TKind::Local(bind.local), ty: Ty::Int(Some(Size::var(var.clone()))), span });
         }
         let (source, entry) = self.size_sources.get(var)?.clone();
+        let source = if is_search(&source) { self.found_or_stop(&var.name, source) } else { source };
         let ty = Ty::Int(Some(Size::var(var.clone())));
         if entry {
             // Read once at entry: the body may assign the parameter.
@@ -136,8 +139,9 @@ impl Cx<'_> {
             Ty::Tensor(t) => {
                 for (i, size) in t.shape.iter().enumerate() {
                     self.solve_source(size, entry, || dim(value, i, size));
-                    if entry && size.as_var().is_none() && size.as_const().is_none() {
-                        self.dim_sources.entry(size.clone()).or_insert_with(|| dim(value, i, size));
+                    let told = |cx: &Self| cx.dim_sources.get(size).is_some_and(|e| !is_search(e));
+                    if entry && size.as_var().is_none() && size.as_const().is_none() && !told(self) {
+                        self.dim_sources.insert(size.clone(), dim(value, i, size));
                     }
                 }
             }
@@ -151,10 +155,7 @@ impl Cx<'_> {
                     self.size_sources_of(t, &field(value, i, t), entry);
                 }
             }
-            Ty::List(t) if !crate::rules::sizes::vars_of(t).is_empty() => {
-                let at = TKind::Index(Box::new(value.clone()), Box::new(int(0, value.span)));
-                self.size_sources_of(t, &TExpr { kind: at, ty: (**t).clone(), span: value.span }, entry);
-            }
+            Ty::List(t) if !crate::rules::sizes::vars_of(t).is_empty() => self.sources_in(value, t, entry),
             _ => {}
         }
     }
@@ -187,13 +188,14 @@ impl Cx<'_> {
     fn solve_source(&mut self, size: &Size, entry: bool, from: impl Fn() -> TExpr) {
         if let Some(var) = size.as_var() {
             // A plain dim is a better source than an element of a list.
-            let better = |(old, _): &(TExpr, bool)| matches!(old.kind, TKind::Arith { .. } | TKind::Index(..));
+            let better = |(old, _): &(TExpr, bool)| matches!(old.kind, TKind::Arith { .. }) || is_search(old);
             if self.size_sources.get(var).is_none_or(better) {
                 self.size_sources.insert(var.clone(), (from(), entry));
             }
             return;
         }
-        let open: Vec<SizeVar> = size.vars().into_iter().filter(|v| !self.size_sources.contains_key(v)).collect();
+        let known = |v: &SizeVar| self.size_sources.get(v).is_some_and(|(e, _)| !is_search(e));
+        let open: Vec<SizeVar> = size.vars().into_iter().filter(|v| !known(v)).collect();
         let [var] = open.as_slice() else { return };
         let at = |n: i64| size.substitute(&mut |v| (v == var).then(|| Size::constant(n)));
         let b = at(0);

@@ -6,11 +6,11 @@ use super::scalar::Kind;
 use super::scan::Leaf;
 use super::value::{Scalar, Tensor, Value};
 use super::{R, Tracer};
-use crate::thir::{GlobalId, InstId, Step, TExpr, TFunction};
+use crate::thir::{FnInst, GlobalId, InstId, Step, TExpr, TFunction};
 use crate::ty::{Grad, OutAxes};
 use std::sync::Arc;
 use tessera_autodiff::{Blocked, batched, pullback, pushforward};
-use tessera_base::{Code, DType, Span};
+use tessera_base::{Code, DType, Diagnostic, Span};
 use tessera_ir::graph::derivatives::{Part, Rule};
 use tessera_ir::graph::{NodeId, NodeType};
 use tessera_ops::prim::{self, Prim};
@@ -281,7 +281,14 @@ impl Tracer<'_> {
 
     /// The result of a function whose derivative the program gives: `backward` is traced into a
     /// graph of its own, from which it is copied where the derivative is taken.
-    pub(super) fn with_backward(&mut self, backward: InstId, args: Vec<Value>, result: Value, span: Span) -> R<Value> {
+    pub(super) fn with_backward(
+        &mut self,
+        f: &FnInst,
+        backward: InstId,
+        args: Vec<Value>,
+        result: Value,
+        span: Span,
+    ) -> R<Value> {
         let args = Value::record(args);
         let (mut inputs, mut outputs, mut others) = (vec![], vec![], vec![]);
         let copied = self.rebuilt(&result, &mut |t, leaf| {
@@ -306,7 +313,7 @@ impl Tracer<'_> {
             let add = |t| Tensor::Node { level: 0, id: self.level().input("value", t, false, span) };
             types.into_iter().map(add).collect::<Vec<_>>()
         });
-        let made = self.cotangents_by(backward, &args, &result, [x, other, y, c], span);
+        let made = self.cotangents_by((f, backward), &args, &result, [x, other, y, c], span);
         let level = self.levels.pop();
         let (Some(mut level), cotangents) = (level, made?) else { return Ok(copied) };
         level.graph.outputs = cotangents;
@@ -321,7 +328,7 @@ impl Tracer<'_> {
     /// leaves, those of the result that are no floats, those that are, and their cotangents.
     fn cotangents_by(
         &mut self,
-        backward: InstId,
+        (f, backward): (&FnInst, InstId),
         args: &Value,
         result: &Value,
         [x, other, y, c]: [Vec<Tensor>; 4],
@@ -358,13 +365,49 @@ impl Tracer<'_> {
         };
         let Value::Record(args) = args else { return Ok(vec![]) };
         let mut out = vec![];
-        for (arg, part) in args.iter().zip(&parts) {
-            let wanted = self.leaves_of(arg, span)?.iter().filter(|l| self.is_float_leaf(l)).count();
-            if wanted > 0 {
-                out.extend(self.smooth_leaves(part, span)?);
+        for (i, (arg, part)) in args.iter().zip(&parts).enumerate() {
+            let wanted: Vec<Leaf> = self.leaves_of(arg, span)?.into_iter().filter(|l| self.is_float_leaf(l)).collect();
+            if wanted.is_empty() {
+                continue;
             }
+            let given = self.smooth_leaves(part, span)?;
+            let param = f.params.get(i).and_then(|l| f.locals.get(l.0 as usize)).map_or("?".into(), |v| v.name.clone());
+            let shapes: Vec<Vec<u64>> = given.iter().map(|&id| self.level().graph.ty(id).shape.clone()).collect();
+            let declared = wanted.iter().map(|leaf| match leaf {
+                Leaf::Tensor(x) => self.ty(*x).shape,
+                Leaf::Scalar(_) => vec![],
+            });
+            let declared: Vec<Vec<u64>> = declared.collect();
+            if shapes != declared {
+                return Err(self.other_cotangent((f, backward), &param, (&shapes, &declared), span));
+            }
+            out.extend(given);
         }
         Ok(out)
+    }
+
+    /// E0708 for a cotangent that is not one of its argument.
+    fn other_cotangent(
+        &self,
+        (f, backward): (&FnInst, InstId),
+        param: &str,
+        (given, wanted): (&[Vec<u64>], &[Vec<u64>]),
+        span: Span,
+    ) -> Box<Diagnostic> {
+        let by = self.program.insts.get(backward.0 as usize);
+        let what = format!("the cotangent of `{param}` that `{}` gives", by.map_or("?", |b| &b.name));
+        let text = match given.iter().zip(wanted).find(|(a, b)| a != b) {
+            Some((a, b)) if given.len() == wanted.len() => {
+                format!("{what} has the shape {a:?}, and `{param}` of `{}` has {b:?}", f.name)
+            }
+            _ => format!("{what} has {} tensors, and `{param}` of `{}` has {}", given.len(), f.name, wanted.len()),
+        };
+        let d = self.error(Code::E0708, span, text);
+        let d = d.note("a cotangent has the shape of the argument that it belongs to");
+        Box::new(match by {
+            Some(by) => d.with_label(by.span, "this gives it"),
+            None => d,
+        })
     }
 
     fn is_float_leaf(&self, leaf: &Leaf) -> bool {

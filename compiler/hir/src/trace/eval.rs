@@ -437,7 +437,7 @@ impl Tracer<'_> {
         let result = self.body(f);
         (self.policy, self.kernel, self.epilogues) = (outer, around, epilogues);
         let result = match (result, given) {
-            (Ok(result), Some((backward, args))) => self.with_backward(backward, args, result, span),
+            (Ok(result), Some((backward, args))) => self.with_backward(f, backward, args, result, span),
             (result, _) => result,
         };
         self.calls.pop();

@@ -1,0 +1,112 @@
+//! Sizes that the elements of lists tell: a list may be empty, and then another one tells them, or nothing does.
+
+use super::agree::fault;
+use super::cx::{Cx, int};
+use super::env::Slot;
+use super::iterate::int_test;
+use crate::thir::*;
+use crate::ty::Ty;
+use tessera_base::{Size, SizeVar, Span};
+use tessera_grammar::ast::CmpOp;
+
+/// What a search gives that has found nothing: no size is that number.
+const NOTHING: i64 = i64::MIN;
+
+/// Whether the value of a size is looked for in lists: there may be none.
+pub fn is_search(source: &TExpr) -> bool {
+    matches!(source.kind, TKind::Block { .. })
+}
+
+impl Cx<'_> {
+    /// Learns sizes from the elements of a list, where nothing better tells them.
+    pub fn sources_in(&mut self, list: &TExpr, element: &Ty, entry: bool) {
+        let span = list.span;
+        let var = self.temp("element", element.clone(), span);
+        let outer = (std::mem::take(&mut self.size_sources), std::mem::take(&mut self.dim_sources));
+        self.size_sources_of(element, &TExpr { kind: TKind::Local(var), ty: element.clone(), span }, entry);
+        let told = std::mem::replace(&mut self.size_sources, outer.0);
+        let dims = std::mem::replace(&mut self.dim_sources, outer.1);
+        for (size, (value, _)) in told.into_iter().filter(|(size, _)| !size.each) {
+            let source = match self.size_sources.get(&size).cloned() {
+                None => self.search(list, var, value),
+                Some((first, _)) if is_search(&first) => {
+                    let search = self.search(list, var, value);
+                    self.first_or(first, search)
+                }
+                Some(_) => continue,
+            };
+            self.size_sources.insert(size, (source, entry));
+        }
+        let each = |size: &Size| size.vars().iter().any(|v: &SizeVar| v.each);
+        for (size, value) in dims.into_iter().filter(|(size, _)| !each(size)) {
+            if !self.dim_sources.contains_key(&size) {
+                let source = self.search(list, var, value);
+                self.dim_sources.insert(size, source);
+            }
+        }
+    }
+
+    /// The value that the first element gives of which there is one.
+    fn search(&mut self, list: &TExpr, var: LocalId, value: TExpr) -> TExpr {
+        let span = list.span;
+        let (found, local) = self.found(span);
+        let body = vec![TStmt::If { test: missing(&found), then: vec![TStmt::Set(local, value)], otherwise: vec![] }];
+        let each = TStmt::ForEach { var, iter: list.clone(), body, span };
+        let stmts = vec![TStmt::Set(local, int(NOTHING, span)), each];
+        TExpr { ty: found.ty.clone(), span, kind: TKind::Block { stmts, value: Box::new(found) } }
+    }
+
+    /// What one search finds, else another one.
+    fn first_or(&mut self, first: TExpr, second: TExpr) -> TExpr {
+        let then = |local| vec![TStmt::Set(local, second)];
+        self.unless_found(first, then)
+    }
+
+    /// What a search finds; where it finds nothing the program stops.
+    pub fn found_or_stop(&mut self, size: &str, search: TExpr) -> TExpr {
+        let span = search.span;
+        let mut lists: Vec<String> = vec![];
+        crate::walk::each_expr(&search, &mut |e| {
+            if let Some(name) = self.holder_of_lists(e)
+                && !lists.contains(&name)
+            {
+                lists.push(name);
+            }
+        });
+        let of = self.func.as_ref().map_or(String::new(), |f| format!(" of `{}`", f.f.sig.name));
+        let all = lists.join(" and ");
+        let text = format!(
+            "nothing tells the size {size}: no elements are in {all}{of}\n{size} is a size of these elements, and the first of them tells it"
+        );
+        let stop = fault(text, vec![], span);
+        self.unless_found(search, |_| vec![TStmt::Expr(stop)])
+    }
+
+    fn unless_found(&mut self, search: TExpr, otherwise: impl FnOnce(LocalId) -> Vec<TStmt>) -> TExpr {
+        let span = search.span;
+        let (found, local) = self.found(span);
+        let then = otherwise(local);
+        let stmts = vec![TStmt::Set(local, search), TStmt::If { test: missing(&found), then, otherwise: vec![] }];
+        TExpr { ty: found.ty.clone(), span, kind: TKind::Block { stmts, value: Box::new(found) } }
+    }
+
+    fn found(&mut self, span: Span) -> (TExpr, LocalId) {
+        let local = self.temp("size", Ty::int(), span);
+        (TExpr { kind: TKind::Local(local), ty: Ty::int(), span }, local)
+    }
+
+    /// Where the lists are that an expression reads, if it is a variable of the program.
+    fn holder_of_lists(&self, e: &TExpr) -> Option<String> {
+        let slot = match e.kind {
+            TKind::Local(id) => Slot::Local(id),
+            TKind::Global(id) => Slot::Global(id),
+            _ => return None,
+        };
+        let (name, _) = self.env.bound().find(|(_, b)| b.slot == slot)?;
+        Some(if matches!(e.ty, Ty::List(_)) { format!("`{name}`") } else { format!("the lists of `{name}`") })
+    }
+}
+
+fn missing(found: &TExpr) -> TExpr {
+    int_test(CmpOp::Eq, found.clone(), int(NOTHING, found.span), found.span)
+}
