@@ -10,11 +10,10 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use tessera_base::DType;
-use tessera_ops::prim::Scalar;
 use tessera_ops::surface::{OpDef, all};
 use tessera_tests::compare::{Bench, interpreted};
 use tessera_tests::empties::{Sketch, sketches};
-use tessera_tests::exact::{self, value::Value};
+use tessera_tests::exact;
 use tessera_tests::golden::blocks;
 use tessera_tests::laws::on_two_threads;
 use tessera_tests::program::{Ran, binary, root, run_command};
@@ -51,14 +50,7 @@ fn check(bench: &mut Bench, case: &Case) -> Result<(), String> {
     if let Ok(got) = interpreted(&case.graph, &case.inputs) {
         for (want, bytes) in exact::outputs(case)?.iter().zip(&got) {
             let numbers = exact::numbers(want.dtype(), bytes);
-            let holds = |(w, g): (&Value, &Scalar)| match (*w, *g) {
-                (Value::Any, _) => true,
-                (Value::Int(n), Scalar::I(m)) => n == m,
-                (Value::Nan, Scalar::F(x)) => x.is_nan(),
-                (Value::Real(lo, hi), Scalar::F(x)) => lo <= x && x <= hi,
-                _ => false,
-            };
-            if want.values.len() != numbers.len() || !want.values.iter().zip(&numbers).all(holds) {
+            if want.values.len() != numbers.len() || !want.values.iter().zip(&numbers).all(|(w, g)| w.holds(g)) {
                 return Err(format!("is {numbers:?}, not {:?}", want.values));
             }
         }

@@ -89,14 +89,7 @@ fn check(bench: &Bench, pool: &Pool, case: &Case, seen: &mut Seen) -> Result<(),
 }
 
 fn compare(output: usize, want: &Array, got: &[Scalar]) -> Result<(), String> {
-    let holds = |(w, g): (&Value, &Scalar)| match (*w, *g) {
-        (Value::Any, _) => true,
-        (Value::Int(n), Scalar::I(m)) => n == m,
-        (Value::Nan, Scalar::F(x)) => x.is_nan(),
-        (Value::Real(lo, hi), Scalar::F(x)) => lo <= x && x <= hi,
-        _ => false,
-    };
-    let wrong: Vec<usize> = (0..got.len()).filter(|&i| !holds((&want.values[i], &got[i]))).collect();
+    let wrong: Vec<usize> = (0..got.len()).filter(|&i| !want.values[i].holds(&got[i])).collect();
     let Some(&first) = wrong.first() else { return Ok(()) };
     Err(format!(
         "output {output} ({:?} {}), element {first} is {:?}, not {:?}; {} of {} are wrong",

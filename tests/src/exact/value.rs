@@ -1,6 +1,7 @@
 //! Ranges of numbers, formats of floats, and conversions.
 
 use tessera_base::DType;
+use tessera_ops::prim::Scalar;
 
 /// What an element may be.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -16,6 +17,17 @@ pub enum Value {
 }
 
 impl Value {
+    /// Whether an element is what it may be.
+    pub fn holds(&self, got: &Scalar) -> bool {
+        match (*self, *got) {
+            (Value::Any, _) => true,
+            (Value::Int(n), Scalar::I(m)) => n == m,
+            (Value::Nan, Scalar::F(x)) => x.is_nan(),
+            (Value::Real(lo, hi), Scalar::F(x)) => lo <= x && x <= hi,
+            _ => false,
+        }
+    }
+
     pub fn point(x: f64) -> Value {
         if x.is_nan() { Value::Nan } else { Value::Real(x, x) }
     }

@@ -67,6 +67,9 @@ impl Cx<'_> {
     /// Statements that stop the program unless the sizes in the types of values are those of the values.
     /// Empty where there is nothing to compare.
     pub fn agree(&mut self, parts: Vec<Part>) -> Vec<TStmt> {
+        if parts.is_empty() {
+            return vec![];
+        }
         let told = self.size_sources.clone();
         let (stmts, ()) = self.block(|cx| {
             let mut known = Known::default();
