@@ -116,6 +116,15 @@ impl TExpr {
         }
     }
 
+    /// What a condition is that the types decide, whatever is computed before it.
+    pub fn known_bool(&self) -> Option<bool> {
+        match &self.kind {
+            TKind::Bool(b) => Some(*b),
+            TKind::Block { value, .. } => value.known_bool(),
+            _ => None,
+        }
+    }
+
     /// Whether running an expression may do more than give its value.
     pub fn has_effect(&self) -> bool {
         match &self.kind {

@@ -336,6 +336,9 @@ pub struct Hints {
     pub reassociate: bool,
 }
 
+/// The ints that a default stands for at these types.
+pub type SettleFn = fn(&[SymArg]) -> Option<(usize, Vec<i64>)>;
+
 /// Everything the compiler knows about one operator.
 pub struct OpDef {
     /// NumPy's word, or PyTorch's where NumPy has none.
@@ -355,6 +358,9 @@ pub struct OpDef {
     /// `args[i]` belongs to `params[i]`.
     pub infer: fn(&mut InferCx, &[SymArg], &Hints) -> Result<OpTypes, OpError>,
     pub expand: fn(&mut dyn Build, &[Arg], &Hints) -> Result<Vec<Id>, OpError>,
+    /// What a default means is decided by which sizes are known before the program runs, and not by their values in a
+    /// run: the parameter, and the ints that it stands for.
+    pub settles: Option<SettleFn>,
     /// A diagnostic instead of a meaning: why the operator is not supported yet.
     pub unsupported: Option<&'static str>,
 }

@@ -35,9 +35,19 @@ impl Facts {
         *self == Facts::default()
     }
 
-    fn full(&self) -> bool {
+    /// Whether there is no room for one more fact. The oldest inequality makes room where there is one: it is the least
+    /// likely to matter here, and leaving a fact out only proves less.
+    fn full(&mut self) -> bool {
         let Facts { rewrites, zero, natural, nonzero, divides, stated: _, next: _ } = self;
-        rewrites.len() + zero.len() + natural.len() + nonzero.len() + divides.len() >= FACTS_MAX
+        if rewrites.len() + zero.len() + natural.len() + nonzero.len() + divides.len() < FACTS_MAX {
+            return false;
+        }
+        let inequalities = if nonzero.is_empty() { natural } else { nonzero };
+        if !inequalities.is_empty() {
+            inequalities.remove(0);
+            return false;
+        }
+        true
     }
 
     /// What holds whether or not sizes turn out to be equal that earlier statements compare when the program runs: that
@@ -85,7 +95,7 @@ impl Facts {
     pub fn assume_divides(&mut self, divisor: &Size, dividend: &Size) {
         self.also_stated(|facts| facts.assume_divides(divisor, dividend));
         let fact = (divisor.clone(), dividend.clone());
-        if self.full() || self.divides.contains(&fact) || divisor.overflowed() || dividend.overflowed() {
+        if self.divides.contains(&fact) || divisor.overflowed() || dividend.overflowed() || self.full() {
             return;
         }
         self.divides.push(fact);
@@ -97,7 +107,7 @@ impl Facts {
     pub fn assume_equal(&mut self, a: &Size, b: &Size) {
         self.also_stated(|facts| facts.assume_equal(a, b));
         let difference = self.rewritten(&a.sub(b));
-        if self.full() || difference.is_zero() || difference.overflowed() {
+        if difference.is_zero() || difference.overflowed() || self.full() {
             return;
         }
         if let Some((dividend, divisor)) = as_remainder(&difference) {
@@ -121,7 +131,7 @@ impl Facts {
     pub fn assume_at_least(&mut self, whole: &Size, part: &Size) {
         self.also_stated(|facts| facts.assume_at_least(whole, part));
         let rest = whole.sub(part);
-        if self.full() || rest.overflowed() || rest.reaches(0) || self.natural.contains(&rest) {
+        if rest.overflowed() || rest.reaches(0) || self.natural.contains(&rest) || self.full() {
             return;
         }
         self.natural.push(rest);
@@ -132,7 +142,8 @@ impl Facts {
         self.also_stated(|facts| facts.assume_differ(a, b));
         let rest = a.sub(b);
         let one = Size::constant(1);
-        if self.full() || rest.overflowed() || self.nonzero.contains(&rest) || rest.as_const().is_some_and(|n| n != 0) {
+        let told = rest.as_const().is_some_and(|n| n != 0);
+        if told || rest.overflowed() || self.nonzero.contains(&rest) || self.full() {
         } else if rest.is_zero() {
             // Never true.
             self.natural.push(Size::constant(-1));

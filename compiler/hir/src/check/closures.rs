@@ -211,6 +211,19 @@ impl Cx<'_> {
         value
     }
 
+    /// A block that runs only where a condition holds, or does not.
+    pub fn block_where<T>(
+        &mut self,
+        condition: &TExpr,
+        holds: bool,
+        f: impl FnOnce(&mut Self) -> T,
+    ) -> (Vec<TStmt>, T) {
+        self.perhaps(|cx| {
+            cx.learn(condition, holds);
+            cx.block(f)
+        })
+    }
+
     /// Checks a function value against argument types, for `op.scan` and the like: the
     /// instance, its result type, and the callee to pass. Whoever does not call it once at least goes on as
     /// after [`Cx::perhaps`].

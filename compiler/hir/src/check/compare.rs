@@ -1,6 +1,6 @@
 //! Comparisons: of host values, of tensors, and those that types decide.
 
-use super::cx::{Cx, boolean, error_at, wrap};
+use super::cx::{Cx, behind, boolean, error_at, wrap};
 use super::scalars::{as_float, as_int};
 use super::types::{erase, same_slot};
 use crate::thir::*;
@@ -36,9 +36,7 @@ impl Cx<'_> {
                 .help("combine them with `&`: `(a < x) & (x < b)`");
             return self.fail(d);
         }
-        let facts = self.sizes.facts.clone();
-        let (stmts, value) = self.block(|cx| cx.chain(right, more, span));
-        self.sizes.facts = facts;
+        let (stmts, value) = self.block_where(&test, true, |cx| cx.chain(right, more, span));
         let value = wrap(stmts, value);
         if test.ty.is_error() || value.ty.is_error() {
             return error_at(span);
@@ -65,7 +63,7 @@ impl Cx<'_> {
         let equality = matches!(op, CmpOp::Eq | CmpOp::Ne);
         if equality && let (Ty::DType(Some(a)), Ty::DType(Some(b))) = (&l.ty, &r.ty) {
             let holds = boolean((a == b) == (op == CmpOp::Eq), span);
-            return self.behind(vec![l, r], holds);
+            return behind(vec![l, r], holds);
         }
         if let (TKind::Int(a), TKind::Int(b)) = (&l.kind, &r.kind)
             && let Some(holds) = int_holds(op, *a, *b)
@@ -114,7 +112,8 @@ impl Cx<'_> {
                 .help(format!("compare with `{}`", if is { "==" } else { "!=" }));
             return self.fail(d);
         }
-        boolean((l.ty == r.ty) == is, span)
+        let holds = boolean((l.ty == r.ty) == is, span);
+        behind(vec![l, r], holds)
     }
 
     fn membership(&mut self, op: CmpOp, l: TExpr, r: TExpr, span: Span) -> TExpr {
@@ -137,7 +136,7 @@ impl Cx<'_> {
                 let r = self.tuple_to_list(r, ty);
                 return self.membership(op, l, r, span);
             }
-            Ty::Tuple(ts) if ts.is_empty() => return boolean(op == CmpOp::NotIn, span),
+            Ty::Tuple(ts) if ts.is_empty() => return behind(vec![l, r], boolean(op == CmpOp::NotIn, span)),
             _ => return self.never_in(&l, &r, span),
         };
         TExpr { kind: TKind::Compare { op, left: Box::new(l), right: Box::new(r) }, ty: Ty::Bool, span }

@@ -22,32 +22,48 @@ impl Cx<'_> {
         let hidden: Vec<(Arc<str>, Option<Binding>)> =
             names.into_iter().map(|n| (n.clone(), self.env.get(&n).cloned())).collect();
         let was_alive = self.alive;
-        let first = self.sizes.next_id();
-        let list = self.temp("list", Ty::List(Box::new(Ty::Unknown)), span);
-        let empty = TExpr { kind: TKind::List(vec![]), ty: Ty::List(Box::new(Ty::Unknown)), span };
-        self.out.push(TStmt::Set(list, empty));
-        let mut found: Option<Ty> = None;
-        self.clause(element, clauses, span, &mut |cx, item| {
-            found = Some(item.ty.clone());
-            cx.append(list, item, span);
-        });
+        let list = self.collected(span, |cx, yield_| cx.clause(element, clauses, span, yield_));
         for (name, binding) in hidden {
             let var = self.env.var(&name);
             self.env.set(var, binding);
         }
         self.alive = was_alive;
-        match found {
-            Some(Ty::Error | Ty::Never) | None => error_at(span),
-            Some(ty) => {
-                let ty = match self.escape(&ty, first, "n") {
-                    Ty::Int(_) => Ty::int(),
-                    other => other,
-                };
-                let ty = Ty::List(Box::new(ty));
-                self.refine_slot(Slot::Local(list), &ty);
-                read(Slot::Local(list), ty, span)
-            }
+        list
+    }
+
+    /// The list of the values that `run` gives one by one, in the order in which it computes them. They agree on one
+    /// type, as those of a list that is written down do.
+    pub fn collected(&mut self, span: Span, run: impl FnOnce(&mut Self, &mut dyn FnMut(&mut Self, TExpr))) -> TExpr {
+        let first = self.sizes.next_id();
+        let list = self.temp("list", Ty::List(Box::new(Ty::Unknown)), span);
+        let empty = TExpr { kind: TKind::List(vec![]), ty: Ty::List(Box::new(Ty::Unknown)), span };
+        let (mut stmts, ()) = self.block(|cx| run(cx, &mut |cx, item| cx.append(list, item, span)));
+        let mut slots = vec![];
+        appended(&mut stmts, list, &mut slots);
+        let mut items = vec![];
+        for slot in &slots {
+            // What the place of the value knows of sizes is gone where the list is.
+            let ty = match self.escape(&slot.ty, first, "n") {
+                Ty::Int(_) => Ty::int(),
+                other => other,
+            };
+            items.push(TExpr { ty, ..TExpr::clone(slot) });
         }
+        if items.iter().any(|i| i.ty.is_error() || i.ty == Ty::Never) {
+            self.out.extend(stmts);
+            return error_at(span);
+        }
+        let made = self.list_of(items, span);
+        if let TKind::List(items) = made.kind {
+            slots.into_iter().zip(items).for_each(|(slot, item)| *slot = item);
+        }
+        self.out.push(TStmt::Set(list, empty));
+        self.out.extend(stmts);
+        if made.ty.is_error() {
+            return error_at(span);
+        }
+        self.refine_slot(Slot::Local(list), &made.ty);
+        read(Slot::Local(list), made.ty, span)
     }
 
     fn clause(&mut self, element: &Expr, clauses: &[CompClause], span: Span, yield_: &mut dyn FnMut(&mut Self, TExpr)) {
@@ -75,9 +91,30 @@ impl Cx<'_> {
         let [test, more @ ..] = tests else { return self.clause(element, rest, span, yield_) };
         let condition = self.expr(test);
         let condition = self.truth(condition);
-        let (then, _) = self.block(|cx| cx.tests(element, more, rest, span, yield_));
+        let (then, ()) = self.block_where(&condition, true, |cx| cx.tests(element, more, rest, span, yield_));
         if !condition.ty.is_error() {
             self.out.push(TStmt::If { test: condition, then, otherwise: vec![] });
+        }
+    }
+}
+
+/// The values that statements append to a list, in the order of the text.
+fn appended<'a>(stmts: &'a mut [TStmt], list: LocalId, out: &mut Vec<&'a mut TExpr>) {
+    for s in stmts {
+        match s {
+            TStmt::Mutate { place, change: TChange::Method { args, .. }, .. } if place.root == TRoot::Local(list) => {
+                out.extend(args)
+            }
+            TStmt::If { then, otherwise, .. } => {
+                appended(then, list, out);
+                appended(otherwise, list, out);
+            }
+            TStmt::While { body, .. }
+            | TStmt::ForRange { body, .. }
+            | TStmt::ForEach { body, .. }
+            | TStmt::WithPolicy { body, .. }
+            | TStmt::WithHints { body, .. } => appended(body, list, out),
+            _ => {}
         }
     }
 }

@@ -266,13 +266,6 @@ impl<'db> Cx<'db> {
         TExpr { kind: TKind::Local(local), ty, span }
     }
 
-    /// A value that is known, behind what it is known of: that is computed all the same, as it may do more or fail.
-    /// What branches are decided by stays known.
-    pub fn behind(&mut self, of: Vec<TExpr>, known: TExpr) -> TExpr {
-        self.out.extend(of.into_iter().filter(|e| !e.is_certain()).map(TStmt::Expr));
-        known
-    }
-
     /// The slot of a name for values of a type: one per erased type.
     pub fn slot(&mut self, name: &Arc<str>, ty: &Ty, span: Span) -> Slot {
         let erased = erase(ty);
@@ -449,6 +442,11 @@ pub fn wrap(stmts: Vec<TStmt>, value: TExpr) -> TExpr {
     }
     let (ty, span) = (value.ty.clone(), value.span);
     TExpr { kind: TKind::Block { stmts, value: Box::new(value) }, ty, span }
+}
+
+/// A value that is known, behind what it is known of: that is computed all the same, as it may do more or fail.
+pub fn behind(of: Vec<TExpr>, known: TExpr) -> TExpr {
+    wrap(of.into_iter().filter(|e| !e.is_certain()).map(TStmt::Expr).collect(), known)
 }
 
 pub fn read(slot: Slot, ty: Ty, span: Span) -> TExpr {

@@ -2,7 +2,8 @@
 
 use super::cx::{Cx, Level, boolean, error_at, none, string, wrap};
 use super::names::Meaning;
-use super::types::{BUILTIN_ITEM, has_unknown};
+use super::scalars::with_floats;
+use super::types::{BUILTIN_ITEM, erase, has_unknown};
 use crate::rules::sizes::subst_ty;
 use crate::rules::unify::{JoinKind, join, join_diagnostic};
 use crate::thir::*;
@@ -154,12 +155,26 @@ impl Cx<'_> {
                 }
             }
         }
-        if ty == Ty::Float {
-            items = items.into_iter().map(|i| if i.ty.is_scalar() { super::scalars::as_float(i) } else { i }).collect();
+        match self.fitted("the elements of the list", items, &ty) {
+            Some(fitted) => items = fitted,
+            None => return error_at(span),
         }
         let error = ty.is_error() && !items.is_empty();
         let ty = if error { Ty::Error } else { Ty::List(Box::new(ty)) };
         TExpr { kind: TKind::List(items), ty, span }
+    }
+
+    /// Values that agree on a type, with ints as floats where the others have floats. Reports where an int stands in a
+    /// value that is not written out here, and so has the form of its own type.
+    fn fitted(&mut self, what: &str, values: Vec<TExpr>, ty: &Ty) -> Option<Vec<TExpr>> {
+        let fitted: Option<Vec<TExpr>> = values.iter().map(|v| with_floats(v.clone(), ty)).collect();
+        if fitted.is_none() {
+            let other = values.iter().find(|v| with_floats(TExpr::clone(v), ty).is_none())?;
+            let first = values.iter().find(|v| erase(&v.ty) == erase(ty)).unwrap_or(other);
+            let d = join_diagnostic(what, other.span, (&first.ty, first.span), (&other.ty, other.span));
+            self.report(d.note("ints inside a value become floats only where it is written out"));
+        }
+        fitted
     }
 
     fn dict(&mut self, pairs: &[(Expr, Expr)], span: Span) -> TExpr {
@@ -191,12 +206,9 @@ impl Cx<'_> {
             }
             out.push((k, v));
         }
-        if value == Ty::Float {
-            out = out
-                .into_iter()
-                .map(|(k, v)| (k, if v.ty.is_scalar() { super::scalars::as_float(v) } else { v }))
-                .collect();
-        }
+        let (keys, values): (Vec<_>, Vec<_>) = out.into_iter().unzip();
+        let Some(values) = self.fitted("the values of the dict", values, &value) else { return error_at(span) };
+        let out = keys.into_iter().zip(values).collect();
         if let Ty::Int(_) = key {
             key = Ty::int();
         }
@@ -213,25 +225,23 @@ impl Cx<'_> {
             return error_at(span);
         }
         let l = self.truth(l);
-        // What the types decide is not computed, and the other side not looked at.
-        if let TKind::Bool(b) = l.kind
-            && !matches!(left.kind, ExprKind::Bool(_))
-        {
+        // Where the types decide, the other side is not looked at.
+        if let Some(b) = decided(left, &l) {
             if b != and {
-                return boolean(b, span);
+                return TExpr { span, ..l };
             }
-            let r = self.expr(right);
-            return self.truth(r);
+            return self.scoped(|cx| {
+                cx.emit_effect(l);
+                let r = cx.expr(right);
+                cx.truth(r)
+            });
         }
         let mark = self.env.mark();
         // The right side is computed where the left one does not decide.
-        let facts = self.sizes.facts.clone();
-        self.learn(&l, and);
-        let (stmts, r) = self.block(|cx| {
+        let (stmts, r) = self.block_where(&l, and, |cx| {
             let r = cx.expr(right);
             cx.truth(r)
         });
-        self.sizes.facts = facts;
         let changes = self.env.rollback(mark);
         self.env.apply(changes);
         let r = wrap(stmts, r);
@@ -251,7 +261,10 @@ impl Cx<'_> {
         let condition = self.expr(test);
         let condition = self.truth(condition);
         if let Some(b) = decided(test, &condition) {
-            return self.expr(if b { then } else { otherwise });
+            return self.scoped(|cx| {
+                cx.emit_effect(condition);
+                cx.expr(if b { then } else { otherwise })
+            });
         }
         let a = self.where_it(&condition, true, then);
         let b = self.where_it(&condition, false, otherwise);
@@ -268,10 +281,7 @@ impl Cx<'_> {
 
     /// An expression that is computed only where the condition holds, or does not.
     fn where_it(&mut self, condition: &TExpr, holds: bool, e: &Expr) -> TExpr {
-        let facts = self.sizes.facts.clone();
-        self.learn(condition, holds);
-        let (stmts, value) = self.block(|cx| cx.expr(e));
-        self.sizes.facts = facts;
+        let (stmts, value) = self.block_where(condition, holds, |cx| cx.expr(e));
         wrap(stmts, value)
     }
 
@@ -292,10 +302,9 @@ impl Cx<'_> {
                 }
             },
         };
-        if ty == Ty::Float {
-            a = super::scalars::as_float(a);
-            b = super::scalars::as_float(b);
-        }
+        let parts = self.fitted("the conditional expression", vec![a, b], &ty);
+        let mut parts = parts.into_iter().flatten();
+        let (Some(mut a), Some(mut b)) = (parts.next(), parts.next()) else { return error_at(span) };
         if has_unknown(&a.ty) {
             a.ty = ty.clone();
         }
@@ -427,8 +436,5 @@ fn never_to_error(ty: &Ty) -> Ty {
 
 /// A condition that the types decide: not a literal, which is only a short way to write a loop.
 pub fn decided(test: &Expr, condition: &TExpr) -> Option<bool> {
-    match condition.kind {
-        TKind::Bool(b) if !matches!(test.kind, ExprKind::Bool(_)) => Some(b),
-        _ => None,
-    }
+    condition.known_bool().filter(|_| !matches!(test.kind, ExprKind::Bool(_)))
 }

@@ -1,7 +1,7 @@
 //! Functions that are in scope everywhere, and those of the built-in modules.
 
 use super::args::{Slot, Value};
-use super::cx::{Cx, boolean, builtin, error_at, int, string};
+use super::cx::{Cx, behind, boolean, builtin, error_at, int, string};
 use super::iterate::Seq;
 use super::modules::operator;
 use super::names::Meaning;
@@ -54,6 +54,14 @@ impl Cx<'_> {
                     values.extend(self.args(&args[1..]));
                     return self.call_builtin_values(name, values, span, name_span);
                 }
+            }
+            // It is looked at before the program runs, and nothing of it runs then.
+            "sys.advise" => {
+                let advised = |cx: &mut Self| {
+                    let values = cx.args(args);
+                    cx.call_builtin_values(name, values, span, name_span)
+                };
+                return self.perhaps(|cx| cx.block(advised).1);
             }
             "tile.range" if self.in_kernel() => {
                 return match self.range_args(args, span) {
@@ -251,10 +259,7 @@ impl Cx<'_> {
             }
             Ty::Tuple(ts) => {
                 let count = int(ts.len() as i64, span);
-                match x.has_effect() {
-                    true => super::cx::wrap(vec![TStmt::Expr(x)], count),
-                    false => self.behind(vec![x], count),
-                }
+                behind(vec![x], count)
             }
             // A number of things: at least 0.
             Ty::Str | Ty::List(_) | Ty::Dict(..) => {
@@ -641,7 +646,7 @@ impl Cx<'_> {
             self.error(Code::E0104, span, "`isinstance` takes a value and a type");
             return error_at(span);
         };
-        let (_, x) = self.block(|cx| cx.expr(&x.value));
+        let x = self.expr(&x.value);
         if x.ty.is_error() {
             return error_at(span);
         }
@@ -654,7 +659,7 @@ impl Cx<'_> {
             let Some(fits) = self.is_instance_of(&x.ty, class) else { return error_at(span) };
             found |= fits;
         }
-        boolean(found, span)
+        behind(vec![x], boolean(found, span))
     }
 
     fn is_instance_of(&mut self, ty: &Ty, class: &Expr) -> Option<bool> {

@@ -1,7 +1,8 @@
 //! What `for` and comprehensions run over.
 
-use super::cx::{Cx, builtin, int, read};
+use super::cx::{Cx, LoopFrame, builtin, int, read};
 use super::env::Slot;
+use super::flow::Path;
 use super::loops::Times;
 use super::names::Meaning;
 use super::symbolic::dim;
@@ -268,21 +269,7 @@ impl Cx<'_> {
 
     /// Runs over `seq` and collects its elements in a list.
     fn collect(&mut self, seq: Seq, span: Span) -> TExpr {
-        self.scoped(|cx| {
-            let first = cx.sizes.next_id();
-            let list = cx.temp("list", Ty::List(Box::new(Ty::Unknown)), span);
-            let empty = TExpr { kind: TKind::List(vec![]), ty: Ty::List(Box::new(Ty::Unknown)), span };
-            cx.out.push(TStmt::Set(list, empty));
-            let mut element = Ty::Unknown;
-            cx.run(seq, span, &Default::default(), &mut |cx, item| {
-                element = item.ty.clone();
-                cx.append(list, item, span);
-            });
-            let element = cx.escape(&element, first, "n");
-            let ty = Ty::List(Box::new(element));
-            cx.refine_slot(Slot::Local(list), &ty);
-            read(Slot::Local(list), ty, span)
-        })
+        self.scoped(|cx| cx.collected(span, |cx, yield_| cx.run(seq, span, &Default::default(), yield_)))
     }
 
     /// `list.append(item)` on a local.
@@ -328,23 +315,28 @@ impl Cx<'_> {
             let list = self.list_of(items, span);
             return self.run_value(list, span, changed, body);
         }
-        for item in items {
-            // A `break` inside needs a loop around: one that runs once would not leave the others.
-            let frames = self.loops.len();
-            self.loops.push(super::cx::LoopFrame { mark: self.env.mark(), breaks: vec![], continues: vec![] });
-            body(self, item);
-            let frame = self.loops.pop();
-            if frame.is_some_and(|f| !f.breaks.is_empty() || !f.continues.is_empty()) {
-                let d = Diagnostic::new(
-                    Code::E0690,
-                    span,
-                    "`break` and `continue` are not supported yet in a loop over a tuple of different types",
-                )
-                .note("such a loop is written out, once for each element");
-                self.report(d);
-                self.alive = true;
+        let last = items.len().saturating_sub(1);
+        for (i, item) in items.into_iter().enumerate() {
+            let (mark, facts) = (self.env.mark(), self.sizes.facts.clone());
+            self.loops.push(LoopFrame { mark, breaks: vec![], continues: vec![] });
+            let (stmts, ()) = self.block(|cx| body(cx, item));
+            let Some(frame) = self.loops.pop() else { continue };
+            if frame.breaks.is_empty() && frame.continues.is_empty() {
+                self.out.extend(stmts);
+                continue;
             }
-            self.loops.truncate(frames);
+            if !frame.breaks.is_empty() && i != last {
+                let text = "`break` is not supported yet in a loop over a tuple of different types";
+                let d = Diagnostic::new(Code::E0690, span, text);
+                self.report(d.note("such a loop is written out, once for each element, and this would leave one only"));
+            }
+            // A loop of one turn, which its `break` and `continue` leave: not all of it has run behind it.
+            self.sizes.facts = facts;
+            let (var, at) = (self.temp("turn", Ty::int(), span), |n| int(n, span));
+            self.out.push(TStmt::ForRange { var, start: at(0), stop: at(1), step: at(1), body: stmts, span });
+            let end = Path { alive: self.alive, changes: self.env.rollback(mark) };
+            let left = frame.breaks.into_iter().chain(frame.continues).map(|changes| Path { changes, alive: true });
+            self.meet([end].into_iter().chain(left).collect());
         }
     }
 

@@ -61,6 +61,7 @@ impl Cx<'_> {
             }
         });
         if never {
+            condition.into_iter().for_each(|c| self.emit_effect(c));
             return;
         }
         if let Some(test) = condition

@@ -59,13 +59,13 @@ impl Cx<'_> {
             }
             (BinOp::Add, Ty::List(a), Ty::List(b)) => {
                 let (a, b) = ((**a).clone(), (**b).clone());
-                match super::exprs::join_elements(self, &a, &b) {
-                    Some(ty) => {
-                        let ty = Ty::List(Box::new(ty));
-                        let part = |e: TExpr| TExpr { ty: ty.clone(), ..e };
-                        let kind = TKind::Concat(Box::new(part(l)), Box::new(part(r)));
-                        TExpr { kind, ty, span }
-                    }
+                let ty = super::exprs::join_elements(self, &a, &b).map(|ty| Ty::List(Box::new(ty)));
+                let part = |e: &TExpr, ty: &Ty| {
+                    Some(Box::new(TExpr { ty: ty.clone(), ..with_floats(e.clone(), ty)? }))
+                };
+                let parts = ty.and_then(|ty| Some((part(&l, &ty)?, part(&r, &ty)?, ty)));
+                match parts {
+                    Some((l, r, ty)) => TExpr { kind: TKind::Concat(l, r), ty, span },
                     None => self.refuse(op, op_span, &l, &r),
                 }
             }
@@ -166,6 +166,9 @@ impl Cx<'_> {
         let test = self.truth(x);
         match test.kind {
             TKind::Bool(b) => TExpr { kind: TKind::Bool(!b), ty: Ty::Bool, span },
+            TKind::Block { stmts, value } if value.known_bool().is_some() => {
+                super::cx::wrap(stmts, self.not(*value, span))
+            }
             _ if test.ty.is_error() => error_at(span),
             _ => TExpr { kind: TKind::Not(Box::new(test)), ty: Ty::Bool, span },
         }
@@ -184,7 +187,7 @@ impl Cx<'_> {
                 let result = crate::rules::tensor::truth(x);
                 self.take(result)
             }
-            Ty::None => TExpr { kind: TKind::Bool(false), ty: Ty::Bool, span },
+            Ty::None => super::cx::behind(vec![x], super::cx::boolean(false, span)),
             Ty::Int(_) | Ty::Float | Ty::Str | Ty::List(_) | Ty::Dict(..) => {
                 TExpr { kind: TKind::Truth(Box::new(x)), ty: Ty::Bool, span }
             }
@@ -223,6 +226,56 @@ pub fn as_float(x: TExpr) -> TExpr {
             let span = x.span;
             TExpr { kind: TKind::IntToFloat(Box::new(x)), ty: Ty::Float, span }
         }
+    }
+}
+
+/// A value with its ints as floats where the type has floats; `None` where it holds such ints and is not written out here.
+pub fn with_floats(e: TExpr, ty: &Ty) -> Option<TExpr> {
+    if !has_ints_for_floats(&e.ty, ty) {
+        return Some(e);
+    }
+    let certain = e.is_certain();
+    let (span, whole) = (e.span, e.clone());
+    let kind = match (e.kind, ty) {
+        (_, Ty::Float) => return Some(as_float(whole)),
+        (TKind::Block { stmts, value }, _) => {
+            let value = Box::new(with_floats(*value, ty)?);
+            return Some(TExpr { ty: value.ty.clone(), kind: TKind::Block { stmts, value }, span });
+        }
+        (TKind::Tuple(items), Ty::Tuple(ts)) => {
+            TKind::Tuple(items.into_iter().zip(ts).map(|(i, t)| with_floats(i, t)).collect::<Option<_>>()?)
+        }
+        (TKind::List(items), Ty::List(t)) => {
+            TKind::List(items.into_iter().map(|i| with_floats(i, t)).collect::<Option<_>>()?)
+        }
+        (TKind::Dict(pairs), Ty::Dict(_, t)) => {
+            TKind::Dict(pairs.into_iter().map(|(k, v)| Some((k, with_floats(v, t)?))).collect::<Option<_>>()?)
+        }
+        (_, Ty::Tuple(ts)) if certain => {
+            let Ty::Tuple(have) = &whole.ty else { return None };
+            let part = |i: usize| TExpr {
+                kind: TKind::Field(Box::new(whole.clone()), i as u32),
+                ty: have[i].clone(),
+                span,
+            };
+            TKind::Tuple(ts.iter().enumerate().map(|(i, t)| with_floats(part(i), t)).collect::<Option<_>>()?)
+        }
+        _ => return None,
+    };
+    let ty = match &kind {
+        TKind::Tuple(items) => Ty::Tuple(items.iter().map(|i| i.ty.clone()).collect()),
+        _ => ty.clone(),
+    };
+    Some(TExpr { kind, ty, span })
+}
+
+/// Whether ints stand where the other type has floats.
+fn has_ints_for_floats(have: &Ty, want: &Ty) -> bool {
+    match (have, want) {
+        (Ty::Int(_) | Ty::Bool, Ty::Float) => true,
+        (Ty::List(a), Ty::List(b)) | (Ty::Dict(_, a), Ty::Dict(_, b)) => has_ints_for_floats(a, b),
+        (Ty::Tuple(a), Ty::Tuple(b)) => a.iter().zip(b).any(|(a, b)| has_ints_for_floats(a, b)),
+        _ => false,
     }
 }
 

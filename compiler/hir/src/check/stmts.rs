@@ -117,7 +117,7 @@ impl Cx<'_> {
                 self.out.extend(stmts);
                 self.emit_effect(*value);
             }
-            TKind::None => {}
+            _ if value.is_certain() => {}
             _ => self.out.push(TStmt::Expr(value)),
         }
     }
@@ -126,6 +126,7 @@ impl Cx<'_> {
         let condition = self.expr(test);
         let condition = self.truth(condition);
         if let Some(b) = decided(test, &condition) {
+            self.emit_effect(condition);
             self.stmts(if b { then } else { otherwise });
             self.decided_end |= !self.alive;
             return;
@@ -208,7 +209,7 @@ impl Cx<'_> {
     fn assert_stmt(&mut self, test_expr: &Expr, message: Option<&Expr>, span: Span) {
         let test = self.expr(test_expr);
         let test = self.truth(test);
-        let (before, message) = self.block(|cx| {
+        let (before, message) = self.block_where(&test, false, |cx| {
             message.map(|m| {
                 let value = cx.expr(m);
                 cx.as_text(value)

@@ -102,6 +102,13 @@ impl Cx<'_> {
         let d = match key.ty.const_int() {
             Some(i) if (-n..n).contains(&i) => {
                 let i = if i < 0 { i + n } else { i } as usize;
+                if !key.is_certain() {
+                    return self.scoped(|cx| {
+                        let base = cx.save("tuple", base);
+                        cx.out.push(TStmt::Expr(key));
+                        TExpr { kind: TKind::Field(Box::new(base), i as u32), ty: ts[i].clone(), span }
+                    });
+                }
                 // The shape of a tensor: the size itself.
                 if let TKind::TensorShape(x) = base.kind {
                     return TExpr { kind: TKind::TensorDim(x, i), ty: ts[i].clone(), span };
@@ -181,6 +188,7 @@ impl Cx<'_> {
         };
         self.scoped(|cx| {
             let base = cx.save("tuple", base);
+            cx.out.extend(bounds.into_iter().flatten().filter(|b| !b.is_certain()).map(TStmt::Expr));
             let items: Vec<TExpr> = picked
                 .positions()
                 .map(|i| TExpr { kind: TKind::Field(Box::new(base.clone()), i as u32), ty: ts[i].clone(), span })

@@ -42,16 +42,14 @@ pub fn loop_targets(s: &TStmt, after: &Live) -> Targets {
         head.into_iter().for_each(|t| read(t, &mut live));
         live
     };
-    // Two rounds reach the fixed point: the second adds what the body reads of the last turn.
-    let mut targets = Targets { at_break: after.clone(), at_continue: enter(after) };
-    for _ in 0..2 {
-        let mut live = block(body, &targets.at_continue, &targets);
-        if let Some(v) = var {
-            live.remove(&v);
-        }
-        targets.at_continue = enter(&live);
+    // One round reaches the fixed point: a body takes away what it sets and adds what it reads, of which the next turn adds
+    // nothing new.
+    let first = Targets { at_break: after.clone(), at_continue: enter(after) };
+    let mut live = block(body, &first.at_continue, &first);
+    if let Some(v) = var {
+        live.remove(&v);
     }
-    targets
+    Targets { at_continue: enter(&live), ..first }
 }
 
 fn read(e: &TExpr, live: &mut Live) {

@@ -42,9 +42,11 @@ impl Tracer<'_> {
     fn write(&mut self, base: Tensor, dims: &[Along], value: Tensor, span: Span) -> Tensor {
         let ty = self.ty(base);
         let all = |d: (&Along, &u64)| matches!(d.0, Along::Slice(s) if s.start == 0 && s.step == 1 && s.count == *d.1);
-        if dims.iter().zip(&ty.shape).all(all) || self.ty(value).elems() == Some(0) {
-            let empty = self.ty(value).elems() == Some(0) && ty.elems() != Some(0);
-            return if empty { base } else { value };
+        if dims.iter().zip(&ty.shape).all(all) {
+            return value;
+        }
+        if self.ty(value).elems() == Some(0) {
+            return base;
         }
         let moving = dims.iter().any(|d| matches!(d, Along::At(s) if !matches!(s, Scalar::Known(_))));
         let mut operands = vec![self.id(base), self.id(value)];

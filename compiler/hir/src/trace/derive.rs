@@ -4,7 +4,7 @@
 use super::graph::Level;
 use super::scalar::Kind;
 use super::scan::Leaf;
-use super::value::{Scalar, Tensor, Value};
+use super::value::{Key, Scalar, Tensor, Value};
 use super::{R, Tracer};
 use crate::thir::{FnInst, GlobalId, InstId, Step, TExpr, TFunction};
 use crate::ty::{Grad, OutAxes};
@@ -15,6 +15,17 @@ use tessera_ir::graph::derivatives::{Part, Rule};
 use tessera_ir::graph::{NodeId, NodeType};
 use tessera_ops::prim::{self, Prim};
 use tessera_ops::surface::{Build, Id, expand};
+
+/// What belongs to a value and has its form, in words.
+#[derive(Clone, Copy)]
+struct What {
+    text: &'static str,
+    note: &'static str,
+}
+
+const TANGENT: What = What { text: "a tangent and its primal", note: "a tangent has the form of the primal" };
+const COTANGENT: What =
+    What { text: "a cotangent and the result of the function", note: "a cotangent has the form of the result" };
 
 /// A function with the values that it holds.
 pub(super) enum Function {
@@ -111,7 +122,7 @@ impl Tracer<'_> {
         let mut variables = vec![];
         let inner: Vec<Value> = primals.iter().map(|p| self.variables(p, span, &mut variables)).collect();
         let mut pairs = vec![];
-        let tangents = Value::record(tangents.to_vec());
+        let tangents = self.beside(&Value::record(tangents.to_vec()), &Value::record(primals.to_vec()), TANGENT, span)?;
         let directions = self.smooth_leaves(&tangents, span)?;
         for (&variable, &tangent) in variables.iter().zip(&directions) {
             pairs.push((variable, tangent));
@@ -142,7 +153,8 @@ impl Tracer<'_> {
         self.globals = now;
         let value = value?;
         let outputs = self.smooth_leaves(&value, span)?;
-        let given = self.smooth_leaves(&Value::record(args), span)?;
+        let given = self.beside(&Value::record(args), &Value::record(vec![value]), COTANGENT, span)?;
+        let given = self.smooth_leaves(&given, span)?;
         let seeds: Vec<(NodeId, NodeId)> = outputs.into_iter().zip(given).collect();
         let made = pullback(&mut self.level().graph, &seeds, &variables);
         let mut made = made.map_err(|b| self.blocked(&b, span))?.into_iter();
@@ -168,11 +180,11 @@ impl Tracer<'_> {
                 match (shape.first(), size) {
                     (Some(&n), None) => size = Some(n),
                     (Some(&n), Some(m)) if n == m => {}
-                    _ => {
-                        let message =
-                            format!("the leading sizes of the arguments of `vmap` differ: {size:?} and {shape:?}");
+                    (Some(n), Some(m)) => {
+                        let message = format!("`vmap` goes over {m} values of one argument and over {n} of another");
                         return Err(self.error(Code::E0708, span, message));
                     }
+                    (None, _) => return Err(self.broken(span, "a tensor with a dim to go over", arg)),
                 }
                 outside.push(self.node(t));
             }
@@ -407,6 +419,40 @@ impl Tracer<'_> {
         Box::new(match by {
             Some(by) => d.with_label(by.span, "this gives it"),
             None => d,
+        })
+    }
+
+    /// The value in the order of another one that it belongs to. E0708 where it has another form.
+    fn beside(&self, value: &Value, of: &Value, what: What, span: Span) -> R<Value> {
+        let other = |text: String| Err(self.error(Code::E0708, span, text).note(what.note).into());
+        let lists = |a: &Arc<Vec<Value>>, b: &[Value]| -> R<Arc<Vec<Value>>> {
+            Ok(Arc::new(a.iter().zip(b).map(|(a, b)| self.beside(a, b, what, span)).collect::<R<_>>()?))
+        };
+        Ok(match (value, of) {
+            (Value::List(a), Value::List(b)) if a.len() != b.len() => {
+                return other(format!("a list of {} belongs to a list of {}: {}", a.len(), b.len(), what.text));
+            }
+            (Value::List(a), Value::List(b)) => Value::List(lists(a, b)?),
+            (Value::Record(a), Value::Record(b)) => Value::Record(lists(a, b)?),
+            (Value::Dict(a), Value::Dict(b)) => {
+                if let Some(key) = a.keys().find(|k| !b.contains_key(*k)).or(b.keys().find(|k| !a.contains_key(*k))) {
+                    let (has, lacks) = if a.contains_key(key) { ("has", "lacks") } else { ("lacks", "has") };
+                    return other(format!("a dict that {has} {key} belongs to one that {lacks} it: {}", what.text));
+                }
+                let entry = |(key, of): (&Key, &Value)| {
+                    Ok((key.clone(), a.get(key).map_or(Ok(Value::None), |v| self.beside(v, of, what, span))?))
+                };
+                Value::Dict(Arc::new(b.iter().map(entry).collect::<R<_>>()?))
+            }
+            (Value::Tensor(a), Value::Tensor(b)) if self.ty(*a).shape != self.ty(*b).shape => {
+                let (a, b) = (self.ty(*a), self.ty(*b));
+                let of = |t: NodeType| tessera_base::TensorType::new(
+                    t.shape.iter().map(|&n| tessera_base::Size::constant(n as i64)).collect(),
+                    t.dtype,
+                );
+                return other(format!("{} belongs to {}: {}", of(a), of(b), what.text));
+            }
+            _ => value.clone(),
         })
     }
 

@@ -123,11 +123,11 @@ impl Tracer<'_> {
             match (shape.first(), trips) {
                 (Some(&n), None) => trips = Some(n),
                 (Some(&n), Some(m)) if n == m => {}
-                _ => {
-                    let message =
-                        format!("the leading sizes of the sequences of a scan differ: {trips:?} and {shape:?}");
+                (Some(n), Some(m)) => {
+                    let message = format!("a scan goes over {m} elements of one sequence and over {n} of another");
                     return Err(self.error(Code::E0708, span, message));
                 }
+                (None, _) => return Err(self.broken(span, "a tensor with a dim to go over", sequences)),
             }
         }
         trips.ok_or_else(|| self.error(Code::E0204, span, "a scan needs a tensor to run over"))

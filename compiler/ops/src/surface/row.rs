@@ -22,6 +22,7 @@ pub struct Row {
     halves: bool,
     infer: InferFn,
     lower: LowerFn,
+    settles: Option<SettleFn>,
     unsupported: Option<&'static str>,
 }
 
@@ -38,6 +39,7 @@ impl Row {
             halves: false,
             infer,
             lower,
+            settles: None,
             unsupported: None,
         }
     }
@@ -95,6 +97,12 @@ impl Row {
         self
     }
 
+    /// A default means something that only types decide.
+    pub const fn settles(mut self, settles: SettleFn) -> Row {
+        self.settles = Some(settles);
+        self
+    }
+
     /// The row with the functions that [`infer`] and [`expand`] are for it.
     pub const fn def(
         self,
@@ -111,6 +119,7 @@ impl Row {
             mixed: self.mixed,
             infer,
             expand,
+            settles: self.settles,
             unsupported: self.unsupported,
         }
     }

@@ -12,6 +12,7 @@ pub const SQUEEZE: Row = Row::new(
     lower,
 )
 .method()
+.settles(ones)
 .doc(
     "Without the dims named, which must have size 1; by default without all dims whose size is the constant 1.\n\n\
              ```tessera\nop.squeeze(x, axis=0)    # Tensor[1, N, f32] -> Tensor[N, f32]\n```",
@@ -31,10 +32,9 @@ pub const EXPAND_DIMS: Row = Row::new("expand_dims", NEW_AXIS, infer_unsqueeze, 
 fn infer_squeeze(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let x = rule::tensor(args, 0)?;
     let one = Size::constant(1);
-    let axes: Vec<usize> = if rule::absent(args, 1) {
-        (0..x.rank()).filter(|&d| x.shape[d] == one).collect()
-    } else {
-        rule::axes(args, 1, x)?
+    let axes: Vec<usize> = match ones(args) {
+        Some((_, axes)) => axes.into_iter().map(|a| a as usize).collect(),
+        None => rule::axes(args, 1, x)?,
     };
     for &d in &axes {
         let text = || format!("axis {d} has size {}, and only dims of size 1 can be left out", x.shape[d]);
@@ -43,6 +43,13 @@ fn infer_squeeze(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
         })?;
     }
     rule::one(rule::reduced(&x.shape, &axes, false), x.dtype)
+}
+
+/// The dims that are left out where none is named. One whose size 1 only data brings is kept in every run.
+fn ones(args: &[SymArg]) -> Option<(usize, Vec<i64>)> {
+    let x = rule::tensor(args, 0).ok().filter(|_| rule::absent(args, 1))?;
+    let one = Size::constant(1);
+    Some((1, (0..x.rank()).filter(|&d| x.shape[d] == one).map(|d| d as i64).collect()))
 }
 
 fn infer_unsqueeze(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {

@@ -67,6 +67,12 @@ pub fn call_as(
         OpTypes::One(t) => Ty::Tensor(t),
         OpTypes::Many(ts) => Ty::Tuple(ts.into_iter().map(Ty::Tensor).collect()),
     };
+    if let Some((i, ints)) = def.settles.and_then(|f| f(&syms)) {
+        let ints = ints.into_iter().map(|n| TExpr { kind: TKind::Int(n), ty: Ty::int_of(n), span }).collect::<Vec<_>>();
+        let ty = Ty::Tuple(ints.iter().map(|e| e.ty.clone()).collect());
+        syms[i] = SymArg::Ints(vec![]);
+        values[i] = Some(TExpr { kind: TKind::Tuple(ints), ty, span });
+    }
     let args = values
         .into_iter()
         .zip(&syms)

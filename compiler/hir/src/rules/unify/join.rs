@@ -63,9 +63,12 @@ fn join_fields(cx: &mut SizeCx, xs: &[(Arc<str>, Ty)], ys: &[(Arc<str>, Ty)]) ->
 /// The diagnostic for types that disagree. `what` is the value in words: `` `x` ``, `the
 /// conditional expression`, `the elements of the list`.
 pub fn join_diagnostic(what: &str, at: Span, a: (&Ty, Span), b: (&Ty, Span)) -> Diagnostic {
-    let d = Diagnostic::new(Code::E0209, at, format!("{what} would have two types: `{}` and `{}`", a.0, b.0))
-        .with_label(a.1, format!("{} here", a.0))
-        .with_label(b.1, format!("{} here", b.0));
+    let d = Diagnostic::new(Code::E0209, at, format!("{what} would have two types: `{}` and `{}`", a.0, b.0));
+    // One place that is computed for several values is said once.
+    let d = match a.1 == b.1 {
+        true => d,
+        false => d.with_label(a.1, format!("{} here", a.0)).with_label(b.1, format!("{} here", b.0)),
+    };
     match (a.0, b.0) {
         (Ty::Int(_), Ty::Float) | (Ty::Float, Ty::Int(_)) => d.help("make both floats: write `1.0`, or `float(x)`"),
         (Ty::None, t) | (t, Ty::None) => d
