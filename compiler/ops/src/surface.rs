@@ -355,6 +355,8 @@ pub struct OpDef {
     /// `args[i]` belongs to `params[i]`.
     pub infer: fn(&mut InferCx, &[SymArg], &Hints) -> Result<OpTypes, OpError>,
     pub expand: fn(&mut dyn Build, &[Arg], &Hints) -> Result<Vec<Id>, OpError>,
+    /// The parameter with the shape of which one size may be -1: what the type of the result says.
+    pub open_shape: Option<usize>,
     /// A diagnostic instead of a meaning: why the operator is not supported yet.
     pub unsupported: Option<&'static str>,
 }

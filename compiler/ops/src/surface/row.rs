@@ -20,6 +20,7 @@ pub struct Row {
     pub params: &'static [Param],
     pub mixed: Mixed,
     halves: bool,
+    open_shape: Option<usize>,
     infer: InferFn,
     lower: LowerFn,
     unsupported: Option<&'static str>,
@@ -36,6 +37,7 @@ impl Row {
             params,
             mixed: Mixed::Nothing,
             halves: false,
+            open_shape: None,
             infer,
             lower,
             unsupported: None,
@@ -68,6 +70,12 @@ impl Row {
 
     pub const fn signature(mut self, text: &'static str) -> Row {
         self.signature = text;
+        self
+    }
+
+    /// This parameter is a shape of which one size may be -1.
+    pub const fn open_shape(mut self, param: usize) -> Row {
+        self.open_shape = Some(param);
         self
     }
 
@@ -111,6 +119,7 @@ impl Row {
             mixed: self.mixed,
             infer,
             expand,
+            open_shape: self.open_shape,
             unsupported: self.unsupported,
         }
     }

@@ -263,6 +263,7 @@ static ARRAY: surface::OpDef = surface::OpDef {
         other => Err(surface::OpError::new(Code::E0204, format!("{other:?}"))),
     },
     expand: |_, _, _| Ok(vec![]),
+    open_shape: None,
     unsupported: None,
 };
 
