@@ -214,3 +214,27 @@ fn declared_lists_and_dicts_stay_so() {
     let ran = printed(&format!("ys: list[Tensor[2, f32]] = []\nys = [op.zeros((2,))]\nys.append({three})\nlen(ys)\n"));
     assert_eq!(ran, "int 2\n");
 }
+
+#[test]
+fn two_sizes_of_a_session_have_two_names() {
+    let ran = session("n = len(\"ab\")\na = op.ones(n)\nn = len(\"abc\")\nb = op.ones(n)\na + b\n");
+    assert_eq!(codes(&ran), ["E0708"], "{}", ran.err);
+    assert!(ran.err.contains("n is 2") && ran.err.contains("n_2 is 3"), "{}", ran.err);
+}
+
+#[test]
+fn a_struct_that_is_defined_again_is_another_one() {
+    let text = "struct S:\n    a: int\n\ns = S(1)\nstruct S:\n    a: int\n\ndef f(s: S) -> int:\n    return s.a\n\nf(s)\nf(S(2))\n";
+    let ran = session(text);
+    assert_eq!((codes(&ran), ran.out.as_str()), (vec!["E0204"], "int 2\n"), "{}", ran.err);
+    for part in ["the `S` that is declared", "the `S` of the value", "<input 1>:1:8", "<input 3>:1:8"] {
+        assert!(ran.err.contains(part), "{part}\n{}", ran.err);
+    }
+}
+
+#[test]
+fn a_constant_that_is_bound_again_leaves_signatures_alone() {
+    let text = "C = 3\ndef f(x: Tensor[C, f32]) -> Tensor[C, f32]:\n    return x\n\nC = 4\nf(op.ones(3))\nf(op.ones(4))\ndef g(x: Tensor[C, f32]) -> int:\n    return 1\n\ng(op.ones(4))\n";
+    let ran = session(text);
+    assert_eq!((codes(&ran), ran.out.as_str()), (vec!["E0202"], "Tensor[3, f32] [1. 1. 1.]\nint 1\n"), "{}", ran.err);
+}

@@ -57,6 +57,7 @@ mod together;
 pub mod trees;
 pub mod types;
 pub mod unsupported;
+mod untold;
 pub mod zonk;
 
 pub use bodies::{check_inst, check_main};
@@ -228,6 +229,8 @@ pub struct CheckedMain {
     pub declared: BTreeSet<Arc<str>>,
     /// The first size variable that is free for whoever goes on after this module.
     pub next_size: u32,
+    /// The names that sizes have, for inputs that go on after this one.
+    pub size_names: BTreeMap<Arc<str>, u32>,
     pub numerics: Numerics,
     pub requests: Vec<Request>,
     pub diagnostics: Vec<Diagnostic>,
@@ -241,6 +244,7 @@ impl PartialEq for CheckedMain {
     fn eq(&self, other: &Self) -> bool {
         self.vars == other.vars
             && self.next_size == other.next_size
+            && self.size_names == other.size_names
             && self.facts == other.facts
             && self.declared == other.declared
             && self.size_sources.keys().eq(other.size_sources.keys())

@@ -201,13 +201,16 @@ pub(crate) fn in_library(db: &dyn Db, id: ItemId) -> bool {
     file.is_some_and(|f| f.library)
 }
 
+/// The file or input that an item is written in.
+pub(crate) fn written_in(db: &dyn Db, id: ItemId) -> Option<File> {
+    let tables = db.tables();
+    let file = tables.items.get(id.0 as usize)?.file;
+    Some(tables.files.get(file.0 as usize)?.file)
+}
+
 /// The file in whose scope an item is checked: its own, or at a prompt the latest input.
 pub(crate) fn home(db: &dyn Db, id: ItemId) -> Option<File> {
-    let file = {
-        let tables = db.tables();
-        let file = tables.items.get(id.0 as usize)?.file;
-        tables.files.get(file.0 as usize)?.file
-    };
+    let file = written_in(db, id)?;
     Some(file.prompt(db).map_or(file, |p| p.latest(db)))
 }
 

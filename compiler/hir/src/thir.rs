@@ -535,3 +535,8 @@ pub type Builtin = &'static str;
 
 /// A symbolic value for diagnostics and hovering.
 pub type SymbolicInt = Option<Size>;
+
+/// The builtin that stops the program where there is no first tensor to start a sum with.
+pub const SUM_OF_NONE: &str = "list.sum_of_none";
+/// What it says.
+pub const NO_SUM: &str = "`sum` of an empty list of tensors: `sum(xs, start)` has a value for none";

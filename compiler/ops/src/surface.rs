@@ -361,6 +361,8 @@ pub struct OpDef {
     /// What a default means is decided by which sizes are known before the program runs, and not by their values in a
     /// run: the parameter, and the ints that it stands for.
     pub settles: Option<SettleFn>,
+    /// The parameter with the shape of which one size may be -1: what the type of the result says.
+    pub open_shape: Option<usize>,
     /// A diagnostic instead of a meaning: why the operator is not supported yet.
     pub unsupported: Option<&'static str>,
 }

@@ -10,12 +10,13 @@ use super::cx::{Cx, SizeSources, int, string};
 use super::elements::is_search;
 use super::iterate::int_test;
 use super::symbolic::dim;
+use super::untold::{is_missing, linear_in};
 use crate::rules::sizes::vars_of;
 use crate::thir::*;
 use crate::ty::Ty;
 use std::collections::BTreeMap;
 use tessera_base::{Size, SizeVar, Span, TensorType};
-use tessera_grammar::ast::CmpOp;
+use tessera_grammar::ast::{BinOp, CmpOp};
 
 /// A value with the type that it must have.
 pub struct Part {
@@ -78,6 +79,7 @@ impl Cx<'_> {
                 // What a new size is, the values say: `Tensor[2*L]` of 6 elements that L is 3.
                 cx.size_sources_of(&p.declared, &p.value, false);
             }
+            known.of_untold(cx);
             cx.solved_at_least_zero(&told, &parts);
             for p in parts {
                 let mut found = Found::default();
@@ -128,6 +130,9 @@ impl Cx<'_> {
             return;
         }
         let span = leaf.at;
+        if let Some(solved) = self.untold_in(&leaf.size) {
+            return self.tell_solved(leaf, solved);
+        }
         if let Some(expected) = self.sure_value(&leaf.size, span).or_else(|| self.known_value(&leaf.size, known, span))
         {
             return self.write_comparison(leaf, expected);
@@ -183,6 +188,60 @@ impl Cx<'_> {
         self.size_sources = outer;
     }
 
+    /// The size of which the first value with it tells the number, in a size that is made of it: which, and
+    /// `a * size + b`.
+    fn untold_in(&self, size: &Size) -> Option<(SizeVar, Size, Size)> {
+        if size.as_var().is_some() || self.untold.is_empty() {
+            return None;
+        }
+        let own = |v: &SizeVar| self.untold.contains_key(v);
+        let mut vars = size.vars().into_iter().filter(own);
+        let (Some(var), None) = (vars.next(), vars.next()) else { return None };
+        let (a, b) = linear_in(size, &var)?;
+        Some((var, a, b))
+    }
+
+    /// `2*N` where nothing else tells N for sure: it tells N where nothing did, and is compared with it else.
+    fn tell_solved(&mut self, leaf: Leaf, (var, a, b): (SizeVar, Size, Size)) {
+        let (at, span) = (leaf.at, leaf.at);
+        let Some(local) = self.untold.get(&var).map(|u| u.local) else { return };
+        let kept = TExpr { kind: TKind::Local(local), ty: Ty::int(), span };
+        let outer = self.size_sources.insert(var.clone(), (kept.clone(), false));
+        let untold = self.untold.remove(&var);
+        let values = (self.size_value(&leaf.size, span), self.size_value(&a, span), self.size_value(&b, span));
+        if let (Some(whole), Some(by), Some(rest)) = values {
+            let mut missing = is_missing(local, span);
+            let mut unfit = int_test(CmpOp::Lt, kept, int(0, span), span);
+            if a.as_const().is_none() {
+                let nonzero = int_test(CmpOp::Ne, by.clone(), int(0, span), span);
+                missing = both(missing, nonzero.clone());
+                unfit = both(unfit, nonzero);
+            }
+            let arith = |op, x: TExpr, y: TExpr| TExpr {
+                kind: TKind::Arith { op, left: Box::new(x), right: Box::new(y), int_operands: true },
+                ty: Ty::int(),
+                span,
+            };
+            let value = arith(BinOp::FloorDiv, arith(BinOp::Sub, leaf.read.clone(), rest), by);
+            let (otherwise, ()) = self.block(|cx| cx.write_comparison(leaf.clone(), whole.clone()));
+            self.out.push(TStmt::If { test: missing, then: vec![TStmt::Set(local, value)], otherwise });
+            let mut lines = vec![format!("{} is {{}}, and no {} makes {} that", leaf.what, var.name, leaf.size)];
+            let mut values = vec![leaf.read.clone()];
+            both_types(&leaf.tensor, &mut lines, &mut values);
+            for test in [int_test(CmpOp::Ne, leaf.read.clone(), whole, at), unfit] {
+                let then = vec![TStmt::Expr(fault(lines.join("\n"), values.clone(), at))];
+                self.out.push(TStmt::If { test, then, otherwise: vec![] });
+            }
+        }
+        if let Some(untold) = untold {
+            self.untold.insert(var.clone(), untold);
+        }
+        match outer {
+            Some(outer) => drop(self.size_sources.insert(var, outer)),
+            None => drop(self.size_sources.remove(&var)),
+        }
+    }
+
     /// The value of a size that is made of such as the values that are checked have told already: `J + 1` beside `J`.
     fn known_value(&mut self, size: &Size, known: &Known, span: Span) -> Option<TExpr> {
         if size.as_var().is_some() {
@@ -206,17 +265,14 @@ impl Cx<'_> {
         let Leaf { size, read, what, tensor, at } = leaf;
         let mut lines = vec![format!("{what} is {{}} where {{}} is declared")];
         let mut values = vec![read.clone(), expected.clone()];
-        if let Some((value, declared)) = tensor {
-            let dims = (0..declared.rank()).map(|i| dim(&value, i, &declared.shape[i]));
-            let mut shown: Vec<String> = vec!["{}".into(); declared.rank()];
-            values.extend(dims);
-            shown.extend(declared.dtype.map(|d| d.to_string()));
-            // Which devices have blocks of their own is not what differs.
-            let declared = TensorType { sharding: Default::default(), ..declared };
-            lines.push(format!("declared {declared}, and this is Tensor[{}]", shown.join(", ")));
-        }
+        both_types(&tensor, &mut lines, &mut values);
         if size.as_const().is_none() {
             for var in size.vars() {
+                if let Some(first) = self.told_first(&var, at) {
+                    lines.push(format!("{} is {{}}: so the first value has it", var.name));
+                    values.push(first);
+                    continue;
+                }
                 let Some(value) = self.sure_value(&Size::var(var.clone()), at) else { continue };
                 lines.push(format!("{} is {{}}{}", var.name, self.told_by(&var)));
                 values.push(value);
@@ -311,6 +367,16 @@ impl Cx<'_> {
 }
 
 impl Known {
+    /// Sizes that the first value with them tells: what has them is compared, however often.
+    fn of_untold(&mut self, cx: &Cx) {
+        for (var, untold) in &cx.untold {
+            let size = Size::var(var.clone());
+            let kept = TExpr { kind: TKind::Local(untold.local), ty: Ty::int(), span: Span::NONE };
+            self.values.insert(size.clone(), (kept, true));
+            self.count.insert(size, 2);
+        }
+    }
+
     fn count_in(&mut self, ty: &Ty) {
         for size in sizes_of(ty) {
             self.count_size(size);
@@ -446,6 +512,22 @@ impl Found {
             _ => {}
         }
     }
+}
+
+/// Adds the line with the declared type of a tensor and its own.
+fn both_types(tensor: &Option<(TExpr, TensorType)>, lines: &mut Vec<String>, values: &mut Vec<TExpr>) {
+    let Some((value, declared)) = tensor else { return };
+    let mut shown: Vec<String> = vec!["{}".into(); declared.rank()];
+    values.extend((0..declared.rank()).map(|i| dim(value, i, &declared.shape[i])));
+    shown.extend(declared.dtype.map(|d| d.to_string()));
+    // Which devices have blocks of their own is not what differs.
+    let declared = TensorType { sharding: Default::default(), ..declared.clone() };
+    lines.push(format!("declared {declared}, and this is Tensor[{}]", shown.join(", ")));
+}
+
+fn both(a: TExpr, b: TExpr) -> TExpr {
+    let span = a.span;
+    TExpr { kind: TKind::Logic { and: true, left: Box::new(a), right: Box::new(b) }, ty: Ty::Bool, span }
 }
 
 /// Whether two expressions read the same place.

@@ -48,6 +48,18 @@ impl Cx<'_> {
             if named_early && value.has_effect() {
                 value = self.save("arg", value);
             }
+            // A dtype is known before the run; what it is the dtype of is computed all the same.
+            if let Ty::DType(Some(dtype)) = value.ty
+                && !value.is_certain()
+            {
+                for before in out.iter_mut().filter(|a: &&mut Value| a.value.has_effect()) {
+                    let inner = std::mem::replace(&mut before.value, error_at(arg.value.span));
+                    before.value = self.save("arg", inner);
+                }
+                let known = TExpr { kind: TKind::DType(dtype), ty: value.ty.clone(), span: value.span };
+                self.out.push(TStmt::Expr(value));
+                value = known;
+            }
             out.push(Value { name: arg.name.clone(), value });
         }
         out

@@ -210,6 +210,7 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
     signature_facts(cx, data, types, &tys);
     let mut out = vec![];
     let mut parts = vec![];
+    let mut written_types = vec![];
     for (p, ty) in f.sig.params.iter().zip(tys) {
         let span = p.name.span;
         // Every int parameter has a symbolic value, so that it can be a size.
@@ -224,6 +225,7 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
         cx.size_sources_of(&ty, &value, true);
         if p.ty.is_some() {
             cx.declared.insert(p.name.text.clone());
+            written_types.push((p.name.text.clone(), ty.clone()));
         }
         // An argument without a declared type is what it is, unless the type of a function value says so.
         let declared = p.ty.as_ref().filter(|_| p.kind != ParamKind::Rest).map(|t| t.span);
@@ -233,6 +235,7 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
             parts.push(Part { what, declared: ty.clone(), found: ty, value, at, ints: true });
         }
     }
+    cx.keep_untold(&written_types, f.sig.head);
     let compared = cx.agree(parts);
     cx.out.extend(compared);
     // Of a size that is solved for, such as N of `Tensor[N + 3]`, there may be none.
@@ -377,6 +380,7 @@ pub fn check_main(db: &dyn Db, file: File) -> CheckedMain {
     let mut cx = Cx::new(db, file, module, first, numerics);
     if let Some(before) = before {
         cx.sizes.facts = before.facts.clone();
+        cx.sizes.after(&before.size_names);
         for (name, var) in &before.vars {
             // Defined anew as something else.
             if !db::scope(db, file).variables.contains(name) && db::scope(db, file).names.contains_key(name) {
@@ -490,6 +494,7 @@ fn finish_main(mut cx: Cx, file: File) -> CheckedMain {
         size_sources: cx.size_sources.iter().map(|(var, (source, _))| (var.clone(), source.clone())).collect(),
         declared: std::mem::take(&mut cx.declared),
         next_size: cx.sizes.next_id(),
+        size_names: cx.sizes.names().clone(),
         numerics: cx.numerics(),
         requests: cx.requests,
         diagnostics: cx.diagnostics,

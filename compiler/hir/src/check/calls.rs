@@ -1,17 +1,18 @@
 //! Calls.
 
+use super::agree::Part;
 use super::annots::SigTypes;
 use super::args::{Slot, Value};
 use super::cx::{Cx, error_at};
 use super::fns::{self, FnSig};
 use super::inst::Callee;
 use super::names::Meaning;
-use super::types::{BUILTIN_ITEM, erase, fill};
+use super::types::{BUILTIN_ITEM, erase};
 use crate::db;
-use crate::rules::sizes::{subst_ty, vars_of};
+use crate::rules::sizes::of_any_size;
 use crate::rules::unify::{Coerce, bind_signature, param_mismatch_diagnostic, refine};
 use crate::thir::*;
-use crate::ty::{FnRefTy, StructTy, Ty};
+use crate::ty::{FnRefTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, ItemId, Size, SizeVar, Span, TensorType};
@@ -104,20 +105,35 @@ impl Cx<'_> {
     fn call_erased(&mut self, callee: TExpr, params: &[Ty], ret: &Ty, args: &[Arg], span: Span) -> TExpr {
         let slots: Vec<Slot> = (0..params.len()).map(|i| Slot::plain(&format!("{i}"), false)).collect();
         let values = self.args(args);
-        let (params, ret) = self.of_one_call(params, ret);
-        let (params, ret) = (&params[..], &ret);
+        let whole = self.of_this_call(&Ty::Fn(params.to_vec(), Box::new(ret.clone())));
+        let Ty::Fn(params, ret) = &whole else { return error_at(span) };
         let Some(matched) = self.match_params("this function", &slots, values, span, None) else {
             return error_at(span);
         };
         let mut out = vec![];
         // A size of the function type that nothing else tells is what the first argument says.
         let told = self.size_sources.clone();
-        for (value, ty) in matched.into_iter().flatten().zip(params) {
+        for (mut value, ty) in matched.into_iter().flatten().zip(params) {
             let role = crate::rules::unify::Role::Other("the argument".into());
             let mut open =
                 crate::rules::sizes::vars_of(ty).into_iter().filter(|v| !self.size_sources.contains_key(v)).collect();
             self.sizes.told_by(ty, &value.ty, &mut open);
+            self.tell_by(ty, &value.ty);
             let found = value.ty.clone();
+            if self.has_untold(ty) && !found.is_error() {
+                value = self.save("argument", value);
+                let part = Part {
+                    what: "the argument".into(),
+                    declared: ty.clone(),
+                    found: found.clone(),
+                    value: value.clone(),
+                    at: value.span,
+                    ints: false,
+                };
+                let stmts = self.agree(vec![part]);
+                self.out.extend(stmts);
+                self.now_told(ty);
+            }
             let mut value = self.expect(value, ty, "argument", Span::NONE, role);
             // What is not known here the function compares: until then the argument is what it is.
             if erase(&found) == erase(&value.ty) && !super::coerce::holds_any(&found) {
@@ -134,7 +150,11 @@ impl Cx<'_> {
         }
         self.host("calls a function that only the run knows", span);
         // Which function it is only the run knows, and so what sizes it gives.
-        let gives = self.of_any_size(ret);
+        let sizes = &mut self.sizes;
+        let gives = of_any_size(ret, &mut |each| {
+            let var = sizes.fresh_var("n");
+            Size::var(if each { var.in_each() } else { var })
+        });
         let kind = TKind::CallValue { callee: Box::new(callee), args: out };
         let call = TExpr { kind, ty: gives.clone(), span };
         let what = "the result of this function";
@@ -145,45 +165,9 @@ impl Cx<'_> {
             }
             false => call,
         };
+        self.now_told(ret);
         self.size_sources = told;
         result
-    }
-
-    /// A function type for one call: sizes that nothing tells are others in the next.
-    fn of_one_call(&mut self, params: &[Ty], ret: &Ty) -> (Vec<Ty>, Ty) {
-        let ty = Ty::Fn(params.to_vec(), Box::new(ret.clone()));
-        let open: BTreeMap<SizeVar, Size> = crate::rules::sizes::vars_of(&ty)
-            .into_iter()
-            .filter(|v| !v.rigid && !self.size_sources.contains_key(v))
-            .map(|v| (v.clone(), self.sizes.fresh_like(&v)))
-            .collect();
-        let mut of = |t: &Ty| crate::rules::sizes::subst_ty(t, &mut |v| open.get(v).cloned());
-        (params.iter().map(&mut of).collect(), of(ret))
-    }
-
-    /// The type with other sizes, of which nothing is known.
-    fn of_any_size(&mut self, ty: &Ty) -> Ty {
-        match ty {
-            Ty::Tensor(t) => {
-                let shape = t.shape.iter().map(|_| self.sizes.fresh("n")).collect();
-                Ty::Tensor(TensorType { shape, ..t.clone() })
-            }
-            Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| self.of_any_size(t)).collect()),
-            Ty::List(t) => Ty::List(Box::new(self.of_any_element(t))),
-            Ty::Dict(k, t) => Ty::Dict(k.clone(), Box::new(self.of_any_element(t))),
-            Ty::Struct(s) => {
-                let fields = s.fields.iter().map(|(n, t)| (n.clone(), self.of_any_size(t))).collect();
-                Ty::Struct(Arc::new(StructTy { fields, ..StructTy::clone(s) }))
-            }
-            Ty::Int(_) => Ty::int(),
-            other => other.clone(),
-        }
-    }
-
-    fn of_any_element(&mut self, ty: &Ty) -> Ty {
-        let any = self.of_any_size(ty);
-        let before = vars_of(ty);
-        subst_ty(&any, &mut |v| (!before.contains(v)).then(|| Size::var(v.in_each())))
     }
 
     /// A call of a particular function with checked arguments.
@@ -224,6 +208,10 @@ impl Cx<'_> {
         }
         if values.iter().any(|v| v.ty.is_error()) {
             return error_at(span);
+        }
+        let types: Vec<Ty> = values.iter().map(|v| v.ty.clone()).collect();
+        for (value, ty) in values.iter_mut().zip(self.functions_apart(&types)) {
+            value.ty = ty;
         }
         if sig.outputs.is_empty() {
             return self.call_sig(r, &sig, callee, values, erased, span);
@@ -279,6 +267,7 @@ impl Cx<'_> {
                     })
                     .collect();
                 let d = param_mismatch_diagnostic(&p, &sig.name, &params, &spans);
+                let d = self.with_namesakes(d, &p.mismatch);
                 return self.fail(super::constants::with_constants(d, &types.constants));
             }
         };
@@ -407,14 +396,12 @@ impl Cx<'_> {
 }
 
 /// The type that a literal may take on where `declared` is wanted.
-fn literal_fit(declared: &Ty, found: &Ty) -> Ty {
+pub fn literal_fit(declared: &Ty, found: &Ty) -> Ty {
     match (declared, found) {
         (Ty::List(d), Ty::List(f)) if **d == Ty::Float && matches!(**f, Ty::Int(_)) => Ty::List(d.clone()),
         (Ty::List(d), Ty::List(f)) => Ty::List(Box::new(literal_fit(d, f))),
-        (_, f) => {
-            let filled = fill(f, declared);
-            if super::types::has_unknown(f) && !super::types::has_unknown(&filled) { filled } else { f.clone() }
-        }
+        (Ty::Dict(_, d), Ty::Dict(k, f)) => Ty::Dict(k.clone(), Box::new(literal_fit(d, f))),
+        (_, f) => f.clone(),
     }
 }
 

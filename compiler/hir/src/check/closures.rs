@@ -182,6 +182,10 @@ impl Cx<'_> {
         let open: Vec<SizeVar> = vars_of(ty).into_iter().filter(|v| !told(v)).collect();
         let span = value.span;
         let own = |v: SizeVar| {
+            // What nothing has told yet there is no value of.
+            if self.untold.get(&v).is_some_and(|u| !u.is_told()) {
+                return None;
+            }
             let size = Size::var(v.clone());
             let name: Arc<str> = format!("{}{OF_TYPE}", v.name).into();
             let value = self.size_value(&size, span)?;

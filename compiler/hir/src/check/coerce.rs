@@ -7,7 +7,7 @@ use crate::rules;
 use crate::rules::unify::{Mismatch, Role, mismatch_diagnostic};
 use crate::thir::*;
 use crate::ty::Ty;
-use tessera_base::{Diagnostic, Span};
+use tessera_base::{Diagnostic, ItemId, Span};
 
 impl Cx<'_> {
     /// `value` as a value of the declared type; reports where it is none. What only a run can tell
@@ -101,11 +101,25 @@ impl Cx<'_> {
     fn mismatch(&mut self, m: &Mismatch, role: &Role, span: Span, declared: Span) -> TExpr {
         let at = (!declared.is_none()).then_some(declared);
         let d = mismatch_diagnostic(m, role, span, at);
+        let d = self.with_namesakes(d, m);
         let d = match role {
             Role::Returned { .. } => super::constants::with_constants(d, &self.constants),
             _ => d,
         };
         self.fail(d)
+    }
+
+    /// A mismatch of two structs of one name, with where each is defined.
+    pub fn with_namesakes(&mut self, d: Diagnostic, m: &Mismatch) -> Diagnostic {
+        let (Ty::Struct(e), Ty::Struct(f)) = m.parts() else { return d };
+        if e.name != f.name || e.item == f.item {
+            return d;
+        }
+        let (e, f) = (self.struct_def(ItemId(e.item)), self.struct_def(ItemId(f.item)));
+        let (Some(e), Some(f)) = (e, f) else { return d };
+        d.with_label(e.name.span, format!("the `{}` that is declared", e.name.text))
+            .with_label(f.name.span, format!("the `{}` of the value", f.name.text))
+            .note("they are two structs of one name: a value keeps the one that it was made with")
     }
 
     /// As [`Cx::expect`], without a report.

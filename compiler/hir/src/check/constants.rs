@@ -97,7 +97,9 @@ pub enum AsSize {
 impl Cx<'_> {
     /// What a variable of the file `home` means in the signature of one of its definitions.
     pub fn as_size(&mut self, home: File, name: &Arc<str>, definition: ItemId) -> AsSize {
-        let constants = db::constants(self.db, home);
+        // What is bound at a prompt later changes nothing.
+        let own = db::written_in(self.db, definition).unwrap_or(home);
+        let constants = db::constants(self.db, own);
         let order = db::all_heads(self.db, home).position(|h| h.id == definition);
         let Some(c) = constants.get(name).filter(|c| order.is_none_or(|order| c.order < order)) else {
             return self.variable_as_size(home, name);
@@ -105,7 +107,12 @@ impl Cx<'_> {
         if let Some(n) = c.value {
             return AsSize::Constant(n, c.at);
         }
-        match self.typed_variable(home, name) {
+        let before = own.before(self.db).as_ref().and_then(|b| b.main.vars.get(name));
+        let known = match before {
+            Some(var) => Some((var.ty.clone(), var.span)),
+            None => self.typed_variable(home, name),
+        };
+        match known {
             Some((Ty::Int(value), at)) => match value.and_then(|n| n.as_const()) {
                 Some(n) => AsSize::Constant(n, c.at),
                 None => AsSize::Variable(at),

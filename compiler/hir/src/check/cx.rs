@@ -138,6 +138,8 @@ pub struct Cx<'db> {
     pub size_names: BTreeMap<Arc<str>, Size>,
     /// How to compute a size variable here; with `true`, from the parameters at entry.
     pub size_sources: SizeSources,
+    /// Sizes of the signature that the first value with them tells.
+    pub untold: BTreeMap<SizeVar, super::untold::Untold>,
     /// Parameters' dims whose size is no variable (`min(5, n)`): where to read them at entry.
     pub dim_sources: BTreeMap<Size, TExpr>,
     /// Constants of the file that the function's signature names, with where they are bound.
@@ -193,6 +195,7 @@ impl<'db> Cx<'db> {
             files: BTreeSet::new(),
             size_names: BTreeMap::new(),
             size_sources: BTreeMap::new(),
+            untold: BTreeMap::new(),
             dim_sources: BTreeMap::new(),
             constants: vec![],
             declared: BTreeSet::new(),
@@ -411,7 +414,9 @@ impl<'db> Cx<'db> {
     /// Runs `f` with an empty block and gives what it wrote.
     pub fn block<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> (Vec<TStmt>, T) {
         let saved = std::mem::take(&mut self.out);
+        let told = self.told_here();
         let value = f(self);
+        self.told_before(&told);
         (std::mem::replace(&mut self.out, saved), value)
     }
 

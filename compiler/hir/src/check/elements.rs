@@ -18,7 +18,7 @@ pub fn is_search(source: &TExpr) -> bool {
 }
 
 impl Cx<'_> {
-    /// Learns sizes from the elements of a list, where nothing better tells them.
+    /// Learns sizes from the elements of a list or the values of a dict, where nothing better tells them.
     pub fn sources_in(&mut self, list: &TExpr, element: &Ty, entry: bool) {
         let span = list.span;
         let var = self.temp("element", element.clone(), span);
@@ -29,6 +29,7 @@ impl Cx<'_> {
         for (size, (value, _)) in told.into_iter().filter(|(size, _)| !size.each) {
             let source = match self.size_sources.get(&size).cloned() {
                 None => self.search(list, var, value),
+                Some(_) if self.untold.contains_key(&size) => continue,
                 Some((first, _)) if is_search(&first) => {
                     let search = self.search(list, var, value);
                     self.first_or(first, search)
@@ -50,8 +51,18 @@ impl Cx<'_> {
     fn search(&mut self, list: &TExpr, var: LocalId, value: TExpr) -> TExpr {
         let span = list.span;
         let (found, local) = self.found(span);
-        let body = vec![TStmt::If { test: missing(&found), then: vec![TStmt::Set(local, value)], otherwise: vec![] }];
-        let each = TStmt::ForEach { var, iter: list.clone(), body, span };
+        let mut body =
+            vec![TStmt::If { test: missing(&found), then: vec![TStmt::Set(local, value)], otherwise: vec![] }];
+        let each = match &list.ty {
+            Ty::Dict(key, element) => {
+                let key = self.temp("key", (**key).clone(), span);
+                let at = TExpr { kind: TKind::Local(key), ty: self.locals[key.0 as usize].ty.clone(), span };
+                let kind = TKind::Index(Box::new(list.clone()), Box::new(at));
+                body.insert(0, TStmt::Set(var, TExpr { kind, ty: (**element).clone(), span }));
+                TStmt::ForEach { var: key, iter: list.clone(), body, span }
+            }
+            _ => TStmt::ForEach { var, iter: list.clone(), body, span },
+        };
         let stmts = vec![TStmt::Set(local, int(NOTHING, span)), each];
         TExpr { ty: found.ty.clone(), span, kind: TKind::Block { stmts, value: Box::new(found) } }
     }
@@ -62,24 +73,44 @@ impl Cx<'_> {
         self.unless_found(first, then)
     }
 
-    /// What a search finds; where it finds nothing the program stops.
-    pub fn found_or_stop(&mut self, size: &str, search: TExpr) -> TExpr {
-        let span = search.span;
+    /// In words why a search for the value of a size finds none.
+    pub fn not_found(&self, search: &TExpr, size: &str) -> String {
+        let mut looks = false;
         let mut lists: Vec<String> = vec![];
-        crate::walk::each_expr(&search, &mut |e| {
+        crate::walk::each_expr(search, &mut |e| {
+            if let TKind::Block { stmts, .. } = &e.kind {
+                looks |= stmts.iter().any(|s| matches!(s, TStmt::ForEach { .. }));
+            }
             if let Some(name) = self.holder_of_lists(e)
                 && !lists.contains(&name)
             {
                 lists.push(name);
             }
         });
+        match looks {
+            true => format!("no elements are in {}", lists.join(" and ")),
+            false => format!("what {size} is multiplied with is 0"),
+        }
+    }
+
+    /// What a search finds; where it finds nothing the program stops.
+    pub fn found_or_stop(&mut self, size: &str, search: TExpr) -> TExpr {
+        let span = search.span;
         let of = self.func.as_ref().map_or(String::new(), |f| format!(" of `{}`", f.f.sig.name));
-        let all = lists.join(" and ");
-        let text = format!(
-            "nothing tells the size {size}: no elements are in {all}{of}\n{size} is a size of these elements, and the first of them tells it"
-        );
+        let why = self.not_found(&search, size);
+        let text = format!("nothing tells the size {size}{of}: {why}\nthe first value that has it tells it");
         let stop = fault(text, vec![], span);
         self.unless_found(search, |_| vec![TStmt::Expr(stop)])
+    }
+
+    /// A value that there is where something is not 0.
+    pub fn where_not_zero(&mut self, something: TExpr, value: TExpr) -> TExpr {
+        let span = value.span;
+        let (found, local) = self.found(span);
+        let test = int_test(CmpOp::Ne, something, int(0, span), span);
+        let then = vec![TStmt::Set(local, value)];
+        let stmts = vec![TStmt::Set(local, int(NOTHING, span)), TStmt::If { test, then, otherwise: vec![] }];
+        TExpr { ty: found.ty.clone(), span, kind: TKind::Block { stmts, value: Box::new(found) } }
     }
 
     fn unless_found(&mut self, search: TExpr, otherwise: impl FnOnce(LocalId) -> Vec<TStmt>) -> TExpr {
@@ -103,7 +134,11 @@ impl Cx<'_> {
             _ => return None,
         };
         let (name, _) = self.env.bound().find(|(_, b)| b.slot == slot)?;
-        Some(if matches!(e.ty, Ty::List(_)) { format!("`{name}`") } else { format!("the lists of `{name}`") })
+        Some(if matches!(e.ty, Ty::List(_) | Ty::Dict(..)) {
+            format!("`{name}`")
+        } else {
+            format!("the lists of `{name}`")
+        })
     }
 }
 

@@ -12,7 +12,7 @@ use crate::thir::*;
 use crate::ty::Ty;
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, Size, Span};
-use tessera_grammar::ast::{Arg, BinOp, Expr, ExprKind};
+use tessera_grammar::ast::{Arg, BinOp, CmpOp, Expr, ExprKind};
 
 impl Cx<'_> {
     pub fn call_builtin(&mut self, name: &Arc<str>, args: &[Arg], span: Span, name_span: Span) -> TExpr {
@@ -362,6 +362,10 @@ impl Cx<'_> {
         // The first element starts the sum: 0 would change the type of an empty list's sum.
         self.scoped(|cx| {
             let list = cx.save("list", list);
+            let count = builtin("len", vec![list.clone()], Ty::int(), span);
+            let stop = TStmt::Expr(builtin(SUM_OF_NONE, vec![], Ty::None, span));
+            let test = super::iterate::int_test(CmpOp::Eq, count, int(0, span), span);
+            cx.out.push(TStmt::If { test, then: vec![stop], otherwise: vec![] });
             let first = cx.element_at(list.clone(), int(0, span), span);
             let rest = TExpr {
                 kind: TKind::Slice {

@@ -1,8 +1,9 @@
 //! Structs: their types at given parameters, and constructors.
 
-use super::agree::Part;
+use super::agree::{Part, has_sizes};
 use super::annots::{AnnotScope, Unbound};
 use super::args::{Slot, Value};
+use super::calls::literal_fit;
 use super::coerce::holds_any;
 use super::cx::{Cx, error_at};
 use super::generics::{self, GenericKind, dtype_in, is_ragged, kind_of, type_in};
@@ -181,7 +182,7 @@ impl Cx<'_> {
             return error_at(span);
         }
         let Some((generics, declared)) = self.infer_generics(id, def, &given, span) else { return error_at(span) };
-        let given = if declared.is_empty() { given } else { self.fields_agree(def, given, &declared, true) };
+        let given = if declared.is_empty() { given } else { self.fields_together(def, given, &declared) };
         let (mut declared, mut own, mut out) = (vec![], vec![], vec![]);
         let (mut failed, mut open) = (false, false);
         for (field, value) in def.fields.iter().zip(given) {
@@ -259,7 +260,7 @@ impl Cx<'_> {
             declared.push(self.field_type(id, &field.ty, &generics).ok()?);
         }
         let set: BTreeSet<SizeVar> = vars.values().cloned().collect();
-        let found: Vec<Ty> = given.iter().map(|v| v.ty.clone()).collect();
+        let found: Vec<Ty> = declared.iter().zip(given).map(|(d, v)| literal_fit(d, &v.ty)).collect();
         let spans: Vec<Span> = given.iter().map(|v| v.span).collect();
         match bind_signature(&mut self.sizes, &set, &declared, &found, &spans) {
             Ok(bindings) => {
@@ -295,6 +296,24 @@ impl Cx<'_> {
                 None
             }
         }
+    }
+
+    /// The values of fields, compared where they have sizes. What is written out without any becomes what it is
+    /// declared as: that is the last place where its elements are seen.
+    fn fields_together(&mut self, def: &StructDef, given: Vec<TExpr>, declared: &[Ty]) -> Vec<TExpr> {
+        let mut out = vec![];
+        for ((field, value), ty) in def.fields.iter().zip(given).zip(declared) {
+            let plain = !has_sizes(ty) && !holds_any(&value.ty);
+            let role = Role::Field { of: def.name.text.to_string(), field: field.name.text.to_string() };
+            out.push(match plain {
+                true => self.expect(value, ty, &field.name.text, field.ty.span, role),
+                false => value,
+            });
+        }
+        if out.iter().any(|v| v.ty.is_error()) {
+            return out;
+        }
+        self.fields_agree(def, out, declared, true)
     }
 
     /// The values of fields, compared with the types `declared` of the fields, of which one may say the sizes of

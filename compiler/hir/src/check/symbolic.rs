@@ -2,6 +2,7 @@
 
 use super::cx::{Cx, int};
 use super::elements::is_search;
+use super::untold::linear_in;
 use crate::thir::*;
 use crate::ty::Ty;
 use std::sync::Arc;
@@ -117,6 +118,9 @@ impl Cx<'_> {
         if let Some(bind) = self.func.as_ref().and_then(|f| f.size_binds.iter().find(|b| b.var == *var)) {
             return Some(TExpr { kind: TKind::Local(bind.local), ty: Ty::Int(Some(Size::var(var.clone()))), span });
         }
+        if self.untold.contains_key(var) {
+            return self.untold_value(var, span);
+        }
         let (source, entry) = self.size_sources.get(var)?.clone();
         let source = if is_search(&source) { self.found_or_stop(&var.name, source) } else { source };
         let ty = Ty::Int(Some(Size::var(var.clone())));
@@ -155,7 +159,9 @@ impl Cx<'_> {
                     self.size_sources_of(t, &field(value, i, t), entry);
                 }
             }
-            Ty::List(t) if !crate::rules::sizes::vars_of(t).is_empty() => self.sources_in(value, t, entry),
+            Ty::List(t) | Ty::Dict(_, t) if !crate::rules::sizes::vars_of(t).is_empty() => {
+                self.sources_in(value, t, entry)
+            }
             _ => {}
         }
     }
@@ -187,6 +193,9 @@ impl Cx<'_> {
     /// `size` (a variable, or linear in one that has no source yet) has the value `from`.
     fn solve_source(&mut self, size: &Size, entry: bool, from: impl Fn() -> TExpr) {
         if let Some(var) = size.as_var() {
+            if self.untold.contains_key(var) {
+                return;
+            }
             // A plain dim is a better source than an element of a list.
             let better = |(old, _): &(TExpr, bool)| matches!(old.kind, TKind::Arith { .. }) || is_search(old);
             if self.size_sources.get(var).is_none_or(better) {
@@ -197,22 +206,32 @@ impl Cx<'_> {
         let known = |v: &SizeVar| self.size_sources.get(v).is_some_and(|(e, _)| !is_search(e));
         let open: Vec<SizeVar> = size.vars().into_iter().filter(|v| !known(v)).collect();
         let [var] = open.as_slice() else { return };
-        let at = |n: i64| size.substitute(&mut |v| (v == var).then(|| Size::constant(n)));
-        let b = at(0);
-        let Some(a) = at(1).sub(&b).as_const().filter(|a| *a != 0) else { return };
-        let Some(b) = b.as_const() else { return };
-        if Size::var(var.clone()).scale(a).add(&Size::constant(b)) != *size {
+        if self.untold.contains_key(var) {
             return;
         }
-        let mut value = from();
-        let span = value.span;
-        if b != 0 {
-            value = int_op(BinOp::Sub, value, int(b, span), span);
+        let Some((a, b)) = linear_in(size, var) else { return };
+        if let Some(value) = self.solved(from(), (&a, &b)) {
+            self.size_sources.insert(var.clone(), (value, entry));
         }
-        if a != 1 {
-            value = int_op(BinOp::FloorDiv, value, int(a, span), span);
+    }
+
+    /// `(value - b) // a`; a search where only a run tells whether `a` is 0. `None` where the value of `a` or `b` is not
+    /// known.
+    pub fn solved(&mut self, value: TExpr, (a, b): (&Size, &Size)) -> Option<TExpr> {
+        let (mut value, span) = (value.clone(), value.span);
+        if !b.is_zero() {
+            let b = self.size_value(b, span)?;
+            value = int_op(BinOp::Sub, value, b, span);
         }
-        self.size_sources.insert(var.clone(), (value, entry));
+        match a.as_const() {
+            Some(1) => Some(value),
+            Some(a) => Some(int_op(BinOp::FloorDiv, value, int(a, span), span)),
+            None => {
+                let by = self.size_value(a, span)?;
+                let quotient = int_op(BinOp::FloorDiv, value, by.clone(), span);
+                Some(self.where_not_zero(by, quotient))
+            }
+        }
     }
 }
 

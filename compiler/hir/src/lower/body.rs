@@ -5,12 +5,13 @@ use super::outline::Pending;
 use super::types::is_regional;
 use super::{Lowering, RegionParam};
 use crate::law::{compares, comparing};
+use crate::rules::sizes::of_any_size;
 use crate::thir::*;
-use crate::ty::{FnRefTy, StructTy, Ty};
+use crate::ty::Ty;
 use crate::walk::Var;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tessera_base::{Code, Size, SizeVar, Span, TensorType};
+use tessera_base::{Code, Size, SizeVar, Span};
 use tessera_ir::graph::Policy;
 use tessera_ir::hints::KernelHints;
 use tessera_ir::host::{self, HExpr, HExprKind, HStmt, HostFn, HostType, Root, SpanId, TypeId};
@@ -51,8 +52,12 @@ pub(crate) fn thunk(cx: &mut Lowering, id: InstId) -> HostFn {
     let mut b = Body::new(cx, id);
     // What passes through here is held to its types by the instance, behind its comparisons.
     let mut dims = 0;
+    let mut any = |_| {
+        dims += 1;
+        Size::var(SizeVar { id: dims, name: "n".into(), rigid: false, natural: true, each: true })
+    };
     let mut var = |&l: &LocalId| {
-        let ty = of_any_size(&inst.locals[l.0 as usize].ty, &mut dims);
+        let ty = of_any_size(&inst.locals[l.0 as usize].ty, &mut any);
         TExpr { kind: TKind::Local(l), ty, span: inst.span }
     };
     let held: Vec<TExpr> = inst.captures.iter().map(&mut var).collect();
@@ -70,32 +75,6 @@ pub(crate) fn thunk(cx: &mut Lowering, id: InstId) -> HostFn {
     let body = b.block(&[TStmt::Return(Some(call))], &Live::new(), &Targets::default());
     let ids = |ls: &[LocalId]| ls.iter().map(|&l| local_id(l)).collect::<Vec<_>>();
     b.finish(ids(&inst.params), ids(&inst.captures), body)
-}
-
-/// The type with sizes of which nothing is said.
-fn of_any_size(ty: &Ty, dims: &mut u32) -> Ty {
-    match ty {
-        Ty::Int(_) => Ty::int(),
-        Ty::Tensor(t) => {
-            let any = |_: &Size| {
-                *dims += 1;
-                Size::var(SizeVar { id: *dims, name: "n".into(), rigid: false, natural: true, each: true })
-            };
-            Ty::Tensor(TensorType { shape: t.shape.iter().map(any).collect(), ..t.clone() })
-        }
-        Ty::List(t) => Ty::List(Box::new(of_any_size(t, dims))),
-        Ty::Dict(k, t) => Ty::Dict(k.clone(), Box::new(of_any_size(t, dims))),
-        Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| of_any_size(t, dims)).collect()),
-        Ty::Struct(s) => {
-            let fields = s.fields.iter().map(|(n, t)| (n.clone(), of_any_size(t, dims))).collect();
-            Ty::Struct(Arc::new(StructTy { fields, ..StructTy::clone(s) }))
-        }
-        Ty::FnRef(r) => {
-            let captures = r.captures.iter().map(|(n, t)| (n.clone(), of_any_size(t, dims))).collect();
-            Ty::FnRef(Arc::new(FnRefTy { captures, ..FnRefTy::clone(r) }))
-        }
-        other => other.clone(),
-    }
 }
 
 fn local_id(l: LocalId) -> host::LocalId {

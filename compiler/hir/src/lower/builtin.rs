@@ -5,7 +5,7 @@ use crate::thir::*;
 use crate::ty::Ty;
 use tessera_abi::rt::RtFn::{self, *};
 use tessera_base::{Code, Diagnostic, Span};
-use tessera_ir::host::{Arith, HExpr, HExprKind, HostType, Rel, TypeId};
+use tessera_ir::host::{Arith, HExpr, HExprKind, HStmt, HostType, Rel, TypeId};
 
 /// Builtins that are one runtime function of the same arguments.
 const DIRECT: &[(&str, RtFn)] = &[
@@ -138,6 +138,12 @@ impl Body<'_, '_> {
         let result = self.cx.erase(ty);
         if name == "print" {
             return self.print(args, span);
+        }
+        if name == SUM_OF_NONE {
+            let message = self.str(NO_SUM, span);
+            let stop = HStmt::Fail { code: Code::E0711, message, span: self.cx.span(span) };
+            let value = Box::new(self.make(HExprKind::None, result, span));
+            return self.make(HExprKind::Block { stmts: vec![stop], value }, result, span);
         }
         if let Some(func) = row(DIRECT, name) {
             let args = self.builtin_args(name, args);

@@ -61,6 +61,16 @@ impl SizeCx {
         self.next
     }
 
+    /// The names that are taken, with how often.
+    pub fn names(&self) -> &BTreeMap<Arc<str>, u32> {
+        &self.used
+    }
+
+    /// Goes on after inputs that took these names: their sizes may be in a message beside new ones.
+    pub fn after(&mut self, names: &BTreeMap<Arc<str>, u32>) {
+        self.used = names.clone();
+    }
+
     /// A new variable of a signature: stands for all sizes.
     pub fn rigid(&mut self, name: &str) -> Size {
         Size::var(self.rigid_var(name))
@@ -311,6 +321,28 @@ pub fn subst_tensor(t: &TensorType, f: &mut dyn FnMut(&SizeVar) -> Option<Size>)
 
 fn subst_fields(fields: &[(Arc<str>, Ty)], f: &mut dyn FnMut(&SizeVar) -> Option<Size>) -> Vec<(Arc<str>, Ty)> {
     fields.iter().map(|(name, ty)| (name.clone(), subst_ty(ty, f))).collect()
+}
+
+/// The type with other sizes, of which nothing is known. `size` makes one; it gets whether elements of a container
+/// have it, each another one.
+pub fn of_any_size(ty: &Ty, size: &mut dyn FnMut(bool) -> Size) -> Ty {
+    of_any(ty, false, size)
+}
+
+fn of_any(ty: &Ty, each: bool, size: &mut dyn FnMut(bool) -> Size) -> Ty {
+    let fields = |fields: &[(Arc<str>, Ty)], size: &mut dyn FnMut(bool) -> Size| {
+        fields.iter().map(|(n, t)| (n.clone(), of_any(t, each, size))).collect()
+    };
+    match ty {
+        Ty::Tensor(t) => Ty::Tensor(TensorType { shape: t.shape.iter().map(|_| size(each)).collect(), ..t.clone() }),
+        Ty::List(t) => Ty::List(Box::new(of_any(t, true, size))),
+        Ty::Dict(k, t) => Ty::Dict(k.clone(), Box::new(of_any(t, true, size))),
+        Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| of_any(t, each, size)).collect()),
+        Ty::Struct(s) => Ty::Struct(Arc::new(StructTy { fields: fields(&s.fields, size), ..StructTy::clone(s) })),
+        Ty::FnRef(r) => Ty::FnRef(Arc::new(FnRefTy { captures: fields(&r.captures, size), ..FnRefTy::clone(r) })),
+        Ty::Int(_) => Ty::int(),
+        other => other.clone(),
+    }
 }
 
 /// Calls `f` on every size in the type: dims and the symbolic values of ints.

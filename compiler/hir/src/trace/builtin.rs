@@ -3,7 +3,7 @@
 use super::scalar::{Kind, Known, ScalarOp};
 use super::value::{Key, Scalar, Value};
 use super::{NODES_MAX, R, Tracer};
-use crate::thir::TExpr;
+use crate::thir::{NO_SUM, SUM_OF_NONE, TExpr};
 use std::sync::Arc;
 use tessera_base::{Code, Span};
 use tessera_grammar::ast::{BinOp, CmpOp};
@@ -30,6 +30,9 @@ impl Tracer<'_> {
         let values = self.evals(args)?;
         if let ("sizes.differ", [Value::Str(text), sizes]) = (name, &values[..]) {
             return Err(self.sizes_differ(text, sizes, span)?);
+        }
+        if name == SUM_OF_NONE {
+            return Err(self.error(Code::E0711, span, NO_SUM));
         }
         if let Some(short) = name.strip_prefix("math.") {
             return self.math(short, &values, span);

@@ -16,16 +16,11 @@ use tessera_ir::graph::{NodeId, NodeType};
 use tessera_ops::prim::{self, Prim};
 use tessera_ops::surface::{Build, Id, expand};
 
-/// What belongs to a value and has its form, in words.
-#[derive(Clone, Copy)]
-struct What {
-    text: &'static str,
-    note: &'static str,
-}
+/// What belongs to a value and has its form; both in words.
+type What = (&'static str, &'static str);
 
-const TANGENT: What = What { text: "a tangent and its primal", note: "a tangent has the form of the primal" };
-const COTANGENT: What =
-    What { text: "a cotangent and the result of the function", note: "a cotangent has the form of the result" };
+const TANGENT: What = ("the tangent", "the primal");
+const COTANGENT: What = ("the cotangent", "the result");
 
 /// A function with the values that it holds.
 pub(super) enum Function {
@@ -424,20 +419,22 @@ impl Tracer<'_> {
 
     /// The value in the order of another one that it belongs to. E0708 where it has another form.
     fn beside(&self, value: &Value, of: &Value, what: What, span: Span) -> R<Value> {
-        let other = |text: String| Err(self.error(Code::E0708, span, text).note(what.note).into());
+        let (it, its) = what;
+        let note = format!("{it} has the form of {its}");
+        let other = |text: String| Err(self.error(Code::E0708, span, text).note(note).into());
         let lists = |a: &Arc<Vec<Value>>, b: &[Value]| -> R<Arc<Vec<Value>>> {
             Ok(Arc::new(a.iter().zip(b).map(|(a, b)| self.beside(a, b, what, span)).collect::<R<_>>()?))
         };
         Ok(match (value, of) {
             (Value::List(a), Value::List(b)) if a.len() != b.len() => {
-                return other(format!("a list of {} belongs to a list of {}: {}", a.len(), b.len(), what.text));
+                return other(format!("{it} has a list of {} where {its} has one of {}", a.len(), b.len()));
             }
             (Value::List(a), Value::List(b)) => Value::List(lists(a, b)?),
             (Value::Record(a), Value::Record(b)) => Value::Record(lists(a, b)?),
             (Value::Dict(a), Value::Dict(b)) => {
                 if let Some(key) = a.keys().find(|k| !b.contains_key(*k)).or(b.keys().find(|k| !a.contains_key(*k))) {
-                    let (has, lacks) = if a.contains_key(key) { ("has", "lacks") } else { ("lacks", "has") };
-                    return other(format!("a dict that {has} {key} belongs to one that {lacks} it: {}", what.text));
+                    let (has, lacks) = if a.contains_key(key) { (it, its) } else { (its, it) };
+                    return other(format!("{has} has an entry {key}, and {lacks} has none"));
                 }
                 let entry = |(key, of): (&Key, &Value)| {
                     Ok((key.clone(), a.get(key).map_or(Ok(Value::None), |v| self.beside(v, of, what, span))?))
@@ -450,7 +447,7 @@ impl Tracer<'_> {
                     t.shape.iter().map(|&n| tessera_base::Size::constant(n as i64)).collect(),
                     t.dtype,
                 );
-                return other(format!("{} belongs to {}: {}", of(a), of(b), what.text));
+                return other(format!("{it} is {}, and {its} is {}", of(a), of(b)));
             }
             _ => value.clone(),
         })

@@ -37,8 +37,8 @@ impl Tracer<'_> {
             });
         }
         self.hold(checks, &operands, span)?;
-        if def.name == "reshape" {
-            self.close(&mut given, &operands, ty);
+        if let Some(Arg::Ints(sizes)) = def.open_shape.and_then(|at| given.get_mut(at)) {
+            self.close(sizes, &operands, ty);
         }
         let first_new = self.level().graph.nodes.len();
         let around = match &hints.tile_shape {
@@ -88,9 +88,9 @@ impl Tracer<'_> {
         }
     }
 
-    /// The open size of a reshape beside a size of 0, which leaves it open: what its type says.
-    fn close(&self, given: &mut [Arg], operands: &[(&Ty, Value)], ty: &Ty) {
-        let ([_, Arg::Ints(sizes)], Ty::Tensor(t)) = (given, ty) else { return };
+    /// The open size of a shape beside a size of 0, which leaves it open: what its type says.
+    fn close(&self, sizes: &mut [i64], operands: &[(&Ty, Value)], ty: &Ty) {
+        let Ty::Tensor(t) = ty else { return };
         let Some(at) = sizes.iter().position(|&n| n == -1).filter(|_| sizes.contains(&0)) else { return };
         let mut measured = Measured::default();
         operands.iter().for_each(|(ty, value)| self.measure(ty, value, &mut measured));

@@ -6,7 +6,7 @@ use super::{R, Tracer};
 use crate::thir::IndexPart;
 use crate::ty::Ty;
 use std::collections::BTreeMap;
-use tessera_base::{Code, Diagnostic, Size, Span};
+use tessera_base::{Code, Diagnostic, Size, Span, TensorType};
 use tessera_runtime::fault::Fault;
 
 /// What sizes are in one operation: read off the values of its operands.
@@ -67,10 +67,26 @@ impl Tracer<'_> {
             let stated = |size: &Size, n: i64| (size.as_const().is_none()).then(|| format!("{size} is {n}"));
             d.notes.extend(stated(left, a));
             d.notes.extend(stated(right, b));
+            d.notes.extend(self.full_types(operands));
             d.notes.push("the sizes are known only at run time; a size of 1 that data brings is not repeated".into());
             return Err(Box::new(self.in_calls(d)));
         }
         Ok(())
+    }
+
+    /// The types of operands that are tensors, as they are declared and as they are.
+    fn full_types(&self, operands: &[(&Ty, Value)]) -> Option<String> {
+        let both = operands.iter().filter_map(|(ty, value)| match (ty, value) {
+            (Ty::Tensor(t), Value::Tensor(x)) => {
+                let shape = self.ty(*x).shape.iter().map(|n| Size::constant(*n as i64)).collect();
+                let found = TensorType { shape, sharding: Default::default(), ..t.clone() };
+                let declared = TensorType { sharding: Default::default(), ..t.clone() };
+                Some(if found == declared { format!("{found}") } else { format!("{declared}, here {found}") })
+            }
+            _ => None,
+        });
+        let texts: Vec<String> = both.collect();
+        (!texts.is_empty()).then(|| format!("the operands are {}", texts.join("; and ")))
     }
 
     /// Fails unless the sizes of positions that are taken together are equal.

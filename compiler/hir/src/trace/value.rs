@@ -32,6 +32,15 @@ pub enum Key {
     Str(Arc<str>),
 }
 
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Key::Int(n) => n.fmt(f),
+            Key::Str(text) => write!(f, "{text:?}"),
+        }
+    }
+}
+
 /// A tensor: an argument that the graph does not use yet, or a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Tensor {

@@ -82,6 +82,7 @@ fn infer(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     shape.push(outputs);
     let (one, extra) = (Size::constant(1), windows::each(args, 5, N, "output padding", 0)?);
     for (d, dim) in geometry(args)?.iter().enumerate() {
+        windows::steps_forward(cx, dim);
         if let (Some(e), Some(s), Some(l)) = (extra[d].as_const(), dim.stride.as_const(), dim.dilation.as_const())
             && e >= s.max(l)
         {

@@ -7,6 +7,7 @@ use super::*;
 
 pub const RESHAPE: Row = Row::new("reshape", &[req("x", ParamKind::Tensor), req("shape", ParamKind::Shape)], infer, lower)
     .method()
+    .open_shape(1)
     .known_as(&["view"])
     .doc(
         "The same elements in row-major order under another shape.\n\n\

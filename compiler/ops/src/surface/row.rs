@@ -20,6 +20,7 @@ pub struct Row {
     pub params: &'static [Param],
     pub mixed: Mixed,
     halves: bool,
+    open_shape: Option<usize>,
     infer: InferFn,
     lower: LowerFn,
     settles: Option<SettleFn>,
@@ -37,6 +38,7 @@ impl Row {
             params,
             mixed: Mixed::Nothing,
             halves: false,
+            open_shape: None,
             infer,
             lower,
             settles: None,
@@ -70,6 +72,12 @@ impl Row {
 
     pub const fn signature(mut self, text: &'static str) -> Row {
         self.signature = text;
+        self
+    }
+
+    /// This parameter is a shape of which one size may be -1.
+    pub const fn open_shape(mut self, param: usize) -> Row {
+        self.open_shape = Some(param);
         self
     }
 
@@ -120,6 +128,7 @@ impl Row {
             infer,
             expand,
             settles: self.settles,
+            open_shape: self.open_shape,
             unsupported: self.unsupported,
         }
     }

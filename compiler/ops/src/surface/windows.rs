@@ -88,6 +88,7 @@ pub fn count(cx: &mut InferCx, x: &TensorType, axis: usize, dim: &Dim, kernel_at
     let text = || "a kernel has at least one element in each dim".into();
     let blame = |e: OpError| e.arg(kernel_at, format!("size {} for axis {axis}", dim.kernel));
     rule::require_reach(cx, &dim.kernel, &one, Code::E0711, text, blame)?;
+    steps_forward(cx, dim);
     let reach = reach(dim, blame)?;
     let padded = padded(&x.shape[axis], dim, |e| e.arg(0, x.to_string()))?;
     let span = padded.sub(&reach);
@@ -104,6 +105,16 @@ pub fn count(cx: &mut InferCx, x: &TensorType, axis: usize, dim: &Dim, kernel_at
     }
     let steps = span.floor_div(&dim.stride).ok_or_else(|| OpError::new(Code::E0711, "a stride is at least 1"))?;
     Ok(steps.add(&one))
+}
+
+/// Strides and dilations are at least 1, which the expansion compares where only a run knows them.
+pub fn steps_forward(cx: &mut InferCx, dim: &Dim) {
+    let one = Size::constant(1);
+    for step in [&dim.stride, &dim.dilation] {
+        if step.as_const().is_none() && !cx.at_least(step, 1) {
+            cx.reaches.push((step.clone(), one.clone()));
+        }
+    }
 }
 
 /// The elements from the first to the last that a window reads.

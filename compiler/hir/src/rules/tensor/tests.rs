@@ -264,6 +264,7 @@ static ARRAY: surface::OpDef = surface::OpDef {
     },
     expand: |_, _, _| Ok(vec![]),
     settles: None,
+    open_shape: None,
     unsupported: None,
 };
 

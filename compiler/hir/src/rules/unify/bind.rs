@@ -51,6 +51,8 @@ struct Equation {
     declared: Size,
     found: Size,
     arg: usize,
+    /// It is one of a function type: values say more.
+    late: bool,
 }
 
 /// Solves for the callee's size variables (`vars`) and accepts each argument, or says which
@@ -72,7 +74,7 @@ pub fn bind_signature(
     let own: Vec<Ty> =
         params.iter().map(|p| subst_ty(p, &mut |v| renamed.get(v).map(|r| Size::var(r.clone())))).collect();
     let args: Vec<Ty> = own.iter().zip(args).map(|(p, a)| one_number(cx, p, a)).collect();
-    let mut solver = Solver { cx, solved: BTreeMap::new(), equations: vec![], unknown: BTreeSet::new() };
+    let mut solver = Solver { cx, solved: BTreeMap::new(), equations: vec![], unknown: BTreeSet::new(), late: false };
     for (arg, (p, a)) in own.iter().zip(&args).enumerate() {
         solver.collect(p, a, arg);
     }
@@ -96,13 +98,16 @@ pub fn bind_signature(
         };
         let open = vars_of(&expected).into_iter().find(|v| v.id >= 0x8000_0000);
         let result = assignable(cx, &expected, a, span).and_then(|how| same_number(cx, &expected, a, span, how));
+        // Sizes that are not known differ from none.
+        let sized = |m: &Mismatch| matches!(m.what, What::Size { .. });
         match (result, open) {
-            (Ok(_), Some(var)) => {
+            (Err(m), Some(_)) if !sized(&m) => return Err(wrong(m)),
+            (_, Some(var)) => {
                 let text = format!("the size variable `{}` cannot be told from the arguments", var.name);
                 return Err(wrong(Mismatch::new(&expected, a, What::Other(text))));
             }
             (Ok(coerce), None) => coerces.push(coerce),
-            (Err(m), _) => return Err(wrong(unsolvable(p, a, &m, &solved).unwrap_or(m))),
+            (Err(m), _) => return Err(wrong(unsolvable(p, a, &m, (&solved, index)).unwrap_or(m))),
         }
         out_params.push(expected);
     }
@@ -138,12 +143,17 @@ fn same_number(cx: &mut SizeCx, expected: &Ty, found: &Ty, span: Span, how: Coer
 }
 
 /// `4*D` against 10: no D does it, and rounding would blame the wrong number.
-fn unsolvable(declared: &Ty, found: &Ty, m: &Mismatch, solved: &BTreeMap<SizeVar, (Size, usize)>) -> Option<Mismatch> {
+fn unsolvable(
+    declared: &Ty,
+    found: &Ty,
+    m: &Mismatch,
+    (solved, index): (&BTreeMap<SizeVar, (Size, usize)>, usize),
+) -> Option<Mismatch> {
     let (What::Size { dim, found: size, .. }, Ty::Tensor(p)) = (&m.what, declared) else { return None };
     let expr = p.shape.get(*dim)?;
     let vars: Vec<SizeVar> = expr.vars().into_iter().collect();
     let [var] = vars.as_slice() else { return None };
-    let (value, _) = solved.get(var)?;
+    let (value, _) = solved.get(var).filter(|(_, from)| *from == index)?;
     let plain = expr.as_var().is_none() && size.as_const().is_some() && value.as_const().is_some();
     let only_here = p.shape.iter().filter(|s| s.vars().contains(var)).count() == 1;
     (plain && only_here).then(|| {
@@ -158,6 +168,8 @@ struct Solver<'a> {
     equations: Vec<Equation>,
     /// Variables of which the argument says nothing before run time.
     unknown: BTreeSet<SizeVar>,
+    /// In a function type.
+    late: bool,
 }
 
 impl Solver<'_> {
@@ -165,7 +177,7 @@ impl Solver<'_> {
         match (p, a) {
             (Ty::Int(Some(n)), Ty::Int(value)) => {
                 let found = value.clone().unwrap_or_else(|| self.cx.fresh_int(&n.to_string().to_lowercase()));
-                self.equations.push(Equation { declared: n.clone(), found, arg });
+                self.equations.push(Equation { declared: n.clone(), found, arg, late: self.late });
             }
             (Ty::Tensor(p), Ty::Tensor(a)) if p.rank() == a.rank() => self.dims(&p.shape, &a.shape, arg),
             (Ty::TensorPattern(p), Ty::Tensor(a)) if a.rank() >= p.tail.len() => {
@@ -186,8 +198,10 @@ impl Solver<'_> {
                 p.fields.iter().zip(&a.fields).for_each(|((_, p), (_, a))| self.collect(p, a, arg))
             }
             (Ty::Fn(ps, pr), Ty::Fn(aa, ar)) => {
+                let outer = std::mem::replace(&mut self.late, true);
                 ps.iter().zip(aa).for_each(|(p, a)| self.collect(p, a, arg));
                 self.collect(pr, ar, arg);
+                self.late = outer;
             }
             (p, Ty::AnyTensor | Ty::Unknown | Ty::Error | Ty::FnRef(_)) | (p @ Ty::Int(_), Ty::Bool) => {
                 self.unknown.extend(renamed_vars(p))
@@ -198,11 +212,20 @@ impl Solver<'_> {
 
     fn dims(&mut self, declared: &[Size], found: &[Size], arg: usize) {
         let pairs = declared.iter().zip(found);
-        self.equations.extend(pairs.map(|(d, f)| Equation { declared: d.clone(), found: f.clone(), arg }));
+        let late = self.late;
+        self.equations.extend(pairs.map(|(d, f)| Equation { declared: d.clone(), found: f.clone(), arg, late }));
     }
 
     fn solve(&mut self) {
-        for e in &self.equations {
+        self.equations.sort_by_key(|e| e.late);
+        let first = self.equations.iter().position(|e| e.late).unwrap_or(self.equations.len());
+        self.solve_first(first);
+        self.solve_first(self.equations.len());
+    }
+
+    /// Solves the first equations.
+    fn solve_first(&mut self, count: usize) {
+        for e in &self.equations[..count] {
             if let Some(var) = e.declared.as_var()
                 && is_callee(var)
             {
@@ -210,7 +233,7 @@ impl Solver<'_> {
             }
         }
         loop {
-            let next = self.equations.iter().find_map(|e| {
+            let next = self.equations[..count].iter().find_map(|e| {
                 let declared = e.declared.substitute(&mut |v| self.solved.get(v).map(|(s, _)| s.clone()));
                 let open: Vec<SizeVar> = declared.vars().into_iter().filter(is_callee).collect();
                 let [var] = open.as_slice() else { return None };

@@ -47,6 +47,11 @@ pub fn join(cx: &mut SizeCx, a: &Ty, b: &Ty, kind: JoinKind, hint: &str) -> Opti
             let captures = join_fields(cx, &x.captures, &y.captures)?;
             Ty::FnRef(Arc::new(FnRefTy { captures, ..(**x).clone() }))
         }
+        (Ty::Fn(xs, x), Ty::Fn(ys, y)) if xs.len() == ys.len() && a != b => {
+            let params = xs.iter().zip(ys).map(|(x, y)| join(cx, x, y, JoinKind::Control, hint));
+            let params: Vec<Ty> = params.collect::<Option<_>>()?;
+            Ty::Fn(params, Box::new(join(cx, x, y, JoinKind::Control, hint)?))
+        }
         _ if a == b => a.clone(),
         _ => return None,
     })

@@ -102,6 +102,11 @@ impl Mismatch {
         self
     }
 
+    /// The innermost types that differ: the declared one, and that of the value.
+    pub fn parts(&self) -> (&Ty, &Ty) {
+        (&self.inner.0, &self.inner.1)
+    }
+
     pub fn code(&self) -> Code {
         match &self.what {
             What::Type | What::Sharding => Code::E0204,
