@@ -5,9 +5,10 @@
 //! function; from then on every type that names it is compared with its value. What a turn of a loop tells is
 //! forgotten at its end: there the checker gives sizes another meaning in each turn.
 
+use crate::rules::sizes::vars_of;
 use crate::thir::{TExpr, TKind, TStmt};
 use crate::ty::Ty;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tessera_base::size::Atom;
 use tessera_base::{Code, DType, Diagnostic, Sharding, Size, SizeVar, Span, TensorType};
 
@@ -38,6 +39,17 @@ pub fn speaks(ty: &Ty) -> bool {
         Ty::Struct(s) => s.fields.iter().any(|(_, t)| speaks(t)),
         Ty::FnRef(r) => r.captures.iter().any(|(_, t)| speaks(t)),
         _ => false,
+    }
+}
+
+/// The size variables of a type outside of lists and dicts.
+fn outside(ty: &Ty) -> BTreeSet<SizeVar> {
+    match ty {
+        Ty::Int(Some(_)) | Ty::Tensor(_) => vars_of(ty),
+        Ty::Tuple(ts) => ts.iter().flat_map(outside).collect(),
+        Ty::Struct(s) => s.fields.iter().flat_map(|(_, t)| outside(t)).collect(),
+        Ty::FnRef(r) => r.captures.iter().flat_map(|(_, t)| outside(t)).collect(),
+        _ => BTreeSet::new(),
     }
 }
 
@@ -95,6 +107,15 @@ impl Told {
     /// # Errors
     /// In words, where the type is not true of the value.
     pub fn hold(&mut self, ty: &Ty, value: &Seen) -> Result<(), String> {
+        // What elements have each for themselves is no size of anything else.
+        match outside(ty).into_iter().find(|v| v.each) {
+            Some(v) => Err(format!("a value of type {ty} is no list, and {} is another size in each element", v.name)),
+            None => self.part(ty, value),
+        }
+    }
+
+    /// A value or a part of one.
+    fn part(&mut self, ty: &Ty, value: &Seen) -> Result<(), String> {
         match (ty, value) {
             (Ty::Int(Some(size)), Seen::Int(n)) => self
                 .size(size, *n)
@@ -103,17 +124,17 @@ impl Told {
                 self.tensor(t, *dtype, shape)?;
                 layout.as_ref().map_or(Ok(()), |lies| layout_held(t, lies))
             }
-            (Ty::Tuple(ts), Seen::Fields(items)) => ts.iter().zip(items).try_for_each(|(t, v)| self.hold(t, v)),
+            (Ty::Tuple(ts), Seen::Fields(items)) => ts.iter().zip(items).try_for_each(|(t, v)| self.part(t, v)),
             (Ty::Struct(s), Seen::Fields(items)) => {
-                s.fields.iter().zip(items).try_for_each(|((_, t), v)| self.hold(t, v))
+                s.fields.iter().zip(items).try_for_each(|((_, t), v)| self.part(t, v))
             }
             (Ty::FnRef(r), Seen::Fields(items)) => {
-                r.captures.iter().zip(items).try_for_each(|((_, t), v)| self.hold(t, v))
+                r.captures.iter().zip(items).try_for_each(|((_, t), v)| self.part(t, v))
             }
             (Ty::List(t) | Ty::Dict(_, t), Seen::Items(items)) => items.iter().try_for_each(|v| {
                 // Sizes that are others in each element are told anew.
                 self.forget_each();
-                let held = self.hold(t, v);
+                let held = self.part(t, v);
                 self.forget_each();
                 held
             }),

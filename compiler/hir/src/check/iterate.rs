@@ -397,7 +397,9 @@ impl Cx<'_> {
         };
         let var = self.temp("item", element.clone(), span);
         let body = self.looped(changed, Times { once, endless: false }, &mut |cx| {
+            // Each pass over the body opens the element anew; the last one says what a turn has.
             let ty = cx.element(&element);
+            cx.locals[var.0 as usize].ty = ty.clone();
             body(cx, read(Slot::Local(var), ty, span));
         });
         self.out.push(TStmt::ForEach { var, iter: value, body, span });
