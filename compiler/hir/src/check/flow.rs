@@ -194,12 +194,6 @@ impl Cx<'_> {
         Size::var(var)
     }
 
-    /// The type of one element of a list: a size that is another one in each element becomes
-    /// that of this element.
-    pub fn element(&mut self, ty: &Ty) -> Ty {
-        self.sizes.element(ty)
-    }
-
     /// The element type of a list to which a value is added: sizes that differ become another
     /// one in each element. `None` where the types disagree.
     pub fn widen_element(&mut self, have: &Ty, add: &Ty) -> Option<Ty> {

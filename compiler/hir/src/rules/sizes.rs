@@ -242,8 +242,13 @@ impl SizeCx {
     /// The type of one element of a list: a size that is another one in each element becomes
     /// that of this element. In a list inside of the element it stays another one in each.
     pub fn element(&mut self, ty: &Ty) -> Ty {
-        let mut made: BTreeMap<SizeVar, Size> = BTreeMap::new();
-        subst_outside(ty, &mut |v| v.each.then(|| made.entry(v.clone()).or_insert_with(|| self.fresh(&v.name)).clone()))
+        let mut made = BTreeMap::new();
+        map_outside(ty, &mut |ty| self.opened(ty, &mut made))
+    }
+
+    /// The type with a size of its own, one for all that `made` has seen, for each that is another one in each element.
+    pub fn opened(&mut self, ty: &Ty, made: &mut BTreeMap<SizeVar, Size>) -> Ty {
+        subst_ty(ty, &mut |v| v.each.then(|| made.entry(v.clone()).or_insert_with(|| self.fresh(&v.name)).clone()))
     }
 
     /// The size of a dim that is `a` on one path and `b` on another: kept where equal, unknown
@@ -303,17 +308,17 @@ pub fn subst_ty(ty: &Ty, f: &mut dyn FnMut(&SizeVar) -> Option<Size>) -> Ty {
     }
 }
 
-/// As [`subst_ty`], outside of lists and dicts.
-fn subst_outside(ty: &Ty, f: &mut dyn FnMut(&SizeVar) -> Option<Size>) -> Ty {
+/// The type with what it is made of changed, outside of lists and dicts.
+fn map_outside(ty: &Ty, f: &mut dyn FnMut(&Ty) -> Ty) -> Ty {
     let mut fields = |fields: &[(Arc<str>, Ty)]| -> Vec<(Arc<str>, Ty)> {
-        fields.iter().map(|(name, ty)| (name.clone(), subst_outside(ty, f))).collect()
+        fields.iter().map(|(name, ty)| (name.clone(), map_outside(ty, f))).collect()
     };
     match ty {
         Ty::List(_) | Ty::Dict(..) => ty.clone(),
-        Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| subst_outside(t, f)).collect()),
+        Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| map_outside(t, f)).collect()),
         Ty::Struct(s) => Ty::Struct(Arc::new(StructTy { fields: fields(&s.fields), ..StructTy::clone(s) })),
         Ty::FnRef(r) => Ty::FnRef(Arc::new(FnRefTy { captures: fields(&r.captures), ..FnRefTy::clone(r) })),
-        other => subst_ty(other, f),
+        other => f(other),
     }
 }
 
