@@ -3,6 +3,7 @@
 use super::cx::{Cx, SizeSources, reads};
 use super::env::{Bad, Binding, Changes, Slot};
 use super::types::{erase, same_slot};
+use crate::rules::lying::cut_like;
 use crate::rules::sizes::{subst_ty, vars_of};
 use crate::rules::unify::{JoinKind, join};
 use crate::ty::{FnRefTy, StructTy, Ty};
@@ -199,6 +200,10 @@ impl Cx<'_> {
     pub fn widen_element(&mut self, have: &Ty, add: &Ty) -> Option<Ty> {
         let mut wide: BTreeSet<SizeVar> = vars_of(have).into_iter().filter(|v| v.each).collect();
         let out = self.widen_inside(have, add, "n", &mut wide)?;
+        // The elements that are there do not move.
+        if cut_like(have, &out).is_some() {
+            return None;
+        }
         same_slot(&erase(&out), &erase(add)).then_some(out)
     }
 }

@@ -331,7 +331,8 @@ impl Cx<'_> {
         for item in items {
             // A `break` inside needs a loop around: one that runs once would not leave the others.
             let frames = self.loops.len();
-            self.loops.push(super::cx::LoopFrame { mark: self.env.mark(), breaks: vec![], continues: vec![] });
+            let mark = self.env.mark();
+            self.loops.push(super::cx::LoopFrame { mark, breaks: vec![], continues: vec![], heads: vec![] });
             body(self, item);
             let frame = self.loops.pop();
             if frame.is_some_and(|f| !f.breaks.is_empty() || !f.continues.is_empty()) {
@@ -362,6 +363,7 @@ impl Cx<'_> {
             _ => false,
         };
         let var = self.temp("i", Ty::int(), span);
+        let before = self.out.len();
         let body = self.looped(changed, Times { once, endless: false }, &mut |cx| {
             let size = SizeVar { natural: false, ..cx.sizes.fresh_var("i") };
             cx.learn_range(&size, &start, &stop, &step);
@@ -370,6 +372,7 @@ impl Cx<'_> {
             body(cx, item);
             cx.size_sources.remove(&size);
         });
+        let [start, stop, step] = [start, stop, step].map(|bound| self.computed_at(before, "bound", bound));
         self.out.push(TStmt::ForRange { var, start, stop, step, body, span });
     }
 
@@ -396,13 +399,15 @@ impl Cx<'_> {
             _ => false,
         };
         let var = self.temp("item", element.clone(), span);
+        let before = self.out.len();
         let body = self.looped(changed, Times { once, endless: false }, &mut |cx| {
             // Each pass over the body opens the element anew; the last one says what a turn has.
             let ty = cx.element(&element);
             cx.locals[var.0 as usize].ty = ty.clone();
             body(cx, read(Slot::Local(var), ty, span));
         });
-        self.out.push(TStmt::ForEach { var, iter: value, body, span });
+        let iter = self.computed_at(before, "items", value);
+        self.out.push(TStmt::ForEach { var, iter, body, span });
     }
 
     /// Over several sequences at once, by position.

@@ -4,6 +4,7 @@ use super::cx::{Cx, error_at};
 use super::env::Slot;
 use super::scalars::as_int;
 use super::types::{erase, has_unknown, same_slot};
+use crate::rules::lying::cut_like;
 use crate::rules::unify::Role;
 use crate::thir::*;
 use crate::ty::Ty;
@@ -305,6 +306,11 @@ impl Cx<'_> {
                 _ => d,
             });
             return None;
+        };
+        // It lies as the others do.
+        let value = match cut_like(&value.ty, &wider) {
+            Some(ty) => TExpr { span: value.span, kind: TKind::Layout(Box::new(value)), ty },
+            None => value,
         };
         if wider != *element {
             let whole = match self.place_ty(base).map_or(container.clone(), |(_, t)| t) {

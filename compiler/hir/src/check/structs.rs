@@ -81,6 +81,7 @@ impl Cx<'_> {
             definition: Some(id),
             constants: vec![],
             namesakes: vec![],
+            outer: Default::default(),
         };
         annot::resolve(ty, &mut scope)
     }
