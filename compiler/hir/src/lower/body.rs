@@ -52,7 +52,7 @@ pub(crate) fn thunk(cx: &mut Lowering, id: InstId) -> HostFn {
     // What passes through here is held to its types by the instance, behind its comparisons.
     let mut dims = 0;
     let mut var = |&l: &LocalId| {
-        let ty = of_any_size(&inst.locals[l.0 as usize].ty, &mut dims);
+        let ty = of_any_size(&inst.locals[l.0 as usize].ty, false, &mut dims);
         TExpr { kind: TKind::Local(l), ty, span: inst.span }
     };
     let held: Vec<TExpr> = inst.captures.iter().map(&mut var).collect();
@@ -72,26 +72,28 @@ pub(crate) fn thunk(cx: &mut Lowering, id: InstId) -> HostFn {
     b.finish(ids(&inst.params), ids(&inst.captures), body)
 }
 
-/// The type with sizes of which nothing is said.
-fn of_any_size(ty: &Ty, dims: &mut u32) -> Ty {
+/// The type with sizes of which nothing is said. `each`: in a list or a dict.
+fn of_any_size(ty: &Ty, each: bool, dims: &mut u32) -> Ty {
     match ty {
         Ty::Int(_) => Ty::int(),
         Ty::Tensor(t) => {
             let any = |_: &Size| {
                 *dims += 1;
-                Size::var(SizeVar { id: *dims, name: "n".into(), rigid: false, natural: true, each: true })
+                // No size of the function has such a number.
+                let id = u32::MAX - *dims;
+                Size::var(SizeVar { id, name: "n".into(), rigid: false, natural: true, each })
             };
             Ty::Tensor(TensorType { shape: t.shape.iter().map(any).collect(), ..t.clone() })
         }
-        Ty::List(t) => Ty::List(Box::new(of_any_size(t, dims))),
-        Ty::Dict(k, t) => Ty::Dict(k.clone(), Box::new(of_any_size(t, dims))),
-        Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| of_any_size(t, dims)).collect()),
+        Ty::List(t) => Ty::List(Box::new(of_any_size(t, true, dims))),
+        Ty::Dict(k, t) => Ty::Dict(k.clone(), Box::new(of_any_size(t, true, dims))),
+        Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| of_any_size(t, each, dims)).collect()),
         Ty::Struct(s) => {
-            let fields = s.fields.iter().map(|(n, t)| (n.clone(), of_any_size(t, dims))).collect();
+            let fields = s.fields.iter().map(|(n, t)| (n.clone(), of_any_size(t, each, dims))).collect();
             Ty::Struct(Arc::new(StructTy { fields, ..StructTy::clone(s) }))
         }
         Ty::FnRef(r) => {
-            let captures = r.captures.iter().map(|(n, t)| (n.clone(), of_any_size(t, dims))).collect();
+            let captures = r.captures.iter().map(|(n, t)| (n.clone(), of_any_size(t, each, dims))).collect();
             Ty::FnRef(Arc::new(FnRefTy { captures, ..FnRefTy::clone(r) }))
         }
         other => other.clone(),
