@@ -260,7 +260,7 @@ impl Cx<'_> {
             declared.push(self.field_type(id, &field.ty, &generics).ok()?);
         }
         let set: BTreeSet<SizeVar> = vars.values().cloned().collect();
-        let found: Vec<Ty> = given.iter().map(|v| v.ty.clone()).collect();
+        let found: Vec<Ty> = given.iter().map(generics::said_by).collect();
         let spans: Vec<Span> = given.iter().map(|v| v.span).collect();
         match bind_signature(&mut self.sizes, &set, &declared, &found, &spans) {
             Ok(bindings) => {
