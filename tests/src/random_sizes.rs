@@ -7,7 +7,7 @@ mod library;
 mod holders;
 
 use crate::random::Random;
-use holders::{HOLDERS, PILE};
+use holders::{HOLDERS, LOOSE, PILE};
 use library::Gives::{self, Boxed, Closed, Keyed, Listed, Mapping, Matrix, Pair, Paired, Piled, Uneven, Vector};
 use library::{DIMS, Dim, LIBRARY, Name, PRETENDED, STRUCT, shown};
 
@@ -65,7 +65,7 @@ pub fn program(seed: u64) -> Program {
     let shows: Vec<String> = m.names.iter().filter_map(shown).collect();
     m.library.sort_unstable();
     m.library.dedup();
-    let mut pieces = vec![STRUCT.to_owned(), PILE.to_owned()];
+    let mut pieces = vec![STRUCT.to_owned(), PILE.to_owned(), LOOSE.to_owned()];
     pieces.extend(m.library.iter().map(|&i| row(i).0.to_owned()));
     pieces.extend(functions);
     pieces.extend(body);
@@ -180,6 +180,7 @@ impl Maker {
                 Some('d') => self.pair("{\"a\": $v, \"b\": $=}", 'd'),
                 Some('b') => self.pair("Box($v, $=)", 'b'),
                 Some('l') => self.pair("[$v, $=]", 'l'),
+                Some('u') => self.pair("[$v, $v]", 'u'),
                 Some('f') => {
                     out += &self.function_value();
                     continue;

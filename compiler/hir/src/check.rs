@@ -33,6 +33,7 @@ pub mod inst;
 pub mod iterate;
 mod learn;
 pub mod kernels;
+mod lies;
 mod local;
 pub mod loops;
 pub mod meshes;

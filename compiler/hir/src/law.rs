@@ -4,10 +4,16 @@
 //! Types name sizes by variables. The first value that shows a variable tells what it is in this call of the
 //! function; from then on every type that names it is compared with its value. What a turn of a loop tells is
 //! forgotten at its end: there the checker gives sizes another meaning in each turn.
+//!
+//! How a tensor lies over a mesh is held where something says it: of values of host code, of arguments and results of
+//! tensor code and of conversions (`dist.shard`, collectives, carries that are cut). The layouts that the checker derives
+//! for what is between them say what would be there if the program looked; what is really there is chosen so that least
+//! moves, and no value is partial.
 
+use crate::rules::sizes::vars_of;
 use crate::thir::{TExpr, TKind, TStmt};
 use crate::ty::Ty;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tessera_base::size::Atom;
 use tessera_base::{Code, DType, Diagnostic, Sharding, Size, SizeVar, Span, TensorType};
 
@@ -38,6 +44,17 @@ pub fn speaks(ty: &Ty) -> bool {
         Ty::Struct(s) => s.fields.iter().any(|(_, t)| speaks(t)),
         Ty::FnRef(r) => r.captures.iter().any(|(_, t)| speaks(t)),
         _ => false,
+    }
+}
+
+/// The size variables of a type outside of lists and dicts.
+fn outside(ty: &Ty) -> BTreeSet<SizeVar> {
+    match ty {
+        Ty::Int(Some(_)) | Ty::Tensor(_) => vars_of(ty),
+        Ty::Tuple(ts) => ts.iter().flat_map(outside).collect(),
+        Ty::Struct(s) => s.fields.iter().flat_map(|(_, t)| outside(t)).collect(),
+        Ty::FnRef(r) => r.captures.iter().flat_map(|(_, t)| outside(t)).collect(),
+        _ => BTreeSet::new(),
     }
 }
 
@@ -95,6 +112,15 @@ impl Told {
     /// # Errors
     /// In words, where the type is not true of the value.
     pub fn hold(&mut self, ty: &Ty, value: &Seen) -> Result<(), String> {
+        // What elements have each for themselves is no size of anything else.
+        match outside(ty).into_iter().find(|v| v.each) {
+            Some(v) => Err(format!("a value of type {ty} is no list, and {} is another size in each element", v.name)),
+            None => self.part(ty, value),
+        }
+    }
+
+    /// A value or a part of one.
+    fn part(&mut self, ty: &Ty, value: &Seen) -> Result<(), String> {
         match (ty, value) {
             (Ty::Int(Some(size)), Seen::Int(n)) => self
                 .size(size, *n)
@@ -103,17 +129,17 @@ impl Told {
                 self.tensor(t, *dtype, shape)?;
                 layout.as_ref().map_or(Ok(()), |lies| layout_held(t, lies))
             }
-            (Ty::Tuple(ts), Seen::Fields(items)) => ts.iter().zip(items).try_for_each(|(t, v)| self.hold(t, v)),
+            (Ty::Tuple(ts), Seen::Fields(items)) => ts.iter().zip(items).try_for_each(|(t, v)| self.part(t, v)),
             (Ty::Struct(s), Seen::Fields(items)) => {
-                s.fields.iter().zip(items).try_for_each(|((_, t), v)| self.hold(t, v))
+                s.fields.iter().zip(items).try_for_each(|((_, t), v)| self.part(t, v))
             }
             (Ty::FnRef(r), Seen::Fields(items)) => {
-                r.captures.iter().zip(items).try_for_each(|((_, t), v)| self.hold(t, v))
+                r.captures.iter().zip(items).try_for_each(|((_, t), v)| self.part(t, v))
             }
             (Ty::List(t) | Ty::Dict(_, t), Seen::Items(items)) => items.iter().try_for_each(|v| {
                 // Sizes that are others in each element are told anew.
                 self.forget_each();
-                let held = self.hold(t, v);
+                let held = self.part(t, v);
                 self.forget_each();
                 held
             }),
@@ -142,15 +168,15 @@ impl Told {
     }
 }
 
-/// Compares how a tensor lies with its type. What is everywhere in full counts as cut, which where paths meet is free
-/// ([`Sharding::settled`]). Of parts that are still to be summed types know alone.
+/// Compares how a tensor lies with its type. What one device has counts as what each has in full. Of parts that are
+/// still to be summed types know alone.
 fn layout_held(t: &TensorType, lies: &Sharding) -> Result<(), String> {
     let stated = t.sharding.clone().normal(t.rank());
     let open = stated.unfinished().is_some();
     let finished = Sharding { partial: stated.positions(), ..stated.clone() };
     let same = match open {
         true => stated.mesh == lies.mesh && stated.positions() == lies.positions(),
-        false => lies.settled(&finished).is_some_and(|both| both == finished),
+        false => lies.clone().normal(t.rank()) == finished || (lies.mesh.is_none() && finished.is_replicated()),
     };
     let said = || format!("a value of type {t} lies as {}", lies.describe(t.rank()));
     if same { Ok(()) } else { Err(said()) }

@@ -8,6 +8,9 @@ use super::library::Name;
 /// A struct with a list, and sizes of two kinds.
 pub const PILE: &str = "struct Pile[N, M]:\n    rows: list[Tensor[N, f32]]\n    one: Tensor[M, f32]\n\n";
 
+/// A struct with a list of elements of any type.
+pub const LOOSE: &str = "struct Loose[A]:\n    xs: list[A]\n\n";
+
 /// As the library.
 pub const HOLDERS: &[(&str, &str, Gives)] = &[
     (
@@ -133,6 +136,49 @@ pub const HOLDERS: &[(&str, &str, Gives)] = &[
     ("", "$K[-1]() + $c", Vector(|a| a[1])),
     ("", "$K[0]() + $K[-1]()", Vector(|a| a[0])),
     ("", "[u + 1.0 for u in $l]", Listed(|a| a[0])),
+    (
+        "def crossed(xs):\n    for a in xs:\n        for b in xs:\n            print(a.shape, b.shape)\n    return xs[0]\n",
+        "crossed($u)",
+        Vector(|a| a[0]),
+    ),
+    (
+        "def weighed(xs):\n    t = op.zeros(())\n    for a in xs:\n        for i, b in enumerate(xs):\n            t = t + a.sum() * (b + xs[i]).sum()\n    return xs[0] * t\n",
+        "weighed($u)",
+        Vector(|a| a[0]),
+    ),
+    (
+        "def searched(xs, k: int):\n    i = 0\n    best = xs[0]\n    while i < k:\n        for a in xs:\n            best = a if len(a) > len(best) else best\n            print([len(b) + len(a) for b in xs], best.shape)\n        i += 1\n    return best\n",
+        "searched($u, $i)",
+        Vector(|a| a[0]),
+    ),
+    ("", "[op.concat([a, b], axis=0) for a in $u for b in $u]", Uneven(|a| a[0] + a[1])),
+    ("", "[[a, b] for a in $u for b in $u][-1]", Uneven(|a| a[0])),
+    ("", "[[op.concat([a, b], axis=0) for a in $u] for b in $u][0]", Uneven(|a| a[0] + a[1])),
+    ("", "[b for a in [$u, $u] for b in a]", Uneven(|a| a[0])),
+    ("", "Loose($u).xs", Uneven(|a| a[0])),
+    ("", "op.concat($u, axis=0)", Vector(|a| 2 * a[0])),
+    ("", "op.stack($l)", Matrix(|a| (2, a[0]))),
+    (
+        "def loose(xs, x: Tensor[N, f32]) -> Loose[Tensor[N, f32]]:\n    print(len(xs))\n    return Loose([x, xs[0]])\n",
+        "loose($u, $=).xs",
+        Listed(|a| a[0]),
+    ),
+    ("", "[p.rows[0] + p.rows[-1] for p in [$P, Pile([$v, $v], $v)]]", Uneven(|a| a[0])),
+    (
+        "def around(x: Tensor[N, f32], y: Tensor[N, f32]) -> Tensor[N, f32]:\n    def inner(u: Tensor[N, f32]) -> Tensor[N, f32]:\n        print(u.shape)\n        return u + x\n    return inner(y)\n",
+        "around($v, $=)",
+        Vector(|a| a[0]),
+    ),
+    (
+        "def as_many(x: Tensor[N, f32], xs: list[Tensor[M, f32]]):\n    def inner(u: Tensor[len(xs), f32]) -> Tensor[len(xs), f32]:\n        print(u.shape)\n        return u * 2.0\n    return inner(x[:2])\n",
+        "as_many($v, $l)",
+        Vector(|a| a[0].min(2)),
+    ),
+    (
+        "def as_long(xs):\n    def inner(u: Tensor[M, f32]) -> Tensor[len(xs[0]), f32]:\n        print(M)\n        return u * 2.0\n    return inner\n",
+        "as_long($u)",
+        Mapping(|a| a[0]),
+    ),
     ("", "$P.one + $c", Vector(|a| a[1])),
     ("", "$P.rows[0] + $=", Vector(|a| a[0])),
     ("", "$t[0] + $=", Vector(|a| a[0])),
@@ -147,7 +193,27 @@ impl Maker {
         let (a, size) = self.vector(&|n| n < 30);
         let (b, other) = self.vector(&|n| n < 30);
         let (i, count) = self.int(&|n| n < 6);
-        match self.random.below(9) {
+        match self.random.below(12) {
+            9 | 10 => {
+                let (u, _) = self.pair("[$v, $v]", 'u');
+                let inner = self.random.pick(&[
+                    "print(ra.shape, rb.shape)",
+                    "print((ra.sum() * rb.sum()).shape, op.concat([ra, rb], axis=0).shape)",
+                    "print(len(ra) + len(rb))",
+                ]);
+                let outer =
+                    self.random.pick(&["for ra in US:", "for i, ra in enumerate(US):", "for ra, rc in zip(US, US):"]);
+                format!("us = {u}\n{}\n    for rb in us:\n        {inner}\n", outer.replace("US", "us"))
+            }
+            11 => {
+                let (c, _) = self.vector(&|n| n == size);
+                let u = self.fresh('u', size, 0);
+                let make =
+                    self.random.pick(&["Loose([A, B])", "Loose([A, B, C])", "Pile([A, B], C)", "Pile([C, A], B)"]);
+                let make = make.replace('A', &a).replace('B', &b).replace('C', &c);
+                let rows = if make.starts_with("Pile") { "rows" } else { "xs" };
+                format!("{u} = {make}.{rows}\n")
+            }
             0 => {
                 let t = self.fresh('t', if count >= 1 { size } else { other }, if count >= 1 { other } else { size });
                 format!("if {i} >= 1:\n    {t} = ({a}, {b})\nelse:\n    {t} = ({b}, {a})\n")

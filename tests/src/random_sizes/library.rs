@@ -27,7 +27,7 @@ pub const STRUCT: &str = "struct Box[N]:\n    w: Tensor[N, f32]\n    b: Tensor[N
 /// Functions with a call. In a call `$v` is a vector, `$=` one of the size of the first argument, `$3` one of 3 elements,
 /// `$e` of an even number, `$p` of at least one; `$i` an int, `$#` one that is the first size, `$k` at most that; `$m` a
 /// matrix (two sizes), `$c` a vector as long as its rows, `$b` a box, `$l` a list, `$d` a dict, `$t` a tuple (two sizes), `$P` a
-/// pile (two sizes), `$K` a list of closures (two sizes), `$f` a function.
+/// pile (two sizes), `$K` a list of closures (two sizes), `$u` a list of vectors of several sizes, `$f` a function.
 pub const LIBRARY: &[(&str, &str, Gives)] = &[
     (
         "def same(x: Tensor[N, f32], y: Tensor[N, f32]) -> Tensor[N, f32]:\n    return x + y\n",

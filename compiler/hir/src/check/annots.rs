@@ -1,5 +1,6 @@
 //! The names in type annotations, and the types of signatures.
 
+use super::closures::OF_TYPE;
 use super::constants::AsSize;
 use super::cx::Cx;
 use super::fns::FnSig;
@@ -8,7 +9,7 @@ use crate::db::{self, Entity};
 use crate::rules::annot::{self, AnnotNames, GenericArg, NameMeaning};
 use crate::rules::unify::{is_open, leaves_mesh};
 use crate::ty::Ty;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Diagnostic, ItemId, Size, SizeVar, Span};
 use tessera_grammar::ast::{Expr, ExprKind, ParamKind};
@@ -41,6 +42,16 @@ pub struct AnnotScope<'a, 'db> {
     pub constants: Vec<(Arc<str>, i64, Span)>,
     /// Sizes that have the name of a variable: where they are written, and where that is bound.
     pub namesakes: Vec<(Arc<str>, Span, Span)>,
+    /// What it takes from the body around.
+    pub outer: Outer,
+}
+
+/// What the signature of a nested function takes from the body around: it keeps that, as all that it uses there.
+#[derive(Clone, Debug, Default)]
+pub struct Outer {
+    pub names: BTreeSet<Arc<str>>,
+    /// Sizes that are computed (`len(xs)`), by [`AnnotScope::written`].
+    pub sizes: BTreeMap<Arc<str>, Size>,
 }
 
 impl AnnotScope<'_, '_> {
@@ -125,6 +136,13 @@ impl AnnotScope<'_, '_> {
         }
     }
 
+    /// The name under which a nested function keeps a size that its signature computes: no name of a program has a space.
+    fn written(&self, expr: &Expr) -> Option<Arc<str>> {
+        let item = db::item_of(self.cx.db, expr.span.item)?;
+        let text = item.text(self.cx.db).get(expr.span.start as usize..expr.span.end as usize)?;
+        Some(format!("{text}{OF_TYPE}").into())
+    }
+
     /// The struct that a name or dotted name stands for.
     pub fn find_struct(&mut self, name: &str, span: Span) -> Option<ItemId> {
         let mut parts = name.split('.');
@@ -184,10 +202,12 @@ impl AnnotNames for AnnotScope<'_, '_> {
                 return if binding.bad.is_some() {
                     NameMeaning::Type(Ty::Error)
                 } else {
+                    self.outer.names.insert(name);
                     value_meaning(&binding.ty.clone())
                 };
             }
             if let Some(size) = self.cx.size_names.get(&name) {
+                self.outer.names.insert(name);
                 return NameMeaning::Size(size.clone());
             }
         }
@@ -219,18 +239,28 @@ impl AnnotNames for AnnotScope<'_, '_> {
     }
 
     fn other_size(&mut self, expr: &Expr) -> Option<Result<Size, Diagnostic>> {
+        let written = self.written(expr);
+        if let Some(NameMeaning::Size(size)) = written.as_ref().and_then(|name| self.own.get(name)) {
+            return Some(Ok(size.clone()));
+        }
         if !self.inside || !matches!(expr.kind, ExprKind::Attr { .. } | ExprKind::Index { .. } | ExprKind::Call { .. })
         {
             return None;
         }
         // The expression itself is not run where its symbolic value says all.
         let (stmts, value) = self.cx.block(|cx| cx.expr(expr));
-        match value.ty.clone() {
-            Ty::Int(Some(n)) if self.cx.nameless(&n) => Some(Ok(self.cx.kept_size(stmts, value, n))),
-            Ty::Int(Some(n)) => Some(Ok(n)),
-            Ty::Error => Some(Ok(self.cx.sizes.fresh("n"))),
-            _ => None,
-        }
+        let size = match value.ty.clone() {
+            Ty::Int(Some(n)) if self.cx.nameless(&n) => self.cx.kept_size(stmts, value, n),
+            Ty::Int(Some(n)) => n,
+            Ty::Int(None) => {
+                let n = self.cx.sizes.fresh_int("n");
+                self.cx.kept_size(stmts, value, n)
+            }
+            Ty::Error => return Some(Ok(self.cx.sizes.fresh("n"))),
+            _ => return None,
+        };
+        self.outer.sizes.extend(written.map(|name| (name, size.clone())));
+        Some(Ok(size))
     }
 
     fn type_names(&self) -> Vec<Arc<str>> {
@@ -251,6 +281,8 @@ pub struct SigTypes {
     pub constants: Vec<(Arc<str>, i64, Span)>,
     /// Its sizes that have the name of a variable of the file.
     pub namesakes: Vec<(Arc<str>, Span, Span)>,
+    /// What it takes from the body around.
+    pub outer: Outer,
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -265,14 +297,27 @@ impl SigTypes {
 }
 
 impl<'db> Cx<'db> {
-    /// The types of a signature, with fresh rigid size variables.
-    ///
-    /// `inside`: it belongs to a function or lambda of this body, whose names it may use.
-    pub fn signature(&mut self, sig: &FnSig, item: ItemId, inside: bool) -> SigTypes {
+    /// The types of a signature, with fresh rigid size variables. `captures`: what the function has of the body around.
+    pub fn signature(&mut self, sig: &FnSig, item: ItemId, captures: &[(Arc<str>, Ty)]) -> SigTypes {
+        let captured = captures.iter().map(|(name, ty)| (name.clone(), value_meaning(ty))).collect();
+        self.signature_in(sig, item, captured, false)
+    }
+
+    /// The types of the signature of a function or lambda of this body, whose names it may use.
+    pub fn inner_signature(&mut self, sig: &FnSig, item: ItemId) -> SigTypes {
+        self.signature_in(sig, item, BTreeMap::new(), true)
+    }
+
+    fn signature_in(
+        &mut self,
+        sig: &FnSig,
+        item: ItemId,
+        mut own: BTreeMap<Arc<str>, NameMeaning>,
+        inside: bool,
+    ) -> SigTypes {
         let home = db::home(self.db, item).unwrap_or(self.file);
         let mut out = SigTypes::default();
         let mut ints = vec![];
-        let mut own = BTreeMap::new();
         // Int parameters can be sizes in the other annotations.
         for p in &sig.params {
             if p.ty.as_ref().is_some_and(|t| matches!(&t.kind, ExprKind::Name(n) if &**n == "int")) {
@@ -292,6 +337,7 @@ impl<'db> Cx<'db> {
             definition: Some(item),
             constants: vec![],
             namesakes: vec![],
+            outer: Outer::default(),
         };
         let mut ints = ints.into_iter();
         sig.params.iter().filter_map(|p| p.ty.as_ref()).for_each(|t| scope.open_parameters(t));
@@ -318,6 +364,7 @@ impl<'db> Cx<'db> {
         });
         out.constants = std::mem::take(&mut scope.constants);
         out.namesakes = std::mem::take(&mut scope.namesakes);
+        out.outer = std::mem::take(&mut scope.outer);
         for (name, var) in made {
             out.names.insert(name, Size::var(var.clone()));
             out.vars.push(var);
@@ -338,6 +385,7 @@ impl<'db> Cx<'db> {
             definition: None,
             constants: vec![],
             namesakes: vec![],
+            outer: Outer::default(),
         };
         let result = annot::resolve(e, &mut scope);
         let made = scope.made;

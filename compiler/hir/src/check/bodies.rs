@@ -77,7 +77,7 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
         captured: data.captures.iter().map(|(n, _)| n.clone()).collect(),
     });
     let captures = captured(&mut cx, data, &f);
-    let types = cx.signature(&f.sig, data.item, f.nested);
+    let types = cx.signature(&f.sig, data.item, &data.captures);
     cx.constants = types.constants.clone();
     let blocks = data.local.clone().filter(|_| is_local(&f.sig));
     let stated = types.ret.clone();
@@ -536,7 +536,7 @@ fn definition(cx: &mut Cx, id: ItemId) {
     for e in &sig.decorators {
         let _: Decorator = cx.decorator(e);
     }
-    let types = cx.signature(&sig, id, false);
+    let types = cx.signature(&sig, id, &[]);
     for (name, at, variable) in &types.namesakes {
         cx.report(namesake(&sig.name, name, *at, *variable));
     }
@@ -560,7 +560,7 @@ fn namesake(function: &str, name: &str, at: Span, variable: Span) -> Diagnostic 
 /// An annotated function is checked at its annotations even if nothing calls it.
 fn at_annotations(cx: &mut Cx, id: ItemId) {
     let Some(sig) = fns::find_sig_of_item(cx.db, id) else { return };
-    let types = cx.signature(&sig, id, false);
+    let types = cx.signature(&sig, id, &[]);
     if !types.diagnostics.is_empty() {
         for d in types.diagnostics {
             cx.report(d);

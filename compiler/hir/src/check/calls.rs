@@ -9,7 +9,7 @@ use super::inst::Callee;
 use super::names::Meaning;
 use super::types::{BUILTIN_ITEM, erase};
 use crate::db;
-use crate::rules::sizes::of_any_size;
+use crate::rules::sizes::{of_any_size, vars_of};
 use crate::rules::unify::{Coerce, bind_signature, param_mismatch_diagnostic, refine};
 use crate::thir::*;
 use crate::ty::{FnRefTy, Ty};
@@ -332,21 +332,19 @@ impl Cx<'_> {
         let inst = self.need(&data, span);
         // Data sizes of the declared result are new ones for each call.
         let ret = match (&types.ret, closed && sig.outputs.is_empty()) {
-            (Some(_), true) => self.renew(&ret, &types),
+            (Some(_), true) => self.renew(&ret, &types, r),
             _ => ret,
         };
         let callee = (!r.captures.is_empty()).then(|| callee.map(Box::new)).flatten();
         TExpr { kind: TKind::Call { inst, callee, args: values }, ty: ret, span }
     }
 
-    /// Sizes that only the declared result names are new for each call.
-    fn renew(&mut self, ret: &Ty, types: &SigTypes) -> Ty {
-        let made: BTreeSet<SizeVar> = match &types.ret {
-            Some(t) => {
-                crate::rules::sizes::vars_of(t).into_iter().filter(|v| !v.rigid && !types.vars.contains(v)).collect()
-            }
-            None => return ret.clone(),
-        };
+    /// Sizes that only the declared result names are new for each call; what the function has captured is not.
+    fn renew(&mut self, ret: &Ty, types: &SigTypes, r: &FnRefTy) -> Ty {
+        let Some(declared) = &types.ret else { return ret.clone() };
+        let captured: BTreeSet<SizeVar> = r.captures.iter().flat_map(|(_, t)| vars_of(t)).collect();
+        let new = |v: &SizeVar| !v.rigid && !types.vars.contains(v) && !captured.contains(v);
+        let made: BTreeSet<SizeVar> = vars_of(declared).into_iter().filter(new).collect();
         let fresh: BTreeMap<SizeVar, Size> = made.into_iter().map(|v| (v.clone(), self.sizes.fresh_like(&v))).collect();
         crate::rules::sizes::subst_ty(ret, &mut |v| fresh.get(v).cloned())
     }
@@ -370,22 +368,7 @@ impl Cx<'_> {
         if sig.params.iter().all(|p| p.ty.is_none()) && sig.ret.is_none() {
             return SigTypes { params: vec![None; sig.params.len()], ..SigTypes::default() };
         }
-        let hidden: Vec<(Arc<str>, Option<Size>)> = r
-            .captures
-            .iter()
-            .filter_map(|(n, t)| match t {
-                Ty::Int(Some(size)) => Some((n.clone(), self.size_names.insert(n.clone(), size.clone()))),
-                _ => None,
-            })
-            .collect();
-        let types = self.signature(sig, item, !hidden.is_empty());
-        for (name, old) in hidden {
-            match old {
-                Some(size) => drop(self.size_names.insert(name, size)),
-                None => drop(self.size_names.remove(&name)),
-            }
-        }
-        types
+        self.signature(sig, item, &r.captures)
     }
 
     /// The default of a parameter, in the scope of its module.

@@ -1,5 +1,6 @@
 //! Functions as values: lambdas, nested functions, and values of function types.
 
+use super::annots::Outer;
 use super::args::Value;
 use super::cx::{Cx, error_at};
 use super::fns::{self, FnSig, def_start};
@@ -19,29 +20,35 @@ pub const OF_TYPE: char = ' ';
 
 impl Cx<'_> {
     pub fn lambda(&mut self, e: &Expr) -> TExpr {
-        self.closure(e.span.item, e.span.start, e.span)
+        self.closure(e.span.item, e.span.start, &Outer::default(), e.span)
     }
 
     /// A nested `def`: binds its name to the closure.
     pub fn nested_def(&mut self, def: &Arc<FnDef>, item: ItemId) {
-        let value = self.closure(item, def_start(def), def.name.span);
+        let mut outer = Outer::default();
         if let Some(f) = fns::find(self.db, item, def_start(def)) {
-            let types = self.signature(&f.sig, item, true);
+            let types = match f.nested {
+                true => self.inner_signature(&f.sig, item),
+                // In a block of a file: its variables are not captured, and so are no sizes.
+                false => self.signature(&f.sig, item, &[]),
+            };
+            outer = types.outer;
             for d in types.diagnostics {
                 self.report(d);
             }
         }
+        let value = self.closure(item, def_start(def), &outer, def.name.span);
         self.bind(&def.name.text, value, def.name.span);
     }
 
-    /// A function value with the present values of the names that it takes from this body.
-    fn closure(&mut self, item: ItemId, start: u32, span: Span) -> TExpr {
+    /// A function value with the present values of the names that it takes from this body, its signature those of `outer`.
+    fn closure(&mut self, item: ItemId, start: u32, outer: &Outer, span: Span) -> TExpr {
         let Some(f) = fns::find(self.db, item, start) else { return error_at(span) };
         let mut captures = vec![];
         let mut values = vec![];
         // In a module body variables are not captured: they live on.
         if !self.is_module() || self.foreign.is_some() {
-            for name in &f.free {
+            for name in f.free.union(&outer.names) {
                 if *name == f.sig.name && !f.sig.lambda {
                     continue;
                 }
@@ -58,6 +65,11 @@ impl Cx<'_> {
                     Meaning::Broken => return error_at(span),
                     _ => {}
                 }
+            }
+            for (name, size) in &outer.sizes {
+                let Some(value) = self.size_value(size, span) else { continue };
+                captures.push((name.clone(), Ty::Int(Some(size.clone()))));
+                values.push(value);
             }
         } else if let Some(captured) = self.comprehension_captures(&f.free, span) {
             (captures, values) = captured;
@@ -153,7 +165,7 @@ impl Cx<'_> {
                 Ty::Fn(..) => value.ty.clone(),
                 Ty::FnRef(r) => {
                     let sig = fns::find_sig(self.db, ItemId(r.item), r.start)?;
-                    let types = self.signature(&sig, ItemId(r.item), false);
+                    let types = self.signature(&sig, ItemId(r.item), &r.captures);
                     let params: Option<Vec<Ty>> = types.params.into_iter().collect();
                     Ty::Fn(params?, Box::new(types.ret?))
                 }

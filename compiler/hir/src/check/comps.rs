@@ -3,6 +3,7 @@
 use super::cx::{Cx, error_at, read};
 use super::env::{Binding, Slot};
 use super::facts::target_names;
+use super::types::erase;
 use crate::thir::*;
 use crate::ty::Ty;
 use std::collections::BTreeSet;
@@ -55,7 +56,9 @@ impl Cx<'_> {
         }
         let made = self.list_of(items, span);
         if let TKind::List(items) = made.kind {
-            slots.into_iter().zip(items).for_each(|(slot, item)| *slot = item);
+            // What stays as it is keeps its own type, in which this turn's sizes have their names.
+            let other = |(slot, item): &(&mut TExpr, TExpr)| erase(&slot.ty) != erase(&item.ty);
+            slots.into_iter().zip(items).filter(other).for_each(|(slot, item)| *slot = item);
         }
         self.out.push(TStmt::Set(list, empty));
         self.out.extend(stmts);

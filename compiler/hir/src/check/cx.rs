@@ -69,6 +69,8 @@ pub struct LoopFrame {
     pub mark: usize,
     pub breaks: Vec<Changes>,
     pub continues: Vec<Changes>,
+    /// The variables that the body changes, as its head has them.
+    pub heads: Vec<(Arc<str>, Binding)>,
 }
 
 /// What only a function body has.

@@ -1,13 +1,16 @@
-//! Sizes that the elements of lists tell: a list may be empty, and then another one tells them, or nothing does.
+//! The sizes of elements of lists. One element has sizes of its own; what they tell of other sizes: a list may be empty,
+//! and then another one tells them, or nothing does.
 
 use super::agree::fault;
 use super::cx::{Cx, int};
 use super::env::Slot;
 use super::iterate::int_test;
 use crate::thir::*;
-use crate::ty::Ty;
-use tessera_base::{Size, SizeVar, Span};
-use tessera_grammar::ast::CmpOp;
+use crate::ty::{FnRefTy, StructTy, Ty};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tessera_base::{ItemId, Size, SizeVar, Span};
+use tessera_grammar::ast::{Arg, CmpOp, Expr, ExprKind, FieldDef};
 
 /// What a search gives that has found nothing: no size is that number.
 const NOTHING: i64 = i64::MIN;
@@ -18,6 +21,55 @@ pub fn is_search(source: &TExpr) -> bool {
 }
 
 impl Cx<'_> {
+    /// The type of one element of a list, as [`SizeCx::element`](crate::rules::sizes::SizeCx::element) has it. A size of
+    /// a struct is one for all of it, in its lists too.
+    pub fn element(&mut self, ty: &Ty) -> Ty {
+        self.opened_in(ty, &mut BTreeMap::new())
+    }
+
+    fn opened_in(&mut self, ty: &Ty, made: &mut BTreeMap<SizeVar, Size>) -> Ty {
+        match ty {
+            Ty::List(_) | Ty::Dict(..) => ty.clone(),
+            Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| self.opened_in(t, made)).collect()),
+            Ty::Struct(s) => {
+                let Some(def) = self.struct_def(ItemId(s.item)) else { return ty.clone() };
+                let of = |(f, (name, t)): (&FieldDef, &(Arc<str>, Ty))| (name.clone(), self.open_field(&f.ty, t, made));
+                let fields = def.fields.iter().zip(&s.fields).map(of).collect();
+                Ty::Struct(Arc::new(StructTy { fields, ..StructTy::clone(s) }))
+            }
+            Ty::FnRef(r) => {
+                let captures = r.captures.iter().map(|(name, t)| (name.clone(), self.opened_in(t, made))).collect();
+                Ty::FnRef(Arc::new(FnRefTy { captures, ..FnRefTy::clone(r) }))
+            }
+            other => self.sizes.opened(other, made),
+        }
+    }
+
+    /// A field of one element: dims that the struct's definition writes, in lists too, are sizes of the struct.
+    fn open_field(&mut self, declared: &Expr, ty: &Ty, made: &mut BTreeMap<SizeVar, Size>) -> Ty {
+        let parts: &[Arg] = match &declared.kind {
+            ExprKind::Index { index, .. } => index,
+            _ => &[],
+        };
+        match (parts, ty) {
+            ([e], Ty::List(t)) => Ty::List(Box::new(self.open_in_list(&e.value, t, made))),
+            ([_, e], Ty::Dict(k, t)) => Ty::Dict(k.clone(), Box::new(self.open_in_list(&e.value, t, made))),
+            _ => self.opened_in(ty, made),
+        }
+    }
+
+    fn open_in_list(&mut self, declared: &Expr, ty: &Ty, made: &mut BTreeMap<SizeVar, Size>) -> Ty {
+        match (&declared.kind, ty) {
+            (ExprKind::Index { index, .. }, Ty::Tuple(ts)) if index.len() == ts.len() => {
+                Ty::Tuple(index.iter().zip(ts).map(|(e, t)| self.open_in_list(&e.value, t, made)).collect())
+            }
+            (ExprKind::Index { .. }, Ty::Tensor(_) | Ty::Struct(_)) => self.opened_in(ty, made),
+            (ExprKind::Index { .. }, Ty::List(_) | Ty::Dict(..)) => self.open_field(declared, ty, made),
+            // A type parameter may stand for elements of several sizes.
+            _ => ty.clone(),
+        }
+    }
+
     /// Learns sizes from the elements of a list or the values of a dict, where nothing better tells them.
     pub fn sources_in(&mut self, list: &TExpr, element: &Ty, entry: bool) {
         let span = list.span;

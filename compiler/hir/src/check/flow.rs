@@ -3,6 +3,7 @@
 use super::cx::{Cx, SizeSources, reads};
 use super::env::{Bad, Binding, Changes, Slot};
 use super::types::{erase, same_slot};
+use crate::rules::lying::cut_like;
 use crate::rules::sizes::{subst_ty, vars_of};
 use crate::rules::unify::{JoinKind, join};
 use crate::ty::{FnRefTy, StructTy, Ty};
@@ -194,17 +195,15 @@ impl Cx<'_> {
         Size::var(var)
     }
 
-    /// The type of one element of a list: a size that is another one in each element becomes
-    /// that of this element.
-    pub fn element(&mut self, ty: &Ty) -> Ty {
-        self.sizes.element(ty)
-    }
-
     /// The element type of a list to which a value is added: sizes that differ become another
     /// one in each element. `None` where the types disagree.
     pub fn widen_element(&mut self, have: &Ty, add: &Ty) -> Option<Ty> {
         let mut wide: BTreeSet<SizeVar> = vars_of(have).into_iter().filter(|v| v.each).collect();
         let out = self.widen_inside(have, add, "n", &mut wide)?;
+        // The elements that are there do not move.
+        if cut_like(have, &out).is_some() {
+            return None;
+        }
         same_slot(&erase(&out), &erase(add)).then_some(out)
     }
 }

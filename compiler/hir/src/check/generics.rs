@@ -4,6 +4,7 @@ use super::annots::AnnotScope;
 use super::structs::Generics;
 use super::types::plain_ints;
 use crate::rules::annot::{AnnotNames, GenericArg, NameMeaning};
+use crate::thir::{TExpr, TKind};
 use crate::ty::Ty;
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, Span};
@@ -151,6 +152,18 @@ pub fn is_ragged(ty: &Ty) -> bool {
         Ty::Tuple(ts) => ts.iter().any(is_ragged),
         Ty::Struct(s) => s.fields.iter().any(|(_, t)| is_ragged(t)),
         _ => false,
+    }
+}
+
+/// What a value says of the sizes of a signature. Of a list that is written out its first element does, and the others
+/// are compared with it one by one.
+pub fn said_by(value: &TExpr) -> Ty {
+    match (&value.kind, &value.ty) {
+        (TKind::List(items), Ty::List(t)) if is_ragged(t) => match items.first() {
+            Some(first) => Ty::List(Box::new(said_by(first))),
+            None => value.ty.clone(),
+        },
+        _ => value.ty.clone(),
     }
 }
 

@@ -318,7 +318,7 @@ impl Cx<'_> {
         let last = items.len().saturating_sub(1);
         for (i, item) in items.into_iter().enumerate() {
             let (mark, facts) = (self.env.mark(), self.sizes.facts.clone());
-            self.loops.push(LoopFrame { mark, breaks: vec![], continues: vec![] });
+            self.loops.push(LoopFrame { mark, breaks: vec![], continues: vec![], heads: vec![] });
             let (stmts, ()) = self.block(|cx| body(cx, item));
             let Some(frame) = self.loops.pop() else { continue };
             if frame.breaks.is_empty() && frame.continues.is_empty() {
@@ -354,6 +354,7 @@ impl Cx<'_> {
             _ => false,
         };
         let var = self.temp("i", Ty::int(), span);
+        let before = self.out.len();
         let body = self.looped(changed, Times { once, endless: false }, &mut |cx| {
             let size = SizeVar { natural: false, ..cx.sizes.fresh_var("i") };
             cx.learn_range(&size, &start, &stop, &step);
@@ -362,6 +363,7 @@ impl Cx<'_> {
             body(cx, item);
             cx.size_sources.remove(&size);
         });
+        let [start, stop, step] = [start, stop, step].map(|bound| self.computed_at(before, "bound", bound));
         self.out.push(TStmt::ForRange { var, start, stop, step, body, span });
     }
 
@@ -388,11 +390,15 @@ impl Cx<'_> {
             _ => false,
         };
         let var = self.temp("item", element.clone(), span);
+        let before = self.out.len();
         let body = self.looped(changed, Times { once, endless: false }, &mut |cx| {
+            // Each pass over the body opens the element anew; the last one says what a turn has.
             let ty = cx.element(&element);
+            cx.locals[var.0 as usize].ty = ty.clone();
             body(cx, read(Slot::Local(var), ty, span));
         });
-        self.out.push(TStmt::ForEach { var, iter: value, body, span });
+        let iter = self.computed_at(before, "items", value);
+        self.out.push(TStmt::ForEach { var, iter, body, span });
     }
 
     /// Over several sequences at once, by position.

@@ -82,6 +82,9 @@ impl Cx<'_> {
             if let Some(frame) = self.loops.last_mut() {
                 if continues { frame.continues.push(changes) } else { frame.breaks.push(changes) }
             }
+            if continues {
+                self.lie_as_at_head();
+            }
         }
         self.out.push(if continues { TStmt::Continue } else { TStmt::Break });
         self.alive = false;
@@ -98,6 +101,7 @@ impl Cx<'_> {
         let was_alive = self.alive;
         self.loop_depth += 1;
         let exact = self.loop_depth <= DEPTH_EXACT;
+        let before = self.bindings(changed);
         let mut wide: BTreeSet<SizeVar> = BTreeSet::new();
         for name in changed {
             if let Some(binding) = self.env.get(name).cloned()
@@ -118,13 +122,17 @@ impl Cx<'_> {
             let (host, checks, notes) = (self.host.clone(), self.sizes.checks.len(), self.sizes.notes.len());
             let mark = self.env.mark();
             self.alive = true;
-            self.loops.push(LoopFrame { mark, breaks: vec![], continues: vec![] });
+            let heads = self.bindings(changed);
+            self.loops.push(LoopFrame { mark, breaks: vec![], continues: vec![], heads });
             let (stmts, ()) = self.block(|cx| {
                 changed.iter().for_each(|name| cx.name_int(name));
-                body(cx)
+                body(cx);
+                if cx.alive {
+                    cx.lie_as_at_head();
+                }
             });
             let frame = self.loops.pop();
-            let (breaks, continues) = frame.map_or((vec![], vec![]), |f| (f.breaks, f.continues));
+            let (breaks, continues, heads) = frame.map_or_else(Default::default, |f| (f.breaks, f.continues, f.heads));
             let end = self.alive;
             let changes = self.env.rollback(mark);
             // Paths meet under what all of them know.
@@ -155,6 +163,7 @@ impl Cx<'_> {
                 }
             }
             self.meet(paths);
+            self.lie_as(&before, &heads);
             break stmts;
         };
         // A name that no path through the loop changes has been widened all the same.
@@ -181,6 +190,7 @@ impl Cx<'_> {
     fn back_edge(&mut self, changes: Changes, end: bool, continues: Vec<Changes>, mark: usize) -> Option<Changes> {
         let mut paths: Vec<Path> = continues.into_iter().map(|changes| Path { changes, alive: true }).collect();
         paths.push(Path { changes, alive: end });
+        self.meet_at_head(&mut paths);
         self.meet(paths);
         let back = self.env.rollback(mark);
         let reached = self.alive;

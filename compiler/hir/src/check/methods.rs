@@ -148,8 +148,8 @@ impl Cx<'_> {
                 let more = self.seq_list(seq, span);
                 let Ty::List(e) = more.ty.clone() else { return error_at(span) };
                 if super::agree::has_sizes(t) && self.is_promised(base) {
-                    let (list, role) = (Ty::List(Box::new(t.clone())), Role::Other("the list".into()));
-                    let holder = self.expr(base);
+                    let (holder, role) = (self.expr(base), Role::Other("the list".into()));
+                    let list = holder.ty.clone();
                     let more = self.expect_beside(more, &list, "list", Span::NONE, role, Some(holder));
                     return if more.ty.is_error() { more } else { self.change(base, "list.extend", vec![more], span) };
                 }
@@ -251,9 +251,10 @@ impl Cx<'_> {
                 self.pop(base, dict, key, "dict.pop", span)
             }
             ("update", Some(other)) => {
-                let expected = Ty::Dict(Box::new(k.clone()), Box::new(v.clone()));
                 let role = Role::Other("the other dict".into());
                 let holder = super::agree::has_sizes(v).then(|| self.expr(base));
+                let own = || Ty::Dict(Box::new(k.clone()), Box::new(v.clone()));
+                let expected = holder.as_ref().map_or_else(own, |h| h.ty.clone());
                 let other = self.expect_beside(other, &expected, "dict", Span::NONE, role, holder);
                 if other.ty.is_error() {
                     return error_at(span);

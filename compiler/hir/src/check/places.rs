@@ -4,6 +4,7 @@ use super::cx::{Cx, error_at};
 use super::env::Slot;
 use super::scalars::as_int;
 use super::types::{erase, has_unknown, same_slot};
+use crate::rules::lying::cut_like;
 use crate::rules::unify::Role;
 use crate::thir::*;
 use crate::ty::Ty;
@@ -203,9 +204,14 @@ impl Cx<'_> {
             Some((_, Ty::Struct(s))) => s.name.to_string(),
             _ => "the struct".into(),
         };
-        let declared = self.declared_field(&ty);
+        let holder = super::agree::has_sizes(&ty).then(|| self.expr(base));
+        // Each look at an element gives its sizes names: these are the ones of this look.
+        let held = match holder.as_ref().map(|h| &h.ty) {
+            Some(Ty::Struct(s)) => s.fields.iter().find(|(field, _)| *field == name.text).map(|(_, t)| t.clone()),
+            _ => None,
+        };
+        let declared = self.declared_field(&held.unwrap_or(ty.clone()));
         let role = Role::Field { of, field: name.text.to_string() };
-        let holder = super::agree::has_sizes(&declared).then(|| self.expr(base));
         let value = self.expect_beside(value, &declared, &name.text, Span::NONE, role, holder);
         if value.ty.is_error() {
             return;
@@ -282,7 +288,11 @@ impl Cx<'_> {
         if super::agree::has_sizes(element) && self.is_promised(base) {
             let role = Role::Other("the element".into());
             let holder = self.expr(base);
-            let value = self.expect_beside(value, element, "element", Span::NONE, role, Some(holder));
+            let declared = match &holder.ty {
+                Ty::List(t) | Ty::Dict(_, t) => (**t).clone(),
+                _ => element.clone(),
+            };
+            let value = self.expect_beside(value, &declared, "element", Span::NONE, role, Some(holder));
             return (!value.ty.is_error()).then_some(value);
         }
         let Some(wider) = self.widen_element(element, &plain) else {
@@ -296,6 +306,11 @@ impl Cx<'_> {
                 _ => d,
             });
             return None;
+        };
+        // It lies as the others do.
+        let value = match cut_like(&value.ty, &wider) {
+            Some(ty) => TExpr { span: value.span, kind: TKind::Layout(Box::new(value)), ty },
+            None => value,
         };
         if wider != *element {
             let whole = match self.place_ty(base).map_or(container.clone(), |(_, t)| t) {

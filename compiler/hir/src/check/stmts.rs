@@ -183,7 +183,8 @@ impl Cx<'_> {
                 let role = Role::Returned { function: name.to_string() };
                 // A size that only the result names is what the value says, here and at no other `return`.
                 let facts = self.sizes.facts.clone();
-                let mut own = crate::rules::sizes::vars_of(&declared).into_iter().filter(|v| !v.rigid).collect();
+                let own = crate::rules::sizes::vars_of(&declared).into_iter();
+                let mut own = own.filter(|v| !v.rigid && !self.size_sources.contains_key(v)).collect();
                 self.sizes.told_by(&declared, &value.ty, &mut own);
                 let value = self.expect(value, &declared, "result", ret_span, role);
                 self.sizes.facts = facts;

@@ -82,6 +82,7 @@ impl Cx<'_> {
             definition: Some(id),
             constants: vec![],
             namesakes: vec![],
+            outer: Default::default(),
         };
         annot::resolve(ty, &mut scope)
     }
@@ -260,7 +261,7 @@ impl Cx<'_> {
             declared.push(self.field_type(id, &field.ty, &generics).ok()?);
         }
         let set: BTreeSet<SizeVar> = vars.values().cloned().collect();
-        let found: Vec<Ty> = declared.iter().zip(given).map(|(d, v)| literal_fit(d, &v.ty)).collect();
+        let found: Vec<Ty> = declared.iter().zip(given).map(|(d, v)| literal_fit(d, &generics::said_by(v))).collect();
         let spans: Vec<Span> = given.iter().map(|v| v.span).collect();
         match bind_signature(&mut self.sizes, &set, &declared, &found, &spans) {
             Ok(bindings) => {

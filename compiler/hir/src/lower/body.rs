@@ -52,9 +52,10 @@ pub(crate) fn thunk(cx: &mut Lowering, id: InstId) -> HostFn {
     let mut b = Body::new(cx, id);
     // What passes through here is held to its types by the instance, behind its comparisons.
     let mut dims = 0;
-    let mut any = |_| {
+    let mut any = |each| {
         dims += 1;
-        Size::var(SizeVar { id: dims, name: "n".into(), rigid: false, natural: true, each: true })
+        // No size of the function has such a number.
+        Size::var(SizeVar { id: u32::MAX - dims, name: "n".into(), rigid: false, natural: true, each })
     };
     let mut var = |&l: &LocalId| {
         let ty = of_any_size(&inst.locals[l.0 as usize].ty, &mut any);

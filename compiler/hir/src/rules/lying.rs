@@ -34,6 +34,20 @@ pub fn tensors(ty: &Ty) -> Vec<TensorType> {
     out
 }
 
+/// The type `a` lying as `b`, where cutting what is everywhere in full is all that has to happen for that, and
+/// something has to.
+pub fn cut_like(a: &Ty, b: &Ty) -> Option<Ty> {
+    let mut others = tensors(b).into_iter();
+    let (mut cut, mut fits) = (false, true);
+    let ty = with_tensors(a, &mut |t| {
+        let Some(to) = others.next().map(|o| o.sharding) else { return t.clone() };
+        cut |= to != t.sharding;
+        fits &= t.sharding.settled(&to).is_some_and(|both| both == to);
+        TensorType { sharding: to, ..t.clone() }
+    });
+    (cut && fits).then_some(ty)
+}
+
 /// How a value lies that is one or the other, where cutting what is everywhere in full is all that
 /// has to happen. The first pair of tensors for which it is not.
 pub fn settled(a: &Ty, b: &Ty) -> Result<Ty, Box<(TensorType, TensorType)>> {

@@ -153,10 +153,13 @@ impl SizeCx {
         a.compare(b, &self.facts) == Verdict::Equal
     }
 
-    /// Records a check; from here on the sizes are equal.
+    /// Records a check; from here on the sizes are equal. Of a size that is another one in each element that says
+    /// nothing: the list may get other elements.
     fn check_at_run_time(&mut self, left: Size, right: Size, span: Span) {
         self.note_checked(format!("{left} == {right}"), span);
-        self.facts.compared_equal(&left, &right);
+        if !left.vars().iter().chain(&right.vars()).any(|v| v.each) {
+            self.facts.compared_equal(&left, &right);
+        }
         self.checks.push(SizeCheck { left, right, span });
     }
 
@@ -247,14 +250,15 @@ impl SizeCx {
     }
 
     /// The type of one element of a list: a size that is another one in each element becomes
-    /// that of this element.
+    /// that of this element. In a list inside of the element it stays another one in each.
     pub fn element(&mut self, ty: &Ty) -> Ty {
-        let vars: Vec<SizeVar> = vars_of(ty).into_iter().filter(|v| v.each).collect();
-        if vars.is_empty() {
-            return ty.clone();
-        }
-        let made: Vec<Size> = vars.iter().map(|v| self.fresh(&v.name)).collect();
-        subst_ty(ty, &mut |v| vars.iter().position(|w| w == v).map(|i| made[i].clone()))
+        let mut made = BTreeMap::new();
+        map_outside(ty, &mut |ty| self.opened(ty, &mut made))
+    }
+
+    /// The type with a size of its own, one for all that `made` has seen, for each that is another one in each element.
+    pub fn opened(&mut self, ty: &Ty, made: &mut BTreeMap<SizeVar, Size>) -> Ty {
+        subst_ty(ty, &mut |v| v.each.then(|| made.entry(v.clone()).or_insert_with(|| self.fresh(&v.name)).clone()))
     }
 
     /// The size of a dim that is `a` on one path and `b` on another: kept where equal, unknown
@@ -311,6 +315,20 @@ pub fn subst_ty(ty: &Ty, f: &mut dyn FnMut(&SizeVar) -> Option<Size>) -> Ty {
         Ty::FnRef(r) => Ty::FnRef(Arc::new(FnRefTy { captures: subst_fields(&r.captures, f), ..FnRefTy::clone(r) })),
         Ty::Fn(ps, r) => Ty::Fn(ps.iter().map(|t| subst_ty(t, f)).collect(), Box::new(subst_ty(r, f))),
         other => other.clone(),
+    }
+}
+
+/// The type with what it is made of changed, outside of lists and dicts.
+fn map_outside(ty: &Ty, f: &mut dyn FnMut(&Ty) -> Ty) -> Ty {
+    let mut fields = |fields: &[(Arc<str>, Ty)]| -> Vec<(Arc<str>, Ty)> {
+        fields.iter().map(|(name, ty)| (name.clone(), map_outside(ty, f))).collect()
+    };
+    match ty {
+        Ty::List(_) | Ty::Dict(..) => ty.clone(),
+        Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(|t| map_outside(t, f)).collect()),
+        Ty::Struct(s) => Ty::Struct(Arc::new(StructTy { fields: fields(&s.fields), ..StructTy::clone(s) })),
+        Ty::FnRef(r) => Ty::FnRef(Arc::new(FnRefTy { captures: fields(&r.captures), ..FnRefTy::clone(r) })),
+        other => f(other),
     }
 }
 

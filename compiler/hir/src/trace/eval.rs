@@ -6,7 +6,6 @@ use super::value::{Key, Scalar, Tensor, Value};
 use super::{DEPTH_MAX, R, Tracer};
 use crate::law::{comparing, settles};
 use crate::thir::*;
-use crate::ty::Ty;
 use indexmap::IndexMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -165,14 +164,8 @@ impl Tracer<'_> {
             }
             TKind::Derive { f, args } => self.derive(f, args, span)?,
             TKind::Layout(x) => {
-                let mut value = self.eval(x)?;
-                if let Ty::Tensor(from) = &x.ty
-                    && !from.sharding.positions().is_empty()
-                {
-                    // Where it comes from is said too: its cotangent goes back there.
-                    value = self.laid_out(value, &x.ty, e.span);
-                }
-                self.laid_out(value, &e.ty, e.span)
+                let value = self.eval(x)?;
+                self.moved(value, &x.ty, &e.ty, e.span)
             }
             TKind::Collective { what, x } => self.collective(what, x.as_deref(), span)?,
             TKind::StopGradient(x) => {

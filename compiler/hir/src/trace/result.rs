@@ -39,6 +39,39 @@ impl Tracer<'_> {
         }
     }
 
+    /// A value of the type `from` with its tensors in the layouts of the type `to`.
+    pub(super) fn moved(&mut self, value: Value, from: &Ty, to: &Ty, span: Span) -> Value {
+        let mut parts = |items: &[Value], tys: &mut dyn FnMut(usize) -> Option<(Ty, Ty)>| {
+            let part = |(i, v): (usize, &Value)| match tys(i) {
+                Some((from, to)) => self.moved(v.clone(), &from, &to, span),
+                None => v.clone(),
+            };
+            Arc::new(items.iter().enumerate().map(part).collect::<Vec<_>>())
+        };
+        match (&value, from, to) {
+            (Value::Tensor(_), Ty::Tensor(from_ty), Ty::Tensor(_)) => {
+                // Where it comes from is said too: its cotangent goes back there.
+                let said = !from_ty.sharding.positions().is_empty();
+                let value = if said { self.laid_out(value, from, span) } else { value };
+                self.laid_out(value, to, span)
+            }
+            (Value::Record(items), Ty::Tuple(a), Ty::Tuple(b)) => {
+                Value::Record(parts(items, &mut |i| Some((a.get(i)?.clone(), b.get(i)?.clone()))))
+            }
+            (Value::Record(items), Ty::Struct(a), Ty::Struct(b)) => {
+                Value::Record(parts(items, &mut |i| Some((a.fields.get(i)?.1.clone(), b.fields.get(i)?.1.clone()))))
+            }
+            (Value::List(items), Ty::List(a), Ty::List(b)) => {
+                Value::List(parts(items, &mut |_| Some(((**a).clone(), (**b).clone()))))
+            }
+            (Value::Dict(entries), Ty::Dict(_, a), Ty::Dict(_, b)) => {
+                let part = |(k, v): (&Key, &Value)| (k.clone(), self.moved(v.clone(), a, b, span));
+                Value::Dict(Arc::new(entries.iter().map(part).collect()))
+            }
+            _ => value,
+        }
+    }
+
     /// A tensor in the layout of a type.
     pub(super) fn laid_out(&mut self, value: Value, ty: &Ty, span: Span) -> Value {
         let (Value::Tensor(t), Ty::Tensor(ty)) = (&value, ty) else { return value };

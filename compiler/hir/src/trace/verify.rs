@@ -1,12 +1,13 @@
 //! Every value that is traced, held against its static type (`--checked`).
 
 use super::scalar::Known;
-use super::value::{Scalar, Value};
+use super::value::{Scalar, Tensor, Value};
 use super::{R, Tracer};
 use crate::law::{Seen, Told, broken};
 use crate::thir::FnInst;
 use crate::ty::Ty;
 use tessera_base::Span;
+use tessera_ops::prim::Prim;
 
 /// What is told in the calls and loops that are being traced.
 #[derive(Default)]
@@ -86,13 +87,23 @@ impl Tracer<'_> {
         told.hold(ty, &seen).map_err(|what| Box::new(self.in_calls(broken(span, what))))
     }
 
+    /// Whether it is said how a tensor lies: it is an argument, or a conversion says so. What else is computed lies
+    /// where that moves least (`tessera_shard::layout`) until it is a result, which a conversion lays out as its type says.
+    fn settled(&self, x: Tensor) -> bool {
+        match x {
+            Tensor::Leaf(_) => true,
+            Tensor::Node { level, id } => self.levels[level as usize].graph.node(id).prim == Prim::Layout,
+        }
+    }
+
     fn seen(&self, value: &Value) -> Seen {
         let all = |items: &[Value]| items.iter().map(|v| self.seen(v)).collect();
         match value {
             Value::Scalar(Scalar::Known(Known::Int(n)) | Scalar::Late(_, Known::Int(n))) => Seen::Int(*n),
             Value::Tensor(x) => {
                 let ty = self.ty(*x);
-                Seen::Tensor { dtype: ty.dtype, shape: ty.shape.clone(), layout: None }
+                let layout = self.settled(*x).then(|| ty.sharding.clone());
+                Seen::Tensor { dtype: ty.dtype, shape: ty.shape, layout }
             }
             Value::Record(items) => Seen::Fields(all(items)),
             Value::List(items) => Seen::Items(all(items)),

@@ -35,7 +35,7 @@ pub fn convert(cx: &mut SizeCx, def: &OpDef, param: &Param, value: TExpr) -> Res
         (ParamKind::Operand, Ty::Float) => SymArg::Weak(Weak::Float),
         (ParamKind::Operand, Ty::Bool) => SymArg::Weak(Weak::Bool),
         (ParamKind::Tensors, Ty::Tensor(t)) => SymArg::Tensor(t.clone()),
-        (ParamKind::Tensors, _) => tensors(&at, &value, &mut counted)?,
+        (ParamKind::Tensors, _) => tensors(cx, &at, &value, &mut counted)?,
         (ParamKind::Axis, Ty::Int(n)) => SymArg::Int(constant(&at, n.as_ref(), &value)?),
         (ParamKind::Axes, Ty::Int(n)) => SymArg::Int(constant(&at, n.as_ref(), &value)?),
         (ParamKind::Axes, _) => SymArg::Ints(ints(cx, &at, &value, true)?),
@@ -241,7 +241,7 @@ pub fn dtype_of(param: &str, value: &TExpr) -> Result<DType, Diagnostic> {
     }
 }
 
-fn tensors(at: &At, value: &TExpr, counted: &mut bool) -> Result<SymArg, Diagnostic> {
+fn tensors(cx: &mut SizeCx, at: &At, value: &TExpr, counted: &mut bool) -> Result<SymArg, Diagnostic> {
     if let Some(items) = parts(value) {
         let types = items.iter().map(|item| match &item.ty {
             Ty::Tensor(t) => Ok(t.clone()),
@@ -251,10 +251,11 @@ fn tensors(at: &At, value: &TExpr, counted: &mut bool) -> Result<SymArg, Diagnos
         return types.collect::<Result<Vec<_>, _>>().map(SymArg::Tensors);
     }
     match &value.ty {
-        Ty::List(element) => match &**element {
+        // The rule sees one element.
+        Ty::List(element) => match cx.element(element) {
             Ty::Tensor(t) => {
                 *counted = true;
-                Ok(SymArg::Tensors(vec![t.clone()]))
+                Ok(SymArg::Tensors(vec![t]))
             }
             Ty::AnyTensor => Err(any_tensor(value)),
             _ => Err(at.wrong(value)),

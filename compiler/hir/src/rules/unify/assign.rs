@@ -258,35 +258,49 @@ pub fn fill(a: &Ty, b: &Ty) -> Ty {
 
 /// The declared type with what it leaves open taken from the (accepted) value's type.
 pub fn refine(expected: &Ty, found: &Ty) -> Ty {
-    taken(expected, found, true)
+    taken(expected, found, Taken { compared: true, inside: false })
 }
 
 /// As [`refine`], with the sizes of the value's own type, which are perhaps still to be compared.
 pub fn convert(expected: &Ty, found: &Ty) -> Ty {
-    taken(expected, found, false)
+    taken(expected, found, Taken { compared: false, inside: false })
 }
 
-fn taken(expected: &Ty, found: &Ty, compared: bool) -> Ty {
-    let refine = |e: &Ty, f: &Ty| taken(e, f, compared);
+#[derive(Clone, Copy)]
+struct Taken {
+    /// Whether the value has the declared sizes.
+    compared: bool,
+    /// In a list or a dict.
+    inside: bool,
+}
+
+fn taken(expected: &Ty, found: &Ty, how: Taken) -> Ty {
+    let refine = |e: &Ty, f: &Ty| taken(e, f, how);
+    let element = |e: &Ty, f: &Ty| taken(e, f, Taken { inside: true, ..how });
     match (expected, found) {
-        (Ty::Tensor(_) | Ty::TensorPattern(_), Ty::Tensor(_) | Ty::AnyTensor) if !compared => found.clone(),
+        (Ty::Tensor(_) | Ty::TensorPattern(_), Ty::Tensor(_) | Ty::AnyTensor) if !how.compared => found.clone(),
         (_, Ty::Unknown | Ty::Never | Ty::Error) => expected.clone(),
         (Ty::Unknown | Ty::AnyTensor, _) => found.clone(),
         (Ty::Int(_), Ty::Int(_)) | (Ty::DType(_), Ty::DType(_)) => found.clone(),
         (Ty::Mesh(_), Ty::Mesh(_)) | (Ty::ShardSpec(_), Ty::ShardSpec(_)) => found.clone(),
-        (Ty::Tensor(e), Ty::Tensor(f)) => Ty::Tensor(TensorType {
-            shape: e.shape.clone(),
-            dtype: e.dtype.or(f.dtype),
-            // What is declared has been compared; the value knows its mesh, too.
-            sharding: f.sharding.clone(),
-        }),
+        (Ty::Tensor(e), Ty::Tensor(f)) => {
+            // Any size will do for one that is another in each element, and an element has its own.
+            let own = |e: &Size| !how.inside && e.vars().iter().any(|v| v.each);
+            let shape = e.shape.iter().zip(&f.shape).map(|(e, f)| if own(e) { f.clone() } else { e.clone() });
+            Ty::Tensor(TensorType {
+                shape: shape.collect(),
+                dtype: e.dtype.or(f.dtype),
+                // What is declared has been compared; the value knows its mesh, too.
+                sharding: f.sharding.clone(),
+            })
+        }
         (Ty::TensorPattern(TensorPattern { tail, dtype, .. }), Ty::Tensor(f)) if f.rank() >= tail.len() => {
             let mut shape = f.shape[..f.rank() - tail.len()].to_vec();
             shape.extend(tail.iter().cloned());
             Ty::Tensor(TensorType { shape, dtype: dtype.or(f.dtype), sharding: f.sharding.clone() })
         }
-        (Ty::List(e), Ty::List(f)) => Ty::List(Box::new(refine(e, f))),
-        (Ty::Dict(ek, ev), Ty::Dict(fk, fv)) => Ty::Dict(Box::new(refine(ek, fk)), Box::new(refine(ev, fv))),
+        (Ty::List(e), Ty::List(f)) => Ty::List(Box::new(element(e, f))),
+        (Ty::Dict(ek, ev), Ty::Dict(fk, fv)) => Ty::Dict(Box::new(element(ek, fk)), Box::new(element(ev, fv))),
         (Ty::Tuple(es), Ty::Tuple(fs)) if es.len() == fs.len() => {
             Ty::Tuple(es.iter().zip(fs).map(|(e, f)| refine(e, f)).collect())
         }
