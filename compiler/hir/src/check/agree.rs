@@ -31,6 +31,8 @@ pub struct Part {
     pub at: Span,
     /// Whether ints are compared too, and not only used.
     pub ints: bool,
+    /// It has its sizes before the others come to it: what its elements tell, they are compared with.
+    pub before: bool,
 }
 
 /// An int that a type says the value of.
@@ -73,11 +75,20 @@ impl Cx<'_> {
         }
         let told = self.size_sources.clone();
         let (stmts, ()) = self.block(|cx| {
-            let mut known = Known::default();
+            let (mut known, mut searched) = (Known::default(), SizeSources::new());
             for p in &parts {
                 known.count_in(&p.declared);
-                // What a new size is, the values say: `Tensor[2*L]` of 6 elements that L is 3.
-                cx.size_sources_of(&p.declared, &p.value, false);
+                let mut found = std::mem::take(&mut searched);
+                if p.before {
+                    // What a new size is, the values say: `Tensor[2*L]` of 6 elements that L is 3.
+                    cx.size_sources_of(&p.declared, &p.value, false);
+                    let elements = cx.size_sources.iter().filter(|(_, (e, _))| is_search(e));
+                    found.extend(elements.map(|(v, source)| (v.clone(), source.clone())));
+                } else {
+                    cx.size_sources_of(&p.declared, &p.value, false);
+                    cx.size_sources.extend(found.clone());
+                }
+                searched = found;
             }
             known.of_untold(cx);
             cx.solved_at_least_zero(&told, &parts);

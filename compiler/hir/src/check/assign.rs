@@ -335,7 +335,7 @@ impl Cx<'_> {
             }
             _ => return,
         };
-        let Some(value) = self.stored(base, &ty, &element, value) else { return };
+        let Some(value) = self.stored(base, &place, (&ty, &element), value) else { return };
         place.steps.push(step);
         self.out.push(TStmt::Mutate { place, change: TChange::Set(value), span });
     }

@@ -232,7 +232,7 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
         if let Some(at) = declared.or(data.erased.is_some().then_some(span)) {
             let of = if f.sig.lambda { "the lambda".into() } else { format!("`{}`", f.sig.name) };
             let what = format!("the argument `{}` of {of}", p.name.text);
-            parts.push(Part { what, declared: ty.clone(), found: ty, value, at, ints: true });
+            parts.push(Part { what, declared: ty.clone(), found: ty, value, at, ints: true, before: false });
         }
     }
     cx.keep_untold(&written_types, f.sig.head);

@@ -129,6 +129,7 @@ impl Cx<'_> {
                     value: value.clone(),
                     at: value.span,
                     ints: false,
+                    before: false,
                 };
                 let stmts = self.agree(vec![part]);
                 self.out.extend(stmts);
@@ -161,7 +162,7 @@ impl Cx<'_> {
         let result = match super::agree::has_sizes(ret) {
             true => {
                 self.sizes.note_type(ret, what, span);
-                self.compared(call, (ret, &gives), "result", what.into(), span, None)
+                self.compared(call, (ret, &gives), "result", what.into(), span, vec![])
             }
             false => call,
         };

@@ -15,11 +15,11 @@ impl Cx<'_> {
     ///
     /// `name`: what is bound; `declared`: where the type is written.
     pub fn expect(&mut self, value: TExpr, expected: &Ty, name: &str, declared: Span, role: Role) -> TExpr {
-        self.expect_beside(value, expected, name, declared, role, None)
+        self.expect_beside(value, expected, name, declared, role, vec![])
     }
 
-    /// As [`Cx::expect`] where the expected type is that of a part of `holder`, which has the sizes
-    /// that it names: the old value of what is changed.
+    /// As [`Cx::expect`] where other values have the sizes that the expected type names, and tell them: the old value of
+    /// what is changed, and what that is a part of. Each with what it is, in words.
     pub fn expect_beside(
         &mut self,
         value: TExpr,
@@ -27,14 +27,14 @@ impl Cx<'_> {
         name: &str,
         declared: Span,
         role: Role,
-        holder: Option<TExpr>,
+        beside: Vec<(String, TExpr)>,
     ) -> TExpr {
         let (span, found) = (value.span, value.ty.clone());
         match self.converted(value, expected, name, declared) {
             Ok((value, false)) => proved(value, expected),
             Ok((value, true)) => {
                 let at = if declared.is_none() { span } else { declared };
-                self.compared(value, (expected, &found), name, role.text(), at, holder)
+                self.compared(value, (expected, &found), name, role.text(), at, beside)
             }
             Err(m) => self.mismatch(&m, &role, span, declared),
         }
@@ -55,7 +55,7 @@ impl Cx<'_> {
             // Element types in a container are nobody else's to compare.
             Ok((value, true)) if holds_any(&found) => {
                 let at = if declared.is_none() { span } else { declared };
-                self.compared(value, (expected, &found), name, role.text(), at, None)
+                self.compared(value, (expected, &found), name, role.text(), at, vec![])
             }
             Ok((value, _)) if compares => value,
             Ok((value, _)) => proved(value, expected),
@@ -74,7 +74,7 @@ impl Cx<'_> {
         }
         let (span, found) = (value.span, value.ty.clone());
         match self.converted(value.clone(), &ret, "result", Span::NONE) {
-            Ok((value, true)) => self.compared(value, (&ret, &found), "result", role.text(), span, None),
+            Ok((value, true)) => self.compared(value, (&ret, &found), "result", role.text(), span, vec![]),
             Ok((value, false)) => proved(value, &ret),
             Err(_) => value,
         }
@@ -134,7 +134,7 @@ impl Cx<'_> {
         let (value, open) = self.converted(value, expected, name, declared)?;
         let at = if declared.is_none() { span } else { declared };
         Ok(match open {
-            true => self.compared(value, (expected, &found), name, format!("`{name}`"), at, None),
+            true => self.compared(value, (expected, &found), name, format!("`{name}`"), at, vec![]),
             false => proved(value, expected),
         })
     }
@@ -172,25 +172,19 @@ impl Cx<'_> {
         name: &str,
         what: String,
         at: Span,
-        holder: Option<TExpr>,
+        beside: Vec<(String, TExpr)>,
     ) -> TExpr {
         let value = self.save(name, value);
         let refined = rules::unify::refine(expected, &value.ty);
         let mut parts = vec![];
-        if let Some(holder) = holder {
-            let holder = self.save("old", holder);
-            let ty = holder.ty.clone();
-            parts.push(Part {
-                what: "the old value".into(),
-                found: ty.clone(),
-                declared: ty,
-                value: holder,
-                at,
-                ints: false,
-            });
+        for (what, other) in beside {
+            let name = what.trim_start_matches("the ").trim_matches('`');
+            let value = self.save(name, other);
+            let (declared, found) = (value.ty.clone(), value.ty.clone());
+            parts.push(Part { what, declared, found, value, at, ints: false, before: true });
         }
         let declared = expected.clone();
-        parts.push(Part { what, declared, found: found.clone(), value: value.clone(), at, ints: false });
+        parts.push(Part { what, declared, found: found.clone(), value: value.clone(), at, ints: false, before: false });
         let stmts = self.agree(parts);
         self.out.extend(stmts);
         TExpr { ty: refined, ..value }

@@ -14,6 +14,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, ItemId, Size, SizeVar, Span};
+use tessera_grammar::ast::Expr;
 use tessera_ir::graph::Policy;
 use tessera_ir::hints::KernelHints;
 
@@ -159,6 +160,11 @@ pub struct Cx<'db> {
     pub struct_stack: Vec<ItemId>,
     /// Type of the latest expression statement.
     pub last: Option<Ty>,
+    /// What stands in the brackets of a place that a statement changes: it is computed once, however often the place is
+    /// looked at.
+    keys: BTreeMap<Span, TExpr>,
+    /// Whether the place of a change is being looked at.
+    changing: bool,
 }
 
 impl<'db> Cx<'db> {
@@ -207,7 +213,40 @@ impl<'db> Cx<'db> {
             structs: BTreeMap::new(),
             struct_stack: vec![],
             last: None,
+            keys: BTreeMap::new(),
+            changing: false,
         }
+    }
+
+    // ---- Places of changes --------------------------------------------------------------------
+
+    /// Looks at the place of a change.
+    pub fn changing<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = std::mem::replace(&mut self.changing, true);
+        let value = f(self);
+        self.changing = outer;
+        value
+    }
+
+    /// What stands in brackets; that of a place which is changed is computed at its first look.
+    pub fn key(&mut self, e: &Expr) -> TExpr {
+        if let Some(known) = self.keys.get(&e.span) {
+            return known.clone();
+        }
+        let changing = std::mem::replace(&mut self.changing, false);
+        let key = self.expr(e);
+        self.changing = changing;
+        if !changing || key.is_certain() {
+            return key;
+        }
+        let key = self.save("index", key);
+        self.keys.insert(e.span, key.clone());
+        key
+    }
+
+    /// The places of another statement, or of the same one in another turn of a loop.
+    pub fn forget_keys(&mut self) {
+        self.keys.clear();
     }
 
     // ---- Diagnostics and effects ------------------------------------------------------------

@@ -382,13 +382,15 @@ impl Cx<'_> {
         }
         let args = primals.into_iter().map(|value| Value { name: None, value }).collect();
         let Some(of) = self.applied(f, args, span) else { return error_at(span) };
-        let mut all = of.args.clone();
-        for (primal, tangent) in of.args.iter().zip(tangents) {
+        let primals: Vec<TExpr> = of.args.into_iter().map(|arg| self.save("primal", arg)).collect();
+        let mut all = primals.clone();
+        for (primal, tangent) in primals.iter().zip(tangents) {
             if !self.differentiable(&primal.ty, primal.span, "argument") {
                 return error_at(span);
             }
             let role = Role::Other("the tangent".into());
-            all.push(self.expect(tangent, &primal.ty, "tangents", primal.span, role));
+            let beside = vec![("the primal".to_string(), primal.clone())];
+            all.push(self.expect_beside(tangent, &primal.ty, "tangents", primal.span, role, beside));
         }
         if all.iter().any(|e| e.ty.is_error()) || !self.differentiable(&of.ret, span, "result") {
             return error_at(span);
@@ -518,7 +520,9 @@ impl Cx<'_> {
                 let cotangent =
                     self.match_params("the pullback", &slots, args, span, None)?.into_iter().flatten().next()?;
                 let role = Role::Other("the cotangent of the result".into());
-                let cotangent = self.expect(cotangent, &of.ret, "cotangent", span, role);
+                // The primals tell the sizes of the result as far as its type does.
+                let beside = of.args.iter().map(|p| ("the primal".to_string(), p.clone())).collect();
+                let cotangent = self.expect_beside(cotangent, &of.ret, "cotangent", span, role, beside);
                 let ret = Ty::Tuple(of.args.iter().map(|a| a.ty.clone()).collect());
                 let bound = [of.args, kept].concat();
                 let f = TFunction::Derived { step: Step::Pullback(globals.clone()), of: Box::new(of.f), bound };

@@ -35,7 +35,10 @@ pub fn names(ty: &Ty) -> Vec<String> {
 impl Cx<'_> {
     /// The value before the dot of a method call.
     pub fn receiver(&mut self, base: &Expr) -> TExpr {
-        self.expr(base)
+        match super::places::is_place(base) {
+            true => self.changing(|cx| cx.expr(base)),
+            false => self.expr(base),
+        }
     }
 
     pub fn method(&mut self, base: &Expr, receiver: TExpr, name: &Name, args: &[Arg], span: Span) -> TExpr {
@@ -148,9 +151,10 @@ impl Cx<'_> {
                 let more = self.seq_list(seq, span);
                 let Ty::List(e) = more.ty.clone() else { return error_at(span) };
                 if super::agree::has_sizes(t) && self.is_promised(base) {
-                    let (holder, role) = (self.expr(base), Role::Other("the list".into()));
-                    let list = holder.ty.clone();
-                    let more = self.expect_beside(more, &list, "list", Span::NONE, role, Some(holder));
+                    let Some((place, _)) = self.place(base) else { return error_at(span) };
+                    let (beside, role) = (self.beside(base, &place), Role::Other("the list".into()));
+                    let list = beside.last().map_or(list.ty, |(_, l)| l.ty.clone());
+                    let more = self.expect_beside(more, &list, "list", Span::NONE, role, beside);
                     return if more.ty.is_error() { more } else { self.change(base, "list.extend", vec![more], span) };
                 }
                 let kind = more.kind.clone();
@@ -252,10 +256,13 @@ impl Cx<'_> {
             }
             ("update", Some(other)) => {
                 let role = Role::Other("the other dict".into());
-                let holder = super::agree::has_sizes(v).then(|| self.expr(base));
+                let beside = match super::agree::has_sizes(v) {
+                    true => self.place(base).map_or(vec![], |(place, _)| self.beside(base, &place)),
+                    false => vec![],
+                };
                 let own = || Ty::Dict(Box::new(k.clone()), Box::new(v.clone()));
-                let expected = holder.as_ref().map_or_else(own, |h| h.ty.clone());
-                let other = self.expect_beside(other, &expected, "dict", Span::NONE, role, holder);
+                let expected = beside.last().map_or_else(own, |(_, d)| d.ty.clone());
+                let other = self.expect_beside(other, &expected, "dict", Span::NONE, role, beside);
                 if other.ty.is_error() {
                     return error_at(span);
                 }
@@ -306,7 +313,8 @@ impl Cx<'_> {
         make: impl Fn(TExpr) -> (Builtin, Vec<TExpr>),
     ) -> TExpr {
         let container = Ty::List(Box::new(t.clone()));
-        let Some(x) = self.stored(base, &container, t, x) else { return error_at(span) };
+        let Some((place, _)) = self.place(base) else { return error_at(span) };
+        let Some(x) = self.stored(base, &place, (&container, t), x) else { return error_at(span) };
         let (name, args) = make(x);
         self.change(base, name, args, span)
     }

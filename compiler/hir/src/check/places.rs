@@ -14,6 +14,10 @@ use tessera_grammar::ast::{Arg, Expr, ExprKind, Name};
 impl Cx<'_> {
     /// The place that an expression names, and its type; reports where it is none.
     pub fn place(&mut self, e: &Expr) -> Option<(TPlace, Ty)> {
+        self.changing(|cx| cx.place_in(e))
+    }
+
+    fn place_in(&mut self, e: &Expr) -> Option<(TPlace, Ty)> {
         match &e.kind {
             ExprKind::Name(name) => {
                 let (root, ty) = self.changeable(name, e.span)?;
@@ -125,7 +129,7 @@ impl Cx<'_> {
                 self.report(d);
                 None
             }
-            [Arg { name: None, star: false, value }] => Some(self.expr(value)),
+            [Arg { name: None, star: false, value }] => Some(self.key(value)),
             _ => {
                 self.error(Code::E0211, span, format!("one index is needed here, and {} are given", index.len()));
                 None
@@ -194,8 +198,18 @@ impl Cx<'_> {
         self.out.push(TStmt::Mutate { place, change: TChange::Set(value), span });
     }
 
+    /// A value that is computed before the place is that it goes to. One that is written out takes its form from the place.
+    fn before_place(&mut self, target: &Expr, value: TExpr) -> TExpr {
+        let written = matches!(value.kind, TKind::List(_) | TKind::Dict(_) | TKind::Tuple(_) | TKind::Closure { .. });
+        match value.has_effect() && !written && has_call(target) {
+            true => self.save("value", value),
+            false => value,
+        }
+    }
+
     /// `base.name = value`
     pub fn set_field(&mut self, target: &Expr, base: &Expr, name: &Name, value: TExpr) {
+        let value = self.before_place(target, value);
         let Some((place, ty)) = self.place(target) else { return };
         if value.ty.is_error() {
             return;
@@ -204,15 +218,15 @@ impl Cx<'_> {
             Some((_, Ty::Struct(s))) => s.name.to_string(),
             _ => "the struct".into(),
         };
-        let holder = super::agree::has_sizes(&ty).then(|| self.expr(base));
+        let beside = if super::agree::has_sizes(&ty) { self.beside(base, &place) } else { vec![] };
         // Each look at an element gives its sizes names: these are the ones of this look.
-        let held = match holder.as_ref().map(|h| &h.ty) {
+        let held = match beside.last().map(|(_, h)| &h.ty) {
             Some(Ty::Struct(s)) => s.fields.iter().find(|(field, _)| *field == name.text).map(|(_, t)| t.clone()),
             _ => None,
         };
         let declared = self.declared_field(&held.unwrap_or(ty.clone()));
         let role = Role::Field { of, field: name.text.to_string() };
-        let value = self.expect_beside(value, &declared, &name.text, Span::NONE, role, holder);
+        let value = self.expect_beside(value, &declared, &name.text, Span::NONE, role, beside);
         if value.ty.is_error() {
             return;
         }
@@ -242,6 +256,7 @@ impl Cx<'_> {
 
     /// `base[index] = value`
     pub fn set_index(&mut self, target: &Expr, base: &Expr, index: &[Arg], value: TExpr) {
+        let value = self.before_place(target, value);
         let Some((mut place, ty)) = self.place(base) else { return };
         let span = target.span;
         if ty.is_tensor() {
@@ -264,14 +279,20 @@ impl Cx<'_> {
         }
         let (Ty::List(element) | Ty::Dict(_, element)) = &ty else { return };
         let element = (**element).clone();
-        let Some(value) = self.stored(base, &ty, &element, value) else { return };
+        let Some(value) = self.stored(base, &place, (&ty, &element), value) else { return };
         place.steps.push(step);
         self.out.push(TStmt::Mutate { place, change: TChange::Set(value), span });
     }
 
     /// A value as an element of the container at `base`. The sizes of elements are kept where they are declared;
     /// else elements may become wider.
-    pub fn stored(&mut self, base: &Expr, container: &Ty, element: &Ty, value: TExpr) -> Option<TExpr> {
+    pub fn stored(
+        &mut self,
+        base: &Expr,
+        place: &TPlace,
+        (container, element): (&Ty, &Ty),
+        value: TExpr,
+    ) -> Option<TExpr> {
         let value = match (element, &value.ty) {
             (Ty::Float, t) if t.is_scalar() => super::scalars::as_float(value),
             (Ty::Int(_), Ty::Bool) => as_int(value),
@@ -287,12 +308,12 @@ impl Cx<'_> {
         };
         if super::agree::has_sizes(element) && self.is_promised(base) {
             let role = Role::Other("the element".into());
-            let holder = self.expr(base);
-            let declared = match &holder.ty {
-                Ty::List(t) | Ty::Dict(_, t) => (**t).clone(),
+            let beside = self.beside(base, place);
+            let declared = match beside.last().map(|(_, h)| &h.ty) {
+                Some(Ty::List(t) | Ty::Dict(_, t)) => (**t).clone(),
                 _ => element.clone(),
             };
-            let value = self.expect_beside(value, &declared, "element", Span::NONE, role, Some(holder));
+            let value = self.expect_beside(value, &declared, "element", Span::NONE, role, beside);
             return (!value.ty.is_error()).then_some(value);
         }
         let Some(wider) = self.widen_element(element, &plain) else {
@@ -322,6 +343,22 @@ impl Cx<'_> {
         Some(value)
     }
 
+    /// What has the sizes that the type of a part of `base` names: the variable that it is in, and itself, which comes
+    /// last.
+    pub fn beside(&mut self, base: &Expr, place: &TPlace) -> Vec<(String, TExpr)> {
+        let mut out = vec![];
+        if !place.steps.is_empty() {
+            let slot = match place.root {
+                TRoot::Local(id) => super::env::Slot::Local(id),
+                TRoot::Global(id) => super::env::Slot::Global(id),
+            };
+            let root = self.env.bound().find(|(_, b)| b.slot == slot).map(|(n, b)| (n.clone(), b.ty.clone()));
+            out.extend(root.map(|(name, ty)| (format!("`{name}`"), super::cx::read(slot, ty, base.span))));
+        }
+        out.push(("the old value".into(), self.changing(|cx| cx.expr(base))));
+        out
+    }
+
     /// Whether the type of a container is declared, and not only what its elements have in common: by an
     /// annotation, as a field, or where another function sees it.
     pub fn is_promised(&self, base: &Expr) -> bool {
@@ -336,8 +373,22 @@ impl Cx<'_> {
     /// A place as an expression that reads it.
     pub fn read_place(&mut self, e: &Expr) -> TExpr {
         match self.place(e) {
-            Some(_) => self.expr(e),
+            Some(_) => self.changing(|cx| cx.expr(e)),
             None => error_at(e.span),
         }
     }
+}
+
+/// Whether an expression has the form of a place: a variable, its fields and elements.
+pub fn is_place(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Name(_) => true,
+        ExprKind::Attr { base, .. } | ExprKind::Index { base, .. } => is_place(base),
+        _ => false,
+    }
+}
+
+/// Whether looking at a place calls something.
+fn has_call(e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::Call { .. }) || super::facts::parts_of(e).into_iter().any(has_call)
 }

@@ -34,6 +34,7 @@ impl Cx<'_> {
         };
         let span = stmt.span;
         self.sizes.facts.settle();
+        self.forget_keys();
         match &stmt.kind {
             StmtKind::Def(def) => self.nested_def(def, span.item),
             StmtKind::Struct(def) => {

@@ -329,6 +329,7 @@ impl Cx<'_> {
             value: value.clone(),
             at: field.ty.span,
             ints,
+            before: false,
         });
         let stmts = self.agree(parts.collect());
         self.out.extend(stmts);

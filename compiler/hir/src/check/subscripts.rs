@@ -34,7 +34,7 @@ impl Cx<'_> {
         if let ExprKind::Slice { low, high, step } = &part.value.kind {
             return self.slice(base, [low, high, step], span);
         }
-        let key = self.expr(&part.value);
+        let key = self.key(&part.value);
         self.element_at(base, key, span)
     }
 
