@@ -6,6 +6,7 @@ pub mod ty;
 pub mod thir;
 pub mod walk;
 pub mod law;
+pub mod agrees;
 pub mod rules;
 pub mod builtins;
 pub mod session;

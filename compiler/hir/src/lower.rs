@@ -105,6 +105,9 @@ const STACK_BYTES: usize = 1 << 30;
 fn lower_here(program: &Program, roots: &[InstId], options: Options) -> Lowered {
     let mut cx = Lowering::new(program);
     cx.checked = options.checked;
+    if options.checked {
+        cx.diagnostics.extend(crate::agrees::agrees(program).err().map(|d| *d));
+    }
     if options.keep_globals {
         cx.facts.private.clear();
     }

@@ -60,9 +60,7 @@ impl Cx<'_> {
             (BinOp::Add, Ty::List(a), Ty::List(b)) => {
                 let (a, b) = ((**a).clone(), (**b).clone());
                 let ty = super::exprs::join_elements(self, &a, &b).map(|ty| Ty::List(Box::new(ty)));
-                let part = |e: &TExpr, ty: &Ty| {
-                    Some(Box::new(TExpr { ty: ty.clone(), ..with_floats(e.clone(), ty)? }))
-                };
+                let part = |e: &TExpr, ty: &Ty| Some(Box::new(TExpr { ty: ty.clone(), ..with_floats(e.clone(), ty)? }));
                 let parts = ty.and_then(|ty| Some((part(&l, &ty)?, part(&r, &ty)?, ty)));
                 match parts {
                     Some((l, r, ty)) => TExpr { kind: TKind::Concat(l, r), ty, span },
@@ -253,11 +251,8 @@ pub fn with_floats(e: TExpr, ty: &Ty) -> Option<TExpr> {
         }
         (_, Ty::Tuple(ts)) if certain => {
             let Ty::Tuple(have) = &whole.ty else { return None };
-            let part = |i: usize| TExpr {
-                kind: TKind::Field(Box::new(whole.clone()), i as u32),
-                ty: have[i].clone(),
-                span,
-            };
+            let part =
+                |i: usize| TExpr { kind: TKind::Field(Box::new(whole.clone()), i as u32), ty: have[i].clone(), span };
             TKind::Tuple(ts.iter().enumerate().map(|(i, t)| with_floats(part(i), t)).collect::<Option<_>>()?)
         }
         _ => return None,

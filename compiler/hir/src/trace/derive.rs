@@ -117,7 +117,8 @@ impl Tracer<'_> {
         let mut variables = vec![];
         let inner: Vec<Value> = primals.iter().map(|p| self.variables(p, span, &mut variables)).collect();
         let mut pairs = vec![];
-        let tangents = self.beside(&Value::record(tangents.to_vec()), &Value::record(primals.to_vec()), TANGENT, span)?;
+        let tangents =
+            self.beside(&Value::record(tangents.to_vec()), &Value::record(primals.to_vec()), TANGENT, span)?;
         let directions = self.smooth_leaves(&tangents, span)?;
         for (&variable, &tangent) in variables.iter().zip(&directions) {
             pairs.push((variable, tangent));
@@ -443,10 +444,12 @@ impl Tracer<'_> {
             }
             (Value::Tensor(a), Value::Tensor(b)) if self.ty(*a).shape != self.ty(*b).shape => {
                 let (a, b) = (self.ty(*a), self.ty(*b));
-                let of = |t: NodeType| tessera_base::TensorType::new(
-                    t.shape.iter().map(|&n| tessera_base::Size::constant(n as i64)).collect(),
-                    t.dtype,
-                );
+                let of = |t: NodeType| {
+                    tessera_base::TensorType::new(
+                        t.shape.iter().map(|&n| tessera_base::Size::constant(n as i64)).collect(),
+                        t.dtype,
+                    )
+                };
                 return other(format!("{it} is {}, and {its} is {}", of(a), of(b)));
             }
             _ => value.clone(),
