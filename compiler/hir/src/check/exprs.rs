@@ -231,7 +231,7 @@ impl Cx<'_> {
                 return TExpr { span, ..l };
             }
             return self.scoped(|cx| {
-                cx.emit_effect(l);
+                cx.emit_decided(l);
                 let r = cx.expr(right);
                 cx.truth(r)
             });
@@ -262,7 +262,7 @@ impl Cx<'_> {
         let condition = self.truth(condition);
         if let Some(b) = decided(test, &condition) {
             return self.scoped(|cx| {
-                cx.emit_effect(condition);
+                cx.emit_decided(condition);
                 cx.expr(if b { then } else { otherwise })
             });
         }

@@ -61,7 +61,7 @@ impl Cx<'_> {
             }
         });
         if never {
-            condition.into_iter().for_each(|c| self.emit_effect(c));
+            condition.into_iter().for_each(|c| self.emit_decided(c));
             return;
         }
         if let Some(test) = condition

@@ -118,8 +118,20 @@ impl Cx<'_> {
                 self.out.extend(stmts);
                 self.emit_effect(*value);
             }
-            _ if value.is_certain() => {}
+            TKind::None => {}
             _ => self.out.push(TStmt::Expr(value)),
+        }
+    }
+
+    /// A condition that types decided: only what is computed before it is kept.
+    pub fn emit_decided(&mut self, condition: TExpr) {
+        match condition.kind {
+            TKind::Block { stmts, value } => {
+                self.out.extend(stmts);
+                self.emit_decided(*value);
+            }
+            _ if condition.is_certain() => {}
+            _ => self.out.push(TStmt::Expr(condition)),
         }
     }
 
@@ -127,7 +139,7 @@ impl Cx<'_> {
         let condition = self.expr(test);
         let condition = self.truth(condition);
         if let Some(b) = decided(test, &condition) {
-            self.emit_effect(condition);
+            self.emit_decided(condition);
             self.stmts(if b { then } else { otherwise });
             self.decided_end |= !self.alive;
             return;
