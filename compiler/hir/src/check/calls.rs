@@ -104,6 +104,8 @@ impl Cx<'_> {
 
     fn call_erased(&mut self, callee: TExpr, params: &[Ty], ret: &Ty, args: &[Arg], span: Span) -> TExpr {
         let slots: Vec<Slot> = (0..params.len()).map(|i| Slot::plain(&format!("{i}"), false)).collect();
+        let told = self.size_sources.clone();
+        let callee = self.told_by_holder(callee);
         let values = self.args(args);
         let whole = self.of_this_call(&Ty::Fn(params.to_vec(), Box::new(ret.clone())));
         let Ty::Fn(params, ret) = &whole else { return error_at(span) };
@@ -112,7 +114,6 @@ impl Cx<'_> {
         };
         let mut out = vec![];
         // A size of the function type that nothing else tells is what the first argument says.
-        let told = self.size_sources.clone();
         for (mut value, ty) in matched.into_iter().flatten().zip(params) {
             let role = crate::rules::unify::Role::Other("the argument".into());
             let mut open =
@@ -169,6 +170,27 @@ impl Cx<'_> {
         self.now_told(ret);
         self.size_sources = told;
         result
+    }
+
+    /// A function that is a part of a struct: the struct tells the sizes of its parts.
+    fn told_by_holder(&mut self, callee: TExpr) -> TExpr {
+        let TExpr { kind, ty, span } = callee;
+        let kind = match kind {
+            TKind::Field(base, i) => TKind::Field(Box::new(self.told_by_holder(*base)), i),
+            TKind::Index(base, key) if matches!(base.ty, Ty::List(_) | Ty::Dict(..)) => {
+                TKind::Index(Box::new(self.told_by_holder(*base)), key)
+            }
+            kind => {
+                let whole = TExpr { kind, ty, span };
+                if !matches!(whole.ty, Ty::Struct(_)) {
+                    return whole;
+                }
+                let whole = if whole.is_certain() { whole } else { self.save("struct", whole) };
+                self.size_sources_of(&whole.ty.clone(), &whole, false);
+                return whole;
+            }
+        };
+        TExpr { kind, ty, span }
     }
 
     /// A call of a particular function with checked arguments.
