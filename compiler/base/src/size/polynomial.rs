@@ -403,6 +403,21 @@ impl Size {
 
     /// The value at an assignment; `None` on overflow, division by zero or a missing variable.
     pub fn eval(&self, f: &dyn Fn(&SizeVar) -> Option<i64>) -> Option<i64> {
+        self.sum_of(&|atom| match atom {
+            Atom::Var(v) => f(v),
+            _ => atom.eval(&|part| part.eval(f)),
+        })
+    }
+
+    /// The value where sizes are known that need not be variables: `4 * (n // 4)` where `n // 4` is. `None` as for
+    /// [`Size::eval`].
+    pub fn eval_known(&self, f: &dyn Fn(&Size) -> Option<i64>) -> Option<i64> {
+        f(self).or_else(|| {
+            self.sum_of(&|atom| f(&Size::atom(atom.clone())).or_else(|| atom.eval(&|part| part.eval_known(f))))
+        })
+    }
+
+    fn sum_of(&self, f: &dyn Fn(&Atom) -> Option<i64>) -> Option<i64> {
         if self.overflow {
             return None;
         }
@@ -410,19 +425,7 @@ impl Size {
         for (m, c) in self.terms.iter() {
             let mut product = *c;
             for (atom, power) in m {
-                let value = match atom {
-                    Atom::Var(v) => f(v)?,
-                    Atom::Div(a, b) => {
-                        let (a, b) = (a.eval(f)?, b.eval(f)?);
-                        if b == 0 || (a == i64::MIN && b == -1) { return None } else { floor_div(a, b) }
-                    }
-                    Atom::Mod(a, b) => {
-                        let (a, b) = (a.eval(f)?, b.eval(f)?);
-                        if b == 0 { return None } else { floor_mod(a, b) }
-                    }
-                    Atom::Min(a, b) => a.eval(f)?.min(b.eval(f)?),
-                    Atom::Max(a, b) => a.eval(f)?.max(b.eval(f)?),
-                };
+                let value = f(atom)?;
                 for _ in 0..*power {
                     product = product.checked_mul(value)?;
                 }
@@ -443,6 +446,23 @@ impl Size {
 }
 
 impl Atom {
+    /// The value from those of its parts; `None` of a variable.
+    fn eval(&self, f: &dyn Fn(&Size) -> Option<i64>) -> Option<i64> {
+        match self {
+            Atom::Var(_) => None,
+            Atom::Div(a, b) => match (f(a)?, f(b)?) {
+                (_, 0) | (i64::MIN, -1) => None,
+                (a, b) => Some(floor_div(a, b)),
+            },
+            Atom::Mod(a, b) => match (f(a)?, f(b)?) {
+                (_, 0) => None,
+                (a, b) => Some(floor_mod(a, b)),
+            },
+            Atom::Min(a, b) => Some(f(a)?.min(f(b)?)),
+            Atom::Max(a, b) => Some(f(a)?.max(f(b)?)),
+        }
+    }
+
     /// Whether it is at least 0, seen from its form. What divides is not 0 where the quotient has a value.
     pub(super) fn is_natural(&self) -> bool {
         match self {

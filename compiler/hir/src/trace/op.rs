@@ -4,7 +4,7 @@ use super::scalar::Known;
 use super::sizes::Measured;
 use super::value::{Scalar, Tensor, Value};
 use super::{R, Tracer};
-use crate::thir::{OpArg, TExpr};
+use crate::thir::{OpArg, TExpr, TKind};
 use crate::ty::Ty;
 use tessera_base::{Code, DType, Diagnostic, Size, Span, TensorType};
 use tessera_ir::graph::{NodeId, Policy};
@@ -28,7 +28,13 @@ impl Tracer<'_> {
                 OpArg::Default => param.default.arg().unwrap_or(Arg::None),
                 OpArg::Value(e) => {
                     let value = self.eval(e)?;
-                    operands.push((&e.ty, value.clone()));
+                    match (&e.kind, &value) {
+                        // What is written out has types of its own, where a list has what they have in common.
+                        (TKind::List(items), Value::List(values)) if items.len() == values.len() => {
+                            operands.extend(items.iter().map(|i| &i.ty).zip(values.iter().cloned()))
+                        }
+                        _ => operands.push((&e.ty, value.clone())),
+                    }
                     if param.kind == ParamKind::Shape {
                         self.sizes_are_natural(&e.ty, &value, e.span)?;
                     }

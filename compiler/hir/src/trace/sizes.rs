@@ -16,12 +16,9 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// The value of a size: a whole dim as it is, or computed from dims that are one variable.
+    /// The value of a size: a whole dim as it is, or computed from those.
     pub(super) fn of(&self, size: &Size) -> Option<i64> {
-        if let Some(n) = self.values.get(size) {
-            return Some(*n);
-        }
-        size.eval(&|v| self.values.get(&Size::var(v.clone())).copied())
+        size.eval_known(&|part| self.values.get(part).copied())
     }
 
     fn note(&mut self, size: &Size, value: i64) {
@@ -59,7 +56,10 @@ impl Tracer<'_> {
         let mut measured = Measured::default();
         operands.iter().for_each(|(ty, value)| self.measure(ty, value, &mut measured));
         for (left, right) in checks {
-            let (Some(a), Some(b)) = (measured.of(left), measured.of(right)) else { continue };
+            let (Some(a), Some(b)) = (measured.of(left), measured.of(right)) else {
+                let text = format!("no operand tells {left} and {right}, which must be equal");
+                return Err(self.error(Code::E0999, span, text));
+            };
             if a == b {
                 continue;
             }
