@@ -8,6 +8,11 @@ use std::sync::Arc;
 
 /// More facts than this are not kept: a question reads them all. What is not kept is not proved.
 const FACTS_MAX: usize = 256;
+/// A fact that weighs so much is not kept, for the same reason, and no equation that would make others so heavy: where
+/// each size of a program is made from the one before it twice, the last one would be longer than any program.
+const WEIGHT_MAX: usize = 128;
+/// A size that would weigh so much with the equations applied is left as it is.
+const REWRITTEN_MAX: usize = 512;
 /// More facts than this do not take part in a question: the nearest ones do.
 const NEAR_MAX: usize = 64;
 
@@ -95,7 +100,7 @@ impl Facts {
     pub fn assume_divides(&mut self, divisor: &Size, dividend: &Size) {
         self.also_stated(|facts| facts.assume_divides(divisor, dividend));
         let fact = (divisor.clone(), dividend.clone());
-        if self.divides.contains(&fact) || divisor.overflowed() || dividend.overflowed() || self.full() {
+        if self.divides.contains(&fact) || is_heavy(divisor) || is_heavy(dividend) || self.full() {
             return;
         }
         self.divides.push(fact);
@@ -116,11 +121,15 @@ impl Facts {
         let alone = |s: &Size| self.rewritten(s).as_var().cloned();
         let prefer: Vec<SizeVar> = [a, b].into_iter().filter_map(alone).collect();
         let Some((var, value)) = solved(&difference, &prefer) else {
-            if !self.zero.contains(&difference) {
+            if !is_heavy(&difference) && !self.zero.contains(&difference) {
                 self.zero.push(difference);
             }
             return;
         };
+        let grows = |right: &Size| right.grown(WEIGHT_MAX, &|v| (*v == var).then_some(&value)).1 >= WEIGHT_MAX;
+        if is_heavy(&value) || self.rewrites.iter().any(|(_, right)| grows(right)) {
+            return;
+        }
         for (_, right) in &mut self.rewrites {
             *right = right.substitute(&mut |v| (*v == var).then(|| value.clone()));
         }
@@ -131,7 +140,7 @@ impl Facts {
     pub fn assume_at_least(&mut self, whole: &Size, part: &Size) {
         self.also_stated(|facts| facts.assume_at_least(whole, part));
         let rest = whole.sub(part);
-        if rest.overflowed() || rest.reaches(0) || self.natural.contains(&rest) || self.full() {
+        if is_heavy(&rest) || rest.reaches(0) || self.natural.contains(&rest) || self.full() {
             return;
         }
         self.natural.push(rest);
@@ -143,7 +152,7 @@ impl Facts {
         let rest = a.sub(b);
         let one = Size::constant(1);
         let told = rest.as_const().is_some_and(|n| n != 0);
-        if told || rest.overflowed() || self.nonzero.contains(&rest) || self.full() {
+        if told || is_heavy(&rest) || self.nonzero.contains(&rest) || self.full() {
         } else if rest.is_zero() {
             // Never true.
             self.natural.push(Size::constant(-1));
@@ -193,9 +202,9 @@ impl Facts {
         out
     }
 
-    /// The size with the equations applied.
+    /// The size with the equations applied, where that is not too long.
     pub(super) fn rewritten(&self, size: &Size) -> Size {
-        if self.rewrites.is_empty() {
+        if self.rewrites.is_empty() || size.grown(REWRITTEN_MAX, &|v| self.value(v)).1 >= REWRITTEN_MAX {
             return size.clone();
         }
         size.substitute(&mut |v| self.value(v).cloned())
@@ -217,23 +226,21 @@ impl Facts {
     /// first.
     pub(super) fn about(&self, vars: &BTreeSet<SizeVar>) -> Conjunction {
         let all = self.all();
-        let mut left: Vec<(usize, BTreeSet<SizeVar>)> =
-            all.iter().enumerate().map(|(i, (_, size))| (i, size.vars())).collect();
+        let mut left: Vec<usize> = (0..all.len()).collect();
         let mut near = vars.clone();
         let mut chosen = vec![];
         while chosen.len() < NEAR_MAX {
-            let (now, later): (Vec<_>, Vec<_>) =
-                left.into_iter().partition(|(_, vars)| !vars.is_disjoint(&near) || vars.is_empty());
+            let bears = |i: &usize| all[*i].1.mentions(&near) || all[*i].1.is_closed();
+            let (now, later): (Vec<usize>, Vec<usize>) = left.into_iter().partition(bears);
             left = later;
             if now.is_empty() {
                 break;
             }
-            for (i, vars) in now {
-                near.extend(vars);
+            for i in now.into_iter().take(NEAR_MAX - chosen.len()) {
+                near.extend(all[i].1.vars());
                 chosen.push(i);
             }
         }
-        chosen.truncate(NEAR_MAX);
         Conjunction::of(chosen.into_iter().map(|i| all[i].clone()))
     }
 
@@ -260,6 +267,11 @@ impl Facts {
         let vars = self.all().iter().flat_map(|(_, s)| s.vars()).collect();
         self.about(&vars).answer(&mut super::decide::budget()) == Answer::Unsat
     }
+}
+
+/// Whether nothing is kept of the size, or of what is said of it.
+fn is_heavy(size: &Size) -> bool {
+    size.overflowed() || size.weight(WEIGHT_MAX) >= WEIGHT_MAX
 }
 
 /// What a fact says of its size.

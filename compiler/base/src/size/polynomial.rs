@@ -312,6 +312,24 @@ impl Size {
         out
     }
 
+    /// Whether one of these variables is in it.
+    pub(super) fn mentions(&self, vars: &BTreeSet<SizeVar>) -> bool {
+        self.monomials().flatten().any(|(atom, _)| match atom {
+            Atom::Var(v) => vars.contains(v),
+            Atom::Div(a, b) | Atom::Mod(a, b) | Atom::Min(a, b) | Atom::Max(a, b) => {
+                a.mentions(vars) || b.mentions(vars)
+            }
+        })
+    }
+
+    /// Whether no variable is in it.
+    pub(super) fn is_closed(&self) -> bool {
+        self.monomials().flatten().all(|(atom, _)| match atom {
+            Atom::Var(_) => false,
+            Atom::Div(a, b) | Atom::Mod(a, b) | Atom::Min(a, b) | Atom::Max(a, b) => a.is_closed() && b.is_closed(),
+        })
+    }
+
     /// The size with each variable replaced. `None` for a variable keeps it.
     pub fn substitute(&self, f: &mut dyn FnMut(&SizeVar) -> Option<Size>) -> Size {
         if let Some(n) = self.as_const() {
@@ -399,6 +417,34 @@ impl Size {
             }
         }
         sum.min(most)
+    }
+
+    /// How many terms it has at the most, and how much it weighs, where variables become sizes: both counted up to `most`.
+    pub(super) fn grown<'a>(&self, most: usize, f: &dyn Fn(&SizeVar) -> Option<&'a Size>) -> (usize, usize) {
+        let (mut terms, mut sum) = (0usize, 0usize);
+        for m in self.monomials() {
+            let (mut count, mut weight) = (1usize, 1usize);
+            for (atom, power) in m {
+                let (t, w) = match atom {
+                    Atom::Var(v) => f(v).map_or((1, 1), |s| (s.terms.len(), s.weight(most))),
+                    Atom::Div(a, b) | Atom::Mod(a, b) | Atom::Min(a, b) | Atom::Max(a, b) => {
+                        let (a, b) = (a.grown(most, f), b.grown(most, f));
+                        (a.0, a.1.saturating_add(b.1))
+                    }
+                };
+                count = count.saturating_mul(t.max(1).saturating_pow(*power));
+                weight = weight.saturating_add(w.saturating_mul(*power as usize));
+                if count >= most || weight >= most {
+                    return (most, most);
+                }
+            }
+            terms = terms.saturating_add(count);
+            sum = sum.saturating_add(count.saturating_mul(weight));
+            if sum >= most {
+                return (most, most);
+            }
+        }
+        (terms.min(most), sum)
     }
 
     /// The value at an assignment; `None` on overflow, division by zero or a missing variable.

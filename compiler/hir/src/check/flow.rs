@@ -18,6 +18,23 @@ pub struct Path {
     pub alive: bool,
 }
 
+/// The variables that stand for any size where types become wider.
+#[derive(Clone, Default)]
+pub struct Wide {
+    pub vars: BTreeSet<SizeVar>,
+    /// What they are on the other side, from the first dim that is one of them alone.
+    met: BTreeMap<SizeVar, Size>,
+    /// In the elements of a container: what has been made for a size of one side and one of the other.
+    pairs: Option<BTreeMap<(Size, Size), SizeVar>>,
+}
+
+impl Wide {
+    /// For the type of another variable.
+    pub fn next(&mut self) {
+        self.met.clear();
+    }
+}
+
 impl Cx<'_> {
     /// Goes on after paths that all began at the present state. Dead paths say nothing.
     pub fn meet(&mut self, paths: Vec<Path>) {
@@ -90,8 +107,8 @@ impl Cx<'_> {
     }
 
     /// The type of a variable at the head of a loop, from what it is before the loop and at the
-    /// end of the body. `wide` holds the variables that stand for any size already.
-    pub fn widen_head(&mut self, head: &Ty, back: &Ty, name: &str, wide: &mut BTreeSet<SizeVar>) -> Option<Ty> {
+    /// end of the body.
+    pub fn widen_head(&mut self, head: &Ty, back: &Ty, name: &str, wide: &mut Wide) -> Option<Ty> {
         Some(match (head, back) {
             (Ty::Error | Ty::Never, _) | (_, Ty::Error | Ty::Never) => head.clone(),
             (Ty::Unknown, t) => t.clone(),
@@ -102,17 +119,7 @@ impl Cx<'_> {
                 if a.rank() == b.rank() && a.dtype == b.dtype && a.sharding.settled(&b.sharding).is_some() =>
             {
                 let sharding = a.sharding.settled(&b.sharding).unwrap_or_default();
-                let mut shape = vec![];
-                for (x, y) in a.shape.iter().zip(&b.shape) {
-                    let any = x.as_var().is_some_and(|v| wide.contains(v));
-                    if any || self.sizes.equal(x, y) {
-                        shape.push(x.clone());
-                    } else {
-                        let var = self.sizes.fresh_var(name);
-                        wide.insert(var.clone());
-                        shape.push(Size::var(var));
-                    }
-                }
+                let shape = a.shape.iter().zip(&b.shape).map(|(x, y)| self.widen_dim(x, y, name, wide)).collect();
                 Ty::Tensor(tessera_base::TensorType { shape, dtype: a.dtype, sharding })
             }
             (Ty::List(a), Ty::List(b)) => Ty::List(Box::new(self.widen_inside(a, b, name, wide)?)),
@@ -142,12 +149,42 @@ impl Cx<'_> {
         })
     }
 
+    /// As [`Cx::widen_head`], of one dim. Dims with one variable stay equal where what they meet is equal.
+    fn widen_dim(&mut self, head: &Size, back: &Size, name: &str, wide: &mut Wide) -> Size {
+        if let Some(v) = head.as_var()
+            && wide.vars.contains(v)
+            && !wide.met.contains_key(v)
+        {
+            wide.met.insert(v.clone(), back.clone());
+            return head.clone();
+        }
+        let there = head.substitute(&mut |v| wide.met.get(v).cloned());
+        if self.sizes.equal(&there, back) {
+            for v in head.vars().into_iter().filter(|v| wide.vars.contains(v)) {
+                wide.met.entry(v.clone()).or_insert(Size::var(v));
+            }
+            return head.clone();
+        }
+        let pair = (head.clone(), back.clone());
+        if let Some(var) = wide.pairs.as_ref().and_then(|pairs| pairs.get(&pair)) {
+            return Size::var(var.clone());
+        }
+        let var = self.sizes.fresh_var(name);
+        wide.vars.insert(var.clone());
+        if let Some(pairs) = &mut wide.pairs {
+            pairs.insert(pair, var.clone());
+        }
+        Size::var(var)
+    }
+
     /// As [`Cx::widen_head`], of the elements of a container: a size that varies is another one in
     /// each element.
-    fn widen_inside(&mut self, head: &Ty, back: &Ty, name: &str, wide: &mut BTreeSet<SizeVar>) -> Option<Ty> {
-        let before = wide.clone();
-        let out = self.widen_head(head, back, name, wide)?;
-        let made: BTreeSet<SizeVar> = wide.difference(&before).cloned().collect();
+    fn widen_inside(&mut self, head: &Ty, back: &Ty, name: &str, wide: &mut Wide) -> Option<Ty> {
+        let before = wide.vars.clone();
+        let outer = wide.pairs.replace(BTreeMap::new());
+        let out = self.widen_head(head, back, name, wide);
+        wide.pairs = outer;
+        let (out, made) = (out?, wide.vars.difference(&before).cloned().collect::<BTreeSet<SizeVar>>());
         Some(subst_ty(&out, &mut |v| made.contains(v).then(|| Size::var(v.in_each()))))
     }
 
@@ -198,7 +235,7 @@ impl Cx<'_> {
     /// The element type of a list to which a value is added: sizes that differ become another
     /// one in each element. `None` where the types disagree.
     pub fn widen_element(&mut self, have: &Ty, add: &Ty) -> Option<Ty> {
-        let mut wide: BTreeSet<SizeVar> = vars_of(have).into_iter().filter(|v| v.each).collect();
+        let mut wide = Wide { vars: vars_of(have).into_iter().filter(|v| v.each).collect(), ..Wide::default() };
         let out = self.widen_inside(have, add, "n", &mut wide)?;
         // The elements that are there do not move.
         if cut_like(have, &out).is_some() {

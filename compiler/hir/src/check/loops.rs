@@ -4,12 +4,12 @@ use super::cx::{Cx, LoopFrame, read};
 use super::env::{Bad, Binding, Changes};
 use super::exprs::decided;
 use super::facts;
-use super::flow::Path;
+use super::flow::{Path, Wide};
 use crate::thir::*;
 use crate::ty::{StructTy, Ty};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tessera_base::{Size, SizeVar, Span, TensorType};
+use tessera_base::{Size, Span, TensorType};
 use tessera_grammar::ast::{Expr, ExprKind, Stmt};
 
 /// How often a loop runs, as far as it is known.
@@ -102,7 +102,7 @@ impl Cx<'_> {
         self.loop_depth += 1;
         let exact = self.loop_depth <= DEPTH_EXACT;
         let before = self.bindings(changed);
-        let mut wide: BTreeSet<SizeVar> = BTreeSet::new();
+        let mut wide = Wide::default();
         for name in changed {
             if let Some(binding) = self.env.get(name).cloned()
                 && binding.bad.is_none()
@@ -200,7 +200,7 @@ impl Cx<'_> {
     }
 
     /// Makes the types at the head hold at the end of the body too. Says whether one changed.
-    fn widen_heads(&mut self, back: &Changes, wide: &mut BTreeSet<SizeVar>, last: bool) -> bool {
+    fn widen_heads(&mut self, back: &Changes, wide: &mut Wide, last: bool) -> bool {
         let mut again = false;
         for (&var, end) in back {
             let (Some(head), Some(end)) = (self.env.at(var).cloned(), end) else { continue };
@@ -211,7 +211,10 @@ impl Cx<'_> {
             let joined = match &end.bad {
                 Some(_) => None,
                 None if end.slot != head.slot && end.ty != Ty::Error => None,
-                None => self.widen_head(&head.ty, &end.ty, &name, wide),
+                None => {
+                    wide.next();
+                    self.widen_head(&head.ty, &end.ty, &name, wide)
+                }
             };
             let new = match joined {
                 Some(ty) if ty == head.ty => continue,
@@ -230,7 +233,7 @@ impl Cx<'_> {
     }
 
     /// The type of a variable that a loop changes, before the first pass.
-    fn widen_before(&mut self, ty: &Ty, name: &str, exact: bool, wide: &mut BTreeSet<SizeVar>) -> Ty {
+    fn widen_before(&mut self, ty: &Ty, name: &str, exact: bool, wide: &mut Wide) -> Ty {
         match ty {
             Ty::Int(_) => Ty::Int(None),
             Ty::Tensor(t) if !exact => {
@@ -239,7 +242,7 @@ impl Cx<'_> {
                     .iter()
                     .map(|_| {
                         let var = self.sizes.fresh_var(name);
-                        wide.insert(var.clone());
+                        wide.vars.insert(var.clone());
                         Size::var(var)
                     })
                     .collect();

@@ -23,6 +23,20 @@ pub type Generics = BTreeMap<Arc<str>, NameMeaning>;
 /// Structs inside each other.
 const STRUCT_DEPTH_MAX: usize = 32;
 
+/// Fields of a struct, with those of the structs in it: each is looked at where a value of the struct is.
+const STRUCT_PARTS_MAX: usize = 10_000;
+
+/// How many values a value of the type is made of, elements of lists counted once; counted up to `most`.
+fn parts(ty: &Ty, most: usize) -> usize {
+    let sum = |sum: usize, t: &Ty| if sum < most { sum + parts(t, most - sum) } else { sum };
+    match ty {
+        Ty::Struct(s) => s.fields.iter().map(|(_, t)| t).fold(1, sum),
+        Ty::Tuple(ts) => ts.iter().fold(1, sum),
+        Ty::List(t) | Ty::Dict(_, t) => sum(1, t),
+        _ => 1,
+    }
+}
+
 impl Cx<'_> {
     pub fn struct_def(&self, id: ItemId) -> Option<Arc<StructDef>> {
         db::struct_def(self.db, db::item_of(self.db, id)?).clone()
@@ -64,6 +78,12 @@ impl Cx<'_> {
         self.struct_stack.pop();
         result?;
         let ty = Ty::Struct(Arc::new(StructTy { name: def.name.text.clone(), item: id.0, fields }));
+        if parts(&ty, STRUCT_PARTS_MAX) >= STRUCT_PARTS_MAX {
+            let text = format!("the struct `{}` has too many fields, counted through all structs in it", def.name.text);
+            return Err(Diagnostic::new(Code::E0901, def.name.span, text)
+                .note(format!("they are {STRUCT_PARTS_MAX} or more"))
+                .help("keep parts that are alike in a list: `parts: list[Part]`"));
+        }
         if generics.is_empty() && def.generics.is_empty() {
             self.structs.insert(id, ty.clone());
         }

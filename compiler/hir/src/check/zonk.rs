@@ -3,6 +3,7 @@
 use super::types::{fill, has_unknown};
 use crate::thir::*;
 use crate::ty::{StructTy, Ty};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Replaces every `?` in the types of a body by what its variable turned out to hold; an
@@ -11,7 +12,7 @@ pub fn zonk(inst: &mut FnInst, globals: &[(GlobalId, Variable)]) {
     for local in &mut inst.locals {
         local.ty = known(&local.ty);
     }
-    let mut pass = Zonk { locals: inst.locals.iter().map(|l| l.ty.clone()).collect(), globals };
+    let mut pass = Zonk { locals: inst.locals.iter().map(|l| l.ty.clone()).collect(), globals, known: HashMap::new() };
     pass.block(&mut inst.body);
     for bind in &mut inst.size_binds {
         pass.expr(&mut bind.from);
@@ -43,9 +44,23 @@ pub fn known(ty: &Ty) -> Ty {
 struct Zonk<'a> {
     locals: Vec<Ty>,
     globals: &'a [(GlobalId, Variable)],
+    /// Types of structs that have no `?`, by where they are: many expressions have the same large one.
+    known: HashMap<*const StructTy, Arc<StructTy>>,
 }
 
 impl Zonk<'_> {
+    fn is_open(&mut self, ty: &Ty) -> bool {
+        let Ty::Struct(s) = ty else { return has_unknown(ty) };
+        if self.known.contains_key(&Arc::as_ptr(s)) {
+            return false;
+        }
+        let open = has_unknown(ty);
+        if !open {
+            self.known.insert(Arc::as_ptr(s), s.clone());
+        }
+        open
+    }
+
     fn local(&self, id: LocalId) -> Ty {
         self.locals.get(id.0 as usize).cloned().unwrap_or(Ty::Unknown)
     }
@@ -149,7 +164,7 @@ impl Zonk<'_> {
 
     /// `want`: the type of what holds the value.
     fn expr_as(&mut self, e: &mut TExpr, want: &Ty) {
-        if has_unknown(&e.ty) {
+        if self.is_open(&e.ty) {
             let of_slot = match &e.kind {
                 TKind::Local(id) => self.local(*id),
                 TKind::Global(id) => self.global(*id),
