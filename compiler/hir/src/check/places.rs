@@ -4,7 +4,7 @@ use super::cx::{Cx, error_at};
 use super::env::Slot;
 use super::scalars::as_int;
 use super::types::{erase, has_unknown, same_slot};
-use crate::rules::lying::cut_like;
+use crate::rules::lying::{cut_like, laid_out_as};
 use crate::rules::unify::Role;
 use crate::thir::*;
 use crate::ty::Ty;
@@ -212,18 +212,20 @@ impl Cx<'_> {
         };
         let declared = self.declared_field(&held.unwrap_or(ty.clone()));
         let role = Role::Field { of, field: name.text.to_string() };
-        let value = self.expect_beside(value, &declared, &name.text, Span::NONE, role, holder);
+        let value = self.cut_for(value, &ty);
+        let value = self.expect_beside(value, &declared, &name.text, Span::NONE, role.clone(), holder);
+        // Of one element of a container, whose type is that of all.
+        let one_of = place.steps.iter().any(|s| !matches!(s, TStep::Field(_)));
+        let value = if one_of && !value.ty.is_error() { self.lying_as(value, &ty, &role, Span::NONE) } else { value };
         if value.ty.is_error() {
             return;
         }
-        // Of one element of a container, whose type is that of all.
-        let one_of = place.steps.iter().any(|s| !matches!(s, TStep::Field(_)));
         let now = match (&ty, &value.ty) {
             (Ty::Int(old), Ty::Int(new)) if one_of && old != new => Ty::int(),
             (Ty::DType(old), Ty::DType(new)) if one_of && old != new => Ty::DType(None),
             (Ty::Int(_) | Ty::DType(_), new) => new.clone(),
             (old, new) if has_unknown(old) => new.clone(),
-            (old, _) => old.clone(),
+            (old, new) => laid_out_as(old, new),
         };
         if now != ty && self.place_ty(target).is_some() {
             self.place_retype(target, now);
@@ -292,7 +294,12 @@ impl Cx<'_> {
                 Ty::List(t) | Ty::Dict(_, t) => (**t).clone(),
                 _ => element.clone(),
             };
-            let value = self.expect_beside(value, &declared, "element", Span::NONE, role, Some(holder));
+            let value = self.cut_for(value, &declared);
+            let value = self.expect_beside(value, &declared, "element", Span::NONE, role.clone(), Some(holder));
+            if value.ty.is_error() {
+                return None;
+            }
+            let value = self.lying_as(value, &declared, &role, Span::NONE);
             return (!value.ty.is_error()).then_some(value);
         }
         let Some(wider) = self.widen_element(element, &plain) else {
