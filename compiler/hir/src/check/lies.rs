@@ -81,7 +81,8 @@ impl Cx<'_> {
         let same = |to: &TensorType, found: &TensorType| {
             let (to, found) = (to.sharding.clone().normal(to.rank()), found.sharding.clone().normal(found.rank()));
             // An annotation names axes of any mesh; what is the same on all devices is so in per-device code, too.
-            let any = to.mesh.is_none() && !to.is_replicated() && (&to.dims, &to.partial) == (&found.dims, &found.partial);
+            let any =
+                to.mesh.is_none() && !to.is_replicated() && (&to.dims, &to.partial) == (&found.dims, &found.partial);
             to == found || any || self.local.is_some() && found.is_replicated()
         };
         if to.len() != found.len() || to.iter().zip(&found).all(|(to, found)| same(to, found)) {
@@ -90,7 +91,10 @@ impl Cx<'_> {
         let m = Mismatch::new(place, &value.ty, What::Sharding);
         let at = (!declared.is_none()).then_some(declared);
         let d = mismatch_diagnostic(&m, role, value.span, at);
-        self.fail(d.note("a type that names no axes is that of tensors on one device here").help("`dist.gather(x)` brings it to one device"))
+        self.fail(
+            d.note("a type that names no axes is that of tensors on one device here")
+                .help("`dist.gather(x)` brings it to one device"),
+        )
     }
 
     /// A value that was computed before the statements from `before` on.
