@@ -655,6 +655,8 @@ pub(crate) fn uncalled(db: &dyn Db, item: db::Item, file: File) -> Vec<Diagnosti
         }
     };
     sig.params.iter().filter_map(|p| p.ty.as_ref()).for_each(&mut annotated);
+    // A declared result names int parameters.
+    sizes.extend(sig.params.iter().map(|p| p.name.text.clone()));
     facts::each_expr(&db::parsed(db, item).stmts, &mut |e| {
         if let tessera_grammar::ast::ExprKind::Name(name) = &e.kind
             && free.contains(name)

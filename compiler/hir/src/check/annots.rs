@@ -60,7 +60,7 @@ impl AnnotScope<'_, '_> {
         let scope = db::scope(db, self.home);
         if scope.variables.contains(name) {
             if let Some(definition) = self.definition {
-                let meaning = self.cx.as_size(self.home, name, definition);
+                let meaning = self.cx.as_size(self.home, name, definition, span);
                 if let Some(meaning) = self.size_meaning(name, meaning, span) {
                     return meaning;
                 }
@@ -71,12 +71,13 @@ impl AnnotScope<'_, '_> {
             }
         }
         match scope.names.get(name) {
-            Some(entity) => self.entity(&entity.clone(), span),
+            Some(entity) => self.entity(name, &entity.clone(), span),
             None => NameMeaning::Unbound,
         }
     }
 
-    fn entity(&mut self, entity: &Entity, span: Span) -> NameMeaning {
+    /// What an imported or defined name of the file stands for.
+    fn entity(&mut self, own: &Arc<str>, entity: &Entity, span: Span) -> NameMeaning {
         match entity {
             Entity::Struct(id) => self.struct_meaning(*id),
             Entity::Def(_) | Entity::Builtin(_) => NameMeaning::Value("a function".into()),
@@ -85,9 +86,10 @@ impl AnnotScope<'_, '_> {
             Entity::Member(file, name) => match self.cx.file_member(*file, name, span) {
                 Meaning::Struct(id) => self.struct_meaning(id),
                 Meaning::Value(value) => {
-                    if self.definition.is_some() {
-                        let meaning = self.cx.imported_as_size(*file, name, &value.ty);
-                        if let Some(meaning) = self.size_meaning(name, meaning, span) {
+                    if let Some(definition) = self.definition {
+                        let place = (definition, span);
+                        let meaning = self.cx.imported_as_size(self.home, own, &value.ty, place);
+                        if let Some(meaning) = self.size_meaning(own, meaning, span) {
                             return meaning;
                         }
                     }

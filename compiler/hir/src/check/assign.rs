@@ -186,7 +186,7 @@ impl Cx<'_> {
 
     /// A list or dict of functions written where the type of the functions is declared: each
     /// is made a value of that type, so that they need not agree among themselves.
-    fn functions_of(&mut self, e: &Expr, declared: &Ty) -> Option<TExpr> {
+    pub fn functions_of(&mut self, e: &Expr, declared: &Ty) -> Option<TExpr> {
         let span = e.span;
         let value = match (&e.kind, declared) {
             (ExprKind::List(items), Ty::List(t)) if matches!(**t, Ty::Fn(..)) => {

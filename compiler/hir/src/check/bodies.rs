@@ -318,7 +318,9 @@ fn result(cx: &mut Cx, f: &FnLike, declared: Option<&Ty>) -> Ty {
         Some(state) => (std::mem::take(&mut state.returns), state.ret.clone()),
         None => (vec![], None),
     };
-    if let (Some(_), Some(ret)) = (declared, ret) {
+    // How many dims it has the values that are returned say.
+    let pattern = ret.clone().filter(|ret| matches!(ret, Ty::TensorPattern(_)));
+    if let (Some(_), Some(ret), None) = (declared, ret, &pattern) {
         if cx.alive && !matches!(ret, Ty::None | Ty::Error) {
             let at = f.sig.ret.as_ref().map_or(f.sig.head, |r| r.span);
             let d = Diagnostic::new(Code::E0204, at, format!("`{}` can end without returning a value", f.sig.name))
@@ -368,7 +370,7 @@ fn result(cx: &mut Cx, f: &FnLike, declared: Option<&Ty>) -> Ty {
         cx.report(d);
         return Ty::Error;
     }
-    ty
+    pattern.map_or(ty.clone(), |pattern| if ty.is_error() { ty } else { refine(&pattern, &ty) })
 }
 
 /// Checks the body of a module.

@@ -140,6 +140,12 @@ impl Cx<'_> {
             let d = crate::rules::unify::mismatch_diagnostic(&m, &role, span, None);
             return self.fail(d);
         }
+        // Whoever calls it knows its type and no mesh.
+        let role = crate::rules::unify::Role::Returned { function: r.name.to_string() };
+        let given = TExpr { kind: TKind::None, ty: call.ty.clone(), span };
+        if self.lying_as(given, ret, &role, Span::NONE).ty.is_error() {
+            return error_at(span);
+        }
         let inst = call_inst(&call);
         match inst {
             Some(inst) if erase(&call.ty) == erase(ret) => {

@@ -69,6 +69,9 @@ impl Cx<'_> {
         let Some(state) = &self.func else { return value };
         let role = Role::Returned { function: state.f.sig.name.to_string() };
         let Some(ret) = self.data.as_ref().and_then(|d| d.erased.clone()) else { return value };
+        if let (Ty::FnRef(_), Ty::Fn(params, result)) = (&value.ty, &ret) {
+            return self.erase_function(value, params, result);
+        }
         if erase(&value.ty) != erase(&ret) || !super::agree::has_sizes(&ret) {
             return value;
         }

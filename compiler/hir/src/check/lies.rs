@@ -4,10 +4,12 @@ use super::cx::{Cx, read};
 use super::env::{Binding, Slot};
 use super::flow::Path;
 use crate::rules::lying::{cut_like, settled, tensors};
+use crate::rules::unify::{Mismatch, Role, What, mismatch_diagnostic};
 use crate::thir::*;
 use crate::ty::Ty;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tessera_base::{Span, TensorType};
 
 impl Cx<'_> {
     /// What names are bound to here.
@@ -63,6 +65,36 @@ impl Cx<'_> {
                 Slot::Global(g) => TStmt::SetGlobal(g, value),
             });
         }
+    }
+
+    /// A value cut as the place has it that takes it, where that is all that has to happen.
+    pub fn cut_for(&self, value: TExpr, place: &Ty) -> TExpr {
+        match cut_like(&value.ty, place).filter(|_| self.local.is_none()) {
+            Some(ty) => TExpr { span: value.span, kind: TKind::Layout(Box::new(value)), ty },
+            None => value,
+        }
+    }
+
+    /// A value for a place of which others read how it lies. E0204 where it lies in another way.
+    pub fn lying_as(&mut self, value: TExpr, place: &Ty, role: &Role, declared: Span) -> TExpr {
+        let (to, found) = (tensors(place), tensors(&value.ty));
+        let same = |to: &TensorType, found: &TensorType| {
+            let (to, found) = (to.sharding.clone().normal(to.rank()), found.sharding.clone().normal(found.rank()));
+            // An annotation names axes of any mesh; what is the same on all devices is so in per-device code, too.
+            let any =
+                to.mesh.is_none() && !to.is_replicated() && (&to.dims, &to.partial) == (&found.dims, &found.partial);
+            to == found || any || self.local.is_some() && found.is_replicated()
+        };
+        if to.len() != found.len() || to.iter().zip(&found).all(|(to, found)| same(to, found)) {
+            return value;
+        }
+        let m = Mismatch::new(place, &value.ty, What::Sharding);
+        let at = (!declared.is_none()).then_some(declared);
+        let d = mismatch_diagnostic(&m, role, value.span, at);
+        self.fail(
+            d.note("a type that names no axes is that of tensors on one device here")
+                .help("`dist.gather(x)` brings it to one device"),
+        )
     }
 
     /// A value that was computed before the statements from `before` on.

@@ -4,10 +4,11 @@ use super::cx::{Cx, error_at};
 use super::env::Slot;
 use super::scalars::as_int;
 use super::types::{erase, has_unknown, same_slot};
-use crate::rules::lying::cut_like;
+use crate::rules::lying::{cut_like, laid_out_as};
 use crate::rules::unify::Role;
 use crate::thir::*;
-use crate::ty::Ty;
+use crate::ty::{StructTy, Ty};
+use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_grammar::ast::{Arg, Expr, ExprKind, Name};
 
@@ -226,19 +227,15 @@ impl Cx<'_> {
         };
         let declared = self.declared_field(&held.unwrap_or(ty.clone()));
         let role = Role::Field { of, field: name.text.to_string() };
-        let value = self.expect_beside(value, &declared, &name.text, Span::NONE, role, beside);
+        let value = self.cut_for(value, &ty);
+        let value = self.expect_beside(value, &declared, &name.text, Span::NONE, role.clone(), beside);
+        // Of one element of a container, whose type is that of all.
+        let one_of = place.steps.iter().any(|s| !matches!(s, TStep::Field(_)));
+        let value = if one_of && !value.ty.is_error() { self.lying_as(value, &ty, &role, Span::NONE) } else { value };
         if value.ty.is_error() {
             return;
         }
-        // Of one element of a container, whose type is that of all.
-        let one_of = place.steps.iter().any(|s| !matches!(s, TStep::Field(_)));
-        let now = match (&ty, &value.ty) {
-            (Ty::Int(old), Ty::Int(new)) if one_of && old != new => Ty::int(),
-            (Ty::DType(old), Ty::DType(new)) if one_of && old != new => Ty::DType(None),
-            (Ty::Int(_) | Ty::DType(_), new) => new.clone(),
-            (old, new) if has_unknown(old) => new.clone(),
-            (old, _) => old.clone(),
-        };
+        let now = after_store(&ty, &value.ty, one_of);
         if now != ty && self.place_ty(target).is_some() {
             self.place_retype(target, now);
         }
@@ -313,7 +310,12 @@ impl Cx<'_> {
                 Some(Ty::List(t) | Ty::Dict(_, t)) => (**t).clone(),
                 _ => element.clone(),
             };
-            let value = self.expect_beside(value, &declared, "element", Span::NONE, role, beside);
+            let value = self.cut_for(value, &declared);
+            let value = self.expect_beside(value, &declared, "element", Span::NONE, role.clone(), beside);
+            if value.ty.is_error() {
+                return None;
+            }
+            let value = self.lying_as(value, &declared, &role, Span::NONE);
             return (!value.ty.is_error()).then_some(value);
         }
         let Some(wider) = self.widen_element(element, &plain) else {
@@ -391,4 +393,26 @@ pub fn is_place(e: &Expr) -> bool {
 /// Whether looking at a place calls something.
 fn has_call(e: &Expr) -> bool {
     matches!(e.kind, ExprKind::Call { .. }) || super::facts::parts_of(e).into_iter().any(has_call)
+}
+
+/// The type of a slot after a store: ints and dtypes inside have the values of what is stored, unless it is `one_of`
+/// many slots of one type.
+fn after_store(old: &Ty, new: &Ty, one_of: bool) -> Ty {
+    match (old, new) {
+        (Ty::Int(old), Ty::Int(new)) if one_of && old != new => Ty::int(),
+        (Ty::DType(old), Ty::DType(new)) if one_of && old != new => Ty::DType(None),
+        (Ty::Int(_) | Ty::DType(_), new) => new.clone(),
+        (old, new) if has_unknown(old) => new.clone(),
+        (Ty::Tuple(old), Ty::Tuple(new)) if old.len() == new.len() => {
+            Ty::Tuple(old.iter().zip(new).map(|(old, new)| after_store(old, new, one_of)).collect())
+        }
+        (Ty::Struct(old), Ty::Struct(new)) if old.item == new.item => {
+            let field = |((name, old), (_, new)): (&(Arc<str>, Ty), &(Arc<str>, Ty))| {
+                (name.clone(), after_store(old, new, one_of))
+            };
+            let fields = old.fields.iter().zip(&new.fields).map(field).collect();
+            Ty::Struct(Arc::new(StructTy { fields, ..StructTy::clone(old) }))
+        }
+        (old, new) => laid_out_as(old, new),
+    }
 }

@@ -9,6 +9,7 @@ mod tensor;
 pub use size::resolve_size;
 
 use crate::ty::Ty;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, Mesh, Size, Span};
@@ -83,8 +84,10 @@ pub fn resolve(expr: &Expr, names: &mut dyn AnnotNames) -> Result<Ty, Diagnostic
         },
         ExprKind::Index { base, index } => applied(base, index, expr.span, names),
         ExprKind::FnType { params, ret } => {
-            let params = params.iter().map(|p| resolve(p, names)).collect::<Result<_, _>>()?;
-            Ok(Ty::Fn(params, Box::new(resolve(ret, names)?)))
+            let parts = params.iter().chain([&**ret]).map(|p| resolve(p, names)).collect::<Result<Vec<_>, _>>()?;
+            no_axes(&parts, expr.span)?;
+            let (ret, params) = parts.split_last().ok_or_else(|| not_a_type(expr))?;
+            Ok(Ty::Fn(params.to_vec(), Box::new(ret.clone())))
         }
         ExprKind::Binary { op: BinOp::BitOr, .. } => {
             Err(Diagnostic::new(Code::E0215, expr.span, "there are no union types")
@@ -98,6 +101,17 @@ pub fn resolve(expr: &Expr, names: &mut dyn AnnotNames) -> Result<Ty, Diagnostic
         )),
         _ => Err(not_a_type(expr)),
     }
+}
+
+/// E0490 where the type of a function names axes of a mesh.
+fn no_axes(parts: &[Ty], span: Span) -> Result<(), Diagnostic> {
+    let mut axes = BTreeSet::new();
+    parts.iter().for_each(|t| t.stated_axes(&mut axes));
+    let Some(axis) = axes.first() else { return Ok(()) };
+    let text = format!("a function type that names an axis of a mesh (`@{axis}`) is not supported yet");
+    Err(Diagnostic::new(Code::E0490, span, text)
+        .note("a function value is checked where it is made, and only its calls know the mesh")
+        .help("leave the type out: the function is then checked for what each call passes"))
 }
 
 fn not_a_type(expr: &Expr) -> Diagnostic {

@@ -48,6 +48,15 @@ pub fn cut_like(a: &Ty, b: &Ty) -> Option<Ty> {
     (cut && fits).then_some(ty)
 }
 
+/// The type with its tensors as those of the other lie.
+pub fn laid_out_as(a: &Ty, b: &Ty) -> Ty {
+    let mut others = tensors(b).into_iter();
+    with_tensors(a, &mut |t| match others.next() {
+        Some(o) if o.rank() == t.rank() => TensorType { sharding: o.sharding, ..t.clone() },
+        _ => t.clone(),
+    })
+}
+
 /// How a value lies that is one or the other, where cutting what is everywhere in full is all that
 /// has to happen. The first pair of tensors for which it is not.
 pub fn settled(a: &Ty, b: &Ty) -> Result<Ty, Box<(TensorType, TensorType)>> {

@@ -82,7 +82,7 @@ impl Role {
 }
 
 impl Mismatch {
-    pub(super) fn new(expected: &Ty, found: &Ty, what: What) -> Mismatch {
+    pub fn new(expected: &Ty, found: &Ty, what: What) -> Mismatch {
         Mismatch {
             expected: expected.clone(),
             found: found.clone(),
