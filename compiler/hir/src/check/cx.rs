@@ -234,9 +234,10 @@ impl<'db> Cx<'db> {
             return known.clone();
         }
         let changing = std::mem::replace(&mut self.changing, false);
+        let before = self.out.len();
         let key = self.expr(e);
         self.changing = changing;
-        if !changing || key.is_certain() {
+        if !changing || (key.is_certain() && self.out.len() == before) {
             return key;
         }
         let key = self.save("index", key);
@@ -244,9 +245,12 @@ impl<'db> Cx<'db> {
         key
     }
 
-    /// The places of another statement, or of the same one in another turn of a loop.
-    pub fn forget_keys(&mut self) {
-        self.keys.clear();
+    /// Statements of their own: of another block, or of another turn of a loop. What is around them goes on with its places.
+    pub fn own_keys<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = std::mem::take(&mut self.keys);
+        let value = f(self);
+        self.keys = outer;
+        value
     }
 
     // ---- Diagnostics and effects ------------------------------------------------------------

@@ -251,7 +251,7 @@ impl Cx<'_> {
                 return None;
             }
             size = size.or(own);
-            rows.push(Value { name: None, value: TExpr { kind: TKind::None, ty: row, span: arg.value.span } });
+            rows.push(Value { name: None, value: self::row(row, arg.value.span) });
         }
         let Some(size) = size else {
             self.error(Code::E0204, span, "`vmap` needs an argument with a leading dim to go over");
@@ -522,7 +522,14 @@ impl Cx<'_> {
                 let role = Role::Other("the cotangent of the result".into());
                 // The primals tell the sizes of the result as far as its type does.
                 let beside = of.args.iter().map(|p| ("the primal".to_string(), p.clone())).collect();
-                let cotangent = self.expect_beside(cotangent, &of.ret, "cotangent", span, role, beside);
+                let cotangent = match cotangent.is_row() {
+                    false => self.expect_beside(cotangent, &of.ret, "cotangent", span, role, beside),
+                    // It is there only in tensor code, which compares it too.
+                    true => {
+                        let (_, fits) = self.block(|cx| cx.expect(cotangent, &of.ret, "cotangent", span, role));
+                        row(fits.ty, fits.span)
+                    }
+                };
                 let ret = Ty::Tuple(of.args.iter().map(|a| a.ty.clone()).collect());
                 let bound = [of.args, kept].concat();
                 let f = TFunction::Derived { step: Step::Pullback(globals.clone()), of: Box::new(of.f), bound };
@@ -750,5 +757,16 @@ fn has_float(ty: &Ty) -> bool {
         Ty::Tuple(ts) => ts.iter().any(has_float),
         Ty::Struct(s) => s.fields.iter().any(|(_, t)| has_float(t)),
         _ => false,
+    }
+}
+
+/// One of the values that `vmap` goes over: only its type is there.
+fn row(ty: Ty, span: Span) -> TExpr {
+    TExpr { kind: TKind::None, ty, span }
+}
+
+impl TExpr {
+    fn is_row(&self) -> bool {
+        matches!(self.kind, TKind::None) && self.ty != Ty::None
     }
 }

@@ -319,8 +319,7 @@ impl Cx<'_> {
         for (i, item) in items.into_iter().enumerate() {
             let (mark, facts) = (self.env.mark(), self.sizes.facts.clone());
             self.loops.push(LoopFrame { mark, breaks: vec![], continues: vec![], heads: vec![] });
-            self.forget_keys();
-            let (stmts, ()) = self.block(|cx| body(cx, item));
+            let (stmts, ()) = self.block(|cx| cx.own_keys(|cx| body(cx, item)));
             let Some(frame) = self.loops.pop() else { continue };
             if frame.breaks.is_empty() && frame.continues.is_empty() {
                 self.out.extend(stmts);

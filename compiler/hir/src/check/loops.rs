@@ -124,10 +124,9 @@ impl Cx<'_> {
             self.alive = true;
             let heads = self.bindings(changed);
             self.loops.push(LoopFrame { mark, breaks: vec![], continues: vec![], heads });
-            self.forget_keys();
             let (stmts, ()) = self.block(|cx| {
                 changed.iter().for_each(|name| cx.name_int(name));
-                body(cx);
+                cx.own_keys(|cx| body(cx));
                 if cx.alive {
                     cx.lie_as_at_head();
                 }

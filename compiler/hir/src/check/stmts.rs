@@ -32,9 +32,12 @@ impl Cx<'_> {
             self.error(Code::E0901, stmt.span, "the program is nested too deeply");
             return;
         };
-        let span = stmt.span;
         self.sizes.facts.settle();
-        self.forget_keys();
+        self.own_keys(|cx| cx.stmt_here(stmt));
+    }
+
+    fn stmt_here(&mut self, stmt: &Stmt) {
+        let span = stmt.span;
         match &stmt.kind {
             StmtKind::Def(def) => self.nested_def(def, span.item),
             StmtKind::Struct(def) => {
