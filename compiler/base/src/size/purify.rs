@@ -22,7 +22,7 @@ pub(super) struct Conjunction {
 }
 
 /// Unknowns of one system.
-const COLUMNS_MAX: usize = 64;
+pub(super) const COLUMNS_MAX: usize = 64;
 /// Rows of one system.
 const ROWS_MAX: usize = 320;
 /// Cases inside cases.

@@ -5,9 +5,9 @@
 //! has not been computed: all facts hold at the values, and the two sizes are what the witness says.
 
 use super::linear::{Answer, Budget};
-use super::purify::Conjunction;
+use super::purify::{COLUMNS_MAX, Conjunction};
 use super::{Facts, Size, SizeVar, Witness};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the values have to show of `left` and `right`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +33,8 @@ struct Search<'a> {
     known: Conjunction,
     /// The variables that get values; the others follow from equations.
     free: Vec<SizeVar>,
+    /// Where they are among them.
+    places: BTreeMap<SizeVar, usize>,
     shown: Vec<SizeVar>,
     most: usize,
     tries: usize,
@@ -59,14 +61,15 @@ pub(super) fn find(left: &Size, right: &Size, relation: Relation, facts: &Facts)
     let shown = shown.into_iter().collect();
     let weight = known.weight() + left.weight(1000) + right.weight(1000) + free.len();
     let most = (TRIES / weight.max(1)).min(TRIES_MAX);
-    let mut search = Search { left, right, relation, facts, known, free, shown, most, tries: most };
+    let places = free.iter().cloned().zip(0..).collect();
+    let mut search = Search { left, right, relation, facts, known, free, places, shown, most, tries: most };
     search.small().or_else(|| search.large()).unwrap_or(Witness::NONE)
 }
 
 impl Search<'_> {
     /// The witness at these values of the free variables, if they are one.
     fn at(&self, values: &[i64]) -> Option<Witness> {
-        let free = |v: &SizeVar| self.free.iter().position(|w| w == v).map(|i| values[i]);
+        let free = |v: &SizeVar| self.places.get(v).map(|i| values[*i]);
         let at = |v: &SizeVar| match self.facts.value(v) {
             Some(value) => value.eval(&free),
             None => free(v),
@@ -118,6 +121,10 @@ impl Search<'_> {
 
     /// The least value of each variable in turn, by asking.
     fn large(&self) -> Option<Witness> {
+        if self.free.len() > COLUMNS_MAX {
+            // No system holds them.
+            return None;
+        }
         let rest = self.facts.rewritten(&self.left.sub(self.right));
         let one = Size::constant(1);
         let less = rest.neg().sub(&one);

@@ -23,7 +23,7 @@ pub type Generics = BTreeMap<Arc<str>, NameMeaning>;
 /// Structs inside each other.
 const STRUCT_DEPTH_MAX: usize = 32;
 
-/// Fields of a struct, with those of the structs in it: each is looked at where a value of the struct is.
+/// Fields of a struct, with those of the structs in it, and it itself: each is looked at where a value of the struct is.
 const STRUCT_PARTS_MAX: usize = 10_000;
 
 /// How many values a value of the type is made of, elements of lists counted once; counted up to `most`.
@@ -79,7 +79,7 @@ impl Cx<'_> {
         result?;
         let ty = Ty::Struct(Arc::new(StructTy { name: def.name.text.clone(), item: id.0, fields }));
         if parts(&ty, STRUCT_PARTS_MAX) >= STRUCT_PARTS_MAX {
-            let text = format!("the struct `{}` has too many fields, counted through all structs in it", def.name.text);
+            let text = format!("the struct `{}` has too many parts, counted through all structs in it", def.name.text);
             return Err(Diagnostic::new(Code::E0901, def.name.span, text)
                 .note(format!("they are {STRUCT_PARTS_MAX} or more"))
                 .help("keep parts that are alike in a list: `parts: list[Part]`"));
