@@ -145,6 +145,8 @@ impl Spaces {
         }
         let slice = |lambdas: usize| role_is_index(frame.role) && lambdas == 0;
         match (b, k) {
+            // `2.L` would begin with another number.
+            (Tok::Number, Tok::Dot) => true,
             (_, Tok::Comma | Tok::Semi | Tok::BlockColon | Tok::Dot) | (Tok::Dot, _) => false,
             (Tok::Comma, _) => true,
             (Tok::At, _) if i == 1 && first == Tok::At => false,
