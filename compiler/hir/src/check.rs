@@ -43,6 +43,7 @@ pub mod names;
 pub mod outputs;
 pub mod places;
 pub mod numerics;
+pub mod order;
 pub mod rows;
 pub mod scalars;
 pub mod scans;

@@ -36,40 +36,39 @@ impl Slot {
 impl Cx<'_> {
     /// Checks the arguments in the order in which they stand; `*xs` of a tuple is spread.
     pub fn args(&mut self, args: &[Arg]) -> Vec<Value> {
-        let mut out = vec![];
-        let named_early = args.iter().position(|a| a.name.is_some()).is_some_and(|i| i + 1 < args.len());
+        let mut out: Vec<Value> = vec![];
         for arg in args {
-            let mut value = self.expr(&arg.value);
-            if arg.star {
-                self.spread(value, &mut out);
-                continue;
+            let left = out.iter_mut().map(|a| &mut a.value);
+            let value = self.right_of(left, |cx| cx.arg(arg));
+            match arg.star {
+                true => self.spread(value, &mut out),
+                false => out.push(Value { name: arg.name.clone(), value }),
             }
-            // Parameters may take keywords in another order; effects keep that of the call.
-            if named_early && value.has_effect() {
-                value = self.save("arg", value);
-            }
-            // A dtype is known before the run; what it is the dtype of is computed all the same.
-            if let Ty::DType(Some(dtype)) = value.ty
-                && !value.is_certain()
-            {
-                for before in out.iter_mut().filter(|a: &&mut Value| a.value.has_effect()) {
-                    let inner = std::mem::replace(&mut before.value, error_at(arg.value.span));
-                    before.value = self.save("arg", inner);
-                }
-                let known = TExpr { kind: TKind::DType(dtype), ty: value.ty.clone(), span: value.span };
-                self.out.push(TStmt::Expr(value));
-                value = known;
-            }
-            out.push(Value { name: arg.name.clone(), value });
+        }
+        if args.iter().any(|a| a.name.is_some()) {
+            self.keep_written(out.iter_mut().map(|a| &mut a.value));
         }
         out
+    }
+
+    fn arg(&mut self, arg: &Arg) -> TExpr {
+        let value = self.expr(&arg.value);
+        match value.ty {
+            Ty::Tuple(_) if arg.star => self.save("args", value),
+            // A dtype is known before the run; what it is the dtype of is computed all the same.
+            Ty::DType(Some(dtype)) if !arg.star && !value.is_certain() => {
+                let known = TExpr { kind: TKind::DType(dtype), ty: value.ty.clone(), span: value.span };
+                self.out.push(TStmt::Expr(value));
+                known
+            }
+            _ => value,
+        }
     }
 
     fn spread(&mut self, value: TExpr, out: &mut Vec<Value>) {
         let span = value.span;
         match value.ty.clone() {
             Ty::Tuple(types) => {
-                let value = self.save("args", value);
                 for (i, ty) in types.into_iter().enumerate() {
                     let kind = TKind::Field(Box::new(value.clone()), i as u32);
                     out.push(Value { name: None, value: TExpr { kind, ty, span } });

@@ -190,11 +190,12 @@ impl Cx<'_> {
         let span = e.span;
         let value = match (&e.kind, declared) {
             (ExprKind::List(items), Ty::List(t)) if matches!(**t, Ty::Fn(..)) => {
-                let items = items.iter().map(|i| self.expr(i)).collect();
+                let items = self.operands(items);
                 TExpr { kind: TKind::List(items), ty: Ty::List(Box::new(Ty::Unknown)), span }
             }
             (ExprKind::Dict(pairs), Ty::Dict(_, t)) if matches!(**t, Ty::Fn(..)) => {
-                let pairs = pairs.iter().map(|(k, v)| (self.expr(k), self.expr(v))).collect();
+                let mut all = self.operands(pairs.iter().flat_map(|(k, v)| [k, v])).into_iter();
+                let pairs = std::iter::from_fn(|| all.next().zip(all.next())).collect();
                 TExpr { kind: TKind::Dict(pairs), ty: Ty::Dict(Box::new(Ty::Unknown), Box::new(Ty::Unknown)), span }
             }
             _ => return None,
@@ -274,14 +275,14 @@ impl Cx<'_> {
     pub fn augmented(&mut self, op: BinOp, op_span: Span, target: &Expr, value: &Expr, span: Span) {
         match &target.kind {
             ExprKind::Name(name) => {
-                let old = self.expr(target);
-                let value = self.expr(value);
+                let mut old = self.expr(target);
+                let value = self.right_of([&mut old], |cx| cx.expr(value));
                 let new = self.binary(op, op_span, old, value, span);
                 self.bind(name, new, target.span);
             }
             ExprKind::Attr { base, name } => {
-                let old = self.read_place(target);
-                let value = self.expr(value);
+                let mut old = self.read_place(target);
+                let value = self.right_of([&mut old], |cx| cx.expr(value));
                 let new = self.binary(op, op_span, old, value, span);
                 self.set_field(target, base, name, new);
             }
@@ -304,11 +305,11 @@ impl Cx<'_> {
                     }
                     _ => None,
                 };
-                let Some((key, old)) = old else {
+                let Some((key, mut old)) = old else {
                     self.error(Code::E0211, target.span, "one index is needed here");
                     return;
                 };
-                let value = self.expr(value);
+                let value = self.right_of([&mut old], |cx| cx.expr(value));
                 let new = self.binary(op, op_span, old, value, span);
                 self.set_element(base, key, new, target.span);
             }
@@ -355,8 +356,8 @@ impl Cx<'_> {
         let parts: Vec<GivenIndex> = self.index_parts(index).into_iter().map(|p| self.saved_part(p)).collect();
         let base_ty = base_value.ty.clone();
         let result = crate::rules::tensor::index(&mut self.sizes, base_value, parts.clone(), target.span);
-        let old = self.take(result);
-        let value = self.expr(value);
+        let mut old = self.take(result);
+        let value = self.right_of([&mut old], |cx| cx.expr(value));
         let new = self.binary(op, op_span, old, value, span);
         let Some((place, _)) = self.place(base) else { return };
         if new.ty.is_error() {

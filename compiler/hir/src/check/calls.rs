@@ -72,19 +72,19 @@ impl Cx<'_> {
     }
 
     /// A call of a checked value.
-    pub fn call_value(&mut self, callee: TExpr, args: &[Arg], span: Span) -> TExpr {
+    pub fn call_value(&mut self, mut callee: TExpr, args: &[Arg], span: Span) -> TExpr {
         match callee.ty.clone() {
             Ty::Error | Ty::Never => {
                 self.args(args);
                 error_at(span)
             }
             Ty::FnRef(r) if r.derived.is_some() => {
-                let values = self.args(args);
+                let values = self.right_of([&mut callee], |cx| cx.args(args));
                 self.call_derived(callee, values, span)
             }
             Ty::FnRef(r) if r.item == BUILTIN_ITEM => self.call_builtin(&r.name, args, span, callee.span),
             Ty::FnRef(r) => {
-                let values = self.args(args);
+                let values = self.right_of([&mut callee], |cx| cx.args(args));
                 self.call_function(&r, Some(callee), values, span)
             }
             Ty::Fn(params, ret) => self.call_erased(callee, &params, &ret, args, span),
@@ -105,8 +105,8 @@ impl Cx<'_> {
     fn call_erased(&mut self, callee: TExpr, params: &[Ty], ret: &Ty, args: &[Arg], span: Span) -> TExpr {
         let slots: Vec<Slot> = (0..params.len()).map(|i| Slot::plain(&format!("{i}"), false)).collect();
         let told = self.size_sources.clone();
-        let callee = self.told_by_holder(callee);
-        let values = self.args(args);
+        let mut callee = self.told_by_holder(callee);
+        let values = self.right_of([&mut callee], |cx| cx.args(args));
         let whole = self.of_this_call(&Ty::Fn(params.to_vec(), Box::new(ret.clone())));
         let Ty::Fn(params, ret) = &whole else { return error_at(span) };
         let Some(matched) = self.match_params("this function", &slots, values, span, None) else {

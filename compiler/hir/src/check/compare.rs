@@ -11,19 +11,19 @@ use tessera_grammar::ast::{CmpOp, Expr};
 impl Cx<'_> {
     /// `a < b <= c`: each operand is computed once, and only as far as needed.
     pub fn comparison(&mut self, first: &Expr, rest: &[(CmpOp, Expr)], span: Span) -> TExpr {
-        let left = self.expr(first);
+        let mut left = self.expr(first);
         match rest {
             [(op, right)] => {
-                let right = self.expr(right);
+                let right = self.right_of([&mut left], |cx| cx.expr(right));
                 self.compare(*op, left, right, span)
             }
             _ => self.scoped(|cx| cx.chain(left, rest, span)),
         }
     }
 
-    fn chain(&mut self, left: TExpr, rest: &[(CmpOp, Expr)], span: Span) -> TExpr {
+    fn chain(&mut self, mut left: TExpr, rest: &[(CmpOp, Expr)], span: Span) -> TExpr {
         let [(op, right), more @ ..] = rest else { return left };
-        let right = self.expr(right);
+        let right = self.right_of([&mut left], |cx| cx.expr(right));
         if more.is_empty() {
             return self.compare(*op, left, right, span);
         }

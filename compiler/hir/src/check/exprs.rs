@@ -57,7 +57,7 @@ impl Cx<'_> {
                 error_at(span)
             }
             ExprKind::Tuple(items) => {
-                let items: Vec<TExpr> = items.iter().map(|i| self.expr(i)).collect();
+                let items = self.operands(items);
                 if self.guessing && items.iter().any(|i| i.ty.is_error()) {
                     return error_at(span);
                 }
@@ -65,7 +65,7 @@ impl Cx<'_> {
                 TExpr { kind: TKind::Tuple(items), ty, span }
             }
             ExprKind::List(items) => {
-                let items = items.iter().map(|i| self.expr(i)).collect();
+                let items = self.operands(items);
                 self.list_of(items, span)
             }
             ExprKind::Dict(pairs) => self.dict(pairs, span),
@@ -110,7 +110,7 @@ impl Cx<'_> {
         }
         let mut value = self.expr(first);
         for (op, op_span, right, span) in links.into_iter().rev() {
-            let right = self.expr(right);
+            let right = self.right_of([&mut value], |cx| cx.expr(right));
             value = self.binary(op, op_span, value, right, span);
             value.span = span;
         }
@@ -178,11 +178,14 @@ impl Cx<'_> {
     }
 
     fn dict(&mut self, pairs: &[(Expr, Expr)], span: Span) -> TExpr {
-        let mut out = vec![];
+        let mut out: Vec<(TExpr, TExpr)> = vec![];
         let (mut key, mut value) = (Ty::Unknown, Ty::Unknown);
         let mut first: Option<(Span, Span)> = None;
         for (k, v) in pairs {
-            let (k, v) = (self.expr(k), self.expr(v));
+            let left = out.iter_mut().flat_map(|(k, v)| [k, v]);
+            let mut k = self.right_of(left, |cx| cx.expr(k));
+            let left = out.iter_mut().flat_map(|(k, v)| [k, v]).chain([&mut k]);
+            let v = self.right_of(left, |cx| cx.expr(v));
             if !matches!(k.ty, Ty::Str | Ty::Int(_) | Ty::Bool | Ty::Error | Ty::Never) {
                 let d = Diagnostic::new(Code::E0204, k.span, format!("`{}` cannot be a key of a dict", k.ty))
                     .note("keys are `str`, `int` or `bool`");

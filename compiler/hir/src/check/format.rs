@@ -9,17 +9,21 @@ use tessera_grammar::ast::FPart;
 
 impl Cx<'_> {
     pub fn format(&mut self, parts: &[FPart], span: Span) -> TExpr {
-        let mut out = vec![];
+        let mut out: Vec<FormatPart> = vec![];
         let mut broken = false;
         for part in parts {
             match part {
                 FPart::Text(text) => out.push(FormatPart::Text(text.clone())),
                 FPart::Value { value, repr, spec } => {
-                    let value = self.expr(value);
+                    let mut value = self.right_of(computed(&mut out), |cx| cx.expr(value));
+                    let at = value.span;
                     let spec = match spec.as_slice() {
                         [] => None,
-                        [FPart::Text(text)] => Some(string(text.clone(), value.span)),
-                        parts => Some(self.format(parts, value.span)),
+                        [FPart::Text(text)] => Some(string(text.clone(), at)),
+                        parts => {
+                            let left = computed(&mut out).chain([&mut value]);
+                            Some(self.right_of(left, |cx| cx.format(parts, at)))
+                        }
                     };
                     broken |= value.ty.is_error() || spec.as_ref().is_some_and(|s| s.ty.is_error());
                     let spec = self.format_spec(&value, *repr, spec);
@@ -121,6 +125,14 @@ impl Cx<'_> {
         }
         TExpr { kind: TKind::Format(out), ty: Ty::Str, span }
     }
+}
+
+/// What the parts compute.
+fn computed(parts: &mut [FormatPart]) -> impl Iterator<Item = &mut TExpr> {
+    parts.iter_mut().flat_map(|part| match part {
+        FormatPart::Text(_) => None.into_iter().chain(None),
+        FormatPart::Value { value, spec, .. } => Some(value).into_iter().chain(spec.as_mut()),
+    })
 }
 
 /// A text that is known before the program runs: written out, or with ints of the call in it.

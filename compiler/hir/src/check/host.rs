@@ -50,8 +50,11 @@ impl Cx<'_> {
                         Seq::Broken => error_at(span),
                         seq => self.seq_list(seq, first.value.span),
                     };
+                    let mut list = list;
+                    let more = self.right_of([&mut list], |cx| cx.args(&args[1..]));
                     let mut values = vec![Value { name: None, value: list }];
-                    values.extend(self.args(&args[1..]));
+                    values.extend(more);
+                    self.keep_written(values.iter_mut().map(|v| &mut v.value));
                     return self.call_builtin_values(name, values, span, name_span);
                 }
             }

@@ -30,6 +30,20 @@ pub enum Seq {
     Broken,
 }
 
+impl Seq {
+    /// What it computes before its first element.
+    fn computed(&mut self) -> Vec<&mut TExpr> {
+        match self {
+            Seq::Range { start, stop, step } => vec![start, stop, step],
+            Seq::Value(value) => vec![value],
+            Seq::Each(items) => items.iter_mut().collect(),
+            Seq::Zip(seqs) => seqs.iter_mut().flat_map(Seq::computed).collect(),
+            Seq::Enumerate(seq, start) => seq.computed().into_iter().chain([start]).collect(),
+            Seq::Broken => vec![],
+        }
+    }
+}
+
 /// More values than this are run over in a loop, if they are of one type.
 const UNROLL_MAX: usize = 16;
 
@@ -157,7 +171,12 @@ impl Cx<'_> {
             self.error(Code::E0104, span, "`zip` takes one or more sequences");
             return Seq::Broken;
         }
-        let seqs: Vec<Seq> = args.iter().map(|a| self.seq(&a.value)).collect();
+        let mut seqs: Vec<Seq> = vec![];
+        for arg in args {
+            let left = seqs.iter_mut().flat_map(Seq::computed);
+            let seq = self.right_of(left, |cx| cx.seq(&arg.value));
+            seqs.push(seq);
+        }
         self.zip_of(seqs)
     }
 
@@ -184,12 +203,12 @@ impl Cx<'_> {
                 return Seq::Broken;
             }
         };
-        let seq = self.seq(&first.value);
+        let mut seq = self.seq(&first.value);
         let start = match start {
-            Some(s) => {
-                let value = self.expr(&s.value);
-                self.save("start", value)
-            }
+            Some(s) => self.right_of(seq.computed(), |cx| {
+                let value = cx.expr(&s.value);
+                cx.save("start", value)
+            }),
             None => int(0, span),
         };
         if !matches!(start.ty, Ty::Int(_)) {
@@ -220,7 +239,8 @@ impl Cx<'_> {
             return Seq::Broken;
         };
         match self.seq(&arg.value) {
-            Seq::Range { start, stop, step } if step.ty.const_int() == Some(1) => {
+            Seq::Range { mut start, mut stop, step } if step.ty.const_int() == Some(1) => {
+                self.keep_written([&mut start, &mut stop]);
                 let less = |e: TExpr| TExpr {
                     ty: Ty::Int(match &e.ty {
                         Ty::Int(Some(n)) => Some(n.sub(&1.into())),

@@ -41,14 +41,14 @@ impl Cx<'_> {
         }
     }
 
-    pub fn method(&mut self, base: &Expr, receiver: TExpr, name: &Name, args: &[Arg], span: Span) -> TExpr {
+    pub fn method(&mut self, base: &Expr, mut receiver: TExpr, name: &Name, args: &[Arg], span: Span) -> TExpr {
         match receiver.ty.clone() {
             Ty::Error | Ty::Never => {
                 self.args(args);
                 error_at(span)
             }
             Ty::Tensor(_) | Ty::AnyTensor => {
-                let values = self.args(args);
+                let values = self.right_of([&mut receiver], |cx| cx.args(args));
                 self.tensor_method(receiver, name, values, span)
             }
             Ty::Str => self.str_method(receiver, name, args, span),
@@ -83,8 +83,8 @@ impl Cx<'_> {
         }
     }
 
-    fn str_method(&mut self, receiver: TExpr, name: &Name, args: &[Arg], span: Span) -> TExpr {
-        let values = self.args(args);
+    fn str_method(&mut self, mut receiver: TExpr, name: &Name, args: &[Arg], span: Span) -> TExpr {
+        let mut values = self.right_of([&mut receiver], |cx| cx.args(args));
         if &*name.text == "format" {
             let TKind::Str(template) = &receiver.kind else {
                 let d = Diagnostic::new(
@@ -96,6 +96,7 @@ impl Cx<'_> {
                 return self.fail(d);
             };
             let template = template.clone();
+            self.keep_written(values.iter_mut().map(|v| &mut v.value));
             return self.format_method(&template, values, span);
         }
         let Some(row) = builtins::find(&format!("str.{}", name.text)) else {
@@ -107,7 +108,7 @@ impl Cx<'_> {
         self.row_call(row, all, span)
     }
 
-    fn list_method(&mut self, base: &Expr, list: TExpr, t: &Ty, name: &Name, args: &[Arg], span: Span) -> TExpr {
+    fn list_method(&mut self, base: &Expr, mut list: TExpr, t: &Ty, name: &Name, args: &[Arg], span: Span) -> TExpr {
         let word = &*name.text;
         let slots: Vec<Slot> = match word {
             "append" | "extend" | "remove" | "index" | "count" => {
@@ -123,7 +124,9 @@ impl Cx<'_> {
                 return self.fail(d);
             }
         };
-        let values = self.args(args);
+        // What changes a list looks at it when all else is computed.
+        let left = [&mut list].into_iter().filter(|_| matches!(word, "index" | "count"));
+        let values = self.right_of(left, |cx| cx.args(args));
         let Some(given) = self.match_params(&format!("list.{word}"), &slots, values, span, None) else {
             return error_at(span);
         };
@@ -195,7 +198,7 @@ impl Cx<'_> {
     fn dict_method(
         &mut self,
         base: &Expr,
-        dict: TExpr,
+        mut dict: TExpr,
         (k, v): (&Ty, &Ty),
         name: &Name,
         args: &[Arg],
@@ -212,7 +215,8 @@ impl Cx<'_> {
                 return self.fail(d);
             }
         };
-        let values = self.args(args);
+        let left = [&mut dict].into_iter().filter(|_| word == "get");
+        let values = self.right_of(left, |cx| cx.args(args));
         let Some(given) = self.match_params(&format!("dict.{word}"), &slots, values, span, None) else {
             return error_at(span);
         };

@@ -3,6 +3,7 @@
 use super::cx::{Cx, error_at};
 use super::env::Slot;
 use super::scalars::as_int;
+use super::tensors::computed_of;
 use super::types::{erase, has_unknown, same_slot};
 use crate::rules::lying::{cut_like, laid_out_as};
 use crate::rules::unify::Role;
@@ -199,19 +200,10 @@ impl Cx<'_> {
         self.out.push(TStmt::Mutate { place, change: TChange::Set(value), span });
     }
 
-    /// A value that is computed before the place is that it goes to. One that is written out takes its form from the place.
-    fn before_place(&mut self, target: &Expr, value: TExpr) -> TExpr {
-        let written = matches!(value.kind, TKind::List(_) | TKind::Dict(_) | TKind::Tuple(_) | TKind::Closure { .. });
-        match value.has_effect() && !written && has_call(target) {
-            true => self.save("value", value),
-            false => value,
-        }
-    }
-
     /// `base.name = value`
     pub fn set_field(&mut self, target: &Expr, base: &Expr, name: &Name, value: TExpr) {
-        let value = self.before_place(target, value);
-        let Some((place, ty)) = self.place(target) else { return };
+        let mut value = value;
+        let Some((place, ty)) = self.right_of([&mut value], |cx| cx.place(target)) else { return };
         if value.ty.is_error() {
             return;
         }
@@ -253,11 +245,12 @@ impl Cx<'_> {
 
     /// `base[index] = value`
     pub fn set_index(&mut self, target: &Expr, base: &Expr, index: &[Arg], value: TExpr) {
-        let value = self.before_place(target, value);
-        let Some((mut place, ty)) = self.place(base) else { return };
+        let mut value = value;
+        let Some((mut place, ty)) = self.right_of([&mut value], |cx| cx.place(base)) else { return };
         let span = target.span;
         if ty.is_tensor() {
-            let given = self.index_parts(index);
+            let mut given = self.right_of([&mut value], |cx| cx.index_parts(index));
+            self.keep_written([&mut value].into_iter().chain(computed_of(&mut given)));
             if value.ty.is_error() {
                 return;
             }
@@ -270,7 +263,8 @@ impl Cx<'_> {
             }
             return;
         }
-        let Some((step, _)) = self.index_place(base, &ty, index, span) else { return };
+        let step = self.right_of([&mut value], |cx| cx.index_place(base, &ty, index, span));
+        let Some((step, _)) = step else { return };
         if value.ty.is_error() {
             return;
         }
@@ -388,11 +382,6 @@ pub fn is_place(e: &Expr) -> bool {
         ExprKind::Attr { base, .. } | ExprKind::Index { base, .. } => is_place(base),
         _ => false,
     }
-}
-
-/// Whether looking at a place calls something.
-fn has_call(e: &Expr) -> bool {
-    matches!(e.kind, ExprKind::Call { .. }) || super::facts::parts_of(e).into_iter().any(has_call)
 }
 
 /// The type of a slot after a store: ints and dtypes inside have the values of what is stored, unless it is `one_of`

@@ -9,12 +9,12 @@ use tessera_grammar::ast::{Arg, Expr, ExprKind};
 
 impl Cx<'_> {
     pub fn index(&mut self, base: &Expr, index: &[Arg], span: Span) -> TExpr {
-        let base = self.expr(base);
+        let mut base = self.expr(base);
         if base.ty.is_error() {
             return error_at(span);
         }
         if base.ty.is_tensor() {
-            let given = self.index_parts(index);
+            let given = self.right_of([&mut base], |cx| cx.index_parts(index));
             let result = crate::rules::tensor::index(&mut self.sizes, base, given, span);
             return self.take(result);
         }
@@ -34,7 +34,7 @@ impl Cx<'_> {
         if let ExprKind::Slice { low, high, step } = &part.value.kind {
             return self.slice(base, [low, high, step], span);
         }
-        let key = self.key(&part.value);
+        let key = self.right_of([&mut base], |cx| cx.key(&part.value));
         self.element_at(base, key, span)
     }
 
@@ -135,10 +135,11 @@ impl Cx<'_> {
         self.fail(d)
     }
 
-    fn slice(&mut self, base: TExpr, parts: [&Option<Box<Expr>>; 3], span: Span) -> TExpr {
+    fn slice(&mut self, mut base: TExpr, parts: [&Option<Box<Expr>>; 3], span: Span) -> TExpr {
         let mut bounds: Vec<Option<TExpr>> = vec![];
         for part in parts {
-            let value = part.as_ref().map(|p| self.expr(p));
+            let left = bounds.iter_mut().flatten().chain([&mut base]);
+            let value = part.as_ref().map(|p| self.right_of(left, |cx| cx.expr(p)));
             let value = match value {
                 Some(v) if v.ty == Ty::None => None,
                 other => other.map(super::scalars::as_int),

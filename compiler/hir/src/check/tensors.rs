@@ -13,25 +13,32 @@ use tessera_ops::surface::OpDef;
 impl Cx<'_> {
     /// The parts of an index, checked.
     pub fn index_parts(&mut self, index: &[Arg]) -> Vec<GivenIndex> {
-        let mut out = vec![];
+        let mut out: Vec<GivenIndex> = vec![];
         for part in index {
             let span = part.value.span;
             match &part.value.kind {
                 ExprKind::Ellipsis => out.push(GivenIndex::Ellipsis(span)),
                 ExprKind::None => out.push(GivenIndex::NewAxis(span)),
                 ExprKind::Slice { low, high, step } => {
-                    let mut bound = |e: &Option<Box<tessera_grammar::ast::Expr>>| {
-                        e.as_ref().map(|e| self.expr(e)).filter(|v| v.ty != Ty::None)
-                    };
-                    let (low, high, step) = (bound(low), bound(high), bound(step));
+                    let mut bounds: Vec<Option<TExpr>> = vec![];
+                    for bound in [low, high, step] {
+                        let left = computed_of(&mut out).chain(bounds.iter_mut().flatten());
+                        let bound = bound.as_ref().map(|e| self.right_of(left, |cx| cx.expr(e)));
+                        bounds.push(bound.filter(|v| v.ty != Ty::None));
+                    }
+                    let mut bounds = bounds.into_iter();
+                    let mut next = || bounds.next().flatten();
+                    let (low, high, step) = (next(), next(), next());
                     out.push(GivenIndex::Slice { low, high, step, span });
                 }
                 _ => {
-                    let value = self.expr(&part.value);
+                    let value = self.right_of(computed_of(&mut out), |cx| {
+                        let value = cx.expr(&part.value);
+                        if matches!(value.ty, Ty::Tuple(_)) { cx.save("index", value) } else { value }
+                    });
                     match value.ty.clone() {
                         // `x[t]` with a tuple is `x[t[0], t[1]]`.
                         Ty::Tuple(types) => {
-                            let value = self.save("index", value);
                             for (i, ty) in types.into_iter().enumerate() {
                                 let kind = TKind::Field(Box::new(value.clone()), i as u32);
                                 out.push(GivenIndex::Value(TExpr { kind, ty, span }));
@@ -113,4 +120,16 @@ impl Cx<'_> {
 /// Where the tile of a call stands.
 fn tile_of(given: &[Given]) -> Option<Span> {
     given.iter().find(|g| g.name.as_ref().is_some_and(|n| &*n.text == "tile_shape")).map(|g| g.value.span)
+}
+
+/// What the parts of an index compute.
+pub fn computed_of(parts: &mut [GivenIndex]) -> impl Iterator<Item = &mut TExpr> {
+    parts.iter_mut().flat_map(|part| {
+        let [a, b, c] = match part {
+            GivenIndex::Value(e) => [Some(e), None, None],
+            GivenIndex::Slice { low, high, step, .. } => [low.as_mut(), high.as_mut(), step.as_mut()],
+            GivenIndex::Ellipsis(_) | GivenIndex::NewAxis(_) => [None, None, None],
+        };
+        [a, b, c].into_iter().flatten()
+    })
 }
