@@ -2,6 +2,7 @@
 //! medians of several runs. Nothing here fails by time.
 
 use crate::program::{binary, root};
+use crate::size_problems::{Problem, problems};
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
@@ -107,6 +108,23 @@ fn recheck_ms(text: &str, runs: usize) -> f64 {
     median((0..runs).map(|i| check(&edited(i)).0).collect())
 }
 
+/// Milliseconds that checking each problem about sizes takes, in process, in rising order. A problem asks several
+/// questions; what a program without any takes is in each.
+fn size_problems_ms() -> Vec<(f64, String)> {
+    let loader = tessera_hir::source::NoFiles;
+    let once = |text: &str| {
+        let mut db = tessera_hir::db::Database::default();
+        let start = Instant::now();
+        tessera_hir::check_program_only(&mut db, "problem.tsr", text, &loader);
+        start.elapsed().as_secs_f64() * 1e3
+    };
+    let all = problems();
+    let timed = |p: &Problem| (median((0..5).map(|_| once(&p.program)).collect()), p.heading.clone());
+    let mut times: Vec<(f64, String)> = all.iter().map(timed).collect();
+    times.sort_by(|a, b| a.0.total_cmp(&b.0));
+    times
+}
+
 /// Runs everything and prints the table.
 pub fn run() -> bool {
     let benches = root().join("tests/benches");
@@ -134,6 +152,11 @@ pub fn run() -> bool {
     if std::fs::write(&long, &text).is_ok() {
         let path = long.display().to_string();
         add("check 20,000 lines, whole process", process_ms(&["check", &path], &cache, false, 9), "ms", "<= 400");
+    }
+    let problem_ms = size_problems_ms();
+    if let (Some((middle, _)), Some((most, which))) = (problem_ms.get(problem_ms.len() / 2), problem_ms.last()) {
+        add("a problem about sizes, in process, median", *middle, "ms", "");
+        add(&format!("slowest: {which}"), *most, "ms", "");
     }
     gpt_block(&benches.join("gpt_block.tsr"), &mut add);
     for threads in [1, 2] {

@@ -15,6 +15,7 @@ pub mod exact;
 pub mod coverage;
 pub mod random_schedule;
 pub mod bits;
+pub mod size_problems;
 pub mod tiles;
 pub mod compare;
 pub mod shrink;

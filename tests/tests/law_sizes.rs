@@ -2,38 +2,8 @@
 //! refused because it fails for some, or left to a comparison at run time because only data decides.
 
 use std::path::Path;
-use tessera_tests::golden::blocks;
 use tessera_tests::program::{root, run_in};
-
-/// One program and what is to be said of it: `accepted`, `refused E02` (the start of a code), or `checked`.
-struct Problem {
-    place: String,
-    verdict: String,
-    program: String,
-}
-
-fn problems() -> Vec<Problem> {
-    let mut files: Vec<_> = std::fs::read_dir(root().join("tests/sizes"))
-        .expect("the problems are there")
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|e| e == "md"))
-        .collect();
-    files.sort();
-    let mut out = vec![];
-    for file in files {
-        let text = std::fs::read_to_string(&file).expect("a file of problems can be read");
-        for block in blocks(&text) {
-            let Some(verdict) = block.info.strip_prefix("tessera ") else { continue };
-            out.push(Problem {
-                place: format!("{}: {}", file.display(), block.heading),
-                verdict: verdict.to_owned(),
-                program: block.text,
-            });
-        }
-    }
-    out
-}
+use tessera_tests::size_problems::problems;
 
 /// What the checker says of a program, in the words of a verdict.
 fn verdict(dir: &Path) -> String {
