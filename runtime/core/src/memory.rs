@@ -4,6 +4,7 @@
 //! where all its lists, strings and dicts are made. What grows asks for room first, so that too much is a diagnostic
 //! and no abort.
 
+use mimalloc::MiMalloc;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -43,7 +44,8 @@ pub fn memory_limit() -> u64 {
     memory_bound().map_or(machine, |bound| bound.min(machine))
 }
 
-/// Pieces of so many bytes are counted for the process.
+/// Pieces of so many bytes are counted for the process, and come from the system's allocator: it hands the memory of
+/// tensors back and forth without asking for new pages. Smaller ones come from one made for many of them.
 const LARGE: usize = 1 << 15;
 /// What the tool itself may take besides, where the command line sets the bound: programs are compiled while they run.
 const OWN_BYTES: i64 = 64 << 20;
@@ -70,14 +72,15 @@ fn given_back(size: usize) {
     add(-(size as i64), size);
 }
 
-/// The system's allocator with a count of the bytes.
+/// The tool's allocator: two others, with a count of the bytes.
 pub struct Counting;
 
-// SAFETY: every request is passed on to the system's allocator as it is.
+// SAFETY: every request is passed on as it is; which allocator a piece belongs to follows from its size alone, which
+// the caller gives again with it.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
-        let p = unsafe { System.alloc(layout) };
+        let p = unsafe { if layout.size() < LARGE { MiMalloc.alloc(layout) } else { System.alloc(layout) } };
         if !p.is_null() {
             taken(layout.size());
         }
@@ -86,7 +89,8 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
-        let p = unsafe { System.alloc_zeroed(layout) };
+        let p =
+            unsafe { if layout.size() < LARGE { MiMalloc.alloc_zeroed(layout) } else { System.alloc_zeroed(layout) } };
         if !p.is_null() {
             taken(layout.size());
         }
@@ -95,18 +99,43 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, p: *mut u8, layout: Layout) {
         // SAFETY: the caller's promise.
-        unsafe { System.dealloc(p, layout) };
+        unsafe { if layout.size() < LARGE { MiMalloc.dealloc(p, layout) } else { System.dealloc(p, layout) } };
         given_back(layout.size());
     }
 
     unsafe fn realloc(&self, p: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's promise.
-        let new = unsafe { System.realloc(p, layout, size) };
+        let new = match (layout.size() < LARGE, size < LARGE) {
+            // SAFETY: the caller's promise, and the piece is of this allocator.
+            (true, true) => unsafe { MiMalloc.realloc(p, layout, size) },
+            // SAFETY: as above.
+            (false, false) => unsafe { System.realloc(p, layout, size) },
+            // SAFETY: the caller's promise. What it takes and gives is counted there.
+            _ => return unsafe { self.moved(p, layout, size) },
+        };
         if !new.is_null() {
             given_back(layout.size());
             taken(size);
         }
         new
+    }
+}
+
+impl Counting {
+    /// A piece that goes from one allocator to the other.
+    ///
+    /// # Safety
+    /// As of [`GlobalAlloc::realloc`].
+    unsafe fn moved(&self, p: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller of `realloc` has promised that the size with this alignment makes a layout; the pieces are
+        // two, and each has the bytes that are copied.
+        unsafe {
+            let new = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
+            if !new.is_null() {
+                std::ptr::copy_nonoverlapping(p, new, size.min(layout.size()));
+                self.dealloc(p, layout);
+            }
+            new
+        }
     }
 }
 

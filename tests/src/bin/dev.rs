@@ -17,6 +17,10 @@ const USAGE: &str = "cargo dev ci      every check that needs no GPU\n\
                      cargo dev docs    write docs/operators.md from the operator table\n\
                      cargo dev size    lines per crate";
 
+/// That of the tool: what is timed in this process is what the tool takes.
+#[global_allocator]
+static MEMORY: tessera_runtime::memory::Counting = tessera_runtime::memory::Counting;
+
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let ok = match args.first().map(String::as_str) {
