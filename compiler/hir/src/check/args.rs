@@ -1,6 +1,7 @@
 //! Arguments of calls, and the parameters that they belong to.
 
 use super::cx::{Cx, error_at};
+use super::written::{Wanted, is_written_out};
 use crate::thir::*;
 use crate::ty::Ty;
 use std::sync::Arc;
@@ -36,10 +37,26 @@ impl Slot {
 impl Cx<'_> {
     /// Checks the arguments in the order in which they stand; `*xs` of a tuple is spread.
     pub fn args(&mut self, args: &[Arg]) -> Vec<Value> {
+        self.args_as(args, &[])
+    }
+
+    /// As [`Cx::args`], of arguments that may be written out where functions are wanted: see
+    /// [`Cx::expr_for`].
+    pub fn args_for(&mut self, args: &[Arg], wanted: impl FnOnce() -> Vec<Wanted>) -> Vec<Value> {
+        let wanted = if args.iter().any(|a| is_written_out(&a.value)) { wanted() } else { vec![] };
+        self.args_as(args, &wanted)
+    }
+
+    fn args_as(&mut self, args: &[Arg], wanted: &[Wanted]) -> Vec<Value> {
         let mut out = vec![];
+        // How many are spread is not known here: what stands behind them may belong to any parameter.
+        let alone = args.iter().position(|a| a.star).unwrap_or(args.len());
         let named_early = args.iter().position(|a| a.name.is_some()).is_some_and(|i| i + 1 < args.len());
-        for arg in args {
-            let mut value = self.expr(&arg.value);
+        for (i, arg) in args.iter().enumerate() {
+            let mut value = match Wanted::find(wanted, arg, if i < alone { Some(i) } else { None }) {
+                Some(ty) => self.expr_for(&arg.value, ty),
+                None => self.expr(&arg.value),
+            };
             if arg.star {
                 self.spread(value, &mut out);
                 continue;
