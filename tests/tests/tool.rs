@@ -270,7 +270,7 @@ fn an_example_shows_each_value_of_a_line() {
         with_files(&[("main.tsr", &text.replace("f(z)", "f(2)").replace("    1\n", "    3\n"))], &["test", "main.tsr"]);
     assert_eq!((r.code, r.out.ends_with("1 passed, 0 failed\n")), (0, true), "{}{}", r.out, r.err);
     let r = with_files(&[("main.tsr", text)], &["test", "main.tsr"]);
-    assert!(r.err.contains("main.tsr:9:25 ]"), "{}", r.err);
+    assert!(r.err.contains("main.tsr:9:23 ]"), "{}", r.err);
 }
 
 #[test]
