@@ -117,6 +117,10 @@ fn commands() {
         printed("x = op.ones((2, 3))\n:type x @ x.T\n:type 1\ndef f(a: int) -> int:\n    return a\n\n:type f\n"),
         "Tensor[2, 2, f32]\nint\ndef f(a: int) -> int\n"
     );
+    assert_eq!(
+        printed("xs = [op.ones((2,)), op.ones((3,))]\n:type xs\nxs\n:type xs[0]\n:type [xs[0]]\n"),
+        "list[Tensor[?, f32]]\nlist[Tensor[?, f32]] [[1. 1.], [1. 1. 1.]]\nTensor[xs_3, f32]\nlist[Tensor[xs_3, f32]]\n"
+    );
     assert!(printed(":help\n").contains(":explain"));
     assert!(printed(":explain E0201\n").starts_with("# E0201"));
     let emitted = printed("x = op.ones((2,))\n:emit op.exp(x)\nx\n");

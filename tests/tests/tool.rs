@@ -263,6 +263,17 @@ fn an_example_is_told_at_its_line_of_the_file() {
 }
 
 #[test]
+fn an_example_shows_each_value_of_a_line() {
+    let text = "def f(n: int) -> int:\n    \"\"\"\n    >>> x = [1]; x.append(2); x\n    [1, 2]\n    >>> f(1); \"a;b\"; print(3); None\n    \
+                2\n    'a;b'\n    3\n    >>> y = \"a; y\"; f(z)\n    1\n    \"\"\"\n    return n + 1\n";
+    let r =
+        with_files(&[("main.tsr", &text.replace("f(z)", "f(2)").replace("    1\n", "    3\n"))], &["test", "main.tsr"]);
+    assert_eq!((r.code, r.out.ends_with("1 passed, 0 failed\n")), (0, true), "{}{}", r.out, r.err);
+    let r = with_files(&[("main.tsr", text)], &["test", "main.tsr"]);
+    assert!(r.err.contains("main.tsr:9:23 ]"), "{}", r.err);
+}
+
+#[test]
 fn a_warning_of_a_tested_file_is_told_once() {
     let text = "def test_a():\n    x = 1\n    x = 2\n\ndef test_b():\n    assert True\n\nif 1 == 1:\n    y = [i for i in range(3)]\n";
     let r = with_files(&[("main.tsr", text)], &["test", "main.tsr"]);

@@ -170,6 +170,26 @@ fn echoed(statement: &str) -> [&'static str; 2] {
     if wrong.is_empty() && !prints { ["shown_by_an_example(", ")"] } else { ["", ""] }
 }
 
+/// The parts of a line of several statements, each with where it begins and what stands before and behind it.
+fn in_a_row(line: &str) -> Option<Vec<(&str, usize, [&'static str; 2])>> {
+    let parsed = tessera_grammar::parse_item(line, tessera_base::ItemId(0));
+    if parsed.stmts.len() < 2 || !parsed.diagnostics.is_empty() {
+        return None;
+    }
+    let mut out = vec![];
+    let mut done = 0;
+    for stmt in &parsed.stmts {
+        let (start, end) = (stmt.span.start as usize, stmt.span.end as usize);
+        let (between, part) = (line.get(done..start)?, line.get(start..end)?);
+        out.push((between, done, ["", ""]));
+        let shown = matches!(stmt.kind, StmtKind::Expr(_));
+        out.push((part, start, if shown { echoed(part) } else { ["", ""] }));
+        done = end;
+    }
+    out.push((line.get(done..)?, done, ["", ""]));
+    Some(out)
+}
+
 /// The text of a file with the code of a case behind it, and which parts of that stand in the file.
 fn with_code(file: &str, case: &Case) -> (String, Vec<Taken>) {
     let mark = format!("{MARK:?}").replace("\\u{1}", "\\x01");
@@ -177,16 +197,30 @@ fn with_code(file: &str, case: &Case) -> (String, Vec<Taken>) {
     let mut taken = vec![];
     for statement in &case.code {
         let whole: Vec<&str> = statement.iter().map(|(line, _)| line.as_str()).collect();
-        let [before, behind] = echoed(&whole.join("\n"));
-        for (i, (line, place)) in statement.iter().enumerate() {
+        let mut push = |text: &mut String, [before, behind]: [&str; 2], part: &str, place: Option<usize>| {
             let begin = text.len();
-            text.push_str(if i == 0 { before } else { "" });
+            text.push_str(before);
             let start = text.len();
-            text.push_str(line);
-            text.push_str(if i + 1 == statement.len() { behind } else { "" });
-            if let Some(from) = place.map(|at| at..at + line.len()) {
+            text.push_str(part);
+            text.push_str(behind);
+            if let Some(from) = place.map(|at| at..at + part.len()) {
                 taken.push(Taken { whole: begin..text.len(), start, from });
             }
+        };
+        if let [(line, place)] = statement.as_slice()
+            && let Some(parts) = in_a_row(line)
+        {
+            for (part, at, around) in parts {
+                push(&mut text, around, part, place.map(|place| place + at));
+            }
+            text.push('\n');
+            continue;
+        }
+        let [before, behind] = echoed(&whole.join("\n"));
+        for (i, (line, place)) in statement.iter().enumerate() {
+            let before = if i == 0 { before } else { "" };
+            let behind = if i + 1 == statement.len() { behind } else { "" };
+            push(&mut text, [before, behind], line, *place);
             text.push('\n');
         }
     }

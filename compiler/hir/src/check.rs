@@ -42,6 +42,7 @@ pub mod modules;
 pub mod names;
 pub mod outputs;
 pub mod places;
+mod plainly;
 pub mod numerics;
 pub mod order;
 pub mod rows;
@@ -60,6 +61,7 @@ pub mod trees;
 pub mod types;
 pub mod unsupported;
 mod untold;
+mod written;
 pub mod zonk;
 
 pub use bodies::{check_inst, check_main};

@@ -251,7 +251,10 @@ impl<'db> Assembly<'db> {
             for d in inst.diagnostics.iter().chain(&endless) {
                 // Advice is for the numbers of a call.
                 let advised = (d.code == tessera_base::Code::W0102).then_some(call.span);
-                if !said.insert((d.code, d.span, advised)) {
+                // Sizes that differ for the sizes of a call differ for some of all.
+                let said_of_all = tessera_base::Code::E0212;
+                let code = if d.code == said_of_all { tessera_base::Code::E0202 } else { d.code };
+                if !said.insert((code, d.span, advised)) {
                     continue;
                 }
                 if library && d.is_error() && !answered.insert(call.span) {

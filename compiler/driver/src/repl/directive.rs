@@ -1,6 +1,7 @@
 //! Commands of the session: `:type`, `:emit` and the like.
 
 use super::state::{Outcome, State};
+use super::value::of_each;
 use crate::cli::Ir;
 use crate::files::Disk;
 use crate::program::out;
@@ -97,7 +98,7 @@ fn type_of(state: &mut State, text: &str) -> Outcome {
         return done(&format!("{head}\n"));
     }
     match state.checker.type_of(text, &Disk) {
-        Ok(ty) => done(&format!("{}\n", describe(&ty))),
+        Ok(ty) => done(&format!("{}\n", describe(&of_each(&ty)))),
         Err(diagnostics) if diagnostics.is_empty() => wrong("`:type` takes an expression"),
         Err(diagnostics) => {
             state.setup.show(&diagnostics, &state.checker.database().source_map());

@@ -1,13 +1,14 @@
 //! Values at the prompt: how they are shown, and which survive a failure.
 
-use tessera_base::Size;
+use tessera_base::{Size, SizeVar};
+use tessera_hir::rules::sizes::subst_ty;
 use tessera_hir::ty::Ty;
 use tessera_runtime::passed::Passed;
 
 /// The type as it is shown in front of a value. Sizes that the checker does not know are read
 /// from the value.
 pub fn type_text(ty: &Ty, value: Option<&Passed>) -> String {
-    let Some(Passed::Tensor(tensor)) = value else { return ty.to_string() };
+    let Some(Passed::Tensor(tensor)) = value else { return of_each(ty).to_string() };
     let size = |n: &u64| Size::constant(i64::try_from(*n).unwrap_or(i64::MAX));
     let mut known = match ty {
         Ty::Tensor(t) => t.clone(),
@@ -16,6 +17,11 @@ pub fn type_text(ty: &Ty, value: Option<&Passed>) -> String {
     known.shape = tensor.shape.iter().map(size).collect();
     known.dtype = Some(tensor.dtype);
     known.to_string()
+}
+
+/// The type with `?` for a size that is another one in each element of a list or dict.
+pub fn of_each(ty: &Ty) -> Ty {
+    subst_ty(ty, &mut |v| v.each.then(|| Size::var(SizeVar { name: "?".into(), ..v.clone() })))
 }
 
 /// Whether a variable may keep the value that a failed input gave it: what the checker knows of

@@ -1,6 +1,7 @@
 //! Arguments of calls, and the parameters that they belong to.
 
 use super::cx::{Cx, error_at};
+use super::written::{Wanted, is_written_out};
 use crate::thir::*;
 use crate::ty::Ty;
 use std::sync::Arc;
@@ -36,10 +37,24 @@ impl Slot {
 impl Cx<'_> {
     /// Checks the arguments in the order in which they stand; `*xs` of a tuple is spread.
     pub fn args(&mut self, args: &[Arg]) -> Vec<Value> {
+        self.args_as(args, &[])
+    }
+
+    /// As [`Cx::args`], of arguments that may be written out where functions are wanted: see
+    /// [`Cx::expr_for`].
+    pub fn args_for(&mut self, args: &[Arg], wanted: impl FnOnce() -> Vec<Wanted>) -> Vec<Value> {
+        let wanted = if args.iter().any(|a| is_written_out(&a.value)) { wanted() } else { vec![] };
+        self.args_as(args, &wanted)
+    }
+
+    fn args_as(&mut self, args: &[Arg], wanted: &[Wanted]) -> Vec<Value> {
         let mut out: Vec<Value> = vec![];
-        for arg in args {
+        // How many are spread is not known here: what stands behind them may belong to any parameter.
+        let alone = args.iter().position(|a| a.star).unwrap_or(args.len());
+        for (i, arg) in args.iter().enumerate() {
+            let wanted = Wanted::find(wanted, arg, (i < alone).then_some(i));
             let left = out.iter_mut().map(|a| &mut a.value);
-            let value = self.right_of(left, |cx| cx.arg(arg));
+            let value = self.right_of(left, |cx| cx.arg(arg, wanted));
             match arg.star {
                 true => self.spread(value, &mut out),
                 false => out.push(Value { name: arg.name.clone(), value }),
@@ -51,8 +66,11 @@ impl Cx<'_> {
         out
     }
 
-    fn arg(&mut self, arg: &Arg) -> TExpr {
-        let value = self.expr(&arg.value);
+    fn arg(&mut self, arg: &Arg, wanted: Option<&Ty>) -> TExpr {
+        let value = match wanted {
+            Some(ty) => self.expr_for(&arg.value, ty),
+            None => self.expr(&arg.value),
+        };
         match value.ty {
             Ty::Tuple(_) if arg.star => self.save("args", value),
             // A dtype is known before the run; what it is the dtype of is computed all the same.

@@ -4,6 +4,7 @@ use super::cx::{Cx, builtin, error_at, int, read, string};
 use super::env::{Binding, Slot};
 use super::iterate::int_test;
 use super::scalars::as_int;
+use super::written::is_written_out;
 use crate::rules::tensor::GivenIndex;
 use crate::rules::unify::Role;
 use crate::thir::*;
@@ -15,7 +16,12 @@ use tessera_grammar::ast::{BinOp, CmpOp, Expr, ExprKind};
 
 impl Cx<'_> {
     pub fn assign_stmt(&mut self, targets: &[Expr], value: &Expr) {
-        let value = self.value_for(targets.first(), value);
+        let place = targets.first().filter(|t| matches!(t.kind, ExprKind::Attr { .. } | ExprKind::Index { .. }));
+        let wanted = place.filter(|_| is_written_out(value)).and_then(|t| self.place_ty(t));
+        let value = match wanted.and_then(|(_, ty)| self.functions_of(value, &ty)) {
+            Some(value) => value,
+            None => self.value_for(targets.first(), value),
+        };
         match targets {
             [target] => self.assign_to(target, value),
             _ => {
@@ -182,30 +188,6 @@ impl Cx<'_> {
         if !made.is_empty() {
             self.bind_sizes(name, &declared, made, checked, ty.span, span);
         }
-    }
-
-    /// A list or dict of functions written where the type of the functions is declared: each
-    /// is made a value of that type, so that they need not agree among themselves.
-    pub fn functions_of(&mut self, e: &Expr, declared: &Ty) -> Option<TExpr> {
-        let span = e.span;
-        let value = match (&e.kind, declared) {
-            (ExprKind::List(items), Ty::List(t)) if matches!(**t, Ty::Fn(..)) => {
-                let items = self.operands(items);
-                TExpr { kind: TKind::List(items), ty: Ty::List(Box::new(Ty::Unknown)), span }
-            }
-            (ExprKind::Dict(pairs), Ty::Dict(_, t)) if matches!(**t, Ty::Fn(..)) => {
-                let mut all = self.operands(pairs.iter().flat_map(|(k, v)| [k, v])).into_iter();
-                let pairs = std::iter::from_fn(|| all.next().zip(all.next())).collect();
-                TExpr { kind: TKind::Dict(pairs), ty: Ty::Dict(Box::new(Ty::Unknown), Box::new(Ty::Unknown)), span }
-            }
-            _ => return None,
-        };
-        let broken = match &value.kind {
-            TKind::List(items) => items.iter().any(|i| i.ty.is_error()),
-            TKind::Dict(pairs) => pairs.iter().any(|(k, v)| k.ty.is_error() || v.ty.is_error()),
-            _ => false,
-        };
-        Some(if broken { error_at(span) } else { value })
     }
 
     /// The sizes that an annotation named become ints of those names. `checked`: the value is

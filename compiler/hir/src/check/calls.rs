@@ -7,7 +7,9 @@ use super::cx::{Cx, error_at};
 use super::fns::{self, FnSig};
 use super::inst::Callee;
 use super::names::Meaning;
+use super::scalars::floats_of;
 use super::types::{BUILTIN_ITEM, erase};
+use super::written::{Wanted, of_params};
 use crate::db;
 use crate::rules::sizes::{of_any_size, vars_of};
 use crate::rules::unify::{Coerce, bind_signature, param_mismatch_diagnostic, refine};
@@ -84,7 +86,9 @@ impl Cx<'_> {
             }
             Ty::FnRef(r) if r.item == BUILTIN_ITEM => self.call_builtin(&r.name, args, span, callee.span),
             Ty::FnRef(r) => {
-                let values = self.right_of([&mut callee], |cx| cx.args(args));
+                let sig = fns::find_sig(self.db, ItemId(r.item), r.start);
+                let wanted = || sig.map_or(vec![], |sig| of_params(&sig.params));
+                let values = self.right_of([&mut callee], |cx| cx.args_for(args, wanted));
                 self.call_function(&r, Some(callee), values, span)
             }
             Ty::Fn(params, ret) => self.call_erased(callee, &params, &ret, args, span),
@@ -106,7 +110,8 @@ impl Cx<'_> {
         let slots: Vec<Slot> = (0..params.len()).map(|i| Slot::plain(&format!("{i}"), false)).collect();
         let told = self.size_sources.clone();
         let mut callee = self.told_by_holder(callee);
-        let values = self.right_of([&mut callee], |cx| cx.args(args));
+        let wanted = || params.iter().map(|ty| Wanted::plain("", ty.clone())).collect();
+        let values = self.right_of([&mut callee], |cx| cx.args_for(args, wanted));
         let whole = self.of_this_call(&Ty::Fn(params.to_vec(), Box::new(ret.clone())));
         let Ty::Fn(params, ret) = &whole else { return error_at(span) };
         let Some(matched) = self.match_params("this function", &slots, values, span, None) else {
@@ -225,7 +230,7 @@ impl Cx<'_> {
             values.push(match (value, &p.default) {
                 (Some(v), _) => v,
                 (None, Some(default)) => {
-                    let value = self.default_value(default, ItemId(r.item));
+                    let value = self.default_value(default, p.ty.as_ref(), ItemId(r.item));
                     TExpr { span, ..value }
                 }
                 (None, None) => error_at(span),
@@ -397,19 +402,25 @@ impl Cx<'_> {
     }
 
     /// The default of a parameter, in the scope of its module.
-    pub fn default_value(&mut self, e: &Expr, item: ItemId) -> TExpr {
+    pub fn default_value(&mut self, e: &Expr, declared: Option<&Expr>, item: ItemId) -> TExpr {
+        let declared = declared.map_or(Ty::Unknown, super::written::outline);
         let home = db::home(self.db, item).unwrap_or(self.file);
-        self.in_module(home, |cx| cx.expr(e))
+        self.in_module(home, |cx| cx.expr_for(e, &declared))
     }
 }
 
 /// The type that a literal may take on where `declared` is wanted.
 pub fn literal_fit(declared: &Ty, found: &Ty) -> Ty {
-    match (declared, found) {
-        (Ty::List(d), Ty::List(f)) if **d == Ty::Float && matches!(**f, Ty::Int(_)) => Ty::List(d.clone()),
-        (Ty::List(d), Ty::List(f)) => Ty::List(Box::new(literal_fit(d, f))),
-        (Ty::Dict(_, d), Ty::Dict(k, f)) => Ty::Dict(k.clone(), Box::new(literal_fit(d, f))),
-        (_, f) => f.clone(),
+    match found {
+        Ty::List(_) | Ty::Dict(..) => floats_of(found, declared),
+        // Of a plain tuple the elements convert one by one.
+        Ty::Tuple(fs) => match declared {
+            Ty::Tuple(ds) if ds.len() == fs.len() => {
+                Ty::Tuple(ds.iter().zip(fs).map(|(d, f)| literal_fit(d, f)).collect())
+            }
+            _ => found.clone(),
+        },
+        _ => found.clone(),
     }
 }
 

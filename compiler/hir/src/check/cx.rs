@@ -256,7 +256,7 @@ impl<'db> Cx<'db> {
     // ---- Diagnostics and effects ------------------------------------------------------------
 
     pub fn report(&mut self, d: Diagnostic) {
-        let d = self.with_mode(d);
+        let d = self.named_plainly(self.with_mode(d));
         if self.diagnostics.len() < DIAGNOSTICS_MAX && !self.diagnostics.contains(&d) {
             self.diagnostics.push(d);
         }

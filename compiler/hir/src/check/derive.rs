@@ -691,6 +691,9 @@ impl Cx<'_> {
             self.report(d.help("define it at the top of the file"));
             return None;
         }
+        if gives.holds_error() {
+            return None;
+        }
         let whole = Ty::Tuple(types.clone());
         let fits = match (&gives, types.as_slice()) {
             (Ty::Tuple(parts), _) if parts.len() == types.len() => {

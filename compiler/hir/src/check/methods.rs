@@ -6,6 +6,7 @@ use super::cx::{Cx, builtin, error_at, int, none, read};
 use super::env;
 use super::scalars::as_int;
 use super::types::{erase, fill, same_slot};
+use super::written::Wanted;
 use crate::builtins::{self, typed};
 use crate::rules::unify::{JoinKind, Role, join};
 use crate::thir::*;
@@ -124,9 +125,17 @@ impl Cx<'_> {
                 return self.fail(d);
             }
         };
+        let wanted = || {
+            let ty = |s: &Slot| match &*s.name {
+                "element" => t.clone(),
+                "list" => Ty::List(Box::new(t.clone())),
+                _ => Ty::Unknown,
+            };
+            slots.iter().map(|s| Wanted::plain(&s.name, ty(s))).collect()
+        };
         // What changes a list looks at it when all else is computed.
         let left = [&mut list].into_iter().filter(|_| matches!(word, "index" | "count"));
-        let values = self.right_of(left, |cx| cx.args(args));
+        let values = self.right_of(left, |cx| cx.args_for(args, wanted));
         let Some(given) = self.match_params(&format!("list.{word}"), &slots, values, span, None) else {
             return error_at(span);
         };
@@ -160,8 +169,21 @@ impl Cx<'_> {
                     let more = self.expect_beside(more, &list, "list", Span::NONE, role, beside);
                     return if more.ty.is_error() { more } else { self.change(base, "list.extend", vec![more], span) };
                 }
+                let more = match more.kind {
+                    TKind::List(items) => {
+                        let items: Vec<TExpr> = items.into_iter().map(|i| self.as_element(i, t)).collect();
+                        if items.iter().any(|i| i.ty.is_error()) {
+                            return error_at(span);
+                        }
+                        TExpr { kind: TKind::List(items), ..more }
+                    }
+                    _ if element_form(&e, t) != *e => return self.not_as_elements(base, t, &more),
+                    _ => more,
+                };
                 let kind = more.kind.clone();
-                self.grow(base, t, TExpr { ty: (*e).clone(), ..more }, span, move |x| {
+                let ty = element_form(&e, t);
+                // Its elements have the form of those of the list already.
+                self.grow(base, t, TExpr { ty, kind: TKind::None, span: more.span }, span, move |x| {
                     let ty = Ty::List(Box::new(x.ty.clone()));
                     ("list.extend", vec![TExpr { kind: kind.clone(), ty, span: x.span }])
                 })
@@ -215,8 +237,17 @@ impl Cx<'_> {
                 return self.fail(d);
             }
         };
+        let whole = dict.ty.clone();
+        let wanted = || {
+            let ty = |s: &Slot| match &*s.name {
+                "default" => v.clone(),
+                "dict" => whole.clone(),
+                _ => Ty::Unknown,
+            };
+            slots.iter().map(|s| Wanted::plain(&s.name, ty(s))).collect()
+        };
         let left = [&mut dict].into_iter().filter(|_| word == "get");
-        let values = self.right_of(left, |cx| cx.args(args));
+        let values = self.right_of(left, |cx| cx.args_for(args, wanted));
         let Some(given) = self.match_params(&format!("dict.{word}"), &slots, values, span, None) else {
             return error_at(span);
         };
@@ -307,6 +338,18 @@ impl Cx<'_> {
         (!value.ty.is_error()).then_some(value)
     }
 
+    /// Elements that would each have to be converted, in a list that is not written out.
+    fn not_as_elements(&mut self, base: &Expr, t: &Ty, more: &TExpr) -> TExpr {
+        let text = format!("the elements of this list are `{t}`, and this is `{}`", more.ty);
+        let container = Ty::List(Box::new(t.clone()));
+        let d = Diagnostic::new(Code::E0204, more.span, text).with_label(base.span, container.to_string());
+        self.fail(match t {
+            Ty::Float => d.help_about("convert the elements: `[float(v) for v in {x}]`", &[("x", more.span)]),
+            Ty::Int(_) => d.help_about("convert the elements: `[int(v) for v in {x}]`", &[("x", more.span)]),
+            _ => d.help("add them one by one with `append`"),
+        })
+    }
+
     /// A change that adds an element: the list's element type may become wider.
     fn grow(
         &mut self,
@@ -357,5 +400,14 @@ impl Cx<'_> {
         let Some((place, _)) = self.place(base) else { return error_at(span) };
         self.set_place(place, value, span);
         none(span)
+    }
+}
+
+/// The type that an element has as one of a list of `t`.
+fn element_form(e: &Ty, t: &Ty) -> Ty {
+    match (e, t) {
+        (Ty::Bool, Ty::Int(_)) => Ty::int(),
+        (Ty::FnRef(_) | Ty::Unknown, Ty::Fn(..)) => t.clone(),
+        _ => super::scalars::floats_of(e, t),
     }
 }

@@ -5,6 +5,7 @@
 
 use super::cx::Cx;
 use crate::thir::*;
+use crate::ty::Ty;
 use crate::walk::{Var, each_expr, each_stmt, mentions};
 use std::collections::BTreeSet;
 use tessera_grammar::ast::Expr;
@@ -45,9 +46,17 @@ impl Cx<'_> {
 
     /// Operands in the order in which they stand.
     pub fn operands<'e>(&mut self, items: impl IntoIterator<Item = &'e Expr>) -> Vec<TExpr> {
+        self.operands_as(items.into_iter().map(|item| (item, None)))
+    }
+
+    /// The same, each with the type that is declared where it stands.
+    pub fn operands_as<'e>(&mut self, items: impl IntoIterator<Item = (&'e Expr, Option<&'e Ty>)>) -> Vec<TExpr> {
         let mut out: Vec<TExpr> = vec![];
-        for item in items {
-            let value = self.right_of(&mut out, |cx| cx.expr(item));
+        for (item, declared) in items {
+            let value = self.right_of(&mut out, |cx| match declared {
+                Some(ty) => cx.expr_for(item, ty),
+                None => cx.expr(item),
+            });
             out.push(value);
         }
         out

@@ -275,6 +275,21 @@ impl Cx<'_> {
         self.out.push(TStmt::Mutate { place, change: TChange::Set(value), span });
     }
 
+    /// A value in the form that elements of the type have: a float of an int, and a value of a function type of a
+    /// function, also inside of what is written out.
+    pub fn as_element(&mut self, value: TExpr, element: &Ty) -> TExpr {
+        match (element, &value.ty) {
+            (Ty::Int(_), Ty::Bool) => as_int(value),
+            (Ty::Fn(params, ret), Ty::FnRef(_)) => self.erase_function(value, params, ret),
+            (Ty::List(_) | Ty::Dict(..) | Ty::Tuple(_), t)
+                if has_unknown(t) && super::written::has_functions(element) =>
+            {
+                self.expect(value, element, "element", Span::NONE, Role::Other("the element".into()))
+            }
+            _ => super::scalars::with_floats(value.clone(), element).unwrap_or(value),
+        }
+    }
+
     /// A value as an element of the container at `base`. The sizes of elements are kept where they are declared;
     /// else elements may become wider.
     pub fn stored(
@@ -284,12 +299,7 @@ impl Cx<'_> {
         (container, element): (&Ty, &Ty),
         value: TExpr,
     ) -> Option<TExpr> {
-        let value = match (element, &value.ty) {
-            (Ty::Float, t) if t.is_scalar() => super::scalars::as_float(value),
-            (Ty::Int(_), Ty::Bool) => as_int(value),
-            (Ty::Fn(params, ret), Ty::FnRef(_)) => self.erase_function(value, params, ret),
-            _ => value,
-        };
+        let value = self.as_element(value, element);
         if value.ty.is_error() {
             return None;
         }
@@ -319,6 +329,9 @@ impl Cx<'_> {
             self.report(match (element, &value.ty) {
                 (Ty::Int(_), Ty::Float) => {
                     d.help("start the list with floats: `[0.0]`, or annotate it: `xs: list[float] = []`")
+                }
+                (_, t) if super::scalars::floats_of(t, element) != *t => {
+                    d.note("ints inside a value become floats only where it is written out")
                 }
                 _ => d,
             });

@@ -259,9 +259,22 @@ pub fn with_floats(e: TExpr, ty: &Ty) -> Option<TExpr> {
     };
     let ty = match &kind {
         TKind::Tuple(items) => Ty::Tuple(items.iter().map(|i| i.ty.clone()).collect()),
-        _ => ty.clone(),
+        _ => floats_of(&whole.ty, ty),
     };
     Some(TExpr { kind, ty, span })
+}
+
+/// The type `have` with floats for ints where `want` has floats.
+pub fn floats_of(have: &Ty, want: &Ty) -> Ty {
+    match (have, want) {
+        (Ty::Int(_) | Ty::Bool, Ty::Float) => Ty::Float,
+        (Ty::List(a), Ty::List(b)) => Ty::List(Box::new(floats_of(a, b))),
+        (Ty::Dict(k, a), Ty::Dict(_, b)) => Ty::Dict(k.clone(), Box::new(floats_of(a, b))),
+        (Ty::Tuple(a), Ty::Tuple(b)) if a.len() == b.len() => {
+            Ty::Tuple(a.iter().zip(b).map(|(a, b)| floats_of(a, b)).collect())
+        }
+        _ => have.clone(),
+    }
 }
 
 /// Whether ints stand where the other type has floats.

@@ -10,7 +10,8 @@ use super::format::known_text;
 use crate::rules::unify::Role;
 use crate::thir::*;
 use crate::ty::Ty;
-use tessera_base::{Code, Diagnostic, Span};
+use std::collections::BTreeSet;
+use tessera_base::{Code, Diagnostic, SizeVar, Span};
 use tessera_grammar::ast::{CmpOp, Expr, ExprKind, Stmt, StmtKind};
 
 impl Cx<'_> {
@@ -154,13 +155,13 @@ impl Cx<'_> {
         let sources = self.size_sources.clone();
         let mark = self.env.mark();
         self.learn(&condition, true);
-        let (then_out, ()) = self.block(|cx| cx.stmts(then));
+        let (then_out, then_told) = self.telling_block(then);
         let then_path = Path { alive: self.alive, changes: self.env.rollback(mark) };
         let then_facts = std::mem::replace(&mut self.sizes.facts, before.clone());
         let then_sources = std::mem::replace(&mut self.size_sources, sources.clone());
         self.alive = was_alive;
         self.learn(&condition, false);
-        let (else_out, ()) = self.block(|cx| cx.stmts(otherwise));
+        let (else_out, else_told) = self.telling_block(otherwise);
         let else_path = Path { alive: self.alive, changes: self.env.rollback(mark) };
         // What goes on after one branch only knows what that one does.
         self.sizes.facts = match (then_path.alive, else_path.alive) {
@@ -168,6 +169,13 @@ impl Cx<'_> {
             (false, true) => std::mem::take(&mut self.sizes.facts),
             _ => before,
         };
+        // What is told on every path that comes here is told.
+        match (then_path.alive, else_path.alive) {
+            (true, true) => self.told_too(then_told.intersection(&else_told)),
+            (true, false) => self.told_too(&then_told),
+            (false, true) => self.told_too(&else_told),
+            (false, false) => {}
+        }
         let else_sources = std::mem::take(&mut self.size_sources);
         self.size_sources = match (then_path.alive, else_path.alive) {
             (true, false) => then_sources,
@@ -186,6 +194,14 @@ impl Cx<'_> {
         if !condition.ty.is_error() {
             self.out.push(TStmt::If { test: condition, then: then_out, otherwise: else_out });
         }
+    }
+
+    /// Statements as a block, with the sizes that are told at its end.
+    fn telling_block(&mut self, stmts: &[Stmt]) -> (Vec<TStmt>, BTreeSet<SizeVar>) {
+        self.block(|cx| {
+            cx.stmts(stmts);
+            cx.told_here()
+        })
     }
 
     fn return_stmt(&mut self, value: Option<&Expr>, span: Span) {
@@ -346,7 +362,8 @@ impl Cx<'_> {
                 }
             }
         }
-        let (out, ()) = self.block(|cx| cx.stmts(body));
+        let (out, told) = self.telling_block(body);
+        self.told_too(&told);
         let policy = self.policy;
         self.set_numerics(before);
         match policy == before.policy {

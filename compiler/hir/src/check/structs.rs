@@ -7,6 +7,7 @@ use super::calls::literal_fit;
 use super::coerce::holds_any;
 use super::cx::{Cx, error_at};
 use super::generics::{self, GenericKind, dtype_in, is_ragged, kind_of, type_in};
+use super::written::{Wanted, outline};
 use crate::db;
 use crate::rules::annot::{self, GenericArg, NameMeaning};
 use crate::rules::unify::{Coerce, Role, bind_signature, convert, mismatch_diagnostic, refine};
@@ -15,7 +16,7 @@ use crate::ty::{StructTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, ItemId, Size, SizeVar, Span, TensorType};
-use tessera_grammar::ast::{Arg, Expr, StructDef};
+use tessera_grammar::ast::{Arg, Expr, FieldDef, StructDef};
 
 /// What the parameters of a struct stand for.
 pub type Generics = BTreeMap<Arc<str>, NameMeaning>;
@@ -171,8 +172,12 @@ impl Cx<'_> {
 
     /// `Name(…)`: a value of the struct.
     pub fn construct(&mut self, id: ItemId, args: &[Arg], span: Span) -> TExpr {
-        let values = self.args(args);
-        let Some(def) = self.struct_def(id) else { return error_at(span) };
+        let Some(def) = self.struct_def(id) else {
+            self.args(args);
+            return error_at(span);
+        };
+        let wanted = |f: &FieldDef| Wanted::plain(&f.name.text, outline(&f.ty));
+        let values = self.args_for(args, || def.fields.iter().map(wanted).collect());
         let slots: Vec<Slot> = def.fields.iter().map(|f| Slot::plain(&f.name.text, f.default.is_some())).collect();
         self.construct_of(id, &def, &slots, values, span)
     }
@@ -193,7 +198,7 @@ impl Cx<'_> {
             given.push(match (value, &field.default) {
                 (Some(v), _) => v,
                 (None, Some(default)) => {
-                    let value = self.default_value(default, id);
+                    let value = self.default_value(default, Some(&field.ty), id);
                     TExpr { span, ..value }
                 }
                 (None, None) => error_at(span),

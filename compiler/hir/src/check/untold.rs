@@ -141,6 +141,15 @@ impl Cx<'_> {
         }
     }
 
+    /// These are told here, too.
+    pub fn told_too<'a>(&mut self, told: impl IntoIterator<Item = &'a SizeVar>) {
+        for var in told {
+            if let Some(u) = self.untold.get_mut(var) {
+                (u.told, u.perhaps) = (true, true);
+            }
+        }
+    }
+
     /// What is told after code that perhaps does not run is what was before it.
     pub fn told_before(&mut self, before: &BTreeSet<SizeVar>) {
         for (var, u) in self.untold.iter_mut() {

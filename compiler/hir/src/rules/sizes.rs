@@ -33,6 +33,8 @@ pub struct SizeCx {
     pub precision: Precision,
     next: u32,
     used: BTreeMap<Arc<str>, u32>,
+    /// The names that were numbered because theirs was taken, with the name that was.
+    numbered: BTreeMap<Arc<str>, Arc<str>>,
 }
 
 impl Default for SizeCx {
@@ -53,6 +55,7 @@ impl SizeCx {
             precision: Precision::Own,
             next: first,
             used: BTreeMap::new(),
+            numbered: BTreeMap::new(),
         }
     }
 
@@ -69,6 +72,11 @@ impl SizeCx {
     /// Goes on after inputs that took these names: their sizes may be in a message beside new ones.
     pub fn after(&mut self, names: &BTreeMap<Arc<str>, u32>) {
         self.used = names.clone();
+    }
+
+    /// What a size was to be called whose name was numbered because another one has that.
+    pub fn plain_name(&self, name: &str) -> Option<&Arc<str>> {
+        self.numbered.get(name)
     }
 
     /// A new variable of a signature: stands for all sizes.
@@ -128,7 +136,7 @@ impl SizeCx {
 
     /// As [`SizeCx::fresh`], as a variable.
     pub fn fresh_var(&mut self, hint: &str) -> SizeVar {
-        make_fresh(&mut self.next, &mut self.used, self.binding.as_deref(), hint)
+        make_fresh((&mut self.next, &mut self.used, &mut self.numbered), self.binding.as_deref(), hint)
     }
 
     /// Accepts sizes that are equal, records a run-time check where only data decides, and
@@ -197,8 +205,8 @@ impl SizeCx {
 
     /// Runs an operator's typing rule. What it records is kept only if it succeeds.
     pub fn infer<T, E>(&mut self, span: Span, rule: impl FnOnce(&mut InferCx) -> Result<T, E>) -> Result<T, E> {
-        let SizeCx { facts, next, used, binding, .. } = self;
-        let mut fresh = |hint: &str| Size::var(make_fresh(next, used, binding.as_deref(), hint));
+        let SizeCx { facts, next, used, numbered, binding, .. } = self;
+        let mut fresh = |hint: &str| Size::var(make_fresh((next, used, numbered), binding.as_deref(), hint));
         let mut cx = InferCx { facts, fresh: &mut fresh, checks: vec![], reaches: vec![], notes: vec![] };
         let result = rule(&mut cx)?;
         let InferCx { checks, reaches, notes, .. } = cx;
@@ -274,7 +282,10 @@ impl SizeCx {
     }
 }
 
-fn make_fresh(next: &mut u32, used: &mut BTreeMap<Arc<str>, u32>, binding: Option<&str>, hint: &str) -> SizeVar {
+/// The next number of a variable, the names that are taken, and those that were numbered.
+type Names<'a> = (&'a mut u32, &'a mut BTreeMap<Arc<str>, u32>, &'a mut BTreeMap<Arc<str>, Arc<str>>);
+
+fn make_fresh((next, used, numbered): Names, binding: Option<&str>, hint: &str) -> SizeVar {
     let base = binding.unwrap_or(if hint.is_empty() { "n" } else { hint });
     // Another `rows_2` is `rows_3`, unless somebody wrote it that way.
     let base = match base.rsplit_once('_') {
@@ -290,6 +301,9 @@ fn make_fresh(next: &mut u32, used: &mut BTreeMap<Arc<str>, u32>, binding: Optio
         }
     }
     used.insert(name.clone(), 1);
+    if *name != *base {
+        numbered.insert(name.clone(), base.into());
+    }
     let id = *next;
     *next += 1;
     SizeVar { id, name, rigid: false, natural: true, each: false }

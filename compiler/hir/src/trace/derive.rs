@@ -344,6 +344,8 @@ impl Tracer<'_> {
     ) -> R<Vec<NodeId>> {
         let here = self.levels.len() as u32 - 1;
         let put = |tensor: Option<Tensor>, leaf: &Leaf| match (tensor, leaf) {
+            // An int or a bool has no cotangent, and what is known of it may decide which way is taken.
+            (_, Leaf::Scalar(s)) if !s.kind().dtype().is_float() && !matches!(s, Scalar::Node(..)) => leaf.value(),
             (Some(Tensor::Node { id, .. }), Leaf::Tensor(_)) => Value::Tensor(Tensor::Node { level: here, id }),
             (Some(Tensor::Node { id, .. }), Leaf::Scalar(s)) => {
                 Value::Scalar(Scalar::Node(s.kind(), Tensor::Node { level: here, id }))
