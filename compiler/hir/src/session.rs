@@ -288,7 +288,22 @@ impl<'db> Assembly<'db> {
         labels.push(Label { span: d.span, text: here });
         labels.append(&mut out.labels);
         out.labels = labels;
-        out
+        match self.circle(call) {
+            Some(name) => out
+                .note(format!(
+                    "`{name}` calls itself, and is checked anew for each list of argument types: here they grow with each call"
+                ))
+                .help(format!("annotate the parameters and the result of `{name}`")),
+            None => out,
+        }
+    }
+
+    /// The template that has called itself all the way.
+    fn circle(&self, call: &Call) -> Option<Arc<str>> {
+        let item = |id: InstId| db::inst_data(self.db, id).map(|data| data.item);
+        let own = item(call.callee)?;
+        let all = call.inner.iter().all(|(_, callee)| item(*callee) == Some(own));
+        (call.inner.len() == CALLS_TOLD && all).then(|| self.name_of(call.callee))
     }
 
     fn name_of(&self, id: InstId) -> Arc<str> {
