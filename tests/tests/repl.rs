@@ -56,6 +56,15 @@ fn blocks_end_where_a_line_is_not_indented() {
 }
 
 #[test]
+fn a_function_value_reads_variables_as_they_are() {
+    let input = "k = 3\nf: (int) -> int = lambda x: op.zeros((k,)).shape[0] + x\nf(1)\nk = 9\nf(1)\n";
+    assert_eq!(printed(input), "int 4\nint 10\n");
+    let ran = session("k = 3\nf: (int) -> int = lambda x: x + k\nk = \"a\"\nf(1)\n");
+    assert!(ran.err.contains("E0204") && ran.err.contains("`k` becomes `str`"), "{}", ran.err);
+    assert_eq!(ran.out, "int 4\n");
+}
+
+#[test]
 fn a_later_definition_counts_everywhere() {
     let input = "def scale(x):\n    return x * 2\n\ndef model(x):\n    return scale(x) + 1\n\nmodel(10)\ndef scale(x):\n    return x * 100\n\nmodel(10)\n";
     assert_eq!(printed(input), "int 21\nint 1001\n");

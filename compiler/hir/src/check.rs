@@ -31,6 +31,7 @@ pub mod generics;
 pub mod host;
 pub mod inst;
 pub mod iterate;
+pub mod later;
 mod learn;
 pub mod kernels;
 mod lies;

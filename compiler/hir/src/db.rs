@@ -339,6 +339,7 @@ pub fn scope(db: &dyn Db, file: File) -> Arc<Scope> {
     let mut out = file.before(db).as_ref().map_or_else(Scope::default, |b| Scope::clone(&b.scope));
     out.twice.clear();
     let mut here: BTreeMap<Arc<str>, ItemId> = BTreeMap::new();
+    let variables = import_variables(db, file);
     for head in file.heads(db).iter() {
         let Some(item) = item_of(db, head.id) else { continue };
         if let (Some(name), ItemKind::Def | ItemKind::Struct) = (&head.name, head.kind) {
@@ -353,6 +354,11 @@ pub fn scope(db: &dyn Db, file: File) -> Arc<Scope> {
         let facts = facts(db, item);
         out.variables.extend(facts.assigned.iter().cloned());
         for import in &facts.imports {
+            if variables.contains(&import.binds) {
+                out.names.remove(&import.binds);
+                out.variables.insert(import.binds.clone());
+                continue;
+            }
             let entity = check::modules::import_entity(db, file, import);
             out.variables.remove(&import.binds);
             out.names.insert(import.binds.clone(), entity);
@@ -365,6 +371,18 @@ pub fn scope(db: &dyn Db, file: File) -> Arc<Scope> {
 #[salsa::tracked]
 pub fn constants(db: &dyn Db, file: File) -> Arc<BTreeMap<Arc<str>, check::constants::Constant>> {
     Arc::new(check::constants::constants(db, file))
+}
+
+/// What is known of the variables of a file for good (see [`check::later`]).
+#[salsa::tracked]
+pub fn lasting(db: &dyn Db, file: File) -> Arc<check::later::Lasting> {
+    Arc::new(check::later::lasting(db, file))
+}
+
+/// The names that a file imports and binds to something else, too: they are variables.
+#[salsa::tracked]
+pub fn import_variables(db: &dyn Db, file: File) -> Arc<BTreeSet<Arc<str>>> {
+    Arc::new(check::modules::import_variables(db, file))
 }
 
 /// For each item of a file, the module-level names that running it may read: its own and those

@@ -67,13 +67,13 @@ pub fn check_text(db: &mut Database, path: &str, text: &str, loader: &dyn Loader
 /// ([`Database::load_imports`]).
 pub fn check_program(db: &Database, root: FileId) -> Checked {
     let snapshot = db.clone();
-    deep(move || run(&snapshot, root, &BTreeSet::new(), true))
+    deep(move || run(&snapshot, root, &Past::default(), true))
 }
 
 /// The diagnostics alone: the typed program is not put together.
 pub fn check_only(db: &Database, root: FileId) -> Checked {
     let snapshot = db.clone();
-    deep(move || run(&snapshot, root, &BTreeSet::new(), false))
+    deep(move || run(&snapshot, root, &Past::default(), false))
 }
 
 /// [`check_text`] without the typed program.
@@ -110,18 +110,18 @@ fn warm<T: Sync>(db: &Database, keys: &[T], query: impl Fn(&Database, &T) + Sync
     });
 }
 
-fn run(db: &Database, root: FileId, ran: &BTreeSet<FileId>, whole: bool) -> Checked {
+fn run(db: &Database, root: FileId, past: &Past, whole: bool) -> Checked {
     if let Some(file) = db::file_of(db, root) {
         let items: Vec<Item> = file.heads(db).iter().filter_map(|head| db::item_of(db, head.id)).collect();
         warm(db, &items, |db, item| {
             db::parsed(db, *item);
         });
     }
-    let mut pass = Assembly { db, insts: BTreeMap::new(), mains: vec![], seen: ran.clone(), diagnostics: vec![] };
+    let mut pass = Assembly { db, insts: BTreeMap::new(), mains: vec![], seen: past.ran.clone(), diagnostics: vec![] };
     if let Some(file) = db::file_of(db, root) {
         pass.module(file);
     }
-    pass.finish(root, whole)
+    pass.finish(root, &past.held, whole)
 }
 
 /// Everything that a module reaches.
@@ -162,7 +162,7 @@ impl<'db> Assembly<'db> {
         self.mains.push((file, main));
     }
 
-    fn finish(mut self, root: FileId, whole: bool) -> Checked {
+    fn finish(mut self, root: FileId, held: &BTreeSet<InstId>, whole: bool) -> Checked {
         let db: &'db dyn Db = self.db;
         let mut called: BTreeSet<ItemId> = BTreeSet::new();
         for id in self.insts.keys() {
@@ -197,6 +197,7 @@ impl<'db> Assembly<'db> {
         self.instance_diagnostics(&mains);
         self.host_in_graph();
         self.host_in_kernels();
+        self.diagnostics.extend(check::later::disagreements(db, &self.insts, &mains, held));
         let sources = self.db.source_map();
         let diagnostics = sorted(std::mem::take(&mut self.diagnostics), &sources);
         let mut diagnostics = diagnostics;
@@ -290,7 +291,22 @@ impl<'db> Assembly<'db> {
         labels.push(Label { span: d.span, text: here });
         labels.append(&mut out.labels);
         out.labels = labels;
-        out
+        match self.circle(call) {
+            Some(name) => out
+                .note(format!(
+                    "`{name}` calls itself, and is checked anew for each list of argument types: here they grow with each call"
+                ))
+                .help(format!("annotate the parameters and the result of `{name}`")),
+            None => out,
+        }
+    }
+
+    /// The template that has called itself all the way.
+    fn circle(&self, call: &Call) -> Option<Arc<str>> {
+        let item = |id: InstId| db::inst_data(self.db, id).map(|data| data.item);
+        let own = item(call.callee)?;
+        let all = call.inner.iter().all(|(_, callee)| item(*callee) == Some(own));
+        (call.inner.len() == CALLS_TOLD && all).then(|| self.name_of(call.callee))
     }
 
     fn name_of(&self, id: InstId) -> Arc<str> {
@@ -512,6 +528,8 @@ struct Past {
     before: Option<Arc<Before>>,
     /// Module bodies that have run.
     ran: BTreeSet<FileId>,
+    /// Functions that were made values of function types.
+    held: BTreeSet<InstId>,
 }
 
 /// A variable that the next input can read.
@@ -543,11 +561,10 @@ impl Session {
     /// Checks whole lines of a text as an input of its own; diagnostics show the whole text.
     pub fn check_part(&mut self, path: &str, text: &str, part: Range<usize>, loader: &dyn Loader) -> Checked {
         let id = self.add(path, text, part, loader);
-        let (db, ran) = (self.db.clone(), self.now.ran.clone());
-        let before = self.now.before.clone();
+        let (db, now) = (self.db.clone(), self.now.clone());
         let (mut checked, past) = deep(move || {
-            let checked = run(&db, id, &ran, true);
-            let past = checked.program.is_some().then(|| past(&db, id, before, &ran)).flatten();
+            let checked = run(&db, id, &now, true);
+            let past = checked.program.is_some().then(|| past(&db, id, now)).flatten();
             (checked, past)
         });
         match past {
@@ -582,8 +599,8 @@ impl Session {
     /// The type of an expression as the next input would see it.
     pub fn type_of(&mut self, text: &str, loader: &dyn Loader) -> Result<Ty, Vec<Diagnostic>> {
         let id = self.add("<type>", text, 0..text.len(), loader);
-        let (db, ran) = (self.db.clone(), self.now.ran.clone());
-        let checked = deep(move || run(&db, id, &ran, false));
+        let (db, now) = (self.db.clone(), self.now.clone());
+        let checked = deep(move || run(&db, id, &now, false));
         match checked.last {
             Some(last) if !checked.diagnostics.iter().any(Diagnostic::is_error) => Ok(last.ty),
             _ => Err(checked.diagnostics),
@@ -624,11 +641,11 @@ impl Session {
 }
 
 /// What there is after an input, for the next.
-fn past(db: &Database, root: FileId, before: Option<Arc<Before>>, ran: &BTreeSet<FileId>) -> Option<Past> {
+fn past(db: &Database, root: FileId, now: Past) -> Option<Past> {
     let file = db::file_of(db, root)?;
-    let mut pass = Assembly { db, insts: BTreeMap::new(), mains: vec![], seen: ran.clone(), diagnostics: vec![] };
+    let mut pass = Assembly { db, insts: BTreeMap::new(), mains: vec![], seen: now.ran, diagnostics: vec![] };
     pass.module(file);
-    let heads = before.iter().flat_map(|b| b.heads.iter()).chain(file.heads(db).iter()).cloned().collect();
+    let heads = now.before.iter().flat_map(|b| b.heads.iter()).chain(file.heads(db).iter()).cloned().collect();
     let before = Before {
         module: db::module_of(db, root),
         scope: db::scope(db, file).clone(),
@@ -636,7 +653,9 @@ fn past(db: &Database, root: FileId, before: Option<Arc<Before>>, ran: &BTreeSet
         imports: file.imports(db).clone(),
         main: db::checked_main(db, file).clone(),
     };
-    Some(Past { before: Some(Arc::new(before)), ran: pass.seen })
+    let mut held = now.held;
+    held.extend(check::later::held(db, &pass.insts));
+    Some(Past { before: Some(Arc::new(before)), ran: pass.seen, held })
 }
 
 /// The names that a function which nothing calls gets wrong; its types depend on calls.

@@ -284,6 +284,16 @@ pub fn each_stmt<'a>(stmts: &'a [TStmt], f: &mut dyn FnMut(&'a TStmt)) {
     }
 }
 
+/// The functions that evaluating the node itself may call.
+pub fn called(e: &TExpr) -> Option<InstId> {
+    match &e.kind {
+        TKind::Call { inst, .. } | TKind::Erase { inst, .. } => Some(*inst),
+        TKind::Scan { inst, .. } | TKind::Fori { inst, .. } => Some(*inst),
+        TKind::Derive { f, .. } => Some(f.inst()),
+        _ => None,
+    }
+}
+
 /// The variables that an expression mentions.
 pub fn mentioned(e: &TExpr) -> BTreeSet<Var> {
     let mut vars = BTreeSet::new();

@@ -318,15 +318,25 @@ fn result(cx: &mut Cx, f: &FnLike, declared: Option<&Ty>) -> Ty {
         Some(state) => (std::mem::take(&mut state.returns), state.ret.clone()),
         None => (vec![], None),
     };
-    // How many dims it has the values that are returned say.
-    let pattern = ret.clone().filter(|ret| matches!(ret, Ty::TensorPattern(_)));
-    if let (Some(_), Some(ret), None) = (declared, ret, &pattern) {
-        if cx.alive && !matches!(ret, Ty::None | Ty::Error) {
-            let at = f.sig.ret.as_ref().map_or(f.sig.head, |r| r.span);
-            let d = Diagnostic::new(Code::E0204, at, format!("`{}` can end without returning a value", f.sig.name))
-                .note(format!("it must give {ret} on every path"));
-            cx.report(d);
+    // How many dims it has the values that are returned say, and what a type that the signature leaves open is.
+    let pattern = ret.clone().filter(|ret| matches!(ret, Ty::TensorPattern(_)) || has_unknown(ret));
+    if let (Some(_), Some(ret)) = (declared, &ret)
+        && cx.alive
+        && !matches!(ret, Ty::None | Ty::Error)
+    {
+        let written = f.sig.ret.as_ref();
+        let at = written.map_or(f.sig.head, |r| r.span);
+        let d = Diagnostic::new(Code::E0204, at, format!("`{}` can end without returning a value", f.sig.name));
+        let d = match *ret == Ty::Unknown {
+            true => d,
+            false => d.note(format!("it must give {ret} on every path")),
+        };
+        cx.report(d);
+        if pattern.is_some() {
+            return Ty::Error;
         }
+    }
+    if let (Some(_), Some(ret), None) = (declared, ret, &pattern) {
         // A declared result says nothing of a mesh: the values that are returned do.
         let says_more = |r: &&(Ty, Span)| r.0.on_a_mesh() || leaves_mesh(&ret) && !r.0.is_error();
         let Some((first, at)) = returns.iter().find(says_more) else { return ret };

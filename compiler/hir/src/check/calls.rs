@@ -221,6 +221,7 @@ impl Cx<'_> {
         if let Some(name) = (r.item == BUILTIN_ITEM).then(|| r.name.clone()) {
             return self.call_builtin_values(&name, args, span, span);
         }
+        let r = &self.with_known_ints(r);
         let Some(sig) = fns::find_sig(self.db, ItemId(r.item), r.start) else { return error_at(span) };
         let name: &str = if sig.lambda { "the lambda" } else { &sig.name };
         let slots: Vec<Slot> = sig.params.iter().map(Slot::of).collect();
@@ -255,6 +256,19 @@ impl Cx<'_> {
             return error_at(span);
         }
         self.write_outputs(call, outputs, span)
+    }
+
+    /// The function with a symbol for each int that it has captured and of which nothing is known, one of several
+    /// functions perhaps: its signature may name it.
+    fn with_known_ints(&mut self, r: &FnRefTy) -> FnRefTy {
+        let captures = r.captures.iter().map(|(name, ty)| {
+            let ty = match ty {
+                Ty::Int(None) => Ty::Int(Some(Size::var(SizeVar { natural: false, ..self.sizes.elsewhere(name) }))),
+                ty => ty.clone(),
+            };
+            (name.clone(), ty)
+        });
+        FnRefTy { captures: captures.collect(), ..r.clone() }
     }
 
     fn call_sig(

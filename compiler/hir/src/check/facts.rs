@@ -285,7 +285,7 @@ pub fn each_expr(stmts: &[Stmt], f: &mut dyn FnMut(&Expr)) {
 }
 
 /// The expressions directly in a statement.
-fn exprs_of(stmt: &Stmt) -> Vec<&Expr> {
+pub fn exprs_of(stmt: &Stmt) -> Vec<&Expr> {
     match &stmt.kind {
         StmtKind::Def(def) => {
             let params = def.params.iter().flat_map(|p| p.ty.iter().chain(&p.default));

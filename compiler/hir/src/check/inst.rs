@@ -109,8 +109,11 @@ impl<'db> Cx<'db> {
         let mut note = |t: &Ty| each_fn_ref(t, &mut |r| more.push(ItemId(r.item)));
         captures.iter().for_each(|(_, t)| note(t));
         args.iter().flatten().for_each(&mut note);
-        let globals =
-            self.globals_read(callee.item, more).into_iter().map(|g| GlobalRead { ty: canon.ty(&g.ty), ..g }).collect();
+        let mut globals = self.globals_read(callee.item, more);
+        if erased.is_some() {
+            globals = globals.into_iter().map(|g| self.read_later(g)).collect();
+        }
+        let globals = globals.into_iter().map(|g| GlobalRead { ty: canon.ty(&g.ty), ..g }).collect();
         let local = local
             .map(|l| PerDevice { sizes: l.sizes.into_iter().map(|(axis, n)| (axis, canon.size(&n))).collect(), ..l });
         let erased = erased.map(|ret| canon.ty(ret));
@@ -160,7 +163,10 @@ impl<'db> Cx<'db> {
         if self.is_module() && module == self.module {
             let binding = self.env.get(name)?;
             return match (&binding.bad, binding.slot) {
-                (None, Slot::Global(id)) => Some((id, binding.ty.clone(), binding.span)),
+                (None, Slot::Global(id)) => {
+                    let ty = self.as_functions_leave(self.file, name, binding.ty.clone());
+                    Some((id, ty, binding.span))
+                }
                 _ => None,
             };
         }
@@ -174,6 +180,7 @@ impl<'db> Cx<'db> {
         }
         let var = db::checked_main(self.db, file).vars.get(name)?.clone();
         let ty = self.foreign(&var.ty);
+        let ty = self.as_functions_leave(file, name, ty);
         (!var.bad).then_some((var.id, ty, var.span))
     }
 

@@ -17,6 +17,8 @@ use tessera_grammar::ast::{Arg, Expr, Name};
 
 const LIST: &[&str] =
     &["append", "extend", "insert", "pop", "remove", "sort", "reverse", "clear", "index", "count", "copy"];
+/// The methods that change a list or dict.
+pub const CHANGE: &[&str] = &["append", "extend", "insert", "pop", "remove", "sort", "reverse", "clear", "update"];
 const DICT: &[&str] = &["keys", "values", "items", "get", "pop", "update", "clear", "copy"];
 
 /// The methods of a type.

@@ -6,6 +6,7 @@ use super::names::Meaning;
 use crate::builtins;
 use crate::db::{self, Db, Entity, File, Target, is_builtin_module};
 use crate::source::FileId;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, Span};
@@ -26,6 +27,29 @@ pub fn import_entity(db: &dyn Db, file: File, import: &Import) -> Entity {
         },
         Some(member) => member_entity(db, file, module, member).unwrap_or(Entity::Broken),
     }
+}
+
+/// The names that a file imports and binds to something else, too, by an assignment or by another import.
+pub fn import_variables(db: &dyn Db, file: File) -> BTreeSet<Arc<str>> {
+    let mut imported: BTreeMap<Arc<str>, Import> = BTreeMap::new();
+    let mut bound: BTreeSet<Arc<str>> = BTreeSet::new();
+    let mut assigned: BTreeSet<Arc<str>> = BTreeSet::new();
+    for head in file.heads(db).iter() {
+        let Some(item) = db::item_of(db, head.id) else { continue };
+        let facts = db::facts(db, item);
+        assigned.extend(facts.assigned.iter().cloned());
+        // `import a.b` beside `import a.c` binds `a` once.
+        let whole = |i: &Import| i.member.is_none() && i.module.split('.').next() == Some(&*i.binds);
+        for import in &facts.imports {
+            let other = imported.get(&import.binds).is_some_and(|i| i != import && !(whole(i) && whole(import)));
+            if other {
+                bound.insert(import.binds.clone());
+            }
+            imported.insert(import.binds.clone(), import.clone());
+        }
+    }
+    bound.extend(assigned.into_iter().filter(|name| imported.contains_key(name)));
+    bound
 }
 
 fn module_entity(db: &dyn Db, file: File, module: &Arc<str>) -> Option<Entity> {
@@ -120,10 +144,15 @@ impl Cx<'_> {
     /// Reports what is wrong with an import; its names are in the module's scope already.
     pub fn import(&mut self, stmt: &Stmt) {
         match &stmt.kind {
-            StmtKind::Import { path, .. } => {
+            StmtKind::Import { path, alias } => {
                 let module = facts::dotted_path(path);
                 let span = path.iter().map(|n| n.span).reduce(|a, b| a.to(b)).unwrap_or(stmt.span);
-                self.known_module(&module, path, span);
+                if self.known_module(&module, path, span)
+                    && let Some(name) = alias.as_ref().or(path.first())
+                {
+                    self.no_variable(name);
+                    self.defined_once(name);
+                }
             }
             StmtKind::FromImport { path, names } => {
                 let module = facts::dotted_path(path);
@@ -132,11 +161,54 @@ impl Cx<'_> {
                 if !submodules && !self.known_module(&module, path, span) {
                     return;
                 }
-                for (name, _) in names {
+                for (name, alias) in names {
                     self.known_member(&module, name);
+                    let binds = alias.as_ref().unwrap_or(name);
+                    self.defined_once(binds);
+                    if db::import_variables(self.db, self.file).contains(&binds.text) {
+                        self.bind_member(&module, name, binds);
+                    }
                 }
             }
             _ => {}
+        }
+    }
+
+    /// E0106 where a name that is imported is a function or struct of the file, too.
+    fn defined_once(&mut self, name: &Name) {
+        let heads = self.file.heads(self.db);
+        if heads.iter().any(|h| h.name.as_ref() == Some(&name.text)) {
+            let d = Diagnostic::new(Code::E0106, name.span, format!("the file defines `{}`, too", name.text))
+                .help("import it under another name: `import … as …`");
+            self.report(d);
+        }
+    }
+
+    /// E0106 where the name of a module is a variable of the file, too.
+    fn no_variable(&mut self, name: &Name) {
+        if db::import_variables(self.db, self.file).contains(&name.text) {
+            let message =
+                format!("`{}` is bound to something else in this file, and a module is not a value", name.text);
+            let d =
+                Diagnostic::new(Code::E0106, name.span, message).help("import it under another name: `import … as …`");
+            self.report(d);
+        }
+    }
+
+    /// An import of a name that the file binds to something else, too: from here on it is this member.
+    fn bind_member(&mut self, module: &Arc<str>, member: &Name, binds: &Name) {
+        let import = match &**module {
+            "tessera" => Import { binds: binds.text.clone(), module: member.text.clone(), member: None },
+            _ => Import { binds: binds.text.clone(), module: module.clone(), member: Some(member.text.clone()) },
+        };
+        match import_entity(self.db, self.file, &import) {
+            Entity::Broken => {}
+            Entity::Module(_) | Entity::File(_) => self.no_variable(binds),
+            entity => {
+                let meaning = self.entity(&entity, member.span);
+                let value = self.as_value(meaning, member.span);
+                self.bind(&binds.text, value, binds.span);
+            }
         }
     }
 

@@ -201,7 +201,13 @@ impl Cx<'_> {
 
     fn variable(&mut self, name: &Arc<str>, binding: &super::env::Binding, span: Span) -> Meaning {
         let d = match &binding.bad {
-            None => return Meaning::Value(read(binding.slot, binding.ty.clone(), span)),
+            None => {
+                let ty = match self.is_module() {
+                    true => self.as_functions_leave(self.file, name, binding.ty.clone()),
+                    false => binding.ty.clone(),
+                };
+                return Meaning::Value(read(binding.slot, ty, span));
+            }
             Some(Bad::Maybe) => Diagnostic::new(Code::E0107, span, format!("`{name}` may have no value here"))
                 .with_label(binding.span, "assigned only on this path")
                 .help(format!("assign `{name}` before the branch or loop")),
@@ -294,7 +300,8 @@ impl Cx<'_> {
         let module = db::module_of(self.db, module);
         if self.is_module() && module == self.module {
             let binding = self.env.get(name).cloned()?;
-            return Some(read(binding.slot, binding.ty, span));
+            let ty = self.as_functions_leave(self.file, name, binding.ty);
+            return Some(read(binding.slot, ty, span));
         }
         if let Some(data) = &self.data
             && let Some(read) = data.globals.iter().find(|g| g.module == module && g.name == *name)
@@ -308,6 +315,7 @@ impl Cx<'_> {
         let main = db::checked_main(self.db, file);
         let var = main.vars.get(name)?.clone();
         let ty = self.foreign(&var.ty);
+        let ty = self.as_functions_leave(file, name, ty);
         Some(super::cx::read(Slot::Global(var.id), if var.bad { Ty::Error } else { ty }, span))
     }
 
@@ -414,6 +422,11 @@ impl Cx<'_> {
         }
     }
 
+    /// Whether it is a variable of this module.
+    fn is_own(&self, id: GlobalId) -> bool {
+        db::global_keys(self.db).get(id.0 as usize).is_some_and(|key| key.module == self.module)
+    }
+
     /// The slot that a name is bound to, if it is a variable that can be changed here.
     pub fn changeable(&mut self, name: &Arc<str>, span: Span) -> Option<(TRoot, Ty)> {
         if let Some(binding) = self.env.get(name).cloned() {
@@ -430,6 +443,11 @@ impl Cx<'_> {
             };
         }
         match self.name(name, span) {
+            Meaning::Value(TExpr { kind: TKind::Global(id), .. }) if !self.is_own(id) => {
+                let text = format!("`{name}` is a variable of another module, and cannot be changed from here");
+                self.error(Code::E0302, span, text);
+                None
+            }
             Meaning::Value(TExpr { kind: TKind::Global(id), ty, .. }) => {
                 self.host(format!("changes the module's `{name}`"), span);
                 Some((TRoot::Global(id), ty))

@@ -5,7 +5,7 @@ use super::types::{has_closure, has_tensor, is_regional};
 use crate::rules::lying;
 use crate::thir::*;
 use crate::ty::Ty;
-use crate::walk::{each_child, each_expr, each_expr_in, each_stmt};
+use crate::walk::{called, each_child, each_expr, each_expr_in, each_stmt};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -184,16 +184,6 @@ fn is_constant(e: &TExpr) -> bool {
 fn named(e: &TExpr, out: &mut Meshes) {
     if e.ty.on_a_mesh() {
         out.extend(lying::tensors(&e.ty).into_iter().filter_map(|t| t.sharding.mesh).filter(|m| !m.is_unknown()));
-    }
-}
-
-/// The functions that evaluating the node itself may call.
-pub fn called(e: &TExpr) -> Option<InstId> {
-    match &e.kind {
-        TKind::Call { inst, .. } | TKind::Erase { inst, .. } => Some(*inst),
-        TKind::Scan { inst, .. } | TKind::Fori { inst, .. } => Some(*inst),
-        TKind::Derive { f, .. } => Some(f.inst()),
-        _ => None,
     }
 }
 

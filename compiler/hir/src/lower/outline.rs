@@ -5,13 +5,13 @@
 //! call does not make a new program. Constants, constructors and questions about shapes go in:
 //! there they are static.
 
-use super::facts::{Meshes, called};
+use super::facts::Meshes;
 use super::types::is_regional;
 use super::{Lowering, RegionParam};
 use crate::rules::lying;
 use crate::thir::*;
 use crate::ty::Ty;
-use crate::walk::{Var, as_var, each_child, map_children, mentioned, mentions};
+use crate::walk::{Var, as_var, called, each_child, map_children, mentioned, mentions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Mesh, Span};

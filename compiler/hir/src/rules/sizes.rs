@@ -139,6 +139,13 @@ impl SizeCx {
         make_fresh((&mut self.next, &mut self.used, &mut self.numbered), self.binding.as_deref(), hint)
     }
 
+    /// A size of a variable that another body reads: it takes no name here.
+    pub fn elsewhere(&mut self, hint: &str) -> SizeVar {
+        let id = self.next;
+        self.next += 1;
+        SizeVar { id, name: hint.into(), rigid: false, natural: true, each: false }
+    }
+
     /// Accepts sizes that are equal, records a run-time check where only data decides, and
     /// returns the verdict where they differ, or may differ for a rigid variable.
     pub fn require_equal(&mut self, a: &Size, b: &Size, span: Span) -> Result<(), Verdict> {

@@ -63,6 +63,17 @@ fn modules() {
     expect("sys.advise(1 > 2)\n", "E0104@1");
     expect("sys.advise(op.ones((2,)) > 0.0, \"no\")\n", "E0204@1");
     expect("f = sys.advise\n", "E0204@1");
+    expect("m = 3\nprint(m)\nimport math as m\n", "E0106@3");
+    expect("from math import sqrt\ndef sqrt(x: float) -> float:\n    return x\n", "E0106@1");
+}
+
+#[test]
+fn variables_of_other_files_are_not_changed() {
+    let m = "struct P:\n    n: int\np = P(3)\ndef up():\n    p.n = 7\n";
+    let with = |text: &str| super::found(&super::check_with(&[("m.tsr", m)], text));
+    assert_eq!(with("from m import p\np.n = 9\n"), "E0302@2");
+    assert_eq!(with("import m\nm.p.n = 9\n"), "E0302@2");
+    assert_eq!(with("import m\nm.up()\nx: Tensor[3, f32] = op.zeros((m.p.n,))\n"), "");
 }
 
 #[test]

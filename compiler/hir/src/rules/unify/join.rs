@@ -1,9 +1,9 @@
 //! The type that two paths, or the elements of a list, agree on.
 
-use crate::rules::sizes::SizeCx;
+use crate::rules::sizes::{SizeCx, of_any_size};
 use crate::ty::{FnRefTy, StructTy, Ty};
 use std::sync::Arc;
-use tessera_base::{Code, Diagnostic, Span, TensorType};
+use tessera_base::{Code, Diagnostic, Sharding, Size, Span, TensorType};
 
 /// What is joined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,15 +65,61 @@ fn join_fields(cx: &mut SizeCx, xs: &[(Arc<str>, Ty)], ys: &[(Arc<str>, Ty)]) ->
     xs.iter().zip(ys).map(|((n, x), (_, y))| Some((n.clone(), join(cx, x, y, JoinKind::Control, n)?))).collect()
 }
 
+/// What [`join_diagnostic`] is told of the elements of a list that is written out.
+const LIST: &str = "the elements of the list";
+const IN_A_TUPLE: &str = "an operator of several tensors takes them in a tuple too: `op.concat((x, y))`";
+
+/// Two types in words, structs with their fields where their names are one.
+fn told_apart(a: &Ty, b: &Ty) -> (String, String) {
+    let fields = |ty: &Ty| match ty {
+        Ty::Struct(s) => {
+            let fields: Vec<String> = s.fields.iter().map(|(n, t)| format!("{n}: {t}")).collect();
+            format!("{}({})", s.name, fields.join(", "))
+        }
+        other => other.to_string(),
+    };
+    match (a.to_string(), b.to_string()) {
+        (one, other) if one == other => (fields(a), fields(b)),
+        named => named,
+    }
+}
+
+/// The form of a type: without sizes, values of ints and layouts.
+fn without_mesh(ty: &Ty) -> Ty {
+    let plain = |t: &TensorType| TensorType { sharding: Sharding::default(), ..t.clone() };
+    match of_any_size(ty, &mut |_| Size::constant(0)) {
+        Ty::Tensor(t) => Ty::Tensor(plain(&t)),
+        Ty::List(t) => Ty::List(Box::new(without_mesh(&t))),
+        Ty::Dict(k, t) => Ty::Dict(k, Box::new(without_mesh(&t))),
+        Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(without_mesh).collect()),
+        Ty::Struct(s) => {
+            let fields = s.fields.iter().map(|(n, t)| (n.clone(), without_mesh(t))).collect();
+            Ty::Struct(Arc::new(StructTy { fields, ..StructTy::clone(&s) }))
+        }
+        other => other,
+    }
+}
+
 /// The diagnostic for types that disagree. `what` is the value in words: `` `x` ``, `the
 /// conditional expression`, `the elements of the list`.
 pub fn join_diagnostic(what: &str, at: Span, a: (&Ty, Span), b: (&Ty, Span)) -> Diagnostic {
-    let d = Diagnostic::new(Code::E0209, at, format!("{what} would have two types: `{}` and `{}`", a.0, b.0));
+    let (one, other) = told_apart(a.0, b.0);
+    let d = Diagnostic::new(Code::E0209, at, format!("{what} would have two types: `{one}` and `{other}`"));
     // One place that is computed for several values is said once.
     let d = match a.1 == b.1 {
         true => d,
-        false => d.with_label(a.1, format!("{} here", a.0)).with_label(b.1, format!("{} here", b.0)),
+        false => d.with_label(a.1, format!("{one} here")).with_label(b.1, format!("{other} here")),
     };
+    if a.0.on_a_mesh() != b.0.on_a_mesh() && without_mesh(a.0) == without_mesh(b.0) {
+        let d = d.note("one lies over a mesh, and the other on one device");
+        let d = match what {
+            LIST => d.help(IN_A_TUPLE),
+            _ => d,
+        };
+        return d.help(
+            "`dist.shard(x, spec, mesh=mesh)` lays one out like the other, `dist.gather(x)` brings it to one device",
+        );
+    }
     match (a.0, b.0) {
         (Ty::Int(_), Ty::Float) | (Ty::Float, Ty::Int(_)) => d.help("make both floats: write `1.0`, or `float(x)`"),
         (Ty::None, t) | (t, Ty::None) => d
@@ -88,8 +134,8 @@ pub fn join_diagnostic(what: &str, at: Span, a: (&Ty, Span), b: (&Ty, Span)) -> 
             }
             _ => {
                 let mut d = d.note("the layouts differ");
-                if what == "the elements of the list" {
-                    d = d.help("an operator of several tensors takes them in a tuple too: `op.concat((x, y))`");
+                if what == LIST {
+                    d = d.help(IN_A_TUPLE);
                 }
                 let lies_at = |t: &TensorType| t.sharding.partial.iter().any(|p| p.0.position().is_some());
                 d.help(match lies_at(x) || lies_at(y) {
@@ -102,9 +148,7 @@ pub fn join_diagnostic(what: &str, at: Span, a: (&Ty, Span), b: (&Ty, Span)) -> 
             d.help("make the number a tensor too: `op.full((), x)`")
         }
         (Ty::FnRef(_), Ty::FnRef(_)) => d.help(match what {
-            "the elements of the list" => {
-                "annotate the name with the type of the functions, for example `fs: list[(int) -> int] = […]`"
-            }
+            LIST => "annotate the name with the type of the functions, for example `fs: list[(int) -> int] = […]`",
             "the values of the dict" => {
                 "annotate the name with the type of the functions, for example `fs: dict[str, (int) -> int] = {…}`"
             }
