@@ -6,15 +6,15 @@
 use super::cx::Cx;
 use crate::thir::*;
 use crate::ty::Ty;
-use crate::walk::{Var, each_expr, each_stmt, mentions};
+use crate::walk::{Var, each_expr, each_stmt, mentioned};
 use std::collections::BTreeSet;
 use tessera_grammar::ast::Expr;
 
 /// What statements do that what stands left of them must not see.
 struct Doing {
-    /// The variables that they change.
+    /// The variables that they change themselves.
     changed: BTreeSet<Var>,
-    /// Whether they may do more than that, or fail.
+    /// Whether they may do more than that, or fail: what they call may change variables of the file.
     more: bool,
 }
 
@@ -28,6 +28,12 @@ impl Doing {
             _ => {}
         });
         Doing { changed, more: !stmts.iter().all(|s| matches!(s, TStmt::Set(_, e) if e.is_certain())) }
+    }
+
+    /// Whether it can be seen if they come before this value or behind it.
+    fn matters_to(&self, value: &TExpr) -> bool {
+        let shared = |v: &Var| self.changed.contains(v) || (self.more && matches!(v, Var::Global(_)));
+        if value.is_certain() { mentioned(value).iter().any(shared) } else { self.more }
     }
 }
 
@@ -88,7 +94,8 @@ impl Cx<'_> {
                 }
             });
         }
-        if !doing.changed.is_empty() || values.iter().filter(|v| !v.is_certain()).count() > 1 {
+        // Of one that does something and others that nothing changes the order cannot be seen.
+        if values.iter().filter(|v| doing.matters_to(v)).count() > 1 {
             values.iter_mut().for_each(|v| self.keep(v, &doing));
         }
     }
@@ -105,8 +112,7 @@ impl Cx<'_> {
             }),
             TKind::IntToFloat(x) | TKind::BoolToInt(x) | TKind::Erase { value: x, .. } => self.keep(x, doing),
             _ => {
-                let wanted = if value.is_certain() { mentions(value, &doing.changed) } else { doing.more };
-                if wanted {
+                if doing.matters_to(value) {
                     let taken = std::mem::replace(value, super::cx::error_at(value.span));
                     *value = self.save("operand", taken);
                 }
