@@ -39,6 +39,8 @@ pub struct Pending {
     pub defined_set: BTreeSet<Var>,
     /// Module variables that called functions read.
     pub globals: BTreeSet<GlobalId>,
+    /// Those of them that something which is evaluated for an input may have changed since.
+    stale: BTreeSet<GlobalId>,
     pub policy: Policy,
     /// The one on which it has values.
     pub mesh: Option<Arc<Mesh>>,
@@ -56,6 +58,7 @@ impl Pending {
             defined: vec![],
             defined_set: BTreeSet::new(),
             globals: BTreeSet::new(),
+            stale: BTreeSet::new(),
             policy,
             mesh: None,
             span,
@@ -78,6 +81,12 @@ impl Pending {
     /// Forgets which parameters hold values of a variable that is about to change outside.
     pub fn forget(&mut self, v: Var) {
         self.paths.retain(|(root, _), _| *root != v);
+    }
+
+    /// The same for all that a function may change.
+    fn forget_globals(&mut self) {
+        self.paths.retain(|(root, _), _| !matches!(root, Var::Global(_)));
+        self.stale.clone_from(&self.globals);
     }
 }
 
@@ -147,7 +156,12 @@ impl Lowering<'_> {
             return self.input(e, p);
         }
         if let Some(inst) = called(e) {
-            for g in self.facts.globals_read(inst) {
+            let read = self.facts.globals_read(inst);
+            // It is computed for itself, when its turn comes.
+            if read.iter().any(|g| p.stale.contains(g)) {
+                return self.input(e, p);
+            }
+            for g in read {
                 self.global_input(g, p);
             }
         }
@@ -170,6 +184,8 @@ impl Lowering<'_> {
         });
         if let Some(path) = path {
             p.paths.insert(path, local);
+        } else if !self.facts.is_pure(e) {
+            p.forget_globals();
         }
         TExpr { kind: TKind::Local(local), ty: e.ty.clone(), span: e.span }
     }
