@@ -7,22 +7,25 @@ use tessera_hir::walk::each_child_mut;
 /// Takes every comparison of a size with a type out of a program.
 pub fn without_comparisons(program: &mut Program) {
     for inst in &mut program.insts {
-        stmts(&mut inst.body);
+        stmts(&mut inst.body, &inst.locals);
     }
 }
 
-fn stmts(body: &mut Vec<TStmt>) {
-    body.retain(|s| !compares(s));
-    body.iter_mut().for_each(stmt);
+fn stmts(body: &mut Vec<TStmt>, locals: &[Variable]) {
+    // A number that is kept has others beside it that read it.
+    body.retain(|s| matches!(s, TStmt::Set(..)) || !compares(s, locals));
+    body.iter_mut().for_each(|s| stmt(s, locals));
 }
 
-fn stmt(s: &mut TStmt) {
+fn stmt(s: &mut TStmt, locals: &[Variable]) {
+    let expr = &mut |e: &mut TExpr| expr(e, locals);
+    let stmts = |body: &mut Vec<TStmt>| stmts(body, locals);
     match s {
         TStmt::Expr(e) | TStmt::Set(_, e) | TStmt::SetGlobal(_, e) => expr(e),
         TStmt::Mutate { place, change, .. } => {
             match change {
                 TChange::Set(e) | TChange::TensorSet { value: e, .. } => expr(e),
-                TChange::Method { args, .. } => args.iter_mut().for_each(expr),
+                TChange::Method { args, .. } => args.iter_mut().for_each(&mut *expr),
             }
             for step in &mut place.steps {
                 if let TStep::Index(e) | TStep::Key(e) = step {
@@ -48,19 +51,19 @@ fn stmt(s: &mut TStmt) {
             stmts(body);
         }
         TStmt::Break | TStmt::Continue => {}
-        TStmt::Return(e) => e.iter_mut().for_each(expr),
+        TStmt::Return(e) => e.iter_mut().for_each(&mut *expr),
         TStmt::Assert { test, .. } => expr(test),
         TStmt::WithPolicy { body, .. } | TStmt::WithHints { body, .. } => stmts(body),
     }
 }
 
-fn expr(e: &mut TExpr) {
+fn expr(e: &mut TExpr, locals: &[Variable]) {
     match &mut e.kind {
         TKind::Op { checks, .. } | TKind::TensorIndex { checks, .. } => checks.clear(),
         // Rank and element type are still looked at.
         TKind::Check { dims, .. } => dims.iter_mut().for_each(|d| *d = None),
-        TKind::Block { stmts: body, .. } => stmts(body),
+        TKind::Block { stmts: body, .. } => stmts(body, locals),
         _ => {}
     }
-    each_child_mut(e, &mut expr);
+    each_child_mut(e, &mut |e| expr(e, locals));
 }

@@ -40,6 +40,8 @@ fn broken(ran: &Ran, started: bool) -> Option<String> {
     let code = code(ran);
     let fine = match (ran.code, code) {
         (0, None) => true,
+        // A size that is negative whenever its place is reached is refused.
+        (1, Some("E0711")) => true,
         (1, Some("E0999")) => false,
         (1, Some(c)) => c.starts_with("E07") == started,
         _ => false,

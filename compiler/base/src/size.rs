@@ -12,6 +12,7 @@ mod advice;
 mod decide;
 mod display;
 mod facts;
+mod known;
 mod linear;
 mod polynomial;
 mod purify;

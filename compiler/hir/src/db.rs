@@ -379,6 +379,12 @@ pub fn lasting(db: &dyn Db, file: File) -> Arc<check::later::Lasting> {
     Arc::new(check::later::lasting(db, file))
 }
 
+/// What an item changes in place (see [`check::later::changes`]).
+#[salsa::tracked(returns(ref))]
+pub fn changes(db: &dyn Db, item: Item) -> [BTreeSet<Arc<str>>; 2] {
+    check::later::changes(db, item)
+}
+
 /// The names that a file imports and binds to something else, too: they are variables.
 #[salsa::tracked]
 pub fn import_variables(db: &dyn Db, file: File) -> Arc<BTreeSet<Arc<str>>> {

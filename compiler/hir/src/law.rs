@@ -11,7 +11,7 @@
 //! moves, and no value is partial.
 
 use crate::rules::sizes::vars_of;
-use crate::thir::{TExpr, TKind, TStmt};
+use crate::thir::{FnInst, LocalId, TExpr, TKind, TStmt, Variable};
 use crate::ty::Ty;
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_base::size::Atom;
@@ -262,24 +262,21 @@ pub fn broken(span: Span, what: String) -> Diagnostic {
 }
 
 /// Whether a statement does nothing but compare sizes with what types say, and stop the program where they differ.
-pub fn compares(s: &TStmt) -> bool {
-    let only = |stmts: &[TStmt]| stmts.iter().all(compares);
+pub fn compares(s: &TStmt, locals: &[Variable]) -> bool {
+    let all = |stmts: &[TStmt]| stmts.iter().all(|s| compares(s, locals));
+    let own = |l: &LocalId| locals.get(l.0 as usize).is_some_and(|v| v.compares);
     match s {
         TStmt::Expr(e) => matches!(e.kind, TKind::Builtin { name: "sizes.differ", .. }),
-        TStmt::If { then, otherwise, .. } => match &then[..] {
-            [TStmt::Set(..)] => !otherwise.is_empty() && only(otherwise),
-            _ => !then.is_empty() && only(then) && only(otherwise),
-        },
-        TStmt::ForEach { body, .. } => match &body[..] {
-            [TStmt::Set(..), rest @ ..] => !rest.is_empty() && only(rest),
-            _ => !body.is_empty() && only(body),
-        },
+        TStmt::Set(l, _) => own(l),
+        TStmt::If { then, otherwise, .. } => !then.is_empty() && all(then) && all(otherwise),
+        TStmt::ForEach { var, body, .. } => own(var) && all(body),
         _ => false,
     }
 }
 
 /// How many statements at the beginning of a function compare its parameters with their types.
-pub fn comparing(body: &[TStmt]) -> usize {
+pub fn comparing(f: &FnInst) -> usize {
+    let compares = |s: &TStmt| compares(s, &f.locals);
     let part = |s: &&TStmt| {
         compares(s)
             || match s {
@@ -288,6 +285,6 @@ pub fn comparing(body: &[TStmt]) -> usize {
                 _ => false,
             }
     };
-    let first = body.iter().take_while(part).count();
-    body[..first].iter().rposition(compares).map_or(0, |last| last + 1)
+    let first = f.body.iter().take_while(part).count();
+    f.body[..first].iter().rposition(compares).map_or(0, |last| last + 1)
 }

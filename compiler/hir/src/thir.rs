@@ -33,6 +33,8 @@ pub struct Variable {
     pub name: Arc<str>,
     pub ty: Ty,
     pub span: Span,
+    /// It has what is needed to compare values with their types, and nothing else.
+    pub compares: bool,
 }
 
 /// A function at one set of argument types.

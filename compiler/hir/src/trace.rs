@@ -35,7 +35,7 @@ mod tests;
 
 use crate::lower::Region;
 use crate::stack::deep;
-use crate::thir::{GlobalId, InstId, LocalId, Program};
+use crate::thir::{GlobalId, InstId, LocalId, Program, Variable};
 use scalar::{Known, ScalarExpr};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -177,6 +177,8 @@ pub(crate) struct Tracer<'p> {
     levels: Vec<graph::Level>,
     /// Variables of the functions being traced, innermost last.
     frames: Vec<BTreeMap<LocalId, Value>>,
+    /// What the innermost function declares of them; nothing of those of a region.
+    locals: &'p [Variable],
     globals: BTreeMap<GlobalId, Value>,
     /// Where the calls being traced stand, outermost first.
     calls: Vec<Span>,
@@ -212,6 +214,7 @@ impl<'p> Tracer<'p> {
             leaf_names,
             levels: vec![outermost],
             frames: vec![BTreeMap::new()],
+            locals: &[],
             globals: BTreeMap::new(),
             calls: vec![],
             policy: region.policy,

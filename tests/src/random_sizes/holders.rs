@@ -14,6 +14,11 @@ pub const LOOSE: &str = "struct Loose[A]:\n    xs: list[A]\n\n";
 /// As the library.
 pub const HOLDERS: &[(&str, &str, Gives)] = &[
     (
+        "def listed(xs, x: Tensor[N, f32]) -> list[Tensor[N, f32]]:\n    print(len(xs))\n    return [xs[0], x]\n",
+        "listed($l, $=)",
+        Listed(|a| a[0]),
+    ),
+    (
         "def told(xs: list[Tensor[N, f32]], x: Tensor[N, f32]) -> list[Tensor[N, f32]]:\n    print(len(xs))\n    xs.append(x)\n    return xs\n",
         "told($l, $=)",
         Listed(|a| a[0]),

@@ -93,6 +93,13 @@ pub const LIBRARY: &[(&str, &str, Gives)] = &[
         Matrix(|a| (a[1], a[1])),
     ),
     ("def plus(x, y):\n    return x + y\n", "plus($v, $=)", Vector(|a| a[0])),
+    ("def as_long(x, y: Tensor[N, f32]) -> Tensor[N, f32]:\n    return x\n", "as_long($v, $=)", Vector(|a| a[0])),
+    (
+        "def without(x, y: Tensor[N + 1, f32]) -> Tensor[N, f32]:\n    return x\n",
+        "without($v, op.concat([$=, op.ones((1,))], axis=0))",
+        Vector(|a| a[0]),
+    ),
+    ("def again(x, y: Tensor[N, f32]):\n    z: Tensor[N, f32] = x\n    return z\n", "again($v, $=)", Vector(|a| a[0])),
     ("def stacked(x, y):\n    return op.concat([x, y, x], axis=0)\n", "stacked($v, $v)", Vector(|a| 2 * a[0] + a[1])),
     (
         "def both(x: Tensor[N, f32], y: Tensor[N, f32]) -> tuple[Tensor[N, f32], Tensor[N, f32]]:\n    return x + y, y\n",

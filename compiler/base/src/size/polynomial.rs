@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 /// A sum on the way: sorted, each monomial once.
 #[derive(Default)]
-struct Sum {
+pub(super) struct Sum {
     terms: Vec<(Monomial, i64)>,
     overflow: bool,
 }
 
 impl Sum {
-    fn add(&mut self, m: &[(Atom, u32)], c: i64) {
+    pub(super) fn add(&mut self, m: &[(Atom, u32)], c: i64) {
         match self.terms.binary_search_by(|(have, _)| have.as_slice().cmp(m)) {
             Ok(at) => match self.terms[at].1.checked_add(c) {
                 None => self.overflow = true,
@@ -33,13 +33,13 @@ impl Sum {
         }
     }
 
-    fn size(self) -> Size {
+    pub(super) fn size(self) -> Size {
         Size { terms: self.terms.into(), overflow: self.overflow }
     }
 }
 
 /// The product of two monomials, whose atoms are sorted.
-fn product(a: &[(Atom, u32)], b: &[(Atom, u32)]) -> Monomial {
+pub(super) fn product(a: &[(Atom, u32)], b: &[(Atom, u32)]) -> Monomial {
     let mut out: Monomial = Vec::with_capacity(a.len() + b.len());
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
     while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
@@ -61,7 +61,7 @@ fn product(a: &[(Atom, u32)], b: &[(Atom, u32)]) -> Monomial {
 const QUOTIENT_MAX: usize = 64;
 
 /// The quotient of two terms, where the second divides the first.
-fn quotient((m, c): &(Monomial, i64), (dm, dc): &(Monomial, i64)) -> Option<(Monomial, i64)> {
+pub(super) fn quotient((m, c): &(Monomial, i64), (dm, dc): &(Monomial, i64)) -> Option<(Monomial, i64)> {
     if c.checked_rem(*dc)? != 0 {
         return None;
     }
@@ -185,7 +185,7 @@ impl Size {
     }
 
     /// The term that comes first in an order that products keep: by degree, then by the powers of each atom in turn.
-    fn leading(&self) -> Option<&(Monomial, i64)> {
+    pub(super) fn leading(&self) -> Option<&(Monomial, i64)> {
         let degree = |m: &Monomial| m.iter().map(|(_, p)| *p).sum::<u32>();
         self.terms.iter().max_by(|(a, _), (b, _)| {
             let mut pairs = a.iter().zip(b).map(|((x, p), (y, q))| y.cmp(x).then(p.cmp(q)));
@@ -346,18 +346,18 @@ impl Size {
 
     /// The size built anew from `f` of each atom, whose operands are built anew before.
     pub(super) fn rebuild(&self, f: &mut dyn FnMut(Atom) -> Size) -> Size {
+        self.replace_atoms(&mut |atom| {
+            let atom = atom.with_parts(&mut |part| part.rebuild(f));
+            f(atom)
+        })
+    }
+
+    /// The size built anew from `f` of each atom as it is.
+    pub(super) fn replace_atoms(&self, f: &mut dyn FnMut(&Atom) -> Size) -> Size {
         let mut out = Sum { overflow: self.overflow, ..Sum::default() };
         for (m, c) in self.terms.iter() {
             let mut product = Size::constant(*c);
             for (atom, power) in m {
-                let mut inner = |s: &Size| Box::new(s.rebuild(f));
-                let atom = match atom {
-                    Atom::Var(v) => Atom::Var(v.clone()),
-                    Atom::Div(a, b) => Atom::Div(inner(a), inner(b)),
-                    Atom::Mod(a, b) => Atom::Mod(inner(a), inner(b)),
-                    Atom::Min(a, b) => Atom::Min(inner(a), inner(b)),
-                    Atom::Max(a, b) => Atom::Max(inner(a), inner(b)),
-                };
                 let value = f(atom);
                 for _ in 0..*power {
                     product = product.mul(&value);
@@ -455,14 +455,6 @@ impl Size {
         })
     }
 
-    /// The value where sizes are known that need not be variables: `4 * (n // 4)` where `n // 4` is. `None` as for
-    /// [`Size::eval`].
-    pub fn eval_known(&self, f: &dyn Fn(&Size) -> Option<i64>) -> Option<i64> {
-        f(self).or_else(|| {
-            self.sum_of(&|atom| f(&Size::atom(atom.clone())).or_else(|| atom.eval(&|part| part.eval_known(f))))
-        })
-    }
-
     fn sum_of(&self, f: &dyn Fn(&Atom) -> Option<i64>) -> Option<i64> {
         if self.overflow {
             return None;
@@ -492,6 +484,18 @@ impl Size {
 }
 
 impl Atom {
+    /// The operation with other operands.
+    pub(super) fn with_parts(&self, f: &mut dyn FnMut(&Size) -> Size) -> Atom {
+        let mut part = |size: &Size| Box::new(f(size));
+        match self {
+            Atom::Var(v) => Atom::Var(v.clone()),
+            Atom::Div(a, b) => Atom::Div(part(a), part(b)),
+            Atom::Mod(a, b) => Atom::Mod(part(a), part(b)),
+            Atom::Min(a, b) => Atom::Min(part(a), part(b)),
+            Atom::Max(a, b) => Atom::Max(part(a), part(b)),
+        }
+    }
+
     /// The value from those of its parts; `None` of a variable.
     fn eval(&self, f: &dyn Fn(&Size) -> Option<i64>) -> Option<i64> {
         match self {

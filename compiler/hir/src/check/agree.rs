@@ -73,7 +73,7 @@ impl Cx<'_> {
         if parts.is_empty() {
             return vec![];
         }
-        let told = self.size_sources.clone();
+        let (told, locals) = (self.size_sources.clone(), self.locals.len());
         let (stmts, ()) = self.block(|cx| {
             let (mut known, mut searched) = (Known::default(), SizeSources::new());
             for p in &parts {
@@ -99,6 +99,7 @@ impl Cx<'_> {
             }
         });
         self.size_sources = told;
+        self.locals[locals..].iter_mut().for_each(|v| v.compares = true);
         stmts
     }
 
@@ -141,8 +142,10 @@ impl Cx<'_> {
             return;
         }
         let span = leaf.at;
-        if let Some(solved) = self.untold_in(&leaf.size) {
-            return self.tell_solved(leaf, solved);
+        if let Some(solved) = self.untold_in(&leaf.size)
+            && self.tell_solved(&leaf, solved)
+        {
+            return;
         }
         if let Some(expected) = self.sure_value(&leaf.size, span).or_else(|| self.known_value(&leaf.size, known, span))
         {
@@ -168,15 +171,6 @@ impl Cx<'_> {
                 self.out.push(TStmt::If { test: none, then: vec![TStmt::Set(local, read)], otherwise });
             }
         }
-    }
-
-    /// The value of a size from what is there whatever the values are: not from an element of a list.
-    fn sure_value(&mut self, size: &Size, span: Span) -> Option<TExpr> {
-        let unsure = |v: &SizeVar| v.each || self.size_sources.get(v).is_none_or(|(e, _)| is_search(e));
-        if size.vars().iter().any(unsure) {
-            return None;
-        }
-        self.size_value(size, span)
     }
 
     /// `2*N` in an element of a list, where nothing else tells N: that there is one.
@@ -212,14 +206,16 @@ impl Cx<'_> {
         Some((var, a, b))
     }
 
-    /// `2*N` where nothing else tells N for sure: it tells N where nothing did, and is compared with it else.
-    fn tell_solved(&mut self, leaf: Leaf, (var, a, b): (SizeVar, Size, Size)) {
+    /// `2*N` where nothing else tells N for sure: it tells N where nothing did, and is compared with it else. Says
+    /// whether that can be done.
+    fn tell_solved(&mut self, leaf: &Leaf, (var, a, b): (SizeVar, Size, Size)) -> bool {
         let (at, span) = (leaf.at, leaf.at);
-        let Some(local) = self.untold.get(&var).map(|u| u.local) else { return };
+        let Some(local) = self.untold.get(&var).map(|u| u.local) else { return false };
         let kept = TExpr { kind: TKind::Local(local), ty: Ty::int(), span };
         let outer = self.size_sources.insert(var.clone(), (kept.clone(), false));
         let untold = self.untold.remove(&var);
         let values = (self.size_value(&leaf.size, span), self.size_value(&a, span), self.size_value(&b, span));
+        let told = matches!(values, (Some(_), Some(_), Some(_)));
         if let (Some(whole), Some(by), Some(rest)) = values {
             let mut missing = is_missing(local, span);
             let mut unfit = int_test(CmpOp::Lt, kept, int(0, span), span);
@@ -251,6 +247,7 @@ impl Cx<'_> {
             Some(outer) => drop(self.size_sources.insert(var, outer)),
             None => drop(self.size_sources.remove(&var)),
         }
+        told
     }
 
     /// The value of a size that is made of such as the values that are checked have told already: `J + 1` beside `J`.

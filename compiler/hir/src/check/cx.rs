@@ -294,7 +294,7 @@ impl<'db> Cx<'db> {
     /// A new local that no name refers to.
     pub fn temp(&mut self, name: &str, ty: Ty, span: Span) -> LocalId {
         let id = LocalId(self.locals.len() as u32);
-        self.locals.push(Variable { name: name.into(), ty, span });
+        self.locals.push(Variable { name: name.into(), ty, span, compares: false });
         id
     }
 
@@ -333,7 +333,7 @@ impl<'db> Cx<'db> {
                 self.db,
                 GlobalKey { module: self.module, name: name.clone(), ty: erased.clone() },
             );
-            self.globals.push((id, Variable { name: name.clone(), ty: ty.clone(), span }));
+            self.globals.push((id, Variable { name: name.clone(), ty: ty.clone(), span, compares: false }));
             Slot::Global(id)
         } else {
             Slot::Local(self.temp(name, ty.clone(), span))

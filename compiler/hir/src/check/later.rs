@@ -5,7 +5,7 @@ use super::cx::Cx;
 use super::facts::{assigned, each_stmt, exprs_of, parts_of, root_name};
 use super::types::plain_ints;
 use super::{CheckedInst, CheckedMain, GlobalRead, InstData, fns};
-use crate::db::{self, Db, File, GlobalKey};
+use crate::db::{self, Db, File, GlobalKey, Item};
 use crate::rules::sizes::{of_any_size, subst_ty};
 use crate::thir::*;
 use crate::ty::{FnRefTy, StructTy, Ty};
@@ -31,10 +31,19 @@ pub fn lasting(db: &dyn Db, file: File) -> Lasting {
     let mut out = Lasting { once: db::constants(db, file).keys().cloned().collect(), ..Lasting::default() };
     for head in db::all_heads(db, file) {
         let Some(item) = db::item_of(db, head.id) else { continue };
-        let stmts = &db::parsed(db, item).stmts;
-        changed_in_place(stmts, &mut out.changed);
-        by_functions(stmts, &mut out.by_functions);
+        let [changed, by_functions] = db::changes(db, item);
+        out.changed.extend(changed.iter().cloned());
+        out.by_functions.extend(by_functions.iter().cloned());
     }
+    out
+}
+
+/// The variables that an item changes in place itself, and those that functions in it change.
+pub fn changes(db: &dyn Db, item: Item) -> [BTreeSet<Arc<str>>; 2] {
+    let stmts = &db::parsed(db, item).stmts;
+    let mut out = [BTreeSet::new(), BTreeSet::new()];
+    changed_in_place(stmts, &mut out[0]);
+    by_functions(stmts, &mut out[1]);
     out
 }
 

@@ -46,23 +46,60 @@ impl Cx<'_> {
     /// The int that a size name of an annotation (`N`) holds in this body.
     pub fn size_name(&mut self, name: &Arc<str>, span: Span) -> Option<TExpr> {
         let size = self.size_names.get(name)?.clone();
-        let value = self.size_value(&size, span).or_else(|| self.dim_value(name, &size, span))?;
+        // What elements of a list have is looked for where it is needed.
+        let value = self.size_value(&size, span).or_else(|| self.value_of(&size, span, (false, true)))?;
         Some(TExpr { span, ty: Ty::Int(Some(size)), ..value })
     }
 
-    /// A size whose variables have no source here, read from a parameter that has it as a dim.
-    fn dim_value(&mut self, name: &Arc<str>, size: &Size, span: Span) -> Option<TExpr> {
-        let from = self.dim_sources.get(size)?.clone();
-        let from = if is_search(&from) { self.found_or_stop(name, from) } else { from };
-        let var = self.sizes.fresh(name).as_var()?.clone();
-        let ty = Ty::Int(Some(size.clone()));
-        let local = self.temp(name, ty.clone(), from.span);
-        self.func.as_mut()?.size_binds.push(SizeBind { local, var, from });
-        Some(TExpr { kind: TKind::Local(local), ty, span })
+    /// An expression for the value of a size here: from variables that have a source, or from dims of parameters that are
+    /// made of others. `None` where these do not tell it.
+    pub fn size_value(&mut self, size: &Size, span: Span) -> Option<TExpr> {
+        self.value_of(size, span, (false, false))
     }
 
-    /// An expression for the value of a size here; `None` where a variable in it has no source.
-    pub fn size_value(&mut self, size: &Size, span: Span) -> Option<TExpr> {
+    /// The same from what is there whatever the values are: not from an element of a list.
+    pub fn sure_value(&mut self, size: &Size, span: Span) -> Option<TExpr> {
+        self.value_of(size, span, (true, false))
+    }
+
+    fn value_of(&mut self, size: &Size, span: Span, (sure, search): (bool, bool)) -> Option<TExpr> {
+        if size.vars().iter().all(|v| self.is_told(v, sure)) {
+            return self.told_value(size, span);
+        }
+        let fit = |from: &TExpr| search || !is_search(from);
+        let dims: Vec<(Size, TExpr)> =
+            self.dim_sources.iter().filter(|(_, from)| fit(from)).map(|(s, from)| (s.clone(), from.clone())).collect();
+        let vars: Vec<SizeVar> = dims.iter().map(|_| self.sizes.fresh_int_var("dim")).collect();
+        let sizes: Vec<(&Size, SizeVar)> = dims.iter().map(|(s, _)| s).zip(vars.iter().cloned()).collect();
+        let (form, by) = size.in_told(&sizes, &|v| self.is_told(v, sure))?;
+        let needed = form.vars();
+        for ((dim, from), var) in dims.iter().zip(vars).filter(|(_, var)| needed.contains(var)) {
+            self.bind_dim(dim, from.clone(), var)?;
+        }
+        let value = self.told_value(&form, span)?;
+        let value = if by == 1 { value } else { int_op(BinOp::FloorDiv, value, int(by, span), span) };
+        Some(TExpr { ty: Ty::Int(Some(size.clone())), ..value })
+    }
+
+    fn is_told(&self, var: &SizeVar, sure: bool) -> bool {
+        let source = self.size_sources.get(var);
+        if sure {
+            return !var.each && source.is_some_and(|(e, _)| !is_search(e));
+        }
+        let bound = self.func.as_ref().is_some_and(|f| f.size_binds.iter().any(|b| b.var == *var));
+        bound || source.is_some() || self.untold.contains_key(var)
+    }
+
+    /// Reads a dim of a parameter at entry: the body may assign the parameter.
+    fn bind_dim(&mut self, dim: &Size, from: TExpr, var: SizeVar) -> Option<()> {
+        let name: Arc<str> = dim.to_string().into();
+        let from = if is_search(&from) { self.found_or_stop(&name, from) } else { from };
+        let local = self.temp(&name, Ty::Int(Some(dim.clone())), from.span);
+        self.func.as_mut()?.size_binds.push(SizeBind { local, var, from });
+        Some(())
+    }
+
+    fn told_value(&mut self, size: &Size, span: Span) -> Option<TExpr> {
         let terms: Vec<(Vec<(Atom, u32)>, i64)> = size.terms()?.map(|(m, c)| (m.to_vec(), c)).collect();
         let mut sum: Option<TExpr> = None;
         for (monomial, c) in terms {
@@ -139,14 +176,14 @@ impl Cx<'_> {
     /// `value` must be readable again without effects. `entry`: it is a parameter.
     pub fn size_sources_of(&mut self, declared: &Ty, value: &TExpr, entry: bool) {
         match declared {
-            Ty::Int(Some(size)) => self.solve_source(size, entry, || value.clone()),
+            Ty::Int(Some(size)) => {
+                self.solve_source(size, entry, || value.clone());
+                self.dim_source(size, entry, || value.clone());
+            }
             Ty::Tensor(t) => {
                 for (i, size) in t.shape.iter().enumerate() {
                     self.solve_source(size, entry, || dim(value, i, size));
-                    let told = |cx: &Self| cx.dim_sources.get(size).is_some_and(|e| !is_search(e));
-                    if entry && size.as_var().is_none() && size.as_const().is_none() && !told(self) {
-                        self.dim_sources.insert(size.clone(), dim(value, i, size));
-                    }
+                    self.dim_source(size, entry, || dim(value, i, size));
                 }
             }
             Ty::Tuple(ts) => {
@@ -163,6 +200,14 @@ impl Cx<'_> {
                 self.sources_in(value, t, entry)
             }
             _ => {}
+        }
+    }
+
+    /// A parameter has a size that is made of others, which nothing may tell.
+    fn dim_source(&mut self, size: &Size, entry: bool, value: impl FnOnce() -> TExpr) {
+        let told = self.dim_sources.get(size).is_some_and(|e| !is_search(e));
+        if entry && size.as_var().is_none() && size.as_const().is_none() && !told {
+            self.dim_sources.insert(size.clone(), value());
         }
     }
 

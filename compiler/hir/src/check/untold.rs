@@ -60,6 +60,7 @@ impl Cx<'_> {
                 Some(_) => continue,
             };
             let local = self.temp(&var.name, Ty::int(), span);
+            self.locals[local.0 as usize].compares = true;
             self.out.push(TStmt::Set(local, int(-1, span)));
             let mut why: Vec<String> = search.iter().map(|e| self.not_found(e, &var.name)).collect();
             if !calls.is_empty() {

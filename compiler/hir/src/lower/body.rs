@@ -134,7 +134,7 @@ impl<'a, 'p> Body<'a, 'p> {
     /// The statements of the function. Parameters are held to their types when the function has compared them.
     fn function_body(&mut self) -> Vec<HStmt> {
         let (body, targets) = (&self.inst.body, Targets::default());
-        let (compare, rest) = body.split_at(comparing(body));
+        let (compare, rest) = body.split_at(comparing(self.inst));
         let live = before_each(rest, &Live::new(), &targets);
         let mut out = self.block(compare, &live[0], &targets);
         out.extend(self.hold_parameters());
@@ -262,7 +262,7 @@ impl<'a, 'p> Body<'a, 'p> {
 
     fn stmt(&mut self, s: &TStmt, after: &Live, targets: &Targets, out: &mut Vec<HStmt>) {
         // What compares the sizes of values with their types reads values that may not be of their types.
-        let call = if compares(s) { self.call.take() } else { None };
+        let call = if compares(s, &self.inst.locals) { self.call.take() } else { None };
         self.stmt_here(s, after, targets, out);
         self.call = self.call.or(call);
     }

@@ -58,11 +58,11 @@ impl Body<'_, '_> {
         // Parameters that depend on the variable take their values now.
         let depend: Vec<usize> = (0..p.inputs.len()).filter(|&i| input_vars(&p.inputs[i]).contains(&v)).collect();
         let facts = &self.cx.facts;
-        if depend.iter().any(|&i| matches!(&p.inputs[i], RegionInput::Source(e) if !facts.is_pure(e))) {
+        if depend.iter().any(|&i| matches!(&p.inputs[i], RegionInput::Source(e) | RegionInput::Unsettled(e) if !facts.is_pure(e))) {
             return false;
         }
         for i in depend {
-            if let RegionInput::Source(source) = p.inputs[i].clone() {
+            if let RegionInput::Source(source) | RegionInput::Unsettled(source) = p.inputs[i].clone() {
                 let value = self.expr(&source);
                 let (ty, span) = (value.ty, value.span);
                 let tmp = self.temp("arg", ty);
@@ -131,6 +131,7 @@ impl Body<'_, '_> {
         for (i, input) in p.inputs.iter().enumerate() {
             let arg = match input {
                 RegionInput::Done(value) => value.clone(),
+                RegionInput::Unsettled(e) => self.bare(e),
                 RegionInput::Source(e) => {
                     let Some(v) = as_var(e) else {
                         args.push(self.expr(e));
@@ -169,6 +170,7 @@ impl Body<'_, '_> {
                 RegionInput::Done(value) => value.clone(),
                 RegionInput::Source(e) if param.global.is_some() => self.bare(e),
                 RegionInput::Source(e) => self.expr(e),
+                RegionInput::Unsettled(e) => self.bare(e),
             })
             .collect();
         self.region_call(p.params, vec![], value, args, e.span)

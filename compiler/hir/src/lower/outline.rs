@@ -23,6 +23,8 @@ use tessera_ir::host::{HExpr, HStmt};
 pub enum RegionInput {
     /// Evaluated where the region is called.
     Source(TExpr),
+    /// The same; its type may owe something to what the region compares before its turn comes, where it is held to it.
+    Unsettled(TExpr),
     /// Evaluated before, because its variables change in between.
     Done(HExpr),
 }
@@ -46,6 +48,8 @@ pub struct Pending {
     pub mesh: Option<Arc<Mesh>>,
     pub span: Span,
     paths: BTreeMap<(Var, Vec<u32>), LocalId>,
+    /// Whether something is computed in it, and sizes may be compared.
+    computes: bool,
 }
 
 impl Pending {
@@ -63,6 +67,7 @@ impl Pending {
             mesh: None,
             span,
             paths: BTreeMap::new(),
+            computes: false,
         }
     }
 
@@ -165,7 +170,9 @@ impl Lowering<'_> {
                 self.global_input(g, p);
             }
         }
-        map_children(e, &mut |c| self.absorb(c, p))
+        let absorbed = map_children(e, &mut |c| self.absorb(c, p));
+        p.computes |= self.facts.computes(e);
+        absorbed
     }
 
     /// A parameter for a value from outside.
@@ -179,7 +186,8 @@ impl Lowering<'_> {
                 _ => format!("arg{}", p.params.len()).into(),
             };
             p.params.push(RegionParam { local, name, ty: e.ty.clone(), global: None });
-            p.inputs.push(RegionInput::Source(e.clone()));
+            let unsettled = p.computes && path.is_none();
+            p.inputs.push(if unsettled { RegionInput::Unsettled } else { RegionInput::Source }(e.clone()));
             local
         });
         if let Some(path) = path {
@@ -233,7 +241,7 @@ fn is_static_operand(e: &TExpr) -> bool {
 /// The variables that a source expression reads.
 pub fn input_vars(input: &RegionInput) -> BTreeSet<Var> {
     match input {
-        RegionInput::Source(e) => mentioned(e),
+        RegionInput::Source(e) | RegionInput::Unsettled(e) => mentioned(e),
         RegionInput::Done(_) => BTreeSet::new(),
     }
 }

@@ -125,6 +125,7 @@ impl Body<'_, '_> {
             .map(|input| match input {
                 RegionInput::Done(value) => value.clone(),
                 RegionInput::Source(e) => self.expr(e),
+                RegionInput::Unsettled(e) => self.bare(e),
             })
             .collect();
         let call = self.region_call(p.params, body, base, args, span);

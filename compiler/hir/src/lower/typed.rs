@@ -39,7 +39,7 @@ pub fn global(n: u32, ty: Ty) -> TExpr {
 }
 
 pub fn var(name: &str, ty: Ty) -> Variable {
-    Variable { name: name.into(), ty, span: span() }
+    Variable { name: name.into(), ty, span: span(), compares: false }
 }
 
 pub fn set(g: u32, e: TExpr) -> TStmt {

@@ -427,7 +427,9 @@ impl Tracer<'_> {
         };
         let epilogues = self.epilogues;
         self.epilogues |= f.kernel;
+        let locals = std::mem::replace(&mut self.locals, &f.locals);
         let result = self.body(f);
+        self.locals = locals;
         (self.policy, self.kernel, self.epilogues) = (outer, around, epilogues);
         let result = match (result, given) {
             (Ok(result), Some((backward, args))) => self.with_backward(f, backward, args, result, span),
@@ -440,7 +442,7 @@ impl Tracer<'_> {
     }
 
     fn body(&mut self, f: &FnInst) -> R<Value> {
-        let (compare, rest) = f.body.split_at(comparing(&f.body));
+        let (compare, rest) = f.body.split_at(comparing(f));
         // Parameters are held to their types when the function has compared them.
         let law = self.law.take();
         for bind in &f.size_binds {

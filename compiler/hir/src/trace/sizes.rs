@@ -16,14 +16,14 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// The value of a size: a whole dim as it is, or computed from those.
+    /// The value of a size, computed from those.
     pub(super) fn of(&self, size: &Size) -> Option<i64> {
-        size.eval_known(&|part| self.values.get(part).copied())
+        size.eval_known(&self.values)
     }
 
     /// Whether it is known what the size is made of.
     fn tells(&self, size: &Size) -> bool {
-        size.eval_known(&|part| self.values.get(part).map(|_| 1)).is_some()
+        size.eval_known(&self.values.keys().map(|part| (part.clone(), 1)).collect()).is_some()
     }
 
     fn note(&mut self, size: &Size, value: i64) {

@@ -32,7 +32,7 @@ impl Tracer<'_> {
             self.law_loop();
         }
         // What compares the sizes of values with their types reads values that may not be of their types.
-        let law = if crate::law::compares(s) { self.law.take() } else { None };
+        let law = if crate::law::compares(s, self.locals) { self.law.take() } else { None };
         let flow = self.stmt_here(s);
         if law.is_some() {
             self.law = law;

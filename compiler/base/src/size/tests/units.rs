@@ -177,3 +177,19 @@ fn products_of_what_facts_bound_are_bounded() {
     facts.assume_at_least(&rows, &c(0));
     assert!(facts.at_least(&rows.mul(&k), 0));
 }
+
+#[test]
+fn sizes_follow_from_others_that_are_known() {
+    let (k, a, b) = (var(0, "k", false), var(1, "a", false), var(2, "b", false));
+    let known = |sizes: &[(&Size, i64)]| sizes.iter().map(|(s, n)| ((*s).clone(), *n)).collect();
+    let both = |whole: &Size| whole.mul(&c(24).floor_div(whole).unwrap_or_default());
+    for whole in [k.add(&c(1)), a.add(&b), k.greatest(&k.neg()).add(&c(2)), k.scale(2).add(&a), a.mul(&b).add(&c(3))] {
+        assert_eq!(both(&whole).eval_known(&known(&[(&whole, 5)])), Some(20), "{whole}");
+    }
+    // Twice k + a and a + b and k - b: k is 3, b is 1.
+    let told = known(&[(&k.scale(2).add(&a), 8), (&a.add(&b), 3), (&k.sub(&b), 2)]);
+    assert_eq!(k.eval_known(&told), Some(3));
+    assert_eq!(k.mul(&b).eval_known(&told), None, "a product of what is told in sums");
+    assert_eq!(k.eval_known(&known(&[(&k.add(&a), 1)])), None);
+    assert_eq!(both(&k).eval_known(&known(&[(&k, 0)])), None, "a division by zero");
+}

@@ -26,6 +26,17 @@ pub fn convert(cx: &mut SizeCx, def: &OpDef, param: &Param, value: TExpr) -> Res
     let at = At { def, param };
     let mut counted = false;
     let mut value = value;
+    if matches!(
+        param.kind,
+        ParamKind::Shape
+            | ParamKind::Ints
+            | ParamKind::Int
+            | ParamKind::Number
+            | ParamKind::IntOrTensor
+            | ParamKind::Pairs
+    ) {
+        name_ints(cx, &mut value);
+    }
     let sym = match (param.kind, &value.ty) {
         (_, Ty::None) if param.default == Default::None => SymArg::None,
         (_, Ty::AnyTensor) if param.kind != ParamKind::DType => return Err(any_tensor(&value)),
@@ -38,7 +49,7 @@ pub fn convert(cx: &mut SizeCx, def: &OpDef, param: &Param, value: TExpr) -> Res
         (ParamKind::Tensors, _) => tensors(cx, &at, &value, &mut counted)?,
         (ParamKind::Axis, Ty::Int(n)) => SymArg::Int(constant(&at, n.as_ref(), &value)?),
         (ParamKind::Axes, Ty::Int(n)) => SymArg::Int(constant(&at, n.as_ref(), &value)?),
-        (ParamKind::Axes, _) => SymArg::Ints(ints(cx, &at, &value, true)?),
+        (ParamKind::Axes, _) => SymArg::Ints(ints(&at, &value, true)?),
         (
             ParamKind::Shape
             | ParamKind::Ints
@@ -46,9 +57,9 @@ pub fn convert(cx: &mut SizeCx, def: &OpDef, param: &Param, value: TExpr) -> Res
             | ParamKind::Number
             | ParamKind::IntOrTensor
             | ParamKind::Pairs,
-            Ty::Int(n),
-        ) => SymArg::Int(n.clone().unwrap_or_else(|| cx.fresh_int("n"))),
-        (ParamKind::Shape | ParamKind::Ints, _) => SymArg::Ints(ints(cx, &at, &value, false)?),
+            Ty::Int(Some(n)),
+        ) => SymArg::Int(n.clone()),
+        (ParamKind::Shape | ParamKind::Ints, _) => SymArg::Ints(ints(&at, &value, false)?),
         (ParamKind::Pairs | ParamKind::Str, Ty::Str) => text(&at, &value)?,
         // A dtype may stand for its name, as a name does for a dtype.
         (ParamKind::Str, Ty::DType(Some(d))) => {
@@ -58,7 +69,7 @@ pub fn convert(cx: &mut SizeCx, def: &OpDef, param: &Param, value: TExpr) -> Res
         }
         (ParamKind::Pairs, _) => {
             let mut out = vec![];
-            pairs(cx, &at, &value, &mut out)?;
+            pairs(&at, &value, &mut out)?;
             SymArg::Ints(out)
         }
         (ParamKind::Number, Ty::Float) | (ParamKind::Float, Ty::Float | Ty::Int(_)) => {
@@ -176,22 +187,40 @@ pub fn parts(value: &TExpr) -> Option<Vec<TExpr>> {
     }
 }
 
-fn ints(cx: &mut SizeCx, at: &At, value: &TExpr, axes: bool) -> Result<Vec<Size>, Diagnostic> {
+/// Ints that may become sizes have names: the run compares what they make, and the value tells them.
+fn name_ints(cx: &mut SizeCx, value: &mut TExpr) {
+    fn name(cx: &mut SizeCx, ty: &mut Ty) {
+        match ty {
+            Ty::Int(n @ None) => *n = Some(cx.fresh_int("n")),
+            Ty::Tuple(parts) => parts.iter_mut().for_each(|part| name(cx, part)),
+            _ => {}
+        }
+    }
+    match &mut value.kind {
+        TKind::Tuple(items) => {
+            items.iter_mut().for_each(|item| name_ints(cx, item));
+            value.ty = Ty::Tuple(items.iter().map(|item| item.ty.clone()).collect());
+        }
+        _ => name(cx, &mut value.ty),
+    }
+}
+
+fn ints(at: &At, value: &TExpr, axes: bool) -> Result<Vec<Size>, Diagnostic> {
     let Some(items) = parts(value) else { return Err(at.wrong(value)) };
     items
         .iter()
         .map(|item| match &item.ty {
             Ty::Int(n) if axes => constant(at, n.as_ref(), item),
-            Ty::Int(n) => Ok(n.clone().unwrap_or_else(|| cx.fresh_int("n"))),
+            Ty::Int(Some(n)) => Ok(n.clone()),
             _ => Err(at.wrong(item)),
         })
         .collect()
 }
 
-fn pairs(cx: &mut SizeCx, at: &At, value: &TExpr, out: &mut Vec<Size>) -> Result<(), Diagnostic> {
+fn pairs(at: &At, value: &TExpr, out: &mut Vec<Size>) -> Result<(), Diagnostic> {
     match (&value.ty, parts(value)) {
-        (Ty::Int(n), _) => out.push(n.clone().unwrap_or_else(|| cx.fresh_int("n"))),
-        (_, Some(items)) => items.iter().try_for_each(|item| pairs(cx, at, item, out))?,
+        (Ty::Int(Some(n)), _) => out.push(n.clone()),
+        (_, Some(items)) => items.iter().try_for_each(|item| pairs(at, item, out))?,
         _ => return Err(at.wrong(value)),
     }
     Ok(())
