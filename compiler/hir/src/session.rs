@@ -410,7 +410,9 @@ impl<'db> Assembly<'db> {
         let db: &'db dyn Db = self.db;
         let mut out: Vec<Variable> = db::global_keys(db)
             .into_iter()
-            .map(|k| check::zonk::known_variable(Variable { name: k.name, ty: k.ty, span: Span::NONE, compares: false }))
+            .map(|k| {
+                check::zonk::known_variable(Variable { name: k.name, ty: k.ty, span: Span::NONE, compares: false })
+            })
             .collect();
         for (_, main) in &self.mains {
             for (id, variable) in &main.globals {

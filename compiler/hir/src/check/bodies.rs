@@ -400,7 +400,8 @@ pub fn check_main(db: &dyn Db, file: File) -> CheckedMain {
             }
             let slot = Slot::Global(var.id);
             cx.adopt_slot(name, &var.ty, slot);
-            cx.globals.push((var.id, Variable { name: name.clone(), ty: var.ty.clone(), span: var.span, compares: false }));
+            cx.globals
+                .push((var.id, Variable { name: name.clone(), ty: var.ty.clone(), span: var.span, compares: false }));
             let ty = if var.bad && var.why.is_none() { Ty::Error } else { var.ty.clone() };
             cx.env.bind(name, Binding { slot, ty, span: var.span, bad: var.why.clone() });
         }

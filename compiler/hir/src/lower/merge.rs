@@ -58,7 +58,10 @@ impl Body<'_, '_> {
         // Parameters that depend on the variable take their values now.
         let depend: Vec<usize> = (0..p.inputs.len()).filter(|&i| input_vars(&p.inputs[i]).contains(&v)).collect();
         let facts = &self.cx.facts;
-        if depend.iter().any(|&i| matches!(&p.inputs[i], RegionInput::Source(e) | RegionInput::Unsettled(e) if !facts.is_pure(e))) {
+        if depend
+            .iter()
+            .any(|&i| matches!(&p.inputs[i], RegionInput::Source(e) | RegionInput::Unsettled(e) if !facts.is_pure(e)))
+        {
             return false;
         }
         for i in depend {
