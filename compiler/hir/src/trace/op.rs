@@ -42,7 +42,7 @@ impl Tracer<'_> {
                 }
             });
         }
-        self.hold(checks, &operands, span)?;
+        let held = self.hold(checks, &operands, span);
         if let Some(Arg::Ints(sizes)) = def.open_shape.and_then(|at| given.get_mut(at)) {
             self.close(sizes, &operands, ty);
         }
@@ -58,9 +58,14 @@ impl Tracer<'_> {
         let mut adder = self.adder(def.name, span);
         let expanded = (def.expand)(&mut adder, &given, &hints);
         self.kernel = around;
-        let ids = match expanded {
-            Ok(ids) => ids,
-            Err(e) => return Err(self.op_error(def, e, args, &given, span)),
+        let ids = match (held, expanded) {
+            (Ok(()), Ok(ids)) => ids,
+            (Ok(()), Err(e)) => return Err(self.op_error(def, e, args, &given, span)),
+            // Of sizes that are computed the operator says more than that they differ.
+            (Err(_), Err(e)) if checks.iter().any(|(a, b)| is_computed(a) || is_computed(b)) => {
+                return Err(self.op_error(def, e, args, &given, span));
+            }
+            (Err(differ), _) => return Err(differ),
         };
         let ids = match &ids[..] {
             [id] if self.epilogues => vec![self.epilogue(*id, first_new)],
@@ -315,4 +320,8 @@ fn rank(d: DType) -> u32 {
         DType::I64 => 1,
         _ => 2,
     }
+}
+
+fn is_computed(size: &Size) -> bool {
+    size.as_var().is_none() && size.as_const().is_none()
 }
