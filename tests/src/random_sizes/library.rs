@@ -100,6 +100,12 @@ pub const LIBRARY: &[(&str, &str, Gives)] = &[
         Vector(|a| a[0]),
     ),
     ("def again(x, y: Tensor[N, f32]):\n    z: Tensor[N, f32] = x\n    return z\n", "again($v, $=)", Vector(|a| a[0])),
+    ("def like_box(b: Box[N], x) -> Tensor[N, f32]:\n    return x\n", "like_box($b, $=)", Vector(|a| a[0])),
+    (
+        "def like_all(xs: list[Tensor[N, f32]], x) -> Tensor[N, f32]:\n    return x\n",
+        "like_all($l, $=)",
+        Vector(|a| a[0]),
+    ),
     ("def stacked(x, y):\n    return op.concat([x, y, x], axis=0)\n", "stacked($v, $v)", Vector(|a| 2 * a[0] + a[1])),
     (
         "def both(x: Tensor[N, f32], y: Tensor[N, f32]) -> tuple[Tensor[N, f32], Tensor[N, f32]]:\n    return x + y, y\n",

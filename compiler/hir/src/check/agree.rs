@@ -88,6 +88,8 @@ impl Cx<'_> {
                     cx.size_sources_of(&p.declared, &p.value, false);
                     cx.size_sources.extend(found.clone());
                 }
+                // What was told before is what a value is compared with, not what it tells.
+                cx.size_sources.extend(told.iter().map(|(v, source)| (v.clone(), source.clone())));
                 searched = found;
             }
             known.of_untold(cx);

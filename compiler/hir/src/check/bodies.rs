@@ -115,6 +115,8 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
     if broken {
         ret = Ty::Error;
     }
+    let outside = std::mem::take(&mut cx.outside);
+    ret = crate::rules::sizes::subst_ty(&ret, &mut |v| outside.get(v).cloned());
     let backward = cx.backward(&f.sig, &params, &ret);
     let mut inst = FnInst {
         kept: cx.sizes.kept(),
@@ -205,7 +207,7 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
                 state.ret = types.ret.clone();
             }
         }
-        Some(args) => template_types(cx, args, types, &mut tys),
+        Some(args) => template_types(cx, (args, data.erased.is_some()), types, &mut tys),
     }
     signature_facts(cx, data, types, &tys);
     let mut out = vec![];
@@ -267,7 +269,7 @@ fn signature_facts(cx: &mut Cx, data: &InstData, types: &SigTypes, params: &[Ty]
 }
 
 /// The parameter types of a template at given argument types.
-fn template_types(cx: &mut Cx, args: &[Ty], types: &SigTypes, out: &mut Vec<Ty>) {
+fn template_types(cx: &mut Cx, (args, erased): (&[Ty], bool), types: &SigTypes, out: &mut Vec<Ty>) {
     let annotated: Vec<usize> = (0..args.len()).filter(|&i| types.params.get(i).is_some_and(Option::is_some)).collect();
     let declared: Vec<Ty> = annotated.iter().filter_map(|&i| types.params[i].clone()).collect();
     let found: Vec<Ty> = annotated.iter().map(|&i| args[i].clone()).collect();
@@ -275,23 +277,52 @@ fn template_types(cx: &mut Cx, args: &[Ty], types: &SigTypes, out: &mut Vec<Ty>)
     out.extend(args.iter().cloned());
     // That they fit was checked at the call.
     let Ok(bindings) = bind_signature(&mut cx.sizes, &vars, &declared, &found, &[]) else { return };
+    // A function that stands for a type has the sizes of that type.
+    let sizes = if erased { bindings.sizes.clone() } else { own_sizes(cx, &bindings.sizes) };
     for (k, &i) in annotated.iter().enumerate() {
-        out[i] = match (&bindings.params[k], &args[i]) {
+        let own = crate::rules::sizes::vars_of(&declared[k]).iter().any(|v| bindings.sizes.get(v) != sizes.get(v));
+        let declared = match own {
+            true => crate::rules::sizes::subst_ty(&declared[k], &mut |v| sizes.get(v).cloned()),
+            false => bindings.params[k].clone(),
+        };
+        out[i] = match (&declared, &args[i]) {
             // The number where the call has it, else the one that the annotation names.
             (Ty::Int(n), Ty::Int(None)) => Ty::Int(n.clone()),
             (declared, found) => refine(declared, found),
         };
     }
     for (name, size) in &types.names {
-        if let Some(value) = size.as_var().and_then(|v| bindings.sizes.get(v)) {
+        if let Some(value) = size.as_var().and_then(|v| sizes.get(v)) {
             cx.size_names.insert(name.clone(), value.clone());
         }
     }
-    let sizes: BTreeMap<SizeVar, Size> = bindings.sizes;
     let ret = types.ret.as_ref().map(|t| crate::rules::sizes::subst_ty(t, &mut |v| sizes.get(v).cloned()));
     if let Some(state) = &mut cx.func {
         state.ret = ret;
     }
+}
+
+/// What the sizes of a template's signature are in its body. One that is computed in the caller is a size of its own, which
+/// parameters tell: what it is computed of they need not.
+fn own_sizes(cx: &mut Cx, bound: &BTreeMap<SizeVar, Size>) -> BTreeMap<SizeVar, Size> {
+    let own = |size: &Size| match size.as_var() {
+        Some(v) => !v.natural && !v.each,
+        None => size.as_const().is_none() && size.vars().iter().all(|v| !v.each),
+    };
+    let mut out = BTreeMap::new();
+    for (var, size) in bound {
+        let inside = match own(size) && var.natural {
+            false => size.clone(),
+            true => {
+                let inside = SizeVar { name: var.name.clone(), ..cx.sizes.fresh_var(&var.name) };
+                cx.outside.insert(inside.clone(), size.clone());
+                cx.sizes.facts.assume_equal(&Size::var(inside.clone()), size);
+                Size::var(inside)
+            }
+        };
+        out.insert(var.clone(), inside);
+    }
+    out
 }
 
 fn body(cx: &mut Cx, f: &FnLike) {

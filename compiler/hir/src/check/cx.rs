@@ -139,6 +139,8 @@ pub struct Cx<'db> {
     pub files: BTreeSet<FileId>,
     /// Names that annotations made sizes of, with their sizes.
     pub size_names: BTreeMap<Arc<str>, Size>,
+    /// What sizes of a template's signature are in its caller.
+    pub outside: BTreeMap<SizeVar, Size>,
     /// How to compute a size variable here; with `true`, from the parameters at entry.
     pub size_sources: SizeSources,
     /// Sizes of the signature that the first value with them tells.
@@ -205,6 +207,7 @@ impl<'db> Cx<'db> {
             size_sources: BTreeMap::new(),
             untold: BTreeMap::new(),
             dim_sources: BTreeMap::new(),
+            outside: BTreeMap::new(),
             constants: vec![],
             declared: BTreeSet::new(),
             itself: None,

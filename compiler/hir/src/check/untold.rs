@@ -4,7 +4,7 @@
 //! Each is one number all the same. It is kept in a variable, the first value that has it sets that, and later ones are
 //! compared with it. What reads the size before anything told it stops the program.
 
-use super::agree::fault;
+use super::agree::{fault, sizes_of};
 use super::cx::{Cx, int};
 use super::elements::is_search;
 use super::iterate::int_test;
@@ -50,7 +50,10 @@ impl Cx<'_> {
             vars_of_functions(ty, &mut own);
             own.into_iter().for_each(|v| of_functions.entry(v).or_default().push(name.clone()));
         }
-        for var in all.into_iter().filter(|v| v.natural && !v.each) {
+        // A dim is at least 0, whatever it is computed from.
+        let dims: BTreeSet<Size> = params.iter().flat_map(|(_, ty)| sizes_of(ty)).collect();
+        let natural = |v: &SizeVar| v.natural || dims.contains(&Size::var(v.clone()));
+        for var in all.into_iter().filter(|v| natural(v) && !v.each) {
             let source = self.size_sources.get(&var).map(|(e, _)| e.clone());
             let calls = of_functions.remove(&var).unwrap_or_default();
             let search = match source {
