@@ -1,6 +1,7 @@
 //! What every other crate speaks of: places in source text, element types, sizes,
 //! shardings and diagnostics. Data and pure functions only.
 
+pub mod bug;
 pub mod blocks;
 pub mod span;
 pub mod dtype;

@@ -9,6 +9,7 @@ pub mod footprint;
 mod loops;
 pub mod meetings;
 mod tuned;
+mod verified;
 pub mod within;
 
 use crate::cache::DiskCache;
@@ -140,7 +141,9 @@ impl Backend {
             true => tessera_graph::optimise_in_full(graph),
             false => tessera_graph::optimise(graph),
         };
-        if self.machine.bf16_pairs { tessera_graph::pair_products::run(graph) } else { graph }
+        let graph = if self.machine.bf16_pairs { tessera_graph::pair_products::run(graph) } else { graph };
+        tessera_graph::verified(&graph, "the pipeline");
+        graph
     }
 
     /// Compiles as if for another machine.
@@ -245,7 +248,10 @@ impl Backend {
                 if let (Some(adjust), Ok(s)) = (&self.adjust, &mut schedule) {
                     adjust(s);
                 }
-                let lowered = schedule.and_then(|s| tessera_tile::lower(&s).map(|l| (s, l)).map_err(|e| e.to_string()));
+                let lowered = schedule.and_then(|s| match tessera_tile::lower(&s) {
+                    Ok(l) => Ok(verified::verified(s, l)),
+                    Err(e) => Err(e.to_string()),
+                });
                 match lowered {
                     Ok((s, l)) => {
                         let l = Rc::new(l);
@@ -286,7 +292,9 @@ impl Backend {
         let (Prim::Fft(f), [x, ..]) = (&node.prim, &node.operands[..]) else { return Err("no transform".into()) };
         let shapes = [graph.ty(*x).shape.as_slice(), node.ty.shape.as_slice()];
         let twist = node.operands.len() > 2;
-        tessera_tile::lower_fft(f, name, shapes, twist, &self.machine).map_err(|e| e.to_string())
+        let lowered = tessera_tile::lower_fft(f, name, shapes, twist, &self.machine).map_err(|e| e.to_string())?;
+        verified::kernels(&lowered);
+        Ok(lowered)
     }
 
     /// The plan of a graph.

@@ -207,6 +207,7 @@ impl Executor {
         let body = &self.units[unit].regions[position];
         let traced = if self.backend.options().checked { trace_checked } else { trace };
         let traced = traced(&self.program(unit, args), body, &concrete).map_err(|d| self.report(d, span))?;
+        tessera_graph::verified(&traced.graph, "tracing");
         let outlined = self.outline.as_mut().map(|all| {
             all.push(Outlined { name: body.name.to_string(), graph: traced.graph.clone(), calls: 0 });
             (all.len() - 1, output_layouts(&traced.graph))

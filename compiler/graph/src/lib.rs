@@ -16,7 +16,9 @@ pub mod recompute;
 pub mod rules;
 pub mod simplify;
 
+use tessera_base::bug;
 use tessera_ir::graph::Graph;
+use tessera_ir::verify::verify;
 
 /// A pass with the name that traces and files use.
 pub struct Pass {
@@ -37,14 +39,33 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "recompute", doc: "computes again what there is no memory to keep", run: recompute::run },
 ];
 
+impl Pass {
+    /// Runs the pass; where debug assertions are on, what it gives is verified.
+    fn apply(&self, graph: &Graph) -> Graph {
+        let after = (self.run)(graph);
+        if cfg!(debug_assertions) {
+            verified(&after, self.name);
+        }
+        after
+    }
+}
+
+/// Stops where a graph breaks a rule, which says who made it.
+pub fn verified(graph: &Graph, by: &str) {
+    let wrong = verify(graph);
+    if !wrong.is_empty() {
+        bug!("the graph that `{by}` gives breaks a rule\n{}\n{graph}", wrong.join("\n"));
+    }
+}
+
 /// Runs the whole pipeline.
 pub fn optimise(graph: &Graph) -> Graph {
-    PIPELINE.iter().fold(graph.clone(), |g, pass| (pass.run)(&g))
+    PIPELINE.iter().fold(graph.clone(), |g, pass| pass.apply(&g))
 }
 
 /// The same without [`narrow`], for who looks at all that the program computes.
 pub fn optimise_in_full(graph: &Graph) -> Graph {
-    PIPELINE.iter().filter(|pass| pass.name != "narrow").fold(graph.clone(), |g, pass| (pass.run)(&g))
+    PIPELINE.iter().filter(|pass| pass.name != "narrow").fold(graph.clone(), |g, pass| pass.apply(&g))
 }
 
 /// Drops what is computed twice and what no output needs, without rewriting.
@@ -55,5 +76,5 @@ pub fn prune(graph: &Graph) -> Graph {
 /// Runs the pipeline up to and including a pass; `None` if there is no such pass.
 pub fn run_until(graph: &Graph, name: &str) -> Option<Graph> {
     let end = PIPELINE.iter().position(|p| p.name == name)?;
-    Some(PIPELINE[..=end].iter().fold(graph.clone(), |g, pass| (pass.run)(&g)))
+    Some(PIPELINE[..=end].iter().fold(graph.clone(), |g, pass| pass.apply(&g)))
 }

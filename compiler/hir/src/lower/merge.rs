@@ -133,31 +133,46 @@ impl Body<'_, '_> {
         let mut args = vec![];
         for (i, input) in p.inputs.iter().enumerate() {
             let arg = match input {
-                RegionInput::Done(value) => value.clone(),
-                RegionInput::Unsettled(e) => self.bare(e),
-                RegionInput::Source(e) => {
-                    let Some(v) = as_var(e) else {
-                        args.push(self.expr(e));
-                        continue;
-                    };
-                    let mut value = self.bare(e);
-                    // A function that reads a module variable says of what type it is there.
-                    if p.params[i].global.is_none() {
-                        out.extend(self.hold_var(v, &e.ty, e.span));
-                    }
-                    if let HExprKind::Local(l) = &value.kind {
-                        let overwritten = p.defined_set.contains(&v);
-                        let elsewhere = p.inputs.iter().enumerate().any(|(k, o)| k != i && input_vars(o).contains(&v));
-                        if !is_plain(&e.ty) && !elsewhere && (overwritten || !live.contains(&v)) {
-                            value.kind = HExprKind::Take(*l);
-                        }
-                    }
-                    value
+                RegionInput::Source(e) | RegionInput::Unsettled(e) if as_var(e).is_some() => {
+                    self.variable_arg(p, i, e, live, out)
                 }
+                input => self.region_arg(input),
             };
             args.push(arg);
         }
         args
+    }
+
+    /// A variable that nothing reads afterwards gives its value away.
+    fn variable_arg(&mut self, p: &Pending, i: usize, e: &TExpr, live: &Live, out: &mut Vec<HStmt>) -> HExpr {
+        let mut value = self.bare(e);
+        let Some(v) = as_var(e) else { return value };
+        // A function that reads a module variable says of what type it is there.
+        if p.params[i].global.is_none() && p.inputs[i].is_settled() {
+            out.extend(self.hold_var(v, &e.ty, e.span));
+        }
+        if let HExprKind::Local(l) = &value.kind {
+            let overwritten = p.defined_set.contains(&v);
+            let elsewhere = p.inputs.iter().enumerate().any(|(k, o)| k != i && input_vars(o).contains(&v));
+            if !is_plain(&e.ty) && !elsewhere && (overwritten || !live.contains(&v)) {
+                value.kind = HExprKind::Take(*l);
+            }
+        }
+        value
+    }
+
+    /// What is passed for a parameter of a region.
+    pub fn region_arg(&mut self, input: &RegionInput) -> HExpr {
+        match input {
+            RegionInput::Done(value) => value.clone(),
+            RegionInput::Source(e) => self.expr(e),
+            RegionInput::Unsettled(e) => {
+                let call = self.call.take();
+                let value = self.expr(e);
+                self.call = call;
+                value
+            }
+        }
     }
 
     /// A region for one expression.
@@ -170,10 +185,8 @@ impl Body<'_, '_> {
             .iter()
             .zip(&p.params)
             .map(|(input, param)| match input {
-                RegionInput::Done(value) => value.clone(),
                 RegionInput::Source(e) if param.global.is_some() => self.bare(e),
-                RegionInput::Source(e) => self.expr(e),
-                RegionInput::Unsettled(e) => self.bare(e),
+                input => self.region_arg(input),
             })
             .collect();
         self.region_call(p.params, vec![], value, args, e.span)

@@ -29,6 +29,13 @@ pub enum RegionInput {
     Done(HExpr),
 }
 
+impl RegionInput {
+    /// Whether host code may hold it to its type.
+    pub fn is_settled(&self) -> bool {
+        !matches!(self, RegionInput::Unsettled(_))
+    }
+}
+
 /// A region that is being collected.
 pub struct Pending {
     pub params: Vec<RegionParam>,
@@ -186,8 +193,7 @@ impl Lowering<'_> {
                 _ => format!("arg{}", p.params.len()).into(),
             };
             p.params.push(RegionParam { local, name, ty: e.ty.clone(), global: None });
-            let unsettled = p.computes && path.is_none();
-            p.inputs.push(if unsettled { RegionInput::Unsettled } else { RegionInput::Source }(e.clone()));
+            p.inputs.push(if p.computes { RegionInput::Unsettled } else { RegionInput::Source }(e.clone()));
             local
         });
         if let Some(path) = path {

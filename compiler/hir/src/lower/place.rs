@@ -1,7 +1,7 @@
 //! Changes of variables and of slots inside them.
 
 use super::body::Body;
-use super::outline::{Pending, RegionInput};
+use super::outline::Pending;
 use crate::thir::*;
 use crate::ty::Ty;
 use crate::walk::{Var, as_var, mentions};
@@ -120,14 +120,7 @@ impl Body<'_, '_> {
         let change = TChange::TensorSet { of: slot.clone(), index, value };
         let body = vec![TStmt::Mutate { place: TPlace { root, steps: vec![] }, change, span }];
         let inputs = std::mem::take(&mut p.inputs);
-        let args = inputs
-            .iter()
-            .map(|input| match input {
-                RegionInput::Done(value) => value.clone(),
-                RegionInput::Source(e) => self.expr(e),
-                RegionInput::Unsettled(e) => self.bare(e),
-            })
-            .collect();
+        let args = inputs.iter().map(|input| self.region_arg(input)).collect();
         let call = self.region_call(p.params, body, base, args, span);
         match call.kind {
             HExprKind::Region { region, args } => Change::Region { region, args },
