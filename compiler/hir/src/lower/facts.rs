@@ -5,7 +5,7 @@ use super::types::{has_closure, has_tensor, is_regional};
 use crate::rules::lying;
 use crate::thir::*;
 use crate::ty::Ty;
-use crate::walk::{called, each_child, each_expr, each_expr_in, each_stmt};
+use crate::walk::{Var, called, each_child, each_expr, each_expr_in, each_stmt, mentioned};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -146,6 +146,33 @@ impl<'p> Facts<'p> {
             TKind::Builtin { name, .. } => *name == "tensor.size",
             _ => false,
         }
+    }
+
+    /// Whether evaluation may read the variable, in functions that it calls too.
+    pub fn may_read(&self, e: &TExpr, v: Var) -> bool {
+        if mentioned(e).contains(&v) {
+            return true;
+        }
+        let Var::Global(g) = v else { return false };
+        let mut found = false;
+        each_expr(e, &mut |e| {
+            found |= match &e.kind {
+                // A function value may be any function.
+                TKind::CallValue { .. } => !self.private.contains(&g),
+                _ => called(e).into_iter().any(|inst| self.globals_read(inst).contains(&g)),
+            }
+        });
+        found
+    }
+
+    /// The module variables that an expression reads, in functions that it calls too.
+    pub fn globals_mentioned(&self, e: &TExpr) -> BTreeSet<GlobalId> {
+        let mut out = BTreeSet::new();
+        each_expr(e, &mut |e| {
+            out.extend(if let TKind::Global(g) = e.kind { Some(g) } else { None });
+            called(e).into_iter().for_each(|inst| out.extend(self.globals_read(inst)));
+        });
+        out
     }
 
     /// Evaluation changes nothing and runs no function of the program (it may still fail).

@@ -51,17 +51,22 @@ impl Body<'_, '_> {
     fn hoist(&mut self, v: Var, e: &TExpr, pending: &mut Option<Pending>) -> bool {
         // What is held to its type may owe it to what the region compares.
         let Some(p) = pending.as_mut().filter(|_| self.call.is_none()) else { return false };
+        let facts = &self.cx.facts;
         let read_by_calls = matches!(v, Var::Global(g) if p.globals.contains(&g));
-        if p.defined_set.contains(&v) || read_by_calls || !self.cx.facts.is_pure(e) {
+        if p.defined_set.contains(&v) || read_by_calls || !facts.is_pure(e) {
+            return false;
+        }
+        // What is called for the region may change variables of the file that this reads.
+        let shared = |g: &GlobalId| !facts.private.contains(g);
+        if p.inputs.iter().filter_map(RegionInput::source).any(|input| !facts.is_pure(input))
+            && (facts.globals_mentioned(e).iter().any(shared) || matches!(v, Var::Global(g) if shared(&g)))
+        {
             return false;
         }
         // Parameters that depend on the variable take their values now.
-        let depend: Vec<usize> = (0..p.inputs.len()).filter(|&i| input_vars(&p.inputs[i]).contains(&v)).collect();
-        let facts = &self.cx.facts;
-        if depend
-            .iter()
-            .any(|&i| matches!(&p.inputs[i], RegionInput::Source(e) | RegionInput::Unsettled(e) if !facts.is_pure(e)))
-        {
+        let reads = |input: &RegionInput| input.source().is_some_and(|source| facts.may_read(source, v));
+        let depend: Vec<usize> = (0..p.inputs.len()).filter(|&i| reads(&p.inputs[i])).collect();
+        if depend.iter().any(|&i| p.inputs[i].source().is_some_and(|source| !facts.is_pure(source))) {
             return false;
         }
         for i in depend {

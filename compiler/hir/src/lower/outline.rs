@@ -30,6 +30,14 @@ pub enum RegionInput {
 }
 
 impl RegionInput {
+    /// The expression that is still to be evaluated.
+    pub fn source(&self) -> Option<&TExpr> {
+        match self {
+            RegionInput::Source(e) | RegionInput::Unsettled(e) => Some(e),
+            RegionInput::Done(_) => None,
+        }
+    }
+
     /// Whether host code may hold it to its type.
     pub fn is_settled(&self) -> bool {
         !matches!(self, RegionInput::Unsettled(_))
@@ -246,8 +254,5 @@ fn is_static_operand(e: &TExpr) -> bool {
 
 /// The variables that a source expression reads.
 pub fn input_vars(input: &RegionInput) -> BTreeSet<Var> {
-    match input {
-        RegionInput::Source(e) | RegionInput::Unsettled(e) => mentioned(e),
-        RegionInput::Done(_) => BTreeSet::new(),
-    }
+    input.source().map(mentioned).unwrap_or_default()
 }
