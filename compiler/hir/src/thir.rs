@@ -111,11 +111,16 @@ impl TExpr {
             TKind::TensorShape(base) | TKind::TensorDType(base) => base.is_certain(),
             TKind::Tuple(es) | TKind::Struct(es) => es.iter().all(TExpr::is_certain),
             TKind::Builtin { name: "tensor.size" | "min" | "max" | "len", args } => args.iter().all(TExpr::is_certain),
-            // What cannot be computed, as with a divisor of 0, has no value that is known.
-            TKind::Arith { left, right, .. } => left.is_certain() && right.is_certain(),
-            TKind::Neg(a) | TKind::BoolToInt(a) => a.is_certain(),
+            // Of numbers that only the run knows a divisor may be 0, and a step on the way too large: `m + 1 - m`.
+            TKind::Arith { left, right, .. } => [left, right].iter().all(|e| e.is_certain() && e.is_known_int()),
+            TKind::Neg(a) => a.is_certain() && a.is_known_int(),
+            TKind::BoolToInt(a) => a.is_certain(),
             _ => false,
         }
+    }
+
+    fn is_known_int(&self) -> bool {
+        matches!(&self.ty, Ty::Int(Some(size)) if size.as_const().is_some())
     }
 
     /// What a condition is that the types decide, whatever is computed before it.

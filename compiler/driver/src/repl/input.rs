@@ -48,6 +48,10 @@ impl<R: BufRead> Inputs<R> {
         loop {
             while needs_more(text) {
                 let Some(line) = self.line().transpose()? else { return Ok(()) };
+                if ends_block(text, &line) {
+                    self.ahead = Some(line);
+                    return Ok(());
+                }
                 text.push('\n');
                 text.push_str(&line);
             }
@@ -61,6 +65,19 @@ impl<R: BufRead> Inputs<R> {
             }
         }
     }
+}
+
+/// Whether a line stands behind the block that a text is: it is an input of its own. Definitions that stand together are
+/// one input, because they may use each other.
+fn ends_block(text: &str, line: &str) -> bool {
+    let word = |line: &str| line.chars().take_while(|c| c.is_alphabetic() || *c == '@').collect::<String>();
+    let defines = |line: &str| matches!(word(line).as_str(), "def" | "struct") || line.starts_with('@');
+    let outside = !line.trim().is_empty() && !line.starts_with([' ', '\t', '#']);
+    outside
+        && !matches!(word(line).as_str(), "else" | "elif")
+        && !(defines(text) && defines(line))
+        && !text.trim_start().starts_with('@')
+        && !needs_more(&format!("{text}\n\n"))
 }
 
 impl<R: BufRead> Iterator for Inputs<R> {

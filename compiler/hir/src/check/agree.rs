@@ -94,11 +94,17 @@ impl Cx<'_> {
             }
             known.of_untold(cx);
             cx.solved_at_least_zero(&told, &parts);
+            let mut late = Found::default();
             for p in parts {
                 let mut found = Found::default();
                 found.collect((&p.declared, &p.found), &p.value, (&p.what, p.at, p.ints));
+                // What follows from other sizes is told when those are.
+                let follows =
+                    |leaf: &mut Leaf| leaf.size.vars().iter().any(|v| cx.untold.get(v).is_some_and(|u| u.follows));
+                late.leaves.extend(found.leaves.extract_if(.., follows));
                 cx.compare_all(found, &mut known);
             }
+            cx.compare_all(late, &mut known);
         });
         self.size_sources = told;
         self.locals[locals..].iter_mut().for_each(|v| v.compares = true);
@@ -201,55 +207,67 @@ impl Cx<'_> {
         if size.as_var().is_some() || self.untold.is_empty() {
             return None;
         }
-        let own = |v: &SizeVar| self.untold.contains_key(v);
-        let mut vars = size.vars().into_iter().filter(own);
-        let (Some(var), None) = (vars.next(), vars.next()) else { return None };
-        let (a, b) = linear_in(size, &var)?;
-        Some((var, a, b))
+        let kept: Vec<SizeVar> = size.vars().into_iter().filter(|v| self.untold.contains_key(v)).collect();
+        let var = match &kept[..] {
+            [var] => var,
+            _ => kept.iter().find(|v| self.untold.get(v).is_some_and(|u| u.follows))?,
+        };
+        let (a, b) = linear_in(size, var)?;
+        Some((var.clone(), a, b))
     }
 
-    /// `2*N` where nothing else tells N for sure: it tells N where nothing did, and is compared with it else. Says
-    /// whether that can be done.
-    fn tell_solved(&mut self, leaf: &Leaf, (var, a, b): (SizeVar, Size, Size)) -> bool {
-        let (at, span) = (leaf.at, leaf.at);
-        let Some(local) = self.untold.get(&var).map(|u| u.local) else { return false };
-        let kept = TExpr { kind: TKind::Local(local), ty: Ty::int(), span };
-        let outer = self.size_sources.insert(var.clone(), (kept.clone(), false));
-        let untold = self.untold.remove(&var);
-        let values = (self.size_value(&leaf.size, span), self.size_value(&a, span), self.size_value(&b, span));
-        let told = matches!(values, (Some(_), Some(_), Some(_)));
-        if let (Some(whole), Some(by), Some(rest)) = values {
-            let mut missing = is_missing(local, span);
-            let mut unfit = int_test(CmpOp::Lt, kept, int(0, span), span);
-            if a.as_const().is_none() {
-                let nonzero = int_test(CmpOp::Ne, by.clone(), int(0, span), span);
-                missing = both(missing, nonzero.clone());
-                unfit = both(unfit, nonzero);
+    /// `2*N` where nothing else tells N for sure: it tells N where nothing did, and is compared with it else. Of `N*K` only
+    /// where K is told. Says whether that can be done.
+    fn tell_solved(&mut self, leaf: &Leaf, solved: (SizeVar, Size, Size)) -> bool {
+        let vars: Vec<SizeVar> = leaf.size.vars().into_iter().filter(|v| self.untold.contains_key(v)).collect();
+        let outer = (self.size_sources.clone(), self.untold.clone());
+        let (local, mut test) = (self.untold.get(&solved.0).map(|u| u.local), None);
+        for var in &vars {
+            let Some(untold) = self.untold.remove(var) else { continue };
+            let kept = TExpr { kind: TKind::Local(untold.local), ty: Ty::int(), span: leaf.at };
+            if *var != solved.0 {
+                let there = int_test(CmpOp::Ge, kept.clone(), int(0, leaf.at), leaf.at);
+                test = Some(test.map_or(there.clone(), |test| both(test, there)));
             }
-            let arith = |op, x: TExpr, y: TExpr| TExpr {
-                kind: TKind::Arith { op, left: Box::new(x), right: Box::new(y), int_operands: true },
-                ty: Ty::int(),
-                span,
-            };
-            let value = arith(BinOp::FloorDiv, arith(BinOp::Sub, leaf.read.clone(), rest), by);
-            let (otherwise, ()) = self.block(|cx| cx.write_comparison(leaf.clone(), whole.clone()));
-            self.out.push(TStmt::If { test: missing, then: vec![TStmt::Set(local, value)], otherwise });
-            let mut lines = vec![format!("{} is {{}}, and no {} makes {} that", leaf.what, var.name, leaf.size)];
-            let mut values = vec![leaf.read.clone()];
-            both_types(&leaf.tensor, &mut lines, &mut values);
-            for test in [int_test(CmpOp::Ne, leaf.read.clone(), whole, at), unfit] {
-                let then = vec![TStmt::Expr(fault(lines.join("\n"), values.clone(), at))];
-                self.out.push(TStmt::If { test, then, otherwise: vec![] });
-            }
+            self.size_sources.insert(var.clone(), (kept, false));
         }
-        if let Some(untold) = untold {
-            self.untold.insert(var.clone(), untold);
+        let (stmts, told) = self.block(|cx| local.is_some_and(|local| cx.write_solved(leaf, local, solved)));
+        match test {
+            Some(test) if told => self.out.push(TStmt::If { test, then: stmts, otherwise: vec![] }),
+            _ => self.out.extend(stmts),
         }
-        match outer {
-            Some(outer) => drop(self.size_sources.insert(var, outer)),
-            None => drop(self.size_sources.remove(&var)),
-        }
+        (self.size_sources, self.untold) = outer;
         told
+    }
+
+    fn write_solved(&mut self, leaf: &Leaf, local: LocalId, (var, a, b): (SizeVar, Size, Size)) -> bool {
+        let (at, span) = (leaf.at, leaf.at);
+        let kept = TExpr { kind: TKind::Local(local), ty: Ty::int(), span };
+        let values = (self.size_value(&leaf.size, span), self.size_value(&a, span), self.size_value(&b, span));
+        let (Some(whole), Some(by), Some(rest)) = values else { return false };
+        let mut missing = is_missing(local, span);
+        let mut unfit = int_test(CmpOp::Lt, kept, int(0, span), span);
+        if a.as_const().is_none() {
+            let nonzero = int_test(CmpOp::Ne, by.clone(), int(0, span), span);
+            missing = both(missing, nonzero.clone());
+            unfit = both(unfit, nonzero);
+        }
+        let arith = |op, x: TExpr, y: TExpr| TExpr {
+            kind: TKind::Arith { op, left: Box::new(x), right: Box::new(y), int_operands: true },
+            ty: Ty::int(),
+            span,
+        };
+        let value = arith(BinOp::FloorDiv, arith(BinOp::Sub, leaf.read.clone(), rest), by);
+        let (otherwise, ()) = self.block(|cx| cx.write_comparison(leaf.clone(), whole.clone()));
+        self.out.push(TStmt::If { test: missing, then: vec![TStmt::Set(local, value)], otherwise });
+        let mut lines = vec![format!("{} is {{}}, and no {} makes {} that", leaf.what, var.name, leaf.size)];
+        let mut values = vec![leaf.read.clone()];
+        both_types(&leaf.tensor, &mut lines, &mut values);
+        for test in [int_test(CmpOp::Ne, leaf.read.clone(), whole, at), unfit] {
+            let then = vec![TStmt::Expr(fault(lines.join("\n"), values.clone(), at))];
+            self.out.push(TStmt::If { test, then, otherwise: vec![] });
+        }
+        true
     }
 
     /// The value of a size that is made of such as the values that are checked have told already: `J + 1` beside `J`.

@@ -241,8 +241,9 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
     let compared = cx.agree(parts);
     cx.out.extend(compared);
     // Of a size that is solved for, such as N of `Tensor[N + 3]`, there may be none.
-    for var in types.vars.iter().filter(|v| v.natural) {
-        if cx.size_sources.get(var).is_some_and(|(e, _)| matches!(e.kind, TKind::Arith { .. })) {
+    let own: Vec<SizeVar> = types.vars.iter().chain(cx.outside.keys()).filter(|v| v.natural).cloned().collect();
+    for var in own {
+        if cx.size_sources.get(&var).is_some_and(|(e, _)| matches!(e.kind, TKind::Arith { .. })) {
             cx.at_least_zero(&Size::var(var.clone()), &format!("the signature of `{}`", f.sig.name), f.sig.head);
         }
     }

@@ -30,6 +30,8 @@ pub struct Untold {
     told: bool,
     /// Whether something before, in the text, may have told it.
     perhaps: bool,
+    /// It follows from a dim that is made of it and of others of these: N of `N*K` where elements of a list tell K.
+    pub follows: bool,
 }
 
 impl Untold {
@@ -75,7 +77,34 @@ impl Cx<'_> {
             let kept = TExpr { kind: TKind::Local(local), ty: Ty::int(), span };
             let block = TKind::Block { stmts: vec![], value: Box::new(kept) };
             self.size_sources.insert(var.clone(), (TExpr { kind: block, ty: Ty::int(), span }, false));
-            self.untold.insert(var, Untold { local, at, why, calls, told: false, perhaps });
+            self.untold.insert(var, Untold { local, at, why, calls, told: false, perhaps, follows: false });
+        }
+        self.keep_what_follows(&dims, span);
+    }
+
+    /// The sizes that follow from dims that are made of them and of sizes that are kept.
+    fn keep_what_follows(&mut self, dims: &BTreeSet<Size>, span: Span) {
+        let mut new = BTreeMap::new();
+        for dim in dims.iter().filter(|d| d.as_var().is_none()) {
+            let (kept, open): (Vec<SizeVar>, Vec<SizeVar>) = dim
+                .vars()
+                .into_iter()
+                .filter(|v| !v.each && (self.untold.contains_key(v) || !self.size_sources.contains_key(v)))
+                .partition(|v| self.untold.contains_key(v));
+            if let ([var], Some(first)) = (&open[..], kept.first().and_then(|v| self.untold.get(v)))
+                && linear_in(dim, var).is_some()
+            {
+                new.insert(var.clone(), Untold { told: false, perhaps: true, follows: true, ..first.clone() });
+            }
+        }
+        for (var, untold) in new {
+            let local = self.temp(&var.name, Ty::int(), span);
+            self.locals[local.0 as usize].compares = true;
+            self.out.push(TStmt::Set(local, int(-1, span)));
+            let kept = TExpr { kind: TKind::Local(local), ty: Ty::int(), span };
+            let block = TKind::Block { stmts: vec![], value: Box::new(kept) };
+            self.size_sources.insert(var.clone(), (TExpr { kind: block, ty: Ty::int(), span }, false));
+            self.untold.insert(var, Untold { local, ..untold });
         }
     }
 

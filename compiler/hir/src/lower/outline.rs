@@ -176,16 +176,36 @@ impl Lowering<'_> {
             return self.input(e, p);
         }
         if let Some(inst) = called(e) {
-            let read = self.facts.globals_read(inst);
-            // It is computed for itself, when its turn comes.
-            if read.iter().any(|g| p.stale.contains(g)) {
-                return self.input(e, p);
-            }
-            for g in read {
-                self.global_input(g, p);
-            }
+            return self.absorb_call(e, inst, p);
         }
         let absorbed = map_children(e, &mut |c| self.absorb(c, p));
+        p.computes |= self.facts.computes(e);
+        absorbed
+    }
+
+    /// A call reads variables of the file when its arguments are there.
+    fn absorb_call(&mut self, e: &TExpr, inst: InstId, p: &mut Pending) -> TExpr {
+        let read = self.facts.globals_read(inst);
+        let mut acts = vec![];
+        each_child(e, &mut |c| acts.push(!self.inputs_are_pure(c, &p.defined_set)));
+        let late = acts.contains(&true);
+        // It is computed for itself, when its turn comes.
+        if read.iter().any(|g| p.stale.contains(g) || late && p.globals.contains(g)) {
+            return self.input(e, p);
+        }
+        if !late {
+            read.iter().for_each(|&g| self.global_input(g, p));
+        }
+        let mut at = 0;
+        let absorbed = map_children(e, &mut |c| {
+            at += 1;
+            // So is an argument that reads what one behind it may change, and the call once more.
+            let apart = acts[at..].contains(&true) && self.facts.globals_mentioned(c).iter().any(|g| read.contains(g));
+            if apart && !is_literal(c) { self.input(c, p) } else { self.absorb(c, p) }
+        });
+        if late {
+            read.iter().for_each(|&g| self.global_input(g, p));
+        }
         p.computes |= self.facts.computes(e);
         absorbed
     }
