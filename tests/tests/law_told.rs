@@ -17,6 +17,21 @@ const TELLS: &[(&str, &str)] = &[
     ("b: Box[N]", "Box(c, c)"),
     ("bs: list[Box[N]]", "[Box(c, c)]"),
     ("x: Tensor[M, f32], N: int", "c, c.shape[0]"),
+    ("k: Tensor[K, f32], p: Tensor[N + K, f32]", "op.ones((int(\"1\"),)), op.concat([c, op.ones((1,))], axis=0)"),
+    ("p: Tensor[N + K, f32], k: Tensor[K, f32]", "op.concat([c, op.ones((1,))], axis=0), op.ones((int(\"1\"),))"),
+    ("p: Tensor[N * K, f32], K: int", "op.concat([c, c], axis=0), int(\"2\")"),
+    ("p: Tensor[K - N, f32], k: Tensor[K, f32]", "op.ones((int(\"1\"),)), op.concat([c, op.ones((1,))], axis=0)"),
+    ("p: Tensor[N + K, K, f32]", "op.concat([c, op.ones((1,))], axis=0)[:, None]"),
+    (
+        "p: Tensor[N + K, f32], k: list[Tensor[K, f32]]",
+        "op.concat([c, op.ones((1,))], axis=0), [op.ones((int(\"1\"),))]",
+    ),
+    ("k: list[Tensor[K, f32]], p: Tensor[N * K, f32]", "[op.ones((int(\"2\"),))], op.concat([c, c], axis=0)"),
+    (
+        "p: list[Tensor[N + K, f32]], k: Tensor[K, f32]",
+        "[op.concat([c, op.ones((1,))], axis=0)], op.ones((int(\"1\"),))",
+    ),
+    ("s: Sum[N, K]", "Sum(op.concat([c, op.ones((1,))], axis=0), op.ones((int(\"1\"),)))"),
     ("f: (Tensor[N, f32]) -> Tensor[N, f32], x: Tensor[N, f32]", "lambda z: z * 2.0, c"),
 ];
 
@@ -61,13 +76,16 @@ const PLACES: &[(&str, &str)] = &[
 const VALUES: &[(&str, &str, &str)] = &[
     ("y", "op.ones((int(\"{n}\"),))", "y"),
     ("y", "w", "y"),
-    ("k", "int(\"{n}\")", "op.ones((k,))"),
+    ("count", "int(\"{n}\")", "op.ones((count,))"),
     ("", "", "op.ones((int(\"{n}\"),))"),
 ];
 
 const PRELUDE: &str = "struct Box[N]:
     w: Tensor[N, f32]
     b: Tensor[N, f32]
+struct Sum[A, B]:
+    a: Tensor[A + B, f32]
+    b: Tensor[B, f32]
 def same(x: Tensor[N, f32], y: Tensor[N, f32]) -> Tensor[N, f32]:
     return x + y
 ";

@@ -172,9 +172,9 @@ impl Executor {
         let body = &self.units[unit].regions[position];
         let step = body.law.as_ref()?;
         let seen: Vec<Seen> = args.iter().map(|a| Seen::from(&self.region_arg(a))).collect();
-        Some(match self.host_calls.step(step, &seen) {
+        Some(match self.host_calls.step(step, body.span, &seen) {
             Ok(number) => Ok(vec![Passed::Int(number)]),
-            Err(what) => Err(self.report(vec![law::broken(body.span, what)], span)),
+            Err((at, what)) => Err(self.report(vec![law::broken(at, what)], span)),
         })
     }
 

@@ -206,6 +206,9 @@ pub enum Step {
     Loop(usize),
     /// A turn of that loop begins, or the loop is over.
     Turn(usize),
+    /// A statement is over. What its values were held to may owe something to what it compares only afterwards: a
+    /// broken law counts from here on.
+    Settle,
 }
 
 /// The calls of host code that are under way, outermost first.
@@ -213,6 +216,8 @@ pub enum Step {
 pub struct Calls {
     calls: Vec<Call>,
     entered: i64,
+    /// The first law that the statement under way breaks: where, and how.
+    late: Option<(Span, String)>,
 }
 
 struct Call {
@@ -223,11 +228,11 @@ struct Call {
 }
 
 impl Calls {
-    /// Does a step; gives the number of the call.
+    /// Does a step that stands at a place; gives the number of the call.
     ///
     /// # Errors
-    /// As [`Told::hold`].
-    pub fn step(&mut self, step: &Step, args: &[Seen]) -> Result<i64, String> {
+    /// As [`Told::hold`], with the place, at the end of the statement.
+    pub fn step(&mut self, step: &Step, at: Span, args: &[Seen]) -> Result<i64, (Span, String)> {
         let Some(Seen::Int(number)) = args.first() else {
             self.entered += 1;
             self.calls.push(Call { number: self.entered, told: Told::default(), before: vec![] });
@@ -240,7 +245,16 @@ impl Calls {
         let Some(call) = self.calls.last_mut().filter(|c| c.number == *number) else { return Ok(*number) };
         match step {
             Step::Enter => {}
-            Step::Hold(ty) => args.get(1).map_or(Ok(()), |value| call.told.hold(ty, value))?,
+            Step::Settle => {
+                if let Some(late) = self.late.take() {
+                    return Err(late);
+                }
+            }
+            Step::Hold(ty) => {
+                if let Some(Err(what)) = args.get(1).map(|value| call.told.hold(ty, value)) {
+                    self.late.get_or_insert((at, what));
+                }
+            }
             Step::Loop(depth) => {
                 call.before.truncate(*depth);
                 call.before.push(call.told.clone());

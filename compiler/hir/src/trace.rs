@@ -242,7 +242,7 @@ impl<'p> Tracer<'p> {
             let template = self.template(&value);
             self.results.push(template);
         }
-        Ok(())
+        self.law_settle()
     }
 
     fn finish(mut self) -> Traced {

@@ -76,21 +76,24 @@ impl Cx<'_> {
         let (told, locals) = (self.size_sources.clone(), self.locals.len());
         let (stmts, ()) = self.block(|cx| {
             let (mut known, mut searched) = (Known::default(), SizeSources::new());
-            for p in &parts {
-                known.count_in(&p.declared);
-                let mut found = std::mem::take(&mut searched);
-                if p.before {
-                    // What a new size is, the values say: `Tensor[2*L]` of 6 elements that L is 3.
+            parts.iter().for_each(|p| known.count_in(&p.declared));
+            // What tells a size may stand behind what is made of it.
+            let rounds = if parts.iter().any(|p| has_composed(&p.declared)) { 2 } else { 1 };
+            for _ in 0..rounds {
+                for p in &parts {
+                    let mut found = std::mem::take(&mut searched);
                     cx.size_sources_of(&p.declared, &p.value, false);
-                    let elements = cx.size_sources.iter().filter(|(_, (e, _))| is_search(e));
-                    found.extend(elements.map(|(v, source)| (v.clone(), source.clone())));
-                } else {
-                    cx.size_sources_of(&p.declared, &p.value, false);
-                    cx.size_sources.extend(found.clone());
+                    if p.before {
+                        // What a new size is, the values say: `Tensor[2*L]` of 6 elements that L is 3.
+                        let elements = cx.size_sources.iter().filter(|(_, (e, _))| is_search(e));
+                        found.extend(elements.map(|(v, source)| (v.clone(), source.clone())));
+                    } else {
+                        cx.size_sources.extend(found.clone());
+                    }
+                    // What was told before is what a value is compared with, not what it tells.
+                    cx.size_sources.extend(told.iter().map(|(v, source)| (v.clone(), source.clone())));
+                    searched = found;
                 }
-                // What was told before is what a value is compared with, not what it tells.
-                cx.size_sources.extend(told.iter().map(|(v, source)| (v.clone(), source.clone())));
-                searched = found;
             }
             known.of_untold(cx);
             cx.solved_at_least_zero(&told, &parts);
@@ -443,6 +446,11 @@ impl Known {
         let composed = |s: &Size| s.as_var().is_none() && s.as_const().is_none();
         untyped || sizes_of(element).iter().any(composed) || sizes_of(element).iter().any(|s| compared(s, cx))
     }
+}
+
+/// Whether a dim in a type is made of others.
+pub fn has_composed(ty: &Ty) -> bool {
+    sizes_of(ty).iter().any(|s| s.as_var().is_none() && s.as_const().is_none())
 }
 
 /// Every dim in a type.

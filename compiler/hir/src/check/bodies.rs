@@ -212,7 +212,7 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
     signature_facts(cx, data, types, &tys);
     let mut out = vec![];
     let mut parts = vec![];
-    let mut written_types = vec![];
+    let (mut written_types, mut telling) = (vec![], vec![]);
     for (p, ty) in f.sig.params.iter().zip(tys) {
         let span = p.name.span;
         // Every int parameter has a symbolic value, so that it can be a size.
@@ -225,6 +225,9 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
         cx.env.bind(&p.name.text, Binding { slot: Slot::Local(local), ty: ty.clone(), span, bad: None });
         let value = read(Slot::Local(local), ty.clone(), span);
         cx.size_sources_of(&ty, &value, true);
+        if agree::has_sizes(&ty) {
+            telling.push((ty.clone(), value.clone()));
+        }
         if p.ty.is_some() {
             cx.declared.insert(p.name.text.clone());
             written_types.push((p.name.text.clone(), ty.clone()));
@@ -236,6 +239,9 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
             let what = format!("the argument `{}` of {of}", p.name.text);
             parts.push(Part { what, declared: ty.clone(), found: ty, value, at, ints: true, before: false });
         }
+    }
+    if telling.iter().any(|(ty, _)| agree::has_composed(ty)) {
+        cx.size_sources_of_all(&telling, true);
     }
     cx.keep_untold(&written_types, f.sig.head);
     let compared = cx.agree(parts);

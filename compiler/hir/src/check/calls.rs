@@ -117,7 +117,7 @@ impl Cx<'_> {
         let Some(matched) = self.match_params("this function", &slots, values, span, None) else {
             return error_at(span);
         };
-        let mut out = vec![];
+        let (mut out, mut telling) = (vec![], vec![]);
         // A size of the function type that nothing else tells is what the first argument says.
         for (mut value, ty) in matched.into_iter().flatten().zip(params) {
             let role = crate::rules::unify::Role::Other("the argument".into());
@@ -151,8 +151,12 @@ impl Cx<'_> {
             if super::agree::has_sizes(ty) {
                 value = self.save("argument", value);
                 self.size_sources_of(ty, &value, false);
+                telling.push((ty.clone(), value.clone()));
             }
             out.push(value);
+        }
+        if telling.iter().any(|(ty, _)| super::agree::has_composed(ty)) {
+            self.size_sources_of_all(&telling, false);
         }
         if out.iter().any(|a| a.ty.is_error()) {
             return error_at(span);

@@ -2,7 +2,7 @@
 //! and then another one tells them, or nothing does.
 
 use super::agree::fault;
-use super::cx::{Cx, int};
+use super::cx::{Cx, SizeSources, int};
 use super::env::Slot;
 use super::iterate::int_test;
 use crate::thir::*;
@@ -75,8 +75,20 @@ impl Cx<'_> {
         let span = list.span;
         let var = self.temp("element", element.clone(), span);
         let outer = (std::mem::take(&mut self.size_sources), std::mem::take(&mut self.dim_sources));
-        self.size_sources_of(element, &TExpr { kind: TKind::Local(var), ty: element.clone(), span }, entry);
-        let told = std::mem::replace(&mut self.size_sources, outer.0);
+        let read = TExpr { kind: TKind::Local(var), ty: element.clone(), span };
+        self.size_sources_of(element, &read, entry);
+        let mut told = self.size_sources.clone();
+        if super::agree::has_composed(element) {
+            // N of `N + K` follows from an element where something else tells K.
+            let sure = |(v, (e, _)): &(&SizeVar, &(TExpr, bool))| !told.contains_key(*v) && !is_search(e);
+            let known: SizeSources = outer.0.iter().filter(sure).map(|(v, s)| (v.clone(), s.clone())).collect();
+            self.size_sources.extend(known.clone());
+            self.size_sources_of(element, &read, entry);
+            let mut all = std::mem::take(&mut self.size_sources);
+            all.retain(|v, _| !told.contains_key(v) && !known.contains_key(v));
+            told.extend(all);
+        }
+        self.size_sources = outer.0;
         let dims = std::mem::replace(&mut self.dim_sources, outer.1);
         for (size, (value, _)) in told.into_iter().filter(|(size, _)| !size.each) {
             let source = match self.size_sources.get(&size).cloned() {

@@ -175,6 +175,25 @@ impl Cx<'_> {
     /// Learns from a value of a declared type how to compute the size variables in the type.
     /// `value` must be readable again without effects. `entry`: it is a parameter.
     pub fn size_sources_of(&mut self, declared: &Ty, value: &TExpr, entry: bool) {
+        let mut known = self.size_sources.len();
+        self.sources_of_part(declared, value, entry);
+        // What tells a size may stand behind what is made of it.
+        while self.size_sources.len() > known && super::agree::has_composed(declared) {
+            known = self.size_sources.len();
+            self.sources_of_part(declared, value, entry);
+        }
+    }
+
+    /// What parameters, or values together, tell: each may tell what another is made of.
+    pub fn size_sources_of_all(&mut self, values: &[(Ty, TExpr)], entry: bool) {
+        let mut known = usize::MAX;
+        while known != self.size_sources.len() {
+            known = self.size_sources.len();
+            values.iter().for_each(|(ty, value)| self.size_sources_of(ty, value, entry));
+        }
+    }
+
+    fn sources_of_part(&mut self, declared: &Ty, value: &TExpr, entry: bool) {
         match declared {
             Ty::Int(Some(size)) => {
                 self.solve_source(size, entry, || value.clone());
@@ -188,12 +207,12 @@ impl Cx<'_> {
             }
             Ty::Tuple(ts) => {
                 for (i, t) in ts.iter().enumerate() {
-                    self.size_sources_of(t, &field(value, i, t), entry);
+                    self.sources_of_part(t, &field(value, i, t), entry);
                 }
             }
             Ty::Struct(s) => {
                 for (i, (_, t)) in s.fields.iter().enumerate() {
-                    self.size_sources_of(t, &field(value, i, t), entry);
+                    self.sources_of_part(t, &field(value, i, t), entry);
                 }
             }
             Ty::List(t) | Ty::Dict(_, t) if !crate::rules::sizes::vars_of(t).is_empty() => {

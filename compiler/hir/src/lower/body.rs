@@ -264,6 +264,9 @@ impl<'a, 'p> Body<'a, 'p> {
         // What compares the sizes of values with their types reads values that may not be of their types.
         let call = if compares(s, &self.inst.locals) { self.call.take() } else { None };
         self.stmt_here(s, after, targets, out);
+        if !matches!(s, TStmt::Return(_) | TStmt::Break | TStmt::Continue) {
+            self.law_settle(self.inst.span, out);
+        }
         self.call = self.call.or(call);
     }
 

@@ -80,6 +80,11 @@ impl Body<'_, '_> {
         })
     }
 
+    /// A statement is over.
+    pub fn law_settle(&mut self, span: Span, out: &mut Vec<HStmt>) {
+        out.extend(self.law(Step::Settle, None, span));
+    }
+
     /// A loop begins; with what begins each of its turns and follows its end.
     pub fn law_loop(&mut self, span: Span, out: &mut Vec<HStmt>) -> Option<HStmt> {
         let depth = self.loops;

@@ -70,7 +70,7 @@ impl Body<'_, '_> {
             return false;
         }
         for i in depend {
-            if let RegionInput::Source(source) | RegionInput::Unsettled(source) = p.inputs[i].clone() {
+            if let RegionInput::Source(source) = p.inputs[i].clone() {
                 let value = self.expr(&source);
                 let (ty, span) = (value.ty, value.span);
                 let tmp = self.temp("arg", ty);
@@ -115,6 +115,7 @@ impl Body<'_, '_> {
         for (v, ty) in results.into_iter().zip(types) {
             out.extend(self.hold_var(v, &ty, span));
         }
+        self.law_settle(span, out);
     }
 
     /// A variable at the end of a region, of the type of the value that it had last: another one that it had before
@@ -138,9 +139,7 @@ impl Body<'_, '_> {
         let mut args = vec![];
         for (i, input) in p.inputs.iter().enumerate() {
             let arg = match input {
-                RegionInput::Source(e) | RegionInput::Unsettled(e) if as_var(e).is_some() => {
-                    self.variable_arg(p, i, e, live, out)
-                }
+                RegionInput::Source(e) if as_var(e).is_some() => self.variable_arg(p, i, e, live, out),
                 input => self.region_arg(input),
             };
             args.push(arg);
@@ -153,7 +152,7 @@ impl Body<'_, '_> {
         let mut value = self.bare(e);
         let Some(v) = as_var(e) else { return value };
         // A function that reads a module variable says of what type it is there.
-        if p.params[i].global.is_none() && p.inputs[i].is_settled() {
+        if p.params[i].global.is_none() {
             out.extend(self.hold_var(v, &e.ty, e.span));
         }
         if let HExprKind::Local(l) = &value.kind {
@@ -171,12 +170,6 @@ impl Body<'_, '_> {
         match input {
             RegionInput::Done(value) => value.clone(),
             RegionInput::Source(e) => self.expr(e),
-            RegionInput::Unsettled(e) => {
-                let call = self.call.take();
-                let value = self.expr(e);
-                self.call = call;
-                value
-            }
         }
     }
 

@@ -23,8 +23,6 @@ use tessera_ir::host::{HExpr, HStmt};
 pub enum RegionInput {
     /// Evaluated where the region is called.
     Source(TExpr),
-    /// The same; its type may owe something to what the region compares before its turn comes, where it is held to it.
-    Unsettled(TExpr),
     /// Evaluated before, because its variables change in between.
     Done(HExpr),
 }
@@ -33,14 +31,9 @@ impl RegionInput {
     /// The expression that is still to be evaluated.
     pub fn source(&self) -> Option<&TExpr> {
         match self {
-            RegionInput::Source(e) | RegionInput::Unsettled(e) => Some(e),
+            RegionInput::Source(e) => Some(e),
             RegionInput::Done(_) => None,
         }
-    }
-
-    /// Whether host code may hold it to its type.
-    pub fn is_settled(&self) -> bool {
-        !matches!(self, RegionInput::Unsettled(_))
     }
 }
 
@@ -63,8 +56,6 @@ pub struct Pending {
     pub mesh: Option<Arc<Mesh>>,
     pub span: Span,
     paths: BTreeMap<(Var, Vec<u32>), LocalId>,
-    /// Whether something is computed in it, and sizes may be compared.
-    computes: bool,
 }
 
 impl Pending {
@@ -82,7 +73,6 @@ impl Pending {
             mesh: None,
             span,
             paths: BTreeMap::new(),
-            computes: false,
         }
     }
 
@@ -179,7 +169,6 @@ impl Lowering<'_> {
             return self.absorb_call(e, inst, p);
         }
         let absorbed = map_children(e, &mut |c| self.absorb(c, p));
-        p.computes |= self.facts.computes(e);
         absorbed
     }
 
@@ -206,7 +195,6 @@ impl Lowering<'_> {
         if late {
             read.iter().for_each(|&g| self.global_input(g, p));
         }
-        p.computes |= self.facts.computes(e);
         absorbed
     }
 
@@ -221,7 +209,7 @@ impl Lowering<'_> {
                 _ => format!("arg{}", p.params.len()).into(),
             };
             p.params.push(RegionParam { local, name, ty: e.ty.clone(), global: None });
-            p.inputs.push(if p.computes { RegionInput::Unsettled } else { RegionInput::Source }(e.clone()));
+            p.inputs.push(RegionInput::Source(e.clone()));
             local
         });
         if let Some(path) = path {

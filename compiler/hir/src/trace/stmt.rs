@@ -37,6 +37,7 @@ impl Tracer<'_> {
         if law.is_some() {
             self.law = law;
         }
+        let flow = flow.and_then(|flow| self.law_settle().map(|()| flow));
         if is_loop {
             self.law_loop_end();
         }

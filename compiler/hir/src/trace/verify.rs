@@ -6,7 +6,7 @@ use super::{R, Tracer};
 use crate::law::{Seen, Told, broken};
 use crate::thir::FnInst;
 use crate::ty::Ty;
-use tessera_base::Span;
+use tessera_base::{Diagnostic, Span};
 use tessera_ops::prim::Prim;
 
 /// What is told in the calls and loops that are being traced.
@@ -14,11 +14,13 @@ use tessera_ops::prim::Prim;
 pub(super) struct Law {
     calls: Vec<Told>,
     loops: Vec<Told>,
+    /// The first law that the statement under way breaks; it may compare sizes only afterwards.
+    late: Option<Box<Diagnostic>>,
 }
 
 impl Law {
     pub(super) fn new() -> Law {
-        Law { calls: vec![Told::default()], loops: vec![] }
+        Law { calls: vec![Told::default()], loops: vec![], late: None }
     }
 
     fn now(&mut self) -> Option<&mut Told> {
@@ -84,7 +86,18 @@ impl Tracer<'_> {
         }
         let seen = self.seen(value);
         let Some(told) = self.law.as_mut().and_then(Law::now) else { return Ok(()) };
-        told.hold(ty, &seen).map_err(|what| Box::new(self.in_calls(broken(span, what))))
+        if let Err(what) = told.hold(ty, &seen) {
+            let broken = Box::new(self.in_calls(broken(span, what)));
+            if let Some(law) = &mut self.law {
+                law.late.get_or_insert(broken);
+            }
+        }
+        Ok(())
+    }
+
+    /// A statement is over.
+    pub(super) fn law_settle(&mut self) -> R<()> {
+        self.law.as_mut().and_then(|law| law.late.take()).map_or(Ok(()), Err)
     }
 
     /// Whether it is said how a tensor lies: it is an argument, or a conversion says so. What else is computed lies
