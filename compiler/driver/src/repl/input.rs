@@ -163,6 +163,11 @@ mod tests {
         assert_eq!(inputs("x = f(1,\n\n  2)\n3"), ["x = f(1,\n\n  2)", "3"]);
         let block = "def f(x):\n    a = x\n\n    return a\n";
         assert_eq!(inputs(&format!("{block}\nf(1)")), [block, "f(1)"]);
+        assert_eq!(
+            inputs("if x:\n    a = 1\nelse:\n    a = 2\nprint(a)\nb = (1,\n2)"),
+            ["if x:\n    a = 1\nelse:\n    a = 2", "print(a)", "b = (1,\n2)"]
+        );
+        assert_eq!(inputs("def f(x):\n    return g(x)\ndef g(x):\n    return x\nf(1)").len(), 2);
         assert_eq!(inputs("if a:\n    b\n\nelse:\n    c\n\nd"), ["if a:\n    b\n\nelse:\n    c\n", "d"]);
         assert_eq!(inputs("def f():\n    1\nf()"), ["def f():\n    1\nf()"]);
         assert_eq!(inputs(":type (\n1"), [":type (", "1"]);

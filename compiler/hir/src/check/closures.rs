@@ -257,12 +257,14 @@ impl Cx<'_> {
     ) -> Option<(InstId, Option<Box<TExpr>>, Ty)> {
         let Ty::FnRef(r) = value.ty.clone() else {
             if !value.ty.is_error() {
-                let d = Diagnostic::new(
-                    Code::E0210,
-                    value.span,
-                    format!("a function is needed here, and this is `{}`", value.ty),
-                );
-                self.report(d);
+                let text = format!("a function is needed here, and this is `{}`", value.ty);
+                let d = Diagnostic::new(Code::E0210, value.span, text);
+                self.report(match value.ty {
+                    Ty::Fn(..) => d
+                        .note("which function the value is only the run knows; here its body is needed")
+                        .help("leave the declared type out, or name the function itself"),
+                    _ => d,
+                });
             }
             return None;
         };

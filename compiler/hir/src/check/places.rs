@@ -207,11 +207,11 @@ impl Cx<'_> {
         if value.ty.is_error() {
             return;
         }
-        let of = match self.place_ty(base) {
-            Some((_, Ty::Struct(s))) => s.name.to_string(),
+        let beside = if super::agree::has_sizes(&ty) { self.beside(base, &place) } else { vec![] };
+        let of = match self.place_ty(base).map(|(_, ty)| ty).or(beside.last().map(|(_, held)| held.ty.clone())) {
+            Some(Ty::Struct(s)) => s.name.to_string(),
             _ => "the struct".into(),
         };
-        let beside = if super::agree::has_sizes(&ty) { self.beside(base, &place) } else { vec![] };
         // Each look at an element gives its sizes names: these are the ones of this look.
         let held = match beside.last().map(|(_, h)| &h.ty) {
             Some(Ty::Struct(s)) => s.fields.iter().find(|(field, _)| *field == name.text).map(|(_, t)| t.clone()),

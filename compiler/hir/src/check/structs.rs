@@ -7,10 +7,11 @@ use super::calls::literal_fit;
 use super::coerce::holds_any;
 use super::cx::{Cx, error_at};
 use super::generics::{self, GenericKind, dtype_in, is_ragged, kind_of, type_in};
+use super::types::has_unknown;
 use super::written::{Wanted, outline};
 use crate::db;
 use crate::rules::annot::{self, GenericArg, NameMeaning};
-use crate::rules::unify::{Coerce, Role, bind_signature, convert, mismatch_diagnostic, refine};
+use crate::rules::unify::{Coerce, Role, bind_signature, convert, fill, mismatch_diagnostic, refine};
 use crate::thir::*;
 use crate::ty::{StructTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
@@ -345,8 +346,13 @@ impl Cx<'_> {
     /// The values of fields, compared with the types `declared` of the fields, of which one may say the sizes of
     /// another. `ints`: whether ints are compared too.
     fn fields_agree(&mut self, def: &StructDef, given: Vec<TExpr>, declared: &[Ty], ints: bool) -> Vec<TExpr> {
-        let given: Vec<TExpr> =
-            def.fields.iter().zip(given).map(|(field, value)| self.save(&field.name.text, value)).collect();
+        let mut saved = vec![];
+        for ((field, value), declared) in def.fields.iter().zip(given).zip(declared) {
+            // An empty list is of the field's type.
+            let ty = if has_unknown(&value.ty) { fill(&value.ty, declared) } else { value.ty.clone() };
+            saved.push(self.save(&field.name.text, TExpr { ty, ..value }));
+        }
+        let given = saved;
         let parts = def.fields.iter().zip(&given).zip(declared).map(|((field, value), declared)| Part {
             what: Role::Field { of: def.name.text.to_string(), field: field.name.text.to_string() }.text(),
             declared: declared.clone(),

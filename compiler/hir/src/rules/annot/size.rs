@@ -31,6 +31,9 @@ pub fn resolve_size(expr: &Expr, names: &mut dyn AnnotNames) -> Result<Size, Dia
         },
         ExprKind::Name(name) => match names.name(name, expr.span) {
             NameMeaning::Size(n) => Ok(n),
+            NameMeaning::Type(crate::ty::Ty::Error) => {
+                Err(wrong(format!("`{name}` may have no value here, and a size is needed")))
+            }
             NameMeaning::Type(ty) => Err(wrong(format!("`{name}` is the type `{ty}`, and a size is needed here"))),
             NameMeaning::Struct { .. } => Err(wrong(format!("`{name}` is a struct, and a size is needed here"))),
             NameMeaning::DType(d) => Err(wrong(format!("the element type `{d}` stands where a size is needed"))
