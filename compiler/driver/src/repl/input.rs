@@ -169,7 +169,7 @@ mod tests {
         );
         assert_eq!(inputs("def f(x):\n    return g(x)\ndef g(x):\n    return x\nf(1)").len(), 2);
         assert_eq!(inputs("if a:\n    b\n\nelse:\n    c\n\nd"), ["if a:\n    b\n\nelse:\n    c\n", "d"]);
-        assert_eq!(inputs("def f():\n    1\nf()"), ["def f():\n    1\nf()"]);
+        assert_eq!(inputs("def f():\n    1\nf()"), ["def f():\n    1", "f()"]);
         assert_eq!(inputs(":type (\n1"), [":type (", "1"]);
     }
 
