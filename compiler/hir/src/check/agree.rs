@@ -101,10 +101,8 @@ impl Cx<'_> {
             for p in parts {
                 let mut found = Found::default();
                 found.collect((&p.declared, &p.found), &p.value, (&p.what, p.at, p.ints));
-                // What follows from other sizes is told when those are.
-                let follows =
-                    |leaf: &mut Leaf| leaf.size.vars().iter().any(|v| cx.untold.get(v).is_some_and(|u| u.follows));
-                late.leaves.extend(found.leaves.extract_if(.., follows));
+                // What is made of several sizes that are kept comes when they are told.
+                late.leaves.extend(found.leaves.extract_if(.., |leaf| cx.kept_in(&leaf.size).len() > 1));
                 cx.compare_all(found, &mut known);
             }
             cx.compare_all(late, &mut known);
@@ -204,17 +202,19 @@ impl Cx<'_> {
         self.size_sources = outer;
     }
 
+    fn kept_in(&self, size: &Size) -> Vec<SizeVar> {
+        size.vars().into_iter().filter(|v| self.untold.contains_key(v)).collect()
+    }
+
     /// The size of which the first value with it tells the number, in a size that is made of it: which, and
     /// `a * size + b`.
     fn untold_in(&self, size: &Size) -> Option<(SizeVar, Size, Size)> {
         if size.as_var().is_some() || self.untold.is_empty() {
             return None;
         }
-        let kept: Vec<SizeVar> = size.vars().into_iter().filter(|v| self.untold.contains_key(v)).collect();
-        let var = match &kept[..] {
-            [var] => var,
-            _ => kept.iter().find(|v| self.untold.get(v).is_some_and(|u| u.follows))?,
-        };
+        let kept = self.kept_in(size);
+        let follows = |v: &&SizeVar| self.untold.get(*v).is_some_and(|u| u.follows);
+        let var = kept.iter().find(follows).or(kept.first())?;
         let (a, b) = linear_in(size, var)?;
         Some((var.clone(), a, b))
     }
@@ -222,7 +222,7 @@ impl Cx<'_> {
     /// `2*N` where nothing else tells N for sure: it tells N where nothing did, and is compared with it else. Of `N*K` only
     /// where K is told. Says whether that can be done.
     fn tell_solved(&mut self, leaf: &Leaf, solved: (SizeVar, Size, Size)) -> bool {
-        let vars: Vec<SizeVar> = leaf.size.vars().into_iter().filter(|v| self.untold.contains_key(v)).collect();
+        let vars = self.kept_in(&leaf.size);
         let outer = (self.size_sources.clone(), self.untold.clone());
         let (local, mut test) = (self.untold.get(&solved.0).map(|u| u.local), None);
         for var in &vars {

@@ -295,6 +295,7 @@ fn template_types(cx: &mut Cx, (args, erased): (&[Ty], bool), types: &SigTypes, 
         out[i] = match (&declared, &args[i]) {
             // The number where the call has it, else the one that the annotation names.
             (Ty::Int(n), Ty::Int(None)) => Ty::Int(n.clone()),
+            (Ty::Int(Some(n)), Ty::Int(_)) if own => Ty::Int(Some(n.clone())),
             (declared, found) => refine(declared, found),
         };
     }
@@ -318,10 +319,11 @@ fn own_sizes(cx: &mut Cx, bound: &BTreeMap<SizeVar, Size>) -> BTreeMap<SizeVar, 
     };
     let mut out = BTreeMap::new();
     for (var, size) in bound {
-        let inside = match own(size) && var.natural {
+        let inside = match own(size) {
             false => size.clone(),
             true => {
-                let inside = SizeVar { name: var.name.clone(), ..cx.sizes.fresh_var(&var.name) };
+                let fresh = cx.sizes.fresh_var(&var.name);
+                let inside = SizeVar { name: var.name.clone(), natural: var.natural, ..fresh };
                 cx.outside.insert(inside.clone(), size.clone());
                 cx.sizes.facts.assume_equal(&Size::var(inside.clone()), size);
                 Size::var(inside)

@@ -13,10 +13,15 @@ use tessera_grammar::ast::{CompClause, Expr};
 
 impl Cx<'_> {
     pub fn comprehension(&mut self, element: &Expr, clauses: &[CompClause], span: Span) -> TExpr {
-        self.scoped(|cx| cx.comprehension_here(element, clauses, span))
+        self.scoped(|cx| cx.comprehension_here((element, None), clauses, span))
     }
 
-    fn comprehension_here(&mut self, element: &Expr, clauses: &[CompClause], span: Span) -> TExpr {
+    /// The same, where the type of the elements is declared.
+    pub fn comprehension_of(&mut self, element: &Expr, declared: &Ty, clauses: &[CompClause], span: Span) -> TExpr {
+        self.scoped(|cx| cx.comprehension_here((element, Some(declared)), clauses, span))
+    }
+
+    fn comprehension_here(&mut self, element: Element, clauses: &[CompClause], span: Span) -> TExpr {
         let mut names = BTreeSet::new();
         clauses.iter().for_each(|c| target_names(&c.target, &mut names));
         // The targets belong to the comprehension: what they hide comes back afterwards.
@@ -69,9 +74,21 @@ impl Cx<'_> {
         read(Slot::Local(list), made.ty, span)
     }
 
-    fn clause(&mut self, element: &Expr, clauses: &[CompClause], span: Span, yield_: &mut dyn FnMut(&mut Self, TExpr)) {
+    fn clause(
+        &mut self,
+        element: Element,
+        clauses: &[CompClause],
+        span: Span,
+        yield_: &mut dyn FnMut(&mut Self, TExpr),
+    ) {
         let [clause, rest @ ..] = clauses else {
-            let value = self.expr(element);
+            let value = match element {
+                (e, None) => self.expr(e),
+                (e, Some(declared)) => {
+                    let value = self.expr_for(e, declared);
+                    self.as_element(value, declared)
+                }
+            };
             yield_(self, value);
             return;
         };
@@ -85,7 +102,7 @@ impl Cx<'_> {
 
     fn tests(
         &mut self,
-        element: &Expr,
+        element: Element,
         tests: &[Expr],
         rest: &[CompClause],
         span: Span,
@@ -100,6 +117,9 @@ impl Cx<'_> {
         }
     }
 }
+
+/// What is computed in each turn, with the type that is declared for it.
+type Element<'a> = (&'a Expr, Option<&'a Ty>);
 
 /// The values that statements append to a list, in the order of the text.
 fn appended<'a>(stmts: &'a mut [TStmt], list: LocalId, out: &mut Vec<&'a mut TExpr>) {

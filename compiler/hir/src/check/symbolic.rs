@@ -86,8 +86,12 @@ impl Cx<'_> {
         if sure {
             return !var.each && source.is_some_and(|(e, _)| !is_search(e));
         }
-        let bound = self.func.as_ref().is_some_and(|f| f.size_binds.iter().any(|b| b.var == *var));
-        bound || source.is_some() || self.untold.contains_key(var)
+        self.is_bound(var) || source.is_some() || self.untold.contains_key(var)
+    }
+
+    /// Whether it is read at the entry of the function.
+    fn is_bound(&self, var: &SizeVar) -> bool {
+        self.func.as_ref().is_some_and(|f| f.size_binds.iter().any(|b| b.var == *var))
     }
 
     /// Reads a dim of a parameter at entry: the body may assign the parameter.
@@ -260,8 +264,10 @@ impl Cx<'_> {
             if self.untold.contains_key(var) {
                 return;
             }
-            // A plain dim is a better source than an element of a list.
-            let better = |(old, _): &(TExpr, bool)| matches!(old.kind, TKind::Arith { .. }) || is_search(old);
+            // A plain dim is a better source than an element of a list, unless something was computed from that.
+            let bound = self.is_bound(var);
+            let better =
+                |(old, _): &(TExpr, bool)| !bound && (matches!(old.kind, TKind::Arith { .. }) || is_search(old));
             if self.size_sources.get(var).is_none_or(better) {
                 self.size_sources.insert(var.clone(), (from(), entry));
             }

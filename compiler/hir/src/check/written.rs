@@ -93,6 +93,7 @@ impl Cx<'_> {
                 let items = self.operands_as(items.iter().map(|i| (i, Some(&**t))));
                 TExpr { kind: TKind::List(items), ty: Ty::List(Box::new(Ty::Unknown)), span }
             }
+            (ExprKind::ListComp { element, clauses }, Ty::List(t)) => self.comprehension_of(element, t, clauses, span),
             (ExprKind::Dict(pairs), Ty::Dict(_, t)) if !pairs.is_empty() => {
                 let parts = pairs.iter().flat_map(|(k, v)| [(k, None), (v, Some(&**t))]);
                 let mut all = self.operands_as(parts).into_iter();
