@@ -13,6 +13,8 @@ pub fn dot(at: &mut At, accum: DType, steps: Steps) -> Vec<Option<Id>> {
     // Where the result is wider than the operands its cotangent is not narrowed.
     let meet = at.dtype(at.c);
     let accum = if accum == DType::F16 && meet != DType::F16 { DType::F32 } else { accum };
+    // The cotangent of a result that is wider than its factors is summed in its own type.
+    let accum = if meet == DType::F64 { DType::F64 } else { accum };
     let left = at.needed[0].then(|| {
         let wide = expand::cast(at.w, b, meet);
         let turned = turned(at, wide);

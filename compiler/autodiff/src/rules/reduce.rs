@@ -17,6 +17,10 @@ pub fn reduce(at: &mut At, kind: Reduction, axes: &[usize]) -> Pulled {
             let perm: Vec<usize> = kept.iter().chain(axes).copied().collect();
             let rows: Vec<u64> = kept.iter().map(|&d| shape[d]).collect();
             let length = axes.iter().map(|&d| shape[d]).product();
+            // No elements: none is the largest.
+            if length == 0 {
+                return Ok(vec![None]);
+            }
             let flat = [&rows[..], &[length]].concat();
             let turned = expand::transpose(at.w, at.x[0], &perm);
             let turned_shape = at.shape(turned);

@@ -242,6 +242,7 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
     }
     if telling.iter().any(|(ty, _)| agree::has_composed(ty)) {
         cx.size_sources_of_all(&telling, true);
+        cx.solved_together(&telling);
     }
     cx.keep_untold(&written_types, f.sig.head);
     let compared = cx.agree(parts);

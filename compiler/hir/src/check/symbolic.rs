@@ -5,6 +5,7 @@ use super::elements::is_search;
 use super::untold::linear_in;
 use crate::thir::*;
 use crate::ty::Ty;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_base::size::Atom;
 use tessera_base::{Size, SizeVar, Span};
@@ -194,6 +195,17 @@ impl Cx<'_> {
         while known != self.size_sources.len() {
             known = self.size_sources.len();
             values.iter().for_each(|(ty, value)| self.size_sources_of(ty, value, entry));
+        }
+    }
+
+    /// Sizes that several dims tell together: N + K and N + 2*K that N and K.
+    pub fn solved_together(&mut self, values: &[(Ty, TExpr)]) {
+        let vars: BTreeSet<SizeVar> = values.iter().flat_map(|(ty, _)| crate::rules::sizes::vars_of(ty)).collect();
+        for var in vars.into_iter().filter(|v| !v.each) {
+            let searched = self.size_sources.get(&var).is_none_or(|(e, _)| is_search(e));
+            if searched && let Some(value) = self.sure_value(&Size::var(var.clone()), Span::NONE) {
+                self.size_sources.insert(var, (value, false));
+            }
         }
     }
 

@@ -168,8 +168,7 @@ impl Lowering<'_> {
         if let Some(inst) = called(e) {
             return self.absorb_call(e, inst, p);
         }
-        let absorbed = map_children(e, &mut |c| self.absorb(c, p));
-        absorbed
+        map_children(e, &mut |c| self.absorb(c, p))
     }
 
     /// A call reads variables of the file when its arguments are there.
