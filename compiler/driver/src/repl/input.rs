@@ -72,12 +72,13 @@ impl<R: BufRead> Inputs<R> {
 fn ends_block(text: &str, line: &str) -> bool {
     let word = |line: &str| line.chars().take_while(|c| c.is_alphabetic() || *c == '@').collect::<String>();
     let defines = |line: &str| matches!(word(line).as_str(), "def" | "struct") || line.starts_with('@');
-    let outside = !line.trim().is_empty() && !line.starts_with([' ', '\t', '#']);
-    outside
-        && !matches!(word(line).as_str(), "else" | "elif")
-        && !(defines(text) && defines(line))
-        && !text.trim_start().starts_with('@')
-        && !needs_more(&format!("{text}\n\n"))
+    if line.trim().is_empty() || line.starts_with([' ', '\t', '#']) || matches!(word(line).as_str(), "else" | "elif") {
+        return false;
+    }
+    if text.trim_start().starts_with('@') || defines(text) && defines(line) {
+        return false;
+    }
+    !needs_more(&format!("{text}\n\n"))
 }
 
 impl<R: BufRead> Iterator for Inputs<R> {

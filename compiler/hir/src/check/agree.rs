@@ -48,6 +48,7 @@ struct Leaf {
 }
 
 /// Elements of a container.
+#[derive(Clone)]
 struct Elements {
     what: String,
     element: Ty,
@@ -102,9 +103,14 @@ impl Cx<'_> {
                 let mut found = Found::default();
                 found.collect((&p.declared, &p.found), &p.value, (&p.what, p.at, p.ints));
                 // What is made of several sizes that are kept comes when they are told.
-                late.leaves.extend(found.leaves.extract_if(.., |leaf| cx.kept_in(&leaf.size).len() > 1));
+                let several = |size: &Size| cx.kept_in(size).len() > 1;
+                late.leaves.extend(found.leaves.extract_if(.., |leaf| several(&leaf.size)));
+                late.lists.extend(found.lists.extract_if(.., |list| sizes_of(&list.element).iter().any(several)));
                 cx.compare_all(found, &mut known);
             }
+            // A list may tell what a dim needs, and the other way round.
+            let lists = if late.leaves.is_empty() { vec![] } else { late.lists.clone() };
+            cx.compare_all(Found { lists, ..Found::default() }, &mut known);
             cx.compare_all(late, &mut known);
         });
         self.size_sources = told;
