@@ -320,13 +320,17 @@ fn own_sizes(cx: &mut Cx, bound: &BTreeMap<SizeVar, Size>) -> BTreeMap<SizeVar, 
     };
     let mut out = BTreeMap::new();
     for (var, size) in bound {
-        let inside = match own(size) {
+        // There is none: the entry stops the program.
+        let none = var.natural && size.as_const().is_some_and(|n| n < 0);
+        let inside = match none || own(size) {
             false => size.clone(),
             true => {
                 let fresh = cx.sizes.fresh_var(&var.name);
                 let inside = SizeVar { name: var.name.clone(), natural: var.natural, ..fresh };
                 cx.outside.insert(inside.clone(), size.clone());
-                cx.sizes.facts.assume_equal(&Size::var(inside.clone()), size);
+                if !none {
+                    cx.sizes.facts.assume_equal(&Size::var(inside.clone()), size);
+                }
                 Size::var(inside)
             }
         };
