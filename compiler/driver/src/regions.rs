@@ -10,6 +10,7 @@ use crate::check_nan::{self, Watched};
 use crate::mesh_run::{DEVICES_MAX, MeshError, MeshRun};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -444,7 +445,15 @@ impl Executor {
 }
 
 impl RegionExec for Executor {
+    /// Machine code waits for this: a bug of ours, which has been told, ends the run like an error.
     fn call(&mut self, region: u32, args: Vec<Passed>, span: u32) -> Result<Vec<Passed>, RunError> {
+        let result = catch_unwind(AssertUnwindSafe(|| self.call_here(region, args, span)));
+        result.unwrap_or_else(|_| Err(self.report(vec![], span)))
+    }
+}
+
+impl Executor {
+    fn call_here(&mut self, region: u32, args: Vec<Passed>, span: u32) -> Result<Vec<Passed>, RunError> {
         if let Some(result) = self.law(region, &args, span) {
             return result;
         }

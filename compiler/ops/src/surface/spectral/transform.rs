@@ -198,6 +198,8 @@ pub fn to_half(b: &mut dyn Build, x: Id, axis: usize, count: u64, scale: f64) ->
 /// `n` real numbers along `axis` from the first values of their spectrum, at most `n/2 + 1`; those
 /// that are not given are 0.
 pub fn from_half(b: &mut dyn Build, x: Id, axis: usize, n: u64, scale: f64) -> Id {
+    // The transform takes one value at least.
+    let x = if b.shape(x)[axis] == 0 { expand::fit(b, x, axis, 1) } else { x };
     if plan(FftKind::RealInverse, n).is_some() {
         let f = Fft { kind: FftKind::RealInverse, axis, to: axis, points: n, scale };
         let y = one(b, x, f, n, None);
