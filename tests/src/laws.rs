@@ -55,9 +55,27 @@ pub fn hold(what: &str, cases: Vec<Case>) {
 
 /// The seeds of a law over random programs: so many, or those that `TESSERA_SEED` (one) and `TESSERA_PROGRAMS` say.
 pub fn seeds(programs: u64) -> Range<u64> {
-    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
     let programs = if cfg!(debug_assertions) { programs / 30 } else { programs };
     number("TESSERA_SEED").map_or(0..number("TESSERA_PROGRAMS").unwrap_or(programs), |s| s..s + 1)
+}
+
+/// The seeds of a law over whole runs: the first so many, fewer in debug builds; or one from `TESSERA_SEED` on, or as many
+/// as `TESSERA_LAW_COUNT` says.
+pub fn run_seeds(programs: u64) -> Range<u64> {
+    let ordinary = if cfg!(debug_assertions) { programs / 10 } else { programs };
+    let from = number("TESSERA_SEED");
+    let count = law_count().unwrap_or(if from.is_some() { 1 } else { ordinary });
+    let from = from.unwrap_or(0);
+    from..from.saturating_add(count)
+}
+
+/// How many cases of a law `TESSERA_LAW_COUNT` asks for.
+pub fn law_count() -> Option<u64> {
+    number("TESSERA_LAW_COUNT")
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
 }
 
 /// Runs jobs on two threads and gives their failures in order.

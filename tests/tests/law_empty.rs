@@ -15,7 +15,7 @@ use tessera_tests::compare::{Bench, interpreted};
 use tessera_tests::empties::{Sketch, sketches};
 use tessera_tests::exact;
 use tessera_tests::golden::blocks;
-use tessera_tests::laws::on_two_threads;
+use tessera_tests::laws::{law_count, on_two_threads};
 use tessera_tests::program::{Ran, binary, root, run_command};
 use tessera_tests::random_graph::Case;
 
@@ -212,7 +212,7 @@ fn programs_of_empty_tensors_end_alike_in_every_way() {
             }
         }
     }
-    let wanted = std::env::var("TESSERA_LAW_COUNT").ok().and_then(|n| n.parse::<usize>().ok()).unwrap_or(PROGRAMS);
+    let wanted = law_count().map_or(PROGRAMS, |n| n as usize);
     // Odd, so that forms of a call take turns.
     let step = (inputs.len() / wanted.max(1)) | 1;
     let inputs: Vec<String> = inputs.into_iter().step_by(step).collect();

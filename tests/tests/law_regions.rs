@@ -3,12 +3,12 @@
 //!
 //! `TESSERA_SEED=N` runs one program, `TESSERA_LAW_COUNT=N` so many; both, so many from that one on.
 
-use tessera_tests::laws::on_two_threads;
+use tessera_tests::laws::{on_two_threads, run_seeds};
 use tessera_tests::program::run_source;
 use tessera_tests::random::Random;
 
 /// Programs of an ordinary run of the tests.
-const PROGRAMS: usize = 600;
+const PROGRAMS: u64 = 600;
 
 /// Variables of the file, and functions that read them and change them in place.
 const FILE: &str = "a = op.array([1, 2, 3])
@@ -118,10 +118,8 @@ fn broken(seed: u64) -> Option<String> {
 
 #[test]
 fn no_program_can_tell_when_its_tensors_are_computed() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<usize>().ok());
-    let (from, asked) = (number("TESSERA_SEED"), number("TESSERA_LAW_COUNT"));
-    let ordinary = if cfg!(debug_assertions) { PROGRAMS / 10 } else { PROGRAMS };
-    let count = asked.unwrap_or(if from.is_some() { 1 } else { ordinary });
-    let wrong = on_two_threads(count, |k| broken((from.unwrap_or(0) + k) as u64).into_iter().collect());
+    let seeds = run_seeds(PROGRAMS);
+    let count = (seeds.end - seeds.start) as usize;
+    let wrong = on_two_threads(count, |k| broken(seeds.start + k as u64).into_iter().collect());
     assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong[..wrong.len().min(10)].join("\n\n"));
 }

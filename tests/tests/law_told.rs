@@ -1,7 +1,7 @@
 //! A value is compared with a size of a signature wherever it meets it, and what tells that size is a parameter: every way
 //! in which a parameter tells a size, for every way in which a caller has it, in every place of a body that names it.
 
-use tessera_tests::laws::on_two_threads;
+use tessera_tests::laws::{law_count, on_two_threads};
 use tessera_tests::program::run_source;
 
 /// How a parameter tells N, and the argument that does where `c` has N elements.
@@ -124,8 +124,8 @@ fn broken(case: usize) -> Option<String> {
 fn values_are_compared_with_what_parameters_tell() {
     let all = VALUES.len() * PLACES.len() * SIZES.len() * TELLS.len() * 2;
     // An ordinary run takes some of them, spread by a step that shares no factor with their number.
-    let (count, step) = match std::env::var("TESSERA_LAW_COUNT").ok().and_then(|n| n.parse::<usize>().ok()) {
-        Some(count) => (count.min(all), 1),
+    let (count, step) = match law_count() {
+        Some(count) => (all.min(count as usize), 1),
         None => (if cfg!(debug_assertions) { 100 } else { 1_000 }, 7_919),
     };
     let wrong = on_two_threads(count, |i| broken(i * step % all).into_iter().collect());

@@ -6,13 +6,13 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tessera::testing::{Outcome, Runner};
 use tessera_tests::golden::{blocks, files};
-use tessera_tests::laws::on_two_threads;
+use tessera_tests::laws::{on_two_threads, run_seeds, seeds};
 use tessera_tests::program::{Ran, root, run_in, run_source};
 use tessera_tests::random_sizes::{Program, program};
 use tessera_tests::without_comparisons::without_comparisons;
 
 /// Programs of an ordinary run of the tests.
-const PROGRAMS: usize = 1500;
+const PROGRAMS: u64 = 1500;
 
 /// Documents of which a program is too large for the interpreter of kernels: sums over 2,147,483,700 elements.
 const TOO_LARGE: &[&str] = &["positions.md"];
@@ -94,15 +94,13 @@ fn shrink(mut p: Program, how: &str) -> Program {
 
 #[test]
 fn types_of_random_programs_are_true() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<usize>().ok());
-    let (from, asked) = (number("TESSERA_SEED"), number("TESSERA_LAW_COUNT"));
-    let ordinary = if cfg!(debug_assertions) { PROGRAMS / 10 } else { PROGRAMS };
-    let count = asked.unwrap_or(if from.is_some() { 1 } else { ordinary });
-    let from = from.unwrap_or(0);
+    let seeds = run_seeds(PROGRAMS);
+    let (from, count) = (seeds.start, (seeds.end - seeds.start) as usize);
     let ends: [AtomicUsize; 4] = Default::default();
     let told = AtomicUsize::new(0);
     let failures = on_two_threads(count, |i| {
-        let p = program((from + i) as u64);
+        let seed = from + i as u64;
+        let p = program(seed);
         match holds(&p.text()) {
             Ok(end) => {
                 ends[end as usize].fetch_add(1, Ordering::Relaxed);
@@ -111,9 +109,9 @@ fn types_of_random_programs_are_true() {
             Err((how, _)) if told.fetch_add(1, Ordering::Relaxed) < 10 => {
                 let small = shrink(p, how);
                 let said = holds(&small.text()).err().map(|e| e.1).unwrap_or_default();
-                vec![format!("seed {}, {how}:\n{}\n{said}", from + i, small.text())]
+                vec![format!("seed {seed}, {how}:\n{}\n{said}", small.text())]
             }
-            Err((how, _)) => vec![format!("seed {}, {how}", from + i)],
+            Err((how, _)) => vec![format!("seed {seed}, {how}")],
         }
     });
     let [refused, ran, differed, stopped] = ends.map(AtomicUsize::into_inner);
@@ -172,7 +170,7 @@ fn types_of_the_programs_of_the_documents_are_true() {
 }
 
 /// Sessions of an ordinary run of the tests.
-const SESSIONS: usize = 40;
+const SESSIONS: u64 = 40;
 
 /// A program as the inputs of a session, which is asked for the type and the shape of every tensor at the end.
 fn session(p: &Program) -> String {
@@ -201,11 +199,12 @@ fn told_wrongly(ty: &str, shape: &str) -> Option<String> {
 
 #[test]
 fn types_that_a_session_tells_are_true() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<usize>().ok());
-    let (from, count) = number("TESSERA_SEED").map_or((0, SESSIONS), |seed| (seed, 1));
+    let seeds = seeds(SESSIONS);
+    let count = (seeds.end - seeds.start) as usize;
     let compared = AtomicUsize::new(0);
     let failures = on_two_threads(count, |i| {
-        let input = session(&program((from + i) as u64));
+        let seed = seeds.start + i as u64;
+        let input = session(&program(seed));
         let dir = tempfile::tempdir().expect("a folder");
         let ran = match run_in(dir.path(), &["repl", "--checked"], &input) {
             Ok(ran) => ran,
@@ -222,7 +221,7 @@ fn types_that_a_session_tells_are_true() {
         if ran.err.contains("E0999") || ran.err.contains("panicked") || !matches!(ran.code, 0 | 1) {
             wrong.push(end(&ran));
         }
-        wrong.into_iter().map(|w| format!("seed {}:\n{input}\n{w}", from + i)).collect()
+        wrong.into_iter().map(|w| format!("seed {seed}:\n{input}\n{w}")).collect()
     });
     println!("{count} sessions, {} types", compared.into_inner());
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));

@@ -445,10 +445,11 @@ impl Executor {
 }
 
 impl RegionExec for Executor {
-    /// Machine code waits for this: a bug of ours, which has been told, ends the run like an error.
+    /// Machine code waits for this: a bug of ours, which has been told, ends the run like an error, with its place in the
+    /// program.
     fn call(&mut self, region: u32, args: Vec<Passed>, span: u32) -> Result<Vec<Passed>, RunError> {
         let result = catch_unwind(AssertUnwindSafe(|| self.call_here(region, args, span)));
-        result.unwrap_or_else(|_| Err(self.report(vec![], span)))
+        result.unwrap_or_else(|_| Err(RunError::new(999, "the bug above was met here, while this ran", span)))
     }
 }
 

@@ -249,6 +249,8 @@ impl Cx<'_> {
         told
     }
 
+    /// Compares a dim `a * var + b` with the value's, whose `var` is kept: set from that where nothing told it before and it
+    /// fits. `false` where `a`, `b` or the dim has no value here.
     fn write_solved(&mut self, leaf: &Leaf, local: LocalId, (var, a, b): (SizeVar, Size, Size)) -> bool {
         let (at, span) = (leaf.at, leaf.at);
         let kept = TExpr { kind: TKind::Local(local), ty: Ty::int(), span };

@@ -43,48 +43,60 @@ pub fn known(size: Size) -> Option<Size> {
 /// Variables and constants that a known size is written with.
 const WEIGHT_MAX: usize = 400;
 
+/// What the value of a size may be read from.
+#[derive(Clone, Copy, PartialEq)]
+enum Sources {
+    /// What is there whatever the values are: no element of a list.
+    Sure,
+    /// Variables that elements tell, too.
+    All,
+    /// Dims of elements, too, which are looked for.
+    Searched,
+}
+
 impl Cx<'_> {
     /// The int that a size name of an annotation (`N`) holds in this body.
     pub fn size_name(&mut self, name: &Arc<str>, span: Span) -> Option<TExpr> {
         let size = self.size_names.get(name)?.clone();
         // What elements of a list have is looked for where it is needed.
-        let value = self.size_value(&size, span).or_else(|| self.value_of(&size, span, (false, true)))?;
+        let value = self.size_value(&size, span).or_else(|| self.value_of(&size, span, Sources::Searched))?;
         Some(TExpr { span, ty: Ty::Int(Some(size)), ..value })
     }
 
     /// An expression for the value of a size here: from variables that have a source, or from dims of parameters that are
     /// made of others. `None` where these do not tell it.
     pub fn size_value(&mut self, size: &Size, span: Span) -> Option<TExpr> {
-        self.value_of(size, span, (false, false))
+        self.value_of(size, span, Sources::All)
     }
 
     /// The same from what is there whatever the values are: not from an element of a list.
     pub fn sure_value(&mut self, size: &Size, span: Span) -> Option<TExpr> {
-        self.value_of(size, span, (true, false))
+        self.value_of(size, span, Sources::Sure)
     }
 
-    fn value_of(&mut self, size: &Size, span: Span, (sure, search): (bool, bool)) -> Option<TExpr> {
-        if size.vars().iter().all(|v| self.is_told(v, sure)) {
+    /// From variables where these tell all of it, otherwise with dims of parameters, each read when the function starts.
+    fn value_of(&mut self, size: &Size, span: Span, from: Sources) -> Option<TExpr> {
+        if size.vars().iter().all(|v| self.is_told(v, from)) {
             return self.told_value(size, span);
         }
-        let fit = |from: &TExpr| search || !is_search(from);
+        let fit = |read: &TExpr| from == Sources::Searched || !is_search(read);
         let dims: Vec<(Size, TExpr)> =
-            self.dim_sources.iter().filter(|(_, from)| fit(from)).map(|(s, from)| (s.clone(), from.clone())).collect();
+            self.dim_sources.iter().filter(|(_, read)| fit(read)).map(|(s, read)| (s.clone(), read.clone())).collect();
         let vars: Vec<SizeVar> = dims.iter().map(|_| self.sizes.fresh_int_var("dim")).collect();
         let sizes: Vec<(&Size, SizeVar)> = dims.iter().map(|(s, _)| s).zip(vars.iter().cloned()).collect();
-        let (form, by) = size.in_told(&sizes, &|v| self.is_told(v, sure))?;
+        let (form, by) = size.in_told(&sizes, &|v| self.is_told(v, from))?;
         let needed = form.vars();
-        for ((dim, from), var) in dims.iter().zip(vars).filter(|(_, var)| needed.contains(var)) {
-            self.bind_dim(dim, from.clone(), var)?;
+        for ((dim, read), var) in dims.iter().zip(vars).filter(|(_, var)| needed.contains(var)) {
+            self.bind_dim(dim, read.clone(), var)?;
         }
         let value = self.told_value(&form, span)?;
         let value = if by == 1 { value } else { int_op(BinOp::FloorDiv, value, int(by, span), span) };
         Some(TExpr { ty: Ty::Int(Some(size.clone())), ..value })
     }
 
-    fn is_told(&self, var: &SizeVar, sure: bool) -> bool {
+    fn is_told(&self, var: &SizeVar, from: Sources) -> bool {
         let source = self.size_sources.get(var);
-        if sure {
+        if from == Sources::Sure {
             return !var.each && source.is_some_and(|(e, _)| !is_search(e));
         }
         self.is_bound(var) || source.is_some() || self.untold.contains_key(var)
@@ -104,6 +116,7 @@ impl Cx<'_> {
         Some(())
     }
 
+    /// The value of a size whose variables all have a source, term by term.
     fn told_value(&mut self, size: &Size, span: Span) -> Option<TExpr> {
         let terms: Vec<(Vec<(Atom, u32)>, i64)> = size.terms()?.map(|(m, c)| (m.to_vec(), c)).collect();
         let mut sum: Option<TExpr> = None;

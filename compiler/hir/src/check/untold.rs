@@ -64,9 +64,7 @@ impl Cx<'_> {
                 Some(e) if is_search(&e) => Some(e),
                 Some(_) => continue,
             };
-            let local = self.temp(&var.name, Ty::int(), span);
-            self.locals[local.0 as usize].compares = true;
-            self.out.push(TStmt::Set(local, int(-1, span)));
+            let local = self.keep_size(&var, span);
             let mut why: Vec<String> = search.iter().map(|e| self.not_found(e, &var.name)).collect();
             if !calls.is_empty() {
                 let names: Vec<String> = calls.iter().map(|n| format!("`{n}`")).collect();
@@ -74,9 +72,6 @@ impl Cx<'_> {
             }
             let at = search.as_ref().map_or(span, |e| e.span);
             let perhaps = search.is_some();
-            let kept = TExpr { kind: TKind::Local(local), ty: Ty::int(), span };
-            let block = TKind::Block { stmts: vec![], value: Box::new(kept) };
-            self.size_sources.insert(var.clone(), (TExpr { kind: block, ty: Ty::int(), span }, false));
             self.untold.insert(var, Untold { local, at, why, calls, told: false, perhaps, follows: false });
         }
         self.keep_what_follows(&dims, span);
@@ -98,14 +93,20 @@ impl Cx<'_> {
             }
         }
         for (var, untold) in new {
-            let local = self.temp(&var.name, Ty::int(), span);
-            self.locals[local.0 as usize].compares = true;
-            self.out.push(TStmt::Set(local, int(-1, span)));
-            let kept = TExpr { kind: TKind::Local(local), ty: Ty::int(), span };
-            let block = TKind::Block { stmts: vec![], value: Box::new(kept) };
-            self.size_sources.insert(var.clone(), (TExpr { kind: block, ty: Ty::int(), span }, false));
+            let local = self.keep_size(&var, span);
             self.untold.insert(var, Untold { local, ..untold });
         }
+    }
+
+    /// A variable for the number of a size, -1 until something tells it, and from here on what the size is read from.
+    fn keep_size(&mut self, var: &SizeVar, span: Span) -> LocalId {
+        let local = self.temp(&var.name, Ty::int(), span);
+        self.locals[local.0 as usize].compares = true;
+        self.out.push(TStmt::Set(local, int(-1, span)));
+        let kept = TExpr { kind: TKind::Local(local), ty: Ty::int(), span };
+        let block = TKind::Block { stmts: vec![], value: Box::new(kept) };
+        self.size_sources.insert(var.clone(), (TExpr { kind: block, ty: Ty::int(), span }, false));
+        local
     }
 
     /// The number of such a size here; the program stops where nothing has told it. `None` where nothing can have.

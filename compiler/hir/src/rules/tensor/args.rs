@@ -26,15 +26,8 @@ pub fn convert(cx: &mut SizeCx, def: &OpDef, param: &Param, value: TExpr) -> Res
     let at = At { def, param };
     let mut counted = false;
     let mut value = value;
-    if matches!(
-        param.kind,
-        ParamKind::Shape
-            | ParamKind::Ints
-            | ParamKind::Int
-            | ParamKind::Number
-            | ParamKind::IntOrTensor
-            | ParamKind::Pairs
-    ) {
+    let takes_sizes = takes_sizes(param.kind);
+    if takes_sizes {
         name_ints(cx, &mut value);
     }
     let sym = match (param.kind, &value.ty) {
@@ -50,15 +43,7 @@ pub fn convert(cx: &mut SizeCx, def: &OpDef, param: &Param, value: TExpr) -> Res
         (ParamKind::Axis, Ty::Int(n)) => SymArg::Int(constant(&at, n.as_ref(), &value)?),
         (ParamKind::Axes, Ty::Int(n)) => SymArg::Int(constant(&at, n.as_ref(), &value)?),
         (ParamKind::Axes, _) => SymArg::Ints(ints(&at, &value, true)?),
-        (
-            ParamKind::Shape
-            | ParamKind::Ints
-            | ParamKind::Int
-            | ParamKind::Number
-            | ParamKind::IntOrTensor
-            | ParamKind::Pairs,
-            Ty::Int(Some(n)),
-        ) => SymArg::Int(n.clone()),
+        (_, Ty::Int(Some(n))) if takes_sizes => SymArg::Int(n.clone()),
         (ParamKind::Shape | ParamKind::Ints, _) => SymArg::Ints(ints(&at, &value, false)?),
         (ParamKind::Pairs | ParamKind::Str, Ty::Str) => text(&at, &value)?,
         // A dtype may stand for its name, as a name does for a dtype.
@@ -93,6 +78,12 @@ pub fn convert(cx: &mut SizeCx, def: &OpDef, param: &Param, value: TExpr) -> Res
         _ => return Err(at.wrong(&value)),
     };
     Ok(Converted { sym, value, counted })
+}
+
+/// Whether an int is read as a size, known or not.
+fn takes_sizes(kind: ParamKind) -> bool {
+    use ParamKind::*;
+    matches!(kind, Shape | Ints | Int | Number | IntOrTensor | Pairs)
 }
 
 struct At<'a> {
