@@ -12,13 +12,15 @@ pub mod quote;
 pub mod diag;
 pub mod codes;
 pub mod near;
+pub mod operator;
 
 pub use blocks::Blocks;
 pub use codes::Code;
 pub use diag::{Diagnostic, Edit, Fix, Label, Severity};
 pub use dtype::DType;
 pub use near::nearest;
+pub use operator::{BinOp, CmpOp};
 pub use shard::{Mesh, Monoid, Sharding, block};
 pub use size::{Facts, Reach, Size, SizeVar, Verdict};
-pub use span::{ItemId, Span};
+pub use span::{FileId, ItemId, Span};
 pub use tensor_type::TensorType;

@@ -1,5 +1,9 @@
 //! Places in source text.
 
+/// A file of the program.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct FileId(pub u32);
+
 /// One top-level piece of a source file: a `def`, a `struct`, or a statement.
 ///
 /// Ids are handed out by whoever owns the files (the query database) and stay the same

@@ -117,7 +117,7 @@ pub enum Command {
     /// Show what a program becomes
     ///
     /// Tensor code becomes kernels for sizes that are known when it runs, so the program is run up to its end (not for
-    /// `ast` and `host`): what it prints is dropped, and the files that it writes last as long as the command.
+    /// `ast`, `core` and `host`): what it prints is dropped, and the files that it writes last as long as the command.
     Emit {
         /// The program, a graph as text, or an ONNX model
         file: PathBuf,
@@ -155,6 +155,8 @@ pub enum Command {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Ir {
     Ast,
+    /// The typed program: a form for each thing that happens, conversions and checks among them
+    Core,
     Host,
     Graph,
     /// A line for each kernel: launches, bytes, operations

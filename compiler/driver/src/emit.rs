@@ -1,6 +1,6 @@
 //! `tessera emit`: what a program becomes, level by level.
 //!
-//! Host IR is there without running. Graphs exist at concrete shapes only, so the program is run,
+//! Core and Host IR are there without running. Graphs exist at concrete shapes only, so the program is run,
 //! prints nothing and leaves no files, and every region that is called shows its graph (or what follows
 //! from it) once per shapes.
 
@@ -66,6 +66,10 @@ pub fn emit(setup: &Setup, path: &Path, ir: Ir, after: Option<&str>) -> u8 {
         return ast(setup, &loaded);
     }
     let Some(ready) = prepare(setup, &loaded) else { return 1 };
+    if ir == Ir::Core {
+        out(&tessera_core::text::print(&ready.program, false));
+        return 0;
+    }
     if ir == Ir::Host {
         out(&format!("{:#?}\n", ready.lowered.host));
         return 0;
@@ -146,7 +150,7 @@ fn ast(setup: &Setup, loaded: &tessera_hir::source::Loaded) -> u8 {
 
 /// Prints a graph, or what it becomes.
 pub fn show(backend: &Backend, graph: &Graph, ir: Ir) -> Result<(), Box<Diagnostic>> {
-    if matches!(ir, Ir::Graph | Ir::Host | Ir::Ast) {
+    if matches!(ir, Ir::Graph | Ir::Host | Ir::Core | Ir::Ast) {
         out(&graph.to_string());
         return Ok(());
     }

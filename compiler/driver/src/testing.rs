@@ -15,9 +15,9 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use tessera_base::{Code, Diagnostic, Edit, Fix};
+use tessera_core::ir::Program;
 use tessera_grammar::ast::{ExprKind, Stmt, StmtKind};
 use tessera_hir::source::{Loaded, SourceMap, Taken};
-use tessera_hir::thir::Program;
 use tessera_host::Session;
 use tessera_runtime::pool::Pool;
 

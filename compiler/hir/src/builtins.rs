@@ -1,6 +1,6 @@
 //! The host library: functions and methods that are neither operators nor written in Tessera.
 //!
-//! One row per function. The name is what [`crate::thir::TKind::Builtin`] carries; arguments
+//! One row per function. The name is what [`tessera_core::ir::TKind::Builtin`] carries; arguments
 //! there are complete and in the order of `params`. Functions whose types depend on their
 //! arguments (`print`, `len`, `list.append`, …) have their rules in the checker; their names
 //! and arguments are listed in [`TYPED`].
@@ -204,7 +204,7 @@ pub const CONSTANTS: &[(&str, f64)] = &[
 ];
 
 /// Names of builtins with a rule of their own, with their arguments in the typed program.
-/// Those marked `change` occur in [`crate::thir::TChange::Method`] only, without the receiver.
+/// Those marked `change` occur in [`tessera_core::ir::TChange::Method`] only, without the receiver.
 pub const TYPED: &[(&str, &str)] = &[
     ("print", "sep: str, end: str, then the values"),
     ("len", "x: str, list or dict -> int"),

@@ -69,11 +69,11 @@ pub use bodies::{check_inst, check_main};
 
 use self::numerics::Numerics;
 use crate::db::Db;
-use crate::thir::{FnInst, GlobalId, InstId, TExpr, Variable};
-use crate::ty::Ty;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Facts, ItemId, SizeVar, Span};
+use tessera_core::ir::{FnInst, GlobalId, InstId, TExpr, Variable};
+use tessera_core::ty::Ty;
 
 /// A function at its argument types, with everything that its check depends on besides the
 /// text. Size variables are numbered from 0 in order of appearance, so that calls that differ

@@ -11,11 +11,11 @@
 //! moves, and no value is partial.
 
 use crate::rules::sizes::vars_of;
-use crate::thir::{FnInst, LocalId, TExpr, TKind, TStmt, Variable};
-use crate::ty::Ty;
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_base::size::Atom;
 use tessera_base::{Code, DType, Diagnostic, Sharding, Size, SizeVar, Span, TensorType};
+use tessera_core::ir::{FnInst, LocalId, TExpr, TKind, TStmt, Variable};
+use tessera_core::ty::Ty;
 
 /// A value, as far as types speak of it.
 #[derive(Clone, PartialEq, Debug)]

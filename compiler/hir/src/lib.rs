@@ -2,10 +2,6 @@
 
 mod stack;
 pub mod source;
-pub mod ty;
-pub mod thir;
-pub mod walk;
-pub mod agrees;
 pub mod rules;
 pub mod law;
 pub mod builtins;

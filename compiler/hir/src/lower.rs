@@ -27,13 +27,13 @@ mod source_tests;
 
 use crate::law;
 use crate::stack::deep;
-use crate::thir::{FnInst, GlobalId, InstId, LocalId, Program, TExpr, TStmt};
-use crate::ty::Ty;
 use facts::Facts;
 use indexmap::IndexSet;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tessera_base::{Diagnostic, Span};
+use tessera_core::ir::{FnInst, GlobalId, InstId, LocalId, Program, TExpr, TStmt};
+use tessera_core::ty::Ty;
 use tessera_ir::graph::Policy;
 use tessera_ir::hints::KernelHints;
 use tessera_ir::host::{self, FnId, Global, HostFn, HostProgram, RegionId, RegionSig, SpanId, StrId, TypeId};
@@ -106,7 +106,7 @@ fn lower_here(program: &Program, roots: &[InstId], options: Options) -> Lowered 
     let mut cx = Lowering::new(program);
     cx.checked = options.checked;
     if options.checked {
-        cx.diagnostics.extend(crate::agrees::agrees(program).err().map(|d| *d));
+        cx.diagnostics.extend(tessera_core::verify::verify(program).err().map(|d| *d));
     }
     if options.keep_globals {
         cx.facts.private.clear();

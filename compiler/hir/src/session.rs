@@ -5,13 +5,13 @@ use crate::check::numerics::Numerics;
 use crate::check::{self, CheckedInst, CheckedMain, facts};
 use crate::db::{self, Before, Database, Db, Entity, File, Item, ItemKind, Prompt, Target};
 use crate::source::{FileId, Loader, SourceMap};
-use crate::thir::*;
-use crate::ty::Ty;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tessera_base::{Code, Diagnostic, ItemId, Label, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 
 /// What checking gives.
 #[derive(Clone, Debug)]

@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+pub use tessera_base::FileId;
 use tessera_base::{Code, ItemId, Span};
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct FileId(pub u32);
 
 /// The text of a file that an import names.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -35,11 +35,11 @@ mod tests;
 
 use crate::lower::Region;
 use crate::stack::deep;
-use crate::thir::{GlobalId, InstId, LocalId, Program, Variable};
 use scalar::{Known, ScalarExpr};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, Sharding, Span};
+use tessera_core::ir::{GlobalId, InstId, LocalId, Program, Variable};
 use tessera_ir::graph::{Graph, NodeType, Policy};
 use tessera_ir::hints::KernelHints;
 use value::{Key, Scalar, Value};

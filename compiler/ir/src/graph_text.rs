@@ -103,6 +103,38 @@ fn to_op(g: &Graph) -> Op {
     op
 }
 
+/// What a collective is called, and its attributes.
+pub fn collective_attrs(c: &Collective) -> (&'static str, Vec<(&'static str, Attr)>) {
+    let at = |dim: &usize| Attr::Int(*dim as i64);
+    let (name, own) = match &c.kind {
+        CollectiveKind::Rank => ("rank", vec![]),
+        CollectiveKind::Sum => ("all_reduce", vec![]),
+        CollectiveKind::Gather { dim } => ("all_gather", vec![("dim", at(dim))]),
+        CollectiveKind::Scatter { dim } => ("reduce_scatter", vec![("dim", at(dim))]),
+        CollectiveKind::Turn { from, to } => ("all_to_all", vec![("from_dim", at(from)), ("to_dim", at(to))]),
+        CollectiveKind::Rows { from } => ("permute", vec![("from", sizes(from))]),
+    };
+    let over = [("over", Attr::Str(c.axis.to_string())), ("devices", Attr::Int(c.devices as i64))];
+    (name, over.into_iter().chain(own).collect())
+}
+
+/// Reads what [`collective_attrs`] gives.
+///
+/// # Errors
+/// The name is that of no collective, or an attribute is missing.
+pub fn read_collective(name: &str, op: &Op) -> Result<Collective, TextError> {
+    let kind = match name {
+        "rank" => CollectiveKind::Rank,
+        "all_reduce" => CollectiveKind::Sum,
+        "all_gather" => CollectiveKind::Gather { dim: op.index("dim")? },
+        "reduce_scatter" => CollectiveKind::Scatter { dim: op.index("dim")? },
+        "all_to_all" => CollectiveKind::Turn { from: op.index("from_dim")?, to: op.index("to_dim")? },
+        "permute" => CollectiveKind::Rows { from: naturals(op, "from")? },
+        other => return Err(op.error(format!("`{other}` is no collective"))),
+    };
+    Ok(Collective { axis: op.str("over")?.into(), devices: op.index("devices")? as u64, kind })
+}
+
 fn node_op(g: &Graph, id: NodeId) -> Op {
     let n = g.node(id);
     let mut a: Vec<(String, Attr)> = vec![];
@@ -244,30 +276,9 @@ fn node_op(g: &Graph, id: NodeId) -> Op {
             "rows".into()
         }
         Prim::Collective(c) => {
-            put("over", Attr::Str(c.axis.to_string()));
-            put("devices", Attr::Int(c.devices as i64));
-            match &c.kind {
-                CollectiveKind::Rank => "rank",
-                CollectiveKind::Sum => "all_reduce",
-                CollectiveKind::Gather { dim } => {
-                    put("dim", Attr::Int(*dim as i64));
-                    "all_gather"
-                }
-                CollectiveKind::Scatter { dim } => {
-                    put("dim", Attr::Int(*dim as i64));
-                    "reduce_scatter"
-                }
-                CollectiveKind::Turn { from, to } => {
-                    put("from_dim", Attr::Int(*from as i64));
-                    put("to_dim", Attr::Int(*to as i64));
-                    "all_to_all"
-                }
-                CollectiveKind::Rows { from } => {
-                    put("from", sizes(from));
-                    "permute"
-                }
-            }
-            .into()
+            let (name, attrs) = collective_attrs(c);
+            attrs.into_iter().for_each(|(key, value)| put(key, value));
+            name.into()
         }
         Prim::Exchange(e) => {
             put("what", Attr::Str(e.name.to_string()));
@@ -394,6 +405,12 @@ fn read_type(op: &Op, text: &str) -> Result<NodeType, TextError> {
     Ok(NodeType { shape, dtype, sharding })
 }
 
+/// A list of numbers that are not negative.
+fn naturals(op: &Op, key: &str) -> Result<Vec<u64>, TextError> {
+    let natural = |n| u64::try_from(n).map_err(|_| op.error(format!("`{key}` holds a negative number")));
+    op.ints(key)?.into_iter().map(natural).collect()
+}
+
 fn read_node(g: &mut Graph, op: &Op, operands: Vec<NodeId>) -> Result<Node, TextError> {
     let types = op.types.iter().map(|t| read_type(op, t)).collect::<Result<Vec<_>, _>>()?;
     let ty = types.first().cloned().ok_or_else(|| op.error("the type of the result is missing"))?;
@@ -401,13 +418,9 @@ fn read_node(g: &mut Graph, op: &Op, operands: Vec<NodeId>) -> Result<Node, Text
         op.name.strip_prefix(PREFIX).ok_or_else(|| op.error(format!("operations of a graph begin with `{PREFIX}`")))?;
     let axis = || op.index("axis");
     let list = |key: &str| -> Result<Vec<usize>, TextError> {
-        let items = op.ints(key)?;
-        items
-            .into_iter()
-            .map(|n| usize::try_from(n).map_err(|_| op.error(format!("`{key}` holds a negative number"))))
-            .collect()
+        Ok(naturals(op, key)?.into_iter().map(|n| n as usize).collect())
     };
-    let sizes = |key: &str| Ok(list(key)?.into_iter().map(|n| n as u64).collect::<Vec<u64>>());
+    let sizes = |key: &str| naturals(op, key);
     let prim = match name {
         "input" => {
             let index = op.index("index")?;
@@ -479,16 +492,7 @@ fn read_node(g: &mut Graph, op: &Op, operands: Vec<NodeId>) -> Result<Node, Text
         "layout" => Prim::Layout,
         "rows" => Prim::Rows { axis: axis()?, from: sizes("from")? },
         "rank" | "all_reduce" | "all_gather" | "reduce_scatter" | "all_to_all" | "permute" => {
-            let kind = match name {
-                "rank" => CollectiveKind::Rank,
-                "all_reduce" => CollectiveKind::Sum,
-                "all_gather" => CollectiveKind::Gather { dim: op.index("dim")? },
-                "reduce_scatter" => CollectiveKind::Scatter { dim: op.index("dim")? },
-                "all_to_all" => CollectiveKind::Turn { from: op.index("from_dim")?, to: op.index("to_dim")? },
-                _ => CollectiveKind::Rows { from: sizes("from")? },
-            };
-            let (axis, devices) = (op.str("over")?.into(), op.index("devices")? as u64);
-            Prim::Collective(Arc::new(Collective { axis, devices, kind }))
+            Prim::Collective(Arc::new(read_collective(name, op)?))
         }
         "exchange" => {
             let number = |of: &str| u32::try_from(op.index(of)?).map_err(|_| op.error(format!("`{of}` is too large")));

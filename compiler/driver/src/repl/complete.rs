@@ -5,10 +5,10 @@ use super::directive::DIRECTIVES;
 use super::state::State;
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_base::DType;
+use tessera_core::ty::Ty;
 use tessera_hir::builtins;
 use tessera_hir::check::modules;
 use tessera_hir::db::Entity;
-use tessera_hir::ty::Ty;
 use tessera_ops::surface;
 
 const KEYWORDS: &[&str] = &[

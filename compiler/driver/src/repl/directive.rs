@@ -121,7 +121,7 @@ fn emit(state: &mut State, arg: &str) -> Outcome {
         }
         _ => (Ir::Graph, arg),
     };
-    if matches!(form, Ir::Ast | Ir::Host) {
+    if matches!(form, Ir::Ast | Ir::Core | Ir::Host) {
         return wrong("`:emit` shows tensor code: graph, schedule, tile, llvm or asm");
     }
     let (outcome, graphs, backend) = state.graphs(text);

@@ -12,10 +12,10 @@ use super::iterate::int_test;
 use super::symbolic::dim;
 use super::untold::{is_missing, linear_in};
 use crate::rules::sizes::vars_of;
-use crate::thir::*;
-use crate::ty::Ty;
 use std::collections::BTreeMap;
 use tessera_base::{Size, SizeVar, Span, TensorType};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{BinOp, CmpOp};
 
 /// A value with the type that it must have.
@@ -329,7 +329,7 @@ impl Cx<'_> {
     fn told_by(&self, var: &SizeVar) -> String {
         let mut name = None;
         if let Some((e, _)) = self.size_sources.get(var) {
-            crate::walk::each_expr(e, &mut |e| {
+            tessera_core::walk::each_expr(e, &mut |e| {
                 if let TKind::Local(l) = e.kind {
                     name = self.locals.get(l.0 as usize).map(|v| v.name.clone());
                 }

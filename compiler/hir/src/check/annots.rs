@@ -8,10 +8,10 @@ use super::names::Meaning;
 use crate::db::{self, Entity};
 use crate::rules::annot::{self, AnnotNames, GenericArg, NameMeaning};
 use crate::rules::unify::{is_open, leaves_mesh};
-use crate::ty::Ty;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Diagnostic, ItemId, Size, SizeVar, Span};
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Expr, ExprKind, ParamKind};
 
 /// What a capitalised name that is not bound becomes.

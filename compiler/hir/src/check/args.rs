@@ -2,11 +2,11 @@
 
 use super::cx::{Cx, error_at};
 use super::written::{Wanted, is_written_out};
-use crate::thir::*;
-use crate::ty::Ty;
 use std::sync::Arc;
 use tessera_base::near::nearest;
 use tessera_base::{Code, Diagnostic, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Arg, Name, Param, ParamKind};
 
 /// A checked argument.

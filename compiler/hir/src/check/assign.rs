@@ -7,11 +7,11 @@ use super::scalars::as_int;
 use super::written::is_written_out;
 use crate::rules::tensor::GivenIndex;
 use crate::rules::unify::Role;
-use crate::thir::*;
-use crate::ty::Ty;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Size, SizeVar, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{BinOp, CmpOp, Expr, ExprKind};
 
 impl Cx<'_> {

@@ -15,12 +15,12 @@ use super::{CheckedInst, CheckedMain, InstData, ModuleVar};
 use crate::db::{self, Db, File, ItemKind};
 use crate::rules::sizes::each_dim;
 use crate::rules::unify::{JoinKind, bind_signature, join, join_diagnostic, leaves_mesh, refine};
-use crate::thir::*;
-use crate::ty::{FnRefTy, Ty};
-use crate::walk::{each_expr, each_expr_in};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, ItemId, Mesh, Size, SizeVar, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::{FnRefTy, Ty};
+use tessera_core::walk::{each_expr, each_expr_in};
 use tessera_grammar::ast::ParamKind;
 use tessera_ir::graph::Policy;
 

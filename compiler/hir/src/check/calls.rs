@@ -13,11 +13,11 @@ use super::written::{Wanted, of_params};
 use crate::db;
 use crate::rules::sizes::{of_any_size, vars_of};
 use crate::rules::unify::{Coerce, bind_signature, param_mismatch_diagnostic, refine};
-use crate::thir::*;
-use crate::ty::{FnRefTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, ItemId, Size, SizeVar, Span, TensorType};
+use tessera_core::ir::*;
+use tessera_core::ty::{FnRefTy, Ty};
 use tessera_grammar::ast::{Arg, Expr, ExprKind, ParamKind};
 
 impl Cx<'_> {

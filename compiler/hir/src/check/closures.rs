@@ -9,10 +9,10 @@ use super::names::Meaning;
 use super::types::{BUILTIN_ITEM, erase, plain_ints};
 use crate::rules::sizes::vars_of;
 use crate::rules::unify::assignable;
-use crate::thir::*;
-use crate::ty::{FnRefTy, Ty};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, ItemId, Size, SizeVar, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::{FnRefTy, Ty};
 use tessera_grammar::ast::{Expr, FnDef};
 
 /// Ends the names of sizes that function values capture with their types: no name of a program has a space.

@@ -5,9 +5,9 @@ use super::cx::Cx;
 use super::types::erase;
 use crate::rules;
 use crate::rules::unify::{Mismatch, Role, mismatch_diagnostic};
-use crate::thir::*;
-use crate::ty::Ty;
 use tessera_base::{Diagnostic, ItemId, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 
 impl Cx<'_> {
     /// `value` as a value of the declared type; reports where it is none. What only a run can tell

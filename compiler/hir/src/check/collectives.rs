@@ -3,9 +3,9 @@
 use super::args::Value;
 use super::cx::{Cx, error_at};
 use super::meshes::layout;
-use crate::thir::*;
-use crate::ty::Ty;
 use tessera_base::{Code, Diagnostic, Sharding, Span, TensorType};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 
 impl Cx<'_> {
     pub fn collective(&mut self, name: &str, values: Vec<Value>, span: Span, name_span: Span) -> TExpr {

@@ -3,9 +3,9 @@
 use super::cx::{Cx, behind, boolean, error_at, wrap};
 use super::scalars::{as_float, as_int};
 use super::types::{erase, same_slot};
-use crate::thir::*;
-use crate::ty::Ty;
 use tessera_base::{Code, Diagnostic, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{CmpOp, Expr};
 
 impl Cx<'_> {

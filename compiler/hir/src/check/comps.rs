@@ -4,11 +4,11 @@ use super::cx::{Cx, error_at, read};
 use super::env::{Binding, Slot};
 use super::facts::target_names;
 use super::types::erase;
-use crate::thir::*;
-use crate::ty::Ty;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_base::Span;
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{CompClause, Expr};
 
 impl Cx<'_> {

@@ -7,10 +7,10 @@
 use super::cx::Cx;
 use super::facts::{assigned, target_names};
 use crate::db::{self, Db, Entity, File};
-use crate::ty::Ty;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Diagnostic, ItemId, Size, Span};
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{BinOp, Expr, ExprKind, Name, Stmt, StmtKind, UnOp};
 
 /// A name that its file binds once at the top level, by an assignment or by an import.

@@ -8,12 +8,12 @@ use super::{InstData, Request};
 use crate::db::{Db, File, GlobalKey};
 use crate::rules::sizes::SizeCx;
 use crate::source::FileId;
-use crate::thir::*;
-use crate::ty::Ty;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, ItemId, Size, SizeVar, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::Expr;
 use tessera_ir::graph::Policy;
 use tessera_ir::hints::KernelHints;
@@ -478,7 +478,7 @@ impl<'db> Cx<'db> {
 /// Whether an expression reads the variable.
 pub fn reads(e: &TExpr, slot: Slot) -> bool {
     let mut found = false;
-    crate::walk::each_expr(e, &mut |e| {
+    tessera_core::walk::each_expr(e, &mut |e| {
         found |= match (&e.kind, slot) {
             (TKind::Local(a), Slot::Local(b)) => *a == b,
             (TKind::Global(a), Slot::Global(b)) => *a == b,

@@ -13,12 +13,12 @@ use super::types::{BUILTIN_ITEM, erase};
 use crate::db::Target;
 use crate::rules::lying;
 use crate::rules::unify::{Role, assignable, mismatch_diagnostic};
-use crate::thir::*;
-use crate::ty::{Derived, FnRefTy, Grad, OutAxes, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, ItemId, Sharding, Span, TensorType};
+use tessera_core::ir::*;
+use tessera_core::ty::{Derived, FnRefTy, Grad, OutAxes, Ty};
 use tessera_grammar::ast::{Expr, ExprKind};
 
 /// A function at arguments, with what it gives.
@@ -522,7 +522,7 @@ impl Cx<'_> {
                 let role = Role::Other("the cotangent of the result".into());
                 // The primals tell the sizes of the result as far as its type does.
                 let beside = of.args.iter().map(|p| ("the primal".to_string(), p.clone())).collect();
-                let cotangent = match cotangent.is_row() {
+                let cotangent = match is_row(&cotangent) {
                     false => self.expect_beside(cotangent, &of.ret, "cotangent", span, role, beside),
                     // It is there only in tensor code, which compares it too.
                     true => {
@@ -768,8 +768,7 @@ fn row(ty: Ty, span: Span) -> TExpr {
     TExpr { kind: TKind::None, ty, span }
 }
 
-impl TExpr {
-    fn is_row(&self) -> bool {
-        matches!(self.kind, TKind::None) && self.ty != Ty::None
-    }
+/// Whether it is one of [`row`].
+fn is_row(e: &TExpr) -> bool {
+    matches!(e.kind, TKind::None) && e.ty != Ty::None
 }

@@ -2,9 +2,9 @@
 
 use super::cx::Cx;
 use crate::rules::sizes::each_dim;
-use crate::ty::Ty;
 use std::collections::BTreeSet;
 use tessera_base::{Code, Diagnostic, Reach, Size, Span};
+use tessera_core::ty::Ty;
 
 impl Cx<'_> {
     /// `Tensor[N - 2]` in the parameters or the result of `function` says N >= 2, and its body is checked for that. Here

@@ -6,10 +6,10 @@ use super::following::Consumers;
 use super::modules::members;
 use super::names::Meaning;
 use crate::rules::tensor::tile::{self, Asked};
-use crate::thir::{TExpr, TKind, TStmt};
-use crate::ty::Ty;
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Span};
+use tessera_core::ir::{TExpr, TKind, TStmt};
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Arg, Expr, ExprKind};
 use tessera_ir::hints::KernelHints;
 

@@ -5,11 +5,11 @@ use super::agree::fault;
 use super::cx::{Cx, SizeSources, int};
 use super::env::Slot;
 use super::iterate::int_test;
-use crate::thir::*;
-use crate::ty::{FnRefTy, StructTy, Ty};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tessera_base::{ItemId, Size, SizeVar, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::{FnRefTy, StructTy, Ty};
 use tessera_grammar::ast::{Arg, CmpOp, Expr, ExprKind, FieldDef};
 
 /// What a search gives that has found nothing: no size is that number.
@@ -141,7 +141,7 @@ impl Cx<'_> {
     pub fn not_found(&self, search: &TExpr, size: &str) -> String {
         let mut looks = false;
         let mut lists: Vec<String> = vec![];
-        crate::walk::each_expr(search, &mut |e| {
+        tessera_core::walk::each_expr(search, &mut |e| {
             if let TKind::Block { stmts, .. } = &e.kind {
                 looks |= stmts.iter().any(|s| matches!(s, TStmt::ForEach { .. }));
             }

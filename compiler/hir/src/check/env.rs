@@ -1,11 +1,11 @@
 //! The variables at one point of a body, with what each branch changes kept on a trail, so
 //! that a branch costs what it changes and not what is in scope.
 
-use crate::thir::{GlobalId, LocalId};
-use crate::ty::Ty;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tessera_base::Span;
+use tessera_core::ir::{GlobalId, LocalId};
+use tessera_core::ty::Ty;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Slot {

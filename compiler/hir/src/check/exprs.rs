@@ -6,11 +6,11 @@ use super::scalars::with_floats;
 use super::types::{BUILTIN_ITEM, erase, has_unknown};
 use crate::rules::sizes::subst_ty;
 use crate::rules::unify::{JoinKind, join, join_diagnostic};
-use crate::thir::*;
-use crate::ty::{FnRefTy, Ty};
 use std::sync::Arc;
 use tessera_base::near::nearest;
 use tessera_base::{Code, Diagnostic, Size, SizeVar, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::{FnRefTy, Ty};
 use tessera_grammar::ast::{BinOp, Expr, ExprKind, Name, UnOp};
 
 impl Cx<'_> {
@@ -370,7 +370,7 @@ impl Cx<'_> {
         }
     }
 
-    fn no_field(&self, s: &crate::ty::StructTy, name: &Name) -> Diagnostic {
+    fn no_field(&self, s: &tessera_core::ty::StructTy, name: &Name) -> Diagnostic {
         let d =
             Diagnostic::new(Code::E0103, name.span, format!("the struct `{}` has no field `{}`", s.name, name.text));
         match nearest(&name.text, s.fields.iter().map(|(n, _)| &**n)) {

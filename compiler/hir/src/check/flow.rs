@@ -6,10 +6,10 @@ use super::types::{erase, same_slot};
 use crate::rules::lying::cut_like;
 use crate::rules::sizes::{subst_ty, vars_of};
 use crate::rules::unify::{JoinKind, join};
-use crate::ty::{FnRefTy, StructTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Size, SizeVar};
+use tessera_core::ty::{FnRefTy, StructTy, Ty};
 use tessera_grammar::ast::Stmt;
 
 /// The end of one path.

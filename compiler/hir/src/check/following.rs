@@ -5,10 +5,10 @@ use super::cx::Cx;
 use super::directives::replaced;
 use super::numerics::Numerics;
 use crate::rules::tensor::tile::{Asked, element_bytes, misfit};
-use crate::thir::{TKind, TStmt};
-use crate::walk::each_expr_in;
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Span};
+use tessera_core::ir::{TKind, TStmt};
+use tessera_core::walk::each_expr_in;
 use tessera_ir::hints::KernelHints;
 
 /// What a statement sets for the rest of its block; `start`: where that begins in what is written of the block.

@@ -2,9 +2,9 @@
 
 use super::args::Value;
 use super::cx::{Cx, error_at, string};
-use crate::thir::*;
-use crate::ty::Ty;
 use tessera_base::{Code, Diagnostic, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::FPart;
 
 impl Cx<'_> {

@@ -4,10 +4,10 @@ use super::annots::AnnotScope;
 use super::structs::Generics;
 use super::types::plain_ints;
 use crate::rules::annot::{AnnotNames, GenericArg, NameMeaning};
-use crate::thir::{TExpr, TKind};
-use crate::ty::Ty;
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, Span};
+use tessera_core::ir::{TExpr, TKind};
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Expr, ExprKind, StructDef};
 
 /// The meanings of a struct's parameters at the arguments of an annotation.

@@ -8,10 +8,10 @@ use super::names::Meaning;
 use super::scalars::{as_float, as_int};
 use super::types::erase;
 use crate::builtins;
-use crate::thir::*;
-use crate::ty::Ty;
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, Size, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Arg, BinOp, CmpOp, Expr, ExprKind};
 
 impl Cx<'_> {

@@ -8,11 +8,11 @@ use super::{CheckedInst, GlobalRead, InstData, NoHash, Request};
 use crate::db;
 use crate::rules::sizes::subst_ty;
 use crate::source::FileId;
-use crate::thir::{GlobalId, InstId};
-use crate::ty::{FnRefTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Facts, ItemId, Size, SizeVar, Span};
+use tessera_core::ir::{GlobalId, InstId};
+use tessera_core::ty::{FnRefTy, Ty};
 
 /// Types nested more deeply than this are those of a recursion without end.
 const TYPE_DEPTH_MAX: usize = 40;

@@ -8,9 +8,9 @@ use super::names::Meaning;
 use super::symbolic::dim;
 use super::types::erase;
 use crate::rules::tensor::{GivenIndex, with_ways};
-use crate::thir::*;
-use crate::ty::Ty;
 use tessera_base::{Code, Diagnostic, SizeVar, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Arg, BinOp, CmpOp, Expr, ExprKind};
 
 /// Something to run over.

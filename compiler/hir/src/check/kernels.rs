@@ -6,11 +6,11 @@ use super::cx::{Cx, none, read};
 use super::env::Slot;
 use super::fns::{FnBody, FnLike, FnSig};
 use super::inst::Callee;
-use crate::thir::*;
-use crate::ty::Ty;
-use crate::walk::{Var, as_var, each_child};
 use std::collections::BTreeSet;
 use tessera_base::{Code, Diagnostic, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
+use tessera_core::walk::{Var, as_var, each_child};
 use tessera_ops::surface::OpDef;
 
 /// Where an output goes.

@@ -7,12 +7,12 @@ use super::types::plain_ints;
 use super::{CheckedInst, CheckedMain, GlobalRead, InstData, fns};
 use crate::db::{self, Db, File, GlobalKey, Item};
 use crate::rules::sizes::{of_any_size, subst_ty};
-use crate::thir::*;
-use crate::ty::{FnRefTy, StructTy, Ty};
-use crate::walk::{called, each_expr, each_part};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, ItemId, Size, SizeVar, TensorType};
+use tessera_core::ir::*;
+use tessera_core::ty::{FnRefTy, StructTy, Ty};
+use tessera_core::walk::{called, each_expr, each_part};
 use tessera_grammar::ast::{Expr, ExprKind, Stmt, StmtKind};
 
 /// What is known of the variables of a file for good.
@@ -257,7 +257,7 @@ impl Bound<'_> {
             exprs.into_iter().for_each(|e| self.made_by(e));
             if matches!(stmt, TStmt::While { .. } | TStmt::ForRange { .. } | TStmt::ForEach { .. }) {
                 // What a turn makes the next one has.
-                blocks.iter().for_each(|b| crate::walk::each_expr_in(b, &mut |e| self.made_at(e)));
+                blocks.iter().for_each(|b| tessera_core::walk::each_expr_in(b, &mut |e| self.made_at(e)));
             }
             if let TStmt::SetGlobal(id, value) = stmt {
                 self.set(*id, value);

@@ -1,9 +1,9 @@
 //! What conditions and loops say about sizes.
 
 use super::cx::Cx;
-use crate::thir::*;
-use crate::ty::Ty;
 use tessera_base::{Code, Diagnostic, Size, SizeVar, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{CmpOp, Stmt, StmtKind};
 
 impl Cx<'_> {

@@ -5,11 +5,11 @@ use super::env::{Binding, Slot};
 use super::flow::Path;
 use crate::rules::lying::{cut_like, settled, tensors};
 use crate::rules::unify::{Mismatch, Role, What, mismatch_diagnostic};
-use crate::thir::*;
-use crate::ty::Ty;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_base::{Span, TensorType};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 
 impl Cx<'_> {
     /// What names are bound to here.

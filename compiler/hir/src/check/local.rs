@@ -10,11 +10,11 @@ use super::inst::Callee;
 use super::unsupported::dotted;
 use crate::rules::lying;
 use crate::rules::unify::{Coerce, Role, bind_signature, param_mismatch_diagnostic};
-use crate::thir::*;
-use crate::ty::{FnRefTy, TensorPattern, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Mesh, Monoid, Sharding, Size, SizeVar, Span, TensorType};
+use tessera_core::ir::*;
+use tessera_core::ty::{FnRefTy, TensorPattern, Ty};
 
 /// What per-device code knows of the devices.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -5,11 +5,11 @@ use super::env::{Bad, Binding, Changes};
 use super::exprs::decided;
 use super::facts;
 use super::flow::{Path, Wide};
-use crate::thir::*;
-use crate::ty::{StructTy, Ty};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_base::{Size, Span, TensorType};
+use tessera_core::ir::*;
+use tessera_core::ty::{StructTy, Ty};
 use tessera_grammar::ast::{Expr, ExprKind, Stmt};
 
 /// How often a loop runs, as far as it is known.

@@ -3,11 +3,11 @@
 
 use super::args::{Slot, Value};
 use super::cx::{Cx, error_at};
-use crate::thir::*;
-use crate::ty::{ShardSpec, SpecDim, Ty};
 use std::sync::Arc;
 use tessera_base::near::nearest;
 use tessera_base::{Code, Diagnostic, Mesh, Monoid, Sharding, Span, TensorType};
+use tessera_core::ir::*;
+use tessera_core::ty::{ShardSpec, SpecDim, Ty};
 use tessera_grammar::ast::{Arg, Expr, ExprKind};
 
 /// Devices of one mesh at most.

@@ -9,10 +9,10 @@ use super::types::{erase, fill, same_slot};
 use super::written::Wanted;
 use crate::builtins::{self, typed};
 use crate::rules::unify::{JoinKind, Role, join};
-use crate::thir::*;
-use crate::ty::Ty;
 use tessera_base::near::nearest;
 use tessera_base::{Code, Diagnostic, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Arg, Expr, Name};
 
 const LIST: &[&str] =

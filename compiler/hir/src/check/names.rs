@@ -6,11 +6,11 @@ use super::types::BUILTIN_ITEM;
 use crate::builtins;
 use crate::db::{self, Entity, File};
 use crate::source::FileId;
-use crate::thir::*;
-use crate::ty::{FnRefTy, Ty};
 use std::sync::Arc;
 use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, ItemId, SizeVar, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::{FnRefTy, Ty};
 use tessera_grammar::ast::{Expr, ExprKind};
 
 /// What a name or a dotted name stands for.

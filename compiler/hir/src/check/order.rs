@@ -4,10 +4,10 @@
 //! the left of it in the same expression is computed before these statements, and kept for where it is wanted.
 
 use super::cx::Cx;
-use crate::thir::*;
-use crate::ty::Ty;
-use crate::walk::{Var, each_expr, each_stmt, mentioned};
 use std::collections::BTreeSet;
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
+use tessera_core::walk::{Var, each_expr, each_stmt, mentioned};
 use tessera_grammar::ast::Expr;
 
 /// What statements do that what stands left of them must not see.

@@ -7,10 +7,10 @@ use super::tensors::computed_of;
 use super::types::{erase, has_unknown, same_slot};
 use crate::rules::lying::{cut_like, laid_out_as};
 use crate::rules::unify::Role;
-use crate::thir::*;
-use crate::ty::{StructTy, Ty};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::{StructTy, Ty};
 use tessera_grammar::ast::{Arg, Expr, ExprKind, Name};
 
 impl Cx<'_> {

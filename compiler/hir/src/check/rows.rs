@@ -4,9 +4,9 @@ use super::args::{Slot, Value};
 use super::cx::{Cx, boolean, builtin, error_at, int, string};
 use crate::builtins::{BuiltinDef, Fallback, Gives, Kind};
 use crate::rules::unify::Role;
-use crate::thir::*;
-use crate::ty::Ty;
 use tessera_base::{Code, DType, Diagnostic, Span, TensorType};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 
 impl Cx<'_> {
     /// A call of a function of the host library.

@@ -2,9 +2,9 @@
 
 use super::cx::{Cx, error_at, int};
 use super::symbolic::{arith, known};
-use crate::thir::*;
-use crate::ty::Ty;
 use tessera_base::{Code, Diagnostic, Size, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{BinOp, CmpOp, UnOp};
 
 impl Cx<'_> {

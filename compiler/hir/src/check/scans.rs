@@ -4,10 +4,10 @@ use super::args::{Slot, Value};
 use super::cx::{Cx, error_at};
 use crate::rules::lying;
 use crate::rules::tensor::with_ways;
-use crate::thir::*;
-use crate::ty::Ty;
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, Monoid, Sharding, Size, Span, TensorType};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 
 impl Cx<'_> {
     /// `op.scan(f, init, xs)` gives the last carry and the stacked results.
@@ -203,7 +203,7 @@ pub fn part_of(ty: &Ty, axis: i64, n: &mut Option<Size>) -> Option<Ty> {
         Ty::Struct(s) => {
             let fields =
                 s.fields.iter().map(|(f, t)| Some((f.clone(), part_of(t, axis, n)?))).collect::<Option<_>>()?;
-            Some(Ty::Struct(Arc::new(crate::ty::StructTy { fields, ..(**s).clone() })))
+            Some(Ty::Struct(Arc::new(tessera_core::ty::StructTy { fields, ..(**s).clone() })))
         }
         _ => None,
     }
@@ -240,7 +240,7 @@ pub fn stacked_at(ty: &Ty, axis: i64, n: &Size, rows: &Sharding) -> Option<Ty> {
         Ty::None => Some(Ty::None),
         Ty::Struct(s) => {
             let fields = s.fields.iter().map(|(f, t)| Some((f.clone(), each(t)?))).collect::<Option<_>>()?;
-            Some(Ty::Struct(Arc::new(crate::ty::StructTy { fields, ..(**s).clone() })))
+            Some(Ty::Struct(Arc::new(tessera_core::ty::StructTy { fields, ..(**s).clone() })))
         }
         _ => None,
     }

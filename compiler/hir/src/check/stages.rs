@@ -7,10 +7,10 @@ use super::meshes::{layout, unfinished};
 use super::names::Meaning;
 use crate::db::Target;
 use crate::source::FileId;
-use crate::thir::*;
-use crate::ty::{Derived, Line, Ty};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Mesh, Monoid, Sharding, Size, Span, TensorType};
+use tessera_core::ir::*;
+use tessera_core::ty::{Derived, Line, Ty};
 use tessera_grammar::ast::{Arg, Expr, ExprKind};
 
 /// Microbatches of one call at most: each is written out.

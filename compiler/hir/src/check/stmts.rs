@@ -8,10 +8,10 @@ use super::flow::Path;
 use super::following::Rest;
 use super::format::known_text;
 use crate::rules::unify::Role;
-use crate::thir::*;
-use crate::ty::Ty;
 use std::collections::BTreeSet;
 use tessera_base::{Code, Diagnostic, SizeVar, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{CmpOp, Expr, ExprKind, Stmt, StmtKind};
 
 impl Cx<'_> {

@@ -6,10 +6,10 @@ use super::facts::constant_path;
 use super::names::Meaning;
 use crate::db::{self, Target};
 use crate::rules::unify::Role;
-use crate::thir::*;
-use crate::ty::{StructTy, Ty};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::{StructTy, Ty};
 use tessera_grammar::ast::Arg;
 
 impl Cx<'_> {

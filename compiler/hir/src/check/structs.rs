@@ -12,11 +12,11 @@ use super::written::{Wanted, outline};
 use crate::db;
 use crate::rules::annot::{self, GenericArg, NameMeaning};
 use crate::rules::unify::{Coerce, Role, bind_signature, convert, fill, mismatch_diagnostic, refine};
-use crate::thir::*;
-use crate::ty::{StructTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, ItemId, Size, SizeVar, Span, TensorType};
+use tessera_core::ir::*;
+use tessera_core::ty::{StructTy, Ty};
 use tessera_grammar::ast::{Arg, Expr, FieldDef, StructDef};
 
 /// What the parameters of a struct stand for.

@@ -1,10 +1,10 @@
 //! `x[i]`, `x[a:b]` of host values; of tensors the typing rules know.
 
 use super::cx::{Cx, error_at};
-use crate::thir::*;
-use crate::ty::Ty;
 use tessera_abi::slice::Slice;
 use tessera_base::{Code, Diagnostic, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Arg, Expr, ExprKind};
 
 impl Cx<'_> {

@@ -3,12 +3,12 @@
 use super::cx::{Cx, int};
 use super::elements::is_search;
 use super::untold::linear_in;
-use crate::thir::*;
-use crate::ty::Ty;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_base::size::Atom;
 use tessera_base::{Size, SizeVar, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{BinOp, CmpOp};
 
 /// The symbolic value of an arithmetic operation on ints.

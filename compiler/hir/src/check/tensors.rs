@@ -4,9 +4,9 @@ use super::args::Value;
 use super::cx::{Cx, error_at};
 use crate::rules::tensor::tile::{self, Asked};
 use crate::rules::tensor::{self, Given, GivenIndex};
-use crate::thir::*;
-use crate::ty::Ty;
 use tessera_base::Span;
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Arg, ExprKind, Name};
 use tessera_ops::surface::OpDef;
 

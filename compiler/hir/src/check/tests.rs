@@ -2,6 +2,7 @@
 
 mod accepted;
 mod errors;
+mod forms;
 mod incremental;
 mod limits;
 mod sizes;
@@ -10,8 +11,8 @@ mod typed;
 use crate::db::Database;
 use crate::session::{Checked, check_program};
 use crate::source::{Loaded, Loader};
-use crate::thir::{FnInst, Program};
 use std::collections::BTreeMap;
+use tessera_core::ir::{FnInst, Program};
 
 /// Files in memory.
 #[derive(Default)]

@@ -3,12 +3,12 @@
 
 use super::args::{Slot, Value};
 use super::cx::{Cx, builtin, error_at, int};
-use crate::thir::*;
-use crate::ty::Ty;
-use crate::walk::{Var, mentioned};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, Size, SizeVar, Span, TensorType};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
+use tessera_core::walk::{Var, mentioned};
 use tessera_grammar::ast::{Arg, BinOp, Name};
 
 /// Dims of a grid.

@@ -2,10 +2,10 @@
 
 use super::args::Value;
 use super::cx::{Cx, error_at};
-use crate::thir::*;
-use crate::ty::Ty;
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, Monoid, Sharding, Size, Span, TensorType};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_ops::prim::{Collective, CollectiveKind};
 
 impl Cx<'_> {

@@ -4,10 +4,10 @@
 use super::args::Value;
 use super::cx::{Cx, error_at, int};
 use super::iterate::{Seq, tuple};
-use crate::thir::*;
-use crate::ty::{StructTy, Ty};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::{StructTy, Ty};
 
 impl Cx<'_> {
     pub fn tree(&mut self, name: &str, values: Vec<Value>, span: Span) -> TExpr {

@@ -1,8 +1,8 @@
 //! Questions about types that the checker asks.
 
 pub use crate::rules::unify::fill;
-use crate::ty::{FnRefTy, StructTy, Ty};
 use std::sync::Arc;
+use tessera_core::ty::{FnRefTy, StructTy, Ty};
 
 /// The item of a [`FnRefTy`] that stands for a function of a built-in module, by its name.
 pub const BUILTIN_ITEM: u32 = u32::MAX;
@@ -98,40 +98,6 @@ pub fn depth(ty: &Ty) -> usize {
         Ty::FnRef(r) => r.captures.iter().map(|(_, t)| depth(t)).max().unwrap_or(0),
         Ty::Fn(ps, r) => ps.iter().map(depth).max().unwrap_or(0).max(depth(r)),
         _ => 0,
-    }
-}
-
-impl Ty {
-    pub fn is_error(&self) -> bool {
-        matches!(self, Ty::Error | Ty::Never)
-    }
-
-    /// Whether a part of it is what an error left.
-    pub fn holds_error(&self) -> bool {
-        match self {
-            Ty::List(t) => t.holds_error(),
-            Ty::Dict(k, v) => k.holds_error() || v.holds_error(),
-            Ty::Tuple(ts) => ts.iter().any(Ty::holds_error),
-            Ty::Struct(s) => s.fields.iter().any(|(_, t)| t.holds_error()),
-            t => t.is_error(),
-        }
-    }
-
-    pub fn is_tensor(&self) -> bool {
-        matches!(self, Ty::Tensor(_) | Ty::AnyTensor)
-    }
-
-    /// int, float or bool.
-    pub fn is_scalar(&self) -> bool {
-        matches!(self, Ty::Int(_) | Ty::Float | Ty::Bool)
-    }
-
-    /// The constant value of an int, where it is known.
-    pub fn const_int(&self) -> Option<i64> {
-        match self {
-            Ty::Int(Some(n)) => n.as_const(),
-            _ => None,
-        }
     }
 }
 

@@ -9,11 +9,11 @@ use super::cx::{Cx, int};
 use super::elements::is_search;
 use super::iterate::int_test;
 use crate::rules::sizes::vars_of;
-use crate::thir::*;
-use crate::ty::{StructTy, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Size, SizeVar, Span, Verdict};
+use tessera_core::ir::*;
+use tessera_core::ty::{StructTy, Ty};
 use tessera_grammar::ast::CmpOp;
 
 /// Where the number is kept that the first value with the size tells.

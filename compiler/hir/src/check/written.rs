@@ -2,9 +2,9 @@
 //! value of that type, so that they need not agree among themselves.
 
 use super::cx::{Cx, error_at};
-use crate::thir::*;
-use crate::ty::Ty;
 use std::sync::Arc;
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Arg, Expr, ExprKind, Param, ParamKind};
 
 /// What a parameter takes, as far as it is known before the arguments are looked at.

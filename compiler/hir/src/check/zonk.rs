@@ -1,10 +1,10 @@
 //! Element types of empty lists and dicts, once the whole body is known.
 
 use super::types::{fill, has_unknown};
-use crate::thir::*;
-use crate::ty::{StructTy, Ty};
 use std::collections::HashMap;
 use std::sync::Arc;
+use tessera_core::ir::*;
+use tessera_core::ty::{StructTy, Ty};
 
 /// Replaces every `?` in the types of a body by what its variable turned out to hold; an
 /// element type that nothing tells is `int`, since nothing of that list is ever an element.

@@ -1,10 +1,10 @@
 //! Functions of the host library as runtime functions.
 
 use super::body::Body;
-use crate::thir::*;
-use crate::ty::Ty;
 use tessera_abi::rt::RtFn::{self, *};
 use tessera_base::{Code, Diagnostic, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_ir::host::{Arith, HExpr, HExprKind, HStmt, HostType, Rel, TypeId};
 
 /// Builtins that are one runtime function of the same arguments.

@@ -3,11 +3,11 @@
 use super::body::Body;
 use super::live::{Live, Targets};
 use crate::law::settles;
-use crate::thir::*;
-use crate::ty::Ty;
-use crate::walk::Var;
 use tessera_abi::rt::RtFn;
 use tessera_base::Span;
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
+use tessera_core::walk::Var;
 use tessera_ir::host::{HExpr, HExprKind, HStmt, HostType, Rel, TypeId};
 use tessera_runtime::slice::ABSENT;
 

@@ -3,13 +3,13 @@
 
 use super::types::{has_closure, has_tensor, is_regional};
 use crate::rules::lying;
-use crate::thir::*;
-use crate::ty::Ty;
-use crate::walk::{Var, called, each_child, each_expr, each_expr_in, each_stmt, mentioned};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::Mesh;
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
+use tessera_core::walk::{Var, called, each_child, each_expr, each_expr_in, each_stmt, mentioned};
 
 /// Meshes, in their order.
 pub type Meshes = BTreeSet<Arc<Mesh>>;

@@ -4,9 +4,9 @@
 use super::body::Body;
 use super::types::is_regional;
 use crate::law::{Step, speaks};
-use crate::ty::Ty;
-use crate::walk::Var;
 use tessera_base::Span;
+use tessera_core::ty::Ty;
+use tessera_core::walk::Var;
 use tessera_ir::host::{HExpr, HExprKind, HStmt, Root, TypeId};
 
 impl Body<'_, '_> {

@@ -1,8 +1,8 @@
 //! Which variables are read later: liveness over structured statements.
 
-use crate::thir::*;
-use crate::walk::{Var, as_var, each_expr, each_part};
 use std::collections::BTreeSet;
+use tessera_core::ir::*;
+use tessera_core::walk::{Var, as_var, each_expr, each_part};
 
 pub type Live = BTreeSet<Var>;
 

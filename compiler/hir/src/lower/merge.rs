@@ -5,10 +5,10 @@ use super::body::Body;
 use super::live::Live;
 use super::outline::{Pending, RegionInput, input_vars};
 use super::types::{has_closure, is_plain};
-use crate::thir::*;
-use crate::ty::Ty;
-use crate::walk::{Var, as_var, mentions};
 use tessera_base::Span;
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
+use tessera_core::walk::{Var, as_var, mentions};
 use tessera_ir::host::{HExpr, HExprKind, HStmt};
 
 impl Body<'_, '_> {

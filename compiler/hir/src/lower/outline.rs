@@ -9,12 +9,12 @@ use super::facts::Meshes;
 use super::types::is_regional;
 use super::{Lowering, RegionParam};
 use crate::rules::lying;
-use crate::thir::*;
-use crate::ty::Ty;
-use crate::walk::{Var, as_var, called, each_child, map_children, mentioned, mentions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Mesh, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
+use tessera_core::walk::{Var, as_var, called, each_child, map_children, mentioned, mentions};
 use tessera_ir::graph::Policy;
 use tessera_ir::host::{HExpr, HStmt};
 

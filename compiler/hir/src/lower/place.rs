@@ -2,12 +2,12 @@
 
 use super::body::Body;
 use super::outline::Pending;
-use crate::thir::*;
-use crate::ty::Ty;
-use crate::walk::{Var, as_var, mentions};
 use std::collections::BTreeSet;
 use tessera_abi::rt::RtFn;
 use tessera_base::{Code, Diagnostic, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
+use tessera_core::walk::{Var, as_var, mentions};
 use tessera_ir::host::{Change, HExprKind, HStmt, Place, Root, Step};
 
 impl Body<'_, '_> {

@@ -2,10 +2,10 @@
 
 use super::body::Body;
 use super::types::is_plain;
-use crate::thir::*;
-use crate::ty::Ty;
 use tessera_abi::rt::RtFn;
 use tessera_base::Span;
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{BinOp, CmpOp};
 use tessera_ir::host::{Arith, HExpr, HExprKind, Rel, TypeId};
 

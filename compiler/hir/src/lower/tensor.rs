@@ -1,11 +1,11 @@
 //! Tensors in host code: basic indexing, and checks of data against annotations.
 
 use super::body::Body;
-use crate::thir::*;
-use crate::ty::Ty;
 use std::sync::Arc;
 use tessera_abi::rt::RtFn;
 use tessera_base::Span;
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_ir::host::{Arith, HExpr, HExprKind, HStmt, HostType, TypeId};
 use tessera_runtime::slice::ABSENT;
 

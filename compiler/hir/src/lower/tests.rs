@@ -2,7 +2,7 @@
 
 use super::typed::*;
 use super::*;
-use crate::thir::*;
+use tessera_core::ir::*;
 use tessera_ir::host::{HExprKind, HStmt};
 
 #[test]

@@ -1,10 +1,10 @@
 //! Printing and formatting.
 
 use super::body::Body;
-use crate::thir::*;
-use crate::ty::Ty;
 use tessera_abi::rt::RtFn;
 use tessera_base::Span;
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_ir::host::{HExpr, HExprKind, HStmt};
 
 impl Body<'_, '_> {

@@ -1,8 +1,8 @@
 //! Typed programs written out, for tests.
 
-use crate::thir::*;
-use crate::ty::Ty;
 use tessera_base::{DType, ItemId, Size, SizeVar, Span, TensorType};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::BinOp;
 use tessera_ir::graph::Policy;
 use tessera_ops::surface::{self, Hints};

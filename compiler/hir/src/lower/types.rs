@@ -1,7 +1,7 @@
 //! Types of the host program: sizes and element types erased, each type once.
 
-use crate::ty::{FnRefTy, StructTy, Ty};
 use indexmap::IndexSet;
+use tessera_core::ty::{FnRefTy, StructTy, Ty};
 use tessera_ir::host::{HostType, TypeId};
 
 /// The table of host types.

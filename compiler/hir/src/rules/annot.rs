@@ -8,11 +8,11 @@ mod tensor;
 
 pub use size::resolve_size;
 
-use crate::ty::Ty;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, Mesh, Size, Span};
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Arg, BinOp, Expr, ExprKind};
 
 /// What a name in an annotation stands for.

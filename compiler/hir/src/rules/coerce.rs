@@ -3,10 +3,10 @@
 use crate::rules::sizes::SizeCx;
 use crate::rules::tensor::{self, Given};
 use crate::rules::unify::{Coerce, Mismatch, assignable, convert, refine};
-use crate::thir::{TExpr, TKind};
-use crate::ty::Ty;
 use std::sync::Arc;
 use tessera_base::{DType, Span};
+use tessera_core::ir::{TExpr, TKind};
+use tessera_core::ty::Ty;
 use tessera_ops::surface;
 
 /// `value` as a value of the declared type `expected`, with what that leaves open taken from

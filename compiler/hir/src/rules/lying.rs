@@ -1,8 +1,8 @@
 //! Types whose tensors lie over a mesh in other ways.
 
-use crate::ty::{StructTy, Ty};
 use std::sync::Arc;
 use tessera_base::{Sharding, TensorType};
+use tessera_core::ty::{StructTy, Ty};
 
 /// The type with every tensor changed.
 pub fn with_tensors(ty: &Ty, f: &mut dyn FnMut(&TensorType) -> TensorType) -> Ty {

@@ -1,9 +1,9 @@
 //! Size variables, facts about sizes, and the equalities that only a run can decide.
 
-use crate::ty::{FnRefTy, StructTy, TensorPattern, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Facts, Size, SizeVar, Span, TensorType, Verdict};
+use tessera_core::ty::{FnRefTy, StructTy, TensorPattern, Ty};
 use tessera_ops::surface::{InferCx, Precision};
 
 /// How notes about comparisons that a program keeps begin.

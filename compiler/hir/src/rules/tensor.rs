@@ -1,7 +1,7 @@
 //! Tensors in expressions: operator calls, arithmetic, indexing, attributes.
 //!
 //! Everything here takes checked sub-expressions and gives a typed expression or one
-//! diagnostic. An operand whose error is reported already ([`crate::ty::Ty::Error`]) gives
+//! diagnostic. An operand whose error is reported already ([`tessera_core::ty::Ty::Error`]) gives
 //! an erroneous result without another report.
 
 mod rows;
@@ -25,9 +25,9 @@ pub use matching::Given;
 pub use operators::{binary, compare, unary};
 pub use ways::with_ways;
 
-use crate::thir::{TExpr, TKind};
-use crate::ty::Ty;
 use tessera_base::Span;
+use tessera_core::ir::{TExpr, TKind};
+use tessera_core::ty::Ty;
 
 /// The result of an expression whose error is reported already.
 pub fn error_expr(span: Span) -> TExpr {

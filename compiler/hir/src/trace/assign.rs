@@ -6,9 +6,9 @@ use super::op::scalar;
 use super::scalar::Known;
 use super::value::{Scalar, Tensor, Value};
 use super::{R, Tracer};
-use crate::thir::IndexPart;
 use tessera_abi::slice::Slice;
 use tessera_base::{Code, DType, Span};
+use tessera_core::ir::IndexPart;
 use tessera_ops::prim::Prim;
 use tessera_ops::surface::{Arg, Id, expand};
 

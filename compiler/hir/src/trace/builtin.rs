@@ -3,9 +3,9 @@
 use super::scalar::{Kind, Known, ScalarOp};
 use super::value::{Key, Scalar, Value};
 use super::{NODES_MAX, R, Tracer};
-use crate::thir::{NO_SUM, SUM_OF_NONE, TExpr};
 use std::sync::Arc;
 use tessera_base::{Code, Span};
+use tessera_core::ir::{NO_SUM, SUM_OF_NONE, TExpr};
 use tessera_grammar::ast::{BinOp, CmpOp};
 
 /// Functions of one float by their number in the row `math` of `abi::rt`.

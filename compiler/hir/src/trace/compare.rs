@@ -3,12 +3,12 @@
 use super::scalar::{Kind, Known, ScalarOp, diagnostic, position};
 use super::value::{Scalar, Value};
 use super::{R, Tracer};
-use crate::thir::*;
-use crate::ty::Ty;
 use std::cmp::Ordering;
 use std::sync::Arc;
 use tessera_abi::slice::Slice;
 use tessera_base::{Code, DType, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::CmpOp;
 use tessera_runtime::fault::Fault;
 use tessera_runtime::format::Spec;

@@ -6,8 +6,8 @@
 use super::index::{Along, Resolved};
 use super::value::Tensor;
 use super::{R, Tracer};
-use crate::thir::IndexPart;
 use tessera_base::{Code, Span};
+use tessera_core::ir::IndexPart;
 use tessera_ops::prim::Prim;
 use tessera_ops::surface::{Id, expand};
 

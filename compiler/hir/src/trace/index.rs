@@ -3,9 +3,9 @@
 use super::scalar::{Kind, Known, ScalarOp, diagnostic, position};
 use super::value::{Scalar, Tensor};
 use super::{R, Tracer};
-use crate::thir::IndexPart;
 use tessera_abi::slice::Slice;
 use tessera_base::{Code, DType, Span};
+use tessera_core::ir::IndexPart;
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::Prim;
 use tessera_ops::surface::{Id, expand};

@@ -3,11 +3,11 @@
 use super::scalar::{Known, diagnostic, position};
 use super::value::{Key, Value};
 use super::{R, Tracer};
-use crate::thir::*;
 use indexmap::IndexMap;
 use std::cmp::Ordering;
 use std::sync::Arc;
 use tessera_base::{Code, Span};
+use tessera_core::ir::*;
 
 /// A step to a slot with its index known.
 enum At {

@@ -2,9 +2,9 @@
 
 use super::value::{Key, Scalar, Tensor, Value};
 use super::{Template, Tracer};
-use crate::ty::Ty;
 use std::sync::Arc;
 use tessera_base::Span;
+use tessera_core::ty::Ty;
 use tessera_ir::graph::{Node, NodeId, NodeType, Origin};
 use tessera_ops::prim::Prim;
 use tessera_ops::surface::Id;

@@ -3,10 +3,10 @@
 use super::scalar::{Known, diagnostic};
 use super::value::{Scalar, Value};
 use super::{R, Tracer};
-use crate::thir::IndexPart;
-use crate::ty::Ty;
 use std::collections::BTreeMap;
 use tessera_base::{Code, Diagnostic, Size, Span, TensorType};
+use tessera_core::ir::IndexPart;
+use tessera_core::ty::Ty;
 use tessera_runtime::fault::Fault;
 
 /// What sizes are in one operation: read off the values of its operands.

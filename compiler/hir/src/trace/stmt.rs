@@ -4,8 +4,8 @@ use super::roll::Turns;
 use super::scalar::Known;
 use super::value::{Scalar, Value};
 use super::{R, Tracer};
-use crate::thir::*;
 use tessera_base::{Code, Span};
+use tessera_core::ir::*;
 
 /// Where control goes after a statement.
 pub enum Flow {

@@ -3,10 +3,10 @@
 use super::{InputSource, RegionArg, Template, Traced, trace};
 use crate::lower::typed::*;
 use crate::lower::{Options, lower};
-use crate::thir::*;
-use crate::ty::{StructTy, Ty};
 use std::sync::Arc;
 use tessera_base::{Code, DType, Size, TensorType};
+use tessera_core::ir::*;
+use tessera_core::ty::{StructTy, Ty};
 use tessera_grammar::ast::BinOp;
 use tessera_ops::prim::Prim;
 

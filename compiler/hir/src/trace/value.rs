@@ -1,11 +1,11 @@
 //! Values during tracing.
 
 use super::scalar::{Known, ScalarExpr};
-use crate::thir::InstId;
 use crate::trace::scalar::Kind;
 use indexmap::IndexMap;
 use std::sync::Arc;
 use tessera_base::DType;
+use tessera_core::ir::InstId;
 use tessera_ir::graph::NodeId;
 
 /// A value with tensors as places in graphs. Containers are shared and copied on change.

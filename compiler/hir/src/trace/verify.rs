@@ -4,9 +4,9 @@ use super::scalar::Known;
 use super::value::{Scalar, Tensor, Value};
 use super::{R, Tracer};
 use crate::law::{Seen, Told, broken};
-use crate::thir::FnInst;
-use crate::ty::Ty;
 use tessera_base::{Diagnostic, Span};
+use tessera_core::ir::FnInst;
+use tessera_core::ty::Ty;
 use tessera_ops::prim::Prim;
 
 /// What is told in the calls and loops that are being traced.

@@ -2,6 +2,7 @@
 
 use super::row::Row;
 use super::{Arg, Build, SymArg, expand};
+use std::fmt;
 use tessera_base::DType;
 
 /// A mode.
@@ -16,6 +17,18 @@ pub enum Precision {
     Standard { f16: bool },
     /// Products of fp8 factors with scales of blocks; results as in `Standard`.
     Aggressive,
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Precision::Own => "own",
+            Precision::Safe => "safe",
+            Precision::Standard { f16: false } => "standard",
+            Precision::Standard { f16: true } => "standard f16",
+            Precision::Aggressive => "aggressive",
+        })
+    }
 }
 
 /// What a mode does to the operands of an operator.

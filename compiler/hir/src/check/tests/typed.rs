@@ -1,5 +1,5 @@
 use super::*;
-use crate::thir::{Effect, TKind, TStmt};
+use tessera_core::ir::{Effect, TKind, TStmt};
 
 fn host(program: &Program, name: &str) -> bool {
     matches!(insts(program, name)[0].effect, Effect::Host { .. })

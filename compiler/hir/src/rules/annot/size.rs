@@ -31,7 +31,7 @@ pub fn resolve_size(expr: &Expr, names: &mut dyn AnnotNames) -> Result<Size, Dia
         },
         ExprKind::Name(name) => match names.name(name, expr.span) {
             NameMeaning::Size(n) => Ok(n),
-            NameMeaning::Type(crate::ty::Ty::Error) => {
+            NameMeaning::Type(tessera_core::ty::Ty::Error) => {
                 Err(wrong(format!("`{name}` may have no value here, and a size is needed")))
             }
             NameMeaning::Type(ty) => Err(wrong(format!("`{name}` is the type `{ty}`, and a size is needed here"))),

@@ -1,9 +1,9 @@
 //! `Tensor[…]`: dims, element type, sharding.
 
 use super::{AnnotNames, NameMeaning, resolve_size};
-use crate::ty::{TensorPattern, Ty};
 use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, Monoid, Sharding, Size, Span, TensorType};
+use tessera_core::ty::{TensorPattern, Ty};
 use tessera_grammar::ast::{Arg, BinOp, Expr, ExprKind};
 
 /// What is read so far.

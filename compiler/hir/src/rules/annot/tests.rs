@@ -32,7 +32,7 @@ impl AnnotNames for Scope {
             [(GenericArg::Size(n), _)] => format!("{name}[{n}]"),
             _ => format!("{name}[{args:?}]"),
         };
-        Ok(Ty::Struct(Arc::new(crate::ty::StructTy { name: text.into(), item: 0, fields: vec![] })))
+        Ok(Ty::Struct(Arc::new(tessera_core::ty::StructTy { name: text.into(), item: 0, fields: vec![] })))
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::matching::shown;
 use crate::rules::sizes::SizeCx;
-use crate::thir::{TExpr, TKind};
-use crate::ty::Ty;
 use std::sync::Arc;
 use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, Size};
+use tessera_core::ir::{TExpr, TKind};
+use tessera_core::ty::Ty;
 use tessera_ops::surface::{Default, OpDef, Param, ParamKind, SymArg, Weak};
 
 /// An argument for the typing rule and for the typed program.

@@ -3,9 +3,9 @@
 use super::broken;
 use super::index::{GivenIndex, Indexed, Use, resolve};
 use crate::rules::sizes::SizeCx;
-use crate::thir::{IndexPart, TExpr};
-use crate::ty::Ty;
 use tessera_base::{Code, DType, Diagnostic, Fix, Span, TensorType, Verdict};
+use tessera_core::ir::{IndexPart, TExpr};
+use tessera_core::ty::Ty;
 
 /// The index with whole dims written out, if `value` may be stored there: it broadcasts to the
 /// indexed shape, and its dtype widens exactly into the slot's (or it is a Python scalar that

@@ -5,10 +5,10 @@ use super::call::op_call;
 use super::matching::Given;
 use super::{broken, error_expr, rows};
 use crate::rules::sizes::SizeCx;
-use crate::thir::{Convert, TExpr, TKind, TStmt};
-use crate::ty::Ty;
 use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, Span, TensorType};
+use tessera_core::ir::{Convert, TExpr, TKind, TStmt};
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::Name;
 use tessera_ops::surface;
 

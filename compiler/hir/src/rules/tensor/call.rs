@@ -5,9 +5,9 @@ use super::layout::lay_out;
 use super::matching::{Given, Matched, match_args, shown};
 use super::{broken, error_expr};
 use crate::rules::sizes::SizeCx;
-use crate::thir::{OpArg, TExpr, TKind};
-use crate::ty::Ty;
 use tessera_base::{Code, Diagnostic, Reach, Size, Span, TensorType};
+use tessera_core::ir::{OpArg, TExpr, TKind};
+use tessera_core::ty::Ty;
 use tessera_ops::surface::{Hints, Mixed, OpDef, OpError, OpTypes, SymArg};
 
 /// A typed call, or what is wrong with it. In a method call the receiver is the first of

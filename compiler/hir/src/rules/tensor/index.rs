@@ -5,9 +5,9 @@ use super::slice::{Bound, slice_size};
 use super::ways::with_ways;
 use super::{broken, error_expr};
 use crate::rules::sizes::SizeCx;
-use crate::thir::{IndexPart, TExpr, TKind};
-use crate::ty::Ty;
 use tessera_base::{Code, DType, Diagnostic, Monoid, Sharding, Size, Span, TensorType, Verdict};
+use tessera_core::ir::{IndexPart, TExpr, TKind};
+use tessera_core::ty::Ty;
 
 /// A part of an index as the program has it.
 #[allow(clippy::large_enum_variant, reason = "few exist, and not for long")]

@@ -1,10 +1,10 @@
 //! Which argument belongs to which parameter of an operator.
 
 use super::tile::{self, Asked};
-use crate::thir::{TExpr, TKind};
-use crate::ty::Ty;
 use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, Span};
+use tessera_core::ir::{TExpr, TKind};
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::Name;
 use tessera_ops::surface::{Default, HINTS, Hints, OpDef, Param, ParamKind};
 

@@ -5,9 +5,9 @@ use super::call::call_as;
 use super::matching::Given;
 use super::{attr, broken, error_expr, rows};
 use crate::rules::sizes::SizeCx;
-use crate::thir::{TExpr, TKind};
-use crate::ty::Ty;
 use tessera_base::{Code, DType, Diagnostic, Span};
+use tessera_core::ir::{TExpr, TKind};
+use tessera_core::ty::Ty;
 use tessera_grammar::ast::{BinOp, CmpOp, UnOp};
 
 /// `l op r`, of which at least one is a tensor. Python scalars are weak.

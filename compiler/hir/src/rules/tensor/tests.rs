@@ -1,8 +1,8 @@
 use super::*;
 use crate::rules::coerce::coerce;
 use crate::rules::sizes::SizeCx;
-use crate::thir::{IndexPart, LocalId};
 use tessera_base::{Code, DType, Diagnostic, ItemId, Size, TensorType};
+use tessera_core::ir::{IndexPart, LocalId};
 use tessera_grammar::ast::{BinOp, CmpOp, Name, UnOp};
 use tessera_ops::surface;
 

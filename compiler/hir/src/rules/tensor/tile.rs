@@ -1,8 +1,8 @@
 //! Tiles of products, which `schedule.tile` and `tile_shape=` ask for: one check for both.
 
-use crate::thir::{TExpr, TKind};
-use crate::ty::Ty;
 use tessera_base::{Code, Diagnostic, Span};
+use tessera_core::ir::{TExpr, TKind};
+use tessera_core::ty::Ty;
 use tessera_ops::surface::OpDef;
 
 /// Bytes of scratch memory that one thread of the CPU target has for the tiles of a kernel.
@@ -117,7 +117,7 @@ pub fn element_bytes(e: &TExpr) -> u64 {
         _ => None,
     };
     let mut out = None;
-    crate::walk::each_child(e, &mut |c| {
+    tessera_core::walk::each_child(e, &mut |c| {
         let items = if let TKind::Tuple(items) | TKind::List(items) = &c.kind { &items[..] } else { &[] };
         out = out.or(bytes(&c.ty)).or(items.iter().find_map(|i| bytes(&i.ty)));
     });

@@ -2,9 +2,9 @@
 
 use super::mismatch::{Mismatch, What};
 use crate::rules::sizes::SizeCx;
-use crate::ty::{TensorPattern, Ty};
 use std::sync::Arc;
 use tessera_base::{DType, Sharding, Size, Span, TensorType, Verdict};
+use tessera_core::ty::{TensorPattern, Ty};
 
 /// What turns an accepted value into one of the declared type.
 #[derive(Clone, PartialEq, Debug)]
@@ -250,7 +250,7 @@ pub fn fill(a: &Ty, b: &Ty) -> Ty {
         }
         (Ty::Struct(x), Ty::Struct(y)) if x.item == y.item => {
             let fields = x.fields.iter().zip(&y.fields).map(|((n, x), (_, y))| (n.clone(), fill(x, y))).collect();
-            Ty::Struct(Arc::new(crate::ty::StructTy { fields, ..(**x).clone() }))
+            Ty::Struct(Arc::new(tessera_core::ty::StructTy { fields, ..(**x).clone() }))
         }
         _ => a.clone(),
     }
@@ -306,7 +306,7 @@ fn taken(expected: &Ty, found: &Ty, how: Taken) -> Ty {
         }
         (Ty::Struct(e), Ty::Struct(f)) if e.item == f.item => {
             let fields = e.fields.iter().zip(&f.fields).map(|((n, e), (_, f))| (n.clone(), refine(e, f))).collect();
-            Ty::Struct(Arc::new(crate::ty::StructTy { fields, ..(**e).clone() }))
+            Ty::Struct(Arc::new(tessera_core::ty::StructTy { fields, ..(**e).clone() }))
         }
         _ => expected.clone(),
     }

@@ -3,10 +3,10 @@
 use super::assign::{Coerce, assignable};
 use super::mismatch::{Mismatch, Role, What, mismatch_diagnostic};
 use crate::rules::sizes::{SizeCx, subst_ty, vars_of};
-use crate::ty::Ty;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Size, SizeVar, Span, Verdict};
+use tessera_core::ty::Ty;
 
 /// A call's arguments, accepted.
 #[derive(Clone, PartialEq, Debug)]

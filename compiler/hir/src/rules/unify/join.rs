@@ -1,9 +1,9 @@
 //! The type that two paths, or the elements of a list, agree on.
 
 use crate::rules::sizes::{SizeCx, of_any_size};
-use crate::ty::{FnRefTy, StructTy, Ty};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Sharding, Size, Span, TensorType};
+use tessera_core::ty::{FnRefTy, StructTy, Ty};
 
 /// What is joined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,8 +1,8 @@
 //! Why a value is not accepted, as data and as a diagnostic.
 
-use crate::ty::Ty;
 use tessera_base::size::Witness;
 use tessera_base::{Code, DType, Diagnostic, Size, Span};
+use tessera_core::ty::Ty;
 
 /// In what two types differ.
 #[derive(Clone, PartialEq, Debug)]

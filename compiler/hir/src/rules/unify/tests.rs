@@ -1,8 +1,8 @@
 use super::*;
 use crate::rules::sizes::SizeCx;
-use crate::ty::Ty;
 use std::collections::BTreeSet;
 use tessera_base::{Code, DType, Diagnostic, ItemId, Size, Span, TensorType};
+use tessera_core::ty::Ty;
 
 fn t(shape: &[&Size], dtype: DType) -> Ty {
     Ty::Tensor(TensorType::new(shape.iter().map(|s| (*s).clone()).collect(), dtype))
@@ -136,7 +136,7 @@ fn joins() {
 
 #[test]
 fn leading_dims_are_free() -> Result<(), Diagnostic> {
-    use crate::ty::TensorPattern;
+    use tessera_core::ty::TensorPattern;
     let mut cx = SizeCx::new(0);
     let d = cx.rigid("D");
     let pattern = Ty::TensorPattern(TensorPattern {
@@ -159,7 +159,7 @@ fn leading_dims_are_free() -> Result<(), Diagnostic> {
 
 #[test]
 fn the_field_that_differs_is_named() -> Result<(), String> {
-    use crate::ty::StructTy;
+    use tessera_core::ty::StructTy;
     let mut cx = SizeCx::new(0);
     let layer = |n: i64| {
         let fields = vec![("w".into(), t(&[&c(n)], DType::F32))];

@@ -1,20 +1,19 @@
 //! Whether the typed program agrees with itself: every value has the form that its place has.
 //!
-//! Sizes and layouts are left to [`crate::law`], which sees the values; here it is what decides how a value lies in memory
+//! Sizes and layouts are left to the checks of a run, which see the values; here it is what decides how a value lies in memory
 //! (int or float, list or tuple, which struct). A program that breaks this would read a number as another kind of
 //! number, so `--checked` stops it before it runs.
 
-use crate::thir::*;
+use crate::ir::*;
 use crate::ty::Ty;
 use crate::walk::{each_child, each_part};
-use tessera_base::{Code, Diagnostic, Span};
-use tessera_grammar::ast::CmpOp;
+use tessera_base::{CmpOp, Code, Diagnostic, Span};
 
 /// The first place where the program does not agree with itself.
 ///
 /// # Errors
 /// E0999 with both types.
-pub fn agrees(program: &Program) -> Result<(), Box<Diagnostic>> {
+pub fn verify(program: &Program) -> Result<(), Box<Diagnostic>> {
     for inst in &program.insts {
         let at = At { program, inst };
         at.stmts(&inst.body)?;
@@ -210,62 +209,6 @@ impl At<'_> {
                 args.iter().try_for_each(|a| is("what is added", &a.ty, slot, a.span))
             }
             _ => Ok(()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::db::Database;
-
-    /// A program with its float literals made ints, whatever is said of them.
-    fn broken(text: &str) -> Agrees {
-        let mut db = Database::default();
-        let id = db.add_file("main.tsr");
-        db.set_text(id, text);
-        let mut program = crate::session::check_program(&db, id).program.unwrap_or_default();
-        agrees(&program)?;
-        let spoil = |e: &mut TExpr| {
-            if let TKind::Float(x) = e.kind {
-                (e.kind, e.ty) = (TKind::Int(x as i64), Ty::int());
-            }
-        };
-        for inst in &mut program.insts {
-            for s in &mut inst.body {
-                match s {
-                    TStmt::SetGlobal(_, e) | TStmt::Expr(e) | TStmt::Return(Some(e)) => deepest(e, &spoil),
-                    TStmt::Mutate { change: TChange::Set(e), .. } => deepest(e, &spoil),
-                    TStmt::Mutate { change: TChange::Method { args, .. }, .. } => {
-                        args.iter_mut().for_each(|e| deepest(e, &spoil))
-                    }
-                    _ => {}
-                }
-            }
-        }
-        agrees(&program)
-    }
-
-    fn deepest(e: &mut TExpr, f: &impl Fn(&mut TExpr)) {
-        crate::walk::each_child_mut(e, &mut |c| deepest(c, f));
-        f(e);
-    }
-
-    #[test]
-    fn a_number_of_another_kind_is_found() {
-        for text in [
-            "x = 1.5\n",
-            "xs = [[1.5], [2.5]]\n",
-            "t = (1, 1.5)\n",
-            "d = {\"a\": (2.5, 1)}\n",
-            "xs: list[float] = []\nxs.append(1.5)\n",
-            "xs = [0.5]\nxs[0] = 1.5\n",
-            "def f(x: float) -> float:\n    return x\nprint(f(1.5))\n",
-            "def f() -> float:\n    return 1.5\nprint(f())\n",
-            "print(1.5 if f\"{1}\" == \"1\" else 2.5 + float(\"1\"))\n",
-        ] {
-            let found = broken(text);
-            assert!(found.is_err_and(|d| d.code == Code::E0999), "{text}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Walks over the typed program: children of expressions, and which variables code mentions.
 
-use crate::thir::*;
+use crate::ir::*;
 use std::collections::BTreeSet;
 
 /// A variable of a function or of the module.

@@ -1,10 +1,9 @@
 //! Types of the language.
 
-use crate::source::FileId;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
-use tessera_base::{DType, Mesh, Sharding, Size, TensorType};
+use tessera_base::{DType, FileId, Mesh, Sharding, Size, TensorType};
 
 /// A variable of a module, of the whole program.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -232,6 +231,38 @@ impl Ty {
 
     pub fn int_of(n: i64) -> Ty {
         Ty::Int(Some(Size::constant(n)))
+    }
+
+    pub fn is_error(&self) -> bool {
+        matches!(self, Ty::Error | Ty::Never)
+    }
+
+    /// Whether a part of it is what an error left.
+    pub fn holds_error(&self) -> bool {
+        match self {
+            Ty::List(t) => t.holds_error(),
+            Ty::Dict(k, v) => k.holds_error() || v.holds_error(),
+            Ty::Tuple(ts) => ts.iter().any(Ty::holds_error),
+            Ty::Struct(s) => s.fields.iter().any(|(_, t)| t.holds_error()),
+            t => t.is_error(),
+        }
+    }
+
+    pub fn is_tensor(&self) -> bool {
+        matches!(self, Ty::Tensor(_) | Ty::AnyTensor)
+    }
+
+    /// int, float or bool.
+    pub fn is_scalar(&self) -> bool {
+        matches!(self, Ty::Int(_) | Ty::Float | Ty::Bool)
+    }
+
+    /// The constant value of an int, where it is known.
+    pub fn const_int(&self) -> Option<i64> {
+        match self {
+            Ty::Int(Some(n)) => n.as_const(),
+            _ => None,
+        }
     }
 }
 

@@ -7,8 +7,7 @@
 pub use crate::ty::GlobalId;
 use crate::ty::Ty;
 use std::sync::Arc;
-use tessera_base::{DType, Mesh, Size, SizeVar, Span};
-use tessera_grammar::ast::{BinOp, CmpOp};
+use tessera_base::{BinOp, CmpOp, DType, Mesh, Size, SizeVar, Span};
 use tessera_ir::graph::Policy;
 use tessera_ir::hints::KernelHints;
 use tessera_ops::prim::Collective;
