@@ -1,7 +1,7 @@
 //! Calls with an int parameter left open, written `@`: of every operator of the table and every function of the host
 //! library that takes an int, of slices, indices, constructors and readers of files.
 
-use tessera_hir::builtins::{self, Fallback, Kind};
+use tessera_core::builtins::{self, Fallback, Kind};
 use tessera_ops::surface::{Default, OpDef, Param, ParamKind, all};
 
 /// What the calls use.

@@ -18,6 +18,27 @@ pub enum BinOp {
 }
 
 impl BinOp {
+    pub const ALL: [BinOp; 13] = [
+        BinOp::Add,
+        BinOp::Sub,
+        BinOp::Mul,
+        BinOp::Div,
+        BinOp::FloorDiv,
+        BinOp::Mod,
+        BinOp::Pow,
+        BinOp::MatMul,
+        BinOp::BitAnd,
+        BinOp::BitOr,
+        BinOp::BitXor,
+        BinOp::Shl,
+        BinOp::Shr,
+    ];
+
+    /// The operator of this sign.
+    pub fn parse(sign: &str) -> Option<BinOp> {
+        BinOp::ALL.into_iter().find(|op| op.symbol() == sign)
+    }
+
     pub fn symbol(self) -> &'static str {
         match self {
             BinOp::Add => "+",
@@ -52,6 +73,24 @@ pub enum CmpOp {
 }
 
 impl CmpOp {
+    pub const ALL: [CmpOp; 10] = [
+        CmpOp::Eq,
+        CmpOp::Ne,
+        CmpOp::Lt,
+        CmpOp::Le,
+        CmpOp::Gt,
+        CmpOp::Ge,
+        CmpOp::In,
+        CmpOp::NotIn,
+        CmpOp::Is,
+        CmpOp::IsNot,
+    ];
+
+    /// The comparison of this sign.
+    pub fn parse(sign: &str) -> Option<CmpOp> {
+        CmpOp::ALL.into_iter().find(|op| op.symbol() == sign)
+    }
+
     pub fn symbol(self) -> &'static str {
         match self {
             CmpOp::Eq => "==",

@@ -4,7 +4,11 @@
 //! region that ends in `core.yield`. Structures, meshes and sizes are defined before the program, and a variable is called
 //! by its name and its number.
 
+mod read;
+mod read_types;
 mod types;
+
+pub use read::parse;
 
 use crate::ir::*;
 use tessera_base::{Size, Span};

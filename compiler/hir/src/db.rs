@@ -5,7 +5,6 @@
 //! small facts ([`facts`], [`scope`], [`reads`]) that mostly come out equal after an edit, so
 //! that nothing else is checked again.
 
-use crate::builtins;
 use crate::check::facts::{self as syntax, ItemFacts};
 use crate::check::fns::{FnLike, FnSig};
 use crate::check::{self, CheckedInst, CheckedMain, InstData};
@@ -14,6 +13,7 @@ use indexmap::IndexSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tessera_base::{Diagnostic, ItemId, Mesh};
+use tessera_core::builtins;
 use tessera_core::ir::{GlobalId, InstId};
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::{StmtKind, StructDef};

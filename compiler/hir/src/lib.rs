@@ -4,7 +4,6 @@ mod stack;
 pub mod source;
 pub mod rules;
 pub mod law;
-pub mod builtins;
 pub mod session;
 pub mod db;
 pub mod check;

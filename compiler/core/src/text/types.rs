@@ -73,7 +73,7 @@ impl Names {
             Ty::List(t) => format!("list[{}]", self.ty(t)),
             Ty::Dict(k, v) => format!("dict[{}, {}]", self.ty(k), self.ty(v)),
             Ty::Tuple(ts) => format!("tuple[{}]", self.types(ts)),
-            Ty::Fn(ps, r) => format!("fn({}) -> {}", self.types(ps), self.ty(r)),
+            Ty::Fn(ps, r) => format!("fn({}; {})", self.types(ps), self.ty(r)),
             Ty::Struct(s) => self.structure(s),
             Ty::FnRef(r) => self.function(r),
             Ty::Mesh(Some(mesh)) => format!("Mesh({})", self.mesh(mesh)),

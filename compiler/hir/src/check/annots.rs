@@ -150,7 +150,7 @@ impl AnnotScope<'_, '_> {
         let mut parts = name.split('.');
         let first: Arc<str> = parts.next()?.into();
         let scope = db::scope(self.cx.db, self.home);
-        let own = &*first == "std" || crate::builtins::from_std(name).is_some();
+        let own = &*first == "std" || tessera_core::builtins::from_std(name).is_some();
         let mut entity = scope.names.get(&first).cloned().or_else(|| own.then(|| Entity::Module(first.clone())))?;
         for part in parts {
             let part = tessera_grammar::ast::Name { text: part.into(), span };

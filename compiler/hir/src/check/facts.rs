@@ -1,9 +1,9 @@
 //! What the syntax of an item says about names, without looking anything up.
 
-use crate::builtins::from_std;
 use crate::source::{FETCHED, PROGRAM_FOLDER};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tessera_core::builtins::from_std;
 use tessera_grammar::ast::*;
 
 /// Names that an item mentions, binds and imports. Holds no positions, so that it comes out

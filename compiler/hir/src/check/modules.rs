@@ -3,13 +3,13 @@
 use super::cx::Cx;
 use super::facts::{self, Import};
 use super::names::Meaning;
-use crate::builtins;
 use crate::db::{self, Db, Entity, File, Target, is_builtin_module};
 use crate::source::FileId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, Span};
+use tessera_core::builtins;
 use tessera_grammar::ast::{Name, Stmt, StmtKind};
 use tessera_ops::surface;
 

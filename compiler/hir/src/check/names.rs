@@ -3,12 +3,12 @@
 use super::cx::{Cx, read};
 use super::env::{Bad, Slot};
 use super::types::BUILTIN_ITEM;
-use crate::builtins;
 use crate::db::{self, Entity, File};
 use crate::source::FileId;
 use std::sync::Arc;
 use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, ItemId, SizeVar, Span};
+use tessera_core::builtins;
 use tessera_core::ir::*;
 use tessera_core::ty::{FnRefTy, Ty};
 use tessera_grammar::ast::{Expr, ExprKind};

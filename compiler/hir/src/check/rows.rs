@@ -1,10 +1,10 @@
-//! Calls of the rows of [`crate::builtins`].
+//! Calls of the rows of [`tessera_core::builtins`].
 
 use super::args::{Slot, Value};
 use super::cx::{Cx, boolean, builtin, error_at, int, string};
-use crate::builtins::{BuiltinDef, Fallback, Gives, Kind};
 use crate::rules::unify::Role;
 use tessera_base::{Code, DType, Diagnostic, Span, TensorType};
+use tessera_core::builtins::{BuiltinDef, Fallback, Gives, Kind};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
 

@@ -19,6 +19,15 @@ pub enum Precision {
     Aggressive,
 }
 
+impl Precision {
+    /// Reads what [`fmt::Display`] writes.
+    pub fn parse(text: &str) -> Option<Precision> {
+        use Precision::*;
+        let all = [Own, Safe, Standard { f16: false }, Standard { f16: true }, Aggressive];
+        all.into_iter().find(|p| p.to_string() == text)
+    }
+}
+
 impl fmt::Display for Precision {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {

@@ -1,10 +1,11 @@
 //! The host library: functions and methods that are neither operators nor written in Tessera.
 //!
-//! One row per function. The name is what [`tessera_core::ir::TKind::Builtin`] carries; arguments
+//! One row per function. The name is what [`crate::ir::TKind::Builtin`] carries; arguments
 //! there are complete and in the order of `params`. Functions whose types depend on their
 //! arguments (`print`, `len`, `list.append`, …) have their rules in the checker; their names
 //! and arguments are listed in [`TYPED`].
 
+use crate::ir::SUM_OF_NONE;
 use tessera_base::DType;
 
 /// What an argument must be.
@@ -204,7 +205,7 @@ pub const CONSTANTS: &[(&str, f64)] = &[
 ];
 
 /// Names of builtins with a rule of their own, with their arguments in the typed program.
-/// Those marked `change` occur in [`tessera_core::ir::TChange::Method`] only, without the receiver.
+/// Those marked `change` occur in [`crate::ir::TChange::Method`] only, without the receiver.
 pub const TYPED: &[(&str, &str)] = &[
     ("print", "sep: str, end: str, then the values"),
     ("len", "x: str, list or dict -> int"),
@@ -252,6 +253,20 @@ pub const TYPED: &[(&str, &str)] = &[
     ("sys.args", "no arguments -> list[str]"),
     ("sys.dir", "no arguments -> str"),
 ];
+
+/// Names that no program spells: what the checker calls for it, with their arguments.
+pub const INTERNAL: &[(&str, &str)] = &[
+    ("sizes.differ", "text, values: list[int]; stops the program, the text with the values in its braces"),
+    ("tensor.size", "tensor -> int, how many elements it has"),
+    ("tensor.tolist", "tensor -> nested lists"),
+    (SUM_OF_NONE, "stops the program: a sum of tensors has none to start with"),
+];
+
+/// The name of a builtin of any kind, as [`crate::ir::TKind::Builtin`] carries it.
+pub fn interned(name: &str) -> Option<&'static str> {
+    let rows = ROWS.iter().map(|row| row.name).chain(TYPED.iter().chain(INTERNAL).map(|(n, _)| *n));
+    rows.into_iter().find(|n| *n == name)
+}
 
 /// The row of a builtin.
 pub fn find(name: &str) -> Option<&'static BuiltinDef> {
@@ -388,7 +403,8 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let mut names: Vec<&str> = ROWS.iter().map(|r| r.name).chain(TYPED.iter().map(|(n, _)| *n)).collect();
+        let mut names: Vec<&str> =
+            ROWS.iter().map(|r| r.name).chain(TYPED.iter().chain(INTERNAL).map(|(n, _)| *n)).collect();
         names.sort();
         let count = names.len();
         names.dedup();
