@@ -27,6 +27,7 @@ pub mod laws;
 pub mod random_text;
 pub mod fuzz;
 pub mod random_sizes;
+pub mod documents;
 pub mod empties;
 pub mod parameters;
 pub mod without_comparisons;

@@ -5,9 +5,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tessera::testing::{Outcome, Runner};
-use tessera_tests::golden::{blocks, files};
+use tessera_tests::documents;
 use tessera_tests::laws::{on_two_threads, run_seeds, seeds};
-use tessera_tests::program::{Ran, root, run_in, run_source};
+use tessera_tests::program::{Ran, run_in, run_source};
 use tessera_tests::random_sizes::{Program, program};
 use tessera_tests::without_comparisons::without_comparisons;
 
@@ -128,26 +128,16 @@ fn types_of_random_programs_are_true() {
 
 #[test]
 fn types_of_the_programs_of_the_documents_are_true() {
-    let mut paths = files(&root().join("tests/golden"));
-    paths.extend(files(&root().join("docs")));
-    paths.extend(files(&root().join("compiler/base/pages")));
     let mut programs = vec![];
-    for path in &paths {
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        let all = blocks(&text);
-        for (i, b) in all.iter().enumerate().filter(|(_, b)| b.info.split(' ').next() == Some("tessera")) {
-            let follow: Vec<_> =
-                all[i + 1..].iter().take_while(|b| b.info.split(' ').next() != Some("tessera")).collect();
-            let expected = follow.iter().any(|b| b.text.contains("E0999"));
-            // Some programs would take all memory.
-            let within = follow.iter().find_map(|b| Some(b.info.split_once(" within ")?.1.to_owned()));
-            let large = TOO_LARGE.iter().any(|name| path.ends_with(name)) && b.text.contains("21474837");
-            if !expected && !large {
-                programs.push((format!("{}:{}", path.display(), b.line), b.text.clone(), within));
-            }
+    for p in documents::programs() {
+        let expected = p.follow.iter().any(|b| b.text.contains("E0999"));
+        // Some programs would take all memory.
+        let within = p.follow.iter().find_map(|b| Some(b.info.split_once(" within ")?.1.to_owned()));
+        let large = TOO_LARGE.iter().any(|name| p.place.contains(name)) && p.source.contains("21474837");
+        if !expected && !large {
+            programs.push((p.place, p.source, within));
         }
     }
-    assert!(programs.len() > 1000, "{} programs only", programs.len());
     let failures = on_two_threads(programs.len(), |i| {
         let (place, source, within) = &programs[i];
         let mut args = vec!["run", "--checked"];

@@ -1,6 +1,6 @@
 //! Reads expressions.
 
-use super::{Read, Reader, builtin, flag, globals, grad, in_axes, number, out_axes, policy, small, span, texts, types};
+use super::{Read, Reader, builtin, flag, globals, grad, in_axes, number, out_axes, small, span, texts, types};
 use crate::ir::*;
 use crate::ty::GlobalId;
 use std::sync::Arc;
