@@ -304,6 +304,10 @@ impl<'t> Cursor<'t> {
 
     fn factor(&mut self) -> Read<Size> {
         if self.takes("-") {
+            // The least number has no positive counterpart.
+            if self.rest().starts_with(|c: char| c.is_ascii_digit()) {
+                return self.number("-");
+            }
             return Ok(self.nested(Self::factor)?.neg());
         }
         if self.takes("(") {
@@ -316,6 +320,9 @@ impl<'t> Cursor<'t> {
             let var = self.defined.sizes.get(name).ok_or_else(|| format!("`%{name}` is no size"))?;
             return Ok(Size::var(var.clone()));
         }
+        if self.rest().trim_start().starts_with(|c: char| c.is_ascii_digit()) {
+            return self.number("");
+        }
         let word = self.word();
         if matches!(word, "min" | "max") {
             self.wants("(")?;
@@ -325,6 +332,12 @@ impl<'t> Cursor<'t> {
             self.wants(")")?;
             return Ok(if word == "min" { a.least(&b) } else { a.greatest(&b) });
         }
-        word.parse::<i128>().map(Size::wide).map_err(|_| format!("`{word}` is no size in `{}`", self.text))
+        Err(format!("`{word}` is no size in `{}`", self.text))
+    }
+
+    fn number(&mut self, sign: &str) -> Read<Size> {
+        let digits = self.word();
+        let number = format!("{sign}{digits}").parse::<i128>();
+        number.map(Size::wide).map_err(|_| format!("`{sign}{digits}` is no size in `{}`", self.text))
     }
 }

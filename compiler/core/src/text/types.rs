@@ -53,8 +53,9 @@ impl Names {
     /// A size, with its variables by their numbers.
     pub fn size(&mut self, size: &Size) -> String {
         let renamed = size.substitute(&mut |v| {
-            self.sizes.insert((v.id, v.each), v.clone());
-            Some(Size::var(SizeVar { name: format!("%{}", size_name(v)).into(), ..v.clone() }))
+            // One size may go by several names; the first one is its name here.
+            let named = self.sizes.entry((v.id, v.each)).or_insert_with(|| v.clone());
+            Some(Size::var(SizeVar { name: format!("%{}", size_name(named)).into(), ..v.clone() }))
         });
         renamed.to_string()
     }
