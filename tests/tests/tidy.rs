@@ -60,6 +60,7 @@ fn crates_depend_on_lower_layers_only() {
         "compiler/ops",
         "compiler/ir",
         "compiler/onnx",
+        "compiler/core",
         "compiler/hir",
         "compiler/shard",
         "compiler/plan",

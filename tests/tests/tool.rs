@@ -369,3 +369,26 @@ fn a_profile_counts_the_kernels_of_a_loop_once() {
         r.err.lines().find(|l| l.contains(" scan ")).and_then(|l| l.trim().split('%').next()?.parse::<f64>().ok());
     assert!(own.is_some_and(|share| share < 40.0), "{}", r.err);
 }
+
+#[test]
+fn core_is_read_back() {
+    let dir = temp();
+    let file = |name: &str, text: &str| {
+        std::fs::write(dir.path().join(name), text).unwrap_or_else(|e| panic!("{e}"));
+        run_in(dir.path(), &["emit", "--ir", "core", name], "").unwrap_or_else(|e| panic!("{e}"))
+    };
+    let source =
+        "def f(x: Tensor[N, f32], n: int) -> Tensor[N, f32]:\n    return op.exp(x) * n\nprint(f(op.ones((3,)), 2))\n";
+    let first = file("main.tsr", source);
+    assert_eq!(first.code, 0, "{}", first.err);
+    let core = first.out;
+    assert!(core.contains("\"core.op\"(%0) {value=\"exp\"} : Tensor[%N.1, f32]"), "{core}");
+    assert_eq!(file("main.core", &core).out, core);
+    // A size that nothing defines, a form that does not exist, a value of another type than its place has, half a text.
+    let half = &core[..core.len() / 2];
+    let damaged = [core.replace("[%N.1", "[%M.1"), core.replace("core.op", "core.up"), half.to_owned()];
+    for text in damaged.iter().chain([&core.replace("} : int(2)", "} : float")]) {
+        let r = file("damaged.core", text);
+        assert!(r.code == 1 && r.err.contains("E0012") && r.err.lines().count() == 1, "{text}\n{}", r.err);
+    }
+}

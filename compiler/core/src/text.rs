@@ -18,6 +18,12 @@ use tessera_ir::text::{Attr, Op, print as print_ops};
 use tessera_ops::surface::Hints;
 use types::{Names, axes, grad, ints, out_axes, string, strings, word};
 
+/// Whether a file holds Core as text: what it defines first is of this IR.
+pub fn is_core(text: &str) -> bool {
+    let first = text.trim_start().lines().next().unwrap_or_default();
+    first.starts_with('%') && first.contains("= \"core.")
+}
+
 /// The text of a program; with `places`, each operation says where it stands.
 pub fn print(program: &Program, places: bool) -> String {
     let mut names = Names::default();

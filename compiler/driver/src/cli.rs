@@ -119,7 +119,7 @@ pub enum Command {
     /// Tensor code becomes kernels for sizes that are known when it runs, so the program is run up to its end (not for
     /// `ast`, `core` and `host`): what it prints is dropped, and the files that it writes last as long as the command.
     Emit {
-        /// The program, a graph as text, or an ONNX model
+        /// The program, a graph or Core as text, or an ONNX model
         file: PathBuf,
         /// Which form
         #[arg(long, value_enum, default_value = "graph")]
