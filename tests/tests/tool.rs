@@ -391,4 +391,10 @@ fn core_is_read_back() {
         let r = file("damaged.core", text);
         assert!(r.code == 1 && r.err.contains("E0012") && r.err.lines().count() == 1, "{text}\n{}", r.err);
     }
+    let chain: String = (0..100_000).map(|i| format!("  %{} = \"core.neg\"(%{i}) : int\n", i + 1)).collect();
+    let deep = format!(
+        "%main.0 = \"core.function\"() {{name=\"main\"}} ({{\n  %0 = \"core.int\"() {{value=1}} : int\n{chain}}}) : None\n"
+    );
+    let r = file("deep.core", &deep);
+    assert!(r.code == 1 && r.err.contains("too deeply"), "{}", r.err);
 }

@@ -7,6 +7,7 @@
 use crate::ir::*;
 use crate::ty::Ty;
 use crate::walk::{each_child, each_part};
+use std::sync::Arc;
 use tessera_base::{CmpOp, Code, Diagnostic, Span};
 
 /// The first place where the program does not agree with itself.
@@ -43,10 +44,11 @@ fn same(a: &Ty, b: &Ty) -> bool {
         (Ty::Dict(ka, a), Ty::Dict(kb, b)) => same(ka, kb) && same(a, b),
         (Ty::Tuple(a), Ty::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
         (Ty::Struct(a), Ty::Struct(b)) => {
-            a.item == b.item && a.fields.iter().zip(&b.fields).all(|((_, a), (_, b))| same(a, b))
+            Arc::ptr_eq(a, b) || a.item == b.item && a.fields.iter().zip(&b.fields).all(|((_, a), (_, b))| same(a, b))
         }
         (Ty::FnRef(a), Ty::FnRef(b)) => {
-            a.same_function(b) && a.captures.iter().zip(&b.captures).all(|((_, a), (_, b))| same(a, b))
+            Arc::ptr_eq(a, b)
+                || a.same_function(b) && a.captures.iter().zip(&b.captures).all(|((_, a), (_, b))| same(a, b))
         }
         (Ty::Fn(pa, ra), Ty::Fn(pb, rb)) => {
             pa.len() == pb.len() && pa.iter().zip(pb).all(|(a, b)| same(a, b)) && same(ra, rb)

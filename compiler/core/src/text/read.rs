@@ -42,7 +42,7 @@ pub fn parse(text: &str) -> Read<Program> {
                 if flag(op, "entry") {
                     program.entry = Some(InstId(u32::try_from(program.insts.len()).unwrap_or(u32::MAX)));
                 }
-                let reader = Reader { defined: &defined, functions: &functions, values: BTreeMap::new() };
+                let reader = Reader { defined: &defined, functions: &functions, values: BTreeMap::new(), taken: 0 };
                 program.insts.push(reader.function(op)?);
             }
             _ => return Err(op.error("a program is made of definitions, variables and functions")),
@@ -51,12 +51,17 @@ pub fn parse(text: &str) -> Read<Program> {
     Ok(program)
 }
 
+/// Values within a value, deeper than programs that are checked have them.
+const DEPTH_MAX: usize = 1000;
+
 /// What one function is read with.
 struct Reader<'d> {
     defined: &'d Defined,
     functions: &'d BTreeMap<String, InstId>,
-    /// Values that nothing has taken yet.
-    values: BTreeMap<String, TExpr>,
+    /// Values that nothing has taken yet, and how deep they are.
+    values: BTreeMap<String, (TExpr, usize)>,
+    /// The depth of the deepest value that the operation has taken so far.
+    taken: usize,
 }
 
 fn result(op: &Op) -> Read<&str> {
@@ -164,8 +169,7 @@ fn fields(defined: &Defined, op: &Op, key: &str) -> Read<Vec<(Arc<str>, Ty)>> {
 fn define_struct(defined: &mut Defined, op: &Op) -> Read<()> {
     let fields = fields(defined, op, "fields")?;
     let ty = StructTy { name: op.str("name")?.into(), item: small(op, "item")?, fields };
-    defined.types.insert(result(op)?.to_owned(), Ty::Struct(Arc::new(ty)));
-    Ok(())
+    defined.define(result(op)?, &op.types, Ty::Struct(Arc::new(ty))).map_err(|why| op.error(why))
 }
 
 fn define_function_type(defined: &mut Defined, op: &Op) -> Read<()> {
@@ -173,8 +177,7 @@ fn define_function_type(defined: &mut Defined, op: &Op) -> Read<()> {
     let derived = if op.attr("made").is_some() { Some(derived(defined, op)?) } else { None };
     let (name, item, start) = (op.str("name")?.into(), small(op, "item")?, small(op, "start")?);
     let ty = FnRefTy { name, item, start, captures, derived };
-    defined.types.insert(result(op)?.to_owned(), Ty::FnRef(Arc::new(ty)));
-    Ok(())
+    defined.define(result(op)?, &op.types, Ty::FnRef(Arc::new(ty))).map_err(|why| op.error(why))
 }
 
 fn grad(op: &Op) -> Read<Grad> {
@@ -293,9 +296,10 @@ impl Reader<'_> {
 
     /// The value of this name; it is taken once.
     fn take(&mut self, op: &Op, name: &str) -> Read<TExpr> {
-        self.values
-            .remove(name)
-            .ok_or_else(|| op.error(format!("there is no value `%{name}` here, or it is taken already")))
+        let missing = || op.error(format!("there is no value `%{name}` here, or it is taken already"));
+        let (value, depth) = self.values.remove(name).ok_or_else(missing)?;
+        self.taken = self.taken.max(depth);
+        Ok(value)
     }
 
     fn take_all(&mut self, op: &Op, names: &[String]) -> Read<Vec<TExpr>> {
@@ -342,8 +346,13 @@ impl Reader<'_> {
             return self.stmt(op).map(Some);
         }
         let name = result(op)?.to_owned();
+        let around = std::mem::take(&mut self.taken);
         let expr = TExpr { kind: self.form(op)?, ty: ty(self.defined, op)?, span: span(op, "at")? };
-        match self.values.insert(name, expr) {
+        let depth = std::mem::replace(&mut self.taken, around) + 1;
+        if depth > DEPTH_MAX {
+            return Err(op.error("values are made of values too deeply"));
+        }
+        match self.values.insert(name, (expr, depth)) {
             None => Ok(None),
             Some(_) => Err(op.error("another value has this name")),
         }

@@ -10,8 +10,8 @@ use tessera_base::{DType, Mesh, Monoid, Sharding, Size, SizeVar, TensorType};
 pub struct Defined {
     pub sizes: BTreeMap<String, SizeVar>,
     pub meshes: BTreeMap<String, Arc<Mesh>>,
-    /// Structures and functions.
-    pub types: BTreeMap<String, Ty>,
+    /// Structures and functions, and how many of them are within each other.
+    types: BTreeMap<String, (Ty, usize)>,
 }
 
 /// Deepest nesting of types and sizes that is read.
@@ -28,6 +28,19 @@ struct Cursor<'t> {
 type Read<T> = Result<T, String>;
 
 impl Defined {
+    /// Defines a structure or a function whose parts have these types.
+    pub fn define(&mut self, name: &str, parts: &[String], ty: Ty) -> Read<()> {
+        let named = parts.iter().flat_map(|t| t.split('%').skip(1));
+        let word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
+        let words = named.map(|t| &t[..t.find(|c| !word(c)).unwrap_or(t.len())]);
+        let depth = 1 + words.filter_map(|w| self.types.get(w)).map(|d| d.1).max().unwrap_or(0);
+        if depth > DEPTH_MAX {
+            return Err("types are made of types too deeply".into());
+        }
+        self.types.insert(name.to_owned(), (ty, depth));
+        Ok(())
+    }
+
     /// Errors: what is wrong, for the operation that the text stands in.
     pub fn ty(&self, text: &str) -> Read<Ty> {
         self.whole(text, |c| c.ty())
@@ -118,7 +131,12 @@ impl<'t> Cursor<'t> {
     fn ty_here(&mut self) -> Read<Ty> {
         if self.takes("%") {
             let name = self.word();
-            return self.defined.types.get(name).cloned().ok_or_else(|| format!("`%{name}` is not defined"));
+            return self
+                .defined
+                .types
+                .get(name)
+                .map(|d| d.0.clone())
+                .ok_or_else(|| format!("`%{name}` is not defined"));
         }
         let word = self.word();
         Ok(match word {
