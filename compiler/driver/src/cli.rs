@@ -68,6 +68,9 @@ pub enum Command {
     Run {
         /// The program; `-` reads standard input
         file: PathBuf,
+        /// By the interpreter of Core, which says what a program means: no kernels, and slow
+        #[arg(long)]
+        interpret: bool,
         /// What the program sees as `sys.args`
         #[arg(last = true)]
         args: Vec<String>,
@@ -257,7 +260,7 @@ mod tests {
     #[test]
     fn a_file_alone_is_run() {
         let cli = parse(&["--threads", "2", "a.tsr", "--threads", "x"]);
-        let Some(Command::Run { file, args }) = cli.command else { panic!("not run") };
+        let Some(Command::Run { file, args, .. }) = cli.command else { panic!("not run") };
         assert_eq!(file, PathBuf::from("a.tsr"));
         assert_eq!(args, ["--threads", "x"]);
         assert_eq!(cli.global.threads, Some(2));

@@ -38,7 +38,10 @@ pub fn main(stack_bytes: usize) -> u8 {
     let mut setup = Setup { global: cli.global, style, stack_bytes, profile, mesh: None, held: None };
     match cli.command {
         None | Some(Command::Repl) => crate::repl::repl(&setup),
-        Some(Command::Run { file, args } | Command::Profile { file, args }) => program::run(&mut setup, &file, args),
+        Some(Command::Run { file, args, interpret: true }) => crate::interpret::interpret(&setup, &file, &args),
+        Some(Command::Run { file, args, .. } | Command::Profile { file, args }) => {
+            program::run(&mut setup, &file, args)
+        }
         Some(Command::Plan { file, topology, mesh, best, args }) => {
             setup.mesh = mesh;
             crate::plan::plan(&setup, crate::plan::Asked { file: &file, topology: &topology, best, args })

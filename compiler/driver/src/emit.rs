@@ -63,9 +63,6 @@ pub fn emit(setup: &Setup, path: &Path, ir: Ir, after: Option<&str>) -> u8 {
     if loaded.text.trim_start().starts_with("\"tessera.graph\"") {
         return from_text(setup, &loaded.text, ir, after);
     }
-    if tessera_core::text::is_core(&loaded.text) {
-        return core_from_text(&loaded.text, ir);
-    }
     if ir == Ir::Ast {
         return ast(setup, &loaded);
     }
@@ -110,25 +107,6 @@ fn not_read(text: &str, e: &TextError) -> u8 {
     let (line, column) = crate::render::line_column(text, e.at);
     eprintln!("error[E0012]: line {line}, column {column}: {}", e.message);
     1
-}
-
-/// Core that is given as text is read, verified and printed. It isn't compiled: what its verifier leaves to the types
-/// of a program could then make a number be read as an address.
-fn core_from_text(text: &str, ir: Ir) -> u8 {
-    if ir != Ir::Core {
-        eprintln!("error[E0012]: Core that is given as text is not compiled; `--ir core` reads and verifies it");
-        return 1;
-    }
-    let program = match tessera_core::text::parse(text) {
-        Ok(p) => p,
-        Err(e) => return not_read(text, &e),
-    };
-    if let Err(d) = tessera_core::verify::verify(&program) {
-        eprintln!("error[E0012]: {}", d.message);
-        return 1;
-    }
-    out(&tessera_core::text::print(&program, false));
-    0
 }
 
 fn from_text(setup: &Setup, text: &str, ir: Ir, after: Option<&str>) -> u8 {

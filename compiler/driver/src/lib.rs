@@ -18,6 +18,7 @@ pub mod interrupt;
 mod profile;
 pub mod program;
 mod kernel_table;
+pub mod interpret;
 pub mod emit;
 mod plan;
 pub mod testing;

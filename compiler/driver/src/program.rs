@@ -110,8 +110,34 @@ pub fn check(loaded: &Loaded) -> CheckedFile {
     check_on(Policy::default(), None, loaded)
 }
 
+/// A text as the options say: a program, or Core.
+pub fn checked(setup: &Setup, loaded: &Loaded) -> CheckedFile {
+    let policy = Policy::parse(&setup.global.policy).unwrap_or_default();
+    check_on(policy, setup.mesh.clone(), loaded)
+}
+
+/// Core that is given as text: read and verified.
+fn check_core(text: &str) -> CheckedFile {
+    let read = tessera_core::text::parse(text).map_err(|e| {
+        let (line, column) = crate::render::line_column(text, e.at);
+        Diagnostic::new(Code::E0012, Span::NONE, format!("line {line}, column {column}: {}", e.message))
+    });
+    let verified = read.and_then(|program| match tessera_core::verify::verify(&program) {
+        Ok(()) => Ok(program),
+        Err(d) => Err(Diagnostic { span: Span::NONE, ..*d }),
+    });
+    let (program, diagnostics) = match verified {
+        Ok(program) => (Some(program), vec![]),
+        Err(d) => (None, vec![d]),
+    };
+    CheckedFile { program, sources: SourceMap::default(), diagnostics, kept: vec![] }
+}
+
 /// As [`check`], for a program that begins with this policy, on a mesh given from outside.
 fn check_on(policy: Policy, mesh: Option<Mesh>, loaded: &Loaded) -> CheckedFile {
+    if tessera_core::text::is_core(&loaded.text) {
+        return check_core(&loaded.text);
+    }
     let mut db = Database::with_policy(policy);
     if let Some(mesh) = mesh {
         db.use_mesh(mesh);
@@ -147,8 +173,7 @@ pub fn prepare(setup: &Setup, loaded: &Loaded) -> Option<Ready> {
 
 /// The same, where `told` may change what is told before it is shown.
 pub fn prepare_as(setup: &Setup, loaded: &Loaded, told: impl FnOnce(&mut CheckedFile)) -> Option<Ready> {
-    let policy = Policy::parse(&setup.global.policy).unwrap_or_default();
-    let mut checked = check_on(policy, setup.mesh.clone(), loaded);
+    let mut checked = checked(setup, loaded);
     told(&mut checked);
     setup.show(&checked.diagnostics, &checked.sources);
     let program = checked.program.filter(|_| !checked.diagnostics.iter().any(Diagnostic::is_error))?;
@@ -307,12 +332,20 @@ pub fn finish(setup: &Setup, stop: Option<Stop>, ready: &Ready, reports: &Report
                 None => found.push(diagnostic(&e, &ready.lowered.host.spans)),
                 Some(first) => add_labels(first, &e, &ready.lowered.host.spans),
             }
-            let told = |d| at_imports(outside_library(d, &ready.sources), &ready.sources);
-            let found: Vec<Diagnostic> = found.into_iter().map(told).collect();
-            setup.show(&found, &ready.sources);
+            setup.show(&set_aside(found, &ready.sources), &ready.sources);
             1
         }
     }
+}
+
+/// Run-time errors with their places in the user's own files.
+pub fn set_aside(found: Vec<Diagnostic>, sources: &SourceMap) -> Vec<Diagnostic> {
+    found.into_iter().map(|d| at_imports(outside_library(d, sources), sources)).collect()
+}
+
+/// Whether an error is that the user wants the program to stop.
+pub fn is_interruption(d: &Diagnostic) -> bool {
+    d.code == Code::E0713
 }
 
 /// A run-time error as a diagnostic.

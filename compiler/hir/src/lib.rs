@@ -15,3 +15,4 @@ pub use check::types::describe;
 pub use session::{
     Checked, Last, Session, Visible, check_only, check_text as check_program, check_text_only as check_program_only,
 };
+pub use stack::deep;

@@ -36,3 +36,4 @@ pub mod rt_tensor;
 pub mod text;
 pub mod rt;
 pub mod rt_files;
+pub mod direct;

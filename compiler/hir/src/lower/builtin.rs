@@ -1,137 +1,12 @@
 //! Functions of the host library as runtime functions.
 
 use super::body::Body;
-use tessera_abi::rt::RtFn::{self, *};
+use tessera_abi::rt::RtFn::*;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_core::ir::*;
+use tessera_core::symbols::{Symbol, symbol};
 use tessera_core::ty::Ty;
 use tessera_ir::host::{Arith, HExpr, HExprKind, HStmt, HostType, Rel, TypeId};
-
-/// Builtins that are one runtime function of the same arguments.
-const DIRECT: &[(&str, RtFn)] = &[
-    ("range", range_list),
-    ("chr", chr),
-    ("ord", ord),
-    ("float.round", round_int),
-    ("float.round_digits", round_digits),
-    ("list.min", list_min),
-    ("list.max", list_max),
-    ("list.any", list_any),
-    ("list.all", list_all),
-    ("list.sorted", list_sorted),
-    ("list.sorted_by", list_sorted_by),
-    ("list.reversed", list_reversed),
-    ("list.index", list_index),
-    ("list.count", list_count),
-    ("dict.keys", dict_keys),
-    ("dict.values", dict_values),
-    ("dict.get", dict_get_or),
-    ("str.list", str_chars),
-    ("str.splitlines", str_splitlines),
-    ("str.join", str_join),
-    ("str.startswith", str_startswith),
-    ("str.endswith", str_endswith),
-    ("str.upper", str_upper),
-    ("str.lower", str_lower),
-    ("str.find", str_find),
-    ("str.rfind", str_rfind),
-    ("str.index", str_index_of),
-    ("str.count", str_count),
-    ("str.zfill", str_zfill),
-    ("str.replace", str_replace_count),
-    ("str.split", str_split_max),
-    ("io.read_npy", io_read_npy),
-    ("io.write_npy", io_write_npy),
-    ("io.read_idx", io_read_idx),
-    ("io.write_npz", io_write_npz),
-    ("io.write_safetensors", io_write_safetensors),
-    ("io.read_csv", io_read_csv),
-    ("io.write_csv", io_write_csv),
-    ("io.read_text", io_read_text),
-    ("io.write_text", io_write_text),
-    ("io.append_text", io_append_text),
-    ("io.read_tokenizer", io_read_tokenizer),
-    ("io.encode", io_encode),
-    ("io.decode", io_decode),
-    ("io.token_id", io_token_id),
-    ("io.token_count", io_token_count),
-    ("io.exists", io_exists),
-    ("io.read_bytes", io_read_bytes),
-    ("io.draw_lines", plot_lines),
-    ("io.draw_heat", plot_heat),
-    ("dist.show", tensor_show),
-    ("time.now", time_now),
-    ("time.perf_counter", time_perf),
-    ("time.sleep", time_sleep),
-    ("sys.exit", sys_exit),
-    ("sys.dir", sys_dir),
-    ("sys.env", env_get),
-    ("sys.progress", progress),
-    ("math.gcd", int_gcd),
-    ("sizes.differ", sizes_differ),
-];
-
-/// Builtins that also take the type of their result.
-const WITH_TYPE: &[(&str, RtFn)] = &[
-    ("tensor.tolist", tensor_to_list),
-    ("io.read_npz", io_read_npz),
-    ("io.read_safetensors", io_read_safetensors),
-    ("io.read_gguf", io_read_gguf),
-    ("io.read_gguf_meta", io_read_gguf_meta),
-    ("io.read_onnx_tensors", io_read_onnx_tensors),
-    ("io.read_lines", io_read_lines),
-    ("io.load", io_load),
-    ("sys.args", sys_args),
-];
-
-/// Builtins that are one runtime function with a number behind the arguments.
-const NUMBERED: &[(&str, RtFn, i64)] = &[
-    ("str.isdigit", str_is, 0),
-    ("str.isalpha", str_is, 1),
-    ("str.isalnum", str_is, 2),
-    ("str.isspace", str_is, 3),
-    ("str.isupper", str_is, 4),
-    ("str.islower", str_is, 5),
-    ("str.title", str_case, 2),
-    ("str.capitalize", str_case, 3),
-    ("str.strip", str_strip_chars, 0),
-    ("str.lstrip", str_strip_chars, 1),
-    ("str.rstrip", str_strip_chars, 2),
-    ("str.ljust", str_pad, 0),
-    ("str.rjust", str_pad, 1),
-    ("str.center", str_pad, 2),
-];
-
-/// Functions of one float by their number in [`RtFn::math`].
-const MATH: &[(&str, i64)] = &[
-    ("sqrt", 0),
-    ("exp", 1),
-    ("log", 2),
-    ("sin", 3),
-    ("cos", 4),
-    ("tan", 5),
-    ("floor", 6),
-    ("ceil", 7),
-    ("tanh", 8),
-    ("log2", 9),
-    ("log10", 10),
-    ("trunc", 11),
-    ("expm1", 12),
-    ("log1p", 13),
-    ("asin", 14),
-    ("acos", 15),
-    ("atan", 16),
-    ("sinh", 17),
-    ("cosh", 18),
-    ("erf", 19),
-];
-
-/// Functions of two floats by their number in [`RtFn::math2`].
-const MATH2: &[(&str, i64)] = &[("atan2", 0), ("pow", 1), ("hypot", 2)];
-
-fn row<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
-    table.iter().find(|(n, _)| *n == name).map(|(_, x)| *x)
-}
 
 impl Body<'_, '_> {
     pub(super) fn builtin(&mut self, name: &str, args: &[TExpr], ty: &Ty, span: Span) -> HExpr {
@@ -145,24 +20,8 @@ impl Body<'_, '_> {
             let value = Box::new(self.make(HExprKind::None, result, span));
             return self.make(HExprKind::Block { stmts: vec![stop], value }, result, span);
         }
-        if let Some(func) = row(DIRECT, name) {
-            let args = self.builtin_args(name, args);
-            return self.rt(func, args, result, span);
-        }
-        if let Some(func) = row(WITH_TYPE, name) {
-            let mut args = self.exprs(args);
-            args.push(self.type_of(result, span));
-            return self.rt(func, args, result, span);
-        }
-        if let Some(&(_, func, number)) = NUMBERED.iter().find(|(n, ..)| *n == name) {
-            let mut args = self.exprs(args);
-            args.push(self.int(number, span));
-            return self.rt(func, args, result, span);
-        }
-        if let Some(short) = name.strip_prefix("math.")
-            && let Some(value) = self.math(short, args, result, span)
-        {
-            return value;
+        if let Some(symbol) = symbol(name) {
+            return self.symbol(symbol, name, args, result, span);
         }
         match name {
             "dict.items" => {
@@ -181,6 +40,10 @@ impl Body<'_, '_> {
                 args.push(self.type_of(ty, span));
                 self.rt(io_save, args, result, span)
             }
+            "math.isnan" | "math.isinf" | "math.isfinite" => match self.is_kind(name, args, result, span) {
+                Some(value) => value,
+                None => self.make(HExprKind::None, result, span),
+            },
             "tensor.size" => self.tensor_size(&args[0], span),
             "len" => self.len(&args[0], result, span),
             "int.abs" | "float.abs" | "math.fabs" | "abs" => self.abs(&args[0], result, span),
@@ -194,6 +57,35 @@ impl Body<'_, '_> {
                 let message = format!("the function `{name}` is not supported yet");
                 self.cx.diagnostics.push(Diagnostic::new(Code::E0690, span, message));
                 self.make(HExprKind::None, result, span)
+            }
+        }
+    }
+
+    /// A call of the runtime function behind a function.
+    fn symbol(&mut self, symbol: Symbol, name: &str, args: &[TExpr], result: TypeId, span: Span) -> HExpr {
+        match symbol {
+            Symbol::Direct(func) => {
+                let args = self.builtin_args(name, args);
+                self.rt(func, args, result, span)
+            }
+            Symbol::Typed(func) => {
+                let mut args = self.exprs(args);
+                args.push(self.type_of(result, span));
+                self.rt(func, args, result, span)
+            }
+            Symbol::Numbered(func, number) => {
+                let mut args = self.exprs(args);
+                args.push(self.int(number, span));
+                self.rt(func, args, result, span)
+            }
+            Symbol::Math(number) | Symbol::Math2(number) => {
+                let float = self.float_ty();
+                let (number, mut x) = (self.int(number, span), self.exprs(args));
+                x.insert(0, number);
+                let func = if matches!(symbol, Symbol::Math(_)) { math } else { math2 };
+                let value = self.rt(func, x, float, span);
+                let to_int = result != float;
+                if to_int { self.make(HExprKind::FloatToInt(Box::new(value)), result, span) } else { value }
             }
         }
     }
@@ -284,27 +176,13 @@ impl Body<'_, '_> {
         self.make(HExprKind::Cond { test, then: Box::new(next), otherwise: Box::new(best) }, ty, span)
     }
 
-    fn math(&mut self, name: &str, args: &[TExpr], result: TypeId, span: Span) -> Option<HExpr> {
+    /// `math.isnan`, `math.isinf`, `math.isfinite`.
+    fn is_kind(&mut self, name: &str, args: &[TExpr], result: TypeId, span: Span) -> Option<HExpr> {
         let float = self.float_ty();
-        if let Some(number) = row(MATH, name) {
-            let (number, mut x) = (self.int(number, span), self.exprs(args));
-            x.insert(0, number);
-            let value = self.rt(math, x, float, span);
-            let to_int = result != float;
-            return Some(if to_int { self.make(HExprKind::FloatToInt(Box::new(value)), result, span) } else { value });
-        }
-        if let Some(number) = row(MATH2, name) {
-            let (number, mut x) = (self.int(number, span), self.exprs(args));
-            x.insert(0, number);
-            return Some(self.rt(math2, x, float, span));
-        }
-        if !matches!(name, "isnan" | "isinf" | "isfinite") {
-            return None;
-        }
         let value = self.expr(args.first()?);
         let bool = result;
         Some(self.once(value, span, |b, x| match name {
-            "isnan" => b.make(HExprKind::Rel(Rel::Ne, Box::new(x.clone()), Box::new(x)), bool, span),
+            "math.isnan" => b.make(HExprKind::Rel(Rel::Ne, Box::new(x.clone()), Box::new(x)), bool, span),
             _ => {
                 // x - x is 0 for finite numbers and NaN otherwise.
                 let kind = HExprKind::FloatOp {
@@ -317,7 +195,7 @@ impl Body<'_, '_> {
                 let zero = b.make(HExprKind::Float(0.0), float, span);
                 let finite =
                     Box::new(b.make(HExprKind::Rel(Rel::Eq, Box::new(difference), Box::new(zero)), bool, span));
-                if name == "isfinite" {
+                if name == "math.isfinite" {
                     return *finite;
                 }
                 let number = Box::new(b.make(HExprKind::Rel(Rel::Eq, Box::new(x.clone()), Box::new(x)), bool, span));

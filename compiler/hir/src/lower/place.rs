@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use tessera_abi::rt::RtFn;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_core::ir::*;
+use tessera_core::symbols::change;
 use tessera_core::ty::Ty;
 use tessera_core::walk::{Var, as_var, mentions};
 use tessera_ir::host::{Change, HExprKind, HStmt, Place, Root, Step};
@@ -133,31 +134,26 @@ impl Body<'_, '_> {
     fn method(&mut self, name: &str, args: &[TExpr], slot: &Ty, span: Span) -> Option<Change> {
         let short = name.rsplit('.').next().unwrap_or(name);
         let arg = |b: &mut Self, i: usize, want: &Ty| args.get(i).map(|e| b.expr_as(e, want));
-        let (func, args) = match (slot, short) {
-            (Ty::List(t), "append") => (RtFn::list_push, vec![arg(self, 0, t)?]),
-            (Ty::List(_), "extend") => (RtFn::list_extend, vec![arg(self, 0, slot)?]),
-            (Ty::List(t), "insert") => (RtFn::list_insert, vec![arg(self, 0, &Ty::int())?, arg(self, 1, t)?]),
+        let of_dict = matches!(slot, Ty::Dict(..));
+        let Some(func) = change(of_dict, short).filter(|_| of_dict || matches!(slot, Ty::List(_))) else {
+            let message = format!("the method `{short}` of {slot} is not supported yet");
+            self.cx.diagnostics.push(Diagnostic::new(Code::E0690, span, message));
+            return None;
+        };
+        let args = match (slot, short) {
+            (Ty::List(t), "append" | "remove") => vec![arg(self, 0, t)?],
+            (Ty::List(_), "extend") | (Ty::Dict(..), "update") => vec![arg(self, 0, slot)?],
+            (Ty::List(t), "insert") => vec![arg(self, 0, &Ty::int())?, arg(self, 1, t)?],
             (Ty::List(_), "pop") => {
                 let at = arg(self, 0, &Ty::int());
-                let at = at.unwrap_or_else(|| self.int(-1, span));
-                (RtFn::list_delete, vec![at])
+                vec![at.unwrap_or_else(|| self.int(-1, span))]
             }
-            (Ty::List(t), "remove") => (RtFn::list_remove, vec![arg(self, 0, t)?]),
             (Ty::List(_), "sort") => {
                 let descending = arg(self, 0, &Ty::Bool);
-                let descending = descending.unwrap_or_else(|| self.bool(false, span));
-                (RtFn::list_sort, vec![descending])
+                vec![descending.unwrap_or_else(|| self.bool(false, span))]
             }
-            (Ty::List(_), "reverse") => (RtFn::list_reverse, vec![]),
-            (Ty::List(_), "clear") => (RtFn::list_clear, vec![]),
-            (Ty::Dict(k, _), "pop") => (RtFn::dict_delete, vec![arg(self, 0, k)?]),
-            (Ty::Dict(..), "update") => (RtFn::dict_update, vec![arg(self, 0, slot)?]),
-            (Ty::Dict(..), "clear") => (RtFn::dict_clear, vec![]),
-            _ => {
-                let message = format!("the method `{short}` of {slot} is not supported yet");
-                self.cx.diagnostics.push(Diagnostic::new(Code::E0690, span, message));
-                return None;
-            }
+            (Ty::Dict(k, _), "pop") => vec![arg(self, 0, k)?],
+            _ => vec![],
         };
         Some(Change::Apply { func, args })
     }

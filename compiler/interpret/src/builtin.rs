@@ -1,0 +1,155 @@
+//! Functions of the host library.
+
+use crate::machine::{Machine, R};
+use crate::value::{Value, key_value};
+use tessera_abi::rt::RtFn;
+use tessera_base::{Code, Span};
+use tessera_core::ir::*;
+use tessera_core::symbols::{Symbol, symbol};
+use tessera_core::ty::Ty;
+use tessera_hir::trace::scalar::{Known, ScalarOp};
+use tessera_runtime::direct::Given;
+
+impl Machine<'_> {
+    pub fn builtin(&mut self, name: &str, args: &[TExpr], ty: &Ty, span: Span) -> R<Value> {
+        if name == "dist.show" {
+            return self.unknown(span, "where the parts of a tensor lie");
+        }
+        let values = self.exprs(args)?;
+        if name == "print" {
+            return self.print(args, &values, span);
+        }
+        if name == SUM_OF_NONE {
+            return self.error(Code::E0711, span, NO_SUM);
+        }
+        if let Some(symbol) = symbol(name) {
+            return self.symbol(symbol, args, &values, ty, span);
+        }
+        let mut given: Vec<Given> = vec![];
+        match (name, &values[..]) {
+            ("len", [v]) => self.len(v, span),
+            ("tensor.size", [Value::Tensor(t)]) => {
+                let mut size = Known::Int(1);
+                for &n in &t.shape {
+                    let times = ScalarOp::Arith { op: tessera_base::BinOp::Mul, int_operands: false };
+                    size = self.known(times, &[size, Known::Int(n as i64)], span)?;
+                }
+                Ok(size.into())
+            }
+            ("int.abs" | "float.abs" | "math.fabs" | "abs", [v]) => match v.scalar() {
+                Some(k) => self.applied(ScalarOp::Abs, &[k], span),
+                None => self.broken(span, "a number"),
+            },
+            ("math.isnan", [Value::Float(x)]) => Ok(Value::Bool(x.is_nan())),
+            ("math.isinf", [Value::Float(x)]) => Ok(Value::Bool(x.is_infinite())),
+            ("math.isfinite", [Value::Float(x)]) => Ok(Value::Bool(x.is_finite())),
+            ("min" | "max", [first, rest @ ..]) => self.extreme(name == "max", first, rest, span),
+            ("list.sum", [list]) => {
+                let func = if matches!(ty, Ty::Float) { RtFn::list_sum_float } else { RtFn::list_sum_int };
+                given.push(self.given(list, &args[0].ty));
+                self.rt(func, given, ty, span)
+            }
+            ("dict.items", [Value::Dict(entries)]) => {
+                let item = |(k, v): (_, &Value)| Value::record(vec![key_value(k), v.clone()]);
+                Ok(Value::list(entries.iter().map(item).collect()))
+            }
+            ("io.save", [path, value]) => {
+                given.extend([self.given(path, &args[0].ty), self.given(value, &args[1].ty)]);
+                given.push(self.given_type(&args[1].ty));
+                self.rt(RtFn::io_save, given, ty, span)
+            }
+            _ => self.unknown(span, &format!("`{name}`")),
+        }
+    }
+
+    fn known(&mut self, op: ScalarOp, operands: &[Known], span: Span) -> R<Known> {
+        match self.applied(op, operands, span)?.scalar() {
+            Some(k) => Ok(k),
+            None => self.broken(span, "a number"),
+        }
+    }
+
+    fn symbol(&mut self, symbol: Symbol, args: &[TExpr], values: &[Value], ty: &Ty, span: Span) -> R<Value> {
+        let mut given: Vec<Given> = values.iter().zip(args).map(|(v, e)| self.given(v, &e.ty)).collect();
+        let func = match symbol {
+            Symbol::Direct(func) => func,
+            Symbol::Typed(func) => {
+                given.push(self.given_type(ty));
+                func
+            }
+            Symbol::Numbered(func, number) => {
+                given.push(Given::Number(number));
+                func
+            }
+            Symbol::Math(number) | Symbol::Math2(number) => {
+                given.insert(0, Given::Number(number));
+                let func = if matches!(symbol, Symbol::Math(_)) { RtFn::math } else { RtFn::math2 };
+                let value = self.rt(func, given, &Ty::Float, span)?;
+                return match (ty, value.scalar()) {
+                    (Ty::Int(_), Some(k)) => self.applied(ScalarOp::FloatToInt, &[k], span),
+                    _ => Ok(value),
+                };
+            }
+        };
+        self.rt(func, given, ty, span)
+    }
+
+    fn len(&mut self, value: &Value, span: Span) -> R<Value> {
+        let n = match value {
+            Value::Str(s) => s.chars().count(),
+            Value::List(items) | Value::Record(items) => items.len(),
+            Value::Dict(entries) => entries.len(),
+            Value::Tensor(t) if !t.shape.is_empty() => t.shape[0] as usize,
+            Value::Tensor(_) => {
+                let args = vec![self.given(value, &Ty::AnyTensor), Given::Number(0)];
+                return self.rt(RtFn::tensor_dim, args, &Ty::int(), span);
+            }
+            _ => return self.broken(span, "a value with a length"),
+        };
+        Ok(Value::Int(n as i64))
+    }
+
+    /// `min(a, b, …)`: the first of equal values.
+    fn extreme(&mut self, largest: bool, first: &Value, rest: &[Value], span: Span) -> R<Value> {
+        let mut best = first.clone();
+        for next in rest {
+            best = match (&best, next) {
+                (Value::Str(a), Value::Str(b)) => {
+                    if if largest { b > a } else { b < a } {
+                        next.clone()
+                    } else {
+                        best
+                    }
+                }
+                (a, b) => match (a.scalar(), b.scalar()) {
+                    (Some(a), Some(b)) => {
+                        self.applied(if largest { ScalarOp::Max } else { ScalarOp::Min }, &[a, b], span)?
+                    }
+                    _ => return self.broken(span, "a number"),
+                },
+            };
+        }
+        Ok(best)
+    }
+
+    /// The separator, the end, and then the values.
+    fn print(&mut self, args: &[TExpr], values: &[Value], span: Span) -> R<Value> {
+        let ([_, _, args @ ..], [sep, end, values @ ..]) = (args, values) else {
+            return self.broken(span, "a separator and an end");
+        };
+        let piece = |m: &mut Self, v: &Value, default: &str| match v {
+            Value::Str(s) => m.text(s),
+            _ => m.text(default),
+        };
+        for (i, (value, e)) in values.iter().zip(args).enumerate() {
+            if i > 0 {
+                let sep = piece(self, sep, " ");
+                self.rt(RtFn::print_text, vec![sep], &Ty::None, span)?;
+            }
+            let given = vec![self.given(value, &e.ty), self.given_type(&e.ty)];
+            self.rt(RtFn::print_value, given, &Ty::None, span)?;
+        }
+        let end = piece(self, end, "\n");
+        self.rt(RtFn::print_text, vec![end], &Ty::None, span)
+    }
+}

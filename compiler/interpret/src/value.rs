@@ -1,0 +1,161 @@
+//! Values. Containers are shared and copied on change.
+
+use indexmap::IndexMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use tessera_base::DType;
+use tessera_core::ir::InstId;
+use tessera_hir::trace::RegionArg;
+use tessera_hir::trace::scalar::Known;
+use tessera_hir::trace::value::Key;
+use tessera_runtime::passed::{Passed, PassedKey};
+use tessera_runtime::tensor::Tensor;
+
+#[derive(Clone)]
+pub enum Value {
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    Str(Arc<str>),
+    None,
+    DType(DType),
+    Tensor(Tensor),
+    List(Rc<Vec<Value>>),
+    /// A tuple, a struct, or the captures of a function value of singleton type.
+    Record(Rc<Vec<Value>>),
+    Dict(Rc<IndexMap<PassedKey, Value>>),
+    Closure(InstId, Rc<Vec<Value>>),
+}
+
+/// What regions number: tensors and scalars in depth-first order.
+pub enum Leaf {
+    Tensor(Tensor),
+    Scalar(Known),
+}
+
+fn known(key: &PassedKey) -> Key {
+    match key {
+        PassedKey::Int(n) => Key::Int(*n),
+        PassedKey::Str(s) => Key::Str(s.clone()),
+    }
+}
+
+/// A key of a dict as a value.
+pub fn key_value(key: &PassedKey) -> Value {
+    match key {
+        PassedKey::Int(n) => Value::Int(*n),
+        PassedKey::Str(s) => Value::Str(s.clone()),
+    }
+}
+
+impl Value {
+    pub fn list(items: Vec<Value>) -> Value {
+        Value::List(Rc::new(items))
+    }
+
+    pub fn record(items: Vec<Value>) -> Value {
+        Value::Record(Rc::new(items))
+    }
+
+    /// The scalar, if it is one.
+    pub fn scalar(&self) -> Option<Known> {
+        match self {
+            Value::Int(n) => Some(Known::Int(*n)),
+            Value::Float(x) => Some(Known::Float(*x)),
+            Value::Bool(b) => Some(Known::Bool(*b)),
+            _ => None,
+        }
+    }
+
+    /// The value as a key of a dict, if it can be one.
+    pub fn key(&self) -> Option<PassedKey> {
+        match self {
+            Value::Int(n) => Some(PassedKey::Int(*n)),
+            Value::Bool(b) => Some(PassedKey::Int(i64::from(*b))),
+            Value::Str(s) => Some(PassedKey::Str(s.clone())),
+            _ => None,
+        }
+    }
+
+    /// For functions of the runtime.
+    pub fn passed(&self) -> Passed {
+        let all = |items: &[Value]| items.iter().map(Value::passed).collect();
+        match self {
+            Value::Int(n) => Passed::Int(*n),
+            Value::Float(x) => Passed::Float(*x),
+            Value::Bool(b) => Passed::Bool(*b),
+            Value::Str(s) => Passed::Str(s.clone()),
+            Value::None => Passed::None,
+            Value::DType(d) => Passed::DType(*d),
+            Value::Tensor(t) => Passed::Tensor(t.clone()),
+            Value::List(items) => Passed::List(all(items)),
+            Value::Record(items) => Passed::Record(all(items)),
+            Value::Dict(entries) => Passed::Dict(entries.iter().map(|(k, v)| (k.clone(), v.passed())).collect()),
+            Value::Closure(inst, captures) => Passed::Closure(inst.0 as usize, all(captures)),
+        }
+    }
+
+    /// For regions.
+    pub fn region_arg(&self) -> RegionArg {
+        let all = |items: &[Value]| items.iter().map(Value::region_arg).collect();
+        match self {
+            Value::Int(n) => RegionArg::Int(*n),
+            Value::Float(x) => RegionArg::Float(*x),
+            Value::Bool(b) => RegionArg::Bool(*b),
+            Value::Str(s) => RegionArg::Str(s.clone()),
+            Value::None => RegionArg::None,
+            Value::DType(d) => RegionArg::DType(*d),
+            Value::Tensor(t) => {
+                RegionArg::Tensor { dtype: t.dtype, shape: t.shape.clone(), layout: Default::default() }
+            }
+            Value::List(items) => RegionArg::List(all(items)),
+            Value::Record(items) => RegionArg::Record(all(items)),
+            Value::Dict(entries) => RegionArg::Dict(entries.iter().map(|(k, v)| (known(k), v.region_arg())).collect()),
+            Value::Closure(inst, captures) => RegionArg::Closure { inst: *inst, captures: all(captures) },
+        }
+    }
+
+    /// The leaves in the order of [`tessera_hir::trace::leaves`].
+    pub fn leaves(&self, out: &mut Vec<Leaf>) {
+        match self {
+            Value::Tensor(t) => out.push(Leaf::Tensor(t.clone())),
+            Value::List(items) | Value::Record(items) | Value::Closure(_, items) => {
+                items.iter().for_each(|v| v.leaves(out));
+            }
+            Value::Dict(entries) => entries.values().for_each(|v| v.leaves(out)),
+            Value::Str(_) | Value::None | Value::DType(_) => {}
+            Value::Int(_) | Value::Float(_) | Value::Bool(_) => out.extend(self.scalar().map(Leaf::Scalar)),
+        }
+    }
+}
+
+impl From<Known> for Value {
+    fn from(known: Known) -> Value {
+        match known {
+            Known::Int(n) => Value::Int(n),
+            Known::Float(x) => Value::Float(x),
+            Known::Bool(b) => Value::Bool(b),
+        }
+    }
+}
+
+impl From<Passed> for Value {
+    fn from(passed: Passed) -> Value {
+        let all = |items: Vec<Passed>| Rc::new(items.into_iter().map(Value::from).collect::<Vec<_>>());
+        match passed {
+            Passed::Int(n) => Value::Int(n),
+            Passed::Float(x) => Value::Float(x),
+            Passed::Bool(b) => Value::Bool(b),
+            Passed::Str(s) => Value::Str(s),
+            Passed::None => Value::None,
+            Passed::DType(d) => Value::DType(d),
+            Passed::Tensor(t) => Value::Tensor(t),
+            Passed::List(items) => Value::List(all(items)),
+            Passed::Record(items) => Value::Record(all(items)),
+            Passed::Dict(entries) => {
+                Value::Dict(Rc::new(entries.into_iter().map(|(k, v)| (k, Value::from(v))).collect()))
+            }
+            Passed::Closure(inst, captures) => Value::Closure(InstId(inst as u32), all(captures)),
+        }
+    }
+}
