@@ -62,6 +62,7 @@ fn crates_depend_on_lower_layers_only() {
         "compiler/onnx",
         "compiler/core",
         "compiler/hir",
+        "compiler/interpret",
         "compiler/shard",
         "compiler/plan",
     ]

@@ -4,6 +4,8 @@
 //! (int or float, list or tuple, which struct), that what is named exists, and that each form has as many operands as it
 //! takes. A program that breaks this would read a number as another kind of number, so `--checked` stops it before it runs.
 
+mod host;
+
 use crate::ir::*;
 use crate::ty::Ty;
 use crate::walk::{each_child, each_part};
@@ -298,6 +300,7 @@ impl<'p> At<'p> {
                 takes(high, &int)
             }
             TKind::Derive { f, .. } => self.function(f.inst(), e.span).map(|_| ()),
+            TKind::Builtin { name, args } => host::verify(name, args, &e.ty, e.span),
             TKind::Check { dims, .. } => dims.iter().flatten().try_for_each(|d| takes(d, &int)),
             _ => Ok(()),
         }
@@ -362,16 +365,8 @@ impl<'p> At<'p> {
         };
         match (change, &slot) {
             (TChange::Set(value), slot) => is("what is stored", &value.ty, slot, value.span),
-            (TChange::Method { name: "list.append", args }, Ty::List(t)) => {
-                args.iter().try_for_each(|a| is("what is appended", &a.ty, t, a.span))
-            }
-            (TChange::Method { name: "list.insert", args }, Ty::List(t)) => {
-                args.iter().skip(1).try_for_each(|a| is("what is inserted", &a.ty, t, a.span))
-            }
-            (TChange::Method { name: "list.extend" | "dict.update", args }, slot) => {
-                args.iter().try_for_each(|a| is("what is added", &a.ty, slot, a.span))
-            }
-            _ => Ok(()),
+            (TChange::Method { name, args }, slot) => host::verify_method(name, args, slot, self.inst.span),
+            (TChange::TensorSet { .. }, slot) => fits("what is written into", slot, slot.is_tensor(), self.inst.span),
         }
     }
 }

@@ -6,11 +6,11 @@
 
 use crate::backend::Backend;
 use crate::cli::Ir;
-use crate::program::{Setup, out, prepare};
+use crate::program::{Setup, checked, out, prepare};
 use std::path::Path;
 use std::rc::Rc;
 use tessera_base::{Diagnostic, Span};
-use tessera_hir::source::SourceMap;
+use tessera_hir::source::{Loaded, SourceMap};
 use tessera_ir::graph::Graph;
 use tessera_ir::text::TextError;
 use tessera_llvm::{Emission, HostTarget};
@@ -66,11 +66,10 @@ pub fn emit(setup: &Setup, path: &Path, ir: Ir, after: Option<&str>) -> u8 {
     if ir == Ir::Ast {
         return ast(setup, &loaded);
     }
-    let Some(ready) = prepare(setup, &loaded) else { return 1 };
     if ir == Ir::Core {
-        out(&tessera_core::text::print(&ready.program, false));
-        return 0;
+        return core(setup, &loaded);
     }
+    let Some(ready) = prepare(setup, &loaded) else { return 1 };
     if ir == Ir::Host {
         out(&format!("{:#?}\n", ready.lowered.host));
         return 0;
@@ -100,6 +99,19 @@ pub fn emit(setup: &Setup, path: &Path, ir: Ir, after: Option<&str>) -> u8 {
         }
     }
     crate::program::finish(setup, stop, &ready, &reports)
+}
+
+/// Core of a program, or of Core as text, which it reads and verifies.
+fn core(setup: &Setup, loaded: &Loaded) -> u8 {
+    let file = checked(setup, loaded);
+    setup.show(&file.diagnostics, &file.sources);
+    match file.program.filter(|_| !file.diagnostics.iter().any(Diagnostic::is_error)) {
+        Some(program) => {
+            out(&tessera_core::text::print(&program, false));
+            0
+        }
+        None => 1,
+    }
 }
 
 /// Says what is wrong with the text of an IR.

@@ -124,7 +124,7 @@ fn check_core(text: &str) -> CheckedFile {
     });
     let verified = read.and_then(|program| match tessera_core::verify::verify(&program) {
         Ok(()) => Ok(program),
-        Err(d) => Err(Diagnostic { span: Span::NONE, ..*d }),
+        Err(d) => Err(Diagnostic::new(Code::E0012, Span::NONE, d.message)),
     });
     let (program, diagnostics) = match verified {
         Ok(program) => (Some(program), vec![]),
@@ -174,6 +174,11 @@ pub fn prepare(setup: &Setup, loaded: &Loaded) -> Option<Ready> {
 /// The same, where `told` may change what is told before it is shown.
 pub fn prepare_as(setup: &Setup, loaded: &Loaded, told: impl FnOnce(&mut CheckedFile)) -> Option<Ready> {
     let mut checked = checked(setup, loaded);
+    if tessera_core::text::is_core(&loaded.text) && checked.diagnostics.is_empty() {
+        // Its verifier leaves to the checker what a number must not be read as.
+        let d = Diagnostic::new(Code::E0012, Span::NONE, "Core that is given as text is not compiled");
+        checked.diagnostics.push(d.help("`run --interpret` runs it, and `emit --ir core` reads and verifies it"));
+    }
     told(&mut checked);
     setup.show(&checked.diagnostics, &checked.sources);
     let program = checked.program.filter(|_| !checked.diagnostics.iter().any(Diagnostic::is_error))?;

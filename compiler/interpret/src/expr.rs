@@ -11,6 +11,7 @@ use tessera_core::ir::*;
 use tessera_core::ty::Ty;
 use tessera_hir::trace::scalar::{Known, ScalarOp};
 use tessera_runtime::direct::Given;
+use tessera_runtime::fault::{reserve, reserve_text};
 use tessera_runtime::slice::ABSENT;
 
 impl Machine<'_> {
@@ -46,7 +47,7 @@ impl Machine<'_> {
             }
             TKind::Convert { to, value } => return self.convert(*to, value, span),
             TKind::Format(parts) => return self.format(parts),
-            TKind::Concat(a, b) => return self.concat(a, b, &e.ty, span),
+            TKind::Concat(a, b) => return self.concat(a, b, span),
             TKind::Repeat(a, n) => {
                 let func = if matches!(e.ty, Ty::Str) { RtFn::str_repeat } else { RtFn::list_repeat };
                 let (a, n) = (self.expr(a)?, self.expr(n)?);
@@ -196,17 +197,23 @@ impl Machine<'_> {
         self.rt(func, args, ty, span)
     }
 
-    fn concat(&mut self, a: &TExpr, b: &TExpr, ty: &Ty, span: Span) -> R<Value> {
+    fn concat(&mut self, a: &TExpr, b: &TExpr, span: Span) -> R<Value> {
         let (left, right) = (self.expr(a)?, self.expr(b)?);
         match (left, right) {
             (Value::List(mut items), Value::List(more)) => {
-                Rc::make_mut(&mut items).extend(more.iter().cloned());
+                let all = Rc::make_mut(&mut items);
+                reserve(all, more.len()).map_err(|fault| self.fault(fault, span))?;
+                all.extend(more.iter().cloned());
                 Ok(Value::List(items))
             }
-            (left, right) => {
-                let args = vec![self.given(&left, ty), self.given(&right, ty)];
-                self.rt(RtFn::str_concat, args, ty, span)
+            (Value::Str(left), Value::Str(right)) => {
+                let mut text = String::new();
+                reserve_text(&mut text, left.len() + right.len()).map_err(|fault| self.fault(fault, span))?;
+                text.push_str(&left);
+                text.push_str(&right);
+                Ok(Value::Str(text.into()))
             }
+            _ => self.broken(span, "two lists or two strings"),
         }
     }
 

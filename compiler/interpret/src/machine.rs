@@ -1,7 +1,7 @@
 //! The state of a run, and calls.
 
 use crate::stmt::Flow;
-use crate::value::Value;
+use crate::value::{Closures, Value};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tessera_base::{Code, Diagnostic, Span};
@@ -65,6 +65,8 @@ pub struct Machine<'p> {
     pub program: &'p Program,
     pub context: Box<Context>,
     pub functions: Functions,
+    /// Function values among the arguments of the call of a runtime function that is being made.
+    pub closures: Closures,
     pub globals: Vec<Option<Value>>,
     pub frames: Vec<Frame<'p>>,
     pub policy: Policy,
@@ -76,6 +78,7 @@ impl<'p> Machine<'p> {
             program,
             context,
             functions: Functions::default(),
+            closures: vec![],
             globals: vec![None; program.globals.len()],
             frames: vec![],
             policy,

@@ -9,9 +9,10 @@ use tessera_base::{Code, Span};
 use tessera_core::ir::*;
 use tessera_core::symbols::change as symbol;
 use tessera_core::ty::Ty;
-use tessera_core::walk::each_child_mut;
 use tessera_runtime::direct::Given;
+use tessera_runtime::fault::reserve;
 use tessera_runtime::passed::PassedKey;
+use tessera_runtime::slice::position;
 
 /// A step to a slot, evaluated.
 enum At {
@@ -96,20 +97,10 @@ impl Machine<'_> {
         // The parts of the index are the operands of an index expression.
         let base = Box::new(TExpr { kind: TKind::None, ty: of.clone(), span: value.span });
         let kind = TKind::TensorIndex { base, index: index.to_vec(), checks: vec![] };
-        let mut whole = TExpr { kind, ty: of.clone(), span: value.span };
-        let mut failed = None;
-        each_child_mut(&mut whole, &mut |child| {
-            if failed.is_none() && !matches!(child.kind, TKind::None) {
-                match self.operand(child, &mut making) {
-                    Ok(param) => *child = param,
-                    Err(end) => failed = Some(end),
-                }
-            }
-        });
-        match (failed, whole.kind) {
-            (Some(end), _) => Err(end),
-            (None, TKind::TensorIndex { index, .. }) => Ok(Ready::TensorSet { of, index, value, making }),
-            (None, _) => self.broken(value.span, "an index"),
+        let whole = self.operands(TExpr { kind, ty: of.clone(), span: value.span }, &mut making)?;
+        match whole.kind {
+            TKind::TensorIndex { index, .. } => Ok(Ready::TensorSet { of, index, value, making }),
+            _ => self.broken(value.span, "an index"),
         }
     }
 
@@ -120,12 +111,12 @@ impl Machine<'_> {
                 self.update(&mut Rc::make_mut(fields)[*n], rest, change, slot, span)
             }
             (Value::List(items), At::Index(i)) => {
-                let at = tessera_hir::trace::scalar::position(*i, items.len() as u64);
-                let at = at.map_err(|fault| self.fault(fault, span))? as usize;
+                let at = position(*i, items.len(), "list").map_err(|fault| self.fault(fault, span))?;
                 self.update(&mut Rc::make_mut(items)[at], rest, change, slot, span)
             }
             (Value::Dict(entries), At::Key(key)) => {
-                if !entries.contains_key(key) && !(rest.is_empty() && matches!(change, Ready::Set(_))) {
+                let made = rest.is_empty() && matches!(change, Ready::Set(_));
+                if !made && !entries.contains_key(key) {
                     return self.error(Code::E0704, span, "the dict has no such key");
                 }
                 let entry = Rc::make_mut(entries).entry(key.clone()).or_insert(Value::None);
@@ -158,7 +149,9 @@ impl Machine<'_> {
                 return Ok(());
             }
             (Value::List(items), "extend", [(Value::List(more), _)]) => {
-                Rc::make_mut(items).extend(more.iter().cloned());
+                let items = Rc::make_mut(items);
+                reserve(items, more.len()).map_err(|fault| self.fault(fault, span))?;
+                items.extend(more.iter().cloned());
                 return Ok(());
             }
             _ => {}

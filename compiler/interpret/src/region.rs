@@ -47,20 +47,23 @@ impl Machine<'_> {
     /// An operation on the values of its operands. With `calls` it calls functions of the program, which read module
     /// variables.
     pub fn operation(&mut self, e: &TExpr, calls: bool) -> R<Value> {
-        let (mut making, mut whole) = (Making::new(), e.clone());
+        let mut making = Making::new();
+        let whole = self.operands(e.clone(), &mut making)?;
+        self.region(making, vec![], whole, calls)
+    }
+
+    /// An expression with parameters for its operands.
+    pub fn operands(&mut self, mut e: TExpr, making: &mut Making) -> R<TExpr> {
         let mut failed = None;
-        each_child_mut(&mut whole, &mut |child| {
+        each_child_mut(&mut e, &mut |child| {
             if failed.is_none() {
-                match self.operand(child, &mut making) {
+                match self.operand(child, making) {
                     Ok(param) => *child = param,
                     Err(end) => failed = Some(end),
                 }
             }
         });
-        match failed {
-            Some(end) => Err(end),
-            None => self.region(making, vec![], whole, calls),
-        }
+        failed.map_or(Ok(e), Err)
     }
 
     /// An operand as a parameter. What a literal says the operation knows.
@@ -71,6 +74,10 @@ impl Machine<'_> {
         );
         if literal {
             return Ok(e.clone());
+        }
+        // What each element is typed as tells sizes.
+        if let TKind::List(_) | TKind::Tuple(_) = e.kind {
+            return self.operands(e.clone(), making);
         }
         let value = self.expr(e)?;
         Ok(making.param(value, &e.ty, e.span))

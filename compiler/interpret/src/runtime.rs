@@ -36,7 +36,8 @@ impl Machine<'_> {
     }
 
     pub fn given(&mut self, value: &Value, ty: &Ty) -> Given {
-        Given::Value(value.passed(), self.type_id(ty))
+        let ty = self.type_id(ty);
+        Given::Value(value.passed(&mut self.closures), ty)
     }
 
     pub fn given_type(&mut self, ty: &Ty) -> Given {
@@ -47,7 +48,8 @@ impl Machine<'_> {
     pub fn rt(&mut self, func: RtFn, args: Vec<Given>, ret: &Ty, span: Span) -> R<Value> {
         let ret = self.type_id(ret);
         let result = self.functions.call(&mut self.context, func, args, ret);
-        result.map(Value::from).map_err(|stop| self.ended(stop, span))
+        let closures = std::mem::take(&mut self.closures);
+        result.map(|value| Value::of(value, &closures)).map_err(|stop| self.ended(stop, span))
     }
 
     /// The same with ints.

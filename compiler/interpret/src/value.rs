@@ -27,6 +27,9 @@ pub enum Value {
     Closure(InstId, Rc<Vec<Value>>),
 }
 
+/// Function values that a function of the runtime passes through.
+pub type Closures = Vec<(InstId, Rc<Vec<Value>>)>;
+
 /// What regions number: tensors and scalars in depth-first order.
 pub enum Leaf {
     Tensor(Tensor),
@@ -77,9 +80,9 @@ impl Value {
         }
     }
 
-    /// For functions of the runtime.
-    pub fn passed(&self) -> Passed {
-        let all = |items: &[Value]| items.iter().map(Value::passed).collect();
+    /// For functions of the runtime. Of function values they know a number: the position in `closures`.
+    pub fn passed(&self, closures: &mut Closures) -> Passed {
+        let mut all = |items: &[Value]| items.iter().map(|v| v.passed(closures)).collect();
         match self {
             Value::Int(n) => Passed::Int(*n),
             Value::Float(x) => Passed::Float(*x),
@@ -90,8 +93,13 @@ impl Value {
             Value::Tensor(t) => Passed::Tensor(t.clone()),
             Value::List(items) => Passed::List(all(items)),
             Value::Record(items) => Passed::Record(all(items)),
-            Value::Dict(entries) => Passed::Dict(entries.iter().map(|(k, v)| (k.clone(), v.passed())).collect()),
-            Value::Closure(inst, captures) => Passed::Closure(inst.0 as usize, all(captures)),
+            Value::Dict(entries) => {
+                Passed::Dict(entries.iter().map(|(k, v)| (k.clone(), v.passed(closures))).collect())
+            }
+            Value::Closure(inst, captures) => {
+                closures.push((*inst, captures.clone()));
+                Passed::Closure(closures.len() - 1, vec![])
+            }
         }
     }
 
@@ -139,9 +147,10 @@ impl From<Known> for Value {
     }
 }
 
-impl From<Passed> for Value {
-    fn from(passed: Passed) -> Value {
-        let all = |items: Vec<Passed>| Rc::new(items.into_iter().map(Value::from).collect::<Vec<_>>());
+impl Value {
+    /// What a function of the runtime gave.
+    pub fn of(passed: Passed, closures: &Closures) -> Value {
+        let all = |items: Vec<Passed>| Rc::new(items.into_iter().map(|v| Value::of(v, closures)).collect::<Vec<_>>());
         match passed {
             Passed::Int(n) => Value::Int(n),
             Passed::Float(x) => Value::Float(x),
@@ -153,9 +162,13 @@ impl From<Passed> for Value {
             Passed::List(items) => Value::List(all(items)),
             Passed::Record(items) => Value::Record(all(items)),
             Passed::Dict(entries) => {
-                Value::Dict(Rc::new(entries.into_iter().map(|(k, v)| (k, Value::from(v))).collect()))
+                Value::Dict(Rc::new(entries.into_iter().map(|(k, v)| (k, Value::of(v, closures))).collect()))
             }
-            Passed::Closure(inst, captures) => Value::Closure(InstId(inst as u32), all(captures)),
+            Passed::Closure(at, _) => match closures.get(at) {
+                Some((inst, captures)) => Value::Closure(*inst, captures.clone()),
+                // The runtime makes none.
+                None => Value::None,
+            },
         }
     }
 }

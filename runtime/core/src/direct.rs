@@ -1,6 +1,6 @@
 //! Runtime functions called with values, as an interpreter does, where compiled code passes words.
 
-use crate::context::{Context, Stop};
+use crate::context::{Context, RunError, Stop};
 use crate::passed::{self, Passed};
 use crate::value::TypeId;
 use crate::{rt, rt_tensor};
@@ -28,7 +28,7 @@ impl Functions {
     /// Calls a function; its result is of the type `ret`. Spans are the number 0.
     ///
     /// # Errors
-    /// Why the function ends the program: a fault, or an exit.
+    /// Why the function ends the program: a fault, or an exit; E0999 for a value that is not of its type.
     pub fn call(&self, cx: &mut Context, func: RtFn, args: Vec<Given>, ret: TypeId) -> Result<Passed, Stop> {
         let sig = func.sig();
         let address = self.0.get(&func).copied();
@@ -40,6 +40,11 @@ impl Functions {
         for (at, (arg, &class)) in args.into_iter().zip(sig.params).enumerate() {
             let word = match arg {
                 Given::Number(n) => n as u64,
+                Given::Value(value, ty) if !passed::fits(&cx.types, &value, ty) => {
+                    owned.into_iter().for_each(|(word, ty)| cx.release(word, ty));
+                    let message = format!("a value that `{}` takes is not of its type", sig.name);
+                    return Err(Stop::Error(RunError::new(999, message, 0)));
+                }
                 Given::Value(value, ty) => {
                     let word = passed::write(&cx.types, value, ty);
                     if !(at == 0 && sig.consumes_first) {

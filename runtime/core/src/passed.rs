@@ -131,6 +131,7 @@ pub fn fits(types: &TypeTable, value: &Passed, ty: TypeId) -> bool {
             let text = matches!(types.get(*key), TypeInfo::Str);
             entries.iter().all(|(k, v)| matches!(k, PassedKey::Str(_)) == text && fits(types, v, *value))
         }
+        (Passed::Closure(_, captures), TypeInfo::Fn { .. }) => captures.is_empty(),
         _ => false,
     }
 }

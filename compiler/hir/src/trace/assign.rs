@@ -11,6 +11,7 @@ use tessera_base::{Code, DType, Span};
 use tessera_core::ir::IndexPart;
 use tessera_ops::prim::Prim;
 use tessera_ops::surface::{Arg, Id, expand};
+use tessera_runtime::tensor_index::shape_text;
 
 impl Tracer<'_> {
     pub(super) fn assign(&mut self, base: Tensor, parts: &[IndexPart], value: (&Value, u64), span: Span) -> R<Tensor> {
@@ -88,7 +89,8 @@ impl Tracer<'_> {
                     have.iter().zip(&shape[lead..]).enumerate().all(|(i, (&h, &s))| h == s || h == 1 && repeats(i))
                 });
                 if !fits {
-                    let message = format!("a value of shape {have:?} does not fit a slot of shape {shape:?}");
+                    let (have, slot) = (shape_text(&have), shape_text(shape));
+                    let message = format!("a value of shape {have} does not broadcast to {slot}");
                     return Err(self.error(Code::E0708, span, message));
                 }
                 Arg::Tensor(self.id(*t))

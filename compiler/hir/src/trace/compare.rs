@@ -1,6 +1,6 @@
 //! Comparisons, conversions, and containers of host values.
 
-use super::scalar::{Kind, Known, ScalarOp, diagnostic, position};
+use super::scalar::{Kind, Known, ScalarOp, diagnostic};
 use super::value::{Scalar, Value};
 use super::{R, Tracer};
 use std::cmp::Ordering;
@@ -13,6 +13,7 @@ use tessera_grammar::ast::CmpOp;
 use tessera_runtime::fault::Fault;
 use tessera_runtime::format::Spec;
 use tessera_runtime::number::{parse_float, parse_int};
+use tessera_runtime::slice::position;
 
 impl Tracer<'_> {
     pub(super) fn compare(&mut self, op: CmpOp, l: &Value, r: &Value, span: Span) -> R<Scalar> {
@@ -156,14 +157,16 @@ impl Tracer<'_> {
             }
             Value::List(items) | Value::Record(items) => {
                 let at = self.int_value(&at, "the index of a list", span)?;
-                let at = position(at, items.len() as u64).map_err(|f| Box::new(self.in_calls(*diagnostic(f, span))))?;
-                Ok(items[at as usize].clone())
+                let at =
+                    position(at, items.len(), "list").map_err(|f| Box::new(self.in_calls(*diagnostic(f, span))))?;
+                Ok(items[at].clone())
             }
             Value::Str(text) => {
                 let at = self.int_value(&at, "the index of a string", span)?;
                 let chars: Vec<char> = text.chars().collect();
-                let at = position(at, chars.len() as u64).map_err(|f| Box::new(self.in_calls(*diagnostic(f, span))))?;
-                Ok(Value::str(chars[at as usize].to_string()))
+                let at =
+                    position(at, chars.len(), "string").map_err(|f| Box::new(self.in_calls(*diagnostic(f, span))))?;
+                Ok(Value::str(chars[at].to_string()))
             }
             other => Err(self.broken(span, "a list, a string or a dict", other)),
         }

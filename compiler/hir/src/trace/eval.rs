@@ -303,7 +303,9 @@ impl Tracer<'_> {
         let mut ids: Vec<Id> = operands.iter().map(|s| Id(self.scalar_node(s, span).0)).collect();
         if let Some(check) = op.check(of).filter(|_| !safe) {
             let second = match op {
-                ScalarOp::Position(n) => Id(self.scalar_node(&Scalar::Known(Known::Int(n as i64)), span).0),
+                ScalarOp::Position { size, .. } => {
+                    Id(self.scalar_node(&Scalar::Known(Known::Int(size as i64)), span).0)
+                }
                 _ => *ids.get(1).unwrap_or(&ids[0]),
             };
             ids[0] = self.prim(Prim::Check(check), &[ids[0], second], vec![], of.dtype(), span);
@@ -323,8 +325,8 @@ impl Tracer<'_> {
                 expand::cast(&mut b, ids[0], kind.dtype())
             }
             // Counted from the start; that it is in range has been seen.
-            (ScalarOp::Position(n), _) => {
-                let len = expand::full(&mut b, &[], DType::I64, prim::Scalar::I(n as i64));
+            (ScalarOp::Position { size, .. }, _) => {
+                let len = expand::full(&mut b, &[], DType::I64, prim::Scalar::I(size as i64));
                 let zero = expand::full(&mut b, &[], DType::I64, prim::Scalar::I(0));
                 let negative = expand::map(&mut b, MapOp::lt, &[ids[0], zero]);
                 let wrapped = expand::map(&mut b, MapOp::add, &[ids[0], len]);

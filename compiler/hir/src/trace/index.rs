@@ -1,6 +1,6 @@
 //! Reading parts of tensors: `x[i, a:b, None]`. Index tensors are in [`super::gather`].
 
-use super::scalar::{Kind, Known, ScalarOp, diagnostic, position};
+use super::scalar::{Kind, Known, ScalarOp};
 use super::value::{Scalar, Tensor};
 use super::{R, Tracer};
 use tessera_abi::slice::Slice;
@@ -60,7 +60,9 @@ impl Tracer<'_> {
                 IndexPart::Int(e) => {
                     let len = size(self)?;
                     let at = self.scalar(e)?;
-                    dims.push(Along::At(self.position_in(&at, len, e.span)?));
+                    // Out of range fails now, or when the region is called.
+                    let position = ScalarOp::Position { dim: dim as u32, size: len };
+                    dims.push(Along::At(self.apply(position, std::slice::from_ref(&at), e.span)?));
                 }
                 IndexPart::Tensor(e) => {
                     size(self)?;
@@ -74,17 +76,6 @@ impl Tracer<'_> {
             dims.push(whole(shape, dims.len()));
         }
         Ok(Resolved { dims, layout })
-    }
-
-    /// A position counted from the start; out of range fails now, or when the region is called.
-    fn position_in(&mut self, at: &Scalar, len: u64, span: Span) -> R<Scalar> {
-        match at {
-            Scalar::Known(Known::Int(n)) => {
-                let at = position(*n, len).map_err(|f| Box::new(self.in_calls(*diagnostic(f, span))))?;
-                Ok(Scalar::Known(Known::Int(at)))
-            }
-            _ => self.apply(ScalarOp::Position(len), std::slice::from_ref(at), span),
-        }
     }
 
     /// `base[index]`.

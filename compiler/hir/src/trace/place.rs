@@ -1,6 +1,6 @@
 //! Changes of variables and of slots inside them: values are copied where they are shared.
 
-use super::scalar::{Known, diagnostic, position};
+use super::scalar::{Known, diagnostic};
 use super::value::{Key, Value};
 use super::{R, Tracer};
 use indexmap::IndexMap;
@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use tessera_base::{Code, Span};
 use tessera_core::ir::*;
+use tessera_runtime::slice::position;
 
 /// A step to a slot with its index known.
 enum At {
@@ -61,8 +62,8 @@ impl Tracer<'_> {
                 Ok(Value::Record(fields))
             }
             (Value::List(mut items), At::Index(i)) => {
-                let at = position(*i, items.len() as u64);
-                let at = at.map_err(|f| Box::new(self.in_calls(*diagnostic(f, span))))? as usize;
+                let at = position(*i, items.len(), "list");
+                let at = at.map_err(|f| Box::new(self.in_calls(*diagnostic(f, span))))?;
                 let old = items[at].clone();
                 Arc::make_mut(&mut items)[at] = self.update(old, rest, change, span)?;
                 Ok(Value::List(items))
@@ -116,8 +117,9 @@ impl Tracer<'_> {
                     Some(at) => self.int_value(&at, "the index of a list", span)?,
                     None => -1,
                 };
-                let at = position(at, items.len() as u64).map_err(|f| Box::new(self.in_calls(*diagnostic(f, span))))?;
-                items.remove(at as usize);
+                let at =
+                    position(at, items.len(), "list").map_err(|f| Box::new(self.in_calls(*diagnostic(f, span))))?;
+                items.remove(at);
             }
             ("reverse", _) => items.reverse(),
             ("clear", _) => items.clear(),

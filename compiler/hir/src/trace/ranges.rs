@@ -104,7 +104,7 @@ pub fn outcome(op: ScalarOp, operands: Kind, x: &[Range]) -> (Range, bool) {
             }
             None => (Range::Unknown, false),
         },
-        (ScalarOp::Position(n), _) => {
+        (ScalarOp::Position { size: n, .. }, _) => {
             let ((a, b), n) = (at(0).ints(), i128::from(n));
             (Range::Int(0, i64::try_from(n - 1).unwrap_or(i64::MAX).max(0)), -n <= a && b < n)
         }

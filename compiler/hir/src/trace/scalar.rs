@@ -103,8 +103,11 @@ pub enum ScalarOp {
     Max,
     /// Operand 0 is the test.
     Select,
-    /// An index into this many elements: negative counts from the end, out of range fails.
-    Position(u64),
+    /// An index into the dim of this number and size: negative counts from the end, out of range fails.
+    Position {
+        dim: u32,
+        size: u64,
+    },
     /// A function of `math` by its number in `abi::rt`.
     Math(i64),
     /// One of two operands by its number in the row `math2`.
@@ -166,7 +169,7 @@ impl ScalarOp {
         match self {
             ScalarOp::Not | ScalarOp::Rel(_) => Kind::Bool,
             ScalarOp::IntToFloat | ScalarOp::Math(_) | ScalarOp::Math2(_) => Kind::Float,
-            ScalarOp::BoolToInt | ScalarOp::FloatToInt | ScalarOp::Round | ScalarOp::Position(_) => Kind::Int,
+            ScalarOp::BoolToInt | ScalarOp::FloatToInt | ScalarOp::Round | ScalarOp::Position { .. } => Kind::Int,
             _ => operand,
         }
     }
@@ -191,7 +194,7 @@ impl ScalarOp {
             (ScalarOp::Neg | ScalarOp::Abs, Kind::Int) => Check::Neg,
             (ScalarOp::FloatToInt, _) => Check::ToInt,
             (ScalarOp::Round, _) => Check::Round,
-            (ScalarOp::Position(_), _) => Check::Position,
+            (ScalarOp::Position { .. }, _) => Check::Position,
             (ScalarOp::Math(n), _) => return math::check_of(n),
             (ScalarOp::Math2(n), _) => return math::check_of_two(n),
             _ => return None,
@@ -204,11 +207,14 @@ impl ScalarOp {
         if let Some(check) = x.first().and_then(|a| self.check(a.kind())) {
             let a = x[0].bits();
             let b = match self {
-                ScalarOp::Position(n) => n,
+                ScalarOp::Position { size, .. } => size,
                 _ => x.get(1).map_or(a, |b| b.bits()),
             };
             if !check.holds(a, b) {
-                return Err(math::refused(check, [a, b]));
+                return Err(match self {
+                    ScalarOp::Position { dim, size } => outside_dim(a as i64, dim, size),
+                    _ => math::refused(check, [a, b]),
+                });
             }
         }
         Ok(match (self, x) {
@@ -233,7 +239,7 @@ impl ScalarOp {
             (ScalarOp::Max, [Int(a), Int(b)]) => Int(if b > a { *b } else { *a }),
             (ScalarOp::Max, [Float(a), Float(b)]) => Float(if b > a { *b } else { *a }),
             (ScalarOp::Select, [Bool(test), a, b]) => *if *test { a } else { b },
-            (ScalarOp::Position(n), [Int(a)]) => Int(position(*a, n)?),
+            (ScalarOp::Position { size, .. }, [Int(a)]) => Int(if *a < 0 { *a + size as i64 } else { *a }),
             (ScalarOp::Math(n), [Float(a)]) => Float(math::function(n, *a)?),
             (ScalarOp::Math2(n), [Float(a), Float(b)]) => Float(math::function2(n, *a, *b)?),
             _ => return Err(Fault::new(999, format!("{self:?} of {x:?}"))),
@@ -296,16 +302,9 @@ fn rel<T: PartialOrd>(op: CmpOp, a: T, b: T) -> bool {
     }
 }
 
-/// The position that an index stands for.
-///
-/// # Errors
-/// E0703 when there is no such element.
-pub fn position(index: i64, len: u64) -> Result<i64, Fault> {
-    let n = len as i64;
-    if index < -n || index >= n {
-        return Err(math::refused(Check::Position, [index as u64, len]));
-    }
-    Ok(if index < 0 { index + n } else { index })
+/// E0703 for an index that a dim does not have.
+fn outside_dim(index: i64, dim: u32, size: u64) -> Fault {
+    Fault::new(703, format!("index {index} is out of range for dim {dim} of size {size}"))
 }
 
 #[cfg(test)]
