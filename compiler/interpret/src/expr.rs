@@ -1,7 +1,6 @@
 //! Expressions.
 
-use crate::machine::{Machine, R};
-use crate::stmt::Flow;
+use crate::machine::{Flow, Machine, R};
 use crate::value::Value;
 use indexmap::IndexMap;
 use std::rc::Rc;

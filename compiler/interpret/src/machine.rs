@@ -1,6 +1,5 @@
 //! The state of a run, and calls.
 
-use crate::stmt::Flow;
 use crate::value::{Closures, Value};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,6 +19,14 @@ pub enum End {
 }
 
 pub type R<T> = Result<T, Box<End>>;
+
+/// Where control goes after a statement.
+pub enum Flow {
+    Next,
+    Break,
+    Continue,
+    Return(Value),
+}
 
 /// Calls inside calls; each takes some frames of the stack that a run has.
 const DEPTH_MAX: usize = 20_000;

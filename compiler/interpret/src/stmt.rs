@@ -1,20 +1,12 @@
 //! Statements.
 
-use crate::machine::{Machine, R};
+use crate::machine::{Flow, Machine, R};
 use crate::value::{Value, key_value};
 use tessera_abi::rt::RtFn;
 use tessera_base::{Code, Span};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
 use tessera_runtime::direct::Given;
-
-/// Where control goes after a statement.
-pub enum Flow {
-    Next,
-    Break,
-    Continue,
-    Return(Value),
-}
 
 impl Machine<'_> {
     pub fn exec(&mut self, stmts: &[TStmt]) -> R<Flow> {
