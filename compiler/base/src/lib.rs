@@ -2,6 +2,7 @@
 //! shardings and diagnostics. Data and pure functions only.
 
 pub mod bug;
+pub mod stack;
 pub mod blocks;
 pub mod span;
 pub mod dtype;

@@ -16,12 +16,12 @@ use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Mesh, Span};
 use tessera_core::ir::Program;
 use tessera_core::ty::Ty;
-use tessera_hir::db::Database;
-use tessera_hir::lower::{self, Lowered, lower};
-use tessera_hir::source::{Loaded, SourceMap};
 use tessera_host::Session;
+use tessera_infer::db::Database;
+use tessera_infer::source::{Loaded, SourceMap};
 use tessera_ir::graph::Policy;
 use tessera_ir::schedule::Machine;
+use tessera_lower::{Lowered, lower};
 use tessera_runtime::context::{RunError, Stop};
 use tessera_runtime::fault::Fault;
 use tessera_runtime::pool::Pool;
@@ -101,7 +101,7 @@ pub struct CheckedFile {
     pub program: Option<Program>,
     pub sources: SourceMap,
     pub diagnostics: Vec<Diagnostic>,
-    /// What is compared when the program runs: see [`tessera_hir::session::Checked`].
+    /// What is compared when the program runs: see [`tessera_infer::session::Checked`].
     pub kept: Vec<(Span, Arc<str>)>,
 }
 
@@ -142,7 +142,7 @@ fn check_on(policy: Policy, mesh: Option<Mesh>, loaded: &Loaded) -> CheckedFile 
     if let Some(mesh) = mesh {
         db.use_mesh(mesh);
     }
-    let checked = tessera_hir::check_program(&mut db, &loaded.path, &loaded.text, &Disk);
+    let checked = tessera_infer::check_program(&mut db, &loaded.path, &loaded.text, &Disk);
     CheckedFile {
         program: checked.program,
         sources: checked.sources,
@@ -155,7 +155,7 @@ fn check_on(policy: Policy, mesh: Option<Mesh>, loaded: &Loaded) -> CheckedFile 
 /// third of the checking.
 pub fn check_only(loaded: &Loaded) -> CheckedFile {
     let mut db = std::mem::ManuallyDrop::new(Database::default());
-    let checked = tessera_hir::check_program_only(&mut db, &loaded.path, &loaded.text, &Disk);
+    let checked = tessera_infer::check_program_only(&mut db, &loaded.path, &loaded.text, &Disk);
     CheckedFile { program: None, sources: checked.sources, diagnostics: checked.diagnostics, kept: checked.kept }
 }
 
@@ -186,7 +186,7 @@ pub fn prepare_as(setup: &Setup, loaded: &Loaded, told: impl FnOnce(&mut Checked
         setup.show(&[d], &checked.sources);
         return None;
     }
-    let options = lower::Options { checked: setup.global.checked, ..lower::Options::default() };
+    let options = tessera_lower::Options { checked: setup.global.checked, ..Default::default() };
     let lowered = lower(&program, options);
     if !lowered.diagnostics.is_empty() {
         setup.show(&lowered.diagnostics, &checked.sources);

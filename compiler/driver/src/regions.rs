@@ -17,12 +17,8 @@ use std::time::{Duration, Instant};
 use tessera_abi::plan::{Plan, StepOrigin, Stop};
 use tessera_base::{Code, Diagnostic, ItemId, Sharding, Span};
 use tessera_core::ir::{InstId, Program};
-use tessera_hir::law::{self, Seen};
-use tessera_hir::lower::Region;
-use tessera_hir::trace::guards::GuardTree;
-use tessera_hir::trace::scalar::{Kind, Known};
-use tessera_hir::trace::value::Key;
-use tessera_hir::trace::{InputSource, RegionArg, Template, trace, trace_checked};
+use tessera_core::law::{self, Seen};
+use tessera_core::region::Region;
 use tessera_ir::graph::Graph;
 use tessera_runtime::context::{RegionExec, RunError, interrupted};
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
@@ -33,6 +29,10 @@ use tessera_runtime::pool::Pool;
 use tessera_runtime::tensor::Tensor;
 use tessera_runtime::world;
 use tessera_shard::{layout, local};
+use tessera_trace::guards::GuardTree;
+use tessera_trace::scalar::{Kind, Known};
+use tessera_trace::value::Key;
+use tessera_trace::{InputSource, RegionArg, Template, trace, trace_checked};
 
 /// What stopped a region, in full: the runtime's own error has no room for types and witnesses.
 pub type Reports = Rc<RefCell<Vec<Diagnostic>>>;

@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex};
 use tessera_base::{Code, Diagnostic, Edit, Fix};
 use tessera_core::ir::Program;
 use tessera_grammar::ast::{ExprKind, Stmt, StmtKind};
-use tessera_hir::source::{Loaded, SourceMap, Taken};
 use tessera_host::Session;
+use tessera_infer::source::{Loaded, SourceMap, Taken};
 use tessera_runtime::pool::Pool;
 
 /// One thing to run.

@@ -7,8 +7,8 @@ use tessera_base::{Code, Span};
 use tessera_core::ir::*;
 use tessera_core::symbols::{Symbol, symbol};
 use tessera_core::ty::Ty;
-use tessera_hir::trace::scalar::{Known, ScalarOp};
 use tessera_runtime::direct::Given;
+use tessera_trace::scalar::{Known, ScalarOp};
 
 impl Machine<'_> {
     pub fn builtin(&mut self, name: &str, args: &[TExpr], ty: &Ty, span: Span) -> R<Value> {

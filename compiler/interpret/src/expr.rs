@@ -8,10 +8,10 @@ use tessera_abi::rt::RtFn;
 use tessera_base::Span;
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
-use tessera_hir::trace::scalar::{Known, ScalarOp};
 use tessera_runtime::direct::Given;
 use tessera_runtime::fault::{reserve, reserve_text};
 use tessera_runtime::slice::ABSENT;
+use tessera_trace::scalar::{Known, ScalarOp};
 
 impl Machine<'_> {
     pub fn expr(&mut self, e: &TExpr) -> R<Value> {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_core::ir::{FnInst, GlobalId, InstId, LocalId, Program};
-use tessera_hir::trace::scalar::diagnostic;
 use tessera_ir::graph::Policy;
 use tessera_runtime::context::{Context, Stop, interrupted};
 use tessera_runtime::direct::Functions;
 use tessera_runtime::fault::Fault;
+use tessera_trace::scalar::diagnostic;
 
 /// How a program ended before its last statement.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub fn run(
     context: &(dyn Fn() -> Box<Context> + Sync),
     started: &(dyn Fn(Arc<AtomicBool>) + Sync),
 ) -> Result<(), Box<End>> {
-    tessera_hir::deep(STACK_BYTES, || {
+    tessera_base::stack::deep(STACK_BYTES, || {
         let context = context();
         started(context.interrupt_flag());
         let mut machine = Machine::new(program, policy, context);

@@ -5,12 +5,9 @@ use crate::value::{Leaf, Value};
 use std::rc::Rc;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_core::ir::*;
+use tessera_core::region::{Region, RegionParam};
 use tessera_core::ty::Ty;
 use tessera_core::walk::each_child_mut;
-use tessera_hir::lower::{Region, RegionParam};
-use tessera_hir::trace::scalar::{Kind, Known};
-use tessera_hir::trace::value::Key;
-use tessera_hir::trace::{InputSource, RegionArg, Template, Traced, trace};
 use tessera_ir::graph::{Graph, Policy};
 use tessera_ir::host::RegionId;
 use tessera_ir::interpret::Stopped;
@@ -19,6 +16,9 @@ use tessera_runtime::fault::Fault;
 use tessera_runtime::math::refused;
 use tessera_runtime::passed::PassedKey;
 use tessera_runtime::tensor::{OutOfMemory, Tensor, memory_limit};
+use tessera_trace::scalar::{Kind, Known};
+use tessera_trace::value::Key;
+use tessera_trace::{InputSource, RegionArg, Template, Traced, trace};
 
 /// Parameters of a region in the making, with their values.
 pub struct Making {
@@ -217,7 +217,7 @@ impl Results<'_> {
                 let tensor = Tensor::from_bytes(ty.dtype, &ty.shape, &self.outputs[*n as usize]);
                 Value::Tensor(tensor.map_err(|e| {
                     let fault = Fault::from(e);
-                    tessera_hir::trace::scalar::diagnostic(fault, Span::NONE)
+                    tessera_trace::scalar::diagnostic(fault, Span::NONE)
                 })?)
             }
             Template::Element(n, kind) => element(*kind, &self.outputs[*n as usize]).into(),

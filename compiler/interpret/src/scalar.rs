@@ -6,8 +6,8 @@ use tessera_abi::rt::RtFn;
 use tessera_base::{CmpOp, Span};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
-use tessera_hir::trace::scalar::{Known, ScalarOp};
 use tessera_runtime::direct::Given;
+use tessera_trace::scalar::{Known, ScalarOp};
 
 /// What `<` and its like ask of an order, by the sign of the comparison.
 fn holds(op: CmpOp, order: i64) -> bool {

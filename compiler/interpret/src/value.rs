@@ -5,11 +5,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tessera_base::DType;
 use tessera_core::ir::InstId;
-use tessera_hir::trace::RegionArg;
-use tessera_hir::trace::scalar::Known;
-use tessera_hir::trace::value::Key;
 use tessera_runtime::passed::{Passed, PassedKey};
 use tessera_runtime::tensor::Tensor;
+use tessera_trace::RegionArg;
+use tessera_trace::scalar::Known;
+use tessera_trace::value::Key;
 
 #[derive(Clone)]
 pub enum Value {
@@ -123,7 +123,7 @@ impl Value {
         }
     }
 
-    /// The leaves in the order of [`tessera_hir::trace::leaves`].
+    /// The leaves in the order of [`tessera_trace::leaves`].
     pub fn leaves(&self, out: &mut Vec<Leaf>) {
         match self {
             Value::Tensor(t) => out.push(Leaf::Tensor(t.clone())),

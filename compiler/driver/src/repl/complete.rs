@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tessera_base::DType;
 use tessera_core::builtins;
 use tessera_core::ty::Ty;
-use tessera_hir::check::modules;
-use tessera_hir::db::Entity;
+use tessera_infer::check::modules;
+use tessera_infer::db::Entity;
 use tessera_ops::surface;
 
 const KEYWORDS: &[&str] = &[

@@ -6,8 +6,8 @@ use crate::cli::Ir;
 use crate::files::Disk;
 use crate::program::out;
 use clap::ValueEnum;
-use tessera_hir::db::Entity;
-use tessera_hir::describe;
+use tessera_infer::db::Entity;
+use tessera_infer::describe;
 
 /// Name, argument and what the command does.
 pub const DIRECTIVES: &[(&str, &str, &str)] = &[

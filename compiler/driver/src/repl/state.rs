@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_core::ir::GlobalId;
 use tessera_core::ty::Ty;
-use tessera_hir::lower::{Options, lower_roots};
-use tessera_hir::source::SourceMap;
-use tessera_hir::{Last, Session as Checker};
 use tessera_host::Session as Machine;
+use tessera_infer::source::SourceMap;
+use tessera_infer::{Last, Session as Checker};
 use tessera_ir::host;
+use tessera_lower::{Options, lower_roots};
 use tessera_runtime::context::Stop;
 
 /// What came of an input.

@@ -1,8 +1,8 @@
 //! Values at the prompt: how they are shown, and which survive a failure.
 
 use tessera_base::{Size, SizeVar};
+use tessera_core::sizes::subst_ty;
 use tessera_core::ty::Ty;
-use tessera_hir::rules::sizes::subst_ty;
 use tessera_runtime::passed::Passed;
 
 /// The type as it is shown in front of a value. Sizes that the checker does not know are read

@@ -1,0 +1,136 @@
+//! `io.save` and `io.load`: values of any type that holds data; `io.read_onnx`: a model as a function.
+
+use super::args::{Slot, Value};
+use super::cx::{Cx, boolean, builtin, error_at, string};
+use super::facts::constant_path;
+use super::names::Meaning;
+use crate::db::{self, Target};
+use std::sync::Arc;
+use tessera_base::{Code, Diagnostic, Span};
+use tessera_core::ir::*;
+use tessera_core::ty::{StructTy, Ty};
+use tessera_grammar::ast::Arg;
+use tessera_types::unify::Role;
+
+impl Cx<'_> {
+    /// `io.save(path, value)`.
+    pub fn save_value(&mut self, values: Vec<Value>, span: Span) -> TExpr {
+        let slots = [Slot::plain("path", false), Slot::plain("value", false)];
+        let Some(given) = self.match_params("io.save", &slots, values, span, None) else { return error_at(span) };
+        let mut given = given.into_iter().flatten();
+        let (Some(path), Some(value)) = (given.next(), given.next()) else { return error_at(span) };
+        let path = self.stored_arg("io.save", "path", path, &Ty::Str);
+        let value = match self.on_one_device("io.save", value) {
+            Ok(value) => value,
+            Err(d) => return self.fail(d),
+        };
+        if path.ty.is_error() || !self.storable("io.save", &value) {
+            return error_at(span);
+        }
+        self.host("calls `io.save`", span);
+        builtin("io.save", vec![path, value], Ty::None, span)
+    }
+
+    /// `io.load(path, like, prefix="", extra=False)`: what the file holds, in the form of `like`.
+    pub fn load_value(&mut self, values: Vec<Value>, span: Span) -> TExpr {
+        let slots = [
+            Slot::plain("path", false),
+            Slot::plain("like", false),
+            Slot::plain("prefix", true),
+            Slot::plain("extra", true),
+        ];
+        let Some(given) = self.match_params("io.load", &slots, values, span, None) else { return error_at(span) };
+        let mut given = given.into_iter();
+        let mut next = || given.next().flatten();
+        let (Some(path), Some(like), prefix, extra) = (next(), next(), next(), next()) else { return error_at(span) };
+        let path = self.stored_arg("io.load", "path", path, &Ty::Str);
+        let prefix = prefix.unwrap_or_else(|| string("", span));
+        let prefix = self.stored_arg("io.load", "prefix", prefix, &Ty::Str);
+        let extra = extra.unwrap_or_else(|| boolean(false, span));
+        let extra = self.stored_arg("io.load", "extra", extra, &Ty::Bool);
+        if [&path, &prefix, &extra].iter().any(|a| a.ty.is_error()) || !self.storable("io.load", &like) {
+            return error_at(span);
+        }
+        self.host("calls `io.load`", span);
+        let ty = of_unknown_value(&like.ty);
+        builtin("io.load", vec![path, like, prefix, extra], ty, span)
+    }
+
+    /// `io.read_onnx(path)`: the function that the model computes; `io.read_onnx_weights(path)`: its weights.
+    /// The file is read while the program is checked, so that its path has to be known then.
+    pub fn read_onnx(&mut self, function: &str, args: &[Arg], span: Span) -> TExpr {
+        let [path] = args else {
+            let d = Diagnostic::new(Code::E0104, span, format!("`{function}` takes a path and nothing else"));
+            return self.fail(d);
+        };
+        let member = if function == "io.read_onnx" { "model" } else { "weights" };
+        let target = constant_path(&path.value).map(|key| db::model_name(&key));
+        let target = target.and_then(|name| self.names_of().imports(self.db).get(&name).cloned());
+        match target {
+            Some(Target::File(id)) => match self.file_member(id, &member.into(), span) {
+                Meaning::Broken => error_at(span),
+                meaning => self.as_value(meaning, span),
+            },
+            Some(Target::Refused(why)) => {
+                let d = Diagnostic::new(why.code, path.value.span, why.message);
+                let d = why.notes.into_iter().fold(d, Diagnostic::note);
+                self.fail(d)
+            }
+            _ => {
+                let message = "the path of a model has to be known before the program runs";
+                let d = Diagnostic::new(Code::E0213, path.value.span, message)
+                    .note("the inputs, sizes and operators of the model are checked with the program")
+                    .help(format!("write `{function}(\"file.onnx\")`; `sys.dir + \"…\"` and `fetched(\"name\") + \"…\"` are known too"));
+                self.fail(d)
+            }
+        }
+    }
+
+    fn stored_arg(&mut self, function: &str, param: &str, value: TExpr, expected: &Ty) -> TExpr {
+        let role = Role::Argument { function: function.to_owned(), param: param.to_owned() };
+        self.expect(value, expected, param, Span::NONE, role)
+    }
+
+    /// Whether a value can be stored; reports the part that cannot.
+    fn storable(&mut self, function: &str, value: &TExpr) -> bool {
+        let Some((path, ty)) = not_data(&value.ty) else { return !value.ty.is_error() };
+        let what = if path.is_empty() { "this".to_owned() } else { format!("`{}`", path.join(".")) };
+        let d = Diagnostic::new(Code::E0204, value.span, format!("`{function}` takes data, and {what} is `{ty}`"))
+            .note("tensors, numbers and strings, in structs, tuples, lists and dicts");
+        self.report(d);
+        false
+    }
+}
+
+/// The first part of a type that is no data, with the steps to it.
+fn not_data(ty: &Ty) -> Option<(Vec<String>, &Ty)> {
+    let step = |name: String, ty| {
+        not_data(ty).map(|(mut path, ty)| {
+            path.insert(0, name);
+            (path, ty)
+        })
+    };
+    match ty {
+        Ty::Int(_) | Ty::Float | Ty::Bool | Ty::Str | Ty::None | Ty::Unknown | Ty::Error | Ty::Never => None,
+        Ty::Tensor(_) | Ty::TensorPattern(_) | Ty::AnyTensor => None,
+        Ty::List(t) | Ty::Dict(_, t) => step("…".into(), t),
+        Ty::Tuple(ts) => ts.iter().enumerate().find_map(|(i, t)| step(i.to_string(), t)),
+        Ty::Struct(s) => s.fields.iter().find_map(|(name, t)| step(name.to_string(), t)),
+        Ty::Fn(..) | Ty::FnRef(_) | Ty::DType(_) | Ty::Mesh(_) | Ty::ShardSpec(_) => Some((vec![], ty)),
+    }
+}
+
+/// The type of another value of the same form: ints are no longer known.
+fn of_unknown_value(ty: &Ty) -> Ty {
+    match ty {
+        Ty::Int(_) => Ty::int(),
+        Ty::List(t) => Ty::List(Box::new(of_unknown_value(t))),
+        Ty::Dict(k, t) => Ty::Dict(k.clone(), Box::new(of_unknown_value(t))),
+        Ty::Tuple(ts) => Ty::Tuple(ts.iter().map(of_unknown_value).collect()),
+        Ty::Struct(s) => {
+            let fields = s.fields.iter().map(|(name, t)| (name.clone(), of_unknown_value(t))).collect();
+            Ty::Struct(Arc::new(StructTy { fields, ..StructTy::clone(s) }))
+        }
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,12 @@
+//! From syntax to Core: names, types, sizes, layouts, effects.
+
+pub mod source;
+pub mod session;
+pub mod db;
+pub mod check;
+mod texts;
+
+pub use check::types::describe;
+pub use session::{
+    Checked, Last, Session, Visible, check_only, check_text as check_program, check_text_only as check_program_only,
+};

@@ -1,0 +1,505 @@
+//! Expressions: host operations happen now, tensor operations become nodes.
+
+use super::ranges::{Range, outcome};
+use super::scalar::{Kind, Known, ScalarExpr, ScalarOp};
+use super::value::{Key, Scalar, Tensor, Value};
+use super::{DEPTH_MAX, R, Tracer};
+use indexmap::IndexMap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tessera_abi::check::Function;
+use tessera_base::BinOp;
+use tessera_base::{Code, DType, Span};
+use tessera_core::ir::*;
+use tessera_core::law::{comparing, settles};
+use tessera_ir::graph::NodeId;
+use tessera_ops::map::MapOp;
+use tessera_ops::prim::{self, Prim};
+use tessera_ops::scalar_eval::operator;
+use tessera_ops::surface::{Id, expand};
+
+impl Tracer<'_> {
+    pub(super) fn eval(&mut self, e: &TExpr) -> R<Value> {
+        let value = self.eval_here(e)?;
+        if settles(e) {
+            self.hold_type(&e.ty, &value, e.span)?;
+        }
+        Ok(value)
+    }
+
+    fn eval_here(&mut self, e: &TExpr) -> R<Value> {
+        let span = e.span;
+        Ok(match &e.kind {
+            TKind::Int(n) => Value::int(*n),
+            TKind::Float(x) => Value::float(*x),
+            TKind::Bool(b) => Value::bool(*b),
+            TKind::Str(s) => Value::Str(s.clone()),
+            TKind::None => Value::None,
+            TKind::DType(d) => Value::DType(*d),
+            TKind::Local(l) => match self.frame().get(l) {
+                Some(v) => v.clone(),
+                None => return Err(self.unset(span)),
+            },
+            TKind::Global(g) => match self.globals.get(g) {
+                Some(v) => v.clone(),
+                None => return Err(self.unset(span)),
+            },
+            TKind::Arith { op, left, right, int_operands } => {
+                let (a, b) = (self.scalar(left)?, self.scalar(right)?);
+                let op = ScalarOp::Arith { op: *op, int_operands: *int_operands };
+                Value::Scalar(self.apply(op, &[a, b], span)?)
+            }
+            TKind::Concat(a, b) => {
+                let (a, b) = (self.eval(a)?, self.eval(b)?);
+                self.concat(a, b, span)?
+            }
+            TKind::Repeat(a, n) => {
+                let (a, n) = (self.eval(a)?, self.int(n, "the number of copies")?);
+                self.repeat(a, n, span)?
+            }
+            TKind::Neg(a) => self.unary(ScalarOp::Neg, a, span)?,
+            TKind::Invert(a) => self.unary(ScalarOp::Invert, a, span)?,
+            TKind::Not(a) => self.unary(ScalarOp::Not, a, span)?,
+            TKind::IntToFloat(a) => self.unary(ScalarOp::IntToFloat, a, span)?,
+            TKind::BoolToInt(a) => self.unary(ScalarOp::BoolToInt, a, span)?,
+            TKind::Logic { and, left, right } => {
+                let left = self.truth(left)?;
+                if self.known_bool(&left, span)? == *and {
+                    Value::Scalar(self.truth(right)?)
+                } else {
+                    Value::bool(!*and)
+                }
+            }
+            TKind::Compare { op, left, right } => {
+                let (l, r) = (self.eval(left)?, self.eval(right)?);
+                Value::Scalar(self.compare(*op, &l, &r, span)?)
+            }
+            TKind::Cond { test, then, otherwise } => {
+                let test = self.truth(test)?;
+                let taken = if self.known_bool(&test, span)? { then } else { otherwise };
+                self.eval(taken)?
+            }
+            TKind::Truth(a) => Value::Scalar(self.truth(a)?),
+            TKind::Convert { to, value } => {
+                let value = self.eval(value)?;
+                self.convert(*to, value, span)?
+            }
+            TKind::Tuple(es) | TKind::Struct(es) => Value::record(self.evals(es)?),
+            TKind::Closure { captures } => Value::record(self.evals(captures)?),
+            TKind::List(es) => Value::list(self.evals(es)?),
+            TKind::Dict(entries) => {
+                let mut out = IndexMap::new();
+                for (k, v) in entries {
+                    let key = self.eval(k)?;
+                    let key = self.key(&key, k.span)?;
+                    out.insert(key, self.eval(v)?);
+                }
+                Value::Dict(Arc::new(out))
+            }
+            TKind::Field(base, n) => match self.eval(base)? {
+                Value::Record(fields) if (*n as usize) < fields.len() => fields[*n as usize].clone(),
+                other => return Err(self.broken(span, "a field", &other)),
+            },
+            TKind::Index(base, at) => {
+                let (base, at) = (self.eval(base)?, self.eval(at)?);
+                self.element(base, at, span)?
+            }
+            TKind::Slice { base, low, high, step } => {
+                let base = self.eval(base)?;
+                let bounds = [low, high, step];
+                let mut known = [None; 3];
+                for (k, b) in known.iter_mut().zip(bounds) {
+                    *k = self.bound(b.as_deref())?;
+                }
+                self.slice(base, known, span)?
+            }
+            TKind::Call { inst, callee, args } => {
+                let mut values = match callee {
+                    Some(callee) => match self.eval(callee)? {
+                        Value::Record(captures) => captures.to_vec(),
+                        other => return Err(self.broken(span, "a function", &other)),
+                    },
+                    None => vec![],
+                };
+                values.extend(self.evals(args)?);
+                self.call(*inst, values, span)?
+            }
+            TKind::CallValue { callee, args } => match self.eval(callee)? {
+                Value::Closure { inst, captures } => {
+                    let mut values = captures.to_vec();
+                    values.extend(self.evals(args)?);
+                    self.call(inst, values, span)?
+                }
+                other => return Err(self.broken(span, "a function", &other)),
+            },
+            TKind::Erase { value, inst } => match self.eval(value)? {
+                Value::Record(captures) => Value::Closure { inst: *inst, captures },
+                other => return Err(self.broken(span, "a function", &other)),
+            },
+            TKind::Op { def, args, hints, checks } => self.op(def, args, hints, checks, &e.ty, span)?,
+            TKind::TensorIndex { base, index, checks } => {
+                self.hold_index(index, checks, span)?;
+                let base = self.tensor_of(base)?;
+                Value::Tensor(self.index(base, index, span)?)
+            }
+            TKind::TensorDim(base, n) => {
+                let base = self.tensor_of(base)?;
+                let ty = self.ty(base);
+                match ty.shape.get(*n) {
+                    Some(&size) => Value::int(size as i64),
+                    None => return Err(self.error(Code::E0999, span, "a dim that the tensor does not have")),
+                }
+            }
+            TKind::TensorShape(base) => {
+                let base = self.tensor_of(base)?;
+                Value::record(self.ty(base).shape.iter().map(|&n| Value::int(n as i64)).collect())
+            }
+            TKind::TensorDType(base) => {
+                let base = self.tensor_of(base)?;
+                Value::DType(self.ty(base).dtype)
+            }
+            TKind::Scan { inst, callee, init, xs } => self.scan(*inst, callee.as_deref(), init, xs, span)?,
+            TKind::Fori { inst, callee, low, high, init } => {
+                self.fori(*inst, callee.as_deref(), low, high, init, span)?
+            }
+            TKind::Derive { f, args } => self.derive(f, args, span)?,
+            TKind::Layout(x) => {
+                let value = self.eval(x)?;
+                self.moved(value, &x.ty, &e.ty, e.span)
+            }
+            TKind::Collective { what, x } => self.collective(what, x.as_deref(), span)?,
+            TKind::StopGradient(x) => {
+                let x = self.eval(x)?;
+                self.stopped(&x)
+            }
+            TKind::Builtin { name, args } => self.builtin(name, args, span)?,
+            TKind::Check { value, name, annotation, dims } => self.check(value, name, *annotation, dims, &e.ty)?,
+            TKind::Format(parts) => self.format(parts, span)?,
+            TKind::Block { stmts, value } => {
+                self.exec(stmts)?;
+                self.eval(value)?
+            }
+            TKind::WithPolicy(policy, value) => {
+                let outer = std::mem::replace(&mut self.policy, *policy);
+                let value = self.eval(value);
+                self.policy = outer;
+                value?
+            }
+        })
+    }
+
+    pub(super) fn evals(&mut self, es: &[TExpr]) -> R<Vec<Value>> {
+        es.iter().map(|e| self.eval(e)).collect()
+    }
+
+    pub(super) fn frame(&mut self) -> &mut BTreeMap<LocalId, Value> {
+        // The region's own frame is there from the start to the end.
+        let last = self.frames.len() - 1;
+        &mut self.frames[last]
+    }
+
+    fn unset(&self, span: Span) -> Box<tessera_base::Diagnostic> {
+        self.error(Code::E0107, span, "this variable has no value yet")
+    }
+
+    /// A value of a kind that the checker does not let through.
+    pub(super) fn broken(&self, span: Span, wanted: &str, got: &Value) -> Box<tessera_base::Diagnostic> {
+        self.error(Code::E0999, span, format!("{wanted} is needed here, and this is {}", got.describe()))
+    }
+
+    pub(super) fn scalar(&mut self, e: &TExpr) -> R<Scalar> {
+        match self.eval(e)? {
+            Value::Scalar(s) => Ok(s),
+            other => Err(self.broken(e.span, "a number", &other)),
+        }
+    }
+
+    pub(super) fn tensor_of(&mut self, e: &TExpr) -> R<Tensor> {
+        match self.eval(e)? {
+            Value::Tensor(t) => Ok(t),
+            other => Err(self.broken(e.span, "a tensor", &other)),
+        }
+    }
+
+    /// An int that must be known now.
+    pub(super) fn int(&mut self, e: &TExpr, what: &str) -> R<i64> {
+        let value = self.eval(e)?;
+        self.int_value(&value, what, e.span)
+    }
+
+    pub(super) fn int_value(&mut self, value: &Value, what: &str, span: Span) -> R<i64> {
+        match value {
+            Value::Scalar(s) => match self.known(s, what, span)? {
+                Known::Int(n) => Ok(n),
+                Known::Bool(b) => Ok(b as i64),
+                Known::Float(_) => Err(self.broken(span, "an int", value)),
+            },
+            other => Err(self.broken(span, "an int", other)),
+        }
+    }
+
+    pub(super) fn known_bool(&mut self, s: &Scalar, span: Span) -> R<bool> {
+        Ok(match self.known(s, "this condition", span)? {
+            Known::Bool(b) => b,
+            Known::Int(n) => n != 0,
+            Known::Float(x) => x != 0.0,
+        })
+    }
+
+    fn unary(&mut self, op: ScalarOp, e: &TExpr, span: Span) -> R<Value> {
+        let x = match op {
+            ScalarOp::Not => self.truth(e)?,
+            _ => self.scalar(e)?,
+        };
+        Ok(Value::Scalar(self.apply(op, &[x], span)?))
+    }
+
+    /// A scalar operation: now, later by the caller, or in the graph.
+    pub(super) fn apply(&mut self, op: ScalarOp, operands: &[Scalar], span: Span) -> R<Scalar> {
+        if operands.iter().any(|s| matches!(s, Scalar::Node(..))) {
+            return self.apply_in_graph(op, operands, span);
+        }
+        let mut values = vec![];
+        let mut exprs = vec![];
+        let mut late = false;
+        for s in operands {
+            match s {
+                Scalar::Known(v) => {
+                    values.push(*v);
+                    exprs.push(Arc::new(ScalarExpr::Const(*v)));
+                }
+                Scalar::Late(e, v) => {
+                    late = true;
+                    values.push(*v);
+                    exprs.push(e.clone());
+                }
+                Scalar::Node(..) => {}
+            }
+        }
+        let value =
+            op.apply(&values).map_err(|fault| Box::new(self.in_calls(*super::scalar::diagnostic(fault, span))))?;
+        if !late {
+            return Ok(Scalar::Known(value));
+        }
+        let kind = value.kind();
+        Ok(Scalar::Late(Arc::new(ScalarExpr::Apply { op, operands: exprs, kind, span }), value))
+    }
+
+    /// Arithmetic on scalars that the graph computes, checked as in host code: where the operation may lack a value, a
+    /// node of the graph looks at its operands.
+    fn apply_in_graph(&mut self, op: ScalarOp, operands: &[Scalar], span: Span) -> R<Scalar> {
+        let (Some(first), Some(last)) = (operands.first(), operands.last()) else {
+            return Ok(Scalar::Known(Known::Int(0)));
+        };
+        let (of, kind) = (first.kind(), op.kind(last.kind()));
+        let bounded = kind == Kind::Int || op.check(of).is_some() || op == ScalarOp::IntToFloat;
+        let (range, safe) = match bounded {
+            true => {
+                let ranges = operands.iter().map(|s| self.bounds(s, span)).collect::<R<Vec<_>>>()?;
+                outcome(op, of, &ranges)
+            }
+            false => (Range::Unknown, true),
+        };
+        let mut ids: Vec<Id> = operands.iter().map(|s| Id(self.scalar_node(s, span).0)).collect();
+        if let Some(check) = op.check(of).filter(|_| !safe) {
+            let second = match op {
+                ScalarOp::Position { size, .. } => {
+                    Id(self.scalar_node(&Scalar::Known(Known::Int(size as i64)), span).0)
+                }
+                _ => *ids.get(1).unwrap_or(&ids[0]),
+            };
+            ids[0] = self.prim(Prim::Check(check), &[ids[0], second], vec![], of.dtype(), span);
+            let id = NodeId(ids[0].0);
+            self.level().checks.push(id);
+        }
+        let id = self.operation(op, kind, &ids, span)?;
+        self.level().set_range(NodeId(id.0), range);
+        Ok(Scalar::Node(kind, self.tensor_id(id)))
+    }
+
+    /// The nodes of an operation on scalars.
+    fn operation(&mut self, op: ScalarOp, kind: Kind, ids: &[Id], span: Span) -> R<Id> {
+        let mut b = self.adder(&format!("{op:?}"), span);
+        Ok(match (op, map_of(op)) {
+            (ScalarOp::IntToFloat | ScalarOp::BoolToInt | ScalarOp::FloatToInt, _) => {
+                expand::cast(&mut b, ids[0], kind.dtype())
+            }
+            // Counted from the start; that it is in range has been seen.
+            (ScalarOp::Position { size, .. }, _) => {
+                let len = expand::full(&mut b, &[], DType::I64, prim::Scalar::I(size as i64));
+                let zero = expand::full(&mut b, &[], DType::I64, prim::Scalar::I(0));
+                let negative = expand::map(&mut b, MapOp::lt, &[ids[0], zero]);
+                let wrapped = expand::map(&mut b, MapOp::add, &[ids[0], len]);
+                expand::map(&mut b, MapOp::r#where, &[negative, wrapped, ids[0]])
+            }
+            (ScalarOp::Round, Some(map)) => {
+                let rounded = expand::map(&mut b, map, ids);
+                expand::cast(&mut b, rounded, DType::I64)
+            }
+            (_, Some(map)) => expand::map(&mut b, map, ids),
+            _ => {
+                let message =
+                    "this operation on a number that comes from a tensor is not supported in a graph function";
+                return Err(self.error(Code::E0690, span, message));
+            }
+        })
+    }
+
+    /// The truth of a value.
+    pub(super) fn truth(&mut self, e: &TExpr) -> R<Scalar> {
+        let value = self.eval(e)?;
+        self.truth_of(&value, e.span)
+    }
+
+    pub(super) fn truth_of(&mut self, value: &Value, span: Span) -> R<Scalar> {
+        let fixed = match value {
+            Value::Scalar(s) if s.kind() == Kind::Bool => return Ok(s.clone()),
+            Value::Scalar(s) => {
+                let zero = if s.kind() == Kind::Float { Known::Float(0.0) } else { Known::Int(0) };
+                let op = ScalarOp::Rel(tessera_base::CmpOp::Ne);
+                return self.apply(op, &[s.clone(), Scalar::Known(zero)], span);
+            }
+            Value::Tensor(t) => return self.element_as(*t, Kind::Bool, span),
+            Value::Str(s) => !s.is_empty(),
+            Value::None => false,
+            Value::List(items) => !items.is_empty(),
+            Value::Dict(entries) => !entries.is_empty(),
+            Value::Record(items) => !items.is_empty(),
+            Value::DType(_) | Value::Closure { .. } => true,
+        };
+        Ok(Scalar::Known(Known::Bool(fixed)))
+    }
+
+    /// The one element of a tensor as a scalar that the graph computes.
+    pub(super) fn element_as(&mut self, t: Tensor, kind: Kind, span: Span) -> R<Scalar> {
+        let ty = self.ty(t);
+        if ty.elems() != Some(1) {
+            return Err(self.error(Code::E0708, span, format!("a tensor of shape {:?} is not one number", ty.shape)));
+        }
+        let id = Id(self.node(t).0);
+        let mut b = self.adder("item", span);
+        let id = expand::reshape(&mut b, id, &[]);
+        let id = expand::cast(&mut b, id, kind.dtype());
+        Ok(Scalar::Node(kind, self.tensor_id(id)))
+    }
+
+    pub(super) fn key(&mut self, value: &Value, span: Span) -> R<Key> {
+        match value {
+            Value::Str(s) => Ok(Key::Str(s.clone())),
+            other => Ok(Key::Int(self.int_value(other, "a key", span)?)),
+        }
+    }
+
+    pub(super) fn bound(&mut self, e: Option<&TExpr>) -> R<Option<i64>> {
+        match e {
+            None => Ok(None),
+            Some(e) => match self.eval(e)? {
+                Value::None => Ok(None),
+                value => Ok(Some(self.int_value(&value, "the bound of a slice", e.span)?)),
+            },
+        }
+    }
+
+    /// A call, inlined.
+    pub(super) fn call(&mut self, inst: InstId, values: Vec<Value>, span: Span) -> R<Value> {
+        let program = self.program;
+        let Some(f) = program.insts.get(inst.0 as usize) else {
+            return Err(self.error(Code::E0999, span, "a function that does not exist"));
+        };
+        if let Effect::Host { why, span: at } = &f.effect {
+            let message = format!("`{}` is not a graph function: {why}", f.name);
+            let d = self.error(Code::E0301, span, message);
+            return Err(Box::new(d.with_label(*at, "because of this")));
+        }
+        if self.calls.len() >= DEPTH_MAX {
+            let message = format!("calls of graph functions are nested more than {DEPTH_MAX} deep");
+            let d = self.error(Code::E0901, span, message);
+            return Err(Box::new(d.note("calls of graph functions are inlined, recursive ones too")));
+        }
+        let given = f.backward.filter(|_| self.derivatives > 0).map(|b| (b, values[f.captures.len()..].to_vec()));
+        let variables = f.captures.iter().chain(&f.params).copied();
+        self.law_call();
+        self.frames.push(variables.zip(values).collect());
+        self.calls.push(span);
+        let outer = std::mem::replace(&mut self.policy, f.policy);
+        let around = match &f.hints {
+            Some(hints) if f.kernel => self.enter_kernel(hints),
+            Some(hints) => self.enter_directives(hints),
+            None => self.kernel,
+        };
+        let epilogues = self.epilogues;
+        self.epilogues |= f.kernel;
+        let locals = std::mem::replace(&mut self.locals, &f.locals);
+        let result = self.body(f);
+        self.locals = locals;
+        (self.policy, self.kernel, self.epilogues) = (outer, around, epilogues);
+        let result = match (result, given) {
+            (Ok(result), Some((backward, args))) => self.with_backward(f, backward, args, result, span),
+            (result, _) => result,
+        };
+        self.calls.pop();
+        self.frames.pop();
+        self.law_return();
+        result
+    }
+
+    fn body(&mut self, f: &FnInst) -> R<Value> {
+        let (compare, rest) = f.body.split_at(comparing(f));
+        // Parameters are held to their types when the function has compared them.
+        let law = self.law.take();
+        for bind in &f.size_binds {
+            let value = self.eval(&bind.from)?;
+            self.frame().insert(bind.local, value);
+        }
+        self.exec(compare)?;
+        self.law = law;
+        self.hold_parameters(f)?;
+        if let Some(program) = &f.program {
+            return self.programs(f, program);
+        }
+        match self.exec(rest)? {
+            super::stmt::Flow::Return(value) => Ok(value),
+            _ => Ok(Value::None),
+        }
+    }
+}
+
+/// The elementwise function that an operation on scalars is in a graph.
+fn map_of(op: ScalarOp) -> Option<MapOp> {
+    use tessera_base::CmpOp;
+    Some(match op {
+        ScalarOp::Arith { op, .. } => match op {
+            BinOp::Add => MapOp::add,
+            BinOp::Sub => MapOp::sub,
+            BinOp::Mul | BinOp::MatMul => MapOp::mul,
+            BinOp::Div => MapOp::div,
+            BinOp::FloorDiv => MapOp::floor_div,
+            BinOp::Mod => MapOp::r#mod,
+            BinOp::Pow => MapOp::pow,
+            BinOp::BitAnd => MapOp::bit_and,
+            BinOp::BitOr => MapOp::bit_or,
+            BinOp::BitXor => MapOp::bit_xor,
+            BinOp::Shl => MapOp::shl,
+            BinOp::Shr => MapOp::shr,
+        },
+        ScalarOp::Rel(op) => match op {
+            CmpOp::Eq | CmpOp::Is | CmpOp::In => MapOp::eq,
+            CmpOp::Ne | CmpOp::IsNot | CmpOp::NotIn => MapOp::ne,
+            CmpOp::Lt => MapOp::lt,
+            CmpOp::Le => MapOp::le,
+            CmpOp::Gt => MapOp::gt,
+            CmpOp::Ge => MapOp::ge,
+        },
+        ScalarOp::Neg => MapOp::neg,
+        ScalarOp::Invert => MapOp::bit_not,
+        ScalarOp::Not => MapOp::logical_not,
+        ScalarOp::Abs => MapOp::abs,
+        ScalarOp::Min => MapOp::minimum,
+        ScalarOp::Max => MapOp::maximum,
+        ScalarOp::Round => MapOp::round,
+        ScalarOp::Select => MapOp::r#where,
+        ScalarOp::Math(n) => operator(Function::of_one(n)?),
+        ScalarOp::Math2(n) => operator(Function::of_two(n)?),
+        _ => return None,
+    })
+}

@@ -1,0 +1,303 @@
+//! What is known of host numbers that a graph computes: between which bounds they lie. Where that shows that an
+//! operation has a value for all of them, it needs no check in the graph.
+
+use super::scalar::{Kind, Known, ScalarExpr, ScalarOp};
+use super::value::{Scalar, Tensor};
+use super::{R, Tracer};
+use std::sync::Arc;
+use tessera_base::Span;
+use tessera_base::{BinOp, CmpOp};
+use tessera_ir::graph::NodeId;
+use tessera_ops::map::MapOp;
+use tessera_ops::prim::{self, Prim};
+
+/// Both bounds included.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Range {
+    Int(i64, i64),
+    /// Of no NaN.
+    Float(f64, f64),
+    Unknown,
+}
+
+/// Scalar arguments of the region are taken to lie within this, as a condition for using the graph.
+const ARGUMENT_MAX: i64 = 1 << 31;
+/// How far back the growth of a carried number is followed.
+const DEPTH_MAX: u32 = 64;
+
+impl Range {
+    pub fn of(value: Known) -> Range {
+        match value {
+            Known::Int(n) => Range::Int(n, n),
+            Known::Float(x) if !x.is_nan() => Range::Float(x, x),
+            _ => Range::Unknown,
+        }
+    }
+
+    fn ints(self) -> (i128, i128) {
+        match self {
+            Range::Int(a, b) => (a.into(), b.into()),
+            _ => (i64::MIN.into(), i64::MAX.into()),
+        }
+    }
+
+    fn floats(self) -> Option<(f64, f64)> {
+        if let Range::Float(a, b) = self { Some((a, b)) } else { None }
+    }
+
+    fn and(self, other: Range) -> Range {
+        match (self, other) {
+            (Range::Int(a, b), Range::Int(c, d)) => Range::Int(a.min(c), b.max(d)),
+            (Range::Float(a, b), Range::Float(c, d)) => Range::Float(a.min(c), b.max(d)),
+            _ => Range::Unknown,
+        }
+    }
+}
+
+/// The least and greatest of these, so far as they are ints; and whether they are.
+fn of_ints(values: &[i128]) -> (Range, bool) {
+    let (low, high) = (values.iter().min().copied().unwrap_or(0), values.iter().max().copied().unwrap_or(0));
+    let clamp = |n: i128| n.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+    let (a, b) = (clamp(low), clamp(high));
+    (Range::Int(a, b), (i128::from(a), i128::from(b)) == (low, high))
+}
+
+fn of_floats(values: &[f64]) -> Range {
+    if values.iter().any(|x| x.is_nan()) {
+        return Range::Unknown;
+    }
+    let (low, high) = (f64::INFINITY, f64::NEG_INFINITY);
+    Range::Float(values.iter().copied().fold(low, f64::min), values.iter().copied().fold(high, f64::max))
+}
+
+/// Where results lie, and whether the operation has a value for all operands within their ranges.
+pub fn outcome(op: ScalarOp, operands: Kind, x: &[Range]) -> (Range, bool) {
+    let at = |i: usize| x.get(i).copied().unwrap_or(Range::Unknown);
+    match (op, operands) {
+        (ScalarOp::Arith { op, .. }, Kind::Int) => of_int_op(op, at(0).ints(), at(1).ints()),
+        (ScalarOp::Arith { op, int_operands }, Kind::Float) => of_float_op(op, int_operands, at(0), at(1)),
+        (ScalarOp::Neg, Kind::Int) => {
+            let (a, b) = at(0).ints();
+            of_ints(&[-a, -b])
+        }
+        (ScalarOp::Abs, Kind::Int) => {
+            let (a, b) = at(0).ints();
+            let least = if a <= 0 && b >= 0 { 0 } else { a.abs().min(b.abs()) };
+            of_ints(&[least, a.abs(), b.abs()])
+        }
+        (ScalarOp::Neg, Kind::Float) => (at(0).floats().map_or(Range::Unknown, |(a, b)| Range::Float(-b, -a)), true),
+        (ScalarOp::Min | ScalarOp::Max, Kind::Int) => {
+            let ((a, b), (c, d)) = (at(0).ints(), at(1).ints());
+            of_ints(&if op == ScalarOp::Min { [a.min(c), b.min(d)] } else { [a.max(c), b.max(d)] })
+        }
+        (ScalarOp::Select, _) => (at(1).and(at(2)), true),
+        (ScalarOp::IntToFloat, _) => match at(0) {
+            Range::Int(a, b) => (Range::Float(a as f64, b as f64), true),
+            _ => (Range::Float(i64::MIN as f64, i64::MAX as f64), true),
+        },
+        (ScalarOp::BoolToInt, _) => (Range::Int(0, 1), true),
+        (ScalarOp::FloatToInt | ScalarOp::Round, _) => match at(0).floats() {
+            Some((a, b)) => {
+                let whole = |x: f64| if op == ScalarOp::Round { x.round_ties_even() } else { x.trunc() };
+                let fits = whole(a) >= i64::MIN as f64 && whole(b) < i64::MAX as f64;
+                (Range::Int(whole(a) as i64, whole(b) as i64), fits)
+            }
+            None => (Range::Unknown, false),
+        },
+        (ScalarOp::Position { size: n, .. }, _) => {
+            let ((a, b), n) = (at(0).ints(), i128::from(n));
+            (Range::Int(0, i64::try_from(n - 1).unwrap_or(i64::MAX).max(0)), -n <= a && b < n)
+        }
+        (ScalarOp::Math(n), _) => of_math(n, at(0)),
+        (ScalarOp::Math2(_), _) => (Range::Unknown, false),
+        _ => (Range::Unknown, true),
+    }
+}
+
+fn of_int_op(op: BinOp, (a, b): (i128, i128), (c, d): (i128, i128)) -> (Range, bool) {
+    let whole = Range::Int(i64::MIN, i64::MAX);
+    match op {
+        BinOp::Add => of_ints(&[a + c, b + d]),
+        BinOp::Sub => of_ints(&[a - d, b - c]),
+        BinOp::Mul | BinOp::MatMul => of_ints(&[a * c, a * d, b * c, b * d]),
+        BinOp::Div | BinOp::FloorDiv => {
+            if c <= 0 && d >= 0 {
+                return (whole, false);
+            }
+            // The quotient rounds down, whatever the signs.
+            let floor = |x: i128, y: i128| x.div_euclid(y) - i128::from(y < 0 && x.rem_euclid(y) != 0);
+            of_ints(&[floor(a, c), floor(a, d), floor(b, c), floor(b, d)])
+        }
+        BinOp::Mod if c > 0 && a >= 0 && b < c => of_ints(&[a, b]),
+        BinOp::Mod if c > 0 => of_ints(&[0, d - 1]),
+        BinOp::Mod if d < 0 => of_ints(&[c + 1, 0]),
+        BinOp::Mod => (whole, false),
+        BinOp::Pow => {
+            let most = a.abs().max(b.abs());
+            let power = u32::try_from(d).ok().filter(|_| c >= 0).and_then(|d| most.max(1).checked_pow(d));
+            match power {
+                Some(p) if p <= i128::from(i64::MAX) => of_ints(&[if a >= 0 { 0 } else { -p }, p]),
+                _ => (whole, false),
+            }
+        }
+        BinOp::BitAnd if a >= 0 => of_ints(&[0, b]),
+        BinOp::BitAnd if c >= 0 => of_ints(&[0, d]),
+        BinOp::BitAnd | BinOp::BitOr | BinOp::BitXor => (whole, true),
+        BinOp::Shl if c < 0 || d > 62 => (whole, false),
+        BinOp::Shl => of_ints(&[a << c, a << d, b << c, b << d]),
+        BinOp::Shr => (of_ints(&[a.min(0), b.max(0)]).0, c >= 0),
+    }
+}
+
+fn of_float_op(op: BinOp, int_operands: bool, x: Range, y: Range) -> (Range, bool) {
+    let zero = y.floats().is_none_or(|(c, d)| c <= 0.0 && d >= 0.0);
+    let corners = |f: fn(f64, f64) -> f64| match (x.floats(), y.floats()) {
+        (Some((a, b)), Some((c, d))) => of_floats(&[f(a, c), f(a, d), f(b, c), f(b, d)]),
+        _ => Range::Unknown,
+    };
+    match op {
+        BinOp::Add => (corners(|a, b| a + b), true),
+        BinOp::Sub => (corners(|a, b| a - b), true),
+        BinOp::Mul => (corners(|a, b| a * b), true),
+        BinOp::Div if zero => (Range::Unknown, !int_operands),
+        BinOp::Div => (corners(|a, b| a / b), true),
+        BinOp::FloorDiv | BinOp::Mod => (Range::Unknown, !zero),
+        _ => (Range::Unknown, true),
+    }
+}
+
+/// By the numbers of the row `math` in `abi::rt`. The domains are intervals, so their ends decide.
+fn of_math(number: i64, x: Range) -> (Range, bool) {
+    let check = ScalarOp::Math(number).check(Kind::Float);
+    let holds = |v: f64| check.is_none_or(|c| c.holds(v.to_bits(), v.to_bits()));
+    let Some((a, b)) = x.floats() else { return (Range::Unknown, check.is_none()) };
+    let range = match number {
+        6 => Range::Float(a.floor(), b.floor()),
+        7 => Range::Float(a.ceil(), b.ceil()),
+        11 => Range::Float(a.trunc(), b.trunc()),
+        _ => Range::Unknown,
+    };
+    (range, holds(a) && holds(b))
+}
+
+impl Tracer<'_> {
+    /// Between which bounds a scalar lies.
+    pub(super) fn bounds(&mut self, s: &Scalar, span: Span) -> R<Range> {
+        Ok(match s {
+            Scalar::Known(v) => Range::of(*v),
+            Scalar::Late(e, Known::Int(n)) => {
+                let bound = |op, limit: i64| {
+                    let limit = Arc::new(ScalarExpr::Const(Known::Int(limit)));
+                    let operands = vec![e.clone(), limit];
+                    Arc::new(ScalarExpr::Apply { op: ScalarOp::Rel(op), operands, kind: Kind::Bool, span })
+                };
+                for (op, limit, within) in
+                    [(CmpOp::Gt, -ARGUMENT_MAX, *n > -ARGUMENT_MAX), (CmpOp::Lt, ARGUMENT_MAX, *n < ARGUMENT_MAX)]
+                {
+                    self.known(&Scalar::Late(bound(op, limit), Known::Bool(within)), "a number", span)?;
+                    if !within {
+                        return Ok(Range::Unknown);
+                    }
+                }
+                Range::Int(-ARGUMENT_MAX, ARGUMENT_MAX)
+            }
+            Scalar::Late(..) | Scalar::Node(_, Tensor::Leaf(_)) => Range::Unknown,
+            Scalar::Node(_, Tensor::Node { level, id }) => self.range_of(*level as usize, *id),
+        })
+    }
+
+    fn range_of(&self, level: usize, id: NodeId) -> Range {
+        let Some(level) = self.levels.get(level) else { return Range::Unknown };
+        match level.graph.node(id).prim {
+            Prim::Full { value: prim::Scalar::I(n) } => Range::Int(n, n),
+            Prim::Check(_) => level.graph.node(id).operands.first().map_or(Range::Unknown, |&x| level.range(x)),
+            _ => level.range(id),
+        }
+    }
+
+    /// Bounds for all turns of an int that a loop carries from `inside` to `after`, nodes of the innermost graph, if
+    /// it starts within `first`.
+    pub(super) fn carried_range(&self, inside: NodeId, after: NodeId, first: Range, trips: u64) -> Range {
+        let level = self.levels.len() - 1;
+        let Range::Int(low, high) = first else { return Range::Unknown };
+        // What a turn adds to it.
+        if let Some((least, most)) = self.growth(level, after, inside, DEPTH_MAX) {
+            let turns = i128::from(trips);
+            let bound = |start: i64, step: i128| i64::try_from(i128::from(start) + turns.saturating_mul(step)).ok();
+            return match (bound(low, least.min(0)), bound(high, most.max(0))) {
+                (Some(a), Some(b)) => Range::Int(a, b),
+                _ => Range::Unknown,
+            };
+        }
+        // Or it does not depend on what it was.
+        match self.range_of(level, after) {
+            Range::Int(i64::MIN, _) | Range::Int(_, i64::MAX) => Range::Unknown,
+            range => range.and(first),
+        }
+    }
+
+    fn growth(&self, level: usize, id: NodeId, from: NodeId, depth: u32) -> Option<(i128, i128)> {
+        if id == from {
+            return Some((0, 0));
+        }
+        let depth = depth.checked_sub(1)?;
+        let node = self.levels[level].graph.node(id);
+        let operand = |i: usize| node.operands.get(i).copied();
+        let grown = |i: usize| self.growth(level, operand(i)?, from, depth);
+        let ints = |i: usize| match self.range_of(level, operand(i)?) {
+            Range::Int(a, b) => Some((i128::from(a), i128::from(b))),
+            _ => None,
+        };
+        let plus = |(a, b): (i128, i128), (c, d): (i128, i128)| (a + c, b + d);
+        let both = |x: (i128, i128), y: (i128, i128)| (x.0.min(y.0), x.1.max(y.1));
+        match node.prim {
+            Prim::Check(_) => grown(0),
+            Prim::Map(MapOp::add) => match grown(0) {
+                Some(g) => Some(plus(g, ints(1)?)),
+                None => Some(plus(grown(1)?, ints(0)?)),
+            },
+            Prim::Map(MapOp::sub) => {
+                let (a, b) = ints(1)?;
+                Some(plus(grown(0)?, (-b, -a)))
+            }
+            Prim::Map(MapOp::r#where) => Some(both(grown(1)?, grown(2)?)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every result of operands within ranges lies within the range that is told, and where the operation is said to
+    /// have a value it has one.
+    #[test]
+    fn ranges_hold() {
+        let ends = [i64::MIN, -(1 << 40), -7, -2, -1, 0, 1, 2, 3, 62, 63, 64, 1 << 40, i64::MAX];
+        use BinOp::*;
+        for op in [Add, Sub, Mul, FloorDiv, Mod, Pow, Shl, Shr, BitAnd, BitOr, BitXor] {
+            let op = ScalarOp::Arith { op, int_operands: false };
+            for (i, &a) in ends.iter().enumerate() {
+                for &b in &ends[i..] {
+                    for (j, &c) in ends.iter().enumerate() {
+                        for &d in &ends[j..] {
+                            let (range, safe) = outcome(op, Kind::Int, &[Range::Int(a, b), Range::Int(c, d)]);
+                            let Range::Int(low, high) = range else { panic!("{op:?} of ints") };
+                            let inside =
+                                |low: i64, high: i64| ends.into_iter().filter(move |n| (low..=high).contains(n));
+                            for x in inside(a, b) {
+                                for y in inside(c, d) {
+                                    match op.apply(&[Known::Int(x), Known::Int(y)]) {
+                                        Ok(Known::Int(z)) => assert!(low <= z && z <= high, "{op:?} {x} {y} {range:?}"),
+                                        _ => assert!(!safe, "{op:?} {x} {y}"),
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Statements: control flow on what is known, loops unrolled.
+
+use super::roll::Turns;
+use super::scalar::Known;
+use super::value::{Scalar, Value};
+use super::{R, Tracer};
+use tessera_base::{Code, Span};
+use tessera_core::ir::*;
+
+/// Where control goes after a statement.
+pub enum Flow {
+    Next,
+    Break,
+    Continue,
+    Return(Value),
+}
+
+impl Tracer<'_> {
+    pub(super) fn exec(&mut self, stmts: &[TStmt]) -> R<Flow> {
+        for s in stmts {
+            match self.stmt(s)? {
+                Flow::Next => {}
+                other => return Ok(other),
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn stmt(&mut self, s: &TStmt) -> R<Flow> {
+        let is_loop = matches!(s, TStmt::While { .. } | TStmt::ForRange { .. } | TStmt::ForEach { .. });
+        if is_loop {
+            self.law_loop();
+        }
+        // What compares the sizes of values with their types reads values that may not be of their types.
+        let law = if tessera_core::law::compares(s, self.locals) { self.law.take() } else { None };
+        let flow = self.stmt_here(s);
+        if law.is_some() {
+            self.law = law;
+        }
+        let flow = flow.and_then(|flow| self.law_settle().map(|()| flow));
+        if is_loop {
+            self.law_loop_end();
+        }
+        flow
+    }
+
+    fn stmt_here(&mut self, s: &TStmt) -> R<Flow> {
+        match s {
+            TStmt::Expr(e) => {
+                self.eval(e)?;
+            }
+            TStmt::Set(l, e) => {
+                let value = self.eval(e)?;
+                self.frame().insert(*l, value);
+            }
+            TStmt::SetGlobal(g, e) => {
+                let value = self.eval(e)?;
+                self.globals.insert(*g, value);
+            }
+            TStmt::Mutate { place, change, span } => self.mutate(place, change, *span)?,
+            TStmt::If { test, then, otherwise } => {
+                let truth = self.truth(test)?;
+                let taken = if self.known_bool(&truth, test.span)? { then } else { otherwise };
+                return self.exec(taken);
+            }
+            TStmt::While { test, body, span } => loop {
+                let truth = self.truth(test)?;
+                if !self.known_bool(&truth, test.span)? {
+                    break;
+                }
+                if let Some(flow) = self.turn(body, *span)? {
+                    return Ok(flow.unwrap_or(Flow::Next));
+                }
+            },
+            TStmt::ForRange { var, start, stop, step, body, span } => {
+                return self.for_range(*var, [start, stop, step], body, *span);
+            }
+            TStmt::ForEach { var, iter, body, span } => {
+                let value = self.eval(iter)?;
+                if let Value::Tensor(of) = value {
+                    let count = self.ty(of).shape.first().copied().unwrap_or(0);
+                    let turns = Turns::Rows { of, count };
+                    return self.rolled_or(*var, &turns, body, *span, &mut |t, rolled| {
+                        let items = t.items(Value::Tensor(of), if rolled { count - 1 } else { 0 }, iter.span)?;
+                        t.each(*var, items, body, *span)
+                    });
+                }
+                let items = self.items(value, 0, iter.span)?;
+                return self.each(*var, items, body, *span);
+            }
+            TStmt::Break => return Ok(Flow::Break),
+            TStmt::Continue => return Ok(Flow::Continue),
+            TStmt::Return(e) => {
+                let value = match e {
+                    Some(e) => self.eval(e)?,
+                    None => Value::None,
+                };
+                return Ok(Flow::Return(value));
+            }
+            TStmt::Assert { test, message, span } => self.assert(test, message.as_ref(), *span)?,
+            TStmt::WithPolicy { policy, body } => {
+                let outer = std::mem::replace(&mut self.policy, *policy);
+                let flow = self.exec(body);
+                self.policy = outer;
+                return flow;
+            }
+            TStmt::WithHints { hints, body } => {
+                let outer = self.enter_directives(hints);
+                let flow = self.exec(body);
+                self.kernel = outer;
+                return flow;
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// One turn of a loop. `None` goes on; otherwise the loop is left, by `return` with a flow.
+    fn turn(&mut self, body: &[TStmt], span: Span) -> R<Option<Option<Flow>>> {
+        self.budget(span)?;
+        self.law_turn();
+        Ok(match self.exec(body)? {
+            Flow::Next | Flow::Continue => None,
+            Flow::Break => Some(None),
+            flow => Some(Some(flow)),
+        })
+    }
+
+    fn for_range(&mut self, var: LocalId, bounds: [&TExpr; 3], body: &[TStmt], span: Span) -> R<Flow> {
+        let [start, stop, step] = bounds;
+        let (i, stop) = (self.int(start, "the start of a loop")?, self.int(stop, "the end of a loop")?);
+        let by = self.int(step, "the step of a loop")?;
+        let Some(count) = tessera_abi::slice::count(i, stop, by) else {
+            return Err(self.error(Code::E0711, step.span, "the step of `range` is 0"));
+        };
+        let turns = Turns::Range { start: i, step: by, count };
+        self.rolled_or(var, &turns, body, span, &mut |t, rolled| {
+            let mut at = i;
+            if rolled {
+                // Only the last turn is left.
+                at = at.wrapping_add((count as i64).wrapping_sub(1).wrapping_mul(by));
+            }
+            while if by > 0 { at < stop } else { at > stop } {
+                t.frame().insert(var, Value::int(at));
+                if let Some(flow) = t.turn(body, span)? {
+                    return Ok(flow.unwrap_or(Flow::Next));
+                }
+                match at.checked_add(by) {
+                    Some(next) => at = next,
+                    None => break,
+                }
+            }
+            Ok(Flow::Next)
+        })
+    }
+
+    /// A turn for each item.
+    fn each(&mut self, var: LocalId, items: Vec<Value>, body: &[TStmt], span: Span) -> R<Flow> {
+        for item in items {
+            self.frame().insert(var, item);
+            if let Some(flow) = self.turn(body, span)? {
+                return Ok(flow.unwrap_or(Flow::Next));
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// What a loop over a value runs over; of a tensor the rows from `skip` on.
+    fn items(&mut self, value: Value, skip: u64, span: Span) -> R<Vec<Value>> {
+        Ok(match value {
+            Value::List(items) | Value::Record(items) => items.to_vec(),
+            Value::Str(text) => text.chars().map(|c| Value::str(c.to_string())).collect(),
+            Value::Dict(entries) => entries.keys().map(super::builtin::key_value).collect(),
+            Value::Tensor(t) => {
+                let rows = self.ty(t).shape.first().copied().unwrap_or(0);
+                let mut out = vec![];
+                for i in skip..rows {
+                    self.budget(span)?;
+                    out.push(Value::Tensor(self.row(t, i, span)));
+                }
+                out
+            }
+            other => return Err(self.broken(span, "a list or a tensor", &other)),
+        })
+    }
+
+    fn assert(&mut self, test: &TExpr, message: Option<&TExpr>, span: Span) -> R<()> {
+        let truth = self.truth(test)?;
+        if let Scalar::Node(..) = truth {
+            let mut d = self.error(Code::E0301, span, "a graph function cannot assert on the elements of a tensor");
+            d.notes.push("its tensors are computed after it is compiled".into());
+            return Err(d);
+        }
+        if self.known(&truth, "this assertion", test.span)? == Known::Bool(true) {
+            return Ok(());
+        }
+        let text = match message {
+            Some(m) => {
+                let value = self.eval(m)?;
+                self.show(&value, false, m.span)?
+            }
+            None => "assertion failed".into(),
+        };
+        Err(self.error(Code::E0705, span, text))
+    }
+}
