@@ -1,7 +1,7 @@
 //! Calls with an int parameter left open, written `@`: of every operator of the table and every function of the host
 //! library that takes an int, of slices, indices, constructors and readers of files.
 
-use tessera_core::builtins::{self, Fallback, Kind};
+use tessera_core::builtins::{self, Builtin, Fallback, Kind};
 use tessera_ops::surface::{Default, OpDef, Param, ParamKind, all};
 
 /// What the calls use.
@@ -342,9 +342,9 @@ pub fn open() -> Vec<Open> {
     }
     // Tokenisers are numbers that reading one gives, and `exit` ends the session.
     let other = |name: &str| !name.starts_with("io.") && !name.starts_with("sys.");
-    for row in builtins::ROWS.iter().filter(|row| other(row.name)) {
-        for (at, p) in row.params.iter().enumerate().filter(|(_, p)| p.kind == Kind::Int) {
-            add(format!("{} {}", row.name, p.name), "", host_call(row, at), false);
+    for row in builtins::rows().filter(|row| other(row.name())) {
+        for (at, p) in row.params().unwrap_or_default().iter().enumerate().filter(|(_, p)| p.kind == Kind::Int) {
+            add(format!("{} {}", row.name(), p.name), "", host_call(row, at), false);
         }
     }
     WRITTEN.iter().for_each(|call| add(String::new(), "", (*call).into(), false));
@@ -408,9 +408,9 @@ fn usual(kind: ParamKind) -> &'static str {
     }
 }
 
-fn host_call(row: &builtins::BuiltinDef, at: usize) -> String {
+fn host_call(row: Builtin, at: usize) -> String {
     let mut args: Vec<String> = vec![];
-    for (i, p) in row.params.iter().enumerate() {
+    for (i, p) in row.params().unwrap_or_default().iter().enumerate() {
         args.push(if i == at {
             "@".into()
         } else {
@@ -425,11 +425,11 @@ fn host_call(row: &builtins::BuiltinDef, at: usize) -> String {
             }
         });
     }
-    match row.name.strip_prefix("str.") {
+    match row.name().strip_prefix("str.") {
         Some(method) => {
             let rest = args.split_off(1);
             format!("{}.{method}({})", args[0], rest.join(", "))
         }
-        None => format!("{}({})", row.name, args.join(", ")),
+        None => format!("{}({})", row.name(), args.join(", ")),
     }
 }

@@ -49,7 +49,7 @@ pub fn set(g: u32, e: TExpr) -> TStmt {
 pub fn print(values: Vec<TExpr>) -> TStmt {
     let text = |t: &str| e(TKind::Str(t.into()), Ty::Str);
     let args = [vec![text(" "), text("\n")], values].concat();
-    TStmt::Expr(e(TKind::Builtin { name: "print", args }, Ty::None))
+    TStmt::Expr(e(TKind::Builtin { name: Builtin::print, args }, Ty::None))
 }
 
 pub fn function(name: &str, params: Vec<Variable>, locals: Vec<Variable>, ret: Ty, body: Vec<TStmt>) -> FnInst {

@@ -1,11 +1,17 @@
 //! The host library: functions and methods that are neither operators nor written in Tessera.
 //!
-//! One row per function. The name is what [`crate::ir::TKind::Builtin`] carries; arguments
-//! there are complete and in the order of `params`. Functions whose types depend on their
-//! arguments (`print`, `len`, `list.append`, …) have their rules in the checker; their names
-//! and arguments are listed in [`TYPED`].
+//! One row per function, in [`table`]; the row has everything that the compiler knows of it, and a row that lacks a
+//! column is no row. Arguments in the typed program are complete and in the order of the row. Methods that change a list
+//! or dict have a table of their own, in [`methods`].
 
-use crate::ir::SUM_OF_NONE;
+pub mod rules;
+pub mod methods;
+
+pub use methods::{Method, Takes};
+pub use table::Builtin;
+
+use crate::ty::Ty;
+use tessera_abi::rt::RtFn;
 use tessera_base::DType;
 
 /// What an argument must be.
@@ -64,13 +70,125 @@ pub enum Gives {
     Never,
 }
 
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct BuiltinDef {
+/// What a call agrees with.
+#[derive(Clone, Copy, Debug)]
+pub enum Rule {
+    /// Programs call it with these parameters, and the checker knows it by its row.
+    Params(&'static [Param], Gives),
+    /// The checker makes the call itself; whether the types of arguments and result are such a call's.
+    By(fn(&[&Ty], &Ty) -> bool),
+}
+
+/// What a call does beside giving its value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Does {
+    /// Nothing, whatever the arguments, and next to no work: it may be computed again, or not at all.
+    Certain,
+    /// Nothing, but it may stop the program, or is work.
+    Pure,
+    /// It looks at or changes the world outside: makes its caller a host function.
+    Acts,
+}
+
+/// How a call is had when a program runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum How {
+    /// By a function of the runtime of the same arguments.
+    Direct(RtFn),
+    /// With the type of the result behind the arguments.
+    Typed(RtFn),
+    /// With a number behind the arguments.
+    Numbered(RtFn, i64),
+    /// `math` of a float, by its number.
+    Math(i64),
+    /// `math2` of two floats, by its number.
+    Math2(i64),
+    /// It takes more than a call: host code and the interpreter make it.
+    Made(Made),
+}
+
+/// What host code and the interpreter make themselves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Made {
+    Print,
+    Len,
+    Abs,
+    Least,
+    Greatest,
+    IsNan,
+    IsInf,
+    IsFinite,
+    /// Of a list.
+    Sum,
+    /// Of a dict, pairs.
+    Items,
+    Save,
+    /// Of a tensor.
+    Size,
+    NoSum,
+    /// Only in tile programs, which are traced.
+    Tile,
+}
+
+/// What becomes of a call in tensor code, which is traced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Traced {
+    /// The tracer has its meaning: of what is known it is evaluated, of what the graph computes it becomes nodes.
+    As(Tracing),
+    /// Its values have to be known; they go through the function of the runtime.
+    Known,
+    /// Tensor code cannot have it: why.
+    Never(&'static str),
+}
+
+/// Meanings that the tracer has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tracing {
+    /// A function of numbers, by how it is had when the program runs.
+    Number,
+    Abs,
+    Round,
+    Least,
+    Greatest,
+    Len,
+    Range,
+    // Of lists.
+    ListLeast,
+    ListGreatest,
+    Sum,
+    Any,
+    All,
+    Sorted,
+    SortedBy,
+    Reversed,
+    Index,
+    Count,
+    // Of dicts.
+    Keys,
+    Values,
+    Items,
+    Get,
+    // Of tensors.
+    Size,
+    // What stops the program.
+    Differ,
+    NoSum,
+    // In tile programs.
+    ProgramId,
+    Load,
+    Store,
+}
+
+/// All that is known of a function.
+#[derive(Clone, Copy, Debug)]
+pub struct Def {
+    /// The name in Core: what programs write where they call it by name.
     pub name: &'static str,
-    pub params: &'static [Param],
-    pub gives: Gives,
-    /// Looks at or changes the world outside: makes its caller a host function.
-    pub effect: bool,
+    pub rule: Rule,
+    pub does: Does,
+    pub how: How,
+    pub traced: Traced,
+    /// What it does; of those with a rule of their own, what they take and give.
     pub doc: &'static str,
 }
 
@@ -82,117 +200,80 @@ macro_rules! params {
     (@ $fallback:expr) => { $fallback };
 }
 
-macro_rules! rows {
-    ($($name:literal ($($params:tt)*) $gives:ident $effect:literal $doc:literal;)*) => {
-        /// Functions of modules (`math.sqrt`) and methods of strings (`str.split`, whose first
-        /// parameter is the string).
-        pub const ROWS: &[BuiltinDef] = &[$(BuiltinDef {
+macro_rules! rule {
+    (by ($args:pat, $ty:pat => $holds:expr)) => {
+        Rule::By(|args, ty| match (args, ty) {
+            ($args, $ty) => $holds,
+            _ => false,
+        })
+    };
+    (($($params:tt)*) $gives:ident) => {
+        Rule::Params(params!($($params)*), Gives::$gives)
+    };
+}
+
+/// Rows: variant, name in Core, parameters and result (or `by` a rule over types), [`Does`], [`How`], [`Traced`], text.
+macro_rules! host_functions {
+    ($($variant:ident $name:literal $(by $by:tt)? $(($($params:tt)*) $gives:ident)?, $does:ident, $how:expr, $traced:expr, $doc:literal;)*) => {
+        /// A function of the host library.
+        #[allow(non_camel_case_types, reason = "variants are the names in Core")]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+        pub enum Builtin { $(#[doc = $doc] $variant),* }
+
+        impl Builtin {
+            pub const ALL: &[Builtin] = &[$(Builtin::$variant),*];
+
+            /// Its row.
+            pub fn def(self) -> &'static Def {
+                &ROWS[self as usize]
+            }
+        }
+
+        const ROWS: &[Def] = &[$(Def {
             name: $name,
-            params: params!($($params)*),
-            gives: Gives::$gives,
-            effect: $effect,
+            rule: rule!($(by $by)? $(($($params)*) $gives)?),
+            does: Does::$does,
+            how: $how,
+            traced: $traced,
             doc: $doc,
         }),*];
     };
 }
 
-use Fallback::{Bool as B, DType as D, Int as I, Str as S};
+mod table;
 
-rows! {
-    "str.split" (text: Str, sep: Str = S(""), maxsplit: Int = I(-1)) StrList false "The parts between separators; white space where none is given.";
-    "str.splitlines" (text: Str) StrList false "The lines, without their ends.";
-    "str.join" (sep: Str, parts: StrList) Str false "The parts with the string between them.";
-    "str.strip" (text: Str, chars: Str = S("")) Str false "Without white space (or `chars`) at both ends.";
-    "str.lstrip" (text: Str, chars: Str = S("")) Str false "Without white space (or `chars`) at the start.";
-    "str.rstrip" (text: Str, chars: Str = S("")) Str false "Without white space (or `chars`) at the end.";
-    "str.replace" (text: Str, old: Str, new: Str, count: Int = I(-1)) Str false "With `old` replaced by `new`, at most `count` times.";
-    "str.startswith" (text: Str, prefix: Str) Bool false "Whether it starts with the prefix.";
-    "str.endswith" (text: Str, suffix: Str) Bool false "Whether it ends with the suffix.";
-    "str.upper" (text: Str) Str false "In capitals.";
-    "str.lower" (text: Str) Str false "In small letters.";
-    "str.title" (text: Str) Str false "With a capital at each word.";
-    "str.capitalize" (text: Str) Str false "With one capital at the start.";
-    "str.find" (text: Str, sub: Str) Int false "Where `sub` occurs first, or -1.";
-    "str.rfind" (text: Str, sub: Str) Int false "Where `sub` occurs last, or -1.";
-    "str.index" (text: Str, sub: Str) Int false "Where `sub` occurs first. Fails where it does not.";
-    "str.count" (text: Str, sub: Str) Int false "How often `sub` occurs without overlap.";
-    "str.isdigit" (text: Str) Bool false "Whether all characters are digits, and there is one.";
-    "str.isalpha" (text: Str) Bool false "Whether all characters are letters, and there is one.";
-    "str.isalnum" (text: Str) Bool false "Whether all characters are letters or digits, and there is one.";
-    "str.isspace" (text: Str) Bool false "Whether all characters are white space, and there is one.";
-    "str.isupper" (text: Str) Bool false "Whether all letters are capitals, and there is one.";
-    "str.islower" (text: Str) Bool false "Whether all letters are small, and there is one.";
-    "str.ljust" (text: Str, width: Int, fill: Str = S(" ")) Str false "Filled up at the end.";
-    "str.rjust" (text: Str, width: Int, fill: Str = S(" ")) Str false "Filled up at the start.";
-    "str.center" (text: Str, width: Int, fill: Str = S(" ")) Str false "Filled up at both ends.";
-    "str.zfill" (text: Str, width: Int) Str false "Filled up with zeros behind the sign.";
+impl Builtin {
+    pub fn name(self) -> &'static str {
+        self.def().name
+    }
 
-    "io.read_npy" (path: Str) AnyTensor true "The tensor in a `.npy` file.";
-    "io.write_npy" (path: Str, x: Tensor) None true "Writes a `.npy` file, atomically.";
-    "io.read_idx" (path: Str) AnyTensor true "The tensor in an IDX file, as MNIST has them; gzip is unpacked.";
-    "io.read_bytes" (path: Str) AnyTensor true "The bytes of a file as a `u8` tensor of rank 1.";
-    "io.read_npz" (path: Str) TensorDict true "The tensors in a `.npz` file by name.";
-    "io.write_npz" (path: Str, tensors: TensorDict) None true "Writes a `.npz` file, atomically.";
-    "io.read_safetensors" (path: Str) TensorDict true "The tensors in a safetensors file by name.";
-    "io.write_safetensors" (path: Str, tensors: TensorDict) None true "Writes a safetensors file, atomically.";
-    "io.read_gguf" (path: Str) TensorDict true "The tensors in a GGUF file by name; quantised ones as blocks of bytes for `op.dequantize`.";
-    "io.read_gguf_meta" (path: Str) StrDict true "The metadata in a GGUF file by key, as texts; lists of texts are left out.";
-    "io.read_onnx_tensors" (path: Str) TensorDict true "The constants in an ONNX file by name; what `io.read_onnx` reads weights with.";
-    "io.read_csv" (path: Str, delimiter: Str = S(","), skip: Int = I(0), dtype: DType = D(DType::F32)) Matrix true "The numbers of a CSV file as a matrix; `skip` lines are left out at the top.";
-    "io.write_csv" (path: Str, x: Tensor, delimiter: Str = S(","), header: Str = S("")) None true "Writes a matrix as CSV, atomically.";
-    "io.read_text" (path: Str) Str true "The UTF-8 text of a file.";
-    "io.write_text" (path: Str, text: Str) None true "Writes a text file, atomically.";
-    "io.append_text" (path: Str, text: Str) None true "Appends to a text file.";
-    "io.read_lines" (path: Str) StrList true "The lines of a text file, without their ends.";
-    "io.read_tokenizer" (path: Str, lowercase: Bool = B(true)) Int true "The number of the tokeniser in a `tokenizer.json` or a GGUF file, or of the word pieces in a `vocab.txt`; `std.tokens` has it as a struct.";
-    "io.encode" (tokenizer: Int, text: Str, special: Bool = B(true)) IntList true "The tokens of a text; with `special` also those that mark its ends.";
-    "io.decode" (tokenizer: Int, ids: IntList, special: Bool = B(false)) Str true "The text of tokens; with `special` also those that stand for no text.";
-    "io.token_id" (tokenizer: Int, token: Str) Int true "The number of a token as it stands in the vocabulary, or -1.";
-    "io.token_count" (tokenizer: Int) Int true "How many tokens a tokeniser has.";
-    "io.exists" (path: Str) Bool true "Whether a file or folder of this path exists.";
+    /// By its name in Core.
+    pub fn parse(name: &str) -> Option<Builtin> {
+        Builtin::ALL.iter().copied().find(|b| b.name() == name)
+    }
 
-    "io.draw_lines" (series: TensorDict, labels: StrList, log: Bool, path: Str, width: Int, height: Int) Str true "Draws lines, as text or into a file; what `std.plot` is made of.";
-    "dist.show" (x: Tensor) None true "Prints which device of the mesh holds what of a tensor.";
-    "io.draw_heat" (cells: Tensor, labels: StrList, path: Str, width: Int, height: Int) Str true "Draws a matrix as colours, as text or into a file; what `std.plot` is made of.";
+    /// Its parameters, if programs call it and the checker knows it by its row.
+    pub fn params(self) -> Option<&'static [Param]> {
+        match self.def().rule {
+            Rule::Params(params, _) => Some(params),
+            Rule::By(_) => None,
+        }
+    }
 
-    "time.now" () Float true "Seconds since 1970.";
-    "time.perf_counter" () Float true "Seconds of a clock that never goes back.";
-    "time.sleep" (seconds: Float) None true "Waits.";
-    "sys.exit" (code: Int = I(0)) Never true "Ends the program with an exit code.";
-    "sys.env" (name: Str, default: Str = S("")) Str true "An environment variable.";
-    "sys.progress" (current: Int, total: Int, text: Str = S("")) None true "Shows progress on a terminal; nothing elsewhere.";
+    /// Whether it belongs to tile programs.
+    pub fn is_tile(self) -> bool {
+        self.def().how == How::Made(Made::Tile)
+    }
+}
 
-    "math.sqrt" (x: Float) Float false "The square root; fails for negative numbers.";
-    "math.exp" (x: Float) Float false "The exponential.";
-    "math.expm1" (x: Float) Float false "exp(x) - 1, exact near 0.";
-    "math.log" (x: Float) Float false "The natural logarithm; fails for numbers that are not positive.";
-    "math.log1p" (x: Float) Float false "log(1 + x), exact near 0.";
-    "math.log2" (x: Float) Float false "The logarithm to base 2.";
-    "math.log10" (x: Float) Float false "The logarithm to base 10.";
-    "math.sin" (x: Float) Float false "The sine.";
-    "math.cos" (x: Float) Float false "The cosine.";
-    "math.tan" (x: Float) Float false "The tangent.";
-    "math.asin" (x: Float) Float false "The inverse sine.";
-    "math.acos" (x: Float) Float false "The inverse cosine.";
-    "math.atan" (x: Float) Float false "The inverse tangent.";
-    "math.atan2" (y: Float, x: Float) Float false "The angle of a point.";
-    "math.sinh" (x: Float) Float false "The hyperbolic sine.";
-    "math.cosh" (x: Float) Float false "The hyperbolic cosine.";
-    "math.tanh" (x: Float) Float false "The hyperbolic tangent.";
-    "math.erf" (x: Float) Float false "The error function.";
-    "math.pow" (x: Float, y: Float) Float false "x to the power y.";
-    "math.hypot" (x: Float, y: Float) Float false "The length of a vector.";
-    "math.floor" (x: Float) Int false "The greatest int that is not greater.";
-    "math.ceil" (x: Float) Int false "The least int that is not less.";
-    "math.trunc" (x: Float) Int false "Without the fraction.";
-    "math.fabs" (x: Float) Float false "The absolute value.";
-    "math.isnan" (x: Float) Bool false "Whether it is NaN.";
-    "math.isinf" (x: Float) Bool false "Whether it is infinite.";
-    "math.isfinite" (x: Float) Bool false "Whether it is neither NaN nor infinite.";
-    "math.gcd" (a: Int, b: Int) Int false "The greatest common divisor.";
+/// Functions of modules (`math.sqrt`) and methods of strings (`str.split`, whose first parameter is the string).
+pub fn rows() -> impl Iterator<Item = Builtin> {
+    Builtin::ALL.iter().copied().filter(|b| b.params().is_some())
+}
 
-    "chr" (code: Int) Str false "The character of a code point.";
-    "ord" (c: Str) Int false "The code point of one character.";
+/// The one of [`rows`] of this name.
+pub fn find(name: &str) -> Option<Builtin> {
+    rows().find(|b| b.name() == name)
 }
 
 /// Values of modules.
@@ -203,80 +284,6 @@ pub const CONSTANTS: &[(&str, f64)] = &[
     ("math.inf", f64::INFINITY),
     ("math.nan", f64::NAN),
 ];
-
-/// Names of builtins with a rule of their own, with their arguments in the typed program.
-/// Those marked `change` occur in [`crate::ir::TChange::Method`] only, without the receiver.
-pub const TYPED: &[(&str, &str)] = &[
-    ("print", "sep: str, end: str, then the values"),
-    ("len", "x: str, list or dict -> int"),
-    ("range", "start, stop, step: int -> list[int]"),
-    ("int.abs", "int -> int"),
-    ("float.abs", "float -> float"),
-    ("float.round", "float -> int, half to even"),
-    ("float.round_digits", "float, digits: int -> float"),
-    ("min", "two or more ints, floats or strs of one type"),
-    ("max", "two or more ints, floats or strs of one type"),
-    ("list.min", "list of int, float or str; fails when empty"),
-    ("list.max", "list of int, float or str; fails when empty"),
-    ("list.sum", "list of int or float"),
-    ("list.any", "list[bool]"),
-    ("list.all", "list[bool]"),
-    ("list.sorted", "list, reverse: bool -> list"),
-    ("list.sorted_by", "list, keys: list of the same length, reverse: bool -> list"),
-    ("list.reversed", "list -> list"),
-    ("list.index", "list, element -> int; fails where it does not occur"),
-    ("list.count", "list, element -> int"),
-    ("list.append", "change: element"),
-    ("list.extend", "change: list"),
-    ("list.insert", "change: index, element"),
-    ("list.pop", "change: index"),
-    ("list.remove", "change: element"),
-    ("list.sort", "change: reverse"),
-    ("list.reverse", "change"),
-    ("list.clear", "change"),
-    ("dict.keys", "dict -> list"),
-    ("dict.values", "dict -> list"),
-    ("dict.items", "dict -> list of (key, value)"),
-    ("dict.get", "dict, key, default -> value"),
-    ("dict.pop", "change: key"),
-    ("dict.update", "change: dict"),
-    ("dict.clear", "change"),
-    ("str.list", "str -> list[str], its characters"),
-    ("tile.program_id", "axis: int -> int; in tile programs only"),
-    (
-        "tile.load",
-        "tensor, tuple of ints (which tile), tuple of ints (its sizes), number (where it sticks out) -> tile",
-    ),
-    ("tile.store", "output, tuple of ints (which tile), tile"),
-    ("io.save", "path: str, value"),
-    ("io.load", "path: str, like: value, prefix: str, extra: bool -> the type of like"),
-    ("sys.args", "no arguments -> list[str]"),
-    ("sys.dir", "no arguments -> str"),
-];
-
-/// Names that no program spells: what the checker calls for it, with their arguments.
-pub const INTERNAL: &[(&str, &str)] = &[
-    ("sizes.differ", "text, values: list[int]; stops the program, the text with the values in its braces"),
-    ("tensor.size", "tensor -> int, how many elements it has"),
-    ("tensor.tolist", "tensor -> nested lists"),
-    (SUM_OF_NONE, "stops the program: a sum of tensors has none to start with"),
-];
-
-/// The name of a builtin of any kind, as [`crate::ir::TKind::Builtin`] carries it.
-pub fn interned(name: &str) -> Option<&'static str> {
-    let rows = ROWS.iter().map(|row| row.name).chain(TYPED.iter().chain(INTERNAL).map(|(n, _)| *n));
-    rows.into_iter().find(|n| *n == name)
-}
-
-/// The row of a builtin.
-pub fn find(name: &str) -> Option<&'static BuiltinDef> {
-    ROWS.iter().find(|row| row.name == name)
-}
-
-/// The interned name of a builtin with a rule of its own.
-pub fn typed(name: &str) -> Option<&'static str> {
-    TYPED.iter().map(|(n, _)| *n).find(|n| *n == name)
-}
 
 /// Whether a member of `dist` makes meshes, layouts, or tensors in them.
 pub fn is_layout(name: &str) -> bool {
@@ -403,11 +410,50 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let mut names: Vec<&str> =
-            ROWS.iter().map(|r| r.name).chain(TYPED.iter().chain(INTERNAL).map(|(n, _)| *n)).collect();
+        let mut names: Vec<&str> = Builtin::ALL.iter().map(|b| b.name()).collect();
+        names.extend(Method::ALL.iter().map(|c| c.name()));
         names.sort();
         let count = names.len();
         names.dedup();
         assert_eq!(names.len(), count);
+        assert!(Builtin::ALL.iter().all(|b| Builtin::parse(b.name()) == Some(*b)));
+        assert!(Method::ALL.iter().all(|c| Method::parse(c.name()) == Some(*c)));
+    }
+
+    #[test]
+    fn a_function_of_the_runtime_takes_what_it_is_given() {
+        for b in Builtin::ALL {
+            let (func, more) = match b.def().how {
+                How::Direct(func) => (func, 0),
+                How::Typed(func) | How::Numbered(func, _) => (func, 1),
+                How::Math(_) => (RtFn::math, 1),
+                How::Math2(_) => (RtFn::math2, 1),
+                How::Made(_) => continue,
+            };
+            if let Some(params) = b.params() {
+                assert_eq!(func.sig().params.len(), params.len() + more, "`{}`", b.name());
+            }
+        }
+        for c in Method::ALL {
+            let def = c.def();
+            assert_eq!(def.func.sig().params.len(), def.takes.len() + 1, "`{}`", def.name);
+            assert!(def.func.sig().consumes_first, "`{}`", def.name);
+        }
+    }
+
+    #[test]
+    fn what_is_certain_cannot_fail() {
+        for b in Builtin::ALL.iter().filter(|b| b.def().does == Does::Certain) {
+            if let How::Direct(func) | How::Typed(func) | How::Numbered(func, _) = b.def().how {
+                assert!(!func.sig().fails, "`{}`", b.name());
+            }
+        }
+    }
+
+    #[test]
+    fn what_acts_is_no_tensor_code() {
+        for b in Builtin::ALL.iter().filter(|b| b.def().does == Does::Acts && !b.is_tile()) {
+            assert!(matches!(b.def().traced, Traced::Never(_)), "`{}`", b.name());
+        }
     }
 }

@@ -4,7 +4,10 @@
 //! symbolic). Names are resolved, defaults filled in, conversions explicit, comprehensions and
 //! unpacking desugared. A rebinding that changes a variable's type makes a new local.
 
+pub use crate::builtins::{Builtin, Method};
 pub use crate::ty::GlobalId;
+
+use crate::builtins::Does;
 use crate::ty::Ty;
 use std::sync::Arc;
 use tessera_base::{BinOp, CmpOp, DType, Mesh, Size, SizeVar, Span};
@@ -109,7 +112,7 @@ impl TExpr {
             TKind::Field(base, _) | TKind::TensorDim(base, _) => base.is_certain(),
             TKind::TensorShape(base) | TKind::TensorDType(base) => base.is_certain(),
             TKind::Tuple(es) | TKind::Struct(es) => es.iter().all(TExpr::is_certain),
-            TKind::Builtin { name: "tensor.size" | "min" | "max" | "len", args } => args.iter().all(TExpr::is_certain),
+            TKind::Builtin { name, args } => name.def().does == Does::Certain && args.iter().all(TExpr::is_certain),
             // Of numbers that only the run knows a divisor may be 0, and a step on the way too large: `m + 1 - m`.
             TKind::Arith { left, right, .. } => [left, right].iter().all(|e| e.is_certain() && e.is_known_int()),
             TKind::Neg(a) => a.is_certain() && a.is_known_int(),
@@ -527,22 +530,15 @@ pub enum TChange {
         index: Vec<IndexPart>,
         value: TExpr,
     },
-    /// A mutating method of a list or dict: `append`, `extend`, `insert`, `pop`, `remove`,
-    /// `sort`, `reverse`, `clear`, `update`. The popped value is read before the change.
+    /// A mutating method of a list or dict. The popped value is read before the change.
     Method {
-        name: Builtin,
+        name: Method,
         args: Vec<TExpr>,
     },
 }
 
-/// Functions of the host library by name, e.g. `print`, `io.read_npy`, `str.split`,
-/// `list.append`, `time.now`; the table is in `builtins.rs`.
-pub type Builtin = &'static str;
-
 /// A symbolic value for diagnostics and hovering.
 pub type SymbolicInt = Option<Size>;
 
-/// The builtin that stops the program where there is no first tensor to start a sum with.
-pub const SUM_OF_NONE: &str = "list.sum_of_none";
-/// What it says.
+/// What [`Builtin::list_sum_of_none`] says.
 pub const NO_SUM: &str = "`sum` of an empty list of tensors: `sum(xs, start)` has a value for none";

@@ -10,7 +10,7 @@
 //! for what is between them say what would be there if the program looked; what is really there is chosen so that least
 //! moves, and no value is partial.
 
-use crate::ir::{FnInst, LocalId, TExpr, TKind, TStmt, Variable};
+use crate::ir::{Builtin, FnInst, LocalId, TExpr, TKind, TStmt, Variable};
 use crate::sizes::vars_of;
 use crate::ty::Ty;
 use std::collections::{BTreeMap, BTreeSet};
@@ -280,7 +280,7 @@ pub fn compares(s: &TStmt, locals: &[Variable]) -> bool {
     let all = |stmts: &[TStmt]| stmts.iter().all(|s| compares(s, locals));
     let own = |l: &LocalId| locals.get(l.0 as usize).is_some_and(|v| v.compares);
     match s {
-        TStmt::Expr(e) => matches!(e.kind, TKind::Builtin { name: "sizes.differ", .. }),
+        TStmt::Expr(e) => matches!(e.kind, TKind::Builtin { name: Builtin::sizes_differ, .. }),
         TStmt::Set(l, _) => own(l),
         TStmt::If { then, otherwise, .. } => !then.is_empty() && all(then) && all(otherwise),
         TStmt::ForEach { var, body, .. } => own(var) && all(body),

@@ -1,16 +1,14 @@
 //! Core: the typed program, what the checker yields and everything below starts from.
 //!
-//! [`ty`]: types; [`sizes`], [`layouts`]: of what they are made. [`ir`]: the forms. [`builtins`]: functions of the host; [`symbols`]: what runs
-//! them. [`text`]: how they are written. [`walk`], [`live`]: over them. [`verify`]: whether a program agrees with itself. [`law`]: whether values
+//! [`ty`]: types; [`sizes`], [`layouts`]: of what they are made. [`builtins`]: functions of the host. [`ir`]: the forms. [`text`]: how they are written. [`walk`], [`live`]: over them. [`verify`]: whether a program agrees with itself. [`law`]: whether values
 //! agree with their types. [`region`]: what of a program is tensor code. [`build`]: Core written
 //! out by hand, for tests.
 
 pub mod ty;
 pub mod sizes;
 pub mod layouts;
-pub mod ir;
 pub mod builtins;
-pub mod symbols;
+pub mod ir;
 pub mod text;
 pub mod walk;
 pub mod live;

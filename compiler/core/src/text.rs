@@ -249,7 +249,7 @@ impl<'p> Writer<'p> {
             }
             TChange::Method { name, args } => {
                 operands.extend(args.iter().map(|e| self.expr(e)).collect::<Vec<_>>());
-                attrs.push(("method".into(), string(*name)));
+                attrs.push(("method".into(), string(name.name())));
                 Op::new("core.change_by")
             }
         };
@@ -385,7 +385,7 @@ impl<'p> Writer<'p> {
                 Op { operands, attrs, ..Op::new("check") }
             }
             TKind::Format(parts) => self.format(parts),
-            TKind::Builtin { name, args } => Op { operands: self.exprs(args), ..leaf("host", string(*name)) },
+            TKind::Builtin { name, args } => Op { operands: self.exprs(args), ..leaf("host", string(name.name())) },
             _ => self.operands_only(kind),
         }
     }

@@ -295,3 +295,25 @@ impl fmt::Display for Ty {
         }
     }
 }
+
+/// Whether values of two types have one form. What is not known, or never there, has any.
+pub fn same_form(a: &Ty, b: &Ty) -> bool {
+    match (a, b) {
+        (Ty::Error | Ty::Never | Ty::Unknown, _) | (_, Ty::Error | Ty::Never | Ty::Unknown) => true,
+        (Ty::List(a), Ty::List(b)) => same_form(a, b),
+        (Ty::Dict(ka, a), Ty::Dict(kb, b)) => same_form(ka, kb) && same_form(a, b),
+        (Ty::Tuple(a), Ty::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_form(a, b)),
+        (Ty::Struct(a), Ty::Struct(b)) => {
+            Arc::ptr_eq(a, b) || a.item == b.item && a.fields.iter().zip(&b.fields).all(|((_, a), (_, b))| same_form(a, b))
+        }
+        (Ty::FnRef(a), Ty::FnRef(b)) => {
+            Arc::ptr_eq(a, b)
+                || a.same_function(b) && a.captures.iter().zip(&b.captures).all(|((_, a), (_, b))| same_form(a, b))
+        }
+        (Ty::Fn(pa, ra), Ty::Fn(pb, rb)) => {
+            pa.len() == pb.len() && pa.iter().zip(pb).all(|(a, b)| same_form(a, b)) && same_form(ra, rb)
+        }
+        (a, b) if a.is_tensor() => b.is_tensor(),
+        _ => std::mem::discriminant(a) == std::mem::discriminant(b),
+    }
+}

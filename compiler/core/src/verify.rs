@@ -7,9 +7,8 @@
 mod host;
 
 use crate::ir::*;
-use crate::ty::Ty;
+use crate::ty::{Ty, same_form};
 use crate::walk::{each_child, each_part};
-use std::sync::Arc;
 use tessera_base::{CmpOp, Code, Diagnostic, Span};
 
 /// The first place where the program does not agree with itself.
@@ -38,30 +37,8 @@ struct At<'p> {
 
 type Agrees = Result<(), Box<Diagnostic>>;
 
-/// Whether values of two types have one form. What is not known, or never there, has any.
-fn same(a: &Ty, b: &Ty) -> bool {
-    match (a, b) {
-        (Ty::Error | Ty::Never | Ty::Unknown, _) | (_, Ty::Error | Ty::Never | Ty::Unknown) => true,
-        (Ty::List(a), Ty::List(b)) => same(a, b),
-        (Ty::Dict(ka, a), Ty::Dict(kb, b)) => same(ka, kb) && same(a, b),
-        (Ty::Tuple(a), Ty::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
-        (Ty::Struct(a), Ty::Struct(b)) => {
-            Arc::ptr_eq(a, b) || a.item == b.item && a.fields.iter().zip(&b.fields).all(|((_, a), (_, b))| same(a, b))
-        }
-        (Ty::FnRef(a), Ty::FnRef(b)) => {
-            Arc::ptr_eq(a, b)
-                || a.same_function(b) && a.captures.iter().zip(&b.captures).all(|((_, a), (_, b))| same(a, b))
-        }
-        (Ty::Fn(pa, ra), Ty::Fn(pb, rb)) => {
-            pa.len() == pb.len() && pa.iter().zip(pb).all(|(a, b)| same(a, b)) && same(ra, rb)
-        }
-        (a, b) if a.is_tensor() => b.is_tensor(),
-        _ => std::mem::discriminant(a) == std::mem::discriminant(b),
-    }
-}
-
 fn is(what: &str, found: &Ty, wanted: &Ty, span: Span) -> Agrees {
-    if same(found, wanted) { Ok(()) } else { wrong(&format!("{what} is `{found}` where `{wanted}` is meant"), span) }
+    if same_form(found, wanted) { Ok(()) } else { wrong(&format!("{what} is `{found}` where `{wanted}` is meant"), span) }
 }
 
 /// That a type is one of those that a form may have. What is never there may be any.
@@ -300,7 +277,7 @@ impl<'p> At<'p> {
                 takes(high, &int)
             }
             TKind::Derive { f, .. } => self.function(f.inst(), e.span).map(|_| ()),
-            TKind::Builtin { name, args } => host::verify(name, args, &e.ty, e.span),
+            TKind::Builtin { name, args } => host::verify(*name, args, &e.ty, e.span),
             TKind::Check { dims, .. } => dims.iter().flatten().try_for_each(|d| takes(d, &int)),
             _ => Ok(()),
         }
@@ -365,7 +342,7 @@ impl<'p> At<'p> {
         };
         match (change, &slot) {
             (TChange::Set(value), slot) => is("what is stored", &value.ty, slot, value.span),
-            (TChange::Method { name, args }, slot) => host::verify_method(name, args, slot, self.inst.span),
+            (TChange::Method { name, args }, slot) => host::verify_method(*name, args, slot, self.inst.span),
             (TChange::TensorSet { .. }, slot) => fits("what is written into", slot, slot.is_tensor(), self.inst.span),
         }
     }

@@ -4,31 +4,50 @@ use crate::machine::{Machine, R};
 use crate::value::{Value, key_value};
 use tessera_abi::rt::RtFn;
 use tessera_base::{Code, Span};
+use tessera_core::builtins::{How, Made};
 use tessera_core::ir::*;
-use tessera_core::symbols::{Symbol, symbol};
 use tessera_core::ty::Ty;
 use tessera_runtime::direct::Given;
 use tessera_trace::scalar::{Known, ScalarOp};
 
 impl Machine<'_> {
-    pub fn builtin(&mut self, name: &str, args: &[TExpr], ty: &Ty, span: Span) -> R<Value> {
-        if name == "dist.show" {
+    pub fn builtin(&mut self, function: Builtin, args: &[TExpr], ty: &Ty, span: Span) -> R<Value> {
+        if function == Builtin::dist_show {
             return self.unknown(span, "where the parts of a tensor lie");
         }
         let values = self.exprs(args)?;
-        if name == "print" {
-            return self.print(args, &values, span);
-        }
-        if name == SUM_OF_NONE {
-            return self.error(Code::E0711, span, NO_SUM);
-        }
-        if let Some(symbol) = symbol(name) {
-            return self.symbol(symbol, args, &values, ty, span);
-        }
-        let mut given: Vec<Given> = vec![];
-        match (name, &values[..]) {
-            ("len", [v]) => self.len(v, span),
-            ("tensor.size", [Value::Tensor(t)]) => {
+        let mut given: Vec<Given> = values.iter().zip(args).map(|(v, e)| self.given(v, &e.ty)).collect();
+        let func = match function.def().how {
+            How::Direct(func) => func,
+            How::Typed(func) => {
+                given.push(self.given_type(ty));
+                func
+            }
+            How::Numbered(func, number) => {
+                given.push(Given::Number(number));
+                func
+            }
+            How::Math(number) | How::Math2(number) => {
+                given.insert(0, Given::Number(number));
+                let func = if matches!(function.def().how, How::Math(_)) { RtFn::math } else { RtFn::math2 };
+                let value = self.rt(func, given, &Ty::Float, span)?;
+                return match (ty, value.scalar()) {
+                    (Ty::Int(_), Some(k)) => self.applied(ScalarOp::FloatToInt, &[k], span),
+                    _ => Ok(value),
+                };
+            }
+            How::Made(made) => return self.made(made, args, &values, ty, span),
+        };
+        self.rt(func, given, ty, span)
+    }
+
+    /// What takes more than a function of the runtime.
+    fn made(&mut self, made: Made, args: &[TExpr], values: &[Value], ty: &Ty, span: Span) -> R<Value> {
+        match (made, values) {
+            (Made::Print, _) => self.print(args, values, span),
+            (Made::NoSum, _) => self.error(Code::E0711, span, NO_SUM),
+            (Made::Len, [v]) => self.len(v, span),
+            (Made::Size, [Value::Tensor(t)]) => {
                 let mut size = Known::Int(1);
                 for &n in &t.shape {
                     let times = ScalarOp::Arith { op: tessera_base::BinOp::Mul, int_operands: false };
@@ -36,29 +55,44 @@ impl Machine<'_> {
                 }
                 Ok(size.into())
             }
-            ("int.abs" | "float.abs" | "math.fabs" | "abs", [v]) => match v.scalar() {
+            (Made::Abs, [v]) => match v.scalar() {
                 Some(k) => self.applied(ScalarOp::Abs, &[k], span),
                 None => self.broken(span, "a number"),
             },
-            ("math.isnan", [Value::Float(x)]) => Ok(Value::Bool(x.is_nan())),
-            ("math.isinf", [Value::Float(x)]) => Ok(Value::Bool(x.is_infinite())),
-            ("math.isfinite", [Value::Float(x)]) => Ok(Value::Bool(x.is_finite())),
-            ("min" | "max", [first, rest @ ..]) => self.extreme(name == "max", first, rest, span),
-            ("list.sum", [list]) => {
+            (Made::IsNan, [Value::Float(x)]) => Ok(Value::Bool(x.is_nan())),
+            (Made::IsInf, [Value::Float(x)]) => Ok(Value::Bool(x.is_infinite())),
+            (Made::IsFinite, [Value::Float(x)]) => Ok(Value::Bool(x.is_finite())),
+            (Made::Least, [first, rest @ ..]) => self.extreme(false, first, rest, span),
+            (Made::Greatest, [first, rest @ ..]) => self.extreme(true, first, rest, span),
+            (Made::Sum, [list]) => {
                 let func = if matches!(ty, Ty::Float) { RtFn::list_sum_float } else { RtFn::list_sum_int };
-                given.push(self.given(list, &args[0].ty));
+                let given = vec![self.given(list, &args[0].ty)];
                 self.rt(func, given, ty, span)
             }
-            ("dict.items", [Value::Dict(entries)]) => {
+            (Made::Items, [Value::Dict(entries)]) => {
                 let item = |(k, v): (_, &Value)| Value::record(vec![key_value(k), v.clone()]);
                 Ok(Value::list(entries.iter().map(item).collect()))
             }
-            ("io.save", [path, value]) => {
-                given.extend([self.given(path, &args[0].ty), self.given(value, &args[1].ty)]);
+            (Made::Save, [path, value]) => {
+                let mut given = vec![self.given(path, &args[0].ty), self.given(value, &args[1].ty)];
                 given.push(self.given_type(&args[1].ty));
                 self.rt(RtFn::io_save, given, ty, span)
             }
-            _ => self.unknown(span, &format!("`{name}`")),
+            (Made::Tile, _) => self.broken(span, "a tile program around this"),
+            (
+                Made::Len
+                | Made::Size
+                | Made::Abs
+                | Made::IsNan
+                | Made::IsInf
+                | Made::IsFinite
+                | Made::Least
+                | Made::Greatest
+                | Made::Sum
+                | Made::Items
+                | Made::Save,
+                _,
+            ) => self.broken(span, "a value of another type"),
         }
     }
 
@@ -67,31 +101,6 @@ impl Machine<'_> {
             Some(k) => Ok(k),
             None => self.broken(span, "a number"),
         }
-    }
-
-    fn symbol(&mut self, symbol: Symbol, args: &[TExpr], values: &[Value], ty: &Ty, span: Span) -> R<Value> {
-        let mut given: Vec<Given> = values.iter().zip(args).map(|(v, e)| self.given(v, &e.ty)).collect();
-        let func = match symbol {
-            Symbol::Direct(func) => func,
-            Symbol::Typed(func) => {
-                given.push(self.given_type(ty));
-                func
-            }
-            Symbol::Numbered(func, number) => {
-                given.push(Given::Number(number));
-                func
-            }
-            Symbol::Math(number) | Symbol::Math2(number) => {
-                given.insert(0, Given::Number(number));
-                let func = if matches!(symbol, Symbol::Math(_)) { RtFn::math } else { RtFn::math2 };
-                let value = self.rt(func, given, &Ty::Float, span)?;
-                return match (ty, value.scalar()) {
-                    (Ty::Int(_), Some(k)) => self.applied(ScalarOp::FloatToInt, &[k], span),
-                    _ => Ok(value),
-                };
-            }
-        };
-        self.rt(func, given, ty, span)
     }
 
     fn len(&mut self, value: &Value, span: Span) -> R<Value> {

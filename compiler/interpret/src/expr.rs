@@ -122,7 +122,7 @@ impl Machine<'_> {
                 Value::Tensor(t) => Value::DType(t.dtype),
                 _ => return self.broken(span, "a tensor"),
             },
-            TKind::Builtin { name, args } => return self.builtin(name, args, &e.ty, span),
+            TKind::Builtin { name, args } => return self.builtin(*name, args, &e.ty, span),
             TKind::Check { value, name, annotation, dims } => {
                 let v = self.expr(value)?;
                 self.check(&v, &value.ty, (name, *annotation), dims, &e.ty)?;

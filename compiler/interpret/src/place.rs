@@ -4,12 +4,9 @@ use crate::machine::{Machine, R};
 use crate::region::Making;
 use crate::value::Value;
 use std::rc::Rc;
-use tessera_abi::rt::RtFn;
 use tessera_base::{Code, Span};
 use tessera_core::ir::*;
-use tessera_core::symbols::change as symbol;
 use tessera_core::ty::Ty;
-use tessera_runtime::direct::Given;
 use tessera_runtime::fault::reserve;
 use tessera_runtime::passed::PassedKey;
 use tessera_runtime::slice::position;
@@ -32,7 +29,7 @@ enum Ready<'a> {
         making: Making,
     },
     Method {
-        name: &'a str,
+        name: Method,
         args: Vec<(Value, Ty)>,
     },
 }
@@ -47,7 +44,7 @@ impl Machine<'_> {
                 for e in args {
                     ready.push((self.expr(e)?, e.ty.clone()));
                 }
-                Ready::Method { name, args: ready }
+                Ready::Method { name: *name, args: ready }
             }
             TChange::TensorSet { of, index, value } => self.tensor_set(of, index, value)?,
         };
@@ -141,14 +138,13 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn method(&mut self, old: &mut Value, name: &str, args: Vec<(Value, Ty)>, slot: &Ty, span: Span) -> R<()> {
-        let short = name.rsplit('.').next().unwrap_or(name);
-        match (&mut *old, short, &args[..]) {
-            (Value::List(items), "append", [(x, _)]) => {
+    fn method(&mut self, old: &mut Value, method: Method, args: Vec<(Value, Ty)>, slot: &Ty, span: Span) -> R<()> {
+        match (&mut *old, method, &args[..]) {
+            (Value::List(items), Method::list_append, [(x, _)]) => {
                 Rc::make_mut(items).push(x.clone());
                 return Ok(());
             }
-            (Value::List(items), "extend", [(Value::List(more), _)]) => {
+            (Value::List(items), Method::list_extend, [(Value::List(more), _)]) => {
                 let items = Rc::make_mut(items);
                 reserve(items, more.len()).map_err(|fault| self.fault(fault, span))?;
                 items.extend(more.iter().cloned());
@@ -156,18 +152,9 @@ impl Machine<'_> {
             }
             _ => {}
         }
-        let Some(func) = symbol(matches!(old, Value::Dict(_)), short) else {
-            return self.unknown(span, &format!("`{name}`"));
-        };
         let mut given = vec![self.given(old, slot)];
         given.extend(args.iter().map(|(v, ty)| self.given(v, ty)));
-        if given.len() == 1 && func == RtFn::list_delete {
-            given.push(Given::Number(-1));
-        }
-        if given.len() == 1 && func == RtFn::list_sort {
-            given.push(Given::Number(0));
-        }
-        *old = self.rt(func, given, slot, span)?;
+        *old = self.rt(method.def().func, given, slot, span)?;
         Ok(())
     }
 }

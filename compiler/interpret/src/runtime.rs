@@ -5,6 +5,7 @@ use crate::value::Value;
 use tessera_abi::rt::RtFn;
 use tessera_base::Span;
 use tessera_core::ty::Ty;
+use tessera_trace::known::type_id;
 use tessera_runtime::direct::Given;
 use tessera_runtime::passed::Passed;
 use tessera_runtime::value::{TypeId, TypeInfo, TypeTable};
@@ -12,27 +13,7 @@ use tessera_runtime::value::{TypeId, TypeInfo, TypeTable};
 impl Machine<'_> {
     /// The type as the runtime knows it: without sizes and element types.
     pub fn type_id(&mut self, ty: &Ty) -> TypeId {
-        let mut of = |t: &Ty| self.type_id(t);
-        let info = match ty {
-            Ty::Int(_) => TypeInfo::Int,
-            Ty::Float => TypeInfo::Float,
-            Ty::Bool => TypeInfo::Bool,
-            Ty::Str => TypeInfo::Str,
-            Ty::None | Ty::Unknown | Ty::Never | Ty::Error => TypeInfo::None,
-            Ty::Mesh(_) | Ty::ShardSpec(_) => TypeInfo::Known(ty.to_string().into()),
-            Ty::DType(_) => TypeInfo::DType,
-            Ty::Tensor(_) | Ty::TensorPattern(_) | Ty::AnyTensor => TypeInfo::Tensor,
-            Ty::List(t) => TypeInfo::List(of(t)),
-            Ty::Dict(k, v) => TypeInfo::Dict(of(k), of(v)),
-            Ty::Tuple(ts) => TypeInfo::Tuple(ts.iter().map(of).collect()),
-            Ty::Struct(s) => TypeInfo::Struct {
-                name: s.name.clone(),
-                fields: s.fields.iter().map(|(n, t)| (n.clone(), of(t))).collect(),
-            },
-            Ty::FnRef(r) => TypeInfo::Tuple(r.captures.iter().map(|(_, t)| of(t)).collect()),
-            Ty::Fn(ps, r) => TypeInfo::Fn { params: ps.iter().map(&mut of).collect(), ret: of(r) },
-        };
-        self.context.types.add(info)
+        type_id(&mut self.context.types, ty)
     }
 
     pub fn given(&mut self, value: &Value, ty: &Ty) -> Given {

@@ -3,28 +3,53 @@
 use super::body::Body;
 use tessera_abi::rt::RtFn::*;
 use tessera_base::{Code, Diagnostic, Span};
+use tessera_core::builtins::{How, Made};
 use tessera_core::ir::*;
-use tessera_core::symbols::{Symbol, symbol};
 use tessera_core::ty::Ty;
 use tessera_ir::host::{Arith, HExpr, HExprKind, HStmt, HostType, Rel, TypeId};
 
 impl Body<'_, '_> {
-    pub(super) fn builtin(&mut self, name: &str, args: &[TExpr], ty: &Ty, span: Span) -> HExpr {
+    pub(super) fn builtin(&mut self, function: Builtin, args: &[TExpr], ty: &Ty, span: Span) -> HExpr {
         let result = self.cx.erase(ty);
-        if name == "print" {
-            return self.print(args, span);
+        match function.def().how {
+            How::Direct(func) => {
+                let args = self.builtin_args(function, args);
+                self.rt(func, args, result, span)
+            }
+            How::Typed(func) => {
+                let mut args = self.exprs(args);
+                args.push(self.type_of(result, span));
+                self.rt(func, args, result, span)
+            }
+            How::Numbered(func, number) => {
+                let mut args = self.exprs(args);
+                args.push(self.int(number, span));
+                self.rt(func, args, result, span)
+            }
+            How::Math(number) | How::Math2(number) => {
+                let float = self.float_ty();
+                let func = if matches!(function.def().how, How::Math(_)) { math } else { math2 };
+                let (number, mut x) = (self.int(number, span), self.exprs(args));
+                x.insert(0, number);
+                let value = self.rt(func, x, float, span);
+                let to_int = result != float;
+                if to_int { self.make(HExprKind::FloatToInt(Box::new(value)), result, span) } else { value }
+            }
+            How::Made(made) => self.made(made, function, args, ty, result, span),
         }
-        if name == SUM_OF_NONE {
-            let message = self.str(NO_SUM, span);
-            let stop = HStmt::Fail { code: Code::E0711, message, span: self.cx.span(span) };
-            let value = Box::new(self.make(HExprKind::None, result, span));
-            return self.make(HExprKind::Block { stmts: vec![stop], value }, result, span);
-        }
-        if let Some(symbol) = symbol(name) {
-            return self.symbol(symbol, name, args, result, span);
-        }
-        match name {
-            "dict.items" => {
+    }
+
+    /// What takes more than a function of the runtime.
+    fn made(&mut self, made: Made, function: Builtin, args: &[TExpr], ty: &Ty, result: TypeId, span: Span) -> HExpr {
+        match made {
+            Made::Print => self.print(args, span),
+            Made::NoSum => {
+                let message = self.str(NO_SUM, span);
+                let stop = HStmt::Fail { code: Code::E0711, message, span: self.cx.span(span) };
+                let value = Box::new(self.make(HExprKind::None, result, span));
+                self.make(HExprKind::Block { stmts: vec![stop], value }, result, span)
+            }
+            Made::Items => {
                 // The runtime makes the list itself; it wants to know the tuples in it.
                 let item = match self.cx.types.get(result) {
                     HostType::List(item) => *item,
@@ -34,67 +59,36 @@ impl Body<'_, '_> {
                 args.push(self.type_of(item, span));
                 self.rt(dict_items, args, result, span)
             }
-            "io.save" => {
+            Made::Save => {
                 let mut args = self.exprs(args);
                 let ty = args.last().map_or(result, |value| value.ty);
                 args.push(self.type_of(ty, span));
                 self.rt(io_save, args, result, span)
             }
-            "math.isnan" | "math.isinf" | "math.isfinite" => match self.is_kind(name, args, result, span) {
-                Some(value) => value,
-                None => self.make(HExprKind::None, result, span),
-            },
-            "tensor.size" => self.tensor_size(&args[0], span),
-            "len" => self.len(&args[0], result, span),
-            "int.abs" | "float.abs" | "math.fabs" | "abs" => self.abs(&args[0], result, span),
-            "min" | "max" => self.least(name == "max", args, result, span),
-            "list.sum" => {
+            Made::IsNan | Made::IsInf | Made::IsFinite => self.is_kind(made, &args[0], result, span),
+            Made::Size => self.tensor_size(&args[0], span),
+            Made::Len => self.len(&args[0], result, span),
+            Made::Abs => self.abs(&args[0], result, span),
+            Made::Least => self.least(false, args, result, span),
+            Made::Greatest => self.least(true, args, result, span),
+            Made::Sum => {
                 let func = if matches!(ty, Ty::Float) { list_sum_float } else { list_sum_int };
                 let args = self.exprs(args);
                 self.rt(func, args, result, span)
             }
-            _ => {
-                let message = format!("the function `{name}` is not supported yet");
-                self.cx.diagnostics.push(Diagnostic::new(Code::E0690, span, message));
+            Made::Tile => {
+                let message = format!("`{}` stands outside a kernel", function.name());
+                self.cx.diagnostics.push(Diagnostic::new(Code::E0502, span, message));
                 self.make(HExprKind::None, result, span)
             }
         }
     }
 
-    /// A call of the runtime function behind a function.
-    fn symbol(&mut self, symbol: Symbol, name: &str, args: &[TExpr], result: TypeId, span: Span) -> HExpr {
-        match symbol {
-            Symbol::Direct(func) => {
-                let args = self.builtin_args(name, args);
-                self.rt(func, args, result, span)
-            }
-            Symbol::Typed(func) => {
-                let mut args = self.exprs(args);
-                args.push(self.type_of(result, span));
-                self.rt(func, args, result, span)
-            }
-            Symbol::Numbered(func, number) => {
-                let mut args = self.exprs(args);
-                args.push(self.int(number, span));
-                self.rt(func, args, result, span)
-            }
-            Symbol::Math(number) | Symbol::Math2(number) => {
-                let float = self.float_ty();
-                let (number, mut x) = (self.int(number, span), self.exprs(args));
-                x.insert(0, number);
-                let func = if matches!(symbol, Symbol::Math(_)) { math } else { math2 };
-                let value = self.rt(func, x, float, span);
-                let to_int = result != float;
-                if to_int { self.make(HExprKind::FloatToInt(Box::new(value)), result, span) } else { value }
-            }
-        }
-    }
-
     /// Elements take the type of the container that they are looked up in.
-    fn builtin_args(&mut self, name: &str, args: &[TExpr]) -> Vec<HExpr> {
+    fn builtin_args(&mut self, function: Builtin, args: &[TExpr]) -> Vec<HExpr> {
         let element = match args.first().map(|a| &a.ty) {
-            Some(Ty::List(t)) if matches!(name, "list.index" | "list.count") => Some((**t).clone()),
-            Some(Ty::Dict(_, v)) if name == "dict.get" => Some((**v).clone()),
+            Some(Ty::List(t)) if matches!(function, Builtin::list_index | Builtin::list_count) => Some((**t).clone()),
+            Some(Ty::Dict(_, v)) if function == Builtin::dict_get => Some((**v).clone()),
             _ => None,
         };
         args.iter()
@@ -177,12 +171,11 @@ impl Body<'_, '_> {
     }
 
     /// `math.isnan`, `math.isinf`, `math.isfinite`.
-    fn is_kind(&mut self, name: &str, args: &[TExpr], result: TypeId, span: Span) -> Option<HExpr> {
+    fn is_kind(&mut self, made: Made, x: &TExpr, bool: TypeId, span: Span) -> HExpr {
         let float = self.float_ty();
-        let value = self.expr(args.first()?);
-        let bool = result;
-        Some(self.once(value, span, |b, x| match name {
-            "math.isnan" => b.make(HExprKind::Rel(Rel::Ne, Box::new(x.clone()), Box::new(x)), bool, span),
+        let value = self.expr(x);
+        self.once(value, span, |b, x| match made {
+            Made::IsNan => b.make(HExprKind::Rel(Rel::Ne, Box::new(x.clone()), Box::new(x)), bool, span),
             _ => {
                 // x - x is 0 for finite numbers and NaN otherwise.
                 let kind = HExprKind::FloatOp {
@@ -195,13 +188,13 @@ impl Body<'_, '_> {
                 let zero = b.make(HExprKind::Float(0.0), float, span);
                 let finite =
                     Box::new(b.make(HExprKind::Rel(Rel::Eq, Box::new(difference), Box::new(zero)), bool, span));
-                if name == "math.isfinite" {
+                if made == Made::IsFinite {
                     return *finite;
                 }
                 let number = Box::new(b.make(HExprKind::Rel(Rel::Eq, Box::new(x.clone()), Box::new(x)), bool, span));
                 let infinite = Box::new(b.make(HExprKind::Not(finite), bool, span));
                 b.make(HExprKind::And(number, infinite), bool, span)
             }
-        }))
+        })
     }
 }

@@ -201,7 +201,7 @@ impl Body<'_, '_> {
                 return self.check(value, name, *annotation, dims, &e.ty);
             }
             TKind::Op { args, .. } => return self.host_array(args, ty, span),
-            TKind::Builtin { name, args } => return self.builtin(name, args, &e.ty, span),
+            TKind::Builtin { name, args } => return self.builtin(*name, args, &e.ty, span),
             TKind::Format(parts) => return self.format(parts, span),
             TKind::Block { stmts, value } => {
                 let everything = self.everything();

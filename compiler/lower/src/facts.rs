@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::Mesh;
+use tessera_core::builtins::Does;
 use tessera_core::ir::*;
 use tessera_core::layouts;
 use tessera_core::ty::Ty;
@@ -143,7 +144,7 @@ impl<'p> Facts<'p> {
             TKind::Index(..) | TKind::Concat(..) | TKind::Repeat(..) => true,
             TKind::Arith { .. } | TKind::Neg(_) | TKind::IntToFloat(_) | TKind::BoolToInt(_) => true,
             TKind::WithPolicy(..) | TKind::Check { .. } => true,
-            TKind::Builtin { name, .. } => *name == "tensor.size",
+            TKind::Builtin { name, .. } => *name == Builtin::tensor_size,
             _ => false,
         }
     }
@@ -181,7 +182,7 @@ impl<'p> Facts<'p> {
             TKind::Call { inst, .. } => self.traceable(*inst),
             TKind::CallValue { .. } | TKind::Block { .. } | TKind::Scan { .. } | TKind::Fori { .. } => false,
             TKind::Derive { .. } => false,
-            TKind::Builtin { name, .. } => is_pure_builtin(name),
+            TKind::Builtin { name, .. } => name.def().does != Does::Acts,
             _ => true,
         };
         let mut all = own;
@@ -227,9 +228,4 @@ fn mentioned_globals(body: &[TStmt]) -> BTreeSet<GlobalId> {
         }
     });
     out
-}
-
-fn is_pure_builtin(name: &str) -> bool {
-    matches!(name, "len" | "abs" | "min" | "max" | "sum" | "round" | "range" | "chr" | "ord" | "divmod")
-        || ["math.", "str.", "list.", "dict."].iter().any(|p| name.starts_with(p))
 }

@@ -249,7 +249,7 @@ fn known(ty: &Ty) -> Option<TKind> {
 fn is_static(e: &TExpr) -> bool {
     match &e.kind {
         TKind::TensorDim(base, _) | TKind::TensorShape(base) | TKind::TensorDType(base) => path(base).is_some(),
-        TKind::Builtin { name, args } => *name == "tensor.size" && args.iter().all(|a| path(a).is_some()),
+        TKind::Builtin { name, args } => *name == Builtin::tensor_size && args.iter().all(|a| path(a).is_some()),
         TKind::Arith { left, right, .. } => is_static_operand(left) && is_static_operand(right),
         TKind::Neg(a) | TKind::IntToFloat(a) => is_static_operand(a),
         _ => false,

@@ -4,9 +4,9 @@ use super::body::Body;
 use super::outline::Pending;
 use std::collections::BTreeSet;
 use tessera_abi::rt::RtFn;
-use tessera_base::{Code, Diagnostic, Span};
+use tessera_base::{Span, bug};
+use tessera_core::builtins::Takes;
 use tessera_core::ir::*;
-use tessera_core::symbols::change;
 use tessera_core::ty::Ty;
 use tessera_core::walk::{Var, as_var, mentions};
 use tessera_ir::host::{Change, HExprKind, HStmt, Place, Root, Step};
@@ -33,10 +33,7 @@ impl Body<'_, '_> {
                     Change::Apply { func: RtFn::tensor_assign, args: vec![index, value, loose] }
                 }
             }
-            TChange::Method { name, args } => match self.method(name, args, &slot, span) {
-                Some(change) => change,
-                None => return,
-            },
+            TChange::Method { name, args } => self.method(*name, args, &slot),
         };
         let place = self.place(place);
         let span = self.cx.span(span);
@@ -131,30 +128,17 @@ impl Body<'_, '_> {
     }
 
     /// A mutating method of a list or dict.
-    fn method(&mut self, name: &str, args: &[TExpr], slot: &Ty, span: Span) -> Option<Change> {
-        let short = name.rsplit('.').next().unwrap_or(name);
-        let arg = |b: &mut Self, i: usize, want: &Ty| args.get(i).map(|e| b.expr_as(e, want));
-        let of_dict = matches!(slot, Ty::Dict(..));
-        let Some(func) = change(of_dict, short).filter(|_| of_dict || matches!(slot, Ty::List(_))) else {
-            let message = format!("the method `{short}` of {slot} is not supported yet");
-            self.cx.diagnostics.push(Diagnostic::new(Code::E0690, span, message));
-            return None;
+    fn method(&mut self, method: Method, args: &[TExpr], slot: &Ty) -> Change {
+        let def = method.def();
+        let own = |b: &mut Self, (takes, e): (&Takes, &TExpr)| match (takes, slot) {
+            (Takes::Element, Ty::List(t)) | (Takes::Key, Ty::Dict(t, _)) => b.expr_as(e, t),
+            (Takes::Whole, _) => b.expr_as(e, slot),
+            (Takes::Position, _) => b.expr_as(e, &Ty::int()),
+            (Takes::Descending, _) => b.expr_as(e, &Ty::Bool),
+            (Takes::Element | Takes::Key, _) => bug!("`{}` of {slot}", def.name),
         };
-        let args = match (slot, short) {
-            (Ty::List(t), "append" | "remove") => vec![arg(self, 0, t)?],
-            (Ty::List(_), "extend") | (Ty::Dict(..), "update") => vec![arg(self, 0, slot)?],
-            (Ty::List(t), "insert") => vec![arg(self, 0, &Ty::int())?, arg(self, 1, t)?],
-            (Ty::List(_), "pop") => {
-                let at = arg(self, 0, &Ty::int());
-                vec![at.unwrap_or_else(|| self.int(-1, span))]
-            }
-            (Ty::List(_), "sort") => {
-                let descending = arg(self, 0, &Ty::Bool);
-                vec![descending.unwrap_or_else(|| self.bool(false, span))]
-            }
-            (Ty::Dict(k, _), "pop") => vec![arg(self, 0, k)?],
-            _ => vec![],
-        };
-        Some(Change::Apply { func, args })
+        assert_eq!(def.takes.len(), args.len(), "`{}` has the arguments of its row", def.name);
+        let args = def.takes.iter().zip(args).map(|pair| own(self, pair)).collect();
+        Change::Apply { func: def.func, args }
     }
 }

@@ -3,16 +3,11 @@
 use super::scalar::{Kind, Known, ScalarOp};
 use super::value::{Key, Scalar, Value};
 use super::{NODES_MAX, R, Tracer};
-use std::sync::Arc;
-use tessera_base::{BinOp, CmpOp};
-use tessera_base::{Code, Span};
-use tessera_core::ir::{NO_SUM, SUM_OF_NONE, TExpr};
-
-/// Functions of one float by their number in the row `math` of `abi::rt`.
-const MATH: &[&str] = &[
-    "sqrt", "exp", "log", "sin", "cos", "tan", "floor", "ceil", "tanh", "log2", "log10", "trunc", "expm1", "log1p",
-    "asin", "acos", "atan", "sinh", "cosh", "erf",
-];
+use indexmap::IndexMap;
+use tessera_base::{BinOp, CmpOp, Code, Span, bug};
+use tessera_core::builtins::{Gives, How, Made, Rule, Traced, Tracing};
+use tessera_core::ir::{Builtin, NO_SUM, TExpr};
+use tessera_core::ty::Ty;
 
 /// A dict's key as a value.
 pub(super) fn key_value(key: &Key) -> Value {
@@ -23,49 +18,57 @@ pub(super) fn key_value(key: &Key) -> Value {
 }
 
 impl Tracer<'_> {
-    pub(super) fn builtin(&mut self, name: &str, args: &[TExpr], span: Span) -> R<Value> {
-        if let Some(value) = self.tile_builtin(name, args, span)? {
-            return Ok(value);
+    pub(super) fn builtin(&mut self, function: Builtin, args: &[TExpr], ty: &Ty, span: Span) -> R<Value> {
+        match function.def().traced {
+            Traced::As(Tracing::ProgramId | Tracing::Load | Tracing::Store) => self.tile_builtin(function, args, span),
+            Traced::As(tracing) => {
+                let values = self.evals(args)?;
+                self.traced(function, tracing, &values, span)
+            }
+            Traced::Known => {
+                let values = self.evals(args)?;
+                self.by_runtime(function, args, &values, ty, span)
+            }
+            Traced::Never(why) => {
+                let d = self.error(Code::E0301, span, format!("`{}` cannot be part of a graph function", function.name()));
+                Err(Box::new(d.note(why)))
+            }
         }
-        let values = self.evals(args)?;
-        if let ("sizes.differ", [Value::Str(text), sizes]) = (name, &values[..]) {
-            return Err(self.sizes_differ(text, sizes, span)?);
-        }
-        if name == SUM_OF_NONE {
-            return Err(self.error(Code::E0711, span, NO_SUM));
-        }
-        if let Some(short) = name.strip_prefix("math.") {
-            return self.math(short, &values, span);
-        }
-        if let Some(value) = self.on_list(name, &values, span)? {
-            return Ok(value);
-        }
-        if let Some(value) = self.on_dict(name, &values, span)? {
-            return Ok(value);
-        }
-        match (name, &values[..]) {
-            ("len", [v]) => self.len(v, span),
-            ("range", [start, stop, step]) => self.range([start, stop, step], span),
-            ("int.abs" | "float.abs" | "abs", [Value::Scalar(x)]) => self.scalar_op(ScalarOp::Abs, &[x], span),
-            ("float.round", [Value::Scalar(x)]) => self.scalar_op(ScalarOp::Round, &[x], span),
-            ("min" | "max", [first, rest @ ..]) => self.extreme(name, first, rest, span),
-            ("tensor.size", [Value::Tensor(t)]) => {
+    }
+
+    fn traced(&mut self, function: Builtin, tracing: Tracing, values: &[Value], span: Span) -> R<Value> {
+        match (tracing, values) {
+            (Tracing::Number, _) => self.number(function, values, span),
+            (Tracing::Abs, [Value::Scalar(x)]) => self.scalar_op(ScalarOp::Abs, &[x], span),
+            (Tracing::Round, [Value::Scalar(x)]) => self.scalar_op(ScalarOp::Round, &[x], span),
+            (Tracing::Least, [first, rest @ ..]) => self.extreme(false, first, rest, span),
+            (Tracing::Greatest, [first, rest @ ..]) => self.extreme(true, first, rest, span),
+            (Tracing::Len, [v]) => self.len(v, span),
+            (Tracing::Range, [start, stop, step]) => self.range([start, stop, step], span),
+            (Tracing::Size, [Value::Tensor(t)]) => {
                 let n = self.ty(*t).elems().and_then(|n| i64::try_from(n).ok());
                 n.map(Value::int).ok_or_else(|| self.error(Code::E0701, span, "the tensor has more than 2^63 elements"))
             }
-            ("str.join", [Value::Str(sep), Value::List(parts)]) => {
-                let texts = parts.iter().map(|p| self.show(p, false, span)).collect::<R<Vec<_>>>()?;
-                Ok(Value::str(texts.join(sep)))
-            }
-            ("str.upper", [Value::Str(s)]) => Ok(Value::str(s.to_uppercase())),
-            ("str.lower", [Value::Str(s)]) => Ok(Value::str(s.to_lowercase())),
-            ("str.startswith", [Value::Str(s), Value::Str(t)]) => Ok(Value::bool(s.starts_with(&**t))),
-            ("str.endswith", [Value::Str(s), Value::Str(t)]) => Ok(Value::bool(s.ends_with(&**t))),
-            ("str.list", [Value::Str(s)]) => Ok(Value::list(s.chars().map(|c| Value::str(c.to_string())).collect())),
-            _ => {
-                let message = format!("`{name}` cannot be part of a graph function");
-                Err(self.error(Code::E0301, span, message))
-            }
+            (Tracing::Differ, [Value::Str(text), sizes]) => Err(self.sizes_differ(text, sizes, span)?),
+            (Tracing::NoSum, _) => Err(self.error(Code::E0711, span, NO_SUM)),
+            (
+                Tracing::ListLeast
+                | Tracing::ListGreatest
+                | Tracing::Sum
+                | Tracing::Any
+                | Tracing::All
+                | Tracing::Sorted
+                | Tracing::SortedBy
+                | Tracing::Reversed
+                | Tracing::Index
+                | Tracing::Count,
+                [Value::List(items), rest @ ..],
+            ) => self.on_list(tracing, items, rest, span),
+            (
+                Tracing::Keys | Tracing::Values | Tracing::Items | Tracing::Get,
+                [Value::Dict(entries), rest @ ..],
+            ) => self.on_dict(tracing, entries, rest, span),
+            (_, values) => Err(self.broken(span, "a value of another type", values.first().unwrap_or(&Value::None))),
         }
     }
 
@@ -107,17 +110,17 @@ impl Tracer<'_> {
         Ok(Value::list((0..count as i64).map(|i| Value::int(start + i * step)).collect()))
     }
 
-    /// `min(a, b, …)` or of a list.
-    fn extreme(&mut self, name: &str, first: &Value, rest: &[Value], span: Span) -> R<Value> {
+    /// `min(a, b, …)` or of a list: the first of equal values.
+    fn extreme(&mut self, greatest: bool, first: &Value, rest: &[Value], span: Span) -> R<Value> {
         let mut best = first.clone();
         for next in rest {
             best = match (&best, next) {
                 (Value::Scalar(a), Value::Scalar(b)) => {
-                    let op = if name.ends_with("min") { ScalarOp::Min } else { ScalarOp::Max };
+                    let op = if greatest { ScalarOp::Max } else { ScalarOp::Min };
                     self.scalar_op(op, &[a, b], span)?
                 }
                 (Value::Str(a), Value::Str(b)) => {
-                    let better = if name.ends_with("min") { b < a } else { b > a };
+                    let better = if greatest { b > a } else { b < a };
                     Value::Str(if better { b.clone() } else { a.clone() })
                 }
                 (other, _) => return Err(self.broken(span, "a number", other)),
@@ -126,30 +129,29 @@ impl Tracer<'_> {
         Ok(best)
     }
 
-    fn on_list(&mut self, name: &str, values: &[Value], span: Span) -> R<Option<Value>> {
-        let [Value::List(items), rest @ ..] = values else { return Ok(None) };
-        Ok(Some(match (name, rest) {
-            ("list.min" | "list.max" | "min" | "max", []) => {
+    fn on_list(&mut self, what: Tracing, items: &[Value], rest: &[Value], span: Span) -> R<Value> {
+        Ok(match (what, rest) {
+            (Tracing::ListLeast | Tracing::ListGreatest, []) => {
                 let Some((first, rest)) = items.split_first() else {
                     return Err(self.error(Code::E0711, span, "the list is empty"));
                 };
-                self.extreme(name, first, rest, span)?
+                self.extreme(what == Tracing::ListGreatest, first, rest, span)?
             }
-            ("list.sum", []) => {
+            (Tracing::Sum, []) => {
                 let float = matches!(items.first(), Some(Value::Scalar(s)) if s.kind() == Kind::Float);
                 let zero = if float { Known::Float(0.0) } else { Known::Int(0) };
                 let mut sum = Scalar::Known(zero);
-                for item in items.iter() {
+                for item in items {
                     let Value::Scalar(s) = item else { return Err(self.broken(span, "a number", item)) };
                     let add = ScalarOp::Arith { op: BinOp::Add, int_operands: false };
                     sum = self.apply(add, &[sum, s.clone()], span)?;
                 }
                 Value::Scalar(sum)
             }
-            ("list.any" | "list.all", []) => {
-                let any = name == "list.any";
+            (Tracing::Any | Tracing::All, []) => {
+                let any = what == Tracing::Any;
                 let mut result = !any;
-                for item in items.iter() {
+                for item in items {
                     let truth = self.truth_of(item, span)?;
                     if self.known_bool(&truth, span)? == any {
                         result = any;
@@ -158,14 +160,15 @@ impl Tracer<'_> {
                 }
                 Value::bool(result)
             }
-            ("list.reversed", []) => Value::list(items.iter().rev().cloned().collect()),
-            ("list.sorted", order) => {
-                let mut items = items.to_vec();
-                self.sort(&mut items, order.first().cloned(), span)?;
-                Value::list(items)
+            (Tracing::Reversed, []) => Value::list(items.iter().rev().cloned().collect()),
+            (Tracing::Sorted, [descending]) => {
+                let keys = items.to_vec();
+                Value::list(self.sorted(items.to_vec(), &keys, descending, span)?)
             }
-            ("list.copy", []) => Value::List(items.clone()),
-            ("list.index" | "list.count", [x]) => {
+            (Tracing::SortedBy, [Value::List(keys), descending]) => {
+                Value::list(self.sorted(items.to_vec(), keys, descending, span)?)
+            }
+            (Tracing::Index | Tracing::Count, [x]) => {
                 let mut found = vec![];
                 for (i, item) in items.iter().enumerate() {
                     let equal = self.compare(CmpOp::Eq, item, x, span)?;
@@ -173,57 +176,52 @@ impl Tracer<'_> {
                         found.push(i as i64);
                     }
                 }
-                match (name, found.first()) {
-                    ("list.count", _) => Value::int(found.len() as i64),
+                match (what, found.first()) {
+                    (Tracing::Count, _) => Value::int(found.len() as i64),
                     (_, Some(&i)) => Value::int(i),
                     _ => return Err(self.error(Code::E0703, span, "the list has no such element")),
                 }
             }
-            _ => return Ok(None),
-        }))
+            (_, rest) => return Err(self.broken(span, "another argument", rest.first().unwrap_or(&Value::None))),
+        })
     }
 
-    fn on_dict(&mut self, name: &str, values: &[Value], span: Span) -> R<Option<Value>> {
-        let [Value::Dict(entries), rest @ ..] = values else { return Ok(None) };
-        Ok(Some(match (name, rest) {
-            ("dict.keys", []) => Value::list(entries.keys().map(key_value).collect()),
-            ("dict.values", []) => Value::list(entries.values().cloned().collect()),
-            ("dict.items", []) => {
+    fn on_dict(&mut self, what: Tracing, entries: &IndexMap<Key, Value>, rest: &[Value], span: Span) -> R<Value> {
+        Ok(match (what, rest) {
+            (Tracing::Keys, []) => Value::list(entries.keys().map(key_value).collect()),
+            (Tracing::Values, []) => Value::list(entries.values().cloned().collect()),
+            (Tracing::Items, []) => {
                 Value::list(entries.iter().map(|(k, v)| Value::record(vec![key_value(k), v.clone()])).collect())
             }
-            ("dict.get", [key, default]) => {
+            (Tracing::Get, [key, default]) => {
                 let key = self.key(key, span)?;
                 entries.get(&key).unwrap_or(default).clone()
             }
-            ("dict.copy", []) => Value::Dict(Arc::clone(entries)),
-            _ => return Ok(None),
-        }))
+            (_, rest) => return Err(self.broken(span, "another argument", rest.first().unwrap_or(&Value::None))),
+        })
     }
 
-    fn math(&mut self, name: &str, values: &[Value], span: Span) -> R<Value> {
-        let scalars: Vec<Scalar> = values
-            .iter()
-            .map(|v| match v {
-                Value::Scalar(s) => Ok(s.clone()),
-                other => Err(self.broken(span, "a number", other)),
-            })
-            .collect::<R<_>>()?;
-        if let (Some(number), [x]) = (MATH.iter().position(|n| *n == name), &scalars[..]) {
-            let value = self.scalar_op(ScalarOp::Math(number as i64), &[x], span)?;
-            return match (name, &value) {
-                ("floor" | "ceil" | "trunc", Value::Scalar(s)) => self.scalar_op(ScalarOp::FloatToInt, &[s], span),
-                _ => Ok(value),
-            };
-        }
-        match (name, &scalars[..]) {
-            ("fabs", [x]) => self.scalar_op(ScalarOp::Abs, &[x], span),
-            ("atan2", [x, y]) => self.scalar_op(ScalarOp::Math2(0), &[x, y], span),
-            ("pow", [x, y]) => self.scalar_op(ScalarOp::Math2(1), &[x, y], span),
-            ("hypot", [x, y]) => self.scalar_op(ScalarOp::Math2(2), &[x, y], span),
-            _ => {
-                let message = format!("`math.{name}` is not supported in a graph function");
-                Err(self.error(Code::E0690, span, message))
+    /// A function of numbers.
+    fn number(&mut self, function: Builtin, values: &[Value], span: Span) -> R<Value> {
+        let mut x: Vec<&Scalar> = vec![];
+        for v in values {
+            match v {
+                Value::Scalar(s) => x.push(s),
+                other => return Err(self.broken(span, "a number", other)),
             }
+        }
+        let op = match function.def().how {
+            How::Math(n) => ScalarOp::Math(n),
+            How::Math2(n) => ScalarOp::Math2(n),
+            How::Made(Made::IsNan) => ScalarOp::IsNan,
+            How::Made(Made::IsInf) => ScalarOp::IsInf,
+            How::Made(Made::IsFinite) => ScalarOp::IsFinite,
+            _ => bug!("`{}` is no function of numbers", function.name()),
+        };
+        let value = self.scalar_op(op, &x, span)?;
+        match (function.def().rule, &value) {
+            (Rule::Params(_, Gives::Int), Value::Scalar(s)) => self.scalar_op(ScalarOp::FloatToInt, &[s], span),
+            _ => Ok(value),
         }
     }
 }

@@ -172,7 +172,7 @@ impl Tracer<'_> {
                 let x = self.eval(x)?;
                 self.stopped(&x)
             }
-            TKind::Builtin { name, args } => self.builtin(name, args, span)?,
+            TKind::Builtin { name, args } => self.builtin(*name, args, &e.ty, span)?,
             TKind::Check { value, name, annotation, dims } => self.check(value, name, *annotation, dims, &e.ty)?,
             TKind::Format(parts) => self.format(parts, span)?,
             TKind::Block { stmts, value } => {
@@ -497,6 +497,9 @@ fn map_of(op: ScalarOp) -> Option<MapOp> {
         ScalarOp::Min => MapOp::minimum,
         ScalarOp::Max => MapOp::maximum,
         ScalarOp::Round => MapOp::round,
+        ScalarOp::IsNan => MapOp::isnan,
+        ScalarOp::IsInf => MapOp::isinf,
+        ScalarOp::IsFinite => MapOp::isfinite,
         ScalarOp::Select => MapOp::r#where,
         ScalarOp::Math(n) => operator(Function::of_one(n)?),
         ScalarOp::Math2(n) => operator(Function::of_two(n)?),

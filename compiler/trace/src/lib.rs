@@ -28,6 +28,7 @@ mod roll;
 mod ranges;
 mod batch;
 mod program;
+pub mod known;
 mod builtin;
 pub mod guards;
 #[cfg(test)]

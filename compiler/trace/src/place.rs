@@ -6,7 +6,7 @@ use super::{R, Tracer};
 use indexmap::IndexMap;
 use std::cmp::Ordering;
 use std::sync::Arc;
-use tessera_base::{Code, Span};
+use tessera_base::{CmpOp, Code, Span, bug};
 use tessera_core::ir::*;
 use tessera_runtime::slice::position;
 
@@ -22,7 +22,7 @@ impl Tracer<'_> {
         let change = match change {
             TChange::Set(e) => Ready::Set(self.eval(e)?),
             TChange::TensorSet { index, value, .. } => Ready::TensorSet(index, self.eval(value)?, repeating(&value.ty)),
-            TChange::Method { name, args } => Ready::Method(name, self.evals(args)?),
+            TChange::Method { name, args } => Ready::Method(*name, self.evals(args)?),
         };
         let mut steps = vec![];
         for step in &place.steps {
@@ -100,76 +100,88 @@ impl Tracer<'_> {
         }
     }
 
-    fn list_method(&mut self, name: &str, args: Vec<Value>, items: &mut Vec<Value>, span: Span) -> R<()> {
-        let mut args = args.into_iter();
-        let short = name.rsplit('.').next().unwrap_or(name);
-        match (short, args.next()) {
-            ("append", Some(x)) => items.push(x),
-            ("extend", Some(Value::List(more))) => items.extend(more.iter().cloned()),
-            ("insert", Some(at)) => {
-                let at = self.int_value(&at, "the index of a list", span)?;
+    fn list_method(&mut self, method: Method, args: Vec<Value>, items: &mut Vec<Value>, span: Span) -> R<()> {
+        match (method, &args[..]) {
+            (Method::list_append, [x]) => items.push(x.clone()),
+            (Method::list_extend, [Value::List(more)]) => items.extend(more.iter().cloned()),
+            (Method::list_insert, [at, x]) => {
+                let at = self.int_value(at, "the index of a list", span)?;
                 let n = items.len() as i64;
-                let at = if at < 0 { (at + n).max(0) } else { at.min(n) };
-                items.insert(at as usize, args.next().unwrap_or(Value::None));
+                let at = if at < 0 { at.saturating_add(n).max(0) } else { at.min(n) };
+                items.insert(at as usize, x.clone());
             }
-            ("pop", at) => {
-                let at = match at {
-                    Some(at) => self.int_value(&at, "the index of a list", span)?,
-                    None => -1,
-                };
+            (Method::list_pop, [at]) => {
+                let at = self.int_value(at, "the index of a list", span)?;
                 let at =
                     position(at, items.len(), "list").map_err(|f| Box::new(self.in_calls(*diagnostic(f, span))))?;
                 items.remove(at);
             }
-            ("reverse", _) => items.reverse(),
-            ("clear", _) => items.clear(),
-            ("sort", descending) => self.sort(items, descending, span)?,
-            _ => {
-                let message = format!("`{short}` of a list is not supported in a graph function");
-                return Err(self.error(Code::E0690, span, message));
+            (Method::list_remove, [x]) => {
+                let mut at = None;
+                for (i, item) in items.iter().enumerate() {
+                    let equal = self.compare(CmpOp::Eq, item, x, span)?;
+                    if self.known_bool(&equal, span)? {
+                        at = Some(i);
+                        break;
+                    }
+                }
+                match at {
+                    Some(at) => items.remove(at),
+                    None => return Err(self.error(Code::E0703, span, "the list has no such element")),
+                };
             }
+            (Method::list_sort, [descending]) => {
+                let keys = items.clone();
+                *items = self.sorted(std::mem::take(items), &keys, descending, span)?;
+            }
+            (Method::list_reverse, []) => items.reverse(),
+            (Method::list_clear, []) => items.clear(),
+            _ => bug!("`{}` of a list with {} arguments", method.name(), args.len()),
         }
         Ok(())
     }
 
-    /// A stable insertion sort: comparisons may fail.
-    pub(super) fn sort(&mut self, items: &mut Vec<Value>, descending: Option<Value>, span: Span) -> R<()> {
-        let descending = match descending {
-            Some(Value::Scalar(s)) => self.known(&s, "the order", span)? == Known::Bool(true),
-            _ => false,
-        };
-        let mut sorted: Vec<Value> = Vec::with_capacity(items.len());
-        for item in items.drain(..) {
+    /// In the order of the keys, by a stable insertion sort: comparisons may fail.
+    pub(super) fn sorted(
+        &mut self,
+        items: Vec<Value>,
+        keys: &[Value],
+        descending: &Value,
+        span: Span,
+    ) -> R<Vec<Value>> {
+        let Value::Scalar(descending) = descending else { return Err(self.broken(span, "a bool", descending)) };
+        let descending = self.known(descending, "the order", span)? == Known::Bool(true);
+        let moves = if descending { Ordering::Greater } else { Ordering::Less };
+        let mut sorted: Vec<(Value, &Value)> = Vec::with_capacity(items.len());
+        for (item, key) in items.into_iter().zip(keys) {
             let mut at = sorted.len();
-            while at > 0 {
-                let order = self.order(&item, &sorted[at - 1], span)?;
-                let moves = if descending { Ordering::Greater } else { Ordering::Less };
-                if order != Some(moves) {
-                    break;
-                }
+            while at > 0 && self.order(key, sorted[at - 1].1, span)? == Some(moves) {
                 at -= 1;
             }
-            sorted.insert(at, item);
+            sorted.insert(at, (item, key));
         }
-        *items = sorted;
-        Ok(())
+        Ok(sorted.into_iter().map(|(item, _)| item).collect())
     }
 
-    fn dict_method(&mut self, name: &str, args: Vec<Value>, entries: &mut IndexMap<Key, Value>, span: Span) -> R<()> {
-        let short = name.rsplit('.').next().unwrap_or(name);
-        match (short, args.first()) {
-            ("pop", Some(key)) => {
+    fn dict_method(
+        &mut self,
+        method: Method,
+        args: Vec<Value>,
+        entries: &mut IndexMap<Key, Value>,
+        span: Span,
+    ) -> R<()> {
+        match (method, &args[..]) {
+            (Method::dict_pop, [key]) => {
                 let key = self.key(key, span)?;
                 if entries.shift_remove(&key).is_none() {
                     return Err(self.error(Code::E0704, span, "the dict has no such key"));
                 }
             }
-            ("update", Some(Value::Dict(more))) => entries.extend(more.iter().map(|(k, v)| (k.clone(), v.clone()))),
-            ("clear", _) => entries.clear(),
-            _ => {
-                let message = format!("`{short}` of a dict is not supported in a graph function");
-                return Err(self.error(Code::E0690, span, message));
+            (Method::dict_update, [Value::Dict(more)]) => {
+                entries.extend(more.iter().map(|(k, v)| (k.clone(), v.clone())));
             }
+            (Method::dict_clear, []) => entries.clear(),
+            _ => bug!("`{}` of a dict with {} arguments", method.name(), args.len()),
         }
         Ok(())
     }
@@ -180,5 +192,5 @@ enum Ready<'a> {
     Set(Value),
     /// With the dims along which the value may be repeated.
     TensorSet(&'a [IndexPart], Value, u64),
-    Method(&'a str, Vec<Value>),
+    Method(Method, Vec<Value>),
 }

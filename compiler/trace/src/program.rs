@@ -14,7 +14,7 @@ use super::stmt::Flow;
 use super::value::{Scalar, Tensor, Value};
 use super::{R, Tracer};
 use std::collections::BTreeMap;
-use tessera_base::{Code, DType, Span};
+use tessera_base::{Code, DType, Span, bug};
 use tessera_core::ir::*;
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Origin};
 use tessera_ops::map::MapOp;
@@ -141,22 +141,22 @@ impl Tracer<'_> {
     }
 
     /// `tile.program_id`, `tile.load` and `tile.store`; `None` for other functions.
-    pub(super) fn tile_builtin(&mut self, name: &str, args: &[TExpr], span: Span) -> R<Option<Value>> {
-        Ok(Some(match (name, args) {
-            ("tile.program_id", [axis]) => {
+    pub(super) fn tile_builtin(&mut self, function: Builtin, args: &[TExpr], span: Span) -> R<Value> {
+        Ok(match (function, args) {
+            (Builtin::tile_program_id, [axis]) => {
                 let axis = self.int(axis, "the axis of a program")?;
                 match self.tiles.as_ref().and_then(|p| p.ids.get(axis as usize)) {
                     Some(id) => Value::Scalar(id.clone()),
                     None => return Err(self.error(Code::E0999, span, "a program number outside a tile program")),
                 }
             }
-            ("tile.load", [x, index, shape, pad]) => self.tile_load(x, index, shape, pad, span)?,
-            ("tile.store", [x, index, value]) => {
+            (Builtin::tile_load, [x, index, shape, pad]) => self.tile_load(x, index, shape, pad, span)?,
+            (Builtin::tile_store, [x, index, value]) => {
                 self.tile_store(x, index, value, span)?;
                 Value::None
             }
-            _ => return Ok(None),
-        }))
+            _ => bug!("`{}` of {} arguments in a tile program", function.name(), args.len()),
+        })
     }
 
     fn positions_of(&mut self, e: &TExpr) -> R<Vec<Scalar>> {

@@ -99,6 +99,9 @@ pub enum ScalarOp {
     /// `round(x)`.
     Round,
     Abs,
+    IsNan,
+    IsInf,
+    IsFinite,
     Min,
     Max,
     /// Operand 0 is the test.
@@ -167,7 +170,7 @@ impl ScalarOp {
     /// The kind of the result, given that of the last operand.
     pub fn kind(self, operand: Kind) -> Kind {
         match self {
-            ScalarOp::Not | ScalarOp::Rel(_) => Kind::Bool,
+            ScalarOp::Not | ScalarOp::Rel(_) | ScalarOp::IsNan | ScalarOp::IsInf | ScalarOp::IsFinite => Kind::Bool,
             ScalarOp::IntToFloat | ScalarOp::Math(_) | ScalarOp::Math2(_) => Kind::Float,
             ScalarOp::BoolToInt | ScalarOp::FloatToInt | ScalarOp::Round | ScalarOp::Position { .. } => Kind::Int,
             _ => operand,
@@ -234,6 +237,9 @@ impl ScalarOp {
             (ScalarOp::Round, [Float(a)]) => Int(a.round_ties_even() as i64),
             (ScalarOp::Abs, [Int(a)]) => Int(a.wrapping_abs()),
             (ScalarOp::Abs, [Float(a)]) => Float(a.abs()),
+            (ScalarOp::IsNan, [Float(a)]) => Bool(a.is_nan()),
+            (ScalarOp::IsInf, [Float(a)]) => Bool(a.is_infinite()),
+            (ScalarOp::IsFinite, [Float(a)]) => Bool(a.is_finite()),
             (ScalarOp::Min, [Int(a), Int(b)]) => Int(if b < a { *b } else { *a }),
             (ScalarOp::Min, [Float(a), Float(b)]) => Float(if b < a { *b } else { *a }),
             (ScalarOp::Max, [Int(a), Int(b)]) => Int(if b > a { *b } else { *a }),

@@ -1,7 +1,6 @@
 //! Reads Core as [`super::print`] writes it. Any text is safe.
 
 use super::read_types::Defined;
-use crate::builtins;
 use crate::ir::*;
 use crate::ty::{Derived, FnRefTy, Grad, Line, OutAxes, StructTy, Ty};
 use std::collections::BTreeMap;
@@ -357,10 +356,4 @@ impl Reader<'_> {
             Some(_) => Err(op.error("another value has this name")),
         }
     }
-}
-
-/// The name of a host function.
-fn builtin(op: &Op, key: &str) -> Read<Builtin> {
-    let name = op.str(key)?;
-    builtins::interned(name).ok_or_else(|| op.error(format!("there is no host function `{name}`")))
 }

@@ -1,22 +1,11 @@
 //! Whether functions of the host library get and give what their rows say.
 
-use super::{Agrees, count, same, wrong};
-use crate::builtins::{Gives, Kind, find};
-use crate::ir::{SUM_OF_NONE, TExpr};
-use crate::ty::Ty;
+use super::{Agrees, count, wrong};
+use crate::builtins::rules::{is_int_list, is_text_dict, is_text_list};
+use crate::builtins::{Builtin, Method, Gives, Kind, Rule, Takes};
+use crate::ir::TExpr;
+use crate::ty::{Ty, same_form};
 use tessera_base::Span;
-
-fn is_text_list(ty: &Ty) -> bool {
-    matches!(ty, Ty::List(t) if matches!(**t, Ty::Str | Ty::Unknown | Ty::Never))
-}
-
-fn is_int_list(ty: &Ty) -> bool {
-    matches!(ty, Ty::List(t) if matches!(**t, Ty::Int(_) | Ty::Unknown | Ty::Never))
-}
-
-fn is_text_dict(ty: &Ty, value: impl Fn(&Ty) -> bool) -> bool {
-    matches!(ty, Ty::Dict(k, v) if matches!(**k, Ty::Str | Ty::Unknown) && (value(v) || matches!(**v, Ty::Unknown)))
-}
 
 fn takes(kind: Kind, ty: &Ty) -> bool {
     match kind {
@@ -48,19 +37,23 @@ fn gives(what: Gives, ty: &Ty) -> bool {
     }
 }
 
-/// What a call of a function of the host library agrees with: its row, or its rule.
-pub(super) fn verify(name: &str, args: &[TExpr], ty: &Ty, span: Span) -> Agrees {
-    let Some(row) = find(name) else {
-        let tys: Vec<&Ty> = args.iter().map(|a| &a.ty).collect();
-        return if typed(name, &tys, ty) { Ok(()) } else { disagrees(name, &tys, ty, span) };
+/// What a call of a function of the host library agrees with: its rule.
+pub(super) fn verify(function: Builtin, args: &[TExpr], ty: &Ty, span: Span) -> Agrees {
+    let (name, rule) = (function.name(), function.def().rule);
+    let (params, result) = match rule {
+        Rule::Params(params, result) => (params, result),
+        Rule::By(holds) => {
+            let tys: Vec<&Ty> = args.iter().map(|a| &a.ty).collect();
+            return if holds(&tys, ty) { Ok(()) } else { disagrees(name, &tys, ty, span) };
+        }
     };
-    count("arguments", args.len(), row.params.len(), span)?;
-    for (param, arg) in row.params.iter().zip(args) {
+    count("arguments", args.len(), params.len(), span)?;
+    for (param, arg) in params.iter().zip(args) {
         if !takes(param.kind, &arg.ty) {
             return wrong(&format!("`{}` of `{name}` is `{}`", param.name, arg.ty), arg.span);
         }
     }
-    if gives(row.gives, ty) { Ok(()) } else { wrong(&format!("`{name}` gives `{ty}`"), span) }
+    if gives(result, ty) { Ok(()) } else { wrong(&format!("`{name}` gives `{ty}`"), span) }
 }
 
 fn disagrees(name: &str, args: &[&Ty], ty: &Ty, span: Span) -> Agrees {
@@ -68,73 +61,20 @@ fn disagrees(name: &str, args: &[&Ty], ty: &Ty, span: Span) -> Agrees {
     wrong(&format!("`{name}` takes {} and gives `{ty}`", args.join(", ")), span)
 }
 
-fn is_number(ty: &Ty) -> bool {
-    matches!(ty, Ty::Int(_) | Ty::Float)
-}
-
-fn is_ordered(ty: &Ty) -> bool {
-    is_number(ty) || matches!(ty, Ty::Str | Ty::Bool)
-}
-
-/// Functions with a rule of their own: see [`crate::builtins::TYPED`].
-fn typed(name: &str, args: &[&Ty], ty: &Ty) -> bool {
-    match (name, args) {
-        ("print", [sep, end, ..]) => [sep, end].iter().all(|t| matches!(t, Ty::Str | Ty::None)),
-        ("len", [x]) => {
-            let counted = matches!(x, Ty::Str | Ty::List(_) | Ty::Dict(..) | Ty::Tuple(_)) || x.is_tensor();
-            counted && matches!(ty, Ty::Int(_))
-        }
-        ("range", [a, b, c]) => [a, b, c].iter().all(|t| matches!(t, Ty::Int(_))) && is_int_list(ty),
-        ("int.abs" | "float.abs" | "abs", [x]) => is_number(x) && same(x, ty),
-        ("float.round", [Ty::Float]) => matches!(ty, Ty::Int(_)),
-        ("float.round_digits", [Ty::Float, Ty::Int(_)]) => matches!(ty, Ty::Float),
-        ("min" | "max", [first, rest @ ..]) => {
-            is_ordered(first) && rest.iter().all(|t| same(first, t) && is_ordered(t)) && same(first, ty)
-        }
-        ("list.min" | "list.max", [Ty::List(t)]) => same(t, ty),
-        ("list.sum", [Ty::List(t)]) => is_number(ty) && same(t, ty),
-        // The element of `[]` may be an int.
-        ("list.any" | "list.all", [Ty::List(t)]) => {
-            (same(t, &Ty::Bool) || matches!(**t, Ty::Int(_))) && matches!(ty, Ty::Bool)
-        }
-        ("list.sorted", [list @ Ty::List(_), Ty::Bool]) | ("list.reversed", [list @ Ty::List(_)]) => same(list, ty),
-        ("list.sorted_by", [list @ Ty::List(_), Ty::List(_), Ty::Bool]) => same(list, ty),
-        ("list.index" | "list.count", [Ty::List(t), x]) => same(t, x) && matches!(ty, Ty::Int(_)),
-        ("dict.keys", [Ty::Dict(k, _)]) => matches!(ty, Ty::List(t) if same(t, k)),
-        ("dict.values", [Ty::Dict(_, v)]) => matches!(ty, Ty::List(t) if same(t, v)),
-        ("dict.items", [Ty::Dict(k, v)]) => match ty {
-            Ty::List(t) => matches!(&**t, Ty::Tuple(ts) if ts.len() == 2 && same(&ts[0], k) && same(&ts[1], v)),
-            _ => false,
-        },
-        ("dict.get", [Ty::Dict(k, v), key, default]) => same(k, key) && same(v, default) && same(v, ty),
-        ("str.list", [Ty::Str]) => is_text_list(ty),
-        ("io.save", [Ty::Str, _]) => matches!(ty, Ty::None),
-        ("io.load", [Ty::Str, like, Ty::Str, Ty::Bool]) => same(like, ty),
-        ("sys.args", []) => is_text_list(ty),
-        ("sys.dir", []) => matches!(ty, Ty::Str),
-        ("sizes.differ", [Ty::Str, sizes]) => is_int_list(sizes),
-        ("tensor.size", [x]) => x.is_tensor() && matches!(ty, Ty::Int(_)),
-        ("tensor.tolist", [x]) => x.is_tensor(),
-        // Tile programs are traced, which looks at values.
-        ("tile.program_id", [_]) | ("tile.load", [_, _, _, _]) | ("tile.store", [_, _, _]) => true,
-        _ => name == SUM_OF_NONE && args.is_empty(),
-    }
-}
-
 /// What a method that changes a list or dict takes.
-pub(super) fn verify_method(name: &str, args: &[TExpr], slot: &Ty, span: Span) -> Agrees {
-    let tys: Vec<&Ty> = args.iter().map(|a| &a.ty).collect();
-    let short = name.rsplit('.').next().unwrap_or(name);
-    let fits = match (slot, short, &tys[..]) {
-        (Ty::List(t), "append" | "remove", [x]) => same(t, x),
-        (Ty::List(_), "extend", [x]) => same(slot, x) && matches!(x, Ty::List(_)),
-        (Ty::List(t), "insert", [Ty::Int(_), x]) => same(t, x),
-        (Ty::List(_), "pop", [] | [Ty::Int(_)]) => true,
-        (Ty::List(_), "sort", [] | [Ty::Bool]) => true,
-        (Ty::List(_), "reverse" | "clear", []) | (Ty::Dict(..), "clear", []) => true,
-        (Ty::Dict(k, _), "pop", [x]) => same(k, x),
-        (Ty::Dict(..), "update", [x]) => same(slot, x) && matches!(x, Ty::Dict(..)),
-        _ => false,
+pub(super) fn verify_method(method: Method, args: &[TExpr], slot: &Ty, span: Span) -> Agrees {
+    let def = method.def();
+    let fits = |takes: &Takes, ty: &Ty| match (takes, slot) {
+        (Takes::Element, Ty::List(t)) => same_form(t, ty),
+        (Takes::Key, Ty::Dict(k, _)) => same_form(k, ty),
+        (Takes::Whole, _) => same_form(slot, ty) && matches!(ty, Ty::List(_) | Ty::Dict(..)),
+        (Takes::Position, _) => matches!(ty, Ty::Int(_)),
+        (Takes::Descending, _) => matches!(ty, Ty::Bool),
+        (Takes::Element | Takes::Key, _) => false,
     };
-    if fits { Ok(()) } else { disagrees(name, &tys, slot, span) }
+    let holder = if def.of_dict { matches!(slot, Ty::Dict(..)) } else { matches!(slot, Ty::List(_)) };
+    if holder && args.len() == def.takes.len() && def.takes.iter().zip(args).all(|(t, a)| fits(t, &a.ty)) {
+        return Ok(());
+    }
+    disagrees(def.name, &args.iter().map(|a| &a.ty).collect::<Vec<_>>(), slot, span)
 }

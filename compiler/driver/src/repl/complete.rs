@@ -5,7 +5,7 @@ use super::directive::DIRECTIVES;
 use super::state::State;
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_base::DType;
-use tessera_core::builtins;
+use tessera_core::builtins::{self, Builtin, Method};
 use tessera_core::ty::Ty;
 use tessera_infer::check::modules;
 use tessera_infer::db::Entity;
@@ -121,7 +121,7 @@ fn tensor_members() -> Vec<String> {
 
 fn members_of(ty: &Ty) -> Vec<String> {
     let host = |prefix: &str| -> Vec<String> {
-        let rows = builtins::ROWS.iter().map(|r| r.name).chain(builtins::TYPED.iter().map(|(n, _)| *n));
+        let rows = Builtin::ALL.iter().map(|b| b.name()).chain(Method::ALL.iter().map(|m| m.name()));
         rows.filter_map(|n| n.strip_prefix(prefix)).map(str::to_owned).collect()
     };
     match ty {

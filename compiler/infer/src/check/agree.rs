@@ -589,5 +589,5 @@ fn same_read(a: &TExpr, b: &TExpr) -> bool {
 /// `values`.
 pub fn fault(text: String, values: Vec<TExpr>, span: Span) -> TExpr {
     let list = TExpr { kind: TKind::List(values), ty: Ty::List(Box::new(Ty::int())), span };
-    super::cx::builtin("sizes.differ", vec![string(text, span), list], Ty::None, span)
+    super::cx::builtin(Builtin::sizes_differ, vec![string(text, span), list], Ty::None, span)
 }

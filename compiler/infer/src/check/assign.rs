@@ -106,7 +106,7 @@ impl Cx<'_> {
             }
             Ty::List(t) => {
                 let value = self.save("parts", value);
-                let len = builtin("len", vec![value.clone()], Ty::int(), span);
+                let len = builtin(Builtin::len, vec![value.clone()], Ty::int(), span);
                 let test = int_test(CmpOp::Eq, len, int(n as i64, span), span);
                 let message = string(format!("the list has not {n} elements"), span);
                 self.out.push(TStmt::Assert { test, message: Some(message), span });

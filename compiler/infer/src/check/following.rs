@@ -50,7 +50,7 @@ impl Consumers {
                     found.products.push(element_bytes(e));
                 }
             }
-            TKind::Builtin { name, .. } if name.starts_with("tile.") => found.calls += 1,
+            TKind::Builtin { name, .. } if name.is_tile() => found.calls += 1,
             TKind::Call { .. }
             | TKind::CallValue { .. }
             | TKind::Scan { .. }

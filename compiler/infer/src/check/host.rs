@@ -22,7 +22,7 @@ impl Cx<'_> {
             "io.read_onnx" | "io.read_onnx_weights" => return self.read_onnx(name, args, span),
             "range" => {
                 return match self.range_args(args, span) {
-                    Some(bounds) => builtin("range", bounds.into(), Ty::List(Box::new(Ty::int())), span),
+                    Some(bounds) => builtin(Builtin::range, bounds.into(), Ty::List(Box::new(Ty::int())), span),
                     None => error_at(span),
                 };
             }
@@ -68,7 +68,7 @@ impl Cx<'_> {
             }
             "tile.range" if self.in_kernel() => {
                 return match self.range_args(args, span) {
-                    Some(bounds) => builtin("range", bounds.into(), Ty::List(Box::new(Ty::int())), span),
+                    Some(bounds) => builtin(Builtin::range, bounds.into(), Ty::List(Box::new(Ty::int())), span),
                     None => error_at(span),
                 };
             }
@@ -168,7 +168,7 @@ impl Cx<'_> {
         }
         let mut args = vec![sep, end];
         args.extend(shown);
-        builtin("print", args, Ty::None, span)
+        builtin(Builtin::print, args, Ty::None, span)
     }
 
     fn one(&mut self, name: &str, values: Vec<Value>, span: Span) -> Option<TExpr> {
@@ -269,7 +269,7 @@ impl Cx<'_> {
                 let binding = self.sizes.binding.take();
                 let ty = Ty::Int(Some(self.sizes.fresh("length")));
                 self.sizes.binding = binding;
-                builtin("len", vec![x], ty, span)
+                builtin(Builtin::len, vec![x], ty, span)
             }
             ty => {
                 let d = Diagnostic::new(Code::E0204, span, format!("`{ty}` has no length"));
@@ -286,9 +286,9 @@ impl Cx<'_> {
         match &x.ty {
             Ty::Int(n) => {
                 let value = n.as_ref().and_then(Size::as_const).and_then(i64::checked_abs).map(Size::constant);
-                builtin("int.abs", vec![x], Ty::Int(value), span)
+                builtin(Builtin::int_abs, vec![x], Ty::Int(value), span)
             }
-            Ty::Float => builtin("float.abs", vec![x], Ty::Float, span),
+            Ty::Float => builtin(Builtin::float_abs, vec![x], Ty::Float, span),
             ty => {
                 let d = Diagnostic::new(Code::E0204, span, format!("`abs` takes a number, and this is `{ty}`"));
                 self.fail(d)
@@ -320,12 +320,12 @@ impl Cx<'_> {
             }
         };
         let value = match items {
-            Ty::Int(_) | Ty::Unknown => builtin("list.sum", vec![x], Ty::int(), span),
+            Ty::Int(_) | Ty::Unknown => builtin(Builtin::list_sum, vec![x], Ty::int(), span),
             Ty::Bool => {
                 // Counts what is true.
                 return self.fold(x, start.unwrap_or_else(|| int(0, span)), span);
             }
-            Ty::Float => builtin("list.sum", vec![x], Ty::Float, span),
+            Ty::Float => builtin(Builtin::list_sum, vec![x], Ty::Float, span),
             Ty::Tensor(_) => return self.sum_tensors(x, start, span),
             ty => {
                 let d = Diagnostic::new(Code::E0204, span, format!("`sum` does not add `{ty}`"));
@@ -365,8 +365,8 @@ impl Cx<'_> {
         // The first element starts the sum: 0 would change the type of an empty list's sum.
         self.scoped(|cx| {
             let list = cx.save("list", list);
-            let count = builtin("len", vec![list.clone()], Ty::int(), span);
-            let stop = TStmt::Expr(builtin(SUM_OF_NONE, vec![], Ty::None, span));
+            let count = builtin(Builtin::len, vec![list.clone()], Ty::int(), span);
+            let stop = TStmt::Expr(builtin(Builtin::list_sum_of_none, vec![], Ty::None, span));
             let test = super::iterate::int_test(CmpOp::Eq, count, int(0, span), span);
             cx.out.push(TStmt::If { test, then: vec![stop], otherwise: vec![] });
             let first = cx.element_at(list.clone(), int(0, span), span);
@@ -397,7 +397,7 @@ impl Cx<'_> {
         };
         match &x.ty {
             Ty::List(t) if matches!(**t, Ty::Bool | Ty::Unknown) => {
-                builtin(if name == "any" { "list.any" } else { "list.all" }, vec![x], Ty::Bool, span)
+                builtin(if name == "any" { Builtin::list_any } else { Builtin::list_all }, vec![x], Ty::Bool, span)
             }
             ty if ty.is_error() => error_at(span),
             ty => {
@@ -457,9 +457,9 @@ impl Cx<'_> {
         let digits = digits.filter(|d| d.ty != Ty::None).map(as_int);
         match (&x.ty, digits) {
             (Ty::Int(_), None) => TExpr { span, ..x },
-            (Ty::Float, None) => builtin("float.round", vec![x], Ty::int(), span),
+            (Ty::Float, None) => builtin(Builtin::float_round, vec![x], Ty::int(), span),
             (Ty::Float, Some(d)) if matches!(d.ty, Ty::Int(_)) => {
-                builtin("float.round_digits", vec![x, d], Ty::Float, span)
+                builtin(Builtin::float_round_digits, vec![x, d], Ty::Float, span)
             }
             (Ty::Int(_), Some(_)) => {
                 let d = Diagnostic::new(Code::E0690, span, "rounding an int to digits is not supported yet")
@@ -492,15 +492,15 @@ impl Cx<'_> {
                         return error_at(span);
                     }
                     let ty = if ty == Ty::Unknown { Ty::int() } else { ty };
-                    return builtin(if name == "min" { "list.min" } else { "list.max" }, vec![x], ty, span);
+                    return builtin(if name == "min" { Builtin::list_min } else { Builtin::list_max }, vec![x], ty, span);
                 }
                 Ty::Tuple(ts) if !ts.is_empty() => match self.seq_of(x) {
                     Seq::Each(each) => items = each,
                     _ => return error_at(span),
                 },
                 Ty::Str => {
-                    let list = builtin("str.list", vec![x], Ty::List(Box::new(Ty::Str)), span);
-                    return builtin(if name == "min" { "list.min" } else { "list.max" }, vec![list], Ty::Str, span);
+                    let list = builtin(Builtin::str_list, vec![x], Ty::List(Box::new(Ty::Str)), span);
+                    return builtin(if name == "min" { Builtin::list_min } else { Builtin::list_max }, vec![list], Ty::Str, span);
                 }
                 ty => {
                     let d = Diagnostic::new(
@@ -545,7 +545,7 @@ impl Cx<'_> {
         if items.len() == 1 {
             return items.into_iter().next().unwrap_or_else(|| error_at(span));
         }
-        builtin(if name == "min" { "min" } else { "max" }, items, ty, span)
+        builtin(if name == "min" { Builtin::min } else { Builtin::max }, items, ty, span)
     }
 
     /// Whether elements of a type have an order; reports where not.
@@ -590,7 +590,7 @@ impl Cx<'_> {
             return error_at(span);
         }
         let ty = list.ty.clone();
-        builtin("list.sorted", vec![list, reverse], ty, span)
+        builtin(Builtin::list_sorted, vec![list, reverse], ty, span)
     }
 
     /// Sorted by the values that a function gives for the elements.
@@ -627,7 +627,7 @@ impl Cx<'_> {
             cx.refine_slot(super::env::Slot::Local(keys), &ty);
             let keys = TExpr { kind: TKind::Local(keys), ty, span };
             let ty = list.ty.clone();
-            builtin("list.sorted_by", vec![list, keys, reverse], ty, span)
+            builtin(Builtin::list_sorted_by, vec![list, keys, reverse], ty, span)
         })
     }
 

@@ -264,7 +264,7 @@ impl Cx<'_> {
                     return Seq::Broken;
                 }
                 let ty = list.ty.clone();
-                Seq::Value(builtin("list.reversed", vec![list], ty, span))
+                Seq::Value(builtin(Builtin::list_reversed, vec![list], ty, span))
             }
         }
     }
@@ -273,12 +273,12 @@ impl Cx<'_> {
     pub fn seq_list(&mut self, seq: Seq, span: Span) -> TExpr {
         match seq {
             Seq::Range { start, stop, step } => {
-                builtin("range", vec![start, stop, step], Ty::List(Box::new(Ty::int())), span)
+                builtin(Builtin::range, vec![start, stop, step], Ty::List(Box::new(Ty::int())), span)
             }
             Seq::Value(value) => match value.ty.clone() {
                 Ty::List(_) => value,
-                Ty::Str => builtin("str.list", vec![value], Ty::List(Box::new(Ty::Str)), span),
-                Ty::Dict(k, _) => builtin("dict.keys", vec![value], Ty::List(k), span),
+                Ty::Str => builtin(Builtin::str_list, vec![value], Ty::List(Box::new(Ty::Str)), span),
+                Ty::Dict(k, _) => builtin(Builtin::dict_keys, vec![value], Ty::List(k), span),
                 _ => self.collect(Seq::Value(value), span),
             },
             Seq::Each(items) => self.list_of(items, span),
@@ -295,7 +295,7 @@ impl Cx<'_> {
     /// `list.append(item)` on a local.
     pub fn append(&mut self, list: LocalId, item: TExpr, span: Span) {
         let place = TPlace { root: TRoot::Local(list), steps: vec![] };
-        self.out.push(TStmt::Mutate { place, change: TChange::Method { name: "list.append", args: vec![item] }, span });
+        self.out.push(TStmt::Mutate { place, change: TChange::Method { name: Method::list_append, args: vec![item] }, span });
     }
 
     /// Writes a loop over `seq`; `body` gets each element.
@@ -462,7 +462,7 @@ impl Cx<'_> {
         match seq {
             Seq::Value(value) => Some(match &value.ty {
                 Ty::Tensor(t) => dim(value, 0, &t.shape[0]),
-                _ => builtin("len", vec![value.clone()], Ty::int(), span),
+                _ => builtin(Builtin::len, vec![value.clone()], Ty::int(), span),
             }),
             Seq::Enumerate(seq, _) => self.seq_len(seq, span),
             Seq::Zip(seqs) => {
@@ -470,7 +470,7 @@ impl Cx<'_> {
                 if lens.len() == 1 {
                     return lens.pop();
                 }
-                Some(builtin("min", lens, Ty::int(), span))
+                Some(builtin(Builtin::min, lens, Ty::int(), span))
             }
             _ => None,
         }

@@ -316,7 +316,7 @@ fn pointwise(e: &TExpr) -> bool {
         TKind::Call { .. } | TKind::CallValue { .. } | TKind::Scan { .. } | TKind::Fori { .. } => false,
         TKind::Derive { .. } => false,
         TKind::TensorIndex { .. } | TKind::Block { .. } => false,
-        TKind::Builtin { name, .. } => !name.starts_with("tile."),
+        TKind::Builtin { name, .. } => !name.is_tile(),
         _ => true,
     };
     let mut all = own;

@@ -9,7 +9,7 @@ use super::types::{erase, fill, same_slot};
 use super::written::Wanted;
 use tessera_base::near::nearest;
 use tessera_base::{Code, Diagnostic, Span};
-use tessera_core::builtins::{self, typed};
+use tessera_core::builtins;
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Arg, Expr, Name};
@@ -25,7 +25,7 @@ const DICT: &[&str] = &["keys", "values", "items", "get", "pop", "update", "clea
 pub fn names(ty: &Ty) -> Vec<String> {
     match ty {
         Ty::Str => {
-            let rows = builtins::ROWS.iter().filter_map(|r| r.name.strip_prefix("str.").map(str::to_owned));
+            let rows = builtins::rows().filter_map(|r| r.name().strip_prefix("str.").map(str::to_owned));
             rows.chain(["format".to_owned()]).collect()
         }
         Ty::List(_) => LIST.iter().map(|s| s.to_string()).collect(),
@@ -151,14 +151,14 @@ impl Cx<'_> {
             ("copy", _) => TExpr { span, ..list },
             ("index" | "count", Some(x)) => {
                 let Some(x) = self.element_value(x, t, word) else { return error_at(span) };
-                let name = if word == "index" { "list.index" } else { "list.count" };
+                let name = if word == "index" { Builtin::list_index } else { Builtin::list_count };
                 builtin(name, vec![list, x], Ty::int(), span)
             }
-            ("append", Some(x)) => self.grow(base, t, x, span, |x| ("list.append", vec![x])),
+            ("append", Some(x)) => self.grow(base, t, x, span, |x| (Method::list_append, vec![x])),
             ("insert", Some(i)) => {
                 let Some(i) = self.int_arg(i, "the index") else { return error_at(span) };
                 let Some(x) = second else { return error_at(span) };
-                self.grow(base, t, x, span, move |x| ("list.insert", vec![i.clone(), x]))
+                self.grow(base, t, x, span, move |x| (Method::list_insert, vec![i.clone(), x]))
             }
             ("extend", Some(more)) => {
                 let seq = self.seq_of(more);
@@ -169,7 +169,7 @@ impl Cx<'_> {
                     let (beside, role) = (self.beside(base, &place), Role::Other("the list".into()));
                     let list = beside.last().map_or(list.ty, |(_, l)| l.ty.clone());
                     let more = self.expect_beside(more, &list, "list", Span::NONE, role, beside);
-                    return if more.ty.is_error() { more } else { self.change(base, "list.extend", vec![more], span) };
+                    return if more.ty.is_error() { more } else { self.change(base, Method::list_extend, vec![more], span) };
                 }
                 let more = match more.kind {
                     TKind::List(items) => {
@@ -187,12 +187,12 @@ impl Cx<'_> {
                 // Its elements have the form of those of the list already.
                 self.grow(base, t, TExpr { ty, kind: TKind::None, span: more.span }, span, move |x| {
                     let ty = Ty::List(Box::new(x.ty.clone()));
-                    ("list.extend", vec![TExpr { kind: kind.clone(), ty, span: x.span }])
+                    (Method::list_extend, vec![TExpr { kind: kind.clone(), ty, span: x.span }])
                 })
             }
             ("remove", Some(x)) => {
                 let Some(x) = self.element_value(x, t, word) else { return error_at(span) };
-                self.change(base, "list.remove", vec![x], span)
+                self.change(base, Method::list_remove, vec![x], span)
             }
             ("pop", index) => {
                 let index = match index {
@@ -200,7 +200,7 @@ impl Cx<'_> {
                     None => int(-1, span),
                 };
                 let Some(index) = self.int_arg(index, "the index") else { return error_at(span) };
-                self.pop(base, list, index, "list.pop", span)
+                self.pop(base, list, index, Method::list_pop, span)
             }
             ("sort", key) => {
                 let reverse = second.unwrap_or_else(|| super::cx::boolean(false, span));
@@ -211,10 +211,10 @@ impl Cx<'_> {
                 if !self.sortable(t, span) {
                     return error_at(span);
                 }
-                self.change(base, "list.sort", vec![reverse], span)
+                self.change(base, Method::list_sort, vec![reverse], span)
             }
-            ("reverse", _) => self.change(base, "list.reverse", vec![], span),
-            ("clear", _) => self.change(base, "list.clear", vec![], span),
+            ("reverse", _) => self.change(base, Method::list_reverse, vec![], span),
+            ("clear", _) => self.change(base, Method::list_clear, vec![], span),
             _ => error_at(span),
         }
     }
@@ -261,10 +261,10 @@ impl Cx<'_> {
         let list = |t: Ty| Ty::List(Box::new(t));
         match (word, first) {
             ("copy", _) => TExpr { span, ..dict },
-            ("keys", _) => builtin("dict.keys", vec![dict], list(k.clone()), span),
-            ("values", _) => builtin("dict.values", vec![dict], list(v.clone()), span),
-            ("items", _) => builtin("dict.items", vec![dict], list(Ty::Tuple(vec![k.clone(), v.clone()])), span),
-            ("clear", _) => self.change(base, "dict.clear", vec![], span),
+            ("keys", _) => builtin(Builtin::dict_keys, vec![dict], list(k.clone()), span),
+            ("values", _) => builtin(Builtin::dict_values, vec![dict], list(v.clone()), span),
+            ("items", _) => builtin(Builtin::dict_items, vec![dict], list(Ty::Tuple(vec![k.clone(), v.clone()])), span),
+            ("clear", _) => self.change(base, Method::dict_clear, vec![], span),
             ("get", Some(key)) => {
                 let Some(default) = second.filter(|d| d.ty != Ty::None) else {
                     let d = Diagnostic::new(Code::E0104, span, "`get` needs a value for a missing key")
@@ -280,7 +280,7 @@ impl Cx<'_> {
                     let default = self.expect(default, &found, "default", Span::NONE, role);
                     return if default.ty.is_error() { default } else { error_at(span) };
                 };
-                builtin("dict.get", vec![dict, key, default], ty, span)
+                builtin(Builtin::dict_get, vec![dict, key, default], ty, span)
             }
             ("pop", Some(key)) => {
                 if let Some(default) = second {
@@ -289,7 +289,7 @@ impl Cx<'_> {
                     return self.fail(d);
                 }
                 let Some(key) = self.element_value(key, k, "the key") else { return error_at(span) };
-                self.pop(base, dict, key, "dict.pop", span)
+                self.pop(base, dict, key, Method::dict_pop, span)
             }
             ("update", Some(other)) => {
                 let role = Role::Other("the other dict".into());
@@ -308,7 +308,7 @@ impl Cx<'_> {
                 {
                     self.place_retype(base, fill(&ty, &other.ty));
                 }
-                self.change(base, "dict.update", vec![other], span)
+                self.change(base, Method::dict_update, vec![other], span)
             }
             _ => error_at(span),
         }
@@ -359,7 +359,7 @@ impl Cx<'_> {
         t: &Ty,
         x: TExpr,
         span: Span,
-        make: impl Fn(TExpr) -> (Builtin, Vec<TExpr>),
+        make: impl Fn(TExpr) -> (Method, Vec<TExpr>),
     ) -> TExpr {
         let container = Ty::List(Box::new(t.clone()));
         let Some((place, _)) = self.place(base) else { return error_at(span) };
@@ -369,14 +369,14 @@ impl Cx<'_> {
     }
 
     /// Emits a change of the place `base`; its value is None.
-    fn change(&mut self, base: &Expr, name: &str, args: Vec<TExpr>, span: Span) -> TExpr {
-        let (Some(name), Some((place, _))) = (typed(name), self.place(base)) else { return error_at(span) };
+    fn change(&mut self, base: &Expr, name: Method, args: Vec<TExpr>, span: Span) -> TExpr {
+        let Some((place, _)) = self.place(base) else { return error_at(span) };
         self.out.push(TStmt::Mutate { place, change: TChange::Method { name, args }, span });
         none(span)
     }
 
     /// Reads an entry, then removes it.
-    fn pop(&mut self, base: &Expr, container: TExpr, key: TExpr, name: &str, span: Span) -> TExpr {
+    fn pop(&mut self, base: &Expr, container: TExpr, key: TExpr, name: Method, span: Span) -> TExpr {
         if self.place_ty(base).is_none() {
             let Some(_) = self.place(base) else { return error_at(span) };
         }

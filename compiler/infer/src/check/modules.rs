@@ -126,7 +126,7 @@ pub fn members(module: &str) -> Vec<String> {
         "op" => (!def.name.contains('.')).then(|| def.name.to_string()),
         _ => def.name.strip_prefix(&prefix).map(str::to_owned),
     }));
-    out.extend(builtins::ROWS.iter().filter_map(|r| r.name.strip_prefix(&prefix).map(str::to_owned)));
+    out.extend(builtins::rows().filter_map(|r| r.name().strip_prefix(&prefix).map(str::to_owned)));
     out.extend(builtins::CONSTANTS.iter().filter_map(|(n, _)| n.strip_prefix(&prefix).map(str::to_owned)));
     out.extend(
         builtins::MEMBERS

@@ -341,11 +341,11 @@ impl Cx<'_> {
                 None if &**name == "sys.args" => {
                     self.host("reads the program's arguments", span);
                     let ty = Ty::List(Box::new(Ty::Str));
-                    Meaning::Value(super::cx::builtin("sys.args", vec![], ty, span))
+                    Meaning::Value(super::cx::builtin(Builtin::sys_args, vec![], ty, span))
                 }
                 None if &**name == "sys.dir" => {
                     self.host("asks where the program is", span);
-                    Meaning::Value(super::cx::builtin("sys.dir", vec![], Ty::Str, span))
+                    Meaning::Value(super::cx::builtin(Builtin::sys_dir, vec![], Ty::Str, span))
                 }
                 None => Meaning::Builtin(name.clone()),
             },

@@ -2,21 +2,22 @@
 
 use super::args::{Slot, Value};
 use super::cx::{Cx, boolean, builtin, error_at, int, string};
-use tessera_base::{Code, DType, Diagnostic, Span, TensorType};
-use tessera_core::builtins::{BuiltinDef, Fallback, Gives, Kind};
+use tessera_base::{Code, DType, Diagnostic, Span, TensorType, bug};
+use tessera_core::builtins::{Does, Fallback, Gives, Kind, Rule};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
 use tessera_types::unify::Role;
 
 impl Cx<'_> {
     /// A call of a function of the host library.
-    pub fn row_call(&mut self, row: &'static BuiltinDef, values: Vec<Value>, span: Span) -> TExpr {
+    pub fn row_call(&mut self, row: Builtin, values: Vec<Value>, span: Span) -> TExpr {
+        let Rule::Params(params, gives) = row.def().rule else { bug!("`{}` is called by its row", row.name()) };
         let slots: Vec<Slot> =
-            row.params.iter().map(|p| Slot::plain(p.name, p.fallback != Fallback::Required)).collect();
-        let Some(given) = self.match_params(row.name, &slots, values, span, None) else { return error_at(span) };
+            params.iter().map(|p| Slot::plain(p.name, p.fallback != Fallback::Required)).collect();
+        let Some(given) = self.match_params(row.name(), &slots, values, span, None) else { return error_at(span) };
         let mut args = vec![];
         let mut dtype = None;
-        for (param, value) in row.params.iter().zip(given) {
+        for (param, value) in params.iter().zip(given) {
             let value = match (value.filter(|v| v.ty != Ty::None), param.fallback) {
                 (Some(value), _) => value,
                 (None, Fallback::Int(n)) => int(n, span),
@@ -24,13 +25,13 @@ impl Cx<'_> {
                 (None, Fallback::Str(s)) => string(s, span),
                 (None, Fallback::DType(d)) => TExpr { kind: TKind::DType(d), ty: Ty::DType(Some(d)), span },
                 (None, Fallback::Required) => {
-                    self.error(Code::E0104, span, format!("`{}` needs a value for `{}`", row.name, param.name));
+                    self.error(Code::E0104, span, format!("`{}` needs a value for `{}`", row.name(), param.name));
                     return error_at(span);
                 }
             };
-            let value = match row.name {
-                "dist.show" => value,
-                _ => match self.on_one_device(row.name, value) {
+            let value = match row {
+                Builtin::dist_show => value,
+                _ => match self.on_one_device(row.name(), value) {
                     Ok(value) => value,
                     Err(d) => return self.fail(d),
                 },
@@ -41,10 +42,10 @@ impl Cx<'_> {
             }
             args.push(value);
         }
-        if row.effect {
-            self.host(format!("calls `{}`", row.name), span);
+        if row.def().does == Does::Acts {
+            self.host(format!("calls `{}`", row.name()), span);
         }
-        let ty = match row.gives {
+        let ty = match gives {
             Gives::Int => Ty::int(),
             Gives::Float => Ty::Float,
             Gives::Bool => Ty::Bool,
@@ -61,11 +62,11 @@ impl Cx<'_> {
             Gives::StrDict => Ty::Dict(Box::new(Ty::Str), Box::new(Ty::Str)),
             Gives::Never => Ty::Never,
         };
-        builtin(row.name, args, ty, span)
+        builtin(row, args, ty, span)
     }
 
-    fn row_arg(&mut self, row: &BuiltinDef, param: &str, kind: Kind, value: TExpr) -> Option<TExpr> {
-        let role = Role::Argument { function: row.name.to_owned(), param: param.to_owned() };
+    fn row_arg(&mut self, row: Builtin, param: &str, kind: Kind, value: TExpr) -> Option<TExpr> {
+        let role = Role::Argument { function: row.name().to_owned(), param: param.to_owned() };
         let expected = match kind {
             Kind::Int => Ty::int(),
             Kind::Float => Ty::Float,
@@ -77,12 +78,12 @@ impl Cx<'_> {
             Kind::TensorDict => Ty::Dict(Box::new(Ty::Str), Box::new(Ty::AnyTensor)),
             Kind::DType => return self.dtype_arg(value),
         };
-        if value.ty.is_tensor() && kind == Kind::Float && row.name.starts_with("math.") {
-            let op = row.name.trim_start_matches("math.");
+        if value.ty.is_tensor() && kind == Kind::Float && row.name().starts_with("math.") {
+            let op = row.name().trim_start_matches("math.");
             let d = Diagnostic::new(
                 Code::E0204,
                 value.span,
-                format!("`{}` takes a float, and this is {}", row.name, value.ty),
+                format!("`{}` takes a float, and this is {}", row.name(), value.ty),
             );
             let known = tessera_ops::surface::find(op).is_some();
             let d = if known {

@@ -28,7 +28,7 @@ impl Cx<'_> {
             return error_at(span);
         }
         self.host("calls `io.save`", span);
-        builtin("io.save", vec![path, value], Ty::None, span)
+        builtin(Builtin::io_save, vec![path, value], Ty::None, span)
     }
 
     /// `io.load(path, like, prefix="", extra=False)`: what the file holds, in the form of `like`.
@@ -53,7 +53,7 @@ impl Cx<'_> {
         }
         self.host("calls `io.load`", span);
         let ty = of_unknown_value(&like.ty);
-        builtin("io.load", vec![path, like, prefix, extra], ty, span)
+        builtin(Builtin::io_load, vec![path, like, prefix, extra], ty, span)
     }
 
     /// `io.read_onnx(path)`: the function that the model computes; `io.read_onnx_weights(path)`: its weights.

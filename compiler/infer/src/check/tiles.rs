@@ -72,7 +72,7 @@ impl Cx<'_> {
             entry.1 = count;
         }
         let ty = Ty::Int(Some(Size::var(entry.0.clone())));
-        builtin("tile.program_id", vec![int(n, span)], ty, span)
+        builtin(Builtin::tile_program_id, vec![int(n, span)], ty, span)
     }
 
     /// A count is evaluated before the programs run, so it may speak of parameters only.
@@ -173,7 +173,7 @@ impl Cx<'_> {
         let shape_of: Vec<Size> = sizes.iter().map(|&n| Size::constant(n)).collect();
         let ty = Ty::Tensor(TensorType::new(shape_of, t.dtype.unwrap_or(DType::F32)));
         let args = vec![x, tuple(positions, span), tuple(sizes.into_iter().map(|n| int(n, span)).collect(), span), pad];
-        builtin("tile.load", args, ty, span)
+        builtin(Builtin::tile_load, args, ty, span)
     }
 
     fn tile_store(&mut self, values: Vec<Value>, span: Span) -> TExpr {
@@ -215,7 +215,7 @@ impl Cx<'_> {
             return self.fail(d);
         }
         self.grid_of(&x, &t, &positions, &sizes, span);
-        builtin("tile.store", vec![x, tuple(positions, span), value], Ty::None, span)
+        builtin(Builtin::tile_store, vec![x, tuple(positions, span), value], Ty::None, span)
     }
 
     /// A program number that names a tile of an output tells how many programs there are: as

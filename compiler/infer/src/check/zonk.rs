@@ -3,6 +3,7 @@
 use super::types::{fill, has_unknown};
 use std::collections::HashMap;
 use std::sync::Arc;
+use tessera_core::builtins::Takes;
 use tessera_core::ir::*;
 use tessera_core::ty::{StructTy, Ty};
 
@@ -139,11 +140,11 @@ impl Zonk<'_> {
                     Ty::List(t) => (**t).clone(),
                     _ => Ty::Unknown,
                 };
-                for arg in args {
-                    match *name {
-                        "list.append" | "list.insert" | "list.remove" => self.expr_as(arg, &element),
-                        "list.extend" | "dict.update" => self.expr_as(arg, slot),
-                        _ => self.expr(arg),
+                for (takes, arg) in name.def().takes.iter().zip(args) {
+                    match takes {
+                        Takes::Element => self.expr_as(arg, &element),
+                        Takes::Whole => self.expr_as(arg, slot),
+                        Takes::Key | Takes::Position | Takes::Descending => self.expr(arg),
                     }
                 }
             }

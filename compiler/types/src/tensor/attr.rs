@@ -7,7 +7,7 @@ use super::{broken, error_expr, rows};
 use crate::sizes::SizeCx;
 use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, Span, TensorType};
-use tessera_core::ir::{Convert, TExpr, TKind, TStmt};
+use tessera_core::ir::{Builtin, Convert, TExpr, TKind, TStmt};
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::Name;
 use tessera_ops::surface;
@@ -40,7 +40,7 @@ pub fn attr(cx: &mut SizeCx, base: TExpr, name: &Name, span: Span) -> Result<TEx
             let known = TExpr { kind: TKind::Int(t.rank() as i64), ty: ty.clone(), span };
             (behind(base, known), ty)
         }
-        "size" => (TKind::Builtin { name: "tensor.size", args: vec![base] }, Ty::Int(Some(t.elems()))),
+        "size" => (TKind::Builtin { name: Builtin::tensor_size, args: vec![base] }, Ty::Int(Some(t.elems()))),
         // Known before the program runs.
         "sharding" => {
             let known = TKind::Str(t.sharding.describe(t.rank()).into());
@@ -84,7 +84,7 @@ pub fn method(
                 "copy" => Ok(TExpr { span, ..base }),
                 _ => {
                     let ty = t.shape.iter().fold(host(t.dtype), |ty, _| Ty::List(Box::new(ty)));
-                    Ok(TExpr { kind: TKind::Builtin { name: "tensor.tolist", args: vec![base] }, ty, span })
+                    Ok(TExpr { kind: TKind::Builtin { name: Builtin::tensor_tolist, args: vec![base] }, ty, span })
                 }
             }
         }

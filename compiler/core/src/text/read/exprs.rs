@@ -1,6 +1,6 @@
 //! Reads expressions.
 
-use super::{Read, Reader, builtin, flag, globals, grad, in_axes, number, out_axes, small, span, texts, types};
+use super::{Read, Reader, flag, globals, grad, in_axes, number, out_axes, small, span, texts, types};
 use crate::ir::*;
 use crate::ty::GlobalId;
 use std::sync::Arc;
@@ -117,7 +117,7 @@ impl Reader<'_> {
                 },
                 value: Box::new(self.only(op)?),
             },
-            "host" => TKind::Builtin { name: builtin(op, "value")?, args: self.take_all(op, &op.operands)? },
+            "host" => TKind::Builtin { name: builtin(op)?, args: self.take_all(op, &op.operands)? },
             "tuple" => TKind::Tuple(self.take_all(op, &op.operands)?),
             "list" => TKind::List(self.take_all(op, &op.operands)?),
             "struct" => TKind::Struct(self.take_all(op, &op.operands)?),
@@ -327,4 +327,10 @@ fn format_parts(op: &Op, values: &mut dyn Iterator<Item = TExpr>) -> Read<Vec<Fo
         });
     }
     Ok(parts)
+}
+
+/// The host function that an operation names.
+fn builtin(op: &Op) -> Read<Builtin> {
+    let name = op.str("value")?;
+    Builtin::parse(name).ok_or_else(|| op.error(format!("there is no host function `{name}`")))
 }

@@ -1,6 +1,6 @@
 //! Reads statements.
 
-use super::{Read, Reader, builtin, flag, hints, number, policy, span, ty};
+use super::{Read, Reader, flag, hints, number, policy, span, ty};
 use crate::ir::*;
 use crate::ty::GlobalId;
 use tessera_ir::text::{Attr, Op};
@@ -100,11 +100,17 @@ impl Reader<'_> {
                 let index = super::exprs::index(op, &mut values)?;
                 TChange::TensorSet { of: ty(self.defined, op)?, index, value: values.next().ok_or_else(missing)? }
             }
-            _ => TChange::Method { name: builtin(op, "method")?, args: values.by_ref().collect() },
+            _ => TChange::Method { name: method(op)?, args: values.by_ref().collect() },
         };
         if values.next().is_some() {
             return Err(op.error("there are more values than it takes"));
         }
         Ok(TStmt::Mutate { place: TPlace { root, steps }, change, span: span(op, "at")? })
     }
+}
+
+/// The method that a change names.
+fn method(op: &Op) -> Read<Method> {
+    let name = op.str("method")?;
+    Method::parse(name).ok_or_else(|| op.error(format!("no method `{name}` changes a list or dict")))
 }

@@ -1,0 +1,273 @@
+//! The rows of [`Builtin`].
+
+use super::rules::{is_int_list, is_number, is_ordered, is_text_list, is_truth};
+use super::{Def, Does, Fallback, Gives, How, Kind, Made as M, Param, Rule, Traced, Tracing as T};
+use crate::ty::{Ty, same_form};
+use Fallback::{Bool as B, DType as D, Int as I, Str as S};
+use How::{Direct, Made, Math, Math2, Numbered, Typed};
+use Traced::{As, Known, Never};
+use tessera_abi::rt::RtFn::*;
+use tessera_base::DType;
+
+host_functions! {
+    str_split "str.split" (text: Str, sep: Str = S(""), maxsplit: Int = I(-1)) StrList, Pure, Direct(str_split_max), Known,
+        "The parts between separators; white space where none is given.";
+    str_splitlines "str.splitlines" (text: Str) StrList, Pure, Direct(str_splitlines), Known,
+        "The lines, without their ends.";
+    str_join "str.join" (sep: Str, parts: StrList) Str, Pure, Direct(str_join), Known,
+        "The parts with the string between them.";
+    str_strip "str.strip" (text: Str, chars: Str = S("")) Str, Pure, Numbered(str_strip_chars, 0), Known,
+        "Without white space (or `chars`) at both ends.";
+    str_lstrip "str.lstrip" (text: Str, chars: Str = S("")) Str, Pure, Numbered(str_strip_chars, 1), Known,
+        "Without white space (or `chars`) at the start.";
+    str_rstrip "str.rstrip" (text: Str, chars: Str = S("")) Str, Pure, Numbered(str_strip_chars, 2), Known,
+        "Without white space (or `chars`) at the end.";
+    str_replace "str.replace" (text: Str, old: Str, new: Str, count: Int = I(-1)) Str, Pure, Direct(str_replace_count), Known,
+        "With `old` replaced by `new`, at most `count` times.";
+    str_startswith "str.startswith" (text: Str, prefix: Str) Bool, Pure, Direct(str_startswith), Known,
+        "Whether it starts with the prefix.";
+    str_endswith "str.endswith" (text: Str, suffix: Str) Bool, Pure, Direct(str_endswith), Known,
+        "Whether it ends with the suffix.";
+    str_upper "str.upper" (text: Str) Str, Pure, Direct(str_upper), Known,
+        "In capitals.";
+    str_lower "str.lower" (text: Str) Str, Pure, Direct(str_lower), Known,
+        "In small letters.";
+    str_title "str.title" (text: Str) Str, Pure, Numbered(str_case, 2), Known,
+        "With a capital at each word.";
+    str_capitalize "str.capitalize" (text: Str) Str, Pure, Numbered(str_case, 3), Known,
+        "With one capital at the start.";
+    str_find "str.find" (text: Str, sub: Str) Int, Pure, Direct(str_find), Known,
+        "Where `sub` occurs first, or -1.";
+    str_rfind "str.rfind" (text: Str, sub: Str) Int, Pure, Direct(str_rfind), Known,
+        "Where `sub` occurs last, or -1.";
+    str_index "str.index" (text: Str, sub: Str) Int, Pure, Direct(str_index_of), Known,
+        "Where `sub` occurs first. Fails where it does not.";
+    str_count "str.count" (text: Str, sub: Str) Int, Pure, Direct(str_count), Known,
+        "How often `sub` occurs without overlap.";
+    str_isdigit "str.isdigit" (text: Str) Bool, Pure, Numbered(str_is, 0), Known,
+        "Whether all characters are digits, and there is one.";
+    str_isalpha "str.isalpha" (text: Str) Bool, Pure, Numbered(str_is, 1), Known,
+        "Whether all characters are letters, and there is one.";
+    str_isalnum "str.isalnum" (text: Str) Bool, Pure, Numbered(str_is, 2), Known,
+        "Whether all characters are letters or digits, and there is one.";
+    str_isspace "str.isspace" (text: Str) Bool, Pure, Numbered(str_is, 3), Known,
+        "Whether all characters are white space, and there is one.";
+    str_isupper "str.isupper" (text: Str) Bool, Pure, Numbered(str_is, 4), Known,
+        "Whether all letters are capitals, and there is one.";
+    str_islower "str.islower" (text: Str) Bool, Pure, Numbered(str_is, 5), Known,
+        "Whether all letters are small, and there is one.";
+    str_ljust "str.ljust" (text: Str, width: Int, fill: Str = S(" ")) Str, Pure, Numbered(str_pad, 0), Known,
+        "Filled up at the end.";
+    str_rjust "str.rjust" (text: Str, width: Int, fill: Str = S(" ")) Str, Pure, Numbered(str_pad, 1), Known,
+        "Filled up at the start.";
+    str_center "str.center" (text: Str, width: Int, fill: Str = S(" ")) Str, Pure, Numbered(str_pad, 2), Known,
+        "Filled up at both ends.";
+    str_zfill "str.zfill" (text: Str, width: Int) Str, Pure, Direct(str_zfill), Known,
+        "Filled up with zeros behind the sign.";
+
+    io_read_npy "io.read_npy" (path: Str) AnyTensor, Acts, Direct(io_read_npy), Never("it reads or writes files"),
+        "The tensor in a `.npy` file.";
+    io_write_npy "io.write_npy" (path: Str, x: Tensor) None, Acts, Direct(io_write_npy), Never("it reads or writes files"),
+        "Writes a `.npy` file, atomically.";
+    io_read_idx "io.read_idx" (path: Str) AnyTensor, Acts, Direct(io_read_idx), Never("it reads or writes files"),
+        "The tensor in an IDX file, as MNIST has them; gzip is unpacked.";
+    io_read_bytes "io.read_bytes" (path: Str) AnyTensor, Acts, Direct(io_read_bytes), Never("it reads or writes files"),
+        "The bytes of a file as a `u8` tensor of rank 1.";
+    io_read_npz "io.read_npz" (path: Str) TensorDict, Acts, Typed(io_read_npz), Never("it reads or writes files"),
+        "The tensors in a `.npz` file by name.";
+    io_write_npz "io.write_npz" (path: Str, tensors: TensorDict) None, Acts, Direct(io_write_npz), Never("it reads or writes files"),
+        "Writes a `.npz` file, atomically.";
+    io_read_safetensors "io.read_safetensors" (path: Str) TensorDict, Acts, Typed(io_read_safetensors), Never("it reads or writes files"),
+        "The tensors in a safetensors file by name.";
+    io_write_safetensors "io.write_safetensors" (path: Str, tensors: TensorDict) None, Acts, Direct(io_write_safetensors), Never("it reads or writes files"),
+        "Writes a safetensors file, atomically.";
+    io_read_gguf "io.read_gguf" (path: Str) TensorDict, Acts, Typed(io_read_gguf), Never("it reads or writes files"),
+        "The tensors in a GGUF file by name; quantised ones as blocks of bytes for `op.dequantize`.";
+    io_read_gguf_meta "io.read_gguf_meta" (path: Str) StrDict, Acts, Typed(io_read_gguf_meta), Never("it reads or writes files"),
+        "The metadata in a GGUF file by key, as texts; lists of texts are left out.";
+    io_read_onnx_tensors "io.read_onnx_tensors" (path: Str) TensorDict, Acts, Typed(io_read_onnx_tensors), Never("it reads or writes files"),
+        "The constants in an ONNX file by name; what `io.read_onnx` reads weights with.";
+    io_read_csv "io.read_csv" (path: Str, delimiter: Str = S(","), skip: Int = I(0), dtype: DType = D(DType::F32)) Matrix, Acts, Direct(io_read_csv), Never("it reads or writes files"),
+        "The numbers of a CSV file as a matrix; `skip` lines are left out at the top.";
+    io_write_csv "io.write_csv" (path: Str, x: Tensor, delimiter: Str = S(","), header: Str = S("")) None, Acts, Direct(io_write_csv), Never("it reads or writes files"),
+        "Writes a matrix as CSV, atomically.";
+    io_read_text "io.read_text" (path: Str) Str, Acts, Direct(io_read_text), Never("it reads or writes files"),
+        "The UTF-8 text of a file.";
+    io_write_text "io.write_text" (path: Str, text: Str) None, Acts, Direct(io_write_text), Never("it reads or writes files"),
+        "Writes a text file, atomically.";
+    io_append_text "io.append_text" (path: Str, text: Str) None, Acts, Direct(io_append_text), Never("it reads or writes files"),
+        "Appends to a text file.";
+    io_read_lines "io.read_lines" (path: Str) StrList, Acts, Typed(io_read_lines), Never("it reads or writes files"),
+        "The lines of a text file, without their ends.";
+    io_read_tokenizer "io.read_tokenizer" (path: Str, lowercase: Bool = B(true)) Int, Acts, Direct(io_read_tokenizer), Never("it reads or writes files"),
+        "The number of the tokeniser in a `tokenizer.json` or a GGUF file, or of the word pieces in a `vocab.txt`; `std.tokens` has it as a struct.";
+    io_encode "io.encode" (tokenizer: Int, text: Str, special: Bool = B(true)) IntList, Acts, Direct(io_encode), Never("tokenisers belong to host code"),
+        "The tokens of a text; with `special` also those that mark its ends.";
+    io_decode "io.decode" (tokenizer: Int, ids: IntList, special: Bool = B(false)) Str, Acts, Direct(io_decode), Never("tokenisers belong to host code"),
+        "The text of tokens; with `special` also those that stand for no text.";
+    io_token_id "io.token_id" (tokenizer: Int, token: Str) Int, Acts, Direct(io_token_id), Never("tokenisers belong to host code"),
+        "The number of a token as it stands in the vocabulary, or -1.";
+    io_token_count "io.token_count" (tokenizer: Int) Int, Acts, Direct(io_token_count), Never("tokenisers belong to host code"),
+        "How many tokens a tokeniser has.";
+    io_exists "io.exists" (path: Str) Bool, Acts, Direct(io_exists), Never("it reads or writes files"),
+        "Whether a file or folder of this path exists.";
+    io_draw_lines "io.draw_lines" (series: TensorDict, labels: StrList, log: Bool, path: Str, width: Int, height: Int) Str, Acts, Direct(plot_lines), Never("it draws"),
+        "Draws lines, as text or into a file; what `std.plot` is made of.";
+
+    dist_show "dist.show" (x: Tensor) None, Acts, Direct(tensor_show), Never("it prints"),
+        "Prints which device of the mesh holds what of a tensor.";
+
+    io_draw_heat "io.draw_heat" (cells: Tensor, labels: StrList, path: Str, width: Int, height: Int) Str, Acts, Direct(plot_heat), Never("it draws"),
+        "Draws a matrix as colours, as text or into a file; what `std.plot` is made of.";
+
+    time_now "time.now" () Float, Acts, Direct(time_now), Never("it looks at the clock"),
+        "Seconds since 1970.";
+    time_perf_counter "time.perf_counter" () Float, Acts, Direct(time_perf), Never("it looks at the clock"),
+        "Seconds of a clock that never goes back.";
+    time_sleep "time.sleep" (seconds: Float) None, Acts, Direct(time_sleep), Never("it waits"),
+        "Waits.";
+
+    sys_exit "sys.exit" (code: Int = I(0)) Never, Acts, Direct(sys_exit), Never("it ends the program"),
+        "Ends the program with an exit code.";
+    sys_env "sys.env" (name: Str, default: Str = S("")) Str, Acts, Direct(env_get), Never("it looks at the world outside"),
+        "An environment variable.";
+    sys_progress "sys.progress" (current: Int, total: Int, text: Str = S("")) None, Acts, Direct(progress), Never("it shows progress"),
+        "Shows progress on a terminal; nothing elsewhere.";
+
+    math_sqrt "math.sqrt" (x: Float) Float, Pure, Math(0), As(T::Number),
+        "The square root; fails for negative numbers.";
+    math_exp "math.exp" (x: Float) Float, Certain, Math(1), As(T::Number),
+        "The exponential.";
+    math_expm1 "math.expm1" (x: Float) Float, Certain, Math(12), As(T::Number),
+        "exp(x) - 1, exact near 0.";
+    math_log "math.log" (x: Float) Float, Pure, Math(2), As(T::Number),
+        "The natural logarithm; fails for numbers that are not positive.";
+    math_log1p "math.log1p" (x: Float) Float, Pure, Math(13), As(T::Number),
+        "log(1 + x), exact near 0.";
+    math_log2 "math.log2" (x: Float) Float, Pure, Math(9), As(T::Number),
+        "The logarithm to base 2.";
+    math_log10 "math.log10" (x: Float) Float, Pure, Math(10), As(T::Number),
+        "The logarithm to base 10.";
+    math_sin "math.sin" (x: Float) Float, Pure, Math(3), As(T::Number),
+        "The sine.";
+    math_cos "math.cos" (x: Float) Float, Pure, Math(4), As(T::Number),
+        "The cosine.";
+    math_tan "math.tan" (x: Float) Float, Pure, Math(5), As(T::Number),
+        "The tangent.";
+    math_asin "math.asin" (x: Float) Float, Pure, Math(14), As(T::Number),
+        "The inverse sine.";
+    math_acos "math.acos" (x: Float) Float, Pure, Math(15), As(T::Number),
+        "The inverse cosine.";
+    math_atan "math.atan" (x: Float) Float, Certain, Math(16), As(T::Number),
+        "The inverse tangent.";
+    math_atan2 "math.atan2" (y: Float, x: Float) Float, Certain, Math2(0), As(T::Number),
+        "The angle of a point.";
+    math_sinh "math.sinh" (x: Float) Float, Certain, Math(17), As(T::Number),
+        "The hyperbolic sine.";
+    math_cosh "math.cosh" (x: Float) Float, Certain, Math(18), As(T::Number),
+        "The hyperbolic cosine.";
+    math_tanh "math.tanh" (x: Float) Float, Certain, Math(8), As(T::Number),
+        "The hyperbolic tangent.";
+    math_erf "math.erf" (x: Float) Float, Certain, Math(19), As(T::Number),
+        "The error function.";
+    math_pow "math.pow" (x: Float, y: Float) Float, Pure, Math2(1), As(T::Number),
+        "x to the power y.";
+    math_hypot "math.hypot" (x: Float, y: Float) Float, Certain, Math2(2), As(T::Number),
+        "The length of a vector.";
+    math_floor "math.floor" (x: Float) Int, Pure, Math(6), As(T::Number),
+        "The greatest int that is not greater.";
+    math_ceil "math.ceil" (x: Float) Int, Pure, Math(7), As(T::Number),
+        "The least int that is not less.";
+    math_trunc "math.trunc" (x: Float) Int, Pure, Math(11), As(T::Number),
+        "Without the fraction.";
+    math_fabs "math.fabs" (x: Float) Float, Certain, Made(M::Abs), As(T::Abs),
+        "The absolute value.";
+    math_isnan "math.isnan" (x: Float) Bool, Certain, Made(M::IsNan), As(T::Number),
+        "Whether it is NaN.";
+    math_isinf "math.isinf" (x: Float) Bool, Certain, Made(M::IsInf), As(T::Number),
+        "Whether it is infinite.";
+    math_isfinite "math.isfinite" (x: Float) Bool, Certain, Made(M::IsFinite), As(T::Number),
+        "Whether it is neither NaN nor infinite.";
+    math_gcd "math.gcd" (a: Int, b: Int) Int, Pure, Direct(int_gcd), Known,
+        "The greatest common divisor.";
+
+    chr "chr" (code: Int) Str, Pure, Direct(chr), Known,
+        "The character of a code point.";
+
+    ord "ord" (c: Str) Int, Pure, Direct(ord), Known,
+        "The code point of one character.";
+
+    // With a rule of their own in the checker and in `verify::host`; their text says what they take.
+    print "print" by ([sep, end, ..], _ => [sep, end].iter().all(|t| matches!(t, Ty::Str | Ty::None))), Acts, Made(M::Print), Never("it prints"),
+        "sep: str, end: str, then the values";
+    len "len" by ([x], Ty::Int(_) => matches!(x, Ty::Str | Ty::List(_) | Ty::Dict(..) | Ty::Tuple(_)) || x.is_tensor()), Certain, Made(M::Len), As(T::Len),
+        "x: str, list or dict -> int";
+    range "range" by ([Ty::Int(_), Ty::Int(_), Ty::Int(_)], ty => is_int_list(ty)), Pure, Direct(range_list), As(T::Range),
+        "start, stop, step: int -> list[int]";
+    int_abs "int.abs" by ([Ty::Int(_)], Ty::Int(_) => true), Pure, Made(M::Abs), As(T::Abs),
+        "int -> int";
+    float_abs "float.abs" by ([Ty::Float], Ty::Float => true), Certain, Made(M::Abs), As(T::Abs),
+        "float -> float";
+    float_round "float.round" by ([Ty::Float], Ty::Int(_) => true), Pure, Direct(round_int), As(T::Round),
+        "float -> int, half to even";
+    float_round_digits "float.round_digits" by ([Ty::Float, Ty::Int(_)], Ty::Float => true), Pure, Direct(round_digits), Known,
+        "float, digits: int -> float";
+    min "min" by ([first, rest @ ..], ty => is_ordered(first) && rest.iter().all(|t| same_form(first, t)) && same_form(first, ty)), Certain, Made(M::Least), As(T::Least),
+        "two or more ints, floats or strs of one type";
+    max "max" by ([first, rest @ ..], ty => is_ordered(first) && rest.iter().all(|t| same_form(first, t)) && same_form(first, ty)), Certain, Made(M::Greatest), As(T::Greatest),
+        "two or more ints, floats or strs of one type";
+    list_min "list.min" by ([Ty::List(t)], ty => same_form(t, ty)), Pure, Direct(list_min), As(T::ListLeast),
+        "list of int, float or str; fails when empty";
+    list_max "list.max" by ([Ty::List(t)], ty => same_form(t, ty)), Pure, Direct(list_max), As(T::ListGreatest),
+        "list of int, float or str; fails when empty";
+    list_sum "list.sum" by ([Ty::List(t)], ty => is_number(ty) && same_form(t, ty)), Pure, Made(M::Sum), As(T::Sum),
+        "list of int or float";
+    list_any "list.any" by ([Ty::List(t)], Ty::Bool => is_truth(t)), Pure, Direct(list_any), As(T::Any),
+        "list[bool]";
+    list_all "list.all" by ([Ty::List(t)], Ty::Bool => is_truth(t)), Pure, Direct(list_all), As(T::All),
+        "list[bool]";
+    list_sorted "list.sorted" by ([list @ Ty::List(_), Ty::Bool], ty => same_form(list, ty)), Pure, Direct(list_sorted), As(T::Sorted),
+        "list, reverse: bool -> list";
+    list_sorted_by "list.sorted_by" by ([list @ Ty::List(_), Ty::List(_), Ty::Bool], ty => same_form(list, ty)), Pure, Direct(list_sorted_by), As(T::SortedBy),
+        "list, keys: list of the same length, reverse: bool -> list";
+    list_reversed "list.reversed" by ([list @ Ty::List(_)], ty => same_form(list, ty)), Pure, Direct(list_reversed), As(T::Reversed),
+        "list -> list";
+    list_index "list.index" by ([Ty::List(t), x], Ty::Int(_) => same_form(t, x)), Pure, Direct(list_index), As(T::Index),
+        "list, element -> int; fails where it does not occur";
+    list_count "list.count" by ([Ty::List(t), x], Ty::Int(_) => same_form(t, x)), Pure, Direct(list_count), As(T::Count),
+        "list, element -> int";
+    dict_keys "dict.keys" by ([Ty::Dict(k, _)], Ty::List(t) => same_form(t, k)), Pure, Direct(dict_keys), As(T::Keys),
+        "dict -> list";
+    dict_values "dict.values" by ([Ty::Dict(_, v)], Ty::List(t) => same_form(t, v)), Pure, Direct(dict_values), As(T::Values),
+        "dict -> list";
+    dict_items "dict.items" by ([Ty::Dict(k, v)], Ty::List(t) => matches!(&**t, Ty::Tuple(ts) if ts.len() == 2 && same_form(&ts[0], k) && same_form(&ts[1], v))), Pure, Made(M::Items), As(T::Items),
+        "dict -> list of (key, value)";
+    dict_get "dict.get" by ([Ty::Dict(k, v), key, default], ty => same_form(k, key) && same_form(v, default) && same_form(v, ty)), Pure, Direct(dict_get_or), As(T::Get),
+        "dict, key, default -> value";
+    str_list "str.list" by ([Ty::Str], ty => is_text_list(ty)), Pure, Direct(str_chars), Known,
+        "str -> list[str], its characters";
+    tile_program_id "tile.program_id" by ([_], _ => true), Acts, Made(M::Tile), As(T::ProgramId),
+        "axis: int -> int; in tile programs only";
+    tile_load "tile.load" by ([_, _, _, _], _ => true), Acts, Made(M::Tile), As(T::Load),
+        "tensor, tuple of ints (which tile), tuple of ints (its sizes), number (where it sticks out) -> tile";
+    tile_store "tile.store" by ([_, _, _], _ => true), Acts, Made(M::Tile), As(T::Store),
+        "output, tuple of ints (which tile), tile";
+    io_save "io.save" by ([Ty::Str, _], Ty::None => true), Acts, Made(M::Save), Never("it writes files"),
+        "path: str, value";
+    io_load "io.load" by ([Ty::Str, like, Ty::Str, Ty::Bool], ty => same_form(like, ty)), Acts, Typed(io_load), Never("it reads files"),
+        "path: str, like: value, prefix: str, extra: bool -> the type of like";
+    sys_args "sys.args" by ([], ty => is_text_list(ty)), Acts, Typed(sys_args), Never("it looks at the world outside"),
+        "no arguments -> list[str]";
+    sys_dir "sys.dir" by ([], Ty::Str => true), Acts, Direct(sys_dir), Never("it looks at the world outside"),
+        "no arguments -> str";
+
+    // Names that no program spells: what the checker calls for it.
+    sizes_differ "sizes.differ" by ([Ty::Str, sizes], _ => is_int_list(sizes)), Pure, Direct(sizes_differ), As(T::Differ),
+        "text, values: list[int]; stops the program, the text with the values in its braces";
+    tensor_size "tensor.size" by ([x], Ty::Int(_) => x.is_tensor()), Certain, Made(M::Size), As(T::Size),
+        "tensor -> int, how many elements it has";
+    tensor_tolist "tensor.tolist" by ([x], _ => x.is_tensor()), Pure, Typed(tensor_to_list), Never("it reads what a tensor holds"),
+        "tensor -> nested lists";
+    list_sum_of_none "list.sum_of_none" by ([], _ => true), Pure, Made(M::NoSum), As(T::NoSum),
+        "stops the program: a sum of tensors has none to start with";
+}
