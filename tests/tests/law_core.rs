@@ -5,7 +5,7 @@
 use tessera::program::check;
 use tessera_core::text::{parse, print};
 use tessera_core::verify::verify;
-use tessera_infer::source::Loaded;
+use tessera_resolve::source::Loaded;
 use tessera_tests::documents::programs;
 use tessera_tests::laws::on_two_threads;
 use tessera_tests::program::run_source;

@@ -62,6 +62,7 @@ fn crates_depend_on_lower_layers_only() {
         "compiler/onnx",
         "compiler/core",
         "compiler/types",
+        "compiler/resolve",
         "compiler/infer",
         "compiler/lower",
         "compiler/trace",

@@ -8,7 +8,7 @@ use crate::{doctor, emit, explain, files, format};
 use clap::Parser;
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use tessera_infer::source::SourceMap;
+use tessera_resolve::source::SourceMap;
 use tessera_runtime::fault::human_bytes;
 
 /// Runs the program as it was called; returns the exit code (0 done, 1 wrong program, 2 wrong

@@ -10,7 +10,7 @@ use crate::program::{Setup, checked, out, prepare};
 use std::path::Path;
 use std::rc::Rc;
 use tessera_base::{Diagnostic, Span};
-use tessera_infer::source::{Loaded, SourceMap};
+use tessera_resolve::source::{Loaded, SourceMap};
 use tessera_ir::graph::Graph;
 use tessera_ir::text::TextError;
 use tessera_llvm::{Emission, HostTarget};
@@ -146,7 +146,7 @@ fn from_text(setup: &Setup, text: &str, ir: Ir, after: Option<&str>) -> u8 {
     }
 }
 
-fn ast(setup: &Setup, loaded: &tessera_infer::source::Loaded) -> u8 {
+fn ast(setup: &Setup, loaded: &tessera_resolve::source::Loaded) -> u8 {
     let split = tessera_grammar::split(&loaded.text);
     let mut errors = split.diagnostics.len();
     for item in &split.items {

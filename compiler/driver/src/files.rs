@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Span};
-use tessera_infer::source::{FETCHED, Loaded, Loader, PROGRAM_FOLDER, Refused, SourceMap};
+use tessera_resolve::source::{FETCHED, Loaded, Loader, PROGRAM_FOLDER, Refused, SourceMap};
 
 use crate::render::{Place, Sources};
 

@@ -5,7 +5,7 @@ use crate::program::{Setup, checked, set_aside};
 use std::io::IsTerminal;
 use std::path::Path;
 use tessera_base::Diagnostic;
-use tessera_infer::source::SourceMap;
+use tessera_resolve::source::SourceMap;
 use tessera_interpret::End;
 use tessera_ir::graph::Policy;
 use tessera_runtime::context::Context;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 use tessera_base::{ItemId, Span};
-use tessera_infer::source::SourceMap;
+use tessera_resolve::source::SourceMap;
 use tessera_runtime::profile::Row;
 use tessera_runtime::traffic::Sent;
 

@@ -18,7 +18,7 @@ use tessera_core::ir::Program;
 use tessera_core::ty::Ty;
 use tessera_host::Session;
 use tessera_infer::db::Database;
-use tessera_infer::source::{Loaded, SourceMap};
+use tessera_resolve::source::{Loaded, SourceMap};
 use tessera_ir::graph::Policy;
 use tessera_ir::schedule::Machine;
 use tessera_lower::{Lowered, lower};

@@ -18,7 +18,7 @@ use tessera_base::{Code, Diagnostic, Edit, Fix};
 use tessera_core::ir::Program;
 use tessera_grammar::ast::{ExprKind, Stmt, StmtKind};
 use tessera_host::Session;
-use tessera_infer::source::{Loaded, SourceMap, Taken};
+use tessera_resolve::source::{Loaded, SourceMap, Taken};
 use tessera_runtime::pool::Pool;
 
 /// One thing to run.

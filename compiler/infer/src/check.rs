@@ -22,7 +22,6 @@ mod dims;
 mod elements;
 pub mod env;
 pub mod exprs;
-pub mod facts;
 pub mod flow;
 mod following;
 pub mod fns;
@@ -41,7 +40,6 @@ pub mod meshes;
 pub mod methods;
 pub mod modules;
 pub mod names;
-pub mod outputs;
 pub mod places;
 mod plainly;
 pub mod numerics;
@@ -103,7 +101,7 @@ pub struct InstData {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct GlobalRead {
-    pub module: crate::source::FileId,
+    pub module: tessera_resolve::source::FileId,
     pub name: Arc<str>,
     pub id: GlobalId,
     pub ty: Ty,
@@ -151,7 +149,7 @@ pub struct CheckedInst {
     /// the recursion has no end.
     pub open: bool,
     /// Files whose module bodies must have run.
-    pub files: Vec<crate::source::FileId>,
+    pub files: Vec<tessera_resolve::source::FileId>,
     /// An expression without a type. Without a diagnostic anywhere this is the checker's fault.
     pub untyped: Option<Span>,
 }
@@ -239,7 +237,7 @@ pub struct CheckedMain {
     pub numerics: Numerics,
     pub requests: Vec<Request>,
     pub diagnostics: Vec<Diagnostic>,
-    pub files: Vec<crate::source::FileId>,
+    pub files: Vec<tessera_resolve::source::FileId>,
     pub untyped: Option<Span>,
     /// Type of the last statement, if it is an expression.
     pub last: Option<Ty>,

@@ -5,10 +5,11 @@
 //! small facts ([`facts`], [`scope`], [`reads`]) that mostly come out equal after an edit, so
 //! that nothing else is checked again.
 
-use crate::check::facts::{self as syntax, ItemFacts};
-use crate::check::fns::{FnLike, FnSig};
+use tessera_resolve::facts::{self as syntax, ItemFacts};
+use tessera_resolve::functions::{FnLike, FnSig};
+use tessera_resolve::names::Names;
 use crate::check::{self, CheckedInst, CheckedMain, InstData};
-use crate::source::{FileId, Refused};
+use tessera_resolve::source::{FileId, Refused};
 use indexmap::IndexSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -282,7 +283,7 @@ pub fn parsed(db: &dyn Db, item: Item) -> Arc<ParsedItem> {
 /// The functions and lambdas in an item, by where they start.
 #[salsa::tracked]
 pub fn functions(db: &dyn Db, item: Item) -> Arc<BTreeMap<u32, Arc<FnLike>>> {
-    Arc::new(check::fns::functions(parsed(db, item)))
+    Arc::new(tessera_resolve::functions::functions(parsed(db, item)))
 }
 
 /// The signature of the function that an item defines. Comes out equal when only the body
@@ -305,6 +306,12 @@ pub fn struct_def(db: &dyn Db, item: Item) -> Option<Arc<StructDef>> {
 #[salsa::tracked]
 pub fn facts(db: &dyn Db, item: Item) -> Arc<ItemFacts> {
     Arc::new(syntax::item_facts(&parsed(db, item).stmts))
+}
+
+/// What every name in an item refers to, and which scopes there are where.
+#[salsa::tracked]
+pub fn names(db: &dyn Db, item: Item) -> Arc<Names> {
+    Arc::new(tessera_resolve::names::names(&parsed(db, item).stmts))
 }
 
 /// What the names of a module mean that are not variables, and which names are variables.

@@ -1,6 +1,5 @@
 //! From syntax to Core: names, types, sizes, layouts, effects.
 
-pub mod source;
 pub mod session;
 pub mod db;
 pub mod check;

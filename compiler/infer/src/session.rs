@@ -2,9 +2,9 @@
 
 use crate::check::cx::Cx;
 use crate::check::numerics::Numerics;
-use crate::check::{self, CheckedInst, CheckedMain, facts};
+use crate::check::{self, CheckedInst, CheckedMain};
 use crate::db::{self, Before, Database, Db, Entity, File, Item, ItemKind, Prompt, Target};
-use crate::source::{FileId, Loader, SourceMap};
+use tessera_resolve::source::{FileId, Loader, SourceMap};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -675,13 +675,13 @@ pub(crate) fn uncalled(db: &dyn Db, item: db::Item, file: File) -> Vec<Diagnosti
             if let tessera_grammar::ast::ExprKind::Name(n) = &e.kind {
                 sizes.insert(n.clone());
             }
-            work.extend(facts::parts_of(e));
+            work.extend(tessera_resolve::syntax::parts_of(e));
         }
     };
     sig.params.iter().filter_map(|p| p.ty.as_ref()).for_each(&mut annotated);
     // A declared result names int parameters.
     sizes.extend(sig.params.iter().map(|p| p.name.text.clone()));
-    facts::each_expr(&db::parsed(db, item).stmts, &mut |e| {
+    tessera_resolve::syntax::each_expr(&db::parsed(db, item).stmts, &mut |e| {
         if let tessera_grammar::ast::ExprKind::Name(name) = &e.kind
             && free.contains(name)
             && !scope.variables.contains(name)

@@ -4,7 +4,7 @@ use crate::db::{
     Before, Database, Db, File, FileEntry, Item, ItemEntry, ItemHead, ItemKind, MODEL, Prompt, Target, facts, file_of,
     item_of, model_name, path_of,
 };
-use crate::source::{FileId, Loaded, Loader, SourceMap, SourceText};
+use tessera_resolve::source::{FileId, Loaded, Loader, SourceMap, SourceText};
 use salsa::Setter;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use super::*;
 use tessera_infer::check_program;
 use tessera_infer::db::Database;
-use tessera_infer::source::NoFiles;
+use tessera_resolve::source::NoFiles;
 use tessera_ir::host::{HExprKind, HStmt};
 
 fn lowered(text: &str) -> Lowered {

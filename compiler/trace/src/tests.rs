@@ -366,7 +366,7 @@ fn region_of(text: &str, args: &[RegionArg]) -> Traced {
         &mut tessera_infer::db::Database::default(),
         "t.tsr",
         text,
-        &tessera_infer::source::NoFiles,
+        &tessera_resolve::source::NoFiles,
     );
     let p = checked.program.unwrap_or_else(|| panic!("{:#?}", checked.diagnostics));
     let lowered = lower(&p, Options::default());

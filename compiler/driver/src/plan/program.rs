@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 use tessera_base::{Code, DType, Diagnostic, Span};
-use tessera_infer::source::SourceMap;
+use tessera_resolve::source::SourceMap;
 use tessera_ir::graph::Graph;
 use tessera_plan::collective::Collective;
 use tessera_plan::roofline;

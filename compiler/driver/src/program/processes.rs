@@ -10,7 +10,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 use tessera_base::{Diagnostic, Span};
-use tessera_infer::source::{Loaded, SourceMap};
+use tessera_resolve::source::{Loaded, SourceMap};
 use tessera_runtime::fault::Fault;
 use tessera_runtime::traffic::Sent;
 use tessera_runtime::world::step::What;

@@ -3,7 +3,7 @@
 use super::closures::OF_TYPE;
 use super::constants::AsSize;
 use super::cx::Cx;
-use super::fns::FnSig;
+use tessera_resolve::functions::FnSig;
 use super::names::Meaning;
 use crate::db::{self, Entity};
 use std::collections::{BTreeMap, BTreeSet};

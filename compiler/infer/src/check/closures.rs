@@ -3,7 +3,8 @@
 use super::annots::Outer;
 use super::args::Value;
 use super::cx::{Cx, error_at};
-use super::fns::{self, FnSig, def_start};
+use super::fns;
+use tessera_resolve::functions::{FnSig, def_start};
 use super::inst::Callee;
 use super::names::Meaning;
 use super::types::{BUILTIN_ITEM, erase, plain_ints};

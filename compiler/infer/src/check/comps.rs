@@ -2,7 +2,7 @@
 
 use super::cx::{Cx, error_at, read};
 use super::env::{Binding, Slot};
-use super::facts::target_names;
+use tessera_resolve::syntax::target_names;
 use super::types::erase;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 //! the same name in a signature.
 
 use super::cx::Cx;
-use super::facts::{assigned, target_names};
+use tessera_resolve::syntax::{assigned, target_names};
 use crate::db::{self, Db, Entity, File};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

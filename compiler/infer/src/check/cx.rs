@@ -1,12 +1,12 @@
 //! The state of checking one body.
 
 use super::env::{Binding, Changes, Env, Slot};
-use super::fns::FnLike;
+use tessera_resolve::functions::FnLike;
 use super::numerics::Numerics;
 use super::types::{erase, fill, same_slot};
 use super::{InstData, Request};
 use crate::db::{Db, File, GlobalKey};
-use crate::source::FileId;
+use tessera_resolve::source::FileId;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

@@ -5,8 +5,9 @@
 
 use super::args::{Slot, Value};
 use super::cx::{Cx, error_at};
-use super::facts::CALLS;
-use super::fns::{self, FnSig};
+use tessera_resolve::facts::CALLS;
+use super::fns;
+use tessera_resolve::functions::FnSig;
 use super::names::Meaning;
 use super::scans::{part_of, stacked_at};
 use super::types::{BUILTIN_ITEM, erase};

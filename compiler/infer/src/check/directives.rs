@@ -52,7 +52,7 @@ impl Cx<'_> {
             ..KernelState::default()
         };
         for d in decorators {
-            match super::outputs::decorator(d) {
+            match tessera_resolve::outputs::decorator(d) {
                 Some("kernel") => state.kernel = true,
                 Some("autotune") => state.hints.autotune = cache_name(d).ok(),
                 _ => {}

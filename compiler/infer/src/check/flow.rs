@@ -59,7 +59,7 @@ impl Cx<'_> {
     /// The variables that branches bind anew. Sizes that are read from them are copied where something else has them.
     pub fn before_branches(&mut self, branches: [&[Stmt]; 2]) -> Vec<Slot> {
         let mut names = BTreeSet::new();
-        branches.iter().for_each(|b| super::facts::assigned(b, &mut names));
+        branches.iter().for_each(|b| tessera_resolve::syntax::assigned(b, &mut names));
         let slots: Vec<Slot> = names.iter().filter_map(|name| Some(self.env.get(name)?.slot)).collect();
         slots.iter().for_each(|slot| self.copy_sizes(*slot));
         slots

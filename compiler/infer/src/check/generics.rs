@@ -64,7 +64,7 @@ impl AnnotScope<'_, '_> {
                 }
             }
         }
-        super::facts::parts_of(e).into_iter().for_each(|part| self.open_parameters(part));
+        tessera_resolve::syntax::parts_of(e).into_iter().for_each(|part| self.open_parameters(part));
     }
 
     fn struct_at(&mut self, base: &Expr) -> Option<Arc<StructDef>> {
@@ -142,7 +142,7 @@ fn uses(ty: &Expr, name: &str, out: &mut Uses) {
 
 fn mentions(e: &Expr, name: &str) -> bool {
     matches!(&e.kind, ExprKind::Name(n) if &**n == name)
-        || super::facts::parts_of(e).into_iter().any(|p| mentions(p, name))
+        || tessera_resolve::syntax::parts_of(e).into_iter().any(|p| mentions(p, name))
 }
 
 /// Whether a type is that of elements of which each has a size of its own.

@@ -6,7 +6,7 @@ use super::local::PerDevice;
 use super::types::{self, each_fn_ref};
 use super::{CheckedInst, GlobalRead, InstData, NoHash, Request};
 use crate::db;
-use crate::source::FileId;
+use tessera_resolve::source::FileId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Facts, ItemId, Size, SizeVar, Span};

@@ -4,7 +4,7 @@
 
 use super::cx::{Cx, none, read};
 use super::env::Slot;
-use super::fns::{FnBody, FnLike, FnSig};
+use tessera_resolve::functions::{FnBody, FnLike, FnSig};
 use super::inst::Callee;
 use std::collections::BTreeSet;
 use tessera_base::{Code, Diagnostic, Span};
@@ -203,7 +203,7 @@ impl Cx<'_> {
             let (name, Some(&local)) = (&f.sig.params[i as usize].name, params.get(i as usize)) else { return ret };
             let ty = self.locals.get(local.0 as usize).map_or(Ty::Error, |v| v.ty.clone());
             let again = match &f.body {
-                FnBody::Def(def) => super::outputs::rebound(def, &name.text),
+                FnBody::Def(def) => tessera_resolve::outputs::rebound(def, &name.text),
                 FnBody::Lambda(_) => None,
             };
             let problem = match (&ty, again) {

@@ -2,7 +2,7 @@
 //! file as they are whenever it is called.
 
 use super::cx::Cx;
-use super::facts::{assigned, each_stmt, exprs_of, parts_of, root_name};
+use tessera_resolve::syntax::{assigned, each_stmt, exprs_of, parts_of, root_name};
 use super::types::plain_ints;
 use super::{CheckedInst, CheckedMain, GlobalRead, InstData, fns};
 use crate::db::{self, Db, File, GlobalKey, Item};

@@ -5,7 +5,7 @@
 
 use super::annots::SigTypes;
 use super::cx::{Cx, error_at};
-use super::fns::{FnLike, FnSig};
+use tessera_resolve::functions::{FnLike, FnSig};
 use super::inst::Callee;
 use super::unsupported::dotted;
 use std::collections::{BTreeMap, BTreeSet};

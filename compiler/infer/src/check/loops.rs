@@ -3,7 +3,6 @@
 use super::cx::{Cx, LoopFrame, read};
 use super::env::{Bad, Binding, Changes};
 use super::exprs::decided;
-use super::facts;
 use super::flow::{Path, Wide};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,8 +29,8 @@ impl Cx<'_> {
     pub fn for_stmt(&mut self, target: &Expr, iter: &Expr, body: &[Stmt], span: Span) {
         let seq = self.seq(iter);
         let mut changed = BTreeSet::new();
-        facts::changed(body, &mut changed);
-        facts::target_names(target, &mut changed);
+        tessera_resolve::syntax::changed(body, &mut changed);
+        tessera_resolve::syntax::target_names(target, &mut changed);
         let head = Span { end: iter.span.end.max(span.start), ..span };
         self.run(seq, head, &changed, &mut |cx, item| {
             let item = TExpr { span: iter.span, ..item };
@@ -42,7 +41,7 @@ impl Cx<'_> {
 
     pub fn while_stmt(&mut self, test: &Expr, body: &[Stmt], span: Span) {
         let mut changed = BTreeSet::new();
-        facts::changed(body, &mut changed);
+        tessera_resolve::syntax::changed(body, &mut changed);
         let endless = matches!(test.kind, ExprKind::Bool(true));
         self.host("runs a `while` loop", span);
         let mut condition = None;

@@ -1,10 +1,10 @@
 //! Imports, and the members of modules.
 
 use super::cx::Cx;
-use super::facts::{self, Import};
+use tessera_resolve::facts::Import;
 use super::names::Meaning;
 use crate::db::{self, Db, Entity, File, Target, is_builtin_module};
-use crate::source::FileId;
+use tessera_resolve::source::FileId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::near::nearest;
@@ -145,7 +145,7 @@ impl Cx<'_> {
     pub fn import(&mut self, stmt: &Stmt) {
         match &stmt.kind {
             StmtKind::Import { path, alias } => {
-                let module = facts::dotted_path(path);
+                let module = tessera_resolve::syntax::dotted_path(path);
                 let span = path.iter().map(|n| n.span).reduce(|a, b| a.to(b)).unwrap_or(stmt.span);
                 if self.known_module(&module, path, span)
                     && let Some(name) = alias.as_ref().or(path.first())
@@ -155,7 +155,7 @@ impl Cx<'_> {
                 }
             }
             StmtKind::FromImport { path, names } => {
-                let module = facts::dotted_path(path);
+                let module = tessera_resolve::syntax::dotted_path(path);
                 let span = path.iter().map(|n| n.span).reduce(|a, b| a.to(b)).unwrap_or(stmt.span);
                 let submodules = &*module == "std" || &*module == "tessera";
                 if !submodules && !self.known_module(&module, path, span) {

@@ -4,7 +4,7 @@ use super::cx::{Cx, read};
 use super::env::{Bad, Slot};
 use super::types::BUILTIN_ITEM;
 use crate::db::{self, Entity, File};
-use crate::source::FileId;
+use tessera_resolve::source::FileId;
 use std::sync::Arc;
 use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, ItemId, SizeVar, Span};
@@ -12,6 +12,7 @@ use tessera_core::builtins;
 use tessera_core::ir::*;
 use tessera_core::ty::{FnRefTy, Ty};
 use tessera_grammar::ast::{Expr, ExprKind};
+use tessera_resolve::names::{Kind, Reference};
 
 /// What a name or a dotted name stands for.
 #[derive(Clone, Debug)]
@@ -112,6 +113,16 @@ impl Cx<'_> {
         (builtins::MODULES.contains(&name) || name == "tessera").then(|| Entity::Module(name.into()))
     }
 
+    /// What binds a name in the item around it, inside of functions; `None` for what belongs to the file.
+    fn own_binding(&self, name: &str, span: Span) -> Option<Kind> {
+        let names = db::names(self.db, db::item_of(self.db, span.item)?);
+        let to = names.use_at(span).filter(|u| *u.name == *name).map_or_else(|| names.seen_from(span.start, name), |u| u.to);
+        match to {
+            Reference::Local(id) => Some(names.binding(id).kind),
+            Reference::Outside => None,
+        }
+    }
+
     /// Whether the name is a variable of this function somewhere, so that it cannot mean
     /// anything else in it.
     fn is_assigned(&self, name: &str) -> bool {
@@ -152,7 +163,10 @@ impl Cx<'_> {
         if let Some(home) = self.foreign {
             return self.module_level_name(home, name, span);
         }
-        if let Some(binding) = self.env.get(name).cloned() {
+        let own = self.own_binding(name, span);
+        if (own.is_some() || self.is_module())
+            && let Some(binding) = self.env.get(name).cloned()
+        {
             return self.variable(name, &binding, span);
         }
         if let Some((own, ty)) = self.itself.clone()
@@ -160,7 +174,7 @@ impl Cx<'_> {
         {
             return Meaning::Value(TExpr { kind: self.own_closure(), ty, span });
         }
-        if self.is_assigned(name) {
+        if own.is_some_and(|kind| kind != Kind::Size) {
             return self.unassigned(name, span);
         }
         if let Some(value) = self.size_name(name, span) {

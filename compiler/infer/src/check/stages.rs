@@ -2,11 +2,11 @@
 
 use super::args::Value;
 use super::cx::{Cx, error_at};
-use super::facts::STAGES;
+use tessera_resolve::facts::STAGES;
 use super::meshes::{layout, unfinished};
 use super::names::Meaning;
 use crate::db::Target;
-use crate::source::FileId;
+use tessera_resolve::source::FileId;
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Mesh, Monoid, Sharding, Size, Span, TensorType};
 use tessera_core::ir::*;

@@ -2,7 +2,7 @@
 
 use super::args::{Slot, Value};
 use super::cx::{Cx, boolean, builtin, error_at, string};
-use super::facts::constant_path;
+use tessera_resolve::facts::constant_path;
 use super::names::Meaning;
 use crate::db::{self, Target};
 use std::sync::Arc;

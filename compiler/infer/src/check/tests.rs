@@ -10,7 +10,7 @@ mod typed;
 
 use crate::db::Database;
 use crate::session::{Checked, check_program};
-use crate::source::{Loaded, Loader};
+use tessera_resolve::source::{Loaded, Loader};
 use std::collections::BTreeMap;
 use tessera_core::ir::{FnInst, Program};
 
@@ -19,8 +19,8 @@ use tessera_core::ir::{FnInst, Program};
 struct Memory(BTreeMap<String, String>);
 
 impl Loader for Memory {
-    fn model(&self, program: &str, path: &str) -> Result<Loaded, crate::source::Refused> {
-        crate::source::NoFiles.model(program, path)
+    fn model(&self, program: &str, path: &str) -> Result<Loaded, tessera_resolve::source::Refused> {
+        tessera_resolve::source::NoFiles.model(program, path)
     }
 
     fn sibling(&self, _: &str, module: &str) -> Option<Loaded> {

@@ -83,7 +83,7 @@ fn each_target<'a>(target: &'a Expr, f: &mut dyn FnMut(&'a Expr)) {
 
 /// The tensors that `tile.store(x, …)` writes.
 fn stores(stmts: &[Stmt], f: &mut dyn FnMut(Arc<str>)) {
-    super::facts::each_expr(stmts, &mut |e| {
+    crate::syntax::each_expr(stmts, &mut |e| {
         let ExprKind::Call { func, args } = &e.kind else { return };
         let ExprKind::Attr { base, name } = &func.kind else { return };
         let is_tile = matches!(&base.kind, ExprKind::Name(n) if &**n == "tile");
