@@ -1,7 +1,8 @@
 //! Core: the typed program, what the checker yields and everything below starts from.
 //!
 //! [`ty`]: types; [`sizes`], [`layouts`]: of what they are made. [`ir`]: the forms. [`builtins`]: functions of the host; [`symbols`]: what runs
-//! them. [`text`]: how they are written. [`walk`], [`live`]: over them. [`verify`]: whether a program agrees with itself. [`law`]: whether values
+//! them. [`text`]: how they are written. [`walk`], [`live`]: over them. [`renumber`]: the numbers of a program in bodies that were checked one
+//! by one. [`verify`]: whether a program agrees with itself. [`law`]: whether values
 //! agree with their types. [`region`]: what of a program is tensor code. [`build`]: Core written
 //! out by hand, for tests.
 
@@ -14,6 +15,7 @@ pub mod symbols;
 pub mod text;
 pub mod walk;
 pub mod live;
+pub mod renumber;
 pub mod verify;
 pub mod law;
 pub mod region;
