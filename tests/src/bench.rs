@@ -96,7 +96,7 @@ pub fn long_program(lines: usize) -> String {
 /// Milliseconds that checking a text again takes after one line of it has changed, in process.
 fn recheck_ms(text: &str, runs: usize) -> f64 {
     let mut db = tessera_infer::db::Database::default();
-    let loader = tessera_infer::source::NoFiles;
+    let loader = tessera_resolve::source::NoFiles;
     let mut check = |text: &str| {
         let start = Instant::now();
         let checked = tessera_infer::check_program_only(&mut db, "long.tsr", text, &loader);
@@ -111,7 +111,7 @@ fn recheck_ms(text: &str, runs: usize) -> f64 {
 /// Milliseconds that checking each problem about sizes takes, in process, in rising order. A problem asks several
 /// questions; what a program without any takes is in each.
 fn size_problems_ms() -> Vec<(f64, String)> {
-    let loader = tessera_infer::source::NoFiles;
+    let loader = tessera_resolve::source::NoFiles;
     let once = |text: &str| {
         let mut db = tessera_infer::db::Database::default();
         let start = Instant::now();

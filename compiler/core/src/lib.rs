@@ -1,6 +1,8 @@
 //! Core: the typed program, what the checker yields and everything below starts from.
 //!
-//! [`ty`]: types; [`sizes`], [`layouts`]: of what they are made. [`builtins`]: functions of the host. [`ir`]: the forms. [`text`]: how they are written. [`walk`], [`live`]: over them. [`verify`]: whether a program agrees with itself. [`law`]: whether values
+//! [`ty`]: types; [`sizes`], [`layouts`]: of what they are made. [`builtins`]: functions of the host. [`ir`]: the forms.
+//! [`text`]: how they are written. [`walk`], [`live`]: over them. [`renumber`]: the numbers of a program in bodies that were checked one
+//! by one. [`verify`]: whether a program agrees with itself. [`law`]: whether values
 //! agree with their types. [`region`]: what of a program is tensor code. [`build`]: Core written
 //! out by hand, for tests.
 
@@ -12,6 +14,7 @@ pub mod ir;
 pub mod text;
 pub mod walk;
 pub mod live;
+pub mod renumber;
 pub mod verify;
 pub mod law;
 pub mod region;

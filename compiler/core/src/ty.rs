@@ -5,9 +5,18 @@ use std::fmt;
 use std::sync::Arc;
 use tessera_base::{DType, FileId, Mesh, Sharding, Size, TensorType};
 
-/// A variable of a module, of the whole program.
+/// A variable of a module: its number in the program, and in a checked body, that of the body's own table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct GlobalId(pub u32);
+
+/// What a variable of a module is whoever numbers it: its module, its name, and its erased type, as a name that takes on
+/// values of several types is a variable for each.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct GlobalKey {
+    pub module: FileId,
+    pub name: Arc<str>,
+    pub ty: Ty,
+}
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Ty {
@@ -138,7 +147,7 @@ pub enum Derived {
     Grad(Grad),
     /// The second result of `vjp`, which has the arguments of the function as further captures, and behind them the
     /// values that these module variables had.
-    Pullback(Vec<GlobalId>),
+    Pullback(Vec<GlobalKey>),
     /// `checkpoint`.
     Checkpoint,
     /// `vmap`; which dim of each argument it goes over, the first of all where none is named.

@@ -138,10 +138,7 @@ fn check_on(policy: Policy, mesh: Option<Mesh>, loaded: &Loaded) -> CheckedFile 
     if tessera_core::text::is_core(&loaded.text) {
         return check_core(&loaded.text);
     }
-    let mut db = Database::with_policy(policy);
-    if let Some(mesh) = mesh {
-        db.use_mesh(mesh);
-    }
+    let mut db = Database::with(policy, mesh);
     let checked = tessera_infer::check_program(&mut db, &loaded.path, &loaded.text, &Disk);
     CheckedFile {
         program: checked.program,

@@ -32,6 +32,8 @@ pub mod inst;
 pub mod iterate;
 pub mod later;
 mod learn;
+pub mod limits;
+pub mod reached;
 pub mod kernels;
 mod lies;
 mod local;
@@ -66,12 +68,12 @@ pub mod zonk;
 pub use bodies::{check_inst, check_main};
 
 use self::numerics::Numerics;
-use crate::db::Db;
+use crate::db::{Db, InstRef};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Facts, ItemId, SizeVar, Span};
 use tessera_core::ir::{FnInst, GlobalId, InstId, TExpr, Variable};
-use tessera_core::ty::Ty;
+use tessera_core::ty::{GlobalKey, Ty};
 
 /// A function at its argument types, with everything that its check depends on besides the
 /// text. Size variables are numbered from 0 in order of appearance, so that calls that differ
@@ -103,10 +105,17 @@ pub struct InstData {
 pub struct GlobalRead {
     pub module: tessera_resolve::source::FileId,
     pub name: Arc<str>,
-    pub id: GlobalId,
+    /// The erased type that the variable has for good.
+    pub slot: Ty,
     pub ty: Ty,
     /// Where it was bound: only for messages.
     pub span: NoHash,
+}
+
+impl GlobalRead {
+    pub fn key(&self) -> GlobalKey {
+        GlobalKey { module: self.module, name: self.name.clone(), ty: self.slot.clone() }
+    }
 }
 
 /// A span that takes no part in equality.
@@ -123,9 +132,24 @@ impl std::hash::Hash for NoHash {
     fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
 }
 
+/// What a body calls: the functions and the variables of modules, whose places here are their numbers in the body.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Tables {
+    pub callees: Vec<Called>,
+    pub globals: Vec<GlobalKey>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Called {
+    pub inst: InstRef,
+    /// The body was checked after it, as it had to know what the callee gives.
+    pub first: bool,
+}
+
 /// A call that needs an instance.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
+    /// Its place in [`Tables::callees`].
     pub inst: InstId,
     pub span: Span,
     /// It must be a graph function: a loop of the graph runs it.
@@ -139,9 +163,11 @@ pub struct CheckedInst {
     pub ret: Ty,
     /// The size variables of the signature, in the order in which the annotations make them.
     pub sig_vars: Vec<SizeVar>,
+    pub tables: Tables,
     pub requests: Vec<Request>,
-    /// The module variables that its own body mentions.
-    pub reads: BTreeMap<GlobalId, Ty>,
+    /// The module variables that its own body mentions, in its order.
+    pub reads: Vec<(GlobalKey, Ty)>,
+    pub size: limits::Extent,
     pub diagnostics: Vec<Diagnostic>,
     /// Its errors are reported at its calls.
     pub template: bool,
@@ -164,7 +190,8 @@ impl PartialEq for CheckedInst {
             && self.open == other.open
             // A pullback keeps what the function read, and what those read that it calls.
             && self.reads == other.reads
-            && self.requests.iter().map(|r| r.inst).eq(other.requests.iter().map(|r| r.inst))
+            && self.tables.callees == other.tables.callees
+            && self.size == other.size
     }
 }
 
@@ -174,8 +201,10 @@ impl CheckedInst {
             inst: bodies::empty_inst("?".into(), Span::new(data.item, 0, 0)),
             ret,
             sig_vars: vec![],
+            tables: Tables::default(),
             requests: vec![],
-            reads: BTreeMap::new(),
+            reads: vec![],
+            size: limits::Extent::OPEN,
             diagnostics: vec![],
             template: data.args.is_some(),
             open: false,
@@ -211,7 +240,8 @@ impl CheckedInst {
 /// A module-level variable at the end of its module.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ModuleVar {
-    pub id: GlobalId,
+    /// The erased type that the variable has for good.
+    pub slot: Ty,
     pub ty: Ty,
     pub span: Span,
     pub bad: bool,
@@ -235,12 +265,22 @@ pub struct CheckedMain {
     /// The names that sizes have, for inputs that go on after this one.
     pub size_names: BTreeMap<Arc<str>, u32>,
     pub numerics: Numerics,
+    pub tables: Tables,
     pub requests: Vec<Request>,
     pub diagnostics: Vec<Diagnostic>,
     pub files: Vec<tessera_resolve::source::FileId>,
     pub untyped: Option<Span>,
     /// Type of the last statement, if it is an expression.
     pub last: Option<Ty>,
+}
+
+impl CheckedMain {
+    /// For the next input of a prompt, which calls nothing of this one: keys of instances are good only in results of queries.
+    pub fn without_calls(&self) -> CheckedMain {
+        let tables = Tables { callees: vec![], globals: self.tables.globals.clone() };
+        let inst = bodies::empty_inst(self.inst.name.clone(), self.inst.span);
+        CheckedMain { inst, tables, requests: vec![], ..self.clone() }
+    }
 }
 
 impl PartialEq for CheckedMain {

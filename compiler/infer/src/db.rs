@@ -10,12 +10,11 @@ use tessera_resolve::functions::{FnLike, FnSig};
 use tessera_resolve::names::Names;
 use crate::check::{self, CheckedInst, CheckedMain, InstData};
 use tessera_resolve::source::{FileId, Refused};
-use indexmap::IndexSet;
+use salsa::plumbing::{AsId, FromId};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use tessera_base::{Diagnostic, ItemId, Mesh};
 use tessera_core::builtins;
-use tessera_core::ir::{GlobalId, InstId};
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::{StmtKind, StructDef};
 use tessera_grammar::{ParsedItem, parse_item};
@@ -36,11 +35,13 @@ pub struct ItemHead {
     pub name: Option<Arc<str>>,
 }
 
-/// The text of one item.
+/// The text of one item, and the file or input that it is written in.
 #[salsa::input]
 pub struct Item {
     #[returns(copy)]
     pub id: ItemId,
+    #[returns(copy)]
+    pub file: FileId,
     pub text: Arc<str>,
 }
 
@@ -49,6 +50,15 @@ pub struct Item {
 pub struct File {
     #[returns(copy)]
     pub id: FileId,
+    pub path: Arc<str>,
+    /// The first input of the prompt, or the file itself: where its variables live.
+    #[returns(copy)]
+    pub module: FileId,
+    /// Of the standard library.
+    #[returns(copy)]
+    pub library: bool,
+    /// What is wrong with how it is cut into items.
+    pub diagnostics: Arc<[Diagnostic]>,
     pub heads: Arc<[ItemHead]>,
     /// For an input at a prompt: what the inputs before it left.
     pub before: Option<Arc<Before>>,
@@ -98,77 +108,79 @@ pub enum Target {
     Refused(Refused),
 }
 
-/// A key of [`checked_inst`].
+/// A key of [`checked_inst`]. Salsa collects those that no query makes any more.
 #[salsa::interned]
 pub struct InstKey<'db> {
     pub data: Arc<InstData>,
 }
 
-/// A module-level variable: its module, name and erased type.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct GlobalKey {
-    pub module: FileId,
-    pub name: Arc<str>,
-    pub ty: Ty,
+/// A key in the result of a query, which makes the key whenever it runs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct InstRef(salsa::Id);
+
+impl InstRef {
+    pub(crate) fn of(key: InstKey) -> InstRef {
+        InstRef(key.as_id())
+    }
+
+    fn key<'db>(self) -> InstKey<'db> {
+        InstKey::from_id(self.0)
+    }
 }
 
-pub(crate) struct ItemEntry {
-    pub(crate) item: Item,
-    pub(crate) file: FileId,
+/// What no query reads: where items lie in their files, and the texts that diagnostics show.
+#[derive(Clone, Default)]
+pub(crate) struct Texts {
+    pub(crate) items: Vec<ItemText>,
+    pub(crate) files: Vec<Arc<str>>,
+    /// Items that edits removed. What is written next takes their numbers, so that a file that is edited all day takes
+    /// no more memory than it has items.
+    pub(crate) free: Vec<ItemId>,
+    /// A prompt keeps what its inputs made of a module: there no number gets another meaning.
+    pub(crate) prompt: bool,
+}
+
+#[derive(Clone)]
+pub(crate) struct ItemText {
+    /// Nowhere: `u32::MAX`.
     pub(crate) start: u32,
     /// The files that it imports; `None` until it is read again.
     pub(crate) imports: Option<Arc<[Arc<str>]>>,
 }
 
-pub(crate) struct FileEntry {
-    pub(crate) path: Arc<str>,
-    pub(crate) text: Arc<str>,
-    pub(crate) file: File,
-    /// The first input of the prompt, or the file itself: where its variables live.
-    pub(crate) module: FileId,
-    pub(crate) diagnostics: Arc<[Diagnostic]>,
-    /// Of the standard library.
-    pub(crate) library: bool,
-}
-
-/// What is numbered, and the places of items. Numbers are given once and never change, so
-/// queries may read them.
-#[derive(Default)]
-pub struct Tables {
-    pub(crate) items: Vec<ItemEntry>,
-    pub(crate) files: Vec<FileEntry>,
-    insts: IndexSet<Arc<InstData>>,
-    globals: IndexSet<GlobalKey>,
-    /// Sizes that meshes with these axes have instead of their own.
-    pub(crate) mesh: Option<Mesh>,
-}
-
+/// What queries see of the database besides inputs and other queries never changes: which input a number stands for, and
+/// what it was made with.
 #[salsa::db]
 pub trait Db: salsa::Database {
-    fn tables(&self) -> MutexGuard<'_, Tables>;
-    /// The policy that modules begin with. It never changes.
+    fn item(&self, id: ItemId) -> Option<Item>;
+    fn file(&self, id: FileId) -> Option<File>;
+    /// The policy that modules begin with.
     fn policy(&self) -> Policy;
+    /// Sizes that meshes with its axes have instead of their own.
+    fn mesh(&self) -> Option<&Mesh>;
 }
 
 #[salsa::db]
 #[derive(Clone, Default)]
 pub struct Database {
     storage: salsa::Storage<Self>,
-    tables: Arc<Mutex<Tables>>,
+    /// By number.
+    pub(crate) items: Arc<Vec<Item>>,
+    pub(crate) files: Arc<Vec<File>>,
+    pub(crate) texts: Arc<Texts>,
     policy: Policy,
+    mesh: Option<Mesh>,
 }
 
 impl Database {
-    /// For programs that begin with a policy of sums.
-    pub fn with_policy(policy: Policy) -> Database {
-        Database { policy, ..Database::default() }
+    /// For programs that begin with a policy of sums, and a mesh that stands for every one with its axes.
+    pub fn with(policy: Policy, mesh: Option<Mesh>) -> Database {
+        Database { policy, mesh, ..Database::default() }
     }
-}
 
-impl Database {
-    /// A mesh that stands for every one with its axes. To be called before anything is checked.
-    pub fn use_mesh(&mut self, mesh: Mesh) {
-        self.tables().mesh = Some(mesh);
+    /// A database that tells what salsa does.
+    pub fn watched(told: impl Fn(&salsa::Event) + Send + Sync + 'static) -> Database {
+        Database { storage: salsa::Storage::new(Some(Box::new(move |e| told(&e)))), ..Database::default() }
     }
 }
 
@@ -177,36 +189,39 @@ impl salsa::Database for Database {}
 
 #[salsa::db]
 impl Db for Database {
-    fn tables(&self) -> MutexGuard<'_, Tables> {
-        // A panic elsewhere leaves the tables whole: every change is one push.
-        self.tables.lock().unwrap_or_else(|e| e.into_inner())
+    fn item(&self, id: ItemId) -> Option<Item> {
+        self.items.get(id.0 as usize).copied()
+    }
+
+    fn file(&self, id: FileId) -> Option<File> {
+        self.files.get(id.0 as usize).copied()
     }
 
     fn policy(&self) -> Policy {
         self.policy
     }
+
+    fn mesh(&self) -> Option<&Mesh> {
+        self.mesh.as_ref()
+    }
 }
 
 pub(crate) fn item_of(db: &dyn Db, id: ItemId) -> Option<Item> {
-    db.tables().items.get(id.0 as usize).map(|e| e.item)
+    db.item(id)
 }
 
 pub(crate) fn file_of(db: &dyn Db, id: FileId) -> Option<File> {
-    db.tables().files.get(id.0 as usize).map(|e| e.file)
+    db.file(id)
 }
 
 /// Whether an item belongs to the standard library: its errors are told at the calls from outside.
 pub(crate) fn in_library(db: &dyn Db, id: ItemId) -> bool {
-    let tables = db.tables();
-    let file = tables.items.get(id.0 as usize).and_then(|item| tables.files.get(item.file.0 as usize));
-    file.is_some_and(|f| f.library)
+    written_in(db, id).is_some_and(|file| file.library(db))
 }
 
 /// The file or input that an item is written in.
 pub(crate) fn written_in(db: &dyn Db, id: ItemId) -> Option<File> {
-    let tables = db.tables();
-    let file = tables.items.get(id.0 as usize)?.file;
-    Some(tables.files.get(file.0 as usize)?.file)
+    db.file(db.item(id)?.file(db))
 }
 
 /// The file in whose scope an item is checked: its own, or at a prompt the latest input.
@@ -222,7 +237,7 @@ pub(crate) fn all_heads(db: &dyn Db, file: File) -> impl Iterator<Item = &ItemHe
 
 /// Where the variables of a file live.
 pub(crate) fn module_of(db: &dyn Db, file: FileId) -> FileId {
-    db.tables().files.get(file.0 as usize).map_or(file, |e| e.module)
+    db.file(file).map_or(file, |f| f.module(db))
 }
 
 /// Whether the body of a module has run before a file's: the file imports it, or what it imports does.
@@ -245,31 +260,20 @@ pub(crate) fn has_run_before(db: &dyn Db, module: FileId, file: File) -> bool {
 }
 
 pub(crate) fn path_of(db: &dyn Db, file: FileId) -> Arc<str> {
-    db.tables().files.get(file.0 as usize).map_or_else(|| "".into(), |e| e.path.clone())
+    db.file(file).map_or_else(|| "".into(), |f| f.path(db).clone())
 }
 
-pub(crate) fn inst_id(db: &dyn Db, data: Arc<InstData>) -> InstId {
-    InstId(db.tables().insts.insert_full(data).0 as u32)
+pub(crate) fn inst_ref(db: &dyn Db, data: &Arc<InstData>) -> InstRef {
+    InstRef::of(InstKey::new(db, data.clone()))
 }
 
-pub(crate) fn inst_data(db: &dyn Db, id: InstId) -> Option<Arc<InstData>> {
-    db.tables().insts.get_index(id.0 as usize).cloned()
+pub(crate) fn inst_data(db: &dyn Db, inst: InstRef) -> &Arc<InstData> {
+    inst.key().data(db)
 }
 
-pub(crate) fn inst_count(db: &dyn Db) -> usize {
-    db.tables().insts.len()
-}
-
-pub(crate) fn global_id(db: &dyn Db, key: GlobalKey) -> GlobalId {
-    GlobalId(db.tables().globals.insert_full(key).0 as u32)
-}
-
-pub(crate) fn global_keys(db: &dyn Db) -> Vec<GlobalKey> {
-    db.tables().globals.iter().cloned().collect()
-}
-
-pub(crate) fn file_diagnostics(db: &dyn Db, file: FileId) -> Arc<[Diagnostic]> {
-    db.tables().files.get(file.0 as usize).map_or_else(|| Arc::from([]), |e| e.diagnostics.clone())
+/// A checked instance.
+pub(crate) fn inst(db: &dyn Db, inst: InstRef) -> &Arc<CheckedInst> {
+    checked_inst(db, inst.key())
 }
 
 // ---- Queries ---------------------------------------------------------------------------------
@@ -508,7 +512,7 @@ pub(crate) fn is_recursive(db: &dyn Db, id: ItemId) -> bool {
 /// is inferred calls itself) starts from "never returns" and is repeated until it is stable.
 #[salsa::tracked(cycle_fn = inst_again, cycle_initial = inst_unknown)]
 pub fn checked_inst<'db>(db: &'db dyn Db, key: InstKey<'db>) -> Arc<CheckedInst> {
-    Arc::new(check::check_inst(db, key.data(db)))
+    Arc::new(check::check_inst(db, InstRef::of(key)))
 }
 
 fn inst_unknown<'db>(db: &'db dyn Db, _: salsa::Id, key: InstKey<'db>) -> Arc<CheckedInst> {
@@ -534,11 +538,6 @@ fn inst_again<'db>(
 #[salsa::tracked]
 pub fn uncalled(db: &dyn Db, item: Item, file: File) -> Arc<Vec<Diagnostic>> {
     Arc::new(crate::session::uncalled(db, item, file))
-}
-
-/// A checked instance by its data.
-pub(crate) fn inst<'db>(db: &'db dyn Db, data: &Arc<InstData>) -> &'db Arc<CheckedInst> {
-    checked_inst(db, InstKey::new(db, data.clone()))
 }
 
 /// The checked module body of a file.

@@ -1,17 +1,19 @@
 //! Checking whole programs, and inputs one after the other at a prompt.
 
 use crate::check::cx::Cx;
+use crate::check::later::Held;
 use crate::check::numerics::Numerics;
-use crate::check::{self, CheckedInst, CheckedMain};
+use crate::check::reached::{Function, Inst, Main, Numbers, Reached};
+use crate::check::{self, CheckedInst};
 use crate::db::{self, Before, Database, Db, Entity, File, Item, ItemKind, Prompt, Target};
 use tessera_resolve::source::{FileId, Loader, SourceMap};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tessera_base::{Code, Diagnostic, ItemId, Label, Span};
+use tessera_base::{Code, Diagnostic, ItemId, Label, Span, bug};
 use tessera_core::ir::*;
-use tessera_core::ty::Ty;
+use tessera_core::ty::{GlobalKey, Ty};
 
 /// What checking gives.
 #[derive(Clone, Debug)]
@@ -67,13 +69,13 @@ pub fn check_text(db: &mut Database, path: &str, text: &str, loader: &dyn Loader
 /// ([`Database::load_imports`]).
 pub fn check_program(db: &Database, root: FileId) -> Checked {
     let snapshot = db.clone();
-    deep(move || run(&snapshot, root, &Past::default(), true))
+    deep(move || run(&snapshot, root, &Past::default(), Numbers::default(), true).0)
 }
 
 /// The diagnostics alone: the typed program is not put together.
 pub fn check_only(db: &Database, root: FileId) -> Checked {
     let snapshot = db.clone();
-    deep(move || run(&snapshot, root, &Past::default(), false))
+    deep(move || run(&snapshot, root, &Past::default(), Numbers::default(), false).0)
 }
 
 /// [`check_text`] without the typed program.
@@ -110,100 +112,68 @@ fn warm<T: Sync>(db: &Database, keys: &[T], query: impl Fn(&Database, &T) + Sync
     });
 }
 
-fn run(db: &Database, root: FileId, past: &Past, whole: bool) -> Checked {
+fn run<'db>(db: &'db Database, root: FileId, past: &Past, numbers: Numbers, whole: bool) -> (Checked, Reached<'db>) {
     if let Some(file) = db::file_of(db, root) {
         let items: Vec<Item> = file.heads(db).iter().filter_map(|head| db::item_of(db, head.id)).collect();
         warm(db, &items, |db, item| {
             db::parsed(db, *item);
         });
     }
-    let mut pass = Assembly { db, insts: BTreeMap::new(), mains: vec![], seen: past.ran.clone(), diagnostics: vec![] };
+    let mut reached = Reached::new(db, numbers, past.ran.clone());
     if let Some(file) = db::file_of(db, root) {
-        pass.module(file);
+        reached.module(file);
     }
-    pass.finish(root, &past.held, whole)
+    let mut pass = Assembly { db, reached, diagnostics: vec![] };
+    let checked = pass.finish(root, &past.held, whole);
+    (checked, pass.reached)
 }
 
-/// Everything that a module reaches.
+/// What there is to say of a program, and the program.
 struct Assembly<'db> {
     db: &'db Database,
-    insts: BTreeMap<InstId, &'db Arc<CheckedInst>>,
-    /// Module bodies in the order in which they run.
-    mains: Vec<(File, &'db Arc<CheckedMain>)>,
-    seen: BTreeSet<FileId>,
+    reached: Reached<'db>,
     diagnostics: Vec<Diagnostic>,
 }
 
-impl<'db> Assembly<'db> {
-    /// A module after the modules that it uses.
-    fn module(&mut self, file: File) {
-        let db: &'db dyn Db = self.db;
-        if !self.seen.insert(file.id(db)) {
-            return;
-        }
-        let main = db::checked_main(db, file);
-        let mut files: BTreeSet<FileId> = main.files.iter().copied().collect();
-        let mut work: Vec<InstId> = main.requests.iter().map(|r| r.inst).collect();
-        while let Some(id) = work.pop() {
-            if self.insts.contains_key(&id) {
-                continue;
-            }
-            let Some(data) = db::inst_data(db, id) else { continue };
-            let inst = db::inst(db, &data);
-            self.insts.insert(id, inst);
-            files.extend(inst.files.iter().copied());
-            work.extend(inst.requests.iter().map(|r| r.inst));
-        }
-        for id in files {
-            if let Some(used) = db::file_of(db, id) {
-                self.module(used);
-            }
-        }
-        self.mains.push((file, main));
-    }
-
-    fn finish(mut self, root: FileId, held: &BTreeSet<InstId>, whole: bool) -> Checked {
-        let db: &'db dyn Db = self.db;
-        let mut called: BTreeSet<ItemId> = BTreeSet::new();
-        for id in self.insts.keys() {
-            if let Some(data) = db::inst_data(db, *id) {
-                called.insert(data.item);
-            }
-        }
-        let mains = self.mains.clone();
+impl Assembly<'_> {
+    fn finish(&mut self, root: FileId, held: &[Held], whole: bool) -> Checked {
+        let db: &dyn Db = self.db;
+        let called: BTreeSet<ItemId> = self.reached.insts.values().map(|i| i.data.item).collect();
         if !whole {
-            // Numbers of instances come out in another order each time, and nothing here tells them.
-            let uncalled = |(file, _): &(File, _)| -> Vec<(Item, File)> {
-                let heads = file.heads(db);
+            let uncalled = |main: &Main| -> Vec<(Item, File)> {
+                let heads = main.file.heads(db);
                 let defs = heads.iter().filter(|h| h.kind == ItemKind::Def && !called.contains(&h.id));
-                defs.filter_map(|h| Some((db::item_of(db, h.id)?, *file))).collect()
+                defs.filter_map(|h| Some((db::item_of(db, h.id)?, main.file))).collect()
             };
-            let keys: Vec<(Item, File)> = mains.iter().flat_map(uncalled).collect();
+            let keys: Vec<(Item, File)> = self.reached.mains.iter().flat_map(uncalled).collect();
             warm(self.db, &keys, |db, (item, file)| {
                 db::uncalled(db, *item, *file);
             });
         }
-        for (file, main) in &mains {
-            self.diagnostics.extend(db::file_diagnostics(db, file.id(db)).iter().cloned());
-            for head in file.heads(db).iter() {
+        for main in &self.reached.mains {
+            self.diagnostics.extend(main.file.diagnostics(db).iter().cloned());
+            for head in main.file.heads(db).iter() {
                 let Some(item) = db::item_of(db, head.id) else { continue };
                 self.diagnostics.extend(db::parsed(db, item).diagnostics.iter().cloned());
                 if head.kind == ItemKind::Def && !called.contains(&head.id) {
-                    self.diagnostics.extend(db::uncalled(db, item, *file).iter().cloned());
+                    self.diagnostics.extend(db::uncalled(db, item, main.file).iter().cloned());
                 }
             }
-            self.diagnostics.extend(main.diagnostics.iter().cloned());
+            self.diagnostics.extend(main.checked.diagnostics.iter().cloned());
         }
-        self.instance_diagnostics(&mains);
+        self.diagnostics.extend(self.reached.too_many.take());
+        self.instance_diagnostics();
         self.host_in_graph();
         self.host_in_kernels();
-        self.diagnostics.extend(check::later::disagreements(db, &self.insts, &mains, held));
+        let later = check::later::disagreements(db, &self.reached.insts, &self.reached.mains, held);
+        self.diagnostics.extend(later);
         let sources = self.db.source_map();
         let diagnostics = sorted(std::mem::take(&mut self.diagnostics), &sources);
         let mut diagnostics = diagnostics;
         let errors = diagnostics.iter().any(Diagnostic::is_error);
-        let untyped =
-            mains.iter().map(|(_, m)| m.untyped).chain(self.insts.values().map(|i| i.untyped)).flatten().next();
+        let mains = &self.reached.mains;
+        let of_insts = self.reached.insts.values().map(|i| i.checked.untyped);
+        let untyped = mains.iter().map(|m| m.checked.untyped).chain(of_insts).flatten().next();
         if let (false, Some(span)) = (errors, untyped) {
             // Never go on with a program of which a part was given up without a word.
             diagnostics.push(
@@ -212,43 +182,48 @@ impl<'db> Assembly<'db> {
             );
         }
         let errors = diagnostics.iter().any(Diagnostic::is_error);
-        let program = (whole && !errors).then(|| self.program(root));
-        let last = mains.iter().find(|(f, _)| f.id(db) == root).and_then(|(_, m)| {
-            let kept = match (m.inst.body.last(), m.vars.get("_")) {
-                (Some(TStmt::SetGlobal(id, _)), Some(var)) if var.id == *id => Some(*id),
+        let last = mains.iter().find(|m| m.file.id(db) == root).and_then(|main| {
+            let m = main.checked;
+            let slot = m.vars.get("_").map(|var| &var.slot);
+            let kept = match m.inst.body.last() {
+                Some(TStmt::SetGlobal(id, _)) => Some(&m.tables.globals[id.0 as usize])
+                    .filter(|key| &*key.name == "_" && Some(&key.ty) == slot)
+                    .and_then(|key| self.reached.numbers.global(key)),
                 _ => None,
             };
             m.last.clone().map(|ty| Last { ty, global: kept })
         });
-        let insts = mains.iter().map(|(_, m)| &m.inst).chain(self.insts.values().map(|c| &c.inst));
+        let insts = mains.iter().map(|m| &m.checked.inst).chain(self.reached.insts.values().map(|c| &c.checked.inst));
         let mut kept: Vec<(Span, Arc<str>)> = insts.flat_map(|f| f.kept.iter().cloned()).collect();
         kept.retain(|(span, _)| !span.is_none() && !db::in_library(db, span.item));
         kept.sort();
         kept.dedup();
+        let program = (whole && !errors).then(|| self.program(root));
         Checked { program, diagnostics, sources, last, kept }
     }
 
     /// Errors in an annotated function stand where they are; those in a template at the call
     /// that leads to it, with the line inside as a label. Each mistake is said once.
-    fn instance_diagnostics(&mut self, mains: &[(File, &'db Arc<CheckedMain>)]) {
-        let db: &'db dyn Db = self.db;
+    fn instance_diagnostics(&mut self) {
+        let db: &dyn Db = self.db;
         let mut said: BTreeSet<(tessera_base::Code, Span, Option<Span>)> = BTreeSet::new();
         // Breadth first from code that is checked for itself, so that the nearest call is named.
         let mut queue: std::collections::VecDeque<(InstId, Call)> = Default::default();
-        for (_, main) in mains {
-            queue.extend(main.requests.iter().map(|r| (r.inst, Call::at(r))));
+        for main in &self.reached.mains {
+            queue.extend(main.requests().map(|r| (r.inst, Call::at(&r))));
         }
         let mut seen: BTreeSet<InstId> = BTreeSet::new();
         // Calls of the standard library that something was said about: the first error counts there.
         let mut answered: BTreeSet<Span> = BTreeSet::new();
+        let mut found: Vec<Diagnostic> = vec![];
         while let Some((id, call)) = queue.pop_front() {
             if !seen.insert(id) {
                 continue;
             }
-            let Some(inst) = self.insts.get(&id).copied() else { continue };
-            let library = db::inst_data(db, id).is_some_and(|data| db::in_library(db, data.item));
-            let endless =
-                if inst.open { db::inst_data(db, id).and_then(|data| CheckedInst::no_end(db, &data)) } else { None };
+            let Some(reached) = self.reached.insts.get(&id) else { continue };
+            let (inst, data) = (reached.checked, reached.data);
+            let library = db::in_library(db, data.item);
+            let endless = if inst.open { CheckedInst::no_end(db, data) } else { None };
             for d in inst.diagnostics.iter().chain(&endless) {
                 // Advice is for the numbers of a call.
                 let advised = (d.code == tessera_base::Code::W0102).then_some(call.span);
@@ -261,23 +236,24 @@ impl<'db> Assembly<'db> {
                 if library && d.is_error() && !answered.insert(call.span) {
                     continue;
                 }
-                let template = inst.template && !db::inst_data(db, id).is_some_and(|data| is_lambda(db, &data));
+                let template = inst.template && !is_lambda(db, data);
                 let lambda = inst.template && !template;
                 // What is said of a directive does not depend on the call.
                 let class = &d.code.name()[1..3];
                 let directive = class == "05" && d.code != tessera_base::Code::E0505;
-                self.diagnostics.push(match (template || lambda) && !directive {
+                found.push(match (template || lambda) && !directive {
                     true if call.span.item != d.span.item || template => self.at_call(d, &call),
                     _ => d.clone(),
                 });
             }
-            for r in &inst.requests {
+            for r in reached.requests() {
                 // Inside a template the place that counts is the call from outside.
                 let kept = inst.template || library;
                 let shown = !db::in_library(db, r.span.item);
-                queue.push_back((r.inst, if kept { call.through(r, shown) } else { Call::at(r) }));
+                queue.push_back((r.inst, if kept { call.through(&r, shown) } else { Call::at(&r) }));
             }
         }
+        self.diagnostics.extend(found);
     }
 
     /// An error inside a template, seen from its call, with the calls on the way.
@@ -303,30 +279,30 @@ impl<'db> Assembly<'db> {
 
     /// The template that has called itself all the way.
     fn circle(&self, call: &Call) -> Option<Arc<str>> {
-        let item = |id: InstId| db::inst_data(self.db, id).map(|data| data.item);
+        let item = |id: InstId| self.reached.insts.get(&id).map(|i| i.data.item);
         let own = item(call.callee)?;
         let all = call.inner.iter().all(|(_, callee)| item(*callee) == Some(own));
         (call.inner.len() == CALLS_TOLD && all).then(|| self.name_of(call.callee))
     }
 
     fn name_of(&self, id: InstId) -> Arc<str> {
-        self.insts.get(&id).map_or_else(|| "?".into(), |c| c.inst.name.clone())
+        self.reached.insts.get(&id).map_or_else(|| "?".into(), |c| c.checked.inst.name.clone())
     }
 
     /// E0301 for every host function that a loop of the graph would have to run.
     fn host_in_graph(&mut self) {
-        let mains = self.mains.iter().flat_map(|(_, m)| &m.requests);
-        let insts = self.insts.values().flat_map(|i| &i.requests);
-        let needs: Vec<check::Request> = mains.chain(insts).filter(|r| r.graph).cloned().collect();
+        let mains = self.reached.mains.iter().flat_map(|m| m.requests());
+        let insts = self.reached.insts.values().flat_map(|i| i.requests());
+        let needs: Vec<check::Request> = mains.chain(insts).filter(|r| r.graph).collect();
         if needs.is_empty() {
             return;
         }
         let effects = self.effects();
         for need in needs {
             if let (Some(Effect::Host { why, span }), Some(callee)) =
-                (effects.get(&need.inst), self.insts.get(&need.inst))
+                (effects.get(&need.inst), self.reached.insts.get(&need.inst))
             {
-                let message = format!("`{}` is not a graph function: {why}", callee.inst.name);
+                let message = format!("`{}` is not a graph function: {why}", callee.checked.inst.name);
                 self.diagnostics
                     .push(Diagnostic::new(Code::E0301, need.span, message).with_label(*span, "because of this"));
             }
@@ -335,11 +311,11 @@ impl<'db> Assembly<'db> {
 
     /// E0503 for every kernel that does more than compute tensors.
     fn host_in_kernels(&mut self) {
-        if !self.insts.values().any(|c| c.inst.kernel) {
+        if !self.reached.insts.values().any(|c| c.checked.inst.kernel) {
             return;
         }
         let effects = self.effects();
-        for (id, checked) in &self.insts {
+        for (id, Inst { checked, .. }) in &self.reached.insts {
             if let (true, Some(Effect::Host { why, span })) = (checked.inst.kernel, effects.get(id)) {
                 let name = &checked.inst.name;
                 let message = format!("the kernel `{name}` does more than compute tensors: it {why}");
@@ -351,50 +327,57 @@ impl<'db> Assembly<'db> {
         }
     }
 
-    fn program(&self, root: FileId) -> Program {
-        let db: &'db dyn Db = self.db;
+    fn program(&mut self, root: FileId) -> Program {
+        let db: &dyn Db = self.db;
         let effects = self.effects();
         // Module bodies have numbers of their own, so that no number means two functions.
-        let mains: Vec<InstId> = self.mains.iter().map(|(file, _)| db::inst_id(db, body_of(file.id(db)))).collect();
-        let count = db::inst_count(db);
-        let mut insts: Vec<FnInst> = (0..count)
-            .map(|i| match self.insts.get(&InstId(i as u32)) {
-                Some(checked) => FnInst {
-                    effect: effects.get(&InstId(i as u32)).cloned().unwrap_or(Effect::Graph),
-                    ..checked.inst.clone()
-                },
-                None => check::bodies::empty_inst("unused".into(), Span::NONE),
-            })
-            .collect();
+        let files: Vec<FileId> = self.reached.mains.iter().map(|m| m.file.id(db)).collect();
+        let mains: Vec<InstId> = files.iter().map(|id| self.reached.numbers.function(Function::Module(*id))).collect();
+        let reached = &self.reached;
+        // What inputs before this one called has its number still.
+        let unused = || check::bodies::empty_inst("unused".into(), Span::NONE);
+        let mut insts: Vec<FnInst> = reached.numbers.functions.iter().map(|_| unused()).collect();
+        for (id, inst) in &reached.insts {
+            let f = reached.renumbered(&inst.checked.inst, &inst.checked.tables, &inst.callees);
+            let Some(effect) = effects.get(id) else { bug!("`{}` has no effect", f.name) };
+            insts[id.0 as usize] = FnInst { effect: effect.clone(), ..f };
+        }
         let mut entry = check::bodies::empty_inst("main".into(), Span::NONE);
         entry.policy = self.db.policy();
-        let mut entry_id = InstId(count as u32);
-        for ((file, main), id) in self.mains.iter().zip(mains) {
-            if file.id(db) == root {
+        let mut entry_id = None;
+        for (main, id) in reached.mains.iter().zip(mains) {
+            let f = reached.renumbered(&main.checked.inst, &main.checked.tables, &main.callees);
+            if main.file.id(db) == root {
                 let mut body = std::mem::take(&mut entry.body);
-                entry = main.inst.clone();
+                entry = f;
                 body.append(&mut entry.body);
                 entry.body = body;
-                entry_id = id;
+                entry_id = Some(id);
                 continue;
             }
-            let name: Arc<str> = db::path_of(db, file.id(db));
-            insts[id.0 as usize] = FnInst { name, ..main.inst.clone() };
+            let span = self.import_of(main.file.id(db)).unwrap_or(f.span);
+            insts[id.0 as usize] = FnInst { name: db::path_of(db, main.file.id(db)), ..f };
             let kind = TKind::Call { inst: id, callee: None, args: vec![] };
-            let span = self.import_of(file.id(db)).unwrap_or(main.inst.span);
             entry.body.push(TStmt::Expr(TExpr { kind, ty: Ty::None, span }));
         }
-        match insts.get_mut(entry_id.0 as usize) {
-            Some(slot) => *slot = entry,
-            None => insts.push(entry),
-        }
+        // Of a file that ran at an input before only what it changed since runs.
+        let entry_id = match entry_id {
+            Some(id) => {
+                insts[id.0 as usize] = entry;
+                id
+            }
+            None => {
+                insts.push(entry);
+                InstId(insts.len() as u32 - 1)
+            }
+        };
         Program { insts, globals: self.globals(), entry: Some(entry_id) }
     }
 
     /// The statement that imports a file: that of the program itself, if it has one.
     fn import_of(&self, wanted: FileId) -> Option<Span> {
-        let db: &'db dyn Db = self.db;
-        self.mains.iter().rev().find_map(|(file, _)| {
+        let db: &dyn Db = self.db;
+        self.reached.mains.iter().rev().find_map(|Main { file, .. }| {
             let names = |name: &Arc<str>| file.imports(db).get(name) == Some(&Target::File(wanted));
             file.heads(db).iter().find_map(|head| {
                 let item = db::item_of(db, head.id)?;
@@ -407,18 +390,16 @@ impl<'db> Assembly<'db> {
     }
 
     fn globals(&self) -> Vec<Variable> {
-        let db: &'db dyn Db = self.db;
-        let mut out: Vec<Variable> = db::global_keys(db)
-            .into_iter()
-            .map(|k| {
-                check::zonk::known_variable(Variable { name: k.name, ty: k.ty, span: Span::NONE, compares: false })
-            })
-            .collect();
-        for (_, main) in &self.mains {
-            for (id, variable) in &main.globals {
-                if let Some(slot) = out.get_mut(id.0 as usize) {
-                    *slot = variable.clone();
-                }
+        let reached = &self.reached;
+        let of_key = |k: &GlobalKey| {
+            let (name, ty) = (k.name.clone(), k.ty.clone());
+            check::zonk::known_variable(Variable { name, ty, span: Span::NONE, compares: false })
+        };
+        let mut out: Vec<Variable> = reached.numbers.globals.iter().map(of_key).collect();
+        for main in &reached.mains {
+            let numbers = reached.globals(&main.checked.tables);
+            for (id, variable) in &main.checked.globals {
+                out[numbers[id.0 as usize].0 as usize] = variable.clone();
             }
         }
         out
@@ -426,17 +407,19 @@ impl<'db> Assembly<'db> {
 
     /// A function that calls a host function is one. The reason is that of the callee nearest.
     fn effects(&self) -> BTreeMap<InstId, Effect> {
-        let mut out: BTreeMap<InstId, Effect> = self.insts.iter().map(|(id, c)| (*id, c.inst.effect.clone())).collect();
+        let insts = &self.reached.insts;
+        let mut out: BTreeMap<InstId, Effect> =
+            insts.iter().map(|(id, c)| (*id, c.checked.inst.effect.clone())).collect();
         let mut callers: BTreeMap<InstId, Vec<(InstId, Span)>> = BTreeMap::new();
-        for (id, checked) in &self.insts {
-            for r in &checked.requests {
+        for (id, inst) in insts {
+            for r in inst.requests() {
                 callers.entry(r.inst).or_default().push((*id, r.span));
             }
         }
         let mut work: std::collections::VecDeque<InstId> =
             out.iter().filter(|(_, e)| **e != Effect::Graph).map(|(id, _)| *id).collect();
         while let Some(id) = work.pop_front() {
-            let name = self.insts.get(&id).map_or_else(|| "?".into(), |c| c.inst.name.clone());
+            let name = self.reached.insts.get(&id).map_or_else(|| "?".into(), |c| c.checked.inst.name.clone());
             for (caller, span) in callers.get(&id).into_iter().flatten() {
                 if out.get(caller) == Some(&Effect::Graph) {
                     let why = format!("calls `{name}`, which is a host function").into();
@@ -447,22 +430,6 @@ impl<'db> Assembly<'db> {
         }
         out
     }
-}
-
-/// What stands for the body of a module among the instances.
-fn body_of(file: FileId) -> Arc<check::InstData> {
-    Arc::new(check::InstData {
-        item: ItemId(check::types::BUILTIN_ITEM - 1 - file.0),
-        start: 0,
-        captures: vec![],
-        args: None,
-        globals: vec![],
-        facts: Default::default(),
-        numerics: Numerics::default(),
-        local: None,
-        erased: None,
-        kinds: vec![],
-    })
 }
 
 fn is_lambda(db: &dyn Db, data: &check::InstData) -> bool {
@@ -521,6 +488,8 @@ pub struct Session {
     now: Past,
     /// What was there before the last input that was accepted.
     back: Past,
+    /// What has a number keeps it, as values that the program holds go by it.
+    numbers: Numbers,
     count: usize,
 }
 
@@ -530,8 +499,8 @@ struct Past {
     before: Option<Arc<Before>>,
     /// Module bodies that have run.
     ran: BTreeSet<FileId>,
-    /// Functions that were made values of function types.
-    held: BTreeSet<InstId>,
+    /// What functions read that were made values of function types.
+    held: Vec<Held>,
 }
 
 /// A variable that the next input can read.
@@ -563,14 +532,17 @@ impl Session {
     /// Checks whole lines of a text as an input of its own; diagnostics show the whole text.
     pub fn check_part(&mut self, path: &str, text: &str, part: Range<usize>, loader: &dyn Loader) -> Checked {
         let id = self.add(path, text, part, loader);
-        let (db, now) = (self.db.clone(), self.now.clone());
+        let (db, now, numbers) = (self.db.clone(), self.now.clone(), self.numbers.clone());
         let (mut checked, past) = deep(move || {
-            let checked = run(&db, id, &now, true);
-            let past = checked.program.is_some().then(|| past(&db, id, now)).flatten();
+            let (checked, reached) = run(&db, id, &now, numbers, true);
+            let past = checked.program.is_some().then(|| past(&db, id, now, reached)).flatten();
             (checked, past)
         });
         match past {
-            Some(past) => self.back = std::mem::replace(&mut self.now, past),
+            Some((past, numbers)) => {
+                self.back = std::mem::replace(&mut self.now, past);
+                self.numbers = numbers;
+            }
             None => checked.last = None,
         }
         checked
@@ -601,8 +573,8 @@ impl Session {
     /// The type of an expression as the next input would see it.
     pub fn type_of(&mut self, text: &str, loader: &dyn Loader) -> Result<Ty, Vec<Diagnostic>> {
         let id = self.add("<type>", text, 0..text.len(), loader);
-        let (db, now) = (self.db.clone(), self.now.clone());
-        let checked = deep(move || run(&db, id, &now, false));
+        let (db, now, numbers) = (self.db.clone(), self.now.clone(), self.numbers.clone());
+        let checked = deep(move || run(&db, id, &now, numbers, false).0);
         match checked.last {
             Some(last) if !checked.diagnostics.iter().any(Diagnostic::is_error) => Ok(last.ty),
             _ => Err(checked.diagnostics),
@@ -611,10 +583,15 @@ impl Session {
 
     /// The variables that the next input can read, by name.
     pub fn variables(&self) -> Vec<Visible> {
-        let vars = self.now.before.iter().flat_map(|b| &b.main.vars);
-        vars.filter(|(_, v)| !v.bad)
-            .map(|(name, v)| Visible { name: name.clone(), id: v.id, ty: v.ty.clone() })
-            .collect()
+        let of_input = |b: &Before| -> Vec<Visible> {
+            let visible = |(name, v): (&Arc<str>, &check::ModuleVar)| {
+                let key = GlobalKey { module: b.module, name: name.clone(), ty: v.slot.clone() };
+                let id = self.numbers.global(&key).filter(|_| !v.bad)?;
+                Some(Visible { name: name.clone(), id, ty: v.ty.clone() })
+            };
+            b.main.vars.iter().filter_map(visible).collect()
+        };
+        self.now.before.as_deref().map(of_input).unwrap_or_default()
     }
 
     /// The first line of a function or struct, without its colon.
@@ -643,21 +620,20 @@ impl Session {
 }
 
 /// What there is after an input, for the next.
-fn past(db: &Database, root: FileId, now: Past) -> Option<Past> {
+fn past(db: &Database, root: FileId, now: Past, reached: Reached) -> Option<(Past, Numbers)> {
     let file = db::file_of(db, root)?;
-    let mut pass = Assembly { db, insts: BTreeMap::new(), mains: vec![], seen: now.ran, diagnostics: vec![] };
-    pass.module(file);
     let heads = now.before.iter().flat_map(|b| b.heads.iter()).chain(file.heads(db).iter()).cloned().collect();
+    let main = db::checked_main(db, file);
     let before = Before {
         module: db::module_of(db, root),
         scope: db::scope(db, file).clone(),
         heads,
         imports: file.imports(db).clone(),
-        main: db::checked_main(db, file).clone(),
+        main: Arc::new(main.without_calls()),
     };
     let mut held = now.held;
-    held.extend(check::later::held(db, &pass.insts));
-    Some(Past { before: Some(Arc::new(before)), ran: pass.seen, held })
+    held.extend(check::later::held(db, &reached.insts));
+    Some((Past { before: Some(Arc::new(before)), ran: reached.seen, held }, reached.numbers))
 }
 
 /// The names that a function which nothing calls gets wrong; its types depend on calls.

@@ -1,14 +1,14 @@
 //! Texts on their way into the database: files cut into items, imports found and loaded.
 
 use crate::db::{
-    Before, Database, Db, File, FileEntry, Item, ItemEntry, ItemHead, ItemKind, MODEL, Prompt, Target, facts, file_of,
-    item_of, model_name, path_of,
+    Before, Database, File, Item, ItemHead, ItemKind, ItemText, MODEL, Prompt, Target, Texts, facts, file_of, item_of,
+    model_name, path_of,
 };
 use tessera_resolve::source::{FileId, Loaded, Loader, SourceMap, SourceText};
 use salsa::Setter;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tessera_base::ItemId;
+use tessera_base::{ItemId, bug};
 use tessera_grammar::{RawKind, split};
 
 /// On the way through the files that import each other.
@@ -28,6 +28,7 @@ impl Database {
 
     /// A new input of a prompt, without text.
     pub fn add_input(&mut self, path: &str, prompt: &mut Option<Prompt>, before: Option<Arc<Before>>) -> FileId {
+        Arc::make_mut(&mut self.texts).prompt = true;
         let module = before.as_ref().map(|b| b.module);
         let id = self.add(path, module, before);
         let Some(file) = file_of(self, id) else { return id };
@@ -43,31 +44,25 @@ impl Database {
     }
 
     fn add(&mut self, path: &str, module: Option<FileId>, before: Option<Arc<Before>>) -> FileId {
-        let id = FileId(self.tables().files.len() as u32);
-        let file = File::new(self, id, Arc::from([]), before, None, Arc::default());
-        let entry = FileEntry {
-            path: path.into(),
-            text: "".into(),
-            file,
-            module: module.unwrap_or(id),
-            diagnostics: Arc::from([]),
-            library: false,
-        };
-        self.tables().files.push(entry);
+        let id = FileId(self.files.len() as u32);
+        let (module, none) = (module.unwrap_or(id), Arc::from([]));
+        let file = File::new(self, id, path.into(), module, false, none, Arc::from([]), before, None, Arc::default());
+        Arc::make_mut(&mut self.files).push(file);
+        Arc::make_mut(&mut self.texts).files.push("".into());
         id
     }
 
     /// Lets diagnostics show another text than the one that is checked. Both have the same
     /// length.
     pub fn show_text(&mut self, id: FileId, text: &str) {
-        if let Some(entry) = self.tables().files.get_mut(id.0 as usize) {
-            entry.text = text.into();
+        if let Some(shown) = Arc::make_mut(&mut self.texts).files.get_mut(id.0 as usize) {
+            *shown = text.into();
         }
     }
 
     /// The file of a path.
     pub fn file_at(&self, path: &str) -> Option<FileId> {
-        self.tables().files.iter().position(|e| *e.path == *path).map(|i| FileId(i as u32))
+        self.files.iter().find(|f| **f.path(self) == *path).map(|f| f.id(self))
     }
 
     /// Gives a file a text. Items that did not change are left alone.
@@ -88,40 +83,50 @@ impl Database {
             })
             .collect();
         let reused = self.reuse(&old, &raw);
+        let kept: BTreeSet<ItemId> = reused.iter().flatten().copied().collect();
+        let texts = Arc::make_mut(&mut self.texts);
+        if !texts.prompt {
+            for id in old.iter().map(|h| h.id).filter(|id| !kept.contains(id)) {
+                texts.items[id.0 as usize].start = u32::MAX;
+                texts.free.push(id);
+            }
+        }
         let mut heads = vec![];
         for ((kind, name, piece), (reuse, range)) in
             raw.into_iter().zip(reused.into_iter().zip(pieces.items.iter().map(|i| &i.range)))
         {
-            let item_id = match reuse {
-                Some(item_id) => {
-                    let item = item_of(self, item_id).filter(|i| **i.text(self) != *piece);
-                    if let Some(item) = item {
-                        item.set_text(self).to(piece.into());
-                    }
-                    if let Some(entry) = self.tables().items.get_mut(item_id.0 as usize) {
-                        entry.start = range.start;
-                        if item.is_some() {
-                            entry.imports = None;
-                        }
-                    }
-                    item_id
-                }
-                None => {
-                    let item_id = ItemId(self.tables().items.len() as u32);
-                    let item = Item::new(self, item_id, piece.into());
-                    self.tables().items.push(ItemEntry { item, file: id, start: range.start, imports: None });
-                    item_id
-                }
-            };
+            let item_id = self.item_with(reuse, id, piece);
+            Arc::make_mut(&mut self.texts).items[item_id.0 as usize].start = range.start;
             heads.push(ItemHead { id: item_id, kind, name });
         }
         if *old != *heads {
             file.set_heads(self).to(heads.into());
         }
-        if let Some(entry) = self.tables().files.get_mut(id.0 as usize) {
-            entry.text = text.into();
-            entry.diagnostics = pieces.diagnostics.into();
+        if **file.diagnostics(self) != *pieces.diagnostics {
+            file.set_diagnostics(self).to(pieces.diagnostics.into());
         }
+        self.show_text(id, text);
+    }
+
+    /// The item with a text: the one that it continues, one that was removed, or a new one.
+    fn item_with(&mut self, continues: Option<ItemId>, file: FileId, text: &str) -> ItemId {
+        let texts = Arc::make_mut(&mut self.texts);
+        let Some(id) = continues.or_else(|| texts.free.pop()) else {
+            let id = ItemId(texts.items.len() as u32);
+            texts.items.push(ItemText { start: 0, imports: None });
+            let item = Item::new(self, id, file, text.into());
+            Arc::make_mut(&mut self.items).push(item);
+            return id;
+        };
+        let Some(item) = item_of(self, id) else { bug!("an item has the number {}, which none has", id.0) };
+        if **item.text(self) != *text {
+            item.set_text(self).to(text.into());
+            Arc::make_mut(&mut self.texts).items[id.0 as usize].imports = None;
+        }
+        if item.file(self) != file {
+            item.set_file(self).to(file);
+        }
+        id
     }
 
     /// For each new piece the old item that it continues: definitions by name, statements by
@@ -166,8 +171,7 @@ impl Database {
     pub fn load_imports(&mut self, id: FileId, loader: &dyn Loader) -> BTreeSet<FileId> {
         let mut walk = Walk { path: vec![], done: BTreeSet::new(), changed: BTreeSet::new() };
         self.load(id, loader, &mut walk);
-        let files: Vec<File> = self.tables().files.iter().map(|e| e.file).collect();
-        let modules: Vec<File> = files.into_iter().filter(|f| f.prompt(self).is_none()).collect();
+        let modules: Vec<File> = self.files.iter().copied().filter(|f| f.prompt(self).is_none()).collect();
         loop {
             let reaches = |f: &&File| {
                 let found = |t: &Target| matches!(t, Target::File(id) if walk.changed.contains(id));
@@ -204,9 +208,9 @@ impl Database {
             };
             let library = library.or(model);
             if let (Some(_), Target::File(id)) = (library, &target)
-                && let Some(entry) = self.tables().files.get_mut(id.0 as usize)
+                && let Some(of_library) = file_of(self, *id).filter(|f| !f.library(self))
             {
-                entry.library = true;
+                of_library.set_library(self).to(true);
             }
             imports.insert(module, target);
         }
@@ -219,28 +223,22 @@ impl Database {
     /// The dotted names of the files that a file imports. Only items that changed are read.
     fn wanted(&mut self, file: File) -> BTreeSet<Arc<str>> {
         let heads = file.heads(self).clone();
-        let stale: Vec<(ItemId, Item)> = {
-            let tables = self.tables();
-            let entries = heads.iter().filter_map(|h| Some((h.id, tables.items.get(h.id.0 as usize)?)));
-            entries.filter(|(_, e)| e.imports.is_none()).map(|(id, e)| (id, e.item)).collect()
-        };
-        for (id, item) in stale {
+        let imports = |texts: &Texts, id: ItemId| texts.items.get(id.0 as usize).and_then(|i| i.imports.clone());
+        let stale = heads.iter().filter(|h| imports(&self.texts, h.id).is_none());
+        let stale: Vec<Item> = stale.filter_map(|h| item_of(self, h.id)).collect();
+        for item in stale {
             let facts = facts(self, item);
             let files = facts.imports.iter().flat_map(|i| i.files()).chain(facts.std_modules.iter().cloned());
-            let files = files.chain(facts.models.iter().map(|path| model_name(path)));
-            let files: Arc<[Arc<str>]> = files.collect();
-            if let Some(entry) = self.tables().items.get_mut(id.0 as usize) {
-                entry.imports = Some(files);
-            }
+            let files: Arc<[Arc<str>]> = files.chain(facts.models.iter().map(|path| model_name(path))).collect();
+            let id = item.id(self);
+            Arc::make_mut(&mut self.texts).items[id.0 as usize].imports = Some(files);
         }
-        let tables = self.tables();
-        let entries = heads.iter().filter_map(|h| tables.items.get(h.id.0 as usize));
-        entries.flat_map(|e| e.imports.iter().flat_map(|i| i.iter().cloned())).collect()
+        heads.iter().filter_map(|h| imports(&self.texts, h.id)).flat_map(|i| i.to_vec()).collect()
     }
 
     fn target(&mut self, loaded: Loaded, loader: &dyn Loader, walk: &mut Walk) -> Target {
         let path = &walk.path;
-        let known = self.tables().files.iter().position(|e| e.path == loaded.path).map(|i| FileId(i as u32));
+        let known = self.file_at(&loaded.path);
         if let Some(start) = known.and_then(|id| path.iter().position(|p| *p == id)) {
             return Target::Cycle(path[start..].iter().map(|f| path_of(self, *f)).collect());
         }
@@ -248,7 +246,7 @@ impl Database {
             return Target::Cycle(path.iter().map(|f| path_of(self, *f)).collect());
         }
         let id = known.unwrap_or_else(|| self.add_file(&loaded.path));
-        let changed = self.tables().files.get(id.0 as usize).is_some_and(|e| e.text != loaded.text);
+        let changed = self.texts.files.get(id.0 as usize).is_some_and(|text| *text != loaded.text);
         if changed {
             self.set_text(id, &loaded.text);
             walk.changed.insert(id);
@@ -259,9 +257,12 @@ impl Database {
 
     /// A picture of all texts for rendering.
     pub fn source_map(&self) -> SourceMap {
-        let tables = self.tables();
-        let text = |f: &FileEntry| SourceText { path: f.path.clone(), text: f.text.clone(), library: f.library };
-        let items = tables.items.iter().map(|i| (i.file, i.start));
-        SourceMap::new(tables.files.iter().map(text).collect(), items.collect())
+        let text = |(f, text): (&File, &Arc<str>)| SourceText {
+            path: f.path(self).clone(),
+            text: text.clone(),
+            library: f.library(self),
+        };
+        let items = self.items.iter().zip(&self.texts.items).map(|(item, place)| (item.file(self), place.start));
+        SourceMap::new(self.files.iter().zip(&self.texts.files).map(text).collect(), items.collect())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::read_types::Defined;
 use crate::ir::*;
-use crate::ty::{Derived, FnRefTy, Grad, Line, OutAxes, StructTy, Ty};
+use crate::ty::{Derived, FnRefTy, GlobalKey, Grad, Line, OutAxes, StructTy, Ty};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tessera_base::{FileId, ItemId, Mesh, SizeVar, Span};
@@ -158,7 +158,12 @@ fn define_mesh(defined: &mut Defined, op: &Op) -> Read<()> {
 
 /// Names with the types behind `:`.
 fn fields(defined: &Defined, op: &Op, key: &str) -> Read<Vec<(Arc<str>, Ty)>> {
-    let (names, types) = (texts(op, key)?, types(defined, op)?);
+    of_types(op, key, types(defined, op)?)
+}
+
+/// Names with their types.
+fn of_types(op: &Op, key: &str, types: Vec<Ty>) -> Read<Vec<(Arc<str>, Ty)>> {
+    let names = texts(op, key)?;
     if names.len() != types.len() {
         return Err(op.error(format!("`{key}` has {} names, and there are {} types", names.len(), types.len())));
     }
@@ -172,8 +177,11 @@ fn define_struct(defined: &mut Defined, op: &Op) -> Read<()> {
 }
 
 fn define_function_type(defined: &mut Defined, op: &Op) -> Read<()> {
-    let captures = fields(defined, op, "captures")?;
-    let derived = if op.attr("made").is_some() { Some(derived(defined, op)?) } else { None };
+    let mut types = types(defined, op)?;
+    // Behind the types of the captures are those of the variables whose values a pullback keeps.
+    let kept = types.split_off(texts(op, "captures")?.len().min(types.len()));
+    let captures = of_types(op, "captures", types)?;
+    let derived = if op.attr("made").is_some() { Some(derived(defined, op, kept)?) } else { None };
     let (name, item, start) = (op.str("name")?.into(), small(op, "item")?, small(op, "start")?);
     let ty = FnRefTy { name, item, start, captures, derived };
     defined.define(result(op)?, &op.types, Ty::FnRef(Arc::new(ty))).map_err(|why| op.error(why))
@@ -207,10 +215,24 @@ fn out_axes(op: &Op) -> Read<OutAxes> {
     }
 }
 
-fn derived(defined: &Defined, op: &Op) -> Read<Derived> {
-    Ok(match op.str("made")? {
+/// The variables of modules in a type.
+fn global_keys(op: &Op, types: Vec<Ty>) -> Read<Vec<GlobalKey>> {
+    let (modules, named) = (smalls(op, "modules")?, of_types(op, "globals", types)?);
+    if modules.len() != named.len() {
+        return Err(op.error("`modules` has a file for each of `globals`"));
+    }
+    let key = |(module, (name, ty))| GlobalKey { module: FileId(module), name, ty };
+    Ok(modules.into_iter().zip(named).map(key).collect())
+}
+
+fn derived(defined: &Defined, op: &Op, kept: Vec<Ty>) -> Read<Derived> {
+    let made = op.str("made")?;
+    if made != "pullback" && !kept.is_empty() {
+        return Err(op.error("there are more types than captures"));
+    }
+    Ok(match made {
         "grad" => Derived::Grad(grad(op)?),
-        "pullback" => Derived::Pullback(globals(op)?),
+        "pullback" => Derived::Pullback(global_keys(op, kept)?),
         "checkpoint" => Derived::Checkpoint,
         "vmap" => {
             let dims = if op.attr("in_axes").is_some() { Some(in_axes(op)?) } else { None };

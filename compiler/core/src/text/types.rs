@@ -163,7 +163,12 @@ impl Names {
         if let Some(n) = self.functions.iter().position(|other| other == r) {
             return format!("%{}", name(n));
         }
-        let types: Vec<String> = r.captures.iter().map(|(_, t)| self.ty(t)).collect();
+        let kept = match &r.derived {
+            Some(Derived::Pullback(globals)) => &globals[..],
+            _ => &[],
+        };
+        let types = r.captures.iter().map(|(_, t)| t).chain(kept.iter().map(|g| &g.ty));
+        let types: Vec<String> = types.map(|t| self.ty(t)).collect();
         let mut op = Op::new("core.closure_type");
         op.attrs = vec![
             ("name".into(), string(&*r.name)),
@@ -186,7 +191,9 @@ impl Names {
         match derived {
             Derived::Grad(g) => [vec![made("grad")], grad(g)].concat(),
             Derived::Pullback(globals) => {
-                vec![made("pullback"), ("globals".into(), ints(globals.iter().map(|g| i64::from(g.0))))]
+                let names = strings(globals.iter().map(|g| g.name.to_string()));
+                let modules = ints(globals.iter().map(|g| i64::from(g.module.0)));
+                vec![made("pullback"), ("globals".into(), names), ("modules".into(), modules)]
             }
             Derived::Checkpoint => vec![made("checkpoint")],
             Derived::Vmap(dims, out) => {

@@ -13,13 +13,14 @@ use super::types::has_unknown;
 use super::unsupported::Decorator;
 use super::zonk::zonk;
 use super::{CheckedInst, CheckedMain, InstData, ModuleVar};
-use crate::db::{self, Db, File, ItemKind};
+use crate::db::{self, Db, File, InstRef, ItemKind};
+use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, ItemId, Mesh, Size, SizeVar, Span};
 use tessera_core::ir::*;
 use tessera_core::sizes::each_dim;
-use tessera_core::ty::{FnRefTy, Ty};
+use tessera_core::ty::{FnRefTy, GlobalKey, Ty};
 use tessera_core::walk::{each_expr, each_expr_in};
 use tessera_grammar::ast::ParamKind;
 use tessera_ir::graph::Policy;
@@ -46,7 +47,8 @@ pub fn empty_inst(name: Arc<str>, span: Span) -> FnInst {
 }
 
 /// Checks a function at the types of its key.
-pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
+pub fn check_inst(db: &dyn Db, own: InstRef) -> CheckedInst {
+    let data = db::inst_data(db, own);
     let (Some(f), Some(file)) = (fns::find(db, data.item, data.start), db::home(db, data.item)) else {
         return CheckedInst {
             diagnostics: vec![Diagnostic::new(
@@ -62,6 +64,7 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
     let mut cx = Cx::new(db, file, module, data.kinds.len() as u32, data.numerics);
     cx.sizes.facts = data.facts.clone();
     cx.data = Some(data.clone());
+    cx.own = Some(own);
     cx.local = data.local.clone();
     let numerics = cx.decorated_numerics(&f.sig.decorators);
     cx.set_numerics(numerics);
@@ -143,7 +146,7 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
         inst.hints = Some(Arc::new(state.hints));
     }
     zonk(&mut inst, &[]);
-    let mut reads = BTreeMap::new();
+    let mut reads = IndexMap::new();
     each_expr_in(&inst.body, &mut |e| {
         if let TKind::Global(id) = e.kind {
             reads.insert(id, e.ty.clone());
@@ -152,8 +155,10 @@ pub fn check_inst(db: &dyn Db, data: &Arc<InstData>) -> CheckedInst {
     CheckedInst {
         inst,
         ret,
-        reads,
+        reads: reads.into_iter().map(|(id, ty)| (cx.global_key(id).clone(), ty)).collect(),
         sig_vars: types.vars,
+        size: cx.met.extent(),
+        tables: cx.tables(),
         requests: cx.requests,
         diagnostics: cx.diagnostics,
         template: data.args.is_some() && blocks.is_none(),
@@ -437,6 +442,8 @@ pub fn check_main(db: &dyn Db, file: File) -> CheckedMain {
     let (first, numerics) = before.map_or((0, start), |m| (m.next_size, m.numerics));
     let mut cx = Cx::new(db, file, module, first, numerics);
     if let Some(before) = before {
+        // Its variables keep their numbers.
+        cx.global_keys.extend(before.tables.globals.iter().cloned());
         cx.sizes.facts = before.facts.clone();
         cx.sizes.after(&before.size_names);
         for (name, var) in &before.vars {
@@ -444,10 +451,10 @@ pub fn check_main(db: &dyn Db, file: File) -> CheckedMain {
             if !db::scope(db, file).variables.contains(name) && db::scope(db, file).names.contains_key(name) {
                 continue;
             }
-            let slot = Slot::Global(var.id);
+            let id = cx.global_id(GlobalKey { module, name: name.clone(), ty: var.slot.clone() });
+            let slot = Slot::Global(id);
             cx.adopt_slot(name, &var.ty, slot);
-            cx.globals
-                .push((var.id, Variable { name: name.clone(), ty: var.ty.clone(), span: var.span, compares: false }));
+            cx.globals.push((id, Variable { name: name.clone(), ty: var.ty.clone(), span: var.span, compares: false }));
             let ty = if var.bad && var.why.is_none() { Ty::Error } else { var.ty.clone() };
             cx.env.bind(name, Binding { slot, ty, span: var.span, bad: var.why.clone() });
         }
@@ -528,7 +535,8 @@ fn finish_main(mut cx: Cx, file: File) -> CheckedMain {
         .filter_map(|(name, b)| match b.slot {
             Slot::Global(id) => {
                 let bad = b.bad.is_some() || b.ty.is_error();
-                Some((name.clone(), ModuleVar { id, ty: b.ty.clone(), span: b.span, bad, why: b.bad.clone() }))
+                let slot = cx.global_key(id).ty.clone();
+                Some((name.clone(), ModuleVar { slot, ty: b.ty.clone(), span: b.span, bad, why: b.bad.clone() }))
             }
             Slot::Local(_) => None,
         })
@@ -555,6 +563,7 @@ fn finish_main(mut cx: Cx, file: File) -> CheckedMain {
         next_size: cx.sizes.next_id(),
         size_names: cx.sizes.names().clone(),
         numerics: cx.numerics(),
+        tables: cx.tables(),
         requests: cx.requests,
         diagnostics: cx.diagnostics,
         files: cx.files.into_iter().collect(),

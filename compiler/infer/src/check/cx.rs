@@ -2,67 +2,25 @@
 
 use super::env::{Binding, Changes, Env, Slot};
 use tessera_resolve::functions::FnLike;
+use super::limits::Met;
 use super::numerics::Numerics;
 use super::types::{erase, fill, same_slot};
-use super::{InstData, Request};
-use crate::db::{Db, File, GlobalKey};
+use super::{Called, InstData, Request, Tables};
+use crate::db::{Db, File, InstRef};
 use tessera_resolve::source::FileId;
-use std::cell::Cell;
+use indexmap::{IndexMap, IndexSet};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use tessera_base::{Code, Diagnostic, ItemId, Size, SizeVar, Span};
+use tessera_base::{Code, Diagnostic, ItemId, Size, SizeVar, Span, bug};
 use tessera_core::ir::*;
-use tessera_core::ty::Ty;
+use tessera_core::ty::{GlobalKey, Ty};
 use tessera_grammar::ast::Expr;
 use tessera_ir::graph::Policy;
 use tessera_ir::hints::KernelHints;
 use tessera_types::sizes::SizeCx;
 
-/// Expressions inside each other, over all instances that are being checked. The stack of the
-/// checking thread holds this many.
-pub const HEIGHT_MAX: u32 = 12_000;
-/// Instances inside each other: calls whose result type is not known before the callee is
-/// checked.
-pub const INSTANCES_DEEP_MAX: u32 = 200;
-/// Instances of one program.
-pub const INSTANCES_MAX: usize = 20_000;
 /// Diagnostics of one body.
 pub const DIAGNOSTICS_MAX: usize = 1000;
-
-thread_local! {
-    static HEIGHT: Cell<u32> = const { Cell::new(0) };
-    static INSTANCES: Cell<u32> = const { Cell::new(0) };
-}
-
-/// Holds one level of a thread-wide depth counter.
-pub struct Level(&'static std::thread::LocalKey<Cell<u32>>);
-
-impl Level {
-    fn enter(counter: &'static std::thread::LocalKey<Cell<u32>>, max: u32) -> Option<Level> {
-        counter.with(|c| {
-            (c.get() < max).then(|| {
-                c.set(c.get() + 1);
-                Level(counter)
-            })
-        })
-    }
-
-    /// One more expression or statement; `None` where there are too many inside each other.
-    pub fn height() -> Option<Level> {
-        Level::enter(&HEIGHT, HEIGHT_MAX)
-    }
-
-    /// One more instance.
-    pub fn instance() -> Option<Level> {
-        Level::enter(&INSTANCES, INSTANCES_DEEP_MAX)
-    }
-}
-
-impl Drop for Level {
-    fn drop(&mut self) {
-        self.0.with(|c| c.set(c.get().saturating_sub(1)));
-    }
-}
 
 /// What is kept of a loop while its body is checked.
 pub struct LoopFrame {
@@ -108,6 +66,14 @@ pub struct Cx<'db> {
     /// `None`: a module body.
     pub func: Option<FnState>,
     pub data: Option<Arc<InstData>>,
+    /// The instance that is being checked.
+    pub own: Option<InstRef>,
+    /// How deep and how large it is.
+    pub met: Met,
+    /// The functions that it calls, and whether it had to know what they give: see [`Tables`].
+    pub callees: IndexMap<InstRef, bool>,
+    /// The variables of modules that it has.
+    pub global_keys: IndexSet<GlobalKey>,
     /// Set in per-device code.
     pub local: Option<super::local::PerDevice>,
     /// The devices along axes of meshes that only signatures name.
@@ -185,6 +151,10 @@ impl<'db> Cx<'db> {
             globals: vec![],
             func: None,
             data: None,
+            own: None,
+            met: Met::default(),
+            callees: IndexMap::new(),
+            global_keys: IndexSet::new(),
             local: None,
             axis_sizes: vec![],
             out: vec![],
@@ -254,6 +224,35 @@ impl<'db> Cx<'db> {
         let value = f(self);
         self.keys = outer;
         value
+    }
+
+    // ---- Functions and variables of modules --------------------------------------------------
+
+    /// The number of a module variable in this body.
+    pub fn global_id(&mut self, key: GlobalKey) -> GlobalId {
+        GlobalId(self.global_keys.insert_full(key).0 as u32)
+    }
+
+    /// The variable that has a number in this body.
+    pub fn global_key(&self, id: GlobalId) -> &GlobalKey {
+        match self.global_keys.get_index(id.0 as usize) {
+            Some(key) => key,
+            None => bug!("a body has the module variable {}, of {}", id.0, self.global_keys.len()),
+        }
+    }
+
+    /// The function that has a number in this body.
+    pub fn called(&self, id: InstId) -> InstRef {
+        match self.callees.get_index(id.0 as usize) {
+            Some((inst, _)) => *inst,
+            None => bug!("a body calls its function {}, of {}", id.0, self.callees.len()),
+        }
+    }
+
+    /// The numbers of the finished body.
+    pub fn tables(&mut self) -> Tables {
+        let callees = self.callees.drain(..).map(|(inst, first)| Called { inst, first });
+        Tables { callees: callees.collect(), globals: self.global_keys.drain(..).collect() }
     }
 
     // ---- Diagnostics and effects ------------------------------------------------------------
@@ -332,10 +331,7 @@ impl<'db> Cx<'db> {
             }
         }
         let slot = if self.is_module() {
-            let id = crate::db::global_id(
-                self.db,
-                GlobalKey { module: self.module, name: name.clone(), ty: erased.clone() },
-            );
+            let id = self.global_id(GlobalKey { module: self.module, name: name.clone(), ty: erased.clone() });
             self.globals.push((id, Variable { name: name.clone(), ty: ty.clone(), span, compares: false }));
             Slot::Global(id)
         } else {

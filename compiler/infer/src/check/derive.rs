@@ -12,13 +12,14 @@ use super::names::Meaning;
 use super::scans::{part_of, stacked_at};
 use super::types::{BUILTIN_ITEM, erase};
 use crate::db::Target;
-use std::collections::{BTreeMap, BTreeSet};
+use indexmap::IndexMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, ItemId, Sharding, Span, TensorType};
 use tessera_core::ir::*;
 use tessera_core::layouts;
-use tessera_core::ty::{Derived, FnRefTy, Grad, OutAxes, Ty};
+use tessera_core::ty::{Derived, FnRefTy, GlobalKey, Grad, OutAxes, Ty};
 use tessera_grammar::ast::{Expr, ExprKind};
 use tessera_types::unify::{Role, assignable, mismatch_diagnostic};
 
@@ -441,10 +442,12 @@ impl Cx<'_> {
             args.push(self.save("primal", arg));
         }
         // The pullback belongs to this value: what the function reads of the module is bound like its arguments.
-        let read = self.read_by(&of.f);
-        let globals = read.keys().copied().collect();
+        let read = self.read_by(&of.f, span);
+        let globals = read.keys().cloned().collect();
         let mut bound = args.clone();
-        bound.extend(read.into_iter().map(|(id, ty)| TExpr { kind: TKind::Global(id), ty, span }));
+        for (key, ty) in read {
+            bound.push(TExpr { kind: TKind::Global(self.global_id(key)), ty, span });
+        }
         let pullback = self.derived(f, bound, Derived::Pullback(globals), "autodiff.vjp", span);
         let value = match of.f {
             TFunction::Direct { inst, callee } => TKind::Call { inst, callee: callee.map(Box::new), args },
@@ -456,22 +459,19 @@ impl Cx<'_> {
     }
 
     /// The module variables that a function reads, directly or in functions that it calls.
-    fn read_by(&self, f: &TFunction) -> BTreeMap<GlobalId, Ty> {
-        let (mut todo, mut seen, mut out) = (vec![], BTreeSet::new(), BTreeMap::new());
-        let mut f = f;
-        loop {
-            match f {
-                TFunction::Direct { inst, .. } => break todo.push(*inst),
-                TFunction::Derived { of, .. } => f = of,
-            }
-        }
-        while let Some(id) = todo.pop() {
-            let Some(data) = crate::db::inst_data(self.db, id) else { continue };
+    fn read_by(&mut self, f: &TFunction, span: Span) -> IndexMap<GlobalKey, Ty> {
+        let (mut todo, mut seen, mut out) = (vec![self.called(f.inst())], BTreeSet::new(), IndexMap::new());
+        while let Some(inst) = todo.pop() {
             // What is being checked reads its variables itself.
-            if self.data.as_ref() != Some(&data) && seen.insert(id) {
-                let checked = crate::db::inst(self.db, &data);
-                out.extend(checked.reads.iter().map(|(id, ty)| (*id, ty.clone())));
-                todo.extend(checked.requests.iter().map(|r| r.inst));
+            if self.own == Some(inst) || !seen.insert(inst) {
+                continue;
+            }
+            match self.checked_inst(inst) {
+                Some(checked) => {
+                    out.extend(checked.reads.iter().cloned());
+                    todo.extend(checked.requests.iter().map(|r| checked.tables.callees[r.inst.0 as usize].inst));
+                }
+                None => self.too_many("this", span),
             }
         }
         out
@@ -533,7 +533,8 @@ impl Cx<'_> {
                 };
                 let ret = Ty::Tuple(of.args.iter().map(|a| a.ty.clone()).collect());
                 let bound = [of.args, kept].concat();
-                let f = TFunction::Derived { step: Step::Pullback(globals.clone()), of: Box::new(of.f), bound };
+                let globals = globals.iter().map(|key| self.global_id(key.clone())).collect();
+                let f = TFunction::Derived { step: Step::Pullback(globals), of: Box::new(of.f), bound };
                 (!cotangent.ty.is_error()).then(|| Applied { f, args: vec![cotangent], ret })
             }
         }

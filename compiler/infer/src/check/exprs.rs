@@ -1,6 +1,6 @@
 //! Expressions.
 
-use super::cx::{Cx, Level, boolean, error_at, none, string, wrap};
+use super::cx::{Cx, boolean, error_at, none, string, wrap};
 use super::names::Meaning;
 use super::scalars::with_floats;
 use super::types::{BUILTIN_ITEM, erase, has_unknown};
@@ -15,12 +15,14 @@ use tessera_types::unify::{JoinKind, join, join_diagnostic};
 
 impl Cx<'_> {
     pub fn expr(&mut self, e: &Expr) -> TExpr {
-        let Some(_level) = Level::height() else {
-            let d = Diagnostic::new(Code::E0901, e.span, "the program is nested too deeply")
-                .help("split the expression, or annotate the functions that call each other");
-            return self.fail(d);
+        let value = match self.met.enter() {
+            true => self.expr_inner(e),
+            false => self.fail(
+                Diagnostic::new(Code::E0901, e.span, "the program is nested too deeply")
+                    .help("split the expression, or annotate the functions that call each other"),
+            ),
         };
-        let value = self.expr_inner(e);
+        self.met.leave();
         if value.ty == Ty::Never {
             // Whatever wants the value never gets it; the call is made all the same.
             let span = value.span;

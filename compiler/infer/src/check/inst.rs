@@ -1,16 +1,17 @@
 //! Instances: functions at argument types, and their results in the caller's terms.
 
-use super::cx::{Cx, INSTANCES_MAX, Level};
+use super::cx::Cx;
 use super::env::Slot;
+use super::limits;
 use super::local::PerDevice;
 use super::types::{self, each_fn_ref};
 use super::{CheckedInst, GlobalRead, InstData, NoHash, Request};
-use crate::db;
+use crate::db::{self, InstRef};
 use tessera_resolve::source::FileId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tessera_base::{Code, Diagnostic, Facts, ItemId, Size, SizeVar, Span};
-use tessera_core::ir::{GlobalId, InstId};
+use tessera_base::{Facts, ItemId, Size, SizeVar, Span};
+use tessera_core::ir::InstId;
 use tessera_core::sizes::subst_ty;
 use tessera_core::ty::{FnRefTy, Ty};
 
@@ -135,7 +136,8 @@ impl<'db> Cx<'db> {
 
     /// The module variables that running an item may read, as they are now.
     fn globals_read(&mut self, item: ItemId, more: Vec<ItemId>) -> Vec<GlobalRead> {
-        let mut out: BTreeMap<(FileId, Arc<str>), GlobalRead> = BTreeMap::new();
+        // In the order of paths: numbers of files tell which was read first.
+        let mut out: BTreeMap<(Arc<str>, Arc<str>), GlobalRead> = BTreeMap::new();
         let mut seen = BTreeSet::new();
         let mut work = vec![item];
         work.extend(more);
@@ -145,27 +147,28 @@ impl<'db> Cx<'db> {
             }
             let Some(file) = db::home(self.db, item) else { continue };
             let module = db::module_of(self.db, file.id(self.db));
+            let path = db::path_of(self.db, module);
             for name in db::reads(self.db, item).iter() {
-                if out.contains_key(&(module, name.clone())) {
+                let place = (path.clone(), name.clone());
+                if out.contains_key(&place) {
                     continue;
                 }
-                if let Some((id, ty, span)) = self.global_now(module, file, name) {
+                if let Some((slot, ty, span)) = self.global_now(module, file, name) {
                     each_fn_ref(&ty, &mut |r| work.push(ItemId(r.item)));
-                    let read = GlobalRead { module, name: name.clone(), id, ty, span: NoHash(span) };
-                    out.insert((module, name.clone()), read);
+                    out.insert(place, GlobalRead { module, name: name.clone(), slot, ty, span: NoHash(span) });
                 }
             }
         }
         out.into_values().collect()
     }
 
-    fn global_now(&mut self, module: FileId, file: db::File, name: &Arc<str>) -> Option<(GlobalId, Ty, Span)> {
+    fn global_now(&mut self, module: FileId, file: db::File, name: &Arc<str>) -> Option<(Ty, Ty, Span)> {
         if self.is_module() && module == self.module {
             let binding = self.env.get(name)?;
             return match (&binding.bad, binding.slot) {
                 (None, Slot::Global(id)) => {
                     let ty = self.as_functions_leave(self.file, name, binding.ty.clone());
-                    Some((id, ty, binding.span))
+                    Some((self.global_key(id).ty.clone(), ty, binding.span))
                 }
                 _ => None,
             };
@@ -173,7 +176,7 @@ impl<'db> Cx<'db> {
         if let Some(data) = &self.data
             && let Some(read) = data.globals.iter().find(|g| g.module == module && g.name == *name)
         {
-            return Some((read.id, read.ty.clone(), read.span.0));
+            return Some((read.slot.clone(), read.ty.clone(), read.span.0));
         }
         if module == self.module || !db::has_run_before(self.db, module, self.file) {
             return None;
@@ -181,12 +184,14 @@ impl<'db> Cx<'db> {
         let var = db::checked_main(self.db, file).vars.get(name)?.clone();
         let ty = self.foreign(&var.ty);
         let ty = self.as_functions_leave(file, name, ty);
-        (!var.bad).then_some((var.id, ty, var.span))
+        (!var.bad).then_some((var.slot, ty, var.span))
     }
 
-    /// Makes a call's need of an instance known, and its number.
+    /// Makes a call's need of an instance known, and its number in this body.
     pub fn need(&mut self, data: &Arc<InstData>, span: Span) -> InstId {
-        let inst = db::inst_id(self.db, data.clone());
+        let entry = self.callees.entry(db::inst_ref(self.db, data));
+        let inst = InstId(entry.index() as u32);
+        entry.or_insert(false);
         self.requests.push(Request { inst, span, graph: false });
         inst
     }
@@ -194,22 +199,36 @@ impl<'db> Cx<'db> {
     /// The checked callee, where the caller must know its result type. `None` where the limits
     /// are reached, which is reported.
     pub fn check_callee(&mut self, data: &Arc<InstData>, name: &str, span: Span) -> Option<&'db Arc<CheckedInst>> {
-        let too_deep = data
-            .args
-            .iter()
-            .flatten()
-            .chain(data.captures.iter().map(|(_, t)| t))
-            .any(|t| types::depth(t) > TYPE_DEPTH_MAX);
-        let level = Level::instance();
-        if too_deep || level.is_none() || db::inst_count(self.db) > INSTANCES_MAX {
-            self.report(
-                Diagnostic::new(Code::E0901, span, format!("calling `{name}` leads to too many versions of functions"))
-                    .note("an unannotated function is checked once for each list of argument types")
-                    .help("annotate the parameters and the result"),
-            );
-            return None;
+        let mut types = data.args.iter().flatten().chain(data.captures.iter().map(|(_, t)| t));
+        let checked = match types.any(|t| types::depth(t) > TYPE_DEPTH_MAX) {
+            true => None,
+            false => self.checked_inst(db::inst_ref(self.db, data)),
+        };
+        if checked.is_none() {
+            self.too_many(&format!("`{name}`"), span);
         }
-        Some(db::inst(self.db, data))
+        checked
+    }
+
+    /// E0901 for a call that has too many instances behind it.
+    pub fn too_many(&mut self, what: &str, span: Span) {
+        self.report(limits::too_many(what, span));
+    }
+
+    /// A checked instance, on which this body depends. `None` where there is too much behind it.
+    pub fn checked_inst(&mut self, inst: InstRef) -> Option<&'db Arc<CheckedInst>> {
+        let db = self.db;
+        let checked = limits::inside(self.met.level, inst, || db::inst(db, inst));
+        if checked.is_none() {
+            // What it stopped at is no part of what this body has read.
+            db.report_untracked_read();
+        }
+        let extent = checked.map(|c| c.size);
+        let first = std::mem::replace(self.callees.entry(inst).or_insert(false), true);
+        if let (false, Some(extent)) = (first, extent) {
+            self.met.first(extent);
+        }
+        checked.filter(|_| self.met.fits(db, self.own, inst, extent))
     }
 
     /// A type of the callee in the caller's terms.

@@ -3,15 +3,16 @@
 
 use super::cx::Cx;
 use tessera_resolve::syntax::{assigned, each_stmt, exprs_of, parts_of, root_name};
+use super::reached::{Insts, Main};
 use super::types::plain_ints;
-use super::{CheckedInst, CheckedMain, GlobalRead, InstData, fns};
-use crate::db::{self, Db, File, GlobalKey, Item};
+use super::{GlobalRead, fns};
+use crate::db::{self, Db, File, Item};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tessera_base::{Code, Diagnostic, ItemId, Size, SizeVar, TensorType};
+use tessera_base::{Code, Diagnostic, Size, SizeVar, Span, TensorType};
 use tessera_core::ir::*;
 use tessera_core::sizes::{of_any_size, subst_ty};
-use tessera_core::ty::{FnRefTy, StructTy, Ty};
+use tessera_core::ty::{FnRefTy, GlobalKey, StructTy, Ty};
 use tessera_core::walk::{called, each_expr, each_part};
 use tessera_grammar::ast::{Expr, ExprKind, Stmt, StmtKind};
 
@@ -189,32 +190,39 @@ fn kind_of(ty: &Ty) -> Ty {
     subst_ty(&of_any_size(ty, &mut |_| none.clone()), &mut |_| Some(none.clone()))
 }
 
-type Insts<'a> = BTreeMap<InstId, &'a Arc<CheckedInst>>;
+/// A function value that was made, and a variable that it reads whenever it is called.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Held {
+    /// With the type that the function was checked with.
+    pub read: GlobalKey,
+    /// As messages call the function.
+    pub what: Arc<str>,
+    pub head: Span,
+}
 
-/// The instances among these that are values of function types.
-pub fn held(db: &dyn Db, insts: &Insts) -> BTreeSet<InstId> {
-    let erased = |id: &InstId| db::inst_data(db, *id).is_some_and(|d| d.erased.is_some());
-    insts.keys().copied().filter(erased).collect()
+/// What the instances among these read that are values of function types.
+pub fn held(db: &dyn Db, insts: &Insts) -> Vec<Held> {
+    let mut bound = Bound::new(db, insts, BTreeMap::new(), &[]);
+    made(insts).into_iter().for_each(|id| bound.hold(id));
+    bound.now
+}
+
+/// Those that are values of function types.
+fn made(insts: &Insts) -> BTreeSet<InstId> {
+    insts.iter().filter(|(_, r)| r.data.erased.is_some()).map(|(id, _)| *id).collect()
 }
 
 /// E0204 for every variable that gets a value of another type than a function reads that was made before. `before`:
-/// the functions that inputs before this program have made.
-pub fn disagreements(
-    db: &dyn Db,
-    insts: &Insts,
-    mains: &[(File, &Arc<CheckedMain>)],
-    before: &BTreeSet<InstId>,
-) -> Vec<Diagnostic> {
-    let made = held(db, insts);
+/// what functions read that inputs before this program have made.
+pub fn disagreements(db: &dyn Db, insts: &Insts, mains: &[Main], before: &[Held]) -> Vec<Diagnostic> {
+    let made = made(insts);
     if made.is_empty() && before.is_empty() {
         return vec![];
     }
-    let keys = db::global_keys(db);
-    let mut bound =
-        Bound { db, insts, keys: &keys, makers: makers(insts, &made), now: vec![], seen: BTreeSet::new(), out: vec![] };
-    before.iter().for_each(|id| bound.hold(*id));
-    for (_, main) in mains {
-        bound.stmts(&main.inst.body);
+    let mut bound = Bound::new(db, insts, makers(insts, &made), before);
+    for main in mains {
+        bound.main = Some(main);
+        bound.stmts(&main.checked.inst.body);
     }
     bound.out
 }
@@ -223,7 +231,7 @@ pub fn disagreements(
 fn makers(insts: &Insts, made: &BTreeSet<InstId>) -> BTreeMap<InstId, BTreeSet<InstId>> {
     let mut callers: BTreeMap<InstId, Vec<InstId>> = BTreeMap::new();
     for (id, inst) in insts {
-        inst.requests.iter().for_each(|r| callers.entry(r.inst).or_default().push(*id));
+        inst.requests().for_each(|r| callers.entry(r.inst).or_default().push(*id));
     }
     let mut out: BTreeMap<InstId, BTreeSet<InstId>> = BTreeMap::new();
     for one in made {
@@ -241,15 +249,24 @@ fn makers(insts: &Insts, made: &BTreeSet<InstId>) -> BTreeMap<InstId, BTreeSet<I
 struct Bound<'a> {
     db: &'a dyn Db,
     insts: &'a Insts<'a>,
-    keys: &'a [GlobalKey],
     makers: BTreeMap<InstId, BTreeSet<InstId>>,
-    /// What the functions that have been made read, with which function it is.
-    now: Vec<(GlobalKey, Arc<InstData>)>,
+    main: Option<&'a Main<'a>>,
+    /// What the functions that have been made read.
+    now: Vec<Held>,
     seen: BTreeSet<InstId>,
     out: Vec<Diagnostic>,
 }
 
-impl Bound<'_> {
+impl<'a> Bound<'a> {
+    fn new(
+        db: &'a dyn Db,
+        insts: &'a Insts<'a>,
+        makers: BTreeMap<InstId, BTreeSet<InstId>>,
+        before: &[Held],
+    ) -> Bound<'a> {
+        Bound { db, insts, makers, main: None, now: before.to_vec(), seen: BTreeSet::new(), out: vec![] }
+    }
+
     fn stmts(&mut self, stmts: &[TStmt]) {
         for stmt in stmts {
             let (mut exprs, mut blocks) = (vec![], vec![]);
@@ -271,59 +288,52 @@ impl Bound<'_> {
     }
 
     fn made_at(&mut self, e: &TExpr) {
-        if let Some(id) = called(e) {
-            let made: Vec<InstId> = self.makers.get(&id).into_iter().flatten().copied().collect();
+        if let (Some(id), Some(main)) = (called(e), self.main) {
+            let made: Vec<InstId> =
+                self.makers.get(&main.callees[id.0 as usize]).into_iter().flatten().copied().collect();
             made.into_iter().for_each(|id| self.hold(id));
         }
     }
 
     /// From here on there may be this function.
     fn hold(&mut self, id: InstId) {
-        if !self.seen.insert(id) {
-            return;
-        }
-        let Some(function) = db::inst_data(self.db, id) else { return };
+        let Some(function) = self.insts.get(&id).filter(|_| self.seen.insert(id)) else { return };
+        let Some(sig) = fns::find_sig(self.db, function.data.item, function.data.start) else { return };
+        let what: Arc<str> = if sig.lambda { "the lambda".into() } else { format!("`{}`", sig.name).into() };
         let (mut known, mut work) = (BTreeSet::new(), vec![id]);
         while let Some(id) = work.pop() {
-            let (true, Some(data)) = (known.insert(id), db::inst_data(self.db, id)) else { continue };
-            let inst = match self.insts.get(&id) {
-                Some(inst) => *inst,
-                None => db::inst(self.db, &data),
-            };
-            work.extend(inst.requests.iter().map(|r| r.inst));
-            for (global, ty) in &inst.reads {
-                let Some(key) = self.keys.get(global.0 as usize) else { continue };
-                self.now.push((GlobalKey { ty: ty.clone(), ..key.clone() }, function.clone()));
-            }
+            let (true, Some(inst)) = (known.insert(id), self.insts.get(&id)) else { continue };
+            work.extend(inst.requests().map(|r| r.inst));
+            let mut reads: Vec<GlobalKey> =
+                inst.checked.reads.iter().map(|(key, ty)| GlobalKey { ty: ty.clone(), ..key.clone() }).collect();
             // What a variable is that is no more than its type is not read.
-            let Some(f) = fns::find(self.db, data.item, data.start) else { continue };
-            for g in data.globals.iter().filter(|g| f.free.contains(&g.name)) {
-                if matches!(g.ty, Ty::FnRef(_) | Ty::DType(_) | Ty::Mesh(_) | Ty::ShardSpec(_)) {
-                    let key = GlobalKey { module: g.module, name: g.name.clone(), ty: g.ty.clone() };
-                    self.now.push((key, function.clone()));
-                }
+            if let Some(f) = fns::find(self.db, inst.data.item, inst.data.start) {
+                let of_type = |t: &Ty| matches!(t, Ty::FnRef(_) | Ty::DType(_) | Ty::Mesh(_) | Ty::ShardSpec(_));
+                let globals = inst.data.globals.iter().filter(|g| f.free.contains(&g.name) && of_type(&g.ty));
+                reads.extend(globals.map(|g| GlobalKey { ty: g.ty.clone(), ..g.key() }));
             }
+            self.now.extend(reads.into_iter().map(|read| Held { read, what: what.clone(), head: sig.head }));
         }
     }
 
     fn set(&mut self, id: GlobalId, value: &TExpr) {
-        let Some(key) = self.keys.get(id.0 as usize) else { return };
-        let other = |(read, _): &&(GlobalKey, Arc<InstData>)| {
+        let Some(main) = self.main else { return };
+        let key = &main.checked.tables.globals[id.0 as usize];
+        let other = |held: &&Held| {
+            let read = &held.read;
             read.module == key.module
                 && read.name == key.name
                 && kind_of(&read.ty) != kind_of(&value.ty)
                 && !(super::types::has_unknown(&read.ty) || super::types::has_unknown(&value.ty))
         };
-        let Some((read, function)) = self.now.iter().find(other) else { return };
-        let Some(sig) = fns::find_sig(self.db, ItemId(function.item.0), function.start) else { return };
-        let what = if sig.lambda { "the lambda".to_owned() } else { format!("`{}`", sig.name) };
+        let Some(Held { read, what, head }) = self.now.iter().find(other) else { return };
         let name = &read.name;
         let (was, is) = (read.ty.to_string(), value.ty.to_string());
         let is = if was == is { "another one".to_owned() } else { format!("`{is}`") };
         let text =
             format!("{what} was made a function value while `{name}` was `{was}`, and here `{name}` becomes {is}");
         let d = Diagnostic::new(Code::E0204, value.span, text)
-            .with_label(sig.head, format!("this reads `{name}` whenever it is called"))
+            .with_label(*head, format!("this reads `{name}` whenever it is called"))
             .note("a value of a function type is checked once, where it is made; from then on what it reads may have other numbers and sizes, and no other type")
             .help("give the new value another name");
         self.out.push(d);

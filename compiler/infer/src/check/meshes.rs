@@ -129,7 +129,7 @@ impl Cx<'_> {
         let (Some(names), Some(count)) = (self.texts(axes, "axes"), self.device_count(devices)) else {
             return error_at(span);
         };
-        if let Some(mesh) = self.db.tables().mesh.clone().filter(|m| m.names() == names) {
+        if let Some(mesh) = self.db.mesh().filter(|m| m.names() == names).cloned() {
             return TExpr { kind: TKind::None, ty: Ty::Mesh(Some(Arc::new(mesh))), span };
         }
         let sizes = match shape {

@@ -10,7 +10,7 @@ use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, ItemId, SizeVar, Span};
 use tessera_core::builtins;
 use tessera_core::ir::*;
-use tessera_core::ty::{FnRefTy, Ty};
+use tessera_core::ty::{FnRefTy, GlobalKey, Ty};
 use tessera_grammar::ast::{Expr, ExprKind};
 use tessera_resolve::names::{Kind, Reference};
 
@@ -320,7 +320,8 @@ impl Cx<'_> {
         if let Some(data) = &self.data
             && let Some(read) = data.globals.iter().find(|g| g.module == module && g.name == *name)
         {
-            return Some(super::cx::read(Slot::Global(read.id), read.ty.clone(), span));
+            let (key, ty) = (read.key(), read.ty.clone());
+            return Some(super::cx::read(Slot::Global(self.global_id(key)), ty, span));
         }
         // Of a file that imports this one, what a function may read came with the call.
         if module == self.module || !db::has_run_before(self.db, module, self.file) {
@@ -330,7 +331,8 @@ impl Cx<'_> {
         let var = main.vars.get(name)?.clone();
         let ty = self.foreign(&var.ty);
         let ty = self.as_functions_leave(file, name, ty);
-        Some(super::cx::read(Slot::Global(var.id), if var.bad { Ty::Error } else { ty }, span))
+        let slot = Slot::Global(self.global_id(GlobalKey { module, name: name.clone(), ty: var.slot }));
+        Some(super::cx::read(slot, if var.bad { Ty::Error } else { ty }, span))
     }
 
     /// A type of another body: its size variables become fresh ones here.
@@ -438,7 +440,7 @@ impl Cx<'_> {
 
     /// Whether it is a variable of this module.
     fn is_own(&self, id: GlobalId) -> bool {
-        db::global_keys(self.db).get(id.0 as usize).is_some_and(|key| key.module == self.module)
+        self.global_key(id).module == self.module
     }
 
     /// The slot that a name is bound to, if it is a variable that can be changed here.

@@ -1,7 +1,7 @@
 //! Statements.
 
 use super::args::{Slot, Value};
-use super::cx::{Cx, Level, error_at};
+use super::cx::{Cx, error_at};
 use super::env::Changes;
 use super::exprs::decided;
 use super::flow::Path;
@@ -29,12 +29,14 @@ impl Cx<'_> {
     }
 
     pub fn stmt(&mut self, stmt: &Stmt) {
-        let Some(_level) = Level::height() else {
-            self.error(Code::E0901, stmt.span, "the program is nested too deeply");
-            return;
-        };
-        self.sizes.facts.settle();
-        self.own_keys(|cx| cx.stmt_here(stmt));
+        match self.met.enter() {
+            true => {
+                self.sizes.facts.settle();
+                self.own_keys(|cx| cx.stmt_here(stmt));
+            }
+            false => self.error(Code::E0901, stmt.span, "the program is nested too deeply"),
+        }
+        self.met.leave();
     }
 
     fn stmt_here(&mut self, stmt: &Stmt) {
