@@ -12,7 +12,8 @@ use tessera_ir::interpret;
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Prim, Reduction};
 use tessera_ops::reference::{self, ArrayRef};
-use tessera_shard::links::{Link, links};
+use tessera_ir::links::Link;
+use tessera_shard::links::links;
 
 /// Bytes by device.
 type Held = Vec<Vec<u8>>;

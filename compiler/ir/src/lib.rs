@@ -7,6 +7,8 @@ pub mod text;
 pub mod hints;
 pub mod graph;
 pub mod graph_text;
+pub mod links;
+pub mod prim;
 pub mod verify;
 pub mod interpret;
 pub mod nonfinite;

@@ -1,8 +1,32 @@
-//! Which positions of an operand a block of the result needs, where they are not the same ones:
-//! parts of a dim, padded, joined, in windows.
+//! How the dims of a node's operands and of its result may belong together: what the rows of primitives say, and what the
+//! division of a graph over a mesh reads.
 
+use crate::graph::{Graph, Node};
 use std::ops::Range;
-use tessera_ops::prim::Prim;
+use tessera_ops::prim::{Prim, Reduction};
+
+/// What becomes of one dim of an operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Link {
+    /// Position `i` is needed for position `i` of that dim of the result only.
+    Pass(usize),
+    /// The same for equal blocks: the sizes differ, the majority of the elements goes along
+    /// (a dim that is divided or joined).
+    Blocks(usize),
+    /// A block of that dim of the result needs a range of positions, which its device gets where it
+    /// does not have them.
+    Reach(usize, Reach),
+    /// It is needed in full, and becomes that dim of the result: another dim is split meanwhile.
+    Along(usize),
+    /// Few of its positions are chosen by their values; everyone gets those.
+    Few,
+    /// It vanishes in a reduction.
+    Reduce(Reduction),
+    /// Positions from data choose from it.
+    Indexed,
+    /// Any position may be needed for any.
+    Whole,
+}
 
 /// What one position of the result needs along a dim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,37 +75,65 @@ impl Reach {
     }
 }
 
-/// The primitive that makes a box of the result from those boxes of its operands.
-pub fn of_box(prim: &Prim, result: &[Range<u64>], operands: &[Vec<Range<u64>>]) -> Prim {
-    let length = |r: &Range<u64>| r.end - r.start;
-    match (prim, operands) {
-        (Prim::Slice { start, step }, [x, ..]) => {
-            let local = |d: usize| match length(&result[d]) {
-                0 => 0,
-                _ => start[d] + result[d].start as i64 * step[d] - x[d].start as i64,
-            };
-            Prim::Slice { start: (0..start.len()).map(local).collect(), step: step.clone() }
+/// The axis of which a node takes the first few positions in the order of its values.
+pub fn first_of_sorted(g: &Graph, node: &Node) -> Option<usize> {
+    let (Prim::Slice { start, step }, [order]) = (&node.prim, &node.operands[..]) else { return None };
+    let Prim::ArgSort { axis, .. } = g.node(*order).prim else { return None };
+    let whole = &g.ty(*order).shape;
+    let others = (0..whole.len()).all(|d| d == axis || whole[d] == node.ty.shape[d]);
+    (others && start.iter().all(|s| *s == 0) && step.iter().all(|s| *s == 1)).then_some(axis)
+}
+
+/// Walks both shapes from the major side in groups of equal numbers of elements; the first dims
+/// of a group's sides go along in blocks.
+pub fn reshaped(from: &[u64], to: &[u64]) -> Vec<Link> {
+    let mut out = vec![Link::Whole; from.len()];
+    let (mut i, mut j) = (0, 0);
+    while i < from.len() && j < to.len() {
+        // Sizes of 1 stand between the groups.
+        if from[i] == 1 && to[j] != 1 {
+            i += 1;
+            continue;
         }
-        (Prim::Pad { low, .. }, [x, ..]) => {
-            let before = |d: usize| length(&(result[d].start.min(low[d])..result[d].end.min(low[d])));
-            let low: Vec<u64> = (0..low.len()).map(before).collect();
-            let high = (0..low.len()).map(|d| length(&result[d]) - low[d] - length(&x[d])).collect();
-            Prim::Pad { low, high }
+        if to[j] == 1 && from[i] != 1 {
+            j += 1;
+            continue;
         }
-        (Prim::UpdateSlice { start, step }, [_, x, ..]) => {
-            let local = |d: usize| match length(&x[d]) {
-                0 => 0,
-                _ => start[d] + x[d].start as i64 * step[d] - result[d].start as i64,
-            };
-            Prim::UpdateSlice { start: (0..start.len()).map(local).collect(), step: step.clone() }
+        let (first, first_to) = (i, j);
+        let (mut a, mut b) = (from[i], to[j]);
+        (i, j) = (i + 1, j + 1);
+        while a != b {
+            if a < b && i < from.len() {
+                a = a.saturating_mul(from[i]);
+                i += 1;
+            } else if a > b && j < to.len() {
+                b = b.saturating_mul(to[j]);
+                j += 1;
+            } else {
+                return out;
+            }
         }
-        _ => prim.clone(),
+        let alone = i == first + 1 && j == first_to + 1;
+        out[first] = if alone { Link::Pass(first_to) } else { Link::Blocks(first_to) };
     }
+    out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reshapes_go_along_from_the_major_side() {
+        use Link::{Blocks, Pass, Whole};
+        assert_eq!(reshaped(&[4, 6], &[4, 6]), [Pass(0), Pass(1)]);
+        assert_eq!(reshaped(&[2, 3, 12], &[2, 3, 4, 3]), [Pass(0), Pass(1), Blocks(2)]);
+        assert_eq!(reshaped(&[2, 3, 4], &[6, 4]), [Blocks(0), Whole, Pass(1)]);
+        assert_eq!(reshaped(&[4, 1, 5], &[4, 5]), [Pass(0), Whole, Pass(1)]);
+        assert_eq!(reshaped(&[4, 5], &[4, 1, 5]), [Pass(0), Pass(2)]);
+        assert_eq!(reshaped(&[6], &[2, 3]), [Blocks(0)]);
+        assert_eq!(reshaped(&[], &[1, 1]), []);
+    }
 
     #[test]
     fn ranges_hold_what_is_needed_and_no_more() {

@@ -1,0 +1,26 @@
+use crate::prim::columns::*;
+
+/// The position of the first extreme along an axis.
+pub struct ArgReduce {
+    pub largest: bool,
+    pub axis: usize,
+}
+
+impl Primitive for ArgReduce {
+    fn links(&self, at: Site) -> Vec<Vec<Link>> {
+        let link = |d: usize| match d.cmp(&self.axis) {
+            Ordering::Less => Link::Pass(d),
+            Ordering::Equal => Link::Few,
+            Ordering::Greater => Link::Pass(d - 1),
+        };
+        vec![(0..at.rank(0)).map(link).collect()]
+    }
+
+    fn keeps_partial(&self, _: Site, _: Summand) -> bool {
+        false
+    }
+
+    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+        None
+    }
+}

@@ -1,0 +1,20 @@
+use crate::prim::columns::*;
+
+/// An operand where an operation of host code has a value for it; elsewhere an error.
+pub struct Check {
+    pub check: abi::Check,
+}
+
+impl Primitive for Check {
+    fn links(&self, at: Site) -> Vec<Vec<Link>> {
+        (0..at.count()).map(|i| at.pass(i)).collect()
+    }
+
+    fn keeps_partial(&self, _: Site, _: Summand) -> bool {
+        false
+    }
+
+    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+        None
+    }
+}

@@ -1,0 +1,18 @@
+use crate::prim::columns::*;
+
+/// A complex number of its parts.
+pub struct Complex;
+
+impl Primitive for Complex {
+    fn links(&self, at: Site) -> Vec<Vec<Link>> {
+        (0..at.count()).map(|i| at.pass(i)).collect()
+    }
+
+    fn keeps_partial(&self, _: Site, of: Summand) -> bool {
+        of.monoid == Monoid::Sum && of.others_alike
+    }
+
+    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+        None
+    }
+}

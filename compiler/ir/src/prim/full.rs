@@ -1,0 +1,20 @@
+use crate::prim::columns::*;
+
+/// Every element is one value.
+pub struct Full {
+    pub value: Scalar,
+}
+
+impl Primitive for Full {
+    fn links(&self, _: Site) -> Vec<Vec<Link>> {
+        vec![]
+    }
+
+    fn keeps_partial(&self, _: Site, _: Summand) -> bool {
+        false
+    }
+
+    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+        None
+    }
+}

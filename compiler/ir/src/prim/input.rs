@@ -1,0 +1,20 @@
+use crate::prim::columns::*;
+
+/// An argument of the graph.
+pub struct Input {
+    pub number: u32,
+}
+
+impl Primitive for Input {
+    fn links(&self, _: Site) -> Vec<Vec<Link>> {
+        vec![]
+    }
+
+    fn keeps_partial(&self, _: Site, _: Summand) -> bool {
+        false
+    }
+
+    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+        None
+    }
+}

@@ -1,0 +1,20 @@
+use crate::prim::columns::*;
+
+/// Elements 0, 1, 2, … along an axis.
+pub struct Iota {
+    pub axis: usize,
+}
+
+impl Primitive for Iota {
+    fn links(&self, _: Site) -> Vec<Vec<Link>> {
+        vec![]
+    }
+
+    fn keeps_partial(&self, _: Site, _: Summand) -> bool {
+        false
+    }
+
+    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+        None
+    }
+}

@@ -1,0 +1,20 @@
+use crate::prim::columns::*;
+
+/// Elements that are known when a program is compiled.
+pub struct Literal<'a> {
+    pub bytes: &'a [u8],
+}
+
+impl Primitive for Literal<'_> {
+    fn links(&self, _: Site) -> Vec<Vec<Link>> {
+        vec![]
+    }
+
+    fn keeps_partial(&self, _: Site, _: Summand) -> bool {
+        false
+    }
+
+    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+        None
+    }
+}

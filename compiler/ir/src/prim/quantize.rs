@@ -1,0 +1,22 @@
+use crate::prim::columns::*;
+
+/// Numbers as blocks.
+pub struct Quantize {
+    pub format: Blocks,
+}
+
+impl Primitive for Quantize {
+    /// What is in one block, or of one key, is in one place.
+    fn links(&self, at: Site) -> Vec<Vec<Link>> {
+        let rank = at.rank(0);
+        vec![(0..rank).map(|d| if d + 1 < rank { Link::Pass(d) } else { Link::Whole }).collect()]
+    }
+
+    fn keeps_partial(&self, _: Site, _: Summand) -> bool {
+        false
+    }
+
+    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+        None
+    }
+}

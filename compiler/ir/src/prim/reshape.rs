@@ -1,0 +1,18 @@
+use crate::prim::columns::*;
+
+/// The same elements in another shape.
+pub struct Reshape;
+
+impl Primitive for Reshape {
+    fn links(&self, at: Site) -> Vec<Vec<Link>> {
+        vec![reshaped(at.shape(0), at.result())]
+    }
+
+    fn keeps_partial(&self, _: Site, _: Summand) -> bool {
+        true
+    }
+
+    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+        None
+    }
+}

@@ -1,0 +1,23 @@
+use crate::prim::columns::*;
+
+/// A loop over a body of the graph.
+pub struct Scan {
+    pub body: u32,
+    pub carry: usize,
+    pub sequences: usize,
+    pub trips: u64,
+}
+
+impl Primitive for Scan {
+    fn links(&self, at: Site) -> Vec<Vec<Link>> {
+        (0..at.count()).map(|i| at.whole(i)).collect()
+    }
+
+    fn keeps_partial(&self, _: Site, _: Summand) -> bool {
+        false
+    }
+
+    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+        None
+    }
+}

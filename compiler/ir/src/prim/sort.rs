@@ -1,0 +1,21 @@
+use crate::prim::columns::*;
+
+/// Elements in order along an axis.
+pub struct Sort {
+    pub axis: usize,
+    pub descending: bool,
+}
+
+impl Primitive for Sort {
+    fn links(&self, at: Site) -> Vec<Vec<Link>> {
+        vec![at.pass_but(0, self.axis, Link::Along(self.axis))]
+    }
+
+    fn keeps_partial(&self, _: Site, _: Summand) -> bool {
+        false
+    }
+
+    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+        None
+    }
+}

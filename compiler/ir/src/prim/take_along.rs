@@ -1,0 +1,22 @@
+use crate::prim::columns::*;
+
+/// An element along an axis for each position of an index.
+pub struct TakeAlong {
+    pub axis: usize,
+}
+
+impl Primitive for TakeAlong {
+    fn links(&self, at: Site) -> Vec<Vec<Link>> {
+        // Positions that the values themselves chose.
+        let few = at.node.operands.get(1).is_some_and(|&o| first_of_sorted(at.g, at.g.node(o)) == Some(self.axis));
+        vec![at.pass_but(0, self.axis, if few { Link::Few } else { Link::Indexed }), at.pass(1)]
+    }
+
+    fn keeps_partial(&self, _: Site, _: Summand) -> bool {
+        false
+    }
+
+    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+        None
+    }
+}

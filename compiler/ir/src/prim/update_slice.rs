@@ -1,0 +1,30 @@
+use crate::prim::columns::*;
+
+/// An operand with another written over it, in steps.
+pub struct UpdateSlice<'a> {
+    pub start: &'a [i64],
+    pub step: &'a [i64],
+}
+
+impl Primitive for UpdateSlice<'_> {
+    fn links(&self, at: Site) -> Vec<Vec<Link>> {
+        let link = |d: usize| match (self.start[d], self.step[d], at.shape(0)[d] == at.shape(1)[d]) {
+            (0, 1, true) => Link::Pass(d),
+            (start, step, _) => Link::Reach(d, Reach::Written { start, step }),
+        };
+        vec![at.pass(0), (0..at.rank(1)).map(link).collect()]
+    }
+
+    fn keeps_partial(&self, _: Site, _: Summand) -> bool {
+        false
+    }
+
+    fn of_box(&self, result: &[Range<u64>], operands: &[Vec<Range<u64>>]) -> Option<Prim> {
+        let [_, x, ..] = operands else { return None };
+        let local = |d: usize| match x[d].is_empty() {
+            true => 0,
+            false => self.start[d] + x[d].start as i64 * self.step[d] - result[d].start as i64,
+        };
+        Some(Prim::UpdateSlice { start: (0..self.start.len()).map(local).collect(), step: self.step.to_vec() })
+    }
+}
