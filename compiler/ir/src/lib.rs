@@ -8,6 +8,8 @@ pub mod hints;
 pub mod graph;
 pub mod graph_text;
 pub mod links;
+pub mod writer;
+pub mod lift;
 pub mod prim;
 pub mod verify;
 pub mod interpret;

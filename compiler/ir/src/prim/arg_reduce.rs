@@ -23,4 +23,17 @@ impl Primitive for ArgReduce {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    /// The result is an integer.
+    fn pull(&self, at: &mut At) -> Pulled {
+        Ok(vec![None; at.x.len()])
+    }
+
+    fn lifted(&self, dims: usize) -> Lifted {
+        Lifted::All(Prim::ArgReduce { largest: self.largest, axis: self.axis + dims })
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
 }

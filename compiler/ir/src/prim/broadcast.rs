@@ -21,4 +21,46 @@ impl Primitive for Broadcast<'_> {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    /// The sum over the dims along which elements were repeated.
+    fn pull(&self, at: &mut At) -> Pulled {
+        let (from, to) = (at.shape(at.x[0]), at.shape(at.c));
+        let kept = |d: usize| self.dims.iter().position(|&k| k == d).is_some_and(|i| from[i] == to[d]);
+        let axes: Vec<usize> = (0..to.len()).filter(|&d| !kept(d)).collect();
+        let sum = over_batch(at, &axes);
+        let sum = sum.unwrap_or_else(|| expand::reduce(at.w, at.c, Reduction::Sum, &axes, false));
+        // What is left lies in the order of the result's dims.
+        let left: Vec<usize> = self.dims.iter().copied().filter(|&d| kept(d)).collect();
+        let perm: Vec<usize> = left.iter().map(|d| left.iter().filter(|&k| k < d).count()).collect();
+        let turned = expand::transpose(at.w, sum, &perm);
+        Ok(vec![Some(expand::reshape(at.w, turned, &from))])
+    }
+
+    fn lifted(&self, dims: usize) -> Lifted {
+        Lifted::All(Prim::Broadcast { dims: (0..dims).chain(self.dims.iter().map(|d| d + dims)).collect() })
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
+}
+
+/// Of products, one for each item of a batch: the sum over the batch, one chain like the products themselves. Over devices
+/// that share a batch, such a chain hands on one number for each weight, where a sum has [`tessera_ops::prim::LANES`].
+fn over_batch(at: &mut At, axes: &[usize]) -> Option<Id> {
+    let node = at.w.graph.node(NodeId(at.c.0));
+    let Prim::Dot { accum, .. } = node.prim else { return None };
+    let shape = node.ty.shape.clone();
+    let (batch, kept) = shape.split_at_checked(axes.len())?;
+    let leads = axes.iter().copied().eq(0..axes.len()) && kept.len() >= 2;
+    let (items, elems) = (batch.iter().product::<u64>(), kept.iter().product::<u64>());
+    if !leads || items < 2 || at.w.policy == Policy::KahanSum || accum == DType::F16 {
+        return None;
+    }
+    let dtype = at.dtype(at.c);
+    let rows = expand::reshape(at.w, at.c, &[items, elems]);
+    let ones = expand::full(at.w, &[1, items], dtype, Scalar::F(1.0));
+    let prim = Prim::Dot { accum, steps: Steps::All, pairs: false };
+    let sum = at.w.push(prim, &[ones, rows], vec![1, elems], dtype);
+    Some(expand::reshape(at.w, sum, kept))
 }

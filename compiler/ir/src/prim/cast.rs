@@ -23,4 +23,19 @@ impl Primitive for Cast {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    /// A conversion is linear; its cotangent is converted back.
+    fn pull(&self, at: &mut At) -> Pulled {
+        let to = at.dtype(at.x[0]);
+        let c = if at.dtype(at.c).is_complex() && !to.is_complex() { expand::real(at.w, at.c) } else { at.c };
+        Ok(vec![Some(expand::cast(at.w, c, to))])
+    }
+
+    fn lifted(&self, _: usize) -> Lifted {
+        Lifted::All(Prim::Cast)
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
 }

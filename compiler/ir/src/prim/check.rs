@@ -17,4 +17,17 @@ impl Primitive for Check {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    /// The value itself, where it is not refused.
+    fn pull(&self, at: &mut At) -> Pulled {
+        Ok(vec![Some(at.c), None])
+    }
+
+    fn lifted(&self, _: usize) -> Lifted {
+        Lifted::All(Prim::Check(self.check))
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
 }

@@ -17,4 +17,24 @@ impl Primitive for Collective<'_> {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    fn pull(&self, _: &mut At) -> Pulled {
+        Err("a collective, from inside per-device code")
+    }
+
+    /// The same of blocks with more dims in front.
+    fn lifted(&self, dims: usize) -> Lifted {
+        use prim::CollectiveKind::{Gather, Scatter, Turn};
+        let kind = match &self.what.kind {
+            Gather { dim } => Gather { dim: dim + dims },
+            Scatter { dim } => Scatter { dim: dim + dims },
+            Turn { from, to } => Turn { from: from + dims, to: to + dims },
+            other => other.clone(),
+        };
+        Lifted::All(Prim::Collective(Arc::new(prim::Collective { kind, ..self.what.clone() })))
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
 }

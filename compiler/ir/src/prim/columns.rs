@@ -1,13 +1,17 @@
 //! What a row states: the columns, and the words that they are written in.
 
-pub use crate::graph::{Graph, Node};
+pub use crate::graph::{Graph, Node, NodeId, NodeType, Policy};
+pub use crate::lift::{Lift, Lifted, Value};
 pub use crate::links::{Link, Reach, first_of_sorted, reshaped};
+pub use crate::writer::{At, Pulled, Writer};
 pub use std::cmp::Ordering;
 pub use std::ops::Range;
+pub use std::sync::Arc;
 pub use tessera_abi::check as abi;
 pub use tessera_base::{Blocks, DType, Monoid};
 pub use tessera_ops::map::MapOp;
 pub use tessera_ops::prim::{self, Prim, Reduction, Scalar, Steps};
+pub use tessera_ops::surface::{Build, Id, expand};
 
 /// A primitive with its attributes: one row of the table. Every column is required, so that a primitive which does not
 /// state one does not compile. Attributes are the row's own; operands and result come with the [`Site`].
@@ -20,6 +24,17 @@ pub trait Primitive {
 
     /// The primitive that makes a box of the result from these boxes of its operands; `None` where it is this one.
     fn of_box(&self, result: &[Range<u64>], operands: &[Vec<Range<u64>>]) -> Option<Prim>;
+
+    /// Cotangents of the operands from that of the result, or why there are none. Those that are not needed may be left out,
+    /// and an operand without one has none.
+    fn pull(&self, at: &mut At) -> Pulled;
+
+    /// The form whose operands have so many more dims in front.
+    fn lifted(&self, dims: usize) -> Lifted;
+
+    /// The node for many values, with other primitives: where its form does not do, or something does better. Asked before
+    /// [`Primitive::lifted`]; where neither gives anything the node is written out, once for each value.
+    fn batch(&self, lift: &mut Lift, node: &Node) -> Option<Id>;
 }
 
 /// A primitive where it stands.

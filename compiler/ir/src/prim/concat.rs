@@ -23,4 +23,22 @@ impl Primitive for Concat {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    fn pull(&self, at: &mut At) -> Pulled {
+        let (mut start, mut out) = (0, vec![]);
+        for i in 0..at.x.len() {
+            let length = at.shape(at.x[i])[self.axis];
+            out.push(at.needed[i].then(|| expand::slice(at.w, at.c, self.axis, start, length)));
+            start += length;
+        }
+        Ok(out)
+    }
+
+    fn lifted(&self, dims: usize) -> Lifted {
+        Lifted::All(Prim::Concat { axis: self.axis + dims })
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
 }

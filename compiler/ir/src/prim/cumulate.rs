@@ -1,4 +1,5 @@
 use crate::prim::columns::*;
+use crate::prim::reduce::reversed;
 
 /// A running sum or product along an axis.
 pub struct Cumulate {
@@ -18,4 +19,57 @@ impl Primitive for Cumulate {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    fn pull(&self, at: &mut At) -> Pulled {
+        let dtype = at.dtype(at.x[0]);
+        let c = expand::cast(at.w, at.c, dtype);
+        match self.kind {
+            Reduction::Sum | Reduction::HalfSum => Ok(vec![Some(sums_from_end(at, c, self.axis))]),
+            Reduction::Prod | Reduction::HalfProd => Ok(vec![Some(running_product(at, c, self.axis))]),
+            _ => Err("a running maximum"),
+        }
+    }
+
+    fn lifted(&self, dims: usize) -> Lifted {
+        Lifted::All(Prim::Cumulate { kind: self.kind, axis: self.axis + dims })
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
+}
+
+/// A running sum from the end.
+fn sums_from_end(at: &mut At, x: Id, axis: usize) -> Id {
+    let turned = reversed(at, x, axis);
+    let sums = at.like(x, Prim::Cumulate { kind: Reduction::Sum, axis }, &[turned]);
+    reversed(at, sums, axis)
+}
+
+/// `x̄[t] = Σ_{u≥t} c[u]·Π_{v≤u, v≠t} x[v]`, every pair of positions by itself: the cost is quadratic
+/// in the length of a row, and zeros among the elements are right, which the usual quotient by
+/// `x[t]` is not.
+fn running_product(at: &mut At, c: Id, axis: usize) -> Id {
+    let x = expand::axis_last(at.w, at.x[0], axis);
+    let c = expand::axis_last(at.w, c, axis);
+    let (shape, dtype) = (at.shape(x), at.dtype(x));
+    let (rank, n) = (shape.len(), shape[shape.len() - 1]);
+    // Row `t` of the square has 1 in place of `x[t]`.
+    let square = [&shape[..], &[n]].concat();
+    let dims: Vec<usize> = (0..rank - 1).chain([rank]).collect();
+    let rows = expand::broadcast_dims(at.w, x, &square, dims.clone());
+    let (t, v) = (expand::iota(at.w, &square, rank - 1), expand::iota(at.w, &square, rank));
+    let same = expand::map(at.w, MapOp::eq, &[t, v]);
+    let one = expand::full(at.w, &square, dtype, Scalar::F(1.0));
+    let others = expand::select(at.w, same, one, rows);
+    let products = at.w.push(Prim::Cumulate { kind: Reduction::Prod, axis: rank }, &[others], square.clone(), dtype);
+    let later = expand::map(at.w, MapOp::le, &[t, v]);
+    let c = expand::broadcast_dims(at.w, c, &square, dims);
+    let terms = expand::map(at.w, MapOp::mul, &[c, products]);
+    let zero = at.zeros_of(&square, dtype);
+    let terms = expand::select(at.w, later, terms, zero);
+    let sum = expand::reduce(at.w, terms, Reduction::Sum, &[rank], false);
+    // The axis goes back to its place.
+    let perm: Vec<usize> = (0..axis).chain([rank - 1]).chain(axis..rank - 1).collect();
+    expand::transpose(at.w, sum, &perm)
 }

@@ -18,4 +18,17 @@ impl Primitive for Dequantize {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    /// One side is bytes; operators on blocks state their derivatives as a whole.
+    fn pull(&self, at: &mut At) -> Pulled {
+        Ok(vec![None; at.x.len()])
+    }
+
+    fn lifted(&self, _: usize) -> Lifted {
+        Lifted::All(Prim::Dequantize { format: self.format })
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
 }

@@ -1,4 +1,5 @@
 use crate::prim::columns::*;
+use crate::prim::dynamic_slice::{one_start, positions_of};
 
 /// An operand with a block written where data says.
 pub struct DynamicUpdate;
@@ -16,5 +17,38 @@ impl Primitive for DynamicUpdate {
 
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
+    }
+
+    fn pull(&self, at: &mut At) -> Pulled {
+        let mut out = vec![None; at.x.len()];
+        if at.needed[0] {
+            let zeros = at.zeros(at.x[1]);
+            let operands = [&[at.c, zeros], &at.x[2..]].concat();
+            out[0] = Some(at.like(at.x[0], Prim::DynamicUpdate, &operands));
+        }
+        if at.needed[1] {
+            let sizes = at.shape(at.x[1]);
+            let operands = [&[at.c], &at.x[2..]].concat();
+            out[1] = Some(at.like(at.x[1], Prim::DynamicSlice { sizes }, &operands));
+        }
+        Ok(out)
+    }
+
+    /// Positions are those of the first dims.
+    fn lifted(&self, _: usize) -> Lifted {
+        Lifted::No
+    }
+
+    /// As a slice that starts where data says.
+    fn batch(&self, lift: &mut Lift, node: &Node) -> Option<Id> {
+        let (base, block) = (node.operands[0], node.operands[1]);
+        if let Some(starts) = one_start(lift, &node.operands[2..]) {
+            let operands = [&[lift.each(base), lift.each(block)], &starts[..]].concat();
+            return Some(lift.push(node, Prim::DynamicUpdate, &operands));
+        }
+        let (whole, part) = (lift.body.ty(base).shape.clone(), lift.body.ty(block).shape.clone());
+        let index = positions_of(lift, &whole, &part, &node.operands[2..])?;
+        let operands = [&[lift.each(base), lift.each(block)], &index[..]].concat();
+        Some(lift.push(node, Prim::Scatter { add: false }, &operands))
     }
 }

@@ -17,4 +17,17 @@ impl Primitive for Exchange<'_> {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    fn pull(&self, _: &mut At) -> Pulled {
+        Err("a graph of one device of a mesh")
+    }
+
+    /// Only in graphs of one device.
+    fn lifted(&self, _: usize) -> Lifted {
+        Lifted::No
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
 }

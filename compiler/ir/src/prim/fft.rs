@@ -30,4 +30,17 @@ impl Primitive for Fft {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    fn pull(&self, _: &mut At) -> Pulled {
+        Err("a transform whose operator does not state its derivative")
+    }
+
+    fn lifted(&self, dims: usize) -> Lifted {
+        let f = self.fft;
+        Lifted::First(Prim::Fft(prim::Fft { axis: f.axis + dims, to: f.to + dims, ..f }))
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
 }

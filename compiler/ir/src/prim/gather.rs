@@ -18,4 +18,31 @@ impl Primitive for Gather {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    fn pull(&self, at: &mut At) -> Pulled {
+        let zeros = at.zeros(at.x[0]);
+        let operands = [&[zeros, at.c], &at.x[1..]].concat();
+        let mut out = vec![None; at.x.len()];
+        out[0] = Some(at.like(at.x[0], Prim::Scatter { add: true }, &operands));
+        Ok(out)
+    }
+
+    /// Positions are those of the first dims.
+    fn lifted(&self, _: usize) -> Lifted {
+        Lifted::No
+    }
+
+    /// The number of the value is one more position.
+    fn batch(&self, lift: &mut Lift, node: &Node) -> Option<Id> {
+        let mut operands = vec![lift.each(node.operands[0])];
+        operands.extend(numbered(lift, &node.operands[1..]));
+        Some(lift.push(node, Prim::Gather, &operands))
+    }
+}
+
+/// The number of the value before positions, all with the leading dim.
+pub fn numbered(lift: &mut Lift, index: &[NodeId]) -> Vec<Id> {
+    let index: Vec<Id> = index.iter().map(|&o| lift.each(o)).collect();
+    let shape = lift.w.shape(index[0]);
+    [&[lift.numbers(&shape)], &index[..]].concat()
 }

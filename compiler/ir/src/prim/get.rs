@@ -17,4 +17,18 @@ impl Primitive for Get {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    /// The walk goes through loops and their results itself (`tessera_autodiff`).
+    fn pull(&self, at: &mut At) -> Pulled {
+        Ok(vec![None; at.x.len()])
+    }
+
+    /// Its body is another one.
+    fn lifted(&self, _: usize) -> Lifted {
+        Lifted::No
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
 }

@@ -1,4 +1,5 @@
 use crate::prim::columns::*;
+use crate::graph::derivatives::Along;
 
 /// The same value in another layout.
 pub struct Layout;
@@ -14,5 +15,29 @@ impl Primitive for Layout {
 
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
+    }
+
+    /// The value is the same wherever it lies, and so is its cotangent. Where the value came from one position of an axis,
+    /// the cotangent goes back there: it meets there what the position has kept.
+    fn pull(&self, at: &mut At) -> Pulled {
+        let (from, c) = (NodeId(at.x[0].0), NodeId(at.c.0));
+        let node = at.w.graph.node(from);
+        if node.prim != Prim::Layout || node.ty.sharding.positions().is_empty() {
+            return Ok(vec![Some(at.c)]);
+        }
+        let ty = NodeType { sharding: node.ty.sharding.clone(), ..at.w.graph.ty(c).clone() };
+        Ok(vec![Some(Id(at.w.node(Prim::Layout, vec![c], ty, vec![]).0))])
+    }
+
+    /// Where the values lie is part of the result's type.
+    fn lifted(&self, _: usize) -> Lifted {
+        Lifted::No
+    }
+
+    fn batch(&self, lift: &mut Lift, node: &Node) -> Option<Id> {
+        let x = lift.each(node.operands[0]);
+        let rank = node.ty.shape.len();
+        let on = |axis: &Arc<Along>| node.ty.sharding.with(0, std::slice::from_ref(&axis.name), rank);
+        Some(lift.axis.map_or(x, |axis| lift.lying(x, on(axis))))
     }
 }

@@ -17,4 +17,18 @@ impl Primitive for Literal<'_> {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    /// It has no operands.
+    fn pull(&self, _: &mut At) -> Pulled {
+        Ok(vec![])
+    }
+
+    /// It has no operands.
+    fn lifted(&self, _: usize) -> Lifted {
+        Lifted::No
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
 }

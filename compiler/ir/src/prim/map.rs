@@ -1,4 +1,5 @@
 use crate::prim::columns::*;
+use tessera_ops::map::gradient::{Step, Steps};
 
 /// An elementwise function; its own row is in `tessera_ops::map`.
 pub struct Map {
@@ -27,5 +28,35 @@ impl Primitive for Map {
 
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
+    }
+
+    /// By the row of the function.
+    fn pull(&self, at: &mut At) -> Pulled {
+        let Some(gradient) = self.op.def().gradient else { return Ok(vec![None; at.x.len()]) };
+        let x: Vec<Step> = at.x.iter().map(|x| Step(x.0)).collect();
+        let made = gradient(&mut Nodes(at.w), &x, Step(at.y.0), Step(at.c.0));
+        Ok(made.into_iter().map(|c| c.map(|c| Id(c.0))).collect())
+    }
+
+    fn lifted(&self, _: usize) -> Lifted {
+        Lifted::All(Prim::Map(self.op))
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
+}
+
+/// Steps as nodes of a graph.
+struct Nodes<'a, 'g>(&'a mut Writer<'g>);
+
+impl Steps for Nodes<'_, '_> {
+    fn map(&mut self, op: MapOp, x: &[Step]) -> Step {
+        let x: Vec<Id> = x.iter().map(|x| Id(x.0)).collect();
+        Step(expand::map(self.0, op, &x).0)
+    }
+
+    fn like(&mut self, x: Step, value: f64) -> Step {
+        Step(expand::like(self.0, Id(x.0), value).0)
     }
 }

@@ -27,4 +27,26 @@ impl Primitive for Pad<'_> {
         let high = (0..low.len()).map(|d| length(&result[d]) - low[d] - length(&x[d])).collect();
         Some(Prim::Pad { low, high })
     }
+
+    fn pull(&self, at: &mut At) -> Pulled {
+        let (shape, dtype) = (at.shape(at.x[0]), at.dtype(at.c));
+        let start = self.low.iter().map(|&l| l as i64).collect();
+        let inner = at.w.push(Prim::Slice { start, step: vec![1; shape.len()] }, &[at.c], shape.clone(), dtype);
+        let edge = at.needed[1].then(|| {
+            let all: Vec<usize> = (0..shape.len()).collect();
+            let whole = expand::reduce(at.w, at.c, Reduction::Sum, &all, false);
+            let inside = expand::reduce(at.w, inner, Reduction::Sum, &all, false);
+            expand::map(at.w, MapOp::sub, &[whole, inside])
+        });
+        Ok(vec![Some(inner), edge])
+    }
+
+    fn lifted(&self, dims: usize) -> Lifted {
+        let (low, high) = ([&vec![0; dims], self.low].concat(), [&vec![0; dims], self.high].concat());
+        Lifted::First(Prim::Pad { low, high })
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
 }

@@ -17,4 +17,20 @@ impl Primitive for Part {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    /// The cotangent of a complex number holds those of its parts.
+    fn pull(&self, at: &mut At) -> Pulled {
+        let shape = at.shape(at.c);
+        let zero = at.zeros_of(&shape, DType::F32);
+        let (re, im) = if self.imag { (zero, at.c) } else { (at.c, zero) };
+        Ok(vec![Some(expand::complex(at.w, re, im))])
+    }
+
+    fn lifted(&self, _: usize) -> Lifted {
+        Lifted::All(Prim::Part { imag: self.imag })
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
 }

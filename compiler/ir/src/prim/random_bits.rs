@@ -17,4 +17,17 @@ impl Primitive for RandomBits {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    /// The result is an integer.
+    fn pull(&self, at: &mut At) -> Pulled {
+        Ok(vec![None; at.x.len()])
+    }
+
+    fn lifted(&self, _: usize) -> Lifted {
+        Lifted::All(Prim::RandomBits)
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
 }

@@ -25,4 +25,96 @@ impl Primitive for Reduce<'_> {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    fn pull(&self, at: &mut At) -> Pulled {
+        let (shape, dtype) = (at.shape(at.x[0]), at.dtype(at.x[0]));
+        let c = expand::cast(at.w, at.c, dtype);
+        let kept: Vec<usize> = (0..shape.len()).filter(|d| !self.axes.contains(d)).collect();
+        match self.kind {
+            Reduction::Sum | Reduction::HalfSum => Ok(vec![Some(expand::broadcast_dims(at.w, c, &shape, kept))]),
+            Reduction::Max | Reduction::Min | Reduction::Prod | Reduction::HalfProd => {
+                // The reduced dims as one at the end.
+                let perm: Vec<usize> = kept.iter().chain(self.axes).copied().collect();
+                let rows: Vec<u64> = kept.iter().map(|&d| shape[d]).collect();
+                let length = self.axes.iter().map(|&d| shape[d]).product();
+                // No elements: none is the largest.
+                if length == 0 {
+                    return Ok(vec![None]);
+                }
+                let flat = [&rows[..], &[length]].concat();
+                let turned = expand::transpose(at.w, at.x[0], &perm);
+                let turned_shape = at.shape(turned);
+                let x = expand::reshape(at.w, turned, &flat);
+                let c = expand::broadcast_dims(at.w, c, &flat, (0..rows.len()).collect());
+                let out = match self.kind {
+                    Reduction::Prod | Reduction::HalfProd => product_of_others(at, x, c),
+                    _ => at_first(at, x, c, self.kind == Reduction::Max),
+                };
+                let out = expand::reshape(at.w, out, &turned_shape);
+                let mut back = vec![0; perm.len()];
+                for (i, &p) in perm.iter().enumerate() {
+                    back[p] = i;
+                }
+                Ok(vec![Some(expand::transpose(at.w, out, &back))])
+            }
+            Reduction::Any | Reduction::All => Ok(vec![None]),
+        }
+    }
+
+    fn lifted(&self, dims: usize) -> Lifted {
+        Lifted::All(Prim::Reduce { kind: self.kind, axes: self.axes.iter().map(|a| a + dims).collect() })
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
+}
+
+/// `c` at the first largest (or smallest) element of each row, zeros elsewhere.
+fn at_first(at: &mut At, x: Id, c: Id, largest: bool) -> Id {
+    let shape = at.shape(x);
+    let axis = shape.len() - 1;
+    let found = at.w.push(Prim::ArgReduce { largest, axis }, &[x], shape[..axis].to_vec(), DType::I64);
+    let found = expand::broadcast_dims(at.w, found, &shape, (0..axis).collect());
+    let here = expand::iota(at.w, &shape, axis);
+    let hit = expand::map(at.w, MapOp::eq, &[here, found]);
+    let zero = at.zeros(c);
+    expand::select(at.w, hit, c, zero)
+}
+
+/// `c` times the product of the other elements of the row, which is right with zeros among them.
+fn product_of_others(at: &mut At, x: Id, c: Id) -> Id {
+    let axis = at.shape(x).len() - 1;
+    let before = products_before(at, x);
+    let turned = reversed(at, x, axis);
+    let after = products_before(at, turned);
+    let after = reversed(at, after, axis);
+    let others = expand::map(at.w, MapOp::mul, &[before, after]);
+    expand::map(at.w, MapOp::mul, &[c, others])
+}
+
+/// For each element of a row the product of those before it.
+fn products_before(at: &mut At, x: Id) -> Id {
+    let (shape, dtype) = (at.shape(x), at.dtype(x));
+    let axis = shape.len() - 1;
+    if shape[axis] == 0 {
+        return x;
+    }
+    let products = at.like(x, Prim::Cumulate { kind: Reduction::Prod, axis }, &[x]);
+    let start = expand::slice(at.w, products, axis, 0, shape[axis] - 1);
+    let one = expand::full(at.w, &[], dtype, Scalar::F(1.0));
+    let (mut low, high) = (vec![0; shape.len()], vec![0; shape.len()]);
+    low[axis] = 1;
+    at.w.push(Prim::Pad { low, high }, &[start, one], shape, dtype)
+}
+
+/// The elements along an axis from the last to the first.
+pub fn reversed(at: &mut At, x: Id, axis: usize) -> Id {
+    let shape = at.shape(x);
+    let (mut start, mut step) = (vec![0; shape.len()], vec![1; shape.len()]);
+    (start[axis], step[axis]) = (shape[axis] as i64 - 1, -1);
+    if shape[axis] == 0 {
+        return x;
+    }
+    at.like(x, Prim::Slice { start, step }, &[x])
 }

@@ -15,4 +15,17 @@ impl Primitive for Reshape {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    fn pull(&self, at: &mut At) -> Pulled {
+        let from = at.shape(at.x[0]);
+        Ok(vec![Some(expand::reshape(at.w, at.c, &from))])
+    }
+
+    fn lifted(&self, _: usize) -> Lifted {
+        Lifted::All(Prim::Reshape)
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
 }

@@ -19,4 +19,38 @@ impl Primitive for Rows<'_> {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    /// Each row gets back what was made of it: one row where all are read once, else their sum.
+    fn pull(&self, at: &mut At) -> Pulled {
+        let (axis, from) = (self.axis, self.from);
+        let readers = |row: u64| (0..from.len() as u64).filter(move |&i| from[i as usize] == row);
+        let back: Vec<Vec<u64>> = (0..from.len() as u64).map(|row| readers(row).collect()).collect();
+        if back.iter().all(|b| b.len() == 1) {
+            let from = back.into_iter().flatten().collect();
+            return Ok(vec![Some(at.like(at.c, Prim::Rows { axis, from }, &[at.c]))]);
+        }
+        let (mut shape, dtype) = (at.shape(at.c), at.dtype(at.c));
+        shape[axis] = 1;
+        let mut parts = vec![];
+        for readers in &back {
+            let rows: Vec<Id> = readers.iter().map(|&i| expand::slice(at.w, at.c, axis, i, 1)).collect();
+            parts.push(match rows[..] {
+                [] => at.zeros_of(&shape, dtype),
+                [row] => row,
+                _ => {
+                    let all = expand::concat(at.w, &rows, axis);
+                    expand::reduce(at.w, all, Reduction::Sum, &[axis], true)
+                }
+            });
+        }
+        Ok(vec![Some(expand::concat(at.w, &parts, axis))])
+    }
+
+    fn lifted(&self, dims: usize) -> Lifted {
+        Lifted::All(Prim::Rows { axis: self.axis + dims, from: self.from.to_vec() })
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
 }

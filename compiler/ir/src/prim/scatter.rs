@@ -1,4 +1,5 @@
 use crate::prim::columns::*;
+use crate::prim::gather::numbered;
 
 /// An operand with values written or added at positions from data.
 pub struct Scatter {
@@ -22,4 +23,57 @@ impl Primitive for Scatter {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    /// Operands: base, values, indices….
+    fn pull(&self, at: &mut At) -> Pulled {
+        let mut out = vec![None; at.x.len()];
+        let index = at.x[2..].to_vec();
+        if at.needed[0] {
+            out[0] = Some(if self.add {
+                at.c
+            } else {
+                let zeros = at.zeros(at.x[1]);
+                let operands = [&[at.c, zeros], &index[..]].concat();
+                at.like(at.x[0], Prim::Scatter { add: false }, &operands)
+            });
+        }
+        if at.needed[1] {
+            let operands = [&[at.c], &index[..]].concat();
+            let picked = at.like(at.x[1], Prim::Gather, &operands);
+            out[1] = Some(if self.add { picked } else { only_last(at, picked, &index) });
+        }
+        Ok(out)
+    }
+
+    /// Positions are those of the first dims.
+    fn lifted(&self, _: usize) -> Lifted {
+        Lifted::No
+    }
+
+    /// The number of the value is one more position.
+    fn batch(&self, lift: &mut Lift, node: &Node) -> Option<Id> {
+        let mut operands = vec![lift.each(node.operands[0]), lift.each(node.operands[1])];
+        operands.extend(numbered(lift, &node.operands[2..]));
+        Some(lift.push(node, Prim::Scatter { add: self.add }, &operands))
+    }
+}
+
+/// Of the values written to one place only the last has an influence: zeros for the others.
+fn only_last(at: &mut At, picked: Id, index: &[Id]) -> Id {
+    let Some(&first) = index.first() else { return picked };
+    let (base, positions) = (at.shape(at.x[0]), at.shape(first));
+    let places = base[..index.len()].to_vec();
+    let count: u64 = positions.iter().product();
+    let numbers = expand::iota(at.w, &[count], 0);
+    let numbers = expand::reshape(at.w, numbers, &positions);
+    let zeros = at.zeros_of(&places, DType::I64);
+    let operands = [&[zeros, numbers], index].concat();
+    let winners = at.w.push(Prim::Scatter { add: false }, &operands, places, DType::I64);
+    let operands = [&[winners], index].concat();
+    let winner = at.w.push(Prim::Gather, &operands, positions.clone(), DType::I64);
+    let last = expand::map(at.w, MapOp::eq, &[winner, numbers]);
+    let shape = at.shape(picked);
+    let last = expand::broadcast_dims(at.w, last, &shape, (0..positions.len()).collect());
+    let zero = at.zeros(picked);
+    expand::select(at.w, last, picked, zero)
 }

@@ -17,4 +17,21 @@ impl Primitive for ScatterAddAlong {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    /// Operands: base, index, source.
+    fn pull(&self, at: &mut At) -> Pulled {
+        let source = at.needed[2].then(|| {
+            let (shape, dtype) = (at.shape(at.x[2]), at.dtype(at.c));
+            at.w.push(Prim::TakeAlong { axis: self.axis }, &[at.c, at.x[1]], shape, dtype)
+        });
+        Ok(vec![Some(at.c), None, source])
+    }
+
+    fn lifted(&self, dims: usize) -> Lifted {
+        Lifted::All(Prim::ScatterAddAlong { axis: self.axis + dims })
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
 }

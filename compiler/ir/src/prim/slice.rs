@@ -29,4 +29,35 @@ impl Primitive for Slice<'_> {
         };
         Some(Prim::Slice { start: (0..self.start.len()).map(local).collect(), step: self.step.to_vec() })
     }
+
+    /// Zeros around, or between where there are steps.
+    fn pull(&self, at: &mut At) -> Pulled {
+        Ok(vec![Some(place(at, at.x[0], at.c, self.start, self.step))])
+    }
+
+    fn lifted(&self, dims: usize) -> Lifted {
+        let (start, step) = ([&vec![0; dims], self.start].concat(), [&vec![1; dims], self.step].concat());
+        Lifted::All(Prim::Slice { start, step })
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
+}
+
+/// Zeros of the type of `like`, with `part` from `start` on in steps.
+pub fn place(at: &mut At, like: Id, part: Id, start: &[i64], step: &[i64]) -> Id {
+    let (whole, size) = (at.shape(like), at.shape(part));
+    if step.iter().all(|&s| s == 1) {
+        let dtype = at.dtype(part);
+        let zero = at.zeros_of(&[], dtype);
+        let low: Vec<u64> = start.iter().map(|&s| s as u64).collect();
+        let high: Vec<u64> = whole.iter().zip(&size).zip(&low).map(|((w, s), l)| w - s - l).collect();
+        if low.iter().chain(&high).all(|&n| n == 0) {
+            return part;
+        }
+        return at.like(like, Prim::Pad { low, high }, &[part, zero]);
+    }
+    let zeros = at.zeros(like);
+    at.like(like, Prim::UpdateSlice { start: start.to_vec(), step: step.to_vec() }, &[zeros, part])
 }

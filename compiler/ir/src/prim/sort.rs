@@ -18,4 +18,20 @@ impl Primitive for Sort {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    /// Each element goes back to where it was.
+    fn pull(&self, at: &mut At) -> Pulled {
+        let shape = at.shape(at.x[0]);
+        let order = at.w.push(Prim::ArgSort { axis: self.axis, descending: self.descending }, &[at.x[0]], shape, DType::I64);
+        let zeros = at.zeros(at.x[0]);
+        Ok(vec![Some(at.like(at.x[0], Prim::ScatterAddAlong { axis: self.axis }, &[zeros, order, at.c]))])
+    }
+
+    fn lifted(&self, dims: usize) -> Lifted {
+        Lifted::All(Prim::Sort { axis: self.axis + dims, descending: self.descending })
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
 }

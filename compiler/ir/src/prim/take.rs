@@ -23,4 +23,60 @@ impl Primitive for Take {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    /// Rows are added back in the order of their positions in the index.
+    fn pull(&self, at: &mut At) -> Pulled {
+        let axis = self.axis;
+        let (shape, index) = (at.shape(at.x[0]), at.x[1]);
+        let (rank, taken) = (shape.len(), at.shape(index).len());
+        // The dims of the index first, the axis before the others.
+        let perm: Vec<usize> = (axis..axis + taken).chain(0..axis).chain(axis + taken..rank - 1 + taken).collect();
+        let values = expand::transpose(at.w, at.c, &perm);
+        let order: Vec<usize> = [axis].into_iter().chain((0..rank).filter(|&d| d != axis)).collect();
+        let front: Vec<u64> = order.iter().map(|&d| shape[d]).collect();
+        let dtype = at.dtype(at.c);
+        let zeros = at.zeros_of(&front, dtype);
+        let sums = at.w.push(Prim::Scatter { add: true }, &[zeros, values, index], front, dtype);
+        let mut back = vec![0; rank];
+        for (i, &d) in order.iter().enumerate() {
+            back[d] = i;
+        }
+        Ok(vec![Some(expand::transpose(at.w, sums, &back)), None])
+    }
+
+    fn lifted(&self, dims: usize) -> Lifted {
+        Lifted::First(Prim::Take { axis: self.axis + dims })
+    }
+
+    /// Rows of a table at positions of which each value has its own.
+    fn batch(&self, lift: &mut Lift, node: &Node) -> Option<Id> {
+        let axis = self.axis;
+        let (table, index) = (node.operands[0], node.operands[1]);
+        if lift.shared(&[index]).is_some() {
+            return None;
+        }
+        let (rank, taken) = (lift.body.ty(table).shape.len(), lift.body.ty(index).shape.len());
+        let index = lift.each(index);
+        let dtype = node.ty.dtype;
+        if let Value::Plain(table) = lift.value(table) {
+            // [before…, size, taken…, after…]
+            let mut shape = node.ty.shape.clone();
+            shape.insert(axis, lift.size);
+            let rows = lift.w.push(Prim::Take { axis }, &[table, index], shape, dtype);
+            let perm: Vec<usize> = [axis].into_iter().chain((0..rank + taken).filter(|d| *d != axis)).collect();
+            return Some(expand::transpose(&mut lift.w, rows, &perm));
+        }
+        let table = lift.each(table);
+        let order: Vec<usize> = [0, axis + 1].into_iter().chain((1..=rank).filter(|d| *d != axis + 1)).collect();
+        let table = expand::transpose(&mut lift.w, table, &order);
+        let positions = lift.w.shape(index);
+        let numbers = lift.numbers(&positions);
+        let shape = [&positions[..], &lift.w.shape(table)[2..]].concat();
+        let rows = lift.w.push(Prim::Gather, &[table, numbers, index], shape, dtype);
+        // [size, taken…, before…, after…]
+        let before = 1 + taken..1 + taken + axis;
+        let perm: Vec<usize> =
+            [0].into_iter().chain(before).chain(1..1 + taken).chain(1 + taken + axis..rank + taken).collect();
+        Some(expand::transpose(&mut lift.w, rows, &perm))
+    }
 }

@@ -19,4 +19,18 @@ impl Primitive for TakeAlong {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    fn pull(&self, at: &mut At) -> Pulled {
+        let zeros = at.zeros(at.x[0]);
+        let sums = at.like(at.x[0], Prim::ScatterAddAlong { axis: self.axis }, &[zeros, at.x[1], at.c]);
+        Ok(vec![Some(sums), None])
+    }
+
+    fn lifted(&self, dims: usize) -> Lifted {
+        Lifted::All(Prim::TakeAlong { axis: self.axis + dims })
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
 }

@@ -18,4 +18,20 @@ impl Primitive for Transpose<'_> {
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
         None
     }
+
+    fn pull(&self, at: &mut At) -> Pulled {
+        let mut back = vec![0; self.perm.len()];
+        for (i, &p) in self.perm.iter().enumerate() {
+            back[p] = i;
+        }
+        Ok(vec![Some(expand::transpose(at.w, at.c, &back))])
+    }
+
+    fn lifted(&self, dims: usize) -> Lifted {
+        Lifted::All(Prim::Transpose { perm: (0..dims).chain(self.perm.iter().map(|d| d + dims)).collect() })
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
 }

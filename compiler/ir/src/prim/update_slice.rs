@@ -27,4 +27,24 @@ impl Primitive for UpdateSlice<'_> {
         };
         Some(Prim::UpdateSlice { start: (0..self.start.len()).map(local).collect(), step: self.step.to_vec() })
     }
+
+    /// What was overwritten has no influence; what was written has that of its place.
+    fn pull(&self, at: &mut At) -> Pulled {
+        let (start, step) = (self.start.to_vec(), self.step.to_vec());
+        let base = at.needed[0].then(|| {
+            let zeros = at.zeros(at.x[1]);
+            at.like(at.x[0], Prim::UpdateSlice { start: start.clone(), step: step.clone() }, &[at.c, zeros])
+        });
+        let part = at.needed[1].then(|| at.like(at.x[1], Prim::Slice { start, step }, &[at.c]));
+        Ok(vec![base, part])
+    }
+
+    fn lifted(&self, dims: usize) -> Lifted {
+        let (start, step) = ([&vec![0; dims], self.start].concat(), [&vec![1; dims], self.step].concat());
+        Lifted::All(Prim::UpdateSlice { start, step })
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
 }

@@ -1,4 +1,5 @@
 use crate::prim::columns::*;
+use crate::prim::slice::place;
 
 /// Sliding windows over the last dims.
 pub struct Windows<'a> {
@@ -23,6 +24,47 @@ impl Primitive for Windows<'_> {
     }
 
     fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+        None
+    }
+
+    /// Every place in the window puts its elements back; the windows of one place do not overlap.
+    fn pull(&self, at: &mut At) -> Pulled {
+        let (n, whole, shape) = (self.stride.len(), at.shape(at.x[0]), at.shape(at.c));
+        let lead = whole.len() - n;
+        let (counts, kernel) = (shape[lead..lead + n].to_vec(), shape[lead + n..].to_vec());
+        let part_shape = [&whole[..lead], &counts[..]].concat();
+        let places: u64 = kernel.iter().product();
+        let mut sum: Option<Id> = None;
+        for place_number in 0..places {
+            let (mut rest, mut offset) = (place_number, vec![0; n]);
+            for d in (0..n).rev() {
+                offset[d] = rest % kernel[d];
+                rest /= kernel[d];
+            }
+            let start: Vec<i64> = [vec![0; lead + n], offset.iter().map(|&o| o as i64).collect()].concat();
+            let mut one = part_shape.clone();
+            one.extend(vec![1; n]);
+            let dtype = at.dtype(at.c);
+            let step = vec![1; start.len()];
+            let picked = at.w.push(Prim::Slice { start, step }, &[at.c], one, dtype);
+            let picked = expand::reshape(at.w, picked, &part_shape);
+            let from: Vec<i64> =
+                (0..lead).map(|_| 0).chain(offset.iter().zip(self.dilation).map(|(o, d)| (o * d) as i64)).collect();
+            let step: Vec<i64> = (0..lead).map(|_| 1).chain(self.stride.iter().map(|&s| s as i64)).collect();
+            let back = place(at, at.x[0], picked, &from, &step);
+            sum = Some(match sum {
+                None => back,
+                Some(sum) => expand::map(at.w, MapOp::add, &[sum, back]),
+            });
+        }
+        Ok(vec![sum])
+    }
+
+    fn lifted(&self, _: usize) -> Lifted {
+        Lifted::All(Prim::Windows { stride: self.stride.to_vec(), dilation: self.dilation.to_vec() })
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
 }

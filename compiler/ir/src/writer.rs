@@ -1,7 +1,7 @@
-//! Adding nodes to a graph on behalf of a derivative.
+//! Adding nodes to a graph on behalf of a derivative, and what the rule of a primitive is given for it.
 
+use crate::graph::{Graph, Node, NodeId, NodeType, Origin, Policy, Reason};
 use tessera_base::{DType, Span};
-use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Origin, Policy, Reason};
 use tessera_ops::prim::{Prim, Scalar};
 use tessera_ops::surface::{Build, Derivative, Id, expand};
 
@@ -67,4 +67,46 @@ pub fn smooth(dtype: DType) -> bool {
 pub fn zeros_like(w: &mut Writer, id: NodeId) -> NodeId {
     let ty = w.graph.ty(id).clone();
     NodeId(expand::full(w, &ty.shape, ty.dtype, Scalar::F(0.0)).0)
+}
+
+/// Cotangents of the operands, or why there are none.
+pub type Pulled = Result<Vec<Option<Id>>, &'static str>;
+
+/// One application of the rule of a primitive.
+pub struct At<'a, 'g> {
+    pub w: &'a mut Writer<'g>,
+    /// Operands.
+    pub x: Vec<Id>,
+    /// The result.
+    pub y: Id,
+    /// Cotangent of the result, of its type.
+    pub c: Id,
+    /// Which operands' cotangents are asked for.
+    pub needed: &'a [bool],
+}
+
+impl At<'_, '_> {
+    pub fn shape(&self, id: Id) -> Vec<u64> {
+        self.w.shape(id)
+    }
+
+    pub fn dtype(&self, id: Id) -> DType {
+        self.w.dtype(id)
+    }
+
+    /// Zeros of the type of a node.
+    pub fn zeros(&mut self, like: Id) -> Id {
+        let (shape, dtype) = (self.shape(like), self.dtype(like));
+        self.zeros_of(&shape, dtype)
+    }
+
+    pub fn zeros_of(&mut self, shape: &[u64], dtype: DType) -> Id {
+        expand::full(self.w, shape, dtype, Scalar::F(0.0))
+    }
+
+    /// Adds a primitive of the type of another node.
+    pub fn like(&mut self, like: Id, prim: Prim, operands: &[Id]) -> Id {
+        let (shape, dtype) = (self.shape(like), self.dtype(like));
+        self.w.push(prim, operands, shape, dtype)
+    }
 }
