@@ -36,4 +36,23 @@ impl Primitive for ArgReduce {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    fn role(&self, at: Site) -> Role {
+        if at.is_complex() || at.is_empty() { Role::Alone } else { Role::Ordered }
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        let &[a] = &q.node.operands[..] else { return Err(q.refuse("needs one operand")) };
+        q.without_guards("searches")?;
+        let shape = &b.graph.ty(a).shape;
+        let extent = shape.get(self.axis).copied().ok_or_else(|| q.refuse("lacks a dim"))?;
+        let r = b.reduced_axis(extent);
+        let mut place = q.at.to_vec();
+        place.insert(self.axis.min(place.len()), Index::var(r));
+        let arg = b.value(a, &place, &[], body::Part::Real)?;
+        // The order of bool is that of 0 and 1.
+        let arg = if b.s.value(arg).dtype == DType::Bool { b.cast(arg, DType::U8) } else { arg };
+        let v = b.push(ValueOp::ArgReduce { largest: self.largest, arg, axis: r }, DType::I64);
+        Ok(b.cast(v, q.node.ty.dtype))
+    }
 }

@@ -33,4 +33,12 @@ impl Primitive for BlockDot {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    fn role(&self, _: Site) -> Role {
+        Role::Alone
+    }
+
+    fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        Err(q.refuse("has a kernel of the runtime, which turns blocks in registers"))
+    }
 }

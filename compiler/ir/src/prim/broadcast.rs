@@ -43,6 +43,17 @@ impl Primitive for Broadcast<'_> {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    fn role(&self, _: Site) -> Role {
+        Role::View
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        let x = q.operand(0)?;
+        let from = |(d, &to): (&u64, &usize)| if *d == 1 { Index::default() } else { q.along(to) };
+        let inner: Vec<Index> = b.graph.ty(x).shape.iter().zip(self.dims).map(from).collect();
+        b.value(x, &inner, q.guards, q.part)
+    }
 }
 
 /// Of products, one for each item of a batch: the sum over the batch, one chain like the products themselves. Over devices

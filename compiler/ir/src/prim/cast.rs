@@ -38,4 +38,30 @@ impl Primitive for Cast {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    fn role(&self, _: Site) -> Role {
+        Role::Element
+    }
+
+    /// A real number has no imaginary part, a complex one gives its real part, and counts as true where either part is not 0.
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        use body::Part::{Imag, Real};
+        let (x, to) = (q.operand(0)?, q.node.ty.dtype);
+        match (b.graph.ty(x).dtype.is_complex(), to.is_complex()) {
+            (false, true) if q.part == Imag => Ok(b.constant(Scalar::I(0), DType::F32)),
+            (true, true) => b.value(x, q.at, q.guards, q.part),
+            (true, false) if to == DType::Bool => {
+                let parts = [Real, Imag].map(|p| b.value(x, q.at, q.guards, p));
+                let mut args = vec![];
+                for v in parts {
+                    args.push(b.cast(v?, DType::Bool));
+                }
+                Ok(b.push(ValueOp::Map { op: MapOp::logical_or, args }, DType::Bool))
+            }
+            _ => {
+                let v = b.value(x, q.at, q.guards, Real)?;
+                Ok(b.cast(v, q.dtype()))
+            }
+        }
+    }
 }

@@ -30,4 +30,12 @@ impl Primitive for Check {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    fn role(&self, _: Site) -> Role {
+        Role::Alone
+    }
+
+    fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        Err(q.refuse("may stop the program, with what stands in it; kernels only tell positions"))
+    }
 }

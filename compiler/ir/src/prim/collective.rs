@@ -37,4 +37,12 @@ impl Primitive for Collective<'_> {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    fn role(&self, _: Site) -> Role {
+        Role::Alone
+    }
+
+    fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        Err(q.refuse("is what devices do together"))
+    }
 }

@@ -1,8 +1,12 @@
 //! What a row states: the columns, and the words that they are written in.
 
+pub use crate::body::{self, Asked, Body, Refusal, part_type};
 pub use crate::graph::{Graph, Node, NodeId, NodeType, Policy};
+pub use crate::group::Role;
+pub use crate::index::{Index, Term, Var, delinear, linear, row_major};
 pub use crate::lift::{Lift, Lifted, Value};
 pub use crate::links::{Link, Reach, first_of_sorted, reshaped};
+pub use crate::schedule::{Guard, ValueId, ValueOp};
 pub use crate::writer::{At, Pulled, Writer};
 pub use std::cmp::Ordering;
 pub use std::ops::Range;
@@ -35,6 +39,13 @@ pub trait Primitive {
     /// The node for many values, with other primitives: where its form does not do, or something does better. Asked before
     /// [`Primitive::lifted`]; where neither gives anything the node is written out, once for each value.
     fn batch(&self, lift: &mut Lift, node: &Node) -> Option<Id>;
+
+    /// What the node can be in a kernel.
+    fn role(&self, at: Site) -> Role;
+
+    /// A part of the result at an index, as values of a kernel's body; or why kernels have no such value, and the reference
+    /// kernel runs or one of the runtime.
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal>;
 }
 
 /// A primitive where it stands.
@@ -69,6 +80,16 @@ impl<'a> Site<'a> {
     pub fn result(&self) -> &'a [u64] {
         let node = self.node;
         &node.ty.shape
+    }
+
+    /// Whether the result or an operand holds complex numbers.
+    pub fn is_complex(&self) -> bool {
+        self.node.ty.dtype == DType::C64 || (0..self.count()).any(|i| self.dtype(i) == DType::C64)
+    }
+
+    /// Whether the result has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.node.ty.elems() == Some(0)
     }
 
     /// The dims of an operand are those of the result.

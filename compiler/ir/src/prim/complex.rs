@@ -27,4 +27,12 @@ impl Primitive for Complex {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    fn role(&self, _: Site) -> Role {
+        Role::Element
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        b.value(q.operand((q.part == body::Part::Imag) as usize)?, q.at, q.guards, body::Part::Real)
+    }
 }

@@ -1,5 +1,6 @@
 use crate::prim::columns::*;
 use crate::prim::reduce::reversed;
+use tessera_ops::reference::identity;
 
 /// A running sum or product along an axis.
 pub struct Cumulate {
@@ -36,6 +37,30 @@ impl Primitive for Cumulate {
 
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
+    }
+
+    fn role(&self, at: Site) -> Role {
+        let alone = self.kind.is_half() || at.is_complex() || at.is_empty();
+        if alone { Role::Alone } else { Role::Ordered }
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        let &[a] = &q.node.operands[..] else { return Err(q.refuse("needs one operand")) };
+        let free = q.guards.is_empty();
+        let single = b.graph.ty(a).shape.get(self.axis) == Some(&1);
+        let along = match q.at.get(self.axis).map(|e| (&e.terms[..], e.constant)) {
+            Some(([(Term::Var(v), 1)], 0)) if free => *v,
+            // A dim of one position needs no axis.
+            Some(([], 0)) if free && single => b.axis(format!("c{}", b.s.axes.len()), 1, false),
+            _ => return Err(q.refuse("runs along what is no axis of the kernel")),
+        };
+        let dtype = b.graph.ty(a).dtype;
+        let accum = dtype.accumulator();
+        let arg = b.value(a, q.at, &[], body::Part::Real)?;
+        let arg = b.cast(arg, accum);
+        let start = identity(self.kind, dtype);
+        let v = b.push(ValueOp::Cumulate { kind: self.kind, start, arg, axis: along }, accum);
+        Ok(b.cast(v, q.node.ty.dtype))
     }
 }
 

@@ -70,6 +70,46 @@ impl Primitive for Dot {
         let product = lift.w.push(node.prim.clone(), &[rows, y], vec![lift.size * m, n], node.ty.dtype);
         Some(expand::reshape(&mut lift.w, product, &[lift.size, m, n]))
     }
+
+    fn role(&self, at: Site) -> Role {
+        // tf32 factors are rounded before they are multiplied, which kernels do not do.
+        let tf32 = (0..at.count()).any(|i| at.dtype(i) == DType::Tf32);
+        if at.is_complex() || self.accum == DType::F16 || tf32 { Role::Alone } else { Role::Dot }
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        use body::Part::Real;
+        q.without_guards("contracts")?;
+        let (graph, node, accum) = (b.graph, q.node, self.accum);
+        let [left, right, ref start @ ..] = node.operands[..] else { return Err(q.refuse("needs two operands")) };
+        let [batch @ .., m, c] = q.at else { return Err(q.refuse("has a rank below 2")) };
+        if [left, right].iter().any(|o| matches!(graph.ty(*o).dtype, DType::Tf32 | DType::C64)) {
+            return Err(q.refuse("contracts tf32 or complex numbers"));
+        }
+        let products = b.s.values.iter().filter(|v| matches!(v.op, ValueOp::Dot { .. })).count();
+        if products > (b.outer == Some(q.n)) as usize {
+            return Err(q.refuse("is a second product in one kernel"));
+        }
+        let depth = *graph.ty(left).shape.last().ok_or_else(|| q.refuse("has a rank below 2"))?;
+        let k = match &b.row {
+            Some(row) if b.outer == Some(q.n) && graph.ty(left).shape == row.shape => row.axis,
+            _ if b.outer == Some(q.n) => return Err(q.refuse("contracts no row")),
+            _ => b.axis("k".into(), depth, true),
+        };
+        // Row `i` takes its first `i + 1` steps, or all but the first `i`.
+        let rows = node.ty.shape.iter().rev().nth(1).copied().unwrap_or(1);
+        let within = (self.steps == Steps::To).then(|| m.offset(1));
+        let beyond = (self.steps == Steps::From && rows > 1).then(|| m.clone());
+        let place = |x: &Index, y: &Index| -> Vec<Index> { batch.iter().chain([x, y]).cloned().collect() };
+        let factor = if self.pairs { DType::Bf16 } else { accum };
+        let x = b.value(left, &place(m, &Index::var(k)), &[], Real)?;
+        let x = b.cast(x, factor);
+        let y = b.value(right, &place(&Index::var(k), c), &[], Real)?;
+        let y = b.cast(y, factor);
+        let start = start.first().map(|&s| b.value(s, q.at, &[], Real)).transpose()?;
+        let v = b.push(ValueOp::Dot { a: x, b: y, axis: k, within, beyond, start }, accum);
+        Ok(b.cast(v, node.ty.dtype))
+    }
 }
 
 /// The links of factors of these ranks.

@@ -45,6 +45,20 @@ impl Primitive for DynamicSlice<'_> {
         let operands = [&[lift.each(node.operands[0])], &index[..]].concat();
         Some(lift.push(node, Prim::Gather, &operands))
     }
+
+    /// What has no elements still has positions that are checked.
+    fn role(&self, at: Site) -> Role {
+        if at.is_complex() || at.is_empty() { Role::Alone } else { Role::Position }
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        let Some((&a, starts)) = q.node.operands.split_first() else { return Err(q.refuse("lacks an operand")) };
+        let mut by = vec![];
+        for (axis, (&start, &size)) in starts.iter().zip(self.sizes).enumerate() {
+            by.push((axis, b.position(q, (start, &[]), (a, axis), Some(size))?));
+        }
+        b.read_at(q, a, q.at, &by)
+    }
 }
 
 /// The start of a block that all values share, with the dim of the values before it.

@@ -51,4 +51,12 @@ impl Primitive for DynamicUpdate {
         let operands = [&[lift.each(base), lift.each(block)], &index[..]].concat();
         Some(lift.push(node, Prim::Scatter { add: false }, &operands))
     }
+
+    fn role(&self, _: Site) -> Role {
+        Role::Alone
+    }
+
+    fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        Err(q.refuse("writes over its operand in place, where that is free"))
+    }
 }

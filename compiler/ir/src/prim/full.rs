@@ -31,4 +31,14 @@ impl Primitive for Full {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    fn role(&self, _: Site) -> Role {
+        Role::View
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        // It has no imaginary part of its own.
+        let value = if q.part == body::Part::Imag { Scalar::I(0) } else { self.value };
+        Ok(b.constant(value, q.dtype()))
+    }
 }

@@ -38,6 +38,23 @@ impl Primitive for Gather {
         operands.extend(numbered(lift, &node.operands[1..]));
         Some(lift.push(node, Prim::Gather, &operands))
     }
+
+    /// What has no elements still has positions that are checked.
+    fn role(&self, at: Site) -> Role {
+        if at.is_complex() || at.is_empty() { Role::Alone } else { Role::Position }
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        let Some((&a, indices)) = q.node.operands.split_first() else { return Err(q.refuse("lacks an operand")) };
+        let depth = indices.first().map_or(0, |&i| b.graph.ty(i).shape.len());
+        let (index_at, rest) = q.at.split_at(depth.min(q.at.len()));
+        let mut by = vec![];
+        for (axis, &index) in indices.iter().enumerate() {
+            by.push((axis, b.position(q, (index, index_at), (a, axis), None)?));
+        }
+        let place = [vec![Index::default(); indices.len()].as_slice(), rest].concat();
+        b.read_at(q, a, &place, &by)
+    }
 }
 
 /// The number of the value before positions, all with the leading dim.

@@ -31,4 +31,12 @@ impl Primitive for Get {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    fn role(&self, _: Site) -> Role {
+        Role::Part
+    }
+
+    fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        Err(q.refuse("is a loop over kernels"))
+    }
 }

@@ -31,4 +31,17 @@ impl Primitive for Iota {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    fn role(&self, _: Site) -> Role {
+        Role::View
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        if q.part == body::Part::Imag {
+            return Ok(b.constant(Scalar::I(0), q.dtype()));
+        }
+        let index = q.at.get(self.axis).cloned().unwrap_or_default();
+        let v = b.push(ValueOp::Index(index), DType::I64);
+        Ok(b.cast(v, q.dtype()))
+    }
 }

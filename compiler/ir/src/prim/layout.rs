@@ -40,4 +40,12 @@ impl Primitive for Layout {
         let on = |axis: &Arc<Along>| node.ty.sharding.with(0, std::slice::from_ref(&axis.name), rank);
         Some(lift.axis.map_or(x, |axis| lift.lying(x, on(axis))))
     }
+
+    fn role(&self, _: Site) -> Role {
+        Role::Alone
+    }
+
+    fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        Err(q.refuse("is gone where graphs are divided among devices"))
+    }
 }

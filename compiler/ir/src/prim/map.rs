@@ -45,6 +45,15 @@ impl Primitive for Map {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    fn role(&self, at: Site) -> Role {
+        if at.is_complex() { Role::Alone } else { Role::Element }
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        let args = b.operands(q)?;
+        Ok(b.push(ValueOp::Map { op: self.op, args }, q.dtype()))
+    }
 }
 
 /// Steps as nodes of a graph.

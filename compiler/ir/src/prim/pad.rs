@@ -49,4 +49,14 @@ impl Primitive for Pad<'_> {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    fn role(&self, _: Site) -> Role {
+        Role::Element
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        let low: Vec<i64> = self.low.iter().map(|l| *l as i64).collect();
+        let inner = (q.operand(0)?, q.part);
+        b.window(inner, &low, q.at, q.guards, |b, g| b.value(q.operand(1)?, &[], g, q.part))
+    }
 }

@@ -33,4 +33,12 @@ impl Primitive for Part {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    fn role(&self, _: Site) -> Role {
+        Role::Element
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        b.value(q.operand(0)?, q.at, q.guards, if self.imag { body::Part::Imag } else { body::Part::Real })
+    }
 }

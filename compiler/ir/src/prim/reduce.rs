@@ -68,6 +68,47 @@ impl Primitive for Reduce<'_> {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    /// Kernels form sums of complex numbers part by part, and no other reduction.
+    fn role(&self, at: Site) -> Role {
+        let alone = self.kind.is_half() || at.is_complex() && self.kind != Reduction::Sum;
+        if alone { Role::Alone } else { Role::Reduce }
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        q.without_guards("reduces")?;
+        let (kind, node) = (self.kind, q.node);
+        let operand = q.operand(0)?;
+        let graph = b.graph;
+        let ty = graph.ty(operand);
+        b.s.compensated |= node.policy == Policy::KahanSum && kind == Reduction::Sum && ty.dtype.is_float();
+        let plain = kind == Reduction::Sum && node.ty.dtype.is_complex() && node.policy != Policy::KahanSum;
+        if ty.dtype.is_complex() && !plain {
+            return Err(q.refuse("is no plain sum of complex numbers"));
+        }
+        let (r, place) = row_of(b, q, self.axes, &ty.shape)?;
+        let accum = match kind {
+            Reduction::Any | Reduction::All => DType::Bool,
+            // Integers need no room to compare, and the identity is that of their own type.
+            Reduction::Max | Reduction::Min if !ty.dtype.is_float() => ty.dtype,
+            _ => part_type(ty.dtype).accumulator(),
+        };
+        let v = b.value(operand, &place, &[], q.part)?;
+        let v = b.cast(v, accum);
+        let sum = b.push(ValueOp::Reduce { kind, arg: v, axis: r }, accum);
+        let mut result = b.cast(sum, q.dtype());
+        // An extreme is one of the elements: an infinity is not rounded.
+        let e5m2 = ty.dtype == DType::F8E5M2 && node.ty.dtype == DType::F8E5M2;
+        if e5m2 && matches!(kind, Reduction::Max | Reduction::Min) {
+            for infinity in [f64::INFINITY, f64::NEG_INFINITY] {
+                let wide = b.push(ValueOp::Const(Scalar::F(infinity)), accum);
+                let kept = b.push(ValueOp::Const(Scalar::F(infinity)), DType::F8E5M2);
+                let here = b.push(ValueOp::Map { op: MapOp::eq, args: vec![sum, wide] }, DType::Bool);
+                result = b.push(ValueOp::Map { op: MapOp::r#where, args: vec![here, kept, result] }, DType::F8E5M2);
+            }
+        }
+        Ok(result)
+    }
 }
 
 /// `c` at the first largest (or smallest) element of each row, zeros elsewhere.
@@ -117,4 +158,29 @@ pub fn reversed(at: &mut At, x: Id, axis: usize) -> Id {
         return x;
     }
     at.like(x, Prim::Slice { start, step }, &[x])
+}
+
+/// The axis of the positions that are reduced, and the index of the operand there.
+fn row_of(b: &mut Body, q: &Asked, axes: &[usize], shape: &[u64]) -> Result<(Var, Vec<Index>), Refusal> {
+    let mut axes = axes.to_vec();
+    axes.sort();
+    let sizes: Vec<u64> = axes.iter().map(|a| shape.get(*a).copied().unwrap_or(1)).collect();
+    let extent = sizes.iter().try_fold(1u64, |p, d| p.checked_mul(*d)).ok_or_else(|| q.refuse("is too large"))?;
+    let row = b.row.as_ref().filter(|row| {
+        let trailing = axes.iter().all(|a| *a >= row.lead) && shape == row.shape;
+        trailing && axes.len() + row.lead == shape.len() && !q.at.iter().any(|e| e.uses(row.axis))
+    });
+    let r = match row {
+        Some(row) => row.axis,
+        None => b.reduced_axis(extent),
+    };
+    let along = delinear(&Index::var(r), &sizes, &|v| b.s.range(v));
+    let mut kept = q.at.iter();
+    let place = (0..shape.len())
+        .map(|i| match axes.iter().position(|a| *a == i) {
+            Some(j) => along[j].clone(),
+            None => kept.next().cloned().unwrap_or_default(),
+        })
+        .collect();
+    Ok((r, place))
 }

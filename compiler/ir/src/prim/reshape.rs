@@ -28,4 +28,15 @@ impl Primitive for Reshape {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    fn role(&self, _: Site) -> Role {
+        Role::View
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        let x = q.operand(0)?;
+        let flat = linear(q.at, &row_major(&q.node.ty.shape));
+        let inner = delinear(&flat, &b.graph.ty(x).shape, &|v| b.s.range(v));
+        b.value(x, &inner, q.guards, q.part)
+    }
 }

@@ -56,6 +56,14 @@ impl Primitive for Scatter {
         operands.extend(numbered(lift, &node.operands[2..]));
         Some(lift.push(node, Prim::Scatter { add: self.add }, &operands))
     }
+
+    fn role(&self, _: Site) -> Role {
+        Role::Alone
+    }
+
+    fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        Err(q.refuse("writes where data says, in order"))
+    }
 }
 
 /// Of the values written to one place only the last has an influence: zeros for the others.

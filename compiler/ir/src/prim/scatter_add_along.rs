@@ -34,4 +34,12 @@ impl Primitive for ScatterAddAlong {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    fn role(&self, _: Site) -> Role {
+        Role::Alone
+    }
+
+    fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        Err(q.refuse("writes where data says, in order"))
+    }
 }

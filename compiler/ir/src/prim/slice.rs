@@ -43,6 +43,18 @@ impl Primitive for Slice<'_> {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    fn role(&self, _: Site) -> Role {
+        Role::View
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        let x = q.operand(0)?;
+        let get = |list: &[i64], i: usize, or: i64| list.get(i).copied().unwrap_or(or);
+        let one = |i: usize| q.along(i).times(get(self.step, i, 1)).offset(get(self.start, i, 0));
+        let inner: Vec<Index> = (0..b.graph.ty(x).shape.len()).map(one).collect();
+        b.value(x, &inner, q.guards, q.part)
+    }
 }
 
 /// Zeros of the type of `like`, with `part` from `start` on in steps.

@@ -79,4 +79,19 @@ impl Primitive for Take {
             [0].into_iter().chain(before).chain(1..1 + taken).chain(1 + taken + axis..rank + taken).collect();
         Some(expand::transpose(&mut lift.w, rows, &perm))
     }
+
+    /// What has no elements still has positions that are checked.
+    fn role(&self, at: Site) -> Role {
+        if at.is_complex() || at.is_empty() { Role::Alone } else { Role::Position }
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        let [a, index] = q.node.operands[..] else { return Err(q.refuse("needs two operands")) };
+        let depth = b.graph.ty(index).shape.len();
+        let (before, rest) = q.at.split_at(self.axis.min(q.at.len()));
+        let (index_at, after) = rest.split_at(depth.min(rest.len()));
+        let position = b.position(q, (index, index_at), (a, self.axis), None)?;
+        let place = [before, &[Index::default()], after].concat();
+        b.read_at(q, a, &place, &[(self.axis, position)])
+    }
 }

@@ -33,4 +33,17 @@ impl Primitive for TakeAlong {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    /// What has no elements still has positions that are checked.
+    fn role(&self, at: Site) -> Role {
+        if at.is_complex() || at.is_empty() { Role::Alone } else { Role::Position }
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        let [a, index] = q.node.operands[..] else { return Err(q.refuse("needs two operands")) };
+        let position = b.position(q, (index, q.at), (a, self.axis), None)?;
+        let mut place = q.at.to_vec();
+        place[self.axis] = Index::default();
+        b.read_at(q, a, &place, &[(self.axis, position)])
+    }
 }

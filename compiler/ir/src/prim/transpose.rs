@@ -34,4 +34,19 @@ impl Primitive for Transpose<'_> {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    fn role(&self, _: Site) -> Role {
+        Role::View
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        let x = q.operand(0)?;
+        let mut inner = vec![Index::default(); b.graph.ty(x).shape.len()];
+        for (i, p) in self.perm.iter().enumerate() {
+            if let Some(slot) = inner.get_mut(*p) {
+                *slot = q.along(i);
+            }
+        }
+        b.value(x, &inner, q.guards, q.part)
+    }
 }

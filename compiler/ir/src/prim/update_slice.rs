@@ -47,4 +47,16 @@ impl Primitive for UpdateSlice<'_> {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    fn role(&self, _: Site) -> Role {
+        if self.step.iter().all(|&s| s == 1) { Role::Element } else { Role::Alone }
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        if self.step.iter().any(|s| *s != 1) {
+            return Err(q.refuse("writes in steps: which elements are written is no range"));
+        }
+        let inner = (q.operand(1)?, q.part);
+        b.window(inner, self.start, q.at, q.guards, |b, g| b.value(q.operand(0)?, q.at, g, q.part))
+    }
 }

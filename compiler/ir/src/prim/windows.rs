@@ -67,4 +67,22 @@ impl Primitive for Windows<'_> {
     fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
         None
     }
+
+    fn role(&self, _: Site) -> Role {
+        Role::View
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        let x = q.operand(0)?;
+        let rank = b.graph.ty(x).shape.len();
+        let lead = rank.saturating_sub(self.stride.len());
+        let windowed = self
+            .stride
+            .iter()
+            .zip(self.dilation)
+            .enumerate()
+            .map(|(i, (s, d))| q.along(lead + i).times(*s as i64).plus(&q.along(rank + i).times(*d as i64)));
+        let inner: Vec<Index> = (0..lead).map(|i| q.along(i)).chain(windowed).collect();
+        b.value(x, &inner, q.guards, q.part)
+    }
 }
