@@ -237,11 +237,7 @@ impl Fuser<'_> {
     /// Whether the group may compute a producer in more or in fewer places than the producer
     /// has elements: positions are checked where they are computed, each of them.
     fn is_selective(&self, root: NodeId, members: &BTreeSet<NodeId>) -> bool {
-        let selects = |m: &NodeId| {
-            let guards =
-                matches!(self.g.node(*m).prim, Prim::Pad { .. } | Prim::Concat { .. } | Prim::UpdateSlice { .. });
-            guards || matches!(self.g.node(*m).prim, Prim::Slice { .. } | Prim::Windows { .. })
-        };
+        let selects = |m: &NodeId| row(&self.g.node(*m).prim).selects();
         self.g.ty(root).elems() == Some(0) || members.iter().any(selects)
     }
 
@@ -309,12 +305,7 @@ impl Fuser<'_> {
     /// a load.
     fn is_cheap(&self, id: NodeId) -> bool {
         let n = self.g.node(id);
-        let plain = match n.prim {
-            Prim::Cast | Prim::Part { .. } => true,
-            Prim::Map(op) => op.def().cost <= 1,
-            _ => false,
-        };
-        plain
+        row(&n.prim).is_cheap()
             && n.operands.iter().all(|&o| {
                 let through = self.through_views(o);
                 self.role(through) == Role::Source || self.role(through) == Role::View || self.stored.contains(&through)
@@ -370,10 +361,10 @@ impl Fuser<'_> {
                         n.ty.shape.get(..lead) == target.get(..lead) && n.ty.shape[lead..].iter().all(|&s| s == 1);
                     same_rows && self.returns_to_rows(r, target, lead, members)
                 }
-                Prim::Map(_) | Prim::Cast if n.ty.shape.as_slice() != target => {
-                    self.returns_to_rows(r, target, lead, members)
+                prim => {
+                    let step = row(prim).is_step() && n.ty.shape.as_slice() != target;
+                    step && self.returns_to_rows(r, target, lead, members)
                 }
-                _ => false,
             }
         })
     }
@@ -385,7 +376,7 @@ impl Fuser<'_> {
         let straight = members.iter().all(|&m| {
             let n = self.g.node(m);
             match self.role(m) {
-                Role::Element => matches!(n.prim, Prim::Map(_) | Prim::Cast),
+                Role::Element => row(&n.prim).is_step(),
                 Role::View if n.prim == Prim::Reshape => !self.depends_on(m, id) || regroups(shape, &n.ty.shape),
                 Role::View => !self.depends_on(m, id),
                 _ => false,

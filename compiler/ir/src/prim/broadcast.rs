@@ -6,6 +6,37 @@ pub struct Broadcast<'a> {
 }
 
 impl Primitive for Broadcast<'_> {
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        let dims = self.dims;
+        count(x, 1)?;
+        dtype_is(x[0], result)?;
+        ensure(dims.len() == x[0].shape.len(), || format!("{} places for {} dims", dims.len(), x[0].shape.len()))?;
+        for (i, (&dim, &n)) in dims.iter().zip(x[0].shape).enumerate() {
+            axis_in(dim, result.shape)?;
+            ensure(!dims[..i].contains(&dim), || format!("dim {dim} is named twice"))?;
+            let to = result.shape[dim];
+            ensure(n == to || n == 1, || format!("size {n} does not broadcast to {to}"))?;
+        }
+        Ok(())
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, put: &mut Attrs) -> Word {
+        put.places("dims", self.dims);
+        "broadcast".into()
+    }
+
+    fn read(name: &str, op: &Op, _: &mut Around) -> Option<Read> {
+        (name == "broadcast").then(|| Ok(Prim::Broadcast { dims: op.places("dims")? }))
+    }
+
+    fn meaning(&self, x: &[ArrayRef], result: TypeRef, _: Summation) -> Meaning {
+        Ok(reference::movement::broadcast(x[0], self.dims, result.shape))
+    }
+
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
         let link = |(d, &to): (usize, &usize)| match at.shape(0).get(d) == at.result().get(to) {
             true => Link::Pass(to),
@@ -48,11 +79,52 @@ impl Primitive for Broadcast<'_> {
         Role::View
     }
 
+    fn asks(&self, at: Site, part: &part::Part) -> Option<Vec<part::Part>> {
+        let dim = |(i, d): (usize, &usize)| if at.shape(0)[i] == 1 { (0, 1, 1) } else { part.dim(*d) };
+        Some(vec![self.dims.iter().enumerate().map(dim).collect()])
+    }
+
     fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
         let x = q.operand(0)?;
         let from = |(d, &to): (&u64, &usize)| if *d == 1 { Index::default() } else { q.along(to) };
         let inner: Vec<Index> = b.graph.ty(x).shape.iter().zip(self.dims).map(from).collect();
         b.value(x, &inner, q.guards, q.part)
+    }
+
+    fn comes_from(&self, _: Site) -> Source {
+        Source::Moved(1)
+    }
+
+    fn cost(&self, at: Site) -> Cost {
+        Cost { operations: 0, again: Again::Cheap(0.0), interpreted: at.touched() * 2.0 }
+    }
+
+    fn reads_all(&self, _: usize) -> bool {
+        false
+    }
+
+    fn is_work(&self) -> bool {
+        false
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        "broadcast".into()
+    }
+
+    fn is_step(&self) -> bool {
+        false
+    }
+
+    fn selects(&self) -> bool {
+        false
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
     }
 }
 

@@ -4,6 +4,27 @@ use crate::prim::columns::*;
 pub struct Cast;
 
 impl Primitive for Cast {
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        count(x, 1)?;
+        shape_is(x[0].shape, result)
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, _: &mut Attrs) -> Word {
+        "cast".into()
+    }
+
+    fn read(name: &str, _: &Op, _: &mut Around) -> Option<Read> {
+        (name == "cast").then_some(Ok(Prim::Cast))
+    }
+
+    fn meaning(&self, x: &[ArrayRef], result: TypeRef, _: Summation) -> Meaning {
+        Ok(reference::elementwise::cast(x[0], result.dtype))
+    }
+
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
         (0..at.count()).map(|i| at.pass(i)).collect()
     }
@@ -43,6 +64,10 @@ impl Primitive for Cast {
         Role::Element
     }
 
+    fn asks(&self, at: Site, part: &part::Part) -> Option<Vec<part::Part>> {
+        Some(vec![part.clone(); at.count()])
+    }
+
     /// A real number has no imaginary part, a complex one gives its real part, and counts as true where either part is not 0.
     fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
         use body::Part::{Imag, Real};
@@ -63,5 +88,41 @@ impl Primitive for Cast {
                 Ok(b.cast(v, q.dtype()))
             }
         }
+    }
+
+    fn comes_from(&self, _: Site) -> Source {
+        Source::Same
+    }
+
+    fn cost(&self, at: Site) -> Cost {
+        Cost { operations: 0, again: Again::Cheap(at.elems() as f64 * 0.1), interpreted: at.touched() * 2.0 }
+    }
+
+    fn reads_all(&self, _: usize) -> bool {
+        false
+    }
+
+    fn is_work(&self) -> bool {
+        true
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        "cast".into()
+    }
+
+    fn is_step(&self) -> bool {
+        true
+    }
+
+    fn selects(&self) -> bool {
+        false
+    }
+
+    fn is_cheap(&self) -> bool {
+        true
     }
 }

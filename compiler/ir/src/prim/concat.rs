@@ -6,6 +6,39 @@ pub struct Concat {
 }
 
 impl Primitive for Concat {
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        let axis = self.axis;
+        at_least(x, 1)?;
+        axis_in(axis, result.shape)?;
+        let mut total = 0u64;
+        for (i, t) in x.iter().enumerate() {
+            dtype_is(*t, result)?;
+            ensure(t.shape.len() == result.shape.len(), || format!("operand {i} has rank {}", t.shape.len()))?;
+            let mut shape = result.shape.to_vec();
+            shape[axis] = t.shape[axis];
+            shape_is(&shape, *t)?;
+            total = total.saturating_add(t.shape[axis]);
+        }
+        ensure(total == result.shape[axis], || format!("the sizes along axis {axis} add up to {total}"))
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, put: &mut Attrs) -> Word {
+        put.place("axis", self.axis);
+        "concat".into()
+    }
+
+    fn read(name: &str, op: &Op, _: &mut Around) -> Option<Read> {
+        (name == "concat").then(|| Ok(Prim::Concat { axis: op.index("axis")? }))
+    }
+
+    fn meaning(&self, x: &[ArrayRef], result: TypeRef, _: Summation) -> Meaning {
+        Ok(reference::movement::concat(x, self.axis, result.shape))
+    }
+
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
         let mut before = 0;
         let one = |i: usize| {
@@ -46,6 +79,10 @@ impl Primitive for Concat {
         Role::Element
     }
 
+    fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
+        None
+    }
+
     fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
         let graph = b.graph;
         let along = q.along(self.axis);
@@ -73,5 +110,41 @@ impl Primitive for Concat {
             out = b.select(guard.into_iter().collect(), v, out);
         }
         Ok(out)
+    }
+
+    fn comes_from(&self, at: Site) -> Source {
+        Source::Moved(at.count())
+    }
+
+    fn cost(&self, at: Site) -> Cost {
+        Cost { operations: 0, again: Again::Cheap(at.elems() as f64 * 0.1), interpreted: at.touched() * 2.0 }
+    }
+
+    fn reads_all(&self, _: usize) -> bool {
+        false
+    }
+
+    fn is_work(&self) -> bool {
+        true
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        "concat".into()
+    }
+
+    fn is_step(&self) -> bool {
+        false
+    }
+
+    fn selects(&self) -> bool {
+        true
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
     }
 }

@@ -9,6 +9,31 @@ pub struct Cumulate {
 }
 
 impl Primitive for Cumulate {
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        count(x, 1)?;
+        monoid(self.kind, x[0], result)?;
+        axis_in(self.axis, x[0].shape)?;
+        shape_is(x[0].shape, result)
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, put: &mut Attrs) -> Word {
+        put.place("axis", self.axis);
+        format!("cumulate_{}", self.kind.name()).into()
+    }
+
+    fn read(name: &str, op: &Op, _: &mut Around) -> Option<Read> {
+        let kind = Reduction::parse(name.strip_prefix("cumulate_")?)?;
+        Some(op.index("axis").map(|axis| Prim::Cumulate { kind, axis }))
+    }
+
+    fn meaning(&self, x: &[ArrayRef], result: TypeRef, _: Summation) -> Meaning {
+        Ok(reference::reduce::cumulate(self.kind, self.axis, x[0], result.dtype))
+    }
+
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
         vec![at.pass_but(0, self.axis, Link::Along(self.axis))]
     }
@@ -44,6 +69,10 @@ impl Primitive for Cumulate {
         if alone { Role::Alone } else { Role::Ordered }
     }
 
+    fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
+        None
+    }
+
     fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
         let &[a] = &q.node.operands[..] else { return Err(q.refuse("needs one operand")) };
         let free = q.guards.is_empty();
@@ -61,6 +90,45 @@ impl Primitive for Cumulate {
         let start = identity(self.kind, dtype);
         let v = b.push(ValueOp::Cumulate { kind: self.kind, start, arg, axis: along }, accum);
         Ok(b.cast(v, q.node.ty.dtype))
+    }
+
+    fn comes_from(&self, _: Site) -> Source {
+        Source::Any
+    }
+
+    fn cost(&self, at: Site) -> Cost {
+        let parts = if at.node.ty.dtype.is_complex() { 2 } else { 1 };
+        let read = at.elems_of(0);
+        let again = Again::Cheap(read as f64 * 0.2);
+        Cost { operations: read.saturating_mul(parts), again, interpreted: at.touched() * 2.0 }
+    }
+
+    fn reads_all(&self, _: usize) -> bool {
+        true
+    }
+
+    fn is_work(&self) -> bool {
+        true
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        "cumulate".into()
+    }
+
+    fn is_step(&self) -> bool {
+        false
+    }
+
+    fn selects(&self) -> bool {
+        false
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
     }
 }
 

@@ -6,6 +6,29 @@ pub struct Dequantize {
 }
 
 impl Primitive for Dequantize {
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        count(x, 1)?;
+        shape_is(&numbers(self.format, x[0])?, result)?;
+        ensure(result.dtype == DType::F32, || format!("blocks hold f32, not {}", result.dtype))
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, put: &mut Attrs) -> Word {
+        put.str("format", self.format.name());
+        "dequantize".into()
+    }
+
+    fn read(name: &str, op: &Op, _: &mut Around) -> Option<Read> {
+        (name == "dequantize").then(|| Ok(Prim::Dequantize { format: op.blocks("format")? }))
+    }
+
+    fn meaning(&self, x: &[ArrayRef], _: TypeRef, _: Summation) -> Meaning {
+        Ok(reference::blocks::dequantize(self.format, x[0]))
+    }
+
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
         let rank = at.rank(0);
         vec![(0..rank).map(|d| if d + 2 < rank { Link::Pass(d) } else { Link::Whole }).collect()]
@@ -36,7 +59,47 @@ impl Primitive for Dequantize {
         Role::Alone
     }
 
+    fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
+        None
+    }
+
     fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
         Err(q.refuse("turns blocks, whose numbers share bytes"))
+    }
+
+    fn comes_from(&self, _: Site) -> Source {
+        Source::Any
+    }
+
+    fn cost(&self, at: Site) -> Cost {
+        Cost { operations: 0, again: Again::Cheap(at.elems() as f64 * 2.0), interpreted: at.touched() * 2.0 }
+    }
+
+    fn reads_all(&self, _: usize) -> bool {
+        true
+    }
+
+    fn is_work(&self) -> bool {
+        true
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        "dequantize".into()
+    }
+
+    fn is_step(&self) -> bool {
+        false
+    }
+
+    fn selects(&self) -> bool {
+        false
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
     }
 }

@@ -8,6 +8,63 @@ pub struct Dot {
 }
 
 impl Primitive for Dot {
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        let Dot { accum, steps, pairs } = *self;
+        let even = x.first().and_then(|a| a.shape.last()).is_some_and(|k| k.is_multiple_of(2));
+        let bf16 = x.iter().all(|f| f.dtype == DType::Bf16) && accum == DType::F32;
+        ensure(!pairs || even && bf16 && steps == Steps::All, || "these factors have no product in pairs".into())?;
+        let [a, b] = match *x {
+            [a, b, start] => {
+                let chain = steps == Steps::All && !pairs && matches!(accum, DType::F32 | DType::F64);
+                ensure(chain && start.dtype == accum, || format!("no product starts from {}", shown(start)))?;
+                shape_is(start.shape, result)?;
+                [a, b]
+            }
+            _ => {
+                count(x, 2)?;
+                [x[0], x[1]]
+            }
+        };
+        product(a, b, accum, result)
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, put: &mut Attrs) -> Word {
+        put.str("accum", self.accum.name());
+        match self.steps {
+            Steps::All => {}
+            Steps::To => put.bool("causal", true),
+            Steps::From => put.bool("from_row", true),
+        }
+        if self.pairs {
+            put.bool("pairs", true);
+        }
+        "dot".into()
+    }
+
+    fn read(name: &str, op: &Op, _: &mut Around) -> Option<Read> {
+        (name == "dot").then(|| {
+            let accum = DType::parse(op.str("accum")?).ok_or_else(|| op.error("`accum` is no dtype"))?;
+            let flag = |name: &str| Ok(op.attr(name).is_some() && op.bool(name)?);
+            let steps = match (flag("causal")?, flag("from_row")?) {
+                (false, false) => Steps::All,
+                (true, false) => Steps::To,
+                (false, true) => Steps::From,
+                (true, true) => return Err(op.error("a row takes the steps up to its own, or from it on")),
+            };
+            Ok(Prim::Dot { accum, steps, pairs: flag("pairs")? })
+        })
+    }
+
+    fn meaning(&self, x: &[ArrayRef], result: TypeRef, summation: Summation) -> Meaning {
+        let Dot { accum, steps, pairs } = *self;
+        let form = reference::dot::Form { accum, steps, pairs, summation };
+        Ok(reference::dot::dot(x[0], x[1], x.get(2).copied(), form, result.dtype))
+    }
+
     /// `[batch…, m, k] @ [batch…, k, n]`, or with several dims in place of `n` (`tessera_shard::apart`). Rows that do not
     /// take all steps know their position.
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
@@ -77,6 +134,15 @@ impl Primitive for Dot {
         if at.is_complex() || self.accum == DType::F16 || tf32 { Role::Alone } else { Role::Dot }
     }
 
+    fn asks(&self, at: Site, part: &part::Part) -> Option<Vec<part::Part>> {
+        if self.steps != Steps::All {
+            return None;
+        }
+        let (m, n) = (at.result().len().checked_sub(2)?, at.result().len() - 1);
+        let (k, batch) = ((0, 1, at.shape(0)[n]), || (0..m).map(|d| part.dim(d)));
+        Some(vec![batch().chain([part.dim(m), k]).collect(), batch().chain([k, part.dim(n)]).collect()])
+    }
+
     fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
         use body::Part::Real;
         q.without_guards("contracts")?;
@@ -110,6 +176,77 @@ impl Primitive for Dot {
         let v = b.push(ValueOp::Dot { a: x, b: y, axis: k, within, beyond, start }, accum);
         Ok(b.cast(v, node.ty.dtype))
     }
+
+    fn comes_from(&self, _: Site) -> Source {
+        Source::Any
+    }
+
+    /// A step of a product is two operations, of complex numbers eight.
+    fn cost(&self, at: Site) -> Cost {
+        let parts = if at.node.ty.dtype.is_complex() { 2 } else { 1 };
+        let shape = at.shape(0);
+        let [rows, depth] = [2, 1].map(|d| shape.len().checked_sub(d).map_or(0, |at| shape[at]));
+        let steps = match self.steps {
+            Steps::All => rows.saturating_mul(depth),
+            steps => (0..rows).map(|i| steps.of(i as usize, depth as usize).len() as u64).fold(0, u64::saturating_add),
+        };
+        let per_row = at.elems().checked_div(rows).unwrap_or(0);
+        let all = at.elems() as f64 * at.depth();
+        Cost {
+            operations: per_row.saturating_mul(steps).saturating_mul(2 * parts * parts),
+            again: Again::Dear(all * 0.02),
+            interpreted: all * 2.0,
+        }
+    }
+
+    fn reads_all(&self, _: usize) -> bool {
+        true
+    }
+
+    fn is_work(&self) -> bool {
+        true
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        "dot".into()
+    }
+
+    fn is_step(&self) -> bool {
+        false
+    }
+
+    fn selects(&self) -> bool {
+        false
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
+    }
+}
+
+fn product(a: TypeRef, b: TypeRef, accum: DType, result: TypeRef) -> rule::Check {
+    ensure(a.dtype == b.dtype, || format!("the factors are {} and {}", a.dtype, b.dtype))?;
+    let of = a.dtype;
+    let fits = match accum {
+        DType::F16 => of == DType::F16,
+        DType::F32 => of.is_float() && of != DType::F64,
+        DType::F64 => of.is_float(),
+        DType::I64 | DType::I32 => of.is_int() || of == DType::Bool,
+        DType::C64 => of == DType::C64 && result.dtype == DType::C64,
+        _ => false,
+    };
+    ensure(fits, || format!("a product of {of} does not accumulate in {accum}"))?;
+    let rank = a.shape.len();
+    ensure(rank >= 2 && b.shape.len() == rank, || "the factors are not matrices of one rank".into())?;
+    let (batch, left) = a.shape.split_at(rank - 2);
+    let (other, right) = b.shape.split_at(rank - 2);
+    ensure(batch == other, || format!("the batches are {batch:?} and {other:?}"))?;
+    ensure(left[1] == right[0], || format!("the contracted sizes are {} and {}", left[1], right[0]))?;
+    shape_is(&[batch, &[left[0], right[1]]].concat(), result)
 }
 
 /// The links of factors of these ranks.

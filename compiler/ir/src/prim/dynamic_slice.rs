@@ -6,6 +6,30 @@ pub struct DynamicSlice<'a> {
 }
 
 impl Primitive for DynamicSlice<'_> {
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        at_least(x, 1)?;
+        dtype_is(x[0], result)?;
+        shape_is(self.sizes, result)?;
+        starts(x[0].shape, &x[1..], self.sizes)
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, put: &mut Attrs) -> Word {
+        put.sizes("sizes", self.sizes);
+        "dynamic_slice".into()
+    }
+
+    fn read(name: &str, op: &Op, _: &mut Around) -> Option<Read> {
+        (name == "dynamic_slice").then(|| Ok(Prim::DynamicSlice { sizes: op.sizes("sizes")? }))
+    }
+
+    fn meaning(&self, x: &[ArrayRef], _: TypeRef, _: Summation) -> Meaning {
+        reference::movement::dynamic_slice(x[0], &x[1..], self.sizes)
+    }
+
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
         let link = |d: usize| if self.sizes[d] == at.shape(0)[d] { Link::Pass(d) } else { Link::Whole };
         at.others_whole((0..at.rank(0)).map(link).collect())
@@ -51,6 +75,10 @@ impl Primitive for DynamicSlice<'_> {
         if at.is_complex() || at.is_empty() { Role::Alone } else { Role::Position }
     }
 
+    fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
+        None
+    }
+
     fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
         let Some((&a, starts)) = q.node.operands.split_first() else { return Err(q.refuse("lacks an operand")) };
         let mut by = vec![];
@@ -58,6 +86,42 @@ impl Primitive for DynamicSlice<'_> {
             by.push((axis, b.position(q, (start, &[]), (a, axis), Some(size))?));
         }
         b.read_at(q, a, q.at, &by)
+    }
+
+    fn comes_from(&self, _: Site) -> Source {
+        Source::Moved(1)
+    }
+
+    fn cost(&self, at: Site) -> Cost {
+        Cost { operations: 0, again: Again::Cheap(at.elems() as f64 * 0.5), interpreted: at.touched() * 2.0 }
+    }
+
+    fn reads_all(&self, operand: usize) -> bool {
+        operand > 0
+    }
+
+    fn is_work(&self) -> bool {
+        true
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        "dynamicslice".into()
+    }
+
+    fn is_step(&self) -> bool {
+        false
+    }
+
+    fn selects(&self) -> bool {
+        false
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
     }
 }
 

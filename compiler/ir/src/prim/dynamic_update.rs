@@ -5,6 +5,29 @@ use crate::prim::dynamic_slice::{one_start, positions_of};
 pub struct DynamicUpdate;
 
 impl Primitive for DynamicUpdate {
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        at_least(x, 2)?;
+        same(x[0], result)?;
+        dtype_is(x[1], result)?;
+        starts(x[0].shape, &x[2..], x[1].shape)
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, _: &mut Attrs) -> Word {
+        "dynamic_update".into()
+    }
+
+    fn read(name: &str, _: &Op, _: &mut Around) -> Option<Read> {
+        (name == "dynamic_update").then_some(Ok(Prim::DynamicUpdate))
+    }
+
+    fn meaning(&self, x: &[ArrayRef], _: TypeRef, _: Summation) -> Meaning {
+        reference::movement::dynamic_update(x[0], x[1], &x[2..])
+    }
+
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
         let link = |d: usize| if at.shape(0)[d] == at.shape(1)[d] { Link::Pass(d) } else { Link::Whole };
         let both: Vec<Link> = (0..at.rank(0)).map(link).collect();
@@ -56,7 +79,47 @@ impl Primitive for DynamicUpdate {
         Role::Alone
     }
 
+    fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
+        None
+    }
+
     fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
         Err(q.refuse("writes over its operand in place, where that is free"))
+    }
+
+    fn comes_from(&self, _: Site) -> Source {
+        Source::Moved(2)
+    }
+
+    fn cost(&self, at: Site) -> Cost {
+        Cost { operations: 0, again: Again::Never, interpreted: at.touched() * 2.0 }
+    }
+
+    fn reads_all(&self, _: usize) -> bool {
+        true
+    }
+
+    fn is_work(&self) -> bool {
+        true
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        "dynamicupdate".into()
+    }
+
+    fn is_step(&self) -> bool {
+        false
+    }
+
+    fn selects(&self) -> bool {
+        false
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
     }
 }

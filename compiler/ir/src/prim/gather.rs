@@ -4,6 +4,28 @@ use crate::prim::columns::*;
 pub struct Gather;
 
 impl Primitive for Gather {
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        at_least(x, 1)?;
+        dtype_is(x[0], result)?;
+        shape_is(&indexed(x[0].shape, &x[1..])?, result)
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, _: &mut Attrs) -> Word {
+        "gather".into()
+    }
+
+    fn read(name: &str, _: &Op, _: &mut Around) -> Option<Read> {
+        (name == "gather").then_some(Ok(Prim::Gather))
+    }
+
+    fn meaning(&self, x: &[ArrayRef], _: TypeRef, _: Summation) -> Meaning {
+        reference::index::gather(x[0], &x[1..])
+    }
+
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
         let (depth, more) = (at.count() - 1, at.rank(1));
         let link = |d: usize| if d < depth { Link::Indexed } else { Link::Pass(d - depth + more) };
@@ -44,6 +66,10 @@ impl Primitive for Gather {
         if at.is_complex() || at.is_empty() { Role::Alone } else { Role::Position }
     }
 
+    fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
+        None
+    }
+
     fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
         let Some((&a, indices)) = q.node.operands.split_first() else { return Err(q.refuse("lacks an operand")) };
         let depth = indices.first().map_or(0, |&i| b.graph.ty(i).shape.len());
@@ -54,6 +80,42 @@ impl Primitive for Gather {
         }
         let place = [vec![Index::default(); indices.len()].as_slice(), rest].concat();
         b.read_at(q, a, &place, &by)
+    }
+
+    fn comes_from(&self, _: Site) -> Source {
+        Source::Moved(1)
+    }
+
+    fn cost(&self, at: Site) -> Cost {
+        Cost { operations: 0, again: Again::Cheap(at.elems() as f64 * 0.5), interpreted: at.touched() * 2.0 }
+    }
+
+    fn reads_all(&self, operand: usize) -> bool {
+        operand > 0
+    }
+
+    fn is_work(&self) -> bool {
+        true
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        "gather".into()
+    }
+
+    fn is_step(&self) -> bool {
+        false
+    }
+
+    fn selects(&self) -> bool {
+        false
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
     }
 }
 

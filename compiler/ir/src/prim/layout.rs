@@ -5,6 +5,27 @@ use crate::graph::derivatives::Along;
 pub struct Layout;
 
 impl Primitive for Layout {
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        count(x, 1)?;
+        same(x[0], result)
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, _: &mut Attrs) -> Word {
+        "layout".into()
+    }
+
+    fn read(name: &str, _: &Op, _: &mut Around) -> Option<Read> {
+        (name == "layout").then_some(Ok(Prim::Layout))
+    }
+
+    fn meaning(&self, x: &[ArrayRef], _: TypeRef, _: Summation) -> Meaning {
+        Ok(x[0].bytes.to_vec())
+    }
+
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
         (0..at.count()).map(|i| at.pass(i)).collect()
     }
@@ -45,7 +66,47 @@ impl Primitive for Layout {
         Role::Alone
     }
 
+    fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
+        None
+    }
+
     fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
         Err(q.refuse("is gone where graphs are divided among devices"))
+    }
+
+    fn comes_from(&self, _: Site) -> Source {
+        Source::Any
+    }
+
+    fn cost(&self, at: Site) -> Cost {
+        Cost { operations: 0, again: Again::Never, interpreted: at.touched() * 2.0 }
+    }
+
+    fn reads_all(&self, _: usize) -> bool {
+        true
+    }
+
+    fn is_work(&self) -> bool {
+        true
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        "layout".into()
+    }
+
+    fn is_step(&self) -> bool {
+        false
+    }
+
+    fn selects(&self) -> bool {
+        false
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
     }
 }

@@ -1,4 +1,5 @@
 use crate::prim::columns::*;
+use tessera_ops::map::{Gives, kind_of};
 use tessera_ops::map::gradient::{Step, Steps};
 
 /// An elementwise function; its own row is in `tessera_ops::map`.
@@ -7,6 +8,41 @@ pub struct Map {
 }
 
 impl Primitive for Map {
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        let def = self.op.def();
+        count(x, def.arity)?;
+        let Some(&last) = x.last() else { return Err("no operands".into()) };
+        let Some(kind) = kind_of(last.dtype) else { return Err(format!("`{}` of {}", def.name, last.dtype)) };
+        ensure(def.takes.accepts(kind), || format!("`{}` does not take {}", def.name, last.dtype))?;
+        for (i, t) in x.iter().enumerate() {
+            let want = if self.op == MapOp::r#where && i == 0 { DType::Bool } else { last.dtype };
+            ensure(t.dtype == want, || format!("operand {i} of `{}` is {}, not {want}", def.name, t.dtype))?;
+            shape_is(t.shape, result)?;
+        }
+        match def.gives {
+            Gives::Same => dtype_is(last, result),
+            Gives::Bool => {
+                ensure(result.dtype == DType::Bool, || format!("`{}` gives bool, not {}", def.name, result.dtype))
+            }
+        }
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, _: &mut Attrs) -> Word {
+        self.op.name().into()
+    }
+
+    fn read(name: &str, _: &Op, _: &mut Around) -> Option<Read> {
+        MapOp::parse(name).map(|op| Ok(Prim::Map(op)))
+    }
+
+    fn meaning(&self, x: &[ArrayRef], result: TypeRef, _: Summation) -> Meaning {
+        Ok(reference::elementwise::map(self.op, x, result.dtype))
+    }
+
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
         (0..at.count()).map(|i| at.pass(i)).collect()
     }
@@ -50,9 +86,55 @@ impl Primitive for Map {
         if at.is_complex() { Role::Alone } else { Role::Element }
     }
 
+    fn asks(&self, at: Site, part: &part::Part) -> Option<Vec<part::Part>> {
+        Some(vec![part.clone(); at.count()])
+    }
+
     fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
         let args = b.operands(q)?;
         Ok(b.push(ValueOp::Map { op: self.op, args }, q.dtype()))
+    }
+
+    fn comes_from(&self, _: Site) -> Source {
+        if self.op == MapOp::r#where { Source::Chosen } else { Source::Same }
+    }
+
+    fn cost(&self, at: Site) -> Cost {
+        let (elems, each) = (at.elems() as f64, f64::from(self.op.def().cost));
+        // Complex numbers have no kernels for it.
+        let again = match at.node.ty.dtype.is_complex() {
+            true => Again::Dear(elems * 50.0),
+            false => Again::Cheap(elems * 0.1 * each),
+        };
+        Cost { operations: at.elems(), again, interpreted: elems * each * 2.0 }
+    }
+
+    fn reads_all(&self, _: usize) -> bool {
+        false
+    }
+
+    fn is_work(&self) -> bool {
+        true
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        self.op.name().into()
+    }
+
+    fn is_step(&self) -> bool {
+        true
+    }
+
+    fn selects(&self) -> bool {
+        false
+    }
+
+    fn is_cheap(&self) -> bool {
+        self.op.def().cost <= 1
     }
 }
 

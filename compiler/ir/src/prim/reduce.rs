@@ -7,6 +7,34 @@ pub struct Reduce<'a> {
 }
 
 impl Primitive for Reduce<'_> {
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        count(x, 1)?;
+        monoid(self.kind, x[0], result)?;
+        for (i, &axis) in self.axes.iter().enumerate() {
+            axis_in(axis, x[0].shape)?;
+            ensure(!self.axes[..i].contains(&axis), || format!("axis {axis} is named twice"))?;
+        }
+        shape_is(&without(x[0].shape, self.axes), result)
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, put: &mut Attrs) -> Word {
+        put.places("axes", self.axes);
+        format!("reduce_{}", self.kind.name()).into()
+    }
+
+    fn read(name: &str, op: &Op, _: &mut Around) -> Option<Read> {
+        let kind = Reduction::parse(name.strip_prefix("reduce_")?)?;
+        Some(op.places("axes").map(|axes| Prim::Reduce { kind, axes }))
+    }
+
+    fn meaning(&self, x: &[ArrayRef], result: TypeRef, sums: Summation) -> Meaning {
+        Ok(reference::reduce::reduce(self.kind, self.axes, x[0], result.dtype, sums))
+    }
+
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
         let link = |d: usize| match self.axes.contains(&d) {
             true => Link::Reduce(self.kind),
@@ -75,6 +103,15 @@ impl Primitive for Reduce<'_> {
         if alone { Role::Alone } else { Role::Reduce }
     }
 
+    fn asks(&self, at: Site, part: &part::Part) -> Option<Vec<part::Part>> {
+        let mut kept = (0..at.result().len()).map(|d| part.dim(d));
+        let dims = (0..at.rank(0)).map(|d| match self.axes.contains(&d) {
+            true => Some((0, 1, at.shape(0)[d])),
+            false => kept.next(),
+        });
+        Some(vec![dims.collect::<Option<part::Part>>()?])
+    }
+
     fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
         q.without_guards("reduces")?;
         let (kind, node) = (self.kind, q.node);
@@ -108,6 +145,45 @@ impl Primitive for Reduce<'_> {
             }
         }
         Ok(result)
+    }
+
+    fn comes_from(&self, _: Site) -> Source {
+        Source::Any
+    }
+
+    fn cost(&self, at: Site) -> Cost {
+        let parts = if at.node.ty.dtype.is_complex() { 2 } else { 1 };
+        let read = at.elems_of(0);
+        let again = Again::Cheap(read as f64 * 0.2);
+        Cost { operations: read.saturating_mul(parts), again, interpreted: at.touched() * 2.0 }
+    }
+
+    fn reads_all(&self, _: usize) -> bool {
+        true
+    }
+
+    fn is_work(&self) -> bool {
+        true
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        self.kind.name().into()
+    }
+
+    fn is_step(&self) -> bool {
+        false
+    }
+
+    fn selects(&self) -> bool {
+        false
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
     }
 }
 

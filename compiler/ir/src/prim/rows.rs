@@ -7,6 +7,35 @@ pub struct Rows<'a> {
 }
 
 impl Primitive for Rows<'_> {
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        let (axis, from) = (self.axis, self.from);
+        count(x, 1)?;
+        same(x[0], result)?;
+        axis_in(axis, x[0].shape)?;
+        let n = x[0].shape[axis];
+        ensure(from.len() as u64 == n && from.iter().all(|&i| i < n), || {
+            format!("{} positions of {n} along axis {axis}", from.len())
+        })
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, put: &mut Attrs) -> Word {
+        put.place("axis", self.axis);
+        put.sizes("from", self.from);
+        "rows".into()
+    }
+
+    fn read(name: &str, op: &Op, _: &mut Around) -> Option<Read> {
+        (name == "rows").then(|| Ok(Prim::Rows { axis: op.index("axis")?, from: op.sizes("from")? }))
+    }
+
+    fn meaning(&self, x: &[ArrayRef], _: TypeRef, _: Summation) -> Meaning {
+        Ok(reference::movement::rows(x[0], self.axis, self.from))
+    }
+
     /// Devices that have one position each send them to each other (`tessera_shard::layout`).
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
         vec![at.pass(0)]
@@ -58,7 +87,47 @@ impl Primitive for Rows<'_> {
         Role::Alone
     }
 
+    fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
+        None
+    }
+
     fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
         Err(q.refuse("is a table of positions"))
+    }
+
+    fn comes_from(&self, _: Site) -> Source {
+        Source::Any
+    }
+
+    fn cost(&self, at: Site) -> Cost {
+        Cost { operations: 0, again: Again::Never, interpreted: at.touched() * 2.0 }
+    }
+
+    fn reads_all(&self, _: usize) -> bool {
+        true
+    }
+
+    fn is_work(&self) -> bool {
+        true
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        "rows".into()
+    }
+
+    fn is_step(&self) -> bool {
+        false
+    }
+
+    fn selects(&self) -> bool {
+        false
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
     }
 }

@@ -7,6 +7,30 @@ pub struct Scatter {
 }
 
 impl Primitive for Scatter {
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        at_least(x, 2)?;
+        same(x[0], result)?;
+        dtype_is(x[1], result)?;
+        shape_is(&indexed(x[0].shape, &x[2..])?, x[1])
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, put: &mut Attrs) -> Word {
+        put.bool("add", self.add);
+        "scatter".into()
+    }
+
+    fn read(name: &str, op: &Op, _: &mut Around) -> Option<Read> {
+        (name == "scatter").then(|| Ok(Prim::Scatter { add: op.bool("add")? }))
+    }
+
+    fn meaning(&self, x: &[ArrayRef], _: TypeRef, _: Summation) -> Meaning {
+        reference::index::scatter(x[0], x[1], &x[2..], self.add)
+    }
+
     /// What is not indexed goes along.
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
         let (depth, more) = (at.count() - 2, at.rank(2));
@@ -61,8 +85,48 @@ impl Primitive for Scatter {
         Role::Alone
     }
 
+    fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
+        None
+    }
+
     fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
         Err(q.refuse("writes where data says, in order"))
+    }
+
+    fn comes_from(&self, _: Site) -> Source {
+        Source::Any
+    }
+
+    fn cost(&self, at: Site) -> Cost {
+        Cost { operations: 0, again: Again::Never, interpreted: at.touched() * 2.0 }
+    }
+
+    fn reads_all(&self, _: usize) -> bool {
+        true
+    }
+
+    fn is_work(&self) -> bool {
+        true
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        "scatter".into()
+    }
+
+    fn is_step(&self) -> bool {
+        false
+    }
+
+    fn selects(&self) -> bool {
+        false
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
     }
 }
 

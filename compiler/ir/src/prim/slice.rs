@@ -7,6 +7,30 @@ pub struct Slice<'a> {
 }
 
 impl Primitive for Slice<'_> {
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        count(x, 1)?;
+        dtype_is(x[0], result)?;
+        stepped(x[0].shape, self.start, self.step, result.shape)
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, put: &mut Attrs) -> Word {
+        put.ints("start", self.start);
+        put.ints("step", self.step);
+        "slice".into()
+    }
+
+    fn read(name: &str, op: &Op, _: &mut Around) -> Option<Read> {
+        (name == "slice").then(|| Ok(Prim::Slice { start: op.ints("start")?, step: op.ints("step")? }))
+    }
+
+    fn meaning(&self, x: &[ArrayRef], result: TypeRef, _: Summation) -> Meaning {
+        Ok(reference::movement::slice(x[0], self.start, self.step, result.shape))
+    }
+
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
         let few = first_of_sorted(at.g, at.node);
         let link = |d: usize| match (self.start[d], self.step[d], at.shape(0)[d] == at.result()[d]) {
@@ -48,12 +72,52 @@ impl Primitive for Slice<'_> {
         Role::View
     }
 
+    fn asks(&self, _: Site, part: &part::Part) -> Option<Vec<part::Part>> {
+        Some(vec![part.of_slice(self.start, self.step)])
+    }
+
     fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
         let x = q.operand(0)?;
         let get = |list: &[i64], i: usize, or: i64| list.get(i).copied().unwrap_or(or);
         let one = |i: usize| q.along(i).times(get(self.step, i, 1)).offset(get(self.start, i, 0));
         let inner: Vec<Index> = (0..b.graph.ty(x).shape.len()).map(one).collect();
         b.value(x, &inner, q.guards, q.part)
+    }
+
+    fn comes_from(&self, _: Site) -> Source {
+        Source::Moved(1)
+    }
+
+    fn cost(&self, at: Site) -> Cost {
+        Cost { operations: 0, again: Again::Cheap(0.0), interpreted: at.touched() * 2.0 }
+    }
+
+    fn reads_all(&self, _: usize) -> bool {
+        false
+    }
+
+    fn is_work(&self) -> bool {
+        false
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        "slice".into()
+    }
+
+    fn is_step(&self) -> bool {
+        false
+    }
+
+    fn selects(&self) -> bool {
+        true
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
     }
 }
 

@@ -6,6 +6,32 @@ pub struct Take {
 }
 
 impl Primitive for Take {
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        count(x, 2)?;
+        dtype_is(x[0], result)?;
+        positions(x[1])?;
+        axis_in(self.axis, x[0].shape)?;
+        let (before, after) = x[0].shape.split_at(self.axis);
+        shape_is(&[before, x[1].shape, &after[1..]].concat(), result)
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, put: &mut Attrs) -> Word {
+        put.place("axis", self.axis);
+        "take".into()
+    }
+
+    fn read(name: &str, op: &Op, _: &mut Around) -> Option<Read> {
+        (name == "take").then(|| Ok(Prim::Take { axis: op.index("axis")? }))
+    }
+
+    fn meaning(&self, x: &[ArrayRef], result: TypeRef, _: Summation) -> Meaning {
+        reference::index::take(x[0], x[1], self.axis, result.shape)
+    }
+
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
         let more = at.rank(1);
         let link = |d: usize| match d.cmp(&self.axis) {
@@ -85,6 +111,10 @@ impl Primitive for Take {
         if at.is_complex() || at.is_empty() { Role::Alone } else { Role::Position }
     }
 
+    fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
+        None
+    }
+
     fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
         let [a, index] = q.node.operands[..] else { return Err(q.refuse("needs two operands")) };
         let depth = b.graph.ty(index).shape.len();
@@ -93,5 +123,41 @@ impl Primitive for Take {
         let position = b.position(q, (index, index_at), (a, self.axis), None)?;
         let place = [before, &[Index::default()], after].concat();
         b.read_at(q, a, &place, &[(self.axis, position)])
+    }
+
+    fn comes_from(&self, _: Site) -> Source {
+        Source::Moved(1)
+    }
+
+    fn cost(&self, at: Site) -> Cost {
+        Cost { operations: 0, again: Again::Cheap(at.elems() as f64 * 0.5), interpreted: at.touched() * 2.0 }
+    }
+
+    fn reads_all(&self, operand: usize) -> bool {
+        operand > 0
+    }
+
+    fn is_work(&self) -> bool {
+        true
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        "take".into()
+    }
+
+    fn is_step(&self) -> bool {
+        false
+    }
+
+    fn selects(&self) -> bool {
+        false
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
     }
 }

@@ -7,6 +7,31 @@ pub struct UpdateSlice<'a> {
 }
 
 impl Primitive for UpdateSlice<'_> {
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        count(x, 2)?;
+        same(x[0], result)?;
+        dtype_is(x[1], result)?;
+        stepped(x[0].shape, self.start, self.step, x[1].shape)
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, put: &mut Attrs) -> Word {
+        put.ints("start", self.start);
+        put.ints("step", self.step);
+        "update_slice".into()
+    }
+
+    fn read(name: &str, op: &Op, _: &mut Around) -> Option<Read> {
+        (name == "update_slice").then(|| Ok(Prim::UpdateSlice { start: op.ints("start")?, step: op.ints("step")? }))
+    }
+
+    fn meaning(&self, x: &[ArrayRef], _: TypeRef, _: Summation) -> Meaning {
+        Ok(reference::movement::update(x[0], x[1], self.start, self.step))
+    }
+
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
         let link = |d: usize| match (self.start[d], self.step[d], at.shape(0)[d] == at.shape(1)[d]) {
             (0, 1, true) => Link::Pass(d),
@@ -52,11 +77,51 @@ impl Primitive for UpdateSlice<'_> {
         if self.step.iter().all(|&s| s == 1) { Role::Element } else { Role::Alone }
     }
 
+    fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
+        None
+    }
+
     fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
         if self.step.iter().any(|s| *s != 1) {
             return Err(q.refuse("writes in steps: which elements are written is no range"));
         }
         let inner = (q.operand(1)?, q.part);
         b.window(inner, self.start, q.at, q.guards, |b, g| b.value(q.operand(0)?, q.at, g, q.part))
+    }
+
+    fn comes_from(&self, _: Site) -> Source {
+        Source::Moved(2)
+    }
+
+    fn cost(&self, at: Site) -> Cost {
+        Cost { operations: 0, again: Again::Cheap(at.elems() as f64 * 0.1), interpreted: at.touched() * 2.0 }
+    }
+
+    fn reads_all(&self, _: usize) -> bool {
+        false
+    }
+
+    fn is_work(&self) -> bool {
+        true
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        "updateslice".into()
+    }
+
+    fn is_step(&self) -> bool {
+        false
+    }
+
+    fn selects(&self) -> bool {
+        true
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
     }
 }

@@ -8,6 +8,45 @@ pub struct Windows<'a> {
 }
 
 impl Primitive for Windows<'_> {
+    /// Every window lies inside the operand.
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        let (stride, dilation) = (self.stride, self.dilation);
+        count(x, 1)?;
+        dtype_is(x[0], result)?;
+        let (n, rank) = (stride.len(), x[0].shape.len());
+        ensure(dilation.len() == n && n <= rank, || format!("{n} strides for a rank {rank} array"))?;
+        ensure(result.shape.len() == rank + n, || format!("{} dims instead of {}", result.shape.len(), rank + n))?;
+        let lead = rank - n;
+        ensure(result.shape[..lead] == x[0].shape[..lead], || "the leading dims differ".into())?;
+        for i in 0..n {
+            let (d, o, k) = (x[0].shape[lead + i], result.shape[lead + i], result.shape[rank + i]);
+            ensure(stride[i] > 0 && dilation[i] > 0, || format!("stride or dilation {i} is 0"))?;
+            let last = |count: u64, step: u64| u128::from(count.saturating_sub(1)) * u128::from(step);
+            let inside = o == 0 || k == 0 || last(o, stride[i]) + last(k, dilation[i]) < u128::from(d);
+            ensure(inside, || format!("{o} windows of {k} leave dim {} of size {d}", lead + i))?;
+        }
+        Ok(())
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, put: &mut Attrs) -> Word {
+        put.sizes("stride", self.stride);
+        put.sizes("dilation", self.dilation);
+        "windows".into()
+    }
+
+    fn read(name: &str, op: &Op, _: &mut Around) -> Option<Read> {
+        let read = || Ok(Prim::Windows { stride: op.sizes("stride")?, dilation: op.sizes("dilation")? });
+        (name == "windows").then(read)
+    }
+
+    fn meaning(&self, x: &[ArrayRef], result: TypeRef, _: Summation) -> Meaning {
+        Ok(reference::movement::windows(x[0], self.stride, self.dilation, result.shape))
+    }
+
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
         let rank = at.rank(0);
         let before = rank.saturating_sub(self.stride.len());
@@ -72,6 +111,10 @@ impl Primitive for Windows<'_> {
         Role::View
     }
 
+    fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
+        None
+    }
+
     fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
         let x = q.operand(0)?;
         let rank = b.graph.ty(x).shape.len();
@@ -84,5 +127,41 @@ impl Primitive for Windows<'_> {
             .map(|(i, (s, d))| q.along(lead + i).times(*s as i64).plus(&q.along(rank + i).times(*d as i64)));
         let inner: Vec<Index> = (0..lead).map(|i| q.along(i)).chain(windowed).collect();
         b.value(x, &inner, q.guards, q.part)
+    }
+
+    fn comes_from(&self, _: Site) -> Source {
+        Source::Moved(1)
+    }
+
+    fn cost(&self, at: Site) -> Cost {
+        Cost { operations: 0, again: Again::Cheap(0.0), interpreted: at.touched() * 2.0 }
+    }
+
+    fn reads_all(&self, _: usize) -> bool {
+        false
+    }
+
+    fn is_work(&self) -> bool {
+        false
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        "windows".into()
+    }
+
+    fn is_step(&self) -> bool {
+        false
+    }
+
+    fn selects(&self) -> bool {
+        true
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
     }
 }

@@ -1,7 +1,7 @@
 //! Parts of a tensor: along each dim a first position, a step and a number of positions.
 
 /// One dim of a part: elements `start + i * step` for `i` below `size`.
-type Dim = (i64, i64, u64);
+pub type Dim = (i64, i64, u64);
 
 /// Elements that a slice takes, dim by dim. The step of a single position is 1, so that equal
 /// parts are equal.

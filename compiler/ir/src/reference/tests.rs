@@ -1,8 +1,9 @@
 use super::*;
-use crate::map::MapOp;
-use crate::prim::{LANES, LEAF, Reduction, Scalar, Steps};
-use crate::scalar::Kind;
-use crate::scalar_eval::{self, Lane};
+use tessera_ops::map::MapOp;
+use tessera_ops::prim::{LANES, LEAF, Reduction, Scalar, Steps};
+use tessera_ops::reference::{philox, random_bits_program};
+use tessera_ops::scalar::Kind;
+use tessera_ops::scalar_eval::{self, Lane};
 
 fn f32s(xs: &[f32]) -> Vec<u8> {
     xs.iter().flat_map(|x| x.to_le_bytes()).collect()
@@ -127,7 +128,7 @@ fn an_infinity_of_e5m2_is_the_largest_element() {
 
 #[test]
 fn f16_rounds_at_every_step() {
-    let ones = crate::convert::store(DType::F16, Scalar::F(1.0)).repeat(4096);
+    let ones = tessera_ops::convert::store(DType::F16, Scalar::F(1.0)).repeat(4096);
     let (row, column) = (array(DType::F16, &[1, 4096], &ones), array(DType::F16, &[4096, 1], &ones));
     for (accum, want) in [(DType::F16, 2048.0), (DType::F32, 4096.0)] {
         let prim = Prim::Dot { accum, steps: Steps::All, pairs: false };
@@ -135,11 +136,11 @@ fn f16_rounds_at_every_step() {
     }
     for bits in 0..=u16::MAX {
         // Every number of f16, and what lies halfway to the next.
-        let x = floats(crate::convert::cast(DType::F16, DType::F32, &bits.to_le_bytes()))[0];
+        let x = floats(tessera_ops::convert::cast(DType::F16, DType::F32, &bits.to_le_bytes()))[0];
         for x in [x, x * 1.000_488_3, x * 1.000_244_1, x + 2f32.powi(-25), x * 3.0] {
-            let want = crate::convert::cast(DType::F32, DType::F16, &x.to_le_bytes());
-            let want = floats(crate::convert::cast(DType::F16, DType::F32, &want))[0];
-            let got = crate::convert::round_f16(x);
+            let want = tessera_ops::convert::cast(DType::F32, DType::F16, &x.to_le_bytes());
+            let want = floats(tessera_ops::convert::cast(DType::F16, DType::F32, &want))[0];
+            let got = tessera_ops::convert::round_f16(x);
             assert!(got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan(), "{x:e}: {got:e}, {want:e}");
         }
     }
@@ -157,11 +158,11 @@ fn integer_sums_wrap_and_narrow() {
 
 #[test]
 fn narrow_sums_round_once() {
-    let one = crate::convert::store(DType::Bf16, Scalar::F(1.0));
+    let one = tessera_ops::convert::store(DType::Bf16, Scalar::F(1.0));
     let bytes = one.repeat(1000);
     let prim = Prim::Reduce { kind: Reduction::Sum, axes: vec![0] };
     let got = eval(&prim, &[array(DType::Bf16, &[1000], &bytes)], DType::Bf16, &[]).unwrap();
-    assert_eq!(got, crate::convert::store(DType::Bf16, Scalar::F(1000.0)));
+    assert_eq!(got, tessera_ops::convert::store(DType::Bf16, Scalar::F(1000.0)));
 }
 
 #[test]
@@ -354,7 +355,7 @@ fn random_bits_and_their_program_agree() {
 fn maps_and_casts_over_blocks() {
     let n = 20000;
     let x = counting(n);
-    let got = run_f32(Prim::Map(crate::map::MapOp::square), &[(&[n as u64], &x)], &[n as u64]);
+    let got = run_f32(Prim::Map(tessera_ops::map::MapOp::square), &[(&[n as u64], &x)], &[n as u64]);
     assert!(got.iter().zip(&x).all(|(y, x)| *y == x * x));
     let bytes = f32s(&x);
     let got = eval(&Prim::Cast, &[array(DType::F32, &[n as u64], &bytes)], DType::I64, &[n as u64]).unwrap();
@@ -371,7 +372,7 @@ fn what_does_not_fit_is_refused() {
     let refused = |prim: Prim, x: &[TypeRef], result| shape_check(&prim, x, result).unwrap_err();
     let dot = Prim::Dot { accum: DType::F32, steps: Steps::All, pairs: false };
     assert_eq!(refused(dot, &[f(&[2, 3]), f(&[4, 2])], f(&[2, 2])), "the contracted sizes are 3 and 4");
-    let map = Prim::Map(crate::map::MapOp::shl);
+    let map = Prim::Map(tessera_ops::map::MapOp::shl);
     assert_eq!(refused(map, &[f(&[2]), f(&[2])], f(&[2])), "`shl` does not take f32");
     let slice = Prim::Slice { start: vec![1], step: vec![2] };
     assert_eq!(refused(slice, &[f(&[4])], f(&[3])), "positions 1 to 5 leave dim 0 of size 4");

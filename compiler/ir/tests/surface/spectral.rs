@@ -1,9 +1,10 @@
 //! Fourier transforms against sums in f64.
 
-use super::super::*;
-use super::values::Eager;
-use crate::fft::unit_wide;
-use crate::prim::Prim;
+use crate::values::Eager;
+use tessera_base::{Code, DType};
+use tessera_ops::fft::unit_wide;
+use tessera_ops::prim::Prim;
+use tessera_ops::surface::*;
 
 type Complex = [f64; 2];
 
@@ -65,7 +66,7 @@ fn error(got: &[Complex], want: &[Complex]) -> f64 {
 fn bound(n: usize) -> f64 {
     let eps = f64::from(f32::EPSILON);
     let one = |n: usize| 0.6 * eps * (1.0 + (n as f64).log2());
-    if crate::fft::smooth(n as u64) { one(n) } else { 2.0 * one(4 * n) }
+    if tessera_ops::fft::smooth(n as u64) { one(n) } else { 2.0 * one(4 * n) }
 }
 
 fn check(n: usize) {

@@ -1,8 +1,10 @@
 //! A graph builder that only records types, and notes the first node that is not well formed.
 
-use super::super::*;
-use crate::prim::Prim;
-use crate::reference::{TypeRef, shape_check};
+use tessera_base::DType;
+use tessera_ir::reference::shape_check;
+use tessera_ops::prim::Prim;
+use tessera_ops::reference::TypeRef;
+use tessera_ops::surface::*;
 
 #[derive(Default)]
 pub struct Recorder {
@@ -10,6 +12,10 @@ pub struct Recorder {
     pub wrong: Option<String>,
     /// Whether a matrix product is among them.
     pub product: bool,
+    /// Whether an elementwise function, a conversion or a constant is.
+    pub steps: bool,
+    /// Whether anything is whose elements depend on others than those at their place.
+    pub others: bool,
 }
 
 impl Recorder {
@@ -39,6 +45,15 @@ impl Build for Recorder {
         if let Err(why) = shape_check(&prim, &types, TypeRef { dtype, shape: &shape }) {
             let text = format!("{prim:?} of {types:?} as {shape:?} {dtype}: {why}");
             self.wrong.get_or_insert(text);
+        }
+        let trailing: Vec<usize> = (0..shape.len()).rev().collect();
+        match &prim {
+            Prim::Map(_) | Prim::Check(_) | Prim::Cast | Prim::Part { .. } | Prim::Complex | Prim::Full { .. } => {
+                self.steps = true;
+            }
+            // As operands of an elementwise function broadcast.
+            Prim::Broadcast { dims } => self.others |= !dims.iter().rev().eq(trailing.iter().take(dims.len())),
+            _ => self.others = true,
         }
         self.product |= matches!(prim, Prim::Dot { .. });
         self.input(shape, dtype)

@@ -1,7 +1,7 @@
 //! Convolution and pooling against loops over all windows.
 
 use super::{Array, In, array, close, ints, noise, run};
-use crate::surface::Arg;
+use tessera_ops::surface::Arg;
 
 /// Positions of an index space, row-major.
 fn positions(shape: &[u64]) -> Vec<Vec<i64>> {

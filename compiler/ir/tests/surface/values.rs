@@ -2,9 +2,12 @@
 
 mod windows;
 
-use super::super::*;
-use crate::prim::Prim;
-use crate::reference;
+use std::collections::BTreeMap;
+use tessera_base::DType;
+use tessera_ir::reference;
+use tessera_ops::prim::Prim;
+use tessera_ops::prim::Scalar;
+use tessera_ops::surface::*;
 
 /// Runs each node as it is added.
 #[derive(Default)]
