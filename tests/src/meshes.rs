@@ -10,8 +10,8 @@ use tessera::backend::meetings::tags;
 use tessera_base::{Mesh, Monoid, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Origin};
 use tessera_ir::interpret;
+use tessera_ir::reference::{self, ArrayRef};
 use tessera_ops::prim::{Exchange, Prim, Transfer};
-use tessera_ops::reference::{self, ArrayRef};
 use tessera_shard::layout::real;
 use tessera_shard::local::{Devices, Outcome};
 

@@ -9,10 +9,11 @@ use std::ops::Range;
 use tessera_base::{DType, Monoid, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType};
 use tessera_ir::interpret;
+use tessera_ir::links::Link;
+use tessera_ir::reference::{self, ArrayRef};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Prim, Reduction};
-use tessera_ops::reference::{self, ArrayRef};
-use tessera_shard::links::{Link, links};
+use tessera_shard::links::links;
 
 /// Bytes by device.
 type Held = Vec<Vec<u8>>;

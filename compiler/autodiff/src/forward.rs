@@ -1,9 +1,9 @@
 //! Forward mode, from reverse mode twice.
 
 use crate::reverse::{Blocked, pullback};
-use crate::writer::Writer;
 use tessera_base::Span;
 use tessera_ir::graph::{Graph, NodeId, Policy};
+use tessera_ir::writer::Writer;
 use tessera_ops::prim::Scalar;
 use tessera_ops::surface::expand;
 

@@ -11,12 +11,9 @@
 //! [`batched`] is a graph for many values at once, with what it states about its derivatives;
 //! [`on_devices`] the same for the devices along an axis of a mesh, which do things together.
 //!
-//! The rules: `tessera_ops::map` for elementwise functions, one file in `rules/` for each kind of
-//! primitive, and what operators say about themselves
+//! The rules: `tessera_ops::map` for elementwise functions, the row of each primitive (`tessera_ir::prim`), and what operators say about themselves
 //! ([`tessera_ops::surface::Build::derive`]).
 
-mod writer;
-mod rules;
 mod batch;
 mod reverse;
 mod forward;
@@ -24,4 +21,4 @@ mod forward;
 pub use batch::{batched, on_devices};
 pub use forward::pushforward;
 pub use reverse::{Blocked, pullback};
-pub use writer::Writer;
+pub use tessera_ir::writer::Writer;

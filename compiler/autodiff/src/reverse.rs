@@ -3,12 +3,12 @@
 mod scan;
 
 use crate::batch::as_graph;
-use crate::rules;
-use crate::writer::{Writer, smooth, zeros_like};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_ir::graph::derivatives::{Part, Rule};
 use tessera_ir::graph::{Graph, Node, NodeId, Reason};
+use tessera_ir::prim::row;
+use tessera_ir::writer::{At, Writer, smooth, zeros_like};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::Prim;
 use tessera_ops::surface::{Id, Pulled, expand};
@@ -124,7 +124,9 @@ impl<'g> Reverse<'g> {
             return Ok(());
         }
         let mut w = self.writer(id);
-        let operands = rules::pull(&mut w, &node, id, c, &needed).map_err(|why| Blocked { node: id, why })?;
+        let x = node.operands.iter().map(|o| Id(o.0)).collect();
+        let mut at = At { w: &mut w, x, y: Id(id.0), c: Id(c.0), needed: &needed };
+        let operands = row(&node.prim).pull(&mut at).map_err(|why| Blocked { node: id, why })?;
         for (&o, c) in node.operands.iter().zip(operands) {
             if let Some(c) = c {
                 self.add(o, NodeId(c.0));

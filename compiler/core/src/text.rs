@@ -13,7 +13,7 @@ pub use read::parse;
 use crate::ir::*;
 use tessera_base::{Size, Span};
 use tessera_ir::graph::Policy;
-use tessera_ir::graph_text::collective_attrs;
+use tessera_ir::prim::collective::attrs as collective_attrs;
 use tessera_ir::text::{Attr, Op, print as print_ops};
 use tessera_ops::surface::Hints;
 use types::{Names, axes, grad, ints, out_axes, string, strings, word};

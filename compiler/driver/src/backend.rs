@@ -26,11 +26,12 @@ use tessera_graph::late_exchanges::starts;
 use tessera_graph::place_buffers::{in_place, place_buffers};
 use tessera_ir::graph::{Graph, NodeId, NodeType, Reason};
 use tessera_ir::group::{Group, GroupKind, MemoryPlan, Partition};
+use tessera_ir::prim::row;
+use tessera_ir::reference::{self, ArrayRef, EvalError, Summation};
 use tessera_ir::schedule::{Machine, Schedule};
 use tessera_ir::tile;
 use tessera_llvm::HostTarget;
 use tessera_ops::prim::Prim;
-use tessera_ops::reference::{self, ArrayRef, EvalError, Summation};
 use tessera_runtime::fault::Fault;
 use tessera_runtime::math;
 use tessera_runtime::native::{self, NativeFn, Operand};
@@ -618,14 +619,5 @@ fn is_product(graph: &Graph, id: NodeId) -> bool {
 }
 
 fn kernel_name_of(graph: &Graph, id: NodeId) -> String {
-    match &graph.node(id).prim {
-        Prim::Map(op) => op.name().to_owned(),
-        Prim::Reduce { kind, .. } => kind.name().to_owned(),
-        Prim::Fft(f) => f.kind.name().to_owned(),
-        Prim::Exchange(e) => e.name.to_string(),
-        other => {
-            let text = format!("{other:?}");
-            text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("kernel").to_lowercase()
-        }
-    }
+    row(&graph.node(id).prim).word().into_owned()
 }

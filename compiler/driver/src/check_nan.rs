@@ -9,6 +9,7 @@ use tessera_base::{Code, DType, Diagnostic};
 use tessera_graph::fuse::{Limits, partition};
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Reason};
 use tessera_ir::nonfinite::{self, Found, Origin};
+use tessera_ir::prim::row;
 use tessera_ops::convert;
 use tessera_ops::prim::{Prim, Scalar};
 use tessera_runtime::tensor::Tensor;
@@ -149,16 +150,11 @@ fn number(dtype: DType, value: Scalar) -> String {
 
 fn name(n: &Node) -> String {
     match &n.prim {
-        Prim::Map(op) => op.name().into(),
-        Prim::Reduce { kind, .. } | Prim::Cumulate { kind, .. } => kind.name().into(),
+        Prim::Cumulate { kind, .. } => kind.name().into(),
         Prim::Dot { .. } | Prim::BlockDot { .. } => "matmul".into(),
         Prim::Cast => format!("to({})", n.ty.dtype.name()),
-        Prim::Fft(f) => f.kind.name().into(),
         Prim::Scatter { .. } | Prim::ScatterAddAlong { .. } => "scatter_add".into(),
-        other => {
-            let text = format!("{other:?}");
-            text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("operator").to_lowercase()
-        }
+        other => row(other).word().into_owned(),
     }
 }
 

@@ -694,23 +694,16 @@ fn code_number(code: Code) -> u16 {
     code.name()[1..].parse().unwrap_or(999)
 }
 
-/// A rough time for interpreting a graph: elements times cost, products by their operations.
+/// A rough time for interpreting a graph.
 fn estimated_ns(g: &Graph) -> f64 {
+    use tessera_ir::prim::{Site, row};
     use tessera_ops::prim::Prim;
-    let node = |n: &tessera_ir::graph::Node| {
-        let elems = n.ty.elems().unwrap_or(u64::MAX) as f64;
-        let read: f64 = n.operands.iter().map(|&o| g.ty(o).elems().unwrap_or(u64::MAX) as f64).sum();
-        match &n.prim {
-            Prim::Input(_) | Prim::Literal(_) | Prim::Get { .. } => 0.0,
-            Prim::Map(op) => elems * f64::from(op.def().cost) * 2.0,
-            Prim::Dot { .. } => {
-                let k = n.operands.first().and_then(|&o| g.ty(o).shape.last().copied()).unwrap_or(1) as f64;
-                elems * k * 2.0
-            }
-            Prim::Fft(f) => (elems + read) * (f.points as f64).log2().max(1.0) * 8.0,
-            Prim::Scan { body, trips, .. } => g.bodies.get(*body as usize).map_or(0.0, estimated_ns) * *trips as f64,
-            _ => (elems + read) * 2.0,
-        }
+    let node = |node: &tessera_ir::graph::Node| {
+        let turns = match node.prim {
+            Prim::Scan { body, trips, .. } => g.bodies.get(body as usize).map_or(0.0, estimated_ns) * trips as f64,
+            _ => 0.0,
+        };
+        row(&node.prim).cost(Site { g, node }).interpreted + turns
     };
     g.nodes.iter().map(node).sum()
 }

@@ -12,10 +12,10 @@ mod strip;
 pub(crate) use join::reads_in_step;
 
 use std::collections::{BTreeMap, BTreeSet};
-use tessera_base::DType;
 use tessera_ir::graph::{Graph, NodeId};
-use tessera_ir::group::{Group, GroupKind, Partition};
-use tessera_ops::prim::{Prim, Reduction};
+use tessera_ir::group::{Group, GroupKind, Partition, Role};
+use tessera_ir::prim::{Site, row};
+use tessera_ops::prim::Prim;
 
 /// Elements of a row that a kernel may keep at hand to read it several times.
 const ROW_ELEMS_MAX: u64 = 64 * 1024;
@@ -23,70 +23,6 @@ const ROW_ELEMS_MAX: u64 = 64 * 1024;
 const ROW_ELEMS_MIN: u64 = 8;
 /// Members of one group: bounds compile time and registers.
 const MEMBERS_MAX: usize = 192;
-
-/// What a node can be part of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Role {
-    /// Input, literal: exists in memory.
-    Source,
-    /// No work of its own: recomputed wherever it is read.
-    View,
-    /// One result element from one element of each operand.
-    Element,
-    Reduce,
-    /// Reads its first operand, which lies in memory, where other operands say.
-    Position,
-    /// Walks along one dim in order (positions of extremes, running sums): the root of its
-    /// group, into which elementwise producers come.
-    Ordered,
-    Dot,
-    /// Runs alone through its reference kernel.
-    Alone,
-    /// Result of a node with several.
-    Part,
-}
-
-/// Whether kernels cover an operation on complex numbers, part by part.
-fn has_parts(prim: &Prim) -> bool {
-    match prim {
-        Prim::Reduce { kind, .. } => *kind == Reduction::Sum,
-        Prim::Full { .. } | Prim::Iota { .. } | Prim::Cast | Prim::Part { .. } | Prim::Complex => true,
-        Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } | Prim::Slice { .. } => true,
-        Prim::Windows { .. } | Prim::Pad { .. } | Prim::Concat { .. } | Prim::UpdateSlice { .. } => true,
-        _ => false,
-    }
-}
-
-fn role(g: &Graph, id: NodeId) -> Role {
-    let n = g.node(id);
-    let complex = n.ty.dtype == DType::C64 || n.operands.iter().any(|&o| g.ty(o).dtype == DType::C64);
-    match &n.prim {
-        Prim::Input(_) | Prim::Literal(_) => Role::Source,
-        Prim::Get { .. } => Role::Part,
-        prim if complex && !has_parts(prim) => Role::Alone,
-        Prim::Full { .. } | Prim::Iota { .. } | Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } => {
-            Role::View
-        }
-        Prim::Slice { .. } | Prim::Windows { .. } => Role::View,
-        Prim::Map(_) | Prim::Cast | Prim::Pad { .. } | Prim::Concat { .. } => Role::Element,
-        Prim::Part { .. } | Prim::Complex => Role::Element,
-        Prim::UpdateSlice { step, .. } if step.iter().all(|&s| s == 1) => Role::Element,
-        Prim::Reduce { kind, .. } | Prim::Cumulate { kind, .. } if kind.is_half() => Role::Alone,
-        Prim::Dot { accum: DType::F16, .. } => Role::Alone,
-        Prim::Reduce { .. } => Role::Reduce,
-        // What has no elements still has positions that are checked.
-        Prim::Take { .. } | Prim::TakeAlong { .. } | Prim::Gather | Prim::DynamicSlice { .. }
-            if n.ty.elems() != Some(0) =>
-        {
-            Role::Position
-        }
-        Prim::ArgReduce { .. } | Prim::Cumulate { .. } if n.ty.elems() != Some(0) => Role::Ordered,
-        // Its operands are rounded before they are multiplied, which kernels do not do.
-        Prim::Dot { .. } if n.operands.iter().any(|&o| g.ty(o).dtype == DType::Tf32) => Role::Alone,
-        Prim::Dot { .. } => Role::Dot,
-        _ => Role::Alone,
-    }
-}
 
 struct Fuser<'a> {
     g: &'a Graph,
@@ -116,7 +52,8 @@ pub struct Limits {
 
 /// The groups of a graph, in running order.
 pub fn partition(g: &Graph, limits: &Limits) -> Partition {
-    let mut roles: Vec<Role> = g.ids().map(|id| role(g, id)).collect();
+    let role = |id: NodeId| row(&g.node(id).prim).role(Site { g, node: g.node(id) });
+    let mut roles: Vec<Role> = g.ids().map(role).collect();
     for id in &limits.native {
         roles[id.0 as usize] = Role::Alone;
     }
@@ -300,11 +237,7 @@ impl Fuser<'_> {
     /// Whether the group may compute a producer in more or in fewer places than the producer
     /// has elements: positions are checked where they are computed, each of them.
     fn is_selective(&self, root: NodeId, members: &BTreeSet<NodeId>) -> bool {
-        let selects = |m: &NodeId| {
-            let guards =
-                matches!(self.g.node(*m).prim, Prim::Pad { .. } | Prim::Concat { .. } | Prim::UpdateSlice { .. });
-            guards || matches!(self.g.node(*m).prim, Prim::Slice { .. } | Prim::Windows { .. })
-        };
+        let selects = |m: &NodeId| row(&self.g.node(*m).prim).selects();
         self.g.ty(root).elems() == Some(0) || members.iter().any(selects)
     }
 
@@ -372,12 +305,7 @@ impl Fuser<'_> {
     /// a load.
     fn is_cheap(&self, id: NodeId) -> bool {
         let n = self.g.node(id);
-        let plain = match n.prim {
-            Prim::Cast | Prim::Part { .. } => true,
-            Prim::Map(op) => op.def().cost <= 1,
-            _ => false,
-        };
-        plain
+        row(&n.prim).is_cheap()
             && n.operands.iter().all(|&o| {
                 let through = self.through_views(o);
                 self.role(through) == Role::Source || self.role(through) == Role::View || self.stored.contains(&through)
@@ -433,10 +361,10 @@ impl Fuser<'_> {
                         n.ty.shape.get(..lead) == target.get(..lead) && n.ty.shape[lead..].iter().all(|&s| s == 1);
                     same_rows && self.returns_to_rows(r, target, lead, members)
                 }
-                Prim::Map(_) | Prim::Cast if n.ty.shape.as_slice() != target => {
-                    self.returns_to_rows(r, target, lead, members)
+                prim => {
+                    let step = row(prim).is_step() && n.ty.shape.as_slice() != target;
+                    step && self.returns_to_rows(r, target, lead, members)
                 }
-                _ => false,
             }
         })
     }
@@ -448,7 +376,7 @@ impl Fuser<'_> {
         let straight = members.iter().all(|&m| {
             let n = self.g.node(m);
             match self.role(m) {
-                Role::Element => matches!(n.prim, Prim::Map(_) | Prim::Cast),
+                Role::Element => row(&n.prim).is_step(),
                 Role::View if n.prim == Prim::Reshape => !self.depends_on(m, id) || regroups(shape, &n.ty.shape),
                 Role::View => !self.depends_on(m, id),
                 _ => false,

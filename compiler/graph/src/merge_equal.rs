@@ -10,6 +10,7 @@ use crate::rebuild::Rebuild;
 use std::collections::BTreeMap;
 use tessera_ir::graph::{Graph, Node, NodeId};
 use tessera_ir::hints::KernelHints;
+use tessera_ir::prim::row;
 use tessera_ops::prim::Prim;
 
 pub fn run(old: &Graph) -> Graph {
@@ -49,20 +50,9 @@ fn asked<'g>(g: &'g Graph, node: &Node) -> Option<&'g KernelHints> {
 
 /// Whether one node can follow what both are asked for.
 fn laid_out_as_one(g: &Graph, a: &Node, b: &Node) -> bool {
-    let no_work = matches!(
-        a.prim,
-        Prim::Input(_)
-            | Prim::Full { .. }
-            | Prim::Iota { .. }
-            | Prim::Literal(_)
-            | Prim::Broadcast { .. }
-            | Prim::Reshape
-            | Prim::Transpose { .. }
-            | Prim::Slice { .. }
-            | Prim::Windows { .. }
-    );
+    let is_work = row(&a.prim).is_work();
     match (asked(g, a), asked(g, b)) {
-        (Some(a), Some(b)) => no_work || a.asks_as(b),
+        (Some(a), Some(b)) => !is_work || a.asks_as(b),
         _ => true,
     }
 }

@@ -8,13 +8,12 @@
 //! is asked for two different parts is computed in full, so nothing is computed twice. Every element
 //! that is left has the bits it had.
 
-mod part;
-
 use crate::rebuild::Rebuild;
-use part::Part;
 use std::collections::BTreeMap;
 use tessera_ir::graph::{Graph, Node, NodeId};
-use tessera_ops::prim::{Prim, Steps};
+use tessera_ir::part::Part;
+use tessera_ir::prim::{Site, row};
+use tessera_ops::prim::Prim;
 
 pub fn run(old: &Graph) -> Graph {
     let wanted = wanted(old);
@@ -36,8 +35,8 @@ pub fn run(old: &Graph) -> Graph {
 fn wanted(g: &Graph) -> Vec<Option<Part>> {
     let mut wanted: Vec<Option<Part>> = vec![None; g.nodes.len()];
     // What an exchange gives away others read, whether or not its result is read here.
-    let exchanges = g.ids().filter(|id| matches!(g.node(*id).prim, Prim::Exchange(_)));
-    for o in g.outputs.iter().copied().chain(exchanges) {
+    let elsewhere = g.ids().filter(|id| row(&g.node(*id).prim).is_needed_elsewhere());
+    for o in g.outputs.iter().copied().chain(elsewhere) {
         wanted[o.0 as usize] = Some(Part::all(&g.ty(o).shape));
     }
     for id in g.ids().collect::<Vec<_>>().into_iter().rev() {
@@ -61,38 +60,12 @@ fn wanted(g: &Graph) -> Vec<Option<Part>> {
 /// `None` where the node has to be computed in full.
 fn asks(g: &Graph, id: NodeId, part: &Part) -> Option<Vec<Part>> {
     let node = g.node(id);
-    let shape = |n: usize| &g.ty(node.operands[n]).shape;
     let all = *part == Part::all(&node.ty.shape);
     match &node.prim {
-        Prim::Slice { start, step } => Some(vec![part.of_slice(start, step)]),
+        Prim::Slice { .. } => row(&node.prim).asks(Site { g, node }, part),
         _ if all => Some(vec![]),
         _ if part.is_empty() => None,
-        Prim::Full { .. } => Some(vec![]),
-        Prim::Map(_) | Prim::Cast => Some(vec![part.clone(); node.operands.len()]),
-        Prim::Broadcast { dims } => {
-            let dim = |(i, d): (usize, &usize)| if shape(0)[i] == 1 { (0, 1, 1) } else { part.dim(*d) };
-            Some(vec![dims.iter().enumerate().map(dim).collect()])
-        }
-        Prim::Transpose { perm } => {
-            let mut dims = vec![(0, 1, 1); perm.len()];
-            perm.iter().enumerate().for_each(|(i, p)| dims[*p] = part.dim(i));
-            Some(vec![dims.into_iter().collect()])
-        }
-        Prim::Reshape => Some(vec![part.reshaped(&node.ty.shape, shape(0))?]),
-        Prim::Reduce { axes, .. } => {
-            let mut kept = (0..node.ty.shape.len()).map(|d| part.dim(d));
-            let dims = (0..shape(0).len()).map(|d| match axes.contains(&d) {
-                true => Some((0, 1, shape(0)[d])),
-                false => kept.next(),
-            });
-            Some(vec![dims.collect::<Option<Part>>()?])
-        }
-        Prim::Dot { steps: Steps::All, .. } => {
-            let (m, n) = (node.ty.shape.len().checked_sub(2)?, node.ty.shape.len() - 1);
-            let (k, batch) = ((0, 1, shape(0)[n]), || (0..m).map(|d| part.dim(d)));
-            Some(vec![batch().chain([part.dim(m), k]).collect(), batch().chain([k, part.dim(n)]).collect()])
-        }
-        _ => None,
+        prim => row(prim).asks(Site { g, node }, part),
     }
 }
 

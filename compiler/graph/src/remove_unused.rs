@@ -6,6 +6,7 @@
 
 use crate::rebuild::Rebuild;
 use tessera_ir::graph::Graph;
+use tessera_ir::prim::row;
 use tessera_ops::prim::Prim;
 
 pub fn run(old: &Graph) -> Graph {
@@ -14,7 +15,7 @@ pub fn run(old: &Graph) -> Graph {
         used[o.0 as usize] = true;
     }
     for id in old.ids().collect::<Vec<_>>().into_iter().rev() {
-        used[id.0 as usize] |= matches!(old.node(id).prim, Prim::Exchange(_));
+        used[id.0 as usize] |= row(&old.node(id).prim).is_needed_elsewhere();
         if used[id.0 as usize] {
             for o in &old.node(id).operands {
                 used[o.0 as usize] = true;

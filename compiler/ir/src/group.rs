@@ -4,6 +4,28 @@
 use crate::graph::NodeId;
 use tessera_abi::plan::BufRef;
 
+/// What a node can be part of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Input, literal: exists in memory.
+    Source,
+    /// No work of its own: recomputed wherever it is read.
+    View,
+    /// One result element from one element of each operand.
+    Element,
+    Reduce,
+    /// Reads its first operand, which lies in memory, where other operands say.
+    Position,
+    /// Walks along one dim in order (positions of extremes, running sums): the root of its
+    /// group, into which elementwise producers come.
+    Ordered,
+    Dot,
+    /// Runs alone through its reference kernel.
+    Alone,
+    /// Result of a node with several.
+    Part,
+}
+
 /// How a group is carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum GroupKind {

@@ -3,10 +3,11 @@
 //! Compiled code gives the same bits. Values are dropped after their last reader.
 
 use crate::graph::{Graph, NodeId, NodeType, Policy};
+use crate::reference;
 use std::borrow::Cow;
 use tessera_base::Span;
 use tessera_ops::prim::Prim;
-use tessera_ops::reference::{self, ArrayRef, EvalError, Summation};
+use tessera_ops::reference::{ArrayRef, EvalError, Summation};
 
 /// Why a graph stopped: the node, in the graph or in a loop's body, and what its kernel said (an index out of range).
 #[derive(Clone, PartialEq, Eq, Debug)]

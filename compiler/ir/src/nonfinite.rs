@@ -6,11 +6,13 @@
 
 use crate::graph::{Graph, Node, NodeId, NodeType};
 use crate::interpret::summation;
+use crate::prim::columns::Source;
+use crate::prim::{Site, row};
+use crate::reference;
 use std::collections::BTreeMap;
 use tessera_base::DType;
-use tessera_ops::map::MapOp;
 use tessera_ops::prim::Prim;
-use tessera_ops::reference::{self, ArrayRef};
+use tessera_ops::reference::ArrayRef;
 
 /// What an element that is not finite is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -197,7 +199,7 @@ impl Values<'_> {
             if n.operands.is_empty() {
                 return None;
             }
-            if let Prim::Get { .. } = n.prim {
+            if row(&n.prim).comes_from(Site { g: self.g, node: &n }) == Source::Turn {
                 return self.pass(*n.operands.first()?);
             }
             n.operands.iter().try_for_each(|&o| self.make(o))?;
@@ -228,16 +230,15 @@ impl Values<'_> {
     /// The elements of operands that element `at` of a node's result is made of, as far as they
     /// matter: of operands that are read as a whole the first of each kind that is not finite.
     fn sources(&self, n: &Node, at: usize) -> Vec<(NodeId, usize)> {
-        match &n.prim {
-            Prim::Map(MapOp::r#where) => {
+        let worst = || n.operands.iter().flat_map(|&o| self.worst(o)).collect();
+        match row(&n.prim).comes_from(Site { g: self.g, node: n }) {
+            Source::Chosen => {
                 let chosen = self.bytes(n.operands[0]).get(at).is_some_and(|&b| b != 0);
                 n.operands.get(if chosen { 1 } else { 2 }).map(|&o| (o, at)).into_iter().collect()
             }
-            Prim::Map(_) | Prim::Cast | Prim::Reshape => n.operands.iter().map(|&o| (o, at)).collect(),
-            prim => match self.moved_from(prim, n, at) {
-                Some(source) => vec![source],
-                None => n.operands.iter().flat_map(|&o| self.worst(o)).collect(),
-            },
+            Source::Same => n.operands.iter().map(|&o| (o, at)).collect(),
+            Source::Moved(data) => self.moved_from(n, data, at).map_or_else(worst, |source| vec![source]),
+            Source::Any | Source::Turn => worst(),
         }
     }
 
@@ -248,14 +249,7 @@ impl Values<'_> {
 
     /// The element that a node which only moves elements put at `at`: the same movement of
     /// positions tells.
-    fn moved_from(&self, prim: &Prim, n: &Node, at: usize) -> Option<(NodeId, usize)> {
-        let data = match prim {
-            Prim::Broadcast { .. } | Prim::Transpose { .. } | Prim::Slice { .. } | Prim::Windows { .. } => 1,
-            Prim::DynamicSlice { .. } | Prim::Take { .. } | Prim::Gather | Prim::TakeAlong { .. } => 1,
-            Prim::Pad { .. } | Prim::UpdateSlice { .. } | Prim::DynamicUpdate => 2,
-            Prim::Concat { .. } => n.operands.len(),
-            _ => return None,
-        };
+    fn moved_from(&self, n: &Node, data: usize, at: usize) -> Option<(NodeId, usize)> {
         let mut positions: Vec<Vec<u8>> = vec![];
         let mut starts = vec![];
         let mut next = 0i64;
@@ -274,7 +268,7 @@ impl Values<'_> {
                 None => self.array(o),
             })
             .collect();
-        let moved = reference::eval(prim, &operands, DType::I64, &n.ty.shape).ok()?;
+        let moved = reference::eval(&n.prim, &operands, DType::I64, &n.ty.shape).ok()?;
         let position = i64::from_le_bytes(*moved.as_chunks::<8>().0.get(at)?);
         let of = starts.iter().rposition(|&s| s <= position)?;
         Some((n.operands[of], usize::try_from(position - starts[of]).ok()?))

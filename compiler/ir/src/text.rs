@@ -6,6 +6,7 @@
 //! Reading never panics: input may be any bytes.
 
 use std::fmt::Write;
+use tessera_base::Blocks;
 
 /// An attribute value.
 #[derive(Clone, PartialEq, Debug)]
@@ -15,6 +16,63 @@ pub enum Attr {
     Bool(bool),
     Str(String),
     List(Vec<Attr>),
+}
+
+impl Attr {
+    pub fn ints(items: &[i64]) -> Attr {
+        Attr::List(items.iter().map(|&n| Attr::Int(n)).collect())
+    }
+
+    pub fn sizes(items: &[u64]) -> Attr {
+        Attr::List(items.iter().map(|&n| Attr::Int(n as i64)).collect())
+    }
+}
+
+/// The attributes of an operation that is printed.
+#[derive(Default)]
+pub struct Attrs(pub Vec<(String, Attr)>);
+
+impl Attrs {
+    pub fn put(&mut self, key: &str, value: Attr) {
+        self.0.push((key.to_owned(), value));
+    }
+
+    pub fn int(&mut self, key: &str, value: impl Into<i64>) {
+        self.put(key, Attr::Int(value.into()));
+    }
+
+    /// An axis, a position, a number of things.
+    pub fn place(&mut self, key: &str, value: usize) {
+        self.put(key, Attr::Int(value as i64));
+    }
+
+    pub fn size(&mut self, key: &str, value: u64) {
+        self.put(key, Attr::Int(value as i64));
+    }
+
+    pub fn float(&mut self, key: &str, value: f64) {
+        self.put(key, Attr::Float(value));
+    }
+
+    pub fn bool(&mut self, key: &str, value: bool) {
+        self.put(key, Attr::Bool(value));
+    }
+
+    pub fn str(&mut self, key: &str, value: &str) {
+        self.put(key, Attr::Str(value.to_owned()));
+    }
+
+    pub fn ints(&mut self, key: &str, values: &[i64]) {
+        self.put(key, Attr::ints(values));
+    }
+
+    pub fn sizes(&mut self, key: &str, values: &[u64]) {
+        self.put(key, Attr::sizes(values));
+    }
+
+    pub fn places(&mut self, key: &str, values: &[usize]) {
+        self.put(key, Attr::List(values.iter().map(|&n| Attr::Int(n as i64)).collect()));
+    }
 }
 
 /// One operation.
@@ -87,6 +145,22 @@ impl Op {
             }
             _ => Err(bad()),
         }
+    }
+
+    /// A list of numbers that are not negative.
+    pub fn sizes(&self, key: &str) -> Result<Vec<u64>, TextError> {
+        let natural = |n| u64::try_from(n).map_err(|_| self.error(format!("`{key}` holds a negative number")));
+        self.ints(key)?.into_iter().map(natural).collect()
+    }
+
+    /// A list of axes or positions.
+    pub fn places(&self, key: &str) -> Result<Vec<usize>, TextError> {
+        Ok(self.sizes(key)?.into_iter().map(|n| n as usize).collect())
+    }
+
+    /// A format of numbers in blocks.
+    pub fn blocks(&self, key: &str) -> Result<Blocks, TextError> {
+        Blocks::parse(self.str(key)?).ok_or_else(|| self.error(format!("`{key}` is no block format")))
     }
 }
 

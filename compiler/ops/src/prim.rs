@@ -4,6 +4,8 @@
 //! operands of a map have one shape, and every dtype is explicit.
 
 use crate::map::MapOp;
+use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 use tessera_abi::check::Check;
 use tessera_base::{Blocks, DType};
@@ -214,6 +216,40 @@ pub enum Prim {
     /// A device's part of a tensor in another layout, from its part of operand 0 and those of
     /// other devices. Only in graphs of one device of a mesh.
     Exchange(Arc<Exchange>),
+    /// A primitive that is not in this list: all that is known of it its row says (`tessera_ir::prim::own`).
+    Own(Own),
+}
+
+/// The row of a primitive that is not in the list.
+#[derive(Clone)]
+pub struct Own(Arc<dyn OwnRow>);
+
+/// A row, as far as this crate looks at it.
+pub trait OwnRow: Any + fmt::Debug + Send + Sync {
+    /// Whether it is the same primitive with the same attributes.
+    fn is_same(&self, other: &dyn OwnRow) -> bool;
+}
+
+impl Own {
+    pub fn new(row: impl OwnRow) -> Own {
+        Own(Arc::new(row))
+    }
+
+    pub fn row(&self) -> &dyn OwnRow {
+        &*self.0
+    }
+}
+
+impl PartialEq for Own {
+    fn eq(&self, other: &Own) -> bool {
+        self.row().is_same(other.row())
+    }
+}
+
+impl fmt::Debug for Own {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 /// What the devices along an axis of a mesh do with a block that each of them has.

@@ -355,6 +355,8 @@ pub struct OpDef {
     pub params: &'static [Param],
     /// What `numerics.precision` does to it.
     pub mixed: Mixed,
+    /// An element of the result depends on those of the operands at its place alone: the result may be written over one.
+    pub elementwise: bool,
     /// `args[i]` belongs to `params[i]`.
     pub infer: fn(&mut InferCx, &[SymArg], &Hints) -> Result<OpTypes, OpError>,
     pub expand: fn(&mut dyn Build, &[Arg], &Hints) -> Result<Vec<Id>, OpError>,

@@ -13,24 +13,11 @@ mod hinted;
 
 pub use hinted::of as hints;
 pub use machine::{host, reference};
+pub use tessera_ir::body::Refusal;
 
-use std::fmt;
-use tessera_ir::graph::{Graph, NodeId};
+use tessera_ir::graph::Graph;
 use tessera_ir::group::Group;
 use tessera_ir::schedule::{Machine, Schedule};
-
-/// Why a group has no kernel; its nodes run their reference kernels instead.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refusal {
-    pub node: NodeId,
-    pub reason: String,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{} {}", self.node, self.reason)
-    }
-}
 
 /// The schedule of `group`, named `name` (also the symbol of its kernels).
 ///

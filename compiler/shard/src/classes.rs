@@ -5,11 +5,11 @@ use crate::exchange;
 use crate::layout::{Made, Placed};
 use crate::local::is_plain;
 use crate::place::{Parts, Place, parts};
-use crate::reach::of_box;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use tessera_base::Mesh;
 use tessera_ir::graph::{Graph, Node};
+use tessera_ir::prim::row;
 use tessera_ops::prim::Prim;
 
 /// What each device sees of the layouts: devices with equal lists are alike.
@@ -76,7 +76,7 @@ impl Signatures {
             let (results, boxes) =
                 (made.at.parts(&node.ty.shape, mesh.devices()), place.parts(&g.ty(*o).shape, mesh.devices()));
             for ((all, result), part) in self.of.iter_mut().zip(&results).zip(boxes) {
-                let Prim::Pad { low, .. } = of_box(&node.prim, result, &[part]) else { continue };
+                let Some(Prim::Pad { low, .. }) = row(&node.prim).of_box(result, &[part]) else { continue };
                 all.extend(low);
             }
         }

@@ -6,11 +6,12 @@
 //! Inside an operator (the maximum of a softmax over a split dim) partial values are completed.
 
 use crate::apart::apart;
-use crate::links::{Link, first_of_sorted, links};
+use crate::links::links;
 use std::sync::Arc;
-use tessera_base::{DType, Mesh, Monoid, Sharding};
+use tessera_base::{Mesh, Monoid, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId};
-use tessera_ops::map::MapOp;
+use tessera_ir::links::{Link, first_of_sorted};
+use tessera_ir::prim::{Site, Summand, row};
 use tessera_ops::prim::{Prim, Reduction};
 
 /// Why an operator does not take these layouts. Operands are inputs of the graph by number,
@@ -248,37 +249,16 @@ fn passes(link: &Link) -> bool {
 /// Whether an operation on the summands (or on what is compared) is that of the whole.
 fn keeps_partial(g: &Graph, node: &Node, monoid: Monoid, i: usize, states: &[State]) -> bool {
     let others = |ok: fn(State, State) -> bool| states.iter().enumerate().all(|(j, s)| j == i || ok(*s, states[i]));
-    let alike = || others(|s, own| s == own);
-    let same = || others(|s, _| s == State::Same);
-    match (&node.prim, monoid) {
+    let alike = others(|s, own| s == own);
+    let same = others(|s, _| s == State::Same);
+    match monoid {
         // What is computed from what a few devices have is theirs.
-        (_, Monoid::At(_)) => others(|s, own| s == own || s == State::Same),
+        Monoid::At(_) => others(|s, own| s == own || s == State::Same),
         // What is computed from a device's own value is its own.
-        (_, Monoid::Each) | (Prim::Layout, _) => true,
-        (Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } | Prim::Slice { .. }, _) => true,
-        (Prim::Windows { .. } | Prim::Part { .. }, _) => true,
-        (Prim::Concat { .. }, _) | (Prim::Complex, Monoid::Sum) => alike(),
-        (Prim::Cast, Monoid::Max | Monoid::Min) => is_monotone(g.ty(node.operands[0]).dtype, node.ty.dtype),
-        (Prim::Cast, _) => g.ty(node.operands[0]).dtype.widens_to(node.ty.dtype) && node.ty.dtype.is_float(),
-        (Prim::Map(op), Monoid::Sum) => {
-            *op == MapOp::neg && node.operands.len() == 1
-                || (*op == MapOp::add || *op == MapOp::sub) && alike()
-                || *op == MapOp::mul && same()
-                || *op == MapOp::div && i == 0 && same()
+        Monoid::Each => true,
+        _ => {
+            let of = Summand { monoid, operand: i, others_alike: alike, others_same: same };
+            row(&node.prim).keeps_partial(Site { g, node }, of)
         }
-        (Prim::Map(op), Monoid::Max) => *op == MapOp::maximum && alike() || *op == MapOp::add && same(),
-        (Prim::Map(op), Monoid::Min) => *op == MapOp::minimum && alike() || *op == MapOp::add && same(),
-        (Prim::Reduce { kind, .. }, _) => matches!(
-            (kind, monoid),
-            (Reduction::Sum, Monoid::Sum) | (Reduction::Max, Monoid::Max) | (Reduction::Min, Monoid::Min)
-        ),
-        (Prim::Dot { .. }, Monoid::Sum) => same(),
-        _ => false,
     }
-}
-
-/// Whether a conversion keeps the order of numbers: between integers it may wrap around.
-fn is_monotone(from: DType, to: DType) -> bool {
-    let floats = from.is_float() || to.is_float();
-    (floats || from.widens_to(to)) && to != DType::Bool && !from.is_complex() && !to.is_complex()
 }

@@ -6,11 +6,12 @@
 //! come in order, and so do the positions in one.
 
 use crate::layout::{Placed, lay_out_with, real};
-use crate::links::first_of_sorted;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use tessera_base::{DType, Mesh, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Origin, Reason};
+use tessera_ir::links::first_of_sorted;
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Prim, Scalar};
 use tessera_ops::surface::{Build, Id, expand};

@@ -13,7 +13,7 @@ pub mod chains;
 pub mod turns;
 mod views;
 
-use crate::links::{Link, links};
+use crate::links::links;
 use crate::place::{Place, parts};
 use chains::{Chain, Chains};
 use std::cmp::Reverse;
@@ -21,6 +21,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_base::{Mesh, Monoid, Sharding, Span};
 use tessera_ir::graph::{Graph, Node, NodeId};
+use tessera_ir::links::Link;
 use tessera_ops::prim::Prim;
 use turns::Turn;
 use views::{made_at, place_views, reaches, sources};

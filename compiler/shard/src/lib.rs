@@ -13,7 +13,6 @@
 //! says what may be done with a value, not that devices hold summands.
 
 pub mod apart;
-pub mod reach;
 pub mod links;
 pub mod derive;
 pub mod place;

@@ -9,7 +9,6 @@ use crate::few::by_blocks;
 use crate::layout::turns::Turn;
 use crate::layout::{Made, Placed, lay_out, real};
 use crate::place::Place;
-use crate::reach::of_box;
 use batches::Batches;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,6 +16,7 @@ use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Reason};
 use tessera_ir::hints::KernelHints;
+use tessera_ir::prim::row;
 use tessera_ops::prim::{Exchange, Prim, Scalar};
 
 /// Where an output of a graph lies after the call.
@@ -253,21 +253,16 @@ impl<'a> Local<'a> {
     /// The primitive that makes this device's part of a node.
     fn prim_of_part(&mut self, node: &Node, placed: &Placed, at: &Made) -> Prim {
         match &node.prim {
-            Prim::DynamicSlice { .. } => {
-                // Dims that go along have the size of the part.
-                let part = at.at.part(&node.ty.shape, self.device);
-                Prim::DynamicSlice { sizes: part.iter().map(|r| r.end - r.start).collect() }
-            }
             Prim::Scan { body, carry, sequences, trips } => {
                 let body = self.body(*body, placed.turn.as_deref());
                 Prim::Scan { body, carry: *carry, sequences: *sequences, trips: *trips }
             }
-            prim @ (Prim::Slice { .. } | Prim::Pad { .. } | Prim::UpdateSlice { .. }) => {
+            prim => {
                 let part = |(&o, place): (&NodeId, &Place)| place.part(&self.from.ty(o).shape, self.device);
                 let boxes: Vec<_> = node.operands.iter().zip(&at.operands).map(part).collect();
-                of_box(prim, &at.at.part(&node.ty.shape, self.device), &boxes)
+                let made = row(prim).of_box(&at.at.part(&node.ty.shape, self.device), &boxes);
+                made.unwrap_or_else(|| prim.clone())
             }
-            prim => prim.clone(),
         }
     }
 

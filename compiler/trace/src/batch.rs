@@ -6,6 +6,8 @@ use super::Tracer;
 use std::collections::BTreeMap;
 use tessera_base::{DType, Span};
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType};
+use tessera_ir::lift::Lifted;
+use tessera_ir::prim::row;
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Prim, Scalar};
 use tessera_ops::surface::{Id, expand};
@@ -154,33 +156,16 @@ impl Batch<'_, '_> {
                 _ => Some(Outside::Plain(self.push(&node, node.prim.clone(), plain, node.ty.shape.clone()))),
             };
         }
-        let g = self.grid.len();
-        let prim = match &node.prim {
-            Prim::Map(_) | Prim::Check(_) | Prim::Cast | Prim::Reshape | Prim::Dot { .. } | Prim::RandomBits => {
-                node.prim.clone()
-            }
-            Prim::Broadcast { dims } => Prim::Broadcast { dims: (0..g).chain(dims.iter().map(|d| d + g)).collect() },
-            Prim::Transpose { perm } => Prim::Transpose { perm: (0..g).chain(perm.iter().map(|d| d + g)).collect() },
-            Prim::Slice { start, step } => {
-                Prim::Slice { start: [&vec![0; g], &start[..]].concat(), step: [&vec![1; g], &step[..]].concat() }
-            }
-            Prim::Pad { low, high } => {
-                Prim::Pad { low: [&vec![0; g], &low[..]].concat(), high: [&vec![0; g], &high[..]].concat() }
-            }
-            Prim::Concat { axis } => Prim::Concat { axis: axis + g },
-            Prim::Reduce { kind, axes } => Prim::Reduce { kind: *kind, axes: axes.iter().map(|a| a + g).collect() },
-            Prim::ArgReduce { largest, axis } => Prim::ArgReduce { largest: *largest, axis: axis + g },
-            Prim::Cumulate { kind, axis } => Prim::Cumulate { kind: *kind, axis: axis + g },
-            Prim::Sort { axis, descending } => Prim::Sort { axis: axis + g, descending: *descending },
-            Prim::ArgSort { axis, descending } => Prim::ArgSort { axis: axis + g, descending: *descending },
-            _ => return None,
+        let (prim, first_only) = match row(&node.prim).lifted(self.grid.len()) {
+            Lifted::All(prim) => (prim, false),
+            Lifted::First(prim) => (prim, true),
+            Lifted::No => return None,
         };
         let mut operands = vec![];
         for (i, &o) in node.operands.iter().enumerate() {
-            operands.push(match (&node.prim, i, self.outside[o.0 as usize]?) {
-                // What is outside is one number.
-                (Prim::Pad { .. }, 1, Outside::Plain(x)) => x,
-                (Prim::Pad { .. }, 1, Outside::Grid(_)) => return None,
+            operands.push(match (first_only && i > 0, self.outside[o.0 as usize]?) {
+                (true, Outside::Plain(x)) => x,
+                (true, Outside::Grid(_)) => return None,
                 _ => self.grid_of(o)?,
             });
         }

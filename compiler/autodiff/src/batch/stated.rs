@@ -1,11 +1,12 @@
 //! What a graph states about its derivatives, for many values at once.
 
-use super::{Batch, Value, along};
-use crate::writer::{Writer, smooth, zeros_like};
+use super::{Batch, along};
 use std::sync::Arc;
 use tessera_base::Span;
 use tessera_ir::graph::derivatives::{Kind, Many, Part, Rule};
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy};
+use tessera_ir::lift::Value;
+use tessera_ir::writer::{Writer, smooth, zeros_like};
 use tessera_ops::prim::{Prim, Reduction};
 use tessera_ops::surface::{Id, Pulled, expand};
 
@@ -13,11 +14,11 @@ impl Batch<'_, '_> {
     /// Says about the nodes with the leading dim what the body says about its own. `began` is how many
     /// nodes there were before each node of the body, and at the end.
     pub(super) fn state(&mut self, began: &[NodeId]) {
-        let body = self.body;
+        let body = self.l.body;
         for id in body.ids() {
             if body.derivatives.is_held(id) && self.made(id, began) {
                 let held = self.id(id);
-                self.w.graph.derivatives.hold(held);
+                self.l.w.graph.derivatives.hold(held);
             }
             let Some(part) = body.derivatives.of(id) else { continue };
             // A part of several outputs is stated once, at the last of them.
@@ -33,19 +34,20 @@ impl Batch<'_, '_> {
     }
 
     fn id(&self, id: NodeId) -> NodeId {
-        match self.value(id) {
+        match self.l.value(id) {
             Value::Plain(x) | Value::Each(x) => NodeId(x.0),
         }
     }
 
     fn kinds(&self, ids: &[NodeId]) -> Vec<Kind> {
-        let kind = |&id: &NodeId| Kind { ty: self.body.ty(id).clone(), each: matches!(self.value(id), Value::Each(_)) };
+        let kind =
+            |&id: &NodeId| Kind { ty: self.l.body.ty(id).clone(), each: matches!(self.l.value(id), Value::Each(_)) };
         ids.iter().map(kind).collect()
     }
 
     fn state_part(&mut self, part: &Part, began: &[NodeId]) {
         let all = |ids: &[NodeId]| ids.iter().map(|&id| self.id(id)).collect::<Vec<_>>();
-        let each = part.outputs.iter().any(|&o| matches!(self.value(o), Value::Each(_)));
+        let each = part.outputs.iter().any(|&o| matches!(self.l.value(o), Value::Each(_)));
         let rule = match &part.rule {
             Rule::Again(from, end) => match (began.get(from.0 as usize), began.get(end.0 as usize)) {
                 (Some(&from), Some(&end)) => Rule::Again(from, end),
@@ -54,15 +56,15 @@ impl Batch<'_, '_> {
             rule if !each => rule.clone(),
             rule => Rule::Many(Arc::new(Many {
                 rule: rule.clone(),
-                size: self.size,
-                axis: self.axis.cloned(),
+                size: self.l.size,
+                axis: self.l.axis.cloned(),
                 inputs: self.kinds(&part.inputs),
                 outputs: self.kinds(&part.outputs),
                 saved: self.kinds(&part.saved),
             })),
         };
         let (inputs, outputs, saved) = (all(&part.inputs), all(&part.outputs), all(&part.saved));
-        self.w.graph.derivatives.add(Part { inputs, outputs, saved, rule });
+        self.l.w.graph.derivatives.add(Part { inputs, outputs, saved, rule });
     }
 }
 

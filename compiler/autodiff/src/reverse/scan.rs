@@ -5,10 +5,10 @@
 //! cotangents of the state and the sums of those of the constants.
 
 use super::{Blocked, Reverse, active, copy_into, smooth};
-use crate::writer::{Writer, zeros_like};
 use std::collections::BTreeSet;
 use tessera_base::Span;
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy};
+use tessera_ir::writer::{Writer, zeros_like};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::Prim;
 use tessera_ops::surface::{Build, Id, expand};

@@ -10,8 +10,8 @@
 use super::{Planned, bytes, is_scalar};
 use std::collections::BTreeMap;
 use tessera_abi::plan::Counts;
-use tessera_ir::graph::{Graph, Node, NodeId};
-use tessera_ops::prim::{Prim, Steps};
+use tessera_ir::graph::{Graph, NodeId};
+use tessera_ir::prim::{Site, row};
 
 /// The counts of one group. A group without kernels of its own moves bytes and has no launches.
 pub fn of(graph: &Graph, planned: &Planned) -> Counts {
@@ -45,20 +45,7 @@ pub fn add_times(sum: &mut Counts, other: &Counts, turns: u64) {
 
 /// How many members of a group compute something: all but views and constants.
 pub fn computing(graph: &Graph, members: &[NodeId]) -> usize {
-    let computes = |n: &Node| {
-        !matches!(
-            n.prim,
-            Prim::Full { .. }
-                | Prim::Iota { .. }
-                | Prim::Literal(_)
-                | Prim::Broadcast { .. }
-                | Prim::Reshape
-                | Prim::Transpose { .. }
-                | Prim::Slice { .. }
-                | Prim::Windows { .. }
-        )
-    };
-    members.iter().filter(|&&m| computes(graph.node(m))).count()
+    members.iter().filter(|&&m| row(&graph.node(m).prim).is_work()).count()
 }
 
 /// Elements of inputs and members that the roots of a group need, at most.
@@ -70,7 +57,7 @@ fn needed(graph: &Graph, planned: &Planned) -> BTreeMap<NodeId, u64> {
         let wanted = out.get(&m).copied().unwrap_or(0);
         let n = graph.node(m);
         for (position, &o) in n.operands.iter().enumerate().filter(|(_, o)| !is_scalar(graph, **o)) {
-            let here = if whole(&n.prim, position) { elems(o) } else { wanted.min(elems(o)) };
+            let here = if row(&n.prim).reads_all(position) { elems(o) } else { wanted.min(elems(o)) };
             let sum = out.entry(o).or_default();
             *sum = sum.saturating_add(here).min(elems(o));
         }
@@ -78,50 +65,8 @@ fn needed(graph: &Graph, planned: &Planned) -> BTreeMap<NodeId, u64> {
     out
 }
 
-/// Whether any element of the result may need every element of an operand.
-fn whole(prim: &Prim, operand: usize) -> bool {
-    match prim {
-        Prim::Take { .. } | Prim::TakeAlong { .. } | Prim::Gather | Prim::DynamicSlice { .. } => operand > 0,
-        Prim::Map(_) | Prim::Cast | Prim::Part { .. } | Prim::Complex => false,
-        Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } | Prim::Slice { .. } => false,
-        Prim::Windows { .. } | Prim::Pad { .. } | Prim::Concat { .. } | Prim::UpdateSlice { .. } => false,
-        _ => true,
-    }
-}
-
-/// Elements of a node per position of `axis`.
-fn rows_along(graph: &Graph, id: NodeId, axis: usize) -> u64 {
-    let shape = &graph.ty(id).shape;
-    shape.iter().enumerate().filter(|(d, _)| *d != axis).map(|(_, n)| n).product()
-}
-
 /// Operations of a node on numbers.
 fn operations(graph: &Graph, id: NodeId) -> u64 {
-    let n = graph.node(id);
-    let elems = n.ty.elems().unwrap_or(0);
-    let operand = || n.operands.first().and_then(|&o| graph.ty(o).elems()).unwrap_or(0);
-    let parts = if n.ty.dtype.is_complex() { 2 } else { 1 };
-    match &n.prim {
-        Prim::Map(_) => elems,
-        Prim::Reduce { .. } | Prim::ArgReduce { .. } | Prim::Cumulate { .. } => operand().saturating_mul(parts),
-        &Prim::Dot { steps, .. } => {
-            let shape = n.operands.first().map_or(&[][..], |&o| &graph.ty(o).shape);
-            let [rows, depth] = [2, 1].map(|d| shape.len().checked_sub(d).map_or(0, |at| shape[at]));
-            let steps = match steps {
-                Steps::All => rows.saturating_mul(depth),
-                steps => {
-                    (0..rows).map(|i| steps.of(i as usize, depth as usize).len() as u64).fold(0, u64::saturating_add)
-                }
-            };
-            let per_step = 2 * parts * parts;
-            elems.checked_div(rows).unwrap_or(0).saturating_mul(steps).saturating_mul(per_step)
-        }
-        // The usual count: 5·n·log2 n per complex transform, half of it for a real one.
-        Prim::Fft(f) => {
-            let per_point = 5.0 * (f.points as f64).log2() * if f.kind.real() { 0.5 } else { 1.0 };
-            let rows = n.operands.first().map_or(0, |&o| rows_along(graph, o, f.axis));
-            (rows as f64 * f.points as f64 * per_point) as u64
-        }
-        _ => 0,
-    }
+    let node = graph.node(id);
+    row(&node.prim).cost(Site { g: graph, node }).operations
 }

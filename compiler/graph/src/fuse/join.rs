@@ -8,6 +8,7 @@ use super::{Fuser, MEMBERS_MAX, Role};
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::{Group, GroupKind};
+use tessera_ir::prim::row;
 use tessera_ops::prim::Prim;
 
 /// Tensors that one kernel reads and writes, at most: more streams than the processor follows.
@@ -121,7 +122,8 @@ impl Fuser<'_> {
     fn is_pointwise(&self, group: &Group, rows: bool) -> bool {
         let shape = &self.g.ty(group.roots[0]).shape;
         group.members.iter().all(|&m| match (self.role(m), &self.g.node(m).prim) {
-            (Role::Element, Prim::Map(_) | Prim::Cast) | (Role::View, _) => true,
+            (Role::Element, prim) => row(prim).is_step(),
+            (Role::View, _) => true,
             (Role::Reduce, _) => rows && self.g.ty(self.g.node(m).operands[0]).shape == *shape,
             _ => false,
         })
@@ -159,11 +161,10 @@ pub(crate) fn reads_in_step(g: &Graph, members: &[NodeId], input: NodeId, root: 
     let shape = &g.ty(root).shape;
     members.iter().all(|&m| {
         let n = g.node(m);
-        !n.operands.contains(&input) || (matches!(n.prim, Prim::Map(_) | Prim::Cast) && &n.ty.shape == shape)
+        !n.operands.contains(&input) || (row(&n.prim).is_step() && &n.ty.shape == shape)
     }) && members.iter().all(|&m| {
         // No member moves elements that come from the input.
-        matches!(g.node(m).prim, Prim::Map(_) | Prim::Cast | Prim::Full { .. } | Prim::Iota { .. })
-            || !g.node(m).operands.iter().any(|&o| comes_from(g, members, o, input))
+        row(&g.node(m).prim).is_step() || !g.node(m).operands.iter().any(|&o| comes_from(g, members, o, input))
     })
 }
 

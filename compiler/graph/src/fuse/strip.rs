@@ -9,6 +9,7 @@ use super::{Fuser, MEMBERS_MAX, Role};
 use std::collections::BTreeSet;
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
+use tessera_ir::prim::row;
 use tessera_ops::prim::{Prim, Steps};
 
 /// Positions of a row at most: a register tile of rows is kept.
@@ -61,7 +62,7 @@ impl Fuser<'_> {
                 [next] if !self.stored.contains(&at) => next,
                 _ => return best,
             };
-            let steps = matches!(self.g.node(next).prim, Prim::Map(_) | Prim::Cast);
+            let steps = row(&self.g.node(next).prim).is_step();
             if !steps || self.g.ty(next).shape != self.g.ty(second).shape {
                 return best;
             }
@@ -116,7 +117,7 @@ impl Fuser<'_> {
                 let left = if space == Space::Columns { Space::Rows } else { Space::Operand };
                 todo.extend([(n.operands[0], left), (n.operands[1], Space::Operand)]);
             }
-            (Prim::Map(_) | Prim::Cast, _) => todo.extend(all(space)),
+            (prim, _) if row(prim).is_step() => todo.extend(all(space)),
             (Prim::Broadcast { .. }, Space::Columns | Space::Rows) if self.is_of_rows(id) => {
                 todo.extend(all(Space::PerRow))
             }
@@ -137,7 +138,7 @@ impl Fuser<'_> {
         match (self.role(id), space) {
             (Role::View, _) => true,
             (Role::Element, Space::Operand) => self.is_cheap(id),
-            (Role::Element, _) if !matches!(n.prim, Prim::Map(_) | Prim::Cast) => false,
+            (Role::Element, _) if !row(&n.prim).is_step() => false,
             (Role::Element | Role::Dot, Space::Columns) => n.ty.shape == self.g.ty(root).shape,
             (Role::Element | Role::Dot, Space::Rows) => Some(&n.ty.shape) == strip,
             (Role::Element, Space::PerRow) => true,

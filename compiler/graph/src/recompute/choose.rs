@@ -4,8 +4,9 @@ use super::cut::Network;
 use crate::place_buffers::Life;
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_ir::graph::{Graph, NodeId};
-use tessera_ir::group::Partition;
-use tessera_ops::prim::Prim;
+use tessera_ir::group::{Partition, Role};
+use tessera_ir::prim::columns::Again;
+use tessera_ir::prim::{Site, row};
 
 /// Nodes that one value is computed again with, at most.
 const STEPS_MAX: usize = 96;
@@ -144,7 +145,7 @@ impl Scene<'_> {
 
     /// Whether a value is in memory anyway until a group runs.
     fn is_there(&self, id: NodeId, until: usize) -> bool {
-        let given = matches!(self.g.node(id).prim, Prim::Input(_) | Prim::Literal(_));
+        let given = row(&self.g.node(id).prim).role(Site { g: self.g, node: self.g.node(id) }) == Role::Source;
         given || self.outputs.contains(&id) || self.lives.get(&id).is_some_and(|l| l.to >= until)
     }
 }
@@ -152,35 +153,9 @@ impl Scene<'_> {
 /// Nanoseconds that computing a node takes, roughly; `None` for what is never repeated: what devices exchange,
 /// loops, results of several, and what sorts or writes at positions.
 fn cost(g: &Graph, id: NodeId, effort: Effort) -> Option<f64> {
-    let n = g.node(id);
-    let elems = n.ty.elems()? as f64;
-    let operand = || n.operands.first().and_then(|&o| g.ty(o).elems()).unwrap_or(0) as f64;
-    let dear = effort == Effort::Dear;
-    match &n.prim {
-        Prim::Full { .. } | Prim::Iota { .. } | Prim::Broadcast { .. } | Prim::Reshape | Prim::Transpose { .. } => {
-            Some(0.0)
-        }
-        Prim::Slice { .. } | Prim::Windows { .. } => Some(0.0),
-        // Without kernels of their own.
-        Prim::Map(_) if n.ty.dtype.is_complex() => dear.then_some(elems * 50.0),
-        Prim::Map(op) => Some(elems * 0.1 * f64::from(op.def().cost)),
-        Prim::Cast | Prim::Pad { .. } | Prim::Concat { .. } | Prim::UpdateSlice { .. } => Some(elems * 0.1),
-        Prim::Part { .. } | Prim::Complex => Some(elems * 0.1),
-        Prim::Reduce { .. } | Prim::ArgReduce { .. } | Prim::Cumulate { .. } => Some(operand() * 0.2),
-        Prim::Take { .. } | Prim::TakeAlong { .. } | Prim::Gather | Prim::DynamicSlice { .. } => Some(elems * 0.5),
-        Prim::RandomBits | Prim::Quantize { .. } | Prim::Dequantize { .. } => Some(elems * 2.0),
-        Prim::Dot { .. } | Prim::BlockDot { .. } => {
-            let depth = n.operands.first().and_then(|&o| g.ty(o).shape.last().copied()).unwrap_or(1) as f64;
-            dear.then_some(elems * depth * 0.02)
-        }
-        Prim::Fft(f) => dear.then_some((elems + operand()) * (f.points as f64).log2().max(1.0)),
-        Prim::Input(_)
-        | Prim::Literal(_)
-        | Prim::Layout
-        | Prim::Exchange(_)
-        | Prim::Rows { .. }
-        | Prim::Collective(_) => None,
-        Prim::Scan { .. } | Prim::Get { .. } | Prim::Sort { .. } | Prim::ArgSort { .. } | Prim::Check(_) => None,
-        Prim::Scatter { .. } | Prim::ScatterAddAlong { .. } | Prim::DynamicUpdate => None,
+    match row(&g.node(id).prim).cost(Site { g, node: g.node(id) }).again {
+        Again::Cheap(ns) => Some(ns),
+        Again::Dear(ns) => (effort == Effort::Dear).then_some(ns),
+        Again::Never => None,
     }
 }

@@ -11,7 +11,6 @@ use tessera_base::{Code, Diagnostic, Span};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
 use tessera_core::walk::{Var, as_var, each_child};
-use tessera_ops::surface::OpDef;
 
 /// Where an output goes.
 pub struct Output {
@@ -312,7 +311,7 @@ fn is_whole(part: &IndexPart) -> bool {
 /// Whether an expression works element by element on its tensors.
 fn pointwise(e: &TExpr) -> bool {
     let own = match &e.kind {
-        TKind::Op { def, .. } => elementwise_op(def),
+        TKind::Op { def, .. } => def.elementwise,
         TKind::Call { .. } | TKind::CallValue { .. } | TKind::Scan { .. } | TKind::Fori { .. } => false,
         TKind::Derive { .. } => false,
         TKind::TensorIndex { .. } | TKind::Block { .. } => false,
@@ -322,12 +321,6 @@ fn pointwise(e: &TExpr) -> bool {
     let mut all = own;
     each_child(e, &mut |c| all = all && pointwise(c));
     all
-}
-
-/// Operators whose result at a position depends on their operands there alone.
-fn elementwise_op(def: &OpDef) -> bool {
-    tessera_ops::map::MapOp::parse(def.name).is_some()
-        || matches!(def.name, "where" | "clip" | "relu" | "gelu" | "silu" | "sigmoid" | "cast" | "softplus" | "to")
 }
 
 /// Whether a value reads a parameter other than the one that is written.

@@ -1,8 +1,8 @@
 //! The reference kernels, node by node: what compiled code must equal.
 
 use tessera_ir::graph::{Graph, NodeId};
+use tessera_ir::reference::{ArrayRef, eval};
 use tessera_ops::prim::Prim;
-use tessera_ops::reference::{ArrayRef, eval};
 
 /// Bytes of every node.
 pub fn run(g: &Graph, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {

@@ -13,7 +13,7 @@ fn numbers(format: Blocks, bytes: &[u8]) -> Vec<f32> {
     out
 }
 
-pub(super) fn quantize(format: Blocks, x: ArrayRef) -> Vec<u8> {
+pub fn quantize(format: Blocks, x: ArrayRef) -> Vec<u8> {
     let numbers: Vec<f32> = x.bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
     let mut out = vec![0; numbers.len() / format.elems() * format.bytes()];
     for (numbers, block) in numbers.chunks_exact(format.elems()).zip(out.chunks_exact_mut(format.bytes())) {
@@ -22,12 +22,12 @@ pub(super) fn quantize(format: Blocks, x: ArrayRef) -> Vec<u8> {
     out
 }
 
-pub(super) fn dequantize(format: Blocks, x: ArrayRef) -> Vec<u8> {
+pub fn dequantize(format: Blocks, x: ArrayRef) -> Vec<u8> {
     numbers(format, x.bytes).into_iter().flat_map(f32::to_le_bytes).collect()
 }
 
 /// The product that [`dot::dot`] gives with the numbers turned.
-pub(super) fn dot(format: Blocks, x: ArrayRef, blocks: ArrayRef) -> Vec<u8> {
+pub fn dot(format: Blocks, x: ArrayRef, blocks: ArrayRef) -> Vec<u8> {
     let (k, n) = (x.shape[1] as usize, blocks.shape[0] as usize);
     let rows = numbers(format, blocks.bytes);
     let mut turned = vec![0u8; rows.len() * 4];

@@ -11,7 +11,7 @@ use tessera_base::DType;
 
 /// The attributes of [`crate::prim::Prim::Dot`], and how it sums.
 #[derive(Clone, Copy)]
-pub(super) struct Form {
+pub struct Form {
     pub accum: DType,
     pub steps: Steps,
     pub pairs: bool,
@@ -173,7 +173,7 @@ fn compensated_products<T: Number + Exact>(
 /// Operands are widened exactly to the accumulator's kind; tf32 ones are rounded to 10 fraction
 /// bits first. Integers wrap around in the accumulator and again in
 /// the result's type. `start`: of the accumulator's type, what the chains begin with.
-pub(super) fn dot(a: ArrayRef, b: ArrayRef, start: Option<ArrayRef>, form: Form, dtype: DType) -> Vec<u8> {
+pub fn dot(a: ArrayRef, b: ArrayRef, start: Option<ArrayRef>, form: Form, dtype: DType) -> Vec<u8> {
     let Form { accum, steps, pairs, summation } = form;
     let rank = a.shape.len();
     let size = |d: u64| d as usize;

@@ -11,11 +11,11 @@ use tessera_base::DType;
 /// Elements that are widened, computed and narrowed at a time, so that they stay in the cache.
 const BLOCK: usize = 8192;
 
-pub(super) fn full(value: Scalar, result: TypeRef) -> Vec<u8> {
+pub fn full(value: Scalar, result: TypeRef) -> Vec<u8> {
     store(result.dtype, value).repeat(elems(result.shape).unwrap_or(0))
 }
 
-pub(super) fn iota(axis: usize, result: TypeRef) -> Vec<u8> {
+pub fn iota(axis: usize, result: TypeRef) -> Vec<u8> {
     let s = split(result.shape, axis);
     // Another dim may be empty while this one is huge.
     if s.outer == 0 || s.inner == 0 {
@@ -34,7 +34,7 @@ pub(super) fn iota(axis: usize, result: TypeRef) -> Vec<u8> {
 }
 
 /// Operands have one shape; [`super::shape_check`] has seen that the function takes their type.
-pub(super) fn map(op: MapOp, operands: &[ArrayRef], dtype: DType) -> Vec<u8> {
+pub fn map(op: MapOp, operands: &[ArrayRef], dtype: DType) -> Vec<u8> {
     if op == MapOp::r#where {
         return choose(operands, dtype.bytes());
     }
@@ -66,6 +66,6 @@ fn choose(operands: &[ArrayRef], size: usize) -> Vec<u8> {
     c.bytes.iter().zip(pairs).flat_map(|(&c, (a, b))| if c != 0 { a } else { b }).copied().collect()
 }
 
-pub(super) fn cast(a: ArrayRef, dtype: DType) -> Vec<u8> {
+pub fn cast(a: ArrayRef, dtype: DType) -> Vec<u8> {
     a.bytes.chunks(BLOCK * a.dtype.bytes()).flat_map(|block| convert::cast(a.dtype, dtype, block)).collect()
 }

@@ -25,7 +25,7 @@ fn resolve(at: i64, n: usize, axis: usize) -> Result<usize, EvalError> {
     }
 }
 
-pub(super) fn take(a: ArrayRef, index: ArrayRef, axis: usize, shape: &[u64]) -> Result<Vec<u8>, EvalError> {
+pub fn take(a: ArrayRef, index: ArrayRef, axis: usize, shape: &[u64]) -> Result<Vec<u8>, EvalError> {
     let Split { outer, n, inner } = split(a.shape, axis);
     let run = inner * a.dtype.bytes();
     let index: Vec<usize> = positions(index).into_iter().map(|at| resolve(at, n, axis)).collect::<Result<_, _>>()?;
@@ -54,7 +54,7 @@ fn named_rows(shape: &[u64], indices: &[ArrayRef]) -> Result<(Vec<usize>, usize)
     Ok((rows, elems(&shape[depth..]).unwrap_or(0)))
 }
 
-pub(super) fn gather(a: ArrayRef, indices: &[ArrayRef]) -> Result<Vec<u8>, EvalError> {
+pub fn gather(a: ArrayRef, indices: &[ArrayRef]) -> Result<Vec<u8>, EvalError> {
     let (rows, row) = named_rows(a.shape, indices)?;
     let run = row * a.dtype.bytes();
     let mut out = Vec::with_capacity(rows.len() * run);
@@ -64,7 +64,7 @@ pub(super) fn gather(a: ArrayRef, indices: &[ArrayRef]) -> Result<Vec<u8>, EvalE
     Ok(out)
 }
 
-pub(super) fn scatter(a: ArrayRef, values: ArrayRef, indices: &[ArrayRef], add: bool) -> Result<Vec<u8>, EvalError> {
+pub fn scatter(a: ArrayRef, values: ArrayRef, indices: &[ArrayRef], add: bool) -> Result<Vec<u8>, EvalError> {
     let (rows, row) = named_rows(a.shape, indices)?;
     if add {
         let offsets = rows.iter().enumerate().flat_map(|(i, &at)| (0..row).map(move |j| (at * row + j, i * row + j)));
@@ -114,7 +114,7 @@ fn along(index: ArrayRef, n: usize, axis: usize) -> Result<Vec<usize>, EvalError
     Ok(out)
 }
 
-pub(super) fn take_along(a: ArrayRef, index: ArrayRef, axis: usize) -> Result<Vec<u8>, EvalError> {
+pub fn take_along(a: ArrayRef, index: ArrayRef, axis: usize) -> Result<Vec<u8>, EvalError> {
     let places = along(index, a.shape[axis] as usize, axis)?;
     Ok(sized!(a.dtype.bytes(), N => {
         let elements = a.bytes.as_chunks::<N>().0;
@@ -122,12 +122,7 @@ pub(super) fn take_along(a: ArrayRef, index: ArrayRef, axis: usize) -> Result<Ve
     }))
 }
 
-pub(super) fn scatter_add_along(
-    a: ArrayRef,
-    index: ArrayRef,
-    source: ArrayRef,
-    axis: usize,
-) -> Result<Vec<u8>, EvalError> {
+pub fn scatter_add_along(a: ArrayRef, index: ArrayRef, source: ArrayRef, axis: usize) -> Result<Vec<u8>, EvalError> {
     let places = along(index, a.shape[axis] as usize, axis)?;
     Ok(added(a, source, places.into_iter().enumerate().map(|(s, t)| (t, s))))
 }

@@ -33,7 +33,7 @@ fn stepped(shape: &[u64], start: &[i64], step: &[i64]) -> View {
     }
 }
 
-pub(super) fn broadcast(a: ArrayRef, dims: &[usize], shape: &[u64]) -> Vec<u8> {
+pub fn broadcast(a: ArrayRef, dims: &[usize], shape: &[u64]) -> Vec<u8> {
     let mut view = View { start: 0, strides: vec![0; shape.len()] };
     for ((&dim, &stride), &n) in dims.iter().zip(&strides(a.shape)).zip(a.shape) {
         if n != 1 {
@@ -43,13 +43,13 @@ pub(super) fn broadcast(a: ArrayRef, dims: &[usize], shape: &[u64]) -> Vec<u8> {
     read(a, shape, &view)
 }
 
-pub(super) fn transpose(a: ArrayRef, perm: &[usize]) -> Vec<u8> {
+pub fn transpose(a: ArrayRef, perm: &[usize]) -> Vec<u8> {
     let dense = strides(a.shape);
     let shape: Vec<u64> = perm.iter().map(|&p| a.shape[p]).collect();
     read(a, &shape, &View { start: 0, strides: perm.iter().map(|&p| dense[p]).collect() })
 }
 
-pub(super) fn rows(a: ArrayRef, axis: usize, from: &[u64]) -> Vec<u8> {
+pub fn rows(a: ArrayRef, axis: usize, from: &[u64]) -> Vec<u8> {
     let size = a.dtype.bytes();
     let dense = strides(a.shape);
     let mut out = zeros(size, a.shape);
@@ -61,11 +61,11 @@ pub(super) fn rows(a: ArrayRef, axis: usize, from: &[u64]) -> Vec<u8> {
     out
 }
 
-pub(super) fn slice(a: ArrayRef, start: &[i64], step: &[i64], shape: &[u64]) -> Vec<u8> {
+pub fn slice(a: ArrayRef, start: &[i64], step: &[i64], shape: &[u64]) -> Vec<u8> {
     read(a, shape, &stepped(a.shape, start, step))
 }
 
-pub(super) fn windows(a: ArrayRef, stride: &[u64], dilation: &[u64], shape: &[u64]) -> Vec<u8> {
+pub fn windows(a: ArrayRef, stride: &[u64], dilation: &[u64], shape: &[u64]) -> Vec<u8> {
     let mut steps = strides(a.shape);
     let lead = steps.len() - stride.len();
     let inner: Vec<isize> = steps.drain(lead..).collect();
@@ -74,11 +74,11 @@ pub(super) fn windows(a: ArrayRef, stride: &[u64], dilation: &[u64], shape: &[u6
     read(a, shape, &View { start: 0, strides: steps })
 }
 
-pub(super) fn update(a: ArrayRef, values: ArrayRef, start: &[i64], step: &[i64]) -> Vec<u8> {
+pub fn update(a: ArrayRef, values: ArrayRef, start: &[i64], step: &[i64]) -> Vec<u8> {
     written(a, values, &stepped(a.shape, start, step))
 }
 
-pub(super) fn pad(a: ArrayRef, fill: ArrayRef, low: &[u64], shape: &[u64]) -> Vec<u8> {
+pub fn pad(a: ArrayRef, fill: ArrayRef, low: &[u64], shape: &[u64]) -> Vec<u8> {
     let mut out = fill.bytes.repeat(elems(shape).unwrap_or(0));
     let dense = strides(shape);
     let start = low.iter().zip(&dense).map(|(&l, &d)| l as isize * d).sum();
@@ -86,7 +86,7 @@ pub(super) fn pad(a: ArrayRef, fill: ArrayRef, low: &[u64], shape: &[u64]) -> Ve
     out
 }
 
-pub(super) fn concat(operands: &[ArrayRef], axis: usize, shape: &[u64]) -> Vec<u8> {
+pub fn concat(operands: &[ArrayRef], axis: usize, shape: &[u64]) -> Vec<u8> {
     let Some(first) = operands.first() else { return Vec::new() };
     let size = first.dtype.bytes();
     let mut out = zeros(size, shape);
@@ -100,12 +100,12 @@ pub(super) fn concat(operands: &[ArrayRef], axis: usize, shape: &[u64]) -> Vec<u
     out
 }
 
-pub(super) fn dynamic_slice(a: ArrayRef, starts: &[ArrayRef], sizes: &[u64]) -> Result<Vec<u8>, EvalError> {
+pub fn dynamic_slice(a: ArrayRef, starts: &[ArrayRef], sizes: &[u64]) -> Result<Vec<u8>, EvalError> {
     let start = positions(a, starts, sizes)?;
     Ok(slice(a, &start, &vec![1; start.len()], sizes))
 }
 
-pub(super) fn dynamic_update(a: ArrayRef, values: ArrayRef, starts: &[ArrayRef]) -> Result<Vec<u8>, EvalError> {
+pub fn dynamic_update(a: ArrayRef, values: ArrayRef, starts: &[ArrayRef]) -> Result<Vec<u8>, EvalError> {
     let start = positions(a, starts, values.shape)?;
     Ok(update(a, values, &start, &vec![1; start.len()]))
 }

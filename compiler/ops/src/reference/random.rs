@@ -25,7 +25,7 @@ pub fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
 
 /// Of each key, element `i` (row-major) is word `i % 4` of block `i / 4`. A block's counter is `[low 32 bits
 /// of the block number, high 32 bits, 0, 0]`; its key is the low 32 bits of each key word.
-pub(super) fn random_bits(keys: ArrayRef, result: TypeRef) -> Vec<u8> {
+pub fn random_bits(keys: ArrayRef, result: TypeRef) -> Vec<u8> {
     let word = |i: usize| match load(keys.dtype, keys.bytes, i) {
         Some(Scalar::I(x)) => x as u32,
         _ => 0,

@@ -261,7 +261,7 @@ fn rows<T: Number>(
 }
 
 /// The reduced elements are ordered row-major over the reduced axes, ascending.
-pub(super) fn reduce(kind: Reduction, axes: &[usize], a: ArrayRef, dtype: DType, summation: Summation) -> Vec<u8> {
+pub fn reduce(kind: Reduction, axes: &[usize], a: ArrayRef, dtype: DType, summation: Summation) -> Vec<u8> {
     let accum = a.dtype.accumulator();
     let start = identity(kind, a.dtype);
     let (order, shape) = reduced_last(axes, a.shape);
@@ -339,7 +339,7 @@ fn complex_bytes(values: &[Complex]) -> Vec<u8> {
 }
 
 /// Each running value is rounded on its way out, not on its way on.
-pub(super) fn cumulate(kind: Reduction, axis: usize, a: ArrayRef, dtype: DType) -> Vec<u8> {
+pub fn cumulate(kind: Reduction, axis: usize, a: ArrayRef, dtype: DType) -> Vec<u8> {
     let accum = a.dtype.accumulator();
     let start = identity(kind, a.dtype);
     let wide = cast(a.dtype, accum, a.bytes);

@@ -50,7 +50,7 @@ fn order_of<T: PartialOrd + Copy>(keys: &[T], s: Split, descending: bool) -> Vec
     out
 }
 
-pub(super) fn sort(axis: usize, descending: bool, a: ArrayRef) -> Vec<u8> {
+pub fn sort(axis: usize, descending: bool, a: ArrayRef) -> Vec<u8> {
     let s = split(a.shape, axis);
     let order = order(axis, descending, a);
     sized!(a.dtype.bytes(), N => {
@@ -66,12 +66,12 @@ fn from_positions(positions: Vec<usize>, dtype: DType) -> Vec<u8> {
     cast(DType::I64, dtype, &bytes)
 }
 
-pub(super) fn arg_sort(axis: usize, descending: bool, a: ArrayRef, dtype: DType) -> Vec<u8> {
+pub fn arg_sort(axis: usize, descending: bool, a: ArrayRef, dtype: DType) -> Vec<u8> {
     from_positions(order(axis, descending, a), dtype)
 }
 
 /// The first extreme; NaN is more extreme than any number.
-pub(super) fn arg_reduce(largest: bool, axis: usize, a: ArrayRef, dtype: DType) -> Vec<u8> {
+pub fn arg_reduce(largest: bool, axis: usize, a: ArrayRef, dtype: DType) -> Vec<u8> {
     let s = split(a.shape, axis);
     let found = match keys(a) {
         Lane::F64(keys) => extremes(&keys, s, largest),

@@ -22,6 +22,7 @@ pub const GELU: Row = Row::new(
         Ok(vec![expand::unary(call.b, op, x)])
     },
 )
+.elementwise()
 .method()
 .doc(
     "Gaussian error linear unit: `x * Φ(x)` with Φ from the error function.\n\n\
@@ -43,6 +44,7 @@ pub const LEAKY_RELU: Row = Row::new(
         Ok(vec![expand::select(call.b, positive, x, scaled)])
     },
 )
+.elementwise()
 .method()
 .doc("`x` where it is positive, `negative_slope * x` elsewhere.\n\n```tessera\nop.leaky_relu(x, 0.2)\n```");
 
@@ -63,6 +65,7 @@ pub const ELU: Row = Row::new(
         Ok(vec![expand::select(call.b, positive, x, scaled)])
     },
 )
+.elementwise()
 .method()
 .doc("`x` where it is positive, `alpha * (exp(x) - 1)` elsewhere. (Clevert et al., 2015.)");
 

@@ -11,6 +11,7 @@ pub const EXPAND: Row = Row::new(
     |cx, a, _| infer(cx, a, true),
     lower,
 )
+.elementwise()
 .method()
 .doc(
     "The tensor repeated along dims of size 1, and along new leading dims, to the shape given. -1 keeps a size.\n\n\
@@ -23,6 +24,7 @@ pub const BROADCAST_TO: Row = Row::new(
     |cx, a, _| infer(cx, a, false),
     lower,
 )
+.elementwise()
 .method()
 .doc("The tensor broadcast to the shape given, as in arithmetic.\n\n```tessera\nop.broadcast_to(bias, (B, D))\n```");
 

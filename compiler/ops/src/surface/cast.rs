@@ -6,6 +6,7 @@ use super::rule::{self, Inferred};
 use super::*;
 
 pub const CAST: Row = Row::new("cast", &[req("x", ParamKind::Operand), req("dtype", ParamKind::DType)], infer, lower)
+    .elementwise()
     .method()
     .known_as(&["convert_element_type", "as_type"])
     .doc(

@@ -12,6 +12,7 @@ pub const WHERE: Row = Row::new(
     infer_where,
     lower_where,
 )
+.elementwise()
 .known_as(&["select", "cond", "if_else"])
 .doc(
     "Elements of `x` where the condition holds, of `y` elsewhere.\n\n\
@@ -42,6 +43,7 @@ pub const CLIP: Row = Row::new(
     infer_clip,
     lower_clip,
 )
+.elementwise()
 .method()
 .known_as(&["clamp", "clip_by_value"])
 .doc(

@@ -12,20 +12,23 @@ use crate::map::MapOp;
 const ONE: &[Param] = &[req("x", ParamKind::Operand)];
 
 pub const REAL: Row = Row::new("real", ONE, |_, a, _| infer_part(a), |c| lower_part(c, false))
+    .elementwise()
     .method()
     .doc("The real part of each element, as f32. A real tensor stays as it is.\n\n```tessera\nop.real(op.fft(x))\n```");
 
 pub const IMAG: Row = Row::new("imag", ONE, |_, a, _| infer_part(a), |c| lower_part(c, true))
+    .elementwise()
     .method()
     .doc("The imaginary part of each element, as f32; 0 for a real tensor.\n\n```tessera\nop.imag(op.fft(x))\n```");
 
 pub const CONJ: Row = Row::new("conj", ONE, |_, a, _| infer_same(a), lower_conj)
+    .elementwise()
     .method()
     .known_as(&["conjugate"])
     .doc("The complex conjugate. A real tensor stays as it is.\n\n```tessera\nz * op.conj(z)\n```");
 
 pub const ANGLE: Row =
-    Row::new("angle", ONE, |_, a, _| infer_angle(a), lower_angle).method().known_as(&["arg", "phase"]).doc(
+    Row::new("angle", ONE, |_, a, _| infer_angle(a), lower_angle).elementwise().method().known_as(&["arg", "phase"]).doc(
         "The angle of each complex number in -π to π, as f32: `atan2(imag, real)`.\n\nReal numbers give 0 or π.\n\n\
      ```tessera\nop.angle(op.complex(x, y))\n```",
     );
@@ -36,6 +39,7 @@ pub const COMPLEX: Row = Row::new(
     |cx, a, _| infer_complex(cx, a),
     lower_complex,
 )
+.elementwise()
 .known_as(&["as_complex", "view_as_complex", "polar"])
 .doc(
     "Complex numbers (c64) of their real and imaginary parts.\n\nThe operands broadcast and are converted to f32; f64 is \

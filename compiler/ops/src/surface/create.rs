@@ -9,12 +9,15 @@ const SHAPED: &[Param] = &[req("shape", ParamKind::Shape), opt("dtype", ParamKin
 const LIKE: &[Param] = &[req("x", ParamKind::Tensor), opt("dtype", ParamKind::DType, Default::None)];
 
 pub const ZEROS: Row = Row::new("zeros", SHAPED, infer, |c| lower(c, 0))
+    .elementwise()
     .doc("A tensor of zeros; f32 unless `dtype` says otherwise.\n\n```tessera\nop.zeros((B, D), dtype=bf16)\n```");
 
 pub const ONES: Row = Row::new("ones", SHAPED, infer, |c| lower(c, 1))
+    .elementwise()
     .doc("A tensor of ones; f32 unless `dtype` says otherwise.\n\n```tessera\nop.ones((3,))\n```");
 
 pub const EMPTY: Row = Row::new("empty", SHAPED, infer, |c| lower(c, 0))
+    .elementwise()
     .doc("A tensor to be overwritten. Its elements are 0, so that results never depend on old memory.");
 
 pub const FULL: Row = Row::new(
@@ -26,6 +29,7 @@ pub const FULL: Row = Row::new(
         Ok(vec![call.operand(1, &shape, dtype)?])
     },
 )
+.elementwise()
 .known_as(&["fill"])
 .doc(
     "A tensor whose elements are all `value`, a number or a tensor of rank 0.\n\n\
@@ -33,13 +37,15 @@ pub const FULL: Row = Row::new(
 );
 
 pub const ZEROS_LIKE: Row = Row::new("zeros_like", LIKE, infer_like, |c| lower(c, 0))
+    .elementwise()
     .doc("Zeros with the shape and dtype of `x`; `dtype` changes the latter.\n\n```tessera\nop.zeros_like(x)\n```");
 
 pub const ONES_LIKE: Row = Row::new("ones_like", LIKE, infer_like, |c| lower(c, 1))
+    .elementwise()
     .doc("Ones with the shape and dtype of `x`; `dtype` changes the latter.");
 
 pub const EMPTY_LIKE: Row =
-    Row::new("empty_like", LIKE, infer_like, |c| lower(c, 0)).doc("As `empty`, with the shape and dtype of `x`.");
+    Row::new("empty_like", LIKE, infer_like, |c| lower(c, 0)).elementwise().doc("As `empty`, with the shape and dtype of `x`.");
 
 pub const FULL_LIKE: Row = Row::new(
     "full_like",
@@ -54,6 +60,7 @@ pub const FULL_LIKE: Row = Row::new(
         Ok(vec![call.operand(1, &shape, dtype)?])
     },
 )
+.elementwise()
 .doc("A tensor like `x` whose elements are all `value`.");
 
 fn infer(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {

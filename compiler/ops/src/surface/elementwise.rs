@@ -53,6 +53,7 @@ fn map_row<const N: usize>(op: MapOp) -> Row {
     };
     Row::new(op.name(), params, |cx, args, hints| infer(at::<N>()?, cx, args, hints), |call| lower(at::<N>()?, call))
         .method()
+        .elementwise()
         .known_as(other_names(op.name()))
 }
 

@@ -164,6 +164,7 @@ pub const BATCH_NORM: Row = Row::new(
     infer_batch,
     lower_batch,
 )
+.elementwise()
 .known_as(&["batchnorm", "BatchNorm"])
 .signature("n c s, c, c, c, c -> n c s")
 .doc(

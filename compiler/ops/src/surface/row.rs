@@ -20,6 +20,7 @@ pub struct Row {
     pub params: &'static [Param],
     pub mixed: Mixed,
     halves: bool,
+    elementwise: bool,
     open_shape: Option<usize>,
     infer: InferFn,
     lower: LowerFn,
@@ -38,6 +39,7 @@ impl Row {
             params,
             mixed: Mixed::Nothing,
             halves: false,
+            elementwise: false,
             open_shape: None,
             infer,
             lower,
@@ -99,6 +101,12 @@ impl Row {
         self
     }
 
+    /// An element of the result depends on those of the operands at its place alone, if on any.
+    pub const fn elementwise(mut self) -> Row {
+        self.elementwise = true;
+        self
+    }
+
     /// Sums up these parameters.
     pub const fn sum_of(mut self, terms: &'static [usize]) -> Row {
         self.mixed = Mixed::Sum(terms);
@@ -125,6 +133,7 @@ impl Row {
             signature: self.signature,
             params: self.params,
             mixed: self.mixed,
+            elementwise: self.elementwise,
             infer,
             expand,
             settles: self.settles,

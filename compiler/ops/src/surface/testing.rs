@@ -1,9 +1,4 @@
-//! Tests of the whole table: that typing rules and expansions agree.
-
-mod law;
-mod record;
-mod spectral;
-mod values;
+//! Tests of the table's rules; `compiler/ir/tests/surface` runs the expansions.
 
 use super::*;
 

@@ -1,13 +1,13 @@
 //! Views over split dims, made where they are read.
 
 use super::{Made, Placed};
-use crate::links::{Link, before_reshape, links, needed};
+use crate::links::{before_reshape, links, needed};
 use crate::place::{Parts, Place, parts};
-use crate::reach::Reach;
 use std::ops::Range;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId};
+use tessera_ir::links::{Link, Reach};
 use tessera_ops::prim::Prim;
 
 /// Makes every view where it is read; the outputs are wanted in these layouts.

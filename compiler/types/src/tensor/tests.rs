@@ -258,6 +258,7 @@ static ARRAY: surface::OpDef = surface::OpDef {
         keyword_only: false,
     }],
     mixed: surface::Mixed::Nothing,
+    elementwise: false,
     infer: |_, args, _| match args {
         [surface::SymArg::Nested { shape, dtype }] => Ok(surface::OpTypes::One(TensorType::new(shape.clone(), *dtype))),
         other => Err(surface::OpError::new(Code::E0204, format!("{other:?}"))),

@@ -5,7 +5,7 @@ use crate::ir::*;
 use crate::ty::GlobalId;
 use std::sync::Arc;
 use tessera_base::{BinOp, CmpOp, DType, Size};
-use tessera_ir::graph_text::read_collective;
+use tessera_ir::prim::collective::of_name as read_collective;
 use tessera_ir::text::{Attr, Op};
 use tessera_ops::surface::{self, Hints, Precision};
 

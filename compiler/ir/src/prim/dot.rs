@@ -1,0 +1,302 @@
+use crate::prim::columns::*;
+
+/// Products of matrices.
+pub struct Dot {
+    pub accum: DType,
+    pub steps: Steps,
+    pub pairs: bool,
+}
+
+impl Primitive for Dot {
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        let Dot { accum, steps, pairs } = *self;
+        let even = x.first().and_then(|a| a.shape.last()).is_some_and(|k| k.is_multiple_of(2));
+        let bf16 = x.iter().all(|f| f.dtype == DType::Bf16) && accum == DType::F32;
+        ensure(!pairs || even && bf16 && steps == Steps::All, || "these factors have no product in pairs".into())?;
+        let [a, b] = match *x {
+            [a, b, start] => {
+                let chain = steps == Steps::All && !pairs && matches!(accum, DType::F32 | DType::F64);
+                ensure(chain && start.dtype == accum, || format!("no product starts from {}", shown(start)))?;
+                shape_is(start.shape, result)?;
+                [a, b]
+            }
+            _ => {
+                count(x, 2)?;
+                [x[0], x[1]]
+            }
+        };
+        product(a, b, accum, result)
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, put: &mut Attrs) -> Word {
+        put.str("accum", self.accum.name());
+        match self.steps {
+            Steps::All => {}
+            Steps::To => put.bool("causal", true),
+            Steps::From => put.bool("from_row", true),
+        }
+        if self.pairs {
+            put.bool("pairs", true);
+        }
+        "dot".into()
+    }
+
+    fn read(name: &str, op: &Op, _: &mut Around) -> Option<Read> {
+        (name == "dot").then(|| {
+            let accum = DType::parse(op.str("accum")?).ok_or_else(|| op.error("`accum` is no dtype"))?;
+            let flag = |name: &str| Ok(op.attr(name).is_some() && op.bool(name)?);
+            let steps = match (flag("causal")?, flag("from_row")?) {
+                (false, false) => Steps::All,
+                (true, false) => Steps::To,
+                (false, true) => Steps::From,
+                (true, true) => return Err(op.error("a row takes the steps up to its own, or from it on")),
+            };
+            Ok(Prim::Dot { accum, steps, pairs: flag("pairs")? })
+        })
+    }
+
+    fn meaning(&self, x: &[ArrayRef], result: TypeRef, summation: Summation) -> Meaning {
+        let Dot { accum, steps, pairs } = *self;
+        let form = reference::dot::Form { accum, steps, pairs, summation };
+        Ok(reference::dot::dot(x[0], x[1], x.get(2).copied(), form, result.dtype))
+    }
+
+    /// `[batch…, m, k] @ [batch…, k, n]`, or with several dims in place of `n` (`tessera_shard::apart`). Rows that do not
+    /// take all steps know their position.
+    fn links(&self, at: Site) -> Vec<Vec<Link>> {
+        factors(at.rank(0), at.rank(1), self.steps == Steps::All)
+    }
+
+    fn keeps_partial(&self, _: Site, of: Summand) -> bool {
+        of.monoid == Monoid::Sum && of.others_same
+    }
+
+    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+        None
+    }
+
+    /// `Y = AB`: `Ā = Ȳ Bᵀ`, `B̄ = Aᵀ Ȳ`, accumulated as the product itself and rounded to the
+    /// operands' types. A product whose rows take some steps only does not see the other elements of `A`.
+    fn pull(&self, at: &mut At) -> Pulled {
+        let (a, b, accum) = (at.x[0], at.x[1], self.accum);
+        // Where the result is wider than the operands its cotangent is not narrowed.
+        let meet = at.dtype(at.c);
+        let accum = if accum == DType::F16 && meet != DType::F16 { DType::F32 } else { accum };
+        // The cotangent of a result that is wider than its factors is summed in its own type.
+        let accum = if meet == DType::F64 { DType::F64 } else { accum };
+        let left = at.needed[0].then(|| {
+            let wide = expand::cast(at.w, b, meet);
+            let turned = turned(at, wide);
+            let dtype = at.dtype(a);
+            let product = dot_of(at, (at.c, turned), accum, Steps::All, dtype);
+            triangle(at, product, self.steps)
+        });
+        let right = at.needed[1].then(|| {
+            let wide = expand::cast(at.w, a, meet);
+            let turned = turned(at, wide);
+            let dtype = at.dtype(b);
+            // Step `k` of row `i` is step `i` of row `k`.
+            let steps = match self.steps {
+                Steps::All => Steps::All,
+                Steps::To => Steps::From,
+                Steps::From => Steps::To,
+            };
+            dot_of(at, (turned, at.c), accum, steps, dtype)
+        });
+        Ok(vec![left, right])
+    }
+
+    fn lifted(&self, _: usize) -> Lifted {
+        Lifted::All(Prim::Dot { accum: self.accum, steps: self.steps, pairs: self.pairs })
+    }
+
+    /// Where all share the right factor, the values' rows are rows of one product.
+    fn batch(&self, lift: &mut Lift, node: &Node) -> Option<Id> {
+        let [a, b] = node.operands[..] else { return None };
+        let (Value::Each(x), Value::Plain(y), &[m, n], Steps::All) =
+            (lift.value(a), lift.value(b), &node.ty.shape[..], self.steps)
+        else {
+            return None;
+        };
+        let k = lift.w.shape(y)[0];
+        let rows = expand::reshape(&mut lift.w, x, &[lift.size * m, k]);
+        let product = lift.w.push(node.prim.clone(), &[rows, y], vec![lift.size * m, n], node.ty.dtype);
+        Some(expand::reshape(&mut lift.w, product, &[lift.size, m, n]))
+    }
+
+    fn role(&self, at: Site) -> Role {
+        // tf32 factors are rounded before they are multiplied, which kernels do not do.
+        let tf32 = (0..at.count()).any(|i| at.dtype(i) == DType::Tf32);
+        if at.is_complex() || self.accum == DType::F16 || tf32 { Role::Alone } else { Role::Dot }
+    }
+
+    fn asks(&self, at: Site, part: &part::Part) -> Option<Vec<part::Part>> {
+        if self.steps != Steps::All {
+            return None;
+        }
+        let (m, n) = (at.result().len().checked_sub(2)?, at.result().len() - 1);
+        let (k, batch) = ((0, 1, at.shape(0)[n]), || (0..m).map(|d| part.dim(d)));
+        Some(vec![batch().chain([part.dim(m), k]).collect(), batch().chain([k, part.dim(n)]).collect()])
+    }
+
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        use body::Part::Real;
+        q.without_guards("contracts")?;
+        let (graph, node, accum) = (b.graph, q.node, self.accum);
+        let [left, right, ref start @ ..] = node.operands[..] else { return Err(q.refuse("needs two operands")) };
+        let [batch @ .., m, c] = q.at else { return Err(q.refuse("has a rank below 2")) };
+        if [left, right].iter().any(|o| matches!(graph.ty(*o).dtype, DType::Tf32 | DType::C64)) {
+            return Err(q.refuse("contracts tf32 or complex numbers"));
+        }
+        let products = b.s.values.iter().filter(|v| matches!(v.op, ValueOp::Dot { .. })).count();
+        if products > (b.outer == Some(q.n)) as usize {
+            return Err(q.refuse("is a second product in one kernel"));
+        }
+        let depth = *graph.ty(left).shape.last().ok_or_else(|| q.refuse("has a rank below 2"))?;
+        let k = match &b.row {
+            Some(row) if b.outer == Some(q.n) && graph.ty(left).shape == row.shape => row.axis,
+            _ if b.outer == Some(q.n) => return Err(q.refuse("contracts no row")),
+            _ => b.axis("k".into(), depth, true),
+        };
+        // Row `i` takes its first `i + 1` steps, or all but the first `i`.
+        let rows = node.ty.shape.iter().rev().nth(1).copied().unwrap_or(1);
+        let within = (self.steps == Steps::To).then(|| m.offset(1));
+        let beyond = (self.steps == Steps::From && rows > 1).then(|| m.clone());
+        let place = |x: &Index, y: &Index| -> Vec<Index> { batch.iter().chain([x, y]).cloned().collect() };
+        let factor = if self.pairs { DType::Bf16 } else { accum };
+        let x = b.value(left, &place(m, &Index::var(k)), &[], Real)?;
+        let x = b.cast(x, factor);
+        let y = b.value(right, &place(&Index::var(k), c), &[], Real)?;
+        let y = b.cast(y, factor);
+        let start = start.first().map(|&s| b.value(s, q.at, &[], Real)).transpose()?;
+        let v = b.push(ValueOp::Dot { a: x, b: y, axis: k, within, beyond, start }, accum);
+        Ok(b.cast(v, node.ty.dtype))
+    }
+
+    fn comes_from(&self, _: Site) -> Source {
+        Source::Any
+    }
+
+    /// A step of a product is two operations, of complex numbers eight.
+    fn cost(&self, at: Site) -> Cost {
+        let parts = if at.node.ty.dtype.is_complex() { 2 } else { 1 };
+        let shape = at.shape(0);
+        let [rows, depth] = [2, 1].map(|d| shape.len().checked_sub(d).map_or(0, |at| shape[at]));
+        let steps = match self.steps {
+            Steps::All => rows.saturating_mul(depth),
+            steps => (0..rows).map(|i| steps.of(i as usize, depth as usize).len() as u64).fold(0, u64::saturating_add),
+        };
+        let per_row = at.elems().checked_div(rows).unwrap_or(0);
+        let all = at.elems() as f64 * at.depth();
+        Cost {
+            operations: per_row.saturating_mul(steps).saturating_mul(2 * parts * parts),
+            again: Again::Dear(all * 0.02),
+            interpreted: all * 2.0,
+        }
+    }
+
+    fn reads_all(&self, _: usize) -> bool {
+        true
+    }
+
+    fn is_work(&self) -> bool {
+        true
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        "dot".into()
+    }
+
+    fn is_step(&self) -> bool {
+        false
+    }
+
+    fn selects(&self) -> bool {
+        false
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
+    }
+}
+
+fn product(a: TypeRef, b: TypeRef, accum: DType, result: TypeRef) -> rule::Check {
+    ensure(a.dtype == b.dtype, || format!("the factors are {} and {}", a.dtype, b.dtype))?;
+    let of = a.dtype;
+    let fits = match accum {
+        DType::F16 => of == DType::F16,
+        DType::F32 => of.is_float() && of != DType::F64,
+        DType::F64 => of.is_float(),
+        DType::I64 | DType::I32 => of.is_int() || of == DType::Bool,
+        DType::C64 => of == DType::C64 && result.dtype == DType::C64,
+        _ => false,
+    };
+    ensure(fits, || format!("a product of {of} does not accumulate in {accum}"))?;
+    let rank = a.shape.len();
+    ensure(rank >= 2 && b.shape.len() == rank, || "the factors are not matrices of one rank".into())?;
+    let (batch, left) = a.shape.split_at(rank - 2);
+    let (other, right) = b.shape.split_at(rank - 2);
+    ensure(batch == other, || format!("the batches are {batch:?} and {other:?}"))?;
+    ensure(left[1] == right[0], || format!("the contracted sizes are {} and {}", left[1], right[0]))?;
+    shape_is(&[batch, &[left[0], right[1]]].concat(), result)
+}
+
+/// The links of factors of these ranks.
+fn factors(rank: usize, right: usize, all: bool) -> Vec<Vec<Link>> {
+    let sum = if all { Link::Reduce(Reduction::Sum) } else { Link::Whole };
+    let batch = rank.saturating_sub(2);
+    let shared = || (0..batch).map(Link::Pass);
+    let a = shared().chain([if all { Link::Pass(batch) } else { Link::Whole }, sum]).collect();
+    let b = shared().chain([sum]).chain((batch + 1..right).map(Link::Pass)).collect();
+    vec![a, b]
+}
+
+/// The last two dims exchanged.
+fn turned(at: &mut At, x: Id) -> Id {
+    let rank = at.shape(x).len();
+    let perm: Vec<usize> = (0..rank - 2).chain([rank - 1, rank - 2]).collect();
+    expand::transpose(at.w, x, &perm)
+}
+
+fn dot_of(at: &mut At, (x, y): (Id, Id), accum: DType, steps: Steps, dtype: DType) -> Id {
+    let (mut shape, other) = (at.shape(x), at.shape(y));
+    if let (Some(last), Some(n)) = (shape.last_mut(), other.last()) {
+        *last = *n;
+    }
+    at.w.push(Prim::Dot { accum, steps, pairs: false }, &[x, y], shape, dtype)
+}
+
+/// Zeros where a row does not take the step.
+fn triangle(at: &mut At, x: Id, steps: Steps) -> Id {
+    let kept = match steps {
+        Steps::All => return x,
+        Steps::To => MapOp::ge,
+        Steps::From => MapOp::le,
+    };
+    let shape = at.shape(x);
+    let rank = shape.len();
+    let (row, column) = (expand::iota(at.w, &shape, rank - 2), expand::iota(at.w, &shape, rank - 1));
+    let keep = expand::map(at.w, kept, &[row, column]);
+    let zero = at.zeros(x);
+    expand::select(at.w, keep, x, zero)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causal_products_keep_their_rows() {
+        assert_eq!(factors(3, 3, false)[0], [Link::Pass(0), Link::Whole, Link::Whole]);
+        assert_eq!(factors(2, 2, true)[1], [Link::Reduce(Reduction::Sum), Link::Pass(1)]);
+        assert_eq!(factors(2, 3, true)[1], [Link::Reduce(Reduction::Sum), Link::Pass(1), Link::Pass(2)]);
+    }
+}

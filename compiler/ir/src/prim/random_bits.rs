@@ -1,0 +1,106 @@
+use crate::prim::columns::*;
+
+/// Random bits of keys.
+pub struct RandomBits;
+
+impl Primitive for RandomBits {
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        count(x, 1)?;
+        positions(x[0])?;
+        let batch = x[0].shape.split_last().filter(|(words, _)| **words == 2).map(|(_, batch)| batch);
+        let fits = batch.is_some_and(|batch| result.shape.starts_with(batch));
+        ensure(fits, || format!("keys are i64[batch…, 2] of {}, not {}", shown(result), shown(x[0])))?;
+        integer(result)
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, _: &mut Attrs) -> Word {
+        "random_bits".into()
+    }
+
+    fn read(name: &str, _: &Op, _: &mut Around) -> Option<Read> {
+        (name == "random_bits").then_some(Ok(Prim::RandomBits))
+    }
+
+    fn meaning(&self, x: &[ArrayRef], result: TypeRef, _: Summation) -> Meaning {
+        Ok(reference::random::random_bits(x[0], result))
+    }
+
+    /// What is in one block, or of one key, is in one place.
+    fn links(&self, at: Site) -> Vec<Vec<Link>> {
+        let rank = at.rank(0);
+        vec![(0..rank).map(|d| if d + 1 < rank { Link::Pass(d) } else { Link::Whole }).collect()]
+    }
+
+    fn keeps_partial(&self, _: Site, _: Summand) -> bool {
+        false
+    }
+
+    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+        None
+    }
+
+    /// The result is an integer.
+    fn pull(&self, at: &mut At) -> Pulled {
+        Ok(vec![None; at.x.len()])
+    }
+
+    fn lifted(&self, _: usize) -> Lifted {
+        Lifted::All(Prim::RandomBits)
+    }
+
+    fn batch(&self, _: &mut Lift, _: &Node) -> Option<Id> {
+        None
+    }
+
+    fn role(&self, _: Site) -> Role {
+        Role::Alone
+    }
+
+    fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
+        None
+    }
+
+    fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        Err(q.refuse("gives four words at a time"))
+    }
+
+    fn comes_from(&self, _: Site) -> Source {
+        Source::Any
+    }
+
+    fn cost(&self, at: Site) -> Cost {
+        Cost { operations: 0, again: Again::Cheap(at.elems() as f64 * 2.0), interpreted: at.touched() * 2.0 }
+    }
+
+    fn reads_all(&self, _: usize) -> bool {
+        true
+    }
+
+    fn is_work(&self) -> bool {
+        true
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        "randombits".into()
+    }
+
+    fn is_step(&self) -> bool {
+        false
+    }
+
+    fn selects(&self) -> bool {
+        false
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
+    }
+}

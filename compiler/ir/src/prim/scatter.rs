@@ -1,0 +1,151 @@
+use crate::prim::columns::*;
+use crate::prim::gather::numbered;
+
+/// An operand with values written or added at positions from data.
+pub struct Scatter {
+    pub add: bool,
+}
+
+impl Primitive for Scatter {
+    fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
+        at_least(x, 2)?;
+        same(x[0], result)?;
+        dtype_is(x[1], result)?;
+        shape_is(&indexed(x[0].shape, &x[2..])?, x[1])
+    }
+
+    fn stands(&self, _: Site) -> rule::Check {
+        Ok(())
+    }
+
+    fn text(&self, _: Site, put: &mut Attrs) -> Word {
+        put.bool("add", self.add);
+        "scatter".into()
+    }
+
+    fn read(name: &str, op: &Op, _: &mut Around) -> Option<Read> {
+        (name == "scatter").then(|| Ok(Prim::Scatter { add: op.bool("add")? }))
+    }
+
+    fn meaning(&self, x: &[ArrayRef], _: TypeRef, _: Summation) -> Meaning {
+        reference::index::scatter(x[0], x[1], &x[2..], self.add)
+    }
+
+    /// What is not indexed goes along.
+    fn links(&self, at: Site) -> Vec<Vec<Link>> {
+        let (depth, more) = (at.count() - 2, at.rank(2));
+        let base = (0..at.rank(0)).map(|d| if d < depth { Link::Whole } else { Link::Pass(d) }).collect();
+        let value = |d: usize| if d < more { Link::Whole } else { Link::Pass(d - more + depth) };
+        let values = (0..at.rank(1)).map(value).collect();
+        [base, values].into_iter().chain((2..at.count()).map(|i| at.whole(i))).collect()
+    }
+
+    fn keeps_partial(&self, _: Site, _: Summand) -> bool {
+        false
+    }
+
+    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+        None
+    }
+
+    /// Operands: base, values, indices….
+    fn pull(&self, at: &mut At) -> Pulled {
+        let mut out = vec![None; at.x.len()];
+        let index = at.x[2..].to_vec();
+        if at.needed[0] {
+            out[0] = Some(if self.add {
+                at.c
+            } else {
+                let zeros = at.zeros(at.x[1]);
+                let operands = [&[at.c, zeros], &index[..]].concat();
+                at.like(at.x[0], Prim::Scatter { add: false }, &operands)
+            });
+        }
+        if at.needed[1] {
+            let operands = [&[at.c], &index[..]].concat();
+            let picked = at.like(at.x[1], Prim::Gather, &operands);
+            out[1] = Some(if self.add { picked } else { only_last(at, picked, &index) });
+        }
+        Ok(out)
+    }
+
+    /// Positions are those of the first dims.
+    fn lifted(&self, _: usize) -> Lifted {
+        Lifted::No
+    }
+
+    /// The number of the value is one more position.
+    fn batch(&self, lift: &mut Lift, node: &Node) -> Option<Id> {
+        let mut operands = vec![lift.each(node.operands[0]), lift.each(node.operands[1])];
+        operands.extend(numbered(lift, &node.operands[2..]));
+        Some(lift.push(node, Prim::Scatter { add: self.add }, &operands))
+    }
+
+    fn role(&self, _: Site) -> Role {
+        Role::Alone
+    }
+
+    fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
+        None
+    }
+
+    fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        Err(q.refuse("writes where data says, in order"))
+    }
+
+    fn comes_from(&self, _: Site) -> Source {
+        Source::Any
+    }
+
+    fn cost(&self, at: Site) -> Cost {
+        Cost { operations: 0, again: Again::Never, interpreted: at.touched() * 2.0 }
+    }
+
+    fn reads_all(&self, _: usize) -> bool {
+        true
+    }
+
+    fn is_work(&self) -> bool {
+        true
+    }
+
+    fn is_needed_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn word(&self) -> Word {
+        "scatter".into()
+    }
+
+    fn is_step(&self) -> bool {
+        false
+    }
+
+    fn selects(&self) -> bool {
+        false
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
+    }
+}
+
+/// Of the values written to one place only the last has an influence: zeros for the others.
+fn only_last(at: &mut At, picked: Id, index: &[Id]) -> Id {
+    let Some(&first) = index.first() else { return picked };
+    let (base, positions) = (at.shape(at.x[0]), at.shape(first));
+    let places = base[..index.len()].to_vec();
+    let count: u64 = positions.iter().product();
+    let numbers = expand::iota(at.w, &[count], 0);
+    let numbers = expand::reshape(at.w, numbers, &positions);
+    let zeros = at.zeros_of(&places, DType::I64);
+    let operands = [&[zeros, numbers], index].concat();
+    let winners = at.w.push(Prim::Scatter { add: false }, &operands, places, DType::I64);
+    let operands = [&[winners], index].concat();
+    let winner = at.w.push(Prim::Gather, &operands, positions.clone(), DType::I64);
+    let last = expand::map(at.w, MapOp::eq, &[winner, numbers]);
+    let shape = at.shape(picked);
+    let last = expand::broadcast_dims(at.w, last, &shape, (0..positions.len()).collect());
+    let zero = at.zeros(picked);
+    expand::select(at.w, last, picked, zero)
+}
