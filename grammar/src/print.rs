@@ -10,10 +10,10 @@
 //! each comma and gets a trailing comma; a bracket that has one stays broken. Inside brackets,
 //! lines break before operators, loosest first.
 
-mod breaks;
-mod pieces;
-mod rows;
 mod spelling;
+mod pieces;
+mod breaks;
+mod rows;
 
 use crate::{
     layout::layout,

@@ -31,3 +31,4 @@ pub mod documents;
 pub mod empties;
 pub mod parameters;
 pub mod without_comparisons;
+pub mod modules;

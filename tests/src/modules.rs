@@ -169,6 +169,14 @@ fn target(name: &[String], f: &Found, known: &BTreeSet<Vec<String>>) -> Option<V
     Some(at)
 }
 
+/// Methods that values of the standard library have, too.
+const COMMON: &[&str] = &[
+    "add", "all", "any", "as_slice", "chars", "clear", "cmp", "compare", "contains", "entry", "extend", "fill", "find",
+    "first", "get", "insert", "is_empty", "iter", "join", "keys", "last", "len", "lines", "map", "max", "min", "mul",
+    "neg", "next", "node", "pop", "position", "push", "read", "remove", "replace", "reverse", "set", "sort", "split",
+    "sub", "sum", "take", "update", "values", "write",
+];
+
 /// The file of each method of a type whose methods lie in several files, where the name tells it: no other type of the crate, and no
 /// common one, has a method of that name.
 fn shared_methods(found: &[Found]) -> BTreeMap<String, Vec<String>> {
@@ -181,7 +189,7 @@ fn shared_methods(found: &[Found]) -> BTreeMap<String, Vec<String>> {
         }
     }
     let told = homes.into_iter().filter_map(|(method, homes)| match homes.as_slice() {
-        [(ty, home)] if files[ty].len() > 1 => Some((method.to_owned(), (*home).clone())),
+        [(ty, home)] if files[ty].len() > 1 && !COMMON.contains(&method) => Some((method.to_owned(), (*home).clone())),
         _ => None,
     });
     told.collect()

@@ -8,14 +8,14 @@
 //! what is not linear becomes an unknown with the inequalities that define it (`purify`), and the Omega test decides the
 //! linear rest (`linear`). It is complete for linear sizes, and says "not proved" where its budget ends.
 
-mod advice;
+mod polynomial;
+mod linear;
+mod facts;
 mod decide;
 mod display;
-mod facts;
 mod known;
-mod linear;
-mod polynomial;
 mod purify;
+mod advice;
 #[cfg(test)]
 mod tests;
 mod witness;

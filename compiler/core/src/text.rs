@@ -4,8 +4,8 @@
 //! region that ends in `core.yield`. Structures, meshes and sizes are defined before the program, and a variable is called
 //! by its name and its number.
 
-mod read;
 mod read_types;
+mod read;
 mod types;
 
 pub use read::parse;

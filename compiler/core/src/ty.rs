@@ -313,7 +313,8 @@ pub fn same_form(a: &Ty, b: &Ty) -> bool {
         (Ty::Dict(ka, a), Ty::Dict(kb, b)) => same_form(ka, kb) && same_form(a, b),
         (Ty::Tuple(a), Ty::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_form(a, b)),
         (Ty::Struct(a), Ty::Struct(b)) => {
-            Arc::ptr_eq(a, b) || a.item == b.item && a.fields.iter().zip(&b.fields).all(|((_, a), (_, b))| same_form(a, b))
+            Arc::ptr_eq(a, b)
+                || a.item == b.item && a.fields.iter().zip(&b.fields).all(|((_, a), (_, b))| same_form(a, b))
         }
         (Ty::FnRef(a), Ty::FnRef(b)) => {
             Arc::ptr_eq(a, b)

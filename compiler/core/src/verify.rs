@@ -38,7 +38,11 @@ struct At<'p> {
 type Agrees = Result<(), Box<Diagnostic>>;
 
 fn is(what: &str, found: &Ty, wanted: &Ty, span: Span) -> Agrees {
-    if same_form(found, wanted) { Ok(()) } else { wrong(&format!("{what} is `{found}` where `{wanted}` is meant"), span) }
+    if same_form(found, wanted) {
+        Ok(())
+    } else {
+        wrong(&format!("{what} is `{found}` where `{wanted}` is meant"), span)
+    }
 }
 
 /// That a type is one of those that a form may have. What is never there may be any.

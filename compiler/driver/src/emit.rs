@@ -10,10 +10,10 @@ use crate::program::{Setup, checked, out, prepare};
 use std::path::Path;
 use std::rc::Rc;
 use tessera_base::{Diagnostic, Span};
-use tessera_resolve::source::{Loaded, SourceMap};
 use tessera_ir::graph::Graph;
 use tessera_ir::text::TextError;
 use tessera_llvm::{Emission, HostTarget};
+use tessera_resolve::source::{Loaded, SourceMap};
 
 /// The module that a model stands for.
 fn model(setup: &Setup, path: &Path) -> u8 {

@@ -5,9 +5,9 @@ use crate::program::{Setup, checked, set_aside};
 use std::io::IsTerminal;
 use std::path::Path;
 use tessera_base::Diagnostic;
-use tessera_resolve::source::SourceMap;
 use tessera_interpret::End;
 use tessera_ir::graph::Policy;
+use tessera_resolve::source::SourceMap;
 use tessera_runtime::context::Context;
 use tessera_runtime::io::replace::remove_pending;
 

@@ -5,11 +5,7 @@
 //! small facts ([`facts`], [`scope`], [`reads`]) that mostly come out equal after an edit, so
 //! that nothing else is checked again.
 
-use tessera_resolve::facts::{self as syntax, ItemFacts};
-use tessera_resolve::functions::{FnLike, FnSig};
-use tessera_resolve::names::Names;
 use crate::check::{self, CheckedInst, CheckedMain, InstData};
-use tessera_resolve::source::{FileId, Refused};
 use salsa::plumbing::{AsId, FromId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,6 +15,10 @@ use tessera_core::ty::Ty;
 use tessera_grammar::ast::{StmtKind, StructDef};
 use tessera_grammar::{ParsedItem, parse_item};
 use tessera_ir::graph::Policy;
+use tessera_resolve::facts::{self as syntax, ItemFacts};
+use tessera_resolve::functions::{FnLike, FnSig};
+use tessera_resolve::names::Names;
+use tessera_resolve::source::{FileId, Refused};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ItemKind {

@@ -6,7 +6,6 @@ use crate::check::numerics::Numerics;
 use crate::check::reached::{Function, Inst, Main, Numbers, Reached};
 use crate::check::{self, CheckedInst};
 use crate::db::{self, Before, Database, Db, Entity, File, Item, ItemKind, Prompt, Target};
-use tessera_resolve::source::{FileId, Loader, SourceMap};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tessera_base::{Code, Diagnostic, ItemId, Label, Span, bug};
 use tessera_core::ir::*;
 use tessera_core::ty::{GlobalKey, Ty};
+use tessera_resolve::source::{FileId, Loader, SourceMap};
 
 /// What checking gives.
 #[derive(Clone, Debug)]

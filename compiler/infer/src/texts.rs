@@ -4,12 +4,12 @@ use crate::db::{
     Before, Database, File, Item, ItemHead, ItemKind, ItemText, MODEL, Prompt, Target, Texts, facts, file_of, item_of,
     model_name, path_of,
 };
-use tessera_resolve::source::{FileId, Loaded, Loader, SourceMap, SourceText};
 use salsa::Setter;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{ItemId, bug};
 use tessera_grammar::{RawKind, split};
+use tessera_resolve::source::{FileId, Loaded, Loader, SourceMap, SourceText};
 
 /// On the way through the files that import each other.
 struct Walk {

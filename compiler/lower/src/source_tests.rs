@@ -3,8 +3,8 @@
 use super::*;
 use tessera_infer::check_program;
 use tessera_infer::db::Database;
-use tessera_resolve::source::NoFiles;
 use tessera_ir::host::{HExprKind, HStmt};
+use tessera_resolve::source::NoFiles;
 
 fn lowered(text: &str) -> Lowered {
     let checked = check_program(&mut Database::default(), "t.tsr", text, &NoFiles);

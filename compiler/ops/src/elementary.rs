@@ -9,8 +9,8 @@
 //! Functions here take the operand in F32 or F64 and write code for its kind.
 
 pub mod divide;
-pub mod erf;
 pub mod exp;
+pub mod erf;
 pub mod hypot;
 pub mod log;
 pub mod pow;

@@ -6,11 +6,11 @@
 //! its parameters, its typing rule over symbolic sizes and its expansion into primitives
 //! ([`prim`]), which are the nodes of Graph IR.
 
-pub mod scalar_eval;
+pub mod scalar;
 pub mod map;
+pub mod scalar_eval;
 pub mod prim;
 pub mod convert;
-pub mod scalar;
 pub mod elementary;
 pub mod fft;
 pub mod reference;

@@ -4,18 +4,18 @@
 //! in f32 and f64 apart), because both follow the orders written down in [`crate::prim`] and
 //! the programs of [`crate::map`] and [`crate::convert`].
 
-pub mod blocks;
+mod layout;
 pub mod rule;
 pub mod complex;
 pub mod dot;
 pub mod elementwise;
 pub mod fft;
 pub mod index;
-mod layout;
 pub mod movement;
 pub mod random;
 pub mod reduce;
 pub mod sort;
+pub mod blocks;
 
 pub use dot::pair_step;
 pub use random::{philox, random_bits_program};

@@ -161,6 +161,8 @@ impl Names {
     pub fn visible(&self, at: u32) -> Vec<&Binding> {
         let within = |s: &&Scope| s.span.start <= at && at <= s.span.end;
         let mut scopes: Vec<&Scope> = self.scopes.iter().filter(within).collect();
+        // What is inside stands behind what is around it.
+        scopes.reverse();
         scopes.sort_by_key(|s| s.span.end - s.span.start);
         let mut seen: BTreeSet<&str> = BTreeSet::new();
         let ids = scopes.iter().flat_map(|s| s.names.values().chain(s.sizes.values()));
@@ -169,10 +171,14 @@ impl Names {
 
     /// Variables, functions and targets inside of functions that nothing reads; names that begin with `_` mean to be so.
     pub fn unused(&self) -> Vec<BindingId> {
-        let read: BTreeSet<BindingId> = self.uses.iter().filter_map(|u| match u.to {
-            Reference::Local(id) => Some(id),
-            Reference::Outside => None,
-        }).collect();
+        let read: BTreeSet<BindingId> = self
+            .uses
+            .iter()
+            .filter_map(|u| match u.to {
+                Reference::Local(id) => Some(id),
+                Reference::Outside => None,
+            })
+            .collect();
         let unused = |(i, b): (usize, &Binding)| {
             let id = BindingId(i as u32);
             let local = b.scope != ITEM && matches!(b.kind, Kind::Variable | Kind::Function | Kind::Target);
@@ -215,7 +221,9 @@ impl Resolver {
     fn bind_assigned(&mut self, stmts: &[Stmt], scope: ScopeId) {
         for stmt in stmts {
             match &stmt.kind {
-                StmtKind::Assign { targets, .. } => targets.iter().for_each(|t| self.bind_targets(t, scope, Kind::Variable)),
+                StmtKind::Assign { targets, .. } => {
+                    targets.iter().for_each(|t| self.bind_targets(t, scope, Kind::Variable))
+                }
                 StmtKind::AnnAssign { target, value: Some(_), .. } | StmtKind::AugAssign { target, .. } => {
                     self.bind_targets(target, scope, Kind::Variable)
                 }
@@ -240,7 +248,10 @@ impl Resolver {
                 }
                 StmtKind::While { body, .. } => self.bind_assigned(body, scope),
                 StmtKind::With { items, body } => {
-                    items.iter().filter_map(|(_, t)| t.as_ref()).for_each(|t| self.bind_targets(t, scope, Kind::Variable));
+                    items
+                        .iter()
+                        .filter_map(|(_, t)| t.as_ref())
+                        .for_each(|t| self.bind_targets(t, scope, Kind::Variable));
                     self.bind_assigned(body, scope);
                 }
                 _ => {}
@@ -453,3 +464,6 @@ fn path(e: &Expr) -> Option<Vec<Arc<str>>> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

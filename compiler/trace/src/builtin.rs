@@ -30,7 +30,8 @@ impl Tracer<'_> {
                 self.by_runtime(function, args, &values, ty, span)
             }
             Traced::Never(why) => {
-                let d = self.error(Code::E0301, span, format!("`{}` cannot be part of a graph function", function.name()));
+                let d =
+                    self.error(Code::E0301, span, format!("`{}` cannot be part of a graph function", function.name()));
                 Err(Box::new(d.note(why)))
             }
         }
@@ -64,10 +65,9 @@ impl Tracer<'_> {
                 | Tracing::Count,
                 [Value::List(items), rest @ ..],
             ) => self.on_list(tracing, items, rest, span),
-            (
-                Tracing::Keys | Tracing::Values | Tracing::Items | Tracing::Get,
-                [Value::Dict(entries), rest @ ..],
-            ) => self.on_dict(tracing, entries, rest, span),
+            (Tracing::Keys | Tracing::Values | Tracing::Items | Tracing::Get, [Value::Dict(entries), rest @ ..]) => {
+                self.on_dict(tracing, entries, rest, span)
+            }
             (_, values) => Err(self.broken(span, "a value of another type", values.first().unwrap_or(&Value::None))),
         }
     }

@@ -6,10 +6,10 @@
 
 mod rows;
 mod args;
-mod matching;
-mod layout;
-mod ways;
 pub mod tile;
+mod matching;
+mod ways;
+mod layout;
 mod call;
 mod operators;
 mod slice;

@@ -2,9 +2,9 @@
 //! to another. How that is done is the business of an [`Engine`]: one for the devices of a process
 //! ([`here`]), one for those of several ([`between`]).
 
-pub mod between;
 mod copy;
 pub mod here;
+pub mod between;
 
 use crate::fault::Fault;
 use crate::native::{self, Operand};

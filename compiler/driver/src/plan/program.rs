@@ -10,11 +10,11 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 use tessera_base::{Code, DType, Diagnostic, Span};
-use tessera_resolve::source::SourceMap;
 use tessera_ir::graph::Graph;
 use tessera_plan::collective::Collective;
 use tessera_plan::roofline;
 use tessera_plan::topology::Topology;
+use tessera_resolve::source::SourceMap;
 use tessera_shard::local::Moved;
 use tessera_shard::{classes, exchange, layout, local};
 

@@ -18,10 +18,10 @@ use tessera_base::{Code, Diagnostic, Span};
 use tessera_core::ir::GlobalId;
 use tessera_core::ty::Ty;
 use tessera_host::Session as Machine;
-use tessera_resolve::source::SourceMap;
 use tessera_infer::{Last, Session as Checker};
 use tessera_ir::host;
 use tessera_lower::{Options, lower_roots};
+use tessera_resolve::source::SourceMap;
 use tessera_runtime::context::Stop;
 
 /// What came of an input.

@@ -3,7 +3,6 @@
 use super::closures::OF_TYPE;
 use super::constants::AsSize;
 use super::cx::Cx;
-use tessera_resolve::functions::FnSig;
 use super::names::Meaning;
 use crate::db::{self, Entity};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +10,7 @@ use std::sync::Arc;
 use tessera_base::{Diagnostic, ItemId, Size, SizeVar, Span};
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Expr, ExprKind, ParamKind};
+use tessera_resolve::functions::FnSig;
 use tessera_types::annot::{self, AnnotNames, GenericArg, NameMeaning};
 use tessera_types::unify::{is_open, leaves_mesh};
 

@@ -5,7 +5,6 @@ use super::annots::SigTypes;
 use super::cx::{Cx, FnState, read};
 use super::env::{Binding, Slot};
 use super::fns;
-use tessera_resolve::functions::{FnBody, FnLike};
 use super::inst::Callee;
 use super::local::{is_local, of_blocks};
 use super::numerics::Numerics;
@@ -24,6 +23,7 @@ use tessera_core::ty::{FnRefTy, GlobalKey, Ty};
 use tessera_core::walk::{each_expr, each_expr_in};
 use tessera_grammar::ast::ParamKind;
 use tessera_ir::graph::Policy;
+use tessera_resolve::functions::{FnBody, FnLike};
 use tessera_types::unify::{JoinKind, bind_signature, join, join_diagnostic, leaves_mesh, refine};
 
 pub fn empty_inst(name: Arc<str>, span: Span) -> FnInst {

@@ -5,7 +5,6 @@ use super::annots::SigTypes;
 use super::args::{Slot, Value};
 use super::cx::{Cx, error_at};
 use super::fns;
-use tessera_resolve::functions::FnSig;
 use super::inst::Callee;
 use super::names::Meaning;
 use super::scalars::floats_of;
@@ -19,6 +18,7 @@ use tessera_core::ir::*;
 use tessera_core::sizes::{of_any_size, vars_of};
 use tessera_core::ty::{FnRefTy, Ty};
 use tessera_grammar::ast::{Arg, Expr, ExprKind, ParamKind};
+use tessera_resolve::functions::FnSig;
 use tessera_types::unify::{Coerce, bind_signature, param_mismatch_diagnostic, refine};
 
 impl Cx<'_> {

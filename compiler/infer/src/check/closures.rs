@@ -4,7 +4,6 @@ use super::annots::Outer;
 use super::args::Value;
 use super::cx::{Cx, error_at};
 use super::fns;
-use tessera_resolve::functions::{FnSig, def_start};
 use super::inst::Callee;
 use super::names::Meaning;
 use super::types::{BUILTIN_ITEM, erase, plain_ints};
@@ -14,6 +13,7 @@ use tessera_core::ir::*;
 use tessera_core::sizes::vars_of;
 use tessera_core::ty::{FnRefTy, Ty};
 use tessera_grammar::ast::{Expr, FnDef};
+use tessera_resolve::functions::{FnSig, def_start};
 use tessera_types::unify::assignable;
 
 /// Ends the names of sizes that function values capture with their types: no name of a program has a space.

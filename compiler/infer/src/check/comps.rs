@@ -2,7 +2,6 @@
 
 use super::cx::{Cx, error_at, read};
 use super::env::{Binding, Slot};
-use tessera_resolve::syntax::target_names;
 use super::types::erase;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,6 +9,7 @@ use tessera_base::Span;
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::{CompClause, Expr};
+use tessera_resolve::syntax::target_names;
 
 impl Cx<'_> {
     pub fn comprehension(&mut self, element: &Expr, clauses: &[CompClause], span: Span) -> TExpr {

@@ -5,13 +5,13 @@
 //! the same name in a signature.
 
 use super::cx::Cx;
-use tessera_resolve::syntax::{assigned, target_names};
 use crate::db::{self, Db, Entity, File};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Diagnostic, ItemId, Size, Span};
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::{BinOp, Expr, ExprKind, Name, Stmt, StmtKind, UnOp};
+use tessera_resolve::syntax::{assigned, target_names};
 
 /// A name that its file binds once at the top level, by an assignment or by an import.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,13 +1,11 @@
 //! The state of checking one body.
 
 use super::env::{Binding, Changes, Env, Slot};
-use tessera_resolve::functions::FnLike;
 use super::limits::Met;
 use super::numerics::Numerics;
 use super::types::{erase, fill, same_slot};
 use super::{Called, InstData, Request, Tables};
 use crate::db::{Db, File, InstRef};
-use tessera_resolve::source::FileId;
 use indexmap::{IndexMap, IndexSet};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,6 +15,8 @@ use tessera_core::ty::{GlobalKey, Ty};
 use tessera_grammar::ast::Expr;
 use tessera_ir::graph::Policy;
 use tessera_ir::hints::KernelHints;
+use tessera_resolve::functions::FnLike;
+use tessera_resolve::source::FileId;
 use tessera_types::sizes::SizeCx;
 
 /// Diagnostics of one body.

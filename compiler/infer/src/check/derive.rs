@@ -5,9 +5,7 @@
 
 use super::args::{Slot, Value};
 use super::cx::{Cx, error_at};
-use tessera_resolve::facts::CALLS;
 use super::fns;
-use tessera_resolve::functions::FnSig;
 use super::names::Meaning;
 use super::scans::{part_of, stacked_at};
 use super::types::{BUILTIN_ITEM, erase};
@@ -21,6 +19,8 @@ use tessera_core::ir::*;
 use tessera_core::layouts;
 use tessera_core::ty::{Derived, FnRefTy, GlobalKey, Grad, OutAxes, Ty};
 use tessera_grammar::ast::{Expr, ExprKind};
+use tessera_resolve::facts::CALLS;
+use tessera_resolve::functions::FnSig;
 use tessera_types::unify::{Role, assignable, mismatch_diagnostic};
 
 /// A function at arguments, with what it gives.

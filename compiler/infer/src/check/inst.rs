@@ -7,13 +7,13 @@ use super::local::PerDevice;
 use super::types::{self, each_fn_ref};
 use super::{CheckedInst, GlobalRead, InstData, NoHash, Request};
 use crate::db::{self, InstRef};
-use tessera_resolve::source::FileId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Facts, ItemId, Size, SizeVar, Span};
 use tessera_core::ir::InstId;
 use tessera_core::sizes::subst_ty;
 use tessera_core::ty::{FnRefTy, Ty};
+use tessera_resolve::source::FileId;
 
 /// Types nested more deeply than this are those of a recursion without end.
 const TYPE_DEPTH_MAX: usize = 40;

@@ -4,13 +4,13 @@
 
 use super::cx::{Cx, none, read};
 use super::env::Slot;
-use tessera_resolve::functions::{FnBody, FnLike, FnSig};
 use super::inst::Callee;
 use std::collections::BTreeSet;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
 use tessera_core::walk::{Var, as_var, each_child};
+use tessera_resolve::functions::{FnBody, FnLike, FnSig};
 
 /// Where an output goes.
 pub struct Output {

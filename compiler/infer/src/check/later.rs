@@ -2,7 +2,6 @@
 //! file as they are whenever it is called.
 
 use super::cx::Cx;
-use tessera_resolve::syntax::{assigned, each_stmt, exprs_of, parts_of, root_name};
 use super::reached::{Insts, Main};
 use super::types::plain_ints;
 use super::{GlobalRead, fns};
@@ -15,6 +14,7 @@ use tessera_core::sizes::{of_any_size, subst_ty};
 use tessera_core::ty::{FnRefTy, GlobalKey, StructTy, Ty};
 use tessera_core::walk::{called, each_expr, each_part};
 use tessera_grammar::ast::{Expr, ExprKind, Stmt, StmtKind};
+use tessera_resolve::syntax::{assigned, each_stmt, exprs_of, parts_of, root_name};
 
 /// What is known of the variables of a file for good.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

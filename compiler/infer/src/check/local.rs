@@ -5,7 +5,6 @@
 
 use super::annots::SigTypes;
 use super::cx::{Cx, error_at};
-use tessera_resolve::functions::{FnLike, FnSig};
 use super::inst::Callee;
 use super::unsupported::dotted;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +13,7 @@ use tessera_base::{Code, Diagnostic, Mesh, Monoid, Sharding, Size, SizeVar, Span
 use tessera_core::ir::*;
 use tessera_core::layouts;
 use tessera_core::ty::{FnRefTy, TensorPattern, Ty};
+use tessera_resolve::functions::{FnLike, FnSig};
 use tessera_types::unify::{Coerce, Role, bind_signature, param_mismatch_diagnostic};
 
 /// What per-device code knows of the devices.

@@ -1,10 +1,8 @@
 //! Imports, and the members of modules.
 
 use super::cx::Cx;
-use tessera_resolve::facts::Import;
 use super::names::Meaning;
 use crate::db::{self, Db, Entity, File, Target, is_builtin_module};
-use tessera_resolve::source::FileId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::near::nearest;
@@ -12,6 +10,8 @@ use tessera_base::{Code, DType, Diagnostic, Span};
 use tessera_core::builtins;
 use tessera_grammar::ast::{Name, Stmt, StmtKind};
 use tessera_ops::surface;
+use tessera_resolve::facts::Import;
+use tessera_resolve::source::FileId;
 
 /// What an import binds its name to. Errors are reported where the statement is checked.
 pub fn import_entity(db: &dyn Db, file: File, import: &Import) -> Entity {

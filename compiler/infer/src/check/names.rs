@@ -4,7 +4,6 @@ use super::cx::{Cx, read};
 use super::env::{Bad, Slot};
 use super::types::BUILTIN_ITEM;
 use crate::db::{self, Entity, File};
-use tessera_resolve::source::FileId;
 use std::sync::Arc;
 use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, ItemId, SizeVar, Span};
@@ -13,6 +12,7 @@ use tessera_core::ir::*;
 use tessera_core::ty::{FnRefTy, GlobalKey, Ty};
 use tessera_grammar::ast::{Expr, ExprKind};
 use tessera_resolve::names::{Kind, Reference};
+use tessera_resolve::source::FileId;
 
 /// What a name or a dotted name stands for.
 #[derive(Clone, Debug)]
@@ -116,7 +116,8 @@ impl Cx<'_> {
     /// What binds a name in the item around it, inside of functions; `None` for what belongs to the file.
     fn own_binding(&self, name: &str, span: Span) -> Option<Kind> {
         let names = db::names(self.db, db::item_of(self.db, span.item)?);
-        let to = names.use_at(span).filter(|u| *u.name == *name).map_or_else(|| names.seen_from(span.start, name), |u| u.to);
+        let to =
+            names.use_at(span).filter(|u| *u.name == *name).map_or_else(|| names.seen_from(span.start, name), |u| u.to);
         match to {
             Reference::Local(id) => Some(names.binding(id).kind),
             Reference::Outside => None,

@@ -6,7 +6,6 @@
 
 use super::{Called, CheckedInst, CheckedMain, InstData, Request, Tables, limits};
 use crate::db::{self, Db, File, InstRef};
-use tessera_resolve::source::FileId;
 use indexmap::IndexSet;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use tessera_base::{Diagnostic, Span};
 use tessera_core::ir::{FnInst, GlobalId, InstId};
 use tessera_core::renumber::{self, renumber};
 use tessera_core::ty::GlobalKey;
+use tessera_resolve::source::FileId;
 
 /// A function of a program.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

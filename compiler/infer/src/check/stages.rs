@@ -2,16 +2,16 @@
 
 use super::args::Value;
 use super::cx::{Cx, error_at};
-use tessera_resolve::facts::STAGES;
 use super::meshes::{layout, unfinished};
 use super::names::Meaning;
 use crate::db::Target;
-use tessera_resolve::source::FileId;
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Mesh, Monoid, Sharding, Size, Span, TensorType};
 use tessera_core::ir::*;
 use tessera_core::ty::{Derived, Line, Ty};
 use tessera_grammar::ast::{Arg, Expr, ExprKind};
+use tessera_resolve::facts::STAGES;
+use tessera_resolve::source::FileId;
 
 /// Microbatches of one call at most: each is written out.
 const MICROBATCHES_MAX: i64 = 256;

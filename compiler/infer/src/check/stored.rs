@@ -2,7 +2,6 @@
 
 use super::args::{Slot, Value};
 use super::cx::{Cx, boolean, builtin, error_at, string};
-use tessera_resolve::facts::constant_path;
 use super::names::Meaning;
 use crate::db::{self, Target};
 use std::sync::Arc;
@@ -10,6 +9,7 @@ use tessera_base::{Code, Diagnostic, Span};
 use tessera_core::ir::*;
 use tessera_core::ty::{StructTy, Ty};
 use tessera_grammar::ast::Arg;
+use tessera_resolve::facts::constant_path;
 use tessera_types::unify::Role;
 
 impl Cx<'_> {

@@ -10,9 +10,9 @@ mod typed;
 
 use crate::db::Database;
 use crate::session::{Checked, check_program};
-use tessera_resolve::source::{Loaded, Loader};
 use std::collections::BTreeMap;
 use tessera_core::ir::{FnInst, Program};
+use tessera_resolve::source::{Loaded, Loader};
 
 /// Files in memory.
 #[derive(Default)]

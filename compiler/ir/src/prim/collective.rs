@@ -19,7 +19,9 @@ impl Primitive for Collective<'_> {
         let mut shape = x[0].shape.to_vec();
         let mut scale = |dim: usize, up: bool| -> rule::Check {
             axis_in(dim, x[0].shape)?;
-            ensure(up || shape[dim].is_multiple_of(c.devices.max(1)), || format!("{} parts of {}", c.devices, shape[dim]))?;
+            ensure(up || shape[dim].is_multiple_of(c.devices.max(1)), || {
+                format!("{} parts of {}", c.devices, shape[dim])
+            })?;
             shape[dim] = if up { shape[dim].saturating_mul(c.devices) } else { shape[dim] / c.devices.max(1) };
             Ok(())
         };

@@ -1,5 +1,5 @@
-use crate::prim::columns::*;
 use crate::graph;
+use crate::prim::columns::*;
 
 /// An argument of the graph.
 pub struct Input {

@@ -1,5 +1,5 @@
-use crate::prim::columns::*;
 use crate::graph::derivatives::Along;
+use crate::prim::columns::*;
 
 /// The same value in another layout.
 pub struct Layout;

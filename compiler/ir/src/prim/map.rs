@@ -1,6 +1,6 @@
 use crate::prim::columns::*;
-use tessera_ops::map::{Gives, kind_of};
 use tessera_ops::map::gradient::{Step, Steps};
+use tessera_ops::map::{Gives, kind_of};
 
 /// An elementwise function; its own row is in `tessera_ops::map`.
 pub struct Map {

@@ -47,7 +47,8 @@ impl Primitive for Sort {
     /// Each element goes back to where it was.
     fn pull(&self, at: &mut At) -> Pulled {
         let shape = at.shape(at.x[0]);
-        let order = at.w.push(Prim::ArgSort { axis: self.axis, descending: self.descending }, &[at.x[0]], shape, DType::I64);
+        let order =
+            at.w.push(Prim::ArgSort { axis: self.axis, descending: self.descending }, &[at.x[0]], shape, DType::I64);
         let zeros = at.zeros(at.x[0]);
         Ok(vec![Some(at.like(at.x[0], Prim::ScatterAddAlong { axis: self.axis }, &[zeros, order, at.c]))])
     }

@@ -27,8 +27,11 @@ pub const CONJ: Row = Row::new("conj", ONE, |_, a, _| infer_same(a), lower_conj)
     .known_as(&["conjugate"])
     .doc("The complex conjugate. A real tensor stays as it is.\n\n```tessera\nz * op.conj(z)\n```");
 
-pub const ANGLE: Row =
-    Row::new("angle", ONE, |_, a, _| infer_angle(a), lower_angle).elementwise().method().known_as(&["arg", "phase"]).doc(
+pub const ANGLE: Row = Row::new("angle", ONE, |_, a, _| infer_angle(a), lower_angle)
+    .elementwise()
+    .method()
+    .known_as(&["arg", "phase"])
+    .doc(
         "The angle of each complex number in -π to π, as f32: `atan2(imag, real)`.\n\nReal numbers give 0 or π.\n\n\
      ```tessera\nop.angle(op.complex(x, y))\n```",
     );

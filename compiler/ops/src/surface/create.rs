@@ -44,8 +44,9 @@ pub const ONES_LIKE: Row = Row::new("ones_like", LIKE, infer_like, |c| lower(c, 
     .elementwise()
     .doc("Ones with the shape and dtype of `x`; `dtype` changes the latter.");
 
-pub const EMPTY_LIKE: Row =
-    Row::new("empty_like", LIKE, infer_like, |c| lower(c, 0)).elementwise().doc("As `empty`, with the shape and dtype of `x`.");
+pub const EMPTY_LIKE: Row = Row::new("empty_like", LIKE, infer_like, |c| lower(c, 0))
+    .elementwise()
+    .doc("As `empty`, with the shape and dtype of `x`.");
 
 pub const FULL_LIKE: Row = Row::new(
     "full_like",

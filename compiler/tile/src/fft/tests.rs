@@ -1,9 +1,9 @@
 use super::*;
 use crate::interpret;
+use tessera_ir::reference::{ArrayRef, eval};
 use tessera_ir::tile::verify::verify;
 use tessera_ops::fft::twist_tables;
 use tessera_ops::prim::Prim;
-use tessera_ir::reference::{ArrayRef, eval};
 
 const MACHINES: [u32; 2] = [64, 16];
 
