@@ -103,28 +103,12 @@ impl Primitive for Broadcast<'_> {
         false
     }
 
-    fn is_work(&self) -> bool {
-        false
-    }
-
-    fn is_needed_elsewhere(&self) -> bool {
-        false
+    fn flags(&self) -> Flags {
+        Flags { work: false, step: false, selects: false, cheap: false, kept: false }
     }
 
     fn word(&self) -> Word {
         "broadcast".into()
-    }
-
-    fn is_step(&self) -> bool {
-        false
-    }
-
-    fn selects(&self) -> bool {
-        false
-    }
-
-    fn is_cheap(&self) -> bool {
-        false
     }
 }
 

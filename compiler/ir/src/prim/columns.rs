@@ -82,23 +82,26 @@ pub trait Primitive {
     /// Whether any element of the result may need every element of an operand.
     fn reads_all(&self, operand: usize) -> bool;
 
-    /// Whether it computes or moves anything: constants and views do not.
-    fn is_work(&self) -> bool;
-
-    /// Whether it is a step of elements that lie as they did: each element of the result is computed from those at its place.
-    fn is_step(&self) -> bool;
-
-    /// Whether it takes some of its operands' elements, or puts elements beside others.
-    fn selects(&self) -> bool;
-
-    /// Whether computing it again is cheaper than a store and a load.
-    fn is_cheap(&self) -> bool;
-
-    /// Whether others need it, though nothing in the graph may read it.
-    fn is_needed_elsewhere(&self) -> bool;
+    /// What passes ask with yes or no.
+    fn flags(&self) -> Flags;
 
     /// What kernels are named after.
     fn word(&self) -> Word;
+}
+
+/// What passes ask of a primitive with yes or no.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flags {
+    /// It computes or moves something: constants and views do not.
+    pub work: bool,
+    /// Elements lie as they did: each element of the result is computed from those at its place.
+    pub step: bool,
+    /// It takes some of its operands' elements, or puts elements beside others.
+    pub selects: bool,
+    /// Computing it again is cheaper than a store and a load.
+    pub cheap: bool,
+    /// It stays though nothing in the graph reads it, since others do.
+    pub kept: bool,
 }
 
 /// Which elements of operands an element of a result is made of.

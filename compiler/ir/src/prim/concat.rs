@@ -124,27 +124,11 @@ impl Primitive for Concat {
         false
     }
 
-    fn is_work(&self) -> bool {
-        true
-    }
-
-    fn is_needed_elsewhere(&self) -> bool {
-        false
+    fn flags(&self) -> Flags {
+        Flags { work: true, step: false, selects: true, cheap: false, kept: false }
     }
 
     fn word(&self) -> Word {
         "concat".into()
-    }
-
-    fn is_step(&self) -> bool {
-        false
-    }
-
-    fn selects(&self) -> bool {
-        true
-    }
-
-    fn is_cheap(&self) -> bool {
-        false
     }
 }

@@ -104,29 +104,12 @@ impl Primitive for Exchange<'_> {
         true
     }
 
-    fn is_work(&self) -> bool {
-        true
-    }
-
-    /// What it gives away.
-    fn is_needed_elsewhere(&self) -> bool {
-        true
+    fn flags(&self) -> Flags {
+        Flags { work: true, step: false, selects: false, cheap: false, kept: true }
     }
 
     fn word(&self) -> Word {
         self.what.name.to_string().into()
-    }
-
-    fn is_step(&self) -> bool {
-        false
-    }
-
-    fn selects(&self) -> bool {
-        false
-    }
-
-    fn is_cheap(&self) -> bool {
-        false
     }
 }
 

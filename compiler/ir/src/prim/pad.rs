@@ -109,27 +109,11 @@ impl Primitive for Pad<'_> {
         false
     }
 
-    fn is_work(&self) -> bool {
-        true
-    }
-
-    fn is_needed_elsewhere(&self) -> bool {
-        false
+    fn flags(&self) -> Flags {
+        Flags { work: true, step: false, selects: true, cheap: false, kept: false }
     }
 
     fn word(&self) -> Word {
         "pad".into()
-    }
-
-    fn is_step(&self) -> bool {
-        false
-    }
-
-    fn selects(&self) -> bool {
-        true
-    }
-
-    fn is_cheap(&self) -> bool {
-        false
     }
 }

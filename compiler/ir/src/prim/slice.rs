@@ -96,28 +96,12 @@ impl Primitive for Slice<'_> {
         false
     }
 
-    fn is_work(&self) -> bool {
-        false
-    }
-
-    fn is_needed_elsewhere(&self) -> bool {
-        false
+    fn flags(&self) -> Flags {
+        Flags { work: false, step: false, selects: true, cheap: false, kept: false }
     }
 
     fn word(&self) -> Word {
         "slice".into()
-    }
-
-    fn is_step(&self) -> bool {
-        false
-    }
-
-    fn selects(&self) -> bool {
-        true
-    }
-
-    fn is_cheap(&self) -> bool {
-        false
     }
 }
 
