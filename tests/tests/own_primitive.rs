@@ -73,8 +73,8 @@ impl Primitive for Differences {
         of.monoid == Monoid::Sum
     }
 
-    fn of_box(&self, result: &[Range<u64>], operands: &[Vec<Range<u64>>]) -> Option<Prim> {
-        let (to, from) = (&result[self.axis], &operands.first()?[self.axis]);
+    fn of_box(&self, boxes: &Boxes) -> Option<Prim> {
+        let (to, from) = (&boxes.result()[self.axis], &boxes.operand(0)[self.axis]);
         let lead = if to.is_empty() { 0 } else { to.start + self.lead - from.start };
         Some(own(Differences { axis: self.axis, lead }))
     }

@@ -49,7 +49,7 @@ impl Primitive for ArgReduce {
         false
     }
 
-    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+    fn of_box(&self, _: &Boxes) -> Option<Prim> {
         None
     }
 

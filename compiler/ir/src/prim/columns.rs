@@ -48,8 +48,8 @@ pub trait Primitive {
     /// Whether the operation on summands (or on what is compared) is that of the whole.
     fn keeps_partial(&self, at: Site, of: Summand) -> bool;
 
-    /// The primitive that makes a box of the result from these boxes of its operands; `None` where it is this one.
-    fn of_box(&self, result: &[Range<u64>], operands: &[Vec<Range<u64>>]) -> Option<Prim>;
+    /// The primitive that makes a box of the result from boxes of its operands; `None` where it is this one.
+    fn of_box(&self, boxes: &Boxes) -> Option<Prim>;
 
     /// Cotangents of the operands from that of the result, or why there are none. Those that are not needed may be left out,
     /// and an operand without one has none.
@@ -185,6 +185,23 @@ impl Around<'_> {
 /// The last word of an operation's name.
 fn last(op: &Op) -> &str {
     op.name.rsplit('.').next().unwrap_or(&op.name)
+}
+
+/// A box of a result and those of the operands that it is made from, computed when they are asked for.
+pub struct Boxes<'a> {
+    pub result: &'a dyn Fn() -> Vec<Range<u64>>,
+    pub operand: &'a dyn Fn(usize) -> Vec<Range<u64>>,
+}
+
+impl Boxes<'_> {
+    pub fn result(&self) -> Vec<Range<u64>> {
+        (self.result)()
+    }
+
+    /// That of an operand that is there.
+    pub fn operand(&self, i: usize) -> Vec<Range<u64>> {
+        (self.operand)(i)
+    }
 }
 
 /// A primitive where it stands.

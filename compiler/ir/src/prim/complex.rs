@@ -37,7 +37,7 @@ impl Primitive for Complex {
         of.monoid == Monoid::Sum && of.others_alike
     }
 
-    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+    fn of_box(&self, _: &Boxes) -> Option<Prim> {
         None
     }
 

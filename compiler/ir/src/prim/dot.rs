@@ -75,7 +75,7 @@ impl Primitive for Dot {
         of.monoid == Monoid::Sum && of.others_same
     }
 
-    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+    fn of_box(&self, _: &Boxes) -> Option<Prim> {
         None
     }
 

@@ -40,8 +40,8 @@ impl Primitive for DynamicSlice<'_> {
     }
 
     /// Dims that go along have the size of the part.
-    fn of_box(&self, result: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
-        Some(Prim::DynamicSlice { sizes: result.iter().map(|r| r.end - r.start).collect() })
+    fn of_box(&self, boxes: &Boxes) -> Option<Prim> {
+        Some(Prim::DynamicSlice { sizes: boxes.result().iter().map(|r| r.end - r.start).collect() })
     }
 
     fn pull(&self, at: &mut At) -> Pulled {

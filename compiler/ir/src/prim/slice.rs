@@ -45,8 +45,8 @@ impl Primitive for Slice<'_> {
         true
     }
 
-    fn of_box(&self, result: &[Range<u64>], operands: &[Vec<Range<u64>>]) -> Option<Prim> {
-        let x = operands.first()?;
+    fn of_box(&self, boxes: &Boxes) -> Option<Prim> {
+        let (result, x) = (boxes.result(), boxes.operand(0));
         let local = |d: usize| match result[d].is_empty() {
             true => 0,
             false => self.start[d] + result[d].start as i64 * self.step[d] - x[d].start as i64,

@@ -44,8 +44,8 @@ impl Primitive for UpdateSlice<'_> {
         false
     }
 
-    fn of_box(&self, result: &[Range<u64>], operands: &[Vec<Range<u64>>]) -> Option<Prim> {
-        let [_, x, ..] = operands else { return None };
+    fn of_box(&self, boxes: &Boxes) -> Option<Prim> {
+        let (result, x) = (boxes.result(), boxes.operand(1));
         let local = |d: usize| match x[d].is_empty() {
             true => 0,
             false => self.start[d] + x[d].start as i64 * self.step[d] - result[d].start as i64,
