@@ -73,8 +73,8 @@ impl Primitive for Differences {
         of.monoid == Monoid::Sum
     }
 
-    fn of_box(&self, result: &[Range<u64>], operands: &[Vec<Range<u64>>]) -> Option<Prim> {
-        let (to, from) = (&result[self.axis], &operands.first()?[self.axis]);
+    fn of_box(&self, boxes: &Boxes) -> Option<Prim> {
+        let (to, from) = (&boxes.result()[self.axis], &boxes.operand(0)[self.axis]);
         let lead = if to.is_empty() { 0 } else { to.start + self.lead - from.start };
         Some(own(Differences { axis: self.axis, lead }))
     }
@@ -139,24 +139,8 @@ impl Primitive for Differences {
         false
     }
 
-    fn is_work(&self) -> bool {
-        true
-    }
-
-    fn is_step(&self) -> bool {
-        false
-    }
-
-    fn selects(&self) -> bool {
-        true
-    }
-
-    fn is_cheap(&self) -> bool {
-        false
-    }
-
-    fn is_needed_elsewhere(&self) -> bool {
-        false
+    fn flags(&self) -> Flags {
+        Flags { work: true, step: false, selects: true, cheap: false, kept: false }
     }
 
     fn word(&self) -> Word {

@@ -237,7 +237,7 @@ impl Fuser<'_> {
     /// Whether the group may compute a producer in more or in fewer places than the producer
     /// has elements: positions are checked where they are computed, each of them.
     fn is_selective(&self, root: NodeId, members: &BTreeSet<NodeId>) -> bool {
-        let selects = |m: &NodeId| row(&self.g.node(*m).prim).selects();
+        let selects = |m: &NodeId| row(&self.g.node(*m).prim).flags().selects;
         self.g.ty(root).elems() == Some(0) || members.iter().any(selects)
     }
 
@@ -305,7 +305,7 @@ impl Fuser<'_> {
     /// a load.
     fn is_cheap(&self, id: NodeId) -> bool {
         let n = self.g.node(id);
-        row(&n.prim).is_cheap()
+        row(&n.prim).flags().cheap
             && n.operands.iter().all(|&o| {
                 let through = self.through_views(o);
                 self.role(through) == Role::Source || self.role(through) == Role::View || self.stored.contains(&through)
@@ -362,7 +362,7 @@ impl Fuser<'_> {
                     same_rows && self.returns_to_rows(r, target, lead, members)
                 }
                 prim => {
-                    let step = row(prim).is_step() && n.ty.shape.as_slice() != target;
+                    let step = row(prim).flags().step && n.ty.shape.as_slice() != target;
                     step && self.returns_to_rows(r, target, lead, members)
                 }
             }
@@ -376,7 +376,7 @@ impl Fuser<'_> {
         let straight = members.iter().all(|&m| {
             let n = self.g.node(m);
             match self.role(m) {
-                Role::Element => row(&n.prim).is_step(),
+                Role::Element => row(&n.prim).flags().step,
                 Role::View if n.prim == Prim::Reshape => !self.depends_on(m, id) || regroups(shape, &n.ty.shape),
                 Role::View => !self.depends_on(m, id),
                 _ => false,

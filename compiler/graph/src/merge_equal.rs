@@ -50,7 +50,7 @@ fn asked<'g>(g: &'g Graph, node: &Node) -> Option<&'g KernelHints> {
 
 /// Whether one node can follow what both are asked for.
 fn laid_out_as_one(g: &Graph, a: &Node, b: &Node) -> bool {
-    let is_work = row(&a.prim).is_work();
+    let is_work = row(&a.prim).flags().work;
     match (asked(g, a), asked(g, b)) {
         (Some(a), Some(b)) => !is_work || a.asks_as(b),
         _ => true,

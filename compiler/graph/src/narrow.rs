@@ -35,7 +35,7 @@ pub fn run(old: &Graph) -> Graph {
 fn wanted(g: &Graph) -> Vec<Option<Part>> {
     let mut wanted: Vec<Option<Part>> = vec![None; g.nodes.len()];
     // What an exchange gives away others read, whether or not its result is read here.
-    let elsewhere = g.ids().filter(|id| row(&g.node(*id).prim).is_needed_elsewhere());
+    let elsewhere = g.ids().filter(|id| row(&g.node(*id).prim).flags().kept);
     for o in g.outputs.iter().copied().chain(elsewhere) {
         wanted[o.0 as usize] = Some(Part::all(&g.ty(o).shape));
     }

@@ -15,7 +15,7 @@ pub fn run(old: &Graph) -> Graph {
         used[o.0 as usize] = true;
     }
     for id in old.ids().collect::<Vec<_>>().into_iter().rev() {
-        used[id.0 as usize] |= row(&old.node(id).prim).is_needed_elsewhere();
+        used[id.0 as usize] |= row(&old.node(id).prim).flags().kept;
         if used[id.0 as usize] {
             for o in &old.node(id).operands {
                 used[o.0 as usize] = true;

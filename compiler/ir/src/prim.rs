@@ -143,3 +143,20 @@ fn own_row(own: &Own) -> &dyn Primitive {
         None => bug!("{own:?} is no row that `prim::own` made"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Graph, NodeType};
+    use tessera_base::DType;
+    use tessera_ops::map::MapOp;
+
+    #[test]
+    fn a_name_is_that_of_one_primitive() {
+        for &map in MapOp::ALL {
+            let (mut g, ty, op) = (Graph::default(), NodeType::new(vec![], DType::F32), Op::default());
+            let mut around = Around { g: &mut g, ty: &ty, own: &[], graph: |op, _| Err(op.error("no graph")) };
+            assert_eq!(read(map.name(), &op, &mut around), Ok(Some(Prim::Map(map))));
+        }
+    }
+}

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use tessera_base::Mesh;
 use tessera_ir::graph::{Graph, Node};
+use tessera_ir::prim::columns::Boxes;
 use tessera_ir::prim::row;
 use tessera_ops::prim::Prim;
 
@@ -76,7 +77,8 @@ impl Signatures {
             let (results, boxes) =
                 (made.at.parts(&node.ty.shape, mesh.devices()), place.parts(&g.ty(*o).shape, mesh.devices()));
             for ((all, result), part) in self.of.iter_mut().zip(&results).zip(boxes) {
-                let Some(Prim::Pad { low, .. }) = row(&node.prim).of_box(result, &[part]) else { continue };
+                let boxes = Boxes { result: &|| result.clone(), operand: &|_| part.clone() };
+                let Some(Prim::Pad { low, .. }) = row(&node.prim).of_box(&boxes) else { continue };
                 all.extend(low);
             }
         }

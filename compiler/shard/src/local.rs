@@ -16,6 +16,7 @@ use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Reason};
 use tessera_ir::hints::KernelHints;
+use tessera_ir::prim::columns::Boxes;
 use tessera_ir::prim::row;
 use tessera_ops::prim::{Exchange, Prim, Scalar};
 
@@ -258,9 +259,9 @@ impl<'a> Local<'a> {
                 Prim::Scan { body, carry: *carry, sequences: *sequences, trips: *trips }
             }
             prim => {
-                let part = |(&o, place): (&NodeId, &Place)| place.part(&self.from.ty(o).shape, self.device);
-                let boxes: Vec<_> = node.operands.iter().zip(&at.operands).map(part).collect();
-                let made = row(prim).of_box(&at.at.part(&node.ty.shape, self.device), &boxes);
+                let result = || at.at.part(&node.ty.shape, self.device);
+                let operand = |i: usize| at.operands[i].part(&self.from.ty(node.operands[i]).shape, self.device);
+                let made = row(prim).of_box(&Boxes { result: &result, operand: &operand });
                 made.unwrap_or_else(|| prim.clone())
             }
         }

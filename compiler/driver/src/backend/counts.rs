@@ -45,7 +45,7 @@ pub fn add_times(sum: &mut Counts, other: &Counts, turns: u64) {
 
 /// How many members of a group compute something: all but views and constants.
 pub fn computing(graph: &Graph, members: &[NodeId]) -> usize {
-    members.iter().filter(|&&m| row(&graph.node(m).prim).is_work()).count()
+    members.iter().filter(|&&m| row(&graph.node(m).prim).flags().work).count()
 }
 
 /// Elements of inputs and members that the roots of a group need, at most.

@@ -122,7 +122,7 @@ impl Fuser<'_> {
     fn is_pointwise(&self, group: &Group, rows: bool) -> bool {
         let shape = &self.g.ty(group.roots[0]).shape;
         group.members.iter().all(|&m| match (self.role(m), &self.g.node(m).prim) {
-            (Role::Element, prim) => row(prim).is_step(),
+            (Role::Element, prim) => row(prim).flags().step,
             (Role::View, _) => true,
             (Role::Reduce, _) => rows && self.g.ty(self.g.node(m).operands[0]).shape == *shape,
             _ => false,
@@ -161,10 +161,10 @@ pub(crate) fn reads_in_step(g: &Graph, members: &[NodeId], input: NodeId, root: 
     let shape = &g.ty(root).shape;
     members.iter().all(|&m| {
         let n = g.node(m);
-        !n.operands.contains(&input) || (row(&n.prim).is_step() && &n.ty.shape == shape)
+        !n.operands.contains(&input) || (row(&n.prim).flags().step && &n.ty.shape == shape)
     }) && members.iter().all(|&m| {
         // No member moves elements that come from the input.
-        row(&g.node(m).prim).is_step() || !g.node(m).operands.iter().any(|&o| comes_from(g, members, o, input))
+        row(&g.node(m).prim).flags().step || !g.node(m).operands.iter().any(|&o| comes_from(g, members, o, input))
     })
 }
 

@@ -62,7 +62,7 @@ impl Fuser<'_> {
                 [next] if !self.stored.contains(&at) => next,
                 _ => return best,
             };
-            let steps = row(&self.g.node(next).prim).is_step();
+            let steps = row(&self.g.node(next).prim).flags().step;
             if !steps || self.g.ty(next).shape != self.g.ty(second).shape {
                 return best;
             }
@@ -117,7 +117,7 @@ impl Fuser<'_> {
                 let left = if space == Space::Columns { Space::Rows } else { Space::Operand };
                 todo.extend([(n.operands[0], left), (n.operands[1], Space::Operand)]);
             }
-            (prim, _) if row(prim).is_step() => todo.extend(all(space)),
+            (prim, _) if row(prim).flags().step => todo.extend(all(space)),
             (Prim::Broadcast { .. }, Space::Columns | Space::Rows) if self.is_of_rows(id) => {
                 todo.extend(all(Space::PerRow))
             }
@@ -138,7 +138,7 @@ impl Fuser<'_> {
         match (self.role(id), space) {
             (Role::View, _) => true,
             (Role::Element, Space::Operand) => self.is_cheap(id),
-            (Role::Element, _) if !row(&n.prim).is_step() => false,
+            (Role::Element, _) if !row(&n.prim).flags().step => false,
             (Role::Element | Role::Dot, Space::Columns) => n.ty.shape == self.g.ty(root).shape,
             (Role::Element | Role::Dot, Space::Rows) => Some(&n.ty.shape) == strip,
             (Role::Element, Space::PerRow) => true,

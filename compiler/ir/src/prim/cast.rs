@@ -41,7 +41,7 @@ impl Primitive for Cast {
         }
     }
 
-    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+    fn of_box(&self, _: &Boxes) -> Option<Prim> {
         None
     }
 
@@ -102,27 +102,11 @@ impl Primitive for Cast {
         false
     }
 
-    fn is_work(&self) -> bool {
-        true
-    }
-
-    fn is_needed_elsewhere(&self) -> bool {
-        false
+    fn flags(&self) -> Flags {
+        Flags { work: true, step: true, selects: false, cheap: true, kept: false }
     }
 
     fn word(&self) -> Word {
         "cast".into()
-    }
-
-    fn is_step(&self) -> bool {
-        true
-    }
-
-    fn selects(&self) -> bool {
-        false
-    }
-
-    fn is_cheap(&self) -> bool {
-        true
     }
 }

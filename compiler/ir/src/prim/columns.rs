@@ -48,8 +48,8 @@ pub trait Primitive {
     /// Whether the operation on summands (or on what is compared) is that of the whole.
     fn keeps_partial(&self, at: Site, of: Summand) -> bool;
 
-    /// The primitive that makes a box of the result from these boxes of its operands; `None` where it is this one.
-    fn of_box(&self, result: &[Range<u64>], operands: &[Vec<Range<u64>>]) -> Option<Prim>;
+    /// The primitive that makes a box of the result from boxes of its operands; `None` where it is this one.
+    fn of_box(&self, boxes: &Boxes) -> Option<Prim>;
 
     /// Cotangents of the operands from that of the result, or why there are none. Those that are not needed may be left out,
     /// and an operand without one has none.
@@ -82,23 +82,26 @@ pub trait Primitive {
     /// Whether any element of the result may need every element of an operand.
     fn reads_all(&self, operand: usize) -> bool;
 
-    /// Whether it computes or moves anything: constants and views do not.
-    fn is_work(&self) -> bool;
-
-    /// Whether it is a step of elements that lie as they did: each element of the result is computed from those at its place.
-    fn is_step(&self) -> bool;
-
-    /// Whether it takes some of its operands' elements, or puts elements beside others.
-    fn selects(&self) -> bool;
-
-    /// Whether computing it again is cheaper than a store and a load.
-    fn is_cheap(&self) -> bool;
-
-    /// Whether others need it, though nothing in the graph may read it.
-    fn is_needed_elsewhere(&self) -> bool;
+    /// What passes ask with yes or no.
+    fn flags(&self) -> Flags;
 
     /// What kernels are named after.
     fn word(&self) -> Word;
+}
+
+/// What passes ask of a primitive with yes or no.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flags {
+    /// It computes or moves something: constants and views do not.
+    pub work: bool,
+    /// Elements lie as they did: each element of the result is computed from those at its place.
+    pub step: bool,
+    /// It takes some of its operands' elements, or puts elements beside others.
+    pub selects: bool,
+    /// Computing it again is cheaper than a store and a load.
+    pub cheap: bool,
+    /// It stays though nothing in the graph reads it, since others do.
+    pub kept: bool,
 }
 
 /// Which elements of operands an element of a result is made of.
@@ -182,6 +185,23 @@ impl Around<'_> {
 /// The last word of an operation's name.
 fn last(op: &Op) -> &str {
     op.name.rsplit('.').next().unwrap_or(&op.name)
+}
+
+/// A box of a result and those of the operands that it is made from, computed when they are asked for.
+pub struct Boxes<'a> {
+    pub result: &'a dyn Fn() -> Vec<Range<u64>>,
+    pub operand: &'a dyn Fn(usize) -> Vec<Range<u64>>,
+}
+
+impl Boxes<'_> {
+    pub fn result(&self) -> Vec<Range<u64>> {
+        (self.result)()
+    }
+
+    /// That of an operand that is there.
+    pub fn operand(&self, i: usize) -> Vec<Range<u64>> {
+        (self.operand)(i)
+    }
 }
 
 /// A primitive where it stands.

@@ -40,8 +40,8 @@ impl Primitive for DynamicSlice<'_> {
     }
 
     /// Dims that go along have the size of the part.
-    fn of_box(&self, result: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
-        Some(Prim::DynamicSlice { sizes: result.iter().map(|r| r.end - r.start).collect() })
+    fn of_box(&self, boxes: &Boxes) -> Option<Prim> {
+        Some(Prim::DynamicSlice { sizes: boxes.result().iter().map(|r| r.end - r.start).collect() })
     }
 
     fn pull(&self, at: &mut At) -> Pulled {
@@ -100,28 +100,12 @@ impl Primitive for DynamicSlice<'_> {
         operand > 0
     }
 
-    fn is_work(&self) -> bool {
-        true
-    }
-
-    fn is_needed_elsewhere(&self) -> bool {
-        false
+    fn flags(&self) -> Flags {
+        Flags { work: true, step: false, selects: false, cheap: false, kept: false }
     }
 
     fn word(&self) -> Word {
         "dynamicslice".into()
-    }
-
-    fn is_step(&self) -> bool {
-        false
-    }
-
-    fn selects(&self) -> bool {
-        false
-    }
-
-    fn is_cheap(&self) -> bool {
-        false
     }
 }
 

@@ -63,7 +63,7 @@ impl Primitive for Exchange<'_> {
         false
     }
 
-    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+    fn of_box(&self, _: &Boxes) -> Option<Prim> {
         None
     }
 
@@ -104,29 +104,12 @@ impl Primitive for Exchange<'_> {
         true
     }
 
-    fn is_work(&self) -> bool {
-        true
-    }
-
-    /// What it gives away.
-    fn is_needed_elsewhere(&self) -> bool {
-        true
+    fn flags(&self) -> Flags {
+        Flags { work: true, step: false, selects: false, cheap: false, kept: true }
     }
 
     fn word(&self) -> Word {
         self.what.name.to_string().into()
-    }
-
-    fn is_step(&self) -> bool {
-        false
-    }
-
-    fn selects(&self) -> bool {
-        false
-    }
-
-    fn is_cheap(&self) -> bool {
-        false
     }
 }
 

@@ -62,7 +62,7 @@ impl Primitive for Map {
         }
     }
 
-    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+    fn of_box(&self, _: &Boxes) -> Option<Prim> {
         None
     }
 
@@ -113,28 +113,12 @@ impl Primitive for Map {
         false
     }
 
-    fn is_work(&self) -> bool {
-        true
-    }
-
-    fn is_needed_elsewhere(&self) -> bool {
-        false
+    fn flags(&self) -> Flags {
+        Flags { work: true, step: true, selects: false, cheap: self.op.def().cost <= 1, kept: false }
     }
 
     fn word(&self) -> Word {
         self.op.name().into()
-    }
-
-    fn is_step(&self) -> bool {
-        true
-    }
-
-    fn selects(&self) -> bool {
-        false
-    }
-
-    fn is_cheap(&self) -> bool {
-        self.op.def().cost <= 1
     }
 }
 

@@ -52,8 +52,8 @@ impl Primitive for Pad<'_> {
         false
     }
 
-    fn of_box(&self, result: &[Range<u64>], operands: &[Vec<Range<u64>>]) -> Option<Prim> {
-        let x = operands.first()?;
+    fn of_box(&self, boxes: &Boxes) -> Option<Prim> {
+        let (result, x) = (boxes.result(), boxes.operand(0));
         let length = |r: &Range<u64>| r.end - r.start;
         let before = |d: usize| length(&(result[d].start.min(self.low[d])..result[d].end.min(self.low[d])));
         let low: Vec<u64> = (0..self.low.len()).map(before).collect();
@@ -109,27 +109,11 @@ impl Primitive for Pad<'_> {
         false
     }
 
-    fn is_work(&self) -> bool {
-        true
-    }
-
-    fn is_needed_elsewhere(&self) -> bool {
-        false
+    fn flags(&self) -> Flags {
+        Flags { work: true, step: false, selects: true, cheap: false, kept: false }
     }
 
     fn word(&self) -> Word {
         "pad".into()
-    }
-
-    fn is_step(&self) -> bool {
-        false
-    }
-
-    fn selects(&self) -> bool {
-        true
-    }
-
-    fn is_cheap(&self) -> bool {
-        false
     }
 }

@@ -37,7 +37,7 @@ impl Primitive for Part {
         true
     }
 
-    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+    fn of_box(&self, _: &Boxes) -> Option<Prim> {
         None
     }
 
@@ -81,27 +81,11 @@ impl Primitive for Part {
         false
     }
 
-    fn is_work(&self) -> bool {
-        true
-    }
-
-    fn is_needed_elsewhere(&self) -> bool {
-        false
+    fn flags(&self) -> Flags {
+        Flags { work: true, step: false, selects: false, cheap: true, kept: false }
     }
 
     fn word(&self) -> Word {
         "part".into()
-    }
-
-    fn is_step(&self) -> bool {
-        false
-    }
-
-    fn selects(&self) -> bool {
-        false
-    }
-
-    fn is_cheap(&self) -> bool {
-        true
     }
 }

@@ -45,8 +45,8 @@ impl Primitive for Slice<'_> {
         true
     }
 
-    fn of_box(&self, result: &[Range<u64>], operands: &[Vec<Range<u64>>]) -> Option<Prim> {
-        let x = operands.first()?;
+    fn of_box(&self, boxes: &Boxes) -> Option<Prim> {
+        let (result, x) = (boxes.result(), boxes.operand(0));
         let local = |d: usize| match result[d].is_empty() {
             true => 0,
             false => self.start[d] + result[d].start as i64 * self.step[d] - x[d].start as i64,
@@ -96,28 +96,12 @@ impl Primitive for Slice<'_> {
         false
     }
 
-    fn is_work(&self) -> bool {
-        false
-    }
-
-    fn is_needed_elsewhere(&self) -> bool {
-        false
+    fn flags(&self) -> Flags {
+        Flags { work: false, step: false, selects: true, cheap: false, kept: false }
     }
 
     fn word(&self) -> Word {
         "slice".into()
-    }
-
-    fn is_step(&self) -> bool {
-        false
-    }
-
-    fn selects(&self) -> bool {
-        true
-    }
-
-    fn is_cheap(&self) -> bool {
-        false
     }
 }
 

@@ -42,7 +42,7 @@ impl Primitive for Transpose<'_> {
         true
     }
 
-    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+    fn of_box(&self, _: &Boxes) -> Option<Prim> {
         None
     }
 
@@ -95,27 +95,11 @@ impl Primitive for Transpose<'_> {
         false
     }
 
-    fn is_work(&self) -> bool {
-        false
-    }
-
-    fn is_needed_elsewhere(&self) -> bool {
-        false
+    fn flags(&self) -> Flags {
+        Flags { work: false, step: false, selects: false, cheap: false, kept: false }
     }
 
     fn word(&self) -> Word {
         "transpose".into()
-    }
-
-    fn is_step(&self) -> bool {
-        false
-    }
-
-    fn selects(&self) -> bool {
-        false
-    }
-
-    fn is_cheap(&self) -> bool {
-        false
     }
 }

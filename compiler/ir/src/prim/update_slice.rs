@@ -44,8 +44,8 @@ impl Primitive for UpdateSlice<'_> {
         false
     }
 
-    fn of_box(&self, result: &[Range<u64>], operands: &[Vec<Range<u64>>]) -> Option<Prim> {
-        let [_, x, ..] = operands else { return None };
+    fn of_box(&self, boxes: &Boxes) -> Option<Prim> {
+        let (result, x) = (boxes.result(), boxes.operand(1));
         let local = |d: usize| match x[d].is_empty() {
             true => 0,
             false => self.start[d] + x[d].start as i64 * self.step[d] - result[d].start as i64,
@@ -101,27 +101,11 @@ impl Primitive for UpdateSlice<'_> {
         false
     }
 
-    fn is_work(&self) -> bool {
-        true
-    }
-
-    fn is_needed_elsewhere(&self) -> bool {
-        false
+    fn flags(&self) -> Flags {
+        Flags { work: true, step: false, selects: true, cheap: false, kept: false }
     }
 
     fn word(&self) -> Word {
         "updateslice".into()
-    }
-
-    fn is_step(&self) -> bool {
-        false
-    }
-
-    fn selects(&self) -> bool {
-        true
-    }
-
-    fn is_cheap(&self) -> bool {
-        false
     }
 }

@@ -62,7 +62,7 @@ impl Primitive for Windows<'_> {
         true
     }
 
-    fn of_box(&self, _: &[Range<u64>], _: &[Vec<Range<u64>>]) -> Option<Prim> {
+    fn of_box(&self, _: &Boxes) -> Option<Prim> {
         None
     }
 
@@ -141,27 +141,11 @@ impl Primitive for Windows<'_> {
         false
     }
 
-    fn is_work(&self) -> bool {
-        false
-    }
-
-    fn is_needed_elsewhere(&self) -> bool {
-        false
+    fn flags(&self) -> Flags {
+        Flags { work: false, step: false, selects: true, cheap: false, kept: false }
     }
 
     fn word(&self) -> Word {
         "windows".into()
-    }
-
-    fn is_step(&self) -> bool {
-        false
-    }
-
-    fn selects(&self) -> bool {
-        true
-    }
-
-    fn is_cheap(&self) -> bool {
-        false
     }
 }
