@@ -11,12 +11,12 @@
 //! Nothing here is shared with the kernels or their reference but the decoding of elements: the
 //! functions come from the standard library or series, loops are as simple as the definitions.
 
+pub mod value;
 pub mod function;
 mod movement;
 mod order;
 mod reduce;
 mod spectral;
-pub mod value;
 
 use crate::random_graph::Case;
 use tessera_base::DType;

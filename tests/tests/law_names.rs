@@ -11,26 +11,48 @@ use tessera_tests::documents::programs;
 use tessera_tests::laws::on_two_threads;
 use tessera_tests::random::Random;
 
-const MARK: &str = "_zq";
+/// The words of a text: names, numbers and all that stands between them.
+fn words(text: &str) -> Vec<&str> {
+    let mut out = vec![];
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let part = |c: char| c.is_alphanumeric() || c == '_';
+        let end = match part(first) {
+            true => rest.find(|c| !part(c)).unwrap_or(rest.len()),
+            false => first.len_utf8(),
+        };
+        out.push(&rest[..end]);
+        rest = &rest[end..];
+    }
+    out
+}
 
-/// What of a program does not depend on the order of its names: the lines of its Core without numbers of values, and the
-/// codes of what is said of it.
-fn meaning(source: &str) -> (Vec<String>, Vec<&'static str>) {
+/// What of a program does not depend on the order of its names: the words of each line of its Core, `new` written as `old`, without numbers
+/// of values; and the codes of what is said of it.
+fn meaning(source: &str, new: &str, old: &str) -> (Vec<Vec<String>>, Vec<&'static str>) {
     let checked = check(&Loaded { path: "law.tsr".into(), text: source.into() });
     let text = checked.program.map(|p| print(&p, false)).unwrap_or_default();
-    let plain = |line: &str| -> String {
-        let numbered = line.replace(MARK, "");
-        let mut out = String::new();
-        let mut rest = numbered.as_str();
-        while let Some(at) = rest.find(['%', '$', '#', '@']) {
-            out += &rest[..=at];
-            rest = rest[at + 1..].trim_start_matches(|c: char| c.is_ascii_digit());
-        }
-        out + rest
+    let word = |w: &str| if w == new { old.to_owned() } else { w.to_owned() };
+    let numbers = |w: &&str| !w.bytes().all(|b| b.is_ascii_digit());
+    let line = |line: &str| {
+        let mut words: Vec<String> = words(line).into_iter().filter(numbers).map(word).collect();
+        words.sort();
+        words
     };
-    let mut lines: Vec<String> = text.lines().map(plain).collect();
+    let mut lines: Vec<Vec<String>> = text.lines().map(line).collect();
     lines.sort();
     (lines, checked.diagnostics.iter().map(|d| d.code.name()).collect())
+}
+
+/// A name of as many bytes that the program does not have: places of functions stay where they are.
+fn other_name(old: &str, source: &str) -> Option<String> {
+    if !old.is_ascii() {
+        return None;
+    }
+    let known: BTreeSet<&str> = words(source).into_iter().collect();
+    let letters = "abcdefghijklmnopqrstuvwxyz";
+    let ends = letters.chars().map(|c| format!("{}{c}", &old[..old.len() - 1]));
+    ends.filter(|name| name.len() == old.len() && !known.contains(name.as_str())).next_back()
 }
 
 /// What may be renamed without a look at other items: names of parameters are part of calls.
@@ -62,13 +84,16 @@ fn a_program_with_another_name_is_the_same() {
         let mut before = None;
         for _ in 0..EACH.min(choices.len()) {
             let (from, name, places) = choices.swap_remove(random.below(choices.len()));
+            let Some(new) = other_name(&name, &p.source) else { continue };
             let mut text = p.source.clone();
-            let places: BTreeSet<usize> = places.iter().map(|s| from + s.end as usize).collect();
-            places.iter().rev().for_each(|at| text.insert_str(*at, MARK));
+            for at in places.iter().map(|s| from + s.start as usize..from + s.end as usize) {
+                assert_eq!(text[at.clone()], *name, "{}", p.place);
+                text.replace_range(at, &new);
+            }
             tried.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            let before = before.get_or_insert_with(|| meaning(&p.source));
-            if meaning(&text) != *before {
-                told.push(format!("{}: `{name}` is another program once renamed\n{text}", p.place));
+            let before = before.get_or_insert_with(|| meaning(&p.source, "", ""));
+            if meaning(&text, &new, &name) != *before {
+                told.push(format!("{}: `{name}` is another program as `{new}`\n{text}", p.place));
             }
         }
         told

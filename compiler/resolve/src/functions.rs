@@ -27,8 +27,6 @@ pub struct FnSig {
 pub struct FnLike {
     pub sig: Arc<FnSig>,
     pub body: FnBody,
-    /// Parameters are not in it.
-    pub assigned: BTreeSet<Arc<str>>,
     pub free: BTreeSet<Arc<str>>,
     /// Inside another function, or a lambda.
     pub nested: bool,
@@ -64,7 +62,6 @@ pub fn functions(parsed: &ParsedItem) -> BTreeMap<u32, Arc<FnLike>> {
             };
             let f = FnLike {
                 sig: Arc::new(sig),
-                assigned: BTreeSet::new(),
                 free: syntax::free_names(params, &[], Some(body), &BTreeSet::new()),
                 body: FnBody::Lambda((**body).clone()),
                 nested: true,
@@ -94,7 +91,6 @@ fn walk(stmts: &[Stmt], nested: bool, out: &mut BTreeMap<u32, Arc<FnLike>>) {
                 let f = FnLike {
                     sig: Arc::new(sig),
                     free: syntax::free_names(&def.params, &def.body, None, &assigned),
-                    assigned,
                     body: FnBody::Def(def.clone()),
                     nested,
                 };

@@ -71,7 +71,7 @@ impl Cx<'_> {
     fn module_path(&self, e: &Expr) -> Option<Entity> {
         let found = match &e.kind {
             ExprKind::Name(name) => {
-                if self.foreign.is_none() && (self.env.get(name).is_some() || self.is_assigned(name)) {
+                if self.foreign.is_none() && self.is_variable(name, e.span) {
                     return None;
                 }
                 self.static_name(name)?
@@ -124,12 +124,13 @@ impl Cx<'_> {
         }
     }
 
-    /// Whether the name is a variable of this function somewhere, so that it cannot mean
-    /// anything else in it.
-    fn is_assigned(&self, name: &str) -> bool {
-        self.func
-            .as_ref()
-            .is_some_and(|f| f.f.assigned.contains(name) || f.f.sig.params.iter().any(|p| &*p.name.text == name))
+    /// Whether a name that stands there is a variable: of this body or of functions around it.
+    fn is_variable(&self, name: &str, span: Span) -> bool {
+        match self.own_binding(name, span) {
+            Some(Kind::Size) => self.env.get(name).is_some(),
+            Some(_) => true,
+            None => self.is_module() && self.env.get(name).is_some(),
+        }
     }
 
     fn module_variable_known(&self, name: &str) -> bool {
@@ -245,7 +246,7 @@ impl Cx<'_> {
 
     fn unassigned(&mut self, name: &Arc<str>, span: Span) -> Meaning {
         let d = Diagnostic::new(Code::E0107, span, format!("`{name}` is used before it has a value"));
-        let d = match self.is_module() || !self.is_assigned(name) {
+        let d = match self.is_module() || self.own_binding(name, span).is_none() {
             true if !self.is_module() => d.note(format!("the module assigns `{name}` only after this call")),
             true => d.note("it is assigned only further down".to_string()),
             false => {
