@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use tessera::program::check;
 use tessera_base::ItemId;
-use tessera_core::text::print;
 use tessera_resolve::names::{BindingId, Kind, Names, names};
 use tessera_resolve::source::Loaded;
 use tessera_tests::documents::programs;
 use tessera_tests::laws::on_two_threads;
+use tessera_tests::program::run_source;
 use tessera_tests::random::Random;
 
 /// The words of a text: names, numbers and all that stands between them.
@@ -27,21 +27,11 @@ fn words(text: &str) -> Vec<&str> {
     out
 }
 
-/// What of a program does not depend on the order of its names: the words of each line of its Core, `new` written as `old`, without numbers
-/// of values; and the codes of what is said of it.
-fn meaning(source: &str, new: &str, old: &str) -> (Vec<Vec<String>>, Vec<&'static str>) {
+/// What of a program does not depend on its names: the codes of what is said of it, how it ends and what it prints.
+fn meaning(source: &str) -> (Vec<&'static str>, Option<(i32, String)>) {
     let checked = check(&Loaded { path: "law.tsr".into(), text: source.into() });
-    let text = checked.program.map(|p| print(&p, false)).unwrap_or_default();
-    let word = |w: &str| if w == new { old.to_owned() } else { w.to_owned() };
-    let numbers = |w: &&str| !w.bytes().all(|b| b.is_ascii_digit());
-    let line = |line: &str| {
-        let mut words: Vec<String> = words(line).into_iter().filter(numbers).map(word).collect();
-        words.sort();
-        words
-    };
-    let mut lines: Vec<Vec<String>> = text.lines().map(line).collect();
-    lines.sort();
-    (lines, checked.diagnostics.iter().map(|d| d.code.name()).collect())
+    let ran = checked.program.and_then(|_| run_source(source, &["run"]).ok());
+    (checked.diagnostics.iter().map(|d| d.code.name()).collect(), ran.map(|r| (r.code, r.out)))
 }
 
 /// A name of as many bytes that the program does not have: places of functions stay where they are.
@@ -91,9 +81,13 @@ fn a_program_with_another_name_is_the_same() {
                 text.replace_range(at, &new);
             }
             tried.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            let before = before.get_or_insert_with(|| meaning(&p.source, "", ""));
-            if meaning(&text, &new, &name) != *before {
-                told.push(format!("{}: `{name}` is another program as `{new}`\n{text}", p.place));
+            let before = before.get_or_insert_with(|| meaning(&p.source));
+            let after = meaning(&text);
+            if after != *before {
+                told.push(format!(
+                    "{}: `{name}` is another program as `{new}`: {after:?} and not {before:?}\n{text}",
+                    p.place
+                ));
             }
         }
         told
