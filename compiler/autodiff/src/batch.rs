@@ -13,7 +13,7 @@ mod together;
 pub use stated::as_graph;
 
 use std::sync::Arc;
-use tessera_base::Span;
+use tessera_base::{Span, bug};
 use tessera_ir::graph::derivatives::Along;
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Policy};
 use tessera_ir::lift::{Lift, Value};
@@ -103,13 +103,14 @@ impl Batch<'_, '_> {
             return match inputs.get(n as usize) {
                 Some(&(x, true)) => Value::Each(Id(x.0)),
                 Some(&(x, false)) => Value::Plain(Id(x.0)),
-                None => Value::Plain(Id(0)),
+                None => bug!("a graph that is batched has no input {n}, of {}", inputs.len()),
             };
         }
         if let Prim::Get { index } = node.prim {
             let of = node.operands.first();
             let known = self.several.iter().find(|(id, _)| Some(id) == of).and_then(|(_, v)| v.get(index));
-            return known.copied().unwrap_or(Value::Plain(Id(0)));
+            let Some(known) = known else { bug!("result {index} of {of:?} was not batched") };
+            return *known;
         }
         if let Prim::Collective(c) = &node.prim
             && self.l.axis.is_some_and(|a| a.name == *c.axis)
@@ -197,18 +198,18 @@ impl Batch<'_, '_> {
                 if i < carry { ty.anywhere() } else { ty.stacked(trips) }
             })
             .collect();
-        let Some(first) = results.first().cloned() else { return Value::Plain(Id(0)) };
+        let Some(first) = results.first().cloned() else { bug!("a loop without results is batched") };
         self.l.w.graph.bodies.push(wide);
         let body = self.l.w.graph.bodies.len() as u32 - 1;
         let made = self.l.w.node(Prim::Scan { body, carry, sequences, trips }, operands, first, results.clone());
         let mut values = vec![];
         for (i, ty) in results.iter().enumerate() {
-            let Some(x) = self.l.w.get(made, i) else { continue };
+            let Some(x) = self.l.w.get(made, i) else { bug!("a loop has no result {i}, of {}", results.len()) };
             let perm: Vec<usize> = [1, 0].into_iter().chain(2..ty.shape.len()).collect();
             let x = Id(x.0);
             values.push(Value::Each(if i < carry { x } else { expand::transpose(&mut self.l.w, x, &perm) }));
         }
-        let value = values.first().copied().unwrap_or(Value::Plain(Id(made.0)));
+        let value = values[0];
         self.several.push((id, values));
         value
     }

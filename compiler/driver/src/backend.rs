@@ -21,6 +21,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tessera_abi::plan::{BufRef, BufType, Kernel, Output, Plan, ScalarRef, Step, StepOrigin, Stop};
+use tessera_base::bug;
 use tessera_graph::fuse::{Limits, partition};
 use tessera_graph::late_exchanges::starts;
 use tessera_graph::place_buffers::{in_place, place_buffers};
@@ -113,6 +114,9 @@ impl Backend {
 
     pub fn new(options: Options, cache: DiskCache, pool: Arc<Pool>) -> Backend {
         math::define(tessera_ops::scalar_eval::value);
+        if options.checked {
+            tessera_runtime::tensor::poison::show();
+        }
         // The executable itself stands for the compiler's version.
         let build = std::env::current_exe()
             .and_then(std::fs::metadata)
@@ -346,6 +350,7 @@ impl Backend {
                 plan.steps.push(Step::Copy { dst, src, bytes: bytes(graph.ty(id)) });
             }
         }
+        verified::plan(&plan);
         Ok(plan)
     }
 
@@ -519,8 +524,9 @@ fn reference_kernel(
             .collect();
         let value = reference::eval_summing(&prim, &operands, result.dtype, &result.shape, sums)
             .map_err(|e| loops::refused(fault(e)))?;
-        if let Some(out) = outputs.first_mut().filter(|o| o.len() == value.len()) {
-            out.copy_from_slice(&value);
+        match outputs.first_mut() {
+            Some(out) if out.len() == value.len() => out.copy_from_slice(&value),
+            out => bug!("{prim:?} gives {} bytes for an output of {:?}", value.len(), out.map(|o| o.len())),
         }
         Ok(())
     })
@@ -546,7 +552,10 @@ fn checked_step(kernel: &tile::Kernel, bufs: &[BufRef], scalars: Vec<ScalarRef>,
 }
 
 fn place(memory: &MemoryPlan, id: NodeId) -> BufRef {
-    memory.place.get(id.0 as usize).copied().flatten().unwrap_or(BufRef::Arena(0))
+    match memory.place.get(id.0 as usize).copied().flatten() {
+        Some(place) => place,
+        None => bug!("the value {} has no place", id.0),
+    }
 }
 
 fn bytes(ty: &NodeType) -> u64 {
@@ -554,7 +563,10 @@ fn bytes(ty: &NodeType) -> u64 {
 }
 
 fn buf_type(ty: &NodeType) -> BufType {
-    let dtype = tessera_base::DType::ALL.iter().position(|d| *d == ty.dtype).unwrap_or(0) as u8;
+    let Some(dtype) = tessera_base::DType::ALL.iter().position(|d| *d == ty.dtype) else {
+        bug!("{:?} is no dtype of the table", ty.dtype);
+    };
+    let dtype = dtype as u8;
     BufType { dtype, shape: ty.shape.clone(), bytes: bytes(ty) }
 }
 

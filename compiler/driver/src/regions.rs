@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tessera_abi::plan::{Plan, StepOrigin, Stop};
-use tessera_base::{Code, Diagnostic, ItemId, Sharding, Span};
+use tessera_base::{Code, Diagnostic, ItemId, Sharding, Span, bug};
 use tessera_core::ir::{InstId, Program};
 use tessera_core::law::{self, Seen};
 use tessera_core::region::Region;
@@ -689,7 +689,10 @@ impl Build<'_> {
                 Passed::Dict(pairs.collect())
             }
             Template::Closure { inst, captures } => {
-                let code = self.addresses.iter().find(|(_, i)| *i == inst).map_or(0, |(a, _)| *a);
+                let Some((code, _)) = self.addresses.iter().find(|(_, i)| *i == inst) else {
+                    bug!("a region gives a function value of instance {}, which has no machine code", inst.0);
+                };
+                let code = *code;
                 Passed::Closure(code, captures.iter().map(|t| self.value(t)).collect())
             }
         }
@@ -708,8 +711,9 @@ fn scalar(k: Known) -> Passed {
 fn element(t: &Tensor, kind: Kind) -> Passed {
     let mut bytes = [0u8; 8];
     let n = t.dtype.bytes().min(8);
-    if let Some(source) = t.bytes().get(..n) {
-        bytes[..n].copy_from_slice(source);
+    match t.bytes().get(..n) {
+        Some(source) => bytes[..n].copy_from_slice(source),
+        None => bug!("a number of {n} bytes was given as a tensor of {:?}", t.shape),
     }
     scalar(kind.read(u64::from_le_bytes(bytes)))
 }

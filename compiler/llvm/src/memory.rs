@@ -3,7 +3,7 @@
 use crate::LlvmError;
 use crate::emit::Emitter;
 use crate::instr::{IntPred, T, V};
-use tessera_base::DType;
+use tessera_base::{DType, bug};
 use tessera_ir::index::{Index, Var};
 use tessera_ir::tile::{Access, FIRST_LOOP, Guard, LANE, POINT};
 use tessera_ops::convert;
@@ -144,7 +144,10 @@ impl Emitter<'_> {
         let (lo, hi) = g.index.range(&|v: Var| match v {
             POINT => (0, self.kernel.grid.min(i64::MAX as u64) as i64),
             LANE => (0, i64::from(LANES_MAX)),
-            v => (0, self.kernel.vars.get((v.0 - FIRST_LOOP) as usize).copied().unwrap_or(i64::MAX)),
+            v => match self.kernel.vars.get((v.0 - FIRST_LOOP) as usize) {
+                Some(last) => (0, *last),
+                None => bug!("the variable {} is that of no loop", v.0),
+            },
         });
         [lo, hi, g.lo, g.hi].iter().all(|v| (-MOST..MOST).contains(v))
     }

@@ -76,7 +76,7 @@ const STACK_BYTES: usize = 1 << 30;
 fn lower_here(program: &Program, roots: &[InstId], options: Options) -> Lowered {
     let mut cx = Lowering::new(program);
     cx.checked = options.checked;
-    if options.checked {
+    if options.checked || cfg!(debug_assertions) {
         cx.diagnostics.extend(tessera_core::verify::verify(program).err().map(|d| *d));
     }
     if options.keep_globals {

@@ -5,7 +5,7 @@
 
 use crate::memory::{Memory, Words};
 use std::fmt;
-use tessera_base::DType;
+use tessera_base::{DType, bug};
 use tessera_ir::index::{Index, Var};
 use tessera_ir::tile::{
     Access, Def, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Val, cast_programs, map_programs,
@@ -108,7 +108,11 @@ impl Machine<'_> {
     }
 
     fn index(&self, e: &Index, lane: i64) -> i64 {
-        e.eval(&|v: Var| if v == LANE { lane } else { self.vars.get(v.0 as usize).copied().unwrap_or(0) })
+        e.eval(&|v: Var| match self.vars.get(v.0 as usize) {
+            _ if v == LANE => lane,
+            Some(value) => *value,
+            None => bug!("an index has the variable {}, which no loop gives", v.0),
+        })
     }
 
     fn value(&self, v: Val, lanes: u32) -> Result<Words, String> {

@@ -4,7 +4,7 @@
 use crate::{LowerError, Operand, Step};
 use std::collections::HashMap;
 use tessera_abi::plan::Bounds;
-use tessera_base::DType;
+use tessera_base::{DType, bug};
 use tessera_ir::index::{Index, Var};
 use tessera_ir::schedule::{Guard, Schedule, ValueId, ValueOp};
 use tessera_ir::tile::{Access, Buf, Carry, Def, FIRST_LOOP, For, Kernel, LANE, Op, POINT, Space, Val};
@@ -129,7 +129,10 @@ impl<'s> Nest<'s> {
             POINT => (0, self.kernel.grid.saturating_sub(1) as i64),
             // Other lanes are never seen.
             LANE => (0, self.valid.min(self.lanes) as i64 - 1),
-            v => (0, self.kernel.vars.get((v.0 - FIRST_LOOP) as usize).copied().unwrap_or(0)),
+            v => match self.kernel.vars.get((v.0 - FIRST_LOOP) as usize) {
+                Some(last) => (0, *last),
+                None => bug!("the variable {} is that of no loop", v.0),
+            },
         }
     }
 
@@ -209,7 +212,7 @@ impl<'s> Nest<'s> {
         self.frames.push(Frame { var: Some(var), ..Frame::default() });
         let inner: Vec<Val> = init.iter().map(|v| self.same_type(*v)).collect();
         let next = body(self, &inner)?;
-        let frame = self.frames.pop().unwrap_or_default();
+        let Some(frame) = self.frames.pop() else { bug!("a loop ends that was not begun") };
         let out: Vec<Val> = init.iter().map(|v| self.same_type(*v)).collect();
         let carried =
             (0..init.len()).map(|i| Carry { inner: inner[i], init: init[i], next: next[i], out: out[i] }).collect();

@@ -3,11 +3,11 @@
 use crate::mesh::{self, Unfinished};
 use crate::pool::Pool;
 use crate::profile;
-use crate::tensor::{Buffer, OutOfMemory, Tensor};
+use crate::tensor::{Buffer, OutOfMemory, Tensor, poison};
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 use tessera_abi::plan::{BufRef, Plan, ScalarRef, Step, StepOrigin, Stop};
-use tessera_base::DType;
+use tessera_base::{DType, bug};
 
 /// What a caller passes for one input.
 #[derive(Clone)]
@@ -45,6 +45,9 @@ impl Workspace {
         if !enough {
             self.arena = None;
             self.arena = Some(Buffer::new(bytes, false)?);
+        } else if let Some(arena) = &mut self.arena {
+            // What the call before left there is nothing to this one.
+            poison::spoil(arena.bytes_mut());
         }
         Ok(self.arena.as_ref().map_or(std::ptr::null_mut(), Buffer::as_ptr))
     }
@@ -71,7 +74,10 @@ unsafe impl Sync for Addresses {}
 
 /// Element type by its position in [`DType::ALL`].
 pub fn dtype_at(position: u8) -> DType {
-    DType::ALL.get(usize::from(position)).copied().unwrap_or(DType::F32)
+    match DType::ALL.get(usize::from(position)) {
+        Some(dtype) => *dtype,
+        None => bug!("a plan has the dtype {position}, of {}", DType::ALL.len()),
+    }
 }
 
 /// Runs the plan. `args` are given up: an input that nobody else holds may be overwritten by
@@ -83,7 +89,7 @@ pub fn execute(plan: &Plan, args: Vec<Argument>, pool: &Pool, work: &mut Workspa
         match r {
             BufRef::Input(i) => match args.get(i as usize) {
                 Some(Argument::Tensor(t)) => t.as_ptr(),
-                _ => std::ptr::null_mut(),
+                _ => bug!("a plan takes argument {i} as a tensor, which it is not"),
             },
             BufRef::Output(i) => outputs[i as usize].as_ptr(),
             BufRef::Arena(offset) => arena.wrapping_add(offset as usize),
@@ -94,7 +100,7 @@ pub fn execute(plan: &Plan, args: Vec<Argument>, pool: &Pool, work: &mut Workspa
         ScalarRef::Word(w) => w,
         ScalarRef::Input(i) => match args.get(i as usize) {
             Some(Argument::Scalar(w)) => *w,
-            _ => 0,
+            _ => bug!("a plan takes argument {i} as a number, which it is not"),
         },
     };
     // Where the plan stops early, nobody reads its memory any more once that is dropped.
@@ -196,6 +202,8 @@ fn with_scratch(bytes: u64, f: impl FnOnce(*mut u8) -> i64) -> i64 {
                 Ok(b) => *scratch = Some(b),
                 Err(_) => return i64::MIN,
             }
+        } else if let Some(scratch) = scratch {
+            poison::spoil(scratch.bytes_mut());
         }
         scratch.as_ref().map_or(i64::MIN, |s| f(s.as_ptr()))
     })

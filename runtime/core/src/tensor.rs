@@ -59,7 +59,8 @@ impl Buffer {
         if len > memory_limit() {
             return Err(fail);
         }
-        if !zeroed && let Some(found) = recycle::take(size) {
+        if !zeroed && let Some(mut found) = recycle::take(size) {
+            poison::spoil(found.bytes_mut());
             return Ok(found);
         }
         if !memory::has_room(len) {
@@ -73,7 +74,11 @@ impl Buffer {
         let ptr = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
         let ptr = NonNull::new(ptr).ok_or(fail)?;
         recycle::prefer_large_pages(ptr, layout.size());
-        Ok(Buffer { ptr, len: size, capacity: size, map: None })
+        let mut new = Buffer { ptr, len: size, capacity: size, map: None };
+        if !zeroed {
+            poison::spoil(new.bytes_mut());
+        }
+        Ok(new)
     }
 
     /// A part of a mapped file, aligned as it lies there; `None` beyond its end. Each part is
@@ -117,6 +122,30 @@ impl Drop for Buffer {
         if let Some(layout) = Self::layout(self.capacity) {
             // SAFETY: allocated with this layout.
             unsafe { dealloc(self.ptr.as_ptr(), layout) }
+        }
+    }
+}
+
+/// What has not been written yet shows in debug builds and under `--checked`: it is no zero and no number that a
+/// program meets, and of most dtypes no number at all.
+pub mod poison {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    static SHOWS: AtomicBool = AtomicBool::new(cfg!(debug_assertions));
+    /// A signalling NaN of f32 and bf16, a NaN of f16.
+    const WORD: [u8; 4] = 0x7fa5_a5a5_u32.to_le_bytes();
+
+    /// From here on, in this process.
+    pub fn show() {
+        SHOWS.store(true, Ordering::Relaxed);
+    }
+
+    /// Bytes whose value nobody may read before they are written.
+    pub fn spoil(bytes: &mut [u8]) {
+        if SHOWS.load(Ordering::Relaxed) {
+            for part in bytes.chunks_mut(WORD.len()) {
+                part.copy_from_slice(&WORD[..part.len()]);
+            }
         }
     }
 }

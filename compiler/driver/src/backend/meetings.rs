@@ -39,7 +39,7 @@ fn exchanges(g: &Graph) -> Vec<&Exchange> {
     for n in meetings(g) {
         match &n.prim {
             Prim::Exchange(e) => out.push(&**e),
-            Prim::Scan { body, .. } => out.extend(g.bodies.get(*body as usize).map(exchanges).unwrap_or_default()),
+            Prim::Scan { body, .. } => out.extend(exchanges(&g.bodies[*body as usize])),
             _ => {}
         }
     }

@@ -6,6 +6,7 @@ use super::cx::{Cx, FnState, read};
 use super::env::{Binding, Slot};
 use super::fns;
 use super::inst::Callee;
+use super::limits::Active;
 use super::local::{is_local, of_blocks};
 use super::numerics::Numerics;
 use super::types::has_unknown;
@@ -49,6 +50,7 @@ pub fn empty_inst(name: Arc<str>, span: Span) -> FnInst {
 /// Checks a function at the types of its key.
 pub fn check_inst(db: &dyn Db, own: InstRef) -> CheckedInst {
     let data = db::inst_data(db, own);
+    let _active = Active::begin(own);
     let (Some(f), Some(file)) = (fns::find(db, data.item, data.start), db::home(db, data.item)) else {
         return CheckedInst {
             diagnostics: vec![Diagnostic::new(

@@ -228,7 +228,7 @@ impl<'db> Cx<'db> {
         if let (false, Some(extent)) = (first, extent) {
             self.met.first(extent);
         }
-        checked.filter(|_| self.met.fits(db, self.own, inst, extent))
+        checked.filter(|_| self.met.fits(db, inst, extent))
     }
 
     /// A type of the callee in the caller's terms.

@@ -89,18 +89,14 @@ impl Met {
     }
 
     /// Whether there is not too much behind a callee. `None`: it was given up.
-    pub fn fits(&mut self, db: &dyn Db, own: Option<InstRef>, callee: InstRef, extent: Option<Extent>) -> bool {
+    pub fn fits(&mut self, db: &dyn Db, callee: InstRef, extent: Option<Extent>) -> bool {
         let level = self.level;
         let fits = |depth: u32, count: usize| level.saturating_add(depth) <= LEVELS_MAX && count <= INSTANCES_MAX;
         let fine = extent.is_some_and(|e| {
             !e.over
                 && (fits(e.depth, e.count as usize) || {
-                    let known = self.known.entry(callee).or_insert_with(|| {
-                        let graph = Graph::behind(db, callee);
-                        // In a recursion the call from outside tells.
-                        let inside = own.is_some_and(|own| graph.numbers.contains_key(&own));
-                        (!inside).then(|| (graph.depth(), graph.nodes.len()))
-                    });
+                    let measure = || Graph::behind(db, callee).map(|graph| (graph.depth(), graph.nodes.len()));
+                    let known = self.known.entry(callee).or_insert_with(measure);
                     known.is_none_or(|(depth, count)| fits(depth, count))
                 })
         });
@@ -116,6 +112,24 @@ thread_local! {
     static BODIES: Cell<u32> = const { Cell::new(0) };
     /// What is behind the outermost call.
     static SEEN: RefCell<HashSet<InstRef>> = RefCell::default();
+    /// The instances whose bodies are being checked.
+    static ACTIVE: RefCell<Vec<InstRef>> = RefCell::default();
+}
+
+/// While it is there, the body of an instance is being checked.
+pub struct Active(());
+
+impl Active {
+    pub fn begin(inst: InstRef) -> Active {
+        ACTIVE.with_borrow_mut(|active| active.push(inst));
+        Active(())
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        ACTIVE.with_borrow_mut(|active| active.pop());
+    }
 }
 
 /// What is thrown where checking gives up.
@@ -179,8 +193,8 @@ struct Node {
 }
 
 impl Graph {
-    /// No more than are too many.
-    fn behind(db: &dyn Db, root: InstRef) -> Graph {
+    /// No more than are too many. `None` in a recursion, where the call from outside tells: one of them is being checked.
+    fn behind(db: &dyn Db, root: InstRef) -> Option<Graph> {
         let mut graph = Graph::default();
         let mut work = vec![];
         graph.node(root, &mut work);
@@ -188,12 +202,15 @@ impl Graph {
             if graph.nodes.len() > INSTANCES_MAX {
                 break;
             }
+            if ACTIVE.with_borrow(|active| active.contains(&inst)) {
+                return None;
+            }
             let checked = db::inst(db, inst);
             let callees = checked.tables.callees.iter().filter(|c| c.first);
             let callees = callees.map(|c| graph.node(c.inst, &mut work)).collect();
             graph.nodes[number] = Node { levels: checked.size.levels, callees };
         }
-        graph
+        Some(graph)
     }
 
     fn node(&mut self, inst: InstRef, work: &mut Vec<(usize, InstRef)>) -> usize {

@@ -2,6 +2,7 @@
 
 use super::DTYPE;
 use std::collections::HashMap;
+use tessera_base::bug;
 use tessera_ir::index::{Index, Var};
 use tessera_ir::tile::{Access, Buf, Def, FIRST_LOOP, For, Kernel, LANE, Op, POINT, Space, Val};
 use tessera_ops::fft::codelet::Arith;
@@ -32,7 +33,10 @@ impl Code {
         match v {
             POINT => (0, self.kernel.grid.saturating_sub(1) as i64),
             LANE => (0, i64::from(self.lanes) - 1),
-            v => (0, self.kernel.vars.get((v.0 - FIRST_LOOP) as usize).copied().unwrap_or(0)),
+            v => match self.kernel.vars.get((v.0 - FIRST_LOOP) as usize) {
+                Some(last) => (0, *last),
+                None => bug!("the variable {} is that of no loop", v.0),
+            },
         }
     }
 
@@ -60,7 +64,7 @@ impl Code {
 
     /// Closes the innermost loop.
     pub fn close(&mut self, var: Var, lo: u64, hi: u64) {
-        let body = self.frames.pop().unwrap_or_default();
+        let Some(body) = self.frames.pop() else { bug!("a loop ends that was not begun") };
         let (lo, hi) = (vec![Index::constant(lo as i64)], vec![Index::constant(hi as i64)]);
         self.push(Op::For(For { var, lo, hi, step: 1, carried: vec![], body }));
     }

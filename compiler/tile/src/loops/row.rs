@@ -7,6 +7,7 @@
 use super::{Plan, Red};
 use crate::LowerError;
 use crate::nest::{Nest, identity};
+use tessera_base::bug;
 use tessera_ir::index::Index;
 use tessera_ir::schedule::{Schedule, ValueId, ValueOp};
 use tessera_ir::tile::{Access, Def, LANE, Val};
@@ -110,7 +111,9 @@ impl<'s> Plan<'s> {
     /// The argument of a reduction at the present place of the row, with what later stages need
     /// of it kept.
     pub(super) fn row_value(&self, n: &mut Nest<'s>, r: &Red) -> Result<Val, LowerError> {
-        let stage = self.reductions.iter().position(|o| o.value == r.value).unwrap_or(0);
+        let Some(stage) = self.reductions.iter().position(|o| o.value == r.value) else {
+            bug!("the value {} is reduced by no stage of its row", r.value.0);
+        };
         if self.prefetch {
             self.prefetch_for(n, r, stage);
         }
