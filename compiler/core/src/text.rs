@@ -20,12 +20,18 @@ use types::{Names, axes, grad, ints, out_axes, string, strings, word};
 
 /// Whether a file holds Core as text: what it defines first is of this IR.
 pub fn is_core(text: &str) -> bool {
-    let first = text.trim_start().lines().next().unwrap_or_default();
+    let mut lines = text.lines().map(str::trim_start);
+    let first = lines.find(|l| !l.is_empty() && !l.starts_with("//")).unwrap_or_default();
     first.starts_with('%') && first.contains("= \"core.")
 }
 
 /// The text of a program; with `places`, each operation says where it stands.
 pub fn print(program: &Program, places: bool) -> String {
+    print_some(program, &|_| true, places)
+}
+
+/// The same, of these functions alone.
+pub fn print_some(program: &Program, wanted: &dyn Fn(InstId) -> bool, places: bool) -> String {
     let mut names = Names::default();
     let mut globals = vec![];
     for (i, v) in program.globals.iter().enumerate() {
@@ -39,6 +45,7 @@ pub fn print(program: &Program, places: bool) -> String {
         .insts
         .iter()
         .enumerate()
+        .filter(|(i, _)| wanted(InstId(*i as u32)))
         .map(|(i, f)| Writer::new(program, f, &mut names, places).function(i, program.entry == Some(InstId(i as u32))))
         .collect();
     let all: Vec<Op> = names.definitions().into_iter().chain(globals).chain(functions).collect();

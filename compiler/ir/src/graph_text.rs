@@ -117,6 +117,11 @@ pub fn parse_with(source: &str, own: &[ReadOwn]) -> Result<Graph, TextError> {
     }
 }
 
+/// Reads a graph from its operation. Errors: as [`parse`].
+pub fn read(op: &Op) -> Result<Graph, TextError> {
+    from_op(op, &[])
+}
+
 fn from_op(op: &Op, own: &[ReadOwn]) -> Result<Graph, TextError> {
     if op.name != "tessera.graph" {
         return Err(op.error("a `tessera.graph` is expected"));

@@ -17,6 +17,7 @@ pub mod body;
 pub mod prim;
 pub mod reference;
 pub mod graph_text;
+pub mod products;
 pub mod verify;
 pub mod interpret;
 pub mod nonfinite;

@@ -20,6 +20,11 @@ impl LlvmError {
         LlvmError::new(Code::E0603, message)
     }
 
+    /// What LLVM says of a text.
+    pub fn text(message: impl Into<String>) -> LlvmError {
+        LlvmError::new(Code::E0012, message)
+    }
+
     pub fn diagnostic(&self, span: Span) -> Diagnostic {
         let d = Diagnostic::new(self.code, span, self.message.clone());
         match self.code {

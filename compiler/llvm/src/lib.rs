@@ -20,5 +20,5 @@ mod object;
 
 pub use elf::load;
 pub use error::LlvmError;
-pub use object::{Emission, compile, text};
+pub use object::{Emission, again, compile, text};
 pub use target::HostTarget;

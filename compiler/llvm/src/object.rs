@@ -4,6 +4,9 @@ use crate::emit;
 use crate::instr::Builder;
 use crate::{HostTarget, LlvmError, lazy};
 use inkwell::OptimizationLevel;
+use inkwell::context::Context;
+use inkwell::memory_buffer::MemoryBuffer;
+use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::support::LLVMString;
 use inkwell::targets::{CodeModel, FileType, RelocMode, Target, TargetMachine, TargetTriple};
@@ -50,6 +53,27 @@ pub fn text(kernel: &Kernel, target: &HostTarget, what: Emission) -> Result<Stri
     Ok(b.module().print_to_string().to_string())
 }
 
+/// LLVM IR that is given as text, as LLVM prints it or (`assembly`) as the assembly that a kernel of this IR becomes.
+/// Errors: as [`compile`], and what LLVM's reader or verifier says of the text.
+pub fn again(ir: &str, target: &HostTarget, assembly: bool) -> Result<String, LlvmError> {
+    lazy::load()?;
+    let context = Context::create();
+    // A module is called as its text says.
+    let name = ir.lines().find_map(|l| l.strip_prefix("; ModuleID = '")?.strip_suffix('\''));
+    let buffer = MemoryBuffer::create_from_memory_range_copy(ir.as_bytes(), name.unwrap_or("text"));
+    let module = context.create_module_from_ir(buffer).map_err(|e| LlvmError::text(e.to_string_lossy()))?;
+    module.verify().map_err(|e| LlvmError::text(e.to_string_lossy()))?;
+    if !assembly {
+        return Ok(module.print_to_string().to_string());
+    }
+    let machine = machine(target)?;
+    passes(&module, &machine)?;
+    let buffer = machine
+        .write_to_memory_buffer(&module, FileType::Assembly)
+        .map_err(|e| LlvmError::internal(e.to_string_lossy()))?;
+    Ok(String::from_utf8_lossy(buffer.as_slice()).trim_end_matches('\0').to_string())
+}
+
 fn prepare(kernel: &Kernel, target: &HostTarget) -> Result<Builder, LlvmError> {
     let b = emit::kernel(kernel)?;
     for (key, value) in [
@@ -91,7 +115,10 @@ fn write(b: &Builder, machine: &TargetMachine, what: FileType) -> Result<Vec<u8>
 
 /// Verifies the module (LLVM aborts the process on a broken one) and runs the passes.
 fn optimize(b: &Builder, machine: &TargetMachine) -> Result<(), LlvmError> {
-    let module = b.module();
+    passes(&b.module(), machine)
+}
+
+fn passes(module: &Module, machine: &TargetMachine) -> Result<(), LlvmError> {
     let internal = |e: LLVMString| LlvmError::internal(e.to_string_lossy());
     module.verify().map_err(internal)?;
     module.set_data_layout(&machine.get_target_data().get_data_layout());

@@ -17,11 +17,19 @@ pub fn print(s: &Schedule) -> String {
 /// Reads one schedule. Errors: the place and what is wrong there; any text is safe.
 pub fn parse(text: &str) -> Result<Schedule, TextError> {
     match &parse_ops(text)?[..] {
-        [op] if op.name == "tessera.schedule.kernel" => Reader::default().kernel(op),
+        [op] => read(op),
         ops => Err(TextError {
             at: ops.first().map_or(0, |o| o.at),
             message: "one `tessera.schedule.kernel` is expected".into(),
         }),
+    }
+}
+
+/// Reads a schedule from its operation. Errors: as [`parse`].
+pub fn read(op: &Op) -> Result<Schedule, TextError> {
+    match op.name == "tessera.schedule.kernel" {
+        true => Reader::default().kernel(op),
+        false => Err(TextError { at: op.at, message: "a `tessera.schedule.kernel` is expected".into() }),
     }
 }
 

@@ -167,6 +167,9 @@ fn directive(s: &Schedule, d: &Directive) -> Result<(), String> {
             2..=64 if lanes.is_power_of_two() => Ok(()),
             _ => Err(format!("vectors of {lanes} lanes")),
         }),
+        Directive::Registers { rows, vectors } if *rows > 64 || *vectors > 64 => {
+            Err(format!("a register tile of {rows} rows and {vectors} vectors"))
+        }
         Directive::Registers { rows, vectors } => positive(*rows as u64).and_then(|()| positive(*vectors as u64)),
         Directive::Pack { operand } if *operand > 1 => Err("a product has operands 0 and 1".into()),
         Directive::Grain(n) => positive(*n),

@@ -48,11 +48,19 @@ pub fn print(k: &Kernel) -> String {
 /// Reads one kernel. Errors: the place and what is wrong there; any text is safe.
 pub fn parse(text: &str) -> Result<Kernel, TextError> {
     match &parse_ops(text)?[..] {
-        [line] if line.name == "tessera.tile.kernel" => Reader::default().kernel(line),
+        [line] => read(line),
         lines => Err(TextError {
             at: lines.first().map_or(0, |o| o.at),
             message: "one `tessera.tile.kernel` is expected".into(),
         }),
+    }
+}
+
+/// Reads a kernel from its operation. Errors: as [`parse`].
+pub fn read(line: &Line) -> Result<Kernel, TextError> {
+    match line.name == "tessera.tile.kernel" {
+        true => Reader::default().kernel(line),
+        false => Err(TextError { at: line.at, message: "a `tessera.tile.kernel` is expected".into() }),
     }
 }
 

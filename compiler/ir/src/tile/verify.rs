@@ -10,6 +10,9 @@ use tessera_base::DType;
 use tessera_ops::map::{MapOp, kind_of};
 use tessera_ops::scalar::Kind;
 
+/// Vectors of the result of one product tile.
+const ACCUMULATORS_MAX: u64 = 4096;
+
 /// Checks scopes, types, operand order, lanes and bounds.
 pub fn verify(k: &Kernel) -> Result<(), String> {
     let first_scratch = k.bufs.iter().position(|b| b.space == Space::Scratch).unwrap_or(k.bufs.len());
@@ -251,6 +254,10 @@ impl Checker<'_> {
         }
         if m.rows == 0 || m.cols == 0 || m.lanes == 0 || m.depth.is_empty() || self.buf(m.c.buf)?.space == Space::In {
             return Err("an empty tile, or a result that is only read".into());
+        }
+        // Each accumulator is written out.
+        if u64::from(m.rows) * u64::from(m.cols.div_ceil(m.lanes)) > ACCUMULATORS_MAX {
+            return Err(format!("a register tile of {} rows and {} columns", m.rows, m.cols));
         }
         self.hops(m)?;
         for p in &m.ahead {
