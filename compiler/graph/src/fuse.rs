@@ -8,7 +8,9 @@
 
 mod join;
 mod strip;
+mod apart;
 
+pub use apart::{Apart, apart};
 pub(crate) use join::reads_in_step;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -36,7 +36,7 @@ pub mod limits;
 pub mod reached;
 pub mod kernels;
 mod lies;
-mod local;
+pub(crate) mod local;
 pub mod loops;
 pub mod meshes;
 pub mod methods;

@@ -3,6 +3,7 @@
 pub mod session;
 pub mod db;
 pub mod check;
+pub mod asked;
 mod texts;
 
 pub use check::types::describe;

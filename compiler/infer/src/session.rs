@@ -42,7 +42,7 @@ pub struct Last {
 const STACK_BYTES: usize = 1 << 30;
 
 /// Runs `f` with a stack that is deep enough for any program.
-fn deep<T: Send>(f: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn deep<T: Send>(f: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("check".into()).stack_size(STACK_BYTES);
         match thread.spawn_scoped(scope, f) {
@@ -123,15 +123,30 @@ fn run<'db>(db: &'db Database, root: FileId, past: &Past, numbers: Numbers, whol
     if let Some(file) = db::file_of(db, root) {
         reached.module(file);
     }
-    let mut pass = Assembly { db, reached, diagnostics: vec![] };
+    let mut pass = Assembly { db, reached, asked: None, diagnostics: vec![] };
     let checked = pass.finish(root, &past.held, whole);
     (checked, pass.reached)
+}
+
+/// Checks a file with everything that it imports, and with an instance that someone asks for at `span`; gives its number.
+pub(crate) fn run_asking(db: &Database, root: FileId, data: &Arc<check::InstData>, span: Span) -> (Checked, InstId) {
+    let past = Past::default();
+    let mut reached = Reached::new(db, Numbers::default(), past.ran.clone());
+    if let Some(file) = db::file_of(db, root) {
+        reached.module(file);
+    }
+    let inst = reached.ask(data, span);
+    let asked = Some(check::Request { inst, span, graph: false });
+    let mut pass = Assembly { db, reached, asked, diagnostics: vec![] };
+    (pass.finish(root, &past.held, true), inst)
 }
 
 /// What there is to say of a program, and the program.
 struct Assembly<'db> {
     db: &'db Database,
     reached: Reached<'db>,
+    /// An instance that is asked for without a call.
+    asked: Option<check::Request>,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -212,6 +227,7 @@ impl Assembly<'_> {
         for main in &self.reached.mains {
             queue.extend(main.requests().map(|r| (r.inst, Call::at(&r))));
         }
+        queue.extend(self.asked.iter().map(|r| (r.inst, Call::at(r))));
         let mut seen: BTreeSet<InstId> = BTreeSet::new();
         // Calls of the standard library that something was said about: the first error counts there.
         let mut answered: BTreeSet<Span> = BTreeSet::new();

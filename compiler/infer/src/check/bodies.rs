@@ -434,32 +434,36 @@ fn result(cx: &mut Cx, f: &FnLike, declared: Option<&Ty>) -> Ty {
     pattern.map_or(ty.clone(), |pattern| if ty.is_error() { ty } else { refine(&pattern, &ty) })
 }
 
-/// Checks the body of a module.
-pub fn check_main(db: &dyn Db, file: File) -> CheckedMain {
+/// What stands at the top level of a file, behind a module body that has run.
+pub(crate) fn behind<'db>(db: &'db dyn Db, file: File, before: Option<&CheckedMain>) -> Cx<'db> {
     let module = db::module_of(db, file.id(db));
-    let before = file.before(db).as_ref().map(|b| &b.main);
     let start = Numerics { policy: db.policy(), ..Numerics::default() };
     let (first, numerics) = before.map_or((0, start), |m| (m.next_size, m.numerics));
     let mut cx = Cx::new(db, file, module, first, numerics);
-    if let Some(before) = before {
-        // Its variables keep their numbers.
-        cx.global_keys.extend(before.tables.globals.iter().cloned());
-        cx.sizes.facts = before.facts.clone();
-        cx.sizes.after(&before.size_names);
-        for (name, var) in &before.vars {
-            // Defined anew as something else.
-            if !db::scope(db, file).variables.contains(name) && db::scope(db, file).names.contains_key(name) {
-                continue;
-            }
-            let id = cx.global_id(GlobalKey { module, name: name.clone(), ty: var.slot.clone() });
-            let slot = Slot::Global(id);
-            cx.adopt_slot(name, &var.ty, slot);
-            cx.globals.push((id, Variable { name: name.clone(), ty: var.ty.clone(), span: var.span, compares: false }));
-            let ty = if var.bad && var.why.is_none() { Ty::Error } else { var.ty.clone() };
-            cx.env.bind(name, Binding { slot, ty, span: var.span, bad: var.why.clone() });
+    let Some(before) = before else { return cx };
+    // Its variables keep their numbers.
+    cx.global_keys.extend(before.tables.globals.iter().cloned());
+    cx.sizes.facts = before.facts.clone();
+    cx.sizes.after(&before.size_names);
+    for (name, var) in &before.vars {
+        // Defined anew as something else.
+        if !db::scope(db, file).variables.contains(name) && db::scope(db, file).names.contains_key(name) {
+            continue;
         }
-        sizes_before(&mut cx, before);
+        let id = cx.global_id(GlobalKey { module, name: name.clone(), ty: var.slot.clone() });
+        let slot = Slot::Global(id);
+        cx.adopt_slot(name, &var.ty, slot);
+        cx.globals.push((id, Variable { name: name.clone(), ty: var.ty.clone(), span: var.span, compares: false }));
+        let ty = if var.bad && var.why.is_none() { Ty::Error } else { var.ty.clone() };
+        cx.env.bind(name, Binding { slot, ty, span: var.span, bad: var.why.clone() });
     }
+    sizes_before(&mut cx, before);
+    cx
+}
+
+/// Checks the body of a module.
+pub fn check_main(db: &dyn Db, file: File) -> CheckedMain {
+    let mut cx = behind(db, file, file.before(db).as_ref().map(|b| &*b.main));
     for (later, earlier) in &db::scope(db, file).twice {
         twice(&mut cx, *later, *earlier);
     }

@@ -103,8 +103,31 @@ impl<'db> Reached<'db> {
         let checked = db::checked_main(db, file);
         let callees = self.number(&checked.tables);
         let mut files: BTreeSet<FileId> = checked.files.iter().copied().collect();
-        let mut work: Vec<(InstRef, Span)> =
-            checked.requests.iter().map(|r| (checked.tables.callees[r.inst.0 as usize].inst, r.span)).collect();
+        let called = |r: &Request| (checked.tables.callees[r.inst.0 as usize].inst, r.span);
+        files.extend(self.reach(checked.requests.iter().map(called).collect()));
+        self.modules(files);
+        self.mains.push(Main { file, checked, callees });
+    }
+
+    /// An instance that is asked for without a call, with all that it calls.
+    pub fn ask(&mut self, data: &Arc<InstData>, span: Span) -> InstId {
+        let inst = db::inst_ref(self.db, data);
+        let number = match self.known.get(&inst) {
+            Some(number) => *number,
+            None => {
+                let number = self.numbers.function(Function::Inst(data.clone()));
+                self.known.insert(inst, number);
+                number
+            }
+        };
+        let files = self.reach(vec![(inst, span)]);
+        self.modules(files);
+        number
+    }
+
+    /// Instances that have numbers, with all that they call; gives the files whose bodies these need.
+    fn reach(&mut self, mut work: Vec<(InstRef, Span)>) -> BTreeSet<FileId> {
+        let (db, mut files) = (self.db, BTreeSet::new());
         while let Some((inst, span)) = work.pop() {
             let Some(number) = self.known.get(&inst).copied().filter(|n| !self.insts.contains_key(n)) else { continue };
             let (checked, data) = (db::inst(db, inst), db::inst_data(db, inst));
@@ -117,13 +140,17 @@ impl<'db> Reached<'db> {
             files.extend(checked.files.iter().copied());
             work.extend(checked.requests.iter().map(|r| (checked.tables.callees[r.inst.0 as usize].inst, r.span)));
         }
+        files
+    }
+
+    fn modules(&mut self, files: BTreeSet<FileId>) {
+        let db = self.db;
         // Numbers of files tell which was read first.
         let mut files: Vec<File> = files.into_iter().filter_map(|id| db::file_of(db, id)).collect();
         files.sort_by_key(|f| f.path(db).clone());
         for used in files {
             self.module(used);
         }
-        self.mains.push(Main { file, checked, callees });
     }
 
     /// Numbers what a body calls: a function that was checked before the body behind those that it calls itself.
