@@ -201,7 +201,7 @@ codes! {
     E0716;
     /// A region needs more memory than it may take
     E0717;
-    /// A plan needs a value that only running gives
+    /// A value is needed that only running gives
     E0718;
     /// Processes of a run that do not do the same
     E0720;

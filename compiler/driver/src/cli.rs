@@ -62,6 +62,35 @@ pub enum Color {
     Never,
 }
 
+/// One function of a program, looked at without the rest of it.
+#[derive(Args, Debug, Clone, Default)]
+pub struct OfFunction {
+    /// One function, from its annotations: nothing of the program runs (`f`, or `nn.linear` of a module that the file imports)
+    #[arg(long, value_name = "NAME")]
+    pub function: Option<String>,
+    /// Sizes of its signature and mesh axes that it names (or that the text of an IR leaves open); others are chosen, and told
+    #[arg(long, value_name = "N=4,D=8", value_parser = sizes)]
+    pub sizes: Option<Sizes>,
+    /// Values of numbers, bools, strings and dtypes among its parameters (`n=3,mode=\"same\"`); of a list, how long it is
+    #[arg(long = "with", value_name = "n=3", value_parser = values, requires = "function")]
+    pub values: Option<Values>,
+}
+
+impl OfFunction {
+    /// An option that means nothing without a function.
+    pub fn misplaced(&self) -> Option<&'static str> {
+        (self.function.is_none() && self.sizes.is_some()).then_some("--sizes")
+    }
+}
+
+/// What `--sizes` says.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Sizes(pub Vec<(String, i64)>);
+
+/// What `--with` says, as it is written.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Values(pub Vec<(String, String)>);
+
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Check, compile and run a program (`tessera FILE` is the same)
@@ -93,6 +122,8 @@ pub enum Command {
         /// The sizes of the program's mesh, in place of its own (`dp=9,tp=8`)
         #[arg(long, value_name = "AXIS=N,…", value_parser = mesh)]
         mesh: Option<Mesh>,
+        #[command(flatten)]
+        of: OfFunction,
         /// How many ways to divide a transformer are shown
         #[arg(long, default_value = "5", value_name = "N")]
         best: usize,
@@ -121,18 +152,29 @@ pub enum Command {
     ///
     /// Tensor code becomes kernels for sizes that are known when it runs, so the program is run up to its end (not for
     /// `ast`, `core` and `host`): what it prints is dropped, and the files that it writes last as long as the command.
+    /// With `--function` nothing runs: the function's annotations say what it is called with.
     Emit {
-        /// The program, a graph or Core as text, or an ONNX model
+        /// The program; Core, a graph, a schedule or a kernel as text; or an ONNX model
         file: PathBuf,
+        #[command(flatten)]
+        of: OfFunction,
         /// Which form
         #[arg(long, value_enum, default_value = "graph")]
         ir: Ir,
-        /// Only the graph after this pass (`--emit=after:PASS`), or `list` for the names
+        /// Only the graph after this pass (`--emit=after:PASS`; `none` leaves it as it is), or `list` for the names
         #[arg(long, value_name = "after:PASS")]
         emit: Option<String>,
     },
-    /// Explain a diagnostic code (`E0201`), an operator (`softmax`), or all codes
-    Explain { topic: Option<String> },
+    /// Explain a diagnostic code (`E0201`), an operator (`softmax`), a function of a file, or all codes
+    ///
+    /// Of a function: its signature with full types, what it does besides computing tensors, what it compares when it runs,
+    /// its kernels and what keeps them apart, its memory. Nothing runs.
+    Explain {
+        /// A code or an operator; with `--function`, a file; `FILE:LINE` or `FILE:LINE:COLUMN` is the function there
+        topic: Option<String>,
+        #[command(flatten)]
+        of: OfFunction,
+    },
     /// What this machine offers and what is missing
     Doctor,
     /// The cache of compiled kernels: where it is and what it holds
@@ -170,6 +212,13 @@ pub enum Ir {
     Asm,
 }
 
+impl Ir {
+    /// As the command line says it.
+    pub fn name(self) -> String {
+        self.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default()
+    }
+}
+
 #[derive(Subcommand, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheAction {
     /// List the entries with their sizes
@@ -198,6 +247,50 @@ pub fn size(text: &str) -> Result<u64, String> {
     let number: f64 = number.trim().parse().map_err(|_| wrong())?;
     let total = number * bytes as f64;
     if (1.0..1e18).contains(&total) { Ok(total as u64) } else { Err(wrong()) }
+}
+
+/// `NAME=VALUE` as often as they stand there; a comma in quotes or brackets belongs to a value.
+fn assignments(text: &str) -> Result<Vec<(String, String)>, String> {
+    let (mut parts, mut depth, mut quoted) = (vec![String::new()], 0i32, false);
+    for c in text.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            '[' | '(' if !quoted => depth += 1,
+            ']' | ')' if !quoted => depth -= 1,
+            _ => {}
+        }
+        match parts.last_mut() {
+            Some(part) if c != ',' || quoted || depth > 0 => part.push(c),
+            _ => parts.push(String::new()),
+        }
+    }
+    let mut out: Vec<(String, String)> = vec![];
+    for part in parts {
+        let (name, value) = part.split_once('=').ok_or_else(|| format!("`{}` is not `NAME=VALUE`", part.trim()))?;
+        let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
+        if name.is_empty() || value.is_empty() {
+            return Err(format!("`{}` is not `NAME=VALUE`", part.trim()));
+        }
+        if out.iter().any(|(other, _)| *other == name) {
+            return Err(format!("`{name}` is given twice"));
+        }
+        out.push((name, value));
+    }
+    Ok(out)
+}
+
+/// `N=4,D=8`.
+fn sizes(text: &str) -> Result<Sizes, String> {
+    let size = |(name, value): (String, String)| {
+        let size = value.parse().ok().filter(|n| (0..=1 << 32).contains(n));
+        Ok((name, size.ok_or_else(|| format!("`{value}` is no size from 0 to 2^32"))?))
+    };
+    Ok(Sizes(assignments(text)?.into_iter().map(size).collect::<Result<_, String>>()?))
+}
+
+/// `n=3,rate=0.5`.
+fn values(text: &str) -> Result<Values, String> {
+    assignments(text).map(Values)
 }
 
 /// `dp=9,tp=8`.
@@ -272,6 +365,16 @@ mod tests {
         assert_eq!(all, [Ok(4096), Ok(1536), Ok(2 << 30), Ok(500_000_000), Ok(7)]);
         assert!(["", "GiB", "2G", "-1MB", "0", "1e30TB", "NaN"].iter().all(|t| size(t).is_err()));
         assert_eq!(parse(&["--memory", "1KiB", "a.tsr", "x"]).global.memory, Some(1024));
+    }
+
+    #[test]
+    fn sizes_and_values_of_a_function_are_named() {
+        assert_eq!(sizes("N=4, D=8"), Ok(Sizes(vec![("N".into(), 4), ("D".into(), 8)])));
+        assert!(["", "N", "N=", "N=-1", "N=4,N=5", "N=4,", "=4", "N=1e3"].iter().all(|t| sizes(t).is_err()));
+        let given = values("mode=\"a,b\",n=3").map(|v| v.0);
+        assert_eq!(given, Ok(vec![("mode".into(), "\"a,b\"".into()), ("n".into(), "3".into())]));
+        let raw = ["tessera", "emit", "a.tsr", "--with", "n=4"].map(std::ffi::OsString::from);
+        assert!(Cli::try_parse_from(arguments(raw.into_iter())).is_err());
     }
 
     #[test]

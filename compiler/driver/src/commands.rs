@@ -1,13 +1,13 @@
 //! The commands of the command line.
 
-use crate::cli::{CacheAction, Cli, Color, Command, arguments};
+use crate::cli::{CacheAction, Cli, Color, Command, OfFunction, arguments};
 use crate::format::Then;
 use crate::program::{self, CheckedFile, Setup, check_only, out};
 use crate::render::Style;
 use crate::{doctor, emit, explain, files, format};
 use clap::Parser;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tessera_resolve::source::SourceMap;
 use tessera_runtime::fault::human_bytes;
 
@@ -42,9 +42,10 @@ pub fn main(stack_bytes: usize) -> u8 {
         Some(Command::Run { file, args, .. } | Command::Profile { file, args }) => {
             program::run(&mut setup, &file, args)
         }
-        Some(Command::Plan { file, topology, mesh, best, args }) => {
+        Some(Command::Plan { file, topology, mesh, of, best, args }) => {
             setup.mesh = mesh;
-            crate::plan::plan(&setup, crate::plan::Asked { file: &file, topology: &topology, best, args })
+            let asked = crate::plan::Asked { file: &file, topology: &topology, best, of: &of, args };
+            crate::plan::plan(&setup, asked)
         }
         Some(Command::Check { files }) => check_files(&setup, &files),
         Some(Command::Fmt { files, write, check }) => {
@@ -55,8 +56,29 @@ pub fn main(stack_bytes: usize) -> u8 {
             };
             u8::from(!format::format(&files, then, style))
         }
-        Some(Command::Emit { file, ir, emit }) => emit::emit(&setup, &file, ir, emit.as_deref()),
-        Some(Command::Explain { topic }) => match explain::explain(topic.as_deref()) {
+        Some(Command::Emit { file, of, ir, emit }) => emit::emit(&setup, &file, ir, emit.as_deref(), &of),
+        Some(Command::Explain { topic, of }) => explained(&setup, topic.as_deref(), &of),
+        Some(Command::Doctor) => {
+            let (text, ok) = doctor::doctor(&setup.cache());
+            out(&text);
+            u8::from(!ok)
+        }
+        Some(Command::Cache { action }) => cache(&setup, action),
+        Some(Command::Test { files, only }) => crate::testing::test(&setup, &files, only.as_deref()),
+    }
+}
+
+/// `explain` of a place or a function of a file, else of a topic.
+fn explained(setup: &Setup, topic: Option<&str>, of: &OfFunction) -> u8 {
+    let place = topic.and_then(explain::Place::parse);
+    match (topic, &of.function, place) {
+        (Some(file), Some(name), _) => explain::function(setup, Path::new(file), name, of),
+        (None, Some(_), _) => {
+            eprintln!("error[E0602]: `--function` is a function of a file: `tessera explain FILE --function NAME`");
+            2
+        }
+        (_, None, Some(place)) => explain::place(setup, &place, of),
+        (_, None, None) => match explain::explain(topic) {
             Ok(text) => {
                 out(&text);
                 0
@@ -66,13 +88,6 @@ pub fn main(stack_bytes: usize) -> u8 {
                 2
             }
         },
-        Some(Command::Doctor) => {
-            let (text, ok) = doctor::doctor(&setup.cache());
-            out(&text);
-            u8::from(!ok)
-        }
-        Some(Command::Cache { action }) => cache(&setup, action),
-        Some(Command::Test { files, only }) => crate::testing::test(&setup, &files, only.as_deref()),
     }
 }
 

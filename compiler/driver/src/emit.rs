@@ -2,18 +2,31 @@
 //!
 //! Core and Host IR are there without running. Graphs exist at concrete shapes only, so the program is run,
 //! prints nothing and leaves no files, and every region that is called shows its graph (or what follows
-//! from it) once per shapes.
+//! from it) once per shapes. One function is traced at sizes that are given or chosen, and nothing runs. A text of an IR is
+//! read, and goes on from there ([`feed`]).
 
+pub mod feed;
+
+use crate::ask;
 use crate::backend::Backend;
-use crate::cli::Ir;
+use crate::cli::{Ir, OfFunction};
 use crate::program::{Setup, checked, out, prepare};
+use crate::regions::as_run;
+use feed::Level;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::rc::Rc;
-use tessera_base::{Diagnostic, Span};
+use tessera_base::{Code, Diagnostic, Span};
+use tessera_core::ir::InstId;
+use tessera_core::walk::{called, each_expr_in};
 use tessera_ir::graph::Graph;
-use tessera_ir::text::TextError;
+use tessera_ir::tile::Kernel;
 use tessera_llvm::{Emission, HostTarget};
+use tessera_lower as lower;
 use tessera_resolve::source::{Loaded, SourceMap};
+
+/// What stands for no pass.
+pub const AS_IT_IS: &str = "none";
 
 /// The module that a model stands for.
 fn model(setup: &Setup, path: &Path) -> u8 {
@@ -30,16 +43,23 @@ fn model(setup: &Setup, path: &Path) -> u8 {
     }
 }
 
+/// A wrong use of the command; returns its exit code.
+fn misused(setup: &Setup, message: String, help: String) -> u8 {
+    setup.show(&[Diagnostic::new(Code::E0602, Span::NONE, message).help(help)], &SourceMap::default());
+    2
+}
+
 /// Runs the command; returns the exit code.
-pub fn emit(setup: &Setup, path: &Path, ir: Ir, after: Option<&str>) -> u8 {
+pub fn emit(setup: &Setup, path: &Path, ir: Ir, after: Option<&str>, of: &OfFunction) -> u8 {
     let after = match after.map(|a| a.strip_prefix("after:").unwrap_or(a)) {
         Some("list") => {
+            out(&format!("{AS_IT_IS:<16} The graph as it is traced, or read, without any pass\n"));
             for pass in tessera_graph::PIPELINE {
                 out(&format!("{:<16} {}\n", pass.name, pass.doc));
             }
             return 0;
         }
-        Some(name) if !tessera_graph::PIPELINE.iter().any(|p| p.name == name) => {
+        Some(name) if name != AS_IT_IS && !tessera_graph::PIPELINE.iter().any(|p| p.name == name) => {
             let names: Vec<&str> = tessera_graph::PIPELINE.iter().map(|p| p.name).collect();
             let near = tessera_base::nearest(name, names.iter().copied());
             let hint =
@@ -59,17 +79,38 @@ pub fn emit(setup: &Setup, path: &Path, ir: Ir, after: Option<&str>) -> u8 {
             return 1;
         }
     };
-    // A file may hold a graph as text.
-    if loaded.text.trim_start().starts_with("\"tessera.graph\"") {
-        return from_text(setup, &loaded.text, ir, after);
+    match (Level::of(&loaded.text), &of.function) {
+        (None | Some(Level::Core), Some(name)) => function(setup, &loaded, name, ir, after, of),
+        (Some(level), Some(_)) => {
+            let text = format!("`--function`: {} is {}, which has no functions", path.display(), level.what());
+            misused(setup, text, "leave `--function` out".into())
+        }
+        (Some(Level::Core), None) if ir != Ir::Core => {
+            let text = "Core that is given as text is not compiled as a whole";
+            let d = Diagnostic::new(Code::E0012, Span::NONE, text);
+            let d = d.note("a number of it could be read as an address where host code is compiled");
+            let help = "`--function NAME` shows what a function becomes, `run --interpret` runs it, and `--ir core` \
+                        reads and verifies it";
+            setup.show(&[d.help(help)], &SourceMap::default());
+            1
+        }
+        (Some(level), None) if level != Level::Core => {
+            feed::emit(setup, path, &loaded.text, level, ir, after, &of.sizes.clone().unwrap_or_default())
+        }
+        (None, None) if of.misplaced().is_some() => misused(
+            setup,
+            "`--sizes` says nothing of a whole program".into(),
+            "name a function: `--function NAME`".into(),
+        ),
+        _ if ir == Ir::Ast => ast(setup, &loaded),
+        _ if ir == Ir::Core => core(setup, &loaded),
+        _ => program(setup, &loaded, ir, after),
     }
-    if ir == Ir::Ast {
-        return ast(setup, &loaded);
-    }
-    if ir == Ir::Core {
-        return core(setup, &loaded);
-    }
-    let Some(ready) = prepare(setup, &loaded) else { return 1 };
+}
+
+/// Runs a program and shows what its tensor code becomes.
+fn program(setup: &Setup, loaded: &Loaded, ir: Ir, after: Option<&str>) -> u8 {
+    let Some(ready) = prepare(setup, loaded) else { return 1 };
     if ir == Ir::Host {
         out(&format!("{:#?}\n", ready.lowered.host));
         return 0;
@@ -93,12 +134,79 @@ pub fn emit(setup: &Setup, path: &Path, ir: Ir, after: Option<&str>) -> u8 {
             Some(pass) => tessera_graph::run_until(&before, pass).unwrap_or(before),
             None => graph,
         };
-        if let Err(d) = show(&backend, &shown, ir) {
-            setup.show(&[*d], &ready.sources);
-            return 1;
+        match text_of(&backend, &shown, ir) {
+            Ok(text) => out(&text),
+            Err(d) => {
+                setup.show(&[*d], &ready.sources);
+                return 1;
+            }
         }
     }
     crate::program::finish(setup, stop, &ready, &reports)
+}
+
+/// What one function becomes, without running anything.
+fn function(setup: &Setup, loaded: &Loaded, name: &str, ir: Ir, after: Option<&str>, of: &OfFunction) -> u8 {
+    let Some(asked) = ask::find(setup, loaded, name) else { return 1 };
+    let inst = asked.function.inst;
+    match ir {
+        Ir::Core => {
+            let reached = reached(&asked.program, inst);
+            out(&tessera_core::text::print_some(&asked.program, &|id| reached.contains(&id), false));
+            return 0;
+        }
+        Ir::Host if Level::of(&loaded.text).is_none() => {
+            let lowered = lower::lower_roots(&asked.program, &[inst], lower::Options::default());
+            setup.show(&lowered.diagnostics, &asked.sources);
+            out(&format!("{:#?}\n", lowered.host));
+            return 0;
+        }
+        Ir::Host | Ir::Ast if Level::of(&loaded.text).is_some() => {
+            let text = format!("{} does not become Host IR or syntax", Level::Core.what());
+            return misused(setup, text, "it becomes graph, kernels, schedule, tile, llvm and asm".into());
+        }
+        Ir::Ast => {
+            let place = asked.sources.locate(Span::new(asked.function.head.item, 0, 0));
+            let file = place.as_ref().and_then(|(file, _)| asked.sources.file(*file));
+            let text = file.zip(place.as_ref()).and_then(|(f, (_, at))| f.text.get(at.start..));
+            let split = tessera_grammar::split(text.unwrap_or_default());
+            let item = split.items.first().and_then(|i| text?.get(i.range.start as usize..i.range.end as usize));
+            let parsed = tessera_grammar::parse_item(item.unwrap_or_default(), tessera_base::ItemId(0));
+            parsed.stmts.iter().for_each(|stmt| out(&format!("{stmt:#?}\n")));
+            return 0;
+        }
+        _ => {}
+    }
+    let shown = || -> Result<String, Vec<Diagnostic>> {
+        let called = asked.call(setup, of)?;
+        let backend = setup.backend(setup.pool());
+        let graph = match after {
+            Some(pass) => tessera_graph::run_until(&called.graph, pass).unwrap_or(called.graph),
+            None => as_run(&backend, &called.graph, asked.function.head).map_err(|d| vec![*d])?,
+        };
+        let notes: String = called.notes.iter().map(|note| format!("{} {note}\n", comment(ir))).collect();
+        Ok(notes + &text_of(&backend, &graph, ir).map_err(|d| vec![*d])?)
+    };
+    match shown() {
+        Ok(text) => {
+            out(&text);
+            0
+        }
+        Err(found) => asked.refused(setup, &found),
+    }
+}
+
+/// A function with all that it calls.
+fn reached(program: &tessera_core::ir::Program, inst: InstId) -> BTreeSet<InstId> {
+    let (mut out, mut todo) = (BTreeSet::new(), vec![inst]);
+    while let Some(id) = todo.pop() {
+        let f = &program.insts[id.0 as usize];
+        if out.insert(id) {
+            todo.extend(f.backward);
+            each_expr_in(&f.body, &mut |e| todo.extend(called(e)));
+        }
+    }
+    out
 }
 
 /// Core of a program, or of Core as text, which it reads and verifies.
@@ -111,38 +219,6 @@ fn core(setup: &Setup, loaded: &Loaded) -> u8 {
             0
         }
         None => 1,
-    }
-}
-
-/// Says what is wrong with the text of an IR.
-fn not_read(text: &str, e: &TextError) -> u8 {
-    let (line, column) = crate::render::line_column(text, e.at);
-    eprintln!("error[E0012]: line {line}, column {column}: {}", e.message);
-    1
-}
-
-fn from_text(setup: &Setup, text: &str, ir: Ir, after: Option<&str>) -> u8 {
-    let parsed = tessera_ir::graph_text::parse(text);
-    let graph = match parsed {
-        Ok(g) => g,
-        Err(e) => return not_read(text, &e),
-    };
-    let wrong = tessera_ir::verify::verify(&graph);
-    if !wrong.is_empty() {
-        wrong.iter().for_each(|w| eprintln!("error[E0012]: {w}"));
-        return 1;
-    }
-    let backend = setup.backend(setup.pool());
-    let graph = match after {
-        Some(pass) => tessera_graph::run_until(&graph, pass).unwrap_or(graph),
-        None => backend.optimise(&graph),
-    };
-    match show(&backend, &graph, ir) {
-        Ok(()) => 0,
-        Err(d) => {
-            setup.show(&[*d], &SourceMap::default());
-            1
-        }
     }
 }
 
@@ -164,38 +240,53 @@ fn ast(setup: &Setup, loaded: &tessera_resolve::source::Loaded) -> u8 {
     u8::from(errors > 0)
 }
 
-/// Prints a graph, or what it becomes.
-pub fn show(backend: &Backend, graph: &Graph, ir: Ir) -> Result<(), Box<Diagnostic>> {
+/// A graph as text, or what it becomes.
+///
+/// # Errors
+/// What the code generator says of a kernel.
+pub fn text_of(backend: &Backend, graph: &Graph, ir: Ir) -> Result<String, Box<Diagnostic>> {
     if matches!(ir, Ir::Graph | Ir::Host | Ir::Core | Ir::Ast) {
-        out(&graph.to_string());
-        return Ok(());
+        return Ok(graph.to_string());
     }
     if ir == Ir::Kernels {
-        out(&crate::kernel_table::of(backend, graph));
-        return Ok(());
+        return Ok(crate::kernel_table::of(backend, graph));
     }
+    let mut text = String::new();
     for planned in backend.groups(graph) {
         let names: Vec<String> = planned.group.members.iter().map(|m| m.to_string()).collect();
+        let (mark, names, kind) = (comment(ir), names.join(", "), planned.group.kind);
         let Some(lowered) = &planned.lowered else {
-            out(&format!("// {} runs without a kernel of its own ({:?})\n", names.join(", "), planned.group.kind));
+            text.push_str(&format!("{mark} {names} runs without a kernel of its own ({kind:?})\n"));
             continue;
         };
         if ir == Ir::Schedule {
             // The kernels of a Fourier transform are written without one.
-            let text = planned.schedule.as_ref().map(tessera_ir::schedule::text::print);
-            out(&text
-                .unwrap_or_else(|| format!("// {} has no schedule ({:?})\n", names.join(", "), planned.group.kind)));
+            let schedule = planned.schedule.as_ref().map(tessera_ir::schedule::text::print);
+            text.push_str(&schedule.unwrap_or_else(|| format!("{mark} {names} has no schedule ({kind:?})\n")));
             continue;
         }
         for step in &lowered.steps {
-            if ir == Ir::Tile {
-                out(&tessera_ir::tile::text::print(&step.kernel));
-                continue;
-            }
-            let what = if ir == Ir::Llvm { Emission::Ir } else { Emission::Assembly };
-            let text = HostTarget::host().and_then(|t| tessera_llvm::text(&step.kernel, &t, what));
-            out(&text.map_err(|e| Box::new(e.diagnostic(tessera_base::Span::NONE)))?);
+            text.push_str(&kernel(&step.kernel, ir)?);
         }
     }
-    Ok(())
+    Ok(text)
+}
+
+/// A kernel as Tile IR, LLVM IR or assembly.
+fn kernel(kernel: &Kernel, ir: Ir) -> Result<String, Box<Diagnostic>> {
+    if ir == Ir::Tile {
+        return Ok(tessera_ir::tile::text::print(kernel));
+    }
+    let what = if ir == Ir::Llvm { Emission::Ir } else { Emission::Assembly };
+    let text = HostTarget::host().and_then(|t| tessera_llvm::text(kernel, &t, what));
+    text.map_err(|e| Box::new(e.diagnostic(Span::NONE)))
+}
+
+/// What a line begins with that says something about a text of this form.
+fn comment(ir: Ir) -> &'static str {
+    match ir {
+        Ir::Llvm => ";",
+        Ir::Asm => "#",
+        _ => "//",
+    }
 }

@@ -1,4 +1,8 @@
-//! `tessera explain`: the page of a diagnostic code, an operator, or the list of codes.
+//! `tessera explain`: the page of a diagnostic code, an operator, the list of codes, or a function of a file.
+
+mod function;
+
+pub use function::{Place, function, place};
 
 use std::fmt::Write;
 use tessera_base::Code;

@@ -2,12 +2,14 @@
 //! there.
 //!
 //! The program's own code runs, and its tensors have shapes and no elements: every region that
-//! it calls is traced, divided over its mesh and placed in memory as if it was to run.
+//! it calls is traced, divided over its mesh and placed in memory as if it was to run. Of one function (`--function`) nothing
+//! runs: it is planned for one call at sizes that are given or chosen.
 
 mod report;
 mod program;
 mod closed;
 
+use crate::cli::OfFunction;
 use crate::program::Setup;
 use std::path::Path;
 use tessera_base::near::nearest;
@@ -18,6 +20,7 @@ pub struct Asked<'a> {
     pub file: &'a Path,
     pub topology: &'a str,
     pub best: usize,
+    pub of: &'a OfFunction,
     pub args: Vec<String>,
 }
 
@@ -27,9 +30,19 @@ pub fn plan(setup: &Setup, asked: Asked) -> u8 {
         Ok(t) => t,
         Err(wrong) => return wrong.show(),
     };
-    match asked.file.extension().is_some_and(|e| e == "json") {
-        true => closed::plan(setup, asked.file, &topology, asked.best),
-        false => program::plan(setup, asked.file, &topology, asked.args),
+    let closed = asked.file.extension().is_some_and(|e| e == "json");
+    let misused = |why: String, help: &str| Wrong { code: "E0602", exit: 2, why, help: help.into() }.show();
+    match (&asked.of.function, closed) {
+        (Some(_), true) => {
+            let why = format!("`--function`: {} describes a model by its numbers", asked.file.display());
+            misused(why, "leave `--function` out")
+        }
+        (None, _) if asked.of.misplaced().is_some() => {
+            misused("`--sizes` says nothing of a whole program".into(), "name a function: `--function NAME`")
+        }
+        (None, true) => closed::plan(setup, asked.file, &topology, asked.best),
+        (Some(name), false) => program::function(setup, asked.file, &topology, name, asked.of),
+        (None, false) => program::plan(setup, asked.file, &topology, asked.args),
     }
 }
 

@@ -5,6 +5,7 @@
 //! interpreted if it is small; once interpreting has cost as much as compiling would, it is
 //! compiled. Both give the same bits.
 
+use crate::backend::within::Shortage;
 use crate::backend::{self, Backend, BackendError};
 use crate::check_nan::{self, Watched};
 use crate::mesh_run::{DEVICES_MAX, MeshError, MeshRun};
@@ -367,16 +368,7 @@ impl Executor {
                     RunError::new(world::ELSEWHERE, "", span)
                 }
                 MeshError::World(fault, origin) => self.fault(fault, origin.map_or(Span::NONE, place_of), span),
-                MeshError::Devices(n) => {
-                    let d = Diagnostic::new(
-                        Code::E0901,
-                        self.place(span),
-                        format!("a mesh of {n} devices does not run on one machine"),
-                    )
-                    .note(format!("at most {DEVICES_MAX} run here, each on a thread of its own"))
-                    .help("`tessera check` checks the program at any size; run it with fewer devices");
-                    self.report(vec![d], span)
-                }
+                MeshError::Devices(n) => self.report(vec![too_many_devices(n, self.place(span))], span),
             });
         }
         if entry.plan.borrow().is_none() && entry.small && entry.interpreted.get() < INTERPRET_TIME_MAX {
@@ -504,6 +496,38 @@ fn input_bytes<'a>(args: &'a [Argument], words: &'a [Vec<u8>]) -> Vec<&'a [u8]> 
             Argument::Scalar(_) => w.as_slice(),
         })
         .collect()
+}
+
+/// A traced graph as it is run: optimised and within its memory; where it lies on a mesh, that of the first device.
+///
+/// # Errors
+/// E0404, E0717 and E0901, as the call at `at` would report them.
+pub fn as_run(backend: &Backend, traced: &Graph, at: Span) -> Result<Graph, Box<Diagnostic>> {
+    if let Some(d) = several_meshes(traced, at) {
+        return Err(Box::new(d));
+    }
+    let short = |graph: &Graph, shortage: &Shortage| Err(Box::new(shortage.diagnostic(graph, &traced.name, at)));
+    match MeshRun::of(traced, backend) {
+        Some(mesh) => match (mesh.short(), mesh.first()) {
+            (Some((graph, shortage)), _) => short(graph, shortage),
+            (None, Some(graph)) => Ok(graph.clone()),
+            (None, None) => Err(Box::new(too_many_devices(layout::mesh(traced).map_or(0, |m| m.devices()), at))),
+        },
+        None => {
+            let fit = backend.bounded(backend.optimise(traced));
+            match &fit.shortage {
+                Some(shortage) => short(&fit.graph, shortage),
+                None => Ok(fit.graph),
+            }
+        }
+    }
+}
+
+/// E0901 for a mesh that is larger than a machine.
+fn too_many_devices(n: u64, at: Span) -> Diagnostic {
+    Diagnostic::new(Code::E0901, at, format!("a mesh of {n} devices does not run on one machine"))
+        .note(format!("at most {DEVICES_MAX} run here, each on a thread of its own"))
+        .help("`tessera check` checks the program at any size; run it with fewer devices")
 }
 
 /// E0404 for a `call` of a function with values on two meshes: its devices are those of one.

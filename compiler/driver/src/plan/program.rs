@@ -1,8 +1,10 @@
 //! The plan of a program: its regions, device by device.
 
 use super::report::{ClassRow, ExchangeRow, RegionRow, Report};
+use crate::ask;
 use crate::backend::footprint::{Exchanged, Footprint, Work};
 use crate::backend::{Backend, BackendError};
+use crate::cli::OfFunction;
 use crate::program::{Setup, finish, out, prepare, unit};
 use crate::regions::{Executor, Outlined, Reports, SharedExecutor};
 use std::cell::RefCell;
@@ -60,18 +62,54 @@ pub fn plan(setup: &Setup, path: &Path, topology: &Topology, args: Vec<String>) 
         eprintln!("error[E0602]: nothing of the program lies on a mesh with the axes {}", mesh.names().join(", "));
         return 2;
     }
+    shown(setup, &backend, topology, rows, &ready.sources, vec![])
+}
+
+/// Shows what one call of a function needs; returns the exit code.
+pub fn function(setup: &Setup, path: &Path, topology: &Topology, name: &str, of: &OfFunction) -> u8 {
+    let loaded = match crate::files::read_source(path) {
+        Ok(l) => l,
+        Err(d) => {
+            setup.show(&[d], &SourceMap::default());
+            return 1;
+        }
+    };
+    let Some(asked) = ask::find(setup, &loaded, name) else { return 1 };
+    match asked.call(setup, of) {
+        Ok(called) => {
+            let backend = setup.backend(setup.pool());
+            let one = Outlined { name: asked.function.name.to_string(), graph: called.graph, calls: 1 };
+            shown(setup, &backend, topology, std::iter::once(&one), &asked.sources, called.notes)
+        }
+        Err(found) => asked.refused(setup, &found),
+    }
+}
+
+/// Shows what regions need; returns the exit code.
+fn shown<'a>(
+    setup: &Setup,
+    backend: &Backend,
+    topology: &Topology,
+    regions: impl Iterator<Item = &'a Outlined>,
+    sources: &SourceMap,
+    notes: Vec<String>,
+) -> u8 {
+    let regions: Vec<&Outlined> = regions.collect();
     let devices = |o: &Outlined| layout::mesh(&o.graph).map_or(1, |m| m.devices());
-    if outlined.iter().any(|o| devices(o) > DEVICES_MAX) {
+    if regions.iter().any(|o| devices(o) > DEVICES_MAX) {
         eprintln!("error[E0602]: a plan follows programs on up to {DEVICES_MAX} devices");
         return 2;
     }
-    match rows.map(|o| region(&backend, topology, o)).collect::<Result<Vec<RegionRow>, BackendError>>() {
+    match regions.into_iter().map(|o| region(backend, topology, o)).collect::<Result<Vec<RegionRow>, BackendError>>() {
         Ok(regions) => {
-            let report = Report::new(topology, regions);
+            let report = Report { notes, ..Report::new(topology, regions) };
             out(&if setup.global.json { report.json() } else { report.text() });
             0
         }
-        Err(e) => fail(unplaced(e), &ready.sources),
+        Err(e) => {
+            setup.show(&[unplaced(e)], sources);
+            1
+        }
     }
 }
 

@@ -108,6 +108,9 @@ impl RegionRow {
 /// Everything.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Report {
+    /// Of one function: its signature, and what was chosen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     pub topology: String,
     pub device: String,
     pub memory: u64,
@@ -124,6 +127,7 @@ impl Report {
     pub fn new(topology: &Topology, regions: Vec<RegionRow>) -> Report {
         let sum = |f: fn((f64, f64)) -> f64| regions.iter().map(|r| f(r.seconds()) * r.calls as f64).sum();
         Report {
+            notes: vec![],
             topology: topology.name.clone(),
             device: topology.device.name.clone(),
             memory: topology.device.memory_bytes,
@@ -140,6 +144,7 @@ impl Report {
 
     pub fn text(&self) -> String {
         let mut out = String::new();
+        self.notes.iter().for_each(|note| out.push_str(&format!("// {note}\n")));
         for region in &self.regions {
             let place = if region.mesh.is_empty() { "one device".to_owned() } else { region.mesh.clone() };
             let _ = writeln!(out, "{}, {}, on {place}", region.name, times(region.calls));

@@ -134,9 +134,12 @@ fn emit(state: &mut State, arg: &str) -> Outcome {
         );
     }
     for graph in &graphs {
-        if let Err(d) = crate::emit::show(&backend, graph, form) {
-            state.setup.show(&[*d], &state.checker.database().source_map());
-            return Outcome::Failed;
+        match crate::emit::text_of(&backend, graph, form) {
+            Ok(text) => crate::program::out(&text),
+            Err(d) => {
+                state.setup.show(&[*d], &state.checker.database().source_map());
+                return Outcome::Failed;
+            }
         }
     }
     Outcome::Done

@@ -1,0 +1,312 @@
+//! `tessera explain FILE --function NAME` and `FILE:LINE:COLUMN`: what is known of a function without running anything.
+
+use crate::ask::{self, Asked};
+use crate::backend::{Backend, kernel_name};
+use crate::cli::OfFunction;
+use crate::program::{Setup, out};
+use crate::regions::as_run;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use tessera_base::{Code, Diagnostic, ItemId, Span};
+use tessera_core::ir::{Effect, FnInst, Program, TExpr};
+use tessera_core::ty::Ty;
+use tessera_core::walk::each_expr_in;
+use tessera_graph::fuse::apart;
+use tessera_ir::graph::{Graph, NodeId};
+use tessera_ir::group::Partition;
+use tessera_ir::prim::row;
+use tessera_resolve::source::{Loaded, SourceMap};
+use tessera_runtime::fault::human_bytes;
+
+/// `FILE:LINE` or `FILE:LINE:COLUMN`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    pub file: PathBuf,
+    pub line: usize,
+    pub column: Option<usize>,
+}
+
+impl Place {
+    /// A place in a file, if the text is one.
+    pub fn parse(text: &str) -> Option<Place> {
+        let (rest, last) = text.rsplit_once(':')?;
+        let last: usize = last.parse().ok()?;
+        let whole = rest.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
+        let (file, line, column) = whole.map_or((rest, last, None), |(file, line)| (file, line, Some(last)));
+        (!file.is_empty()).then(|| Place { file: file.into(), line, column })
+    }
+}
+
+fn read(setup: &Setup, path: &Path) -> Option<Loaded> {
+    match crate::files::read_source(path) {
+        Ok(loaded) => Some(loaded),
+        Err(d) => {
+            setup.show(&[d], &SourceMap::default());
+            None
+        }
+    }
+}
+
+/// Explains a function of a file; returns the exit code.
+pub fn function(setup: &Setup, path: &Path, name: &str, of: &OfFunction) -> u8 {
+    let Some(loaded) = read(setup, path) else { return 1 };
+    explain(setup, &loaded, name, of)
+}
+
+fn explain(setup: &Setup, loaded: &Loaded, name: &str, of: &OfFunction) -> u8 {
+    if tessera_core::text::is_core(&loaded.text) {
+        return ask::find(setup, loaded, name).map_or(1, |asked| whole(setup, &asked, of));
+    }
+    let Some((program, sources, function)) = ask::look(setup, loaded, name) else { return 1 };
+    match function {
+        Ok(function) => whole(setup, &Asked { program, sources, function }, of),
+        Err(why) if why.code == Code::E0213 => {
+            // A template: what its calls make of it.
+            let calls = instances(&program, why.span.item, name.rsplit('.').next().unwrap_or(name));
+            if calls.is_empty() {
+                setup.show(&[*why], &sources);
+                return 1;
+            }
+            out(&format!("{}\n", why.message));
+            out("the program calls it as\n");
+            for f in calls {
+                out(&format!("  {}\n", signature(f)));
+                out(&effect(&f.effect, &sources, "    "));
+                out(&compared(f, &sources, "    "));
+            }
+            0
+        }
+        Err(why) => {
+            setup.show(&[*why], &sources);
+            1
+        }
+    }
+}
+
+/// The instances of the function that an item defines.
+fn instances<'p>(program: &'p Program, item: ItemId, name: &str) -> Vec<&'p FnInst> {
+    let (mut seen, mut out) = (BTreeSet::new(), vec![]);
+    let of_item = |f: &&FnInst| !f.span.is_none() && f.span.item == item && *f.name == *name;
+    for f in program.insts.iter().filter(of_item) {
+        if seen.insert(signature(f)) {
+            out.push(f);
+        }
+    }
+    out
+}
+
+fn signature(f: &FnInst) -> String {
+    let param = |l: &tessera_core::ir::LocalId| {
+        let v = &f.locals[l.0 as usize];
+        format!("{}: {}", v.name, v.ty)
+    };
+    format!("{}({}) -> {}", f.name, f.params.iter().map(param).collect::<Vec<_>>().join(", "), f.ret)
+}
+
+fn at(span: Span, sources: &SourceMap) -> String {
+    let place = sources.line_col(span).and_then(|(file, line, column)| Some((&sources.file(file)?.path, line, column)));
+    place.map_or_else(String::new, |(path, line, column)| format!("{path}:{line}:{column}"))
+}
+
+fn effect(effect: &Effect, sources: &SourceMap, pad: &str) -> String {
+    match effect {
+        Effect::Graph => format!("{pad}graph function: it computes tensors and nothing else\n"),
+        Effect::Host { why, span } => format!("{pad}host function: it {why} ({})\n", at(*span, sources)),
+    }
+}
+
+fn compared(f: &FnInst, sources: &SourceMap, pad: &str) -> String {
+    if f.kept.is_empty() {
+        return format!("{pad}compares nothing when it runs: its types say all\n");
+    }
+    let mut text = format!("{pad}compares when it runs:\n");
+    for (span, what) in &f.kept {
+        let _ = writeln!(text, "{pad}  {what} ({})", at(*span, sources));
+    }
+    text
+}
+
+/// Structs that types mention, with their fields.
+fn structs(ty: &Ty, out: &mut Vec<String>) {
+    match ty {
+        Ty::Struct(s) => {
+            let fields: Vec<String> = s.fields.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
+            let line = format!("{}: {}", s.name, fields.join(", "));
+            if !out.contains(&line) {
+                out.push(line);
+                s.fields.iter().for_each(|(_, ty)| structs(ty, out));
+            }
+        }
+        Ty::List(t) | Ty::Dict(_, t) => structs(t, out),
+        Ty::Tuple(ts) => ts.iter().for_each(|t| structs(t, out)),
+        _ => {}
+    }
+}
+
+/// All that is known of a function.
+fn whole(setup: &Setup, asked: &Asked, of: &OfFunction) -> u8 {
+    let f = asked.inst();
+    out(&format!("{}\n", asked.signature()));
+    let mut of_structs = vec![];
+    asked.params().for_each(|(_, ty)| structs(ty, &mut of_structs));
+    structs(&f.ret, &mut of_structs);
+    of_structs.iter().for_each(|line| out(&format!("  {line}\n")));
+    out(&effect(&f.effect, &asked.sources, ""));
+    out(&compared(f, &asked.sources, ""));
+    if matches!(f.effect, Effect::Host { .. }) {
+        return 0;
+    }
+    let called = match asked.call(setup, of) {
+        Ok(called) => called,
+        Err(found) => return asked.refused(setup, &found),
+    };
+    let backend = setup.backend(setup.pool());
+    match as_run(&backend, &called.graph, asked.function.head) {
+        Ok(graph) => {
+            out("\n");
+            called.notes.iter().skip(1).for_each(|note| out(&format!("{note}\n")));
+            out(&kernels(&backend, &graph, &asked.sources));
+            0
+        }
+        Err(d) => asked.refused(setup, &[*d]),
+    }
+}
+
+/// The kernels of a graph: the table, what each computes, what keeps them apart, and the memory.
+fn kernels(backend: &Backend, graph: &Graph, sources: &SourceMap) -> String {
+    let mut text = crate::kernel_table::of(backend, graph);
+    let planned = backend.groups(graph);
+    let partition = Partition { groups: planned.iter().map(|p| p.group.clone()).collect() };
+    let name = |i: usize| format!("{} {}", i + 1, kernel_name(graph, &partition.groups[i]));
+    text.push_str("\nwhat each kernel computes\n");
+    for (i, group) in partition.groups.iter().enumerate() {
+        let mut parts: Vec<String> = vec![];
+        for &m in &group.members {
+            let part = operation(graph, m, sources);
+            if parts.last() != Some(&part) {
+                parts.push(part);
+            }
+        }
+        let _ = writeln!(text, "  {}: {}", name(i), parts.join(", "));
+    }
+    let apart = apart(graph, &partition);
+    if !apart.is_empty() {
+        text.push_str("what keeps them apart\n");
+    }
+    for a in apart {
+        let _ = writeln!(text, "  {} and {}: {}", name(a.from), name(a.to), a.why);
+    }
+    if let Ok(needs) = backend.footprint(graph) {
+        let bytes = [needs.arguments, needs.outputs, needs.arena + needs.turn].map(human_bytes);
+        let [arguments, outputs, between] = bytes;
+        let _ = writeln!(text, "memory: arguments {arguments}, results {outputs}, in between {between}");
+    }
+    text
+}
+
+/// `exp (3:12)`.
+fn operation(graph: &Graph, id: NodeId, sources: &SourceMap) -> String {
+    let node = graph.node(id);
+    let name = row(&node.prim).word().into_owned();
+    match sources.line_col(node.origin.span) {
+        Some((_, line, column)) => format!("{name} ({line}:{column})"),
+        None => name,
+    }
+}
+
+/// Explains the function at a place of a file, and the type of the expression there; returns the exit code.
+pub fn place(setup: &Setup, place: &Place, of: &OfFunction) -> u8 {
+    let Some(loaded) = read(setup, &place.file) else { return 1 };
+    let lines = loaded.text.lines().count();
+    if place.line == 0 || place.line > lines {
+        let text = format!("{} has {lines} lines, and no line {}", place.file.display(), place.line);
+        setup.show(&[Diagnostic::new(Code::E0602, Span::NONE, text)], &SourceMap::default());
+        return 2;
+    }
+    let (db, id) = ask::open(setup, &loaded);
+    let checked = tessera_infer::session::check_program(&db, id);
+    let Some(program) = checked.program else {
+        setup.show(&checked.diagnostics, &checked.sources);
+        return 1;
+    };
+    let byte = byte_of(&loaded.text, place.line, place.column.unwrap_or(1));
+    let Some((item, within)) = checked.sources.item_at(id, byte) else {
+        out("nothing of the program stands there\n");
+        return 0;
+    };
+    let function = tessera_infer::asked::functions(&db, id).into_iter().find(|(_, head)| head.item == item);
+    let mut shown = false;
+    if place.column.is_some() {
+        for (text, ty) in types_at(&program, item, within, &checked.sources) {
+            out(&format!("`{text}`: {ty}\n"));
+            shown = true;
+        }
+    }
+    match function {
+        Some((name, _)) => {
+            if shown {
+                out("\n");
+            }
+            explain(setup, &loaded, &name, of)
+        }
+        None => {
+            if !shown {
+                out("no function is there, and no expression; `FILE:LINE:COLUMN` shows the type of one\n");
+            }
+            0
+        }
+    }
+}
+
+/// The byte of a line and column, both from 1; columns count characters.
+fn byte_of(text: &str, line: usize, column: usize) -> usize {
+    let start: usize = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
+    let rest = text[start..].lines().next().unwrap_or_default();
+    start + rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(i, _)| i)
+}
+
+/// The smallest expression around a byte of an item with its types, one for each way in which the item is instantiated.
+fn types_at(program: &Program, item: ItemId, byte: u32, sources: &SourceMap) -> Vec<(String, String)> {
+    let mut best: Option<Span> = None;
+    let mut types: Vec<String> = vec![];
+    let mut look = |e: &TExpr| {
+        let around = e.span.item == item && e.span.start <= byte && byte < e.span.end;
+        if !around || matches!(e.ty, Ty::Error | Ty::Never) {
+            return;
+        }
+        let length = |s: Span| s.end - s.start;
+        match best {
+            Some(span) if length(span) < length(e.span) => return,
+            Some(span) if span == e.span => {}
+            _ => {
+                best = Some(e.span);
+                types.clear();
+            }
+        }
+        let ty = e.ty.to_string();
+        if !types.contains(&ty) {
+            types.push(ty);
+        }
+    };
+    program.insts.iter().for_each(|f| each_expr_in(&f.body, &mut look));
+    let text = best.and_then(|span| {
+        let (file, range) = sources.locate(span)?;
+        Some(sources.file(file)?.text.get(range)?.split_whitespace().collect::<Vec<_>>().join(" "))
+    });
+    types.into_iter().map(|ty| (text.clone().unwrap_or_default(), ty)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_told_from_names() {
+        let place = |line, column| Some(Place { file: "a.tsr".into(), line, column });
+        assert_eq!(Place::parse("a.tsr:3"), place(3, None));
+        assert_eq!(Place::parse("a.tsr:3:14"), place(3, Some(14)));
+        assert_eq!([":3", "a.tsr", "softmax", "a:b"].map(Place::parse), [None, None, None, None]);
+        assert_eq!([byte_of("ab\ncä d\n", 1, 2), byte_of("ab\ncä d\n", 2, 3), byte_of("ab\n", 1, 9)], [1, 6, 2]);
+    }
+}
