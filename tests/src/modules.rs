@@ -173,8 +173,8 @@ fn target(name: &[String], f: &Found, known: &BTreeSet<Vec<String>>) -> Option<V
 const COMMON: &[&str] = &[
     "add", "all", "any", "as_slice", "chars", "clear", "cmp", "compare", "contains", "entry", "extend", "fill", "find",
     "first", "get", "insert", "is_empty", "iter", "join", "keys", "last", "len", "lines", "map", "max", "min", "mul",
-    "neg", "next", "node", "pop", "position", "push", "read", "remove", "replace", "reverse", "set", "sort", "split",
-    "sub", "sum", "take", "update", "values", "write",
+    "neg", "next", "node", "parse", "pop", "position", "push", "read", "remove", "replace", "reverse", "set", "sort",
+    "split", "sub", "sum", "take", "update", "values", "write",
 ];
 
 /// The file of each method of a type whose methods lie in several files, where the name tells it: no other type of the crate, and no

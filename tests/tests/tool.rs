@@ -395,7 +395,7 @@ fn core_is_read_back() {
         std::fs::write(dir.path().join("main.core"), &core).unwrap_or_else(|e| panic!("{e}"));
         run_in(dir.path(), &[args, &["main.core"]].concat(), "").unwrap_or_else(|e| panic!("{e}"))
     };
-    assert_eq!(run(&["run", "--interpret"]).out, "[5.436564 5.436564 5.436564]\n");
+    assert_eq!(run(&["run", "--interpret"]).out, "[5.4365635 5.4365635 5.4365635]\n");
     // A number could be read as an address.
     for args in [&["run"][..], &["emit", "--ir", "graph"]] {
         let r = run(args);

@@ -211,7 +211,8 @@ impl Assembly<'_> {
         let insts = mains.iter().map(|m| &m.checked.inst).chain(self.reached.insts.values().map(|c| &c.checked.inst));
         let mut kept: Vec<(Span, Arc<str>)> = insts.flat_map(|f| f.kept.iter().cloned()).collect();
         kept.retain(|(span, _)| !span.is_none() && !db::in_library(db, span.item));
-        kept.sort();
+        // Numbers of items say when a text came, not where it stands.
+        kept.sort_by_key(|(span, what)| (sources.locate(*span).map(|(f, r)| (f, r.start, r.end)), what.clone()));
         kept.dedup();
         let program = (whole && !errors).then(|| self.program(root));
         Checked { program, diagnostics, sources, last, kept }

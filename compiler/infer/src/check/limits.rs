@@ -5,10 +5,12 @@
 //! stop before the graph is known; then it gives everything up as far as the outermost body that it is in, of which it is certain
 //! by then that the graph behind its call is too large.
 
+use super::CheckedInst;
 use crate::db::{self, Db, InstRef};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Span};
 
 /// Expressions and statements inside each other, in one body and along a chain of calls whose results are inferred. The stack
@@ -170,14 +172,27 @@ pub fn inside<T>(level: u32, callee: InstRef, f: impl FnOnce() -> T) -> Option<T
     let _left = Left(base);
     BASE.set(levels);
     BODIES.set(BODIES.get() + 1);
-    if !outermost {
-        return Some(f());
-    }
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(value) => Some(value),
-        Err(why) if why.is::<TooMuch>() => None,
+        Err(why) if !gave_up(&*why) => resume_unwind(why),
+        Err(_) if outermost => None,
+        Err(_) => give_up(),
+    }
+}
+
+/// An instance that a program calls, once all bodies that needed its result are checked. `None` where that was given up, which the caller's body
+/// has reported.
+pub fn known(db: &dyn Db, inst: InstRef) -> Option<&Arc<CheckedInst>> {
+    match catch_unwind(AssertUnwindSafe(|| db::inst(db, inst))) {
+        Ok(checked) => Some(checked),
+        Err(why) if gave_up(&*why) => None,
         Err(why) => resume_unwind(why),
     }
+}
+
+/// Whether checking was given up: here, or in this revision before, which the database says of a query that it began then.
+fn gave_up(why: &(dyn std::any::Any + Send)) -> bool {
+    why.is::<TooMuch>() || matches!(why.downcast_ref(), Some(salsa::Cancelled::PropagatedPanic))
 }
 
 /// The instances behind a call.

@@ -130,7 +130,8 @@ impl<'db> Reached<'db> {
         let (db, mut files) = (self.db, BTreeSet::new());
         while let Some((inst, span)) = work.pop() {
             let Some(number) = self.known.get(&inst).copied().filter(|n| !self.insts.contains_key(n)) else { continue };
-            let (checked, data) = (db::inst(db, inst), db::inst_data(db, inst));
+            let Some(checked) = limits::known(db, inst) else { continue };
+            let data = db::inst_data(db, inst);
             if self.insts.len() >= limits::INSTANCES_MAX {
                 self.too_many.get_or_insert_with(|| limits::too_many(&format!("`{}`", checked.inst.name), span));
                 break;
@@ -164,8 +165,8 @@ impl<'db> Reached<'db> {
             }
             if callee.first && !below && met.insert(callee.inst) {
                 work.push((callee, true));
-                let behind = &db::inst(self.db, callee.inst).tables.callees;
-                work.extend(behind.iter().rev().map(|c| (*c, false)));
+                let behind = limits::known(self.db, callee.inst).map(|checked| &checked.tables.callees);
+                work.extend(behind.into_iter().flatten().rev().map(|c| (*c, false)));
                 continue;
             }
             if below || !met.contains(&callee.inst) {
