@@ -112,7 +112,7 @@ impl Backend {
     }
 
     pub fn new(options: Options, cache: DiskCache, pool: Arc<Pool>) -> Backend {
-        math::define(tessera_ops::scalar_eval::value);
+        math::define(tessera_ops::numbers::apply);
         // The executable itself stands for the compiler's version.
         let build = std::env::current_exe()
             .and_then(std::fs::metadata)

@@ -5,10 +5,10 @@ use crate::value::Value;
 use tessera_abi::rt::RtFn;
 use tessera_base::Span;
 use tessera_core::ty::Ty;
-use tessera_trace::known::type_id;
 use tessera_runtime::direct::Given;
 use tessera_runtime::passed::Passed;
 use tessera_runtime::value::{TypeId, TypeInfo, TypeTable};
+use tessera_trace::known::type_id;
 
 impl Machine<'_> {
     /// The type as the runtime knows it: without sizes and element types.

@@ -2,7 +2,7 @@
 
 use super::{Agrees, count, wrong};
 use crate::builtins::rules::{is_int_list, is_text_dict, is_text_list};
-use crate::builtins::{Builtin, Method, Gives, Kind, Rule, Takes};
+use crate::builtins::{Builtin, Gives, Kind, Method, Rule, Takes};
 use crate::ir::TExpr;
 use crate::ty::{Ty, same_form};
 use tessera_base::Span;

@@ -492,7 +492,12 @@ impl Cx<'_> {
                         return error_at(span);
                     }
                     let ty = if ty == Ty::Unknown { Ty::int() } else { ty };
-                    return builtin(if name == "min" { Builtin::list_min } else { Builtin::list_max }, vec![x], ty, span);
+                    return builtin(
+                        if name == "min" { Builtin::list_min } else { Builtin::list_max },
+                        vec![x],
+                        ty,
+                        span,
+                    );
                 }
                 Ty::Tuple(ts) if !ts.is_empty() => match self.seq_of(x) {
                     Seq::Each(each) => items = each,
@@ -500,7 +505,12 @@ impl Cx<'_> {
                 },
                 Ty::Str => {
                     let list = builtin(Builtin::str_list, vec![x], Ty::List(Box::new(Ty::Str)), span);
-                    return builtin(if name == "min" { Builtin::list_min } else { Builtin::list_max }, vec![list], Ty::Str, span);
+                    return builtin(
+                        if name == "min" { Builtin::list_min } else { Builtin::list_max },
+                        vec![list],
+                        Ty::Str,
+                        span,
+                    );
                 }
                 ty => {
                     let d = Diagnostic::new(

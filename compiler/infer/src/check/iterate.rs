@@ -295,7 +295,11 @@ impl Cx<'_> {
     /// `list.append(item)` on a local.
     pub fn append(&mut self, list: LocalId, item: TExpr, span: Span) {
         let place = TPlace { root: TRoot::Local(list), steps: vec![] };
-        self.out.push(TStmt::Mutate { place, change: TChange::Method { name: Method::list_append, args: vec![item] }, span });
+        self.out.push(TStmt::Mutate {
+            place,
+            change: TChange::Method { name: Method::list_append, args: vec![item] },
+            span,
+        });
     }
 
     /// Writes a loop over `seq`; `body` gets each element.

@@ -169,7 +169,11 @@ impl Cx<'_> {
                     let (beside, role) = (self.beside(base, &place), Role::Other("the list".into()));
                     let list = beside.last().map_or(list.ty, |(_, l)| l.ty.clone());
                     let more = self.expect_beside(more, &list, "list", Span::NONE, role, beside);
-                    return if more.ty.is_error() { more } else { self.change(base, Method::list_extend, vec![more], span) };
+                    return if more.ty.is_error() {
+                        more
+                    } else {
+                        self.change(base, Method::list_extend, vec![more], span)
+                    };
                 }
                 let more = match more.kind {
                     TKind::List(items) => {

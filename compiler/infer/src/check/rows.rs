@@ -12,8 +12,7 @@ impl Cx<'_> {
     /// A call of a function of the host library.
     pub fn row_call(&mut self, row: Builtin, values: Vec<Value>, span: Span) -> TExpr {
         let Rule::Params(params, gives) = row.def().rule else { bug!("`{}` is called by its row", row.name()) };
-        let slots: Vec<Slot> =
-            params.iter().map(|p| Slot::plain(p.name, p.fallback != Fallback::Required)).collect();
+        let slots: Vec<Slot> = params.iter().map(|p| Slot::plain(p.name, p.fallback != Fallback::Required)).collect();
         let Some(given) = self.match_params(row.name(), &slots, values, span, None) else { return error_at(span) };
         let mut args = vec![];
         let mut dtype = None;
