@@ -7,6 +7,7 @@ pub mod golden;
 pub mod size_problems;
 pub mod peers;
 pub mod random;
+pub mod scalar_programs;
 pub mod random_graph;
 pub mod operators;
 pub mod representative;

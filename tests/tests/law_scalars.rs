@@ -1,53 +1,16 @@
-//! One text, one meaning: numbers of a loop are the same, and fail at the same place with the same words, whether the
-//! loop is host code, is written out in a graph, or stays a loop there.
+//! One text, one meaning: operations on numbers are the same, and fail at the same place with the same words, whether they
+//! are host code, written out in a graph, a loop there that is interpreted or compiled, or Core that is interpreted. The
+//! table of operations says which there are and what each gives.
 
-use tessera_tests::program::run_source;
+use std::process::Command;
+use tessera_ops::numbers::NumberOp;
+use tessera_ops::scalar::Kind;
+use tessera_tests::laws::{on_two_threads, run_seeds};
+use tessera_tests::program::{binary, run_command, run_source};
 use tessera_tests::random::Random;
+use tessera_tests::scalar_programs::{Expressions, PRELUDE, functions, operands, type_name, written};
 
-/// An int expression over `a`, `b`, the loop variable and constants.
-fn int(r: &mut Random, depth: usize) -> String {
-    let leaf = ["a", "b", "i", "i", "n", "1", "2", "3", "7", "-5", "40", "3000000000", "-9223372036854775807"];
-    if depth == 0 || r.below(4) == 0 {
-        return leaf[r.below(leaf.len())].into();
-    }
-    let (x, y) = (int(r, depth - 1), int(r, depth - 1));
-    match r.below(16) {
-        0 | 1 => format!("({x} + {y})"),
-        2 => format!("({x} - {y})"),
-        3 | 4 => format!("({x} * {y})"),
-        5 => format!("({x} // {y})"),
-        6 => format!("({x} % {y})"),
-        7 => format!("({x} // {})", 1 + r.below(9)),
-        8 => format!("({x} % {})", 1 + r.below(1000)),
-        9 => format!("({x} ** {})", r.below(4)),
-        10 => format!("({x} << ({y} % 70))"),
-        11 => format!("({x} >> ({y} % 9 - 1))"),
-        12 => format!("({x} & {y})"),
-        13 => format!("min({x}, max({y}, 3))"),
-        14 => format!("(-{x} + abs({y}))"),
-        _ => format!("int({} / 2.0)", float(r, depth - 1)),
-    }
-}
-
-fn float(r: &mut Random, depth: usize) -> String {
-    if depth == 0 || r.below(4) == 0 {
-        return ["f", "f", "0.5", "3.0", "float(i)", "float(n)", "1e10"][r.below(7)].into();
-    }
-    let (x, y) = (float(r, depth - 1), float(r, depth - 1));
-    match r.below(12) {
-        0 | 1 => format!("({x} + {y})"),
-        2 => format!("({x} - {y})"),
-        3 => format!("({x} * {y})"),
-        4 => format!("({x} / {y})"),
-        5 => format!("({x} // {y})"),
-        6 => format!("({x} % {y})"),
-        7 => format!("math.sqrt({x} + 3.0)"),
-        8 => format!("math.{}({x})", ["floor", "ceil", "trunc"][r.below(3)]),
-        9 => format!("({} / {})", int(r, depth - 1), int(r, depth - 1)),
-        10 => format!("abs({x})"),
-        _ => format!("float({})", int(r, depth - 1)),
-    }
-}
+const PROGRAMS: u64 = 120;
 
 /// The first line of a diagnostic and its place.
 fn first(text: &str) -> String {
@@ -57,33 +20,218 @@ fn first(text: &str) -> String {
     format!("{head} {}", place.trim_start().trim_start_matches(['╭', '─', '[', ' ']))
 }
 
-#[test]
-fn loops_mean_the_same_in_graphs() {
-    let (mut failed, mut passed) = (0, 0);
-    for seed in 0..120 {
-        let r = &mut Random::new(seed);
-        let mut body = String::new();
-        for _ in 0..1 + r.below(3) {
-            body += &match r.below(3) {
-                0 => format!("        a = {}\n", int(r, 3)),
-                1 => format!("        b = {}\n", int(r, 2)),
-                _ => format!("        f = {}\n", float(r, 3)),
-            };
-        }
-        let turns = [20, 33][r.below(2)];
-        let program = |of: &str, x: &str| {
-            format!(
-                "import math\n\ndef g(x: {of}, n: int):\n    a = 1\n    b = 2\n    f = 0.5\n    for i in range(n):\n{body}    return \
-                 a, b, f, x\n\nr = g({x}, {turns})\nprint(r[0], r[1], r[2])\n"
-            )
-        };
-        let host = run_source(&program("int", "0"), &[]).unwrap();
-        let graph = run_source(&program("Tensor[f32]", "op.zeros(())"), &[]).unwrap();
-        assert_eq!((host.code, &host.out), (graph.code, &graph.out), "seed {seed}\n{body}{}{}", host.err, graph.err);
-        assert_eq!(first(&host.err), first(&graph.err), "seed {seed}\n{body}{}{}", host.err, graph.err);
-        if host.code == 0 { passed += 1 } else { failed += 1 }
+/// How a program is run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum By {
+    Compiled,
+    /// Graphs that are small are compiled, too.
+    AlwaysCompiled,
+    Interpreted,
+}
+
+/// What a program prints, and how it ends.
+fn ended(source: &str, by: By) -> (i32, String, String) {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("main.tsr"), source).unwrap();
+    let mut command = Command::new(binary());
+    command.args(["run", "main.tsr"]).args((by == By::Interpreted).then_some("--interpret")).current_dir(dir.path());
+    if by == By::AlwaysCompiled {
+        command.env("TESSERA_ALWAYS_COMPILE", "1");
     }
-    assert!(failed > 20 && passed > 20, "{failed} programs fail, {passed} do not");
+    let ran = run_command(&mut command, "").unwrap();
+    (ran.code, ran.out, first(&ran.err))
+}
+
+/// A program that computes in a loop, as host code (of an int) or in a graph (of a tensor).
+fn looped(body: &str, graph: bool, turns: usize) -> String {
+    let (of, x) = if graph { ("Tensor[f32]", "op.zeros(())") } else { ("int", "0") };
+    format!(
+        "import math\n\n{PRELUDE}def g(x: {of}, n: int):\n    a = 1\n    b = 2\n    f = 0.5\n    h = 3.0\n    p = False\n    \
+         for i in range(n):\n{body}    return a, b, f, h, p, x\n\nr = g({x}, {turns})\nprint(r[0], r[1], r[2], r[3], r[4])\n"
+    )
+}
+
+/// The body of a random loop. Once in four it begins with the row that the seed says.
+fn body(seed: u64) -> String {
+    let random = &mut Random::new(seed);
+    let mut e = Expressions { random };
+    let mut body = String::new();
+    let set = |kind: Kind, e: &mut Expressions, value: String| {
+        let name = match kind {
+            Kind::F64 => ["f", "h"][e.random.below(2)],
+            Kind::Bool => "p",
+            _ => ["a", "b"][e.random.below(2)],
+        };
+        format!("        {name} = {value}\n")
+    };
+    let row = NumberOp::ALL[(seed / 4) as usize % NumberOp::ALL.len()];
+    if seed.is_multiple_of(4) {
+        let value = e.row(row, 2);
+        body += &set(row.def().gives, &mut e, value);
+    }
+    for _ in 0..1 + e.random.below(3) {
+        let kind = [Kind::I64, Kind::F64, Kind::F64, Kind::I64, Kind::Bool][e.random.below(5)];
+        let depth = 1 + e.random.below(3);
+        let value = e.of(kind, depth);
+        body += &set(kind, &mut e, value);
+    }
+    body
+}
+
+#[test]
+fn loops_mean_the_same_everywhere() {
+    let seeds = run_seeds(PROGRAMS);
+    let failed = std::sync::atomic::AtomicUsize::new(0);
+    let count = (seeds.end - seeds.start) as usize;
+    let wrong = on_two_threads(count, |k| {
+        let seed = seeds.start + k as u64;
+        let body = body(seed);
+        let mut out = vec![];
+        for turns in [[5, 20], [9, 33]][(seed % 2) as usize] {
+            let host = ended(&looped(&body, false, turns), By::Compiled);
+            failed.fetch_add(usize::from(host.0 != 0), std::sync::atomic::Ordering::Relaxed);
+            let mut ways = vec![(false, By::Interpreted), (true, By::Compiled)];
+            ways.extend((turns > 16).then_some((true, By::AlwaysCompiled)));
+            for (graph, by) in ways {
+                let other = ended(&looped(&body, graph, turns), by);
+                if host != other {
+                    let place = if graph { "in a graph" } else { "as host code" };
+                    out.push(format!("seed {seed}, {turns} turns, {by:?} {place}\n{body}{host:?}\n{other:?}"));
+                }
+            }
+        }
+        out
+    });
+    assert!(wrong.is_empty(), "{} differ\n\n{}", wrong.len(), wrong.join("\n\n"));
+    let failed = failed.into_inner();
+    assert!(count < 100 || failed > count / 4 && failed < 2 * count - count / 4, "{failed} of {} fail", 2 * count);
+}
+
+/// A call of an operation: what programs write, its operands, and what the row gives, or `None` where it has no value.
+struct Case {
+    of: String,
+    takes: Vec<Kind>,
+    write: Box<dyn Fn(&[&str]) -> String + Sync>,
+    calls: Vec<(Vec<String>, Option<String>)>,
+}
+
+fn shown(kind: Kind, word: u64) -> String {
+    match kind {
+        Kind::F64 => tessera_runtime::digits::repr(f64::from_bits(word), tessera_base::DType::F64),
+        Kind::Bool => if word != 0 { "True" } else { "False" }.into(),
+        _ => (word as i64).to_string(),
+    }
+}
+
+fn row(op: NumberOp) -> Case {
+    let def = op.def();
+    let of_ints = op == NumberOp::int_div;
+    let takes: Vec<Kind> = def.takes.iter().map(|k| if of_ints { Kind::I64 } else { *k }).collect();
+    let word = |w: u64| if of_ints { (w as i64 as f64).to_bits() } else { w };
+    let first = operands(takes[0]);
+    let second = takes.get(1).map_or(vec![(String::new(), 0)], |k| operands(*k));
+    let mut calls = vec![];
+    for (a, x) in &first {
+        for (b, y) in &second {
+            let value = op.apply(word(*x), word(*y)).ok().map(|w| shown(def.gives, w));
+            calls.push((vec![a.clone(), b.clone()], value));
+        }
+    }
+    let write = move |x: &[&str]| written(op, x[0], x.get(1).unwrap_or(&""));
+    Case { of: def.name.into(), takes, write: Box::new(write), calls }
+}
+
+/// The function applied to operands in a loop, in host code or a graph, where the loop carries the operands.
+fn applied(case: &Case, graph: bool) -> String {
+    let of = if graph { "Tensor[f32]" } else { "int" };
+    let names = &["x", "y"][..case.takes.len()];
+    let params: Vec<String> = names.iter().zip(&case.takes).map(|(n, k)| format!("{n}: {}", type_name(*k))).collect();
+    let keep = |(name, kind): (&&str, &Kind)| match kind {
+        Kind::F64 => format!("        {name} = {name} * 1.0\n"),
+        Kind::Bool => format!("        {name} = {name} == (i >= 0)\n"),
+        _ => format!("        {name} = {name} | 0\n"),
+    };
+    let kept: String = names.iter().zip(&case.takes).map(keep).collect();
+    let call = (case.write)(names);
+    format!(
+        "import math\n\ndef g(z: {of}, {}, n: int):\n    r = {call}\n    for i in range(n):\n{kept}        r = {call}\n    \
+         return r, z\n\n",
+        params.join(", ")
+    )
+}
+
+fn hold(case: &Case) -> Vec<String> {
+    let ways = [(false, By::Compiled), (false, By::Interpreted), (true, By::Compiled), (true, By::AlwaysCompiled)];
+    let call = |graph: bool, args: &[String]| {
+        let z = if graph { "op.zeros(())" } else { "0" };
+        format!("print(g({z}, {}, 20)[0])\n", args[..case.takes.len()].join(", "))
+    };
+    let mut out = vec![];
+    let good: Vec<_> = case.calls.iter().filter(|(_, v)| v.is_some()).collect();
+    let wanted: Vec<&str> = good.iter().map(|(_, v)| v.as_deref().unwrap_or_default()).collect();
+    for (graph, by) in ways {
+        let calls: String = good.iter().map(|(args, _)| call(graph, args)).collect();
+        let (code, text, error) = ended(&(applied(case, graph) + &calls), by);
+        let mut lines = text.lines();
+        for ((args, _), want) in good.iter().zip(&wanted) {
+            let have = lines.next();
+            if have != Some(want) {
+                out.push(format!(
+                    "{} of {args:?}, {by:?}, graph: {graph}: {have:?} where {want} is meant ({code} {error})",
+                    case.of
+                ));
+                break;
+            }
+        }
+    }
+    // Of what has no value, some: each ends its program.
+    let bad: Vec<_> = case.calls.iter().filter(|(_, v)| v.is_none()).collect();
+    let step = bad.len().div_ceil(4).max(1);
+    for (args, _) in bad.into_iter().step_by(step) {
+        let host = ended(&(applied(case, false) + &call(false, args)), By::Compiled);
+        if host.0 == 0 {
+            out.push(format!("{} of {args:?} has a value in host code: {}", case.of, host.1));
+        }
+        for (graph, by) in ways {
+            let other = ended(&(applied(case, graph) + &call(graph, args)), by);
+            // The line of the call is longer in a graph, and what failed stands in the function.
+            if host != other {
+                out.push(format!("{} of {args:?}, {by:?}, graph: {graph}\n{host:?}\n{other:?}", case.of));
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn every_row_means_what_it_says_everywhere() {
+    let rows = NumberOp::ALL;
+    let wrong = on_two_threads(rows.len(), |i| hold(&row(rows[i])));
+    assert!(wrong.is_empty(), "{} differ\n\n{}", wrong.len(), wrong.join("\n\n"));
+}
+
+/// Functions of numbers that are no row: the interpreter and graphs do what host code does.
+#[test]
+fn functions_of_numbers_mean_the_same_everywhere() {
+    let mut all: Vec<(String, Vec<Kind>)> =
+        functions().into_iter().map(|(function, takes, _)| (function.name().to_owned(), takes)).collect();
+    assert!(!all.is_empty());
+    // The only one whose rule the checker has.
+    all.push(("round".into(), vec![Kind::F64, Kind::I64]));
+    for (name, takes) in all {
+        let lists: Vec<Vec<(String, u64)>> = takes.iter().map(|k| operands(*k)).collect();
+        for i in 0..40 {
+            let args: Vec<&str> =
+                lists.iter().enumerate().map(|(k, l)| &*l[(i * (7 + 4 * k) + k) % l.len()].0).collect();
+            let call = format!("{name}({})", args.join(", "));
+            let program = |of: &str, x: &str| {
+                format!("import math\n\ndef g(x: {of}):\n    return {call}, x\n\nr = g({x})\nprint(r[0])\n")
+            };
+            let host = ended(&program("int", "0"), By::Compiled);
+            assert_eq!(host, ended(&program("int", "0"), By::Interpreted), "{call}");
+            assert_eq!(host, ended(&program("Tensor[f32]", "op.zeros(())"), By::Compiled), "{call}");
+        }
+    }
 }
 
 /// Host code, numbers of a loop in a graph, and rank-0 tensors of f64 give the same bits.

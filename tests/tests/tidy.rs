@@ -174,6 +174,81 @@ fn unsafe_code_has_its_place_and_reason() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+/// Where results come from that programs see: no function here may depend on the system's libm.
+const MEANINGS: &[&str] = &[
+    "compiler/ops/src",
+    "compiler/core/src",
+    "compiler/types/src",
+    "compiler/infer/src",
+    "compiler/lower/src",
+    "compiler/trace/src",
+    "compiler/interpret/src",
+    "compiler/host/src",
+    "compiler/autodiff/src",
+    "compiler/graph/src",
+    "runtime/abi/src",
+    "runtime/core/src",
+];
+
+/// Functions of std floats that round as the system's library does. `sqrt`, `floor`, `ceil`, `trunc`, `round_ties_even`, `abs` and
+/// `mul_add` are not among them: IEEE 754 says every bit of theirs.
+const INEXACT: &[&str] = &[
+    "exp", "exp2", "exp_m1", "ln", "ln_1p", "log", "log2", "log10", "sin", "cos", "sin_cos", "tan", "asin", "acos",
+    "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "powf", "powi", "cbrt", "hypot", "gamma",
+];
+
+/// Calls that may stay, with the reason.
+const ALLOWED: &[(&str, &str, &str)] = &[
+    ("runtime/core/src/plot/axis.rs", "log10", "where a tick stands on a drawing"),
+    ("runtime/core/src/plot/axis.rs", "powi", "the number beside a tick of a drawing"),
+    ("runtime/core/src/plot/scene.rs", "log10", "where a point stands on a drawing"),
+    ("compiler/graph/src/recompute/choose.rs", "log2", "what a step costs; which steps are done twice changes no bits"),
+];
+
+#[test]
+fn results_do_not_come_from_libm() {
+    let (mut found, mut unused) = (vec![], ALLOWED.to_vec());
+    let is_test = |p: &Path| {
+        p.components().any(|c| {
+            matches!(c.as_os_str().to_str(), Some("tests" | "testing" | "tests.rs" | "testing.rs" | "laws.rs"))
+        })
+    };
+    for path in sources().iter().filter(|p| MEANINGS.iter().any(|m| p.starts_with(root().join(m))) && !is_test(p)) {
+        let text = read(path);
+        let home = path.strip_prefix(root()).unwrap_or(path).display().to_string();
+        let code = text.split("#[cfg(test)]\nmod").next().unwrap_or("");
+        for (i, line) in code.lines().enumerate() {
+            // Without texts and comments.
+            let line: String = line.split('"').step_by(2).collect();
+            let line = line.split("//").next().unwrap_or("");
+            for f in INEXACT {
+                // A method of a number, or by its path; of scalar programs there are none of these names.
+                let calls = line.matches(&format!(".{f}(")).count()
+                    + line.matches(&format!("f64::{f}")).count()
+                    + line.matches(&format!("f32::{f}")).count();
+                // Powers of two are exact.
+                let exact = if *f == "powi" {
+                    line.matches("2f64.powi(").count() + line.matches("2f32.powi(").count()
+                } else {
+                    0
+                };
+                if calls == exact {
+                    continue;
+                }
+                match ALLOWED.iter().any(|(p, g, _)| *p == home && g == f) {
+                    true => unused.retain(|(p, g, _)| *p != home || g != f),
+                    false => found.push(format!("{home}:{}: `{f}` of the system: {}", i + 1, line.trim())),
+                }
+            }
+        }
+        if text.contains("libm::") {
+            found.push(format!("{home}: the crate libm"));
+        }
+    }
+    found.extend(unused.iter().map(|(p, f, _)| format!("{p} calls `{f}` no more")));
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
 /// The lines of the largest set of modules of a crate that lead to each other, by any form of `use`, by paths, and by methods of
 /// types that several files give methods to. It may shrink: then the number here does, too. Crates with none are not listed.
 const LARGEST_CYCLES: &[(&str, usize)] = &[

@@ -13,6 +13,7 @@ pub use table::Builtin;
 use crate::ty::Ty;
 use tessera_abi::rt::RtFn;
 use tessera_base::DType;
+use tessera_ops::numbers::NumberOp;
 
 /// What an argument must be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,10 +100,8 @@ pub enum How {
     Typed(RtFn),
     /// With a number behind the arguments.
     Numbered(RtFn, i64),
-    /// `math` of a float, by its number.
-    Math(i64),
-    /// `math2` of two floats, by its number.
-    Math2(i64),
+    /// An operation on numbers.
+    Number(NumberOp),
     /// It takes more than a call: host code and the interpreter make it.
     Made(Made),
 }
@@ -112,12 +111,9 @@ pub enum How {
 pub enum Made {
     Print,
     Len,
-    Abs,
+    /// Of numbers of one type or texts.
     Least,
     Greatest,
-    IsNan,
-    IsInf,
-    IsFinite,
     /// Of a list.
     Sum,
     /// Of a dict, pairs.
@@ -144,10 +140,8 @@ pub enum Traced {
 /// Meanings that the tracer has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tracing {
-    /// A function of numbers, by how it is had when the program runs.
+    /// The operation on numbers that it is when the program runs.
     Number,
-    Abs,
-    Round,
     Least,
     Greatest,
     Len,
@@ -426,8 +420,15 @@ mod tests {
             let (func, more) = match b.def().how {
                 How::Direct(func) => (func, 0),
                 How::Typed(func) | How::Numbered(func, _) => (func, 1),
-                How::Math(_) => (RtFn::math, 1),
-                How::Math2(_) => (RtFn::math2, 1),
+                How::Number(op) => {
+                    assert_eq!(
+                        b.params().map_or(op.def().takes.len(), <[_]>::len),
+                        op.def().takes.len(),
+                        "`{}`",
+                        b.name()
+                    );
+                    continue;
+                }
                 How::Made(_) => continue,
             };
             if let Some(params) = b.params() {
@@ -444,8 +445,12 @@ mod tests {
     #[test]
     fn what_is_certain_cannot_fail() {
         for b in Builtin::ALL.iter().filter(|b| b.def().does == Does::Certain) {
-            if let How::Direct(func) | How::Typed(func) | How::Numbered(func, _) = b.def().how {
-                assert!(!func.sig().fails, "`{}`", b.name());
+            match b.def().how {
+                How::Direct(func) | How::Typed(func) | How::Numbered(func, _) => {
+                    assert!(!func.sig().fails, "`{}`", b.name());
+                }
+                How::Number(op) => assert!(op.def().check.is_none(), "`{}`", b.name()),
+                How::Made(_) => {}
             }
         }
     }

@@ -13,7 +13,9 @@ use std::sync::Arc;
 use tessera_base::{BinOp, CmpOp, DType, Mesh, Size, SizeVar, Span};
 use tessera_ir::graph::Policy;
 use tessera_ir::hints::KernelHints;
+use tessera_ops::numbers::NumberOp;
 use tessera_ops::prim::Collective;
+use tessera_ops::scalar::Kind;
 use tessera_ops::surface::{Hints, OpDef};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -118,6 +120,26 @@ impl TExpr {
             TKind::Neg(a) => a.is_certain() && a.is_known_int(),
             TKind::BoolToInt(a) => a.is_certain(),
             _ => false,
+        }
+    }
+
+    /// The operation on numbers that the form is, of which its operands are the operands.
+    pub fn number_op(&self) -> Option<NumberOp> {
+        match &self.kind {
+            TKind::Arith { op, left, right, int_operands } => {
+                // An operand that is never there is of any type.
+                let any = if *op == BinOp::Div { Kind::F64 } else { Kind::I64 };
+                let of = left.ty.number().or(right.ty.number()).unwrap_or(any);
+                NumberOp::arith(*op, of, *int_operands)
+            }
+            TKind::Neg(a) => match a.ty {
+                Ty::Float => Some(NumberOp::float_neg),
+                _ => Some(NumberOp::int_neg),
+            },
+            TKind::Invert(_) => Some(NumberOp::int_invert),
+            TKind::IntToFloat(_) => Some(NumberOp::int_to_float),
+            TKind::BoolToInt(_) => Some(NumberOp::bool_to_int),
+            _ => None,
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use tessera_base::{DType, FileId, Mesh, Sharding, Size, TensorType};
+use tessera_ops::scalar::Kind;
 
 /// A variable of a module: its number in the program, and in a checked body, that of the body's own table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -196,6 +197,16 @@ impl FnRefTy {
 }
 
 impl Ty {
+    /// As what operations on numbers take it, if it is a number.
+    pub fn number(&self) -> Option<Kind> {
+        match self {
+            Ty::Int(_) => Some(Kind::I64),
+            Ty::Float => Some(Kind::F64),
+            Ty::Bool => Some(Kind::Bool),
+            _ => None,
+        }
+    }
+
     /// Whether tensors of it lie on a mesh.
     pub fn on_a_mesh(&self) -> bool {
         match self {

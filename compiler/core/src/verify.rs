@@ -214,7 +214,13 @@ impl<'p> At<'p> {
             TKind::IntToFloat(x) => takes(x, &int),
             TKind::BoolToInt(x) => takes(x, &Ty::Bool).and_then(|()| gives(&int)),
             TKind::Invert(x) => takes(x, &int).and_then(|()| gives(&int)),
-            TKind::Arith { .. } => fits("the value", &e.ty, matches!(e.ty, Ty::Int(_) | Ty::Float), e.span),
+            TKind::Arith { op, .. } => {
+                fits("the value", &e.ty, matches!(e.ty, Ty::Int(_) | Ty::Float), e.span)?;
+                match e.number_op() {
+                    Some(_) => Ok(()),
+                    None => wrong(&format!("`{}` has no meaning for `{}`", op.symbol(), e.ty), e.span),
+                }
+            }
             TKind::Neg(x) => fits("the operand", &x.ty, matches!(x.ty, Ty::Int(_) | Ty::Float), x.span),
             TKind::Convert { to, .. } => gives(match to {
                 Convert::Int => &int,

@@ -113,7 +113,7 @@ impl Backend {
     }
 
     pub fn new(options: Options, cache: DiskCache, pool: Arc<Pool>) -> Backend {
-        math::define(tessera_ops::scalar_eval::value);
+        math::define(tessera_ops::numbers::apply);
         if options.checked {
             tessera_runtime::tensor::poison::show();
         }

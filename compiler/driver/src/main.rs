@@ -12,7 +12,7 @@ static MEMORY: tessera_runtime::memory::Counting = tessera_runtime::memory::Coun
 const STACK_BYTES: usize = 256 << 20;
 
 fn main() -> ExitCode {
-    tessera_runtime::math::define(tessera_ops::scalar_eval::value);
+    tessera_runtime::math::define(tessera_ops::numbers::apply);
     std::panic::set_hook(Box::new(|info| {
         // What a library says about a bad file becomes a diagnostic.
         if !tessera_runtime::io::tokens::is_guarded() {

@@ -24,13 +24,10 @@ fn changes(e: &HExpr, locals: bool) -> bool {
         Block { .. } | Take(_) => true,
         Call { args, .. } => !locals || all(args),
         CallClosure { func, args } => !locals || changes(func, locals) || all(args),
-        IntOp(_, a, b) | Rel(_, a, b) | And(a, b) | Or(a, b) => changes(a, locals) || changes(b, locals),
-        FloatOp { left, right, .. } => changes(left, locals) || changes(right, locals),
-        IntNeg(a) | IntInvert(a) | FloatNeg(a) | Not(a) | IntToFloat(a) | FloatToInt(a) | Field(a, _) => {
-            changes(a, locals)
-        }
+        And(a, b) | Or(a, b) => changes(a, locals) || changes(b, locals),
+        Field(a, _) => changes(a, locals),
         Cond { test, then, otherwise } => changes(test, locals) || changes(then, locals) || changes(otherwise, locals),
-        Record(items) | List(items) => all(items),
+        Number(_, items) | Record(items) | List(items) => all(items),
         Closure { captures, .. } => all(captures),
         Rt { args, .. } | Region { args, .. } => all(args),
         Int(_) | Float(_) | Bool(_) | Str(_) | None | DType(_) | Local(_) | Global(_) | TypeOf(_) => false,

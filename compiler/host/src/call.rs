@@ -1,12 +1,12 @@
 //! Calls: of runtime functions, functions, closures and tensor regions.
 
 use crate::frame::{Cold, Gen, plain};
-use cranelift::codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift::codegen::ir::condcodes::IntCC;
 use cranelift::codegen::ir::types::{F64, I64};
 use cranelift::codegen::ir::{BlockArg, InstBuilder, StackSlot, StackSlotData, StackSlotKind, Value};
 use tessera_abi::layout;
 use tessera_abi::rt::{RtFn, Word};
-use tessera_ir::host::{FnId, HExpr, HExprKind, HostType, RegionId, Root, SpanId, TypeId};
+use tessera_ir::host::{FnId, HExpr, HostType, RegionId, Root, SpanId, TypeId};
 
 impl Gen<'_, '_> {
     /// The operands of a call; those that are owned are held until [`Gen::release_operands`].
@@ -93,10 +93,6 @@ impl Gen<'_, '_> {
             RtFn::list_len => Some(self.length(&args[0], layout::list::LEN)),
             RtFn::str_len => Some(self.length(&args[0], layout::string::CHARS)),
             RtFn::list_get => Some(self.list_get(args, ty, span)),
-            RtFn::math => match args[0].kind {
-                HExprKind::Int(number) => self.math_inline(number, &args[1], span),
-                _ => None,
-            },
             _ => None,
         }
     }
@@ -132,25 +128,6 @@ impl Gen<'_, '_> {
         let data = self.b.ins().load(I64, plain(), list, layout::list::DATA);
         let offset = self.b.ins().ishl_imm_u(at, 3);
         self.b.ins().iadd(data, offset)
-    }
-
-    fn math_inline(&mut self, number: i64, arg: &HExpr, span: SpanId) -> Option<Value> {
-        if ![0, 6, 7, 11].contains(&number) {
-            return None;
-        }
-        let x = self.expr(arg);
-        Some(match number {
-            6 => self.b.ins().floor(x),
-            7 => self.b.ins().ceil(x),
-            11 => self.b.ins().trunc(x),
-            _ => {
-                let zero = self.b.ins().f64const(0.0);
-                let below = self.b.ins().fcmp(FloatCC::LessThan, x, zero);
-                let number = self.int(number);
-                self.fail_if(below, Cold::Fail { func: RtFn::math, args: vec![number, x], span });
-                self.b.ins().sqrt(x)
-            }
-        })
     }
 
     /// Owned values, held while the later ones are evaluated, then given away.

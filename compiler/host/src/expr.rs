@@ -1,7 +1,7 @@
 //! Expressions. Every value that comes out is owned by whoever asked for it.
 
 use crate::frame::{Gen, plain};
-use cranelift::codegen::ir::types::{F64, I64};
+use cranelift::codegen::ir::types::I64;
 use cranelift::codegen::ir::{InstBuilder, Value};
 use tessera_abi::layout;
 use tessera_abi::rt::RtFn;
@@ -21,37 +21,10 @@ impl Gen<'_, '_> {
             HExprKind::TypeOf(ty) => self.int(self.unit.link.types[ty.0 as usize].into()),
             HExprKind::Str(_) | HExprKind::Local(_) | HExprKind::Global(_) => self.copied(e),
             HExprKind::Take(id) => self.take(*id),
-            HExprKind::IntOp(op, a, b) => self.int_op(*op, a, b, e.span),
-            HExprKind::IntNeg(a) => {
-                let a = self.expr(a);
-                self.int_neg(a, e.span)
-            }
-            HExprKind::IntInvert(a) => {
-                let a = self.expr(a);
-                self.b.ins().bnot(a)
-            }
-            HExprKind::FloatOp { op, left, right, int_operands } => {
-                self.float_op(*op, left, right, *int_operands, e.span)
-            }
-            HExprKind::FloatNeg(a) => {
-                let a = self.expr(a);
-                self.b.ins().fneg(a)
-            }
-            HExprKind::Rel(..) | HExprKind::Not(_) => {
-                let byte = self.condition(e);
-                self.b.ins().uextend(I64, byte)
-            }
+            HExprKind::Number(op, args) => self.number(*op, args, e.span),
             HExprKind::And(a, b) => self.short_circuit(a, b, true),
             HExprKind::Or(a, b) => self.short_circuit(a, b, false),
             HExprKind::Cond { test, then, otherwise } => self.choose(test, then, otherwise, e.ty),
-            HExprKind::IntToFloat(a) => {
-                let a = self.expr(a);
-                self.b.ins().fcvt_from_sint(F64, a)
-            }
-            HExprKind::FloatToInt(a) => {
-                let a = self.expr(a);
-                self.float_to_int(a, e.span)
-            }
             HExprKind::Record(fields) => self.record(fields, e.ty),
             HExprKind::Field(base, index) => self.field(base, *index, e.ty),
             HExprKind::List(items) => self.list(items, e.ty),

@@ -5,7 +5,6 @@ use cranelift::codegen::ir::condcodes::IntCC;
 use cranelift::codegen::ir::types::{I8, I64};
 use cranelift::codegen::ir::{Block, BlockArg, InstBuilder, Value};
 use tessera_abi::layout;
-use tessera_abi::layout::int_fault;
 use tessera_abi::rt::RtFn;
 use tessera_ir::host::{HExpr, HExprKind, HStmt, LocalId, SpanId};
 
@@ -86,8 +85,7 @@ impl Gen<'_, '_> {
     /// How many rounds a range has; a step of 0 fails.
     fn rounds(&mut self, first: Value, last: Value, by: Value, span: SpanId) -> Value {
         let zero = self.b.ins().icmp_imm_s(IntCC::Equal, by, 0);
-        let number = self.int(int_fault::STEP_ZERO);
-        self.fail_if(zero, Cold::Fail { func: RtFn::fail_int, args: vec![number, first, last], span });
+        self.fail_if(zero, Cold::Fail { func: RtFn::fail_step, args: vec![], span });
         let up = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, by, 0);
         let low = self.b.ins().select(up, first, last);
         let high = self.b.ins().select(up, last, first);

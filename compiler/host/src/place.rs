@@ -237,8 +237,7 @@ fn is_simple(e: &HExpr) -> bool {
     use tessera_ir::host::HExprKind::*;
     match &e.kind {
         Int(_) | Str(_) | Local(_) | Global(_) => true,
-        IntOp(_, a, b) => is_simple(a) && is_simple(b),
-        IntNeg(a) => is_simple(a),
+        Number(_, args) => args.iter().all(is_simple),
         Rt { func: RtFn::list_get | RtFn::list_len, args } => args.iter().all(is_simple),
         Field(a, _) => is_simple(a),
         _ => false,

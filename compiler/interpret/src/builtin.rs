@@ -3,12 +3,13 @@
 use crate::machine::{Machine, R};
 use crate::value::{Value, key_value};
 use tessera_abi::rt::RtFn;
-use tessera_base::{Code, Span};
+use tessera_base::{Code, Span, bug};
 use tessera_core::builtins::{How, Made};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
+use tessera_ops::numbers::NumberOp;
 use tessera_runtime::direct::Given;
-use tessera_trace::scalar::{Known, ScalarOp};
+use tessera_trace::scalar::Known;
 
 impl Machine<'_> {
     pub fn builtin(&mut self, function: Builtin, args: &[TExpr], ty: &Ty, span: Span) -> R<Value> {
@@ -16,6 +17,12 @@ impl Machine<'_> {
             return self.unknown(span, "where the parts of a tensor lie");
         }
         let values = self.exprs(args)?;
+        if let How::Number(op) = function.def().how {
+            let Some(known) = values.iter().map(Value::scalar).collect::<Option<Vec<_>>>() else {
+                return self.broken(span, "a number");
+            };
+            return self.applied(op, &known, span);
+        }
         let mut given: Vec<Given> = values.iter().zip(args).map(|(v, e)| self.given(v, &e.ty)).collect();
         let func = match function.def().how {
             How::Direct(func) => func,
@@ -27,15 +34,7 @@ impl Machine<'_> {
                 given.push(Given::Number(number));
                 func
             }
-            How::Math(number) | How::Math2(number) => {
-                given.insert(0, Given::Number(number));
-                let func = if matches!(function.def().how, How::Math(_)) { RtFn::math } else { RtFn::math2 };
-                let value = self.rt(func, given, &Ty::Float, span)?;
-                return match (ty, value.scalar()) {
-                    (Ty::Int(_), Some(k)) => self.applied(ScalarOp::FloatToInt, &[k], span),
-                    _ => Ok(value),
-                };
-            }
+            How::Number(op) => bug!("`{}` is no function of the runtime", op.def().name),
             How::Made(made) => return self.made(made, args, &values, ty, span),
         };
         self.rt(func, given, ty, span)
@@ -50,18 +49,10 @@ impl Machine<'_> {
             (Made::Size, [Value::Tensor(t)]) => {
                 let mut size = Known::Int(1);
                 for &n in &t.shape {
-                    let times = ScalarOp::Arith { op: tessera_base::BinOp::Mul, int_operands: false };
-                    size = self.known(times, &[size, Known::Int(n as i64)], span)?;
+                    size = self.known(NumberOp::int_mul, &[size, Known::Int(n as i64)], span)?;
                 }
                 Ok(size.into())
             }
-            (Made::Abs, [v]) => match v.scalar() {
-                Some(k) => self.applied(ScalarOp::Abs, &[k], span),
-                None => self.broken(span, "a number"),
-            },
-            (Made::IsNan, [Value::Float(x)]) => Ok(Value::Bool(x.is_nan())),
-            (Made::IsInf, [Value::Float(x)]) => Ok(Value::Bool(x.is_infinite())),
-            (Made::IsFinite, [Value::Float(x)]) => Ok(Value::Bool(x.is_finite())),
             (Made::Least, [first, rest @ ..]) => self.extreme(false, first, rest, span),
             (Made::Greatest, [first, rest @ ..]) => self.extreme(true, first, rest, span),
             (Made::Sum, [list]) => {
@@ -79,24 +70,13 @@ impl Machine<'_> {
                 self.rt(RtFn::io_save, given, ty, span)
             }
             (Made::Tile, _) => self.broken(span, "a tile program around this"),
-            (
-                Made::Len
-                | Made::Size
-                | Made::Abs
-                | Made::IsNan
-                | Made::IsInf
-                | Made::IsFinite
-                | Made::Least
-                | Made::Greatest
-                | Made::Sum
-                | Made::Items
-                | Made::Save,
-                _,
-            ) => self.broken(span, "a value of another type"),
+            (Made::Len | Made::Size | Made::Least | Made::Greatest | Made::Sum | Made::Items | Made::Save, _) => {
+                self.broken(span, "a value of another type")
+            }
         }
     }
 
-    fn known(&mut self, op: ScalarOp, operands: &[Known], span: Span) -> R<Known> {
+    fn known(&mut self, op: NumberOp, operands: &[Known], span: Span) -> R<Known> {
         match self.applied(op, operands, span)?.scalar() {
             Some(k) => Ok(k),
             None => self.broken(span, "a number"),
@@ -132,7 +112,13 @@ impl Machine<'_> {
                 }
                 (a, b) => match (a.scalar(), b.scalar()) {
                     (Some(a), Some(b)) => {
-                        self.applied(if largest { ScalarOp::Max } else { ScalarOp::Min }, &[a, b], span)?
+                        let op = match (a, largest) {
+                            (Known::Float(_), false) => NumberOp::float_min,
+                            (Known::Float(_), true) => NumberOp::float_max,
+                            (_, false) => NumberOp::int_min,
+                            (_, true) => NumberOp::int_max,
+                        };
+                        self.applied(op, &[a, b], span)?
                     }
                     _ => return self.broken(span, "a number"),
                 },

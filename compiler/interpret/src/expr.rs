@@ -11,7 +11,7 @@ use tessera_core::ty::Ty;
 use tessera_runtime::direct::Given;
 use tessera_runtime::fault::{reserve, reserve_text};
 use tessera_runtime::slice::ABSENT;
-use tessera_trace::scalar::{Known, ScalarOp};
+use tessera_trace::scalar::Known;
 
 impl Machine<'_> {
     pub fn expr(&mut self, e: &TExpr) -> R<Value> {
@@ -25,14 +25,10 @@ impl Machine<'_> {
             TKind::DType(d) => Value::DType(*d),
             TKind::Local(l) => return self.local(*l, span),
             TKind::Global(g) => return self.global(*g, span),
-            TKind::Arith { op, left, right, int_operands } => {
-                let op = ScalarOp::Arith { op: *op, int_operands: *int_operands };
-                return self.scalar_op(op, &[left, right], span);
+            TKind::Arith { left, right, .. } => return self.number_form(e, &[left, right]),
+            TKind::Neg(a) | TKind::Invert(a) | TKind::IntToFloat(a) | TKind::BoolToInt(a) => {
+                return self.number_form(e, &[a]);
             }
-            TKind::Neg(a) => return self.scalar_op(ScalarOp::Neg, &[a], span),
-            TKind::Invert(a) => return self.scalar_op(ScalarOp::Invert, &[a], span),
-            TKind::IntToFloat(a) => return self.scalar_op(ScalarOp::IntToFloat, &[a], span),
-            TKind::BoolToInt(a) => return self.scalar_op(ScalarOp::BoolToInt, &[a], span),
             TKind::Not(a) => Value::Bool(!self.truth(a)?),
             TKind::Truth(a) => Value::Bool(self.truth(a)?),
             TKind::Logic { and, left, right } => Value::Bool(match self.truth(left)? == *and {

@@ -6,6 +6,7 @@ use tessera_abi::rt::RtFn;
 use tessera_base::{CmpOp, Span};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
+use tessera_ops::numbers::NumberOp;
 use tessera_runtime::direct::Given;
 use tessera_trace::scalar::{Known, ScalarOp};
 
@@ -38,27 +39,30 @@ fn untold(ty: &Ty) -> bool {
 }
 
 impl Machine<'_> {
-    pub fn scalar_op(&mut self, op: ScalarOp, operands: &[&TExpr], span: Span) -> R<Value> {
+    /// A form that is an operation on numbers.
+    pub fn number_form(&mut self, e: &TExpr, operands: &[&TExpr]) -> R<Value> {
         let mut known = vec![];
-        for e in operands {
-            match self.expr(e)?.scalar() {
+        for operand in operands {
+            match self.expr(operand)?.scalar() {
                 Some(k) => known.push(k),
-                None => return self.broken(e.span, "a number"),
+                None => return self.broken(operand.span, "a number"),
             }
         }
-        self.applied(op, &known, span)
+        match e.number_op() {
+            Some(op) => self.applied(op, &known, e.span),
+            None => self.broken(e.span, "an operation on numbers"),
+        }
     }
 
-    pub fn applied(&mut self, op: ScalarOp, operands: &[Known], span: Span) -> R<Value> {
-        op.apply(operands).map(Value::from).map_err(|fault| self.fault(fault, span))
+    /// An operation on numbers.
+    pub fn applied(&mut self, op: NumberOp, operands: &[Known], span: Span) -> R<Value> {
+        ScalarOp::from(op).apply(operands).map(Value::from).map_err(|fault| self.fault(fault, span))
     }
 
     pub fn truth(&mut self, e: &TExpr) -> R<bool> {
         let value = self.expr(e)?;
         Ok(match &value {
-            Value::Bool(b) => *b,
-            Value::Int(n) => *n != 0,
-            Value::Float(x) => *x != 0.0,
+            Value::Bool(_) | Value::Int(_) | Value::Float(_) => value.scalar().is_some_and(Known::truth),
             Value::Str(s) => !s.is_empty(),
             Value::None => false,
             Value::List(items) | Value::Record(items) => match e.ty {
@@ -87,7 +91,7 @@ impl Machine<'_> {
             return Ok(!holds(op, 0));
         }
         if let (Some(a), Some(b)) = (l.scalar(), r.scalar()) {
-            return match self.applied(ScalarOp::Rel(op), &[a, b], span)? {
+            return match self.applied(NumberOp::compare(op, a.kind().in_programs()), &[a, b], span)? {
                 Value::Bool(b) => Ok(b),
                 _ => self.broken(span, "a truth"),
             };
@@ -136,10 +140,17 @@ impl Machine<'_> {
         let (func, ty) = match (to, &value) {
             (Convert::Str, _) => return self.shown(&value, &e.ty, false, span),
             (Convert::Repr, _) => return self.shown(&value, &e.ty, true, span),
-            (Convert::Int, Value::Float(x)) => return self.applied(ScalarOp::FloatToInt, &[Known::Float(*x)], span),
-            (Convert::Int, Value::Bool(b)) => return Ok(Value::Int(i64::from(*b))),
-            (Convert::Float, Value::Bool(b)) => return Ok(Value::Float(f64::from(u8::from(*b)))),
-            (Convert::Float, Value::Int(n)) => return Ok(Value::Float(*n as f64)),
+            (Convert::Int, Value::Float(x)) => {
+                return self.applied(NumberOp::float_to_int, &[Known::Float(*x)], span);
+            }
+            (Convert::Float, Value::Int(n)) => return self.applied(NumberOp::int_to_float, &[Known::Int(*n)], span),
+            (Convert::Int | Convert::Float, Value::Bool(b)) => {
+                let int = self.applied(NumberOp::bool_to_int, &[Known::Bool(*b)], span)?;
+                return match (to, int.scalar()) {
+                    (Convert::Float, Some(int)) => self.applied(NumberOp::int_to_float, &[int], span),
+                    _ => Ok(int),
+                };
+            }
             _ if known.is_some() => return Ok(value),
             (Convert::Int, Value::Str(_)) => (RtFn::str_to_int, Ty::int()),
             (Convert::Float, Value::Str(_)) => (RtFn::str_to_float, Ty::Float),

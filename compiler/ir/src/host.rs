@@ -10,6 +10,7 @@
 use std::sync::Arc;
 use tessera_abi::rt::RtFn;
 use tessera_base::{Code, Span};
+use tessera_ops::numbers::NumberOp;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct TypeId(pub u32);
@@ -108,34 +109,6 @@ pub struct HExpr {
     pub span: SpanId,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arith {
-    Add,
-    Sub,
-    Mul,
-    /// Floats only.
-    Div,
-    FloorDiv,
-    Mod,
-    Pow,
-    /// Ints only.
-    And,
-    Or,
-    Xor,
-    Shl,
-    Shr,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Rel {
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-}
-
 #[derive(Clone, PartialEq, Debug)]
 pub enum HExprKind {
     Int(i64),
@@ -150,22 +123,8 @@ pub enum HExprKind {
     /// the local is left empty (0), so that the receiver may be the only owner.
     Take(LocalId),
     Global(GlobalId),
-    /// Checked: overflow, division by zero and negative exponents fail at the span.
-    IntOp(Arith, Box<HExpr>, Box<HExpr>),
-    IntNeg(Box<HExpr>),
-    IntInvert(Box<HExpr>),
-    /// IEEE, except that floor division and remainder by zero fail at the span, as does `/`
-    /// of two ints (after conversion) when `int_operands`.
-    FloatOp {
-        op: Arith,
-        left: Box<HExpr>,
-        right: Box<HExpr>,
-        int_operands: bool,
-    },
-    FloatNeg(Box<HExpr>),
-    /// Of two ints, two floats or two bools.
-    Rel(Rel, Box<HExpr>, Box<HExpr>),
-    Not(Box<HExpr>),
+    /// An operation on numbers; fails at the span where its row says that it has no value.
+    Number(NumberOp, Vec<HExpr>),
     And(Box<HExpr>, Box<HExpr>),
     Or(Box<HExpr>, Box<HExpr>),
     Cond {
@@ -173,9 +132,6 @@ pub enum HExprKind {
         then: Box<HExpr>,
         otherwise: Box<HExpr>,
     },
-    IntToFloat(Box<HExpr>),
-    /// Truncates; NaN, infinities and values beyond i64 fail.
-    FloatToInt(Box<HExpr>),
     /// Struct or tuple.
     Record(Vec<HExpr>),
     Field(Box<HExpr>, u32),

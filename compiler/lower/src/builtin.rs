@@ -2,11 +2,13 @@
 
 use super::body::Body;
 use tessera_abi::rt::RtFn::*;
-use tessera_base::{Code, Diagnostic, Span};
+use tessera_base::{CmpOp, Code, Diagnostic, Span};
 use tessera_core::builtins::{How, Made};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
-use tessera_ir::host::{Arith, HExpr, HExprKind, HStmt, HostType, Rel, TypeId};
+use tessera_ir::host::{HExpr, HExprKind, HStmt, HostType, TypeId};
+use tessera_ops::numbers::NumberOp;
+use tessera_ops::scalar::Kind;
 
 impl Body<'_, '_> {
     pub(super) fn builtin(&mut self, function: Builtin, args: &[TExpr], ty: &Ty, span: Span) -> HExpr {
@@ -21,19 +23,14 @@ impl Body<'_, '_> {
                 args.push(self.type_of(result, span));
                 self.rt(func, args, result, span)
             }
-            How::Numbered(func, number) => {
+            How::Numbered(func, which) => {
                 let mut args = self.exprs(args);
-                args.push(self.int(number, span));
+                args.push(self.int(which, span));
                 self.rt(func, args, result, span)
             }
-            How::Math(number) | How::Math2(number) => {
-                let float = self.float_ty();
-                let func = if matches!(function.def().how, How::Math(_)) { math } else { math2 };
-                let (number, mut x) = (self.int(number, span), self.exprs(args));
-                x.insert(0, number);
-                let value = self.rt(func, x, float, span);
-                let to_int = result != float;
-                if to_int { self.make(HExprKind::FloatToInt(Box::new(value)), result, span) } else { value }
+            How::Number(op) => {
+                let args = self.exprs(args);
+                self.make(HExprKind::Number(op, args), result, span)
             }
             How::Made(made) => self.made(made, function, args, ty, result, span),
         }
@@ -65,10 +62,8 @@ impl Body<'_, '_> {
                 args.push(self.type_of(ty, span));
                 self.rt(io_save, args, result, span)
             }
-            Made::IsNan | Made::IsInf | Made::IsFinite => self.is_kind(made, &args[0], result, span),
             Made::Size => self.tensor_size(&args[0], span),
             Made::Len => self.len(&args[0], result, span),
-            Made::Abs => self.abs(&args[0], result, span),
             Made::Least => self.least(false, args, result, span),
             Made::Greatest => self.least(true, args, result, span),
             Made::Sum => {
@@ -118,83 +113,32 @@ impl Body<'_, '_> {
         self.rt(func, vec![value], result, span)
     }
 
-    fn abs(&mut self, e: &TExpr, ty: TypeId, span: Span) -> HExpr {
-        let (value, float) = (self.expr(e), matches!(e.ty, Ty::Float));
-        let bool = self.bool_ty();
-        self.once(value, span, |b, x| {
-            let zero = match float {
-                true => b.make(HExprKind::Float(0.0), ty, span),
-                false => b.int(0, span),
-            };
-            let boxed = Box::new(x.clone());
-            let test = b.make(HExprKind::Rel(Rel::Lt, boxed.clone(), Box::new(zero.clone())), bool, span);
-            let neg = if float { HExprKind::FloatNeg(boxed) } else { HExprKind::IntNeg(boxed) };
-            let then = Box::new(b.make(neg, ty, span));
-            // Adding 0.0 turns -0.0 into 0.0.
-            let same = match float {
-                true => {
-                    let kind = HExprKind::FloatOp {
-                        op: Arith::Add,
-                        left: Box::new(x),
-                        right: Box::new(zero),
-                        int_operands: false,
-                    };
-                    b.make(kind, ty, span)
-                }
-                false => x,
-            };
-            b.make(HExprKind::Cond { test: Box::new(test), then, otherwise: Box::new(same) }, ty, span)
-        })
-    }
-
     /// `min(a, b, …)`: the first of equal values.
     fn least(&mut self, largest: bool, args: &[TExpr], ty: TypeId, span: Span) -> HExpr {
-        let text = matches!(args[0].ty, Ty::Str);
+        let op = match (args[0].ty.number(), largest) {
+            (Some(Kind::I64), false) => Some(NumberOp::int_min),
+            (Some(Kind::I64), true) => Some(NumberOp::int_max),
+            (Some(Kind::F64), false) => Some(NumberOp::float_min),
+            (Some(Kind::F64), true) => Some(NumberOp::float_max),
+            _ => None,
+        };
         let first = self.expr(&args[0]);
         args[1..].iter().fold(first, |best, next| {
             let next = self.expr(next);
-            self.once(best, span, |b, best| b.once(next, span, |b, next| b.better(largest, text, best, next, ty, span)))
-        })
-    }
-
-    fn better(&mut self, largest: bool, text: bool, best: HExpr, next: HExpr, ty: TypeId, span: Span) -> HExpr {
-        let (bool, int) = (self.bool_ty(), self.int_ty());
-        let rel = if largest { Rel::Gt } else { Rel::Lt };
-        let kind = if text {
-            let order = self.rt(str_compare, vec![next.clone(), best.clone()], int, span);
-            HExprKind::Rel(rel, Box::new(order), Box::new(self.int(0, span)))
-        } else {
-            HExprKind::Rel(rel, Box::new(next.clone()), Box::new(best.clone()))
-        };
-        let test = Box::new(self.make(kind, bool, span));
-        self.make(HExprKind::Cond { test, then: Box::new(next), otherwise: Box::new(best) }, ty, span)
-    }
-
-    /// `math.isnan`, `math.isinf`, `math.isfinite`.
-    fn is_kind(&mut self, made: Made, x: &TExpr, bool: TypeId, span: Span) -> HExpr {
-        let float = self.float_ty();
-        let value = self.expr(x);
-        self.once(value, span, |b, x| match made {
-            Made::IsNan => b.make(HExprKind::Rel(Rel::Ne, Box::new(x.clone()), Box::new(x)), bool, span),
-            _ => {
-                // x - x is 0 for finite numbers and NaN otherwise.
-                let kind = HExprKind::FloatOp {
-                    op: Arith::Sub,
-                    left: Box::new(x.clone()),
-                    right: Box::new(x.clone()),
-                    int_operands: false,
-                };
-                let difference = b.make(kind, float, span);
-                let zero = b.make(HExprKind::Float(0.0), float, span);
-                let finite =
-                    Box::new(b.make(HExprKind::Rel(Rel::Eq, Box::new(difference), Box::new(zero)), bool, span));
-                if made == Made::IsFinite {
-                    return *finite;
-                }
-                let number = Box::new(b.make(HExprKind::Rel(Rel::Eq, Box::new(x.clone()), Box::new(x)), bool, span));
-                let infinite = Box::new(b.make(HExprKind::Not(finite), bool, span));
-                b.make(HExprKind::And(number, infinite), bool, span)
+            match op {
+                Some(op) => self.make(HExprKind::Number(op, vec![best, next]), ty, span),
+                None => self.once(best, span, |b, best| {
+                    b.once(next, span, |b, next| b.better_text(largest, best, next, ty, span))
+                }),
             }
         })
+    }
+
+    fn better_text(&mut self, largest: bool, best: HExpr, next: HExpr, ty: TypeId, span: Span) -> HExpr {
+        let int = self.int_ty();
+        let order = self.rt(str_compare, vec![next.clone(), best.clone()], int, span);
+        let zero = self.int(0, span);
+        let test = Box::new(self.compared(if largest { CmpOp::Gt } else { CmpOp::Lt }, Kind::I64, order, zero, span));
+        self.make(HExprKind::Cond { test, then: Box::new(next), otherwise: Box::new(best) }, ty, span)
     }
 }

@@ -2,13 +2,14 @@
 
 use super::body::Body;
 use tessera_abi::rt::RtFn;
-use tessera_base::Span;
+use tessera_base::{CmpOp, Span};
 use tessera_core::ir::*;
 use tessera_core::law::settles;
 use tessera_core::live::{Live, Targets};
 use tessera_core::ty::Ty;
 use tessera_core::walk::Var;
-use tessera_ir::host::{HExpr, HExprKind, HStmt, HostType, Rel, TypeId};
+use tessera_ir::host::{HExpr, HExprKind, HStmt, HostType, TypeId};
+use tessera_ops::scalar::Kind;
 use tessera_runtime::slice::ABSENT;
 
 impl Body<'_, '_> {
@@ -249,8 +250,8 @@ impl Body<'_, '_> {
         }
         self.once(value, e.span, |b, value| {
             let (absent, next) = (b.int(ABSENT, span), b.int(ABSENT + 1, span));
-            let (bool, int) = (b.bool_ty(), b.int_ty());
-            let test = b.make(HExprKind::Rel(Rel::Eq, Box::new(value.clone()), Box::new(absent)), bool, span);
+            let int = b.int_ty();
+            let test = b.compared(CmpOp::Eq, Kind::I64, value.clone(), absent, span);
             let kind = HExprKind::Cond { test: Box::new(test), then: Box::new(next), otherwise: Box::new(value) };
             b.make(kind, int, span)
         })

@@ -3,52 +3,28 @@
 use super::body::Body;
 use super::types::is_plain;
 use tessera_abi::rt::RtFn;
-use tessera_base::Span;
-use tessera_base::{BinOp, CmpOp};
+use tessera_base::{CmpOp, Span, bug};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
-use tessera_ir::host::{Arith, HExpr, HExprKind, Rel, TypeId};
+use tessera_ir::host::{HExpr, HExprKind, TypeId};
+use tessera_ops::numbers::NumberOp;
+use tessera_ops::scalar::Kind;
 
-fn arith(op: BinOp) -> Arith {
-    match op {
-        BinOp::Add => Arith::Add,
-        BinOp::Sub => Arith::Sub,
-        BinOp::Mul | BinOp::MatMul => Arith::Mul,
-        BinOp::Div => Arith::Div,
-        BinOp::FloorDiv => Arith::FloorDiv,
-        BinOp::Mod => Arith::Mod,
-        BinOp::Pow => Arith::Pow,
-        BinOp::BitAnd => Arith::And,
-        BinOp::BitOr => Arith::Or,
-        BinOp::BitXor => Arith::Xor,
-        BinOp::Shl => Arith::Shl,
-        BinOp::Shr => Arith::Shr,
-    }
-}
-
-fn rel(op: CmpOp) -> Rel {
-    match op {
-        CmpOp::Eq | CmpOp::Is | CmpOp::In => Rel::Eq,
-        CmpOp::Ne | CmpOp::IsNot | CmpOp::NotIn => Rel::Ne,
-        CmpOp::Lt => Rel::Lt,
-        CmpOp::Le => Rel::Le,
-        CmpOp::Gt => Rel::Gt,
-        CmpOp::Ge => Rel::Ge,
-    }
+fn is_equality(op: CmpOp) -> bool {
+    matches!(op, CmpOp::Eq | CmpOp::Is | CmpOp::Ne | CmpOp::IsNot)
 }
 
 impl Body<'_, '_> {
     pub(super) fn scalar(&mut self, e: &TExpr, ty: TypeId) -> HExpr {
         let span = e.span;
         let kind = match &e.kind {
-            TKind::Arith { op, left, right, int_operands } => {
-                let float = matches!(left.ty, Ty::Float);
-                let (left, right) = (Box::new(self.expr(left)), Box::new(self.expr(right)));
-                if float {
-                    HExprKind::FloatOp { op: arith(*op), left, right, int_operands: *int_operands }
-                } else {
-                    HExprKind::IntOp(arith(*op), left, right)
-                }
+            TKind::Arith { left, right, .. } => {
+                let args = vec![self.expr(left), self.expr(right)];
+                return self.number_form(e, args, ty);
+            }
+            TKind::Neg(a) | TKind::Invert(a) | TKind::IntToFloat(a) => {
+                let args = vec![self.expr(a)];
+                return self.number_form(e, args, ty);
             }
             TKind::Concat(a, b) => {
                 let func = if matches!(e.ty, Ty::Str) { RtFn::str_concat } else { RtFn::list_concat };
@@ -58,13 +34,7 @@ impl Body<'_, '_> {
                 let func = if matches!(e.ty, Ty::Str) { RtFn::str_repeat } else { RtFn::list_repeat };
                 HExprKind::Rt { func, args: vec![self.expr_as(a, &e.ty), self.expr(n)] }
             }
-            TKind::Neg(a) => {
-                let float = matches!(a.ty, Ty::Float);
-                let a = Box::new(self.expr(a));
-                if float { HExprKind::FloatNeg(a) } else { HExprKind::IntNeg(a) }
-            }
-            TKind::Invert(a) => HExprKind::IntInvert(Box::new(self.expr(a))),
-            TKind::Not(a) => HExprKind::Not(Box::new(self.truth(a))),
+            TKind::Not(a) => HExprKind::Number(NumberOp::bool_not, vec![self.truth(a)]),
             TKind::Logic { and, left, right } => {
                 let (left, right) = (Box::new(self.expr(left)), Box::new(self.expr(right)));
                 if *and { HExprKind::And(left, right) } else { HExprKind::Or(left, right) }
@@ -75,7 +45,6 @@ impl Body<'_, '_> {
                 let (then, otherwise) = (self.expr_as(then, &e.ty), self.expr_as(otherwise, &e.ty));
                 HExprKind::Cond { test, then: Box::new(then), otherwise: Box::new(otherwise) }
             }
-            TKind::IntToFloat(a) => HExprKind::IntToFloat(Box::new(self.expr(a))),
             // The same word.
             TKind::BoolToInt(a) => return HExpr { ty, ..self.expr(a) },
             TKind::Truth(a) => return self.truth(a),
@@ -84,6 +53,26 @@ impl Body<'_, '_> {
             _ => HExprKind::None,
         };
         self.make(kind, ty, span)
+    }
+
+    /// A form that is an operation on numbers, with its operands.
+    fn number_form(&mut self, e: &TExpr, args: Vec<HExpr>, ty: TypeId) -> HExpr {
+        match e.number_op() {
+            Some(op) => self.make(HExprKind::Number(op, args), ty, e.span),
+            None => bug!("no row of numbers is {:?}", e.kind),
+        }
+    }
+
+    /// A comparison of words with those of numbers of a kind.
+    pub fn compared(&mut self, op: CmpOp, of: Kind, a: HExpr, b: HExpr, span: Span) -> HExpr {
+        let bool = self.bool_ty();
+        self.make(HExprKind::Number(NumberOp::compare(op, of), vec![a, b]), bool, span)
+    }
+
+    /// What is not.
+    fn not(&mut self, value: HExpr, span: Span) -> HExpr {
+        let bool = self.bool_ty();
+        self.make(HExprKind::Number(NumberOp::bool_not, vec![value]), bool, span)
     }
 
     /// The value as a bool.
@@ -99,7 +88,7 @@ impl Body<'_, '_> {
             Ty::Float => {
                 let float = self.float_ty();
                 let zero = self.make(HExprKind::Float(0.0), float, span);
-                return self.make(HExprKind::Rel(Rel::Ne, Box::new(value), Box::new(zero)), bool, span);
+                return self.compared(CmpOp::Ne, Kind::F64, value, zero, span);
             }
             Ty::Str => self.make(len(RtFn::str_len), int, span),
             Ty::List(_) => self.make(len(RtFn::list_len), int, span),
@@ -109,7 +98,7 @@ impl Body<'_, '_> {
             _ => return self.after(value, true, span),
         };
         let zero = self.int(0, span);
-        self.make(HExprKind::Rel(Rel::Ne, Box::new(count), Box::new(zero)), bool, span)
+        self.compared(CmpOp::Ne, Kind::I64, count, zero, span)
     }
 
     /// A truth that is known from the type; the value is still evaluated.
@@ -130,23 +119,24 @@ impl Body<'_, '_> {
             // The element is evaluated before the container.
             let found = self.once(l, span, |b, l| b.rt(func, vec![r, l], bool, span));
             let not = op == CmpOp::NotIn;
-            return if not { self.make(HExprKind::Not(Box::new(found)), bool, span) } else { found };
+            return if not { self.not(found, span) } else { found };
         }
         if matches!(left.ty, Ty::None) != matches!(right.ty, Ty::None) {
             // One side is None and the other never is.
-            let differ = matches!(rel(op), Rel::Ne);
+            let differ = matches!(op, CmpOp::Ne | CmpOp::IsNot);
             let truth = self.bool(differ, span);
             return self.once(l, span, |b, _| b.once(r, span, |_, _| truth));
         }
         if is_plain(&left.ty) {
-            return self.make(HExprKind::Rel(rel(op), Box::new(l), Box::new(r)), bool, span);
+            // Words of what is no number are compared as ints.
+            return self.compared(op, left.ty.number().unwrap_or(Kind::I64), l, r, span);
         }
         let int = self.int_ty();
-        if matches!(rel(op), Rel::Eq | Rel::Ne) && !matches!(left.ty, Ty::Str) {
+        if is_equality(op) && !matches!(left.ty, Ty::Str) {
             let id = self.type_of(l.ty, span);
             let equal = self.rt(RtFn::value_eq, vec![l, r, id], bool, span);
-            let not = rel(op) == Rel::Ne;
-            return if not { self.make(HExprKind::Not(Box::new(equal)), bool, span) } else { equal };
+            let not = matches!(op, CmpOp::Ne | CmpOp::IsNot);
+            return if not { self.not(equal, span) } else { equal };
         }
         let order = if matches!(left.ty, Ty::Str) {
             self.rt(RtFn::str_compare, vec![l, r], int, span)
@@ -155,7 +145,7 @@ impl Body<'_, '_> {
             self.rt(RtFn::value_compare, vec![l, r, id], int, span)
         };
         let zero = self.int(0, span);
-        self.make(HExprKind::Rel(rel(op), Box::new(order), Box::new(zero)), bool, span)
+        self.compared(op, Kind::I64, order, zero, span)
     }
 
     fn convert(&mut self, to: Convert, value: &TExpr, span: Span) -> HExpr {
@@ -169,7 +159,7 @@ impl Body<'_, '_> {
         }
         let (int, float) = (self.int_ty(), self.float_ty());
         let (kind, ty) = match (to, &value.ty) {
-            (Convert::Int, Ty::Float) => (HExprKind::FloatToInt(Box::new(v)), int),
+            (Convert::Int, Ty::Float) => (HExprKind::Number(NumberOp::float_to_int, vec![v]), int),
             (Convert::Int, Ty::Str) => (HExprKind::Rt { func: RtFn::str_to_int, args: vec![v] }, int),
             (Convert::Int, Ty::Tensor(_) | Ty::AnyTensor) => {
                 (HExprKind::Rt { func: RtFn::tensor_to_int, args: vec![v] }, int)
@@ -178,7 +168,7 @@ impl Body<'_, '_> {
             (_, Ty::Float) => return v,
             (_, Ty::Str) => (HExprKind::Rt { func: RtFn::str_to_float, args: vec![v] }, float),
             (_, Ty::Tensor(_) | Ty::AnyTensor) => (HExprKind::Rt { func: RtFn::tensor_to_float, args: vec![v] }, float),
-            (_, _) => (HExprKind::IntToFloat(Box::new(v)), float),
+            (_, _) => (HExprKind::Number(NumberOp::int_to_float, vec![v]), float),
         };
         self.make(kind, ty, span)
     }

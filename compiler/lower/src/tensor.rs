@@ -6,7 +6,8 @@ use tessera_abi::rt::RtFn;
 use tessera_base::Span;
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
-use tessera_ir::host::{Arith, HExpr, HExprKind, HStmt, HostType, TypeId};
+use tessera_ir::host::{HExpr, HExprKind, HStmt, HostType, TypeId};
+use tessera_ops::numbers::NumberOp;
 use tessera_runtime::slice::ABSENT;
 
 /// Words of an index part in a list for the runtime: start, stop, step and the kind.
@@ -106,7 +107,7 @@ impl Body<'_, '_> {
             (0..rank).fold(one, |product, i| {
                 let i = b.int(i as i64, span);
                 let size = b.rt(RtFn::tensor_dim, vec![value.clone(), i], int, span);
-                b.make(HExprKind::IntOp(Arith::Mul, Box::new(product), Box::new(size)), int, span)
+                b.make(HExprKind::Number(NumberOp::int_mul, vec![product, size]), int, span)
             })
         })
     }

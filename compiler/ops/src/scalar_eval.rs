@@ -8,7 +8,7 @@ mod one;
 mod step;
 
 pub use lane::Lane;
-pub use one::{operator, value};
+pub use one::run_one;
 
 use crate::scalar::{Inst, Kind, Program, Val};
 

@@ -1,13 +1,14 @@
 //! Functions of the host library that have a meaning while tracing.
 
-use super::scalar::{Kind, Known, ScalarOp};
+use super::scalar::{Kind, Known};
 use super::value::{Key, Scalar, Value};
 use super::{NODES_MAX, R, Tracer};
 use indexmap::IndexMap;
-use tessera_base::{BinOp, CmpOp, Code, Span, bug};
-use tessera_core::builtins::{Gives, How, Made, Rule, Traced, Tracing};
+use tessera_base::{CmpOp, Code, Span, bug};
+use tessera_core::builtins::{How, Traced, Tracing};
 use tessera_core::ir::{Builtin, NO_SUM, TExpr};
 use tessera_core::ty::Ty;
+use tessera_ops::numbers::NumberOp;
 
 /// A dict's key as a value.
 pub(super) fn key_value(key: &Key) -> Value {
@@ -40,8 +41,6 @@ impl Tracer<'_> {
     fn traced(&mut self, function: Builtin, tracing: Tracing, values: &[Value], span: Span) -> R<Value> {
         match (tracing, values) {
             (Tracing::Number, _) => self.number(function, values, span),
-            (Tracing::Abs, [Value::Scalar(x)]) => self.scalar_op(ScalarOp::Abs, &[x], span),
-            (Tracing::Round, [Value::Scalar(x)]) => self.scalar_op(ScalarOp::Round, &[x], span),
             (Tracing::Least, [first, rest @ ..]) => self.extreme(false, first, rest, span),
             (Tracing::Greatest, [first, rest @ ..]) => self.extreme(true, first, rest, span),
             (Tracing::Len, [v]) => self.len(v, span),
@@ -70,11 +69,6 @@ impl Tracer<'_> {
             }
             (_, values) => Err(self.broken(span, "a value of another type", values.first().unwrap_or(&Value::None))),
         }
-    }
-
-    fn scalar_op(&mut self, op: ScalarOp, operands: &[&Scalar], span: Span) -> R<Value> {
-        let operands: Vec<Scalar> = operands.iter().map(|&s| s.clone()).collect();
-        Ok(Value::Scalar(self.apply(op, &operands, span)?))
     }
 
     fn len(&mut self, value: &Value, span: Span) -> R<Value> {
@@ -116,8 +110,13 @@ impl Tracer<'_> {
         for next in rest {
             best = match (&best, next) {
                 (Value::Scalar(a), Value::Scalar(b)) => {
-                    let op = if greatest { ScalarOp::Max } else { ScalarOp::Min };
-                    self.scalar_op(op, &[a, b], span)?
+                    let op = match (a.kind(), greatest) {
+                        (Kind::Float, false) => NumberOp::float_min,
+                        (Kind::Float, true) => NumberOp::float_max,
+                        (_, false) => NumberOp::int_min,
+                        (_, true) => NumberOp::int_max,
+                    };
+                    Value::Scalar(self.apply(op.into(), &[a.clone(), b.clone()], span)?)
                 }
                 (Value::Str(a), Value::Str(b)) => {
                     let better = if greatest { b > a } else { b < a };
@@ -133,18 +132,21 @@ impl Tracer<'_> {
         Ok(match (what, rest) {
             (Tracing::ListLeast | Tracing::ListGreatest, []) => {
                 let Some((first, rest)) = items.split_first() else {
-                    return Err(self.error(Code::E0711, span, "the list is empty"));
+                    let name = if what == Tracing::ListGreatest { "max" } else { "min" };
+                    return Err(self.error(Code::E0711, span, format!("`{name}` of an empty list")));
                 };
                 self.extreme(what == Tracing::ListGreatest, first, rest, span)?
             }
             (Tracing::Sum, []) => {
                 let float = matches!(items.first(), Some(Value::Scalar(s)) if s.kind() == Kind::Float);
-                let zero = if float { Known::Float(0.0) } else { Known::Int(0) };
+                let (zero, add) = match float {
+                    true => (Known::Float(0.0), NumberOp::float_add),
+                    false => (Known::Int(0), NumberOp::int_add),
+                };
                 let mut sum = Scalar::Known(zero);
                 for item in items {
                     let Value::Scalar(s) = item else { return Err(self.broken(span, "a number", item)) };
-                    let add = ScalarOp::Arith { op: BinOp::Add, int_operands: false };
-                    sum = self.apply(add, &[sum, s.clone()], span)?;
+                    sum = self.apply(add.into(), &[sum, s.clone()], span)?;
                 }
                 Value::Scalar(sum)
             }
@@ -168,19 +170,14 @@ impl Tracer<'_> {
             (Tracing::SortedBy, [Value::List(keys), descending]) => {
                 Value::list(self.sorted(items.to_vec(), keys, descending, span)?)
             }
-            (Tracing::Index | Tracing::Count, [x]) => {
-                let mut found = vec![];
-                for (i, item) in items.iter().enumerate() {
+            (Tracing::Index, [x]) => Value::int(self.position_of(items, x, span)? as i64),
+            (Tracing::Count, [x]) => {
+                let mut count = 0;
+                for item in items {
                     let equal = self.compare(CmpOp::Eq, item, x, span)?;
-                    if self.known_bool(&equal, span)? {
-                        found.push(i as i64);
-                    }
+                    count += i64::from(self.known_bool(&equal, span)?);
                 }
-                match (what, found.first()) {
-                    (Tracing::Count, _) => Value::int(found.len() as i64),
-                    (_, Some(&i)) => Value::int(i),
-                    _ => return Err(self.error(Code::E0703, span, "the list has no such element")),
-                }
+                Value::int(count)
             }
             (_, rest) => return Err(self.broken(span, "another argument", rest.first().unwrap_or(&Value::None))),
         })
@@ -203,25 +200,14 @@ impl Tracer<'_> {
 
     /// A function of numbers.
     fn number(&mut self, function: Builtin, values: &[Value], span: Span) -> R<Value> {
-        let mut x: Vec<&Scalar> = vec![];
+        let How::Number(op) = function.def().how else { bug!("`{}` is no operation on numbers", function.name()) };
+        let mut operands = vec![];
         for v in values {
             match v {
-                Value::Scalar(s) => x.push(s),
+                Value::Scalar(s) => operands.push(s.clone()),
                 other => return Err(self.broken(span, "a number", other)),
             }
         }
-        let op = match function.def().how {
-            How::Math(n) => ScalarOp::Math(n),
-            How::Math2(n) => ScalarOp::Math2(n),
-            How::Made(Made::IsNan) => ScalarOp::IsNan,
-            How::Made(Made::IsInf) => ScalarOp::IsInf,
-            How::Made(Made::IsFinite) => ScalarOp::IsFinite,
-            _ => bug!("`{}` is no function of numbers", function.name()),
-        };
-        let value = self.scalar_op(op, &x, span)?;
-        match (function.def().rule, &value) {
-            (Rule::Params(_, Gives::Int), Value::Scalar(s)) => self.scalar_op(ScalarOp::FloatToInt, &[s], span),
-            _ => Ok(value),
-        }
+        Ok(Value::Scalar(self.apply(op.into(), &operands, span)?))
     }
 }

@@ -1,19 +1,24 @@
 //! Comparisons, conversions, and containers of host values.
 
+use super::known::{Arg, For};
 use super::scalar::{Kind, Known, ScalarOp, diagnostic};
 use super::value::{Scalar, Value};
 use super::{R, Tracer};
 use std::cmp::Ordering;
 use std::sync::Arc;
+use tessera_abi::rt::RtFn;
 use tessera_abi::slice::Slice;
-use tessera_base::CmpOp;
-use tessera_base::{Code, DType, Span};
+use tessera_base::{CmpOp, Code, DType, Span, bug};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
-use tessera_runtime::fault::Fault;
-use tessera_runtime::format::Spec;
-use tessera_runtime::number::{parse_float, parse_int};
+use tessera_ops::numbers::NumberOp;
+use tessera_runtime::number::{parse_float, parse_int, str_repr};
 use tessera_runtime::slice::position;
+
+/// A comparison of scalars of the kind of this one.
+fn compared(op: CmpOp, of: &Scalar) -> ScalarOp {
+    NumberOp::compare(op, of.kind().in_programs()).into()
+}
 
 impl Tracer<'_> {
     pub(super) fn compare(&mut self, op: CmpOp, l: &Value, r: &Value, span: Span) -> R<Scalar> {
@@ -22,11 +27,11 @@ impl Tracer<'_> {
             CmpOp::In => return self.contains(r, l, span),
             CmpOp::NotIn => {
                 let found = self.contains(r, l, span)?;
-                return self.apply(ScalarOp::Not, &[found], span);
+                return self.apply(NumberOp::bool_not.into(), &[found], span);
             }
             CmpOp::Eq | CmpOp::Is | CmpOp::Ne | CmpOp::IsNot => {
                 if let (Value::Scalar(a), Value::Scalar(b)) = (l, r) {
-                    return self.apply(ScalarOp::Rel(op), &[a.clone(), b.clone()], span);
+                    return self.apply(compared(op, a), &[a.clone(), b.clone()], span);
                 }
                 let equal = self.equal(l, r, span)?;
                 return bool(equal == matches!(op, CmpOp::Eq | CmpOp::Is));
@@ -34,7 +39,7 @@ impl Tracer<'_> {
             _ => {}
         }
         if let (Value::Scalar(a), Value::Scalar(b)) = (l, r) {
-            return self.apply(ScalarOp::Rel(op), &[a.clone(), b.clone()], span);
+            return self.apply(compared(op, a), &[a.clone(), b.clone()], span);
         }
         let order = self.order(l, r, span)?;
         bool(match op {
@@ -50,7 +55,9 @@ impl Tracer<'_> {
         Ok(match (l, r) {
             (Value::Scalar(a), Value::Scalar(b)) => {
                 let (a, b) = (self.known(a, "this comparison", span)?, self.known(b, "this comparison", span)?);
-                ScalarOp::Rel(CmpOp::Eq).apply(&[a, b]).is_ok_and(|v| v == Known::Bool(true))
+                a.kind() == b.kind()
+                    && ScalarOp::from(NumberOp::compare(CmpOp::Eq, a.kind().in_programs())).apply(&[a, b])
+                        == Ok(Known::Bool(true))
             }
             (Value::Str(a), Value::Str(b)) => a == b,
             (Value::DType(a), Value::DType(b)) => a == b,
@@ -117,6 +124,22 @@ impl Tracer<'_> {
         Ok(Scalar::Known(Known::Bool(found)))
     }
 
+    /// Where an element stands first.
+    pub(super) fn position_of(&mut self, items: &[Value], x: &Value, span: Span) -> R<usize> {
+        for (i, item) in items.iter().enumerate() {
+            if self.equal(item, x, span)? {
+                return Ok(i);
+            }
+        }
+        let shown = self.show(x, true, span)?;
+        Err(self.error(Code::E0711, span, format!("{shown} is not in the list")))
+    }
+
+    /// A key that a dict does not have.
+    pub(super) fn no_key(&self, key: &super::value::Key, span: Span) -> Box<tessera_base::Diagnostic> {
+        self.error(Code::E0704, span, format!("the key {} is not in the dict", show_key(key)))
+    }
+
     pub(super) fn concat(&mut self, a: Value, b: Value, span: Span) -> R<Value> {
         match (a, b) {
             (Value::Str(a), Value::Str(b)) => Ok(Value::str(format!("{a}{b}"))),
@@ -152,7 +175,7 @@ impl Tracer<'_> {
                 let key = self.key(&at, span)?;
                 match entries.get(&key) {
                     Some(v) => Ok(v.clone()),
-                    None => Err(self.error(Code::E0704, span, format!("the dict has no key {}", show_key(&key)))),
+                    None => Err(self.no_key(&key, span)),
                 }
             }
             Value::List(items) | Value::Record(items) => {
@@ -189,26 +212,27 @@ impl Tracer<'_> {
     }
 
     /// `int(x)`, `float(x)`, `str(x)`, `repr(x)`.
-    pub(super) fn convert(&mut self, to: Convert, value: Value, span: Span) -> R<Value> {
+    pub(super) fn convert(&mut self, to: Convert, value: Value, ty: &Ty, span: Span) -> R<Value> {
         let kind = match to {
             Convert::Int => Kind::Int,
             Convert::Float => Kind::Float,
-            Convert::Str | Convert::Repr => return Ok(Value::str(self.show(&value, to == Convert::Repr, span)?)),
+            Convert::Str | Convert::Repr => return self.text(&value, ty, to == Convert::Repr, span),
         };
         match &value {
             Value::Tensor(t) => Ok(Value::Scalar(self.element_as(*t, kind, span)?)),
             Value::Scalar(s) => {
-                let op = match (s.kind(), kind) {
-                    (Kind::Float, Kind::Int) => ScalarOp::FloatToInt,
-                    (Kind::Bool, Kind::Int) => ScalarOp::BoolToInt,
-                    (Kind::Int, Kind::Float) => ScalarOp::IntToFloat,
-                    (Kind::Bool, Kind::Float) => {
-                        let int = self.apply(ScalarOp::BoolToInt, std::slice::from_ref(s), span)?;
-                        return Ok(Value::Scalar(self.apply(ScalarOp::IntToFloat, &[int], span)?));
-                    }
-                    _ => return Ok(value),
+                let ops: &[NumberOp] = match (s.kind(), kind) {
+                    (Kind::Float, Kind::Int) => &[NumberOp::float_to_int],
+                    (Kind::Bool, Kind::Int) => &[NumberOp::bool_to_int],
+                    (Kind::Int, Kind::Float) => &[NumberOp::int_to_float],
+                    (Kind::Bool, Kind::Float) => &[NumberOp::bool_to_int, NumberOp::int_to_float],
+                    _ => &[],
                 };
-                Ok(Value::Scalar(self.apply(op, std::slice::from_ref(s), span)?))
+                let mut made = s.clone();
+                for op in ops {
+                    made = self.apply((*op).into(), &[made], span)?;
+                }
+                Ok(Value::Scalar(made))
             }
             Value::Str(text) => {
                 let known = match kind {
@@ -222,8 +246,8 @@ impl Tracer<'_> {
         }
     }
 
-    /// The text of a value whose scalars are known.
-    pub(super) fn show(&mut self, value: &Value, repr: bool, span: Span) -> R<String> {
+    /// How a message shows a value whose scalars are known.
+    fn show(&mut self, value: &Value, repr: bool, span: Span) -> R<String> {
         Ok(match value {
             Value::Str(s) if !repr => s.to_string(),
             Value::Str(s) => show_str(s),
@@ -249,43 +273,40 @@ impl Tracer<'_> {
         items.iter().map(|v| self.show(v, true, span)).collect()
     }
 
+    /// `str(x)` or `repr(x)` of a value of a type.
+    pub(super) fn text(&mut self, value: &Value, ty: &Ty, repr: bool, span: Span) -> R<Value> {
+        if !repr && let Value::Str(_) = value {
+            return Ok(value.clone());
+        }
+        let func = if repr { RtFn::to_repr } else { RtFn::to_str };
+        self.runtime(For::Text, func, &[Arg::Value(value, ty), Arg::Type(ty)], &Ty::Str, span)
+    }
+
     /// An f-string of values that are known.
-    pub(super) fn format(&mut self, parts: &[FormatPart], span: Span) -> R<Value> {
+    pub(super) fn format(&mut self, parts: &[FormatPart]) -> R<Value> {
         let mut out = String::new();
         for part in parts {
-            match part {
-                FormatPart::Text(text) => out.push_str(text),
+            let piece = match part {
+                FormatPart::Text(text) => Value::Str(text.clone()),
                 FormatPart::Value { value, repr, spec } => {
                     let v = self.eval(value)?;
-                    let text = match spec {
-                        Some(spec) => {
-                            let spec = self.eval(spec)?;
-                            self.format_one(&v, *repr, &spec, span)?
-                        }
-                        None => self.show(&v, *repr, span)?,
-                    };
-                    out.push_str(&text);
+                    self.formatted(v, &value.ty, *repr, spec.as_ref(), value.span)?
                 }
+            };
+            match piece {
+                Value::Str(text) => out.push_str(&text),
+                other => bug!("the text of a value is {}", other.describe()),
             }
         }
         Ok(Value::str(out))
     }
 
-    fn format_one(&mut self, value: &Value, repr: bool, spec: &Value, span: Span) -> R<String> {
-        let Value::Str(spec) = spec else { return Err(self.broken(span, "a format", spec)) };
-        let fault = |t: &Self, f: Fault| Box::new(t.in_calls(*diagnostic(f, span)));
-        let known = match value {
-            Value::Scalar(s) if !repr => Some(self.known(s, "this text", span)?),
-            _ => None,
-        };
-        let parsed = Spec::parse(spec).map_err(|f| fault(self, f))?;
-        let text = match known {
-            Some(Known::Int(n)) => parsed.int(n),
-            Some(Known::Float(x)) => parsed.float(x),
-            Some(Known::Bool(b)) => parsed.bool(b),
-            None => parsed.str(&self.show(value, repr, span)?),
-        };
-        text.map_err(|f| fault(self, f))
+    fn formatted(&mut self, value: Value, ty: &Ty, repr: bool, spec: Option<&TExpr>, span: Span) -> R<Value> {
+        let Some(spec) = spec else { return self.text(&value, ty, repr, span) };
+        let (value, ty) = if repr { (self.text(&value, ty, true, span)?, &Ty::Str) } else { (value, ty) };
+        let spec = self.eval(spec)?;
+        let args = [Arg::Value(&value, ty), Arg::Type(ty), Arg::Value(&spec, &Ty::Str)];
+        self.runtime(For::Text, RtFn::format_value, &args, &Ty::Str, span)
     }
 
     /// The value if its type is what the annotation says.
@@ -327,21 +348,7 @@ fn show_key(key: &super::value::Key) -> String {
 
 /// A string as Python quotes it.
 fn show_str(s: &str) -> String {
-    let quote = if s.contains('\'') && !s.contains('"') { '"' } else { '\'' };
-    let mut out = String::from(quote);
-    for c in s.chars() {
-        match c {
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            '\r' => out.push_str("\\r"),
-            '\\' => out.push_str("\\\\"),
-            c if c == quote => {
-                out.push('\\');
-                out.push(c);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push(quote);
+    let mut out = String::new();
+    str_repr(s, &mut out);
     out
 }

@@ -7,15 +7,13 @@ use super::{DEPTH_MAX, R, Tracer};
 use indexmap::IndexMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tessera_abi::check::Function;
-use tessera_base::BinOp;
-use tessera_base::{Code, DType, Span};
+use tessera_base::{CmpOp, Code, DType, Span, bug};
 use tessera_core::ir::*;
 use tessera_core::law::{comparing, settles};
 use tessera_ir::graph::NodeId;
 use tessera_ops::map::MapOp;
+use tessera_ops::numbers::{Meaning, NumberOp};
 use tessera_ops::prim::{self, Prim};
-use tessera_ops::scalar_eval::operator;
 use tessera_ops::surface::{Id, expand};
 
 impl Tracer<'_> {
@@ -44,10 +42,9 @@ impl Tracer<'_> {
                 Some(v) => v.clone(),
                 None => return Err(self.unset(span)),
             },
-            TKind::Arith { op, left, right, int_operands } => {
-                let (a, b) = (self.scalar(left)?, self.scalar(right)?);
-                let op = ScalarOp::Arith { op: *op, int_operands: *int_operands };
-                Value::Scalar(self.apply(op, &[a, b], span)?)
+            TKind::Arith { left, right, .. } => {
+                let operands = [self.scalar(left)?, self.scalar(right)?];
+                Value::Scalar(self.apply(number_op(e).into(), &operands, span)?)
             }
             TKind::Concat(a, b) => {
                 let (a, b) = (self.eval(a)?, self.eval(b)?);
@@ -57,11 +54,14 @@ impl Tracer<'_> {
                 let (a, n) = (self.eval(a)?, self.int(n, "the number of copies")?);
                 self.repeat(a, n, span)?
             }
-            TKind::Neg(a) => self.unary(ScalarOp::Neg, a, span)?,
-            TKind::Invert(a) => self.unary(ScalarOp::Invert, a, span)?,
-            TKind::Not(a) => self.unary(ScalarOp::Not, a, span)?,
-            TKind::IntToFloat(a) => self.unary(ScalarOp::IntToFloat, a, span)?,
-            TKind::BoolToInt(a) => self.unary(ScalarOp::BoolToInt, a, span)?,
+            TKind::Neg(a) | TKind::Invert(a) | TKind::IntToFloat(a) | TKind::BoolToInt(a) => {
+                let operand = self.scalar(a)?;
+                Value::Scalar(self.apply(number_op(e).into(), &[operand], span)?)
+            }
+            TKind::Not(a) => {
+                let operand = self.truth(a)?;
+                Value::Scalar(self.apply(NumberOp::bool_not.into(), &[operand], span)?)
+            }
             TKind::Logic { and, left, right } => {
                 let left = self.truth(left)?;
                 if self.known_bool(&left, span)? == *and {
@@ -81,8 +81,8 @@ impl Tracer<'_> {
             }
             TKind::Truth(a) => Value::Scalar(self.truth(a)?),
             TKind::Convert { to, value } => {
-                let value = self.eval(value)?;
-                self.convert(*to, value, span)?
+                let v = self.eval(value)?;
+                self.convert(*to, v, &value.ty, span)?
             }
             TKind::Tuple(es) | TKind::Struct(es) => Value::record(self.evals(es)?),
             TKind::Closure { captures } => Value::record(self.evals(captures)?),
@@ -174,7 +174,7 @@ impl Tracer<'_> {
             }
             TKind::Builtin { name, args } => self.builtin(*name, args, &e.ty, span)?,
             TKind::Check { value, name, annotation, dims } => self.check(value, name, *annotation, dims, &e.ty)?,
-            TKind::Format(parts) => self.format(parts, span)?,
+            TKind::Format(parts) => self.format(parts)?,
             TKind::Block { stmts, value } => {
                 self.exec(stmts)?;
                 self.eval(value)?
@@ -239,19 +239,7 @@ impl Tracer<'_> {
     }
 
     pub(super) fn known_bool(&mut self, s: &Scalar, span: Span) -> R<bool> {
-        Ok(match self.known(s, "this condition", span)? {
-            Known::Bool(b) => b,
-            Known::Int(n) => n != 0,
-            Known::Float(x) => x != 0.0,
-        })
-    }
-
-    fn unary(&mut self, op: ScalarOp, e: &TExpr, span: Span) -> R<Value> {
-        let x = match op {
-            ScalarOp::Not => self.truth(e)?,
-            _ => self.scalar(e)?,
-        };
-        Ok(Value::Scalar(self.apply(op, &[x], span)?))
+        Ok(self.known(s, "this condition", span)?.truth())
     }
 
     /// A scalar operation: now, later by the caller, or in the graph.
@@ -288,61 +276,60 @@ impl Tracer<'_> {
     /// Arithmetic on scalars that the graph computes, checked as in host code: where the operation may lack a value, a
     /// node of the graph looks at its operands.
     fn apply_in_graph(&mut self, op: ScalarOp, operands: &[Scalar], span: Span) -> R<Scalar> {
-        let (Some(first), Some(last)) = (operands.first(), operands.last()) else {
-            return Ok(Scalar::Known(Known::Int(0)));
-        };
-        let (of, kind) = (first.kind(), op.kind(last.kind()));
-        let bounded = kind == Kind::Int || op.check(of).is_some() || op == ScalarOp::IntToFloat;
+        let kind = op.kind();
+        let bounded = kind == Kind::Int || op.check().is_some() || op == NumberOp::int_to_float.into();
         let (range, safe) = match bounded {
             true => {
                 let ranges = operands.iter().map(|s| self.bounds(s, span)).collect::<R<Vec<_>>>()?;
-                outcome(op, of, &ranges)
+                outcome(op, &ranges)
             }
             false => (Range::Unknown, true),
         };
         let mut ids: Vec<Id> = operands.iter().map(|s| Id(self.scalar_node(s, span).0)).collect();
-        if let Some(check) = op.check(of).filter(|_| !safe) {
+        if let Some(check) = op.check().filter(|_| !safe) {
             let second = match op {
                 ScalarOp::Position { size, .. } => {
                     Id(self.scalar_node(&Scalar::Known(Known::Int(size as i64)), span).0)
                 }
                 _ => *ids.get(1).unwrap_or(&ids[0]),
             };
-            ids[0] = self.prim(Prim::Check(check), &[ids[0], second], vec![], of.dtype(), span);
+            let of = operands[0].kind().dtype();
+            ids[0] = self.prim(Prim::Check(check), &[ids[0], second], vec![], of, span);
             let id = NodeId(ids[0].0);
             self.level().checks.push(id);
         }
-        let id = self.operation(op, kind, &ids, span)?;
+        let id = self.operation(op, kind, &ids, span);
         self.level().set_range(NodeId(id.0), range);
         Ok(Scalar::Node(kind, self.tensor_id(id)))
     }
 
-    /// The nodes of an operation on scalars.
-    fn operation(&mut self, op: ScalarOp, kind: Kind, ids: &[Id], span: Span) -> R<Id> {
-        let mut b = self.adder(&format!("{op:?}"), span);
-        Ok(match (op, map_of(op)) {
-            (ScalarOp::IntToFloat | ScalarOp::BoolToInt | ScalarOp::FloatToInt, _) => {
-                expand::cast(&mut b, ids[0], kind.dtype())
-            }
+    /// The nodes of an operation on scalars, for operands of which its check holds.
+    fn operation(&mut self, op: ScalarOp, kind: Kind, ids: &[Id], span: Span) -> Id {
+        let op = match op {
+            ScalarOp::Number(op) => op,
             // Counted from the start; that it is in range has been seen.
-            (ScalarOp::Position { size, .. }, _) => {
+            ScalarOp::Position { size, .. } => {
+                let mut b = self.adder("position", span);
                 let len = expand::full(&mut b, &[], DType::I64, prim::Scalar::I(size as i64));
                 let zero = expand::full(&mut b, &[], DType::I64, prim::Scalar::I(0));
                 let negative = expand::map(&mut b, MapOp::lt, &[ids[0], zero]);
                 let wrapped = expand::map(&mut b, MapOp::add, &[ids[0], len]);
-                expand::map(&mut b, MapOp::r#where, &[negative, wrapped, ids[0]])
+                return expand::map(&mut b, MapOp::r#where, &[negative, wrapped, ids[0]]);
             }
-            (ScalarOp::Round, Some(map)) => {
-                let rounded = expand::map(&mut b, map, ids);
-                expand::cast(&mut b, rounded, DType::I64)
+        };
+        let mut b = self.adder(op.def().name, span);
+        match op.def().meaning {
+            Meaning::Map(map) => expand::map(&mut b, map, ids),
+            Meaning::Cast => expand::cast(&mut b, ids[0], kind.dtype()),
+            Meaning::Whole(map) => {
+                let whole = expand::map(&mut b, map, ids);
+                expand::cast(&mut b, whole, kind.dtype())
             }
-            (_, Some(map)) => expand::map(&mut b, map, ids),
-            _ => {
-                let message =
-                    "this operation on a number that comes from a tensor is not supported in a graph function";
-                return Err(self.error(Code::E0690, span, message));
+            Meaning::Pick(map) => {
+                let better = expand::map(&mut b, map, &[ids[1], ids[0]]);
+                expand::map(&mut b, MapOp::r#where, &[better, ids[1], ids[0]])
             }
-        })
+        }
     }
 
     /// The truth of a value.
@@ -356,8 +343,8 @@ impl Tracer<'_> {
             Value::Scalar(s) if s.kind() == Kind::Bool => return Ok(s.clone()),
             Value::Scalar(s) => {
                 let zero = if s.kind() == Kind::Float { Known::Float(0.0) } else { Known::Int(0) };
-                let op = ScalarOp::Rel(tessera_base::CmpOp::Ne);
-                return self.apply(op, &[s.clone(), Scalar::Known(zero)], span);
+                let op = NumberOp::compare(CmpOp::Ne, s.kind().in_programs());
+                return self.apply(op.into(), &[s.clone(), Scalar::Known(zero)], span);
             }
             Value::Tensor(t) => return self.element_as(*t, Kind::Bool, span),
             Value::Str(s) => !s.is_empty(),
@@ -464,45 +451,10 @@ impl Tracer<'_> {
     }
 }
 
-/// The elementwise function that an operation on scalars is in a graph.
-fn map_of(op: ScalarOp) -> Option<MapOp> {
-    use tessera_base::CmpOp;
-    Some(match op {
-        ScalarOp::Arith { op, .. } => match op {
-            BinOp::Add => MapOp::add,
-            BinOp::Sub => MapOp::sub,
-            BinOp::Mul | BinOp::MatMul => MapOp::mul,
-            BinOp::Div => MapOp::div,
-            BinOp::FloorDiv => MapOp::floor_div,
-            BinOp::Mod => MapOp::r#mod,
-            BinOp::Pow => MapOp::pow,
-            BinOp::BitAnd => MapOp::bit_and,
-            BinOp::BitOr => MapOp::bit_or,
-            BinOp::BitXor => MapOp::bit_xor,
-            BinOp::Shl => MapOp::shl,
-            BinOp::Shr => MapOp::shr,
-        },
-        ScalarOp::Rel(op) => match op {
-            CmpOp::Eq | CmpOp::Is | CmpOp::In => MapOp::eq,
-            CmpOp::Ne | CmpOp::IsNot | CmpOp::NotIn => MapOp::ne,
-            CmpOp::Lt => MapOp::lt,
-            CmpOp::Le => MapOp::le,
-            CmpOp::Gt => MapOp::gt,
-            CmpOp::Ge => MapOp::ge,
-        },
-        ScalarOp::Neg => MapOp::neg,
-        ScalarOp::Invert => MapOp::bit_not,
-        ScalarOp::Not => MapOp::logical_not,
-        ScalarOp::Abs => MapOp::abs,
-        ScalarOp::Min => MapOp::minimum,
-        ScalarOp::Max => MapOp::maximum,
-        ScalarOp::Round => MapOp::round,
-        ScalarOp::IsNan => MapOp::isnan,
-        ScalarOp::IsInf => MapOp::isinf,
-        ScalarOp::IsFinite => MapOp::isfinite,
-        ScalarOp::Select => MapOp::r#where,
-        ScalarOp::Math(n) => operator(Function::of_one(n)?),
-        ScalarOp::Math2(n) => operator(Function::of_two(n)?),
-        _ => return None,
-    })
+/// The operation on numbers that a form is.
+fn number_op(e: &TExpr) -> NumberOp {
+    match e.number_op() {
+        Some(op) => op,
+        None => bug!("no row of numbers is {:?}", e.kind),
+    }
 }

@@ -1,9 +1,10 @@
-//! Functions of the host library whose values have to be known: they go through the function of the runtime.
+//! What is computed of values that are known by functions of the runtime: texts, and functions of the host library.
 
 use super::scalar::{Known, diagnostic};
 use super::value::{Key, Scalar, Value};
 use super::{R, Tracer};
 use std::sync::Arc;
+use tessera_abi::rt::RtFn;
 use tessera_base::{Code, Span, bug};
 use tessera_core::builtins::How;
 use tessera_core::ir::{Builtin, TExpr};
@@ -39,6 +40,23 @@ pub fn type_id(types: &mut TypeTable, ty: &Ty) -> TypeId {
     types.add(info)
 }
 
+/// An argument of a function of the runtime.
+pub(super) enum Arg<'a> {
+    /// A value of a type.
+    Value(&'a Value, &'a Ty),
+    /// A type as an argument.
+    Type(&'a Ty),
+    Number(i64),
+}
+
+/// What values are asked for, for messages.
+#[derive(Clone, Copy)]
+pub(super) enum For {
+    Function(Builtin),
+    /// The text of a value.
+    Text,
+}
+
 impl Tracer<'_> {
     /// A call whose arguments are known.
     pub(super) fn by_runtime(
@@ -49,41 +67,52 @@ impl Tracer<'_> {
         ty: &Ty,
         span: Span,
     ) -> R<Value> {
-        let mut cx = Context::new(Box::new(std::io::sink()), false);
-        let mut given = vec![];
-        for (value, e) in values.iter().zip(args) {
-            let ty = type_id(&mut cx.types, &e.ty);
-            given.push(Given::Value(self.passed(function, value, span)?, ty));
-        }
-        let ret = type_id(&mut cx.types, ty);
+        let mut given: Vec<Arg> = values.iter().zip(args).map(|(value, e)| Arg::Value(value, &e.ty)).collect();
         let func = match function.def().how {
             How::Direct(func) => func,
             How::Typed(func) => {
-                given.push(Given::Number(i64::from(ret)));
+                given.push(Arg::Type(ty));
                 func
             }
             How::Numbered(func, number) => {
-                given.push(Given::Number(number));
+                given.push(Arg::Number(number));
                 func
             }
             how => bug!("`{}` is had as {how:?}, which is no function of the runtime", function.name()),
         };
+        self.runtime(For::Function(function), func, &given, ty, span)
+    }
+
+    /// A call of a function of the runtime that changes nothing, whose result is of a type.
+    pub(super) fn runtime(&mut self, of: For, func: RtFn, args: &[Arg], ret: &Ty, span: Span) -> R<Value> {
+        let mut cx = Context::new(Box::new(std::io::sink()), false);
+        let mut given = vec![];
+        for arg in args {
+            given.push(match arg {
+                Arg::Value(value, ty) => {
+                    let ty = type_id(&mut cx.types, ty);
+                    Given::Value(self.passed(of, value, span)?, ty)
+                }
+                Arg::Type(ty) => Given::Number(i64::from(type_id(&mut cx.types, ty))),
+                Arg::Number(n) => Given::Number(*n),
+            });
+        }
+        let ret = type_id(&mut cx.types, ret);
         match Functions::default().call(&mut cx, func, given, ret) {
-            Ok(value) => Ok(of(value)),
+            Ok(value) => Ok(value_of(value)),
             Err(Stop::Error(e)) => {
                 let fault = Fault { code: e.code, message: e.message, notes: e.notes };
                 Err(Box::new(self.in_calls(*diagnostic(fault, span))))
             }
-            Err(Stop::Exit(code)) => bug!("`{}` ends the program with {code}", function.name()),
+            Err(Stop::Exit(code)) => bug!("`{}` ends the program with {code}", func.sig().name),
         }
     }
 
     /// A value for the runtime.
-    fn passed(&mut self, function: Builtin, value: &Value, span: Span) -> R<Passed> {
-        let mut all =
-            |items: &[Value]| items.iter().map(|v| self.passed(function, v, span)).collect::<R<Vec<Passed>>>();
+    fn passed(&mut self, of: For, value: &Value, span: Span) -> R<Passed> {
+        let mut all = |items: &[Value]| items.iter().map(|v| self.passed(of, v, span)).collect::<R<Vec<Passed>>>();
         Ok(match value {
-            Value::Scalar(s) => match self.known(s, &format!("an argument of `{}`", function.name()), span)? {
+            Value::Scalar(s) => match self.known(s, &of.asked(), span)? {
                 Known::Int(n) => Passed::Int(n),
                 Known::Float(x) => Passed::Float(x),
                 Known::Bool(b) => Passed::Bool(b),
@@ -100,21 +129,33 @@ impl Tracer<'_> {
                         Key::Int(n) => PassedKey::Int(*n),
                         Key::Str(s) => PassedKey::Str(s.clone()),
                     };
-                    pairs.push((key, self.passed(function, v, span)?));
+                    pairs.push((key, self.passed(of, v, span)?));
                 }
                 Passed::Dict(pairs)
             }
             Value::Tensor(_) | Value::Closure { .. } => {
                 let what = value.describe();
-                let message = format!("`{}` of {what} cannot be part of a graph function", function.name());
+                let message = match of {
+                    For::Function(f) => format!("`{}` of {what} cannot be part of a graph function", f.name()),
+                    For::Text => format!("a graph function cannot make text of {what}"),
+                };
                 return Err(self.error(Code::E0301, span, message));
             }
         })
     }
 }
 
+impl For {
+    fn asked(self) -> String {
+        match self {
+            For::Function(f) => format!("an argument of `{}`", f.name()),
+            For::Text => "this text".into(),
+        }
+    }
+}
+
 /// What a function of the runtime gave.
-fn of(value: Passed) -> Value {
+fn value_of(value: Passed) -> Value {
     let scalar = |known| Value::Scalar(Scalar::Known(known));
     match value {
         Passed::Int(n) => scalar(Known::Int(n)),
@@ -123,14 +164,14 @@ fn of(value: Passed) -> Value {
         Passed::Str(s) => Value::Str(s),
         Passed::None => Value::None,
         Passed::DType(d) => Value::DType(d),
-        Passed::List(items) => Value::list(items.into_iter().map(of).collect()),
-        Passed::Record(items) => Value::record(items.into_iter().map(of).collect()),
+        Passed::List(items) => Value::list(items.into_iter().map(value_of).collect()),
+        Passed::Record(items) => Value::record(items.into_iter().map(value_of).collect()),
         Passed::Dict(entries) => {
             let key = |k| match k {
                 PassedKey::Int(n) => Key::Int(n),
                 PassedKey::Str(s) => Key::Str(s),
             };
-            Value::Dict(Arc::new(entries.into_iter().map(|(k, v)| (key(k), of(v))).collect()))
+            Value::Dict(Arc::new(entries.into_iter().map(|(k, v)| (key(k), value_of(v))).collect()))
         }
         Passed::Tensor(_) | Passed::Closure(..) => bug!("a function of known values gave a tensor or a function"),
     }

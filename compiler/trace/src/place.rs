@@ -6,7 +6,7 @@ use super::{R, Tracer};
 use indexmap::IndexMap;
 use std::cmp::Ordering;
 use std::sync::Arc;
-use tessera_base::{CmpOp, Code, Span, bug};
+use tessera_base::{Code, Span, bug};
 use tessera_core::ir::*;
 use tessera_runtime::slice::position;
 
@@ -117,18 +117,8 @@ impl Tracer<'_> {
                 items.remove(at);
             }
             (Method::list_remove, [x]) => {
-                let mut at = None;
-                for (i, item) in items.iter().enumerate() {
-                    let equal = self.compare(CmpOp::Eq, item, x, span)?;
-                    if self.known_bool(&equal, span)? {
-                        at = Some(i);
-                        break;
-                    }
-                }
-                match at {
-                    Some(at) => items.remove(at),
-                    None => return Err(self.error(Code::E0703, span, "the list has no such element")),
-                };
+                let at = self.position_of(items, x, span)?;
+                items.remove(at);
             }
             (Method::list_sort, [descending]) => {
                 let keys = items.clone();
@@ -174,7 +164,7 @@ impl Tracer<'_> {
             (Method::dict_pop, [key]) => {
                 let key = self.key(key, span)?;
                 if entries.shift_remove(&key).is_none() {
-                    return Err(self.error(Code::E0704, span, "the dict has no such key"));
+                    return Err(self.no_key(&key, span));
                 }
             }
             (Method::dict_update, [Value::Dict(more)]) => {

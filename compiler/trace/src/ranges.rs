@@ -1,15 +1,16 @@
 //! What is known of host numbers that a graph computes: between which bounds they lie. Where that shows that an
 //! operation has a value for all of them, it needs no check in the graph.
 
-use super::scalar::{Kind, Known, ScalarExpr, ScalarOp};
+use super::scalar::{Known, ScalarExpr, ScalarOp};
 use super::value::{Scalar, Tensor};
 use super::{R, Tracer};
 use std::sync::Arc;
-use tessera_base::Span;
-use tessera_base::{BinOp, CmpOp};
+use tessera_base::{CmpOp, Span};
 use tessera_ir::graph::NodeId;
 use tessera_ops::map::MapOp;
+use tessera_ops::numbers::NumberOp;
 use tessera_ops::prim::{self, Prim};
+use tessera_ops::scalar::Kind;
 
 /// Both bounds included.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -71,56 +72,46 @@ fn of_floats(values: &[f64]) -> Range {
 }
 
 /// Where results lie, and whether the operation has a value for all operands within their ranges.
-pub fn outcome(op: ScalarOp, operands: Kind, x: &[Range]) -> (Range, bool) {
+pub fn outcome(op: ScalarOp, x: &[Range]) -> (Range, bool) {
     let at = |i: usize| x.get(i).copied().unwrap_or(Range::Unknown);
-    match (op, operands) {
-        (ScalarOp::Arith { op, .. }, Kind::Int) => of_int_op(op, at(0).ints(), at(1).ints()),
-        (ScalarOp::Arith { op, int_operands }, Kind::Float) => of_float_op(op, int_operands, at(0), at(1)),
-        (ScalarOp::Neg, Kind::Int) => {
-            let (a, b) = at(0).ints();
-            of_ints(&[-a, -b])
+    let op = match op {
+        ScalarOp::Number(op) => op,
+        ScalarOp::Position { size: n, .. } => {
+            let ((a, b), n) = (at(0).ints(), i128::from(n));
+            return (Range::Int(0, i64::try_from(n - 1).unwrap_or(i64::MAX).max(0)), -n <= a && b < n);
         }
-        (ScalarOp::Abs, Kind::Int) => {
-            let (a, b) = at(0).ints();
-            let least = if a <= 0 && b >= 0 { 0 } else { a.abs().min(b.abs()) };
-            of_ints(&[least, a.abs(), b.abs()])
-        }
-        (ScalarOp::Neg, Kind::Float) => (at(0).floats().map_or(Range::Unknown, |(a, b)| Range::Float(-b, -a)), true),
-        (ScalarOp::Min | ScalarOp::Max, Kind::Int) => {
-            let ((a, b), (c, d)) = (at(0).ints(), at(1).ints());
-            of_ints(&if op == ScalarOp::Min { [a.min(c), b.min(d)] } else { [a.max(c), b.max(d)] })
-        }
-        (ScalarOp::Select, _) => (at(1).and(at(2)), true),
-        (ScalarOp::IntToFloat, _) => match at(0) {
+    };
+    let def = op.def();
+    match (def.takes, def.gives) {
+        ([Kind::I64, ..], Kind::I64) => of_ints_op(op, at(0).ints(), at(1).ints()),
+        ([Kind::F64, Kind::F64], Kind::F64) => of_floats_op(op, at(0), at(1)),
+        ([Kind::I64], Kind::F64) => match at(0) {
             Range::Int(a, b) => (Range::Float(a as f64, b as f64), true),
             _ => (Range::Float(i64::MIN as f64, i64::MAX as f64), true),
         },
-        (ScalarOp::BoolToInt, _) => (Range::Int(0, 1), true),
-        (ScalarOp::FloatToInt | ScalarOp::Round, _) => match at(0).floats() {
-            Some((a, b)) => {
-                let whole = |x: f64| if op == ScalarOp::Round { x.round_ties_even() } else { x.trunc() };
-                let fits = whole(a) >= i64::MIN as f64 && whole(b) < i64::MAX as f64;
-                (Range::Int(whole(a) as i64, whole(b) as i64), fits)
-            }
-            None => (Range::Unknown, false),
-        },
-        (ScalarOp::Position { size: n, .. }, _) => {
-            let ((a, b), n) = (at(0).ints(), i128::from(n));
-            (Range::Int(0, i64::try_from(n - 1).unwrap_or(i64::MAX).max(0)), -n <= a && b < n)
-        }
-        (ScalarOp::Math(n), _) => of_math(n, at(0)),
-        (ScalarOp::Math2(_), _) => (Range::Unknown, false),
-        _ => (Range::Unknown, true),
+        ([Kind::Bool], Kind::I64) => (Range::Int(0, 1), true),
+        ([Kind::F64], Kind::I64) => of_rounding(op, at(0)),
+        ([Kind::F64], Kind::F64) => of_function(op, at(0)),
+        // Comparisons and what is asked of numbers.
+        _ => (Range::Unknown, def.check.is_none()),
     }
 }
 
-fn of_int_op(op: BinOp, (a, b): (i128, i128), (c, d): (i128, i128)) -> (Range, bool) {
+fn of_ints_op(op: NumberOp, (a, b): (i128, i128), (c, d): (i128, i128)) -> (Range, bool) {
     let whole = Range::Int(i64::MIN, i64::MAX);
     match op {
-        BinOp::Add => of_ints(&[a + c, b + d]),
-        BinOp::Sub => of_ints(&[a - d, b - c]),
-        BinOp::Mul | BinOp::MatMul => of_ints(&[a * c, a * d, b * c, b * d]),
-        BinOp::Div | BinOp::FloorDiv => {
+        NumberOp::int_neg => of_ints(&[-a, -b]),
+        NumberOp::int_abs => {
+            let least = if a <= 0 && b >= 0 { 0 } else { a.abs().min(b.abs()) };
+            of_ints(&[least, a.abs(), b.abs()])
+        }
+        NumberOp::int_invert => of_ints(&[-1 - a, -1 - b]),
+        NumberOp::int_min => of_ints(&[a.min(c), b.min(d)]),
+        NumberOp::int_max => of_ints(&[a.max(c), b.max(d)]),
+        NumberOp::int_add => of_ints(&[a + c, b + d]),
+        NumberOp::int_sub => of_ints(&[a - d, b - c]),
+        NumberOp::int_mul => of_ints(&[a * c, a * d, b * c, b * d]),
+        NumberOp::int_floor_div => {
             if c <= 0 && d >= 0 {
                 return (whole, false);
             }
@@ -128,11 +119,11 @@ fn of_int_op(op: BinOp, (a, b): (i128, i128), (c, d): (i128, i128)) -> (Range, b
             let floor = |x: i128, y: i128| x.div_euclid(y) - i128::from(y < 0 && x.rem_euclid(y) != 0);
             of_ints(&[floor(a, c), floor(a, d), floor(b, c), floor(b, d)])
         }
-        BinOp::Mod if c > 0 && a >= 0 && b < c => of_ints(&[a, b]),
-        BinOp::Mod if c > 0 => of_ints(&[0, d - 1]),
-        BinOp::Mod if d < 0 => of_ints(&[c + 1, 0]),
-        BinOp::Mod => (whole, false),
-        BinOp::Pow => {
+        NumberOp::int_mod if c > 0 && a >= 0 && b < c => of_ints(&[a, b]),
+        NumberOp::int_mod if c > 0 => of_ints(&[0, d - 1]),
+        NumberOp::int_mod if d < 0 => of_ints(&[c + 1, 0]),
+        NumberOp::int_mod => (whole, false),
+        NumberOp::int_pow => {
             let most = a.abs().max(b.abs());
             let power = u32::try_from(d).ok().filter(|_| c >= 0).and_then(|d| most.max(1).checked_pow(d));
             match power {
@@ -140,43 +131,48 @@ fn of_int_op(op: BinOp, (a, b): (i128, i128), (c, d): (i128, i128)) -> (Range, b
                 _ => (whole, false),
             }
         }
-        BinOp::BitAnd if a >= 0 => of_ints(&[0, b]),
-        BinOp::BitAnd if c >= 0 => of_ints(&[0, d]),
-        BinOp::BitAnd | BinOp::BitOr | BinOp::BitXor => (whole, true),
-        BinOp::Shl if c < 0 || d > 62 => (whole, false),
-        BinOp::Shl => of_ints(&[a << c, a << d, b << c, b << d]),
-        BinOp::Shr => (of_ints(&[a.min(0), b.max(0)]).0, c >= 0),
+        NumberOp::int_and if a >= 0 => of_ints(&[0, b]),
+        NumberOp::int_and if c >= 0 => of_ints(&[0, d]),
+        NumberOp::int_shl if c < 0 || d > 62 => (whole, false),
+        NumberOp::int_shl => of_ints(&[a << c, a << d, b << c, b << d]),
+        NumberOp::int_shr => (of_ints(&[a.min(0), b.max(0)]).0, c >= 0),
+        _ => (whole, op.def().check.is_none()),
     }
 }
 
-fn of_float_op(op: BinOp, int_operands: bool, x: Range, y: Range) -> (Range, bool) {
+fn of_floats_op(op: NumberOp, x: Range, y: Range) -> (Range, bool) {
     let zero = y.floats().is_none_or(|(c, d)| c <= 0.0 && d >= 0.0);
     let corners = |f: fn(f64, f64) -> f64| match (x.floats(), y.floats()) {
         (Some((a, b)), Some((c, d))) => of_floats(&[f(a, c), f(a, d), f(b, c), f(b, d)]),
         _ => Range::Unknown,
     };
     match op {
-        BinOp::Add => (corners(|a, b| a + b), true),
-        BinOp::Sub => (corners(|a, b| a - b), true),
-        BinOp::Mul => (corners(|a, b| a * b), true),
-        BinOp::Div if zero => (Range::Unknown, !int_operands),
-        BinOp::Div => (corners(|a, b| a / b), true),
-        BinOp::FloorDiv | BinOp::Mod => (Range::Unknown, !zero),
-        _ => (Range::Unknown, true),
+        NumberOp::float_add => (corners(|a, b| a + b), true),
+        NumberOp::float_sub => (corners(|a, b| a - b), true),
+        NumberOp::float_mul => (corners(|a, b| a * b), true),
+        NumberOp::float_div if zero => (Range::Unknown, true),
+        NumberOp::int_div if zero => (Range::Unknown, false),
+        NumberOp::float_div | NumberOp::int_div => (corners(|a, b| a / b), true),
+        NumberOp::float_floor_div | NumberOp::float_mod => (Range::Unknown, !zero),
+        _ => (Range::Unknown, op.def().check.is_none()),
     }
 }
 
-/// By the numbers of the row `math` in `abi::rt`. The domains are intervals, so their ends decide.
-fn of_math(number: i64, x: Range) -> (Range, bool) {
-    let check = ScalarOp::Math(number).check(Kind::Float);
-    let holds = |v: f64| check.is_none_or(|c| c.holds(v.to_bits(), v.to_bits()));
+/// Whole numbers of floats. They grow with what is rounded, so the ends decide.
+fn of_rounding(op: NumberOp, x: Range) -> (Range, bool) {
+    let Some((a, b)) = x.floats() else { return (Range::Unknown, op.def().check.is_none()) };
+    match (op.apply(a.to_bits(), 0), op.apply(b.to_bits(), 0)) {
+        (Ok(low), Ok(high)) => (Range::Int(low as i64, high as i64), true),
+        _ => (Range::Unknown, false),
+    }
+}
+
+/// A function of one float. The domains are intervals, so their ends decide.
+fn of_function(op: NumberOp, x: Range) -> (Range, bool) {
+    let check = op.def().check;
     let Some((a, b)) = x.floats() else { return (Range::Unknown, check.is_none()) };
-    let range = match number {
-        6 => Range::Float(a.floor(), b.floor()),
-        7 => Range::Float(a.ceil(), b.ceil()),
-        11 => Range::Float(a.trunc(), b.trunc()),
-        _ => Range::Unknown,
-    };
+    let holds = |v: f64| check.is_none_or(|c| c.holds(v.to_bits(), v.to_bits()));
+    let range = if op == NumberOp::float_neg { Range::Float(-b, -a) } else { Range::Unknown };
     (range, holds(a) && holds(b))
 }
 
@@ -189,7 +185,12 @@ impl Tracer<'_> {
                 let bound = |op, limit: i64| {
                     let limit = Arc::new(ScalarExpr::Const(Known::Int(limit)));
                     let operands = vec![e.clone(), limit];
-                    Arc::new(ScalarExpr::Apply { op: ScalarOp::Rel(op), operands, kind: Kind::Bool, span })
+                    Arc::new(ScalarExpr::Apply {
+                        op: NumberOp::compare(op, Kind::I64).into(),
+                        operands,
+                        kind: super::scalar::Kind::Bool,
+                        span,
+                    })
                 };
                 for (op, limit, within) in
                     [(CmpOp::Gt, -ARGUMENT_MAX, *n > -ARGUMENT_MAX), (CmpOp::Lt, ARGUMENT_MAX, *n < ARGUMENT_MAX)]
@@ -275,14 +276,13 @@ mod tests {
     #[test]
     fn ranges_hold() {
         let ends = [i64::MIN, -(1 << 40), -7, -2, -1, 0, 1, 2, 3, 62, 63, 64, 1 << 40, i64::MAX];
-        use BinOp::*;
-        for op in [Add, Sub, Mul, FloorDiv, Mod, Pow, Shl, Shr, BitAnd, BitOr, BitXor] {
-            let op = ScalarOp::Arith { op, int_operands: false };
+        for op in NumberOp::ALL.iter().filter(|op| op.def().takes == [Kind::I64; 2] && op.def().gives == Kind::I64) {
+            let op = ScalarOp::from(*op);
             for (i, &a) in ends.iter().enumerate() {
                 for &b in &ends[i..] {
                     for (j, &c) in ends.iter().enumerate() {
                         for &d in &ends[j..] {
-                            let (range, safe) = outcome(op, Kind::Int, &[Range::Int(a, b), Range::Int(c, d)]);
+                            let (range, safe) = outcome(op, &[Range::Int(a, b), Range::Int(c, d)]);
                             let Range::Int(low, high) = range else { panic!("{op:?} of ints") };
                             let inside =
                                 |low: i64, high: i64| ends.into_iter().filter(move |n| (low..=high).contains(n));

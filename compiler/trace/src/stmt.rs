@@ -196,7 +196,10 @@ impl Tracer<'_> {
         let text = match message {
             Some(m) => {
                 let value = self.eval(m)?;
-                self.show(&value, false, m.span)?
+                match self.text(&value, &m.ty, false, m.span)? {
+                    Value::Str(text) => text.to_string(),
+                    other => return Err(self.broken(m.span, "a text", &other)),
+                }
             }
             None => "assertion failed".into(),
         };

@@ -42,57 +42,6 @@ pub enum Check {
     Acos,
 }
 
-/// A function of floats in host code: those of one operand by their numbers in the row `math` of [`crate::rt`], then
-/// those of two by the numbers of `math2`, then two operators.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Function {
-    Sqrt,
-    Exp,
-    Log,
-    Sin,
-    Cos,
-    Tan,
-    Floor,
-    Ceil,
-    Tanh,
-    Log2,
-    Log10,
-    Trunc,
-    Expm1,
-    Log1p,
-    Asin,
-    Acos,
-    Atan,
-    Sinh,
-    Cosh,
-    Erf,
-    Atan2,
-    Pow,
-    Hypot,
-    FloorDiv,
-    Mod,
-}
-
-impl Function {
-    pub const ALL: &[Function] = {
-        use Function::*;
-        &[
-            Sqrt, Exp, Log, Sin, Cos, Tan, Floor, Ceil, Tanh, Log2, Log10, Trunc, Expm1, Log1p, Asin, Acos, Atan, Sinh,
-            Cosh, Erf, Atan2, Pow, Hypot, FloorDiv, Mod,
-        ]
-    };
-
-    /// By the number in the row `math`.
-    pub fn of_one(number: i64) -> Option<Function> {
-        usize::try_from(number).ok().filter(|n| *n < Function::Atan2 as usize).map(|n| Function::ALL[n])
-    }
-
-    /// By the number in the row `math2`.
-    pub fn of_two(number: i64) -> Option<Function> {
-        usize::try_from(number).ok().filter(|n| *n < 3).map(|n| Function::ALL[Function::Atan2 as usize + n])
-    }
-}
-
 /// All checks with the names that texts of graphs have for them.
 const NAMES: [(Check, &str); 28] = [
     (Check::Add, "add"),

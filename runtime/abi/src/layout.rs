@@ -42,18 +42,3 @@ pub mod closure {
     /// The first capture's word; after the captures follow the words of their type ids.
     pub const WORDS: i32 = 32;
 }
-
-/// What went wrong in an operation on ints: the first argument of `fail_int`.
-pub mod int_fault {
-    pub const ADD: i64 = 0;
-    pub const SUB: i64 = 1;
-    pub const MUL: i64 = 2;
-    pub const NEG: i64 = 3;
-    pub const FLOOR_DIV: i64 = 4;
-    pub const SHL: i64 = 5;
-    pub const DIV_ZERO: i64 = 6;
-    pub const MOD_ZERO: i64 = 7;
-    pub const TRUE_DIV_ZERO: i64 = 8;
-    pub const SHIFT_NEGATIVE: i64 = 9;
-    pub const STEP_ZERO: i64 = 10;
-}

@@ -148,19 +148,10 @@ rt_table! {
     ord(p) i fails y;
 
     // Numbers.
-    int_pow(i, i) i fails y;
-    float_pow(f, f) f;
-    float_mod(f, f) f fails y;
-    float_floordiv(f, f) f fails y;
-    /// `round(x)` to an int, ties to even.
-    round_int(f) i fails y;
+    /// An operation on numbers by its place in the compiler's table of them, on words; of one operand, on it twice.
+    number(i, w, w) w fails y;
     /// `round(x, n)`.
     round_digits(f, i) f;
-    /// math functions by number: 0 sqrt 1 exp 2 log 3 sin 4 cos 5 tan 6 floor 7 ceil 8 tanh 9 log2 10 log10 11 trunc
-    /// 12 expm1 13 log1p 14 asin 15 acos 16 atan 17 sinh 18 cosh 19 erf. Fails with E0711 outside the domain.
-    math(i, f) f fails y;
-    /// 0 atan2 1 pow 2 hypot.
-    math2(i, f, f) f fails y;
     int_gcd(i, i) i fails y;
 
     // Equality and order of any two values of one type.
@@ -335,10 +326,8 @@ rt_table! {
 
     // Failure. Message is a string; code is a number such as 705.
     fail(i, p) u fails y;
-    /// A fault of int arithmetic by its number (`layout::int_fault`), and the operands.
-    fail_int(i, i, i) u fails y;
-    /// A float that has no int.
-    fail_to_int(f) u fails y;
+    /// The step of a `range` is 0.
+    fail_step() u fails y;
     /// A function of the program failed: adds the place of its call to the failure.
     called_from() u fails y;
     /// The stack limit is passed.

@@ -66,7 +66,9 @@ fn nearest(found: Digits, value: f64, reads_back: impl Fn(&str) -> bool) -> Digi
 
 /// The distance between neighbours around `value` with `mantissa` bits and least exponent `low`.
 fn fp8_step(value: f64, mantissa: i32, low: i32) -> f64 {
-    let exponent = if value > 0.0 { (value.log2().floor() as i32).max(low) } else { low };
+    // That of a normal f64, which all these numbers are.
+    let exponent = ((value.to_bits() >> 52) as i32 & 0x7ff) - 1023;
+    let exponent = if value > 0.0 { exponent.max(low) } else { low };
     2f64.powi(exponent - mantissa)
 }
 

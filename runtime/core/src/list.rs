@@ -7,6 +7,7 @@ use crate::order::{compare, equal};
 use crate::show::repr;
 use crate::slice::position;
 use crate::value::{ListObj, Own, TypeInfo, TypeTable, into_word, new_list, retain_word};
+use tessera_abi::check::Check;
 
 /// One more owner of an element.
 fn shared(list: &ListObj, word: u64) -> u64 {
@@ -153,17 +154,18 @@ pub fn remove_at(cx: &mut Context, mut list: Box<ListObj>, at: usize) -> u64 {
 
 /// `list(range(start, stop, step))`.
 pub fn range(cx: &Context, start: i64, stop: i64, step: i64) -> Result<u64, Fault> {
-    let zero = || crate::math::int_fault(tessera_abi::layout::int_fault::STEP_ZERO, 0, 0);
+    let zero = || crate::math::step_zero();
     let n = tessera_abi::slice::count(start, stop, step).ok_or_else(zero)?;
     check_memory(n.into(), 8)?;
     let words = (0..n as i64).map(|i| start.wrapping_add(i.wrapping_mul(step)) as u64).collect();
     Ok(new_list(&cx.types, TypeTable::INT, words))
 }
 
+/// From left to right, each step an int.
 pub fn sum_int(list: &ListObj) -> Result<i64, Fault> {
-    let total: i128 = list.words().iter().map(|&w| (w as i64) as i128).sum();
-    i64::try_from(total)
-        .map_err(|_| Fault::new(701, format!("the sum of the list is {total} and does not fit 64 bits")))
+    list.words().iter().try_fold(0i64, |sum, &w| {
+        sum.checked_add(w as i64).ok_or_else(|| crate::math::refused(Check::Add, [sum as u64, w]))
+    })
 }
 
 /// Left to right, as Python up to 3.11 adds.

@@ -4,10 +4,11 @@ use super::rules::{is_int_list, is_number, is_ordered, is_text_list, is_truth};
 use super::{Def, Does, Fallback, Gives, How, Kind, Made as M, Param, Rule, Traced, Tracing as T};
 use crate::ty::{Ty, same_form};
 use Fallback::{Bool as B, DType as D, Int as I, Str as S};
-use How::{Direct, Made, Math, Math2, Numbered, Typed};
+use How::{Direct, Made, Number, Numbered, Typed};
 use Traced::{As, Known, Never};
 use tessera_abi::rt::RtFn::*;
 use tessera_base::DType;
+use tessera_ops::numbers::NumberOp as N;
 
 host_functions! {
     str_split "str.split" (text: Str, sep: Str = S(""), maxsplit: Int = I(-1)) StrList, Pure, Direct(str_split_max), Known,
@@ -134,59 +135,59 @@ host_functions! {
     sys_progress "sys.progress" (current: Int, total: Int, text: Str = S("")) None, Acts, Direct(progress), Never("it shows progress"),
         "Shows progress on a terminal; nothing elsewhere.";
 
-    math_sqrt "math.sqrt" (x: Float) Float, Pure, Math(0), As(T::Number),
+    math_sqrt "math.sqrt" (x: Float) Float, Pure, Number(N::math_sqrt), As(T::Number),
         "The square root; fails for negative numbers.";
-    math_exp "math.exp" (x: Float) Float, Certain, Math(1), As(T::Number),
+    math_exp "math.exp" (x: Float) Float, Certain, Number(N::math_exp), As(T::Number),
         "The exponential.";
-    math_expm1 "math.expm1" (x: Float) Float, Certain, Math(12), As(T::Number),
+    math_expm1 "math.expm1" (x: Float) Float, Certain, Number(N::math_expm1), As(T::Number),
         "exp(x) - 1, exact near 0.";
-    math_log "math.log" (x: Float) Float, Pure, Math(2), As(T::Number),
+    math_log "math.log" (x: Float) Float, Pure, Number(N::math_log), As(T::Number),
         "The natural logarithm; fails for numbers that are not positive.";
-    math_log1p "math.log1p" (x: Float) Float, Pure, Math(13), As(T::Number),
+    math_log1p "math.log1p" (x: Float) Float, Pure, Number(N::math_log1p), As(T::Number),
         "log(1 + x), exact near 0.";
-    math_log2 "math.log2" (x: Float) Float, Pure, Math(9), As(T::Number),
+    math_log2 "math.log2" (x: Float) Float, Pure, Number(N::math_log2), As(T::Number),
         "The logarithm to base 2.";
-    math_log10 "math.log10" (x: Float) Float, Pure, Math(10), As(T::Number),
+    math_log10 "math.log10" (x: Float) Float, Pure, Number(N::math_log10), As(T::Number),
         "The logarithm to base 10.";
-    math_sin "math.sin" (x: Float) Float, Pure, Math(3), As(T::Number),
+    math_sin "math.sin" (x: Float) Float, Pure, Number(N::math_sin), As(T::Number),
         "The sine.";
-    math_cos "math.cos" (x: Float) Float, Pure, Math(4), As(T::Number),
+    math_cos "math.cos" (x: Float) Float, Pure, Number(N::math_cos), As(T::Number),
         "The cosine.";
-    math_tan "math.tan" (x: Float) Float, Pure, Math(5), As(T::Number),
+    math_tan "math.tan" (x: Float) Float, Pure, Number(N::math_tan), As(T::Number),
         "The tangent.";
-    math_asin "math.asin" (x: Float) Float, Pure, Math(14), As(T::Number),
+    math_asin "math.asin" (x: Float) Float, Pure, Number(N::math_asin), As(T::Number),
         "The inverse sine.";
-    math_acos "math.acos" (x: Float) Float, Pure, Math(15), As(T::Number),
+    math_acos "math.acos" (x: Float) Float, Pure, Number(N::math_acos), As(T::Number),
         "The inverse cosine.";
-    math_atan "math.atan" (x: Float) Float, Certain, Math(16), As(T::Number),
+    math_atan "math.atan" (x: Float) Float, Certain, Number(N::math_atan), As(T::Number),
         "The inverse tangent.";
-    math_atan2 "math.atan2" (y: Float, x: Float) Float, Certain, Math2(0), As(T::Number),
+    math_atan2 "math.atan2" (y: Float, x: Float) Float, Certain, Number(N::math_atan2), As(T::Number),
         "The angle of a point.";
-    math_sinh "math.sinh" (x: Float) Float, Certain, Math(17), As(T::Number),
+    math_sinh "math.sinh" (x: Float) Float, Certain, Number(N::math_sinh), As(T::Number),
         "The hyperbolic sine.";
-    math_cosh "math.cosh" (x: Float) Float, Certain, Math(18), As(T::Number),
+    math_cosh "math.cosh" (x: Float) Float, Certain, Number(N::math_cosh), As(T::Number),
         "The hyperbolic cosine.";
-    math_tanh "math.tanh" (x: Float) Float, Certain, Math(8), As(T::Number),
+    math_tanh "math.tanh" (x: Float) Float, Certain, Number(N::math_tanh), As(T::Number),
         "The hyperbolic tangent.";
-    math_erf "math.erf" (x: Float) Float, Certain, Math(19), As(T::Number),
+    math_erf "math.erf" (x: Float) Float, Certain, Number(N::math_erf), As(T::Number),
         "The error function.";
-    math_pow "math.pow" (x: Float, y: Float) Float, Pure, Math2(1), As(T::Number),
+    math_pow "math.pow" (x: Float, y: Float) Float, Pure, Number(N::math_pow), As(T::Number),
         "x to the power y.";
-    math_hypot "math.hypot" (x: Float, y: Float) Float, Certain, Math2(2), As(T::Number),
+    math_hypot "math.hypot" (x: Float, y: Float) Float, Certain, Number(N::math_hypot), As(T::Number),
         "The length of a vector.";
-    math_floor "math.floor" (x: Float) Int, Pure, Math(6), As(T::Number),
+    math_floor "math.floor" (x: Float) Int, Pure, Number(N::float_floor), As(T::Number),
         "The greatest int that is not greater.";
-    math_ceil "math.ceil" (x: Float) Int, Pure, Math(7), As(T::Number),
+    math_ceil "math.ceil" (x: Float) Int, Pure, Number(N::float_ceil), As(T::Number),
         "The least int that is not less.";
-    math_trunc "math.trunc" (x: Float) Int, Pure, Math(11), As(T::Number),
+    math_trunc "math.trunc" (x: Float) Int, Pure, Number(N::float_trunc), As(T::Number),
         "Without the fraction.";
-    math_fabs "math.fabs" (x: Float) Float, Certain, Made(M::Abs), As(T::Abs),
+    math_fabs "math.fabs" (x: Float) Float, Certain, Number(N::float_abs), As(T::Number),
         "The absolute value.";
-    math_isnan "math.isnan" (x: Float) Bool, Certain, Made(M::IsNan), As(T::Number),
+    math_isnan "math.isnan" (x: Float) Bool, Certain, Number(N::math_isnan), As(T::Number),
         "Whether it is NaN.";
-    math_isinf "math.isinf" (x: Float) Bool, Certain, Made(M::IsInf), As(T::Number),
+    math_isinf "math.isinf" (x: Float) Bool, Certain, Number(N::math_isinf), As(T::Number),
         "Whether it is infinite.";
-    math_isfinite "math.isfinite" (x: Float) Bool, Certain, Made(M::IsFinite), As(T::Number),
+    math_isfinite "math.isfinite" (x: Float) Bool, Certain, Number(N::math_isfinite), As(T::Number),
         "Whether it is neither NaN nor infinite.";
     math_gcd "math.gcd" (a: Int, b: Int) Int, Pure, Direct(int_gcd), Known,
         "The greatest common divisor.";
@@ -204,11 +205,11 @@ host_functions! {
         "x: str, list or dict -> int";
     range "range" by ([Ty::Int(_), Ty::Int(_), Ty::Int(_)], ty => is_int_list(ty)), Pure, Direct(range_list), As(T::Range),
         "start, stop, step: int -> list[int]";
-    int_abs "int.abs" by ([Ty::Int(_)], Ty::Int(_) => true), Pure, Made(M::Abs), As(T::Abs),
+    int_abs "int.abs" by ([Ty::Int(_)], Ty::Int(_) => true), Pure, Number(N::int_abs), As(T::Number),
         "int -> int";
-    float_abs "float.abs" by ([Ty::Float], Ty::Float => true), Certain, Made(M::Abs), As(T::Abs),
+    float_abs "float.abs" by ([Ty::Float], Ty::Float => true), Certain, Number(N::float_abs), As(T::Number),
         "float -> float";
-    float_round "float.round" by ([Ty::Float], Ty::Int(_) => true), Pure, Direct(round_int), As(T::Round),
+    float_round "float.round" by ([Ty::Float], Ty::Int(_) => true), Pure, Number(N::float_round), As(T::Number),
         "float -> int, half to even";
     float_round_digits "float.round_digits" by ([Ty::Float, Ty::Int(_)], Ty::Float => true), Pure, Direct(round_digits), Known,
         "float, digits: int -> float";

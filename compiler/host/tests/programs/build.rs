@@ -6,8 +6,11 @@ use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 use tessera_abi::rt::RtFn;
+use tessera_base::CmpOp;
 use tessera_host::{Compiled, Link, compile};
 use tessera_ir::host::*;
+use tessera_ops::numbers::NumberOp;
+use tessera_ops::scalar::Kind;
 use tessera_runtime::context::{Context, Stop};
 use tessera_runtime::value::TypeInfo;
 
@@ -140,16 +143,27 @@ pub fn rt(func: RtFn, args: Vec<HExpr>, ty: TypeId) -> HExpr {
     expr(HExprKind::Rt { func, args }, ty)
 }
 
-pub fn op(op: Arith, a: HExpr, b: HExpr) -> HExpr {
-    expr(HExprKind::IntOp(op, a.into(), b.into()), INT)
+/// An operation on numbers.
+pub fn op(op: NumberOp, a: HExpr, b: HExpr) -> HExpr {
+    number(op, vec![a, b])
 }
 
-pub fn fop(op: Arith, left: HExpr, right: HExpr) -> HExpr {
-    expr(HExprKind::FloatOp { op, left: left.into(), right: right.into(), int_operands: false }, FLOAT)
+pub fn number(op: NumberOp, args: Vec<HExpr>) -> HExpr {
+    let ty = match op.def().gives {
+        Kind::F64 => FLOAT,
+        Kind::Bool => BOOL,
+        _ => INT,
+    };
+    expr(HExprKind::Number(op, args), ty)
 }
 
-pub fn rel(rel: Rel, a: HExpr, b: HExpr) -> HExpr {
-    expr(HExprKind::Rel(rel, a.into(), b.into()), BOOL)
+pub fn rel(rel: CmpOp, a: HExpr, b: HExpr) -> HExpr {
+    let of = match a.ty {
+        FLOAT => Kind::F64,
+        BOOL => Kind::Bool,
+        _ => Kind::I64,
+    };
+    op(NumberOp::compare(rel, of), a, b)
 }
 
 pub fn mutate(place: Place, change: Change) -> HStmt {
@@ -252,7 +266,7 @@ static ALLOCATOR: Counting = Counting;
 
 /// Runs a program twice: the second time, everything that was taken is given back.
 pub fn run(program: &HostProgram) -> (String, Option<Stop>) {
-    tessera_runtime::math::define(tessera_ops::scalar_eval::value);
+    tessera_runtime::math::define(tessera_ops::numbers::apply);
     once(program);
     let before = LIVE.with(Cell::get);
     drop(once(program));

@@ -3,7 +3,9 @@
 use crate::build::*;
 use std::time::Instant;
 use tessera_abi::rt::RtFn;
+use tessera_base::CmpOp as Cmp;
 use tessera_ir::host::*;
+use tessera_ops::numbers::NumberOp;
 use tessera_runtime::context::Context;
 
 /// A module body of so many statements of several kinds, over globals.
@@ -16,10 +18,10 @@ fn straight(statements: usize) -> Build {
         let place = Place { root: Root::Global(xs), root_ty: ints, steps: vec![] };
         let get = rt(RtFn::list_get, vec![b.get_global(xs), int(-1)], INT);
         body.push(match i % 3 {
-            0 => HStmt::SetGlobal(n, op(Arith::Add, b.get_global(n), int(1))),
-            1 => mutate(place, Change::Apply { func: RtFn::list_push, args: vec![op(Arith::Mul, get, int(1))] }),
+            0 => HStmt::SetGlobal(n, op(NumberOp::int_add, b.get_global(n), int(1))),
+            1 => mutate(place, Change::Apply { func: RtFn::list_push, args: vec![op(NumberOp::int_mul, get, int(1))] }),
             _ => HStmt::If {
-                test: rel(Rel::Gt, b.get_global(n), int(i)),
+                test: rel(Cmp::Gt, b.get_global(n), int(i)),
                 then: vec![HStmt::SetGlobal(n, int(0))],
                 otherwise: vec![],
             },
@@ -73,7 +75,7 @@ fn speed() {
 fn int_loop() -> Build {
     let mut b = Build::new();
     let (i, s) = (b.local("i", INT), b.local("s", INT));
-    let body = vec![b.set(s, op(Arith::Add, b.get(s), op(Arith::Mod, b.get(i), int(7))))];
+    let body = vec![b.set(s, op(NumberOp::int_add, b.get(s), op(NumberOp::int_mod, b.get(i), int(7))))];
     let shown = b.get(s);
     let mut all = vec![b.set(s, int(0)), for_range(i, int(0), int(100_000_000), int(1), body)];
     all.extend(b.print(shown));
@@ -85,10 +87,10 @@ fn list_loop() -> Build {
     let mut b = Build::new();
     let floats = b.list_of(FLOAT);
     let (xs, i, s) = (b.local("xs", floats), b.local("i", INT), b.local("s", FLOAT));
-    let index = op(Arith::Mod, b.get(i), int(8));
+    let index = op(NumberOp::int_mod, b.get(i), int(8));
     let elem = rt(RtFn::list_get, vec![b.get(xs), index.clone()], FLOAT);
     let store = mutate(b.place(xs, vec![Step::Index(index)]), Change::Set(b.get(s)));
-    let body = vec![b.set(s, fop(Arith::Add, fop(Arith::Mul, b.get(s), float(0.5)), elem)), store];
+    let body = vec![b.set(s, op(NumberOp::float_add, op(NumberOp::float_mul, b.get(s), float(0.5)), elem)), store];
     let shown = b.get(s);
     let mut all = vec![
         b.set(xs, expr(HExprKind::List((0..8).map(|i| float(i as f64)).collect()), floats)),
@@ -103,9 +105,10 @@ fn list_loop() -> Build {
 fn fib() -> Build {
     let mut b = Build::new();
     let n = b.local("n", INT);
-    let call = |by: i64, n: HExpr| expr(HExprKind::Call { func: FnId(0), args: vec![op(Arith::Sub, n, int(by))] }, INT);
-    let test = rel(Rel::Lt, b.get(n), int(2));
-    let sum = op(Arith::Add, call(1, b.get(n)), call(2, b.get(n)));
+    let call =
+        |by: i64, n: HExpr| expr(HExprKind::Call { func: FnId(0), args: vec![op(NumberOp::int_sub, n, int(by))] }, INT);
+    let test = rel(Cmp::Lt, b.get(n), int(2));
+    let sum = op(NumberOp::int_add, call(1, b.get(n)), call(2, b.get(n)));
     let body = vec![
         HStmt::If { test, then: vec![HStmt::Return(Some(b.get(n)))], otherwise: vec![] },
         HStmt::Return(Some(sum)),
@@ -122,10 +125,12 @@ fn nested() -> Build {
     let lists = b.list_of(ints);
     let (xs, row, i, s) = (b.local("xs", lists), b.local("row", ints), b.local("i", INT), b.local("s", INT));
     let inner = |x: i64| expr(HExprKind::List(vec![int(x), int(x + 1)]), ints);
-    let at = op(Arith::Mod, b.get(i), int(2));
+    let at = op(NumberOp::int_mod, b.get(i), int(2));
     let elem = rt(RtFn::list_get, vec![rt(RtFn::list_get, vec![b.get(xs), at.clone()], ints), int(1)], INT);
-    let body =
-        vec![b.set(s, op(Arith::Add, b.get(s), elem)), b.set(row, rt(RtFn::list_get, vec![b.get(xs), at], ints))];
+    let body = vec![
+        b.set(s, op(NumberOp::int_add, b.get(s), elem)),
+        b.set(row, rt(RtFn::list_get, vec![b.get(xs), at], ints)),
+    ];
     let shown = b.get(s);
     let mut all = vec![
         b.set(xs, expr(HExprKind::List(vec![inner(0), inner(5)]), lists)),

@@ -1,8 +1,9 @@
 //! Scalars, branches and loops.
 
 use crate::build::*;
-use tessera_abi::rt::RtFn;
+use tessera_base::CmpOp as Cmp;
 use tessera_ir::host::*;
+use tessera_ops::numbers::NumberOp;
 
 /// Prints one expression.
 fn printed(make: impl FnOnce(&mut Build) -> HExpr) -> Build {
@@ -14,7 +15,7 @@ fn printed(make: impl FnOnce(&mut Build) -> HExpr) -> Build {
 }
 
 /// An operand that the compiler cannot see through: a local of the entry.
-fn binary(op: Arith, a: i64, c: i64, constant: bool) -> Build {
+fn binary(op: NumberOp, a: i64, c: i64, constant: bool) -> Build {
     let mut b = Build::new();
     let (x, y) = (b.local("x", INT), b.local("y", INT));
     let right = if constant { int(c) } else { b.get(y) };
@@ -40,7 +41,7 @@ fn floor_division_and_remainder_of_all_signs() {
             }
             body.extend([b.set(x, int(a)), b.set(y, int(d))]);
             for right in [b.get(y), int(d)] {
-                for o in [Arith::FloorDiv, Arith::Mod] {
+                for o in [NumberOp::int_floor_div, NumberOp::int_mod] {
                     let e = op(o, b.get(x), right.clone());
                     body.extend(b.print(e));
                 }
@@ -58,18 +59,18 @@ fn floor_division_and_remainder_of_all_signs() {
 #[test]
 fn overflow_and_zero_are_told_with_the_operands() {
     let cases = [
-        (Arith::Add, i64::MAX, 1, 701, "9223372036854775807 + 1 does not fit 64 bits"),
-        (Arith::Sub, i64::MIN, 1, 701, "-9223372036854775808 - 1 does not fit 64 bits"),
-        (Arith::Mul, 1 << 62, 2, 701, "4611686018427387904 * 2 does not fit 64 bits"),
-        (Arith::FloorDiv, i64::MIN, -1, 701, "-9223372036854775808 // -1 does not fit 64 bits"),
-        (Arith::FloorDiv, 10, 0, 702, "10 // 0 divides by zero"),
-        (Arith::Mod, 10, 0, 702, "10 % 0 divides by zero"),
-        (Arith::Shl, 1, 63, 701, "1 << 63 does not fit 64 bits"),
-        (Arith::Shl, 1, 64, 701, "1 << 64 does not fit 64 bits"),
-        (Arith::Shl, 1, -1, 711, "a shift by -1 bits: the number is negative"),
-        (Arith::Shr, 1, -1, 711, "a shift by -1 bits: the number is negative"),
-        (Arith::Pow, 2, -1, 711, "2 ** -1: the exponent of an int power is negative"),
-        (Arith::Pow, 10, 19, 701, "10 ** 19 does not fit 64 bits"),
+        (NumberOp::int_add, i64::MAX, 1, 701, "9223372036854775807 + 1 does not fit 64 bits"),
+        (NumberOp::int_sub, i64::MIN, 1, 701, "-9223372036854775808 - 1 does not fit 64 bits"),
+        (NumberOp::int_mul, 1 << 62, 2, 701, "4611686018427387904 * 2 does not fit 64 bits"),
+        (NumberOp::int_floor_div, i64::MIN, -1, 701, "-9223372036854775808 // -1 does not fit 64 bits"),
+        (NumberOp::int_floor_div, 10, 0, 702, "10 // 0 divides by zero"),
+        (NumberOp::int_mod, 10, 0, 702, "10 % 0 divides by zero"),
+        (NumberOp::int_shl, 1, 63, 701, "1 << 63 does not fit 64 bits"),
+        (NumberOp::int_shl, 1, 64, 701, "1 << 64 does not fit 64 bits"),
+        (NumberOp::int_shl, 1, -1, 711, "a shift by -1 bits: the number is negative"),
+        (NumberOp::int_shr, 1, -1, 711, "a shift by -1 bits: the number is negative"),
+        (NumberOp::int_pow, 2, -1, 711, "2 ** -1: the exponent of an int power is negative"),
+        (NumberOp::int_pow, 10, 19, 701, "10 ** 19 does not fit 64 bits"),
     ];
     for (o, a, c, code, message) in cases {
         for constant in [false, true] {
@@ -81,14 +82,14 @@ fn overflow_and_zero_are_told_with_the_operands() {
 #[test]
 fn shifts_and_powers() {
     for (o, a, c, result) in [
-        (Arith::Shl, -1, 63, i64::MIN),
-        (Arith::Shl, 0, 100, 0),
-        (Arith::Shr, -8, 100, -1),
-        (Arith::Shr, -8, 1, -4),
-        (Arith::Pow, -3, 3, -27),
-        (Arith::Pow, 5, 2, 25),
-        (Arith::Xor, 6, 3, 5),
-        (Arith::Mod, i64::MIN, -1, 0),
+        (NumberOp::int_shl, -1, 63, i64::MIN),
+        (NumberOp::int_shl, 0, 100, 0),
+        (NumberOp::int_shr, -8, 100, -1),
+        (NumberOp::int_shr, -8, 1, -4),
+        (NumberOp::int_pow, -3, 3, -27),
+        (NumberOp::int_pow, 5, 2, 25),
+        (NumberOp::int_xor, 6, 3, 5),
+        (NumberOp::int_mod, i64::MIN, -1, 0),
     ] {
         assert_eq!(output(&binary(o, a, c, false)), format!("{result}\n"), "{o:?} {a} {c}");
     }
@@ -97,31 +98,30 @@ fn shifts_and_powers() {
 #[test]
 fn floats() {
     let cases = [
-        (fop(Arith::Div, float(1.0), float(0.0)), "inf"),
-        (fop(Arith::FloorDiv, float(-7.5), float(2.0)), "-4.0"),
-        (fop(Arith::Mod, float(-7.5), float(2.0)), "0.5"),
-        (fop(Arith::Pow, float(2.0), float(0.5)), "1.4142135623730951"),
-        (fop(Arith::Mul, float(1e300), float(10.0)), "1e+301"),
-        (expr(HExprKind::FloatNeg(float(0.0).into()), FLOAT), "-0.0"),
-        (expr(HExprKind::FloatToInt(float(-3.9).into()), INT), "-3"),
-        (expr(HExprKind::IntToFloat(int(3).into()), FLOAT), "3.0"),
-        (rel(Rel::Ne, float(f64::NAN), float(f64::NAN)), "True"),
-        (rel(Rel::Lt, float(1.0), float(f64::NAN)), "False"),
-        (rt(RtFn::math, vec![int(0), float(2.0)], FLOAT), "1.4142135623730951"),
-        (rt(RtFn::math, vec![int(6), float(-1.5)], FLOAT), "-2.0"),
-        (rt(RtFn::round_int, vec![float(2.5)], INT), "2"),
+        (op(NumberOp::float_div, float(1.0), float(0.0)), "inf"),
+        (op(NumberOp::float_floor_div, float(-7.5), float(2.0)), "-4.0"),
+        (op(NumberOp::float_mod, float(-7.5), float(2.0)), "0.5"),
+        (op(NumberOp::float_pow, float(2.0), float(0.5)), "1.4142135623730951"),
+        (op(NumberOp::float_mul, float(1e300), float(10.0)), "1e+301"),
+        (number(NumberOp::float_neg, vec![float(0.0)]), "-0.0"),
+        (number(NumberOp::float_to_int, vec![float(-3.9)]), "-3"),
+        (number(NumberOp::int_to_float, vec![int(3)]), "3.0"),
+        (rel(Cmp::Ne, float(f64::NAN), float(f64::NAN)), "True"),
+        (rel(Cmp::Lt, float(1.0), float(f64::NAN)), "False"),
+        (number(NumberOp::math_sqrt, vec![float(2.0)]), "1.4142135623730951"),
+        (number(NumberOp::float_floor, vec![float(-1.5)]), "-2"),
+        (number(NumberOp::float_round, vec![float(2.5)]), "2"),
     ];
     for (e, text) in cases {
         assert_eq!(output(&printed(|_| e)), format!("{text}\n"));
     }
-    let e = expr(HExprKind::FloatToInt(float(1e19).into()), INT);
+    let e = number(NumberOp::float_to_int, vec![float(1e19)]);
     assert_eq!(failure(&printed(|_| e)).1, "1e+19 does not fit 64 bits");
-    let zero = expr(HExprKind::IntToFloat(int(0).into()), FLOAT);
-    let one = expr(HExprKind::IntToFloat(int(1).into()), FLOAT);
-    let e =
-        expr(HExprKind::FloatOp { op: Arith::Div, left: one.into(), right: zero.into(), int_operands: true }, FLOAT);
+    let zero = number(NumberOp::int_to_float, vec![int(0)]);
+    let one = number(NumberOp::int_to_float, vec![int(1)]);
+    let e = op(NumberOp::int_div, one, zero);
     assert_eq!(failure(&printed(|_| e)), (702, "1 / 0 divides by zero".into(), 1));
-    let e = rt(RtFn::math, vec![int(0), float(-1.0)], FLOAT);
+    let e = number(NumberOp::math_sqrt, vec![float(-1.0)]);
     assert_eq!(failure(&printed(|_| e)), (711, "`sqrt` has no value at -1.0".into(), 1));
 }
 
@@ -154,9 +154,9 @@ fn loops_break_and_continue() {
     // while True: i += 1; if i % 2 == 0: continue; if i > 7: break; print(i)
     let mut b = Build::new();
     let i = b.local("i", INT);
-    let next = b.set(i, op(Arith::Add, b.get(i), int(1)));
-    let even = rel(Rel::Eq, op(Arith::Mod, b.get(i), int(2)), int(0));
-    let large = rel(Rel::Gt, b.get(i), int(7));
+    let next = b.set(i, op(NumberOp::int_add, b.get(i), int(1)));
+    let even = rel(Cmp::Eq, op(NumberOp::int_mod, b.get(i), int(2)), int(0));
+    let large = rel(Cmp::Gt, b.get(i), int(7));
     let shown = b.get(i);
     let mut body = vec![
         next,
@@ -197,8 +197,8 @@ fn and_or_run_the_right_operand_only_when_needed() {
 fn recursion_ends_with_a_message() {
     let mut b = Build::new();
     let n = b.local("n", INT);
-    let deeper = expr(HExprKind::Call { func: FnId(0), args: vec![op(Arith::Add, b.get(n), int(1))] }, INT);
-    let f = b.function("f", &[n], &[], INT, vec![HStmt::Return(Some(op(Arith::Add, deeper, int(1))))]);
+    let deeper = expr(HExprKind::Call { func: FnId(0), args: vec![op(NumberOp::int_add, b.get(n), int(1))] }, INT);
+    let f = b.function("f", &[n], &[], INT, vec![HStmt::Return(Some(op(NumberOp::int_add, deeper, int(1))))]);
     let call = expr(HExprKind::Call { func: f, args: vec![int(0)] }, INT);
     b.entry(vec![HStmt::Expr(call)]);
     assert_eq!(failure(&b).0, 709);

@@ -2,7 +2,9 @@
 
 use crate::build::*;
 use tessera_abi::rt::RtFn;
+use tessera_base::CmpOp as Cmp;
 use tessera_ir::host::*;
+use tessera_ops::numbers::NumberOp;
 use tessera_runtime::context::{Context, Stop};
 
 fn list(items: Vec<HExpr>, ty: TypeId) -> HExpr {
@@ -138,7 +140,7 @@ fn dicts() {
     let (key, other) = (b.str("two"), b.str("one"));
     body.push(mutate(b.place(d, vec![]), Change::Apply { func: RtFn::dict_delete, args: vec![key.clone()] }));
     let old = rt(RtFn::dict_get, vec![b.get(d), other.clone()], INT);
-    body.push(mutate(b.place(d, vec![Step::Key(other)]), Change::Set(op(Arith::Add, old, int(10)))));
+    body.push(mutate(b.place(d, vec![Step::Key(other)]), Change::Set(op(NumberOp::int_add, old, int(10)))));
     let shown = [
         b.get(d),
         b.get(e),
@@ -172,7 +174,7 @@ fn closures_keep_what_they_captured() {
     // lambda x, i: x * xs[i]
     let (xs, x, i) = (b.local("xs", ints), b.local("x", FLOAT), b.local("i", INT));
     let elem = rt(RtFn::list_get, vec![b.get(xs), b.get(i)], INT);
-    let value = fop(Arith::Mul, b.get(x), expr(HExprKind::IntToFloat(elem.into()), FLOAT));
+    let value = op(NumberOp::float_mul, b.get(x), number(NumberOp::int_to_float, vec![elem]));
     let code = b.function("lambda", &[x, i], &[xs], FLOAT, vec![HStmt::Return(Some(value))]);
     let (a, f) = (b.local("a", ints), b.local("f", ty));
     let make = expr(HExprKind::Closure { func: code, captures: vec![b.get(a)] }, ty);
@@ -284,7 +286,7 @@ fn early_returns_release_what_is_in_flight() {
     let ints = b.list_of(INT);
     let xs = b.local("xs", ints);
     let i = b.local("i", INT);
-    let test = rel(Rel::Gt, b.get(i), int(1));
+    let test = rel(Cmp::Gt, b.get(i), int(1));
     let leave = HStmt::If { test, then: vec![HStmt::Return(Some(b.get(i)))], otherwise: vec![] };
     let over = HStmt::ForList { var: i, list: b.get(xs), body: vec![leave], span: span(4) };
     let f = b.function("f", &[xs], &[], INT, vec![over, HStmt::Return(Some(int(-1)))]);
@@ -346,7 +348,8 @@ fn blocks_inside_of_calls_release_on_every_way_out() {
         let strs = b.list_of(STR);
         let ints = b.list_of(INT);
         let (p, q) = (b.local("p", strs), b.local("q", ints));
-        let both = op(Arith::Add, rt(RtFn::list_len, vec![b.get(p)], INT), rt(RtFn::list_len, vec![b.get(q)], INT));
+        let both =
+            op(NumberOp::int_add, rt(RtFn::list_len, vec![b.get(p)], INT), rt(RtFn::list_len, vec![b.get(q)], INT));
         let f = b.function("f", &[p, q], &[], INT, vec![HStmt::Return(Some(both))]);
         let (out, x) = (b.local("out", ints), b.local("x", STR));
         let words: Vec<HExpr> = ["1", if bad { "z" } else { "2" }, "stop", "z"].map(|w| b.str(w)).to_vec();
@@ -356,7 +359,7 @@ fn blocks_inside_of_calls_release_on_every_way_out() {
         let number = rt(RtFn::str_to_int, vec![b.get(x)], INT);
         let push = mutate(b.place(out, vec![]), Change::Apply { func: RtFn::list_push, args: vec![number] });
         let body =
-            vec![HStmt::If { test: rel(Rel::Eq, same, int(0)), then: vec![HStmt::Break], otherwise: vec![] }, push];
+            vec![HStmt::If { test: rel(Cmp::Eq, same, int(0)), then: vec![HStmt::Break], otherwise: vec![] }, push];
         let stmts = vec![
             b.set(out, list(vec![], ints)),
             HStmt::ForList { var: x, list: list(words, strs), body, span: span(4) },
@@ -384,7 +387,7 @@ fn changes_reach_through_dicts_and_structs() {
     let entry = || vec![Step::Field(1), Step::Key(key.clone())];
     let push = Change::Apply { func: RtFn::list_push, args: vec![int(7)] };
     let index = vec![Step::Field(1), Step::Key(key.clone()), Step::Index(int(0))];
-    let scalar = Change::Apply { func: RtFn::float_pow, args: vec![float(2.0)] };
+    let scalar = Change::Apply { func: RtFn::round_digits, args: vec![int(-1)] };
     let mut body = vec![
         b.set(o, expr(HExprKind::Record(vec![float(3.0), new]), outer)),
         mutate(b.place(o, entry()), Change::Set(list(vec![int(1)], ints))),
@@ -402,6 +405,6 @@ fn changes_reach_through_dicts_and_structs() {
     body.push(mutate(b.place(c, vec![Step::Field(1), Step::Key(missing)]), push));
     b.entry(body);
     let (text, stop) = run(&b.program);
-    assert_eq!(text, "O(n=9.0, d={'k': [5, 7]})\nO(n=3.0, d={'k': [1]})\n");
+    assert_eq!(text, "O(n=0.0, d={'k': [5, 7]})\nO(n=3.0, d={'k': [1]})\n");
     assert!(matches!(stop, Some(Stop::Error(e)) if e.code == 704 && e.span == 7));
 }

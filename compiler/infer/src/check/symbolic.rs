@@ -10,9 +10,16 @@ use tessera_base::{Size, SizeVar, Span};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::{BinOp, CmpOp};
+use tessera_ops::numbers::NumberOp;
+use tessera_ops::scalar::Kind;
 
 /// The symbolic value of an arithmetic operation on ints.
 pub fn arith(op: BinOp, a: &Size, b: &Size) -> Option<Size> {
+    if let (Some(a), Some(b)) = (a.as_const(), b.as_const()) {
+        // What stops the program has no value.
+        let value = NumberOp::arith(op, Kind::I64, false)?.apply(a as u64, b as u64).ok()?;
+        return Some(Size::constant(value as i64));
+    }
     let out = match op {
         BinOp::Add => a.add(b),
         BinOp::Sub => a.sub(b),
@@ -21,14 +28,9 @@ pub fn arith(op: BinOp, a: &Size, b: &Size) -> Option<Size> {
         BinOp::Mod => a.floor_mod(b)?,
         BinOp::Pow => match b.as_const()? {
             n @ 0..=16 => (0..n).fold(Size::constant(1), |p, _| p.mul(a)),
-            n if n > 0 => Size::constant(a.as_const()?.checked_pow(u32::try_from(n).ok()?)?),
             _ => return None,
         },
-        BinOp::Shl => Size::constant(a.as_const()?.checked_mul(1i64.checked_shl(u32::try_from(b.as_const()?).ok()?)?)?),
-        BinOp::Shr => Size::constant(a.as_const()? >> u32::try_from(b.as_const()?).ok().filter(|n| *n < 64)?),
-        BinOp::BitAnd => Size::constant(a.as_const()? & b.as_const()?),
-        BinOp::BitOr => Size::constant(a.as_const()? | b.as_const()?),
-        BinOp::BitXor => Size::constant(a.as_const()? ^ b.as_const()?),
+        BinOp::Shl | BinOp::Shr | BinOp::BitAnd | BinOp::BitOr | BinOp::BitXor => return None,
         BinOp::Div | BinOp::MatMul => return None,
     };
     known(out)

@@ -340,10 +340,25 @@ pub(super) fn tail_magic(w: &Writer, x: Val) -> f64 {
     magic(w, x) + (format(w, x).0 + tail_shift(w, x)) as f64
 }
 
+/// `x` to a power of at least 1, by squares; no libm.
+fn power(x: f64, n: u32) -> f64 {
+    let (mut product, mut square, mut left) = (1.0, x, n);
+    loop {
+        if left & 1 == 1 {
+            product *= square;
+        }
+        left >>= 1;
+        if left == 0 {
+            return product;
+        }
+        square *= square;
+    }
+}
+
 /// The tail `2^n · 2^((1 + delta) r)` for |r| ≤ ½ and `t = tail_magic + n`.
 pub(super) fn tail_of(w: &mut Writer, t: Val, r: Val, delta: f64) -> Tail {
     let q = by_kind(w, r, &EXP2_F32[..], &EXP2_F64[..]);
-    let q: Vec<f64> = q.iter().zip(1..).map(|(c, i)| c * (1.0 + delta).powi(i)).collect();
+    let q: Vec<f64> = q.iter().zip(1..).map(|(c, i)| c * power(1.0 + delta, i)).collect();
     let q = w.horner(r, &q);
     let one = w.f(1.0, r);
     let p = w.fma(r, q, one);

@@ -1,61 +1,57 @@
 //! A scalar program for one f64: the numbers of host code. The bits are those of [`super::eval`].
 
-use crate::map::MapOp;
 use crate::scalar::{Cmp, FloatFn, FloatOp, Inst, IntOp, Kind, Program, Val};
-use std::sync::OnceLock;
-use tessera_abi::check::Function;
 
-/// The value of a function of host code, as the operator of its name has it.
-pub fn value(function: Function, x: f64, y: f64) -> f64 {
-    static PROGRAMS: OnceLock<Vec<&'static Program>> = OnceLock::new();
-    let programs = PROGRAMS.get_or_init(|| {
-        let program = |f: Function| operator(f).program(&vec![Kind::F64; operator(f).def().arity]);
-        Function::ALL.iter().map(|f| program(*f)).collect()
-    });
-    programs.get(function as usize).map_or(f64::NAN, |p| one(p, [x, y]))
+/// Programs of so few instructions keep their words on the stack.
+const SHORT: usize = 16;
+
+/// The words of the instructions so far.
+trait Words {
+    fn get(&self, at: usize) -> u64;
+    fn push(&mut self, word: u64);
 }
 
-/// The operator that a function of host code is.
-pub fn operator(function: Function) -> MapOp {
-    match function {
-        Function::Sqrt => MapOp::sqrt,
-        Function::Exp => MapOp::exp,
-        Function::Log => MapOp::log,
-        Function::Sin => MapOp::sin,
-        Function::Cos => MapOp::cos,
-        Function::Tan => MapOp::tan,
-        Function::Floor => MapOp::floor,
-        Function::Ceil => MapOp::ceil,
-        Function::Tanh => MapOp::tanh,
-        Function::Log2 => MapOp::log2,
-        Function::Log10 => MapOp::log10,
-        Function::Trunc => MapOp::trunc,
-        Function::Expm1 => MapOp::expm1,
-        Function::Log1p => MapOp::log1p,
-        Function::Asin => MapOp::asin,
-        Function::Acos => MapOp::acos,
-        Function::Atan => MapOp::atan,
-        Function::Sinh => MapOp::sinh,
-        Function::Cosh => MapOp::cosh,
-        Function::Erf => MapOp::erf,
-        Function::Atan2 => MapOp::atan2,
-        Function::Pow => MapOp::pow,
-        Function::Hypot => MapOp::hypot,
-        Function::FloorDiv => MapOp::floor_div,
-        Function::Mod => MapOp::r#mod,
+impl Words for Vec<u64> {
+    fn get(&self, at: usize) -> u64 {
+        self[at]
+    }
+
+    fn push(&mut self, word: u64) {
+        Vec::push(self, word);
     }
 }
 
-/// Runs a program of f64, i64 and bool.
-fn one(program: &Program, args: [f64; 2]) -> f64 {
-    // Every word is an i64, the bits of an f64, or 0 or 1.
-    let mut words: Vec<u64> = Vec::with_capacity(program.insts.len());
+/// With how many there are.
+struct OnStack([u64; SHORT], usize);
+
+impl Words for OnStack {
+    fn get(&self, at: usize) -> u64 {
+        self.0[at]
+    }
+
+    fn push(&mut self, word: u64) {
+        self.0[self.1] = word;
+        self.1 += 1;
+    }
+}
+
+/// Runs a program of f64, i64 and bool on words: i64, the bits of an f64, 0 or 1.
+pub fn run_one(program: &Program, args: [u64; 2]) -> u64 {
+    let count = program.insts.len();
+    if count <= SHORT {
+        run(program, args, &mut OnStack([0; SHORT], 0))
+    } else {
+        run(program, args, &mut Vec::with_capacity(count))
+    }
+}
+
+fn run(program: &Program, args: [u64; 2], words: &mut impl Words) -> u64 {
     for &(inst, kind) in &program.insts {
-        let word = |v: Val| words[v.0 as usize];
+        let word = |v: Val| words.get(v.0 as usize);
         let float = |v: Val| f64::from_bits(word(v));
         let of = |v: Val| program.insts[v.0 as usize].1;
         let made = match inst {
-            Inst::Arg(n) => args[usize::from(n).min(1)].to_bits(),
+            Inst::Arg(n) => args[usize::from(n).min(1)],
             Inst::ConstF(x) => x.to_bits(),
             Inst::ConstI(n) => n as u64,
             Inst::Float(op, a, b) => float_op(op, float(a), float(b)).to_bits(),
@@ -80,7 +76,7 @@ fn one(program: &Program, args: [f64; 2]) -> f64 {
         };
         words.push(made);
     }
-    program.result.map_or(f64::NAN, |r| f64::from_bits(words[r.0 as usize]))
+    program.result.map_or(0, |r| words.get(r.0 as usize))
 }
 
 fn float_op(op: FloatOp, a: f64, b: f64) -> f64 {
@@ -150,26 +146,48 @@ fn compared<T: PartialOrd>(cmp: Cmp, a: &T, b: &T) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numbers::NumberOp;
     use crate::scalar_eval::{Lane, eval};
+
+    fn lane(kind: Kind, word: u64) -> Lane {
+        match kind {
+            Kind::F64 => Lane::F64(vec![f64::from_bits(word)]),
+            Kind::I64 => Lane::I64(vec![word as i64]),
+            _ => Lane::Bool(vec![word != 0]),
+        }
+    }
 
     #[test]
     fn one_number_is_as_many() {
         let special = [0.0, 1.0, 0.5, 2.0, 3.0, 1e-300, 5e-324, 1e300, f64::MAX, f64::INFINITY, f64::NAN, 1e17, 0.1];
         let mut values: Vec<f64> = special.iter().flat_map(|x| [*x, -x]).collect();
+        let mut ints = vec![0, 1, -1, 2, 3, -7, 63, 64, i64::MAX, i64::MIN];
         let mut word = 0x9e37_79b9_7f4a_7c15u64;
         for i in 0..300 {
             word = word.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let unit = (word >> 11) as f64 / (1u64 << 53) as f64;
             values.push(if i % 3 == 0 { f64::from_bits(word) } else { (unit - 0.5) * 10f64.powi(i % 7 - 2) });
+            ints.push(word as i64 >> (i % 63));
         }
-        for &f in Function::ALL {
-            let program = operator(f).program(&vec![Kind::F64; operator(f).def().arity]);
-            assert!(program.insts.iter().all(|(_, k)| matches!(k, Kind::F64 | Kind::I64 | Kind::Bool)), "{f:?}");
-            for (i, &x) in values.iter().enumerate() {
-                let y = values[(i * 7 + 3) % values.len()];
-                let Lane::F64(many) = eval(program, &[Lane::F64(vec![x]), Lane::F64(vec![y])], 1) else { panic!() };
-                let single = value(f, x, y);
-                assert!(single.to_bits() == many[0].to_bits() || single.is_nan() && many[0].is_nan(), "{f:?} {x} {y}");
+        let operand = |kind: Kind, at: usize| match kind {
+            Kind::F64 => values[at % values.len()].to_bits(),
+            Kind::I64 => ints[at % ints.len()] as u64,
+            _ => at as u64 % 2,
+        };
+        for op in NumberOp::ALL {
+            let (def, program) = (op.def(), op.program());
+            for i in 0..values.len() {
+                let words = [operand(def.takes[0], i), operand(*def.takes.last().unwrap_or(&Kind::F64), i * 7 + 3)];
+                let lanes: Vec<Lane> = def.takes.iter().zip(words).map(|(kind, word)| lane(*kind, word)).collect();
+                let many = match eval(program, &lanes, 1) {
+                    Lane::F64(x) => x[0].to_bits(),
+                    Lane::I64(x) => x[0] as u64,
+                    Lane::Bool(x) => u64::from(x[0]),
+                    _ => panic!("{}", def.name),
+                };
+                let single = run_one(program, words);
+                let nan = |word| def.gives == Kind::F64 && f64::from_bits(word).is_nan();
+                assert!(single == many || nan(single) && nan(many), "{} {words:?}", def.name);
             }
         }
     }

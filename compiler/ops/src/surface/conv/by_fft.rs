@@ -9,6 +9,7 @@ use super::super::windows::Known;
 use super::super::{Build, Id};
 use crate::fft::POINTS_MAX;
 use crate::map::MapOp;
+use crate::numbers::NumberOp;
 use tessera_base::DType;
 
 /// Multiply-adds per nanosecond of a product of many rows, and of each where there are few.
@@ -50,6 +51,11 @@ fn length(n: u64) -> u64 {
     (start..).step_by(2).find(|n| smooth(*n)).unwrap_or(start)
 }
 
+/// Which way a product goes decides its bits, so the logarithm is that of programs, not one of the system.
+fn log2(x: f64) -> f64 {
+    NumberOp::math_log2.apply(x.to_bits(), 0).map_or(f64::NAN, f64::from_bits)
+}
+
 /// Whether transforms of a padded input of these `lengths` are worth it.
 pub fn wins(s: Sizes, lengths: &[u64], dims: &[Known]) -> bool {
     if dims.iter().any(|d| d.stride != 1 || d.dilation != 1 || d.kernel < 2 || d.count == 0) {
@@ -65,7 +71,7 @@ pub fn wins(s: Sizes, lengths: &[u64], dims: &[Known]) -> bool {
     let rate = if planned { TRANSFORM_RATE } else { LONG_RATE };
     let (move_ns, mix_rate) =
         if s.inside * s.outputs == 1 { (MOVE_NS, ROW_RATE) } else { (TURN_NS, PRODUCT_RATE / 4.0) };
-    let transforms = spectra * points * (2.5 * points.log2() / rate + move_ns);
+    let transforms = spectra * points * (2.5 * log2(points) / rate + move_ns);
     let products = groups * batch * inside * outputs * 4.0 * points / 2.0 / mix_rate;
     direct > GAIN * (transforms + products)
 }
