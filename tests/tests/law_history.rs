@@ -8,10 +8,10 @@ use tessera_infer::db::Database;
 use tessera_tests::documents::programs;
 use tessera_tests::laws::on_two_threads;
 
-/// What is compared, without the numbers that tell sizes of one name apart (`m_2`): calls that differ in the names of their sizes alone share
+/// The text without the numbers that tell sizes of one name apart (`m_2`): calls that differ in the names of their sizes alone share
 /// one instance, which calls them as the first of these did.
-fn uncounted(line: &str) -> String {
-    let (mut out, mut rest) = (String::new(), line);
+fn uncounted(text: &str) -> String {
+    let (mut out, mut rest) = (String::new(), text);
     while let Some(at) = rest.find('_') {
         let digits = rest[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
         out += &rest[..at + usize::from(digits == 0)];
@@ -34,8 +34,7 @@ fn told(db: &mut Database, path: &str, source: &str) -> String {
     if let Some(program) = &checked.program {
         out += &counted(&tessera_core::text::print(program, false));
     }
-    let line = |l: &str| if l.contains("compares") { uncounted(l) } else { l.to_owned() };
-    out.lines().map(|l| line(l) + "\n").collect()
+    uncounted(&out)
 }
 
 /// The text with its numbers of items and files replaced by how many came before.
