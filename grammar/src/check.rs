@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use tessera_base::{Code, Diagnostic};
 
 #[derive(Clone, Copy)]
-struct Place {
+struct Enclosing {
     in_loop: bool,
     in_function: bool,
 }
@@ -14,17 +14,17 @@ struct Place {
 /// Reports `break` and `continue` outside loops and `return` outside functions, and puts
 /// [`StmtKind::Error`] in their place.
 pub fn misplaced(stmts: &mut [Stmt], diagnostics: &mut Vec<Diagnostic>) {
-    walk(stmts, Place { in_loop: false, in_function: false }, diagnostics);
+    walk(stmts, Enclosing { in_loop: false, in_function: false }, diagnostics);
 }
 
-fn walk(stmts: &mut [Stmt], place: Place, out: &mut Vec<Diagnostic>) {
-    let inside = Place { in_loop: true, ..place };
+fn walk(stmts: &mut [Stmt], place: Enclosing, out: &mut Vec<Diagnostic>) {
+    let inside = Enclosing { in_loop: true, ..place };
     for stmt in stmts {
         let span = stmt.span;
         let found = match &mut stmt.kind {
             StmtKind::Def(def) => {
                 // Unshared right after parsing, so this copies nothing.
-                walk(&mut Arc::make_mut(def).body, Place { in_loop: false, in_function: true }, out);
+                walk(&mut Arc::make_mut(def).body, Enclosing { in_loop: false, in_function: true }, out);
                 continue;
             }
             StmtKind::If { then, otherwise, .. } => {

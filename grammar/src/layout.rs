@@ -60,7 +60,7 @@ pub fn layout(text: &str, tokens: &[Token], item: ItemId, start: Tok) -> Layout 
     };
     pass.out.push(Token { kind: start, start: 0, end: 0 });
     for line in &lines {
-        pass.place(line);
+        pass.indent_line(line);
         pass.line(&tokens[line.first as usize..line.end as usize], line.unclosed);
     }
     pass.finish();

@@ -19,7 +19,7 @@ use std::ops::Range;
 use tessera_base::{Code, Diagnostic, Span};
 
 /// The token that an error concerns.
-pub fn place(layout: &Layout, found: &Found) -> u32 {
+pub fn error_token(layout: &Layout, found: &Found) -> u32 {
     let last = layout.tokens.len().saturating_sub(1) as u32;
     match found {
         Found::Said(at, _) => *at,

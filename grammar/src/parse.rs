@@ -106,7 +106,7 @@ fn one_per_line(tree: &Tree, layout: &Layout, problems: Vec<(u32, Diagnostic)>, 
     }
     // In the order in which they were found: what comes later in a line may follow from it.
     for found in found {
-        let at = message::place(layout, &found);
+        let at = message::error_token(layout, &found);
         let line = layout.line_of(at);
         if lines.contains(&line) {
             continue;

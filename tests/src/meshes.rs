@@ -6,14 +6,14 @@ use crate::random_graph::Case;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use tessera::backend::meetings::tags;
+use tessera::backend::exchanges::tags;
 use tessera_base::{Mesh, Monoid, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Origin};
 use tessera_ir::interpret;
 use tessera_ir::reference::{self, ArrayRef};
 use tessera_ops::prim::{Exchange, Prim, Transfer};
 use tessera_shard::layout::real;
-use tessera_shard::local::{Devices, Outcome};
+use tessera_shard::spmd_partition::{Devices, Outcome};
 
 /// The mesh of the laws: two axes whose sizes divide differently.
 pub fn mesh() -> Arc<Mesh> {

@@ -10,7 +10,7 @@ mod element;
 mod hints;
 mod idiom;
 mod index;
-mod product;
+mod matmul;
 mod reduce;
 mod scan;
 mod view;
@@ -369,7 +369,7 @@ impl Builder {
             (14, reduce::reduce),
             (2, reduce::arg_reduce),
             (2, reduce::cumulate),
-            (7, product::dot),
+            (7, matmul::dot),
             (2, index::dynamic_slice),
             (2, index::dynamic_update),
             (2, index::take),

@@ -47,7 +47,7 @@ fn devices(layout: &Sharding) -> u64 {
 }
 
 /// Where a device is along some axes.
-fn place(layout: &Sharding, axes: &[&str], device: u64) -> Vec<u64> {
+fn mesh_coordinates(layout: &Sharding, axes: &[&str], device: u64) -> Vec<u64> {
     let mesh = layout.mesh.as_ref();
     axes.iter().map(|axis| mesh.map_or(0, |m| m.coordinate(device, axis))).collect()
 }
@@ -65,7 +65,7 @@ fn apply(op: MapOp, ty: &NodeType, a: &[u8], b: &[u8]) -> Result<Vec<u8>, String
 /// does not exceed it) that combine to it.
 fn divided(ty: &NodeType, layout: &Sharding, bytes: &[u8], random: &mut Random) -> Result<Held, String> {
     let axes: Vec<&str> = layout.partial.iter().map(|p| p.1.as_str()).collect();
-    let mut places: Vec<Vec<u64>> = (0..devices(layout)).map(|d| place(layout, &axes, d)).collect();
+    let mut places: Vec<Vec<u64>> = (0..devices(layout)).map(|d| mesh_coordinates(layout, &axes, d)).collect();
     places.sort();
     places.dedup();
     let own = random.below(places.len());
@@ -85,7 +85,8 @@ fn divided(ty: &NodeType, layout: &Sharding, bytes: &[u8], random: &mut Random) 
         parts.insert(place.clone(), part?);
     }
     parts.insert(places[own].clone(), rest);
-    let part = |d| cut(&parts[&place(layout, &axes, d)], &ty.shape, &layout.block(&ty.shape, d), ty.dtype.bytes());
+    let part =
+        |d| cut(&parts[&mesh_coordinates(layout, &axes, d)], &ty.shape, &layout.block(&ty.shape, d), ty.dtype.bytes());
     Ok((0..devices(layout)).map(part).collect())
 }
 
@@ -101,7 +102,8 @@ fn completed(ty: &NodeType, layout: &Sharding, axes: &[&str], held: &Held) -> Re
             _ => MapOp::add,
         };
         let one = |d: u64| {
-            let group = (0..held.len() as u64).filter(|e| place(layout, &others, *e) == place(layout, &others, d));
+            let group = (0..held.len() as u64)
+                .filter(|e| mesh_coordinates(layout, &others, *e) == mesh_coordinates(layout, &others, d));
             let mut bytes = group.map(|e| &held[e as usize]);
             let first = bytes.next().cloned().unwrap_or_default();
             bytes.try_fold(first, |all, part| apply(op, ty, &all, part))
@@ -123,7 +125,9 @@ fn joined(ty: &NodeType, layout: &Sharding, axes: &[String], held: &Held) -> Res
         let own = after.block(&ty.shape, d);
         let shape: Vec<u64> = own.iter().map(|r| r.end - r.start).collect();
         let mut bytes = vec![0; elems(&shape) * size];
-        for e in (0..held.len() as u64).filter(|e| place(layout, &others, *e) == place(layout, &others, d)) {
+        for e in (0..held.len() as u64)
+            .filter(|e| mesh_coordinates(layout, &others, *e) == mesh_coordinates(layout, &others, d))
+        {
             let part: Vec<Range<u64>> = layout.block(&ty.shape, e);
             if part.iter().any(|p| p.start >= p.end) {
                 continue;

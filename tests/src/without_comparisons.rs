@@ -1,7 +1,7 @@
 //! Mutants of typed programs: what compares sizes when a program runs is taken out, so that types are believed.
 
 use tessera_core::ir::*;
-use tessera_core::law::compares;
+use tessera_core::type_assertions::compares;
 use tessera_core::walk::each_child_mut;
 
 /// Takes every comparison of a size with a type out of a program.

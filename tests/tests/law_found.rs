@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ir::graph_text;
-use tessera_shard::local::divide;
+use tessera_shard::spmd_partition::divide;
 use tessera_tests::compare::{Bench, interpreted};
 use tessera_tests::meshes::{combinations, described, layouts, of, play, with_inputs};
 use tessera_tests::random::{Fill, Random};

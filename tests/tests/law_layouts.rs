@@ -10,7 +10,7 @@ use tessera_base::{DType, Mesh, Monoid, Sharding};
 use tessera_ir::graph::Graph;
 use tessera_ops::prim::{Prim, Scalar, Steps};
 use tessera_ops::surface::{Hints, OpDef, all};
-use tessera_shard::derive::{Problem, derive, nodes};
+use tessera_shard::propagate_sharding::{Problem, derive, nodes};
 use tessera_tests::arguments::Call;
 use tessera_tests::compare::interpreted;
 use tessera_tests::exact::numbers;

@@ -1,5 +1,7 @@
 //! A graph for many values at once: every node gets a leading dim.
 //!
+//! Also called: the batching transformation, vmap.
+//!
 //! A node none of whose operands differ from value to value stays as it is. What has no form
 //! with a leading dim is written out, once for each value. No operator of the language comes to that, but positions that devices
 //! choose for themselves do: each device then reads only what it has.
@@ -7,10 +9,10 @@
 //! The values may be those of the devices along an axis of a mesh. What devices do together is then
 //! done along the leading dim.
 
-mod stated;
-mod together;
+mod derivatives;
+mod collectives;
 
-pub use stated::as_graph;
+pub use derivatives::as_graph;
 
 use std::sync::Arc;
 use tessera_base::{Span, bug};
@@ -123,7 +125,7 @@ impl Batch<'_, '_> {
             return self.scan(id, node);
         }
         if let (Some([x]), Prim::Layout) = (plain.as_deref(), &node.prim) {
-            return Value::Plain(self.l.lying(*x, node.ty.sharding.clone()));
+            return Value::Plain(self.l.with_sharding(*x, node.ty.sharding.clone()));
         }
         if let Some(plain) = plain {
             return Value::Plain(self.l.w.push(node.prim.clone(), &plain, node.ty.shape.clone(), node.ty.dtype));
@@ -195,7 +197,7 @@ impl Batch<'_, '_> {
             .enumerate()
             .map(|(i, &o)| {
                 let ty = wide.ty(o);
-                if i < carry { ty.anywhere() } else { ty.stacked(trips) }
+                if i < carry { ty.unsharded() } else { ty.stacked(trips) }
             })
             .collect();
         let Some(first) = results.first().cloned() else { bug!("a loop without results is batched") };

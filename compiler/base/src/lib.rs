@@ -3,7 +3,7 @@
 
 pub mod bug;
 pub mod stack;
-pub mod blocks;
+pub mod block_quant;
 pub mod span;
 pub mod dtype;
 pub mod size;
@@ -15,7 +15,7 @@ pub mod codes;
 pub mod near;
 pub mod operator;
 
-pub use blocks::Blocks;
+pub use block_quant::Blocks;
 pub use codes::Code;
 pub use diag::{Diagnostic, Edit, Fix, Label, Severity};
 pub use dtype::DType;

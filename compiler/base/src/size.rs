@@ -9,7 +9,7 @@
 //! linear rest (`linear`). It is complete for linear sizes, and says "not proved" where its budget ends.
 
 mod polynomial;
-mod linear;
+mod omega_test;
 mod facts;
 mod decide;
 mod display;

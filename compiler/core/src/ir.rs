@@ -461,7 +461,7 @@ pub enum TStmt {
     Set(LocalId, TExpr),
     SetGlobal(GlobalId, TExpr),
     Mutate {
-        place: TPlace,
+        place: TLvalue,
         change: TChange,
         span: Span,
     },
@@ -523,7 +523,7 @@ pub fn repeating(value: &Ty) -> u64 {
 
 /// A variable and the path from it to the slot that changes.
 #[derive(Clone, Debug)]
-pub struct TPlace {
+pub struct TLvalue {
     pub root: TRoot,
     pub steps: Vec<TStep>,
 }

@@ -20,7 +20,7 @@ pub fn with_tensors(ty: &Ty, f: &mut dyn FnMut(&TensorType) -> TensorType) -> Ty
 }
 
 /// The type on one device.
-pub fn anywhere(ty: &Ty) -> Ty {
+pub fn unsharded(ty: &Ty) -> Ty {
     with_tensors(ty, &mut |t| TensorType { sharding: Sharding::default(), ..t.clone() })
 }
 
@@ -36,7 +36,7 @@ pub fn tensors(ty: &Ty) -> Vec<TensorType> {
 
 /// The type `a` lying as `b`, where cutting what is everywhere in full is all that has to happen for that, and
 /// something has to.
-pub fn cut_like(a: &Ty, b: &Ty) -> Option<Ty> {
+pub fn sliced_like(a: &Ty, b: &Ty) -> Option<Ty> {
     let mut others = tensors(b).into_iter();
     let (mut cut, mut fits) = (false, true);
     let ty = with_tensors(a, &mut |t| {
@@ -49,7 +49,7 @@ pub fn cut_like(a: &Ty, b: &Ty) -> Option<Ty> {
 }
 
 /// The type with its tensors as those of the other lie.
-pub fn laid_out_as(a: &Ty, b: &Ty) -> Ty {
+pub fn with_shardings_of(a: &Ty, b: &Ty) -> Ty {
     let mut others = tensors(b).into_iter();
     with_tensors(a, &mut |t| match others.next() {
         Some(o) if o.rank() == t.rank() => TensorType { sharding: o.sharding, ..t.clone() },

@@ -2,7 +2,7 @@
 //!
 //! [`ty`]: types; [`sizes`], [`layouts`]: of what they are made. [`builtins`]: functions of the host. [`ir`]: the forms.
 //! [`text`]: how they are written. [`walk`], [`live`]: over them. [`renumber`]: the numbers of a program in bodies that were checked one
-//! by one. [`verify`]: whether a program agrees with itself. [`law`]: whether values
+//! by one. [`verify`]: whether a program agrees with itself. [`type_assertions`]: whether values
 //! agree with their types. [`region`]: what of a program is tensor code. [`build`]: Core written
 //! out by hand, for tests.
 
@@ -16,6 +16,6 @@ pub mod walk;
 pub mod live;
 pub mod renumber;
 pub mod verify;
-pub mod law;
+pub mod type_assertions;
 pub mod region;
 pub mod build;

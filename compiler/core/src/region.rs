@@ -1,8 +1,8 @@
 //! What of a program is tensor code: computations that are traced when they run.
 
 use crate::ir::{GlobalId, LocalId, TExpr, TStmt};
-use crate::law;
 use crate::ty::Ty;
+use crate::type_assertions;
 use std::sync::Arc;
 use tessera_base::Span;
 use tessera_ir::graph::Policy;
@@ -23,7 +23,7 @@ pub struct Region {
     pub hints: Option<Arc<KernelHints>>,
     pub span: Span,
     /// What it does instead of computing, where types are held against values.
-    pub law: Option<law::Step>,
+    pub assertions: Option<type_assertions::Step>,
 }
 
 #[derive(Clone, Debug)]

@@ -53,7 +53,7 @@ pub fn print_some(program: &Program, wanted: &dyn Fn(InstId) -> bool, places: bo
 }
 
 /// A place as `item:start:end`.
-fn place(span: Span) -> Attr {
+fn span_attr(span: Span) -> Attr {
     string(format!("{}:{}:{}", span.item.0, span.start, span.end))
 }
 
@@ -85,20 +85,20 @@ impl<'p> Writer<'p> {
         op.attrs.extend((!f.params.is_empty()).then(|| ("params".into(), numbers(&f.params))));
         if let Effect::Host { why, span } = &f.effect {
             op.attrs.push(("host".into(), string(&**why)));
-            op.attrs.extend(self.places.then(|| ("host_at".into(), place(*span))));
+            op.attrs.extend(self.places.then(|| ("host_at".into(), span_attr(*span))));
         }
         op.attrs.extend((f.policy != Policy::default()).then(|| ("policy".into(), string(f.policy.name()))));
         op.attrs.extend(f.hints.as_ref().map(|h| ("hints".into(), string(h.to_string()))));
         op.attrs.extend(f.kernel.then(|| ("kernel".into(), Attr::Bool(true))));
         op.attrs.extend(f.backward.map(|b| ("backward".into(), string(function_name(self.program, b)))));
-        op.attrs.extend(self.places.then(|| ("at".into(), place(f.span))));
+        op.attrs.extend(self.places.then(|| ("at".into(), span_attr(f.span))));
         op.types = vec![self.names.ty(&f.ret)];
         let mut locals = vec![];
         for (i, v) in f.locals.iter().enumerate() {
             let mut local = Op::new("core.local");
             local.results = vec![self.local(LocalId(i as u32))];
             local.attrs.extend(v.compares.then(|| ("compares".into(), Attr::Bool(true))));
-            local.attrs.extend(self.places.then(|| ("at".into(), place(v.span))));
+            local.attrs.extend(self.places.then(|| ("at".into(), span_attr(v.span))));
             local.types = vec![self.names.ty(&v.ty)];
             locals.push(local);
         }
@@ -106,7 +106,7 @@ impl<'p> Writer<'p> {
             w.out = locals;
             for (span, what) in &f.kept {
                 let mut kept = Op::new("core.compares_at_run_time");
-                kept.attrs = vec![("what".into(), string(&**what)), ("at".into(), place(*span))];
+                kept.attrs = vec![("what".into(), string(&**what)), ("at".into(), span_attr(*span))];
                 w.out.push(kept);
             }
             for bind in &f.size_binds {
@@ -164,7 +164,7 @@ impl<'p> Writer<'p> {
     }
 
     fn at(&self, span: Span) -> Option<(String, Attr)> {
-        self.places.then(|| ("at".into(), place(span)))
+        self.places.then(|| ("at".into(), span_attr(span)))
     }
 
     fn stmt(&mut self, s: &TStmt) {
@@ -222,7 +222,7 @@ impl<'p> Writer<'p> {
     }
 
     /// A change of the slot that steps lead to; the operands of the steps come first.
-    fn mutate(&mut self, place: &TPlace, change: &TChange) -> Op {
+    fn mutate(&mut self, place: &TLvalue, change: &TChange) -> Op {
         let mut operands = vec![match place.root {
             TRoot::Local(l) => self.local(l),
             TRoot::Global(g) => self.global(g),
@@ -388,7 +388,7 @@ impl<'p> Writer<'p> {
                     })
                     .collect();
                 let mut attrs = vec![("name".to_owned(), string(&**name)), ("dims".into(), strings(known))];
-                attrs.extend(self.places.then(|| ("annotation".into(), place(*annotation))));
+                attrs.extend(self.places.then(|| ("annotation".into(), span_attr(*annotation))));
                 Op { operands, attrs, ..Op::new("check") }
             }
             TKind::Format(parts) => self.format(parts),

@@ -337,7 +337,7 @@ impl<'p> At<'p> {
         blocks.into_iter().try_for_each(|b| self.stmts(b, looped))
     }
 
-    fn change(&self, place: &TPlace, change: &TChange) -> Agrees {
+    fn change(&self, place: &TLvalue, change: &TChange) -> Agrees {
         let root = match place.root {
             TRoot::Local(l) => self.local(l, self.inst.span)?,
             TRoot::Global(g) => self.global(g, self.inst.span)?,

@@ -4,13 +4,13 @@
 //! this compiler, so equal kernels of different graphs are compiled once.
 
 mod compile;
-pub mod counts;
+pub mod kernel_costs;
 pub mod footprint;
 mod loops;
-pub mod meetings;
+pub mod exchanges;
 mod tuned;
 mod verified;
-pub mod within;
+pub mod memory_limit;
 
 use crate::cache::DiskCache;
 use crate::native_kernels::{Source, gather, native_kernel, update_kernel};
@@ -146,7 +146,7 @@ impl Backend {
             true => tessera_graph::optimise_in_full(graph),
             false => tessera_graph::optimise(graph),
         };
-        let graph = if self.machine.bf16_pairs { tessera_graph::pair_products::run(graph) } else { graph };
+        let graph = if self.machine.bf16_pairs { tessera_graph::bf16_pairs::run(graph) } else { graph };
         tessera_graph::verified(&graph, "the pipeline");
         graph
     }
@@ -270,7 +270,7 @@ impl Backend {
                         if self.options.verbose {
                             eprintln!("`{name}` ({} operations) is divided: {why}", group.members.len());
                         }
-                        if group.kind == GroupKind::Strip {
+                        if group.kind == GroupKind::Attention {
                             // Its products apart, and what is between them as it comes.
                             let products = group.members.iter().filter(|&&m| is_product(graph, m));
                             limits.split.extend(products.copied());
@@ -330,11 +330,11 @@ impl Backend {
         .into_iter();
         for (p, begin) in planned.iter().zip(starts(graph, &partition)) {
             let begin = begin.iter().filter_map(|&i| planned.get(i));
-            plan.steps.extend(begin.filter_map(|e| meetings::started(graph, &e.group, &memory)));
+            plan.steps.extend(begin.filter_map(|e| exchanges::started(graph, &e.group, &memory)));
             self.group(graph, p, &memory, pool, &mut code, &mut plan)?;
         }
         for (i, &id) in graph.outputs.iter().enumerate() {
-            let (dst, src) = (BufRef::Output(i as u32), place(&memory, id));
+            let (dst, src) = (BufRef::Output(i as u32), buffer_of(&memory, id));
             let alias = plan.outputs[i].same_as_input.is_some();
             if is_scalar(graph, id) {
                 let output = Operand { place: dst, bytes: bytes(graph.ty(id)) as usize };
@@ -380,18 +380,18 @@ impl Backend {
         match (&p.lowered, p.group.kind) {
             (Some(lowered), _) => {
                 if !self.options.checked {
-                    counts::add(&mut plan.counts, &counts::of(graph, p));
+                    kernel_costs::add(&mut plan.counts, &kernel_costs::of(graph, p));
                 }
                 self.kernels_of(graph, &p.group, lowered, memory, code, plan)
             }
             (None, GroupKind::Copy) => {
                 let source = graph.node(root).operands[0];
-                let (dst, src) = (place(memory, root), place(memory, source));
+                let (dst, src) = (buffer_of(memory, root), buffer_of(memory, source));
                 plan.steps.push(Step::Copy { dst, src, bytes: bytes(graph.ty(root)) });
                 Ok(())
             }
             (None, _) if matches!(graph.node(root).prim, Prim::Exchange(_)) => {
-                plan.steps.push(meetings::exchanged(graph, &p.group, memory));
+                plan.steps.push(exchanges::exchanged(graph, &p.group, memory));
                 Ok(())
             }
             (None, _) => self.native(graph, root, memory, pool, plan),
@@ -416,7 +416,7 @@ impl Backend {
                 .operands
                 .iter()
                 .map(|o| match o {
-                    tessera_tile::Operand::Tensor(i) => place(memory, tensors[*i as usize]),
+                    tessera_tile::Operand::Tensor(i) => buffer_of(memory, tensors[*i as usize]),
                     tessera_tile::Operand::Temp(i) => BufRef::Arena(temps[*i as usize]),
                 })
                 .collect();
@@ -458,7 +458,7 @@ impl Backend {
         let Given { inputs, scalars, sources, types } = given(graph, memory, &node.operands);
         if let (Prim::DynamicUpdate, [Source::Memory(0), rest @ ..]) = (&node.prim, &sources[..]) {
             let rest: Vec<Source> = rest.iter().map(|s| s.after_first()).collect();
-            let (name, output) = (kernel_name_of(graph, id), Operand { place: place(memory, id), ..inputs[0] });
+            let (name, output) = (kernel_name_of(graph, id), Operand { place: buffer_of(memory, id), ..inputs[0] });
             let run = update_kernel(&types, &rest);
             let (base, inputs, origin) = (inputs[0], &inputs[1..], origin(graph, id));
             let step = native::update_step(&name, base, inputs, output, scalars, origin, pool.clone(), run);
@@ -551,7 +551,7 @@ fn checked_step(kernel: &tile::Kernel, bufs: &[BufRef], scalars: Vec<ScalarRef>,
     native::copied_step(&name, &operands, scalars, origin, Arc::new(run))
 }
 
-fn place(memory: &MemoryPlan, id: NodeId) -> BufRef {
+fn buffer_of(memory: &MemoryPlan, id: NodeId) -> BufRef {
     match memory.place.get(id.0 as usize).copied().flatten() {
         Some(place) => place,
         None => bug!("the value {} has no place", id.0),
@@ -613,14 +613,14 @@ fn given(graph: &Graph, memory: &MemoryPlan, operands: &[NodeId]) -> Given {
 }
 
 fn operand(graph: &Graph, memory: &MemoryPlan, id: NodeId) -> Operand {
-    Operand { place: place(memory, id), bytes: bytes(graph.ty(id)) as usize }
+    Operand { place: buffer_of(memory, id), bytes: bytes(graph.ty(id)) as usize }
 }
 
 /// A name for people and profiles; equal kernels should get equal names.
 pub fn kernel_name(graph: &Graph, group: &Group) -> String {
     let product = group.members.iter().find(|&&m| is_product(graph, m));
     let name = kernel_name_of(graph, product.copied().unwrap_or(group.roots[0]));
-    if group.kind == GroupKind::Strip {
+    if group.kind == GroupKind::Attention {
         return format!("{name}_{name}");
     }
     if group.members.len() > 1 && group.kind != GroupKind::Native { format!("{name}_fused") } else { name }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
-use tessera_runtime::io::replace::{self, Lasting};
+use tessera_runtime::io::replace::{self, Durability};
 
 /// First bytes of every entry: format name and version.
 const MAGIC: &[u8; 8] = b"TSRKRN02";
@@ -118,7 +118,7 @@ impl DiskCache {
             std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
             replace::replace(
                 &path,
-                Lasting::Cached,
+                Durability::Cached,
                 |e| e,
                 |out| {
                     out.write_all(MAGIC)?;

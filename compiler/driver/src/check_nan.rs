@@ -83,7 +83,12 @@ fn counted(ty: &NodeType, found: &Found) -> String {
     let counts: Vec<String> = parts.map(|(n, what)| format!("{n} {what}")).collect();
     match ty.shape.is_empty() {
         true => shape(ty),
-        false => format!("{}: {} of {total}, the first at {}", shape(ty), counts.join(", "), place(ty, found.first())),
+        false => format!(
+            "{}: {} of {total}, the first at {}",
+            shape(ty),
+            counts.join(", "),
+            element_index(ty, found.first())
+        ),
     }
 }
 
@@ -93,7 +98,7 @@ fn shape(ty: &NodeType) -> String {
 }
 
 /// A row-major position as indices.
-fn place(ty: &NodeType, mut at: usize) -> String {
+fn element_index(ty: &NodeType, mut at: usize) -> String {
     let mut indices: Vec<String> = vec![];
     for &d in ty.shape.iter().rev() {
         let d = usize::try_from(d).unwrap_or(1).max(1);
@@ -113,7 +118,7 @@ fn operand(o: &Origin, i: usize, ty: &NodeType, bytes: &[u8]) -> String {
         let value = convert::load(ty.dtype, bytes, o.at).map_or(String::new(), |x| number(ty.dtype, x));
         return match ty.shape.is_empty() {
             true => format!("{which} is {value}"),
-            false => format!("{which}, {ty_text}, is {value} at {}", place(ty, o.at)),
+            false => format!("{which}, {ty_text}, is {value} at {}", element_index(ty, o.at)),
         };
     }
     let wide = if nonfinite::may_be(ty.dtype) && !ty.dtype.is_complex() { DType::F64 } else { ty.dtype };

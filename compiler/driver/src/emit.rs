@@ -115,7 +115,7 @@ fn program(setup: &Setup, loaded: &Loaded, ir: Ir, after: Option<&str>) -> u8 {
         out(&format!("{:#?}\n", ready.lowered.host));
         return 0;
     }
-    tessera_runtime::io::aside::start();
+    tessera_runtime::io::sandbox::start();
     let mut session = tessera_host::Session::new(Box::new(std::io::sink()), false, vec![], setup.stack_bytes);
     let reports = crate::regions::Reports::default();
     let pool = setup.pool();

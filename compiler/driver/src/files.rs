@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_resolve::source::{FETCHED, Loaded, Loader, PROGRAM_FOLDER, Refused, SourceMap};
 
-use crate::render::{Place, Sources};
+use crate::render::{SourceLocation, Sources};
 
 /// Largest source text that is read: offsets inside items are 32 bits.
 const SOURCE_BYTES_MAX: u64 = 256 << 20;
@@ -140,10 +140,10 @@ fn model_path(program: &str, path: &str) -> Result<String, Refused> {
 pub struct Texts<'a>(pub &'a SourceMap);
 
 impl Sources for Texts<'_> {
-    fn place(&self, span: Span) -> Option<Place<'_>> {
+    fn locate(&self, span: Span) -> Option<SourceLocation<'_>> {
         let (file, range) = self.0.locate(span)?;
         let file = self.0.file(file)?;
-        Some(Place { file: &file.path, text: &file.text, start: range.start, end: range.end })
+        Some(SourceLocation { file: &file.path, text: &file.text, start: range.start, end: range.end })
     }
 }
 
@@ -151,7 +151,7 @@ impl Sources for Texts<'_> {
 pub struct NoTexts;
 
 impl Sources for NoTexts {
-    fn place(&self, _: Span) -> Option<Place<'_>> {
+    fn locate(&self, _: Span) -> Option<SourceLocation<'_>> {
         None
     }
 }
@@ -163,8 +163,8 @@ pub struct OneText {
 }
 
 impl Sources for OneText {
-    fn place(&self, span: Span) -> Option<Place<'_>> {
+    fn locate(&self, span: Span) -> Option<SourceLocation<'_>> {
         let (start, end) = (span.start as usize, span.end as usize);
-        (!span.is_none()).then(|| Place { file: &self.path, text: &self.text, start, end })
+        (!span.is_none()).then(|| SourceLocation { file: &self.path, text: &self.text, start, end })
     }
 }

@@ -1,6 +1,6 @@
 //! `tessera emit --ir kernels`: the launches of each tensor region as a table.
 
-use crate::backend::{Backend, counts, kernel_name, temps};
+use crate::backend::{Backend, kernel_costs, kernel_name, temps};
 use std::fmt::Write;
 use tessera_abi::plan::Counts;
 use tessera_graph::late_exchanges::starts;
@@ -31,14 +31,14 @@ pub fn of(backend: &Backend, graph: &Graph) -> String {
         {
             continue;
         }
-        let c = counts::of(graph, planned);
-        let fused = counts::computing(graph, &planned.group.members);
+        let c = kernel_costs::of(graph, planned);
+        let fused = kernel_costs::computing(graph, &planned.group.members);
         let mut name = kernel_name(graph, &planned.group);
         if let Some(Reason::Memory(_)) = graph.node(root).origin.reason {
             name += " again";
         }
         rows.push(row(&name, kind(planned.group.kind), &fused.to_string(), &c));
-        counts::add(&mut total, &c);
+        kernel_costs::add(&mut total, &c);
     }
     rows.push(row("total", "", "", &total));
     // Of a graph whose memory is bounded, what its kernels use of it.
@@ -71,7 +71,7 @@ fn kind(kind: GroupKind) -> &'static str {
     match kind {
         GroupKind::Loop => "loop",
         GroupKind::Dot => "product",
-        GroupKind::Strip => "two products",
+        GroupKind::Attention => "two products",
         GroupKind::Fft => "transform",
         GroupKind::Native => "runtime",
         GroupKind::Copy => "copy",

@@ -1,7 +1,7 @@
 //! Running a graph on the devices of a mesh: one plan and one thread for each.
 
-use crate::backend::meetings::{agree, in_order};
-use crate::backend::within::Shortage;
+use crate::backend::exchanges::{exchanges_match, in_order};
+use crate::backend::memory_limit::Shortage;
 use crate::backend::{Backend, BackendError};
 use std::cell::RefCell;
 use std::ops::Range;
@@ -11,15 +11,15 @@ use tessera_abi::plan::{Plan, StepOrigin, Stop};
 use tessera_ir::graph::{Graph, NodeType};
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
 use tessera_runtime::fault::Fault;
-use tessera_runtime::mesh::between::Between;
-use tessera_runtime::mesh::here::Hub;
+use tessera_runtime::mesh::message_passing::Between;
+use tessera_runtime::mesh::shared_memory::Hub;
 use tessera_runtime::mesh::{Engine, STOPPED, as_device};
 use tessera_runtime::pool::Pool;
 use tessera_runtime::tensor::{Parts, Tensor};
 use tessera_runtime::world::step::What;
 use tessera_runtime::world::{self, World};
 use tessera_shard::layout;
-use tessera_shard::local::{Outcome, divide_some};
+use tessera_shard::spmd_partition::{Outcome, divide_some};
 
 /// Devices of a mesh that runs in one process: each is a thread.
 pub const DEVICES_MAX: u64 = 1024;
@@ -118,7 +118,7 @@ impl MeshRun {
     fn plans(&self, backend: &Backend, threads: usize) -> Result<Vec<Mutex<Device>>, BackendError> {
         let each = (threads / self.graphs.len().max(1)).max(1);
         let mut out = vec![];
-        let agree = agree(&self.graphs, self.mine.start);
+        let agree = exchanges_match(&self.graphs, self.mine.start);
         for g in &self.graphs {
             let pool = Arc::new(backend.pool().another(each));
             let plan = backend.plan_on(g, &pool)?;

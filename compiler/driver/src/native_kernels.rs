@@ -9,7 +9,7 @@ use tessera_ir::graph::{Graph, NodeId, NodeType};
 use tessera_ops::convert::cast;
 use tessera_ops::prim::Prim;
 use tessera_ops::reference::philox;
-use tessera_runtime::blocks;
+use tessera_runtime::block_quant;
 use tessera_runtime::native::{NativeFn, UpdateFn, copy_on_threads};
 use tessera_runtime::pool::Pool;
 use tessera_runtime::scatter::{scatter_along, scatter_rows};
@@ -82,12 +82,19 @@ pub fn native_kernel(
             Prim::Scatter { add } => Ok(scatter(&pool, *add, &types, &operands, out)?),
             Prim::ScatterAddAlong { axis } => Ok(scatter_add_along(&pool, *axis, &types, &operands, out)?),
             Prim::Dequantize { format } => {
-                blocks::numbers(&pool, *format, operands[0], out);
+                block_quant::numbers(&pool, *format, operands[0], out);
                 Ok(())
             }
             Prim::BlockDot { format } => {
                 let (x, w) = (&types[0].shape, &types[1].shape);
-                blocks::product(&pool, *format, [x[0], x[1], w[0]].map(|n| n as usize), operands[0], operands[1], out);
+                block_quant::product(
+                    &pool,
+                    *format,
+                    [x[0], x[1], w[0]].map(|n| n as usize),
+                    operands[0],
+                    operands[1],
+                    out,
+                );
                 Ok(())
             }
             _ => {

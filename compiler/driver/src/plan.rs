@@ -7,7 +7,7 @@
 
 mod report;
 mod program;
-mod closed;
+mod transformer;
 
 use crate::cli::OfFunction;
 use crate::program::Setup;
@@ -40,7 +40,7 @@ pub fn plan(setup: &Setup, asked: Asked) -> u8 {
         (None, _) if asked.of.misplaced().is_some() => {
             misused("`--sizes` says nothing of a whole program".into(), "name a function: `--function NAME`")
         }
-        (None, true) => closed::plan(setup, asked.file, &topology, asked.best),
+        (None, true) => transformer::plan(setup, asked.file, &topology, asked.best),
         (Some(name), false) => program::function(setup, asked.file, &topology, name, asked.of),
         (None, false) => program::plan(setup, asked.file, &topology, asked.args),
     }

@@ -23,7 +23,7 @@ pub fn table(rows: &[Row], whole: Duration, sources: &SourceMap) -> String {
         let share = 100.0 * time.as_secs_f64() / seconds;
         let name: String = row.name.chars().take(width).collect();
         let (runs, median) = (row.times.len(), shown(median(&row.times)));
-        let _ = writeln!(out, "{share:>5.1}%  {runs:>7}  {median:>10}  {name:<width$}  {}", place(row, sources));
+        let _ = writeln!(out, "{share:>5.1}%  {runs:>7}  {median:>10}  {name:<width$}  {}", source_line(row, sources));
     }
     let (total, whole) = (shown(total), shown(whole));
     let _ = writeln!(out, "kernels {total} of {whole} from start to end");
@@ -49,7 +49,7 @@ pub fn exchanges(rows: &[((Arc<str>, usize), Sent)]) -> String {
     out
 }
 
-fn place(row: &Row, sources: &SourceMap) -> String {
+fn source_line(row: &Row, sources: &SourceMap) -> String {
     let (start, end) = (row.origin.start as usize, row.origin.end as usize);
     let span = Span::new(ItemId(row.origin.item), start, end);
     match sources.line_col(span) {

@@ -1,11 +1,13 @@
 //! Tensor regions at run time: which graph a call needs, and running it.
 //!
+//! Also called: a tiered just-in-time (JIT) compiler, specialised by shape.
+//!
 //! A region keeps one entry per shapes of its arguments and per answers to the questions that
 //! tracing asked about scalars ([`GuardTree`]). A new entry is traced, optimised, and at first
 //! interpreted if it is small; once interpreting has cost as much as compiling would, it is
 //! compiled. Both give the same bits.
 
-use crate::backend::within::Shortage;
+use crate::backend::memory_limit::Shortage;
 use crate::backend::{self, Backend, BackendError};
 use crate::check_nan::{self, Watched};
 use crate::mesh_run::{DEVICES_MAX, MeshError, MeshRun};
@@ -18,18 +20,18 @@ use std::time::{Duration, Instant};
 use tessera_abi::plan::{Plan, StepOrigin, Stop};
 use tessera_base::{Code, Diagnostic, ItemId, Sharding, Span, bug};
 use tessera_core::ir::{InstId, Program};
-use tessera_core::law::{self, Seen};
 use tessera_core::region::Region;
+use tessera_core::type_assertions::{self, Seen};
 use tessera_ir::graph::Graph;
 use tessera_runtime::context::{RegionExec, RunError, interrupted};
+use tessera_runtime::dry_run;
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
 use tessera_runtime::fault::Fault;
-use tessera_runtime::outline;
-use tessera_runtime::passed::{Passed, PassedKey};
+use tessera_runtime::host_value::{HostKey, HostValue};
 use tessera_runtime::pool::Pool;
 use tessera_runtime::tensor::Tensor;
 use tessera_runtime::world;
-use tessera_shard::{layout, local};
+use tessera_shard::{layout, spmd_partition};
 use tessera_trace::guards::GuardTree;
 use tessera_trace::scalar::{Kind, Known};
 use tessera_trace::value::Key;
@@ -60,13 +62,13 @@ pub struct Executor {
     work: Workspace,
     key: Vec<u64>,
     /// Where nothing is computed: what would be.
-    outline: Option<Vec<Outlined>>,
+    dry_run: Option<Vec<DryRegion>>,
     /// Where values of host code are held against their types.
-    host_calls: law::Calls,
+    host_calls: type_assertions::Calls,
 }
 
 /// A region at concrete shapes, and how often it is called.
-pub struct Outlined {
+pub struct DryRegion {
     pub name: String,
     /// As traced.
     pub graph: Graph,
@@ -87,7 +89,7 @@ pub struct Unit {
 pub struct SharedExecutor(pub Rc<RefCell<Executor>>);
 
 impl RegionExec for SharedExecutor {
-    fn call(&mut self, region: u32, args: Vec<Passed>, span: u32) -> Result<Vec<Passed>, RunError> {
+    fn call(&mut self, region: u32, args: Vec<HostValue>, span: u32) -> Result<Vec<HostValue>, RunError> {
         self.0.borrow_mut().call(region, args, span)
     }
 }
@@ -106,7 +108,7 @@ struct Entry {
     /// Small enough to be interpreted at first.
     small: bool,
     /// Where nothing is computed: its number, and how its outputs lie.
-    outlined: Option<(usize, Vec<Sharding>)>,
+    dry: Option<(usize, Vec<Sharding>)>,
 }
 
 impl Executor {
@@ -123,19 +125,19 @@ impl Executor {
             entries: vec![],
             work: Workspace::default(),
             key: vec![],
-            outline: None,
-            host_calls: law::Calls::default(),
+            dry_run: None,
+            host_calls: type_assertions::Calls::default(),
         }
     }
 
     /// Computes nothing from here on: regions are traced and counted.
-    pub fn outline(&mut self) {
-        self.outline = Some(vec![]);
+    pub fn start_dry_run(&mut self) {
+        self.dry_run = Some(vec![]);
     }
 
     /// What would have been computed.
-    pub fn outlined(&mut self) -> Vec<Outlined> {
-        self.outline.take().unwrap_or_default()
+    pub fn dry_regions(&mut self) -> Vec<DryRegion> {
+        self.dry_run.take().unwrap_or_default()
     }
 
     /// Adds a program, in the order in which the session loads them.
@@ -151,7 +153,7 @@ impl Executor {
 
     /// The program to trace a region of a unit with: its own, completed by the functions of
     /// others where an argument is a closure that came from there.
-    fn program(&self, unit: usize, args: &[Passed]) -> Arc<Program> {
+    fn program(&self, unit: usize, args: &[HostValue]) -> Arc<Program> {
         let own = &self.units[unit].program;
         let real = |p: &Program, i: usize| p.insts.get(i).is_some_and(|f| !f.span.is_none());
         let mut codes = vec![];
@@ -169,14 +171,14 @@ impl Executor {
     }
 
     /// Where the region is one of the law: what it says of the arguments.
-    fn law(&mut self, region: u32, args: &[Passed], span: u32) -> Option<Result<Vec<Passed>, RunError>> {
+    fn assertions(&mut self, region: u32, args: &[HostValue], span: u32) -> Option<Result<Vec<HostValue>, RunError>> {
         let &(unit, position) = self.regions.get(region as usize)?;
         let body = &self.units[unit].regions[position];
-        let step = body.law.as_ref()?;
+        let step = body.assertions.as_ref()?;
         let seen: Vec<Seen> = args.iter().map(|a| Seen::from(&self.region_arg(a))).collect();
         Some(match self.host_calls.step(step, body.span, &seen) {
-            Ok(number) => Ok(vec![Passed::Int(number)]),
-            Err((at, what)) => Err(self.report(vec![law::broken(at, what)], span)),
+            Ok(number) => Ok(vec![HostValue::Int(number)]),
+            Err((at, what)) => Err(self.report(vec![type_assertions::broken(at, what)], span)),
         })
     }
 
@@ -187,12 +189,12 @@ impl Executor {
         RunError::new(first, "", span)
     }
 
-    fn place(&self, span: u32) -> Span {
+    fn span_of(&self, span: u32) -> Span {
         self.spans.get(span as usize).copied().unwrap_or_default()
     }
 
     /// The entry for these arguments, traced if it is new.
-    fn entry(&mut self, region: u32, args: &[Passed], leaves: &[Leaf], span: u32) -> Result<Rc<Entry>, RunError> {
+    fn entry(&mut self, region: u32, args: &[HostValue], leaves: &[Leaf], span: u32) -> Result<Rc<Entry>, RunError> {
         let known = |leaf: u32| match leaves.get(leaf as usize) {
             Some(Leaf::Scalar(k)) => *k,
             _ => Known::Int(0),
@@ -210,30 +212,30 @@ impl Executor {
         let traced = if self.backend.options().checked { trace_checked } else { trace };
         let traced = traced(&self.program(unit, args), body, &concrete).map_err(|d| self.report(d, span))?;
         tessera_graph::verified(&traced.graph, "tracing");
-        let outlined = self.outline.as_mut().map(|all| {
-            all.push(Outlined { name: body.name.to_string(), graph: traced.graph.clone(), calls: 0 });
+        let dry = self.dry_run.as_mut().map(|all| {
+            all.push(DryRegion { name: body.name.to_string(), graph: traced.graph.clone(), calls: 0 });
             (all.len() - 1, output_layouts(&traced.graph))
         });
-        if let Some(d) = several_meshes(&traced.graph, self.place(span)) {
+        if let Some(d) = several_meshes(&traced.graph, self.span_of(span)) {
             return Err(self.report(vec![d], span));
         }
-        let mesh = if outlined.is_some() { None } else { MeshRun::of(&traced.graph, &self.backend) };
+        let mesh = if dry.is_some() { None } else { MeshRun::of(&traced.graph, &self.backend) };
         // On a mesh the devices' graphs are optimised, and this one tells what they compute.
-        let mut graph = match mesh.is_some() || outlined.is_some() {
+        let mut graph = match mesh.is_some() || dry.is_some() {
             true => traced.graph.clone(),
             false => self.backend.optimise(&traced.graph),
         };
         let mut traced = traced;
-        if mesh.is_none() && outlined.is_none() {
+        if mesh.is_none() && dry.is_none() {
             let fit = self.backend.bounded(graph);
             if let Some(shortage) = fit.shortage {
-                return Err(self.report(vec![shortage.diagnostic(&fit.graph, &body.name, self.place(span))], span));
+                return Err(self.report(vec![shortage.diagnostic(&fit.graph, &body.name, self.span_of(span))], span));
             }
             graph = fit.graph;
             traced.graph.memory = graph.memory;
         }
         if let Some((graph, shortage)) = mesh.as_ref().and_then(MeshRun::short) {
-            return Err(self.report(vec![shortage.diagnostic(graph, &body.name, self.place(span))], span));
+            return Err(self.report(vec![shortage.diagnostic(graph, &body.name, self.span_of(span))], span));
         }
         let shown = mesh.as_ref().and_then(MeshRun::first).unwrap_or(&graph);
         self.backend.trace_note(&body.name, &traced.graph, shown, start.elapsed());
@@ -253,32 +255,32 @@ impl Executor {
             mesh,
             interpreted: Cell::new(Duration::ZERO),
             small: small && !self.backend.always_compile() && self.backend.memory().is_none(),
-            outlined,
+            dry,
         });
         self.entries[region as usize].entry(self.key.clone()).or_default().insert(&traced.guards, entry.clone());
         Ok(entry)
     }
 
-    fn region_arg(&self, p: &Passed) -> RegionArg {
-        let all = |items: &[Passed]| items.iter().map(|i| self.region_arg(i)).collect();
+    fn region_arg(&self, p: &HostValue) -> RegionArg {
+        let all = |items: &[HostValue]| items.iter().map(|i| self.region_arg(i)).collect();
         match p {
-            Passed::Int(n) => RegionArg::Int(*n),
-            Passed::Float(x) => RegionArg::Float(*x),
-            Passed::Bool(b) => RegionArg::Bool(*b),
-            Passed::Str(s) => RegionArg::Str(s.clone()),
-            Passed::None => RegionArg::None,
-            Passed::DType(d) => RegionArg::DType(*d),
-            Passed::Tensor(t) => RegionArg::Tensor {
+            HostValue::Int(n) => RegionArg::Int(*n),
+            HostValue::Float(x) => RegionArg::Float(*x),
+            HostValue::Bool(b) => RegionArg::Bool(*b),
+            HostValue::Str(s) => RegionArg::Str(s.clone()),
+            HostValue::None => RegionArg::None,
+            HostValue::DType(d) => RegionArg::DType(*d),
+            HostValue::Tensor(t) => RegionArg::Tensor {
                 dtype: t.dtype,
                 shape: t.shape.clone(),
                 layout: t.parts.as_ref().map(|p| p.layout.clone()).unwrap_or_default(),
             },
-            Passed::List(items) => RegionArg::List(all(items)),
-            Passed::Record(items) => RegionArg::Record(all(items)),
-            Passed::Dict(entries) => {
+            HostValue::List(items) => RegionArg::List(all(items)),
+            HostValue::Record(items) => RegionArg::Record(all(items)),
+            HostValue::Dict(entries) => {
                 RegionArg::Dict(entries.iter().map(|(k, v)| (key(k), self.region_arg(v))).collect())
             }
-            Passed::Closure(code, captures) => match self.closures.get(code) {
+            HostValue::Closure(code, captures) => match self.closures.get(code) {
                 Some(&inst) => RegionArg::Closure { inst, captures: all(captures) },
                 None => RegionArg::None,
             },
@@ -316,7 +318,7 @@ impl Executor {
 
     fn fault(&self, fault: Fault, at: Span, span: u32) -> RunError {
         let code = Code::parse(&format!("E{:04}", fault.code)).unwrap_or(Code::E0999);
-        let call = self.place(span);
+        let call = self.span_of(span);
         let mut d = Diagnostic::new(code, if at.is_none() { call } else { at }, fault.message);
         d.notes = fault.notes;
         self.reported(d, span)
@@ -324,7 +326,7 @@ impl Executor {
 
     /// Reports what is wrong in a region; in the standard library with the call that led there.
     fn reported(&self, mut d: Diagnostic, span: u32) -> RunError {
-        let call = self.place(span);
+        let call = self.span_of(span);
         let library = |span: Span| self.library.contains(&span.item);
         if library(d.span) && !library(call) {
             d = d.with_label(call, "called here");
@@ -348,13 +350,13 @@ impl Executor {
         if entry.graph.outputs.is_empty() {
             return Ok(vec![]);
         }
-        if let Some((number, layouts)) = &entry.outlined {
-            if let Some(all) = &mut self.outline {
+        if let Some((number, layouts)) = &entry.dry {
+            if let Some(all) = &mut self.dry_run {
                 all[*number].calls += 1;
             }
             let made = entry.graph.outputs.iter().zip(layouts).map(|(&id, layout)| {
                 let ty = entry.graph.ty(id);
-                outline::tensor(ty.dtype, &ty.shape, layout.clone())
+                dry_run::tensor(ty.dtype, &ty.shape, layout.clone())
             });
             return made.collect::<Result<_, _>>().map_err(|e| self.fault(e.into(), Span::NONE, span));
         }
@@ -367,8 +369,8 @@ impl Executor {
                 MeshError::World(fault, _) if fault.code == world::ELSEWHERE => {
                     RunError::new(world::ELSEWHERE, "", span)
                 }
-                MeshError::World(fault, origin) => self.fault(fault, origin.map_or(Span::NONE, place_of), span),
-                MeshError::Devices(n) => self.report(vec![too_many_devices(n, self.place(span))], span),
+                MeshError::World(fault, origin) => self.fault(fault, origin.map_or(Span::NONE, span_of_origin), span),
+                MeshError::Devices(n) => self.report(vec![too_many_devices(n, self.span_of(span))], span),
             });
         }
         if entry.plan.borrow().is_none() && entry.small && entry.interpreted.get() < INTERPRET_TIME_MAX {
@@ -400,7 +402,7 @@ impl Executor {
     /// A step of a plan stopped.
     fn stopped(&self, stop: Stop, span: u32) -> RunError {
         let fault = Fault { code: stop.code, message: stop.message, notes: stop.notes };
-        self.fault(fault, stop.origin.map_or(Span::NONE, place_of), span)
+        self.fault(fault, stop.origin.map_or(Span::NONE, span_of_origin), span)
     }
 
     /// There is no plan.
@@ -409,11 +411,11 @@ impl Executor {
             BackendError::Memory(e) => self.fault(e.into(), Span::NONE, span),
             BackendError::Interrupted => self.fault(interrupted(), Span::NONE, span),
             BackendError::Unavailable(why) => {
-                let d = Diagnostic::new(Code::E0601, self.place(span), why);
+                let d = Diagnostic::new(Code::E0601, self.span_of(span), why);
                 self.report(vec![d.note("what runs on a mesh is compiled")], span)
             }
             BackendError::Internal(why) => {
-                let d = Diagnostic::new(Code::E0603, self.place(span), why);
+                let d = Diagnostic::new(Code::E0603, self.span_of(span), why);
                 self.report(vec![d], span)
             }
         }
@@ -439,15 +441,15 @@ impl Executor {
 impl RegionExec for Executor {
     /// Machine code waits for this: a bug of ours, which has been told, ends the run like an error, with its place in the
     /// program.
-    fn call(&mut self, region: u32, args: Vec<Passed>, span: u32) -> Result<Vec<Passed>, RunError> {
+    fn call(&mut self, region: u32, args: Vec<HostValue>, span: u32) -> Result<Vec<HostValue>, RunError> {
         let result = catch_unwind(AssertUnwindSafe(|| self.call_here(region, args, span)));
         result.unwrap_or_else(|_| Err(RunError::new(999, "the bug above was met here, while this ran", span)))
     }
 }
 
 impl Executor {
-    fn call_here(&mut self, region: u32, args: Vec<Passed>, span: u32) -> Result<Vec<Passed>, RunError> {
-        if let Some(result) = self.law(region, &args, span) {
+    fn call_here(&mut self, region: u32, args: Vec<HostValue>, span: u32) -> Result<Vec<HostValue>, RunError> {
+        if let Some(result) = self.assertions(region, &args, span) {
             return result;
         }
         self.key.clear();
@@ -472,7 +474,7 @@ impl Executor {
     }
 }
 
-fn place_of(origin: StepOrigin) -> Span {
+fn span_of_origin(origin: StepOrigin) -> Span {
     Span { item: ItemId(origin.item), start: origin.start, end: origin.end }
 }
 
@@ -547,19 +549,19 @@ fn several_meshes(g: &Graph, call: Span) -> Option<Diagnostic> {
 /// How the outputs of a graph lie.
 fn output_layouts(g: &Graph) -> Vec<Sharding> {
     let Some(mesh) = layout::mesh(g) else { return vec![Sharding::default(); g.outputs.len()] };
-    let lies = |o: local::Outcome| match o {
-        local::Outcome::Plain => Sharding::default(),
-        local::Outcome::Parts(layout) => layout,
+    let lies = |o: spmd_partition::Outcome| match o {
+        spmd_partition::Outcome::Plain => Sharding::default(),
+        spmd_partition::Outcome::Parts(layout) => layout,
     };
-    local::outcomes(g, &mesh).into_iter().map(lies).collect()
+    spmd_partition::outcomes(g, &mesh).into_iter().map(lies).collect()
 }
 
 /// The code addresses of the closures in an argument.
-fn closures_in(arg: &Passed, out: &mut Vec<usize>) {
+fn closures_in(arg: &HostValue, out: &mut Vec<usize>) {
     match arg {
-        Passed::List(items) | Passed::Record(items) => items.iter().for_each(|i| closures_in(i, out)),
-        Passed::Dict(entries) => entries.iter().for_each(|(_, v)| closures_in(v, out)),
-        Passed::Closure(code, captures) => {
+        HostValue::List(items) | HostValue::Record(items) => items.iter().for_each(|i| closures_in(i, out)),
+        HostValue::Dict(entries) => entries.iter().for_each(|(_, v)| closures_in(v, out)),
+        HostValue::Closure(code, captures) => {
             out.push(*code);
             captures.iter().for_each(|c| closures_in(c, out));
         }
@@ -577,15 +579,15 @@ enum Leaf {
 
 /// Appends what must agree for an entry to serve: structure, shapes, dtypes, strings; and the
 /// leaves in depth-first order.
-fn describe(arg: &Passed, key: &mut Vec<u64>, leaves: &mut Vec<Leaf>) {
+fn describe(arg: &HostValue, key: &mut Vec<u64>, leaves: &mut Vec<Leaf>) {
     match arg {
-        Passed::Int(n) => leaves.push(Leaf::Scalar(Known::Int(*n))),
-        Passed::Float(x) => leaves.push(Leaf::Scalar(Known::Float(*x))),
-        Passed::Bool(b) => leaves.push(Leaf::Scalar(Known::Bool(*b))),
-        Passed::None => key.push(0),
-        Passed::DType(d) => key.push(*d as u64),
-        Passed::Str(s) => describe_text(s, key),
-        Passed::Tensor(t) => {
+        HostValue::Int(n) => leaves.push(Leaf::Scalar(Known::Int(*n))),
+        HostValue::Float(x) => leaves.push(Leaf::Scalar(Known::Float(*x))),
+        HostValue::Bool(b) => leaves.push(Leaf::Scalar(Known::Bool(*b))),
+        HostValue::None => key.push(0),
+        HostValue::DType(d) => key.push(*d as u64),
+        HostValue::Str(s) => describe_text(s, key),
+        HostValue::Tensor(t) => {
             key.push((t.dtype as u64) << 32 | t.shape.len() as u64);
             key.extend(&t.shape);
             if let Some(parts) = &t.parts {
@@ -593,21 +595,21 @@ fn describe(arg: &Passed, key: &mut Vec<u64>, leaves: &mut Vec<Leaf>) {
             }
             leaves.push(Leaf::Tensor(t.clone()));
         }
-        Passed::List(items) | Passed::Record(items) => {
+        HostValue::List(items) | HostValue::Record(items) => {
             key.push(items.len() as u64);
             items.iter().for_each(|i| describe(i, key, leaves));
         }
-        Passed::Dict(entries) => {
+        HostValue::Dict(entries) => {
             key.push(entries.len() as u64);
             for (k, v) in entries {
                 match k {
-                    PassedKey::Int(i) => key.push(*i as u64),
-                    PassedKey::Str(s) => describe_text(s, key),
+                    HostKey::Int(i) => key.push(*i as u64),
+                    HostKey::Str(s) => describe_text(s, key),
                 }
                 describe(v, key, leaves);
             }
         }
-        Passed::Closure(code, captures) => {
+        HostValue::Closure(code, captures) => {
             key.push(*code as u64);
             captures.iter().for_each(|c| describe(c, key, leaves));
         }
@@ -619,10 +621,10 @@ fn describe_text(s: &str, key: &mut Vec<u64>) {
     key.extend(s.as_bytes().chunks(8).map(|c| c.iter().fold(0u64, |n, &b| n << 8 | u64::from(b))));
 }
 
-fn key(k: &PassedKey) -> Key {
+fn key(k: &HostKey) -> Key {
     match k {
-        PassedKey::Int(i) => Key::Int(*i),
-        PassedKey::Str(s) => Key::Str(s.clone()),
+        HostKey::Int(i) => Key::Int(*i),
+        HostKey::Str(s) => Key::Str(s.clone()),
     }
 }
 
@@ -647,68 +649,70 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    fn value(&mut self, t: &Template) -> Passed {
+    fn value(&mut self, t: &Template) -> HostValue {
         match t {
-            Template::Output(i) => self.outputs.get(*i as usize).map_or(Passed::None, |t| Passed::Tensor(t.clone())),
+            Template::Output(i) => {
+                self.outputs.get(*i as usize).map_or(HostValue::None, |t| HostValue::Tensor(t.clone()))
+            }
             Template::Element(i, kind) => match self.outputs.get(*i as usize) {
-                Some(t) if t.is_outline() => {
-                    let fault = outline::fault();
+                Some(t) if t.has_no_elements() => {
+                    let fault = dry_run::fault();
                     let d = Diagnostic::new(Code::E0718, Span::NONE, fault.message);
                     self.failed.get_or_insert(Box::new(fault.notes.into_iter().fold(d, Diagnostic::note)));
-                    Passed::None
+                    HostValue::None
                 }
                 Some(t) => element(t, *kind),
-                None => Passed::None,
+                None => HostValue::None,
             },
             Template::Argument(n) => match self.leaves.get(*n as usize) {
-                Some(Leaf::Tensor(t)) => Passed::Tensor(t.clone()),
-                _ => Passed::None,
+                Some(Leaf::Tensor(t)) => HostValue::Tensor(t.clone()),
+                _ => HostValue::None,
             },
             Template::Scalar(e) => {
                 match e.eval(&|leaf| self.known.get(leaf as usize).copied().unwrap_or(Known::Int(0))) {
                     Ok(k) => scalar(k),
                     Err(failed) => {
                         self.failed.get_or_insert(failed);
-                        Passed::None
+                        HostValue::None
                     }
                 }
             }
-            Template::Str(s) => Passed::Str(s.clone()),
-            Template::None => Passed::None,
-            Template::DType(d) => Passed::DType(*d),
-            Template::Record(items) => Passed::Record(items.iter().map(|t| self.value(t)).collect()),
-            Template::List(items) => Passed::List(items.iter().map(|t| self.value(t)).collect()),
+            Template::Str(s) => HostValue::Str(s.clone()),
+            Template::None => HostValue::None,
+            Template::DType(d) => HostValue::DType(*d),
+            Template::Record(items) => HostValue::Record(items.iter().map(|t| self.value(t)).collect()),
+            Template::List(items) => HostValue::List(items.iter().map(|t| self.value(t)).collect()),
             Template::Dict(entries) => {
                 let pairs = entries.iter().map(|(k, t)| {
                     let key = match k {
-                        Key::Int(i) => PassedKey::Int(*i),
-                        Key::Str(s) => PassedKey::Str(s.clone()),
+                        Key::Int(i) => HostKey::Int(*i),
+                        Key::Str(s) => HostKey::Str(s.clone()),
                     };
                     (key, self.value(t))
                 });
-                Passed::Dict(pairs.collect())
+                HostValue::Dict(pairs.collect())
             }
             Template::Closure { inst, captures } => {
                 let Some((code, _)) = self.addresses.iter().find(|(_, i)| *i == inst) else {
                     bug!("a region gives a function value of instance {}, which has no machine code", inst.0);
                 };
                 let code = *code;
-                Passed::Closure(code, captures.iter().map(|t| self.value(t)).collect())
+                HostValue::Closure(code, captures.iter().map(|t| self.value(t)).collect())
             }
         }
     }
 }
 
-fn scalar(k: Known) -> Passed {
+fn scalar(k: Known) -> HostValue {
     match k {
-        Known::Int(n) => Passed::Int(n),
-        Known::Float(x) => Passed::Float(x),
-        Known::Bool(b) => Passed::Bool(b),
+        Known::Int(n) => HostValue::Int(n),
+        Known::Float(x) => HostValue::Float(x),
+        Known::Bool(b) => HostValue::Bool(b),
     }
 }
 
 /// The one element of a rank-0 f64, i64 or bool tensor.
-fn element(t: &Tensor, kind: Kind) -> Passed {
+fn element(t: &Tensor, kind: Kind) -> HostValue {
     let mut bytes = [0u8; 8];
     let n = t.dtype.bytes().min(8);
     match t.bytes().get(..n) {

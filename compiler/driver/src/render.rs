@@ -9,14 +9,14 @@ use tessera_base::{Diagnostic, Severity, Span, quote};
 
 /// Where an item-relative span lies: absolute bytes of a file's text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place<'a> {
+pub struct SourceLocation<'a> {
     pub file: &'a str,
     pub text: &'a str,
     pub start: usize,
     pub end: usize,
 }
 
-impl Place<'_> {
+impl SourceLocation<'_> {
     /// Line and column of the start, from 1.
     fn line_column(&self) -> (usize, usize) {
         line_column(self.text, self.start)
@@ -25,7 +25,7 @@ impl Place<'_> {
 
 /// What rendering asks of the owner of the source texts.
 pub trait Sources {
-    fn place(&self, span: Span) -> Option<Place<'_>>;
+    fn locate(&self, span: Span) -> Option<SourceLocation<'_>>;
 }
 
 /// Diagnostics of one line that are shown with it; of more, only what they say.
@@ -45,7 +45,7 @@ pub struct Style {
 pub fn render(out: &mut dyn Write, diagnostics: &[Diagnostic], sources: &dyn Sources, style: Style) {
     let mut order: Vec<(usize, &Diagnostic)> = diagnostics.iter().enumerate().collect();
     order.sort_by_key(|(i, d)| {
-        let place = sources.place(d.span);
+        let place = sources.locate(d.span);
         (place.map(|p| (p.file, p.start)), *i)
     });
     order.dedup_by(|(_, a), (_, b)| a == b);
@@ -67,7 +67,7 @@ fn by_line(
     sources: &dyn Sources,
     style: Style,
 ) -> std::io::Result<()> {
-    let place = |d: &Diagnostic| sources.place(d.span).map(|p| (p.file, p.line_column()));
+    let place = |d: &Diagnostic| sources.locate(d.span).map(|p| (p.file, p.line_column()));
     let all: Vec<_> = diagnostics.iter().map(|d| (place(d), *d)).collect();
     for here in all.chunk_by(|(a, _), (b, _)| a.zip(*b).is_some_and(|(a, b)| (a.0, a.1.0) == (b.0, b.1.0))) {
         for severity in [Severity::Error, Severity::Warning, Severity::Note] {
@@ -96,7 +96,7 @@ fn by_line(
 /// A diagnostic about the translated text of an ONNX file names the node that the line stands for: the remark on it.
 fn in_words_of_a_model(d: &Diagnostic, sources: &dyn Sources) -> Diagnostic {
     let node = [d.span].into_iter().chain(d.labels.iter().map(|l| l.span)).find_map(|span| {
-        let place = sources.place(span).filter(|p| p.file.ends_with(".onnx"))?;
+        let place = sources.locate(span).filter(|p| p.file.ends_with(".onnx"))?;
         let text = place.text;
         let before = text.get(..place.start)?.rfind('\n').map_or(0, |i| i + 1);
         let line = text.get(before..)?.lines().next()?;
@@ -118,7 +118,7 @@ fn severity_name(d: &Diagnostic) -> &'static str {
 
 /// A message with the expressions that it names.
 fn spelled<'a>(text: &'a str, sources: &dyn Sources) -> Cow<'a, str> {
-    quote::spelled(text, |span| sources.place(span).and_then(|p| p.text.get(p.start..p.end)))
+    quote::spelled(text, |span| sources.locate(span).and_then(|p| p.text.get(p.start..p.end)))
 }
 
 fn trailer(out: &mut dyn Write, d: &Diagnostic, sources: &dyn Sources) -> std::io::Result<()> {
@@ -143,7 +143,7 @@ pub fn line_column(text: &str, at: usize) -> (usize, usize) {
 }
 
 fn span_json(span: Span, sources: &dyn Sources) -> serde_json::Value {
-    match sources.place(span) {
+    match sources.locate(span) {
         None => serde_json::Value::Null,
         Some(p) => {
             let (line, column) = p.line_column();

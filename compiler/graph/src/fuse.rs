@@ -1,17 +1,19 @@
 //! Divides a graph into kernels.
 //!
+//! Also called: operator fusion, with prologues and epilogues of products.
+//!
 //! Walks backwards from what must reach memory (outputs, operands of nodes that run alone) and
 //! takes producers in: elementwise nodes and views always when their only readers are inside,
 //! cheap ones also when they are read elsewhere (they are computed twice rather than stored),
 //! a reduction when the group reads it back over the rows it reduced (softmax, norms).
 //! Every value is computed with the rounding that its own node states, so fusion changes no bit.
 
-mod join;
-mod strip;
-mod apart;
+mod multi_output;
+mod attention;
+mod unfused;
 
-pub use apart::{Apart, apart};
-pub(crate) use join::reads_in_step;
+pub(crate) use multi_output::reads_in_step;
+pub use unfused::{Unfused, unfused};
 
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_ir::graph::{Graph, NodeId};
@@ -76,7 +78,7 @@ pub fn partition(g: &Graph, limits: &Limits) -> Partition {
     let (stored, row_values) = (limits.split.clone(), BTreeMap::new());
     let mut f = Fuser { g, roles, readers, stored, split: &limits.split, native: &limits.native, row_values, batches };
     f.find_stored();
-    f.find_strips();
+    f.find_attention();
     f.groups()
 }
 
@@ -120,9 +122,9 @@ impl Fuser<'_> {
                 continue;
             }
             let group = match self.role(id) {
-                Role::Element | Role::Dot if let Some(members) = self.strip(id) => {
+                Role::Element | Role::Dot if let Some(members) = self.attention_members(id) => {
                     let rows = self.values_of_rows(id, &members);
-                    let mut group = self.close(GroupKind::Strip, id, members);
+                    let mut group = self.close(GroupKind::Attention, id, members);
                     group.roots.extend(rows);
                     group
                 }

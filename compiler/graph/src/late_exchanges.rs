@@ -1,5 +1,7 @@
 //! Takes what other devices give only where it is read: until then there is something else to compute.
 //!
+//! Also called: latency hiding, overlap of communication with computation, asynchronous collectives.
+//!
 //! Before: `%1 = exchange(%0)`, `%2 = exp(%0)`, `%3 = add(%1, %2)`.
 //! After: `%1 = exp(%0)`, `%2 = exchange(%0)`, `%3 = add(%2, %1)`.
 //!

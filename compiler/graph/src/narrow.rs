@@ -1,5 +1,7 @@
 //! Computes only the part of a value that is read, where all that reads it is one slice.
 //!
+//! Also called: pushing slices up, demanded elements.
+//!
 //! Before: `%2 = dot(%0, %1) : [512, 50000]`, `%3 = slice(%2) {start=[511, 0]} : [1, 50000]`.
 //! After: `%2 = slice(%0) {start=[511, 0]} : [1, 768]`, `%3 = dot(%2, %1) : [1, 50000]`.
 //!

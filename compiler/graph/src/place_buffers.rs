@@ -1,4 +1,6 @@
 //! The memory plan: which value lives where, and when its bytes may be used again.
+//!
+//! Also called: buffer assignment by liveness, with aliasing of buffers in place.
 
 use crate::fuse::reads_in_step;
 use std::collections::{BTreeMap, BTreeSet};

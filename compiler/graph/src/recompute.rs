@@ -1,5 +1,7 @@
 //! Computes values again instead of keeping them, where a graph may not take as much memory as it would.
 //!
+//! Also called: rematerialisation, activation checkpointing by the compiler.
+//!
 //! Before, with room for two of the values (`%1` waits while `%2` and `%3` are computed):
 //! `%1 = exp(%0)`, `%2 = dot(%0, %0)`, `%3 = dot(%2, %2)`, `%4 = dot(%3, %1)`.
 //! After: `%1 = dot(%0, %0)`, `%2 = dot(%1, %1)`, `%3 = exp(%0)`, `%4 = dot(%2, %3)`.

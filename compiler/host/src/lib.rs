@@ -16,7 +16,7 @@ mod arith;
 mod borrow;
 mod call;
 mod expr;
-mod place;
+mod lvalue;
 mod stmt;
 mod loops;
 mod session;

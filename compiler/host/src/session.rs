@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use tessera_abi::rt::RtFn;
 use tessera_ir::host::{FnId, GlobalId, HostProgram, HostType, TypeId};
 use tessera_runtime::context::{Context, RegionExec, Stop};
-use tessera_runtime::passed::Passed;
+use tessera_runtime::host_value::HostValue;
 use tessera_runtime::value::TypeInfo;
 
 /// Bytes of the system's stack that are left to the runtime functions.
@@ -123,7 +123,7 @@ impl Session {
     }
 
     /// The value of a global; `None` if it was never assigned.
-    pub fn global(&self, id: GlobalId) -> Option<Passed> {
+    pub fn global(&self, id: GlobalId) -> Option<HostValue> {
         self.context.global_value(id.0)
     }
 
@@ -141,7 +141,11 @@ impl Session {
     /// Runs a module body as [`Session::run`] does. After a failure every global has the value
     /// that it had before, but for those of which `stays` says, by old and new value, that the
     /// new one is to stay. Cost: a global that the program changes in place is copied once.
-    pub fn try_run(&mut self, program: &Loaded, stays: &dyn Fn(GlobalId, &Passed, &Passed) -> bool) -> Option<Stop> {
+    pub fn try_run(
+        &mut self,
+        program: &Loaded,
+        stays: &dyn Fn(GlobalId, &HostValue, &HostValue) -> bool,
+    ) -> Option<Stop> {
         let kept = self.context.keep();
         let stop = self.run(program);
         match stop {

@@ -8,7 +8,7 @@ use crate::check::bodies::behind;
 use crate::check::cx::Cx;
 use crate::check::fns::find_sig_of_item;
 use crate::check::inst::Callee;
-use crate::check::local::is_local;
+use crate::check::per_device::is_local;
 use crate::check::types::has_unknown;
 use crate::check::{InstData, numerics::Numerics};
 use crate::db::{self, Database, Db, Entity, File, Target};

@@ -3,7 +3,7 @@
 //! A body (of a function at its argument types, or of a module) is checked by one [`cx::Cx`].
 //! What the bodies know of each other goes through the queries of [`crate::db`] only.
 
-pub mod agree;
+pub mod size_checks;
 pub mod annots;
 pub mod args;
 pub mod assign;
@@ -19,50 +19,50 @@ pub mod cx;
 pub mod derive;
 mod directives;
 mod dims;
-mod elements;
+mod element_sizes;
 pub mod env;
 pub mod exprs;
 pub mod flow;
-mod following;
+mod block_directives;
 pub mod fns;
 pub mod format;
 pub mod generics;
 pub mod host;
 pub mod inst;
 pub mod iterate;
-pub mod later;
-mod learn;
+pub mod global_mutation;
+mod path_conditions;
 pub mod limits;
 pub mod reached;
-pub mod kernels;
-mod lies;
-pub(crate) mod local;
+pub mod kernel_outputs;
+mod resharding;
+pub(crate) mod per_device;
 pub mod loops;
 pub mod meshes;
 pub mod methods;
 pub mod modules;
 pub mod names;
-pub mod places;
-mod plainly;
+pub mod lvalues;
+mod size_names;
 pub mod numerics;
 pub mod order;
-pub mod rows;
+pub mod builtin_calls;
 pub mod scalars;
 pub mod scans;
-mod stages;
+mod pipeline_stages;
 pub mod stmts;
-mod stored;
+mod serialization;
 pub mod structs;
 pub mod subscripts;
 pub mod symbolic;
 pub mod tensors;
 pub mod tiles;
-mod together;
-pub mod trees;
+mod per_device_collectives;
+pub mod pytrees;
 pub mod types;
 pub mod unsupported;
-mod untold;
-mod written;
+mod late_sizes;
+mod container_literals;
 pub mod zonk;
 
 pub use bodies::{check_inst, check_main};
@@ -92,7 +92,7 @@ pub struct InstData {
     pub facts: Facts,
     pub numerics: Numerics,
     /// Where it is run by one device of many.
-    pub local: Option<local::PerDevice>,
+    pub local: Option<per_device::PerDevice>,
     /// Where it is a value of a function type, the result that this says: whoever calls it knows no more, so that
     /// the function compares its parameters and its result with that type.
     pub erased: Option<Ty>,

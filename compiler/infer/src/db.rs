@@ -384,16 +384,16 @@ pub fn constants(db: &dyn Db, file: File) -> Arc<BTreeMap<Arc<str>, check::const
     Arc::new(check::constants::constants(db, file))
 }
 
-/// What is known of the variables of a file for good (see [`check::later`]).
+/// What is known of the variables of a file for good (see [`check::global_mutation`]).
 #[salsa::tracked]
-pub fn lasting(db: &dyn Db, file: File) -> Arc<check::later::Lasting> {
-    Arc::new(check::later::lasting(db, file))
+pub fn global_invariants(db: &dyn Db, file: File) -> Arc<check::global_mutation::GlobalInvariants> {
+    Arc::new(check::global_mutation::global_invariants(db, file))
 }
 
-/// What an item changes in place (see [`check::later::changes`]).
+/// What an item changes in place (see [`check::global_mutation::changes`]).
 #[salsa::tracked(returns(ref))]
 pub fn changes(db: &dyn Db, item: Item) -> [BTreeSet<Arc<str>>; 2] {
-    check::later::changes(db, item)
+    check::global_mutation::changes(db, item)
 }
 
 /// The names that a file imports and binds to something else, too: they are variables.

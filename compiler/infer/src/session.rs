@@ -1,7 +1,7 @@
 //! Checking whole programs, and inputs one after the other at a prompt.
 
 use crate::check::cx::Cx;
-use crate::check::later::Held;
+use crate::check::global_mutation::Held;
 use crate::check::numerics::Numerics;
 use crate::check::reached::{Function, Inst, Main, Numbers, Reached};
 use crate::check::{self, CheckedInst};
@@ -180,7 +180,7 @@ impl Assembly<'_> {
         self.instance_diagnostics();
         self.host_in_graph();
         self.host_in_kernels();
-        let later = check::later::disagreements(db, &self.reached.insts, &self.reached.mains, held);
+        let later = check::global_mutation::disagreements(db, &self.reached.insts, &self.reached.mains, held);
         self.diagnostics.extend(later);
         let sources = self.db.source_map();
         let diagnostics = sorted(std::mem::take(&mut self.diagnostics), &sources);
@@ -649,7 +649,7 @@ fn past(db: &Database, root: FileId, now: Past, reached: Reached) -> Option<(Pas
         main: Arc::new(main.without_calls()),
     };
     let mut held = now.held;
-    held.extend(check::later::held(db, &reached.insts));
+    held.extend(check::global_mutation::held(db, &reached.insts));
     Some((Past { before: Some(Arc::new(before)), ran: reached.seen, held }, reached.numbers))
 }
 

@@ -8,7 +8,7 @@ use tessera_core::builtins::{How, Made};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
 use tessera_ops::numbers::NumberOp;
-use tessera_runtime::direct::Given;
+use tessera_runtime::ffi::Given;
 use tessera_trace::scalar::Known;
 
 impl Machine<'_> {

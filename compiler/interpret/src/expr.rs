@@ -8,8 +8,8 @@ use tessera_abi::rt::RtFn;
 use tessera_base::Span;
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
-use tessera_runtime::direct::Given;
 use tessera_runtime::fault::{reserve, reserve_text};
+use tessera_runtime::ffi::Given;
 use tessera_runtime::slice::ABSENT;
 use tessera_trace::scalar::Known;
 
@@ -161,7 +161,7 @@ impl Machine<'_> {
         }
     }
 
-    pub fn key(&mut self, e: &TExpr) -> R<tessera_runtime::passed::PassedKey> {
+    pub fn key(&mut self, e: &TExpr) -> R<tessera_runtime::host_value::HostKey> {
         match self.expr(e)?.key() {
             Some(key) => Ok(key),
             None => self.broken(e.span, "a key"),

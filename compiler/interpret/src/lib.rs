@@ -5,7 +5,7 @@
 //! kernel: what a compiled program prints is held against what this prints.
 //!
 //! [`value`]: values. [`machine`]: the state of a run, and calls. [`runtime`]: functions of the runtime. [`region`]: tensor
-//! operations. [`expr`], [`scalar`], [`builtin`], [`place`], [`stmt`]: the forms.
+//! operations. [`expr`], [`scalar`], [`builtin`], [`lvalue`], [`stmt`]: the forms.
 
 mod value;
 mod machine;
@@ -14,7 +14,7 @@ mod region;
 mod expr;
 mod scalar;
 mod builtin;
-mod place;
+mod lvalue;
 mod stmt;
 
 pub use machine::{End, run};

@@ -7,8 +7,8 @@ use tessera_base::{Code, Diagnostic, Span};
 use tessera_core::ir::{FnInst, GlobalId, InstId, LocalId, Program};
 use tessera_ir::graph::Policy;
 use tessera_runtime::context::{Context, Stop, interrupted};
-use tessera_runtime::direct::Functions;
 use tessera_runtime::fault::Fault;
+use tessera_runtime::ffi::Functions;
 use tessera_trace::scalar::diagnostic;
 
 /// How a program ended before its last statement.

@@ -13,8 +13,8 @@ use tessera_ir::host::RegionId;
 use tessera_ir::interpret::Stopped;
 use tessera_ops::prim::Prim;
 use tessera_runtime::fault::Fault;
+use tessera_runtime::host_value::HostKey;
 use tessera_runtime::math::refused;
-use tessera_runtime::passed::PassedKey;
 use tessera_runtime::tensor::{OutOfMemory, Tensor, memory_limit};
 use tessera_trace::scalar::{Kind, Known};
 use tessera_trace::value::Key;
@@ -121,7 +121,7 @@ impl Machine<'_> {
             policy,
             hints: None,
             span,
-            law: None,
+            assertions: None,
         };
         let args: Vec<RegionArg> = making.values.iter().map(Value::region_arg).collect();
         let mut leaves = vec![];
@@ -234,8 +234,8 @@ impl Results<'_> {
             Template::Dict(entries) => {
                 let entry = |(k, t): &(Key, Template)| {
                     let key = match k {
-                        Key::Int(n) => PassedKey::Int(*n),
-                        Key::Str(s) => PassedKey::Str(s.clone()),
+                        Key::Int(n) => HostKey::Int(*n),
+                        Key::Str(s) => HostKey::Str(s.clone()),
                     };
                     Ok((key, self.value(t)?))
                 };

@@ -5,8 +5,8 @@ use crate::value::Value;
 use tessera_abi::rt::RtFn;
 use tessera_base::Span;
 use tessera_core::ty::Ty;
-use tessera_runtime::direct::Given;
-use tessera_runtime::passed::Passed;
+use tessera_runtime::ffi::Given;
+use tessera_runtime::host_value::HostValue;
 use tessera_runtime::value::{TypeId, TypeInfo, TypeTable};
 use tessera_trace::known::type_id;
 
@@ -36,10 +36,10 @@ impl Machine<'_> {
     /// The same with ints.
     pub fn ints(&mut self, ns: Vec<i64>) -> Given {
         let ty = self.context.types.add(TypeInfo::List(TypeTable::INT));
-        Given::Value(Passed::List(ns.into_iter().map(Passed::Int).collect()), ty)
+        Given::Value(HostValue::List(ns.into_iter().map(HostValue::Int).collect()), ty)
     }
 
     pub fn text(&mut self, text: &str) -> Given {
-        Given::Value(Passed::Str(text.into()), TypeTable::STR)
+        Given::Value(HostValue::Str(text.into()), TypeTable::STR)
     }
 }

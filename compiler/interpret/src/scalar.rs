@@ -7,7 +7,7 @@ use tessera_base::{CmpOp, Span};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
 use tessera_ops::numbers::NumberOp;
-use tessera_runtime::direct::Given;
+use tessera_runtime::ffi::Given;
 use tessera_trace::scalar::{Known, ScalarOp};
 
 /// What `<` and its like ask of an order, by the sign of the comparison.

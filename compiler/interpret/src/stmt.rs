@@ -6,7 +6,7 @@ use tessera_abi::rt::RtFn;
 use tessera_base::{Code, Span};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
-use tessera_runtime::direct::Given;
+use tessera_runtime::ffi::Given;
 
 impl Machine<'_> {
     pub fn exec(&mut self, stmts: &[TStmt]) -> R<Flow> {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tessera_base::DType;
 use tessera_core::ir::InstId;
-use tessera_runtime::passed::{Passed, PassedKey};
+use tessera_runtime::host_value::{HostKey, HostValue};
 use tessera_runtime::tensor::Tensor;
 use tessera_trace::RegionArg;
 use tessera_trace::scalar::Known;
@@ -23,7 +23,7 @@ pub enum Value {
     List(Rc<Vec<Value>>),
     /// A tuple, a struct, or the captures of a function value of singleton type.
     Record(Rc<Vec<Value>>),
-    Dict(Rc<IndexMap<PassedKey, Value>>),
+    Dict(Rc<IndexMap<HostKey, Value>>),
     Closure(InstId, Rc<Vec<Value>>),
 }
 
@@ -36,18 +36,18 @@ pub enum Leaf {
     Scalar(Known),
 }
 
-fn known(key: &PassedKey) -> Key {
+fn known(key: &HostKey) -> Key {
     match key {
-        PassedKey::Int(n) => Key::Int(*n),
-        PassedKey::Str(s) => Key::Str(s.clone()),
+        HostKey::Int(n) => Key::Int(*n),
+        HostKey::Str(s) => Key::Str(s.clone()),
     }
 }
 
 /// A key of a dict as a value.
-pub fn key_value(key: &PassedKey) -> Value {
+pub fn key_value(key: &HostKey) -> Value {
     match key {
-        PassedKey::Int(n) => Value::Int(*n),
-        PassedKey::Str(s) => Value::Str(s.clone()),
+        HostKey::Int(n) => Value::Int(*n),
+        HostKey::Str(s) => Value::Str(s.clone()),
     }
 }
 
@@ -71,34 +71,34 @@ impl Value {
     }
 
     /// The value as a key of a dict, if it can be one.
-    pub fn key(&self) -> Option<PassedKey> {
+    pub fn key(&self) -> Option<HostKey> {
         match self {
-            Value::Int(n) => Some(PassedKey::Int(*n)),
-            Value::Bool(b) => Some(PassedKey::Int(i64::from(*b))),
-            Value::Str(s) => Some(PassedKey::Str(s.clone())),
+            Value::Int(n) => Some(HostKey::Int(*n)),
+            Value::Bool(b) => Some(HostKey::Int(i64::from(*b))),
+            Value::Str(s) => Some(HostKey::Str(s.clone())),
             _ => None,
         }
     }
 
     /// For functions of the runtime. Of function values they know a number: the position in `closures`.
-    pub fn passed(&self, closures: &mut Closures) -> Passed {
+    pub fn passed(&self, closures: &mut Closures) -> HostValue {
         let mut all = |items: &[Value]| items.iter().map(|v| v.passed(closures)).collect();
         match self {
-            Value::Int(n) => Passed::Int(*n),
-            Value::Float(x) => Passed::Float(*x),
-            Value::Bool(b) => Passed::Bool(*b),
-            Value::Str(s) => Passed::Str(s.clone()),
-            Value::None => Passed::None,
-            Value::DType(d) => Passed::DType(*d),
-            Value::Tensor(t) => Passed::Tensor(t.clone()),
-            Value::List(items) => Passed::List(all(items)),
-            Value::Record(items) => Passed::Record(all(items)),
+            Value::Int(n) => HostValue::Int(*n),
+            Value::Float(x) => HostValue::Float(*x),
+            Value::Bool(b) => HostValue::Bool(*b),
+            Value::Str(s) => HostValue::Str(s.clone()),
+            Value::None => HostValue::None,
+            Value::DType(d) => HostValue::DType(*d),
+            Value::Tensor(t) => HostValue::Tensor(t.clone()),
+            Value::List(items) => HostValue::List(all(items)),
+            Value::Record(items) => HostValue::Record(all(items)),
             Value::Dict(entries) => {
-                Passed::Dict(entries.iter().map(|(k, v)| (k.clone(), v.passed(closures))).collect())
+                HostValue::Dict(entries.iter().map(|(k, v)| (k.clone(), v.passed(closures))).collect())
             }
             Value::Closure(inst, captures) => {
                 closures.push((*inst, captures.clone()));
-                Passed::Closure(closures.len() - 1, vec![])
+                HostValue::Closure(closures.len() - 1, vec![])
             }
         }
     }
@@ -149,22 +149,23 @@ impl From<Known> for Value {
 
 impl Value {
     /// What a function of the runtime gave.
-    pub fn of(passed: Passed, closures: &Closures) -> Value {
-        let all = |items: Vec<Passed>| Rc::new(items.into_iter().map(|v| Value::of(v, closures)).collect::<Vec<_>>());
+    pub fn of(passed: HostValue, closures: &Closures) -> Value {
+        let all =
+            |items: Vec<HostValue>| Rc::new(items.into_iter().map(|v| Value::of(v, closures)).collect::<Vec<_>>());
         match passed {
-            Passed::Int(n) => Value::Int(n),
-            Passed::Float(x) => Value::Float(x),
-            Passed::Bool(b) => Value::Bool(b),
-            Passed::Str(s) => Value::Str(s),
-            Passed::None => Value::None,
-            Passed::DType(d) => Value::DType(d),
-            Passed::Tensor(t) => Value::Tensor(t),
-            Passed::List(items) => Value::List(all(items)),
-            Passed::Record(items) => Value::Record(all(items)),
-            Passed::Dict(entries) => {
+            HostValue::Int(n) => Value::Int(n),
+            HostValue::Float(x) => Value::Float(x),
+            HostValue::Bool(b) => Value::Bool(b),
+            HostValue::Str(s) => Value::Str(s),
+            HostValue::None => Value::None,
+            HostValue::DType(d) => Value::DType(d),
+            HostValue::Tensor(t) => Value::Tensor(t),
+            HostValue::List(items) => Value::List(all(items)),
+            HostValue::Record(items) => Value::Record(all(items)),
+            HostValue::Dict(entries) => {
                 Value::Dict(Rc::new(entries.into_iter().map(|(k, v)| (k, Value::of(v, closures))).collect()))
             }
-            Passed::Closure(at, _) => match closures.get(at) {
+            HostValue::Closure(at, _) => match closures.get(at) {
                 Some((inst, captures)) => Value::Closure(*inst, captures.clone()),
                 // The runtime makes none.
                 None => Value::None,

@@ -35,7 +35,7 @@ impl NodeType {
     }
 
     /// The same wherever it lies.
-    pub fn anywhere(&self) -> NodeType {
+    pub fn unsharded(&self) -> NodeType {
         NodeType::new(self.shape.clone(), self.dtype)
     }
 

@@ -41,7 +41,7 @@ pub enum GroupKind {
     /// Two `Dot`s, of which the second contracts the columns of the first, with elementwise steps
     /// and reductions of rows between them (attention), and what the operands and the result go
     /// through as in `Dot`.
-    Strip,
+    Attention,
     /// One `Fft`.
     Fft,
     /// One node that runs its reference kernel on the calling thread: `Sort`, `Scatter`,

@@ -202,7 +202,7 @@ pub enum HStmt {
     Continue,
     Return(Option<HExpr>),
     Mutate {
-        place: Place,
+        place: HLvalue,
         change: Change,
         span: SpanId,
     },
@@ -223,7 +223,7 @@ pub enum HStmt {
 
 /// A path to a slot: a variable, then fields, list elements and dict entries.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Place {
+pub struct HLvalue {
     pub root: Root,
     pub root_ty: TypeId,
     pub steps: Vec<Step>,

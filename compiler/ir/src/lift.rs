@@ -89,7 +89,7 @@ impl Lift<'_, '_> {
     }
 
     /// A value in a layout.
-    pub fn lying(&mut self, x: Id, sharding: Sharding) -> Id {
+    pub fn with_sharding(&mut self, x: Id, sharding: Sharding) -> Id {
         let ty = NodeType { sharding, ..self.w.graph.ty(NodeId(x.0)).clone() };
         Id(self.w.node(Prim::Layout, vec![NodeId(x.0)], ty, vec![]).0)
     }

@@ -5,10 +5,10 @@
 //! the axes; a reduction or product makes one of its axes vanish. The index space of a store is
 //! the axes it mentions.
 
-pub mod strip;
+pub mod attention;
 pub mod text;
 pub mod verify;
-pub mod windows;
+pub mod conv_windows;
 
 use crate::index::{Index, Var};
 use tessera_abi::plan::Bounds;

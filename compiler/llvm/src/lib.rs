@@ -14,7 +14,7 @@ mod unroll;
 mod extremes;
 mod memory;
 mod mma;
-mod pairs;
+mod bf16_pairs;
 mod target;
 mod object;
 

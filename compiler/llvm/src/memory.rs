@@ -194,7 +194,7 @@ impl Emitter<'_> {
     }
 
     /// An index plus positions times their strides.
-    fn place(&self, at: &Index, by: &[By], lanes: u32) -> Result<V, LlvmError> {
+    fn element_offset(&self, at: &Index, by: &[By], lanes: u32) -> Result<V, LlvmError> {
         let i64 = self.b.int(64);
         let mut sum = self.index(at, lanes)?;
         for (position, n, stride) in by {
@@ -254,7 +254,7 @@ impl Emitter<'_> {
         let raw = match self.lanes_of(access, by, lanes) {
             Lanes::Same => {
                 let held = self.guards(&access.guards, 1)?;
-                let at = self.place(&access.at, by, 1)?;
+                let at = self.element_offset(&access.at, by, 1)?;
                 // Where a guard fails the first element is read instead and dropped.
                 let at = held.map_or(at, |h| self.b.select(h, at, self.b.i64(0)));
                 let v = self.b.load(element, self.address(access.buf, at, 1), align);
@@ -262,7 +262,7 @@ impl Emitter<'_> {
                 self.b.splat(v, lanes)
             }
             Lanes::Contiguous => {
-                let p = self.address(access.buf, self.place(&access.at.without(LANE), by, 1)?, 1);
+                let p = self.address(access.buf, self.element_offset(&access.at.without(LANE), by, 1)?, 1);
                 match self.mask(access, lanes)? {
                     None => self.b.load(ty, p, align),
                     Some(m) => {
@@ -274,11 +274,11 @@ impl Emitter<'_> {
             }
             Lanes::Second => self.load_pairs(access, lanes)?,
             Lanes::Strided(step) => {
-                let p = self.address(access.buf, self.place(&access.at.without(LANE), by, 1)?, 1);
+                let p = self.address(access.buf, self.element_offset(&access.at.without(LANE), by, 1)?, 1);
                 self.load_strided(ty, p, step, access, lanes)?
             }
             Lanes::Spread => {
-                let at = self.place(&access.at, by, lanes)?;
+                let at = self.element_offset(&access.at, by, lanes)?;
                 let mask = self.mask(access, lanes)?;
                 let mask = mask.unwrap_or_else(|| self.b.first_lanes(lanes, lanes));
                 let p = self.address(access.buf, at, lanes);

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tessera_base::{Code, Size, SizeVar, Span};
 use tessera_core::ir::*;
-use tessera_core::law::{compares, comparing};
 use tessera_core::live::{Live, Targets, before_each, loop_targets};
 use tessera_core::region::RegionParam;
 use tessera_core::sizes::of_any_size;
 use tessera_core::ty::Ty;
+use tessera_core::type_assertions::{compares, comparing};
 use tessera_core::walk::Var;
 use tessera_ir::graph::Policy;
 use tessera_ir::hints::KernelHints;
@@ -42,7 +42,7 @@ pub(crate) fn function(cx: &mut Lowering, id: InstId) -> HostFn {
     let mut b = Body::new(cx, id);
     let params = inst.captures.iter().chain(&inst.params).map(|&l| local_id(l)).collect();
     let mut body = b.size_binds();
-    b.law_enter(&mut body);
+    b.assert_enter(&mut body);
     body.extend(b.function_body());
     b.finish(params, vec![], body)
 }
@@ -138,7 +138,7 @@ impl<'a, 'p> Body<'a, 'p> {
         let (compare, rest) = body.split_at(comparing(self.inst));
         let live = before_each(rest, &Live::new(), &targets);
         let mut out = self.block(compare, &live[0], &targets);
-        out.extend(self.hold_parameters());
+        out.extend(self.assert_parameters());
         out.extend(self.block(rest, &Live::new(), &targets));
         out
     }
@@ -245,7 +245,7 @@ impl<'a, 'p> Body<'a, 'p> {
         self.flush(pending, &Live::from([Var::Local(tmp)]), out);
         let span = self.cx.span(e.span);
         let value = HExpr { kind: HExprKind::Take(local_id(tmp)), ..self.local(local_id(tmp), span) };
-        let value = self.true_to(value, &self.inst.ret, e.span);
+        let value = self.assert_type(value, &self.inst.ret, e.span);
         out.push(HStmt::Return(Some(value)));
         true
     }
@@ -266,7 +266,7 @@ impl<'a, 'p> Body<'a, 'p> {
         let call = if compares(s, &self.inst.locals) { self.call.take() } else { None };
         self.stmt_here(s, after, targets, out);
         if !matches!(s, TStmt::Return(_) | TStmt::Break | TStmt::Continue) {
-            self.law_settle(self.inst.span, out);
+            self.assert_settle(self.inst.span, out);
         }
         self.call = self.call.or(call);
     }
@@ -288,7 +288,7 @@ impl<'a, 'p> Body<'a, 'p> {
             }
             TStmt::While { test, body, span } => {
                 let inner = loop_targets(s, after);
-                let turn = self.law_loop(*span, out);
+                let turn = self.assert_loop(*span, out);
                 let test = self.truth(test);
                 let test = match &turn {
                     Some(turn) => {
@@ -300,24 +300,24 @@ impl<'a, 'p> Body<'a, 'p> {
                 let body = self.block(body, &inner.at_continue, &inner);
                 let span = self.cx.span(*span);
                 out.push(HStmt::While { test, body, span });
-                self.law_loop_end(turn, out);
+                self.assert_loop_end(turn, out);
             }
             TStmt::ForRange { var, start, stop, step, body, span } => {
                 let inner = loop_targets(s, after);
                 let (start, stop, step) = (self.expr(start), self.expr(stop), self.expr(step));
-                let turn = self.law_loop(*span, out);
+                let turn = self.assert_loop(*span, out);
                 let body = self.turn(*var, &turn, body, *span, &inner);
                 let span = self.cx.span(*span);
                 out.push(HStmt::ForRange { var: local_id(*var), start, stop, step, body, span });
-                self.law_loop_end(turn, out);
+                self.assert_loop_end(turn, out);
             }
             TStmt::ForEach { var, iter, body, span } => {
                 let inner = loop_targets(s, after);
                 let source = self.expr(iter);
-                let turn = self.law_loop(*span, out);
+                let turn = self.assert_loop(*span, out);
                 let body = self.turn(*var, &turn, body, *span, &inner);
                 self.for_each(*var, (iter, source), body, *span, out);
-                self.law_loop_end(turn, out);
+                self.assert_loop_end(turn, out);
             }
             TStmt::Break => out.push(HStmt::Break),
             TStmt::Continue => out.push(HStmt::Continue),
@@ -325,7 +325,7 @@ impl<'a, 'p> Body<'a, 'p> {
                 let ret = self.inst.ret.clone();
                 let value = e.as_ref().map(|e| {
                     let value = self.expr_as(e, &ret);
-                    self.true_to(value, &ret, e.span)
+                    self.assert_type(value, &ret, e.span)
                 });
                 out.push(HStmt::Return(value));
             }
@@ -359,7 +359,7 @@ impl<'a, 'p> Body<'a, 'p> {
     fn turn(&mut self, var: LocalId, begin: &Option<HStmt>, body: &[TStmt], span: Span, inner: &Targets) -> Vec<HStmt> {
         let ty = self.var_ty(Var::Local(var));
         let mut out: Vec<HStmt> = begin.iter().cloned().collect();
-        out.extend(self.hold_var(Var::Local(var), &ty, span));
+        out.extend(self.assert_var(Var::Local(var), &ty, span));
         out.extend(self.block(body, &inner.at_continue, inner));
         out
     }

@@ -4,9 +4,9 @@ use super::body::Body;
 use tessera_abi::rt::RtFn;
 use tessera_base::{CmpOp, Span};
 use tessera_core::ir::*;
-use tessera_core::law::settles;
 use tessera_core::live::{Live, Targets};
 use tessera_core::ty::Ty;
+use tessera_core::type_assertions::settles;
 use tessera_core::walk::Var;
 use tessera_ir::host::{HExpr, HExprKind, HStmt, HostType, TypeId};
 use tessera_ops::scalar::Kind;
@@ -106,7 +106,7 @@ impl Body<'_, '_> {
             }
             _ => return self.expr(e),
         };
-        self.true_to(value, &e.ty, e.span)
+        self.assert_type(value, &e.ty, e.span)
     }
 
     fn dict(&mut self, entries: &[(TExpr, TExpr)], key: &Ty, value: &Ty, ty: &Ty, span: Span) -> HExpr {
@@ -123,7 +123,7 @@ impl Body<'_, '_> {
     pub fn expr(&mut self, e: &TExpr) -> HExpr {
         let value = self.bare(e);
         let plain = matches!(e.kind, TKind::Int(_)) || !settles(e);
-        if plain { value } else { self.true_to(value, &e.ty, e.span) }
+        if plain { value } else { self.assert_type(value, &e.ty, e.span) }
     }
 
     /// A value of which only a part is taken: the part is held against its type.

@@ -223,7 +223,7 @@ fn mentioned_globals(body: &[TStmt]) -> BTreeSet<GlobalId> {
         }
     });
     each_stmt(body, &mut |s| {
-        if let TStmt::SetGlobal(g, _) | TStmt::Mutate { place: TPlace { root: TRoot::Global(g), .. }, .. } = s {
+        if let TStmt::SetGlobal(g, _) | TStmt::Mutate { place: TLvalue { root: TRoot::Global(g), .. }, .. } = s {
             out.insert(*g);
         }
     });

@@ -9,14 +9,14 @@ pub mod types;
 pub mod facts;
 mod outline;
 mod body;
-mod merge;
-mod held;
+mod merge_regions;
+mod assert_types;
 mod expr;
 mod scalar;
 mod text;
 mod tensor;
 mod builtin;
-mod place;
+mod lvalue;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -29,9 +29,9 @@ use std::sync::Arc;
 use tessera_base::stack::deep;
 use tessera_base::{Diagnostic, Span};
 use tessera_core::ir::{FnInst, GlobalId, InstId, LocalId, Program, TExpr, TStmt};
-use tessera_core::law;
 use tessera_core::region::{Region, RegionParam};
 use tessera_core::ty::Ty;
+use tessera_core::type_assertions;
 use tessera_ir::graph::Policy;
 use tessera_ir::hints::KernelHints;
 use tessera_ir::host::{self, FnId, Global, HostFn, HostProgram, RegionId, RegionSig, SpanId, StrId, TypeId};
@@ -226,18 +226,34 @@ impl<'p> Lowering<'p> {
             span: self.span(span),
         };
         self.sigs.push(sig);
-        self.regions.push(Region { id, name, params, body, results, policy, hints: None, span, law: None });
+        self.regions.push(Region { id, name, params, body, results, policy, hints: None, span, assertions: None });
         id
     }
 
     /// Adds a region that holds values against their types; it gives an int.
-    pub fn add_law(&mut self, step: law::Step, params: Vec<TypeId>, int: TypeId, span: Span) -> RegionId {
+    pub fn add_assertion(
+        &mut self,
+        step: type_assertions::Step,
+        params: Vec<TypeId>,
+        int: TypeId,
+        span: Span,
+    ) -> RegionId {
         let id = RegionId(self.regions.len() as u32);
         let name: Arc<str> = "law".into();
         let sid = self.span(span);
         self.sigs.push(RegionSig { name: name.clone(), params, results: vec![int], span: sid });
         let (params, body, results, policy) = (vec![], vec![], vec![], Policy::default());
-        self.regions.push(Region { id, name, params, body, results, policy, hints: None, span, law: Some(step) });
+        self.regions.push(Region {
+            id,
+            name,
+            params,
+            body,
+            results,
+            policy,
+            hints: None,
+            span,
+            assertions: Some(step),
+        });
         id
     }
 

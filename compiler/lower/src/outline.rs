@@ -1,5 +1,7 @@
 //! Building a region: which parts of an expression go in, and what is passed from outside.
 //!
+//! Also called: outlining.
+//!
 //! Outside stays whatever computes no tensor: variables, fields, elements of lists, scalar
 //! arithmetic. It is evaluated by host code and passed, so that a scalar that changes at every
 //! call does not make a new program. Constants, constructors and questions about shapes go in:

@@ -18,7 +18,7 @@ pub use module::{module, module_of};
 use tessera_base::Code;
 
 pub use ops::Row;
-pub use standard::{Fact, Place, Schema, schemas, through};
+pub use standard::{Fact, FormalParameter, Schema, schemas, through};
 
 /// The operators that have a translation, sorted.
 pub fn operators() -> Vec<&'static Row> {

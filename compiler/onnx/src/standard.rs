@@ -10,8 +10,8 @@ pub struct Schema {
     /// The version that brought it in this form.
     pub since: i64,
     pub attributes: Vec<Fact>,
-    pub inputs: Vec<Place>,
-    pub outputs: Vec<Place>,
+    pub inputs: Vec<FormalParameter>,
+    pub outputs: Vec<FormalParameter>,
     /// Names of types with the dtypes that they may be, of those that have a counterpart here.
     pub types: Vec<(&'static str, Vec<DType>)>,
 }
@@ -31,7 +31,7 @@ pub struct Fact {
 
 /// An argument or a result.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct FormalParameter {
     /// A name in [`Schema::types`], or a dtype.
     pub ty: &'static str,
     pub optional: bool,
@@ -80,7 +80,7 @@ fn operator(op: &'static str, since: &str, rest: &'static str, sets: &[(&str, Ve
     let mut parts = rest.split('|').map(str::split_whitespace);
     let mut part = || parts.next().into_iter().flatten();
     let attributes = part().filter_map(fact).collect();
-    let [inputs, outputs] = [part().map(place).collect(), part().map(place).collect()];
+    let [inputs, outputs] = [part().map(parse_formal).collect(), part().map(parse_formal).collect()];
     let set = |name: &str| sets.iter().find(|(n, _)| *n == name).map(|(_, all)| all.clone()).unwrap_or_default();
     let types = part().filter_map(|t| t.split_once('=')).map(|(name, of)| (name, set(of))).collect();
     Schema { op, since: since.parse().unwrap_or(0), attributes, inputs, outputs, types }
@@ -100,8 +100,8 @@ fn fact(text: &'static str) -> Option<Fact> {
     Some(Fact { name, kind: kind.trim_end_matches('!'), required: kind.ends_with('!'), default, values })
 }
 
-fn place(text: &'static str) -> Place {
-    Place { ty: text.trim_end_matches(['?', '*']), optional: text.ends_with('?'), many: text.ends_with('*') }
+fn parse_formal(text: &'static str) -> FormalParameter {
+    FormalParameter { ty: text.trim_end_matches(['?', '*']), optional: text.ends_with('?'), many: text.ends_with('*') }
 }
 
 impl Schema {
@@ -110,7 +110,7 @@ impl Schema {
     }
 
     /// The argument or result at a position: the last one may stand for several.
-    pub fn at(places: &[Place], i: usize) -> Option<Place> {
+    pub fn at(places: &[FormalParameter], i: usize) -> Option<FormalParameter> {
         places.get(i).or(places.last().filter(|p| p.many)).copied()
     }
 

@@ -15,7 +15,7 @@ pub mod movement;
 pub mod random;
 pub mod reduce;
 pub mod sort;
-pub mod blocks;
+pub mod block_quant;
 
 pub use dot::pair_step;
 pub use random::{philox, random_bits_program};

@@ -17,7 +17,7 @@ pub struct Products {
 
 /// Where a size lies on an axis of a grid: the place before it, the way to the next one, and how much smaller
 /// than the whole axis it is.
-fn place(axis: &[f64], size: f64) -> (usize, f64, f64) {
+fn grid_cell(axis: &[f64], size: f64) -> (usize, f64, f64) {
     let (first, last) = (axis[0], axis[axis.len() - 1]);
     let inside = size.clamp(first, last);
     let i = axis.partition_point(|x| *x <= inside).clamp(1, axis.len() - 1) - 1;
@@ -29,7 +29,8 @@ impl Products {
     /// TFLOP/s of one product in bf16. Between the sizes of the grid rates lie on straight lines over the logarithms;
     /// below it a product takes as long as the smallest one.
     pub fn rate(&self, m: f64, n: f64, k: f64) -> f64 {
-        let ((a, wa, sa), (b, wb, sb), (c, wc, sc)) = (place(&self.m, m), place(&self.n, n), place(&self.k, k));
+        let ((a, wa, sa), (b, wb, sb), (c, wc, sc)) =
+            (grid_cell(&self.m, m), grid_cell(&self.n, n), grid_cell(&self.k, k));
         let mut rate = 0.0;
         for corner in 0..8usize {
             let (i, j, l) = (corner & 1, corner >> 1 & 1, corner >> 2);

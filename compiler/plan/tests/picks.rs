@@ -94,7 +94,7 @@ fn small_spaces_have_no_better_way() {
 }
 
 /// Where the division of a published run stands among all, and how much slower than the best it is predicted.
-fn place(topology: &Topology, model: &Gpt, wanted: &Wanted, division: [u64; 3]) -> Option<(usize, f64)> {
+fn rank_among_all(topology: &Topology, model: &Gpt, wanted: &Wanted, division: [u64; 3]) -> Option<(usize, f64)> {
     let ways = search(topology, model, wanted);
     let at = ways.iter().position(|w| [w.job.tensor, w.job.pipeline, w.job.context] == division)?;
     Some((at + 1, ways[at].step.seconds / ways[0].step.seconds - 1.0))
@@ -135,7 +135,7 @@ fn published_divisions_beside_the_best() {
         let fused_loss = Some(set != "V1");
         let fixed = Fixed { fused_loss, ..Fixed::default() };
         let wanted = Wanted { devices, batch, dtype: dtype.into(), context_max: division[2], fixed };
-        let Some((at, slower)) = place(&machine(name), &model, &wanted, division) else {
+        let Some((at, slower)) = rank_among_all(&machine(name), &model, &wanted, division) else {
             println!("{set}   {}, {devices} devices of {name}: {division:?} does not fit", model.name);
             continue;
         };

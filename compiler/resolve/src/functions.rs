@@ -1,6 +1,6 @@
 //! Functions and lambdas as syntax, in one form.
 
-use crate::{outputs, syntax};
+use crate::{kernel_signature, syntax};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::Span;
@@ -86,7 +86,7 @@ fn walk(stmts: &[Stmt], nested: bool, out: &mut BTreeMap<u32, Arc<FnLike>>) {
                     decorators: def.decorators.clone(),
                     head: def.head,
                     lambda: false,
-                    outputs: outputs::outputs(def),
+                    outputs: kernel_signature::outputs(def),
                 };
                 let f = FnLike {
                     sig: Arc::new(sig),

@@ -93,7 +93,7 @@ pub struct Taken {
 }
 
 impl Shown {
-    fn place(&self, byte: usize) -> Option<usize> {
+    fn shown_byte(&self, byte: usize) -> Option<usize> {
         if byte <= self.same {
             return Some(byte);
         }
@@ -134,8 +134,8 @@ impl SourceMap {
         let (mut from, mut to) = (start as usize + span.start as usize, start as usize + span.end as usize);
         if let Some((_, shown)) = self.shown.iter().find(|(f, _)| *f == file) {
             // The last byte, since a part may end where another begins.
-            to = if to > from { shown.place(to - 1)? + 1 } else { shown.place(to)? };
-            from = shown.place(from)?;
+            to = if to > from { shown.shown_byte(to - 1)? + 1 } else { shown.shown_byte(to)? };
+            from = shown.shown_byte(from)?;
         }
         Some((file, from.min(length)..to.max(from).min(length)))
     }

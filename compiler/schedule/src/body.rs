@@ -29,7 +29,7 @@ fn row_shape(graph: &Graph, group: &Group) -> Option<(usize, Vec<u64>)> {
 
 pub fn build(graph: &Graph, group: &Group, name: &str) -> Result<Schedule, Refusal> {
     let mut b = Body::new(graph, group, name, |b, q| row(&q.node.prim).body(b, q));
-    if group.kind == GroupKind::Strip {
+    if group.kind == GroupKind::Attention {
         b.outer = group.members.iter().copied().rfind(|m| matches!(graph.node(*m).prim, Prim::Dot { .. }));
     }
     for (i, &n) in group.inputs.iter().enumerate() {
@@ -46,7 +46,7 @@ pub fn build(graph: &Graph, group: &Group, name: &str) -> Result<Schedule, Refus
         let here = &graph.ty(root).shape;
         // Of a row of a strip there is one element, with or without a dim for it.
         let one = |rows: &[u64]| here == rows || here.split_last().is_some_and(|(n, lead)| (*n, lead) == (1, rows));
-        let per_row = group.kind == GroupKind::Strip && shape.split_last().is_some_and(|(_, rows)| one(rows));
+        let per_row = group.kind == GroupKind::Attention && shape.split_last().is_some_and(|(_, rows)| one(rows));
         if here != shape && !per_row {
             return Err(Refusal { node: root, reason: "has another shape than the kernel's other results".into() });
         }

@@ -3,15 +3,15 @@
 //! Costs are rough nanoseconds on a current core. They depend on sizes and on the machine, and
 //! never change a result.
 
-mod columns;
+mod conv_rows;
 mod dot;
-mod running;
-mod strip;
-mod windows;
+mod cumulate;
+mod attention;
+mod conv_windows;
 
 use tessera_base::DType;
 use tessera_ir::index::{Index, Var};
-use tessera_ir::schedule::strip::Strip;
+use tessera_ir::schedule::attention::Attention;
 use tessera_ir::schedule::{Directive, Machine, Schedule, Value, ValueId, ValueOp};
 use tessera_ops::prim::{LANES, LEAF};
 
@@ -31,16 +31,16 @@ const GRID_MAX: f64 = 4096.0;
 pub fn directives(s: &mut Schedule, machine: &Machine) {
     s.directives = match s.values.iter().position(|v| matches!(v.op, ValueOp::Dot { .. })) {
         _ if s.stores_nothing() => vec![],
-        Some(_) if Strip::is(s) => strip::directives(s, machine),
+        Some(_) if Attention::is(s) => attention::directives(s, machine),
         Some(at) => {
             let dot = ValueId(at as u32);
-            windows::directives(s, dot, machine).unwrap_or_else(|| {
-                columns::join(s, dot, dot::lanes(s, dot, machine) as u64);
+            conv_windows::directives(s, dot, machine).unwrap_or_else(|| {
+                conv_rows::join(s, dot, dot::lanes(s, dot, machine) as u64);
                 dot::directives(s, dot, machine)
             })
         }
-        None => match s.values.iter().find_map(|v| running::axis(&v.op)) {
-            Some(axis) => running::directives(s, axis, machine),
+        None => match s.values.iter().find_map(|v| cumulate::axis(&v.op)) {
+            Some(axis) => cumulate::directives(s, axis, machine),
             None => loops(s, machine),
         },
     };

@@ -1,6 +1,8 @@
 //! From one layout to another: which boxes of elements go from which device to which.
+//!
+//! Also called: resharding, collectives (all-gather, all-to-all, reduce-scatter, halo exchange are such exchanges).
 
-use crate::place::{Parts, Place};
+use crate::placement::{Parts, Placement};
 use std::ops::Range;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
@@ -119,13 +121,13 @@ fn pieces(from: &Sharding, held: &Parts, wanted: &Parts) -> String {
 }
 
 /// What brings a value from one place to another, for people.
-pub fn name(from: &Place, to: &Place, (held, wanted): (&Parts, &Parts), mesh: &Arc<Mesh>) -> String {
+pub fn name(from: &Placement, to: &Placement, (held, wanted): (&Parts, &Parts), mesh: &Arc<Mesh>) -> String {
     match (from, to) {
-        (_, Place::First) => "gather".into(),
-        (Place::Layout(from), Place::Layout(to)) => collective(from, to, mesh),
-        (Place::Layout(from), Place::Boxes(_)) => pieces(from, held, wanted),
-        (Place::Boxes(_), Place::Layout(to)) => pieces(to, held, wanted),
-        (Place::Boxes(_), _) => "pieces".into(),
+        (_, Placement::First) => "gather".into(),
+        (Placement::Layout(from), Placement::Layout(to)) => collective(from, to, mesh),
+        (Placement::Layout(from), Placement::Boxes(_)) => pieces(from, held, wanted),
+        (Placement::Boxes(_), Placement::Layout(to)) => pieces(to, held, wanted),
+        (Placement::Boxes(_), _) => "pieces".into(),
         _ => "permute".into(),
     }
 }
@@ -159,7 +161,7 @@ fn collective(from: &Sharding, to: &Sharding, mesh: &Arc<Mesh>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::parts;
+    use crate::placement::parts;
 
     fn mesh() -> Arc<Mesh> {
         Arc::new(Mesh { axes: vec![("a".into(), 2), ("b".into(), 3)] })

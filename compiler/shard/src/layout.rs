@@ -1,5 +1,7 @@
 //! Where every value of a graph really lies.
 //!
+//! Also called: sharding assignment, auto-sharding; an operand that lies differently is resharded.
+//!
 //! Each node gets a layout for its result and one for each operand; where an operand lies
 //! differently it is moved ([`crate::exchange`]). No value is partial here: a sum over a split
 //! dim gets its operands whole, split over another dim where there is one, so that every element
@@ -9,13 +11,15 @@
 //! a reader is known. It is made where it is read, from just those boxes of its operands, so that views
 //! of views move every element once. Windows, which have an element several times, are made where they are read too.
 
-pub mod chains;
-pub mod turns;
-mod views;
+pub mod chained_reduction;
+pub mod loop_carries;
+mod halo;
 
 use crate::links::links;
-use crate::place::{Place, parts};
-use chains::{Chain, Chains};
+use crate::placement::{Placement, parts};
+use chained_reduction::{Chain, Chains};
+use halo::{materialize_at, materialize_views, reaches, sources};
+use loop_carries::LoopLayout;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,43 +27,46 @@ use tessera_base::{Mesh, Monoid, Sharding, Span};
 use tessera_ir::graph::{Graph, Node, NodeId};
 use tessera_ir::links::Link;
 use tessera_ops::prim::Prim;
-use turns::Turn;
-use views::{made_at, place_views, reaches, sources};
 
 /// From so many positions for each device on, blocks that are not all equal count as even.
 const EVEN: u64 = 4;
 
 /// The layouts of one node.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Placed {
+pub struct NodeLayout {
     /// How the result lies; of a view, how it would if it were read as it comes.
     pub result: Sharding,
     /// Where the result is made: of a view everywhere where it is read.
-    pub made: Vec<Made>,
+    pub made: Vec<Materialization>,
     /// Of a loop: its body.
-    pub turn: Option<Box<Turn>>,
+    pub turn: Option<Box<LoopLayout>>,
     /// Of a product whose sums go from device to device: how.
     pub chain: Option<Chain>,
 }
 
 /// Where a result is made, from operands that lie like this.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Made {
-    pub at: Place,
-    pub operands: Vec<Place>,
+pub struct Materialization {
+    pub at: Placement,
+    pub operands: Vec<Placement>,
 }
 
-impl Placed {
-    fn new(result: Sharding, operands: Vec<Sharding>) -> Placed {
-        let operands = operands.into_iter().map(Place::Layout).collect();
-        Placed { made: vec![Made { at: result.clone().into(), operands }], result, turn: None, chain: None }
+impl NodeLayout {
+    fn new(result: Sharding, operands: Vec<Sharding>) -> NodeLayout {
+        let operands = operands.into_iter().map(Placement::Layout).collect();
+        NodeLayout {
+            made: vec![Materialization { at: result.clone().into(), operands }],
+            result,
+            turn: None,
+            chain: None,
+        }
     }
 
     /// Where the result is when it is made.
-    pub fn held(&self) -> Place {
+    pub fn held(&self) -> Placement {
         match &self.chain {
             None => match &self.made[..] {
-                [Made { at: at @ Place::Boxes(_), .. }] => at.clone(),
+                [Materialization { at: at @ Placement::Boxes(_), .. }] => at.clone(),
                 _ => self.result.clone().into(),
             },
             Some(chain) => chain.end(),
@@ -93,17 +100,17 @@ pub fn real(s: &Sharding, mesh: &Arc<Mesh>, rank: usize) -> Sharding {
 }
 
 /// The layouts of all nodes.
-pub fn lay_out(g: &Graph, mesh: &Arc<Mesh>) -> Vec<Placed> {
+pub fn lay_out(g: &Graph, mesh: &Arc<Mesh>) -> Vec<NodeLayout> {
     let stated: Vec<Sharding> = g.inputs.iter().map(|i| real(&i.ty.sharding, mesh, i.ty.shape.len())).collect();
     let mut placed = lay_out_with(g, mesh, &stated, &[]);
     let outputs: Vec<Sharding> = g.outputs.iter().map(|&o| placed[o.0 as usize].result.clone()).collect();
-    place_views(g, mesh, &mut placed, &outputs);
+    materialize_views(g, mesh, &mut placed, &outputs);
     placed
 }
 
 /// The layouts of all nodes, from those of the inputs. What is free to be anywhere is at these positions.
-pub fn lay_out_with(g: &Graph, mesh: &Arc<Mesh>, inputs: &[Sharding], at: &[(Monoid, String)]) -> Vec<Placed> {
-    let mut placed: Vec<Placed> = Vec::with_capacity(g.nodes.len());
+pub fn lay_out_with(g: &Graph, mesh: &Arc<Mesh>, inputs: &[Sharding], at: &[(Monoid, String)]) -> Vec<NodeLayout> {
+    let mut placed: Vec<NodeLayout> = Vec::with_capacity(g.nodes.len());
     let chains = Chains::of(g, mesh);
     for id in g.ids() {
         let node = g.node(id);
@@ -111,7 +118,7 @@ pub fn lay_out_with(g: &Graph, mesh: &Arc<Mesh>, inputs: &[Sharding], at: &[(Mon
         placed.push(match &node.prim {
             Prim::Input(n) => {
                 let given = inputs.get(*n as usize).cloned();
-                Placed::new(given.unwrap_or_else(|| real(&Sharding::default(), mesh, rank)), vec![])
+                NodeLayout::new(given.unwrap_or_else(|| real(&Sharding::default(), mesh, rank)), vec![])
             }
             Prim::Layout => {
                 let mut to = real(&node.ty.sharding, mesh, rank);
@@ -124,24 +131,24 @@ pub fn lay_out_with(g: &Graph, mesh: &Arc<Mesh>, inputs: &[Sharding], at: &[(Mon
                     to = to.normal(rank);
                 }
                 to.partial = with_free(to.partial.clone(), at, &to);
-                Placed::new(to.clone(), vec![to])
+                NodeLayout::new(to.clone(), vec![to])
             }
             Prim::Scan { .. } => {
                 let given: Vec<Sharding> = node.operands.iter().map(|o| placed[o.0 as usize].result.clone()).collect();
-                let (operands, turn) = turns::lay_out(g, node, mesh, &given);
+                let (operands, turn) = loop_carries::lay_out(g, node, mesh, &given);
                 let partial = turn.iter().flat_map(|t| &t.results).map(Sharding::positions).next().unwrap_or_default();
                 let result = real(&Sharding { partial, ..Sharding::default() }, mesh, rank);
-                Placed { turn: turn.map(Box::new), ..Placed::new(result, operands) }
+                NodeLayout { turn: turn.map(Box::new), ..NodeLayout::new(result, operands) }
             }
             Prim::Get { index } => {
                 let looped = &placed[node.operands[0].0 as usize];
                 let result = looped.turn.as_ref().and_then(|t| t.results.get(*index).cloned());
                 let whole = real(&Sharding::default(), mesh, rank);
-                Placed::new(result.unwrap_or(whole), vec![looped.result.clone()])
+                NodeLayout::new(result.unwrap_or(whole), vec![looped.result.clone()])
             }
             _ => match chains.axis(g, id, &placed) {
-                Some(axis) => chains::place(g, node, mesh, &placed, &axis, at),
-                None => place(g, node, mesh, &placed, None, at),
+                Some(axis) => chained_reduction::chain_layouts(g, node, mesh, &placed, &axis, at),
+                None => node_layouts(g, node, mesh, &placed, None, at),
             },
         });
     }
@@ -150,14 +157,14 @@ pub fn lay_out_with(g: &Graph, mesh: &Arc<Mesh>, inputs: &[Sharding], at: &[(Mon
 
 /// The layouts of one node. An axis that is `kept` splits the operands where they are, though the dim
 /// vanishes.
-fn place(
+fn node_layouts(
     g: &Graph,
     node: &Node,
     mesh: &Arc<Mesh>,
-    placed: &[Placed],
+    placed: &[NodeLayout],
     kept: Option<&str>,
     at: &[(Monoid, String)],
-) -> Placed {
+) -> NodeLayout {
     let links = links(g, node);
     let rank = node.ty.shape.len();
     let mut result = Sharding { mesh: Some(mesh.clone()), dims: vec![vec![]; rank], partial: vec![] };
@@ -181,8 +188,8 @@ fn place(
     }
     let result = result.normal(rank);
     if reaches(&links, &result) {
-        let made = made_at(g, node, mesh, placed, result.clone().into());
-        return Placed { result, made: vec![made], turn: None, chain: None };
+        let made = materialize_at(g, node, mesh, placed, result.clone().into());
+        return NodeLayout { result, made: vec![made], turn: None, chain: None };
     }
     let operands = node
         .operands
@@ -201,12 +208,18 @@ fn place(
             Sharding { mesh: Some(mesh.clone()), dims, partial: result.partial.clone() }.normal(rank)
         })
         .collect();
-    Placed::new(result, operands)
+    NodeLayout::new(result, operands)
 }
 
 /// Where along each axis that splits nothing of a result its operands lie: it is computed there. Where they lie at
 /// different positions, they come to the largest.
-fn positions(g: &Graph, node: &Node, mesh: &Arc<Mesh>, placed: &[Placed], result: &Sharding) -> Vec<(Monoid, String)> {
+fn positions(
+    g: &Graph,
+    node: &Node,
+    mesh: &Arc<Mesh>,
+    placed: &[NodeLayout],
+    result: &Sharding,
+) -> Vec<(Monoid, String)> {
     let along = |axis: &String| {
         let of = |o: &NodeId| Some((g.ty(*o).bytes().unwrap_or(u64::MAX), placed[o.0 as usize].result.position(axis)?));
         let largest = |a: (u64, u64), b: (u64, u64)| if b.0 > a.0 { b } else { a };
@@ -226,13 +239,13 @@ fn with_free(mut own: Vec<(Monoid, String)>, at: &[(Monoid, String)], result: &S
 }
 
 /// Rows of which each device has one: it gets the one that is its own afterwards.
-fn placed_rows(node: &Node, mesh: &Arc<Mesh>, result: Sharding, axis: usize, from: &[u64]) -> Placed {
+fn placed_rows(node: &Node, mesh: &Arc<Mesh>, result: Sharding, axis: usize, from: &[u64]) -> NodeLayout {
     let mut boxes = parts(&result, &node.ty.shape, mesh.devices());
     for range in boxes.iter_mut().map(|part| &mut part[axis]).filter(|range| !range.is_empty()) {
         *range = from[range.start as usize]..from[range.start as usize] + 1;
     }
-    let made = Made { at: result.clone().into(), operands: vec![Place::Boxes(Arc::new(boxes))] };
-    Placed { result, made: vec![made], turn: None, chain: None }
+    let made = Materialization { at: result.clone().into(), operands: vec![Placement::Boxes(Arc::new(boxes))] };
+    NodeLayout { result, made: vec![made], turn: None, chain: None }
 }
 
 /// The dim of the result that an axis splits: the one that leaves the most bytes of the operands
@@ -243,7 +256,7 @@ fn choose(
     axis: &str,
     size: u64,
     links: &[Vec<Link>],
-    placed: &[Placed],
+    placed: &[NodeLayout],
     result: &Sharding,
 ) -> Option<usize> {
     let mut votes = vec![0u64; node.ty.shape.len()];
@@ -299,7 +312,7 @@ fn choose(
 }
 
 /// A dim split over several axes keeps the order that an operand has.
-fn keep_order(node: &Node, links: &[Vec<Link>], placed: &[Placed], result: &mut Sharding) {
+fn keep_order(node: &Node, links: &[Vec<Link>], placed: &[NodeLayout], result: &mut Sharding) {
     for (o, ls) in node.operands.iter().zip(links) {
         for (d, link) in ls.iter().enumerate() {
             let (Link::Pass(to) | Link::Blocks(to) | Link::Reach(to, _)) = *link else { continue };

@@ -1,23 +1,23 @@
 //! Tensors over the devices of a mesh.
 //!
 //! One table says how the dims of a primitive's operands and result belong together
-//! ([`links`]). The checker derives the layout of every operator's result from it ([`derive`]):
+//! ([`links`]). The checker derives the layout of every operator's result from it ([`propagate_sharding`]):
 //! strictly, and over the operator's own expansion, so that an operator has no rule of its own.
 //! Before a graph runs, every node gets the layout that it really has ([`layout`]), and each
 //! device a graph of its own, in which what is said to be elsewhere arrives by an exchange
-//! ([`local`], [`exchange`]). Operators that read other positions of a split dim than those of their
-//! result get just these ([`reach`], [`place`]).
+//! ([`spmd_partition`], [`exchange`]). Operators that read other positions of a split dim than those of their
+//! result get just these ([`reach`], [`placement`]).
 //!
 //! Every element is computed by one device from whole operands, in the order that a single
 //! device keeps: results have the same bits on any mesh. A type that says `sum@tp` therefore
 //! says what may be done with a value, not that devices hold summands.
 
-pub mod apart;
+pub mod unflatten_columns;
 pub mod links;
-pub mod derive;
-pub mod place;
+pub mod propagate_sharding;
+pub mod placement;
 pub mod layout;
-pub mod few;
+pub mod blockwise_topk;
 pub mod exchange;
-pub mod local;
-pub mod classes;
+pub mod spmd_partition;
+pub mod device_classes;

@@ -166,7 +166,7 @@ struct Transform<'p> {
 
 /// Where a stage reads or writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum StageBuffer {
     Operand,
     Scratch(u32),
 }
@@ -180,38 +180,38 @@ impl Transform<'_> {
     fn write(&mut self) {
         let n = self.plan.n as u64;
         let real = self.f.kind.real();
-        let mut from = Place::Operand;
+        let mut from = StageBuffer::Operand;
         if self.layout.from == Form::Rows {
             let floats = self.layout.n_from * if self.f.kind == FftKind::RealForward { 1 } else { 2 };
             let rows = self.scratch("rows", floats.div_ceil(2));
             self.rows_in(rows, floats);
-            from = Place::Scratch(rows);
+            from = StageBuffer::Scratch(rows);
         }
         if self.f.kind == FftKind::RealInverse {
             let joined = self.scratch("joined", n);
             self.join(from, joined);
-            from = Place::Scratch(joined);
+            from = StageBuffer::Scratch(joined);
         }
         let direct = self.layout.to == Form::Columns && self.f.kind != FftKind::RealForward;
         let stages = self.plan.stages.clone();
         let mut spare: Vec<u32> = vec![];
         for (i, s) in stages.iter().enumerate() {
             let to = if i + 1 == stages.len() && direct {
-                Place::Operand
+                StageBuffer::Operand
             } else {
                 // A buffer that nothing reads any more, or a new one.
                 let free = spare.pop();
-                Place::Scratch(free.unwrap_or_else(|| self.scratch(&format!("points{i}"), n)))
+                StageBuffer::Scratch(free.unwrap_or_else(|| self.scratch(&format!("points{i}"), n)))
             };
             self.stage(s, from, to, [i == 0, i + 1 == stages.len()]);
-            if let Place::Scratch(done) = from
+            if let StageBuffer::Scratch(done) = from
                 && self.holds(done) >= n
             {
                 spare.push(done);
             }
             from = to;
         }
-        let Place::Scratch(results) = from else { return };
+        let StageBuffer::Scratch(results) = from else { return };
         match (self.layout.to, real) {
             (Form::Rows, _) => self.rows_out(results),
             (Form::Columns, _) => self.columns_out(results),

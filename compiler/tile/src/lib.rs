@@ -1,12 +1,12 @@
 //! Schedule IR to Tile IR, and the checked interpreter of Tile IR.
 //!
 //! [`lower`] applies a schedule's directives: [`nest`] writes loops and places values at the
-//! loop they belong to, [`loops`] covers elementwise kernels and reductions, [`product`] matrix
+//! loop they belong to, [`loops`] covers elementwise kernels and reductions, [`matmul`] matrix
 //! products. [`fft`] writes the kernels of Fourier transforms, which have no schedule. [`interpret`] runs a kernel and checks every access.
 
 mod nest;
 mod loops;
-mod product;
+mod matmul;
 mod fft;
 mod memory;
 mod interpret;
@@ -15,7 +15,7 @@ pub use fft::lower as lower_fft;
 pub use interpret::{Fault, interpret};
 
 use std::fmt;
-use tessera_ir::schedule::strip::Strip;
+use tessera_ir::schedule::attention::Attention;
 use tessera_ir::schedule::{Directive, Schedule, ValueOp};
 use tessera_ir::tile::Kernel;
 
@@ -64,10 +64,10 @@ pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
         return Ok(Lowered::default());
     }
     let has = |wanted: fn(&ValueOp) -> bool| s.values.iter().any(|v| wanted(&v.op));
-    let mut out = if Strip::is(s) {
-        product::lower_strip(s)
+    let mut out = if Attention::is(s) {
+        matmul::lower_attention(s)
     } else if has(|v| matches!(v, ValueOp::Dot { .. })) {
-        product::lower(s)
+        matmul::lower(s)
     } else if has(|v| matches!(v, ValueOp::ArgReduce { .. })) {
         loops::lower_extreme(s)
     } else if has(|v| matches!(v, ValueOp::Cumulate { .. })) {

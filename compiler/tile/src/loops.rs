@@ -7,17 +7,17 @@
 
 mod across;
 mod row;
-mod behind;
-mod ahead;
+mod software_pipeline;
+mod prefetch;
 mod along;
 mod compensated;
-mod extreme;
-mod running;
-mod stages;
+mod argreduce;
+mod cumulate;
+mod attention_rows;
 
-pub use extreme::lower as lower_extreme;
-pub use running::lower as lower_running;
-pub use stages::Stages;
+pub use argreduce::lower as lower_extreme;
+pub use attention_rows::Stages;
+pub use cumulate::lower as lower_running;
 
 use crate::nest::Nest;
 use crate::{LowerError, Lowered, Step};
@@ -282,7 +282,7 @@ impl<'s> Plan<'s> {
         let next = |place: &Index| chunk.times(chunks).plus(place);
         let (span, rest) = match self.tile(axis) {
             Some(1) => {
-                n.place(axis, blocks[0].clone());
+                n.bind_axis(axis, blocks[0].clone());
                 return self.open(n, axes, &blocks[1..], &next(&blocks[0]), extra, body);
             }
             Some(size) => (Span::block(&blocks[0], size, extent, lanes), &blocks[1..]),
@@ -315,13 +315,13 @@ impl<'s> Plan<'s> {
             };
             let before = n.valid;
             n.plain_loop(var, with(&span.lo, lo), with(&span.hi, hi), |n| {
-                let old = n.place(axis, place);
+                let old = n.bind_axis(axis, place);
                 if span.lanes > 1 {
                     n.valid = valid;
                 }
                 body(n, &Index::var(var))?;
                 n.valid = before;
-                n.place(axis, old);
+                n.bind_axis(axis, old);
                 Ok(())
             })?;
         }

@@ -1,4 +1,6 @@
 //! The memory of an interpreted kernel: who wrote what.
+//!
+//! Also called: shadow memory.
 
 use tessera_ir::tile::{Buf, Space};
 use tessera_ops::scalar::Kind;

@@ -136,11 +136,11 @@ impl<'s> Nest<'s> {
         }
     }
 
-    pub fn place(&mut self, axis: Var, at: Index) -> Index {
+    pub fn bind_axis(&mut self, axis: Var, at: Index) -> Index {
         std::mem::replace(&mut self.places[axis.0 as usize], at)
     }
 
-    pub fn place_of(&self, axis: Var) -> &Index {
+    pub fn axis_index(&self, axis: Var) -> &Index {
         &self.places[axis.0 as usize]
     }
 
@@ -244,7 +244,7 @@ impl<'s> Nest<'s> {
     // --- values
 
     fn key(&self, v: ValueId) -> Key {
-        let places: Vec<Index> = self.domains[v.0 as usize].iter().map(|a| self.place_of(*a).clone()).collect();
+        let places: Vec<Index> = self.domains[v.0 as usize].iter().map(|a| self.axis_index(*a).clone()).collect();
         let valid = if places.iter().any(|p| p.uses(LANE)) { self.valid } else { self.lanes };
         (v, places, valid)
     }

@@ -4,8 +4,8 @@ use super::scalar::{Kind, Known, ScalarExpr};
 use super::value::{Scalar, Tensor, Value};
 use super::{RegionArg, Tracer};
 use std::sync::Arc;
-use tessera_core::law::Seen;
 use tessera_core::region::Region;
+use tessera_core::type_assertions::Seen;
 use tessera_ir::graph::NodeType;
 
 /// The leaves of arguments: tensors, ints, floats and bools in depth-first order.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tessera_base::{CmpOp, Code, DType, Span, bug};
 use tessera_core::ir::*;
-use tessera_core::law::{comparing, settles};
+use tessera_core::type_assertions::{comparing, settles};
 use tessera_ir::graph::NodeId;
 use tessera_ops::map::MapOp;
 use tessera_ops::numbers::{Meaning, NumberOp};
@@ -20,7 +20,7 @@ impl Tracer<'_> {
     pub(super) fn eval(&mut self, e: &TExpr) -> R<Value> {
         let value = self.eval_here(e)?;
         if settles(e) {
-            self.hold_type(&e.ty, &value, e.span)?;
+            self.assert_type(&e.ty, &value, e.span)?;
         }
         Ok(value)
     }
@@ -405,7 +405,7 @@ impl Tracer<'_> {
         }
         let given = f.backward.filter(|_| self.derivatives > 0).map(|b| (b, values[f.captures.len()..].to_vec()));
         let variables = f.captures.iter().chain(&f.params).copied();
-        self.law_call();
+        self.assert_call();
         self.frames.push(variables.zip(values).collect());
         self.calls.push(span);
         let outer = std::mem::replace(&mut self.policy, f.policy);
@@ -426,21 +426,21 @@ impl Tracer<'_> {
         };
         self.calls.pop();
         self.frames.pop();
-        self.law_return();
+        self.assert_return();
         result
     }
 
     fn body(&mut self, f: &FnInst) -> R<Value> {
         let (compare, rest) = f.body.split_at(comparing(f));
         // Parameters are held to their types when the function has compared them.
-        let law = self.law.take();
+        let assertions = self.assertions.take();
         for bind in &f.size_binds {
             let value = self.eval(&bind.from)?;
             self.frame().insert(bind.local, value);
         }
         self.exec(compare)?;
-        self.law = law;
-        self.hold_parameters(f)?;
+        self.assertions = assertions;
+        self.assert_parameters(f)?;
         if let Some(program) = &f.program {
             return self.programs(f, program);
         }

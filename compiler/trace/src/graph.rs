@@ -195,7 +195,7 @@ impl Tracer<'_> {
         if let Some((_, id)) = self.levels[level].outer.iter().find(|(o, _)| *o == outer) {
             return *id;
         }
-        let ty = self.levels[level - 1].graph.ty(outer).anywhere();
+        let ty = self.levels[level - 1].graph.ty(outer).unsharded();
         let body = &mut self.levels[level];
         let id = body.input("constant", ty, false, Span::NONE);
         body.outer.push((outer, id));

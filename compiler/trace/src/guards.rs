@@ -1,4 +1,6 @@
 //! A cache of specialisations by the guards that they rely on.
+//!
+//! Also called: an inline cache.
 
 use super::Guard;
 use super::scalar::{Known, ScalarExpr};

@@ -10,9 +10,9 @@ use tessera_core::builtins::How;
 use tessera_core::ir::{Builtin, TExpr};
 use tessera_core::ty::Ty;
 use tessera_runtime::context::{Context, Stop};
-use tessera_runtime::direct::{Functions, Given};
 use tessera_runtime::fault::Fault;
-use tessera_runtime::passed::{Passed, PassedKey};
+use tessera_runtime::ffi::{Functions, Given};
+use tessera_runtime::host_value::{HostKey, HostValue};
 use tessera_runtime::value::{TypeId, TypeInfo, TypeTable};
 
 /// A type as the runtime knows it: without sizes and element types.
@@ -109,29 +109,29 @@ impl Tracer<'_> {
     }
 
     /// A value for the runtime.
-    fn passed(&mut self, of: For, value: &Value, span: Span) -> R<Passed> {
-        let mut all = |items: &[Value]| items.iter().map(|v| self.passed(of, v, span)).collect::<R<Vec<Passed>>>();
+    fn passed(&mut self, of: For, value: &Value, span: Span) -> R<HostValue> {
+        let mut all = |items: &[Value]| items.iter().map(|v| self.passed(of, v, span)).collect::<R<Vec<HostValue>>>();
         Ok(match value {
             Value::Scalar(s) => match self.known(s, &of.asked(), span)? {
-                Known::Int(n) => Passed::Int(n),
-                Known::Float(x) => Passed::Float(x),
-                Known::Bool(b) => Passed::Bool(b),
+                Known::Int(n) => HostValue::Int(n),
+                Known::Float(x) => HostValue::Float(x),
+                Known::Bool(b) => HostValue::Bool(b),
             },
-            Value::Str(s) => Passed::Str(s.clone()),
-            Value::None => Passed::None,
-            Value::DType(d) => Passed::DType(*d),
-            Value::List(items) => Passed::List(all(items)?),
-            Value::Record(items) => Passed::Record(all(items)?),
+            Value::Str(s) => HostValue::Str(s.clone()),
+            Value::None => HostValue::None,
+            Value::DType(d) => HostValue::DType(*d),
+            Value::List(items) => HostValue::List(all(items)?),
+            Value::Record(items) => HostValue::Record(all(items)?),
             Value::Dict(entries) => {
                 let mut pairs = vec![];
                 for (key, v) in entries.iter() {
                     let key = match key {
-                        Key::Int(n) => PassedKey::Int(*n),
-                        Key::Str(s) => PassedKey::Str(s.clone()),
+                        Key::Int(n) => HostKey::Int(*n),
+                        Key::Str(s) => HostKey::Str(s.clone()),
                     };
                     pairs.push((key, self.passed(of, v, span)?));
                 }
-                Passed::Dict(pairs)
+                HostValue::Dict(pairs)
             }
             Value::Tensor(_) | Value::Closure { .. } => {
                 let what = value.describe();
@@ -155,24 +155,24 @@ impl For {
 }
 
 /// What a function of the runtime gave.
-fn value_of(value: Passed) -> Value {
+fn value_of(value: HostValue) -> Value {
     let scalar = |known| Value::Scalar(Scalar::Known(known));
     match value {
-        Passed::Int(n) => scalar(Known::Int(n)),
-        Passed::Float(x) => scalar(Known::Float(x)),
-        Passed::Bool(b) => scalar(Known::Bool(b)),
-        Passed::Str(s) => Value::Str(s),
-        Passed::None => Value::None,
-        Passed::DType(d) => Value::DType(d),
-        Passed::List(items) => Value::list(items.into_iter().map(value_of).collect()),
-        Passed::Record(items) => Value::record(items.into_iter().map(value_of).collect()),
-        Passed::Dict(entries) => {
+        HostValue::Int(n) => scalar(Known::Int(n)),
+        HostValue::Float(x) => scalar(Known::Float(x)),
+        HostValue::Bool(b) => scalar(Known::Bool(b)),
+        HostValue::Str(s) => Value::Str(s),
+        HostValue::None => Value::None,
+        HostValue::DType(d) => Value::DType(d),
+        HostValue::List(items) => Value::list(items.into_iter().map(value_of).collect()),
+        HostValue::Record(items) => Value::record(items.into_iter().map(value_of).collect()),
+        HostValue::Dict(entries) => {
             let key = |k| match k {
-                PassedKey::Int(n) => Key::Int(n),
-                PassedKey::Str(s) => Key::Str(s),
+                HostKey::Int(n) => Key::Int(n),
+                HostKey::Str(s) => Key::Str(s),
             };
             Value::Dict(Arc::new(entries.into_iter().map(|(k, v)| (key(k), value_of(v))).collect()))
         }
-        Passed::Tensor(_) | Passed::Closure(..) => bug!("a function of known values gave a tensor or a function"),
+        HostValue::Tensor(_) | HostValue::Closure(..) => bug!("a function of known values gave a tensor or a function"),
     }
 }

@@ -13,21 +13,21 @@ mod result;
 mod eval;
 mod compare;
 mod stmt;
-mod place;
+mod lvalue;
 mod op;
 mod epilogue;
 mod index;
 mod gather;
 mod assign;
 mod sizes;
-mod verify;
+mod assert_types;
 mod scan;
 mod derive;
-mod devices;
+mod per_device;
 mod roll;
 mod ranges;
-mod batch;
-mod program;
+mod tile_grid;
+mod tile_program;
 pub mod known;
 mod builtin;
 pub mod guards;
@@ -138,16 +138,16 @@ pub fn trace(program: &Program, region: &Region, args: &[RegionArg]) -> Result<T
 /// # Errors
 /// E0999 where a type that was checked is not that of the value.
 pub fn trace_checked(program: &Program, region: &Region, args: &[RegionArg]) -> Result<Traced, Vec<Diagnostic>> {
-    deep(STACK_BYTES, || trace_here(program, region, args, Some(verify::Law::new())))
+    deep(STACK_BYTES, || trace_here(program, region, args, Some(assert_types::TypeAssertions::new())))
 }
 
 fn trace_here(
     program: &Program,
     region: &Region,
     args: &[RegionArg],
-    law: Option<verify::Law>,
+    assertions: Option<assert_types::TypeAssertions>,
 ) -> Result<Traced, Vec<Diagnostic>> {
-    let mut tracer = Tracer { law, ..Tracer::new(program, region, args) };
+    let mut tracer = Tracer { assertions, ..Tracer::new(program, region, args) };
     tracer.run(region, args).map_err(|d| vec![*d])?;
     Ok(tracer.finish())
 }
@@ -192,7 +192,7 @@ pub(crate) struct Tracer<'p> {
     /// Inside a kernel: what follows a product is computed in its accumulator's type.
     epilogues: bool,
     /// The tile program being traced.
-    tiles: Option<program::Running>,
+    tiles: Option<tile_program::Running>,
     guards: Vec<Guard>,
     results: Vec<Template>,
     outputs: Vec<tessera_ir::graph::NodeId>,
@@ -201,7 +201,7 @@ pub(crate) struct Tracer<'p> {
     /// How many derivatives are being formed around what is traced.
     derivatives: usize,
     /// Where every value is held against its type: what sizes are.
-    law: Option<verify::Law>,
+    assertions: Option<assert_types::TypeAssertions>,
 }
 
 impl<'p> Tracer<'p> {
@@ -229,7 +229,7 @@ impl<'p> Tracer<'p> {
             outputs: vec![],
             steps: 0,
             derivatives: 0,
-            law: None,
+            assertions: None,
         }
     }
 
@@ -243,7 +243,7 @@ impl<'p> Tracer<'p> {
             let template = self.template(&value);
             self.results.push(template);
         }
-        self.law_settle()
+        self.assert_settle()
     }
 
     fn finish(mut self) -> Traced {

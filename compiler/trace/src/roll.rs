@@ -1,5 +1,7 @@
 //! Long loops of graph functions stay loops.
 //!
+//! Also called: loop rolling.
+//!
 //! A `for` of many turns whose body does the same every time becomes a [`Prim::Scan`] over
 //! what the body changes; the last turn is written out, so that every variable has its final
 //! value afterwards. A body that asks for more (the number of the turn in a condition, a list

@@ -198,7 +198,7 @@ impl Tracer<'_> {
         }
         let carried = operands.len();
         operands.extend(sequences);
-        let types: Vec<NodeType> = operands.iter().map(|&id| self.level().graph.ty(id).anywhere()).collect();
+        let types: Vec<NodeType> = operands.iter().map(|&id| self.level().graph.ty(id).unsharded()).collect();
         // Known of the carry and of an element of each sequence, in every turn.
         let mut ranges: Vec<Range> = vec![Range::Unknown; carried];
         ranges.extend(sequences.iter().map(|&id| self.level().range(id)));
@@ -233,7 +233,7 @@ impl Tracer<'_> {
             .enumerate()
             .map(|(i, &o)| {
                 let ty = level.graph.ty(o);
-                if i < carried { ty.anywhere() } else { ty.stacked(trips) }
+                if i < carried { ty.unsharded() } else { ty.stacked(trips) }
             })
             .collect();
         let (policy, kernel) = (self.policy, self.kernel);
@@ -299,7 +299,7 @@ impl Tracer<'_> {
     /// What the tensors and scalars of a carry are.
     fn carry_types(&self, carry: &Value, span: Span) -> R<Vec<NodeType>> {
         let ty = |leaf: &Leaf| match leaf {
-            Leaf::Tensor(t) => self.ty(*t).anywhere(),
+            Leaf::Tensor(t) => self.ty(*t).unsharded(),
             Leaf::Scalar(s) => NodeType::new(vec![], s.kind().dtype()),
         };
         Ok(self.leaves_of(carry, span)?.iter().map(ty).collect())

@@ -29,17 +29,18 @@ impl Tracer<'_> {
     fn stmt(&mut self, s: &TStmt) -> R<Flow> {
         let is_loop = matches!(s, TStmt::While { .. } | TStmt::ForRange { .. } | TStmt::ForEach { .. });
         if is_loop {
-            self.law_loop();
+            self.assert_loop();
         }
         // What compares the sizes of values with their types reads values that may not be of their types.
-        let law = if tessera_core::law::compares(s, self.locals) { self.law.take() } else { None };
+        let assertions =
+            if tessera_core::type_assertions::compares(s, self.locals) { self.assertions.take() } else { None };
         let flow = self.stmt_here(s);
-        if law.is_some() {
-            self.law = law;
+        if assertions.is_some() {
+            self.assertions = assertions;
         }
-        let flow = flow.and_then(|flow| self.law_settle().map(|()| flow));
+        let flow = flow.and_then(|flow| self.assert_settle().map(|()| flow));
         if is_loop {
-            self.law_loop_end();
+            self.assert_loop_end();
         }
         flow
     }
@@ -117,7 +118,7 @@ impl Tracer<'_> {
     /// One turn of a loop. `None` goes on; otherwise the loop is left, by `return` with a flow.
     fn turn(&mut self, body: &[TStmt], span: Span) -> R<Option<Option<Flow>>> {
         self.budget(span)?;
-        self.law_turn();
+        self.assert_turn();
         Ok(match self.exec(body)? {
             Flow::Next | Flow::Continue => None,
             Flow::Break => Some(None),

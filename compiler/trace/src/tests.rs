@@ -85,7 +85,7 @@ fn iota(shape: &[u64]) -> (RegionArg, Vec<f64>) {
 /// `def f(x, t, n): x[index] = value; return x`, on x = iota(shape), t = [2, 0], n = -1.
 fn assigned(shape: &[i64], index: Vec<IndexPart>, value: TExpr) -> Vec<f64> {
     let t = tensor(shape);
-    let place = TPlace { root: TRoot::Local(LocalId(0)), steps: vec![] };
+    let place = TLvalue { root: TRoot::Local(LocalId(0)), steps: vec![] };
     let body = vec![
         TStmt::Mutate { place, change: TChange::TensorSet { of: t.clone(), index, value }, span: span() },
         TStmt::Return(Some(local(0, t.clone()))),

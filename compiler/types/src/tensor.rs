@@ -9,7 +9,7 @@ mod args;
 pub mod tile;
 mod matching;
 mod ways;
-mod layout;
+mod result_sharding;
 mod call;
 mod operators;
 mod slice;

@@ -61,7 +61,7 @@ impl Pass<'_> {
     }
 
     /// Opens and closes blocks for the line that comes next.
-    pub(super) fn place(&mut self, line: &Line) {
+    pub(super) fn indent_line(&mut self, line: &Line) {
         let level = self.level(self.levels.len() - 1);
         match self.relation(&line.indent, &level) {
             Relation::Same => self.no_block(),

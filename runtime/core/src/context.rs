@@ -1,7 +1,7 @@
 //! The state of a running program: what compiled code passes to every runtime function.
 
 use crate::fault::Fault;
-use crate::passed::{self, Passed};
+use crate::host_value::{self, HostValue};
 use crate::value::{TypeId, TypeInfo, TypeTable, make_immortal, new_str, release, retain_word};
 use crate::world;
 use indexmap::IndexMap;
@@ -42,7 +42,7 @@ pub enum Stop {
 pub trait RegionExec {
     /// Computes a region. A tensor whose buffer no one else holds dies after the call, so its
     /// memory may be used again. Returns one value a result.
-    fn call(&mut self, region: u32, args: Vec<Passed>, span: u32) -> Result<Vec<Passed>, RunError>;
+    fn call(&mut self, region: u32, args: Vec<HostValue>, span: u32) -> Result<Vec<HostValue>, RunError>;
 }
 
 /// The values of the globals at one moment. Each holds a reference, so what the program changes
@@ -208,8 +208,8 @@ impl Context {
                 self.global_words.push(0);
                 self.global_types.push(global.clone());
             } else if self.global_types[at].1 != global.1 {
-                let value = self.global_value(at as u32).filter(|v| passed::fits(&self.types, v, global.1));
-                let new = value.map_or(0, |v| passed::write(&self.types, v, global.1));
+                let value = self.global_value(at as u32).filter(|v| host_value::fits(&self.types, v, global.1));
+                let new = value.map_or(0, |v| host_value::write(&self.types, v, global.1));
                 let (old, ty) = (std::mem::replace(&mut self.global_words[at], new), self.global_types[at].1);
                 self.release(old, ty);
             }
@@ -225,13 +225,13 @@ impl Context {
     }
 
     /// The value of a global; `None` if it was never assigned.
-    pub fn global_value(&self, id: u32) -> Option<Passed> {
+    pub fn global_value(&self, id: u32) -> Option<HostValue> {
         let (_, ty, word) = self.global(id)?;
         if word == 0 && self.types.counted(ty) {
             return None;
         }
         // SAFETY: globals hold live values of their types.
-        Some(unsafe { passed::read(&self.types, word, ty, false) })
+        Some(unsafe { host_value::read(&self.types, word, ty, false) })
     }
 
     /// Keeps the values of all globals, for [`Context::restore`] or [`Context::give_up`].
@@ -255,7 +255,7 @@ impl Context {
     /// Gives every global the value that was kept, but for those of which `stays` says, by
     /// number, old and new value, that the new one is to stay. No globals may have been declared
     /// in between.
-    pub fn restore(&mut self, kept: Kept, stays: &dyn Fn(u32, &Passed, &Passed) -> bool) {
+    pub fn restore(&mut self, kept: Kept, stays: &dyn Fn(u32, &HostValue, &HostValue) -> bool) {
         for (at, old) in kept.0.into_iter().enumerate() {
             let (ty, new) = (self.global_types[at].1, self.global_words[at]);
             let counted = self.types.counted(ty);
@@ -264,7 +264,7 @@ impl Context {
                 || both && {
                     // SAFETY: both are live values of the global's type.
                     let (a, b) = unsafe {
-                        (passed::read(&self.types, old, ty, false), passed::read(&self.types, new, ty, false))
+                        (host_value::read(&self.types, old, ty, false), host_value::read(&self.types, new, ty, false))
                     };
                     stays(at as u32, &a, &b)
                 };
@@ -359,7 +359,8 @@ impl Context {
             return self.fail(Fault::new(999, "tensor code was called before there was anything to run it"), span);
         };
         // SAFETY: the caller's promise.
-        let passed = args.iter().zip(params).map(|(&w, &t)| unsafe { passed::read(&self.types, w, t, true) }).collect();
+        let passed =
+            args.iter().zip(params).map(|(&w, &t)| unsafe { host_value::read(&self.types, w, t, true) }).collect();
         world::at(span);
         let outcome = exec.call(region, passed, span);
         self.regions = Some(exec);
@@ -367,7 +368,7 @@ impl Context {
             Ok(values) => {
                 let types = &self.region_types[region as usize].1;
                 for ((slot, value), &ty) in results.iter_mut().zip(values).zip(types) {
-                    *slot = passed::write(&self.types, value, ty);
+                    *slot = host_value::write(&self.types, value, ty);
                 }
             }
             Err(error) => self.stop(Stop::Error(error)),

@@ -1,6 +1,6 @@
 //! Files: reading with checks, writing atomically.
 
-pub mod aside;
+pub mod sandbox;
 pub mod replace;
 pub mod files;
 pub mod csv;
@@ -11,5 +11,5 @@ pub mod npy;
 pub mod npz;
 pub mod onnx;
 pub mod safetensors;
-pub mod stored;
+pub mod serialization;
 pub mod tokens;

@@ -1,10 +1,10 @@
 //! The devices of a mesh: what a tensor that lies on several is, and how their parts get from one
 //! to another. How that is done is the business of an [`Engine`]: one for the devices of a process
-//! ([`here`]), one for those of several ([`between`]).
+//! ([`shared_memory`]), one for those of several ([`message_passing`]).
 
 mod copy;
-pub mod here;
-pub mod between;
+pub mod shared_memory;
+pub mod message_passing;
 
 use crate::fault::Fault;
 use crate::native::{self, Operand};

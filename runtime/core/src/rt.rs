@@ -60,45 +60,45 @@ pub fn addresses(rows: Vec<Row>) -> Vec<(RtFn, *const u8)> {
 }
 
 /// Types of parameters and results.
-pub trait Passed {
+pub trait HostValue {
     const WORD: Word;
 }
 
-impl Passed for i64 {
+impl HostValue for i64 {
     const WORD: Word = Word::Int;
 }
-impl Passed for f64 {
+impl HostValue for f64 {
     const WORD: Word = Word::Float;
 }
-impl Passed for u64 {
+impl HostValue for u64 {
     const WORD: Word = Word::Any;
 }
-impl Passed for () {
+impl HostValue for () {
     const WORD: Word = Word::Unit;
 }
-impl<T> Passed for &T {
+impl<T> HostValue for &T {
     const WORD: Word = Word::Ptr;
 }
-impl<T> Passed for &mut T {
+impl<T> HostValue for &mut T {
     const WORD: Word = Word::Ptr;
 }
-impl<T> Passed for Option<&T> {
+impl<T> HostValue for Option<&T> {
     const WORD: Word = Word::Ptr;
 }
-impl<T: Object> Passed for Own<T> {
+impl<T: Object> HostValue for Own<T> {
     const WORD: Word = Word::Ptr;
 }
-impl<T> Passed for *const T {
+impl<T> HostValue for *const T {
     const WORD: Word = Word::Int;
 }
-impl<T> Passed for *mut T {
+impl<T> HostValue for *mut T {
     const WORD: Word = Word::Int;
 }
 
 macro_rules! arity {
     ($($name:ident($($p:ident),*);)*) => { $(
         /// A row of a function with so many parameters after the context.
-        pub fn $name<$($p: Passed,)* R: Passed>(func: RtFn, code: extern "C" fn(&mut Context, $($p),*) -> R) -> Row {
+        pub fn $name<$($p: HostValue,)* R: HostValue>(func: RtFn, code: extern "C" fn(&mut Context, $($p),*) -> R) -> Row {
             Row { func, address: code as *const u8, params: vec![$($p::WORD),*], ret: R::WORD }
         }
     )* };

@@ -1,11 +1,11 @@
 //! The runtime functions of files, by their rows in `abi::rt`.
 
 use crate::context::Context;
+use crate::dry_run;
 use crate::fault::Fault;
+use crate::host_value;
 use crate::io::safetensors::Content;
-use crate::io::{aside, csv, files, gguf, idx, npy, npz, onnx, replace, safetensors, stored, tokens};
-use crate::outline;
-use crate::passed;
+use crate::io::{csv, files, gguf, idx, npy, npz, onnx, replace, safetensors, sandbox, serialization, tokens};
 use crate::plot::Figure;
 use crate::rt::{rows, settle};
 use crate::tensor::Tensor;
@@ -57,7 +57,7 @@ extern "C" fn io_read_idx(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
 /// Writes a file. What was printed comes first where both go the same way.
 fn write_to(cx: &mut Context, path: &StrObj, span: i64, write: impl FnOnce(&Path) -> Result<(), Fault>) {
     let path = Path::new(path.text());
-    if !aside::is_on() && replace::is_stream(path) {
+    if !sandbox::is_on() && replace::is_stream(path) {
         cx.flush();
     }
     settle(cx, span, write(path));
@@ -136,8 +136,8 @@ extern "C" fn io_write_safetensors(cx: &mut Context, path: &StrObj, d: &DictObj,
 
 extern "C" fn io_save(cx: &mut Context, path: &StrObj, value: u64, ty: i64, span: i64) {
     // SAFETY: compiled code passes a live value of the type.
-    let value = unsafe { passed::read(&cx.types, value, ty as TypeId, false) };
-    let content = stored::content(&cx.types, value, ty as TypeId);
+    let value = unsafe { host_value::read(&cx.types, value, ty as TypeId, false) };
+    let content = serialization::content(&cx.types, value, ty as TypeId);
     write_to(cx, path, span, |path| safetensors::write(path, &content?));
 }
 
@@ -151,9 +151,9 @@ extern "C" fn io_load(
     span: i64,
 ) -> u64 {
     // SAFETY: compiled code passes a live value of the type.
-    let like = unsafe { passed::read(&cx.types, like, ty as TypeId, false) };
-    let made = stored::load(&cx.types, like, ty as TypeId, Path::new(path.text()), prefix.text(), extra != 0);
-    let word = made.map(|value| passed::write(&cx.types, value, ty as TypeId));
+    let like = unsafe { host_value::read(&cx.types, like, ty as TypeId, false) };
+    let made = serialization::load(&cx.types, like, ty as TypeId, Path::new(path.text()), prefix.text(), extra != 0);
+    let word = made.map(|value| host_value::write(&cx.types, value, ty as TypeId));
     settle(cx, span, word)
 }
 
@@ -223,7 +223,7 @@ extern "C" fn io_write_text(cx: &mut Context, path: &StrObj, text: &StrObj, span
 }
 
 extern "C" fn io_append_text(cx: &mut Context, path: &StrObj, text: &StrObj, span: i64) {
-    if outline::is_on() {
+    if dry_run::is_on() {
         return;
     }
     write_to(cx, path, span, |path| files::append(path, text.text()));
@@ -246,7 +246,7 @@ extern "C" fn io_read_bytes(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
 
 /// Fails if one of the tensors has no elements.
 fn all_there<'a>(mut tensors: impl Iterator<Item = &'a Tensor>) -> Result<(), Fault> {
-    if tensors.any(Tensor::is_outline) { Err(outline::fault()) } else { Ok(()) }
+    if tensors.any(Tensor::has_no_elements) { Err(dry_run::fault()) } else { Ok(()) }
 }
 
 /// A figure as text, or none where it is written to a file.

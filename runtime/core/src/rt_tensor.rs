@@ -1,9 +1,9 @@
 //! The runtime functions of tensors and regions, by their rows in `abi::rt`.
 
 use crate::context::Context;
+use crate::dry_run;
 use crate::fault::Fault;
 use crate::nested;
-use crate::outline;
 use crate::rt::{rows, settle};
 use crate::rt_files;
 use crate::slice::ABSENT;
@@ -132,15 +132,15 @@ extern "C" fn tensor_dtype(_: &mut Context, t: &TensorObj) -> i64 {
 
 /// The tensor on one device.
 fn whole(t: &Tensor) -> Result<Tensor, Fault> {
-    if t.is_outline() {
-        return Err(outline::fault());
+    if t.has_no_elements() {
+        return Err(dry_run::fault());
     }
     t.whole()
 }
 
 /// The tensor on one device, or its outline.
 fn positioned(t: &Tensor) -> Result<Tensor, Fault> {
-    if t.is_outline() { Ok(t.clone()) } else { whole(t) }
+    if t.has_no_elements() { Ok(t.clone()) } else { whole(t) }
 }
 
 /// The one element of a tensor.
@@ -248,8 +248,8 @@ extern "C" fn tensor_to_list(cx: &mut Context, t: &TensorObj, ty: i64, span: i64
 }
 
 extern "C" fn tensor_eq_all(cx: &mut Context, a: &TensorObj, b: &TensorObj) -> i64 {
-    if a.tensor.is_outline() || b.tensor.is_outline() {
-        return settle(cx, 0, Err(outline::fault()));
+    if a.tensor.has_no_elements() || b.tensor.has_no_elements() {
+        return settle(cx, 0, Err(dry_run::fault()));
     }
     let (Ok(a), Ok(b)) = (whole(&a.tensor), whole(&b.tensor)) else { return 0 };
     let (a, b) = (&a, &b);

@@ -1,8 +1,8 @@
 //! Basic indexing and element assignment of tensors in memory, without a kernel.
 
+use crate::dry_run;
 use crate::fault::Fault;
 use crate::math::refused;
-use crate::outline;
 use crate::slice::ABSENT;
 use crate::tensor::Tensor;
 use crate::tensor_print::{Element, element};
@@ -139,8 +139,8 @@ impl View {
 pub fn index(t: &Tensor, parts: &[Part]) -> Result<Tensor, Fault> {
     let v = view(t, parts)?;
     let size = t.dtype.bytes();
-    if t.is_outline() {
-        return Ok(outline::tensor(t.dtype, &v.shape, Sharding::default())?);
+    if t.has_no_elements() {
+        return Ok(dry_run::tensor(t.dtype, &v.shape, Sharding::default())?);
     }
     if v.is_contiguous() {
         // A part without elements may start beyond the end.
@@ -179,8 +179,8 @@ pub fn assign(t: &mut Tensor, parts: &[Part], value: &Tensor, loose: u64) -> Res
     if v.elems() == 0 {
         return Ok(());
     }
-    if t.is_outline() || value.is_outline() {
-        *t = outline::tensor(t.dtype, &t.shape, Sharding::default())?;
+    if t.has_no_elements() || value.has_no_elements() {
+        *t = dry_run::tensor(t.dtype, &t.shape, Sharding::default())?;
         return Ok(());
     }
     let scalar = match (value.dtype != t.dtype && value.elems() == 1).then(|| element(value, 0)) {

@@ -250,7 +250,7 @@ pub fn scalar_text(t: &Tensor) -> String {
 
 /// The whole tensor, as `print` shows it.
 pub fn text(t: &Tensor) -> String {
-    if t.is_outline() {
+    if t.has_no_elements() {
         return t.type_text();
     }
     if t.parts.is_some() {

@@ -1,6 +1,6 @@
 //! Groups of operations as composite operators expand: what fusion is made for.
 
-use super::{Builder, product};
+use super::{Builder, matmul};
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
 use tessera_ops::map::MapOp;
@@ -91,7 +91,7 @@ pub fn layer(b: &mut Builder) {
     {
         return;
     }
-    let w = product::matrix(b, batch, k, n, ty.dtype);
+    let w = matmul::matrix(b, batch, k, n, ty.dtype);
     let accum = ty.dtype.accumulator();
     let y = b.push(Prim::Dot { accum, steps: Steps::All, pairs: false }, &[x, w], &shape, ty.dtype);
     let bias = b.input(&[n], ty.dtype);
@@ -115,7 +115,7 @@ pub fn attention(b: &mut Builder) {
     }
     let dtype = b.random.pick(&[DType::F32, DType::F32, DType::F32, DType::F64, DType::Bf16]);
     let accum = dtype.accumulator();
-    let (q, k) = (product::matrix(b, &batch, s, d, dtype), product::matrix(b, &batch, d, t, dtype));
+    let (q, k) = (matmul::matrix(b, &batch, s, d, dtype), matmul::matrix(b, &batch, d, t, dtype));
     let to = b.random.pick(&[dtype, accum]);
     let mut x = b.push(Prim::Dot { accum, steps: Steps::All, pairs: false }, &[q, k], &of(s, t), to);
     if b.random.once_in(2) {
@@ -135,7 +135,7 @@ pub fn attention(b: &mut Builder) {
     let sum = over(b, Reduction::Sum, w, &last);
     let p = if b.random.once_in(2) { map(b, MapOp::div, &[w, sum]) } else { w };
     let p = b.cast_to(p, dtype);
-    let v = product::matrix(b, &batch, t, e, dtype);
+    let v = matmul::matrix(b, &batch, t, e, dtype);
     let steps = b.random.pick(&[Steps::All, Steps::All, Steps::To, Steps::From]);
     let y = b.push(Prim::Dot { accum, steps, pairs: false }, &[p, v], &of(s, e), dtype);
     if b.random.once_in(2) {

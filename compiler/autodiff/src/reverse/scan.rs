@@ -166,7 +166,7 @@ fn reverse_loop(r: &mut Reverse, l: &Loop, states: &[Option<NodeId>]) -> Result<
     let mut seeds = vec![];
     for (k, c) in l.cotangents.iter().enumerate().skip(l.carry) {
         let (Some(c), Some(&output)) = (c, l.body.outputs.get(k)) else { continue };
-        seeds.push((output, input(&mut out.body, "cotangent", l.body.ty(output).anywhere())));
+        seeds.push((output, input(&mut out.body, "cotangent", l.body.ty(output).unsharded())));
         let turned = reversed(&mut r.writer(l.id), *c);
         out.sequences.push(turned);
     }
@@ -242,7 +242,7 @@ fn finish(r: &mut Reverse, l: &Loop, reversed_loop: Reversed) {
         .enumerate()
         .map(|(i, &o)| {
             let ty = body.ty(o);
-            if i < carry { ty.anywhere() } else { ty.stacked(l.trips) }
+            if i < carry { ty.unsharded() } else { ty.stacked(l.trips) }
         })
         .collect();
     let Some(first) = results.first().cloned() else { return };

@@ -1,6 +1,6 @@
 //! Questions about sizes under facts.
 
-use super::linear::{Answer, Budget};
+use super::omega_test::{Answer, Budget};
 use super::witness::{self, Relation};
 use super::{Atom, Facts, Reach, Size, SizeVar, Verdict, Witness};
 

@@ -1,6 +1,6 @@
 //! What is known about sizes besides their form.
 
-use super::linear::Answer;
+use super::omega_test::Answer;
 use super::purify::Conjunction;
 use super::{Atom, Reach, Size, SizeVar, Verdict};
 use std::collections::BTreeSet;

@@ -19,14 +19,14 @@ impl Size {
             |i: usize| SizeVar { id: u32::MAX - i as u32, name: "".into(), rigid: false, natural: false, each: false };
         let sizes: Vec<(&Size, SizeVar)> = known.keys().enumerate().map(|(i, size)| (size, name(i))).collect();
         let values: BTreeMap<&SizeVar, i64> = sizes.iter().map(|(_, var)| var).zip(known.values().copied()).collect();
-        let (size, by) = self.in_told(&sizes, &|v| values.contains_key(v))?;
+        let (size, by) = self.in_terms_of(&sizes, &|v| values.contains_key(v))?;
         let n = size.eval(&|v| values.get(v).copied())?;
         (n.checked_rem(by)? == 0).then(|| n / by)
     }
 
     /// The size written with variables that are told (`told`) and those that stand for other sizes (`sizes`): `by` times
     /// the size. `None` where these do not tell it.
-    pub fn in_told(&self, sizes: &[(&Size, SizeVar)], told: &dyn Fn(&SizeVar) -> bool) -> Option<(Size, i64)> {
+    pub fn in_terms_of(&self, sizes: &[(&Size, SizeVar)], told: &dyn Fn(&SizeVar) -> bool) -> Option<(Size, i64)> {
         let own = |v: &SizeVar| told(v) || sizes.iter().any(|(_, var)| var == v);
         let (mut rest, mut by) = (self.in_told_inside(sizes, told), 1i64);
         let mut equations: Vec<Size> = sizes.iter().map(|(size, var)| size.sub(&Size::var(var.clone()))).collect();
@@ -46,8 +46,8 @@ impl Size {
     fn in_told_inside(&self, sizes: &[(&Size, SizeVar)], told: &dyn Fn(&SizeVar) -> bool) -> Size {
         let whole = |s: &Size| sizes.iter().find(|(size, _)| *size == s).map(|(_, var)| Size::var(var.clone()));
         let part = |s: &Size| {
-            let in_told = || s.in_told(sizes, told).filter(|(_, by)| *by == 1).map(|(size, _)| size);
-            whole(s).or_else(in_told).unwrap_or_else(|| s.clone())
+            let in_terms_of = || s.in_terms_of(sizes, told).filter(|(_, by)| *by == 1).map(|(size, _)| size);
+            whole(s).or_else(in_terms_of).unwrap_or_else(|| s.clone())
         };
         self.replace_atoms(&mut |atom| {
             let size = Size::atom(atom.clone());

@@ -9,7 +9,7 @@
 //! sizes are linear.
 
 use super::facts::Kind;
-use super::linear::{Answer, Budget, Row, System};
+use super::omega_test::{Answer, Budget, Row, System};
 use super::{Atom, Monomial, Size, SizeVar};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,7 +4,7 @@
 //! (`assert N >= 1000`) the decision procedure is asked for the least value of each variable in turn. Nothing is given that
 //! has not been computed: all facts hold at the values, and the two sizes are what the witness says.
 
-use super::linear::{Answer, Budget};
+use super::omega_test::{Answer, Budget};
 use super::purify::{COLUMNS_MAX, Conjunction};
 use super::{Facts, Size, SizeVar, Witness};
 use std::collections::{BTreeMap, BTreeSet};

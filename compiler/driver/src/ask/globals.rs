@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_base::{DType, Span};
-use tessera_core::ir::{GlobalId, LocalId, Program, TExpr, TKind, TPlace, TRoot, TStmt};
+use tessera_core::ir::{GlobalId, LocalId, Program, TExpr, TKind, TLvalue, TRoot, TStmt};
 use tessera_core::region::{Region, RegionParam};
 use tessera_core::ty::Ty;
 use tessera_core::walk::{each_expr, each_stmt};
@@ -18,7 +18,7 @@ const PARAMS: u32 = 1 << 30;
 /// A region that is made here.
 pub fn region(name: &str, params: Vec<RegionParam>, results: Vec<TExpr>, span: Span) -> Region {
     let (name, body, policy) = (name.into(), vec![], Policy::default());
-    Region { id: RegionId(0), name, params, body, results, policy, hints: None, span, law: None }
+    Region { id: RegionId(0), name, params, body, results, policy, hints: None, span, assertions: None }
 }
 
 /// The variable behind parameter `i`.
@@ -89,7 +89,7 @@ impl<'p> Globals<'p> {
         for f in &self.program.insts {
             each_stmt(&f.body, &mut |s| match s {
                 TStmt::SetGlobal(id, _) if *id == g => times += 1,
-                TStmt::Mutate { place: TPlace { root: TRoot::Global(id), .. }, .. } if *id == g => times += 2,
+                TStmt::Mutate { place: TLvalue { root: TRoot::Global(id), .. }, .. } if *id == g => times += 2,
                 _ => {}
             });
             let set = |s: &'p TStmt| if let TStmt::SetGlobal(id, e) = s { (*id == g).then_some(e) } else { None };

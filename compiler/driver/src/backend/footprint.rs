@@ -1,7 +1,7 @@
 //! What a graph needs, without compiling or running it: the same groups, kernels and places in
 //! memory that a plan has.
 
-use super::{Backend, BackendError, bytes, counts, temps};
+use super::{Backend, BackendError, bytes, kernel_costs, temps};
 use std::fmt::Write;
 use tessera_abi::plan::{BufRef, Counts};
 use tessera_base::DType;
@@ -53,7 +53,7 @@ impl Footprint {
     /// Adds the turns of a loop.
     fn turns(&mut self, of: Footprint, trips: u64) {
         self.turn = self.turn.max(of.arguments + of.outputs + of.arena + of.turn);
-        counts::add_times(&mut self.counts, &of.counts, trips);
+        kernel_costs::add_times(&mut self.counts, &of.counts, trips);
         self.work.extend(of.work.into_iter().map(|w| Work { times: w.times * trips, ..w }));
         self.exchanges.extend(of.exchanges.into_iter().map(|e| Exchanged { times: e.times * trips, ..e }));
     }
@@ -133,8 +133,8 @@ impl Backend {
             if planned.group.kind == GroupKind::Copy && source == place(root) {
                 continue;
             }
-            let c = counts::of(graph, planned);
-            counts::add(&mut out.counts, &c);
+            let c = kernel_costs::of(graph, planned);
+            kernel_costs::add(&mut out.counts, &c);
             let product = planned.group.members.iter().find_map(|&m| match graph.node(m).prim {
                 Prim::Dot { .. } => graph.node(m).operands.first().map(|&o| graph.ty(o).dtype),
                 _ => None,

@@ -1,6 +1,6 @@
 //! Loops: a plan of the body, which runs in every turn.
 
-use super::{Backend, BackendError, counts, meetings, operand};
+use super::{Backend, BackendError, exchanges, kernel_costs, operand};
 use crate::native_kernels::{Source, gather};
 use std::sync::{Arc, Mutex};
 use tessera_abi::plan::{Plan, Stop};
@@ -37,10 +37,10 @@ impl Backend {
         let indices: Vec<usize> = parts.iter().map(|p| p.0).collect();
         let body = tessera_graph::optimise(body);
         let of_turn = self.plan_on(&body, pool)?;
-        if !meetings::in_order(&body, &of_turn) {
+        if !exchanges::in_order(&body, &of_turn) {
             return Err(BackendError::Internal("the exchanges of a loop lost their order".into()));
         }
-        counts::add_times(&mut plan.counts, &of_turn.counts, trips);
+        kernel_costs::add_times(&mut plan.counts, &of_turn.counts, trips);
         let spec = Loop { body: of_turn, types, carry, sequences, trips };
         Ok((outputs, turns(spec, sources, indices, pool.clone())))
     }

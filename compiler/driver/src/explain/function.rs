@@ -12,7 +12,7 @@ use tessera_base::{Code, Diagnostic, ItemId, Span};
 use tessera_core::ir::{Effect, FnInst, Program, TExpr};
 use tessera_core::ty::Ty;
 use tessera_core::walk::each_expr_in;
-use tessera_graph::fuse::apart;
+use tessera_graph::fuse::unfused;
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::Partition;
 use tessera_ir::prim::row;
@@ -190,7 +190,7 @@ fn kernels(backend: &Backend, graph: &Graph, sources: &SourceMap) -> String {
         }
         let _ = writeln!(text, "  {}: {}", name(i), parts.join(", "));
     }
-    let apart = apart(graph, &partition);
+    let apart = unfused(graph, &partition);
     if !apart.is_empty() {
         text.push_str("what keeps them apart\n");
     }

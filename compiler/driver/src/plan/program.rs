@@ -6,7 +6,7 @@ use crate::backend::footprint::{Exchanged, Footprint, Work};
 use crate::backend::{Backend, BackendError};
 use crate::cli::OfFunction;
 use crate::program::{Setup, finish, out, prepare, unit};
-use crate::regions::{Executor, Outlined, Reports, SharedExecutor};
+use crate::regions::{DryRegion, Executor, Reports, SharedExecutor};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,8 +17,8 @@ use tessera_plan::collective::Collective;
 use tessera_plan::roofline;
 use tessera_plan::topology::Topology;
 use tessera_resolve::source::SourceMap;
-use tessera_shard::local::Moved;
-use tessera_shard::{classes, exchange, layout, local};
+use tessera_shard::spmd_partition::Moved;
+use tessera_shard::{device_classes, exchange, layout, spmd_partition};
 
 /// Beyond so many devices the exchanges between all of them take too long to follow.
 const DEVICES_MAX: u64 = 4096;
@@ -37,7 +37,7 @@ pub fn plan(setup: &Setup, path: &Path, topology: &Topology, args: Vec<String>) 
     let mut session = tessera_host::Session::new(Box::new(std::io::sink()), false, args, setup.stack_bytes);
     session.set_dir(&path.parent().unwrap_or(Path::new("")).to_string_lossy());
     crate::interrupt::on_interrupt(session.interrupt_flag());
-    tessera_runtime::outline::start();
+    tessera_runtime::dry_run::start();
     let program = match session.load(&ready.lowered.host) {
         Ok(p) => p,
         Err(e) => return fail(Diagnostic::new(Code::E0603, Span::NONE, e.to_string()), &ready.sources),
@@ -45,7 +45,7 @@ pub fn plan(setup: &Setup, path: &Path, topology: &Topology, args: Vec<String>) 
     let (reports, pool) = (Reports::default(), setup.pool());
     let backend = Rc::new(setup.backend(pool.clone()));
     let mut executor = Executor::new(backend.clone(), pool, reports.clone());
-    executor.outline();
+    executor.start_dry_run();
     executor.add(unit(&session, &program, &ready));
     let executor = Rc::new(RefCell::new(executor));
     session.set_regions(Box::new(SharedExecutor(executor.clone())));
@@ -54,10 +54,10 @@ pub fn plan(setup: &Setup, path: &Path, topology: &Topology, args: Vec<String>) 
     if code != 0 {
         return code;
     }
-    let outlined = executor.borrow_mut().outlined();
-    let rows = outlined.iter().filter(|o| o.calls > 0 && !o.graph.outputs.is_empty());
+    let dry = executor.borrow_mut().dry_regions();
+    let rows = dry.iter().filter(|o| o.calls > 0 && !o.graph.outputs.is_empty());
     if let Some(mesh) = &setup.mesh
-        && !outlined.iter().any(|o| layout::mesh(&o.graph).is_some_and(|m| *m == *mesh))
+        && !dry.iter().any(|o| layout::mesh(&o.graph).is_some_and(|m| *m == *mesh))
     {
         eprintln!("error[E0602]: nothing of the program lies on a mesh with the axes {}", mesh.names().join(", "));
         return 2;
@@ -78,7 +78,7 @@ pub fn function(setup: &Setup, path: &Path, topology: &Topology, name: &str, of:
     match asked.call(setup, of) {
         Ok(called) => {
             let backend = setup.backend(setup.pool());
-            let one = Outlined { name: asked.function.name.to_string(), graph: called.graph, calls: 1 };
+            let one = DryRegion { name: asked.function.name.to_string(), graph: called.graph, calls: 1 };
             shown(setup, &backend, topology, std::iter::once(&one), &asked.sources, called.notes)
         }
         Err(found) => asked.refused(setup, &found),
@@ -90,12 +90,12 @@ fn shown<'a>(
     setup: &Setup,
     backend: &Backend,
     topology: &Topology,
-    regions: impl Iterator<Item = &'a Outlined>,
+    regions: impl Iterator<Item = &'a DryRegion>,
     sources: &SourceMap,
     notes: Vec<String>,
 ) -> u8 {
-    let regions: Vec<&Outlined> = regions.collect();
-    let devices = |o: &Outlined| layout::mesh(&o.graph).map_or(1, |m| m.devices());
+    let regions: Vec<&DryRegion> = regions.collect();
+    let devices = |o: &DryRegion| layout::mesh(&o.graph).map_or(1, |m| m.devices());
     if regions.iter().any(|o| devices(o) > DEVICES_MAX) {
         eprintln!("error[E0602]: a plan follows programs on up to {DEVICES_MAX} devices");
         return 2;
@@ -123,20 +123,20 @@ fn unplaced(e: BackendError) -> Diagnostic {
 }
 
 /// One region on all devices: what is alike is placed once.
-fn region(backend: &Backend, topology: &Topology, outlined: &Outlined) -> Result<RegionRow, BackendError> {
-    let g = &outlined.graph;
-    let mut row = RegionRow { name: outlined.name.clone(), calls: outlined.calls, ..RegionRow::default() };
+fn region(backend: &Backend, topology: &Topology, dry: &DryRegion) -> Result<RegionRow, BackendError> {
+    let g = &dry.graph;
+    let mut row = RegionRow { name: dry.name.clone(), calls: dry.calls, ..RegionRow::default() };
     let Some(mesh) = layout::mesh(g) else {
         let footprint = backend.footprint(&bounded(backend, backend.optimise(g)))?;
         row.classes.push(class(topology, vec![0], &footprint, vec![]));
         return Ok(row);
     };
     row.mesh = mesh.to_string();
-    let g = local::prepared(&tessera_graph::prune(g), &mesh);
+    let g = spmd_partition::prepared(&tessera_graph::prune(g), &mesh);
     let placed = layout::lay_out(&g, &mesh);
     let mut traffic = Traffic { topology, devices: mesh.devices(), flows: HashMap::new() };
-    for alike in classes::classes(&g, &mesh, &placed) {
-        let (graph, moved) = local::of_device(&g, &mesh, &placed, alike[0]);
+    for alike in device_classes::classes(&g, &mesh, &placed) {
+        let (graph, moved) = spmd_partition::of_device(&g, &mesh, &placed, alike[0]);
         let graph = bounded(backend, backend.optimise(&graph));
         let footprint = backend.footprint(&graph)?;
         // Devices that need the same memory may still send different bytes.

@@ -1,7 +1,7 @@
 //! One diagnostic with the lines that it is about (ariadne). Of long lines only what is near a label is
 //! shown.
 
-use super::{Place, Sources, Style, severity_name};
+use super::{SourceLocation, Sources, Style, severity_name};
 use ariadne::{CharSet, Color, Config, IndexType, Label, Report, ReportKind};
 use std::io::Write;
 use std::ops::Range;
@@ -14,7 +14,7 @@ const AROUND: usize = 40;
 
 /// A label in its file.
 struct Marked<'a> {
-    place: Place<'a>,
+    place: SourceLocation<'a>,
     text: &'a str,
     color: Color,
     priority: i32,
@@ -37,12 +37,12 @@ pub fn show(out: &mut dyn Write, d: &Diagnostic, sources: &dyn Sources, style: S
         Severity::Note => Color::Blue,
     };
     let header = format!("{}[{}]", severity_name(d), d.code);
-    let Some(place) = sources.place(d.span) else { return writeln!(out, "{header}: {}", d.message) };
+    let Some(place) = sources.locate(d.span) else { return writeln!(out, "{header}: {}", d.message) };
     // Without a text ariadne draws no underline.
     let text = if d.label.is_empty() { "here" } else { &d.label };
     let mut marks = vec![Marked { place, text, color: kind_color, priority: 10 }];
     for l in &d.labels {
-        let Some(place) = sources.place(l.span) else { continue };
+        let Some(place) = sources.locate(l.span) else { continue };
         marks.push(Marked { place, text: &l.text, color: Color::Blue, priority: 0 });
     }
     let groups = groups(marks);

@@ -3,12 +3,12 @@
 use tessera_base::{Size, SizeVar};
 use tessera_core::sizes::subst_ty;
 use tessera_core::ty::Ty;
-use tessera_runtime::passed::Passed;
+use tessera_runtime::host_value::HostValue;
 
 /// The type as it is shown in front of a value. Sizes that the checker does not know are read
 /// from the value.
-pub fn type_text(ty: &Ty, value: Option<&Passed>) -> String {
-    let Some(Passed::Tensor(tensor)) = value else { return of_each(ty).to_string() };
+pub fn type_text(ty: &Ty, value: Option<&HostValue>) -> String {
+    let Some(HostValue::Tensor(tensor)) = value else { return of_each(ty).to_string() };
     let size = |n: &u64| Size::constant(i64::try_from(*n).unwrap_or(i64::MAX));
     let mut known = match ty {
         Ty::Tensor(t) => t.clone(),
@@ -26,28 +26,28 @@ pub fn of_each(ty: &Ty) -> Ty {
 
 /// Whether a variable may keep the value that a failed input gave it: what the checker knows of
 /// its type (sizes, values of ints) must hold as it did for the old value.
-pub fn stays(ty: &Ty, old: &Passed, new: &Passed) -> bool {
+pub fn stays(ty: &Ty, old: &HostValue, new: &HostValue) -> bool {
     match (ty, old, new) {
         (Ty::Int(None) | Ty::Float | Ty::Bool | Ty::Str | Ty::None, ..) => true,
-        (Ty::Int(Some(_)), Passed::Int(a), Passed::Int(b)) => a == b,
-        (Ty::DType(_), Passed::DType(a), Passed::DType(b)) => a == b,
-        (Ty::Tensor(_), Passed::Tensor(a), Passed::Tensor(b)) => a.dtype == b.dtype && a.shape == b.shape,
+        (Ty::Int(Some(_)), HostValue::Int(a), HostValue::Int(b)) => a == b,
+        (Ty::DType(_), HostValue::DType(a), HostValue::DType(b)) => a == b,
+        (Ty::Tensor(_), HostValue::Tensor(a), HostValue::Tensor(b)) => a.dtype == b.dtype && a.shape == b.shape,
         (Ty::AnyTensor, ..) => true,
-        (Ty::List(elem), Passed::List(a), Passed::List(b)) => same_elements(elem, a.first(), b.iter()),
-        (Ty::Dict(_, elem), Passed::Dict(a), Passed::Dict(b)) => {
+        (Ty::List(elem), HostValue::List(a), HostValue::List(b)) => same_elements(elem, a.first(), b.iter()),
+        (Ty::Dict(_, elem), HostValue::Dict(a), HostValue::Dict(b)) => {
             same_elements(elem, a.first().map(|(_, v)| v), b.iter().map(|(_, v)| v))
         }
-        (Ty::Tuple(tys), Passed::Record(a), Passed::Record(b)) => {
+        (Ty::Tuple(tys), HostValue::Record(a), HostValue::Record(b)) => {
             tys.len() == b.len() && tys.iter().zip(a.iter().zip(b)).all(|(t, (a, b))| stays(t, a, b))
         }
-        (Ty::Struct(s), Passed::Record(a), Passed::Record(b)) => {
+        (Ty::Struct(s), HostValue::Record(a), HostValue::Record(b)) => {
             s.fields.len() == b.len() && s.fields.iter().zip(a.iter().zip(b)).all(|((_, t), (a, b))| stays(t, a, b))
         }
         _ => false,
     }
 }
 
-fn same_elements<'a>(elem: &Ty, first: Option<&Passed>, mut new: impl Iterator<Item = &'a Passed>) -> bool {
+fn same_elements<'a>(elem: &Ty, first: Option<&HostValue>, mut new: impl Iterator<Item = &'a HostValue>) -> bool {
     match first {
         Some(old) => new.all(|v| stays(elem, old, v)),
         None => matches!(elem, Ty::Int(None) | Ty::Float | Ty::Bool | Ty::Str) || new.next().is_none(),
@@ -60,9 +60,9 @@ mod tests {
     use tessera_base::{DType, TensorType};
     use tessera_runtime::tensor::Tensor;
 
-    fn zeros(shape: &[u64]) -> Passed {
+    fn zeros(shape: &[u64]) -> HostValue {
         let bytes = vec![0; shape.iter().product::<u64>() as usize * 4];
-        Tensor::from_bytes(DType::F32, shape, &bytes).map_or(Passed::None, Passed::Tensor)
+        Tensor::from_bytes(DType::F32, shape, &bytes).map_or(HostValue::None, HostValue::Tensor)
     }
 
     #[test]
@@ -70,16 +70,16 @@ mod tests {
         let matrix = Ty::Tensor(TensorType::new(vec![Size::constant(2)], DType::F32));
         assert!(stays(&matrix, &zeros(&[2]), &zeros(&[2])));
         assert!(!stays(&matrix, &zeros(&[2]), &zeros(&[3])));
-        assert!(!stays(&Ty::int_of(1), &Passed::Int(1), &Passed::Int(2)));
+        assert!(!stays(&Ty::int_of(1), &HostValue::Int(1), &HostValue::Int(2)));
         let list = Ty::List(Box::new(Ty::Float));
-        assert!(stays(&list, &Passed::List(vec![]), &Passed::List(vec![Passed::Float(1.0)])));
+        assert!(stays(&list, &HostValue::List(vec![]), &HostValue::List(vec![HostValue::Float(1.0)])));
         let list = Ty::List(Box::new(matrix));
-        assert!(!stays(&list, &Passed::List(vec![zeros(&[2])]), &Passed::List(vec![zeros(&[2]), zeros(&[1])])));
+        assert!(!stays(&list, &HostValue::List(vec![zeros(&[2])]), &HostValue::List(vec![zeros(&[2]), zeros(&[1])])));
     }
 
     #[test]
     fn sizes_are_read_from_the_value() {
         assert_eq!(type_text(&Ty::AnyTensor, Some(&zeros(&[2, 3]))), "Tensor[2, 3, f32]");
-        assert_eq!(type_text(&Ty::int_of(3), Some(&Passed::Int(3))), "int");
+        assert_eq!(type_text(&Ty::int_of(3), Some(&HostValue::Int(3))), "int");
     }
 }

@@ -6,8 +6,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tessera_ir::schedule::{self, Schedule};
-use tessera_runtime::io::aside;
-use tessera_runtime::io::replace::{Lasting, replace};
+use tessera_runtime::io::replace::{Durability, replace};
+use tessera_runtime::io::sandbox;
 
 /// Version of the form of the files; another one is a miss.
 const VERSION: u32 = 1;
@@ -86,7 +86,7 @@ impl Records {
         let path = self.path(cache);
         let written = (|| {
             // A run that leaves no files keeps what it found to itself.
-            if aside::is_on() {
+            if sandbox::is_on() {
                 return Ok(());
             }
             std::fs::create_dir_all(&self.dir)?;
@@ -95,7 +95,7 @@ impl Records {
             let mut text = Text { version: VERSION, records: self.load(cache) };
             text.records.insert(key.to_owned(), record.clone());
             let text = serde_json::to_string_pretty(&text)? + "\n";
-            replace(&path, Lasting::Cached, |e| e, |out| out.write_all(text.as_bytes()))?;
+            replace(&path, Durability::Cached, |e| e, |out| out.write_all(text.as_bytes()))?;
             lock.unlock()
         })();
         if let Err(e) = written {

@@ -117,8 +117,8 @@ impl Build {
         ]
     }
 
-    pub fn place(&self, id: LocalId, steps: Vec<Step>) -> Place {
-        Place { root: Root::Local(id), root_ty: self.locals[id.0 as usize].ty, steps }
+    pub fn lvalue(&self, id: LocalId, steps: Vec<Step>) -> HLvalue {
+        HLvalue { root: Root::Local(id), root_ty: self.locals[id.0 as usize].ty, steps }
     }
 }
 
@@ -166,7 +166,7 @@ pub fn rel(rel: CmpOp, a: HExpr, b: HExpr) -> HExpr {
     op(NumberOp::compare(rel, of), a, b)
 }
 
-pub fn mutate(place: Place, change: Change) -> HStmt {
+pub fn mutate(place: HLvalue, change: Change) -> HStmt {
     HStmt::Mutate { place, change, span: span(7) }
 }
 

@@ -15,7 +15,7 @@ fn straight(statements: usize) -> Build {
     let (xs, n) = (b.global("xs", ints), b.global("n", INT));
     let mut body = vec![HStmt::SetGlobal(xs, expr(HExprKind::List(vec![int(1)]), ints)), HStmt::SetGlobal(n, int(0))];
     for i in 0..statements as i64 {
-        let place = Place { root: Root::Global(xs), root_ty: ints, steps: vec![] };
+        let place = HLvalue { root: Root::Global(xs), root_ty: ints, steps: vec![] };
         let get = rt(RtFn::list_get, vec![b.get_global(xs), int(-1)], INT);
         body.push(match i % 3 {
             0 => HStmt::SetGlobal(n, op(NumberOp::int_add, b.get_global(n), int(1))),
@@ -89,7 +89,7 @@ fn list_loop() -> Build {
     let (xs, i, s) = (b.local("xs", floats), b.local("i", INT), b.local("s", FLOAT));
     let index = op(NumberOp::int_mod, b.get(i), int(8));
     let elem = rt(RtFn::list_get, vec![b.get(xs), index.clone()], FLOAT);
-    let store = mutate(b.place(xs, vec![Step::Index(index)]), Change::Set(b.get(s)));
+    let store = mutate(b.lvalue(xs, vec![Step::Index(index)]), Change::Set(b.get(s)));
     let body = vec![b.set(s, op(NumberOp::float_add, op(NumberOp::float_mul, b.get(s), float(0.5)), elem)), store];
     let shown = b.get(s);
     let mut all = vec![

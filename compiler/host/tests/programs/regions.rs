@@ -6,7 +6,7 @@ use tessera_abi::rt::RtFn;
 use tessera_base::DType;
 use tessera_ir::host::*;
 use tessera_runtime::context::{Context, RegionExec, RunError, Stop};
-use tessera_runtime::passed::Passed;
+use tessera_runtime::host_value::HostValue;
 use tessera_runtime::tensor::Tensor;
 use tessera_runtime::value::{Header, TypeInfo, tensor};
 
@@ -23,12 +23,12 @@ fn read(t: &Tensor) -> f64 {
 }
 
 impl RegionExec for Exec {
-    fn call(&mut self, region: u32, args: Vec<Passed>, span: u32) -> Result<Vec<Passed>, RunError> {
+    fn call(&mut self, region: u32, args: Vec<HostValue>, span: u32) -> Result<Vec<HostValue>, RunError> {
         match (region, &args[..]) {
-            (0, [Passed::Float(x)]) => Ok(vec![Passed::Tensor(scalar(*x))]),
-            (1, [Passed::Tensor(t)]) => {
+            (0, [HostValue::Float(x)]) => Ok(vec![HostValue::Tensor(scalar(*x))]),
+            (1, [HostValue::Tensor(t)]) => {
                 let alone = Arc::strong_count(&t.buffer) == 1;
-                Ok(vec![Passed::Tensor(scalar(read(t) + 1.0)), Passed::Bool(alone)])
+                Ok(vec![HostValue::Tensor(scalar(read(t) + 1.0)), HostValue::Bool(alone)])
             }
             _ => Err(RunError::new(708, "sizes differ", span)),
         }
@@ -94,7 +94,7 @@ fn a_failing_region_leaves_the_place_as_it_was() {
     let (mut b, [make, _, fail]) = program();
     let g = b.global("g", TENSOR);
     let first = expr(HExprKind::Region { region: make, args: vec![float(1.0)] }, TENSOR);
-    let place = Place { root: Root::Global(g), root_ty: TENSOR, steps: vec![] };
+    let place = HLvalue { root: Root::Global(g), root_ty: TENSOR, steps: vec![] };
     b.entry(vec![HStmt::SetGlobal(g, first), mutate(place, Change::Region { region: fail, args: vec![] })]);
     let (_, stop, cx) = run_regions(&b);
     assert!(matches!(stop, Some(Stop::Error(e)) if e.code == 708 && e.span == 7));

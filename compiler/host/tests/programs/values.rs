@@ -33,7 +33,7 @@ fn containers_print_as_python_prints_them() {
     let points = list(vec![expr(HExprKind::Record(vec![int(1), quoted]), p)], points);
     let key = b.str("k");
     let new = rt(RtFn::dict_new, vec![expr(HExprKind::TypeOf(dict), INT)], dict);
-    let set = mutate(b.place(d, vec![Step::Key(key)]), Change::Set(list(vec![int(1)], ints)));
+    let set = mutate(b.lvalue(d, vec![Step::Key(key)]), Change::Set(list(vec![int(1)], ints)));
     let mut body = vec![b.set(d, new), set];
     let shown = b.get(d);
     for e in [only, expr(HExprKind::Record(mixed), four), points, shown] {
@@ -52,9 +52,9 @@ fn a_copy_does_not_see_changes() {
     let inner = |x: i64| list(vec![int(x), int(x + 1)], ints);
     let first = list(vec![inner(1), inner(3)], nested);
     let steps = vec![Step::Index(int(0)), Step::Index(int(-1))];
-    let mut body = vec![b.set(a, first), b.set(c, b.get(a)), mutate(b.place(a, steps), Change::Set(int(9)))];
+    let mut body = vec![b.set(a, first), b.set(c, b.get(a)), mutate(b.lvalue(a, steps), Change::Set(int(9)))];
     let push = Change::Apply { func: RtFn::list_push, args: vec![int(7)] };
-    body.push(mutate(b.place(c, vec![Step::Index(int(1))]), push));
+    body.push(mutate(b.lvalue(c, vec![Step::Index(int(1))]), push));
     for id in [a, c] {
         let e = b.get(id);
         body.extend(b.print(e));
@@ -75,7 +75,7 @@ fn a_list_can_be_extended_by_itself() {
     let remove = Change::Apply { func: RtFn::list_remove, args: vec![first] };
     let mut body = vec![b.set(xs, list(items, strs))];
     for change in [extend, push, remove] {
-        body.push(mutate(b.place(xs, vec![]), change));
+        body.push(mutate(b.lvalue(xs, vec![]), change));
     }
     let e = b.get(xs);
     body.extend(b.print(e));
@@ -88,7 +88,7 @@ fn appending_in_a_loop_is_linear() {
     let mut b = Build::new();
     let ints = b.list_of(INT);
     let (xs, i, s) = (b.local("xs", ints), b.local("i", INT), b.local("s", STR));
-    let push = mutate(b.place(xs, vec![]), Change::Apply { func: RtFn::list_push, args: vec![b.get(i)] });
+    let push = mutate(b.lvalue(xs, vec![]), Change::Apply { func: RtFn::list_push, args: vec![b.get(i)] });
     let text = b.str("ab");
     let grow = b.set(s, rt(RtFn::str_concat, vec![b.get(s), text], STR));
     let empty = b.str("");
@@ -134,13 +134,13 @@ fn dicts() {
     let mut body = vec![b.set(d, rt(RtFn::dict_new, vec![expr(HExprKind::TypeOf(dict), INT)], dict))];
     for (key, value) in [("one", 1), ("two", 2), ("three", 3)] {
         let key = b.str(key);
-        body.push(mutate(b.place(d, vec![Step::Key(key)]), Change::Set(int(value))));
+        body.push(mutate(b.lvalue(d, vec![Step::Key(key)]), Change::Set(int(value))));
     }
     body.push(b.set(e, b.get(d)));
     let (key, other) = (b.str("two"), b.str("one"));
-    body.push(mutate(b.place(d, vec![]), Change::Apply { func: RtFn::dict_delete, args: vec![key.clone()] }));
+    body.push(mutate(b.lvalue(d, vec![]), Change::Apply { func: RtFn::dict_delete, args: vec![key.clone()] }));
     let old = rt(RtFn::dict_get, vec![b.get(d), other.clone()], INT);
-    body.push(mutate(b.place(d, vec![Step::Key(other)]), Change::Set(op(NumberOp::int_add, old, int(10)))));
+    body.push(mutate(b.lvalue(d, vec![Step::Key(other)]), Change::Set(op(NumberOp::int_add, old, int(10)))));
     let shown = [
         b.get(d),
         b.get(e),
@@ -181,7 +181,7 @@ fn closures_keep_what_they_captured() {
     let mut body = vec![
         b.set(a, list(vec![int(2), int(3)], ints)),
         b.set(f, make),
-        mutate(b.place(a, vec![Step::Index(int(1))]), Change::Set(int(100))),
+        mutate(b.lvalue(a, vec![Step::Index(int(1))]), Change::Set(int(100))),
     ];
     for i in [1, -3] {
         let call = expr(HExprKind::CallClosure { func: b.get(f).into(), args: vec![float(1.5), int(i)] }, FLOAT);
@@ -239,7 +239,7 @@ fn globals_keep_their_values_after_a_failure() {
     assert_eq!(run_in(&mut cx, &sink, &b.program), (String::new(), None));
     // A failing change leaves the list as it was.
     let mut second = b.clone();
-    let place = Place { root: Root::Global(xs), root_ty: ints, steps: vec![] };
+    let place = HLvalue { root: Root::Global(xs), root_ty: ints, steps: vec![] };
     let remove = Change::Apply { func: RtFn::list_remove, args: vec![int(5)] };
     second.entry(vec![mutate(place.clone(), remove)]);
     let (_, stop) = run_in(&mut cx, &sink, &second.program);
@@ -357,7 +357,7 @@ fn blocks_inside_of_calls_release_on_every_way_out() {
         let first = list(vec![joined], strs);
         let same = rt(RtFn::str_compare, vec![b.get(x), words[2].clone()], INT);
         let number = rt(RtFn::str_to_int, vec![b.get(x)], INT);
-        let push = mutate(b.place(out, vec![]), Change::Apply { func: RtFn::list_push, args: vec![number] });
+        let push = mutate(b.lvalue(out, vec![]), Change::Apply { func: RtFn::list_push, args: vec![number] });
         let body =
             vec![HStmt::If { test: rel(Cmp::Eq, same, int(0)), then: vec![HStmt::Break], otherwise: vec![] }, push];
         let stmts = vec![
@@ -390,11 +390,11 @@ fn changes_reach_through_dicts_and_structs() {
     let scalar = Change::Apply { func: RtFn::round_digits, args: vec![int(-1)] };
     let mut body = vec![
         b.set(o, expr(HExprKind::Record(vec![float(3.0), new]), outer)),
-        mutate(b.place(o, entry()), Change::Set(list(vec![int(1)], ints))),
+        mutate(b.lvalue(o, entry()), Change::Set(list(vec![int(1)], ints))),
         b.set(c, b.get(o)),
-        mutate(b.place(o, entry()), push),
-        mutate(b.place(o, index), Change::Set(int(5))),
-        mutate(b.place(o, vec![Step::Field(0)]), scalar),
+        mutate(b.lvalue(o, entry()), push),
+        mutate(b.lvalue(o, index), Change::Set(int(5))),
+        mutate(b.lvalue(o, vec![Step::Field(0)]), scalar),
     ];
     for id in [o, c] {
         let e = b.get(id);
@@ -402,7 +402,7 @@ fn changes_reach_through_dicts_and_structs() {
     }
     let missing = b.str("m");
     let push = Change::Apply { func: RtFn::list_push, args: vec![int(7)] };
-    body.push(mutate(b.place(c, vec![Step::Field(1), Step::Key(missing)]), push));
+    body.push(mutate(b.lvalue(c, vec![Step::Field(1), Step::Key(missing)]), push));
     b.entry(body);
     let (text, stop) = run(&b.program);
     assert_eq!(text, "O(n=0.0, d={'k': [5, 7]})\nO(n=3.0, d={'k': [1]})\n");

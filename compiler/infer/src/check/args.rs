@@ -1,7 +1,7 @@
 //! Arguments of calls, and the parameters that they belong to.
 
+use super::container_literals::{Wanted, is_written_out};
 use super::cx::{Cx, error_at};
-use super::written::{Wanted, is_written_out};
 use std::sync::Arc;
 use tessera_base::near::nearest;
 use tessera_base::{Code, Diagnostic, Span};

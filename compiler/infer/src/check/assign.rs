@@ -1,10 +1,10 @@
 //! Assignments.
 
+use super::container_literals::is_written_out;
 use super::cx::{Cx, builtin, error_at, int, read, string};
 use super::env::{Binding, Slot};
 use super::iterate::int_test;
 use super::scalars::as_int;
-use super::written::is_written_out;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Size, SizeVar, Span};
@@ -17,7 +17,7 @@ use tessera_types::unify::Role;
 impl Cx<'_> {
     pub fn assign_stmt(&mut self, targets: &[Expr], value: &Expr) {
         let place = targets.first().filter(|t| matches!(t.kind, ExprKind::Attr { .. } | ExprKind::Index { .. }));
-        let wanted = place.filter(|_| is_written_out(value)).and_then(|t| self.place_ty(t));
+        let wanted = place.filter(|_| is_written_out(value)).and_then(|t| self.lvalue_ty(t));
         let value = match wanted.and_then(|(_, ty)| self.functions_of(value, &ty)) {
             Some(value) => value,
             None => self.value_for(targets.first(), value),
@@ -263,13 +263,13 @@ impl Cx<'_> {
                 self.bind(name, new, target.span);
             }
             ExprKind::Attr { base, name } => {
-                let mut old = self.read_place(target);
+                let mut old = self.read_lvalue(target);
                 let value = self.right_of([&mut old], |cx| cx.expr(value));
                 let new = self.binary(op, op_span, old, value, span);
                 self.set_field(target, base, name, new);
             }
             ExprKind::Index { base, index } => {
-                let base_value = self.read_place(base);
+                let base_value = self.read_lvalue(base);
                 if base_value.ty.is_error() {
                     self.expr(value);
                     return;
@@ -301,7 +301,7 @@ impl Cx<'_> {
     }
 
     fn set_element(&mut self, base: &Expr, key: TExpr, value: TExpr, span: Span) {
-        let Some((mut place, ty)) = self.place(base) else { return };
+        let Some((mut place, ty)) = self.lvalue(base) else { return };
         if value.ty.is_error() || key.ty.is_error() {
             return;
         }
@@ -341,7 +341,7 @@ impl Cx<'_> {
         let mut old = self.take(result);
         let value = self.right_of([&mut old], |cx| cx.expr(value));
         let new = self.binary(op, op_span, old, value, span);
-        let Some((place, _)) = self.place(base) else { return };
+        let Some((place, _)) = self.lvalue(base) else { return };
         if new.ty.is_error() {
             return;
         }

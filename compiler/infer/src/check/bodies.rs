@@ -1,14 +1,14 @@
 //! Whole bodies: function instances and modules.
 
-use super::agree::{self, Part};
 use super::annots::SigTypes;
 use super::cx::{Cx, FnState, read};
 use super::env::{Binding, Slot};
 use super::fns;
 use super::inst::Callee;
 use super::limits::Active;
-use super::local::{is_local, of_blocks};
 use super::numerics::Numerics;
+use super::per_device::{is_local, of_blocks};
+use super::size_checks::{self, SizeClaim};
 use super::types::has_unknown;
 use super::unsupported::Decorator;
 use super::zonk::zonk;
@@ -233,7 +233,7 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
         cx.env.bind(&p.name.text, Binding { slot: Slot::Local(local), ty: ty.clone(), span, bad: None });
         let value = read(Slot::Local(local), ty.clone(), span);
         cx.size_sources_of(&ty, &value, true);
-        if agree::has_sizes(&ty) {
+        if size_checks::has_sizes(&ty) {
             telling.push((ty.clone(), value.clone()));
         }
         if p.ty.is_some() {
@@ -245,15 +245,15 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
         if let Some(at) = declared.or(data.erased.is_some().then_some(span)) {
             let of = if f.sig.lambda { "the lambda".into() } else { format!("`{}`", f.sig.name) };
             let what = format!("the argument `{}` of {of}", p.name.text);
-            parts.push(Part { what, declared: ty.clone(), found: ty, value, at, ints: true, before: false });
+            parts.push(SizeClaim { what, declared: ty.clone(), found: ty, value, at, ints: true, before: false });
         }
     }
-    if telling.iter().any(|(ty, _)| agree::has_composed(ty)) {
+    if telling.iter().any(|(ty, _)| size_checks::has_composed(ty)) {
         cx.size_sources_of_all(&telling, true);
         cx.solved_together(&telling);
     }
-    cx.keep_untold(&written_types, f.sig.head);
-    let compared = cx.agree(parts);
+    cx.declare_late_sizes(&written_types, f.sig.head);
+    let compared = cx.check_sizes(parts);
     cx.out.extend(compared);
     // Of a size that is solved for, such as N of `Tensor[N + 3]`, there may be none.
     let own: Vec<SizeVar> = types.vars.iter().chain(cx.outside.keys()).filter(|v| v.natural).cloned().collect();
@@ -264,7 +264,7 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
     }
     let written = cx.func.as_ref().and_then(|s| s.ret.clone());
     let (of, at) = (format!("the result of `{}`", f.sig.name), f.sig.ret.as_ref().map_or(f.sig.head, |r| r.span));
-    for size in written.iter().flat_map(agree::sizes_of) {
+    for size in written.iter().flat_map(size_checks::sizes_of) {
         if size.as_var().is_none() && size.as_const().is_none() {
             cx.at_least_zero(&size, &of, at);
         }

@@ -1,15 +1,15 @@
 //! Calls.
 
-use super::agree::Part;
 use super::annots::SigTypes;
 use super::args::{Slot, Value};
+use super::container_literals::{Wanted, of_params};
 use super::cx::{Cx, error_at};
 use super::fns;
 use super::inst::Callee;
 use super::names::Meaning;
 use super::scalars::floats_of;
+use super::size_checks::SizeClaim;
 use super::types::{BUILTIN_ITEM, erase};
-use super::written::{Wanted, of_params};
 use crate::db;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -127,11 +127,11 @@ impl Cx<'_> {
             self.sizes.told_by(ty, &value.ty, &mut open);
             self.tell_by(ty, &value.ty);
             // Which function it is only the run knows: it was checked for tensors that lie as its type says.
-            value = self.lying_as(value, ty, &role, Span::NONE);
+            value = self.expect_sharding(value, ty, &role, Span::NONE);
             let found = value.ty.clone();
-            if self.has_untold(ty) && !found.is_error() {
+            if self.has_late_size(ty) && !found.is_error() {
                 value = self.save("argument", value);
-                let part = Part {
+                let part = SizeClaim {
                     what: "the argument".into(),
                     declared: ty.clone(),
                     found: found.clone(),
@@ -140,23 +140,23 @@ impl Cx<'_> {
                     ints: false,
                     before: false,
                 };
-                let stmts = self.agree(vec![part]);
+                let stmts = self.check_sizes(vec![part]);
                 self.out.extend(stmts);
-                self.now_told(ty);
+                self.mark_assigned(ty);
             }
             let mut value = self.expect(value, ty, "argument", Span::NONE, role);
             // What is not known here the function compares: until then the argument is what it is.
             if erase(&found) == erase(&value.ty) && !super::coerce::holds_any(&found) {
                 value.ty = found;
             }
-            if super::agree::has_sizes(ty) {
+            if super::size_checks::has_sizes(ty) {
                 value = self.save("argument", value);
                 self.size_sources_of(ty, &value, false);
                 telling.push((ty.clone(), value.clone()));
             }
             out.push(value);
         }
-        if telling.iter().any(|(ty, _)| super::agree::has_composed(ty)) {
+        if telling.iter().any(|(ty, _)| super::size_checks::has_composed(ty)) {
             self.size_sources_of_all(&telling, false);
         }
         if out.iter().any(|a| a.ty.is_error()) {
@@ -172,14 +172,14 @@ impl Cx<'_> {
         let kind = TKind::CallValue { callee: Box::new(callee), args: out };
         let call = TExpr { kind, ty: gives.clone(), span };
         let what = "the result of this function";
-        let result = match super::agree::has_sizes(ret) {
+        let result = match super::size_checks::has_sizes(ret) {
             true => {
                 self.sizes.note_type(ret, what, span);
                 self.compared(call, (ret, &gives), "result", what.into(), span, vec![])
             }
             false => call,
         };
-        self.now_told(ret);
+        self.mark_assigned(ret);
         self.size_sources = told;
         result
     }
@@ -252,7 +252,7 @@ impl Cx<'_> {
         if sig.outputs.is_empty() {
             return self.call_sig(r, &sig, callee, values, erased, span);
         }
-        let Some(outputs) = self.output_places(&sig, &values, span) else { return error_at(span) };
+        let Some(outputs) = self.output_lvalues(&sig, &values, span) else { return error_at(span) };
         let args = values.clone();
         let call = self.call_sig(r, &sig, callee, values, None, span);
         let types: Vec<Ty> = args.iter().map(|v| v.ty.clone()).collect();
@@ -291,11 +291,11 @@ impl Cx<'_> {
             // Reported at the definition.
             return error_at(span);
         }
-        let per_device = super::local::is_local(sig);
+        let per_device = super::per_device::is_local(sig);
         if per_device && self.local.is_none() {
             return self.call_local(r, sig, types, callee, values, span);
         }
-        let types = if per_device { super::local::of_blocks(types) } else { types };
+        let types = if per_device { super::per_device::of_blocks(types) } else { types };
         // How tensors lie over a mesh belongs to their type, and the body is checked for it.
         let closed = types.closed(sig) && !per_device && erased.is_none() && !values.iter().any(|v| v.ty.on_a_mesh());
         let vars: BTreeSet<SizeVar> = types.vars.iter().cloned().collect();
@@ -422,7 +422,7 @@ impl Cx<'_> {
 
     /// The default of a parameter, in the scope of its module.
     pub fn default_value(&mut self, e: &Expr, declared: Option<&Expr>, item: ItemId) -> TExpr {
-        let declared = declared.map_or(Ty::Unknown, super::written::outline);
+        let declared = declared.map_or(Ty::Unknown, super::container_literals::outline);
         let home = db::home(self.db, item).unwrap_or(self.file);
         self.in_module(home, |cx| cx.expr_for(e, &declared))
     }

@@ -144,7 +144,7 @@ impl Cx<'_> {
         // Whoever calls it knows its type and no mesh.
         let role = tessera_types::unify::Role::Returned { function: r.name.to_string() };
         let given = TExpr { kind: TKind::None, ty: call.ty.clone(), span };
-        if self.lying_as(given, ret, &role, Span::NONE).ty.is_error() {
+        if self.expect_sharding(given, ret, &role, Span::NONE).ty.is_error() {
             return error_at(span);
         }
         let inst = call_inst(&call);
@@ -202,7 +202,7 @@ impl Cx<'_> {
         let span = value.span;
         let own = |v: SizeVar| {
             // What nothing has told yet there is no value of.
-            if self.untold.get(&v).is_some_and(|u| !u.is_told()) {
+            if self.late_sizes.get(&v).is_some_and(|u| !u.is_assigned()) {
                 return None;
             }
             let size = Size::var(v.clone());
@@ -242,7 +242,7 @@ impl Cx<'_> {
         f: impl FnOnce(&mut Self) -> T,
     ) -> (Vec<TStmt>, T) {
         self.perhaps(|cx| {
-            cx.learn(condition, holds);
+            cx.assume_condition(condition, holds);
             cx.block(f)
         })
     }

@@ -1,7 +1,7 @@
 //! Values where a type is declared.
 
-use super::agree::Part;
 use super::cx::Cx;
+use super::size_checks::SizeClaim;
 use super::types::erase;
 use tessera_base::{Diagnostic, ItemId, Span};
 use tessera_core::ir::*;
@@ -71,7 +71,7 @@ impl Cx<'_> {
         if let (Ty::FnRef(_), Ty::Fn(params, result)) = (&value.ty, &ret) {
             return self.erase_function(value, params, result);
         }
-        if erase(&value.ty) != erase(&ret) || !super::agree::has_sizes(&ret) {
+        if erase(&value.ty) != erase(&ret) || !super::size_checks::has_sizes(&ret) {
             return value;
         }
         let (span, found) = (value.span, value.ty.clone());
@@ -183,11 +183,19 @@ impl Cx<'_> {
             let name = what.trim_start_matches("the ").trim_matches('`');
             let value = self.save(name, other);
             let (declared, found) = (value.ty.clone(), value.ty.clone());
-            parts.push(Part { what, declared, found, value, at, ints: false, before: true });
+            parts.push(SizeClaim { what, declared, found, value, at, ints: false, before: true });
         }
         let declared = expected.clone();
-        parts.push(Part { what, declared, found: found.clone(), value: value.clone(), at, ints: false, before: false });
-        let stmts = self.agree(parts);
+        parts.push(SizeClaim {
+            what,
+            declared,
+            found: found.clone(),
+            value: value.clone(),
+            at,
+            ints: false,
+            before: false,
+        });
+        let stmts = self.check_sizes(parts);
         self.out.extend(stmts);
         TExpr { ty: refined, ..value }
     }

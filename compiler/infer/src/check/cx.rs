@@ -75,7 +75,7 @@ pub struct Cx<'db> {
     /// The variables of modules that it has.
     pub global_keys: IndexSet<GlobalKey>,
     /// Set in per-device code.
-    pub local: Option<super::local::PerDevice>,
+    pub local: Option<super::per_device::PerDevice>,
     /// The devices along axes of meshes that only signatures name.
     pub axis_sizes: Vec<(String, Size)>,
     /// The block that is being written.
@@ -94,7 +94,7 @@ pub struct Cx<'db> {
     /// What the decorators of a kernel and its directives so far say.
     pub kernel: Option<super::directives::KernelState>,
     /// What statements of open blocks set for the rest of them.
-    pub rest: Vec<super::following::Rest>,
+    pub rest: Vec<super::block_directives::Rest>,
     /// What the directives of open blocks ask for.
     pub asked: KernelHints,
     /// Blocks inside each other.
@@ -110,7 +110,7 @@ pub struct Cx<'db> {
     /// How to compute a size variable here; with `true`, from the parameters at entry.
     pub size_sources: SizeSources,
     /// Sizes of the signature that the first value with them tells.
-    pub untold: BTreeMap<SizeVar, super::untold::Untold>,
+    pub late_sizes: BTreeMap<SizeVar, super::late_sizes::LateSize>,
     /// Parameters' dims whose size is no variable (`min(5, n)`): where to read them at entry.
     pub dim_sources: BTreeMap<Size, TExpr>,
     /// Constants of the file that the function's signature names, with where they are bound.
@@ -175,7 +175,7 @@ impl<'db> Cx<'db> {
             files: BTreeSet::new(),
             size_names: BTreeMap::new(),
             size_sources: BTreeMap::new(),
-            untold: BTreeMap::new(),
+            late_sizes: BTreeMap::new(),
             dim_sources: BTreeMap::new(),
             outside: BTreeMap::new(),
             constants: vec![],
@@ -258,7 +258,7 @@ impl<'db> Cx<'db> {
     // ---- Diagnostics and effects ------------------------------------------------------------
 
     pub fn report(&mut self, d: Diagnostic) {
-        let d = self.named_plainly(self.with_mode(d));
+        let d = self.with_plain_size_names(self.with_mode(d));
         if self.diagnostics.len() < DIAGNOSTICS_MAX && !self.diagnostics.contains(&d) {
             self.diagnostics.push(d);
         }
@@ -458,9 +458,9 @@ impl<'db> Cx<'db> {
     /// Runs `f` with an empty block and gives what it wrote.
     pub fn block<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> (Vec<TStmt>, T) {
         let saved = std::mem::take(&mut self.out);
-        let told = self.told_here();
+        let told = self.assigned_here();
         let value = f(self);
-        self.told_before(&told);
+        self.restrict_assigned(&told);
         (std::mem::replace(&mut self.out, saved), value)
     }
 

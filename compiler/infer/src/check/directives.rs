@@ -1,8 +1,8 @@
 //! `schedule.…` as a statement, and what the decorators of kernels say.
 
 use super::args::{Slot, Value};
+use super::block_directives::Consumers;
 use super::cx::Cx;
-use super::following::Consumers;
 use super::modules::members;
 use super::names::Meaning;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Cx<'_> {
             ..KernelState::default()
         };
         for d in decorators {
-            match tessera_resolve::outputs::decorator(d) {
+            match tessera_resolve::kernel_signature::decorator(d) {
                 Some("kernel") => state.kernel = true,
                 Some("autotune") => state.hints.autotune = cache_name(d).ok(),
                 _ => {}

@@ -6,7 +6,7 @@ use super::types::{erase, same_slot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Size, SizeVar};
-use tessera_core::layouts::cut_like;
+use tessera_core::layouts::sliced_like;
 use tessera_core::sizes::{subst_ty, vars_of};
 use tessera_core::ty::{FnRefTy, StructTy, Ty};
 use tessera_grammar::ast::Stmt;
@@ -238,7 +238,7 @@ impl Cx<'_> {
         let mut wide = Wide { vars: vars_of(have).into_iter().filter(|v| v.each).collect(), ..Wide::default() };
         let out = self.widen_inside(have, add, "n", &mut wide)?;
         // The elements that are there do not move.
-        if cut_like(have, &out).is_some() {
+        if sliced_like(have, &out).is_some() {
             return None;
         }
         same_slot(&erase(&out), &erase(add)).then_some(out)

@@ -1,9 +1,11 @@
 //! Instances: functions at argument types, and their results in the caller's terms.
+//!
+//! Also called: monomorphisation.
 
 use super::cx::Cx;
 use super::env::Slot;
 use super::limits;
-use super::local::PerDevice;
+use super::per_device::PerDevice;
 use super::types::{self, each_fn_ref};
 use super::{CheckedInst, GlobalRead, InstData, NoHash, Request};
 use crate::db::{self, InstRef};

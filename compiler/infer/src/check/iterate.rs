@@ -294,7 +294,7 @@ impl Cx<'_> {
 
     /// `list.append(item)` on a local.
     pub fn append(&mut self, list: LocalId, item: TExpr, span: Span) {
-        let place = TPlace { root: TRoot::Local(list), steps: vec![] };
+        let place = TLvalue { root: TRoot::Local(list), steps: vec![] };
         self.out.push(TStmt::Mutate {
             place,
             change: TChange::Method { name: Method::list_append, args: vec![item] },
@@ -381,7 +381,7 @@ impl Cx<'_> {
         let before = self.out.len();
         let body = self.looped(changed, Times { once, endless: false }, &mut |cx| {
             let size = SizeVar { natural: false, ..cx.sizes.fresh_var("i") };
-            cx.learn_range(&size, &start, &stop, &step);
+            cx.assume_in_range(&size, &start, &stop, &step);
             cx.size_sources.insert(size.clone(), (read(Slot::Local(var), Ty::int(), span), false));
             let item = read(Slot::Local(var), Ty::Int(Some(tessera_base::Size::var(size.clone()))), span);
             body(cx, item);

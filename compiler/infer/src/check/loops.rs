@@ -53,7 +53,7 @@ impl Cx<'_> {
             });
             never = decided(test, &value) == Some(false);
             let value = super::cx::wrap(before, value);
-            cx.learn(&value, true);
+            cx.assume_condition(&value, true);
             condition = Some(value);
             if !never {
                 cx.stmts(body);
@@ -66,8 +66,8 @@ impl Cx<'_> {
         if let Some(test) = condition
             && !test.ty.is_error()
         {
-            if !super::learn::has_break(body) {
-                self.learn(&test, false);
+            if !super::path_conditions::has_break(body) {
+                self.assume_condition(&test, false);
             }
             self.out.push(TStmt::While { test, body: stmts, span });
         }
@@ -82,7 +82,7 @@ impl Cx<'_> {
                 if continues { frame.continues.push(changes) } else { frame.breaks.push(changes) }
             }
             if continues {
-                self.lie_as_at_head();
+                self.reshard_as_at_head();
             }
         }
         self.out.push(if continues { TStmt::Continue } else { TStmt::Break });
@@ -127,7 +127,7 @@ impl Cx<'_> {
                 changed.iter().for_each(|name| cx.name_int(name));
                 cx.own_keys(|cx| body(cx));
                 if cx.alive {
-                    cx.lie_as_at_head();
+                    cx.reshard_as_at_head();
                 }
             });
             let frame = self.loops.pop();
@@ -162,7 +162,7 @@ impl Cx<'_> {
                 }
             }
             self.meet(paths);
-            self.lie_as(&before, &heads);
+            self.reshard_as(&before, &heads);
             break stmts;
         };
         // A name that no path through the loop changes has been widened all the same.
@@ -189,7 +189,7 @@ impl Cx<'_> {
     fn back_edge(&mut self, changes: Changes, end: bool, continues: Vec<Changes>, mark: usize) -> Option<Changes> {
         let mut paths: Vec<Path> = continues.into_iter().map(|changes| Path { changes, alive: true }).collect();
         paths.push(Path { changes, alive: end });
-        self.meet_at_head(&mut paths);
+        self.join_shardings_at_head(&mut paths);
         self.meet(paths);
         let back = self.env.rollback(mark);
         let reached = self.alive;

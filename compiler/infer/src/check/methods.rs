@@ -2,11 +2,11 @@
 //! the place where it is kept.
 
 use super::args::{Slot, Value};
+use super::container_literals::Wanted;
 use super::cx::{Cx, builtin, error_at, int, none, read};
 use super::env;
 use super::scalars::as_int;
 use super::types::{erase, fill, same_slot};
-use super::written::Wanted;
 use tessera_base::near::nearest;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_core::builtins;
@@ -38,7 +38,7 @@ pub fn names(ty: &Ty) -> Vec<String> {
 impl Cx<'_> {
     /// The value before the dot of a method call.
     pub fn receiver(&mut self, base: &Expr) -> TExpr {
-        match super::places::is_place(base) {
+        match super::lvalues::is_lvalue(base) {
             true => self.changing(|cx| cx.expr(base)),
             false => self.expr(base),
         }
@@ -164,8 +164,8 @@ impl Cx<'_> {
                 let seq = self.seq_of(more);
                 let more = self.seq_list(seq, span);
                 let Ty::List(e) = more.ty.clone() else { return error_at(span) };
-                if super::agree::has_sizes(t) && self.is_promised(base) {
-                    let Some((place, _)) = self.place(base) else { return error_at(span) };
+                if super::size_checks::has_sizes(t) && self.is_promised(base) {
+                    let Some((place, _)) = self.lvalue(base) else { return error_at(span) };
                     let (beside, role) = (self.beside(base, &place), Role::Other("the list".into()));
                     let list = beside.last().map_or(list.ty, |(_, l)| l.ty.clone());
                     let more = self.expect_beside(more, &list, "list", Span::NONE, role, beside);
@@ -297,8 +297,8 @@ impl Cx<'_> {
             }
             ("update", Some(other)) => {
                 let role = Role::Other("the other dict".into());
-                let beside = match super::agree::has_sizes(v) {
-                    true => self.place(base).map_or(vec![], |(place, _)| self.beside(base, &place)),
+                let beside = match super::size_checks::has_sizes(v) {
+                    true => self.lvalue(base).map_or(vec![], |(place, _)| self.beside(base, &place)),
                     false => vec![],
                 };
                 let own = || Ty::Dict(Box::new(k.clone()), Box::new(v.clone()));
@@ -307,10 +307,10 @@ impl Cx<'_> {
                 if other.ty.is_error() {
                     return error_at(span);
                 }
-                if let Some((_, ty)) = self.place_ty(base)
+                if let Some((_, ty)) = self.lvalue_ty(base)
                     && super::types::has_unknown(&ty)
                 {
-                    self.place_retype(base, fill(&ty, &other.ty));
+                    self.retype_lvalue(base, fill(&ty, &other.ty));
                 }
                 self.change(base, Method::dict_update, vec![other], span)
             }
@@ -366,7 +366,7 @@ impl Cx<'_> {
         make: impl Fn(TExpr) -> (Method, Vec<TExpr>),
     ) -> TExpr {
         let container = Ty::List(Box::new(t.clone()));
-        let Some((place, _)) = self.place(base) else { return error_at(span) };
+        let Some((place, _)) = self.lvalue(base) else { return error_at(span) };
         let Some(x) = self.stored(base, &place, (&container, t), x) else { return error_at(span) };
         let (name, args) = make(x);
         self.change(base, name, args, span)
@@ -374,15 +374,15 @@ impl Cx<'_> {
 
     /// Emits a change of the place `base`; its value is None.
     fn change(&mut self, base: &Expr, name: Method, args: Vec<TExpr>, span: Span) -> TExpr {
-        let Some((place, _)) = self.place(base) else { return error_at(span) };
+        let Some((place, _)) = self.lvalue(base) else { return error_at(span) };
         self.out.push(TStmt::Mutate { place, change: TChange::Method { name, args }, span });
         none(span)
     }
 
     /// Reads an entry, then removes it.
     fn pop(&mut self, base: &Expr, container: TExpr, key: TExpr, name: Method, span: Span) -> TExpr {
-        if self.place_ty(base).is_none() {
-            let Some(_) = self.place(base) else { return error_at(span) };
+        if self.lvalue_ty(base).is_none() {
+            let Some(_) = self.lvalue(base) else { return error_at(span) };
         }
         let key = self.save("key", key);
         let value = self.element_at(container, key.clone(), span);
@@ -403,8 +403,8 @@ impl Cx<'_> {
         if value.ty.is_error() {
             return error_at(span);
         }
-        let Some((place, _)) = self.place(base) else { return error_at(span) };
-        self.set_place(place, value, span);
+        let Some((place, _)) = self.lvalue(base) else { return error_at(span) };
+        self.set_lvalue(place, value, span);
         none(span)
     }
 }

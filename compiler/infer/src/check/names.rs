@@ -210,7 +210,7 @@ impl Cx<'_> {
         if let Some(ty) = TYPES.iter().find(|t| **t == &**name) {
             return Meaning::Type(ty);
         }
-        let d = self.untold_name(name, span).unwrap_or_else(|| self.undefined(name, span));
+        let d = self.late_size_error(name, span).unwrap_or_else(|| self.undefined(name, span));
         self.report(d);
         Meaning::Broken
     }

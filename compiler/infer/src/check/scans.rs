@@ -81,7 +81,7 @@ impl Cx<'_> {
                     cx.report(Diagnostic::new(Code::E0204, f.span, text));
                     return None;
                 };
-                let same = cx.same_carry(&layouts::anywhere(&carry), &layouts::anywhere(&back), f.span, name);
+                let same = cx.same_carry(&layouts::unsharded(&carry), &layouts::unsharded(&back), f.span, name);
                 same.then_some((inst, callee, ret, back))
             })?;
             match layouts::settled(&carry, &back) {
@@ -193,7 +193,7 @@ fn rows_of(ty: &Ty, n: &mut Option<Size>) -> Option<Ty> {
 pub fn part_of(ty: &Ty, axis: i64, n: &mut Option<Size>) -> Option<Ty> {
     match ty {
         Ty::Tensor(t) => {
-            let at = place(axis, t.rank())?;
+            let at = normal_axis(axis, t.rank())?;
             let mut shape = t.shape.clone();
             let size = shape.remove(at);
             n.get_or_insert(size);
@@ -210,7 +210,7 @@ pub fn part_of(ty: &Ty, axis: i64, n: &mut Option<Size>) -> Option<Ty> {
 }
 
 /// A dim counted from the front, of so many.
-fn place(axis: i64, rank: usize) -> Option<usize> {
+fn normal_axis(axis: i64, rank: usize) -> Option<usize> {
     let at = if axis < 0 { axis.checked_add(rank as i64)? } else { axis };
     usize::try_from(at).ok().filter(|at| *at < rank)
 }
@@ -225,7 +225,7 @@ fn stacked(ty: &Ty, n: &Size) -> Option<Ty> {
 pub fn stacked_at(ty: &Ty, axis: i64, n: &Size, rows: &Sharding) -> Option<Ty> {
     let whole = |shape: &[Size], dtype, sharding: &Sharding| {
         let (mut shape, rank) = (shape.to_vec(), shape.len());
-        let at = place(axis, rank + 1)?;
+        let at = normal_axis(axis, rank + 1)?;
         shape.insert(at, n.clone());
         let mesh = sharding.mesh.clone().or_else(|| rows.mesh.clone());
         let sharding = Sharding { mesh, ..sharding.clone() }.with(at, rows.axes(0), rank);

@@ -1,11 +1,11 @@
 //! Statements.
 
 use super::args::{Slot, Value};
+use super::block_directives::Rest;
 use super::cx::{Cx, error_at};
 use super::env::Changes;
 use super::exprs::decided;
 use super::flow::Path;
-use super::following::Rest;
 use super::format::known_text;
 use std::collections::BTreeSet;
 use tessera_base::{Code, Diagnostic, SizeVar, Span};
@@ -156,13 +156,13 @@ impl Cx<'_> {
         let changed = self.before_branches([then, otherwise]);
         let sources = self.size_sources.clone();
         let mark = self.env.mark();
-        self.learn(&condition, true);
+        self.assume_condition(&condition, true);
         let (then_out, then_told) = self.telling_block(then);
         let then_path = Path { alive: self.alive, changes: self.env.rollback(mark) };
         let then_facts = std::mem::replace(&mut self.sizes.facts, before.clone());
         let then_sources = std::mem::replace(&mut self.size_sources, sources.clone());
         self.alive = was_alive;
-        self.learn(&condition, false);
+        self.assume_condition(&condition, false);
         let (else_out, else_told) = self.telling_block(otherwise);
         let else_path = Path { alive: self.alive, changes: self.env.rollback(mark) };
         // What goes on after one branch only knows what that one does.
@@ -173,9 +173,9 @@ impl Cx<'_> {
         };
         // What is told on every path that comes here is told.
         match (then_path.alive, else_path.alive) {
-            (true, true) => self.told_too(then_told.intersection(&else_told)),
-            (true, false) => self.told_too(&then_told),
-            (false, true) => self.told_too(&else_told),
+            (true, true) => self.mark_assigned_too(then_told.intersection(&else_told)),
+            (true, false) => self.mark_assigned_too(&then_told),
+            (false, true) => self.mark_assigned_too(&else_told),
             (false, false) => {}
         }
         let else_sources = std::mem::take(&mut self.size_sources);
@@ -202,7 +202,7 @@ impl Cx<'_> {
     fn telling_block(&mut self, stmts: &[Stmt]) -> (Vec<TStmt>, BTreeSet<SizeVar>) {
         self.block(|cx| {
             cx.stmts(stmts);
-            cx.told_here()
+            cx.assigned_here()
         })
     }
 
@@ -259,7 +259,7 @@ impl Cx<'_> {
             return;
         }
         let possible = !self.sizes.facts.contradictory();
-        self.learn(&test, true);
+        self.assume_condition(&test, true);
         let known = decided(test_expr, &test).or_else(|| self.decided_by_arguments(&test));
         if known == Some(false) && self.nested == 0 && self.loop_depth == 0 && self.alive {
             let why = message.as_ref().and_then(known_text).unwrap_or_else(|| "this never holds".into());
@@ -365,7 +365,7 @@ impl Cx<'_> {
             }
         }
         let (out, told) = self.telling_block(body);
-        self.told_too(&told);
+        self.mark_assigned_too(&told);
         let policy = self.policy;
         self.set_numerics(before);
         match policy == before.policy {

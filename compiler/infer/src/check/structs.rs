@@ -1,14 +1,14 @@
 //! Structs: their types at given parameters, and constructors.
 
-use super::agree::{Part, has_sizes};
 use super::annots::{AnnotScope, Unbound};
 use super::args::{Slot, Value};
 use super::calls::literal_fit;
 use super::coerce::holds_any;
+use super::container_literals::{Wanted, outline};
 use super::cx::{Cx, error_at};
 use super::generics::{self, GenericKind, dtype_in, is_ragged, kind_of, type_in};
+use super::size_checks::{SizeClaim, has_sizes};
 use super::types::has_unknown;
-use super::written::{Wanted, outline};
 use crate::db;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -353,7 +353,7 @@ impl Cx<'_> {
             saved.push(self.save(&field.name.text, TExpr { ty, ..value }));
         }
         let given = saved;
-        let parts = def.fields.iter().zip(&given).zip(declared).map(|((field, value), declared)| Part {
+        let parts = def.fields.iter().zip(&given).zip(declared).map(|((field, value), declared)| SizeClaim {
             what: Role::Field { of: def.name.text.to_string(), field: field.name.text.to_string() }.text(),
             declared: declared.clone(),
             found: value.ty.clone(),
@@ -362,7 +362,7 @@ impl Cx<'_> {
             ints,
             before: false,
         });
-        let stmts = self.agree(parts.collect());
+        let stmts = self.check_sizes(parts.collect());
         self.out.extend(stmts);
         given
     }

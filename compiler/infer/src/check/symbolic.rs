@@ -1,8 +1,8 @@
 //! Symbolic values of ints: sizes as values, and values of sizes.
 
 use super::cx::{Cx, int};
-use super::elements::is_search;
-use super::untold::linear_in;
+use super::element_sizes::is_search;
+use super::late_sizes::linear_in;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_base::size::Atom;
@@ -86,7 +86,7 @@ impl Cx<'_> {
             self.dim_sources.iter().filter(|(_, read)| fit(read)).map(|(s, read)| (s.clone(), read.clone())).collect();
         let vars: Vec<SizeVar> = dims.iter().map(|_| self.sizes.fresh_int_var("dim")).collect();
         let sizes: Vec<(&Size, SizeVar)> = dims.iter().map(|(s, _)| s).zip(vars.iter().cloned()).collect();
-        let (form, by) = size.in_told(&sizes, &|v| self.is_told(v, from))?;
+        let (form, by) = size.in_terms_of(&sizes, &|v| self.is_told(v, from))?;
         let needed = form.vars();
         for ((dim, read), var) in dims.iter().zip(vars).filter(|(_, var)| needed.contains(var)) {
             self.bind_dim(dim, read.clone(), var)?;
@@ -101,7 +101,7 @@ impl Cx<'_> {
         if from == Sources::Sure {
             return !var.each && source.is_some_and(|(e, _)| !is_search(e));
         }
-        self.is_bound(var) || source.is_some() || self.untold.contains_key(var)
+        self.is_bound(var) || source.is_some() || self.late_sizes.contains_key(var)
     }
 
     /// Whether it is read at the entry of the function.
@@ -175,8 +175,8 @@ impl Cx<'_> {
         if let Some(bind) = self.func.as_ref().and_then(|f| f.size_binds.iter().find(|b| b.var == *var)) {
             return Some(TExpr { kind: TKind::Local(bind.local), ty: Ty::Int(Some(Size::var(var.clone()))), span });
         }
-        if self.untold.contains_key(var) {
-            return self.untold_value(var, span);
+        if self.late_sizes.contains_key(var) {
+            return self.late_size_value(var, span);
         }
         let (source, entry) = self.size_sources.get(var)?.clone();
         let source = if is_search(&source) { self.found_or_stop(&var.name, source) } else { source };
@@ -198,7 +198,7 @@ impl Cx<'_> {
         let mut known = self.size_sources.len();
         self.sources_of_part(declared, value, entry);
         // What tells a size may stand behind what is made of it.
-        while self.size_sources.len() > known && super::agree::has_composed(declared) {
+        while self.size_sources.len() > known && super::size_checks::has_composed(declared) {
             known = self.size_sources.len();
             self.sources_of_part(declared, value, entry);
         }
@@ -288,7 +288,7 @@ impl Cx<'_> {
     /// `size` (a variable, or linear in one that has no source yet) has the value `from`.
     fn solve_source(&mut self, size: &Size, entry: bool, from: impl Fn() -> TExpr) {
         if let Some(var) = size.as_var() {
-            if self.untold.contains_key(var) {
+            if self.late_sizes.contains_key(var) {
                 return;
             }
             // A plain dim is a better source than an element of a list, unless something was computed from that.
@@ -303,7 +303,7 @@ impl Cx<'_> {
         let known = |v: &SizeVar| self.size_sources.get(v).is_some_and(|(e, _)| !is_search(e));
         let open: Vec<SizeVar> = size.vars().into_iter().filter(|v| !known(v)).collect();
         let [var] = open.as_slice() else { return };
-        if self.untold.contains_key(var) {
+        if self.late_sizes.contains_key(var) {
             return;
         }
         let Some((a, b)) = linear_in(size, var) else { return };

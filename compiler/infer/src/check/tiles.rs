@@ -311,7 +311,7 @@ impl Cx<'_> {
             );
         }
         let whole = body.iter().find_map(|s| match s {
-            TStmt::Mutate { place: TPlace { root: TRoot::Local(l), .. }, span, .. } if params.contains(l) => {
+            TStmt::Mutate { place: TLvalue { root: TRoot::Local(l), .. }, span, .. } if params.contains(l) => {
                 Some(*span)
             }
             _ => None,

@@ -32,7 +32,7 @@ impl Primitive for BlockDot {
     }
 
     fn meaning(&self, x: &[ArrayRef], _: TypeRef, _: Summation) -> Meaning {
-        Ok(reference::blocks::dot(self.format, x[0], x[1]))
+        Ok(reference::block_quant::dot(self.format, x[0], x[1]))
     }
 
     fn links(&self, _: Site) -> Vec<Vec<Link>> {

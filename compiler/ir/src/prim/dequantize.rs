@@ -26,7 +26,7 @@ impl Primitive for Dequantize {
     }
 
     fn meaning(&self, x: &[ArrayRef], _: TypeRef, _: Summation) -> Meaning {
-        Ok(reference::blocks::dequantize(self.format, x[0]))
+        Ok(reference::block_quant::dequantize(self.format, x[0]))
     }
 
     fn links(&self, at: Site) -> Vec<Vec<Link>> {

@@ -65,8 +65,8 @@ impl Primitive for Dot {
         Ok(reference::dot::dot(x[0], x[1], x.get(2).copied(), form, result.dtype))
     }
 
-    /// `[batch…, m, k] @ [batch…, k, n]`, or with several dims in place of `n` (`tessera_shard::apart`). Rows that do not
-    /// take all steps know their position.
+    /// `[batch…, m, k] @ [batch…, k, n]`, or with several dims in place of `n` (`tessera_shard::unflatten_columns`).
+    /// Rows that do not take all steps know their position.
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
         factors(at.rank(0), at.rank(1), self.steps == Steps::All)
     }

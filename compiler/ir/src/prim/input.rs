@@ -16,7 +16,7 @@ impl Primitive for Input {
         let (i, ty) = (self.number, &at.node.ty);
         let input = at.g.inputs.get(i as usize).ok_or_else(|| format!("input {i} is not declared"))?;
         // How it lies is the caller's.
-        let fits = input.ty.anywhere() == ty.anywhere();
+        let fits = input.ty.unsharded() == ty.unsharded();
         ensure(fits, || format!("input {i} is declared as {}, used as {ty}", input.ty))
     }
 

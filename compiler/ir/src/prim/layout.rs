@@ -59,7 +59,7 @@ impl Primitive for Layout {
         let x = lift.each(node.operands[0]);
         let rank = node.ty.shape.len();
         let on = |axis: &Arc<Along>| node.ty.sharding.with(0, std::slice::from_ref(&axis.name), rank);
-        Some(lift.axis.map_or(x, |axis| lift.lying(x, on(axis))))
+        Some(lift.axis.map_or(x, |axis| lift.with_sharding(x, on(axis))))
     }
 
     fn role(&self, _: Site) -> Role {

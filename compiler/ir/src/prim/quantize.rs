@@ -29,7 +29,7 @@ impl Primitive for Quantize {
     }
 
     fn meaning(&self, x: &[ArrayRef], _: TypeRef, _: Summation) -> Meaning {
-        Ok(reference::blocks::quantize(self.format, x[0]))
+        Ok(reference::block_quant::quantize(self.format, x[0]))
     }
 
     /// What is in one block, or of one key, is in one place.

@@ -29,7 +29,7 @@ impl Primitive for Scan {
                 }
                 NodeType::new(outside.shape[1..].to_vec(), outside.dtype)
             } else {
-                outside.anywhere()
+                outside.unsharded()
             };
             if inside != input.ty {
                 return Err(format!("operand {i} is {inside} inside, the body declares {}", input.ty));
@@ -37,7 +37,7 @@ impl Primitive for Scan {
         }
         let result = |(i, &o): (usize, &NodeId)| {
             let ty = body.ty(o);
-            if i < carry { ty.anywhere() } else { ty.stacked(trips) }
+            if i < carry { ty.unsharded() } else { ty.stacked(trips) }
         };
         let expected: Vec<NodeType> = body.outputs.iter().enumerate().map(result).collect();
         ensure(expected == n.results, || "its results are not those of its body".into())

@@ -21,8 +21,8 @@ pub const ROWS: &[Row] = &[
     row("ReduceLogSumExp", |n| reduce(n, "x", "logsumexp", "x")).honours(REDUCED),
     row("GlobalAveragePool", |n| spatial(n, "op.mean")),
     row("GlobalMaxPool", |n| spatial(n, "op.max")),
-    row("ArgMax", |n| place(n, "argmax")).honours(&["axis", "keepdims", "select_last_index"]),
-    row("ArgMin", |n| place(n, "argmin")).honours(&["axis", "keepdims", "select_last_index"]),
+    row("ArgMax", |n| arg_reduce(n, "argmax")).honours(&["axis", "keepdims", "select_last_index"]),
+    row("ArgMin", |n| arg_reduce(n, "argmin")).honours(&["axis", "keepdims", "select_last_index"]),
     row("CumSum", running).honours(&["exclusive", "reverse"]),
 ];
 
@@ -120,7 +120,7 @@ fn spatial(n: &mut Node, name: &str) -> Result<(), No> {
     n.give(&format!("{name}({}, axis={}, keepdims=True)", x.text, axes_text(&axes)), x.rank, x.dtype)
 }
 
-fn place(n: &mut Node, name: &str) -> Result<(), No> {
+fn arg_reduce(n: &mut Node, name: &str) -> Result<(), No> {
     let x = n.tensor(0)?;
     let axis = x.axis(n.int("axis", 0))?;
     let (keep, rank) = if n.int("keepdims", 1) != 0 { ("True", x.rank) } else { ("False", x.rank - 1) };

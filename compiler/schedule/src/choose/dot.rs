@@ -1,7 +1,7 @@
 //! Directives of a matrix product: which axes are rows, columns and batch, the register tile,
 //! blocks by cache size, packing.
 
-use super::{WAKE_NS, columns, parallel_axes};
+use super::{WAKE_NS, conv_rows, parallel_axes};
 use tessera_ir::index::Var;
 use tessera_ir::schedule::{Directive, Machine, Schedule, ValueId, ValueOp};
 use tessera_ops::map::kind_of;
@@ -88,7 +88,7 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     // Whole rows of columns, where the right operand is even in them only.
     let packed_rows = n.and_then(|n| s.row_along(right, n)).map(|row| {
         let step_bytes = depth.min(ROWS_DEPTH) * bytes as u64;
-        columns::tile(extent(n), row, lanes as u64, step_bytes, points.div_ceil(batch.max(1)), machine)
+        conv_rows::tile(extent(n), row, lanes as u64, step_bytes, points.div_ceil(batch.max(1)), machine)
     });
     let (rows, vectors) = registers(extent(m), packed_rows.unwrap_or(extent(n)), lanes, machine.vector_registers);
     out.push(Directive::Registers { rows, vectors });

@@ -1,6 +1,6 @@
 //! The ways into scratch and out of it: rows turned over, half spectra joined and split.
 
-use super::{FftKind, Place, Transform};
+use super::{FftKind, StageBuffer, Transform};
 use tessera_ir::index::Index;
 use tessera_ir::tile::{LANE, Val};
 use tessera_ops::fft::codelet::{self, Arith, Pair};
@@ -41,9 +41,10 @@ impl Transform<'_> {
     /// Result `k` as it leaves: of the forward transform of reals split from the two halves.
     fn result(&mut self, from: u32, k: &Index, mirror: &Index) -> Pair<Val> {
         if self.f.kind != FftKind::RealForward {
-            return self.load_point(Place::Scratch(from), k);
+            return self.load_point(StageBuffer::Scratch(from), k);
         }
-        let (z, m) = (self.load_point(Place::Scratch(from), k), self.load_point(Place::Scratch(from), mirror));
+        let (z, m) =
+            (self.load_point(StageBuffer::Scratch(from), k), self.load_point(StageBuffer::Scratch(from), mirror));
         let w = self.factor(k.times(2).offset(self.plan.half_table() as i64));
         let by = self.c.constant(0.5 * self.f.scale as f32);
         codelet::split_half(&mut self.c, z, m, w, by)
@@ -77,7 +78,8 @@ impl Transform<'_> {
         if own == k {
             return self.result(from, k, mirror);
         }
-        let (z, m) = (self.load_point(Place::Scratch(from), own), self.load_point(Place::Scratch(from), mirror));
+        let (z, m) =
+            (self.load_point(StageBuffer::Scratch(from), own), self.load_point(StageBuffer::Scratch(from), mirror));
         let w = self.factor(k.times(2).offset(self.plan.half_table() as i64));
         let by = self.c.constant(0.5 * self.f.scale as f32);
         codelet::split_half(&mut self.c, z, m, w, by)
@@ -125,7 +127,7 @@ impl Transform<'_> {
 
     /// The points of the half-length transform from a half spectrum, of which the values from
     /// `n_from` on are 0 and the ends are real.
-    pub fn join(&mut self, from: Place, to: u32) {
+    pub fn join(&mut self, from: StageBuffer, to: u32) {
         let (n, given) = (self.plan.n as u64, self.layout.n_from);
         self.join_one(from, to, &Index::constant(0), true, n < given);
         // Where the value itself or its mirror image begins or ceases to be given.
@@ -140,7 +142,7 @@ impl Transform<'_> {
         }
     }
 
-    fn join_one(&mut self, from: Place, to: u32, k: &Index, own: bool, mirror: bool) {
+    fn join_one(&mut self, from: StageBuffer, to: u32, k: &Index, own: bool, mirror: bool) {
         let zero = self.c.constant(0.0);
         let n = Index::constant(self.plan.n as i64);
         let mut x = if own { self.load_point(from, k) } else { [zero; 2] };

@@ -1,6 +1,6 @@
 //! One stage: loads, a butterfly, factors, stores.
 
-use super::{FftKind, Place, Transform};
+use super::{FftKind, StageBuffer, Transform};
 use tessera_ir::index::Index;
 use tessera_ir::tile::{LANE, Val};
 use tessera_ops::fft::codelet::{self, Arith, Pair};
@@ -28,18 +28,20 @@ impl Transform<'_> {
         point.times(2).offset(part).times(i64::from(self.share.lanes)).plus(&self.lane())
     }
 
-    pub fn load_point(&mut self, from: Place, j: &Index) -> Pair<Val> {
+    pub fn load_point(&mut self, from: StageBuffer, j: &Index) -> Pair<Val> {
         let valid = self.share.valid;
         match from {
-            Place::Scratch(buf) => [0, 1].map(|part| self.c.load(buf, self.scratch_at(j, part), self.share.lanes)),
-            Place::Operand if self.f.kind == FftKind::RealForward => {
+            StageBuffer::Scratch(buf) => {
+                [0, 1].map(|part| self.c.load(buf, self.scratch_at(j, part), self.share.lanes))
+            }
+            StageBuffer::Operand if self.f.kind == FftKind::RealForward => {
                 // Neighbouring reals are the parts of a point.
                 [0, 1].map(|part| {
                     let at = self.column_at(&j.times(2).offset(part), self.layout.n_from, 1);
                     self.c.load(self.input, at, valid)
                 })
             }
-            Place::Operand => {
+            StageBuffer::Operand => {
                 let at = self.column_at(j, self.layout.n_from, 2);
                 [0, 1].map(|part| self.c.load(self.input, at.offset(part), valid))
             }
@@ -73,7 +75,7 @@ impl Transform<'_> {
     }
 
     /// Stage `s`; `ends`: whether it is the first and the last one.
-    pub fn stage(&mut self, s: &Stage, from: Place, to: Place, ends: [bool; 2]) {
+    pub fn stage(&mut self, s: &Stage, from: StageBuffer, to: StageBuffer, ends: [bool; 2]) {
         let (before, after) = (s.before as u64, s.after as u64);
         self.each(0, after, &mut |t, p| {
             let p = p.clone();
@@ -93,7 +95,14 @@ impl Transform<'_> {
         self.c.close(var, lo, hi);
     }
 
-    fn butterfly(&mut self, s: &Stage, from: Place, to: Place, [first, last]: [bool; 2], [p, q]: [&Index; 2]) {
+    fn butterfly(
+        &mut self,
+        s: &Stage,
+        from: StageBuffer,
+        to: StageBuffer,
+        [first, last]: [bool; 2],
+        [p, q]: [&Index; 2],
+    ) {
         let (before, r) = (s.before as i64, s.radix as i64);
         let place = q.plus(&p.times(before));
         let mut points = vec![];
@@ -112,8 +121,8 @@ impl Transform<'_> {
                 z = self.finish(z, &k);
             }
             match to {
-                Place::Scratch(buf) => self.store_scratch(buf, &k, z),
-                Place::Operand => self.store_column(&k, z),
+                StageBuffer::Scratch(buf) => self.store_scratch(buf, &k, z),
+                StageBuffer::Operand => self.store_column(&k, z),
             }
         }
     }

@@ -1,6 +1,8 @@
 //! Reductions across the vector: the lanes of a vector are positions of an axis that stays, and
 //! each has its own canonical lanes, kept in scratch memory as `[canonical lane][column]`.
 //!
+//! Also called: column reductions.
+//!
 //! A grid point owns a block of columns, wide enough to read whole pages of a row: where each
 //! row is another page, translating addresses costs more than the additions.
 
@@ -165,7 +167,7 @@ impl<'s> Plan<'s> {
             let (q, l) = (n.var(last), n.var(count as i64 - 1));
             n.plain_loop(q, lo, hi, |n| {
                 n.plain_loop(l, vec![Index::default()], vec![Index::constant(count as i64)], |n| {
-                    let old = n.place(r.axis, Index::var(q).times(LANES as i64).plus(&Index::var(l)));
+                    let old = n.bind_axis(r.axis, Index::var(q).times(LANES as i64).plus(&Index::var(l)));
                     self.walk(n, columns.axis, &columns.span, &mut |n, chunk| {
                         self.bind_results(n, columns, chunk, i, bufs);
                         let value = n.eval(r.arg)?;
@@ -176,7 +178,7 @@ impl<'s> Plan<'s> {
                         self.store_all(n, lanes_buf, at, next);
                         Ok(())
                     })?;
-                    n.place(r.axis, old);
+                    n.bind_axis(r.axis, old);
                     Ok(())
                 })
             })?;

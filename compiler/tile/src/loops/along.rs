@@ -1,5 +1,7 @@
 //! Kernels without reductions, and reductions along the vector: the lanes of a vector are the
 //! canonical lanes of the sum.
+//!
+//! Also called: row reductions.
 
 use super::{Plan, Red};
 use crate::LowerError;
@@ -105,9 +107,9 @@ impl<'s> Plan<'s> {
             let var = n.var(last);
             acc = n.carry_loop(var, lo, hi, &acc, |n, acc| {
                 (n.lanes, n.valid) = (LANES as u32, valid);
-                let old = n.place(r.axis, Index::var(var).times(LANES as i64).plus(&Index::var(LANE)));
+                let old = n.bind_axis(r.axis, Index::var(var).times(LANES as i64).plus(&Index::var(LANE)));
                 let next = body(n, acc, valid)?;
-                n.place(r.axis, old);
+                n.bind_axis(r.axis, old);
                 Ok(next)
             })?;
             (n.lanes, n.valid) = before;

@@ -64,13 +64,13 @@ impl Red {
     }
 }
 
-fn place(at: &Index, lanes: u32) -> Index {
+fn bind_axis(at: &Index, lanes: u32) -> Index {
     if lanes > 1 { at.plus(&Index::var(LANE)) } else { at.clone() }
 }
 
 fn load_pair(n: &mut Nest, r: &Red, bufs: &[u32; 2], at: &Index, lanes: u32) -> Pair {
     bufs.map(|buf| {
-        let access = Access { buf, at: place(at, lanes), valid: lanes, guards: vec![] };
+        let access = Access { buf, at: bind_axis(at, lanes), valid: lanes, guards: vec![] };
         n.define(Def::Load(access), r.of, lanes)
     })
 }
@@ -79,7 +79,7 @@ fn load_pair(n: &mut Nest, r: &Red, bufs: &[u32; 2], at: &Index, lanes: u32) -> 
 fn store_pair(n: &mut Nest, bufs: &[u32; 2], at: &Index, pair: Pair, lanes: u32) {
     let before = (n.lanes, n.valid);
     (n.lanes, n.valid) = (lanes, lanes);
-    bufs.iter().zip(pair).for_each(|(buf, v)| n.store(*buf, place(at, lanes), v, false));
+    bufs.iter().zip(pair).for_each(|(buf, v)| n.store(*buf, bind_axis(at, lanes), v, false));
     (n.lanes, n.valid) = before;
 }
 
@@ -153,7 +153,7 @@ impl<'s> Plan<'s> {
             let next = n.carry_loop(var, lo, hi, &acc, |n, acc| {
                 (n.lanes, n.valid) = (lanes, valid);
                 let at = Index::var(var).times(LANES as i64).plus(&Index::var(LANE));
-                let old = n.place(r.axis, at.clone());
+                let old = n.bind_axis(r.axis, at.clone());
                 let mut value = self.row_value(n, r)?;
                 if valid < lanes {
                     let inside = vec![Guard { index: at, lo: 0, hi: extent as i64 }];
@@ -162,7 +162,7 @@ impl<'s> Plan<'s> {
                     value = r.map(n, MapOp::r#where, &[inside, value, zero]);
                 }
                 let next = r.add(n, [acc[0], acc[1]], value);
-                n.place(r.axis, old);
+                n.bind_axis(r.axis, old);
                 Ok(next.to_vec())
             })?;
             acc = [next[0], next[1]];
@@ -282,7 +282,7 @@ impl<'s> Plan<'s> {
             let (q, l): (Var, Var) = (n.var(last), n.var(i64::from(count) - 1));
             n.plain_loop(q, lo, hi, |n| {
                 n.plain_loop(l, vec![Index::default()], vec![Index::constant(i64::from(count))], |n| {
-                    let old = n.place(r.axis, Index::var(q).times(LANES as i64).plus(&Index::var(l)));
+                    let old = n.bind_axis(r.axis, Index::var(q).times(LANES as i64).plus(&Index::var(l)));
                     self.walk(n, columns.axis, &columns.span, &mut |n, chunk| {
                         self.bind_results(n, columns, chunk, i, bufs);
                         let value = n.eval(r.arg)?;
@@ -292,7 +292,7 @@ impl<'s> Plan<'s> {
                         store_pair(n, lanes, &at, next, self.lanes);
                         Ok(())
                     })?;
-                    n.place(r.axis, old);
+                    n.bind_axis(r.axis, old);
                     Ok(())
                 })
             })?;

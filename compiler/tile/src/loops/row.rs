@@ -1,5 +1,7 @@
 //! Rows that are read more than once: several reductions over one axis, and the walk that writes.
 //!
+//! Also called: softmax and normalisation kernels.
+//!
 //! The stages of a row are its reductions in order and the walk. What several of them need is
 //! computed again where that is cheap, and kept in scratch memory by the first where it is not:
 //! a softmax evaluates each exponential once.
@@ -98,7 +100,7 @@ impl<'s> Plan<'s> {
     pub(super) fn recall(&self, n: &mut Nest<'s>, stage: usize) {
         let Some(axis) = self.reductions.first().map(|r| r.axis) else { return };
         for k in self.kept.iter().filter(|k| k.stages[1..].contains(&stage)) {
-            let at = self.kept_at(k, n.place_of(axis));
+            let at = self.kept_at(k, n.axis_index(axis));
             let lanes = if at.uses(LANE) { n.lanes } else { 1 };
             let valid = if lanes > 1 { n.valid } else { 1 };
             if let Some(kind) = kind_of(self.s.value(k.value).dtype) {
@@ -126,7 +128,7 @@ impl<'s> Plan<'s> {
         let value = n.eval(r.arg)?;
         for k in self.kept.iter().filter(|k| k.stages.first() == Some(&stage)) {
             let v = n.eval(k.value)?;
-            let at = self.kept_at(k, n.place_of(r.axis));
+            let at = self.kept_at(k, n.axis_index(r.axis));
             n.store(k.buf, at, v, false);
         }
         Ok(value)
@@ -195,9 +197,9 @@ impl<'s> Plan<'s> {
             n.plain_loop(var, vec![Index::constant(from)], hi, |n| {
                 let before = (n.lanes, n.valid);
                 (n.lanes, n.valid) = (LANES as u32, valid);
-                let old = n.place(r.axis, Index::var(var).times(LANES as i64).plus(&Index::var(LANE)));
+                let old = n.bind_axis(r.axis, Index::var(var).times(LANES as i64).plus(&Index::var(LANE)));
                 body(n)?;
-                n.place(r.axis, old);
+                n.bind_axis(r.axis, old);
                 (n.lanes, n.valid) = before;
                 Ok(())
             })?;
@@ -208,10 +210,10 @@ impl<'s> Plan<'s> {
     fn choose_chunk(&self, n: &mut Nest<'s>, r: &Red, chunk: Index, acc: Val, valid: u32) -> Result<Val, LowerError> {
         let before = (n.lanes, n.valid);
         (n.lanes, n.valid) = (LANES as u32, valid);
-        let old = n.place(r.axis, chunk.times(LANES as i64).plus(&Index::var(LANE)));
+        let old = n.bind_axis(r.axis, chunk.times(LANES as i64).plus(&Index::var(LANE)));
         let value = self.row_value(n, r)?;
         let next = n.define(Def::Fold { kind: r.kind, acc, value, valid }, r.of, LANES as u32);
-        n.place(r.axis, old);
+        n.bind_axis(r.axis, old);
         (n.lanes, n.valid) = before;
         Ok(next)
     }

@@ -1,8 +1,8 @@
 //! Calls of operators: `op.softmax(x, axis=-1)`, `x.sum(0)`.
 
 use super::args::{Converted, convert};
-use super::layout::lay_out;
 use super::matching::{Given, Matched, match_args, shown};
+use super::result_sharding::lay_out;
 use super::{broken, error_expr};
 use crate::sizes::SizeCx;
 use tessera_base::{Code, Diagnostic, Reach, Size, Span, TensorType};

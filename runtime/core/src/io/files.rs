@@ -1,9 +1,9 @@
 //! Opening, reading and atomically replacing files.
 
-use super::aside;
-use super::replace::{self, Lasting, replace};
+use super::replace::{self, Durability, replace};
+use super::sandbox;
+use crate::dry_run;
 use crate::fault::{Fault, allowed_memory, human_bytes};
-use crate::outline;
 use crate::tensor::memory_limit;
 use crate::world;
 use flate2::read::MultiGzDecoder;
@@ -48,7 +48,7 @@ fn near_file(path: &Path) -> Option<PathBuf> {
 
 /// Opens a file and tells its length.
 pub fn open(path: &Path) -> Result<(BufReader<File>, u64), Fault> {
-    let file = File::open(aside::written(path).as_deref().unwrap_or(path)).map_err(|e| fault("read", path, &e))?;
+    let file = File::open(sandbox::written(path).as_deref().unwrap_or(path)).map_err(|e| fault("read", path, &e))?;
     let meta = file.metadata().map_err(|e| fault("read", path, &e))?;
     if meta.is_dir() {
         return Err(fault("read", path, &std::io::ErrorKind::IsADirectory.into()));
@@ -119,13 +119,13 @@ pub fn read_text(path: &Path) -> Result<String, Fault> {
 /// Writes a file as a whole: the old content stays until the new one is complete and on the disk. Links are
 /// followed; devices and FIFOs are written through. Of several processes the first one writes it.
 pub fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<(), Fault>) -> Result<(), Fault> {
-    if outline::is_on() {
+    if dry_run::is_on() {
         return Ok(());
     }
-    if aside::is_on() {
-        return aside::write(path, |e| write_fault(path, &e), write);
+    if sandbox::is_on() {
+        return sandbox::write(path, |e| write_fault(path, &e), write);
     }
-    let replace = || replace(path, Lasting::OnDisk, |e| write_fault(path, &e), write);
+    let replace = || replace(path, Durability::OnDisk, |e| write_fault(path, &e), write);
     match world::world() {
         None => replace(),
         Some(w) => w.once(&path.to_string_lossy(), replace),
@@ -135,7 +135,7 @@ pub fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> Resul
 /// Adds to the end of a file, which is made where there is none. Of several processes the first one does.
 pub fn append(path: &Path, text: &str) -> Result<(), Fault> {
     let append = || {
-        let append = if aside::is_on() { aside::append } else { replace::append };
+        let append = if sandbox::is_on() { sandbox::append } else { replace::append };
         append(path, text.as_bytes()).map_err(|e| write_fault(path, &e))
     };
     match world::world() {
@@ -146,7 +146,7 @@ pub fn append(path: &Path, text: &str) -> Result<(), Fault> {
 
 /// Whether there is a file.
 pub fn exists(path: &Path) -> bool {
-    aside::written(path).is_some() || path.exists()
+    sandbox::written(path).is_some() || path.exists()
 }
 
 /// An error while writing, told with the path.

@@ -31,7 +31,7 @@ static CLEARED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// What a write promises beyond that nobody ever sees a part of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lasting {
+pub enum Durability {
     /// When it is done, the content is on the disk.
     OnDisk,
     /// For what can be made again: a failure of power may leave the file damaged, so readers check it.
@@ -39,7 +39,7 @@ pub enum Lasting {
 }
 
 /// Where a path leads.
-enum Place {
+enum Destination {
     /// To something that bytes flow into; there is nothing to replace.
     Stream(PathBuf),
     /// To what this process has open under a number.
@@ -53,14 +53,14 @@ enum Place {
 /// one of the caller.
 pub fn replace<E>(
     path: &Path,
-    lasting: Lasting,
+    lasting: Durability,
     told: impl Fn(io::Error) -> E,
     write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
 ) -> Result<(), E> {
-    let stream = match place(path).map_err(&told)? {
-        Place::Stream(path) => open(&path),
-        Place::Open(number) => same(number),
-        Place::Regular(path, old) => {
+    let stream = match destination(path).map_err(&told)? {
+        Destination::Stream(path) => open(&path),
+        Destination::Open(number) => same(number),
+        Destination::Regular(path, old) => {
             // What may not be written is not replaced either.
             old.as_ref().map_or(Ok(()), |_| open(&path).map(drop)).map_err(&told)?;
             let dir = folder(&path);
@@ -89,9 +89,11 @@ fn buffered<E>(
 
 /// Writes at the end of a file, or the first bytes of a new one.
 pub fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = match place(path)? {
-        Place::Open(number) => same(number)?,
-        Place::Stream(path) | Place::Regular(path, _) => OpenOptions::new().append(true).create(true).open(path)?,
+    let mut file = match destination(path)? {
+        Destination::Open(number) => same(number)?,
+        Destination::Stream(path) | Destination::Regular(path, _) => {
+            OpenOptions::new().append(true).create(true).open(path)?
+        }
     };
     file.write_all(bytes)
 }
@@ -99,7 +101,7 @@ pub fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Whether bytes that are written to the path flow on, in the order of all writes: a terminal, a pipe,
 /// a device, or what the process has open.
 pub fn is_stream(path: &Path) -> bool {
-    matches!(place(path), Ok(Place::Stream(_) | Place::Open(_)))
+    matches!(destination(path), Ok(Destination::Stream(_) | Destination::Open(_)))
 }
 
 /// Removes every half-written file. For the interrupt handler, just before the process ends.
@@ -148,19 +150,19 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn place(path: &Path) -> io::Result<Place> {
+fn destination(path: &Path) -> io::Result<Destination> {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
         match std::fs::symlink_metadata(&path) {
             Ok(m) if m.is_symlink() => {}
             Ok(m) if m.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
-            Ok(m) if m.is_file() => return Ok(Place::Regular(path, Some(m))),
-            Ok(_) => return Ok(Place::Stream(path)),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Place::Regular(path, None)),
+            Ok(m) if m.is_file() => return Ok(Destination::Regular(path, Some(m))),
+            Ok(_) => return Ok(Destination::Stream(path)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Destination::Regular(path, None)),
             Err(e) => return Err(e),
         }
         if let Some(number) = descriptor(&path) {
-            return Ok(Place::Open(number));
+            return Ok(Destination::Open(number));
         }
         path = folder(&path).join(std::fs::read_link(&path)?);
     }
@@ -247,7 +249,7 @@ impl Fresh {
     }
 
     /// Makes it the file at `path`.
-    fn take_place(&mut self, path: &Path, old: Option<&Metadata>, lasting: Lasting) -> io::Result<()> {
+    fn take_place(&mut self, path: &Path, old: Option<&Metadata>, lasting: Durability) -> io::Result<()> {
         if let Some(old) = old {
             // Only the superuser may give a file away; others keep what they wrote.
             let own = self.file.metadata()?;
@@ -256,7 +258,7 @@ impl Fresh {
             }
             let _ = self.file.set_permissions(Permissions::from_mode(old.mode() & 0o777));
         }
-        if lasting == Lasting::OnDisk {
+        if lasting == Durability::OnDisk {
             self.file.sync_all()?;
         }
         let dir = folder(path);
@@ -265,11 +267,11 @@ impl Fresh {
             None => self.named(dir, lasting)?,
         };
         named.become_file(path)?;
-        if lasting == Lasting::OnDisk { sync_folder(dir) } else { Ok(()) }
+        if lasting == Durability::OnDisk { sync_folder(dir) } else { Ok(()) }
     }
 
     /// Gives a passing name to a file without one: a name that is taken can only be replaced by another.
-    fn named(&mut self, dir: &Path, lasting: Lasting) -> io::Result<Named> {
+    fn named(&mut self, dir: &Path, lasting: Durability) -> io::Result<Named> {
         let link = |path: &Path| link(&self.file, path);
         if let Ok(linked) = names().make_in(dir, link) {
             return Ok(Named::new(linked.into_temp_path()));
@@ -279,7 +281,7 @@ impl Fresh {
         self.file.rewind()?;
         io::copy(&mut self.file, &mut copy.file)?;
         copy.file.set_permissions(self.file.metadata()?.permissions())?;
-        if lasting == Lasting::OnDisk {
+        if lasting == Durability::OnDisk {
             copy.file.sync_all()?;
         }
         self.file = copy.file;

@@ -1,7 +1,7 @@
 //! Random systems against brute force over a box: what is proved is true, linear systems are decided, witnesses are
 //! witnesses, and no question takes long.
 
-use super::super::linear::{Answer, Budget, Row, System};
+use super::super::omega_test::{Answer, Budget, Row, System};
 use super::super::*;
 use super::units::var;
 use std::time::Instant;

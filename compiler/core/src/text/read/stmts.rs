@@ -105,7 +105,7 @@ impl Reader<'_> {
         if values.next().is_some() {
             return Err(op.error("there are more values than it takes"));
         }
-        Ok(TStmt::Mutate { place: TPlace { root, steps }, change, span: span(op, "at")? })
+        Ok(TStmt::Mutate { place: TLvalue { root, steps }, change, span: span(op, "at")? })
     }
 }
 

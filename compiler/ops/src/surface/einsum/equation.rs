@@ -64,7 +64,7 @@ pub fn parse(text: &str, ranks: &[usize]) -> Result<Equation, Error> {
             ));
         };
         widest = widest.max(spare);
-        inputs.push(place(&letters, dots, spare));
+        inputs.push(expand_ellipsis(&letters, dots, spare));
     }
     let output = match right {
         Some(term) => explicit(term, &inputs, widest)?,
@@ -96,7 +96,7 @@ fn read(term: &str) -> Result<(Vec<Label>, Option<usize>), Error> {
 }
 
 /// The labels with `spare` dims where the ellipsis stands.
-fn place(letters: &[Label], dots: Option<usize>, spare: usize) -> Vec<Label> {
+fn expand_ellipsis(letters: &[Label], dots: Option<usize>, spare: usize) -> Vec<Label> {
     let at = dots.unwrap_or(letters.len());
     let ellipsis = (0..spare).rev().map(|k| Label(ELLIPSIS + k as u32));
     letters[..at].iter().copied().chain(ellipsis).chain(letters[at..].iter().copied()).collect()
@@ -112,7 +112,7 @@ fn explicit(term: &str, inputs: &[Vec<Label>], widest: usize) -> Result<Vec<Labe
             return Err((Code::E0204, format!("`{label}` of the output `{term}` names a dim of no operand")));
         }
     }
-    Ok(place(&letters, dots, if dots.is_some() { widest } else { 0 }))
+    Ok(expand_ellipsis(&letters, dots, if dots.is_some() { widest } else { 0 }))
 }
 
 /// The ellipsis, then the letters that occur once, in alphabetical order.
@@ -121,5 +121,5 @@ fn implicit(inputs: &[Vec<Label>], widest: usize) -> Vec<Label> {
     let mut once: Vec<Label> =
         all.iter().copied().filter(|l| !l.is_ellipsis() && all.iter().filter(|m| *m == l).count() == 1).collect();
     once.sort_unstable();
-    place(&once, Some(0), widest)
+    expand_ellipsis(&once, Some(0), widest)
 }

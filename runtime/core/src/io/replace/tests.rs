@@ -2,7 +2,7 @@ use super::*;
 use std::io::Read;
 
 fn put(path: &Path, text: &str) -> io::Result<()> {
-    replace(path, Lasting::OnDisk, |e| e, |out| out.write_all(text.as_bytes()))
+    replace(path, Durability::OnDisk, |e| e, |out| out.write_all(text.as_bytes()))
 }
 
 fn names_in(dir: &Path) -> io::Result<Vec<String>> {
@@ -97,7 +97,7 @@ fn files_with_passing_names_do_the_same() -> io::Result<()> {
     fresh.file.write_all(b"new")?;
     // It is in use.
     assert_eq!(clear(dir.path())?, 0);
-    fresh.take_place(&at("usual"), None, Lasting::OnDisk)?;
+    fresh.take_place(&at("usual"), None, Durability::OnDisk)?;
     assert_eq!((names_in(dir.path())?, std::fs::read_to_string(at("usual"))?), (vec!["usual".into()], "new".into()));
     drop(Fresh::with_name(dir.path())?);
     assert_eq!(names_in(dir.path())?, ["usual"]);
@@ -129,7 +129,7 @@ fn a_write_that_fails_leaves_the_old_file_and_nothing_else() -> io::Result<()> {
     put(&path, "old")?;
     let failed = replace(
         &path,
-        Lasting::OnDisk,
+        Durability::OnDisk,
         |e| e,
         |out| {
             out.write_all(b"half")?;

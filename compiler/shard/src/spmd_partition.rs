@@ -1,0 +1,379 @@
+//! The graph of one device of a mesh.
+
+mod coalesce;
+mod chained_reduction;
+
+use crate::blockwise_topk::blockwise_topk;
+use crate::exchange;
+use crate::layout::loop_carries::LoopLayout;
+use crate::layout::{Materialization, NodeLayout, lay_out, real};
+use crate::placement::Placement;
+use crate::unflatten_columns::unflatten_columns;
+use coalesce::Batches;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use tessera_base::{Mesh, Sharding};
+use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Reason};
+use tessera_ir::hints::KernelHints;
+use tessera_ir::prim::columns::Boxes;
+use tessera_ir::prim::row;
+use tessera_ops::prim::{Exchange, Prim, Scalar};
+
+/// Where an output of a graph lies after the call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// On one device: the caller's.
+    Plain,
+    /// On the devices of a mesh, in this layout.
+    Parts(Sharding),
+}
+
+/// A graph for each device, and where its outputs lie.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Devices {
+    pub mesh: Arc<Mesh>,
+    /// By device, of those that were asked for; inputs and outputs are those of the whole graph, in this device's part.
+    pub graphs: Vec<Graph>,
+    pub outcomes: Vec<Outcome>,
+}
+
+/// The graph in the form in which it is laid out.
+pub fn prepared(g: &Graph, mesh: &Arc<Mesh>) -> Graph {
+    blockwise_topk(&unflatten_columns(g), mesh)
+}
+
+/// Divides a graph over the devices of its mesh. Outputs whose type names no mesh go to the first
+/// device.
+pub fn divide(g: &Graph, mesh: &Arc<Mesh>) -> Devices {
+    divide_some(g, mesh, 0..mesh.devices())
+}
+
+/// The same with the graphs of some devices alone.
+pub fn divide_some(g: &Graph, mesh: &Arc<Mesh>, devices: Range<u64>) -> Devices {
+    let g = &prepared(g, mesh);
+    let placed = lay_out(g, mesh);
+    Devices {
+        mesh: mesh.clone(),
+        graphs: devices.map(|d| of_device(g, mesh, &placed, d).0).collect(),
+        outcomes: outcomes_of(g, &placed),
+    }
+}
+
+/// What an exchange turns into what.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Moved {
+    pub from: Placement,
+    pub to: Placement,
+    /// Of the whole tensor.
+    pub shape: Vec<u64>,
+}
+
+/// The graph of one device, and its exchanges in the order of their tags, which count from 1; those
+/// of a loop are made in every turn. The exchanges are the same on all devices.
+pub fn of_device(g: &Graph, mesh: &Arc<Mesh>, placed: &[NodeLayout], device: u64) -> (Graph, Vec<Moved>) {
+    let inputs: Vec<Sharding> = g.inputs.iter().map(|i| real(&i.ty.sharding, mesh, i.ty.shape.len())).collect();
+    let outputs: Vec<Placement> = g.outputs.iter().map(|&o| held_after(g, placed, o)).collect();
+    let (mut graph, moves) = Partitioner::new(g, mesh, placed, device, Moves::default()).build(&inputs, &outputs);
+    graph.name = format!("{} on device {device} of {mesh}", g.name);
+    (graph, moves.exchanges)
+}
+
+/// Who holds an output after the call. A value of rank 0 cannot be cut.
+fn held_after(g: &Graph, placed: &[NodeLayout], o: NodeId) -> Placement {
+    let alone = is_plain(g, o) && !g.ty(o).shape.is_empty();
+    if alone { Placement::First } else { placed[o.0 as usize].result.clone().into() }
+}
+
+/// Where the outputs of a graph lie after a call.
+pub fn outcomes(g: &Graph, mesh: &Arc<Mesh>) -> Vec<Outcome> {
+    let g = &prepared(g, mesh);
+    outcomes_of(g, &lay_out(g, mesh))
+}
+
+fn outcomes_of(g: &Graph, placed: &[NodeLayout]) -> Vec<Outcome> {
+    let outcome = |o: &NodeId| match is_plain(g, *o) {
+        true => Outcome::Plain,
+        false => Outcome::Parts(placed[o.0 as usize].result.clone()),
+    };
+    g.outputs.iter().map(outcome).collect()
+}
+
+/// Whether a value is one that a single device has: only conversions and inputs say otherwise.
+pub fn is_plain(g: &Graph, id: NodeId) -> bool {
+    let node = g.node(id);
+    match node.prim {
+        Prim::Layout => node.ty.sharding.mesh.is_none(),
+        Prim::Input(n) => g.inputs.get(n as usize).is_none_or(|i| i.ty.sharding.mesh.is_none()),
+        _ => true,
+    }
+}
+
+/// What follows from sums that go from device to device, by node. It comes last, so that the first device waits for the
+/// last one once; no product is among it.
+fn late(g: &Graph, placed: &[NodeLayout]) -> Vec<bool> {
+    let mut late = vec![false; g.nodes.len()];
+    for id in g.ids() {
+        let of = |o: &NodeId| late[o.0 as usize] || placed[o.0 as usize].chain.is_some();
+        late[id.0 as usize] = g.node(id).operands.iter().any(of);
+    }
+    late
+}
+
+struct Partitioner<'a> {
+    from: &'a Graph,
+    mesh: &'a Arc<Mesh>,
+    placed: &'a [NodeLayout],
+    device: u64,
+    graph: Graph,
+    /// By local node: the last batch of exchanges that it needs, or that it would need if this device had a part in all.
+    after: Vec<u32>,
+    /// The local node of a node at a place.
+    made: HashMap<(NodeId, Placement), NodeId>,
+    moves: Moves,
+}
+
+/// What is moved, over a graph and the bodies of its loops.
+#[derive(Default)]
+struct Moves {
+    exchanges: Vec<Moved>,
+    batches: Batches,
+    ways: HashMap<Moved, (Vec<u64>, Way)>,
+}
+
+/// How a device gets its part of a value.
+#[derive(Clone)]
+enum Way {
+    /// It has it.
+    Same,
+    /// It has more: where its part begins.
+    Slice(Vec<i64>),
+    Exchange(Exchange),
+}
+
+impl<'a> Partitioner<'a> {
+    fn new(
+        from: &'a Graph,
+        mesh: &'a Arc<Mesh>,
+        placed: &'a [NodeLayout],
+        device: u64,
+        moves: Moves,
+    ) -> Partitioner<'a> {
+        // What is measured on one machine says nothing of the parts of another.
+        let kernels = from.kernels.iter().map(|k| KernelHints { autotune: None, ..k.clone() }).collect();
+        let (graph, after, made) = (Graph { kernels, ..Graph::default() }, vec![], HashMap::new());
+        Partitioner { from, mesh, placed, device, graph, after, made, moves }
+    }
+
+    fn push(&mut self, node: Node) -> NodeId {
+        let operands = node.operands.clone();
+        self.push_for(node, &operands)
+    }
+
+    /// Adds a node that stands for one with these operands.
+    fn push_for(&mut self, node: Node, operands: &[NodeId]) -> NodeId {
+        let after = operands.iter().map(|o| self.after.get(o.0 as usize).copied().unwrap_or(0)).max().unwrap_or(0);
+        self.after.push(match &node.prim {
+            Prim::Exchange(e) => e.batch,
+            _ => after,
+        });
+        self.graph.push(node)
+    }
+
+    /// The graph with its inputs and outputs in these layouts.
+    fn build(mut self, inputs: &[Sharding], outputs: &[Placement]) -> (Graph, Moves) {
+        self.graph.name = self.from.name.clone();
+        for (input, layout) in self.from.inputs.iter().zip(inputs) {
+            let ty = self.part_type(&input.ty, &layout.clone().into());
+            self.graph.inputs.push(Input { ty, ..input.clone() });
+        }
+        let late = late(self.from, self.placed);
+        let (first, last): (Vec<NodeId>, Vec<NodeId>) = self.from.ids().partition(|id| !late[id.0 as usize]);
+        first.into_iter().chain(last).for_each(|id| self.node(id));
+        for (&o, place) in self.from.outputs.iter().zip(outputs) {
+            let made = self.operand(o, place);
+            self.graph.outputs.push(made);
+        }
+        (self.graph, self.moves)
+    }
+
+    fn part_type(&self, ty: &NodeType, place: &Placement) -> NodeType {
+        let part = place.part(&ty.shape, self.device);
+        NodeType::new(part.iter().map(|r| r.end - r.start).collect(), ty.dtype)
+    }
+
+    fn node(&mut self, id: NodeId) {
+        let placed = &self.placed[id.0 as usize];
+        if !matches!(self.from.node(id).prim, Prim::Input(_) | Prim::Literal(_) | Prim::Layout) {
+            let bytes = self.from.ty(id).bytes().unwrap_or(u64::MAX);
+            self.moves.batches.computed(bytes / self.mesh.devices().max(1));
+        }
+        placed.made.iter().for_each(|made| self.node_at(id, made));
+    }
+
+    fn node_at(&mut self, id: NodeId, at: &Materialization) {
+        let (node, placed) = (self.from.node(id), &self.placed[id.0 as usize]);
+        let operands: Vec<NodeId> =
+            node.operands.iter().zip(&at.operands).map(|(&o, place)| self.operand(o, place)).collect();
+        if let Some(chain) = &placed.chain {
+            return self.chain_reduction(id, &operands, chain);
+        }
+        let ty = self.part_type(&node.ty, &at.at);
+        let made = match (&node.prim, &operands[..]) {
+            (Prim::Layout, [x]) => *x,
+            (prim, _) if !matches!(prim, Prim::Input(_)) && at.at.is_absent(self.device) => {
+                // Its exchanges are counted all the same, so that they have their tags on all devices.
+                let bodies = self.graph.bodies.len();
+                if let Prim::Scan { body, .. } = node.prim {
+                    self.body(body, placed.turn.as_deref());
+                }
+                self.graph.bodies.truncate(bodies);
+                self.nothing(node, ty.shape, &operands)
+            }
+            // Each device has got its row.
+            (Prim::Dot { .. }, &[a, b]) if self.graph.ty(b).shape.len() > self.graph.ty(a).shape.len() => {
+                self.product_in_parts(node, [a, b], ty)
+            }
+            (Prim::Rows { .. }, [x]) if at.operands.iter().any(|o| o.layout().is_none()) => *x,
+            _ => {
+                let prim = self.prim_of_part(node, placed, at);
+                let results: Vec<NodeType> = match &placed.turn {
+                    Some(turn) => {
+                        let part = |(ty, l): (&NodeType, &Sharding)| self.part_type(ty, &l.clone().into());
+                        node.results.iter().zip(&turn.results).map(part).collect()
+                    }
+                    None => node.results.clone(),
+                };
+                self.push(Node {
+                    prim,
+                    operands,
+                    ty: results.first().cloned().unwrap_or(ty),
+                    results,
+                    origin: node.origin.clone(),
+                    policy: node.policy,
+                })
+            }
+        };
+        self.made.insert((id, at.at.clone()), made);
+    }
+
+    /// The primitive that makes this device's part of a node.
+    fn prim_of_part(&mut self, node: &Node, placed: &NodeLayout, at: &Materialization) -> Prim {
+        match &node.prim {
+            Prim::Scan { body, carry, sequences, trips } => {
+                let body = self.body(*body, placed.turn.as_deref());
+                Prim::Scan { body, carry: *carry, sequences: *sequences, trips: *trips }
+            }
+            prim => {
+                let result = || at.at.part(&node.ty.shape, self.device);
+                let operand = |i: usize| at.operands[i].part(&self.from.ty(node.operands[i]).shape, self.device);
+                let made = row(prim).of_box(&Boxes { result: &result, operand: &operand });
+                made.unwrap_or_else(|| prim.clone())
+            }
+        }
+    }
+
+    /// What a device has of a value that lies elsewhere.
+    fn nothing(&mut self, like: &Node, shape: Vec<u64>, operands: &[NodeId]) -> NodeId {
+        let origin = Origin { span: like.origin.span, reason: Some(Reason::Pass("shard")), kernel: None };
+        let (ty, value) = (NodeType::new(shape, like.ty.dtype), Scalar::I(0));
+        let prim = Prim::Full { value };
+        self.push_for(Node { prim, operands: vec![], ty, results: vec![], origin, policy: like.policy }, operands)
+    }
+
+    /// A product with its columns in several dims, which are joined for it; see [`crate::unflatten_columns`].
+    fn product_in_parts(&mut self, node: &Node, [a, b]: [NodeId; 2], ty: NodeType) -> NodeId {
+        let kept = self.graph.ty(a).shape.len() - 1;
+        let join = |shape: &[u64]| [&shape[..kept], &[shape[kept..].iter().product()]].concat();
+        let [right, narrow] = [&self.graph.ty(b).shape, &ty.shape].map(|shape| join(shape));
+        let right = NodeType::new(right, self.graph.ty(b).dtype);
+        let mut push = |prim: Prim, operands: Vec<NodeId>, ty: NodeType| {
+            let origin = node.origin.clone();
+            self.push(Node { prim, operands, ty, results: vec![], origin, policy: node.policy })
+        };
+        let b = push(Prim::Reshape, vec![b], right);
+        let product = push(node.prim.clone(), vec![a, b], NodeType::new(narrow, ty.dtype));
+        push(Prim::Reshape, vec![product], ty)
+    }
+
+    /// The body of a loop on this device.
+    fn body(&mut self, body: u32, turn: Option<&LoopLayout>) -> u32 {
+        if let (Some(from), Some(turn)) = (self.from.bodies.get(body as usize), turn) {
+            let &mut Partitioner { mesh, device, .. } = self;
+            let mut moves = std::mem::take(&mut self.moves);
+            moves.batches.close();
+            let inner = Partitioner::new(from, mesh, &turn.placed, device, moves);
+            let outputs: Vec<Placement> = turn.outputs.iter().cloned().map(Placement::Layout).collect();
+            let (graph, mut moves) = inner.build(&turn.inputs, &outputs);
+            moves.batches.close();
+            self.moves = moves;
+            self.graph.bodies.push(graph);
+        }
+        (self.graph.bodies.len() as u32).saturating_sub(1)
+    }
+
+    /// A node of the whole graph at a place.
+    fn operand(&mut self, id: NodeId, place: &Placement) -> NodeId {
+        let key = (id, place.clone());
+        if let Some(&made) = self.made.get(&key) {
+            return made;
+        }
+        let made = self.moved(id, place);
+        self.made.insert(key, made);
+        made
+    }
+
+    /// How this device gets its part; worked out once for equal layouts and shapes.
+    fn way(&mut self, moved: &Moved) -> (Vec<u64>, Way) {
+        if let Some(known) = self.moves.ways.get(moved) {
+            return known.clone();
+        }
+        let Moved { from, to, shape } = moved;
+        let (held, wanted) = [from, to].map(|place| place.parts(shape, self.mesh.devices())).into();
+        let (own, mine) = (&held[self.device as usize], &wanted[self.device as usize]);
+        let way = if held == wanted {
+            Way::Same
+        } else if exchange::is_local(&held, &wanted) {
+            Way::Slice(own.iter().zip(mine).map(|(o, w)| w.start.saturating_sub(o.start) as i64).collect())
+        } else {
+            let name = exchange::name(from, to, (&held, &wanted), self.mesh);
+            Way::Exchange(exchange::exchange(&held, &wanted, self.device, &name, 0))
+        };
+        let known = (mine.iter().map(|r| r.end - r.start).collect(), way);
+        self.moves.ways.insert(moved.clone(), known.clone());
+        known
+    }
+
+    fn moved(&mut self, id: NodeId, to: &Placement) -> NodeId {
+        let from = self.placed[id.0 as usize].held();
+        let Some(&x) = self.made.get(&(id, from.clone())) else { return NodeId(0) };
+        let node = self.from.node(id);
+        self.brought(x, node, Moved { from, to: to.clone(), shape: node.ty.shape.clone() })
+    }
+
+    /// The local value `x` of a node, brought to who is to hold it.
+    fn brought(&mut self, x: NodeId, node: &Node, moved: Moved) -> NodeId {
+        let (shape, way) = self.way(&moved);
+        let prim = match way {
+            Way::Same => return x,
+            Way::Slice(_) if moved.to.is_absent(self.device) => return self.nothing(node, shape, &[x]),
+            Way::Slice(start) => Prim::Slice { start, step: vec![1; shape.len()] },
+            Way::Exchange(e) => {
+                let bytes = NodeType::new(moved.shape.clone(), node.ty.dtype).bytes().unwrap_or(u64::MAX);
+                self.moves.exchanges.push(moved);
+                let (tag, after) =
+                    (self.moves.exchanges.len() as u32, self.after.get(x.0 as usize).copied().unwrap_or(0));
+                let batch = self.moves.batches.of(tag, &e.name, bytes, after);
+                Prim::Exchange(Arc::new(Exchange { tag, batch, ..e }))
+            }
+        };
+        self.push(Node {
+            prim,
+            operands: vec![x],
+            ty: NodeType::new(shape, node.ty.dtype),
+            results: vec![],
+            origin: Origin { span: node.origin.span, reason: Some(Reason::Pass("shard")), kernel: None },
+            policy: node.policy,
+        })
+    }
+}

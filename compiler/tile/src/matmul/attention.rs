@@ -1,0 +1,448 @@
+//! Two products with reductions of rows between them: attention.
+//!
+//! ```text
+//! pack (own kernels)  K and V, where they are not read as they lie
+//! grid (batch, block of rows)
+//!   for each column panel, row panel: mma, rows of Q times K -> strip [rows][keys]
+//!   for each row: its reductions and elementwise steps, over the strip in place
+//!   for each block of keys, column panel, row panel: mma, strip times V
+//!   epilogue
+//! ```
+//! A strip of whole rows fits the second-level cache, so every value is the one that the
+//! operations give one after the other, and memory grows with the keys alone. Where the second
+//! product takes the first `i + 1` keys of row `i` only, and the others are shown to add nothing
+//! to the reductions, blocks of keys beyond the rows are left out.
+
+use super::causal_mask::Above;
+use super::{Columns, Compute, Product};
+use crate::loops::Stages;
+use crate::nest::Nest;
+use crate::{LowerError, Lowered};
+use tessera_ir::index::{Index, Var, delinear};
+use tessera_ir::schedule::attention::Attention as Parts;
+use tessera_ir::schedule::{Directive, Schedule, ValueId, ValueOp};
+use tessera_ir::tile::{Mma, Op, POINT, Panel};
+use tessera_ops::map::kind_of;
+use tessera_ops::prim::{LANES, Reduction};
+
+/// The two products.
+struct Attention<'s> {
+    s: &'s Schedule,
+    /// Queries and keys.
+    first: Product<'s>,
+    /// Weights and values.
+    second: Product<'s>,
+    /// Positions of a row.
+    keys: Var,
+    rows_axis: Var,
+    /// Rows beyond whose last step nothing counts, where that is shown.
+    limit: Option<&'s Index>,
+}
+
+pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
+    let mut strip = Attention::new(s)?;
+    let scalars: Vec<u32> = (0..s.scalars.len() as u32).collect();
+    let mut out = Lowered::default();
+    if strip.first.pack_right {
+        let (step, bytes) = strip.first.pack_right_kernel(&format!("{}_pack", s.name), 0, scalars.clone())?;
+        out.steps.push(step);
+        out.temps.push(bytes);
+    }
+    if strip.second.pack_right {
+        let (name, temp) = (format!("{}_pack_values", s.name), strip.values_temp());
+        let (step, bytes) = strip.second.pack_right_kernel(&name, temp, scalars.clone())?;
+        out.steps.push(step);
+        out.temps.push(bytes);
+    }
+    let mut n = Nest::new(s, s.name.clone(), strip.first.lanes);
+    strip.compute(&mut n)?;
+    out.steps.push(n.finish(scalars));
+    Ok(out)
+}
+
+/// Column panel `jr` of all columns.
+fn panel(p: &Product, jr: Var, count: u32) -> Columns {
+    let at = Index::var(jr);
+    Columns { inside: at.clone(), first: at.times(p.panel() as i64), panel: at, count }
+}
+
+impl<'s> Attention<'s> {
+    fn new(s: &'s Schedule) -> Result<Attention<'s>, LowerError> {
+        let found = Parts::find(s).map_err(|why| LowerError(why.into()))?;
+        let Parts { first, second, keys, rows, columns, batch } = found;
+        let (ValueOp::Dot { a: q, b: k, axis: depth, .. }, ValueOp::Dot { a: p, b: v, within, beyond: None, .. }) =
+            (&s.value(first).op, &s.value(second).op)
+        else {
+            return Err(LowerError("no products".into()));
+        };
+        let accum = s.value(first).dtype;
+        let kind = kind_of(accum).ok_or(LowerError(format!("a product in {accum}")))?;
+        let product = |dot, left, right, k, n, within| Product {
+            s,
+            dot,
+            left,
+            right,
+            k,
+            within,
+            beyond: None,
+            start: None,
+            m: Some(rows),
+            n,
+            row: None,
+            image: None,
+            batch: batch.clone(),
+            accum,
+            factor: accum,
+            kind,
+            lanes: 16,
+            rows: 8,
+            vectors: 2,
+            mc: s.extent(rows),
+            nc: 1,
+            kc: s.extent(k),
+            pack_left: false,
+            pack_right: true,
+            grain: 1,
+            prefetch: false,
+            results: 1,
+        };
+        let mut out = Attention {
+            s,
+            first: product(first, *q, *k, *depth, Some(keys), None),
+            second: product(second, *p, *v, keys, columns, within.as_ref()),
+            keys,
+            rows_axis: rows,
+            limit: None,
+        };
+        out.direct(s);
+        Ok(out)
+    }
+
+    /// Applies the directives.
+    fn direct(&mut self, s: &'s Schedule) {
+        let (keys, rows_axis) = (self.keys, self.rows_axis);
+        let (mut pack_left, mut pack_rights) = (false, false);
+        for p in [&mut self.first, &mut self.second] {
+            for d in &s.directives {
+                match d {
+                    Directive::Vectorize { lanes, .. } => p.lanes = *lanes,
+                    Directive::Registers { rows, vectors } => (p.rows, p.vectors) = (*rows, *vectors),
+                    Directive::Tile { axis, size } if *axis == rows_axis => p.mc = *size,
+                    Directive::Block { axis, size } if *axis == keys && p.k == keys => p.kc = *size,
+                    Directive::Pack { operand: 0 } => pack_left = true,
+                    Directive::Pack { operand: 1 } => pack_rights = true,
+                    Directive::Grain(g) => p.grain = *g,
+                    _ => {}
+                }
+            }
+            p.mc = p.mc.clamp(1, s.extent(rows_axis).max(1)).next_multiple_of(p.rows as u64);
+            let depth = s.extent(p.k);
+            p.kc = if p.kc >= depth { depth } else { p.kc.next_multiple_of(p.lanes as u64) };
+            p.nc = p.extent(p.n).next_multiple_of(p.panel() as u64);
+        }
+        let (first, second) = (&mut self.first, &mut self.second);
+        first.pack_left = pack_left || first.direct(first.left, first.m).is_none();
+        // What few rows read lies as it is where its columns run in memory.
+        for p in [first, second] {
+            let at = p.direct(p.right, p.n);
+            p.pack_right = pack_rights || at.is_none_or(|at| p.n.is_some_and(|n| at.stride(n) != Some(1)));
+        }
+    }
+
+    /// Number of the temporary that holds packed values.
+    fn values_temp(&self) -> u32 {
+        u32::from(self.first.pack_right)
+    }
+
+    /// Elements from one row of the strip to the next: off the powers of two.
+    fn pitch(&self) -> i64 {
+        let unit = (self.first.panel() as u64).max(LANES as u64);
+        (self.s.extent(self.keys).next_multiple_of(unit) + LANES as u64) as i64
+    }
+
+    fn compute(&mut self, n: &mut Nest<'s>) -> Result<(), LowerError> {
+        let s = self.s;
+        let (held, left) = (self.first.dot, self.second.left);
+        let mut stages = Stages::new(s, self.keys, held, left)?;
+        self.limit = self.second.within.filter(|w| self.is_cut_off(&stages, w));
+        self.declare(n);
+        let packed_keys = self.first.pack_right.then(|| n.temp(0, self.first.accum, self.first.right_elems()));
+        let values = self.values_temp();
+        let packed_values =
+            self.second.pack_right.then(|| n.temp(values, self.second.accum, self.second.right_elems()));
+        let (mc, pitch) = (self.first.mc, self.pitch());
+        let packed_left = self.first.pack_left.then(|| n.scratch("a", self.first.accum, mc * self.first.pitch()));
+        let strip = n.scratch("strip", self.first.accum, mc * pitch as u64);
+        stages.room(n, strip, mc);
+        let second = &self.second;
+        let direct = second.stores_directly();
+        let tiles = (mc / second.rows as u64) * (second.nc / second.panel() as u64);
+        let elems = tiles * (second.rows * second.panel()) as u64;
+        let partial = (!direct).then(|| n.scratch("c", second.accum, elems));
+        let tile_m = self.grid(n);
+        let base = |tile_n: Index, packed_left, packed_right, partial| Compute {
+            p: second,
+            tile_m: tile_m.clone(),
+            tile_n,
+            first: Index::default(),
+            above: None,
+            packed_left,
+            packed_right,
+            column: None,
+            image: None,
+            partial,
+        };
+        let first = Compute { p: &self.first, ..base(Index::default(), packed_left, packed_keys, None) };
+        self.scores(n, &first, strip)?;
+        self.rows(n, &mut stages, &tile_m)?;
+        let last = base(Index::default(), None, packed_values, partial);
+        self.weigh(n, &last, strip)?;
+        if direct { Ok(()) } else { self.finish(n, &last, &stages) }
+    }
+
+    /// Every tensor that the kernel reads besides what is packed, and the results.
+    fn declare(&self, n: &mut Nest<'s>) {
+        let mut todo: Vec<ValueId> = self.s.stores.iter().map(|st| st.value).collect();
+        let mut used = vec![];
+        while let Some(v) = todo.pop() {
+            match &self.s.value(v).op {
+                ValueOp::Load { operand, .. } => used.push(*operand),
+                ValueOp::Dot { a, .. } if self.product_of(v).pack_right => todo.push(*a),
+                _ => todo.extend(self.s.args(v)),
+            }
+        }
+        used.extend(self.s.stores.iter().map(|st| st.operand));
+        used.sort();
+        used.dedup();
+        for operand in used {
+            n.tensor(operand);
+        }
+    }
+
+    fn product_of(&self, dot: ValueId) -> &Product<'s> {
+        if dot == self.first.dot { &self.first } else { &self.second }
+    }
+
+    /// Grid: batch, blocks of rows. Returns the block.
+    fn grid(&self, n: &mut Nest<'s>) -> Index {
+        let p = &self.first;
+        let mut sizes: Vec<u64> = p.batch.iter().map(|v| self.s.extent(*v)).collect();
+        sizes.push(p.extent(p.m).div_ceil(p.mc));
+        n.kernel.grid = sizes.iter().product();
+        n.kernel.grain = p.grain;
+        let at = delinear(&Index::var(POINT), &sizes, &|v| n.range(v));
+        for (axis, i) in p.batch.iter().zip(&at) {
+            n.bind_axis(*axis, i.clone());
+        }
+        at[at.len() - 1].clone()
+    }
+
+    /// Keys that count for any row of the block.
+    fn reach(&self, n: &mut Nest<'s>, tile_m: &Index) -> Option<Index> {
+        let limit = self.limit?;
+        let last = tile_m.times(self.first.mc as i64).offset(self.first.mc as i64 - 1);
+        let old = n.bind_axis(self.rows_axis, last);
+        let reach = n.resolve(limit);
+        n.bind_axis(self.rows_axis, old);
+        Some(reach)
+    }
+
+    /// The first product, into the strip.
+    fn scores(&self, n: &mut Nest<'s>, c: &Compute<'_, 's>, strip: u32) -> Result<(), LowerError> {
+        let p = c.p;
+        if let Some(buf) = c.packed_left {
+            p.pack_left_block(n, buf, &c.tile_m, &Index::default())?;
+        }
+        // Rows are read in whole chunks of lanes.
+        let panels = self.reach(n, &c.tile_m).map(|r| {
+            let ranges = |v| n.range(v);
+            let chunks = r.offset(LANES as i64 - 1).div(LANES as i64, &ranges).times(LANES as i64);
+            chunks.offset(p.panel() as i64 - 1).div(p.panel() as i64, &ranges)
+        });
+        for column in Product::parts(p.extent(p.n), None, p.panel()) {
+            let jr = n.var(p.extent(p.n).div_ceil(p.panel() as u64) as i64 - 1);
+            let hi = column.hi.iter().cloned().chain(panels.clone()).collect();
+            n.plain_loop(jr, column.lo.clone(), hi, |n| {
+                self.over_rows(n, c, |n, ir, rows| {
+                    let first = ir.times(p.rows as i64).minus(&c.tile_m.times(p.mc as i64));
+                    let at = first.times(self.pitch()).plus(&Index::var(jr).times(p.panel() as i64));
+                    let into = Panel { buf: strip, at, row: self.pitch(), step: 0 };
+                    self.tile(n, c, &Index::default(), (ir, rows), &panel(p, jr, column.size), None, into)
+                })
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Loops over the row panels of the block.
+    fn over_rows(
+        &self,
+        n: &mut Nest<'s>,
+        c: &Compute<'_, 's>,
+        mut body: impl FnMut(&mut Nest<'s>, &Index, u32) -> Result<(), LowerError>,
+    ) -> Result<(), LowerError> {
+        let p = c.p;
+        for row in Product::parts(p.extent(p.m), Some((&c.tile_m, p.mc)), p.rows) {
+            let ir = n.var(p.extent(p.m).div_ceil(p.rows as u64) as i64 - 1);
+            n.plain_loop(ir, row.lo.clone(), row.hi.clone(), |n| body(n, &Index::var(ir), row.size))?;
+        }
+        Ok(())
+    }
+
+    /// One register tile of either product; `a` replaces its left operand.
+    fn tile(
+        &self,
+        n: &mut Nest<'s>,
+        c: &Compute<'_, 's>,
+        block: &Index,
+        (ir, rows): (&Index, u32),
+        columns: &Columns,
+        a: Option<Panel>,
+        into: Panel,
+    ) -> Result<(), LowerError> {
+        let p = c.p;
+        let panel = c.row_panel(ir, rows);
+        let start = c.bind_tile(n, block, &panel.first, &columns.first);
+        let a = match a {
+            Some(a) => a,
+            None => c.left_operand(n, &panel)?,
+        };
+        let b = c.right_operand(n, block, columns)?;
+        let depth = match p.blocks() {
+            1 => vec![Index::constant(p.depth() as i64)],
+            _ => vec![Index::constant(p.kc as i64), Index::constant(p.depth() as i64).minus(&start)],
+        };
+        let ramp = p.within.map(|w| n.resolve(w).minus(&start));
+        let fresh = if p.blocks() == 1 { Index::default() } else { block.clone() };
+        n.push(Op::Mma(Mma {
+            kind: p.kind,
+            rows,
+            cols: columns.count,
+            lanes: p.lanes,
+            pairs: false,
+            depth,
+            ramp,
+            lead: None,
+            hops: vec![],
+            ahead: vec![],
+            fresh,
+            a,
+            b,
+            c: into,
+        }));
+        Ok(())
+    }
+
+    /// The reductions of every row of the block, and what becomes of its elements.
+    fn rows(&self, n: &mut Nest<'s>, stages: &mut Stages<'s>, tile_m: &Index) -> Result<(), LowerError> {
+        let p = &self.first;
+        let extent = p.extent(p.m) as i64;
+        let start = tile_m.times(p.mc as i64);
+        let row = n.var(extent - 1);
+        let hi = vec![start.offset(p.mc as i64), Index::constant(extent)];
+        n.plain_loop(row, vec![start.clone()], hi, |n| {
+            n.bind_axis(self.rows_axis, Index::var(row));
+            let inside = Index::var(row).minus(&start);
+            let limit = self.limit.map(|w| {
+                let steps = n.resolve(w);
+                steps.offset(LANES as i64 - 1).div(LANES as i64, &|v| n.range(v))
+            });
+            stages.run(n, inside.times(self.pitch()), inside, limit)?;
+            // What leaves the kernel of a row.
+            for st in self.s.stores.iter().skip(self.second.results) {
+                let value = n.eval(st.value)?;
+                let (buf, at) = (n.tensor(st.operand), n.resolve(&st.at));
+                n.store(buf, at, value, false);
+            }
+            Ok(())
+        })
+    }
+
+    /// The second product, block by block along the keys.
+    fn weigh(&self, n: &mut Nest<'s>, c: &Compute<'_, 's>, strip: u32) -> Result<(), LowerError> {
+        let p = c.p;
+        if p.blocks() == 1 {
+            return self.weigh_block(n, c, strip, &Index::default());
+        }
+        let reach = self.reach(n, &c.tile_m).map(|r| r.offset(p.kc as i64 - 1).div(p.kc as i64, &|v| n.range(v)));
+        let block = n.var(p.blocks() as i64 - 1);
+        let hi = [Index::constant(p.blocks() as i64)].into_iter().chain(reach).collect();
+        n.plain_loop(block, vec![Index::default()], hi, |n| self.weigh_block(n, c, strip, &Index::var(block)))
+    }
+
+    fn weigh_block(&self, n: &mut Nest<'s>, c: &Compute<'_, 's>, strip: u32, block: &Index) -> Result<(), LowerError> {
+        let p = c.p;
+        for column in Product::parts(p.extent(p.n), None, p.panel()) {
+            let jr = n.var(p.extent(p.n).div_ceil(p.panel() as u64) as i64 - 1);
+            n.plain_loop(jr, column.lo.clone(), column.hi.clone(), |n| {
+                self.over_rows(n, c, |n, ir, rows| {
+                    let first = ir.times(p.rows as i64).minus(&c.tile_m.times(p.mc as i64));
+                    let at = first.times(self.pitch()).plus(&block.times(p.kc as i64));
+                    let weights = Panel { buf: strip, at, row: self.pitch(), step: 1 };
+                    let columns = panel(p, jr, column.size);
+                    c.bind_tile(n, block, &ir.times(p.rows as i64), &columns.first);
+                    let into = self.sums(n, c, ir, &Index::var(jr));
+                    self.tile(n, c, block, (ir, rows), &columns, Some(weights), into)
+                })
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Where the accumulators of a register tile of the second product lie.
+    fn sums(&self, n: &mut Nest<'s>, c: &Compute<'_, 's>, ir: &Index, jr: &Index) -> Panel {
+        let p = c.p;
+        match c.partial {
+            None => c.output_panel(n),
+            Some(buf) => {
+                let panels = (p.mc / p.rows as u64) as i64;
+                let tile = jr.times(panels).plus(&ir.minus(&c.tile_m.times(panels)));
+                Panel { buf, at: tile.times((p.rows * p.panel()) as i64), row: p.panel() as i64, step: 0 }
+            }
+        }
+    }
+
+    /// What follows the second product.
+    fn finish(&self, n: &mut Nest<'s>, c: &Compute<'_, 's>, stages: &Stages<'s>) -> Result<(), LowerError> {
+        let p = c.p;
+        for column in Product::parts(p.extent(p.n), None, p.panel()) {
+            let jr = n.var(p.extent(p.n).div_ceil(p.panel() as u64) as i64 - 1);
+            n.plain_loop(jr, column.lo.clone(), column.hi.clone(), |n| {
+                self.over_rows(n, c, |n, ir, rows| {
+                    let into = self.sums(n, c, ir, &Index::var(jr));
+                    let first = ir.times(p.rows as i64);
+                    let i = n.var(rows as i64 - 1);
+                    n.plain_loop(i, vec![Index::default()], vec![Index::constant(rows as i64)], |n| {
+                        let row = first.plus(&Index::var(i));
+                        n.bind_axis(self.rows_axis, row.clone());
+                        stages.bind(n, &row.minus(&c.tile_m.times(p.mc as i64)));
+                        let first_col = Index::var(jr).times(p.panel() as i64);
+                        for v in 0..column.size.div_ceil(p.lanes) {
+                            let valid = (column.size - v * p.lanes).min(p.lanes);
+                            c.epilogue_vector(n, Some(&into), &Index::var(i), &first_col, v, valid)?;
+                        }
+                        Ok(())
+                    })
+                })
+            })?;
+        }
+        Ok(())
+    }
+
+    // --- keys that count for nothing
+
+    /// Whether positions from `within` on leave every reduction as it is, so that none of them
+    /// has to be computed.
+    fn is_cut_off(&self, stages: &Stages<'s>, within: &Index) -> bool {
+        // The bound stays inside the row.
+        let rows = |v: Var| self.s.range(v);
+        let (_, most) = within.range(&rows);
+        let above = Above { s: self.s, within, keys: self.keys };
+        most <= self.s.extent(self.keys) as i64
+            && stages.reductions().all(|(kind, arg)| {
+                let beyond = above.value(arg);
+                matches!((kind, beyond), (Reduction::Max, Some(x)) if x == f64::NEG_INFINITY)
+                    || matches!((kind, beyond), (Reduction::Sum, Some(0.0)))
+            })
+    }
+}
