@@ -41,8 +41,8 @@ fn other_name(old: &str, source: &str) -> Option<String> {
     }
     let known: BTreeSet<&str> = words(source).into_iter().collect();
     let letters = "abcdefghijklmnopqrstuvwxyz";
-    let ends = letters.chars().map(|c| format!("{}{c}", &old[..old.len() - 1]));
-    ends.filter(|name| name.len() == old.len() && !known.contains(name.as_str())).next_back()
+    let mut ends = letters.chars().map(|c| format!("{}{c}", &old[..old.len() - 1]));
+    ends.rfind(|name| name.len() == old.len() && !known.contains(name.as_str()))
 }
 
 /// What may be renamed without a look at other items: names of parameters are part of calls.

@@ -288,10 +288,10 @@ impl Asked {
 
     fn open(&self, v: &SizeVar) -> sizes::Open {
         let own = |ty: &Ty| matches!(ty, Ty::Int(Some(size)) if size.as_var() == Some(v));
-        let first = self.params().find(|(_, ty)| own(ty)).and_then(|(p, _)| match p.default {
-            Some(Literal::Int(n)) => Some(n),
+        let first = self.params().find(|(_, ty)| own(ty)).map(|(p, _)| match p.default {
+            Some(Literal::Int(n)) => n,
             // Counts of steps and positions rather than extents.
-            _ => Some(4),
+            _ => 4,
         });
         sizes::Open { var: v.clone(), first }
     }
