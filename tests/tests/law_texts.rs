@@ -66,9 +66,19 @@ fn holds(backend: &Backend, source: &str) -> Result<usize, String> {
     Ok(3)
 }
 
+/// Whether a program says a number of five digits: those that count so far take long to run, and each is run three times.
+fn counts_far(source: &str) -> bool {
+    source.split(|c: char| !c.is_ascii_digit()).any(|number| number.len() > 4)
+}
+
+/// One program of so many; all with `TESSERA_LAW_COUNT`.
+const ONE_OF: usize = 6;
+
 #[test]
 fn what_is_printed_of_a_program_is_read_again() {
-    let programs = documents::programs();
+    let one_of = if std::env::var_os("TESSERA_LAW_COUNT").is_some() { 1 } else { ONE_OF };
+    let programs: Vec<_> =
+        documents::programs().into_iter().filter(|p| !counts_far(&p.source)).step_by(one_of).collect();
     let (next, levels, wrong) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(vec![]));
     std::thread::scope(|scope| {
         for _ in 0..2 {
@@ -87,7 +97,7 @@ fn what_is_printed_of_a_program_is_read_again() {
     });
     let (levels, wrong) = (levels.into_inner(), wrong.into_inner().unwrap_or_else(|e| e.into_inner()));
     println!("{levels} texts of {} programs", programs.len());
-    assert!(levels > 1000, "{levels} texts only");
+    assert!(levels > 1000 / one_of, "{levels} texts only");
     assert!(wrong.is_empty(), "{} programs\n{}", wrong.len(), wrong[..wrong.len().min(20)].join("\n"));
 }
 

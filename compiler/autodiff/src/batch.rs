@@ -155,7 +155,7 @@ impl Batch<'_, '_> {
         }
         if rows.is_empty() {
             let shape = [&[0][..], &node.ty.shape].concat();
-            return expand::full(&mut self.l.w, &shape, node.ty.dtype, tessera_ops::prim::Scalar::I(0));
+            return expand::full(&mut self.l.w, &shape, node.ty.dtype, tessera_ops::prim::Scalar::zero(node.ty.dtype));
         }
         expand::concat(&mut self.l.w, &rows, 0)
     }

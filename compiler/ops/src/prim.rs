@@ -18,6 +18,13 @@ pub enum Scalar {
     I(i64),
 }
 
+impl Scalar {
+    /// Zero, as the elements of a dtype are kept.
+    pub fn zero(dtype: DType) -> Scalar {
+        if dtype.is_float() { Scalar::F(0.0) } else { Scalar::I(0) }
+    }
+}
+
 /// Which steps of `k` row `i` of a product takes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Steps {

@@ -276,7 +276,7 @@ impl<'a> Partitioner<'a> {
     /// What a device has of a value that lies elsewhere.
     fn nothing(&mut self, like: &Node, shape: Vec<u64>, operands: &[NodeId]) -> NodeId {
         let origin = Origin { span: like.origin.span, reason: Some(Reason::Pass("shard")), kernel: None };
-        let (ty, value) = (NodeType::new(shape, like.ty.dtype), Scalar::I(0));
+        let (ty, value) = (NodeType::new(shape, like.ty.dtype), Scalar::zero(like.ty.dtype));
         let prim = Prim::Full { value };
         self.push_for(Node { prim, operands: vec![], ty, results: vec![], origin, policy: like.policy }, operands)
     }
