@@ -182,6 +182,9 @@ impl Assembly<'_> {
         self.host_in_kernels();
         let later = check::global_mutation::disagreements(db, &self.reached.insts, &self.reached.mains, held);
         self.diagnostics.extend(later);
+        if !self.diagnostics.iter().any(Diagnostic::is_error) {
+            self.diagnostics.extend(self.reached.given_up.take());
+        }
         let sources = self.db.source_map();
         let diagnostics = sorted(std::mem::take(&mut self.diagnostics), &sources);
         let mut diagnostics = diagnostics;

@@ -86,12 +86,15 @@ pub struct Reached<'db> {
     pub seen: BTreeSet<FileId>,
     /// The call at which the program became too large.
     pub too_many: Option<Diagnostic>,
+    /// A call of what was given up. Whoever gave it up has said so: this is for a program of which nothing else is wrong.
+    pub given_up: Option<Diagnostic>,
 }
 
 impl<'db> Reached<'db> {
     /// `seen`: modules that have run already.
     pub fn new(db: &'db dyn Db, numbers: Numbers, seen: BTreeSet<FileId>) -> Reached<'db> {
-        Reached { db, numbers, known: HashMap::new(), insts: Insts::new(), mains: vec![], seen, too_many: None }
+        let (insts, known) = (Insts::new(), HashMap::new());
+        Reached { db, numbers, known, insts, mains: vec![], seen, too_many: None, given_up: None }
     }
 
     /// A module after the modules that it uses.
@@ -130,7 +133,10 @@ impl<'db> Reached<'db> {
         let (db, mut files) = (self.db, BTreeSet::new());
         while let Some((inst, span)) = work.pop() {
             let Some(number) = self.known.get(&inst).copied().filter(|n| !self.insts.contains_key(n)) else { continue };
-            let Some(checked) = limits::known(db, inst) else { continue };
+            let Some(checked) = limits::known(db, inst) else {
+                self.given_up.get_or_insert_with(|| limits::too_many("this", span));
+                continue;
+            };
             let data = db::inst_data(db, inst);
             if self.insts.len() >= limits::INSTANCES_MAX {
                 self.too_many.get_or_insert_with(|| limits::too_many(&format!("`{}`", checked.inst.name), span));
