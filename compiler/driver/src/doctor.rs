@@ -13,7 +13,7 @@ pub fn doctor(cache: &DiskCache) -> (String, bool) {
         let _ = writeln!(out, "{} {name:<12} {text}", if good { "ok     " } else { "missing" });
     };
     line("tessera", true, env!("CARGO_PKG_VERSION").to_owned());
-    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let cores = tessera_abi::cores();
     line("cpu", true, format!("{cores} threads, {} of memory", human_bytes(tessera_runtime::tensor::memory_limit())));
     let m = tessera_schedule::host();
     line(

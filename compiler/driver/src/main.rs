@@ -1,7 +1,6 @@
 //! Starts the program on a thread with a stack of known size, and turns a bug of ours into a
 //! message instead of a backtrace.
 
-use std::process::ExitCode;
 use tessera::commands;
 
 /// Counts what the program's values take.
@@ -11,7 +10,7 @@ static MEMORY: tessera_runtime::memory::Counting = tessera_runtime::memory::Coun
 /// Stack of the thread that checks, compiles and runs the program.
 const STACK_BYTES: usize = 256 << 20;
 
-fn main() -> ExitCode {
+fn main() {
     tessera_runtime::math::define(tessera_ops::numbers::apply);
     std::panic::set_hook(Box::new(|info| {
         // What a library says about a bad file becomes a diagnostic.
@@ -23,13 +22,14 @@ fn main() -> ExitCode {
         .name("tessera".into())
         .stack_size(STACK_BYTES)
         .spawn(|| commands::main(STACK_BYTES));
-    match worker.map(|w| w.join()) {
-        Ok(Ok(code)) => ExitCode::from(code),
+    let code = match worker.map(|w| w.join()) {
+        Ok(Ok(code)) => code,
         // The hook has told already.
-        Ok(Err(_)) => ExitCode::from(1),
+        Ok(Err(_)) => 1,
         Err(e) => {
             eprintln!("error[E0710]: a stack of {STACK_BYTES} bytes cannot be had: {e}");
-            ExitCode::from(1)
+            1
         }
-    }
+    };
+    tessera_runtime::exit::exit(code)
 }

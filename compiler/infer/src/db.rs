@@ -17,7 +17,7 @@ use tessera_grammar::{ParsedItem, parse_item};
 use tessera_ir::graph::Policy;
 use tessera_resolve::facts::{self as syntax, ItemFacts};
 use tessera_resolve::functions::{FnLike, FnSig};
-use tessera_resolve::names::Names;
+use tessera_resolve::names::{Kind, Names, Reference};
 use tessera_resolve::source::{FileId, Refused};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -378,6 +378,60 @@ pub fn scope(db: &dyn Db, file: File) -> Arc<Scope> {
     Arc::new(out)
 }
 
+/// What a name is at the top of a file. A name may be both: a variable until it is defined, or from then on.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct InScope {
+    pub entity: Option<Entity>,
+    /// A variable, somewhere in the file.
+    pub variable: bool,
+}
+
+impl InScope {
+    pub(crate) fn is_known(&self) -> bool {
+        self.entity.is_some() || self.variable
+    }
+}
+
+impl Scope {
+    pub(crate) fn get(&self, name: &str) -> InScope {
+        InScope { entity: self.names.get(name).cloned(), variable: self.variables.contains(name) }
+    }
+}
+
+/// What the names that stand in an item are at the top of a file. Comes out equal when others change, so that the item is
+/// not checked again because of them.
+#[salsa::tracked]
+pub fn item_scope(db: &dyn Db, item: Item, file: File) -> Arc<BTreeMap<Arc<str>, InScope>> {
+    let (names, scope) = (names(db, item), scope(db, file));
+    let mut out = BTreeMap::new();
+    let outside = names.uses.iter().filter(|u| u.to == Reference::Outside).map(|u| &u.name);
+    // A size may have the name of a constant.
+    let sizes = names.bindings.iter().filter(|b| b.kind == Kind::Size).map(|b| &b.name);
+    for name in outside.chain(sizes) {
+        if !out.contains_key(name) {
+            out.insert(name.clone(), scope.get(name));
+        }
+    }
+    Arc::new(out)
+}
+
+/// A name, as a key of [`name_in_scope`].
+#[salsa::interned]
+struct NameKey<'db> {
+    text: Arc<str>,
+}
+
+/// What one name is at the top of a file: for names that do not stand in the item which is checked.
+#[salsa::tracked]
+fn name_in_scope<'db>(db: &'db dyn Db, file: File, name: NameKey<'db>) -> InScope {
+    scope(db, file).get(name.text(db))
+}
+
+/// What one name is at the top of a file.
+pub(crate) fn in_scope(db: &dyn Db, file: File, name: &str) -> InScope {
+    name_in_scope(db, file, NameKey::new(db, name)).clone()
+}
+
 /// The names that a file binds once at its top level (see [`check::constants`]).
 #[salsa::tracked]
 pub fn constants(db: &dyn Db, file: File) -> Arc<BTreeMap<Arc<str>, check::constants::Constant>> {
@@ -467,7 +521,7 @@ pub(crate) fn reads(db: &dyn Db, id: ItemId) -> Arc<BTreeSet<Arc<str>>> {
 
 /// The definitions of a file that can call themselves, directly or through others.
 #[salsa::tracked]
-fn recursive_items(db: &dyn Db, file: File) -> Arc<BTreeSet<ItemId>> {
+pub(crate) fn recursive_items(db: &dyn Db, file: File) -> Arc<BTreeSet<ItemId>> {
     let scope = scope(db, file);
     let mut calls: BTreeMap<ItemId, Vec<ItemId>> = BTreeMap::new();
     for head in all_heads(db, file) {

@@ -1,11 +1,12 @@
 //! Checking whole programs, and inputs one after the other at a prompt.
 
 use crate::check::cx::Cx;
+use crate::check::fns;
 use crate::check::global_mutation::Held;
 use crate::check::numerics::Numerics;
 use crate::check::reached::{Function, Inst, Main, Numbers, Reached};
 use crate::check::{self, CheckedInst};
-use crate::db::{self, Before, Database, Db, Entity, File, Item, ItemKind, Prompt, Target};
+use crate::db::{self, Before, Database, Db, Entity, File, InstRef, Item, ItemKind, Prompt, Target};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -87,11 +88,11 @@ pub fn check_text_only(db: &mut Database, path: &str, text: &str, loader: &dyn L
 }
 
 /// Runs queries that do not depend on each other on all cores; their results wait in the database.
-fn warm<T: Sync>(db: &Database, keys: &[T], query: impl Fn(&Database, &T) + Sync) {
+pub(crate) fn warm<T: Sync>(db: &Database, keys: &[T], query: impl Fn(&Database, &T) + Sync) {
     // Fewer are done before a thread has started.
     const WORTH: usize = 64;
     const STEP: usize = 16;
-    let cores = std::thread::available_parallelism().map_or(1, |n| n.get()).min(keys.len() / WORTH);
+    let cores = tessera_abi::cores().min(keys.len() / WORTH);
     if cores < 2 {
         return;
     }
@@ -114,10 +115,7 @@ fn warm<T: Sync>(db: &Database, keys: &[T], query: impl Fn(&Database, &T) + Sync
 
 fn run<'db>(db: &'db Database, root: FileId, past: &Past, numbers: Numbers, whole: bool) -> (Checked, Reached<'db>) {
     if let Some(file) = db::file_of(db, root) {
-        let items: Vec<Item> = file.heads(db).iter().filter_map(|head| db::item_of(db, head.id)).collect();
-        warm(db, &items, |db, item| {
-            db::parsed(db, *item);
-        });
+        warm_insts(db, file);
     }
     let mut reached = Reached::new(db, numbers, past.ran.clone());
     if let Some(file) = db::file_of(db, root) {
@@ -126,6 +124,23 @@ fn run<'db>(db: &'db Database, root: FileId, past: &Past, numbers: Numbers, whol
     let mut pass = Assembly { db, reached, asked: None, diagnostics: vec![] };
     let checked = pass.finish(root, &past.held, whole);
     (checked, pass.reached)
+}
+
+/// Checks on all cores the functions that a module has checked for themselves.
+///
+/// Where the result of a recursive function is inferred, what is said of it depends on which function of the circle is
+/// met first. One thread keeps that order.
+fn warm_insts(db: &Database, file: File) {
+    let inferred = |id: &ItemId| fns::find_sig_of_item(db, *id).is_some_and(|sig| sig.ret.is_none());
+    if db.files.iter().any(|file| db::recursive_items(db, *file).iter().any(inferred)) {
+        return;
+    }
+    let main = db::checked_main(db, file);
+    let own = main.requests.iter().map(|r| main.tables.callees[r.inst.0 as usize]).filter(|called| !called.first);
+    let keys: Vec<InstRef> = own.map(|called| called.inst).collect();
+    warm(db, &keys, |db, inst| {
+        check::limits::known(db, *inst);
+    });
 }
 
 /// Checks a file with everything that it imports, and with an instance that someone asks for at `span`; gives its number.
@@ -661,8 +676,8 @@ pub(crate) fn uncalled(db: &dyn Db, item: db::Item, file: File) -> Vec<Diagnosti
     let id = item.id(db);
     let module = db::module_of(db, file.id(db));
     let mut cx = Cx::new(db, file, module, 0, Numerics::default());
+    cx.item_scope = Some(db::item_scope(db, item, file));
     let free: BTreeSet<Arc<str>> = db::facts(db, item).mentions.clone();
-    let scope = db::scope(db, file);
     let Some(sig) = check::fns::find_sig_of_item(db, id) else { return vec![] };
     let mut sizes: BTreeSet<Arc<str>> = BTreeSet::new();
     let mut annotated = |e: &tessera_grammar::ast::Expr| {
@@ -680,8 +695,7 @@ pub(crate) fn uncalled(db: &dyn Db, item: db::Item, file: File) -> Vec<Diagnosti
     tessera_resolve::syntax::each_expr(&db::parsed(db, item).stmts, &mut |e| {
         if let tessera_grammar::ast::ExprKind::Name(name) = &e.kind
             && free.contains(name)
-            && !scope.variables.contains(name)
-            && !scope.names.contains_key(name)
+            && !cx.in_scope(file, name).is_known()
             && !sizes.contains(name)
         {
             cx.in_module(file, |cx| drop(cx.name(name, e.span)));

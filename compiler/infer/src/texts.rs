@@ -4,6 +4,7 @@ use crate::db::{
     Before, Database, File, Item, ItemHead, ItemKind, ItemText, MODEL, Prompt, Target, Texts, facts, file_of, item_of,
     model_name, path_of,
 };
+use crate::session::warm;
 use salsa::Setter;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -226,6 +227,9 @@ impl Database {
         let imports = |texts: &Texts, id: ItemId| texts.items.get(id.0 as usize).and_then(|i| i.imports.clone());
         let stale = heads.iter().filter(|h| imports(&self.texts, h.id).is_none());
         let stale: Vec<Item> = stale.filter_map(|h| item_of(self, h.id)).collect();
+        warm(self, &stale, |db, item| {
+            facts(db, *item);
+        });
         for item in stale {
             let facts = facts(self, item);
             let files = facts.imports.iter().flat_map(|i| i.files()).chain(facts.std_modules.iter().cloned());

@@ -1,10 +1,16 @@
 //! What the cost model knows of the machine it runs on.
 
+use std::sync::OnceLock;
 use tessera_ir::schedule::Machine;
 
 /// This machine: vector width by CPU features, cache sizes as the system reports them, with
 /// usual values where it does not.
 pub fn host() -> Machine {
+    static HOST: OnceLock<Machine> = OnceLock::new();
+    HOST.get_or_init(found).clone()
+}
+
+fn found() -> Machine {
     let (vector_bytes, vector_registers) = vectors();
     Machine {
         vector_bytes,
@@ -12,15 +18,15 @@ pub fn host() -> Machine {
         bf16_pairs: bf16_pairs(),
         l1_bytes: cache("index0").unwrap_or(32 << 10),
         l2_bytes: cache("index2").unwrap_or(1 << 20),
-        l3_bytes: cache("index3").unwrap_or(16 << 20).min(share(std::thread::available_parallelism())),
+        l3_bytes: cache("index3").unwrap_or(16 << 20).min(share(tessera_abi::cores())),
     }
 }
 
 /// The most of a shared cache that so many cores can count on: a virtual machine with a few cores of
 /// a large socket is told of the whole socket's cache, which its neighbours fill.
-fn share(cores: std::io::Result<std::num::NonZero<usize>>) -> u64 {
+fn share(cores: usize) -> u64 {
     const PER_CORE: u64 = 16 << 20;
-    cores.map_or(1, |n| n.get() as u64).saturating_mul(PER_CORE)
+    (cores as u64).saturating_mul(PER_CORE)
 }
 
 /// A machine of the kind that most are today, the same everywhere: for texts that are compared.

@@ -3,7 +3,10 @@
 //! No dependencies.
 
 pub mod check;
+mod cores;
 pub mod layout;
 pub mod rt;
 pub mod plan;
 pub mod slice;
+
+pub use cores::cores;

@@ -1,5 +1,6 @@
 //! Everything that runs beneath compiled code: values, tensors, the thread pool, plans, files.
 
+pub mod exit;
 pub mod memory;
 pub mod tensor;
 pub mod traffic;

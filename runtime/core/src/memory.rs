@@ -4,6 +4,7 @@
 //! where all its lists, strings and dicts are made. What grows asks for room first, so that too much is a diagnostic
 //! and no abort.
 
+use libmimalloc_sys::{mi_malloc, mi_zalloc};
 use mimalloc::MiMalloc;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -80,7 +81,7 @@ pub struct Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
-        let p = unsafe { if layout.size() < LARGE { MiMalloc.alloc(layout) } else { System.alloc(layout) } };
+        let p = unsafe { if layout.size() < LARGE { small(layout) } else { System.alloc(layout) } };
         if !p.is_null() {
             taken(layout.size());
         }
@@ -89,8 +90,7 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
-        let p =
-            unsafe { if layout.size() < LARGE { MiMalloc.alloc_zeroed(layout) } else { System.alloc_zeroed(layout) } };
+        let p = unsafe { if layout.size() < LARGE { small_zeroed(layout) } else { System.alloc_zeroed(layout) } };
         if !p.is_null() {
             taken(layout.size());
         }
@@ -118,6 +118,26 @@ unsafe impl GlobalAlloc for Counting {
         }
         new
     }
+}
+
+/// Whether mimalloc aligns a piece so anyway: pieces of 16 bytes and more to 16, smaller ones to 8 (`MI_MAX_ALIGN_SIZE`).
+/// Asked for an alignment it takes more room than that for sizes that are no powers of two.
+fn aligned_anyway(layout: Layout) -> bool {
+    layout.align() <= 8 || (layout.align() == 16 && layout.size() >= 16)
+}
+
+/// # Safety
+/// As of [`GlobalAlloc::alloc`].
+unsafe fn small(layout: Layout) -> *mut u8 {
+    // SAFETY: the caller's promise; both give pieces of one allocator.
+    unsafe { if aligned_anyway(layout) { mi_malloc(layout.size()).cast() } else { MiMalloc.alloc(layout) } }
+}
+
+/// # Safety
+/// As of [`GlobalAlloc::alloc_zeroed`].
+unsafe fn small_zeroed(layout: Layout) -> *mut u8 {
+    // SAFETY: the caller's promise; both give pieces of one allocator.
+    unsafe { if aligned_anyway(layout) { mi_zalloc(layout.size()).cast() } else { MiMalloc.alloc_zeroed(layout) } }
 }
 
 impl Counting {

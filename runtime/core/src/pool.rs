@@ -169,7 +169,7 @@ impl Pool {
     /// `threads` is at least 1; where the system refuses threads, there are fewer.
     pub fn new(threads: usize) -> Pool {
         let wanted = threads.clamp(1, 1024) - 1;
-        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let cores = tessera_abi::cores();
         let shared = Arc::new(Shared {
             state: AtomicU64::new(0),
             job: AtomicPtr::new(std::ptr::null_mut()),

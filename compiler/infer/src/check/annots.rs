@@ -57,8 +57,8 @@ pub struct Outer {
 impl AnnotScope<'_, '_> {
     fn module_name(&mut self, name: &Arc<str>, span: Span) -> NameMeaning {
         let db = self.cx.db;
-        let scope = db::scope(db, self.home);
-        if scope.variables.contains(name) {
+        let known = self.cx.in_scope(self.home, name);
+        if known.variable {
             if let Some(definition) = self.definition {
                 let meaning = self.cx.as_size(self.home, name, definition, span);
                 if let Some(meaning) = self.size_meaning(name, meaning, span) {
@@ -70,8 +70,8 @@ impl AnnotScope<'_, '_> {
                 return value_meaning(&value.ty);
             }
         }
-        match scope.names.get(name) {
-            Some(entity) => self.entity(name, &entity.clone(), span),
+        match &known.entity {
+            Some(entity) => self.entity(name, entity, span),
             None => NameMeaning::Unbound,
         }
     }
@@ -149,9 +149,8 @@ impl AnnotScope<'_, '_> {
     pub fn find_struct(&mut self, name: &str, span: Span) -> Option<ItemId> {
         let mut parts = name.split('.');
         let first: Arc<str> = parts.next()?.into();
-        let scope = db::scope(self.cx.db, self.home);
         let own = &*first == "std" || tessera_core::builtins::from_std(name).is_some();
-        let mut entity = scope.names.get(&first).cloned().or_else(|| own.then(|| Entity::Module(first.clone())))?;
+        let mut entity = self.cx.in_scope(self.home, &first).entity.clone().or_else(|| own.then(|| Entity::Module(first.clone())))?;
         for part in parts {
             let part = tessera_grammar::ast::Name { text: part.into(), span };
             let meaning = match entity {

@@ -67,6 +67,7 @@ pub fn check_inst(db: &dyn Db, own: InstRef) -> CheckedInst {
     cx.sizes.facts = data.facts.clone();
     cx.data = Some(data.clone());
     cx.own = Some(own);
+    cx.item_scope = db::item_of(db, data.item).map(|item| &**db::item_scope(db, item, file));
     cx.local = data.local.clone();
     let numerics = cx.decorated_numerics(&f.sig.decorators);
     cx.set_numerics(numerics);
@@ -449,7 +450,7 @@ pub(crate) fn behind<'db>(db: &'db dyn Db, file: File, before: Option<&CheckedMa
     cx.sizes.after(&before.size_names);
     for (name, var) in &before.vars {
         // Defined anew as something else.
-        if !db::scope(db, file).variables.contains(name) && db::scope(db, file).names.contains_key(name) {
+        if let crate::db::InScope { entity: Some(_), variable: false } = cx.in_scope(file, name) {
             continue;
         }
         let id = cx.global_id(GlobalKey { module, name: name.clone(), ty: var.slot.clone() });

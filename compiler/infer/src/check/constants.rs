@@ -239,7 +239,7 @@ impl Cx<'_> {
             if !seen.insert((file.id(self.db), name.clone())) {
                 return None;
             }
-            match db::scope(self.db, file).names.get(&name) {
+            match &self.in_scope(file, &name).entity {
                 Some(Entity::Member(from, member)) => {
                     (file, name) = (db::file_of(self.db, *from)?, member.clone());
                 }

@@ -5,7 +5,7 @@ use super::limits::Met;
 use super::numerics::Numerics;
 use super::types::{erase, fill, same_slot};
 use super::{Called, InstData, Request, Tables};
-use crate::db::{Db, File, InstRef};
+use crate::db::{self, Db, File, InScope, InstRef};
 use indexmap::{IndexMap, IndexSet};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -54,6 +54,8 @@ pub struct Cx<'db> {
     pub file: File,
     /// Where its variables live.
     pub module: FileId,
+    /// What the names of the item are, when this is the body of a function.
+    pub item_scope: Option<&'db BTreeMap<Arc<str>, InScope>>,
     /// Set while an expression of another module's signature is checked: only the names of
     /// that module are in scope.
     pub foreign: Option<File>,
@@ -143,6 +145,7 @@ impl<'db> Cx<'db> {
             db,
             file,
             module,
+            item_scope: None,
             foreign: None,
             sizes,
             env: Env::default(),
@@ -188,6 +191,17 @@ impl<'db> Cx<'db> {
             last: None,
             keys: BTreeMap::new(),
             changing: false,
+        }
+    }
+
+    /// What a name is at the top of a file.
+    pub fn in_scope(&self, file: File, name: &str) -> InScope {
+        let own = if file == self.file { self.item_scope } else { None };
+        match own {
+            Some(names) => names.get(name).cloned().unwrap_or_else(|| db::in_scope(self.db, file, name)),
+            // The body of a module depends on all of its names anyway.
+            None if self.is_module() && file == self.file => db::scope(self.db, file).get(name),
+            None => db::in_scope(self.db, file, name),
         }
     }
 

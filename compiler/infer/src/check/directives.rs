@@ -136,8 +136,8 @@ impl Cx<'_> {
         }
         match &func.kind {
             ExprKind::Name(name) => {
-                let scope = crate::db::scope(self.db, self.names_of());
-                if !matches!(scope.names.get(name), Some(crate::db::Entity::Builtin(n)) if n.starts_with("schedule.")) {
+                let entity = &self.in_scope(self.names_of(), name).entity;
+                if !matches!(entity, Some(crate::db::Entity::Builtin(n)) if n.starts_with("schedule.")) {
                     return None;
                 }
             }

@@ -92,10 +92,7 @@ pub fn submodule(db: &dyn Db, file: File, module: &Arc<str>, member: &Arc<str>) 
 
 /// Whether a file defines, assigns or imports a name.
 fn has_member(db: &dyn Db, id: FileId, member: &str) -> bool {
-    db::file_of(db, id).is_some_and(|f| {
-        let scope = db::scope(db, f);
-        scope.names.contains_key(member) || scope.variables.contains(member)
-    })
+    db::file_of(db, id).is_some_and(|f| db::in_scope(db, f, member).is_known())
 }
 
 /// The operator that a member of `op` or `random` names.
@@ -320,13 +317,13 @@ impl Cx<'_> {
     pub fn file_member(&mut self, id: FileId, name: &Arc<str>, span: Span) -> Meaning {
         let Some(file) = db::file_of(self.db, id) else { return Meaning::Broken };
         self.files.insert(id);
-        let scope = db::scope(self.db, file);
-        if scope.variables.contains(name)
+        let known = self.in_scope(file, name);
+        if known.variable
             && let Some(value) = self.module_variable(id, file, name, span)
         {
             return Meaning::Value(value);
         }
-        if let Some(entity) = scope.names.get(name) {
+        if let Some(entity) = &known.entity {
             return self.entity(entity, span);
         }
         let path = db::path_of(self.db, id);

@@ -80,7 +80,7 @@ impl Cx<'_> {
                 Entity::Module(module) => super::modules::submodule(self.db, self.names_of(), &module, &name.text)?,
                 Entity::File(id) => {
                     let file = db::file_of(self.db, id)?;
-                    db::scope(self.db, file).names.get(&name.text).cloned()?
+                    self.in_scope(file, &name.text).entity.clone()?
                 }
                 _ => return None,
             },
@@ -104,10 +104,11 @@ impl Cx<'_> {
 
     /// A name that is not a variable.
     fn static_name(&self, name: &str) -> Option<Entity> {
-        if let Some(entity) = db::scope(self.db, self.names_of()).names.get(name) {
+        let known = self.in_scope(self.names_of(), name);
+        if let Some(entity) = &known.entity {
             return Some(entity.clone());
         }
-        if self.module_variable_known(name) {
+        if known.variable {
             return None;
         }
         (builtins::MODULES.contains(&name) || name == "tessera").then(|| Entity::Module(name.into()))
@@ -134,7 +135,7 @@ impl Cx<'_> {
     }
 
     fn module_variable_known(&self, name: &str) -> bool {
-        db::scope(self.db, self.names_of()).variables.contains(name)
+        self.in_scope(self.names_of(), name).variable
     }
 
     /// A name in the scope of another module, or of this one as seen from outside.
@@ -144,8 +145,8 @@ impl Cx<'_> {
         {
             return Meaning::Value(value);
         }
-        if let Some(entity) = db::scope(self.db, home).names.get(name).cloned() {
-            return self.entity(&entity, span);
+        if let Some(entity) = &self.in_scope(home, name).entity {
+            return self.entity(entity, span);
         }
         self.builtin_name(name, span)
     }
@@ -188,8 +189,8 @@ impl Cx<'_> {
         {
             return Meaning::Value(value);
         }
-        if let Some(entity) = db::scope(self.db, self.file).names.get(name).cloned() {
-            return self.entity(&entity, span);
+        if let Some(entity) = &self.in_scope(self.file, name).entity {
+            return self.entity(entity, span);
         }
         if self.module_variable_known(name) {
             return self.unassigned(name, span);

@@ -136,7 +136,7 @@ impl Cx<'_> {
             ExprKind::Name(name) => {
                 self.env.get(name).is_none()
                     && matches!(
-                        crate::db::scope(self.db, self.names_of()).names.get(name),
+                        &self.in_scope(self.names_of(), name).entity,
                         Some(crate::db::Entity::Builtin(n)) if is(n)
                     )
             }

@@ -102,8 +102,8 @@ fn along_shape(cx: &mut InferCx, args: &[SymArg]) -> Result<(usize, Vec<Size>), 
     };
     let (a, b) = (without(x), without(index));
     let parts = [
-        rule::Part { position: 0, dims: &a, label: x.to_string() },
-        rule::Part { position: 1, dims: &b, label: index.to_string() },
+        rule::Part { position: 0, dims: &a, operand: rule::Operand::Tensor(x) },
+        rule::Part { position: 1, dims: &b, operand: rule::Operand::Tensor(index) },
     ];
     let mut shape = rule::broadcast(cx, &parts)?;
     shape[axis] = index.shape[axis].clone();

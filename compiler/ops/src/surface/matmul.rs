@@ -2,7 +2,7 @@
 
 use super::expand;
 use super::row::{Call, Lowered, Row, accumulator, req};
-use super::rule::{self, Inferred, Part};
+use super::rule::{self, Inferred, Operand, Part};
 use super::scaled::scaled_dot;
 use super::*;
 
@@ -83,8 +83,8 @@ fn infer(name: &str, cx: &mut InferCx, args: &[SymArg]) -> Inferred {
         ));
     }
     let parts = [
-        Part { position: 0, dims: &x.shape[..rx.saturating_sub(2)], label: x.to_string() },
-        Part { position: 1, dims: &y.shape[..inner], label: y.to_string() },
+        Part { position: 0, dims: &x.shape[..rx.saturating_sub(2)], operand: Operand::Tensor(x) },
+        Part { position: 1, dims: &y.shape[..inner], operand: Operand::Tensor(y) },
     ];
     let mut shape = rule::broadcast(cx, &parts)?;
     if rx > 1 {

@@ -79,7 +79,7 @@ const LOOK: Duration = Duration::from_micros(100);
 impl Hub {
     /// For these devices; what others send and receive is not its business.
     pub fn new(mine: Range<usize>) -> Arc<Hub> {
-        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let cores = tessera_abi::cores();
         let (desks, spin) = (mine.clone().map(|_| Desk::default()).collect(), mine.len() <= cores);
         Arc::new(Hub { mine, desks, failed: AtomicBool::new(false), spin })
     }

@@ -18,7 +18,7 @@ pub fn is_launched() -> bool {
 
 /// Cores for this process: those that it may run on, and no more than its share of the machine's.
 pub fn cores() -> usize {
-    let allowed = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let allowed = tessera_abi::cores();
     let beside = super::world().and_then(|_| variable(&["OMPI_COMM_WORLD_LOCAL_SIZE"])).unwrap_or(1).max(1);
     // SAFETY: asks for a number.
     let all = usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(allowed);

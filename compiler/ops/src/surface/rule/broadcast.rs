@@ -9,13 +9,13 @@ pub struct Part<'a> {
     /// Position of the parameter to blame.
     pub position: usize,
     pub dims: &'a [Size],
-    /// The full type.
-    pub label: String,
+    /// What errors call by its full type.
+    pub operand: Operand<'a>,
 }
 
 impl<'a> Part<'a> {
     pub fn of(position: usize, t: &'a TensorType) -> Part<'a> {
-        Part { position, dims: &t.shape, label: t.to_string() }
+        Part { position, dims: &t.shape, operand: Operand::Tensor(t) }
     }
 }
 
@@ -53,7 +53,7 @@ pub fn broadcast(cx: &mut InferCx, parts: &[Part]) -> Result<Vec<Size>, OpError>
 }
 
 fn blame(error: OpError, a: &Part, b: &Part, back: usize) -> OpError {
-    let mut error = error.arg(a.position, a.label.clone()).arg(b.position, b.label.clone());
+    let mut error = error.arg(a.position, a.operand.label()).arg(b.position, b.operand.label());
     // A vector that fits the other operand from the left is the common slip.
     for (vector, other) in [(a, b), (b, a)] {
         let (n, m) = (vector.dims.len(), other.dims.len());
@@ -70,7 +70,7 @@ fn blame(error: OpError, a: &Part, b: &Part, back: usize) -> OpError {
 /// The shape that operands broadcast to; scalars have no dims.
 pub fn broadcast_all(cx: &mut InferCx, operands: &[(usize, Operand)]) -> Result<Vec<Size>, OpError> {
     let parts: Vec<Part> =
-        operands.iter().map(|(i, o)| Part { position: *i, dims: o.shape(), label: o.label() }).collect();
+        operands.iter().map(|(i, o)| Part { position: *i, dims: o.shape(), operand: *o }).collect();
     broadcast(cx, &parts)
 }
 
