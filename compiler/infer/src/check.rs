@@ -59,13 +59,14 @@ pub mod tensors;
 pub mod tiles;
 mod per_device_collectives;
 pub mod pytrees;
+pub mod typed;
 pub mod types;
 pub mod unsupported;
 mod late_sizes;
 mod container_literals;
 pub mod zonk;
 
-pub use bodies::{check_inst, check_main};
+pub use bodies::{check_inst, check_main, types_of_inst, types_of_main};
 
 use self::numerics::Numerics;
 use crate::db::{Db, InstRef};

@@ -5,6 +5,7 @@
 //! small facts ([`facts`], [`scope`], [`reads`]) that mostly come out equal after an edit, so
 //! that nothing else is checked again.
 
+use crate::check::typed::Types;
 use crate::check::{self, CheckedInst, CheckedMain, InstData};
 use salsa::plumbing::{AsId, FromId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -598,6 +599,23 @@ pub fn uncalled(db: &dyn Db, item: Item, file: File) -> Arc<Vec<Diagnostic>> {
 #[salsa::tracked]
 pub fn checked_main(db: &dyn Db, file: File) -> Arc<CheckedMain> {
     Arc::new(check::check_main(db, file))
+}
+
+/// What the expressions of an instance are.
+#[salsa::tracked]
+fn inst_types<'db>(db: &'db dyn Db, key: InstKey<'db>) -> Arc<Types> {
+    Arc::new(check::types_of_inst(db, InstRef::of(key)))
+}
+
+/// See [`inst_types`].
+pub(crate) fn types_in_inst(db: &dyn Db, inst: InstRef) -> &Arc<Types> {
+    inst_types(db, inst.key())
+}
+
+/// What the expressions of a statement of a module are.
+#[salsa::tracked]
+pub(crate) fn types_in_module(db: &dyn Db, file: File, item: Item) -> Arc<Types> {
+    Arc::new(check::types_of_main(db, file, item.id(db)))
 }
 
 /// Whether a dotted name is a built-in module.

@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use tessera_base::{Code, Diagnostic, ItemId, Span};
-use tessera_core::ir::{Effect, FnInst, Program, TExpr};
+use tessera_core::ir::{Effect, FnInst, Program};
 use tessera_core::ty::Ty;
-use tessera_core::walk::each_expr_in;
 use tessera_graph::fuse::unfused;
+use tessera_infer::asked;
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::Partition;
 use tessera_ir::prim::row;
@@ -225,33 +225,32 @@ pub fn place(setup: &Setup, place: &Place, of: &OfFunction) -> u8 {
         return 2;
     }
     let (db, id) = ask::open(setup, &loaded);
+    let sources = db.source_map();
+    let byte = byte_of(&loaded.text, place.line, place.column.unwrap_or(1));
+    let found = sources.item_at(id, byte);
+    let types = found.filter(|_| place.column.is_some()).and_then(|(item, at)| asked::types_at(&db, id, item, at));
+    for ty in types.iter().flat_map(|(_, types)| types) {
+        let text = types.as_ref().map_or_else(String::new, |(span, _)| written(*span, &sources));
+        out(&format!("`{text}`: {ty}\n"));
+    }
     let checked = tessera_infer::session::check_program(&db, id);
-    let Some(program) = checked.program else {
+    if checked.program.is_none() {
         setup.show(&checked.diagnostics, &checked.sources);
         return 1;
-    };
-    let byte = byte_of(&loaded.text, place.line, place.column.unwrap_or(1));
-    let Some((item, within)) = checked.sources.item_at(id, byte) else {
+    }
+    let Some((item, _)) = found else {
         out("nothing of the program stands there\n");
         return 0;
     };
-    let function = tessera_infer::asked::functions(&db, id).into_iter().find(|(_, head)| head.item == item);
-    let mut shown = false;
-    if place.column.is_some() {
-        for (text, ty) in types_at(&program, item, within, &checked.sources) {
-            out(&format!("`{text}`: {ty}\n"));
-            shown = true;
-        }
-    }
-    match function {
+    match asked::functions(&db, id).into_iter().find(|(_, head)| head.item == item) {
         Some((name, _)) => {
-            if shown {
+            if types.is_some() {
                 out("\n");
             }
             explain(setup, &loaded, &name, of)
         }
         None => {
-            if !shown {
+            if types.is_none() {
                 out("no function is there, and no expression; `FILE:LINE:COLUMN` shows the type of one\n");
             }
             0
@@ -266,35 +265,10 @@ fn byte_of(text: &str, line: usize, column: usize) -> usize {
     start + rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(i, _)| i)
 }
 
-/// The smallest expression around a byte of an item with its types, one for each way in which the item is instantiated.
-fn types_at(program: &Program, item: ItemId, byte: u32, sources: &SourceMap) -> Vec<(String, String)> {
-    let mut best: Option<Span> = None;
-    let mut types: Vec<String> = vec![];
-    let mut look = |e: &TExpr| {
-        let around = e.span.item == item && e.span.start <= byte && byte < e.span.end;
-        if !around || matches!(e.ty, Ty::Error | Ty::Never) {
-            return;
-        }
-        let length = |s: Span| s.end - s.start;
-        match best {
-            Some(span) if length(span) < length(e.span) => return,
-            Some(span) if span == e.span => {}
-            _ => {
-                best = Some(e.span);
-                types.clear();
-            }
-        }
-        let ty = e.ty.to_string();
-        if !types.contains(&ty) {
-            types.push(ty);
-        }
-    };
-    program.insts.iter().for_each(|f| each_expr_in(&f.body, &mut look));
-    let text = best.and_then(|span| {
-        let (file, range) = sources.locate(span)?;
-        Some(sources.file(file)?.text.get(range)?.split_whitespace().collect::<Vec<_>>().join(" "))
-    });
-    types.into_iter().map(|ty| (text.clone().unwrap_or_default(), ty)).collect()
+/// What stands at a place, in one line.
+fn written(span: Span, sources: &SourceMap) -> String {
+    let text = sources.locate(span).and_then(|(file, range)| sources.file(file)?.text.get(range));
+    text.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -150,7 +150,12 @@ impl AnnotScope<'_, '_> {
         let mut parts = name.split('.');
         let first: Arc<str> = parts.next()?.into();
         let own = &*first == "std" || tessera_core::builtins::from_std(name).is_some();
-        let mut entity = self.cx.in_scope(self.home, &first).entity.clone().or_else(|| own.then(|| Entity::Module(first.clone())))?;
+        let mut entity = self
+            .cx
+            .in_scope(self.home, &first)
+            .entity
+            .clone()
+            .or_else(|| own.then(|| Entity::Module(first.clone())))?;
         for part in parts {
             let part = tessera_grammar::ast::Name { text: part.into(), span };
             let meaning = match entity {

@@ -9,6 +9,7 @@ use super::limits::Active;
 use super::numerics::Numerics;
 use super::per_device::{is_local, of_blocks};
 use super::size_checks::{self, SizeClaim};
+use super::typed::{Note, Types};
 use super::types::has_unknown;
 use super::unsupported::Decorator;
 use super::zonk::zonk;
@@ -49,6 +50,18 @@ pub fn empty_inst(name: Arc<str>, span: Span) -> FnInst {
 
 /// Checks a function at the types of its key.
 pub fn check_inst(db: &dyn Db, own: InstRef) -> CheckedInst {
+    checked_inst(db, own, &mut None)
+}
+
+/// What the expressions of an instance are.
+pub fn types_of_inst(db: &dyn Db, own: InstRef) -> Types {
+    let mut notes = Some(vec![]);
+    checked_inst(db, own, &mut notes);
+    Types::of(db::inst_data(db, own).item, notes)
+}
+
+/// Takes notes, if there are any to take.
+fn checked_inst(db: &dyn Db, own: InstRef, notes: &mut Option<Vec<Note>>) -> CheckedInst {
     let data = db::inst_data(db, own);
     let _active = Active::begin(own);
     let (Some(f), Some(file)) = (fns::find(db, data.item, data.start), db::home(db, data.item)) else {
@@ -101,6 +114,7 @@ pub fn check_inst(db: &dyn Db, own: InstRef) -> CheckedInst {
     };
     // Reported at the definition.
     let broken = !types.diagnostics.is_empty();
+    cx.env.notes = notes.take();
     let params = parameters(&mut cx, data, &f, &types);
     let known = cx.sizes.facts.clone();
     body(&mut cx, &f);
@@ -155,6 +169,8 @@ pub fn check_inst(db: &dyn Db, own: InstRef) -> CheckedInst {
             reads.insert(id, e.ty.clone());
         }
     });
+    *notes = cx.env.notes.take();
+    notes.iter_mut().flatten().for_each(|n| n.close(&inst.locals, &[]));
     CheckedInst {
         inst,
         ret,
@@ -466,7 +482,19 @@ pub(crate) fn behind<'db>(db: &'db dyn Db, file: File, before: Option<&CheckedMa
 
 /// Checks the body of a module.
 pub fn check_main(db: &dyn Db, file: File) -> CheckedMain {
+    checked_main(db, file, &mut None)
+}
+
+/// What the expressions of an item are that the body of a module runs.
+pub fn types_of_main(db: &dyn Db, file: File, item: ItemId) -> Types {
+    let mut notes = Some(vec![]);
+    checked_main(db, file, &mut notes);
+    Types::of(item, notes)
+}
+
+fn checked_main(db: &dyn Db, file: File, notes: &mut Option<Vec<Note>>) -> CheckedMain {
     let mut cx = behind(db, file, file.before(db).as_ref().map(|b| &*b.main));
+    cx.env.notes = notes.take();
     for (later, earlier) in &db::scope(db, file).twice {
         twice(&mut cx, *later, *earlier);
     }
@@ -493,7 +521,10 @@ pub fn check_main(db: &dyn Db, file: File) -> CheckedMain {
     for id in defs {
         at_annotations(&mut cx, id);
     }
-    finish_main(cx, file)
+    *notes = cx.env.notes.take();
+    let main = finish_main(cx, file);
+    notes.iter_mut().flatten().for_each(|n| n.close(&main.inst.locals, &main.globals));
+    main
 }
 
 /// What inputs before say about sizes and types: the names that annotations declare, and where the value of each size

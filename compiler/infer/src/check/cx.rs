@@ -463,7 +463,7 @@ impl<'db> Cx<'db> {
                     }
                 }
             }
-            self.env.bind(name, Binding { ty, ..binding });
+            self.env.rebind(name, Binding { ty, ..binding });
         }
     }
 

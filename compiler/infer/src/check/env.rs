@@ -1,10 +1,11 @@
 //! The variables at one point of a body, with what each branch changes kept on a trail, so
 //! that a branch costs what it changes and not what is in scope.
 
+use super::typed::Note;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tessera_base::Span;
-use tessera_core::ir::{GlobalId, LocalId};
+use tessera_core::ir::{GlobalId, LocalId, TExpr};
 use tessera_core::ty::Ty;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -41,6 +42,8 @@ pub struct Env {
     names: Vec<Arc<str>>,
     vars: Vec<Option<Binding>>,
     trail: Vec<(usize, Option<Binding>)>,
+    /// What was bound and what expressions are, where someone asks for it: see [`super::typed`].
+    pub notes: Option<Vec<Note>>,
 }
 
 impl Env {
@@ -71,7 +74,22 @@ impl Env {
         self.trail.push((var, old));
     }
 
+    /// What an expression is.
+    pub fn note(&mut self, span: Span, value: &TExpr) {
+        if let Some(notes) = &mut self.notes {
+            notes.push(Note::expr(span, value));
+        }
+    }
+
     pub fn bind(&mut self, name: &Arc<str>, binding: Binding) {
+        if let Some(notes) = &mut self.notes {
+            notes.push(Note::bound(binding.span, &binding.ty, binding.slot));
+        }
+        self.rebind(name, binding);
+    }
+
+    /// More is known of a variable, or less, than where it was bound.
+    pub fn rebind(&mut self, name: &Arc<str>, binding: Binding) {
         let var = self.var(name);
         self.set(var, Some(binding));
     }

@@ -23,6 +23,7 @@ impl Cx<'_> {
             ),
         };
         self.met.leave();
+        self.env.note(e.span, &value);
         if value.ty == Ty::Never {
             // Whatever wants the value never gets it; the call is made all the same.
             let span = value.span;

@@ -109,7 +109,7 @@ impl Cx<'_> {
                 self.keep_sizes(binding.slot);
                 let ty = self.widen_before(&binding.ty, name, exact, &mut wide);
                 if ty != binding.ty {
-                    self.env.bind(name, Binding { ty, ..binding });
+                    self.env.rebind(name, Binding { ty, ..binding });
                 }
             }
         }
@@ -182,7 +182,7 @@ impl Cx<'_> {
         let symbol = self.sizes.fresh_int_var(name);
         let ty = Ty::Int(Some(Size::var(symbol.clone())));
         self.size_sources.insert(symbol, (read(binding.slot, ty.clone(), binding.span), false));
-        self.env.bind(name, Binding { ty, ..binding });
+        self.env.rebind(name, Binding { ty, ..binding });
     }
 
     /// The state at the end of the body over all paths that reach it.

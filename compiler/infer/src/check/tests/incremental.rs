@@ -97,7 +97,6 @@ fn queries(files: &[(&'static str, String)], db: &mut Database, take: &dyn Fn() 
 /// What an edit inside of a function runs: it is read, its names are resolved, it is checked; nobody else is asked.
 const A_BODY: &str = "checked_inst 1, facts 1, functions 1, names 1, parsed 1, signature 1";
 
-/// A new name of the file has every function of it checked again: each asks what the names of the file are.
 #[test]
 fn an_edit_runs_these_queries() {
     let start = [("main.tsr", MAIN), ("lib.tsr", LIB), ("std/nn.tsr", STD)].map(|(p, t)| (p, t.to_owned()));
@@ -111,7 +110,7 @@ fn an_edit_runs_these_queries() {
             "main.tsr",
             "def f(",
             "k = 1\n\ndef f(",
-            "all_reads 1, checked_inst 3, checked_main 1, facts 1, import_variables 1, item_reads 3, parsed 1, recursive_items 1, scope 1",
+            "all_reads 1, checked_main 1, facts 1, import_variables 1, item_reads 3, item_scope 3, name_in_scope 3, parsed 1, recursive_items 1, scope 1",
         ),
         ("a comment", "main.tsr", "# Runs.", "# Runs now.", ""),
         (
@@ -119,14 +118,14 @@ fn an_edit_runs_these_queries() {
             "main.tsr",
             "def g(x):",
             "def g(x, more=1):",
-            "checked_inst 1, checked_main 1, facts 1, functions 1, names 1, parsed 1, signature 1",
+            "checked_inst 1, checked_main 1, facts 1, functions 1, item_scope 1, names 1, parsed 1, signature 1",
         ),
         (
             "a result",
             "main.tsr",
             "return f(x) + 1.0",
             "return (f(x) + 1.0).sum()",
-            "checked_inst 3, checked_main 1, facts 1, functions 1, names 1, parsed 1, signature 1",
+            "checked_inst 3, checked_main 1, facts 1, functions 1, item_scope 1, names 1, parsed 1, signature 1",
         ),
         ("another file", "lib.tsr", "x - 1.0", "x - 2.0", A_BODY),
         (
@@ -134,9 +133,15 @@ fn an_edit_runs_these_queries() {
             "lib.tsr",
             "return x\n",
             "return x + 1\n",
-            "facts 1, functions 1, parsed 1, signature 1, uncalled 1",
+            "facts 1, functions 1, item_scope 1, names 1, parsed 1, signature 1, uncalled 1",
         ),
-        ("the standard library", "std/nn.tsr", "x * 2.0", "x + x", A_BODY),
+        (
+            "the standard library",
+            "std/nn.tsr",
+            "x * 2.0",
+            "x + x",
+            "checked_inst 1, facts 1, functions 1, item_scope 1, names 1, parsed 1, signature 1",
+        ),
     ];
     for (what, file, from, to, expected) in edits {
         let (mut db, take) = watched();
@@ -161,6 +166,10 @@ fn an_edit_in_a_large_file_runs_few_queries() {
     };
     check(&mut db, &text);
     assert_eq!(check(&mut db, &text.replace("y = y + x * 2000.0", "y = y - x * 2000.0")), A_BODY);
+    // A new name: every function asks what its own names are, and is not checked again.
+    check(&mut db, &text);
+    let queries = check(&mut db, &format!("fresh = 3\n{text}"));
+    assert!(!queries.contains("checked_inst"), "{queries}");
 }
 
 /// What an edit removed is collected: a file that is edited all day has as many items, instances and memos as it shows.

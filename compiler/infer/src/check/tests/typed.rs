@@ -51,3 +51,44 @@ fn literals_convert_where_declared() {
         ("list[float]".into(), "tuple[float, str]".into(), "float".into())
     );
 }
+
+/// The type of what stands at the first place of a text, in a program that may be wrong.
+fn types_at(text: &str, place: &str) -> String {
+    let mut db = Database::default();
+    let id = db.add_file("main.tsr");
+    db.set_text(id, text);
+    db.load_imports(id, &Memory::default());
+    let Some((item, at)) = db.source_map().item_at(id, text.find(place).unwrap_or(usize::MAX)) else {
+        return "?".into();
+    };
+    let types = crate::asked::types_at(&db, id, item, at).map_or_else(Vec::new, |(_, types)| types);
+    types.iter().map(|ty| ty.to_string()).collect::<Vec<_>>().join(" | ")
+}
+
+#[test]
+fn what_stands_somewhere_has_a_type() {
+    let text = "\
+def f(x: Tensor[N, f32], k: int) -> Tensor[N, f32]:
+    y = x @ x
+    if k > 2:
+        y = y + 1.0
+    return x * y
+
+def g(v):
+    return (v, v)
+
+xs = []
+xs.append(1.5)
+pair = g(2)
+other = g(\"a\")
+bad = xs + 1
+";
+    let at = |place: &str| types_at(text, place);
+    assert_eq!(
+        [at("x: T"), at("y = x"), at("x @"), at("@ x")].join(", "),
+        "Tensor[N, f32], Tensor[f32], Tensor[N, f32], Tensor[f32]"
+    );
+    assert_eq!([at("(v, v)"), at("v, v"), at("v):")], ["tuple[int, int] | tuple[str, str]", "int | str", "int | str"]);
+    assert_eq!([at("xs = "), at("pair"), at("2)\n"), at("def g")], ["list[float]", "tuple[int, int]", "int", ""]);
+    assert_eq!(found(&check(text)), "E0205@14");
+}
