@@ -26,15 +26,17 @@ pub fn redirect(s: &mut Schedule, random: &mut Random) {
         }
     }
     if product {
-        out.push(Directive::Registers { rows: 1 + random.below(8) as u32, vectors: 1 + random.below(3) as u32 });
+        let most = if random.once_in(3) { 40 } else { 8 };
+        let rows = 1 + random.below(most) as u32;
+        out.push(Directive::Registers { rows, vectors: 1 + random.below(3) as u32 });
         for &axis in &reduced {
             let most = s.extent(axis).min(100) as usize + 2;
             out.push(Directive::Block { axis, size: 1 + random.below(most) as u64 });
         }
         out.extend([0, 1].into_iter().filter(|_| random.once_in(2)).map(|operand| Directive::Pack { operand }));
     }
-    use Directive::{Overlap, Prefetch, SplitReduction, Stream, Swap, Windows};
-    let rest = [Swap, Windows, SplitReduction, Stream, Prefetch, Overlap];
+    use Directive::{MatrixUnit, Overlap, Prefetch, SplitReduction, Stream, Swap, Windows};
+    let rest = [Swap, Windows, SplitReduction, Stream, Prefetch, Overlap, MatrixUnit];
     out.extend(rest.into_iter().filter(|_| random.once_in(2)));
     if random.once_in(4) {
         out.push(Directive::Unroll(random.pick(&[2, 3, 4, 8])));

@@ -1,7 +1,7 @@
 //! Numbers in blocks of every format, and products with them, at sizes around the panels.
 
 use tessera_base::{Blocks, DType};
-use tessera_ops::prim::{Prim, Steps};
+use tessera_ops::prim::{Order, Prim, Steps};
 use tessera_tests::laws::hold;
 use tessera_tests::random::Fill;
 use tessera_tests::random_graph::{Builder, Case, elems};
@@ -21,7 +21,7 @@ fn product(format: Blocks, [m, count, n]: [u64; 3], both: bool, seed: u64) -> Ca
     let w = b.input_of(&shape, DType::U8, bytes, false);
     let numbers = b.push(Prim::Dequantize { format }, &[w], &[n, k], DType::F32);
     let turned = b.push(Prim::Transpose { perm: vec![1, 0] }, &[numbers], &[k, n], DType::F32);
-    let dot = Prim::Dot { accum: DType::F32, steps: Steps::All, pairs: false };
+    let dot = Prim::Dot { accum: DType::F32, steps: Steps::All, order: Order::Chain };
     let y = b.push(dot, &[x, turned], &[m, n], DType::F32);
     b.graph.outputs = if both { vec![y, numbers] } else { vec![y] };
     Case { graph: b.graph, inputs: b.data }

@@ -4,7 +4,7 @@
 use tessera_base::DType;
 use tessera_ir::graph::{NodeId, Policy};
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Prim, Scalar, Steps};
+use tessera_ops::prim::{Order, Prim, Scalar, Steps};
 use tessera_tests::laws::hold;
 use tessera_tests::random::Fill;
 use tessera_tests::random_graph::{Builder, Case, elems};
@@ -31,7 +31,8 @@ fn product(seed: u64, dtype: DType, accum: DType, flips: usize, batch: &[u64], [
     let x = operand(&mut b, batch, m, k, dtype, flips & 1 != 0);
     let y = operand(&mut b, batch, k, n, dtype, flips & 2 != 0);
     let to = if b.random.once_in(4) { accum } else { dtype };
-    let z = b.push(Prim::Dot { accum, steps: Steps::All, pairs: false }, &[x, y], &[batch, &[m, n]].concat(), to);
+    let z =
+        b.push(Prim::Dot { accum, steps: Steps::All, order: Order::Chain }, &[x, y], &[batch, &[m, n]].concat(), to);
     b.graph.outputs = vec![z];
     b.graph.name = format!("dot_{dtype}_{m}_{k}_{n}");
     Case { graph: b.graph, inputs: b.data }
@@ -62,6 +63,33 @@ fn every_type_and_transposition() {
         }
     }
     hold("products", cases);
+}
+
+/// Factors of bf16 in the orders of the processor's instructions for them, at depths around their units.
+#[test]
+fn orders_of_bf16() {
+    let orders = match tessera_schedule::host().bf16 {
+        Order::Units => vec![Order::Pairs, Order::Units, Order::Units],
+        order => vec![order],
+    };
+    let mut cases = vec![];
+    let mut random = tessera_tests::random::Random::new(19);
+    for case in 0..96 {
+        let m = random.pick(&[1, 2, 4, 5, 15, 16, 17, 32, 33, 70]);
+        let n = random.pick(&[1, 3, 15, 16, 17, 31, 32, 33, 100]);
+        let k = random.pick(&[2, 14, 30, 32, 34, 62, 64, 66, 160, 1030]);
+        let batch = random.pick(&[&[][..], &[], &[2]]);
+        let Case { mut graph, inputs } = product(case, DType::Bf16, DType::F32, case as usize % 4, batch, [m, k, n]);
+        let order = random.pick(&orders);
+        for node in &mut graph.nodes {
+            if let Prim::Dot { order: of, .. } = &mut node.prim {
+                *of = order;
+            }
+        }
+        graph.name = format!("dot_{}_{m}_{k}_{n}", order.name());
+        cases.push(Case { graph, inputs });
+    }
+    hold("products of bf16", cases);
 }
 
 /// Under `kahan_sum`: of every type and transposition, and rows that take some steps.
@@ -121,7 +149,7 @@ fn chains_that_start_from_a_value() {
             for batch in [&[][..], &[2]] {
                 let mut b = Builder::plain(cases.len() as u64);
                 let shape = [batch, &[m, n]].concat();
-                let prim = Prim::Dot { accum: dtype, steps: Steps::All, pairs: false };
+                let prim = Prim::Dot { accum: dtype, steps: Steps::All, order: Order::Chain };
                 let factors = |b: &mut Builder| {
                     let x = operand(b, batch, m, k, dtype, i & 1 != 0);
                     [x, operand(b, batch, k, n, dtype, i & 2 != 0)]
@@ -164,7 +192,7 @@ fn cut(seed: u64, steps: Steps, masked: bool, [m, k, n]: [u64; 3]) -> Case {
     let x = operand(&mut b, &[], m, k, dtype, seed & 1 != 0);
     let y = operand(&mut b, &[], k, n, dtype, seed & 2 != 0);
     let shape = [m, n];
-    let mut z = b.push(Prim::Dot { accum: DType::F32, steps, pairs: false }, &[x, y], &shape, DType::F32);
+    let mut z = b.push(Prim::Dot { accum: DType::F32, steps, order: Order::Chain }, &[x, y], &shape, DType::F32);
     if masked {
         let [row, column] = [0, 1].map(|axis| b.push(Prim::Iota { axis }, &[], &shape, DType::I64));
         let keep = b.push(Prim::Map(MapOp::ge), &[row, column], &shape, DType::Bool);

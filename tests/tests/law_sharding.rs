@@ -12,7 +12,7 @@ use tessera_base::{DType, Mesh, Sharding};
 use tessera_ir::graph::{Node, NodeId};
 use tessera_ir::verify::verify;
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Prim, Reduction, Scalar, Steps};
+use tessera_ops::prim::{Order, Prim, Reduction, Scalar, Steps};
 use tessera_ops::surface::{Hints, OpDef, all};
 use tessera_runtime::execute::{Argument, PlanError};
 use tessera_runtime::pool::Pool;
@@ -256,7 +256,7 @@ fn gradient(tokens: u64, [rows, columns]: [u64; 2], dtype: DType, seed: u64) -> 
         b.input_of(shape, dtype, bytes, false)
     };
     let (x, y) = (input(&mut b, &[tokens, rows]), input(&mut b, &[tokens, columns]));
-    let product = Prim::Dot { accum: dtype, steps: Steps::All, pairs: false };
+    let product = Prim::Dot { accum: dtype, steps: Steps::All, order: Order::Chain };
     let turned = b.push(Prim::Transpose { perm: vec![1, 0] }, &[x], &[rows, tokens], dtype);
     let gradient = b.push(product.clone(), &[turned, y], &[rows, columns], dtype);
     let twice = b.push(Prim::Map(MapOp::add), &[gradient, gradient], &[rows, columns], dtype);
@@ -292,7 +292,7 @@ fn of_windows(items: u64, rows: u64, seed: u64) -> Case {
     let x = b.push(Prim::Reshape, &[x], &[items, 1, rows * 4, 18], f);
     let c = b.push(channels, &[c], &[items, 1, 3, rows, 4], f);
     let c = b.push(Prim::Reshape, &[c], &[items, 1, 3, rows * 4], f);
-    let product = Prim::Dot { accum: f, steps: Steps::All, pairs: false };
+    let product = Prim::Dot { accum: f, steps: Steps::All, order: Order::Chain };
     let each = b.push(product.clone(), &[c, x], &[items, 1, 3, 18], f);
     let flat = b.push(Prim::Reshape, &[each], &[items, 54], f);
     let ones = b.push(Prim::Full { value: Scalar::F(1.0) }, &[], &[1, items], f);

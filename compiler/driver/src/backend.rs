@@ -146,7 +146,7 @@ impl Backend {
             true => tessera_graph::optimise_in_full(graph),
             false => tessera_graph::optimise(graph),
         };
-        let graph = if self.machine.bf16_pairs { tessera_graph::bf16_pairs::run(graph) } else { graph };
+        let graph = tessera_graph::product_order::run(graph, self.machine.bf16);
         tessera_graph::verified(&graph, "the pipeline");
         graph
     }

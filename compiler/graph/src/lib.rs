@@ -9,7 +9,7 @@ pub mod compensate;
 pub mod late_exchanges;
 pub mod merge_equal;
 pub mod narrow;
-pub mod bf16_pairs;
+pub mod product_order;
 pub mod place_buffers;
 pub mod remove_unused;
 pub mod recompute;

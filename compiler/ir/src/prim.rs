@@ -80,7 +80,7 @@ primitives! {
     reduce: Reduce<'a> { kind } [axes];
     arg_reduce: ArgReduce { largest, axis };
     cumulate: Cumulate { kind, axis };
-    dot: Dot { accum, steps, pairs };
+    dot: Dot { accum, steps, order };
     quantize: Quantize { format };
     dequantize: Dequantize { format };
     block_dot: BlockDot { format };

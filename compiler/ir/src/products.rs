@@ -21,7 +21,7 @@ use crate::hints::KernelHints;
 use crate::text::{Op, TextError};
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_base::DType;
-use tessera_ops::prim::{Prim, Steps};
+use tessera_ops::prim::{Order, Prim, Steps};
 
 /// A product that is computed in tiles.
 pub const TILE: &str = "tessera.schedule.tile";
@@ -189,7 +189,7 @@ impl Reader<'_> {
             self.graph.kernels.push(hints);
             self.graph.kernels.len() - 1
         });
-        let prim = Prim::Dot { accum, steps: Steps::All, pairs: false };
+        let prim = Prim::Dot { accum, steps: Steps::All, order: Order::Chain };
         Ok(self.push(prim, vec![left, right], NodeType::new(vec![rows, columns], dtype), Some(at as u32)))
     }
 
@@ -210,7 +210,7 @@ impl Reader<'_> {
             }
         };
         let (left, right) = (wide(left), wide(right));
-        let prim = Prim::Dot { accum, steps: Steps::All, pairs: false };
+        let prim = Prim::Dot { accum, steps: Steps::All, order: Order::Chain };
         Ok(self.push(prim, vec![left, right, start], ty, None))
     }
 }

@@ -14,7 +14,7 @@ use crate::index::{Index, Var};
 use tessera_abi::plan::Bounds;
 use tessera_base::DType;
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Reduction, Scalar};
+use tessera_ops::prim::{Order, Reduction, Scalar};
 
 /// A value of the body, printed as `%3`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -106,7 +106,8 @@ pub enum ValueOp {
     },
     /// `Σ a·b` along `axis`: one fused-multiply-add chain in ascending order, in the type of
     /// the value. `within`: only the steps below this index, over axes of the result; `beyond`: only
-    /// those from it on. `start`: what the chain begins with, of the value's type, for all steps. Factors of bf16 are taken in pairs of steps ([`tessera_ops::reference::pair_step`]).
+    /// those from it on. `start`: what the chain begins with, of the value's type, for all steps. `order`: another one than the chain, for
+    /// factors of bf16.
     Dot {
         a: ValueId,
         b: ValueId,
@@ -114,6 +115,7 @@ pub enum ValueOp {
         within: Option<Index>,
         beyond: Option<Index>,
         start: Option<ValueId>,
+        order: Order,
     },
 }
 
@@ -151,6 +153,8 @@ pub enum Directive {
     SplitReduction,
     /// Asks for what is read next while this is worked on: the next row, or elements further on.
     Prefetch,
+    /// A product by the processor's unit for matrices, in [`Order::Units`]. Without it vectors compute the same bits.
+    MatrixUnit,
     /// Writes past the cache (outputs larger than it).
     Stream,
     /// Rows that are reduced several times: each reduction of a row goes together with the next
@@ -181,14 +185,14 @@ pub struct Schedule {
     pub directives: Vec<Directive>,
 }
 
-/// What the cost model knows of a machine. It decides speed, never results.
+/// What the cost model knows of a machine. But for the order of bf16 products it decides speed, never results.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Machine {
     /// Bytes of a vector register.
     pub vector_bytes: u32,
     pub vector_registers: u32,
-    /// Multiplies bf16 numbers in pairs, twice as fast as f32 numbers.
-    pub bf16_pairs: bool,
+    /// How products of bf16 numbers are summed: the one thing of a machine that results depend on.
+    pub bf16: Order,
     pub l1_bytes: u64,
     pub l2_bytes: u64,
     /// Last-level cache.

@@ -15,7 +15,7 @@ use tessera_abi::plan::Bounds;
 use tessera_base::DType;
 use tessera_ops::convert;
 use tessera_ops::map::{Gives, MapOp, kind_of};
-use tessera_ops::prim::{Reduction, Scalar};
+use tessera_ops::prim::{Order, Reduction, Scalar};
 use tessera_ops::scalar::{Kind, Program};
 
 /// The grid point, `0..grid`.
@@ -167,7 +167,7 @@ pub struct Panel {
 /// `lead + i`. All three hold elements of
 /// `kind`.
 ///
-/// `pairs`: a step takes two positions of k at once ([`tessera_ops::reference::pair_step`]), without
+/// `order`: of bf16 factors a step takes two positions of k at once ([`tessera_ops::prim::Order`]), without
 /// a ramp. The factors lie as bf16, where a [`Panel`]'s `step` leads from one position to the next,
 /// or as pairs that [`Def::Pair`] has made, where it leads from one pair to the next.
 ///
@@ -183,7 +183,10 @@ pub struct Mma {
     pub rows: u32,
     pub cols: u32,
     pub lanes: u32,
-    pub pairs: bool,
+    pub order: Order,
+    /// By the processor's unit for matrices: up to 32 rows and 32 columns in units of steps, the left factor row by row, the
+    /// right one in pairs.
+    pub matrix_unit: bool,
     /// Number of steps: the least of these.
     pub depth: Vec<Index>,
     pub ramp: Option<Index>,

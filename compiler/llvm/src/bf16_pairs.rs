@@ -18,7 +18,7 @@ impl Emitter<'_> {
 
     /// Elements from one step to the next.
     pub fn stride(&self, m: &Mma, p: &Panel) -> i64 {
-        if m.pairs && self.unpaired(p) { 2 * p.step } else { p.step }
+        if m.order.is_paired() && self.unpaired(p) { 2 * p.step } else { p.step }
     }
 
     /// Whether a factor lies as bf16, not as pairs.
@@ -26,14 +26,19 @@ impl Emitter<'_> {
         self.kernel.bufs[p.buf as usize].dtype == DType::Bf16
     }
 
-    /// Step `u` after the base addresses.
-    pub fn pair_steps(&self, m: &Mma, a: V, b: V, u: i64, acc: &mut [V]) -> Result<(), LlvmError> {
-        let name = match m.lanes {
+    /// The instruction for so many lanes.
+    pub fn pair_instruction(lanes: u32) -> Result<&'static str, LlvmError> {
+        Ok(match lanes {
             16 => "llvm.x86.avx512bf16.dpbf16ps.512",
             8 => "llvm.x86.avx512bf16.dpbf16ps.256",
             4 => "llvm.x86.avx512bf16.dpbf16ps.128",
             n => return Err(LlvmError::internal(format!("bf16 pairs in {n} lanes"))),
-        };
+        })
+    }
+
+    /// Step `u` after the base addresses.
+    pub fn pair_steps(&self, m: &Mma, a: V, b: V, u: i64, acc: &mut [V]) -> Result<(), LlvmError> {
+        let name = Self::pair_instruction(m.lanes)?;
         let vectors = m.cols.div_ceil(m.lanes);
         let numbers = self.b.vec(self.b.bfloat(), 2 * m.lanes);
         let right: Vec<V> = (0..vectors).map(|j| self.b.bitcast(self.right_pairs(m, b, u, j), numbers)).collect();
@@ -47,7 +52,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn left_pair(&self, m: &Mma, a: V, i: u32, u: i64) -> V {
+    pub fn left_pair(&self, m: &Mma, a: V, i: u32, u: i64) -> V {
         let p = self.at(a, i as i64 * m.a.row + u * self.stride(m, &m.a), &m.a);
         let (i16, i32) = (self.b.int(16), self.b.int(32));
         if !self.unpaired(&m.a) || m.a.step == 1 {
@@ -59,7 +64,7 @@ impl Emitter<'_> {
     }
 
     /// Vector `j` of the right factor.
-    fn right_pairs(&self, m: &Mma, b: V, u: i64, j: u32) -> V {
+    pub fn right_pairs(&self, m: &Mma, b: V, u: i64, j: u32) -> V {
         let valid = (m.cols - j * m.lanes).min(m.lanes);
         let p = self.at(b, u * self.stride(m, &m.b) + (j * m.lanes) as i64, &m.b);
         if !self.unpaired(&m.b) {

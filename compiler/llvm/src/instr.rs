@@ -245,6 +245,20 @@ impl Builder {
         self.const_vector(&(0..lanes).map(|i| self.const_int(self.int(1), (i < valid) as i64, 1)).collect::<Vec<_>>())
     }
 
+    /// Bytes of the module that nothing changes.
+    pub fn constant_bytes(&self, bytes: &[u8], align: u32) -> V {
+        // SAFETY: LLVM copies the bytes; the global is of their type.
+        unsafe {
+            let value = LLVMConstStringInContext2(self.context, bytes.as_ptr().cast(), bytes.len(), 1);
+            let global = LLVMAddGlobal(self.module, LLVMTypeOf(value), NAMELESS);
+            LLVMSetInitializer(global, value);
+            LLVMSetGlobalConstant(global, 1);
+            LLVMSetLinkage(global, llvm_sys::LLVMLinkage::LLVMPrivateLinkage);
+            LLVMSetAlignment(global, align);
+            V(global)
+        }
+    }
+
     // --- instructions
 
     pub fn fneg(&self, a: V) -> V {

@@ -15,6 +15,7 @@ mod extremes;
 mod memory;
 mod mma;
 mod bf16_pairs;
+mod bf16_units;
 mod target;
 mod object;
 

@@ -11,6 +11,7 @@ use crate::instr::{IntPred, V};
 use std::ops::Range;
 use tessera_ir::index::Index;
 use tessera_ir::tile::{Mma, Panel};
+use tessera_ops::prim::Order;
 use tessera_ops::scalar::Kind;
 
 const UNROLL: i64 = 4;
@@ -30,6 +31,12 @@ impl Emitter<'_> {
         };
         let (a, b, c) = (start(self, &m.a)?, start(self, &m.b)?, start(self, &m.c)?);
         let limit = self.bound(&m.depth, true)?;
+        if m.matrix_unit {
+            return self.mma_by_matrix_unit(m, (a, b, c), limit);
+        }
+        if m.order == Order::Units {
+            return self.mma_in_units(m, (a, b, c), limit);
+        }
         if !m.hops.is_empty() {
             let init = self.accumulators(m, c)?;
             let acc = self.nested(m, (a, b), limit, init)?;
@@ -272,7 +279,7 @@ impl Emitter<'_> {
         v
     }
 
-    fn accumulators(&mut self, m: &Mma, c: V) -> Result<Vec<V>, LlvmError> {
+    pub(super) fn accumulators(&mut self, m: &Mma, c: V) -> Result<Vec<V>, LlvmError> {
         let n = m.rows * self.vectors(m);
         let ty = self.b.kind(m.kind, m.lanes);
         if m.fresh.as_constant() == Some(0) {
@@ -307,7 +314,7 @@ impl Emitter<'_> {
         if asks_ahead(m) {
             self.ask_ahead(m, b, u);
         }
-        if m.pairs {
+        if m.order == Order::Pairs {
             return self.pair_steps(m, a, b, u, acc);
         }
         self.rank_one_of(m, 0..m.rows, a, b, u, acc);
@@ -345,7 +352,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn write_back(&self, m: &Mma, c: V, acc: &[V]) {
+    pub(super) fn write_back(&self, m: &Mma, c: V, acc: &[V]) {
         let align = m.kind.bits() / 8;
         let vectors = self.vectors(m);
         for i in 0..m.rows {

@@ -25,6 +25,49 @@ impl Scalar {
     }
 }
 
+/// In which order an element of a product is summed, and where that rounds: what a processor's instruction for products
+/// does, as the graph states it. Which one a machine takes depends on the machine and the dtype, never on sizes or schedules.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Order {
+    /// One chain of fused multiply-adds in ascending `k`.
+    #[default]
+    Chain,
+    /// Two steps at a time, as `vdpbf16ps` takes them ([`crate::reference::pair_step`]).
+    Pairs,
+    /// Units of 16 pairs, as `tdpbf16ps` takes them ([`crate::reference::Unit`]); the last one may have fewer.
+    Units,
+}
+
+impl Order {
+    pub const ALL: [Order; 3] = [Order::Chain, Order::Pairs, Order::Units];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Order::Chain => "chain",
+            Order::Pairs => "pairs",
+            Order::Units => "units",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Order> {
+        Order::ALL.into_iter().find(|o| o.name() == name)
+    }
+
+    /// Whether factors are bf16 of which a step takes two.
+    pub fn is_paired(self) -> bool {
+        self != Order::Chain
+    }
+
+    /// Positions of `k` that belong together: a sum may be divided between them only.
+    pub fn unit(self) -> u64 {
+        match self {
+            Order::Chain => 1,
+            Order::Pairs => 2,
+            Order::Units => 32,
+        }
+    }
+}
+
 /// Which steps of `k` row `i` of a product takes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Steps {
@@ -120,12 +163,11 @@ pub enum Prim {
     /// steps of a row does not count, be it infinite. With operand 2, of the result's shape in `accum`, and all
     /// steps: the chain of each element starts from there instead of from 0. So a chain may be divided:
     /// what one product leaves is what the next one starts from.
-    /// `pairs`: bf16 factors with even `k`, two steps at a time as the processor's instruction for
-    /// them does ([`crate::reference::pair_step`]).
+    /// `order`: of bf16 factors with even `k` it may be another one than the chain.
     Dot {
         accum: DType,
         steps: Steps,
-        pairs: bool,
+        order: Order,
     },
     /// The blocks `u8[…, B, bytes]` of the f32 numbers `[…, elems·B]`.
     Quantize {

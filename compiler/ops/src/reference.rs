@@ -17,7 +17,7 @@ pub mod reduce;
 pub mod sort;
 pub mod block_quant;
 
-pub use dot::pair_step;
+pub use dot::{Unit, pair_step};
 pub use random::{philox, random_bits_program};
 pub use reduce::{Summation, combine, identity};
 

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 use tessera_ir::schedule::Machine;
+use tessera_ops::prim::Order;
 
 /// This machine: vector width by CPU features, cache sizes as the system reports them, with
 /// usual values where it does not.
@@ -15,7 +16,7 @@ fn found() -> Machine {
     Machine {
         vector_bytes,
         vector_registers,
-        bf16_pairs: bf16_pairs(),
+        bf16: bf16(),
         l1_bytes: cache("index0").unwrap_or(32 << 10),
         l2_bytes: cache("index2").unwrap_or(1 << 20),
         l3_bytes: cache("index3").unwrap_or(16 << 20).min(share(tessera_abi::cores())),
@@ -34,18 +35,20 @@ pub fn reference() -> Machine {
     Machine {
         vector_bytes: 64,
         vector_registers: 32,
-        bf16_pairs: false,
+        bf16: Order::Chain,
         l1_bytes: 48 << 10,
         l2_bytes: 1 << 20,
         l3_bytes: 32 << 20,
     }
 }
 
-fn bf16_pairs() -> bool {
+/// Which instruction for products of bf16 there is. That for matrices needs the system's permission, too.
+fn bf16() -> Order {
     #[cfg(target_arch = "x86_64")]
-    return std::is_x86_feature_detected!("avx512bf16") && std::is_x86_feature_detected!("avx512vl");
-    #[cfg(not(target_arch = "x86_64"))]
-    return false;
+    if std::is_x86_feature_detected!("avx512bf16") && std::is_x86_feature_detected!("avx512vl") {
+        return if tessera_abi::matrix_unit() { Order::Units } else { Order::Pairs };
+    }
+    Order::Chain
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -12,8 +12,8 @@ use tessera_ir::tile::{
 };
 use tessera_ops::convert::{storage_kind, store_program, widen_program};
 use tessera_ops::map::kind_of;
-use tessera_ops::prim::{Reduction, Scalar};
-use tessera_ops::reference::{combine, pair_step};
+use tessera_ops::prim::{Order, Reduction, Scalar};
+use tessera_ops::reference::{Unit, combine, pair_step};
 use tessera_ops::scalar::{Inst, Kind, Program, Writer};
 use tessera_ops::scalar_eval::{Lane, eval};
 
@@ -261,13 +261,29 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Row `i` of a product in pairs.
+    /// Row `i` of a product in pairs, or units of them.
     fn pairs(&mut self, m: &Mma, i: i64, depth: i64, sums: &mut [u64]) -> Result<(), String> {
+        if m.order == Order::Units {
+            return self.units(m, i, depth, sums);
+        }
         for q in 0..depth {
             let a = self.pair(&m.a, i * m.a.row, q)?;
             for (j, sum) in sums.iter_mut().enumerate() {
                 let b = self.pair(&m.b, j as i64, q)?;
                 *sum = pair_step(f32::from_bits(*sum as u32), a, b).to_bits() as u64;
+            }
+        }
+        Ok(())
+    }
+
+    fn units(&mut self, m: &Mma, i: i64, depth: i64, sums: &mut [u64]) -> Result<(), String> {
+        for first in (0..depth).step_by(Unit::PAIRS) {
+            for (j, sum) in sums.iter_mut().enumerate() {
+                let mut unit = Unit::default();
+                for q in first..depth.min(first + Unit::PAIRS as i64) {
+                    unit.step(self.pair(&m.a, i * m.a.row, q)?, self.pair(&m.b, j as i64, q)?);
+                }
+                *sum = unit.onto(f32::from_bits(*sum as u32)).to_bits() as u64;
             }
         }
         Ok(())
@@ -302,7 +318,7 @@ impl Machine<'_> {
                     row.words[j as usize] = self.memory[m.c.buf as usize].read(at(self, &m.c, i, 0, j), self.point)?;
                 }
             }
-            if m.pairs {
+            if m.order.is_paired() {
                 self.pairs(m, i, depth, &mut row.words)?;
                 results.push(row);
                 continue;

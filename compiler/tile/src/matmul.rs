@@ -34,7 +34,7 @@ use tessera_ir::schedule::conv_windows::Windows;
 use tessera_ir::schedule::{Directive, Schedule, ValueId, ValueOp};
 use tessera_ir::tile::{Access, Def, LANE, Mma, Op, POINT, Panel};
 use tessera_ops::map::kind_of;
-use tessera_ops::prim::Scalar;
+use tessera_ops::prim::{Order, Scalar};
 use tessera_ops::scalar::Kind;
 
 /// The product with its blocks.
@@ -60,6 +60,9 @@ struct Product<'s> {
     /// The other parallel axes.
     batch: Vec<Var>,
     accum: DType,
+    order: Order,
+    /// By the processor's unit for matrices.
+    matrix_unit: bool,
     /// What the factors are: the accumulator's type, or bf16 that is taken in pairs.
     factor: DType,
     kind: Kind,
@@ -114,7 +117,7 @@ impl<'s> Product<'s> {
         let at =
             s.values.iter().position(|v| matches!(v.op, ValueOp::Dot { .. })).ok_or(LowerError("no product".into()))?;
         let dot = ValueId(at as u32);
-        let ValueOp::Dot { a, b, axis, ref within, ref beyond, start } = s.value(dot).op else {
+        let ValueOp::Dot { a, b, axis, ref within, ref beyond, start, order } = s.value(dot).op else {
             return Err(LowerError("no product".into()));
         };
         let accum = s.value(dot).dtype;
@@ -143,6 +146,8 @@ impl<'s> Product<'s> {
             image: None,
             batch,
             accum,
+            order,
+            matrix_unit: false,
             factor: s.value(left).dtype,
             kind,
             lanes: 16,
@@ -168,6 +173,7 @@ impl<'s> Product<'s> {
                 Directive::Pack { operand: 1 } => p.pack_right = true,
                 Directive::Grain(g) => p.grain = *g,
                 Directive::Prefetch => p.prefetch = true,
+                Directive::MatrixUnit => p.matrix_unit = order == Order::Units && p.row.is_none(),
                 _ => {}
             }
         }
@@ -178,14 +184,22 @@ impl<'s> Product<'s> {
         if p.pairs() && ![4, 8, 16].contains(&p.lanes) {
             p.lanes = 16;
         }
+        if p.matrix_unit {
+            // Two by two of its registers, each 16 rows of 16 numbers.
+            (p.lanes, p.rows, p.vectors) = (16, p.rows.min(32), p.vectors.min(2));
+        }
         p.mc = p.mc.max(1).next_multiple_of(p.rows as u64);
         p.nc = match p.row {
             Some(row) => (p.nc / row).max(1) * row,
             None => p.nc.max(1).next_multiple_of(p.panel() as u64),
         };
-        p.kc = if p.kc >= s.extent(axis) { s.extent(axis) } else { p.kc.next_multiple_of(p.lanes as u64) };
+        p.kc = if p.kc >= s.extent(axis) {
+            s.extent(axis)
+        } else {
+            p.kc.next_multiple_of(order.unit().max(p.lanes as u64))
+        };
         p.pack_left |= p.direct(left, m).is_none();
-        p.pack_right |= p.direct(right, n).is_none_or(|at| n.is_some_and(|n| at.stride(n) != Some(1)));
+        p.pack_right |= p.matrix_unit || p.direct(right, n).is_none_or(|at| n.is_some_and(|n| at.stride(n) != Some(1)));
         if let Some(w) = windows.filter(|_| p.row.is_none()) {
             p.mc = Image::windows(&w, p.mc);
             p.kc = Image::steps(&w, p.kc, p.lanes as u64);
@@ -217,7 +231,7 @@ impl<'s> Product<'s> {
 
     /// Whether factors are taken in pairs of steps.
     fn pairs(&self) -> bool {
-        self.factor != self.accum
+        self.order.is_paired()
     }
 
     /// Positions of k that a step takes.
@@ -518,7 +532,8 @@ impl<'s> Compute<'_, 's> {
             rows: rows.count,
             cols: columns.count,
             lanes: p.lanes,
-            pairs: p.pairs(),
+            order: p.order,
+            matrix_unit: p.matrix_unit,
             depth,
             ramp,
             lead,

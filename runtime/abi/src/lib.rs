@@ -5,8 +5,10 @@
 pub mod check;
 mod cores;
 pub mod layout;
+mod matrix_unit;
 pub mod rt;
 pub mod plan;
 pub mod slice;
 
 pub use cores::cores;
+pub use matrix_unit::matrix_unit;

@@ -3,7 +3,7 @@
 use super::{Builder, Scale};
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
-use tessera_ops::prim::{Prim, Steps};
+use tessera_ops::prim::{Order, Prim, Steps};
 
 fn size(b: &mut Builder) -> u64 {
     match b.random.below(40) {
@@ -91,6 +91,6 @@ pub fn dot(b: &mut Builder) {
     };
     let steps = b.random.pick(&[[Steps::All; 6].as_slice(), &[Steps::To, Steps::From]].concat());
     let paired = dtype == DType::Bf16 && accum == DType::F32 && k.is_multiple_of(2) && steps == Steps::All;
-    let pairs = paired && tessera_schedule::host().bf16_pairs && b.random.once_in(2);
-    b.push(Prim::Dot { accum, steps, pairs }, &[x, y], &shape, to);
+    let order = if paired && b.random.once_in(2) { tessera_schedule::host().bf16 } else { Order::Chain };
+    b.push(Prim::Dot { accum, steps, order }, &[x, y], &shape, to);
 }

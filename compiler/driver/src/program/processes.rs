@@ -60,7 +60,7 @@ pub fn start(setup: &Setup, ready: Option<Ready>, args: &[String]) -> Result<Rea
         global.check_nan,
         global.devices,
         // The one thing of a machine that results depend on.
-        setup.machine().bf16_pairs
+        setup.machine().bf16.name()
     );
     let held = setup.held.iter().map(|h| h.borrow().clone()).collect::<Vec<_>>();
     let all: Vec<&[u8]> = files.chain([options.as_bytes()]).chain(held.iter().map(Vec::as_slice)).collect();

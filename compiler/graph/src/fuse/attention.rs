@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
 use tessera_ir::prim::row;
-use tessera_ops::prim::{Prim, Steps};
+use tessera_ops::prim::{Order, Prim, Steps};
 
 /// Positions of a row at most: a register tile of rows is kept.
 const KEYS_MAX: u64 = 1 << 18;
@@ -197,8 +197,10 @@ impl Fuser<'_> {
         let members = &found.members;
         let shape = |id: NodeId| &self.g.ty(id).shape;
         let operand = |id: NodeId, i: usize| self.g.node(id).operands[i];
-        let (Prim::Dot { accum, steps: Steps::All, pairs: false }, Prim::Dot { accum: other, steps, pairs: false }) =
-            (&self.g.node(first).prim, &self.g.node(second).prim)
+        let (
+            Prim::Dot { accum, steps: Steps::All, order: Order::Chain },
+            Prim::Dot { accum: other, steps, order: Order::Chain },
+        ) = (&self.g.node(first).prim, &self.g.node(second).prim)
         else {
             return false;
         };

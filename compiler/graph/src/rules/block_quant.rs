@@ -3,7 +3,7 @@
 use super::{Class, Rewrite, Rule};
 use tessera_base::DType;
 use tessera_ir::graph::{Graph, Node, Policy};
-use tessera_ops::prim::{Prim, Steps};
+use tessera_ops::prim::{Order, Prim, Steps};
 
 pub const RULES: &[Rule] = &[Rule {
     name: "dot_dequantize",
@@ -13,7 +13,7 @@ pub const RULES: &[Rule] = &[Rule {
 }];
 
 fn dot_dequantize(g: &Graph, n: &Node) -> Option<Rewrite> {
-    let Prim::Dot { accum: DType::F32, steps: Steps::All, pairs: false } = n.prim else { return None };
+    let Prim::Dot { accum: DType::F32, steps: Steps::All, order: Order::Chain } = n.prim else { return None };
     let &[x, right] = &n.operands[..] else { return None };
     if n.policy == Policy::KahanSum {
         return None;

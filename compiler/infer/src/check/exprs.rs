@@ -116,6 +116,7 @@ impl Cx<'_> {
             let right = self.right_of([&mut value], |cx| cx.expr(right));
             value = self.binary(op, op_span, value, right, span);
             value.span = span;
+            self.env.note(span, &value);
         }
         value
     }

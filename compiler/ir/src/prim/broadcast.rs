@@ -127,7 +127,7 @@ fn over_batch(at: &mut At, axes: &[usize]) -> Option<Id> {
     let dtype = at.dtype(at.c);
     let rows = expand::reshape(at.w, at.c, &[items, elems]);
     let ones = expand::full(at.w, &[1, items], dtype, Scalar::F(1.0));
-    let prim = Prim::Dot { accum, steps: Steps::All, pairs: false };
+    let prim = Prim::Dot { accum, steps: Steps::All, order: Order::Chain };
     let sum = at.w.push(prim, &[ones, rows], vec![1, elems], dtype);
     Some(expand::reshape(at.w, sum, kept))
 }

@@ -17,7 +17,7 @@ pub use std::sync::Arc;
 pub use tessera_abi::check as abi;
 pub use tessera_base::{Blocks, DType, Monoid};
 pub use tessera_ops::map::MapOp;
-pub use tessera_ops::prim::{self, Prim, Reduction, Scalar, Steps};
+pub use tessera_ops::prim::{self, Order, Prim, Reduction, Scalar, Steps};
 pub use tessera_ops::reference::{self, ArrayRef, EvalError, Summation, TypeRef, elems, rule, rule::*};
 pub use tessera_ops::surface::{Build, Id, expand};
 

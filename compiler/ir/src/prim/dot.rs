@@ -4,18 +4,19 @@ use crate::prim::columns::*;
 pub struct Dot {
     pub accum: DType,
     pub steps: Steps,
-    pub pairs: bool,
+    pub order: Order,
 }
 
 impl Primitive for Dot {
     fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
-        let Dot { accum, steps, pairs } = *self;
+        let Dot { accum, steps, order } = *self;
         let even = x.first().and_then(|a| a.shape.last()).is_some_and(|k| k.is_multiple_of(2));
         let bf16 = x.iter().all(|f| f.dtype == DType::Bf16) && accum == DType::F32;
-        ensure(!pairs || even && bf16 && steps == Steps::All, || "these factors have no product in pairs".into())?;
+        let paired = even && bf16 && steps == Steps::All;
+        ensure(!order.is_paired() || paired, || format!("these factors have no product in {}", order.name()))?;
         let [a, b] = match *x {
             [a, b, start] => {
-                let chain = steps == Steps::All && !pairs && matches!(accum, DType::F32 | DType::F64);
+                let chain = steps == Steps::All && order == Order::Chain && matches!(accum, DType::F32 | DType::F64);
                 ensure(chain && start.dtype == accum, || format!("no product starts from {}", shown(start)))?;
                 shape_is(start.shape, result)?;
                 [a, b]
@@ -39,8 +40,8 @@ impl Primitive for Dot {
             Steps::To => put.bool("causal", true),
             Steps::From => put.bool("from_row", true),
         }
-        if self.pairs {
-            put.bool("pairs", true);
+        if self.order != Order::Chain {
+            put.str("order", self.order.name());
         }
         "dot".into()
     }
@@ -55,13 +56,19 @@ impl Primitive for Dot {
                 (false, true) => Steps::From,
                 (true, true) => return Err(op.error("a row takes the steps up to its own, or from it on")),
             };
-            Ok(Prim::Dot { accum, steps, pairs: flag("pairs")? })
+            let order = match op.attr("order") {
+                Some(_) => {
+                    Order::parse(op.str("order")?).ok_or_else(|| op.error("`order` is chain, pairs or units"))?
+                }
+                None => Order::Chain,
+            };
+            Ok(Prim::Dot { accum, steps, order })
         })
     }
 
     fn meaning(&self, x: &[ArrayRef], result: TypeRef, summation: Summation) -> Meaning {
-        let Dot { accum, steps, pairs } = *self;
-        let form = reference::dot::Form { accum, steps, pairs, summation };
+        let Dot { accum, steps, order } = *self;
+        let form = reference::dot::Form { accum, steps, order, summation };
         Ok(reference::dot::dot(x[0], x[1], x.get(2).copied(), form, result.dtype))
     }
 
@@ -111,7 +118,7 @@ impl Primitive for Dot {
     }
 
     fn lifted(&self, _: usize) -> Lifted {
-        Lifted::All(Prim::Dot { accum: self.accum, steps: self.steps, pairs: self.pairs })
+        Lifted::All(Prim::Dot { accum: self.accum, steps: self.steps, order: self.order })
     }
 
     /// Where all share the right factor, the values' rows are rows of one product.
@@ -167,13 +174,13 @@ impl Primitive for Dot {
         let within = (self.steps == Steps::To).then(|| m.offset(1));
         let beyond = (self.steps == Steps::From && rows > 1).then(|| m.clone());
         let place = |x: &Index, y: &Index| -> Vec<Index> { batch.iter().chain([x, y]).cloned().collect() };
-        let factor = if self.pairs { DType::Bf16 } else { accum };
+        let factor = if self.order.is_paired() { DType::Bf16 } else { accum };
         let x = b.value(left, &place(m, &Index::var(k)), &[], Real)?;
         let x = b.cast(x, factor);
         let y = b.value(right, &place(&Index::var(k), c), &[], Real)?;
         let y = b.cast(y, factor);
         let start = start.first().map(|&s| b.value(s, q.at, &[], Real)).transpose()?;
-        let v = b.push(ValueOp::Dot { a: x, b: y, axis: k, within, beyond, start }, accum);
+        let v = b.push(ValueOp::Dot { a: x, b: y, axis: k, within, beyond, start, order: self.order }, accum);
         Ok(b.cast(v, node.ty.dtype))
     }
 
@@ -255,7 +262,7 @@ fn dot_of(at: &mut At, (x, y): (Id, Id), accum: DType, steps: Steps, dtype: DTyp
     if let (Some(last), Some(n)) = (shape.last_mut(), other.last()) {
         *last = *n;
     }
-    at.w.push(Prim::Dot { accum, steps, pairs: false }, &[x, y], shape, dtype)
+    at.w.push(Prim::Dot { accum, steps, order: Order::Chain }, &[x, y], shape, dtype)
 }
 
 /// Zeros where a row does not take the step.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use tessera_abi::plan::Bounds;
 use tessera_base::DType;
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Reduction, Scalar};
+use tessera_ops::prim::{Order, Reduction, Scalar};
 
 /// The text of a schedule; [`parse`] reads it back.
 pub fn print(s: &Schedule) -> String {
@@ -180,10 +180,13 @@ fn value_op(s: &Schedule, i: usize, v: &Value, name: &dyn Fn(Var) -> String) -> 
             ids(&[*arg]),
             vec![("kind".into(), Attr::Str(kind.name().into())), ("axis".into(), Attr::Str(name(*axis)))],
         ),
-        ValueOp::Dot { a, b, axis, within, beyond, start } => {
+        ValueOp::Dot { a, b, axis, within, beyond, start, order } => {
             let mut attrs = vec![("axis".into(), Attr::Str(name(*axis)))];
             for (word, bound) in [("within", within), ("beyond", beyond)] {
                 attrs.extend(bound.as_ref().map(|e| (word.to_string(), Attr::Str(e.print(name)))));
+            }
+            if *order != Order::Chain {
+                attrs.push(("order".into(), Attr::Str(order.name().into())));
             }
             ("dot", ids(&[*a, *b].into_iter().chain(*start).collect::<Vec<_>>()), attrs)
         }
@@ -207,6 +210,7 @@ fn directive_op(d: &Directive, name: &dyn Fn(Var) -> String) -> Op {
         Directive::Pack { operand } => ("pack", vec![int("operand", *operand as u64)]),
         Directive::SplitReduction => ("split_reduction", vec![]),
         Directive::Prefetch => ("prefetch", vec![]),
+        Directive::MatrixUnit => ("matrix_unit", vec![]),
         Directive::Stream => ("stream", vec![]),
         Directive::Overlap => ("overlap", vec![]),
         Directive::Swap => ("swap", vec![]),
@@ -337,7 +341,11 @@ impl Reader {
                     let bound = |word: &str| op.attr(word).map(|_| self.index(op, word)).transpose();
                     let (within, beyond) = (bound("within")?, bound("beyond")?);
                     let (axis, start) = (self.axis(op, op.str("axis")?)?, start.first().copied());
-                    ValueOp::Dot { a, b, axis, within, beyond, start }
+                    let order = match op.attr("order") {
+                        Some(_) => Order::parse(op.str("order")?).ok_or_else(|| op.error("no such order"))?,
+                        None => Order::Chain,
+                    };
+                    ValueOp::Dot { a, b, axis, within, beyond, start, order }
                 }
                 _ => return Err(op.error("two or three operands are expected")),
             },
@@ -358,6 +366,7 @@ impl Reader {
             "pack" => Directive::Pack { operand: u32_attr(op, "operand")? },
             "split_reduction" => Directive::SplitReduction,
             "prefetch" => Directive::Prefetch,
+            "matrix_unit" => Directive::MatrixUnit,
             "stream" => Directive::Stream,
             "overlap" => Directive::Overlap,
             "swap" => Directive::Swap,

@@ -76,13 +76,14 @@ fn value(s: &Schedule, i: usize) -> Result<(), String> {
         }
         ValueOp::Cast(_) => Ok(()),
         ValueOp::Reduce { arg, axis, .. } => same(v.dtype, dtype(*arg)).and_then(|()| vanishes(s, *axis)),
-        ValueOp::Dot { a, b, axis, within, beyond, start } => {
-            let paired = dtype(*a) == DType::Bf16 && v.dtype == DType::F32;
+        ValueOp::Dot { a, b, axis, within, beyond, start, order } => {
+            let paired = order.is_paired();
             let bounds = || within.iter().chain(beyond);
             if paired && (bounds().count() > 0 || !s.extent(*axis).is_multiple_of(2)) {
-                return Err("bf16 factors are taken in pairs of steps".into());
+                return Err(format!("factors in {} have an even number of steps, and rows take all", order.name()));
             }
             same(if paired { DType::Bf16 } else { v.dtype }, dtype(*a))?;
+            same(if paired { DType::F32 } else { v.dtype }, v.dtype)?;
             same(dtype(*a), dtype(*b))?;
             if let Some(start) = start {
                 same(v.dtype, dtype(*start))?;
@@ -178,6 +179,7 @@ fn directive(s: &Schedule, d: &Directive) -> Result<(), String> {
         Directive::Pack { .. }
         | Directive::SplitReduction
         | Directive::Prefetch
+        | Directive::MatrixUnit
         | Directive::Stream
         | Directive::Overlap
         | Directive::Swap

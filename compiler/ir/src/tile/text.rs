@@ -12,7 +12,7 @@ use crate::schedule::text::{
 use crate::text::{Attr, Op as Line, TextError, parse as parse_ops, print as print_ops};
 use std::collections::BTreeMap;
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::Reduction;
+use tessera_ops::prim::{Order, Reduction};
 use tessera_ops::scalar::Kind;
 
 /// The text of a kernel; [`parse`] reads it back.
@@ -178,7 +178,10 @@ impl Printer<'_> {
                     ("depth".into(), self.indices(&m.depth)),
                     ("fresh".into(), self.index(&m.fresh)),
                 ];
-                line.attrs.extend(m.pairs.then(|| ("pairs".into(), Attr::Bool(true))));
+                if m.order != Order::Chain {
+                    line.attrs.push(("order".into(), Attr::Str(m.order.name().into())));
+                }
+                line.attrs.extend(m.matrix_unit.then(|| ("matrix_unit".into(), Attr::Bool(true))));
                 line.attrs.extend(m.ramp.as_ref().map(|e| ("ramp".into(), self.index(e))));
                 line.attrs.extend(m.lead.as_ref().map(|e| ("lead".into(), self.index(e))));
                 let hops: Vec<Attr> = m.hops.iter().flat_map(|(n, e)| [Attr::Int(*n), Attr::Int(*e)]).collect();
@@ -424,7 +427,11 @@ impl Reader {
             cols: u32_attr(line, "cols")?,
             lanes: lanes_attr(line)?,
             depth: self.indices(line, "depth")?,
-            pairs: line.attr("pairs").is_some() && line.bool("pairs")?,
+            order: match line.attr("order") {
+                Some(_) => Order::parse(line.str("order")?).ok_or_else(|| line.error("no such order"))?,
+                None => Order::Chain,
+            },
+            matrix_unit: line.attr("matrix_unit").is_some() && line.bool("matrix_unit")?,
             ramp: bound("ramp")?,
             lead: bound("lead")?,
             hops: line.attr("hops").map(|_| line.ints("hops")).transpose()?.map_or_else(Vec::new, in_twos),

@@ -8,6 +8,7 @@ use crate::index::{Index, Term, Var};
 use std::collections::BTreeMap;
 use tessera_base::DType;
 use tessera_ops::map::{MapOp, kind_of};
+use tessera_ops::prim::Order;
 use tessera_ops::scalar::Kind;
 
 /// Vectors of the result of one product tile.
@@ -247,7 +248,7 @@ impl Checker<'_> {
             let plain = kind_of(b.dtype) == Some(m.kind) && b.dtype.compute() == b.dtype;
             let paired = matches!(b.dtype, DType::Bf16 | DType::I32) && m.kind == Kind::F32;
             let factor = !std::ptr::eq(p, &m.c);
-            if !(if m.pairs && factor { paired } else { plain }) {
+            if !(if m.order.is_paired() && factor { paired } else { plain }) {
                 return Err(format!("`{}` does not hold the kind of the product", b.name));
             }
             self.index(at)?;
@@ -258,6 +259,13 @@ impl Checker<'_> {
         // Each accumulator is written out.
         if u64::from(m.rows) * u64::from(m.cols.div_ceil(m.lanes)) > ACCUMULATORS_MAX {
             return Err(format!("a register tile of {} rows and {} columns", m.rows, m.cols));
+        }
+        if m.matrix_unit {
+            let dtype = |p: &Panel| self.buf(p.buf).map(|b| b.dtype);
+            let lie = dtype(&m.a)? == DType::Bf16 && m.a.step == 1 && dtype(&m.b)? == DType::I32;
+            if m.order != Order::Units || m.rows > 32 || m.cols > 32 || m.ramp.is_some() || m.lead.is_some() || !lie {
+                return Err("no unit for matrices computes this tile".into());
+            }
         }
         self.hops(m)?;
         for p in &m.ahead {
@@ -275,7 +283,7 @@ impl Checker<'_> {
         let runs: Vec<i64> = [1].into_iter().chain(m.hops.iter().map(|(n, _)| *n)).collect();
         let nested = runs.windows(2).all(|w| w[1] > 0 && w[1] % w[0] == 0);
         let whole = |e: &Index| e.constant % last == 0 && e.terms.iter().all(|(_, c)| c % last == 0);
-        if !nested || !m.depth.iter().all(whole) || m.pairs || m.ramp.is_some() || m.lead.is_some() {
+        if !nested || !m.depth.iter().all(whole) || m.order.is_paired() || m.ramp.is_some() || m.lead.is_some() {
             return Err("steps that are not nested".into());
         }
         Ok(())

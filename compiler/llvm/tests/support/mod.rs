@@ -9,7 +9,7 @@ use tessera_ir::group::{Group, GroupKind};
 use tessera_ir::schedule::{Machine, Schedule};
 use tessera_llvm::HostTarget;
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Prim, Reduction, Scalar, Steps};
+use tessera_ops::prim::{Order, Prim, Reduction, Scalar, Steps};
 use tessera_tile::{Lowered, Operand};
 
 /// A large page.
@@ -122,7 +122,12 @@ impl Build {
         let (x, y) = (self.graph.ty(a).clone(), self.graph.ty(b).clone());
         let mut shape = x.shape.clone();
         *shape.last_mut().expect("rank 2") = *y.shape.last().expect("rank 2");
-        self.push(Prim::Dot { accum: x.dtype.accumulator(), steps: Steps::All, pairs: false }, &[a, b], &shape, x.dtype)
+        self.push(
+            Prim::Dot { accum: x.dtype.accumulator(), steps: Steps::All, order: Order::Chain },
+            &[a, b],
+            &shape,
+            x.dtype,
+        )
     }
     /// One group of everything that is not an input, with `root` as its result.
     pub fn group(&self, root: NodeId) -> Group {
@@ -179,7 +184,7 @@ fn some_machine(random: &mut Random) -> Machine {
         1 => Machine {
             vector_bytes: 16,
             vector_registers: 16,
-            bf16_pairs: false,
+            bf16: tessera_ops::prim::Order::Chain,
             l1_bytes: 1 << 10,
             l2_bytes: 4 << 10,
             l3_bytes: 8 << 10,

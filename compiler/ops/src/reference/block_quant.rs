@@ -36,7 +36,11 @@ pub fn dot(format: Blocks, x: ArrayRef, blocks: ArrayRef) -> Vec<u8> {
         turned[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
     let right = ArrayRef { dtype: DType::F32, shape: &[k as u64, n as u64], bytes: &turned };
-    let form =
-        dot::Form { accum: DType::F32, steps: crate::prim::Steps::All, pairs: false, summation: Summation::Canonical };
+    let form = dot::Form {
+        accum: DType::F32,
+        steps: crate::prim::Steps::All,
+        order: crate::prim::Order::Chain,
+        summation: Summation::Canonical,
+    };
     dot::dot(x, right, None, form, DType::F32)
 }

@@ -4,7 +4,7 @@ use super::reduce::{Number, Summation, compensated};
 use super::{ArrayRef, elems};
 use crate::convert::{cast, narrow, round_f16, tf32_program};
 use crate::map::kind_of;
-use crate::prim::{Scalar, Steps};
+use crate::prim::{Order, Scalar, Steps};
 use crate::scalar::Kind;
 use crate::scalar_eval::{Lane, eval};
 use tessera_base::DType;
@@ -14,7 +14,7 @@ use tessera_base::DType;
 pub struct Form {
     pub accum: DType,
     pub steps: Steps,
-    pub pairs: bool,
+    pub order: Order,
     pub summation: Summation,
 }
 
@@ -111,17 +111,67 @@ fn products<T: Accumulate>(a: &[T], b: &[T], mut out: Vec<T>, [_, m, k, n]: [usi
 /// ones, each a fused multiply-add; numbers below the normal ones count as zero, also between and after.
 /// Source: Intel SDM, VDPBF16PS; that a result is small is decided before its exponent is bounded.
 pub fn pair_step(sum: f32, a: [f32; 2], b: [f32; 2]) -> f32 {
-    fn normal(x: f32) -> f32 {
-        if x.is_subnormal() { 0.0f32.copysign(x) } else { x }
+    flushed(flushed(sum, a[1], b[1]), a[0], b[0])
+}
+
+/// Zero for a number below the normal ones.
+fn normal(x: f32) -> f32 {
+    if x.is_subnormal() { 0.0f32.copysign(x) } else { x }
+}
+
+/// `a · b + c` rounded once, without numbers below the normal ones.
+fn flushed(c: f32, a: f32, b: f32) -> f32 {
+    let (a, b, c) = (normal(a), normal(b), normal(c));
+    let r = normal(a.mul_add(b, c));
+    // Rounding to the subnormal grid may have lifted it to the smallest normal number.
+    let exact = || (a as f64 * b as f64 + c as f64).abs() < f32::MIN_POSITIVE as f64 * (1.0 - 2f64.powi(-25));
+    if r.abs() == f32::MIN_POSITIVE && exact() { 0.0f32.copysign(r) } else { r }
+}
+
+/// A unit of a product as the instruction `tdpbf16ps` sums it: the even positions in one chain, the odd ones in another, both
+/// from 0; their sum is added to what was there. Numbers below the normal ones count as zero throughout, with their sign.
+/// Source: Intel SDM, TDPBF16PS; which sums are formed was found by comparing results.
+#[derive(Clone, Copy, Default)]
+pub struct Unit {
+    even: f32,
+    odd: f32,
+}
+
+impl Unit {
+    /// Pairs of a unit.
+    pub const PAIRS: usize = 16;
+
+    pub fn step(&mut self, a: [f32; 2], b: [f32; 2]) {
+        self.even = flushed(self.even, a[0], b[0]);
+        self.odd = flushed(self.odd, a[1], b[1]);
     }
-    let step = |c: f32, a: f32, b: f32| {
-        let (a, b, c) = (normal(a), normal(b), normal(c));
-        let r = normal(a.mul_add(b, c));
-        // Rounding to the subnormal grid may have lifted it to the smallest normal number.
-        let exact = || (a as f64 * b as f64 + c as f64).abs() < f32::MIN_POSITIVE as f64 * (1.0 - f64::powi(2.0, -25));
-        if r.abs() == f32::MIN_POSITIVE && exact() { 0.0f32.copysign(r) } else { r }
-    };
-    step(step(sum, a[1], b[1]), a[0], b[0])
+
+    /// The sum that goes on behind the unit.
+    pub fn onto(self, sum: f32) -> f32 {
+        normal(normal(sum) + normal(self.even + self.odd))
+    }
+}
+
+/// [`products`] in [`Unit`]s; `k` is even.
+fn in_units(a: &[f32], b: &[f32], [batch, m, k, n]: [usize; 4]) -> Vec<f32> {
+    let mut out = vec![0.0; batch * m * n];
+    if n == 0 {
+        return out;
+    }
+    for (row, sums) in out.chunks_exact_mut(n).enumerate() {
+        let right = &b[row / m * k * n..][..k * n];
+        let left = a[row * k..][..k].chunks(2 * Unit::PAIRS);
+        for (unit, lines) in left.zip(right.chunks(2 * Unit::PAIRS * n)) {
+            for (j, sum) in sums.iter_mut().enumerate() {
+                let mut sums = Unit::default();
+                for (q, x) in unit.as_chunks::<2>().0.iter().enumerate() {
+                    sums.step(*x, [lines[2 * q * n + j], lines[(2 * q + 1) * n + j]]);
+                }
+                *sum = sums.onto(*sum);
+            }
+        }
+    }
+    out
 }
 
 /// [`products`] by [`pair_step`]; `k` is even.
@@ -174,7 +224,7 @@ fn compensated_products<T: Number + Exact>(
 /// bits first. Integers wrap around in the accumulator and again in
 /// the result's type. `start`: of the accumulator's type, what the chains begin with.
 pub fn dot(a: ArrayRef, b: ArrayRef, start: Option<ArrayRef>, form: Form, dtype: DType) -> Vec<u8> {
-    let Form { accum, steps, pairs, summation } = form;
+    let Form { accum, steps, order, summation } = form;
     let rank = a.shape.len();
     let size = |d: u64| d as usize;
     let (m, k, n) = (size(a.shape[rank - 2]), size(a.shape[rank - 1]), size(b.shape[rank - 1]));
@@ -201,7 +251,8 @@ pub fn dot(a: ArrayRef, b: ArrayRef, start: Option<ArrayRef>, form: Form, dtype:
             let start = if let Some(Lane::F64(s)) = &started { Some(&s[..]) } else { None };
             Lane::F64(compensated_products(&a, &b, start, sizes, count, steps))
         }
-        (Lane::F32(a), Lane::F32(b)) if pairs => Lane::F32(paired(&a, &b, sizes)),
+        (Lane::F32(a), Lane::F32(b)) if order == Order::Pairs => Lane::F32(paired(&a, &b, sizes)),
+        (Lane::F32(a), Lane::F32(b)) if order == Order::Units => Lane::F32(in_units(&a, &b, sizes)),
         (Lane::F32(a), Lane::F32(b)) => {
             let from = if let Some(Lane::F32(s)) = started { s } else { vec![0.0; count] };
             Lane::F32(products(&a, &b, from, sizes, steps))

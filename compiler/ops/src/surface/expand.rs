@@ -5,7 +5,7 @@
 
 use super::{Arg, Build, Id, OpError};
 use crate::map::{Gives, MapOp};
-use crate::prim::{Prim, Reduction, Scalar, Steps};
+use crate::prim::{Order, Prim, Reduction, Scalar, Steps};
 use tessera_abi::check::{Check, narrow};
 use tessera_base::{Code, DType};
 
@@ -267,7 +267,7 @@ pub fn dot(b: &mut dyn Build, x: Id, y: Id, accum: DType, dtype: DType) -> Id {
     if let (Some(last), Some(n)) = (shape.last_mut(), other.last()) {
         *last = *n;
     }
-    b.push(Prim::Dot { accum, steps: Steps::All, pairs: false }, &[x, y], shape, dtype)
+    b.push(Prim::Dot { accum, steps: Steps::All, order: Order::Chain }, &[x, y], shape, dtype)
 }
 
 /// A Python scalar or tensor as a node of the dtype and shape given.

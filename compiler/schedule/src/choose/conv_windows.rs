@@ -39,7 +39,9 @@ fn registers(row: u64, channels: u64, lanes: u64, registers: u64) -> (u64, u64) 
 
 /// Directives where product `dot` is a convolution worth it; the rows of its windows are joined then.
 pub fn directives(s: &mut Schedule, dot: ValueId, machine: &Machine) -> Option<Vec<Directive>> {
-    let ValueOp::Dot { a, b, axis: k, within: None, beyond: None, start: None } = s.value(dot).op else { return None };
+    let ValueOp::Dot { a, b, axis: k, within: None, beyond: None, start: None, .. } = s.value(dot).op else {
+        return None;
+    };
     if s.value(a).dtype != s.value(dot).dtype {
         return None;
     }

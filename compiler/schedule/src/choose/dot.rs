@@ -5,6 +5,7 @@ use super::{WAKE_NS, conv_rows, parallel_axes};
 use tessera_ir::index::Var;
 use tessera_ir::schedule::{Directive, Machine, Schedule, ValueId, ValueOp};
 use tessera_ops::map::kind_of;
+use tessera_ops::prim::Order;
 
 /// Vectors per register-tile row, at most; more spills.
 const VECTORS_MAX: u32 = 8;
@@ -20,6 +21,12 @@ const PANELS_MIN: u64 = 10;
 const POINTS: u64 = 32;
 /// Multiply-adds that one grid point should have at least: some 15 µs on a current core.
 const POINT_STEPS: f64 = 2.0e6;
+
+/// Rows that the unit for matrices takes at once, and as many as vectors are as good for.
+const UNIT_ROWS: u64 = 32;
+const UNIT_ROWS_FEW: u64 = 4;
+/// f32 numbers in a row of its registers.
+const UNIT_LANES: u32 = 16;
 
 /// Multiply-adds that fetching an element costs as much as.
 const MOVE_STEPS: f64 = 30.0;
@@ -62,11 +69,11 @@ fn accumulator_bytes(s: &Schedule, dot: ValueId) -> u32 {
 }
 
 pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directive> {
-    let ValueOp::Dot { a, b, axis: k, ref within, ref beyond, .. } = s.value(dot).op else { return vec![] };
+    let ValueOp::Dot { a, b, axis: k, ref within, ref beyond, order, .. } = s.value(dot).op else { return vec![] };
     let axes = parallel_axes(s);
     let lanes = lanes(s, dot, machine);
     // Factors may be narrower than the sum: pairs of bf16.
-    let paired = s.value(a).dtype != s.value(dot).dtype;
+    let paired = order.is_paired();
     let bytes = if paired { 2 } else { accumulator_bytes(s, dot) };
     // The other parallel axes repeat the product.
     let (mut m, mut n) = s.sides(dot);
@@ -90,23 +97,39 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
         let step_bytes = depth.min(ROWS_DEPTH) * bytes as u64;
         conv_rows::tile(extent(n), row, lanes as u64, step_bytes, points.div_ceil(batch.max(1)), machine)
     });
-    let (rows, vectors) = registers(extent(m), packed_rows.unwrap_or(extent(n)), lanes, machine.vector_registers);
+    // The unit for matrices wants its right operand packed, which rows enough have to pay for.
+    let unit = order == Order::Units && packed_rows.is_none() && lanes == UNIT_LANES && extent(m) > UNIT_ROWS_FEW;
+    // Vectors hold three sums of each element of a unit.
+    let free = machine.vector_registers / if order == Order::Units { 3 } else { 1 };
+    let (rows, vectors) = match unit {
+        true => (extent(m).min(UNIT_ROWS) as u32, extent(n).div_ceil(lanes as u64).clamp(1, 2) as u32),
+        false => registers(extent(m), packed_rows.unwrap_or(extent(n)), lanes, free),
+    };
     out.push(Directive::Registers { rows, vectors });
+    if unit {
+        out.push(Directive::MatrixUnit);
+    }
     if let Some(n) = n {
         out.push(Directive::Vectorize { axis: n, lanes });
     }
     // A panel of the right operand stays in a quarter of the second-level cache, packed rows in half of it.
     let deepest = match packed_rows {
         Some(columns) => machine.l2_bytes / 2 / (columns * bytes as u64).max(1),
+        // What the unit for matrices reads again for all rows stays in the first-level cache.
+        None if unit => machine.l1_bytes * 2 / 3 / (vectors * lanes * bytes) as u64,
         None => machine.l2_bytes / 4 / (vectors * lanes * bytes) as u64,
     };
     let deepest = deepest.clamp(64, DEPTH_MAX);
     let blocks = depth.div_ceil(deepest).max(1);
     // Packed rows are walked as the kernel's dims are nested, so blocks hold whole kernels.
     let kernel = s.nest_along(right, k).iter().skip(1).product::<u64>();
-    let unit =
-        if packed_rows.is_some() && kernel.next_multiple_of(16) < deepest { least_multiple(kernel, 16) } else { 16 };
-    let block = if blocks == 1 { depth } else { depth.div_ceil(blocks).next_multiple_of(unit) };
+    let whole = order.unit().max(16);
+    let step = if packed_rows.is_some() && kernel.next_multiple_of(whole) < deepest {
+        least_multiple(kernel, whole)
+    } else {
+        whole
+    };
+    let block = if blocks == 1 { depth } else { depth.div_ceil(blocks).next_multiple_of(step) };
     if blocks > 1 {
         out.push(Directive::Block { axis: k, size: block });
     }
@@ -163,7 +186,9 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     }
     let direct_right = same(right).is_some_and(|at| {
         let contiguous = n.is_none_or(|n| at.stride(n) == Some(1)) && at.stride(k).is_some();
-        contiguous && (extent(m) <= 2 * rows as u64 || depth * extent(n) * bytes as u64 <= machine.l1_bytes / 2)
+        !unit
+            && contiguous
+            && (extent(m) <= 2 * rows as u64 || depth * extent(n) * bytes as u64 <= machine.l1_bytes / 2)
     });
     if !direct_left {
         out.push(Directive::Pack { operand: 0 });

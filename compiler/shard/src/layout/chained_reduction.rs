@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use tessera_base::{DType, Mesh, Monoid, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Policy};
-use tessera_ops::prim::{LANES, LEAF, Prim, Reduction, Steps};
+use tessera_ops::prim::{LANES, LEAF, Order, Prim, Reduction, Steps};
 
 /// Devices of an axis along which sums go, at most.
 const DEVICES_MAX: u64 = 8;
@@ -104,7 +104,8 @@ impl Chains<'_> {
 
     /// The axis over which a product's contracted dim is split, and whether it moves less to hand on sums.
     fn of_product(&self, g: &Graph, node: &Node, [a, b]: [NodeId; 2], placed: &[NodeLayout]) -> Option<(String, bool)> {
-        let Prim::Dot { accum: accum @ (DType::F32 | DType::F64), steps: Steps::All, pairs: false } = node.prim else {
+        let Prim::Dot { accum: accum @ (DType::F32 | DType::F64), steps: Steps::All, order: Order::Chain } = node.prim
+        else {
             return None;
         };
         let alike = [g.ty(a), g.ty(b), &node.ty].iter().all(|ty| ty.dtype == accum) && node.policy != Policy::KahanSum;

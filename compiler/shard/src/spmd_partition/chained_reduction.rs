@@ -12,7 +12,7 @@ use std::ops::Range;
 use tessera_base::Sharding;
 use tessera_ir::graph::{Node, NodeId, NodeType, Origin};
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{LANES, LEAF, Prim, Reduction, Scalar, Steps};
+use tessera_ops::prim::{LANES, LEAF, Order, Prim, Reduction, Scalar, Steps};
 
 /// One node whose sums are handed on.
 struct ChainLink<'n> {
@@ -247,7 +247,7 @@ impl Partitioner<'_> {
         let ones = self.emit(handed, Prim::Full { value: Scalar::F(1.0) }, &[], vec![1, blocks]);
         let mut factors = vec![ones, x];
         factors.extend(before.map(|b| self.emit(handed, Prim::Reshape, &[b], vec![1, lanes * elems])));
-        let prim = Prim::Dot { accum: handed.node.ty.dtype, steps: Steps::All, pairs: false };
+        let prim = Prim::Dot { accum: handed.node.ty.dtype, steps: Steps::All, order: Order::Chain };
         let sums = self.emit(handed, prim, &factors, vec![1, lanes * elems]);
         self.emit(handed, Prim::Reshape, &[sums], vec![lanes, elems])
     }

@@ -11,7 +11,7 @@ fn machine(vector_bytes: u32) -> Machine {
     Machine {
         vector_bytes,
         vector_registers: 32,
-        bf16_pairs: false,
+        bf16: tessera_ops::prim::Order::Chain,
         l1_bytes: 1 << 15,
         l2_bytes: 1 << 20,
         l3_bytes: 1 << 25,

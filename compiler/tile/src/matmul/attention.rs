@@ -23,7 +23,7 @@ use tessera_ir::schedule::attention::Attention as Parts;
 use tessera_ir::schedule::{Directive, Schedule, ValueId, ValueOp};
 use tessera_ir::tile::{Mma, Op, POINT, Panel};
 use tessera_ops::map::kind_of;
-use tessera_ops::prim::{LANES, Reduction};
+use tessera_ops::prim::{LANES, Order, Reduction};
 
 /// The two products.
 struct Attention<'s> {
@@ -92,6 +92,8 @@ impl<'s> Attention<'s> {
             image: None,
             batch: batch.clone(),
             accum,
+            order: Order::Chain,
+            matrix_unit: false,
             factor: accum,
             kind,
             lanes: 16,
@@ -319,7 +321,8 @@ impl<'s> Attention<'s> {
             rows,
             cols: columns.count,
             lanes: p.lanes,
-            pairs: false,
+            order: Order::Chain,
+            matrix_unit: false,
             depth,
             ramp,
             lead: None,

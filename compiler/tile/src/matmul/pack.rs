@@ -15,7 +15,7 @@ impl<'s> Product<'s> {
     /// Elements from one row of the packed left block to the next, where rows are kept: off the
     /// powers of two, which would share cache sets.
     pub(super) fn pitch(&self) -> u64 {
-        let lanes = self.lanes as u64;
+        let lanes = self.order.unit().max(self.lanes as u64);
         self.kc.next_multiple_of(lanes) + lanes
     }
 
@@ -33,6 +33,11 @@ impl<'s> Product<'s> {
         along > deep
     }
 
+    /// Whether the left factor is packed step by step, not row by row.
+    fn left_by_steps(&self) -> bool {
+        !self.matrix_unit && self.runs_along(self.left, self.m)
+    }
+
     /// Whether a load behind `v` is contiguous along k.
     fn runs_deep(&self, v: ValueId) -> bool {
         let here = matches!(&self.s.value(v).op, ValueOp::Load { at, .. } if at.stride(self.k) == Some(1));
@@ -42,7 +47,7 @@ impl<'s> Product<'s> {
     /// The panel of packed A that starts `panel` row panels into the tile.
     pub(super) fn left_panel(&self, buf: u32, panel: &Index) -> Panel {
         let (pitch, span) = (self.pitch() as i64, self.span() as i64);
-        if self.runs_along(self.left, self.m) {
+        if self.left_by_steps() {
             let at = panel.times(self.rows as i64 * (pitch / span));
             Panel { buf, at, row: 1, step: self.rows as i64 }
         } else {
@@ -53,7 +58,7 @@ impl<'s> Product<'s> {
 
     /// Memory for the packed left factor: as [`Product::pack_left_block`] fills it.
     pub(super) fn left_scratch(&self, n: &mut Nest<'s>, pitch: u64) -> u32 {
-        match self.runs_along(self.left, self.m) {
+        match self.left_by_steps() {
             true => n.scratch("a", self.packed(), self.mc * pitch / self.span()),
             false => n.scratch("a", self.factor, self.mc * pitch),
         }
@@ -81,7 +86,7 @@ impl<'s> Product<'s> {
         tile: &Index,
         block: &Index,
     ) -> Result<(), LowerError> {
-        if self.runs_along(self.left, self.m) {
+        if self.left_by_steps() {
             self.pack_left_panels(n, buf, tile, block)
         } else {
             self.pack_left_rows(n, buf, tile, block)

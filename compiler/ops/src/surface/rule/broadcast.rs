@@ -69,8 +69,7 @@ fn blame(error: OpError, a: &Part, b: &Part, back: usize) -> OpError {
 
 /// The shape that operands broadcast to; scalars have no dims.
 pub fn broadcast_all(cx: &mut InferCx, operands: &[(usize, Operand)]) -> Result<Vec<Size>, OpError> {
-    let parts: Vec<Part> =
-        operands.iter().map(|(i, o)| Part { position: *i, dims: o.shape(), operand: *o }).collect();
+    let parts: Vec<Part> = operands.iter().map(|(i, o)| Part { position: *i, dims: o.shape(), operand: *o }).collect();
     broadcast(cx, &parts)
 }
 
