@@ -25,6 +25,9 @@ const POINT_STEPS: f64 = 2.0e6;
 /// Rows that the unit for matrices takes at once, and as many as vectors are as good for.
 const UNIT_ROWS: u64 = 32;
 const UNIT_ROWS_FEW: u64 = 4;
+/// Row panels and columns of a block: with 256 steps of both factors they stay in the second-level cache, as does the block.
+const UNIT_PANELS: u64 = 4;
+const UNIT_COLUMNS: u64 = 512;
 /// f32 numbers in a row of its registers.
 const UNIT_LANES: u32 = 16;
 
@@ -116,7 +119,7 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     let deepest = match packed_rows {
         Some(columns) => machine.l2_bytes / 2 / (columns * bytes as u64).max(1),
         // What the unit for matrices reads again for all rows stays in the first-level cache.
-        None if unit => machine.l1_bytes * 2 / 3 / (vectors * lanes * bytes) as u64,
+        None if unit => machine.l1_bytes / 3 / (vectors * lanes * bytes) as u64,
         None => machine.l2_bytes / 4 / (vectors * lanes * bytes) as u64,
     };
     let deepest = deepest.clamp(64, DEPTH_MAX);
@@ -139,28 +142,36 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
             .filter(|_| s.value(dot).dtype.compute() == s.value(dot).dtype)
             .filter(|at| s.value(v).dtype == s.value(dot).dtype || paired && (v == right || at.stride(k) == Some(1)))
     };
+    // The unit for matrices reads 32 rows at once.
+    let apart = if unit { 2048 } else { 4096 };
     let direct_left = same(left).is_some_and(|at| {
         let row = m.map_or(Some(0), |m| at.stride(m));
         match (row, at.stride(k)) {
             // Rows a multiple of 4096 bytes apart share the sets of the first-level cache.
-            (Some(row), Some(1)) => rows <= 8 || !(row.unsigned_abs() * bytes as u64).is_multiple_of(4096),
+            (Some(row), Some(1)) => rows <= 8 || !(row.unsigned_abs() * bytes as u64).is_multiple_of(apart),
             (Some(_), Some(_)) => extent(m) * depth * bytes as u64 <= machine.l1_bytes / 2,
             _ => false,
         }
     });
     let panels_min = if extent(n) <= lanes as u64 { PANELS_FEW } else { PANELS_MIN };
-    let rows_block = (machine.l2_bytes / 2 / (block.max(1) * bytes as u64)).max(panels_min * rows as u64);
+    let rows_block = match unit {
+        true => UNIT_PANELS * rows as u64,
+        false => (machine.l2_bytes / 2 / (block.max(1) * bytes as u64)).max(panels_min * rows as u64),
+    };
     let mut mc = balanced(extent(m), rows_block, rows as u64);
     let others = (extent(m).div_ceil(mc.max(1)) * batch).max(1);
     // A point that packs its rows needs columns enough to read them often.
     let narrowest = if direct_left { panel } else { 8 * panel };
-    let columns_block = extent(n).div_ceil(points.div_ceil(others)).clamp(narrowest, 4096.max(8 * panel));
+    let columns_block = match unit {
+        true => UNIT_COLUMNS,
+        false => extent(n).div_ceil(points.div_ceil(others)).clamp(narrowest, 4096.max(8 * panel)),
+    };
     let nc = packed_rows.unwrap_or(balanced(extent(n), columns_block, panel));
     let columns = (extent(n).div_ceil(nc.max(1)) * batch).max(1);
     if packed_rows.is_some() {
         // Every point packs its own columns: one point for all rows.
         mc = if direct_left { extent(m) } else { mc };
-    } else if others * extent(n).div_ceil(nc.max(1)) < points {
+    } else if !unit && others * extent(n).div_ceil(nc.max(1)) < points {
         let rows_block = extent(m).div_ceil(points.div_ceil(columns)).max(panels_min * rows as u64);
         mc = mc.min(balanced(extent(m), rows_block, rows as u64));
     }
@@ -168,7 +179,7 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     // result: what is read and written beside the product is read and written in long runs.
     let right_bytes = depth * extent(n) * bytes as u64;
     let whole_rows =
-        points > 1 && blocks == 1 && direct_left && packed_rows.is_none() && right_bytes <= machine.l2_bytes / 4;
+        !unit && points > 1 && blocks == 1 && direct_left && packed_rows.is_none() && right_bytes <= machine.l2_bytes / 4;
     let nc = if whole_rows && extent(m) > 4 * rows as u64 {
         mc = rows as u64;
         extent(n)
