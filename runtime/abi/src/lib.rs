@@ -11,4 +11,4 @@ pub mod plan;
 pub mod slice;
 
 pub use cores::cores;
-pub use matrix_unit::matrix_unit;
+pub use matrix_unit::{has_matrix_unit, matrix_unit};

@@ -5,11 +5,12 @@ use std::sync::OnceLock;
 /// Whether `tdpbf16ps` can be used. Asks the system for it, once; what it allows holds for all threads of the process.
 pub fn matrix_unit() -> bool {
     static ALLOWED: OnceLock<bool> = OnceLock::new();
-    *ALLOWED.get_or_init(|| is_there() && is_allowed())
+    *ALLOWED.get_or_init(|| has_matrix_unit() && is_allowed())
 }
 
+/// Whether the processor has it, be it allowed or not.
 #[cfg(target_arch = "x86_64")]
-fn is_there() -> bool {
+pub fn has_matrix_unit() -> bool {
     // Source: Intel SDM, CPUID leaf 7: AMX-BF16 and AMX-TILE.
     const WANTED: u32 = 1 << 22 | 1 << 24;
     std::arch::x86_64::__cpuid_count(0, 0).eax >= 7 && std::arch::x86_64::__cpuid_count(7, 0).edx & WANTED == WANTED
@@ -38,7 +39,7 @@ fn is_allowed() -> bool {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn is_there() -> bool {
+pub fn has_matrix_unit() -> bool {
     false
 }
 
