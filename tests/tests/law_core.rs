@@ -138,3 +138,21 @@ fn the_interpreter_prints_what_the_compiled_program_prints() {
     });
     assert!(failures.is_empty(), "{} of {}\n\n{}", failures.len(), programs.len(), failures.join("\n\n"));
 }
+
+/// Products whose bits depend on the machine: in the order of its instruction, with factors small enough to vanish in it.
+const PRODUCTS: &str = "\
+def f(a: Tensor[M, K, bf16], b: Tensor[K, N, bf16]) -> Tensor[M, N, f32]:
+    return op.matmul(a, b, out_dtype=f32)
+
+for s in [1.0, 1e-10, 1e-19, 1e-20]:
+    for m, k, n in [(33, 70, 17), (3, 2, 5), (1, 128, 64), (40, 300, 40)]:
+        a = (random.normal(random.key(1), (m, k)) * s).to(bf16)
+        b = (random.normal(random.key(2), (k, n)) * s).to(bf16)
+        c = f(a, b).to(f64)
+        print(c.sum(), (c * c).sum(), (c == 0.0).sum())
+";
+
+#[test]
+fn products_of_bf16_have_the_order_of_the_machine() {
+    assert_eq!(done(PRODUCTS, &["run"]), done(PRODUCTS, &["run", "--interpret"]));
+}

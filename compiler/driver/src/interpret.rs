@@ -33,7 +33,7 @@ pub fn interpret(setup: &Setup, path: &Path, args: &[String]) -> u8 {
         context
     };
     let policy = Policy::parse(&setup.global.policy).unwrap_or_default();
-    match tessera_interpret::run(&program, policy, &context, &crate::interrupt::on_interrupt) {
+    match tessera_interpret::run(&program, policy, setup.machine().bf16, &context, &crate::interrupt::on_interrupt) {
         Ok(()) => 0,
         Err(end) => match *end {
             End::Exit(code) => code as u8,

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_core::ir::{FnInst, GlobalId, InstId, LocalId, Program};
 use tessera_ir::graph::Policy;
+use tessera_ops::prim::Order;
 use tessera_runtime::context::{Context, Stop, interrupted};
 use tessera_runtime::fault::Fault;
 use tessera_runtime::ffi::Functions;
@@ -35,7 +36,7 @@ const STACK_BYTES: usize = 8 << 30;
 /// Calls that an error names.
 const CALLS_TOLD: usize = 6;
 
-/// Runs a program to its end; `context` gives the state of the run: where it prints to, its arguments, and
+/// Runs a program to its end; `order` is that of products of bf16, which depends on the machine; `context` gives the state of the run: where it prints to, its arguments, and
 /// `started` gets the flag that interrupts it.
 ///
 /// # Errors
@@ -43,13 +44,14 @@ const CALLS_TOLD: usize = 6;
 pub fn run(
     program: &Program,
     policy: Policy,
+    order: Order,
     context: &(dyn Fn() -> Box<Context> + Sync),
     started: &(dyn Fn(Arc<AtomicBool>) + Sync),
 ) -> Result<(), Box<End>> {
     tessera_base::stack::deep(STACK_BYTES, || {
         let context = context();
         started(context.interrupt_flag());
-        let mut machine = Machine::new(program, policy, context);
+        let mut machine = Machine::new(program, policy, order, context);
         let result = match program.entry {
             Some(entry) => machine.call(entry, vec![], vec![], Span::NONE).map(|_| ()),
             None => Ok(()),
@@ -77,10 +79,12 @@ pub struct Machine<'p> {
     pub globals: Vec<Option<Value>>,
     pub frames: Vec<Frame<'p>>,
     pub policy: Policy,
+    /// Of products of bf16.
+    pub order: Order,
 }
 
 impl<'p> Machine<'p> {
-    fn new(program: &'p Program, policy: Policy, context: Box<Context>) -> Machine<'p> {
+    fn new(program: &'p Program, policy: Policy, order: Order, context: Box<Context>) -> Machine<'p> {
         Machine {
             program,
             context,
@@ -89,6 +93,7 @@ impl<'p> Machine<'p> {
             globals: vec![None; program.globals.len()],
             frames: vec![],
             policy,
+            order,
         }
     }
 

@@ -160,7 +160,8 @@ impl Machine<'_> {
                 InputSource::Scalar(_) => words,
             });
         }
-        tessera_ir::interpret::run(graph, &inputs).map_err(|s| self.stopped(s, span))
+        let graph = tessera_graph::product_order::run(graph.clone(), self.order);
+        tessera_ir::interpret::run(&graph, &inputs).map_err(|s| self.stopped(s, span))
     }
 
     fn stopped(&self, s: Stopped, span: Span) -> Box<End> {

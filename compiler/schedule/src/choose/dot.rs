@@ -178,8 +178,12 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     // Where the right operand stays in the second-level cache, a point takes whole rows of the
     // result: what is read and written beside the product is read and written in long runs.
     let right_bytes = depth * extent(n) * bytes as u64;
-    let whole_rows =
-        !unit && points > 1 && blocks == 1 && direct_left && packed_rows.is_none() && right_bytes <= machine.l2_bytes / 4;
+    let whole_rows = !unit
+        && points > 1
+        && blocks == 1
+        && direct_left
+        && packed_rows.is_none()
+        && right_bytes <= machine.l2_bytes / 4;
     let nc = if whole_rows && extent(m) > 4 * rows as u64 {
         mc = rows as u64;
         extent(n)
