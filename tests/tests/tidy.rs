@@ -150,7 +150,7 @@ fn nothing_is_left_unfinished() {
 
 #[test]
 fn unsafe_code_has_its_place_and_reason() {
-    let allowed = ["compiler/llvm", "compiler/host", "runtime/core"];
+    let allowed = ["compiler/llvm", "compiler/host", "runtime/abi", "runtime/core"];
     let mut found = vec![];
     for path in sources() {
         let text = read(&path);
@@ -201,7 +201,6 @@ const INEXACT: &[&str] = &[
 const ALLOWED: &[(&str, &str, &str)] = &[
     ("runtime/core/src/plot/axis.rs", "log10", "where a tick stands on a drawing"),
     ("runtime/core/src/plot/axis.rs", "powi", "the number beside a tick of a drawing"),
-    ("compiler/ops/src/reference/dot.rs", "powi", "a power of two is exact"),
     ("runtime/core/src/plot/scene.rs", "log10", "where a point stands on a drawing"),
 ];
 
@@ -258,16 +257,16 @@ const LARGEST_CYCLES: &[(&str, usize)] = &[
     ("compiler/driver", 1423),
     ("compiler/graph", 974),
     ("compiler/host", 2113),
-    ("compiler/infer", 19560),
+    ("compiler/infer", 19805),
     ("compiler/interpret", 1437),
     ("compiler/ir", 316),
-    ("compiler/llvm", 2626),
+    ("compiler/llvm", 2917),
     ("compiler/lower", 2690),
     ("compiler/onnx", 2272),
     ("compiler/ops", 2441),
     ("compiler/schedule", 784),
     ("compiler/shard", 890),
-    ("compiler/tile", 6014),
+    ("compiler/tile", 6091),
     ("compiler/trace", 6341),
     ("compiler/types", 1131),
     ("grammar", 991),

@@ -29,14 +29,14 @@ pub fn doctor(cache: &DiskCache) -> (String, bool) {
             human_bytes(m.l3_bytes)
         ),
     );
-    let unit =
-        if tessera_abi::has_matrix_unit() { "the unit for matrices (AMX) is refused by the system; " } else { "" };
+    let refused = tessera_abi::has_matrix_unit() && m.bf16 != Order::Units;
+    let unit = if refused { "the system refuses the unit for matrices (AMX); " } else { "" };
     let products = match m.bf16 {
         Order::Units => "in units of 32 steps, by the unit for matrices (AMX)".to_owned(),
         Order::Pairs => format!("{unit}in pairs of steps"),
         Order::Chain => format!("{unit}step by step, in f32"),
     };
-    line("products", unit.is_empty() || m.bf16 == Order::Units, format!("of bf16: {products}"));
+    line("products", true, format!("of bf16: {products}"));
     match HostTarget::host() {
         Ok(t) => line("llvm", true, format!("22.1, compiles for {} ({})", t.cpu, t.triple)),
         Err(e) => {

@@ -140,9 +140,8 @@ pub fn types_at(db: &Database, root: FileId, item: ItemId, at: u32) -> Option<(S
         reached.module(file);
         let of_item = reached.insts.values().filter(|i| i.data.item == item);
         let mut tables: Vec<&Types> = of_item.map(|i| &**db::types_in_inst(db, db::inst_ref(db, i.data))).collect();
-        if let (Some(home), Some(input)) = (db::home(db, item), db::item_of(db, item)) {
-            tables.push(db::types_in_module(db, home, input));
-        }
+        let of_module = db::home(db, item).and_then(|home| db::types_in_module(db, home).get(&item));
+        tables.extend(of_module);
         let found: Vec<_> = tables.iter().filter_map(|types| types.around(at)).collect();
         let place = found.iter().map(|(place, _)| *place).min_by_key(|(start, end)| end - start)?;
         let mut out: Vec<Ty> = vec![];

@@ -7,6 +7,7 @@
 
 use crate::check::typed::Types;
 use crate::check::{self, CheckedInst, CheckedMain, InstData};
+use crate::circles::on_circles;
 use salsa::plumbing::{AsId, FromId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -533,21 +534,7 @@ pub(crate) fn recursive_items(db: &dyn Db, file: File) -> Arc<BTreeSet<ItemId>> 
         });
         calls.insert(head.id, defs.collect());
     }
-    let mut out = BTreeSet::new();
-    for start in calls.keys() {
-        let mut seen = BTreeSet::new();
-        let mut work = calls.get(start).cloned().unwrap_or_default();
-        while let Some(id) = work.pop() {
-            if id == *start {
-                out.insert(id);
-                break;
-            }
-            if seen.insert(id) {
-                work.extend(calls.get(&id).into_iter().flatten());
-            }
-        }
-    }
-    Arc::new(out)
+    Arc::new(on_circles(&calls))
 }
 
 #[salsa::tracked]
@@ -612,10 +599,10 @@ pub(crate) fn types_in_inst(db: &dyn Db, inst: InstRef) -> &Arc<Types> {
     inst_types(db, inst.key())
 }
 
-/// What the expressions of a statement of a module are.
+/// What the expressions of the statements of a module are, by their items.
 #[salsa::tracked]
-pub(crate) fn types_in_module(db: &dyn Db, file: File, item: Item) -> Arc<Types> {
-    Arc::new(check::types_of_main(db, file, item.id(db)))
+pub(crate) fn types_in_module(db: &dyn Db, file: File) -> Arc<BTreeMap<ItemId, Types>> {
+    Arc::new(check::types_of_main(db, file))
 }
 
 /// Whether a dotted name is a built-in module.

@@ -1,5 +1,6 @@
 //! From syntax to Core: names, types, sizes, layouts, effects.
 
+mod circles;
 pub mod session;
 pub mod db;
 pub mod check;

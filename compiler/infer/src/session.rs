@@ -87,10 +87,11 @@ pub fn check_text_only(db: &mut Database, path: &str, text: &str, loader: &dyn L
     check_only(db, id)
 }
 
+/// Fewer queries are done before a thread has started.
+const WORTH: usize = 64;
+
 /// Runs queries that do not depend on each other on all cores; their results wait in the database.
 pub(crate) fn warm<T: Sync>(db: &Database, keys: &[T], query: impl Fn(&Database, &T) + Sync) {
-    // Fewer are done before a thread has started.
-    const WORTH: usize = 64;
     const STEP: usize = 16;
     let cores = tessera_abi::cores().min(keys.len() / WORTH);
     if cores < 2 {
@@ -128,19 +129,23 @@ fn run<'db>(db: &'db Database, root: FileId, past: &Past, numbers: Numbers, whol
 
 /// Checks on all cores the functions that a module has checked for themselves.
 ///
-/// Where the result of a recursive function is inferred, what is said of it depends on which function of the circle is
-/// met first. One thread keeps that order.
+/// What is said of functions that call each other may depend on which of them is met first, so one thread keeps that order:
+/// there is nothing to do for a program where such functions leave a type open, and for functions that read variables, which
+/// may hold functions.
 fn warm_insts(db: &Database, file: File) {
-    let inferred = |id: &ItemId| fns::find_sig_of_item(db, *id).is_some_and(|sig| sig.ret.is_none());
-    if db.files.iter().any(|file| db::recursive_items(db, *file).iter().any(inferred)) {
-        return;
-    }
     let main = db::checked_main(db, file);
     let own = main.requests.iter().map(|r| main.tables.callees[r.inst.0 as usize]).filter(|called| !called.first);
-    let keys: Vec<InstRef> = own.map(|called| called.inst).collect();
-    warm(db, &keys, |db, inst| {
-        check::limits::known(db, *inst);
-    });
+    let keys: Vec<InstRef> =
+        own.map(|called| called.inst).filter(|inst| db::inst_data(db, *inst).globals.is_empty()).collect();
+    let open = |id: &ItemId| {
+        let all =
+            |sig: &tessera_resolve::functions::FnSig| sig.ret.is_some() && sig.params.iter().all(|p| p.ty.is_some());
+        !fns::find_sig_of_item(db, *id).is_some_and(|sig| all(&sig))
+    };
+    if keys.len() < 2 * WORTH || db.files.iter().any(|file| db::recursive_items(db, *file).iter().any(open)) {
+        return;
+    }
+    warm(db, &keys, |db, inst| check::limits::ahead(db, *inst));
 }
 
 /// Checks a file with everything that it imports, and with an instance that someone asks for at `span`; gives its number.

@@ -261,11 +261,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Row `i` of a product in pairs, or units of them.
+    /// Row `i` of a product in pairs.
     fn pairs(&mut self, m: &Mma, i: i64, depth: i64, sums: &mut [u64]) -> Result<(), String> {
-        if m.order == Order::Units {
-            return self.units(m, i, depth, sums);
-        }
         for q in 0..depth {
             let a = self.pair(&m.a, i * m.a.row, q)?;
             for (j, sum) in sums.iter_mut().enumerate() {
@@ -276,6 +273,7 @@ impl Machine<'_> {
         Ok(())
     }
 
+    /// Row `i` of a product in units of pairs.
     fn units(&mut self, m: &Mma, i: i64, depth: i64, sums: &mut [u64]) -> Result<(), String> {
         for first in (0..depth).step_by(Unit::PAIRS) {
             for (j, sum) in sums.iter_mut().enumerate() {
@@ -319,7 +317,10 @@ impl Machine<'_> {
                 }
             }
             if m.order.is_paired() {
-                self.pairs(m, i, depth, &mut row.words)?;
+                match m.order {
+                    Order::Units => self.units(m, i, depth, &mut row.words)?,
+                    _ => self.pairs(m, i, depth, &mut row.words)?,
+                }
                 results.push(row);
                 continue;
             }

@@ -187,6 +187,10 @@ impl<'s> Product<'s> {
         if p.matrix_unit {
             // Two by two of its registers, each 16 rows of 16 numbers.
             (p.lanes, p.rows, p.vectors) = (16, p.rows.min(32), p.vectors.min(2));
+        } else if order == Order::Units {
+            // Vectors hold three sums of each element.
+            p.vectors = p.vectors.min(8);
+            p.rows = p.rows.min(8 / p.vectors);
         }
         p.mc = p.mc.max(1).next_multiple_of(p.rows as u64);
         p.nc = match p.row {

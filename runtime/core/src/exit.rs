@@ -7,6 +7,9 @@ use std::io::Write;
 pub fn exit(code: u8) -> ! {
     let _ = std::io::stdout().flush();
     let _ = std::io::stderr().flush();
-    // SAFETY: nothing of this process runs after it.
-    unsafe { libc::_exit(i32::from(code)) }
+    // SAFETY: asks for all streams of C that libraries may have written to; nothing of this process runs after the second.
+    unsafe {
+        libc::fflush(std::ptr::null_mut());
+        libc::_exit(i32::from(code))
+    }
 }

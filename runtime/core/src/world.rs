@@ -306,7 +306,7 @@ impl World {
         if records.iter().all(|r| r.what == What::Start) {
             return Fault::new(DIFFER, "the processes of this run were not started alike")
                 .note("program, files, arguments, options and the version of Tessera have to be the same")
-                .note("and of products of bf16, whether the processor multiplies pairs");
+                .note("and the instruction for products of bf16 that the processor has and the system allows");
         }
         let first = Fault::new(DIFFER, "the processes of this run do not do the same");
         let mut told: Vec<(String, Vec<usize>)> = vec![];

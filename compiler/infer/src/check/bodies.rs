@@ -57,7 +57,7 @@ pub fn check_inst(db: &dyn Db, own: InstRef) -> CheckedInst {
 pub fn types_of_inst(db: &dyn Db, own: InstRef) -> Types {
     let mut notes = Some(vec![]);
     checked_inst(db, own, &mut notes);
-    Types::of(db::inst_data(db, own).item, notes)
+    Types::of(notes).remove(&db::inst_data(db, own).item).unwrap_or_default()
 }
 
 /// Takes notes, if there are any to take.
@@ -485,11 +485,11 @@ pub fn check_main(db: &dyn Db, file: File) -> CheckedMain {
     checked_main(db, file, &mut None)
 }
 
-/// What the expressions of an item are that the body of a module runs.
-pub fn types_of_main(db: &dyn Db, file: File, item: ItemId) -> Types {
+/// What the expressions are that the body of a module runs, by their items.
+pub fn types_of_main(db: &dyn Db, file: File) -> BTreeMap<ItemId, Types> {
     let mut notes = Some(vec![]);
     checked_main(db, file, &mut notes);
-    Types::of(item, notes)
+    Types::of(notes)
 }
 
 fn checked_main(db: &dyn Db, file: File, notes: &mut Option<Vec<Note>>) -> CheckedMain {

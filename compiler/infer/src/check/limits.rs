@@ -114,6 +114,8 @@ thread_local! {
     static BODIES: Cell<u32> = const { Cell::new(0) };
     /// What is behind the outermost call.
     static SEEN: RefCell<HashSet<InstRef>> = RefCell::default();
+    /// See [`ahead`].
+    static AHEAD: Cell<bool> = const { Cell::new(false) };
     /// The instances whose bodies are being checked.
     static ACTIVE: RefCell<Vec<InstRef>> = RefCell::default();
 }
@@ -190,9 +192,25 @@ pub fn known(db: &dyn Db, inst: InstRef) -> Option<&Arc<CheckedInst>> {
     }
 }
 
+/// Checks an instance before it is asked for, while other threads check others. What another thread gave up is nothing that
+/// this one knows of a call: then nothing is kept of the whole, and it is checked again when it is asked for.
+pub fn ahead(db: &dyn Db, inst: InstRef) {
+    let outer = AHEAD.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        db::inst(db, inst);
+    }));
+    AHEAD.set(outer);
+    if let Err(why) = result
+        && !why.is::<TooMuch>()
+        && !why.is::<salsa::Cancelled>()
+    {
+        resume_unwind(why);
+    }
+}
+
 /// Whether checking was given up: here, or in this revision before, which the database says of a query that it began then.
 fn gave_up(why: &(dyn std::any::Any + Send)) -> bool {
-    why.is::<TooMuch>() || matches!(why.downcast_ref(), Some(salsa::Cancelled::PropagatedPanic))
+    why.is::<TooMuch>() || !AHEAD.get() && matches!(why.downcast_ref(), Some(salsa::Cancelled::PropagatedPanic))
 }
 
 /// The instances behind a call.

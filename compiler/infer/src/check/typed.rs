@@ -56,26 +56,18 @@ impl Note {
 pub struct Types(BTreeMap<(u32, u32), Ty>);
 
 impl Types {
-    /// Of the notes of a body, those that stand in an item.
-    pub fn of(item: ItemId, notes: Option<Vec<Note>>) -> Types {
-        let here = notes.into_iter().flatten().filter(|n| n.span.item == item);
-        let typed = here.filter(|n| !matches!(n.ty, Ty::Error | Ty::Never));
-        Types(typed.map(|n| ((n.span.start, n.span.end), n.ty)).collect())
+    /// Of the notes of a body, by the items in which they stand.
+    pub fn of(notes: Option<Vec<Note>>) -> BTreeMap<ItemId, Types> {
+        let mut out: BTreeMap<ItemId, Types> = BTreeMap::new();
+        for n in notes.into_iter().flatten().filter(|n| !matches!(n.ty, Ty::Error | Ty::Never)) {
+            out.entry(n.span.item).or_default().0.insert((n.span.start, n.span.end), n.ty);
+        }
+        out
     }
 
     /// The smallest expression or bound name around a position of the item, and its type.
     pub fn around(&self, at: u32) -> Option<((u32, u32), &Ty)> {
         let around = self.0.iter().filter(|((start, end), _)| *start <= at && at < *end);
         around.min_by_key(|((start, end), _)| end - start).map(|(place, ty)| (*place, ty))
-    }
-
-    /// The type of what stands exactly there.
-    pub fn at(&self, span: Span) -> Option<&Ty> {
-        self.0.get(&(span.start, span.end))
-    }
-
-    /// In the order of the text.
-    pub fn all(&self) -> impl Iterator<Item = ((u32, u32), &Ty)> {
-        self.0.iter().map(|(place, ty)| (*place, ty))
     }
 }

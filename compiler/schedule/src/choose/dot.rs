@@ -28,6 +28,8 @@ const UNIT_ROWS_FEW: u64 = 4;
 /// Row panels and columns of a block: with 256 steps of both factors they stay in the second-level cache, as does the block.
 const UNIT_PANELS: u64 = 4;
 const UNIT_COLUMNS: u64 = 512;
+/// Its multiply-adds in a nanosecond, with what memory takes.
+const UNIT_STEPS_A_NS: f64 = 400.0;
 /// f32 numbers in a row of its registers.
 const UNIT_LANES: u32 = 16;
 
@@ -215,7 +217,7 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
         out.push(Directive::Prefetch);
     }
     let steps = (mc * nc * depth) as f64 + MOVE_STEPS * (mc.max(nc) * depth) as f64;
-    let point_ns = steps / 80.0 + 100.0;
+    let point_ns = steps / if unit { UNIT_STEPS_A_NS } else { 80.0 } + 100.0;
     out.push(Directive::Grain((WAKE_NS / point_ns).ceil().max(1.0) as u64));
     out
 }
