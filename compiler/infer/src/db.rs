@@ -11,6 +11,7 @@ use crate::circles::on_circles;
 use salsa::plumbing::{AsId, FromId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tessera_base::{Diagnostic, ItemId, Mesh};
 use tessera_core::builtins;
 use tessera_core::ty::Ty;
@@ -172,6 +173,8 @@ pub struct Database {
     pub(crate) texts: Arc<Texts>,
     policy: Policy,
     mesh: Option<Mesh>,
+    /// A program was checked: what edits leave to do is little.
+    pub(crate) checked: Arc<AtomicBool>,
 }
 
 impl Database {

@@ -127,7 +127,7 @@ fn run<'db>(db: &'db Database, root: FileId, past: &Past, numbers: Numbers, whol
     (checked, pass.reached)
 }
 
-/// Checks on all cores the functions that a module has checked for themselves.
+/// Checks on all cores the functions that a module has checked for themselves, the first time.
 ///
 /// What is said of functions that call each other may depend on which of them is met first, so one thread keeps that order:
 /// there is nothing to do for a program where such functions leave a type open, and for functions that read variables, which
@@ -142,7 +142,10 @@ fn warm_insts(db: &Database, file: File) {
             |sig: &tessera_resolve::functions::FnSig| sig.ret.is_some() && sig.params.iter().all(|p| p.ty.is_some());
         !fns::find_sig_of_item(db, *id).is_some_and(|sig| all(&sig))
     };
-    if keys.len() < 2 * WORTH || db.files.iter().any(|file| db::recursive_items(db, *file).iter().any(open)) {
+    if db.checked.swap(true, Ordering::Relaxed)
+        || keys.len() < 2 * WORTH
+        || db.files.iter().any(|file| db::recursive_items(db, *file).iter().any(open))
+    {
         return;
     }
     warm(db, &keys, |db, inst| check::limits::ahead(db, *inst));
