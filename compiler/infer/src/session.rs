@@ -133,6 +133,9 @@ fn run<'db>(db: &'db Database, root: FileId, past: &Past, numbers: Numbers, whol
 /// there is nothing to do for a program where such functions leave a type open, and for functions that read variables, which
 /// may hold functions.
 fn warm_insts(db: &Database, file: File) {
+    if db.checked.swap(true, Ordering::Relaxed) {
+        return;
+    }
     let main = db::checked_main(db, file);
     let own = main.requests.iter().map(|r| main.tables.callees[r.inst.0 as usize]).filter(|called| !called.first);
     let keys: Vec<InstRef> =
@@ -142,10 +145,7 @@ fn warm_insts(db: &Database, file: File) {
             |sig: &tessera_resolve::functions::FnSig| sig.ret.is_some() && sig.params.iter().all(|p| p.ty.is_some());
         !fns::find_sig_of_item(db, *id).is_some_and(|sig| all(&sig))
     };
-    if db.checked.swap(true, Ordering::Relaxed)
-        || keys.len() < 2 * WORTH
-        || db.files.iter().any(|file| db::recursive_items(db, *file).iter().any(open))
-    {
+    if keys.len() < 2 * WORTH || db.files.iter().any(|file| db::recursive_items(db, *file).iter().any(open)) {
         return;
     }
     warm(db, &keys, |db, inst| check::limits::ahead(db, *inst));
