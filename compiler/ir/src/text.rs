@@ -7,6 +7,7 @@
 
 use std::fmt::Write;
 use tessera_base::Blocks;
+use tessera_ops::prim::Order;
 
 /// An attribute value.
 #[derive(Clone, PartialEq, Debug)]
@@ -127,6 +128,17 @@ impl Op {
         match self.attr(key) {
             Some(Attr::Bool(b)) => Ok(*b),
             _ => Err(self.error(format!("the attribute `{key}` must be true or false"))),
+        }
+    }
+
+    /// The order of a product; without one it is the chain.
+    pub fn order(&self) -> Result<Order, TextError> {
+        match self.attr("order") {
+            None => Ok(Order::Chain),
+            Some(_) => Order::parse(self.str("order")?).ok_or_else(|| {
+                let names = Order::ALL.map(Order::name).join(", ");
+                self.error(format!("the attribute `order` must be one of {names}"))
+            }),
         }
     }
 

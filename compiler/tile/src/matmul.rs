@@ -529,7 +529,8 @@ impl<'s> Compute<'_, 's> {
             None if p.blocks() == 1 => Index::default(),
             None => block.minus(&self.first),
         };
-        let even = ramp.is_none() && lead.is_none() && hops.is_empty() && p.blocks() == 1;
+        // What is computed in units asks for nothing ahead.
+        let even = ramp.is_none() && lead.is_none() && hops.is_empty() && p.blocks() == 1 && p.order != Order::Units;
         let ahead = if even && self.partial.is_some() { p.ahead(n) } else { vec![] };
         n.push(Op::Mma(Mma {
             kind: p.kind,

@@ -56,13 +56,7 @@ impl Primitive for Dot {
                 (false, true) => Steps::From,
                 (true, true) => return Err(op.error("a row takes the steps up to its own, or from it on")),
             };
-            let order = match op.attr("order") {
-                Some(_) => {
-                    Order::parse(op.str("order")?).ok_or_else(|| op.error("`order` is chain, pairs or units"))?
-                }
-                None => Order::Chain,
-            };
-            Ok(Prim::Dot { accum, steps, order })
+            Ok(Prim::Dot { accum, steps, order: op.order()? })
         })
     }
 

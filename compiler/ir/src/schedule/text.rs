@@ -341,11 +341,7 @@ impl Reader {
                     let bound = |word: &str| op.attr(word).map(|_| self.index(op, word)).transpose();
                     let (within, beyond) = (bound("within")?, bound("beyond")?);
                     let (axis, start) = (self.axis(op, op.str("axis")?)?, start.first().copied());
-                    let order = match op.attr("order") {
-                        Some(_) => Order::parse(op.str("order")?).ok_or_else(|| op.error("no such order"))?,
-                        None => Order::Chain,
-                    };
-                    ValueOp::Dot { a, b, axis, within, beyond, start, order }
+                    ValueOp::Dot { a, b, axis, within, beyond, start, order: op.order()? }
                 }
                 _ => return Err(op.error("two or three operands are expected")),
             },

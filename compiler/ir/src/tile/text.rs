@@ -427,10 +427,7 @@ impl Reader {
             cols: u32_attr(line, "cols")?,
             lanes: lanes_attr(line)?,
             depth: self.indices(line, "depth")?,
-            order: match line.attr("order") {
-                Some(_) => Order::parse(line.str("order")?).ok_or_else(|| line.error("no such order"))?,
-                None => Order::Chain,
-            },
+            order: line.order()?,
             matrix_unit: line.attr("matrix_unit").is_some() && line.bool("matrix_unit")?,
             ramp: bound("ramp")?,
             lead: bound("lead")?,
