@@ -25,7 +25,7 @@ pub use parse::{ParsedItem, parse_expr, parse_expr_or_stmts, parse_item};
 pub use print::format;
 pub use prompt::{TokenClass, highlight, needs_more};
 pub use show::show;
-pub use split::{RawItem, RawKind, SplitFile, split};
+pub use split::{RawItem, RawKind, SplitFile, split, split_again};
 
 #[cfg(test)]
 mod fuzz;

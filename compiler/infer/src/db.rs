@@ -15,12 +15,12 @@ use std::sync::atomic::AtomicBool;
 use tessera_base::{Diagnostic, ItemId, Mesh};
 use tessera_core::builtins;
 use tessera_core::ty::Ty;
-use tessera_grammar::ast::{StmtKind, StructDef};
-use tessera_grammar::{ParsedItem, parse_item};
+use tessera_grammar::ast::StructDef;
+use tessera_grammar::{ParsedItem, SplitFile};
 use tessera_ir::graph::Policy;
-use tessera_resolve::facts::{self as syntax, ItemFacts};
+use tessera_resolve::facts::ItemFacts;
 use tessera_resolve::functions::{FnLike, FnSig};
-use tessera_resolve::names::{Kind, Names, Reference};
+use tessera_resolve::names::Names;
 use tessera_resolve::source::{FileId, Refused};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -38,7 +38,11 @@ pub struct ItemHead {
     pub name: Option<Arc<str>>,
 }
 
-/// The text of one item, and the file or input that it is written in.
+/// One item, read once when its text comes, and the file or input that it is written in.
+///
+/// What others know of an item (its facts, its signature) is set only where it differs, which most edits leave as it is, and is
+/// of high durability: as long as none of it changes, salsa looks at nothing that depends on it alone. What changes with the
+/// text is of low durability.
 #[salsa::input]
 pub struct Item {
     #[returns(copy)]
@@ -46,6 +50,19 @@ pub struct Item {
     #[returns(copy)]
     pub file: FileId,
     pub text: Arc<str>,
+    pub syntax: Arc<ParsedItem>,
+    /// Its functions and lambdas, by where they start.
+    pub functions: Arc<BTreeMap<u32, Arc<FnLike>>>,
+    /// What every name in it refers to, and which scopes there are where.
+    pub names: Arc<Names>,
+    /// The names in it that something outside may have, sizes included: a size may have the name of a constant.
+    pub outside: Arc<BTreeSet<Arc<str>>>,
+    /// Which names it mentions, assigns and imports.
+    pub facts: Arc<ItemFacts>,
+    /// Of the function that it defines.
+    pub signature: Option<Arc<FnSig>>,
+    /// The struct that it defines.
+    pub struct_def: Option<Arc<StructDef>>,
 }
 
 /// The items of one file.
@@ -136,6 +153,8 @@ impl InstRef {
 pub(crate) struct Texts {
     pub(crate) items: Vec<ItemText>,
     pub(crate) files: Vec<Arc<str>>,
+    /// The texts that files were cut from, with their pieces: what the next edit starts from.
+    pub(crate) cut: Vec<Arc<Option<(Arc<str>, SplitFile)>>>,
     /// Items that edits removed. What is written next takes their numbers, so that a file that is edited all day takes
     /// no more memory than it has items.
     pub(crate) free: Vec<ItemId>,
@@ -283,46 +302,6 @@ pub(crate) fn inst(db: &dyn Db, inst: InstRef) -> &Arc<CheckedInst> {
 
 // ---- Queries ---------------------------------------------------------------------------------
 
-/// The syntax of an item.
-#[salsa::tracked]
-pub fn parsed(db: &dyn Db, item: Item) -> Arc<ParsedItem> {
-    Arc::new(parse_item(item.text(db), item.id(db)))
-}
-
-/// The functions and lambdas in an item, by where they start.
-#[salsa::tracked]
-pub fn functions(db: &dyn Db, item: Item) -> Arc<BTreeMap<u32, Arc<FnLike>>> {
-    Arc::new(tessera_resolve::functions::functions(parsed(db, item)))
-}
-
-/// The signature of the function that an item defines. Comes out equal when only the body
-/// changes.
-#[salsa::tracked]
-pub fn signature(db: &dyn Db, item: Item) -> Option<Arc<FnSig>> {
-    functions(db, item).values().find(|f| !f.nested).map(|f| f.sig.clone())
-}
-
-/// The struct that an item defines.
-#[salsa::tracked]
-pub fn struct_def(db: &dyn Db, item: Item) -> Option<Arc<StructDef>> {
-    parsed(db, item).stmts.iter().find_map(|s| match &s.kind {
-        StmtKind::Struct(def) => Some(def.clone()),
-        _ => None,
-    })
-}
-
-/// Which names an item mentions, assigns and imports. Comes out equal after most edits.
-#[salsa::tracked]
-pub fn facts(db: &dyn Db, item: Item) -> Arc<ItemFacts> {
-    Arc::new(syntax::item_facts(&parsed(db, item).stmts))
-}
-
-/// What every name in an item refers to, and which scopes there are where.
-#[salsa::tracked]
-pub fn names(db: &dyn Db, item: Item) -> Arc<Names> {
-    Arc::new(tessera_resolve::names::names(&parsed(db, item).stmts))
-}
-
 /// What the names of a module mean that are not variables, and which names are variables.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Scope {
@@ -367,7 +346,7 @@ pub fn scope(db: &dyn Db, file: File) -> Arc<Scope> {
             out.names.insert(name.clone(), entity);
             continue;
         }
-        let facts = facts(db, item);
+        let facts = item.facts(db);
         out.variables.extend(facts.assigned.iter().cloned());
         for import in &facts.imports {
             if variables.contains(&import.binds) {
@@ -406,17 +385,11 @@ impl Scope {
 /// What the names that stand in an item are at the top of a file. Comes out equal when others change, so that the item is
 /// not checked again because of them.
 #[salsa::tracked]
-pub fn item_scope(db: &dyn Db, item: Item, file: File) -> Arc<BTreeMap<Arc<str>, InScope>> {
-    let (names, scope) = (names(db, item), scope(db, file));
+pub fn item_scope(db: &dyn Db, item: Item) -> Arc<BTreeMap<Arc<str>, InScope>> {
     let mut out = BTreeMap::new();
-    let outside = names.uses.iter().filter(|u| u.to == Reference::Outside).map(|u| &u.name);
-    // A size may have the name of a constant.
-    let sizes = names.bindings.iter().filter(|b| b.kind == Kind::Size).map(|b| &b.name);
-    for name in outside.chain(sizes) {
-        if !out.contains_key(name) {
-            out.insert(name.clone(), scope.get(name));
-        }
-    }
+    let Some(file) = home(db, item.id(db)) else { return Arc::new(out) };
+    let scope = scope(db, file);
+    out.extend(item.outside(db).iter().map(|name| (name.clone(), scope.get(name))));
     Arc::new(out)
 }
 
@@ -472,7 +445,7 @@ pub fn all_reads(db: &dyn Db, file: File) -> Arc<BTreeMap<ItemId, Arc<BTreeSet<A
     for head in all_heads(db, file) {
         let Some(item) = item_of(db, head.id) else { continue };
         let mut own = BTreeSet::new();
-        for name in &facts(db, item).mentions {
+        for name in &item.facts(db).mentions {
             if let Some(Entity::Def(id) | Entity::Struct(id)) = scope.names.get(name) {
                 calls.entry(head.id).or_default().push(*id);
                 if home(db, *id) != Some(file) {
@@ -512,16 +485,14 @@ pub fn all_reads(db: &dyn Db, file: File) -> Arc<BTreeMap<ItemId, Arc<BTreeSet<A
 
 /// The names that running an item may read.
 #[salsa::tracked]
-fn item_reads(db: &dyn Db, item: Item, file: File) -> Arc<BTreeSet<Arc<str>>> {
-    all_reads(db, file).get(&item.id(db)).cloned().unwrap_or_default()
+fn item_reads(db: &dyn Db, item: Item) -> Arc<BTreeSet<Arc<str>>> {
+    let id = item.id(db);
+    home(db, id).and_then(|file| all_reads(db, file).get(&id).cloned()).unwrap_or_default()
 }
 
 /// The names that running an item may read.
 pub(crate) fn reads(db: &dyn Db, id: ItemId) -> Arc<BTreeSet<Arc<str>>> {
-    match (item_of(db, id), home(db, id)) {
-        (Some(item), Some(file)) => item_reads(db, item, file).clone(),
-        _ => Arc::default(),
-    }
+    item_of(db, id).map_or_else(Arc::default, |item| item_reads(db, item).clone())
 }
 
 /// The definitions of a file that can call themselves, directly or through others.
@@ -531,7 +502,7 @@ pub(crate) fn recursive_items(db: &dyn Db, file: File) -> Arc<BTreeSet<ItemId>> 
     let mut calls: BTreeMap<ItemId, Vec<ItemId>> = BTreeMap::new();
     for head in all_heads(db, file) {
         let Some(item) = item_of(db, head.id) else { continue };
-        let defs = facts(db, item).mentions.iter().filter_map(|name| match scope.names.get(name) {
+        let defs = item.facts(db).mentions.iter().filter_map(|name| match scope.names.get(name) {
             Some(Entity::Def(id)) => Some(*id),
             _ => None,
         });
@@ -541,16 +512,14 @@ pub(crate) fn recursive_items(db: &dyn Db, file: File) -> Arc<BTreeSet<ItemId>> 
 }
 
 #[salsa::tracked]
-fn item_recursive(db: &dyn Db, item: Item, file: File) -> bool {
-    recursive_items(db, file).contains(&item.id(db))
+fn item_recursive(db: &dyn Db, item: Item) -> bool {
+    let id = item.id(db);
+    home(db, id).is_some_and(|file| recursive_items(db, file).contains(&id))
 }
 
 /// Whether a definition can call itself, directly or through others.
 pub(crate) fn is_recursive(db: &dyn Db, id: ItemId) -> bool {
-    match (item_of(db, id), home(db, id)) {
-        (Some(item), Some(file)) => *item_recursive(db, item, file),
-        _ => false,
-    }
+    item_of(db, id).is_some_and(|item| *item_recursive(db, item))
 }
 
 /// The checked form of a function at its argument types. A cycle (a function whose result type

@@ -92,26 +92,45 @@ const WORTH: usize = 64;
 
 /// Runs queries that do not depend on each other on all cores; their results wait in the database.
 pub(crate) fn warm<T: Sync>(db: &Database, keys: &[T], query: impl Fn(&Database, &T) + Sync) {
+    if keys.len() >= 2 * WORTH {
+        on_cores(keys, || db.clone(), |db, key| query(db, key));
+    }
+}
+
+/// What `f` gives for each key, in their order, on all cores where there are enough keys; `state` is made for each thread.
+pub(crate) fn on_cores<T: Sync, S: Send, R: Send>(
+    keys: &[T],
+    state: impl Fn() -> S,
+    f: impl Fn(&S, &T) -> R + Sync,
+) -> Vec<R> {
     const STEP: usize = 16;
     let cores = tessera_abi::cores().min(keys.len() / WORTH);
-    if cores < 2 {
-        return;
-    }
     let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..cores {
-            let (db, next, query) = (db.clone(), &next, &query);
-            let work = move || {
-                loop {
-                    let at = next.fetch_add(STEP, Ordering::Relaxed);
-                    let Some(rest) = keys.get(at..) else { return };
-                    rest.iter().take(STEP).for_each(|key| query(&db, key));
-                }
-            };
-            // Without the thread the queries run later, one after the other.
-            let _ = std::thread::Builder::new().name("check".into()).stack_size(STACK_BYTES).spawn_scoped(scope, work);
+    let work = |state: S| {
+        let mut out = vec![];
+        loop {
+            let at = next.fetch_add(STEP, Ordering::Relaxed);
+            let Some(rest) = keys.get(at..).filter(|rest| !rest.is_empty()) else { return out };
+            out.push((at, rest.iter().take(STEP).map(|key| f(&state, key)).collect::<Vec<R>>()));
         }
+    };
+    if cores < 2 {
+        return work(state()).into_iter().flat_map(|(_, done)| done).collect();
+    }
+    let mut parts: Vec<(usize, Vec<R>)> = std::thread::scope(|scope| {
+        let start = |_| {
+            let (state, work) = (state(), &work);
+            let thread = std::thread::Builder::new().name("check".into()).stack_size(STACK_BYTES);
+            thread.spawn_scoped(scope, move || work(state)).ok()
+        };
+        // Where a thread cannot be had, the others do its part, and this one where there are none.
+        let threads: Vec<_> = (0..cores).filter_map(start).collect();
+        let joined = threads.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        joined.flatten().collect()
     });
+    parts.extend(work(state()));
+    parts.sort_by_key(|(at, _)| *at);
+    parts.into_iter().flat_map(|(_, done)| done).collect()
 }
 
 fn run<'db>(db: &'db Database, root: FileId, past: &Past, numbers: Numbers, whole: bool) -> (Checked, Reached<'db>) {
@@ -192,7 +211,7 @@ impl Assembly<'_> {
             self.diagnostics.extend(main.file.diagnostics(db).iter().cloned());
             for head in main.file.heads(db).iter() {
                 let Some(item) = db::item_of(db, head.id) else { continue };
-                self.diagnostics.extend(db::parsed(db, item).diagnostics.iter().cloned());
+                self.diagnostics.extend(item.syntax(db).diagnostics.iter().cloned());
                 if head.kind == ItemKind::Def && !called.contains(&head.id) {
                     self.diagnostics.extend(db::uncalled(db, item, main.file).iter().cloned());
                 }
@@ -424,9 +443,9 @@ impl Assembly<'_> {
             let names = |name: &Arc<str>| file.imports(db).get(name) == Some(&Target::File(wanted));
             file.heads(db).iter().find_map(|head| {
                 let item = db::item_of(db, head.id)?;
-                let facts = db::facts(db, item);
+                let facts = item.facts(db);
                 let found = facts.imports.iter().any(|i| i.files().iter().any(names));
-                let stmt = db::parsed(db, item).stmts.first().filter(|_| found)?;
+                let stmt = item.syntax(db).stmts.first().filter(|_| found)?;
                 Some(stmt.span)
             })
         })
@@ -640,9 +659,9 @@ impl Session {
     /// The first line of a function or struct, without its colon.
     pub fn head(&self, id: ItemId) -> Option<String> {
         let item = db::item_of(&self.db, id)?;
-        let span = match db::signature(&self.db, item) {
+        let span = match item.signature(&self.db) {
             Some(sig) => sig.head,
-            None => db::struct_def(&self.db, item).as_ref()?.name.span,
+            None => item.struct_def(&self.db).as_ref()?.name.span,
         };
         let text = item.text(&self.db).get(span.start as usize..span.end as usize)?;
         Some(text.split_whitespace().collect::<Vec<_>>().join(" ").trim_end_matches(':').to_owned())
@@ -684,8 +703,8 @@ pub(crate) fn uncalled(db: &dyn Db, item: db::Item, file: File) -> Vec<Diagnosti
     let id = item.id(db);
     let module = db::module_of(db, file.id(db));
     let mut cx = Cx::new(db, file, module, 0, Numerics::default());
-    cx.item_scope = Some(db::item_scope(db, item, file));
-    let free: BTreeSet<Arc<str>> = db::facts(db, item).mentions.clone();
+    cx.item_scope = Some(db::item_scope(db, item));
+    let free: BTreeSet<Arc<str>> = item.facts(db).mentions.clone();
     let Some(sig) = check::fns::find_sig_of_item(db, id) else { return vec![] };
     let mut sizes: BTreeSet<Arc<str>> = BTreeSet::new();
     let mut annotated = |e: &tessera_grammar::ast::Expr| {
@@ -700,7 +719,7 @@ pub(crate) fn uncalled(db: &dyn Db, item: db::Item, file: File) -> Vec<Diagnosti
     sig.params.iter().filter_map(|p| p.ty.as_ref()).for_each(&mut annotated);
     // A declared result names int parameters.
     sizes.extend(sig.params.iter().map(|p| p.name.text.clone()));
-    tessera_resolve::syntax::each_expr(&db::parsed(db, item).stmts, &mut |e| {
+    tessera_resolve::syntax::each_expr(&item.syntax(db).stmts, &mut |e| {
         if let tessera_grammar::ast::ExprKind::Name(name) = &e.kind
             && free.contains(name)
             && !cx.in_scope(file, name).is_known()

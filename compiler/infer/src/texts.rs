@@ -1,15 +1,19 @@
 //! Texts on their way into the database: files cut into items, imports found and loaded.
 
 use crate::db::{
-    Before, Database, File, Item, ItemHead, ItemKind, ItemText, MODEL, Prompt, Target, Texts, facts, file_of, item_of,
+    Before, Database, File, Item, ItemHead, ItemKind, ItemText, MODEL, Prompt, Target, Texts, file_of, item_of,
     model_name, path_of,
 };
-use crate::session::warm;
-use salsa::Setter;
+use crate::session::on_cores;
+use salsa::{Durability, Setter};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{ItemId, bug};
-use tessera_grammar::{RawKind, split};
+use tessera_grammar::ast::{StmtKind, StructDef};
+use tessera_grammar::{ParsedItem, RawKind, parse_item, split, split_again};
+use tessera_resolve::facts::{ItemFacts, item_facts};
+use tessera_resolve::functions::{FnLike, FnSig, functions};
+use tessera_resolve::names::{Kind, Names, Reference, names};
 use tessera_resolve::source::{FileId, Loaded, Loader, SourceMap, SourceText};
 
 /// On the way through the files that import each other.
@@ -19,6 +23,34 @@ struct Walk {
     done: BTreeSet<FileId>,
     /// Files that got another text.
     changed: BTreeSet<FileId>,
+}
+
+/// What the text of an item says by itself.
+struct Read {
+    syntax: Arc<ParsedItem>,
+    functions: Arc<BTreeMap<u32, Arc<FnLike>>>,
+    names: Arc<Names>,
+    outside: Arc<BTreeSet<Arc<str>>>,
+    facts: Arc<ItemFacts>,
+    signature: Option<Arc<FnSig>>,
+    struct_def: Option<Arc<StructDef>>,
+}
+
+fn read(id: ItemId, text: &str) -> Read {
+    let syntax = parse_item(text, id);
+    let functions = functions(&syntax);
+    let names = names(&syntax.stmts);
+    let outside = names.uses.iter().filter(|u| u.to == Reference::Outside).map(|u| &u.name);
+    let sizes = names.bindings.iter().filter(|b| b.kind == Kind::Size).map(|b| &b.name);
+    let outside = Arc::new(outside.chain(sizes).cloned().collect());
+    let facts = Arc::new(item_facts(&syntax.stmts));
+    let signature = functions.values().find(|f| !f.nested).map(|f| f.sig.clone());
+    let struct_def = syntax.stmts.iter().find_map(|s| match &s.kind {
+        StmtKind::Struct(def) => Some(def.clone()),
+        _ => None,
+    });
+    let (syntax, functions, names) = (Arc::new(syntax), Arc::new(functions), Arc::new(names));
+    Read { syntax, functions, names, outside, facts, signature, struct_def }
 }
 
 impl Database {
@@ -47,9 +79,12 @@ impl Database {
     fn add(&mut self, path: &str, module: Option<FileId>, before: Option<Arc<Before>>) -> FileId {
         let id = FileId(self.files.len() as u32);
         let (module, none) = (module.unwrap_or(id), Arc::from([]));
-        let file = File::new(self, id, path.into(), module, false, none, Arc::from([]), before, None, Arc::default());
+        let file = File::builder(id, path.into(), module, false, none, Arc::from([]), before, None, Arc::default());
+        let file = file.durability(Durability::HIGH).new(self);
         Arc::make_mut(&mut self.files).push(file);
-        Arc::make_mut(&mut self.texts).files.push("".into());
+        let texts = Arc::make_mut(&mut self.texts);
+        texts.files.push("".into());
+        texts.cut.push(Arc::default());
         id
     }
 
@@ -70,7 +105,11 @@ impl Database {
     pub fn set_text(&mut self, id: FileId, text: &str) {
         let Some(file) = file_of(self, id) else { return };
         let old = file.heads(self).clone();
-        let pieces = split(text);
+        let cut = self.texts.cut.get(id.0 as usize).cloned().unwrap_or_default();
+        let pieces = match &*cut {
+            Some((before, pieces)) => split_again(before, pieces, text),
+            None => split(text),
+        };
         let raw: Vec<(ItemKind, Option<Arc<str>>, &str)> = pieces
             .items
             .iter()
@@ -93,41 +132,77 @@ impl Database {
             }
         }
         let mut heads = vec![];
+        let mut changed: Vec<(ItemId, &str)> = vec![];
         for ((kind, name, piece), (reuse, range)) in
             raw.into_iter().zip(reused.into_iter().zip(pieces.items.iter().map(|i| &i.range)))
         {
-            let item_id = self.item_with(reuse, id, piece);
+            let item_id = self.number_of(reuse);
+            if item_of(self, item_id).is_none_or(|item| **item.text(self) != *piece || item.file(self) != id) {
+                changed.push((item_id, piece));
+            }
             Arc::make_mut(&mut self.texts).items[item_id.0 as usize].start = range.start;
             heads.push(ItemHead { id: item_id, kind, name });
+        }
+        let read = on_cores(&changed, || (), |(), (id, piece)| read(*id, piece));
+        for ((item_id, piece), read) in changed.iter().zip(read) {
+            self.set_item(*item_id, id, piece, read);
         }
         if *old != *heads {
             file.set_heads(self).to(heads.into());
         }
         if **file.diagnostics(self) != *pieces.diagnostics {
-            file.set_diagnostics(self).to(pieces.diagnostics.into());
+            file.set_diagnostics(self).to(pieces.diagnostics.clone().into());
         }
         self.show_text(id, text);
+        let texts = Arc::make_mut(&mut self.texts);
+        texts.cut[id.0 as usize] = Arc::new(Some((texts.files[id.0 as usize].clone(), pieces)));
     }
 
-    /// The item with a text: the one that it continues, one that was removed, or a new one.
-    fn item_with(&mut self, continues: Option<ItemId>, file: FileId, text: &str) -> ItemId {
+    /// The number of an item: of the one that it continues, of one that was removed, or a new one.
+    fn number_of(&mut self, continues: Option<ItemId>) -> ItemId {
         let texts = Arc::make_mut(&mut self.texts);
-        let Some(id) = continues.or_else(|| texts.free.pop()) else {
-            let id = ItemId(texts.items.len() as u32);
+        continues.or_else(|| texts.free.pop()).unwrap_or_else(|| {
             texts.items.push(ItemText { start: 0, imports: None });
-            let item = Item::new(self, id, file, text.into());
+            ItemId(texts.items.len() as u32 - 1)
+        })
+    }
+
+    /// Gives an item what was read of its text. Numbers are given in order, so a new one is that of the next item.
+    fn set_item(&mut self, id: ItemId, file: FileId, text: &str, read: Read) {
+        let Read { syntax, functions, names, outside, facts, signature, struct_def } = read;
+        Arc::make_mut(&mut self.texts).items[id.0 as usize].imports = None;
+        let Some(item) = item_of(self, id) else {
+            if id.0 as usize != self.items.len() {
+                bug!("an item has the number {}, and there are {}", id.0, self.items.len());
+            }
+            let new =
+                Item::builder(id, file, text.into(), syntax, functions, names, outside, facts, signature, struct_def);
+            let (high, low) = (Durability::HIGH, Durability::LOW);
+            let new = new.durability(low).id_durability(high).file_durability(high).outside_durability(high);
+            let new = new.facts_durability(high).signature_durability(high).struct_def_durability(high);
+            let item = new.new(self);
             Arc::make_mut(&mut self.items).push(item);
-            return id;
+            return;
         };
-        let Some(item) = item_of(self, id) else { bug!("an item has the number {}, which none has", id.0) };
-        if **item.text(self) != *text {
-            item.set_text(self).to(text.into());
-            Arc::make_mut(&mut self.texts).items[id.0 as usize].imports = None;
+        item.set_text(self).to(text.into());
+        item.set_syntax(self).to(syntax);
+        item.set_functions(self).to(functions);
+        item.set_names(self).to(names);
+        if *item.outside(self) != outside {
+            item.set_outside(self).to(outside);
+        }
+        if *item.facts(self) != facts {
+            item.set_facts(self).to(facts);
+        }
+        if *item.signature(self) != signature {
+            item.set_signature(self).to(signature);
+        }
+        if *item.struct_def(self) != struct_def {
+            item.set_struct_def(self).to(struct_def);
         }
         if item.file(self) != file {
             item.set_file(self).to(file);
         }
-        id
     }
 
     /// For each new piece the old item that it continues: definitions by name, statements by
@@ -227,11 +302,8 @@ impl Database {
         let imports = |texts: &Texts, id: ItemId| texts.items.get(id.0 as usize).and_then(|i| i.imports.clone());
         let stale = heads.iter().filter(|h| imports(&self.texts, h.id).is_none());
         let stale: Vec<Item> = stale.filter_map(|h| item_of(self, h.id)).collect();
-        warm(self, &stale, |db, item| {
-            facts(db, *item);
-        });
         for item in stale {
-            let facts = facts(self, item);
+            let facts = item.facts(self);
             let files = facts.imports.iter().flat_map(|i| i.files()).chain(facts.std_modules.iter().cloned());
             let files: Arc<[Arc<str>]> = files.chain(facts.models.iter().map(|path| model_name(path))).collect();
             let id = item.id(self);

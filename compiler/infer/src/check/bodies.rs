@@ -80,7 +80,7 @@ fn checked_inst(db: &dyn Db, own: InstRef, notes: &mut Option<Vec<Note>>) -> Che
     cx.sizes.facts = data.facts.clone();
     cx.data = Some(data.clone());
     cx.own = Some(own);
-    cx.item_scope = db::item_of(db, data.item).map(|item| &**db::item_scope(db, item, file));
+    cx.item_scope = db::item_of(db, data.item).map(|item| &**db::item_scope(db, item));
     cx.local = data.local.clone();
     let numerics = cx.decorated_numerics(&f.sig.decorators);
     cx.set_numerics(numerics);
@@ -502,13 +502,13 @@ fn checked_main(db: &dyn Db, file: File, notes: &mut Option<Vec<Note>>) -> Check
     for head in file.heads(db).iter() {
         let Some(item) = db::item_of(db, head.id) else { continue };
         match head.kind {
-            ItemKind::Def if db::signature(db, item).is_some() => {
+            ItemKind::Def if item.signature(db).is_some() => {
                 definition(&mut cx, head.id);
                 defs.push(head.id);
             }
-            ItemKind::Struct if db::struct_def(db, item).is_some() => cx.check_struct(head.id),
+            ItemKind::Struct if item.struct_def(db).is_some() => cx.check_struct(head.id),
             _ => {
-                for stmt in &db::parsed(db, item).stmts {
+                for stmt in &item.syntax(db).stmts {
                     cx.stmt(stmt);
                 }
             }
@@ -613,9 +613,9 @@ fn finish_main(mut cx: Cx, file: File) -> CheckedMain {
 fn twice(cx: &mut Cx, later: ItemId, earlier: ItemId) {
     let name = |cx: &Cx, id: ItemId| {
         let item = db::item_of(cx.db, id)?;
-        match db::signature(cx.db, item) {
+        match item.signature(cx.db) {
             Some(sig) => Some((sig.name.clone(), sig.head)),
-            None => db::struct_def(cx.db, item).as_ref().map(|d| (d.name.text.clone(), d.name.span)),
+            None => item.struct_def(cx.db).as_ref().map(|d| (d.name.text.clone(), d.name.span)),
         }
     };
     if let (Some((text, at)), Some((_, first))) = (name(cx, later), name(cx, earlier)) {

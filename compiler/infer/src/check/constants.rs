@@ -37,7 +37,7 @@ pub fn constants(db: &dyn Db, file: File) -> BTreeMap<Arc<str>, Constant> {
     for (order, head) in db::all_heads(db, file).enumerate() {
         let Some(item) = db::item_of(db, head.id) else { continue };
         found.order = order;
-        found.stmts(&db::parsed(db, item).stmts);
+        found.stmts(&item.syntax(db).stmts);
     }
     found.out
 }

@@ -42,7 +42,7 @@ pub fn global_invariants(db: &dyn Db, file: File) -> GlobalInvariants {
 
 /// The variables that an item changes in place itself, and those that functions in it change.
 pub fn changes(db: &dyn Db, item: Item) -> [BTreeSet<Arc<str>>; 2] {
-    let stmts = &db::parsed(db, item).stmts;
+    let stmts = &item.syntax(db).stmts;
     let mut out = [BTreeSet::new(), BTreeSet::new()];
     changed_in_place(stmts, &mut out[0]);
     by_functions(stmts, &mut out[1]);

@@ -36,7 +36,7 @@ pub fn import_variables(db: &dyn Db, file: File) -> BTreeSet<Arc<str>> {
     let mut assigned: BTreeSet<Arc<str>> = BTreeSet::new();
     for head in file.heads(db).iter() {
         let Some(item) = db::item_of(db, head.id) else { continue };
-        let facts = db::facts(db, item);
+        let facts = item.facts(db);
         assigned.extend(facts.assigned.iter().cloned());
         // `import a.b` beside `import a.c` binds `a` once.
         let whole = |i: &Import| i.member.is_none() && i.module.split('.').next() == Some(&*i.binds);

@@ -116,7 +116,7 @@ impl Cx<'_> {
 
     /// What binds a name in the item around it, inside of functions; `None` for what belongs to the file.
     fn own_binding(&self, name: &str, span: Span) -> Option<Kind> {
-        let names = db::names(self.db, db::item_of(self.db, span.item)?);
+        let names = db::item_of(self.db, span.item)?.names(self.db);
         let to =
             names.use_at(span).filter(|u| *u.name == *name).map_or_else(|| names.seen_from(span.start, name), |u| u.to);
         match to {
@@ -413,7 +413,7 @@ impl Cx<'_> {
 
     /// A function as a value of its own type.
     pub fn def_value(&mut self, item: ItemId, span: Span) -> TExpr {
-        let Some(sig) = db::item_of(self.db, item).and_then(|i| db::signature(self.db, i).clone()) else {
+        let Some(sig) = db::item_of(self.db, item).and_then(|i| i.signature(self.db).clone()) else {
             return super::cx::error_at(span);
         };
         let ty = FnRefTy { name: sig.name.clone(), item: item.0, start: sig.start, captures: vec![], derived: None };

@@ -41,7 +41,7 @@ fn parts(ty: &Ty, most: usize) -> usize {
 
 impl Cx<'_> {
     pub fn struct_def(&self, id: ItemId) -> Option<Arc<StructDef>> {
-        db::struct_def(self.db, db::item_of(self.db, id)?).clone()
+        db::item_of(self.db, id)?.struct_def(self.db).clone()
     }
 
     pub fn struct_name(&self, id: ItemId) -> Arc<str> {
