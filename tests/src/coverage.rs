@@ -7,8 +7,8 @@ use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::GroupKind;
 use tessera_ops::prim::{Prim, Steps};
 
-/// Whether a node runs alone by design: sorting, writing and adding at positions from data,
-/// random bits and loops are code of the runtime; products of tf32 round their operands, and of
+/// Whether a node runs alone by design: sorting, writing and adding at positions from data
+/// and loops are code of the runtime; products of tf32 round their operands, and of
 /// complex numbers kernels cover sums and movement only; an operation without elements, or whose
 /// bytes stay as they are, needs no kernel.
 fn alone_by_design(graph: &Graph, id: NodeId) -> bool {
@@ -18,7 +18,7 @@ fn alone_by_design(graph: &Graph, id: NodeId) -> bool {
         Prim::Sort { .. } | Prim::ArgSort { .. } | Prim::Scatter { .. } | Prim::ScatterAddAlong { .. } => true,
         // Rewritten to slices wherever rules apply.
         Prim::Rows { .. } => true,
-        Prim::DynamicUpdate | Prim::RandomBits | Prim::Scan { .. } | Prim::Check(_) => true,
+        Prim::DynamicUpdate | Prim::Scan { .. } | Prim::Check(_) => true,
         Prim::UpdateSlice { step, .. } if step.iter().any(|&s| s != 1) => true,
         Prim::Dot { .. } if operands(DType::Tf32) => true,
         // Of one row, whose only step is the first.

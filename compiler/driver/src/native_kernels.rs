@@ -1,14 +1,13 @@
 //! Native steps that are faster than the reference kernels, with the same bits: sorting on
-//! threads, writing and adding at positions that come from data, random bits, numbers in
+//! threads, writing and adding at positions that come from data, numbers in
 //! blocks.
 
 use std::sync::Arc;
 use tessera_abi::plan::Bounds;
-use tessera_base::DType;
+use tessera_base::{DType, bug};
 use tessera_ir::graph::{Graph, NodeId, NodeType};
 use tessera_ops::convert::cast;
 use tessera_ops::prim::Prim;
-use tessera_ops::reference::philox;
 use tessera_runtime::block_quant;
 use tessera_runtime::native::{NativeFn, UpdateFn, copy_on_threads};
 use tessera_runtime::pool::Pool;
@@ -58,7 +57,7 @@ pub fn native_kernel(
     let first = wanted(graph, id);
     let fits = match &prim {
         Prim::Sort { .. } => true,
-        Prim::ArgSort { .. } | Prim::RandomBits => result.dtype == DType::I64,
+        Prim::ArgSort { .. } => result.dtype == DType::I64,
         Prim::Scatter { .. } | Prim::ScatterAddAlong { .. } => true,
         Prim::Dequantize { .. } | Prim::BlockDot { .. } => true,
         _ => false,
@@ -97,11 +96,7 @@ pub fn native_kernel(
                 );
                 Ok(())
             }
-            _ => {
-                let count = types[0].shape.iter().rev().skip(1).product::<u64>() as usize;
-                random_bits(&pool, operands[0], count, out);
-                Ok(())
-            }
+            prim => bug!("{prim:?} has no step of its own"),
         }
     }))
 }
@@ -284,35 +279,4 @@ fn add_into(
             Ok(())
         }
     }
-}
-
-/// Of each of `count` keys, elements `4 b` to `4 b + 3` are the words of block `b`.
-fn random_bits(pool: &Pool, keys: &[u8], count: usize, out: &mut [u8]) {
-    /// Blocks that a thread takes at once.
-    const BLOCKS: usize = 4096;
-    let word = |i: usize| keys.as_chunks::<8>().0.get(i).map_or(0, |b| u64::from_le_bytes(*b) as u32);
-    let key = |i: usize| [word(2 * i), word(2 * i + 1)];
-    let fill = |key: [u32; 2], first: usize, out: &mut [[u8; 8]]| {
-        for (j, elements) in out.chunks_mut(4).enumerate() {
-            let block = (first + j) as u64;
-            let words = philox([block as u32, (block >> 32) as u32, 0, 0], key);
-            elements.iter_mut().zip(words).for_each(|(e, w)| *e = i64::from(w).to_le_bytes());
-        }
-    };
-    let out = out.as_chunks_mut::<8>().0;
-    let each = out.len() / count.max(1);
-    if each == 0 {
-        return;
-    }
-    if each >= 4 * BLOCKS {
-        for (n, out) in out.chunks_mut(each).enumerate() {
-            pool.each_chunk(out, 4 * BLOCKS, &|i, chunk| fill(key(n), i * BLOCKS, chunk));
-        }
-        return;
-    }
-    // What several keys give goes to one thread.
-    let together = 4 * BLOCKS / each;
-    pool.each_chunk(out, together * each, &|i, chunk| {
-        chunk.chunks_mut(each).enumerate().for_each(|(n, out)| fill(key(i * together + n), 0, out));
-    });
 }

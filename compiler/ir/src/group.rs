@@ -45,7 +45,7 @@ pub enum GroupKind {
     /// One `Fft`.
     Fft,
     /// One node that runs its reference kernel on the calling thread: `Sort`, `Scatter`,
-    /// `Take`, `RandomBits`, `Scan` and whatever the code generator does not take. The `Exchange`s of one batch.
+    /// `Scan` and whatever the code generator does not take. The `Exchange`s of one batch.
     Native,
     /// One node whose value is the bytes of its operand in the same order (`Reshape`), or that
     /// is an input: no work, or a copy where it needs its own buffer.

@@ -78,6 +78,11 @@ pub enum ValueOp {
     Index(Index),
     /// All guards hold, bool.
     Within(Vec<Guard>),
+    /// Random word `at` of a key: 32 bits as i64, see [`tessera_ops::reference::random_bits_program`].
+    Random {
+        key: [ValueId; 2],
+        at: Index,
+    },
     Map {
         op: MapOp,
         args: Vec<ValueId>,
@@ -318,6 +323,7 @@ impl Schedule {
             | ValueOp::Cumulate { arg: a, .. }
             | ValueOp::Position { arg: a, .. } => vec![*a],
             ValueOp::Gather { by, .. } => by.iter().map(|(v, _)| *v).collect(),
+            ValueOp::Random { key, .. } => key.to_vec(),
             ValueOp::Dot { a, b, start, .. } => [*a, *b].into_iter().chain(*start).collect(),
             _ => vec![],
         }
@@ -338,7 +344,7 @@ impl Schedule {
                     add(at);
                     guards.iter().for_each(|g| add(&g.index));
                 }
-                ValueOp::Index(e) => add(e),
+                ValueOp::Index(e) | ValueOp::Random { at: e, .. } => add(e),
                 ValueOp::Within(guards) => guards.iter().for_each(|g| add(&g.index)),
                 ValueOp::Dot { within, beyond, .. } => within.iter().chain(beyond).for_each(add),
                 _ => {}

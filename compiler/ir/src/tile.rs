@@ -90,6 +90,12 @@ pub enum Def {
     },
     /// All guards hold.
     Within(Vec<Guard>),
+    /// Random word `at` of a key, 32 bits as i64: [`tessera_ops::reference::random_bits_program`]. Words come four at a
+    /// time, so neighbours cost a fourth of words that are apart.
+    Random {
+        key: [Val; 2],
+        at: Index,
+    },
     /// The scalar program of `op` for operands of `dtype`, rounded to `dtype`.
     Map {
         op: MapOp,
@@ -255,6 +261,7 @@ impl Op {
             Op::Def { def, .. } => match def {
                 Def::Const(_) | Def::Scalar(_) | Def::Index(_) | Def::Load(_) | Def::Within(_) | Def::Tree { .. } => {}
                 Def::Gather { by, .. } => by.iter().for_each(|(v, _)| f(*v)),
+                Def::Random { key, .. } => key.iter().for_each(|v| f(*v)),
                 Def::Map { args, .. } => args.iter().for_each(|v| f(*v)),
                 Def::Position { arg, .. } | Def::Cast { arg, .. } | Def::Lanes { arg, .. } => f(*arg),
                 Def::Fold { acc: a, value: b, .. } | Def::Pair { even: a, odd: b } => [*a, *b].into_iter().for_each(f),

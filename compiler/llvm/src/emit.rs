@@ -190,6 +190,10 @@ impl Emitter<'_> {
                 let all = self.guards(guards, lanes)?;
                 all.unwrap_or_else(|| self.b.const_int(self.b.int(1), 1, lanes))
             }
+            Def::Random { key, at } => {
+                let key = [self.random_key(key[0], lanes)?, self.random_key(key[1], lanes)?];
+                self.random_words(key, at, lanes)?
+            }
             Def::Map { op, dtype, args } => {
                 let args = args.iter().map(|a| self.wide(*a, lanes)).collect::<Result<Vec<_>, _>>()?;
                 self.map(*op, *dtype, &args, lanes)?

@@ -13,6 +13,7 @@ mod emit;
 mod unroll;
 mod extremes;
 mod memory;
+mod random_words;
 mod mma;
 mod bf16_pairs;
 mod bf16_units;

@@ -23,7 +23,7 @@ fn each_index(s: &Schedule, f: &mut dyn FnMut(&Index)) {
                 f(at);
                 guards.iter().for_each(|g| f(&g.index));
             }
-            ValueOp::Index(e) => f(e),
+            ValueOp::Index(e) | ValueOp::Random { at: e, .. } => f(e),
             ValueOp::Within(guards) => guards.iter().for_each(|g| f(&g.index)),
             ValueOp::Dot { within, beyond, .. } => within.iter().chain(beyond).for_each(&mut *f),
             _ => {}
@@ -42,7 +42,7 @@ fn rewrite(s: &mut Schedule, with: &dyn Fn(Var) -> Option<Index>) {
                 go(at);
                 guards.iter_mut().for_each(|g| go(&mut g.index));
             }
-            ValueOp::Index(e) => go(e),
+            ValueOp::Index(e) | ValueOp::Random { at: e, .. } => go(e),
             ValueOp::Within(guards) => guards.iter_mut().for_each(|g| go(&mut g.index)),
             ValueOp::Dot { within, beyond, .. } => within.iter_mut().chain(beyond).for_each(go),
             _ => {}

@@ -25,6 +25,10 @@ const BLOCK: u64 = 1024;
 const BLOCK_MIN: u64 = 256;
 /// Rows of a grid point that are written while the next one is reduced.
 const ROWS: u64 = 16;
+/// What a random word costs, in plain operations.
+const RANDOM_COST: f64 = 20.0;
+/// Random words that are made together: four of each of the blocks that fill a vector.
+const RANDOM_WORDS: u32 = 32;
 /// Grid points at most.
 const GRID_MAX: f64 = 4096.0;
 
@@ -75,7 +79,7 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
     let mut out = vec![];
     let (vector, lanes) = match vector_axis(s, &axes, &reduction) {
         Some(axis) if s.axes[axis.0 as usize].reduced => (Some(axis), LANES as u32),
-        Some(axis) => (Some(axis), if reduction.is_some() { register_lanes(s, machine) } else { lanes(s, machine) }),
+        Some(axis) => (Some(axis), if reduction.is_some() { register_lanes(s, machine) } else { lanes(s, axis, machine) }),
         None => (None, 1),
     };
     if let Some(axis) = vector {
@@ -192,6 +196,7 @@ fn work(s: &Schedule) -> f64 {
             ValueOp::Gather { .. } => 4.0 + v.dtype.bytes() as f64 / 4.0,
             ValueOp::Map { op, .. } => op.def().cost as f64,
             ValueOp::Cast(_) | ValueOp::Within(_) | ValueOp::Index(_) => 1.0,
+            ValueOp::Random { .. } => RANDOM_COST,
             ValueOp::Reduce { arg, .. } => inner(arg.0 as usize) * if s.compensated { 6.0 } else { 1.0 },
             ValueOp::ArgReduce { arg, .. } => inner(arg.0 as usize) * 4.0,
             ValueOp::Cumulate { .. } => 8.0,
@@ -205,10 +210,12 @@ fn work(s: &Schedule) -> f64 {
 
 /// Lanes of an elementwise kernel: a register of the narrowest compute type in use, at least 16
 /// so that wider types keep two or more registers busy.
-fn lanes(s: &Schedule, machine: &Machine) -> u32 {
+fn lanes(s: &Schedule, axis: Var, machine: &Machine) -> u32 {
     let widest =
         s.values.iter().map(|v| if v.dtype == DType::Bool { 1 } else { v.dtype.compute().bytes() }).max().unwrap_or(4);
-    (machine.vector_bytes / widest as u32).clamp(16, 64)
+    let lanes = (machine.vector_bytes / widest as u32).clamp(16, 64);
+    let random = s.values.iter().any(|v| matches!(v.op, ValueOp::Random { .. }));
+    if random && s.extent(axis) >= u64::from(RANDOM_WORDS) { lanes.max(RANDOM_WORDS) } else { lanes }
 }
 
 /// Lanes of a kernel that keeps 16 chains per lane: one register each.

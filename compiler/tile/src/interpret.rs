@@ -13,7 +13,7 @@ use tessera_ir::tile::{
 use tessera_ops::convert::{storage_kind, store_program, widen_program};
 use tessera_ops::map::kind_of;
 use tessera_ops::prim::{Order, Reduction, Scalar};
-use tessera_ops::reference::{Unit, combine, pair_step};
+use tessera_ops::reference::{Unit, combine, pair_step, random_bits_program};
 use tessera_ops::scalar::{Inst, Kind, Program, Writer};
 use tessera_ops::scalar_eval::{Lane, eval};
 
@@ -178,6 +178,11 @@ impl Machine<'_> {
             }
             Def::Within(guards) => {
                 Words { kind, words: (0..lanes).map(|l| self.held(guards, l as i64) as u64).collect() }
+            }
+            Def::Random { key, at } => {
+                let at = Words { kind, words: (0..lanes).map(|l| self.index(at, i64::from(l)) as u64).collect() };
+                let [low, high] = [self.value(key[0], lanes)?, self.value(key[1], lanes)?];
+                run(&[&random_bits_program()], &[at.lane(), low.lane(), high.lane()], n)
             }
             Def::Map { op, dtype, args } => {
                 let args =

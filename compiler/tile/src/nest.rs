@@ -320,6 +320,11 @@ impl<'s> Nest<'s> {
                 let lanes = if guards.iter().any(|g| g.index.uses(LANE)) { self.lanes } else { 1 };
                 (Def::Within(guards), lanes)
             }
+            ValueOp::Random { key, at } => {
+                let (key, at) = ([self.eval(key[0])?, self.eval(key[1])?], self.resolve(at));
+                let lanes = if at.uses(LANE) { self.lanes } else { wide(self, &key) };
+                (Def::Random { key, at }, lanes)
+            }
             ValueOp::Map { op, args } => {
                 let dtype = args.last().map_or(value.dtype, |a| s.value(*a).dtype);
                 let args = args.iter().map(|a| self.eval(*a)).collect::<Result<Vec<_>, _>>()?;
@@ -337,6 +342,7 @@ impl<'s> Nest<'s> {
         };
         let args: &[Val] = match &def {
             Def::Map { args, .. } => args,
+            Def::Random { key, .. } => key,
             Def::Cast { arg, .. } | Def::Position { arg, .. } => std::slice::from_ref(arg),
             Def::Gather { by, .. } => &by.iter().map(|(p, _)| *p).collect::<Vec<_>>(),
             _ => &[],

@@ -57,15 +57,22 @@ impl Primitive for RandomBits {
     }
 
     fn role(&self, _: Site) -> Role {
-        Role::Alone
+        Role::Element
     }
 
     fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
         None
     }
 
-    fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
-        Err(q.refuse("gives four words at a time"))
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        let keys = q.operand(0)?;
+        let lead = b.graph.ty(keys).shape.len().saturating_sub(1).min(q.at.len());
+        let (batch, rest) = q.at.split_at(lead);
+        let mut word = |i| b.value(keys, &[batch, &[Index::constant(i)]].concat(), q.guards, body::Part::Real);
+        let key = [word(0)?, word(1)?];
+        let at = linear(rest, &row_major(&q.node.ty.shape[lead..]));
+        let words = b.push(ValueOp::Random { key, at }, DType::I64);
+        Ok(b.cast(words, q.dtype()))
     }
 
     fn comes_from(&self, _: Site) -> Source {

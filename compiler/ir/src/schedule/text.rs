@@ -173,6 +173,7 @@ fn value_op(s: &Schedule, i: usize, v: &Value, name: &dyn Fn(Var) -> String) -> 
         ValueOp::Const(c) => ("const", vec![], vec![("value".into(), scalar_attr(*c))]),
         ValueOp::Index(e) => ("index", vec![], vec![("at".into(), Attr::Str(e.print(name)))]),
         ValueOp::Within(g) => ("within", vec![], vec![guards(g)]),
+        ValueOp::Random { key, at } => ("random", ids(key), vec![("at".into(), Attr::Str(at.print(name)))]),
         ValueOp::Map { op, args } => ("map", ids(args), vec![("op".into(), Attr::Str(op.name().into()))]),
         ValueOp::Cast(a) => ("cast", ids(&[*a]), vec![]),
         ValueOp::Reduce { kind, arg, axis } => (
@@ -325,6 +326,10 @@ impl Reader {
             "const" => ValueOp::Const(parse_scalar(op)?),
             "index" => ValueOp::Index(self.at(op)?),
             "within" => ValueOp::Within(self.guards(op)?),
+            "random" => match args()?[..] {
+                [low, high] => ValueOp::Random { key: [low, high], at: self.at(op)? },
+                _ => return Err(op.error("the two words of a key are expected")),
+            },
             "map" => {
                 let word = op.str("op")?;
                 let map = MapOp::parse(word).ok_or_else(|| op.error(format!("`{word}` is no elementwise function")))?;

@@ -64,6 +64,10 @@ fn value(s: &Schedule, i: usize) -> Result<(), String> {
         ValueOp::Within(guards) => {
             same(DType::Bool, v.dtype).and_then(|()| guards.iter().try_for_each(|g| axes(s, &g.index)))
         }
+        ValueOp::Random { key, at } => {
+            key.iter().try_for_each(|k| same(DType::I64, dtype(*k)))?;
+            same(DType::I64, v.dtype).and_then(|()| axes(s, at))
+        }
         ValueOp::Map { op, args } => {
             if args.len() != op.def().arity {
                 return Err(format!("`{}` takes {} operands", op.name(), op.def().arity));

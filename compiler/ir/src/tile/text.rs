@@ -219,6 +219,7 @@ impl Printer<'_> {
                 ("position", ids(&[*arg]), attrs)
             }
             Def::Within(g) => ("within", vec![], vec![("guards".into(), self.guards(g))]),
+            Def::Random { key, at } => ("random", ids(key), vec![("at".into(), self.index(at))]),
             Def::Map { op, dtype, args } => {
                 ("map", ids(args), vec![("op".into(), text(op.name())), ("dtype".into(), text(dtype.name()))])
             }
@@ -466,6 +467,7 @@ impl Reader {
                 Def::Position { arg: arg(0)?, check: u32_attr(line, "check")?, valid: u32_attr(line, "valid")? }
             }
             "within" => Def::Within(self.guards(line)?),
+            "random" => Def::Random { key: [arg(0)?, arg(1)?], at: self.parse_index(line, line.str("at")?)? },
             "map" => {
                 let word = line.str("op")?;
                 let op =

@@ -183,6 +183,10 @@ impl Checker<'_> {
                 fits(*arg, Kind::I64).and_then(|()| is(Some(Kind::I64)))
             }
             Def::Within(g) => is(Some(Kind::Bool)).and_then(|()| g.iter().try_for_each(|g| self.index(&g.index))),
+            Def::Random { key, at } => {
+                key.iter().try_for_each(|k| fits(*k, Kind::I64))?;
+                is(Some(Kind::I64)).and_then(|()| self.index(at))
+            }
             Def::Map { op, dtype, args } => {
                 let kind = kind_of(*dtype)
                     .filter(|k| op.def().takes.accepts(*k))

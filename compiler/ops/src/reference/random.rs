@@ -7,18 +7,20 @@ use crate::prim::Scalar;
 use crate::scalar::{Cmp, IntOp, Kind, Program, Val, Writer};
 use tessera_base::DType;
 
-const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
+/// What the even words of a counter are multiplied by.
+pub const PHILOX_MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
 /// Added to the key between rounds (the golden ratio and √3 − 1).
-const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
-const ROUNDS: u32 = 10;
+pub const PHILOX_WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
+/// How often a block is mixed.
+pub const PHILOX_ROUNDS: u32 = 10;
 
 /// One block of four words.
 pub fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
-    for _ in 0..ROUNDS {
-        let product = |i: usize| u64::from(MULTIPLIERS[i]) * u64::from(counter[2 * i]);
+    for _ in 0..PHILOX_ROUNDS {
+        let product = |i: usize| u64::from(PHILOX_MULTIPLIERS[i]) * u64::from(counter[2 * i]);
         let (p, q) = (product(0), product(1));
         counter = [(q >> 32) as u32 ^ counter[1] ^ key[0], q as u32, (p >> 32) as u32 ^ counter[3] ^ key[1], p as u32];
-        key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
+        key = [key[0].wrapping_add(PHILOX_WEYL[0]), key[1].wrapping_add(PHILOX_WEYL[1])];
     }
     counter
 }
@@ -44,7 +46,7 @@ pub fn random_bits(keys: ArrayRef, result: TypeRef) -> Vec<u8> {
     cast(DType::I64, result.dtype, &out)
 }
 
-/// The same for one element, for generated code: arguments are the element's index and the two
+/// The meaning of one element in kernels: arguments are the element's index and the two
 /// key words, all I64; the result is I64 in [0, 2³²).
 pub fn random_bits_program() -> Program {
     const MASK: i64 = 0xffff_ffff;
@@ -63,8 +65,8 @@ pub fn random_bits_program() -> Program {
     let block = w.int_c(IntOp::Shr, index, 2);
     let zero = w.i(0, Kind::I64);
     let mut counter = [low(w, block), high(w, block), zero, zero];
-    for _ in 0..ROUNDS {
-        let [p, q] = [0, 1].map(|i| w.int_c(IntOp::Mul, counter[2 * i], i64::from(MULTIPLIERS[i])));
+    for _ in 0..PHILOX_ROUNDS {
+        let [p, q] = [0, 1].map(|i| w.int_c(IntOp::Mul, counter[2 * i], i64::from(PHILOX_MULTIPLIERS[i])));
         let mut mix = |product: Val, word: Val, key: Val| {
             let v = high(w, product);
             let v = w.int(IntOp::Xor, v, word);
@@ -73,7 +75,7 @@ pub fn random_bits_program() -> Program {
         let (first, third) = (mix(q, counter[1], key[0]), mix(p, counter[3], key[1]));
         counter = [first, low(w, q), third, low(w, p)];
         key = [0, 1].map(|i| {
-            let next = w.int_c(IntOp::Add, key[i], i64::from(WEYL[i]));
+            let next = w.int_c(IntOp::Add, key[i], i64::from(PHILOX_WEYL[i]));
             low(w, next)
         });
     }

@@ -84,6 +84,8 @@ pub fn unit(b: &mut dyn Build, key: Id, shape: &[u64], dtype: DType) -> Id {
     };
     let x = words(b, key, shape);
     let x = int_op(b, MapOp::shr, x, 32 - bits);
+    // It fits i32, of which a vector holds twice as many.
+    let x = expand::cast(b, x, DType::I32);
     let x = expand::cast(b, x, DType::F32);
     let x = expand::binary_const(b, MapOp::mul, x, 2f64.powi(-(bits as i32)));
     expand::cast(b, x, dtype)
