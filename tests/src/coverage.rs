@@ -15,11 +15,13 @@ fn alone_by_design(graph: &Graph, id: NodeId) -> bool {
     let n = graph.node(id);
     let operands = |dtype: DType| n.operands.iter().any(|&o| graph.ty(o).dtype == dtype);
     match &n.prim {
-        Prim::Sort { .. } | Prim::ArgSort { .. } | Prim::Scatter { .. } | Prim::ScatterAddAlong { .. } => true,
+        Prim::Sort { .. } | Prim::ArgSort { .. } | Prim::Scatter { add: true } | Prim::ScatterAddAlong { .. } => true,
         // Rewritten to slices wherever rules apply.
         Prim::Rows { .. } => true,
-        Prim::DynamicUpdate | Prim::Scan { .. } | Prim::Check(_) => true,
-        Prim::UpdateSlice { step, .. } if step.iter().any(|&s| s != 1) => true,
+        Prim::Scan { .. } | Prim::Check(_) => true,
+        Prim::DynamicUpdate | Prim::Scatter { .. } | Prim::UpdateSlice { .. } => {
+            n.operands.get(1).is_some_and(|&part| graph.ty(part).elems() == Some(0))
+        }
         Prim::Dot { .. } if operands(DType::Tf32) => true,
         // Of one row, whose only step is the first.
         Prim::Dot { steps: Steps::To, .. } if n.ty.shape.iter().rev().nth(1) == Some(&1) => true,

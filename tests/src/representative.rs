@@ -6,6 +6,7 @@ use crate::random::Fill;
 use crate::random_graph::{Builder, Case, elems};
 use tessera_base::DType;
 use tessera_ir::graph::{NodeId, Policy};
+use tessera_ops::prim::{Prim, Scalar};
 use tessera_ops::surface::{Arg, Id};
 
 /// A graph that is written operator by operator.
@@ -40,6 +41,12 @@ impl Program {
     /// An operator of one tensor and other arguments.
     pub fn with(&mut self, name: &str, x: Id, rest: &[Arg]) -> Id {
         call(&mut self.b, name, &[&[Arg::Tensor(x)], rest].concat())
+    }
+
+    /// A node of f32.
+    fn node(&mut self, prim: Prim, operands: &[Id], shape: &[u64]) -> Id {
+        let operands: Vec<NodeId> = operands.iter().map(|o| NodeId(o.0)).collect();
+        Id(self.b.push(prim, &operands, shape, DType::F32).0)
     }
 
     pub fn finish(mut self, name: &str, outputs: &[Id]) -> Case {
@@ -184,6 +191,46 @@ fn loss() -> Case {
     p.finish("cross_entropy", &[y])
 }
 
+/// Normal numbers and their sums of rows: four words of each block are of use.
+fn normals() -> Case {
+    let mut p = Program::new(14);
+    let key = p.positions(&[2], 1 << 32);
+    let x = p.with("random.normal", key, &[Arg::Ints(vec![61, 107])]);
+    p.finish("normals", &[x])
+}
+
+/// The row of a token goes behind those before it: a cache of keys, updated by a product.
+fn cached() -> Case {
+    let mut p = Program::new(15);
+    let (cache, x, w) =
+        (p.tensor(&[33, 4, 21], DType::F32), p.tensor(&[1, 50], DType::F32), p.tensor(&[50, 84], DType::F32));
+    let at = p.positions(&[], 33);
+    let row = p.op("matmul", &[x, w]);
+    let row = p.with("reshape", row, &[Arg::Ints(vec![1, 4, 21])]);
+    let zero = Id(p.b.push(Prim::Full { value: Scalar::I(0) }, &[], &[], DType::I64).0);
+    let y = p.node(Prim::DynamicUpdate, &[cache, row, at, zero, zero], &[33, 4, 21]);
+    p.finish("cached", &[y])
+}
+
+/// Rows at positions of which many are equal: the last of them stays.
+fn overwritten(rows: u64) -> Case {
+    let mut p = Program::new(16);
+    let (base, new, at) =
+        (p.tensor(&[19, rows], DType::F32), p.tensor(&[57, rows], DType::F32), p.positions(&[57], 19));
+    let new = p.op("exp", &[new]);
+    let y = p.node(Prim::Scatter { add: false }, &[base, new, at], &[19, rows]);
+    p.finish(&format!("overwritten_{rows}"), &[y])
+}
+
+fn every_third() -> Case {
+    let mut p = Program::new(17);
+    let (base, part) = (p.tensor(&[40, 70], DType::F32), p.tensor(&[40, 23], DType::F32));
+    let part = p.op("tanh", &[part]);
+    let prim = Prim::UpdateSlice { start: vec![0, 1], step: vec![1, 3] };
+    let y = p.node(prim, &[base, part], &[40, 70]);
+    p.finish("every_third", &[y])
+}
+
 /// One of each kind; each is compiled code throughout.
 pub fn compiled() -> Vec<Case> {
     use DType::*;
@@ -221,5 +268,10 @@ pub fn compiled() -> Vec<Case> {
         lookup(),
         along(),
         loss(),
+        normals(),
+        cached(),
+        overwritten(1),
+        overwritten(90),
+        every_third(),
     ]
 }

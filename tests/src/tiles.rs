@@ -5,6 +5,7 @@ use crate::bits::{Difference, difference};
 use crate::random_graph::Case;
 use tessera::backend::Planned;
 use tessera_ir::graph::{Graph, NodeId};
+use tessera_ir::prim::written_base;
 use tessera_ir::{interpret, tile};
 use tessera_tile::Operand;
 
@@ -25,8 +26,13 @@ pub fn check(case: &Case, graph: &Graph, groups: &[Planned]) -> Result<(), Diffe
         let Some(values) = values(case, graph, &tensors) else { return Ok(()) };
         let scalars: Vec<u64> = group.scalars.iter().map(|&s| word(case, graph, s)).collect();
         let mut memory = values.clone();
-        for root in &mut memory[group.inputs.len()..] {
-            root.fill(0xa5);
+        for (i, &root) in group.roots.iter().enumerate() {
+            // What is written over is there before.
+            let base = written_base(graph, root).and_then(|base| group.inputs.iter().position(|i| *i == base));
+            memory[group.inputs.len() + i] = match base {
+                Some(base) => values[base].clone(),
+                None => vec![0xa5; values[group.inputs.len() + i].len()],
+            };
         }
         let mut temps: Vec<Vec<u8>> = lowered.temps.iter().map(|&n| vec![0; n as usize]).collect();
         for step in &lowered.steps {

@@ -13,7 +13,7 @@ mod verified;
 pub mod memory_limit;
 
 use crate::cache::DiskCache;
-use crate::native_kernels::{Source, gather, native_kernel, update_kernel};
+use crate::native_kernels::{Source, gather, native_kernel};
 use crate::tune::records::Records;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ use tessera_graph::late_exchanges::starts;
 use tessera_graph::place_buffers::{in_place, place_buffers};
 use tessera_ir::graph::{Graph, NodeId, NodeType, Reason};
 use tessera_ir::group::{Group, GroupKind, MemoryPlan, Partition};
-use tessera_ir::prim::row;
+use tessera_ir::prim::{row, written_base};
 use tessera_ir::reference::{self, ArrayRef, EvalError, Summation};
 use tessera_ir::schedule::{Machine, Schedule};
 use tessera_ir::tile;
@@ -382,6 +382,13 @@ impl Backend {
                 if !self.options.checked {
                     kernel_costs::add(&mut plan.counts, &kernel_costs::of(graph, p));
                 }
+                // What is written over is there first; where it lies in the same memory nothing is copied.
+                if let Some(base) = written_base(graph, root) {
+                    let (dst, src) = (buffer_of(memory, root), buffer_of(memory, base));
+                    if dst != src {
+                        plan.steps.push(Step::Copy { dst, src, bytes: bytes(graph.ty(root)) });
+                    }
+                }
                 self.kernels_of(graph, &p.group, lowered, memory, code, plan)
             }
             (None, GroupKind::Copy) => {
@@ -456,15 +463,6 @@ impl Backend {
     ) -> Result<(), BackendError> {
         let node = graph.node(id);
         let Given { inputs, scalars, sources, types } = given(graph, memory, &node.operands);
-        if let (Prim::DynamicUpdate, [Source::Memory(0), rest @ ..]) = (&node.prim, &sources[..]) {
-            let rest: Vec<Source> = rest.iter().map(|s| s.after_first()).collect();
-            let (name, output) = (kernel_name_of(graph, id), Operand { place: buffer_of(memory, id), ..inputs[0] });
-            let run = update_kernel(&types, &rest);
-            let (base, inputs, origin) = (inputs[0], &inputs[1..], origin(graph, id));
-            let step = native::update_step(&name, base, inputs, output, scalars, origin, pool.clone(), run);
-            plan.steps.push(step);
-            return Ok(());
-        }
         let (outputs, run): (Vec<Operand>, Arc<NativeFn>) = match &node.prim {
             Prim::Scan { .. } => self.looped(graph, id, memory, pool, plan, (types, sources))?,
             prim => {

@@ -1,6 +1,5 @@
 //! Native steps that are faster than the reference kernels, with the same bits: sorting on
-//! threads, writing and adding at positions that come from data, numbers in
-//! blocks.
+//! threads, adding at positions that come from data, numbers in blocks.
 
 use std::sync::Arc;
 use tessera_abi::plan::Bounds;
@@ -9,7 +8,7 @@ use tessera_ir::graph::{Graph, NodeId, NodeType};
 use tessera_ops::convert::cast;
 use tessera_ops::prim::Prim;
 use tessera_runtime::block_quant;
-use tessera_runtime::native::{NativeFn, UpdateFn, copy_on_threads};
+use tessera_runtime::native::{NativeFn, copy_on_threads};
 use tessera_runtime::pool::Pool;
 use tessera_runtime::scatter::{scatter_along, scatter_rows};
 use tessera_runtime::sort::{Give, Lines, sort_lines};
@@ -19,16 +18,6 @@ use tessera_runtime::sort::{Give, Lines, sort_lines};
 pub enum Source {
     Memory(usize),
     Word(usize),
-}
-
-impl Source {
-    /// The same place where the first tensor is passed apart.
-    pub fn after_first(self) -> Source {
-        match self {
-            Source::Memory(i) => Source::Memory(i.saturating_sub(1)),
-            word => word,
-        }
-    }
 }
 
 /// The operands' bytes: memory, or a scalar's word.
@@ -58,7 +47,7 @@ pub fn native_kernel(
     let fits = match &prim {
         Prim::Sort { .. } => true,
         Prim::ArgSort { .. } => result.dtype == DType::I64,
-        Prim::Scatter { .. } | Prim::ScatterAddAlong { .. } => true,
+        Prim::Scatter { add: true } | Prim::ScatterAddAlong { .. } => true,
         Prim::Dequantize { .. } | Prim::BlockDot { .. } => true,
         _ => false,
     };
@@ -78,7 +67,7 @@ pub fn native_kernel(
                 sort_lines(&pool, operands[0], types[0].dtype, lines, *descending, first.unwrap_or(n), give, out);
                 Ok(())
             }
-            Prim::Scatter { add } => Ok(scatter(&pool, *add, &types, &operands, out)?),
+            Prim::Scatter { .. } => Ok(scatter_add(&pool, &types, &operands, out)?),
             Prim::ScatterAddAlong { axis } => Ok(scatter_add_along(&pool, *axis, &types, &operands, out)?),
             Prim::Dequantize { format } => {
                 block_quant::numbers(&pool, *format, operands[0], out);
@@ -135,47 +124,7 @@ fn resolve(index: &[u8], axis: usize, size: u64) -> impl Iterator<Item = Result<
     })
 }
 
-/// What writes a block over the result, which holds operand 0: operand 1, where the operands
-/// after that say. `types` and `sources` are of all operands; the first has no source of its own.
-pub fn update_kernel(types: &[NodeType], sources: &[Source]) -> Arc<UpdateFn> {
-    let (types, sources) = (types.to_vec(), sources.to_vec());
-    Arc::new(move |inputs: &[&[u8]], out: &mut [u8], words: &[u64]| {
-        let words: Vec<[u8; 8]> = words.iter().map(|w| w.to_le_bytes()).collect();
-        write_block(&types, &gather(&sources, &types[1..], inputs, &words), out)
-    })
-}
-
-/// Writes a block; `operands` are the block and its start positions.
-fn write_block(types: &[NodeType], operands: &[&[u8]], out: &mut [u8]) -> Result<(), String> {
-    let (shape, sizes) = (&types[0].shape, &types[1].shape);
-    let mut start = vec![];
-    for (axis, bytes) in operands[1..].iter().enumerate() {
-        let bounds = Bounds { axis: axis as u32, size: shape[axis], block: Some(sizes[axis]) };
-        let position = bytes.first_chunk::<8>().map_or(0, |b| i64::from_le_bytes(*b));
-        start.push(bounds.resolve(position).ok_or_else(|| bounds.message(position))? as usize);
-    }
-    let bytes = types[0].dtype.bytes();
-    let run = sizes.last().map_or(1, |&n| n as usize) * bytes;
-    if run == 0 {
-        return Ok(());
-    }
-    for (i, row) in operands[0].chunks_exact(run).enumerate() {
-        // The row's index, from the last dim but one to the first.
-        let (mut rest, mut place, mut stride) =
-            (i, *start.last().unwrap_or(&0), shape.last().map_or(1, |&n| n as usize));
-        for axis in (0..shape.len().saturating_sub(1)).rev() {
-            let size = sizes[axis] as usize;
-            place += (start[axis] + rest % size) * stride;
-            (rest, stride) = (rest / size, stride * shape[axis] as usize);
-        }
-        if let Some(to) = out.get_mut(place * bytes..place * bytes + run) {
-            to.copy_from_slice(row);
-        }
-    }
-    Ok(())
-}
-
-fn scatter(pool: &Pool, add: bool, types: &[NodeType], operands: &[&[u8]], out: &mut [u8]) -> Result<(), String> {
+fn scatter_add(pool: &Pool, types: &[NodeType], operands: &[&[u8]], out: &mut [u8]) -> Result<(), String> {
     let shape = &types[0].shape;
     let depth = operands.len() - 2;
     let mut places: Vec<usize> = vec![];
@@ -190,15 +139,8 @@ fn scatter(pool: &Pool, add: bool, types: &[NodeType], operands: &[&[u8]], out: 
         }
     }
     let row = shape[depth..].iter().product::<u64>() as usize;
-    let dtype = types[0].dtype;
-    if !add {
-        copy_on_threads(pool, operands[0], out);
-        let row = row * dtype.bytes();
-        scatter_rows(pool, out, operands[1], &places, row, |_, new| new);
-        return Ok(());
-    }
     let to = Places::Rows { places: &places, row };
-    add_into(pool, dtype, operands[0], operands[1], out, &to)
+    add_into(pool, types[0].dtype, operands[0], operands[1], out, &to)
 }
 
 fn scatter_add_along(

@@ -18,7 +18,7 @@ pub use unfused::{Unfused, unfused};
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::{Group, GroupKind, Partition, Role};
-use tessera_ir::prim::{Site, row};
+use tessera_ir::prim::{Site, row, written_shape};
 use tessera_ops::prim::Prim;
 
 /// Elements of a row that a kernel may keep at hand to read it several times.
@@ -103,10 +103,10 @@ impl Fuser<'_> {
                 self.stored.insert(id);
                 self.stored.extend(&self.g.node(id).operands);
             }
-            if self.role(id) == Role::Position {
+            if matches!(self.role(id), Role::Position | Role::Update) {
                 self.stored.extend(self.g.node(id).operands.first());
             }
-            if self.role(id) == Role::Ordered {
+            if matches!(self.role(id), Role::Ordered | Role::Update) {
                 self.stored.insert(id);
             }
         }
@@ -200,12 +200,12 @@ impl Fuser<'_> {
         if self.g.node(id).policy != self.g.node(root).policy {
             return false;
         }
-        if self.is_indexed(id, members) {
+        if self.is_indexed(id, members) || self.reads_what_is_written(id, root) {
             return false;
         }
         let inside = !self.stored.contains(&id) && self.is_read_inside(id, root, members);
         match self.role(id) {
-            Role::Source | Role::Alone | Role::Part | Role::Ordered => false,
+            Role::Source | Role::Alone | Role::Part | Role::Ordered | Role::Update => false,
             Role::Position => {
                 inside
                     && kind == GroupKind::Loop
@@ -217,10 +217,13 @@ impl Fuser<'_> {
             Role::View => self.view_is_free(id, members),
             Role::Element => (inside || self.is_cheap(id)) && self.reads_once(id, kind, members),
             Role::Reduce => {
-                let ordered = self.role(root) == Role::Ordered;
+                let ordered = self.role(root) == Role::Ordered || self.writes_in_order(root);
                 inside && kind == GroupKind::Loop && !ordered && self.is_row_reduction(id, root, members)
             }
-            Role::Dot => inside && kind == GroupKind::Loop && self.is_epilogue(id, root, members),
+            Role::Dot => {
+                let straight = !self.writes_in_order(root) && self.is_epilogue(id, root, members);
+                inside && kind == GroupKind::Loop && straight
+            }
         }
     }
 
@@ -232,9 +235,26 @@ impl Fuser<'_> {
         })
     }
 
-    /// Whether a member reads the node at positions that come from data.
+    /// The shape that a group walks, by its root.
+    fn space(&self, root: NodeId) -> &[u64] {
+        written_shape(self.g, root)
+    }
+
+    /// Whether a node reads what the root writes over, which may happen in the same memory.
+    fn reads_what_is_written(&self, id: NodeId, root: NodeId) -> bool {
+        let base = self.g.node(root).operands.first();
+        self.role(root) == Role::Update && base.is_some_and(|b| self.g.node(id).operands.contains(b))
+    }
+
+    /// Whether the root may write an element several times, so that the order counts.
+    fn writes_in_order(&self, root: NodeId) -> bool {
+        matches!(self.g.node(root).prim, Prim::Scatter { .. })
+    }
+
+    /// Whether a member reads the node at positions that come from data, or writes over it.
     fn is_indexed(&self, id: NodeId, members: &BTreeSet<NodeId>) -> bool {
-        let reads = |r: &&NodeId| self.role(**r) == Role::Position && self.g.node(**r).operands.first() == Some(&id);
+        let at_positions = |r: NodeId| matches!(self.role(r), Role::Position | Role::Update);
+        let reads = |r: &&NodeId| at_positions(**r) && self.g.node(**r).operands.first() == Some(&id);
         self.readers[id.0 as usize].iter().filter(|r| members.contains(r)).any(|r| reads(&r))
     }
 
@@ -242,7 +262,7 @@ impl Fuser<'_> {
     /// has elements: positions are checked where they are computed, each of them.
     fn is_selective(&self, root: NodeId, members: &BTreeSet<NodeId>) -> bool {
         let selects = |m: &NodeId| row(&self.g.node(*m).prim).flags().selects;
-        self.g.ty(root).elems() == Some(0) || members.iter().any(selects)
+        self.space(root).contains(&0) || members.iter().any(selects)
     }
 
     /// A view costs index arithmetic only, but through it values may be computed many times:
@@ -333,7 +353,7 @@ impl Fuser<'_> {
     fn is_row_reduction(&self, id: NodeId, root: NodeId, members: &BTreeSet<NodeId>) -> bool {
         let n = self.g.node(id);
         let Prim::Reduce { axes, .. } = &n.prim else { return false };
-        let (source, target) = (&self.g.ty(n.operands[0]).shape, &self.g.ty(root).shape);
+        let (source, target) = (&self.g.ty(n.operands[0]).shape[..], self.space(root));
         let lead = source.len() - axes.len();
         let trailing = axes.iter().all(|&a| a >= lead);
         let row: u64 = source[lead..].iter().product();
@@ -380,13 +400,14 @@ impl Fuser<'_> {
         let straight = members.iter().all(|&m| {
             let n = self.g.node(m);
             match self.role(m) {
+                Role::Update => m == root,
                 Role::Element => row(&n.prim).flags().step,
                 Role::View if n.prim == Prim::Reshape => !self.depends_on(m, id) || regroups(shape, &n.ty.shape),
                 Role::View => !self.depends_on(m, id),
                 _ => false,
             }
         });
-        straight && regroups(shape, &self.g.ty(root).shape)
+        straight && regroups(shape, self.space(root))
     }
 
     fn depends_on(&self, from: NodeId, on: NodeId) -> bool {

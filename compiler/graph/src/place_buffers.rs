@@ -6,7 +6,8 @@ use crate::fuse::reads_in_step;
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_abi::plan::BufRef;
 use tessera_ir::graph::{Graph, NodeId};
-use tessera_ir::group::{GroupKind, MemoryPlan, Partition};
+use tessera_ir::group::{Group, GroupKind, MemoryPlan, Partition};
+use tessera_ir::prim::written_base;
 use tessera_ops::prim::Prim;
 
 /// Every buffer of the arena starts at a multiple of this many bytes.
@@ -41,6 +42,11 @@ pub fn place_buffers(g: &Graph, partition: &Partition) -> Option<MemoryPlan> {
         // An input or a value returned twice keeps its first place; the plan copies it.
         plan.place[id.0 as usize].get_or_insert(BufRef::Output(i as u32));
     }
+    // What is written over has the place of the result, from the last result on.
+    let written = written_over(g, partition);
+    for (root, base) in written.iter().rev() {
+        plan.place[base.0 as usize] = plan.place[root.0 as usize];
+    }
     let mut arena = Arena::default();
     let mut lives = lives(g, partition)?.into_iter().peekable();
     let mut live: Vec<(usize, u64, u64)> = vec![];
@@ -57,8 +63,43 @@ pub fn place_buffers(g: &Graph, partition: &Partition) -> Option<MemoryPlan> {
             end > at
         });
     }
+    for (root, base) in &written {
+        plan.place[root.0 as usize] = plan.place[base.0 as usize];
+    }
     plan.arena_bytes = arena.end;
     Some(plan)
+}
+
+/// Results that take the memory of the tensor that they write over, with that tensor: it is no argument and no result,
+/// and nothing else reads it then or later.
+fn written_over(g: &Graph, partition: &Partition) -> BTreeMap<NodeId, NodeId> {
+    let last = last_readers(partition);
+    let base = |(at, group): (usize, &Group)| {
+        let base = over(g, group)?;
+        let own = !matches!(g.node(base).prim, Prim::Input(_) | Prim::Literal(_)) && !g.outputs.contains(&base);
+        (own && last.get(&base) == Some(&at)).then_some((group.roots[0], base))
+    };
+    partition.groups.iter().enumerate().filter_map(base).collect()
+}
+
+/// What the root of a group writes over, where the group reads it in no other way.
+fn over(g: &Graph, group: &Group) -> Option<NodeId> {
+    let root = group.roots[0];
+    let base = written_base(g, root).filter(|_| group.kind != GroupKind::Native)?;
+    let others = group.members.iter().filter(|m| **m != root).flat_map(|m| &g.node(*m).operands);
+    let alone = !others.chain(&g.node(root).operands[1..]).any(|o| *o == base);
+    alone.then_some(base)
+}
+
+/// The last group that reads or makes each value.
+fn last_readers(partition: &Partition) -> BTreeMap<NodeId, usize> {
+    let mut last = BTreeMap::new();
+    for (at, group) in partition.groups.iter().enumerate() {
+        for &value in group.inputs.iter().chain(&group.roots) {
+            last.insert(value, at);
+        }
+    }
+    last
 }
 
 /// A value in the arena: the groups, by position, that make it and read it last, and its bytes there.
@@ -73,15 +114,19 @@ pub struct Life {
 /// Every value that needs room in the arena, in the order in which they are made. `None` if the sizes are
 /// beyond 64 bits.
 pub fn lives(g: &Graph, partition: &Partition) -> Option<Vec<Life>> {
-    // The last group that reads each value.
-    let mut last: BTreeMap<NodeId, usize> = BTreeMap::new();
-    for (at, group) in partition.groups.iter().enumerate() {
-        for &input in group.inputs.iter().chain(&group.roots) {
-            last.insert(input, at);
-        }
-    }
+    let mut last = last_readers(partition);
     let mut out: Vec<Life> = vec![];
     let mut seen: BTreeSet<NodeId> = g.outputs.iter().copied().collect();
+    // Memory that is written over lives on.
+    for (root, base) in written_over(g, partition).iter().rev() {
+        let end = last.get(root).copied().max(last.get(base).copied());
+        last.extend(end.map(|end| (*base, end)));
+        // What ends in a result has its memory.
+        match seen.contains(root) {
+            true => seen.insert(*base),
+            false => seen.insert(*root),
+        };
+    }
     for (from, group) in partition.groups.iter().enumerate() {
         for &root in &group.roots {
             let values = if g.node(root).results.is_empty() { vec![root] } else { parts(g, root) };
@@ -101,11 +146,17 @@ fn parts(g: &Graph, id: NodeId) -> Vec<NodeId> {
 }
 
 /// Outputs that may be computed in the memory of an input: the input has the same size, only
-/// the group that computes the output reads it, and reads element `i` to write element `i` or writes a block over it.
+/// the group that computes the output reads it, and reads element `i` to write element `i` or writes over a part of it
+/// (or over what was so written before).
 pub fn in_place(g: &Graph, partition: &Partition) -> Vec<InPlace> {
     let mut out: Vec<InPlace> = vec![];
+    let written = written_over(g, partition);
     for (o, &id) in g.outputs.iter().enumerate() {
-        let may = |kind| matches!(kind, GroupKind::Loop | GroupKind::Dot | GroupKind::Native);
+        let mut id = id;
+        while let Some(base) = written.get(&id) {
+            id = *base;
+        }
+        let may = |kind| matches!(kind, GroupKind::Loop | GroupKind::Dot);
         let Some(group) = partition.groups.iter().find(|p| p.roots.contains(&id) && may(p.kind)) else { continue };
         // The first argument that will do: updates name what they update first.
         let mut inputs = group.inputs.clone();
@@ -116,9 +167,9 @@ pub fn in_place(g: &Graph, partition: &Partition) -> Vec<InPlace> {
             let only_reader = partition.groups.iter().filter(|p| p.inputs.contains(&input)).count() == 1;
             free && only_reader
                 && g.ty(input).bytes() == g.ty(id).bytes()
-                && match group.kind {
-                    GroupKind::Native => writes_over(g, input, id),
-                    _ => reads_in_step(g, group.members.as_slice(), input, id),
+                && match written_base(g, id) {
+                    Some(_) => over(g, group) == Some(input),
+                    None => reads_in_step(g, group.members.as_slice(), input, id),
                 }
         });
         if let Some(Prim::Input(i)) = candidate.map(|c| g.node(c).prim.clone()) {
@@ -126,12 +177,6 @@ pub fn in_place(g: &Graph, partition: &Partition) -> Vec<InPlace> {
         }
     }
     out
-}
-
-/// The root is the input with a block written over it.
-fn writes_over(g: &Graph, input: NodeId, root: NodeId) -> bool {
-    let n = g.node(root);
-    n.prim == Prim::DynamicUpdate && n.operands[0] == input && !n.operands[1..].contains(&input)
 }
 
 /// Free ranges of the arena, sorted by offset.

@@ -57,6 +57,13 @@ pub struct Row {
     pub axis: Var,
 }
 
+/// A place among the elements of a tensor that is written over: index, and positions times strides.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Written {
+    pub at: Index,
+    pub by: Vec<(ValueId, i64)>,
+}
+
 /// How a member of a group becomes values: the body of its primitive.
 pub type Member = fn(&mut Body, &Asked) -> Result<ValueId, Refusal>;
 
@@ -116,6 +123,8 @@ pub struct Body<'g> {
     pub row: Option<Row>,
     /// The product that contracts that row.
     pub outer: Option<NodeId>,
+    /// Where the root writes what is asked for, if that is over a part of a tensor.
+    pub written: Option<Written>,
     members: BTreeSet<NodeId>,
     inputs: BTreeMap<NodeId, u32>,
     scalars: BTreeMap<NodeId, u32>,
@@ -132,6 +141,7 @@ impl<'g> Body<'g> {
             s: Schedule { name: name.to_string(), ..Schedule::default() },
             row: None,
             outer: None,
+            written: None,
             members: group.members.iter().copied().collect(),
             inputs: group.inputs.iter().enumerate().map(|(i, n)| (*n, i as u32)).collect(),
             scalars: group.scalars.iter().enumerate().map(|(i, n)| (*n, i as u32)).collect(),
@@ -273,7 +283,17 @@ impl<'g> Body<'g> {
         q.without_guards("reads positions")?;
         let size = self.graph.ty(a).shape.get(axis).copied().ok_or_else(|| q.refuse("lacks a dim"))?;
         let arg = self.value(index.0, index.1, &[], Part::Real)?;
-        Ok(self.push(ValueOp::Position { arg, bounds: Bounds { axis: axis as u32, size, block } }, DType::I64))
+        let op = ValueOp::Position { arg, bounds: Bounds { axis: axis as u32, size, block } };
+        // The parts of a complex number have one.
+        let known = self.s.values.iter().position(|v| v.op == op);
+        Ok(known.map_or_else(|| self.push(op, DType::I64), |i| ValueId(i as u32)))
+    }
+
+    /// States that the root writes element `place` of its result, further along some dims by the values given for them.
+    pub fn write_at(&mut self, q: &Asked, place: &[Index], by: &[(usize, ValueId)]) {
+        let strides = row_major(&q.node.ty.shape);
+        let by = by.iter().map(|&(axis, v)| (v, strides[axis])).collect();
+        self.written = Some(Written { at: linear(place, &strides), by });
     }
 
     /// The element of `a` at `place`, further along some dims by the values given for them.
@@ -285,13 +305,11 @@ impl<'g> Body<'g> {
         by: &[(usize, ValueId)],
     ) -> Result<ValueId, Refusal> {
         let ty = self.graph.ty(a);
-        if ty.dtype.is_complex() {
-            return Err(q.refuse("reads complex numbers at positions from data"));
-        }
         let operand = *self.inputs.get(&a).ok_or_else(|| q.refuse("reads what is not in memory"))?;
         let strides = row_major(&ty.shape);
-        let by = by.iter().map(|&(axis, v)| (v, strides[axis])).collect();
-        let at = linear(place, &strides);
-        Ok(self.push(ValueOp::Gather { operand, at, by, guards: vec![] }, ty.dtype))
+        let parts = if ty.dtype.is_complex() { 2 } else { 1 };
+        let by = by.iter().map(|&(axis, v)| (v, strides[axis] * parts)).collect();
+        let at = part_at(ty.dtype, linear(place, &strides), q.part);
+        Ok(self.push(ValueOp::Gather { operand, at, by, guards: vec![] }, part_type(ty.dtype)))
     }
 }

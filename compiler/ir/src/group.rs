@@ -16,6 +16,9 @@ pub enum Role {
     Reduce,
     /// Reads its first operand, which lies in memory, where other operands say.
     Position,
+    /// Writes its second operand over its first, which lies in memory, where other operands or its attributes say: the
+    /// root of its group, which walks the elements that are written.
+    Update,
     /// Walks along one dim in order (positions of extremes, running sums): the root of its
     /// group, into which elementwise producers come.
     Ordered,
@@ -31,7 +34,7 @@ pub enum Role {
 pub enum GroupKind {
     /// Elementwise chains with the views between them, possibly with reductions. `Map`, `Cast`,
     /// `Full`, `Iota`, `Broadcast`, `Reshape`, `Transpose`, `Slice`, `Pad`, `Concat`,
-    /// `UpdateSlice` with steps of 1, and `Reduce`. Where members other than the roots read a
+    /// `UpdateSlice`, and `Reduce`; or what writes over a part of a tensor, with what computes that part. Where members other than the roots read a
     /// reduction back over its axes (softmax), all reductions of the group reduce the same
     /// trailing part of the roots' index space.
     Loop,
@@ -78,7 +81,8 @@ pub struct Partition {
     pub groups: Vec<Group>,
 }
 
-/// Where the values of nodes live. An output may share the memory of an input of the same
+/// Where the values of nodes live. What writes over a part of a tensor has its memory where nothing else needs the
+/// tensor, and a copy of it elsewhere. Another output may share the memory of an input of the same
 /// group only if every access to that input has the index of the element that is written.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MemoryPlan {

@@ -6,6 +6,8 @@ pub mod columns;
 
 pub use columns::{Primitive, Site, Summand};
 
+use crate::graph::{Graph, NodeId};
+use crate::group::Role;
 use crate::text::{Op, TextError};
 use columns::Around;
 use std::any::Any;
@@ -111,6 +113,21 @@ pub fn own(row: impl Primitive + PartialEq + fmt::Debug + Send + Sync + 'static)
     Prim::Own(Own::new(Entry(Box::new(row))))
 }
 
+/// The tensor that a node writes over a part of: see [`Role::Update`].
+pub fn written_base(g: &Graph, id: NodeId) -> Option<NodeId> {
+    let node = g.node(id);
+    let writes = row(&node.prim).role(Site { g, node }) == Role::Update;
+    node.operands.first().copied().filter(|_| writes)
+}
+
+/// The shape of what a node writes as the root of a kernel: its own, or that of the part that it writes over another tensor.
+pub fn written_shape(g: &Graph, id: NodeId) -> &[u64] {
+    match (written_base(g, id), &g.node(id).operands[..]) {
+        (Some(_), [_, part, ..]) => &g.ty(*part).shape,
+        _ => &g.ty(id).shape,
+    }
+}
+
 /// A row that can be compared and printed.
 trait Comparable: Primitive + fmt::Debug + Any + Send + Sync {
     fn is(&self, other: &dyn Any) -> bool;
@@ -147,7 +164,7 @@ fn own_row(own: &Own) -> &dyn Primitive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{Graph, NodeType};
+    use crate::graph::NodeType;
     use tessera_base::DType;
     use tessera_ops::map::MapOp;
 

@@ -131,10 +131,15 @@ pub struct Value {
 }
 
 /// `operand[at] = value` for all values of the axes in `at`. `at` is one to one.
+///
+/// `by`: further on by each of these positions times its stride. `at` is then in range for every position that the
+/// [`ValueOp::Position`]s let through, and axes that it lacks are walked in ascending order ([`Schedule::ordered`]): of
+/// several values that go to one element the last one stays. What is not written keeps what the memory held before.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Store {
     pub operand: u32,
     pub at: Index,
+    pub by: Vec<(ValueId, i64)>,
     pub value: ValueId,
 }
 
@@ -220,7 +225,19 @@ impl Schedule {
 
     /// Whether a store walks `axis`.
     pub fn walks(&self, axis: Var) -> bool {
-        self.stores.iter().any(|st| st.at.uses(axis))
+        self.stores.iter().any(|st| st.at.uses(axis)) || self.ordered().contains(&axis)
+    }
+
+    /// Axes along which stores may come back to an element: they are walked in this order, each of them by one grid point.
+    pub fn ordered(&self) -> Vec<Var> {
+        let Some(st) = self.stores.iter().find(|st| !st.by.is_empty()) else { return vec![] };
+        let axes = (0..self.axes.len() as u32).map(Var);
+        axes.filter(|v| !self.axes[v.0 as usize].reduced && self.extent(*v) != 1 && !st.at.uses(*v)).collect()
+    }
+
+    /// The step of a store along `axis`; `None` where it is uneven or data says where it leads.
+    pub fn store_stride(&self, st: &Store, axis: Var) -> Option<i64> {
+        if self.ordered().contains(&axis) { None } else { st.at.stride(axis) }
     }
 
     /// The axes along which the operands of product `dot` make its rows and its columns: one that only this operand

@@ -211,9 +211,11 @@ pub enum Op {
         out: Val,
         def: Def,
     },
+    /// Further on by each position of `by` times its stride; lanes that go to one element do so in ascending order.
     /// `stream` writes past the cache.
     Store {
         to: Access,
+        by: Vec<(Val, i64)>,
         value: Val,
         lanes: u32,
         stream: bool,
@@ -266,7 +268,10 @@ impl Op {
                 Def::Position { arg, .. } | Def::Cast { arg, .. } | Def::Lanes { arg, .. } => f(*arg),
                 Def::Fold { acc: a, value: b, .. } | Def::Pair { even: a, odd: b } => [*a, *b].into_iter().for_each(f),
             },
-            Op::Store { value, .. } => f(*value),
+            Op::Store { value, by, .. } => {
+                f(*value);
+                by.iter().for_each(|(v, _)| f(*v));
+            }
             Op::For(l) => l.carried.iter().flat_map(|c| [c.init, c.next]).for_each(f),
             Op::Transpose { from, .. } => from.iter().for_each(|v| f(*v)),
             Op::Prefetch { .. } | Op::Mma(_) => {}

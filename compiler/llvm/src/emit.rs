@@ -3,6 +3,7 @@
 use crate::LlvmError;
 use crate::extremes::{self, Extreme};
 use crate::instr::{Builder, IntPred, RealPred, V};
+use crate::memory::By;
 use crate::program;
 use std::collections::HashMap;
 use tessera_base::DType;
@@ -122,10 +123,12 @@ impl Emitter<'_> {
                     let v = self.def(def, *out)?;
                     self.values[out.0 as usize] = Some(v);
                 }
-                Op::Store { to, value, lanes, stream } => {
+                Op::Store { to, by, value, lanes, stream } => {
                     let v = self.wide(*value, *lanes)?;
-                    if let Some(Op::Store { to: second, value, lanes: n, .. }) = ops.get(i)
+                    if let Some(Op::Store { to: second, by: further, value, lanes: n, .. }) = ops.get(i)
                         && n == lanes
+                        && by.is_empty()
+                        && further.is_empty()
                         && self.stores_pairs(to, second, *lanes)
                     {
                         i += 1;
@@ -133,7 +136,7 @@ impl Emitter<'_> {
                         self.store_pairs(to, [v, other], *lanes)?;
                         continue;
                     }
-                    self.store(to, v, *lanes, *stream)?;
+                    self.store(to, &self.positions(by)?, v, *lanes, *stream)?;
                 }
                 Op::For(f) => self.for_op(f)?,
                 Op::Prefetch { buf, at } => self.prefetch(*buf, at)?,
@@ -163,6 +166,11 @@ impl Emitter<'_> {
         Ok(if self.kernel.ty(v).lanes == lanes { value } else { self.b.splat(value, lanes) })
     }
 
+    /// Positions with their lanes and strides.
+    fn positions(&self, by: &[(Val, i64)]) -> Result<Vec<By>, LlvmError> {
+        by.iter().map(|(p, stride)| Ok((self.value(*p)?, self.kernel.ty(*p).lanes, *stride))).collect()
+    }
+
     fn def(&mut self, def: &Def, out: Val) -> Result<V, LlvmError> {
         let ty = self.kernel.ty(out);
         let (kind, lanes) = (ty.kind, ty.lanes);
@@ -175,13 +183,7 @@ impl Emitter<'_> {
             }
             Def::Index(e) => self.index(e, lanes)?,
             Def::Load(access) => self.load(access, &[], lanes)?,
-            Def::Gather { from, by } => {
-                let by = by
-                    .iter()
-                    .map(|(p, stride)| Ok((self.value(*p)?, self.kernel.ty(*p).lanes, *stride)))
-                    .collect::<Result<Vec<_>, LlvmError>>()?;
-                self.load(from, &by, lanes)?
-            }
+            Def::Gather { from, by } => self.load(from, &self.positions(by)?, lanes)?,
             Def::Position { arg, check, valid } => {
                 let v = self.wide(*arg, lanes)?;
                 self.checked_position(v, *check, *valid, lanes)?

@@ -324,8 +324,8 @@ impl Emitter<'_> {
         Ok(out)
     }
 
-    /// Stores `lanes` elements.
-    pub fn store(&self, to: &Access, value: V, lanes: u32, stream: bool) -> Result<(), LlvmError> {
+    /// Stores `lanes` elements, further on by the positions `by`.
+    pub fn store(&self, to: &Access, by: &[By], value: V, lanes: u32, stream: bool) -> Result<(), LlvmError> {
         let buf = &self.kernel.bufs[to.buf as usize];
         let (dtype, align) = (buf.dtype, buf.dtype.bytes() as u32);
         let ty = self.b.vec(self.storage(dtype), lanes);
@@ -333,14 +333,14 @@ impl Emitter<'_> {
         if lanes == 1 && !to.guards.is_empty() {
             return Err(LlvmError::internal("a guarded store of one element"));
         }
-        match self.lanes_of(to, &[], lanes) {
-            Lanes::Same => {
-                let p = self.address(to.buf, self.index(&to.at, 1)?, 1);
+        match self.lanes_of(to, by, lanes) {
+            Lanes::Same if lanes == 1 => {
+                let p = self.address(to.buf, self.element_offset(&to.at, by, 1)?, 1);
                 let value = if lanes == 1 { value } else { self.b.extract(value, 0) };
                 self.b.store(value, p, align, false);
             }
             Lanes::Contiguous => {
-                let p = self.address(to.buf, self.index(&to.at.without(LANE), 1)?, 1);
+                let p = self.address(to.buf, self.element_offset(&to.at.without(LANE), by, 1)?, 1);
                 // LLVM 22 turns a masked store of a truncated vector with one lane set into a
                 // scalar store of the value before truncation: it writes too much.
                 if to.valid == 1 && to.guards.is_empty() {
@@ -358,8 +358,9 @@ impl Emitter<'_> {
                     }
                 }
             }
-            Lanes::Second | Lanes::Strided(_) | Lanes::Spread => {
-                let at = self.index(&to.at, lanes)?;
+            // Lanes that go to one element go there in order.
+            Lanes::Same | Lanes::Second | Lanes::Strided(_) | Lanes::Spread => {
+                let at = self.element_offset(&to.at, by, lanes)?;
                 let mask = self.mask(to, lanes)?.unwrap_or_else(|| self.b.first_lanes(lanes, lanes));
                 let p = self.address(to.buf, at, lanes);
                 let types = [ty, self.b.vec(self.b.ptr(), lanes)];

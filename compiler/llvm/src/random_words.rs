@@ -38,7 +38,7 @@ impl Emitter<'_> {
     fn neighbours(&self, key: [V; 2], first: &Index, lanes: u32) -> Result<V, LlvmError> {
         let b = &self.b;
         let skipped = first.constant.rem_euclid(WORDS) as u32;
-        let blocks = (skipped + lanes).div_ceil(WORDS as u32).next_power_of_two();
+        let blocks = (skipped + lanes).div_ceil(WORDS as u32).next_power_of_two().max(2);
         let block = b.lshr(self.index(&first.offset(-i64::from(skipped)), 1)?, b.i64(2));
         let counter = b.add(b.splat(block, blocks), b.iota(blocks));
         let [c0, c1, c2, c3] = self.philox(counter, key, blocks);

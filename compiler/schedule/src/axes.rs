@@ -56,9 +56,9 @@ fn drop_single(s: &mut Schedule) {
     rewrite(s, &|v| single.contains(&v).then(Index::default));
 }
 
-/// Whether a running sum goes along the axis, which then stays as it is.
+/// Whether a running sum goes along the axis, or stores come back to an element along it: it then stays as it is.
 fn is_ordered(s: &Schedule, v: Var) -> bool {
-    s.values.iter().any(|x| matches!(x.op, ValueOp::Cumulate { axis, .. } if axis == v))
+    s.ordered().contains(&v) || s.values.iter().any(|x| matches!(x.op, ValueOp::Cumulate { axis, .. } if axis == v))
 }
 
 /// A parallel axis that stands alone under a division by a factor of its extent.
@@ -163,7 +163,7 @@ mod tests {
         let operand = |name: &str, output| Operand { name: name.into(), dtype: DType::F32, elems, output };
         let mut s = Schedule { axes, operands: vec![operand("a", false), operand("b", true)], ..Schedule::default() };
         let value = s.push(ValueOp::Load { operand: 0, at: from, guards: vec![] }, DType::F32);
-        s.stores.push(Store { operand: 1, at: to, value });
+        s.stores.push(Store { operand: 1, at: to, by: vec![], value });
         s
     }
 

@@ -7,7 +7,7 @@ use tessera_ir::body::{Body, Part, Refusal, Row, part_at};
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::{Group, GroupKind};
 use tessera_ir::index::{Index, Var, delinear, linear, row_major};
-use tessera_ir::prim::row;
+use tessera_ir::prim::{row, written_shape};
 use tessera_ir::schedule::{Schedule, Store, Value, ValueOp};
 use tessera_ops::prim::Prim;
 
@@ -40,10 +40,10 @@ pub fn build(graph: &Graph, group: &Group, name: &str) -> Result<Schedule, Refus
     }
     b.s.scalars = group.scalars.iter().map(|n| graph.ty(*n).dtype).collect();
     let first = group.roots.first().ok_or(Refusal { node: NodeId(0), reason: "a group without a root".into() })?;
-    let shape = &graph.ty(*first).shape;
+    let shape = written_shape(graph, *first);
     let at = root_axes(&mut b, shape, row_shape(graph, group));
     for (i, &root) in group.roots.iter().enumerate() {
-        let here = &graph.ty(root).shape;
+        let here = written_shape(graph, root);
         // Of a row of a strip there is one element, with or without a dim for it.
         let one = |rows: &[u64]| here == rows || here.split_last().is_some_and(|(n, lead)| (*n, lead) == (1, rows));
         let per_row = group.kind == GroupKind::Attention && shape.split_last().is_some_and(|(_, rows)| one(rows));
@@ -58,8 +58,13 @@ pub fn build(graph: &Graph, group: &Group, name: &str) -> Result<Schedule, Refus
         let dtype = graph.ty(root).dtype;
         for &part in if dtype.is_complex() { &[Part::Real, Part::Imag][..] } else { &[Part::Real] } {
             let value = b.value(root, &at, &[], part)?;
-            let place = part_at(dtype, linear(&at, &row_major(here)), part);
-            b.s.stores.push(Store { operand: (group.inputs.len() + i) as u32, at: place, value });
+            let parts = if dtype.is_complex() { 2 } else { 1 };
+            let (place, by) = match b.written.take() {
+                Some(w) => (w.at, w.by.into_iter().map(|(v, stride)| (v, stride * parts)).collect()),
+                None => (linear(&at, &row_major(here)), vec![]),
+            };
+            let at = part_at(dtype, place, part);
+            b.s.stores.push(Store { operand: (group.inputs.len() + i) as u32, at, by, value });
         }
     }
     free_row(&mut b);

@@ -54,7 +54,12 @@ pub fn directives(s: &mut Schedule, machine: &Machine) {
 pub fn parallel_axes(s: &Schedule) -> Vec<Var> {
     let mut axes: Vec<Var> =
         (0..s.axes.len() as u32).map(Var).filter(|v| !s.axes[v.0 as usize].reduced && s.extent(*v) != 1).collect();
-    let stride = |v: &Var| s.stores.first().and_then(|st| st.at.stride(*v)).unwrap_or(0);
+    // Where data says where they lead, they lead far.
+    let ordered = s.ordered();
+    let stride = |v: &Var| match s.stores.first() {
+        _ if ordered.contains(v) => i64::MAX,
+        st => st.and_then(|st| st.at.stride(*v)).unwrap_or(0),
+    };
     axes.sort_by_key(|v| std::cmp::Reverse(stride(v)));
     axes
 }
@@ -79,7 +84,9 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
     let mut out = vec![];
     let (vector, lanes) = match vector_axis(s, &axes, &reduction) {
         Some(axis) if s.axes[axis.0 as usize].reduced => (Some(axis), LANES as u32),
-        Some(axis) => (Some(axis), if reduction.is_some() { register_lanes(s, machine) } else { lanes(s, axis, machine) }),
+        Some(axis) => {
+            (Some(axis), if reduction.is_some() { register_lanes(s, machine) } else { lanes(s, axis, machine) })
+        }
         None => (None, 1),
     };
     if let Some(axis) = vector {
@@ -118,9 +125,11 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
         .sum();
     let rows = reduction.as_ref().is_some_and(|(r, _)| vector == Some(*r) && s.walks(*r));
     let read: u64 = s.operands.iter().filter(|o| !o.output).map(|o| o.elems * o.dtype.bytes() as u64).sum();
-    let stream = written > machine.l3_bytes && (rows || axes.len() == 1 && reduction.is_none());
+    let whole = s.stores.iter().all(|st| st.by.is_empty());
+    let stream = whole && written > machine.l3_bytes && (rows || axes.len() == 1 && reduction.is_none());
     let mut wanted = (total_ns / POINT_NS).clamp(1.0, GRID_MAX);
-    for &axis in &order {
+    let ordered = s.ordered();
+    for &axis in order.iter().filter(|a| !ordered.contains(a)) {
         let extent = s.extent(axis);
         if wanted < 1.5 || extent == 0 {
             break;
@@ -274,7 +283,7 @@ fn vector_axis(s: &Schedule, axes: &[Var], reduction: &Option<(Var, Vec<Var>)>) 
             }
             _ => None,
         });
-        let stores = s.stores.iter().map(|st| stride_cost(st.at.stride(axis)) * 1.5);
+        let stores = s.stores.iter().map(|st| stride_cost(s.store_stride(st, axis)) * 1.5);
         loads.sum::<f64>() + if reduction.is_none() { stores.sum::<f64>() } else { 0.0 }
     };
     // A short axis leaves lanes idle.

@@ -88,8 +88,8 @@ impl Machine<'_> {
                     let v = self.def(*out, def).map_err(|e| format!("%{}: {e}", out.0))?;
                     self.values[out.0 as usize] = Some(v);
                 }
-                Op::Store { to, value, lanes, .. } => {
-                    self.store(to, *value, *lanes).map_err(|e| format!("a store of %{}: {e}", value.0))?
+                Op::Store { to, by, value, lanes, .. } => {
+                    self.store(to, by, *value, *lanes).map_err(|e| format!("a store of %{}: {e}", value.0))?
                 }
                 Op::For(f) => self.for_op(f)?,
                 Op::Prefetch { .. } => {}
@@ -160,13 +160,7 @@ impl Machine<'_> {
             }
             Def::Index(e) => Words { kind, words: (0..lanes).map(|l| self.index(e, l as i64) as u64).collect() },
             Def::Load(a) => self.load(a, &[], lanes)?,
-            Def::Gather { from, by } => {
-                let by = by
-                    .iter()
-                    .map(|(p, stride)| Ok((self.value(*p, lanes)?, *stride)))
-                    .collect::<Result<Vec<_>, String>>()?;
-                self.load(from, &by, lanes)?
-            }
+            Def::Gather { from, by } => self.load(from, &self.positions(by, lanes)?, lanes)?,
             Def::Position { arg, check, valid } => {
                 let bounds = self.k.checks.get(*check as usize).ok_or("no such check")?;
                 let mut words = self.value(*arg, lanes)?.words;
@@ -230,17 +224,23 @@ impl Machine<'_> {
 
     // --- memory
 
-    /// Reads at the access's index plus positions times their strides.
+    fn positions(&self, by: &[(Val, i64)], lanes: u32) -> Result<Vec<(Words, i64)>, String> {
+        by.iter().map(|(p, stride)| Ok((self.value(*p, lanes)?, *stride))).collect()
+    }
+
+    /// The element of lane `l`: the index plus positions times their strides.
+    fn element(&self, at: &Index, by: &[(Words, i64)], l: i64) -> i64 {
+        let further = |(p, stride): &(Words, i64)| (p.words[l as usize] as i64).wrapping_mul(*stride);
+        by.iter().fold(self.index(at, l), |sum, p| sum.wrapping_add(further(p)))
+    }
+
     fn load(&self, a: &Access, by: &[(Words, i64)], lanes: u32) -> Result<Words, String> {
         let dtype = self.k.bufs[a.buf as usize].dtype;
         let stored = storage_kind(dtype).ok_or("complex memory")?;
         let mut words = vec![];
         for l in 0..lanes as i64 {
             let touched = l < a.valid as i64 && self.held(&a.guards, l);
-            let offset = by
-                .iter()
-                .fold(0i64, |sum, (p, stride)| sum.wrapping_add((p.words[l as usize] as i64).wrapping_mul(*stride)));
-            let at = self.index(&a.at, l).wrapping_add(offset);
+            let at = self.element(&a.at, by, l);
             words.push(if touched { self.memory[a.buf as usize].read(at, self.point)? } else { 0 });
         }
         let raw = Words { kind: stored, words };
@@ -250,16 +250,17 @@ impl Machine<'_> {
         }
     }
 
-    fn store(&mut self, to: &Access, value: Val, lanes: u32) -> Result<(), String> {
+    fn store(&mut self, to: &Access, by: &[(Val, i64)], value: Val, lanes: u32) -> Result<(), String> {
         let dtype = self.k.bufs[to.buf as usize].dtype;
         let value = self.value(value, lanes)?;
+        let by = self.positions(by, lanes)?;
         let bits = match store_program(dtype) {
             Some(p) if storage_kind(dtype) != kind_of(dtype) => run(&[p], &[value.lane()], lanes as usize),
             _ => value,
         };
         for l in 0..lanes as i64 {
             if l < to.valid as i64 && self.held(&to.guards, l) {
-                let at = self.index(&to.at, l);
+                let at = self.element(&to.at, &by, l);
                 self.memory[to.buf as usize].write(at, bits.words[l as usize], self.point)?;
             }
         }

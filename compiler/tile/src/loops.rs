@@ -179,7 +179,23 @@ impl<'s> Plan<'s> {
         if p.vector.is_some_and(|v| s.axes[v.0 as usize].reduced) {
             p.lanes = LANES as u32;
         }
+        p.keep_order();
         p
+    }
+
+    /// Axes along which stores come back to an element are walked in their order, inside one grid point. Lanes, which
+    /// are stored in ascending order, may run along the last of them.
+    fn keep_order(&mut self) {
+        let ordered = self.s.ordered();
+        let Some(last) = ordered.last() else { return };
+        self.tiles.retain(|(axis, _)| !ordered.contains(axis));
+        let mut next = ordered.iter();
+        for axis in self.outer.iter_mut().filter(|a| ordered.contains(a)) {
+            next.next().into_iter().for_each(|v| *axis = *v);
+        }
+        if self.vector.is_some_and(|v| ordered.contains(&v) && v != *last) {
+            (self.vector, self.lanes) = (None, 1);
+        }
     }
 
     /// Whether there are reductions and the vector axis is one that they keep.
@@ -341,9 +357,9 @@ impl<'s> Plan<'s> {
         self.recall(n, self.reductions.len());
         // All values first: the memory of a result may be that of an operand.
         let values = self.s.stores.iter().map(|st| n.eval(st.value)).collect::<Result<Vec<_>, _>>()?;
-        for (st, value) in self.s.stores.iter().zip(values) {
-            let (buf, at) = (n.tensor(st.operand), n.resolve(&st.at));
-            n.store(buf, at, value, self.stream);
+        let positions = n.positions()?;
+        for ((st, value), by) in self.s.stores.iter().zip(values).zip(positions) {
+            n.store_result(st, by, value, self.stream);
         }
         Ok(())
     }

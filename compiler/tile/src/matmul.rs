@@ -287,6 +287,7 @@ impl<'s> Product<'s> {
                 let operand = &self.s.operands[st.operand as usize];
                 let even = |a: Option<Var>| a.is_none_or(|a| st.at.stride(a).is_some());
                 st.value == self.dot
+                    && st.by.is_empty()
                     && operand.dtype == self.accum
                     && even(self.m)
                     && even(self.n)
@@ -376,6 +377,7 @@ impl<'s> Product<'s> {
     /// behind the product itself unless an operand is read here.
     fn declare(&self, n: &mut Nest<'s>, roots: &[ValueId]) {
         let mut todo = roots.to_vec();
+        todo.extend(self.s.stores.iter().flat_map(|st| &st.by).map(|(v, _)| *v));
         todo.push(self.left);
         todo.extend(self.start);
         let mut used = vec![];
@@ -738,9 +740,9 @@ impl<'s> Compute<'_, 's> {
         // All values first: the memory of a result may be that of an operand.
         let values = stores().map(|(i, st)| n.eval(above.get(i).copied().unwrap_or(st.value)));
         let values = values.collect::<Result<Vec<_>, _>>()?;
-        for ((_, st), value) in stores().zip(values) {
-            let (buf, at) = (n.tensor(st.operand), n.resolve(&st.at));
-            n.store(buf, at, value, false);
+        let positions = n.positions()?;
+        for (((_, st), value), by) in stores().zip(values).zip(positions) {
+            n.store_result(st, by, value, false);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use tessera_abi::plan::Bounds;
 use tessera_base::{DType, bug};
 use tessera_ir::index::{Index, Var};
-use tessera_ir::schedule::{Guard, Schedule, ValueId, ValueOp};
+use tessera_ir::schedule::{Guard, Schedule, Store, ValueId, ValueOp};
 use tessera_ir::tile::{Access, Buf, Carry, Def, FIRST_LOOP, For, Kernel, LANE, Op, POINT, Space, Val};
 use tessera_ops::map::kind_of;
 use tessera_ops::prim::{Reduction, Scalar};
@@ -94,6 +94,9 @@ impl<'s> Nest<'s> {
     pub fn declare(&mut self, roots: &[ValueId], stores: bool) {
         let mut seen = vec![false; self.s.values.len()];
         let mut todo: Vec<ValueId> = roots.to_vec();
+        if stores {
+            todo.extend(self.s.stores.iter().flat_map(|st| &st.by).map(|(v, _)| *v));
+        }
         let mut used = vec![];
         while let Some(v) = todo.pop() {
             if std::mem::replace(&mut seen[v.0 as usize], true) {
@@ -374,7 +377,27 @@ impl<'s> Nest<'s> {
     pub fn store(&mut self, buf: u32, at: Index, value: Val, stream: bool) {
         let lanes = if at.uses(LANE) { self.lanes } else { 1 };
         let valid = if lanes > 1 { self.valid } else { 1 };
-        self.push(Op::Store { to: Access { buf, at, valid, guards: vec![] }, value, lanes, stream });
+        self.push(Op::Store { to: Access { buf, at, valid, guards: vec![] }, by: vec![], value, lanes, stream });
+    }
+
+    /// Where the results go from the present places: positions from data.
+    pub fn positions(&mut self) -> Result<Vec<Vec<(Val, i64)>>, LowerError> {
+        let s = self.s;
+        let position = |n: &mut Self, &(v, stride): &(ValueId, i64)| Ok((n.eval(v)?, stride));
+        s.stores.iter().map(|st| st.by.iter().map(|p| position(self, p)).collect()).collect()
+    }
+
+    /// Stores a result at the present places, further on by `by`.
+    pub fn store_result(&mut self, st: &Store, by: Vec<(Val, i64)>, value: Val, stream: bool) {
+        let (buf, at) = (self.tensor(st.operand), self.resolve(&st.at));
+        if by.is_empty() {
+            return self.store(buf, at, value, stream);
+        }
+        // Lanes that all go to one element count too: the last one stays.
+        let wide = [value].into_iter().chain(by.iter().map(|p| p.0)).any(|v| self.kernel.ty(v).lanes > 1);
+        let lanes = if wide || at.uses(LANE) { self.lanes } else { 1 };
+        let valid = if lanes > 1 { self.valid } else { 1 };
+        self.push(Op::Store { to: Access { buf, at, valid, guards: vec![] }, by, value, lanes, stream: false });
     }
 }
 

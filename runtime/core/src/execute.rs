@@ -1,6 +1,7 @@
 //! Running a plan: memory for its results, its arena, its steps in order.
 
 use crate::mesh::{self, Unfinished};
+use crate::native;
 use crate::pool::Pool;
 use crate::profile;
 use crate::tensor::{Buffer, OutOfMemory, Tensor, poison};
@@ -157,8 +158,8 @@ pub fn execute(plan: &Plan, args: Vec<Argument>, pool: &Pool, work: &mut Workspa
             Step::Copy { dst, src, bytes } => {
                 let (dst, src) = (address(*dst), address(*src));
                 if dst != src {
-                    // SAFETY: both hold `bytes`; `copy` allows overlap.
-                    unsafe { std::ptr::copy(src, dst, *bytes as usize) }
+                    // SAFETY: both hold `bytes`, and the plan keeps what is in use apart.
+                    unsafe { native::copy(pool, src, dst, *bytes as usize) }
                 }
                 profile::after(started, "copy", StepOrigin::default());
             }

@@ -38,42 +38,6 @@ pub fn step(
     Step::Native { name: name.into(), run: Arc::new(code), bufs, scalars, origin }
 }
 
-/// What a step computes that changes a part of its output: reads the inputs, finds in the output what was there
-/// before. Scalars are words.
-pub type UpdateFn = dyn Fn(&[&[u8]], &mut [u8], &[u64]) -> Result<(), String> + Send + Sync;
-
-/// A step that changes a part of `base` into `output`, which may be the same memory; elsewhere
-/// the base is copied first. No input may share memory with the output.
-pub fn update_step(
-    name: &str,
-    base: Operand,
-    inputs: &[Operand],
-    output: Operand,
-    scalars: Vec<ScalarRef>,
-    origin: StepOrigin,
-    pool: Arc<Pool>,
-    run: Arc<UpdateFn>,
-) -> Step {
-    let in_bytes: Vec<usize> = inputs.iter().map(|o| o.bytes).collect();
-    let len = base.bytes.min(output.bytes);
-    let code = move |addresses: &[*mut u8], words: &[u64]| {
-        let [from, to, ins @ ..] = addresses else { return Ok(()) };
-        // SAFETY: the plan gives every operand the bytes it was made for; the output shares memory
-        // with the base only, which is not read once the output exists.
-        let out = unsafe {
-            if from != to {
-                copy_on_threads(&pool, bytes(*from, len), bytes_mut(*to, len));
-            }
-            bytes_mut(*to, len)
-        };
-        // SAFETY: as above.
-        let ins: Vec<&[u8]> = ins.iter().zip(&in_bytes).map(|(&p, &n)| unsafe { bytes(p, n) }).collect();
-        Ok(run(&ins, out, words)?)
-    };
-    let bufs = [base, output].iter().chain(inputs).map(|o| o.place).collect();
-    Step::Native { name: name.into(), run: Arc::new(code), bufs, scalars, origin }
-}
-
 /// Copies on threads where that is worth it.
 pub fn copy_on_threads(pool: &Pool, from: &[u8], to: &mut [u8]) {
     /// Bytes that a thread takes at once.
@@ -83,6 +47,15 @@ pub fn copy_on_threads(pool: &Pool, from: &[u8], to: &mut [u8]) {
             chunk.copy_from_slice(source);
         }
     });
+}
+
+/// The same of memory.
+///
+/// # Safety
+/// `n` bytes are readable at `from` and writable at `to`, and the two do not overlap.
+pub unsafe fn copy(pool: &Pool, from: *const u8, to: *mut u8, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { copy_on_threads(pool, bytes(from.cast_mut(), n), bytes_mut(to, n)) }
 }
 
 /// What a step on copies computes: it may change those of operands that it writes.

@@ -7,11 +7,11 @@
 //! elementwise function, whatever the function costs; conversions and movement are none. A step
 //! of a product is two, of complex numbers eight.
 
-use super::{Planned, bytes, is_scalar};
+use super::{Planned, is_scalar};
 use std::collections::BTreeMap;
 use tessera_abi::plan::Counts;
 use tessera_ir::graph::{Graph, NodeId};
-use tessera_ir::prim::{Site, row};
+use tessera_ir::prim::{Site, row, written_base, written_shape};
 
 /// The counts of one group. A group without kernels of its own moves bytes and has no launches.
 pub fn of(graph: &Graph, planned: &Planned) -> Counts {
@@ -25,7 +25,7 @@ pub fn of(graph: &Graph, planned: &Planned) -> Counts {
     Counts {
         kernels: planned.lowered.as_ref().map_or(0, |l| l.steps.len() as u64),
         bytes_read: group.inputs.iter().map(part).sum::<u64>() + between,
-        bytes_written: group.roots.iter().map(|&r| bytes(graph.ty(r))).sum::<u64>() + between,
+        bytes_written: group.roots.iter().map(|&r| written(graph, r)).sum::<u64>() + between,
         flops: group.members.iter().map(|&m| operations(graph, m)).sum(),
     }
 }
@@ -48,6 +48,12 @@ pub fn computing(graph: &Graph, members: &[NodeId]) -> usize {
     members.iter().filter(|&&m| row(&graph.node(m).prim).flags().work).count()
 }
 
+/// The bytes that a root writes: of a tensor that is written over, the part.
+fn written(graph: &Graph, root: NodeId) -> u64 {
+    let elems: u64 = written_shape(graph, root).iter().fold(1, |n, d| n.saturating_mul(*d));
+    elems.saturating_mul(graph.ty(root).dtype.bytes() as u64)
+}
+
 /// Elements of inputs and members that the roots of a group need, at most.
 fn needed(graph: &Graph, planned: &Planned) -> BTreeMap<NodeId, u64> {
     let group = &planned.group;
@@ -56,7 +62,9 @@ fn needed(graph: &Graph, planned: &Planned) -> BTreeMap<NodeId, u64> {
     for &m in group.members.iter().rev() {
         let wanted = out.get(&m).copied().unwrap_or(0);
         let n = graph.node(m);
-        for (position, &o) in n.operands.iter().enumerate().filter(|(_, o)| !is_scalar(graph, **o)) {
+        let over = written_base(graph, m);
+        let read = |&(position, o): &(usize, &NodeId)| !is_scalar(graph, *o) && (position > 0 || over != Some(*o));
+        for (position, &o) in n.operands.iter().enumerate().filter(read) {
             let here = if row(&n.prim).reads_all(position) { elems(o) } else { wanted.min(elems(o)) };
             let sum = out.entry(o).or_default();
             *sum = sum.saturating_add(here).min(elems(o));

@@ -114,7 +114,10 @@ impl Fuser<'_> {
     /// Nothing asked for a kernel of its own, or for directives.
     fn may_move(&self, id: NodeId) -> bool {
         let n = self.g.node(id);
-        n.origin.kernel.is_none() && !n.ty.dtype.is_complex() && !self.split.contains(&id)
+        n.origin.kernel.is_none()
+            && self.role(id) != Role::Update
+            && !n.ty.dtype.is_complex()
+            && !self.split.contains(&id)
     }
 
     /// Whether each result element is made of elements at its own place, besides what is

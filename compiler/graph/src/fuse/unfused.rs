@@ -4,7 +4,7 @@
 use super::ROW_ELEMS_MAX;
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::{Group, GroupKind, Partition, Role};
-use tessera_ir::prim::{Site, row};
+use tessera_ir::prim::{Site, row, written_shape};
 use tessera_ops::prim::Prim;
 
 /// A value that goes through memory from one group to another.
@@ -49,6 +49,10 @@ fn why(g: &Graph, value: NodeId, reader: &Group, readers: usize) -> String {
         (_, GroupKind::Copy) => "it is copied as it is".into(),
         _ if g.outputs.contains(&value) => "it is a result, too".into(),
         _ if g.node(value).policy != g.node(root).policy => "their sums follow different policies".into(),
+        (Role::Update, _) => "it is written over a part of a tensor, which ends a kernel".into(),
+        _ if role(g, root) == Role::Update && g.node(root).operands.first() == Some(&value) => {
+            "a part of it is written over, which takes it from memory".into()
+        }
         _ if at_positions => "it is read at positions that come from data".into(),
         (Role::Ordered, _) => "it walks along a dim in order, which ends a kernel".into(),
         _ if readers > 1 => format!("{readers} kernels read it, and computing it in each costs more than storing it"),
@@ -77,7 +81,7 @@ fn reduction(g: &Graph, value: NodeId, root: NodeId) -> String {
     if row > ROW_ELEMS_MAX {
         return format!("a row of {row} numbers is too long to be read twice");
     }
-    if g.ty(root).shape != *source {
+    if written_shape(g, root) != *source {
         return "what reads it does not go back over the rows that were reduced".into();
     }
     "the reductions of the other kernel have rows of another length".into()

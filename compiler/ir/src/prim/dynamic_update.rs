@@ -75,16 +75,23 @@ impl Primitive for DynamicUpdate {
         Some(lift.push(node, Prim::Scatter { add: false }, &operands))
     }
 
-    fn role(&self, _: Site) -> Role {
-        Role::Alone
+    /// What has no elements still has positions that are checked.
+    fn role(&self, at: Site) -> Role {
+        if at.elems_of(1) == 0 { Role::Alone } else { Role::Update }
     }
 
     fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
         None
     }
 
-    fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
-        Err(q.refuse("writes over its operand in place, where that is free"))
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        let (base, block) = (q.operand(0)?, q.operand(1)?);
+        let mut by = vec![];
+        for (axis, (&start, &size)) in q.node.operands[2..].iter().zip(&b.graph.ty(block).shape).enumerate() {
+            by.push((axis, b.position(q, (start, &[]), (base, axis), Some(size))?));
+        }
+        b.write_at(q, q.at, &by);
+        b.value(block, q.at, q.guards, q.part)
     }
 
     fn comes_from(&self, _: Site) -> Source {

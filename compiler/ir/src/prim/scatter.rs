@@ -81,16 +81,29 @@ impl Primitive for Scatter {
         Some(lift.push(node, Prim::Scatter { add: self.add }, &operands))
     }
 
-    fn role(&self, _: Site) -> Role {
-        Role::Alone
+    /// Sums go in order, in code of the runtime. What has no elements still has positions that are checked.
+    fn role(&self, at: Site) -> Role {
+        if self.add || at.elems_of(1) == 0 { Role::Alone } else { Role::Update }
     }
 
     fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
         None
     }
 
-    fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
-        Err(q.refuse("writes where data says, in order"))
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        if self.add {
+            return Err(q.refuse("adds where data says, in order"));
+        }
+        let (base, values) = (q.operand(0)?, q.operand(1)?);
+        let indices = &q.node.operands[2..];
+        let depth = indices.first().map_or(0, |&i| b.graph.ty(i).shape.len());
+        let (index_at, rest) = q.at.split_at(depth.min(q.at.len()));
+        let mut by = vec![];
+        for (axis, &index) in indices.iter().enumerate() {
+            by.push((axis, b.position(q, (index, index_at), (base, axis), None)?));
+        }
+        b.write_at(q, &[vec![Index::default(); indices.len()].as_slice(), rest].concat(), &by);
+        b.value(values, q.at, q.guards, q.part)
     }
 
     fn comes_from(&self, _: Site) -> Source {

@@ -60,7 +60,7 @@ impl Primitive for TakeAlong {
 
     /// What has no elements still has positions that are checked.
     fn role(&self, at: Site) -> Role {
-        if at.is_complex() || at.is_empty() { Role::Alone } else { Role::Position }
+        if at.is_empty() { Role::Alone } else { Role::Position }
     }
 
     fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {

@@ -73,8 +73,12 @@ impl Primitive for UpdateSlice<'_> {
         None
     }
 
-    fn role(&self, _: Site) -> Role {
-        if self.step.iter().all(|&s| s == 1) { Role::Element } else { Role::Alone }
+    fn role(&self, at: Site) -> Role {
+        match self.step.iter().all(|&s| s == 1) {
+            true => Role::Element,
+            false if at.elems_of(1) == 0 => Role::Alone,
+            false => Role::Update,
+        }
     }
 
     fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
@@ -83,7 +87,10 @@ impl Primitive for UpdateSlice<'_> {
 
     fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
         if self.step.iter().any(|s| *s != 1) {
-            return Err(q.refuse("writes in steps: which elements are written is no range"));
+            let at = q.at.iter().zip(self.start.iter().zip(self.step));
+            let place: Vec<Index> = at.map(|(e, (start, step))| e.times(*step).offset(*start)).collect();
+            b.write_at(q, &place, &[]);
+            return b.value(q.operand(1)?, q.at, q.guards, q.part);
         }
         let inner = (q.operand(1)?, q.part);
         b.window(inner, self.start, q.at, q.guards, |b, g| b.value(q.operand(0)?, q.at, g, q.part))

@@ -37,6 +37,19 @@ pub(crate) fn strings(items: impl IntoIterator<Item = String>) -> Attr {
     Attr::List(items.into_iter().map(Attr::Str).collect())
 }
 
+pub(crate) fn strides_attr(strides: impl IntoIterator<Item = i64>) -> Attr {
+    Attr::List(strides.into_iter().map(Attr::Int).collect())
+}
+
+/// Positions with their strides.
+pub(crate) fn parse_by<V>(op: &Op, by: Vec<V>) -> Result<Vec<(V, i64)>, TextError> {
+    let strides = op.ints("strides")?;
+    if strides.len() != by.len() {
+        return Err(op.error("as many strides as positions are expected"));
+    }
+    Ok(by.into_iter().zip(strides).collect())
+}
+
 /// `lo <= index < hi`.
 pub(crate) fn guard_text(g: &Guard, name: &dyn Fn(Var) -> String) -> String {
     format!("{} <= {} < {}", g.lo, g.index.print(name), g.hi)
@@ -125,6 +138,10 @@ fn to_op(s: &Schedule) -> Op {
         let mut op = Op::new("tessera.schedule.store");
         op.operands = vec![s.operands[st.operand as usize].name.clone(), st.value.0.to_string()];
         op.attrs = vec![("at".into(), Attr::Str(st.at.print(&name)))];
+        if !st.by.is_empty() {
+            op.operands.extend(st.by.iter().map(|(v, _)| v.0.to_string()));
+            op.attrs.push(("strides".into(), strides_attr(st.by.iter().map(|(_, n)| *n))));
+        }
         body.push(op);
     }
     let mut op = Op::new("tessera.schedule.kernel");
@@ -149,7 +166,7 @@ fn value_op(s: &Schedule, i: usize, v: &Value, name: &dyn Fn(Var) -> String) -> 
         ValueOp::Gather { operand, at, by, guards: g } => {
             let mut operands = vec![s.operands[*operand as usize].name.clone()];
             operands.extend(by.iter().map(|(v, _)| v.0.to_string()));
-            let strides = Attr::List(by.iter().map(|(_, n)| Attr::Int(*n)).collect());
+            let strides = strides_attr(by.iter().map(|(_, n)| *n));
             let mut attrs = vec![("at".to_string(), Attr::Str(at.print(name))), ("strides".into(), strides)];
             attrs.extend((!g.is_empty()).then(|| guards(g)));
             ("gather", operands, attrs)
@@ -270,11 +287,13 @@ impl Reader {
                 self.s.axes.push(a);
             }
             "tessera.schedule.store" => {
-                let [operand, value] = &op.operands[..] else {
+                let [operand, value, by @ ..] = &op.operands[..] else {
                     return Err(op.error("an operand and a value are expected"));
                 };
-                let st =
-                    Store { operand: self.operand(op, operand)?, value: self.value_id(op, value)?, at: self.at(op)? };
+                let by = by.iter().map(|o| self.value_id(op, o)).collect::<Result<Vec<_>, _>>()?;
+                let by = if by.is_empty() { vec![] } else { parse_by(op, by)? };
+                let (operand, value) = (self.operand(op, operand)?, self.value_id(op, value)?);
+                let st = Store { operand, at: self.at(op)?, by, value };
                 self.s.stores.push(st);
             }
             _ => {
@@ -301,16 +320,8 @@ impl Reader {
             "gather" => {
                 let (name, by) = op.operands.split_first().ok_or_else(|| op.error("an operand is expected"))?;
                 let by = by.iter().map(|o| self.value_id(op, o)).collect::<Result<Vec<_>, _>>()?;
-                let strides = op.ints("strides")?;
-                if strides.len() != by.len() {
-                    return Err(op.error("as many strides as positions are expected"));
-                }
-                ValueOp::Gather {
-                    operand: self.operand(op, name)?,
-                    at: self.at(op)?,
-                    by: by.into_iter().zip(strides).collect(),
-                    guards: self.guards(op)?,
-                }
+                let (operand, by) = (self.operand(op, name)?, parse_by(op, by)?);
+                ValueOp::Gather { operand, at: self.at(op)?, by, guards: self.guards(op)? }
             }
             "position" => ValueOp::Position { arg: one()?, bounds: parse_bounds(op)? },
             "argreduce" => {

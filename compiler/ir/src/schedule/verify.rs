@@ -1,6 +1,6 @@
 //! The rules of Schedule IR. A pass that breaks one has a bug.
 
-use super::{Directive, Schedule, ValueId, ValueOp};
+use super::{Directive, Schedule, Store, ValueId, ValueOp};
 use crate::index::{Index, Var};
 use std::collections::BTreeSet;
 use tessera_base::DType;
@@ -19,7 +19,7 @@ pub fn verify(s: &Schedule) -> Result<(), String> {
         value(s, i).map_err(|e| format!("%{i}: {e}"))?;
     }
     for st in &s.stores {
-        store(s, st.operand, &st.at, st.value)?;
+        store(s, st)?;
     }
     s.directives.iter().try_for_each(|d| directive(s, d))
 }
@@ -128,14 +128,21 @@ fn bounds(s: &Schedule, at: &Index, elems: u64) -> Result<(), String> {
 
 /// In range, of the right type, and one to one: sorted by stride, each axis steps over all that
 /// the smaller ones reach.
-fn store(s: &Schedule, operand: u32, at: &Index, v: ValueId) -> Result<(), String> {
-    let o = s.operands.get(operand as usize).ok_or("a store to no operand")?;
+fn store(s: &Schedule, st: &Store) -> Result<(), String> {
+    let Store { operand, at, by, value: v } = st;
+    let o = s.operands.get(*operand as usize).ok_or("a store to no operand")?;
     let value = s.values.get(v.0 as usize).ok_or("a store of no value")?;
     if !o.output || o.dtype != value.dtype {
         return Err(format!("a store of {} to `{}`", value.dtype, o.name));
     }
     axes(s, at)?;
     bounds(s, at, o.elems)?;
+    for (p, _) in by {
+        let dtype = s.values.get(p.0 as usize).ok_or("a store at no position")?.dtype;
+        if dtype != DType::I64 {
+            return Err(format!("a store at a position of {dtype}"));
+        }
+    }
     let mut strides = vec![];
     for i in 0..s.axes.len() as u32 {
         let stride = at.stride(Var(i)).ok_or("a store at an uneven index")?;

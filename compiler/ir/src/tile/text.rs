@@ -6,8 +6,8 @@ use super::{
 };
 use crate::index::{Index, Var};
 use crate::schedule::text::{
-    bounds_attrs, dtype_of, guard_text, parse_bounds, parse_guard, parse_scalar, scalar_attr, string_list, strings,
-    u32_attr, u64_attr,
+    bounds_attrs, dtype_of, guard_text, parse_bounds, parse_by, parse_guard, parse_scalar, scalar_attr, strides_attr,
+    string_list, strings, u32_attr, u64_attr,
 };
 use crate::text::{Attr, Op as Line, TextError, parse as parse_ops, print as print_ops};
 use std::collections::BTreeMap;
@@ -127,10 +127,14 @@ impl Printer<'_> {
     fn op(&self, op: &Op) -> Line {
         match op {
             Op::Def { out, def } => self.def(*out, def),
-            Op::Store { to, value, lanes, stream } => {
+            Op::Store { to, by, value, lanes, stream } => {
                 let mut line = Line::new("tessera.tile.store");
                 line.operands = vec![self.buf(to.buf), value.0.to_string()];
                 line.attrs = self.access(to);
+                if !by.is_empty() {
+                    line.operands.extend(by.iter().map(|(v, _)| v.0.to_string()));
+                    line.attrs.push(("strides".into(), strides_attr(by.iter().map(|(_, n)| *n))));
+                }
                 line.attrs.push(("lanes".into(), Attr::Int(*lanes as i64)));
                 line.attrs.push(("stream".into(), Attr::Bool(*stream)));
                 line
@@ -208,7 +212,7 @@ impl Printer<'_> {
                 let mut operands = vec![self.buf(from.buf)];
                 operands.extend(by.iter().map(|(v, _)| v.0.to_string()));
                 let mut attrs = self.access(from);
-                attrs.push(("strides".into(), Attr::List(by.iter().map(|(_, n)| Attr::Int(*n)).collect())));
+                attrs.push(("strides".into(), strides_attr(by.iter().map(|(_, n)| *n))));
                 ("gather", operands, attrs)
             }
             Def::Position { arg, check, valid } => {
@@ -333,11 +337,14 @@ impl Reader {
     fn op(&mut self, line: &Line) -> Result<Op, TextError> {
         match line.name.as_str() {
             "tessera.tile.store" => {
-                let [_, value] = &line.operands[..] else {
+                let [_, value, by @ ..] = &line.operands[..] else {
                     return Err(line.error("a buffer and a value are expected"));
                 };
                 let value = self.val(line, value)?;
-                Ok(Op::Store { to: self.access(line)?, value, lanes: lanes_attr(line)?, stream: line.bool("stream")? })
+                let by = by.iter().map(|o| self.val(line, o)).collect::<Result<Vec<_>, _>>()?;
+                let by = if by.is_empty() { vec![] } else { parse_by(line, by)? };
+                let (to, lanes) = (self.access(line)?, lanes_attr(line)?);
+                Ok(Op::Store { to, by, value, lanes, stream: line.bool("stream")? })
             }
             "tessera.tile.for" => self.for_op(line),
             "tessera.tile.mma" => self.mma(line),
@@ -457,11 +464,7 @@ impl Reader {
             "load" => Def::Load(self.access(line)?),
             "gather" => {
                 let by = (1..line.operands.len()).map(arg).collect::<Result<Vec<_>, _>>()?;
-                let strides = line.ints("strides")?;
-                if strides.len() != by.len() {
-                    return Err(line.error("as many strides as positions are expected"));
-                }
-                Def::Gather { from: self.access(line)?, by: by.into_iter().zip(strides).collect() }
+                Def::Gather { from: self.access(line)?, by: parse_by(line, by)? }
             }
             "position" => {
                 Def::Position { arg: arg(0)?, check: u32_attr(line, "check")?, valid: u32_attr(line, "valid")? }

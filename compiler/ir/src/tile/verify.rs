@@ -115,8 +115,8 @@ impl Checker<'_> {
                 self.def(*out, def).map_err(|e| format!("%{}: {e}", out.0))?;
                 self.define(*out)
             }
-            Op::Store { to, value, lanes, .. } => {
-                self.store(to, *value, *lanes).map_err(|e| format!("a store of %{}: {e}", value.0))
+            Op::Store { to, by, value, lanes, .. } => {
+                self.store(to, by, *value, *lanes).map_err(|e| format!("a store of %{}: {e}", value.0))
             }
             Op::For(f) => self.for_op(f),
             Op::Prefetch { buf, at } => self.buf(*buf).and_then(|_| self.index(at)),
@@ -160,18 +160,7 @@ impl Checker<'_> {
             }
             Def::Gather { from, by } => {
                 is(kind_of(self.buf(from.buf)?.dtype))?;
-                by.iter().try_for_each(|(p, _)| {
-                    let t = self.ty(*p)?;
-                    let fits = t.kind == Kind::I64 && (t.lanes == ty.lanes || t.lanes == 1);
-                    if fits { Ok(()) } else { Err(format!("position %{} does not fit", p.0)) }
-                })?;
-                self.index(&from.at)?;
-                from.guards.iter().try_for_each(|g| self.index(&g.index))?;
-                if from.valid > ty.lanes || from.valid == 0 {
-                    Err("more valid lanes than lanes".into())
-                } else {
-                    Ok(())
-                }
+                self.at_positions(from, by, ty.lanes)
             }
             Def::Position { arg, check, valid } => {
                 if self.k.checks.get(*check as usize).is_none() {
@@ -231,13 +220,32 @@ impl Checker<'_> {
         }
     }
 
-    fn store(&self, to: &Access, value: Val, lanes: u32) -> Result<(), String> {
+    /// An access further on by positions, of which the kernel itself checks that they are in range.
+    fn at_positions(&self, access: &Access, by: &[(Val, i64)], lanes: u32) -> Result<(), String> {
+        for (p, _) in by {
+            let t = self.ty(*p)?;
+            if t.kind != Kind::I64 || (t.lanes != lanes && t.lanes != 1) {
+                return Err(format!("position %{} does not fit", p.0));
+            }
+        }
+        self.index(&access.at)?;
+        access.guards.iter().try_for_each(|g| self.index(&g.index))?;
+        match access.valid {
+            n if n > lanes || n == 0 => Err(format!("{n} valid lanes of {lanes}")),
+            _ => Ok(()),
+        }
+    }
+
+    fn store(&self, to: &Access, by: &[(Val, i64)], value: Val, lanes: u32) -> Result<(), String> {
         let (b, t) = (self.buf(to.buf)?, self.ty(value)?);
         if b.space == Space::In {
             return Err(format!("`{}` is only read", b.name));
         }
         if kind_of(b.dtype) != Some(t.kind) || (t.lanes != lanes && t.lanes != 1) {
             return Err(format!("the value does not fit `{}`", b.name));
+        }
+        if !by.is_empty() {
+            return self.at_positions(to, by, lanes);
         }
         if lanes > 1 && !to.at.uses(LANE) {
             return Err("all lanes go to one place".into());

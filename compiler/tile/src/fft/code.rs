@@ -81,7 +81,7 @@ impl Code {
 
     pub fn store(&mut self, buf: u32, at: Index, value: Val, valid: u32) {
         let to = Access { buf, at, valid, guards: vec![] };
-        self.push(Op::Store { to, value, lanes: self.lanes, stream: false });
+        self.push(Op::Store { to, by: vec![], value, lanes: self.lanes, stream: false });
     }
 
     /// Zeros in all lanes.
