@@ -383,7 +383,8 @@ impl Backend {
                     kernel_costs::add(&mut plan.counts, &kernel_costs::of(graph, p));
                 }
                 // What is written over is there first; where it lies in the same memory nothing is copied.
-                if let Some(base) = written_base(graph, root) {
+                // A host scalar is written over as a whole.
+                if let Some(base) = written_base(graph, root).filter(|b| !is_scalar(graph, *b)) {
                     let (dst, src) = (buffer_of(memory, root), buffer_of(memory, base));
                     if dst != src {
                         plan.steps.push(Step::Copy { dst, src, bytes: bytes(graph.ty(root)) });

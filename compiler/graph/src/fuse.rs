@@ -355,7 +355,9 @@ impl Fuser<'_> {
         let Prim::Reduce { axes, .. } = &n.prim else { return false };
         let (source, target) = (&self.g.ty(n.operands[0]).shape[..], self.space(root));
         let lead = source.len() - axes.len();
-        let trailing = axes.iter().all(|&a| a >= lead);
+        // A row that is written over a part of a tensor lies in even steps there if it is along one dim.
+        let even = self.role(root) != Role::Update || source[lead..].iter().filter(|&&n| n > 1).count() <= 1;
+        let trailing = axes.iter().all(|&a| a >= lead) && even;
         let row: u64 = source[lead..].iter().product();
         let per_row = target.get(..lead) == Some(&source[..lead]) && target[lead..].iter().all(|&s| s == 1);
         if source != target && !per_row || !trailing || axes.is_empty() || row > ROW_ELEMS_MAX || row == 0 {

@@ -77,7 +77,7 @@ impl Primitive for DynamicUpdate {
 
     /// What has no elements still has positions that are checked.
     fn role(&self, at: Site) -> Role {
-        if at.elems_of(1) == 0 { Role::Alone } else { Role::Update }
+        if at.is_empty() || at.elems_of(1) == 0 { Role::Alone } else { Role::Update }
     }
 
     fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {

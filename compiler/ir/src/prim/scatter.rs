@@ -83,7 +83,7 @@ impl Primitive for Scatter {
 
     /// Sums go in order, in code of the runtime. What has no elements still has positions that are checked.
     fn role(&self, at: Site) -> Role {
-        if self.add || at.elems_of(1) == 0 { Role::Alone } else { Role::Update }
+        if self.add || at.is_empty() || at.elems_of(1) == 0 { Role::Alone } else { Role::Update }
     }
 
     fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
