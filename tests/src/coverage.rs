@@ -7,7 +7,7 @@ use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::GroupKind;
 use tessera_ops::prim::{Prim, Steps};
 
-/// Whether a node runs alone by design: sorting, writing and adding at positions from data
+/// Whether a node runs alone by design: sorting and adding at positions from data
 /// and loops are code of the runtime; products of tf32 round their operands, and of
 /// complex numbers kernels cover sums and movement only; an operation without elements, or whose
 /// bytes stay as they are, needs no kernel.
@@ -25,7 +25,10 @@ fn alone_by_design(graph: &Graph, id: NodeId) -> bool {
         Prim::Dot { .. } if operands(DType::Tf32) => true,
         // Of one row, whose only step is the first.
         Prim::Dot { steps: Steps::To, .. } if n.ty.shape.iter().rev().nth(1) == Some(&1) => true,
-        _ => n.ty.dtype == DType::C64 || operands(DType::C64) || n.ty.elems() == Some(0),
+        // Of complex numbers kernels cover movement and sums.
+        Prim::Dot { .. } | Prim::Cumulate { .. } | Prim::Reduce { .. } if operands(DType::C64) => true,
+        Prim::Fft(_) | Prim::BlockDot { .. } => true,
+        _ => n.ty.elems() == Some(0),
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::operators::call;
 use crate::random::Fill;
 use crate::random_graph::{Builder, Case, elems};
-use tessera_base::DType;
+use tessera_base::{Blocks, DType};
 use tessera_ir::graph::{NodeId, Policy};
 use tessera_ops::prim::{Prim, Scalar};
 use tessera_ops::surface::{Arg, Id};
@@ -231,6 +231,23 @@ fn every_third() -> Case {
     p.finish("every_third", &[y])
 }
 
+/// Numbers of four and five bits, there and back.
+fn blocks(format: Blocks) -> Case {
+    let mut p = Program::new(18);
+    let x = p.tensor(&[37, 96], DType::F32);
+    let x = p.op("exp", &[x]);
+    let q = p.b.push(Prim::Quantize { format }, &[NodeId(x.0)], &[37, 3, format.bytes() as u64], DType::U8);
+    p.finish(&format!("blocks_{}", format.name()), &[Id(q.0)])
+}
+
+fn numbers(format: Blocks) -> Case {
+    let mut p = Program::new(19);
+    let q = p.tensor(&[19, 2, format.bytes() as u64], DType::U8);
+    let x = p.node(Prim::Dequantize { format }, &[q], &[19, 2 * format.elems() as u64]);
+    let y = p.op("tanh", &[x]);
+    p.finish(&format!("numbers_{}", format.name()), &[y])
+}
+
 /// One of each kind; each is compiled code throughout.
 pub fn compiled() -> Vec<Case> {
     use DType::*;
@@ -273,5 +290,10 @@ pub fn compiled() -> Vec<Case> {
         overwritten(1),
         overwritten(90),
         every_third(),
+        blocks(Blocks::Q8_0),
+        blocks(Blocks::Q5_0),
+        blocks(Blocks::Q4_1),
+        numbers(Blocks::Q5_1),
+        numbers(Blocks::Q6K),
     ]
 }

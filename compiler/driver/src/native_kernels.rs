@@ -48,7 +48,7 @@ pub fn native_kernel(
         Prim::Sort { .. } => true,
         Prim::ArgSort { .. } => result.dtype == DType::I64,
         Prim::Scatter { add: true } | Prim::ScatterAddAlong { .. } => true,
-        Prim::Dequantize { .. } | Prim::BlockDot { .. } => true,
+        Prim::BlockDot { .. } => true,
         _ => false,
     };
     if !fits || result.dtype == DType::C64 || types.iter().any(|t| t.dtype == DType::C64) {
@@ -69,10 +69,6 @@ pub fn native_kernel(
             }
             Prim::Scatter { .. } => Ok(scatter_add(&pool, &types, &operands, out)?),
             Prim::ScatterAddAlong { axis } => Ok(scatter_add_along(&pool, *axis, &types, &operands, out)?),
-            Prim::Dequantize { format } => {
-                block_quant::numbers(&pool, *format, operands[0], out);
-                Ok(())
-            }
             Prim::BlockDot { format } => {
                 let (x, w) = (&types[0].shape, &types[1].shape);
                 block_quant::product(

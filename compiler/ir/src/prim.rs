@@ -3,6 +3,7 @@
 //! [`columns::Primitive`] says what a row has to state. A pass asks the row of a node ([`row`]) instead of a list of primitives.
 
 pub mod columns;
+mod block;
 
 pub use columns::{Primitive, Site, Summand};
 

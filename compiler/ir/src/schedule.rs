@@ -78,6 +78,13 @@ pub enum ValueOp {
     Index(Index),
     /// All guards hold, bool.
     Within(Vec<Guard>),
+    /// The bits of an f16 number, i16.
+    HalfBits(ValueId),
+    /// The f16 number in two bytes.
+    Half {
+        low: ValueId,
+        high: ValueId,
+    },
     /// Random word `at` of a key: 32 bits as i64, see [`tessera_ops::reference::random_bits_program`].
     Random {
         key: [ValueId; 2],
@@ -335,12 +342,14 @@ impl Schedule {
         match &self.value(v).op {
             ValueOp::Map { args, .. } => args.clone(),
             ValueOp::Cast(a)
+            | ValueOp::HalfBits(a)
             | ValueOp::Reduce { arg: a, .. }
             | ValueOp::ArgReduce { arg: a, .. }
             | ValueOp::Cumulate { arg: a, .. }
             | ValueOp::Position { arg: a, .. } => vec![*a],
             ValueOp::Gather { by, .. } => by.iter().map(|(v, _)| *v).collect(),
             ValueOp::Random { key, .. } => key.to_vec(),
+            ValueOp::Half { low, high } => vec![*low, *high],
             ValueOp::Dot { a, b, start, .. } => [*a, *b].into_iter().chain(*start).collect(),
             _ => vec![],
         }

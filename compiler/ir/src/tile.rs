@@ -90,6 +90,13 @@ pub enum Def {
     },
     /// All guards hold.
     Within(Vec<Guard>),
+    /// The bits of an f32 that f16 holds, as f16: i16.
+    HalfBits(Val),
+    /// The f16 number in two bytes, as an f32.
+    Half {
+        low: Val,
+        high: Val,
+    },
     /// Random word `at` of a key, 32 bits as i64: [`tessera_ops::reference::random_bits_program`]. Words come four at a
     /// time, so neighbours cost a fourth of words that are apart.
     Random {
@@ -265,8 +272,12 @@ impl Op {
                 Def::Gather { by, .. } => by.iter().for_each(|(v, _)| f(*v)),
                 Def::Random { key, .. } => key.iter().for_each(|v| f(*v)),
                 Def::Map { args, .. } => args.iter().for_each(|v| f(*v)),
-                Def::Position { arg, .. } | Def::Cast { arg, .. } | Def::Lanes { arg, .. } => f(*arg),
-                Def::Fold { acc: a, value: b, .. } | Def::Pair { even: a, odd: b } => [*a, *b].into_iter().for_each(f),
+                Def::HalfBits(arg) | Def::Position { arg, .. } | Def::Cast { arg, .. } | Def::Lanes { arg, .. } => {
+                    f(*arg)
+                }
+                Def::Fold { acc: a, value: b, .. } | Def::Pair { even: a, odd: b } | Def::Half { low: a, high: b } => {
+                    [*a, *b].into_iter().for_each(f)
+                }
             },
             Op::Store { value, by, .. } => {
                 f(*value);

@@ -5,12 +5,14 @@ use crate::extremes::{self, Extreme};
 use crate::instr::{Builder, IntPred, RealPred, V};
 use crate::memory::By;
 use crate::program;
+use crate::random_words;
 use std::collections::HashMap;
 use tessera_base::DType;
 use tessera_ir::index::{Index, Term, Var};
 use tessera_ir::tile::{Carry, Def, For, Kernel, LANE, Op, POINT, Space, Val, cast_programs, map_programs};
 use tessera_ops::map::{MapOp, kind_of};
 use tessera_ops::prim::{Reduction, Scalar};
+use tessera_ops::reference::random_bits_program;
 use tessera_ops::scalar::{IntOp, Kind, Program};
 
 /// The state of one kernel's emission.
@@ -192,10 +194,18 @@ impl Emitter<'_> {
                 let all = self.guards(guards, lanes)?;
                 all.unwrap_or_else(|| self.b.const_int(self.b.int(1), 1, lanes))
             }
-            Def::Random { key, at } => {
-                let key = [self.random_key(key[0], lanes)?, self.random_key(key[1], lanes)?];
-                self.random_words(key, at, lanes)?
+            Def::HalfBits(arg) => {
+                let half = self.encode(self.wide(*arg, lanes)?, DType::F16, lanes)?;
+                self.b.bitcast(half, self.b.kind(Kind::I16, lanes))
             }
+            Def::Half { low, high } => {
+                let i16 = self.b.kind(Kind::I16, lanes);
+                let [low, high] = [self.wide(*low, lanes)?, self.wide(*high, lanes)?].map(|v| self.b.zext(v, i16));
+                let bits = self.b.or(low, self.b.shl(high, self.b.const_int(self.b.int(16), 8, lanes)));
+                let half = self.b.bitcast(bits, self.b.vec(self.b.half(), lanes));
+                self.b.fpext(half, self.b.kind(Kind::F32, lanes))
+            }
+            Def::Random { key, at } => self.random(*key, at, lanes)?,
             Def::Map { op, dtype, args } => {
                 let args = args.iter().map(|a| self.wide(*a, lanes)).collect::<Result<Vec<_>, _>>()?;
                 self.map(*op, *dtype, &args, lanes)?
@@ -220,6 +230,21 @@ impl Emitter<'_> {
             }
             Def::Tree { kind: monoid, buf, at, count } => self.tree(*monoid, kind, lanes, *buf, at, *count)?,
         })
+    }
+
+    /// Word `at` of a key in each lane. Lanes that are neighbours share blocks, if the place of the first in its block is known.
+    fn random(&self, key: [Val; 2], at: &Index, lanes: u32) -> Result<V, LlvmError> {
+        let first = at.without(LANE);
+        let whole = first.terms.iter().all(|(_, c)| c % random_words::WORDS == 0);
+        let one = key.iter().all(|k| self.kernel.ty(*k).lanes == 1);
+        if one && whole && lanes > 1 && at.stride(LANE) == Some(1) {
+            let skipped = first.constant.rem_euclid(random_words::WORDS);
+            let block = self.b.lshr(self.index(&first.offset(-skipped), 1)?, self.b.i64(2));
+            let key = [self.value(key[0])?, self.value(key[1])?];
+            return Ok(random_words::neighbours(&self.b, key, block, skipped as u32, lanes));
+        }
+        let [low, high] = [self.wide(key[0], lanes)?, self.wide(key[1], lanes)?];
+        self.program(&random_bits_program(), &[self.index(at, lanes)?, low, high], lanes)
     }
 
     pub fn program(&self, p: &Program, args: &[V], lanes: u32) -> Result<V, LlvmError> {

@@ -173,6 +173,16 @@ impl Machine<'_> {
             Def::Within(guards) => {
                 Words { kind, words: (0..lanes).map(|l| self.held(guards, l as i64) as u64).collect() }
             }
+            Def::HalfBits(arg) => {
+                let program = store_program(DType::F16).ok_or("no f16")?;
+                run(&[program], &[self.value(*arg, lanes)?.lane()], n)
+            }
+            Def::Half { low, high } => {
+                let (low, high) = (self.value(*low, lanes)?, self.value(*high, lanes)?);
+                let bits = low.words.iter().zip(&high.words).map(|(l, h)| l & 0xff | (h & 0xff) << 8).collect();
+                let program = widen_program(DType::F16).ok_or("no f16")?;
+                run(&[program], &[Words { kind: Kind::I16, words: bits }.lane()], n)
+            }
             Def::Random { key, at } => {
                 let at = Words { kind, words: (0..lanes).map(|l| self.index(at, i64::from(l)) as u64).collect() };
                 let [low, high] = [self.value(key[0], lanes)?, self.value(key[1], lanes)?];

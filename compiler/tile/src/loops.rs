@@ -357,11 +357,7 @@ impl<'s> Plan<'s> {
         self.recall(n, self.reductions.len());
         // All values first: the memory of a result may be that of an operand.
         let values = self.s.stores.iter().map(|st| n.eval(st.value)).collect::<Result<Vec<_>, _>>()?;
-        let positions = n.positions()?;
-        for ((st, value), by) in self.s.stores.iter().zip(values).zip(positions) {
-            n.store_result(st, by, value, self.stream);
-        }
-        Ok(())
+        self.s.stores.iter().zip(values).try_for_each(|(st, value)| n.store_result(st, value, self.stream))
     }
 
     fn inner_loops(&self, n: &mut Nest<'s>, depth: usize) -> Result<(), LowerError> {

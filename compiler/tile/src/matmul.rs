@@ -740,10 +740,6 @@ impl<'s> Compute<'_, 's> {
         // All values first: the memory of a result may be that of an operand.
         let values = stores().map(|(i, st)| n.eval(above.get(i).copied().unwrap_or(st.value)));
         let values = values.collect::<Result<Vec<_>, _>>()?;
-        let positions = n.positions()?;
-        for (((_, st), value), by) in stores().zip(values).zip(positions) {
-            n.store_result(st, by, value, false);
-        }
-        Ok(())
+        stores().zip(values).try_for_each(|((_, st), value)| n.store_result(st, value, false))
     }
 }

@@ -323,6 +323,14 @@ impl<'s> Nest<'s> {
                 let lanes = if guards.iter().any(|g| g.index.uses(LANE)) { self.lanes } else { 1 };
                 (Def::Within(guards), lanes)
             }
+            ValueOp::HalfBits(arg) => {
+                let arg = self.eval(*arg)?;
+                (Def::HalfBits(arg), self.kernel.ty(arg).lanes)
+            }
+            ValueOp::Half { low, high } => {
+                let (low, high) = (self.eval(*low)?, self.eval(*high)?);
+                (Def::Half { low, high }, wide(self, &[low, high]))
+            }
             ValueOp::Random { key, at } => {
                 let (key, at) = ([self.eval(key[0])?, self.eval(key[1])?], self.resolve(at));
                 let lanes = if at.uses(LANE) { self.lanes } else { wide(self, &key) };
@@ -346,7 +354,8 @@ impl<'s> Nest<'s> {
         let args: &[Val] = match &def {
             Def::Map { args, .. } => args,
             Def::Random { key, .. } => key,
-            Def::Cast { arg, .. } | Def::Position { arg, .. } => std::slice::from_ref(arg),
+            Def::Half { low, high } => &[*low, *high],
+            Def::HalfBits(arg) | Def::Cast { arg, .. } | Def::Position { arg, .. } => std::slice::from_ref(arg),
             Def::Gather { by, .. } => &by.iter().map(|(p, _)| *p).collect::<Vec<_>>(),
             _ => &[],
         };
@@ -380,24 +389,21 @@ impl<'s> Nest<'s> {
         self.push(Op::Store { to: Access { buf, at, valid, guards: vec![] }, by: vec![], value, lanes, stream });
     }
 
-    /// Where the results go from the present places: positions from data.
-    pub fn positions(&mut self) -> Result<Vec<Vec<(Val, i64)>>, LowerError> {
-        let s = self.s;
-        let position = |n: &mut Self, &(v, stride): &(ValueId, i64)| Ok((n.eval(v)?, stride));
-        s.stores.iter().map(|st| st.by.iter().map(|p| position(self, p)).collect()).collect()
-    }
-
-    /// Stores a result at the present places, further on by `by`.
-    pub fn store_result(&mut self, st: &Store, by: Vec<(Val, i64)>, value: Val, stream: bool) {
+    /// Stores a result at the present places.
+    pub fn store_result(&mut self, st: &Store, value: Val, stream: bool) -> Result<(), LowerError> {
         let (buf, at) = (self.tensor(st.operand), self.resolve(&st.at));
-        if by.is_empty() {
-            return self.store(buf, at, value, stream);
+        if st.by.is_empty() {
+            self.store(buf, at, value, stream);
+            return Ok(());
         }
+        let by =
+            st.by.iter().map(|(p, stride)| Ok((self.eval(*p)?, *stride))).collect::<Result<Vec<_>, LowerError>>()?;
         // Lanes that all go to one element count too: the last one stays.
         let wide = [value].into_iter().chain(by.iter().map(|p| p.0)).any(|v| self.kernel.ty(v).lanes > 1);
         let lanes = if wide || at.uses(LANE) { self.lanes } else { 1 };
         let valid = if lanes > 1 { self.valid } else { 1 };
         self.push(Op::Store { to: Access { buf, at, valid, guards: vec![] }, by, value, lanes, stream: false });
+        Ok(())
     }
 }
 

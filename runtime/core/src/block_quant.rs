@@ -1,4 +1,4 @@
-//! Products with numbers in blocks, and the numbers themselves.
+//! Products with numbers in blocks.
 //!
 //! The blocks stay as they are in memory: a panel of [`COLUMNS`] rows of blocks is turned into
 //! f32 in registers (or a small buffer) and used at once, so a product of one row moves the bytes
@@ -20,8 +20,6 @@ const ROWS: usize = 8;
 const ELEMS_MAX: usize = 256;
 /// Multiply-adds that are worth a thread's wake-up.
 const WAKE_STEPS: usize = 1 << 16;
-/// Bytes of numbers that a thread turns at once.
-const TURN_BYTES: usize = 1 << 16;
 
 /// A product `f32[m, k] @ blocks[n, k / elems, bytes]` turned, with where its parts are.
 struct Product<'a> {
@@ -173,24 +171,6 @@ fn fma(p: &Product, panel: usize) {
     p.through_buffer(panel);
 }
 
-/// The numbers of blocks, as bytes of f32.
-pub fn numbers(pool: &Pool, format: Blocks, blocks: &[u8], out: &mut [u8]) {
-    let (elems, bytes) = (format.elems(), format.bytes());
-    if Some(out.len()) != (blocks.len() / bytes).checked_mul(elems * 4) {
-        return;
-    }
-    let per = TURN_BYTES / (elems * 4);
-    pool.each_chunk(out, per * elems * 4, &|i, chunk| {
-        let mut values = [0.0; ELEMS_MAX];
-        for (block, to) in blocks[i * per * bytes..].chunks_exact(bytes).zip(chunk.chunks_exact_mut(elems * 4)) {
-            format.decode(block, &mut values);
-            for (to, value) in to.as_chunks_mut::<4>().0.iter_mut().zip(&values) {
-                *to = value.to_le_bytes();
-            }
-        }
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,27 +245,12 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_those_of_the_format() {
-        let pool = Pool::new(2);
-        for format in Blocks::ALL {
-            let w = blocks(format, 1000, 3);
-            let mut out = vec![0; 1000 * format.elems() * 4];
-            numbers(&pool, format, &w, &mut out);
-            let mut one = [0.0; ELEMS_MAX];
-            format.decode(&w[999 * format.bytes()..], &mut one);
-            let last: Vec<u8> = one[..format.elems()].iter().flat_map(|v| v.to_le_bytes()).collect();
-            assert_eq!(&out[999 * format.elems() * 4..], last);
-        }
-    }
-
-    #[test]
     fn sizes_that_do_not_fit_compute_nothing() {
         let pool = Pool::new(1);
         let mut out = vec![1; 4];
         product(&pool, Blocks::Q8_0, [1, 32, 1], &[0; 127], &[0; 34], &mut out);
         product(&pool, Blocks::Q8_0, [1, 31, 1], &[0; 124], &[0; 34], &mut out);
         product(&pool, Blocks::Q8_0, [usize::MAX, 32, 1], &[0; 128], &[0; 34], &mut out);
-        numbers(&pool, Blocks::Q8_0, &[0; 33], &mut out);
         assert_eq!(out, [1; 4]);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Blocks::{self, *};
 use half::f16;
+use std::cmp::Ordering;
 
 impl Blocks {
     /// Whether numbers can be put into blocks of this format; others are only read.
@@ -21,8 +22,7 @@ impl Blocks {
         let held = |scale: f32| if finite { f16::from_f32(scale) } else { f16::NAN };
         // The largest with its sign, so that it is met exactly.
         let most = x.iter().fold(0.0f32, |m, &v| if v.abs() > m.abs() { v } else { m });
-        let low = x.iter().copied().fold(f32::INFINITY, f32::min);
-        let high = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let (low, high) = (ends(x, f32::INFINITY, Ordering::Less), ends(x, f32::NEG_INFINITY, Ordering::Greater));
         match self {
             Q8_0 => {
                 let d = held(most.abs() / 127.0);
@@ -46,6 +46,11 @@ impl Blocks {
             }
         }
     }
+}
+
+/// The least or the greatest of numbers, where −0 is below 0.
+fn ends(x: &[f32], start: f32, side: Ordering) -> f32 {
+    x.iter().fold(start, |m, v| if v.total_cmp(&m) == side { *v } else { m })
 }
 
 /// How many steps of the scale a number is from `least`.

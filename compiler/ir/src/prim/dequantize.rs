@@ -1,3 +1,4 @@
+use crate::prim::block;
 use crate::prim::columns::*;
 
 /// Blocks as numbers.
@@ -56,15 +57,15 @@ impl Primitive for Dequantize {
     }
 
     fn role(&self, _: Site) -> Role {
-        Role::Alone
+        Role::Element
     }
 
     fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
         None
     }
 
-    fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
-        Err(q.refuse("turns blocks, whose numbers share bytes"))
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        block::number(b, q, self.format)
     }
 
     fn comes_from(&self, _: Site) -> Source {

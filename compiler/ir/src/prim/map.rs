@@ -82,8 +82,9 @@ impl Primitive for Map {
         None
     }
 
-    fn role(&self, at: Site) -> Role {
-        if at.is_complex() { Role::Alone } else { Role::Element }
+    /// There are none of complex numbers.
+    fn role(&self, _: Site) -> Role {
+        Role::Element
     }
 
     fn asks(&self, at: Site, part: &part::Part) -> Option<Vec<part::Part>> {
@@ -101,11 +102,7 @@ impl Primitive for Map {
 
     fn cost(&self, at: Site) -> Cost {
         let (elems, each) = (at.elems() as f64, f64::from(self.op.def().cost));
-        // Complex numbers have no kernels for it.
-        let again = match at.node.ty.dtype.is_complex() {
-            true => Again::Dear(elems * 50.0),
-            false => Again::Cheap(elems * 0.1 * each),
-        };
+        let again = Again::Cheap(elems * 0.1 * each);
         Cost { operations: at.elems(), again, interpreted: elems * each * 2.0 }
     }
 

@@ -1,3 +1,4 @@
+use crate::prim::block::encode;
 use crate::prim::columns::*;
 
 /// Numbers as blocks.
@@ -59,16 +60,17 @@ impl Primitive for Quantize {
         None
     }
 
-    fn role(&self, _: Site) -> Role {
-        Role::Alone
+    /// Bytes go over the numbers of a block several times.
+    fn role(&self, at: Site) -> Role {
+        if at.is_empty() { Role::Alone } else { Role::Ordered }
     }
 
     fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
         None
     }
 
-    fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
-        Err(q.refuse("turns blocks, whose numbers share bytes"))
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        encode::byte(b, q, self.format)
     }
 
     fn comes_from(&self, _: Site) -> Source {

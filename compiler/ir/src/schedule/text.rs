@@ -190,6 +190,8 @@ fn value_op(s: &Schedule, i: usize, v: &Value, name: &dyn Fn(Var) -> String) -> 
         ValueOp::Const(c) => ("const", vec![], vec![("value".into(), scalar_attr(*c))]),
         ValueOp::Index(e) => ("index", vec![], vec![("at".into(), Attr::Str(e.print(name)))]),
         ValueOp::Within(g) => ("within", vec![], vec![guards(g)]),
+        ValueOp::HalfBits(a) => ("half_bits", ids(&[*a]), vec![]),
+        ValueOp::Half { low, high } => ("half", ids(&[*low, *high]), vec![]),
         ValueOp::Random { key, at } => ("random", ids(key), vec![("at".into(), Attr::Str(at.print(name)))]),
         ValueOp::Map { op, args } => ("map", ids(args), vec![("op".into(), Attr::Str(op.name().into()))]),
         ValueOp::Cast(a) => ("cast", ids(&[*a]), vec![]),
@@ -337,6 +339,11 @@ impl Reader {
             "const" => ValueOp::Const(parse_scalar(op)?),
             "index" => ValueOp::Index(self.at(op)?),
             "within" => ValueOp::Within(self.guards(op)?),
+            "half_bits" => ValueOp::HalfBits(one()?),
+            "half" => match args()?[..] {
+                [low, high] => ValueOp::Half { low, high },
+                _ => return Err(op.error("two bytes are expected")),
+            },
             "random" => match args()?[..] {
                 [low, high] => ValueOp::Random { key: [low, high], at: self.at(op)? },
                 _ => return Err(op.error("the two words of a key are expected")),

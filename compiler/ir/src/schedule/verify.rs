@@ -64,6 +64,11 @@ fn value(s: &Schedule, i: usize) -> Result<(), String> {
         ValueOp::Within(guards) => {
             same(DType::Bool, v.dtype).and_then(|()| guards.iter().try_for_each(|g| axes(s, &g.index)))
         }
+        ValueOp::HalfBits(a) => same(DType::F16, dtype(*a)).and_then(|()| same(DType::I16, v.dtype)),
+        ValueOp::Half { low, high } => {
+            [low, high].into_iter().try_for_each(|b| same(DType::U8, dtype(*b)))?;
+            same(DType::F16, v.dtype)
+        }
         ValueOp::Random { key, at } => {
             key.iter().try_for_each(|k| same(DType::I64, dtype(*k)))?;
             same(DType::I64, v.dtype).and_then(|()| axes(s, at))

@@ -223,6 +223,8 @@ impl Printer<'_> {
                 ("position", ids(&[*arg]), attrs)
             }
             Def::Within(g) => ("within", vec![], vec![("guards".into(), self.guards(g))]),
+            Def::HalfBits(arg) => ("half_bits", ids(&[*arg]), vec![]),
+            Def::Half { low, high } => ("half", ids(&[*low, *high]), vec![]),
             Def::Random { key, at } => ("random", ids(key), vec![("at".into(), self.index(at))]),
             Def::Map { op, dtype, args } => {
                 ("map", ids(args), vec![("op".into(), text(op.name())), ("dtype".into(), text(dtype.name()))])
@@ -470,6 +472,8 @@ impl Reader {
                 Def::Position { arg: arg(0)?, check: u32_attr(line, "check")?, valid: u32_attr(line, "valid")? }
             }
             "within" => Def::Within(self.guards(line)?),
+            "half_bits" => Def::HalfBits(arg(0)?),
+            "half" => Def::Half { low: arg(0)?, high: arg(1)? },
             "random" => Def::Random { key: [arg(0)?, arg(1)?], at: self.parse_index(line, line.str("at")?)? },
             "map" => {
                 let word = line.str("op")?;

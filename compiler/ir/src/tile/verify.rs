@@ -172,6 +172,11 @@ impl Checker<'_> {
                 fits(*arg, Kind::I64).and_then(|()| is(Some(Kind::I64)))
             }
             Def::Within(g) => is(Some(Kind::Bool)).and_then(|()| g.iter().try_for_each(|g| self.index(&g.index))),
+            Def::HalfBits(arg) => fits(*arg, Kind::F32).and_then(|()| is(Some(Kind::I16))),
+            Def::Half { low, high } => {
+                [low, high].into_iter().try_for_each(|b| fits(*b, Kind::U8))?;
+                is(Some(Kind::F32))
+            }
             Def::Random { key, at } => {
                 key.iter().try_for_each(|k| fits(*k, Kind::I64))?;
                 is(Some(Kind::I64)).and_then(|()| self.index(at))
