@@ -8,7 +8,7 @@ use crate::tiles;
 use std::sync::Arc;
 use tessera::backend::{Backend, BackendError, Options};
 use tessera::cache::DiskCache;
-use tessera_abi::plan::{Plan, Step};
+use tessera_abi::plan::{Loop, Plan, Step};
 use tessera_base::DType;
 use tessera_graph::PIPELINE;
 use tessera_ir::graph::Graph;
@@ -148,7 +148,7 @@ impl Bench {
         let given = arguments(graph, &case.inputs, 1)?;
         let got = outputs(execute(&plan, given, &self.three, &mut self.work));
         same("compiled, 3 threads, in place, off alignment", graph, &expected, &got)?;
-        let native = plan.steps.iter().filter(|s| matches!(s, Step::Native { .. })).count() as u64;
+        let native = plan.steps.iter().filter(|s| matches!(s, Step::Native { .. } | Step::Loop(_))).count() as u64;
         Ok(Work { nodes: graph.nodes.len() as u64, kernels: plan.counts.kernels, native, stopped: expected.is_err() })
     }
 }
@@ -162,8 +162,13 @@ impl Default for Bench {
 /// The plan with every grid point worth a thread.
 pub fn finely(mut plan: Plan) -> Plan {
     for step in &mut plan.steps {
-        if let Step::Kernel { grain, .. } = step {
-            *grain = 1;
+        match step {
+            Step::Kernel { grain, .. } => *grain = 1,
+            Step::Loop(l) => {
+                let body = finely(l.body.clone());
+                *l = Arc::new(Loop { body, ..Loop::clone(l) });
+            }
+            Step::Native { .. } | Step::Copy { .. } => {}
         }
     }
     plan

@@ -273,20 +273,21 @@ fn looped(devices: &mut [Option<Runner>], who: &[usize]) -> Result<(), String> {
     let (mut all, mut state, mut stacked) = (vec![], vec![], vec![]);
     for &d in who {
         let r = runner(d)?;
-        let Prim::Scan { body, carry, sequences, trips } = r.graph.node(r.next()).prim else {
+        let Prim::Scan { body, carry, sequences, trips, reversed } = r.graph.node(r.next()).prim else {
             return Err("no loop".into());
         };
         let body = r.graph.bodies.get(body as usize).ok_or("a loop without a body")?;
         let operands: Vec<Vec<u8>> = r.graph.node(r.next()).operands.iter().map(|o| r.held(*o).to_vec()).collect();
         state.push(operands[..carry].to_vec());
         stacked.push(vec![vec![]; body.outputs.len() - carry]);
-        all.push((body, operands, (carry, sequences, trips)));
+        all.push((body, operands, (carry, sequences, trips, reversed)));
     }
-    let (carry, sequences, trips) = all[0].2;
+    let (carry, sequences, trips, reversed) = all[0].2;
     if all.iter().any(|a| a.2 != all[0].2) {
         return Err("another loop on other devices".into());
     }
-    for t in 0..trips as usize {
+    let trips = trips as usize;
+    for t in (0..trips).map(|t| if reversed { trips - 1 - t } else { t }) {
         let mut turn: Vec<Option<Runner>> = devices.iter().map(|_| None).collect();
         for (i, &d) in who.iter().enumerate() {
             let (body, operands, _) = &all[i];
@@ -300,7 +301,9 @@ fn looped(devices: &mut [Option<Runner>], who: &[usize]) -> Result<(), String> {
         }
         for (i, mut outputs) in together_run(turn)?.into_iter().flatten().enumerate() {
             for (all, one) in stacked[i].iter_mut().zip(outputs.drain(carry..)) {
-                all.extend(one);
+                // From the last row on, each one comes before those that are there.
+                let at = if reversed { 0 } else { all.len() };
+                all.splice(at..at, one);
             }
             state[i] = outputs;
         }

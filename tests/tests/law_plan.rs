@@ -245,9 +245,10 @@ print(p.up.weight, h, d)
 fn stages_that_go_back_at_once_keep_no_more_with_more_microbatches() {
     let part = 2 * 64 * 4;
     let growth = |now| (arena_of_stages(now, 64) - arena_of_stages(now, 16)).div_ceil(48 * part);
-    // What goes in and comes out, and copies of it; else also what each of four stages of a device takes for each microbatch.
+    // What goes in and comes out, and copies of it.
     assert!(growth(true) <= 4, "{}", growth(true));
-    assert!(growth(false) >= 6, "{}", growth(false));
+    // What each of four stages of a device takes for each microbatch lies where the one before left it.
+    assert!(growth(false) <= 4, "{}", growth(false));
 }
 
 #[test]

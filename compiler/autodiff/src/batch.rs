@@ -162,7 +162,7 @@ impl Batch<'_, '_> {
 
     /// A loop over turns of all values.
     fn scan(&mut self, id: NodeId, node: &Node) -> Value {
-        let Prim::Scan { body, carry, sequences, trips } = node.prim else { return Value::Plain(Id(0)) };
+        let Prim::Scan { body, carry, sequences, trips, reversed } = node.prim else { return Value::Plain(Id(0)) };
         let Some(inner) = self.l.body.bodies.get(body as usize) else { return Value::Plain(Id(0)) };
         let mut wide = Graph { name: inner.name.clone(), inputs: inner.inputs.clone(), ..Graph::default() };
         let (mut operands, mut mapped) = (vec![], vec![]);
@@ -203,7 +203,8 @@ impl Batch<'_, '_> {
         let Some(first) = results.first().cloned() else { bug!("a loop without results is batched") };
         self.l.w.graph.bodies.push(wide);
         let body = self.l.w.graph.bodies.len() as u32 - 1;
-        let made = self.l.w.node(Prim::Scan { body, carry, sequences, trips }, operands, first, results.clone());
+        let made =
+            self.l.w.node(Prim::Scan { body, carry, sequences, trips, reversed }, operands, first, results.clone());
         let mut values = vec![];
         for (i, ty) in results.iter().enumerate() {
             let Some(x) = self.l.w.get(made, i) else { bug!("a loop has no result {i}, of {}", results.len()) };

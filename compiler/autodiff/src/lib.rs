@@ -14,6 +14,8 @@
 //! The rules: `tessera_ops::map` for elementwise functions, the row of each primitive (`tessera_ir::prim`), and what operators say about themselves
 //! ([`tessera_ops::surface::Build::derive`]).
 
+mod copies;
+mod kept;
 mod batch;
 mod reverse;
 mod forward;

@@ -3,10 +3,11 @@
 mod scan;
 
 use crate::batch::as_graph;
+use crate::copies::copy_into;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_ir::graph::derivatives::{Part, Rule};
-use tessera_ir::graph::{Graph, Node, NodeId, Reason};
+use tessera_ir::graph::{Graph, Node, NodeId};
 use tessera_ir::prim::row;
 use tessera_ir::writer::{At, Writer, smooth, zeros_like};
 use tessera_ops::map::MapOp;
@@ -263,41 +264,4 @@ pub fn active(g: &Graph, wrt: &[NodeId], first: NodeId, end: NodeId) -> BTreeSet
         }
     }
     out
-}
-
-/// Copies nodes to the end of `g`; gives the copies. Inputs become `values`, and nodes that are
-/// not copied keep their number. The bodies of loops are those of `g` unless others are given. With
-/// a number, the copies are marked as a computation of their own.
-pub fn copy_into(
-    g: &mut Graph,
-    nodes: Vec<(NodeId, Node)>,
-    bodies: Option<&[Graph]>,
-    values: &[NodeId],
-    again: Option<u32>,
-) -> BTreeMap<NodeId, NodeId> {
-    let mut copied: BTreeMap<NodeId, NodeId> = BTreeMap::new();
-    for (id, mut node) in nodes {
-        if let Prim::Input(n) = node.prim {
-            if let Some(&value) = values.get(n as usize) {
-                copied.insert(id, value);
-            }
-            continue;
-        }
-        for o in &mut node.operands {
-            *o = copied.get(o).copied().unwrap_or(*o);
-        }
-        if let Prim::Scan { body, .. } = &mut node.prim
-            && let Some(inner) = bodies.unwrap_or(&g.bodies).get(*body as usize).cloned()
-        {
-            g.bodies.push(inner);
-            *body = g.bodies.len() as u32 - 1;
-        }
-        if let Some(number) = again {
-            node.origin.reason = Some(Reason::Again(number));
-        }
-        // Hints of kernels are for the values of the program.
-        node.origin.kernel = None;
-        copied.insert(id, g.push(node));
-    }
-    copied
 }

@@ -6,6 +6,7 @@
 mod compile;
 pub mod kernel_costs;
 pub mod footprint;
+mod turn_places;
 mod loops;
 pub mod exchanges;
 mod tuned;
@@ -321,7 +322,7 @@ impl Backend {
             .iter()
             .filter_map(|n| if let Prim::Literal(b) = &n.prim { Some(b.clone()) } else { None })
             .collect();
-        self.outputs(graph, &partition, &memory, &mut plan);
+        plan.outputs = outputs(graph, &partition, &memory);
         let kernels = planned.iter().flat_map(|p| p.lowered.iter().flat_map(|l| &l.steps)).map(|s| &s.kernel);
         let mut code = match self.options.checked {
             true => vec![],
@@ -352,18 +353,6 @@ impl Backend {
         }
         verified::plan(&plan);
         Ok(plan)
-    }
-
-    fn outputs(&self, graph: &Graph, partition: &Partition, memory: &MemoryPlan, plan: &mut Plan) {
-        let reuse = in_place(graph, partition);
-        for (i, &id) in graph.outputs.iter().enumerate() {
-            let same_as_input = match memory.place[id.0 as usize] {
-                Some(BufRef::Input(n)) if !graph.inputs[n as usize].scalar => Some(n),
-                _ => None,
-            };
-            let in_place_of = reuse.iter().find(|r| r.output == i as u32).map(|r| r.input);
-            plan.outputs.push(Output { ty: buf_type(graph.ty(id)), same_as_input, in_place_of });
-        }
     }
 
     /// Adds the steps of a group. `code` gives the kernels of all groups, one after the other.
@@ -402,7 +391,13 @@ impl Backend {
                 plan.steps.push(exchanges::exchanged(graph, &p.group, memory));
                 Ok(())
             }
-            (None, _) => self.native(graph, root, memory, pool, plan),
+            (None, _) if matches!(graph.node(root).prim, Prim::Scan { .. }) => {
+                self.looped(graph, &p.group, memory, pool, plan)
+            }
+            (None, _) => {
+                self.native(graph, root, memory, pool, plan);
+                Ok(())
+            }
         }
     }
 
@@ -454,29 +449,30 @@ impl Backend {
     }
 
     /// A node that runs its reference kernel.
-    fn native(
-        &self,
-        graph: &Graph,
-        id: NodeId,
-        memory: &MemoryPlan,
-        pool: &Arc<Pool>,
-        plan: &mut Plan,
-    ) -> Result<(), BackendError> {
+    fn native(&self, graph: &Graph, id: NodeId, memory: &MemoryPlan, pool: &Arc<Pool>, plan: &mut Plan) {
         let node = graph.node(id);
         let Given { inputs, scalars, sources, types } = given(graph, memory, &node.operands);
-        let (outputs, run): (Vec<Operand>, Arc<NativeFn>) = match &node.prim {
-            Prim::Scan { .. } => self.looped(graph, id, memory, pool, plan, (types, sources))?,
-            prim => {
-                let output = operand(graph, memory, id);
-                let sums = tessera_ir::interpret::summation(node.policy);
-                let run = native_kernel(graph, id, &types, &sources, pool)
-                    .unwrap_or_else(|| reference_kernel(prim.clone(), sums, types, node.ty.clone(), sources));
-                (vec![output], run)
-            }
-        };
-        plan.steps.push(native::step(&kernel_name_of(graph, id), &inputs, &outputs, scalars, origin(graph, id), run));
-        Ok(())
+        let (name, origin) = (kernel_name_of(graph, id), origin(graph, id));
+        let sums = tessera_ir::interpret::summation(node.policy);
+        let run = native_kernel(graph, id, &types, &sources, pool)
+            .unwrap_or_else(|| reference_kernel(node.prim.clone(), sums, types, node.ty.clone(), sources));
+        let output = operand(graph, memory, id);
+        plan.steps.push(native::step(&name, &inputs, &[output], scalars, origin, run));
     }
+}
+
+/// How the outputs of a plan come about.
+fn outputs(graph: &Graph, partition: &Partition, memory: &MemoryPlan) -> Vec<Output> {
+    let reuse = in_place(graph, partition);
+    let output = |(i, &id): (usize, &NodeId)| {
+        let same_as_input = match memory.place[id.0 as usize] {
+            Some(BufRef::Input(n)) if !graph.inputs[n as usize].scalar => Some(n),
+            _ => None,
+        };
+        let in_place_of = reuse.iter().find(|r| r.output == i as u32).map(|r| r.input);
+        Output { ty: buf_type(graph.ty(id)), same_as_input, in_place_of }
+    };
+    graph.outputs.iter().enumerate().map(output).collect()
 }
 
 /// Where the temporaries of a group lie, and the end of the last one.
@@ -497,6 +493,11 @@ fn word_as_tensor(_: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]) -> Resu
         out[..n].copy_from_slice(&word.to_le_bytes()[..n]);
     }
     Ok(())
+}
+
+/// A fault as a step reports it.
+fn refused(fault: Fault) -> Stop {
+    Stop { code: fault.code, notes: fault.notes, ..fault.message.into() }
 }
 
 /// What a reference kernel refused, as host code would say it.
@@ -522,7 +523,7 @@ fn reference_kernel(
             .map(|(bytes, t)| ArrayRef { dtype: t.dtype, shape: &t.shape, bytes })
             .collect();
         let value = reference::eval_summing(&prim, &operands, result.dtype, &result.shape, sums)
-            .map_err(|e| loops::refused(fault(e)))?;
+            .map_err(|e| refused(fault(e)))?;
         match outputs.first_mut() {
             Some(out) if out.len() == value.len() => out.copy_from_slice(&value),
             out => bug!("{prim:?} gives {} bytes for an output of {:?}", value.len(), out.map(|o| o.len())),

@@ -15,6 +15,7 @@ mod unfused;
 pub(crate) use multi_output::reads_in_step;
 pub use unfused::{Unfused, unfused};
 
+use crate::loop_rows;
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::{Group, GroupKind, Partition, Role};
@@ -43,6 +44,8 @@ struct Fuser<'a> {
     row_values: BTreeMap<NodeId, NodeId>,
     /// Exchanges that go together.
     batches: BTreeMap<u32, BTreeSet<NodeId>>,
+    /// By loop, the views through which it reads.
+    loop_views: BTreeMap<NodeId, BTreeSet<NodeId>>,
 }
 
 /// What the code generator could not take: told after a first try.
@@ -75,9 +78,11 @@ pub fn partition(g: &Graph, limits: &Limits) -> Partition {
             batches.entry(e.batch).or_default().insert(id);
         }
     }
-    let (stored, row_values) = (limits.split.clone(), BTreeMap::new());
-    let mut f = Fuser { g, roles, readers, stored, split: &limits.split, native: &limits.native, row_values, batches };
+    let (stored, row_values, loop_views) = (limits.split.clone(), BTreeMap::new(), BTreeMap::new());
+    let (split, native) = (&limits.split, &limits.native);
+    let mut f = Fuser { g, roles, readers, stored, split, native, row_values, batches, loop_views };
     f.find_stored();
+    f.find_loop_views();
     f.find_attention();
     f.groups()
 }
@@ -101,7 +106,9 @@ impl Fuser<'_> {
         for id in self.g.ids() {
             if matches!(self.role(id), Role::Alone | Role::Part) {
                 self.stored.insert(id);
-                self.stored.extend(&self.g.node(id).operands);
+                if !matches!(self.g.node(id).prim, Prim::Scan { .. }) {
+                    self.stored.extend(&self.g.node(id).operands);
+                }
             }
             if matches!(self.role(id), Role::Position | Role::Update) {
                 self.stored.extend(self.g.node(id).operands.first());
@@ -109,6 +116,16 @@ impl Fuser<'_> {
             if matches!(self.role(id), Role::Ordered | Role::Update) {
                 self.stored.insert(id);
             }
+        }
+    }
+
+    /// The views through which loops read what is in memory anyway; what else they read must get there.
+    fn find_loop_views(&mut self) {
+        for id in self.g.ids().filter(|&id| matches!(self.g.node(id).prim, Prim::Scan { .. })) {
+            let there = |n| self.stored.contains(&n) || matches!(self.role(n), Role::Source | Role::Part | Role::Alone);
+            let reads = loop_rows::reads(self.g, id, &|n| there(n) && !self.is_scalar_input(n));
+            self.stored.extend(reads.plain);
+            self.loop_views.insert(id, reads.views);
         }
     }
 
@@ -167,6 +184,11 @@ impl Fuser<'_> {
             inputs.dedup();
             let (members, roots) = (batch.iter().copied().collect(), batch.iter().rev().copied().collect());
             return Group { kind: GroupKind::Native, members, inputs, scalars: vec![], roots };
+        }
+        if matches!(self.g.node(id).prim, Prim::Scan { .. }) {
+            let mut members = self.loop_views.get(&id).cloned().unwrap_or_default();
+            members.insert(id);
+            return self.close(GroupKind::Native, id, members);
         }
         let fft = matches!(self.g.node(id).prim, Prim::Fft(_)) && !self.native.contains(&id);
         self.close(if fft { GroupKind::Fft } else { GroupKind::Native }, id, BTreeSet::from([id]))

@@ -3,6 +3,7 @@
 //! A pass reads a graph and writes a new one. [`PIPELINE`] is their order; each can be run
 //! alone on a text (`tessera emit --emit=after:PASS`).
 
+pub mod loop_rows;
 pub mod fuse;
 pub mod rebuild;
 pub mod compensate;

@@ -7,11 +7,10 @@
 //! After: `%1 = dot(%0, %0)`, `%2 = dot(%1, %1)`, `%3 = exp(%0)`, `%4 = dot(%2, %3)`.
 //!
 //! Of what waits at the peak ([`choose`]), values are given up that cost the least time for each byte they
-//! free; a minimum cut ([`cut`]) finds from which values a value is best computed again. That is repeated until the
+//! free; a minimum cut ([`tessera_ir::minimum_cut`]) finds from which values a value is best computed again. That is repeated until the
 //! bound holds or nothing helps: with cheap steps first, then with products. Each step has the same operands and so
 //! the same bits as before; only where it stands is new ([`apply`]).
 
-mod cut;
 mod choose;
 mod apply;
 

@@ -49,10 +49,10 @@ pub fn run(g: &Graph, inputs: &[&[u8]]) -> Result<Vec<Vec<u8>>, Stopped> {
                 let source = n.operands.first().and_then(|o| values[o.0 as usize].get(*index));
                 vec![source.cloned().ok_or_else(|| stop(format!("there is no result {index}").into()))?]
             }
-            Prim::Scan { body, carry, sequences, trips } => {
+            Prim::Scan { body, carry, sequences, trips, reversed } => {
                 let body = g.bodies.get(*body as usize).ok_or_else(|| stop("the body is missing".to_owned().into()))?;
                 let operands: Vec<&[u8]> = n.operands.iter().map(|o| first(&values, *o)).collect();
-                scan(body, &operands, *carry, *sequences, *trips)
+                scan(body, &operands, (*carry, *sequences), (*trips, *reversed))
                     .map_err(|e| Stopped { node: id, ..e })?
                     .into_iter()
                     .map(Cow::Owned)
@@ -98,11 +98,17 @@ fn bytes_of(ty: &NodeType) -> usize {
 }
 
 /// Carries, then stacked outputs.
-fn scan(body: &Graph, operands: &[&[u8]], carry: usize, sequences: usize, trips: u64) -> Result<Vec<Vec<u8>>, Stopped> {
+fn scan(
+    body: &Graph,
+    operands: &[&[u8]],
+    (carry, sequences): (usize, usize),
+    (trips, reversed): (u64, bool),
+) -> Result<Vec<Vec<u8>>, Stopped> {
     let mut state: Vec<Vec<u8>> = operands[..carry].iter().map(|b| b.to_vec()).collect();
+    let trips = trips as usize;
     let mut stacked: Vec<Vec<u8>> =
-        body.outputs[carry..].iter().map(|&o| Vec::with_capacity(bytes_of(body.ty(o)) * trips as usize)).collect();
-    for t in 0..trips as usize {
+        body.outputs[carry..].iter().map(|&o| vec![0; bytes_of(body.ty(o)) * trips]).collect();
+    for t in (0..trips).map(|t| if reversed { trips - 1 - t } else { t }) {
         let mut inputs: Vec<&[u8]> = state.iter().map(Vec::as_slice).collect();
         for (i, operand) in operands.iter().enumerate().skip(carry) {
             let one = bytes_of(&body.inputs[i].ty);
@@ -110,7 +116,7 @@ fn scan(body: &Graph, operands: &[&[u8]], carry: usize, sequences: usize, trips:
         }
         let mut outputs = run(body, &inputs)?;
         for (all, one) in stacked.iter_mut().zip(outputs.drain(carry..)) {
-            all.extend(one);
+            all[t * one.len()..(t + 1) * one.len()].copy_from_slice(&one);
         }
         state = outputs;
     }

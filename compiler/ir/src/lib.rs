@@ -11,6 +11,7 @@ pub mod index;
 pub mod schedule;
 pub mod part;
 pub mod links;
+pub mod minimum_cut;
 pub mod writer;
 pub mod lift;
 pub mod body;

@@ -277,7 +277,7 @@ impl Values<'_> {
     /// Looks for the first pass of a loop that makes something that is not finite.
     fn pass(&mut self, id: NodeId) -> Option<Origin> {
         let n = self.g.node(id).clone();
-        let Prim::Scan { body, carry, sequences, trips } = n.prim else { return None };
+        let Prim::Scan { body, carry, sequences, trips, reversed } = n.prim else { return None };
         n.operands.iter().try_for_each(|&o| self.make(o))?;
         let body = self.g.bodies.get(body as usize)?;
         let mut state: Vec<Vec<u8>> = n.operands[..carry].iter().map(|&o| self.bytes(o).to_vec()).collect();
@@ -286,7 +286,8 @@ impl Values<'_> {
             for (i, &o) in n.operands.iter().enumerate().skip(carry) {
                 let one = body.inputs.get(i)?.ty.bytes()? as usize;
                 let all = self.bytes(o);
-                inputs.push(if i < carry + sequences { all.get(t * one..(t + 1) * one)? } else { all });
+                let row = if reversed { trips as usize - 1 - t } else { t };
+                inputs.push(if i < carry + sequences { all.get(row * one..(row + 1) * one)? } else { all });
             }
             let outputs = crate::interpret::run(body, &inputs).ok()?;
             for (&o, bytes) in body.outputs.iter().zip(&outputs) {

@@ -101,7 +101,7 @@ primitives! {
     part: Part { imag };
     complex: Complex;
     fft: Fft (fft);
-    scan: Scan { body, carry, sequences, trips };
+    scan: Scan { body, carry, sequences, trips, reversed };
     get: Get { index };
     layout: Layout;
     rows: Rows<'a> { axis } [from];

@@ -246,6 +246,8 @@ pub enum Prim {
         carry: usize,
         sequences: usize,
         trips: u64,
+        /// Turns take rows, and give them, from the last to the first.
+        reversed: bool,
     },
     /// Result `index` of a node with several results.
     Get {

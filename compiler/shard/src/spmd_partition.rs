@@ -260,9 +260,9 @@ impl<'a> Partitioner<'a> {
     /// The primitive that makes this device's part of a node.
     fn prim_of_part(&mut self, node: &Node, placed: &NodeLayout, at: &Materialization) -> Prim {
         match &node.prim {
-            Prim::Scan { body, carry, sequences, trips } => {
-                let body = self.body(*body, placed.turn.as_deref());
-                Prim::Scan { body, carry: *carry, sequences: *sequences, trips: *trips }
+            &Prim::Scan { body, carry, sequences, trips, reversed } => {
+                let body = self.body(body, placed.turn.as_deref());
+                Prim::Scan { body, carry, sequences, trips, reversed }
             }
             prim => {
                 let result = || at.at.part(&node.ty.shape, self.device);

@@ -285,6 +285,12 @@ impl Tracer<'_> {
             }
             false => (Range::Unknown, true),
         };
+        if let (ScalarOp::Position { .. }, true, [position]) = (op, safe, operands) {
+            // Counted from the start already.
+            if matches!(self.bounds(position, span)?, Range::Int(low, _) if low >= 0) {
+                return Ok(position.clone());
+            }
+        }
         let mut ids: Vec<Id> = operands.iter().map(|s| Id(self.scalar_node(s, span).0)).collect();
         if let Some(check) = op.check().filter(|_| !safe) {
             let second = match op {

@@ -3,6 +3,7 @@
 use super::Tracer;
 use super::ranges::Range;
 use super::scalar::{Known, ScalarExpr};
+use super::turns::Turn;
 use super::value::{Scalar, Tensor};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub struct Level {
     ranges: BTreeMap<NodeId, Range>,
     /// What must be computed even where no one reads it, for it may fail.
     pub checks: Vec<NodeId>,
+    /// Of the body of a loop over positions.
+    pub turn: Option<Turn>,
 }
 
 impl Level {
@@ -56,6 +59,7 @@ pub struct Mark {
     sources: usize,
     outer: usize,
     checks: usize,
+    wanted: usize,
 }
 
 impl Level {
@@ -77,6 +81,7 @@ impl Level {
             sources: self.sources.len(),
             outer: self.outer.len(),
             checks: self.checks.len(),
+            wanted: self.turn.as_ref().map_or(0, |t| t.wanted.len()),
         }
     }
 
@@ -89,6 +94,9 @@ impl Level {
         self.sources.truncate(mark.sources);
         self.outer.truncate(mark.outer);
         self.checks.truncate(mark.checks);
+        if let Some(turn) = &mut self.turn {
+            turn.wanted.truncate(mark.wanted);
+        }
         self.ranges.retain(|id, _| (id.0 as usize) < mark.nodes);
         self.graph.derivatives.truncate(NodeId(mark.nodes as u32));
         self.leaves.retain(|_, id| (id.0 as usize) < mark.nodes);
@@ -157,7 +165,7 @@ impl Tracer<'_> {
         &mut self.levels[last]
     }
 
-    fn depth(&self) -> u32 {
+    pub(super) fn depth(&self) -> u32 {
         self.levels.len() as u32 - 1
     }
 
@@ -171,11 +179,16 @@ impl Tracer<'_> {
 
     /// The node of the innermost graph that holds the tensor.
     pub(super) fn node(&mut self, t: Tensor) -> NodeId {
+        self.node_at(t, self.depth())
+    }
+
+    /// The node of the graph at a depth that holds the tensor, which is made there or further out.
+    pub(super) fn node_at(&mut self, t: Tensor, depth: u32) -> NodeId {
         let (level, id) = match t {
             Tensor::Leaf(n) => (0, self.leaf_node(n)),
             Tensor::Node { level, id } => (level, id),
         };
-        (level + 1..=self.depth()).fold(id, |id, level| self.import(level as usize, id))
+        (level + 1..=depth).fold(id, |id, level| self.import(level as usize, id))
     }
 
     pub(super) fn leaf_node(&mut self, leaf: u32) -> NodeId {

@@ -11,6 +11,7 @@ use tessera_ops::prim::Prim;
 use tessera_ops::surface::{Id, expand};
 
 /// One dim of the tensor that is indexed.
+#[derive(Clone)]
 pub enum Along {
     Slice(Slice),
     /// An int: the dim vanishes.
@@ -94,6 +95,11 @@ impl Tracer<'_> {
     /// Slices and single positions; a dim that an int picks from stays with size 1.
     pub(super) fn basic(&mut self, base: Tensor, dims: &[Along], span: Span) -> Tensor {
         let ty = self.ty(base);
+        if let Some(row) = self.row_of_turn(base, dims) {
+            let one = self.reshaped(row, &[&[1], &ty.shape[1..]].concat(), span);
+            let dims: Vec<Along> = std::iter::once(whole(&[1], 0)).chain(dims.iter().skip(1).cloned()).collect();
+            return self.basic(one, &dims, span);
+        }
         let sliced = self.static_part(base, &ty.shape, dims, span);
         let moving = |d: &Along| matches!(d, Along::At(s) if !matches!(s, Scalar::Known(_)));
         if !dims.iter().any(moving) {

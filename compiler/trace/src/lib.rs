@@ -7,6 +7,8 @@
 
 pub mod scalar;
 pub mod value;
+mod turns;
+mod ranges;
 mod graph;
 mod args;
 mod result;
@@ -16,6 +18,7 @@ mod stmt;
 mod lvalue;
 mod op;
 mod epilogue;
+mod turn_rows;
 mod index;
 mod gather;
 mod assign;
@@ -25,7 +28,7 @@ mod scan;
 mod derive;
 mod per_device;
 mod roll;
-mod ranges;
+mod bounds;
 mod tile_grid;
 mod tile_program;
 pub mod known;

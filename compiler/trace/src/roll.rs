@@ -14,13 +14,13 @@ use super::ranges::Range;
 use super::scalar::Kind;
 use super::scan::Leaf;
 use super::stmt::Flow;
+use super::turns::{Over, carried_variables};
 use super::value::{Scalar, Tensor, Value};
 use super::{R, Tracer};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use tessera_base::{Code, DType, Span};
 use tessera_core::ir::*;
-use tessera_core::live::{Live, Targets, before_each};
-use tessera_core::walk::{Var, each_stmt};
+use tessera_core::walk::Var;
 use tessera_ir::graph::NodeId;
 use tessera_ops::map::MapOp;
 use tessera_ops::prim;
@@ -135,7 +135,12 @@ impl Tracer<'_> {
         let (frame, globals) = (self.frame().clone(), self.globals.clone());
         let sequence = self.sequence(turns, span);
         let mut stable = true;
-        let looped = self.looped(init, &[sequence], turns.count() - 1, span, &mut |t, inputs, carry| {
+        let positions = match *turns {
+            Turns::Range { start, step, .. } => Some((start, step)),
+            Turns::Rows { .. } => None,
+        };
+        let over = Over { sequences: &[sequence], positions, trips: turns.count() - 1 };
+        let looped = self.looped(init, over, span, &mut |t, inputs, carry| {
             let inside = t.merged(&all, &taken, &carry);
             t.set_all(&variables, &inside);
             let element = t.tensor(inputs[0]);
@@ -308,21 +313,4 @@ fn same_structure(a: &Value, b: &Value) -> bool {
         }
         _ => false,
     }
-}
-
-/// The variables that a turn sets and that a later turn may read.
-fn carried_variables(var: LocalId, body: &[TStmt]) -> Vec<Var> {
-    let mut set = BTreeSet::new();
-    each_stmt(body, &mut |s| {
-        set.extend(match s {
-            TStmt::Set(l, _) => Some(Var::Local(*l)),
-            TStmt::SetGlobal(g, _) => Some(Var::Global(*g)),
-            TStmt::Mutate { place, .. } => Some(place.root.into()),
-            TStmt::ForRange { var, .. } | TStmt::ForEach { var, .. } => Some(Var::Local(*var)),
-            _ => None,
-        });
-    });
-    let live = before_each(body, &Live::new(), &Targets::default());
-    let first = live.first().cloned().unwrap_or_default();
-    set.into_iter().filter(|v| first.contains(v) && *v != Var::Local(var)).collect()
 }

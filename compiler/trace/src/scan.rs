@@ -3,6 +3,7 @@
 use super::graph::Level;
 use super::ranges::Range;
 use super::scalar::Kind;
+use super::turns::{Over, Turn};
 use super::value::{Scalar, Tensor, Value};
 use super::{R, Tracer};
 use std::sync::Arc;
@@ -68,7 +69,8 @@ impl Tracer<'_> {
                 Leaf::Scalar(_) => return Err(self.broken(xs.span, "a tensor", &sequences)),
             }
         }
-        let looped = self.looped(init, &operands, trips, span, &mut |t, inputs, carry| {
+        let over = Over { sequences: &operands, positions: None, trips };
+        let looped = self.looped(init, over, span, &mut |t, inputs, carry| {
             let mut inputs = inputs.iter().copied();
             let x = t.rebuilt(&sequences, &mut |t, _| match inputs.next() {
                 Some(id) => Value::Tensor(t.tensor(id)),
@@ -107,7 +109,8 @@ impl Tracer<'_> {
         let first = expand::full(&mut b, &[trips], DType::I64, tessera_ops::prim::Scalar::I(from));
         let positions = expand::map(&mut b, MapOp::add, &[count, first]);
         self.level().set_range(NodeId(positions.0), Range::Int(from, to - 1));
-        let looped = self.looped(carry, &[NodeId(positions.0)], trips, span, &mut |t, inputs, carry| {
+        let over = Over { sequences: &[NodeId(positions.0)], positions: Some((from, 1)), trips };
+        let looped = self.looped(carry, over, span, &mut |t, inputs, carry| {
             let i = Value::Scalar(Scalar::Node(Kind::Int, t.tensor(inputs[0])));
             Ok((t.turn_of(&f, [i, carry], span)?, Value::record(vec![])))
         })?;
@@ -187,8 +190,7 @@ impl Tracer<'_> {
     pub(super) fn looped(
         &mut self,
         init: Value,
-        sequences: &[NodeId],
-        trips: u64,
+        over: Over,
         span: Span,
         body: &mut dyn FnMut(&mut Self, &[NodeId], Value) -> R<(Value, Value)>,
     ) -> R<Looped> {
@@ -197,14 +199,17 @@ impl Tracer<'_> {
             operands.push(self.leaf_id(&leaf, span));
         }
         let carried = operands.len();
-        operands.extend(sequences);
-        let types: Vec<NodeType> = operands.iter().map(|&id| self.level().graph.ty(id).unsharded()).collect();
+        operands.extend(over.sequences);
+        let trips = over.trips;
+        let mut types: Vec<NodeType> = operands.iter().map(|&id| self.level().graph.ty(id).unsharded()).collect();
+        // Nodes whose rows are elements, too.
+        let mut rows: Vec<NodeId> = vec![];
         // Known of the carry and of an element of each sequence, in every turn.
         let mut ranges: Vec<Range> = vec![Range::Unknown; carried];
-        ranges.extend(sequences.iter().map(|&id| self.level().range(id)));
+        ranges.extend(over.sequences.iter().map(|&id| self.level().range(id)));
         let (mut level, carry, y) = loop {
             self.levels.push(Level::default());
-            let traced = self.body_of(&init, &types, &ranges, carried, span, body);
+            let traced = self.body_of(&init, (&types, &ranges), carried, (&over, &rows), span, body);
             // A number that only grows by what is known may need no checks.
             let found = match &traced {
                 Ok((outputs, ..)) if !self.level().checks.is_empty() => {
@@ -216,10 +221,18 @@ impl Tracer<'_> {
             let (outputs, carry, y) = traced?;
             let Some(mut level) = level else { return Err(self.error(Code::E0999, span, "a loop without a body")) };
             level.graph.outputs = outputs;
-            if found == ranges {
+            let wanted = level.turn.take().map(|t| t.wanted).unwrap_or_default();
+            if found == ranges && wanted.is_empty() {
                 break (level, carry, y);
             }
             ranges = found;
+            for row in wanted {
+                let sequence = self.rows_over(row, &over, span);
+                types.push(self.level().graph.ty(sequence).unsharded());
+                ranges.push(Range::Unknown);
+                operands.push(sequence);
+                rows.push(row);
+            }
         };
         // They are outputs so that nothing drops them.
         let made = level.graph.outputs.len();
@@ -241,7 +254,13 @@ impl Tracer<'_> {
         graph.bodies.push(level.graph);
         let body = graph.bodies.len() as u32 - 1;
         let node = graph.push(Node {
-            prim: Prim::Scan { body, carry: carried, sequences: sequences.len(), trips },
+            prim: Prim::Scan {
+                body,
+                carry: carried,
+                sequences: over.sequences.len() + rows.len(),
+                trips,
+                reversed: false,
+            },
             operands,
             ty: results.first().cloned().unwrap_or(NodeType::new(vec![], DType::Bool)),
             results: results.clone(),
@@ -324,9 +343,9 @@ impl Tracer<'_> {
     fn body_of(
         &mut self,
         init: &Value,
-        types: &[NodeType],
-        ranges: &[Range],
+        (types, ranges): (&[NodeType], &[Range]),
         carried: usize,
+        (over, rows): (&Over, &[NodeId]),
         span: Span,
         body: &mut dyn FnMut(&mut Self, &[NodeId], Value) -> R<(Value, Value)>,
     ) -> R<(Vec<NodeId>, Value, Value)> {
@@ -341,13 +360,14 @@ impl Tracer<'_> {
             self.level().set_range(id, ranges[i]);
             inputs.push(id);
         }
+        self.level().turn = Turn::new(over, rows, &inputs[carried..]);
         let mut carries = inputs[..carried].iter().copied();
         let carry = self.rebuilt(init, &mut |t, leaf| match (carries.next(), leaf) {
             (Some(id), Leaf::Scalar(s)) => Value::Scalar(Scalar::Node(s.kind(), t.tensor(id))),
             (Some(id), Leaf::Tensor(_)) => Value::Tensor(t.tensor(id)),
             (None, _) => Value::None,
         });
-        let (next, y) = body(self, &inputs[carried..], carry)?;
+        let (next, y) = body(self, &inputs[carried..carried + over.sequences.len()], carry)?;
         self.keeps_types(&types[..carried], &next, span)?;
         let mut outputs = vec![];
         for leaf in self.leaves_of(&next, span)? {

@@ -117,7 +117,7 @@ pub enum Step {
         /// What a failure code stands for, and the span id it is reported at.
         origin: StepOrigin,
     },
-    /// Runs on the calling thread through the reference kernel.
+    /// Runs on the calling thread: a reference kernel, what devices exchange.
     Native {
         name: Arc<str>,
         run: Arc<dyn Fn(&[*mut u8], &[u64]) -> Result<(), Stop> + Send + Sync>,
@@ -125,8 +125,100 @@ pub enum Step {
         scalars: Vec<ScalarRef>,
         origin: StepOrigin,
     },
+    Loop(Arc<Loop>),
     /// `dst = src`, bytes.
-    Copy { dst: BufRef, src: BufRef, bytes: u64 },
+    Copy {
+        dst: BufRef,
+        src: BufRef,
+        bytes: u64,
+    },
+}
+
+/// A loop over a plan. A turn reads where the values lie and writes where they belong: nothing is copied for it.
+#[derive(Clone)]
+pub struct Loop {
+    pub name: Arc<str>,
+    /// One turn. Its buffers are its own: what they are in the plan around say `inputs`, `outputs` and `arena`.
+    pub body: Plan,
+    pub trips: u64,
+    /// By input of the body.
+    pub inputs: Vec<TurnInput>,
+    /// By output of the body. In no turn shares one memory with an input, unless it is that input or is made in its place.
+    pub outputs: Vec<TurnOutput>,
+    /// Carries whose first value is also the first row of a result: it is copied there before the first turn.
+    pub first: Vec<Copied>,
+    /// Carries whose last value is wanted where the last turn may not have left it.
+    pub last: Vec<Copied>,
+    /// Where the arena of the body begins in the arena of the plan around.
+    pub arena: u64,
+    pub origin: StepOrigin,
+}
+
+/// A value from outside.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Given {
+    Memory(Rows),
+    Word(ScalarRef),
+}
+
+/// Rows in memory: that of turn `t` begins `first + t * step` bytes behind the start of a buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rows {
+    pub of: BufRef,
+    pub first: u64,
+    pub step: i64,
+}
+
+/// Where a turn finds an input of the body.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum TurnInput {
+    /// What is given: the same in every turn where its rows have no step.
+    Given(Given),
+    /// What is given, in the first turn; after that, where the turn before left this output.
+    Carry { first: Given, output: u32 },
+}
+
+/// Where a turn leaves an output of the body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TurnOutput {
+    /// A row of its own for each turn; the last turn leaves it elsewhere, where that is stated.
+    Rows { rows: Rows, last: Option<BufRef> },
+    /// In two buffers by turns, of which the last turn takes the first.
+    Alternate([BufRef; 2]),
+    /// In the same memory in every turn.
+    Whole(BufRef),
+    /// It is this input, unchanged.
+    Input(u32),
+}
+
+/// The bytes of a carry, and where they are wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Copied {
+    /// The input of the body.
+    pub carry: u32,
+    pub to: Rows,
+    pub bytes: u64,
+}
+
+impl Loop {
+    /// The buffers of the plan around that it reads or writes.
+    pub fn bufs(&self) -> Vec<BufRef> {
+        let given = |g: &Given| match g {
+            Given::Memory(rows) => Some(rows.of),
+            Given::Word(_) => None,
+        };
+        let inputs = self.inputs.iter().filter_map(|i| match i {
+            TurnInput::Given(g) | TurnInput::Carry { first: g, .. } => given(g),
+        });
+        let outputs = self.outputs.iter().flat_map(|o| match *o {
+            TurnOutput::Rows { rows, last } => [Some(rows.of), last],
+            TurnOutput::Alternate([a, b]) => [Some(a), Some(b)],
+            TurnOutput::Whole(buf) => [Some(buf), None],
+            TurnOutput::Input(_) => [None, None],
+        });
+        let copied = self.first.iter().chain(&self.last).map(|c| c.to.of);
+        inputs.chain(outputs.flatten()).chain(copied).chain([BufRef::Arena(self.arena)]).collect()
+    }
 }
 
 /// Position in source of what a step computes (item, start, end), for run-time errors and profiles.

@@ -7,7 +7,9 @@ use crate::profile;
 use crate::tensor::{Buffer, OutOfMemory, Tensor, poison};
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
-use tessera_abi::plan::{BufRef, Plan, ScalarRef, Step, StepOrigin, Stop};
+use tessera_abi::plan::{
+    BufRef, Copied, Given, Loop, Plan, Rows, ScalarRef, Step, StepOrigin, Stop, TurnInput, TurnOutput,
+};
 use tessera_base::{DType, bug};
 
 /// What a caller passes for one input.
@@ -86,27 +88,68 @@ pub fn dtype_at(position: u8) -> DType {
 pub fn execute(plan: &Plan, args: Vec<Argument>, pool: &Pool, work: &mut Workspace) -> Result<Vec<Tensor>, PlanError> {
     let outputs = allocate(plan, &args)?;
     let arena = if plan.arena_bytes == 0 { std::ptr::null_mut() } else { work.arena(plan.arena_bytes)? };
-    let address = |r: BufRef| -> *mut u8 {
-        match r {
-            BufRef::Input(i) => match args.get(i as usize) {
-                Some(Argument::Tensor(t)) => t.as_ptr(),
-                _ => bug!("a plan takes argument {i} as a tensor, which it is not"),
-            },
-            BufRef::Output(i) => outputs[i as usize].as_ptr(),
-            BufRef::Arena(offset) => arena.wrapping_add(offset as usize),
-            BufRef::Const(i) => plan.consts[i as usize].as_ptr().cast_mut(),
-        }
+    let value = |a: &Argument| match a {
+        Argument::Tensor(t) => Value::Memory(t.as_ptr()),
+        Argument::Scalar(w) => Value::Word(*w),
     };
-    let word = |r: ScalarRef| match r {
-        ScalarRef::Word(w) => w,
-        ScalarRef::Input(i) => match args.get(i as usize) {
-            Some(Argument::Scalar(w)) => *w,
-            _ => bug!("a plan takes argument {i} as a number, which it is not"),
-        },
-    };
+    let inputs = args.iter().map(value).collect();
+    let memory = Memory { plan, inputs, outputs: outputs.iter().map(Tensor::as_ptr).collect(), arena };
     // Where the plan stops early, nobody reads its memory any more once that is dropped.
     let unfinished = Unfinished;
-    for step in &plan.steps {
+    run(&memory, pool)?;
+    std::mem::forget(unfinished);
+    work.trim();
+    Ok(outputs)
+}
+
+/// An input where the plan runs.
+#[derive(Clone, Copy)]
+enum Value {
+    Memory(*mut u8),
+    Word(u64),
+}
+
+/// What a plan works on.
+struct Memory<'a> {
+    plan: &'a Plan,
+    inputs: Vec<Value>,
+    outputs: Vec<*mut u8>,
+    arena: *mut u8,
+}
+
+impl Memory<'_> {
+    fn address(&self, r: BufRef) -> *mut u8 {
+        match r {
+            BufRef::Input(i) => match self.inputs.get(i as usize) {
+                Some(Value::Memory(p)) => *p,
+                _ => bug!("a plan takes argument {i} as a tensor, which it is not"),
+            },
+            BufRef::Output(i) => self.outputs[i as usize],
+            BufRef::Arena(offset) => self.arena.wrapping_add(offset as usize),
+            BufRef::Const(i) => self.plan.consts[i as usize].as_ptr().cast_mut(),
+        }
+    }
+
+    fn word(&self, r: ScalarRef) -> u64 {
+        match r {
+            ScalarRef::Word(w) => w,
+            ScalarRef::Input(i) => match self.inputs.get(i as usize) {
+                Some(Value::Word(w)) => *w,
+                _ => bug!("a plan takes argument {i} as a number, which it is not"),
+            },
+        }
+    }
+
+    /// The row of a turn.
+    fn row(&self, rows: Rows, turn: u64) -> *mut u8 {
+        let behind = (rows.first as i64).wrapping_add((turn as i64).wrapping_mul(rows.step));
+        self.address(rows.of).wrapping_offset(behind as isize)
+    }
+}
+
+/// Runs the steps in order.
+fn run(memory: &Memory, pool: &Pool) -> Result<(), PlanError> {
+    for step in &memory.plan.steps {
         if pool.is_interrupted() {
             return Err(PlanError::Interrupted);
         }
@@ -114,8 +157,8 @@ pub fn execute(plan: &Plan, args: Vec<Argument>, pool: &Pool, work: &mut Workspa
         let started = profile::before();
         match step {
             Step::Kernel { kernel, bufs, scalars, grid, grain, scratch_bytes, checks, origin } => {
-                let addresses = Addresses(bufs.iter().map(|&b| address(b)).collect());
-                let words: Vec<u64> = scalars.iter().map(|&s| word(s)).collect();
+                let addresses = Addresses(bufs.iter().map(|&b| memory.address(b)).collect());
+                let words: Vec<u64> = scalars.iter().map(|&s| memory.word(s)).collect();
                 let addresses = &addresses;
                 // The first grid point that fails is the one that is told about.
                 let failed = Mutex::new((u64::MAX, None));
@@ -147,16 +190,20 @@ pub fn execute(plan: &Plan, args: Vec<Argument>, pool: &Pool, work: &mut Workspa
                 profile::after(started, &kernel.name, *origin);
             }
             Step::Native { name, run, bufs, scalars, origin } => {
-                let addresses: Vec<*mut u8> = bufs.iter().map(|&b| address(b)).collect();
-                let words: Vec<u64> = scalars.iter().map(|&s| word(s)).collect();
+                let addresses: Vec<*mut u8> = bufs.iter().map(|&b| memory.address(b)).collect();
+                let words: Vec<u64> = scalars.iter().map(|&s| memory.word(s)).collect();
                 run(&addresses, &words).map_err(|stop| match pool.is_interrupted() {
                     true => PlanError::Interrupted,
                     false => PlanError::Step(Stop { origin: stop.origin.or(Some(*origin)), ..stop }),
                 })?;
                 profile::after(started, name, *origin);
             }
+            Step::Loop(l) => {
+                turns(l, memory, pool)?;
+                profile::after(started, &l.name, l.origin);
+            }
             Step::Copy { dst, src, bytes } => {
-                let (dst, src) = (address(*dst), address(*src));
+                let (dst, src) = (memory.address(*dst), memory.address(*src));
                 if dst != src {
                     // SAFETY: both hold `bytes`, and the plan keeps what is in use apart.
                     unsafe { native::copy(pool, src, dst, *bytes as usize) }
@@ -165,9 +212,90 @@ pub fn execute(plan: &Plan, args: Vec<Argument>, pool: &Pool, work: &mut Workspa
             }
         }
     }
-    std::mem::forget(unfinished);
-    work.trim();
-    Ok(outputs)
+    Ok(())
+}
+
+/// Copies bytes that are not there already.
+///
+/// # Safety
+/// `bytes` are readable at `src` and writable at `dst`.
+unsafe fn copy(dst: *mut u8, src: *const u8, bytes: u64) {
+    if dst.cast_const() != src {
+        // SAFETY: the caller's promise; `copy` allows overlap.
+        unsafe { std::ptr::copy(src, dst, bytes as usize) }
+    }
+}
+
+/// Runs the turns of a loop on the memory of the plan around it.
+fn turns(l: &Loop, around: &Memory, pool: &Pool) -> Result<(), PlanError> {
+    let word = |i: &TurnInput| match *i {
+        TurnInput::Given(Given::Word(s)) | TurnInput::Carry { first: Given::Word(s), .. } => around.word(s),
+        _ => 0,
+    };
+    // Little-endian, so that a number of fewer bytes begins where its word does.
+    let words: Vec<[u8; 8]> = l.inputs.iter().map(|i| word(i).to_le_bytes()).collect();
+    let mut turn = Memory {
+        plan: &l.body,
+        inputs: vec![Value::Word(0); l.inputs.len()],
+        outputs: vec![std::ptr::null_mut(); l.outputs.len()],
+        arena: around.arena.wrapping_add(l.arena as usize),
+    };
+    // The input of the body, `left` being where the turn before left its outputs.
+    let input = |i: usize, t: u64, left: &[*mut u8]| {
+        let (given, t) = match l.inputs[i] {
+            TurnInput::Carry { output, .. } if t > 0 => return left[output as usize],
+            TurnInput::Carry { first, .. } => (first, 0),
+            TurnInput::Given(given) => (given, t),
+        };
+        match given {
+            Given::Memory(rows) => around.row(rows, t),
+            Given::Word(_) => words[i].as_ptr().cast_mut(),
+        }
+    };
+    let put = |c: &Copied, t: u64, left: &[*mut u8]| {
+        // SAFETY: the plan gives what is copied its bytes at both ends.
+        unsafe { copy(around.row(c.to, 0), input(c.carry as usize, t, left), c.bytes) }
+    };
+    if l.trips > 0 {
+        l.first.iter().for_each(|c| put(c, 0, &turn.outputs));
+    }
+    for t in 0..l.trips {
+        // A body may have no steps that look.
+        if pool.is_interrupted() {
+            return Err(PlanError::Interrupted);
+        }
+        for i in 0..turn.inputs.len() {
+            turn.inputs[i] = Value::Memory(input(i, t, &turn.outputs));
+        }
+        let ends = t + 1 == l.trips;
+        for (i, &output) in l.outputs.iter().enumerate() {
+            turn.outputs[i] = match output {
+                TurnOutput::Rows { last: Some(last), .. } if ends => around.address(last),
+                TurnOutput::Rows { rows, .. } => around.row(rows, t),
+                TurnOutput::Alternate(both) => around.address(both[((l.trips - 1 - t) % 2) as usize]),
+                TurnOutput::Whole(buf) => around.address(buf),
+                TurnOutput::Input(i) => match turn.inputs[i as usize] {
+                    Value::Memory(p) => p,
+                    Value::Word(_) => bug!("a loop takes input {i} as a number"),
+                },
+            };
+        }
+        // SAFETY: the arena around has room for that of the body from there on, and nobody reads what a turn leaves in it.
+        poison::spoil(unsafe { bytes_mut(turn.arena, l.body.arena_bytes) });
+        run(&turn, pool)?;
+    }
+    l.last.iter().for_each(|c| put(c, l.trips, &turn.outputs));
+    Ok(())
+}
+
+/// # Safety
+/// `n` bytes are writable at `p` unless `n` is 0, and nothing else refers to them.
+unsafe fn bytes_mut<'a>(p: *mut u8, n: u64) -> &'a mut [u8] {
+    if n == 0 {
+        return &mut [];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts_mut(p, n as usize) }
 }
 
 fn allocate(plan: &Plan, args: &[Argument]) -> Result<Vec<Tensor>, PlanError> {

@@ -71,7 +71,8 @@ pub fn scan(b: &mut Builder) {
         .collect();
     body.graph.outputs = outputs;
     b.graph.bodies.push(body.graph);
-    let prim = Prim::Scan { body: b.graph.bodies.len() as u32 - 1, carry, sequences, trips };
+    let prim =
+        Prim::Scan { body: b.graph.bodies.len() as u32 - 1, carry, sequences, trips, reversed: b.random.once_in(3) };
     let ty = results[0].clone();
     let node = Node {
         prim,

@@ -1,13 +1,15 @@
 //! The derivative of a loop is a loop that runs the other way.
 //!
 //! The forward loop gives the state at the start of every turn as a further result. The reverse
-//! loop takes them from the last to the first, computes the turn once more, and carries the
-//! cotangents of the state and the sums of those of the constants.
+//! loop takes them from the last to the first, computes of the turn once more what is cheap, takes the rest from what the
+//! forward loop keeps ([`crate::kept`]), and carries the cotangents of the state and the sums of those of the constants.
 
-use super::{Blocked, Reverse, active, copy_into, smooth};
-use std::collections::BTreeSet;
+use super::{Blocked, Reverse, active, smooth};
+use crate::copies::{copy_into, input};
+use crate::kept;
+use std::collections::{BTreeMap, BTreeSet};
 use tessera_base::Span;
-use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy};
+use tessera_ir::graph::{Graph, NodeId, NodeType, Policy};
 use tessera_ir::writer::{Writer, zeros_like};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::Prim;
@@ -21,6 +23,7 @@ struct Loop {
     carry: usize,
     sequences: usize,
     trips: u64,
+    reversed: bool,
     /// Which inputs of the body have cotangents.
     active: Vec<bool>,
     /// Cotangents of the results.
@@ -43,11 +46,11 @@ struct Reversed {
 /// Adds the cotangents of the operands of a loop.
 pub fn pull(r: &mut Reverse, id: NodeId, cotangents: Vec<Option<NodeId>>) -> Result<(), Blocked> {
     let node = r.g.node(id).clone();
-    let Prim::Scan { body, carry, sequences, trips } = node.prim else { return Ok(()) };
+    let Prim::Scan { body, carry, sequences, trips, reversed } = node.prim else { return Ok(()) };
     let Some(inner) = r.g.bodies.get(body as usize).cloned() else { return Ok(()) };
     let start: Vec<bool> = node.operands.iter().map(|&o| r.is_active(o)).collect();
     let active = active_inputs(&inner, start, carry);
-    let l = Loop { id, body: inner, operands: node.operands, carry, sequences, trips, active, cotangents };
+    let l = Loop { id, body: inner, operands: node.operands, carry, sequences, trips, reversed, active, cotangents };
     if trips == 0 {
         for i in 0..carry {
             if let Some(Some(c)) = l.cotangents.get(i) {
@@ -57,8 +60,9 @@ pub fn pull(r: &mut Reverse, id: NodeId, cotangents: Vec<Option<NodeId>>) -> Res
         return Ok(());
     }
     let states = states(r, &l, body as usize);
-    let reversed = reverse_loop(r, &l, &states).map_err(|b| Blocked { node: id, why: b.why })?;
-    finish(r, &l, reversed);
+    let (mut back, once_more) = reverse_loop(r, &l, &states).map_err(|b| Blocked { node: id, why: b.why })?;
+    keep(r, &l, body as usize, &mut back, &once_more);
+    finish(r, &l, back);
     Ok(())
 }
 
@@ -107,23 +111,52 @@ fn states(r: &mut Reverse, l: &Loop, body: usize) -> Vec<Option<NodeId>> {
             out.push(None);
             continue;
         };
-        let inner = &mut r.g.bodies[body];
-        // A derivative taken before may have asked for it.
-        let known = inner.outputs.iter().skip(l.carry).position(|&o| o == node).map(|i| i + l.carry);
-        let index = known.unwrap_or_else(|| {
-            inner.outputs.push(node);
-            inner.outputs.len() - 1
-        });
-        if known.is_none() {
-            let stacked = l.body.ty(node).stacked(l.trips);
-            r.g.nodes[l.id.0 as usize].results.push(stacked);
-        }
-        out.push(r.writer(l.id).get(l.id, index));
+        out.push(stacked(r, l, body, node));
     }
     out
 }
 
-fn reverse_loop(r: &mut Reverse, l: &Loop, states: &[Option<NodeId>]) -> Result<Reversed, Blocked> {
+/// The values of a node of the body in all turns, stacked, as a result of the loop.
+fn stacked(r: &mut Reverse, l: &Loop, body: usize, node: NodeId) -> Option<NodeId> {
+    let inner = &mut r.g.bodies[body];
+    // A derivative taken before may have asked for it.
+    let known = inner.outputs.iter().skip(l.carry).position(|&o| o == node).map(|i| i + l.carry);
+    let index = known.unwrap_or_else(|| {
+        inner.outputs.push(node);
+        inner.outputs.len() - 1
+    });
+    if known.is_none() {
+        let stacked = l.body.ty(node).stacked(l.trips);
+        r.g.nodes[l.id.0 as usize].results.push(stacked);
+    }
+    r.writer(l.id).get(l.id, index)
+}
+
+/// Lets the forward loop keep what the reverse loop would take long to compute once more.
+fn keep(r: &mut Reverse, l: &Loop, body: usize, back: &mut Reversed, once_more: &OnceMore) {
+    let chosen = kept::choose(&back.body, once_more.end);
+    if chosen.is_empty() {
+        return;
+    }
+    let originals: BTreeMap<NodeId, NodeId> = once_more.copied.iter().map(|(from, to)| (*to, *from)).collect();
+    let mut elements = vec![];
+    for copy in chosen {
+        let Some(value) = originals.get(&copy).and_then(|&node| stacked(r, l, body, node)) else { continue };
+        back.sequences.push(value);
+        elements.push(copy);
+    }
+    back.body = kept::taking(&back.body, &elements, back.constants.len());
+}
+
+/// The turn in the body of the reverse loop.
+struct OnceMore {
+    /// Where each node of the loop's body is there.
+    copied: BTreeMap<NodeId, NodeId>,
+    /// Behind it begins its derivative.
+    end: NodeId,
+}
+
+fn reverse_loop(r: &mut Reverse, l: &Loop, states: &[Option<NodeId>]) -> Result<(Reversed, OnceMore), Blocked> {
     let policy = r.g.node(l.id).policy;
     let mut out = Reversed {
         body: Graph { name: "reverse".into(), ..Graph::default() },
@@ -160,15 +193,13 @@ fn reverse_loop(r: &mut Reverse, l: &Loop, states: &[Option<NodeId>]) -> Result<
         let Some(source) = (if i < l.carry { states[i] } else { Some(l.operands[i]) }) else { continue };
         let Some(ty) = inputs[i].map(|n| l.body.ty(n).clone()) else { continue };
         values[i] = Some(input(&mut out.body, "element", ty));
-        let turned = reversed(&mut r.writer(l.id), source);
-        out.sequences.push(turned);
+        out.sequences.push(source);
     }
     let mut seeds = vec![];
     for (k, c) in l.cotangents.iter().enumerate().skip(l.carry) {
         let (Some(c), Some(&output)) = (c, l.body.outputs.get(k)) else { continue };
         seeds.push((output, input(&mut out.body, "cotangent", l.body.ty(output).unsharded())));
-        let turned = reversed(&mut r.writer(l.id), *c);
-        out.sequences.push(turned);
+        out.sequences.push(*c);
     }
     // Then constants.
     for i in l.carry + l.sequences..l.operands.len() {
@@ -181,8 +212,8 @@ fn reverse_loop(r: &mut Reverse, l: &Loop, states: &[Option<NodeId>]) -> Result<
             seeds.push((l.body.outputs[i], c));
         }
     }
-    turn(l, &mut out, &values, &carried, seeds, policy)?;
-    Ok(out)
+    let once_more = turn(l, &mut out, &values, &carried, seeds, policy)?;
+    Ok((out, once_more))
 }
 
 /// The body of the reverse loop: the turn once more, and its derivative.
@@ -193,7 +224,7 @@ fn turn(
     carried: &[NodeId],
     seeds: Vec<(NodeId, NodeId)>,
     policy: Policy,
-) -> Result<(), Blocked> {
+) -> Result<OnceMore, Blocked> {
     // A carry that the body does not read has no value here.
     let filled: Vec<NodeId> = values.iter().map(|v| v.unwrap_or(NodeId(0))).collect();
     let nodes = l.body.ids().map(|id| (id, l.body.node(id).clone())).collect();
@@ -229,7 +260,7 @@ fn turn(
         out.stacked.push(i);
     }
     out.body.outputs = outputs;
-    Ok(())
+    Ok(OnceMore { copied, end })
 }
 
 /// Adds the reverse loop, and its results to the cotangents of the loop's operands.
@@ -247,32 +278,22 @@ fn finish(r: &mut Reverse, l: &Loop, reversed_loop: Reversed) {
         .collect();
     let Some(first) = results.first().cloned() else { return };
     r.g.bodies.push(body);
-    let prim = Prim::Scan { body: r.g.bodies.len() as u32 - 1, carry, sequences: sequences.len(), trips: l.trips };
+    let prim = Prim::Scan {
+        body: r.g.bodies.len() as u32 - 1,
+        carry,
+        sequences: sequences.len(),
+        trips: l.trips,
+        reversed: !l.reversed,
+    };
     let operands = [init, sequences, constants].concat();
     let mut w = r.writer(l.id);
     let node = w.node(prim, operands, first, results);
     let mut parts = vec![];
     for (k, &i) in carries.iter().chain(&stacked).enumerate() {
         let Some(got) = w.get(node, k) else { continue };
-        let back = if k < carry { got } else { reversed(&mut w, got) };
-        parts.push((i, back));
+        parts.push((i, got));
     }
     for (i, c) in parts {
         r.add(l.operands[i], c);
     }
-}
-
-fn input(g: &mut Graph, name: &str, ty: NodeType) -> NodeId {
-    let n = g.inputs.len() as u32;
-    g.inputs.push(Input { name: name.into(), ty: ty.clone(), scalar: false });
-    let (origin, policy) = (Origin::default(), Policy::default());
-    g.push(Node { prim: Prim::Input(n), operands: vec![], ty, results: vec![], origin, policy })
-}
-
-/// The rows from the last to the first.
-fn reversed(w: &mut Writer, x: NodeId) -> NodeId {
-    let (shape, dtype) = (w.shape(Id(x.0)), w.dtype(Id(x.0)));
-    let (mut start, mut step) = (vec![0; shape.len()], vec![1; shape.len()]);
-    (start[0], step[0]) = (shape[0] as i64 - 1, -1);
-    NodeId(w.push(Prim::Slice { start, step }, &[Id(x.0)], shape, dtype).0)
 }

@@ -69,6 +69,7 @@ pub fn in_order(g: &Graph, plan: &Plan) -> bool {
     }
     let planned = plan.steps.iter().filter_map(|s| match s {
         Step::Native { name, .. } if names.iter().any(|n| **n == **name) => Some(&**name),
+        Step::Loop(l) => Some(&*l.name),
         _ => None,
     });
     planned.eq(names.iter().map(String::as_str))

@@ -1,7 +1,7 @@
 //! What a graph needs, without compiling or running it: the same groups, kernels and places in
 //! memory that a plan has.
 
-use super::{Backend, BackendError, bytes, kernel_costs, temps};
+use super::{Backend, BackendError, bytes, kernel_costs};
 use std::fmt::Write;
 use tessera_abi::plan::{BufRef, Counts};
 use tessera_base::DType;
@@ -30,10 +30,8 @@ pub struct Footprint {
     pub arguments: u64,
     /// Bytes of results; those that are an argument as it is need none.
     pub outputs: u64,
-    /// Bytes of everything in between, temporaries of kernels included.
+    /// Bytes of everything in between, temporaries of kernels and what turns of loops work in included.
     pub arena: u64,
-    /// Bytes of one turn of a loop, of the one that needs most: what it takes, gives, and has in between.
-    pub turn: u64,
     pub counts: Counts,
     pub work: Vec<Work>,
     pub exchanges: Vec<Exchanged>,
@@ -52,7 +50,6 @@ pub struct Exchanged {
 impl Footprint {
     /// Adds the turns of a loop.
     fn turns(&mut self, of: Footprint, trips: u64) {
-        self.turn = self.turn.max(of.arguments + of.outputs + of.arena + of.turn);
         kernel_costs::add_times(&mut self.counts, &of.counts, trips);
         self.work.extend(of.work.into_iter().map(|w| Work { times: w.times * trips, ..w }));
         self.exchanges.extend(of.exchanges.into_iter().map(|e| Exchanged { times: e.times * trips, ..e }));
@@ -105,16 +102,14 @@ impl Backend {
         let too_large = || BackendError::Memory(OutOfMemory { bytes: u64::MAX });
         let memory = place_buffers(graph, &partition).ok_or_else(too_large)?;
         let place = |id: NodeId| memory.place.get(id.0 as usize).copied().flatten();
-        let mut out = Footprint { arena: memory.arena_bytes, ..Footprint::default() };
+        let arena = self.arena(graph, &groups, &memory, &self.known).ok_or_else(too_large)?;
+        let mut out = Footprint { arena, ..Footprint::default() };
         out.arguments = graph.inputs.iter().filter(|i| !i.scalar).map(|i| bytes(&i.ty)).sum();
         let is_input = |n: u32| graph.inputs.get(n as usize).is_some_and(|i| !i.scalar);
         let fresh = |id: &&NodeId| !matches!(place(**id), Some(BufRef::Input(n)) if is_input(n));
         out.outputs = graph.outputs.iter().filter(fresh).map(|&id| bytes(graph.ty(id))).sum();
         for planned in &groups {
             let root = planned.group.roots[0];
-            if let Some(lowered) = &planned.lowered {
-                out.arena = out.arena.max(temps(&memory, lowered).1);
-            }
             if let Prim::Exchange(e) = &graph.node(root).prim {
                 let tensor = |id: &NodeId| match &graph.node(*id).prim {
                     Prim::Exchange(e) => Some((e.tag, graph.ty(*id).dtype.bytes() as u64)),

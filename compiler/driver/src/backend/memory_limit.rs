@@ -1,7 +1,7 @@
 //! Graphs within the memory that they may take: those of a program with `--memory`, and where there is none
 //! those that are larger than the machine.
 
-use super::{Backend, Known, bytes, temps};
+use super::{Backend, Known, bytes};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tessera_base::{Code, Diagnostic, Span};
@@ -104,8 +104,7 @@ impl Backend {
             let groups = self.grouped(g, Some(&known));
             let partition = Partition { groups: groups.iter().map(|p| p.group.clone()).collect() };
             let memory = place_buffers(g, &partition)?;
-            let ends = groups.iter().filter_map(|p| p.lowered.as_ref()).map(|l| temps(&memory, l).1);
-            Some(Measured { arena: ends.fold(memory.arena_bytes, u64::max), partition })
+            Some(Measured { arena: self.arena(g, &groups, &memory, &known)?, partition })
         };
         let room = bound.saturating_sub(arguments).saturating_sub(results);
         let Some(fitted) = recompute::within(&graph, room, &measure) else {

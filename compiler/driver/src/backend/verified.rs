@@ -30,6 +30,7 @@ pub fn plan(plan: &Plan) {
     let name = &plan.name;
     let bufs = plan.steps.iter().flat_map(|step| match step {
         Step::Kernel { bufs, .. } | Step::Native { bufs, .. } => bufs.clone(),
+        Step::Loop(l) => l.bufs(),
         Step::Copy { dst, src, .. } => vec![*dst, *src],
     });
     let mut taken = vec![false; plan.outputs.len()];

@@ -198,7 +198,7 @@ fn kernels(backend: &Backend, graph: &Graph, sources: &SourceMap) -> String {
         let _ = writeln!(text, "  {} and {}: {}", name(a.from), name(a.to), a.why);
     }
     if let Ok(needs) = backend.footprint(graph) {
-        let bytes = [needs.arguments, needs.outputs, needs.arena + needs.turn].map(human_bytes);
+        let bytes = [needs.arguments, needs.outputs, needs.arena].map(human_bytes);
         let [arguments, outputs, between] = bytes;
         let _ = writeln!(text, "memory: arguments {arguments}, results {outputs}, in between {between}");
     }

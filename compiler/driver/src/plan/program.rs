@@ -162,13 +162,13 @@ fn bounded(backend: &Backend, graph: Graph) -> Graph {
 }
 
 fn class(topology: &Topology, devices: Vec<u64>, footprint: &Footprint, exchanges: Vec<ExchangeRow>) -> ClassRow {
-    let &Footprint { arguments, outputs, arena, turn, counts, .. } = footprint;
+    let &Footprint { arguments, outputs, arena, counts, .. } = footprint;
     ClassRow {
         devices,
         arguments,
         outputs,
         arena,
-        peak: arguments + outputs + arena + turn,
+        peak: arguments + outputs + arena,
         kernels: counts.kernels,
         flops: counts.flops,
         moved: counts.bytes_read + counts.bytes_written,

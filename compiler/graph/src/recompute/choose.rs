@@ -1,10 +1,10 @@
 //! Which values that wait at the peak of a graph's memory are cheaper to compute again than to keep.
 
-use super::cut::Network;
 use crate::place_buffers::Life;
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::{Partition, Role};
+use tessera_ir::minimum_cut::Network;
 use tessera_ir::prim::columns::Again;
 use tessera_ir::prim::{Site, row};
 

@@ -6,6 +6,7 @@ pub struct Scan {
     pub carry: usize,
     pub sequences: usize,
     pub trips: u64,
+    pub reversed: bool,
 }
 
 impl Primitive for Scan {
@@ -48,6 +49,9 @@ impl Primitive for Scan {
         put.place("carry", self.carry);
         put.place("sequences", self.sequences);
         put.size("trips", self.trips);
+        if self.reversed {
+            put.bool("reversed", true);
+        }
         "scan".into()
     }
 
@@ -58,6 +62,7 @@ impl Primitive for Scan {
                 carry: op.index("carry")?,
                 sequences: op.index("sequences")?,
                 trips: op.index("trips")? as u64,
+                reversed: op.bool("reversed").unwrap_or(false),
             })
         })
     }
