@@ -12,6 +12,7 @@ mod native_kernels;
 pub mod backend;
 mod check_nan;
 pub mod mesh_run;
+mod tiers;
 pub mod regions;
 pub mod interrupt;
 mod profile;

@@ -4,13 +4,14 @@
 //!
 //! A region keeps one entry per shapes of its arguments and per answers to the questions that
 //! tracing asked about scalars ([`GuardTree`]). A new entry is traced, optimised, and at first
-//! interpreted if it is small; once interpreting has cost as much as compiling would, it is
-//! compiled. Both give the same bits.
+//! interpreted if it is small or one of ever new shapes; once interpreting has cost as much as
+//! compiling would, it is compiled ([`crate::tiers`]). Both give the same bits.
 
 use crate::backend::memory_limit::Shortage;
 use crate::backend::{self, Backend, BackendError};
 use crate::check_nan::{self, Watched};
 use crate::mesh_run::{DEVICES_MAX, MeshError, MeshRun};
+use crate::tiers::{Estimate, History};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,9 +41,6 @@ use tessera_trace::{InputSource, RegionArg, Template, trace, trace_checked};
 /// What stopped a region, in full: the runtime's own error has no room for types and witnesses.
 pub type Reports = Rc<RefCell<Vec<Diagnostic>>>;
 
-/// Interpreting goes on until this much time was spent on one entry.
-const INTERPRET_TIME_MAX: Duration = Duration::from_millis(8);
-
 /// Runs the regions of the programs of a session. Regions and spans have the numbers that the
 /// session gives them: those of later programs follow those of earlier ones.
 pub struct Executor {
@@ -59,6 +57,8 @@ pub struct Executor {
     pool: Arc<Pool>,
     reports: Reports,
     entries: Vec<HashMap<Vec<u64>, GuardTree<Rc<Entry>>>>,
+    /// By region.
+    histories: Vec<Rc<History>>,
     work: Workspace,
     key: Vec<u64>,
     /// Where nothing is computed: what would be.
@@ -105,8 +105,10 @@ struct Entry {
     /// The graphs of the devices, where tensors lie on a mesh.
     mesh: Option<MeshRun>,
     interpreted: Cell<Duration>,
-    /// Small enough to be interpreted at first.
-    small: bool,
+    /// What interpreting it takes; `None` where it is always compiled.
+    estimate: Option<Estimate>,
+    /// Of its region.
+    history: Rc<History>,
     /// Where nothing is computed: its number, and how its outputs lie.
     dry: Option<(usize, Vec<Sharding>)>,
 }
@@ -123,6 +125,7 @@ impl Executor {
             pool,
             reports,
             entries: vec![],
+            histories: vec![],
             work: Workspace::default(),
             key: vec![],
             dry_run: None,
@@ -145,6 +148,7 @@ impl Executor {
         let at = self.units.len();
         self.regions.extend((0..unit.regions.len()).map(|i| (at, i)));
         self.entries.resize_with(self.regions.len(), HashMap::new);
+        self.histories.resize_with(self.regions.len(), Rc::default);
         self.closures.append(&mut unit.closures);
         self.spans.append(&mut unit.spans);
         self.library.append(&mut unit.library);
@@ -245,16 +249,19 @@ impl Executor {
         let watched = (mesh.is_none() && self.backend.check_nan()).then(|| check_nan::watch(&mut graph));
         // A search measures compiled code.
         let tuned = graph.kernels.iter().any(|h| h.autotune.is_some());
-        let small = !tuned && estimated_ns(&graph) < INTERPRET_TIME_MAX.as_nanos() as f64 / 4.0;
+        let compiled = tuned || self.backend.always_compile() || self.backend.memory().is_some();
+        let history = self.histories[region as usize].clone();
+        history.met();
         let entry = Rc::new(Entry {
             inputs: traced.inputs,
             results: traced.results,
+            estimate: (!compiled).then(|| Estimate::of(&graph)),
             graph,
             watched,
             plan: RefCell::new(None),
             mesh,
             interpreted: Cell::new(Duration::ZERO),
-            small: small && !self.backend.always_compile() && self.backend.memory().is_none(),
+            history,
             dry,
         });
         self.entries[region as usize].entry(self.key.clone()).or_default().insert(&traced.guards, entry.clone());
@@ -373,17 +380,22 @@ impl Executor {
                 MeshError::Devices(n) => self.report(vec![too_many_devices(n, self.span_of(span))], span),
             });
         }
-        if entry.plan.borrow().is_none() && entry.small && entry.interpreted.get() < INTERPRET_TIME_MAX {
+        let patience = entry.estimate.map_or(Duration::ZERO, |e| entry.history.patience(&e));
+        if entry.plan.borrow().is_none() && entry.interpreted.get() < patience {
             let start = Instant::now();
             let outputs = self.interpret(&entry.graph, &args, span)?;
             entry.interpreted.set(entry.interpreted.get() + start.elapsed());
             return Ok(outputs);
         }
         let ready = entry.plan.borrow().clone();
+        let start = Instant::now();
         let plan = match ready {
             Some(plan) => plan,
             None => match self.backend.plan(&entry.graph) {
-                Ok(plan) => entry.plan.borrow_mut().insert(Rc::new(plan)).clone(),
+                Ok(plan) => {
+                    entry.history.compiled(start.elapsed());
+                    entry.plan.borrow_mut().insert(Rc::new(plan)).clone()
+                }
                 // Without a compiler every graph can still be interpreted.
                 Err(BackendError::Unavailable(why)) => {
                     self.backend.warn_once(&why);
@@ -724,18 +736,4 @@ fn element(t: &Tensor, kind: Kind) -> HostValue {
 
 fn code_number(code: Code) -> u16 {
     code.name()[1..].parse().unwrap_or(999)
-}
-
-/// A rough time for interpreting a graph.
-fn estimated_ns(g: &Graph) -> f64 {
-    use tessera_ir::prim::{Site, row};
-    use tessera_ops::prim::Prim;
-    let node = |node: &tessera_ir::graph::Node| {
-        let turns = match node.prim {
-            Prim::Scan { body, trips, .. } => g.bodies.get(body as usize).map_or(0.0, estimated_ns) * trips as f64,
-            _ => 0.0,
-        };
-        row(&node.prim).cost(Site { g, node }).interpreted + turns
-    };
-    g.nodes.iter().map(node).sum()
 }

@@ -2,6 +2,7 @@
 //! calls, the layout of the context, the kernel signature and the plan of a graph.
 //! No dependencies.
 
+pub mod chains;
 pub mod check;
 mod cores;
 pub mod layout;

@@ -7,6 +7,7 @@ use crate::map::kind_of;
 use crate::prim::{Order, Scalar, Steps};
 use crate::scalar::Kind;
 use crate::scalar_eval::{Lane, eval};
+use tessera_abi::chains;
 use tessera_base::DType;
 
 /// The attributes of [`crate::prim::Prim::Dot`], and how it sums.
@@ -22,6 +23,15 @@ pub struct Form {
 trait Accumulate: Copy + Default {
     /// `a · b + self`, rounded once (complex: four such steps).
     fn step(self, a: Self, b: Self) -> Self;
+
+    /// The steps of a row: the sums go on with each of `a` times its line of `b`.
+    fn row(a: &[Self], b: &[Self], sums: &mut [Self]) {
+        for (&x, line) in a.iter().zip(b.chunks_exact(sums.len())) {
+            for (sum, &y) in sums.iter_mut().zip(line) {
+                *sum = sum.step(x, y);
+            }
+        }
+    }
 }
 
 /// Numbers whose product is a sum of two.
@@ -50,12 +60,20 @@ impl Accumulate for f32 {
     fn step(self, a: f32, b: f32) -> f32 {
         a.mul_add(b, self)
     }
+
+    fn row(a: &[f32], b: &[f32], sums: &mut [f32]) {
+        chains::f32_row(a, b, sums);
+    }
 }
 
 impl Accumulate for f64 {
     #[inline]
     fn step(self, a: f64, b: f64) -> f64 {
         a.mul_add(b, self)
+    }
+
+    fn row(a: &[f64], b: &[f64], sums: &mut [f64]) {
+        chains::f64_row(a, b, sums);
     }
 }
 
@@ -97,12 +115,8 @@ fn products<T: Accumulate>(a: &[T], b: &[T], mut out: Vec<T>, [_, m, k, n]: [usi
     for (row, sums) in out.chunks_exact_mut(n).enumerate() {
         let right = &b[row / m * k * n..][..k * n];
         let steps = steps.of(row % m, k);
-        let lines = right.chunks_exact(n).skip(steps.start);
-        for (&x, line) in a[row * k..][steps].iter().zip(lines) {
-            for (sum, &y) in sums.iter_mut().zip(line) {
-                *sum = sum.step(x, y);
-            }
-        }
+        let lines = &right[steps.start * n..steps.end * n];
+        T::row(&a[row * k..][steps], lines, sums);
     }
     out
 }
