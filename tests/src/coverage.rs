@@ -3,12 +3,12 @@
 
 use tessera::backend::Planned;
 use tessera_base::DType;
-use tessera_ir::graph::{Graph, NodeId};
+use tessera_ir::graph::{Graph, NodeId, Policy};
 use tessera_ir::group::GroupKind;
 use tessera_ops::prim::{Prim, Steps};
 
 /// Whether a node runs alone by design: sorting and adding at positions from data
-/// and loops are code of the runtime; products of tf32 round their operands, and of
+/// and loops are code of the runtime; compensated products of tf32 round their operands, and of
 /// complex numbers kernels cover sums and movement only; an operation without elements, or whose
 /// bytes stay as they are, needs no kernel.
 fn alone_by_design(graph: &Graph, id: NodeId) -> bool {
@@ -22,7 +22,7 @@ fn alone_by_design(graph: &Graph, id: NodeId) -> bool {
         Prim::DynamicUpdate | Prim::Scatter { .. } | Prim::UpdateSlice { .. } => {
             n.operands[..2].iter().any(|&o| graph.ty(o).elems() == Some(0))
         }
-        Prim::Dot { .. } if operands(DType::Tf32) => true,
+        Prim::Dot { .. } if operands(DType::Tf32) => n.policy == Policy::KahanSum,
         // Of one row, whose only step is the first.
         Prim::Dot { steps: Steps::To, .. } if n.ty.shape.iter().rev().nth(1) == Some(&1) => true,
         // Of complex numbers kernels cover movement and sums.

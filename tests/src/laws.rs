@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
+use tessera_ops::prim::Order;
 
 /// Cases after which a thread forgets its kernels.
 const CASES_PER_BENCH: usize = 200;
@@ -51,6 +52,16 @@ pub fn hold(what: &str, cases: Vec<Case>) {
         }
     }
     assert!(failures.is_empty(), "{} of {} {what} differ\n{text}", failures.len(), cases.len());
+}
+
+/// The orders of bf16 products whose instructions this machine has: that for matrices twice, as it has the most forms.
+pub fn orders_of_bf16_here() -> Vec<Order> {
+    match tessera_schedule::host().bf16 {
+        Order::Units => vec![Order::Pairs, Order::Units, Order::Units],
+        // By vectors.
+        Order::Pairs => vec![Order::Pairs, Order::Units],
+        Order::Chain => vec![Order::Chain],
+    }
 }
 
 /// The seeds of a law over random programs: so many, or those that `TESSERA_SEED` (one) and `TESSERA_PROGRAMS` say.

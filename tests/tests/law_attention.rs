@@ -3,8 +3,10 @@
 
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
+use tessera_ops::map::MapOp;
+use tessera_ops::prim::{Order, Prim, Scalar, Steps};
 use tessera_ops::surface::{Arg, Id};
-use tessera_tests::laws::hold;
+use tessera_tests::laws::{hold, orders_of_bf16_here};
 use tessera_tests::operators::call;
 use tessera_tests::random::Fill;
 use tessera_tests::random_graph::{Builder, Case, elems};
@@ -111,7 +113,7 @@ const STDE: &[[u64; 4]] = &[
 fn the_operator() {
     let mut cases = vec![];
     for (i, &stde) in STDE.iter().enumerate() {
-        for dtype in [DType::F32, DType::Bf16, DType::F16, DType::F64] {
+        for dtype in [DType::F32, DType::Bf16, DType::F16, DType::Tf32, DType::F64] {
             if dtype != DType::F32 && stde[1] > 1000 {
                 continue;
             }
@@ -134,7 +136,7 @@ fn the_operator() {
 fn written_out_with_softmax() {
     let mut cases = vec![];
     for &stde in STDE {
-        for dtype in [DType::F32, DType::F32, DType::F32, DType::Bf16, DType::F16, DType::F64] {
+        for dtype in [DType::F32, DType::F32, DType::F32, DType::Bf16, DType::F16, DType::Tf32, DType::F64] {
             if stde[1] > 0 && (dtype == DType::F32 || stde[1] < 1000) {
                 let sizes = Sizes { batch: &[], heads: [2, 2], stde };
                 cases.push(written_out(cases.len() as u64, &sizes, dtype));
@@ -142,4 +144,50 @@ fn written_out_with_softmax() {
         }
     }
     hold("softmaxes between products", cases);
+}
+
+/// Rows that take the keys up to their own, of scores that a mask cuts off there.
+fn causal(seed: u64, [s, t, d, e]: [u64; 4], dtype: DType) -> Case {
+    let mut b = Builder::plain(seed);
+    let q = input(&mut b, &[2, s, d], dtype, Fill::Ordinary);
+    let k = input(&mut b, &[2, d, t], dtype, Fill::Ordinary);
+    let v = input(&mut b, &[2, t, e], dtype, Fill::Ordinary);
+    let x = call(&mut b, "matmul", &[Arg::Tensor(q), Arg::Tensor(k)]);
+    let shape = [2, s, t];
+    let [row, key] = [1, 2].map(|axis| b.push(Prim::Iota { axis }, &[], &shape, DType::I64));
+    let keep = b.push(Prim::Map(MapOp::ge), &[row, key], &shape, DType::Bool);
+    let lowest = b.push(Prim::Full { value: Scalar::F(f64::NEG_INFINITY) }, &[], &shape, dtype);
+    let x = b.push(Prim::Map(MapOp::r#where), &[keep, NodeId(x.0), lowest], &shape, dtype);
+    let p = call(&mut b, "softmax", &[Arg::Tensor(Id(x.0))]);
+    let prim = Prim::Dot { accum: dtype.accumulator(), steps: Steps::To, order: Order::Chain };
+    let y = b.push(prim, &[NodeId(p.0), NodeId(v.0)], &[2, s, e], dtype);
+    finish(b, Id(y.0), format!("causal_{dtype}_{s}_{t}_{d}_{e}"))
+}
+
+/// bf16 in the orders of the processor's instructions: of both products, of one where the other has an odd depth or rows
+/// that take some steps.
+#[test]
+fn bf16_in_pairs_and_in_units() {
+    let even = [
+        [2, 2, 2, 2],
+        [4, 32, 16, 8],
+        [5, 34, 6, 3],
+        [33, 66, 34, 33],
+        [40, 32, 64, 64],
+        [70, 1030, 64, 40],
+        [100, 96, 7, 64],
+        [129, 255, 64, 33],
+        [300, 300, 32, 16],
+    ];
+    let mut cases = vec![];
+    for (order, stde) in orders_of_bf16_here().into_iter().flat_map(|o| even.into_iter().map(move |s| (o, s))) {
+        let seed = cases.len() as u64;
+        let sizes = Sizes { batch: &[], heads: [2, 2], stde };
+        for mut case in [written_out(seed, &sizes, DType::Bf16), causal(seed + 1, stde, DType::Bf16)] {
+            case.graph = tessera_graph::product_order::run(case.graph, order);
+            case.graph.name += order.name();
+            cases.push(case);
+        }
+    }
+    hold("attentions of bf16", cases);
 }

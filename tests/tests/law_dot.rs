@@ -5,7 +5,7 @@ use tessera_base::DType;
 use tessera_ir::graph::{NodeId, Policy};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Order, Prim, Scalar, Steps};
-use tessera_tests::laws::hold;
+use tessera_tests::laws::{hold, orders_of_bf16_here};
 use tessera_tests::random::Fill;
 use tessera_tests::random_graph::{Builder, Case, elems};
 
@@ -65,15 +65,36 @@ fn every_type_and_transposition() {
     hold("products", cases);
 }
 
+/// tf32 and sums in f16: rows that take some steps, chains that start from a value, depths of several blocks, and what is
+/// computed before and behind.
+#[test]
+fn factors_and_sums_that_are_rounded() {
+    let mut cases = vec![];
+    let sizes = [[1, 1, 1], [14, 15, 33], [33, 64, 15], [64, 257, 257], [300, 2100, 70], [1, 300, 500], [500, 300, 1]];
+    for (of, accum) in [(DType::Tf32, DType::F32), (DType::Tf32, DType::F64), (DType::F16, DType::F16)] {
+        for (i, [m, k, n]) in sizes.into_iter().enumerate() {
+            for steps in [Steps::All, Steps::To, Steps::From] {
+                let mut b = Builder::plain(cases.len() as u64);
+                let x = operand(&mut b, &[], m, k, of, i & 1 != 0);
+                let y = operand(&mut b, &[], k, n, of, i & 2 != 0);
+                let x = if i % 3 == 0 { b.push(Prim::Map(MapOp::neg), &[x], &[m, k], of) } else { x };
+                let start =
+                    (steps == Steps::All && accum != DType::F16).then(|| operand(&mut b, &[], m, n, accum, false));
+                let operands: Vec<NodeId> = [x, y].into_iter().chain(start).collect();
+                let z = b.push(Prim::Dot { accum, steps, order: Order::Chain }, &operands, &[m, n], accum);
+                b.graph.outputs = vec![b.push(Prim::Map(MapOp::abs), &[z], &[m, n], accum)];
+                b.graph.name = format!("rounded_{of}_{m}_{k}_{n}");
+                cases.push(Case { graph: b.graph, inputs: b.data });
+            }
+        }
+    }
+    hold("rounded products", cases);
+}
+
 /// Factors of bf16 in the orders of the processor's instructions for them, at depths around their units.
 #[test]
 fn orders_of_bf16() {
-    let orders = match tessera_schedule::host().bf16 {
-        Order::Units => vec![Order::Pairs, Order::Units, Order::Units],
-        // By vectors.
-        Order::Pairs => vec![Order::Pairs, Order::Units],
-        Order::Chain => vec![Order::Chain],
-    };
+    let orders = orders_of_bf16_here();
     let mut cases = vec![];
     let mut random = tessera_tests::random::Random::new(19);
     for case in 0..96 {

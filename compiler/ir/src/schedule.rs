@@ -95,6 +95,8 @@ pub enum ValueOp {
         args: Vec<ValueId>,
     },
     Cast(ValueId),
+    /// What a product takes of a tf32 number: the f32 nearest to it with 10 fraction bits.
+    RoundTf32(ValueId),
     /// In the accumulator type of the argument, in the canonical order along `axis`.
     Reduce {
         kind: Reduction,
@@ -343,6 +345,7 @@ impl Schedule {
             ValueOp::Map { args, .. } => args.clone(),
             ValueOp::Cast(a)
             | ValueOp::HalfBits(a)
+            | ValueOp::RoundTf32(a)
             | ValueOp::Reduce { arg: a, .. }
             | ValueOp::ArgReduce { arg: a, .. }
             | ValueOp::Cumulate { arg: a, .. }

@@ -115,6 +115,8 @@ pub enum Def {
         to: DType,
         arg: Val,
     },
+    /// The f32 nearest to an f32 with the 10 fraction bits of tf32: what a product takes of it.
+    RoundTf32(Val),
     /// `acc ∘ value` in lanes below `valid`, `acc` in the others.
     Fold {
         kind: Reduction,
@@ -200,6 +202,8 @@ pub struct Mma {
     /// By the processor's unit for matrices: up to 32 rows and 32 columns in units of steps, the left factor row by row, the
     /// right one in pairs.
     pub matrix_unit: bool,
+    /// Each step rounds its sum to f16.
+    pub half: bool,
     /// Number of steps: the least of these.
     pub depth: Vec<Index>,
     pub ramp: Option<Index>,
@@ -272,9 +276,11 @@ impl Op {
                 Def::Gather { by, .. } => by.iter().for_each(|(v, _)| f(*v)),
                 Def::Random { key, .. } => key.iter().for_each(|v| f(*v)),
                 Def::Map { args, .. } => args.iter().for_each(|v| f(*v)),
-                Def::HalfBits(arg) | Def::Position { arg, .. } | Def::Cast { arg, .. } | Def::Lanes { arg, .. } => {
-                    f(*arg)
-                }
+                Def::HalfBits(arg)
+                | Def::Position { arg, .. }
+                | Def::Cast { arg, .. }
+                | Def::Lanes { arg, .. }
+                | Def::RoundTf32(arg) => f(*arg),
                 Def::Fold { acc: a, value: b, .. } | Def::Pair { even: a, odd: b } | Def::Half { low: a, high: b } => {
                     [*a, *b].into_iter().for_each(f)
                 }

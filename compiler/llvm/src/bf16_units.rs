@@ -4,7 +4,7 @@
 use crate::LlvmError;
 use crate::emit::Emitter;
 use crate::instr::{IntPred, V};
-use tessera_ir::tile::Mma;
+use tessera_ir::tile::{Mma, Op};
 use tessera_ops::reference::Unit;
 use tessera_ops::scalar::Kind;
 
@@ -37,8 +37,24 @@ fn blocks(extent: u32) -> Vec<(u32, u32)> {
     (0..extent.div_ceil(SIDE)).map(|i| (i, (extent - i * SIDE).min(SIDE))).collect()
 }
 
+/// What says how large the registers are.
+pub type Sizes = [u8; CONFIGURATION];
+
+/// The sizes for the largest tile that a kernel computes by the unit.
+pub fn sizes(ops: &[Op]) -> Option<Sizes> {
+    fn largest(ops: &[Op]) -> Option<&Mma> {
+        let tiles = ops.iter().filter_map(|op| match op {
+            Op::Mma(m) => Some(m).filter(|m| m.matrix_unit),
+            Op::For(f) => largest(&f.body),
+            _ => None,
+        });
+        tiles.max_by_key(|m| m.rows * m.cols)
+    }
+    largest(ops).map(|m| configuration(m, PAIRS as u32))
+}
+
 /// The sizes of the registers for so many pairs at once. Source: Intel SDM, LDTILECFG.
-fn configuration(m: &Mma, pairs: u32) -> [u8; CONFIGURATION] {
+fn configuration(m: &Mma, pairs: u32) -> Sizes {
     let mut out = [0; CONFIGURATION];
     out[0] = 1;
     let mut set = |register: u32, rows: u32, bytes: u32| {
@@ -58,13 +74,36 @@ fn configuration(m: &Mma, pairs: u32) -> [u8; CONFIGURATION] {
 }
 
 impl Emitter<'_> {
+    /// Before everything else: the registers are given their sizes once, since that takes as long as some of the products.
+    pub fn begin_units(&self) {
+        if let Some(sizes) = &self.unit {
+            self.configure(self.b.constant_bytes(sizes, CONFIGURATION as u32));
+        }
+    }
+
+    /// What [`Emitter::begin_units`] took is given back.
+    pub fn end_units(&self) {
+        if self.unit.is_some() {
+            self.b.intrinsic("llvm.x86.tilerelease", &[], &[]);
+        }
+    }
+
+    fn configure(&self, sizes: V) {
+        self.b.intrinsic("llvm.x86.ldtilecfg", &[], &[sizes]);
+    }
+
     /// A tile by the unit for matrices.
     pub fn mma_by_matrix_unit(&mut self, m: &Mma, (a, b, c): (V, V, V), depth: V) -> Result<(), LlvmError> {
         let known = m.known_depth();
+        let own = self.unit != Some(configuration(m, PAIRS as u32));
+        let ragged = known.is_none_or(|d| d % PAIRS != 0);
         // The sizes for a last unit of so many pairs; the first are those of a whole one.
-        let all = (0..PAIRS as u32).map(|n| configuration(m, if n == 0 { PAIRS as u32 } else { n }));
+        let counts = if ragged { PAIRS as u32 } else { 1 };
+        let all = (0..counts).map(|n| configuration(m, if n == 0 { PAIRS as u32 } else { n }));
         let table = self.b.constant_bytes(&all.flatten().collect::<Vec<u8>>(), CONFIGURATION as u32);
-        self.b.intrinsic("llvm.x86.ldtilecfg", &[], &[table]);
+        if own {
+            self.configure(table);
+        }
         self.first_sums(m, c)?;
         let rounds = self.b.and(depth, self.b.i64(-PAIRS));
         let zero = self.b.i64(0);
@@ -75,19 +114,24 @@ impl Emitter<'_> {
         })?;
         self.store_sums(m, c);
         let rest = self.b.sub(depth, rounds);
-        if known.is_none_or(|d| d % PAIRS != 0) {
+        if ragged {
             let (last, join) = (self.b.block(), self.b.block());
             self.b.branch(self.b.icmp(IntPred::LLVMIntNE, rest, zero), last, join);
             self.b.position(last);
             let sizes = self.b.offset(table, self.b.mul(rest, self.b.i64(CONFIGURATION as i64)));
-            self.b.intrinsic("llvm.x86.ldtilecfg", &[], &[sizes]);
+            self.configure(sizes);
             self.load_sums(m, c);
             self.multiply(m, ends[0], ends[1]);
             self.store_sums(m, c);
+            if !own {
+                self.begin_units();
+            }
             self.b.jump(join);
             self.b.position(join);
         }
-        self.b.intrinsic("llvm.x86.tilerelease", &[], &[]);
+        if own {
+            self.begin_units();
+        }
         Ok(())
     }
 

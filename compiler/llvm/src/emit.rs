@@ -1,6 +1,7 @@
 //! Tile IR to LLVM IR: one function per kernel, loops as they stand, values as vectors.
 
 use crate::LlvmError;
+use crate::bf16_units;
 use crate::extremes::{self, Extreme};
 use crate::instr::{Builder, IntPred, RealPred, V};
 use crate::memory::By;
@@ -10,6 +11,7 @@ use std::collections::HashMap;
 use tessera_base::DType;
 use tessera_ir::index::{Index, Term, Var};
 use tessera_ir::tile::{Carry, Def, For, Kernel, LANE, Op, POINT, Space, Val, cast_programs, map_programs};
+use tessera_ops::convert::tf32_program;
 use tessera_ops::map::{MapOp, kind_of};
 use tessera_ops::prim::{Reduction, Scalar};
 use tessera_ops::reference::random_bits_program;
@@ -30,6 +32,8 @@ pub struct Emitter<'k> {
     pub uses: Vec<u32>,
     /// Accumulators that are held as ordered integers.
     pub extremes: HashMap<Val, Extreme>,
+    /// The sizes of the registers of the unit for matrices wherever no tile asks for others.
+    pub unit: Option<bf16_units::Sizes>,
 }
 
 /// Writes the function of `kernel` into a fresh module.
@@ -45,10 +49,12 @@ pub fn kernel(kernel: &Kernel) -> Result<Builder, LlvmError> {
         streaming: false,
         uses: extremes::uses(kernel),
         extremes: HashMap::new(),
+        unit: bf16_units::sizes(&kernel.body),
     };
     let entry = e.b.block();
     e.b.position(entry);
     e.operands();
+    e.begin_units();
     if streams(&kernel.body) {
         let (fast, plain) = (e.b.block(), e.b.block());
         e.b.branch(e.aligned(), fast, plain);
@@ -57,12 +63,12 @@ pub fn kernel(kernel: &Kernel) -> Result<Builder, LlvmError> {
         e.grid()?;
         #[cfg(target_arch = "x86_64")]
         e.b.intrinsic("llvm.x86.sse.sfence", &[], &[]);
-        e.b.ret(e.b.i64(0));
+        e.leave(e.b.i64(0));
         e.b.position(plain);
         e.streaming = false;
     }
     e.grid()?;
-    e.b.ret(e.b.i64(0));
+    e.leave(e.b.i64(0));
     Ok(e.b)
 }
 
@@ -109,6 +115,12 @@ impl Emitter<'_> {
         }
         let low = self.b.and(bits, self.b.i64(63));
         self.b.icmp(IntPred::LLVMIntEQ, low, self.b.i64(0))
+    }
+
+    /// Returns from the kernel.
+    pub fn leave(&self, code: V) {
+        self.end_units();
+        self.b.ret(code);
     }
 
     fn grid(&mut self) -> Result<(), LlvmError> {
@@ -214,6 +226,7 @@ impl Emitter<'_> {
                 let v = self.wide(*arg, lanes)?;
                 self.cast(v, *from, *to, lanes)?
             }
+            Def::RoundTf32(arg) => self.program(&tf32_program(), &[self.wide(*arg, lanes)?], lanes)?,
             Def::Fold { kind: monoid, acc, value, valid } => {
                 let extreme = self.extremes.get(acc).copied();
                 let (acc, value) = (self.wide(*acc, lanes)?, self.wide(*value, lanes)?);
@@ -283,7 +296,7 @@ impl Emitter<'_> {
     }
 
     /// What the conversion program to f16 does, as the processor's two instructions.
-    fn round_f16(&self, v: V, lanes: u32) -> V {
+    pub fn round_f16(&self, v: V, lanes: u32) -> V {
         let f32 = self.b.kind(Kind::F32, lanes);
         let rounded = self.b.fpext(self.b.fptrunc(v, self.b.vec(self.b.half(), lanes)), f32);
         let nan = self.b.const_int(self.b.int(32), 0x7fc0_0000, lanes);

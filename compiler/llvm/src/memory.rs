@@ -237,7 +237,7 @@ impl Emitter<'_> {
             first = b.select(b.extract(bad, l), b.extract(v, l), first);
         }
         b.store(first, b.param(4), 8, false);
-        b.ret(b.i64(i64::from(check) + 1));
+        self.leave(b.i64(i64::from(check) + 1));
         b.position(go_on);
         Ok(out)
     }

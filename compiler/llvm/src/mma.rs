@@ -348,6 +348,9 @@ impl Emitter<'_> {
                     Kind::Bool => self.b.or(self.b.and(left, *r), *c),
                     _ => self.b.add(self.b.mul(left, *r), *c),
                 };
+                if m.half {
+                    *c = self.b.fpext(self.b.fptrunc(*c, self.b.vec(self.b.half(), m.lanes)), ty);
+                }
             }
         }
     }
@@ -359,6 +362,8 @@ impl Emitter<'_> {
             for j in 0..vectors {
                 let p = self.at(c, i as i64 * m.c.row + (j * m.lanes) as i64, &m.c);
                 let v = acc[(i * vectors + j) as usize];
+                // Which NaN a sum has become says the conversion program.
+                let v = if m.half { self.round_f16(v, m.lanes) } else { v };
                 if self.valid(m, j) == m.lanes {
                     self.b.store(v, p, align, false);
                 } else {

@@ -204,7 +204,7 @@ fn work(s: &Schedule) -> f64 {
             ValueOp::Load { .. } => 1.0 + v.dtype.bytes() as f64 / 4.0,
             ValueOp::Gather { .. } => 4.0 + v.dtype.bytes() as f64 / 4.0,
             ValueOp::Map { op, .. } => op.def().cost as f64,
-            ValueOp::Cast(_) | ValueOp::Within(_) | ValueOp::Index(_) => 1.0,
+            ValueOp::Cast(_) | ValueOp::RoundTf32(_) | ValueOp::Within(_) | ValueOp::Index(_) => 1.0,
             ValueOp::Random { .. } => RANDOM_COST,
             ValueOp::Reduce { arg, .. } => inner(arg.0 as usize) * if s.compensated { 6.0 } else { 1.0 },
             ValueOp::ArgReduce { arg, .. } => inner(arg.0 as usize) * 4.0,

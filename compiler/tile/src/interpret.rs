@@ -10,7 +10,7 @@ use tessera_ir::index::{Index, Var};
 use tessera_ir::tile::{
     Access, Def, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Val, cast_programs, map_programs,
 };
-use tessera_ops::convert::{storage_kind, store_program, widen_program};
+use tessera_ops::convert::{storage_kind, store_program, tf32_program, widen_program};
 use tessera_ops::map::kind_of;
 use tessera_ops::prim::{Order, Reduction, Scalar};
 use tessera_ops::reference::{Unit, combine, pair_step, random_bits_program};
@@ -194,6 +194,7 @@ impl Machine<'_> {
                 run(&map_programs(*op, *dtype), &args, n)
             }
             Def::Cast { from, to, arg } => run(&cast_programs(*from, *to), &[self.value(*arg, lanes)?.lane()], n),
+            Def::RoundTf32(arg) => run(&[&tf32_program()], &[self.value(*arg, lanes)?.lane()], n),
             Def::Fold { kind: monoid, acc, value, valid } => {
                 let acc = self.value(*acc, lanes)?;
                 let mut folded = fold(*monoid, &acc, &self.value(*value, lanes)?);
@@ -324,6 +325,8 @@ impl Machine<'_> {
         let depth = m.depth.iter().map(|e| self.index(e, 0)).min().unwrap_or(0);
         let goes_on = self.index(&m.fresh, 0) != 0;
         let step = step_program(m.kind);
+        let rounding = if m.half { cast_programs(DType::F32, DType::F16) } else { vec![] };
+        let step: Vec<&Program> = [&step].into_iter().chain(rounding).collect();
         let mut results = vec![];
         for i in 0..m.rows as i64 {
             let mut row = Words { kind: m.kind, words: vec![0; m.cols as usize] };
@@ -349,7 +352,7 @@ impl Machine<'_> {
                 let b =
                     (0..m.cols as i64).map(|j| self.memory[m.b.buf as usize].read(at(self, &m.b, 0, k, j), self.point));
                 let right = Words { kind: m.kind, words: b.collect::<Result<_, _>>()? };
-                row = run(&[&step], &[left.lane(), right.lane(), row.lane()], m.cols as usize);
+                row = run(&step, &[left.lane(), right.lane(), row.lane()], m.cols as usize);
             }
             results.push(row);
         }

@@ -60,6 +60,8 @@ struct Product<'s> {
     /// The other parallel axes.
     batch: Vec<Var>,
     accum: DType,
+    /// Each step rounds to f16; the sums are f32 that hold it.
+    half: bool,
     order: Order,
     /// By the processor's unit for matrices.
     matrix_unit: bool,
@@ -120,7 +122,8 @@ impl<'s> Product<'s> {
         let ValueOp::Dot { a, b, axis, ref within, ref beyond, start, order } = s.value(dot).op else {
             return Err(LowerError("no product".into()));
         };
-        let accum = s.value(dot).dtype;
+        let half = s.value(dot).dtype == DType::F16;
+        let accum = if half { DType::F32 } else { s.value(dot).dtype };
         let kind = kind_of(accum).ok_or(LowerError(format!("a product in {accum}")))?;
         let bounds = || within.iter().chain(beyond);
         let swap = s.directives.contains(&Directive::Swap) && bounds().next().is_none();
@@ -146,9 +149,10 @@ impl<'s> Product<'s> {
             image: None,
             batch,
             accum,
+            half,
             order,
             matrix_unit: false,
-            factor: s.value(left).dtype,
+            factor: if half { DType::F32 } else { s.value(left).dtype },
             kind,
             lanes: 16,
             rows: 8,
@@ -180,28 +184,13 @@ impl<'s> Product<'s> {
         if bounds().any(|w| w.stride(axis) != Some(0) || m.is_some_and(|m| w.stride(m) != Some(1))) {
             return Err(LowerError("a product whose rows take uneven numbers of steps".into()));
         }
-        // The instructions that there are for pairs.
-        if p.pairs() && ![4, 8, 16].contains(&p.lanes) {
-            p.lanes = 16;
-        }
-        if p.matrix_unit {
-            // Two by two of its registers, each 16 rows of 16 numbers.
-            (p.lanes, p.rows, p.vectors) = (16, p.rows.min(32), p.vectors.min(2));
-        } else if order == Order::Units {
-            // Vectors hold three sums of each element.
-            p.vectors = p.vectors.min(8);
-            p.rows = p.rows.min(8 / p.vectors);
-        }
+        p.bound_registers();
         p.mc = p.mc.max(1).next_multiple_of(p.rows as u64);
         p.nc = match p.row {
             Some(row) => (p.nc / row).max(1) * row,
             None => p.nc.max(1).next_multiple_of(p.panel() as u64),
         };
-        p.kc = if p.kc >= s.extent(axis) {
-            s.extent(axis)
-        } else {
-            p.kc.next_multiple_of(order.unit().max(p.lanes as u64))
-        };
+        p.kc = p.block_steps(p.kc);
         p.pack_left |= p.direct(left, m).is_none();
         p.pack_right |= p.matrix_unit || p.direct(right, n).is_none_or(|at| n.is_some_and(|n| at.stride(n) != Some(1)));
         if let Some(w) = windows.filter(|_| p.row.is_none()) {
@@ -212,6 +201,27 @@ impl<'s> Product<'s> {
             p.image = Some(Image::new(w, direct, p.mc, p.lanes));
         }
         Ok(p)
+    }
+
+    /// Bounds the register tile by the instructions that there are for the order.
+    fn bound_registers(&mut self) {
+        if self.pairs() && ![4, 8, 16].contains(&self.lanes) {
+            self.lanes = 16;
+        }
+        if self.matrix_unit {
+            // Two by two of its registers, each 16 rows of 16 numbers.
+            (self.lanes, self.rows, self.vectors) = (16, self.rows.min(32), self.vectors.min(2));
+        } else if self.order == Order::Units {
+            // Vectors hold three sums of each element.
+            self.vectors = self.vectors.min(8);
+            self.rows = self.rows.min(8 / self.vectors);
+        }
+    }
+
+    /// Steps of a block of `kc` positions along the contracted axis: whole vectors and units, or all.
+    fn block_steps(&self, kc: u64) -> u64 {
+        let depth = self.depth();
+        if kc >= depth { depth } else { kc.next_multiple_of(self.order.unit().max(self.lanes as u64)) }
     }
 
     /// Row panels of a tile.
@@ -246,6 +256,15 @@ impl<'s> Product<'s> {
     /// What packed panels hold that are read step by step: numbers, or pairs of them.
     fn packed(&self) -> DType {
         if self.pairs() { DType::I32 } else { self.accum }
+    }
+
+    /// The number of steps of a block: the least of these.
+    fn steps(&self, block: &Index) -> Vec<Index> {
+        let all = Index::constant((self.depth() / self.span()) as i64);
+        match (self.blocks(), (self.kc / self.span()) as i64) {
+            (1, _) => vec![all],
+            (_, whole) => vec![Index::constant(whole), all.minus(&block.times(whole))],
+        }
     }
 
     fn extent(&self, axis: Option<Var>) -> u64 {
@@ -515,13 +534,7 @@ impl<'s> Compute<'_, 's> {
             None => self.output_panel(n),
             Some(buf) => Panel { buf, at: self.partial_at(rows, columns), row: p.panel() as i64, step: 0 },
         };
-        let depth = match p.blocks() {
-            1 => vec![Index::constant((p.depth() / p.span()) as i64)],
-            _ => {
-                let rest = Index::constant((p.depth() / p.span()) as i64);
-                vec![Index::constant((p.kc / p.span()) as i64), rest.minus(&block.times((p.kc / p.span()) as i64))]
-            }
-        };
+        let depth = p.steps(block);
         if let Some(value) = p.start {
             self.begin(n, value, block, &c, rows, columns)?;
         }
@@ -540,6 +553,7 @@ impl<'s> Compute<'_, 's> {
             cols: columns.count,
             lanes: p.lanes,
             order: p.order,
+            half: p.half,
             matrix_unit: p.matrix_unit,
             depth,
             ramp,

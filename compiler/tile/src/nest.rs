@@ -347,6 +347,10 @@ impl<'s> Nest<'s> {
                 let arg = self.eval(*arg)?;
                 (Def::Cast { from, to: value.dtype, arg }, self.kernel.ty(arg).lanes)
             }
+            ValueOp::RoundTf32(arg) => {
+                let arg = self.eval(*arg)?;
+                (Def::RoundTf32(arg), self.kernel.ty(arg).lanes)
+            }
             ValueOp::Reduce { .. } | ValueOp::ArgReduce { .. } | ValueOp::Cumulate { .. } | ValueOp::Dot { .. } => {
                 return Err(LowerError("a reduction is read where it is not computed".into()));
             }
@@ -355,7 +359,9 @@ impl<'s> Nest<'s> {
             Def::Map { args, .. } => args,
             Def::Random { key, .. } => key,
             Def::Half { low, high } => &[*low, *high],
-            Def::HalfBits(arg) | Def::Cast { arg, .. } | Def::Position { arg, .. } => std::slice::from_ref(arg),
+            Def::HalfBits(arg) | Def::Cast { arg, .. } | Def::Position { arg, .. } | Def::RoundTf32(arg) => {
+                std::slice::from_ref(arg)
+            }
             Def::Gather { by, .. } => &by.iter().map(|(p, _)| *p).collect::<Vec<_>>(),
             _ => &[],
         };

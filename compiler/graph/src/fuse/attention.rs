@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
 use tessera_ir::prim::row;
-use tessera_ops::prim::{Order, Prim, Steps};
+use tessera_ops::prim::{Prim, Steps};
 
 /// Positions of a row at most: a register tile of rows is kept.
 const KEYS_MAX: u64 = 1 << 18;
@@ -197,10 +197,8 @@ impl Fuser<'_> {
         let members = &found.members;
         let shape = |id: NodeId| &self.g.ty(id).shape;
         let operand = |id: NodeId, i: usize| self.g.node(id).operands[i];
-        let (
-            Prim::Dot { accum, steps: Steps::All, order: Order::Chain },
-            Prim::Dot { accum: other, steps, order: Order::Chain },
-        ) = (&self.g.node(first).prim, &self.g.node(second).prim)
+        let (Prim::Dot { accum, steps: Steps::All, .. }, Prim::Dot { accum: other, steps, .. }) =
+            (&self.g.node(first).prim, &self.g.node(second).prim)
         else {
             return false;
         };
@@ -217,8 +215,7 @@ impl Fuser<'_> {
             && (1..=FEATURES_MAX).contains(&depth)
             && (1..=FEATURES_MAX).contains(&columns)
             && strip.iter().all(|d| *d > 0);
-        let real = |id: NodeId| [0, 1].iter().all(|i| self.g.ty(operand(id, *i)).dtype != DType::Tf32);
-        let types = accum == other && accum.is_float() && *steps != Steps::From && real(first) && real(second);
+        let types = accum == other && matches!(accum, DType::F32 | DType::F64) && *steps != Steps::From;
         let policy = self.g.node(root).policy;
         let inside = |id: &NodeId| {
             let free = self.role(*id) == Role::View || self.role(*id) == Role::Element && self.is_cheap(*id);

@@ -130,9 +130,9 @@ impl Primitive for Dot {
     }
 
     fn role(&self, at: Site) -> Role {
-        // tf32 factors are rounded before they are multiplied, which kernels do not do.
+        // What kernels have for compensated sums knows no rounding of factors (`tessera_graph::compensate`).
         let tf32 = (0..at.count()).any(|i| at.dtype(i) == DType::Tf32);
-        if at.is_complex() || self.accum == DType::F16 || tf32 { Role::Alone } else { Role::Dot }
+        if at.is_complex() || tf32 && at.node.policy == Policy::KahanSum { Role::Alone } else { Role::Dot }
     }
 
     fn asks(&self, at: Site, part: &part::Part) -> Option<Vec<part::Part>> {
@@ -150,8 +150,8 @@ impl Primitive for Dot {
         let (graph, node, accum) = (b.graph, q.node, self.accum);
         let [left, right, ref start @ ..] = node.operands[..] else { return Err(q.refuse("needs two operands")) };
         let [batch @ .., m, c] = q.at else { return Err(q.refuse("has a rank below 2")) };
-        if [left, right].iter().any(|o| matches!(graph.ty(*o).dtype, DType::Tf32 | DType::C64)) {
-            return Err(q.refuse("contracts tf32 or complex numbers"));
+        if [left, right].iter().any(|o| graph.ty(*o).dtype.is_complex()) {
+            return Err(q.refuse("contracts complex numbers"));
         }
         let products = b.s.values.iter().filter(|v| matches!(v.op, ValueOp::Dot { .. })).count();
         if products > (b.outer == Some(q.n)) as usize {
@@ -170,9 +170,9 @@ impl Primitive for Dot {
         let place = |x: &Index, y: &Index| -> Vec<Index> { batch.iter().chain([x, y]).cloned().collect() };
         let factor = if self.order.is_paired() { DType::Bf16 } else { accum };
         let x = b.value(left, &place(m, &Index::var(k)), &[], Real)?;
-        let x = b.cast(x, factor);
+        let x = factor_of(b, x, factor);
         let y = b.value(right, &place(&Index::var(k), c), &[], Real)?;
-        let y = b.cast(y, factor);
+        let y = factor_of(b, y, factor);
         let start = start.first().map(|&s| b.value(s, q.at, &[], Real)).transpose()?;
         let v = b.push(ValueOp::Dot { a: x, b: y, axis: k, within, beyond, start, order: self.order }, accum);
         Ok(b.cast(v, node.ty.dtype))
@@ -234,6 +234,12 @@ fn product(a: TypeRef, b: TypeRef, accum: DType, result: TypeRef) -> rule::Check
     ensure(batch == other, || format!("the batches are {batch:?} and {other:?}"))?;
     ensure(left[1] == right[0], || format!("the contracted sizes are {} and {}", left[1], right[0]))?;
     shape_is(&[batch, &[left[0], right[1]]].concat(), result)
+}
+
+/// A value as the product multiplies it: of tf32 the number of 10 fraction bits.
+fn factor_of(b: &mut Body, v: ValueId, factor: DType) -> ValueId {
+    let v = if b.s.value(v).dtype == DType::Tf32 { b.push(ValueOp::RoundTf32(v), DType::F32) } else { v };
+    b.cast(v, factor)
 }
 
 /// The links of factors of these ranks.

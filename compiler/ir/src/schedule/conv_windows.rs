@@ -110,6 +110,7 @@ impl Windows {
                 ValueOp::Map { op: *op, args: args.iter().map(|a| self.copy(s, out, cut, *a)).collect() }
             }
             ValueOp::Cast(a) => ValueOp::Cast(self.copy(s, out, cut, *a)),
+            ValueOp::RoundTf32(a) => ValueOp::RoundTf32(self.copy(s, out, cut, *a)),
             other => other.clone(),
         };
         out.push(op, value.dtype)
@@ -163,7 +164,7 @@ impl Cut<'_> {
     fn collect(&self, s: &Schedule, v: ValueId, out: &mut Vec<ValueId>) -> Option<()> {
         match &s.value(v).op {
             ValueOp::Load { .. } | ValueOp::Scalar(_) | ValueOp::Const(_) | ValueOp::Index(_) | ValueOp::Within(_) => {}
-            ValueOp::Map { .. } | ValueOp::Cast(_) => {
+            ValueOp::Map { .. } | ValueOp::Cast(_) | ValueOp::RoundTf32(_) => {
                 s.args(v).into_iter().try_for_each(|a| self.collect(s, a, out))?
             }
             _ => return None,

@@ -195,6 +195,7 @@ fn value_op(s: &Schedule, i: usize, v: &Value, name: &dyn Fn(Var) -> String) -> 
         ValueOp::Random { key, at } => ("random", ids(key), vec![("at".into(), Attr::Str(at.print(name)))]),
         ValueOp::Map { op, args } => ("map", ids(args), vec![("op".into(), Attr::Str(op.name().into()))]),
         ValueOp::Cast(a) => ("cast", ids(&[*a]), vec![]),
+        ValueOp::RoundTf32(a) => ("round_tf32", ids(&[*a]), vec![]),
         ValueOp::Reduce { kind, arg, axis } => (
             "reduce",
             ids(&[*arg]),
@@ -354,6 +355,7 @@ impl Reader {
                 ValueOp::Map { op: map, args: args()? }
             }
             "cast" => ValueOp::Cast(one()?),
+            "round_tf32" => ValueOp::RoundTf32(one()?),
             "reduce" => {
                 let word = op.str("kind")?;
                 let kind = Reduction::parse(word).ok_or_else(|| op.error(format!("`{word}` is no reduction")))?;

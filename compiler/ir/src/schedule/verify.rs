@@ -84,6 +84,7 @@ fn value(s: &Schedule, i: usize) -> Result<(), String> {
             same(if op.def().gives == Gives::Bool { DType::Bool } else { last }, v.dtype)
         }
         ValueOp::Cast(_) => Ok(()),
+        ValueOp::RoundTf32(a) => same(DType::Tf32, dtype(*a)).and_then(|()| same(DType::F32, v.dtype)),
         ValueOp::Reduce { arg, axis, .. } => same(v.dtype, dtype(*arg)).and_then(|()| vanishes(s, *axis)),
         ValueOp::Dot { a, b, axis, within, beyond, start, order } => {
             let paired = order.is_paired();

@@ -185,6 +185,7 @@ impl Printer<'_> {
                 if m.order != Order::Chain {
                     line.attrs.push(("order".into(), Attr::Str(m.order.name().into())));
                 }
+                line.attrs.extend(m.half.then(|| ("half".into(), Attr::Bool(true))));
                 line.attrs.extend(m.matrix_unit.then(|| ("matrix_unit".into(), Attr::Bool(true))));
                 line.attrs.extend(m.ramp.as_ref().map(|e| ("ramp".into(), self.index(e))));
                 line.attrs.extend(m.lead.as_ref().map(|e| ("lead".into(), self.index(e))));
@@ -232,6 +233,7 @@ impl Printer<'_> {
             Def::Cast { from, to, arg } => {
                 ("cast", ids(&[*arg]), vec![("from".into(), text(from.name())), ("to".into(), text(to.name()))])
             }
+            Def::RoundTf32(arg) => ("round_tf32", ids(&[*arg]), vec![]),
             Def::Fold { kind, acc, value, valid } => (
                 "fold",
                 ids(&[*acc, *value]),
@@ -438,6 +440,7 @@ impl Reader {
             lanes: lanes_attr(line)?,
             depth: self.indices(line, "depth")?,
             order: line.order()?,
+            half: line.attr("half").is_some() && line.bool("half")?,
             matrix_unit: line.attr("matrix_unit").is_some() && line.bool("matrix_unit")?,
             ramp: bound("ramp")?,
             lead: bound("lead")?,
@@ -487,6 +490,7 @@ impl Reader {
             }
             "cast" => Def::Cast { from: dtype("from")?, to: dtype("to")?, arg: arg(0)? },
             "fold" => Def::Fold { kind: kind()?, acc: arg(0)?, value: arg(1)?, valid: u32_attr(line, "valid")? },
+            "round_tf32" => Def::RoundTf32(arg(0)?),
             "pair" => Def::Pair { even: arg(0)?, odd: arg(1)? },
             "lanes" => Def::Lanes { kind: kind()?, arg: arg(0)? },
             "tree" => {

@@ -196,6 +196,7 @@ impl Checker<'_> {
             Def::Cast { from, to, arg } => {
                 fits(*arg, kind_of(*from).ok_or("a cast from a type without values")?).and_then(|()| is(kind_of(*to)))
             }
+            Def::RoundTf32(arg) => fits(*arg, Kind::F32).and_then(|()| is(Some(Kind::F32))),
             Def::Fold { acc, value, valid, .. } => {
                 if *valid > ty.lanes {
                     return Err("more valid lanes than lanes".into());
@@ -283,6 +284,9 @@ impl Checker<'_> {
             if m.order != Order::Units || m.rows > 32 || m.cols > 32 || m.ramp.is_some() || m.lead.is_some() || !lie {
                 return Err("no unit for matrices computes this tile".into());
             }
+        }
+        if m.half && (m.order.is_paired() || m.kind != Kind::F32) {
+            return Err("sums in f16 are f32 chains".into());
         }
         self.hops(m)?;
         for p in &m.ahead {

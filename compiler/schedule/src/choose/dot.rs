@@ -23,15 +23,15 @@ const POINTS: u64 = 32;
 const POINT_STEPS: f64 = 2.0e6;
 
 /// Rows that the unit for matrices takes at once, and as many as vectors are as good for.
-const UNIT_ROWS: u64 = 32;
-const UNIT_ROWS_FEW: u64 = 4;
+pub(super) const UNIT_ROWS: u64 = 32;
+pub(super) const UNIT_ROWS_FEW: u64 = 4;
 /// Row panels and columns of a block: with 256 steps of both factors they stay in the second-level cache, as does the block.
 const UNIT_PANELS: u64 = 4;
 const UNIT_COLUMNS: u64 = 512;
 /// Its multiply-adds in a nanosecond, with what memory takes.
-const UNIT_STEPS_A_NS: f64 = 400.0;
+pub(super) const UNIT_STEPS_A_NS: f64 = 400.0;
 /// f32 numbers in a row of its registers.
-const UNIT_LANES: u32 = 16;
+pub(super) const UNIT_LANES: u32 = 16;
 
 /// Multiply-adds that fetching an element costs as much as.
 const MOVE_STEPS: f64 = 30.0;

@@ -23,6 +23,10 @@ pub struct Stages<'s> {
     /// Whether a reduction's stage already writes `left`.
     written: bool,
     strip: u32,
+    /// Memory for `left`: the strip, or of another type beside it.
+    weights: u32,
+    /// Whether `left` has another type than `held`.
+    apart: bool,
     sums: Vec<u32>,
     /// Results by row of the strip, one buffer for each reduction.
     results: Vec<u32>,
@@ -52,19 +56,20 @@ impl<'s> Stages<'s> {
         for (stage, root) in roots().enumerate().skip(first.saturating_add(1)) {
             mark(s, root, stage, &mut |v| v == held || v == left, &mut later);
         }
-        let written = first < last && later[held.0 as usize].is_empty();
+        let apart = s.value(left).dtype != s.value(held).dtype;
+        let written = first < last && (apart || later[held.0 as usize].is_empty());
         kept.retain(|k| !written || k.value != left);
         let mut using = std::mem::take(&mut stages[held.0 as usize]);
         if written {
             kept.push(Kept { value: left, stages: std::mem::take(&mut stages[left.0 as usize]), buf: 0, strip: true });
-            using.retain(|stage| *stage <= first);
+            using.retain(|stage| apart || *stage <= first);
         }
         using.insert(0, BEFORE);
         kept.push(Kept { value: held, stages: using, buf: 0, strip: true });
         let mut plan = Plan::new(s, &|_| false);
         (plan.vector, plan.lanes) = (Some(axis), LANES as u32);
         (plan.inner, plan.reductions, plan.kept) = (vec![], reductions, kept);
-        Ok(Stages { plan, held, left, written, strip: 0, sums: vec![], results: vec![] })
+        Ok(Stages { plan, held, left, written, strip: 0, weights: 0, apart, sums: vec![], results: vec![] })
     }
 
     /// The kinds and arguments of the reductions.
@@ -72,15 +77,20 @@ impl<'s> Stages<'s> {
         self.plan.reductions.iter().map(|r| (r.kind, r.arg))
     }
 
-    /// Scratch memory for `rows` rows; `strip` holds the rows themselves.
-    pub fn room(&mut self, n: &mut Nest<'s>, strip: u32, rows: u64) {
+    /// Scratch memory for `rows` rows; `strip`, of so many elements, holds the rows themselves. Gives what holds `left` in
+    /// the end, where the rows lie as in the strip.
+    pub fn room(&mut self, n: &mut Nest<'s>, strip: u32, rows: u64, elems: u64) -> u32 {
         self.strip = strip;
+        self.weights = if self.apart { n.scratch("weights", self.plan.s.value(self.left).dtype, elems) } else { strip };
         self.plan.keep_room(n);
-        self.plan.kept.iter_mut().filter(|k| k.strip).for_each(|k| k.buf = strip);
+        for k in self.plan.kept.iter_mut().filter(|k| k.strip) {
+            k.buf = if k.value == self.left { self.weights } else { strip };
+        }
         for r in &self.plan.reductions {
             self.sums.push(self.plan.leaf_sums(n, r));
             self.results.push(n.scratch(&format!("result{}", r.value.0), r.accum, rows));
         }
+        self.weights
     }
 
     /// All stages at the present row, which starts at `base` of the strip and is row `row` of it.
@@ -101,7 +111,7 @@ impl<'s> Stages<'s> {
             p.recall(n, p.reductions.len());
             let v = n.eval(self.left)?;
             let at = p.base.plus(n.axis_index(p.reductions[0].axis));
-            n.store(self.strip, at, v, false);
+            n.store(self.weights, at, v, false);
             Ok(())
         })
     }

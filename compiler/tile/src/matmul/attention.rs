@@ -8,6 +8,9 @@
 //!   for each block of keys, column panel, row panel: mma, strip times V
 //!   epilogue
 //! ```
+//! Where the second product takes pairs of bf16, its weights lie as bf16 beside the strip. A product of bf16 in units
+//! may be followed by one in a chain (rows that take some steps): each has its own register tile.
+//!
 //! A strip of whole rows fits the second-level cache, so every value is the one that the
 //! operations give one after the other, and memory grows with the keys alone. Where the second
 //! product takes the first `i + 1` keys of row `i` only, and the others are shown to add nothing
@@ -24,6 +27,10 @@ use tessera_ir::schedule::{Directive, Schedule, ValueId, ValueOp};
 use tessera_ir::tile::{Mma, Op, POINT, Panel};
 use tessera_ops::map::kind_of;
 use tessera_ops::prim::{LANES, Order, Reduction};
+
+/// Rows and vectors of the register tile of a product by vectors, where the other one is by the unit for matrices: rows that
+/// divide those of the unit.
+const BESIDE_UNIT: (u32, u32) = (8, 3);
 
 /// The two products.
 struct Attention<'s> {
@@ -70,14 +77,16 @@ impl<'s> Attention<'s> {
     fn new(s: &'s Schedule) -> Result<Attention<'s>, LowerError> {
         let found = Parts::find(s).map_err(|why| LowerError(why.into()))?;
         let Parts { first, second, keys, rows, columns, batch } = found;
-        let (ValueOp::Dot { a: q, b: k, axis: depth, .. }, ValueOp::Dot { a: p, b: v, within, beyond: None, .. }) =
-            (&s.value(first).op, &s.value(second).op)
+        let (
+            &ValueOp::Dot { a: q, b: k, axis: depth, order, .. },
+            &ValueOp::Dot { a: p, b: v, ref within, beyond: None, order: other, .. },
+        ) = (&s.value(first).op, &s.value(second).op)
         else {
             return Err(LowerError("no products".into()));
         };
         let accum = s.value(first).dtype;
         let kind = kind_of(accum).ok_or(LowerError(format!("a product in {accum}")))?;
-        let product = |dot, left, right, k, n, within| Product {
+        let product = |dot, (left, right), k, n, within, order| Product {
             s,
             dot,
             left,
@@ -92,9 +101,10 @@ impl<'s> Attention<'s> {
             image: None,
             batch: batch.clone(),
             accum,
-            order: Order::Chain,
-            matrix_unit: false,
-            factor: accum,
+            half: false,
+            order,
+            matrix_unit: order == Order::Units && s.directives.contains(&Directive::MatrixUnit),
+            factor: s.value(left).dtype,
             kind,
             lanes: 16,
             rows: 8,
@@ -110,8 +120,8 @@ impl<'s> Attention<'s> {
         };
         let mut out = Attention {
             s,
-            first: product(first, *q, *k, *depth, Some(keys), None),
-            second: product(second, *p, *v, keys, columns, within.as_ref()),
+            first: product(first, (q, k), depth, Some(keys), None, order),
+            second: product(second, (p, v), keys, columns, within.as_ref(), other),
             keys,
             rows_axis: rows,
             limit: None,
@@ -124,6 +134,7 @@ impl<'s> Attention<'s> {
     fn direct(&mut self, s: &'s Schedule) {
         let (keys, rows_axis) = (self.keys, self.rows_axis);
         let (mut pack_left, mut pack_rights) = (false, false);
+        let unit = self.first.matrix_unit || self.second.matrix_unit;
         for p in [&mut self.first, &mut self.second] {
             for d in &s.directives {
                 match d {
@@ -137,17 +148,40 @@ impl<'s> Attention<'s> {
                     _ => {}
                 }
             }
-            p.mc = p.mc.clamp(1, s.extent(rows_axis).max(1)).next_multiple_of(p.rows as u64);
-            let depth = s.extent(p.k);
-            p.kc = if p.kc >= depth { depth } else { p.kc.next_multiple_of(p.lanes as u64) };
+            if unit && !p.matrix_unit {
+                // The directive is that of the other product.
+                (p.rows, p.vectors) = (p.rows.min(BESIDE_UNIT.0), BESIDE_UNIT.1);
+            }
+            p.bound_registers();
+        }
+        self.agree();
+        for p in [&mut self.first, &mut self.second] {
+            p.mc = p.mc.clamp(1, s.extent(rows_axis).max(1));
+            p.kc = p.block_steps(p.kc);
             p.nc = p.extent(p.n).next_multiple_of(p.panel() as u64);
         }
         let (first, second) = (&mut self.first, &mut self.second);
+        let mc = first.mc.next_multiple_of(first.rows.max(second.rows) as u64);
+        (first.mc, second.mc) = (mc, mc);
         first.pack_left = pack_left || first.direct(first.left, first.m).is_none();
         // What few rows read lies as it is where its columns run in memory.
         for p in [first, second] {
             let at = p.direct(p.right, p.n);
-            p.pack_right = pack_rights || at.is_none_or(|at| p.n.is_some_and(|n| at.stride(n) != Some(1)));
+            let runs = at.is_some_and(|at| p.n.is_none_or(|n| at.stride(n) == Some(1)));
+            p.pack_right = pack_rights || p.matrix_unit || !runs;
+        }
+    }
+
+    /// Products of different orders share vectors and blocks of rows: of the same length, and in whole register tiles of both.
+    fn agree(&mut self) {
+        let (first, second) = (&mut self.first, &mut self.second);
+        let paired = [&*first, &*second].into_iter().filter(|p| p.pairs()).map(|p| p.lanes).max();
+        if let Some(lanes) = paired {
+            (first.lanes, second.lanes) = (lanes, lanes);
+        }
+        let most = first.rows.max(second.rows);
+        for p in [first, second] {
+            p.rows = (1..=p.rows).rev().find(|n| most.is_multiple_of(*n)).unwrap_or(1);
         }
     }
 
@@ -159,7 +193,9 @@ impl<'s> Attention<'s> {
     /// Elements from one row of the strip to the next: off the powers of two.
     fn pitch(&self) -> i64 {
         let unit = (self.first.panel() as u64).max(LANES as u64);
-        (self.s.extent(self.keys).next_multiple_of(unit) + LANES as u64) as i64
+        // Rows of bf16 begin where lines of the cache do.
+        let apart = self.second.order.unit().max(LANES as u64);
+        (self.s.extent(self.keys).next_multiple_of(unit.max(apart)) + apart) as i64
     }
 
     fn compute(&mut self, n: &mut Nest<'s>) -> Result<(), LowerError> {
@@ -168,14 +204,14 @@ impl<'s> Attention<'s> {
         let mut stages = Stages::new(s, self.keys, held, left)?;
         self.limit = self.second.within.filter(|w| self.is_cut_off(&stages, w));
         self.declare(n);
-        let packed_keys = self.first.pack_right.then(|| n.temp(0, self.first.accum, self.first.right_elems()));
+        let packed_keys = self.first.pack_right.then(|| n.temp(0, self.first.packed(), self.first.right_elems()));
         let values = self.values_temp();
         let packed_values =
-            self.second.pack_right.then(|| n.temp(values, self.second.accum, self.second.right_elems()));
+            self.second.pack_right.then(|| n.temp(values, self.second.packed(), self.second.right_elems()));
         let (mc, pitch) = (self.first.mc, self.pitch());
-        let packed_left = self.first.pack_left.then(|| n.scratch("a", self.first.accum, mc * self.first.pitch()));
+        let packed_left = self.first.pack_left.then(|| self.first.left_scratch(n, self.first.pitch()));
         let strip = n.scratch("strip", self.first.accum, mc * pitch as u64);
-        stages.room(n, strip, mc);
+        let weights = stages.room(n, strip, mc, mc * pitch as u64);
         let second = &self.second;
         let direct = second.stores_directly();
         let tiles = (mc / second.rows as u64) * (second.nc / second.panel() as u64);
@@ -198,7 +234,7 @@ impl<'s> Attention<'s> {
         self.scores(n, &first, strip)?;
         self.rows(n, &mut stages, &tile_m)?;
         let last = base(Index::default(), None, packed_values, partial);
-        self.weigh(n, &last, strip)?;
+        self.weigh(n, &last, weights)?;
         if direct { Ok(()) } else { self.finish(n, &last, &stages) }
     }
 
@@ -310,10 +346,7 @@ impl<'s> Attention<'s> {
             None => c.left_operand(n, &panel)?,
         };
         let b = c.right_operand(n, block, columns)?;
-        let depth = match p.blocks() {
-            1 => vec![Index::constant(p.depth() as i64)],
-            _ => vec![Index::constant(p.kc as i64), Index::constant(p.depth() as i64).minus(&start)],
-        };
+        let depth = p.steps(block);
         let ramp = p.within.map(|w| n.resolve(w).minus(&start));
         let fresh = if p.blocks() == 1 { Index::default() } else { block.clone() };
         n.push(Op::Mma(Mma {
@@ -321,8 +354,9 @@ impl<'s> Attention<'s> {
             rows,
             cols: columns.count,
             lanes: p.lanes,
-            order: Order::Chain,
-            matrix_unit: false,
+            order: p.order,
+            half: p.half,
+            matrix_unit: p.matrix_unit,
             depth,
             ramp,
             lead: None,
@@ -362,18 +396,18 @@ impl<'s> Attention<'s> {
     }
 
     /// The second product, block by block along the keys.
-    fn weigh(&self, n: &mut Nest<'s>, c: &Compute<'_, 's>, strip: u32) -> Result<(), LowerError> {
+    fn weigh(&self, n: &mut Nest<'s>, c: &Compute<'_, 's>, weights: u32) -> Result<(), LowerError> {
         let p = c.p;
         if p.blocks() == 1 {
-            return self.weigh_block(n, c, strip, &Index::default());
+            return self.weigh_block(n, c, weights, &Index::default());
         }
         let reach = self.reach(n, &c.tile_m).map(|r| r.offset(p.kc as i64 - 1).div(p.kc as i64, &|v| n.range(v)));
         let block = n.var(p.blocks() as i64 - 1);
         let hi = [Index::constant(p.blocks() as i64)].into_iter().chain(reach).collect();
-        n.plain_loop(block, vec![Index::default()], hi, |n| self.weigh_block(n, c, strip, &Index::var(block)))
+        n.plain_loop(block, vec![Index::default()], hi, |n| self.weigh_block(n, c, weights, &Index::var(block)))
     }
 
-    fn weigh_block(&self, n: &mut Nest<'s>, c: &Compute<'_, 's>, strip: u32, block: &Index) -> Result<(), LowerError> {
+    fn weigh_block(&self, n: &mut Nest<'s>, c: &Compute<'_, 's>, buf: u32, block: &Index) -> Result<(), LowerError> {
         let p = c.p;
         for column in Product::parts(p.extent(p.n), None, p.panel()) {
             let jr = n.var(p.extent(p.n).div_ceil(p.panel() as u64) as i64 - 1);
@@ -381,7 +415,7 @@ impl<'s> Attention<'s> {
                 self.over_rows(n, c, |n, ir, rows| {
                     let first = ir.times(p.rows as i64).minus(&c.tile_m.times(p.mc as i64));
                     let at = first.times(self.pitch()).plus(&block.times(p.kc as i64));
-                    let weights = Panel { buf: strip, at, row: self.pitch(), step: 1 };
+                    let weights = Panel { buf, at, row: self.pitch(), step: 1 };
                     let columns = panel(p, jr, column.size);
                     c.bind_tile(n, block, &ir.times(p.rows as i64), &columns.first);
                     let into = self.sums(n, c, ir, &Index::var(jr));

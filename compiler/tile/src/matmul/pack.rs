@@ -88,9 +88,57 @@ impl<'s> Product<'s> {
     ) -> Result<(), LowerError> {
         if self.left_by_steps() {
             self.pack_left_panels(n, buf, tile, block)
+        } else if self.left_is_turned() {
+            self.pack_left_turned(n, buf, tile, block)
         } else {
             self.pack_left_rows(n, buf, tile, block)
         }
+    }
+
+    /// Whether rows of the left factor, which are kept as rows, lie across memory, and a tile has whole squares of lanes.
+    fn left_is_turned(&self) -> bool {
+        let whole = self.mc.is_multiple_of(self.lanes as u64) || self.mc >= self.extent(self.m);
+        self.matrix_unit && whole && self.runs_along(self.left, self.m)
+    }
+
+    /// Row by row, where the rows run along m: squares of `lanes` rows by `lanes` steps are read along m and turned over in
+    /// registers.
+    fn pack_left_turned(&self, n: &mut Nest<'s>, buf: u32, tile: &Index, block: &Index) -> Result<(), LowerError> {
+        let (lanes, pitch) = (self.lanes, self.pitch() as i64);
+        let tiles = (self.mc < self.extent(self.m)).then_some((tile, self.mc));
+        for rows in Product::parts(self.extent(self.m), tiles, lanes) {
+            let square = n.var(self.extent(self.m).div_ceil(lanes as u64) as i64 - 1);
+            n.plain_loop(square, rows.lo, rows.hi, |n| {
+                let first = Index::var(square).times(lanes as i64);
+                let base = first.minus(&tile.times(self.mc as i64)).times(pitch);
+                for steps in Product::parts(self.depth(), (self.blocks() > 1).then_some((block, self.kc)), lanes) {
+                    let q = n.var(self.depth().div_ceil(lanes as u64) as i64 - 1);
+                    n.plain_loop(q, steps.lo, steps.hi, |n| {
+                        n.valid = rows.size;
+                        if let Some(m) = self.m {
+                            n.bind_axis(m, first.plus(&Index::var(LANE)));
+                        }
+                        let mut from = vec![];
+                        for j in 0..lanes {
+                            n.bind_axis(self.k, Index::var(q).times(lanes as i64).offset(j as i64));
+                            // Steps beyond the last repeat one that exists; they are not stored.
+                            from.push(if j < steps.size { n.eval(self.left)? } else { from[0] });
+                        }
+                        let to = n.transpose(from, self.kind);
+                        let inside = Index::var(q).times(lanes as i64).minus(&block.times(self.kc as i64));
+                        n.valid = steps.size;
+                        for (i, row) in to.into_iter().enumerate().take(rows.size as usize) {
+                            let at = base.offset(i as i64 * pitch).plus(&inside).plus(&Index::var(LANE));
+                            n.store(buf, at, row, false);
+                        }
+                        n.valid = lanes;
+                        Ok(())
+                    })?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 
     fn pack_left_rows(&self, n: &mut Nest<'s>, buf: u32, tile: &Index, block: &Index) -> Result<(), LowerError> {
