@@ -1,10 +1,10 @@
 //! Tile IR to LLVM IR: one function per kernel, loops as they stand, values as vectors.
 
 use crate::LlvmError;
-use crate::bf16_units;
 use crate::extremes::{self, Extreme};
 use crate::instr::{Builder, IntPred, RealPred, V};
 use crate::memory::By;
+use crate::matrix_registers;
 use crate::program;
 use crate::random_words;
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ pub struct Emitter<'k> {
     /// Accumulators that are held as ordered integers.
     pub extremes: HashMap<Val, Extreme>,
     /// The sizes of the registers of the unit for matrices wherever no tile asks for others.
-    pub unit: Option<bf16_units::Sizes>,
+    pub unit: Option<matrix_registers::Sizes>,
 }
 
 /// Writes the function of `kernel` into a fresh module.
@@ -49,7 +49,7 @@ pub fn kernel(kernel: &Kernel) -> Result<Builder, LlvmError> {
         streaming: false,
         uses: extremes::uses(kernel),
         extremes: HashMap::new(),
-        unit: bf16_units::sizes(&kernel.body),
+        unit: matrix_registers::sizes(&kernel.body),
     };
     let entry = e.b.block();
     e.b.position(entry);

@@ -10,6 +10,7 @@ mod elf;
 mod instr;
 mod program;
 mod random_words;
+mod matrix_registers;
 mod emit;
 mod unroll;
 mod extremes;

@@ -3,6 +3,7 @@
 //! Costs are rough nanoseconds on a current core. They depend on sizes and on the machine, and
 //! never change a result.
 
+mod register_tile;
 mod conv_rows;
 mod dot;
 mod cumulate;

@@ -16,6 +16,7 @@
 //! Every element of the result is one chain in ascending k whatever the blocks are: a block goes
 //! on from the accumulators that the one before left.
 
+mod panels;
 mod prefetch;
 mod pack;
 mod conv_rows;
@@ -28,6 +29,7 @@ pub use attention::lower as lower_attention;
 use crate::nest::Nest;
 use crate::{LowerError, Lowered};
 use conv_windows::{Image, Left};
+use panels::{Columns, RowPanel, parts, stride};
 use tessera_base::DType;
 use tessera_ir::index::{Index, Var, delinear};
 use tessera_ir::schedule::conv_windows::Windows;
@@ -82,14 +84,6 @@ struct Product<'s> {
     prefetch: bool,
     /// How many of the results are computed from the product.
     results: usize,
-}
-
-/// Part of an axis in panels: panels `lo..hi` of `size` elements each, of `width` apart.
-#[derive(Clone)]
-struct Part {
-    lo: Vec<Index>,
-    hi: Vec<Index>,
-    size: u32,
 }
 
 pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
@@ -316,26 +310,6 @@ impl<'s> Product<'s> {
         }
     }
 
-    /// Whole panels of an axis inside a tile, and the ragged one.
-    fn parts(extent: u64, tile: Option<(&Index, u64)>, panel: u32) -> Vec<Part> {
-        let (whole, all) = ((extent / panel as u64) as i64, extent.div_ceil(panel as u64) as i64);
-        let (mut lo, mut hi) = (vec![], vec![]);
-        if let Some((index, size)) = tile {
-            let per = (size / panel as u64) as i64;
-            lo.push(index.times(per));
-            hi.push(index.times(per).offset(per));
-        }
-        let mut out = vec![];
-        for (a, b, size) in [(0, whole, panel), (whole, all, (extent % panel as u64) as u32)] {
-            if a < b {
-                let with =
-                    |bounds: &[Index], limit: i64| bounds.iter().cloned().chain([Index::constant(limit)]).collect();
-                out.push(Part { lo: with(&lo, a), hi: with(&hi, b), size });
-            }
-        }
-        out
-    }
-
     // --- the computing kernel
 
     fn compute(&self, n: &mut Nest<'s>) -> Result<(), LowerError> {
@@ -417,29 +391,6 @@ impl<'s> Product<'s> {
     }
 }
 
-/// A column panel.
-struct Columns {
-    /// Its number, and the one inside the tile.
-    panel: Index,
-    inside: Index,
-    /// Its first column, and their count.
-    first: Index,
-    count: u32,
-}
-
-/// A row panel.
-struct RowPanel {
-    /// Its first row, and the number of the panel inside the tile.
-    first: Index,
-    inside: Index,
-    count: u32,
-}
-
-/// Elements per step of `axis`, which the caller knows to be even.
-fn stride(e: &Index, axis: Option<Var>) -> i64 {
-    axis.and_then(|a| e.stride(a)).unwrap_or(0)
-}
-
 /// The state of one grid point.
 struct Compute<'p, 's> {
     p: &'p Product<'s>,
@@ -472,7 +423,7 @@ impl<'s> Compute<'_, 's> {
         if let (Some(row), Some(buf)) = (p.row, self.column) {
             return self.rows_block(n, block, row, buf);
         }
-        let columns = Product::parts(p.extent(p.n), Some((&self.tile_n, p.nc)), p.panel());
+        let columns = parts(p.extent(p.n), Some((&self.tile_n, p.nc)), p.panel());
         for column in columns {
             let jr = n.var(p.extent(p.n).div_ceil(p.panel() as u64) as i64 - 1);
             let inside = Index::var(jr).minus(&self.tile_n.times((p.nc / p.panel() as u64) as i64));
@@ -485,7 +436,7 @@ impl<'s> Compute<'_, 's> {
                 if let Some(image) = &p.image {
                     return self.over_windows(n, block, image, &columns);
                 }
-                for row in Product::parts(p.extent(p.m), Some((&self.tile_m, p.mc)), p.rows) {
+                for row in parts(p.extent(p.m), Some((&self.tile_m, p.mc)), p.rows) {
                     let ir = n.var(p.extent(p.m).div_ceil(p.rows as u64) as i64 - 1);
                     let (mut lo, mut hi) = (row.lo.clone(), row.hi.clone());
                     if self.above.is_some() {

@@ -2,7 +2,7 @@
 //! how the second product divides the keys.
 
 use super::WAKE_NS;
-use super::dot::{UNIT_LANES, UNIT_ROWS, UNIT_ROWS_FEW, UNIT_STEPS_A_NS, balanced, registers};
+use super::register_tile::{UNIT_LANES, UNIT_ROWS, UNIT_ROWS_FEW, UNIT_STEPS_A_NS, balanced, registers};
 use tessera_ir::schedule::attention::Attention;
 use tessera_ir::schedule::{Directive, Machine, Schedule, ValueOp};
 use tessera_ops::map::kind_of;

@@ -1,7 +1,8 @@
 //! Directives of a convolution whose windows are read in the image: channels of the result run along
 //! the lanes, so that neighbouring windows may lie any stride apart.
 
-use super::dot::{balanced, lanes};
+use super::dot::lanes;
+use super::register_tile::balanced;
 use super::{WAKE_NS, conv_rows, parallel_axes};
 use crate::axes;
 use tessera_ir::schedule::conv_windows::Windows;

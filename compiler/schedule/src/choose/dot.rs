@@ -1,16 +1,15 @@
 //! Directives of a matrix product: which axes are rows, columns and batch, the register tile,
 //! blocks by cache size, packing.
 
+use super::register_tile::{
+    UNIT_COLUMNS, UNIT_LANES, UNIT_PANELS, UNIT_ROWS, UNIT_ROWS_FEW, UNIT_STEPS_A_NS, balanced, registers,
+};
 use super::{WAKE_NS, conv_rows, parallel_axes};
 use tessera_ir::index::Var;
 use tessera_ir::schedule::{Directive, Machine, Schedule, ValueId, ValueOp};
 use tessera_ops::map::kind_of;
 use tessera_ops::prim::Order;
 
-/// Vectors per register-tile row, at most; more spills.
-const VECTORS_MAX: u32 = 8;
-/// Rows of a register tile that is one vector wide, at most.
-const ROWS_MAX: u32 = 28;
 /// Steps of k in one block.
 const DEPTH_MAX: u64 = 2048;
 /// Steps of k for which rows of columns are packed at once.
@@ -21,17 +20,6 @@ const PANELS_MIN: u64 = 10;
 const POINTS: u64 = 32;
 /// Multiply-adds that one grid point should have at least: some 15 µs on a current core.
 const POINT_STEPS: f64 = 2.0e6;
-
-/// Rows that the unit for matrices takes at once, and as many as vectors are as good for.
-pub(super) const UNIT_ROWS: u64 = 32;
-pub(super) const UNIT_ROWS_FEW: u64 = 4;
-/// Row panels and columns of a block: with 256 steps of both factors they stay in the second-level cache, as does the block.
-const UNIT_PANELS: u64 = 4;
-const UNIT_COLUMNS: u64 = 512;
-/// Its multiply-adds in a nanosecond, with what memory takes.
-pub(super) const UNIT_STEPS_A_NS: f64 = 400.0;
-/// f32 numbers in a row of its registers.
-pub(super) const UNIT_LANES: u32 = 16;
 
 /// Multiply-adds that fetching an element costs as much as.
 const MOVE_STEPS: f64 = 30.0;
@@ -241,26 +229,7 @@ fn beside(s: &Schedule, dot: ValueId, m: Option<Var>, n: Option<Var>) -> u64 {
     operands.iter().map(|o| &s.operands[*o as usize]).map(|o| o.elems * o.dtype.bytes() as u64).sum()
 }
 
-/// Rows and vectors of the register tile: `rows·vectors` accumulators, `vectors` for the right
-/// operand and one broadcast fit the registers.
-pub(super) fn registers(m: u64, n: u64, lanes: u32, registers: u32) -> (u32, u32) {
-    let wide = (n.div_ceil(lanes as u64).max(1)).min(VECTORS_MAX as u64) as u32;
-    let fits = |vectors: u32| ((registers - 1).saturating_sub(vectors) / vectors).clamp(1, ROWS_MAX);
-    let rows = |vectors: u32| m.div_ceil(m.div_ceil(fits(vectors) as u64).max(1)).max(1) as u32;
-    // As many vectors as still hold all rows; for tall products the fullest tile of two or three.
-    let all = (2..=wide).rev().find(|v| fits(*v) as u64 >= m);
-    let tall = (1..=wide.min(3)).max_by_key(|v| (rows(*v) * v, *v == 2));
-    let vectors = all.or(tall).unwrap_or(1);
-    (rows(vectors), vectors)
-}
-
 /// The least multiple of both.
 fn least_multiple(a: u64, b: u64) -> u64 {
     (1..=b.max(1)).map(|n| a.max(1) * n).find(|n| n.is_multiple_of(b.max(1))).unwrap_or(b)
-}
-
-/// A block of about `most` that divides `extent` evenly in multiples of `unit`.
-pub(super) fn balanced(extent: u64, most: u64, unit: u64) -> u64 {
-    let blocks = extent.div_ceil(most.max(1)).max(1);
-    extent.div_ceil(blocks).next_multiple_of(unit.max(1)).max(1)
 }

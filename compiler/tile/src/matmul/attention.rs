@@ -17,7 +17,8 @@
 //! to the reductions, blocks of keys beyond the rows are left out.
 
 use super::causal_mask::Above;
-use super::{Columns, Compute, Product};
+use super::panels::{Columns, parts};
+use super::{Compute, Product};
 use crate::loops::Stages;
 use crate::nest::Nest;
 use crate::{LowerError, Lowered};
@@ -297,7 +298,7 @@ impl<'s> Attention<'s> {
             let chunks = r.offset(LANES as i64 - 1).div(LANES as i64, &ranges).times(LANES as i64);
             chunks.offset(p.panel() as i64 - 1).div(p.panel() as i64, &ranges)
         });
-        for column in Product::parts(p.extent(p.n), None, p.panel()) {
+        for column in parts(p.extent(p.n), None, p.panel()) {
             let jr = n.var(p.extent(p.n).div_ceil(p.panel() as u64) as i64 - 1);
             let hi = column.hi.iter().cloned().chain(panels.clone()).collect();
             n.plain_loop(jr, column.lo.clone(), hi, |n| {
@@ -320,7 +321,7 @@ impl<'s> Attention<'s> {
         mut body: impl FnMut(&mut Nest<'s>, &Index, u32) -> Result<(), LowerError>,
     ) -> Result<(), LowerError> {
         let p = c.p;
-        for row in Product::parts(p.extent(p.m), Some((&c.tile_m, p.mc)), p.rows) {
+        for row in parts(p.extent(p.m), Some((&c.tile_m, p.mc)), p.rows) {
             let ir = n.var(p.extent(p.m).div_ceil(p.rows as u64) as i64 - 1);
             n.plain_loop(ir, row.lo.clone(), row.hi.clone(), |n| body(n, &Index::var(ir), row.size))?;
         }
@@ -409,7 +410,7 @@ impl<'s> Attention<'s> {
 
     fn weigh_block(&self, n: &mut Nest<'s>, c: &Compute<'_, 's>, buf: u32, block: &Index) -> Result<(), LowerError> {
         let p = c.p;
-        for column in Product::parts(p.extent(p.n), None, p.panel()) {
+        for column in parts(p.extent(p.n), None, p.panel()) {
             let jr = n.var(p.extent(p.n).div_ceil(p.panel() as u64) as i64 - 1);
             n.plain_loop(jr, column.lo.clone(), column.hi.clone(), |n| {
                 self.over_rows(n, c, |n, ir, rows| {
@@ -442,7 +443,7 @@ impl<'s> Attention<'s> {
     /// What follows the second product.
     fn finish(&self, n: &mut Nest<'s>, c: &Compute<'_, 's>, stages: &Stages<'s>) -> Result<(), LowerError> {
         let p = c.p;
-        for column in Product::parts(p.extent(p.n), None, p.panel()) {
+        for column in parts(p.extent(p.n), None, p.panel()) {
             let jr = n.var(p.extent(p.n).div_ceil(p.panel() as u64) as i64 - 1);
             n.plain_loop(jr, column.lo.clone(), column.hi.clone(), |n| {
                 self.over_rows(n, c, |n, ir, rows| {

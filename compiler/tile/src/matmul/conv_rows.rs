@@ -4,7 +4,8 @@
 //! scratch `[k][columns]`, and its register tiles run over the joined columns: a row need not be a
 //! multiple of the vector.
 
-use super::{Columns, Compute, Product};
+use super::panels::{Columns, parts};
+use super::{Compute, Product};
 use crate::LowerError;
 use crate::nest::Nest;
 use tessera_ir::index::Index;
@@ -129,10 +130,10 @@ impl<'s> Compute<'_, 's> {
     /// The register tiles of `width` packed columns: a panel of A stays while B passes.
     fn rows_tiles(&self, n: &mut Nest<'s>, block: &Index, tile: &Index, width: u64) -> Result<(), LowerError> {
         let p = self.p;
-        for row in Product::parts(p.extent(p.m), Some((&self.tile_m, p.mc)), p.rows) {
+        for row in parts(p.extent(p.m), Some((&self.tile_m, p.mc)), p.rows) {
             let ir = n.var(p.extent(p.m).div_ceil(p.rows as u64) as i64 - 1);
             n.plain_loop(ir, row.lo, row.hi, |n| {
-                for part in Product::parts(width, None, p.panel()) {
+                for part in parts(width, None, p.panel()) {
                     let jr = n.var(width.div_ceil(p.panel() as u64) as i64 - 1);
                     let inside = Index::var(jr);
                     let first = tile.times(p.nc as i64).plus(&inside.times(p.panel() as i64));

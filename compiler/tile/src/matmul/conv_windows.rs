@@ -12,7 +12,8 @@
 //! A place of the image is copied once per grid point, not once per window that it is in; an image
 //! without padding is read where it is.
 
-use super::{Columns, Compute, Product, RowPanel, stride};
+use super::panels::{Columns, RowPanel, parts, stride};
+use super::{Compute, Product};
 use crate::LowerError;
 use crate::nest::Nest;
 use tessera_ir::index::{Index, Var};
@@ -227,7 +228,7 @@ impl<'s> Compute<'_, 's> {
         let first = self.tile_m.times(per);
         let hi = vec![first.offset(per), Index::constant(all)];
         n.plain_loop(line, vec![first.clone()], hi, |n| {
-            for part in Product::parts(w.row, None, p.rows) {
+            for part in parts(w.row, None, p.rows) {
                 let ix = n.var(w.row.div_ceil(p.rows as u64) as i64 - 1);
                 n.plain_loop(ix, part.lo, part.hi, |n| {
                     let along = Index::var(ix).times(p.rows as i64);

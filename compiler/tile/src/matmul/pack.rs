@@ -1,6 +1,7 @@
 //! Packing of the operands of a product, with whatever is computed on the way.
 
 use super::Product;
+use super::panels::parts;
 use crate::nest::Nest;
 use crate::{LowerError, Step};
 use tessera_ir::index::{Index, Var, delinear};
@@ -106,12 +107,12 @@ impl<'s> Product<'s> {
     fn pack_left_turned(&self, n: &mut Nest<'s>, buf: u32, tile: &Index, block: &Index) -> Result<(), LowerError> {
         let (lanes, pitch) = (self.lanes, self.pitch() as i64);
         let tiles = (self.mc < self.extent(self.m)).then_some((tile, self.mc));
-        for rows in Product::parts(self.extent(self.m), tiles, lanes) {
+        for rows in parts(self.extent(self.m), tiles, lanes) {
             let square = n.var(self.extent(self.m).div_ceil(lanes as u64) as i64 - 1);
             n.plain_loop(square, rows.lo, rows.hi, |n| {
                 let first = Index::var(square).times(lanes as i64);
                 let base = first.minus(&tile.times(self.mc as i64)).times(pitch);
-                for steps in Product::parts(self.depth(), (self.blocks() > 1).then_some((block, self.kc)), lanes) {
+                for steps in parts(self.depth(), (self.blocks() > 1).then_some((block, self.kc)), lanes) {
                     let q = n.var(self.depth().div_ceil(lanes as u64) as i64 - 1);
                     n.plain_loop(q, steps.lo, steps.hi, |n| {
                         n.valid = rows.size;
@@ -151,7 +152,7 @@ impl<'s> Product<'s> {
             }
             let base = Index::var(row).minus(&first).times(self.pitch() as i64);
             let per = (self.kc / self.lanes as u64) as i64;
-            for mut part in Product::parts(self.depth(), (self.blocks() > 1).then_some((block, self.kc)), self.lanes) {
+            for mut part in parts(self.depth(), (self.blocks() > 1).then_some((block, self.kc)), self.lanes) {
                 let q = n.var(self.depth().div_ceil(self.lanes as u64) as i64 - 1);
                 // Steps that the row does not take are not read.
                 let lanes = self.lanes as i64;
@@ -172,7 +173,7 @@ impl<'s> Product<'s> {
     }
 
     fn pack_left_panels(&self, n: &mut Nest<'s>, buf: u32, tile: &Index, block: &Index) -> Result<(), LowerError> {
-        for part in Product::parts(self.extent(self.m), Some((tile, self.mc)), self.rows) {
+        for part in parts(self.extent(self.m), Some((tile, self.mc)), self.rows) {
             let panel = n.var(self.extent(self.m).div_ceil(self.rows as u64) as i64 - 1);
             n.plain_loop(panel, part.lo, part.hi, |n| {
                 let inside = Index::var(panel).minus(&tile.times((self.mc / self.rows as u64) as i64));
@@ -291,7 +292,7 @@ impl<'s> Product<'s> {
         }
         let (block, jr) = (at[at.len() - 2].clone(), at[at.len() - 1].clone());
         let base = self.right_at(&n, &block, &jr);
-        for part in Product::parts(self.extent(self.n), Some((&jr, self.panel() as u64)), self.panel()) {
+        for part in parts(self.extent(self.n), Some((&jr, self.panel() as u64)), self.panel()) {
             let panel = n.var(self.column_panels() as i64 - 1);
             n.plain_loop(panel, part.lo, part.hi, |n| {
                 self.pack_columns(n, buf, &base, &block, &Index::var(panel), part.size)
@@ -329,7 +330,7 @@ impl<'s> Product<'s> {
                 (0..vectors).try_for_each(|v| one(self, n, v, &k, &from_start))
             });
         }
-        for part in Product::parts(cols as u64, None, self.lanes) {
+        for part in parts(cols as u64, None, self.lanes) {
             let v = n.var(vectors as i64 - 1);
             n.plain_loop(v, part.lo, part.hi, |n| {
                 self.pack_turned(n, buf, base, block, jr, &Index::var(v), part.size)
@@ -352,7 +353,7 @@ impl<'s> Product<'s> {
     ) -> Result<(), LowerError> {
         let (lanes, panel) = (self.lanes, self.panel() as i64);
         let first = v.times(lanes as i64);
-        for part in Product::parts(self.depth(), (self.blocks() > 1).then_some((block, self.kc)), lanes) {
+        for part in parts(self.depth(), (self.blocks() > 1).then_some((block, self.kc)), lanes) {
             let q = n.var(self.depth().div_ceil(lanes as u64) as i64 - 1);
             n.plain_loop(q, part.lo, part.hi, |n| {
                 n.bind_axis(self.k, Index::var(q).times(lanes as i64).plus(&Index::var(LANE)));

@@ -1,0 +1,36 @@
+//! Sizes of register tiles and of blocks, of vectors and of the unit for matrices.
+
+/// Vectors per register-tile row, at most; more spills.
+const VECTORS_MAX: u32 = 8;
+/// Rows of a register tile that is one vector wide, at most.
+const ROWS_MAX: u32 = 28;
+
+/// Rows that the unit for matrices takes at once, and as many as vectors are as good for.
+pub const UNIT_ROWS: u64 = 32;
+pub const UNIT_ROWS_FEW: u64 = 4;
+/// Row panels and columns of a block: with 256 steps of both factors they stay in the second-level cache, as does the block.
+pub const UNIT_PANELS: u64 = 4;
+pub const UNIT_COLUMNS: u64 = 512;
+/// Its multiply-adds in a nanosecond, with what memory takes.
+pub const UNIT_STEPS_A_NS: f64 = 400.0;
+/// f32 numbers in a row of its registers.
+pub const UNIT_LANES: u32 = 16;
+
+/// Rows and vectors of the register tile: `rows·vectors` accumulators, `vectors` for the right
+/// operand and one broadcast fit the registers.
+pub fn registers(m: u64, n: u64, lanes: u32, registers: u32) -> (u32, u32) {
+    let wide = (n.div_ceil(lanes as u64).max(1)).min(VECTORS_MAX as u64) as u32;
+    let fits = |vectors: u32| ((registers - 1).saturating_sub(vectors) / vectors).clamp(1, ROWS_MAX);
+    let rows = |vectors: u32| m.div_ceil(m.div_ceil(fits(vectors) as u64).max(1)).max(1) as u32;
+    // As many vectors as still hold all rows; for tall products the fullest tile of two or three.
+    let all = (2..=wide).rev().find(|v| fits(*v) as u64 >= m);
+    let tall = (1..=wide.min(3)).max_by_key(|v| (rows(*v) * v, *v == 2));
+    let vectors = all.or(tall).unwrap_or(1);
+    (rows(vectors), vectors)
+}
+
+/// A block of about `most` that divides `extent` evenly in multiples of `unit`.
+pub fn balanced(extent: u64, most: u64, unit: u64) -> u64 {
+    let blocks = extent.div_ceil(most.max(1)).max(1);
+    extent.div_ceil(blocks).next_multiple_of(unit.max(1)).max(1)
+}
