@@ -12,7 +12,7 @@
 //! A place of the image is copied once per grid point, not once per window that it is in; an image
 //! without padding is read where it is.
 
-use super::panels::{Columns, RowPanel, parts, stride};
+use super::panels::{Columns, RowPanel, hops, parts, stride};
 use super::{Compute, Product};
 use crate::LowerError;
 use crate::nest::Nest;
@@ -91,17 +91,6 @@ impl Image {
     fn in_block(&self, d: usize, kc: u64) -> u64 {
         if d == 0 { kc / self.w.inner().max(1) } else { self.w.nest[d] }
     }
-}
-
-/// Step of the innermost loop, and what is added where an outer one steps.
-fn hops(nest: &[u64], strides: &[i64]) -> (i64, Vec<(i64, i64)>) {
-    let (mut every, mut out) = (1, vec![]);
-    for d in (1..nest.len()).rev() {
-        every *= nest[d] as i64;
-        let extra = strides[d - 1] - strides[d] * nest[d] as i64;
-        out.push((every, extra));
-    }
-    (strides.last().copied().unwrap_or(0), out)
 }
 
 impl<'s> Product<'s> {

@@ -1,4 +1,4 @@
-//! Parts of the axes of a product: panels of rows and columns.
+//! Parts of the axes of a product: panels of rows and columns, and how their elements lie.
 
 use tessera_ir::index::{Index, Var};
 
@@ -50,4 +50,15 @@ pub struct RowPanel {
 /// Elements per step of `axis`, which the caller knows to be even.
 pub fn stride(e: &Index, axis: Option<Var>) -> i64 {
     axis.and_then(|a| e.stride(a)).unwrap_or(0)
+}
+
+/// Step of the innermost loop, and what is added where an outer one steps.
+pub fn hops(nest: &[u64], strides: &[i64]) -> (i64, Vec<(i64, i64)>) {
+    let (mut every, mut out) = (1, vec![]);
+    for d in (1..nest.len()).rev() {
+        every *= nest[d] as i64;
+        let extra = strides[d - 1] - strides[d] * nest[d] as i64;
+        out.push((every, extra));
+    }
+    (strides.last().copied().unwrap_or(0), out)
 }
