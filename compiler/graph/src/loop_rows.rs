@@ -51,7 +51,8 @@ pub fn through(g: &Graph, rows: RowsOf, bytes: u64) -> Option<RowsOf> {
                 return Some(RowsOf { value, first: rows.first.checked_add(begin as u64)?, step: rows.step });
             }
             // A row of the loop must not be more than one of the slice.
-            let aligned = one > 0 && bytes <= one as u64 && rows.first % one as u64 == 0 && rows.step % one == 0;
+            let aligned =
+                one > 0 && bytes <= one as u64 && rows.first.is_multiple_of(one as u64) && rows.step % one == 0;
             aligned.then(|| {
                 let first = begin + rows.first as i64 / one * apart;
                 Some(RowsOf { value, first: u64::try_from(first).ok()?, step: rows.step / one * apart })

@@ -3,8 +3,8 @@
 use crate::LlvmError;
 use crate::extremes::{self, Extreme};
 use crate::instr::{Builder, IntPred, RealPred, V};
-use crate::memory::By;
 use crate::matrix_registers;
+use crate::memory::By;
 use crate::program;
 use crate::random_words;
 use std::collections::HashMap;
