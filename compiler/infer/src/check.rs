@@ -77,8 +77,8 @@ use tessera_core::ir::{FnInst, GlobalId, InstId, TExpr, Variable};
 use tessera_core::ty::{GlobalKey, Ty};
 
 /// A function at its argument types, with everything that its check depends on besides the
-/// text. Size variables are numbered from 0 in order of appearance, so that calls that differ
-/// only in the names of sizes share one instance.
+/// text. Size variables are numbered from 0 in order of appearance. Their names are part of it: messages of
+/// an instance have them, and would else be those of whichever call was met first, in another program even.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct InstData {
     pub item: ItemId,
@@ -97,9 +97,9 @@ pub struct InstData {
     /// Where it is a value of a function type, the result that this says: whoever calls it knows no more, so that
     /// the function compares its parameters and its result with that type.
     pub erased: Option<Ty>,
-    /// For each size variable in it, whether it is rigid, whether it is at least 0, and whether it is another size
+    /// For each size variable in it its name, whether it is rigid, whether it is at least 0, and whether it is another size
     /// in each element of a list.
-    pub kinds: Vec<(bool, bool, bool)>,
+    pub kinds: Vec<(Arc<str>, bool, bool, bool)>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -40,7 +40,9 @@ pub struct ItemHead {
 
 /// One item, read once when its text comes, and the file or input that it is written in.
 ///
-/// What others know of an item (its facts, its signature) is set only where it differs, which most edits leave as it is.
+/// What others know of an item (its facts, its signature) is set only where it differs, which most edits leave as it is, and is
+/// of high durability: as long as none of it changes, salsa looks at nothing that depends on it alone. What changes with the
+/// text is of low durability.
 #[salsa::input]
 pub struct Item {
     #[returns(copy)]

@@ -16,10 +16,6 @@ use tessera_resolve::functions::{FnLike, FnSig, functions};
 use tessera_resolve::names::{Kind, Names, Reference, names};
 use tessera_resolve::source::{FileId, Loaded, Loader, SourceMap, SourceText};
 
-/// The durability of what others know of an item and of files. With a high one salsa keeps keys of instances for good, with the names that
-/// sizes had where they were first met: then messages would depend on what was checked before.
-const OF_OTHERS: Durability = Durability::LOW;
-
 /// On the way through the files that import each other.
 struct Walk {
     /// From the first to where it is.
@@ -84,7 +80,7 @@ impl Database {
         let id = FileId(self.files.len() as u32);
         let (module, none) = (module.unwrap_or(id), Arc::from([]));
         let file = File::builder(id, path.into(), module, false, none, Arc::from([]), before, None, Arc::default());
-        let file = file.durability(OF_OTHERS).new(self);
+        let file = file.durability(Durability::HIGH).new(self);
         Arc::make_mut(&mut self.files).push(file);
         let texts = Arc::make_mut(&mut self.texts);
         texts.files.push("".into());
@@ -181,7 +177,7 @@ impl Database {
             }
             let new =
                 Item::builder(id, file, text.into(), syntax, functions, names, outside, facts, signature, struct_def);
-            let (high, low) = (OF_OTHERS, Durability::LOW);
+            let (high, low) = (Durability::HIGH, Durability::LOW);
             let new = new.durability(low).id_durability(high).file_durability(high).outside_durability(high);
             let new = new.facts_durability(high).signature_durability(high).struct_def_durability(high);
             let item = new.new(self);

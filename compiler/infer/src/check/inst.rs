@@ -131,7 +131,7 @@ impl<'db> Cx<'db> {
             numerics: self.numerics(),
             local,
             erased,
-            kinds: canon.back.iter().map(|v| (v.rigid, v.natural, v.each)).collect(),
+            kinds: canon.back.iter().map(|v| (v.name.clone(), v.rigid, v.natural, v.each)).collect(),
         };
         (Arc::new(data), canon)
     }
