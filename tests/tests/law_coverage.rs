@@ -30,7 +30,7 @@ fn representative_programs_are_compiled() {
         let plan = bench.backend.plan(&graph).unwrap_or_else(|e| panic!("{name}: {e:?}"));
         for step in &plan.steps {
             match step {
-                Step::Native { name: step, .. } => wrong.push(format!("{name}: `{step}` runs without a kernel")),
+                Step::Host { name: step, .. } => wrong.push(format!("{name}: `{step}` runs without a kernel")),
                 // Memory that the caller gives up is not copied.
                 Step::Copy { dst: BufRef::Output(o), src: BufRef::Input(i), .. }
                     if plan.outputs[*o as usize].in_place_of == Some(*i) => {}

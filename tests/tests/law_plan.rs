@@ -247,8 +247,8 @@ fn stages_that_go_back_at_once_keep_no_more_with_more_microbatches() {
     let growth = |now| (arena_of_stages(now, 64) - arena_of_stages(now, 16)).div_ceil(48 * part);
     // What goes in and comes out, and copies of it.
     assert!(growth(true) <= 4, "{}", growth(true));
-    // What each of four stages of a device takes for each microbatch lies where the one before left it.
-    assert!(growth(false) <= 4, "{}", growth(false));
+    // Besides that what each of four stages of a device takes for each microbatch, once: it lies where the turn before left it.
+    assert!((6..=8).contains(&growth(false)), "{}", growth(false));
 }
 
 #[test]

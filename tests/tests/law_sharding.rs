@@ -152,7 +152,6 @@ fn compiled(backend: &Backend, m: &Arc<Mesh>, case: &Case) -> Result<(), String>
                 tensors.iter().map(|t| t.whole().map(|t| t.bytes().to_vec()).map_err(|e| e.message)).collect()
             }
             Err(MeshError::Plan(PlanError::Step(stop))) => Err(stop.message),
-            Err(MeshError::Plan(PlanError::Memory(e))) => Err(format!("no memory: {} bytes", e.bytes)),
             Err(MeshError::Plan(PlanError::Interrupted)) => return Err("interrupted".into()),
             Err(MeshError::Backend(e)) => return Err(format!("{e:?}")),
             Err(MeshError::Devices(n)) => return Err(format!("{n} devices are too many")),

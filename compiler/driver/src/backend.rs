@@ -15,13 +15,14 @@ pub mod memory_limit;
 
 use crate::cache::DiskCache;
 use crate::native_kernels::{Source, gather, native_kernel};
+use crate::target::{Cpu, Emulated, Target};
 use crate::tune::records::Records;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tessera_abi::plan::{BufRef, BufType, Kernel, Output, Plan, ScalarRef, Step, StepOrigin, Stop};
+use tessera_abi::plan::{BufRef, BufType, Kernel, Launch, Output, Plan, ScalarRef, Step, StepOrigin, Stop};
 use tessera_base::bug;
 use tessera_graph::fuse::{Limits, partition};
 use tessera_graph::late_exchanges::starts;
@@ -32,8 +33,8 @@ use tessera_ir::prim::{row, written_base};
 use tessera_ir::reference::{self, ArrayRef, EvalError, Summation};
 use tessera_ir::schedule::{Machine, Schedule};
 use tessera_ir::tile;
-use tessera_llvm::HostTarget;
 use tessera_ops::prim::Prim;
+use tessera_runtime::device::Device;
 use tessera_runtime::fault::Fault;
 use tessera_runtime::math;
 use tessera_runtime::native::{self, NativeFn, Operand};
@@ -59,7 +60,7 @@ pub struct Options {
     pub quiet: bool,
     /// Never interpret, for tests.
     pub always_compile: bool,
-    /// Run kernels in the checked interpreter of Tile IR instead of compiling them.
+    /// Run on the emulated device, whose kernels the checked interpreter of Tile IR runs.
     pub checked: bool,
     /// Look at what kernels leave for NaNs and infinities.
     pub check_nan: bool,
@@ -72,6 +73,9 @@ pub struct Backend {
     cache: DiskCache,
     /// What `@op.autotune` found.
     records: Records,
+    target: Arc<dyn Target>,
+    /// Where the program's regions run.
+    device: Arc<dyn Device>,
     machine: Machine,
     /// What tests change about schedules.
     adjust: Option<Box<dyn Fn(&mut Schedule)>>,
@@ -108,12 +112,29 @@ impl Backend {
         &self.pool
     }
 
+    /// What kernels are made for.
+    pub fn target(&self) -> &Arc<dyn Target> {
+        &self.target
+    }
+
+    /// Where plans run that are on no mesh.
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
     /// What it was asked for.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
+    /// For the processor, or the emulated device where programs are to be checked.
     pub fn new(options: Options, cache: DiskCache, pool: Arc<Pool>) -> Backend {
+        let target: Arc<dyn Target> = if options.checked { Arc::new(Emulated) } else { Arc::new(Cpu) };
+        Backend::on(target, options, cache, pool)
+    }
+
+    /// For a target.
+    pub fn on(target: Arc<dyn Target>, options: Options, cache: DiskCache, pool: Arc<Pool>) -> Backend {
         math::define(tessera_ops::numbers::apply);
         if options.checked {
             tessera_runtime::tensor::poison::show();
@@ -122,13 +143,15 @@ impl Backend {
         let build = std::env::current_exe()
             .and_then(std::fs::metadata)
             .map_or(String::new(), |m| format!("{}.{:?}", m.len(), m.modified().ok()));
-        let fingerprint = format!("{};{};{build}", env!("CARGO_PKG_VERSION"), HostTarget::fingerprint());
+        let fingerprint = format!("{};{};{build}", env!("CARGO_PKG_VERSION"), target.fingerprint());
         let records = Records::new(".tessera/cache".into(), options.quiet);
         Backend {
             options,
             cache,
             records,
-            machine: tessera_schedule::host(),
+            machine: target.machine(),
+            device: target.device(&pool),
+            target,
             adjust: None,
             pool,
             kernels: RefCell::new(HashMap::new()),
@@ -324,13 +347,11 @@ impl Backend {
             .collect();
         plan.outputs = outputs(graph, &partition, &memory);
         let kernels = planned.iter().flat_map(|p| p.lowered.iter().flat_map(|l| &l.steps)).map(|s| &s.kernel);
-        let mut code = match self.options.checked {
-            true => vec![],
-            false => self.machine_code(&kernels.collect::<Vec<_>>())?,
-        }
-        .into_iter();
+        let mut code = self.machine_code(&kernels.collect::<Vec<_>>())?.into_iter();
+        // What is on its way is read where it lies, which the host does.
+        let ahead = self.device.shares_host_memory();
         for (p, begin) in planned.iter().zip(starts(graph, &partition)) {
-            let begin = begin.iter().filter_map(|&i| planned.get(i));
+            let begin = begin.iter().filter(|_| ahead).filter_map(|&i| planned.get(i));
             plan.steps.extend(begin.filter_map(|e| exchanges::started(graph, &e.group, &memory)));
             self.group(graph, p, &memory, pool, &mut code, &mut plan)?;
         }
@@ -368,9 +389,7 @@ impl Backend {
         let root = p.group.roots[0];
         match (&p.lowered, p.group.kind) {
             (Some(lowered), _) => {
-                if !self.options.checked {
-                    kernel_costs::add(&mut plan.counts, &kernel_costs::of(graph, p));
-                }
+                kernel_costs::add(&mut plan.counts, &kernel_costs::of(graph, p));
                 // What is written over is there first; where it lies in the same memory nothing is copied.
                 // A host scalar is written over as a whole.
                 if let Some(base) = written_base(graph, root).filter(|b| !is_scalar(graph, *b)) {
@@ -424,10 +443,6 @@ impl Backend {
                 })
                 .collect();
             let scalars = step.scalars.iter().map(|&i| scalar_ref(graph, group.scalars[i as usize])).collect();
-            if self.options.checked {
-                plan.steps.push(checked_step(&step.kernel, &bufs, scalars, origin(graph, group.roots[0])));
-                continue;
-            }
             let kernel = code.next().ok_or_else(|| BackendError::Internal("a kernel was not compiled".into()))?;
             // Profiles show what is computed again in rows of its own.
             let name = match graph.node(group.roots[0]).origin.reason {
@@ -438,10 +453,7 @@ impl Backend {
                 kernel: Kernel { name, ..kernel },
                 bufs,
                 scalars,
-                grid: step.kernel.grid,
-                grain: step.kernel.grain,
-                scratch_bytes: step.kernel.scratch().1,
-                checks: step.kernel.checks.as_slice().into(),
+                launch: launch(&step.kernel),
                 origin: origin(graph, group.roots[0]),
             });
         }
@@ -532,23 +544,14 @@ fn reference_kernel(
     })
 }
 
-/// A kernel that the interpreter of Tile IR runs, with every access looked at.
-fn checked_step(kernel: &tile::Kernel, bufs: &[BufRef], scalars: Vec<ScalarRef>, origin: StepOrigin) -> Step {
-    let kernel = kernel.clone();
-    let operands: Vec<(Operand, bool)> = kernel
-        .bufs
-        .iter()
-        .zip(bufs)
-        .map(|(b, &place)| {
-            let bytes = b.elems as usize * b.dtype.bytes();
-            (Operand { place, bytes }, b.space != tile::Space::In)
-        })
-        .collect();
-    let name = kernel.name.clone();
-    let run = move |tensors: &mut [Vec<u8>], words: &[u64]| {
-        tessera_tile::interpret(&kernel, tensors, words).map_err(|fault| format!("in `{}` {fault}", kernel.name))
-    };
-    native::copied_step(&name, &operands, scalars, origin, Arc::new(run))
+/// How a kernel is launched.
+fn launch(kernel: &tile::Kernel) -> Launch {
+    Launch {
+        grid: kernel.grid,
+        grain: kernel.grain,
+        scratch_bytes: kernel.scratch().1,
+        checks: kernel.checks.as_slice().into(),
+    }
 }
 
 fn buffer_of(memory: &MemoryPlan, id: NodeId) -> BufRef {

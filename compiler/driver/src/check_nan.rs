@@ -12,6 +12,7 @@ use tessera_ir::nonfinite::{self, Found, Origin};
 use tessera_ir::prim::row;
 use tessera_ops::convert;
 use tessera_ops::prim::{Prim, Scalar};
+use tessera_runtime::fault::Fault;
 use tessera_runtime::tensor::Tensor;
 
 /// A graph that gives away what its kernels leave.
@@ -36,11 +37,17 @@ pub fn watch(graph: &mut Graph) -> Watched {
 
 impl Watched {
     /// The diagnostic for the first kernel that made something not finite.
-    pub fn first(&self, graph: &Graph, inputs: &[&[u8]], outputs: &[Tensor]) -> Option<Diagnostic> {
-        let values: BTreeMap<NodeId, &[u8]> =
-            graph.outputs.iter().zip(outputs).map(|(&id, t)| (id, t.bytes())).collect();
+    ///
+    /// # Errors
+    /// What the device says that has the outputs.
+    pub fn first(&self, graph: &Graph, inputs: &[&[u8]], outputs: &[Tensor]) -> Result<Option<Diagnostic>, Fault> {
+        let mut values: BTreeMap<NodeId, &[u8]> = BTreeMap::new();
+        for (&id, t) in graph.outputs.iter().zip(outputs) {
+            values.insert(id, t.host()?);
+        }
         let bad = |(&id, &bytes): (&NodeId, &&[u8])| nonfinite::look(graph.ty(id).dtype, bytes).map(|_| id);
-        values.iter().filter_map(bad).find_map(|id| nonfinite::origin(graph, inputs, &values, id)).map(|o| told(&o))
+        let origin = values.iter().filter_map(bad).find_map(|id| nonfinite::origin(graph, inputs, &values, id));
+        Ok(origin.map(|o| told(&o)))
     }
 }
 

@@ -9,6 +9,7 @@ pub mod format;
 pub mod doctor;
 mod tune;
 mod native_kernels;
+pub mod target;
 pub mod backend;
 mod check_nan;
 pub mod mesh_run;

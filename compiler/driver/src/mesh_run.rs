@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tessera_abi::plan::{Plan, StepOrigin, Stop};
 use tessera_ir::graph::{Graph, NodeType};
+use tessera_runtime::device::Device;
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
 use tessera_runtime::fault::Fault;
 use tessera_runtime::mesh::message_passing::Between;
@@ -46,20 +47,20 @@ pub struct MeshRun {
     count: u64,
     /// Of what the devices do together, for processes to compare.
     hash: u64,
-    devices: RefCell<Option<Vec<Mutex<Device>>>>,
+    devices: RefCell<Option<Vec<Mutex<MeshDevice>>>>,
     /// The first device whose graph needs more memory than a device may take.
     shortage: Option<(usize, Shortage)>,
 }
 
-/// What a device keeps from call to call.
-struct Device {
+/// What a device of the mesh keeps from call to call.
+struct MeshDevice {
     plan: Plan,
     work: Workspace,
-    pool: Arc<Pool>,
+    device: Arc<dyn Device>,
 }
 
 /// A device with its number and arguments.
-type Job<'a> = (usize, (&'a Mutex<Device>, Vec<Argument>));
+type Job<'a> = (usize, (&'a Mutex<MeshDevice>, Vec<Argument>));
 
 /// What a device gives.
 type Outputs = Result<Vec<Tensor>, PlanError>;
@@ -115,7 +116,7 @@ impl MeshRun {
         Ok(())
     }
 
-    fn plans(&self, backend: &Backend, threads: usize) -> Result<Vec<Mutex<Device>>, BackendError> {
+    fn plans(&self, backend: &Backend, threads: usize) -> Result<Vec<Mutex<MeshDevice>>, BackendError> {
         let each = (threads / self.graphs.len().max(1)).max(1);
         let mut out = vec![];
         let agree = exchanges_match(&self.graphs, self.mine.start);
@@ -125,7 +126,8 @@ impl MeshRun {
             if !agree || !in_order(g, &plan) {
                 return Err(BackendError::Internal("the exchanges of a mesh lost their order".into()));
             }
-            out.push(Mutex::new(Device { plan, work: Workspace::default(), pool }));
+            let device = backend.target().device(&pool);
+            out.push(Mutex::new(MeshDevice { plan, work: Workspace::default(), device }));
         }
         Ok(out)
     }
@@ -169,7 +171,9 @@ impl MeshRun {
         if world.rank() == 0 {
             let mut all = Vec::with_capacity(bytes as usize);
             let of_first = outputs.iter().filter(|t| t.parts.is_none());
-            of_first.for_each(|t| all.extend_from_slice(t.bytes()));
+            for t in of_first {
+                all.extend_from_slice(t.host().map_err(lost)?);
+            }
             world.from_first(all).map_err(lost)?;
             return Ok(outputs);
         }
@@ -190,8 +194,8 @@ impl MeshRun {
         let (args, start) = (by_device(args, devices.len()), self.mine.start);
         let run = |(i, (device, args)): Job| -> Outputs {
             let ends = Ends(&*engine);
-            let Device { plan, work, pool } = &mut *device.lock().unwrap_or_else(PoisonError::into_inner);
-            let result = as_device(&engine, start + i, || execute(plan, args, pool, work));
+            let MeshDevice { plan, work, device } = &mut *device.lock().unwrap_or_else(PoisonError::into_inner);
+            let result = as_device(&engine, start + i, || execute(plan, args, &**device, work));
             if result.is_ok() {
                 std::mem::forget(ends);
             }

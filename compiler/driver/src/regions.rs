@@ -346,7 +346,9 @@ impl Executor {
         let Some(watched) = &entry.watched else { return self.outputs(entry, args, span) };
         let mut outputs = self.outputs(entry, args.clone(), span)?;
         let words = scalar_bytes(&entry.graph, &args);
-        if let Some(d) = watched.first(&entry.graph, &input_bytes(&args, &words), &outputs) {
+        let elsewhere = |fault| self.fault(fault, Span::NONE, span);
+        let inputs = input_bytes(&args, &words).map_err(elsewhere)?;
+        if let Some(d) = watched.first(&entry.graph, &inputs, &outputs).map_err(elsewhere)? {
             return Err(self.reported(d, span));
         }
         outputs.truncate(watched.outputs);
@@ -369,7 +371,6 @@ impl Executor {
         }
         if let Some(mesh) = &entry.mesh {
             return mesh.run(&self.backend, self.pool.threads(), args).map_err(|e| match e {
-                MeshError::Plan(PlanError::Memory(m)) => self.fault(m.into(), Span::NONE, span),
                 MeshError::Plan(PlanError::Interrupted) => self.fault(interrupted(), Span::NONE, span),
                 MeshError::Plan(PlanError::Step(stop)) => self.stopped(stop, span),
                 MeshError::Backend(e) => self.unplanned(e, span),
@@ -404,8 +405,7 @@ impl Executor {
                 Err(e) => return Err(self.unplanned(e, span)),
             },
         };
-        execute(&plan, args, &self.pool, &mut self.work).map_err(|e| match e {
-            PlanError::Memory(m) => self.fault(m.into(), Span::NONE, span),
+        execute(&plan, args, &**self.backend.device(), &mut self.work).map_err(|e| match e {
             PlanError::Interrupted => self.fault(interrupted(), Span::NONE, span),
             PlanError::Step(stop) => self.stopped(stop, span),
         })
@@ -435,7 +435,7 @@ impl Executor {
 
     fn interpret(&self, graph: &Graph, args: &[Argument], span: u32) -> Result<Vec<Tensor>, RunError> {
         let words = scalar_bytes(graph, args);
-        let inputs = input_bytes(args, &words);
+        let inputs = input_bytes(args, &words).map_err(|fault| self.fault(fault, Span::NONE, span))?;
         let needed: u64 = graph.nodes.iter().map(|n| n.ty.bytes().unwrap_or(u64::MAX)).max().unwrap_or(0);
         if needed > tessera_runtime::tensor::memory_limit() {
             return Err(self.fault(tessera_runtime::tensor::OutOfMemory { bytes: needed }.into(), Span::NONE, span));
@@ -502,12 +502,12 @@ fn scalar_bytes(graph: &Graph, args: &[Argument]) -> Vec<Vec<u8>> {
 }
 
 /// The bytes of all arguments, `words` being those of the scalars.
-fn input_bytes<'a>(args: &'a [Argument], words: &'a [Vec<u8>]) -> Vec<&'a [u8]> {
+fn input_bytes<'a>(args: &'a [Argument], words: &'a [Vec<u8>]) -> Result<Vec<&'a [u8]>, Fault> {
     args.iter()
         .zip(words)
         .map(|(a, w)| match a {
-            Argument::Tensor(t) => t.bytes(),
-            Argument::Scalar(_) => w.as_slice(),
+            Argument::Tensor(t) => t.host(),
+            Argument::Scalar(_) => Ok(w.as_slice()),
         })
         .collect()
 }

@@ -154,7 +154,7 @@ impl Machine<'_> {
         for (source, words) in traced.inputs.iter().zip(&scalars) {
             inputs.push(match source {
                 InputSource::Tensor(leaf) => match leaves.get(*leaf as usize) {
-                    Some(Leaf::Tensor(t)) => t.bytes(),
+                    Some(Leaf::Tensor(t)) => t.host().map_err(|fault| self.fault(fault, span))?,
                     _ => return self.broken(span, "a tensor"),
                 },
                 InputSource::Scalar(_) => words,

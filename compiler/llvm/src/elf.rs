@@ -8,7 +8,7 @@
 use crate::LlvmError;
 use crate::code_memory::CodeMemory;
 use std::sync::Arc;
-use tessera_abi::plan::{Kernel, KernelFn};
+use tessera_abi::plan::{Code, Kernel, KernelFn};
 
 const STT_FUNC: u8 = 2;
 const SHT_PROGBITS: u32 = 1;
@@ -108,7 +108,7 @@ pub fn load(object: &[u8], symbol: &str) -> Result<Kernel, LlvmError> {
     // SAFETY: the object was made by this crate, whose kernels have this signature; a damaged
     // cache is caught by its checksum before it gets here.
     let entry = unsafe { std::mem::transmute::<*const u8, KernelFn>(address) };
-    Ok(Kernel { name: symbol.into(), entry, owner: Arc::new(code) })
+    Ok(Kernel { name: symbol.into(), code: Code::Host { entry, owner: Arc::new(code) } })
 }
 
 fn sections(r: &Reader) -> Result<Vec<Section>, LlvmError> {

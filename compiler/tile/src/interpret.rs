@@ -17,17 +17,22 @@ use tessera_ops::reference::{Unit, combine, pair_step, random_bits_program};
 use tessera_ops::scalar::{Inst, Kind, Program, Writer};
 use tessera_ops::scalar_eval::{Lane, eval};
 
-/// A rule of the kernel language that a kernel broke while running.
+/// Why a kernel stopped.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
     /// Grid point.
     pub point: u64,
     pub message: String,
+    /// A position from data is out of range; otherwise the kernel broke a rule of its language.
+    pub refused: bool,
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "at grid point {}: {}", self.point, self.message)
+        match self.refused {
+            true => f.write_str(&self.message),
+            false => write!(f, "at grid point {}: {}", self.point, self.message),
+        }
     }
 }
 
@@ -36,7 +41,7 @@ impl fmt::Display for Fault {
 ///
 /// Cost: hundreds of nanoseconds per operation. Errors: the first [`Fault`].
 pub fn interpret(k: &Kernel, tensors: &mut [Vec<u8>], scalars: &[u64]) -> Result<(), Fault> {
-    let fail = |message: &str| Fault { point: 0, message: message.to_string() };
+    let fail = |message: &str| Fault { point: 0, message: message.to_string(), refused: false };
     let mut memory = vec![];
     for (i, buf) in k.bufs.iter().enumerate() {
         let bytes = match tensors.get(i) {
@@ -49,13 +54,23 @@ pub fn interpret(k: &Kernel, tensors: &mut [Vec<u8>], scalars: &[u64]) -> Result
         }
         memory.push(Memory::new(buf, bytes));
     }
-    let mut m =
-        Machine { k, memory, scalars, vars: vec![0; k.vars.len() + 2], values: vec![None; k.values.len()], point: 0 };
+    let mut m = Machine {
+        k,
+        memory,
+        scalars,
+        vars: vec![0; k.vars.len() + 2],
+        values: vec![None; k.values.len()],
+        point: 0,
+        refused: None,
+    };
     for point in 0..k.grid {
         m.point = point;
         m.vars[POINT.0 as usize] = point as i64;
         m.memory.iter_mut().for_each(Memory::begin);
-        m.ops(&k.body).map_err(|message| Fault { point, message })?;
+        m.ops(&k.body).map_err(|message| match m.refused.take() {
+            Some(message) => Fault { point, message, refused: true },
+            None => Fault { point, message, refused: false },
+        })?;
     }
     for (t, m) in tensors.iter_mut().zip(m.memory) {
         *t = m.bytes;
@@ -70,6 +85,8 @@ struct Machine<'k> {
     vars: Vec<i64>,
     values: Vec<Option<Words>>,
     point: u64,
+    /// What is wrong with a position from data.
+    refused: Option<String>,
 }
 
 fn run(programs: &[&Program], args: &[Lane], n: usize) -> Words {
@@ -85,7 +102,10 @@ impl Machine<'_> {
         for op in ops {
             match op {
                 Op::Def { out, def } => {
-                    let v = self.def(*out, def).map_err(|e| format!("%{}: {e}", out.0))?;
+                    let v = self.def(*out, def).map_err(|e| {
+                        self.refused = matches!(def, Def::Position { .. }).then(|| e.clone());
+                        format!("%{}: {e}", out.0)
+                    })?;
                     self.values[out.0 as usize] = Some(v);
                 }
                 Op::Store { to, by, value, lanes, .. } => {

@@ -1,6 +1,7 @@
 //! Kernels and plans: what graph code compiles to and what the runtime executes.
 
-use std::sync::Arc;
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
 
 /// A compiled kernel. It runs the grid points `lo..hi`; points are independent of one another.
 ///
@@ -12,13 +13,37 @@ use std::sync::Arc;
 pub type KernelFn =
     unsafe extern "C" fn(bufs: *const *mut u8, scalars: *const u64, lo: u64, hi: u64, scratch: *mut u8) -> i64;
 
-/// Code that keeps its memory alive.
+/// A kernel that a device can launch.
 #[derive(Clone)]
 pub struct Kernel {
     pub name: Arc<str>,
-    pub entry: KernelFn,
-    /// Keeps the code mapped.
-    pub owner: Arc<dyn std::any::Any + Send + Sync>,
+    pub code: Code,
+}
+
+/// What a kernel is to its device.
+#[derive(Clone)]
+pub enum Code {
+    /// A function of this process, for processors that share its memory.
+    Host {
+        entry: KernelFn,
+        /// Keeps the code mapped.
+        owner: Arc<dyn Any + Send + Sync>,
+    },
+    /// What the device made of it when it was loaded: nobody else looks inside.
+    Loaded(Arc<dyn Any + Send + Sync>),
+}
+
+/// How often and with what a kernel is launched.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// Points of the grid.
+    pub grid: u64,
+    /// Least points that are worth a thread's wake-up; `grid <= grain` runs on the caller.
+    pub grain: u64,
+    /// Private to a range of points, aligned to 64 bytes.
+    pub scratch_bytes: u64,
+    /// What positions that come from data must keep to; a failure code names one.
+    pub checks: Arc<[Bounds]>,
 }
 
 /// Where a buffer operand of a step lives.
@@ -100,6 +125,24 @@ impl From<String> for Stop {
     }
 }
 
+/// What a step on the host does with its operands, by address, and its scalars.
+pub type HostFn = dyn Fn(&[*mut u8], &[u64]) -> Result<(), Stop> + Send + Sync;
+
+/// An operand of a step on the host: the bytes that are transferred where the device has memory of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HostOperand {
+    pub buf: BufRef,
+    pub bytes: u64,
+    pub access: Access,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    Read,
+    /// As a whole.
+    Write,
+}
+
 /// One step, in order.
 #[derive(Clone)]
 pub enum Step {
@@ -107,21 +150,16 @@ pub enum Step {
         kernel: Kernel,
         bufs: Vec<BufRef>,
         scalars: Vec<ScalarRef>,
-        /// Points of the grid.
-        grid: u64,
-        /// Least points that are worth a thread's wake-up; `grid <= grain` runs on the caller.
-        grain: u64,
-        scratch_bytes: u64,
-        /// What positions that come from data must keep to; a failure code names one.
-        checks: Arc<[Bounds]>,
+        launch: Launch,
         /// What a failure code stands for, and the span id it is reported at.
         origin: StepOrigin,
     },
-    /// Runs on the calling thread: a reference kernel, what devices exchange.
-    Native {
+    /// Runs on the calling thread, in memory of the host: a reference kernel, what devices exchange. Where the memory of the
+    /// device is not the host's, what it reads is brought there and what it writes is taken back.
+    Host {
         name: Arc<str>,
-        run: Arc<dyn Fn(&[*mut u8], &[u64]) -> Result<(), Stop> + Send + Sync>,
-        bufs: Vec<BufRef>,
+        run: Arc<HostFn>,
+        operands: Vec<HostOperand>,
         scalars: Vec<ScalarRef>,
         origin: StepOrigin,
     },
@@ -254,6 +292,8 @@ pub struct Plan {
     pub inputs: Vec<BufType>,
     pub outputs: Vec<Output>,
     pub consts: Vec<Arc<[u8]>>,
+    /// What who runs it made of the constants, for a device with memory of its own.
+    pub resident: OnceLock<Arc<dyn Any + Send + Sync>>,
     pub steps: Vec<Step>,
     pub arena_bytes: u64,
     /// Kernels launched, bytes read and written by them, floating-point operations.

@@ -1,14 +1,16 @@
 //! Running a plan: memory for its results, its arena, its steps in order.
 
+use crate::buffer::Buffer;
+use crate::device::{Address, Device};
+use crate::fault::Fault;
 use crate::mesh::{self, Unfinished};
-use crate::native;
-use crate::pool::Pool;
 use crate::profile;
-use crate::tensor::{Buffer, OutOfMemory, Tensor, poison};
-use std::cell::RefCell;
-use std::sync::{Arc, Mutex};
+use crate::storage::Storage;
+use crate::tensor::{OutOfMemory, Tensor};
+use std::sync::Arc;
 use tessera_abi::plan::{
-    BufRef, Copied, Given, Loop, Plan, Rows, ScalarRef, Step, StepOrigin, Stop, TurnInput, TurnOutput,
+    Access, BufRef, Copied, Given, HostOperand, Loop, Plan, Rows, ScalarRef, Step, StepOrigin, Stop, TurnInput,
+    TurnOutput,
 };
 use tessera_base::{DType, bug};
 
@@ -23,7 +25,6 @@ pub enum Argument {
 /// Why a plan stopped.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PlanError {
-    Memory(OutOfMemory),
     /// Somebody asked the program to end.
     Interrupted,
     /// A step refused its data (an index out of range, for instance).
@@ -32,27 +33,34 @@ pub enum PlanError {
 
 impl From<OutOfMemory> for PlanError {
     fn from(e: OutOfMemory) -> PlanError {
-        PlanError::Memory(e)
+        Fault::from(e).into()
+    }
+}
+
+/// What a device says.
+impl From<Fault> for PlanError {
+    fn from(fault: Fault) -> PlanError {
+        PlanError::Step(Stop { code: fault.code, message: fault.message, notes: fault.notes, origin: None })
     }
 }
 
 /// Memory that lives from call to call: the arena.
 #[derive(Default)]
 pub struct Workspace {
-    arena: Option<Buffer>,
+    arena: Option<Storage>,
 }
 
 impl Workspace {
-    fn arena(&mut self, bytes: u64) -> Result<*mut u8, OutOfMemory> {
-        let enough = self.arena.as_ref().is_some_and(|a| a.len() as u64 >= bytes);
-        if !enough {
-            self.arena = None;
-            self.arena = Some(Buffer::new(bytes, false)?);
-        } else if let Some(arena) = &mut self.arena {
+    fn arena(&mut self, device: &dyn Device, bytes: u64) -> Result<Address, Fault> {
+        match &mut self.arena {
             // What the call before left there is nothing to this one.
-            poison::spoil(arena.bytes_mut());
+            Some(arena) if arena.len() as u64 >= bytes => arena.spoil(device)?,
+            arena => {
+                *arena = None;
+                *arena = Some(Storage::new(device, bytes)?);
+            }
         }
-        Ok(self.arena.as_ref().map_or(std::ptr::null_mut(), Buffer::as_ptr))
+        self.arena.as_ref().map_or(Ok(std::ptr::null_mut()), |arena| arena.on(device))
     }
 
     /// Arenas above this many bytes are given back after the call.
@@ -65,16 +73,6 @@ impl Workspace {
     }
 }
 
-thread_local! {
-    /// Scratch of kernels on this thread, grown on demand.
-    static SCRATCH: RefCell<Option<Buffer>> = const { RefCell::new(None) };
-}
-
-/// Base addresses that may cross threads: the plan keeps writers of one step disjoint.
-struct Addresses(Vec<*mut u8>);
-// SAFETY: kernels of one step write disjoint ranges (grid points are independent).
-unsafe impl Sync for Addresses {}
-
 /// Element type by its position in [`DType::ALL`].
 pub fn dtype_at(position: u8) -> DType {
     match DType::ALL.get(usize::from(position)) {
@@ -83,29 +81,53 @@ pub fn dtype_at(position: u8) -> DType {
     }
 }
 
-/// Runs the plan. `args` are given up: an input that nobody else holds may be overwritten by
-/// an output that is planned in its place.
-pub fn execute(plan: &Plan, args: Vec<Argument>, pool: &Pool, work: &mut Workspace) -> Result<Vec<Tensor>, PlanError> {
-    let outputs = allocate(plan, &args)?;
-    let arena = if plan.arena_bytes == 0 { std::ptr::null_mut() } else { work.arena(plan.arena_bytes)? };
+/// Runs the plan on a device, in whose memory the results are. `args` are given up: an input that nobody else holds may be
+/// overwritten by an output that is planned in its place.
+pub fn execute(
+    plan: &Plan,
+    mut args: Vec<Argument>,
+    device: &dyn Device,
+    work: &mut Workspace,
+) -> Result<Vec<Tensor>, PlanError> {
+    let outputs = allocate(plan, &mut args, device)?;
+    let arena = if plan.arena_bytes == 0 { std::ptr::null_mut() } else { work.arena(device, plan.arena_bytes)? };
     let value = |a: &Argument| match a {
-        Argument::Tensor(t) => Value::Memory(t.as_ptr()),
-        Argument::Scalar(w) => Value::Word(*w),
+        Argument::Tensor(t) => t.on(device).map(Value::Memory),
+        Argument::Scalar(w) => Ok(Value::Word(*w)),
     };
-    let inputs = args.iter().map(value).collect();
-    let memory = Memory { plan, inputs, outputs: outputs.iter().map(Tensor::as_ptr).collect(), arena };
+    let inputs = args.iter().map(value).collect::<Result<_, _>>()?;
+    let consts = constants(plan, device)?;
+    let places = outputs.iter().map(|t| t.on(device)).collect::<Result<_, _>>()?;
+    let memory = Memory { plan, inputs, outputs: places, consts, arena };
     // Where the plan stops early, nobody reads its memory any more once that is dropped.
     let unfinished = Unfinished;
-    run(&memory, pool)?;
+    run(&memory, device)?;
+    device.sync().map_err(PlanError::Step)?;
     std::mem::forget(unfinished);
     work.trim();
     Ok(outputs)
 }
 
+/// Where the constants of a plan are on a device.
+fn constants(plan: &Plan, device: &dyn Device) -> Result<Vec<Address>, Fault> {
+    if device.shares_host_memory() {
+        return Ok(plan.consts.iter().map(|c| c.as_ptr().cast_mut()).collect());
+    }
+    let there = plan.resident.get_or_init(|| {
+        let one = |c: &Arc<[u8]>| Tensor::from_bytes(DType::U8, &[c.len() as u64], c);
+        Arc::new(plan.consts.iter().map(one).collect::<Result<Vec<_>, _>>())
+    });
+    match there.downcast_ref::<Result<Vec<Tensor>, OutOfMemory>>() {
+        Some(Ok(all)) => all.iter().map(|t| t.on(device)).collect(),
+        Some(Err(e)) => Err(e.clone().into()),
+        None => bug!("the constants of `{}` are no tensors", plan.name),
+    }
+}
+
 /// An input where the plan runs.
 #[derive(Clone, Copy)]
 enum Value {
-    Memory(*mut u8),
+    Memory(Address),
     Word(u64),
 }
 
@@ -113,12 +135,13 @@ enum Value {
 struct Memory<'a> {
     plan: &'a Plan,
     inputs: Vec<Value>,
-    outputs: Vec<*mut u8>,
-    arena: *mut u8,
+    outputs: Vec<Address>,
+    consts: Vec<Address>,
+    arena: Address,
 }
 
 impl Memory<'_> {
-    fn address(&self, r: BufRef) -> *mut u8 {
+    fn address(&self, r: BufRef) -> Address {
         match r {
             BufRef::Input(i) => match self.inputs.get(i as usize) {
                 Some(Value::Memory(p)) => *p,
@@ -126,7 +149,7 @@ impl Memory<'_> {
             },
             BufRef::Output(i) => self.outputs[i as usize],
             BufRef::Arena(offset) => self.arena.wrapping_add(offset as usize),
-            BufRef::Const(i) => self.plan.consts[i as usize].as_ptr().cast_mut(),
+            BufRef::Const(i) => self.consts[i as usize],
         }
     }
 
@@ -141,107 +164,113 @@ impl Memory<'_> {
     }
 
     /// The row of a turn.
-    fn row(&self, rows: Rows, turn: u64) -> *mut u8 {
+    fn row(&self, rows: Rows, turn: u64) -> Address {
         let behind = (rows.first as i64).wrapping_add((turn as i64).wrapping_mul(rows.step));
         self.address(rows.of).wrapping_offset(behind as isize)
     }
 }
 
 /// Runs the steps in order.
-fn run(memory: &Memory, pool: &Pool) -> Result<(), PlanError> {
+fn run(memory: &Memory, device: &dyn Device) -> Result<(), PlanError> {
     for step in &memory.plan.steps {
-        if pool.is_interrupted() {
+        if device.is_interrupted() {
             return Err(PlanError::Interrupted);
         }
         mesh::move_on();
         let started = profile::before();
-        match step {
-            Step::Kernel { kernel, bufs, scalars, grid, grain, scratch_bytes, checks, origin } => {
-                let addresses = Addresses(bufs.iter().map(|&b| memory.address(b)).collect());
-                let words: Vec<u64> = scalars.iter().map(|&s| memory.word(s)).collect();
-                let addresses = &addresses;
-                // The first grid point that fails is the one that is told about.
-                let failed = Mutex::new((u64::MAX, None));
-                let bytes = if checks.is_empty() { *scratch_bytes } else { (*scratch_bytes).max(8) };
-                let code = pool.run(*grid, *grain, &|lo, hi| {
-                    with_scratch(bytes, |scratch| {
-                        // SAFETY: the plan gives every buffer the size its kernel was compiled for.
-                        let code = unsafe { (kernel.entry)(addresses.0.as_ptr(), words.as_ptr(), lo, hi, scratch) };
-                        if let Some(bounds) =
-                            code.checked_sub(1).and_then(|i| usize::try_from(i).ok()).and_then(|i| checks.get(i))
-                        {
-                            // SAFETY: kernels with checks have a word of scratch, which holds the position.
-                            let position = unsafe { scratch.cast::<i64>().read() };
-                            let mut failed = failed.lock().unwrap_or_else(|e| e.into_inner());
-                            if lo < failed.0 {
-                                *failed = (lo, Some(bounds.message(position)));
-                            }
-                        }
-                        code
-                    })
-                });
-                if code != 0 {
-                    let message = match failed.into_inner().unwrap_or_else(|e| e.into_inner()).1 {
-                        Some(message) => message,
-                        None => format!("no memory for the scratch of `{}` ({scratch_bytes} bytes)", kernel.name),
-                    };
-                    return Err(PlanError::Step(Stop { origin: Some(*origin), ..message.into() }));
-                }
-                profile::after(started, &kernel.name, *origin);
+        let after = |name: &str, origin| {
+            if started.is_some() {
+                // What was started belongs to this step.
+                device.sync().map_err(PlanError::Step)?;
             }
-            Step::Native { name, run, bufs, scalars, origin } => {
-                let addresses: Vec<*mut u8> = bufs.iter().map(|&b| memory.address(b)).collect();
+            profile::after(started, name, origin);
+            Ok::<(), PlanError>(())
+        };
+        match step {
+            Step::Kernel { kernel, bufs, scalars, launch, origin } => {
+                let bufs: Vec<Address> = bufs.iter().map(|&b| memory.address(b)).collect();
                 let words: Vec<u64> = scalars.iter().map(|&s| memory.word(s)).collect();
-                run(&addresses, &words).map_err(|stop| match pool.is_interrupted() {
-                    true => PlanError::Interrupted,
-                    false => PlanError::Step(Stop { origin: stop.origin.or(Some(*origin)), ..stop }),
+                // SAFETY: the plan gives every buffer the size its kernel was compiled for.
+                unsafe { device.launch(kernel, launch, &bufs, &words, *origin) }.map_err(PlanError::Step)?;
+                after(&kernel.name, *origin)?;
+            }
+            Step::Host { name, run, operands, scalars, origin } => {
+                let words: Vec<u64> = scalars.iter().map(|&s| memory.word(s)).collect();
+                on_host(memory, device, operands, |addresses| run(addresses, &words)).map_err(|e| match e {
+                    _ if device.is_interrupted() => PlanError::Interrupted,
+                    PlanError::Step(stop) => PlanError::Step(Stop { origin: stop.origin.or(Some(*origin)), ..stop }),
+                    e => e,
                 })?;
-                profile::after(started, name, *origin);
+                after(name, *origin)?;
             }
             Step::Loop(l) => {
-                turns(l, memory, pool)?;
-                profile::after(started, &l.name, l.origin);
+                turns(l, memory, device)?;
+                after(&l.name, l.origin)?;
             }
             Step::Copy { dst, src, bytes } => {
                 let (dst, src) = (memory.address(*dst), memory.address(*src));
-                if dst != src {
-                    // SAFETY: both hold `bytes`, and the plan keeps what is in use apart.
-                    unsafe { native::copy(pool, src, dst, *bytes as usize) }
-                }
-                profile::after(started, "copy", StepOrigin::default());
+                // SAFETY: both hold `bytes`, and the plan keeps what is in use apart.
+                unsafe { device.copy(src, dst, *bytes) }?;
+                after("copy", StepOrigin::default())?;
             }
         }
     }
     Ok(())
 }
 
-/// Copies bytes that are not there already.
-///
-/// # Safety
-/// `bytes` are readable at `src` and writable at `dst`.
-unsafe fn copy(dst: *mut u8, src: *const u8, bytes: u64) {
-    if dst.cast_const() != src {
-        // SAFETY: the caller's promise; `copy` allows overlap.
-        unsafe { std::ptr::copy(src, dst, bytes as usize) }
+/// Runs a step of the host on the operands' addresses there: copies of them, where the device has memory of its own.
+fn on_host(
+    memory: &Memory,
+    device: &dyn Device,
+    operands: &[HostOperand],
+    run: impl FnOnce(&[*mut u8]) -> Result<(), Stop>,
+) -> Result<(), PlanError> {
+    let places: Vec<Address> = operands.iter().map(|o| memory.address(o.buf)).collect();
+    if device.shares_host_memory() {
+        return run(&places).map_err(PlanError::Step);
     }
+    let mut staged = vec![];
+    for (o, &place) in operands.iter().zip(&places) {
+        let mut buffer = Buffer::new(o.bytes, false)?;
+        if o.access == Access::Read {
+            // SAFETY: the plan gives every operand the bytes that it states.
+            unsafe { device.download(place, buffer.bytes_mut()) }?;
+        }
+        staged.push(buffer);
+    }
+    let addresses: Vec<*mut u8> = staged.iter().map(Buffer::as_ptr).collect();
+    run(&addresses).map_err(PlanError::Step)?;
+    for ((o, &place), buffer) in operands.iter().zip(&places).zip(&staged) {
+        if o.access == Access::Write {
+            // SAFETY: as above, and the outputs of a step are nobody else's.
+            unsafe { device.upload(buffer.bytes(), place) }?;
+        }
+    }
+    Ok(())
 }
 
 /// Runs the turns of a loop on the memory of the plan around it.
-fn turns(l: &Loop, around: &Memory, pool: &Pool) -> Result<(), PlanError> {
+fn turns(l: &Loop, around: &Memory, device: &dyn Device) -> Result<(), PlanError> {
     let word = |i: &TurnInput| match *i {
-        TurnInput::Given(Given::Word(s)) | TurnInput::Carry { first: Given::Word(s), .. } => around.word(s),
-        _ => 0,
+        TurnInput::Given(Given::Word(s)) | TurnInput::Carry { first: Given::Word(s), .. } => Some(around.word(s)),
+        _ => None,
     };
     // Little-endian, so that a number of fewer bytes begins where its word does.
-    let words: Vec<[u8; 8]> = l.inputs.iter().map(|i| word(i).to_le_bytes()).collect();
+    let words: Vec<u8> = l.inputs.iter().flat_map(|i| word(i).unwrap_or_default().to_le_bytes()).collect();
+    let words = Tensor::from_bytes(DType::U8, &[words.len() as u64], &words)?;
+    let first_word = match l.inputs.iter().any(|i| word(i).is_some()) {
+        true => words.on(device)?,
+        false => std::ptr::null_mut(),
+    };
     let mut turn = Memory {
         plan: &l.body,
         inputs: vec![Value::Word(0); l.inputs.len()],
         outputs: vec![std::ptr::null_mut(); l.outputs.len()],
+        consts: constants(&l.body, device)?,
         arena: around.arena.wrapping_add(l.arena as usize),
     };
     // The input of the body, `left` being where the turn before left its outputs.
-    let input = |i: usize, t: u64, left: &[*mut u8]| {
+    let input = |i: usize, t: u64, left: &[Address]| {
         let (given, t) = match l.inputs[i] {
             TurnInput::Carry { output, .. } if t > 0 => return left[output as usize],
             TurnInput::Carry { first, .. } => (first, 0),
@@ -249,19 +278,19 @@ fn turns(l: &Loop, around: &Memory, pool: &Pool) -> Result<(), PlanError> {
         };
         match given {
             Given::Memory(rows) => around.row(rows, t),
-            Given::Word(_) => words[i].as_ptr().cast_mut(),
+            Given::Word(_) => first_word.wrapping_add(i * size_of::<u64>()),
         }
     };
-    let put = |c: &Copied, t: u64, left: &[*mut u8]| {
+    let put = |c: &Copied, t: u64, left: &[Address]| {
         // SAFETY: the plan gives what is copied its bytes at both ends.
-        unsafe { copy(around.row(c.to, 0), input(c.carry as usize, t, left), c.bytes) }
+        unsafe { device.copy(input(c.carry as usize, t, left), around.row(c.to, 0), c.bytes) }
     };
     if l.trips > 0 {
-        l.first.iter().for_each(|c| put(c, 0, &turn.outputs));
+        l.first.iter().try_for_each(|c| put(c, 0, &turn.outputs))?;
     }
     for t in 0..l.trips {
         // A body may have no steps that look.
-        if pool.is_interrupted() {
+        if device.is_interrupted() {
             return Err(PlanError::Interrupted);
         }
         for i in 0..turn.inputs.len() {
@@ -281,24 +310,15 @@ fn turns(l: &Loop, around: &Memory, pool: &Pool) -> Result<(), PlanError> {
             };
         }
         // SAFETY: the arena around has room for that of the body from there on, and nobody reads what a turn leaves in it.
-        poison::spoil(unsafe { bytes_mut(turn.arena, l.body.arena_bytes) });
-        run(&turn, pool)?;
+        unsafe { device.spoil(turn.arena, l.body.arena_bytes) };
+        run(&turn, device)?;
     }
-    l.last.iter().for_each(|c| put(c, l.trips, &turn.outputs));
+    l.last.iter().try_for_each(|c| put(c, l.trips, &turn.outputs))?;
     Ok(())
 }
 
-/// # Safety
-/// `n` bytes are writable at `p` unless `n` is 0, and nothing else refers to them.
-unsafe fn bytes_mut<'a>(p: *mut u8, n: u64) -> &'a mut [u8] {
-    if n == 0 {
-        return &mut [];
-    }
-    // SAFETY: the caller's promise.
-    unsafe { std::slice::from_raw_parts_mut(p, n as usize) }
-}
-
-fn allocate(plan: &Plan, args: &[Argument]) -> Result<Vec<Tensor>, PlanError> {
+/// Memory for the outputs: new, or that of an argument.
+fn allocate(plan: &Plan, args: &mut [Argument], device: &dyn Device) -> Result<Vec<Tensor>, Fault> {
     let mut outputs = Vec::with_capacity(plan.outputs.len());
     for out in &plan.outputs {
         let dtype = dtype_at(out.ty.dtype);
@@ -306,34 +326,20 @@ fn allocate(plan: &Plan, args: &[Argument]) -> Result<Vec<Tensor>, PlanError> {
             outputs.push(t.clone());
             continue;
         }
-        let free = out.in_place_of.and_then(|i| args.get(i as usize)).and_then(|a| match a {
-            Argument::Tensor(t) if t.byte_len() as u64 == out.ty.bytes && Arc::strong_count(&t.buffer) == 1 => {
-                Some(t.clone())
-            }
+        let free = match out.in_place_of.and_then(|i| args.get_mut(i as usize)) {
+            Some(Argument::Tensor(t)) if t.byte_len() as u64 == out.ty.bytes => match Arc::get_mut(&mut t.storage) {
+                Some(storage) => {
+                    storage.written_on(device)?;
+                    Some(t.clone())
+                }
+                None => None,
+            },
             _ => None,
-        });
+        };
         outputs.push(match free {
             Some(t) => Tensor { dtype, shape: out.ty.shape.clone(), ..t },
-            None => Tensor::new(dtype, &out.ty.shape, false)?,
+            None => Tensor::new_on(device, dtype, &out.ty.shape)?,
         });
     }
     Ok(outputs)
-}
-
-fn with_scratch(bytes: u64, f: impl FnOnce(*mut u8) -> i64) -> i64 {
-    if bytes == 0 {
-        return f(std::ptr::null_mut());
-    }
-    SCRATCH.with_borrow_mut(|scratch| {
-        if scratch.as_ref().is_none_or(|s| (s.len() as u64) < bytes) {
-            *scratch = None;
-            match Buffer::new(bytes, false) {
-                Ok(b) => *scratch = Some(b),
-                Err(_) => return i64::MIN,
-            }
-        } else if let Some(scratch) = scratch {
-            poison::spoil(scratch.bytes_mut());
-        }
-        scratch.as_ref().map_or(i64::MIN, |s| f(s.as_ptr()))
-    })
 }

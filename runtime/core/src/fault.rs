@@ -1,7 +1,7 @@
 //! What goes wrong in the world: a code of the diagnostics table with its message. The span is
 //! added where the call is known.
 
-use crate::tensor::OutOfMemory;
+use crate::memory::{OutOfMemory, memory_bound, memory_limit};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
@@ -51,8 +51,8 @@ impl From<OutOfMemory> for Fault {
 
 /// How much memory one thing may take, and by whose word.
 pub fn allowed_memory() -> String {
-    let limit = crate::tensor::memory_limit();
-    let whose = if crate::tensor::memory_bound() == Some(limit) { "`--memory` allows" } else { "this machine has" };
+    let limit = memory_limit();
+    let whose = if memory_bound() == Some(limit) { "`--memory` allows" } else { "this machine has" };
     format!("{whose} {}", human_bytes(limit))
 }
 

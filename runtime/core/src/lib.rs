@@ -1,13 +1,18 @@
 //! Everything that runs beneath compiled code: values, tensors, the thread pool, plans, files.
 
-pub mod exit;
 pub mod memory;
+pub mod buffer;
+pub mod fault;
+pub mod exit;
+pub mod device;
+pub mod storage;
 pub mod tensor;
 pub mod traffic;
-pub mod fault;
 pub mod world;
 pub mod pool;
 pub mod native;
+mod cpu;
+pub mod emulated;
 pub mod mesh;
 pub mod dry_run;
 pub mod digits;

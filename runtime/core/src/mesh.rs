@@ -32,9 +32,10 @@ impl Tensor {
         let devices = parts.layout.mesh.as_ref().map_or(parts.parts.len(), |m| m.devices() as usize);
         let mine = world::mine(devices);
         let held = distinct(&parts.layout, &self.shape, devices);
+        let parts_here: Vec<&[u8]> = parts.parts.iter().map(Tensor::host).collect::<Result<_, _>>()?;
         let here = |holders: &[usize]| {
             let device = holders.iter().find(|d| mine.contains(d))?;
-            parts.parts.get(device - mine.start).map(Tensor::bytes)
+            parts_here.get(device - mine.start).copied()
         };
         let came = match world::world() {
             None => vec![],
@@ -49,7 +50,7 @@ impl Tensor {
         };
         let mut out = Tensor::new(self.dtype, &self.shape, true)?;
         let (shape, element) = (self.shape.clone(), self.dtype.bytes());
-        let to = out.bytes_mut()?;
+        let to = out.host_mut()?;
         for (i, (into, holders)) in held.iter().enumerate() {
             let all = into.at_start();
             let from = here(holders).or(came.get(i).and_then(|c| c.as_deref())).unwrap_or(&[]);

@@ -1,8 +1,8 @@
-//! Steps of a plan that are Rust code: reference kernels, loops over bodies.
+//! Steps of a plan that are Rust code: reference kernels, what devices exchange.
 
 use crate::pool::Pool;
 use std::sync::Arc;
-use tessera_abi::plan::{BufRef, ScalarRef, Step, StepOrigin, Stop};
+use tessera_abi::plan::{Access, BufRef, HostOperand, ScalarRef, Step, StepOrigin, Stop};
 
 /// What a native step computes: reads the inputs, fills the outputs. Scalars are words.
 pub type NativeFn = dyn Fn(&[&[u8]], &mut [&mut [u8]], &[u64]) -> Result<(), Stop> + Send + Sync;
@@ -34,8 +34,10 @@ pub fn step(
         let mut outs: Vec<&mut [u8]> = outs.iter().zip(&out_bytes).map(|(&p, &n)| unsafe { bytes_mut(p, n) }).collect();
         run(&ins, &mut outs, words)
     };
-    let bufs = inputs.iter().chain(outputs).map(|o| o.place).collect();
-    Step::Native { name: name.into(), run: Arc::new(code), bufs, scalars, origin }
+    let operand = |o: &Operand, access| HostOperand { buf: o.place, bytes: o.bytes as u64, access };
+    let read = inputs.iter().map(|o| operand(o, Access::Read));
+    let operands = read.chain(outputs.iter().map(|o| operand(o, Access::Write))).collect();
+    Step::Host { name: name.into(), run: Arc::new(code), operands, scalars, origin }
 }
 
 /// Copies on threads where that is worth it.
@@ -56,36 +58,6 @@ pub fn copy_on_threads(pool: &Pool, from: &[u8], to: &mut [u8]) {
 pub unsafe fn copy(pool: &Pool, from: *const u8, to: *mut u8, n: usize) {
     // SAFETY: the caller's promise.
     unsafe { copy_on_threads(pool, bytes(from.cast_mut(), n), bytes_mut(to, n)) }
-}
-
-/// What a step on copies computes: it may change those of operands that it writes.
-pub type CopiedFn = dyn Fn(&mut [Vec<u8>], &[u64]) -> Result<(), String> + Send + Sync;
-
-/// A step that works on copies of its operands, so that they may share memory. Those marked
-/// `true` are written back.
-pub fn copied_step(
-    name: &str,
-    operands: &[(Operand, bool)],
-    scalars: Vec<ScalarRef>,
-    origin: StepOrigin,
-    run: Arc<CopiedFn>,
-) -> Step {
-    let sizes: Vec<(usize, bool)> = operands.iter().map(|(o, written)| (o.bytes, *written)).collect();
-    let code = move |addresses: &[*mut u8], words: &[u64]| {
-        // SAFETY: the plan gives every operand the bytes it was made for; nothing else runs.
-        let copy = |(&p, &(n, _)): (&*mut u8, &(usize, bool))| unsafe { bytes(p, n) }.to_vec();
-        let mut copies: Vec<Vec<u8>> = addresses.iter().zip(&sizes).map(copy).collect();
-        run(&mut copies, words)?;
-        for ((&p, &(n, written)), copy) in addresses.iter().zip(&sizes).zip(&copies) {
-            if written && copy.len() == n {
-                // SAFETY: as above; the copies are memory of their own.
-                unsafe { bytes_mut(p, n) }.copy_from_slice(copy);
-            }
-        }
-        Ok(())
-    };
-    let bufs = operands.iter().map(|(o, _)| o.place).collect();
-    Step::Native { name: name.into(), run: Arc::new(code), bufs, scalars, origin }
 }
 
 /// # Safety

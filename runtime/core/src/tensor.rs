@@ -1,234 +1,20 @@
-//! Tensors in memory: a shape, an element type, and a shared buffer.
+//! Tensors in memory: a shape, an element type, and shared bytes.
 
-use crate::memory;
+pub use crate::buffer::{ALIGN, Buffer, Mapping, poison};
+use crate::device::{Address, Device};
+use crate::exit;
+use crate::fault::Fault;
 pub use crate::memory::{OutOfMemory, bound_memory, memory_bound, memory_limit};
-use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
-use std::ptr::NonNull;
+use crate::storage::Storage;
 use std::sync::Arc;
 use tessera_base::{DType, Sharding};
 
-/// Every buffer starts at a multiple of this many bytes (one cache line, one AVX-512 vector).
-pub const ALIGN: usize = 64;
-
-/// A file mapped privately: what is written to it stays in this process.
-pub struct Mapping {
-    base: NonNull<u8>,
-    map: memmap2::MmapMut,
-}
-
-// SAFETY: the base is the mapping's own address; the mapping may be used from any thread.
-unsafe impl Send for Mapping {}
-// SAFETY: see `Send`; parts are written through the buffers that own them only.
-unsafe impl Sync for Mapping {}
-
-impl Mapping {
-    pub fn new(mut map: memmap2::MmapMut) -> Mapping {
-        Mapping { base: NonNull::from(&mut map[..]).cast(), map }
-    }
-
-    pub fn bytes(&self) -> &[u8] {
-        &self.map
-    }
-}
-
-/// Aligned bytes with one owner; shared through [`Arc`].
-pub struct Buffer {
-    ptr: NonNull<u8>,
-    len: usize,
-    /// Bytes that were allocated: more than `len` in a buffer that was used before.
-    capacity: usize,
-    /// Whose the bytes are, where they were not allocated.
-    map: Option<Arc<Mapping>>,
-}
-
-// SAFETY: the buffer owns its bytes; writes go through `&mut` or through kernels that the
-// plan proves disjoint.
-unsafe impl Send for Buffer {}
-// SAFETY: see `Send`.
-unsafe impl Sync for Buffer {}
-
-impl Buffer {
-    fn layout(len: usize) -> Option<Layout> {
-        Layout::from_size_align(len.max(1).checked_next_multiple_of(ALIGN)?, ALIGN).ok()
-    }
-
-    /// `len` bytes. Zeroed memory comes from fresh pages and is not touched until used.
-    pub fn new(len: u64, zeroed: bool) -> Result<Buffer, OutOfMemory> {
-        let fail = OutOfMemory { bytes: len };
-        let size = usize::try_from(len).map_err(|_| fail.clone())?;
-        if len > memory_limit() {
-            return Err(fail);
-        }
-        if !zeroed && let Some(mut found) = recycle::take(size) {
-            poison::spoil(found.bytes_mut());
-            return Ok(found);
-        }
-        if !memory::has_room(len) {
-            recycle::give_back();
-            if !memory::has_room(len) {
-                return Err(fail);
-            }
-        }
-        let layout = Self::layout(size).ok_or(fail.clone())?;
-        // SAFETY: the layout has a size above zero.
-        let ptr = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
-        let ptr = NonNull::new(ptr).ok_or(fail)?;
-        recycle::prefer_large_pages(ptr, layout.size());
-        let mut new = Buffer { ptr, len: size, capacity: size, map: None };
-        if !zeroed {
-            poison::spoil(new.bytes_mut());
-        }
-        Ok(new)
-    }
-
-    /// A part of a mapped file, aligned as it lies there; `None` beyond its end. Each part is
-    /// given out once, so that buffers do not overlap.
-    pub fn mapped(map: &Arc<Mapping>, part: std::ops::Range<usize>) -> Option<Buffer> {
-        let len = map.bytes().get(part.clone())?.len();
-        // SAFETY: inside the mapping, as just looked up.
-        let ptr = unsafe { map.base.add(part.start) };
-        Some(Buffer { ptr, len, capacity: len, map: Some(map.clone()) })
-    }
-
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    pub fn as_ptr(&self) -> *mut u8 {
-        self.ptr.as_ptr()
-    }
-
-    pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `len` bytes are owned; memory that was not zeroed is filled by its producer
-        // before anyone reads.
-        unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
-    }
-
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and `&mut self` is the only access.
-        unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
-    }
-}
-
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        if self.map.is_some() || recycle::keep(self.ptr, self.capacity) {
-            return;
-        }
-        if let Some(layout) = Self::layout(self.capacity) {
-            // SAFETY: allocated with this layout.
-            unsafe { dealloc(self.ptr.as_ptr(), layout) }
-        }
-    }
-}
-
-/// What has not been written yet shows in debug builds and under `--checked`: it is no zero and no number that a
-/// program meets, and of most dtypes no number at all.
-pub mod poison {
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    static SHOWS: AtomicBool = AtomicBool::new(cfg!(debug_assertions));
-    /// A signalling NaN of f32 and bf16, a NaN of f16.
-    const WORD: [u8; 4] = 0x7fa5_a5a5_u32.to_le_bytes();
-
-    /// From here on, in this process.
-    pub fn show() {
-        SHOWS.store(true, Ordering::Relaxed);
-    }
-
-    /// Bytes whose value nobody may read before they are written.
-    pub fn spoil(bytes: &mut [u8]) {
-        if SHOWS.load(Ordering::Relaxed) {
-            for part in bytes.chunks_mut(WORD.len()) {
-                part.copy_from_slice(&WORD[..part.len()]);
-            }
-        }
-    }
-}
-
-/// Large buffers that were given up, for the next tensor of about that size. Fresh memory costs
-/// a page fault every few kilobytes, more than computing what is written there.
-mod recycle {
-    use super::{Buffer, memory_limit};
-    use std::ptr::NonNull;
-    use std::sync::Mutex;
-
-    /// Smaller ones are the allocator's business.
-    const BYTES_MIN: usize = 1 << 20;
-
-    struct Kept {
-        ptr: NonNull<u8>,
-        capacity: usize,
-    }
-    // SAFETY: memory that no one refers to.
-    unsafe impl Send for Kept {}
-
-    static KEPT: Mutex<Vec<Kept>> = Mutex::new(vec![]);
-
-    /// Keeps the memory unless there is enough kept already: at most an eighth of the machine's.
-    pub fn keep(ptr: NonNull<u8>, capacity: usize) -> bool {
-        if capacity < BYTES_MIN {
-            return false;
-        }
-        let Ok(mut kept) = KEPT.lock() else { return false };
-        let total: u64 = kept.iter().map(|k| k.capacity as u64).sum();
-        let room = total + capacity as u64 <= memory_limit() / 8;
-        if room {
-            kept.push(Kept { ptr, capacity });
-        }
-        room
-    }
-
-    /// The smallest kept memory that holds `len` bytes and is not much larger.
-    pub fn take(len: usize) -> Option<Buffer> {
-        if len < BYTES_MIN {
-            return None;
-        }
-        let mut kept = KEPT.lock().ok()?;
-        let fits = kept.iter().enumerate().filter(|(_, k)| k.capacity >= len && k.capacity - len <= len / 4);
-        let at = fits.min_by_key(|(_, k)| k.capacity)?.0;
-        let Kept { ptr, capacity } = kept.swap_remove(at);
-        Some(Buffer { ptr, len, capacity, map: None })
-    }
-
-    /// Frees what was kept.
-    pub fn give_back() {
-        let kept = KEPT.lock().map(|mut kept| std::mem::take(&mut *kept)).unwrap_or_default();
-        for Kept { ptr, capacity } in kept {
-            if let Some(layout) = Buffer::layout(capacity) {
-                // SAFETY: allocated with this layout, and no one refers to it.
-                unsafe { std::alloc::dealloc(ptr.as_ptr(), layout) }
-            }
-        }
-    }
-
-    /// Asks the system for large pages: fewer faults, fewer address translations.
-    pub fn prefer_large_pages(ptr: NonNull<u8>, bytes: usize) {
-        const LARGE: usize = 2 << 20;
-        #[cfg(target_os = "linux")]
-        if bytes >= 2 * LARGE {
-            let start = (ptr.as_ptr() as usize).next_multiple_of(LARGE);
-            let end = (ptr.as_ptr() as usize + bytes) / LARGE * LARGE;
-            if end > start {
-                // SAFETY: the range is ours; the advice changes no content.
-                unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
-            }
-        }
-        #[cfg(not(target_os = "linux"))]
-        let _ = (ptr, bytes, LARGE);
-    }
-}
-
-/// A tensor: row-major, contiguous, starting at an element offset of a shared buffer.
+/// A tensor: row-major, contiguous, starting at an element offset of shared bytes.
 #[derive(Clone)]
 pub struct Tensor {
     pub dtype: DType,
     pub shape: Vec<u64>,
-    pub buffer: Arc<Buffer>,
+    pub storage: Arc<Storage>,
     /// In bytes.
     pub offset: usize,
     /// Of a tensor on several devices, which has no bytes here.
@@ -236,16 +22,24 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// Uninitialised (or zeroed) memory for a shape.
+    /// Uninitialised (or zeroed) memory of the host for a shape.
     pub fn new(dtype: DType, shape: &[u64], zeroed: bool) -> Result<Tensor, OutOfMemory> {
         let bytes = bytes_of(dtype, shape).ok_or(OutOfMemory { bytes: u64::MAX })?;
-        Ok(Tensor {
-            dtype,
-            shape: shape.to_vec(),
-            buffer: Arc::new(Buffer::new(bytes, zeroed)?),
-            offset: 0,
-            parts: None,
-        })
+        Ok(Tensor::of(dtype, shape, Buffer::new(bytes, zeroed)?.into()))
+    }
+
+    /// Uninitialised memory of a device for a shape.
+    ///
+    /// # Errors
+    /// E0710.
+    pub fn new_on(device: &dyn Device, dtype: DType, shape: &[u64]) -> Result<Tensor, Fault> {
+        let bytes = bytes_of(dtype, shape).ok_or(OutOfMemory { bytes: u64::MAX })?;
+        Ok(Tensor::of(dtype, shape, Storage::new(device, bytes)?))
+    }
+
+    /// Of all the bytes, which are as many as the shape takes.
+    pub fn of(dtype: DType, shape: &[u64], storage: Storage) -> Tensor {
+        Tensor { dtype, shape: shape.to_vec(), storage: Arc::new(storage), offset: 0, parts: None }
     }
 
     pub fn from_bytes(dtype: DType, shape: &[u64], data: &[u8]) -> Result<Tensor, OutOfMemory> {
@@ -253,7 +47,7 @@ impl Tensor {
         let mut buffer = Buffer::new(bytes, false)?;
         let n = buffer.len().min(data.len());
         buffer.bytes_mut()[..n].copy_from_slice(&data[..n]);
-        Ok(Tensor { dtype, shape: shape.to_vec(), buffer: Arc::new(buffer), offset: 0, parts: None })
+        Ok(Tensor::of(dtype, shape, buffer.into()))
     }
 
     pub fn rank(&self) -> usize {
@@ -268,28 +62,44 @@ impl Tensor {
         self.elems() * self.dtype.bytes()
     }
 
-    /// The elements' bytes, row-major, little-endian; none of a tensor in parts.
-    pub fn bytes(&self) -> &[u8] {
+    /// The elements' bytes on the host, row-major, little-endian; none of a tensor in parts.
+    ///
+    /// # Errors
+    /// As of [`Storage::host`].
+    pub fn host(&self) -> Result<&[u8], Fault> {
         match self.parts {
-            Some(_) => &[],
-            None => &self.buffer.bytes()[self.offset..self.offset + self.byte_len()],
+            Some(_) => Ok(&[]),
+            None => Ok(&self.storage.host()?.bytes()[self.offset..self.offset + self.byte_len()]),
         }
     }
 
-    pub fn as_ptr(&self) -> *mut u8 {
-        self.buffer.as_ptr().wrapping_add(self.offset)
+    /// The same for code that has no way to fail, which prints or compares elements: where the bytes cannot be had, the
+    /// process ends.
+    pub fn bytes(&self) -> &[u8] {
+        self.host().unwrap_or_else(|fault| exit::lost(&fault))
     }
 
-    /// The bytes for writing: a copy is made first if the buffer is shared.
-    pub fn bytes_mut(&mut self) -> Result<&mut [u8], OutOfMemory> {
+    /// Where the elements are on a device; brings them there.
+    ///
+    /// # Errors
+    /// As of [`Storage::on`].
+    pub fn on(&self, device: &dyn Device) -> Result<Address, Fault> {
+        Ok(self.storage.on(device)?.wrapping_add(self.offset))
+    }
+
+    /// The bytes on the host for writing: a copy is made first if they are shared.
+    ///
+    /// # Errors
+    /// As of [`Storage::host`].
+    pub fn host_mut(&mut self) -> Result<&mut [u8], Fault> {
         let len = self.byte_len();
-        if Arc::get_mut(&mut self.buffer).is_none() {
-            *self = Tensor::from_bytes(self.dtype, &self.shape, self.bytes())?;
+        if Arc::get_mut(&mut self.storage).is_none() {
+            *self = Tensor::from_bytes(self.dtype, &self.shape, self.host()?)?;
         }
         let offset = self.offset;
-        match Arc::get_mut(&mut self.buffer) {
-            Some(b) => Ok(&mut b.bytes_mut()[offset..offset + len]),
-            None => Err(OutOfMemory { bytes: len as u64 }),
+        match Arc::get_mut(&mut self.storage) {
+            Some(storage) => Ok(&mut storage.host_mut()?.bytes_mut()[offset..offset + len]),
+            None => Err(OutOfMemory { bytes: len as u64 }.into()),
         }
     }
 }

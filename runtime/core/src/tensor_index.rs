@@ -145,11 +145,11 @@ pub fn index(t: &Tensor, parts: &[Part]) -> Result<Tensor, Fault> {
     if v.is_contiguous() {
         // A part without elements may start beyond the end.
         let offset = if v.shape.contains(&0) { t.offset } else { t.offset + v.start as usize * size };
-        return Ok(Tensor { dtype: t.dtype, shape: v.shape, buffer: t.buffer.clone(), offset, parts: None });
+        return Ok(Tensor { dtype: t.dtype, shape: v.shape, storage: t.storage.clone(), offset, parts: None });
     }
     let mut out = Tensor::new(t.dtype, &v.shape, false)?;
-    let source = t.bytes();
-    let target = out.bytes_mut()?;
+    let source = t.host()?;
+    let target = out.host_mut()?;
     let mut filled = 0;
     v.runs(|at, n| {
         let from = at as usize * size;
@@ -199,10 +199,10 @@ pub fn assign(t: &mut Tensor, parts: &[Part], value: &Tensor, loose: u64) -> Res
         None if value.dtype != t.dtype => {
             (0..value.elems()).flat_map(|i| convert(element(value, i), t.dtype)).collect()
         }
-        None => value.bytes().to_vec(),
+        None => value.host()?.to_vec(),
     };
     let whole = from.is_contiguous() && v.is_contiguous() && scalar.is_none();
-    let target = t.bytes_mut()?;
+    let target = t.host_mut()?;
     if whole {
         let at = v.start as usize * size;
         target[at..at + source.len()].copy_from_slice(&source);

@@ -1,17 +1,17 @@
-//! Kernels to machine code: those that the process has, those on disk, and the rest compiled, many
+//! Kernels to code of the target: those that the process has, those on disk, and the rest compiled, many
 //! at once on the threads of the program. What comes out, messages included, does not depend on which
 //! thread was done first.
 
 use super::{Backend, BackendError};
 use crate::cache::{DiskCache, Found};
+use crate::target::Target;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tessera_abi::plan::Kernel;
 use tessera_base::Code;
 use tessera_ir::tile;
-use tessera_llvm::{HostTarget, LlvmError};
+use tessera_llvm::LlvmError;
 
 /// A kernel that the process does not have yet.
 struct Job<'a> {
@@ -72,10 +72,10 @@ impl Backend {
             return Ok(());
         }
         let start = Instant::now();
-        let (cache, pool) = (&self.cache, &*self.pool);
+        let (target, cache, pool) = (&*self.target, &self.cache, &*self.pool);
         let all = pool.map(jobs.len(), &|i| match pool.is_interrupted() {
             true => Made { kernel: Err(BackendError::Interrupted), took: None, warnings: vec![] },
-            false => made(cache, &jobs[i]),
+            false => made(target, cache, &jobs[i]),
         });
         let (mut compiled, mut found, time) = self.compiled.get();
         let mut failed = None;
@@ -100,12 +100,12 @@ impl Backend {
 }
 
 /// The kernel from the disk, or compiled and put there.
-fn made(cache: &DiskCache, job: &Job) -> Made {
+fn made(target: &dyn Target, cache: &DiskCache, job: &Job) -> Made {
     let mut warnings = vec![];
     let name = &job.kernel.name;
     let again = |what: &str| format!("a cached kernel is built again: {what}");
     match cache.get(job.key) {
-        Found::Hit(bytes) => match tessera_llvm::load(&bytes, name) {
+        Found::Hit(bytes) => match target.load(&bytes, name) {
             Ok(kernel) => return Made { kernel: Ok(kernel), took: None, warnings },
             Err(e) => warnings.push(again(&e.message)),
         },
@@ -113,8 +113,8 @@ fn made(cache: &DiskCache, job: &Job) -> Made {
         Found::Miss => {}
     }
     let start = Instant::now();
-    let compiled = target().and_then(|t| tessera_llvm::compile(job.kernel, t)).and_then(|bytes| {
-        let kernel = tessera_llvm::load(&bytes, name)?;
+    let compiled = target.compile(job.kernel).and_then(|bytes| {
+        let kernel = target.load(&bytes, name)?;
         Ok((bytes, kernel))
     });
     let took = Some(start.elapsed());
@@ -125,12 +125,6 @@ fn made(cache: &DiskCache, job: &Job) -> Made {
         }
         Err(e) => Made { kernel: Err(e.into()), took, warnings },
     }
-}
-
-/// This machine. Loads LLVM the first time.
-pub(super) fn target() -> Result<&'static HostTarget, LlvmError> {
-    static TARGET: OnceLock<Result<HostTarget, LlvmError>> = OnceLock::new();
-    TARGET.get_or_init(HostTarget::host).as_ref().map_err(Clone::clone)
 }
 
 impl From<LlvmError> for BackendError {

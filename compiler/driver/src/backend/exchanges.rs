@@ -68,7 +68,7 @@ pub fn in_order(g: &Graph, plan: &Plan) -> bool {
         (now, next) = (Some(e.batch), e.batch.saturating_add(1));
     }
     let planned = plan.steps.iter().filter_map(|s| match s {
-        Step::Native { name, .. } if names.iter().any(|n| **n == **name) => Some(&**name),
+        Step::Host { name, .. } if names.iter().any(|n| **n == **name) => Some(&**name),
         Step::Loop(l) => Some(&*l.name),
         _ => None,
     });

@@ -1,7 +1,7 @@
 //! Schedules that were found by measuring: which record belongs to a kernel, and how a
 //! schedule is measured.
 
-use super::{Backend, Planned, buf_type, kernel_name};
+use super::{Backend, Planned, buf_type, kernel_name, launch};
 use crate::tune::{self, RUNS, WARM_UPS, median, records};
 use std::rc::Rc;
 use std::time::Instant;
@@ -10,7 +10,6 @@ use tessera_base::DType;
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::Group;
 use tessera_ir::schedule::{self, Schedule};
-use tessera_llvm::HostTarget;
 use tessera_runtime::execute::{Argument, Workspace, execute};
 use tessera_runtime::tensor::Tensor;
 
@@ -32,7 +31,7 @@ impl Backend {
         let policy = policy_name(graph, group);
         let body = schedule::text::print(s);
         let hints = tessera_schedule::hints(graph, group).map(|h| h.to_string()).unwrap_or_default();
-        let architecture = HostTarget::fingerprint();
+        let architecture = self.target.fingerprint();
         let machine = format!("{:?};{architecture};{}", self.machine, self.pool.threads());
         let text = format!("{body}\n{hints}\n{policy}\n{machine}\n{}", env!("CARGO_PKG_VERSION"));
         Some(Key { cache, hash: blake3::hash(text.as_bytes()).to_hex().to_string() })
@@ -47,8 +46,7 @@ impl Backend {
 
     /// Searches a schedule for every kernel that is to be tuned and has no record yet.
     pub(super) fn tune(&self, graph: &Graph, planned: &mut [Planned]) {
-        // What the interpreter takes says nothing of compiled code.
-        if self.options.checked {
+        if !self.target.is_timed() {
             return;
         }
         for p in planned {
@@ -72,7 +70,7 @@ impl Backend {
                 operator: kernel_name(graph, &p.group),
                 operands: start.operands.iter().map(operand).collect(),
                 policy: policy_name(graph, &p.group),
-                architecture: HostTarget::fingerprint(),
+                architecture: self.target.fingerprint(),
                 threads: self.pool.threads(),
                 compiler: env!("CARGO_PKG_VERSION").into(),
                 directives: records::directives(&outcome.best),
@@ -105,7 +103,7 @@ impl Backend {
             let plan = self.sample(graph, group, s)?;
             let mut time = || -> Option<(f64, Vec<Tensor>)> {
                 let begin = Instant::now();
-                let outputs = execute(&plan, args.clone(), &self.pool, &mut work).ok()?;
+                let outputs = execute(&plan, args.clone(), &*self.device, &mut work).ok()?;
                 Some((begin.elapsed().as_nanos() as f64, outputs))
             };
             let mut quickest = f64::INFINITY;
@@ -115,7 +113,7 @@ impl Backend {
                 match &expected {
                     None => expected = Some(outputs),
                     // A schedule that changes results is a fault of the compiler, and is not taken.
-                    Some(e) if e.iter().zip(&outputs).any(|(a, b)| a.bytes() != b.bytes()) => return None,
+                    Some(e) if e.iter().zip(&outputs).any(|(a, b)| a.host() != b.host()) => return None,
                     Some(_) => {}
                 }
             }
@@ -130,7 +128,6 @@ impl Backend {
     /// A plan of one group alone. Its kernels are compiled for this search only.
     fn sample(&self, graph: &Graph, group: &Group, s: &Schedule) -> Option<Plan> {
         let lowered = tessera_tile::lower(s).ok()?;
-        let target = super::compile::target().ok()?;
         let mut plan = Plan { name: s.name.clone(), ..Plan::default() };
         plan.inputs = group.inputs.iter().map(|&i| buf_type(graph.ty(i))).collect();
         plan.outputs = group
@@ -145,8 +142,8 @@ impl Backend {
         }
         let inputs = group.inputs.len() as u32;
         for step in &lowered.steps {
-            let code = tessera_llvm::compile(&step.kernel, target).ok()?;
-            let kernel = tessera_llvm::load(&code, &step.kernel.name).ok()?;
+            let object = self.target.compile(&step.kernel).ok()?;
+            let kernel = self.target.load(&object, &step.kernel.name).ok()?;
             let place = |o: &tessera_tile::Operand| match *o {
                 tessera_tile::Operand::Tensor(i) if i < inputs => BufRef::Input(i),
                 tessera_tile::Operand::Tensor(i) => BufRef::Output(i - inputs),
@@ -160,10 +157,7 @@ impl Backend {
                 kernel,
                 bufs: step.operands.iter().map(place).collect(),
                 scalars: step.scalars.iter().map(word).collect(),
-                grid: step.kernel.grid,
-                grain: step.kernel.grain,
-                scratch_bytes: step.kernel.scratch().1,
-                checks: step.kernel.checks.as_slice().into(),
+                launch: launch(&step.kernel),
                 origin: StepOrigin::default(),
             });
         }

@@ -29,7 +29,8 @@ pub fn kernels(lowered: &Lowered) {
 pub fn plan(plan: &Plan) {
     let name = &plan.name;
     let bufs = plan.steps.iter().flat_map(|step| match step {
-        Step::Kernel { bufs, .. } | Step::Native { bufs, .. } => bufs.clone(),
+        Step::Kernel { bufs, .. } => bufs.clone(),
+        Step::Host { operands, .. } => operands.iter().map(|o| o.buf).collect(),
         Step::Loop(l) => l.bufs(),
         Step::Copy { dst, src, .. } => vec![*dst, *src],
     });

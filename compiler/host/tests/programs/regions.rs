@@ -27,7 +27,7 @@ impl RegionExec for Exec {
         match (region, &args[..]) {
             (0, [HostValue::Float(x)]) => Ok(vec![HostValue::Tensor(scalar(*x))]),
             (1, [HostValue::Tensor(t)]) => {
-                let alone = Arc::strong_count(&t.buffer) == 1;
+                let alone = Arc::strong_count(&t.storage) == 1;
                 Ok(vec![HostValue::Tensor(scalar(read(t) + 1.0)), HostValue::Bool(alone)])
             }
             _ => Err(RunError::new(708, "sizes differ", span)),

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test and example uses a part")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use tessera_abi::plan::Kernel;
+use tessera_abi::plan::{Code, Kernel};
 use tessera_base::DType;
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy};
 use tessera_ir::group::{Group, GroupKind};
@@ -253,6 +253,7 @@ impl Compiled {
                     Operand::Temp(n) => temps[*n as usize].as_ptr() as usize,
                 })
                 .collect();
+            let Code::Host { entry, .. } = kernel.code else { panic!("no function of this process") };
             let (grid, scratch) = (step.kernel.grid, step.kernel.scratch().1 as usize);
             let next = std::sync::atomic::AtomicU64::new(0);
             let work = || {
@@ -265,13 +266,7 @@ impl Compiled {
                     }
                     // SAFETY: buffers have the sizes that the kernel states.
                     let code = unsafe {
-                        (kernel.entry)(
-                            bufs.as_ptr().cast(),
-                            std::ptr::null(),
-                            lo,
-                            (lo + chunk).min(grid),
-                            scratch.as_ptr(),
-                        )
+                        entry(bufs.as_ptr().cast(), std::ptr::null(), lo, (lo + chunk).min(grid), scratch.as_ptr())
                     };
                     assert_eq!(code, 0);
                 }

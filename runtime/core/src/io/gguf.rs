@@ -5,6 +5,7 @@
 
 use super::files;
 use crate::fault::Fault;
+use crate::storage::Storage;
 use crate::tensor::{ALIGN, Buffer, Tensor, bytes_of};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -352,11 +353,11 @@ pub fn read(path: &Path) -> Result<Vec<(String, Tensor)>, Fault> {
             buffer.bytes_mut()[offset..offset + t.at.len()].copy_from_slice(&bytes[t.at.clone()]);
             offset += room(t);
         }
-        let (buffer, mut offset) = (Arc::new(buffer), 0);
+        let (storage, mut offset) = (Arc::new(Storage::from(buffer)), 0);
         let tensor = |t: &Info| {
             let (dtype, shape, at) = (t.elements.dtype(), t.shape.clone(), offset);
             offset += room(t);
-            (t.name.to_owned(), Tensor { dtype, shape, buffer: buffer.clone(), offset: at, parts: None })
+            (t.name.to_owned(), Tensor { dtype, shape, storage: storage.clone(), offset: at, parts: None })
         };
         Ok(file.tensors.iter().map(tensor).collect())
     })

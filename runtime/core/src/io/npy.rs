@@ -39,7 +39,7 @@ pub fn read_from(mut reader: impl Read, len: u64, name: &str) -> Result<Tensor, 
     let column_major = file.order() == Order::Fortran && shape.len() > 1;
     let mut t = Tensor::new(dtype, &shape, false)?;
     let mut reader = file.into_inner();
-    let data = t.bytes_mut()?;
+    let data = t.host_mut()?;
     reader.read_exact(data).map_err(|e| bad(format!("the data ends early ({e})")))?;
     if swap {
         let part = if dtype == DType::C64 { 4 } else { dtype.bytes() };
@@ -73,8 +73,8 @@ fn from_column_major(t: &Tensor) -> Result<Tensor, Fault> {
         strides[i] = strides[i - 1] * t.shape[i - 1] as usize;
     }
     let mut index = vec![0u64; t.rank()];
-    let source = t.bytes();
-    for element in out.bytes_mut()?.chunks_exact_mut(size) {
+    let source = t.host()?;
+    for element in out.host_mut()?.chunks_exact_mut(size) {
         let at: usize = index.iter().zip(&strides).map(|(&i, s)| i as usize * s).sum();
         element.copy_from_slice(&source[at * size..(at + 1) * size]);
         for (i, n) in index.iter_mut().zip(&t.shape).rev() {
@@ -90,9 +90,9 @@ fn from_column_major(t: &Tensor) -> Result<Tensor, Fault> {
 
 /// Writes a tensor. bf16, fp8 and tf32 have no NumPy type and are refused.
 pub fn write(path: &Path, t: &Tensor) -> Result<(), Fault> {
-    let header = header(t)?;
+    let (header, data) = (header(t)?, t.host()?);
     files::write_atomically(path, |out| {
-        out.write_all(&header).and_then(|()| out.write_all(t.bytes())).map_err(|e| files::write_fault(path, &e))
+        out.write_all(&header).and_then(|()| out.write_all(data)).map_err(|e| files::write_fault(path, &e))
     })
 }
 

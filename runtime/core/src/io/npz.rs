@@ -29,9 +29,9 @@ pub fn write(path: &Path, arrays: &[(String, Tensor)]) -> Result<(), Fault> {
     for (name, t) in arrays {
         let options = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored).large_file(true);
         let put = archive.start_file(format!("{name}.npy"), options).map_err(std::io::Error::from);
-        let header = npy::header(t)?;
+        let (header, data) = (npy::header(t)?, t.host()?);
         put.and_then(|()| archive.write_all(&header))
-            .and_then(|()| archive.write_all(t.bytes()))
+            .and_then(|()| archive.write_all(data))
             .map_err(|e| files::write_fault(path, &e))?;
     }
     archive.finish().map_err(|e| files::write_fault(path, &e.into()))?;

@@ -85,7 +85,7 @@ fn tensor(map: &Arc<Mapping>, dtype: DType, shape: &[u64], data: &[u8], len: u64
     }
     let start = data.as_ptr() as usize - map.bytes().as_ptr() as usize;
     match Buffer::mapped(map, start..start + data.len()) {
-        Some(buffer) => Ok(Tensor { dtype, shape: shape.to_vec(), buffer: Arc::new(buffer), offset: 0, parts: None }),
+        Some(buffer) => Ok(Tensor::of(dtype, shape, buffer.into())),
         None => Ok(Tensor::from_bytes(dtype, shape, data)?),
     }
 }
@@ -145,7 +145,7 @@ pub fn write(path: &Path, content: &Content) -> Result<(), Fault> {
         let mut put = |bytes: &[u8]| out.write_all(bytes).map_err(|e| files::write_fault(path, &e));
         put(&(padded as u64).to_le_bytes())?;
         put(header.as_bytes())?;
-        tensors.iter().try_for_each(|(_, t)| put(t.bytes()))
+        tensors.iter().try_for_each(|(_, t)| put(t.host()?))
     })
 }
 

@@ -1,0 +1,47 @@
+//! What kernels are made for, and where they run.
+//!
+//! A target is one file that implements [`Target`], and the [`Device`] that it opens. Everything before it is the same for
+//! all: graphs, schedules for the target's machine, Tile IR, plans, caches, laws.
+
+mod cpu;
+mod emulated;
+
+use std::sync::Arc;
+use tessera_abi::plan::Kernel;
+use tessera_ir::schedule::Machine;
+use tessera_ir::tile;
+use tessera_llvm::LlvmError;
+use tessera_runtime::device::Device;
+use tessera_runtime::pool::Pool;
+
+pub use cpu::Cpu;
+pub use emulated::Emulated;
+
+/// From kernels of Tile IR to a device that runs them.
+pub trait Target: Send + Sync {
+    /// What the cost model knows of the machine.
+    fn machine(&self) -> Machine;
+
+    /// What besides a kernel decides its object code: part of the key that it is kept by.
+    fn fingerprint(&self) -> String;
+
+    /// Object code of a kernel, as it is kept on disk. Called by many threads at once.
+    ///
+    /// # Errors
+    /// E0601 where there is no compiler; E0603 where it refuses the code.
+    fn compile(&self, kernel: &tile::Kernel) -> Result<Vec<u8>, LlvmError>;
+
+    /// A kernel that the target's devices launch, from its object code.
+    ///
+    /// # Errors
+    /// E0603 where this is no object code of such a kernel.
+    fn load(&self, object: &[u8], name: &str) -> Result<Kernel, LlvmError>;
+
+    /// Opens a device. Steps that run on the host take the threads of `pool`.
+    fn device(&self, pool: &Arc<Pool>) -> Arc<dyn Device>;
+
+    /// Whether the time of a kernel says anything: otherwise schedules are not searched by measuring.
+    fn is_timed(&self) -> bool {
+        true
+    }
+}
