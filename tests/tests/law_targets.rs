@@ -7,6 +7,7 @@ use tessera::backend::{Backend, Options};
 use tessera::cache::DiskCache;
 use tessera::target::Target;
 use tessera_abi::plan::{Code, Kernel, Step};
+use tessera_base::Limits;
 use tessera_ir::graph::Graph;
 use tessera_ir::schedule::Machine;
 use tessera_ir::tile::{self, Space};
@@ -26,6 +27,10 @@ struct Stub {
 }
 
 impl Target for Stub {
+    fn limits(&self) -> &'static Limits {
+        &tessera_base::limits::CPU
+    }
+
     fn machine(&self) -> Machine {
         tessera_schedule::reference()
     }

@@ -14,11 +14,13 @@ pub mod diag;
 pub mod codes;
 pub mod near;
 pub mod operator;
+pub mod limits;
 
 pub use block_quant::Blocks;
 pub use codes::Code;
 pub use diag::{Diagnostic, Edit, Fix, Label, Severity};
 pub use dtype::DType;
+pub use limits::Limits;
 pub use near::nearest;
 pub use operator::{BinOp, CmpOp};
 pub use shard::{Mesh, Monoid, Sharding, block};

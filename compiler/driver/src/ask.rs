@@ -68,7 +68,7 @@ pub fn find(setup: &Setup, loaded: &Loaded, name: &str) -> Option<Asked> {
 /// A text with all that it imports, not checked yet.
 pub fn open(setup: &Setup, loaded: &Loaded) -> (Database, FileId) {
     let policy = Policy::parse(&setup.global.policy).unwrap_or_default();
-    let mut db = Database::with(policy, setup.mesh.clone());
+    let mut db = Database::with(setup.limits(), policy, setup.mesh.clone());
     let id = db.add_file(&loaded.path);
     db.set_text(id, &loaded.text);
     db.load_imports(id, &Disk);

@@ -15,7 +15,7 @@ pub mod memory_limit;
 
 use crate::cache::DiskCache;
 use crate::native_kernels::{Source, gather, native_kernel};
-use crate::target::{Cpu, Emulated, Target};
+use crate::target::{self, Target};
 use crate::tune::records::Records;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -129,8 +129,7 @@ impl Backend {
 
     /// For the processor, or the emulated device where programs are to be checked.
     pub fn new(options: Options, cache: DiskCache, pool: Arc<Pool>) -> Backend {
-        let target: Arc<dyn Target> = if options.checked { Arc::new(Emulated) } else { Arc::new(Cpu) };
-        Backend::on(target, options, cache, pool)
+        Backend::on(target::of(options.checked), options, cache, pool)
     }
 
     /// For a target.

@@ -8,12 +8,13 @@ use crate::cli::{Color, Global};
 use crate::files::{Disk, Texts};
 use crate::regions::{Executor, Reports, Unit};
 use crate::render::{Style, render};
+use crate::target;
 use std::cell::RefCell;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use tessera_base::{Code, Diagnostic, Mesh, Span};
+use tessera_base::{Code, Diagnostic, Limits, Mesh, Span, limits};
 use tessera_core::ir::Program;
 use tessera_core::ty::Ty;
 use tessera_host::Session;
@@ -68,6 +69,11 @@ impl Setup {
         backend
     }
 
+    /// What the target allows.
+    pub fn limits(&self) -> &'static Limits {
+        target::of(self.global.checked).limits()
+    }
+
     /// The machine that kernels are made for.
     pub fn machine(&self) -> Machine {
         // Schedules that do not depend on where they are looked at.
@@ -107,13 +113,13 @@ pub struct CheckedFile {
 
 /// Checks a text with everything that it imports.
 pub fn check(loaded: &Loaded) -> CheckedFile {
-    check_on(Policy::default(), None, loaded)
+    check_on(&limits::CPU, Policy::default(), None, loaded)
 }
 
 /// A text as the options say: a program, or Core.
 pub fn checked(setup: &Setup, loaded: &Loaded) -> CheckedFile {
     let policy = Policy::parse(&setup.global.policy).unwrap_or_default();
-    check_on(policy, setup.mesh.clone(), loaded)
+    check_on(setup.limits(), policy, setup.mesh.clone(), loaded)
 }
 
 /// Core that is given as text: read and verified.
@@ -134,11 +140,11 @@ fn check_core(text: &str) -> CheckedFile {
 }
 
 /// As [`check`], for a program that begins with this policy, on a mesh given from outside.
-fn check_on(policy: Policy, mesh: Option<Mesh>, loaded: &Loaded) -> CheckedFile {
+fn check_on(limits: &'static Limits, policy: Policy, mesh: Option<Mesh>, loaded: &Loaded) -> CheckedFile {
     if tessera_core::text::is_core(&loaded.text) {
         return check_core(&loaded.text);
     }
-    let mut db = Database::with(policy, mesh);
+    let mut db = Database::with(limits, policy, mesh);
     let checked = tessera_infer::check_program(&mut db, &loaded.path, &loaded.text, &Disk);
     CheckedFile {
         program: checked.program,

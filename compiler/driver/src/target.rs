@@ -8,6 +8,7 @@ mod emulated;
 
 use std::sync::Arc;
 use tessera_abi::plan::Kernel;
+use tessera_base::Limits;
 use tessera_ir::schedule::Machine;
 use tessera_ir::tile;
 use tessera_llvm::LlvmError;
@@ -17,8 +18,16 @@ use tessera_runtime::pool::Pool;
 pub use cpu::Cpu;
 pub use emulated::Emulated;
 
+/// The processor, or the emulated device where programs are to be checked.
+pub fn of(checked: bool) -> Arc<dyn Target> {
+    if checked { Arc::new(Emulated) } else { Arc::new(Cpu) }
+}
+
 /// From kernels of Tile IR to a device that runs them.
 pub trait Target: Send + Sync {
+    /// What the checker may ask.
+    fn limits(&self) -> &'static Limits;
+
     /// What the cost model knows of the machine.
     fn machine(&self) -> Machine;
 

@@ -12,7 +12,7 @@ use salsa::plumbing::{AsId, FromId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use tessera_base::{Diagnostic, ItemId, Mesh};
+use tessera_base::{Diagnostic, ItemId, Limits, Mesh, limits};
 use tessera_core::builtins;
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::StructDef;
@@ -178,6 +178,8 @@ pub trait Db: salsa::Database {
     fn file(&self, id: FileId) -> Option<File>;
     /// The policy that modules begin with.
     fn policy(&self) -> Policy;
+    /// What the target allows.
+    fn limits(&self) -> &'static Limits;
     /// Sizes that meshes with its axes have instead of their own.
     fn mesh(&self) -> Option<&Mesh>;
 }
@@ -191,15 +193,17 @@ pub struct Database {
     pub(crate) files: Arc<Vec<File>>,
     pub(crate) texts: Arc<Texts>,
     policy: Policy,
+    /// The processor's where none are said.
+    limits: Option<&'static Limits>,
     mesh: Option<Mesh>,
     /// A program was checked: what edits leave to do is little.
     pub(crate) checked: Arc<AtomicBool>,
 }
 
 impl Database {
-    /// For programs that begin with a policy of sums, and a mesh that stands for every one with its axes.
-    pub fn with(policy: Policy, mesh: Option<Mesh>) -> Database {
-        Database { policy, mesh, ..Database::default() }
+    /// For programs on a target that begin with a policy of sums, and a mesh that stands for every one with its axes.
+    pub fn with(limits: &'static Limits, policy: Policy, mesh: Option<Mesh>) -> Database {
+        Database { policy, limits: Some(limits), mesh, ..Database::default() }
     }
 
     /// A database that tells what salsa does.
@@ -223,6 +227,10 @@ impl Db for Database {
 
     fn policy(&self) -> Policy {
         self.policy
+    }
+
+    fn limits(&self) -> &'static Limits {
+        self.limits.unwrap_or(&limits::CPU)
     }
 
     fn mesh(&self) -> Option<&Mesh> {

@@ -33,6 +33,8 @@ impl CodeMemory {
             }
             let code = CodeMemory { base: p.cast(), len };
             std::ptr::copy_nonoverlapping(image.as_ptr(), code.base, image.len());
+            #[cfg(target_arch = "aarch64")]
+            fetch_anew(code.base, len);
             if libc::mprotect(p, len, libc::PROT_READ | libc::PROT_EXEC) != 0 {
                 return Err(fail("memory cannot be made executable"));
             }
@@ -44,6 +46,32 @@ impl CodeMemory {
         // SAFETY: inside the mapping.
         (offset < self.len).then(|| unsafe { self.base.add(offset).cast_const() })
     }
+}
+
+/// Makes what was written visible to the fetching of instructions, which has a cache of its own here. Source: Arm Architecture
+/// Reference Manual, B2.4.4.
+///
+/// # Safety
+/// The bytes are mapped.
+#[cfg(target_arch = "aarch64")]
+unsafe fn fetch_anew(start: *mut u8, len: usize) {
+    use std::arch::asm;
+    let types: usize;
+    // SAFETY: reads the sizes of lines, which programs may.
+    unsafe { asm!("mrs {}, ctr_el0", out(reg) types) };
+    let (data, code) = (4usize << (types >> 16 & 15), 4usize << (types & 15));
+    for line in (0..len).step_by(data) {
+        // SAFETY: the line is mapped.
+        unsafe { asm!("dc cvau, {}", in(reg) start.wrapping_add(line)) };
+    }
+    // SAFETY: waits for the writes.
+    unsafe { asm!("dsb ish") };
+    for line in (0..len).step_by(code) {
+        // SAFETY: the line is mapped.
+        unsafe { asm!("ic ivau, {}", in(reg) start.wrapping_add(line)) };
+    }
+    // SAFETY: waits for the invalidations and drops what was fetched ahead.
+    unsafe { asm!("dsb ish", "isb") };
 }
 
 impl Drop for CodeMemory {

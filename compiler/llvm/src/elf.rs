@@ -3,7 +3,10 @@
 //! Objects are position-independent and refer to nothing outside themselves, so loading is:
 //! copy the allocated sections next to one another, apply the relative relocations, make the
 //! pages executable. That takes microseconds, which is what a warm start pays per kernel.
-//! Format: System V ABI, ELF-64 relocatable files, and its x86-64 supplement.
+//! Format: System V ABI, ELF-64 relocatable files; what differs by processor is a file each.
+
+mod aarch64;
+mod x86_64;
 
 use crate::LlvmError;
 use crate::code_memory::CodeMemory;
@@ -16,10 +19,15 @@ const SHT_SYMTAB: u32 = 2;
 const SHT_RELA: u32 = 4;
 const SHT_NOBITS: u32 = 8;
 const SHF_ALLOC: u64 = 2;
-const R_X86_64_64: u32 = 1;
-const R_X86_64_PC32: u32 = 2;
-const R_X86_64_PLT32: u32 = 4;
-const R_X86_64_32S: u32 = 11;
+
+/// Puts a place of the image into a word of it: kind of relocation, word, place of the word, place that is meant.
+type Relocate = fn(u32, &mut [u8; 4], i64, i64) -> Result<(), LlvmError>;
+
+/// The number of this process's machine, and its relocations.
+const HOST: (u16, Relocate) = match cfg!(target_arch = "aarch64") {
+    true => (aarch64::MACHINE, aarch64::relocate),
+    false => (x86_64::MACHINE, x86_64::relocate),
+};
 
 struct Section {
     kind: u32,
@@ -69,11 +77,11 @@ fn damaged(why: &str) -> LlvmError {
 /// another machine, or that calls functions outside itself.
 pub fn load(object: &[u8], symbol: &str) -> Result<Kernel, LlvmError> {
     let r = Reader(object);
-    let machine: u16 = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
     if r.bytes(0, 6)? != b"\x7fELF\x02\x01" || r.u16(16)? != 1 {
         return Err(damaged("it is not an ELF-64 relocatable file"));
     }
-    if r.u16(18)? != machine || !cfg!(target_arch = "x86_64") {
+    let known = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+    if r.u16(18)? != HOST.0 || !known {
         return Err(damaged("it is for another machine"));
     }
     let mut sections = sections(&r)?;
@@ -162,17 +170,9 @@ fn relocate(
             return Err(damaged("a relocation is out of range"));
         }
         let target = symbol_place(r, table, sections, (info >> 32) as usize)? as i64;
-        match info as u32 {
-            R_X86_64_PC32 | R_X86_64_PLT32 => {
-                let value = target.wrapping_add(addend).wrapping_sub((base + offset) as i64);
-                let value = i32::try_from(value).map_err(|_| damaged("a relocation does not fit"))?;
-                image[base + offset..base + offset + 4].copy_from_slice(&value.to_le_bytes());
-            }
-            kind @ (R_X86_64_64 | R_X86_64_32S) => {
-                return Err(damaged(&format!("it is not position-independent (relocation {kind})")));
-            }
-            kind => return Err(damaged(&format!("relocation {kind} is not known"))),
-        }
+        let word = image.get_mut(base + offset..).and_then(<[u8]>::first_chunk_mut);
+        let word = word.ok_or_else(|| damaged("a relocation is out of range"))?;
+        (HOST.1)(info as u32, word, (base + offset) as i64, target.wrapping_add(addend))?;
     }
     Ok(())
 }

@@ -129,13 +129,28 @@ impl Emitter<'_> {
             };
             all = Some(match all {
                 None => (held, wide),
-                Some((other, n)) => {
-                    let width = n.max(wide);
-                    (self.b.and(self.widen(other, n, width), self.widen(held, wide, width)), width)
-                }
+                Some((other, n)) => match (n, wide) {
+                    (1, 2..) => (self.where_held(other, held, wide), wide),
+                    (2.., 1) => (self.where_held(held, other, n), n),
+                    _ => (self.b.and(other, held), n),
+                },
             });
         }
-        Ok(all.map(|(v, n)| self.widen(v, n, lanes)))
+        Ok(all.map(|(v, n)| if n == lanes { v } else { self.b.splat(v, lanes) }))
+    }
+
+    /// The lanes of a mask, if one bit holds.
+    fn where_held(&self, held: V, mask: V, lanes: u32) -> V {
+        if !self.b.is_constant(mask) {
+            return self.b.and(self.b.splat(held, lanes), mask);
+        }
+        // LLVM 22 reads memory where such a mask of i1 is constantly false in half a vector that it divides for AVX2: the bit
+        // comes as a comparison with the number of lanes that it lets through.
+        let i32 = self.b.int(32);
+        let count = |n: u32| self.b.const_int(i32, i64::from(n), 1);
+        let through = self.b.splat(self.b.select(held, count(lanes), count(0)), lanes);
+        let numbers: Vec<V> = (0..lanes).map(count).collect();
+        self.b.and(self.b.icmp(IntPred::LLVMIntSGT, through, self.b.const_vector(&numbers)), mask)
     }
 
     /// Whether all values of a guard fit 32 bits: lanes then take half the registers.
@@ -161,17 +176,19 @@ impl Emitter<'_> {
         Ok(self.b.icmp(IntPred::LLVMIntULT, at, self.b.const_int(i32, (g.hi - g.lo).max(0), lanes)))
     }
 
-    fn widen(&self, v: V, from: u32, to: u32) -> V {
-        if from == to { v } else { self.b.splat(v, to) }
-    }
-
     /// The mask of a vector access; `None` where every lane is touched.
     fn mask(&self, access: &Access, lanes: u32) -> Result<Option<V>, LlvmError> {
         let tail = (access.valid < lanes).then(|| self.b.first_lanes(access.valid, lanes));
-        let guards = self.guards(&access.guards, lanes)?;
-        Ok(match (tail, guards) {
+        let (of_lanes, shared): (Vec<Guard>, Vec<Guard>) =
+            access.guards.iter().cloned().partition(|g| g.index.uses(LANE));
+        let mask = match (tail, self.guards(&of_lanes, lanes)?) {
             (Some(t), Some(g)) => Some(self.b.and(t, g)),
             (t, g) => t.or(g),
+        };
+        Ok(match (mask, self.guards(&shared, 1)?) {
+            (Some(mask), Some(held)) => Some(self.where_held(held, mask, lanes)),
+            (None, Some(held)) => Some(self.b.splat(held, lanes)),
+            (mask, None) => mask,
         })
     }
 
@@ -198,7 +215,7 @@ impl Emitter<'_> {
         let i64 = self.b.int(64);
         let mut sum = self.index(at, lanes)?;
         for (position, n, stride) in by {
-            let wide = self.widen(*position, *n, lanes);
+            let wide = if *n == lanes { *position } else { self.b.splat(*position, lanes) };
             sum = self.b.add(sum, self.b.mul(wide, self.b.const_int(i64, *stride, lanes)));
         }
         Ok(sum)
@@ -298,13 +315,13 @@ impl Emitter<'_> {
         let (of_lanes, shared): (Vec<Guard>, Vec<Guard>) =
             access.guards.iter().cloned().partition(|g| g.index.uses(LANE));
         let mask = self.mask(&Access { guards: of_lanes, ..access.clone() }, lanes)?;
-        let shared = self.guards(&shared, 1)?.map(|held| self.b.splat(held, lanes));
+        let shared = self.guards(&shared, 1)?;
         let none = self.b.first_lanes(0, lanes);
         let mask = mask.unwrap_or_else(|| self.b.first_lanes(lanes, lanes));
         let vector = |i: u32| {
             let place = |w: u32| if (i * lanes + w).is_multiple_of(step) { (i * lanes + w) / step } else { lanes };
             let read = self.b.shuffle_two(mask, none, &(0..lanes).map(place).collect::<Vec<_>>());
-            let read = shared.map_or(read, |held| self.b.and(read, held));
+            let read = shared.map_or(read, |held| self.where_held(held, read, lanes));
             let p = self.b.offset(p, self.b.i64(i64::from(i * lanes * bytes)));
             let v = self.b.intrinsic("llvm.masked.load", &[ty, self.b.ptr()], &[p, read, self.b.zero(ty)]);
             self.b.align_argument(v, 1, bytes);

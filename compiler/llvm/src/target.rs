@@ -22,6 +22,14 @@ impl HostTarget {
         })
     }
 
+    /// This machine without what is wider than 256 bits: its code runs here too, and is made in another way.
+    pub fn narrower(&self) -> HostTarget {
+        let kept = |f: &&str| !(f.starts_with("+avx512") || f.starts_with("+amx") || f.starts_with("+avx10"));
+        let features: Vec<&str> = self.features.split(',').filter(kept).collect();
+        let cpu = if self.wide() { "x86-64-v3" } else { &self.cpu };
+        HostTarget { cpu: cpu.into(), features: features.join(","), ..self.clone() }
+    }
+
     /// What tells this machine's object code from another's: part of every cache key.
     /// Asks the CPU, not LLVM; microseconds.
     pub fn fingerprint() -> String {
@@ -35,6 +43,12 @@ impl HostTarget {
                 let ebx = if leaf == 1 { 0 } else { r.ebx };
                 text.push_str(&format!(";{:x}.{ebx:x}.{:x}.{:x}", r.eax, r.ecx, r.edx));
             }
+        }
+        // What the kernel of the system says of the processor's instructions.
+        #[cfg(all(target_arch = "aarch64", target_os = "linux"))]
+        for kind in [libc::AT_HWCAP, libc::AT_HWCAP2] {
+            // SAFETY: reads a number that the process was started with.
+            text.push_str(&format!(";{:x}", unsafe { libc::getauxval(kind) }));
         }
         text
     }

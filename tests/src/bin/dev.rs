@@ -63,7 +63,7 @@ fn ci() -> bool {
     let steps: &[(&str, &[&str])] = &[
         ("build", &["build", "--release", "--quiet", "--package", "tessera"]),
         ("lint", &["clippy", "--workspace", "--all-targets", "--release", "--quiet", "--", "-D", "warnings"]),
-        ("test", &["test", "--workspace", "--release", "--quiet"]),
+        ("test", &["test", "--workspace", "--release", "--quiet", "--no-fail-fast"]),
     ];
     // Every step runs, so that one report shows all that is wrong.
     let mut ok = formatted();

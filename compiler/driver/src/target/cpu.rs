@@ -3,6 +3,7 @@
 use super::Target;
 use std::sync::{Arc, OnceLock};
 use tessera_abi::plan::Kernel;
+use tessera_base::{Limits, limits};
 use tessera_ir::schedule::Machine;
 use tessera_ir::tile;
 use tessera_llvm::{HostTarget, LlvmError};
@@ -12,6 +13,10 @@ use tessera_runtime::pool::Pool;
 pub struct Cpu;
 
 impl Target for Cpu {
+    fn limits(&self) -> &'static Limits {
+        &limits::CPU
+    }
+
     fn machine(&self) -> Machine {
         tessera_schedule::host()
     }

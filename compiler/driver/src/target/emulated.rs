@@ -6,6 +6,7 @@
 use super::Target;
 use std::sync::Arc;
 use tessera_abi::plan::{Code, Kernel};
+use tessera_base::{Limits, limits};
 use tessera_ir::schedule::Machine;
 use tessera_ir::tile::{self, Space};
 use tessera_llvm::LlvmError;
@@ -16,6 +17,10 @@ use tessera_runtime::pool::Pool;
 pub struct Emulated;
 
 impl Target for Emulated {
+    fn limits(&self) -> &'static Limits {
+        &limits::CPU
+    }
+
     fn machine(&self) -> Machine {
         tessera_schedule::host()
     }

@@ -119,7 +119,7 @@ impl Cx<'_> {
     pub fn consumed(&mut self, name: &str, hints: &KernelHints, span: Span, found: &Consumers, missing: &str) {
         let bytes = found.products.iter().copied().max();
         if let ("tile", Some(bytes)) = (name, bytes)
-            && let Some(d) = misfit(&hints.tile, bytes, Asked::Directive, span)
+            && let Some(d) = misfit(self.db.limits(), &hints.tile, bytes, Asked::Directive, span)
         {
             self.report(d);
         }

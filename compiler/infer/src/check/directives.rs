@@ -6,7 +6,8 @@ use super::cx::Cx;
 use super::modules::members;
 use super::names::Meaning;
 use std::sync::Arc;
-use tessera_base::{Code, Diagnostic, Span};
+use tessera_base::limits::Unused;
+use tessera_base::{Code, Diagnostic, Limits, Span};
 use tessera_core::ir::{TExpr, TKind, TStmt};
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Arg, Expr, ExprKind};
@@ -26,8 +27,6 @@ const DIRECTIVES: &[(&str, &[(&str, bool)])] = &[
     ("swizzle", &[("bytes", true)]),
 ];
 
-/// Lanes of the longest vectors that kernels are written with.
-const LANES_MAX: u32 = 64;
 /// Greatest factor of `schedule.unroll`.
 const UNROLL_MAX: i64 = 64;
 
@@ -168,36 +167,38 @@ impl Cx<'_> {
         }
     }
 
-    /// Vector lengths that the CPU's kernels are written with.
+    /// Vector lengths that the target's kernels are written with.
     fn lanes(&mut self, wanted: u32, span: Span) -> u32 {
-        let lanes = wanted.clamp(2, LANES_MAX).next_power_of_two();
+        let &Limits { target, lanes_max, .. } = self.db.limits();
+        let lanes = wanted.clamp(2, lanes_max).next_power_of_two();
         if lanes != wanted {
-            let d = Diagnostic::new(Code::W0501, span, format!("the target `cpu` has no vectors of {wanted} elements"))
-                .note("lengths are powers of two from 2 to 64")
-                .note(format!("vectors of {lanes} elements are used"));
+            let d = Diagnostic::new(
+                Code::W0501,
+                span,
+                format!("the target `{target}` has no vectors of {wanted} elements"),
+            )
+            .note(format!("lengths are powers of two from 2 to {lanes_max}"))
+            .note(format!("vectors of {lanes} elements are used"));
             self.report(d);
         }
         lanes
     }
 
-    /// W0501 for what a CPU cannot honour.
+    /// W0501 for what the target cannot honour.
     fn without_effect(&mut self, name: &str, hints: &KernelHints, span: Span) {
-        let why = match name {
-            "async_copy" if hints.async_copy => {
-                "a core has no unit that copies while it computes; its caches fetch ahead on their own"
-            }
-            "pipeline_stages" if hints.stages.is_some_and(|n| n > 1) => {
-                "panels are packed where they are used; there is no copy that could run ahead"
-            }
-            "warps" => "there are no warps; threads are chosen with `--threads` and `schedule.parallel`",
-            "swizzle" => "its caches have no banks that a layout could keep apart",
-            "use_shared_memory" if hints.padding > 0 => {
-                "packed panels are read in order, and there are no banks that padding could keep apart"
-            }
+        let directive = match name {
+            "async_copy" if hints.async_copy => Unused::AsyncCopy,
+            "pipeline_stages" if hints.stages.is_some_and(|n| n > 1) => Unused::PipelineStages,
+            "warps" => Unused::Warps,
+            "swizzle" => Unused::Swizzle,
+            "use_shared_memory" if hints.padding > 0 => Unused::Padding,
             _ => return,
         };
-        let what = if name == "use_shared_memory" { "padding=".into() } else { format!("schedule.{name}") };
-        let d = Diagnostic::new(Code::W0501, span, format!("`{what}` has no effect on the target `cpu`")).note(why);
+        let limits = self.db.limits();
+        let Some(why) = limits.ignores(directive) else { return };
+        let what = if directive == Unused::Padding { "padding=".into() } else { format!("schedule.{name}") };
+        let text = format!("`{what}` has no effect on the target `{}`", limits.target);
+        let d = Diagnostic::new(Code::W0501, span, text).note(why);
         self.report(d);
     }
 

@@ -67,7 +67,7 @@ impl Cx<'_> {
         let TKind::Op { def, hints, .. } = &e.kind else { return };
         let (Some(at), Some(sizes), Some(_)) = (at, &hints.tile_shape, def.factors()) else { return };
         let sizes: Vec<u64> = sizes.iter().map(|n| n.unsigned_abs()).collect();
-        if let Some(d) = tile::misfit(&sizes, tile::element_bytes(e), Asked::of(def), at) {
+        if let Some(d) = tile::misfit(self.db.limits(), &sizes, tile::element_bytes(e), Asked::of(def), at) {
             self.report(d);
         }
     }

@@ -6,7 +6,7 @@ use tessera_abi::plan::{Code, Kernel};
 use tessera_base::DType;
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy};
 use tessera_ir::group::{Group, GroupKind};
-use tessera_ir::schedule::{Machine, Schedule};
+use tessera_ir::schedule::{Machine, Schedule, ValueOp};
 use tessera_llvm::HostTarget;
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Order, Prim, Reduction, Scalar, Steps};
@@ -195,6 +195,10 @@ fn some_machine(random: &mut Random) -> Machine {
 }
 
 pub fn compile_schedule(schedule: Schedule) -> Compiled {
+    compile_schedule_for(schedule, &HostTarget::host().unwrap_or_else(|e| panic!("{e}")))
+}
+
+fn compile_schedule_for(schedule: Schedule, target: &HostTarget) -> Compiled {
     use tessera_ir::{schedule, tile};
     schedule::verify::verify(&schedule).unwrap_or_else(|e| panic!("{e}\n{}", schedule::text::print(&schedule)));
     assert_eq!(schedule::text::parse(&schedule::text::print(&schedule)).as_ref(), Ok(&schedule));
@@ -204,12 +208,11 @@ pub fn compile_schedule(schedule: Schedule) -> Compiled {
         tile::verify::verify(&step.kernel).unwrap_or_else(|e| panic!("{e}\n{text}"));
         assert_eq!(tile::text::parse(&text).as_ref(), Ok(&step.kernel), "{text}");
     }
-    let target = HostTarget::host().unwrap_or_else(|e| panic!("{e}"));
     let kernels = lowered
         .steps
         .iter()
         .map(|step| {
-            let object = tessera_llvm::compile(&step.kernel, &target).unwrap_or_else(|e| panic!("{e}"));
+            let object = tessera_llvm::compile(&step.kernel, target).unwrap_or_else(|e| panic!("{e}"));
             tessera_llvm::load(&object, &step.kernel.name).unwrap_or_else(|e| panic!("{e}"))
         })
         .collect();
@@ -325,7 +328,14 @@ pub fn check(b: &Build, root: NodeId, random: &mut Random, special: bool) {
     let inputs: Vec<Vec<u8>> =
         b.graph.inputs.iter().map(|i| random.elements(i.ty.dtype, i.ty.elems().unwrap_or(0), special)).collect();
     let expected = naive::run(&b.graph, &inputs);
-    let c = compile_for(b, root, &some_machine(random));
+    let machine = some_machine(random);
+    let s = tessera_schedule::schedule(&b.graph, &b.group(root), "kernel", &machine).unwrap_or_else(|e| panic!("{e}"));
+    let host = HostTarget::host().unwrap_or_else(|e| panic!("{e}"));
+    // Products in pairs and units have instructions that not every machine has.
+    let paired = s.values.iter().any(|v| matches!(v.op, ValueOp::Dot { order, .. } if order.is_paired()));
+    let narrower = !paired && random.below(2) == 0;
+    let target = if narrower { host.narrower() } else { host };
+    let c = compile_schedule_for(s, &target);
     let group = b.group(root);
     let mut tensors: Vec<Bytes> = group.inputs.iter().map(|n| Bytes::from(&expected[n.0 as usize])).collect();
     let wanted = &expected[root.0 as usize];

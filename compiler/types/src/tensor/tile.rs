@@ -1,12 +1,10 @@
 //! Tiles of products, which `schedule.tile` and `tile_shape=` ask for: one check for both.
 
-use tessera_base::{Code, Diagnostic, Span};
+use tessera_base::{Code, Diagnostic, Limits, Span};
 use tessera_core::ir::{TExpr, TKind};
 use tessera_core::ty::Ty;
 use tessera_ops::surface::OpDef;
 
-/// Bytes of scratch memory that one thread of the CPU target has for the tiles of a kernel.
-pub const SCRATCH_BYTES: u64 = 8 << 20;
 /// Sides of tiles of 16-bit elements are multiples of this.
 const LINE: u64 = 64;
 /// The longest side that is a number at all.
@@ -83,18 +81,19 @@ pub fn sizes(value: &TExpr, asked: Asked) -> Result<Vec<u64>, Diagnostic> {
 /// What is wrong with a tile for a product of elements of `bytes` bytes: E0506 where it does not fit
 /// the scratch memory, W0502 where it does not suit 16-bit elements. A tile that is larger than the
 /// operands is cut to them and no mistake.
-pub fn misfit(sizes: &[u64], bytes: u64, asked: Asked, span: Span) -> Option<Diagnostic> {
+pub fn misfit(limits: &Limits, sizes: &[u64], bytes: u64, asked: Asked, span: Span) -> Option<Diagnostic> {
     let &[m, n, k] = sizes else { return None };
     let wide = bytes.max(4);
     let needs = scratch([m, n, k], wide);
-    if !fits([m, n, k], wide) {
-        let near = nearest_tile([m, n, k], wide);
+    let &Limits { target, scratch_bytes: room, .. } = limits;
+    if !fits([m, n, k], wide, room) {
+        let near = nearest_tile([m, n, k], wide, room);
         return Some(
             Diagnostic::new(Code::E0506, span, format!("tiles of {m}×{n}×{k} do not fit the scratch memory"))
                 .note(format!(
                     "they need {needs} bytes: {m}×{k} elements of the left operand and {m}×{n} accumulators, of {wide} bytes each"
                 ))
-                .note(format!("a thread of the target `cpu` has {SCRATCH_BYTES} bytes"))
+                .note(format!("a thread of the target `{target}` has {room} bytes"))
                 .help(format!("the nearest tile that fits is {}", asked.written(near))),
         );
     }
@@ -102,7 +101,7 @@ pub fn misfit(sizes: &[u64], bytes: u64, asked: Asked, span: Span) -> Option<Dia
         return None;
     }
     let up = [m, n, k].map(|t| t.next_multiple_of(LINE));
-    let suits = if fits(up, wide) { up } else { [m, n, k].map(|t| (t / LINE * LINE).max(LINE)) };
+    let suits = if fits(up, wide, room) { up } else { [m, n, k].map(|t| (t / LINE * LINE).max(LINE)) };
     Some(
         Diagnostic::new(Code::W0502, span, format!("tiles of {m}×{n}×{k} do not suit 16-bit elements"))
             .note("multiples of 64 fill whole cache lines and, on a GPU, whole 128-byte rows")
@@ -130,14 +129,14 @@ fn scratch([m, n, k]: [u64; 3], bytes: u64) -> u128 {
     m.saturating_mul(n.saturating_add(k)).saturating_mul(u128::from(bytes))
 }
 
-fn fits(tile: [u64; 3], bytes: u64) -> bool {
-    scratch(tile, bytes) <= u128::from(SCRATCH_BYTES)
+fn fits(tile: [u64; 3], bytes: u64, room: u64) -> bool {
+    scratch(tile, bytes) <= u128::from(room)
 }
 
 /// The tile that fits: the longest side is halved until it does, then takes what room is left.
-fn nearest_tile(mut tile: [u64; 3], bytes: u64) -> [u64; 3] {
+fn nearest_tile(mut tile: [u64; 3], bytes: u64, room: u64) -> [u64; 3] {
     let mut last = (0, tile[0]);
-    while !fits(tile, bytes) {
+    while !fits(tile, bytes, room) {
         let longest = (0..3).rev().max_by_key(|&i| tile[i]).unwrap_or(0);
         last = (longest, tile[longest]);
         tile[longest] = (tile[longest] / 2).max(1);
@@ -149,7 +148,7 @@ fn nearest_tile(mut tile: [u64; 3], bytes: u64) -> [u64; 3] {
         let middle = low + (high - low) / 2;
         let mut other = tile;
         other[at] = middle * 16;
-        if fits(other, bytes) { low = middle } else { high = middle }
+        if fits(other, bytes, room) { low = middle } else { high = middle }
     }
     tile[at] = tile[at].max(low * 16);
     tile
@@ -162,9 +161,10 @@ mod tests {
     #[test]
     fn the_nearest_tile_fits_and_is_no_smaller_than_needed() {
         for tile in [[4096, 4096, 64], [100_000, 16, 16], [512, 8192, 8192], [8192; 3], [1 << 40; 3]] {
-            let near = nearest_tile(tile, 4);
-            assert!(fits(near, 4), "{near:?}");
-            assert!(scratch(near, 4) * 3 > u128::from(SCRATCH_BYTES), "{near:?}");
+            let room = tessera_base::limits::CPU.scratch_bytes;
+            let near = nearest_tile(tile, 4, room);
+            assert!(fits(near, 4, room), "{near:?}");
+            assert!(scratch(near, 4) * 3 > u128::from(room), "{near:?}");
         }
     }
 }
