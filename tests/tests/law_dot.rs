@@ -91,6 +91,29 @@ fn factors_and_sums_that_are_rounded() {
     hold("rounded products", cases);
 }
 
+/// Sums of ints that wrap as their results do, factors of at most 16 bits in pairs.
+#[test]
+fn ints_with_narrow_results() {
+    let mut cases = vec![];
+    let mut random = tessera_tests::random::Random::new(23);
+    for case in 0..120 {
+        let dtype = random.pick(&[DType::I8, DType::U8, DType::I16, DType::I16, DType::I32]);
+        let [m, n] = [(); 2].map(|()| random.pick(&[1, 2, 5, 8, 15, 16, 17, 33, 70]));
+        let k = random.pick(&[1, 2, 3, 8, 30, 31, 64, 160, 1030, 4100]);
+        let batch = random.pick(&[&[][..], &[], &[2]]);
+        let Case { mut graph, inputs } = product(case, dtype, DType::I64, case as usize % 4, batch, [m, k, n]);
+        for node in &mut graph.nodes {
+            if let Prim::Dot { accum, .. } = &mut node.prim {
+                *accum = random.pick(&[DType::I64, DType::I64, DType::I32]);
+                node.ty.dtype = random.pick(&[DType::I32, DType::I32, DType::I16]);
+            }
+        }
+        graph.name = format!("dot_{dtype}_{m}_{k}_{n}");
+        cases.push(Case { graph, inputs });
+    }
+    hold("products of ints", cases);
+}
+
 /// Factors of bf16 in the orders of the processor's instructions for them, at depths around their units.
 #[test]
 fn orders_of_bf16() {

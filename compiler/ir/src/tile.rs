@@ -182,8 +182,8 @@ pub struct Panel {
 /// `lead + i`. All three hold elements of
 /// `kind`.
 ///
-/// `order`: of bf16 factors a step takes two positions of k at once ([`tessera_ops::prim::Order`]), without
-/// a ramp. The factors lie as bf16, where a [`Panel`]'s `step` leads from one position to the next,
+/// `order`: of factors of bf16, or of i16 with sums of i32, a step takes two positions of k at once
+/// ([`tessera_ops::prim::Order`]), without a ramp. The factors lie as such, where a [`Panel`]'s `step` leads from one position to the next,
 /// or as pairs that [`Def::Pair`] has made, where it leads from one pair to the next.
 ///
 /// `hops`: steps of the left factor that are nested. With `(every, extra)` it goes `extra` elements

@@ -21,9 +21,9 @@ impl Emitter<'_> {
         if m.order.is_paired() && self.unpaired(p) { 2 * p.step } else { p.step }
     }
 
-    /// Whether a factor lies as bf16, not as pairs.
+    /// Whether a factor lies as numbers of 16 bits, not as pairs.
     fn unpaired(&self, p: &Panel) -> bool {
-        self.kernel.bufs[p.buf as usize].dtype == DType::Bf16
+        self.kernel.bufs[p.buf as usize].dtype != DType::I32
     }
 
     /// The instruction for so many lanes.

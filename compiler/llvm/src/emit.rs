@@ -1,6 +1,6 @@
 //! Tile IR to LLVM IR: one function per kernel, loops as they stand, values as vectors.
 
-use crate::LlvmError;
+use crate::{HostTarget, LlvmError};
 use crate::extremes::{self, Extreme};
 use crate::instr::{Builder, IntPred, RealPred, V};
 use crate::matrix_registers;
@@ -34,10 +34,11 @@ pub struct Emitter<'k> {
     pub extremes: HashMap<Val, Extreme>,
     /// The sizes of the registers of the unit for matrices wherever no tile asks for others.
     pub unit: Option<matrix_registers::Sizes>,
+    pub target: &'k HostTarget,
 }
 
 /// Writes the function of `kernel` into a fresh module.
-pub fn kernel(kernel: &Kernel) -> Result<Builder, LlvmError> {
+pub fn kernel(kernel: &Kernel, target: &HostTarget) -> Result<Builder, LlvmError> {
     let b = Builder::new(&kernel.name);
     let mut e = Emitter {
         b,
@@ -50,6 +51,7 @@ pub fn kernel(kernel: &Kernel) -> Result<Builder, LlvmError> {
         uses: extremes::uses(kernel),
         extremes: HashMap::new(),
         unit: matrix_registers::sizes(&kernel.body),
+        target,
     };
     let entry = e.b.block();
     e.b.position(entry);
@@ -235,6 +237,9 @@ impl Emitter<'_> {
                     None => self.combine(*monoid, kind, acc, value, lanes),
                 };
                 if *valid < lanes { self.b.select(self.b.first_lanes(*valid, lanes), folded, acc) } else { folded }
+            }
+            Def::Pair { even, odd } if self.kernel.ty(*even).kind == Kind::I16 => {
+                self.pair_of_ints(self.wide(*even, lanes)?, self.wide(*odd, lanes)?, lanes)
             }
             Def::Pair { even, odd } => self.pair(self.wide(*even, lanes)?, self.wide(*odd, lanes)?, lanes),
             Def::Lanes { kind: monoid, arg } => {

@@ -317,12 +317,6 @@ impl Builder {
         self.shuffle(one, &vec![0; lanes as usize])
     }
 
-    /// Whether a value is known while code is made.
-    pub fn is_constant(&self, v: V) -> bool {
-        // SAFETY: see the block.
-        unsafe { LLVMIsConstant(v.0) != 0 }
-    }
-
     pub fn offset(&self, base: V, bytes: V) -> V {
         let mut index = [bytes.0];
         // SAFETY: inside the buffer, as the verifier of Tile IR has shown.

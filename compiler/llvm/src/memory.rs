@@ -3,6 +3,7 @@
 use crate::LlvmError;
 use crate::emit::Emitter;
 use crate::instr::{IntPred, T, V};
+use crate::masked::{Elements, Mask};
 use tessera_base::{DType, bug};
 use tessera_ir::index::{Index, Var};
 use tessera_ir::tile::{Access, FIRST_LOOP, Guard, LANE, POINT};
@@ -64,25 +65,17 @@ impl Emitter<'_> {
     }
 
     /// Address and mask of the pairs that an access of [`Lanes::Second`] takes its elements from.
-    fn pairs(&self, access: &Access, lanes: u32) -> Result<(V, Option<V>), LlvmError> {
+    fn pairs(&self, access: &Access, lanes: u32) -> Result<(V, Mask), LlvmError> {
         let first = access.at.without(LANE).offset(-access.at.constant.rem_euclid(2));
-        let mask = (access.valid < lanes).then(|| self.b.first_lanes(2 * access.valid, 2 * lanes));
+        let own = (access.valid < lanes).then(|| self.b.first_lanes(2 * access.valid, 2 * lanes));
+        let mask = Mask { held: None, lanes: own };
         Ok((self.address(access.buf, self.index(&first, 1)?, 1), mask))
     }
 
     fn load_pairs(&self, access: &Access, lanes: u32) -> Result<V, LlvmError> {
         let dtype = self.kernel.bufs[access.buf as usize].dtype;
-        let align = dtype.bytes() as u32;
-        let ty = self.b.vec(self.storage(dtype), 2 * lanes);
         let (p, mask) = self.pairs(access, lanes)?;
-        let both = match mask {
-            None => self.b.load(ty, p, align),
-            Some(m) => {
-                let v = self.b.intrinsic("llvm.masked.load", &[ty, self.b.ptr()], &[p, m, self.b.zero(ty)]);
-                self.b.align_argument(v, 1, align);
-                v
-            }
-        };
+        let both = self.masked_load(self.elements(dtype), 2 * lanes, p, mask);
         let odd = access.at.constant.rem_euclid(2) as u32;
         Ok(self.b.shuffle(both, &(0..lanes).map(|l| 2 * l + odd).collect::<Vec<_>>()))
     }
@@ -97,19 +90,11 @@ impl Emitter<'_> {
     /// Stores `values` into every first and every second element of pairs.
     pub fn store_pairs(&self, to: &Access, values: [V; 2], lanes: u32) -> Result<(), LlvmError> {
         let dtype = self.kernel.bufs[to.buf as usize].dtype;
-        let align = dtype.bytes() as u32;
         let [a, b] = [self.encode(values[0], dtype, lanes)?, self.encode(values[1], dtype, lanes)?];
         let order: Vec<u32> = (0..lanes).flat_map(|l| [l, lanes + l]).collect();
         let both = self.b.shuffle_two(a, b, &order);
         let (p, mask) = self.pairs(to, lanes)?;
-        match mask {
-            None => self.b.store(both, p, align, false),
-            Some(m) => {
-                let ty = self.b.vec(self.storage(dtype), 2 * lanes);
-                let v = self.b.intrinsic("llvm.masked.store", &[ty, self.b.ptr()], &[both, p, m]);
-                self.b.align_argument(v, 2, align);
-            }
-        }
+        self.masked_store(self.elements(dtype), 2 * lanes, both, p, mask);
         Ok(())
     }
 
@@ -129,28 +114,17 @@ impl Emitter<'_> {
             };
             all = Some(match all {
                 None => (held, wide),
-                Some((other, n)) => match (n, wide) {
-                    (1, 2..) => (self.where_held(other, held, wide), wide),
-                    (2.., 1) => (self.where_held(held, other, n), n),
-                    _ => (self.b.and(other, held), n),
-                },
+                Some((other, n)) => {
+                    let width = n.max(wide);
+                    (self.b.and(self.widen(other, n, width), self.widen(held, wide, width)), width)
+                }
             });
         }
-        Ok(all.map(|(v, n)| if n == lanes { v } else { self.b.splat(v, lanes) }))
+        Ok(all.map(|(v, n)| self.widen(v, n, lanes)))
     }
 
-    /// The lanes of a mask, if one bit holds.
-    fn where_held(&self, held: V, mask: V, lanes: u32) -> V {
-        if !self.b.is_constant(mask) {
-            return self.b.and(self.b.splat(held, lanes), mask);
-        }
-        // LLVM 22 reads memory where such a mask of i1 is constantly false in half a vector that it divides for AVX2: the bit
-        // comes as a comparison with the number of lanes that it lets through.
-        let i32 = self.b.int(32);
-        let count = |n: u32| self.b.const_int(i32, i64::from(n), 1);
-        let through = self.b.splat(self.b.select(held, count(lanes), count(0)), lanes);
-        let numbers: Vec<V> = (0..lanes).map(count).collect();
-        self.b.and(self.b.icmp(IntPred::LLVMIntSGT, through, self.b.const_vector(&numbers)), mask)
+    fn widen(&self, v: V, from: u32, to: u32) -> V {
+        if from == to { v } else { self.b.splat(v, to) }
     }
 
     /// Whether all values of a guard fit 32 bits: lanes then take half the registers.
@@ -176,20 +150,21 @@ impl Emitter<'_> {
         Ok(self.b.icmp(IntPred::LLVMIntULT, at, self.b.const_int(i32, (g.hi - g.lo).max(0), lanes)))
     }
 
-    /// The mask of a vector access; `None` where every lane is touched.
-    fn mask(&self, access: &Access, lanes: u32) -> Result<Option<V>, LlvmError> {
+    /// The mask of a vector access. What all lanes share stays apart, so that the masks of lanes can leave the inner loop.
+    fn mask(&self, access: &Access, lanes: u32) -> Result<Mask, LlvmError> {
         let tail = (access.valid < lanes).then(|| self.b.first_lanes(access.valid, lanes));
         let (of_lanes, shared): (Vec<Guard>, Vec<Guard>) =
             access.guards.iter().cloned().partition(|g| g.index.uses(LANE));
-        let mask = match (tail, self.guards(&of_lanes, lanes)?) {
+        let own = match (tail, self.guards(&of_lanes, lanes)?) {
             (Some(t), Some(g)) => Some(self.b.and(t, g)),
             (t, g) => t.or(g),
         };
-        Ok(match (mask, self.guards(&shared, 1)?) {
-            (Some(mask), Some(held)) => Some(self.where_held(held, mask, lanes)),
-            (None, Some(held)) => Some(self.b.splat(held, lanes)),
-            (mask, None) => mask,
-        })
+        Ok(Mask { held: self.guards(&shared, 1)?, lanes: own })
+    }
+
+    /// The elements of a buffer.
+    fn elements(&self, dtype: DType) -> Elements {
+        Elements { ty: self.storage(dtype), bytes: dtype.bytes() as u32 }
     }
 
     /// Asks for the line of an element, into the second-level cache.
@@ -215,7 +190,7 @@ impl Emitter<'_> {
         let i64 = self.b.int(64);
         let mut sum = self.index(at, lanes)?;
         for (position, n, stride) in by {
-            let wide = if *n == lanes { *position } else { self.b.splat(*position, lanes) };
+            let wide = self.widen(*position, *n, lanes);
             sum = self.b.add(sum, self.b.mul(wide, self.b.const_int(i64, *stride, lanes)));
         }
         Ok(sum)
@@ -280,52 +255,36 @@ impl Emitter<'_> {
             }
             Lanes::Contiguous => {
                 let p = self.address(access.buf, self.element_offset(&access.at.without(LANE), by, 1)?, 1);
-                match self.mask(access, lanes)? {
-                    None => self.b.load(ty, p, align),
-                    Some(m) => {
-                        let v = self.b.intrinsic("llvm.masked.load", &[ty, self.b.ptr()], &[p, m, self.b.zero(ty)]);
-                        self.b.align_argument(v, 1, align);
-                        v
-                    }
+                match lanes {
+                    1 => self.b.load(ty, p, align),
+                    _ => self.masked_load(self.elements(dtype), lanes, p, self.mask(access, lanes)?),
                 }
             }
             Lanes::Second => self.load_pairs(access, lanes)?,
             Lanes::Strided(step) => {
                 let p = self.address(access.buf, self.element_offset(&access.at.without(LANE), by, 1)?, 1);
-                self.load_strided(ty, p, step, access, lanes)?
+                self.load_strided(p, step, access, lanes)?
             }
             Lanes::Spread => {
                 let at = self.element_offset(&access.at, by, lanes)?;
-                let mask = self.mask(access, lanes)?;
-                let mask = mask.unwrap_or_else(|| self.b.first_lanes(lanes, lanes));
-                let p = self.address(access.buf, at, lanes);
-                let types = [ty, self.b.vec(self.b.ptr(), lanes)];
-                let v = self.b.intrinsic("llvm.masked.gather", &types, &[p, mask, self.b.zero(ty)]);
-                self.b.align_argument(v, 1, align);
-                v
+                let from = self.address(access.buf, at, lanes);
+                self.masked_gather(self.elements(dtype), lanes, from, self.mask(access, lanes)?)
             }
         };
         self.decode(raw, dtype, lanes)
     }
 
     /// Elements `step` apart: the vectors that hold them, of which only these are read, then put together.
-    fn load_strided(&self, ty: T, p: V, step: u32, access: &Access, lanes: u32) -> Result<V, LlvmError> {
-        let bytes = self.kernel.bufs[access.buf as usize].dtype.bytes() as u32;
-        // What all lanes share goes apart, so that the masks of lanes can leave the inner loop.
-        let (of_lanes, shared): (Vec<Guard>, Vec<Guard>) =
-            access.guards.iter().cloned().partition(|g| g.index.uses(LANE));
-        let mask = self.mask(&Access { guards: of_lanes, ..access.clone() }, lanes)?;
-        let shared = self.guards(&shared, 1)?;
+    fn load_strided(&self, p: V, step: u32, access: &Access, lanes: u32) -> Result<V, LlvmError> {
+        let of = self.elements(self.kernel.bufs[access.buf as usize].dtype);
+        let mask = self.mask(access, lanes)?;
         let none = self.b.first_lanes(0, lanes);
-        let mask = mask.unwrap_or_else(|| self.b.first_lanes(lanes, lanes));
+        let wanted = mask.lanes.unwrap_or_else(|| self.b.first_lanes(lanes, lanes));
         let vector = |i: u32| {
             let place = |w: u32| if (i * lanes + w).is_multiple_of(step) { (i * lanes + w) / step } else { lanes };
-            let read = self.b.shuffle_two(mask, none, &(0..lanes).map(place).collect::<Vec<_>>());
-            let read = shared.map_or(read, |held| self.where_held(held, read, lanes));
-            let p = self.b.offset(p, self.b.i64(i64::from(i * lanes * bytes)));
-            let v = self.b.intrinsic("llvm.masked.load", &[ty, self.b.ptr()], &[p, read, self.b.zero(ty)]);
-            self.b.align_argument(v, 1, bytes);
-            v
+            let read = self.b.shuffle_two(wanted, none, &(0..lanes).map(place).collect::<Vec<_>>());
+            let p = self.b.offset(p, self.b.i64(i64::from(i * lanes * of.bytes)));
+            self.masked_load(of, lanes, p, Mask { lanes: Some(read), ..mask })
         };
         let from = |l: u32| (l * step / lanes, l * step % lanes);
         let first = |l: u32| match from(l) {
@@ -364,21 +323,22 @@ impl Emitter<'_> {
                     self.b.store(self.b.extract(value, 0), p, align, false);
                     return Ok(());
                 }
-                match self.mask(to, lanes)? {
-                    None if stream && self.streaming && in_steps_of(&to.at.without(LANE), (64 / align).min(lanes)) => {
-                        self.b.store(value, p, (align * lanes).min(64), true)
-                    }
-                    None => self.b.store(value, p, align, false),
-                    Some(m) => {
-                        let v = self.b.intrinsic("llvm.masked.store", &[ty, self.b.ptr()], &[value, p, m]);
-                        self.b.align_argument(v, 2, align);
-                    }
+                let mask = self.mask(to, lanes)?;
+                let whole = mask.held.is_none() && mask.lanes.is_none();
+                if whole && stream && self.streaming && in_steps_of(&to.at.without(LANE), (64 / align).min(lanes)) {
+                    self.b.store(value, p, (align * lanes).min(64), true);
+                } else if whole {
+                    self.b.store(value, p, align, false);
+                } else {
+                    self.masked_store(self.elements(dtype), lanes, value, p, mask);
                 }
             }
             // Lanes that go to one element go there in order.
             Lanes::Same | Lanes::Second | Lanes::Strided(_) | Lanes::Spread => {
                 let at = self.element_offset(&to.at, by, lanes)?;
-                let mask = self.mask(to, lanes)?.unwrap_or_else(|| self.b.first_lanes(lanes, lanes));
+                let Mask { held, lanes: own } = self.mask(to, lanes)?;
+                let own = own.unwrap_or_else(|| self.b.first_lanes(lanes, lanes));
+                let mask = held.map_or(own, |held| self.b.and(self.b.splat(held, lanes), own));
                 let p = self.address(to.buf, at, lanes);
                 let types = [ty, self.b.vec(self.b.ptr(), lanes)];
                 let v = self.b.intrinsic("llvm.masked.scatter", &types, &[value, p, mask]);

@@ -8,6 +8,7 @@
 use crate::LlvmError;
 use crate::emit::Emitter;
 use crate::instr::{IntPred, V};
+use crate::masked::{Elements, Mask};
 use std::ops::Range;
 use tessera_ir::index::Index;
 use tessera_ir::tile::{Mma, Panel};
@@ -268,15 +269,11 @@ impl Emitter<'_> {
 
     /// The first `valid` lanes from `p` on, zero in the others.
     pub fn load_lanes(&self, kind: Kind, lanes: u32, p: V, valid: u32) -> V {
-        let ty = self.b.kind(kind, lanes);
-        let align = kind.bits() / 8;
+        let of = Elements { ty: self.b.kind(kind, 1), bytes: kind.bits() / 8 };
         if valid == lanes {
-            return self.b.load(ty, p, align);
+            return self.b.load(self.b.kind(kind, lanes), p, of.bytes);
         }
-        let mask = self.b.first_lanes(valid, lanes);
-        let v = self.b.intrinsic("llvm.masked.load", &[ty, self.b.ptr()], &[p, mask, self.b.zero(ty)]);
-        self.b.align_argument(v, 1, align);
-        v
+        self.masked_load(of, lanes, p, Mask { held: None, lanes: Some(self.b.first_lanes(valid, lanes)) })
     }
 
     pub(super) fn accumulators(&mut self, m: &Mma, c: V) -> Result<Vec<V>, LlvmError> {
@@ -313,6 +310,10 @@ impl Emitter<'_> {
     fn rank_one(&self, m: &Mma, a: V, b: V, u: i64, acc: &mut [V]) -> Result<(), LlvmError> {
         if asks_ahead(m) {
             self.ask_ahead(m, b, u);
+        }
+        if m.order == Order::Pairs && m.kind == Kind::I32 {
+            self.int_pair_steps(m, a, b, u, acc);
+            return Ok(());
         }
         if m.order == Order::Pairs {
             return self.pair_steps(m, a, b, u, acc);
@@ -368,9 +369,8 @@ impl Emitter<'_> {
                     self.b.store(v, p, align, false);
                 } else {
                     let mask = self.b.first_lanes(self.valid(m, j), m.lanes);
-                    let ty = self.b.kind(m.kind, m.lanes);
-                    let call = self.b.intrinsic("llvm.masked.store", &[ty, self.b.ptr()], &[v, p, mask]);
-                    self.b.align_argument(call, 2, align);
+                    let of = Elements { ty: self.b.kind(m.kind, 1), bytes: align };
+                    self.masked_store(of, m.lanes, v, p, Mask { held: None, lanes: Some(mask) });
                 }
             }
         }

@@ -75,7 +75,7 @@ pub fn again(ir: &str, target: &HostTarget, assembly: bool) -> Result<String, Ll
 }
 
 fn prepare(kernel: &Kernel, target: &HostTarget) -> Result<Builder, LlvmError> {
-    let b = emit::kernel(kernel)?;
+    let b = emit::kernel(kernel, target)?;
     for (key, value) in [
         ("target-cpu", target.cpu.as_str()),
         ("target-features", target.features.as_str()),

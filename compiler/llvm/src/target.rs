@@ -55,6 +55,11 @@ impl HostTarget {
 
     /// Whether 512-bit vectors are there.
     pub fn wide(&self) -> bool {
-        self.features.split(',').any(|f| f == "+avx512f")
+        self.has("avx512f")
+    }
+
+    /// Whether a feature is there, as LLVM spells it.
+    pub fn has(&self, feature: &str) -> bool {
+        self.features.split(',').any(|f| f.strip_prefix('+') == Some(feature))
     }
 }

@@ -32,7 +32,8 @@ pub enum Order {
     /// One chain of fused multiply-adds in ascending `k`.
     #[default]
     Chain,
-    /// Two steps at a time, as `vdpbf16ps` takes them ([`crate::reference::pair_step`]).
+    /// Two steps at a time: of bf16 as `vdpbf16ps` takes them ([`crate::reference::pair_step`]), of ints of 16 bits in sums of
+    /// 32 bits as `vpmaddwd` does, which is exact as long as sums are: whether ints are taken so is for schedules to say.
     Pairs,
     /// Units of 16 pairs, as `tdpbf16ps` takes them ([`crate::reference::Unit`]); the last one may have fewer.
     Units,
@@ -53,7 +54,7 @@ impl Order {
         Order::ALL.into_iter().find(|o| o.name() == name)
     }
 
-    /// Whether factors are bf16 of which a step takes two.
+    /// Whether a step takes two positions of factors of 16 bits.
     pub fn is_paired(self) -> bool {
         self != Order::Chain
     }

@@ -102,9 +102,19 @@ fn find_merge(s: &Schedule) -> Option<(Var, Var)> {
         .map(Var)
         .filter(|v| !s.axes[v.0 as usize].reduced && s.extent(*v) != 1 && !is_ordered(s, *v))
         .collect();
+    let domains = s.domains();
+    // Rows and columns of a product whose factors depend on neither: a register tile has both.
+    let tile = |outer: Var, inner: Var| {
+        s.values.iter().any(|v| match v.op {
+            ValueOp::Dot { a, b, .. } => {
+                [a, b].iter().all(|f| [outer, inner].iter().all(|axis| !domains[f.0 as usize].contains(axis)))
+            }
+            _ => false,
+        })
+    };
     for &outer in &parallel {
         for &inner in &parallel {
-            if outer == inner {
+            if outer == inner || tile(outer, inner) {
                 continue;
             }
             let extent = s.extent(inner).min(i64::MAX as u64) as i64;

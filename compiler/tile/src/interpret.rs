@@ -222,8 +222,12 @@ impl Machine<'_> {
                 folded
             }
             Def::Pair { even, odd } => {
+                let ints = self.k.ty(*even).kind == Kind::I16;
                 let (even, odd) = (self.value(*even, lanes)?, self.value(*odd, lanes)?);
-                let pair = |(e, o): (&u64, &u64)| e >> 16 | o & 0xffff_0000;
+                let pair = |(e, o): (&u64, &u64)| match ints {
+                    true => e & 0xffff | (o & 0xffff) << 16,
+                    false => e >> 16 | o & 0xffff_0000,
+                };
                 Words { kind, words: even.words.iter().zip(&odd.words).map(pair).collect() }
             }
             Def::Lanes { kind: monoid, arg } => {
@@ -298,7 +302,22 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Row `i` of a product in pairs.
+    /// Row `i` of a product of ints in pairs.
+    fn pairs_of_ints(&mut self, m: &Mma, i: i64, depth: i64, sums: &mut [u64]) -> Result<(), String> {
+        let step = |sum: u64, a: [i32; 2], b: [i32; 2]| {
+            let both = a[0].wrapping_mul(b[0]).wrapping_add(a[1].wrapping_mul(b[1]));
+            u64::from((sum as u32).wrapping_add(both as u32))
+        };
+        for q in 0..depth {
+            let a = self.words(&m.a, i * m.a.row, q)?.map(|w| i32::from(w as i16));
+            for (j, sum) in sums.iter_mut().enumerate() {
+                *sum = step(*sum, a, self.words(&m.b, j as i64, q)?.map(|w| i32::from(w as i16)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Row `i` of a product of bf16 in pairs.
     fn pairs(&mut self, m: &Mma, i: i64, depth: i64, sums: &mut [u64]) -> Result<(), String> {
         for q in 0..depth {
             let a = self.pair(&m.a, i * m.a.row, q)?;
@@ -324,20 +343,22 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The even and the odd factor of step `q`.
+    /// The even and the odd bf16 of step `q`.
     fn pair(&mut self, p: &Panel, offset: i64, q: i64) -> Result<[f32; 2], String> {
+        Ok(self.words(p, offset, q)?.map(|w| f32::from_bits(u32::from(w) << 16)))
+    }
+
+    /// The bits of the even and the odd factor of step `q`.
+    fn words(&mut self, p: &Panel, offset: i64, q: i64) -> Result<[u16; 2], String> {
         let at = self.index(&p.at, 0) + offset;
         let point = self.point;
         let memory = &mut self.memory[p.buf as usize];
-        let high = |w: u64| f32::from_bits((w as u32) << 16);
-        if self.k.bufs[p.buf as usize].dtype == DType::Bf16 {
-            return Ok([
-                high(memory.read(at + 2 * q * p.step, point)?),
-                high(memory.read(at + (2 * q + 1) * p.step, point)?),
-            ]);
+        if self.k.bufs[p.buf as usize].dtype != DType::I32 {
+            let word = |n: i64| memory.read(at + n * p.step, point);
+            return Ok([word(2 * q)? as u16, word(2 * q + 1)? as u16]);
         }
         let pair = memory.read(at + q * p.step, point)?;
-        Ok([high(pair), f32::from_bits(pair as u32 & 0xffff_0000)])
+        Ok([pair as u16, (pair >> 16) as u16])
     }
 
     fn mma(&mut self, m: &Mma) -> Result<(), String> {
@@ -358,6 +379,7 @@ impl Machine<'_> {
             if m.order.is_paired() {
                 match m.order {
                     Order::Units => self.units(m, i, depth, &mut row.words)?,
+                    _ if m.kind == Kind::I32 => self.pairs_of_ints(m, i, depth, &mut row.words)?,
                     _ => self.pairs(m, i, depth, &mut row.words)?,
                 }
                 results.push(row);

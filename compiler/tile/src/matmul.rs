@@ -67,7 +67,7 @@ struct Product<'s> {
     order: Order,
     /// By the processor's unit for matrices.
     matrix_unit: bool,
-    /// What the factors are: the accumulator's type, or bf16 that is taken in pairs.
+    /// What the factors are: the accumulator's type, or bf16 or i16 that is taken in pairs.
     factor: DType,
     kind: Kind,
     lanes: u32,

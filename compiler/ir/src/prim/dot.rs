@@ -168,13 +168,18 @@ impl Primitive for Dot {
         let within = (self.steps == Steps::To).then(|| m.offset(1));
         let beyond = (self.steps == Steps::From && rows > 1).then(|| m.clone());
         let place = |x: &Index, y: &Index| -> Vec<Index> { batch.iter().chain([x, y]).cloned().collect() };
-        let factor = if self.order.is_paired() { DType::Bf16 } else { accum };
+        let (accum, order) = self.of_ints(graph, node, depth).unwrap_or((accum, self.order));
+        let factor = match (order.is_paired(), accum) {
+            (true, DType::I32) => DType::I16,
+            (true, _) => DType::Bf16,
+            (false, _) => accum,
+        };
         let x = b.value(left, &place(m, &Index::var(k)), &[], Real)?;
         let x = factor_of(b, x, factor);
         let y = b.value(right, &place(&Index::var(k), c), &[], Real)?;
         let y = factor_of(b, y, factor);
         let start = start.first().map(|&s| b.value(s, q.at, &[], Real)).transpose()?;
-        let v = b.push(ValueOp::Dot { a: x, b: y, axis: k, within, beyond, start, order: self.order }, accum);
+        let v = b.push(ValueOp::Dot { a: x, b: y, axis: k, within, beyond, start, order }, accum);
         Ok(b.cast(v, node.ty.dtype))
     }
 
@@ -237,6 +242,20 @@ fn product(a: TypeRef, b: TypeRef, accum: DType, result: TypeRef) -> rule::Check
 }
 
 /// A value as the product multiplies it: of tf32 the number of 10 fraction bits.
+impl Dot {
+    /// The accumulators and the order of a product of ints, where they are not what the graph says: sums wrap as their result
+    /// does, and factors of at most 16 bits come in pairs.
+    fn of_ints(&self, graph: &Graph, node: &Node, depth: u64) -> Option<(DType, Order)> {
+        let sums = matches!(self.accum, DType::I64 | DType::I32);
+        if !sums || !matches!(node.ty.dtype, DType::I8 | DType::U8 | DType::I16 | DType::I32) {
+            return None;
+        }
+        let short = |o: &NodeId| matches!(graph.ty(*o).dtype, DType::I8 | DType::U8 | DType::I16);
+        let pairs = self.steps == Steps::All && depth.is_multiple_of(2) && node.operands.iter().all(short);
+        Some((DType::I32, if pairs { Order::Pairs } else { Order::Chain }))
+    }
+}
+
 fn factor_of(b: &mut Body, v: ValueId, factor: DType) -> ValueId {
     let v = if b.s.value(v).dtype == DType::Tf32 { b.push(ValueOp::RoundTf32(v), DType::F32) } else { v };
     b.cast(v, factor)

@@ -3,6 +3,7 @@
 use super::{Directive, Schedule, Store, ValueId, ValueOp};
 use crate::index::{Index, Var};
 use std::collections::BTreeSet;
+use tessera_ops::prim::Order;
 use tessera_base::DType;
 use tessera_ops::map::{Gives, MapOp};
 
@@ -92,8 +93,13 @@ fn value(s: &Schedule, i: usize) -> Result<(), String> {
             if paired && (bounds().count() > 0 || !s.extent(*axis).is_multiple_of(2)) {
                 return Err(format!("factors in {} have an even number of steps, and rows take all", order.name()));
             }
-            same(if paired { DType::Bf16 } else { v.dtype }, dtype(*a))?;
-            same(if paired { DType::F32 } else { v.dtype }, v.dtype)?;
+            let factor = match (order, v.dtype) {
+                (Order::Chain, sum) => sum,
+                (Order::Pairs, DType::I32) => DType::I16,
+                (_, DType::F32) => DType::Bf16,
+                (order, sum) => return Err(format!("no sums in {sum} are made in {}", order.name())),
+            };
+            same(factor, dtype(*a))?;
             same(dtype(*a), dtype(*b))?;
             if let Some(start) = start {
                 same(v.dtype, dtype(*start))?;

@@ -204,8 +204,9 @@ impl Checker<'_> {
                 fits(*acc, ty.kind).and_then(|()| fits(*value, ty.kind))
             }
             Def::Pair { even, odd } => {
-                fits(*even, Kind::F32)?;
-                fits(*odd, Kind::F32)?;
+                let factor = if self.ty(*even)?.kind == Kind::I16 { Kind::I16 } else { Kind::F32 };
+                fits(*even, factor)?;
+                fits(*odd, factor)?;
                 is(Some(Kind::I32))
             }
             Def::Lanes { arg, .. } => {
@@ -264,7 +265,11 @@ impl Checker<'_> {
             let Panel { buf, at, .. } = p;
             let b = self.buf(*buf)?;
             let plain = kind_of(b.dtype) == Some(m.kind) && b.dtype.compute() == b.dtype;
-            let paired = matches!(b.dtype, DType::Bf16 | DType::I32) && m.kind == Kind::F32;
+            let paired = match m.kind {
+                Kind::F32 => matches!(b.dtype, DType::Bf16 | DType::I32),
+                Kind::I32 => matches!(b.dtype, DType::I16 | DType::I32) && m.order == Order::Pairs,
+                _ => false,
+            };
             let factor = !std::ptr::eq(p, &m.c);
             if !(if m.order.is_paired() && factor { paired } else { plain }) {
                 return Err(format!("`{}` does not hold the kind of the product", b.name));

@@ -7,6 +7,7 @@ use crate::{LowerError, Step};
 use tessera_ir::index::{Index, Var, delinear};
 use tessera_ir::schedule::{ValueId, ValueOp};
 use tessera_ir::tile::{Def, LANE, POINT, Panel, Val};
+use tessera_ops::map::kind_of;
 use tessera_ops::scalar::Kind;
 
 /// Packed elements that are worth a thread's wake-up.
@@ -96,6 +97,11 @@ impl<'s> Product<'s> {
         }
     }
 
+    /// The kind of the factors' values.
+    fn factor_kind(&self) -> Result<Kind, LowerError> {
+        kind_of(self.factor).ok_or(LowerError(format!("a product of {}", self.factor)))
+    }
+
     /// Whether rows of the left factor, which are kept as rows, lie across memory, and a tile has whole squares of lanes.
     fn left_is_turned(&self) -> bool {
         let whole = self.mc.is_multiple_of(self.lanes as u64) || self.mc >= self.extent(self.m);
@@ -125,7 +131,7 @@ impl<'s> Product<'s> {
                             // Steps beyond the last repeat one that exists; they are not stored.
                             from.push(if j < steps.size { n.eval(self.left)? } else { from[0] });
                         }
-                        let to = n.transpose(from, self.kind);
+                        let to = n.transpose(from, self.factor_kind()?);
                         let inside = Index::var(q).times(lanes as i64).minus(&block.times(self.kc as i64));
                         n.valid = steps.size;
                         for (i, row) in to.into_iter().enumerate().take(rows.size as usize) {
@@ -367,7 +373,7 @@ impl<'s> Product<'s> {
                     from.push(if j < cols { n.eval(self.right)? } else { from[0] });
                 }
                 n.valid = lanes;
-                let to = n.transpose(from, self.kind);
+                let to = n.transpose(from, self.factor_kind()?);
                 let inside = Index::var(q).minus(&block.times((self.kc / lanes as u64) as i64));
                 let inside = if self.blocks() > 1 { inside } else { Index::var(q) };
                 n.valid = cols;
