@@ -59,6 +59,7 @@ pub fn machine(random: &mut Random) -> Machine {
         vector_bytes: random.pick(&[16, 32, 64]),
         vector_registers: random.pick(&[16, 32]),
         bf16: tessera_ops::prim::Order::Chain,
+        block_products: false,
         l1_bytes: random.pick(&[256, 1 << 10, 32 << 10]),
         l2_bytes: random.pick(&[2 << 10, 16 << 10, 1 << 20]),
         l3_bytes: random.pick(&[4 << 10, 64 << 10, 16 << 20]),

@@ -22,7 +22,7 @@ const SEVERAL: &[(&str, u64)] = &[
 
 #[test]
 fn representative_programs_are_compiled() {
-    let bench = Bench::new();
+    let bench = Bench::with(Some(tessera_schedule::reference()));
     let mut wrong = vec![];
     for case in representative::compiled() {
         let graph = bench.backend.optimise(&case.graph);

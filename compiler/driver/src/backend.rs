@@ -34,6 +34,7 @@ use tessera_ir::reference::{self, ArrayRef, EvalError, Summation};
 use tessera_ir::schedule::{Machine, Schedule};
 use tessera_ir::tile;
 use tessera_ops::prim::Prim;
+use tessera_runtime::block_quant;
 use tessera_runtime::device::Device;
 use tessera_runtime::fault::Fault;
 use tessera_runtime::math;
@@ -169,7 +170,10 @@ impl Backend {
             true => tessera_graph::optimise_in_full(graph),
             false => tessera_graph::optimise(graph),
         };
-        let graph = tessera_graph::product_order::run(graph, self.machine.bf16);
+        let mut graph = tessera_graph::product_order::run(graph, self.machine.bf16);
+        if self.machine.block_products {
+            graph = tessera_graph::block_products::run(graph, &block_quant::in_registers);
+        }
         tessera_graph::verified(&graph, "the pipeline");
         graph
     }

@@ -10,7 +10,7 @@ pub mod feed;
 use crate::ask;
 use crate::backend::Backend;
 use crate::cli::{Ir, OfFunction};
-use crate::program::{Setup, checked, out, prepare};
+use crate::program::{Setup, checked, is_reference, out, prepare};
 use crate::regions::as_run;
 use feed::Level;
 use std::collections::BTreeSet;
@@ -278,7 +278,9 @@ fn kernel(kernel: &Kernel, ir: Ir) -> Result<String, Box<Diagnostic>> {
         return Ok(tessera_ir::tile::text::print(kernel));
     }
     let what = if ir == Ir::Llvm { Emission::Ir } else { Emission::Assembly };
-    let text = HostTarget::host().and_then(|t| tessera_llvm::text(kernel, &t, what));
+    // Texts of LLVM IR that are compared are those of one machine; assembly is always this one's.
+    let same = |host: HostTarget| if what == Emission::Ir && is_reference() { host.reference() } else { host };
+    let text = HostTarget::host().map(same).and_then(|t| tessera_llvm::text(kernel, &t, what));
     text.map_err(|e| Box::new(e.diagnostic(Span::NONE)))
 }
 

@@ -76,8 +76,7 @@ impl Setup {
 
     /// The machine that kernels are made for.
     pub fn machine(&self) -> Machine {
-        // Schedules that do not depend on where they are looked at.
-        match std::env::var_os("TESSERA_MACHINE").is_some_and(|m| m == "reference") {
+        match is_reference() {
             true => tessera_schedule::reference(),
             false => tessera_schedule::host(),
         }
@@ -100,6 +99,11 @@ impl Setup {
         let mut err = std::io::stderr().lock();
         render(&mut err, diagnostics, &Texts(sources), self.style);
     }
+}
+
+/// Whether schedules and texts are asked for that do not depend on where they are looked at.
+pub fn is_reference() -> bool {
+    std::env::var_os("TESSERA_MACHINE").is_some_and(|m| m == "reference")
 }
 
 /// The result of checking a file.

@@ -11,6 +11,7 @@ pub mod late_exchanges;
 pub mod merge_equal;
 pub mod narrow;
 pub mod product_order;
+pub mod block_products;
 pub mod place_buffers;
 pub mod remove_unused;
 pub mod recompute;

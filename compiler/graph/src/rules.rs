@@ -1,7 +1,6 @@
 //! Rewrite rules: named, directional, each with its class. One file a topic.
 
 pub mod arithmetic;
-pub mod block_quant;
 pub mod fast;
 pub mod views;
 
@@ -42,5 +41,5 @@ pub struct Rule {
 
 /// Every rule, in the order of trial.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
-    views::RULES.iter().chain(arithmetic::RULES).chain(block_quant::RULES).chain(fast::RULES)
+    views::RULES.iter().chain(arithmetic::RULES).chain(fast::RULES)
 }

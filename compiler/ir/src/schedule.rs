@@ -212,6 +212,8 @@ pub struct Machine {
     pub vector_registers: u32,
     /// How products of bf16 numbers are summed: the one thing of a machine that results depend on.
     pub bf16: Order,
+    /// Whether code of the runtime multiplies by numbers in blocks in registers; the bits are those of kernels.
+    pub block_products: bool,
     pub l1_bytes: u64,
     pub l2_bytes: u64,
     /// Last-level cache.

@@ -1,12 +1,12 @@
 //! Tile IR to LLVM IR: one function per kernel, loops as they stand, values as vectors.
 
-use crate::{HostTarget, LlvmError};
 use crate::extremes::{self, Extreme};
 use crate::instr::{Builder, IntPred, RealPred, V};
 use crate::matrix_registers;
 use crate::memory::By;
 use crate::program;
 use crate::random_words;
+use crate::{HostTarget, LlvmError};
 use std::collections::HashMap;
 use tessera_base::DType;
 use tessera_ir::index::{Index, Term, Var};

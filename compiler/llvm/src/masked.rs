@@ -14,6 +14,12 @@ pub struct Mask {
     pub lanes: Option<V>,
 }
 
+impl Mask {
+    pub fn touches_all(&self) -> bool {
+        self.held.is_none() && self.lanes.is_none()
+    }
+}
+
 /// The lanes of a part.
 enum Touched {
     None,
@@ -77,6 +83,9 @@ impl Emitter<'_> {
 
     /// `lanes` elements, more than one, from `p` on; zero where a lane is not touched.
     pub fn masked_load(&self, of: Elements, lanes: u32, p: V, mask: Mask) -> V {
+        if mask.touches_all() {
+            return self.b.load(self.b.vec(of.ty, lanes), p, of.bytes);
+        }
         let part = self.part(lanes, of.bytes).max(2);
         let ty = self.b.vec(of.ty, part);
         let one = |first: u32| {
@@ -115,6 +124,9 @@ impl Emitter<'_> {
 
     /// Stores those of `lanes` elements, more than one, that are touched.
     pub fn masked_store(&self, of: Elements, lanes: u32, value: V, p: V, mask: Mask) {
+        if mask.touches_all() {
+            return self.b.store(value, p, of.bytes, false);
+        }
         let part = self.part(lanes, of.bytes).max(2);
         for first in (0..lanes).step_by(part as usize) {
             let p = self.b.offset(p, self.b.i64(i64::from(first * of.bytes)));

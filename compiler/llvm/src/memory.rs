@@ -324,11 +324,12 @@ impl Emitter<'_> {
                     return Ok(());
                 }
                 let mask = self.mask(to, lanes)?;
-                let whole = mask.held.is_none() && mask.lanes.is_none();
-                if whole && stream && self.streaming && in_steps_of(&to.at.without(LANE), (64 / align).min(lanes)) {
+                if mask.touches_all()
+                    && stream
+                    && self.streaming
+                    && in_steps_of(&to.at.without(LANE), (64 / align).min(lanes))
+                {
                     self.b.store(value, p, (align * lanes).min(64), true);
-                } else if whole {
-                    self.b.store(value, p, align, false);
                 } else {
                     self.masked_store(self.elements(dtype), lanes, value, p, mask);
                 }

@@ -30,6 +30,12 @@ impl HostTarget {
         HostTarget { cpu: cpu.into(), features: features.join(","), ..self.clone() }
     }
 
+    /// A machine of the kind that most are today, the same everywhere: for texts that are compared.
+    pub fn reference(&self) -> HostTarget {
+        let features = "+sse2,+avx,+avx2,+fma,+f16c,+avx512f,+avx512bw,+avx512dq,+avx512vl";
+        HostTarget { cpu: "x86-64-v4".into(), features: features.into(), ..self.clone() }
+    }
+
     /// What tells this machine's object code from another's: part of every cache key.
     /// Asks the CPU, not LLVM; microseconds.
     pub fn fingerprint() -> String {

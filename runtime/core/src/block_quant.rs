@@ -43,27 +43,23 @@ enum Way {
     /// In registers of 512 bits, for the formats that have code for it.
     #[cfg(target_arch = "x86_64")]
     Registers,
-    #[cfg(target_arch = "x86_64")]
-    Wide,
-    #[cfg(target_arch = "x86_64")]
-    Fma,
     Plain,
 }
 
 impl Way {
     fn best(format: Blocks) -> Way {
         #[cfg(target_arch = "x86_64")]
-        {
-            if std::arch::is_x86_feature_detected!("avx512f") {
-                return if avx512::covers(format) { Way::Registers } else { Way::Wide };
-            }
-            if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
-                return Way::Fma;
-            }
+        if std::arch::is_x86_feature_detected!("avx512f") && avx512::covers(format) {
+            return Way::Registers;
         }
         let _ = format;
         Way::Plain
     }
+}
+
+/// Whether blocks of a format are turned in registers on this machine: then a product here takes less time than a kernel.
+pub fn in_registers(format: Blocks) -> bool {
+    Way::best(format) != Way::Plain
 }
 
 /// `x[m, k] @ blocks[n, …]` turned, into `out[m, n]`: all as bytes, which must be as many as the
@@ -104,21 +100,14 @@ fn floats(bytes: &[u8]) -> Cow<'_, [f32]> {
 impl Product<'_> {
     fn panel(&self, way: Way, panel: usize) {
         match way {
-            // SAFETY: these ways are taken where the processor has the instructions.
+            // SAFETY: this way is taken where the processor has the instructions.
             #[cfg(target_arch = "x86_64")]
             Way::Registers => unsafe { avx512::panel(self, panel) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Way::Wide => unsafe { wide(self, panel) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Way::Fma => unsafe { fma(self, panel) },
             Way::Plain => self.through_buffer(panel),
         }
     }
 
     /// Turns a block of each column into a buffer and multiplies from there.
-    #[inline(always)]
     fn through_buffer(&self, panel: usize) {
         let (elems, bytes) = (self.format.elems(), self.format.bytes());
         let first = panel * COLUMNS;
@@ -153,22 +142,6 @@ impl Product<'_> {
             }
         }
     }
-}
-
-/// # Safety
-/// The processor has these instructions.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma,f16c")]
-fn wide(p: &Product, panel: usize) {
-    p.through_buffer(panel);
-}
-
-/// # Safety
-/// The processor has these instructions.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn fma(p: &Product, panel: usize) {
-    p.through_buffer(panel);
 }
 
 #[cfg(test)]
@@ -215,11 +188,8 @@ mod tests {
         let mut ways = vec![Way::Plain];
         #[cfg(target_arch = "x86_64")]
         {
-            if std::arch::is_x86_feature_detected!("fma") {
-                ways.push(Way::Fma);
-            }
-            if std::arch::is_x86_feature_detected!("avx512dq") {
-                ways.extend([Way::Wide, Way::Registers]);
+            if std::arch::is_x86_feature_detected!("avx512f") {
+                ways.push(Way::Registers);
             }
         }
         let pool = Pool::new(2);

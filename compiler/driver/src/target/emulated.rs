@@ -22,7 +22,7 @@ impl Target for Emulated {
     }
 
     fn machine(&self) -> Machine {
-        tessera_schedule::host()
+        Machine { block_products: false, ..tessera_schedule::host() }
     }
 
     fn fingerprint(&self) -> String {

@@ -81,7 +81,7 @@ impl Primitive for Dequantize {
     }
 
     fn flags(&self) -> Flags {
-        Flags { work: true, step: false, selects: false, cheap: false, kept: false }
+        Flags { work: true, step: false, selects: false, cheap: true, kept: false }
     }
 
     fn word(&self) -> Word {

@@ -3,9 +3,9 @@
 use super::{Directive, Schedule, Store, ValueId, ValueOp};
 use crate::index::{Index, Var};
 use std::collections::BTreeSet;
-use tessera_ops::prim::Order;
 use tessera_base::DType;
 use tessera_ops::map::{Gives, MapOp};
+use tessera_ops::prim::Order;
 
 /// Checks order, types, bounds that are certain to be broken, one-to-one stores, and that
 /// directives name axes.

@@ -185,6 +185,7 @@ fn some_machine(random: &mut Random) -> Machine {
             vector_bytes: 16,
             vector_registers: 16,
             bf16: tessera_ops::prim::Order::Chain,
+            block_products: false,
             l1_bytes: 1 << 10,
             l2_bytes: 4 << 10,
             l3_bytes: 8 << 10,

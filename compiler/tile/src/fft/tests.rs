@@ -12,6 +12,7 @@ fn machine(vector_bytes: u32) -> Machine {
         vector_bytes,
         vector_registers: 32,
         bf16: tessera_ops::prim::Order::Chain,
+        block_products: false,
         l1_bytes: 1 << 15,
         l2_bytes: 1 << 20,
         l3_bytes: 1 << 25,

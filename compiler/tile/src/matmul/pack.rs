@@ -40,9 +40,16 @@ impl<'s> Product<'s> {
         !self.matrix_unit && self.runs_along(self.left, self.m)
     }
 
-    /// Whether a load behind `v` is contiguous along k.
+    /// Whether a load behind `v` is contiguous along k, in whole vectors at least: numbers in blocks are.
     fn runs_deep(&self, v: ValueId) -> bool {
-        let here = matches!(&self.s.value(v).op, ValueOp::Load { at, .. } if at.stride(self.k) == Some(1));
+        let lanes = self.lanes as i64;
+        // No axis has this number.
+        let lane = Var(self.s.axes.len() as u32);
+        let vector = Index::var(self.k).times(lanes).plus(&Index::var(lane));
+        let ranges = |x: Var| if x == lane { (0, lanes - 1) } else { self.s.range(x) };
+        let deep =
+            |at: &Index| at.substitute(&|x| (x == self.k).then(|| vector.clone()), &ranges).stride(lane) == Some(1);
+        let here = matches!(&self.s.value(v).op, ValueOp::Load { at, .. } if deep(at));
         here || self.s.args(v).into_iter().any(|a| self.runs_deep(a))
     }
 
