@@ -21,7 +21,7 @@ use tessera_core::ir::InstId;
 use tessera_core::walk::{called, each_expr_in};
 use tessera_ir::graph::Graph;
 use tessera_ir::tile::Kernel;
-use tessera_llvm::{Emission, HostTarget};
+use tessera_llvm::{Emission, HostTarget, LlvmError};
 use tessera_lower as lower;
 use tessera_resolve::source::{Loaded, SourceMap};
 
@@ -272,15 +272,19 @@ pub fn text_of(backend: &Backend, graph: &Graph, ir: Ir) -> Result<String, Box<D
     Ok(text)
 }
 
+/// What LLVM IR and assembly are made for: this machine, or the one of texts that are compared.
+fn machine_of_texts() -> Result<HostTarget, LlvmError> {
+    let host = HostTarget::host()?;
+    Ok(if is_reference() { host.reference() } else { host })
+}
+
 /// A kernel as Tile IR, LLVM IR or assembly.
 fn kernel(kernel: &Kernel, ir: Ir) -> Result<String, Box<Diagnostic>> {
     if ir == Ir::Tile {
         return Ok(tessera_ir::tile::text::print(kernel));
     }
     let what = if ir == Ir::Llvm { Emission::Ir } else { Emission::Assembly };
-    // Texts of LLVM IR that are compared are those of one machine; assembly is always this one's.
-    let same = |host: HostTarget| if what == Emission::Ir && is_reference() { host.reference() } else { host };
-    let text = HostTarget::host().map(same).and_then(|t| tessera_llvm::text(kernel, &t, what));
+    let text = machine_of_texts().and_then(|t| tessera_llvm::text(kernel, &t, what));
     text.map_err(|e| Box::new(e.diagnostic(Span::NONE)))
 }
 

@@ -78,7 +78,7 @@ impl Setup {
     pub fn machine(&self) -> Machine {
         match is_reference() {
             true => tessera_schedule::reference(),
-            false => tessera_schedule::host(),
+            false => target::of(self.global.checked).machine(),
         }
     }
 

@@ -16,7 +16,6 @@ use tessera_ir::products::{self, Products};
 use tessera_ir::schedule::{self, Schedule};
 use tessera_ir::text::{Op, TextError, parse};
 use tessera_ir::tile::{self, Kernel};
-use tessera_llvm::HostTarget;
 use tessera_resolve::source::SourceMap;
 
 /// What a text is of.
@@ -255,7 +254,7 @@ fn llvm(text: &str, ir: Ir) -> Result<String, Box<Diagnostic>> {
             module.lines().for_each(|l| out.push_str(&format!("{}{}\n", comment(ir), l.trim_start_matches(';'))));
             continue;
         }
-        let made = HostTarget::host().and_then(|target| tessera_llvm::again(&module, &target, ir == Ir::Asm));
+        let made = super::machine_of_texts().and_then(|target| tessera_llvm::again(&module, &target, ir == Ir::Asm));
         out.push_str(&made.map_err(|e| Box::new(e.diagnostic(Span::NONE)))?);
     }
     Ok(out)

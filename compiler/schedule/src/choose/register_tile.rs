@@ -24,9 +24,16 @@ pub fn registers(m: u64, n: u64, lanes: u32, registers: u32) -> (u32, u32) {
     let rows = |vectors: u32| m.div_ceil(m.div_ceil(fits(vectors) as u64).max(1)).max(1) as u32;
     // As many vectors as still hold all rows; for tall products the fullest tile of two or three.
     let all = (2..=wide).rev().find(|v| fits(*v) as u64 >= m);
-    let tall = (1..=wide.min(3)).max_by_key(|v| (rows(*v) * v, *v == 2));
+    let tall = (1..=wide.min(3)).max_by_key(|v| (multiplied(rows(*v), *v), rows(*v) * v, *v == 2));
     let vectors = all.or(tall).unwrap_or(1);
     (rows(vectors), vectors)
+}
+
+/// Of a step of `rows` by `vectors`: multiply-adds in the time that its loads leave them, in thousandths. A processor loads two
+/// vectors or broadcasts while it does two multiply-adds: each vector and each row is one.
+fn multiplied(rows: u32, vectors: u32) -> u32 {
+    let (steps, loads) = (rows * vectors, rows + vectors);
+    1000 * steps / steps.max(loads).max(1)
 }
 
 /// A block of about `most` that divides `extent` evenly in multiples of `unit`.
