@@ -29,7 +29,7 @@ pub fn binary() -> PathBuf {
 }
 
 /// Time after which a run counts as hanging.
-pub const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_secs(150);
 
 /// Runs the program in `dir` with a cache of its own.
 pub fn run_in(dir: &Path, args: &[&str], input: &str) -> std::io::Result<Ran> {

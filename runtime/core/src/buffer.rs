@@ -71,7 +71,7 @@ impl Buffer {
         // SAFETY: the layout has a size above zero.
         let ptr = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
         let ptr = NonNull::new(ptr).ok_or(fail)?;
-        recycle::prefer_large_pages(ptr, layout.size());
+        recycle::prefer_large_pages(ptr, Layout::size(&layout));
         let mut new = Buffer { ptr, len: size, capacity: size, map: None };
         if !zeroed {
             poison::spoil(new.bytes_mut());
