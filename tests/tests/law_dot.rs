@@ -97,7 +97,7 @@ fn ints_with_narrow_results() {
     let mut cases = vec![];
     let mut random = tessera_tests::random::Random::new(23);
     for case in 0..120 {
-        let dtype = random.pick(&[DType::I8, DType::U8, DType::I16, DType::I16, DType::I32]);
+        let dtype = random.pick(&[DType::I8, DType::U8, DType::I16, DType::I16, DType::I32, DType::Bool]);
         let [m, n] = [(); 2].map(|()| random.pick(&[1, 2, 5, 8, 15, 16, 17, 33, 70]));
         let k = random.pick(&[1, 2, 3, 8, 30, 31, 64, 160, 1030, 4100]);
         let batch = random.pick(&[&[][..], &[], &[2]]);

@@ -243,7 +243,9 @@ impl Emitter<'_> {
         if buf.elems == 0 {
             return self.decode(self.b.zero(ty), dtype, lanes);
         }
-        let raw = match self.lanes_of(access, by, lanes) {
+        // One element under a guard is a choice, as all lanes at one place are.
+        let lie = if lanes == 1 { Lanes::Same } else { self.lanes_of(access, by, lanes) };
+        let raw = match lie {
             Lanes::Same => {
                 let held = self.guards(&access.guards, 1)?;
                 let at = self.element_offset(&access.at, by, 1)?;
@@ -255,10 +257,7 @@ impl Emitter<'_> {
             }
             Lanes::Contiguous => {
                 let p = self.address(access.buf, self.element_offset(&access.at.without(LANE), by, 1)?, 1);
-                match lanes {
-                    1 => self.b.load(ty, p, align),
-                    _ => self.masked_load(self.elements(dtype), lanes, p, self.mask(access, lanes)?),
-                }
+                self.masked_load(self.elements(dtype), lanes, p, self.mask(access, lanes)?)
             }
             Lanes::Second => self.load_pairs(access, lanes)?,
             Lanes::Strided(step) => {

@@ -1,8 +1,8 @@
 //! Devices: what has memory that kernels work in, and launches them.
 //!
-//! A plan runs on one device. The processor of the host (a [`Pool`](crate::pool::Pool)) works in the memory of the process; a device with memory
-//! of its own gets what a plan reads, and what it leaves is brought to the host when somebody asks for the bytes
-//! ([`crate::storage`]).
+//! A plan runs on one device. The processor of the host (a [`Pool`](crate::pool::Pool)) works in the memory of the process; a
+//! device with memory of its own gets what a plan reads, and what it leaves is brought to the host when somebody asks for the
+//! bytes ([`crate::storage`]).
 
 use crate::fault::Fault;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ pub trait Device: Send + Sync {
     /// What the device says.
     ///
     /// # Safety
-    /// Both ends are memory of this device with so many bytes, and they do not overlap unless they are the same.
+    /// Both ends are memory of this device with so many bytes, which may overlap.
     unsafe fn copy(&self, from: Address, to: Address, bytes: u64) -> Result<(), Fault>;
 
     /// Makes what lies there unreadable, where the process wants to see who reads what was not written

@@ -10,6 +10,7 @@ use tessera_llvm::{HostTarget, LlvmError};
 use tessera_runtime::device::Device;
 use tessera_runtime::pool::Pool;
 
+/// Object code is a relocatable file for this processor; a kernel is a function of the process.
 pub struct Cpu;
 
 impl Target for Cpu {

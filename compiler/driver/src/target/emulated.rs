@@ -14,6 +14,7 @@ use tessera_runtime::device::Device;
 use tessera_runtime::emulated::{EmulatedDevice, EmulatedKernel, Operand};
 use tessera_runtime::pool::Pool;
 
+/// Object code is the text of a kernel; a kernel is what the checked interpreter does with copies of its operands.
 pub struct Emulated;
 
 impl Target for Emulated {
