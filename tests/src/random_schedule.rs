@@ -29,6 +29,10 @@ pub fn redirect(s: &mut Schedule, random: &mut Random) {
         let most = if random.once_in(3) { 40 } else { 8 };
         let rows = 1 + random.below(most) as u32;
         out.push(Directive::Registers { rows, vectors: 1 + random.below(3) as u32 });
+        if random.once_in(2) {
+            let (unroll, distance) = (random.pick(&[1, 2, 3, 4, 8, 12]), random.pick(&[0, 1, 32]));
+            out.push(Directive::Steps { unroll, distance });
+        }
         for &axis in &reduced {
             let most = s.extent(axis).min(100) as usize + 2;
             out.push(Directive::Block { axis, size: 1 + random.below(most) as u64 });

@@ -164,6 +164,10 @@ pub enum Directive {
     Vectorize { axis: Var, lanes: u32 },
     /// Register tile of a product: `rows` by `vectors` vectors.
     Registers { rows: u32, vectors: u32 },
+    /// How the steps of a register tile are written: `unroll` of them in a row (of nested steps, at most so many), and lines
+    /// of the right factor asked for `distance` steps before they are read, where a panel of it is too large for the nearest
+    /// cache; 0 asks for none.
+    Steps { unroll: u32, distance: u32 },
     /// Length of a block along the contracted axis (KC).
     Block { axis: Var, size: u64 },
     /// Copies operand 0 or 1 of the product into panels first.

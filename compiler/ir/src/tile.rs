@@ -210,6 +210,10 @@ pub struct Mma {
     pub lead: Option<Index>,
     pub hops: Vec<(i64, i64)>,
     pub ahead: Vec<Panel>,
+    /// Steps that are written out in a row; of nested ones, at most so many.
+    pub unroll: u32,
+    /// Steps before which lines of the right factor are asked for; 0 asks for none.
+    pub distance: u32,
     pub fresh: Index,
     pub a: Panel,
     pub b: Panel,

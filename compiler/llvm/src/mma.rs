@@ -2,7 +2,7 @@
 //! element, in ascending k.
 //!
 //! Plain IR is enough: accumulators are phis, the row operand is broadcast from memory (the
-//! back end folds that into the multiply-add), k is unrolled by 4. Registers needed: rows ×
+//! back end folds that into the multiply-add), steps are unrolled. Registers needed: rows ×
 //! vectors accumulators, one per vector of the right operand, one broadcast.
 
 use crate::LlvmError;
@@ -15,15 +15,8 @@ use tessera_ir::tile::{Mma, Panel};
 use tessera_ops::prim::Order;
 use tessera_ops::scalar::Kind;
 
-const UNROLL: i64 = 4;
-/// Steps of the right factor that are asked for ahead.
-const AHEAD: i64 = 32;
-/// Elements of a panel that passes through the nearest cache.
-const PASSES: i64 = 16 << 10;
 /// Bytes of a line of the cache.
 const LINE: i64 = 64;
-/// Nested steps that are written out at most.
-const UNROLL_NESTED: i64 = 12;
 
 impl Emitter<'_> {
     pub fn mma(&mut self, m: &Mma) -> Result<(), LlvmError> {
@@ -59,12 +52,13 @@ impl Emitter<'_> {
             (a, b) = (self.step(m, a, &m.a, from), self.step(m, b, &m.b, from));
             depth = self.b.sub(depth, from);
         }
-        let rounds = self.b.and(depth, self.b.i64(-UNROLL));
-        if known.is_none_or(|d| d >= UNROLL) {
+        let unroll = i64::from(m.unroll);
+        let rounds = self.b.sub(depth, self.b.urem(depth, self.b.i64(unroll)));
+        if known.is_none_or(|d| d >= unroll) {
             // Addresses step with the loop.
             let mut carried: Vec<V> = [a, b].into_iter().chain(acc).collect();
             let asked = match known {
-                Some(d) if !m.ahead.is_empty() => d / UNROLL / m.rows as i64 * UNROLL,
+                Some(d) if !m.ahead.is_empty() => d / unroll / m.rows as i64 * unroll,
                 _ => 0,
             };
             if !m.ahead.is_empty() {
@@ -75,9 +69,9 @@ impl Emitter<'_> {
         }
         match known {
             Some(d) => {
-                let k = self.b.i64(d - d % UNROLL);
+                let k = self.b.i64(d - d % unroll);
                 let (a, b) = (self.step(m, a, &m.a, k), self.step(m, b, &m.b, k));
-                for u in 0..d % UNROLL {
+                for u in 0..d % unroll {
                     self.rank_one(m, a, b, u, &mut acc)?;
                 }
             }
@@ -99,12 +93,13 @@ impl Emitter<'_> {
 
     /// Steps `from..to`, whole rounds of them; carries both addresses and the accumulators.
     fn steps(&mut self, m: &Mma, from: V, to: V, carried: &[V]) -> Result<Vec<V>, LlvmError> {
-        self.raw_loop(from, to, UNROLL, carried, |e, _, carried| {
+        let unroll = i64::from(m.unroll);
+        self.raw_loop(from, to, unroll, carried, |e, _, carried| {
             let (a, b, mut acc) = (carried[0], carried[1], carried[2..].to_vec());
-            for u in 0..UNROLL {
+            for u in 0..unroll {
                 e.rank_one(m, a, b, u, &mut acc)?;
             }
-            let step = e.b.i64(UNROLL);
+            let step = e.b.i64(unroll);
             Ok([e.step(m, a, &m.a, step), e.step(m, b, &m.b, step)].into_iter().chain(acc).collect())
         })
     }
@@ -162,7 +157,7 @@ impl Emitter<'_> {
         let strides = (run_stride(m, level - 1), inner * m.b.step);
         // Runs of the level below that one round takes.
         let count = length / inner;
-        let most = (UNROLL_NESTED / inner).max(1);
+        let most = (i64::from(m.unroll) / inner).max(1);
         let copies = (1..=count).rev().find(|n| count % n == 0 && *n <= most).unwrap_or(1);
         let carried: Vec<V> = [a, b].into_iter().chain(acc).collect();
         let round = |e: &mut Self, carried: &[V]| -> Result<Vec<V>, LlvmError> {
@@ -308,7 +303,7 @@ impl Emitter<'_> {
 
     /// One step of k, `u` steps after the base addresses.
     fn rank_one(&self, m: &Mma, a: V, b: V, u: i64, acc: &mut [V]) -> Result<(), LlvmError> {
-        if asks_ahead(m) {
+        if m.distance > 0 {
             self.ask_ahead(m, b, u);
         }
         if m.order == Order::Pairs && m.kind == Kind::I32 {
@@ -325,7 +320,7 @@ impl Emitter<'_> {
     /// Asks for the lines of the right factor that a later step reads.
     fn ask_ahead(&self, m: &Mma, b: V, u: i64) {
         let bytes = self.element_bytes(&m.b);
-        let step = self.at(b, (u + AHEAD) * self.stride(m, &m.b), &m.b);
+        let step = self.at(b, (u + i64::from(m.distance)) * self.stride(m, &m.b), &m.b);
         for line in 0..(m.cols as i64 * bytes).div_euclid(LINE).max(1) {
             self.ask(self.b.offset(step, self.b.i64(line * LINE)), 3);
         }
@@ -375,13 +370,6 @@ impl Emitter<'_> {
             }
         }
     }
-}
-
-/// Whether a panel of the right factor passes through the nearest cache once per tile; what the
-/// processor finds ahead by itself ends with each page.
-fn asks_ahead(m: &Mma) -> bool {
-    let steps = m.depth.iter().filter_map(|d| d.as_constant()).min().unwrap_or(0);
-    m.hops.is_empty() && m.b.step <= 2 * m.cols as i64 && steps * m.b.step >= PASSES
 }
 
 /// Steps of a run of level `level`; one at level 0.

@@ -41,6 +41,11 @@ pub fn apply(s: &mut Schedule, hints: &KernelHints) {
         None => loops(s, hints),
     }
     if let Some(factor) = hints.unroll.filter(|n| *n > 1) {
+        for d in &mut s.directives {
+            if let Directive::Steps { unroll, .. } = d {
+                *unroll = factor;
+            }
+        }
         s.directives.push(Directive::Unroll(factor));
     }
 }

@@ -39,6 +39,9 @@ use tessera_ops::map::kind_of;
 use tessera_ops::prim::{Order, Scalar};
 use tessera_ops::scalar::Kind;
 
+/// Elements of a panel that passes through the nearest cache.
+const PASSES: i64 = 16 << 10;
+
 /// The product with its blocks.
 struct Product<'s> {
     s: &'s Schedule,
@@ -80,6 +83,9 @@ struct Product<'s> {
     pack_left: bool,
     pack_right: bool,
     grain: u64,
+    /// How steps are written, as [`Directive::Steps`] says.
+    unroll: u32,
+    distance: u32,
     /// Whether what the results read beside the product is asked for while the product is computed.
     prefetch: bool,
     /// How many of the results are computed from the product.
@@ -157,6 +163,8 @@ impl<'s> Product<'s> {
             pack_left: false,
             pack_right: false,
             grain: 1,
+            unroll: 4,
+            distance: 0,
             prefetch: false,
             results: s.stores.len(),
         };
@@ -170,6 +178,7 @@ impl<'s> Product<'s> {
                 Directive::Pack { operand: 0 } => p.pack_left = true,
                 Directive::Pack { operand: 1 } => p.pack_right = true,
                 Directive::Grain(g) => p.grain = *g,
+                Directive::Steps { unroll, distance } => (p.unroll, p.distance) = (*unroll, *distance),
                 Directive::Prefetch => p.prefetch = true,
                 Directive::MatrixUnit => p.matrix_unit = order == Order::Units && p.row.is_none(),
                 _ => {}
@@ -290,6 +299,17 @@ impl<'s> Product<'s> {
                 even.then_some(at)
             }
             _ => None,
+        }
+    }
+
+    /// Steps before which lines of a panel of the right factor are asked for: where it passes through the nearest cache
+    /// once per tile. What the processor finds ahead by itself ends with each page.
+    fn distance(&self, depth: &[Index], b: &Panel, cols: u32) -> u32 {
+        let steps = depth.iter().filter_map(|d| d.as_constant()).min().unwrap_or(0);
+        if self.order != Order::Units && b.step <= 2 * i64::from(cols) && steps * b.step >= PASSES {
+            self.distance
+        } else {
+            0
         }
     }
 
@@ -506,11 +526,13 @@ impl<'s> Compute<'_, 's> {
             order: p.order,
             half: p.half,
             matrix_unit: p.matrix_unit,
+            distance: if hops.is_empty() { p.distance(&depth, &b, columns.count) } else { 0 },
             depth,
             ramp,
             lead,
             hops,
             ahead,
+            unroll: p.unroll,
             fresh,
             a,
             b,

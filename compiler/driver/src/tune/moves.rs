@@ -70,6 +70,13 @@ fn product(s: &Schedule, out: &mut Vec<Vec<Directive>>) {
                 .map(|(rows, vectors)| Directive::Registers { rows, vectors })
                 .collect()
         }
+        Directive::Steps { unroll, distance } => {
+            let other = |n: u32| move |m: &u32| *m != n;
+            let unrolls = [2, 4, 8].into_iter().filter(other(*unroll));
+            let distances = [0, 16, 32, 64].into_iter().filter(other(*distance));
+            let unrolled = unrolls.map(|unroll| Directive::Steps { unroll, distance: *distance });
+            unrolled.chain(distances.map(|distance| Directive::Steps { unroll: *unroll, distance })).collect()
+        }
         Directive::Block { axis, size } => {
             sizes(*size, s.extent(*axis)).into_iter().map(|size| Directive::Block { axis: *axis, size }).collect()
         }

@@ -227,6 +227,9 @@ fn directive_op(d: &Directive, name: &dyn Fn(Var) -> String) -> Op {
         Directive::Registers { rows, vectors } => {
             ("registers", vec![int("rows", *rows as u64), int("vectors", *vectors as u64)])
         }
+        Directive::Steps { unroll, distance } => {
+            ("steps", vec![int("unroll", *unroll as u64), int("distance", *distance as u64)])
+        }
         Directive::Block { axis: a, size } => ("block", vec![axis(a), int("size", *size)]),
         Directive::Pack { operand } => ("pack", vec![int("operand", *operand as u64)]),
         Directive::SplitReduction => ("split_reduction", vec![]),
@@ -383,6 +386,7 @@ impl Reader {
             "tile" => Directive::Tile { axis: axis()?, size: u64_attr(op, "size")? },
             "vectorize" => Directive::Vectorize { axis: axis()?, lanes: u32_attr(op, "lanes")? },
             "registers" => Directive::Registers { rows: u32_attr(op, "rows")?, vectors: u32_attr(op, "vectors")? },
+            "steps" => Directive::Steps { unroll: u32_attr(op, "unroll")?, distance: u32_attr(op, "distance")? },
             "block" => Directive::Block { axis: axis()?, size: u64_attr(op, "size")? },
             "pack" => Directive::Pack { operand: u32_attr(op, "operand")? },
             "split_reduction" => Directive::SplitReduction,

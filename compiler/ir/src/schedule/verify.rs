@@ -195,6 +195,10 @@ fn directive(s: &Schedule, d: &Directive) -> Result<(), String> {
             Err(format!("a register tile of {rows} rows and {vectors} vectors"))
         }
         Directive::Registers { rows, vectors } => positive(*rows as u64).and_then(|()| positive(*vectors as u64)),
+        Directive::Steps { unroll, distance } if *unroll > 64 || *distance > 4096 => {
+            Err(format!("{unroll} steps in a row and lines asked for {distance} steps ahead"))
+        }
+        Directive::Steps { unroll, .. } => positive(*unroll as u64),
         Directive::Pack { operand } if *operand > 1 => Err("a product has operands 0 and 1".into()),
         Directive::Grain(n) => positive(*n),
         Directive::Unroll(n) if *n > 64 => Err(format!("{n} copies of a loop's body")),

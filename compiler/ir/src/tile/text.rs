@@ -181,7 +181,9 @@ impl Printer<'_> {
                     ("lanes".into(), Attr::Int(m.lanes as i64)),
                     ("depth".into(), self.indices(&m.depth)),
                     ("fresh".into(), self.index(&m.fresh)),
+                    ("unroll".into(), Attr::Int(m.unroll as i64)),
                 ];
+                line.attrs.extend((m.distance > 0).then(|| ("distance".into(), Attr::Int(m.distance as i64))));
                 if m.order != Order::Chain {
                     line.attrs.push(("order".into(), Attr::Str(m.order.name().into())));
                 }
@@ -445,6 +447,8 @@ impl Reader {
             ramp: bound("ramp")?,
             lead: bound("lead")?,
             hops: line.attr("hops").map(|_| line.ints("hops")).transpose()?.map_or_else(Vec::new, in_twos),
+            unroll: u32_attr(line, "unroll")?,
+            distance: line.attr("distance").map_or(Ok(0), |_| u32_attr(line, "distance"))?,
             fresh: self.parse_index(line, line.str("fresh")?)?,
             a: panel(0, "a", line.attr("a"))?,
             b: panel(1, "b", line.attr("b"))?,

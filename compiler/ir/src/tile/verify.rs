@@ -13,6 +13,9 @@ use tessera_ops::scalar::Kind;
 
 /// Vectors of the result of one product tile.
 const ACCUMULATORS_MAX: u64 = 4096;
+/// Steps of a product in a row, and steps before which it asks for lines.
+const UNROLL_MAX: u32 = 64;
+const DISTANCE_MAX: u32 = 4096;
 
 /// Checks scopes, types, operand order, lanes and bounds.
 pub fn verify(k: &Kernel) -> Result<(), String> {
@@ -289,6 +292,9 @@ impl Checker<'_> {
             if m.order != Order::Units || m.rows > 32 || m.cols > 32 || m.ramp.is_some() || m.lead.is_some() || !lie {
                 return Err("no unit for matrices computes this tile".into());
             }
+        }
+        if !(1..=UNROLL_MAX).contains(&m.unroll) || m.distance > DISTANCE_MAX {
+            return Err(format!("{} steps in a row, lines asked for {} steps ahead", m.unroll, m.distance));
         }
         if m.half && (m.order.is_paired() || m.kind != Kind::F32) {
             return Err("sums in f16 are f32 chains".into());

@@ -2,7 +2,7 @@
 //! how the second product divides the keys.
 
 use super::WAKE_NS;
-use super::register_tile::{UNIT_LANES, UNIT_ROWS, UNIT_ROWS_FEW, UNIT_STEPS_A_NS, balanced, registers};
+use super::register_tile::{STEPS, UNIT_LANES, UNIT_ROWS, UNIT_ROWS_FEW, UNIT_STEPS_A_NS, balanced, registers};
 use tessera_ir::schedule::attention::Attention;
 use tessera_ir::schedule::{Directive, Machine, Schedule, ValueOp};
 use tessera_ops::map::kind_of;
@@ -41,6 +41,7 @@ pub fn directives(s: &Schedule, machine: &Machine) -> Vec<Directive> {
     let block = balanced(m, room.clamp(rows as u64, ROWS_MAX.max(rows as u64)), rows as u64);
     let mut out = vec![
         Directive::Registers { rows, vectors },
+        STEPS,
         Directive::Vectorize { axis: strip.keys, lanes },
         Directive::Tile { axis: strip.rows, size: block },
     ];

@@ -2,7 +2,7 @@
 //! the lanes, so that neighbouring windows may lie any stride apart.
 
 use super::dot::lanes;
-use super::register_tile::balanced;
+use super::register_tile::{STEPS_NESTED, balanced};
 use super::{WAKE_NS, conv_rows, parallel_axes};
 use crate::axes;
 use tessera_ir::schedule::conv_windows::Windows;
@@ -81,6 +81,7 @@ pub fn directives(s: &mut Schedule, dot: ValueId, machine: &Machine) -> Option<V
         Directive::Swap,
         Directive::Windows,
         Directive::Registers { rows: rows as u32, vectors: vectors as u32 },
+        STEPS_NESTED,
         Directive::Vectorize { axis: n, lanes: lanes as u32 },
     ];
     if block < depth {

@@ -2,7 +2,8 @@
 //! blocks by cache size, packing.
 
 use super::register_tile::{
-    UNIT_COLUMNS, UNIT_LANES, UNIT_PANELS, UNIT_ROWS, UNIT_ROWS_FEW, UNIT_STEPS_A_NS, balanced, registers,
+    STEPS, STEPS_NESTED, UNIT_COLUMNS, UNIT_LANES, UNIT_PANELS, UNIT_ROWS, UNIT_ROWS_FEW, UNIT_STEPS_A_NS, balanced,
+    registers,
 };
 use super::{WAKE_NS, conv_rows, parallel_axes};
 use tessera_ir::index::Var;
@@ -99,6 +100,7 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
         false => registers(extent(m), packed_rows.unwrap_or(extent(n)), lanes, free),
     };
     out.push(Directive::Registers { rows, vectors });
+    out.push(if packed_rows.is_some() { STEPS_NESTED } else { STEPS });
     if unit {
         out.push(Directive::MatrixUnit);
     }

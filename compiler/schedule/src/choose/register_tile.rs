@@ -1,5 +1,7 @@
 //! Sizes of register tiles and of blocks, of vectors and of the unit for matrices.
 
+use tessera_ir::schedule::Directive;
+
 /// Vectors per register-tile row, at most; more spills.
 const VECTORS_MAX: u32 = 8;
 /// Rows of a register tile that is one vector wide, at most.
@@ -15,6 +17,11 @@ pub const UNIT_COLUMNS: u64 = 512;
 pub const UNIT_STEPS_A_NS: f64 = 400.0;
 /// f32 numbers in a row of its registers.
 pub const UNIT_LANES: u32 = 16;
+
+/// How the steps of a register tile are written. More in a row spare little; nested steps are short runs, and several of them
+/// go together.
+pub const STEPS: Directive = Directive::Steps { unroll: 4, distance: 32 };
+pub const STEPS_NESTED: Directive = Directive::Steps { unroll: 12, distance: 32 };
 
 /// Rows and vectors of the register tile: `rows·vectors` accumulators, `vectors` for the right
 /// operand and one broadcast fit the registers.
