@@ -266,7 +266,7 @@ const LARGEST_CYCLES: &[(&str, usize)] = &[
     ("compiler/ops", 2441),
     ("compiler/schedule", 784),
     ("compiler/shard", 890),
-    ("compiler/tile", 6212),
+    ("compiler/tile", 6294),
     ("compiler/trace", 6341),
     ("compiler/types", 1131),
     ("grammar", 991),

@@ -32,6 +32,11 @@ enum Lanes {
 /// A position that comes from data, with its lanes and the stride that it is multiplied by.
 pub type By = (V, u32, i64);
 
+/// Bytes beside a buffer that count as near: as good as surely there, or few vectors in any case.
+const NEAR: i64 = 16 << 10;
+/// Elements beyond a buffer at which nobody asks for a line.
+const FAR: i64 = 16 << 10;
+
 impl Emitter<'_> {
     /// The type of an element in memory.
     pub fn storage(&self, dtype: DType) -> T {
@@ -130,15 +135,20 @@ impl Emitter<'_> {
     /// Whether all values of a guard fit 32 bits: lanes then take half the registers.
     fn is_small(&self, g: &Guard) -> bool {
         const MOST: i64 = 1 << 30;
-        let (lo, hi) = g.index.range(&|v: Var| match v {
+        let (lo, hi) = self.range_of(&g.index);
+        [lo, hi, g.lo, g.hi].iter().all(|v| (-MOST..MOST).contains(v))
+    }
+
+    /// Bounds of an index.
+    fn range_of(&self, e: &Index) -> (i64, i64) {
+        e.range(&|v: Var| match v {
             POINT => (0, self.kernel.grid.min(i64::MAX as u64) as i64),
             LANE => (0, i64::from(LANES_MAX)),
             v => match self.kernel.vars.get((v.0 - FIRST_LOOP) as usize) {
                 Some(last) => (0, *last),
                 None => bug!("the variable {} is that of no loop", v.0),
             },
-        });
-        [lo, hi, g.lo, g.hi].iter().all(|v| (-MOST..MOST).contains(v))
+        })
     }
 
     /// A guard of lanes that are `stride` apart, in 32 bits.
@@ -169,7 +179,11 @@ impl Emitter<'_> {
 
     /// Asks for the line of an element, into the second-level cache.
     pub fn prefetch(&self, buf: u32, at: &Index) -> Result<(), LlvmError> {
-        self.ask(self.address(buf, self.index(at, 1)?, 1), 2);
+        let (lo, hi) = self.range_of(at);
+        let last = self.kernel.bufs[buf as usize].elems as i64 - 1;
+        let beyond = lo < -FAR || hi > last + FAR;
+        let at = self.index(at, 1)?;
+        self.ask(self.address(buf, if beyond { self.between(at, Some(0), last) } else { at }, 1), 2);
         Ok(())
     }
 
@@ -256,13 +270,14 @@ impl Emitter<'_> {
                 self.b.splat(v, lanes)
             }
             Lanes::Contiguous => {
-                let p = self.address(access.buf, self.element_offset(&access.at.without(LANE), by, 1)?, 1);
-                self.masked_load(self.elements(dtype), lanes, p, self.mask(access, lanes)?)
+                let mask = self.mask(access, lanes)?;
+                let p = self.first_address(access, by, mask, lanes)?;
+                self.masked_load(self.elements(dtype), lanes, p, mask)
             }
             Lanes::Second => self.load_pairs(access, lanes)?,
             Lanes::Strided(step) => {
-                let p = self.address(access.buf, self.element_offset(&access.at.without(LANE), by, 1)?, 1);
-                self.load_strided(p, step, access, lanes)?
+                let mask = self.mask(access, lanes)?;
+                self.load_strided(self.first_address(access, by, mask, lanes * step)?, step, access, mask, lanes)?
             }
             Lanes::Spread => {
                 let at = self.element_offset(&access.at, by, lanes)?;
@@ -273,10 +288,37 @@ impl Emitter<'_> {
         self.decode(raw, dtype, lanes)
     }
 
+    /// Where lane 0 of a vector of `span` elements reads. Where no lane reads anything that may be far from the buffer: the
+    /// nearest place beside it is taken then. A masked load of memory that is not there reads nothing, but takes a processor
+    /// more than a hundred cycles to find out.
+    fn first_address(&self, access: &Access, by: &[By], mask: Mask, span: u32) -> Result<V, LlvmError> {
+        let buf = &self.kernel.bufs[access.buf as usize];
+        let first = access.at.without(LANE);
+        let mut at = self.element_offset(&first, by, 1)?;
+        let (lo, hi) = self.range_of(&first);
+        let (least, most) = (1 - i64::from(span), buf.elems as i64 - 1);
+        let near = NEAR / buf.dtype.bytes() as i64;
+        let below = lo < least - near;
+        if !access.guards.is_empty() && by.is_empty() && (below || hi > most + near) {
+            at = match mask {
+                Mask { held: Some(held), lanes: None } => self.b.select(held, at, self.b.i64(0)),
+                _ => self.between(at, below.then_some(least), most),
+            };
+        }
+        Ok(self.address(access.buf, at, 1))
+    }
+
+    /// `at`, or the bound that it is beyond.
+    fn between(&self, at: V, least: Option<i64>, most: i64) -> V {
+        let most = self.b.i64(most);
+        let at = self.b.select(self.b.icmp(IntPred::LLVMIntSLT, at, most), at, most);
+        let Some(least) = least.map(|n| self.b.i64(n)) else { return at };
+        self.b.select(self.b.icmp(IntPred::LLVMIntSGT, at, least), at, least)
+    }
+
     /// Elements `step` apart: the vectors that hold them, of which only these are read, then put together.
-    fn load_strided(&self, p: V, step: u32, access: &Access, lanes: u32) -> Result<V, LlvmError> {
+    fn load_strided(&self, p: V, step: u32, access: &Access, mask: Mask, lanes: u32) -> Result<V, LlvmError> {
         let of = self.elements(self.kernel.bufs[access.buf as usize].dtype);
-        let mask = self.mask(access, lanes)?;
         let none = self.b.first_lanes(0, lanes);
         let wanted = mask.lanes.unwrap_or_else(|| self.b.first_lanes(lanes, lanes));
         let vector = |i: u32| {
