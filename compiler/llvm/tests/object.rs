@@ -5,6 +5,7 @@ mod support;
 use support::{Build, Random, compile};
 use tessera_base::DType;
 use tessera_llvm::{Emission, HostTarget};
+use tessera_ops::prim::Prim;
 
 fn target() -> HostTarget {
     HostTarget::host().unwrap_or_else(|e| panic!("{e}"))
@@ -76,4 +77,20 @@ fn nothing_is_contracted_or_reassociated() {
     }
     let assembly = tessera_llvm::text(kernel, &target(), Emission::Assembly).unwrap_or_else(|e| panic!("{e}"));
     assert!(!assembly.contains("vfmadd"), "{assembly}");
+}
+
+/// A masked load of memory that is not there reads nothing, but takes a processor more than a hundred cycles to find out: a part
+/// is not asked for where most of the whole lies beyond it.
+#[test]
+fn loads_stay_near_their_buffer() {
+    let mut b = Build::default();
+    let (x, y) = (b.input(&[100_000], DType::F32), b.input(&[100_000], DType::F32));
+    let root = b.push(Prim::Concat { axis: 0 }, &[x, y], &[200_000], DType::F32);
+    let c = compile(&b, root);
+    let ir = tessera_llvm::text(&c.lowered.steps[0].kernel, &target(), Emission::Optimized);
+    let ir = ir.unwrap_or_else(|e| panic!("{e}"));
+    assert!(ir.contains("llvm.masked.load"), "{ir}");
+    for bound in ["call i64 @llvm.smin.i64", "call i64 @llvm.smax.i64"] {
+        assert!(ir.contains(bound), "{ir}");
+    }
 }
