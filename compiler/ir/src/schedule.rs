@@ -166,7 +166,7 @@ pub enum Directive {
     Registers { rows: u32, vectors: u32 },
     /// How the steps of a register tile are written: `unroll` of them in a row (of nested steps, at most so many), and lines
     /// of the right factor asked for `distance` steps before they are read, where a panel of it is too large for the nearest
-    /// cache; 0 asks for none.
+    /// cache; 0 asks for none. Without this 4 and 0.
     Steps { unroll: u32, distance: u32 },
     /// Length of a block along the contracted axis (KC).
     Block { axis: Var, size: u64 },
