@@ -27,7 +27,7 @@ fn alone_by_design(graph: &Graph, id: NodeId) -> bool {
         Prim::Dot { steps: Steps::To, .. } if n.ty.shape.iter().rev().nth(1) == Some(&1) => true,
         // Of complex numbers kernels cover movement and sums.
         Prim::Dot { .. } | Prim::Cumulate { .. } | Prim::Reduce { .. } if operands(DType::C64) => true,
-        Prim::Fft(_) | Prim::BlockDot { .. } => true,
+        Prim::BlockDot { .. } => true,
         _ => n.ty.elems() == Some(0),
     }
 }

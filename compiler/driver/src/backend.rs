@@ -250,21 +250,6 @@ impl Backend {
                     continue;
                 }
                 let name = kernel_name(graph, &group);
-                if group.kind == GroupKind::Fft {
-                    match self.transform(graph, group.roots[0], &name) {
-                        Ok(lowered) => {
-                            out.push(Planned { group, start: None, schedule: None, lowered: Some(Rc::new(lowered)) })
-                        }
-                        Err(why) => {
-                            refused = true;
-                            if self.options.verbose {
-                                eprintln!("`{name}` is interpreted: {why}");
-                            }
-                            limits.native.extend(group.roots);
-                        }
-                    }
-                    continue;
-                }
                 let key = known.and_then(|_| footprint::structure(graph, &group));
                 if let Some(found) = known.zip(key).and_then(|(known, key)| known.borrow().get(&key).cloned()) {
                     out.push(Planned { group, start: None, schedule: None, lowered: Some(found) });
@@ -316,17 +301,6 @@ impl Backend {
                 return out;
             }
         }
-    }
-
-    /// The kernels of a Fourier transform, which needs no schedule.
-    fn transform(&self, graph: &Graph, id: NodeId, name: &str) -> Result<Lowered, String> {
-        let node = graph.node(id);
-        let (Prim::Fft(f), [x, ..]) = (&node.prim, &node.operands[..]) else { return Err("no transform".into()) };
-        let shapes = [graph.ty(*x).shape.as_slice(), node.ty.shape.as_slice()];
-        let twist = node.operands.len() > 2;
-        let lowered = tessera_tile::lower_fft(f, name, shapes, twist, &self.machine).map_err(|e| e.to_string())?;
-        verified::kernels(&lowered);
-        Ok(lowered)
     }
 
     /// The plan of a graph.

@@ -7,7 +7,8 @@ use tessera_graph::late_exchanges::starts;
 use tessera_graph::place_buffers::place_buffers;
 use tessera_graph::recompute;
 use tessera_ir::graph::{Graph, NodeId, Reason};
-use tessera_ir::group::{GroupKind, Partition};
+use tessera_ir::group::{Group, GroupKind, Partition};
+use tessera_ops::prim::Prim;
 
 const HEADS: [&str; 8] = ["kernel", "kind", "fused", "launches", "read", "written", "flops", "flops/byte"];
 
@@ -37,7 +38,7 @@ pub fn of(backend: &Backend, graph: &Graph) -> String {
         if let Some(Reason::Memory(_)) = graph.node(root).origin.reason {
             name += " again";
         }
-        rows.push(row(&name, kind(planned.group.kind), &fused.to_string(), &c));
+        rows.push(row(&name, kind(graph, &planned.group), &fused.to_string(), &c));
         kernel_costs::add(&mut total, &c);
     }
     rows.push(row("total", "", "", &total));
@@ -67,12 +68,13 @@ fn row(name: &str, kind: &str, fused: &str, c: &Counts) -> [String; 8] {
     [name.into(), kind.into(), fused.into(), launches, read, written, flops, intensity]
 }
 
-fn kind(kind: GroupKind) -> &'static str {
-    match kind {
+fn kind(graph: &Graph, group: &Group) -> &'static str {
+    let transforms = |m: &NodeId| matches!(graph.node(*m).prim, Prim::Fft(_));
+    match group.kind {
+        GroupKind::Loop if group.members.iter().any(transforms) => "transform",
         GroupKind::Loop => "loop",
         GroupKind::Dot => "product",
         GroupKind::Attention => "two products",
-        GroupKind::Fft => "transform",
         GroupKind::Native => "runtime",
         GroupKind::Copy => "copy",
     }

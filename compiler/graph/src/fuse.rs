@@ -38,8 +38,6 @@ struct Fuser<'a> {
     stored: BTreeSet<NodeId>,
     /// Nodes that get a kernel of their own.
     split: &'a BTreeSet<NodeId>,
-    /// Nodes that run through their reference kernels.
-    native: &'a BTreeSet<NodeId>,
     /// Values of rows that leave a strip, and its root.
     row_values: BTreeMap<NodeId, NodeId>,
     /// Exchanges that go together.
@@ -79,8 +77,8 @@ pub fn partition(g: &Graph, limits: &Limits) -> Partition {
         }
     }
     let (stored, row_values, loop_views) = (limits.split.clone(), BTreeMap::new(), BTreeMap::new());
-    let (split, native) = (&limits.split, &limits.native);
-    let mut f = Fuser { g, roles, readers, stored, split, native, row_values, batches, loop_views };
+    let split = &limits.split;
+    let mut f = Fuser { g, roles, readers, stored, split, row_values, batches, loop_views };
     f.find_stored();
     f.find_loop_views();
     f.find_attention();
@@ -190,8 +188,7 @@ impl Fuser<'_> {
             members.insert(id);
             return self.close(GroupKind::Native, id, members);
         }
-        let fft = matches!(self.g.node(id).prim, Prim::Fft(_)) && !self.native.contains(&id);
-        self.close(if fft { GroupKind::Fft } else { GroupKind::Native }, id, BTreeSet::from([id]))
+        self.close(GroupKind::Native, id, BTreeSet::from([id]))
     }
 
     fn copy(&self, id: NodeId) -> Group {
@@ -237,15 +234,20 @@ impl Fuser<'_> {
             // A view of something stored is read through; a view of computed values as well,
             // which then are computed where they are read.
             Role::View => self.view_is_free(id, members),
-            Role::Element => (inside || self.is_cheap(id)) && self.reads_once(id, kind, members),
+            Role::Element => {
+                let meets = || !self.transforms(members) || self.is_on_one_side(id, members) && !self.draws(id);
+                (inside || self.is_cheap(id)) && self.reads_once(id, kind, members) && meets()
+            }
             Role::Reduce => {
                 let ordered = self.role(root) == Role::Ordered || self.writes_in_order(root);
-                inside && kind == GroupKind::Loop && !ordered && self.is_row_reduction(id, root, members)
+                let one = !ordered && !self.transforms(members);
+                inside && kind == GroupKind::Loop && one && self.is_row_reduction(id, root, members)
             }
             Role::Dot => {
                 let straight = !self.writes_in_order(root) && self.is_epilogue(id, root, members);
-                inside && kind == GroupKind::Loop && straight
+                inside && kind == GroupKind::Loop && !self.transforms(members) && straight
             }
+            Role::Transform => inside && kind == GroupKind::Loop && self.ends_transform(id, members),
         }
     }
 
@@ -432,6 +434,50 @@ impl Fuser<'_> {
             }
         });
         straight && regroups(shape, self.space(root))
+    }
+
+    fn transforms(&self, members: &BTreeSet<NodeId>) -> bool {
+        members.iter().any(|m| self.role(*m) == Role::Transform)
+    }
+
+    /// A transform whose result goes through elementwise steps only. What else these read is computed apart from its lines:
+    /// it is in memory, or cheap.
+    fn ends_transform(&self, id: NodeId, members: &BTreeSet<NodeId>) -> bool {
+        let shape = &self.g.ty(id).shape;
+        let step = |m: &NodeId| {
+            let n = self.g.node(*m);
+            let in_place = row(&n.prim).flags().step || matches!(n.prim, Prim::Part { .. } | Prim::Complex);
+            in_place && n.ty.shape == *shape
+        };
+        members.iter().all(|m| match self.depends_on(*m, id) {
+            true => step(m),
+            false => matches!(self.role(*m), Role::View | Role::Element),
+        })
+    }
+
+    /// Whether what is before a transform and what is after it do not both compute the node, which then is cheap.
+    fn is_on_one_side(&self, id: NodeId, members: &BTreeSet<NodeId>) -> bool {
+        let Some(transform) = members.iter().find(|m| self.role(**m) == Role::Transform) else { return true };
+        let mut readers = self.readers[id.0 as usize].iter().filter(|r| members.contains(r));
+        let before = |r: &NodeId| self.depends_on(*transform, *r);
+        let first = readers.next().map(before);
+        self.is_cheap(id) || readers.all(|r| Some(before(r)) == first)
+    }
+
+    /// Whether random words are made on the way, which come in blocks along rows: a kernel with lines in its lanes would
+    /// make most of them for nothing.
+    fn draws(&self, id: NodeId) -> bool {
+        let mut todo = vec![id];
+        let mut seen = BTreeSet::new();
+        while let Some(n) = todo.pop() {
+            if matches!(self.g.node(n).prim, Prim::RandomBits) {
+                return true;
+            }
+            if matches!(self.role(n), Role::Element | Role::View) && !self.stored.contains(&n) && seen.insert(n) {
+                todo.extend(&self.g.node(n).operands);
+            }
+        }
+        false
     }
 
     fn depends_on(&self, from: NodeId, on: NodeId) -> bool {

@@ -208,6 +208,27 @@ impl<'g> Body<'g> {
         q.node.operands.iter().map(|&o| self.value(o, q.at, q.guards, Part::Real)).collect()
     }
 
+    /// The axis of this name, new where there is none.
+    pub fn named_axis(&mut self, name: String, extent: u64, reduced: bool) -> Var {
+        match self.s.axes.iter().position(|a| a.name == name) {
+            Some(i) => Var(i as u32),
+            None => self.axis(name, extent, reduced),
+        }
+    }
+
+    /// The operand of the kernel that holds `n`.
+    ///
+    /// # Errors
+    /// `n` is not in memory.
+    pub fn input(&self, q: &Asked, n: NodeId) -> Result<u32, Refusal> {
+        self.inputs.get(&n).copied().ok_or_else(|| q.refuse("reads what is not in memory"))
+    }
+
+    /// States another part of what is asked for, which came with it.
+    pub fn known_part(&mut self, q: &Asked, part: Part, v: ValueId) {
+        self.known.insert((q.n, q.at.to_vec(), q.guards.to_vec(), part), v);
+    }
+
     /// The number of positions of an axis that is known by its name, new.
     pub fn reduced_axis(&mut self, extent: u64) -> Var {
         self.axis(format!("r{}", self.s.axes.len()), extent, true)
@@ -305,7 +326,7 @@ impl<'g> Body<'g> {
         by: &[(usize, ValueId)],
     ) -> Result<ValueId, Refusal> {
         let ty = self.graph.ty(a);
-        let operand = *self.inputs.get(&a).ok_or_else(|| q.refuse("reads what is not in memory"))?;
+        let operand = self.input(q, a)?;
         let strides = row_major(&ty.shape);
         let parts = if ty.dtype.is_complex() { 2 } else { 1 };
         let by = by.iter().map(|&(axis, v)| (v, strides[axis] * parts)).collect();

@@ -23,6 +23,9 @@ pub enum Role {
     /// group, into which elementwise producers come.
     Ordered,
     Dot,
+    /// Takes whole lines along one dim and gives whole lines, the only one of its group: elementwise producers come into
+    /// it, and elementwise readers of its shape.
+    Transform,
     /// Runs alone through its reference kernel.
     Alone,
     /// Result of a node with several.
@@ -36,7 +39,8 @@ pub enum GroupKind {
     /// `Full`, `Iota`, `Broadcast`, `Reshape`, `Transpose`, `Slice`, `Pad`, `Concat`,
     /// `UpdateSlice`, and `Reduce`; or what writes over a part of a tensor, with what computes that part. Where members other than the roots read a
     /// reduction back over its axes (softmax), all reductions of the group reduce the same
-    /// trailing part of the roots' index space.
+    /// trailing part of the roots' index space. Or one `Fft` with elementwise steps and views before it and elementwise steps
+    /// after it.
     Loop,
     /// One `Dot` with what its operands (prologue) and its result (epilogue) go through:
     /// members as in `Loop` but without `Reduce`.
@@ -45,8 +49,6 @@ pub enum GroupKind {
     /// and reductions of rows between them (attention), and what the operands and the result go
     /// through as in `Dot`.
     Attention,
-    /// One `Fft`.
-    Fft,
     /// One node that runs its reference kernel on the calling thread: `Sort`, `Scatter`,
     /// `Scan` and whatever the code generator does not take. The `Exchange`s of one batch.
     Native,

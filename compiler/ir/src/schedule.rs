@@ -14,7 +14,7 @@ use crate::index::{Index, Var};
 use tessera_abi::plan::Bounds;
 use tessera_base::DType;
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Order, Reduction, Scalar};
+use tessera_ops::prim::{FftKind, Order, Reduction, Scalar};
 
 /// A value of the body, printed as `%3`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -117,6 +117,19 @@ pub enum ValueOp {
         start: Scalar,
         arg: ValueId,
         axis: Var,
+    },
+    /// A part of the Fourier transform of `args` along `axis`, at position `to` of the result: of `points` numbers (of the
+    /// real side for the real kinds), by the plan of [`tessera_ops::fft`] with the factors in operand `table`, not scaled.
+    /// The real kinds have one argument or one part. An inverse transform is a forward one whose parts trade places on the
+    /// way in and out.
+    Transform {
+        kind: FftKind,
+        points: u64,
+        args: Vec<ValueId>,
+        axis: Var,
+        to: Var,
+        table: u32,
+        imag: bool,
     },
     /// `Σ a·b` along `axis`: one fused-multiply-add chain in ascending order, in the type of
     /// the value. `within`: only the steps below this index, over axes of the result; `beyond`: only
@@ -348,7 +361,7 @@ impl Schedule {
     /// The values that `v` is made of.
     pub fn args(&self, v: ValueId) -> Vec<ValueId> {
         match &self.value(v).op {
-            ValueOp::Map { args, .. } => args.clone(),
+            ValueOp::Map { args, .. } | ValueOp::Transform { args, .. } => args.clone(),
             ValueOp::Cast(a)
             | ValueOp::HalfBits(a)
             | ValueOp::RoundTf32(a)
@@ -392,6 +405,10 @@ impl Schedule {
                     axes.retain(|a| a != axis)
                 }
                 ValueOp::Cumulate { axis, .. } => axes.push(*axis),
+                ValueOp::Transform { axis, to, .. } => {
+                    axes.retain(|a| a != axis);
+                    axes.push(*to);
+                }
                 _ => {}
             }
             axes.sort();

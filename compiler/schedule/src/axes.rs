@@ -56,9 +56,14 @@ fn drop_single(s: &mut Schedule) {
     rewrite(s, &|v| single.contains(&v).then(Index::default));
 }
 
-/// Whether a running sum goes along the axis, or stores come back to an element along it: it then stays as it is.
+/// Whether a running sum or a transform goes along the axis, or stores come back to an element along it: it then stays as it is.
 fn is_ordered(s: &Schedule, v: Var) -> bool {
-    s.ordered().contains(&v) || s.values.iter().any(|x| matches!(x.op, ValueOp::Cumulate { axis, .. } if axis == v))
+    let along = |op: &ValueOp| match op {
+        ValueOp::Cumulate { axis, .. } => *axis == v,
+        ValueOp::Transform { axis, to, .. } => [*axis, *to].contains(&v),
+        _ => false,
+    };
+    s.ordered().contains(&v) || s.values.iter().any(|x| along(&x.op))
 }
 
 /// A parallel axis that stands alone under a division by a factor of its extent.

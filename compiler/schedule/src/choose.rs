@@ -7,6 +7,7 @@ mod register_tile;
 mod conv_rows;
 mod dot;
 mod cumulate;
+mod transform;
 mod attention;
 mod conv_windows;
 
@@ -46,7 +47,7 @@ pub fn directives(s: &mut Schedule, machine: &Machine) {
         }
         None => match s.values.iter().find_map(|v| cumulate::axis(&v.op)) {
             Some(axis) => cumulate::directives(s, axis, machine),
-            None => loops(s, machine),
+            None => transform::directives(s, machine).unwrap_or_else(|| loops(s, machine)),
         },
     };
 }

@@ -2,16 +2,14 @@
 //!
 //! [`lower`] applies a schedule's directives: [`nest`] writes loops and places values at the
 //! loop they belong to, [`loops`] covers elementwise kernels and reductions, [`matmul`] matrix
-//! products. [`fft`] writes the kernels of Fourier transforms, which have no schedule. [`interpret`] runs a kernel and checks every access.
+//! products. [`interpret`] runs a kernel and checks every access.
 
 mod nest;
 mod loops;
 mod matmul;
-mod fft;
 mod memory;
 mod interpret;
 
-pub use fft::lower as lower_fft;
 pub use interpret::{Fault, interpret};
 
 use std::fmt;
@@ -72,6 +70,8 @@ pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
         loops::lower_extreme(s)
     } else if has(|v| matches!(v, ValueOp::Cumulate { .. })) {
         loops::lower_running(s)
+    } else if has(|v| matches!(v, ValueOp::Transform { .. })) {
+        loops::lower_transform(s)
     } else {
         loops::lower(s)
     }?;

@@ -13,11 +13,13 @@ mod along;
 mod compensated;
 mod argreduce;
 mod cumulate;
+mod transform;
 mod attention_rows;
 
 pub use argreduce::lower as lower_extreme;
 pub use attention_rows::Stages;
 pub use cumulate::lower as lower_running;
+pub use transform::lower as lower_transform;
 
 use crate::nest::Nest;
 use crate::{LowerError, Lowered, Step};

@@ -34,6 +34,7 @@ pub struct Nest<'s> {
     places: Vec<Index>,
     /// The loop depth at which each value is defined.
     depths: Vec<usize>,
+    constants: HashMap<u32, Val>,
     /// Lanes of vector values.
     pub lanes: u32,
     /// Lanes that are inside the tensor.
@@ -53,6 +54,7 @@ impl<'s> Nest<'s> {
             frames: vec![Frame::default()],
             places,
             depths: vec![],
+            constants: HashMap::new(),
             lanes,
             valid: lanes,
         }
@@ -102,7 +104,10 @@ impl<'s> Nest<'s> {
             if std::mem::replace(&mut seen[v.0 as usize], true) {
                 continue;
             }
-            if let ValueOp::Load { operand, .. } | ValueOp::Gather { operand, .. } = &self.s.value(v).op {
+            if let ValueOp::Load { operand, .. }
+            | ValueOp::Gather { operand, .. }
+            | ValueOp::Transform { table: operand, .. } = &self.s.value(v).op
+            {
                 used.push(*operand);
             }
             todo.extend(self.s.args(v));
@@ -221,6 +226,34 @@ impl<'s> Nest<'s> {
             (0..init.len()).map(|i| Carry { inner: inner[i], init: init[i], next: next[i], out: out[i] }).collect();
         self.push(Op::For(For { var, lo, hi, step: 1, carried, body: frame.ops }));
         Ok(out)
+    }
+
+    /// `body` for each position in `lo..hi`; a single one needs no loop.
+    pub fn each(
+        &mut self,
+        lo: u64,
+        hi: u64,
+        body: &mut dyn FnMut(&mut Self, &Index) -> Result<(), LowerError>,
+    ) -> Result<(), LowerError> {
+        match hi.saturating_sub(lo) {
+            0 => Ok(()),
+            1 => body(self, &Index::constant(lo as i64)),
+            _ => {
+                let var = self.var(hi as i64 - 1);
+                let (lo, hi) = (vec![Index::constant(lo as i64)], vec![Index::constant(hi as i64)]);
+                self.plain_loop(var, lo, hi, |n| body(n, &Index::var(var)))
+            }
+        }
+    }
+
+    /// An f32 constant, which stands before all loops.
+    pub fn constant(&mut self, x: f32) -> Val {
+        if let Some(known) = self.constants.get(&x.to_bits()) {
+            return *known;
+        }
+        let out = self.define_at(0, Def::Const(Scalar::F(f64::from(x))), Kind::F32, 1);
+        self.constants.insert(x.to_bits(), out);
+        out
     }
 
     pub fn plain_loop(
@@ -351,7 +384,11 @@ impl<'s> Nest<'s> {
                 let arg = self.eval(*arg)?;
                 (Def::RoundTf32(arg), self.kernel.ty(arg).lanes)
             }
-            ValueOp::Reduce { .. } | ValueOp::ArgReduce { .. } | ValueOp::Cumulate { .. } | ValueOp::Dot { .. } => {
+            ValueOp::Reduce { .. }
+            | ValueOp::ArgReduce { .. }
+            | ValueOp::Cumulate { .. }
+            | ValueOp::Transform { .. }
+            | ValueOp::Dot { .. } => {
                 return Err(LowerError("a reduction is read where it is not computed".into()));
             }
         };

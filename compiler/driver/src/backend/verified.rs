@@ -12,17 +12,12 @@ pub fn verified(s: Schedule, lowered: Lowered) -> (Schedule, Lowered) {
     if let Err(why) = schedule::verify::verify(&s) {
         bug!("a schedule breaks a rule: {why}\n{}", schedule::text::print(&s));
     }
-    kernels(&lowered);
-    (s, lowered)
-}
-
-/// Kernels.
-pub fn kernels(lowered: &Lowered) {
     for step in &lowered.steps {
         if let Err(why) = tile::verify::verify(&step.kernel) {
             bug!("a kernel breaks a rule of Tile IR: {why}\n{}", tile::text::print(&step.kernel));
         }
     }
+    (s, lowered)
 }
 
 /// A plan: what its steps take is there, and every output is written or is an input.

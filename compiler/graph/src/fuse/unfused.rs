@@ -45,7 +45,7 @@ fn why(g: &Graph, value: NodeId, reader: &Group, readers: usize) -> String {
     });
     match (role(g, value), reader.kind) {
         (Role::Alone | Role::Part, _) => "it runs by itself, in the runtime".into(),
-        (_, GroupKind::Native | GroupKind::Fft) => "what reads it runs by itself and takes it from memory".into(),
+        (_, GroupKind::Native) => "what reads it runs by itself and takes it from memory".into(),
         (_, GroupKind::Copy) => "it is copied as it is".into(),
         _ if g.outputs.contains(&value) => "it is a result, too".into(),
         _ if g.node(value).policy != g.node(root).policy => "their sums follow different policies".into(),
@@ -63,6 +63,9 @@ fn why(g: &Graph, value: NodeId, reader: &Group, readers: usize) -> String {
             "a product reads each number of its operands many times, and this is more than one plain step".into()
         }
         (Role::Dot, _) => "what follows a product inside its kernel goes element by element, and this does not".into(),
+        (Role::Transform, _) => {
+            "what follows a transform inside its kernel goes element by element, and this does not".into()
+        }
         (Role::Reduce, _) => reduction(g, value, root),
         _ => "it would be computed again for each place that reads it".into(),
     }

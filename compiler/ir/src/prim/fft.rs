@@ -1,5 +1,9 @@
+use crate::body::Part as Half;
+use crate::index::{Index, Term};
 use crate::prim::columns::*;
-use tessera_ops::fft;
+use tessera_ops::fft::codelet::{self, Arith, Pair};
+use tessera_ops::fft::{self, TWIST_BLOCK};
+use tessera_ops::map::MapOp;
 use tessera_ops::prim::FftKind;
 
 /// A discrete Fourier transform.
@@ -108,16 +112,58 @@ impl Primitive for Fft {
         None
     }
 
-    fn role(&self, _: Site) -> Role {
-        Role::Alone
+    fn role(&self, at: Site) -> Role {
+        if at.is_empty() { Role::Alone } else { Role::Transform }
     }
 
     fn asks(&self, _: Site, _: &part::Part) -> Option<Vec<part::Part>> {
         None
     }
 
-    fn body(&self, _: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
-        Err(q.refuse("has kernels of its own"))
+    /// Both parts at once; they share all but their names.
+    fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
+        q.without_guards("transforms")?;
+        let f = &self.fft;
+        let x = q.operand(0)?;
+        let (from, count) = (b.graph.ty(x).shape[f.axis], q.node.ty.shape[f.to]);
+        let axis = b.named_axis(format!("t{}", q.n.0), from, true);
+        let to = match q.at.get(f.to).map(|e| (&e.terms[..], e.constant)) {
+            Some(([(Term::Var(v), 1)], 0)) => *v,
+            // A dim of one position needs no axis.
+            Some(([], 0)) if count == 1 => b.named_axis(format!("k{}", q.n.0), 1, false),
+            _ => return Err(q.refuse("runs along what is no axis of the kernel")),
+        };
+        let mut at = q.at.to_vec();
+        at.remove(f.to);
+        at.insert(f.axis, Index::var(axis));
+        let mut args = vec![b.value(x, &at, &[], Half::Real)?];
+        if f.kind != FftKind::RealForward {
+            args.push(b.value(x, &at, &[], Half::Imag)?);
+        }
+        let swapped = f.kind == FftKind::Inverse;
+        if swapped {
+            args.reverse();
+        }
+        let kind = if swapped { FftKind::Forward } else { f.kind };
+        let table = b.input(q, q.operand(1)?)?;
+        let part = |imag| ValueOp::Transform { kind, points: f.points, args: args.clone(), axis, to, table, imag };
+        if f.kind == FftKind::RealInverse {
+            let y = b.push(part(false), DType::F32);
+            return Ok(scaled(b, f.scale, y));
+        }
+        let mut z = [part(false), part(true)].map(|op| b.push(op, DType::F32));
+        if q.node.operands.len() > 2 {
+            z = twisted(b, q, f, z)?;
+        }
+        // The two halves of a spectrum of real numbers are summed.
+        let by = if f.kind == FftKind::RealForward { 0.5 * f.scale } else { f.scale };
+        z = z.map(|v| scaled(b, by, v));
+        if swapped {
+            z.reverse();
+        }
+        b.known_part(q, Half::Real, z[0]);
+        b.known_part(q, Half::Imag, z[1]);
+        Ok(z[usize::from(q.part == Half::Imag)])
     }
 
     fn comes_from(&self, _: Site) -> Source {
@@ -147,5 +193,58 @@ impl Primitive for Fft {
 
     fn word(&self) -> Word {
         self.fft.kind.name().into()
+    }
+}
+
+fn scaled(b: &mut Body, by: f64, v: ValueId) -> ValueId {
+    if by == 1.0 {
+        return v;
+    }
+    let by = Arith::constant(b, by as f32);
+    Arith::mul(b, v, by)
+}
+
+/// Result `z` turned by the factor of its column, which is the dim behind the axis.
+fn twisted(b: &mut Body, q: &Asked, f: &prim::Fft, z: Pair<ValueId>) -> Result<Pair<ValueId>, Refusal> {
+    let (k, column, width) = (q.along(f.to), q.along(f.to + 1), TWIST_BLOCK as i64);
+    let (block, lane) = column.div_mod(width, &|v| b.s.range(v));
+    let at = block.times(f.points as i64).plus(&k).times(2);
+    let lanes = |part: i64| k.times(2).offset(part).times(width).plus(&lane);
+    let load = |b: &mut Body, n: usize, at: Index| -> Result<ValueId, Refusal> {
+        let operand = b.input(q, q.operand(n)?)?;
+        Ok(b.push(ValueOp::Load { operand, at, guards: vec![] }, DType::F32))
+    };
+    let first = [load(b, 2, at.clone())?, load(b, 2, at.offset(1))?];
+    let second = [load(b, 3, lanes(0))?, load(b, 3, lanes(1))?];
+    let w = codelet::mul(b, first, second);
+    Ok(codelet::mul(b, z, w))
+}
+
+/// Straight lines of values of a kernel.
+impl Arith for Body<'_> {
+    type V = ValueId;
+
+    fn constant(&mut self, x: f32) -> ValueId {
+        self.push(ValueOp::Const(Scalar::F(f64::from(x))), DType::F32)
+    }
+
+    fn neg(&mut self, a: ValueId) -> ValueId {
+        self.push(ValueOp::Map { op: MapOp::neg, args: vec![a] }, DType::F32)
+    }
+
+    fn add(&mut self, a: ValueId, b: ValueId) -> ValueId {
+        self.push(ValueOp::Map { op: MapOp::add, args: vec![a, b] }, DType::F32)
+    }
+
+    fn sub(&mut self, a: ValueId, b: ValueId) -> ValueId {
+        self.push(ValueOp::Map { op: MapOp::sub, args: vec![a, b] }, DType::F32)
+    }
+
+    fn mul(&mut self, a: ValueId, b: ValueId) -> ValueId {
+        self.push(ValueOp::Map { op: MapOp::mul, args: vec![a, b] }, DType::F32)
+    }
+
+    fn fma(&mut self, a: ValueId, b: ValueId, c: ValueId) -> ValueId {
+        self.push(ValueOp::Map { op: MapOp::fma, args: vec![a, b, c] }, DType::F32)
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use tessera_abi::plan::Bounds;
 use tessera_base::DType;
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Order, Reduction, Scalar};
+use tessera_ops::prim::{FftKind, Order, Reduction, Scalar};
 
 /// The text of a schedule; [`parse`] reads it back.
 pub fn print(s: &Schedule) -> String {
@@ -186,6 +186,17 @@ fn value_op(s: &Schedule, i: usize, v: &Value, name: &dyn Fn(Var) -> String) -> 
                 ("axis".into(), Attr::Str(name(*axis))),
             ],
         ),
+        ValueOp::Transform { kind, points, args, axis, to, table, imag } => {
+            let operands = [s.operands[*table as usize].name.clone()].into_iter().chain(ids(args)).collect();
+            let mut attrs = vec![
+                ("kind".into(), Attr::Str(kind.name().into())),
+                ("points".into(), Attr::Int(*points as i64)),
+                ("axis".into(), Attr::Str(name(*axis))),
+                ("to".into(), Attr::Str(name(*to))),
+            ];
+            attrs.extend(imag.then(|| ("imag".to_string(), Attr::Bool(true))));
+            ("transform", operands, attrs)
+        }
         ValueOp::Scalar(n) => ("scalar", vec![], vec![("n".into(), Attr::Int(*n as i64))]),
         ValueOp::Const(c) => ("const", vec![], vec![("value".into(), scalar_attr(*c))]),
         ValueOp::Index(e) => ("index", vec![], vec![("at".into(), Attr::Str(e.print(name)))]),
@@ -338,6 +349,16 @@ impl Reader {
                 let kind = Reduction::parse(word).ok_or_else(|| op.error(format!("`{word}` is no reduction")))?;
                 let axis = self.axis(op, op.str("axis")?)?;
                 ValueOp::Cumulate { kind, start: parse_scalar(op)?, arg: one()?, axis }
+            }
+            "transform" => {
+                let (table, args) = op.operands.split_first().ok_or_else(|| op.error("a table is expected"))?;
+                let args = args.iter().map(|o| self.value_id(op, o)).collect::<Result<Vec<_>, _>>()?;
+                let word = op.str("kind")?;
+                let kind = FftKind::parse(word).ok_or_else(|| op.error(format!("`{word}` is no transform")))?;
+                let (axis, to) = (self.axis(op, op.str("axis")?)?, self.axis(op, op.str("to")?)?);
+                let imag = op.attr("imag").is_some() && op.bool("imag")?;
+                let (points, table) = (u64_attr(op, "points")?, self.operand(op, table)?);
+                ValueOp::Transform { kind, points, args, axis, to, table, imag }
             }
             "scalar" => ValueOp::Scalar(u32_attr(op, "n")?),
             "const" => ValueOp::Const(parse_scalar(op)?),

@@ -4,8 +4,9 @@ use super::{Directive, Schedule, Store, ValueId, ValueOp};
 use crate::index::{Index, Var};
 use std::collections::BTreeSet;
 use tessera_base::DType;
+use tessera_ops::fft;
 use tessera_ops::map::{Gives, MapOp};
-use tessera_ops::prim::Order;
+use tessera_ops::prim::{FftKind, Order};
 
 /// Checks order, types, bounds that are certain to be broken, one-to-one stores, and that
 /// directives name axes.
@@ -59,6 +60,7 @@ fn value(s: &Schedule, i: usize) -> Result<(), String> {
                 _ => Err("runs along no parallel axis".into()),
             }
         }
+        ValueOp::Transform { .. } => transform(s, &v.op).and_then(|()| same(DType::F32, v.dtype)),
         ValueOp::Scalar(n) => same(*s.scalars.get(*n as usize).ok_or("no such scalar")?, v.dtype),
         ValueOp::Const(_) => Ok(()),
         ValueOp::Index(e) => same(DType::I64, v.dtype).and_then(|()| axes(s, e)),
@@ -114,6 +116,38 @@ fn value(s: &Schedule, i: usize) -> Result<(), String> {
             vanishes(s, *axis)
         }
     }
+}
+
+fn transform(s: &Schedule, op: &ValueOp) -> Result<(), String> {
+    let ValueOp::Transform { kind, points, args, axis, to, table, imag } = op else { return Ok(()) };
+    let plan = fft::plan(*kind, *points).ok_or_else(|| format!("{points} points have no plan"))?;
+    let o = s.operands.get(*table as usize).ok_or("no such operand")?;
+    if (o.dtype, o.elems) != (DType::F32, plan.table_len() as u64) {
+        return Err(format!("its table has {} numbers", plan.table_len()));
+    }
+    let half = points / 2 + 1;
+    let (count, parts, from, given) = match kind {
+        FftKind::Inverse => return Err("an inverse transform is a forward one whose parts trade places".into()),
+        FftKind::Forward => (2, 2, *points..=*points, *points..=*points),
+        FftKind::RealForward => (1, 2, *points..=*points, 1..=half),
+        FftKind::RealInverse => (2, 1, 1..=half, *points..=*points),
+    };
+    if args.len() != count || args.iter().any(|a| s.value(*a).dtype != DType::F32) || parts == 1 && *imag {
+        return Err(format!("`{}` takes {count} values of f32 and gives {parts}", kind.name()));
+    }
+    vanishes(s, *axis)?;
+    if s.axes.get(to.0 as usize).is_none_or(|a| a.reduced) {
+        return Err("its results lie along no parallel axis".into());
+    }
+    if !from.contains(&s.extent(*axis)) || !given.contains(&s.extent(*to)) {
+        return Err(format!("`{}` of {points} points", kind.name()));
+    }
+    // What is taken along one line cannot depend on where in it a result lies.
+    let domains = s.domains();
+    if args.iter().any(|a| domains[a.0 as usize].contains(to)) {
+        return Err("its values depend on the position of the result".into());
+    }
+    Ok(())
 }
 
 fn axes(s: &Schedule, e: &Index) -> Result<(), String> {

@@ -190,14 +190,13 @@ fn odd_prime<A: Arith>(a: &mut A, x: &[Pair<A::V>]) -> Vec<Pair<A::V>> {
     out
 }
 
-/// Value `k` of the spectrum of `2n` real numbers from values `k` and `n - k` (both mod n) of the
+/// Twice value `k` of the spectrum of `2n` real numbers from values `k` and `n - k` (both mod n) of the
 /// transform of their `n` pairs; `w = exp(-πi·k/n)`.
-pub fn split_half<A: Arith>(a: &mut A, z: Pair<A::V>, mirror: Pair<A::V>, w: Pair<A::V>, by: A::V) -> Pair<A::V> {
+pub fn split_half<A: Arith>(a: &mut A, z: Pair<A::V>, mirror: Pair<A::V>, w: Pair<A::V>) -> Pair<A::V> {
     let even = [a.add(z[0], mirror[0]), a.sub(z[1], mirror[1])];
     let odd = [a.add(z[1], mirror[1]), a.sub(mirror[0], z[0])];
     let turned = mul(a, odd, w);
-    let sum = add(a, even, turned);
-    scale(a, sum, by)
+    add(a, even, turned)
 }
 
 /// Input `k` of the transform that gives `2n` real numbers in pairs, from values `k` and `n - k`

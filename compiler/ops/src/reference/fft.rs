@@ -70,8 +70,10 @@ fn one(f: &Fft, plan: &Plan, table: &[f32], values: &[f32], count: usize) -> Vec
     match f.kind {
         FftKind::RealForward => {
             let by = 0.5 * f.scale as f32;
-            let value =
-                |k: usize| codelet::split_half(&mut Numbers, z[k % plan.n], z[(plan.n - k) % plan.n], half(k), by);
+            let value = |k: usize| {
+                let sum = codelet::split_half(&mut Numbers, z[k % plan.n], z[(plan.n - k) % plan.n], half(k));
+                codelet::scale(&mut Numbers, sum, by)
+            };
             (0..count).flat_map(value).collect()
         }
         FftKind::RealInverse => {
