@@ -16,7 +16,7 @@ const SEVERAL: &[(&str, u64)] = &[
     ("written_attention", 3),
     ("sum_all", 2),
     ("cumsum_1", 2),
-    ("fft_127", 5),
+    ("fft_127", 3),
     ("cross_entropy", 3),
 ];
 
