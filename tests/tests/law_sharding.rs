@@ -347,6 +347,72 @@ fn sums_go_from_device_to_device() {
     told(wrong);
 }
 
+/// Reductions of one input over some of its dims.
+fn reductions(shape: &[u64], axes: &[usize], dtype: DType, seed: u64) -> Case {
+    let mut b = Builder::plain(seed);
+    let fill = b.random.pick(&[Fill::Small, Fill::Ordinary, Fill::Wide, Fill::Special]);
+    let bytes = b.random.elements(dtype, shape.iter().product::<u64>() as usize, fill);
+    let x = b.input_of(shape, dtype, bytes, false);
+    let kept: Vec<u64> = (0..shape.len()).filter(|d| !axes.contains(d)).map(|d| shape[d]).collect();
+    let kinds: &[Reduction] = match dtype {
+        DType::Bool => &[Reduction::Any, Reduction::All],
+        _ => &[Reduction::Sum, Reduction::Prod, Reduction::Max, Reduction::Min],
+    };
+    let one = |kind: &Reduction| b.push(Prim::Reduce { kind: *kind, axes: axes.to_vec() }, &[x], &kept, dtype);
+    b.graph.outputs = kinds.iter().map(one).collect();
+    b.graph.name = format!("reductions of {shape:?} of {dtype} over {axes:?}");
+    Case { graph: b.graph, inputs: b.data }
+}
+
+/// What a device gets, in elements.
+fn moved(g: &tessera_ir::graph::Graph) -> u64 {
+    let exchanges = g.nodes.iter().filter(|n| matches!(n.prim, Prim::Exchange(_)));
+    exchanges.map(|n| n.ty.elems().unwrap_or(0)).sum()
+}
+
+/// Each device reduces what it has, and the numbers that move are as many as devices have results.
+#[test]
+fn devices_reduce_their_parts_first() {
+    use DType::*;
+    let mut wrong = vec![];
+    let cases: [(&[u64], &[usize], usize, DType); 12] = [
+        (&[16384], &[0], 0, F32),
+        (&[49152, 3], &[0], 0, F32),
+        (&[3, 32768], &[0, 1], 1, F32),
+        (&[2, 65536, 4], &[1], 1, F32),
+        (&[24, 2, 8192], &[0, 2], 0, F32),
+        (&[12, 5, 4096, 2], &[0, 2], 0, F64),
+        (&[12, 4096], &[0, 1], 0, Bf16),
+        (&[24, 4096], &[1, 0], 0, F16),
+        (&[1000, 12], &[0], 0, I64),
+        (&[17, 12], &[0, 1], 0, I32),
+        (&[40, 60], &[1], 1, Bool),
+        (&[1, 24, 2048, 6], &[0, 1, 2], 1, F32),
+    ];
+    for (i, (shape, axes, dim, dtype)) in cases.into_iter().enumerate() {
+        let case = reductions(shape, axes, dtype, i as u64);
+        let expected = interpreted(&case.graph, &case.inputs);
+        let results: u64 = case.graph.outputs.iter().map(|o| case.graph.ty(*o).elems().unwrap_or(0)).sum();
+        for (sizes, axes) in [(&[2][..], &["a"][..]), (&[4], &["a"]), (&[2, 2], &["a", "b"]), (&[3], &["a"])] {
+            let m = meshes::of(sizes);
+            let mut dims = vec![vec![]; shape.len()];
+            dims[dim] = axes.iter().map(|a| a.to_string()).collect();
+            let inputs = [Sharding { mesh: Some(m.clone()), dims, partial: vec![] }];
+            let whole = |o: &NodeId| Some(real(&Sharding::default(), &m, case.graph.ty(*o).shape.len()));
+            let placed = on_mesh(&case, &inputs, &case.graph.outputs.iter().map(whole).collect::<Vec<_>>());
+            let devices = divide(&tessera_graph::prune(&placed.graph), &m);
+            // A result of every device at most three leaves: eight devices have no more of these sizes.
+            let (most, moves) = (results * (3 * m.devices() + 1), moved(&devices.graphs[0]));
+            if shape.iter().product::<u64>().is_multiple_of(4096 * m.devices()) && !axes.is_empty() && moves > most {
+                wrong.push(format!("{}: {m}: {moves} elements move, not {most}", case.graph.name));
+            }
+            let all = [check(&placed, &m, &expected), compiled(&backend(), &m, &placed)];
+            wrong.extend(all.into_iter().filter_map(Result::err).map(|e| format!("{}: {m}: {e}", case.graph.name)));
+        }
+    }
+    told(wrong);
+}
+
 #[test]
 fn compiled_devices_give_the_same() {
     let start = Instant::now();

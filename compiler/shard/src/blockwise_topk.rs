@@ -5,12 +5,12 @@
 //! their positions; the few of those. Only these move. Among equals the first one counts: blocks
 //! come in order, and so do the positions in one.
 
+use crate::adder::Adder;
 use crate::layout::{NodeLayout, lay_out_with, real};
-
 use std::collections::HashMap;
 use std::sync::Arc;
 use tessera_base::{DType, Mesh, Sharding};
-use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Origin, Reason};
+use tessera_ir::graph::{Graph, Node, NodeId};
 use tessera_ir::links::first_of_sorted;
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Prim, Scalar};
@@ -180,27 +180,4 @@ fn last_of(dtype: DType, largest: bool, sorted: bool) -> Option<Scalar> {
         _ => return None,
     };
     Some(Scalar::I(if largest { low } else { high }))
-}
-
-/// Adds nodes in place of another.
-struct Adder<'a> {
-    graph: &'a mut Graph,
-    like: &'a Node,
-}
-
-impl Build for Adder<'_> {
-    fn shape(&self, id: Id) -> Vec<u64> {
-        self.graph.ty(NodeId(id.0)).shape.clone()
-    }
-
-    fn dtype(&self, id: Id) -> DType {
-        self.graph.ty(NodeId(id.0)).dtype
-    }
-
-    fn push(&mut self, prim: Prim, operands: &[Id], shape: Vec<u64>, dtype: DType) -> Id {
-        let operands = operands.iter().map(|id| NodeId(id.0)).collect();
-        let origin = Origin { span: self.like.origin.span, reason: Some(Reason::Pass("shard")), kernel: None };
-        let (ty, policy) = (NodeType::new(shape, dtype), self.like.policy);
-        Id(self.graph.push(Node { prim, operands, ty, results: vec![], origin, policy }).0)
-    }
 }

@@ -17,6 +17,8 @@ pub mod links;
 pub mod propagate_sharding;
 pub mod placement;
 pub mod layout;
+mod adder;
+pub mod blockwise_reduce;
 pub mod blockwise_topk;
 pub mod exchange;
 pub mod spmd_partition;

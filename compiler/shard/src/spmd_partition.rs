@@ -3,6 +3,7 @@
 mod coalesce;
 mod chained_reduction;
 
+use crate::blockwise_reduce::blockwise_reduce;
 use crate::blockwise_topk::blockwise_topk;
 use crate::exchange;
 use crate::layout::loop_carries::LoopLayout;
@@ -40,7 +41,7 @@ pub struct Devices {
 
 /// The graph in the form in which it is laid out.
 pub fn prepared(g: &Graph, mesh: &Arc<Mesh>) -> Graph {
-    blockwise_topk(&unflatten_columns(g), mesh)
+    blockwise_reduce(&blockwise_topk(&unflatten_columns(g), mesh), mesh)
 }
 
 /// Divides a graph over the devices of its mesh. Outputs whose type names no mesh go to the first

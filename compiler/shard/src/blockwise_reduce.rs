@@ -1,0 +1,209 @@
+//! Reductions over a split dim: each device reduces what it has, and what all of them found is combined.
+//!
+//! Largest and smallest elements, `any`, `all` and whole numbers come out the same in any order: the dim becomes [parts,
+//! block], the blocks are reduced where they are, and one number of each moves. A sum of floats has one order, leaves of
+//! consecutive elements under a balanced tree. Where parts begin and end between leaves each device folds the subtrees that
+//! are its own, and only their sums move: to devices that have a share of the results each, if the results can be shared.
+//! Where they don't the sum stays as it is (`layout/chained_reduction.rs`, or its operand moves).
+
+use crate::adder::Adder;
+use crate::layout::{NodeLayout, lay_out_with, real};
+use std::sync::Arc;
+use tessera_base::{DType, Mesh, Sharding};
+use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Policy};
+use tessera_ops::map::MapOp;
+use tessera_ops::prim::{LEAF, Prim, Reduction};
+use tessera_ops::reference::identity;
+use tessera_ops::surface::{Build, Id, expand};
+
+/// The graph with the blocks of split dims reduced first.
+pub fn blockwise_reduce(g: &Graph, mesh: &Arc<Mesh>) -> Graph {
+    if !g.nodes.iter().any(|n| matches!(n.prim, Prim::Reduce { .. })) {
+        return g.clone();
+    }
+    let stated: Vec<Sharding> = g.inputs.iter().map(|i| real(&i.ty.sharding, mesh, i.ty.shape.len())).collect();
+    let placed = lay_out_with(g, mesh, &stated, &[]);
+    let mut out = Graph { nodes: vec![], outputs: vec![], ..g.clone() };
+    let mut now: Vec<NodeId> = vec![];
+    for id in g.ids() {
+        let node = g.node(id);
+        let renamed = Node { operands: node.operands.iter().map(|o| now[o.0 as usize]).collect(), ..node.clone() };
+        let made = match (&node.prim, &node.operands[..]) {
+            (Prim::Reduce { kind, axes }, &[x]) => {
+                let split = Split { kind: *kind, axes, x: g.ty(x), layout: &placed[x.0 as usize], node };
+                let mut b = Adder { graph: &mut out, like: node };
+                split.reduced(&mut b, Id(now[x.0 as usize].0))
+            }
+            _ => None,
+        };
+        now.push(made.map_or_else(|| out.push(renamed), |made| NodeId(made.0)));
+    }
+    out.outputs = g.outputs.iter().map(|o| now[o.0 as usize]).collect();
+    out
+}
+
+/// A reduction whose operand lies on a mesh.
+struct Split<'a> {
+    kind: Reduction,
+    axes: &'a [usize],
+    x: &'a NodeType,
+    layout: &'a NodeLayout,
+    node: &'a Node,
+}
+
+impl Split<'_> {
+    /// `None` where no reduced dim is split, or its parts cannot be reduced by themselves.
+    fn reduced(&self, b: &mut Adder, x: Id) -> Option<Id> {
+        let split: Vec<usize> = self.axes.iter().copied().filter(|&d| self.parts(d) > 1).collect();
+        let empty = self.x.shape.contains(&0) || self.x.dtype.is_complex();
+        if split.is_empty() || empty {
+            return None;
+        }
+        match self.is_exact() {
+            true => self.exact(b, x, &split),
+            false => self.by_leaves(b, x, &split),
+        }
+    }
+
+    fn parts(&self, dim: usize) -> u64 {
+        self.layout.result.parts(dim)
+    }
+
+    /// Whether every order gives the same bits.
+    fn is_exact(&self) -> bool {
+        match self.kind {
+            Reduction::Max | Reduction::Min | Reduction::Any | Reduction::All => true,
+            Reduction::Sum | Reduction::Prod => !self.node.ty.dtype.is_float(),
+            Reduction::HalfSum | Reduction::HalfProd => false,
+        }
+    }
+
+    /// Blocks first, then their results.
+    fn exact(&self, b: &mut Adder, x: Id, split: &[usize]) -> Option<Id> {
+        // Blocks of one element are what moves.
+        let split: Vec<usize> = split.iter().copied().filter(|&d| self.x.shape[d] > self.parts(d)).collect();
+        if split.is_empty() {
+            return None;
+        }
+        let (mut x, mut shape) = (x, vec![]);
+        let (mut high, mut inner, mut outer) = (vec![0; self.x.shape.len()], vec![], vec![]);
+        for (d, &n) in self.x.shape.iter().enumerate() {
+            let parts = self.parts(d);
+            match split.contains(&d) {
+                true => {
+                    high[d] = n.div_ceil(parts) * parts - n;
+                    outer.push(shape.len() - inner.len());
+                    inner.push(shape.len() + 1);
+                    shape.extend([parts, n.div_ceil(parts)]);
+                }
+                false => {
+                    if self.axes.contains(&d) {
+                        inner.push(shape.len());
+                    }
+                    shape.push(n);
+                }
+            }
+        }
+        if high.iter().any(|n| *n > 0) {
+            let value = expand::full(b, &[], self.x.dtype, identity(self.kind, self.x.dtype));
+            let padded = self.x.shape.iter().zip(&high).map(|(n, more)| n + more).collect();
+            let pad = Prim::Pad { low: vec![0; high.len()], high };
+            x = b.push(pad, &[x, value], padded, self.x.dtype);
+        }
+        let x = expand::reshape(b, x, &shape);
+        let blocks: Vec<u64> = (0..shape.len()).filter(|d| !inner.contains(d)).map(|d| shape[d]).collect();
+        let dtype = self.node.ty.dtype;
+        let found = b.push(Prim::Reduce { kind: self.kind, axes: inner }, &[x], blocks, dtype);
+        Some(b.push(Prim::Reduce { kind: self.kind, axes: outer }, &[found], self.node.ty.shape.clone(), dtype))
+    }
+
+    /// The subtrees of each device, then the rest of the tree.
+    fn by_leaves(&self, b: &mut Adder, x: Id, split: &[usize]) -> Option<Id> {
+        let floats = matches!(self.x.dtype, DType::F64 | DType::F32 | DType::Bf16 | DType::F16);
+        let ordered = matches!(self.kind, Reduction::Sum | Reduction::Prod) && floats;
+        // The parts follow each other: the outermost of the reduced dims is split, and no other.
+        let first = self.axes.iter().copied().find(|&d| self.x.shape[d] > 1)?;
+        if !ordered || self.node.policy == Policy::KahanSum || !self.axes.is_sorted() || split != [first] {
+            return None;
+        }
+        let all: u64 = self.axes.iter().map(|&d| self.x.shape[d]).product();
+        let parts = self.parts(first);
+        let run = all / parts;
+        if !self.x.shape[first].is_multiple_of(parts) || !run.is_multiple_of(LEAF as u64) {
+            return None;
+        }
+        // Of so many leaves a reduction of them alone makes the node of the tree that is above them.
+        let leaves = 1 << (run / LEAF as u64).trailing_zeros();
+        let nodes = all / LEAF as u64 / leaves;
+        let accum = self.x.dtype.accumulator();
+        let x = expand::cast(b, x, accum);
+        let (x, at) = self.in_a_row(b, x, first);
+        let kept = b.shape(x);
+        let divided = [&kept[..at], &[nodes, all / nodes], &kept[at + 1..]].concat();
+        let x = expand::reshape(b, x, &divided);
+        let folded = [&kept[..at], &[nodes], &kept[at + 1..]].concat();
+        let folded = b.push(Prim::Reduce { kind: self.kind, axes: vec![at + 1] }, &[x], folded, accum);
+        let shared = self.shared(b, folded, at, first);
+        let sum = self.tree(b, shared, at, nodes);
+        let sum = expand::reshape(b, sum, &self.node.ty.shape);
+        Some(expand::cast(b, sum, self.node.ty.dtype))
+    }
+
+    /// The reduced dims as one dim, in their order, with where it is.
+    fn in_a_row(&self, b: &mut Adder, x: Id, first: usize) -> (Id, usize) {
+        let shape = &self.x.shape;
+        let rest = |d: &usize| self.axes.contains(d) && *d != first;
+        let mut perm: Vec<usize> = (0..shape.len()).filter(|d| !rest(d)).collect();
+        let at = perm.iter().position(|&d| d == first).unwrap_or(0);
+        perm.splice(at + 1..at + 1, (0..shape.len()).filter(rest));
+        let x = if perm.is_sorted() { x } else { expand::transpose(b, x, &perm) };
+        let count = self.axes.len();
+        let turned: Vec<u64> = perm.iter().map(|&d| shape[d]).collect();
+        let joined: u64 = turned[at..at + count].iter().product();
+        (expand::reshape(b, x, &[&turned[..at], &[joined], &turned[at + count..]].concat()), at)
+    }
+
+    /// The nodes of all devices, each with a share of the results where one of their dims can be shared out, else with all.
+    fn shared(&self, b: &mut Adder, folded: Id, at: usize, first: usize) -> Id {
+        let shape = b.shape(folded);
+        let (layout, parts) = (&self.layout.result, self.parts(first));
+        let kept: Vec<usize> = (0..self.x.shape.len()).filter(|d| !self.axes.contains(d)).collect();
+        let mut dims: Vec<Vec<String>> = kept.iter().map(|&d| layout.axes(d).to_vec()).collect();
+        dims.insert(at, vec![]);
+        let own = |d: usize| if d < at { layout.parts(kept[d]) } else { layout.parts(kept[d - 1]) }.max(1);
+        let even = |d: &usize| *d != at && shape[*d].is_multiple_of(own(*d) * parts);
+        if let Some(d) = (0..shape.len()).filter(even).max_by_key(|&d| shape[d] / own(d)) {
+            dims[d].extend(layout.axes(first).iter().cloned());
+        }
+        let sharding = Sharding { dims, ..layout.clone() }.normal(shape.len());
+        let ty = NodeType { sharding, ..NodeType::new(shape, b.dtype(folded)) };
+        b.typed(Prim::Layout, &[folded], ty)
+    }
+
+    /// What a balanced tree makes of the positions along a dim, which goes to one: neighbours by pairs, and the last of an
+    /// odd number as it is.
+    fn tree(&self, b: &mut Adder, x: Id, at: usize, count: u64) -> Id {
+        let op = if self.kind == Reduction::Sum { MapOp::add } else { MapOp::mul };
+        let (mut now, mut n) = (x, count);
+        while n > 1 {
+            let halves = [0, 1].map(|first| self.every_second(b, now, at, first, n / 2));
+            let pairs = expand::map(b, op, &halves);
+            now = match n % 2 {
+                0 => pairs,
+                _ => {
+                    let last = self.every_second(b, now, at, n - 1, 1);
+                    expand::concat(b, &[pairs, last], at)
+                }
+            };
+            n = n.div_ceil(2);
+        }
+        now
+    }
+
+    fn every_second(&self, b: &mut Adder, x: Id, at: usize, first: u64, count: u64) -> Id {
+        let (mut shape, dtype) = (b.shape(x), b.dtype(x));
+        let (mut start, mut step) = (vec![0; shape.len()], vec![1; shape.len()]);
+        (start[at], step[at], shape[at]) = (first as i64, 2, count);
+        b.push(Prim::Slice { start, step }, &[x], shape, dtype)
+    }
+}
