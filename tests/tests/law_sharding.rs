@@ -383,7 +383,7 @@ fn devices_reduce_their_parts_first() {
         (&[24, 2, 8192], &[0, 2], 0, F32),
         (&[12, 5, 4096, 2], &[0, 2], 0, F64),
         (&[12, 4096], &[0, 1], 0, Bf16),
-        (&[24, 4096], &[1, 0], 0, F16),
+        (&[24, 4096], &[0, 1], 0, F16),
         (&[1000, 12], &[0], 0, I64),
         (&[17, 12], &[0, 1], 0, I32),
         (&[40, 60], &[1], 1, Bool),
@@ -393,23 +393,34 @@ fn devices_reduce_their_parts_first() {
         let case = reductions(shape, axes, dtype, i as u64);
         let expected = interpreted(&case.graph, &case.inputs);
         let results: u64 = case.graph.outputs.iter().map(|o| case.graph.ty(*o).elems().unwrap_or(0)).sum();
-        for (sizes, axes) in [(&[2][..], &["a"][..]), (&[4], &["a"]), (&[2, 2], &["a", "b"]), (&[3], &["a"])] {
+        for (sizes, split) in [(&[2][..], &["a"][..]), (&[4], &["a"]), (&[2, 2], &["a", "b"]), (&[3], &["a"])] {
             let m = meshes::of(sizes);
             let mut dims = vec![vec![]; shape.len()];
-            dims[dim] = axes.iter().map(|a| a.to_string()).collect();
+            dims[dim] = split.iter().map(|a| a.to_string()).collect();
             let inputs = [Sharding { mesh: Some(m.clone()), dims, partial: vec![] }];
             let whole = |o: &NodeId| Some(real(&Sharding::default(), &m, case.graph.ty(*o).shape.len()));
             let placed = on_mesh(&case, &inputs, &case.graph.outputs.iter().map(whole).collect::<Vec<_>>());
             let devices = divide(&tessera_graph::prune(&placed.graph), &m);
-            // A result of every device at most three leaves: eight devices have no more of these sizes.
-            let (most, moves) = (results * (3 * m.devices() + 1), moved(&devices.graphs[0]));
-            if shape.iter().product::<u64>().is_multiple_of(4096 * m.devices()) && !axes.is_empty() && moves > most {
+            // A node or three of each device and each of the dims before it, and the results.
+            let nodes = 3 * m.devices() * shape[..dim].iter().filter(|n| **n < 4).product::<u64>();
+            let (most, moves) = (results * (nodes + 1), moved(&devices.graphs[0]));
+            let run: u64 = axes.iter().filter(|d| **d >= dim).map(|&d| shape[d]).product();
+            if run.is_multiple_of(4096 * m.devices()) && moves > most {
                 wrong.push(format!("{}: {m}: {moves} elements move, not {most}", case.graph.name));
             }
             let all = [check(&placed, &m, &expected), compiled(&backend(), &m, &placed)];
             wrong.extend(all.into_iter().filter_map(Result::err).map(|e| format!("{}: {m}: {e}", case.graph.name)));
         }
     }
+    // Two dims that are split.
+    let case = reductions(&[4, 16384, 2], &[0, 1], F32, 99);
+    let m = meshes::of(&[2, 2]);
+    let dims = vec![vec!["a".to_owned()], vec!["b".to_owned()], vec![]];
+    let placed =
+        on_mesh(&case, &[Sharding { mesh: Some(m.clone()), dims, partial: vec![] }], &[None, None, None, None]);
+    let moves = moved(&divide(&tessera_graph::prune(&placed.graph), &m).graphs[0]);
+    wrong.extend((moves > 200).then(|| format!("{moves} elements of two split dims move")));
+    wrong.extend(check(&placed, &m, &interpreted(&case.graph, &case.inputs)).err());
     told(wrong);
 }
 

@@ -8,6 +8,7 @@
 
 use crate::adder::Adder;
 use crate::layout::{NodeLayout, lay_out_with, real};
+use std::ops::Range;
 use std::sync::Arc;
 use tessera_base::{DType, Mesh, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Policy};
@@ -121,59 +122,65 @@ impl Split<'_> {
     fn by_leaves(&self, b: &mut Adder, x: Id, split: &[usize]) -> Option<Id> {
         let floats = matches!(self.x.dtype, DType::F64 | DType::F32 | DType::Bf16 | DType::F16);
         let ordered = matches!(self.kind, Reduction::Sum | Reduction::Prod) && floats;
-        // The parts follow each other: the outermost of the reduced dims is split, and no other.
-        let first = self.axes.iter().copied().find(|&d| self.x.shape[d] > 1)?;
-        if !ordered || self.node.policy == Policy::KahanSum || !self.axes.is_sorted() || split != [first] {
+        if !ordered || self.node.policy == Policy::KahanSum || !self.axes.is_sorted() {
             return None;
         }
-        let all: u64 = self.axes.iter().map(|&d| self.x.shape[d]).product();
-        let parts = self.parts(first);
-        let run = all / parts;
-        if !self.x.shape[first].is_multiple_of(parts) || !run.is_multiple_of(LEAF as u64) {
+        // What a device has goes on without a gap from the innermost dim that is split.
+        let last = *split.last()?;
+        let parts = self.parts(last);
+        let behind: u64 = self.axes.iter().filter(|d| **d > last).map(|&d| self.x.shape[d]).product();
+        let run = self.x.shape[last] / parts * behind;
+        if split.iter().any(|&d| !self.x.shape[d].is_multiple_of(self.parts(d))) || !run.is_multiple_of(LEAF as u64) {
             return None;
         }
         // Of so many leaves a reduction of them alone makes the node of the tree that is above them.
         let leaves = 1 << (run / LEAF as u64).trailing_zeros();
-        let nodes = all / LEAF as u64 / leaves;
+        let nodes = run * parts / LEAF as u64 / leaves;
         let accum = self.x.dtype.accumulator();
         let x = expand::cast(b, x, accum);
-        let (x, at) = self.in_a_row(b, x, first);
+        let (x, at) = self.in_a_row(b, x, last);
         let kept = b.shape(x);
-        let divided = [&kept[..at], &[nodes, all / nodes], &kept[at + 1..]].concat();
+        let divided = [&kept[..at], &[nodes, leaves * LEAF as u64], &kept[at + 1..]].concat();
         let x = expand::reshape(b, x, &divided);
         let folded = [&kept[..at], &[nodes], &kept[at + 1..]].concat();
         let folded = b.push(Prim::Reduce { kind: self.kind, axes: vec![at + 1] }, &[x], folded, accum);
-        let shared = self.shared(b, folded, at, first);
-        let sum = self.tree(b, shared, at, nodes);
+        let front = self.axes[0];
+        let shared = self.shared(b, folded, front..at + 1, split);
+        let shape = b.shape(shared);
+        let all: u64 = shape[front..=at].iter().product();
+        let joined = expand::reshape(b, shared, &[&shape[..front], &[all], &shape[at + 1..]].concat());
+        let sum = self.tree(b, joined, front, all);
         let sum = expand::reshape(b, sum, &self.node.ty.shape);
         Some(expand::cast(b, sum, self.node.ty.dtype))
     }
 
-    /// The reduced dims as one dim, in their order, with where it is.
-    fn in_a_row(&self, b: &mut Adder, x: Id, first: usize) -> (Id, usize) {
-        let shape = &self.x.shape;
-        let rest = |d: &usize| self.axes.contains(d) && *d != first;
-        let mut perm: Vec<usize> = (0..shape.len()).filter(|d| !rest(d)).collect();
-        let at = perm.iter().position(|&d| d == first).unwrap_or(0);
-        perm.splice(at + 1..at + 1, (0..shape.len()).filter(rest));
+    /// The reduced dims side by side, those from `last` on as one, with where this is.
+    fn in_a_row(&self, b: &mut Adder, x: Id, last: usize) -> (Id, usize) {
+        let (shape, front) = (&self.x.shape, self.axes[0]);
+        let kept = (front..shape.len()).filter(|d| !self.axes.contains(d));
+        let perm: Vec<usize> = (0..front).chain(self.axes.iter().copied()).chain(kept).collect();
         let x = if perm.is_sorted() { x } else { expand::transpose(b, x, &perm) };
-        let count = self.axes.len();
         let turned: Vec<u64> = perm.iter().map(|&d| shape[d]).collect();
-        let joined: u64 = turned[at..at + count].iter().product();
-        (expand::reshape(b, x, &[&turned[..at], &[joined], &turned[at + count..]].concat()), at)
+        let at = front + self.axes.iter().filter(|d| **d < last).count();
+        let end = front + self.axes.len();
+        let joined: u64 = turned[at..end].iter().product();
+        (expand::reshape(b, x, &[&turned[..at], &[joined], &turned[end..]].concat()), at)
     }
 
-    /// The nodes of all devices, each with a share of the results where one of their dims can be shared out, else with all.
-    fn shared(&self, b: &mut Adder, folded: Id, at: usize, first: usize) -> Id {
-        let shape = b.shape(folded);
-        let (layout, parts) = (&self.layout.result, self.parts(first));
-        let kept: Vec<usize> = (0..self.x.shape.len()).filter(|d| !self.axes.contains(d)).collect();
-        let mut dims: Vec<Vec<String>> = kept.iter().map(|&d| layout.axes(d).to_vec()).collect();
-        dims.insert(at, vec![]);
-        let own = |d: usize| if d < at { layout.parts(kept[d]) } else { layout.parts(kept[d - 1]) }.max(1);
-        let even = |d: &usize| *d != at && shape[*d].is_multiple_of(own(*d) * parts);
-        if let Some(d) = (0..shape.len()).filter(even).max_by_key(|&d| shape[d] / own(d)) {
-            dims[d].extend(layout.axes(first).iter().cloned());
+    /// The nodes of all devices, which lie along `nodes`: each device with a share of the results where one of their dims
+    /// can be shared out, else with all.
+    fn shared(&self, b: &mut Adder, folded: Id, nodes: Range<usize>, split: &[usize]) -> Id {
+        let (shape, layout) = (b.shape(folded), &self.layout.result);
+        let mut kept = (0..self.x.shape.len()).filter(|d| !self.axes.contains(d));
+        let own = |d: usize| {
+            if nodes.contains(&d) { vec![] } else { kept.next().map_or(vec![], |d| layout.axes(d).to_vec()) }
+        };
+        let mut dims: Vec<Vec<String>> = (0..shape.len()).map(own).collect();
+        let size = |axes: &[String]| -> u64 { axes.iter().filter_map(|a| layout.mesh.as_ref()?.size(a)).product() };
+        let free: Vec<String> = split.iter().flat_map(|&d| layout.axes(d).iter().cloned()).collect();
+        let even = |d: &usize| !nodes.contains(d) && shape[*d].is_multiple_of(size(&dims[*d]) * size(&free));
+        if let Some(d) = (0..shape.len()).filter(even).max_by_key(|&d| shape[d] / size(&dims[d])) {
+            dims[d].extend(free);
         }
         let sharding = Sharding { dims, ..layout.clone() }.normal(shape.len());
         let ty = NodeType { sharding, ..NodeType::new(shape, b.dtype(folded)) };
