@@ -9,7 +9,7 @@ use tessera::backend::{Backend, Options};
 use tessera::cache::DiskCache;
 use tessera::mesh_run::{MeshError, MeshRun};
 use tessera_base::{DType, Mesh, Sharding};
-use tessera_ir::graph::{Node, NodeId};
+use tessera_ir::graph::{Node, NodeId, Policy};
 use tessera_ir::verify::verify;
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Order, Prim, Reduction, Scalar, Steps};
@@ -421,6 +421,89 @@ fn devices_reduce_their_parts_first() {
     let moves = moved(&divide(&tessera_graph::prune(&placed.graph), &m).graphs[0]);
     wrong.extend((moves > 200).then(|| format!("{moves} elements of two split dims move")));
     wrong.extend(check(&placed, &m, &interpreted(&case.graph, &case.inputs)).err());
+    told(wrong);
+}
+
+/// A product `[batch, rows, depth]` by `[batch, depth, columns]`.
+fn product([batch, rows, depth, columns]: [u64; 4], dtype: DType, policy: Policy, seed: u64) -> Case {
+    let mut b = Builder::plain(seed);
+    let mut input = |shape: &[u64]| {
+        let bytes = b.random.elements(dtype, shape.iter().product::<u64>() as usize, Fill::Ordinary);
+        b.input_of(shape, dtype, bytes, false)
+    };
+    let factors = [input(&[batch, rows, depth]), input(&[batch, depth, columns])];
+    let accum = if dtype.is_float() { DType::F32 } else { dtype };
+    let product = Prim::Dot { accum, steps: Steps::All, order: Order::Chain };
+    let y = b.push(product, &factors, &[batch, rows, columns], dtype);
+    b.graph.nodes[y.0 as usize].policy = policy;
+    b.graph.outputs = vec![y];
+    b.graph.name = format!("product of {batch}x{rows}x{depth}x{columns} of {dtype}");
+    Case { graph: b.graph, inputs: b.data }
+}
+
+/// How far the first output is from what is expected, by the largest number in it.
+fn away(case: &Case, expected: &Bits, got: &Bits) -> Result<f64, String> {
+    let dtype = case.graph.ty(case.graph.outputs[0]).dtype;
+    let numbers = |bits: &Bits| {
+        let bytes = bits.as_ref().map_err(String::clone)?;
+        let count = bytes[0].len() / dtype.bytes();
+        let number = |i| match tessera_ops::convert::load(dtype, &bytes[0], i) {
+            Some(Scalar::F(x)) => x,
+            Some(Scalar::I(n)) => n as f64,
+            _ => f64::NAN,
+        };
+        Ok::<Vec<f64>, String>((0..count).map(number).collect())
+    };
+    let (expected, got) = (numbers(expected)?, numbers(got)?);
+    let largest = expected.iter().fold(1e-30, |m: f64, x| m.max(x.abs()));
+    Ok(expected.iter().zip(&got).map(|(e, g)| (e - g).abs() / largest).fold(0.0, f64::max))
+}
+
+/// Where any order of sums will do, results move and not operands.
+#[test]
+fn devices_sum_partial_products() {
+    let mut wrong = vec![];
+    let mut partial = 0;
+    let sizes = [[1, 3, 240, 5], [2, 6, 96, 4], [1, 1, 1200, 1], [1, 12, 48, 24], [3, 2, 60, 7], [1, 200, 12, 3]];
+    for (i, size) in sizes.into_iter().enumerate() {
+        for (dtype, policy) in
+            [(DType::F32, Policy::Fast), (DType::Bf16, Policy::Fast), (DType::I32, Policy::Deterministic)]
+        {
+            let case = product(size, dtype, policy, i as u64);
+            let expected = interpreted(&case.graph, &case.inputs);
+            let operands: u64 = case.graph.inputs.iter().map(|i| i.ty.shape.iter().product::<u64>()).sum();
+            for (sizes, split) in [(&[2][..], &["a"][..]), (&[4], &["a"]), (&[2, 3], &["a", "b"]), (&[2, 2], &["b"])] {
+                let m = meshes::of(sizes);
+                for sides in [[true, true], [true, false], [false, true]] {
+                    let names = || split.iter().map(|a| a.to_string()).collect::<Vec<_>>();
+                    let lies = |side: usize| {
+                        let mut dims = vec![vec![]; 3];
+                        if sides[side] {
+                            dims[2 - side] = names();
+                        }
+                        Sharding { mesh: Some(m.clone()), dims, partial: vec![] }
+                    };
+                    let whole = Some(real(&Sharding::default(), &m, 3));
+                    let placed = on_mesh(&case, &[lies(0), lies(1)], &[whole]);
+                    let graph = tessera_graph::prune(&placed.graph);
+                    let devices = divide(&graph, &m);
+                    let what = format!("{}: {m}, {sides:?}", case.graph.name);
+                    partial += usize::from(moved(&devices.graphs[0]) < operands / 4);
+                    let far = away(&case, &expected, &play(&graph, &devices, &case.inputs));
+                    let most = [1e-5, 0.01][usize::from(dtype == DType::Bf16)];
+                    match far {
+                        Ok(far) if far <= if dtype.is_float() { most } else { 0.0 } => {}
+                        Ok(far) => wrong.push(format!("{what}: {far} away")),
+                        Err(e) => wrong.push(format!("{what}: {e}")),
+                    }
+                    if !dtype.is_float() {
+                        wrong.extend(compiled(&backend(), &m, &placed).err().map(|e| format!("{what}: {e}")));
+                    }
+                }
+            }
+        }
+    }
+    assert!(partial > 60, "{partial} products are summed by parts");
     told(wrong);
 }
 

@@ -1,6 +1,7 @@
 //! Nodes in place of another: what rewrites a graph before it is laid out builds with.
 
-use tessera_base::DType;
+use std::ops::Range;
+use tessera_base::{DType, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Origin, Reason};
 use tessera_ops::prim::Prim;
 use tessera_ops::surface::{Build, Id};
@@ -14,6 +15,29 @@ pub struct Adder<'a> {
 impl Adder<'_> {
     fn origin(&self) -> Origin {
         Origin { span: self.like.origin.span, reason: Some(Reason::Pass("shard")), kernel: None }
+    }
+
+    /// What devices found along the dims `nodes`, for all of which it goes on: the axes `free` share out another dim, the
+    /// one that is `preferred` if they divide it, else the longest that they divide; where there is none each device gets
+    /// everything. `lies`: how the other dims are split.
+    pub fn share_out(
+        &mut self,
+        x: Id,
+        lies: Sharding,
+        nodes: Range<usize>,
+        free: Vec<String>,
+        preferred: Option<usize>,
+    ) -> Id {
+        let (shape, mut dims) = (self.shape(x), lies.dims.clone());
+        let size = |axes: &[String]| -> u64 { axes.iter().filter_map(|a| lies.mesh.as_ref()?.size(a)).product() };
+        let even = |d: &usize| !nodes.contains(d) && shape[*d].is_multiple_of(size(&dims[*d]) * size(&free));
+        let longest = || (0..shape.len()).filter(even).max_by_key(|&d| shape[d] / size(&dims[d]));
+        if let Some(d) = preferred.filter(even).or_else(longest) {
+            dims[d].extend(free);
+        }
+        let sharding = Sharding { dims, ..lies.clone() }.normal(shape.len());
+        let ty = NodeType { sharding, ..NodeType::new(shape, self.dtype(x)) };
+        self.typed(Prim::Layout, &[x], ty)
     }
 
     /// A node whose type says how it lies.

@@ -7,40 +7,23 @@
 //! Where they don't the sum stays as it is (`layout/chained_reduction.rs`, or its operand moves).
 
 use crate::adder::Adder;
-use crate::layout::{NodeLayout, lay_out_with, real};
 use std::ops::Range;
-use std::sync::Arc;
-use tessera_base::{DType, Mesh, Sharding};
-use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Policy};
+use tessera_base::{DType, Sharding};
+use tessera_ir::graph::{Node, NodeType, Policy};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{LEAF, Prim, Reduction};
 use tessera_ops::reference::identity;
 use tessera_ops::surface::{Build, Id, expand};
 
-/// The graph with the blocks of split dims reduced first.
-pub fn blockwise_reduce(g: &Graph, mesh: &Arc<Mesh>) -> Graph {
-    if !g.nodes.iter().any(|n| matches!(n.prim, Prim::Reduce { .. })) {
-        return g.clone();
-    }
-    let stated: Vec<Sharding> = g.inputs.iter().map(|i| real(&i.ty.sharding, mesh, i.ty.shape.len())).collect();
-    let placed = lay_out_with(g, mesh, &stated, &[]);
-    let mut out = Graph { nodes: vec![], outputs: vec![], ..g.clone() };
-    let mut now: Vec<NodeId> = vec![];
-    for id in g.ids() {
-        let node = g.node(id);
-        let renamed = Node { operands: node.operands.iter().map(|o| now[o.0 as usize]).collect(), ..node.clone() };
-        let made = match (&node.prim, &node.operands[..]) {
-            (Prim::Reduce { kind, axes }, &[x]) => {
-                let split = Split { kind: *kind, axes, x: g.ty(x), layout: &placed[x.0 as usize], node };
-                let mut b = Adder { graph: &mut out, like: node };
-                split.reduced(&mut b, Id(now[x.0 as usize].0))
-            }
-            _ => None,
-        };
-        now.push(made.map_or_else(|| out.push(renamed), |made| NodeId(made.0)));
-    }
-    out.outputs = g.outputs.iter().map(|o| now[o.0 as usize]).collect();
-    out
+/// The reduction `node` over `axes` of `x`, an operand of type `ty` that lies as `layout`. `None` where no reduced dim is
+/// split, or its parts cannot be reduced by themselves.
+pub fn reduced(
+    b: &mut Adder,
+    x: Id,
+    (ty, layout): (&NodeType, &Sharding),
+    (node, kind, axes): (&Node, Reduction, &[usize]),
+) -> Option<Id> {
+    Split { kind, axes, x: ty, layout, node }.reduced(b, x)
 }
 
 /// A reduction whose operand lies on a mesh.
@@ -48,26 +31,24 @@ struct Split<'a> {
     kind: Reduction,
     axes: &'a [usize],
     x: &'a NodeType,
-    layout: &'a NodeLayout,
+    layout: &'a Sharding,
     node: &'a Node,
 }
 
 impl Split<'_> {
-    /// `None` where no reduced dim is split, or its parts cannot be reduced by themselves.
     fn reduced(&self, b: &mut Adder, x: Id) -> Option<Id> {
         let split: Vec<usize> = self.axes.iter().copied().filter(|&d| self.parts(d) > 1).collect();
         let empty = self.x.shape.contains(&0) || self.x.dtype.is_complex();
         if split.is_empty() || empty {
             return None;
         }
-        match self.is_exact() {
-            true => self.exact(b, x, &split),
-            false => self.by_leaves(b, x, &split),
-        }
+        let any_order = self.is_exact() || self.node.policy == Policy::Fast;
+        let leaves = if self.is_exact() { None } else { self.by_leaves(b, x, &split) };
+        leaves.or_else(|| if any_order { self.by_blocks(b, x, &split) } else { None })
     }
 
     fn parts(&self, dim: usize) -> u64 {
-        self.layout.result.parts(dim)
+        self.layout.parts(dim)
     }
 
     /// Whether every order gives the same bits.
@@ -80,7 +61,7 @@ impl Split<'_> {
     }
 
     /// Blocks first, then their results.
-    fn exact(&self, b: &mut Adder, x: Id, split: &[usize]) -> Option<Id> {
+    fn by_blocks(&self, b: &mut Adder, x: Id, split: &[usize]) -> Option<Id> {
         // Blocks of one element are what moves.
         let split: Vec<usize> = split.iter().copied().filter(|&d| self.x.shape[d] > self.parts(d)).collect();
         if split.is_empty() {
@@ -113,9 +94,13 @@ impl Split<'_> {
         }
         let x = expand::reshape(b, x, &shape);
         let blocks: Vec<u64> = (0..shape.len()).filter(|d| !inner.contains(d)).map(|d| shape[d]).collect();
-        let dtype = self.node.ty.dtype;
-        let found = b.push(Prim::Reduce { kind: self.kind, axes: inner }, &[x], blocks, dtype);
-        Some(b.push(Prim::Reduce { kind: self.kind, axes: outer }, &[found], self.node.ty.shape.clone(), dtype))
+        let (dtype, shape) = (self.node.ty.dtype, self.node.ty.shape.clone());
+        // Sums of narrow floats are rounded once.
+        let between = if dtype.is_float() { dtype.accumulator() } else { dtype };
+        let x = if dtype.is_float() { expand::cast(b, x, between) } else { x };
+        let found = b.push(Prim::Reduce { kind: self.kind, axes: inner }, &[x], blocks, between);
+        let all = b.push(Prim::Reduce { kind: self.kind, axes: outer }, &[found], shape, between);
+        Some(expand::cast(b, all, dtype))
     }
 
     /// The subtrees of each device, then the rest of the tree.
@@ -170,21 +155,14 @@ impl Split<'_> {
     /// The nodes of all devices, which lie along `nodes`: each device with a share of the results where one of their dims
     /// can be shared out, else with all.
     fn shared(&self, b: &mut Adder, folded: Id, nodes: Range<usize>, split: &[usize]) -> Id {
-        let (shape, layout) = (b.shape(folded), &self.layout.result);
         let mut kept = (0..self.x.shape.len()).filter(|d| !self.axes.contains(d));
-        let own = |d: usize| {
-            if nodes.contains(&d) { vec![] } else { kept.next().map_or(vec![], |d| layout.axes(d).to_vec()) }
+        let own = |d: usize| match nodes.contains(&d) {
+            true => vec![],
+            false => kept.next().map_or(vec![], |d| self.layout.axes(d).to_vec()),
         };
-        let mut dims: Vec<Vec<String>> = (0..shape.len()).map(own).collect();
-        let size = |axes: &[String]| -> u64 { axes.iter().filter_map(|a| layout.mesh.as_ref()?.size(a)).product() };
-        let free: Vec<String> = split.iter().flat_map(|&d| layout.axes(d).iter().cloned()).collect();
-        let even = |d: &usize| !nodes.contains(d) && shape[*d].is_multiple_of(size(&dims[*d]) * size(&free));
-        if let Some(d) = (0..shape.len()).filter(even).max_by_key(|&d| shape[d] / size(&dims[d])) {
-            dims[d].extend(free);
-        }
-        let sharding = Sharding { dims, ..layout.clone() }.normal(shape.len());
-        let ty = NodeType { sharding, ..NodeType::new(shape, b.dtype(folded)) };
-        b.typed(Prim::Layout, &[folded], ty)
+        let dims = (0..b.shape(folded).len()).map(own).collect();
+        let free = split.iter().flat_map(|&d| self.layout.axes(d).iter().cloned()).collect();
+        b.share_out(folded, Sharding { dims, ..self.layout.clone() }, nodes, free, None)
     }
 
     /// What a balanced tree makes of the positions along a dim, which goes to one: neighbours by pairs, and the last of an

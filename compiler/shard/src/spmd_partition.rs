@@ -3,11 +3,11 @@
 mod coalesce;
 mod chained_reduction;
 
-use crate::blockwise_reduce::blockwise_reduce;
 use crate::blockwise_topk::blockwise_topk;
 use crate::exchange;
 use crate::layout::loop_carries::LoopLayout;
 use crate::layout::{Materialization, NodeLayout, lay_out, real};
+use crate::parts_first::parts_first;
 use crate::placement::Placement;
 use crate::unflatten_columns::unflatten_columns;
 use coalesce::Batches;
@@ -41,7 +41,7 @@ pub struct Devices {
 
 /// The graph in the form in which it is laid out.
 pub fn prepared(g: &Graph, mesh: &Arc<Mesh>) -> Graph {
-    blockwise_reduce(&blockwise_topk(&unflatten_columns(g), mesh), mesh)
+    parts_first(&blockwise_topk(&unflatten_columns(g), mesh), mesh)
 }
 
 /// Divides a graph over the devices of its mesh. Outputs whose type names no mesh go to the first
