@@ -19,6 +19,7 @@ pub mod placement;
 pub mod layout;
 mod adder;
 mod blockwise_reduce;
+mod demand;
 mod partial_products;
 pub mod parts_first;
 pub mod blockwise_topk;

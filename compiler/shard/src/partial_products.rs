@@ -6,10 +6,11 @@
 //! Operations in MPICH, 2005.)
 
 use crate::adder::Adder;
-use crate::layout::{NodeLayout, real};
+use crate::demand::Demand;
+use crate::layout::NodeLayout;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
-use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Policy};
+use tessera_ir::graph::{Graph, Node, NodeId, Policy};
 use tessera_ops::prim::{Prim, Reduction, Steps};
 use tessera_ops::surface::{Build, Id, expand};
 
@@ -22,6 +23,7 @@ pub fn summed(
     (id, node): (NodeId, &Node),
     mesh: &Arc<Mesh>,
     placed: &[NodeLayout],
+    wanted: &dyn Fn(&[String]) -> Demand,
 ) -> Option<Id> {
     let (Prim::Dot { accum, steps: Steps::All, order }, &[left, right]) = (&node.prim, &node.operands[..]) else {
         return None;
@@ -29,7 +31,10 @@ pub fn summed(
     let free = !accum.is_float() && !accum.is_complex() || node.policy == Policy::Fast && accum.is_float();
     let rank = g.ty(left).shape.len();
     let depth = *g.ty(left).shape.last()?;
-    let axes = split_over(g, [left, right], mesh, placed)?;
+    let axes = split_over(g, [left, right], placed)?.to_vec();
+    if !moves_less(g, [left, right], &axes, mesh, placed) {
+        return None;
+    }
     let parts: u64 = axes.iter().filter_map(|a| mesh.size(a)).product();
     let each = depth / parts.max(1);
     let even = depth.is_multiple_of(parts) && (!order.is_paired() || each.is_multiple_of(2));
@@ -54,7 +59,7 @@ pub fn summed(
     let stays = |d: usize| result.axes(d).iter().filter(|a| !axes.contains(a)).cloned().collect();
     let mut dims: Vec<Vec<String>> = (0..node.ty.shape.len()).map(stays).collect();
     dims.insert(batch, vec![]);
-    let wanted = wanted_over(g, id, mesh, &axes).map(|d| if d < batch { d } else { d + 1 });
+    let wanted = wanted(&axes).split.map(|d| if d < batch { d } else { d + 1 });
     let lies = Sharding { dims, ..result.clone() };
     let shared = b.share_out(partial, lies, batch..batch + 1, axes, wanted);
     let sum = Prim::Reduce { kind: Reduction::Sum, axes: vec![batch] };
@@ -62,40 +67,34 @@ pub fn summed(
     Some(expand::cast(b, sum, node.ty.dtype))
 }
 
-/// The axes over which the contracted dim of a product is split, where it moves less to sum its results.
-fn split_over(g: &Graph, [left, right]: [NodeId; 2], mesh: &Arc<Mesh>, placed: &[NodeLayout]) -> Option<Vec<String>> {
+/// The axes over which the contracted dim of a product is split: of both operands, or of one while the other is whole.
+pub fn split_over<'a>(g: &Graph, [left, right]: [NodeId; 2], placed: &'a [NodeLayout]) -> Option<&'a [String]> {
     let rank = g.ty(left).shape.len();
     let sides = [(left, rank.checked_sub(1)?), (right, rank.checked_sub(2)?)];
     let layout = |o: NodeId| &placed[o.0 as usize].result;
     let held = sides.map(|(o, dim)| layout(o).axes(dim));
-    // The other operand is split as this one, or whole: then its part is cut out.
     let axes = if held[0].is_empty() { held[1] } else { held[0] };
     let fits = |(o, dim): (NodeId, usize)| {
         let own = layout(o).axes(dim);
         own == axes || own.is_empty() && axes.iter().all(|a| layout(o).dim_of(a).is_none())
     };
-    if axes.is_empty() || !sides.into_iter().all(fits) {
-        return None;
-    }
-    let elems = |ty: &NodeType| ty.elems().unwrap_or(u64::MAX) as f64;
-    let [a, b] = [left, right].map(|o| elems(g.ty(o)));
-    let devices = axes.iter().filter_map(|a| mesh.size(a)).product::<u64>() as f64;
-    let after = devices - 1.0;
-    // Of the operands, over all devices: the smaller one to each, and a share of the larger one to another dim.
-    let operands = match held {
-        [[], _] => b * after / devices,
-        [_, []] => a * after / devices,
-        _ => a.min(b) * after + a.max(b) * after / devices,
-    };
-    let rows: f64 = g.ty(left).shape[..rank - 1].iter().map(|&n| n as f64).product();
-    let columns: f64 = g.ty(right).shape[rank - 1..].iter().map(|&n| n as f64).product();
-    (rows * columns * after < operands).then(|| axes.to_vec())
+    (!axes.is_empty() && sides.into_iter().all(fits)).then_some(axes)
 }
 
-/// The dim of a result that its reader wants split over the axes.
-fn wanted_over(g: &Graph, id: NodeId, mesh: &Arc<Mesh>, axes: &[String]) -> Option<usize> {
-    let mut readers = g.nodes.iter().filter(|n| n.operands.contains(&id));
-    let (Some(reader), None) = (readers.next(), readers.next()) else { return None };
-    let to = real(&reader.ty.sharding, mesh, reader.ty.shape.len());
-    (reader.prim == Prim::Layout).then(|| to.dim_of(axes.first()?)).flatten()
+/// Whether results of the parts move less than operands.
+fn moves_less(g: &Graph, [left, right]: [NodeId; 2], axes: &[String], mesh: &Mesh, placed: &[NodeLayout]) -> bool {
+    let rank = g.ty(left).shape.len();
+    let elems = |o: NodeId| g.ty(o).elems().unwrap_or(u64::MAX) as f64;
+    let (a, b) = (elems(left), elems(right));
+    let devices = axes.iter().filter_map(|a| mesh.size(a)).product::<u64>() as f64;
+    let after = devices - 1.0;
+    let split = |o: NodeId, dim: usize| !placed[o.0 as usize].result.axes(dim).is_empty();
+    // Of the operands, over all devices: the smaller one to each, and a share of the larger one to another dim.
+    let operands = match (split(left, rank - 1), split(right, rank - 2)) {
+        (false, _) => b * after / devices,
+        (_, false) => a * after / devices,
+        _ => a.min(b) * after + a.max(b) * after / devices,
+    };
+    let count = |dims: &[u64]| dims.iter().map(|&n| n as f64).product::<f64>();
+    count(&g.ty(left).shape[..rank - 1]) * count(&g.ty(right).shape[rank - 1..]) * after < operands
 }
