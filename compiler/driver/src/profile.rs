@@ -46,6 +46,9 @@ pub fn exchanges(rows: &[((Arc<str>, usize), Sent)]) -> String {
         let [time, waited, hidden] = [*time, *waited, *hidden].map(shown);
         line(name, [&device, &runs, &bytes, &time, &waited, &hidden]);
     }
+    if rows.iter().any(|((name, _), _)| name.ends_with("summands")) {
+        out += "summands: under `fast` devices add up what each of them summed, so the last bits depend on the mesh\n";
+    }
     out
 }
 

@@ -6,6 +6,9 @@ use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Origin, Reason};
 use tessera_ops::prim::Prim;
 use tessera_ops::surface::{Build, Id};
 
+/// The pass that makes what devices add up in any order.
+pub const SUMMANDS: &str = "summands";
+
 /// Adds nodes in place of another.
 pub struct Adder<'a> {
     pub graph: &'a mut Graph,
@@ -15,6 +18,14 @@ pub struct Adder<'a> {
 impl Adder<'_> {
     fn origin(&self) -> Origin {
         Origin { span: self.like.origin.span, reason: Some(Reason::Pass("shard")), kernel: None }
+    }
+
+    /// States that a node holds what each device has summed, where their order decides the last bits.
+    pub fn holds_summands(&mut self, id: Id) {
+        let node = &mut self.graph.nodes[id.0 as usize];
+        if node.ty.dtype.is_float() {
+            node.origin.reason = Some(Reason::Pass(SUMMANDS));
+        }
     }
 
     /// What devices found along the dims `nodes`, for all of which it goes on: the axes `free` share out another dim, the

@@ -99,6 +99,9 @@ impl Split<'_> {
         let between = if dtype.is_float() { dtype.accumulator() } else { dtype };
         let x = if dtype.is_float() { expand::cast(b, x, between) } else { x };
         let found = b.push(Prim::Reduce { kind: self.kind, axes: inner }, &[x], blocks, between);
+        if !self.is_exact() {
+            b.holds_summands(found);
+        }
         let all = b.push(Prim::Reduce { kind: self.kind, axes: outer }, &[found], shape, between);
         Some(expand::cast(b, all, dtype))
     }

@@ -54,6 +54,7 @@ pub fn summed(
     };
     let shape = [&node.ty.shape[..batch], &[parts], &node.ty.shape[batch..]].concat();
     let partial = b.push(node.prim.clone(), &[x, y], shape, *accum);
+    b.holds_summands(partial);
     // The other dims stay where the result has them.
     let result = &placed[id.0 as usize].result;
     let stays = |d: usize| result.axes(d).iter().filter(|a| !axes.contains(a)).cloned().collect();

@@ -4,6 +4,7 @@ mod coalesce;
 mod chained_reduction;
 
 use crate::blockwise_topk::blockwise_topk;
+use crate::adder::SUMMANDS;
 use crate::exchange;
 use crate::layout::loop_carries::LoopLayout;
 use crate::layout::{Materialization, NodeLayout, lay_out, real};
@@ -359,7 +360,10 @@ impl<'a> Partitioner<'a> {
             Way::Same => return x,
             Way::Slice(_) if moved.to.is_absent(self.device) => return self.nothing(node, shape, &[x]),
             Way::Slice(start) => Prim::Slice { start, step: vec![1; shape.len()] },
-            Way::Exchange(e) => {
+            Way::Exchange(mut e) => {
+                if node.origin.reason == Some(Reason::Pass(SUMMANDS)) {
+                    e.name = format!("{}, {SUMMANDS}", e.name).into();
+                }
                 let bytes = NodeType::new(moved.shape.clone(), node.ty.dtype).bytes().unwrap_or(u64::MAX);
                 self.moves.exchanges.push(moved);
                 let (tag, after) =
