@@ -3,8 +3,8 @@
 mod coalesce;
 mod chained_reduction;
 
-use crate::blockwise_topk::blockwise_topk;
 use crate::adder::SUMMANDS;
+use crate::blockwise_topk::blockwise_topk;
 use crate::exchange;
 use crate::layout::loop_carries::LoopLayout;
 use crate::layout::{Materialization, NodeLayout, lay_out, real};
