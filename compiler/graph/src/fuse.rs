@@ -446,8 +446,8 @@ impl Fuser<'_> {
         let shape = &self.g.ty(id).shape;
         let step = |m: &NodeId| {
             let n = self.g.node(*m);
-            let in_place = row(&n.prim).flags().step || matches!(n.prim, Prim::Part { .. } | Prim::Complex);
-            in_place && n.ty.shape == *shape
+            let in_step = row(&n.prim).flags().step || matches!(n.prim, Prim::Part { .. } | Prim::Complex);
+            in_step && n.ty.shape == *shape
         };
         members.iter().all(|m| match self.depends_on(*m, id) {
             true => step(m),

@@ -12,7 +12,7 @@ use tessera_ops::prim::Prim;
 /// What becomes of a result that may be split over some axes.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Demand {
-    /// Values that are made of it and are wanted in full.
+    /// Values that are made of it and are wanted in full on every device.
     pub whole: usize,
     /// A dim of it that what it goes together with, or what it becomes, is split over.
     pub split: Option<usize>,
@@ -55,7 +55,11 @@ pub fn demand(
             if node.prim == Prim::Layout {
                 match real(&node.ty.sharding, mesh, node.ty.shape.len()).dim_of(axis) {
                     Some(d) => out.split = out.split.or(origin(d)),
-                    None => out.whole += usize::from(node.ty.sharding.unfinished().is_none()),
+                    // What one device gets alone is not wanted by the others.
+                    None => {
+                        let to = &node.ty.sharding;
+                        out.whole += usize::from(to.mesh.is_some() && to.unfinished().is_none());
+                    }
                 }
                 continue;
             }

@@ -3,7 +3,7 @@
 //! Runs before a graph is laid out, on the layouts that it would get; bodies of loops go along.
 
 use crate::adder::Adder;
-use crate::demand::{demand, readers};
+use crate::demand::{Demand, demand, readers};
 use crate::layout::{NodeLayout, lay_out_with, real};
 use crate::{blockwise_reduce, partial_products};
 use std::collections::BTreeSet;
@@ -56,8 +56,8 @@ fn rewritten(g: &Graph, mesh: &Arc<Mesh>, placed: &[NodeLayout]) -> Graph {
         };
         let made = made.unwrap_or_else(|| Id(b.graph.push(renamed).0));
         // Several values that are made of it are wanted in full: it is what moves.
-        let made = match summed_over(g, node, placed) {
-            Some(axes) if wanted(axes).split.is_none() && wanted(axes).whole > 1 => {
+        let made = match summed_over(g, node, placed).map(|axes| (axes, wanted(axes))) {
+            Some((axes, Demand { whole: 2.., split: None })) => {
                 let kept = |d: &Vec<String>| d.iter().filter(|a| !axes.contains(a)).cloned().collect();
                 let result = &placed[id.0 as usize].result;
                 let dims = result.dims.iter().map(kept).collect();
