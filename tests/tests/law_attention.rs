@@ -4,7 +4,7 @@
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Order, Prim, Scalar, Steps};
+use tessera_ops::prim::{Prim, Scalar, Steps};
 use tessera_ops::surface::{Arg, Id};
 use tessera_tests::laws::{hold, orders_of_bf16_here};
 use tessera_tests::operators::call;
@@ -159,7 +159,7 @@ fn causal(seed: u64, [s, t, d, e]: [u64; 4], dtype: DType) -> Case {
     let lowest = b.push(Prim::Full { value: Scalar::F(f64::NEG_INFINITY) }, &[], &shape, dtype);
     let x = b.push(Prim::Map(MapOp::r#where), &[keep, NodeId(x.0), lowest], &shape, dtype);
     let p = call(&mut b, "softmax", &[Arg::Tensor(Id(x.0))]);
-    let prim = Prim::Dot { accum: dtype.accumulator(), steps: Steps::To, order: Order::Chain };
+    let prim = Prim::dot(dtype.accumulator(), Steps::To);
     let y = b.push(prim, &[NodeId(p.0), NodeId(v.0)], &[2, s, e], dtype);
     finish(b, Id(y.0), format!("causal_{dtype}_{s}_{t}_{d}_{e}"))
 }

@@ -2,7 +2,7 @@
 
 use tessera_base::{Blocks, DType};
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Order, Prim, Steps};
+use tessera_ops::prim::{Prim, Steps};
 use tessera_tests::compare::Bench;
 use tessera_tests::laws::hold;
 use tessera_tests::random::Fill;
@@ -23,7 +23,7 @@ fn product(format: Blocks, [m, count, n]: [u64; 3], both: bool, seed: u64) -> Ca
     let w = b.input_of(&shape, DType::U8, bytes, false);
     let numbers = b.push(Prim::Dequantize { format }, &[w], &[n, k], DType::F32);
     let turned = b.push(Prim::Transpose { perm: vec![1, 0] }, &[numbers], &[k, n], DType::F32);
-    let dot = Prim::Dot { accum: DType::F32, steps: Steps::All, order: Order::Chain };
+    let dot = Prim::dot(DType::F32, Steps::All);
     let y = b.push(dot, &[x, turned], &[m, n], DType::F32);
     b.graph.outputs = if both { vec![y, numbers] } else { vec![y] };
     Case { graph: b.graph, inputs: b.data }

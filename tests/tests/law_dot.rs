@@ -4,12 +4,15 @@
 use tessera_base::DType;
 use tessera_ir::graph::{NodeId, Policy};
 use tessera_ops::map::MapOp;
+use tessera_ops::prim::fold::DOT_LEAF;
 use tessera_ops::prim::{Order, Prim, Scalar, Steps};
 use tessera_tests::laws::{hold, orders_of_bf16_here};
 use tessera_tests::random::Fill;
 use tessera_tests::random_graph::{Builder, Case, elems};
 
 const SIZES: [u64; 9] = [1, 3, 14, 15, 16, 31, 33, 64, 257];
+/// Steps of leaves: mostly the one that programs get, and others whose trees small products have.
+const LEAVES: [u64; 9] = [DOT_LEAF, DOT_LEAF, DOT_LEAF, 1, 2, 6, 16, 30, 128];
 
 fn operand(b: &mut Builder, batch: &[u64], rows: u64, columns: u64, dtype: DType, flipped: bool) -> NodeId {
     let shape = [batch, &[rows, columns]].concat();
@@ -31,8 +34,9 @@ fn product(seed: u64, dtype: DType, accum: DType, flips: usize, batch: &[u64], [
     let x = operand(&mut b, batch, m, k, dtype, flips & 1 != 0);
     let y = operand(&mut b, batch, k, n, dtype, flips & 2 != 0);
     let to = if b.random.once_in(4) { accum } else { dtype };
-    let z =
-        b.push(Prim::Dot { accum, steps: Steps::All, order: Order::Chain }, &[x, y], &[batch, &[m, n]].concat(), to);
+    let leaf = b.random.pick(&LEAVES);
+    let prim = Prim::Dot { accum, steps: Steps::All, order: Order::Chain, leaf };
+    let z = b.push(prim, &[x, y], &[batch, &[m, n]].concat(), to);
     b.graph.outputs = vec![z];
     b.graph.name = format!("dot_{dtype}_{m}_{k}_{n}");
     Case { graph: b.graph, inputs: b.data }
@@ -65,8 +69,7 @@ fn every_type_and_transposition() {
     hold("products", cases);
 }
 
-/// tf32 and sums in f16: rows that take some steps, chains that start from a value, depths of several blocks, and what is
-/// computed before and behind.
+/// tf32 and sums in f16: rows that take some steps, depths of several blocks, and what is computed before and behind.
 #[test]
 fn factors_and_sums_that_are_rounded() {
     let mut cases = vec![];
@@ -78,10 +81,8 @@ fn factors_and_sums_that_are_rounded() {
                 let x = operand(&mut b, &[], m, k, of, i & 1 != 0);
                 let y = operand(&mut b, &[], k, n, of, i & 2 != 0);
                 let x = if i % 3 == 0 { b.push(Prim::Map(MapOp::neg), &[x], &[m, k], of) } else { x };
-                let start =
-                    (steps == Steps::All && accum != DType::F16).then(|| operand(&mut b, &[], m, n, accum, false));
-                let operands: Vec<NodeId> = [x, y].into_iter().chain(start).collect();
-                let z = b.push(Prim::Dot { accum, steps, order: Order::Chain }, &operands, &[m, n], accum);
+                let leaf = b.random.pick(&LEAVES);
+                let z = b.push(Prim::Dot { accum, steps, order: Order::Chain, leaf }, &[x, y], &[m, n], accum);
                 b.graph.outputs = vec![b.push(Prim::Map(MapOp::abs), &[z], &[m, n], accum)];
                 b.graph.name = format!("rounded_{of}_{m}_{k}_{n}");
                 cases.push(Case { graph: b.graph, inputs: b.data });
@@ -128,8 +129,9 @@ fn orders_of_bf16() {
         let Case { mut graph, inputs } = product(case, DType::Bf16, DType::F32, case as usize % 4, batch, [m, k, n]);
         let order = random.pick(&orders);
         for node in &mut graph.nodes {
-            if let Prim::Dot { order: of, .. } = &mut node.prim {
+            if let Prim::Dot { order: of, leaf, .. } = &mut node.prim {
                 *of = order;
+                *leaf = leaf.next_multiple_of(2);
             }
         }
         graph.name = format!("dot_{}_{m}_{k}_{n}", order.name());
@@ -185,36 +187,29 @@ fn every_size_at_every_place() {
     hold("sizes of products", cases);
 }
 
-/// Chains that start from what another product left, or from what is computed beside them.
+/// Trees of several levels over blocks of several leaves, plain and with something behind.
 #[test]
-fn chains_that_start_from_a_value() {
+fn leaves_under_a_tree() {
     let mut cases = vec![];
-    let sizes = [[1, 1, 1], [14, 0, 33], [14, 15, 33], [33, 64, 15], [1, 64, 300], [300, 64, 1], [257, 2500, 31]];
+    let sizes = [[1, 700, 1], [14, 1000, 33], [3, 5000, 15], [33, 640, 15], [1, 3000, 300], [300, 900, 1], [70, 2500, 31]];
     for (i, [m, k, n]) in sizes.into_iter().enumerate() {
-        for dtype in [DType::F32, DType::F64] {
+        for (dtype, leaf) in [(DType::F32, 16), (DType::F32, 96), (DType::F64, 50), (DType::Bf16, 32), (DType::F16, 7)] {
             for batch in [&[][..], &[2]] {
                 let mut b = Builder::plain(cases.len() as u64);
                 let shape = [batch, &[m, n]].concat();
-                let prim = Prim::Dot { accum: dtype, steps: Steps::All, order: Order::Chain };
-                let factors = |b: &mut Builder| {
-                    let x = operand(b, batch, m, k, dtype, i & 1 != 0);
-                    [x, operand(b, batch, k, n, dtype, i & 2 != 0)]
-                };
-                let [x, y] = factors(&mut b);
-                let before = b.push(prim.clone(), &[x, y], &shape, dtype);
-                let [x, y] = factors(&mut b);
-                let whole = b.push(prim.clone(), &[x, y, before], &shape, dtype);
-                let beside = operand(&mut b, batch, m, n, dtype, false);
-                let beside = b.push(Prim::Map(MapOp::neg), &[beside], &shape, dtype);
-                let [x, y] = factors(&mut b);
-                let other = b.push(prim, &[x, y, beside], &shape, dtype);
-                b.graph.outputs = vec![whole, b.push(Prim::Map(MapOp::abs), &[other], &shape, dtype)];
-                b.graph.name = format!("chain_{dtype}_{m}_{k}_{n}");
+                let [x, y] = [(m, k, 1), (k, n, 2)].map(|(r, c, bit)| operand(&mut b, batch, r, c, dtype, i & bit != 0));
+                let prim = Prim::Dot { accum: dtype.accumulator(), steps: Steps::All, order: Order::Chain, leaf };
+                let z = b.push(prim, &[x, y], &shape, dtype);
+                b.graph.outputs = vec![b.push(Prim::Map(MapOp::abs), &[z], &shape, dtype)];
+                if i % 2 == 0 {
+                    b.graph.outputs.push(z);
+                }
+                b.graph.name = format!("leaves_{dtype}_{leaf}_{m}_{k}_{n}");
                 cases.push(Case { graph: b.graph, inputs: b.data });
             }
         }
     }
-    hold("chains from a value", cases);
+    hold("leaves of products", cases);
 }
 
 /// Rows whose steps end or begin at the diagonal, and results that a mask cuts off there.
@@ -238,7 +233,9 @@ fn cut(seed: u64, steps: Steps, masked: bool, [m, k, n]: [u64; 3]) -> Case {
     let x = operand(&mut b, &[], m, k, dtype, seed & 1 != 0);
     let y = operand(&mut b, &[], k, n, dtype, seed & 2 != 0);
     let shape = [m, n];
-    let mut z = b.push(Prim::Dot { accum: DType::F32, steps, order: Order::Chain }, &[x, y], &shape, DType::F32);
+    let leaf = b.random.pick(&LEAVES);
+    let prim = Prim::Dot { accum: DType::F32, steps, order: Order::Chain, leaf };
+    let mut z = b.push(prim, &[x, y], &shape, DType::F32);
     if masked {
         let [row, column] = [0, 1].map(|axis| b.push(Prim::Iota { axis }, &[], &shape, DType::I64));
         let keep = b.push(Prim::Map(MapOp::ge), &[row, column], &shape, DType::Bool);

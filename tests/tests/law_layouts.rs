@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tessera_base::{DType, Mesh, Monoid, Sharding};
 use tessera_ir::graph::Graph;
-use tessera_ops::prim::{Order, Prim, Scalar, Steps};
+use tessera_ops::prim::{Prim, Scalar, Steps};
 use tessera_ops::surface::{Hints, OpDef, all};
 use tessera_shard::propagate_sharding::{Problem, derive, nodes};
 use tessera_tests::arguments::Call;
@@ -285,7 +285,7 @@ fn all_placements_of_a_product() {
     let m = mesh();
     let mut b = Builder::plain(0);
     let [x, y] = [[12, 6], [6, 12]].map(|shape| b.input_of(&shape, DType::F32, vec![], false));
-    let dot = Prim::Dot { accum: DType::F32, steps: Steps::All, order: Order::Chain };
+    let dot = Prim::dot(DType::F32, Steps::All);
     b.graph.outputs = vec![b.push(dot, &[x, y], &[12, 12], DType::F32)];
     // Where both axes split a dim, in the order of the mesh.
     let in_order = |l: &Sharding| l.dims.iter().all(|axes| axes.is_sorted());

@@ -12,6 +12,7 @@ use tessera_base::{DType, Mesh, Sharding};
 use tessera_ir::graph::{Node, NodeId, Policy};
 use tessera_ir::verify::verify;
 use tessera_ops::map::MapOp;
+use tessera_ops::prim::fold::DOT_LEAF;
 use tessera_ops::prim::{Order, Prim, Reduction, Scalar, Steps};
 use tessera_ops::surface::{Hints, OpDef, all};
 use tessera_runtime::execute::{Argument, PlanError};
@@ -232,12 +233,15 @@ fn random_programs_however_their_inputs_lie() {
     let runs = AtomicUsize::new(0);
     let seeds = seeds(PROGRAMS);
     let count = seeds.end - seeds.start;
-    let failures = on_two_threads(count as usize, |n| {
-        let seed = seeds.start + n as u64;
+    let seeds = seeds.collect::<Vec<u64>>();
+    let failures = on_two_threads(seeds.len(), |n| {
+        let seed = seeds[n];
         let (m, case) = program(seed);
         let (count, wrong) = played(&case, &m, PLACEMENTS_OF_PROGRAM, seed);
         runs.fetch_add(count, Ordering::Relaxed);
-        wrong
+        // A seed of its own is told with its program.
+        let text = (!wrong.is_empty() && seeds.len() == 1).then(|| case.graph.to_string());
+        wrong.into_iter().chain(text).collect()
     });
     let together = TOGETHER.load(Ordering::Relaxed);
     let (runs, seconds) = (runs.into_inner(), start.elapsed().as_secs_f64());
@@ -255,7 +259,7 @@ fn gradient(tokens: u64, [rows, columns]: [u64; 2], dtype: DType, seed: u64) -> 
         b.input_of(shape, dtype, bytes, false)
     };
     let (x, y) = (input(&mut b, &[tokens, rows]), input(&mut b, &[tokens, columns]));
-    let product = Prim::Dot { accum: dtype, steps: Steps::All, order: Order::Chain };
+    let product = Prim::dot(dtype, Steps::All);
     let turned = b.push(Prim::Transpose { perm: vec![1, 0] }, &[x], &[rows, tokens], dtype);
     let gradient = b.push(product.clone(), &[turned, y], &[rows, columns], dtype);
     let twice = b.push(Prim::Map(MapOp::add), &[gradient, gradient], &[rows, columns], dtype);
@@ -291,7 +295,7 @@ fn of_windows(items: u64, rows: u64, seed: u64) -> Case {
     let x = b.push(Prim::Reshape, &[x], &[items, 1, rows * 4, 18], f);
     let c = b.push(channels, &[c], &[items, 1, 3, rows, 4], f);
     let c = b.push(Prim::Reshape, &[c], &[items, 1, 3, rows * 4], f);
-    let product = Prim::Dot { accum: f, steps: Steps::All, order: Order::Chain };
+    let product = Prim::dot(f, Steps::All);
     let each = b.push(product.clone(), &[c, x], &[items, 1, 3, 18], f);
     let flat = b.push(Prim::Reshape, &[each], &[items, 54], f);
     let ones = b.push(Prim::Full { value: Scalar::F(1.0) }, &[], &[1, items], f);
@@ -303,10 +307,9 @@ fn of_windows(items: u64, rows: u64, seed: u64) -> Case {
     Case { graph: b.graph, inputs: b.data }
 }
 
-/// Checks a case whose inputs are split over their dims of one size, or of several; how many sums are handed on.
-fn handed_on(case: &Case, size: u64, wrong: &mut Vec<String>) -> usize {
+/// Checks a case whose inputs are split over their dims of one size.
+fn split_over(case: &Case, size: u64, wrong: &mut Vec<String>) {
     let expected = interpreted(&case.graph, &case.inputs);
-    let mut passes = 0;
     for sizes in [&[2][..], &[4], &[2, 2], &[5]] {
         let m = meshes::of(sizes);
         let split = |shape: &[u64]| {
@@ -318,31 +321,25 @@ fn handed_on(case: &Case, size: u64, wrong: &mut Vec<String>) -> usize {
         let whole = |o: &NodeId| Some(real(&Sharding::default(), &m, case.graph.ty(*o).shape.len()));
         for outputs in [case.graph.outputs.iter().map(whole).collect(), vec![None; case.graph.outputs.len()]] {
             let placed = on_mesh(case, &inputs, &outputs);
-            let devices = divide(&tessera_graph::prune(&placed.graph), &m);
-            passes += devices.graphs[0].to_string().matches("\"pass a\"").count();
             let all = [check(&placed, &m, &expected), compiled(&backend(), &m, &placed)];
             wrong.extend(all.into_iter().filter_map(Result::err).map(|e| format!("{}: {m}: {e}", case.graph.name)));
         }
     }
-    passes
 }
 
 #[test]
-fn sums_go_from_device_to_device() {
+fn gradients_over_split_tokens() {
     let mut wrong = vec![];
-    let mut passes = 0;
     let cases =
         [(64, [3, 5]), (160, [8, 4]), (100, [4, 4]), (8192, [2, 3]), (3 * 8192, [1, 2]), (500, [3, 2]), (9002, [2, 1])];
     for (i, (tokens, sizes)) in cases.into_iter().enumerate() {
         let dtype = if i == 1 { DType::F64 } else { DType::F32 };
-        passes += handed_on(&gradient(tokens, sizes, dtype, i as u64), tokens, &mut wrong);
+        split_over(&gradient(tokens, sizes, dtype, i as u64), tokens, &mut wrong);
     }
-    assert!(passes > 40, "{passes} sums go from device to device");
     // Over the rows of images, and over a batch of them.
     for (i, (items, rows)) in [(4, 40), (9, 30), (24, 13), (1, 100)].into_iter().enumerate() {
         let case = of_windows(items, rows, i as u64);
-        let passes = [rows, items].map(|size| handed_on(&case, size, &mut wrong));
-        assert!(passes[0] > 0, "nothing is handed on of {}", case.graph.name);
+        [rows, items].into_iter().for_each(|size| split_over(&case, size, &mut wrong));
     }
     told(wrong);
 }
@@ -425,15 +422,15 @@ fn devices_reduce_their_parts_first() {
 }
 
 /// A product `[batch, rows, depth]` by `[batch, depth, columns]`.
-fn product([batch, rows, depth, columns]: [u64; 4], dtype: DType, policy: Policy, seed: u64) -> Case {
+fn product([batch, rows, depth, columns]: [u64; 4], leaf: u64, dtype: DType, policy: Policy, seed: u64) -> Case {
     let mut b = Builder::plain(seed);
     let mut input = |shape: &[u64]| {
         let bytes = b.random.elements(dtype, shape.iter().product::<u64>() as usize, Fill::Ordinary);
         b.input_of(shape, dtype, bytes, false)
     };
     let factors = [input(&[batch, rows, depth]), input(&[batch, depth, columns])];
-    let accum = if dtype.is_float() { DType::F32 } else { dtype };
-    let product = Prim::Dot { accum, steps: Steps::All, order: Order::Chain };
+    let accum = if dtype.is_float() { dtype.accumulator() } else { dtype };
+    let product = Prim::Dot { accum, steps: Steps::All, order: Order::Chain, leaf };
     let y = b.push(product, &factors, &[batch, rows, columns], dtype);
     b.graph.nodes[y.0 as usize].policy = policy;
     b.graph.outputs = vec![y];
@@ -459,6 +456,42 @@ fn away(case: &Case, expected: &Bits, got: &Bits) -> Result<f64, String> {
     Ok(expected.iter().zip(&got).map(|(e, g)| (e - g).abs() / largest).fold(0.0, f64::max))
 }
 
+/// Where parts begin and end between leaves, nodes of the tree move and not operands, and the bits are those of one device.
+#[test]
+fn devices_fold_leaves_of_products() {
+    let mut wrong = vec![];
+    let mut folded = 0;
+    let sizes = [([1, 3, 240, 5], 8), ([2, 6, 96, 4], 4), ([1, 1, 1200, 1], 20), ([1, 12, 144, 24], 6), ([3, 2, 60, 7], 5)];
+    for (i, (size, leaf)) in sizes.into_iter().enumerate() {
+        for dtype in [DType::F32, DType::F64, DType::Bf16] {
+            let case = product(size, leaf, dtype, Policy::Deterministic, i as u64);
+            let expected = interpreted(&case.graph, &case.inputs);
+            let operands: u64 = case.graph.inputs.iter().map(|i| i.ty.shape.iter().product::<u64>()).sum();
+            for (sizes, split) in [(&[2][..], &["a"][..]), (&[3], &["a"]), (&[2, 3], &["a", "b"]), (&[2, 2], &["b"])] {
+                let m = meshes::of(sizes);
+                for sides in [[true, true], [true, false], [false, true]] {
+                    let lies = |side: usize| {
+                        let mut dims = vec![vec![]; 3];
+                        if sides[side] {
+                            dims[2 - side] = split.iter().map(|a| a.to_string()).collect();
+                        }
+                        Sharding { mesh: Some(m.clone()), dims, partial: vec![] }
+                    };
+                    let whole = Some(real(&Sharding::default(), &m, 3));
+                    let placed = on_mesh(&case, &[lies(0), lies(1)], &[whole]);
+                    let devices = divide(&tessera_graph::prune(&placed.graph), &m);
+                    folded += usize::from(moved(&devices.graphs[0]) < operands / 4);
+                    let all = [check(&placed, &m, &expected), compiled(&backend(), &m, &placed)];
+                    let name = |e| format!("{}: {m}, {sides:?}: {e}", case.graph.name);
+                    wrong.extend(all.into_iter().filter_map(Result::err).map(name));
+                }
+            }
+        }
+    }
+    assert!(folded > 40, "{folded} products are folded where they are");
+    told(wrong);
+}
+
 /// Where any order of sums will do, results move and not operands.
 #[test]
 fn devices_sum_partial_products() {
@@ -469,7 +502,7 @@ fn devices_sum_partial_products() {
         for (dtype, policy) in
             [(DType::F32, Policy::Fast), (DType::Bf16, Policy::Fast), (DType::I32, Policy::Deterministic)]
         {
-            let case = product(size, dtype, policy, i as u64);
+            let case = product(size, DOT_LEAF, dtype, policy, i as u64);
             let expected = interpreted(&case.graph, &case.inputs);
             let operands: u64 = case.graph.inputs.iter().map(|i| i.ty.shape.iter().product::<u64>()).sum();
             for (sizes, split) in [(&[2][..], &["a"][..]), (&[4], &["a"]), (&[2, 3], &["a", "b"]), (&[2, 2], &["b"])] {

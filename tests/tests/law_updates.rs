@@ -5,7 +5,7 @@ use tessera_base::DType;
 use tessera_ir::graph::NodeId;
 use tessera_ir::group::GroupKind;
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Order, Prim, Reduction, Steps};
+use tessera_ops::prim::{Prim, Reduction, Steps};
 use tessera_tests::bits::Difference;
 use tessera_tests::compare::Bench;
 use tessera_tests::laws::hold;
@@ -55,7 +55,7 @@ fn part(b: &mut Builder, shape: &[u64], dtype: DType) -> NodeId {
             let x = tensor(b, &[&shape[..shape.len() - 1], &[k]].concat(), dtype);
             let rank = shape.len();
             let w = tensor(b, &[&shape[..rank - 2], &[k, n]].concat(), dtype);
-            let dot = Prim::Dot { accum: DType::F32, order: Order::Chain, steps: Steps::All };
+            let dot = Prim::dot(DType::F32, Steps::All);
             let y = b.push(dot, &[x, w], shape, dtype);
             b.push(Prim::Map(MapOp::relu), &[y], shape, dtype)
         }

@@ -3,7 +3,7 @@
 
 use tessera_base::DType;
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Order, Prim, Scalar, Steps};
+use tessera_ops::prim::{Prim, Scalar, Steps};
 use tessera_tests::laws::hold;
 use tessera_tests::random::{Fill, Random};
 use tessera_tests::random_graph::{Builder, Case, elems};
@@ -69,7 +69,7 @@ fn convolution(seed: u64, dtype: DType, [n, groups, inside, out]: [u64; 4], dims
     let w = b.push(Prim::Broadcast { dims: vec![1, 2, 3] }, &[w], &[n, groups, out, depth], dtype);
     let accum = dtype.accumulator();
     let y =
-        b.push(Prim::Dot { accum, steps: Steps::All, order: Order::Chain }, &[w, x], &[n, groups, out, places], dtype);
+        b.push(Prim::dot(accum, Steps::All), &[w, x], &[n, groups, out, places], dtype);
     let whole = [&[n, groups * out], &o[..]].concat();
     let mut y = b.push(Prim::Reshape, &[y], &whole, dtype);
     if b.random.once_in(2) {

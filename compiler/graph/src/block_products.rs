@@ -5,6 +5,7 @@
 
 use tessera_base::{Blocks, DType};
 use tessera_ir::graph::{Graph, Node, Policy};
+use tessera_ops::prim::fold::DOT_LEAF;
 use tessera_ops::prim::{Order, Prim, Steps};
 
 /// Puts [`Prim::BlockDot`] where a product reads the turned numbers of blocks of a format that `covers` knows.
@@ -19,7 +20,7 @@ pub fn run(mut graph: Graph, covers: &dyn Fn(Blocks) -> bool) -> Graph {
 }
 
 fn block_product(g: &Graph, n: &Node, covers: &dyn Fn(Blocks) -> bool) -> Option<Node> {
-    let Prim::Dot { accum: DType::F32, steps: Steps::All, order: Order::Chain } = n.prim else { return None };
+    let Prim::Dot { accum: DType::F32, steps: Steps::All, order: Order::Chain, leaf: DOT_LEAF } = n.prim else { return None };
     let &[x, right] = &n.operands[..] else { return None };
     if n.policy == Policy::KahanSum {
         return None;

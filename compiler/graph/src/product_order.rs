@@ -14,11 +14,11 @@ pub fn run(mut graph: Graph, machine: Order) -> Graph {
     }
     for i in 0..graph.nodes.len() {
         let node = &graph.nodes[i];
-        let Prim::Dot { accum: DType::F32, steps: Steps::All, order: Order::Chain } = node.prim else { continue };
+        let Prim::Dot { accum: DType::F32, steps: Steps::All, order: Order::Chain, leaf } = node.prim else { continue };
         let fits = node.operands.iter().all(|o| graph.ty(*o).dtype == DType::Bf16);
         let even = graph.ty(node.operands[0]).shape.last().is_some_and(|k| k.is_multiple_of(2));
-        if fits && even && node.policy != Policy::KahanSum {
-            graph.nodes[i].prim = Prim::Dot { accum: DType::F32, steps: Steps::All, order: machine };
+        if fits && even && leaf.is_multiple_of(2) && node.policy != Policy::KahanSum {
+            graph.nodes[i].prim = Prim::Dot { accum: DType::F32, steps: Steps::All, order: machine, leaf };
         }
     }
     graph.bodies = std::mem::take(&mut graph.bodies).into_iter().map(|body| run(body, machine)).collect();

@@ -83,7 +83,7 @@ primitives! {
     reduce: Reduce<'a> { kind } [axes];
     arg_reduce: ArgReduce { largest, axis };
     cumulate: Cumulate { kind, axis };
-    dot: Dot { accum, steps, order };
+    dot: Dot { accum, steps, order, leaf };
     quantize: Quantize { format };
     dequantize: Dequantize { format };
     block_dot: BlockDot { format };

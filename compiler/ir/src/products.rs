@@ -21,7 +21,8 @@ use crate::hints::KernelHints;
 use crate::text::{Op, TextError};
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_base::DType;
-use tessera_ops::prim::{Order, Prim, Steps};
+use tessera_ops::map::MapOp;
+use tessera_ops::prim::{Prim, Steps};
 
 /// A product that is computed in tiles.
 pub const TILE: &str = "tessera.schedule.tile";
@@ -189,7 +190,7 @@ impl Reader<'_> {
             self.graph.kernels.push(hints);
             self.graph.kernels.len() - 1
         });
-        let prim = Prim::Dot { accum, steps: Steps::All, order: Order::Chain };
+        let prim = Prim::dot(accum, Steps::All);
         Ok(self.push(prim, vec![left, right], NodeType::new(vec![rows, columns], dtype), Some(at as u32)))
     }
 
@@ -199,8 +200,8 @@ impl Reader<'_> {
         let left = self.operand(op, a, NodeType::new(vec![m, k], dtype))?;
         let right = self.operand(op, b, NodeType::new(vec![k, n], dtype))?;
         let ty = NodeType::new(vec![m, n], accum);
-        let start = self.operand(op, c, ty.clone())?;
-        read.extend([left, right, start]);
+        let third = self.operand(op, c, ty.clone())?;
+        read.extend([left, right, third]);
         // A factor is a number of the sum's type, exactly.
         let mut wide = |id: NodeId| match self.graph.ty(id).dtype == accum {
             true => id,
@@ -210,8 +211,9 @@ impl Reader<'_> {
             }
         };
         let (left, right) = (wide(left), wide(right));
-        let prim = Prim::Dot { accum, steps: Steps::All, order: Order::Chain };
-        Ok(self.push(prim, vec![left, right, start], ty, None))
+        let prim = Prim::dot(accum, Steps::All);
+        let product = self.push(prim, vec![left, right], ty.clone(), None);
+        Ok(self.push(Prim::Map(MapOp::add), vec![third, product], ty, None))
     }
 }
 
@@ -250,7 +252,7 @@ mod tests {
         assert_eq!(names, ["fragA", "fragB", "fragC"]);
         assert_eq!(read.graph.outputs.len(), 1);
         let last = read.graph.node(read.graph.outputs[0]);
-        assert!(matches!(read.graph.node(last.operands[2]).prim, Prim::Dot { .. }));
+        assert_eq!(last.prim, Prim::Map(MapOp::add));
         assert_eq!(last.ty, NodeType::new(vec![16, 16], DType::F32));
     }
 

@@ -131,18 +131,17 @@ pub enum ValueOp {
         table: u32,
         imag: bool,
     },
-    /// `Σ a·b` along `axis`: one fused-multiply-add chain in ascending order, in the type of
-    /// the value. `within`: only the steps below this index, over axes of the result; `beyond`: only
-    /// those from it on. `start`: what the chain begins with, of the value's type, for all steps. `order`: another one than the chain, for
-    /// factors of bf16.
+    /// `Σ a·b` along `axis`, in the type of the value: fused-multiply-add chains of `leaf` steps in ascending order, under a
+    /// balanced tree ([`tessera_ops::prim::fold`]). `within`: only the steps below this index, over axes of the result;
+    /// `beyond`: only those from it on. `order`: another one than the chain, for factors of bf16.
     Dot {
         a: ValueId,
         b: ValueId,
         axis: Var,
         within: Option<Index>,
         beyond: Option<Index>,
-        start: Option<ValueId>,
         order: Order,
+        leaf: u64,
     },
 }
 
@@ -372,7 +371,7 @@ impl Schedule {
             ValueOp::Gather { by, .. } => by.iter().map(|(v, _)| *v).collect(),
             ValueOp::Random { key, .. } => key.to_vec(),
             ValueOp::Half { low, high } => vec![*low, *high],
-            ValueOp::Dot { a, b, start, .. } => [*a, *b].into_iter().chain(*start).collect(),
+            ValueOp::Dot { a, b, .. } => vec![*a, *b],
             _ => vec![],
         }
     }

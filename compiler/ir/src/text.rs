@@ -8,6 +8,7 @@
 use std::fmt::Write;
 use tessera_base::Blocks;
 use tessera_ops::prim::Order;
+use tessera_ops::prim::fold::DOT_LEAF;
 
 /// An attribute value.
 #[derive(Clone, PartialEq, Debug)]
@@ -128,6 +129,17 @@ impl Op {
         match self.attr(key) {
             Some(Attr::Bool(b)) => Ok(*b),
             _ => Err(self.error(format!("the attribute `{key}` must be true or false"))),
+        }
+    }
+
+    /// Steps of a leaf of a product.
+    pub fn leaf(&self) -> Result<u64, TextError> {
+        match self.attr("leaf") {
+            None => Ok(DOT_LEAF),
+            Some(_) => match self.index("leaf")? {
+                0 => Err(self.error("a leaf of a product has steps")),
+                n => Ok(n as u64),
+            },
         }
     }
 

@@ -177,10 +177,8 @@ pub struct Panel {
 }
 
 /// `c[i, j] = fma chain over k in 0..depth of a[i, k]·b[k, j]`, for `rows` × `cols` elements in
-/// vectors of `lanes`. The chain starts from zero where `fresh` is 0 and goes on from `c`
-/// elsewhere. With a `ramp` row `i` makes at most `ramp + i` steps, with a `lead` none of the first
-/// `lead + i`. All three hold elements of
-/// `kind`.
+/// vectors of `lanes`, from zero. With a [`Fold`] that is one chain for each leaf, and the tree over them. With a `ramp` row
+/// `i` makes at most `ramp + i` steps, with a `lead` none of the first `lead + i`. All three hold elements of `kind`.
 ///
 /// `order`: of factors of bf16, or of i16 with sums of i32, a step takes two positions of k at once
 /// ([`tessera_ops::prim::Order`]), without a ramp. The factors lie as such, where a [`Panel`]'s `step` leads from one position to the next,
@@ -214,7 +212,7 @@ pub struct Mma {
     pub unroll: u32,
     /// Steps before which lines of the right factor are asked for; 0 asks for none.
     pub distance: u32,
-    pub fresh: Index,
+    pub fold: Option<Fold>,
     pub a: Panel,
     pub b: Panel,
     pub c: Panel,
@@ -297,6 +295,36 @@ impl Op {
             Op::Transpose { from, .. } => from.iter().for_each(|v| f(*v)),
             Op::Prefetch { .. } | Op::Mma(_) => {}
         }
+    }
+}
+
+/// How the leaves of a product meet ([`tessera_ops::prim::fold`]): a step block holds whole leaves, and what is left of
+/// the ones before waits at its level. `c` is written with the last leaf.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fold {
+    /// Steps of a leaf: of pairs, so many pairs.
+    pub leaf: i64,
+    /// The leaf that begins with the first step.
+    pub first: Index,
+    /// The first leaf that is computed: the levels hold nothing of those before.
+    pub begin: Index,
+    /// The number of leaves is the least of these; none of this block's lies beyond.
+    pub leaves: Vec<Index>,
+    /// Where level 0 of the tile lies, with the elements from row to row.
+    pub slots: Panel,
+    /// Elements from one level to the next.
+    pub apart: i64,
+    /// The first level that lasts from block to block. This one lies at `lasting`, the others behind it.
+    pub inner: i64,
+    pub lasting: Index,
+    /// Levels in all.
+    pub levels: i64,
+}
+
+impl Fold {
+    /// What all of the numbers depend on.
+    pub fn indices(&self) -> impl Iterator<Item = &Index> {
+        [&self.first, &self.begin, &self.slots.at, &self.lasting].into_iter().chain(&self.leaves)
     }
 }
 

@@ -4,10 +4,13 @@
 use crate::LlvmError;
 use crate::emit::Emitter;
 use crate::instr::{IntPred, V};
+use crate::mma::Steps;
 use crate::matrix_registers::{CONFIGURATION, PAIRS, SIDE, blocks, configuration, left, right, sums};
 use tessera_ir::tile::Mma;
 use tessera_ops::scalar::Kind;
 
+/// The feature of a target that has the unit for matrices.
+pub const MATRIX_UNIT: &str = "amx-bf16";
 /// Steps of a unit that are written out.
 const UNROLL: i64 = 4;
 /// Bytes of a row of a register.
@@ -32,11 +35,16 @@ impl Emitter<'_> {
         self.b.intrinsic("llvm.x86.ldtilecfg", &[], &[sizes]);
     }
 
-    /// A tile by the unit for matrices.
-    pub fn mma_by_matrix_unit(&mut self, m: &Mma, (a, b, c): (V, V, V), depth: V) -> Result<(), LlvmError> {
-        let known = m.known_depth();
+    /// Whether a tile is computed by the unit for matrices: vectors give the same bits where there is none.
+    pub(super) fn by_matrix_unit(&self, m: &Mma) -> bool {
+        m.matrix_unit && self.target.has(MATRIX_UNIT)
+    }
+
+    /// A tile by the unit for matrices, from zero into `c`.
+    pub(super) fn chain_by_matrix_unit(&mut self, m: &Mma, (a, b, c): (V, V, V), steps: Steps) -> Result<(), LlvmError> {
+        let depth = steps.limit;
         let own = self.unit != Some(configuration(m, PAIRS as u32));
-        let ragged = known.is_none_or(|d| d % PAIRS != 0);
+        let ragged = steps.known.is_none_or(|d| d % PAIRS != 0);
         // The sizes for a last unit of so many pairs; the first are those of a whole one.
         let counts = if ragged { PAIRS as u32 } else { 1 };
         let all = (0..counts).map(|n| configuration(m, if n == 0 { PAIRS as u32 } else { n }));
@@ -44,7 +52,7 @@ impl Emitter<'_> {
         if own {
             self.configure(table);
         }
-        self.first_sums(m, c)?;
+        self.zero_sums(m);
         let rounds = self.b.and(depth, self.b.i64(-PAIRS));
         let zero = self.b.i64(0);
         let ends = self.raw_loop(zero, rounds, PAIRS, &[a, b], |e, _, carried| {
@@ -63,9 +71,7 @@ impl Emitter<'_> {
             self.load_sums(m, c);
             self.multiply(m, ends[0], ends[1]);
             self.store_sums(m, c);
-            if !own {
-                self.begin_units();
-            }
+            if own { self.configure(table) } else { self.begin_units() }
             self.b.jump(join);
             self.b.position(join);
         }
@@ -77,24 +83,6 @@ impl Emitter<'_> {
 
     fn register(&self, n: u32) -> V {
         self.b.const_int(self.b.int(8), i64::from(n), 1)
-    }
-
-    fn first_sums(&mut self, m: &Mma, c: V) -> Result<(), LlvmError> {
-        if m.fresh.as_constant() == Some(0) {
-            self.zero_sums(m);
-            return Ok(());
-        }
-        let goes_on = self.b.icmp(IntPred::LLVMIntNE, self.index(&m.fresh, 1)?, self.b.i64(0));
-        let (load, begin, join) = (self.b.block(), self.b.block(), self.b.block());
-        self.b.branch(goes_on, load, begin);
-        self.b.position(load);
-        self.load_sums(m, c);
-        self.b.jump(join);
-        self.b.position(begin);
-        self.zero_sums(m);
-        self.b.jump(join);
-        self.b.position(join);
-        Ok(())
     }
 
     fn zero_sums(&self, m: &Mma) {
@@ -141,10 +129,11 @@ impl Emitter<'_> {
         }
     }
 
-    /// The same by vectors: two chains for each element.
-    pub fn mma_in_units(&mut self, m: &Mma, (a, b, c): (V, V, V), depth: V) -> Result<(), LlvmError> {
-        let sums = self.accumulators(m, c)?;
-        let none = vec![self.b.zero(self.b.kind(m.kind, m.lanes)); 2 * sums.len()];
+    /// The same by vectors: two chains for each element. Gives the accumulators.
+    pub(super) fn chain_in_units(&mut self, m: &Mma, (a, b): (V, V), steps: Steps) -> Result<Vec<V>, LlvmError> {
+        let depth = steps.limit;
+        let sums = vec![self.b.zero(self.b.kind(m.kind, m.lanes)); (m.rows * m.cols.div_ceil(m.lanes)) as usize];
+        let none = [&sums[..], &sums].concat();
         let rounds = self.b.and(depth, self.b.i64(-PAIRS));
         let (zero, whole) = (self.b.i64(0), self.b.i64(PAIRS));
         let carried: Vec<V> = [a, b].into_iter().chain(sums).collect();
@@ -154,15 +143,14 @@ impl Emitter<'_> {
             Ok(unit[..2].iter().copied().chain(e.onto(m, &carried[2..], &unit[2..])).collect())
         })?;
         let mut sums = out[2..].to_vec();
-        if m.known_depth().is_none_or(|d| d % PAIRS != 0) {
+        if steps.known.is_none_or(|d| d % PAIRS != 0) {
             let begin: Vec<V> = out[..2].iter().chain(&none).copied().collect();
             let rest = self.raw_loop(rounds, depth, 1, &begin, |e, _, at| e.unit_steps(m, at, 1))?;
             let some = self.b.icmp(IntPred::LLVMIntNE, rounds, depth);
             let closed = self.onto(m, &sums, &rest[2..]);
             sums = sums.iter().zip(closed).map(|(old, new)| self.b.select(some, new, *old)).collect();
         }
-        self.write_back(m, c, &sums);
-        Ok(())
+        Ok(sums)
     }
 
     /// Some steps of both chains: `at` is both addresses, the even chains, the odd ones.

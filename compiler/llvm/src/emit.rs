@@ -1,5 +1,6 @@
 //! Tile IR to LLVM IR: one function per kernel, loops as they stand, values as vectors.
 
+use crate::bf16_units::MATRIX_UNIT;
 use crate::extremes::{self, Extreme};
 use crate::instr::{Builder, IntPred, RealPred, V};
 use crate::matrix_registers;
@@ -50,7 +51,7 @@ pub fn kernel(kernel: &Kernel, target: &HostTarget) -> Result<Builder, LlvmError
         streaming: false,
         uses: extremes::uses(kernel),
         extremes: HashMap::new(),
-        unit: matrix_registers::sizes(&kernel.body),
+        unit: matrix_registers::sizes(&kernel.body).filter(|_| target.has(MATRIX_UNIT)),
         target,
     };
     let entry = e.b.block();

@@ -17,6 +17,7 @@ mod extremes;
 mod masked;
 mod memory;
 mod mma;
+mod leaves;
 mod bf16_pairs;
 mod int_pairs;
 mod bf16_units;

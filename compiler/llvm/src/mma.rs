@@ -1,5 +1,5 @@
 //! The microkernel: a register tile of a matrix product as one fused-multiply-add chain per
-//! element, in ascending k.
+//! element, in ascending k, from zero. What becomes of the chains of several leaves is in [`crate::leaves`].
 //!
 //! Plain IR is enough: accumulators are phis, the row operand is broadcast from memory (the
 //! back end folds that into the multiply-add), steps are unrolled. Registers needed: rows ×
@@ -15,33 +15,54 @@ use tessera_ir::tile::{Mma, Panel};
 use tessera_ops::prim::Order;
 use tessera_ops::scalar::Kind;
 
+/// How many steps there are, and which of them rows take ([`Mma`]).
+#[derive(Clone, Copy)]
+pub(super) struct Steps {
+    pub limit: V,
+    /// The same, where it is known.
+    pub known: Option<i64>,
+    pub ramp: Option<V>,
+    pub lead: Option<V>,
+}
+
 /// Bytes of a line of the cache.
 const LINE: i64 = 64;
 
 impl Emitter<'_> {
     pub fn mma(&mut self, m: &Mma) -> Result<(), LlvmError> {
-        let start = |e: &Self, p: &Panel| -> Result<V, LlvmError> {
-            Ok(e.b.offset(e.bases[p.buf as usize], e.bytes(p, e.index(&p.at, 1)?)))
-        };
-        let (a, b, c) = (start(self, &m.a)?, start(self, &m.b)?, start(self, &m.c)?);
-        let limit = self.bound(&m.depth, true)?;
-        if m.matrix_unit {
-            return self.mma_by_matrix_unit(m, (a, b, c), limit);
-        }
-        if m.order == Order::Units {
-            return self.mma_in_units(m, (a, b, c), limit);
-        }
-        if !m.hops.is_empty() {
-            let init = self.accumulators(m, c)?;
-            let acc = self.nested(m, (a, b), limit, init)?;
-            self.write_back(m, c, &acc);
-            return Ok(());
-        }
+        let [a, b, c] = [&m.a, &m.b, &m.c].map(|p| self.start(p));
+        let (a, b, c) = (a?, b?, c?);
         let bound = |e: &Self, i: &Option<Index>| i.as_ref().map(|i| e.index(i, 1)).transpose();
         let (ramp, lead) = (bound(self, &m.ramp)?, bound(self, &m.lead)?);
+        let steps = Steps { limit: self.bound(&m.depth, true)?, known: m.known_depth(), ramp, lead };
+        match &m.fold {
+            Some(f) => self.leaves(m, f, (a, b, c), steps),
+            None if self.by_matrix_unit(m) => self.chain_by_matrix_unit(m, (a, b, c), steps),
+            None => {
+                let acc = self.chain_of(m, (a, b), steps)?;
+                self.write_back(m, c, &acc);
+                Ok(())
+            }
+        }
+    }
+
+    /// Where a panel starts.
+    pub(super) fn start(&self, p: &Panel) -> Result<V, LlvmError> {
+        Ok(self.b.offset(self.bases[p.buf as usize], self.bytes(p, self.index(&p.at, 1)?)))
+    }
+
+    /// The accumulators after so many steps from zero.
+    pub(super) fn chain_of(&mut self, m: &Mma, (a, b): (V, V), steps: Steps) -> Result<Vec<V>, LlvmError> {
+        let Steps { limit, known, ramp, lead } = steps;
+        if m.order == Order::Units {
+            return self.chain_in_units(m, (a, b), steps);
+        }
+        let zero = self.b.zero(self.b.kind(m.kind, m.lanes));
+        let init = vec![zero; (m.rows * self.vectors(m)) as usize];
+        if !m.hops.is_empty() {
+            return self.nested(m, (a, b), limit, init);
+        }
         let depth = ramp.map_or(limit, |r| self.within(limit, r));
-        let init = self.accumulators(m, c)?;
-        let known = m.known_depth();
         let (first_a, first_b) = (a, b);
         let mut acc = init;
         let (mut a, mut b, mut depth) = (a, b, depth);
@@ -87,8 +108,7 @@ impl Emitter<'_> {
         if let Some(ramp) = ramp {
             acc = self.climb(m, (first_a, first_b), limit, ramp, acc)?;
         }
-        self.write_back(m, c, &acc);
-        Ok(())
+        Ok(acc)
     }
 
     /// Steps `from..to`, whole rounds of them; carries both addresses and the accumulators.
@@ -107,8 +127,7 @@ impl Emitter<'_> {
     /// For each row what is wanted of it next is asked for, then come `steps` steps: all at once
     /// would keep memory from what the steps themselves read.
     fn steps_and_ahead(&mut self, m: &Mma, steps: i64, carried: &[V]) -> Result<Vec<V>, LlvmError> {
-        let start = |p: &Panel| Ok(self.b.offset(self.bases[p.buf as usize], self.bytes(p, self.index(&p.at, 1)?)));
-        let bases = m.ahead.iter().map(start).collect::<Result<Vec<V>, LlvmError>>()?;
+        let bases = m.ahead.iter().map(|p| self.start(p)).collect::<Result<Vec<V>, LlvmError>>()?;
         let (zero, rows) = (self.b.i64(0), self.b.i64(m.rows as i64));
         self.raw_loop(zero, rows, 1, carried, |e, i, carried| {
             for (p, base) in m.ahead.iter().zip(&bases) {
@@ -125,7 +144,7 @@ impl Emitter<'_> {
     }
 
     /// Bytes of so many elements.
-    fn bytes(&self, p: &Panel, elements: V) -> V {
+    pub(super) fn bytes(&self, p: &Panel, elements: V) -> V {
         self.b.mul(elements, self.b.i64(self.element_bytes(p)))
     }
 
@@ -237,11 +256,11 @@ impl Emitter<'_> {
         Ok(acc)
     }
 
-    fn element_bytes(&self, p: &Panel) -> i64 {
+    pub(super) fn element_bytes(&self, p: &Panel) -> i64 {
         self.kernel.bufs[p.buf as usize].dtype.bytes() as i64
     }
 
-    fn step(&self, m: &Mma, base: V, p: &Panel, k: V) -> V {
+    pub(super) fn step(&self, m: &Mma, base: V, p: &Panel, k: V) -> V {
         self.b.offset(base, self.b.mul(k, self.b.i64(self.stride(m, p) * self.element_bytes(p))))
     }
 
@@ -250,15 +269,15 @@ impl Emitter<'_> {
     }
 
     /// Lanes of vector `j` that lie inside the tile.
-    fn valid(&self, m: &Mma, j: u32) -> u32 {
+    pub(super) fn valid(&self, m: &Mma, j: u32) -> u32 {
         (m.cols - j * m.lanes).min(m.lanes)
     }
 
-    fn vectors(&self, m: &Mma) -> u32 {
+    pub(super) fn vectors(&self, m: &Mma) -> u32 {
         m.cols.div_ceil(m.lanes)
     }
 
-    fn load_vector(&self, m: &Mma, p: V, valid: u32) -> V {
+    pub(super) fn load_vector(&self, m: &Mma, p: V, valid: u32) -> V {
         self.load_lanes(m.kind, m.lanes, p, valid)
     }
 
@@ -269,36 +288,6 @@ impl Emitter<'_> {
             return self.b.load(self.b.kind(kind, lanes), p, of.bytes);
         }
         self.masked_load(of, lanes, p, Mask { held: None, lanes: Some(self.b.first_lanes(valid, lanes)) })
-    }
-
-    pub(super) fn accumulators(&mut self, m: &Mma, c: V) -> Result<Vec<V>, LlvmError> {
-        let n = m.rows * self.vectors(m);
-        let ty = self.b.kind(m.kind, m.lanes);
-        if m.fresh.as_constant() == Some(0) {
-            return Ok(vec![self.b.zero(ty); n as usize]);
-        }
-        let goes_on = self.b.icmp(IntPred::LLVMIntNE, self.index(&m.fresh, 1)?, self.b.i64(0));
-        let (before, load, join) = (self.b.current(), self.b.block(), self.b.block());
-        self.b.branch(goes_on, load, join);
-        self.b.position(load);
-        let mut loaded = vec![];
-        for i in 0..m.rows {
-            for j in 0..self.vectors(m) {
-                let p = self.at(c, i as i64 * m.c.row + (j * m.lanes) as i64, &m.c);
-                loaded.push(self.load_vector(m, p, self.valid(m, j)));
-            }
-        }
-        self.b.jump(join);
-        self.b.position(join);
-        Ok(loaded
-            .into_iter()
-            .map(|v| {
-                let phi = self.b.phi(ty);
-                self.b.incoming(phi, self.b.zero(ty), before);
-                self.b.incoming(phi, v, load);
-                phi
-            })
-            .collect())
     }
 
     /// One step of k, `u` steps after the base addresses.
@@ -351,34 +340,43 @@ impl Emitter<'_> {
         }
     }
 
-    pub(super) fn write_back(&self, m: &Mma, c: V, acc: &[V]) {
-        let align = m.kind.bits() / 8;
-        let vectors = self.vectors(m);
+    fn write_back(&self, m: &Mma, c: V, acc: &[V]) {
         for i in 0..m.rows {
-            for j in 0..vectors {
-                let p = self.at(c, i as i64 * m.c.row + (j * m.lanes) as i64, &m.c);
-                let v = acc[(i * vectors + j) as usize];
-                // Which NaN a sum has become says the conversion program.
-                let v = if m.half { self.round_f16(v, m.lanes) } else { v };
-                if self.valid(m, j) == m.lanes {
-                    self.b.store(v, p, align, false);
-                } else {
-                    let mask = self.b.first_lanes(self.valid(m, j), m.lanes);
-                    let of = Elements { ty: self.b.kind(m.kind, 1), bytes: align };
-                    self.masked_store(of, m.lanes, v, p, Mask { held: None, lanes: Some(mask) });
-                }
+            self.write_row(m, self.at(c, i as i64 * m.c.row, &m.c), self.row_of(m, acc, i));
+        }
+    }
+
+    /// The accumulators of row `i`.
+    pub(super) fn row_of<'a>(&self, m: &Mma, acc: &'a [V], i: u32) -> &'a [V] {
+        let vectors = self.vectors(m) as usize;
+        &acc[i as usize * vectors..][..vectors]
+    }
+
+    /// One row of accumulators.
+    pub(super) fn write_row(&self, m: &Mma, to: V, acc: &[V]) {
+        let align = m.kind.bits() / 8;
+        for (j, v) in (0..).zip(acc) {
+            let p = self.at(to, i64::from(j * m.lanes), &m.c);
+            // Which NaN a sum has become says the conversion program.
+            let v = if m.half { self.round_f16(*v, m.lanes) } else { *v };
+            if self.valid(m, j) == m.lanes {
+                self.b.store(v, p, align, false);
+            } else {
+                let mask = self.b.first_lanes(self.valid(m, j), m.lanes);
+                let of = Elements { ty: self.b.kind(m.kind, 1), bytes: align };
+                self.masked_store(of, m.lanes, v, p, Mask { held: None, lanes: Some(mask) });
             }
         }
     }
 }
 
 /// Steps of a run of level `level`; one at level 0.
-fn run_length(m: &Mma, level: usize) -> i64 {
+pub(super) fn run_length(m: &Mma, level: usize) -> i64 {
     level.checked_sub(1).and_then(|l| m.hops.get(l)).map_or(1, |(every, _)| *every)
 }
 
 /// Elements of the left factor from one run of level `level` to the next.
-fn run_stride(m: &Mma, level: usize) -> i64 {
+pub(super) fn run_stride(m: &Mma, level: usize) -> i64 {
     let steps = run_length(m, level) * m.a.step;
     let hops = m.hops.iter().take(level).map(|(every, extra)| run_length(m, level) / every * extra);
     steps + hops.sum::<i64>()

@@ -3,6 +3,8 @@
 //! Broadcasting, weak scalars, defaults and composite operators are gone at this level:
 //! operands of a map have one shape, and every dtype is explicit.
 
+pub mod fold;
+
 use crate::map::MapOp;
 use std::any::Any;
 use std::fmt;
@@ -159,16 +161,16 @@ pub enum Prim {
         kind: Reduction,
         axis: usize,
     },
-    /// `[batch…, m, k] @ [batch…, k, n] -> [batch…, m, n]`: one fused-multiply-add chain in
-    /// ascending `k` per element, in `accum`, rounded once to the node's dtype. What lies beyond the
-    /// steps of a row does not count, be it infinite. With operand 2, of the result's shape in `accum`, and all
-    /// steps: the chain of each element starts from there instead of from 0. So a chain may be divided:
-    /// what one product leaves is what the next one starts from.
+    /// `[batch…, m, k] @ [batch…, k, n] -> [batch…, m, n]` in `accum`, rounded once to the node's dtype. `k` is cut into
+    /// leaves of `leaf` positions, the last one may have fewer. Each element is one chain of fused multiply-adds in ascending
+    /// `k` within a leaf, and a balanced tree over leaves ([`fold`]). What lies beyond the steps of a row does not count, be
+    /// it infinite.
     /// `order`: of bf16 factors with even `k` it may be another one than the chain.
     Dot {
         accum: DType,
         steps: Steps,
         order: Order,
+        leaf: u64,
     },
     /// The blocks `u8[…, B, bytes]` of the f32 numbers `[…, elems·B]`.
     Quantize {

@@ -4,9 +4,10 @@
 //! block], the blocks are reduced where they are, and one number of each moves. A sum of floats has one order, leaves of
 //! consecutive elements under a balanced tree. Where parts begin and end between leaves each device folds the subtrees that
 //! are its own, and only their sums move: to devices that have a share of the results each, if the results can be shared.
-//! Where they don't the sum stays as it is (`layout/chained_reduction.rs`, or its operand moves).
+//! Where they don't the sum stays as it is, and its operand moves.
 
 use crate::adder::Adder;
+use crate::tree::tree;
 use std::ops::Range;
 use tessera_base::{DType, Sharding};
 use tessera_ir::graph::{Node, NodeType, Policy};
@@ -55,7 +56,10 @@ impl Split<'_> {
     fn is_exact(&self) -> bool {
         match self.kind {
             Reduction::Max | Reduction::Min | Reduction::Any | Reduction::All => true,
-            Reduction::Sum | Reduction::Prod => !self.node.ty.dtype.is_float(),
+            // Of ints they wrap as their result does, which `bool` does not.
+            Reduction::Sum | Reduction::Prod => {
+                (self.x.dtype.is_int() || self.x.dtype == DType::Bool) && self.node.ty.dtype.is_int()
+            }
             Reduction::HalfSum | Reduction::HalfProd => false,
         }
     }
@@ -95,9 +99,10 @@ impl Split<'_> {
         let x = expand::reshape(b, x, &shape);
         let blocks: Vec<u64> = (0..shape.len()).filter(|d| !inner.contains(d)).map(|d| shape[d]).collect();
         let (dtype, shape) = (self.node.ty.dtype, self.node.ty.shape.clone());
-        // Sums of narrow floats are rounded once.
-        let between = if dtype.is_float() { dtype.accumulator() } else { dtype };
-        let x = if dtype.is_float() { expand::cast(b, x, between) } else { x };
+        // Sums of floats are rounded once.
+        let floats = !self.is_exact();
+        let between = if floats { self.x.dtype.accumulator() } else { dtype };
+        let x = if floats { expand::cast(b, x, between) } else { x };
         let found = b.push(Prim::Reduce { kind: self.kind, axes: inner }, &[x], blocks, between);
         if !self.is_exact() {
             b.holds_summands(found);
@@ -137,7 +142,8 @@ impl Split<'_> {
         let shape = b.shape(shared);
         let all: u64 = shape[front..=at].iter().product();
         let joined = expand::reshape(b, shared, &[&shape[..front], &[all], &shape[at + 1..]].concat());
-        let sum = self.tree(b, joined, front, all);
+        let op = if self.kind == Reduction::Sum { MapOp::add } else { MapOp::mul };
+        let sum = tree(b, op, joined, front, all);
         let sum = expand::reshape(b, sum, &self.node.ty.shape);
         Some(expand::cast(b, sum, self.node.ty.dtype))
     }
@@ -166,32 +172,5 @@ impl Split<'_> {
         let dims = (0..b.shape(folded).len()).map(own).collect();
         let free = split.iter().flat_map(|&d| self.layout.axes(d).iter().cloned()).collect();
         b.share_out(folded, Sharding { dims, ..self.layout.clone() }, nodes, free, None)
-    }
-
-    /// What a balanced tree makes of the positions along a dim, which goes to one: neighbours by pairs, and the last of an
-    /// odd number as it is.
-    fn tree(&self, b: &mut Adder, x: Id, at: usize, count: u64) -> Id {
-        let op = if self.kind == Reduction::Sum { MapOp::add } else { MapOp::mul };
-        let (mut now, mut n) = (x, count);
-        while n > 1 {
-            let halves = [0, 1].map(|first| self.every_second(b, now, at, first, n / 2));
-            let pairs = expand::map(b, op, &halves);
-            now = match n % 2 {
-                0 => pairs,
-                _ => {
-                    let last = self.every_second(b, now, at, n - 1, 1);
-                    expand::concat(b, &[pairs, last], at)
-                }
-            };
-            n = n.div_ceil(2);
-        }
-        now
-    }
-
-    fn every_second(&self, b: &mut Adder, x: Id, at: usize, first: u64, count: u64) -> Id {
-        let (mut shape, dtype) = (b.shape(x), b.dtype(x));
-        let (mut start, mut step) = (vec![0; shape.len()], vec![1; shape.len()]);
-        (start[at], step[at], shape[at]) = (first as i64, 2, count);
-        b.push(Prim::Slice { start, step }, &[x], shape, dtype)
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::exchange;
 use crate::layout::{Materialization, NodeLayout};
-use crate::placement::{Parts, Placement, parts};
+use crate::placement::{Parts, Placement};
 use crate::spmd_partition::is_plain;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -49,11 +49,6 @@ impl Signatures {
             let (node, here) = (g.node(id), &placed[id.0 as usize]);
             for made in &here.made {
                 self.made(g, node, made, mesh, placed);
-            }
-            if let Some(chain) = &here.chain {
-                let place = |d: usize| mesh.coordinate(d as u64, &chain.axis);
-                self.of.iter_mut().enumerate().for_each(|(d, all)| all.push(place(d)));
-                self.parts(&parts(&chain.layout, &node.ty.shape, mesh.devices()));
             }
             let (Prim::Scan { body, .. }, Some(turn)) = (&node.prim, &here.turn) else { continue };
             let Some(body) = g.bodies.get(*body as usize) else { continue };

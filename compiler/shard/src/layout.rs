@@ -11,13 +11,11 @@
 //! a reader is known. It is made where it is read, from just those boxes of its operands, so that views
 //! of views move every element once. Windows, which have an element several times, are made where they are read too.
 
-pub mod chained_reduction;
 pub mod loop_carries;
 mod halo;
 
 use crate::links::links;
 use crate::placement::{Placement, parts};
-use chained_reduction::{Chain, Chains};
 use halo::{materialize_at, materialize_views, reaches, sources};
 use loop_carries::LoopLayout;
 use std::cmp::Reverse;
@@ -40,8 +38,6 @@ pub struct NodeLayout {
     pub made: Vec<Materialization>,
     /// Of a loop: its body.
     pub turn: Option<Box<LoopLayout>>,
-    /// Of a product whose sums go from device to device: how.
-    pub chain: Option<Chain>,
 }
 
 /// Where a result is made, from operands that lie like this.
@@ -58,18 +54,14 @@ impl NodeLayout {
             made: vec![Materialization { at: result.clone().into(), operands }],
             result,
             turn: None,
-            chain: None,
         }
     }
 
     /// Where the result is when it is made.
     pub fn held(&self) -> Placement {
-        match &self.chain {
-            None => match &self.made[..] {
-                [Materialization { at: at @ Placement::Boxes(_), .. }] => at.clone(),
-                _ => self.result.clone().into(),
-            },
-            Some(chain) => chain.end(),
+        match &self.made[..] {
+            [Materialization { at: at @ Placement::Boxes(_), .. }] => at.clone(),
+            _ => self.result.clone().into(),
         }
     }
 }
@@ -111,7 +103,6 @@ pub fn lay_out(g: &Graph, mesh: &Arc<Mesh>) -> Vec<NodeLayout> {
 /// The layouts of all nodes, from those of the inputs. What is free to be anywhere is at these positions.
 pub fn lay_out_with(g: &Graph, mesh: &Arc<Mesh>, inputs: &[Sharding], at: &[(Monoid, String)]) -> Vec<NodeLayout> {
     let mut placed: Vec<NodeLayout> = Vec::with_capacity(g.nodes.len());
-    let chains = Chains::of(g, mesh);
     for id in g.ids() {
         let node = g.node(id);
         let rank = node.ty.shape.len();
@@ -146,37 +137,30 @@ pub fn lay_out_with(g: &Graph, mesh: &Arc<Mesh>, inputs: &[Sharding], at: &[(Mon
                 let whole = real(&Sharding::default(), mesh, rank);
                 NodeLayout::new(result.unwrap_or(whole), vec![looped.result.clone()])
             }
-            _ => match chains.axis(g, id, &placed) {
-                Some(axis) => chained_reduction::chain_layouts(g, node, mesh, &placed, &axis, at),
-                None => node_layouts(g, node, mesh, &placed, None, at),
-            },
+            _ => node_layouts(g, node, mesh, &placed, at),
         });
     }
     placed
 }
 
-/// The layouts of one node. An axis that is `kept` splits the operands where they are, though the dim
-/// vanishes.
+/// The layouts of one node.
 fn node_layouts(
     g: &Graph,
     node: &Node,
     mesh: &Arc<Mesh>,
     placed: &[NodeLayout],
-    kept: Option<&str>,
     at: &[(Monoid, String)],
 ) -> NodeLayout {
     let links = links(g, node);
     let rank = node.ty.shape.len();
     let mut result = Sharding { mesh: Some(mesh.clone()), dims: vec![vec![]; rank], partial: vec![] };
-    for (axis, size) in mesh.axes.iter().filter(|a| Some(a.0.as_str()) != kept) {
+    for (axis, size) in &mesh.axes {
         if let Some(d) = choose(g, node, axis, *size, &links, placed, &result) {
             result.dims[d].push(axis.clone());
         }
     }
     keep_order(node, &links, placed, &mut result);
     result.partial = with_free(positions(g, node, mesh, placed, &result), at, &result);
-    // Along the axis that is kept each device has a part in it.
-    result.partial.retain(|p| Some(p.1.as_str()) != kept);
     if let Prim::Rows { axis, from } = &node.prim
         && !result.dims[*axis].is_empty()
     {
@@ -189,21 +173,18 @@ fn node_layouts(
     let result = result.normal(rank);
     if reaches(&links, &result) {
         let made = materialize_at(g, node, mesh, placed, result.clone().into());
-        return NodeLayout { result, made: vec![made], turn: None, chain: None };
+        return NodeLayout { result, made: vec![made], turn: None };
     }
     let operands = node
         .operands
         .iter()
         .zip(&links)
         .map(|(o, ls)| {
-            // Cutting what is whole is free.
-            let stays = |d: usize, axis: &&str| placed[o.0 as usize].result.dim_of(axis).is_none_or(|at| at == d);
-            let axes = |(d, link): (usize, &Link)| match link {
+            let axes = |link: &Link| match link {
                 Link::Pass(to) | Link::Blocks(to) => result.axes(*to).to_vec(),
-                Link::Reduce(_) => kept.iter().filter(|axis| stays(d, axis)).map(|axis| axis.to_string()).collect(),
                 _ => vec![],
             };
-            let dims: Vec<Vec<String>> = ls.iter().enumerate().map(axes).collect();
+            let dims: Vec<Vec<String>> = ls.iter().map(axes).collect();
             let rank = g.ty(*o).shape.len();
             Sharding { mesh: Some(mesh.clone()), dims, partial: result.partial.clone() }.normal(rank)
         })
@@ -245,7 +226,7 @@ fn placed_rows(node: &Node, mesh: &Arc<Mesh>, result: Sharding, axis: usize, fro
         *range = from[range.start as usize]..from[range.start as usize] + 1;
     }
     let made = Materialization { at: result.clone().into(), operands: vec![Placement::Boxes(Arc::new(boxes))] };
-    NodeLayout { result, made: vec![made], turn: None, chain: None }
+    NodeLayout { result, made: vec![made], turn: None }
 }
 
 /// The dim of the result that an axis splits: the one that leaves the most bytes of the operands

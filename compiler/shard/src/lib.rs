@@ -18,6 +18,7 @@ pub mod propagate_sharding;
 pub mod placement;
 pub mod layout;
 mod adder;
+mod tree;
 mod blockwise_reduce;
 mod demand;
 mod partial_products;

@@ -1,6 +1,8 @@
 //! Products over a split dim as partial products: each device multiplies what it has, and the results are summed.
 //!
-//! Whole numbers allow it in any order; of floats the order of steps changes, so it is done where `fast` is asked for. As an
+//! Where parts begin and end between leaves of the product ([`tessera_ops::prim::fold`]) each device folds the subtrees that
+//! are its own, the nodes meet, and each device completes the tree for its share of the results: the bits are those of one
+//! device. Whole numbers and `fast` allow any order, so there each device has one node, wherever its part ends. As an
 //! all-reduce by a ring it moves the result twice ((n-1)/n of it to each device's share, and as much back where all of it
 //! is needed) instead of the operands. (Thakur, Rabenseifner and Gropp, Optimization of Collective Communication
 //! Operations in MPICH, 2005.)
@@ -8,10 +10,12 @@
 use crate::adder::Adder;
 use crate::demand::Demand;
 use crate::layout::NodeLayout;
+use crate::tree::tree;
 use std::sync::Arc;
-use tessera_base::{Mesh, Sharding};
+use tessera_base::{DType, Mesh, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId, Policy};
-use tessera_ops::prim::{Prim, Reduction, Steps};
+use tessera_ops::map::MapOp;
+use tessera_ops::prim::{Prim, Reduction, Scalar, Steps};
 use tessera_ops::surface::{Build, Id, expand};
 
 /// Product `id` of `a` and `b`, which are new, from those of the parts of its contracted dim. `None` where that is not
@@ -25,36 +29,33 @@ pub fn summed(
     placed: &[NodeLayout],
     wanted: &dyn Fn(&[String]) -> Demand,
 ) -> Option<Id> {
-    let (Prim::Dot { accum, steps: Steps::All, order }, &[left, right]) = (&node.prim, &node.operands[..]) else {
-        return None;
-    };
-    let free = !accum.is_float() && !accum.is_complex() || node.policy == Policy::Fast && accum.is_float();
+    let (&Prim::Dot { accum, .. }, &[left, right]) = (&node.prim, &node.operands[..]) else { return None };
     let rank = g.ty(left).shape.len();
     let depth = *g.ty(left).shape.last()?;
     let axes = split_over(g, [left, right], placed)?.to_vec();
-    if !moves_less(g, [left, right], &axes, mesh, placed) {
-        return None;
-    }
     let parts: u64 = axes.iter().filter_map(|a| mesh.size(a)).product();
-    let each = depth / parts.max(1);
-    let even = depth.is_multiple_of(parts) && (!order.is_paired() || each.is_multiple_of(2));
-    if !free || rank < 2 || parts < 2 || !even || each == 0 || node.ty.elems() == Some(0) {
+    let (ordered, nodes) = cut(node, depth, parts)?;
+    let per_device = nodes / parts.max(1);
+    if rank < 2 || node.ty.elems() == Some(0) || !moves_less(g, [left, right], &axes, mesh, placed, per_device) {
         return None;
     }
+    let each = depth / nodes;
     let batch = rank - 2;
     let x = {
         let shape = b.shape(x);
-        let cut = expand::reshape(b, x, &[&shape[..rank - 1], &[parts, each]].concat());
+        let cut = expand::reshape(b, x, &[&shape[..rank - 1], &[nodes, each]].concat());
         let perm: Vec<usize> = (0..batch).chain([rank - 1, batch, rank]).collect();
         expand::transpose(b, cut, &perm)
     };
     let y = {
         let shape = b.shape(y);
-        expand::reshape(b, y, &[&shape[..batch], &[parts, each], &shape[rank - 1..]].concat())
+        expand::reshape(b, y, &[&shape[..batch], &[nodes, each], &shape[rank - 1..]].concat())
     };
-    let shape = [&node.ty.shape[..batch], &[parts], &node.ty.shape[batch..]].concat();
-    let partial = b.push(node.prim.clone(), &[x, y], shape, *accum);
-    b.holds_summands(partial);
+    let shape = [&node.ty.shape[..batch], &[nodes], &node.ty.shape[batch..]].concat();
+    let partial = b.push(node.prim.clone(), &[x, y], shape, accum);
+    if !ordered {
+        b.holds_summands(partial);
+    }
     // The other dims stay where the result has them.
     let result = &placed[id.0 as usize].result;
     let stays = |d: usize| result.axes(d).iter().filter(|a| !axes.contains(a)).cloned().collect();
@@ -63,9 +64,37 @@ pub fn summed(
     let wanted = wanted(&axes).split.map(|d| if d < batch { d } else { d + 1 });
     let lies = Sharding { dims, ..result.clone() };
     let shared = b.share_out(partial, lies, batch..batch + 1, axes, wanted);
-    let sum = Prim::Reduce { kind: Reduction::Sum, axes: vec![batch] };
-    let sum = b.push(sum, &[shared], node.ty.shape.clone(), *accum);
+    let sum = match ordered {
+        false => b.push(Prim::Reduce { kind: Reduction::Sum, axes: vec![batch] }, &[shared], node.ty.shape.clone(), accum),
+        true => {
+            let sum = tree(b, MapOp::add, shared, batch, nodes);
+            let sum = expand::reshape(b, sum, &node.ty.shape);
+            // Several leaves give no -0.
+            let zero = expand::full(b, &node.ty.shape, accum, Scalar::F(0.0));
+            expand::map(b, MapOp::add, &[zero, sum])
+        }
+    };
     Some(expand::cast(b, sum, node.ty.dtype))
+}
+
+/// Whether the nodes of a product that `parts` devices have make a tree of fixed order, and how many there are in all:
+/// `None` where a part cannot be multiplied by itself.
+fn cut(node: &Node, depth: u64, parts: u64) -> Option<(bool, u64)> {
+    let &Prim::Dot { accum, steps: Steps::All, order, leaf } = &node.prim else { return None };
+    if parts < 2 || depth == 0 || !depth.is_multiple_of(parts) {
+        return None;
+    }
+    let each = depth / parts;
+    let free = !accum.is_float() && !accum.is_complex() || node.policy == Policy::Fast && accum.is_float();
+    let leaves = each / leaf;
+    let whole = each.is_multiple_of(leaf) && node.policy != Policy::KahanSum;
+    // Of so many leaves a product of them alone makes the node of the tree that is above them.
+    let nodes = if leaves > 0 { parts * (leaves >> leaves.trailing_zeros()) } else { 0 };
+    match free {
+        true if !order.is_paired() || each.is_multiple_of(2) => Some((whole && nodes == parts && accum.is_float(), parts)),
+        false if whole && matches!(accum, DType::F32 | DType::F64) => Some((true, nodes)),
+        _ => None,
+    }
 }
 
 /// The axes over which the contracted dim of a product is split: of both operands, or of one while the other is whole.
@@ -82,8 +111,15 @@ pub fn split_over<'a>(g: &Graph, [left, right]: [NodeId; 2], placed: &'a [NodeLa
     (!axes.is_empty() && sides.into_iter().all(fits)).then_some(axes)
 }
 
-/// Whether results of the parts move less than operands.
-fn moves_less(g: &Graph, [left, right]: [NodeId; 2], axes: &[String], mesh: &Mesh, placed: &[NodeLayout]) -> bool {
+/// Whether results of the parts, so many for each device, move less than operands.
+fn moves_less(
+    g: &Graph,
+    [left, right]: [NodeId; 2],
+    axes: &[String],
+    mesh: &Mesh,
+    placed: &[NodeLayout],
+    nodes: u64,
+) -> bool {
     let rank = g.ty(left).shape.len();
     let elems = |o: NodeId| g.ty(o).elems().unwrap_or(u64::MAX) as f64;
     let (a, b) = (elems(left), elems(right));
@@ -97,5 +133,5 @@ fn moves_less(g: &Graph, [left, right]: [NodeId; 2], axes: &[String], mesh: &Mes
         _ => a.min(b) * after + a.max(b) * after / devices,
     };
     let count = |dims: &[u64]| dims.iter().map(|&n| n as f64).product::<f64>();
-    count(&g.ty(left).shape[..rank - 1]) * count(&g.ty(right).shape[rank - 1..]) * after < operands
+    count(&g.ty(left).shape[..rank - 1]) * count(&g.ty(right).shape[rank - 1..]) * after * (nodes as f64) < operands
 }

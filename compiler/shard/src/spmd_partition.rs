@@ -1,7 +1,6 @@
 //! The graph of one device of a mesh.
 
 mod coalesce;
-mod chained_reduction;
 
 use crate::adder::SUMMANDS;
 use crate::blockwise_topk::blockwise_topk;
@@ -111,17 +110,6 @@ pub fn is_plain(g: &Graph, id: NodeId) -> bool {
     }
 }
 
-/// What follows from sums that go from device to device, by node. It comes last, so that the first device waits for the
-/// last one once; no product is among it.
-fn late(g: &Graph, placed: &[NodeLayout]) -> Vec<bool> {
-    let mut late = vec![false; g.nodes.len()];
-    for id in g.ids() {
-        let of = |o: &NodeId| late[o.0 as usize] || placed[o.0 as usize].chain.is_some();
-        late[id.0 as usize] = g.node(id).operands.iter().any(of);
-    }
-    late
-}
-
 struct Partitioner<'a> {
     from: &'a Graph,
     mesh: &'a Arc<Mesh>,
@@ -189,9 +177,7 @@ impl<'a> Partitioner<'a> {
             let ty = self.part_type(&input.ty, &layout.clone().into());
             self.graph.inputs.push(Input { ty, ..input.clone() });
         }
-        let late = late(self.from, self.placed);
-        let (first, last): (Vec<NodeId>, Vec<NodeId>) = self.from.ids().partition(|id| !late[id.0 as usize]);
-        first.into_iter().chain(last).for_each(|id| self.node(id));
+        self.from.ids().for_each(|id| self.node(id));
         for (&o, place) in self.from.outputs.iter().zip(outputs) {
             let made = self.operand(o, place);
             self.graph.outputs.push(made);
@@ -217,9 +203,6 @@ impl<'a> Partitioner<'a> {
         let (node, placed) = (self.from.node(id), &self.placed[id.0 as usize]);
         let operands: Vec<NodeId> =
             node.operands.iter().zip(&at.operands).map(|(&o, place)| self.operand(o, place)).collect();
-        if let Some(chain) = &placed.chain {
-            return self.chain_reduction(id, &operands, chain);
-        }
         let ty = self.part_type(&node.ty, &at.at);
         let made = match (&node.prim, &operands[..]) {
             (Prim::Layout, [x]) => *x,

@@ -5,10 +5,11 @@
 
 use crate::memory::{Memory, Words};
 use std::fmt;
+use std::ops::Range;
 use tessera_base::{DType, bug};
 use tessera_ir::index::{Index, Var};
 use tessera_ir::tile::{
-    Access, Def, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Val, cast_programs, map_programs,
+    Access, Def, Fold, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Val, cast_programs, map_programs,
 };
 use tessera_ops::convert::{storage_kind, store_program, tf32_program, widen_program};
 use tessera_ops::map::kind_of;
@@ -303,12 +304,12 @@ impl Machine<'_> {
     }
 
     /// Row `i` of a product of ints in pairs.
-    fn pairs_of_ints(&mut self, m: &Mma, i: i64, depth: i64, sums: &mut [u64]) -> Result<(), String> {
+    fn pairs_of_ints(&mut self, m: &Mma, i: i64, steps: Range<i64>, sums: &mut [u64]) -> Result<(), String> {
         let step = |sum: u64, a: [i32; 2], b: [i32; 2]| {
             let both = a[0].wrapping_mul(b[0]).wrapping_add(a[1].wrapping_mul(b[1]));
             u64::from((sum as u32).wrapping_add(both as u32))
         };
-        for q in 0..depth {
+        for q in steps {
             let a = self.words(&m.a, i * m.a.row, q)?.map(|w| i32::from(w as i16));
             for (j, sum) in sums.iter_mut().enumerate() {
                 *sum = step(*sum, a, self.words(&m.b, j as i64, q)?.map(|w| i32::from(w as i16)));
@@ -318,8 +319,8 @@ impl Machine<'_> {
     }
 
     /// Row `i` of a product of bf16 in pairs.
-    fn pairs(&mut self, m: &Mma, i: i64, depth: i64, sums: &mut [u64]) -> Result<(), String> {
-        for q in 0..depth {
+    fn pairs(&mut self, m: &Mma, i: i64, steps: Range<i64>, sums: &mut [u64]) -> Result<(), String> {
+        for q in steps {
             let a = self.pair(&m.a, i * m.a.row, q)?;
             for (j, sum) in sums.iter_mut().enumerate() {
                 let b = self.pair(&m.b, j as i64, q)?;
@@ -330,11 +331,11 @@ impl Machine<'_> {
     }
 
     /// Row `i` of a product in units of pairs.
-    fn units(&mut self, m: &Mma, i: i64, depth: i64, sums: &mut [u64]) -> Result<(), String> {
-        for first in (0..depth).step_by(Unit::PAIRS) {
+    fn units(&mut self, m: &Mma, i: i64, steps: Range<i64>, sums: &mut [u64]) -> Result<(), String> {
+        for first in steps.clone().step_by(Unit::PAIRS) {
             for (j, sum) in sums.iter_mut().enumerate() {
                 let mut unit = Unit::default();
-                for q in first..depth.min(first + Unit::PAIRS as i64) {
+                for q in first..steps.end.min(first + Unit::PAIRS as i64) {
                     unit.step(self.pair(&m.a, i * m.a.row, q)?, self.pair(&m.b, j as i64, q)?);
                 }
                 *sum = unit.onto(f32::from_bits(*sum as u32)).to_bits() as u64;
@@ -361,43 +362,90 @@ impl Machine<'_> {
         Ok([pair as u16, (pair >> 16) as u16])
     }
 
+    /// Steps `range` of row `i`, from zero.
+    fn chain(&mut self, m: &Mma, i: i64, range: Range<i64>, step: &[Program]) -> Result<Words, String> {
+        let at = |s: &Self, p: &Panel, i: i64, k: i64, j: i64| s.index(&p.at, 0) + i * p.row + k * p.step + j;
+        let mut row = Words { kind: m.kind, words: vec![0; m.cols as usize] };
+        if m.order.is_paired() {
+            match m.order {
+                Order::Units => self.units(m, i, range, &mut row.words)?,
+                _ if m.kind == Kind::I32 => self.pairs_of_ints(m, i, range, &mut row.words)?,
+                _ => self.pairs(m, i, range, &mut row.words)?,
+            }
+            return Ok(row);
+        }
+        let steps = m.ramp.as_ref().map_or(range.end, |e| range.end.min(self.index(e, 0) + i));
+        let first = m.lead.as_ref().map_or(range.start, |e| (self.index(e, 0) + i).max(range.start));
+        let step: Vec<&Program> = step.iter().collect();
+        for k in first..steps {
+            let hops: i64 = m.hops.iter().map(|(every, extra)| k / every * extra).sum();
+            let a = self.memory[m.a.buf as usize].read(at(self, &m.a, i, k, hops), self.point)?;
+            let left = Words { kind: m.kind, words: vec![a; m.cols as usize] };
+            let b =
+                (0..m.cols as i64).map(|j| self.memory[m.b.buf as usize].read(at(self, &m.b, 0, k, j), self.point));
+            let right = Words { kind: m.kind, words: b.collect::<Result<_, _>>()? };
+            row = run(&step, &[left.lane(), right.lane(), row.lane()], m.cols as usize);
+        }
+        Ok(row)
+    }
+
+    /// The leaves of row `i`; what they make with the last one.
+    fn leaves(
+        &mut self,
+        m: &Mma,
+        f: &Fold,
+        i: i64,
+        depth: i64,
+        (step, add): (&[Program], &[Program]),
+    ) -> Result<Option<Words>, String> {
+        let cols = m.cols as usize;
+        let add: Vec<&Program> = add.iter().collect();
+        let (first, begin) = (self.index(&f.first, 0), self.index(&f.begin, 0));
+        let leaves = f.leaves.iter().map(|e| self.index(e, 0)).min().unwrap_or(0);
+        let places = [&f.slots.at, &f.lasting].map(|e| self.index(e, 0));
+        let slot = |level: i64| match level < f.inner {
+            true => places[0] + level * f.apart + i * f.slots.row,
+            false => places[1] + (level - f.inner) * f.apart + i * f.slots.row,
+        };
+        let buf = f.slots.buf as usize;
+        for leaf in first..leaves.min(first + (depth + f.leaf - 1).div_euclid(f.leaf)) {
+            let from = (leaf - first) * f.leaf;
+            let mut now = self.chain(m, i, from..depth.min(from + f.leaf), step)?;
+            let last = leaf + 1 == leaves;
+            let up = if last { f.levels } else { i64::from(leaf.trailing_ones()) };
+            for level in (0..up).filter(|l| leaf >> l & 1 == 1 && (leaf >> l) << l > begin) {
+                let words = (0..m.cols as i64).map(|j| self.memory[buf].read(slot(level) + j, self.point));
+                let earlier = Words { kind: m.kind, words: words.collect::<Result<_, _>>()? };
+                now = run(&add, &[earlier.lane(), now.lane()], cols);
+            }
+            if last {
+                let zeros = Words { kind: m.kind, words: vec![0; cols] };
+                return Ok(Some(run(&add, &[zeros.lane(), now.lane()], cols)));
+            }
+            if up >= f.levels {
+                return Err(format!("level {up} of {}", f.levels));
+            }
+            for (j, word) in now.words.iter().enumerate() {
+                self.memory[buf].write(slot(up) + j as i64, *word, self.point)?;
+            }
+        }
+        Ok(None)
+    }
+
     fn mma(&mut self, m: &Mma) -> Result<(), String> {
         let at = |s: &Self, p: &Panel, i: i64, k: i64, j: i64| s.index(&p.at, 0) + i * p.row + k * p.step + j;
         let depth = m.depth.iter().map(|e| self.index(e, 0)).min().unwrap_or(0);
-        let goes_on = self.index(&m.fresh, 0) != 0;
-        let step = step_program(m.kind);
         let rounding = if m.half { cast_programs(DType::F32, DType::F16) } else { vec![] };
-        let step: Vec<&Program> = [&step].into_iter().chain(rounding).collect();
-        let mut results = vec![];
+        let with = |program: Program| -> Vec<Program> { [program].into_iter().chain(rounding.iter().map(|p| (*p).clone())).collect() };
+        let (step, add) = (with(step_program(m.kind)), with(add_program(m.kind)));
+        let mut results: Vec<Option<Words>> = vec![];
         for i in 0..m.rows as i64 {
-            let mut row = Words { kind: m.kind, words: vec![0; m.cols as usize] };
-            for j in 0..m.cols as i64 {
-                if goes_on {
-                    row.words[j as usize] = self.memory[m.c.buf as usize].read(at(self, &m.c, i, 0, j), self.point)?;
-                }
-            }
-            if m.order.is_paired() {
-                match m.order {
-                    Order::Units => self.units(m, i, depth, &mut row.words)?,
-                    _ if m.kind == Kind::I32 => self.pairs_of_ints(m, i, depth, &mut row.words)?,
-                    _ => self.pairs(m, i, depth, &mut row.words)?,
-                }
-                results.push(row);
-                continue;
-            }
-            let steps = m.ramp.as_ref().map_or(depth, |e| depth.min(self.index(e, 0) + i));
-            let first = m.lead.as_ref().map_or(0, |e| (self.index(e, 0) + i).max(0));
-            for k in first..steps {
-                let hops: i64 = m.hops.iter().map(|(every, extra)| k / every * extra).sum();
-                let a = self.memory[m.a.buf as usize].read(at(self, &m.a, i, k, hops), self.point)?;
-                let left = Words { kind: m.kind, words: vec![a; m.cols as usize] };
-                let b =
-                    (0..m.cols as i64).map(|j| self.memory[m.b.buf as usize].read(at(self, &m.b, 0, k, j), self.point));
-                let right = Words { kind: m.kind, words: b.collect::<Result<_, _>>()? };
-                row = run(&step, &[left.lane(), right.lane(), row.lane()], m.cols as usize);
-            }
-            results.push(row);
+            results.push(match &m.fold {
+                None => Some(self.chain(m, i, 0..depth, &step)?),
+                Some(f) => self.leaves(m, f, i, depth, (&step, &add))?,
+            });
         }
+        let results: Vec<Words> = results.into_iter().flatten().collect();
         for (i, row) in results.iter().enumerate() {
             for (j, w) in row.words.iter().enumerate() {
                 let to = at(self, &m.c, i as i64, 0, j as i64);
@@ -406,6 +454,18 @@ impl Machine<'_> {
         }
         Ok(())
     }
+}
+
+/// `a + b`.
+fn add_program(kind: Kind) -> Program {
+    let mut w = Writer::default();
+    let args: Vec<_> = (0..2).map(|i| w.arg(i, kind)).collect();
+    let r = if kind.is_float() {
+        w.float(tessera_ops::scalar::FloatOp::Add, args[0], args[1])
+    } else {
+        w.int(tessera_ops::scalar::IntOp::Add, args[0], args[1])
+    };
+    w.finish(r)
 }
 
 /// `a·b + c`, fused for floats.

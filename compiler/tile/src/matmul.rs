@@ -13,10 +13,11 @@
 //! image, whose columns are the positions of all rows), a point packs whole rows: `[k][columns]`. Where
 //! such windows are the left operand, they can be read in the image ([`conv_windows`]).
 //!
-//! Every element of the result is one chain in ascending k whatever the blocks are: a block goes
-//! on from the accumulators that the one before left.
+//! Every element of the result is a chain in ascending k within a leaf, and a tree over leaves, whatever the blocks are:
+//! blocks hold whole leaves, and what is left of one waits at its level of the tree ([`leaves`]).
 
 mod panels;
+mod leaves;
 mod prefetch;
 mod pack;
 mod conv_rows;
@@ -53,8 +54,8 @@ struct Product<'s> {
     within: Option<&'s Index>,
     /// The first step of a row, where it is not 0.
     beyond: Option<&'s Index>,
-    /// What the chains begin with, where it is not 0.
-    start: Option<ValueId>,
+    /// Steps of a leaf.
+    leaf: u64,
     /// Row and column axis; `None` for an extent of 1.
     m: Option<Var>,
     n: Option<Var>,
@@ -119,7 +120,7 @@ impl<'s> Product<'s> {
         let at =
             s.values.iter().position(|v| matches!(v.op, ValueOp::Dot { .. })).ok_or(LowerError("no product".into()))?;
         let dot = ValueId(at as u32);
-        let ValueOp::Dot { a, b, axis, ref within, ref beyond, start, order } = s.value(dot).op else {
+        let ValueOp::Dot { a, b, axis, ref within, ref beyond, order, leaf } = s.value(dot).op else {
             return Err(LowerError("no product".into()));
         };
         let half = s.value(dot).dtype == DType::F16;
@@ -142,7 +143,7 @@ impl<'s> Product<'s> {
             k: axis,
             within: within.as_ref(),
             beyond: beyond.as_ref(),
-            start,
+            leaf,
             m,
             n,
             row: n.and_then(|n| s.row_along(right, n)),
@@ -198,7 +199,7 @@ impl<'s> Product<'s> {
         p.pack_right |= p.matrix_unit || p.direct(right, n).is_none_or(|at| n.is_some_and(|n| at.stride(n) != Some(1)));
         if let Some(w) = windows.filter(|_| p.row.is_none()) {
             p.mc = Image::windows(&w, p.mc);
-            p.kc = Image::steps(&w, p.kc, p.lanes as u64);
+            p.kc = p.block_steps(Image::steps(&w, p.kc, p.lanes as u64));
             p.pack_left = false;
             let direct = p.reads_in_place(&w);
             p.image = Some(Image::new(w, direct, p.mc, p.lanes));
@@ -221,11 +222,6 @@ impl<'s> Product<'s> {
         }
     }
 
-    /// Steps of a block of `kc` positions along the contracted axis: whole vectors and units, or all.
-    fn block_steps(&self, kc: u64) -> u64 {
-        let depth = self.depth();
-        if kc >= depth { depth } else { kc.next_multiple_of(self.order.unit().max(self.lanes as u64)) }
-    }
 
     /// Row panels of a tile.
     fn row_panels(&self) -> u64 {
@@ -349,9 +345,8 @@ impl<'s> Product<'s> {
         let packed_left = if self.pack_left { Some(self.left_scratch(n, pitch)) } else { None };
         let image = self.image_scratch(n);
         let (rows, panel) = (self.rows as u64, self.panel() as u64);
-        let tiles = if self.blocks() > 1 { self.row_panels() * self.nc.div_ceil(panel) } else { 1 };
-        let direct = self.stores_directly();
-        let partial = if direct { None } else { Some(n.scratch("c", self.accum, tiles * rows * panel)) };
+        let partial = if self.stores_directly() { None } else { Some(n.scratch("c", self.accum, rows * panel)) };
+        let slots = self.slots(n, self.row_panels() * self.nc.div_ceil(panel));
         // Grid: batch, columns, rows; neighbours share columns, so that packed B stays cached.
         let mut sizes: Vec<u64> = self.batch.iter().map(|v| self.s.extent(*v)).collect();
         sizes.push(self.extent(self.n).div_ceil(self.nc));
@@ -365,7 +360,20 @@ impl<'s> Product<'s> {
         let (tile_n, tile_m) = (at[at.len() - 2].clone(), at[at.len() - 1].clone());
         let first = self.first_block(n, &tile_m);
         let above = self.masks_above();
-        let body = Compute { p: self, tile_m, tile_n, first, above, packed_left, packed_right, column, image, partial };
+        let body = Compute {
+            p: self,
+            tile_m,
+            tile_n,
+            first,
+            above,
+            packed_left,
+            packed_right,
+            column,
+            image,
+            partial,
+            slots,
+            reach: None,
+        };
         if self.blocks() == 1 {
             return body.block(n, &Index::default());
         }
@@ -392,7 +400,6 @@ impl<'s> Product<'s> {
         let mut todo = roots.to_vec();
         todo.extend(self.s.stores.iter().flat_map(|st| &st.by).map(|(v, _)| *v));
         todo.push(self.left);
-        todo.extend(self.start);
         let mut used = vec![];
         while let Some(v) = todo.pop() {
             if let ValueOp::Load { operand, .. } = &self.s.value(v).op {
@@ -426,8 +433,12 @@ struct Compute<'p, 's> {
     column: Option<u32>,
     /// The part of the image under the point's windows, if it is copied.
     image: Option<u32>,
-    /// Accumulators of register tiles, where the output itself cannot hold them.
+    /// The sums of a register tile, where the output itself cannot hold them.
     partial: Option<u32>,
+    /// Sums of leaves that wait for others.
+    slots: Option<u32>,
+    /// Steps that any row of the tile takes, where that is known to be fewer than all.
+    reach: Option<Index>,
 }
 
 impl<'s> Compute<'_, 's> {
@@ -503,18 +514,12 @@ impl<'s> Compute<'_, 's> {
         let b = self.right_operand(n, block, columns)?;
         let c = match self.partial {
             None => self.output_panel(n),
-            Some(buf) => Panel { buf, at: self.partial_at(rows, columns), row: p.panel() as i64, step: 0 },
+            Some(buf) => Panel { buf, at: Index::default(), row: p.panel() as i64, step: 0 },
         };
         let depth = p.steps(block);
-        if let Some(value) = p.start {
-            self.begin(n, value, block, &c, rows, columns)?;
-        }
         let [ramp, lead] = [p.within, p.beyond].map(|w| w.map(|w| n.resolve(w).minus(&start)));
-        let fresh = match p.start {
-            Some(_) => Index::constant(1),
-            None if p.blocks() == 1 => Index::default(),
-            None => block.minus(&self.first),
-        };
+        let tile = columns.inside.times(p.row_panels() as i64).plus(&rows.inside);
+        let fold = self.fold(n, block, &tile);
         // What is computed in units asks for nothing ahead.
         let even = ramp.is_none() && lead.is_none() && hops.is_empty() && p.blocks() == 1 && p.order != Order::Units;
         let ahead = if even && self.partial.is_some() { p.ahead(n) } else { vec![] };
@@ -533,7 +538,7 @@ impl<'s> Compute<'_, 's> {
             hops,
             ahead,
             unroll: p.unroll,
-            fresh,
+            fold,
             a,
             b,
             c: c.clone(),
@@ -541,44 +546,6 @@ impl<'s> Compute<'_, 's> {
         if self.partial.is_some() {
             self.epilogue(n, block, Some(&c), rows, columns)?;
         }
-        Ok(())
-    }
-
-    /// Before the first block: the accumulators of a tile hold what their chains start from.
-    fn begin(
-        &self,
-        n: &mut Nest<'s>,
-        value: ValueId,
-        block: &Index,
-        c: &Panel,
-        rows: &RowPanel,
-        columns: &Columns,
-    ) -> Result<(), LowerError> {
-        let p = self.p;
-        let i = n.var(rows.count as i64 - 1);
-        // A loop over the blocks that are first: this one, or none.
-        let first = n.var(0);
-        n.plain_loop(first, vec![block.clone()], vec![Index::constant(1)], |n| {
-            n.plain_loop(i, vec![Index::default()], vec![Index::constant(rows.count as i64)], |n| {
-                if let Some(m) = p.m {
-                    n.bind_axis(m, rows.first.plus(&Index::var(i)));
-                }
-                let lanes = if p.n.is_some() { p.lanes } else { 1 };
-                for v in 0..columns.count.div_ceil(p.lanes) {
-                    n.valid = (columns.count - v * p.lanes).min(lanes);
-                    let across = |at: Index| if lanes > 1 { at.plus(&Index::var(LANE)) } else { at };
-                    if let Some(axis) = p.n {
-                        n.bind_axis(axis, across(columns.first.offset((v * p.lanes) as i64)));
-                    }
-                    let start = n.eval(value)?;
-                    let at = c.at.plus(&Index::var(i).times(c.row)).offset((v * p.lanes) as i64);
-                    n.store(c.buf, across(at), start, false);
-                    n.valid = n.lanes;
-                }
-                Ok(())
-            })
-        })?;
-        self.bind_tile(n, block, &rows.first, &columns.first);
         Ok(())
     }
 
@@ -646,15 +613,6 @@ impl<'s> Compute<'_, 's> {
             ValueOp::Load { operand, .. } => Ok(n.tensor(*operand)),
             _ => Err(LowerError("an operand that needs packing".into())),
         }
-    }
-
-    /// Where the accumulators of a register tile are kept between blocks.
-    fn partial_at(&self, rows: &RowPanel, columns: &Columns) -> Index {
-        let p = self.p;
-        if p.blocks() == 1 {
-            return Index::default();
-        }
-        columns.inside.times(p.row_panels() as i64).plus(&rows.inside).times((p.rows * p.panel()) as i64)
     }
 
     /// After the last block: what follows the product, on a register tile in cache. Without one,

@@ -2,14 +2,16 @@
 //!
 //! The blocks stay as they are in memory: a panel of [`COLUMNS`] rows of blocks is turned into
 //! f32 in registers (or a small buffer) and used at once, so a product of one row moves the bytes
-//! of the blocks and nothing else. Every element of the result is one chain of fused
-//! multiply-adds in ascending position, whatever the processor, the threads and the panels are.
+//! of the blocks and nothing else. Every element of the result is a chain of fused multiply-adds in ascending position
+//! within each leaf of [`LEAF`] positions, and a balanced tree over leaves, whatever the processor, the threads and the
+//! panels are.
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 
 use crate::pool::Pool;
 use std::borrow::Cow;
+use std::ops::Range;
 use tessera_base::Blocks;
 
 /// Columns of the result that are computed together: two vectors, enough independent chains.
@@ -18,6 +20,10 @@ const COLUMNS: usize = 32;
 const ROWS: usize = 8;
 /// The most numbers of a block.
 const ELEMS_MAX: usize = 256;
+/// Positions of a leaf, of which every format's blocks have a whole number: `DOT_LEAF` of the compiler's products.
+const LEAF: usize = 512;
+/// Levels of the tree over leaves: one for each bit of their number.
+const LEVELS: usize = usize::BITS as usize - LEAF.ilog2() as usize;
 /// Multiply-adds that are worth a thread's wake-up.
 const WAKE_STEPS: usize = 1 << 16;
 
@@ -97,6 +103,34 @@ fn floats(bytes: &[u8]) -> Cow<'_, [f32]> {
     }
 }
 
+/// The sum of a chain for each leaf, by the balanced tree: a binary counter, with a sum waiting at each level. More than
+/// one leaf gives no -0.
+fn over_leaves<T: Copy>(
+    k: usize,
+    zero: T,
+    mut chain: impl FnMut(Range<usize>) -> T,
+    add: impl Fn(&T, &T) -> T,
+) -> T {
+    if k <= LEAF {
+        return chain(0..k);
+    }
+    let mut waiting: [Option<T>; LEVELS] = [None; LEVELS];
+    for from in (0..k).step_by(LEAF) {
+        let mut now = chain(from..k.min(from + LEAF));
+        for level in &mut waiting {
+            match level.take() {
+                Some(earlier) => now = add(&earlier, &now),
+                None => {
+                    *level = Some(now);
+                    break;
+                }
+            }
+        }
+    }
+    let all = waiting.iter().flatten().copied().reduce(|later, earlier| add(&earlier, &later));
+    all.map_or(zero, |sum| add(&zero, &sum))
+}
+
 impl Product<'_> {
     fn panel(&self, way: Way, panel: usize) {
         match way {
@@ -116,24 +150,31 @@ impl Product<'_> {
         let mut column = [0.0f32; ELEMS_MAX];
         for row in (0..self.m).step_by(ROWS) {
             let rows = ROWS.min(self.m - row);
-            let mut sums = [[0.0f32; COLUMNS]; ROWS];
-            for block in 0..self.k / elems {
-                for c in 0..columns {
-                    let at = ((first + c) * (self.k / elems) + block) * bytes;
-                    self.format.decode(&self.blocks[at..at + bytes], &mut column);
-                    for (line, value) in numbers.iter_mut().zip(&column[..elems]) {
-                        line[c] = *value;
+            let chain = |leaf: Range<usize>| {
+                let mut sums = [[0.0f32; COLUMNS]; ROWS];
+                for block in leaf.start / elems..leaf.end / elems {
+                    for c in 0..columns {
+                        let at = ((first + c) * (self.k / elems) + block) * bytes;
+                        self.format.decode(&self.blocks[at..at + bytes], &mut column);
+                        for (line, value) in numbers.iter_mut().zip(&column[..elems]) {
+                            line[c] = *value;
+                        }
                     }
-                }
-                for (r, sums) in sums.iter_mut().enumerate().take(rows) {
-                    let x = &self.x[(row + r) * self.k + block * elems..][..elems];
-                    for (x, line) in x.iter().zip(&numbers) {
-                        for (sum, value) in sums.iter_mut().zip(line) {
-                            *sum = x.mul_add(*value, *sum);
+                    for (r, sums) in sums.iter_mut().enumerate().take(rows) {
+                        let x = &self.x[(row + r) * self.k + block * elems..][..elems];
+                        for (x, line) in x.iter().zip(&numbers) {
+                            for (sum, value) in sums.iter_mut().zip(line) {
+                                *sum = x.mul_add(*value, *sum);
+                            }
                         }
                     }
                 }
-            }
+                sums
+            };
+            let add = |a: &[[f32; COLUMNS]; ROWS], b: &[[f32; COLUMNS]; ROWS]| -> [[f32; COLUMNS]; ROWS] {
+                std::array::from_fn(|r| std::array::from_fn(|c| a[r][c] + b[r][c]))
+            };
+            let sums = over_leaves(self.k, [[0.0f32; COLUMNS]; ROWS], chain, add);
             for (r, sums) in sums.iter().enumerate().take(rows) {
                 for (c, sum) in sums.iter().enumerate().take(columns) {
                     // SAFETY: the row and the column are inside, and the panel is this thread's.
@@ -173,18 +214,26 @@ mod tests {
         out
     }
 
-    /// One chain after the other.
+    /// One element after the other.
     fn plainly(format: Blocks, [m, k, n]: [usize; 3], x: &[f32], blocks: &[u8]) -> Vec<u8> {
         let mut w = vec![0.0; n * k];
         for (block, to) in blocks.chunks_exact(format.bytes()).zip(w.chunks_exact_mut(format.elems())) {
             format.decode(block, to);
         }
-        let sum = |r: usize, c: usize| (0..k).fold(0.0f32, |s, i| x[r * k + i].mul_add(w[c * k + i], s));
+        let sum = |r: usize, c: usize| {
+            let leaf = |p: &[f32], q: &[f32]| p.iter().zip(q).fold(0.0f32, |s, (a, b)| a.mul_add(*b, s));
+            let (p, q) = (&x[r * k..][..k], &w[c * k..][..k]);
+            let mut now: Vec<f32> = p.chunks(LEAF).zip(q.chunks(LEAF)).map(|(p, q)| leaf(p, q)).collect();
+            while now.len() > 1 {
+                now = now.chunks(2).map(|p| if let [a, b] = p { a + b } else { p[0] }).collect();
+            }
+            now[0]
+        };
         (0..m).flat_map(|r| (0..n).flat_map(move |c| sum(r, c).to_le_bytes())).collect()
     }
 
     #[test]
-    fn every_way_gives_the_bits_of_the_chain() {
+    fn every_way_gives_the_bits_of_the_tree() {
         let mut ways = vec![Way::Plain];
         #[cfg(target_arch = "x86_64")]
         {
@@ -194,7 +243,7 @@ mod tests {
         }
         let pool = Pool::new(2);
         for format in Blocks::ALL {
-            for (m, per, n) in [(1, 3, 70), (2, 1, 32), (7, 2, 1), (8, 2, 33), (19, 1, 64)] {
+            for (m, per, n) in [(1, 3, 70), (2, 1, 32), (7, 2, 1), (8, 2, 33), (19, 1, 64), (3, 70, 33)] {
                 let k = per * format.elems();
                 let x: Vec<f32> = noise(7, m * k).iter().map(|b| f32::from(*b as i8) / 16.0).collect();
                 let bytes: Vec<u8> = x.iter().flat_map(|v| v.to_le_bytes()).collect();

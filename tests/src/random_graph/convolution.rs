@@ -4,7 +4,7 @@ use super::{Builder, elems, view};
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Order, Prim, Reduction, Steps};
+use tessera_ops::prim::{Prim, Reduction, Steps};
 
 /// An input `[n, channels, d…]` with padding, and the windows over its one to three last dims:
 /// `[n, channels, o…, k…]`.
@@ -52,7 +52,7 @@ pub fn convolution(b: &mut Builder) {
     let weights = b.like(&[groups, out, depth], dtype);
     let weights = b.push(Prim::Broadcast { dims: vec![1, 2, 3] }, &[weights], &[n, groups, out, depth], dtype);
     let accum = dtype.accumulator();
-    let y = b.push(Prim::Dot { accum, steps: Steps::All, order: Order::Chain }, &[weights, x], &product, dtype);
+    let y = b.push(Prim::dot(accum, Steps::All), &[weights, x], &product, dtype);
     let whole = [&[n, groups * out], o].concat();
     let y = b.push(Prim::Reshape, &[y], &whole, dtype);
     if b.random.once_in(2) {

@@ -4,7 +4,7 @@ use super::{Builder, matmul};
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Order, Prim, Reduction, Scalar, Steps};
+use tessera_ops::prim::{Prim, Reduction, Scalar, Steps};
 
 /// A float tensor of rank 1 or more.
 fn rows(b: &mut Builder) -> NodeId {
@@ -93,7 +93,7 @@ pub fn layer(b: &mut Builder) {
     }
     let w = matmul::matrix(b, batch, k, n, ty.dtype);
     let accum = ty.dtype.accumulator();
-    let y = b.push(Prim::Dot { accum, steps: Steps::All, order: Order::Chain }, &[x, w], &shape, ty.dtype);
+    let y = b.push(Prim::dot(accum, Steps::All), &[x, w], &shape, ty.dtype);
     let bias = b.input(&[n], ty.dtype);
     let bias = b.push(Prim::Broadcast { dims: vec![rank - 1] }, &[bias], &shape, ty.dtype);
     let y = map(b, MapOp::add, &[y, bias]);
@@ -117,7 +117,7 @@ pub fn attention(b: &mut Builder) {
     let accum = dtype.accumulator();
     let (q, k) = (matmul::matrix(b, &batch, s, d, dtype), matmul::matrix(b, &batch, d, t, dtype));
     let to = b.random.pick(&[dtype, accum]);
-    let mut x = b.push(Prim::Dot { accum, steps: Steps::All, order: Order::Chain }, &[q, k], &of(s, t), to);
+    let mut x = b.push(Prim::dot(accum, Steps::All), &[q, k], &of(s, t), to);
     if b.random.once_in(2) {
         let bias = b.like(&of(s, t), to);
         x = map(b, MapOp::add, &[x, bias]);
@@ -137,7 +137,7 @@ pub fn attention(b: &mut Builder) {
     let p = b.cast_to(p, dtype);
     let v = matmul::matrix(b, &batch, t, e, dtype);
     let steps = b.random.pick(&[Steps::All, Steps::All, Steps::To, Steps::From]);
-    let y = b.push(Prim::Dot { accum, steps, order: Order::Chain }, &[p, v], &of(s, e), dtype);
+    let y = b.push(Prim::dot(accum, steps), &[p, v], &of(s, e), dtype);
     if b.random.once_in(2) {
         b.cast_to(y, accum);
     }

@@ -3,6 +3,7 @@
 use super::{Builder, Scale};
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
+use tessera_ops::prim::fold::DOT_LEAF;
 use tessera_ops::prim::{Order, Prim, Steps};
 
 fn size(b: &mut Builder) -> u64 {
@@ -92,5 +93,6 @@ pub fn dot(b: &mut Builder) {
     let steps = b.random.pick(&[[Steps::All; 6].as_slice(), &[Steps::To, Steps::From]].concat());
     let paired = dtype == DType::Bf16 && accum == DType::F32 && k.is_multiple_of(2) && steps == Steps::All;
     let order = if paired && b.random.once_in(2) { tessera_schedule::host().bf16 } else { Order::Chain };
-    b.push(Prim::Dot { accum, steps, order }, &[x, y], &shape, to);
+    let leaf = b.random.pick(&[DOT_LEAF, DOT_LEAF, 2, 4, 6, 16, 48]);
+    b.push(Prim::Dot { accum, steps, order, leaf }, &[x, y], &shape, to);
 }

@@ -112,8 +112,10 @@ impl Primitive for Broadcast<'_> {
     }
 }
 
-/// Of products, one for each item of a batch: the sum over the batch, one chain like the products themselves. Over devices
-/// that share a batch, such a chain hands on one number for each weight, where a sum has [`tessera_ops::prim::LANES`].
+/// Items of a batch whose products are one chain: few, so that devices that share a batch have whole ones.
+const ITEMS: u64 = 4;
+
+/// Of products, one for each item of a batch: the sum over the batch, in chains and a tree like the products themselves.
 fn over_batch(at: &mut At, axes: &[usize]) -> Option<Id> {
     let node = at.w.graph.node(NodeId(at.c.0));
     let Prim::Dot { accum, .. } = node.prim else { return None };
@@ -127,7 +129,7 @@ fn over_batch(at: &mut At, axes: &[usize]) -> Option<Id> {
     let dtype = at.dtype(at.c);
     let rows = expand::reshape(at.w, at.c, &[items, elems]);
     let ones = expand::full(at.w, &[1, items], dtype, Scalar::F(1.0));
-    let prim = Prim::Dot { accum, steps: Steps::All, order: Order::Chain };
+    let prim = Prim::Dot { accum, steps: Steps::All, order: Order::Chain, leaf: ITEMS };
     let sum = at.w.push(prim, &[ones, rows], vec![1, elems], dtype);
     Some(expand::reshape(at.w, sum, kept))
 }

@@ -1,32 +1,25 @@
 use crate::prim::columns::*;
+use tessera_ops::prim::fold::DOT_LEAF;
 
 /// Products of matrices.
 pub struct Dot {
     pub accum: DType,
     pub steps: Steps,
     pub order: Order,
+    pub leaf: u64,
 }
 
 impl Primitive for Dot {
     fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
-        let Dot { accum, steps, order } = *self;
+        let Dot { accum, steps, order, leaf } = *self;
         let even = x.first().and_then(|a| a.shape.last()).is_some_and(|k| k.is_multiple_of(2));
         let bf16 = x.iter().all(|f| f.dtype == DType::Bf16) && accum == DType::F32;
         let paired = even && bf16 && steps == Steps::All;
         ensure(!order.is_paired() || paired, || format!("these factors have no product in {}", order.name()))?;
-        let [a, b] = match *x {
-            [a, b, start] => {
-                let chain = steps == Steps::All && order == Order::Chain && matches!(accum, DType::F32 | DType::F64);
-                ensure(chain && start.dtype == accum, || format!("no product starts from {}", shown(start)))?;
-                shape_is(start.shape, result)?;
-                [a, b]
-            }
-            _ => {
-                count(x, 2)?;
-                [x[0], x[1]]
-            }
-        };
-        product(a, b, accum, result)
+        let span = if order.is_paired() { 2 } else { 1 };
+        ensure(leaf > 0 && leaf.is_multiple_of(span), || format!("leaves of {leaf} steps"))?;
+        count(x, 2)?;
+        product(x[0], x[1], accum, result)
     }
 
     fn stands(&self, _: Site) -> rule::Check {
@@ -43,6 +36,9 @@ impl Primitive for Dot {
         if self.order != Order::Chain {
             put.str("order", self.order.name());
         }
+        if self.leaf != DOT_LEAF {
+            put.int("leaf", self.leaf as i64);
+        }
         "dot".into()
     }
 
@@ -56,14 +52,14 @@ impl Primitive for Dot {
                 (false, true) => Steps::From,
                 (true, true) => return Err(op.error("a row takes the steps up to its own, or from it on")),
             };
-            Ok(Prim::Dot { accum, steps, order: op.order()? })
+            Ok(Prim::Dot { accum, steps, order: op.order()?, leaf: op.leaf()? })
         })
     }
 
     fn meaning(&self, x: &[ArrayRef], result: TypeRef, summation: Summation) -> Meaning {
-        let Dot { accum, steps, order } = *self;
-        let form = reference::dot::Form { accum, steps, order, summation };
-        Ok(reference::dot::dot(x[0], x[1], x.get(2).copied(), form, result.dtype))
+        let Dot { accum, steps, order, leaf } = *self;
+        let form = reference::dot::Form { accum, steps, order, leaf, summation };
+        Ok(reference::dot::dot(x[0], x[1], form, result.dtype))
     }
 
     /// `[batch…, m, k] @ [batch…, k, n]`, or with several dims in place of `n` (`tessera_shard::unflatten_columns`).
@@ -93,7 +89,7 @@ impl Primitive for Dot {
             let wide = expand::cast(at.w, b, meet);
             let turned = turned(at, wide);
             let dtype = at.dtype(a);
-            let product = dot_of(at, (at.c, turned), accum, Steps::All, dtype);
+            let product = dot_of(at, (at.c, turned), 1, accum, Steps::All, dtype);
             triangle(at, product, self.steps)
         });
         let right = at.needed[1].then(|| {
@@ -106,13 +102,15 @@ impl Primitive for Dot {
                 Steps::To => Steps::From,
                 Steps::From => Steps::To,
             };
-            dot_of(at, (turned, at.c), accum, steps, dtype)
+            let run = run_of_rows(at, a);
+            dot_of(at, (turned, at.c), run, accum, steps, dtype)
         });
         Ok(vec![left, right])
     }
 
     fn lifted(&self, _: usize) -> Lifted {
-        Lifted::All(Prim::Dot { accum: self.accum, steps: self.steps, order: self.order })
+        let Dot { accum, steps, order, leaf } = *self;
+        Lifted::All(Prim::Dot { accum, steps, order, leaf })
     }
 
     /// Where all share the right factor, the values' rows are rows of one product.
@@ -148,7 +146,7 @@ impl Primitive for Dot {
         use body::Part::Real;
         q.without_guards("contracts")?;
         let (graph, node, accum) = (b.graph, q.node, self.accum);
-        let [left, right, ref start @ ..] = node.operands[..] else { return Err(q.refuse("needs two operands")) };
+        let [left, right] = node.operands[..] else { return Err(q.refuse("needs two operands")) };
         let [batch @ .., m, c] = q.at else { return Err(q.refuse("has a rank below 2")) };
         if [left, right].iter().any(|o| graph.ty(*o).dtype.is_complex()) {
             return Err(q.refuse("contracts complex numbers"));
@@ -178,8 +176,9 @@ impl Primitive for Dot {
         let x = factor_of(b, x, factor);
         let y = b.value(right, &place(&Index::var(k), c), &[], Real)?;
         let y = factor_of(b, y, factor);
-        let start = start.first().map(|&s| b.value(s, q.at, &[], Real)).transpose()?;
-        let v = b.push(ValueOp::Dot { a: x, b: y, axis: k, within, beyond, start, order }, accum);
+        // Ints are the same in any order.
+        let leaf = if accum.is_float() { self.leaf } else { DOT_LEAF };
+        let v = b.push(ValueOp::Dot { a: x, b: y, axis: k, within, beyond, order, leaf }, accum);
         Ok(b.cast(v, node.ty.dtype))
     }
 
@@ -278,12 +277,26 @@ fn turned(at: &mut At, x: Id) -> Id {
     expand::transpose(at.w, x, &perm)
 }
 
-fn dot_of(at: &mut At, (x, y): (Id, Id), accum: DType, steps: Steps, dtype: DType) -> Id {
+/// Rows of a matrix that make one position of the outermost dim that they come from.
+fn run_of_rows(at: &At, x: Id) -> u64 {
+    let of = |id: NodeId| at.w.graph.node(id);
+    let mut node = of(NodeId(x.0));
+    if let (Prim::Cast, &[from]) = (&node.prim, &node.operands[..]) {
+        node = of(from);
+    }
+    let (Prim::Reshape, &[from]) = (&node.prim, &node.operands[..]) else { return 1 };
+    match (&of(from).ty.shape[..], &node.ty.shape[..]) {
+        ([_, inner @ .., k], [_, last]) if k == last => inner.iter().product(),
+        _ => 1,
+    }
+}
+
+fn dot_of(at: &mut At, (x, y): (Id, Id), run: u64, accum: DType, steps: Steps, dtype: DType) -> Id {
     let (mut shape, other) = (at.shape(x), at.shape(y));
     if let (Some(last), Some(n)) = (shape.last_mut(), other.last()) {
         *last = *n;
     }
-    at.w.push(Prim::Dot { accum, steps, order: Order::Chain }, &[x, y], shape, dtype)
+    at.w.push(Prim::dot_over(accum, steps, run), &[x, y], shape, dtype)
 }
 
 /// Zeros where a row does not take the step.

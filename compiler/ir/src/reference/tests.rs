@@ -131,7 +131,7 @@ fn f16_rounds_at_every_step() {
     let ones = tessera_ops::convert::store(DType::F16, Scalar::F(1.0)).repeat(4096);
     let (row, column) = (array(DType::F16, &[1, 4096], &ones), array(DType::F16, &[4096, 1], &ones));
     for (accum, want) in [(DType::F16, 2048.0), (DType::F32, 4096.0)] {
-        let prim = Prim::Dot { accum, steps: Steps::All, order: Order::Chain };
+        let prim = Prim::dot(accum, Steps::All);
         assert_eq!(floats(eval(&prim, &[row, column], DType::F32, &[1, 1]).unwrap()), [want]);
     }
     for bits in 0..=u16::MAX {
@@ -176,7 +176,7 @@ fn products_are_fused_chains() {
     let (m, k, n) = (3usize, 37, 5);
     let (a, b) = (noise(2 * m * k), noise(2 * k * n));
     let got = run_f32(
-        Prim::Dot { accum: DType::F32, steps: Steps::All, order: Order::Chain },
+        Prim::dot(DType::F32, Steps::All),
         &[(&[2, m as u64, k as u64], &a), (&[2, k as u64, n as u64], &b)],
         &[2, m as u64, n as u64],
     );
@@ -188,7 +188,7 @@ fn products_are_fused_chains() {
             }
         }
     }
-    let prim = Prim::Dot { accum: DType::I64, steps: Steps::All, order: Order::Chain };
+    let prim = Prim::dot(DType::I64, Steps::All);
     let (a, b) = (array(DType::I8, &[1, 2], &[100, 100]), array(DType::I8, &[2, 1], &[100, 100]));
     assert_eq!(ints(eval(&prim, &[a, b], DType::I64, &[1, 1]).unwrap()), [20000]);
     let empty = eval(&prim, &[array(DType::I8, &[1, 0], &[]), array(DType::I8, &[0, 1], &[])], DType::I64, &[1, 1]);
@@ -201,7 +201,7 @@ fn complex_products() {
     let b = f32s(&[0.5, 1.0, 2.0, 2.0]);
     let refs = [array(DType::C64, &[1, 2], &a), array(DType::C64, &[2, 1], &b)];
     let got =
-        eval(&Prim::Dot { accum: DType::C64, steps: Steps::All, order: Order::Chain }, &refs, DType::C64, &[1, 1])
+        eval(&Prim::dot(DType::C64, Steps::All), &refs, DType::C64, &[1, 1])
             .unwrap();
     // (1+2i)(0.5+i) + (3−i)(2+2i) = (−1.5+2i) + (8+4i).
     assert_eq!(floats(got), [6.5, 6.0]);
@@ -371,7 +371,7 @@ fn maps_and_casts_over_blocks() {
 fn what_does_not_fit_is_refused() {
     let f = |shape| TypeRef { dtype: DType::F32, shape };
     let refused = |prim: Prim, x: &[TypeRef], result| shape_check(&prim, x, result).unwrap_err();
-    let dot = Prim::Dot { accum: DType::F32, steps: Steps::All, order: Order::Chain };
+    let dot = Prim::dot(DType::F32, Steps::All);
     assert_eq!(refused(dot, &[f(&[2, 3]), f(&[4, 2])], f(&[2, 2])), "the contracted sizes are 3 and 4");
     let map = Prim::Map(tessera_ops::map::MapOp::shl);
     assert_eq!(refused(map, &[f(&[2]), f(&[2])], f(&[2])), "`shl` does not take f32");

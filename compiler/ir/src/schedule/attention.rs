@@ -29,10 +29,10 @@ impl Attention {
         let dot = |v: &ValueId| matches!(s.value(*v).op, ValueOp::Dot { .. });
         let dots: Vec<ValueId> = (0..s.values.len() as u32).map(ValueId).filter(dot).collect();
         let [first, second] = dots[..] else { return Err("two products are needed") };
-        let ValueOp::Dot { a: q, b: k, within: None, beyond: None, start: None, .. } = s.value(first).op else {
+        let ValueOp::Dot { a: q, b: k, within: None, beyond: None, .. } = s.value(first).op else {
             return Err("the first product takes other steps for other rows");
         };
-        let ValueOp::Dot { a: p, b: v, axis: keys, ref within, beyond: None, start: None, .. } = s.value(second).op
+        let ValueOp::Dot { a: p, b: v, axis: keys, ref within, beyond: None, .. } = s.value(second).op
         else {
             return Err("no second product");
         };

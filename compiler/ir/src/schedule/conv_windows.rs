@@ -84,6 +84,11 @@ impl Windows {
         self.nest.iter().skip(1).product()
     }
 
+    /// Whether leaves of so many steps hold whole images.
+    pub fn ends_with(&self, leaf: u64) -> bool {
+        leaf >= self.nest.iter().product() || leaf.is_multiple_of(self.inner().max(1))
+    }
+
     /// Whether the outermost loop walks different images, so that blocks of it share nothing.
     pub fn divides(&self) -> bool {
         self.free.first().is_some_and(|(d, _)| *d == 0)

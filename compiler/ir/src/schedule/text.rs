@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use tessera_abi::plan::Bounds;
 use tessera_base::DType;
 use tessera_ops::map::MapOp;
+use tessera_ops::prim::fold::DOT_LEAF;
 use tessera_ops::prim::{FftKind, Order, Reduction, Scalar};
 
 /// The text of a schedule; [`parse`] reads it back.
@@ -212,7 +213,7 @@ fn value_op(s: &Schedule, i: usize, v: &Value, name: &dyn Fn(Var) -> String) -> 
             ids(&[*arg]),
             vec![("kind".into(), Attr::Str(kind.name().into())), ("axis".into(), Attr::Str(name(*axis)))],
         ),
-        ValueOp::Dot { a, b, axis, within, beyond, start, order } => {
+        ValueOp::Dot { a, b, axis, within, beyond, order, leaf } => {
             let mut attrs = vec![("axis".into(), Attr::Str(name(*axis)))];
             for (word, bound) in [("within", within), ("beyond", beyond)] {
                 attrs.extend(bound.as_ref().map(|e| (word.to_string(), Attr::Str(e.print(name)))));
@@ -220,7 +221,10 @@ fn value_op(s: &Schedule, i: usize, v: &Value, name: &dyn Fn(Var) -> String) -> 
             if *order != Order::Chain {
                 attrs.push(("order".into(), Attr::Str(order.name().into())));
             }
-            ("dot", ids(&[*a, *b].into_iter().chain(*start).collect::<Vec<_>>()), attrs)
+            if *leaf != DOT_LEAF {
+                attrs.push(("leaf".into(), Attr::Int(*leaf as i64)));
+            }
+            ("dot", ids(&[*a, *b]), attrs)
         }
     };
     let mut op = Op::new(format!("tessera.schedule.{word}"));
@@ -386,13 +390,13 @@ impl Reader {
                 ValueOp::Reduce { kind, arg: one()?, axis: self.axis(op, op.str("axis")?)? }
             }
             "dot" => match args()?[..] {
-                [a, b, ref start @ ..] if start.len() < 2 => {
+                [a, b] => {
                     let bound = |word: &str| op.attr(word).map(|_| self.index(op, word)).transpose();
                     let (within, beyond) = (bound("within")?, bound("beyond")?);
-                    let (axis, start) = (self.axis(op, op.str("axis")?)?, start.first().copied());
-                    ValueOp::Dot { a, b, axis, within, beyond, start, order: op.order()? }
+                    let axis = self.axis(op, op.str("axis")?)?;
+                    ValueOp::Dot { a, b, axis, within, beyond, order: op.order()?, leaf: op.leaf()? }
                 }
-                _ => return Err(op.error("two or three operands are expected")),
+                _ => return Err(op.error("two operands are expected")),
             },
             _ => return Err(op.error("no such operation in Schedule IR")),
         })

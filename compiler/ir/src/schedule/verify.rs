@@ -89,7 +89,7 @@ fn value(s: &Schedule, i: usize) -> Result<(), String> {
         ValueOp::Cast(_) => Ok(()),
         ValueOp::RoundTf32(a) => same(DType::Tf32, dtype(*a)).and_then(|()| same(DType::F32, v.dtype)),
         ValueOp::Reduce { arg, axis, .. } => same(v.dtype, dtype(*arg)).and_then(|()| vanishes(s, *axis)),
-        ValueOp::Dot { a, b, axis, within, beyond, start, order } => {
+        ValueOp::Dot { a, b, axis, within, beyond, order, leaf } => {
             let paired = order.is_paired();
             let bounds = || within.iter().chain(beyond);
             if paired && (bounds().count() > 0 || !s.extent(*axis).is_multiple_of(2)) {
@@ -103,11 +103,8 @@ fn value(s: &Schedule, i: usize) -> Result<(), String> {
             };
             same(factor, dtype(*a))?;
             same(dtype(*a), dtype(*b))?;
-            if let Some(start) = start {
-                same(v.dtype, dtype(*start))?;
-                if paired || bounds().count() > 0 {
-                    return Err("a chain that starts from a value takes all steps one by one".into());
-                }
+            if *leaf == 0 || paired && !leaf.is_multiple_of(2) {
+                return Err(format!("leaves of {leaf} steps"));
             }
             bounds().try_for_each(|e| axes(s, e))?;
             if bounds().any(|e| e.uses(*axis)) {

@@ -2,7 +2,7 @@
 //! results are the last values of what it carries, and its region ends in a `yield`.
 
 use super::{
-    Access, Buf, Carry, Def, FIRST_LOOP, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Ty, Val, kind_name,
+    Access, Buf, Carry, Def, Fold, FIRST_LOOP, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Ty, Val, kind_name,
 };
 use crate::index::{Index, Var};
 use crate::schedule::text::{
@@ -173,14 +173,13 @@ impl Printer<'_> {
             }
             Op::Mma(m) => {
                 let mut line = Line::new("tessera.tile.mma");
-                line.operands = [&m.a, &m.b, &m.c].into_iter().chain(&m.ahead).map(|p| self.buf(p.buf)).collect();
+                line.operands = [&m.a, &m.b, &m.c].into_iter().chain(m.fold.iter().map(|f| &f.slots)).chain(&m.ahead).map(|p| self.buf(p.buf)).collect();
                 line.attrs = vec![
                     ("kind".into(), Attr::Str(kind_name(m.kind).into())),
                     ("rows".into(), Attr::Int(m.rows as i64)),
                     ("cols".into(), Attr::Int(m.cols as i64)),
                     ("lanes".into(), Attr::Int(m.lanes as i64)),
                     ("depth".into(), self.indices(&m.depth)),
-                    ("fresh".into(), self.index(&m.fresh)),
                     ("unroll".into(), Attr::Int(m.unroll as i64)),
                 ];
                 line.attrs.extend((m.distance > 0).then(|| ("distance".into(), Attr::Int(m.distance as i64))));
@@ -196,11 +195,25 @@ impl Printer<'_> {
                 let panel = |p: &Panel| Attr::List(vec![self.index(&p.at), Attr::Int(p.row), Attr::Int(p.step)]);
                 let panels = [("a", &m.a), ("b", &m.b), ("c", &m.c)];
                 line.attrs.extend(panels.into_iter().map(|(key, p)| (key.into(), panel(p))));
+                line.attrs.extend(m.fold.iter().flat_map(|f| self.fold(f)));
                 let ahead: Vec<Attr> = m.ahead.iter().map(panel).collect();
                 line.attrs.extend((!ahead.is_empty()).then(|| ("ahead".into(), Attr::List(ahead))));
                 line
             }
         }
+    }
+
+    fn fold(&self, f: &Fold) -> Vec<(String, Attr)> {
+        let levels = [f.levels, f.inner, f.apart, f.slots.row].map(Attr::Int);
+        let places = [&f.slots.at, &f.lasting].map(|e| self.index(e));
+        vec![
+            ("leaf".into(), Attr::Int(f.leaf)),
+            ("first".into(), self.index(&f.first)),
+            ("begin".into(), self.index(&f.begin)),
+            ("leaves".into(), self.indices(&f.leaves)),
+            ("levels".into(), Attr::List(levels.into())),
+            ("slots".into(), Attr::List(places.into())),
+        ]
     }
 
     fn def(&self, out: Val, def: &Def) -> Line {
@@ -449,12 +462,34 @@ impl Reader {
             hops: line.attr("hops").map(|_| line.ints("hops")).transpose()?.map_or_else(Vec::new, in_twos),
             unroll: u32_attr(line, "unroll")?,
             distance: line.attr("distance").map_or(Ok(0), |_| u32_attr(line, "distance"))?,
-            fresh: self.parse_index(line, line.str("fresh")?)?,
+            fold: line.attr("leaf").map(|_| self.parse_fold(line)).transpose()?,
             a: panel(0, "a", line.attr("a"))?,
             b: panel(1, "b", line.attr("b"))?,
             c: panel(2, "c", line.attr("c"))?,
-            ahead: ahead.iter().zip(3..).map(|(p, n)| panel(n, "ahead", Some(p))).collect::<Result<_, _>>()?,
+            ahead: ahead.iter().zip(if line.attr("leaf").is_some() { 4.. } else { 3.. }).map(|(p, n)| panel(n, "ahead", Some(p))).collect::<Result<_, _>>()?,
         }))
+    }
+
+    fn parse_fold(&self, line: &Line) -> Result<Fold, TextError> {
+        let name = line.operands.get(3).ok_or_else(|| line.error("a buffer is missing"))?;
+        let [levels, inner, apart, row] = line.ints("levels")?[..] else {
+            return Err(line.error("`levels` must be [levels, inner, apart, row]"));
+        };
+        let [at, lasting] = &self.indices(line, "slots")?[..] else {
+            return Err(line.error("`slots` must be [index, index]"));
+        };
+        let index = |key: &str| self.parse_index(line, line.str(key)?);
+        Ok(Fold {
+            leaf: line.int("leaf")?,
+            first: index("first")?,
+            begin: index("begin")?,
+            leaves: self.indices(line, "leaves")?,
+            slots: Panel { buf: self.buf(line, name)?, at: at.clone(), row, step: 0 },
+            apart,
+            inner,
+            lasting: lasting.clone(),
+            levels,
+        })
     }
 
     fn def(&self, line: &Line) -> Result<Def, TextError> {

@@ -3,7 +3,7 @@
 //! Bounds are proven where loop bounds alone decide them; what depends on how two loop variables
 //! relate is left to the checked interpreter, which sees every access.
 
-use super::{Access, Def, FIRST_LOOP, For, Kernel, LANE, Mma, Op, POINT, Panel, Space, Ty, Val};
+use super::{Access, Def, FIRST_LOOP, Fold, For, Kernel, LANE, Mma, Op, POINT, Panel, Space, Ty, Val};
 use crate::index::{Index, Term, Var};
 use std::collections::BTreeMap;
 use tessera_base::DType;
@@ -15,6 +15,8 @@ use tessera_ops::scalar::Kind;
 const ACCUMULATORS_MAX: u64 = 4096;
 /// Steps of a product in a row, and steps before which it asks for lines.
 const UNROLL_MAX: u32 = 64;
+/// Levels of the tree over the leaves of a product, at most: one for each bit of a position.
+const LEVELS_MAX: i64 = 63;
 const DISTANCE_MAX: u32 = 4096;
 
 /// Checks scopes, types, operand order, lanes and bounds.
@@ -306,7 +308,26 @@ impl Checker<'_> {
         if !m.ahead.is_empty() && (m.known_depth().is_none() || !m.hops.is_empty()) {
             return Err("what is asked for ahead needs a depth that is known".into());
         }
-        m.depth.iter().chain([&m.fresh]).chain(&m.ramp).chain(&m.lead).try_for_each(|e| self.index(e))
+        if let Some(f) = &m.fold {
+            self.fold(m, f)?;
+        }
+        m.depth.iter().chain(&m.ramp).chain(&m.lead).try_for_each(|e| self.index(e))
+    }
+
+    /// Leaves of nested steps hold whole runs, and the levels lie in a buffer of the product's kind.
+    fn fold(&self, m: &Mma, f: &Fold) -> Result<(), String> {
+        let b = self.buf(f.slots.buf)?;
+        if kind_of(b.dtype) != Some(m.kind) || b.dtype.compute() != b.dtype || b.space == Space::In {
+            return Err(format!("`{}` does not hold the sums of leaves", b.name));
+        }
+        let runs = m.hops.last().map_or(1, |(every, _)| *every);
+        if f.leaf < 1 || f.leaf % runs != 0 || f.leaves.is_empty() {
+            return Err(format!("leaves of {} steps", f.leaf));
+        }
+        if !(1..=LEVELS_MAX).contains(&f.levels) || !(0..=f.levels).contains(&f.inner) {
+            return Err(format!("{} of {} levels", f.inner, f.levels));
+        }
+        f.indices().try_for_each(|e| self.index(e))
     }
 
     /// Nested steps: each run holds whole ones of the run before, and the depth whole ones of the last.

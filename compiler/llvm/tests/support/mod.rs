@@ -9,7 +9,7 @@ use tessera_ir::group::{Group, GroupKind};
 use tessera_ir::schedule::{Machine, Schedule, ValueOp};
 use tessera_llvm::HostTarget;
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Order, Prim, Reduction, Scalar, Steps};
+use tessera_ops::prim::{Prim, Reduction, Scalar, Steps};
 use tessera_tile::{Lowered, Operand};
 
 /// A large page.
@@ -123,7 +123,7 @@ impl Build {
         let mut shape = x.shape.clone();
         *shape.last_mut().expect("rank 2") = *y.shape.last().expect("rank 2");
         self.push(
-            Prim::Dot { accum: x.dtype.accumulator(), steps: Steps::All, order: Order::Chain },
+            Prim::dot(x.dtype.accumulator(), Steps::All),
             &[a, b],
             &shape,
             x.dtype,

@@ -40,7 +40,8 @@ pub fn dot(format: Blocks, x: ArrayRef, blocks: ArrayRef) -> Vec<u8> {
         accum: DType::F32,
         steps: crate::prim::Steps::All,
         order: crate::prim::Order::Chain,
+        leaf: crate::prim::fold::DOT_LEAF,
         summation: Summation::Canonical,
     };
-    dot::dot(x, right, None, form, DType::F32)
+    dot::dot(x, right, form, DType::F32)
 }

@@ -4,9 +4,11 @@ use super::reduce::{Number, Summation, compensated};
 use super::{ArrayRef, elems};
 use crate::convert::{cast, narrow, round_f16, tf32_program};
 use crate::map::kind_of;
+use crate::prim::fold::fold;
 use crate::prim::{Order, Scalar, Steps};
 use crate::scalar::Kind;
 use crate::scalar_eval::{Lane, eval};
+use std::ops::Range;
 use tessera_abi::chains;
 use tessera_base::DType;
 
@@ -16,6 +18,7 @@ pub struct Form {
     pub accum: DType,
     pub steps: Steps,
     pub order: Order,
+    pub leaf: u64,
     pub summation: Summation,
 }
 
@@ -23,6 +26,9 @@ pub struct Form {
 trait Accumulate: Copy + Default {
     /// `a · b + self`, rounded once (complex: four such steps).
     fn step(self, a: Self, b: Self) -> Self;
+
+    /// The sum of an earlier part and a later one.
+    fn plus(self, later: Self) -> Self;
 
     /// The steps of a row: the sums go on with each of `a` times its line of `b`.
     fn row(a: &[Self], b: &[Self], sums: &mut [Self]) {
@@ -61,6 +67,10 @@ impl Accumulate for f32 {
         a.mul_add(b, self)
     }
 
+    fn plus(self, later: f32) -> f32 {
+        self + later
+    }
+
     fn row(a: &[f32], b: &[f32], sums: &mut [f32]) {
         chains::f32_row(a, b, sums);
     }
@@ -70,6 +80,10 @@ impl Accumulate for f64 {
     #[inline]
     fn step(self, a: f64, b: f64) -> f64 {
         a.mul_add(b, self)
+    }
+
+    fn plus(self, later: f64) -> f64 {
+        self + later
     }
 
     fn row(a: &[f64], b: &[f64], sums: &mut [f64]) {
@@ -86,12 +100,20 @@ impl Accumulate for Half {
     fn step(self, a: Half, b: Half) -> Half {
         Half(round_f16(a.0.mul_add(b.0, self.0)))
     }
+
+    fn plus(self, later: Half) -> Half {
+        Half(round_f16(self.0 + later.0))
+    }
 }
 
 impl Accumulate for i64 {
     #[inline]
     fn step(self, a: i64, b: i64) -> i64 {
         self.wrapping_add(a.wrapping_mul(b))
+    }
+
+    fn plus(self, later: i64) -> i64 {
+        self.wrapping_add(later)
     }
 }
 
@@ -104,19 +126,31 @@ impl Accumulate for [f32; 2] {
         let im = a[0].mul_add(b[1], self[1]);
         [(-a[1]).mul_add(b[1], re), a[1].mul_add(b[0], im)]
     }
+
+    fn plus(self, later: [f32; 2]) -> [f32; 2] {
+        [self[0] + later[0], self[1] + later[1]]
+    }
 }
 
-/// `batch` products of `m × k` by `k × n`, each element one chain in ascending `k` from what `out`
-/// holds.
-fn products<T: Accumulate>(a: &[T], b: &[T], mut out: Vec<T>, [_, m, k, n]: [usize; 4], steps: Steps) -> Vec<T> {
+/// `batch` products of `m × k` by `k × n`: rows of the left factor with the lines of the right one that belong to them, made
+/// into sums by `chain` leaf by leaf.
+fn by_leaves<T: Accumulate>(
+    (a, b): (&[T], &[T]),
+    [batch, m, k, n]: [usize; 4],
+    (steps, leaf): (Steps, u64),
+    chain: impl Fn(&[T], &[T], &mut [T]),
+) -> Vec<T> {
     if n == 0 {
-        return out;
+        return vec![];
     }
-    for (row, sums) in out.chunks_exact_mut(n).enumerate() {
+    let mut out = Vec::with_capacity(batch * m * n);
+    let zeros = vec![T::default(); n];
+    let leaf = usize::try_from(leaf).unwrap_or(usize::MAX);
+    for row in 0..batch * m {
         let right = &b[row / m * k * n..][..k * n];
-        let steps = steps.of(row % m, k);
-        let lines = &right[steps.start * n..steps.end * n];
-        T::row(&a[row * k..][steps], lines, sums);
+        let left = &a[row * k..][..k];
+        let part = |r: Range<usize>, sums: &mut Vec<T>| chain(&left[r.clone()], &right[r.start * n..r.end * n], sums);
+        out.extend(fold(k, leaf, steps.of(row % m, k), &zeros, part, |a, b| a.plus(*b)));
     }
     out
 }
@@ -166,52 +200,36 @@ impl Unit {
     }
 }
 
-/// [`products`] in [`Unit`]s; `k` is even.
-fn in_units(a: &[f32], b: &[f32], [batch, m, k, n]: [usize; 4]) -> Vec<f32> {
-    let mut out = vec![0.0; batch * m * n];
-    if n == 0 {
-        return out;
-    }
-    for (row, sums) in out.chunks_exact_mut(n).enumerate() {
-        let right = &b[row / m * k * n..][..k * n];
-        let left = a[row * k..][..k].chunks(2 * Unit::PAIRS);
-        for (unit, lines) in left.zip(right.chunks(2 * Unit::PAIRS * n)) {
-            for (j, sum) in sums.iter_mut().enumerate() {
-                let mut sums = Unit::default();
-                for (q, x) in unit.as_chunks::<2>().0.iter().enumerate() {
-                    sums.step(*x, [lines[2 * q * n + j], lines[(2 * q + 1) * n + j]]);
-                }
-                *sum = sums.onto(*sum);
+/// The steps of a row in [`Unit`]s; there is an even number.
+fn in_units(a: &[f32], b: &[f32], sums: &mut [f32]) {
+    let n = sums.len();
+    for (unit, lines) in a.chunks(2 * Unit::PAIRS).zip(b.chunks(2 * Unit::PAIRS * n)) {
+        for (j, sum) in sums.iter_mut().enumerate() {
+            let mut sums = Unit::default();
+            for (q, x) in unit.as_chunks::<2>().0.iter().enumerate() {
+                sums.step(*x, [lines[2 * q * n + j], lines[(2 * q + 1) * n + j]]);
             }
+            *sum = sums.onto(*sum);
         }
     }
-    out
 }
 
-/// [`products`] by [`pair_step`]; `k` is even.
-fn paired(a: &[f32], b: &[f32], [batch, m, k, n]: [usize; 4]) -> Vec<f32> {
-    let mut out = vec![0.0; batch * m * n];
-    if n == 0 {
-        return out;
-    }
-    for (row, sums) in out.chunks_exact_mut(n).enumerate() {
-        let right = &b[row / m * k * n..][..k * n];
-        for (x, lines) in a[row * k..][..k].as_chunks::<2>().0.iter().zip(right.chunks_exact(2 * n)) {
-            let (even, odd) = lines.split_at(n);
-            for (j, sum) in sums.iter_mut().enumerate() {
-                *sum = pair_step(*sum, *x, [even[j], odd[j]]);
-            }
+/// The steps of a row by [`pair_step`]; there is an even number.
+fn paired(a: &[f32], b: &[f32], sums: &mut [f32]) {
+    let n = sums.len();
+    for (x, lines) in a.as_chunks::<2>().0.iter().zip(b.chunks_exact(2 * n)) {
+        let (even, odd) = lines.split_at(n);
+        for (j, sum) in sums.iter_mut().enumerate() {
+            *sum = pair_step(*sum, *x, [even[j], odd[j]]);
         }
     }
-    out
 }
 
-/// [`products`] with compensated sums: of the products rounded, and of what that rounds away, which a fused
+/// Products with compensated sums: of the products rounded, and of what that rounds away, which a fused
 /// multiply-add finds exactly (Ogita, Rump and Oishi, SIAM J. Sci. Comput. 26, 2005). Steps that a row does not take count as 0.
 fn compensated_products<T: Number + Exact>(
     a: &[T],
     b: &[T],
-    start: Option<&[T]>,
     [_, m, k, n]: [usize; 4],
     count: usize,
     steps: Steps,
@@ -228,56 +246,52 @@ fn compensated_products<T: Number + Exact>(
                 (high[t], low[t]) = T::two_product(a[row * k + t], right[t * n + column]);
             }
         }
-        let sum = T::add(compensated(&high, zero), compensated(&low, zero));
-        start.map_or(sum, |s| T::add(s[i], sum))
+        T::add(compensated(&high, zero), compensated(&low, zero))
     };
     (0..count).map(element).collect()
 }
 
 /// Operands are widened exactly to the accumulator's kind; tf32 ones are rounded to 10 fraction
 /// bits first. Integers wrap around in the accumulator and again in
-/// the result's type. `start`: of the accumulator's type, what the chains begin with.
-pub fn dot(a: ArrayRef, b: ArrayRef, start: Option<ArrayRef>, form: Form, dtype: DType) -> Vec<u8> {
-    let Form { accum, steps, order, summation } = form;
+/// the result's type.
+pub fn dot(a: ArrayRef, b: ArrayRef, form: Form, dtype: DType) -> Vec<u8> {
+    let Form { accum, steps, order, leaf, summation } = form;
     let rank = a.shape.len();
     let size = |d: u64| d as usize;
     let (m, k, n) = (size(a.shape[rank - 2]), size(a.shape[rank - 1]), size(b.shape[rank - 1]));
     let sizes = [elems(&a.shape[..rank - 2]).unwrap_or(0), m, k, n];
     let count = sizes[0] * m * n;
+    let cut = (steps, leaf);
     if accum == DType::C64 {
-        let sums = products(&complex(a), &complex(b), vec![[0.0; 2]; count], sizes, steps);
-        let bytes: Vec<u8> = sums.iter().flatten().flat_map(|x| x.to_le_bytes()).collect();
+        let sums = by_leaves((&complex(a), &complex(b)), sizes, cut, Accumulate::row);
+        let bytes: Vec<u8> = sums.iter().flatten().flat_map(|x: &f32| x.to_le_bytes()).collect();
         return cast(DType::C64, dtype, &bytes);
     }
     let wide = if accum.is_float() { accum.compute() } else { DType::I64 };
-    let started = start.map(|s| factor(s, wide));
     let lane = match (factor(a, wide), factor(b, wide)) {
         (Lane::F32(a), Lane::F32(b)) if accum == DType::F16 => {
             let half = |v: &[f32]| v.iter().map(|&x| Half(x)).collect::<Vec<_>>();
-            let sums = products(&half(&a), &half(&b), vec![Half(0.0); count], sizes, steps);
-            Lane::F32(sums.into_iter().map(|x| x.0).collect())
+            let sums = by_leaves((&half(&a), &half(&b)), sizes, cut, Accumulate::row);
+            Lane::F32(sums.into_iter().map(|x: Half| x.0).collect())
         }
         (Lane::F32(a), Lane::F32(b)) if summation == Summation::Compensated => {
-            let start = if let Some(Lane::F32(s)) = &started { Some(&s[..]) } else { None };
-            Lane::F32(compensated_products(&a, &b, start, sizes, count, steps))
+            Lane::F32(compensated_products(&a, &b, sizes, count, steps))
         }
         (Lane::F64(a), Lane::F64(b)) if summation == Summation::Compensated => {
-            let start = if let Some(Lane::F64(s)) = &started { Some(&s[..]) } else { None };
-            Lane::F64(compensated_products(&a, &b, start, sizes, count, steps))
+            Lane::F64(compensated_products(&a, &b, sizes, count, steps))
         }
-        (Lane::F32(a), Lane::F32(b)) if order == Order::Pairs => Lane::F32(paired(&a, &b, sizes)),
-        (Lane::F32(a), Lane::F32(b)) if order == Order::Units => Lane::F32(in_units(&a, &b, sizes)),
         (Lane::F32(a), Lane::F32(b)) => {
-            let from = if let Some(Lane::F32(s)) = started { s } else { vec![0.0; count] };
-            Lane::F32(products(&a, &b, from, sizes, steps))
+            let chain = match order {
+                Order::Chain => Accumulate::row,
+                Order::Pairs => paired,
+                Order::Units => in_units,
+            };
+            Lane::F32(by_leaves((&a, &b), sizes, cut, chain))
         }
-        (Lane::F64(a), Lane::F64(b)) => {
-            let from = if let Some(Lane::F64(s)) = started { s } else { vec![0.0; count] };
-            Lane::F64(products(&a, &b, from, sizes, steps))
-        }
+        (Lane::F64(a), Lane::F64(b)) => Lane::F64(by_leaves((&a, &b), sizes, cut, Accumulate::row)),
         (Lane::I64(a), Lane::I64(b)) => {
             // The low bits of a sum are those of the sum in any width.
-            let sums = Lane::I64(products(&a, &b, vec![0; count], sizes, steps));
+            let sums = Lane::I64(by_leaves((&a, &b), sizes, cut, Accumulate::row));
             if accum == DType::I32 { Lane::from_bytes(Kind::I32, &narrow(accum, &sums)) } else { sums }
         }
         _ => return Vec::new(),

@@ -7,7 +7,7 @@ use super::rule::{self, Inferred, require};
 use super::triangle::relation;
 use super::*;
 use crate::map::MapOp;
-use crate::prim::{Order, Reduction, Steps};
+use crate::prim::{Reduction, Steps};
 
 const fn keyword(name: &'static str, kind: ParamKind, default: Default) -> Param {
     Param { name, kind, default, keyword_only: true }
@@ -218,7 +218,7 @@ fn pull(b: &mut dyn Build, p: &Pulled, causal: bool) -> Vec<Option<Id>> {
     let product = |b: &mut dyn Build, steps: Steps, x: Id, y: Id| {
         let mut shape = b.shape(x);
         shape[last] = b.shape(y)[last];
-        b.push(Prim::Dot { accum: dtype, steps, order: Order::Chain }, &[x, y], shape, dtype)
+        b.push(Prim::dot(dtype, steps), &[x, y], shape, dtype)
     };
     let values = product(b, from, turned, p.cotangent);
     let products = expand::map(b, MapOp::mul, &[p.cotangent, p.output]);
@@ -304,7 +304,7 @@ fn weigh(b: &mut dyn Build, scores: Id, v: Id, causal: bool) -> (Id, Id, Id) {
     let mut out = shape;
     out[last] = b.shape(v)[last];
     let steps = if causal { Steps::To } else { Steps::All };
-    let product = b.push(Prim::Dot { accum: dtype, steps, order: Order::Chain }, &[weights, v], out.clone(), dtype);
+    let product = b.push(Prim::dot(dtype, steps), &[weights, v], out.clone(), dtype);
     // A query without keys has a sum of 0.
     let none = expand::like(b, sum, 0.0);
     let empty = expand::map(b, MapOp::eq, &[sum, none]);

@@ -203,7 +203,7 @@ fn lower(name: &str, n: usize, call: &mut Call) -> Lowered {
         let right = matrix(b, view, n);
         let depth = b.shape(right)[2];
         let left = expand::reshape(b, w, &[groups, outputs, depth]);
-        product(b, left, right, accum)
+        product(b, left, right, depth / inside.max(1), accum)
     };
     let whole = [&[batch, sizes[0]], counts].concat();
     let y = expand::reshape(b, product, &whole);
@@ -222,11 +222,11 @@ pub fn matrix(b: &mut dyn Build, view: Id, n: usize) -> Id {
     expand::reshape(b, turned, &[shape[0], shape[1], depth, places])
 }
 
-/// Weights `[groups, o, k]` times `[n, groups, k, places]`, in the accumulator's type.
-pub fn product(b: &mut dyn Build, left: Id, right: Id, accum: DType) -> Id {
+/// Weights `[groups, o, k]` times `[n, groups, k, places]`, in the accumulator's type. Of `k` so many positions make a channel.
+pub fn product(b: &mut dyn Build, left: Id, right: Id, kernel: u64, accum: DType) -> Id {
     let (w, x) = (b.shape(left), b.shape(right));
     let left = expand::broadcast_to(b, left, &[x[0], w[0], w[1], w[2]]);
-    expand::dot(b, left, right, accum, accum)
+    expand::dot_over(b, [left, right], kernel, accum, accum)
 }
 
 /// Adds the bias at argument `i` to `y` of shape `[n, channels, …]`, in the type of `y`.

@@ -238,7 +238,7 @@ fn one_phase(b: &mut dyn Build, x: Id, w: Id, phases: &[Phase; N], places: &[u64
     let w = expand::transpose(b, w, &[0, 2, 1, 3, 4]);
     let depth = b.shape(right)[2];
     let left = expand::reshape(b, w, &[sw[0], sw[2], depth]);
-    product(b, left, right, accum)
+    product(b, left, right, phases.iter().map(|p| p.taps).product(), accum)
 }
 
 /// `length` elements along `axis` from `start` on, zeros outside.

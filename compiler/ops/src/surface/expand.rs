@@ -5,7 +5,7 @@
 
 use super::{Arg, Build, Id, OpError};
 use crate::map::{Gives, MapOp};
-use crate::prim::{Order, Prim, Reduction, Scalar, Steps};
+use crate::prim::{Prim, Reduction, Scalar, Steps};
 use tessera_abi::check::{Check, narrow};
 use tessera_base::{Code, DType};
 
@@ -255,9 +255,14 @@ pub fn mean(b: &mut dyn Build, x: Id, axes: &[usize]) -> Id {
 
 /// `[batch…, m, k] @ [batch…, k, n]`, rounded once to `dtype`. A complex product is four real ones.
 pub fn dot(b: &mut dyn Build, x: Id, y: Id, accum: DType, dtype: DType) -> Id {
+    dot_over(b, [x, y], 1, accum, dtype)
+}
+
+/// The same over several dims, of which the inner ones have `run` positions together ([`Prim::dot_over`]).
+pub fn dot_over(b: &mut dyn Build, [x, y]: [Id; 2], run: u64, accum: DType, dtype: DType) -> Id {
     if b.dtype(x).is_complex() {
         let (x, y) = ([real(b, x), imag(b, x)], [real(b, y), imag(b, y)]);
-        let mut part = |i: usize, j: usize| dot(b, x[i], y[j], DType::F32, DType::F32);
+        let mut part = |i: usize, j: usize| dot_over(b, [x[i], y[j]], run, DType::F32, DType::F32);
         let products = [part(0, 0), part(1, 1), part(0, 1), part(1, 0)];
         let re = map(b, MapOp::sub, &products[..2]);
         let im = map(b, MapOp::add, &products[2..]);
@@ -267,7 +272,7 @@ pub fn dot(b: &mut dyn Build, x: Id, y: Id, accum: DType, dtype: DType) -> Id {
     if let (Some(last), Some(n)) = (shape.last_mut(), other.last()) {
         *last = *n;
     }
-    b.push(Prim::Dot { accum, steps: Steps::All, order: Order::Chain }, &[x, y], shape, dtype)
+    b.push(Prim::dot_over(accum, Steps::All, run), &[x, y], shape, dtype)
 }
 
 /// A Python scalar or tensor as a node of the dtype and shape given.

@@ -7,6 +7,7 @@ use tessera_ir::schedule::attention::Attention;
 use tessera_ir::schedule::{Directive, Machine, Schedule, ValueOp};
 use tessera_ops::map::kind_of;
 use tessera_ops::prim::Order;
+use tessera_ops::prim::fold::block;
 
 /// Rows of a strip at most: more do not help the cache.
 const ROWS_MAX: u64 = 64;
@@ -19,13 +20,13 @@ const PACK_TILES: u64 = 4;
 
 pub fn directives(s: &Schedule, machine: &Machine) -> Vec<Directive> {
     let Ok(strip) = Attention::find(s) else { return vec![] };
-    let dot = |v| if let ValueOp::Dot { axis, order, .. } = s.value(v).op { Some((axis, order)) } else { None };
-    let (Some((depth, first)), Some((_, second))) = (dot(strip.first), dot(strip.second)) else { return vec![] };
+    let dot = |v| if let ValueOp::Dot { axis, order, leaf, .. } = s.value(v).op { Some((axis, order, leaf)) } else { None };
+    let (Some((depth, first, _)), Some((_, second, leaf))) = (dot(strip.first), dot(strip.second)) else { return vec![] };
     let bytes = kind_of(s.value(strip.first).dtype).map_or(4, |k| (k.bits() / 8).max(1)) as u64;
     let lanes = (machine.vector_bytes / bytes as u32).max(2);
     let (m, keys) = (s.extent(strip.rows), s.extent(strip.keys));
     let orders = [first, second];
-    let unit = orders.contains(&Order::Units) && lanes == UNIT_LANES && m > UNIT_ROWS_FEW;
+    let unit = orders.contains(&Order::Units) && machine.bf16 == Order::Units && lanes == UNIT_LANES && m > UNIT_ROWS_FEW;
     let (rows, vectors) = if unit {
         let rows = m.min(UNIT_ROWS);
         // Rows of vectors divide those of the unit.
@@ -38,20 +39,20 @@ pub fn directives(s: &Schedule, machine: &Machine) -> Vec<Directive> {
     // Weights that are taken in pairs lie beside the strip.
     let element = bytes + if second.is_paired() { 2 } else { 0 };
     let room = machine.l2_bytes / 2 / (keys * element).max(1);
-    let block = balanced(m, room.clamp(rows as u64, ROWS_MAX.max(rows as u64)), rows as u64);
+    let tile = balanced(m, room.clamp(rows as u64, ROWS_MAX.max(rows as u64)), rows as u64);
     let mut out = vec![
         Directive::Registers { rows, vectors },
         STEPS,
         Directive::Vectorize { axis: strip.keys, lanes },
-        Directive::Tile { axis: strip.rows, size: block },
+        Directive::Tile { axis: strip.rows, size: tile },
     ];
     if unit {
         out.push(Directive::MatrixUnit);
     }
     out.extend(strip.batch.iter().map(|a| Directive::Tile { axis: *a, size: 1 }));
     let most = if unit && second == Order::Units { UNIT_BLOCK } else { BLOCK };
-    if keys > most {
-        let size = keys.div_ceil(keys.div_ceil(most)).next_multiple_of(second.unit().max(16));
+    let size = block(most, keys, leaf, second.unit().max(16));
+    if size < keys {
         out.push(Directive::Block { axis: strip.keys, size });
     }
     // Rows of the left factor may share sets of the nearest cache; copying them costs next to nothing.
@@ -64,7 +65,7 @@ pub fn directives(s: &Schedule, machine: &Machine) -> Vec<Directive> {
     let features = s.extent(depth) + strip.columns.map_or(1, |c| s.extent(c));
     let steps_a_ns = if unit && first == second { UNIT_STEPS_A_NS } else { 60.0 };
     // Few rows wait for the keys and values to come from memory.
-    let point_ns = (block * keys * features) as f64 / steps_a_ns + (keys * features * bytes) as f64 / 10.0 + 100.0;
+    let point_ns = (tile * keys * features) as f64 / steps_a_ns + (keys * features * bytes) as f64 / 10.0 + 100.0;
     out.push(Directive::Grain((WAKE_NS / point_ns).ceil().max(1.0) as u64));
     out
 }

@@ -7,6 +7,7 @@ use super::{WAKE_NS, conv_rows, parallel_axes};
 use crate::axes;
 use tessera_ir::schedule::conv_windows::Windows;
 use tessera_ir::schedule::{Directive, Machine, Schedule, ValueId, ValueOp};
+use tessera_ops::prim::fold;
 
 /// Steps of a product at least: a register tile is turned over at its end.
 const DEPTH_MIN: u64 = 64;
@@ -40,7 +41,7 @@ fn registers(row: u64, channels: u64, lanes: u64, registers: u64) -> (u64, u64) 
 
 /// Directives where product `dot` is a convolution worth it; the rows of its windows are joined then.
 pub fn directives(s: &mut Schedule, dot: ValueId, machine: &Machine) -> Option<Vec<Directive>> {
-    let ValueOp::Dot { a, b, axis: k, within: None, beyond: None, start: None, .. } = s.value(dot).op else {
+    let ValueOp::Dot { a, b, axis: k, within: None, beyond: None, leaf, .. } = s.value(dot).op else {
         return None;
     };
     if s.value(a).dtype != s.value(dot).dtype {
@@ -59,7 +60,7 @@ pub fn directives(s: &mut Schedule, dot: ValueId, machine: &Machine) -> Option<V
         axes::join(&mut joined, *outer, m);
     }
     let (_, w) = Windows::find(&joined, b, m, k)?;
-    if w.row < ROW_MIN {
+    if w.row < ROW_MIN || !w.ends_with(leaf) {
         return None;
     }
     *s = joined;
@@ -67,7 +68,7 @@ pub fn directives(s: &mut Schedule, dot: ValueId, machine: &Machine) -> Option<V
     let (rows, vectors) = registers(w.row, channels, lanes, machine.vector_registers as u64);
     // A panel of weights stays in three quarters of the nearest cache, beside the image that passes.
     let deepest = machine.l1_bytes * 3 / 4 / (vectors * lanes * bytes);
-    let block = block(&w, depth, deepest);
+    let block = fold::block(block(&w, depth, deepest), depth, leaf, lanes);
     let batch: u64 = parallel_axes(s).iter().filter(|v| **v != m && **v != n).map(|v| s.extent(*v)).product();
     let wide = balanced(channels, (machine.l2_bytes / 2 / (block * bytes)).max(vectors * lanes), vectors * lanes);
     let shape = Shape { w: &w, lanes, block, rows, lines: s.extent(m) / w.row, channels: wide.min(channels) };

@@ -10,6 +10,7 @@ use tessera_ir::index::Var;
 use tessera_ir::schedule::{Directive, Machine, Schedule, ValueId, ValueOp};
 use tessera_ops::map::kind_of;
 use tessera_ops::prim::Order;
+use tessera_ops::prim::fold::block;
 
 /// Steps of k in one block.
 const DEPTH_MAX: u64 = 2048;
@@ -63,7 +64,7 @@ fn accumulator_bytes(s: &Schedule, dot: ValueId) -> u32 {
 }
 
 pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directive> {
-    let ValueOp::Dot { a, b, axis: k, ref within, ref beyond, order, .. } = s.value(dot).op else { return vec![] };
+    let ValueOp::Dot { a, b, axis: k, ref within, ref beyond, order, leaf } = s.value(dot).op else { return vec![] };
     let axes = parallel_axes(s);
     let lanes = lanes(s, dot, machine);
     // Factors may be narrower than the sum: pairs of bf16.
@@ -92,7 +93,7 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
         conv_rows::tile(extent(n), row, lanes as u64, step_bytes, points.div_ceil(batch.max(1)), machine)
     });
     // The unit for matrices wants its right operand packed, which rows enough have to pay for.
-    let unit = order == Order::Units && packed_rows.is_none() && lanes == UNIT_LANES && extent(m) > UNIT_ROWS_FEW;
+    let unit = order == Order::Units && machine.bf16 == Order::Units && packed_rows.is_none() && lanes == UNIT_LANES && extent(m) > UNIT_ROWS_FEW;
     // Vectors hold three sums of each element of a unit.
     let free = machine.vector_registers / if order == Order::Units { 3 } else { 1 };
     let (rows, vectors) = match unit {
@@ -116,16 +117,8 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     };
     let deepest = deepest.clamp(64, DEPTH_MAX);
     let blocks = depth.div_ceil(deepest).max(1);
-    // Packed rows are walked as the kernel's dims are nested, so blocks hold whole kernels.
-    let kernel = s.nest_along(right, k).iter().skip(1).product::<u64>();
-    let whole = order.unit().max(16);
-    let step = if packed_rows.is_some() && kernel.next_multiple_of(whole) < deepest {
-        least_multiple(kernel, whole)
-    } else {
-        whole
-    };
-    let block = if blocks == 1 { depth } else { depth.div_ceil(blocks).next_multiple_of(step) };
-    if blocks > 1 {
+    let block = if blocks == 1 { depth } else { block(deepest, depth, leaf, order.unit().max(16)) };
+    if block < depth {
         out.push(Directive::Block { axis: k, size: block });
     }
     let panel = (vectors * lanes) as u64;
@@ -172,7 +165,7 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     let right_bytes = depth * extent(n) * bytes as u64;
     let whole_rows = !unit
         && points > 1
-        && blocks == 1
+        && block == depth
         && direct_left
         && packed_rows.is_none()
         && right_bytes <= machine.l2_bytes / 4;
@@ -229,9 +222,4 @@ fn beside(s: &Schedule, dot: ValueId, m: Option<Var>, n: Option<Var>) -> u64 {
         }
     }
     operands.iter().map(|o| &s.operands[*o as usize]).map(|o| o.elems * o.dtype.bytes() as u64).sum()
-}
-
-/// The least multiple of both.
-fn least_multiple(a: u64, b: u64) -> u64 {
-    (1..=b.max(1)).map(|n| a.max(1) * n).find(|n| n.is_multiple_of(b.max(1))).unwrap_or(b)
 }

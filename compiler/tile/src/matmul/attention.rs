@@ -79,15 +79,15 @@ impl<'s> Attention<'s> {
         let found = Parts::find(s).map_err(|why| LowerError(why.into()))?;
         let Parts { first, second, keys, rows, columns, batch } = found;
         let (
-            &ValueOp::Dot { a: q, b: k, axis: depth, order, .. },
-            &ValueOp::Dot { a: p, b: v, ref within, beyond: None, order: other, .. },
+            &ValueOp::Dot { a: q, b: k, axis: depth, order, leaf, .. },
+            &ValueOp::Dot { a: p, b: v, ref within, beyond: None, order: other, leaf: of_keys, .. },
         ) = (&s.value(first).op, &s.value(second).op)
         else {
             return Err(LowerError("no products".into()));
         };
         let accum = s.value(first).dtype;
         let kind = kind_of(accum).ok_or(LowerError(format!("a product in {accum}")))?;
-        let product = |dot, (left, right), k, n, within, order| Product {
+        let product = |dot, (left, right), k, n, within, (order, leaf)| Product {
             s,
             dot,
             left,
@@ -95,7 +95,7 @@ impl<'s> Attention<'s> {
             k,
             within,
             beyond: None,
-            start: None,
+            leaf,
             m: Some(rows),
             n,
             row: None,
@@ -123,8 +123,8 @@ impl<'s> Attention<'s> {
         };
         let mut out = Attention {
             s,
-            first: product(first, (q, k), depth, Some(keys), None, order),
-            second: product(second, (p, v), keys, columns, within.as_ref(), other),
+            first: product(first, (q, k), depth, Some(keys), None, (order, leaf)),
+            second: product(second, (p, v), keys, columns, within.as_ref(), (other, of_keys)),
             keys,
             rows_axis: rows,
             limit: None,
@@ -222,6 +222,7 @@ impl<'s> Attention<'s> {
         let elems = tiles * (second.rows * second.panel()) as u64;
         let partial = (!direct).then(|| n.scratch("c", second.accum, elems));
         let tile_m = self.grid(n);
+        let slots = [self.first.slots(n, 1), second.slots(n, tiles)];
         let base = |tile_n: Index, packed_left, packed_right, partial| Compute {
             p: second,
             tile_m: tile_m.clone(),
@@ -233,11 +234,13 @@ impl<'s> Attention<'s> {
             column: None,
             image: None,
             partial,
+            slots: slots[1],
+            reach: None,
         };
-        let first = Compute { p: &self.first, ..base(Index::default(), packed_left, packed_keys, None) };
+        let first = Compute { p: &self.first, slots: slots[0], ..base(Index::default(), packed_left, packed_keys, None) };
         self.scores(n, &first, strip)?;
         self.rows(n, &mut stages, &tile_m)?;
-        let last = base(Index::default(), None, packed_values, partial);
+        let last = Compute { reach: self.reach(n, &tile_m), ..base(Index::default(), None, packed_values, partial) };
         self.weigh(n, &last, weights)?;
         if direct { Ok(()) } else { self.finish(n, &last, &stages) }
     }
@@ -352,7 +355,8 @@ impl<'s> Attention<'s> {
         let b = c.right_operand(n, block, columns)?;
         let depth = p.steps(block);
         let ramp = p.within.map(|w| n.resolve(w).minus(&start));
-        let fresh = if p.blocks() == 1 { Index::default() } else { block.clone() };
+        let at = columns.inside.times((p.mc / p.rows as u64) as i64).plus(&panel.inside);
+        let fold = c.fold(n, block, &at);
         n.push(Op::Mma(Mma {
             kind: p.kind,
             rows,
@@ -368,7 +372,7 @@ impl<'s> Attention<'s> {
             hops: vec![],
             ahead: vec![],
             unroll: p.unroll,
-            fresh,
+            fold,
             a,
             b,
             c: into,
@@ -407,7 +411,7 @@ impl<'s> Attention<'s> {
         if p.blocks() == 1 {
             return self.weigh_block(n, c, weights, &Index::default());
         }
-        let reach = self.reach(n, &c.tile_m).map(|r| r.offset(p.kc as i64 - 1).div(p.kc as i64, &|v| n.range(v)));
+        let reach = c.reach.as_ref().map(|r| r.offset(p.kc as i64 - 1).div(p.kc as i64, &|v| n.range(v)));
         let block = n.var(p.blocks() as i64 - 1);
         let hi = [Index::constant(p.blocks() as i64)].into_iter().chain(reach).collect();
         n.plain_loop(block, vec![Index::default()], hi, |n| self.weigh_block(n, c, weights, &Index::var(block)))

@@ -99,9 +99,9 @@ impl<'s> Product<'s> {
         let at = s
             .values
             .iter()
-            .position(|v| matches!(v.op, ValueOp::Dot { within: None, beyond: None, start: None, .. }))?;
+            .position(|v| matches!(v.op, ValueOp::Dot { within: None, beyond: None, .. }))?;
         let dot = ValueId(at as u32);
-        let ValueOp::Dot { a, b, axis: k, .. } = s.value(dot).op else { return None };
+        let ValueOp::Dot { a, b, axis: k, leaf, .. } = s.value(dot).op else { return None };
         if !s.directives.contains(&Directive::Windows) || s.value(a).dtype != s.value(dot).dtype {
             return None;
         }
@@ -109,7 +109,7 @@ impl<'s> Product<'s> {
         let (left, m, n) =
             if s.directives.contains(&Directive::Swap) { (b, columns, rows) } else { (a, rows, columns) };
         n?;
-        Windows::find(s, left, m?, k)
+        Windows::find(s, left, m?, k).filter(|(_, w)| w.ends_with(leaf))
     }
 
     /// Whether the image can be read where it is: loads of the accumulator's type without padding.

@@ -4,8 +4,9 @@
 //! column's bytes; a shift brings the bits of one number to the lower end of every lane, and a
 //! table of sixteen floats or a conversion makes it a number.
 
-use super::{COLUMNS, Product, ROWS};
+use super::{COLUMNS, Product, ROWS, over_leaves};
 use std::arch::x86_64::*;
+use std::ops::Range;
 use tessera_base::Blocks;
 
 const Q4_0: u8 = 0;
@@ -28,7 +29,6 @@ struct Rows {
     lanes: [__m512i; 2],
     /// Bytes to the next panel.
     panel: usize,
-    blocks: usize,
 }
 
 /// All rows of one panel.
@@ -50,7 +50,7 @@ pub unsafe fn panel(p: &Product, panel: usize) {
     });
     // SAFETY: the panel's first row is inside.
     let base = unsafe { p.blocks.as_ptr().add(first * row) };
-    let rows = Rows { base, at, lanes, panel: COLUMNS * row, blocks };
+    let rows = Rows { base, at, lanes, panel: COLUMNS * row };
     for r in (0..p.m).step_by(ROWS) {
         let left = (p.m - r).min(ROWS);
         // SAFETY: row `r` and the `left - 1` after it are inside.
@@ -70,14 +70,22 @@ pub unsafe fn panel(p: &Product, panel: usize) {
 
 #[target_feature(enable = "avx512f")]
 unsafe fn by_format<const M: usize>(p: &Product, x: *const f32, rows: &Rows, out: *mut f32, count: usize) {
-    // SAFETY: the caller's promise.
-    let sums = unsafe {
-        match p.format {
-            Blocks::Q4_0 => sums::<Q4_0, M>(x, p.k, rows),
-            Blocks::Q4_1 => sums::<Q4_1, M>(x, p.k, rows),
-            _ => sums::<Q8_0, M>(x, p.k, rows),
+    let zero = [[_mm512_setzero_ps(); 2]; M];
+    let chain = |leaf: Range<usize>| {
+        let blocks = leaf.start / ELEMS..leaf.end / ELEMS;
+        // SAFETY: the caller's promise.
+        unsafe {
+            match p.format {
+                Blocks::Q4_0 => sums::<Q4_0, M>(x, p.k, rows, blocks),
+                Blocks::Q4_1 => sums::<Q4_1, M>(x, p.k, rows, blocks),
+                _ => sums::<Q8_0, M>(x, p.k, rows, blocks),
+            }
         }
     };
+    let add = |a: &[[__m512; 2]; M], b: &[[__m512; 2]; M]| -> [[__m512; 2]; M] {
+        std::array::from_fn(|r| std::array::from_fn(|c| _mm512_add_ps(a[r][c], b[r][c])))
+    };
+    let sums = over_leaves(p.k, zero, chain, add);
     let valid = ((1u64 << count) - 1) as u32;
     for (r, sums) in sums.iter().enumerate() {
         // SAFETY: the lanes that are stored are columns of row `r` of the result.
@@ -143,13 +151,18 @@ fn value<const F: u8>(lanes: __m512i, shift: u32, table: __m512, scale: __m512, 
 
 /// `M` rows by the panel's columns.
 #[target_feature(enable = "avx512f")]
-unsafe fn sums<const F: u8, const M: usize>(x: *const f32, k: usize, rows: &Rows) -> [[__m512; 2]; M] {
+unsafe fn sums<const F: u8, const M: usize>(
+    x: *const f32,
+    k: usize,
+    rows: &Rows,
+    blocks: Range<usize>,
+) -> [[__m512; 2]; M] {
     let mut sums = [[_mm512_setzero_ps(); 2]; M];
     let from = if F == Q4_0 { -8.0 } else { 0.0 };
     let table: [f32; 16] = std::array::from_fn(|i| from + i as f32);
     // SAFETY: sixteen numbers.
     let table = unsafe { _mm512_loadu_ps(table.as_ptr()) };
-    for block in 0..rows.blocks {
+    for block in blocks {
         let at = block * bytes(F);
         for line in (0..COLUMNS * bytes(F)).step_by(LINE) {
             _mm_prefetch::<_MM_HINT_T0>(rows.base.wrapping_add(rows.panel + block * COLUMNS * bytes(F) + line).cast());

@@ -98,12 +98,13 @@ fn pair(b: &mut dyn Build, left: Term, right: Term, keep: &dyn Fn(&Label) -> boo
     }
     let sizes = |b: &dyn Build, t: &Term, of: &[Label]| of.iter().map(|l| size_of(b, t, *l)).collect::<Vec<u64>>();
     let (bs, ms, ns) = (sizes(b, &left, &batch), sizes(b, &left, &rows), sizes(b, &right, &columns));
-    let k: u64 = sizes(b, &left, &inner).iter().product();
+    let ks = sizes(b, &left, &inner);
+    let (k, run) = (ks.iter().product(), ks.iter().skip(1).product());
     let x = arrange(b, &left, &[&batch[..], &rows, &inner].concat());
     let y = arrange(b, &right, &[&batch[..], &inner, &columns].concat());
     let x = expand::reshape(b, x, &[&bs[..], &[ms.iter().product(), k]].concat());
     let y = expand::reshape(b, y, &[&bs[..], &[k, ns.iter().product()]].concat());
-    let product = expand::dot(b, x, y, accum, dtype);
+    let product = expand::dot_over(b, [x, y], run, accum, dtype);
     (expand::reshape(b, product, &[bs, ms, ns].concat()), labels)
 }
 
