@@ -7,7 +7,7 @@ use tessera_tests::laws::hold;
 use tessera_tests::random::Fill;
 use tessera_tests::random_graph::{Builder, Case, elems};
 
-const LENGTHS: [u64; 10] = [0, 1, 15, 16, 17, 257, 4095, 4096, 4097, 70_000];
+const LENGTHS: [u64; 10] = [0, 1, 15, 16, 17, 257, 511, 512, 513, 70_000];
 
 fn kinds(dtype: DType) -> &'static [Reduction] {
     use Reduction::*;

@@ -13,7 +13,7 @@ use tessera_ir::graph::{Node, NodeId, Policy};
 use tessera_ir::verify::verify;
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::fold::DOT_LEAF;
-use tessera_ops::prim::{Order, Prim, Reduction, Scalar, Steps};
+use tessera_ops::prim::{LEAF, Order, Prim, Reduction, Scalar, Steps};
 use tessera_ops::surface::{Hints, OpDef, all};
 use tessera_runtime::execute::{Argument, PlanError};
 use tessera_runtime::pool::Pool;
@@ -402,7 +402,7 @@ fn devices_reduce_their_parts_first() {
             let nodes = 3 * m.devices() * shape[..dim].iter().filter(|n| **n < 4).product::<u64>();
             let (most, moves) = (results * (nodes + 1), moved(&devices.graphs[0]));
             let run: u64 = axes.iter().filter(|d| **d >= dim).map(|&d| shape[d]).product();
-            if run.is_multiple_of(4096 * m.devices()) && moves > most {
+            if run.is_multiple_of(LEAF as u64 * m.devices()) && moves > most {
                 wrong.push(format!("{}: {m}: {moves} elements move, not {most}", case.graph.name));
             }
             let all = [check(&placed, &m, &expected), compiled(&backend(), &m, &placed)];

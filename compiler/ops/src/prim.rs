@@ -450,6 +450,6 @@ impl Reduction {
 /// tree by index. Inside a leaf element `i` belongs to virtual lane `i % LANES`, each lane is
 /// a chain in ascending order from the identity, and lanes combine by halves (`l + 8`, `l + 4`, …).
 /// The order depends on the reduced length alone, never on threads, tiles or vector width.
-pub const LEAF: usize = 4096;
+pub const LEAF: usize = 512;
 /// Virtual lanes of a canonical sum.
 pub const LANES: usize = 16;

@@ -21,7 +21,7 @@ const ROWS: usize = 8;
 /// The most numbers of a block.
 const ELEMS_MAX: usize = 256;
 /// Positions of a leaf, of which every format's blocks have a whole number: `DOT_LEAF` of the compiler's products.
-const LEAF: usize = 512;
+const LEAF: usize = 256;
 /// Levels of the tree over leaves: one for each bit of their number.
 const LEVELS: usize = usize::BITS as usize - LEAF.ilog2() as usize;
 /// Multiply-adds that are worth a thread's wake-up.

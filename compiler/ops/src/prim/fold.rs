@@ -16,7 +16,7 @@ use std::ops::Range;
 use tessera_base::DType;
 
 /// Steps of a leaf, where nothing asks for others: as few as cost a product no more than some percent of its time.
-pub const DOT_LEAF: u64 = 512;
+pub const DOT_LEAF: u64 = 256;
 
 /// Where leaves and units end together only after more steps than this, there is one block.
 const BLOCK_MAX: u64 = 1 << 14;
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn leaves_end_where_runs_do() {
         let found = [0, 1, 9, 49, 100, 128, 512, 1000, 1024, 768, 100003].map(leaf_of);
-        assert_eq!(found, [512, 512, 432, 490, 400, 512, 512, 500, 512, 384, 512]);
+        assert_eq!(found, [256, 256, 144, 245, 200, 256, 256, 250, 256, 256, 256]);
         assert_eq!([1, 2, 3, 4, 5, 9].map(levels), [0, 1, 2, 2, 3, 4]);
         let found = [(2048, 4096, 512), (1500, 3000, 512), (700, 3000, 500), (100, 3000, 512), (2048, 2048, 512)];
         assert_eq!(found.map(|(steps, depth, leaf)| block(steps, depth, leaf, 16)), [2048, 1024, 2000, 512, 2048]);
