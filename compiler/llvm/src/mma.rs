@@ -265,6 +265,9 @@ impl Emitter<'_> {
     }
 
     pub fn at(&self, base: V, elements: i64, p: &Panel) -> V {
+        if elements == 0 {
+            return base;
+        }
         self.b.offset(base, self.b.i64(elements * self.element_bytes(p)))
     }
 

@@ -1,6 +1,6 @@
 use super::*;
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{LANES, LEAF, Order, Reduction, Scalar, Steps};
+use tessera_ops::prim::{LANES, LEAF, Reduction, Scalar, Steps};
 use tessera_ops::reference::{philox, random_bits_program};
 use tessera_ops::scalar::Kind;
 use tessera_ops::scalar_eval::{self, Lane};

@@ -26,7 +26,7 @@ pub fn directives(s: &Schedule, machine: &Machine) -> Vec<Directive> {
     let lanes = (machine.vector_bytes / bytes as u32).max(2);
     let (m, keys) = (s.extent(strip.rows), s.extent(strip.keys));
     let orders = [first, second];
-    let unit = orders.contains(&Order::Units) && machine.bf16 == Order::Units && lanes == UNIT_LANES && m > UNIT_ROWS_FEW;
+    let unit = orders.contains(&Order::Units) && lanes == UNIT_LANES && m > UNIT_ROWS_FEW;
     let (rows, vectors) = if unit {
         let rows = m.min(UNIT_ROWS);
         // Rows of vectors divide those of the unit.

@@ -93,7 +93,7 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
         conv_rows::tile(extent(n), row, lanes as u64, step_bytes, points.div_ceil(batch.max(1)), machine)
     });
     // The unit for matrices wants its right operand packed, which rows enough have to pay for.
-    let unit = order == Order::Units && machine.bf16 == Order::Units && packed_rows.is_none() && lanes == UNIT_LANES && extent(m) > UNIT_ROWS_FEW;
+    let unit = order == Order::Units && packed_rows.is_none() && lanes == UNIT_LANES && extent(m) > UNIT_ROWS_FEW;
     // Vectors hold three sums of each element of a unit.
     let free = machine.vector_registers / if order == Order::Units { 3 } else { 1 };
     let (rows, vectors) = match unit {
