@@ -191,13 +191,16 @@ fn every_size_at_every_place() {
 #[test]
 fn leaves_under_a_tree() {
     let mut cases = vec![];
-    let sizes = [[1, 700, 1], [14, 1000, 33], [3, 5000, 15], [33, 640, 15], [1, 3000, 300], [300, 900, 1], [70, 2500, 31]];
+    let sizes =
+        [[1, 700, 1], [14, 1000, 33], [3, 5000, 15], [33, 640, 15], [1, 3000, 300], [300, 900, 1], [70, 2500, 31]];
     for (i, [m, k, n]) in sizes.into_iter().enumerate() {
-        for (dtype, leaf) in [(DType::F32, 16), (DType::F32, 96), (DType::F64, 50), (DType::Bf16, 32), (DType::F16, 7)] {
+        for (dtype, leaf) in [(DType::F32, 16), (DType::F32, 96), (DType::F64, 50), (DType::Bf16, 32), (DType::F16, 7)]
+        {
             for batch in [&[][..], &[2]] {
                 let mut b = Builder::plain(cases.len() as u64);
                 let shape = [batch, &[m, n]].concat();
-                let [x, y] = [(m, k, 1), (k, n, 2)].map(|(r, c, bit)| operand(&mut b, batch, r, c, dtype, i & bit != 0));
+                let [x, y] =
+                    [(m, k, 1), (k, n, 2)].map(|(r, c, bit)| operand(&mut b, batch, r, c, dtype, i & bit != 0));
                 let prim = Prim::Dot { accum: dtype.accumulator(), steps: Steps::All, order: Order::Chain, leaf };
                 let z = b.push(prim, &[x, y], &shape, dtype);
                 b.graph.outputs = vec![b.push(Prim::Map(MapOp::abs), &[z], &shape, dtype)];

@@ -461,7 +461,8 @@ fn away(case: &Case, expected: &Bits, got: &Bits) -> Result<f64, String> {
 fn devices_fold_leaves_of_products() {
     let mut wrong = vec![];
     let mut folded = 0;
-    let sizes = [([1, 3, 240, 5], 8), ([2, 6, 96, 4], 4), ([1, 1, 1200, 1], 20), ([1, 12, 144, 24], 6), ([3, 2, 60, 7], 5)];
+    let sizes =
+        [([1, 3, 240, 5], 8), ([2, 6, 96, 4], 4), ([1, 1, 1200, 1], 20), ([1, 12, 144, 24], 6), ([3, 2, 60, 7], 5)];
     for (i, (size, leaf)) in sizes.into_iter().enumerate() {
         for dtype in [DType::F32, DType::F64, DType::Bf16] {
             let case = product(size, leaf, dtype, Policy::Deterministic, i as u64);

@@ -68,8 +68,7 @@ fn convolution(seed: u64, dtype: DType, [n, groups, inside, out]: [u64; 4], dims
     let w = data(&mut b, &[groups, out, depth], dtype);
     let w = b.push(Prim::Broadcast { dims: vec![1, 2, 3] }, &[w], &[n, groups, out, depth], dtype);
     let accum = dtype.accumulator();
-    let y =
-        b.push(Prim::dot(accum, Steps::All), &[w, x], &[n, groups, out, places], dtype);
+    let y = b.push(Prim::dot(accum, Steps::All), &[w, x], &[n, groups, out, places], dtype);
     let whole = [&[n, groups * out], &o[..]].concat();
     let mut y = b.push(Prim::Reshape, &[y], &whole, dtype);
     if b.random.once_in(2) {

@@ -20,7 +20,9 @@ pub fn run(mut graph: Graph, covers: &dyn Fn(Blocks) -> bool) -> Graph {
 }
 
 fn block_product(g: &Graph, n: &Node, covers: &dyn Fn(Blocks) -> bool) -> Option<Node> {
-    let Prim::Dot { accum: DType::F32, steps: Steps::All, order: Order::Chain, leaf: DOT_LEAF } = n.prim else { return None };
+    let Prim::Dot { accum: DType::F32, steps: Steps::All, order: Order::Chain, leaf: DOT_LEAF } = n.prim else {
+        return None;
+    };
     let &[x, right] = &n.operands[..] else { return None };
     if n.policy == Policy::KahanSum {
         return None;

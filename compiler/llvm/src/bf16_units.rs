@@ -4,8 +4,8 @@
 use crate::LlvmError;
 use crate::emit::Emitter;
 use crate::instr::{IntPred, V};
-use crate::mma::Steps;
 use crate::matrix_registers::{CONFIGURATION, PAIRS, SIDE, blocks, configuration, left, right, sums};
+use crate::mma::Steps;
 use tessera_ir::tile::Mma;
 use tessera_ops::scalar::Kind;
 
@@ -41,7 +41,12 @@ impl Emitter<'_> {
     }
 
     /// A tile by the unit for matrices, from zero into `c`.
-    pub(super) fn chain_by_matrix_unit(&mut self, m: &Mma, (a, b, c): (V, V, V), steps: Steps) -> Result<(), LlvmError> {
+    pub(super) fn chain_by_matrix_unit(
+        &mut self,
+        m: &Mma,
+        (a, b, c): (V, V, V),
+        steps: Steps,
+    ) -> Result<(), LlvmError> {
         let depth = steps.limit;
         let own = self.unit != Some(configuration(m, PAIRS as u32));
         let ragged = steps.known.is_none_or(|d| d % PAIRS != 0);
@@ -71,7 +76,11 @@ impl Emitter<'_> {
             self.load_sums(m, c);
             self.multiply(m, ends[0], ends[1]);
             self.store_sums(m, c);
-            if own { self.configure(table) } else { self.begin_units() }
+            if own {
+                self.configure(table)
+            } else {
+                self.begin_units()
+            }
             self.b.jump(join);
             self.b.position(join);
         }

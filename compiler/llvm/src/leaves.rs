@@ -57,15 +57,14 @@ impl Emitter<'_> {
         if asks {
             self.leaf(m, f, counter, (a, b), before, Steps { limit: leaf, known: Some(f.leaf), ..steps })?;
         }
-        let divides = |e: &tessera_ir::index::Index| e.constant % f.leaf == 0 && e.terms.iter().all(|(_, c)| c % f.leaf == 0);
+        let divides =
+            |e: &tessera_ir::index::Index| e.constant % f.leaf == 0 && e.terms.iter().all(|(_, c)| c % f.leaf == 0);
         if m.depth.iter().all(divides) {
             return Ok(());
         }
         let rest = self.b.sub(steps.limit, self.b.mul(whole, leaf));
-        let some = self.b.and(
-            self.b.icmp(IntPred::LLVMIntSGT, rest, zero),
-            self.b.icmp(IntPred::LLVMIntSLT, whole, most),
-        );
+        let some =
+            self.b.and(self.b.icmp(IntPred::LLVMIntSGT, rest, zero), self.b.icmp(IntPred::LLVMIntSLT, whole, most));
         let (last, join) = (self.b.block(), self.b.block());
         self.b.branch(some, last, join);
         self.b.position(last);
@@ -138,7 +137,8 @@ impl Emitter<'_> {
         let never = self.b.const_int(self.b.int(1), 0, 1);
         let ones = self.b.intrinsic("llvm.cttz", &[self.b.int(64)], &[self.b.not(number), never]);
         let up = self.b.select(last, self.b.i64(f.levels), ones);
-        let met = self.raw_loop(zero, up, 1, &acc, |e, level, acc| e.meet(m, f, counter, (number, level), rows, acc))?;
+        let met =
+            self.raw_loop(zero, up, 1, &acc, |e, level, acc| e.meet(m, f, counter, (number, level), rows, acc))?;
         let (end, wait, join) = (self.b.block(), self.b.block(), self.b.block());
         self.b.branch(last, end, wait);
         self.b.position(end);

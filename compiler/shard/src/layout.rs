@@ -50,11 +50,7 @@ pub struct Materialization {
 impl NodeLayout {
     fn new(result: Sharding, operands: Vec<Sharding>) -> NodeLayout {
         let operands = operands.into_iter().map(Placement::Layout).collect();
-        NodeLayout {
-            made: vec![Materialization { at: result.clone().into(), operands }],
-            result,
-            turn: None,
-        }
+        NodeLayout { made: vec![Materialization { at: result.clone().into(), operands }], result, turn: None }
     }
 
     /// Where the result is when it is made.

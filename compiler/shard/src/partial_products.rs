@@ -65,7 +65,9 @@ pub fn summed(
     let lies = Sharding { dims, ..result.clone() };
     let shared = b.share_out(partial, lies, batch..batch + 1, axes, wanted);
     let sum = match ordered {
-        false => b.push(Prim::Reduce { kind: Reduction::Sum, axes: vec![batch] }, &[shared], node.ty.shape.clone(), accum),
+        false => {
+            b.push(Prim::Reduce { kind: Reduction::Sum, axes: vec![batch] }, &[shared], node.ty.shape.clone(), accum)
+        }
         true => {
             let sum = tree(b, MapOp::add, shared, batch, nodes);
             let sum = expand::reshape(b, sum, &node.ty.shape);
@@ -91,7 +93,9 @@ fn cut(node: &Node, depth: u64, parts: u64) -> Option<(bool, u64)> {
     // Of so many leaves a product of them alone makes the node of the tree that is above them.
     let nodes = if leaves > 0 { parts * (leaves >> leaves.trailing_zeros()) } else { 0 };
     match free {
-        true if !order.is_paired() || each.is_multiple_of(2) => Some((whole && nodes == parts && accum.is_float(), parts)),
+        true if !order.is_paired() || each.is_multiple_of(2) => {
+            Some((whole && nodes == parts && accum.is_float(), parts))
+        }
         false if whole && matches!(accum, DType::F32 | DType::F64) => Some((true, nodes)),
         _ => None,
     }

@@ -381,8 +381,7 @@ impl Machine<'_> {
             let hops: i64 = m.hops.iter().map(|(every, extra)| k / every * extra).sum();
             let a = self.memory[m.a.buf as usize].read(at(self, &m.a, i, k, hops), self.point)?;
             let left = Words { kind: m.kind, words: vec![a; m.cols as usize] };
-            let b =
-                (0..m.cols as i64).map(|j| self.memory[m.b.buf as usize].read(at(self, &m.b, 0, k, j), self.point));
+            let b = (0..m.cols as i64).map(|j| self.memory[m.b.buf as usize].read(at(self, &m.b, 0, k, j), self.point));
             let right = Words { kind: m.kind, words: b.collect::<Result<_, _>>()? };
             row = run(&step, &[left.lane(), right.lane(), row.lane()], m.cols as usize);
         }
@@ -436,7 +435,9 @@ impl Machine<'_> {
         let at = |s: &Self, p: &Panel, i: i64, k: i64, j: i64| s.index(&p.at, 0) + i * p.row + k * p.step + j;
         let depth = m.depth.iter().map(|e| self.index(e, 0)).min().unwrap_or(0);
         let rounding = if m.half { cast_programs(DType::F32, DType::F16) } else { vec![] };
-        let with = |program: Program| -> Vec<Program> { [program].into_iter().chain(rounding.iter().map(|p| (*p).clone())).collect() };
+        let with = |program: Program| -> Vec<Program> {
+            [program].into_iter().chain(rounding.iter().map(|p| (*p).clone())).collect()
+        };
         let (step, add) = (with(step_program(m.kind)), with(add_program(m.kind)));
         let mut results: Vec<Option<Words>> = vec![];
         for i in 0..m.rows as i64 {

@@ -222,7 +222,6 @@ impl<'s> Product<'s> {
         }
     }
 
-
     /// Row panels of a tile.
     fn row_panels(&self) -> u64 {
         match &self.image {

@@ -105,12 +105,7 @@ fn floats(bytes: &[u8]) -> Cow<'_, [f32]> {
 
 /// The sum of a chain for each leaf, by the balanced tree: a binary counter, with a sum waiting at each level. More than
 /// one leaf gives no -0.
-fn over_leaves<T: Copy>(
-    k: usize,
-    zero: T,
-    mut chain: impl FnMut(Range<usize>) -> T,
-    add: impl Fn(&T, &T) -> T,
-) -> T {
+fn over_leaves<T: Copy>(k: usize, zero: T, mut chain: impl FnMut(Range<usize>) -> T, add: impl Fn(&T, &T) -> T) -> T {
     if k <= LEAF {
         return chain(0..k);
     }

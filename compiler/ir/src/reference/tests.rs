@@ -200,9 +200,7 @@ fn complex_products() {
     let a = f32s(&[1.0, 2.0, 3.0, -1.0]);
     let b = f32s(&[0.5, 1.0, 2.0, 2.0]);
     let refs = [array(DType::C64, &[1, 2], &a), array(DType::C64, &[2, 1], &b)];
-    let got =
-        eval(&Prim::dot(DType::C64, Steps::All), &refs, DType::C64, &[1, 1])
-            .unwrap();
+    let got = eval(&Prim::dot(DType::C64, Steps::All), &refs, DType::C64, &[1, 1]).unwrap();
     // (1+2i)(0.5+i) + (3−i)(2+2i) = (−1.5+2i) + (8+4i).
     assert_eq!(floats(got), [6.5, 6.0]);
 }

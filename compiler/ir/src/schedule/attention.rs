@@ -32,8 +32,7 @@ impl Attention {
         let ValueOp::Dot { a: q, b: k, within: None, beyond: None, .. } = s.value(first).op else {
             return Err("the first product takes other steps for other rows");
         };
-        let ValueOp::Dot { a: p, b: v, axis: keys, ref within, beyond: None, .. } = s.value(second).op
-        else {
+        let ValueOp::Dot { a: p, b: v, axis: keys, ref within, beyond: None, .. } = s.value(second).op else {
             return Err("no second product");
         };
         if s.value(first).dtype != s.value(second).dtype {

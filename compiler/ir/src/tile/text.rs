@@ -2,7 +2,8 @@
 //! results are the last values of what it carries, and its region ends in a `yield`.
 
 use super::{
-    Access, Buf, Carry, Def, Fold, FIRST_LOOP, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Ty, Val, kind_name,
+    Access, Buf, Carry, Def, FIRST_LOOP, Fold, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Ty, Val,
+    kind_name,
 };
 use crate::index::{Index, Var};
 use crate::schedule::text::{
@@ -173,7 +174,12 @@ impl Printer<'_> {
             }
             Op::Mma(m) => {
                 let mut line = Line::new("tessera.tile.mma");
-                line.operands = [&m.a, &m.b, &m.c].into_iter().chain(m.fold.iter().map(|f| &f.slots)).chain(&m.ahead).map(|p| self.buf(p.buf)).collect();
+                line.operands = [&m.a, &m.b, &m.c]
+                    .into_iter()
+                    .chain(m.fold.iter().map(|f| &f.slots))
+                    .chain(&m.ahead)
+                    .map(|p| self.buf(p.buf))
+                    .collect();
                 line.attrs = vec![
                     ("kind".into(), Attr::Str(kind_name(m.kind).into())),
                     ("rows".into(), Attr::Int(m.rows as i64)),
@@ -466,7 +472,11 @@ impl Reader {
             a: panel(0, "a", line.attr("a"))?,
             b: panel(1, "b", line.attr("b"))?,
             c: panel(2, "c", line.attr("c"))?,
-            ahead: ahead.iter().zip(if line.attr("leaf").is_some() { 4.. } else { 3.. }).map(|(p, n)| panel(n, "ahead", Some(p))).collect::<Result<_, _>>()?,
+            ahead: ahead
+                .iter()
+                .zip(if line.attr("leaf").is_some() { 4.. } else { 3.. })
+                .map(|(p, n)| panel(n, "ahead", Some(p)))
+                .collect::<Result<_, _>>()?,
         }))
     }
 

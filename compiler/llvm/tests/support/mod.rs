@@ -122,12 +122,7 @@ impl Build {
         let (x, y) = (self.graph.ty(a).clone(), self.graph.ty(b).clone());
         let mut shape = x.shape.clone();
         *shape.last_mut().expect("rank 2") = *y.shape.last().expect("rank 2");
-        self.push(
-            Prim::dot(x.dtype.accumulator(), Steps::All),
-            &[a, b],
-            &shape,
-            x.dtype,
-        )
+        self.push(Prim::dot(x.dtype.accumulator(), Steps::All), &[a, b], &shape, x.dtype)
     }
     /// One group of everything that is not an input, with `root` as its result.
     pub fn group(&self, root: NodeId) -> Group {

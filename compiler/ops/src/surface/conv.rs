@@ -45,8 +45,8 @@ pub const CONV2D: Row = Row::new("conv2d", PARAMS, |cx, a, _| infer("conv2d", 2,
          adds zeros: one int for all sides, one for each dim, a pair (before, after) for each dim, `\"valid\"` (none) or \
          `\"same\"` (the output has the size of the input; stride 1). With `groups`, each group of C/groups input channels \
          gives O/groups output channels. `bias` is [O].\n\n\
-         A dim of size D gives (D + before + after - dilation * (K - 1) - 1) // stride + 1 positions. Each element is one \
-         chain of fused multiply-adds in ascending order of (channel, kernel row, kernel column); dtypes as for `matmul`, \
+         A dim of size D gives (D + before + after - dilation * (K - 1) - 1) // stride + 1 positions. Each element is \
+         summed in the order of a product over (channel, kernel row, kernel column); dtypes as for `matmul`, \
          and the bias is added before the one rounding to the result's dtype. Under `numerics.policy(\"fast\")` large \
          kernels of f32 are computed by Fourier transforms where that is less work.\n\n\
          E0202: the channels differ. E0711: the kernel is larger than the input, or the groups do not divide the channels.\n\n\

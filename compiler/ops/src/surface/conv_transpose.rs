@@ -39,8 +39,8 @@ pub const CONV_TRANSPOSE2D: Row = Row::new(
     "Transposed convolution over two dims: `x` is [N, C, H, W] (or [C, H, W]), `weight` [C, O/groups, KH, KW], as in PyTorch.\n\n\
      The transpose of `conv2d` with the same stride, padding and dilation as a map of its input: a dim of size D gives \
      (D - 1) * stride - before - after + dilation * (K - 1) + 1 + output_padding positions. `padding` is one int, one for \
-     each dim, or a pair (before, after) for each dim. Each element is one chain of fused multiply-adds in ascending \
-     order of (channel, input row, input column).\n\n\
+     each dim, or a pair (before, after) for each dim. Each element is summed in the order of a \
+     product over (channel, input row, input column).\n\n\
      E0202: the channels differ. E0711: the result would be empty, or the groups do not divide the channels.\n\n\
      ```tessera\nop.conv_transpose2d(x, w, stride=2, padding=1, output_padding=1)\n```",
 );

@@ -20,7 +20,8 @@ pub const MATMUL: Row = Row::new("matmul", PARAMS, |cx, a, _| infer("matmul", cx
          on the left is a row, on the right a column, and the added dim is left out of the result.\n\n\
          Floats narrower than f32 accumulate in f32 and the result has the operands' dtype. Products of i8, u8 and i16 give i32, of \
          i32 and i64 i64. `accum_dtype=` (`f32`, `f64`; `f16` for f16 operands, where every step rounds to f16) and `out_dtype=` change that; \
-         ints have no wider `accum_dtype` than their result. Each element is one chain of fused multiply-adds in ascending order.\n\n\
+         ints have no wider `accum_dtype` than their result. Each element is summed in chains of 256 fused multiply-adds under \
+         a balanced tree.\n\n\
          E0201: the contracted sizes differ. E0203: the batch sizes do not broadcast.\n\n\
          ```tessera\nop.matmul(a, b, tile_shape=(128, 128, 64), accum_dtype=f32)\n```",
     );

@@ -20,8 +20,11 @@ const PACK_TILES: u64 = 4;
 
 pub fn directives(s: &Schedule, machine: &Machine) -> Vec<Directive> {
     let Ok(strip) = Attention::find(s) else { return vec![] };
-    let dot = |v| if let ValueOp::Dot { axis, order, leaf, .. } = s.value(v).op { Some((axis, order, leaf)) } else { None };
-    let (Some((depth, first, _)), Some((_, second, leaf))) = (dot(strip.first), dot(strip.second)) else { return vec![] };
+    let dot =
+        |v| if let ValueOp::Dot { axis, order, leaf, .. } = s.value(v).op { Some((axis, order, leaf)) } else { None };
+    let (Some((depth, first, _)), Some((_, second, leaf))) = (dot(strip.first), dot(strip.second)) else {
+        return vec![];
+    };
     let bytes = kind_of(s.value(strip.first).dtype).map_or(4, |k| (k.bits() / 8).max(1)) as u64;
     let lanes = (machine.vector_bytes / bytes as u32).max(2);
     let (m, keys) = (s.extent(strip.rows), s.extent(strip.keys));

@@ -237,7 +237,8 @@ impl<'s> Attention<'s> {
             slots: slots[1],
             reach: None,
         };
-        let first = Compute { p: &self.first, slots: slots[0], ..base(Index::default(), packed_left, packed_keys, None) };
+        let first =
+            Compute { p: &self.first, slots: slots[0], ..base(Index::default(), packed_left, packed_keys, None) };
         self.scores(n, &first, strip)?;
         self.rows(n, &mut stages, &tile_m)?;
         let last = Compute { reach: self.reach(n, &tile_m), ..base(Index::default(), None, packed_values, partial) };

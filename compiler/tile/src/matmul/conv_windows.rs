@@ -96,10 +96,7 @@ impl Image {
 impl<'s> Product<'s> {
     /// The schedule with the image among its values, where the directives and the operand are so.
     pub(super) fn find_windows(s: &Schedule) -> Option<(Schedule, Windows)> {
-        let at = s
-            .values
-            .iter()
-            .position(|v| matches!(v.op, ValueOp::Dot { within: None, beyond: None, .. }))?;
+        let at = s.values.iter().position(|v| matches!(v.op, ValueOp::Dot { within: None, beyond: None, .. }))?;
         let dot = ValueId(at as u32);
         let ValueOp::Dot { a, b, axis: k, leaf, .. } = s.value(dot).op else { return None };
         if !s.directives.contains(&Directive::Windows) || s.value(a).dtype != s.value(dot).dtype {
