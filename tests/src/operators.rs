@@ -4,7 +4,7 @@ use crate::random_graph::Builder;
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
 use tessera_ops::prim::Prim;
-use tessera_ops::surface::{Arg, Build, Hints, Id, OpDef, OpError, find};
+use tessera_ops::surface::{Arg, Build, Derivative, Hints, Id, OpDef, OpError, find};
 
 /// Lets operators expand into a graph under construction.
 struct Nodes<'b>(&'b mut Builder);
@@ -21,6 +21,10 @@ impl Build for Nodes<'_> {
     fn push(&mut self, prim: Prim, operands: &[Id], shape: Vec<u64>, dtype: DType) -> Id {
         let operands: Vec<NodeId> = operands.iter().map(|o| NodeId(o.0)).collect();
         Id(self.0.push(prim, &operands, &shape, dtype).0)
+    }
+
+    fn derive(&mut self, d: Derivative) {
+        self.0.graph.derivatives.add_steps(d);
     }
 }
 

@@ -167,6 +167,24 @@ fn graph(text: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// The most leaves that a product of a kernel goes through in one place: they take time though no row has steps in them.
+fn leaves(k: &tile::Kernel, ops: &[tile::Op]) -> i64 {
+    let last = |v: u32| v.checked_sub(tile::FIRST_LOOP).and_then(|n| k.vars.get(n as usize)).copied();
+    let ranges = |v: tessera_ir::index::Var| match v {
+        tile::POINT => (0, k.grid as i64),
+        v => (0, last(v.0).unwrap_or(0).max(0)),
+    };
+    let of = |op: &tile::Op| match op {
+        tile::Op::For(f) => leaves(k, &f.body),
+        tile::Op::Mma(m) => {
+            let depth = m.depth.iter().map(|e| e.range(&ranges).1).min().unwrap_or(0);
+            m.fold.as_ref().map_or(0, |f| depth / f.leaf)
+        }
+        _ => 0,
+    };
+    ops.iter().map(of).max().unwrap_or(0)
+}
+
 /// A kernel that the verifier accepts runs in the checked interpreter, or is told why not.
 fn kernel(text: &str) -> Result<(), String> {
     let Ok(k) = tile::text::parse(text) else { return Ok(()) };
@@ -176,7 +194,7 @@ fn kernel(text: &str) -> Result<(), String> {
     let elems: u64 = k.bufs.iter().fold(0, |n, b| n.saturating_add(b.elems));
     let rounds = k.vars.iter().fold(k.grid.max(1), |n, &v| n.saturating_mul(v.max(0) as u64 + 1));
     let lanes = k.values.iter().map(|t| t.lanes).max().unwrap_or(1);
-    if elems > BYTES_MAX || rounds > 3000 || lanes > 256 {
+    if elems > BYTES_MAX || rounds > 3000 || lanes > 256 || leaves(&k, &k.body) > 3000 {
         return Ok(());
     }
     let operands = k.bufs.iter().filter(|b| b.space != tile::Space::Scratch);

@@ -1,6 +1,7 @@
 //! Attention, as the operator expands and written out with softmax, at sizes around the register
 //! tile, the vector and the blocks: compiled as interpreted, to the bit.
 
+use tessera_autodiff::pullback;
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
 use tessera_ops::map::MapOp;
@@ -144,6 +145,33 @@ fn written_out_with_softmax() {
         }
     }
     hold("softmaxes between products", cases);
+}
+
+/// Cotangents of queries, keys and values over so many queries that they are computed in blocks, in loops and beside them.
+#[test]
+fn derivatives_by_blocks() {
+    let mut cases = vec![];
+    for (stde, mask) in
+        [([2048, 40, 3, 2], Mask::None), ([2100, 1300, 2, 3], Mask::Bool), ([2560, 1100, 4, 4], Mask::None)]
+    {
+        for causal in [false, true] {
+            let sizes = Sizes { batch: &[], heads: [2, 1], stde };
+            let Case { mut graph, inputs } = operator(cases.len() as u64, &sizes, DType::F32, causal, mask);
+            let out = graph.outputs[0];
+            let inputs_of =
+                |id: &NodeId| matches!(graph.node(*id).prim, Prim::Input(_)) && graph.ty(*id).dtype.is_float();
+            let wrt: Vec<NodeId> = graph.ids().filter(inputs_of).collect();
+            let mut one = graph.node(out).clone();
+            (one.prim, one.operands) = (Prim::Full { value: Scalar::F(0.5) }, vec![]);
+            let seed = graph.push(one);
+            let found = pullback(&mut graph, &[(out, seed)], &wrt).unwrap_or_else(|e| panic!("{e:?}"));
+            graph.outputs = found.into_iter().flatten().collect();
+            assert_eq!(graph.outputs.len(), 3);
+            assert!(!graph.bodies.is_empty(), "blocks that see the same keys are a loop");
+            cases.push(Case { graph, inputs });
+        }
+    }
+    hold("derivatives of attention", cases);
 }
 
 /// Rows that take the keys up to their own, of scores that a mask cuts off there.

@@ -1,9 +1,9 @@
 //! Adding nodes to a graph on behalf of a derivative, and what the rule of a primitive is given for it.
 
-use crate::graph::{Graph, Node, NodeId, NodeType, Origin, Policy, Reason};
+use crate::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy, Reason};
 use tessera_base::{DType, Span};
 use tessera_ops::prim::{Prim, Scalar};
-use tessera_ops::surface::{Build, Derivative, Id, expand};
+use tessera_ops::surface::{Body, Build, Derivative, Id, Loop, expand};
 
 /// Nodes added through it have the place and the policy of the node that is differentiated.
 pub struct Writer<'g> {
@@ -40,6 +40,44 @@ impl Build for Writer<'_> {
 
     fn derive(&mut self, d: Derivative) {
         self.graph.derivatives.add_steps(d);
+    }
+
+    fn loops(&self) -> bool {
+        true
+    }
+
+    fn scan(&mut self, l: Loop, body: Body) -> Option<Vec<Id>> {
+        let mut inside = Graph { name: "body".into(), ..Graph::default() };
+        let operands: Vec<NodeId> =
+            [l.carry, l.sequences, l.constants].into_iter().flatten().map(|id| NodeId(id.0)).collect();
+        let rows = l.carry.len()..l.carry.len() + l.sequences.len();
+        let mut w =
+            Writer { graph: &mut inside, span: self.span, policy: self.policy, again: None, kernel: self.kernel };
+        let mut inputs = vec![];
+        for (i, operand) in operands.iter().enumerate() {
+            let ty = self.graph.ty(*operand);
+            let shape = if rows.contains(&i) { ty.shape.get(1..)?.to_vec() } else { ty.shape.clone() };
+            let ty = NodeType::new(shape, ty.dtype);
+            w.graph.inputs.push(Input { name: format!("x{i}").into(), ty: ty.clone(), scalar: false });
+            inputs.push(Id(w.node(Prim::Input(i as u32), vec![], ty, vec![]).0));
+        }
+        let outputs: Vec<NodeId> = body(&mut w, &inputs).into_iter().map(|id| NodeId(id.0)).collect();
+        let result = |(i, o): (usize, &NodeId)| match i < l.carry.len() {
+            true => inside.ty(*o).unsharded(),
+            false => inside.ty(*o).stacked(l.trips),
+        };
+        let results: Vec<NodeType> = outputs.iter().enumerate().map(result).collect();
+        inside.outputs = outputs;
+        self.graph.bodies.push(inside);
+        let prim = Prim::Scan {
+            body: self.graph.bodies.len() as u32 - 1,
+            carry: l.carry.len(),
+            sequences: l.sequences.len(),
+            trips: l.trips,
+            reversed: false,
+        };
+        let looped = self.node(prim, operands, results.first()?.clone(), results.clone());
+        (0..results.len()).map(|index| Some(Id(self.get(looped, index)?.0))).collect()
     }
 }
 

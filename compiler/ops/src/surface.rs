@@ -296,9 +296,31 @@ pub trait Build {
     /// instead of keeping.
     fn again(&mut self, _on: bool) {}
 
+    /// Whether [`Build::scan`] builds loops.
+    fn loops(&self) -> bool {
+        false
+    }
+
+    /// Adds a loop. `body` gets the carried values, a row of each sequence and the constants, and gives the next carried values
+    /// and what the turn adds to each stack. Gives the last carried values and the stacks.
+    fn scan(&mut self, _l: Loop, _body: Body) -> Option<Vec<Id>> {
+        None
+    }
+
     /// Gives the derivative of a part of the graph as a whole, where that is better than step by
     /// step.
     fn derive(&mut self, _d: Derivative) {}
+}
+
+/// What stands inside a loop.
+pub type Body<'b> = &'b mut dyn FnMut(&mut dyn Build, &[Id]) -> Vec<Id>;
+
+/// A loop of `trips` turns, the operands of [`Prim::Scan`].
+pub struct Loop<'a> {
+    pub trips: u64,
+    pub carry: &'a [Id],
+    pub sequences: &'a [Id],
+    pub constants: &'a [Id],
 }
 
 /// The derivative of a part of a graph, from `inputs` to `output`.

@@ -15,8 +15,10 @@ use tessera_base::DType;
 use tessera_ir::index::{Index, Var};
 use tessera_ir::schedule::attention::Attention;
 use tessera_ir::schedule::{Directive, Machine, Schedule, Value, ValueId, ValueOp};
-use tessera_ops::prim::{LANES, LEAF};
+use tessera_ops::prim::LANES;
 
+/// Elements from which a reduction that has no rows to share out is divided itself, which takes a second kernel.
+const SPLIT_MIN: u64 = 1 << 14;
 /// Nanoseconds that one grid point should take: far above a wake-up, far below a time slice.
 const POINT_NS: f64 = 30_000.0;
 /// Nanoseconds of work below which no second thread is woken.
@@ -115,7 +117,7 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
     if let Some((r, _)) = &reduction {
         let wide = if vector.is_some_and(|v| outer.contains(&v)) { BLOCK as f64 } else { 1.0 };
         let few = extents(&outer) / wide < 8.0;
-        if few && axes.len() == outer.len() && !s.walks(*r) && s.extent(*r) >= 4 * LEAF as u64 && reductions(s) == 1 {
+        if few && axes.len() == outer.len() && !s.walks(*r) && s.extent(*r) >= SPLIT_MIN && reductions(s) == 1 {
             out.push(Directive::SplitReduction);
             block = BLOCK;
         }

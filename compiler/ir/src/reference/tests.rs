@@ -128,9 +128,10 @@ fn an_infinity_of_e5m2_is_the_largest_element() {
 
 #[test]
 fn f16_rounds_at_every_step() {
-    let ones = tessera_ops::convert::store(DType::F16, Scalar::F(1.0)).repeat(4096);
-    let (row, column) = (array(DType::F16, &[1, 4096], &ones), array(DType::F16, &[4096, 1], &ones));
-    for (accum, want) in [(DType::F16, 2048.0), (DType::F32, 4096.0)] {
+    let f16 = |x: f64| tessera_ops::convert::store(DType::F16, Scalar::F(x));
+    let (ones, large) = (f16(1.0).repeat(200), [f16(2048.0), f16(1.0).repeat(199)].concat());
+    let (row, column) = (array(DType::F16, &[1, 200], &large), array(DType::F16, &[200, 1], &ones));
+    for (accum, want) in [(DType::F16, 2048.0), (DType::F32, 2247.0)] {
         let prim = Prim::dot(accum, Steps::All);
         assert_eq!(floats(eval(&prim, &[row, column], DType::F32, &[1, 1]).unwrap()), [want]);
     }

@@ -1,5 +1,7 @@
 //! `attention`: scaled dot-product attention.
 
+mod by_blocks;
+
 use super::expand;
 use super::matmul::product_dtype;
 use super::row::{Call, Lowered, Row, accumulator, req, wide_of};
@@ -8,6 +10,7 @@ use super::triangle::relation;
 use super::*;
 use crate::map::MapOp;
 use crate::prim::{Reduction, Steps};
+use by_blocks::{Whole, along_rows, flip};
 
 const fn keyword(name: &'static str, kind: ParamKind, default: Default) -> Param {
     Param { name, kind, default, keyword_only: true }
@@ -186,18 +189,31 @@ fn pull(b: &mut dyn Build, p: &Pulled, causal: bool) -> Vec<Option<Id>> {
     let (q, k, v, mask) = (p.inputs[0], p.inputs[1], p.inputs[2], p.inputs.get(3).copied());
     let (base, sum) = (p.saved[0], p.saved[1]);
     let dtype = b.dtype(q);
+    let inverse = |b: &mut dyn Build| {
+        let none = expand::like(b, sum, 0.0);
+        let empty = expand::map(b, MapOp::eq, &[sum, none]);
+        let one = expand::like(b, sum, 1.0);
+        // A query without keys has weights of zero.
+        let below = expand::select(b, empty, one, sum);
+        expand::unary(b, MapOp::reciprocal, below)
+    };
+    let many = b.shape(q).iter().rev().nth(1).is_some_and(|rows| *rows >= by_blocks::ROWS_MIN);
+    if many && b.loops() && mask.is_none_or(|m| b.dtype(m) == DType::Bool) {
+        let along = along_rows(b, p.cotangent, p.output);
+        let rows = [base, inverse(b), along];
+        let keys = flip(b, k);
+        let whole = Whole { q, k: keys, v, c: p.cotangent, rows, mask, causal };
+        if let Some([queries, keys, values]) = by_blocks::pull(b, &whole) {
+            return [Some(queries), Some(flip(b, keys)), Some(values)].into_iter().chain(mask.map(|_| None)).collect();
+        }
+    }
     b.again(true);
     let scores = scores(b, q, k, mask, false);
     let shape = b.shape(scores);
     let last = shape.len() - 1;
     let shifted = expand::binary(b, MapOp::sub, scores, base);
     let weights = expand::unary(b, MapOp::exp, shifted);
-    let none = expand::like(b, sum, 0.0);
-    let empty = expand::map(b, MapOp::eq, &[sum, none]);
-    let one = expand::like(b, sum, 1.0);
-    // A query without keys has weights of zero.
-    let below = expand::select(b, empty, one, sum);
-    let inverse = expand::unary(b, MapOp::reciprocal, below);
+    let inverse = inverse(b);
     let mut weights = expand::binary(b, MapOp::mul, weights, inverse);
     // What is zero beyond the diagonal need not be computed there.
     let cut = |b: &mut dyn Build, x: Id| {
@@ -208,11 +224,6 @@ fn pull(b: &mut dyn Build, p: &Pulled, causal: bool) -> Vec<Option<Id>> {
         weights = cut(b, weights);
     }
     b.again(false);
-    let flip = |b: &mut dyn Build, x: Id| {
-        let rank = b.shape(x).len();
-        let perm: Vec<usize> = (0..rank - 2).chain([rank - 1, rank - 2]).collect();
-        expand::transpose(b, x, &perm)
-    };
     let turned = flip(b, weights);
     let (to, from) = if causal { (Steps::To, Steps::From) } else { (Steps::All, Steps::All) };
     let product = |b: &mut dyn Build, steps: Steps, x: Id, y: Id| {
@@ -221,8 +232,7 @@ fn pull(b: &mut dyn Build, p: &Pulled, causal: bool) -> Vec<Option<Id>> {
         b.push(Prim::dot(dtype, steps), &[x, y], shape, dtype)
     };
     let values = product(b, from, turned, p.cotangent);
-    let products = expand::map(b, MapOp::mul, &[p.cotangent, p.output]);
-    let along = expand::reduce(b, products, Reduction::Sum, &[last], true);
+    let along = along_rows(b, p.cotangent, p.output);
     let v = flip(b, v);
     let seen = expand::dot(b, p.cotangent, v, dtype, dtype);
     let rest = expand::binary(b, MapOp::sub, seen, along);

@@ -1,0 +1,224 @@
+//! The derivative of attention by blocks of queries: scores are computed again for some rows at a time, so that memory grows
+//! with the number of positions and not with its square (Dao and others, FlashAttention, 2022; Rabe and Staats, Self-attention
+//! does not need O(n²) memory, 2021).
+//!
+//! A block gives the cotangent of its queries, and adds to those of keys and values. Blocks that see the same keys are one
+//! loop. Causal rows are cut into a few such loops, each over the keys that its last row sees.
+
+use super::super::expand;
+use super::super::triangle::relation;
+use super::super::{Build, Id, Loop};
+use crate::map::MapOp;
+use crate::prim::{Reduction, Scalar};
+use tessera_base::DType;
+
+/// Queries of a block: enough for products at full speed.
+pub const ROWS: u64 = 256;
+/// Queries below which all of them are one block.
+pub const ROWS_MIN: u64 = 8 * ROWS;
+/// Loops that causal rows are cut into, at most: of all scores they compute an eighth more than there are below the diagonal.
+const LOOPS: u64 = 4;
+
+/// What all blocks read. Dims before the last two are a batch.
+#[derive(Clone, Copy)]
+pub struct Whole {
+    /// Queries with their scale, `[…, s, e]`.
+    pub q: Id,
+    /// Keys, `[…, t, e]`.
+    pub k: Id,
+    pub v: Id,
+    /// The cotangent of the result, `[…, s, f]`.
+    pub c: Id,
+    /// Of each row what was subtracted from its scores, the inverse of their sum, and `rowsum(c∘y)`: `[…, s, 1]`.
+    pub rows: [Id; 3],
+    /// Bools that broadcast to the scores.
+    pub mask: Option<Id>,
+    pub causal: bool,
+}
+
+/// The rows of a block or of a loop over blocks.
+struct Part {
+    first: u64,
+    rows: u64,
+    blocks: u64,
+}
+
+/// Cotangents of queries, keys and values. `None` where no loop can be built here.
+pub fn pull(b: &mut dyn Build, w: &Whole) -> Option<[Id; 3]> {
+    let rank = b.shape(w.q).len();
+    let (rows, keys) = (b.shape(w.q)[rank - 2], b.shape(w.k)[rank - 2]);
+    let mut queries = vec![];
+    let mut sums = [expand::like(b, w.k, 0.0), expand::like(b, w.v, 0.0)];
+    for part in parts(rows, w.causal) {
+        let end = part.first + part.rows * part.blocks;
+        // Keys behind the last row are seen by none.
+        let seen = if w.causal { keys.min(end) } else { keys };
+        let near = |b: &mut dyn Build, x: Id| expand::slice(b, x, rank - 2, 0, seen);
+        let some = Whole {
+            q: expand::slice(b, w.q, rank - 2, part.first, end - part.first),
+            c: expand::slice(b, w.c, rank - 2, part.first, end - part.first),
+            rows: w.rows.map(|x| expand::slice(b, x, rank - 2, part.first, end - part.first)),
+            k: near(b, w.k),
+            v: near(b, w.v),
+            mask: w.mask.map(|m| part_of_mask(b, m, (part.first, end), seen)),
+            causal: w.causal,
+        };
+        let before = sums.map(|x| near(b, x));
+        let [q, after @ ..] = match part.blocks {
+            1 => block(b, &some, before, Start::At(part.first)),
+            _ => turns(b, &some, before, &part)?,
+        };
+        queries.push(q);
+        sums = [0, 1].map(|i| {
+            let rest = expand::slice(b, sums[i], rank - 2, seen, keys - seen);
+            if keys > seen { expand::concat(b, &[after[i], rest], rank - 2) } else { after[i] }
+        });
+    }
+    Some([expand::concat(b, &queries, rank - 2), sums[0], sums[1]])
+}
+
+/// Whole blocks in at most [`LOOPS`] loops if rows are causal, else in one; then the rest.
+fn parts(rows: u64, causal: bool) -> Vec<Part> {
+    let blocks = rows / ROWS;
+    let each = if causal { blocks.div_ceil(LOOPS) } else { blocks };
+    let mut out: Vec<Part> = (0..blocks)
+        .step_by(each.max(1) as usize)
+        .map(|at| Part { first: at * ROWS, rows: ROWS, blocks: each.min(blocks - at) })
+        .collect();
+    if !rows.is_multiple_of(ROWS) {
+        out.push(Part { first: blocks * ROWS, rows: rows % ROWS, blocks: 1 });
+    }
+    out
+}
+
+/// Rows `from..to` and the first `seen` columns of a mask, where it has several.
+fn part_of_mask(b: &mut dyn Build, mask: Id, (from, to): (u64, u64), seen: u64) -> Id {
+    let mut x = mask;
+    let shape = b.shape(mask);
+    let rank = shape.len();
+    if rank >= 2 && shape[rank - 2] > 1 {
+        x = expand::slice(b, x, rank - 2, from, to - from);
+    }
+    if rank >= 1 && shape[rank - 1] > 1 {
+        x = expand::slice(b, x, rank - 1, 0, seen);
+    }
+    x
+}
+
+/// A loop over the blocks of a part, whose rows are those of `w`.
+fn turns(b: &mut dyn Build, w: &Whole, sums: [Id; 2], part: &Part) -> Option<[Id; 3]> {
+    let first = expand::full(b, &[part.blocks], DType::I64, Scalar::I(part.first as i64));
+    let number = expand::iota(b, &[part.blocks], 0);
+    let size = expand::full(b, &[part.blocks], DType::I64, Scalar::I(part.rows as i64));
+    let ahead = expand::map(b, MapOp::mul, &[number, size]);
+    let starts = expand::map(b, MapOp::add, &[first, ahead]);
+    // A mask of one row is the same in every turn.
+    let by_rows = w.mask.filter(|m| b.shape(*m).iter().rev().nth(1).is_some_and(|rows| *rows > 1));
+    let mut sequences = vec![starts];
+    for x in [w.q, w.c].into_iter().chain(w.rows).chain(by_rows) {
+        sequences.push(in_blocks(b, x, part));
+    }
+    let mut constants = vec![w.k, w.v];
+    constants.extend(w.mask.filter(|_| by_rows.is_none()));
+    let (has_mask, causal) = (w.mask.is_some(), w.causal);
+    let mut body = |b: &mut dyn Build, x: &[Id]| {
+        let (sums, rest) = ([x[0], x[1]], &x[2..]);
+        let constants = &rest[6 + usize::from(by_rows.is_some())..];
+        let mask = if by_rows.is_some() { rest.get(6) } else { constants.get(2) };
+        let some = Whole {
+            q: rest[1],
+            c: rest[2],
+            rows: [rest[3], rest[4], rest[5]],
+            k: constants[0],
+            v: constants[1],
+            mask: mask.copied().filter(|_| has_mask),
+            causal,
+        };
+        let [q, k, v] = block(b, &some, sums, Start::Given(rest[0]));
+        vec![k, v, q]
+    };
+    let looped = Loop { trips: part.blocks, carry: &sums, sequences: &sequences, constants: &constants };
+    let [k, v, q] = b.scan(looped, &mut body)?[..] else { return None };
+    Some([out_of_blocks(b, q), k, v])
+}
+
+/// Rows `[…, n·r, e]` as `[n, …, r, e]`.
+fn in_blocks(b: &mut dyn Build, x: Id, part: &Part) -> Id {
+    let shape = b.shape(x);
+    let (lead, last) = (shape.len() - 2, shape.len() - 1);
+    let cut = [&shape[..lead], &[part.blocks, part.rows, shape[last]]].concat();
+    let cut = expand::reshape(b, x, &cut);
+    let perm: Vec<usize> = [lead].into_iter().chain(0..lead).chain([lead + 1, lead + 2]).collect();
+    expand::transpose(b, cut, &perm)
+}
+
+/// The other way.
+fn out_of_blocks(b: &mut dyn Build, x: Id) -> Id {
+    let shape = b.shape(x);
+    let lead = shape.len() - 3;
+    let perm: Vec<usize> = (1..=lead).chain([0, lead + 1, lead + 2]).collect();
+    let turned = expand::transpose(b, x, &perm);
+    expand::reshape(b, turned, &[&shape[1..=lead], &[shape[0] * shape[lead + 1], shape[lead + 2]]].concat())
+}
+
+/// Which row of all the first one of a block is.
+enum Start {
+    At(u64),
+    Given(Id),
+}
+
+/// One block: the cotangent of its queries, and `sums`, those of keys and values, with what it adds.
+fn block(b: &mut dyn Build, w: &Whole, sums: [Id; 2], start: Start) -> [Id; 3] {
+    let dtype = b.dtype(w.q);
+    let [base, inverse, along] = w.rows;
+    let keys = flip(b, w.k);
+    let scores = expand::dot(b, w.q, keys, dtype, dtype);
+    let shape = b.shape(scores);
+    let shifted = expand::binary(b, MapOp::sub, scores, base);
+    let weights = expand::unary(b, MapOp::exp, shifted);
+    let mut weights = expand::binary(b, MapOp::mul, weights, inverse);
+    let zero = expand::like(b, weights, 0.0);
+    let mask = w.mask.map(|m| expand::broadcast_to(b, m, &shape));
+    let diagonal = w.causal.then(|| below(b, &shape, start));
+    for keep in mask.into_iter().chain(diagonal) {
+        weights = expand::select(b, keep, weights, zero);
+    }
+    let turned = flip(b, weights);
+    let v = expand::dot(b, turned, w.c, dtype, dtype);
+    let values = flip(b, w.v);
+    let seen = expand::dot(b, w.c, values, dtype, dtype);
+    let rest = expand::binary(b, MapOp::sub, seen, along);
+    let mut scores = expand::map(b, MapOp::mul, &[weights, rest]);
+    for keep in mask.into_iter().chain(diagonal) {
+        scores = expand::select(b, keep, scores, zero);
+    }
+    let q = expand::dot(b, scores, w.k, dtype, dtype);
+    let turned = flip(b, scores);
+    let k = expand::dot(b, turned, w.q, dtype, dtype);
+    [q, expand::map(b, MapOp::add, &[sums[0], k]), expand::map(b, MapOp::add, &[sums[1], v])]
+}
+
+/// Whether a key is not behind its row.
+fn below(b: &mut dyn Build, shape: &[u64], start: Start) -> Id {
+    let at = match start {
+        Start::At(first) => return relation(b, shape, MapOp::ge, first as i64),
+        Start::Given(at) => expand::broadcast_to(b, at, shape),
+    };
+    let (row, column) = (expand::iota(b, shape, shape.len() - 2), expand::iota(b, shape, shape.len() - 1));
+    let row = expand::map(b, MapOp::add, &[row, at]);
+    expand::map(b, MapOp::ge, &[row, column])
+}
+
+/// The last two dims exchanged.
+pub fn flip(b: &mut dyn Build, x: Id) -> Id {
+    let rank = b.shape(x).len();
+    let perm: Vec<usize> = (0..rank - 2).chain([rank - 1, rank - 2]).collect();
+    expand::transpose(b, x, &perm)
+}
+
+/// Sums of rows `x∘y`, which stay as dims of size 1.
+pub fn along_rows(b: &mut dyn Build, x: Id, y: Id) -> Id {
+    let last = b.shape(x).len() - 1;
+    let products = expand::map(b, MapOp::mul, &[x, y]);
+    expand::reduce(b, products, Reduction::Sum, &[last], true)
+}
