@@ -13,6 +13,8 @@ use tessera_ops::prim::Prim;
 
 /// Bytes of a case above which its meaning is not run.
 const BYTES_MAX: u64 = 1 << 16;
+/// Steps of a product above which a kernel is not run.
+const STEPS_MAX: i64 = 1 << 16;
 /// Time for one text above which it counts as hanging.
 const TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -167,19 +169,16 @@ fn graph(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The most leaves that a product of a kernel goes through in one place: they take time though no row has steps in them.
-fn leaves(k: &tile::Kernel, ops: &[tile::Op]) -> i64 {
+/// The most steps that a product of a kernel makes in one place: they take time though they may all be one element.
+fn steps(k: &tile::Kernel, ops: &[tile::Op]) -> i64 {
     let last = |v: u32| v.checked_sub(tile::FIRST_LOOP).and_then(|n| k.vars.get(n as usize)).copied();
     let ranges = |v: tessera_ir::index::Var| match v {
         tile::POINT => (0, k.grid as i64),
         v => (0, last(v.0).unwrap_or(0).max(0)),
     };
     let of = |op: &tile::Op| match op {
-        tile::Op::For(f) => leaves(k, &f.body),
-        tile::Op::Mma(m) => {
-            let depth = m.depth.iter().map(|e| e.range(&ranges).1).min().unwrap_or(0);
-            m.fold.as_ref().map_or(0, |f| depth / f.leaf)
-        }
+        tile::Op::For(f) => steps(k, &f.body),
+        tile::Op::Mma(m) => m.depth.iter().map(|e| e.range(&ranges).1).min().unwrap_or(0),
         _ => 0,
     };
     ops.iter().map(of).max().unwrap_or(0)
@@ -194,7 +193,7 @@ fn kernel(text: &str) -> Result<(), String> {
     let elems: u64 = k.bufs.iter().fold(0, |n, b| n.saturating_add(b.elems));
     let rounds = k.vars.iter().fold(k.grid.max(1), |n, &v| n.saturating_mul(v.max(0) as u64 + 1));
     let lanes = k.values.iter().map(|t| t.lanes).max().unwrap_or(1);
-    if elems > BYTES_MAX || rounds > 3000 || lanes > 256 || leaves(&k, &k.body) > 3000 {
+    if elems > BYTES_MAX || rounds > 3000 || lanes > 256 || steps(&k, &k.body) > STEPS_MAX {
         return Ok(());
     }
     let operands = k.bufs.iter().filter(|b| b.space != tile::Space::Scratch);
