@@ -4,8 +4,8 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 use tessera_runtime::io::replace::{self, Durability};
 
@@ -144,12 +144,15 @@ impl DiskCache {
         if self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enough).is_ok() {
             return;
         }
-        if let Ok(_one) = self.trimming.try_lock() {
-            // What cannot be listed now is looked at again.
-            let total = self.trim().unwrap_or(self.limit);
-            let room = (self.limit.saturating_sub(total) / 8).max(self.limit / 256);
-            self.room.store(room, Ordering::Relaxed);
+        // One after the other: what is written while another thread looks would not be seen by it.
+        let _one = self.trimming.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enough).is_ok() {
+            return;
         }
+        // What cannot be listed now is looked at again.
+        let total = self.trim().unwrap_or(self.limit);
+        let room = (self.limit.saturating_sub(total) / 8).max(self.limit / 256);
+        self.room.store(room, Ordering::Relaxed);
     }
 
     /// Where entries take more than they may: removes those that have not been used for the longest

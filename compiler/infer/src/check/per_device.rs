@@ -383,13 +383,26 @@ impl Cx<'_> {
         }))
     }
 
-    /// E0409 for a result that differs between devices where its annotation says that it is the same.
+    /// E0409 for a result that differs between devices where its annotation says that it is the same, and for one that is the
+    /// same where it says that each device has a summand.
     pub fn results_lie(&mut self, f: &FnLike, stated: Option<&Ty>) {
         let Some(stated) = stated else { return };
         let returns = self.func.as_ref().map(|s| s.returns.clone()).unwrap_or_default();
         let stated = layouts::tensors(stated);
         for (ty, at) in returns {
             for (i, t) in layouts::tensors(&ty).into_iter().enumerate() {
+                let summed = stated.get(i).into_iter().flat_map(|s| &s.sharding.partial).filter(|p| p.0 == Monoid::Sum);
+                let shared = summed.map(|p| &p.1).find(|axis| t.sharding.each().all(|own| own != *axis)).cloned();
+                if let Some(axis) = shared {
+                    let text = format!("this is the same on all devices of `{axis}`, and no summand of each");
+                    let d = Diagnostic::new(Code::E0409, at, text).here(t.to_string());
+                    let d = match &f.sig.ret {
+                        Some(e) => d.with_label(e.span, format!("`sum@{axis}` adds it up once for each device")),
+                        None => d,
+                    };
+                    self.report(d.help(format!("leave `sum@{axis}` out where the result is the sum already")));
+                    continue;
+                }
                 let said = |axis: &&String| stated.get(i).is_some_and(|s| axes(&s.sharding).any(|a| a == *axis));
                 let Some(axis) = t.sharding.each().find(|a| !said(a)).cloned() else { continue };
                 let text = format!(

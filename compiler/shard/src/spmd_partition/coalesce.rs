@@ -62,18 +62,18 @@ mod tests {
 
     #[test]
     fn small_ones_of_a_kind_go_together_unless_they_need_each_other() {
-        let (pass, scatter): (Arc<str>, Arc<str>) = ("pass dp".into(), "scatter dp".into());
+        let (gather, turn): (Arc<str>, Arc<str>) = ("all_gather dp".into(), "all_to_all dp".into());
         let mut b = Batches::default();
-        assert_eq!(b.of(1, &pass, 100, 0), 1);
-        assert_eq!(b.of(2, &scatter, 100, 1), 2);
-        assert_eq!(b.of(3, &pass, 100, 0), 1);
-        assert_eq!(b.of(4, &scatter, 100, 1), 2);
+        assert_eq!(b.of(1, &gather, 100, 0), 1);
+        assert_eq!(b.of(2, &turn, 100, 1), 2);
+        assert_eq!(b.of(3, &gather, 100, 0), 1);
+        assert_eq!(b.of(4, &turn, 100, 1), 2);
         // It needs what the second batch brings, and one that moves more has no room.
-        assert_eq!(b.of(5, &pass, 100, 2), 5);
-        assert_eq!(b.of(6, &pass, BYTES_MAX, 0), 6);
+        assert_eq!(b.of(5, &gather, 100, 2), 5);
+        assert_eq!(b.of(6, &gather, BYTES_MAX, 0), 6);
         b.computed(WORK_MAX + 1);
-        assert_eq!(b.of(7, &pass, 100, 0), 7);
+        assert_eq!(b.of(7, &gather, 100, 0), 7);
         b.close();
-        assert_eq!(b.of(8, &pass, 100, 0), 8);
+        assert_eq!(b.of(8, &gather, 100, 0), 8);
     }
 }

@@ -103,6 +103,7 @@ pub fn resolve(
             .with_label(base_span, t.to_string()));
     }
     let in_part = in_part(&given, t.rank() - count);
+    let apart = differing(&given, t, base_span, use_)?;
     cx.assume_dims(t);
     let (mut parts, mut picked) = (vec![], vec![]);
     let mut out = Shape::default();
@@ -132,7 +133,28 @@ pub fn resolve(
     }
     let (shape, dims) = out.finish(cx, span)?;
     let sharding = Sharding { dims, ..t.sharding.clone() }.normal(shape.len());
+    let sharding = apart.iter().fold(sharding, |s, own| s.join(own).unwrap_or(s));
     Ok(Indexed { parts, shape, sharding, picked })
+}
+
+/// How positions lie that differ between devices, in per-device code: what they pick differs, too. E0409 where one is written
+/// to in a tensor that is the same on all.
+fn differing(given: &[GivenIndex], t: &TensorType, base_span: Span, use_: Use) -> Result<Vec<Sharding>, Diagnostic> {
+    let mut out = vec![];
+    for g in given {
+        let GivenIndex::Value(TExpr { ty: Ty::Tensor(at), span, .. }) = g else { continue };
+        let same = |axis: &&String| t.sharding.each().all(|own| own != *axis);
+        if let Some(axis) = at.sharding.each().find(same).filter(|_| use_ == Use::Write) {
+            let text = format!("this position differs between the devices of `{axis}`");
+            return Err(Diagnostic::new(Code::E0409, *span, text)
+                .with_label(base_span, format!("{t} is the same on all of them"))
+                .help("write into a new tensor that differs: `y = op.where(op.arange(n) == position, value, x)`"));
+        }
+        if at.sharding.each().next().is_some() {
+            out.push(at.sharding.clone());
+        }
+    }
+    Ok(out)
 }
 
 /// The dims of which an index takes a part; `rest` dims stand where it has `...`.
