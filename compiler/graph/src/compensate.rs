@@ -61,10 +61,7 @@ fn product(graph: &mut Graph, node: &Node, accum: DType, steps: Steps) -> NodeId
         [high, low].map(|part| expand::select(&mut w, keep, part, zero))
     });
     let sums = parts.map(|part| expand::reduce(&mut w, part, Reduction::Sum, &[rank], false));
-    let mut sum = expand::map(&mut w, MapOp::add, &sums);
-    if let Some(&start) = ids.get(2) {
-        sum = expand::map(&mut w, MapOp::add, &[start, sum]);
-    }
+    let sum = expand::map(&mut w, MapOp::add, &sums);
     NodeId(expand::cast(&mut w, sum, node.ty.dtype).0)
 }
 

@@ -76,10 +76,8 @@ impl Emitter<'_> {
             self.load_sums(m, c);
             self.multiply(m, ends[0], ends[1]);
             self.store_sums(m, c);
-            if own {
-                self.configure(table)
-            } else {
-                self.begin_units()
+            if !own {
+                self.begin_units();
             }
             self.b.jump(join);
             self.b.position(join);

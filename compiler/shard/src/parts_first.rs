@@ -1,4 +1,4 @@
-//! What devices make of their own parts of a split dim before anything moves: reductions, and products whose order is free.
+//! What devices make of their own parts of a split dim before anything moves: reductions and products.
 //!
 //! Runs before a graph is laid out, on the layouts that it would get; bodies of loops go along.
 

@@ -403,11 +403,13 @@ impl Machine<'_> {
         let leaves = f.leaves.iter().map(|e| self.index(e, 0)).min().unwrap_or(0);
         let places = [&f.slots.at, &f.lasting].map(|e| self.index(e, 0));
         let slot = |level: i64| match level < f.inner {
-            true => places[0] + level * f.apart + i * f.slots.row,
-            false => places[1] + (level - f.inner) * f.apart + i * f.slots.row,
+            true => places[0].saturating_add(level.saturating_mul(f.apart)).saturating_add(i * f.slots.row),
+            false => {
+                places[1].saturating_add((level - f.inner).saturating_mul(f.apart)).saturating_add(i * f.slots.row)
+            }
         };
         let buf = f.slots.buf as usize;
-        for leaf in first..leaves.min(first + (depth + f.leaf - 1).div_euclid(f.leaf)) {
+        for leaf in first..leaves.min(first + depth.saturating_add(f.leaf - 1).div_euclid(f.leaf)) {
             let from = (leaf - first) * f.leaf;
             let mut now = self.chain(m, i, from..depth.min(from + f.leaf), step)?;
             let last = leaf + 1 == leaves;

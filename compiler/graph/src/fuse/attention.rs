@@ -202,10 +202,6 @@ impl Fuser<'_> {
         else {
             return false;
         };
-        // The chains of a strip start from zero.
-        if [first, second].iter().any(|&dot| self.g.node(dot).operands.len() != 2) {
-            return false;
-        }
         let strip = shape(first);
         let [.., s, t] = strip[..] else { return false };
         let depth = shape(operand(first, 0)).last().copied().unwrap_or(0);

@@ -16,7 +16,7 @@ const ACCUMULATORS_MAX: u64 = 4096;
 /// Steps of a product in a row, and steps before which it asks for lines.
 const UNROLL_MAX: u32 = 64;
 /// Levels of the tree over the leaves of a product, at most: one for each bit of a position.
-const LEVELS_MAX: i64 = 63;
+const LEVELS_MAX: i64 = 62;
 const DISTANCE_MAX: u32 = 4096;
 
 /// Checks scopes, types, operand order, lanes and bounds.
@@ -326,6 +326,10 @@ impl Checker<'_> {
         }
         if !(1..=LEVELS_MAX).contains(&f.levels) || !(0..=f.levels).contains(&f.inner) {
             return Err(format!("{} of {} levels", f.inner, f.levels));
+        }
+        let most = f.leaves.iter().filter_map(Index::as_constant).min();
+        if most.is_none_or(|n| n > 1 << f.levels) {
+            return Err(format!("more leaves than {} levels hold", f.levels));
         }
         f.indices().try_for_each(|e| self.index(e))
     }

@@ -37,25 +37,32 @@ impl Prim {
 }
 
 /// Steps of a leaf of runs of `run` steps: several runs in whole vectors where some fit, else the longest part of a run
-/// that is not much shorter than [`DOT_LEAF`] and divides it, else [`DOT_LEAF`].
+/// that is not much shorter than [`DOT_LEAF`] and divides it, else [`DOT_LEAF`]. Of odd ones twice as many, since factors of
+/// 16 bits are taken in pairs.
 pub fn leaf_of(run: u64) -> u64 {
     if run < 2 {
         return DOT_LEAF;
     }
+    let pair = if run.is_multiple_of(2) { 1 } else { 2 };
     if run <= DOT_LEAF {
         let whole = (1..=VECTOR).find(|n| (n * run).is_multiple_of(VECTOR)).unwrap_or(1);
         let runs = DOT_LEAF / run;
-        return run * if runs >= whole { runs - runs % whole } else { runs };
+        let unit = if runs >= whole { whole } else { pair };
+        return run * (runs - runs % unit).max(pair);
     }
-    let parts = (DOT_LEAF / 4 + 1..=DOT_LEAF).rev().filter(|n| run.is_multiple_of(*n));
-    parts.max_by_key(|n| (n.is_multiple_of(VECTOR), *n)).unwrap_or(DOT_LEAF)
+    let parts = (DOT_LEAF / 4 + 1..=DOT_LEAF).filter(|n| run.is_multiple_of(*n));
+    parts.max_by_key(|n| (n.is_multiple_of(VECTOR), *n)).map_or(DOT_LEAF, |part| part * pair)
 }
 
 /// Steps of a block of about `steps` of `depth` positions: whole leaves and `unit`s, a power of two of them where that fits,
 /// or all.
 pub fn block(steps: u64, depth: u64, leaf: u64, unit: u64) -> u64 {
+    let most = depth.min(BLOCK_MAX);
+    if steps >= depth || leaf >= most {
+        return depth;
+    }
     let least = (1..=unit).map(|n| n * leaf).find(|n| n.is_multiple_of(unit));
-    let Some(least) = least.filter(|n| steps < depth && *n < depth.min(BLOCK_MAX)) else { return depth };
+    let Some(least) = least.filter(|n| *n < most) else { return depth };
     let block = least << (steps / least).max(1).ilog2();
     if block >= depth { depth } else { block }
 }
@@ -132,12 +139,13 @@ mod tests {
 
     #[test]
     fn leaves_end_where_runs_do() {
-        let found = [0, 1, 9, 49, 100, 128, 512, 1000, 1024, 768, 100003].map(leaf_of);
-        assert_eq!(found, [256, 256, 144, 245, 200, 256, 256, 250, 256, 256, 256]);
+        let found = [0, 1, 9, 49, 197, 100, 128, 512, 1000, 1001, 1024, 768, 100003].map(leaf_of);
+        assert_eq!(found, [256, 256, 144, 196, 394, 200, 256, 256, 250, 286, 256, 256, 256]);
         assert_eq!([1, 2, 3, 4, 5, 9].map(levels), [0, 1, 2, 2, 3, 4]);
         let found = [(2048, 4096, 512), (1500, 3000, 512), (700, 3000, 500), (100, 3000, 512), (2048, 2048, 512)];
         assert_eq!(found.map(|(steps, depth, leaf)| block(steps, depth, leaf, 16)), [2048, 1024, 2000, 512, 2048]);
         assert_eq!(block(600, 9000, 505, 16), 8080);
         assert_eq!(block(600, 9000, 1, 16), 512);
+        assert_eq!(block(2048, 4096, (1 << 60) + 1, 16), 4096);
     }
 }

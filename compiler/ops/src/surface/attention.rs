@@ -41,8 +41,9 @@ pub const ATTENTION: Row = Row::new(
      A query that keeps no key gives zeros. Keys after a causal query's position never count, not even where `v` is \
      infinite there. f32 inside for narrower types (`accum_dtype=f64` for more), one rounding at the end; the sum divides \
      last. One kernel besides the packing of keys and values, with memory for a few rows of scores at a time. (Vaswani et al., 2017.)\n\n\
-     The derivative computes scores again: all of them, or from 2,048 queries on those of 256 at a time, so that memory grows \
-     with the positions, not with their square. The cotangent of a float mask takes all of them.\n\n\
+     The derivative computes scores again: all of them, or from 2,048 queries and 1,024 keys on those of 256 queries at a time, so that \
+     memory grows with the positions, not with their square; keys after a causal query then have weight 0, and what is \
+     infinite there gives nan. The cotangent of a float mask takes all of them.\n\n\
      E0201: `q` and `k` have different features. E0202: heads, keys or batches differ.\n\n\
      ```tessera\nop.attention(q, k, v, causal=True)    # [B, H, S, D], [B, G, T, D], [B, G, T, E] -> [B, H, S, E]\n```",
 );
@@ -199,8 +200,7 @@ fn pull(b: &mut dyn Build, p: &Pulled, causal: bool) -> Vec<Option<Id>> {
         let below = expand::select(b, empty, one, sum);
         expand::unary(b, MapOp::reciprocal, below)
     };
-    let many = b.shape(q).iter().rev().nth(1).is_some_and(|rows| *rows >= by_blocks::ROWS_MIN);
-    if many && b.loops() && mask.is_none_or(|m| b.dtype(m) == DType::Bool) {
+    if by_blocks::pays(&b.shape(q), &b.shape(k)) && b.loops() && mask.is_none_or(|m| b.dtype(m) == DType::Bool) {
         let along = along_rows(b, p.cotangent, p.output);
         let rows = [base, inverse(b), along];
         let keys = flip(b, k);

@@ -3,7 +3,8 @@
 //! does not need O(n²) memory, 2021).
 //!
 //! A block gives the cotangent of its queries, and adds to those of keys and values. Blocks that see the same keys are one
-//! loop. Causal rows are cut into a few such loops, each over the keys that its last row sees.
+//! loop. Causal rows are cut into a few such loops, each over the keys that its last row sees: keys behind a row have weight 0
+//! there.
 
 use super::super::expand;
 use super::super::triangle::relation;
@@ -13,9 +14,10 @@ use crate::prim::{Reduction, Scalar};
 use tessera_base::DType;
 
 /// Queries of a block: enough for products at full speed.
-pub const ROWS: u64 = 256;
-/// Queries below which all of them are one block.
-pub const ROWS_MIN: u64 = 8 * ROWS;
+const ROWS: u64 = 256;
+/// Queries and keys below which all of them are one block.
+const ROWS_MIN: u64 = 8 * ROWS;
+const KEYS_MIN: u64 = 4 * ROWS;
 /// Loops that causal rows are cut into, at most: of all scores they compute an eighth more than there are below the diagonal.
 const LOOPS: u64 = 4;
 
@@ -41,6 +43,11 @@ struct Part {
     first: u64,
     rows: u64,
     blocks: u64,
+}
+
+/// Whether there are so many queries `[…, s, e]` and turned keys `[…, e, t]` that blocks are worth it.
+pub fn pays(q: &[u64], k: &[u64]) -> bool {
+    q.iter().rev().nth(1).is_some_and(|rows| *rows >= ROWS_MIN) && k.last().is_some_and(|keys| *keys >= KEYS_MIN)
 }
 
 /// Cotangents of queries, keys and values. `None` where no loop can be built here.
