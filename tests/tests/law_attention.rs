@@ -3,13 +3,15 @@
 
 use tessera_autodiff::pullback;
 use tessera_base::DType;
-use tessera_ir::graph::NodeId;
+use tessera_ir::graph::derivatives::Derivatives;
+use tessera_ir::graph::{Graph, NodeId};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Prim, Scalar, Steps};
 use tessera_ops::surface::{Arg, Id};
+use tessera_tests::compare::interpreted;
 use tessera_tests::laws::{hold, orders_of_bf16_here};
 use tessera_tests::operators::call;
-use tessera_tests::random::Fill;
+use tessera_tests::random::{Fill, Random};
 use tessera_tests::random_graph::{Builder, Case, elems};
 
 fn input(b: &mut Builder, shape: &[u64], dtype: DType, fill: Fill) -> Id {
@@ -147,6 +149,18 @@ fn written_out_with_softmax() {
     hold("softmaxes between products", cases);
 }
 
+/// The cotangents of the float inputs of a graph, where that of its first output is ones.
+fn differentiated(mut graph: Graph) -> Graph {
+    let is_given = |id: &NodeId| matches!(graph.node(*id).prim, Prim::Input(_)) && graph.ty(*id).dtype.is_float();
+    let (out, wrt) = (graph.outputs[0], graph.ids().filter(is_given).collect::<Vec<_>>());
+    let mut one = graph.node(out).clone();
+    (one.prim, one.operands) = (Prim::Full { value: Scalar::F(1.0) }, vec![]);
+    let seed = graph.push(one);
+    let found = pullback(&mut graph, &[(out, seed)], &wrt).unwrap_or_else(|e| panic!("{e:?}"));
+    graph.outputs = found.into_iter().flatten().collect();
+    graph
+}
+
 /// Cotangents of queries, keys and values over so many queries that they are computed in blocks, in loops and beside them.
 #[test]
 fn derivatives_by_blocks() {
@@ -156,22 +170,41 @@ fn derivatives_by_blocks() {
     {
         for causal in [false, true] {
             let sizes = Sizes { batch: &[], heads: [2, 1], stde };
-            let Case { mut graph, inputs } = operator(cases.len() as u64, &sizes, DType::F32, causal, mask);
-            let out = graph.outputs[0];
-            let inputs_of =
-                |id: &NodeId| matches!(graph.node(*id).prim, Prim::Input(_)) && graph.ty(*id).dtype.is_float();
-            let wrt: Vec<NodeId> = graph.ids().filter(inputs_of).collect();
-            let mut one = graph.node(out).clone();
-            (one.prim, one.operands) = (Prim::Full { value: Scalar::F(0.5) }, vec![]);
-            let seed = graph.push(one);
-            let found = pullback(&mut graph, &[(out, seed)], &wrt).unwrap_or_else(|e| panic!("{e:?}"));
-            graph.outputs = found.into_iter().flatten().collect();
+            let Case { graph, inputs } = operator(cases.len() as u64, &sizes, DType::F32, causal, mask);
+            let graph = differentiated(graph);
             assert_eq!(graph.outputs.len(), 3);
             assert!(!graph.bodies.is_empty(), "blocks that see the same keys are a loop");
             cases.push(Case { graph, inputs });
         }
     }
     hold("derivatives of attention", cases);
+}
+
+/// By blocks as step by step, within rounding.
+#[test]
+fn blocks_give_the_derivative() {
+    for (stde, causal) in [([2048, 1030, 3, 2], false), ([2100, 1100, 2, 3], true), ([2560, 1024, 4, 4], true)] {
+        let sizes = Sizes { batch: &[], heads: [2, 1], stde };
+        let mut case = operator(1, &sizes, DType::F32, causal, Mask::None);
+        let mut random = Random::new(7);
+        for (input, bytes) in case.graph.inputs.iter().zip(&mut case.inputs) {
+            *bytes = random.elements(input.ty.dtype, elems(&input.ty.shape), Fill::Ordinary);
+        }
+        let numbers = |graph: Graph| -> Vec<Vec<f64>> {
+            let bits = interpreted(&differentiated(graph), &case.inputs).unwrap_or_else(|e| panic!("{e}"));
+            let of = |b: &[u8; 4]| f64::from(f32::from_le_bytes(*b));
+            bits.iter().map(|bytes| bytes.as_chunks::<4>().0.iter().map(of).collect()).collect()
+        };
+        // Without the derivative that the operator gives itself.
+        let plain = Graph { derivatives: Derivatives::default(), ..case.graph.clone() };
+        let (blocks, steps) = (numbers(case.graph.clone()), numbers(plain));
+        assert_eq!((blocks.len(), steps.len()), (3, 3));
+        for (a, b) in blocks.iter().zip(&steps) {
+            let largest = b.iter().fold(0.0f64, |m, x| m.max(x.abs()));
+            let far = a.iter().zip(b).fold(0.0f64, |m, (x, y)| m.max((x - y).abs()));
+            assert!(largest.is_finite() && far <= 1e-4 * largest && a.len() == b.len(), "{stde:?}: {far} of {largest}");
+        }
+    }
 }
 
 /// Rows that take the keys up to their own, of scores that a mask cuts off there.

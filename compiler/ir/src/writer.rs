@@ -42,10 +42,6 @@ impl Build for Writer<'_> {
         self.graph.derivatives.add_steps(d);
     }
 
-    fn loops(&self) -> bool {
-        true
-    }
-
     fn scan(&mut self, l: Loop, body: Body) -> Option<Vec<Id>> {
         let mut inside = Graph { name: "body".into(), ..Graph::default() };
         let operands: Vec<NodeId> =

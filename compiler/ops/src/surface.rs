@@ -296,13 +296,8 @@ pub trait Build {
     /// instead of keeping.
     fn again(&mut self, _on: bool) {}
 
-    /// Whether [`Build::scan`] builds loops.
-    fn loops(&self) -> bool {
-        false
-    }
-
     /// Adds a loop. `body` gets the carried values, a row of each sequence and the constants, and gives the next carried values
-    /// and what the turn adds to each stack. Gives the last carried values and the stacks.
+    /// and what the turn adds to each stack. Gives the last carried values and the stacks; `None` where there are no loops.
     fn scan(&mut self, _l: Loop, _body: Body) -> Option<Vec<Id>> {
         None
     }
@@ -315,11 +310,14 @@ pub trait Build {
 /// What stands inside a loop.
 pub type Body<'b> = &'b mut dyn FnMut(&mut dyn Build, &[Id]) -> Vec<Id>;
 
-/// A loop of `trips` turns, the operands of [`Prim::Scan`].
+/// The operands of a [`Prim::Scan`] of `trips` turns.
 pub struct Loop<'a> {
     pub trips: u64,
+    /// What the first turn begins with; a turn leaves values of the same types.
     pub carry: &'a [Id],
+    /// `[trips, …]`: a turn gets its row.
     pub sequences: &'a [Id],
+    /// The same in every turn.
     pub constants: &'a [Id],
 }
 

@@ -17,6 +17,7 @@ use tessera_ir::hints::KernelHints;
 use tessera_ir::index::Var;
 use tessera_ir::schedule::{Directive, Schedule, ValueId, ValueOp};
 use tessera_ops::prim::Prim;
+use tessera_ops::prim::fold::block;
 
 /// Lanes of a product's vectors, at most.
 const PRODUCT_LANES_MAX: u32 = 16;
@@ -66,7 +67,7 @@ fn set_lanes(s: &mut Schedule, lanes: u32) {
 }
 
 fn product(s: &mut Schedule, dot: ValueId, hints: &KernelHints) {
-    let ValueOp::Dot { axis: k, .. } = s.value(dot).op else { return };
+    let ValueOp::Dot { axis: k, order, leaf, .. } = s.value(dot).op else { return };
     let axes = parallel_axes(s);
     let (m, n) = s.sides(dot);
     if let Some(lanes) = hints.vectorize {
@@ -81,8 +82,10 @@ fn product(s: &mut Schedule, dot: ValueId, hints: &KernelHints) {
         }
         if let Some(&depth) = depth.first() {
             s.directives.retain(|d| !matches!(d, Directive::Block { .. }));
-            if depth < s.extent(k) {
-                s.directives.push(Directive::Block { axis: k, size: depth });
+            // Blocks hold whole leaves.
+            let size = block(depth, s.extent(k), leaf, order.unit().max(16));
+            if size < s.extent(k) {
+                s.directives.push(Directive::Block { axis: k, size });
             }
         }
         // The grain counted points of another size.

@@ -6,6 +6,7 @@ pub mod chains;
 pub mod check;
 mod cores;
 pub mod layout;
+pub mod leaves;
 mod matrix_unit;
 pub mod rt;
 pub mod plan;

@@ -3,7 +3,7 @@
 //! The blocks stay as they are in memory: a panel of [`COLUMNS`] rows of blocks is turned into
 //! f32 in registers (or a small buffer) and used at once, so a product of one row moves the bytes
 //! of the blocks and nothing else. Every element of the result is a chain of fused multiply-adds in ascending position
-//! within each leaf of [`LEAF`] positions, and a balanced tree over leaves, whatever the processor, the threads and the
+//! within each leaf of [`DOT_LEAF`] positions, and a balanced tree over leaves, whatever the processor, the threads and the
 //! panels are.
 
 #[cfg(target_arch = "x86_64")]
@@ -12,6 +12,7 @@ mod avx512;
 use crate::pool::Pool;
 use std::borrow::Cow;
 use std::ops::Range;
+use tessera_abi::leaves::{DOT_LEAF, tree};
 use tessera_base::Blocks;
 
 /// Columns of the result that are computed together: two vectors, enough independent chains.
@@ -20,10 +21,6 @@ const COLUMNS: usize = 32;
 const ROWS: usize = 8;
 /// The most numbers of a block.
 const ELEMS_MAX: usize = 256;
-/// Positions of a leaf, of which every format's blocks have a whole number: `DOT_LEAF` of the compiler's products.
-const LEAF: usize = 256;
-/// Levels of the tree over leaves: one for each bit of their number.
-const LEVELS: usize = usize::BITS as usize - LEAF.ilog2() as usize;
 /// Multiply-adds that are worth a thread's wake-up.
 const WAKE_STEPS: usize = 1 << 16;
 
@@ -103,27 +100,17 @@ fn floats(bytes: &[u8]) -> Cow<'_, [f32]> {
     }
 }
 
-/// The sum of a chain for each leaf, by the balanced tree: a binary counter, with a sum waiting at each level. More than
-/// one leaf gives no -0.
-fn over_leaves<T: Copy>(k: usize, zero: T, mut chain: impl FnMut(Range<usize>) -> T, add: impl Fn(&T, &T) -> T) -> T {
-    if k <= LEAF {
+/// The sum of a chain for each leaf, of which every format's blocks have a whole number, by the tree. More than one leaf gives
+/// no -0.
+fn over_leaves<T>(k: usize, zero: T, mut chain: impl FnMut(Range<usize>) -> T, add: impl Fn(&T, &T) -> T) -> T {
+    if k <= DOT_LEAF {
         return chain(0..k);
     }
-    let mut waiting: [Option<T>; LEVELS] = [None; LEVELS];
-    for from in (0..k).step_by(LEAF) {
-        let mut now = chain(from..k.min(from + LEAF));
-        for level in &mut waiting {
-            match level.take() {
-                Some(earlier) => now = add(&earlier, &now),
-                None => {
-                    *level = Some(now);
-                    break;
-                }
-            }
-        }
+    let leaf = |n: usize| chain(n * DOT_LEAF..k.min((n + 1) * DOT_LEAF));
+    match tree(0..k.div_ceil(DOT_LEAF), leaf, &add) {
+        Some(sum) => add(&zero, &sum),
+        None => zero,
     }
-    let all = waiting.iter().flatten().copied().reduce(|later, earlier| add(&earlier, &later));
-    all.map_or(zero, |sum| add(&zero, &sum))
 }
 
 impl Product<'_> {
@@ -218,7 +205,7 @@ mod tests {
         let sum = |r: usize, c: usize| {
             let leaf = |p: &[f32], q: &[f32]| p.iter().zip(q).fold(0.0f32, |s, (a, b)| a.mul_add(*b, s));
             let (p, q) = (&x[r * k..][..k], &w[c * k..][..k]);
-            let mut now: Vec<f32> = p.chunks(LEAF).zip(q.chunks(LEAF)).map(|(p, q)| leaf(p, q)).collect();
+            let mut now: Vec<f32> = p.chunks(DOT_LEAF).zip(q.chunks(DOT_LEAF)).map(|(p, q)| leaf(p, q)).collect();
             while now.len() > 1 {
                 now = now.chunks(2).map(|p| if let [a, b] = p { a + b } else { p[0] }).collect();
             }

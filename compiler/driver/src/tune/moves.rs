@@ -2,6 +2,7 @@
 
 use tessera_ir::index::Var;
 use tessera_ir::schedule::{Directive, Schedule, ValueOp};
+use tessera_ops::prim::fold::block;
 
 /// The directives of the neighbours, those that usually matter most first.
 pub fn neighbours(s: &Schedule) -> Vec<Vec<Directive>> {
@@ -49,6 +50,20 @@ fn sizes(size: u64, extent: u64) -> Vec<u64> {
     out
 }
 
+/// Blocks of a product's steps that differ from those of `now` steps: of whole leaves.
+fn blocks(s: &Schedule, axis: Var, now: u64, sizes: Vec<u64>) -> Vec<u64> {
+    let dot = s.values.iter().find_map(|v| match v.op {
+        ValueOp::Dot { axis: k, order, leaf, .. } if k == axis => Some((order, leaf)),
+        _ => None,
+    });
+    let Some((order, leaf)) = dot else { return sizes };
+    let whole = |size: u64| block(size, s.extent(axis), leaf, order.unit().max(16));
+    let mut out: Vec<u64> = sizes.into_iter().map(whole).filter(|n| *n != whole(now)).collect();
+    out.sort_unstable();
+    out.dedup();
+    out
+}
+
 fn tiles(s: &Schedule, out: &mut Vec<Vec<Directive>>) {
     replaced(s, out, &|d| match d {
         Directive::Tile { axis, size } => {
@@ -77,14 +92,15 @@ fn product(s: &Schedule, out: &mut Vec<Vec<Directive>>) {
             let unrolled = unrolls.map(|unroll| Directive::Steps { unroll, distance: *distance });
             unrolled.chain(distances.map(|distance| Directive::Steps { unroll: *unroll, distance })).collect()
         }
-        Directive::Block { axis, size } => {
-            sizes(*size, s.extent(*axis)).into_iter().map(|size| Directive::Block { axis: *axis, size }).collect()
-        }
+        Directive::Block { axis, size } => blocks(s, *axis, *size, sizes(*size, s.extent(*axis)))
+            .into_iter()
+            .map(|size| Directive::Block { axis: *axis, size })
+            .collect(),
         _ => vec![],
     });
     let depth = s.values.iter().find_map(|v| if let ValueOp::Dot { axis, .. } = v.op { Some(axis) } else { None });
     if let Some(axis) = depth.filter(|_| !s.directives.iter().any(|d| matches!(d, Directive::Block { .. }))) {
-        for size in [256, 512].into_iter().filter(|n| *n < s.extent(axis)) {
+        for size in blocks(s, axis, s.extent(axis), vec![256, 512]) {
             out.push([&s.directives[..], &[Directive::Block { axis, size }]].concat());
         }
     }

@@ -4,19 +4,19 @@
 //! each level neighbours are added in pairs, and the last of an odd number goes up as it is. So whoever has the leaves of a
 //! subtree can fold them, and what a tile, a thread or a device takes decides no bit.
 //!
-//! Leaves come in ascending order, and a binary counter folds them: leaf `i` meets the sums of as many levels as `i` has
-//! ones at its end, and its sum stays at the level of the first zero. After the last leaf what is left meets from the lowest
-//! level up. That takes one number per level, and one addition per leaf. (Higham, The accuracy of floating point summation,
-//! SIAM J. Sci. Comput. 14, 1993, for the error: it grows with the leaf and the logarithm of the number of leaves.)
+//! Leaves come in ascending order, and a binary counter folds them ([`tree`]): one number waits per level, and there is one
+//! addition per leaf. (Higham, The accuracy of floating point summation, SIAM J. Sci. Comput. 14, 1993, for the error: it
+//! grows with the leaf and the logarithm of the number of leaves.)
 //!
 //! The sum of more than one leaf is never -0: leaves that a row does not reach count as 0, or not at all.
 
 use super::{Order, Prim, Steps};
 use std::ops::Range;
+use tessera_abi::leaves::{self, tree};
 use tessera_base::DType;
 
 /// Steps of a leaf, where nothing asks for others: as few as cost a product no more than some percent of its time.
-pub const DOT_LEAF: u64 = 256;
+pub const DOT_LEAF: u64 = leaves::DOT_LEAF as u64;
 
 /// Where leaves and units end together only after more steps than this, there is one block.
 const BLOCK_MAX: u64 = 1 << 14;
@@ -82,51 +82,24 @@ pub fn fold<T: Clone>(
     mut chain: impl FnMut(Range<usize>, &mut Vec<T>),
     add: impl Fn(&T, &T) -> T,
 ) -> Vec<T> {
-    let mut now = zeros.to_vec();
+    let mut part = |range| {
+        let mut sums = zeros.to_vec();
+        chain(range, &mut sums);
+        sums
+    };
     if k <= leaf.max(1) {
-        chain(taken, &mut now);
-        return now;
+        return part(taken);
     }
     let onto = |earlier: &[T], later: &[T]| -> Vec<T> { earlier.iter().zip(later).map(|(a, b)| add(a, b)).collect() };
-    let mut kept: Vec<Option<Vec<T>>> = vec![None; levels(k.div_ceil(leaf) as u64) as usize + 1];
-    let some = !taken.is_empty();
-    for n in taken.start / leaf..taken.end.div_ceil(leaf) * usize::from(some) {
-        now = zeros.to_vec();
-        chain(taken.start.max(n * leaf)..taken.end.min((n + 1) * leaf), &mut now);
-        let mut level = 0;
-        while n >> level & 1 == 1 {
-            if let Some(earlier) = kept[level].take() {
-                now = onto(&earlier, &now);
-            }
-            level += 1;
-        }
-        kept[level] = Some(now);
-    }
-    let all = kept.into_iter().flatten().reduce(|later, earlier| onto(&earlier, &later));
+    let numbers = if taken.is_empty() { 0..0 } else { taken.start / leaf..taken.end.div_ceil(leaf) };
+    let leaf_of = |n: usize| part(taken.start.max(n * leaf)..taken.end.min((n + 1) * leaf));
+    let all = tree(numbers, leaf_of, |earlier: &Vec<T>, later| onto(earlier, later));
     all.map_or(zeros.to_vec(), |sums| onto(zeros, &sums))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The tree as it is defined: level by level.
-    fn tree(mut now: Vec<String>) -> String {
-        while now.len() > 1 {
-            now = now.chunks(2).map(|p| if let [a, b] = p { format!("({a}{b})") } else { p[0].clone() }).collect();
-        }
-        now.remove(0)
-    }
-
-    #[test]
-    fn the_counter_makes_the_tree() {
-        for leaves in 2..40 {
-            let chain = |r: Range<usize>, to: &mut Vec<String>| to[0] = format!("{}.", r.start);
-            let add = |a: &String, b: &String| if a.is_empty() { b.clone() } else { format!("({a}{b})") };
-            let found = fold(leaves, 1, 0..leaves, &[String::new()], chain, add);
-            assert_eq!(found, [tree((0..leaves).map(|i| format!("{i}.")).collect())]);
-        }
-    }
 
     #[test]
     fn what_a_row_lacks_changes_no_place() {

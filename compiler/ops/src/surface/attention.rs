@@ -200,7 +200,7 @@ fn pull(b: &mut dyn Build, p: &Pulled, causal: bool) -> Vec<Option<Id>> {
         let below = expand::select(b, empty, one, sum);
         expand::unary(b, MapOp::reciprocal, below)
     };
-    if by_blocks::pays(&b.shape(q), &b.shape(k)) && b.loops() && mask.is_none_or(|m| b.dtype(m) == DType::Bool) {
+    if by_blocks::pays(&b.shape(q), &b.shape(k)) && mask.is_none_or(|m| b.dtype(m) == DType::Bool) {
         let along = along_rows(b, p.cotangent, p.output);
         let rows = [base, inverse(b), along];
         let keys = flip(b, k);
