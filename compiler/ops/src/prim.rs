@@ -91,6 +91,19 @@ impl Steps {
             Steps::From => row.min(depth)..depth,
         }
     }
+
+    /// The steps of all of `rows` together, without a look at each.
+    pub fn total(self, rows: u64, depth: u64) -> u64 {
+        let (n, k) = (rows as u128, depth as u128);
+        // The rows before the one that reaches the last step, and those from it on.
+        let (short, rest) = (n.min(k), n.saturating_sub(k).saturating_mul(k));
+        let total = match self {
+            Steps::All => n.saturating_mul(k),
+            Steps::To => (short * (short + 1) / 2).saturating_add(rest),
+            Steps::From => n.saturating_mul(k).saturating_sub((short * short.saturating_sub(1) / 2).saturating_add(rest)),
+        };
+        u64::try_from(total).unwrap_or(u64::MAX)
+    }
 }
 
 /// A primitive with its attributes. Shapes below are row-major; `axis` counts from 0.

@@ -191,10 +191,7 @@ impl Primitive for Dot {
         let parts = if at.node.ty.dtype.is_complex() { 2 } else { 1 };
         let shape = at.shape(0);
         let [rows, depth] = [2, 1].map(|d| shape.len().checked_sub(d).map_or(0, |at| shape[at]));
-        let steps = match self.steps {
-            Steps::All => rows.saturating_mul(depth),
-            steps => (0..rows).map(|i| steps.of(i as usize, depth as usize).len() as u64).fold(0, u64::saturating_add),
-        };
+        let steps = self.steps.total(rows, depth);
         let per_row = at.elems().checked_div(rows).unwrap_or(0);
         let all = at.elems() as f64 * at.depth();
         // Chains of these the interpreter takes in vectors.
