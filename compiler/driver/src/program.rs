@@ -23,13 +23,10 @@ use tessera_ir::graph::Policy;
 use tessera_ir::schedule::Machine;
 use tessera_lower::{Lowered, lower};
 use tessera_resolve::source::{Loaded, SourceMap};
-use tessera_runtime::context::{RunError, Stop};
+use tessera_runtime::context::{INTERRUPTED, RunError, Stop};
 use tessera_runtime::fault::Fault;
 use tessera_runtime::pool::Pool;
 use tessera_runtime::world::{self, World};
-
-/// The code of an interrupted program.
-const INTERRUPTED: u16 = 713;
 
 /// What all commands know of how they were called.
 pub struct Setup {

@@ -413,7 +413,7 @@ impl Executor {
 
     /// A step of a plan stopped.
     fn stopped(&self, stop: Stop, span: u32) -> RunError {
-        let fault = Fault { code: stop.code, message: stop.message, notes: stop.notes };
+        let fault = Fault { code: stop.code, message: stop.message, notes: stop.notes, span: None };
         self.fault(fault, stop.origin.map_or(Span::NONE, span_of_origin), span)
     }
 

@@ -118,6 +118,7 @@ impl Session {
         // SAFETY: the program was compiled against this context, whose globals are declared; it
         // is borrowed mutably for the whole run.
         unsafe { self.programs[program.position].run(context.cast()) };
+        self.context.finish_saving();
         self.context.flush();
         self.context.take_stop()
     }

@@ -120,7 +120,7 @@ impl<'p> Machine<'p> {
     pub fn ended(&self, stop: Stop, span: Span) -> Box<End> {
         match stop {
             Stop::Exit(code) => Box::new(End::Exit(code)),
-            Stop::Error(e) => self.fault(Fault { code: e.code, message: e.message, notes: e.notes }, span),
+            Stop::Error(e) => self.fault(Fault { code: e.code, message: e.message, notes: e.notes, span: None }, span),
         }
     }
 

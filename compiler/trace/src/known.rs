@@ -101,7 +101,7 @@ impl Tracer<'_> {
         match Functions::default().call(&mut cx, func, given, ret) {
             Ok(value) => Ok(value_of(value)),
             Err(Stop::Error(e)) => {
-                let fault = Fault { code: e.code, message: e.message, notes: e.notes };
+                let fault = Fault { code: e.code, message: e.message, notes: e.notes, span: None };
                 Err(Box::new(self.in_calls(*diagnostic(fault, span))))
             }
             Err(Stop::Exit(code)) => bug!("`{}` ends the program with {code}", func.sig().name),

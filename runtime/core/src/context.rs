@@ -2,6 +2,7 @@
 
 use crate::fault::Fault;
 use crate::host_value::{self, HostValue};
+use crate::io::checkpoint::saving;
 use crate::value::{TypeId, TypeInfo, TypeTable, make_immortal, new_str, release, retain_word};
 use crate::world;
 use indexmap::IndexMap;
@@ -11,6 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tessera_abi::layout;
+
+/// The code of a program that the user stopped.
+pub const INTERRUPTED: u16 = 713;
 
 /// A failure of the running program. Spans are the numbers that compiled code passes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -298,7 +302,8 @@ impl Context {
 
     /// Ends the program with a failure at a span.
     pub fn fail(&mut self, fault: Fault, span: u32) {
-        let Fault { code, message, notes } = fault;
+        let Fault { code, message, notes, span: from } = fault;
+        let span = from.unwrap_or(span);
         self.stop(Stop::Error(RunError { code, message, span, notes, labels: vec![] }));
     }
 
@@ -317,6 +322,18 @@ impl Context {
         self.status = 0;
         self.interrupt_owner.store(false, Ordering::Relaxed);
         self.stop.take()
+    }
+
+    /// Waits for a checkpoint that is still being written, unless the user wants the program to stop: then the one before
+    /// it stays.
+    pub fn finish_saving(&mut self) {
+        match &self.stop {
+            Some(Stop::Error(e)) if e.code == INTERRUPTED => {}
+            Some(Stop::Error(_)) => saving::leave(),
+            _ => {
+                let _ = saving::finish().map_err(|fault| self.fail(fault, 0));
+            }
+        }
     }
 
     /// Appends to the output.
@@ -378,7 +395,7 @@ impl Context {
 
 /// The failure of an interrupted program.
 pub fn interrupted() -> Fault {
-    Fault::new(713, "interrupted")
+    Fault::new(INTERRUPTED, "interrupted")
 }
 
 impl Drop for Context {

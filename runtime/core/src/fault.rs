@@ -9,11 +9,13 @@ pub struct Fault {
     pub code: u16,
     pub message: String,
     pub notes: Vec<String>,
+    /// Where it comes from, if that is not the place at which it shows.
+    pub span: Option<u32>,
 }
 
 impl Fault {
     pub fn new(code: u16, message: impl Into<String>) -> Fault {
-        Fault { code, message: message.into(), notes: vec![] }
+        Fault { code, message: message.into(), notes: vec![], span: None }
     }
 
     /// E0708: `text` is the message, then a note on each further line; each `{}` is one of `sizes`.
@@ -30,6 +32,12 @@ impl Fault {
         });
         let fault = Fault::new(708, lines.next().unwrap_or_default());
         lines.fold(fault, Fault::note)
+    }
+
+    /// The fault of another place than the one at which it shows.
+    pub fn at(mut self, span: u32) -> Fault {
+        self.span.get_or_insert(span);
+        self
     }
 
     pub fn note(mut self, text: impl Into<String>) -> Fault {

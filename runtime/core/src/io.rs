@@ -3,6 +3,7 @@
 pub mod sandbox;
 pub mod replace;
 pub mod files;
+pub mod checkpoint;
 pub mod csv;
 pub mod gguf;
 pub mod gguf_tokens;

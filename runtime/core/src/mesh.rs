@@ -13,6 +13,7 @@ use crate::traffic;
 use crate::world;
 use crate::world::step::What;
 use copy::copy;
+pub use copy::copy as copy_box;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,13 +26,31 @@ impl Tensor {
         Ok(Tensor { shape, parts: Some(Arc::new(parts)), ..Tensor::new(dtype, &[0], false)? })
     }
 
+    /// How many devices the mesh has on which it lies.
+    pub fn devices(&self) -> usize {
+        self.parts.as_ref().map_or(1, |p| p.layout.mesh.as_ref().map_or(p.parts.len(), |m| m.devices() as usize))
+    }
+
+    /// The different blocks of a tensor in parts that are not empty, with the devices that hold them.
+    pub fn blocks(&self) -> Vec<(Box, Vec<usize>)> {
+        self.parts.as_ref().map_or(vec![], |p| distinct(&p.layout, &self.shape, self.devices()))
+    }
+
+    /// A block that a device of this process holds.
+    pub fn block_here(&self, place: &Box) -> Option<Tensor> {
+        let parts = self.parts.as_ref()?;
+        let mine = world::mine(self.devices());
+        let held = mine.zip(&parts.parts).find(|(device, _)| Box::of(&parts.layout, &self.shape, *device) == *place);
+        held.map(|(_, t)| t.clone())
+    }
+
     /// The tensor on one device. In a run over several processes all look at it at once, and each gets
     /// all of it.
     pub fn whole(&self) -> Result<Tensor, Fault> {
         let Some(parts) = &self.parts else { return Ok(self.clone()) };
-        let devices = parts.layout.mesh.as_ref().map_or(parts.parts.len(), |m| m.devices() as usize);
+        let devices = self.devices();
         let mine = world::mine(devices);
-        let held = distinct(&parts.layout, &self.shape, devices);
+        let held = self.blocks();
         let parts_here: Vec<&[u8]> = parts.parts.iter().map(Tensor::host).collect::<Result<_, _>>()?;
         let here = |holders: &[usize]| {
             let device = holders.iter().find(|d| mine.contains(d))?;
@@ -65,16 +84,14 @@ fn distinct(layout: &Sharding, shape: &[u64], devices: usize) -> Vec<(Box, Vec<u
     let mut out: Vec<(Box, Vec<usize>)> = vec![];
     let mut known: HashMap<Vec<u64>, usize> = HashMap::new();
     for device in 0..devices {
-        let held = layout.block(shape, device as u64);
-        let size: Vec<u64> = held.iter().map(|r| r.end - r.start).collect();
-        if size.contains(&0) {
+        let held = Box::of(layout, shape, device);
+        if held.size.contains(&0) {
             continue;
         }
-        let start: Vec<u64> = held.iter().map(|r| r.start).collect();
-        let at = *known.entry(start.clone()).or_insert(out.len());
+        let at = *known.entry(held.start.clone()).or_insert(out.len());
         match out.get_mut(at) {
             Some((_, holders)) => holders.push(device),
-            None => out.push((Box { start, size }, vec![device])),
+            None => out.push((held, vec![device])),
         }
     }
     out
@@ -88,12 +105,45 @@ pub struct Box {
 }
 
 impl Box {
+    /// All of an array.
+    pub fn all(shape: &[u64]) -> Box {
+        Box { start: vec![0; shape.len()], size: shape.to_vec() }
+    }
+
+    /// What a device holds of an array; an empty box where it holds nothing.
+    pub fn of(layout: &Sharding, shape: &[u64], device: usize) -> Box {
+        let held = layout.block(shape, device as u64);
+        Box { start: held.iter().map(|r| r.start).collect(), size: held.iter().map(|r| r.end - r.start).collect() }
+    }
+
+    /// What two boxes of an array have in common, if anything.
+    pub fn common(&self, other: &Box) -> Option<Box> {
+        let end = |b: &Box, d: usize| b.start[d].saturating_add(b.size[d]);
+        if self.size.len() != other.size.len() || self.start.len() != self.size.len() {
+            return None;
+        }
+        let ranges: Vec<(u64, u64)> = (0..self.size.len())
+            .map(|d| (self.start[d].max(other.start[d]), end(self, d).min(end(other, d))))
+            .collect();
+        let there = ranges.iter().all(|(a, b)| a < b);
+        there.then(|| Box {
+            start: ranges.iter().map(|r| r.0).collect(),
+            size: ranges.iter().map(|(a, b)| b - a).collect(),
+        })
+    }
+
+    /// The same box as one of the array that a box around it is.
+    pub fn within(&self, around: &Box) -> Box {
+        let start = self.start.iter().zip(&around.start).map(|(a, b)| a.saturating_sub(*b)).collect();
+        Box { start, size: self.size.clone() }
+    }
+
     /// A box of the same size at the start of an array.
     fn at_start(&self) -> Box {
         Box { start: vec![0; self.size.len()], size: self.size.clone() }
     }
 
-    fn elems(&self) -> usize {
+    pub fn elems(&self) -> usize {
         self.size.iter().product::<u64>() as usize
     }
 }

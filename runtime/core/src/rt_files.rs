@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::dry_run;
 use crate::fault::Fault;
 use crate::host_value;
+use crate::io::checkpoint::{Checkpoint, saving};
 use crate::io::safetensors::Content;
 use crate::io::{csv, files, gguf, idx, npy, npz, onnx, replace, safetensors, sandbox, serialization, tokens};
 use crate::plot::Figure;
@@ -39,10 +40,10 @@ fn give(cx: &mut Context, span: i64, outcome: Result<Tensor, Fault>) -> u64 {
 
 extern "C" fn io_exists(cx: &mut Context, path: &StrObj) -> i64 {
     let found = || f64::from(u8::from(files::exists(Path::new(path.text()))));
-    let answer = match world::world() {
+    let answer = saving::finish().and_then(|()| match world::world() {
         None => Ok(found()),
         Some(w) => w.ask_float(path.text(), found),
-    };
+    });
     i64::from(settle(cx, 0, answer) != 0.0)
 }
 
@@ -109,7 +110,8 @@ extern "C" fn io_write_npz(cx: &mut Context, path: &StrObj, d: &DictObj, span: i
 }
 
 extern "C" fn io_read_safetensors(cx: &mut Context, path: &StrObj, ty: i64, span: i64) -> u64 {
-    let read = safetensors::read(Path::new(path.text())).map(|all| dict(cx, ty, all.tensors.into_iter().collect()));
+    let read = Checkpoint::open(Path::new(path.text())).and_then(Checkpoint::whole);
+    let read = read.map(|all| dict(cx, ty, all.into_iter().collect()));
     settle(cx, span, read)
 }
 
@@ -138,7 +140,7 @@ extern "C" fn io_save(cx: &mut Context, path: &StrObj, value: u64, ty: i64, span
     // SAFETY: compiled code passes a live value of the type.
     let value = unsafe { host_value::read(&cx.types, value, ty as TypeId, false) };
     let content = serialization::content(&cx.types, value, ty as TypeId);
-    write_to(cx, path, span, |path| safetensors::write(path, &content?));
+    write_to(cx, path, span, |path| saving::save(path, content?, span as u32));
 }
 
 extern "C" fn io_load(

@@ -19,9 +19,10 @@ use mpi::{Message, Mpi};
 use progress::Progress;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use step::{Record, Verdict, What, judge};
+use tessera_base::bug;
 
 /// The code of a fault that another process tells about.
 pub const ELSEWHERE: u16 = 0;
@@ -56,9 +57,16 @@ pub struct World {
     lost: OnceLock<Fault>,
     told_to_end: AtomicBool,
     closing: AtomicBool,
+    later: Mutex<Option<Later>>,
     /// Messages that nobody waits for.
     left: Mutex<Vec<Message>>,
     progress: Progress,
+}
+
+/// A word from each process, for when all have theirs ([`World::when_all`]).
+struct Later {
+    word: Arc<OnceLock<Vec<u8>>>,
+    take: Box<dyn FnOnce(Vec<Vec<u8>>) + Send>,
 }
 
 static WORLD: OnceLock<World> = OnceLock::new();
@@ -134,6 +142,7 @@ pub fn join() -> Result<Option<&'static World>, Fault> {
         lost: OnceLock::new(),
         told_to_end: AtomicBool::new(false),
         closing: AtomicBool::new(false),
+        later: Mutex::default(),
         left: Mutex::new(vec![]),
         progress: Progress::default(),
     };
@@ -183,7 +192,7 @@ impl World {
     }
 
     /// The process that has a device.
-    fn owner(&self, device: usize, devices: usize) -> usize {
+    pub fn owner(&self, device: usize, devices: usize) -> usize {
         device * self.mpi.size / devices.max(1)
     }
 
@@ -283,15 +292,42 @@ impl World {
             return Err(fault);
         }
         let step = self.steps.fetch_add(1, Ordering::Relaxed);
-        let own = Record { what, failed, step, place: self.place.load(Ordering::Relaxed), hash, value };
+        let ready = self.later().as_ref().is_some_and(|l| l.word.get().is_some());
+        let own = Record { what, failed, ready, step, place: self.place.load(Ordering::Relaxed), hash, value };
         let came = self.taken(self.mpi.gather(own.bytes()))?;
         let records: Vec<Record> = came.chunks_exact(Record::BYTES).map(Record::read).collect();
         match judge(&records, self.mpi.rank) {
-            Verdict::Same => Ok(records.iter().map(|r| r.value).collect()),
+            Verdict::Same => {
+                if records.iter().all(|r| r.ready) {
+                    self.words_of_all()?;
+                }
+                Ok(records.iter().map(|r| r.value).collect())
+            }
             Verdict::Failed { tells } => Err(self.end_early(elsewhere(), tells)),
             Verdict::Differ if self.mpi.rank == 0 => Err(self.end_early(self.differ(&records), true)),
             Verdict::Differ => Err(self.end_early(elsewhere(), false)),
         }
+    }
+
+    fn later(&self) -> MutexGuard<'_, Option<Later>> {
+        self.later.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// At the first step at which every process has its word, all get the words of all. Words are of one length, and all
+    /// processes ask for them at the same step.
+    pub fn when_all(&self, word: Arc<OnceLock<Vec<u8>>>, take: Box<dyn FnOnce(Vec<Vec<u8>>) + Send>) {
+        *self.later() = Some(Later { word, take });
+    }
+
+    fn words_of_all(&self) -> Result<(), Fault> {
+        let later = self.later().take();
+        let Some((Later { take, .. }, own)) = later.and_then(|l| l.word.get().cloned().map(|word| (l, word))) else {
+            bug!("a word that was there is gone");
+        };
+        let len = own.len().max(1);
+        let came = self.taken(self.mpi.gather(own))?;
+        take(came.chunks_exact(len).map(<[u8]>::to_vec).collect());
+        Ok(())
     }
 
     fn end_early(&self, fault: Fault, tells: bool) -> Fault {

@@ -20,10 +20,6 @@ impl Cx<'_> {
         let mut given = given.into_iter().flatten();
         let (Some(path), Some(value)) = (given.next(), given.next()) else { return error_at(span) };
         let path = self.stored_arg("io.save", "path", path, &Ty::Str);
-        let value = match self.on_one_device("io.save", value) {
-            Ok(value) => value,
-            Err(d) => return self.fail(d),
-        };
         if path.ty.is_error() || !self.storable("io.save", &value) {
             return error_at(span);
         }
@@ -93,31 +89,52 @@ impl Cx<'_> {
 
     /// Whether a value can be stored; reports the part that cannot.
     fn storable(&mut self, function: &str, value: &TExpr) -> bool {
-        let Some((path, ty)) = not_data(&value.ty) else { return !value.ty.is_error() };
-        let what = if path.is_empty() { "this".to_owned() } else { format!("`{}`", path.join(".")) };
-        let d = Diagnostic::new(Code::E0204, value.span, format!("`{function}` takes data, and {what} is `{ty}`"))
-            .note("tensors, numbers and strings, in structs, tuples, lists and dicts");
+        let what = |path: Vec<String>| if path.is_empty() { "this".into() } else { format!("`{}`", path.join(".")) };
+        let d = if let Some((path, ty)) = leaf(&value.ty, &|ty| !is_data(ty)) {
+            let what = what(path);
+            Diagnostic::new(Code::E0204, value.span, format!("`{function}` takes data, and {what} is `{ty}`"))
+                .note("tensors, numbers and strings, in structs, tuples, lists and dicts")
+        } else if let Some((path, ty)) = leaf(&value.ty, &is_unfinished) {
+            let text = format!("`{function}` takes whole values, and of {} each device has a part only", what(path));
+            Diagnostic::new(Code::E0405, value.span, text)
+                .here(ty.to_string())
+                .help("complete it first: `dist.complete(x)`")
+        } else {
+            return !value.ty.is_error();
+        };
         self.report(d);
         false
     }
 }
 
-/// The first part of a type that is no data, with the steps to it.
-fn not_data(ty: &Ty) -> Option<(Vec<String>, &Ty)> {
+/// The first leaf of a type of which something holds, with the steps to it.
+fn leaf<'t>(ty: &'t Ty, holds: &dyn Fn(&Ty) -> bool) -> Option<(Vec<String>, &'t Ty)> {
     let step = |name: String, ty| {
-        not_data(ty).map(|(mut path, ty)| {
+        leaf(ty, holds).map(|(mut path, ty)| {
             path.insert(0, name);
             (path, ty)
         })
     };
     match ty {
-        Ty::Int(_) | Ty::Float | Ty::Bool | Ty::Str | Ty::None | Ty::Unknown | Ty::Error | Ty::Never => None,
-        Ty::Tensor(_) | Ty::TensorPattern(_) | Ty::AnyTensor => None,
         Ty::List(t) | Ty::Dict(_, t) => step("…".into(), t),
         Ty::Tuple(ts) => ts.iter().enumerate().find_map(|(i, t)| step(i.to_string(), t)),
         Ty::Struct(s) => s.fields.iter().find_map(|(name, t)| step(name.to_string(), t)),
-        Ty::Fn(..) | Ty::FnRef(_) | Ty::DType(_) | Ty::Mesh(_) | Ty::ShardSpec(_) => Some((vec![], ty)),
+        ty => holds(ty).then(|| (vec![], ty)),
     }
+}
+
+fn is_data(ty: &Ty) -> bool {
+    match ty {
+        Ty::Int(_) | Ty::Float | Ty::Bool | Ty::Str | Ty::None | Ty::Unknown | Ty::Error | Ty::Never => true,
+        Ty::Tensor(_) | Ty::TensorPattern(_) | Ty::AnyTensor => true,
+        Ty::List(_) | Ty::Dict(..) | Ty::Tuple(_) | Ty::Struct(_) => true,
+        Ty::Fn(..) | Ty::FnRef(_) | Ty::DType(_) | Ty::Mesh(_) | Ty::ShardSpec(_) => false,
+    }
+}
+
+/// Whether its parts are still to be put together.
+fn is_unfinished(ty: &Ty) -> bool {
+    matches!(ty, Ty::Tensor(t) if t.sharding.unfinished().is_some())
 }
 
 /// The type of another value of the same form: ints are no longer known.

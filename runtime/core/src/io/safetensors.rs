@@ -1,13 +1,14 @@
 //! Hugging Face's safetensors: a JSON header and raw little-endian data.
 
 use super::files;
+use super::replace::{Durability, replace};
 use crate::fault::Fault;
 use crate::tensor::{Buffer, Mapping, Tensor, bytes_of};
 use indexmap::IndexMap;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use tessera_base::DType;
@@ -120,20 +121,36 @@ fn misfit(path: &Path, start: &[u8], len: u64) -> Option<Fault> {
     None
 }
 
-/// Writes the content atomically. Large elements come first and the data begins at a multiple of
-/// 64 bytes, so that every tensor is aligned where the file is mapped.
+/// Writes the content atomically; of several processes the first one does.
 pub fn write(path: &Path, content: &Content) -> Result<(), Fault> {
+    let header = header(content)?;
+    files::write_atomically(path, |out| put(path, content, &header, out))
+}
+
+/// The same in this process, whatever others do: for what each writes for itself.
+pub fn write_here(path: &Path, content: &Content) -> Result<(), Fault> {
+    let header = header(content)?;
+    replace(path, Durability::OnDisk, |e| files::write_fault(path, &e), |out| put(path, content, &header, out))
+}
+
+/// The tensors in the order of the file: large elements come first.
+fn in_order(content: &Content) -> Vec<(&String, &Tensor)> {
     let mut tensors: Vec<(&String, &Tensor)> = content.tensors.iter().collect();
     tensors.sort_by(|a, b| b.1.dtype.bytes().cmp(&a.1.dtype.bytes()).then(a.0.cmp(b.0)));
+    tensors
+}
+
+/// The header, such that the data begins at a multiple of 64 bytes: then every tensor is aligned where the file is mapped.
+fn header(content: &Content) -> Result<String, Fault> {
     let mut header = serde_json::Map::new();
     if !content.texts.is_empty() {
         header.insert("__metadata__".into(), json!(content.texts));
     }
     let mut at = 0;
-    for (name, t) in &tensors {
+    for (name, t) in in_order(content) {
         let end = at + t.byte_len();
         let entry = json!({"dtype": name_in_file(t.dtype), "shape": t.shape, "data_offsets": [at, end]});
-        if name.as_str() == "__metadata__" || header.insert((*name).clone(), entry).is_some() {
+        if name.as_str() == "__metadata__" || header.insert(name.clone(), entry).is_some() {
             return Err(Fault::new(707, format!("a tensor cannot be called `{name}` in a safetensors file")));
         }
         at = end;
@@ -141,12 +158,15 @@ pub fn write(path: &Path, content: &Content) -> Result<(), Fault> {
     let mut header = Value::Object(header).to_string();
     let padded = (8 + header.len()).next_multiple_of(64) - 8;
     header.push_str(&" ".repeat(padded - header.len()));
-    files::write_atomically(path, |out| {
-        let mut put = |bytes: &[u8]| out.write_all(bytes).map_err(|e| files::write_fault(path, &e));
-        put(&(padded as u64).to_le_bytes())?;
-        put(header.as_bytes())?;
-        tensors.iter().try_for_each(|(_, t)| put(t.host()?))
-    })
+    Ok(header)
+}
+
+/// The bytes of the file. Tensors in parts are put together one after the other.
+fn put(path: &Path, content: &Content, header: &str, out: &mut dyn Write) -> Result<(), Fault> {
+    let mut put = |bytes: &[u8]| out.write_all(bytes).map_err(|e| files::write_fault(path, &e));
+    put(&(header.len() as u64).to_le_bytes())?;
+    put(header.as_bytes())?;
+    in_order(content).iter().try_for_each(|(_, t)| put(t.whole()?.host()?))
 }
 
 fn from_file(d: Dtype) -> Option<DType> {

@@ -4,7 +4,8 @@
 //! are tensors of rank 0 (f64, i64, bool), lists of numbers tensors of rank 1, texts and lists of
 //! texts entries beside the tensors; so every bit comes back.
 
-use super::safetensors::{self, Content};
+use super::checkpoint::Checkpoint;
+use super::safetensors::Content;
 use crate::fault::Fault;
 use crate::host_value::{HostKey, HostValue};
 use crate::tensor::Tensor;
@@ -149,7 +150,7 @@ fn text_of(value: &HostValue) -> String {
 /// Reads a file into a value of the form of `like`. Names in the file begin with `prefix`, behind
 /// which the value's own begin; without `extra` everything under the prefix has to be used.
 ///
-/// Every difference is told in one E0715: what is missing with the nearest name, what has
+/// Tensors lie as those of `like`, and only what this process has of them is read. Every difference is told in one E0715: what is missing with the nearest name, what has
 /// another shape or element type, what is in the file only.
 pub fn load(
     types: &TypeTable,
@@ -159,19 +160,19 @@ pub fn load(
     prefix: &str,
     extra: bool,
 ) -> Result<HostValue, Fault> {
-    let content = safetensors::read(path)?;
+    let file = Checkpoint::open(path)?;
     let mut parts = vec![];
     leaves(types, &mut like, ty, "", &mut parts);
-    let mut found = Found { content, wanted: BTreeSet::new(), missing: vec![], differ: vec![] };
-    for (name, _) in &parts {
-        found.wanted.insert(format!("{prefix}{name}"));
-    }
-    for (name, leaf) in parts {
-        found.fill(&format!("{prefix}{name}"), leaf);
+    let mut found = Found { file, wanted: BTreeSet::new(), missing: vec![], differ: vec![] };
+    for (name, leaf) in &mut parts {
+        *name = format!("{prefix}{name}");
+        found.wanted.insert(name.clone());
+        found.compare(name, leaf);
     }
     let unused = if extra { vec![] } else { found.unused(prefix) };
     let count = found.missing.len() + found.differ.len() + unused.len();
     if count == 0 {
+        parts.into_iter().try_for_each(|(name, leaf)| found.fill(&name, leaf))?;
         return Ok(like);
     }
     let mut fault = Fault::new(
@@ -196,51 +197,70 @@ pub fn load(
 }
 
 struct Found {
-    content: Content,
+    file: Checkpoint,
     wanted: BTreeSet<String>,
     missing: Vec<String>,
     differ: Vec<String>,
 }
 
 impl Found {
-    /// Gives a leaf its value from the file, or notes why not.
-    fn fill(&mut self, name: &str, leaf: Leaf) {
+    /// Notes in what the file differs from what a leaf asks for.
+    fn compare(&mut self, name: &str, leaf: &Leaf) {
         match leaf {
-            Leaf::Text(value) => match (self.content.texts.get(name), &*value) {
+            Leaf::Text(value) => match (self.file.texts().get(name), &**value) {
                 (None, _) => self.miss(name, "a text"),
-                (Some(text), HostValue::Str(_)) => *value = HostValue::Str(text.as_str().into()),
-                (Some(text), _) => match serde_json::from_str::<Vec<String>>(text) {
-                    Ok(texts) => {
-                        *value = HostValue::List(texts.iter().map(|t| HostValue::Str(t.as_str().into())).collect())
-                    }
-                    Err(_) => {
-                        self.differ.push(format!("`{name}` is one text in the file, a list of texts is asked for"))
-                    }
-                },
+                (Some(text), HostValue::List(_)) if serde_json::from_str::<Vec<String>>(text).is_err() => {
+                    self.differ.push(format!("`{name}` is one text in the file, a list of texts is asked for"));
+                }
+                _ => {}
             },
             Leaf::Tensor(like) => {
-                let Some(t) = self.content.tensors.get(name) else { return self.miss(name, &type_text(like)) };
-                let same = t.dtype == like.dtype || (like.dtype, t.dtype) == (DType::Tf32, DType::F32);
-                if !same || t.shape != like.shape {
-                    let line = format!("`{name}` is {} in the file, {} is asked for", type_text(t), type_text(like));
-                    return self.differ.push(line);
+                let asked = type_text(like.dtype, &like.shape);
+                let Some((dtype, shape)) = self.file.form(name) else { return self.miss(name, &asked) };
+                let same = dtype == like.dtype || (like.dtype, dtype) == (DType::Tf32, DType::F32);
+                if !same || *shape != like.shape {
+                    let line = format!("`{name}` is {} in the file, {asked} is asked for", type_text(dtype, shape));
+                    self.differ.push(line);
                 }
-                *like = Tensor { dtype: like.dtype, ..t.clone() };
             }
-            Leaf::Numbers(value, dtype) => {
+            Leaf::Numbers(value, of) => {
                 let rank = usize::from(matches!(value, HostValue::List(_)));
-                let form = if rank == 1 { format!("Tensor[any number, {dtype}]") } else { format!("Tensor[{dtype}]") };
-                let Some(t) = self.content.tensors.get(name) else { return self.miss(name, &form) };
-                if (t.dtype, t.rank()) != (dtype, rank) {
-                    return self.differ.push(format!("`{name}` is {} in the file, {form} is asked for", type_text(t)));
+                let asked = if rank == 1 { format!("Tensor[any number, {of}]") } else { format!("Tensor[{of}]") };
+                let Some((dtype, shape)) = self.file.form(name) else { return self.miss(name, &asked) };
+                if (dtype, shape.len()) != (*of, rank) {
+                    let line = format!("`{name}` is {} in the file, {asked} is asked for", type_text(dtype, shape));
+                    self.differ.push(line);
                 }
-                *value = unpacked(t);
             }
         }
     }
 
+    /// Gives a leaf its value from the file, which has one of its form.
+    fn fill(&mut self, name: &str, leaf: Leaf) -> Result<(), Fault> {
+        match leaf {
+            Leaf::Text(value) => {
+                let text = self.file.texts().get(name).map_or("", String::as_str);
+                *value = match value {
+                    HostValue::List(_) => {
+                        let texts: Vec<String> = serde_json::from_str(text).unwrap_or_default();
+                        HostValue::List(texts.iter().map(|t| HostValue::Str(t.as_str().into())).collect())
+                    }
+                    _ => HostValue::Str(text.into()),
+                };
+            }
+            // A plan knows shapes alone.
+            Leaf::Tensor(like) if like.has_no_elements() => {}
+            Leaf::Tensor(like) => {
+                let t = self.file.tensor(name, like.parts.as_deref())?;
+                *like = Tensor { dtype: like.dtype, ..t };
+            }
+            Leaf::Numbers(value, _) => *value = unpacked(&self.file.tensor(name, None)?),
+        }
+        Ok(())
+    }
+
     fn miss(&mut self, name: &str, form: &str) {
-        let free = self.content.tensors.keys().chain(self.content.texts.keys()).map(String::as_str);
+        let free = self.file.names().chain(self.file.texts().keys()).map(String::as_str);
         let near = nearest(name, free.filter(|n| !self.wanted.contains(*n)));
         let near = near.map_or_else(String::new, |n| format!("; the file has `{n}`"));
         self.missing.push(format!("`{name}` is missing ({form}){near}"));
@@ -249,12 +269,13 @@ impl Found {
     /// What the file has under the prefix and no one asked for. Texts that other programs leave
     /// (`format`) are no content.
     fn unused(&self, prefix: &str) -> Vec<String> {
-        let own = self.content.tensors.iter().filter(|(n, _)| n.starts_with(prefix) && !self.wanted.contains(*n));
-        own.map(|(n, t)| format!("`{n}` ({}) is in the file only", type_text(t))).collect()
+        let own = self.file.names().filter(|n| n.starts_with(prefix) && !self.wanted.contains(*n));
+        let form = |n: &String| self.file.form(n).map_or_else(String::new, |(d, shape)| type_text(d, shape));
+        own.map(|n| format!("`{n}` ({}) is in the file only", form(n))).collect()
     }
 }
 
-fn type_text(t: &Tensor) -> String {
-    let parts: Vec<String> = t.shape.iter().map(u64::to_string).chain([t.dtype.to_string()]).collect();
+fn type_text(dtype: DType, shape: &[u64]) -> String {
+    let parts: Vec<String> = shape.iter().map(u64::to_string).chain([dtype.to_string()]).collect();
     format!("Tensor[{}]", parts.join(", "))
 }

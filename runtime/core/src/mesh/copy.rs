@@ -10,7 +10,7 @@ const STREAM_MIN: usize = 4 << 20;
 const AHEAD: usize = 4096;
 
 /// Copies a box of one array into a box of the same size of another.
-pub(super) fn copy(
+pub fn copy(
     from: &[u8],
     (from_shape, a): (&[u64], &Box),
     to: &mut [u8],

@@ -40,6 +40,8 @@ impl What {
 pub struct Record {
     pub what: What,
     pub failed: bool,
+    /// Whether it has its word for all ([`super::World::when_all`]).
+    pub ready: bool,
     /// The number of the step.
     pub step: u32,
     /// The number of the span where the program is.
@@ -54,7 +56,7 @@ impl Record {
     pub const BYTES: usize = 32;
 
     pub fn bytes(&self) -> Vec<u8> {
-        let words = [self.what as u32, u32::from(self.failed), self.step, self.place];
+        let words = [self.what as u32, u32::from(self.failed) | u32::from(self.ready) << 1, self.step, self.place];
         let words = words.iter().flat_map(|w| w.to_le_bytes());
         words.chain(self.hash.to_le_bytes()).chain(self.value.to_le_bytes()).collect()
     }
@@ -63,7 +65,7 @@ impl Record {
         let word = |at: usize| bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u32::from_le_bytes(*b));
         let long = |at: usize| bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b));
         let what = What::ALL.into_iter().find(|w| *w as u32 == word(0)).unwrap_or(What::Test);
-        Record { what, failed: word(4) != 0, step: word(8), place: word(12), hash: long(16), value: long(24) }
+        Record { what, failed: word(4) & 1 != 0, ready: word(4) & 2 != 0, step: word(8), place: word(12), hash: long(16), value: long(24) }
     }
 }
 
@@ -95,7 +97,7 @@ pub fn judge(records: &[Record], rank: usize) -> Verdict {
 mod tests {
     use super::*;
 
-    const ONE: Record = Record { what: What::Call, failed: false, step: 3, place: 4, hash: 5, value: 6 };
+    const ONE: Record = Record { what: What::Call, failed: false, ready: true, step: 3, place: 4, hash: 5, value: 6 };
 
     #[test]
     fn records_come_back() {

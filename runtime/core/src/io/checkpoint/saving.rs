@@ -1,0 +1,183 @@
+//! Checkpoints that are written while the program goes on.
+//!
+//! A save keeps the tensors that it is given, which costs no copy: a value that others hold is not changed in place. A
+//! thread writes them. The program waits for it before its next save, before anything else that has to do with files, and
+//! at its end; then a failure is told, at the place of the save. At most one save is on its way.
+//!
+//! Of several processes each writes its part; at the first step after all are done the first one is told so, and puts the
+//! file of the checkpoint in its place.
+
+use super::manifest::Manifest;
+use super::{PARTS, part, sums};
+use crate::dry_run;
+use crate::fault::Fault;
+use crate::io::safetensors::{self, Content};
+use crate::io::{replace, sandbox};
+use crate::tensor::bytes_of;
+use crate::world::step::What;
+use crate::world::{self, World};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+
+/// Smaller values are written before the program goes on: a thread would not pay.
+const BACKGROUND_BYTES_MIN: u64 = 1 << 20;
+
+type Job = JoinHandle<Result<(), Fault>>;
+
+/// In the first of several processes: what follows when all parts are there.
+type Commit = Arc<Mutex<Option<Result<Job, Fault>>>>;
+
+/// A save that is on its way.
+struct Saving {
+    /// Where the program asked for it.
+    span: u32,
+    job: Job,
+    commit: Commit,
+}
+
+static SAVING: Mutex<Option<Saving>> = Mutex::new(None);
+
+fn taken() -> Option<Saving> {
+    SAVING.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// Saves a value's content.
+///
+/// # Errors
+/// Those of a save before it; E0706 where this one is done at once.
+pub fn save(path: &Path, content: Content, span: u32) -> Result<(), Fault> {
+    finish()?;
+    if dry_run::is_on() {
+        return Ok(());
+    }
+    let size = |t: &crate::tensor::Tensor| bytes_of(t.dtype, &t.shape).unwrap_or(u64::MAX);
+    let bytes = content.tensors.values().map(size).fold(0, u64::saturating_add);
+    let parted = content.tensors.values().any(|t| t.parts.is_some());
+    if sandbox::is_on() || replace::is_stream(path) {
+        return safetensors::write(path, &gathered(content)?);
+    }
+    let saving = match world::world() {
+        Some(w) if parted => in_parts(w, path, content, span)?,
+        Some(w) => {
+            // Every process has all of it.
+            let name = path.to_string_lossy();
+            w.agree(What::Write, world::hash(&[name.as_bytes()]), false, 0)?;
+            let first = (w.rank() == 0).then_some(content);
+            alone(path, first, span)?
+        }
+        None => alone(path, Some(content), span)?,
+    };
+    *SAVING.lock().unwrap_or_else(PoisonError::into_inner) = Some(saving);
+    if bytes < BACKGROUND_BYTES_MIN { finish() } else { Ok(()) }
+}
+
+/// The content with all tensors on one device.
+fn gathered(mut content: Content) -> Result<Content, Fault> {
+    content.tensors.values_mut().try_for_each(|t| t.whole().map(|whole| *t = whole))?;
+    Ok(content)
+}
+
+fn start(job: impl FnOnce() -> Result<(), Fault> + Send + 'static) -> Result<Job, Fault> {
+    let made = std::thread::Builder::new().name("checkpoint".into()).spawn(job);
+    made.map_err(|e| Fault::new(710, format!("a thread that writes a checkpoint cannot be had: {e}")))
+}
+
+/// Writes one file, with all that this process has.
+fn alone(path: &Path, content: Option<Content>, span: u32) -> Result<Saving, Fault> {
+    let path = path.to_owned();
+    let write = move || match content {
+        Some(content) => whole_file(&path, content, &[]),
+        None => Ok(()),
+    };
+    Ok(Saving { span, job: start(write)?, commit: Arc::default() })
+}
+
+/// Puts the file of a checkpoint in its place; parts that it does not name go.
+fn whole_file(path: &Path, mut content: Content, named: &[String]) -> Result<(), Fault> {
+    sums::add(&mut content)?;
+    safetensors::write_here(path, &content)?;
+    part::clear(path, named);
+    Ok(())
+}
+
+/// Writes what this process has of a checkpoint of several, and prepares the rest.
+fn in_parts(w: &'static World, path: &Path, mut content: Content, span: u32) -> Result<Saving, Fault> {
+    let parted: Vec<_> = content.tensors.iter().filter(|(_, t)| t.parts.is_some()).collect();
+    let manifest = Manifest::share_out(parted.iter().copied(), w.size(), |d, count| w.owner(d, count));
+    let text = serde_json::to_string(&manifest).map_err(|e| Fault::new(706, e.to_string()))?;
+    w.agree(What::Write, world::hash(&[path.to_string_lossy().as_bytes(), text.as_bytes()]), false, 0)?;
+    let mut mine = Content::default();
+    for (name, t) in parted {
+        let blocks = manifest.tensors.get(name).map_or(&[][..], |t| &t.blocks);
+        for block in blocks.iter().filter(|b| b.file == w.rank()) {
+            if let Some(held) = t.block_here(&block.place()) {
+                mine.tensors.insert(block.name(name), held);
+            }
+        }
+    }
+    content.tensors.retain(|_, t| t.parts.is_none());
+    let written: Arc<OnceLock<Vec<u8>>> = Arc::default();
+    let commit = Commit::default();
+    let job = {
+        let (path, written, rank, size) = (path.to_owned(), written.clone(), w.rank(), w.size());
+        start(move || {
+            let hash = part::write(&path, rank, size, mine)?;
+            let _ = written.set(hash.into_bytes());
+            Ok(())
+        })?
+    };
+    let first = (w.rank() == 0).then_some(content);
+    let (path, slot) = (path.to_owned(), commit.clone());
+    w.when_all(written, std::boxed::Box::new(move |hashes| {
+        if let Some(content) = first {
+            let job = start(move || together(&path, content, manifest, &hashes));
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(job);
+        }
+    }));
+    Ok(Saving { span, job, commit })
+}
+
+/// All parts are on the disk: the file of the checkpoint names them and takes its place.
+fn together(path: &PathBuf, mut content: Content, mut manifest: Manifest, hashes: &[Vec<u8>]) -> Result<(), Fault> {
+    let name = |(rank, hash): (usize, &Vec<u8>)| part::name(rank, hashes.len(), &String::from_utf8_lossy(hash));
+    manifest.files = hashes.iter().enumerate().map(name).collect();
+    let text = serde_json::to_string(&manifest).map_err(|e| Fault::new(706, e.to_string()))?;
+    content.texts.insert(PARTS.into(), text);
+    whole_file(path, content, &manifest.files)
+}
+
+fn joined(job: Job) -> Result<(), Fault> {
+    job.join().unwrap_or_else(|_| Err(Fault::new(999, "the thread that writes a checkpoint ended early")))
+}
+
+fn placed(commit: &Commit) -> Result<(), Fault> {
+    match commit.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        Some(job) => joined(job?),
+        None => Ok(()),
+    }
+}
+
+/// Waits until what was saved is on the disk. All processes of a run come here at the same step.
+///
+/// # Errors
+/// Why it could not be written, with the place of the save.
+pub fn finish() -> Result<(), Fault> {
+    let Some(Saving { span, job, commit }) = taken() else { return Ok(()) };
+    let at = |outcome: Result<(), Fault>| outcome.map_err(|fault| fault.at(span));
+    let written = at(joined(job));
+    let Some(w) = world::world() else { return written };
+    let told = w.agree(What::Write, world::hash(&[b"saved"]), written.is_err(), 0);
+    written.and(told.map(|_| ()))?;
+    let placed = at(placed(&commit));
+    let told = w.agree(What::Write, world::hash(&[b"placed"]), placed.is_err(), 0);
+    placed.and(told.map(|_| ()))
+}
+
+/// The same at the end of a program that failed: its processes do not come to the same steps any more, so nothing is
+/// agreed.
+pub fn leave() {
+    let Some(Saving { job, commit, .. }) = taken() else { return };
+    let _ = joined(job);
+    let _ = placed(&commit);
+}
