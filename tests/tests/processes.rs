@@ -48,7 +48,7 @@ fn compare(complaints: &mut Vec<String>, name: &str, source: &str, counts: &[usi
 #[test]
 fn programs_on_meshes_print_the_same_in_any_number_of_processes() {
     let mut complaints = vec![];
-    let golden = ["mesh", "mesh-programs", "mesh-along", "mesh-stages", "per-device"]
+    let golden = ["mesh", "mesh-checkpoints", "mesh-programs", "mesh-along", "mesh-stages", "per-device"]
         .map(|name| format!("tests/golden/run/{name}.md"));
     for file in golden.into_iter().chain(["docs/meshes.md".to_owned()]) {
         let text = std::fs::read_to_string(root().join(&file)).unwrap_or_default();

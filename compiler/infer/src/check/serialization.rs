@@ -89,15 +89,19 @@ impl Cx<'_> {
 
     /// Whether a value can be stored; reports the part that cannot.
     fn storable(&mut self, function: &str, value: &TExpr) -> bool {
-        let what = |path: Vec<String>| if path.is_empty() { "this".into() } else { format!("`{}`", path.join(".")) };
+        let what = |path: Vec<String>| match &path[..] {
+            [] => "this".to_owned(),
+            [.., last] if last == ELEMENT => "an element".to_owned(),
+            path => format!("`{}`", path.join(".")),
+        };
         let d = if let Some((path, ty)) = leaf(&value.ty, &|ty| !is_data(ty)) {
             let what = what(path);
             Diagnostic::new(Code::E0204, value.span, format!("`{function}` takes data, and {what} is `{ty}`"))
                 .note("tensors, numbers and strings, in structs, tuples, lists and dicts")
         } else if let Some((path, ty)) = leaf(&value.ty, &is_unfinished) {
-            let text = format!("`{function}` takes whole values, and of {} each device has a part only", what(path));
+            let text = format!("`{function}` takes whole values, and {} is `{ty}`", what(path));
             Diagnostic::new(Code::E0405, value.span, text)
-                .here(ty.to_string())
+                .note("each device has a part of it only, which is still to be put together with the others")
                 .help("complete it first: `dist.complete(x)`")
         } else {
             return !value.ty.is_error();
@@ -106,6 +110,9 @@ impl Cx<'_> {
         false
     }
 }
+
+/// The step to the elements of a list or a dict.
+const ELEMENT: &str = "…";
 
 /// The first leaf of a type of which something holds, with the steps to it.
 fn leaf<'t>(ty: &'t Ty, holds: &dyn Fn(&Ty) -> bool) -> Option<(Vec<String>, &'t Ty)> {
@@ -116,7 +123,7 @@ fn leaf<'t>(ty: &'t Ty, holds: &dyn Fn(&Ty) -> bool) -> Option<(Vec<String>, &'t
         })
     };
     match ty {
-        Ty::List(t) | Ty::Dict(_, t) => step("…".into(), t),
+        Ty::List(t) | Ty::Dict(_, t) => step(ELEMENT.into(), t),
         Ty::Tuple(ts) => ts.iter().enumerate().find_map(|(i, t)| step(i.to_string(), t)),
         Ty::Struct(s) => s.fields.iter().find_map(|(name, t)| step(name.to_string(), t)),
         ty => holds(ty).then(|| (vec![], ty)),

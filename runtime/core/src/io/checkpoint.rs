@@ -183,13 +183,19 @@ impl Checkpoint {
             return Ok(());
         }
         if sums.get(name) != Some(&sums::of_tensor(t)?) {
-            return Err(self.damaged(name));
+            let part = file.and_then(|file| self.manifest.files.get(file));
+            let path = part.map_or(self.path.clone(), |name| part::folder(&self.path).join(name));
+            return Err(damaged(&path, name));
         }
         self.checked.insert(key);
         Ok(())
     }
 
     fn damaged(&self, name: &str) -> Fault {
-        Fault::new(707, format!("`{}` is damaged: `{name}` is not as it was written", self.path.display()))
+        damaged(&self.path, name)
     }
+}
+
+fn damaged(path: &Path, name: &str) -> Fault {
+    Fault::new(707, format!("`{}` is damaged: `{name}` is not as it was written", path.display()))
 }

@@ -73,6 +73,20 @@ pub fn replace<E>(
     buffered(&stream.map_err(&told)?, &told, write)
 }
 
+/// Whether a file can be written at a path, as far as that is known before.
+pub fn try_at(path: &Path) -> io::Result<()> {
+    match destination(path)? {
+        Destination::Regular(path, Some(_)) => open(&path).and_then(|_| try_new(folder(&path))),
+        Destination::Regular(path, None) => try_new(folder(&path)),
+        Destination::Stream(_) | Destination::Open(_) => Ok(()),
+    }
+}
+
+/// Whether a new file can be made in a folder.
+pub fn try_new(dir: &Path) -> io::Result<()> {
+    Fresh::in_folder(dir).map(drop)
+}
+
 fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).open(path)
 }

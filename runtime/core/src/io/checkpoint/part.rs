@@ -32,28 +32,38 @@ fn hash_in(name: &str) -> Option<&str> {
     (number(rank) && of == Some("of") && number(size) && hex).then_some(hash)
 }
 
+/// Makes the folder of parts, where there is none.
+pub fn prepare(path: &Path) -> Result<(), Fault> {
+    let folder = folder(path);
+    let made = std::fs::create_dir_all(&folder);
+    made.and_then(|()| replace::try_new(&folder)).map_err(|e| files::write_fault(&folder, &e))
+}
+
 /// Writes what a process has of a checkpoint; the hash for its name.
 pub fn write(path: &Path, rank: usize, size: usize, mut content: Content) -> Result<String, Fault> {
     let hash = sums::add(&mut content)?;
-    let folder = folder(path);
-    std::fs::create_dir_all(&folder).map_err(|e| files::write_fault(&folder, &e))?;
-    safetensors::write_here(&folder.join(name(rank, size, &hash)), &content)?;
+    safetensors::write_here(&folder(path).join(name(rank, size, &hash)), &content)?;
     Ok(hash)
 }
 
-/// Reads a file of parts: its name has to be that of its content.
+/// Reads a file of parts. Its name has to be that of its content.
 pub fn read(path: &Path, name: &str) -> Result<Content, Fault> {
     let bad = |why: String| Fault::new(707, why).note(format!("`{}` cannot be used without it", path.display()));
     let Some(hash) = hash_in(name) else { return Err(bad(format!("`{name}` is no part of a checkpoint"))) };
     let file = folder(path).join(name);
     if !file.exists() {
         let text = format!("`{}`, a part of the checkpoint, is not there", file.display());
-        return Err(bad(text).note("a checkpoint of several processes is a file and the folder of its parts: all of them have to be moved"));
+        return Err(bad(text).note(
+            "a checkpoint of several processes is a file and the folder of its parts: all of them have to be moved",
+        ));
     }
     let content = safetensors::read(&file)?;
     match sums::hash(&content) {
         Some(found) if found == hash => Ok(content),
-        _ => Err(bad(format!("`{}` does not hold what its name says: it was changed, or is of another run", file.display()))),
+        _ => Err(bad(format!(
+            "`{}` does not hold what its name says: it was changed, or is of another run",
+            file.display()
+        ))),
     }
 }
 

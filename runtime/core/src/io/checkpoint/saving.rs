@@ -12,7 +12,7 @@ use super::{PARTS, part, sums};
 use crate::dry_run;
 use crate::fault::Fault;
 use crate::io::safetensors::{self, Content};
-use crate::io::{replace, sandbox};
+use crate::io::{files, replace, sandbox};
 use crate::tensor::bytes_of;
 use crate::world::step::What;
 use crate::world::{self, World};
@@ -57,16 +57,23 @@ pub fn save(path: &Path, content: Content, span: u32) -> Result<(), Fault> {
     if sandbox::is_on() || replace::is_stream(path) {
         return safetensors::write(path, &gathered(content)?);
     }
+    let ready = || replace::try_at(path).map_err(|e| files::write_fault(path, &e));
     let saving = match world::world() {
-        Some(w) if parted => in_parts(w, path, content, span)?,
+        Some(w) if parted => {
+            let ready = if w.rank() == 0 { ready() } else { Ok(()) };
+            in_parts(w, path, content, ready.and_then(|()| part::prepare(path)), span)?
+        }
         Some(w) => {
             // Every process has all of it.
             let name = path.to_string_lossy();
-            w.agree(What::Write, world::hash(&[name.as_bytes()]), false, 0)?;
+            w.once(&name, ready)?;
             let first = (w.rank() == 0).then_some(content);
             alone(path, first, span)?
         }
-        None => alone(path, Some(content), span)?,
+        None => {
+            ready()?;
+            alone(path, Some(content), span)?
+        }
     };
     *SAVING.lock().unwrap_or_else(PoisonError::into_inner) = Some(saving);
     if bytes < BACKGROUND_BYTES_MIN { finish() } else { Ok(()) }
@@ -102,11 +109,19 @@ fn whole_file(path: &Path, mut content: Content, named: &[String]) -> Result<(),
 }
 
 /// Writes what this process has of a checkpoint of several, and prepares the rest.
-fn in_parts(w: &'static World, path: &Path, mut content: Content, span: u32) -> Result<Saving, Fault> {
+fn in_parts(
+    w: &'static World,
+    path: &Path,
+    mut content: Content,
+    ready: Result<(), Fault>,
+    span: u32,
+) -> Result<Saving, Fault> {
     let parted: Vec<_> = content.tensors.iter().filter(|(_, t)| t.parts.is_some()).collect();
     let manifest = Manifest::share_out(parted.iter().copied(), w.size(), |d, count| w.owner(d, count));
     let text = serde_json::to_string(&manifest).map_err(|e| Fault::new(706, e.to_string()))?;
-    w.agree(What::Write, world::hash(&[path.to_string_lossy().as_bytes(), text.as_bytes()]), false, 0)?;
+    let what = world::hash(&[path.to_string_lossy().as_bytes(), text.as_bytes()]);
+    let told = w.agree(What::Write, what, ready.is_err(), 0);
+    ready.and(told.map(|_| ()))?;
     let mut mine = Content::default();
     for (name, t) in parted {
         let blocks = manifest.tensors.get(name).map_or(&[][..], |t| &t.blocks);
@@ -129,12 +144,15 @@ fn in_parts(w: &'static World, path: &Path, mut content: Content, span: u32) -> 
     };
     let first = (w.rank() == 0).then_some(content);
     let (path, slot) = (path.to_owned(), commit.clone());
-    w.when_all(written, std::boxed::Box::new(move |hashes| {
-        if let Some(content) = first {
-            let job = start(move || together(&path, content, manifest, &hashes));
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(job);
-        }
-    }));
+    w.when_all(
+        written,
+        std::boxed::Box::new(move |hashes| {
+            if let Some(content) = first {
+                let job = start(move || together(&path, content, manifest, &hashes));
+                *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(job);
+            }
+        }),
+    );
     Ok(Saving { span, job, commit })
 }
 

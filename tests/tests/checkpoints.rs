@@ -1,0 +1,224 @@
+//! Checkpoints of values on a mesh that several processes write: whoever reads one gets the value or is told what is
+//! wrong with it, and a run that is killed at any moment ends with the bits of one that was not.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use tessera_tests::program::{Ran, binary, mpirun, root, run_command, run_in};
+
+const SAVE: &str = r#"
+mesh = dist.Mesh(axes=["tp"], devices=range(4))
+row = dist.ShardSpec(partition=("row",), mesh_axes=("tp",))
+x = dist.shard(random.normal(random.key(int(sys.args[0])), (64, 32)), row, mesh=mesh)
+io.save("x.ckpt", {"x": x, "y": x + 1.0, "z": op.arange(3)})
+"#;
+
+const LOAD: &str = r#"
+mesh = dist.Mesh(axes=["tp"], devices=range(3))
+z = dist.tensor((64, 32), layout=dist.ShardSpec(partition=("col",), mesh_axes=("tp",)), mesh=mesh)
+y = io.load("x.ckpt", like={"x": z, "y": z}, extra=True)
+print(float(y["x"].sum()), float(y["y"].max()))
+"#;
+
+fn temp() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn write(path: &Path, bytes: &[u8]) {
+    std::fs::write(path, bytes).unwrap_or_else(|e| panic!("{e}"));
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+fn run(dir: &Path, processes: usize, args: &[&str]) -> Option<Ran> {
+    let mut command = mpirun(dir)?;
+    command.args(["-n", &processes.to_string()]).arg(binary()).args(args);
+    Some(run_command(&mut command, "").unwrap_or_else(|e| panic!("{e}")))
+}
+
+fn alone(dir: &Path, args: &[&str]) -> Ran {
+    run_in(dir, args, "").unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// The files of parts, in order.
+fn parts(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir.join("x.ckpt.parts")).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|e| e.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// A folder with a checkpoint of two processes, and what a program reads in it.
+fn saved() -> Option<(tempfile::TempDir, String)> {
+    let dir = temp();
+    write(&dir.path().join("save.tsr"), SAVE.as_bytes());
+    write(&dir.path().join("load.tsr"), LOAD.as_bytes());
+    let ran = run(dir.path(), 2, &["run", "save.tsr", "--", "1"])?;
+    assert_eq!((ran.code, parts(dir.path()).len()), (0, 2), "{}", ran.err);
+    let ran = alone(dir.path(), &["run", "load.tsr"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    Some((dir, ran.out))
+}
+
+#[test]
+fn a_damaged_checkpoint_is_refused_and_says_what_is_wrong() {
+    let Some((dir, _)) = saved() else { return };
+    let main = dir.path().join("x.ckpt");
+    let [first, second] = &parts(dir.path())[..] else { panic!("two parts") };
+    let (whole, one, two) = (read(&main), read(first), read(second));
+    let refused = |what: &str, words: &str| {
+        for ran in [Some(alone(dir.path(), &["run", "load.tsr"])), run(dir.path(), 3, &["run", "load.tsr"])] {
+            let Some(ran) = ran else { continue };
+            let told = ran.code == 1 && ran.err.matches("error[E0707]").count() == 1 && ran.err.contains(words);
+            assert!(told && ran.out.is_empty(), "{what}: {}{}", ran.out, ran.err);
+        }
+    };
+    let _ = std::fs::remove_file(second);
+    refused("a part is missing", "is not there");
+    write(second, &two[..two.len() / 2]);
+    refused("a part is cut off", "the file has");
+    write(second, &one);
+    refused("a part is another one", "was changed, or is of another run");
+    let mut changed = two.clone();
+    let at = changed.len() - 100;
+    changed[at] ^= 1;
+    write(second, &changed);
+    refused("a bit of a part is another", "is not as it was written");
+    write(second, &two);
+    let mut changed = whole.clone();
+    let at = changed.windows(6).position(|w| w == b"[32,0]").unwrap_or_else(|| panic!("no block starts at row 32"));
+    changed[at + 1] = b'1';
+    write(&main, &changed);
+    refused("the list of parts is another", "its header is not as it was written");
+    let mut changed = whole.clone();
+    let last = changed.len() - 1;
+    changed[last] ^= 1;
+    write(&main, &changed);
+    // What is wrong with a tensor that nobody asks for is nobody's business.
+    assert_eq!(alone(dir.path(), &["run", "load.tsr"]).code, 0);
+}
+
+/// Whatever a byte of a checkpoint becomes: the value or a message, and no other value.
+#[test]
+fn any_changed_byte_gives_the_value_or_a_message() {
+    let Some((dir, wanted)) = saved() else { return };
+    let all: Vec<PathBuf> = std::iter::once(dir.path().join("x.ckpt")).chain(parts(dir.path())).collect();
+    for path in all {
+        let bytes = read(&path);
+        // Headers are short and matter most.
+        let places = (0..bytes.len().min(900)).step_by(61).chain((900..bytes.len()).step_by(1501));
+        for at in places {
+            let mut changed = bytes.clone();
+            changed[at] ^= 0x15;
+            write(&path, &changed);
+            let ran = alone(dir.path(), &["run", "load.tsr"]);
+            let fine = match ran.code {
+                0 => ran.out == wanted,
+                code => code == 1 && ran.err.contains("error[E07"),
+            };
+            assert!(fine, "byte {at} of {}: {}{}", path.display(), ran.out, ran.err);
+        }
+        write(&path, &bytes);
+    }
+}
+
+#[test]
+fn a_new_checkpoint_takes_the_place_of_the_old_one_with_all_its_parts() {
+    let Some((dir, first)) = saved() else { return };
+    let saves = |processes: usize, seed: &str| run(dir.path(), processes, &["run", "save.tsr", "--", seed]);
+    let loads = || alone(dir.path(), &["run", "load.tsr"]).out;
+    let Some(ran) = saves(3, "2") else { return };
+    assert_eq!((ran.code, parts(dir.path()).len()), (0, 3), "{}", ran.err);
+    let second = loads();
+    assert_ne!(first, second);
+    // What cannot be written leaves what was there.
+    let folder = dir.path().join("x.ckpt.parts");
+    let aside = dir.path().join("aside");
+    std::fs::rename(&folder, &aside).and_then(|()| std::fs::write(&folder, "")).unwrap_or_else(|e| panic!("{e}"));
+    let ran = saves(2, "1");
+    assert!(ran.is_some_and(|r| r.code == 1 && r.err.matches("error[E0706]").count() == 1));
+    std::fs::remove_file(&folder).and_then(|()| std::fs::rename(&aside, &folder)).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(loads(), second);
+    // One process writes one file, and files of others stay.
+    write(&folder.join("notes.txt"), b"mine");
+    let ran = alone(dir.path(), &["run", "save.tsr", "--", "1"]);
+    assert_eq!((ran.code, loads()), (0, first));
+    assert_eq!(parts(dir.path()), [folder.join("notes.txt")]);
+}
+
+/// The bytes of a checkpoint of `examples/gpt_resume.tsr` as one process writes it.
+fn as_one_file(dir: &Path, processes: usize) -> Vec<u8> {
+    let all = "io.write_safetensors(\"all.safetensors\", io.read_safetensors(\"run.ckpt\"))\n";
+    write(&dir.join("all.tsr"), all.as_bytes());
+    let ran = alone(dir, &["run", "all.tsr"]);
+    assert_eq!(ran.code, 0, "{processes}: {}", ran.err);
+    read(&dir.join("all.safetensors"))
+}
+
+#[test]
+fn a_run_that_is_killed_goes_on_and_ends_with_the_bits_of_one_that_was_not() {
+    const KILLS: u32 = 6;
+    let example = root().join("examples/gpt_resume.tsr").to_string_lossy().into_owned();
+    let args = ["run", &example, "--", "--steps", "12", "--every", "1", "--width", "64", "--out", "run.ckpt"];
+    let dir = temp();
+    let start = Instant::now();
+    let ran = alone(dir.path(), &args);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let took = start.elapsed();
+    let wanted = as_one_file(dir.path(), 1);
+    let dir = temp();
+    for kill in 0..KILLS {
+        // Alone, in two and in three processes; moments all over the run.
+        let processes = 1 + kill as usize % 3;
+        let mut command = match processes {
+            1 => std::process::Command::new(binary()),
+            n => {
+                let Some(mut command) = mpirun(dir.path()) else { continue };
+                command.args(["-n", &n.to_string()]).arg(binary());
+                command
+            }
+        };
+        command.args(args).current_dir(dir.path()).env("TESSERA_MACHINE", "reference");
+        command.env("TESSERA_CACHE", std::env::temp_dir().join("tessera-test-cache"));
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut child = child.unwrap_or_else(|e| panic!("{e}"));
+        std::thread::sleep(took.mul_f64(0.25 + 0.15 * f64::from(kill)) + Duration::from_millis(u64::from(kill) * 7));
+        // `mpirun` ends the others when one is gone; without it there is one.
+        let _ = child.kill();
+        let _ = child.wait();
+        end_all(dir.path());
+    }
+    for processes in [2, 1] {
+        let Some(ran) = run(dir.path(), processes, &args) else { continue };
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(as_one_file(dir.path(), processes) == wanted, "{processes}: other bits");
+    }
+}
+
+/// Kills what still runs the program in a folder.
+fn end_all(dir: &Path) {
+    let dir = dir.canonicalize().unwrap_or_else(|e| panic!("{e}"));
+    let there = || {
+        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let numbers = processes.filter_map(|p| p.file_name().to_str()?.parse::<u32>().ok());
+        let ours = |p: &u32| {
+            let link = |what: &str| std::fs::read_link(format!("/proc/{p}/{what}")).ok();
+            link("cwd").is_some_and(|d| d == dir)
+                && link("exe").is_some_and(|e| Some(e) == binary().canonicalize().ok())
+        };
+        numbers.filter(ours).collect::<Vec<_>>()
+    };
+    let start = Instant::now();
+    loop {
+        let left = there();
+        if left.is_empty() || start.elapsed() > Duration::from_secs(10) {
+            return;
+        }
+        for number in left {
+            let _ = std::process::Command::new("kill").args(["-KILL", &number.to_string()]).status();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
