@@ -18,7 +18,7 @@ use crate::native_kernels::{Source, gather, native_kernel};
 use crate::target::{self, Target};
 use crate::tune::records::Records;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ use tessera_ir::prim::{row, written_base};
 use tessera_ir::reference::{self, ArrayRef, EvalError, Summation};
 use tessera_ir::schedule::{Machine, Schedule};
 use tessera_ir::tile;
-use tessera_ops::prim::Prim;
+use tessera_ops::prim::{Prim, Scalar};
 use tessera_runtime::block_quant;
 use tessera_runtime::device::Device;
 use tessera_runtime::fault::Fault;
@@ -310,6 +310,11 @@ impl Backend {
 
     /// The same; steps that are no kernels take the threads of `pool`.
     pub fn plan_on(&self, graph: &Graph, pool: &Arc<Pool>) -> Result<Plan, BackendError> {
+        self.plan_with(graph, pool, &zeros(graph))
+    }
+
+    /// The same; of some outputs that are zero nothing is written.
+    fn plan_with(&self, graph: &Graph, pool: &Arc<Pool>, zeros: &BTreeSet<NodeId>) -> Result<Plan, BackendError> {
         let mut planned = self.grouped(graph, Some(&Known::default()));
         self.tune(graph, &mut planned);
         let partition = Partition { groups: planned.iter().map(|p| p.group.clone()).collect() };
@@ -323,6 +328,9 @@ impl Backend {
             .filter_map(|n| if let Prim::Literal(b) = &n.prim { Some(b.clone()) } else { None })
             .collect();
         plan.outputs = outputs(graph, &partition, &memory);
+        for (output, id) in plan.outputs.iter_mut().zip(&graph.outputs) {
+            output.zeros = zeros.contains(id);
+        }
         let kernels = planned.iter().flat_map(|p| p.lowered.iter().flat_map(|l| &l.steps)).map(|s| &s.kernel);
         let mut code = self.machine_code(&kernels.collect::<Vec<_>>())?.into_iter();
         // What is on its way is read where it lies, which the host does.
@@ -330,6 +338,10 @@ impl Backend {
         for (p, begin) in planned.iter().zip(starts(graph, &partition)) {
             let begin = begin.iter().filter(|_| ahead).filter_map(|&i| planned.get(i));
             plan.steps.extend(begin.filter_map(|e| exchanges::started(graph, &e.group, &memory)));
+            if matches!(p.group.roots[..], [root] if zeros.contains(&root)) {
+                (0..p.lowered.iter().map(|l| l.steps.len()).sum()).for_each(|_| drop(code.next()));
+                continue;
+            }
             self.group(graph, p, &memory, pool, &mut code, &mut plan)?;
         }
         for (i, &id) in graph.outputs.iter().enumerate() {
@@ -450,6 +462,20 @@ impl Backend {
     }
 }
 
+/// Outputs that are zero, and that nothing in the graph reads.
+fn zeros(graph: &Graph) -> BTreeSet<NodeId> {
+    let read: BTreeSet<NodeId> = graph.nodes.iter().flat_map(|n| n.operands.iter().copied()).collect();
+    let once = |id: &NodeId| graph.outputs.iter().filter(|o| *o == id).count() == 1;
+    // A negative zero has other bits.
+    let zero = |id: &NodeId| match graph.node(*id).prim {
+        Prim::Full { value: Scalar::I(n) } => n == 0,
+        Prim::Full { value: Scalar::F(x) } => x.to_bits() == 0,
+        _ => false,
+    };
+    let outputs = graph.outputs.iter().filter(|id| !is_scalar(graph, **id));
+    outputs.filter(|id| once(id) && !read.contains(id) && zero(id)).copied().collect()
+}
+
 /// How the outputs of a plan come about.
 fn outputs(graph: &Graph, partition: &Partition, memory: &MemoryPlan) -> Vec<Output> {
     let reuse = in_place(graph, partition);
@@ -459,7 +485,7 @@ fn outputs(graph: &Graph, partition: &Partition, memory: &MemoryPlan) -> Vec<Out
             _ => None,
         };
         let in_place_of = reuse.iter().find(|r| r.output == i as u32).map(|r| r.input);
-        Output { ty: buf_type(graph.ty(id)), same_as_input, in_place_of }
+        Output { ty: buf_type(graph.ty(id)), same_as_input, in_place_of, zeros: false }
     };
     graph.outputs.iter().enumerate().map(output).collect()
 }

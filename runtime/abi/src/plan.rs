@@ -283,6 +283,8 @@ pub struct Output {
     pub same_as_input: Option<u32>,
     /// The output may be computed in the memory of this input when no one else holds it.
     pub in_place_of: Option<u32>,
+    /// All its elements are zero: no step writes it, and it takes memory when somebody first looks at it.
+    pub zeros: bool,
 }
 
 /// The compiled form of one specialised graph.

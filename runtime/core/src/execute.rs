@@ -9,7 +9,7 @@ use crate::storage::Storage;
 use crate::tensor::{OutOfMemory, Tensor};
 use std::sync::Arc;
 use tessera_abi::plan::{
-    Access, BufRef, Copied, Given, HostOperand, Loop, Plan, Rows, ScalarRef, Step, StepOrigin, Stop, TurnInput,
+    Access, BufRef, Copied, Given, HostOperand, Loop, Output, Plan, Rows, ScalarRef, Step, StepOrigin, Stop, TurnInput,
     TurnOutput,
 };
 use tessera_base::{DType, bug};
@@ -97,7 +97,8 @@ pub fn execute(
     };
     let inputs = args.iter().map(value).collect::<Result<_, _>>()?;
     let consts = constants(plan, device)?;
-    let places = outputs.iter().map(|t| t.on(device)).collect::<Result<_, _>>()?;
+    let place = |(t, out): (&Tensor, &Output)| if out.zeros { Ok(std::ptr::null_mut()) } else { t.on(device) };
+    let places = outputs.iter().zip(&plan.outputs).map(place).collect::<Result<_, _>>()?;
     let memory = Memory { plan, inputs, outputs: places, consts, arena };
     // Where the plan stops early, nobody reads its memory any more once that is dropped.
     let unfinished = Unfinished;
@@ -324,6 +325,11 @@ fn allocate(plan: &Plan, args: &mut [Argument], device: &dyn Device) -> Result<V
         let dtype = dtype_at(out.ty.dtype);
         if let Some(Argument::Tensor(t)) = out.same_as_input.and_then(|i| args.get(i as usize)) {
             outputs.push(t.clone());
+            continue;
+        }
+        if out.zeros {
+            let zeros = Storage::zeros(out.ty.bytes).map_err(Fault::from)?;
+            outputs.push(Tensor::of(dtype, &out.ty.shape, zeros));
             continue;
         }
         let free = match out.in_place_of.and_then(|i| args.get_mut(i as usize)) {

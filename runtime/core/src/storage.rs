@@ -13,6 +13,8 @@ use tessera_base::bug;
 /// Bytes of one size in one or more places.
 pub struct Storage {
     len: usize,
+    /// Whether all bytes are zero as long as they are nowhere.
+    zeros: bool,
     host: OnceLock<Buffer>,
     /// One for each device that has memory of its own and the bytes.
     devices: Mutex<Vec<Arc<dyn Memory>>>,
@@ -20,7 +22,7 @@ pub struct Storage {
 
 impl From<Buffer> for Storage {
     fn from(buffer: Buffer) -> Storage {
-        Storage { len: buffer.len(), host: buffer.into(), devices: Mutex::default() }
+        Storage { len: buffer.len(), zeros: false, host: buffer.into(), devices: Mutex::default() }
     }
 }
 
@@ -35,7 +37,16 @@ impl Storage {
         }
         let len = usize::try_from(bytes).map_err(|_| OutOfMemory { bytes })?;
         let memory = device.alloc(bytes)?;
-        Ok(Storage { len, host: OnceLock::new(), devices: Mutex::new(vec![memory]) })
+        Ok(Storage { len, zeros: false, host: OnceLock::new(), devices: Mutex::new(vec![memory]) })
+    }
+
+    /// Bytes that are all zero, and take memory when somebody first looks at them.
+    ///
+    /// # Errors
+    /// More bytes than there are addresses.
+    pub fn zeros(bytes: u64) -> Result<Storage, OutOfMemory> {
+        let len = usize::try_from(bytes).map_err(|_| OutOfMemory { bytes })?;
+        Ok(Storage { len, zeros: true, host: OnceLock::new(), devices: Mutex::default() })
     }
 
     /// Bytes.
@@ -60,7 +71,14 @@ impl Storage {
         if let Some(buffer) = self.host.get() {
             return Ok(buffer);
         }
-        let Some(memory) = devices.first() else { bug!("the bytes of a tensor are nowhere") };
+        let memory = match devices.first() {
+            Some(memory) => memory,
+            None if self.zeros => {
+                let buffer = Buffer::new(self.len as u64, true)?;
+                return Ok(self.host.get_or_init(|| buffer));
+            }
+            None => bug!("the bytes of a tensor are nowhere"),
+        };
         let mut buffer = Buffer::new(self.len as u64, false)?;
         memory.download(buffer.bytes_mut())?;
         Ok(self.host.get_or_init(|| buffer))

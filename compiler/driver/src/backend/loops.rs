@@ -6,6 +6,7 @@
 use super::turn_places::{TurnPlaces, Turns};
 use super::{Backend, BackendError, Known, Planned, buffer_of, exchanges, is_scalar, kernel_costs, kernel_name_of};
 use super::{operand, origin, outputs, scalar_ref, temps};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_abi::plan::{BufRef, Given, Loop, Output, Plan, Rows, Step, TurnInput};
 use tessera_base::bug;
@@ -31,7 +32,7 @@ impl Backend {
         let lacks = || BackendError::Internal("a loop without a body".into());
         let Prim::Scan { body, trips, .. } = graph.node(id).prim else { return Err(lacks()) };
         let body = tessera_graph::optimise(graph.bodies.get(body as usize).ok_or_else(lacks)?);
-        let mut of_turn = self.plan_on(&body, pool)?;
+        let mut of_turn = self.plan_with(&body, pool, &BTreeSet::new())?;
         if !exchanges::in_order(&body, &of_turn) {
             return Err(BackendError::Internal("the exchanges of a loop lost their order".into()));
         }

@@ -133,7 +133,7 @@ impl Backend {
         plan.outputs = group
             .roots
             .iter()
-            .map(|&r| Output { ty: buf_type(graph.ty(r)), same_as_input: None, in_place_of: None })
+            .map(|&r| Output { ty: buf_type(graph.ty(r)), same_as_input: None, in_place_of: None, zeros: false })
             .collect();
         let mut temps = vec![];
         for bytes in &lowered.temps {
