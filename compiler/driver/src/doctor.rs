@@ -66,7 +66,7 @@ pub fn doctor(cache: &DiskCache) -> (String, bool) {
     }
     match tessera_runtime::world::mpi::version() {
         Ok(version) => line("mpi", true, format!("{version}, for programs that `mpirun` starts")),
-        Err(why) => line("mpi", false, format!("{why}; needed only under `mpirun` (package openmpi-bin)")),
+        Err(why) => line("mpi", false, format!("{why}; needed only under `mpirun` (package openmpi-bin or mpich)")),
     }
     line("cpu target", true, "the default".into());
     line("cuda target", false, "not supported yet".into());

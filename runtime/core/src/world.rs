@@ -116,22 +116,20 @@ pub fn hash(parts: &[&[u8]]) -> u64 {
 /// Joins the other processes that an `mpirun` started with this one, once; does nothing where none
 /// did, or one alone. E0604 where MPI cannot be used.
 pub fn join() -> Result<Option<&'static World>, Fault> {
-    let started = variable(&["OMPI_COMM_WORLD_SIZE"]);
-    if started == Some(1) {
+    let started = variable(&["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"]);
+    if started == Some(1) || started.is_none() && std::env::var_os("PMIX_RANK").is_none() {
         return Ok(None);
     }
-    if started.is_none() && std::env::var_os("PMIX_RANK").is_none() {
-        return match variable(&["PMI_SIZE"]).filter(|n| *n > 1) {
-            Some(n) => Err(unusable(format!("one of {n} processes was started by another launcher than Open MPI's"))
-                .note("the binary interface of MPICH and its relatives is another one")),
-            None => Ok(None),
-        };
-    }
     let patience = patience()?;
+    let (name, package) = if launch::is_hydra() { ("MPICH", "mpich") } else { ("Open MPI", "openmpi-bin") };
     let mpi = Mpi::join().map_err(|e| {
-        unusable(format!("this process was started by `mpirun`, and Open MPI cannot be used: {e}"))
-            .note("on Debian it is in the package `openmpi-bin`; `TESSERA_MPI` may name the library's file")
+        unusable(format!("this process was started by `mpirun`, and {name} cannot be used: {e}"))
+            .note(format!("on Debian it is in the package `{package}`; `TESSERA_MPI` may name the library's file"))
     })?;
+    if let Some(n) = started.filter(|n| *n != mpi.size) {
+        let text = format!("the launcher started {n} processes, and this one's library found {}", mpi.size);
+        return Err(unusable(text).note("launcher and library belong to different installations of MPI"));
+    }
     let joined = World {
         mpi,
         patience,
@@ -420,14 +418,14 @@ impl World {
         /// More than goes along with the first message of any network.
         const BYTES: usize = 1 << 17;
         let content = |rank: usize| -> Vec<u8> { (0..BYTES).map(|i| (i * 7 + rank * 31) as u8).collect() };
-        let wrong = |what: &str| unusable(format!("Open MPI does not work here: {what}"));
+        let wrong = |what: &str| unusable(format!("MPI does not work here: {what}"));
         let (rank, size) = (self.mpi.rank, self.mpi.size);
         let (before, after) = ((rank + size - 1) % size, (rank + 1) % size);
         let numbers = self.agree(What::Test, size as u64, false, rank as u64)?;
         if numbers.iter().ne((0..size as u64).collect::<Vec<_>>().iter()) {
             return Err(wrong("processes do not have the numbers that they should have"));
         }
-        if variable(&["OMPI_COMM_WORLD_RANK"]).is_some_and(|n| n != rank) {
+        if variable(&["OMPI_COMM_WORLD_RANK", "PMI_RANK"]).is_some_and(|n| n != rank) {
             return Err(wrong("this process has another number than `mpirun` gave it"));
         }
         let coming = self.message(self.mpi.receive(before, TAG_TEST, BYTES))?;

@@ -11,6 +11,11 @@ pub fn number() -> usize {
     variable(&["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"]).unwrap_or(0)
 }
 
+/// Whether the launcher is Hydra, that of MPICH and its relatives, or one that speaks as it does.
+pub fn is_hydra() -> bool {
+    variable(&["OMPI_COMM_WORLD_SIZE"]).is_none() && variable(&["PMI_SIZE"]).is_some()
+}
+
 /// Whether a launcher started several processes like this one.
 pub fn is_launched() -> bool {
     variable(&["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"]).is_some_and(|n| n > 1)
@@ -19,7 +24,8 @@ pub fn is_launched() -> bool {
 /// Cores for this process: those that it may run on, and no more than its share of the machine's.
 pub fn cores() -> usize {
     let allowed = tessera_abi::cores();
-    let beside = super::world().and_then(|_| variable(&["OMPI_COMM_WORLD_LOCAL_SIZE"])).unwrap_or(1).max(1);
+    let beside =
+        super::world().and_then(|_| variable(&["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"])).unwrap_or(1).max(1);
     // SAFETY: asks for a number.
     let all = usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(allowed);
     allowed.min((all / beside).max(1))

@@ -1,22 +1,22 @@
-//! Open MPI, loaded when a program is started by its `mpirun`: the few functions that are used, and
-//! messages that own their memory.
+//! MPI, loaded when a program is started by an `mpirun`: the few functions that are used, and messages that own their
+//! memory. There are two binary interfaces ([`Interface`]): Open MPI's, and that of MPICH and what is compatible with it (Intel
+//! MPI, MVAPICH, Cray MPICH).
 //!
 //! Calls are made one at a time, whatever thread they come from, and none of them waits: who waits
 //! asks again and again whether a message is done.
 
+use super::launch;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A communicator, type or request: the address of something of the library's.
+/// A communicator, type or request: of Open MPI the address of something of the library's; of MPICH an int, which lies in
+/// the lower half of the word, where its functions look for it.
 type Handle = *mut c_void;
 
 /// Calls may come from any thread, one at a time.
 const THREAD_SERIALIZED: c_int = 2;
 const SUCCESS: c_int = 0;
-const ANY_SOURCE: c_int = -1;
-/// The key of the attribute that says how large a tag may be.
-const TAG_UB: c_int = 0;
 /// Bytes of a piece of a message: a count has 31 bits.
 const PIECE: usize = 1 << 30;
 
@@ -27,7 +27,7 @@ macro_rules! calls {
 
         impl Calls {
             /// # Safety
-            /// The library is Open MPI's, whose functions have these types.
+            /// The library is one of those with an [`Interface`], whose functions have these types.
             unsafe fn of(library: &Library) -> Result<Calls, libloading::Error> {
                 // SAFETY: the caller's promise.
                 Ok(unsafe { Calls { $($name: *library.get($symbol)?),* } })
@@ -49,14 +49,53 @@ calls! {
     broadcast = b"MPI_Ibcast\0"(*mut c_void, c_int, Handle, c_int, Handle, *mut Handle);
     test = b"MPI_Test\0"(*mut Handle, *mut c_int, *mut c_void);
     probe = b"MPI_Iprobe\0"(c_int, c_int, Handle, *mut c_int, *mut c_void);
-    version = b"MPI_Get_library_version\0"(*mut c_char, *mut c_int);
+}
+
+/// What a library calls things.
+struct Interface {
+    everyone: Handle,
+    byte: Handle,
+    /// Failures are told to who calls, and end nothing.
+    errors_return: Handle,
+    /// The key of the attribute that says how large a tag may be.
+    tag_max: c_int,
+    any_source: c_int,
+    /// Where no status is wanted.
+    no_status: *mut c_void,
+}
+
+impl Interface {
+    fn of(library: &Library) -> Option<Interface> {
+        if let Ok(everyone) = constant(library, b"ompi_mpi_comm_world\0") {
+            return Some(Interface {
+                everyone,
+                byte: constant(library, b"ompi_mpi_byte\0").ok()?,
+                errors_return: constant(library, b"ompi_mpi_errors_return\0").ok()?,
+                tag_max: 0,
+                any_source: -1,
+                no_status: std::ptr::null_mut(),
+            });
+        }
+        let word = |n: usize| std::ptr::without_provenance_mut(n);
+        // The common interface of MPICH 3.1 and later, Intel MPI 5 and later, and MVAPICH 2 (the "MPICH ABI compatibility
+        // initiative").
+        let known = ["MPICH", "Intel(R) MPI", "MVAPICH"];
+        let own = library_text(library)?;
+        known.iter().any(|name| own.contains(name)).then(|| Interface {
+            everyone: word(0x4400_0000),
+            byte: word(0x4c00_010d),
+            errors_return: word(0x5400_0001),
+            tag_max: 0x6440_0001,
+            any_source: -2,
+            no_status: word(1),
+        })
+    }
 }
 
 /// The library, and this process's place among those that were started with it.
 pub struct Mpi {
     calls: Calls,
-    everyone: Handle,
-    byte: Handle,
+    own: Interface,
     /// Held during each call: whether this process has left the others, so that nothing may be called.
     turn: Mutex<bool>,
     pub rank: usize,
@@ -105,11 +144,12 @@ impl Drop for Message {
     }
 }
 
-/// Loads the library (`TESSERA_MPI`, or where the system finds it).
-fn open() -> Result<Library, String> {
+/// Loads the library (`TESSERA_MPI`, or where the system finds that of the launcher).
+fn open() -> Result<(Library, Interface), String> {
     let chosen = std::env::var("TESSERA_MPI").ok().filter(|s| !s.is_empty());
     let names = match &chosen {
         Some(path) => vec![path.as_str()],
+        None if launch::is_hydra() => vec!["libmpich.so.12", "libmpi.so.12", "libmpi.so"],
         None => vec!["libmpi.so.40", "libmpi.so"],
     };
     let mut why = String::new();
@@ -117,8 +157,10 @@ fn open() -> Result<Library, String> {
         // Its parts look for its symbols, so that all are to see them.
         // SAFETY: the library's initialisers have no precondition.
         match unsafe { Library::open(Some(name), RTLD_NOW | RTLD_GLOBAL) } {
-            Ok(library) if constant(&library, b"ompi_mpi_comm_world\0").is_ok() => return Ok(library),
-            Ok(_) => why = format!("`{name}` is not Open MPI, whose binary interface is the one that is understood"),
+            Ok(library) => match Interface::of(&library) {
+                Some(own) => return Ok((library, own)),
+                None => why = format!("`{name}` has neither the binary interface of Open MPI nor that of MPICH"),
+            },
             Err(e) => why = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string),
         }
     }
@@ -134,15 +176,22 @@ fn constant(library: &Library, symbol: &[u8]) -> Result<Handle, String> {
 
 /// What the library says of itself, without starting it.
 pub fn version() -> Result<String, String> {
-    let library = open()?;
-    // SAFETY: as in `Mpi::join`.
-    let calls = unsafe { Calls::of(&library) }.map_err(|e| e.to_string())?;
-    let text = text(|buffer, len| {
-        // SAFETY: the buffer is longer than any text of the library, and this may be asked before the start.
-        unsafe { (calls.version)(buffer, len) };
-    });
+    let (library, _) = open()?;
+    let text = library_text(&library).unwrap_or_default();
     std::mem::forget(library);
-    Ok(text.split(',').next().unwrap_or("").trim().to_owned())
+    let first = text.split([',', '\n']).next().unwrap_or("").replace("Version:", "");
+    Ok(first.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// The same of a library that may be any.
+fn library_text(library: &Library) -> Option<String> {
+    type Version = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
+    // SAFETY: every library of MPI 3 has this function with this type.
+    let version = unsafe { library.get::<Version>(b"MPI_Get_library_version\0") }.ok()?;
+    Some(text(|buffer, len| {
+        // SAFETY: the buffer is longer than any text of the library, and this may be asked before the start.
+        unsafe { version(buffer, len) };
+    }))
 }
 
 /// A text that the library writes.
@@ -159,24 +208,23 @@ fn text(write: impl FnOnce(*mut c_char, &mut c_int)) -> String {
 impl Mpi {
     /// Loads the library and joins the others that were started with this process.
     pub fn join() -> Result<Mpi, String> {
-        let library = open()?;
-        let (everyone, byte) = (constant(&library, b"ompi_mpi_comm_world\0")?, constant(&library, b"ompi_mpi_byte\0")?);
-        let returns = constant(&library, b"ompi_mpi_errors_return\0")?;
-        // SAFETY: `open` made sure that it is Open MPI, whose functions have had these types since version 3.
+        let (library, own) = open()?;
+        // SAFETY: `open` made sure that it has one of the two interfaces, whose functions have these types.
         let calls = unsafe { Calls::of(&library) }.map_err(|e| e.to_string())?;
         // Never closed: its addresses stay valid.
         std::mem::forget(library);
-        let mut mpi = Mpi { calls, everyone, byte, turn: Mutex::new(false), rank: 0, size: 1, tag_max: 0 };
+        let everyone = own.everyone;
+        let mut mpi = Mpi { calls, own, turn: Mutex::new(false), rank: 0, size: 1, tag_max: 0 };
         let (mut level, mut rank, mut size, mut found) = (0, 0, 0, 0);
         let mut tag: *mut c_int = std::ptr::null_mut();
         let (none, nothing) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: started once in this process; every pointer is to a local, or null where that is allowed.
         unsafe {
             mpi.check((mpi.calls.init)(none, nothing, THREAD_SERIALIZED, &mut level))?;
-            mpi.check((mpi.calls.on_error)(everyone, returns))?;
+            mpi.check((mpi.calls.on_error)(everyone, mpi.own.errors_return))?;
             mpi.check((mpi.calls.rank)(everyone, &mut rank))?;
             mpi.check((mpi.calls.size)(everyone, &mut size))?;
-            mpi.check((mpi.calls.attribute)(everyone, TAG_UB, &mut tag, &mut found))?;
+            mpi.check((mpi.calls.attribute)(everyone, mpi.own.tag_max, &mut tag, &mut found))?;
         }
         if level < THREAD_SERIALIZED {
             return Err("this build of it may be called by one thread only".into());
@@ -231,7 +279,7 @@ impl Mpi {
             // SAFETY: the bytes belong to the message, which keeps them until the request is done.
             unsafe {
                 let from = m.sent.as_ptr().add(at).cast();
-                (self.calls.send)(from, len, self.byte, to, tag, self.everyone, request)
+                (self.calls.send)(from, len, self.own.byte, to, tag, self.own.everyone, request)
             }
         })
     }
@@ -244,7 +292,7 @@ impl Mpi {
             // SAFETY: as for `send`.
             unsafe {
                 let to = m.received.as_mut_ptr().add(at).cast();
-                (self.calls.receive)(to, len, self.byte, from, tag, self.everyone, request)
+                (self.calls.receive)(to, len, self.own.byte, from, tag, self.own.everyone, request)
             }
         })
     }
@@ -257,7 +305,7 @@ impl Mpi {
             // SAFETY: as for `send`; there is room for the bytes of every process.
             unsafe {
                 let (from, to) = (m.sent.as_ptr().cast(), m.received.as_mut_ptr().cast());
-                (self.calls.gather)(from, len, self.byte, to, len, self.byte, self.everyone, request)
+                (self.calls.gather)(from, len, self.own.byte, to, len, self.own.byte, self.own.everyone, request)
             }
         })
     }
@@ -270,7 +318,7 @@ impl Mpi {
             // SAFETY: as for `send`.
             unsafe {
                 let at = m.received.as_mut_ptr().add(at).cast();
-                (self.calls.broadcast)(at, len, self.byte, 0, self.everyone, request)
+                (self.calls.broadcast)(at, len, self.own.byte, 0, self.own.everyone, request)
             }
         })
     }
@@ -281,7 +329,7 @@ impl Mpi {
         while let Some(request) = message.requests.last_mut() {
             let mut done = 0;
             // SAFETY: the request is one that was started and is not done.
-            let code = unsafe { (self.calls.test)(request, &mut done, std::ptr::null_mut()) };
+            let code = unsafe { (self.calls.test)(request, &mut done, self.own.no_status) };
             self.check(code)?;
             if done == 0 {
                 return Ok(false);
@@ -300,8 +348,8 @@ impl Mpi {
         }
         let mut found = 0;
         // SAFETY: the pointer is to a local; no status is wanted.
-        let code =
-            unsafe { (self.calls.probe)(ANY_SOURCE, tag as c_int, self.everyone, &mut found, std::ptr::null_mut()) };
+        let Interface { any_source, everyone, no_status, .. } = self.own;
+        let code = unsafe { (self.calls.probe)(any_source, tag as c_int, everyone, &mut found, no_status) };
         code == SUCCESS && found != 0
     }
 

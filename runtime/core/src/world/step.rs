@@ -65,7 +65,15 @@ impl Record {
         let word = |at: usize| bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u32::from_le_bytes(*b));
         let long = |at: usize| bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b));
         let what = What::ALL.into_iter().find(|w| *w as u32 == word(0)).unwrap_or(What::Test);
-        Record { what, failed: word(4) & 1 != 0, ready: word(4) & 2 != 0, step: word(8), place: word(12), hash: long(16), value: long(24) }
+        Record {
+            what,
+            failed: word(4) & 1 != 0,
+            ready: word(4) & 2 != 0,
+            step: word(8),
+            place: word(12),
+            hash: long(16),
+            value: long(24),
+        }
     }
 }
 
