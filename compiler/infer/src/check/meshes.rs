@@ -23,6 +23,10 @@ impl Cx<'_> {
             let values = self.args(args);
             return self.device_number(name, values, span, name_span);
         }
+        if self.local.is_some() && &**name == "dist.complete" {
+            let values = self.args(args);
+            return self.complete_own(values, span, name_span);
+        }
         if self.local.is_some() && !name.starts_with("dist.collective.") {
             let d = Diagnostic::new(
                 Code::E0407,

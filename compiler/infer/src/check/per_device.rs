@@ -81,23 +81,27 @@ impl Cx<'_> {
 
     /// The devices of a mesh that only a signature names.
     pub fn unknown_devices(&mut self, types: &SigTypes) -> PerDevice {
-        let (mut names, mut blocks) = (BTreeSet::new(), vec![]);
+        let mut names = BTreeSet::new();
         for ty in types.params.iter().flatten().chain(&types.ret) {
             match ty {
                 Ty::TensorPattern(p) => names.extend(axes(&p.sharding).cloned()),
                 ty => layouts::tensors(ty).iter().for_each(|t| names.extend(axes(&t.sharding).cloned())),
             }
         }
+        let sizes = names.iter().map(|a| (a.clone(), self.sizes.rigid(a))).collect();
+        PerDevice { mesh: Arc::new(Mesh::unknown(names)), sizes, blocks: vec![] }
+    }
+
+    /// The parameters of per-device code at its annotations.
+    pub fn own_blocks(&mut self, types: &SigTypes, mesh: &Arc<Mesh>) -> Vec<Ty> {
+        let mut blocks = vec![];
         for t in types.params.iter().flatten().flat_map(layouts::tensors) {
             let named = t.shape.iter().enumerate().filter(|(_, n)| n.as_var().is_some());
             blocks.extend(named.flat_map(|(d, n)| t.sharding.axes(d).iter().map(|a| (a.clone(), n.clone()))));
         }
-        let sizes = names.iter().map(|a| (a.clone(), self.sizes.rigid(a))).collect();
-        PerDevice { mesh: Arc::new(Mesh::unknown(names)), sizes, blocks }
-    }
-
-    /// The parameters of per-device code at its annotations.
-    pub fn own_blocks(&self, types: &SigTypes, mesh: &Arc<Mesh>) -> Vec<Ty> {
+        if let Some(local) = &mut self.local {
+            local.blocks = blocks;
+        }
         let of = |t: &TensorType| block(t.shape.clone(), t, mesh);
         let param = |ty: &Option<Ty>| layouts::with_tensors(ty.as_ref().unwrap_or(&Ty::Error), &mut |t| of(t));
         types.params.iter().map(param).collect()

@@ -30,8 +30,7 @@ impl Cx<'_> {
         let Some(text) = self.axis_text(&axis) else { return error_at(span) };
         let Some(size) = self.devices_along(&text, axis.span) else { return error_at(span) };
         if name == "dist.size" {
-            let n = size.as_const().unwrap_or(0);
-            return TExpr { kind: TKind::Int(n), ty: Ty::Int(Some(size)), span };
+            return number_of(size, span);
         }
         let what = collective(&text, &size, CollectiveKind::Rank);
         let sharding = Sharding { dims: vec![], partial: vec![(Monoid::Each(Own::Any), text)], mesh: Some(local.mesh) };
@@ -123,10 +122,33 @@ impl Cx<'_> {
         if op != Reduces::Mean {
             return all;
         }
-        let count = TExpr { kind: TKind::Int(size.as_const().unwrap_or(0)), ty: Ty::Int(Some(size)), span };
+        let count = number_of(size, span);
         // Not as a division of the program's, which may be for another axis of as many devices.
         let mean = tessera_types::tensor::binary(&mut self.sizes, BinOp::Div, span, all, count, span);
         self.take(mean)
+    }
+
+    /// `dist.complete(x)`: parts put together as what they are; any other value as it is.
+    pub fn complete_own(&mut self, values: Vec<Value>, span: Span, name_span: Span) -> TExpr {
+        let given = self.dist_args("dist.complete", &["x"], values, span);
+        let Some(mut x) = given.and_then(|g| g.into_iter().flatten().next()) else { return error_at(span) };
+        let Some(t) = self.tensor_of(&x, "dist.complete") else { return error_at(span) };
+        // Rows that are mixed stay so.
+        let parts: Vec<(Own, String)> = match self.of_rows() {
+            true => vec![],
+            false => t.sharding.owns().filter(|(own, _)| own.is_part()).map(|(own, a)| (own, a.clone())).collect(),
+        };
+        for (own, axis) in parts {
+            if own == Own::Times {
+                let Some(size) = self.devices_along(&axis, span) else { return error_at(span) };
+                x = self.binary(BinOp::Div, span, x, number_of(size, span), span);
+                continue;
+            }
+            let op = TExpr { kind: TKind::Str(own.name().into()), ty: Ty::Str, span };
+            let over = Over { name: "all_reduce", full: "dist.complete", rest: &[Some(op)], span, name_span };
+            x = self.collective_along(&over, x, (axis, span));
+        }
+        TExpr { span, ..x }
     }
 
     /// E0410: a collective of a value that all devices of the axis have.
@@ -306,6 +328,19 @@ impl Cx<'_> {
             .note("all devices run the same steps: one that did not would leave the others waiting in a collective");
         Some(d.help("choose between values instead: `op.where(condition, a, b)`"))
     }
+}
+
+/// How many devices there are. Where no call has said that yet, it is no literal: its conversions keep what it is.
+fn number_of(size: Size, span: Span) -> TExpr {
+    let literal = |n: i64| TExpr { kind: TKind::Int(n), ty: Ty::Int(Some(Size::constant(n))), span };
+    let kind = match size.as_const() {
+        Some(n) => TKind::Int(n),
+        None => {
+            let (left, right) = (Box::new(literal(0)), Box::new(literal(0)));
+            TKind::Arith { op: BinOp::Add, left, right, int_operands: true }
+        }
+    };
+    TExpr { kind, ty: Ty::Int(Some(size)), span }
 }
 
 fn devices(size: &Size) -> usize {

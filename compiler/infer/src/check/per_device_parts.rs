@@ -184,7 +184,9 @@ impl Cx<'_> {
     pub fn devices_by(&self, by: &TExpr) -> Option<Size> {
         self.local.as_ref()?;
         match &by.kind {
-            TKind::IntToFloat(x) | TKind::Convert { to: Convert::Float, value: x } => self.devices_by(x),
+            TKind::IntToFloat(x) => self.devices_by(x),
+            // A number of devices that is known is a literal.
+            TKind::Float(n) if n.fract() == 0.0 && *n > 0.0 && *n < 1e9 => Some(Size::constant(*n as i64)),
             _ => self.symbolic(by),
         }
     }

@@ -10,7 +10,7 @@ use super::per_device::PerDevice;
 use crate::db;
 use std::collections::HashSet;
 use std::sync::Arc;
-use tessera_base::{Code, Diagnostic, Mesh, Own, Span, TensorType};
+use tessera_base::{Code, Diagnostic, Mesh, Own, Sharding, TensorType};
 use tessera_core::ir::*;
 use tessera_core::layouts;
 use tessera_core::ty::{FnRefTy, Ty};
@@ -22,14 +22,17 @@ const ROWS: &str = "rows of a microbatch";
 /// Instances that are looked at for one stage, at most.
 const INSTANCES_MAX: usize = 1000;
 
-/// A type on one device, captured values of functions included.
+/// A type on one device but for what it has of rows, captured values of functions included.
 fn on_one_device(ty: &Ty) -> Ty {
     match ty {
         Ty::FnRef(r) => {
             let captures = r.captures.iter().map(|(name, t)| (name.clone(), on_one_device(t))).collect();
             Ty::FnRef(Arc::new(FnRefTy { captures, ..FnRefTy::clone(r) }))
         }
-        ty => layouts::unsharded(ty),
+        ty => layouts::with_tensors(ty, &mut |t| match t.sharding.own(ROWS) {
+            Some(_) => t.clone(),
+            None => TensorType { sharding: Sharding::default(), ..t.clone() },
+        }),
     }
 }
 
@@ -52,7 +55,7 @@ impl Cx<'_> {
         }
         let span = stage.span;
         let mesh = Arc::new(Mesh { axes: vec![(ROWS.to_owned(), microbatches)] });
-        let sharding = tessera_base::Sharding::default().with_own(ROWS, Some(Own::Block(0)), &mesh);
+        let sharding = Sharding::default().with_own(ROWS, Some(Own::Block(0)), &mesh);
         let x = TExpr { kind: TKind::None, ty: Ty::Tensor(TensorType { sharding, ..t.clone() }), span };
         let before = (self.diagnostics.len(), self.requests.len());
         let told = self.guessing;
@@ -77,6 +80,8 @@ impl Cx<'_> {
         let (own, rank) = layouts::tensors(&ret).iter().find_map(own)?;
         let how = match own {
             Own::Block(0) | Own::Any | Own::Zero => return None,
+            // E0207 says that it is one number.
+            _ if rank == 0 => return None,
             Own::Block(dim) => format!("it gives the rows along dim {dim} of {rank}"),
             Own::Mixed => "a row of what it gives is made of other rows than its own".to_owned(),
             part => format!("it gives {} over the rows", whole(part)),
