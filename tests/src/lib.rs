@@ -24,6 +24,7 @@ pub mod sweep;
 pub mod meshes;
 pub mod summands;
 pub mod mesh_mutants;
+pub mod device_mutants;
 pub mod laws;
 pub mod random_text;
 pub mod fuzz;

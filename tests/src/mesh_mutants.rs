@@ -24,7 +24,7 @@ pub fn mutants(source: &str) -> Vec<String> {
 }
 
 /// The words in quotes after `axes=[`.
-fn axes(source: &str) -> Vec<String> {
+pub(crate) fn axes(source: &str) -> Vec<String> {
     let list = source.split("axes=[").nth(1).and_then(|s| s.split(']').next()).unwrap_or("");
     list.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }
@@ -35,7 +35,7 @@ fn specs(source: &str) -> Vec<String> {
 }
 
 /// The end of a call whose arguments begin at `open`, and of its first argument.
-fn extent(source: &str, open: usize) -> Option<(usize, usize)> {
+pub(crate) fn extent(source: &str, open: usize) -> Option<(usize, usize)> {
     let (mut depth, mut first) = (0usize, None);
     for (i, c) in source[open..].char_indices() {
         match c {

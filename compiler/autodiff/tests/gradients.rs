@@ -506,6 +506,8 @@ fn what_devices_do_together_has_its_derivative() {
     let along = Arc::new(Along { name: "sp".into(), mesh });
     let kinds: Vec<(CollectiveKind, Vec<u64>)> = vec![
         (CollectiveKind::Sum, vec![3, 6]),
+        (CollectiveKind::Max, vec![3, 6]),
+        (CollectiveKind::Min, vec![3, 6]),
         (CollectiveKind::Gather { dim: 1 }, vec![3, 18]),
         (CollectiveKind::Scatter { dim: 1 }, vec![3, 2]),
         (CollectiveKind::Turn { from: 0, to: 1 }, vec![9, 2]),

@@ -134,6 +134,10 @@ codes! {
     E0409;
     /// A collective of a value that all devices have
     E0410;
+    /// Parts that are put together in another way than they were made
+    E0411;
+    /// A stage that mixes the rows of a microbatch
+    E0412;
     /// Ways to use meshes that are not supported yet
     E0490;
 

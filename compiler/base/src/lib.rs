@@ -13,6 +13,7 @@ pub mod quote;
 pub mod diag;
 pub mod codes;
 pub mod near;
+pub mod own;
 pub mod operator;
 pub mod limits;
 
@@ -23,6 +24,7 @@ pub use dtype::DType;
 pub use limits::Limits;
 pub use near::nearest;
 pub use operator::{BinOp, CmpOp};
+pub use own::Own;
 pub use shard::{Mesh, Monoid, Sharding, block};
 pub use size::{Facts, Reach, Size, SizeVar, Verdict};
 pub use span::{FileId, ItemId, Span};

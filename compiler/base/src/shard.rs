@@ -1,5 +1,6 @@
 //! How a tensor lies over the axes of a mesh.
 
+use crate::Own;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -108,8 +109,8 @@ pub enum Monoid {
     Min,
     /// Log-sum-exp.
     Lse,
-    /// They do not: in per-device code each device has a value of its own. No annotation says it.
-    Each,
+    /// In per-device code: what each device has.
+    Each(Own),
     /// There is one, and it is the value: the devices at this position of the axis have it, the others nothing.
     At(u64),
 }
@@ -121,7 +122,7 @@ impl Monoid {
             Monoid::Max => "max",
             Monoid::Min => "min",
             Monoid::Lse => "lse",
-            Monoid::Each => "each",
+            Monoid::Each(own) => own.name(),
             Monoid::At(_) => "at",
         }
     }
@@ -143,6 +144,7 @@ impl fmt::Display for Monoid {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Monoid::At(index) => write!(f, "at({index})"),
+            Monoid::Each(own) => own.fmt(f),
             other => f.write_str(other.name()),
         }
     }
@@ -192,21 +194,71 @@ impl Sharding {
         self.mesh.as_ref().is_some_and(|mesh| self.partial.iter().any(|p| elsewhere(mesh, p)))
     }
 
-    /// The axes of the devices that each have a value of their own, in per-device code.
-    pub fn each(&self) -> impl Iterator<Item = &String> {
-        self.partial.iter().filter(|p| p.0 == Monoid::Each).map(|p| &p.1)
+    /// What each device has along an axis, in per-device code; `None` where it is the same on all.
+    pub fn own(&self, axis: &str) -> Option<Own> {
+        self.owns().find(|(_, a)| *a == axis).map(|(own, _)| own)
     }
 
-    /// What may differ wherever one of two values may differ, of values of per-device code.
+    /// What each device has, by axis, in per-device code.
+    pub fn owns(&self) -> impl Iterator<Item = (Own, &String)> {
+        self.partial.iter().filter_map(|(m, axis)| match m {
+            Monoid::Each(own) => Some((*own, axis)),
+            _ => None,
+        })
+    }
+
+    /// The same with something else along an axis, in per-device code.
+    pub fn with_own(&self, axis: &str, own: Option<Own>, mesh: &Arc<Mesh>) -> Sharding {
+        let mut partial = self.partial.clone();
+        partial.retain(|(_, a)| a != axis);
+        partial.extend(own.map(|own| (Monoid::Each(own), axis.to_owned())));
+        let mesh = (!partial.is_empty()).then(|| mesh.clone());
+        Sharding { dims: vec![], partial, mesh }.normal(0)
+    }
+
+    /// Dims of per-device code that are others now.
+    fn moved(&self, to: &dyn Fn(usize) -> Option<usize>, without: Own) -> Vec<(Monoid, String)> {
+        let one = |(m, axis): &(Monoid, String)| match m {
+            Monoid::Each(own) => (Monoid::Each(own.moved(to, without)), axis.clone()),
+            m => (*m, axis.clone()),
+        };
+        self.partial.iter().map(one).collect()
+    }
+
+    /// The same of a tensor whose dims are these dims of this one, where they are dims of it as they were.
+    pub fn own_of_dims(&self, dims: &[Option<usize>]) -> Sharding {
+        let partial = self.moved(&|d| dims.iter().position(|from| *from == Some(d)), Own::Mixed);
+        Sharding { partial, ..self.clone() }
+    }
+
+    /// The axes along which devices have different values, in per-device code.
+    pub fn each(&self) -> impl Iterator<Item = &String> {
+        self.owns().filter(|(own, _)| own.differs()).map(|(_, axis)| axis)
+    }
+
+    /// Whether all that is known is what each device of per-device code has.
+    fn is_own(&self) -> bool {
+        self.dims.is_empty() && self.partial.iter().all(|p| matches!(p.0, Monoid::Each(_)))
+    }
+
+    /// What one of two values of per-device code is.
     fn both(&self, other: &Sharding) -> Option<Sharding> {
-        let known = |s: &Sharding| s.dims.is_empty() && s.partial.iter().all(|p| p.0 == Monoid::Each);
-        if !known(self) || !known(other) || self.each().chain(other.each()).next().is_none() {
+        if !self.is_own() || !other.is_own() || self.owns().chain(other.owns()).next().is_none() {
             return None;
         }
-        let mut partial = self.partial.clone();
-        partial.extend(other.partial.iter().filter(|p| !self.partial.contains(p)).cloned());
-        let mesh = self.mesh.clone().or_else(|| other.mesh.clone());
-        Some(Sharding { dims: vec![], partial, mesh }.normal(0))
+        let mut axes: Vec<&String> = self.owns().chain(other.owns()).map(|(_, axis)| axis).collect();
+        axes.sort();
+        axes.dedup();
+        let join = |axis: &String| Some((Monoid::Each(Own::join(self.own(axis), other.own(axis))?), axis.clone()));
+        let partial: Vec<(Monoid, String)> = axes.into_iter().filter_map(join).collect();
+        let mesh = self.mesh.clone().or_else(|| other.mesh.clone()).filter(|_| !partial.is_empty());
+        Some(Sharding { dims: vec![], partial, mesh })
+    }
+
+    /// Whether a place of per-device code that lies so takes a value that lies otherwise.
+    pub fn takes_own(&self, other: &Sharding) -> bool {
+        let axes = self.owns().chain(other.owns()).map(|(_, axis)| axis);
+        self.is_own() && other.is_own() && axes.into_iter().all(|axis| Own::takes(self.own(axis), other.own(axis)))
     }
 
     /// What is one or the other: a tensor on one device counts as one that is everywhere in full.
@@ -266,6 +318,7 @@ impl Sharding {
         if at < out.dims.len() {
             out.dims.remove(at);
         }
+        out.partial = self.moved(&|d| if d == at { None } else { Some(d - usize::from(d > at)) }, Own::Any);
         let rank = out.dims.len();
         out.normal(rank)
     }
@@ -274,7 +327,8 @@ impl Sharding {
     pub fn with(&self, at: usize, axes: &[String], rank: usize) -> Sharding {
         let mut dims: Vec<Vec<String>> = (0..rank).map(|i| self.axes(i).to_vec()).collect();
         dims.insert(at.min(rank), axes.to_vec());
-        Sharding { dims, ..self.clone() }.normal(rank + 1)
+        let partial = self.moved(&|d| Some(d + usize::from(d >= at)), Own::Any);
+        Sharding { dims, partial, ..self.clone() }.normal(rank + 1)
     }
 
     /// The axes that dim `i` is split over, major first.

@@ -1,6 +1,6 @@
 //! The type of a tensor: sizes, element type, sharding.
 
-use crate::{DType, Sharding, Size};
+use crate::{DType, Monoid, Own, Sharding, Size};
 use std::fmt;
 
 /// `Tensor[B@dp, 4*D, f32]`. The rank is always known here; the element type may not be.
@@ -32,7 +32,8 @@ impl fmt::Display for TensorType {
         let mut parts: Vec<String> =
             self.shape.iter().enumerate().map(|(i, s)| format!("{s}{}", self.sharding.dim_suffix(i))).collect();
         parts.extend(self.dtype.map(|d| d.name().to_owned()));
-        parts.extend(self.sharding.partial.iter().map(|(m, a)| format!("{m}@{a}")));
+        let told = self.sharding.partial.iter().filter(|p| p.0 != Monoid::Each(Own::Zero));
+        parts.extend(told.map(|(m, a)| format!("{m}@{a}")));
         write!(f, "Tensor[{}]", parts.join(", "))
     }
 }

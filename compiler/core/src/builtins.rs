@@ -291,6 +291,7 @@ pub fn is_layout(name: &str) -> bool {
             | "dist.complete"
             | "dist.like"
             | "dist.at"
+            | "dist.each"
             | "dist.pipeline"
             | "dist.rank"
             | "dist.size"
@@ -317,6 +318,7 @@ pub const MEMBERS: &[(&str, &[&str])] = &[
             "complete",
             "like",
             "at",
+            "each",
             "collective",
             "rank",
             "size",

@@ -100,7 +100,9 @@ impl Steps {
         let total = match self {
             Steps::All => n.saturating_mul(k),
             Steps::To => (short * (short + 1) / 2).saturating_add(rest),
-            Steps::From => n.saturating_mul(k).saturating_sub((short * short.saturating_sub(1) / 2).saturating_add(rest)),
+            Steps::From => {
+                n.saturating_mul(k).saturating_sub((short * short.saturating_sub(1) / 2).saturating_add(rest))
+            }
         };
         u64::try_from(total).unwrap_or(u64::MAX)
     }
@@ -335,14 +337,26 @@ pub enum CollectiveKind {
     Rank,
     /// The sum of the blocks, in the order of the devices.
     Sum,
+    /// Their largest and smallest elements.
+    Max,
+    Min,
     /// The blocks one after the other along a dim.
-    Gather { dim: usize },
+    Gather {
+        dim: usize,
+    },
     /// The sum, of which each device keeps its part along a dim.
-    Scatter { dim: usize },
+    Scatter {
+        dim: usize,
+    },
     /// Each block is cut along `to`; the parts that a device gets lie one after the other along `from`.
-    Turn { from: usize, to: usize },
+    Turn {
+        from: usize,
+        to: usize,
+    },
     /// The device's block becomes that of device `from[rank]`.
-    Rows { from: Vec<u64> },
+    Rows {
+        from: Vec<u64>,
+    },
 }
 
 /// What one device sends and receives when a tensor changes its layout.

@@ -14,6 +14,7 @@
 
 pub mod unflatten_columns;
 pub mod links;
+mod own_states;
 pub mod propagate_sharding;
 pub mod placement;
 pub mod layout;

@@ -6,9 +6,10 @@
 //! Inside an operator (the maximum of a softmax over a split dim) partial values are completed.
 
 use crate::links::links;
+use crate::own_states::own_after;
 use crate::unflatten_columns::unflatten_columns;
 use std::sync::Arc;
-use tessera_base::{Mesh, Monoid, Sharding};
+use tessera_base::{Mesh, Monoid, Own, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId};
 use tessera_ir::links::{Link, first_of_sorted};
 use tessera_ir::prim::{Site, Summand, row};
@@ -184,6 +185,9 @@ fn along(
     let input = |o: NodeId| if let Prim::Input(n) = g.node(o).prim { Some(n) } else { None };
     let layout = |o: NodeId| &known[o.0 as usize].layout;
     let mut states: Vec<State> = node.operands.iter().map(|o| state(layout(*o), axis)).collect();
+    if states.iter().any(|s| matches!(s, State::Partial(Monoid::Each(_)))) {
+        return own_along(g, node, axis, links, known);
+    }
     let mut found: Vec<State> = vec![];
     let mut of = None;
     for i in 0..states.len() {
@@ -242,6 +246,27 @@ fn along(
     Ok((first, of))
 }
 
+/// The same in per-device code, and the input that it comes from.
+fn own_along(
+    g: &Graph,
+    node: &Node,
+    axis: &str,
+    links: &[Vec<Link>],
+    known: &[Known],
+) -> Result<(State, Option<u32>), Problem> {
+    let of = |o: &NodeId| &known[o.0 as usize];
+    let owns: Vec<Option<Own>> = node.operands.iter().map(|o| of(o).layout.own(axis)).collect();
+    let comes_from = |o: &NodeId| of(o).stated.iter().find(|s| s.0 == axis).map(|s| s.1);
+    match own_after(g, node, links, &owns) {
+        Ok(None) => Ok((State::Same, None)),
+        Ok(Some(own)) => Ok((State::Partial(Monoid::Each(own)), node.operands.iter().find_map(comes_from))),
+        Err(i) => {
+            let monoid = owns[i].map_or(Monoid::Sum, Monoid::Each);
+            Err(Problem::Partial { axis: axis.into(), monoid, input: comes_from(&node.operands[i]) })
+        }
+    }
+}
+
 fn passes(link: &Link) -> bool {
     matches!(link, Link::Pass(_))
 }
@@ -254,8 +279,6 @@ fn keeps_partial(g: &Graph, node: &Node, monoid: Monoid, i: usize, states: &[Sta
     match monoid {
         // What is computed from what a few devices have is theirs.
         Monoid::At(_) => others(|s, own| s == own || s == State::Same),
-        // What is computed from a device's own value is its own.
-        Monoid::Each => true,
         _ => {
             let of = Summand { monoid, operand: i, others_alike: alike, others_same: same };
             row(&node.prim).keeps_partial(Site { g, node }, of)

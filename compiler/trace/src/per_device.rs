@@ -187,7 +187,11 @@ impl Tracer<'_> {
         let (mut shape, dtype) = ty.map_or((vec![], tessera_base::DType::I64), |t| (t.shape, t.dtype));
         let mut cut = None;
         match what.kind {
-            CollectiveKind::Rank | CollectiveKind::Sum | CollectiveKind::Rows { .. } => {}
+            CollectiveKind::Rank
+            | CollectiveKind::Sum
+            | CollectiveKind::Max
+            | CollectiveKind::Min
+            | CollectiveKind::Rows { .. } => {}
             CollectiveKind::Gather { dim } => shape[dim] *= what.devices,
             CollectiveKind::Scatter { dim } => cut = Some(dim),
             CollectiveKind::Turn { from, to } => {

@@ -9,6 +9,7 @@ mod args;
 pub mod tile;
 mod matching;
 mod ways;
+mod own_parts;
 mod result_sharding;
 mod call;
 mod operators;
@@ -23,6 +24,7 @@ pub use call::op_call;
 pub use index::{GivenIndex, index};
 pub use matching::Given;
 pub use operators::{binary, compare, unary};
+pub use own_parts::{reduces, whole};
 pub use ways::with_ways;
 
 use tessera_base::Span;

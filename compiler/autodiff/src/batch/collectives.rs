@@ -17,9 +17,14 @@ impl Batch<'_, '_> {
         let x = self.l.each(o);
         match kind {
             CollectiveKind::Rank => Value::Each(x),
-            CollectiveKind::Sum => {
-                let sum = expand::reduce(&mut self.l.w, x, Reduction::Sum, &[0], false);
-                Value::Plain(self.everywhere(sum))
+            CollectiveKind::Sum | CollectiveKind::Max | CollectiveKind::Min => {
+                let reduction = match kind {
+                    CollectiveKind::Max => Reduction::Max,
+                    CollectiveKind::Min => Reduction::Min,
+                    _ => Reduction::Sum,
+                };
+                let all = expand::reduce(&mut self.l.w, x, reduction, &[0], false);
+                Value::Plain(self.everywhere(all))
             }
             CollectiveKind::Gather { dim } => {
                 let rank = node.ty.shape.len();

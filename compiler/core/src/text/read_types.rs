@@ -3,7 +3,7 @@
 use crate::ty::{ShardSpec, SpecDim, Ty};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tessera_base::{DType, Mesh, Monoid, Sharding, Size, SizeVar, TensorType};
+use tessera_base::{DType, Mesh, Monoid, Own, Sharding, Size, SizeVar, TensorType};
 
 /// What the definitions before a program say, by name.
 #[derive(Default)]
@@ -273,8 +273,15 @@ impl<'t> Cursor<'t> {
                     self.wants(")")?;
                     Monoid::At(n)
                 }
-                "each" => Monoid::Each,
-                other => Monoid::parse(other).ok_or_else(|| format!("`{other}` is no element type"))?,
+                "block" => {
+                    self.wants("(")?;
+                    let n = self.word().parse().map_err(|_| "a dim is no number".to_owned())?;
+                    self.wants(")")?;
+                    Monoid::Each(Own::Block(n))
+                }
+                other => Monoid::parse(other)
+                    .or(Own::parse(other).map(Monoid::Each))
+                    .ok_or_else(|| format!("`{other}` is no element type"))?,
             };
             self.wants("@")?;
             t.sharding.partial.push((monoid, self.word().to_owned()));

@@ -346,11 +346,11 @@ impl Cx<'_> {
             return;
         }
         match tessera_types::tensor::assign_index(&mut self.sizes, &base_ty, base.span, parts, &new, target.span) {
-            Ok(index) => self.out.push(TStmt::Mutate {
-                place,
-                change: TChange::TensorSet { of: base_ty, index, value: new },
-                span: target.span,
-            }),
+            Ok(index) => {
+                self.written_into(base, &base_ty, &new.ty);
+                let change = TChange::TensorSet { of: base_ty, index, value: new };
+                self.out.push(TStmt::Mutate { place, change, span: target.span });
+            }
             Err(d) => self.report(d),
         }
     }

@@ -3,6 +3,7 @@
 use super::args::Value;
 use super::cx::{Cx, error_at};
 use super::meshes::layout;
+use super::per_device_collectives::Over;
 use tessera_base::{Code, Diagnostic, Sharding, Span, TensorType};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
@@ -18,19 +19,34 @@ impl Cx<'_> {
         let names: &[&str] = match name {
             "all_to_all" => &["x", "axis", "from_dim", "to_dim"],
             "reduce_scatter" => &["x", "axis", "dim?"],
+            "all_reduce" => &["x", "axis", "op?"],
             _ => &["x", "axis"],
         };
         let full = format!("dist.collective.{name}");
         let Some(given) = self.dist_args(&full, names, values, span) else { return error_at(span) };
         let mut given = given.into_iter();
         let (Some(Some(x)), Some(Some(axis))) = (given.next(), given.next()) else { return error_at(span) };
-        let dims: Vec<Option<TExpr>> = given.collect();
-        let Some(t) = self.tensor_of(&x, &full) else { return error_at(span) };
-        let Some(text) = self.axis_text(&axis) else { return error_at(span) };
+        let rest: Vec<Option<TExpr>> = given.collect();
+        let Some(axes) = self.axes_of(name, &axis) else { return error_at(span) };
+        let mut value = x;
+        for axis in axes {
+            let over = Over { name, full: &full, rest: &rest, span, name_span };
+            value = self.layout_collective(&over, value, axis);
+            if value.ty.is_error() {
+                break;
+            }
+        }
+        value
+    }
+
+    /// A collective of a whole tensor along one axis.
+    fn layout_collective(&mut self, over: &Over, x: TExpr, (text, axis_span): (String, Span)) -> TExpr {
+        let Over { name, full, rest: dims, span, name_span } = *over;
+        let Some(t) = self.tensor_of(&x, full) else { return error_at(span) };
         let Some(mesh) = t.sharding.mesh.clone() else {
             return self.redundant(name, x, "lies on one device", None, (name_span, span));
         };
-        if self.known_axis(&mesh, &text, axis.span).is_none() {
+        if self.known_axis(&mesh, &text, axis_span).is_none() {
             return error_at(span);
         }
         let mut to = t.sharding.clone();
@@ -45,6 +61,15 @@ impl Cx<'_> {
         };
         let all = position.map(|_| format!("bring it to all: `dist.collective.broadcast(x, axis=\"{text}\")`"));
         let join = |to: &mut Sharding| to.dims.iter_mut().for_each(|axes| axes.retain(|a| *a != text));
+        if let (false, "all_reduce", Some(op)) = (complete, name, dims.first().and_then(Option::as_ref)) {
+            let Some(op) = self.reduces(Some(op)) else { return error_at(span) };
+            if let Some(monoid) = t.sharding.partial_over(&text).filter(|m| m.name() != op.name()) {
+                let said = format!("`op=\"{}\"` of parts of another kind: this is `{monoid}@{text}`", op.name());
+                let d = Diagnostic::new(Code::E0411, name_span, said).with_label(x.span, t.to_string());
+                let help = format!("leave `op=` out: parts of `{monoid}@{text}` are put together as they were made");
+                return self.fail(d.note("a collective never changes the value of a whole tensor").help(help));
+            }
+        }
         match name {
             "all_reduce" | "reduce_scatter" if complete => {
                 return self.redundant(name, x, &whole, all, (name_span, span));

@@ -117,8 +117,11 @@ impl<'db> Cx<'db> {
             globals = globals.into_iter().map(|g| self.read_later(g)).collect();
         }
         let globals = globals.into_iter().map(|g| GlobalRead { ty: canon.ty(&g.ty), ..g }).collect();
-        let local = local
-            .map(|l| PerDevice { sizes: l.sizes.into_iter().map(|(axis, n)| (axis, canon.size(&n))).collect(), ..l });
+        let local = local.map(|l| {
+            let mut of_callee =
+                |sizes: Vec<(String, Size)>| sizes.into_iter().map(|(a, n)| (a, canon.size(&n))).collect();
+            PerDevice { sizes: of_callee(l.sizes), blocks: of_callee(l.blocks), mesh: l.mesh }
+        });
         let erased = erased.map(|ret| canon.ty(ret));
         let facts = canon.facts(&self.sizes.facts);
         let data = InstData {

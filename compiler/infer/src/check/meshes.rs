@@ -15,9 +15,17 @@ const DEVICES_MAX: u64 = 1 << 20;
 
 impl Cx<'_> {
     pub fn dist(&mut self, name: &Arc<str>, args: &[Arg], span: Span, name_span: Span) -> TExpr {
+        if &**name == "dist.each" {
+            let values = self.args(args);
+            return self.each_own(values, span, name_span);
+        }
         if matches!(&**name, "dist.rank" | "dist.size") {
             let values = self.args(args);
             return self.device_number(name, values, span, name_span);
+        }
+        if self.local.is_some() && &**name == "dist.complete" {
+            let values = self.args(args);
+            return self.complete_own(values, span, name_span);
         }
         if self.local.is_some() && !name.starts_with("dist.collective.") {
             let d = Diagnostic::new(

@@ -152,7 +152,10 @@ impl Cx<'_> {
     }
 
     pub fn name(&mut self, name: &Arc<str>, span: Span) -> Meaning {
-        let meaning = self.meaning_of(name, span);
+        let meaning = match self.meaning_of(name, span) {
+            Meaning::Value(value) => Meaning::Value(self.seen_by_rows(value)),
+            other => other,
+        };
         if let Meaning::Value(value) = &meaning
             && let Some(d) = self.whole_inside(&value.ty, name, span)
         {

@@ -9,11 +9,12 @@ use super::inst::Callee;
 use super::unsupported::dotted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tessera_base::{Code, Diagnostic, Mesh, Monoid, Sharding, Size, SizeVar, Span, TensorType};
+use tessera_base::{Code, Diagnostic, Mesh, Monoid, Own, Sharding, Size, SizeVar, Span, TensorType};
 use tessera_core::ir::*;
 use tessera_core::layouts;
 use tessera_core::ty::{FnRefTy, TensorPattern, Ty};
 use tessera_resolve::functions::{FnLike, FnSig};
+use tessera_types::tensor::reduces;
 use tessera_types::unify::{Coerce, Role, bind_signature, param_mismatch_diagnostic};
 
 /// What per-device code knows of the devices.
@@ -22,6 +23,8 @@ pub struct PerDevice {
     pub mesh: Arc<Mesh>,
     /// How many devices there are along each axis, where the mesh is not known yet.
     pub sizes: Vec<(String, Size)>,
+    /// The sizes of dims of blocks, by axis, in a signature that is checked for any mesh.
+    pub blocks: Vec<(String, Size)>,
 }
 
 /// Whether a function is decorated with `@dist.local`.
@@ -52,7 +55,8 @@ fn axes(s: &Sharding) -> impl Iterator<Item = &String> {
 
 /// The type of a block: each device along the axes has its own.
 fn block(shape: Vec<Size>, whole: &TensorType, mesh: &Arc<Mesh>) -> TensorType {
-    let partial: Vec<(Monoid, String)> = axes(&whole.sharding).map(|a| (Monoid::Each, a.clone())).collect();
+    let own = |a: &String| Monoid::Each(whole.sharding.dim_of(a).map_or(Own::Any, Own::Block));
+    let partial: Vec<(Monoid, String)> = axes(&whole.sharding).map(|a| (own(a), a.clone())).collect();
     let mesh = (!partial.is_empty()).then(|| mesh.clone());
     let sharding = Sharding { dims: vec![], partial, mesh }.normal(shape.len());
     TensorType { shape, dtype: whole.dtype, sharding }
@@ -85,11 +89,19 @@ impl Cx<'_> {
             }
         }
         let sizes = names.iter().map(|a| (a.clone(), self.sizes.rigid(a))).collect();
-        PerDevice { mesh: Arc::new(Mesh::unknown(names)), sizes }
+        PerDevice { mesh: Arc::new(Mesh::unknown(names)), sizes, blocks: vec![] }
     }
 
     /// The parameters of per-device code at its annotations.
-    pub fn own_blocks(&self, types: &SigTypes, mesh: &Arc<Mesh>) -> Vec<Ty> {
+    pub fn own_blocks(&mut self, types: &SigTypes, mesh: &Arc<Mesh>) -> Vec<Ty> {
+        let mut blocks = vec![];
+        for t in types.params.iter().flatten().flat_map(layouts::tensors) {
+            let named = t.shape.iter().enumerate().filter(|(_, n)| n.as_var().is_some());
+            blocks.extend(named.flat_map(|(d, n)| t.sharding.axes(d).iter().map(|a| (a.clone(), n.clone()))));
+        }
+        if let Some(local) = &mut self.local {
+            local.blocks = blocks;
+        }
         let of = |t: &TensorType| block(t.shape.clone(), t, mesh);
         let param = |ty: &Option<Ty>| layouts::with_tensors(ty.as_ref().unwrap_or(&Ty::Error), &mut |t| of(t));
         types.params.iter().map(param).collect()
@@ -238,7 +250,7 @@ impl Cx<'_> {
             true => mesh.axes.iter().map(|(a, _)| (a.clone(), self.axis_size(a))).collect(),
             false => vec![],
         };
-        Some(PerDevice { mesh, sizes })
+        Some(PerDevice { mesh, sizes, blocks: vec![] })
     }
 
     /// How many devices lie along an axis of a mesh that this body does not know.
@@ -391,6 +403,20 @@ impl Cx<'_> {
         let stated = layouts::tensors(stated);
         for (ty, at) in returns {
             for (i, t) in layouts::tensors(&ty).into_iter().enumerate() {
+                let parts = t.sharding.owns().find_map(|(own, axis)| {
+                    let said = stated.get(i).map(|s| &s.sharding);
+                    let summed = said.is_some_and(|s| s.partial.contains(&(Monoid::Sum, axis.clone())));
+                    let split = said.is_some_and(|s| s.dim_of(axis).is_some());
+                    self.part_returned(own, axis, (summed, split), at)
+                });
+                if let Some(d) = parts {
+                    let d = d.here(t.to_string());
+                    self.report(match &f.sig.ret {
+                        Some(e) => d.with_label(e.span, "annotated here"),
+                        None => d,
+                    });
+                    continue;
+                }
                 let summed = stated.get(i).into_iter().flat_map(|s| &s.sharding.partial).filter(|p| p.0 == Monoid::Sum);
                 let shared = summed.map(|p| &p.1).find(|axis| t.sharding.each().all(|own| own != *axis)).cloned();
                 if let Some(axis) = shared {
@@ -418,7 +444,10 @@ impl Cx<'_> {
                     d.help(format!(
                         "annotate it: a dim as `B@{axis}` for blocks one after the other, or `sum@{axis}` for summands"
                     ))
-                    .help(format!("or have the same on all: `dist.collective.all_reduce(x, axis=\"{axis}\")`")),
+                    .help(format!(
+                        "or have the same on all: `dist.collective.all_reduce(x{}`",
+                        reduces(t.sharding.own(&axis).unwrap_or(Own::Any), &axis)
+                    )),
                 );
             }
         }
@@ -428,7 +457,8 @@ impl Cx<'_> {
     pub fn whole_inside(&self, ty: &Ty, name: &str, span: Span) -> Option<Diagnostic> {
         self.local.as_ref()?;
         let is_whole = |t: &TensorType| {
-            t.sharding.dims.iter().any(|d| !d.is_empty()) || t.sharding.partial.iter().any(|p| p.0 != Monoid::Each)
+            t.sharding.dims.iter().any(|d| !d.is_empty())
+                || t.sharding.partial.iter().any(|p| !matches!(p.0, Monoid::Each(_)))
         };
         let t = layouts::tensors(ty).into_iter().find(is_whole)?;
         let d =

@@ -2,11 +2,22 @@
 
 use super::args::Value;
 use super::cx::{Cx, error_at};
+use super::per_device_parts::Reduces;
 use std::sync::Arc;
-use tessera_base::{Code, DType, Diagnostic, Monoid, Sharding, Size, Span, TensorType};
+use tessera_base::{Code, DType, Diagnostic, Monoid, Own, Sharding, Size, Span, TensorType};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
+use tessera_grammar::ast::BinOp;
 use tessera_ops::prim::{Collective, CollectiveKind};
+
+/// A call of a collective: its name, with modules and without, what stands behind the axis, and where.
+pub struct Over<'a> {
+    pub name: &'a str,
+    pub full: &'a str,
+    pub rest: &'a [Option<TExpr>],
+    pub span: Span,
+    pub name_span: Span,
+}
 
 impl Cx<'_> {
     /// `dist.rank(axis)` and `dist.size(axis)`.
@@ -19,11 +30,10 @@ impl Cx<'_> {
         let Some(text) = self.axis_text(&axis) else { return error_at(span) };
         let Some(size) = self.devices_along(&text, axis.span) else { return error_at(span) };
         if name == "dist.size" {
-            let n = size.as_const().unwrap_or(0);
-            return TExpr { kind: TKind::Int(n), ty: Ty::Int(Some(size)), span };
+            return number_of(size, span);
         }
         let what = collective(&text, &size, CollectiveKind::Rank);
-        let sharding = Sharding { dims: vec![], partial: vec![(Monoid::Each, text)], mesh: Some(local.mesh) };
+        let sharding = Sharding { dims: vec![], partial: vec![(Monoid::Each(Own::Any), text)], mesh: Some(local.mesh) };
         let ty = Ty::Tensor(TensorType { shape: vec![], dtype: Some(DType::I64), sharding });
         TExpr { kind: TKind::Collective { what, x: None }, ty, span }
     }
@@ -54,35 +64,91 @@ impl Cx<'_> {
             "broadcast" => &["x", "axis", "source?"],
             "send" | "recv" => &["x", "axis", "source", "to"],
             "permute" => &["x", "axis", "shift?", "to?"],
-            _ => &["x", "axis"],
+            _ => &["x", "axis", "op?"],
         };
         let full = format!("dist.collective.{name}");
         let Some(given) = self.dist_args(&full, names, values, span) else { return error_at(span) };
         let mut given = given.into_iter();
         let (Some(Some(x)), Some(Some(axis))) = (given.next(), given.next()) else { return error_at(span) };
         let rest: Vec<Option<TExpr>> = given.collect();
-        let Some(t) = self.tensor_of(&x, &full) else { return error_at(span) };
-        let Some(text) = self.axis_text(&axis) else { return error_at(span) };
-        if self.local.as_ref().is_some_and(|l| l.mesh.is_unknown() && l.mesh.size(&text).is_none()) {
+        let Some(axes) = self.axes_of(name, &axis) else { return error_at(span) };
+        let mut value = x;
+        for axis in axes {
+            let over = Over { name, full: &full, rest: &rest, span, name_span };
+            value = self.collective_along(&over, value, axis);
+            if value.ty.is_error() {
+                break;
+            }
+        }
+        value
+    }
+
+    /// The axes of a collective, which is several for an `all_reduce` over a tuple of them.
+    pub fn axes_of(&mut self, name: &str, axis: &TExpr) -> Option<Vec<(String, Span)>> {
+        match name {
+            "all_reduce" => self.axis_texts(axis),
+            _ => Some(vec![(self.axis_text(axis)?, axis.span)]),
+        }
+    }
+
+    /// A collective of blocks along one axis.
+    fn collective_along(&mut self, over: &Over, x: TExpr, (text, axis_span): (String, Span)) -> TExpr {
+        let Over { name, full, rest, span, name_span } = *over;
+        let Some(local) = self.local.clone() else { return error_at(span) };
+        let Some(t) = self.tensor_of(&x, full) else { return error_at(span) };
+        if local.mesh.is_unknown() && local.mesh.size(&text).is_none() {
             // Whether there is such an axis, a call tells.
             return TExpr { span, ..x };
         }
-        let Some(size) = self.devices_along(&text, axis.span) else { return error_at(span) };
+        let Some(size) = self.devices_along(&text, axis_span) else { return error_at(span) };
         if !t.sharding.each().any(|a| *a == text) {
             return self.same_already(name, &x, &text, name_span);
         }
-        let Some(kind) = self.kind_of(name, &t, &size, &rest, span) else { return error_at(span) };
+        let op = match name {
+            "all_reduce" => self.reduces(rest.first().and_then(Option::as_ref)),
+            _ => Some(Reduces::Sum),
+        };
+        let Some(op) = op else { return error_at(span) };
+        let Some(kind) = self.kind_of((name, op), &t, &size, rest, span) else { return error_at(span) };
         let Some(shape) = self.shape_after(&kind, &t, &size, &text, x.span) else { return error_at(span) };
-        let mut sharding = t.sharding.clone();
-        if matches!(name, "all_reduce" | "all_gather" | "broadcast") {
-            sharding.partial.retain(|(_, a)| *a != text);
-        }
-        if sharding.partial.is_empty() {
-            sharding = Sharding::default();
-        }
+        let own = match self.own_after((name, &kind, op), (&x, &t), &text, name_span) {
+            Ok(own) => own,
+            Err(d) => return self.fail(*d),
+        };
+        let sharding = t.sharding.with_own(&text, own, &local.mesh);
         let what = collective(&text, &size, kind);
         let ty = Ty::Tensor(TensorType { shape, dtype: t.dtype, sharding });
-        TExpr { kind: TKind::Collective { what, x: Some(Box::new(x)) }, ty, span }
+        let all = TExpr { kind: TKind::Collective { what, x: Some(Box::new(x)) }, ty, span };
+        if op != Reduces::Mean {
+            return all;
+        }
+        let count = number_of(size, span);
+        // Not as a division of the program's, which may be for another axis of as many devices.
+        let mean = tessera_types::tensor::binary(&mut self.sizes, BinOp::Div, span, all, count, span);
+        self.take(mean)
+    }
+
+    /// `dist.complete(x)`: parts put together as what they are; any other value as it is.
+    pub fn complete_own(&mut self, values: Vec<Value>, span: Span, name_span: Span) -> TExpr {
+        let given = self.dist_args("dist.complete", &["x"], values, span);
+        let Some(mut x) = given.and_then(|g| g.into_iter().flatten().next()) else { return error_at(span) };
+        let Some(t) = self.tensor_of(&x, "dist.complete") else { return error_at(span) };
+        // Rows that are mixed stay so.
+        let parts: Vec<(Own, String)> = match self.of_rows() {
+            true => vec![],
+            false => t.sharding.owns().filter(|(own, _)| own.is_part()).map(|(own, a)| (own, a.clone())).collect(),
+        };
+        for (own, axis) in parts {
+            if own == Own::Times {
+                let Some(size) = self.devices_along(&axis, span) else { return error_at(span) };
+                x = self.binary(BinOp::Div, span, x, number_of(size, span), span);
+                continue;
+            }
+            let op = TExpr { kind: TKind::Str(own.name().into()), ty: Ty::Str, span };
+            let over = Over { name: "all_reduce", full: "dist.complete", rest: &[Some(op)], span, name_span };
+            x = self.collective_along(&over, x, (axis, span));
+        }
+        TExpr { span, ..x }
     }
 
     /// E0410: a collective of a value that all devices of the axis have.
@@ -102,7 +168,7 @@ impl Cx<'_> {
 
     fn kind_of(
         &mut self,
-        name: &str,
+        (name, op): (&str, Reduces),
         t: &TensorType,
         size: &Size,
         rest: &[Option<TExpr>],
@@ -110,7 +176,11 @@ impl Cx<'_> {
     ) -> Option<CollectiveKind> {
         let first = rest.first().and_then(Option::as_ref);
         Some(match name {
-            "all_reduce" => CollectiveKind::Sum,
+            "all_reduce" => match op {
+                Reduces::Sum | Reduces::Mean => CollectiveKind::Sum,
+                Reduces::Max => CollectiveKind::Max,
+                Reduces::Min => CollectiveKind::Min,
+            },
             "all_gather" => CollectiveKind::Gather { dim: self.dim_or_first(t, first, span)? },
             "reduce_scatter" => CollectiveKind::Scatter { dim: self.dim_or_first(t, first, span)? },
             "all_to_all" => {
@@ -258,6 +328,19 @@ impl Cx<'_> {
             .note("all devices run the same steps: one that did not would leave the others waiting in a collective");
         Some(d.help("choose between values instead: `op.where(condition, a, b)`"))
     }
+}
+
+/// How many devices there are. Where no call has said that yet, it is no literal: its conversions keep what it is.
+fn number_of(size: Size, span: Span) -> TExpr {
+    let literal = |n: i64| TExpr { kind: TKind::Int(n), ty: Ty::Int(Some(Size::constant(n))), span };
+    let kind = match size.as_const() {
+        Some(n) => TKind::Int(n),
+        None => {
+            let (left, right) = (Box::new(literal(0)), Box::new(literal(0)));
+            TKind::Arith { op: BinOp::Add, left, right, int_operands: true }
+        }
+    };
+    TExpr { kind, ty: Ty::Int(Some(size)), span }
 }
 
 fn devices(size: &Size) -> usize {

@@ -179,6 +179,13 @@ impl Cx<'_> {
         for k in 0..line.microbatches {
             let mut h = self.of_std(line.home, "microbatch", vec![parts.clone(), number(k)], span)?;
             for (i, stage) in stages.iter().enumerate() {
+                if k == 0
+                    && let Ty::Tensor(t) = &h.ty
+                    && let Some(d) = self.rows_mixed(stage, &t.clone(), line.microbatches)
+                {
+                    self.report(d);
+                    return None;
+                }
                 h = self.staged(stage, h, &line.axis, i as u64 * places / count, &mesh, span)?;
             }
             done.push(h);

@@ -83,7 +83,7 @@ impl Cx<'_> {
             // An annotation names axes of any mesh; what is the same on all devices is so in per-device code, too.
             let any =
                 to.mesh.is_none() && !to.is_replicated() && (&to.dims, &to.partial) == (&found.dims, &found.partial);
-            to == found || any || self.local.is_some() && found.is_replicated()
+            to == found || any || self.local.is_some() && (found.is_replicated() || to.takes_own(&found))
         };
         if to.len() != found.len() || to.iter().zip(&found).all(|(to, found)| same(to, found)) {
             return value;

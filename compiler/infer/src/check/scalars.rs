@@ -13,6 +13,11 @@ impl Cx<'_> {
             return error_at(span);
         }
         if l.ty.is_tensor() || r.ty.is_tensor() {
+            let by = if op == BinOp::Div { self.devices_by(&r) } else { None };
+            let l = match by {
+                Some(by) => self.divided_by_devices(l, by),
+                None => l,
+            };
             let result = tessera_types::tensor::binary(&mut self.sizes, op, op_span, l, r, span);
             return self.take(result);
         }

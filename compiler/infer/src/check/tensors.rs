@@ -59,7 +59,7 @@ impl Cx<'_> {
         let result = tensor::op_call(&mut self.sizes, def, given, span, name_span);
         let value = self.take(result);
         self.tile_suits(&value, at);
-        value
+        if matches!(def.name, "zeros" | "zeros_like") { self.zeros_of_all(value) } else { value }
     }
 
     /// E0506 and W0502 for the `tile_shape=` of a product.

@@ -8,7 +8,7 @@ pub struct Collective<'a> {
 impl Primitive for Collective<'_> {
     fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
         let c = self.what;
-        use prim::CollectiveKind::{Gather, Rank, Rows, Scatter, Sum, Turn};
+        use prim::CollectiveKind::{Gather, Max, Min, Rank, Rows, Scatter, Sum, Turn};
         if c.kind == Rank {
             count(x, 0)?;
             integer(result)?;
@@ -26,7 +26,7 @@ impl Primitive for Collective<'_> {
             Ok(())
         };
         match &c.kind {
-            Rank | Sum => {}
+            Rank | Sum | Max | Min => {}
             Gather { dim } => scale(*dim, true)?,
             Scatter { dim } => scale(*dim, false)?,
             Turn { from, to } => {
@@ -52,8 +52,7 @@ impl Primitive for Collective<'_> {
     }
 
     fn read(name: &str, op: &Op, _: &mut Around) -> Option<Read> {
-        let own = matches!(name, "rank" | "all_reduce" | "all_gather" | "reduce_scatter" | "all_to_all" | "permute");
-        own.then(|| Ok(Prim::Collective(Arc::new(of_name(name, op)?))))
+        NAMES.contains(&name).then(|| Ok(Prim::Collective(Arc::new(of_name(name, op)?))))
     }
 
     /// It belongs to the devices of a mesh.
@@ -126,6 +125,17 @@ impl Primitive for Collective<'_> {
     }
 }
 
+const NAMES: &[&str] = &[
+    "rank",
+    "all_reduce",
+    "all_reduce_max",
+    "all_reduce_min",
+    "all_gather",
+    "reduce_scatter",
+    "all_to_all",
+    "permute",
+];
+
 /// What a collective is called, and its attributes.
 pub fn attrs(c: &prim::Collective) -> (&'static str, Vec<(&'static str, Attr)>) {
     use prim::CollectiveKind as Kind;
@@ -133,6 +143,8 @@ pub fn attrs(c: &prim::Collective) -> (&'static str, Vec<(&'static str, Attr)>) 
     let (name, own) = match &c.kind {
         Kind::Rank => ("rank", vec![]),
         Kind::Sum => ("all_reduce", vec![]),
+        Kind::Max => ("all_reduce_max", vec![]),
+        Kind::Min => ("all_reduce_min", vec![]),
         Kind::Gather { dim } => ("all_gather", vec![("dim", at(dim))]),
         Kind::Scatter { dim } => ("reduce_scatter", vec![("dim", at(dim))]),
         Kind::Turn { from, to } => ("all_to_all", vec![("from_dim", at(from)), ("to_dim", at(to))]),
@@ -151,6 +163,8 @@ pub fn of_name(name: &str, op: &Op) -> Result<prim::Collective, TextError> {
     let kind = match name {
         "rank" => Kind::Rank,
         "all_reduce" => Kind::Sum,
+        "all_reduce_max" => Kind::Max,
+        "all_reduce_min" => Kind::Min,
         "all_gather" => Kind::Gather { dim: op.index("dim")? },
         "reduce_scatter" => Kind::Scatter { dim: op.index("dim")? },
         "all_to_all" => Kind::Turn { from: op.index("from_dim")?, to: op.index("to_dim")? },

@@ -56,8 +56,13 @@ impl Primitive for Map {
                     || op == MapOp::mul && of.others_same
                     || op == MapOp::div && of.operand == 0 && of.others_same
             }
-            Monoid::Max => op == MapOp::maximum && of.others_alike || op == MapOp::add && of.others_same,
-            Monoid::Min => op == MapOp::minimum && of.others_alike || op == MapOp::add && of.others_same,
+            // What all have changes the largest of all as it changes each.
+            Monoid::Max => {
+                op == MapOp::maximum && (of.others_alike || of.others_same) || op == MapOp::add && of.others_same
+            }
+            Monoid::Min => {
+                op == MapOp::minimum && (of.others_alike || of.others_same) || op == MapOp::add && of.others_same
+            }
             _ => false,
         }
     }

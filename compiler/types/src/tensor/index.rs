@@ -5,6 +5,7 @@ use super::slice::{Bound, slice_size};
 use super::ways::with_ways;
 use super::{broken, error_expr};
 use crate::sizes::SizeCx;
+use std::ops::Range;
 use tessera_base::{Code, DType, Diagnostic, Monoid, Sharding, Size, Span, TensorType, Verdict};
 use tessera_core::ir::{IndexPart, TExpr, TKind};
 use tessera_core::ty::Ty;
@@ -116,8 +117,9 @@ pub fn resolve(
             GivenIndex::Value(e) if e.ty == Ty::None => out.new_axis(&mut parts),
             GivenIndex::Slice { low, high, step, span } => {
                 let size = sliced(cx, &t.shape[dim], [&low, &high, &step], span)?;
+                let all = low.is_none() && high.is_none() && step.is_none();
                 parts.push(IndexPart::Slice { low, high, step });
-                out.push(size, t.sharding.axes(dim).to_vec());
+                out.push(size, t.sharding.axes(dim).to_vec(), all.then_some(dim));
                 dim += 1;
             }
             GivenIndex::Value(e) => {
@@ -131,15 +133,25 @@ pub fn resolve(
     if !dots {
         out.whole(&mut parts, t, dim, t.rank() - count);
     }
-    let (shape, dims) = out.finish(cx, span)?;
-    let sharding = Sharding { dims, ..t.sharding.clone() }.normal(shape.len());
-    let sharding = apart.iter().fold(sharding, |s, own| s.join(own).unwrap_or(s));
+    let Finished { dims: shape, axes: dims, from, positions } = out.finish(cx, span)?;
+    let sharding = Sharding { dims, ..t.sharding.own_of_dims(&from) }.normal(shape.len());
+    let sharding = apart.iter().fold(sharding, |s, (own, rank)| {
+        // The last dims of what picks are the last ones of those that stand for it.
+        let dims: Vec<Option<usize>> =
+            (0..shape.len()).map(|d| (d + rank).checked_sub(positions.end).filter(|at| at < rank)).collect();
+        s.join(&own.own_of_dims(&dims)).unwrap_or(s)
+    });
     Ok(Indexed { parts, shape, sharding, picked })
 }
 
-/// How positions lie that differ between devices, in per-device code: what they pick differs, too. E0409 where one is written
+/// How positions lie that differ between devices, in per-device code, and their rank: what they pick differs, too. E0409 where one is written
 /// to in a tensor that is the same on all.
-fn differing(given: &[GivenIndex], t: &TensorType, base_span: Span, use_: Use) -> Result<Vec<Sharding>, Diagnostic> {
+fn differing(
+    given: &[GivenIndex],
+    t: &TensorType,
+    base_span: Span,
+    use_: Use,
+) -> Result<Vec<(Sharding, usize)>, Diagnostic> {
     let mut out = vec![];
     for g in given {
         let GivenIndex::Value(TExpr { ty: Ty::Tensor(at), span, .. }) = g else { continue };
@@ -151,7 +163,7 @@ fn differing(given: &[GivenIndex], t: &TensorType, base_span: Span, use_: Use) -
                 .help("write into a new tensor that differs: `y = op.where(op.arange(n) == position, value, x)`"));
         }
         if at.sharding.each().next().is_some() {
-            out.push(at.sharding.clone());
+            out.push((at.sharding.clone(), at.rank()));
         }
     }
     Ok(out)
@@ -250,6 +262,8 @@ struct Shape {
     dims: Vec<Size>,
     /// The mesh axes that split them.
     axes: Vec<Vec<String>>,
+    /// The dims of the tensor that they are all of.
+    from: Vec<Option<usize>>,
     /// Shapes of the positions.
     group: Vec<(Vec<Size>, Span)>,
     tensors: bool,
@@ -259,16 +273,26 @@ struct Shape {
     separated: bool,
 }
 
+/// The sizes of the result's dims, the axes that split them, the dims of the tensor that they are all of, and those that
+/// stand for positions.
+struct Finished {
+    dims: Vec<Size>,
+    axes: Vec<Vec<String>>,
+    from: Vec<Option<usize>>,
+    positions: Range<usize>,
+}
+
 impl Shape {
-    fn push(&mut self, size: Size, axes: Vec<String>) {
+    fn push(&mut self, size: Size, axes: Vec<String>, from: Option<usize>) {
         self.dims.push(size);
         self.axes.push(axes);
+        self.from.push(from);
         self.open = false;
     }
 
     fn new_axis(&mut self, parts: &mut Vec<IndexPart>) {
         parts.push(IndexPart::NewAxis);
-        self.push(Size::constant(1), vec![]);
+        self.push(Size::constant(1), vec![], None);
     }
 
     /// `n` whole dims from `dim` on; gives the dim after them.
@@ -280,6 +304,7 @@ impl Shape {
         self.open = false;
         self.dims.extend(t.shape[dim..dim + n].iter().cloned());
         self.axes.extend((dim..dim + n).map(|d| t.sharding.axes(d).to_vec()));
+        self.from.extend((dim..dim + n).map(Some));
         dim + n
     }
 
@@ -294,15 +319,18 @@ impl Shape {
         self.group.push((shape, span));
     }
 
-    fn finish(self, cx: &mut SizeCx, span: Span) -> Result<(Vec<Size>, Vec<Vec<String>>), Diagnostic> {
-        let Shape { mut dims, mut axes, group, tensors, at, separated, .. } = self;
+    fn finish(self, cx: &mut SizeCx, span: Span) -> Result<Finished, Diagnostic> {
+        let Shape { mut dims, mut axes, mut from, group, tensors, at, separated, .. } = self;
+        let mut positions = 0..0;
         if tensors {
             let middle = broadcast(cx, &group, span)?;
             let at = if separated { 0 } else { at };
             axes.splice(at..at, vec![vec![]; middle.len()]);
+            from.splice(at..at, vec![None; middle.len()]);
+            positions = at..at + middle.len();
             dims.splice(at..at, middle);
         }
-        Ok((dims, axes))
+        Ok(Finished { dims, axes, from, positions })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The layouts of results over a mesh: derived from the operator's own expansion at sizes that
 //! stand for all.
 
+use super::own_parts::own_part;
 use super::ways::ways;
 use crate::sizes::SizeCx;
 use std::collections::BTreeMap;
@@ -180,6 +181,11 @@ impl Example<'_> {
                     OpError::new(Code::E0404, format!("the operands of `{name}` split one dim over different axes"))
                         .note("their blocks are not the same ones, so each device would need parts of others");
                 self.ways_out(e, syms, &axis, None).help("or lay one out like the other: `dist.shard(x, spec)`")
+            }
+            Problem::Partial { axis, monoid: Monoid::Each(own), input } => {
+                let lies = input.and_then(|n| self.graph.inputs.get(n as usize)).and_then(|i| i.ty.sharding.own(&axis));
+                let param = input.and_then(|n| self.owner.get(n as usize)).copied();
+                blame(own_part(name, &axis, own, lies, param), input, "")
             }
             Problem::Partial { axis, monoid, input } => {
                 let sum = if monoid == Monoid::Sum { "the sum" } else { "the whole value" };
