@@ -5,7 +5,7 @@ use crate::links::links;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_base::Mesh;
-use tessera_ir::graph::{Graph, NodeId};
+use tessera_ir::graph::{Graph, Node, NodeId};
 use tessera_ir::links::Link;
 use tessera_ops::prim::Prim;
 
@@ -14,6 +14,8 @@ use tessera_ops::prim::Prim;
 pub struct Demand {
     /// Values that are made of it and are wanted in full on every device.
     pub whole: usize,
+    /// Whether a product with what is split over these axes elsewhere reads it, which needs it in full.
+    pub multiplied: bool,
     /// A dim of it that what it goes together with, or what it becomes, is split over.
     pub split: Option<usize>,
 }
@@ -31,11 +33,11 @@ pub fn readers(g: &Graph) -> Vec<Vec<NodeId>> {
     out
 }
 
-/// The demand for node `id` along `axes`.
+/// The demand along `axes` for a value that lies in one shape at the nodes `at`.
 pub fn demand(
     g: &Graph,
     readers: &[Vec<NodeId>],
-    id: NodeId,
+    at: &[NodeId],
     axes: &[String],
     mesh: &Arc<Mesh>,
     placed: &[NodeLayout],
@@ -43,9 +45,9 @@ pub fn demand(
     let mut out = Demand::default();
     let Some(axis) = axes.first() else { return out };
     // By node where each dim of the result went.
-    let dims: Vec<Option<usize>> = (0..g.ty(id).shape.len()).map(Some).collect();
-    let mut todo = vec![(id, dims)];
-    let mut made = BTreeSet::from([id]);
+    let own = |id: &NodeId| (*id, (0..g.ty(*id).shape.len()).map(Some).collect::<Vec<_>>());
+    let mut todo: Vec<(NodeId, Vec<Option<usize>>)> = at.iter().map(own).collect();
+    let mut made: BTreeSet<NodeId> = at.iter().copied().collect();
     // What it goes together with, by the dims of the result; values that are made of it too have no say.
     let mut others: Vec<(NodeId, Option<usize>)> = vec![];
     while let Some((from, dims)) = todo.pop() {
@@ -63,6 +65,7 @@ pub fn demand(
                 }
                 continue;
             }
+            out.multiplied |= meets_other_parts(g, node, from, axis, placed);
             let steps = matches!(node.prim, Prim::Map(_) | Prim::Cast | Prim::Transpose { .. } | Prim::Reshape);
             if !steps || !made.insert(reader) {
                 continue;
@@ -81,7 +84,32 @@ pub fn demand(
             todo.push((reader, next));
         }
     }
-    let apart = others.iter().filter(|(o, _)| !made.contains(o)).find_map(|(_, d)| *d);
-    out.split = out.split.or(apart);
+    if out.split.is_none() && others.iter().any(|(_, d)| d.is_some()) {
+        let made = made_of(readers, at);
+        out.split = others.iter().filter(|(o, _)| !made[o.0 as usize]).find_map(|(_, d)| *d);
+    }
     out
+}
+
+/// By node, whether it is made of one of these.
+fn made_of(readers: &[Vec<NodeId>], at: &[NodeId]) -> Vec<bool> {
+    let mut out = vec![false; readers.len()];
+    let mut todo = at.to_vec();
+    while let Some(id) = todo.pop() {
+        if !std::mem::replace(&mut out[id.0 as usize], true) {
+            todo.extend(&readers[id.0 as usize]);
+        }
+    }
+    out
+}
+
+/// Whether a node is a product of `x` with what an axis splits along a dim that `x` lacks: it is computed where the other is.
+fn meets_other_parts(g: &Graph, node: &Node, x: NodeId, axis: &str, placed: &[NodeLayout]) -> bool {
+    let (Prim::Dot { .. }, &[left, right]) = (&node.prim, &node.operands[..]) else { return false };
+    let rank = g.ty(left).shape.len();
+    let split = |o: NodeId| placed[o.0 as usize].result.dim_of(axis);
+    match left == x {
+        true => right != x && split(right).is_some_and(|d| d + 1 >= rank),
+        false => split(left).is_some_and(|d| d + 2 == rank),
+    }
 }

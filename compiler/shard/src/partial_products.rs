@@ -19,12 +19,12 @@ use tessera_ops::prim::{Prim, Reduction, Scalar, Steps};
 use tessera_ops::surface::{Build, Id, expand};
 
 /// Product `id` of `a` and `b`, which are new, from those of the parts of its contracted dim. `None` where that is not
-/// split, the order of sums is fixed, or operands move less than results.
+/// split, the order of sums is fixed, or operands move less than results. Its rows are in the dims `rows`.
 pub fn summed(
     b: &mut Adder,
     [x, y]: [Id; 2],
     g: &Graph,
-    (id, node): (NodeId, &Node),
+    (id, node, rows): (NodeId, &Node, &[u64]),
     mesh: &Arc<Mesh>,
     placed: &[NodeLayout],
     wanted: &dyn Fn(&[String]) -> Demand,
@@ -61,18 +61,20 @@ pub fn summed(
     let stays = |d: usize| result.axes(d).iter().filter(|a| !axes.contains(a)).cloned().collect();
     let mut dims: Vec<Vec<String>> = (0..node.ty.shape.len()).map(stays).collect();
     dims.insert(batch, vec![]);
+    dims.splice(batch + 2..batch + 2, rows.iter().skip(1).map(|_| vec![]));
+    let shape = [&node.ty.shape[..batch], rows, &node.ty.shape[batch + 1..]].concat();
+    let apart = [&shape[..batch], &[nodes], &shape[batch..]].concat();
+    let partial = expand::reshape(b, partial, &apart);
     let wanted = wanted(&axes).split.map(|d| if d < batch { d } else { d + 1 });
     let lies = Sharding { dims, ..result.clone() };
     let shared = b.share_out(partial, lies, batch..batch + 1, axes, wanted);
     let sum = match ordered {
-        false => {
-            b.push(Prim::Reduce { kind: Reduction::Sum, axes: vec![batch] }, &[shared], node.ty.shape.clone(), accum)
-        }
+        false => b.push(Prim::Reduce { kind: Reduction::Sum, axes: vec![batch] }, &[shared], shape, accum),
         true => {
             let sum = tree(b, MapOp::add, shared, batch, nodes);
-            let sum = expand::reshape(b, sum, &node.ty.shape);
+            let sum = expand::reshape(b, sum, &shape);
             // Several leaves give no -0.
-            let zero = expand::full(b, &node.ty.shape, accum, Scalar::F(0.0));
+            let zero = expand::full(b, &shape, accum, Scalar::F(0.0));
             expand::map(b, MapOp::add, &[zero, sum])
         }
     };

@@ -4,14 +4,14 @@
 
 use crate::adder::Adder;
 use crate::demand::{Demand, demand, readers};
-use crate::layout::{NodeLayout, lay_out_with, real};
+use crate::layout::{NodeLayout, lay_out_more, lay_out_with, real};
 use crate::{blockwise_reduce, partial_products};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType};
 use tessera_ops::prim::Prim;
-use tessera_ops::surface::Id;
+use tessera_ops::surface::{Build, Id};
 
 /// The graph with parts reduced first, where that moves less.
 pub fn parts_first(g: &Graph, mesh: &Arc<Mesh>) -> Graph {
@@ -19,7 +19,7 @@ pub fn parts_first(g: &Graph, mesh: &Arc<Mesh>) -> Graph {
         return g.clone();
     }
     let stated: Vec<Sharding> = g.inputs.iter().map(|i| real(&i.ty.sharding, mesh, i.ty.shape.len())).collect();
-    rewritten(g, mesh, &lay_out_with(g, mesh, &stated, &[]))
+    rewritten(g, mesh, &lay_out_with(g, mesh, &stated, &[]), &stated)
 }
 
 fn contracts(g: &Graph) -> bool {
@@ -27,7 +27,11 @@ fn contracts(g: &Graph) -> bool {
     g.nodes.iter().any(here) || g.bodies.iter().any(contracts)
 }
 
-fn rewritten(g: &Graph, mesh: &Arc<Mesh>, placed: &[NodeLayout]) -> Graph {
+/// The graph, whose nodes lie as `placed` as it is, with inputs that lie like this.
+fn rewritten(g: &Graph, mesh: &Arc<Mesh>, placed: &[NodeLayout], inputs: &[Sharding]) -> Graph {
+    // Of what is rewritten it is known how it lies: what follows decides by that.
+    let (mut known, mut made_so) = (placed.to_vec(), vec![]);
+    let at = inputs.first().map(|s| s.positions()).unwrap_or_default();
     let mut out = Graph { nodes: vec![], outputs: vec![], ..g.clone() };
     let mut now: Vec<NodeId> = vec![];
     let mut bodies = BTreeSet::new();
@@ -38,39 +42,64 @@ fn rewritten(g: &Graph, mesh: &Arc<Mesh>, placed: &[NodeLayout]) -> Graph {
             && bodies.insert(*body)
             && let Some(of) = g.bodies.get(*body as usize)
         {
-            out.bodies[*body as usize] = rewritten(of, mesh, &turn.placed);
+            out.bodies[*body as usize] = rewritten(of, mesh, &turn.placed, &turn.inputs);
         }
         let renamed = Node { operands: node.operands.iter().map(|o| now[o.0 as usize]).collect(), ..node.clone() };
         let mut b = Adder { graph: &mut out, like: node };
         let new = |x: NodeId| Id(now[x.0 as usize].0);
-        let wanted = |axes: &[String]| demand(g, &readers, id, axes, mesh, placed);
+        let parts = known[id.0 as usize].result.parts(0);
+        let apart = if g.outputs.contains(&id) { None } else { rows_apart(g, node, &readers[id.0 as usize], parts) };
+        let results = if apart.is_some() { &readers[id.0 as usize][..] } else { &[id][..] };
+        let wanted = |axes: &[String]| demand(g, &readers, results, axes, mesh, &known);
         let made = match (&node.prim, &node.operands[..]) {
             (Prim::Reduce { kind, axes }, &[x]) => {
-                let lies = (g.ty(x), &placed[x.0 as usize].result);
+                let lies = (g.ty(x), &known[x.0 as usize].result);
                 blockwise_reduce::reduced(&mut b, new(x), lies, (node, *kind, axes))
             }
             (Prim::Dot { .. }, &[x, y]) => {
-                partial_products::summed(&mut b, [new(x), new(y)], g, (id, node), mesh, placed, &wanted)
+                let rows = apart.unwrap_or_else(|| node.ty.shape.iter().rev().skip(1).take(1).copied().collect());
+                partial_products::summed(&mut b, [new(x), new(y)], g, (id, node, &rows), mesh, &known, &wanted)
             }
+            // Its operand has this shape already.
+            (Prim::Reshape, &[x]) if b.shape(new(x)) == node.ty.shape => Some(new(x)),
             _ => None,
         };
         let made = made.unwrap_or_else(|| Id(b.graph.push(renamed).0));
-        // Several values that are made of it are wanted in full: it is what moves.
-        let made = match summed_over(g, node, placed).map(|axes| (axes, wanted(axes))) {
-            Some((axes, Demand { whole: 2.., split: None })) => {
+        // It is wanted in full, or several values that are made of it are: it is what moves.
+        let made = match summed_over(g, node, &known).map(|axes| (axes, wanted(axes))) {
+            Some((axes, Demand { whole, multiplied, split: None })) if whole > 1 || multiplied => {
                 let kept = |d: &Vec<String>| d.iter().filter(|a| !axes.contains(a)).cloned().collect();
-                let result = &placed[id.0 as usize].result;
-                let dims = result.dims.iter().map(kept).collect();
-                let sharding = Sharding { dims, ..result.clone() }.normal(node.ty.shape.len());
-                let mut b = Adder { graph: &mut out, like: node };
-                b.typed(Prim::Layout, &[made], NodeType { sharding, ..node.ty.clone() })
+                let (result, shape) = (&known[id.0 as usize].result, b.shape(made));
+                let mut dims: Vec<Vec<String>> = result.dims.iter().map(kept).collect();
+                // Rows apart: the first dim of them is what is split.
+                let more = shape.len() - node.ty.shape.len();
+                dims.splice(dims.len().min(1)..dims.len().min(1), std::iter::repeat_n(vec![], more));
+                let sharding = Sharding { dims, ..result.clone() }.normal(shape.len());
+                let ty = NodeType { shape, sharding, ..node.ty.clone() };
+                b.typed(Prim::Layout, &[made], ty)
             }
             _ => made,
         };
-        now.push(NodeId(made.0));
+        let made = NodeId(made.0);
+        lay_out_more(&out, mesh, inputs, &at, &mut made_so);
+        if out.ty(made).shape == node.ty.shape {
+            known[id.0 as usize].result = made_so[made.0 as usize].result.clone();
+        }
+        now.push(made);
     }
     out.outputs = g.outputs.iter().map(|o| now[o.0 as usize]).collect();
     out
+}
+
+/// The dims that all readers of a product divide its rows into, which may be split along any of them. The rows are in so many
+/// parts as it is.
+fn rows_apart(g: &Graph, node: &Node, readers: &[NodeId], parts: u64) -> Option<Vec<u64>> {
+    let (Prim::Dot { .. }, &[_, columns]) = (&node.prim, &node.ty.shape[..]) else { return None };
+    let first = &g.node(*readers.first()?).ty.shape;
+    let alike = |r: &NodeId| g.node(*r).prim == Prim::Reshape && g.node(*r).ty.shape == *first;
+    let (last, rows) = first.split_last()?;
+    let even = rows.first()?.is_multiple_of(parts.max(1));
+    (even && *last == columns && rows.len() > 1 && readers.iter().all(alike)).then(|| rows.to_vec())
 }
 
 /// The axes along which a product or a sum goes over all devices.
