@@ -12,10 +12,9 @@ use tessera_ops::prim::Prim;
 /// What becomes of a result that may be split over some axes.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Demand {
-    /// Values that are made of it and are wanted in full on every device.
-    pub whole: usize,
-    /// Whether a product with what is split over these axes elsewhere reads it, which needs it in full.
-    pub multiplied: bool,
+    /// Whether it moves least if it does: several values that are made of it are wanted in full on every device, or one is
+    /// multiplied by what the axes split elsewhere, which every device needs in full for it.
+    pub whole: bool,
     /// A dim of it that what it goes together with, or what it becomes, is split over.
     pub split: Option<usize>,
 }
@@ -55,17 +54,10 @@ pub fn demand(
             let node = g.node(reader);
             let origin = |d: usize| dims.iter().position(|to| *to == Some(d));
             if node.prim == Prim::Layout {
-                match real(&node.ty.sharding, mesh, node.ty.shape.len()).dim_of(axis) {
-                    Some(d) => out.split = out.split.or(origin(d)),
-                    // What one device gets alone is not wanted by the others.
-                    None => {
-                        let to = &node.ty.sharding;
-                        out.whole += usize::from(to.mesh.is_some() && to.unfinished().is_none());
-                    }
-                }
+                let split = real(&node.ty.sharding, mesh, node.ty.shape.len()).dim_of(axis);
+                out.split = out.split.or(split.and_then(origin));
                 continue;
             }
-            out.multiplied |= meets_other_parts(g, node, from, axis, placed);
             let steps = matches!(node.prim, Prim::Map(_) | Prim::Cast | Prim::Transpose { .. } | Prim::Reshape);
             if !steps || !made.insert(reader) {
                 continue;
@@ -84,23 +76,59 @@ pub fn demand(
             todo.push((reader, next));
         }
     }
-    if out.split.is_none() && others.iter().any(|(_, d)| d.is_some()) {
-        let made = made_of(readers, at);
-        out.split = others.iter().filter(|(o, _)| !made[o.0 as usize]).find_map(|(_, d)| *d);
+    if others.iter().any(|(_, d)| d.is_some()) {
+        // What is made of it has no say.
+        let made = made_of(readers, at, |_| true);
+        let apart = others.iter().filter(|(o, _)| !made[o.0 as usize]).find_map(|(_, d)| *d);
+        out.split = out.split.or(apart);
     }
+    out.whole = is_wanted_whole(g, readers, at, axis, mesh, placed);
     out
 }
 
-/// By node, whether it is made of one of these.
-fn made_of(readers: &[Vec<NodeId>], at: &[NodeId]) -> Vec<bool> {
+/// By node, whether it is made of one of these by steps that go `on`.
+fn made_of(readers: &[Vec<NodeId>], at: &[NodeId], on: impl Fn(NodeId) -> bool) -> Vec<bool> {
     let mut out = vec![false; readers.len()];
     let mut todo = at.to_vec();
     while let Some(id) = todo.pop() {
-        if !std::mem::replace(&mut out[id.0 as usize], true) {
+        let before = std::mem::replace(&mut out[id.0 as usize], true);
+        if !before && (at.contains(&id) || on(id)) {
             todo.extend(&readers[id.0 as usize]);
         }
     }
     out
+}
+
+/// See [`Demand::whole`].
+fn is_wanted_whole(
+    g: &Graph,
+    readers: &[Vec<NodeId>],
+    at: &[NodeId],
+    axis: &str,
+    mesh: &Arc<Mesh>,
+    placed: &[NodeLayout],
+) -> bool {
+    let stops = |id: NodeId| matches!(g.node(id).prim, Prim::Layout | Prim::Dot { .. } | Prim::Scan { .. });
+    let made = made_of(readers, at, |id| !stops(id));
+    let mut full = 0;
+    for id in g.ids().filter(|id| made[id.0 as usize] && stops(*id) && !at.contains(id)) {
+        let node = g.node(id);
+        let to = &node.ty.sharding;
+        // What one device gets alone is not wanted by the others.
+        let everywhere = to.mesh.is_some() && to.unfinished().is_none();
+        match node.prim {
+            Prim::Layout if real(to, mesh, node.ty.shape.len()).dim_of(axis).is_none() => {
+                full += usize::from(everywhere)
+            }
+            Prim::Dot { .. }
+                if node.operands.iter().any(|x| made[x.0 as usize] && meets_other_parts(g, node, *x, axis, placed)) =>
+            {
+                return true;
+            }
+            _ => {}
+        }
+    }
+    full > 1
 }
 
 /// Whether a node is a product of `x` with what an axis splits along a dim that `x` lacks: it is computed where the other is.

@@ -23,6 +23,7 @@ mod blockwise_reduce;
 mod demand;
 mod partial_products;
 pub mod parts_first;
+pub mod split_leaves;
 pub mod blockwise_topk;
 pub mod exchange;
 pub mod spmd_partition;

@@ -47,8 +47,12 @@ fn rewritten(g: &Graph, mesh: &Arc<Mesh>, placed: &[NodeLayout], inputs: &[Shard
         let renamed = Node { operands: node.operands.iter().map(|o| now[o.0 as usize]).collect(), ..node.clone() };
         let mut b = Adder { graph: &mut out, like: node };
         let new = |x: NodeId| Id(now[x.0 as usize].0);
-        let parts = known[id.0 as usize].result.parts(0);
-        let apart = if g.outputs.contains(&id) { None } else { rows_apart(g, node, &readers[id.0 as usize], parts) };
+        let over = summed_over(g, node, &known).map(<[String]>::to_vec);
+        let apart = over.as_ref().filter(|_| !g.outputs.contains(&id)).and_then(|axes| {
+            let stay = known[id.0 as usize].result.axes(0).iter().filter(|a| !axes.contains(a));
+            let parts = stay.filter_map(|a| mesh.size(a)).product();
+            rows_apart(g, node, &readers[id.0 as usize], parts)
+        });
         let results = if apart.is_some() { &readers[id.0 as usize][..] } else { &[id][..] };
         let wanted = |axes: &[String]| demand(g, &readers, results, axes, mesh, &known);
         let made = match (&node.prim, &node.operands[..]) {
@@ -65,9 +69,9 @@ fn rewritten(g: &Graph, mesh: &Arc<Mesh>, placed: &[NodeLayout], inputs: &[Shard
             _ => None,
         };
         let made = made.unwrap_or_else(|| Id(b.graph.push(renamed).0));
-        // It is wanted in full, or several values that are made of it are: it is what moves.
-        let made = match summed_over(g, node, &known).map(|axes| (axes, wanted(axes))) {
-            Some((axes, Demand { whole, multiplied, split: None })) if whole > 1 || multiplied => {
+        // It is what moves where nothing is made of shares of it.
+        let made = match over.as_ref().map(|axes| (axes, wanted(axes))) {
+            Some((axes, Demand { whole: true, split: None })) => {
                 let kept = |d: &Vec<String>| d.iter().filter(|a| !axes.contains(a)).cloned().collect();
                 let (result, shape) = (&known[id.0 as usize].result, b.shape(made));
                 let mut dims: Vec<Vec<String>> = result.dims.iter().map(kept).collect();
@@ -98,7 +102,7 @@ fn rows_apart(g: &Graph, node: &Node, readers: &[NodeId], parts: u64) -> Option<
     let first = &g.node(*readers.first()?).ty.shape;
     let alike = |r: &NodeId| g.node(*r).prim == Prim::Reshape && g.node(*r).ty.shape == *first;
     let (last, rows) = first.split_last()?;
-    let even = rows.first()?.is_multiple_of(parts.max(1));
+    let even = rows.first()?.is_multiple_of(parts);
     (even && *last == columns && rows.len() > 1 && readers.iter().all(alike)).then(|| rows.to_vec())
 }
 

@@ -83,9 +83,6 @@ fn product(g: &Graph, term: NodeId) -> Option<Product> {
 /// How many leaves there are, with a block of each dim: as few as are no longer than those of other products. A power of two
 /// of them where blocks come out even, since devices that share them out have one node of the tree each then.
 fn leaves(products: &[&Product]) -> Option<u64> {
-    if std::env::var_os("TMP_NO_JOIN").is_some() {
-        return None;
-    }
     let depths: Vec<u64> = products.iter().map(|p| p.depth).collect();
     let total = depths.iter().try_fold(0u64, |n, d| n.checked_add(*d))?;
     let least = total.div_ceil(DOT_LEAF).max(1);
