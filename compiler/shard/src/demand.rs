@@ -15,6 +15,8 @@ pub struct Demand {
     /// Whether it moves least if it does: several values that are made of it are wanted in full on every device, or one is
     /// multiplied by what the axes split elsewhere, which every device needs in full for it.
     pub whole: bool,
+    /// Whether several values that have been made of it element by element are wanted in full.
+    pub several: bool,
     /// A dim of it that what it goes together with, or what it becomes, is split over.
     pub split: Option<usize>,
 }
@@ -47,6 +49,7 @@ pub fn demand(
     let own = |id: &NodeId| (*id, (0..g.ty(*id).shape.len()).map(Some).collect::<Vec<_>>());
     let mut todo: Vec<(NodeId, Vec<Option<usize>>)> = at.iter().map(own).collect();
     let mut made: BTreeSet<NodeId> = at.iter().copied().collect();
+    let mut full = 0;
     // What it goes together with, by the dims of the result; values that are made of it too have no say.
     let mut others: Vec<(NodeId, Option<usize>)> = vec![];
     while let Some((from, dims)) = todo.pop() {
@@ -56,6 +59,7 @@ pub fn demand(
             if node.prim == Prim::Layout {
                 let split = real(&node.ty.sharding, mesh, node.ty.shape.len()).dim_of(axis);
                 out.split = out.split.or(split.and_then(origin));
+                full += usize::from(split.is_none() && is_everywhere(node));
                 continue;
             }
             let steps = matches!(node.prim, Prim::Map(_) | Prim::Cast | Prim::Transpose { .. } | Prim::Reshape);
@@ -82,7 +86,8 @@ pub fn demand(
         let apart = others.iter().filter(|(o, _)| !made[o.0 as usize]).find_map(|(_, d)| *d);
         out.split = out.split.or(apart);
     }
-    out.whole = is_wanted_whole(g, readers, at, axis, mesh, placed);
+    out.several = full > 1;
+    out.whole = out.several || is_wanted_whole(g, readers, at, axis, mesh, placed);
     out
 }
 
@@ -113,12 +118,9 @@ fn is_wanted_whole(
     let mut full = 0;
     for id in g.ids().filter(|id| made[id.0 as usize] && stops(*id) && !at.contains(id)) {
         let node = g.node(id);
-        let to = &node.ty.sharding;
-        // What one device gets alone is not wanted by the others.
-        let everywhere = to.mesh.is_some() && to.unfinished().is_none();
         match node.prim {
-            Prim::Layout if real(to, mesh, node.ty.shape.len()).dim_of(axis).is_none() => {
-                full += usize::from(everywhere)
+            Prim::Layout if real(&node.ty.sharding, mesh, node.ty.shape.len()).dim_of(axis).is_none() => {
+                full += usize::from(is_everywhere(node));
             }
             Prim::Dot { .. }
                 if node.operands.iter().any(|x| made[x.0 as usize] && meets_other_parts(g, node, *x, axis, placed)) =>
@@ -140,4 +142,9 @@ fn meets_other_parts(g: &Graph, node: &Node, x: NodeId, axis: &str, placed: &[No
         true => right != x && split(right).is_some_and(|d| d + 1 >= rank),
         false => split(left).is_some_and(|d| d + 2 == rank),
     }
+}
+
+/// Whether a conversion is to all devices: what one gets alone is not wanted by the others.
+fn is_everywhere(to: &Node) -> bool {
+    to.ty.sharding.mesh.is_some() && to.ty.sharding.unfinished().is_none()
 }

@@ -5,13 +5,15 @@
 use crate::adder::Adder;
 use crate::demand::{Demand, demand, readers};
 use crate::layout::{NodeLayout, lay_out_more, lay_out_with, real};
+use crate::links::links;
 use crate::{blockwise_reduce, partial_products};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType};
+use tessera_ir::links::Link;
 use tessera_ops::prim::Prim;
-use tessera_ops::surface::{Build, Id};
+use tessera_ops::surface::{Build, Id, expand};
 
 /// The graph with parts reduced first, where that moves less.
 pub fn parts_first(g: &Graph, mesh: &Arc<Mesh>) -> Graph {
@@ -66,24 +68,35 @@ fn rewritten(g: &Graph, mesh: &Arc<Mesh>, placed: &[NodeLayout], inputs: &[Shard
             }
             // Its operand has this shape already.
             (Prim::Reshape, &[x]) if b.shape(new(x)) == node.ty.shape => Some(new(x)),
+            (Prim::Reshape, &[x]) => {
+                let lies = known[x.0 as usize].result.clone();
+                let lost = joined(g, node, &lies, mesh);
+                let same = b.shape(new(x)) == g.ty(x).shape && !lost.is_empty();
+                (same && wanted(&lost).whole && wanted(&lost).split.is_none()).then(|| {
+                    let all = without(&mut b, new(x), lies, &lost);
+                    expand::reshape(&mut b, all, &node.ty.shape)
+                })
+            }
             _ => None,
         };
         let made = made.unwrap_or_else(|| Id(b.graph.push(renamed).0));
         // It is what moves where nothing is made of shares of it.
         let made = match over.as_ref().map(|axes| (axes, wanted(axes))) {
-            Some((axes, Demand { whole: true, split: None })) => {
-                let kept = |d: &Vec<String>| d.iter().filter(|a| !axes.contains(a)).cloned().collect();
+            Some((axes, Demand { whole: true, split: None, .. })) => {
                 let (result, shape) = (&known[id.0 as usize].result, b.shape(made));
-                let mut dims: Vec<Vec<String>> = result.dims.iter().map(kept).collect();
+                let mut dims: Vec<Vec<String>> = (0..node.ty.shape.len()).map(|d| result.axes(d).to_vec()).collect();
                 // Rows apart: the first dim of them is what is split.
                 let more = shape.len() - node.ty.shape.len();
                 dims.splice(dims.len().min(1)..dims.len().min(1), std::iter::repeat_n(vec![], more));
-                let sharding = Sharding { dims, ..result.clone() }.normal(shape.len());
-                let ty = NodeType { shape, sharding, ..node.ty.clone() };
-                b.typed(Prim::Layout, &[made], ty)
+                without(&mut b, made, Sharding { dims, ..result.clone() }, axes)
             }
             _ => made,
         };
+        lay_out_more(&out, mesh, inputs, &at, &mut made_so);
+        let lies = made_so[made.0 as usize].result.clone();
+        let kept: Vec<String> = gathered(node, &lies, mesh, &wanted);
+        let mut b = Adder { graph: &mut out, like: node };
+        let made = if kept.is_empty() { made } else { without(&mut b, made, lies, &kept) };
         let made = NodeId(made.0);
         lay_out_more(&out, mesh, inputs, &at, &mut made_so);
         if out.ty(made).shape == node.ty.shape {
@@ -93,6 +106,42 @@ fn rewritten(g: &Graph, mesh: &Arc<Mesh>, placed: &[NodeLayout], inputs: &[Shard
     }
     out.outputs = g.outputs.iter().map(|o| now[o.0 as usize]).collect();
     out
+}
+
+/// A value that lies like this without its parts along some axes.
+fn without(b: &mut Adder, x: Id, lies: Sharding, axes: &[String]) -> Id {
+    let (shape, dtype) = (b.shape(x), b.dtype(x));
+    let kept = |d: usize| lies.axes(d).iter().filter(|a| !axes.contains(a)).cloned().collect();
+    let dims = (0..shape.len()).map(kept).collect();
+    let sharding = Sharding { dims, ..lies.clone() }.normal(shape.len());
+    b.typed(Prim::Layout, &[x], NodeType { sharding, ..NodeType::new(shape, dtype) })
+}
+
+/// The axes over which a result is split of which several values are made that are wanted in full.
+fn gathered(node: &Node, lies: &Sharding, mesh: &Arc<Mesh>, wanted: &dyn Fn(&[String]) -> Demand) -> Vec<String> {
+    if !matches!(node.prim, Prim::Dot { .. } | Prim::Reduce { .. } | Prim::Scatter { .. }) {
+        return vec![];
+    }
+    let one = |axis: &String| {
+        let demand = wanted(std::slice::from_ref(axis));
+        demand.several && demand.split.is_none()
+    };
+    mesh.names().into_iter().map(String::from).filter(|a| lies.dim_of(a).is_some() && one(a)).collect()
+}
+
+/// The axes over dims that a reshape joins with others, so that parts of them are no parts of its result.
+fn joined(g: &Graph, node: &Node, lies: &Sharding, mesh: &Mesh) -> Vec<String> {
+    let Some(&x) = node.operands.first() else { return vec![] };
+    let (links, shape) = (links(g, node), &g.ty(x).shape);
+    let stays = |d: usize| match links.first().and_then(|l| l.get(d)) {
+        Some(Link::Pass(_)) => true,
+        Some(Link::Blocks(to)) => {
+            let parts = lies.axes(d).iter().filter_map(|a| mesh.size(a)).product::<u64>();
+            shape[d].is_multiple_of(parts) && node.ty.shape[*to].is_multiple_of(parts)
+        }
+        _ => false,
+    };
+    (0..shape.len()).filter(|d| !stays(*d)).flat_map(|d| lies.axes(d)).cloned().collect()
 }
 
 /// The dims that all readers of a product divide its rows into, which may be split along any of them. The rows are in so many
