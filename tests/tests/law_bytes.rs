@@ -53,15 +53,11 @@ fn block(width: u64) -> (u64, u64) {
 
 #[test]
 fn data_parallel() {
-    let (width, layers, context, tokens) = (256, 2, 128, 256);
+    let (width, layers, context, tokens) = (256, 4, 128, 256);
     for n in [2, 4, 8] {
         let text = program(
             "data_parallel.tsr",
-            &[
-                ("DEVICES = 8", format!("DEVICES = {n}")),
-                ("range(8)", format!("range({n})")),
-                ("\"--layers\", 4", format!("\"--layers\", {layers}")),
-            ],
+            &[("DEVICES = 8", format!("DEVICES = {n}")), ("range(8)", format!("range({n})"))],
         );
         let (matrices, vectors) = block(width);
         let numbers = layers * (matrices + vectors) + (tokens + context + 2) * width;

@@ -63,7 +63,9 @@ fn rewritten(g: &Graph, mesh: &Arc<Mesh>, placed: &[NodeLayout], inputs: &[Shard
                 blockwise_reduce::reduced(&mut b, new(x), lies, (node, *kind, axes))
             }
             (Prim::Dot { .. }, &[x, y]) => {
-                let rows = apart.unwrap_or_else(|| node.ty.shape.iter().rev().skip(1).take(1).copied().collect());
+                // Columns may be in several dims.
+                let row = g.ty(x).shape.len().checked_sub(2).and_then(|d| node.ty.shape.get(d));
+                let rows = apart.unwrap_or_else(|| row.into_iter().copied().collect());
                 partial_products::summed(&mut b, [new(x), new(y)], g, (id, node, &rows), mesh, &known, &wanted)
             }
             // Its operand has this shape already.
