@@ -1,5 +1,6 @@
 //! The walk from the outputs back.
 
+mod products;
 mod scan;
 
 use crate::batch::as_graph;
@@ -39,10 +40,13 @@ pub struct Reverse<'g> {
     wrt: Vec<NodeId>,
     first: NodeId,
     end: NodeId,
+    /// Nodes from here on are those of the derivative.
+    made: NodeId,
     /// Nodes that depend on `wrt` smoothly.
     active: BTreeSet<NodeId>,
-    /// Sums so far: in the type of the node, or in its compute type where there were several terms.
-    cotangents: BTreeMap<NodeId, NodeId>,
+    /// Terms so far, in the type of the node, of what has not been summed yet.
+    cotangents: BTreeMap<NodeId, Vec<NodeId>>,
+    sums: BTreeMap<NodeId, NodeId>,
     /// Cotangents of the results of nodes with several.
     several: BTreeMap<NodeId, Vec<Option<NodeId>>>,
 }
@@ -50,18 +54,24 @@ pub struct Reverse<'g> {
 impl<'g> Reverse<'g> {
     pub fn new(g: &'g mut Graph, wrt: &[NodeId], first: NodeId, end: NodeId) -> Reverse<'g> {
         let active = active(g, wrt, first, end);
-        Reverse { g, wrt: wrt.to_vec(), first, end, active, cotangents: BTreeMap::new(), several: BTreeMap::new() }
+        let (cotangents, sums, several) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Reverse { g, wrt: wrt.to_vec(), first, end, made: end, active, cotangents, sums, several }
     }
 
     pub fn run(mut self, seeds: &[(NodeId, NodeId)]) -> Result<Vec<Option<NodeId>>, Blocked> {
+        self.walk(seeds)?;
+        let wrt = self.wrt.clone();
+        Ok(wrt.into_iter().map(|id| self.cotangent(id)).collect())
+    }
+
+    fn walk(&mut self, seeds: &[(NodeId, NodeId)]) -> Result<(), Blocked> {
         for &(of, cotangent) in seeds {
             self.add(of, cotangent);
         }
         for n in (self.first.0..self.end.0).rev() {
             self.step(NodeId(n))?;
         }
-        let wrt = self.wrt.clone();
-        Ok(wrt.into_iter().map(|id| self.cotangent(id)).collect())
+        Ok(())
     }
 
     pub fn is_active(&self, id: NodeId) -> bool {
@@ -75,29 +85,45 @@ impl<'g> Reverse<'g> {
         Writer { graph: self.g, span, policy, again: None, kernel: None }
     }
 
-    /// The cotangent of a node in its type.
+    /// The cotangent of a node in its type. What several readers of a narrow float give is summed in f32 and rounded once.
     fn cotangent(&mut self, id: NodeId) -> Option<NodeId> {
-        let sum = *self.cotangents.get(&id)?;
+        let Some(terms) = self.cotangents.remove(&id) else { return self.sums.get(&id).copied() };
+        let own = if products::are_several(self.g, &terms) { self.own(&terms) } else { BTreeSet::new() };
         let dtype = self.g.ty(id).dtype;
-        let rounded = NodeId(expand::cast(&mut self.writer(id), Id(sum.0), dtype).0);
-        self.cotangents.insert(id, rounded);
+        let mut w = self.writer(id);
+        let terms = products::joined(&mut w, &terms, &own);
+        let mut terms = terms.into_iter().map(|t| Id(t.0));
+        let first = terms.next()?;
+        let sum = terms.fold(first, |sum, term| {
+            let both = [sum, term].map(|t| expand::cast(&mut w, t, dtype.compute()));
+            expand::map(&mut w, MapOp::add, &both)
+        });
+        let rounded = NodeId(expand::cast(&mut w, sum, dtype).0);
+        self.sums.insert(id, rounded);
         Some(rounded)
     }
 
-    /// Adds to the cotangent of a node. What several readers of a narrow float give is summed in f32 and rounded once.
+    /// The nodes of this derivative that these terms alone are made of: nothing else reads them, or may come to.
+    fn own(&self, terms: &[NodeId]) -> BTreeSet<NodeId> {
+        let made = self.made.0..self.g.nodes.len() as u32;
+        let readers = made.clone().map(NodeId).filter(|id| !terms.contains(id));
+        let read = readers.flat_map(|id| &self.g.node(id).operands).copied();
+        let waiting = self.cotangents.values().flatten().chain(self.several.values().flatten().flatten()).copied();
+        let mut out: BTreeSet<NodeId> = made.map(NodeId).collect();
+        read.chain(waiting).for_each(|id| {
+            out.remove(&id);
+        });
+        out
+    }
+
+    /// Adds to the cotangent of a node.
     pub fn add(&mut self, id: NodeId, cotangent: NodeId) {
         if !self.is_active(id) {
             return;
         }
         let dtype = self.g.ty(id).dtype;
-        let known = self.cotangents.get(&id).copied();
-        let mut w = self.writer(id);
-        let mut sum = expand::cast(&mut w, Id(cotangent.0), dtype);
-        if let Some(known) = known {
-            let terms = [Id(known.0), sum].map(|term| expand::cast(&mut w, term, dtype.compute()));
-            sum = expand::map(&mut w, MapOp::add, &terms);
-        }
-        self.cotangents.insert(id, NodeId(sum.0));
+        let term = NodeId(expand::cast(&mut self.writer(id), Id(cotangent.0), dtype).0);
+        self.cotangents.entry(id).or_default().push(term);
     }
 
     fn step(&mut self, id: NodeId) -> Result<(), Blocked> {
@@ -238,11 +264,12 @@ impl<'g> Reverse<'g> {
             part.saved.iter().zip(cotangents).filter_map(|(&o, c)| Some((to(o), (*c)?))).collect();
         let wrt: Vec<NodeId> = outside.into_iter().collect();
         // The sums go on where they are, so that their order is that of the nodes themselves.
-        let known = wrt.iter().filter_map(|id| Some((*id, *self.cotangents.get(id)?))).collect();
+        let known = wrt.iter().filter_map(|id| Some((*id, self.cotangents.get(id)?.clone()))).collect();
         let mut inner = Reverse::new(self.g, &wrt, start, stop);
-        inner.cotangents = known;
-        let made = inner.run(&seeds)?;
-        self.cotangents.extend(wrt.into_iter().zip(made).filter_map(|(id, c)| Some((id, c?))));
+        (inner.cotangents, inner.made) = (known, self.made);
+        inner.walk(&seeds)?;
+        let mut made = inner.cotangents;
+        self.cotangents.extend(wrt.iter().filter_map(|id| Some((*id, made.remove(id)?))));
         Ok(())
     }
 }

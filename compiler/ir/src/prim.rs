@@ -6,6 +6,7 @@ pub mod columns;
 mod block;
 
 pub use columns::{Primitive, Site, Summand};
+pub use gather::counted;
 
 use crate::graph::{Graph, NodeId};
 use crate::group::Role;

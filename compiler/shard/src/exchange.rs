@@ -135,7 +135,7 @@ pub fn name(from: &Placement, to: &Placement, (held, wanted): (&Parts, &Parts), 
 /// The collective that turns one layout into another.
 fn collective(from: &Sharding, to: &Sharding, mesh: &Arc<Mesh>) -> String {
     let mut kinds: Vec<(&str, &str)> = vec![];
-    for (axis, _) in &mesh.axes {
+    for (axis, _) in mesh.axes.iter().filter(|a| a.1 > 1) {
         let kind = match (from.position(axis), to.position(axis), from.dim_of(axis), to.dim_of(axis)) {
             (Some(a), Some(b), ..) if a == b => continue,
             (Some(_), Some(_), ..) => "pass",

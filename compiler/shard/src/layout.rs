@@ -99,7 +99,19 @@ pub fn lay_out(g: &Graph, mesh: &Arc<Mesh>) -> Vec<NodeLayout> {
 /// The layouts of all nodes, from those of the inputs. What is free to be anywhere is at these positions.
 pub fn lay_out_with(g: &Graph, mesh: &Arc<Mesh>, inputs: &[Sharding], at: &[(Monoid, String)]) -> Vec<NodeLayout> {
     let mut placed: Vec<NodeLayout> = Vec::with_capacity(g.nodes.len());
-    for id in g.ids() {
+    lay_out_more(g, mesh, inputs, at, &mut placed);
+    placed
+}
+
+/// The layouts of the nodes behind those that have theirs.
+pub fn lay_out_more(
+    g: &Graph,
+    mesh: &Arc<Mesh>,
+    inputs: &[Sharding],
+    at: &[(Monoid, String)],
+    placed: &mut Vec<NodeLayout>,
+) {
+    for id in g.ids().skip(placed.len()) {
         let node = g.node(id);
         let rank = node.ty.shape.len();
         placed.push(match &node.prim {
@@ -133,10 +145,9 @@ pub fn lay_out_with(g: &Graph, mesh: &Arc<Mesh>, inputs: &[Sharding], at: &[(Mon
                 let whole = real(&Sharding::default(), mesh, rank);
                 NodeLayout::new(result.unwrap_or(whole), vec![looped.result.clone()])
             }
-            _ => node_layouts(g, node, mesh, &placed, at),
+            _ => node_layouts(g, node, mesh, placed, at),
         });
     }
-    placed
 }
 
 /// The layouts of one node.

@@ -26,5 +26,6 @@ mod partial_products;
 pub mod parts_first;
 pub mod blockwise_topk;
 pub mod exchange;
+pub mod split_leaves;
 pub mod spmd_partition;
 pub mod device_classes;

@@ -19,12 +19,12 @@ use tessera_ops::prim::{Prim, Reduction, Scalar, Steps};
 use tessera_ops::surface::{Build, Id, expand};
 
 /// Product `id` of `a` and `b`, which are new, from those of the parts of its contracted dim. `None` where that is not
-/// split, the order of sums is fixed, or operands move less than results.
+/// split, the order of sums is fixed, or operands move less than results. Its rows are in the dims `rows`.
 pub fn summed(
     b: &mut Adder,
     [x, y]: [Id; 2],
     g: &Graph,
-    (id, node): (NodeId, &Node),
+    (id, node, rows): (NodeId, &Node, &[u64]),
     mesh: &Arc<Mesh>,
     placed: &[NodeLayout],
     wanted: &dyn Fn(&[String]) -> Demand,
@@ -61,18 +61,20 @@ pub fn summed(
     let stays = |d: usize| result.axes(d).iter().filter(|a| !axes.contains(a)).cloned().collect();
     let mut dims: Vec<Vec<String>> = (0..node.ty.shape.len()).map(stays).collect();
     dims.insert(batch, vec![]);
+    dims.splice(batch + 2..batch + 2, rows.iter().skip(1).map(|_| vec![]));
+    let shape = [&node.ty.shape[..batch], rows, &node.ty.shape[batch + 1..]].concat();
+    let apart = [&shape[..batch], &[nodes], &shape[batch..]].concat();
+    let partial = expand::reshape(b, partial, &apart);
     let wanted = wanted(&axes).split.map(|d| if d < batch { d } else { d + 1 });
     let lies = Sharding { dims, ..result.clone() };
     let shared = b.share_out(partial, lies, batch..batch + 1, axes, wanted);
     let sum = match ordered {
-        false => {
-            b.push(Prim::Reduce { kind: Reduction::Sum, axes: vec![batch] }, &[shared], node.ty.shape.clone(), accum)
-        }
+        false => b.push(Prim::Reduce { kind: Reduction::Sum, axes: vec![batch] }, &[shared], shape, accum),
         true => {
             let sum = tree(b, MapOp::add, shared, batch, nodes);
-            let sum = expand::reshape(b, sum, &node.ty.shape);
+            let sum = expand::reshape(b, sum, &shape);
             // Several leaves give no -0.
-            let zero = expand::full(b, &node.ty.shape, accum, Scalar::F(0.0));
+            let zero = expand::full(b, &shape, accum, Scalar::F(0.0));
             expand::map(b, MapOp::add, &[zero, sum])
         }
     };
@@ -116,7 +118,7 @@ pub fn split_over<'a>(g: &Graph, [left, right]: [NodeId; 2], placed: &'a [NodeLa
 }
 
 /// Whether results of the parts, so many for each device, move less than operands.
-fn moves_less(
+pub fn moves_less(
     g: &Graph,
     [left, right]: [NodeId; 2],
     axes: &[String],
@@ -125,11 +127,15 @@ fn moves_less(
     nodes: u64,
 ) -> bool {
     let rank = g.ty(left).shape.len();
-    let elems = |o: NodeId| g.ty(o).elems().unwrap_or(u64::MAX) as f64;
+    let layout = |o: NodeId| &placed[o.0 as usize].result;
+    // Along the other axes what is in full moves once for each device.
+    let others = || mesh.axes.iter().filter(|a| !axes.contains(&a.0));
+    let times = |o: NodeId| others().filter(|a| layout(o).dim_of(&a.0).is_none()).map(|a| a.1 as f64).product::<f64>();
+    let elems = |o: NodeId| g.ty(o).elems().unwrap_or(u64::MAX) as f64 * times(o);
     let (a, b) = (elems(left), elems(right));
     let devices = axes.iter().filter_map(|a| mesh.size(a)).product::<u64>() as f64;
     let after = devices - 1.0;
-    let split = |o: NodeId, dim: usize| !placed[o.0 as usize].result.axes(dim).is_empty();
+    let split = |o: NodeId, dim: usize| !layout(o).axes(dim).is_empty();
     // Of the operands, over all devices: the smaller one to each, and a share of the larger one to another dim.
     let operands = match (split(left, rank - 1), split(right, rank - 2)) {
         (false, _) => b * after / devices,
@@ -137,5 +143,8 @@ fn moves_less(
         _ => a.min(b) * after + a.max(b) * after / devices,
     };
     let count = |dims: &[u64]| dims.iter().map(|&n| n as f64).product::<f64>();
-    count(&g.ty(left).shape[..rank - 1]) * count(&g.ty(right).shape[rank - 1..]) * after * (nodes as f64) < operands
+    let kept = |a: &&(String, u64)| [left, right].iter().all(|o| layout(*o).dim_of(&a.0).is_none());
+    let times = others().filter(kept).map(|a| a.1 as f64).product::<f64>();
+    let results = count(&g.ty(left).shape[..rank - 1]) * count(&g.ty(right).shape[rank - 1..]) * times;
+    results * after * (nodes as f64) < operands
 }

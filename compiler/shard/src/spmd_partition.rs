@@ -18,7 +18,7 @@ use tessera_base::{Mesh, Sharding};
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Reason};
 use tessera_ir::hints::KernelHints;
 use tessera_ir::prim::columns::Boxes;
-use tessera_ir::prim::row;
+use tessera_ir::prim::{Site, counted, row};
 use tessera_ops::prim::{Exchange, Prim, Scalar};
 
 /// Where an output of a graph lies after the call.
@@ -201,8 +201,9 @@ impl<'a> Partitioner<'a> {
 
     fn node_at(&mut self, id: NodeId, at: &Materialization) {
         let (node, placed) = (self.from.node(id), &self.placed[id.0 as usize]);
-        let operands: Vec<NodeId> =
+        let mut operands: Vec<NodeId> =
             node.operands.iter().zip(&at.operands).map(|(&o, place)| self.operand(o, place)).collect();
+        self.count_from_here(node, at, &mut operands);
         let ty = self.part_type(&node.ty, &at.at);
         let made = match (&node.prim, &operands[..]) {
             (Prim::Layout, [x]) => *x,
@@ -240,6 +241,25 @@ impl<'a> Partitioner<'a> {
             }
         };
         self.made.insert((id, at.at.clone()), made);
+    }
+
+    /// Positions that count a dim of what they are in, of which this device has a part: it counts that.
+    fn count_from_here(&mut self, node: &Node, at: &Materialization, operands: &mut [NodeId]) {
+        let first = match node.prim {
+            Prim::Gather => 1,
+            Prim::Scatter { .. } => 2,
+            _ => return,
+        };
+        let base = at.operands[0].part(&self.from.ty(node.operands[0]).shape, self.device);
+        for (d, range) in base.iter().enumerate().filter(|(_, range)| range.start > 0) {
+            if let Some(axis) = counted(Site { g: self.from, node }, first, d)
+                && let Some(index) = operands.get_mut(first + d)
+                && self.graph.ty(*index).shape.get(axis) == Some(&(range.end - range.start))
+            {
+                let like = self.graph.node(*index).clone();
+                *index = self.push(Node { prim: Prim::Iota { axis }, operands: vec![], ..like });
+            }
+        }
     }
 
     /// The primitive that makes this device's part of a node.

@@ -17,6 +17,8 @@ use tessera_plan::collective::Collective;
 use tessera_plan::roofline;
 use tessera_plan::topology::Topology;
 use tessera_resolve::source::SourceMap;
+use tessera_runtime::fault::human_bytes;
+use tessera_shard::split_leaves::{SplitLeaf, split_leaves};
 use tessera_shard::spmd_partition::Moved;
 use tessera_shard::{device_classes, exchange, layout, spmd_partition};
 
@@ -100,7 +102,11 @@ fn shown<'a>(
         eprintln!("error[E0602]: a plan follows programs on up to {DEVICES_MAX} devices");
         return 2;
     }
-    match regions.into_iter().map(|o| region(backend, topology, o)).collect::<Result<Vec<RegionRow>, BackendError>>() {
+    match regions
+        .into_iter()
+        .map(|o| region(backend, topology, o, sources))
+        .collect::<Result<Vec<RegionRow>, BackendError>>()
+    {
         Ok(regions) => {
             let report = Report { notes, ..Report::new(topology, regions) };
             out(&if setup.global.json { report.json() } else { report.text() });
@@ -123,7 +129,12 @@ fn unplaced(e: BackendError) -> Diagnostic {
 }
 
 /// One region on all devices: what is alike is placed once.
-fn region(backend: &Backend, topology: &Topology, dry: &DryRegion) -> Result<RegionRow, BackendError> {
+fn region(
+    backend: &Backend,
+    topology: &Topology,
+    dry: &DryRegion,
+    sources: &SourceMap,
+) -> Result<RegionRow, BackendError> {
     let g = &dry.graph;
     let mut row = RegionRow { name: dry.name.clone(), calls: dry.calls, ..RegionRow::default() };
     let Some(mesh) = layout::mesh(g) else {
@@ -134,6 +145,7 @@ fn region(backend: &Backend, topology: &Topology, dry: &DryRegion) -> Result<Reg
     row.mesh = mesh.to_string();
     let g = spmd_partition::prepared(&tessera_graph::prune(g), &mesh);
     let placed = layout::lay_out(&g, &mesh);
+    row.notes = split_leaves(&g, &mesh, &placed).iter().map(|s| inside_a_leaf(s, sources)).collect();
     let mut traffic = Traffic { topology, devices: mesh.devices(), flows: HashMap::new() };
     for alike in device_classes::classes(&g, &mesh, &placed) {
         let (graph, moved) = spmd_partition::of_device(&g, &mesh, &placed, alike[0]);
@@ -151,6 +163,21 @@ fn region(backend: &Backend, topology: &Topology, dry: &DryRegion) -> Result<Reg
     }
     row.classes.sort_by(|a, b| a.devices.cmp(&b.devices));
     Ok(row)
+}
+
+/// What a product over a split dim sends more than it has to, and why.
+fn inside_a_leaf(s: &SplitLeaf, sources: &SourceMap) -> String {
+    let place = sources.line_col(s.span).map_or(String::new(), |(file, line, _)| {
+        let path = sources.file(file).map_or("", |f| &f.path);
+        format!("{}:{line}: ", path.rsplit('/').next().unwrap_or(path))
+    });
+    let unit = s.parts * s.leaf;
+    let (moved, ideal) = (human_bytes(s.moved), human_bytes(s.ideal));
+    format!(
+        "{place}operands of a product move, {moved} from each device: {} positions in {} parts end inside a leaf of {} \
+         (of a multiple of {unit} positions only sums would move, {ideal})",
+        s.depth, s.parts, s.leaf
+    )
 }
 
 /// The graph within what `--memory` allows, or as near to it as it comes.

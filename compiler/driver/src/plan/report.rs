@@ -51,6 +51,9 @@ pub struct RegionRow {
     pub calls: u64,
     /// Empty on one device.
     pub mesh: String,
+    /// What moves that would not have to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     pub classes: Vec<ClassRow>,
 }
 
@@ -165,6 +168,7 @@ impl Report {
             if !rows.is_empty() {
                 table(&mut out, &["exchange", "runs", "bytes sent", "bytes received", "time"], rows);
             }
+            region.notes.iter().for_each(|note| out.push_str(&format!("  note: {note}\n")));
             out.push('\n');
         }
         let (seconds, overlapped) = (time(self.seconds), time(self.overlapped));

@@ -28,7 +28,11 @@ impl Primitive for Gather {
 
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
         let (depth, more) = (at.count() - 1, at.rank(1));
-        let link = |d: usize| if d < depth { Link::Indexed } else { Link::Pass(d - depth + more) };
+        let link = |d: usize| match counted(at, 1, d) {
+            Some(along) => Link::Pass(along),
+            None if d < depth => Link::Indexed,
+            None => Link::Pass(d - depth + more),
+        };
         let base = (0..at.rank(0)).map(link).collect();
         [base].into_iter().chain((1..at.count()).map(|i| at.pass(i))).collect()
     }
@@ -101,6 +105,16 @@ impl Primitive for Gather {
     fn word(&self) -> Word {
         "gather".into()
     }
+}
+
+/// The dim of the positions along which those in dim `d` of the base are 0, 1, 2, … up to its end: a batch has its own elements
+/// there. Positions begin at operand `first`.
+pub fn counted(at: Site, first: usize, d: usize) -> Option<usize> {
+    let along = |d: usize| match at.g.node(*at.node.operands.get(first + d)?).prim {
+        Prim::Iota { axis } if at.shape(first + d).get(axis) == at.shape(0).get(d) => Some(axis),
+        _ => None,
+    };
+    along(d).filter(|a| (0..d).all(|before| along(before) != Some(*a)))
 }
 
 /// The number of the value before positions, all with the leading dim.

@@ -1,5 +1,5 @@
 use crate::prim::columns::*;
-use crate::prim::gather::numbered;
+use crate::prim::gather::{counted, numbered};
 
 /// An operand with values written or added at positions from data.
 pub struct Scatter {
@@ -34,10 +34,13 @@ impl Primitive for Scatter {
     /// What is not indexed goes along.
     fn links(&self, at: Site) -> Vec<Vec<Link>> {
         let (depth, more) = (at.count() - 2, at.rank(2));
-        let base = (0..at.rank(0)).map(|d| if d < depth { Link::Whole } else { Link::Pass(d) }).collect();
-        let value = |d: usize| if d < more { Link::Whole } else { Link::Pass(d - more + depth) };
-        let values = (0..at.rank(1)).map(value).collect();
-        [base, values].into_iter().chain((2..at.count()).map(|i| at.whole(i))).collect()
+        // By dim of the positions the dim of the base that it counts.
+        let counts = |along: usize| (0..depth).find(|d| counted(at, 2, *d) == Some(along));
+        let base = |d: usize| if d < depth && counted(at, 2, d).is_none() { Link::Whole } else { Link::Pass(d) };
+        let position = |d: usize| counts(d).map_or(Link::Whole, Link::Pass);
+        let value = |d: usize| if d < more { position(d) } else { Link::Pass(d - more + depth) };
+        let both = [(0..at.rank(0)).map(base).collect(), (0..at.rank(1)).map(value).collect()];
+        both.into_iter().chain((2..at.count()).map(|i| (0..at.rank(i)).map(position).collect())).collect()
     }
 
     fn keeps_partial(&self, _: Site, _: Summand) -> bool {
