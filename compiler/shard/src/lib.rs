@@ -8,9 +8,9 @@
 //! ([`spmd_partition`], [`exchange`]). Operators that read other positions of a split dim than those of their
 //! result get just these ([`reach`], [`placement`]).
 //!
-//! Every element is computed by one device from whole operands, in the order that a single
-//! device keeps: results have the same bits on any mesh. A type that says `sum@tp` therefore
-//! says what may be done with a value, not that devices hold summands.
+//! Sums are folded in the order that a single device keeps, by whoever has their terms ([`partial_products`],
+//! [`blockwise_reduce`]): results have the same bits on any mesh. A type that says `sum@tp` says what may be done with a
+//! value, not that devices hold summands.
 
 pub mod unflatten_columns;
 pub mod links;
