@@ -257,7 +257,7 @@ const LARGEST_CYCLES: &[(&str, usize)] = &[
     ("compiler/driver", 1423),
     ("compiler/graph", 1077),
     ("compiler/host", 2113),
-    ("compiler/infer", 19871),
+    ("compiler/infer", 20427),
     ("compiler/interpret", 1437),
     ("compiler/ir", 316),
     ("compiler/llvm", 3580),
