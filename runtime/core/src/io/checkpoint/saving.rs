@@ -16,7 +16,7 @@ use crate::io::{files, replace, sandbox};
 use crate::tensor::bytes_of;
 use crate::world::step::What;
 use crate::world::{self, World};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
@@ -157,7 +157,7 @@ fn in_parts(
 }
 
 /// All parts are on the disk: the file of the checkpoint names them and takes its place.
-fn together(path: &PathBuf, mut content: Content, mut manifest: Manifest, hashes: &[Vec<u8>]) -> Result<(), Fault> {
+fn together(path: &Path, mut content: Content, mut manifest: Manifest, hashes: &[Vec<u8>]) -> Result<(), Fault> {
     let name = |(rank, hash): (usize, &Vec<u8>)| part::name(rank, hashes.len(), &String::from_utf8_lossy(hash));
     manifest.files = hashes.iter().enumerate().map(name).collect();
     let text = serde_json::to_string(&manifest).map_err(|e| Fault::new(706, e.to_string()))?;
