@@ -86,7 +86,7 @@ fn leaves(products: &[&Product]) -> Option<u64> {
     let depths: Vec<u64> = products.iter().map(|p| p.depth).collect();
     let total = depths.iter().try_fold(0u64, |n, d| n.checked_add(*d))?;
     let least = total.div_ceil(DOT_LEAF).max(1);
-    let fits = |n: &u64| depths.iter().all(|d| d.is_multiple_of(*n) && d / n >= BLOCK_MIN && d / n % 2 == 0);
+    let fits = |n: &u64| depths.iter().all(|d| d.is_multiple_of(*n) && d / n >= BLOCK_MIN && (d / n).is_multiple_of(2));
     let several = depths.len() > 1 && least > 1;
     several.then(|| [least.next_power_of_two(), least].into_iter().chain(least..2 * least).find(fits)).flatten()
 }
