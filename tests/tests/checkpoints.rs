@@ -10,14 +10,14 @@ const SAVE: &str = r#"
 mesh = dist.Mesh(axes=["tp"], devices=range(4))
 row = dist.ShardSpec(partition=("row",), mesh_axes=("tp",))
 x = dist.shard(random.normal(random.key(int(sys.args[0])), (64, 32)), row, mesh=mesh)
-io.save("x.ckpt", {"x": x, "y": x + 1.0, "z": op.arange(3)})
+io.save("x.ckpt", (x, x + 1.0, op.arange(3)))
 "#;
 
 const LOAD: &str = r#"
 mesh = dist.Mesh(axes=["tp"], devices=range(3))
 z = dist.tensor((64, 32), layout=dist.ShardSpec(partition=("col",), mesh_axes=("tp",)), mesh=mesh)
-y = io.load("x.ckpt", like={"x": z, "y": z}, extra=True)
-print(float(y["x"].sum()), float(y["y"].max()))
+y = io.load("x.ckpt", like=(z, z), extra=True)
+print(float(y[0].sum()), float(y[1].max()))
 "#;
 
 fn temp() -> tempfile::TempDir {
