@@ -2,7 +2,7 @@
 
 use crate::fault::Fault;
 use crate::host_value::{self, HostValue};
-use crate::io::checkpoint::saving;
+use crate::pending_save;
 use crate::value::{TypeId, TypeInfo, TypeTable, make_immortal, new_str, release, retain_word};
 use crate::world;
 use indexmap::IndexMap;
@@ -329,9 +329,9 @@ impl Context {
     pub fn finish_saving(&mut self) {
         match &self.stop {
             Some(Stop::Error(e)) if e.code == INTERRUPTED => {}
-            Some(Stop::Error(_)) => saving::leave(),
+            Some(Stop::Error(_)) => pending_save::leave(),
             _ => {
-                let _ = saving::finish().map_err(|fault| self.fail(fault, 0));
+                let _ = pending_save::finish().map_err(|fault| self.fail(fault, 0));
             }
         }
     }

@@ -3,7 +3,6 @@
 pub mod sandbox;
 pub mod replace;
 pub mod files;
-pub mod checkpoint;
 pub mod csv;
 pub mod gguf;
 pub mod gguf_tokens;
@@ -12,5 +11,6 @@ pub mod npy;
 pub mod npz;
 pub mod onnx;
 pub mod safetensors;
+pub mod checkpoint;
 pub mod serialization;
 pub mod tokens;

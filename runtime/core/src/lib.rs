@@ -9,6 +9,7 @@ pub mod storage;
 pub mod tensor;
 pub mod traffic;
 pub mod world;
+pub mod pending_save;
 pub mod pool;
 pub mod native;
 mod cpu;

@@ -7,6 +7,7 @@ use crate::host_value;
 use crate::io::checkpoint::{Checkpoint, saving};
 use crate::io::safetensors::Content;
 use crate::io::{csv, files, gguf, idx, npy, npz, onnx, replace, safetensors, sandbox, serialization, tokens};
+use crate::pending_save;
 use crate::plot::Figure;
 use crate::rt::{rows, settle};
 use crate::tensor::Tensor;
@@ -40,7 +41,7 @@ fn give(cx: &mut Context, span: i64, outcome: Result<Tensor, Fault>) -> u64 {
 
 extern "C" fn io_exists(cx: &mut Context, path: &StrObj) -> i64 {
     let found = || f64::from(u8::from(files::exists(Path::new(path.text()))));
-    let answer = saving::finish().and_then(|()| match world::world() {
+    let answer = pending_save::finish().and_then(|()| match world::world() {
         None => Ok(found()),
         Some(w) => w.ask_float(path.text(), found),
     });

@@ -121,8 +121,9 @@ pub fn join() -> Result<Option<&'static World>, Fault> {
         return Ok(None);
     }
     let patience = patience()?;
-    let (name, package) = if launch::is_hydra() { ("MPICH", "mpich") } else { ("Open MPI", "openmpi-bin") };
-    let mpi = Mpi::join().map_err(|e| {
+    let hydra = launch::is_hydra();
+    let (name, package) = if hydra { ("MPICH", "mpich") } else { ("Open MPI", "openmpi-bin") };
+    let mpi = Mpi::join(hydra).map_err(|e| {
         unusable(format!("this process was started by `mpirun`, and {name} cannot be used: {e}"))
             .note(format!("on Debian it is in the package `{package}`; `TESSERA_MPI` may name the library's file"))
     })?;

@@ -7,9 +7,9 @@
 //! blocks that its own devices need.
 
 pub mod manifest;
+pub mod sums;
 pub mod part;
 pub mod saving;
-pub mod sums;
 
 use super::safetensors::{self, Content};
 use crate::fault::Fault;
@@ -22,9 +22,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use sums::Sums;
 use tessera_base::DType;
-
-/// The text that holds the manifest.
-const PARTS: &str = "tessera.parts";
 
 /// A checkpoint that was opened.
 pub struct Checkpoint {
@@ -50,7 +47,7 @@ impl Checkpoint {
             return Err(damaged("its header is not as it was written"));
         }
         content.texts.remove(sums::KEY);
-        let manifest = match content.texts.remove(PARTS) {
+        let manifest = match content.texts.remove(manifest::KEY) {
             None => Manifest::default(),
             Some(text) => serde_json::from_str(&text).map_err(|e| damaged(&format!("its list of parts, {e}")))?,
         };

@@ -1,10 +1,10 @@
 //! Opening, reading and atomically replacing files.
 
-use super::checkpoint::saving;
 use super::replace::{self, Durability, replace};
 use super::sandbox;
 use crate::dry_run;
 use crate::fault::{Fault, allowed_memory, human_bytes};
+use crate::pending_save;
 use crate::tensor::memory_limit;
 use crate::world;
 use flate2::read::MultiGzDecoder;
@@ -49,7 +49,7 @@ fn near_file(path: &Path) -> Option<PathBuf> {
 
 /// Opens a file and tells its length.
 pub fn open(path: &Path) -> Result<(BufReader<File>, u64), Fault> {
-    saving::finish()?;
+    pending_save::finish()?;
     let file = File::open(sandbox::written(path).as_deref().unwrap_or(path)).map_err(|e| fault("read", path, &e))?;
     let meta = file.metadata().map_err(|e| fault("read", path, &e))?;
     if meta.is_dir() {
@@ -124,7 +124,7 @@ pub fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> Resul
     if dry_run::is_on() {
         return Ok(());
     }
-    saving::finish()?;
+    pending_save::finish()?;
     if sandbox::is_on() {
         return sandbox::write(path, |e| write_fault(path, &e), write);
     }
@@ -137,7 +137,7 @@ pub fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> Resul
 
 /// Adds to the end of a file, which is made where there is none. Of several processes the first one does.
 pub fn append(path: &Path, text: &str) -> Result<(), Fault> {
-    saving::finish()?;
+    pending_save::finish()?;
     let append = || {
         let append = if sandbox::is_on() { sandbox::append } else { replace::append };
         append(path, text.as_bytes()).map_err(|e| write_fault(path, &e))

@@ -5,7 +5,6 @@
 //! Calls are made one at a time, whatever thread they come from, and none of them waits: who waits
 //! asks again and again whether a message is done.
 
-use super::launch;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -145,11 +144,11 @@ impl Drop for Message {
 }
 
 /// Loads the library (`TESSERA_MPI`, or where the system finds that of the launcher).
-fn open() -> Result<(Library, Interface), String> {
+fn open(hydra: bool) -> Result<(Library, Interface), String> {
     let chosen = std::env::var("TESSERA_MPI").ok().filter(|s| !s.is_empty());
     let names = match &chosen {
         Some(path) => vec![path.as_str()],
-        None if launch::is_hydra() => vec!["libmpich.so.12", "libmpi.so.12", "libmpi.so"],
+        None if hydra => vec!["libmpich.so.12", "libmpi.so.12", "libmpi.so"],
         None => vec!["libmpi.so.40", "libmpi.so"],
     };
     let mut why = String::new();
@@ -176,7 +175,7 @@ fn constant(library: &Library, symbol: &[u8]) -> Result<Handle, String> {
 
 /// What the library says of itself, without starting it.
 pub fn version() -> Result<String, String> {
-    let (library, _) = open()?;
+    let (library, _) = open(false)?;
     let text = library_text(&library).unwrap_or_default();
     std::mem::forget(library);
     let first = text.split([',', '\n']).next().unwrap_or("").replace("Version:", "");
@@ -206,9 +205,10 @@ fn text(write: impl FnOnce(*mut c_char, &mut c_int)) -> String {
 }
 
 impl Mpi {
-    /// Loads the library and joins the others that were started with this process.
-    pub fn join() -> Result<Mpi, String> {
-        let (library, own) = open()?;
+    /// Loads the library and joins the others that were started with this process, by `hydra` (MPICH's launcher) or by
+    /// Open MPI's.
+    pub fn join(hydra: bool) -> Result<Mpi, String> {
+        let (library, own) = open(hydra)?;
         // SAFETY: `open` made sure that it has one of the two interfaces, whose functions have these types.
         let calls = unsafe { Calls::of(&library) }.map_err(|e| e.to_string())?;
         // Never closed: its addresses stay valid.

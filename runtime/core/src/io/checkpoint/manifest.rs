@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tessera_base::DType;
 
+/// The name of the text.
+pub const KEY: &str = "tessera.parts";
+
 /// The files of parts, and which blocks of which tensors they hold.
 #[derive(Clone, Default, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Manifest {

@@ -7,47 +7,28 @@
 //! Of several processes each writes its part; at the first step after all are done the first one is told so, and puts the
 //! file of the checkpoint in its place.
 
-use super::manifest::Manifest;
-use super::{PARTS, part, sums};
+use super::manifest::{self, Manifest};
+use super::{part, sums};
 use crate::dry_run;
 use crate::fault::Fault;
 use crate::io::safetensors::{self, Content};
 use crate::io::{files, replace, sandbox};
+use crate::pending_save::{self, Commit, Saving};
 use crate::tensor::bytes_of;
 use crate::world::step::What;
 use crate::world::{self, World};
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, OnceLock, PoisonError};
 
 /// Smaller values are written before the program goes on: a thread would not pay.
 const BACKGROUND_BYTES_MIN: u64 = 1 << 20;
-
-type Job = JoinHandle<Result<(), Fault>>;
-
-/// In the first of several processes: what follows when all parts are there.
-type Commit = Arc<Mutex<Option<Result<Job, Fault>>>>;
-
-/// A save that is on its way.
-struct Saving {
-    /// Where the program asked for it.
-    span: u32,
-    job: Job,
-    commit: Commit,
-}
-
-static SAVING: Mutex<Option<Saving>> = Mutex::new(None);
-
-fn taken() -> Option<Saving> {
-    SAVING.lock().unwrap_or_else(PoisonError::into_inner).take()
-}
 
 /// Saves a value's content.
 ///
 /// # Errors
 /// Those of a save before it; E0706 where this one is done at once.
 pub fn save(path: &Path, content: Content, span: u32) -> Result<(), Fault> {
-    finish()?;
+    pending_save::finish()?;
     if dry_run::is_on() {
         return Ok(());
     }
@@ -75,19 +56,14 @@ pub fn save(path: &Path, content: Content, span: u32) -> Result<(), Fault> {
             alone(path, Some(content), span)?
         }
     };
-    *SAVING.lock().unwrap_or_else(PoisonError::into_inner) = Some(saving);
-    if bytes < BACKGROUND_BYTES_MIN { finish() } else { Ok(()) }
+    pending_save::begin(saving);
+    if bytes < BACKGROUND_BYTES_MIN { pending_save::finish() } else { Ok(()) }
 }
 
 /// The content with all tensors on one device.
 fn gathered(mut content: Content) -> Result<Content, Fault> {
     content.tensors.values_mut().try_for_each(|t| t.whole().map(|whole| *t = whole))?;
     Ok(content)
-}
-
-fn start(job: impl FnOnce() -> Result<(), Fault> + Send + 'static) -> Result<Job, Fault> {
-    let made = std::thread::Builder::new().name("checkpoint".into()).spawn(job);
-    made.map_err(|e| Fault::new(710, format!("a thread that writes a checkpoint cannot be had: {e}")))
 }
 
 /// Writes one file, with all that this process has.
@@ -97,7 +73,7 @@ fn alone(path: &Path, content: Option<Content>, span: u32) -> Result<Saving, Fau
         Some(content) => whole_file(&path, content, &[]),
         None => Ok(()),
     };
-    Ok(Saving { span, job: start(write)?, commit: Arc::default() })
+    Ok(Saving { span, job: pending_save::start(write)?, commit: Arc::default() })
 }
 
 /// Puts the file of a checkpoint in its place; parts that it does not name go.
@@ -136,7 +112,7 @@ fn in_parts(
     let commit = Commit::default();
     let job = {
         let (path, written, rank, size) = (path.to_owned(), written.clone(), w.rank(), w.size());
-        start(move || {
+        pending_save::start(move || {
             let hash = part::write(&path, rank, size, mine)?;
             let _ = written.set(hash.into_bytes());
             Ok(())
@@ -148,7 +124,7 @@ fn in_parts(
         written,
         std::boxed::Box::new(move |hashes| {
             if let Some(content) = first {
-                let job = start(move || together(&path, content, manifest, &hashes));
+                let job = pending_save::start(move || together(&path, content, manifest, &hashes));
                 *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(job);
             }
         }),
@@ -161,41 +137,6 @@ fn together(path: &Path, mut content: Content, mut manifest: Manifest, hashes: &
     let name = |(rank, hash): (usize, &Vec<u8>)| part::name(rank, hashes.len(), &String::from_utf8_lossy(hash));
     manifest.files = hashes.iter().enumerate().map(name).collect();
     let text = serde_json::to_string(&manifest).map_err(|e| Fault::new(706, e.to_string()))?;
-    content.texts.insert(PARTS.into(), text);
+    content.texts.insert(manifest::KEY.into(), text);
     whole_file(path, content, &manifest.files)
-}
-
-fn joined(job: Job) -> Result<(), Fault> {
-    job.join().unwrap_or_else(|_| Err(Fault::new(999, "the thread that writes a checkpoint ended early")))
-}
-
-fn placed(commit: &Commit) -> Result<(), Fault> {
-    match commit.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        Some(job) => joined(job?),
-        None => Ok(()),
-    }
-}
-
-/// Waits until what was saved is on the disk. All processes of a run come here at the same step.
-///
-/// # Errors
-/// Why it could not be written, with the place of the save.
-pub fn finish() -> Result<(), Fault> {
-    let Some(Saving { span, job, commit }) = taken() else { return Ok(()) };
-    let at = |outcome: Result<(), Fault>| outcome.map_err(|fault| fault.at(span));
-    let written = at(joined(job));
-    let Some(w) = world::world() else { return written };
-    let told = w.agree(What::Write, world::hash(&[b"saved"]), written.is_err(), 0);
-    written.and(told.map(|_| ()))?;
-    let placed = at(placed(&commit));
-    let told = w.agree(What::Write, world::hash(&[b"placed"]), placed.is_err(), 0);
-    placed.and(told.map(|_| ()))
-}
-
-/// The same at the end of a program that failed: its processes do not come to the same steps any more, so nothing is
-/// agreed.
-pub fn leave() {
-    let Some(Saving { job, commit, .. }) = taken() else { return };
-    let _ = joined(job);
-    let _ = placed(&commit);
 }
