@@ -25,6 +25,7 @@ pub mod meshes;
 pub mod summands;
 pub mod mesh_mutants;
 pub mod device_mutants;
+pub mod device_bodies;
 pub mod laws;
 pub mod random_text;
 pub mod fuzz;

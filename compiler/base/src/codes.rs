@@ -138,6 +138,8 @@ codes! {
     E0411;
     /// A stage that mixes the rows of a microbatch
     E0412;
+    /// A number that depends on how many devices there are
+    E0413;
     /// Ways to use meshes that are not supported yet
     E0490;
 

@@ -58,6 +58,8 @@ pub mod subscripts;
 pub mod symbolic;
 pub mod tensors;
 pub mod tiles;
+mod block_sizes;
+mod per_device_results;
 mod per_device_collectives;
 mod per_device_parts;
 pub mod pytrees;

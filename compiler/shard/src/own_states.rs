@@ -2,9 +2,11 @@
 //!
 //! The same rules as of whole tensors: links say what becomes of a dim that is split, and
 //! [`keeps_partial`](tessera_ir::prim::Primitive::keeps_partial) what can be done with parts of a sum. But nothing moves:
-//! where a whole tensor would get positions of other devices, a block is each device's own from there on, and a part that is made
-//! inside an operator is not completed.
+//! an operator that needs positions of other devices does not take a block, but for positions that the program itself counts,
+//! which are each device's own from there on. A part that is made inside an operator is not completed.
 
+use crate::links::links as links_of;
+use std::collections::BTreeSet;
 use tessera_base::{DType, Monoid, Own};
 use tessera_ir::graph::{Graph, Node, NodeId};
 use tessera_ir::links::Link;
@@ -34,15 +36,19 @@ pub fn own_after(g: &Graph, node: &Node, links: &[Vec<Link>], owns: &[Option<Own
     for (i, own) in owns.iter().enumerate() {
         let Some(Own::Block(dim)) = own else { continue };
         let after = match links.get(i).and_then(|l| l.get(*dim)) {
+            // Numbers of positions are those of the block, and the whole has others.
+            Some(Link::Pass(to)) if others_count(g, node, links, owns, *to) => return Err(i),
             Some(Link::Pass(to) | Link::Blocks(to)) => Own::Block(*to),
             Some(Link::Reduce(Reduction::Sum)) => Own::Sum,
-            Some(Link::Reduce(Reduction::Max)) => Own::Max,
-            Some(Link::Reduce(Reduction::Min)) => Own::Min,
-            Some(Link::Whole) | None => Own::Any,
-            _ => Own::Mixed,
+            Some(Link::Reduce(Reduction::Max | Reduction::Any)) => Own::Max,
+            Some(Link::Reduce(Reduction::Min | Reduction::All)) => Own::Min,
+            // What takes positions that the program counts itself.
+            Some(Link::Indexed) => Own::Mixed,
+            Some(Link::Whole) if counted(&node.prim) => Own::Mixed,
+            _ => return Err(i),
         };
         found = match found {
-            Some(before) if before != after => return Ok(Some(Own::Mixed)),
+            Some(before) if before != after => return Err(i),
             _ => Some(after),
         };
     }
@@ -52,6 +58,41 @@ pub fn own_after(g: &Graph, node: &Node, links: &[Vec<Link>], owns: &[Option<Own
         return Ok(zeros.then_some(Own::Zero));
     }
     Ok(found)
+}
+
+/// Whether a node reads or writes at positions that the program counts.
+fn counted(prim: &Prim) -> bool {
+    matches!(prim, Prim::DynamicSlice { .. } | Prim::DynamicUpdate | Prim::Gather | Prim::Scatter { .. })
+}
+
+/// Whether an operand that all devices have differs from position to position along a dim of the result by the numbers of
+/// positions, or by random words that are drawn in their order.
+fn others_count(g: &Graph, node: &Node, links: &[Vec<Link>], owns: &[Option<Own>], to: usize) -> bool {
+    let along = |i: usize| (0..links[i].len()).filter(move |&d| matches!(links[i][d], Link::Pass(at) if at == to));
+    (0..owns.len().min(links.len()))
+        .filter(|&i| owns[i].is_none())
+        .any(|i| along(i).any(|d| varies_along(g, node.operands[i], d)))
+}
+
+/// Whether a value counts positions along a dim.
+fn varies_along(g: &Graph, id: NodeId, dim: usize) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![(id, dim)];
+    while let Some((id, dim)) = open.pop() {
+        if !seen.insert((id, dim)) {
+            continue;
+        }
+        let node = g.node(id);
+        let words = |key: &NodeId| node.prim == Prim::RandomBits && dim + 1 >= g.ty(*key).shape.len();
+        if node.prim == (Prim::Iota { axis: dim }) || node.operands.first().is_some_and(words) {
+            return true;
+        }
+        for (operand, links) in node.operands.iter().zip(links_of(g, node)) {
+            let from = (0..links.len()).filter(|&d| matches!(links[d], Link::Pass(to) | Link::Blocks(to) if to == dim));
+            open.extend(from.map(|d| (*operand, d)));
+        }
+    }
+    false
 }
 
 /// Whether an operation on the parts is that of the whole.

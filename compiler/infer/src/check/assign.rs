@@ -345,9 +345,9 @@ impl Cx<'_> {
         if new.ty.is_error() {
             return;
         }
+        let base_ty = self.written_into(base, &base_ty, &parts, &new.ty);
         match tessera_types::tensor::assign_index(&mut self.sizes, &base_ty, base.span, parts, &new, target.span) {
             Ok(index) => {
-                self.written_into(base, &base_ty, &new.ty);
                 let change = TChange::TensorSet { of: base_ty, index, value: new };
                 self.out.push(TStmt::Mutate { place, change, span: target.span });
             }

@@ -234,6 +234,7 @@ fn parameters(cx: &mut Cx, data: &InstData, f: &FnLike, types: &SigTypes) -> Vec
         }
         Some(args) => template_types(cx, (args, data.erased.is_some()), types, &mut tys),
     }
+    cx.name_blocks(&tys);
     signature_facts(cx, data, types, &tys);
     let mut out = vec![];
     let mut parts = vec![];

@@ -162,6 +162,9 @@ impl Cx<'_> {
         let converted = tessera_types::coerce::coerce(&mut self.sizes, value, expected, name, declared);
         let open = std::mem::replace(&mut self.sizes.unproved, outer);
         let mut value = converted?;
+        if let TKind::IntToFloat(x) = &value.kind {
+            self.block_number(x);
+        }
         self.finish(&mut value, expected);
         Ok((value, open))
     }

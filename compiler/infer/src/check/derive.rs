@@ -14,7 +14,7 @@ use indexmap::IndexMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_base::near::nearest;
-use tessera_base::{Code, DType, Diagnostic, ItemId, Sharding, Span, TensorType};
+use tessera_base::{Code, DType, Diagnostic, ItemId, Own, Sharding, Span, TensorType};
 use tessera_core::ir::*;
 use tessera_core::layouts;
 use tessera_core::ty::{Derived, FnRefTy, GlobalKey, Grad, OutAxes, Ty};
@@ -32,8 +32,10 @@ struct Applied {
 
 /// E0404 where what a function gives for one row is split over the devices that have different rows.
 fn crossed(ret: &Ty, front: &Sharding, span: Span) -> Option<Diagnostic> {
-    let uses =
-        |t: &TensorType, axis: &String| t.sharding.dim_of(axis).is_some() || t.sharding.partial_over(axis).is_some();
+    let alone = |t: &TensorType, axis: &String| t.sharding.own(axis).is_some_and(Own::is_alone);
+    let uses = |t: &TensorType, axis: &String| {
+        t.sharding.dim_of(axis).is_some() || t.sharding.partial_over(axis).is_some() && !alone(t, axis)
+    };
     let found = |t: TensorType| front.axes(0).iter().find(|axis| uses(&t, axis)).map(|axis| (axis.clone(), t.clone()));
     let (axis, t) = layouts::tensors(ret).into_iter().find_map(found)?;
     let d = Diagnostic::new(Code::E0404, span, format!("`{axis}` splits what `vmap` goes over, and each result too"))
@@ -225,7 +227,7 @@ impl Cx<'_> {
         for (i, arg) in args.iter().enumerate() {
             let (ty, mut own) = (arg.value.ty.clone(), None);
             let row = match on(i) {
-                Some(axis) => part_of(&ty, axis, &mut own),
+                Some(axis) => part_of(&self.without_rows(&ty, &front), axis, &mut own),
                 None => Some(ty.clone()),
             };
             let Some(row) = row.filter(|_| on(i).is_none() || own.is_some()) else {
@@ -281,7 +283,7 @@ impl Cx<'_> {
                 return None;
             }
         };
-        let Some(ret) = ret else {
+        let Some(ret) = ret.map(|ret| self.with_rows(ret)) else {
             let d = Diagnostic::new(
                 Code::E0204,
                 span,
@@ -305,7 +307,9 @@ impl Cx<'_> {
             for t in layouts::tensors(&arg.value.ty) {
                 let at = usize::try_from(if axis < 0 { axis + t.rank() as i64 } else { axis }).unwrap_or(usize::MAX);
                 let mesh = t.sharding.mesh.clone();
-                let own = Sharding { dims: vec![t.sharding.axes(at).to_vec()], partial: vec![], mesh }.normal(1);
+                let mut axes = t.sharding.axes(at).to_vec();
+                axes.extend(t.sharding.owns().filter(|(own, _)| *own == Own::Block(at)).map(|(_, axis)| axis.clone()));
+                let own = Sharding { dims: vec![axes], partial: vec![], mesh }.normal(1);
                 front = match front.settled(&own) {
                     Some(both) => both,
                     None => {
@@ -320,6 +324,33 @@ impl Cx<'_> {
             }
         }
         Some(front)
+    }
+
+    /// Per-device code: a type that `vmap` takes apart, as each row has it. Rows of a block are nobody's own part.
+    fn without_rows(&self, ty: &Ty, front: &Sharding) -> Ty {
+        let Some(local) = &self.local else { return ty.clone() };
+        let without = |s: Sharding, axis: &String| match s.own(axis) {
+            Some(Own::Block(_)) => s.with_own(axis, None, &local.mesh),
+            _ => s,
+        };
+        layouts::with_tensors(ty, &mut |t| TensorType {
+            sharding: front.axes(0).iter().fold(t.sharding.clone(), without),
+            ..t.clone()
+        })
+    }
+
+    /// Per-device code: what `vmap` gives, of which the dim that it went over is a block.
+    fn with_rows(&self, ty: Ty) -> Ty {
+        let Some(local) = &self.local else { return ty };
+        layouts::with_tensors(&ty, &mut |t| {
+            let dims = t.sharding.dims.iter().enumerate().flat_map(|(d, axes)| axes.iter().map(move |axis| (d, axis)));
+            let block = |s: Sharding, (d, axis): (usize, &String)| match s.own(axis) {
+                None | Some(Own::Zero) => s.with_own(axis, Some(Own::Block(d)), &local.mesh),
+                Some(_) => s,
+            };
+            let parts = Sharding { dims: vec![], ..t.sharding.clone() };
+            TensorType { sharding: dims.fold(parts, block), ..t.clone() }
+        })
     }
 
     fn same_size(&mut self, a: &tessera_base::Size, b: &tessera_base::Size) -> bool {

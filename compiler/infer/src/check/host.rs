@@ -430,7 +430,10 @@ impl Cx<'_> {
 
     fn float_of(&mut self, x: TExpr, span: Span) -> TExpr {
         match &x.ty {
-            Ty::Int(_) | Ty::Bool | Ty::Float => TExpr { span, ..as_float(x) },
+            Ty::Int(_) | Ty::Bool | Ty::Float => {
+                self.block_number(&x);
+                TExpr { span, ..as_float(x) }
+            }
             Ty::Tensor(_) | Ty::AnyTensor => {
                 self.host("reads a number from a tensor", span);
                 let result = tessera_types::tensor::to_float(x, span);

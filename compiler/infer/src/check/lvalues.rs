@@ -255,9 +255,9 @@ impl Cx<'_> {
             if value.ty.is_error() {
                 return;
             }
+            let ty = self.written_into(base, &ty, &given, &value.ty);
             match tessera_types::tensor::assign_index(&mut self.sizes, &ty, base.span, given, &value, span) {
                 Ok(index) => {
-                    self.written_into(base, &ty, &value.ty);
                     let change = TChange::TensorSet { of: ty, index, value };
                     self.out.push(TStmt::Mutate { place, change, span });
                 }

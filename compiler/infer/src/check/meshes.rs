@@ -204,6 +204,18 @@ impl Cx<'_> {
         }
     }
 
+    /// An int that is known here, or those of a tuple.
+    fn known_ints(&mut self, e: &Expr) -> Option<Vec<i64>> {
+        let known = |ty: &Ty| match ty {
+            Ty::Int(Some(n)) => n.as_const(),
+            _ => None,
+        };
+        match &self.expr(e).ty {
+            Ty::Tuple(items) => items.iter().map(known).collect(),
+            ty => known(ty).map(|n| vec![n]),
+        }
+    }
+
     /// The items of a list or tuple that is written out.
     fn items<'e>(&mut self, e: &'e Expr) -> Vec<&'e Expr> {
         match &e.kind {
@@ -257,21 +269,25 @@ impl Cx<'_> {
         };
         let mut dims = vec![];
         for item in self.items(partition) {
-            dims.push(match &item.kind {
-                ExprKind::Str(name) => SpecDim::Named(name.to_string().into()),
-                _ => match self.known_int(item) {
-                    Some(n) => SpecDim::At(n),
+            match &item.kind {
+                ExprKind::Str(name) => dims.push(SpecDim::Named(name.to_string().into())),
+                _ => match self.known_ints(item) {
+                    Some(ns) => dims.extend(ns.into_iter().map(SpecDim::At)),
                     None => {
                         let d = Diagnostic::new(
                             Code::E0401,
                             item.span,
-                            "a dim of a layout is `\"row\"`, `\"col\"`, its position or its name",
+                            "a dim of a layout is `\"row\"`, `\"col\"`, its position or its name, known here",
                         )
+                        .here(match self.expr(item).ty {
+                            Ty::Error => String::new(),
+                            ty => format!("this is `{ty}`"),
+                        })
                         .note("layouts are part of types, which are checked before the program runs");
                         return self.fail(d);
                     }
                 },
-            });
+            }
         }
         let mut split: Vec<Vec<String>> = vec![];
         for item in self.items(axes) {

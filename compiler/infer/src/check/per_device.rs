@@ -6,6 +6,7 @@
 use super::annots::SigTypes;
 use super::cx::{Cx, error_at};
 use super::inst::Callee;
+use super::per_device_results::axes;
 use super::unsupported::dotted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,8 +14,7 @@ use tessera_base::{Code, Diagnostic, Mesh, Monoid, Own, Sharding, Size, SizeVar,
 use tessera_core::ir::*;
 use tessera_core::layouts;
 use tessera_core::ty::{FnRefTy, TensorPattern, Ty};
-use tessera_resolve::functions::{FnLike, FnSig};
-use tessera_types::tensor::reduces;
+use tessera_resolve::functions::FnSig;
 use tessera_types::unify::{Coerce, Role, bind_signature, param_mismatch_diagnostic};
 
 /// What per-device code knows of the devices.
@@ -46,11 +46,6 @@ pub fn of_blocks(types: SigTypes) -> SigTypes {
     let params = types.params.iter().map(|p| p.as_ref().map(plain)).collect();
     let ret = types.ret.as_ref().map(plain);
     SigTypes { params, ret, ..types }
-}
-
-/// The axes that a layout names.
-fn axes(s: &Sharding) -> impl Iterator<Item = &String> {
-    s.dims.iter().flatten().chain(s.partial.iter().map(|p| &p.1))
 }
 
 /// The type of a block: each device along the axes has its own.
@@ -93,15 +88,7 @@ impl Cx<'_> {
     }
 
     /// The parameters of per-device code at its annotations.
-    pub fn own_blocks(&mut self, types: &SigTypes, mesh: &Arc<Mesh>) -> Vec<Ty> {
-        let mut blocks = vec![];
-        for t in types.params.iter().flatten().flat_map(layouts::tensors) {
-            let named = t.shape.iter().enumerate().filter(|(_, n)| n.as_var().is_some());
-            blocks.extend(named.flat_map(|(d, n)| t.sharding.axes(d).iter().map(|a| (a.clone(), n.clone()))));
-        }
-        if let Some(local) = &mut self.local {
-            local.blocks = blocks;
-        }
+    pub fn own_blocks(&self, types: &SigTypes, mesh: &Arc<Mesh>) -> Vec<Ty> {
         let of = |t: &TensorType| block(t.shape.clone(), t, mesh);
         let param = |ty: &Option<Ty>| layouts::with_tensors(ty.as_ref().unwrap_or(&Ty::Error), &mut |t| of(t));
         types.params.iter().map(param).collect()
@@ -393,64 +380,6 @@ impl Cx<'_> {
             let shape = t.shape.iter().enumerate().map(|(d, n)| cut.whole(n, sharding.axes(d))).collect();
             TensorType { shape, dtype: t.dtype, sharding }
         }))
-    }
-
-    /// E0409 for a result that differs between devices where its annotation says that it is the same, and for one that is the
-    /// same where it says that each device has a summand.
-    pub fn results_lie(&mut self, f: &FnLike, stated: Option<&Ty>) {
-        let Some(stated) = stated else { return };
-        let returns = self.func.as_ref().map(|s| s.returns.clone()).unwrap_or_default();
-        let stated = layouts::tensors(stated);
-        for (ty, at) in returns {
-            for (i, t) in layouts::tensors(&ty).into_iter().enumerate() {
-                let parts = t.sharding.owns().find_map(|(own, axis)| {
-                    let said = stated.get(i).map(|s| &s.sharding);
-                    let summed = said.is_some_and(|s| s.partial.contains(&(Monoid::Sum, axis.clone())));
-                    let split = said.is_some_and(|s| s.dim_of(axis).is_some());
-                    self.part_returned(own, axis, (summed, split), at)
-                });
-                if let Some(d) = parts {
-                    let d = d.here(t.to_string());
-                    self.report(match &f.sig.ret {
-                        Some(e) => d.with_label(e.span, "annotated here"),
-                        None => d,
-                    });
-                    continue;
-                }
-                let summed = stated.get(i).into_iter().flat_map(|s| &s.sharding.partial).filter(|p| p.0 == Monoid::Sum);
-                let shared = summed.map(|p| &p.1).find(|axis| t.sharding.each().all(|own| own != *axis)).cloned();
-                if let Some(axis) = shared {
-                    let text = format!("this is the same on all devices of `{axis}`, and no summand of each");
-                    let d = Diagnostic::new(Code::E0409, at, text).here(t.to_string());
-                    let d = match &f.sig.ret {
-                        Some(e) => d.with_label(e.span, format!("`sum@{axis}` adds it up once for each device")),
-                        None => d,
-                    };
-                    self.report(d.help(format!("leave `sum@{axis}` out where the result is the sum already")));
-                    continue;
-                }
-                let said = |axis: &&String| stated.get(i).is_some_and(|s| axes(&s.sharding).any(|a| a == *axis));
-                let Some(axis) = t.sharding.each().find(|a| !said(a)).cloned() else { continue };
-                let text = format!(
-                    "this differs between the devices of `{axis}`, and the result of `{}` says that it is the same",
-                    f.sig.name
-                );
-                let d = Diagnostic::new(Code::E0409, at, text).here(t.to_string());
-                let d = match &f.sig.ret {
-                    Some(e) => d.with_label(e.span, format!("no `{axis}` here")),
-                    None => d,
-                };
-                self.report(
-                    d.help(format!(
-                        "annotate it: a dim as `B@{axis}` for blocks one after the other, or `sum@{axis}` for summands"
-                    ))
-                    .help(format!(
-                        "or have the same on all: `dist.collective.all_reduce(x{}`",
-                        reduces(t.sharding.own(&axis).unwrap_or(Own::Any), &axis)
-                    )),
-                );
-            }
-        }
     }
 
     /// E0408 for a tensor of ordinary code, of which devices have parts, inside per-device code.

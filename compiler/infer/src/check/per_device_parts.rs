@@ -5,7 +5,6 @@ use super::cx::{Cx, error_at};
 use tessera_base::{Code, Diagnostic, Own, Sharding, Size, Span, TensorType};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
-use tessera_grammar::ast::Expr;
 use tessera_ops::prim::CollectiveKind;
 use tessera_types::tensor::{reduces, whole};
 
@@ -162,24 +161,6 @@ impl Cx<'_> {
         TExpr { ty: Ty::Tensor(TensorType { sharding, ..t.clone() }), ..x }
     }
 
-    /// A tensor of per-device code of which a part is written over: no zeros any more, nor a block where others are written
-    /// into it.
-    pub fn written_into(&mut self, base: &Expr, ty: &Ty, value: &Ty) {
-        let (Some(local), Ty::Tensor(t)) = (self.local.clone(), ty) else { return };
-        let other = |axis: &str| matches!(value, Ty::Tensor(v) if v.sharding.own(axis).is_some_and(Own::is_alone));
-        let mut sharding = t.sharding.clone();
-        for (own, axis) in t.sharding.owns() {
-            match own {
-                Own::Zero => sharding = sharding.with_own(axis, None, &local.mesh),
-                Own::Block(_) if other(axis) => sharding = sharding.with_own(axis, Some(Own::Any), &local.mesh),
-                _ => {}
-            }
-        }
-        if sharding != t.sharding {
-            self.retype_lvalue(base, Ty::Tensor(TensorType { sharding, ..t.clone() }));
-        }
-    }
-
     /// How much a division divides by, where that is known to be a number of devices, or may be.
     pub fn devices_by(&self, by: &TExpr) -> Option<Size> {
         self.local.as_ref()?;
@@ -192,16 +173,18 @@ impl Cx<'_> {
     }
 
     /// What is divided by numbers of devices: parts of a mean become summands, and a sum of means the mean. A summand that is
-    /// divided by the size of its block is a part of a mean.
-    pub fn divided_by_devices(&mut self, x: TExpr, by: Size) -> TExpr {
-        let (Some(local), Ty::Tensor(t)) = (self.local.clone(), &x.ty) else { return x };
+    /// divided by the size of its block is a part of a mean. With the number without those.
+    pub fn divided_by_devices(&mut self, x: TExpr, by: Size) -> (TExpr, Size) {
+        let (Some(local), Ty::Tensor(t)) = (self.local.clone(), &x.ty) else { return (x, by) };
         let (mut t, mut rest) = (t.clone(), by);
         for (axis, block) in &local.blocks {
             if t.sharding.own(axis) == Some(Own::Sum)
                 && let Some(less) = rest.exact_div(block)
             {
                 rest = less;
-                t.sharding = t.sharding.with_own(axis, Some(Own::Mean), &local.mesh);
+                // Where the size is a number, another one may be meant: what it makes is told where the mesh is not known yet.
+                let own = if block.as_var().is_some() { Own::Mean } else { Own::Any };
+                t.sharding = t.sharding.with_own(axis, Some(own), &local.mesh);
             }
         }
         // What was added already is divided first.
@@ -215,7 +198,7 @@ impl Cx<'_> {
                 t.sharding = t.sharding.with_own(&axis, own, &local.mesh);
             }
         }
-        TExpr { ty: Ty::Tensor(t), ..x }
+        (TExpr { ty: Ty::Tensor(t), ..x }, rest)
     }
 
     /// E0405 and E0411 for a result that is a part where its annotation says something else: `summed` is `sum@axis`, `split`

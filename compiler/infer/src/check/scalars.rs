@@ -14,10 +14,16 @@ impl Cx<'_> {
         }
         if l.ty.is_tensor() || r.ty.is_tensor() {
             let by = if op == BinOp::Div { self.devices_by(&r) } else { None };
-            let l = match by {
-                Some(by) => self.divided_by_devices(l, by),
-                None => l,
+            let (l, by) = match by {
+                Some(by) => {
+                    let (l, rest) = self.divided_by_devices(l, by);
+                    (l, Some(rest))
+                }
+                None => (l, None),
             };
+            if let Some(d) = self.block_factor(op, (&l, &r), by) {
+                return self.fail(d);
+            }
             let result = tessera_types::tensor::binary(&mut self.sizes, op, op_span, l, r, span);
             return self.take(result);
         }
@@ -45,6 +51,7 @@ impl Cx<'_> {
             let kind = TKind::Arith { op, left: Box::new(l), right: Box::new(r), int_operands: true };
             return TExpr { kind, ty: Ty::Int(symbolic), span };
         }
+        [&l, &r].into_iter().for_each(|x| self.block_number(x));
         let kind = TKind::Arith { op, left: Box::new(as_float(l)), right: Box::new(as_float(r)), int_operands: ints };
         TExpr { kind, ty: Ty::Float, span }
     }

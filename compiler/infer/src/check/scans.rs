@@ -3,7 +3,7 @@
 use super::args::{Slot, Value};
 use super::cx::{Cx, error_at};
 use std::sync::Arc;
-use tessera_base::{Code, DType, Diagnostic, Monoid, Sharding, Size, Span, TensorType};
+use tessera_base::{Code, DType, Diagnostic, Monoid, Own, Sharding, Size, Span, TensorType};
 use tessera_core::ir::*;
 use tessera_core::layouts;
 use tessera_core::ty::Ty;
@@ -108,6 +108,19 @@ impl Cx<'_> {
                 _ => d.help(format!("split another dim of {t} with `dist.shard(x, spec)`, or none")),
             };
             self.report(d);
+            return None;
+        }
+        let block =
+            |t: &TensorType| t.sharding.owns().find(|(own, _)| *own == Own::Block(0)).map(|(_, axis)| axis.clone());
+        if let Some((t, axis)) = layouts::tensors(&xs.ty).into_iter().find_map(|t| block(&t).map(|axis| (t, axis))) {
+            let text = format!("`op.scan` goes from row to row, and each device of `{axis}` has a block of the rows");
+            let d = Diagnostic::new(Code::E0405, xs.span, text)
+                .here(t.to_string())
+                .note("what one block leaves over would have to come in with the next one, which is another device's");
+            let wrap = |d: Diagnostic, text: String| d.help_about(&text, &[("x", xs.span)]);
+            let d = wrap(d, format!("have all rows: `dist.collective.all_gather({{x}}, axis=\"{axis}\", dim=0)`"));
+            let d = wrap(d, format!("or have each device go over its own alone: `dist.each({{x}}, axis=\"{axis}\")`"));
+            self.report(d.help("rows one by one, without a carry, are `autodiff.vmap(f)(x)`"));
             return None;
         }
         let mut n = None;

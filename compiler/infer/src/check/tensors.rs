@@ -56,10 +56,14 @@ impl Cx<'_> {
     pub fn op_call(&mut self, def: &'static OpDef, args: Vec<Value>, span: Span, name_span: Span) -> TExpr {
         let given = self.givens(args);
         let at = tile_of(&given);
+        let zeros = of_zeros(def.name, &given);
         let result = tensor::op_call(&mut self.sizes, def, given, span, name_span);
         let value = self.take(result);
         self.tile_suits(&value, at);
-        if matches!(def.name, "zeros" | "zeros_like") { self.zeros_of_all(value) } else { value }
+        if zeros {
+            return self.zeros_of_all(value);
+        }
+        self.as_long_as_blocks(def.name, value)
     }
 
     /// E0506 and W0502 for the `tile_shape=` of a product.
@@ -79,6 +83,7 @@ impl Cx<'_> {
         let at = tile_of(&given);
         let result = tensor::method(&mut self.sizes, base, name, given, span);
         let value = self.take(result);
+        let value = self.as_long_as_blocks(&name.text, value);
         self.tile_suits(&value, at);
         if host && !value.ty.is_error() {
             self.host(format!("reads the data of a tensor with `{}`", name.text), span);
@@ -132,4 +137,23 @@ pub fn computed_of(parts: &mut [GivenIndex]) -> impl Iterator<Item = &mut TExpr>
         };
         [a, b, c].into_iter().flatten()
     })
+}
+
+/// Whether an operator gives nothing but zeros, whatever else it is given.
+fn of_zeros(name: &str, given: &[Given]) -> bool {
+    let is_zero = |e: &TExpr| match e.kind {
+        TKind::Float(x) => x == 0.0,
+        TKind::Int(n) => n == 0,
+        _ => false,
+    };
+    let at = |i: usize, param: &str| {
+        let named = given.iter().find(|g| g.name.as_ref().is_some_and(|n| *n.text == *param));
+        named.or(given.get(i).filter(|g| g.name.is_none())).is_some_and(|g| is_zero(&g.value))
+    };
+    match name {
+        "zeros" | "zeros_like" => true,
+        "array" => at(0, "values"),
+        "full" | "full_like" => at(1, "value"),
+        _ => false,
+    }
 }

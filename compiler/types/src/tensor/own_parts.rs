@@ -48,7 +48,8 @@ pub fn own_part(name: &str, axis: &str, own: Own, lies: Option<Own>, param: Opti
             e.help(format!("or have the mean at once: `dist.collective.all_reduce(x, axis=\"{axis}\", op=\"mean\")`"))
         }
         (_, Some(Own::Block(dim))) => {
-            let text = format!("`{name}` needs {whole} along dim {dim}, of which each device of `{axis}` has a block");
+            let needs = if own.is_part() { format!("{whole} along dim {dim}") } else { format!("dim {dim} in full") };
+            let text = format!("`{name}` needs {needs}, of which each device of `{axis}` has a block");
             let e = OpError::new(Code::E0405, text).note(
                 "in per-device code an operator sees the block of its device, and computes nothing of the others",
             );
@@ -61,6 +62,7 @@ pub fn own_part(name: &str, axis: &str, own: Own, lies: Option<Own>, param: Opti
             let e = match name {
                 "add" | "sub" if own == Own::Sum => {
                     e.note(format!("what is no part of that sum would be added once by each device of `{axis}`"))
+                        .help("what only begins a sum is `op.zeros(…)`: zeros are a summand of each")
                 }
                 _ => e,
             };
