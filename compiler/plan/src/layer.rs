@@ -127,28 +127,32 @@ impl Cost<'_> {
         (forward, self.scores_product(4.0) + self.map(e, 5.0, 6.0) + drop(5.0))
     }
 
+    /// What an operator beside another reads and writes where they are not one kernel.
+    fn alone(&self) -> f64 {
+        if self.job.stack.fused { 0.0 } else { 4.0 }
+    }
+
+    /// Bytes of dropout beside a sum: its mask.
+    fn drop_bytes(&self) -> f64 {
+        if self.model.dropout { 1.0 + self.alone() } else { 0.0 }
+    }
+
+    /// One sum of both ways around.
+    fn sum(&self) -> f64 {
+        self.map(self.sizes.between * self.sizes.hidden, 3.0, 6.0 + self.drop_bytes())
+    }
+
     /// Norms, sums and the nonlinearity: forward, backward.
     fn around(&self) -> (f64, f64) {
         let s = &self.sizes;
         let (rows, inner) = (s.between * s.hidden, s.tokens * s.ffn);
-        // Dropout beside a sum is its mask; alone it reads and writes too. So does a gate beside its nonlinearity.
-        let alone = if self.job.stack.fused { 0.0 } else { 4.0 };
-        let drop = if self.model.dropout { 1.0 + alone } else { 0.0 };
-        let gate = if s.gated { [6.0 + alone, 10.0 + alone] } else { [4.0, 6.0] };
-        let forward =
-            2.0 * self.map(rows, 5.0, 4.0) + 2.0 * self.map(rows, 3.0, 6.0 + drop) + self.map(inner, 8.0, gate[0]);
+        let gate = if s.gated { [6.0 + self.alone(), 10.0 + self.alone()] } else { [4.0, 6.0] };
+        let forward = 2.0 * self.map(rows, 5.0, 4.0) + 2.0 * self.sum() + self.map(inner, 8.0, gate[0]);
         let backward = 2.0 * self.map(rows, 10.0, 6.0)
             // Gradients of both ways around are added.
-            + 2.0 * self.map(rows, 1.0, 6.0 + drop)
+            + 2.0 * self.map(rows, 1.0, 6.0 + self.drop_bytes())
             + self.map(inner, 10.0, gate[1]);
         (forward, backward)
-    }
-
-    /// The sum after the last product.
-    fn last_sum(&self) -> f64 {
-        let alone = if self.job.stack.fused { 0.0 } else { 4.0 };
-        let drop = if self.model.dropout { 1.0 + alone } else { 0.0 };
-        self.map(self.sizes.between * self.sizes.hidden, 3.0, 6.0 + drop)
     }
 
     /// Seconds and bytes of one exchange between parts of matrices: gathered and scattered, or summed.
@@ -184,40 +188,25 @@ impl Cost<'_> {
         each.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
-    /// The same beside one of the products.
-    fn exposed_of(&self, exchange: f64, product: usize, [out, input, weights]: [f64; 3]) -> (f64, f64) {
-        let splits_columns = product % 2 == 0;
-        let (mut forward, mut backward) = (0.0, 0.0);
-        {
-            match (self.job.stack.overlap, self.job.sequence_parallel, splits_columns) {
-                (Overlap::All, true, true) => {
-                    forward += self.along(exchange, out);
-                    // The input is gathered once more for the gradient of the weights.
-                    backward += self.beside(exchange, input) + self.beside(exchange, weights);
-                }
-                (Overlap::All, true, false) => {
-                    forward += self.along(exchange, out);
-                    backward += self.along(exchange, input);
-                }
-                (Overlap::All, false, false) => forward += self.along(exchange, out),
-                (Overlap::Backward, true, true) => {
-                    forward += exchange;
-                    backward += self.beside(exchange, input) + self.beside(exchange, weights);
-                }
-                (Overlap::All | Overlap::Backward, false, true) => backward += self.beside(exchange, weights),
-                (Overlap::None, true, true) => {
-                    forward += exchange;
-                    backward += exchange + self.beside(exchange, input);
-                }
-                (Overlap::None | Overlap::Backward, true, false) => {
-                    forward += exchange;
-                    backward += exchange;
-                }
-                (Overlap::None, false, true) => backward += exchange,
-                (Overlap::None | Overlap::Backward, false, false) => forward += exchange,
+    /// The same beside the product of one of the four places.
+    fn exposed_of(&self, exchange: f64, place: usize, [out, input, weights]: [f64; 3]) -> (f64, f64) {
+        let splits_columns = place.is_multiple_of(2);
+        match (self.job.stack.overlap, self.job.sequence_parallel, splits_columns) {
+            // The input is gathered once more for the gradient of the weights.
+            (Overlap::All, true, true) => {
+                (self.along(exchange, out), self.beside(exchange, input) + self.beside(exchange, weights))
             }
+            (Overlap::All, true, false) => (self.along(exchange, out), self.along(exchange, input)),
+            (Overlap::All, false, false) => (self.along(exchange, out), 0.0),
+            (Overlap::Backward, true, true) => {
+                (exchange, self.beside(exchange, input) + self.beside(exchange, weights))
+            }
+            (Overlap::All | Overlap::Backward, false, true) => (0.0, self.beside(exchange, weights)),
+            (Overlap::None, true, true) => (exchange, exchange + self.beside(exchange, input)),
+            (Overlap::None | Overlap::Backward, true, false) => (exchange, exchange),
+            (Overlap::None, false, true) => (0.0, exchange),
+            (Overlap::None | Overlap::Backward, false, false) => (exchange, 0.0),
         }
-        (forward, backward)
     }
 
     /// The exchange of keys and values between the devices of a sequence: seconds, bytes.
@@ -242,10 +231,11 @@ pub fn layer(topology: &Topology, model: &Gpt, job: &Job) -> LayerTime {
     // Gradients of weights are added to ones of four bytes.
     let times =
         products.map(|[m, n, k]| [cost.product(m, n, k, 2.0), cost.product(m, k, n, 2.0), cost.product(k, n, m, 8.0)]);
-    let mut last_exposed = 0.0;
     let sum = |i: usize| times.iter().map(|t| t[i]).sum::<f64>();
     let narrowed: [f64; 2] = [0, 1].map(|i| products.iter().map(|p| cost.narrowed(p[0] * p[2 - i])).sum());
     let (forward, inputs, weights) = (sum(0) + narrowed[0], sum(1) + narrowed[1], sum(2));
+    // The last product, its exchange and the sum after it.
+    let mut last = times[3][0] + cost.sum();
     let mut out = LayerTime { forward: forward + core + around, weights, ..LayerTime::default() };
     out.backward = inputs + weights + core_back + around_back;
     if job.tensor > 1 {
@@ -253,7 +243,7 @@ pub fn layer(topology: &Topology, model: &Gpt, job: &Job) -> LayerTime {
         // With the sequence divided there is one before and one after each half, and backward inputs are gathered again.
         out.carried = if job.sequence_parallel { 10.0 * bytes } else { 4.0 * bytes };
         let (exposed, exposed_back) = cost.exposed(exchange, &times);
-        last_exposed = cost.exposed_of(exchange, 3, times[3]).0;
+        last += cost.exposed_of(exchange, 3, times[3]).0;
         out.forward += exposed;
         out.backward += exposed_back;
         out.exposed = exposed + exposed_back;
@@ -274,8 +264,7 @@ pub fn layer(topology: &Topology, model: &Gpt, job: &Job) -> LayerTime {
         Recompute::Selective if job.is_attention_fused() => {}
         Recompute::Selective => out.backward += core,
         Recompute::Full => out.again = out.forward,
-        // The sum after the last product reads and writes, and with the product its exchange is left out.
-        Recompute::Needed => out.again = out.forward - times[3][0] - cost.last_sum() - last_exposed,
+        Recompute::Needed => out.again = out.forward - last,
     }
     out
 }

@@ -1,71 +1,88 @@
-use crate::row::{Row, machine, summary};
+//! MPT from 125 million to 70 billion parameters on A100 and H100, one node and many: mosaicml/llm-foundry,
+//! scripts/train/benchmarking/README.md, all its tables (torch 2.1, FSDP, `attn_impl: triton`).
+
+use crate::row::{Row, machine};
 use serde_json::json;
 use tessera_plan::topology::Topology;
 
-const TABLE: &str = include_str!("../rows/llm-foundry.csv");
+const TABLE: &str = include_str!("llm-foundry.csv");
 
-fn model(name: &str) -> [u64; 3] {
-    match name {
-        "125m" => [12, 768, 12],
-        "350m" => [24, 1024, 16],
-        "760m" => [24, 1536, 12],
-        "1b" => [24, 2048, 16],
-        "3b" => [32, 2560, 20],
-        "7b" => [32, 4096, 32],
-        "13b" => [40, 5120, 40],
-        "30b" => [48, 7168, 56],
-        _ => [80, 8192, 64],
-    }
+/// A line of the table.
+pub struct Line<'a> {
+    device: &'a str,
+    model: &'a str,
+    seq: u64,
+    devices: u64,
+    micro: u64,
+    batch: u64,
+    dtype: &'a str,
+    /// Whether activations were computed again.
+    again: bool,
+    /// Tokens a second of all devices.
+    rate: u64,
 }
 
-fn device(name: &str) -> Topology {
-    match name {
-        "h100_80gb" => machine("dgx-h100"),
-        "a100_80gb" => machine("a100"),
-        _ => {
-            let mut m = machine("a100");
-            m.device.memory_bytes /= 2;
-            m.device.memory_gbs = 1555.0;
-            m
+impl Line<'_> {
+    fn of(text: &str) -> Option<Line<'_>> {
+        let mut cells = text.split(',');
+        let mut next = || cells.next();
+        let number = |cell: Option<&str>| cell?.parse().ok();
+        let (device, model) = (next()?, next()?);
+        let [seq, devices, micro, batch] = [number(next())?, number(next())?, number(next())?, number(next())?];
+        let (dtype, again) = (next()?, next()? == "again");
+        Some(Line { device, model, seq, devices, micro, batch, dtype, again, rate: number(next())? })
+    }
+
+    /// Whether numbers were fitted to it.
+    pub fn is_fitted(&self) -> bool {
+        matches!(self.model, "1b" | "7b") && !self.is_narrow()
+    }
+
+    pub fn is_narrow(&self) -> bool {
+        self.dtype == "fp8"
+    }
+
+    fn machine(&self) -> Topology {
+        match self.device {
+            "h100" => machine("dgx-h100"),
+            "a100" => machine("a100"),
+            // The A100 of 40 GB has slower memory (its data sheet) and is the same otherwise.
+            _ => {
+                let mut m = machine("a100");
+                m.device.memory_bytes = 40 << 30;
+                m.device.memory_gbs = 1555.0;
+                m
+            }
         }
     }
-}
 
-fn rows(gpu: &str) -> Vec<(String, Row)> {
-    let mut out = vec![];
-    for line in TABLE.lines() {
-        let c: Vec<&str> = line.split(',').collect();
-        let n = |i: usize| c[i].parse::<u64>().unwrap();
-        let dtype = if c[6].contains("fp8") { "fp8" } else { "bf16" };
-        if format!("{} {dtype}", c[0]) != gpu {
-            continue;
-        }
-        let [layers, hidden, heads] = model(c[1]);
-        let (seq, devices, batch) = (n(2), n(3), n(5));
+    fn row(&self) -> Row {
+        // Layers, width, heads: scripts/train/yamls/pretrain.
+        let (layers, hidden, heads) = match self.model {
+            "125m" => (12, 768, 12),
+            "350m" => (24, 1024, 16),
+            "760m" => (24, 1536, 12),
+            "1b" => (24, 2048, 16),
+            "3b" => (32, 2560, 20),
+            "7b" => (32, 4096, 32),
+            "13b" => (40, 5120, 40),
+            "30b" => (48, 7168, 56),
+            _ => (80, 8192, 64),
+        };
         let asked = json!({
-            "model": { "layers": layers, "hidden": hidden, "heads": heads, "vocab": 50368, "seq": seq },
-            "devices": devices, "batch": batch, "dtype": dtype, "tensor": 1, "pipeline": 1, "micro": n(4),
-            "recompute": if c[8] == "1" { "needed" } else { "none" }, "states": "all",
+            "model": { "layers": layers, "hidden": hidden, "heads": heads, "vocab": 50368, "seq": self.seq },
+            "devices": self.devices, "batch": self.batch, "dtype": self.dtype, "tensor": 1, "pipeline": 1, "micro": self.micro,
+            "recompute": if self.again { "needed" } else { "none" }, "states": "all",
             "sends": "megatron", "attention": "flash-1", "fused": false, "overlap": "backward", "libraries": 2023
         });
-        let seconds = (batch * seq) as f64 / n(11) as f64;
-        out.push((
-            c[1].to_owned(),
-            Row::new(
-                format!("{} {} {} x{}{}", c[1], seq, c[4], devices, if c[8] == "1" { " again" } else { "" }),
-                &device(c[0]),
-                &asked,
-                seconds,
-            ),
-        ));
+        let name =
+            format!("{} {} {} x{} {} {}", self.model, self.seq, self.micro, self.devices, self.device, self.dtype);
+        Row::new(name, &self.machine(), &asked, (self.batch * self.seq) as f64 / self.rate as f64)
     }
-    out
 }
 
-#[test]
-fn all() {
-    for gpu in ["h100_80gb bf16", "h100_80gb fp8", "a100_80gb bf16", "a100_40gb bf16"] {
-        let rows: Vec<Row> = rows(gpu).into_iter().map(|r| r.1).collect();
-        summary(gpu, &rows);
-    }
+pub fn rows(wanted: impl Fn(&Line) -> bool) -> Vec<Row> {
+    let lines = TABLE.lines().filter(|l| !l.starts_with('#'));
+    let line = |l| Line::of(l).unwrap_or_else(|| panic!("{l}"));
+    lines.map(line).filter(|l| wanted(l)).map(|l| l.row()).collect()
 }

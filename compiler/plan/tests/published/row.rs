@@ -13,19 +13,37 @@ pub struct Row {
     pub seconds: f64,
 }
 
+/// Rows of one source, with the mean and the largest of their errors in per cent, as they were measured.
+pub struct Set {
+    pub name: &'static str,
+    pub rows: Vec<Row>,
+    pub mean: f64,
+    pub largest: f64,
+}
+
 pub fn machine(name: &str) -> Topology {
-    if let Ok(dir) = std::env::var("FIT") {
-        let text = std::fs::read_to_string(format!("{dir}/{name}.json")).unwrap();
-        return Topology::parse(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
-    }
     Topology::named(name).unwrap_or_else(|| panic!("{name}"))
 }
 
 impl Row {
+    /// A run whose step took so many seconds.
     pub fn new(name: impl Into<String>, machine: &Topology, asked: &Value, seconds: f64) -> Row {
         let name = name.into();
         let training = Training::parse(&asked.to_string(), machine).unwrap_or_else(|e| panic!("{name}: {e}"));
         Row { name, machine: machine.clone(), training, seconds }
+    }
+
+    /// A run whose devices did so many TFLOP/s each, of operations that are counted so.
+    pub fn of_rate(
+        name: impl Into<String>,
+        machine: &Topology,
+        asked: &Value,
+        tflops: f64,
+        operations: impl Fn(&Training) -> f64,
+    ) -> Row {
+        let row = Row::new(name, machine, asked, 0.0);
+        let seconds = operations(&row.training) / row.training.devices as f64 / tflops / 1e12;
+        Row { seconds, ..row }
     }
 
     /// The fastest way; where none fits by the memory that is counted, as if there was room.
@@ -39,40 +57,38 @@ impl Row {
         };
         of(&self.machine).or_else(roomy).unwrap_or_else(|| panic!("{}: no way", self.name))
     }
-
-    /// The relative error of the predicted time, printed.
-    pub fn error(&self, set: &str) -> f64 {
-        let Way { job, step } = self.planned();
-        let error = step.seconds / self.seconds - 1.0;
-        println!(
-            "{set:<10} {:<36} published {:>9.3} s  predicted {:>9.3} s  {:>+6.1} %  v {} b {} {:?}{} {:?} {:.0}%",
-            self.name,
-            self.seconds,
-            step.seconds,
-            error * 100.0,
-            job.chunks,
-            job.micro,
-            job.recompute,
-            job.again.map_or(String::new(), |n| format!(" of {n}")),
-            job.states,
-            step.memory / self.machine.device.memory_bytes as f64 * 100.0,
-        );
-        error
-    }
 }
 
-/// Mean and largest of the errors of a set, without their signs; printed with the mean that has them.
-pub fn summary(set: &str, rows: &[Row]) -> (f64, f64) {
-    let errors: Vec<f64> = rows.iter().map(|r| r.error(set)).collect();
-    let mean = errors.iter().map(|e| e.abs()).sum::<f64>() / errors.len() as f64;
-    let largest = errors.iter().map(|e| e.abs()).fold(0.0, f64::max);
-    let bias = errors.iter().sum::<f64>() / errors.len() as f64;
-    println!(
-        "{set:<10} {} rows: mean {:.1} %, largest {:.1} %, with signs {:+.1} %",
-        rows.len(),
-        mean * 100.0,
-        largest * 100.0,
-        bias * 100.0
-    );
-    (mean, largest)
+/// Relative errors of predicted times.
+pub fn errors(rows: &[Row]) -> Vec<f64> {
+    rows.iter().map(|r| r.planned().step.seconds / r.seconds - 1.0).collect()
+}
+
+impl Set {
+    /// Prints the rows; what is not as it was measured.
+    pub fn check(&self) -> Option<String> {
+        let errors = errors(&self.rows);
+        for (row, error) in self.rows.iter().zip(&errors) {
+            let Way { job, step } = row.planned();
+            println!(
+                "{:<10} {:<32} published {:>8.3} s, predicted {:>8.3} s  {:>+6.1} %  chunks {}, micro {}, {:?}, {:?}",
+                self.name,
+                row.name,
+                row.seconds,
+                step.seconds,
+                error * 100.0,
+                job.chunks,
+                job.micro,
+                job.recompute,
+                job.states,
+            );
+        }
+        let n = errors.len() as f64;
+        let mean = 100.0 * errors.iter().map(|e| e.abs()).sum::<f64>() / n;
+        let largest = 100.0 * errors.iter().map(|e| e.abs()).fold(0.0, f64::max);
+        let signed = 100.0 * errors.iter().sum::<f64>() / n;
+        println!("{:<10} {n} rows: mean {mean:.1} %, largest {largest:.1} %, with signs {signed:+.1} %", self.name);
+        let is_measured = (mean - self.mean).abs() < 0.1 && (largest - self.largest).abs() < 0.1;
+        (!is_measured).then(|| format!("{}: mean {mean:.1}, largest {largest:.1}", self.name))
+    }
 }
