@@ -196,6 +196,9 @@ impl Job {
         if self.stack.sends == Sends::Tessera && (self.chunks > 1 || self.sequence_parallel) {
             return Err("Tessera's stages have one chunk each, and what is between products is not divided".into());
         }
+        if self.stack.sends == Sends::Tessera && self.states == States::All {
+            return Err("Tessera's replicas have whole parameters".into());
+        }
         if self.chunks > 1 && !self.microbatches().is_multiple_of(self.pipeline) {
             return Err("several chunks need a number of microbatches that the stages divide".into());
         }

@@ -77,6 +77,9 @@ impl Training {
             if self.sequence_parallel == Some(true) {
                 return Err(format!("what is between products is divided {megatron}"));
             }
+            if self.states == Some(States::All) {
+                return Err(format!("parameters are divided over replicas {megatron}"));
+            }
             if self.overlap == Some(Overlap::All) {
                 return Err(format!("exchanges go along with the products that need them {megatron}"));
             }
@@ -157,6 +160,7 @@ mod tests {
             (r#", "overlap": "all""#, r#"with `"sends": "megatron"` only"#),
             (r#", "chunks": 2"#, "several chunks"),
             (r#", "sequence_parallel": true"#, "between products is divided"),
+            (r#", "states": "all""#, "parameters are divided"),
             (r#", "dtype": "int8""#, "has no products of `int8`"),
             (r#", "tensor": 0"#, "numbers must be from 1"),
         ] {

@@ -61,7 +61,7 @@ fn choice(fixed: Option<u64>, all: Vec<u64>) -> Vec<u64> {
 /// The ways that fit, the fastest first: one for each factorisation, with its best choice of the
 /// rest. Equal times keep the order of the factors.
 pub fn search(topology: &Topology, model: &Gpt, wanted: &Wanted) -> Vec<Way> {
-    let n = wanted.devices;
+    let (n, wanted) = (wanted.devices, &Wanted { stack: wanted.stack.on(topology), ..wanted.clone() });
     let mut out: Vec<Way> = vec![];
     for tensor in choice(wanted.fixed.tensor, divisors(n)) {
         for context in divisors(n).into_iter().filter(|c| *c <= wanted.context_max) {
@@ -114,6 +114,7 @@ fn rest(model: &Gpt, wanted: &Wanted, [tensor, pipeline, context, data]: [u64; 4
     };
     let states = match wanted.fixed.states {
         Some(s) => vec![s],
+        None if is_tessera => vec![States::Optimizer],
         None => vec![States::Optimizer, States::All],
     };
     for chunks in choice(wanted.fixed.chunks, chunks) {

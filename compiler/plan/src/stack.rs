@@ -89,6 +89,12 @@ impl Stack {
         self.attention.unwrap_or_else(|| topology.device.newest_attention(self.libraries))
     }
 
+    /// The same with the machine's own numbers where none are given.
+    pub fn on(&self, topology: &Topology) -> Stack {
+        let spread = self.spread.or(Some(topology.device.spread));
+        Stack { attention: Some(self.attention(topology)), spread, ..*self }
+    }
+
     /// What cannot be, on any machine or on this one.
     pub fn check(&self, topology: &Topology) -> Result<(), String> {
         let device = &topology.device;
