@@ -306,7 +306,12 @@ fn divisions_of_a_transformer_are_searched() {
     let model = "{\"layers\": 96, \"hidden\": 12288, \"heads\": 96, \"vocab\": 51200, \"seq\": 2048}";
     let whole = format!("{{\"model\": {model}, \"devices\": 72, \"batch\": 1536}}");
     let ran = plan(&whole, &["--best", "3"]);
-    assert!(ran.code == 0 && ran.out.lines().count() == 7 && ran.out.contains("what Tessera sends"), "{}{}", ran.out, ran.err);
+    assert!(
+        ran.code == 0 && ran.out.lines().count() == 7 && ran.out.contains("what Tessera sends"),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
     let json = plan(&whole, &["--json"]);
     assert!(
         serde_json::from_str::<serde_json::Value>(&json.out).is_ok_and(|v| v.as_array().is_some_and(|a| a.len() == 5))
