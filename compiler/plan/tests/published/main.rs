@@ -3,8 +3,9 @@
 //!
 //! Four numbers are fitted, all to the first set: what FlashAttention reaches beside FlashAttention-2, what operators one
 //! by one reach beside fused ones, the deviation of nodes, and products of H100's libraries until 2024. No other number
-//! comes from a training run. The second set was looked at when it was decided which nodes wait for each other; the
-//! others are held out. `docs/planner.md` says what was known when.
+//! comes from a training run. The second set was looked at when it was decided which nodes wait for each other. No
+//! number was made with the others; which choices of the model were made after their errors had been seen stands in
+//! `docs/planner.md`.
 
 mod flash;
 mod foundry;
