@@ -306,7 +306,12 @@ fn divisions_of_a_transformer_are_searched() {
     let model = "{\"layers\": 96, \"hidden\": 12288, \"heads\": 96, \"vocab\": 51200, \"seq\": 2048}";
     let whole = format!("{{\"model\": {model}, \"devices\": 72, \"batch\": 1536}}");
     let ran = plan(&whole, &["--best", "3"]);
-    assert!(ran.code == 0 && ran.out.lines().count() == 6 && ran.out.contains("predicted"), "{}{}", ran.out, ran.err);
+    assert!(
+        ran.code == 0 && ran.out.lines().count() == 7 && ran.out.contains("what Tessera sends"),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
     let json = plan(&whole, &["--json"]);
     assert!(
         serde_json::from_str::<serde_json::Value>(&json.out).is_ok_and(|v| v.as_array().is_some_and(|a| a.len() == 5))
@@ -340,11 +345,14 @@ fn what_cannot_be_planned_is_said_once() {
         ("few.json", training("\"devices\": 77, \"batch\": 7")),
         ("field.json", training("\"devices\": 8, \"batch\": 8, \"tensors\": 2")),
         ("many.json", training("\"devices\": 100000, \"batch\": 8")),
+        ("kernel.json", training("\"devices\": 8, \"batch\": 8, \"attention\": \"flash-9\"")),
+        ("spread.json", training("\"devices\": 8, \"batch\": 8, \"spread\": 3")),
+        ("chunks.json", training("\"devices\": 8, \"batch\": 8, \"chunks\": 2")),
     ];
     for (name, text) in files {
         std::fs::write(dir.path().join(name), text).unwrap_or_else(|e| panic!("{e}"));
     }
-    let cases: [(&[&str], u8, &str, &str); 8] = [
+    let cases: [(&[&str], u8, &str, &str); 11] = [
         (&["good.json"], 0, "", ""),
         (&["main.tsr", "--topology", "nvl73"], 2, "E0602", "did you mean `nvl72`?"),
         (&["main.tsr", "--topology", "none.json"], 1, "E0706", "`none.json` cannot be read"),
@@ -353,6 +361,9 @@ fn what_cannot_be_planned_is_said_once() {
         (&["few.json"], 1, "E0707", "77 devices are no product"),
         (&["field.json"], 1, "E0707", "unknown field `tensors`"),
         (&["many.json"], 1, "E0707", "at most 65536 devices"),
+        (&["kernel.json"], 1, "E0707", "unknown variant `flash-9`"),
+        (&["spread.json"], 1, "E0707", "spread is 3; it must be from 0 to 0.5"),
+        (&["chunks.json"], 1, "E0707", "stages have several chunks with"),
     ];
     for (args, code, name, says) in cases {
         let all: Vec<&str> = ["plan"].iter().chain(args).copied().collect();

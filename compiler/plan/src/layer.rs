@@ -3,6 +3,7 @@
 use crate::collective::{Collective, Group};
 use crate::model::{Gpt, Job, Recompute};
 use crate::roofline::Work;
+use crate::stack::{Attention, Overlap};
 use crate::topology::{Topology, at};
 
 /// Seconds of one layer.
@@ -110,32 +111,47 @@ impl Cost<'_> {
 
     /// Attention between its products: forward, backward.
     fn attention(&self) -> (f64, f64) {
-        let (s, dropout) = (&self.sizes, self.model.dropout);
-        if self.job.fused_attention {
+        let s = &self.sizes;
+        let kernel = self.job.stack.attention(self.topology);
+        if kernel != Attention::Unfused {
             // Keys after a query are left out.
             let flops = 4.0 * s.scores() * s.head / 2.0;
-            let device = &self.topology.device;
-            let time = |flops, backward| device.attention_time(flops, s.seq, backward, "bf16");
+            let time = |flops, backward| self.topology.device.attention_time(kernel, flops, s.seq, backward);
             return (time(flops, false), time(2.5 * flops, true));
         }
         let e = s.scores();
-        let drop = |bytes| if dropout { self.map(e, 1.0, bytes) } else { 0.0 };
-        let forward = self.scores_product(2.0) + self.map(e, 5.0, 4.0) + drop(5.0);
+        let drop = |bytes| if self.model.dropout { self.map(e, 1.0, bytes) } else { 0.0 };
+        // The mask is a kernel of its own where nothing is fused; nothing of it goes back.
+        let mask = if self.job.stack.fused { 0.0 } else { self.map(e, 1.0, 4.0) };
+        let forward = self.scores_product(2.0) + mask + self.map(e, 5.0, 4.0) + drop(5.0);
         (forward, self.scores_product(4.0) + self.map(e, 5.0, 6.0) + drop(5.0))
+    }
+
+    /// What an operator beside another reads and writes where they are not one kernel.
+    fn alone(&self) -> f64 {
+        if self.job.stack.fused { 0.0 } else { 4.0 }
+    }
+
+    /// Bytes of dropout beside a sum: its mask.
+    fn drop_bytes(&self) -> f64 {
+        if self.model.dropout { 1.0 + self.alone() } else { 0.0 }
+    }
+
+    /// One sum of both ways around.
+    fn sum(&self) -> f64 {
+        self.map(self.sizes.between * self.sizes.hidden, 3.0, 6.0 + self.drop_bytes())
     }
 
     /// Norms, sums and the nonlinearity: forward, backward.
     fn around(&self) -> (f64, f64) {
         let s = &self.sizes;
         let (rows, inner) = (s.between * s.hidden, s.tokens * s.ffn);
-        let mask = if self.model.dropout { 1.0 } else { 0.0 };
-        let forward = 2.0 * self.map(rows, 5.0, 4.0)
-            + 2.0 * self.map(rows, 3.0, 6.0 + mask)
-            + self.map(inner, 8.0, if s.gated { 6.0 } else { 4.0 });
+        let gate = if s.gated { [6.0 + self.alone(), 10.0 + self.alone()] } else { [4.0, 6.0] };
+        let forward = 2.0 * self.map(rows, 5.0, 4.0) + 2.0 * self.sum() + self.map(inner, 8.0, gate[0]);
         let backward = 2.0 * self.map(rows, 10.0, 6.0)
             // Gradients of both ways around are added.
-            + 2.0 * self.map(rows, 1.0, 6.0 + mask)
-            + self.map(inner, 10.0, if s.gated { 10.0 } else { 6.0 });
+            + 2.0 * self.map(rows, 1.0, 6.0 + self.drop_bytes())
+            + self.map(inner, 10.0, gate[1]);
         (forward, backward)
     }
 
@@ -143,7 +159,7 @@ impl Cost<'_> {
     fn exchange(&self) -> (f64, f64) {
         let (job, s) = (self.job, &self.sizes);
         let group = Group::new(job.tensor, 1, self.topology.node());
-        let bytes = 2.0 * s.tokens * s.hidden;
+        let bytes = job.activation_bytes() * s.tokens * s.hidden;
         let all = |what: Collective| (self.topology.collective(what, group, bytes), what.carried(bytes, job.tensor));
         match job.sequence_parallel {
             true => {
@@ -168,34 +184,29 @@ impl Cost<'_> {
     /// Seconds of a layer's exchanges between parts of matrices that no product hides, forward and backward. `times` are
     /// those of each product: forward, the gradient of its input, of its weights.
     fn exposed(&self, exchange: f64, times: &[[f64; 3]; 4]) -> (f64, f64) {
-        let (mut forward, mut backward) = (0.0, 0.0);
-        for (i, &[out, input, weights]) in times.iter().enumerate() {
-            let splits_columns = i % 2 == 0;
-            match (self.job.overlap, self.job.sequence_parallel, splits_columns) {
-                (true, true, true) => {
-                    forward += self.along(exchange, out);
-                    // The input is gathered once more for the gradient of the weights.
-                    backward += self.beside(exchange, input) + self.beside(exchange, weights);
-                }
-                (true, true, false) => {
-                    forward += self.along(exchange, out);
-                    backward += self.along(exchange, input);
-                }
-                (true, false, true) => backward += self.beside(exchange, weights),
-                (true, false, false) => forward += self.along(exchange, out),
-                (false, true, true) => {
-                    forward += exchange;
-                    backward += exchange + self.beside(exchange, input);
-                }
-                (false, true, false) => {
-                    forward += exchange;
-                    backward += exchange;
-                }
-                (false, false, true) => backward += exchange,
-                (false, false, false) => forward += exchange,
+        let each = times.iter().enumerate().map(|(i, t)| self.exposed_of(exchange, i, *t));
+        each.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+
+    /// The same beside the product of one of the four places.
+    fn exposed_of(&self, exchange: f64, place: usize, [out, input, weights]: [f64; 3]) -> (f64, f64) {
+        let splits_columns = place.is_multiple_of(2);
+        match (self.job.stack.overlap, self.job.sequence_parallel, splits_columns) {
+            // The input is gathered once more for the gradient of the weights.
+            (Overlap::All, true, true) => {
+                (self.along(exchange, out), self.beside(exchange, input) + self.beside(exchange, weights))
             }
+            (Overlap::All, true, false) => (self.along(exchange, out), self.along(exchange, input)),
+            (Overlap::All, false, false) => (self.along(exchange, out), 0.0),
+            (Overlap::Backward, true, true) => {
+                (exchange, self.beside(exchange, input) + self.beside(exchange, weights))
+            }
+            (Overlap::All | Overlap::Backward, false, true) => (0.0, self.beside(exchange, weights)),
+            (Overlap::None, true, true) => (exchange, exchange + self.beside(exchange, input)),
+            (Overlap::None | Overlap::Backward, true, false) => (exchange, exchange),
+            (Overlap::None, false, true) => (0.0, exchange),
+            (Overlap::None | Overlap::Backward, false, false) => (exchange, 0.0),
         }
-        (forward, backward)
     }
 
     /// The exchange of keys and values between the devices of a sequence: seconds, bytes.
@@ -204,7 +215,7 @@ impl Cost<'_> {
         if job.context < 2 {
             return (0.0, 0.0);
         }
-        let bytes = 2.0 * s.tokens * job.context as f64 * (s.qkv - s.queries) * passes;
+        let bytes = job.activation_bytes() * s.tokens * job.context as f64 * (s.qkv - s.queries) * passes;
         let group = Group::new(job.context, job.tensor, self.topology.node());
         let what = Collective::AllGather;
         (self.topology.collective(what, group, bytes), what.carried(bytes, job.context))
@@ -223,6 +234,8 @@ pub fn layer(topology: &Topology, model: &Gpt, job: &Job) -> LayerTime {
     let sum = |i: usize| times.iter().map(|t| t[i]).sum::<f64>();
     let narrowed: [f64; 2] = [0, 1].map(|i| products.iter().map(|p| cost.narrowed(p[0] * p[2 - i])).sum());
     let (forward, inputs, weights) = (sum(0) + narrowed[0], sum(1) + narrowed[1], sum(2));
+    // The last product, its exchange and the sum after it.
+    let mut last = times[3][0] + cost.sum();
     let mut out = LayerTime { forward: forward + core + around, weights, ..LayerTime::default() };
     out.backward = inputs + weights + core_back + around_back;
     if job.tensor > 1 {
@@ -230,6 +243,7 @@ pub fn layer(topology: &Topology, model: &Gpt, job: &Job) -> LayerTime {
         // With the sequence divided there is one before and one after each half, and backward inputs are gathered again.
         out.carried = if job.sequence_parallel { 10.0 * bytes } else { 4.0 * bytes };
         let (exposed, exposed_back) = cost.exposed(exchange, &times);
+        last += cost.exposed_of(exchange, 3, times[3]).0;
         out.forward += exposed;
         out.backward += exposed_back;
         out.exposed = exposed + exposed_back;
@@ -247,9 +261,10 @@ pub fn layer(topology: &Topology, model: &Gpt, job: &Job) -> LayerTime {
     }
     match job.recompute {
         Recompute::None => {}
-        Recompute::Selective if job.fused_attention => {}
+        Recompute::Selective if job.is_attention_fused() => {}
         Recompute::Selective => out.backward += core,
         Recompute::Full => out.again = out.forward,
+        Recompute::Needed => out.again = out.forward - last,
     }
     out
 }
@@ -270,7 +285,7 @@ pub fn ends(topology: &Topology, model: &Gpt, job: &Job) -> (f64, f64) {
     let words = model.vocab as f64 / job.tensor as f64;
     let scores = |m, n, k, out| topology.device.product_time([m, n, k], 2.0, out, "bf16");
     let exchange = if job.tensor > 1 { cost.exchange().0 } else { 0.0 };
-    let loss = LOSS_BYTES[usize::from(!job.fused_loss)];
+    let loss = LOSS_BYTES[usize::from(!job.stack.fused_loss)];
     let (input, weights) = (scores(s.tokens, s.hidden, words, 2.0), scores(s.hidden, words, s.tokens, 8.0));
     // Rows are gathered before the scores; their gradients are exchanged beside products.
     let head = scores(s.tokens, words, s.hidden, 2.0)

@@ -36,7 +36,7 @@ pub fn layer_activations(model: &Gpt, job: &Job) -> f64 {
     let tokens = (model.seq * job.micro) as f64 / job.context as f64;
     let (h, a, s) = (model.hidden as f64, model.heads as f64, model.seq as f64);
     let between = if job.sequence_parallel { t } else { 1.0 };
-    if job.recompute == Recompute::Full {
+    if job.is_layer_again() {
         return 2.0 * tokens * h / between;
     }
     let masks = if model.dropout { 2.0 } else { 0.0 };
@@ -46,7 +46,7 @@ pub fn layer_activations(model: &Gpt, job: &Job) -> f64 {
     let around = 2.0 * (2.0 + operand) + masks;
     let between_ffn = operand + if model.gated { 4.0 } else { 2.0 };
     let inside = 2.0 + model.kv_share() * 2.0 + 2.0 + between_ffn * model.ffn() / h;
-    let scores = match job.recompute == Recompute::None && !job.fused_attention {
+    let scores = match job.recompute == Recompute::None && !job.is_attention_fused() {
         true => 5.0 * a * s / h,
         false => 0.0,
     };
@@ -62,7 +62,7 @@ pub fn memory(model: &Gpt, job: &Job) -> Memory {
     if job.pipeline == 1 {
         // Both ends, and scores: their narrow gradients lie beside those of four bytes.
         let scores = (model.seq * job.micro * model.vocab) as f64 / job.context as f64 / t;
-        ends = 2.0 * ends + scores * if job.fused_loss { 4.0 } else { 6.0 };
+        ends = 2.0 * ends + scores * if job.stack.fused_loss { 4.0 } else { 6.0 };
     }
     // As many microbatches as there are stages, or all of them where there are fewer.
     let chunked = if job.chunks > 1 { 1.0 + (p - 1.0) / (p * v) } else { 1.0 };
@@ -70,13 +70,17 @@ pub fn memory(model: &Gpt, job: &Job) -> Memory {
     let share = job.again_share(model);
     let not_again = Job { recompute: Recompute::Selective, ..job.clone() };
     let each = match job.recompute {
-        Recompute::Full => share * layer_activations(model, job) + (1.0 - share) * layer_activations(model, &not_again),
+        Recompute::Needed | Recompute::Full => {
+            share * layer_activations(model, job) + (1.0 - share) * layer_activations(model, &not_again)
+        }
         _ => layer_activations(model, job),
     };
     let kept = each * layers * in_flight;
     let again = match job.recompute {
         // One layer's, while it is computed again.
-        Recompute::Full => layer_activations(model, &Job { recompute: Recompute::None, ..job.clone() }),
+        Recompute::Needed | Recompute::Full => {
+            layer_activations(model, &Job { recompute: Recompute::None, ..job.clone() })
+        }
         _ => 0.0,
     };
     Memory { states, ends, activations: kept + again }

@@ -1,5 +1,6 @@
 //! Transformers and the ways to train them over devices.
 
+use crate::stack::{Attention, Sends, Stack};
 use serde::{Deserialize, Serialize};
 
 /// A decoder of equal layers.
@@ -66,6 +67,8 @@ pub enum Recompute {
     None,
     /// Attention between its products.
     Selective,
+    /// Of whole layers what the backward part reads: all but the last product and its sum.
+    Needed,
     /// Layers as a whole.
     Full,
 }
@@ -83,8 +86,7 @@ pub enum States {
 }
 
 /// How a model is trained over devices.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Job {
     /// Devices that divide each matrix.
     pub tensor: u64,
@@ -106,19 +108,33 @@ pub struct Job {
     pub states: States,
     /// Whether what is between the products is divided along the sequence.
     pub sequence_parallel: bool,
-    /// Whether attention is one kernel that keeps no scores.
-    pub fused_attention: bool,
-    /// Whether the exchanges of divided matrices go along with products.
-    pub overlap: bool,
-    /// Whether the loss is one kernel, and not a kernel for each of its steps.
-    pub fused_loss: bool,
     /// Element type of products.
     pub dtype: String,
+    #[serde(flatten)]
+    pub stack: Stack,
 }
 
 impl Job {
     pub fn devices(&self) -> u64 {
         self.tensor * self.pipeline * self.context * self.data
+    }
+
+    /// Whether attention is one kernel that keeps no scores.
+    pub fn is_attention_fused(&self) -> bool {
+        self.stack.attention != Some(Attention::Unfused)
+    }
+
+    /// Bytes of a number between products.
+    pub fn activation_bytes(&self) -> f64 {
+        if matches!(self.dtype.as_str(), "f32" | "tf32") { 4.0 } else { 2.0 }
+    }
+
+    /// Bytes of a parameter that replicas gather.
+    pub fn parameter_bytes(&self) -> f64 {
+        match self.stack.sends {
+            Sends::Tessera => 4.0,
+            Sends::Megatron => self.activation_bytes(),
+        }
     }
 
     /// Microbatches that go through each pipeline in a step.
@@ -131,11 +147,16 @@ impl Job {
         model.layers.div_ceil((self.pipeline * self.chunks).max(1))
     }
 
+    /// Whether layers are computed again as a whole, or nearly so.
+    pub fn is_layer_again(&self) -> bool {
+        matches!(self.recompute, Recompute::Needed | Recompute::Full)
+    }
+
     /// Layers of a chunk of so many that are computed again as a whole.
     pub fn again_of(&self, layers: f64) -> f64 {
         match (self.recompute, self.again) {
-            (Recompute::Full, Some(again)) => layers.min(again as f64),
-            (Recompute::Full, None) => layers,
+            (Recompute::Needed | Recompute::Full, Some(again)) => layers.min(again as f64),
+            (Recompute::Needed | Recompute::Full, None) => layers,
             _ => 0.0,
         }
     }
@@ -171,6 +192,12 @@ impl Job {
                 self.batch,
                 self.data.saturating_mul(self.micro)
             ));
+        }
+        if self.stack.sends == Sends::Tessera && (self.chunks > 1 || self.sequence_parallel) {
+            return Err("Tessera's stages have one chunk each, and what is between products is not divided".into());
+        }
+        if self.stack.sends == Sends::Tessera && self.states == States::All {
+            return Err("Tessera's replicas have whole parameters".into());
         }
         if self.chunks > 1 && !self.microbatches().is_multiple_of(self.pipeline) {
             return Err("several chunks need a number of microbatches that the stages divide".into());

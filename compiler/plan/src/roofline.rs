@@ -1,6 +1,7 @@
 //! The time of operators on a device: work and memory one after the other, each at the efficiency
 //! of its size.
 
+use crate::stack::Attention;
 use crate::topology::{Device, at};
 
 /// One kernel.
@@ -51,12 +52,8 @@ impl Device {
             f => f / (self.vector_tflops * 1e12 * at(&self.vector_efficiency, f / 1e9)),
         };
         let memory = if work.bytes > 0.0 { self.memory_time(work.bytes) } else { 0.0 };
-        match work.product_flops > 0.0 {
-            // What was measured has its traffic in it.
-            true if self.products.is_some() => products.max(memory) + vector,
-            true => products + vector + memory,
-            false => self.kernel_us * 1e-6 + vector + memory,
-        }
+        let start = if work.product_flops > 0.0 { 0.0 } else { self.kernel_us * 1e-6 };
+        start + products + vector + memory
     }
 
     /// Seconds of `[m, k] @ [k, n]`, with so many bytes an element in and out.
@@ -75,10 +72,12 @@ impl Device {
         2.0 * m * n * k / (table.rate(m, n, k) * times * 1e12) + beyond
     }
 
-    /// Seconds of attention in one kernel over so many keys for so many operations.
-    pub fn attention_time(&self, flops: f64, keys: f64, backward: bool, dtype: &str) -> f64 {
-        let steps = if backward { &self.attention_backward } else { &self.attention_forward };
-        flops / (self.peak(dtype) * at(steps, keys))
+    /// Seconds of attention in one kernel over so many keys for so many operations. A kernel that the machine does not
+    /// have is as fast as its newest.
+    pub fn attention_time(&self, kernel: Attention, flops: f64, keys: f64, backward: bool) -> f64 {
+        let rates = self.attention.get(&kernel).or_else(|| self.attention.values().next_back());
+        let share = rates.map_or(1.0, |r| at(if backward { &r.backward } else { &r.forward }, keys));
+        flops / (self.peak("bf16") * share)
     }
 }
 

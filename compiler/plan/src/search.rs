@@ -3,6 +3,7 @@
 
 use crate::memory::memory;
 use crate::model::{Gpt, Job, Recompute, States};
+use crate::stack::{Sends, Stack};
 use crate::topology::Topology;
 use crate::training::{Step, step};
 
@@ -14,6 +15,7 @@ pub struct Wanted {
     pub dtype: String,
     /// Devices that a sequence may be divided over at most.
     pub context_max: u64,
+    pub stack: Stack,
     /// Choices that are fixed.
     pub fixed: Fixed,
 }
@@ -23,13 +25,13 @@ pub struct Wanted {
 pub struct Fixed {
     pub tensor: Option<u64>,
     pub pipeline: Option<u64>,
-    pub context: Option<u64>,
+    pub data: Option<u64>,
     pub chunks: Option<u64>,
     pub micro: Option<u64>,
     pub recompute: Option<Recompute>,
     pub states: Option<States>,
-    /// In one kernel unless given.
-    pub fused_loss: Option<bool>,
+    /// Wherever matrices are divided unless given, as far as the program can.
+    pub sequence_parallel: Option<bool>,
 }
 
 /// A way with what it takes.
@@ -59,17 +61,15 @@ fn choice(fixed: Option<u64>, all: Vec<u64>) -> Vec<u64> {
 /// The ways that fit, the fastest first: one for each factorisation, with its best choice of the
 /// rest. Equal times keep the order of the factors.
 pub fn search(topology: &Topology, model: &Gpt, wanted: &Wanted) -> Vec<Way> {
-    let n = wanted.devices;
+    let (n, wanted) = (wanted.devices, &Wanted { stack: wanted.stack.on(topology), ..wanted.clone() });
     let mut out: Vec<Way> = vec![];
     for tensor in choice(wanted.fixed.tensor, divisors(n)) {
-        for context in
-            choice(wanted.fixed.context, divisors(n).into_iter().filter(|c| *c <= wanted.context_max).collect())
-        {
+        for context in divisors(n).into_iter().filter(|c| *c <= wanted.context_max) {
             for pipeline in
                 choice(wanted.fixed.pipeline, divisors(n).into_iter().filter(|p| *p <= model.layers).collect())
             {
                 let inner = tensor.saturating_mul(context).saturating_mul(pipeline);
-                if inner == 0 || !n.is_multiple_of(inner) {
+                if inner == 0 || !n.is_multiple_of(inner) || wanted.fixed.data.is_some_and(|d| d != n / inner) {
                     continue;
                 }
                 let ways = rest(model, wanted, [tensor, pipeline, context, n / inner]);
@@ -95,7 +95,7 @@ pub fn search(topology: &Topology, model: &Gpt, wanted: &Wanted) -> Vec<Way> {
 
 /// A way that fits, with as few layers computed again as a whole as that takes.
 fn least_again(model: &Gpt, job: Job, fixed: &Fixed, fits: impl Fn(&Job) -> bool) -> Option<Job> {
-    if job.recompute != Recompute::Full || fixed.recompute.is_some() {
+    if !job.is_layer_again() || fixed.recompute.is_some() {
         return fits(&job).then_some(job);
     }
     let few = (1..job.chunk_layers(model)).map(|again| Job { again: Some(again), ..job.clone() }).find(|j| fits(j));
@@ -106,13 +106,15 @@ fn least_again(model: &Gpt, job: Job, fixed: &Fixed, fits: impl Fn(&Job) -> bool
 fn rest(model: &Gpt, wanted: &Wanted, [tensor, pipeline, context, data]: [u64; 4]) -> Vec<Job> {
     let mut out = vec![];
     let per_stage = model.layers.div_ceil(pipeline);
-    let chunks = if pipeline > 1 { (1..=per_stage.min(16)).collect() } else { vec![1] };
+    let is_tessera = wanted.stack.sends == Sends::Tessera;
+    let chunks = if pipeline > 1 && !is_tessera { (1..=per_stage.min(16)).collect() } else { vec![1] };
     let recomputes = match wanted.fixed.recompute {
         Some(r) => vec![r],
         None => vec![Recompute::Selective, Recompute::Full],
     };
     let states = match wanted.fixed.states {
         Some(s) => vec![s],
+        None if is_tessera => vec![States::Optimizer],
         None => vec![States::Optimizer, States::All],
     };
     for chunks in choice(wanted.fixed.chunks, chunks) {
@@ -130,11 +132,9 @@ fn rest(model: &Gpt, wanted: &Wanted, [tensor, pipeline, context, data]: [u64; 4
                         recompute,
                         again: None,
                         states,
-                        sequence_parallel: tensor > 1,
-                        fused_attention: true,
-                        overlap: true,
-                        fused_loss: wanted.fixed.fused_loss.unwrap_or(true),
+                        sequence_parallel: tensor > 1 && wanted.fixed.sequence_parallel.unwrap_or(!is_tessera),
                         dtype: wanted.dtype.clone(),
+                        stack: wanted.stack,
                     });
                 }
             }

@@ -1,7 +1,9 @@
 //! Descriptions of machines: a device, and tiers of links from the nearest devices outwards.
 
 use crate::products::Products;
+use crate::stack::{Attention, Stack};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Steps of an efficiency: from the first number on (GFLOP of work or MB of memory), the second.
@@ -26,16 +28,43 @@ pub struct Device {
     pub products: Option<Products>,
     pub vector_efficiency: Steps,
     pub memory_efficiency: Steps,
-    /// Share of the peak that attention in one kernel reaches, from so many keys on.
-    pub attention_forward: Steps,
-    pub attention_backward: Steps,
+    /// Kernels of attention.
+    pub attention: BTreeMap<Attention, Rates>,
+    /// Older libraries, from the oldest on. Every other number is of the newest.
+    #[serde(default)]
+    pub libraries: Vec<Libraries>,
+    /// Standard deviation of the time of nodes that do the same, as a share of it.
+    #[serde(default)]
+    pub spread: f64,
     /// Share of a device that communication takes from work beside it.
     pub busy: f64,
     /// Share of an exchange that shows where it goes along with the product that needs it, from so many devices on.
     pub left: Steps,
+    /// Share of the rate of elementwise kernels that operators reach one by one, as PyTorch runs them without a compiler.
+    #[serde(default = "one")]
+    pub eager: f64,
     /// Microseconds that every elementwise kernel takes at least.
     #[serde(default)]
     pub kernel_us: f64,
+}
+
+/// How fast one kernel of attention is: shares of the peak from so many keys on, operations under the mask.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rates {
+    /// The first year whose libraries have it.
+    pub since: u64,
+    pub forward: Steps,
+    pub backward: Steps,
+}
+
+/// Libraries of a time: rates as shares of those of the newest.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Libraries {
+    /// The last year that they stand for.
+    pub until: u64,
+    pub products: f64,
 }
 
 /// Latency and bandwidth for messages up to a size. Below `from` bytes the latency grows from the
@@ -64,6 +93,10 @@ impl Band {
 
 fn unbounded() -> u64 {
     u64::MAX
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 fn whole() -> Steps {
@@ -116,7 +149,38 @@ pub fn names() -> Vec<&'static str> {
     SHIPPED.iter().map(|s| s.0).collect()
 }
 
+impl Device {
+    /// The newest kernel of attention that libraries of a year have; the oldest where they have none.
+    pub fn newest_attention(&self, year: Option<u64>) -> Attention {
+        let known = self.attention.iter().filter(|(_, r)| year.is_none_or(|y| r.since <= y));
+        let newest = known.max_by_key(|(a, r)| (r.since, **a)).map(|(a, _)| *a);
+        newest.or(self.attention.keys().next().copied()).unwrap_or(Attention::Unfused)
+    }
+
+    /// The device with older libraries, or with operators that are not fused.
+    fn slower(&self, old: Option<&Libraries>, eager: f64) -> Device {
+        let mut out = self.clone();
+        out.memory_efficiency.iter_mut().for_each(|s| s.1 *= eager);
+        let Some(old) = old else { return out };
+        if let Some(table) = &mut out.products {
+            table.tflops.iter_mut().flatten().flatten().for_each(|rate| *rate *= old.products);
+        }
+        out.product_efficiency.iter_mut().for_each(|s| s.1 *= old.products);
+        out
+    }
+}
+
 impl Topology {
+    /// The machine as a run finds it: with libraries of its year, and its elementwise operators fused or not.
+    pub fn running(&self, stack: &Stack) -> Cow<'_, Topology> {
+        let old = stack.libraries.and_then(|y| self.device.libraries.iter().find(|l| y <= l.until));
+        let eager = if stack.fused { 1.0 } else { self.device.eager };
+        match old.is_none() && eager == 1.0 {
+            true => Cow::Borrowed(self),
+            false => Cow::Owned(Topology { device: self.device.slower(old, eager), ..self.clone() }),
+        }
+    }
+
     /// A machine that comes along.
     pub fn named(name: &str) -> Option<Topology> {
         let text = SHIPPED.iter().find(|s| s.0 == name)?.1;
@@ -139,11 +203,24 @@ impl Topology {
         };
         positive("memory_gbs", d.memory_gbs)?;
         positive("vector_tflops", d.vector_tflops)?;
+        positive("eager", d.eager)?;
         if !(0.0..1.0).contains(&d.busy) {
             return Err(format!("busy is {}; it must be from 0 to below 1", d.busy));
         }
         if !(0.0..1e6).contains(&d.kernel_us) {
             return Err(format!("kernel_us is {}; it must be from 0 to below 1e6", d.kernel_us));
+        }
+        if !(0.0..=0.5).contains(&d.spread) {
+            return Err(format!("spread is {}; it must be from 0 to 0.5", d.spread));
+        }
+        if d.attention.is_empty() || d.attention.contains_key(&Attention::Unfused) {
+            return Err("attention must have one kernel or more, and `unfused` is none".into());
+        }
+        for old in &d.libraries {
+            positive("libraries.products", old.products)?;
+        }
+        if !d.libraries.is_sorted_by(|a, b| a.until < b.until) {
+            return Err("libraries must rise by `until`".into());
         }
         d.tflops.iter().try_for_each(|(name, x)| positive(&format!("tflops.{name}"), *x))?;
         if !d.tflops.contains_key("bf16") {
@@ -154,11 +231,11 @@ impl Topology {
             ("product_efficiency", &d.product_efficiency),
             ("vector_efficiency", &d.vector_efficiency),
             ("memory_efficiency", &d.memory_efficiency),
-            ("attention_forward", &d.attention_forward),
-            ("attention_backward", &d.attention_backward),
             ("left", &d.left),
         ];
-        for (what, steps) in efficiencies.into_iter().chain(groups) {
+        let attention =
+            d.attention.values().flat_map(|r| [("attention.forward", &r.forward), ("attention.backward", &r.backward)]);
+        for (what, steps) in efficiencies.into_iter().chain(attention).chain(groups) {
             if steps.last().is_none_or(|s| s.0 != 0.0) || !steps.is_sorted_by(|a, b| a.0 > b.0) {
                 return Err(format!("{what} must fall from the largest size to one from 0 on"));
             }
@@ -211,8 +288,11 @@ mod tests {
             ("\"bf16\": 312", "\"bf17\": 312", "no `bf16`"),
             ("\"vector_tflops\": 78", "\"vector_tflops\": 0", "above 0"),
             ("\"devices\": 8,", "\"devices\": 80000,", "tiers"),
-            ("[0, 0.3]", "[2, 0.3]", "memory_efficiency"),
-            ("[[0, 0.55]]", "[[1, 0.55]]", "attention_forward"),
+            ("\"memory_efficiency\": [[0,", "\"memory_efficiency\": [[2,", "memory_efficiency"),
+            ("[0, 0.256]]", "[1, 0.256]]", "attention.forward"),
+            ("\"flash-2\"", "\"flush-2\"", "unknown variant"),
+            ("\"eager\"", "\"libraries\": [{ \"until\": 2022, \"products\": 0 }], \"eager\"", "libraries.products"),
+            ("\"spread\": 0.", "\"spread\": 7.", "spread"),
             ("\"name\"", "\"nom\"", "unknown field"),
         ] {
             let wrong = Topology::parse(&text.replacen(from, to, 1));

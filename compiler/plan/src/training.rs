@@ -6,6 +6,7 @@ use crate::memory::{Memory, memory};
 use crate::model::{Gpt, Job, States};
 use crate::pipeline::{Parts, Pipeline, Schedule};
 use crate::roofline::Work;
+use crate::stack::{Overlap, Sends, slowest};
 use crate::topology::Topology;
 use serde::Serialize;
 
@@ -22,6 +23,8 @@ pub struct Step {
     /// Exchanges between replicas that no work hides.
     pub exposed_data: f64,
     pub optimizer: f64,
+    /// For the slowest node.
+    pub waiting: f64,
     /// Bytes that a device's links carry, by what they are for.
     pub tensor_bytes: f64,
     pub pipeline_bytes: f64,
@@ -40,12 +43,13 @@ fn stages(topology: &Topology, model: &Gpt, job: &Job) -> (f64, f64, f64) {
         return (0.0, 0.0, 0.0);
     }
     let tokens = (model.seq * job.micro) as f64 / job.context as f64;
-    let share = if job.sequence_parallel { job.tensor as f64 } else { 1.0 };
-    let bytes = 2.0 * tokens * model.hidden as f64 / share;
+    // Devices that divide a matrix send a part each of what all of them have.
+    let share = if job.stack.sends == Sends::Megatron { job.tensor as f64 } else { 1.0 };
+    let bytes = job.activation_bytes() * tokens * model.hidden as f64 / share;
     let apart = Group::new(job.pipeline, job.devices() / job.pipeline, topology.node());
     let seconds = topology.collective(Collective::Point, apart, bytes);
     // With several chunks other work goes on meanwhile, where exchanges are overlapped at all.
-    let waits = if job.overlap && job.chunks > 1 { 0.0 } else { 1.0 };
+    let waits = if job.stack.overlap == Overlap::All && job.chunks > 1 { 0.0 } else { 1.0 };
     (seconds, bytes, waits)
 }
 
@@ -68,12 +72,15 @@ fn replicas(topology: &Topology, model: &Gpt, job: &Job, forward: f64, backward:
     let rounds = if job.chunks > 1 && job.states != States::All { (p * (v - 1.0) + 1.0) / v } else { 1.0 };
     // All of it but one layer's goes along with that work.
     let left = |exchange: f64, work: f64| {
+        if job.stack.overlap == Overlap::None {
+            return exchange;
+        }
         let work = rounds * work;
         let both = exchange.min(work);
         (exchange - work * (1.0 - 1.0 / layers)).max(exchange / layers) + topology.device.busy * both
     };
     let (scatter, gather) =
-        (cost(Collective::ReduceScatter, 4.0 * numbers), cost(Collective::AllGather, 2.0 * numbers));
+        (cost(Collective::ReduceScatter, 4.0 * numbers), cost(Collective::AllGather, job.parameter_bytes() * numbers));
     let whole = cost(Collective::AllReduce, 4.0 * numbers);
     match job.states {
         States::Whole => (left(whole.0, backward), whole.1),
@@ -91,8 +98,10 @@ fn optimizer(topology: &Topology, model: &Gpt, job: &Job) -> f64 {
     let layers = model.layers as f64 / job.pipeline as f64;
     let numbers = (model.layer_parameters() * layers + (model.vocab * model.hidden) as f64) / job.tensor as f64;
     let share = if job.states == States::Whole { 1.0 } else { (job.data * job.context) as f64 };
-    // Gradient, parameter in both forms, two means: read and written.
-    let step = topology.device.time(&Work::map(numbers / share, 12.0, 30.0), "bf16");
+    // Gradient, parameter in both forms, two means: read and written; in steps as PyTorch's loops over tensors have them:
+    // the decay (8), both means (20 each), the root (8), the sum (8), the quotient (16).
+    let bytes = if job.stack.fused { 30.0 } else { 80.0 };
+    let step = topology.device.time(&Work::map(numbers / share, 12.0, bytes), "bf16");
     // All gradients in four bytes: set to zero, read for their norm, scaled.
     step + topology.device.time(&Work::map(numbers, 3.0, 16.0), "bf16")
 }
@@ -152,6 +161,8 @@ fn through(pipeline: &Pipeline, exact: bool) -> f64 {
 /// closed form.
 pub fn step(topology: &Topology, model: &Gpt, job: &Job, exact: bool) -> Result<Step, String> {
     job.check(model)?;
+    job.stack.check(topology)?;
+    let topology = &*topology.running(&job.stack);
     let pipeline = pipeline(topology, model, job);
     let m = job.microbatches() as f64;
     let time = through(&pipeline, exact);
@@ -164,7 +175,10 @@ pub fn step(topology: &Topology, model: &Gpt, job: &Job, exact: bool) -> Result<
     let optimizer = optimizer(topology, model, job);
     let (hop, hop_bytes, waits) = stages(topology, model, job);
     let hops = 2.0 * m * job.chunks as f64;
-    let seconds = time + exposed_data + optimizer;
+    let alone = time + exposed_data + optimizer;
+    // Nodes of one replica are in step anyway; those of several meet at the end.
+    let nodes = job.devices().div_ceil(topology.node()).min(job.data * job.context);
+    let seconds = alone * slowest(nodes as f64, job.stack.spread.unwrap_or(topology.device.spread));
     let Memory { states, ends, activations } = memory(model, job);
     let tflops = model.model_flops(job.batch) / seconds / job.devices() as f64 / 1e12;
     Ok(Step {
@@ -174,6 +188,7 @@ pub fn step(topology: &Topology, model: &Gpt, job: &Job, exact: bool) -> Result<
         exposed_pipeline: hops * hop * waits,
         exposed_data,
         optimizer,
+        waiting: seconds - alone,
         tensor_bytes: m * layers * one.carried,
         pipeline_bytes: hops * hop_bytes,
         data_bytes,

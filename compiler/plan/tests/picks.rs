@@ -3,6 +3,7 @@
 use tessera_plan::memory::memory;
 use tessera_plan::model::{Gpt, Job, Recompute, States};
 use tessera_plan::search::{Fixed, MEMORY_SHARE, Wanted, search};
+use tessera_plan::stack::{Sends, Stack};
 use tessera_plan::topology::{Topology, names};
 use tessera_plan::training::step;
 
@@ -44,10 +45,8 @@ fn best_of_all(topology: &Topology, model: &Gpt, wanted: &Wanted) -> Option<f64>
                         again,
                         states,
                         sequence_parallel: tensor > 1,
-                        fused_attention: true,
-                        overlap: true,
-                        fused_loss: true,
                         dtype: wanted.dtype.clone(),
+                        stack: wanted.stack,
                     };
                     let room = MEMORY_SHARE * topology.device.memory_bytes as f64;
                     let job = match again {
@@ -74,7 +73,8 @@ fn small_spaces_have_no_better_way() {
         let topology = machine(name);
         for model in [gpt(8, 2048, 16, 32000, 2048), gpt(16, 4096, 32, 51200, 4096), gpt(24, 8192, 64, 128000, 4096)] {
             for (devices, batch) in [(4, 16), (6, 24), (8, 32), (12, 48), (16, 64), (16, 16)] {
-                let wanted = Wanted { devices, batch, dtype: "bf16".into(), context_max: 1, fixed: Fixed::default() };
+                let (stack, fixed) = (Stack::of(Sends::Megatron), Fixed::default());
+                let wanted = Wanted { devices, batch, dtype: "bf16".into(), context_max: 1, stack, fixed };
                 let picked = search(&topology, &model, &wanted).first().map(|w| w.step.seconds);
                 let best = best_of_all(&topology, &model, &wanted);
                 assert_eq!(picked.is_some(), best.is_some(), "{name} {} {devices}", model.name);
@@ -132,9 +132,11 @@ fn published_divisions_beside_the_best() {
     let mut good = 0;
     let count = rows.len();
     for (set, name, model, devices, batch, division, dtype) in rows {
-        let fused_loss = Some(set != "V1");
-        let fixed = Fixed { fused_loss, ..Fixed::default() };
-        let wanted = Wanted { devices, batch, dtype: dtype.into(), context_max: division[2], fixed };
+        let is_old = set == "V1";
+        let libraries = if is_old { Some(2024) } else { None };
+        let stack = Stack { fused_loss: !is_old, libraries, ..Stack::of(Sends::Megatron) };
+        let fixed = Fixed::default();
+        let wanted = Wanted { devices, batch, dtype: dtype.into(), context_max: division[2], stack, fixed };
         let Some((at, slower)) = rank_among_all(&machine(name), &model, &wanted, division) else {
             println!("{set}   {}, {devices} devices of {name}: {division:?} does not fit", model.name);
             continue;

@@ -3,43 +3,15 @@
 
 use super::report::{table, time};
 use crate::program::{Setup, out};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
-use tessera_plan::model::{Gpt, Job, Recompute, States};
-use tessera_plan::search::{Fixed, Wanted, Way, search};
+use tessera_plan::model::{Gpt, Job};
+use tessera_plan::request::Training;
+use tessera_plan::search::{Wanted, Way, search};
+use tessera_plan::stack::{Sends, Stack};
 use tessera_plan::topology::Topology;
 use tessera_runtime::fault::human_bytes;
-
-/// The file: a model, and what is known of its training.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Training {
-    model: Gpt,
-    devices: u64,
-    /// Sequences of a step.
-    batch: u64,
-    #[serde(default = "usual_type")]
-    dtype: String,
-    /// Devices that divide a sequence at most.
-    #[serde(default = "one")]
-    context: u64,
-    tensor: Option<u64>,
-    pipeline: Option<u64>,
-    chunks: Option<u64>,
-    micro: Option<u64>,
-    recompute: Option<Recompute>,
-    states: Option<States>,
-    fused_loss: Option<bool>,
-}
-
-fn usual_type() -> String {
-    "bf16".into()
-}
-
-fn one() -> u64 {
-    1
-}
 
 #[derive(Serialize)]
 struct Row<'a> {
@@ -53,9 +25,7 @@ pub fn plan(setup: &Setup, path: &Path, topology: &Topology, best: usize) -> u8 
         std::fs::read_to_string(path).map_err(|e| ("E0706", format!("`{}` cannot be read: {e}", path.display())));
     let parsed = read.and_then(|text| {
         let wrong = |e: String| ("E0707", format!("`{}` describes no training: {e}", path.display()));
-        let t: Training = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
-        check(&t, topology).map_err(wrong)?;
-        Ok(t)
+        Training::parse(&text, topology).map_err(wrong)
     });
     let training = match parsed {
         Ok(t) => t,
@@ -64,13 +34,10 @@ pub fn plan(setup: &Setup, path: &Path, topology: &Topology, best: usize) -> u8 
             return 1;
         }
     };
-    let Training { devices, batch, context, tensor, pipeline, chunks, micro, recompute, states, fused_loss, .. } =
-        training;
-    let fixed = Fixed { tensor, pipeline, context: None, chunks, micro, recompute, states, fused_loss };
-    let wanted = Wanted { devices, batch, dtype: training.dtype, context_max: context, fixed };
+    let wanted = training.wanted();
     let ways = search(topology, &training.model, &wanted);
     if ways.is_empty() && !is_possible(topology, &training.model, &wanted) {
-        let Wanted { devices, batch, .. } = wanted;
+        let Wanted { devices, batch, context_max: context, .. } = wanted;
         eprintln!(
             "error[E0707]: `{}` describes no training: {devices} devices are no product of parts of matrices that divide \
              {} heads, stages of {} layers, parts of sequences up to {context}, and replicas with a share of {batch} \
@@ -80,7 +47,7 @@ pub fn plan(setup: &Setup, path: &Path, topology: &Topology, best: usize) -> u8 
             training.model.layers,
         );
         eprintln!(
-            "  = help: take other devices, a larger batch, or leave `tensor`, `pipeline`, `chunks` and `micro` open"
+            "  = help: take other devices, a larger batch, or leave `tensor`, `pipeline`, `data`, `chunks` and `micro` open"
         );
         return 1;
     }
@@ -109,34 +76,16 @@ fn is_possible(topology: &Topology, model: &Gpt, wanted: &Wanted) -> bool {
     !search(&roomy, model, wanted).is_empty()
 }
 
-/// What no search should begin with.
-fn check(t: &Training, topology: &Topology) -> Result<(), String> {
-    let m = &t.model;
-    let numbers = [
-        t.devices,
-        t.batch,
-        t.context,
-        m.layers,
-        m.hidden,
-        m.heads,
-        m.vocab,
-        m.seq,
-        m.kv_heads.unwrap_or(1),
-        m.ffn.unwrap_or(1),
-    ];
-    if numbers.contains(&0) || numbers.iter().any(|n| *n > 1 << 32) {
-        return Err("numbers must be from 1 to 2^32".into());
-    }
-    if t.devices > topology.devices() {
-        return Err(format!("`{}` has at most {} devices, not {}", topology.name, topology.devices(), t.devices));
-    }
-    match topology.device.tflops.contains_key(&t.dtype) {
-        true => Ok(()),
-        false => {
-            let known: Vec<&str> = topology.device.tflops.keys().map(String::as_str).collect();
-            Err(format!("`{}` has no products of `{}`; it has {}", topology.name, t.dtype, known.join(", ")))
-        }
-    }
+/// What runs, as a line: whose program, its attention, libraries and what goes along with what.
+fn stack_line(stack: &Stack, topology: &Topology) -> String {
+    let program = match stack.sends {
+        Sends::Tessera => "what Tessera sends",
+        Sends::Megatron => "what Megatron-LM sends",
+    };
+    let libraries = stack.libraries.map_or("the newest libraries".into(), |year| format!("libraries of {year}"));
+    let operators = if stack.fused { "operators fused" } else { "operators one by one" };
+    let overlap = format!("{:?}", stack.overlap).to_lowercase();
+    format!("{program}, attention {}, {operators}, {libraries}, overlap {overlap}", stack.attention(topology).name())
 }
 
 /// What is computed again: `3 of 8` layers of a chunk, or the name of the choice.
@@ -156,6 +105,7 @@ fn text(model: &Gpt, topology: &Topology, wanted: &Wanted, ways: &[Way], all: us
         "{name}: {parameters:.1} billion parameters, {} sequences of {} a step, {} devices of `{}`",
         wanted.batch, model.seq, wanted.devices, topology.name
     );
+    let _ = writeln!(out, "{}", stack_line(&wanted.stack, topology));
     let heads = [
         "tensor×pipeline×context×data",
         "chunks",
