@@ -23,6 +23,21 @@ fn exit_codes_say_done_wrong_or_misused() {
 }
 
 #[test]
+fn the_command_line_gives_a_mesh_its_sizes() {
+    let source = "mesh = dist.Mesh(axes=[\"dp\", \"tp\"], devices=range(4), shape=[2, 2])
+x = dist.shard(op.ones((6, 4)), dist.ShardSpec(partition=(0, 1), mesh_axes=(\"dp\", \"tp\")), mesh=mesh)
+print(x.sharding)
+";
+    let ran = run(source, &["run", "--mesh", "dp=3,tp=1"]);
+    assert_eq!((ran.code, ran.out.trim()), (0, "dim 0 over dp, dim 1 over tp, on Mesh[dp=3, tp=1]"));
+    // Before the file alone, too: its value is no file.
+    assert_eq!(run(source, &["--mesh", "dp=1,tp=4", "run"]).code, 0);
+    let ran = run(source, &["run", "--mesh", "dp=3"]);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert!(ran.err.contains("nothing of the program lies on a mesh with the axes dp"), "{}", ran.err);
+}
+
+#[test]
 fn a_missing_program_is_told_with_its_neighbour() {
     let dir = temp();
     std::fs::write(dir.path().join("train.tsr"), "print(1)").unwrap_or_else(|e| panic!("{e}"));

@@ -68,7 +68,7 @@ pub fn find(setup: &Setup, loaded: &Loaded, name: &str) -> Option<Asked> {
 /// A text with all that it imports, not checked yet.
 pub fn open(setup: &Setup, loaded: &Loaded) -> (Database, FileId) {
     let policy = Policy::parse(&setup.global.policy).unwrap_or_default();
-    let mut db = Database::with(setup.limits(), policy, setup.mesh.clone());
+    let mut db = Database::with(setup.limits(), policy, setup.global.mesh.clone());
     let id = db.add_file(&loaded.path);
     db.set_text(id, &loaded.text);
     db.load_imports(id, &Disk);
@@ -457,7 +457,7 @@ impl Sizes {
             Ty::Mesh(Some(mesh)) if axes.keys().all(|a| mesh.size(a).is_some_and(|n| n > 0)) => Some(mesh.clone()),
             _ => None,
         });
-        let (mut mesh, whose) = match (&setup.mesh, of_file) {
+        let (mut mesh, whose) = match (&setup.global.mesh, of_file) {
             (Some(mesh), _) if axes.keys().all(|a| mesh.size(a).is_some()) => (mesh.clone(), "given"),
             (_, Some(mesh)) => (Mesh::clone(&mesh), "that of the file; --sizes says others"),
             _ => (Mesh { axes: axes.into_keys().map(|a| (a, 2)).collect() }, "chosen; --sizes says others"),

@@ -1,6 +1,6 @@
 //! The command line.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use tessera_base::Mesh;
 
@@ -26,6 +26,9 @@ pub struct Global {
     /// Virtual devices on this machine
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub devices: Option<u32>,
+    /// The sizes of the program's mesh with these axes, in place of its own (`dp=9,tp=8`)
+    #[arg(long, global = true, value_name = "AXIS=N,…", value_parser = mesh)]
+    pub mesh: Option<Mesh>,
     /// The order that sums keep: deterministic, fast or kahan_sum
     #[arg(long, global = true, default_value = "deterministic", value_name = "POLICY")]
     pub policy: String,
@@ -119,9 +122,6 @@ pub enum Command {
         /// The machine: nvl72, dgx-h100, a100, or a file that describes one
         #[arg(long, default_value = "nvl72", value_name = "NAME|FILE")]
         topology: String,
-        /// The sizes of the program's mesh, in place of its own (`dp=9,tp=8`)
-        #[arg(long, value_name = "AXIS=N,…", value_parser = mesh)]
-        mesh: Option<Mesh>,
         #[command(flatten)]
         of: OfFunction,
         /// How many ways to divide a transformer are shown
@@ -328,9 +328,13 @@ pub fn arguments(raw: impl Iterator<Item = std::ffi::OsString>) -> Vec<std::ffi:
 
 /// The position of the first argument from `at` on that is neither an option nor its value.
 fn after_options(args: &[std::ffi::OsString], mut at: usize) -> usize {
-    let takes_value = ["--target", "--threads", "--devices", "--policy", "--color", "--memory"];
+    let tool = Cli::command();
+    let takes_value = |arg: &str| {
+        let is = |a: &&clap::Arg| a.get_long().is_some_and(|long| arg.strip_prefix("--") == Some(long));
+        tool.get_arguments().find(is).is_some_and(|a| a.get_action().takes_values())
+    };
     while let Some(arg) = args.get(at).and_then(|a| a.to_str()) {
-        if takes_value.contains(&arg) {
+        if takes_value(arg) {
             at += 2;
         } else if arg.starts_with('-') && arg != "-" {
             at += 1;

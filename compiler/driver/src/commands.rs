@@ -35,15 +35,14 @@ pub fn main(stack_bytes: usize) -> u8 {
         tessera_runtime::tensor::bound_memory(bytes);
     }
     let profile = matches!(cli.command, Some(Command::Profile { .. }));
-    let mut setup = Setup { global: cli.global, style, stack_bytes, profile, mesh: None, held: None };
+    let mut setup = Setup { global: cli.global, style, stack_bytes, profile, held: None };
     match cli.command {
         None | Some(Command::Repl) => crate::repl::repl(&setup),
         Some(Command::Run { file, args, interpret: true }) => crate::interpret::interpret(&setup, &file, &args),
         Some(Command::Run { file, args, .. } | Command::Profile { file, args }) => {
             program::run(&mut setup, &file, args)
         }
-        Some(Command::Plan { file, topology, mesh, of, best, args }) => {
-            setup.mesh = mesh;
+        Some(Command::Plan { file, topology, of, best, args }) => {
             let asked = crate::plan::Asked { file: &file, topology: &topology, best, of: &of, args };
             crate::plan::plan(&setup, asked)
         }
@@ -107,6 +106,9 @@ fn wrong_options(cli: &Cli) -> Option<String> {
     {
         return Some("of several processes there are only `tessera run` and `tessera profile`".into());
     }
+    if g.mesh.is_some() && matches!(cli.command, None | Some(Command::Repl)) {
+        return Some("a session says the sizes of its meshes itself, and `--mesh` is for a program".into());
+    }
     if let Err(wrong) = crate::cache::DiskCache::default_limit() {
         return Some(wrong);
     }
@@ -128,7 +130,7 @@ fn check_files(setup: &Setup, paths: &[PathBuf]) -> u8 {
                 continue;
             }
         };
-        let checked = check_only(&loaded);
+        let checked = check_only(setup, &loaded);
         setup.show(&checked.diagnostics, &checked.sources);
         if setup.global.verbose {
             out(&kept_checks(&checked));

@@ -16,6 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Limits, Mesh, Span, limits};
 use tessera_core::ir::Program;
+use tessera_core::layouts;
 use tessera_core::ty::Ty;
 use tessera_host::Session;
 use tessera_infer::db::Database;
@@ -35,8 +36,6 @@ pub struct Setup {
     pub stack_bytes: usize,
     /// Show where the time went when the program ends.
     pub profile: bool,
-    /// A mesh that stands for those of the program with its axes.
-    pub mesh: Option<Mesh>,
     /// In a run over several processes: what is to be told once it is known by whom.
     pub held: Option<RefCell<Vec<u8>>>,
 }
@@ -120,7 +119,7 @@ pub fn check(loaded: &Loaded) -> CheckedFile {
 /// A text as the options say: a program, or Core.
 pub fn checked(setup: &Setup, loaded: &Loaded) -> CheckedFile {
     let policy = Policy::parse(&setup.global.policy).unwrap_or_default();
-    check_on(setup.limits(), policy, setup.mesh.clone(), loaded)
+    check_on(setup.limits(), policy, setup.global.mesh.clone(), loaded)
 }
 
 /// Core that is given as text: read and verified.
@@ -157,8 +156,9 @@ fn check_on(limits: &'static Limits, policy: Policy, mesh: Option<Mesh>, loaded:
 
 /// The diagnostics alone, for a process that ends soon: taking the database apart would take as long as a
 /// third of the checking.
-pub fn check_only(loaded: &Loaded) -> CheckedFile {
-    let mut db = std::mem::ManuallyDrop::new(Database::default());
+pub fn check_only(setup: &Setup, loaded: &Loaded) -> CheckedFile {
+    let db = Database::with(&limits::CPU, Policy::default(), setup.global.mesh.clone());
+    let mut db = std::mem::ManuallyDrop::new(db);
     let checked = tessera_infer::check_program_only(&mut db, &loaded.path, &loaded.text, &Disk);
     CheckedFile { program: None, sources: checked.sources, diagnostics: checked.diagnostics, kept: checked.kept }
 }
@@ -190,6 +190,10 @@ pub fn prepare_as(setup: &Setup, loaded: &Loaded, told: impl FnOnce(&mut Checked
         setup.show(&[d], &checked.sources);
         return None;
     }
+    if let Some(mesh) = setup.global.mesh.as_ref().filter(|mesh| !lies_on(&program, mesh)) {
+        eprintln!("error[E0602]: nothing of the program lies on a mesh with the axes {}", mesh.names().join(", "));
+        return None;
+    }
     let options = tessera_lower::Options { checked: setup.global.checked, ..Default::default() };
     let lowered = lower(&program, options);
     if !lowered.diagnostics.is_empty() {
@@ -199,6 +203,16 @@ pub fn prepare_as(setup: &Setup, loaded: &Loaded, told: impl FnOnce(&mut Checked
         }
     }
     Some(Ready { program: Arc::new(program), lowered, sources: checked.sources })
+}
+
+/// Whether a variable of the program is this mesh, or lies on it.
+fn lies_on(program: &Program, mesh: &Mesh) -> bool {
+    let is = |found: &Option<Arc<Mesh>>| found.as_ref().is_some_and(|m| **m == *mesh);
+    let on = |ty: &Ty| match ty {
+        Ty::Mesh(found) => is(found),
+        ty => layouts::tensors(ty).iter().any(|t| is(&t.sharding.mesh)),
+    };
+    program.globals.iter().chain(program.insts.iter().flat_map(|f| &f.locals)).any(|v| on(&v.ty))
 }
 
 /// E0402 for a mesh that has more devices than there are.

@@ -346,6 +346,7 @@ impl Runner {
             target: "cpu".into(),
             threads: Some(1),
             devices: None,
+            mesh: None,
             policy: "deterministic".into(),
             json: false,
             color: Color::Never,
@@ -357,7 +358,7 @@ impl Runner {
             memory: None,
         };
         let style = Style { color: false, json: false, quiet: true };
-        let setup = Setup { global, style, stack_bytes, profile: false, mesh: None, held: Some(RefCell::default()) };
+        let setup = Setup { global, style, stack_bytes, profile: false, held: Some(RefCell::default()) };
         let pool = setup.pool();
         let backend = Rc::new(setup.backend(pool.clone()));
         Runner { setup, pool, backend }

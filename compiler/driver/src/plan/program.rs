@@ -58,7 +58,7 @@ pub fn plan(setup: &Setup, path: &Path, topology: &Topology, args: Vec<String>) 
     }
     let dry = executor.borrow_mut().dry_regions();
     let rows = dry.iter().filter(|o| o.calls > 0 && !o.graph.outputs.is_empty());
-    if let Some(mesh) = &setup.mesh
+    if let Some(mesh) = &setup.global.mesh
         && !dry.iter().any(|o| layout::mesh(&o.graph).is_some_and(|m| *m == *mesh))
     {
         eprintln!("error[E0602]: nothing of the program lies on a mesh with the axes {}", mesh.names().join(", "));
