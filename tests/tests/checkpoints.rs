@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use tessera_tests::program::{Ran, binary, mpirun, root, run_command, run_in};
+use tessera_tests::program::{binary, mpirun, processes_in, root, run_alone, run_command, run_processes};
 
 const SAVE: &str = r#"
 mesh = dist.Mesh(axes=["tp"], devices=range(4))
@@ -32,16 +32,6 @@ fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-fn run(dir: &Path, processes: usize, args: &[&str]) -> Option<Ran> {
-    let mut command = mpirun(dir)?;
-    command.args(["-n", &processes.to_string()]).arg(binary()).args(args);
-    Some(run_command(&mut command, "").unwrap_or_else(|e| panic!("{e}")))
-}
-
-fn alone(dir: &Path, args: &[&str]) -> Ran {
-    run_in(dir, args, "").unwrap_or_else(|e| panic!("{e}"))
-}
-
 /// The files of parts, in order.
 fn parts(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir.join("x.ckpt.parts")).into_iter().flatten().flatten();
@@ -55,9 +45,9 @@ fn saved() -> Option<(tempfile::TempDir, String)> {
     let dir = temp();
     write(&dir.path().join("save.tsr"), SAVE.as_bytes());
     write(&dir.path().join("load.tsr"), LOAD.as_bytes());
-    let ran = run(dir.path(), 2, &["run", "save.tsr", "--", "1"])?;
+    let ran = run_processes(dir.path(), 2, &["run", "save.tsr", "--", "1"])?;
     assert_eq!((ran.code, parts(dir.path()).len()), (0, 2), "{}", ran.err);
-    let ran = alone(dir.path(), &["run", "load.tsr"]);
+    let ran = run_alone(dir.path(), &["run", "load.tsr"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     Some((dir, ran.out))
 }
@@ -69,7 +59,9 @@ fn a_damaged_checkpoint_is_refused_and_says_what_is_wrong() {
     let [first, second] = &parts(dir.path())[..] else { panic!("two parts") };
     let (whole, one, two) = (read(&main), read(first), read(second));
     let refused = |what: &str, words: &str| {
-        for ran in [Some(alone(dir.path(), &["run", "load.tsr"])), run(dir.path(), 3, &["run", "load.tsr"])] {
+        for ran in
+            [Some(run_alone(dir.path(), &["run", "load.tsr"])), run_processes(dir.path(), 3, &["run", "load.tsr"])]
+        {
             let Some(ran) = ran else { continue };
             let told = ran.code == 1 && ran.err.matches("error[E0707]").count() == 1 && ran.err.contains(words);
             assert!(told && ran.out.is_empty(), "{what}: {}{}", ran.out, ran.err);
@@ -97,7 +89,7 @@ fn a_damaged_checkpoint_is_refused_and_says_what_is_wrong() {
     changed[last] ^= 1;
     write(&main, &changed);
     // What is wrong with a tensor that nobody asks for is nobody's business.
-    assert_eq!(alone(dir.path(), &["run", "load.tsr"]).code, 0);
+    assert_eq!(run_alone(dir.path(), &["run", "load.tsr"]).code, 0);
 }
 
 /// Whatever a byte of a checkpoint becomes: the value or a message, and no other value.
@@ -113,7 +105,7 @@ fn any_changed_byte_gives_the_value_or_a_message() {
             let mut changed = bytes.clone();
             changed[at] ^= 0x15;
             write(&path, &changed);
-            let ran = alone(dir.path(), &["run", "load.tsr"]);
+            let ran = run_alone(dir.path(), &["run", "load.tsr"]);
             let fine = match ran.code {
                 0 => ran.out == wanted,
                 code => code == 1 && ran.err.contains("error[E07"),
@@ -127,8 +119,8 @@ fn any_changed_byte_gives_the_value_or_a_message() {
 #[test]
 fn a_new_checkpoint_takes_the_place_of_the_old_one_with_all_its_parts() {
     let Some((dir, first)) = saved() else { return };
-    let saves = |processes: usize, seed: &str| run(dir.path(), processes, &["run", "save.tsr", "--", seed]);
-    let loads = || alone(dir.path(), &["run", "load.tsr"]).out;
+    let saves = |processes: usize, seed: &str| run_processes(dir.path(), processes, &["run", "save.tsr", "--", seed]);
+    let loads = || run_alone(dir.path(), &["run", "load.tsr"]).out;
     let Some(ran) = saves(3, "2") else { return };
     assert_eq!((ran.code, parts(dir.path()).len()), (0, 3), "{}", ran.err);
     let second = loads();
@@ -143,7 +135,7 @@ fn a_new_checkpoint_takes_the_place_of_the_old_one_with_all_its_parts() {
     assert_eq!(loads(), second);
     // One process writes one file, and files of others stay.
     write(&folder.join("notes.txt"), b"mine");
-    let ran = alone(dir.path(), &["run", "save.tsr", "--", "1"]);
+    let ran = run_alone(dir.path(), &["run", "save.tsr", "--", "1"]);
     assert_eq!((ran.code, loads()), (0, first));
     assert_eq!(parts(dir.path()), [folder.join("notes.txt")]);
 }
@@ -152,7 +144,7 @@ fn a_new_checkpoint_takes_the_place_of_the_old_one_with_all_its_parts() {
 fn as_one_file(dir: &Path, processes: usize) -> Vec<u8> {
     let all = "io.write_safetensors(\"all.safetensors\", io.read_safetensors(\"run.ckpt\"))\n";
     write(&dir.join("all.tsr"), all.as_bytes());
-    let ran = alone(dir, &["run", "all.tsr"]);
+    let ran = run_alone(dir, &["run", "all.tsr"]);
     assert_eq!(ran.code, 0, "{processes}: {}", ran.err);
     read(&dir.join("all.safetensors"))
 }
@@ -164,7 +156,7 @@ fn a_run_that_is_killed_goes_on_and_ends_with_the_bits_of_one_that_was_not() {
     let args = ["run", &example, "--", "--steps", "12", "--every", "1", "--width", "64", "--out", "run.ckpt"];
     let dir = temp();
     let start = Instant::now();
-    let ran = alone(dir.path(), &args);
+    let ran = run_alone(dir.path(), &args);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let took = start.elapsed();
     let wanted = as_one_file(dir.path(), 1);
@@ -191,7 +183,7 @@ fn a_run_that_is_killed_goes_on_and_ends_with_the_bits_of_one_that_was_not() {
         end_all(dir.path());
     }
     for processes in [2, 1] {
-        let Some(ran) = run(dir.path(), processes, &args) else { continue };
+        let Some(ran) = run_processes(dir.path(), processes, &args) else { continue };
         assert_eq!(ran.code, 0, "{}", ran.err);
         assert!(as_one_file(dir.path(), processes) == wanted, "{processes}: other bits");
     }
@@ -199,20 +191,9 @@ fn a_run_that_is_killed_goes_on_and_ends_with_the_bits_of_one_that_was_not() {
 
 /// Kills what still runs the program in a folder.
 fn end_all(dir: &Path) {
-    let dir = dir.canonicalize().unwrap_or_else(|e| panic!("{e}"));
-    let there = || {
-        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        let numbers = processes.filter_map(|p| p.file_name().to_str()?.parse::<u32>().ok());
-        let ours = |p: &u32| {
-            let link = |what: &str| std::fs::read_link(format!("/proc/{p}/{what}")).ok();
-            link("cwd").is_some_and(|d| d == dir)
-                && link("exe").is_some_and(|e| Some(e) == binary().canonicalize().ok())
-        };
-        numbers.filter(ours).collect::<Vec<_>>()
-    };
     let start = Instant::now();
     loop {
-        let left = there();
+        let left = processes_in(dir);
         if left.is_empty() || start.elapsed() > Duration::from_secs(10) {
             return;
         }
