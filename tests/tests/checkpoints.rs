@@ -1,10 +1,11 @@
 //! Checkpoints of values on a mesh that several processes write: whoever reads one gets the value or is told what is
 //! wrong with it, and a run that is killed at any moment ends with the bits of one that was not.
 
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use tessera_tests::program::{binary, mpirun, processes_in, root, run_alone, run_command, run_processes};
+use tessera_tests::program::{binary, mpirun, processes_in, root, run_alone, run_processes};
 
 const SAVE: &str = r#"
 mesh = dist.Mesh(axes=["tp"], devices=range(4))
@@ -130,7 +131,8 @@ fn a_new_checkpoint_takes_the_place_of_the_old_one_with_all_its_parts() {
     let aside = dir.path().join("aside");
     std::fs::rename(&folder, &aside).and_then(|()| std::fs::write(&folder, "")).unwrap_or_else(|e| panic!("{e}"));
     let ran = saves(2, "1");
-    assert!(ran.is_some_and(|r| r.code == 1 && r.err.matches("error[E0706]").count() == 1));
+    let told = "`x.ckpt.parts` cannot be written: a file is where a directory has to be";
+    assert!(ran.is_some_and(|r| r.code == 1 && r.err.matches(told).count() == 1));
     std::fs::remove_file(&folder).and_then(|()| std::fs::rename(&aside, &folder)).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(loads(), second);
     // One process writes one file, and files of others stay.
@@ -138,6 +140,98 @@ fn a_new_checkpoint_takes_the_place_of_the_old_one_with_all_its_parts() {
     let ran = run_alone(dir.path(), &["run", "save.tsr", "--", "1"]);
     assert_eq!((ran.code, loads()), (0, first));
     assert_eq!(parts(dir.path()), [folder.join("notes.txt")]);
+}
+
+/// A file of several processes with another list of parts, and without checksums.
+fn with_list(file: &[u8], change: impl Fn(&mut Value)) -> Vec<u8> {
+    let (length, rest) = file.split_at(8);
+    let length = length.try_into().map_or(0, u64::from_le_bytes);
+    let (header, data) = rest.split_at(length as usize);
+    let mut header: Value = serde_json::from_slice(header).unwrap_or_else(|e| panic!("{e}"));
+    let texts = &mut header["__metadata__"];
+    let mut list: Value =
+        serde_json::from_str(texts["tessera.parts"].as_str().unwrap_or("")).unwrap_or_else(|e| panic!("{e}"));
+    change(&mut list);
+    *texts = json!({"tessera.parts": list.to_string()});
+    let header = header.to_string();
+    [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), data].concat()
+}
+
+/// Who makes a list of parts on purpose gets no other value either.
+#[test]
+fn a_list_of_parts_that_cannot_be_is_refused() {
+    let Some((dir, wanted)) = saved() else { return };
+    let main = dir.path().join("x.ckpt");
+    let whole = read(&main);
+    let loads = |change: &dyn Fn(&mut Value)| {
+        write(&main, &with_list(&whole, change));
+        run_alone(dir.path(), &["run", "load.tsr"])
+    };
+    assert_eq!(loads(&|_| ()).out, wanted);
+    let not_as_written = "`x.ckpt` is damaged: `0` is not as it was written";
+    let cases: [(&str, Value, &str); 6] = [
+        ("/tensors/0/blocks/1", json!({"file": 0, "start": [0, 0], "size": [16, 32]}), not_as_written),
+        ("/tensors/0/blocks/1", json!({"file": 0, "start": [0], "size": [16, 32]}), not_as_written),
+        ("/tensors/0/blocks/1/file", json!(7), "`x.ckpt` is damaged: `0@16,0` is not as it was written"),
+        ("/tensors/0/blocks", json!([]), not_as_written),
+        ("/tensors/0/dtype", json!("q\n"), "`x.ckpt` is damaged: its list of parts has no element type of `0`"),
+        ("/files/0", json!("../x\n"), "`../x\\n` is no part of a checkpoint"),
+    ];
+    for (place, other, told) in cases {
+        let ran = loads(&|list| *list.pointer_mut(place).unwrap_or_else(|| panic!("{place}")) = other.clone());
+        assert!(ran.code == 1 && ran.err.contains(told), "{place}: {}{}", ran.out, ran.err);
+    }
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_told_by_several_processes_as_by_one() {
+    let dir = temp();
+    write(&dir.path().join("save.tsr"), SAVE.replace("x.ckpt", "no/x.ckpt").as_bytes());
+    let args = ["run", "save.tsr", "--", "1"];
+    let one = run_alone(dir.path(), &args);
+    let Some(several) = run_processes(dir.path(), 3, &args) else { return };
+    let told = "error[E0706]: `no/x.ckpt` cannot be written: there is no such file or directory";
+    assert!(one.code == 1 && one.err.contains(told), "{}", one.err);
+    assert!(several.code == 1 && several.err.matches(&one.err).count() == 1, "{}", several.err);
+    assert!(!dir.path().join("no").exists());
+}
+
+#[test]
+fn programs_that_save_the_same_file_at_once_do_not_harm_it() {
+    let Some((dir, first)) = saved() else { return };
+    let folder = dir.path().join("x.ckpt.parts");
+    let there = parts(dir.path());
+    // As another program that writes its parts.
+    let held = std::fs::File::open(&folder).unwrap_or_else(|e| panic!("{e}"));
+    held.lock().unwrap_or_else(|e| panic!("{e}"));
+    let Some(ran) = run_processes(dir.path(), 2, &["run", "save.tsr", "--", "2"]) else { return };
+    let told = "`x.ckpt` cannot be written: another program is saving it";
+    assert!(ran.code == 1 && ran.err.matches(told).count() == 1, "{}", ran.err);
+    assert_eq!(run_alone(dir.path(), &["run", "load.tsr"]).out, first);
+    let ran = run_alone(dir.path(), &["run", "save.tsr", "--", "2"]);
+    assert_eq!((ran.code, parts(dir.path())), (0, there), "{}", ran.err);
+    drop(held);
+    let ran = run_alone(dir.path(), &["run", "save.tsr", "--", "2"]);
+    assert_eq!((ran.code, folder.exists()), (0, false), "{}", ran.err);
+}
+
+#[test]
+fn parts_lie_beside_the_file_that_a_link_leads_to() {
+    let Some((dir, first)) = saved() else { return };
+    let at = |name: &str| dir.path().join(name);
+    let moved = std::fs::create_dir(at("real"))
+        .and_then(|()| std::fs::rename(at("x.ckpt"), at("real/y.ckpt")))
+        .and_then(|()| std::fs::rename(at("x.ckpt.parts"), at("real/y.ckpt.parts")))
+        .and_then(|()| std::os::unix::fs::symlink("real/y.ckpt", at("x.ckpt")));
+    moved.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(run_alone(dir.path(), &["run", "load.tsr"]).out, first);
+    let Some(ran) = run_processes(dir.path(), 3, &["run", "save.tsr", "--", "2"]) else { return };
+    assert_eq!((ran.code, at("x.ckpt.parts").exists()), (0, false), "{}", ran.err);
+    let by_link = run_alone(dir.path(), &["run", "load.tsr"]);
+    write(&at("load.tsr"), LOAD.replace("x.ckpt", "real/y.ckpt").as_bytes());
+    let by_name = run_alone(dir.path(), &["run", "load.tsr"]);
+    assert_eq!((by_link.code, by_name.code), (0, 0), "{}{}", by_link.err, by_name.err);
+    assert!(by_link.out == by_name.out && by_link.out != first, "{}", by_link.out);
 }
 
 /// The bytes of a checkpoint of `examples/gpt_resume.tsr` as one process writes it.

@@ -34,11 +34,12 @@ pub struct Content {
 
 /// Reads a file. Tensors of a large file are views of it until they are changed.
 pub fn read(path: &Path) -> Result<Content, Fault> {
-    let (mut reader, len) = files::open(path)?;
-    if !reader.get_ref().metadata().is_ok_and(|m| m.is_file()) {
+    // Before it is opened: nobody may ever write to a pipe.
+    if std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir()) {
         let text = format!("`{}` is not a safetensors file: a pipe or a device has no length", shown(path));
         return Err(Fault::new(707, text).note("its content can be written to a file first"));
     }
+    let (mut reader, len) = files::open(path)?;
     let mut start = vec![];
     reader.by_ref().take(9).read_to_end(&mut start).map_err(|e| files::read_fault(path, &e))?;
     if let Some(fault) = misfit(path, &start, len) {
