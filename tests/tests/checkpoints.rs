@@ -215,6 +215,31 @@ fn programs_that_save_the_same_file_at_once_do_not_harm_it() {
     assert_eq!((ran.code, folder.exists()), (0, false), "{}", ran.err);
 }
 
+/// Who reads while another program saves gets one of its checkpoints.
+#[test]
+fn a_checkpoint_is_read_while_others_take_its_place() {
+    let dir = temp();
+    let row = "mesh = dist.Mesh(axes=[\"tp\"], devices=range(4))\n\
+               row = dist.ShardSpec(partition=(\"row\",), mesh_axes=(\"tp\",))\n\
+               x = dist.shard(op.ones((64, 64)), row, mesh=mesh)\nio.save(\"x.ckpt\", x)\n";
+    let saves = format!("{row}while not io.exists(\"end\"):\n    x = x + 1.0\n    io.save(\"x.ckpt\", x)\n");
+    let reads = "z = op.zeros((64, 64))\nlast = 1.0\nnew = 0\nwhile new < 150:\n    y = io.load(\"x.ckpt\", like=z)\n    \
+                 assert bool(op.all(y == y[0, 0]))\n    if float(y[0, 0]) > last:\n        new += 1\n    \
+                 last = float(y[0, 0])\nprint(new)\n";
+    for (name, text) in [("first.tsr", row), ("save.tsr", &saves), ("load.tsr", reads)] {
+        write(&dir.path().join(name), text.as_bytes());
+    }
+    let Some(ran) = run_processes(dir.path(), 2, &["run", "first.tsr"]) else { return };
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let folder = dir.path().to_owned();
+    let saving = std::thread::spawn(move || run_processes(&folder, 2, &["run", "save.tsr"]));
+    let ran = run_alone(dir.path(), &["run", "load.tsr"]);
+    write(&dir.path().join("end"), b"");
+    let saved = saving.join().ok().flatten();
+    assert_eq!((ran.code, &*ran.out), (0, "150\n"), "{}", ran.err);
+    assert!(saved.is_some_and(|s| s.code == 0));
+}
+
 #[test]
 fn parts_lie_beside_the_file_that_a_link_leads_to() {
     let Some((dir, first)) = saved() else { return };

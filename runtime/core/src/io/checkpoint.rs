@@ -23,6 +23,9 @@ use std::path::{Path, PathBuf};
 use sums::Sums;
 use tessera_base::DType;
 
+/// So often a file is read that others replace meanwhile.
+const READS_MAX: usize = 20;
+
 /// Whether a file has a text of its own by this name, beside those that are saved.
 pub fn is_own_text(name: &str) -> bool {
     [sums::KEY, manifest::KEY].contains(&name)
@@ -42,9 +45,30 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
+    /// What `take` gives of a file. Where another checkpoint takes its place meanwhile, the parts of the first one go; then
+    /// the other one is read.
+    ///
+    /// # Errors
+    /// Those of [`Checkpoint::open`] and of `take`.
+    pub fn read<T>(path: &Path, take: impl Fn(Checkpoint) -> Result<T, Fault>) -> Result<T, Fault> {
+        let mut file = Checkpoint::open(path)?;
+        for _ in 1..READS_MAX {
+            let parts = file.manifest.files.clone();
+            let taken = take(file);
+            if taken.is_ok() {
+                return taken;
+            }
+            file = match Checkpoint::open(path) {
+                Ok(other) if other.manifest.files != parts => other,
+                _ => return taken,
+            };
+        }
+        take(file)
+    }
+
     /// # Errors
     /// E0706 and E0707: what is no such file, or whose header is damaged.
-    pub fn open(path: &Path) -> Result<Checkpoint, Fault> {
+    fn open(path: &Path) -> Result<Checkpoint, Fault> {
         let mut content = safetensors::read(path)?;
         let damaged = |what: &str| Fault::new(707, format!("`{}` is damaged: {what}", shown(path)));
         let sums = sums::read(&content);

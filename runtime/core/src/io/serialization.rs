@@ -161,17 +161,28 @@ fn text_of(value: &HostValue) -> String {
 /// Reads a file into a value of the form of `like`. Names in the file begin with `prefix`, behind
 /// which the value's own begin; without `extra` everything under the prefix has to be used.
 ///
-/// Tensors lie as those of `like`, and only what this process has of them is read. Every difference is told in one E0715: what is missing with the nearest name, what has
-/// another shape or element type, what is in the file only.
+/// Tensors lie as those of `like`, and only what this process has of them is read. Every difference is told in one E0715:
+/// what is missing with the nearest name, what has another shape or element type, what is in the file only.
 pub fn load(
     types: &TypeTable,
-    mut like: HostValue,
+    like: HostValue,
     ty: TypeId,
     path: &Path,
     prefix: &str,
     extra: bool,
 ) -> Result<HostValue, Fault> {
-    let file = Checkpoint::open(path)?;
+    Checkpoint::read(path, |file| loaded(types, like.clone(), ty, file, path, prefix, extra))
+}
+
+fn loaded(
+    types: &TypeTable,
+    mut like: HostValue,
+    ty: TypeId,
+    file: Checkpoint,
+    path: &Path,
+    prefix: &str,
+    extra: bool,
+) -> Result<HostValue, Fault> {
     let mut parts = vec![];
     leaves(types, &mut like, ty, "", &mut parts);
     let mut found = Found { file, wanted: BTreeSet::new(), missing: vec![], differ: vec![] };
