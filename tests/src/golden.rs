@@ -15,6 +15,8 @@
 //!
 //! A block marked `hand` (as in `output hand`) is never rewritten by blessing.
 //!
+//! A program without a block states nothing and is a mistake; so is one whose run fails where only its `output` is stated.
+//!
 //! To add a case: write the source, leave the other blocks empty, run `cargo dev bless`.
 
 use crate::program::{Ran, run_source};
@@ -58,20 +60,28 @@ pub fn blocks(markdown: &str) -> Vec<Block> {
     out
 }
 
-/// What a block of this kind should hold for a program; `None` if the kind is not known.
-fn actual(info: &str, source: &str) -> std::io::Result<Option<String>> {
+/// What a block of this kind should hold for a program; `None` if the kind is not known. To `failed` goes what a run said
+/// that failed, where the block does not hold it.
+fn actual(info: &str, source: &str, failed: &mut Option<String>) -> std::io::Result<Option<String>> {
     let run = |args: &[&str]| run_source(source, args);
     let both = |r: Ran| if r.code == 0 { r.out } else { r.err };
+    let mut printed = |r: Ran| {
+        // `sys.exit` says nothing.
+        if r.code < 0 || (r.code > 0 && !r.err.is_empty()) {
+            *failed = Some(r.err);
+        }
+        r.out
+    };
     if let Some((kind, size)) = info.split_once(" within ") {
         return Ok(match kind {
-            "output" => Some(run(&["run", "--memory", size])?.out),
+            "output" => Some(printed(run(&["run", "--memory", size])?)),
             "error" => Some(run(&["run", "--memory", size])?.err),
             "graph" | "kernels" => Some(both(run(&["emit", "--memory", size, "--ir", kind])?)),
             _ => None,
         });
     }
     Ok(Some(match info {
-        "output" => run(&["run"])?.out,
+        "output" => printed(run(&["run"])?),
         "plan" => both(run(&["plan"])?),
         "error" => run(&["run"])?.err,
         "error check-nan" => run(&["run", "--check-nan"])?.err,
@@ -99,17 +109,61 @@ pub fn check_file(path: &Path, bless: bool) -> std::io::Result<Vec<String>> {
     let text = std::fs::read_to_string(path)?;
     let mut complaints = vec![];
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let mut source: Option<String> = None;
     let mut edits: Vec<(usize, usize, String)> = vec![];
-    for block in blocks(&text) {
-        if block.info == "tessera" {
-            source = Some(block.text);
-            continue;
+    let all = blocks(&text);
+    for (program, stated) in programs(&all) {
+        if stated.is_empty() {
+            complaints.push(format!(
+                "{}:{}: {}: no block behind the program says what becomes of it",
+                path.display(),
+                program.line,
+                program.heading
+            ));
         }
-        let Some(source) = &source else { continue };
+        check_program(path, program, stated, bless, &mut edits, &mut complaints)?;
+    }
+    for (line, count, new) in edits.into_iter().rev() {
+        lines.splice(line..line + count, new.lines().map(str::to_owned));
+    }
+    if bless {
+        let new = lines.join("\n") + "\n";
+        if new != text {
+            std::fs::write(path, new)?;
+        }
+    }
+    Ok(complaints)
+}
+
+/// Each program with the blocks behind it.
+fn programs(all: &[Block]) -> impl Iterator<Item = (&Block, &[Block])> {
+    let starts = all.chunk_by(|_, next| next.info != "tessera");
+    starts.filter_map(|group| group.split_first()).filter(|(program, _)| program.info == "tessera")
+}
+
+/// Checks the blocks of one program.
+fn check_program(
+    path: &Path,
+    program: &Block,
+    stated: &[Block],
+    bless: bool,
+    edits: &mut Vec<(usize, usize, String)>,
+    complaints: &mut Vec<String>,
+) -> std::io::Result<()> {
+    let error_is_stated = stated.iter().any(|b| b.info.starts_with("error"));
+    for block in stated {
         // `hand` marks what was derived from the language's rules: blessing leaves it alone.
         let (kind, by_hand) = block.info.strip_suffix(" hand").map_or((block.info.as_str(), false), |k| (k, true));
-        let Some(got) = actual(kind, source)? else {
+        let mut failed = None;
+        let got = actual(kind, &program.text, &mut failed)?;
+        if let Some(said) = failed.filter(|_| !error_is_stated) {
+            complaints.push(format!(
+                "{}:{}: {}: the program fails, and no `error` block says so\n{said}",
+                path.display(),
+                block.line,
+                block.heading
+            ));
+        }
+        let Some(got) = got else {
             complaints.push(format!("{}:{}: `{}` is no kind of block", path.display(), block.line, block.info));
             continue;
         };
@@ -131,16 +185,7 @@ pub fn check_file(path: &Path, bless: bool) -> std::io::Result<Vec<String>> {
             ));
         }
     }
-    for (line, count, new) in edits.into_iter().rev() {
-        lines.splice(line..line + count, new.lines().map(str::to_owned));
-    }
-    if bless {
-        let new = lines.join("\n") + "\n";
-        if new != text {
-            std::fs::write(path, new)?;
-        }
-    }
-    Ok(complaints)
+    Ok(())
 }
 
 /// Whether the expectation is a list of `E0203:4` lines (code and line, `*` for any line) and the

@@ -1,5 +1,6 @@
 //! Running the `tessera` program on a text, as a user would.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -50,6 +51,39 @@ pub fn mpirun(dir: &Path) -> Option<Command> {
     // More processes than cores, and as any user.
     command.args(["--allow-run-as-root", "--oversubscribe"]).current_dir(dir);
     Some(command)
+}
+
+/// Runs `tessera ARGS` in so many processes; `None` where there is no `mpirun`.
+pub fn run_processes(dir: &Path, processes: usize, args: &[&str]) -> Option<Ran> {
+    let mut command = mpirun(dir)?;
+    command.args(["-n", &processes.to_string()]).arg(binary()).args(args);
+    Some(run_command(&mut command, "").unwrap_or_else(|e| panic!("{e}")))
+}
+
+/// The same in one.
+pub fn run_alone(dir: &Path, args: &[&str]) -> Ran {
+    run_in(dir, args, "").unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// The processes that run the program in a folder.
+pub fn processes_in(dir: &Path) -> BTreeSet<u32> {
+    let dir = dir.canonicalize().unwrap_or_else(|e| panic!("{e}"));
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = processes.filter_map(|p| p.file_name().to_str()?.parse::<u32>().ok());
+    let ours = |p: &u32| {
+        let link = |what: &str| std::fs::read_link(format!("/proc/{p}/{what}")).ok();
+        link("cwd").is_some_and(|d| d == dir) && link("exe").is_some_and(|e| Some(e) == binary().canonicalize().ok())
+    };
+    numbers.filter(ours).collect()
+}
+
+/// The programs of a folder of the repository with their names, in order.
+pub fn sources(folder: &str) -> Vec<(String, String)> {
+    let files = std::fs::read_dir(root().join(folder)).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = files.map(|f| f.path()).collect();
+    paths.sort();
+    let name = |p: &PathBuf| p.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    paths.iter().map(|p| (name(p), std::fs::read_to_string(p).unwrap_or_default())).collect()
 }
 
 /// Runs a command as tests run the program.

@@ -172,3 +172,90 @@ fn a_killed_run_leaves_the_old_file_or_the_new_one_and_nothing_else() {
     assert_eq!((r.code, &*r.out), (0, "True\n"), "{}", r.err);
     assert_eq!(names(dir.path(), ""), ["done", "main.tsr", "out"]);
 }
+
+#[test]
+fn a_file_that_may_not_become_so_large_is_told_and_the_old_one_stays() {
+    let dir = temp();
+    let written = |source: &str| {
+        write(&dir.path().join("main.tsr"), format!("x = op.ones((1 << 18,))\n{source}\nprint(\"end\")\n"));
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ulimit -f 64; exec \"$0\" run main.tsr"]).arg(binary()).current_dir(dir.path());
+        let r = run_command(&mut shell, "").unwrap_or_else(|e| panic!("{e}"));
+        let told = r.code == 1 && r.err.matches("error[E0706]").count() == 1 && r.err.contains("(`ulimit -f`)");
+        assert!(told, "{source}: {} {}", r.code, r.err);
+    };
+    write(&dir.path().join("out"), "old");
+    for source in [
+        "io.save(\"out\", x)",
+        "io.save(\"out\", op.ones((1 << 20,)))",
+        "io.write_safetensors(\"out\", {\"x\": x})",
+        "io.write_npy(\"out\", x)",
+        "io.write_text(\"out\", \"text\" * 100000)",
+    ] {
+        written(source);
+        assert_eq!(read(&dir.path().join("out")), "old", "{source}");
+    }
+    written("io.append_text(\"out\", \"text\" * 100000)");
+    assert_eq!(names(dir.path(), ""), ["main.tsr", "out"]);
+}
+
+#[test]
+fn names_that_the_file_itself_uses_are_refused_when_it_is_saved() {
+    let dir = temp();
+    for (value, name) in [
+        ("{\"tessera.parts\": \"x\", \"b\": \"y\"}", "tessera.parts"),
+        ("{\"tessera.blake3\": [\"x\"]}", "tessera.blake3"),
+        ("{\"tessera\": {\"parts\": \"x\"}}", "tessera.parts"),
+        ("{\"__metadata__\": op.ones((1 << 20,))}", "__metadata__"),
+        ("{\"__metadata__\": 1}", "__metadata__"),
+    ] {
+        let r = run(dir.path(), &format!("io.save(\"out\", {value})\nprint(\"after\")\n"), &["run"]);
+        let said =
+            format!("a part of the value would be called `{name}` in the file, which keeps that name for itself");
+        assert_eq!((r.code, &*r.out, r.err.matches(&said).count()), (1, "", 1), "{value}: {}", r.err);
+        assert!(!dir.path().join("out").exists(), "{value}");
+    }
+    let free = "v = {\"tessera.parts\": op.ones((2,)), \"tessera.x\": op.zeros((2,))}\nio.save(\"out\", v)\n\
+                print(io.load(\"out\", v))\nt = {\"__metadata__\": \"x\", \"format\": \"\"}\nio.save(\"out\", t)\n\
+                print(io.load(\"out\", t))\n";
+    let r = run(dir.path(), free, &["run"]);
+    let printed = "{'tessera.parts': [1. 1.], 'tessera.x': [0. 0.]}\n{'__metadata__': 'x', 'format': ''}\n";
+    assert_eq!((r.code, &*r.out), (0, printed), "{}", r.err);
+}
+
+#[test]
+fn messages_spell_what_would_break_their_lines() {
+    let dir = temp();
+    let source = "io.write_safetensors(\"a\\nb\", {\"x\\u001b[31m\\n\": op.ones((1,))})\nprint(io.load(\"a\\nb\", op.ones((1,))))\n";
+    let r = run(dir.path(), source, &["run"]);
+    assert!(r.code == 1 && r.err.contains("`a\\nb` does not hold what is asked for"), "{}", r.err);
+    assert!(r.err.contains("`x\\u{1b}[31m\\n` (Tensor[1, f32]) is in the file only"), "{}", r.err);
+    let r = run(dir.path(), "print(io.read_text(\"no\\n\\u0007\"))\n", &["run"]);
+    assert!(r.err.contains("`no\\n\\u{7}` cannot be read: there is no such file"), "{}", r.err);
+}
+
+#[test]
+fn what_has_no_length_is_no_safetensors_file() {
+    let dir = temp();
+    let made = Command::new("mkfifo").arg(dir.path().join("pipe")).status().is_ok_and(|s| s.success());
+    assert!(made);
+    for path in ["/dev/zero", "/dev/urandom", "/dev/null", "pipe"] {
+        let r = run(dir.path(), &format!("print(io.read_safetensors(\"{path}\"))\n"), &["run"]);
+        let said = format!("`{path}` is not a safetensors file: a pipe or a device has no length");
+        assert!(r.code == 1 && r.err.contains(&said), "{}", r.err);
+    }
+}
+
+#[test]
+fn what_cannot_be_told_ends_no_program() {
+    let dir = temp();
+    write(&dir.path().join("main.tsr"), "x = op.ones((64, 64))\nprint(op.softmax(x @ x.T).sum())\n");
+    for (command, code, printed) in
+        [("-v run main.tsr", 0, "64.0\n"), ("profile main.tsr", 0, "64.0\n"), ("run none.tsr", 1, "")]
+    {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("exec \"$0\" {command} 2> /dev/full")]).arg(binary()).current_dir(dir.path());
+        let r = run_command(&mut shell, "").unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!((r.code, &*r.out), (code, printed), "{command}");
+    }
+}

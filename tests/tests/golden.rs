@@ -29,3 +29,21 @@ fn golden_files_hold() {
         complaints.join("\n\n")
     );
 }
+
+#[test]
+fn a_page_that_leaves_open_what_becomes_of_a_program_is_refused() {
+    let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    let page = dir.path().join("page.md");
+    let complaints = |text: &str| {
+        std::fs::write(&page, text).and_then(|()| golden::check_file(&page, false)).unwrap_or_else(|e| panic!("{e}"))
+    };
+    let fails = "# Claim\n\n```tessera\nassert False, \"so it is\"\n```\n\n```output\n```\n";
+    let told = complaints(fails);
+    assert!(told.len() == 1 && told[0].contains("page.md:7: Claim: the program fails"), "{told:?}");
+    assert!(told[0].contains("so it is"), "{told:?}");
+    assert_eq!(complaints(&format!("{fails}\n```error\nE0705:1\n```\n")), [""; 0]);
+    let told =
+        complaints("# One\n\n```tessera\nprint(1)\n```\n\n# Two\n\n```tessera\nprint(2)\n```\n\n```output\n2\n```\n");
+    assert!(told.len() == 1 && told[0].contains("page.md:3: One: no block behind the program"), "{told:?}");
+    assert_eq!(complaints("```tessera\nsys.exit(3)\n```\n\n```output\n```\n"), [""; 0]);
+}

@@ -19,6 +19,13 @@ fn program(name: &str, instead: &[(&str, String)]) -> String {
     text
 }
 
+/// The same on another number of devices than it says.
+fn program_on(name: &str, (said, devices): (u64, u64), instead: &[(&str, String)]) -> String {
+    let range = |n: u64| format!("range({n})");
+    let (old, new) = (range(said), range(devices));
+    program(name, &[instead, &[(&old, new)]].concat())
+}
+
 /// The bytes that devices send in the mean.
 fn sent(source: &str, devices: u64) -> f64 {
     let ran = run_source(source, &["plan", "--json"]).unwrap_or_else(|e| panic!("{e}"));
@@ -55,10 +62,7 @@ fn block(width: u64) -> (u64, u64) {
 fn data_parallel() {
     let (width, layers, context, tokens) = (256, 4, 128, 256);
     for n in [2, 4, 8] {
-        let text = program(
-            "data_parallel.tsr",
-            &[("DEVICES = 8", format!("DEVICES = {n}")), ("range(8)", format!("range({n})"))],
-        );
+        let text = program_on("data_parallel.tsr", (8, n), &[("DEVICES = 8", format!("DEVICES = {n}"))]);
         let (matrices, vectors) = block(width);
         let numbers = layers * (matrices + vectors) + (tokens + context + 2) * width;
         hold("data parallel", n, sent(&text, n), 2.0 * others(n) * 4.0 * numbers as f64);
@@ -69,10 +73,7 @@ fn data_parallel() {
 fn tensor_parallel() {
     let (batch, context, layers) = (2, 128, 2);
     for (n, width) in [(2, 512), (4, 1024), (8, 2048)] {
-        let text = program(
-            "tensor_parallel.tsr",
-            &[("range(4)", format!("range({n})")), ("WIDTH = 1024", format!("WIDTH = {width}"))],
-        );
+        let text = program_on("tensor_parallel.tsr", (4, n), &[("WIDTH = 1024", format!("WIDTH = {width}"))]);
         let ideal = (8 * layers * batch * context * width * 4) as f64 * others(n);
         hold("tensor parallel", n, sent(&text, n), ideal);
     }
@@ -125,10 +126,7 @@ fn data_and_tensor_parallel() {
 fn expert_parallel() {
     let (width, experts, tokens, k) = (256, 16, 512, 2);
     for n in [2, 4, 8] {
-        let text = program(
-            "expert_parallel.tsr",
-            &[("GROUPS = 4", format!("GROUPS = {n}")), ("range(4)", format!("range({n})"))],
-        );
+        let text = program_on("expert_parallel.tsr", (4, n), &[("GROUPS = 4", format!("GROUPS = {n}"))]);
         let moved = (4 * k * tokens * width * 4) as f64 * others(n);
         let gradients = (2 * width * (experts + width) * 4) as f64 * others(n);
         hold("expert parallel", n, sent(&text, n), moved + gradients);

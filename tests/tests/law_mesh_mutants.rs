@@ -1,29 +1,18 @@
 //! Parallel programs and their mutants: with a collective or a layout deleted, inserted or
 //! replaced, a program prints the same numbers or does not check.
 
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use tessera::testing::{Outcome, Runner};
 use tessera_tests::mesh_mutants::mutants;
-use tessera_tests::program::root;
+use tessera_tests::program::sources;
 
 /// Programs, and mutants of all of them, at least.
 const PROGRAMS: usize = 12;
 const MUTANTS: usize = 1000;
 /// The stack of a thread that checks and runs programs.
 const STACK: usize = 256 << 20;
-
-fn programs() -> Vec<(String, String)> {
-    let files = std::fs::read_dir(root().join("tests/data/parallel")).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = files.map(|f| f.path()).collect();
-    paths.sort();
-    let read = |p: &PathBuf| {
-        (p.file_stem().unwrap_or_default().to_string_lossy().into(), std::fs::read_to_string(p).unwrap_or_default())
-    };
-    paths.iter().map(read).collect()
-}
 
 /// How many mutants did not check, and how many ran.
 #[derive(Default)]
@@ -53,7 +42,7 @@ fn held(runner: &Runner, name: &str, source: &str, part: usize, parts: usize, se
 #[test]
 fn a_mutant_prints_the_same_or_does_not_check() {
     let start = Instant::now();
-    let all = programs();
+    let all = sources("tests/data/parallel");
     assert!(all.len() >= PROGRAMS, "only {} programs", all.len());
     let (seen, failures) = (Seen::default(), Mutex::new(vec![]));
     let parts = 2;

@@ -2,28 +2,17 @@
 //! program prints the same numbers or does not check, or it stands in a list with the reason why nobody can tell.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
 use tessera::testing::{Outcome, Runner};
 use tessera_tests::device_mutants::{Mutant, mutants};
-use tessera_tests::program::root;
+use tessera_tests::program::sources;
 
 /// Programs, and mutants of all of them, at least.
 const PROGRAMS: usize = 6;
 const MUTANTS: usize = 350;
 /// The stack of a thread that checks and runs programs.
 const STACK: usize = 256 << 20;
-
-fn programs() -> Vec<(String, String)> {
-    let files = std::fs::read_dir(root().join("tests/data/per_device")).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = files.map(|f| f.path()).collect();
-    paths.sort();
-    let read = |p: &PathBuf| {
-        (p.file_stem().unwrap_or_default().to_string_lossy().into(), std::fs::read_to_string(p).unwrap_or_default())
-    };
-    paths.iter().map(read).collect()
-}
 
 /// Why nobody can tell that a mutant is wrong.
 const ARITHMETIC: &str =
@@ -99,7 +88,7 @@ fn held(runner: &Runner, name: &str, source: &str, (part, parts): (usize, usize)
 #[test]
 fn a_mutant_prints_the_same_or_does_not_check() {
     let start = Instant::now();
-    let all = programs();
+    let all = sources("tests/data/per_device");
     assert!(all.len() >= PROGRAMS, "only {} programs", all.len());
     let found = Mutex::new((Seen::default(), vec![]));
     let parts = 2;

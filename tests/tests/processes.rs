@@ -1,11 +1,10 @@
 //! A program over several processes under `mpirun`: what it prints is what it prints alone, and where
 //! one process cannot go on, all end with a message, soon.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tessera_tests::golden::blocks;
-use tessera_tests::program::{Ran, binary, mpirun, root, run_command, run_in};
+use tessera_tests::program::{Ran, binary, mpirun, processes_in, root, run_alone, run_command, run_processes};
 
 /// Where nothing else is said, after this long a run that is to end early counts as hanging.
 const SOON: Duration = Duration::from_secs(20);
@@ -18,24 +17,13 @@ fn write(dir: &Path, name: &str, text: &str) {
     std::fs::write(dir.join(name), text).unwrap_or_else(|e| panic!("{e}"));
 }
 
-/// Runs `tessera ARGS` in so many processes; `None` where there is no `mpirun`.
-fn run(dir: &Path, processes: usize, args: &[&str]) -> Option<Ran> {
-    let mut command = mpirun(dir)?;
-    command.args(["-n", &processes.to_string()]).arg(binary()).args(args);
-    Some(run_command(&mut command, "").unwrap_or_else(|e| panic!("{e}")))
-}
-
-fn alone(dir: &Path, args: &[&str]) -> Ran {
-    run_in(dir, args, "").unwrap_or_else(|e| panic!("{e}"))
-}
-
 /// Adds what differs between a program alone and in several processes.
 fn compare(complaints: &mut Vec<String>, name: &str, source: &str, counts: &[usize]) {
     let dir = temp();
     write(dir.path(), "main.tsr", source);
-    let one = alone(dir.path(), &["run", "main.tsr"]);
+    let one = run_alone(dir.path(), &["run", "main.tsr"]);
     for &n in counts {
-        let Some(several) = run(dir.path(), n, &["run", "main.tsr"]) else { return };
+        let Some(several) = run_processes(dir.path(), n, &["run", "main.tsr"]) else { return };
         // `mpirun` has something to say, too.
         let told = one.err.is_empty() || several.err.matches(&one.err).count() == 1;
         if (several.code, &several.out) != (one.code, &one.out) || !told {
@@ -72,10 +60,10 @@ fn a_gpt_trains_to_the_same_bits_in_several_processes() {
         write(dir.path(), "gpt.tsr", &text.replace("devices=range(4), shape=[2, 2]", &own));
         let mut args = vec!["run", "gpt.tsr", "--", "--steps", "2"];
         args.extend(sequence.then_some("--sequence"));
-        let one = alone(dir.path(), &args);
+        let one = run_alone(dir.path(), &args);
         assert!(one.out.contains("the same bits"), "{}{}", one.out, one.err);
         for n in [1, 2, 3, 4] {
-            let Some(several) = run(dir.path(), n, &args) else { return };
+            let Some(several) = run_processes(dir.path(), n, &args) else { return };
             assert_eq!((several.code, several.out), (0, one.out.clone()), "{n}: {}", several.err);
         }
     }
@@ -109,8 +97,8 @@ fn what_could_differ_is_that_of_the_first_process_and_files_are_written_once() {
         let (dir, own) = (temp(), temp());
         write(dir.path(), "main.tsr", HOST);
         write(own.path(), "main.tsr", HOST);
-        let Some(several) = run(dir.path(), n, &["run", "main.tsr"]) else { return };
-        let one = alone(own.path(), &["run", "main.tsr"]);
+        let Some(several) = run_processes(dir.path(), n, &["run", "main.tsr"]) else { return };
+        let one = run_alone(own.path(), &["run", "main.tsr"]);
         assert_eq!((several.code, &several.out), (3, &one.out), "{}", several.err);
         // Each process writes its blocks, and what was printed is what all of them hold.
         assert!(dir.path().join("out.st").exists());
@@ -143,10 +131,10 @@ fn bytes_between_devices_are_counted_over_all_processes() {
         let rows = r.err.split_once("\nexchange ")?.1.lines().skip(1);
         Some(rows.map(counts).collect::<Vec<_>>())
     };
-    let one = table(&alone(dir.path(), &args));
+    let one = table(&run_alone(dir.path(), &args));
     assert!(one.is_some());
     for n in [2, 3, 4] {
-        let Some(several) = run(dir.path(), n, &args) else { return };
+        let Some(several) = run_processes(dir.path(), n, &args) else { return };
         assert_eq!(table(&several), one, "{}", several.err);
         assert!(several.err.contains(&format!("kernels of process 0 of {n}:\n")), "{}", several.err);
     }
@@ -209,18 +197,6 @@ while True:
     x = turn(x, w)
 "#;
 
-/// The processes that run the program in a folder.
-fn ranks(dir: &Path) -> BTreeSet<u32> {
-    let dir = dir.canonicalize().unwrap_or_else(|e| panic!("{e}"));
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = processes.filter_map(|p| p.file_name().to_str()?.parse::<u32>().ok());
-    let ours = |p: &u32| {
-        let link = |what: &str| std::fs::read_link(format!("/proc/{p}/{what}")).ok();
-        link("cwd").is_some_and(|d| d == dir) && link("exe").is_some_and(|e| Some(e) == binary().canonicalize().ok())
-    };
-    numbers.filter(ours).collect()
-}
-
 /// Starts the endless program in four processes, sends a signal to one of them, and returns what was
 /// said with how long it took. All processes must be gone.
 fn struck(signal: &str, patience: &str) -> Option<(Ran, Duration)> {
@@ -239,7 +215,7 @@ fn struck(signal: &str, patience: &str) -> Option<(Ran, Duration)> {
         }
         // A few turns later.
         std::thread::sleep(Duration::from_millis(500));
-        let all = ranks(&folder);
+        let all = processes_in(&folder);
         (all.len(), all.iter().nth(2).copied(), folder, Instant::now())
     });
     let signal = signal.to_owned();
@@ -254,7 +230,7 @@ fn struck(signal: &str, patience: &str) -> Option<(Ran, Duration)> {
     let ran = run_command(&mut command, "").unwrap_or_else(|e| panic!("{e}"));
     let (folder, at) = struck.join().unwrap_or_else(|_| panic!("no process was struck: {}", ran.err));
     let took = at.elapsed();
-    assert!(ranks(&folder).is_empty(), "processes are left");
+    assert!(processes_in(&folder).is_empty(), "processes are left");
     Some((ran, took))
 }
 
@@ -353,7 +329,7 @@ fn under_mpich_a_program_prints_the_same_and_all_end_together() {
     let text = std::fs::read_to_string(root().join("examples/gpt_mesh.tsr")).unwrap_or_else(|e| panic!("{e}"));
     write(dir.path(), "gpt.tsr", &text);
     let args = ["run", "gpt.tsr", "--", "--steps", "2"];
-    let one = alone(dir.path(), &args);
+    let one = run_alone(dir.path(), &args);
     for n in ["1", "2", "3"] {
         let Some(several) = run(dir.path(), n, &args) else {
             eprintln!("not run: there is no `mpirun.mpich` here");

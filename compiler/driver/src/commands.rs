@@ -14,6 +14,7 @@ use tessera_runtime::fault::human_bytes;
 /// Runs the program as it was called; returns the exit code (0 done, 1 wrong program, 2 wrong
 /// usage).
 pub fn main(stack_bytes: usize) -> u8 {
+    crate::interrupt::outlive_large_files();
     let cli = match Cli::try_parse_from(arguments(std::env::args_os())) {
         Ok(cli) => cli,
         Err(e) => {

@@ -1,4 +1,4 @@
-//! Ctrl-C: the running program is asked to stop; if it does not soon, the process ends without
+//! Signals. Ctrl-C: the running program is asked to stop; if it does not soon, the process ends without
 //! leaving half-written files.
 
 use std::sync::Arc;
@@ -13,6 +13,13 @@ const GRACE_OF_LAUNCHER: Duration = Duration::from_millis(500);
 
 /// Exit code of an interrupted program (128 + SIGINT).
 pub const INTERRUPTED: u8 = 130;
+
+/// What goes beyond the size that a file may have (`ulimit -f`) fails as a write to a full disk does. The system would end the
+/// process, which could tell nobody.
+pub fn outlive_large_files() {
+    // A flag that nobody reads: unlike an ignored signal, it is not passed on to other programs.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+}
 
 /// Sets the flag at the first interrupt; ends the process if the flag is still set after the
 /// grace period or at the second interrupt.

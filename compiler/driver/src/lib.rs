@@ -1,6 +1,23 @@
 //! The `tessera` program: the command line, the pipeline from text to running code, the caches,
 //! the interactive session.
 
+/// As that of the standard library, which panics where standard error is full or closed: what the program does is worth more
+/// than what is said about it.
+macro_rules! eprintln {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr().lock(), $($text)*);
+    }};
+}
+
+/// The same of a part of a line.
+macro_rules! eprint {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = write!(std::io::stderr().lock(), $($text)*);
+    }};
+}
+
 pub mod render;
 pub mod files;
 pub mod cli;

@@ -2,6 +2,7 @@
 //! added where the call is known.
 
 use crate::memory::{OutOfMemory, memory_bound, memory_limit};
+use std::ffi::OsStr;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
@@ -102,6 +103,12 @@ pub fn reserve_text(s: &mut String, more: usize) -> Result<(), Fault> {
 /// Fails if there is no room for `count` pieces of `each` bytes.
 pub fn check_memory(count: u128, each: u128) -> Result<(), Fault> {
     room(u64::try_from(count.saturating_mul(each)).unwrap_or(u64::MAX))
+}
+
+/// A path or another name from outside as messages show it: what would break the line or command the terminal is spelled.
+pub fn shown(name: impl AsRef<OsStr>) -> String {
+    let spelled = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    name.as_ref().to_string_lossy().chars().map(spelled).collect()
 }
 
 /// `1.5 GiB`.

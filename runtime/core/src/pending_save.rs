@@ -4,14 +4,18 @@
 use crate::fault::Fault;
 use crate::world;
 use crate::world::step::What;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::{Builder, JoinHandle};
 
-/// A thread that writes.
-pub type Job = JoinHandle<Result<(), Fault>>;
+/// What writes.
+pub enum Job {
+    Thread(JoinHandle<Result<(), Fault>>),
+    /// No thread could be had, so the program waited.
+    Done(Result<(), Fault>),
+}
 
 /// In the first of several processes: what follows when all parts are there.
-pub type Commit = Arc<Mutex<Option<Result<Job, Fault>>>>;
+pub type Commit = Arc<Mutex<Option<Job>>>;
 
 /// A save that is on its way.
 pub struct Saving {
@@ -32,22 +36,37 @@ pub fn begin(saving: Saving) {
     *SAVING.lock().unwrap_or_else(PoisonError::into_inner) = Some(saving);
 }
 
-/// Starts a thread that writes.
-///
-/// # Errors
-/// E0710.
-pub fn start(job: impl FnOnce() -> Result<(), Fault> + Send + 'static) -> Result<Job, Fault> {
-    let made = std::thread::Builder::new().name("checkpoint".into()).spawn(job);
-    made.map_err(|e| Fault::new(710, format!("a thread that writes a checkpoint cannot be had: {e}")))
+/// Writes on a thread. Where none can be had, the program waits: of several processes one that gave up would leave the
+/// others to go on.
+pub fn start(job: impl FnOnce() -> Result<(), Fault> + Send + 'static) -> Job {
+    start_on(Builder::new(), job)
+}
+
+fn start_on<J: FnOnce() -> Result<(), Fault> + Send + 'static>(thread: Builder, job: J) -> Job {
+    // A thread that is not made takes with it what it was to do, so that is given to one that is there.
+    let (give, take) = mpsc::channel::<J>();
+    let made = thread.name("checkpoint".into()).spawn(move || take.recv().map_or_else(|_| Ok(()), |job| job()));
+    match made {
+        Ok(thread) => match give.send(job) {
+            Ok(()) => Job::Thread(thread),
+            Err(mpsc::SendError(job)) => Job::Done(job()),
+        },
+        Err(_) => Job::Done(job()),
+    }
 }
 
 fn joined(job: Job) -> Result<(), Fault> {
-    job.join().unwrap_or_else(|_| Err(Fault::new(999, "the thread that writes a checkpoint ended early")))
+    match job {
+        Job::Thread(thread) => {
+            thread.join().unwrap_or_else(|_| Err(Fault::new(999, "the thread that writes a checkpoint ended early")))
+        }
+        Job::Done(outcome) => outcome,
+    }
 }
 
 fn placed(commit: &Commit) -> Result<(), Fault> {
     match commit.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        Some(job) => joined(job?),
+        Some(job) => joined(job),
         None => Ok(()),
     }
 }
@@ -74,4 +93,20 @@ pub fn leave() {
     let Some(Saving { job, commit, .. }) = taken() else { return };
     let _ = joined(job);
     let _ = placed(&commit);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_thread_can_write_is_written_all_the_same() {
+        let told = || Err(Fault::new(706, "the disk is full"));
+        // No stack is so large.
+        for (thread, alone) in [(Builder::new(), false), (Builder::new().stack_size(usize::MAX >> 2), true)] {
+            let job = start_on(thread, told);
+            assert_eq!(matches!(job, Job::Done(_)), alone);
+            assert_eq!(joined(job), told());
+        }
+    }
 }

@@ -111,7 +111,7 @@ extern "C" fn io_write_npz(cx: &mut Context, path: &StrObj, d: &DictObj, span: i
 }
 
 extern "C" fn io_read_safetensors(cx: &mut Context, path: &StrObj, ty: i64, span: i64) -> u64 {
-    let read = Checkpoint::open(Path::new(path.text())).and_then(Checkpoint::whole);
+    let read = Checkpoint::read(Path::new(path.text()), Checkpoint::whole);
     let read = read.map(|all| dict(cx, ty, all.into_iter().collect()));
     settle(cx, span, read)
 }

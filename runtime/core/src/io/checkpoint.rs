@@ -12,7 +12,7 @@ pub mod part;
 pub mod saving;
 
 use super::safetensors::{self, Content};
-use crate::fault::Fault;
+use crate::fault::{Fault, shown};
 use crate::mesh::{self, Box};
 use crate::tensor::{Parts, Tensor};
 use crate::world;
@@ -22,6 +22,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use sums::Sums;
 use tessera_base::DType;
+
+/// So often a file is read that others replace meanwhile.
+const READS_MAX: usize = 20;
+
+/// Whether a file has a text of its own by this name, beside those that are saved.
+pub fn is_own_text(name: &str) -> bool {
+    [sums::KEY, manifest::KEY].contains(&name)
+}
 
 /// A checkpoint that was opened.
 pub struct Checkpoint {
@@ -37,11 +45,32 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
+    /// What `take` gives of a file. Where another checkpoint takes its place meanwhile, the parts of the first one go; then
+    /// the other one is read.
+    ///
+    /// # Errors
+    /// Those of [`Checkpoint::open`] and of `take`.
+    pub fn read<T>(path: &Path, take: impl Fn(Checkpoint) -> Result<T, Fault>) -> Result<T, Fault> {
+        let mut file = Checkpoint::open(path)?;
+        for _ in 1..READS_MAX {
+            let parts = file.manifest.files.clone();
+            let taken = take(file);
+            if taken.is_ok() {
+                return taken;
+            }
+            file = match Checkpoint::open(path) {
+                Ok(other) if other.manifest.files != parts => other,
+                _ => return taken,
+            };
+        }
+        take(file)
+    }
+
     /// # Errors
     /// E0706 and E0707: what is no such file, or whose header is damaged.
-    pub fn open(path: &Path) -> Result<Checkpoint, Fault> {
+    fn open(path: &Path) -> Result<Checkpoint, Fault> {
         let mut content = safetensors::read(path)?;
-        let damaged = |what: &str| Fault::new(707, format!("`{}` is damaged: {what}", path.display()));
+        let damaged = |what: &str| Fault::new(707, format!("`{}` is damaged: {what}", shown(path)));
         let sums = sums::read(&content);
         if content.texts.contains_key(sums::KEY) && !sums.as_ref().is_some_and(|s| sums::texts_fit(s, &content)) {
             return Err(damaged("its header is not as it was written"));
@@ -51,6 +80,9 @@ impl Checkpoint {
             None => Manifest::default(),
             Some(text) => serde_json::from_str(&text).map_err(|e| damaged(&format!("its list of parts, {e}")))?,
         };
+        if let Some((name, _)) = manifest.tensors.iter().find(|(_, t)| t.dtype().is_none()) {
+            return Err(damaged(&format!("its list of parts has no element type of `{}`", shown(name))));
+        }
         let path = path.to_owned();
         Ok(Checkpoint { path, content, sums, manifest, parts: BTreeMap::new(), checked: BTreeSet::new() })
     }
@@ -125,12 +157,17 @@ impl Checkpoint {
         // A box that no file covers must not show what was in memory before.
         let mut out = Tensor::new(dtype, &wanted.size, true)?;
         let to = out.host_mut()?;
-        let mut got = 0;
+        let (mut got, mut covered, path) = (0, vec![], self.path.clone());
         let mut put = |t: &Tensor, lies: &Box| -> Result<(), Fault> {
             if let Some(common) = lies.common(wanted) {
+                // Blocks that overlap would leave a hole elsewhere.
+                if covered.iter().any(|other: &Box| other.common(&common).is_some()) {
+                    return Err(damaged(&path, name));
+                }
                 let (a, b) = (common.within(lies), common.within(wanted));
                 mesh::copy_box(t.host()?, (&t.shape, &a), to, (&wanted.size, &b), dtype.bytes());
                 got += common.elems();
+                covered.push(common);
             }
             Ok(())
         };
@@ -194,5 +231,5 @@ impl Checkpoint {
 }
 
 fn damaged(path: &Path, name: &str) -> Fault {
-    Fault::new(707, format!("`{}` is damaged: `{name}` is not as it was written", path.display()))
+    Fault::new(707, format!("`{}` is damaged: `{}` is not as it was written", shown(path), shown(name)))
 }

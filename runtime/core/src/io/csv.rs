@@ -1,7 +1,7 @@
 //! Tables of numbers as text (RFC 4180), gzip too.
 
 use super::files;
-use crate::fault::Fault;
+use crate::fault::{Fault, shown};
 use crate::tensor::Tensor;
 use crate::tensor_print::{Element, element};
 use std::path::Path;
@@ -16,7 +16,7 @@ pub fn read(path: &Path, delimiter: u8, skip: usize, dtype: DType) -> Result<Ten
         text = text.iter().position(|&b| b == b'\n').map_or(&[][..], |i| &text[i + 1..]);
         left_out += 1;
     }
-    parse(text, delimiter, left_out, dtype, &path.display().to_string())
+    parse(text, delimiter, left_out, dtype, &shown(path))
 }
 
 fn parse(text: &[u8], delimiter: u8, skip: usize, dtype: DType, name: &str) -> Result<Tensor, Fault> {

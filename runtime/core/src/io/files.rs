@@ -3,7 +3,7 @@
 use super::replace::{self, Durability, replace};
 use super::sandbox;
 use crate::dry_run;
-use crate::fault::{Fault, allowed_memory, human_bytes};
+use crate::fault::{Fault, allowed_memory, human_bytes, shown};
 use crate::pending_save;
 use crate::tensor::memory_limit;
 use crate::world;
@@ -18,15 +18,17 @@ fn fault(verb: &str, path: &Path, e: &std::io::Error) -> Fault {
         std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         std::io::ErrorKind::StorageFull => "the disk is full".to_owned(),
         std::io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
+        std::io::ErrorKind::NotADirectory => "a file is where a directory has to be".to_owned(),
+        std::io::ErrorKind::FileTooLarge => "a file may not become so large here (`ulimit -f`)".to_owned(),
         _ => e.to_string(),
     };
-    let mut f = Fault::new(706, format!("`{}` cannot be {verb}: {why}", path.display()));
+    let mut f = Fault::new(706, format!("`{}` cannot be {verb}: {why}", shown(path)));
     if e.kind() == std::io::ErrorKind::NotFound && path.is_relative() {
         if let Ok(dir) = std::env::current_dir() {
-            f = f.note(format!("relative paths start at {}", dir.display()));
+            f = f.note(format!("relative paths start at {}", shown(&dir)));
         }
         if let Some(near) = near_file(path) {
-            f = f.note(format!("did you mean `{}`?", near.display()));
+            f = f.note(format!("did you mean `{}`?", shown(&near)));
         }
     }
     f
@@ -87,7 +89,7 @@ pub fn read_all(path: &Path) -> Result<Vec<u8>, Fault> {
 
 /// What gzip data stands for, of at most `limit` bytes.
 fn unpacked(bytes: &[u8], limit: u64, path: &Path) -> Result<Vec<u8>, Fault> {
-    let damaged = |e| Fault::new(707, format!("`{}` is damaged gzip data: {e}", path.display()));
+    let damaged = |e| Fault::new(707, format!("`{}` is damaged gzip data: {e}", shown(path)));
     let mut reader = MultiGzDecoder::new(bytes);
     let mut out = vec![];
     if fill(&mut reader, limit, &mut out).map_err(damaged)? {
@@ -105,7 +107,7 @@ fn fill(reader: &mut impl Read, limit: u64, out: &mut Vec<u8>) -> std::io::Resul
 
 fn too_large(path: &Path, verb: &str, bytes: u64) -> Fault {
     let size = human_bytes(bytes);
-    Fault::new(710, format!("`{}` {verb} {size} ({bytes} bytes), which is more memory than can be had", path.display()))
+    Fault::new(710, format!("`{}` {verb} {size} ({bytes} bytes), which is more memory than can be had", shown(path)))
         .note(allowed_memory())
 }
 
@@ -114,7 +116,7 @@ pub fn read_text(path: &Path) -> Result<String, Fault> {
     let bytes = read_all(path)?;
     String::from_utf8(bytes).map_err(|e| {
         let at = e.utf8_error().valid_up_to();
-        Fault::new(707, format!("`{}` is not UTF-8 text: byte {at} is not part of a character", path.display()))
+        Fault::new(707, format!("`{}` is not UTF-8 text: byte {at} is not part of a character", shown(path)))
     })
 }
 

@@ -4,7 +4,7 @@
 //! lengths, sizes and offsets. What is refused is told with its place.
 
 use super::files;
-use crate::fault::Fault;
+use crate::fault::{Fault, shown};
 use crate::storage::Storage;
 use crate::tensor::{ALIGN, Buffer, Tensor, bytes_of};
 use std::collections::HashSet;
@@ -327,7 +327,7 @@ impl Value<'_> {
 
 /// Calls `use_it` with the file looked through. The file is memory-mapped meanwhile.
 pub fn with_file<T>(path: &Path, use_it: impl FnOnce(&[u8], File) -> Result<T, Fault>) -> Result<T, Fault> {
-    let bad = |why: String| Fault::new(707, format!("`{}` is not a readable GGUF file: {why}", path.display()));
+    let bad = |why: String| Fault::new(707, format!("`{}` is not a readable GGUF file: {why}", shown(path)));
     let (reader, len) = files::open(path)?;
     if len == 0 {
         return Err(bad("it is empty".into()));

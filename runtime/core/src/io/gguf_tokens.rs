@@ -2,7 +2,7 @@
 
 use super::gguf::{self, File, List, Value as Meta};
 use super::tokens;
-use crate::fault::Fault;
+use crate::fault::{Fault, shown};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -12,7 +12,7 @@ const USER_DEFINED: u64 = 4;
 
 /// The number of the tokeniser in a file.
 pub fn read(path: &Path) -> Result<usize, Fault> {
-    let what = format!("`{}` has no readable tokeniser", path.display());
+    let what = format!("`{}` has no readable tokeniser", shown(path));
     let found =
         gguf::with_file(path, |_, file| description(&file).map_err(|why| Fault::new(707, format!("{what}: {why}"))))?;
     tokens::register(&found.to_string(), &what)

@@ -2,7 +2,7 @@
 //! big-endian.
 
 use super::files;
-use crate::fault::Fault;
+use crate::fault::{Fault, shown};
 use crate::tensor::{Tensor, bytes_of};
 use std::path::Path;
 use tessera_base::DType;
@@ -10,7 +10,7 @@ use tessera_base::DType;
 /// Reads a tensor; gzip is unpacked.
 pub fn read(path: &Path) -> Result<Tensor, Fault> {
     parse(&files::read_all(path)?)
-        .map_err(|why| Fault::new(707, format!("`{}` is not a readable IDX file: {why}", path.display())))?
+        .map_err(|why| Fault::new(707, format!("`{}` is not a readable IDX file: {why}", shown(path))))?
 }
 
 /// The tensor in the bytes, or why there is none.

@@ -1,7 +1,7 @@
 //! NumPy's `.npy` (format 1.0 to 3.0; NEP 1).
 
 use super::files;
-use crate::fault::Fault;
+use crate::fault::{Fault, shown};
 use crate::tensor::{Tensor, bytes_of};
 use npyz::{Endianness, NpyFile, NpyHeader, Order, TypeChar, TypeStr};
 use std::io::Read;
@@ -11,7 +11,7 @@ use tessera_base::DType;
 /// Reads a tensor. Big-endian and column-major files are converted.
 pub fn read(path: &Path) -> Result<Tensor, Fault> {
     let (reader, len) = files::open(path)?;
-    read_from(reader, len, &path.display().to_string())
+    read_from(reader, len, &shown(path))
 }
 
 /// Reads a tensor from a stream of `len` bytes; `name` is for messages.

@@ -1,7 +1,7 @@
 //! NumPy's `.npz`: a zip archive of `.npy` files.
 
 use super::{files, npy};
-use crate::fault::Fault;
+use crate::fault::{Fault, shown};
 use crate::tensor::Tensor;
 use std::io::{Cursor, Write};
 use std::path::Path;
@@ -9,7 +9,7 @@ use zip::write::SimpleFileOptions;
 
 /// Reads every array, in the archive's order.
 pub fn read(path: &Path) -> Result<Vec<(String, Tensor)>, Fault> {
-    let bad = |why: String| Fault::new(707, format!("`{}` is not a readable .npz file: {why}", path.display()));
+    let bad = |why: String| Fault::new(707, format!("`{}` is not a readable .npz file: {why}", shown(path)));
     let (reader, _) = files::open(path)?;
     let mut archive = zip::ZipArchive::new(reader).map_err(|e| bad(e.to_string()))?;
     let mut out = vec![];
@@ -17,7 +17,7 @@ pub fn read(path: &Path) -> Result<Vec<(String, Tensor)>, Fault> {
         let entry = archive.by_index(i).map_err(|e| bad(e.to_string()))?;
         let Some(name) = entry.name().strip_suffix(".npy").map(str::to_owned) else { continue };
         let size = entry.size();
-        out.push((name.clone(), npy::read_from(entry, size, &format!("{}:{name}", path.display()))?));
+        out.push((name.clone(), npy::read_from(entry, size, &format!("{}:{name}", shown(path)))?));
     }
     Ok(out)
 }

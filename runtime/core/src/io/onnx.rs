@@ -6,7 +6,7 @@
 mod wire;
 
 use super::files;
-use crate::fault::Fault;
+use crate::fault::{Fault, shown};
 use crate::tensor::{Tensor as Data, bytes_of};
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -460,7 +460,7 @@ impl Tensor<'_> {
 
 /// Calls `use_it` with the file looked through. The file is memory-mapped meanwhile.
 pub fn with_file<T>(path: &Path, use_it: impl FnOnce(Model) -> Result<T, Fault>) -> Result<T, Fault> {
-    let bad = |why: String| Fault::new(707, format!("`{}` is not a readable ONNX file: {why}", path.display()));
+    let bad = |why: String| Fault::new(707, format!("`{}` is not a readable ONNX file: {why}", shown(path)));
     let (reader, len) = files::open(path)?;
     if len == 0 {
         return Err(bad("it is empty".into()));
@@ -473,7 +473,7 @@ pub fn with_file<T>(path: &Path, use_it: impl FnOnce(Model) -> Result<T, Fault>)
 
 /// Every constant by its key, in the file's order.
 pub fn read(path: &Path) -> Result<Vec<(String, Data)>, Fault> {
-    let bad = |why: String| Fault::new(707, format!("`{}` is not a readable ONNX file: {why}", path.display()));
+    let bad = |why: String| Fault::new(707, format!("`{}` is not a readable ONNX file: {why}", shown(path)));
     with_file(path, |model| {
         let mut all = vec![];
         model.graph.all_tensors(&mut all);

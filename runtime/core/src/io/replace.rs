@@ -118,6 +118,14 @@ pub fn is_stream(path: &Path) -> bool {
     matches!(destination(path), Ok(Destination::Stream(_) | Destination::Open(_)))
 }
 
+/// The file that a path leads to, behind all links; the path itself where it leads to none.
+pub fn behind_links(path: &Path) -> PathBuf {
+    match destination(path) {
+        Ok(Destination::Regular(path, _)) => path,
+        _ => path.to_owned(),
+    }
+}
+
 /// Removes every half-written file. For the interrupt handler, just before the process ends.
 pub fn remove_pending() {
     if let Ok(pending) = PENDING.lock() {

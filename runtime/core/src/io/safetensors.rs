@@ -2,7 +2,7 @@
 
 use super::files;
 use super::replace::{Durability, replace};
-use crate::fault::Fault;
+use crate::fault::{Fault, shown};
 use crate::tensor::{Buffer, Mapping, Tensor, bytes_of};
 use indexmap::IndexMap;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
@@ -20,6 +20,9 @@ const MAPPED_BYTES_MIN: u64 = 64 << 20;
 /// What the header may take, as the format's own reader limits it.
 const HEADER_BYTES_MAX: u64 = 100_000_000;
 
+/// Under what the header has the texts: no tensor can have that name.
+pub const TEXTS_NAME: &str = "__metadata__";
+
 /// The content of a file.
 #[derive(Default)]
 pub struct Content {
@@ -31,17 +34,23 @@ pub struct Content {
 
 /// Reads a file. Tensors of a large file are views of it until they are changed.
 pub fn read(path: &Path) -> Result<Content, Fault> {
+    // Before it is opened: nobody may ever write to a pipe.
+    if std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir()) {
+        let text = format!("`{}` is not a safetensors file: a pipe or a device has no length", shown(path));
+        return Err(Fault::new(707, text).note("its content can be written to a file first"));
+    }
     let (mut reader, len) = files::open(path)?;
-    let mut start = [0; 8];
-    let got = reader.by_ref().take(8).read(&mut start).map_err(|e| files::read_fault(path, &e))?;
-    if let Some(fault) = misfit(path, &start[..got], len) {
+    let mut start = vec![];
+    reader.by_ref().take(9).read_to_end(&mut start).map_err(|e| files::read_fault(path, &e))?;
+    if let Some(fault) = misfit(path, &start, len) {
         return Err(fault);
     }
     // SAFETY: the mapping is private, so what is written to it stays in this process. A file
     // that is cut off while it is mapped is the one hazard of every mapping.
     let map = unsafe { memmap2::MmapOptions::new().map_copy(reader.get_ref()) };
     let map = Arc::new(Mapping::new(map.map_err(|e| files::read_fault(path, &e))?));
-    let bad = |why: String| Fault::new(707, format!("`{}` is not a readable safetensors file: {why}", path.display()));
+    let bad =
+        |why: String| Fault::new(707, format!("`{}` is not a readable safetensors file: {}", shown(path), shown(why)));
     let explain = |e: safetensors::SafeTensorError| {
         bad(match promised_bytes(map.bytes()) {
             Some(promised) if promised != len => {
@@ -93,17 +102,23 @@ fn tensor(map: &Arc<Mapping>, dtype: DType, shape: &[u64], data: &[u8], len: u64
 
 /// Why a file that starts like this cannot be of the format, if it cannot.
 fn misfit(path: &Path, start: &[u8], len: u64) -> Option<Fault> {
-    let refuse = |why: String| Fault::new(707, format!("`{}` is not a safetensors file: {why}", path.display()));
-    let Ok(word) = <[u8; 8]>::try_from(start) else {
+    let refuse = |why: String| Fault::new(707, format!("`{}` is not a safetensors file: {why}", shown(path)));
+    let Some(word) = start.first_chunk() else {
         return Some(refuse(if len == 0 { "it is empty".into() } else { format!("it has {len} bytes") }));
     };
+    let header = u64::from_le_bytes(*word);
+    let fits = header <= HEADER_BYTES_MAX && header <= len.saturating_sub(8);
+    // The length of a header may look like the first bytes of anything; what follows it does not.
+    if fits && start.get(8) == Some(&b'{') {
+        return None;
+    }
     let looks = match start {
         [b'P', b'K', 3, 4, ..] => "a zip archive: a `.npz`, or a PyTorch file, which holds a pickle",
         [0x80, 2..=5, ..] => "a pickle",
         [b'G', b'G', b'U', b'F', ..] => "a GGUF file",
         [0x93, b'N', b'U', b'M', ..] => "a `.npy` file",
         [0x1f, 0x8b, ..] => "gzip data",
-        b"version " => "a Git LFS pointer, which stands for the file",
+        [b'v', b'e', b'r', b's', b'i', b'o', b'n', b' ', ..] => "a Git LFS pointer, which stands for the file",
         _ => "",
     };
     if !looks.is_empty() {
@@ -114,11 +129,8 @@ fn misfit(path: &Path, start: &[u8], len: u64) -> Option<Fault> {
             false => fault,
         });
     }
-    let header = u64::from_le_bytes(word);
-    if header > HEADER_BYTES_MAX || header > len - 8 {
-        return Some(refuse(format!("its first bytes promise a header of {header} bytes, the file has {len} in all")));
-    }
-    None
+    let promise = || format!("its first bytes promise a header of {header} bytes, the file has {len} in all");
+    (!fits).then(|| refuse(promise()))
 }
 
 /// Writes the content atomically; of several processes the first one does.
@@ -144,13 +156,13 @@ fn in_order(content: &Content) -> Vec<(&String, &Tensor)> {
 fn header(content: &Content) -> Result<String, Fault> {
     let mut header = serde_json::Map::new();
     if !content.texts.is_empty() {
-        header.insert("__metadata__".into(), json!(content.texts));
+        header.insert(TEXTS_NAME.into(), json!(content.texts));
     }
     let mut at = 0;
     for (name, t) in in_order(content) {
         let end = at + t.byte_len();
         let entry = json!({"dtype": name_in_file(t.dtype), "shape": t.shape, "data_offsets": [at, end]});
-        if name.as_str() == "__metadata__" || header.insert(name.clone(), entry).is_some() {
+        if name == TEXTS_NAME || header.insert(name.clone(), entry).is_some() {
             return Err(Fault::new(707, format!("a tensor cannot be called `{name}` in a safetensors file")));
         }
         at = end;
@@ -264,6 +276,27 @@ mod tests {
             let told = read(&path).err().map(|e| format!("{} {:?}", e.message, e.notes)).unwrap_or_default();
             assert!(told.contains(word), "{told}");
         }
+        Ok(())
+    }
+
+    #[test]
+    fn a_header_of_any_length_is_read() -> Result<(), Fault> {
+        let dir = tempfile::tempdir().map_err(|e| Fault::new(706, e.to_string()))?;
+        let path = dir.path().join("m.safetensors");
+        let put = |bytes: &[u8]| {
+            files::write_atomically(&path, |out| out.write_all(bytes).map_err(|e| files::write_fault(&path, &e)))
+        };
+        // 640, 896, 1152 and 1408 begin as pickles do.
+        for len in (64..1500u64).step_by(32) {
+            let header = r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#;
+            let header = format!("{header:<0$}", len as usize);
+            put(&[&len.to_le_bytes(), header.as_bytes(), &[7]].concat())?;
+            assert_eq!(read(&path)?.tensors["a"].bytes(), [7], "{len}");
+        }
+        // 640 in the first eight bytes too.
+        put(&[&640u64.to_le_bytes()[..], &[b'a'; 800]].concat())?;
+        let told = read(&path).err().map(|e| e.message).unwrap_or_default();
+        assert!(told.contains("a pickle"), "{told}");
         Ok(())
     }
 }

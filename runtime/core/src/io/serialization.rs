@@ -4,9 +4,9 @@
 //! are tensors of rank 0 (f64, i64, bool), lists of numbers tensors of rank 1, texts and lists of
 //! texts entries beside the tensors; so every bit comes back.
 
-use super::checkpoint::Checkpoint;
-use super::safetensors::Content;
-use crate::fault::Fault;
+use super::checkpoint::{Checkpoint, is_own_text};
+use super::safetensors::{Content, TEXTS_NAME};
+use crate::fault::{Fault, shown};
 use crate::host_value::{HostKey, HostValue};
 use crate::tensor::Tensor;
 use crate::value::{TypeId, TypeInfo, TypeTable};
@@ -85,20 +85,31 @@ fn leaves<'a>(types: &TypeTable, value: &'a mut HostValue, ty: TypeId, name: &st
     }
 }
 
-/// What a file holds of a value of a type. Two parts of one name (a dict key that looks like a path) are E0707.
+/// What a file holds of a value of a type. Two parts of one name (a dict key that looks like a path) are E0707, as is the
+/// name of something that the file holds anyway.
 pub fn content(types: &TypeTable, mut value: HostValue, ty: TypeId) -> Result<Content, Fault> {
     let mut parts = vec![];
     leaves(types, &mut value, ty, "", &mut parts);
     let mut content = Content::default();
+    let from_keys = "keys of dicts become parts of names, which are joined by points";
     for (name, leaf) in parts {
+        let taken = match leaf {
+            Leaf::Text(_) => is_own_text(&name),
+            _ => name == TEXTS_NAME,
+        };
+        if taken {
+            let text =
+                format!("a part of the value would be called `{name}` in the file, which keeps that name for itself");
+            return Err(Fault::new(707, text).note(from_keys).note("under another key it can be saved"));
+        }
         let twice = match leaf {
             Leaf::Tensor(t) => content.tensors.insert(name.clone(), t.clone()).is_some(),
             Leaf::Numbers(value, dtype) => content.tensors.insert(name.clone(), packed(value, dtype)?).is_some(),
             Leaf::Text(value) => content.texts.insert(name.clone(), text_of(value)).is_some(),
         };
         if twice {
-            return Err(Fault::new(707, format!("two parts of the value would be called `{name}` in the file"))
-                .note("keys of dicts become parts of names, which are joined by points"));
+            let text = format!("two parts of the value would be called `{}` in the file", shown(&name));
+            return Err(Fault::new(707, text).note(from_keys));
         }
     }
     Ok(content)
@@ -150,17 +161,28 @@ fn text_of(value: &HostValue) -> String {
 /// Reads a file into a value of the form of `like`. Names in the file begin with `prefix`, behind
 /// which the value's own begin; without `extra` everything under the prefix has to be used.
 ///
-/// Tensors lie as those of `like`, and only what this process has of them is read. Every difference is told in one E0715: what is missing with the nearest name, what has
-/// another shape or element type, what is in the file only.
+/// Tensors lie as those of `like`, and only what this process has of them is read. Every difference is told in one E0715:
+/// what is missing with the nearest name, what has another shape or element type, what is in the file only.
 pub fn load(
     types: &TypeTable,
-    mut like: HostValue,
+    like: HostValue,
     ty: TypeId,
     path: &Path,
     prefix: &str,
     extra: bool,
 ) -> Result<HostValue, Fault> {
-    let file = Checkpoint::open(path)?;
+    Checkpoint::read(path, |file| loaded(types, like.clone(), ty, file, path, prefix, extra))
+}
+
+fn loaded(
+    types: &TypeTable,
+    mut like: HostValue,
+    ty: TypeId,
+    file: Checkpoint,
+    path: &Path,
+    prefix: &str,
+    extra: bool,
+) -> Result<HostValue, Fault> {
     let mut parts = vec![];
     leaves(types, &mut like, ty, "", &mut parts);
     let mut found = Found { file, wanted: BTreeSet::new(), missing: vec![], differ: vec![] };
@@ -179,14 +201,14 @@ pub fn load(
         715,
         format!(
             "`{}` does not hold what is asked for: {} missing, {} otherwise, {} too many",
-            path.display(),
+            shown(path),
             found.missing.len(),
             found.differ.len(),
             unused.len()
         ),
     );
     let lines: Vec<String> = found.missing.into_iter().chain(found.differ).chain(unused.iter().cloned()).collect();
-    fault.notes.extend(lines.iter().take(LISTED_MAX).cloned());
+    fault.notes.extend(lines.iter().take(LISTED_MAX).map(shown));
     if lines.len() > LISTED_MAX {
         fault.notes.push(format!("and {} more", lines.len() - LISTED_MAX));
     }

@@ -3,7 +3,7 @@
 //! A program holds a tokeniser by its number; the process keeps what was read, each content once.
 
 use super::files;
-use crate::fault::Fault;
+use crate::fault::{Fault, shown};
 use serde_json::{Map, Value, json};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -49,7 +49,7 @@ pub fn read(path: &Path, lowercase: bool) -> Result<usize, Fault> {
         return super::gguf_tokens::read(path);
     }
     let text = files::read_text(path)?;
-    let what = format!("`{}` is not a readable tokeniser", path.display());
+    let what = format!("`{}` is not a readable tokeniser", shown(path));
     if text.trim_start().starts_with('{') {
         return register(&text, &what);
     }

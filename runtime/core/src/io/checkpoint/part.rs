@@ -2,18 +2,20 @@
 //! file of the checkpoint, and their names say what they hold: `0-of-4-` and a hash.
 
 use super::sums;
-use crate::fault::Fault;
+use crate::fault::{Fault, shown};
 use crate::io::safetensors::{self, Content};
 use crate::io::{files, replace};
+use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 const SUFFIX: &str = ".safetensors";
 /// Of the name's hash.
 const DIGITS: usize = 32;
 
-/// The folder of the parts of a checkpoint.
+/// The folder of the parts of a checkpoint: beside the file itself, by whatever links it is named.
 pub fn folder(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
+    let mut name = replace::behind_links(path).into_os_string();
     name.push(".parts");
     name.into()
 }
@@ -32,11 +34,34 @@ fn hash_in(name: &str) -> Option<&str> {
     (number(rank) && of == Some("of") && number(size) && hex).then_some(hash)
 }
 
-/// Makes the folder of parts, where there is none.
+/// Makes the folder of parts, where there is none. The one around it has to be there, as for any file.
 pub fn prepare(path: &Path) -> Result<(), Fault> {
     let folder = folder(path);
-    let made = std::fs::create_dir_all(&folder);
+    let made = match std::fs::create_dir(&folder) {
+        // Another process was faster, or there was a checkpoint before.
+        Err(_) if folder.is_dir() => Ok(()),
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(ErrorKind::NotADirectory.into()),
+        made => made,
+    };
     made.and_then(|()| replace::try_new(&folder)).map_err(|e| files::write_fault(&folder, &e))
+}
+
+/// Says that the parts of a checkpoint are being written, as long as the file is open. Without it, who writes the same one
+/// removes them before they are named.
+///
+/// # Errors
+/// E0706 where another program says so.
+pub fn claim(path: &Path) -> Result<Option<File>, Fault> {
+    let folder = folder(path);
+    // One that may be written and not read cannot be opened, and some file systems know no locks.
+    let Ok(file) = File::open(&folder) else { return Ok(None) };
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            Err(Fault::new(706, format!("`{}` cannot be written: another program is saving it", shown(path)))
+                .note("programs that run at the same time need names of their own for what they save"))
+        }
+        _ => Ok(Some(file)),
+    }
 }
 
 /// Writes what a process has of a checkpoint; the hash for its name.
@@ -48,11 +73,11 @@ pub fn write(path: &Path, rank: usize, size: usize, mut content: Content) -> Res
 
 /// Reads a file of parts. Its name has to be that of its content.
 pub fn read(path: &Path, name: &str) -> Result<Content, Fault> {
-    let bad = |why: String| Fault::new(707, why).note(format!("`{}` cannot be used without it", path.display()));
-    let Some(hash) = hash_in(name) else { return Err(bad(format!("`{name}` is no part of a checkpoint"))) };
+    let bad = |why: String| Fault::new(707, why).note(format!("`{}` cannot be used without it", shown(path)));
+    let Some(hash) = hash_in(name) else { return Err(bad(format!("`{}` is no part of a checkpoint", shown(name)))) };
     let file = folder(path).join(name);
     if !file.exists() {
-        let text = format!("`{}`, a part of the checkpoint, is not there", file.display());
+        let text = format!("`{}`, a part of the checkpoint, is not there", shown(&file));
         return Err(bad(text).note(
             "a checkpoint of several processes is a file and the folder of its parts: all of them have to be moved",
         ));
@@ -62,7 +87,7 @@ pub fn read(path: &Path, name: &str) -> Result<Content, Fault> {
         Some(found) if found == hash => Ok(content),
         _ => Err(bad(format!(
             "`{}` does not hold what its name says: it was changed, or is of another run",
-            file.display()
+            shown(&file)
         ))),
     }
 }

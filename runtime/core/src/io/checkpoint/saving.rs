@@ -17,6 +17,7 @@ use crate::pending_save::{self, Commit, Saving};
 use crate::tensor::bytes_of;
 use crate::world::step::What;
 use crate::world::{self, World};
+use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, OnceLock, PoisonError};
 
@@ -42,18 +43,21 @@ pub fn save(path: &Path, content: Content, span: u32) -> Result<(), Fault> {
     let saving = match world::world() {
         Some(w) if parted => {
             let ready = if w.rank() == 0 { ready() } else { Ok(()) };
-            in_parts(w, path, content, ready.and_then(|()| part::prepare(path)), span)?
+            let ready = ready.and_then(|()| part::prepare(path));
+            // The first process has it for all.
+            let claim = if w.rank() == 0 { ready.and_then(|()| part::claim(path)) } else { ready.map(|()| None) };
+            in_parts(w, path, content, claim, span)?
         }
         Some(w) => {
             // Every process has all of it.
             let name = path.to_string_lossy();
             w.once(&name, ready)?;
             let first = (w.rank() == 0).then_some(content);
-            alone(path, first, span)?
+            alone(path, first, span)
         }
         None => {
             ready()?;
-            alone(path, Some(content), span)?
+            alone(path, Some(content), span)
         }
     };
     pending_save::begin(saving);
@@ -67,21 +71,26 @@ fn gathered(mut content: Content) -> Result<Content, Fault> {
 }
 
 /// Writes one file, with all that this process has.
-fn alone(path: &Path, content: Option<Content>, span: u32) -> Result<Saving, Fault> {
+fn alone(path: &Path, content: Option<Content>, span: u32) -> Saving {
     let path = path.to_owned();
     let write = move || match content {
-        Some(content) => whole_file(&path, content, &[]),
+        Some(content) => {
+            whole_file(&path, content)?;
+            // Parts that another program is writing are no leftovers.
+            if part::claim(&path).is_ok() {
+                part::clear(&path, &[]);
+            }
+            Ok(())
+        }
         None => Ok(()),
     };
-    Ok(Saving { span, job: pending_save::start(write)?, commit: Arc::default() })
+    Saving { span, job: pending_save::start(write), commit: Arc::default() }
 }
 
-/// Puts the file of a checkpoint in its place; parts that it does not name go.
-fn whole_file(path: &Path, mut content: Content, named: &[String]) -> Result<(), Fault> {
+/// Puts the file of a checkpoint in its place.
+fn whole_file(path: &Path, mut content: Content) -> Result<(), Fault> {
     sums::add(&mut content)?;
-    safetensors::write_here(path, &content)?;
-    part::clear(path, named);
-    Ok(())
+    safetensors::write_here(path, &content)
 }
 
 /// Writes what this process has of a checkpoint of several, and prepares the rest.
@@ -89,15 +98,15 @@ fn in_parts(
     w: &'static World,
     path: &Path,
     mut content: Content,
-    ready: Result<(), Fault>,
+    claim: Result<Option<File>, Fault>,
     span: u32,
 ) -> Result<Saving, Fault> {
     let parted: Vec<_> = content.tensors.iter().filter(|(_, t)| t.parts.is_some()).collect();
     let manifest = Manifest::share_out(parted.iter().copied(), w.size(), |d, count| w.owner(d, count));
     let text = serde_json::to_string(&manifest).map_err(|e| Fault::new(706, e.to_string()))?;
     let what = world::hash(&[path.to_string_lossy().as_bytes(), text.as_bytes()]);
-    let told = w.agree(What::Write, what, ready.is_err(), 0);
-    ready.and(told.map(|_| ()))?;
+    let told = w.agree(What::Write, what, claim.is_err(), 0);
+    let claim = claim.and_then(|claim| told.map(|_| claim))?;
     let mut mine = Content::default();
     for (name, t) in parted {
         let blocks = manifest.tensors.get(name).map_or(&[][..], |t| &t.blocks);
@@ -116,7 +125,7 @@ fn in_parts(
             let hash = part::write(&path, rank, size, mine)?;
             let _ = written.set(hash.into_bytes());
             Ok(())
-        })?
+        })
     };
     let first = (w.rank() == 0).then_some(content);
     let (path, slot) = (path.to_owned(), commit.clone());
@@ -124,7 +133,11 @@ fn in_parts(
         written,
         std::boxed::Box::new(move |hashes| {
             if let Some(content) = first {
-                let job = pending_save::start(move || together(&path, content, manifest, &hashes));
+                let job = pending_save::start(move || {
+                    let outcome = together(&path, content, manifest, &hashes);
+                    drop(claim);
+                    outcome
+                });
                 *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(job);
             }
         }),
@@ -132,11 +145,13 @@ fn in_parts(
     Ok(Saving { span, job, commit })
 }
 
-/// All parts are on the disk: the file of the checkpoint names them and takes its place.
+/// All parts are on the disk: the file of the checkpoint names them and takes its place, and what it does not name goes.
 fn together(path: &Path, mut content: Content, mut manifest: Manifest, hashes: &[Vec<u8>]) -> Result<(), Fault> {
     let name = |(rank, hash): (usize, &Vec<u8>)| part::name(rank, hashes.len(), &String::from_utf8_lossy(hash));
     manifest.files = hashes.iter().enumerate().map(name).collect();
     let text = serde_json::to_string(&manifest).map_err(|e| Fault::new(706, e.to_string()))?;
     content.texts.insert(manifest::KEY.into(), text);
-    whole_file(path, content, &manifest.files)
+    whole_file(path, content)?;
+    part::clear(path, &manifest.files);
+    Ok(())
 }
