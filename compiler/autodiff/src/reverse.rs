@@ -1,6 +1,7 @@
 //! The walk from the outputs back.
 
 mod products;
+mod rows;
 mod scan;
 
 use crate::batch::as_graph;
@@ -136,6 +137,9 @@ impl<'g> Reverse<'g> {
                 true => self.part(&part),
                 false => Ok(()),
             };
+        }
+        if rows::pull(self, id)? {
+            return Ok(());
         }
         if let Some(cotangents) = self.several.remove(&id) {
             return scan::pull(self, id, cotangents);
