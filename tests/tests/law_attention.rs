@@ -54,8 +54,9 @@ fn operator(seed: u64, sizes: &Sizes, dtype: DType, causal: bool, mask: Mask) ->
     finish(b, out, format!("attention_{dtype}_{s}_{t}_{d}_{e}"))
 }
 
-/// `softmax(q @ k.T * s + bias) @ v`, with what programs put around it.
-fn written_out(seed: u64, sizes: &Sizes, dtype: DType) -> Case {
+/// `softmax(q @ k.T * s + bias) @ v`, with what programs put around it. `apart`: with something between its products that is
+/// not computed row by row, though it changes nothing.
+fn written_out(seed: u64, sizes: &Sizes, dtype: DType, apart: bool) -> Case {
     let mut b = Builder::plain(seed);
     let [s, t, d, e] = sizes.stde;
     let shape = |n: u64, m: u64| [sizes.batch, &[sizes.heads[0], n, m]].concat();
@@ -74,7 +75,11 @@ fn written_out(seed: u64, sizes: &Sizes, dtype: DType) -> Case {
     if b.random.once_in(3) {
         x = call(&mut b, "tanh", &[Arg::Tensor(x)]);
     }
-    let p = call(&mut b, "softmax", &[Arg::Tensor(x)]);
+    let mut p = call(&mut b, "softmax", &[Arg::Tensor(x)]);
+    if apart {
+        let turned = call(&mut b, "flip", &[Arg::Tensor(p), Arg::Ints(vec![-2])]);
+        p = call(&mut b, "flip", &[Arg::Tensor(turned), Arg::Ints(vec![-2])]);
+    }
     let mut y = call(&mut b, "matmul", &[Arg::Tensor(p), Arg::Tensor(v)]);
     if b.random.once_in(3) {
         y = call(&mut b, "relu", &[Arg::Tensor(y)]);
@@ -142,7 +147,7 @@ fn written_out_with_softmax() {
         for dtype in [DType::F32, DType::F32, DType::F32, DType::Bf16, DType::F16, DType::Tf32, DType::F64] {
             if stde[1] > 0 && (dtype == DType::F32 || stde[1] < 1000) {
                 let sizes = Sizes { batch: &[], heads: [2, 2], stde };
-                cases.push(written_out(cases.len() as u64, &sizes, dtype));
+                cases.push(written_out(cases.len() as u64, &sizes, dtype, false));
             }
         }
     }
@@ -177,33 +182,61 @@ fn derivatives_by_blocks() {
             cases.push(Case { graph, inputs });
         }
     }
+    for (seed, stde) in
+        [[2048, 1030, 3, 2], [2100, 1300, 2, 3], [2560, 1100, 4, 4], [2050, 1040, 5, 1]].iter().enumerate()
+    {
+        for dtype in [DType::F32, DType::Bf16] {
+            let sizes = Sizes { batch: &[], heads: [2, 2], stde: *stde };
+            let Case { graph, inputs } = written_out(seed as u64, &sizes, dtype, false);
+            let graph = differentiated(graph);
+            assert!(!graph.bodies.is_empty(), "what is written out goes over blocks of rows");
+            cases.push(Case { graph, inputs });
+        }
+    }
     hold("derivatives of attention", cases);
 }
 
-/// By blocks as step by step, within rounding.
+/// The bytes of inputs that are ordinary numbers.
+fn ordinary(case: &mut Case) {
+    let mut random = Random::new(7);
+    for (input, bytes) in case.graph.inputs.iter().zip(&mut case.inputs) {
+        *bytes = random.elements(input.ty.dtype, elems(&input.ty.shape), Fill::Ordinary);
+    }
+}
+
+/// The derivative of one graph as that of the other, within rounding.
+fn alike(one: &Case, other: Graph, what: &str) {
+    let numbers = |graph: Graph| -> Vec<Vec<f64>> {
+        let bits = interpreted(&graph, &one.inputs).unwrap_or_else(|e| panic!("{e}"));
+        let of = |b: &[u8; 4]| f64::from(f32::from_le_bytes(*b));
+        bits.iter().map(|bytes| bytes.as_chunks::<4>().0.iter().map(of).collect()).collect()
+    };
+    let (a, b) = (numbers(differentiated(one.graph.clone())), numbers(differentiated(other)));
+    assert!(a.len() >= 3 && a.len() == b.len(), "{what}: {} and {}", a.len(), b.len());
+    for (a, b) in a.iter().zip(&b) {
+        let largest = b.iter().fold(0.0f64, |m, x| m.max(x.abs()));
+        let far = a.iter().zip(b).fold(0.0f64, |m, (x, y)| m.max((x - y).abs()));
+        assert!(largest.is_finite() && far <= 1e-4 * largest && a.len() == b.len(), "{what}: {far} of {largest}");
+    }
+}
+
 #[test]
 fn blocks_give_the_derivative() {
     for (stde, causal) in [([2048, 1030, 3, 2], false), ([2100, 1100, 2, 3], true), ([2560, 1024, 4, 4], true)] {
         let sizes = Sizes { batch: &[], heads: [2, 1], stde };
         let mut case = operator(1, &sizes, DType::F32, causal, Mask::None);
-        let mut random = Random::new(7);
-        for (input, bytes) in case.graph.inputs.iter().zip(&mut case.inputs) {
-            *bytes = random.elements(input.ty.dtype, elems(&input.ty.shape), Fill::Ordinary);
-        }
-        let numbers = |graph: Graph| -> Vec<Vec<f64>> {
-            let bits = interpreted(&differentiated(graph), &case.inputs).unwrap_or_else(|e| panic!("{e}"));
-            let of = |b: &[u8; 4]| f64::from(f32::from_le_bytes(*b));
-            bits.iter().map(|bytes| bytes.as_chunks::<4>().0.iter().map(of).collect()).collect()
-        };
-        // Without the derivative that the operator gives itself.
+        ordinary(&mut case);
+        // Without the derivative that the operator gives itself it is one that is written out.
         let plain = Graph { derivatives: Derivatives::default(), ..case.graph.clone() };
-        let (blocks, steps) = (numbers(case.graph.clone()), numbers(plain));
-        assert_eq!((blocks.len(), steps.len()), (3, 3));
-        for (a, b) in blocks.iter().zip(&steps) {
-            let largest = b.iter().fold(0.0f64, |m, x| m.max(x.abs()));
-            let far = a.iter().zip(b).fold(0.0f64, |m, (x, y)| m.max((x - y).abs()));
-            assert!(largest.is_finite() && far <= 1e-4 * largest && a.len() == b.len(), "{stde:?}: {far} of {largest}");
-        }
+        alike(&case, plain, &format!("{stde:?}"));
+    }
+    for seed in 0..6 {
+        let sizes = Sizes { batch: &[], heads: [1, 1], stde: [2048 + 40 * seed, 1030, 3, 2] };
+        let mut case = written_out(seed, &sizes, DType::F32, false);
+        ordinary(&mut case);
+        let apart = written_out(seed, &sizes, DType::F32, true).graph;
+        assert!(differentiated(apart.clone()).bodies.is_empty(), "nothing is computed row by row here");
+        alike(&case, apart, &format!("written out, {seed}"));
     }
 }
 
@@ -244,7 +277,7 @@ fn bf16_in_pairs_and_in_units() {
     for (order, stde) in orders_of_bf16_here().into_iter().flat_map(|o| even.into_iter().map(move |s| (o, s))) {
         let seed = cases.len() as u64;
         let sizes = Sizes { batch: &[], heads: [2, 2], stde };
-        for mut case in [written_out(seed, &sizes, DType::Bf16), causal(seed + 1, stde, DType::Bf16)] {
+        for mut case in [written_out(seed, &sizes, DType::Bf16, false), causal(seed + 1, stde, DType::Bf16)] {
             case.graph = tessera_graph::product_order::run(case.graph, order);
             case.graph.name += order.name();
             cases.push(case);
