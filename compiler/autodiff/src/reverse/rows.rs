@@ -7,6 +7,7 @@
 //! itself.
 
 use super::{Blocked, Reverse};
+use crate::batch::batched;
 use crate::copies::{copy_into, input};
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_base::DType;
@@ -15,14 +16,19 @@ use tessera_ir::links::Link;
 use tessera_ir::prim::{Site, row};
 use tessera_ir::writer::Writer;
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Prim, Scalar, Steps};
+use tessera_ops::prim::{Prim, Reduction, Scalar, Steps};
 use tessera_ops::surface::{Build, Id, expand};
 
-/// Rows of a block: enough for products at full speed.
-const BLOCK: u64 = 256;
+/// Parts that all rows are cut into, one after the other. Each turn takes a block of every part, so that devices which have
+/// parts of the rows exchange nothing before the sums of all parts are added.
+const PARTS: u64 = 4;
+/// Rows of a block.
+const BLOCK: u64 = 64;
+/// Rows of a turn: enough for products at full speed.
+const TURN: u64 = PARTS * BLOCK;
 /// Rows and columns from which on blocks are worth it.
-const ROWS_MIN: u64 = 8 * BLOCK;
-const COLUMNS_MIN: u64 = 4 * BLOCK;
+const ROWS_MIN: u64 = 2048;
+const COLUMNS_MIN: u64 = 1024;
 /// How many times longer the rows are than what products make of them and they are made of: in a layer of a network they are
 /// not, and computing it once more costs more than it saves.
 const LONGER: u64 = 4;
@@ -257,11 +263,27 @@ fn writer<'g>(graph: &'g mut Graph, like: &Node) -> Writer<'g> {
     Writer { graph, span: like.origin.span, policy: like.policy, again: None, kernel: None }
 }
 
-/// Whole blocks in a loop, then the rows that are left over.
+/// A turn of the loop: a block of every part.
+fn turn(r: &Reverse, rows: &Rows) -> Result<Block, Blocked> {
+    let one = block(r, rows, BLOCK)?;
+    let mut graph = Graph { name: "body".into(), ..Graph::default() };
+    let shared = one.graph.inputs.len() - rows.constants.len();
+    let mut inputs = vec![];
+    for (i, given) in one.graph.inputs.iter().enumerate() {
+        let each = i < shared;
+        let ty = if each { given.ty.stacked(PARTS) } else { given.ty.unsharded() };
+        inputs.push((input(&mut graph, &given.name, ty), each));
+    }
+    let span = r.g.node(rows.out).origin.span;
+    graph.outputs = batched(&mut graph, &one.graph, &inputs, PARTS, span);
+    Ok(Block { graph, ..one })
+}
+
+/// Blocks of all parts in a loop, then the rows that are left over.
 fn over_blocks(r: &mut Reverse, rows: &Rows, cotangent: NodeId) -> Result<(), Blocked> {
-    let (trips, rest) = (rows.count / BLOCK, rows.count % BLOCK);
-    let whole = block(r, rows, BLOCK)?;
-    let (carry, made) = (whole.constants.len(), whole.graph.outputs.len());
+    let (trips, rest) = (rows.count / TURN, rows.count % TURN);
+    let turn = turn(r, rows)?;
+    let (carry, made) = (turn.constants.len(), turn.graph.outputs.len());
     let out_dim = r.g.ty(cotangent).shape.len() - 2;
     let by_rows: Vec<(NodeId, usize)> =
         rows.sequences.iter().map(|(id, dim)| (*id, *dim)).chain([(cotangent, out_dim)]).collect();
@@ -269,27 +291,28 @@ fn over_blocks(r: &mut Reverse, rows: &Rows, cotangent: NodeId) -> Result<(), Bl
     let mut w = r.writer(rows.out);
     let zeros = |w: &mut Writer, id: &NodeId| {
         let (shape, dtype) = (w.shape(Id(id.0)), w.dtype(Id(id.0)).compute());
-        NodeId(expand::full(w, &shape, dtype, Scalar::F(0.0)).0)
+        NodeId(expand::full(w, &[&[PARTS], &shape[..]].concat(), dtype, Scalar::F(0.0)).0)
     };
-    let mut operands: Vec<NodeId> = whole.constants.iter().map(|c| zeros(&mut w, c)).collect();
-    let number = expand::iota(&mut w, &[trips], 0);
-    let size = expand::full(&mut w, &[trips], DType::I64, Scalar::I(BLOCK as i64));
-    operands.push(NodeId(expand::map(&mut w, MapOp::mul, &[number, size]).0));
+    let mut operands: Vec<NodeId> = turn.constants.iter().map(|c| zeros(&mut w, c)).collect();
+    operands.push(starts(&mut w, trips));
     operands.extend(by_rows.iter().map(|&(id, dim)| in_blocks(&mut w, id, dim, trips)));
     operands.extend(&constants);
-    let ty = |i: usize, o: &NodeId| match whole.graph.ty(*o) {
+    let ty = |i: usize, o: &NodeId| match turn.graph.ty(*o) {
         ty if i < carry => ty.unsharded(),
         ty => ty.stacked(trips),
     };
-    let results: Vec<NodeType> = whole.graph.outputs.iter().enumerate().map(|(i, o)| ty(i, o)).collect();
+    let results: Vec<NodeType> = turn.graph.outputs.iter().enumerate().map(|(i, o)| ty(i, o)).collect();
     let Some(first) = results.first().cloned() else { return Ok(()) };
-    w.graph.bodies.push(whole.graph);
+    w.graph.bodies.push(turn.graph);
     let body = w.graph.bodies.len() as u32 - 1;
     let prim = Prim::Scan { body, carry, sequences: by_rows.len() + 1, trips, reversed: false };
     let looped = w.node(prim, operands, first, results);
     let mut found: Vec<NodeId> = (0..made).filter_map(|i| w.get(looped, i)).collect();
     assert!(found.len() == made, "a loop over blocks gives each of its results");
-    for (slot, &(_, dim)) in found[carry..].iter_mut().zip(&whole.sequences) {
+    for sum in &mut found[..carry] {
+        *sum = NodeId(expand::reduce(&mut w, Id(sum.0), Reduction::Sum, &[0], false).0);
+    }
+    for (slot, &(_, dim)) in found[carry..].iter_mut().zip(&turn.sequences) {
         *slot = out_of_blocks(&mut w, *slot, dim);
     }
     if rest > 0 {
@@ -298,13 +321,25 @@ fn over_blocks(r: &mut Reverse, rows: &Rows, cotangent: NodeId) -> Result<(), Bl
         for (i, now) in last.into_iter().enumerate() {
             found[i] = match i.checked_sub(carry) {
                 None => now,
-                Some(k) => NodeId(expand::concat(&mut w, &[Id(found[i].0), Id(now.0)], whole.sequences[k].1).0),
+                Some(k) => NodeId(expand::concat(&mut w, &[Id(found[i].0), Id(now.0)], turn.sequences[k].1).0),
             };
         }
     }
-    let to = whole.constants.iter().chain(whole.sequences.iter().map(|s| &s.0));
+    let to = turn.constants.iter().chain(turn.sequences.iter().map(|s| &s.0));
     to.zip(found).for_each(|(to, c)| r.add(*to, c));
     Ok(())
+}
+
+/// The number of the first row of each block, `[turns, parts]`.
+fn starts(w: &mut Writer, trips: u64) -> NodeId {
+    let shape = [trips, PARTS];
+    let times = |w: &mut Writer, axis: usize, by: u64| {
+        let number = expand::iota(w, &shape, axis);
+        let size = expand::full(w, &shape, DType::I64, Scalar::I(by as i64));
+        expand::map(w, MapOp::mul, &[number, size])
+    };
+    let (turn, part) = (times(w, 0, BLOCK), times(w, 1, trips * BLOCK));
+    NodeId(expand::map(w, MapOp::add, &[turn, part]).0)
 }
 
 /// The rows behind the last whole block.
@@ -329,20 +364,21 @@ fn left_over(
     Ok(block.graph.outputs.iter().map(|o| copied[o]).collect())
 }
 
-/// The rows of the whole blocks, `[n, …, 256, …]`.
+/// The rows of the turns, `[turns, parts, …, 64, …]`.
 fn in_blocks(w: &mut Writer, id: NodeId, dim: usize, trips: u64) -> NodeId {
-    let x = expand::slice(w, Id(id.0), dim, 0, trips * BLOCK);
+    let x = expand::slice(w, Id(id.0), dim, 0, trips * TURN);
     let shape = w.shape(x);
-    let cut = expand::reshape(w, x, &[&shape[..dim], &[trips, BLOCK], &shape[dim + 1..]].concat());
-    let perm: Vec<usize> = [dim].into_iter().chain(0..dim).chain(dim + 1..=shape.len()).collect();
+    let cut = expand::reshape(w, x, &[&shape[..dim], &[PARTS, trips, BLOCK], &shape[dim + 1..]].concat());
+    let perm: Vec<usize> = [dim + 1, dim].into_iter().chain(0..dim).chain(dim + 2..shape.len() + 2).collect();
     NodeId(expand::transpose(w, cut, &perm).0)
 }
 
 /// The other way.
 fn out_of_blocks(w: &mut Writer, id: NodeId, dim: usize) -> NodeId {
     let shape = w.shape(Id(id.0));
-    let perm: Vec<usize> = (1..=dim).chain([0]).chain(dim + 1..shape.len()).collect();
+    let perm: Vec<usize> = (2..dim + 2).chain([1, 0]).chain(dim + 2..shape.len()).collect();
     let turned = expand::transpose(w, Id(id.0), &perm);
-    let whole = [&shape[1..=dim], &[shape[0] * shape[dim + 1]], &shape[dim + 2..]].concat();
+    let rows = shape[0] * shape[1] * shape[dim + 2];
+    let whole = [&shape[2..dim + 2], &[rows], &shape[dim + 3..]].concat();
     NodeId(expand::reshape(w, turned, &whole).0)
 }
