@@ -4,17 +4,20 @@
 //!
 //! A block gives the cotangent of its queries, and adds to those of keys and values. Blocks that see the same keys are one
 //! loop. Causal rows are cut into a few such loops, each over the keys that its last row sees: keys behind a row have weight 0
-//! there.
+//! there. A turn of a loop takes a block of each of [`PARTS`] parts of the rows, which follow each other: where devices have
+//! parts of the rows they exchange nothing before the sums of all parts are added.
 
 use super::super::expand;
 use super::super::triangle::relation;
 use super::super::{Build, Id, Loop};
 use crate::map::MapOp;
-use crate::prim::{Reduction, Scalar};
+use crate::prim::{Prim, Reduction, Scalar};
 use tessera_base::DType;
 
-/// Queries of a block: enough for products at full speed.
+/// Queries of a turn: enough for products at full speed.
 const ROWS: u64 = 256;
+/// Parts of the rows of a loop.
+const PARTS: u64 = 4;
 /// Queries and keys below which all of them are one block.
 const ROWS_MIN: u64 = 8 * ROWS;
 const KEYS_MIN: u64 = 4 * ROWS;
@@ -71,10 +74,11 @@ pub fn pull(b: &mut dyn Build, w: &Whole) -> Option<[Id; 3]> {
             causal: w.causal,
         };
         let before = sums.map(|x| near(b, x));
-        let [q, after @ ..] = match part.blocks {
-            1 => block(b, &some, before, Start::At(part.first)),
-            _ => turns(b, &some, before, &part)?,
+        let [q, more @ ..] = match part.blocks {
+            1 => block(b, &some, Start::At(part.first)),
+            _ => turns(b, &some, &part)?,
         };
+        let after = [0, 1].map(|i| expand::map(b, MapOp::add, &[before[i], more[i]]));
         queries.push(q);
         sums = [0, 1].map(|i| {
             let rest = expand::slice(b, sums[i], rank - 2, seen, keys - seen);
@@ -112,16 +116,12 @@ fn part_of_mask(b: &mut dyn Build, mask: Id, (from, to): (u64, u64), seen: u64) 
     x
 }
 
-/// A loop over the blocks of a part, whose rows are those of `w`.
-fn turns(b: &mut dyn Build, w: &Whole, sums: [Id; 2], part: &Part) -> Option<[Id; 3]> {
-    let first = expand::full(b, &[part.blocks], DType::I64, Scalar::I(part.first as i64));
-    let number = expand::iota(b, &[part.blocks], 0);
-    let size = expand::full(b, &[part.blocks], DType::I64, Scalar::I(part.rows as i64));
-    let ahead = expand::map(b, MapOp::mul, &[number, size]);
-    let starts = expand::map(b, MapOp::add, &[first, ahead]);
+/// A loop over the blocks of a part, whose rows are those of `w`: the cotangents of its queries, and what it adds to those of
+/// keys and values.
+fn turns(b: &mut dyn Build, w: &Whole, part: &Part) -> Option<[Id; 3]> {
     // A mask of one row is the same in every turn.
     let by_rows = w.mask.filter(|m| b.shape(*m).iter().rev().nth(1).is_some_and(|rows| *rows > 1));
-    let mut sequences = vec![starts];
+    let mut sequences = vec![starts(b, part)];
     for x in [w.q, w.c].into_iter().chain(w.rows).chain(by_rows) {
         sequences.push(in_blocks(b, x, part));
     }
@@ -141,41 +141,71 @@ fn turns(b: &mut dyn Build, w: &Whole, sums: [Id; 2], part: &Part) -> Option<[Id
             mask: mask.copied().filter(|_| has_mask),
             causal,
         };
-        let [q, k, v] = block(b, &some, sums, Start::Given(rest[0]));
+        let [q, more @ ..] = block(b, &some, Start::Given(rest[0]));
+        let [k, v] = [0, 1].map(|i| expand::map(b, MapOp::add, &[sums[i], more[i]]));
         vec![k, v, q]
     };
-    let looped = Loop { trips: part.blocks, carry: &sums, sequences: &sequences, constants: &constants };
+    let none = [w.k, w.v].map(|x| {
+        let (shape, dtype) = (b.shape(x), b.dtype(x));
+        let lead = shape.len() - 2;
+        expand::full(b, &[&shape[..lead], &[PARTS], &shape[lead..]].concat(), dtype, Scalar::F(0.0))
+    });
+    let looped = Loop { trips: part.blocks, carry: &none, sequences: &sequences, constants: &constants };
     let [k, v, q] = b.scan(looped, &mut body)?[..] else { return None };
+    let [k, v] = [k, v].map(|x| {
+        let parts = b.shape(x).len() - 3;
+        expand::reduce(b, x, Reduction::Sum, &[parts], false)
+    });
     Some([out_of_blocks(b, q), k, v])
 }
 
-/// Rows `[…, n·r, e]` as `[n, …, r, e]`.
+/// The number of the first row of each block, `[turns, parts]`.
+fn starts(b: &mut dyn Build, part: &Part) -> Id {
+    let shape = [part.blocks, PARTS];
+    let rows = part.rows / PARTS;
+    let times = |b: &mut dyn Build, axis: usize, by: u64| {
+        let number = expand::iota(b, &shape, axis);
+        let size = expand::full(b, &shape, DType::I64, Scalar::I(by as i64));
+        expand::map(b, MapOp::mul, &[number, size])
+    };
+    let (turn, block) = (times(b, 0, rows), times(b, 1, rows * part.blocks));
+    let first = expand::full(b, &shape, DType::I64, Scalar::I(part.first as i64));
+    let ahead = expand::map(b, MapOp::add, &[turn, block]);
+    expand::map(b, MapOp::add, &[first, ahead])
+}
+
+/// Rows `[…, p·n·r, e]` as `[n, …, p·r, e]`.
 fn in_blocks(b: &mut dyn Build, x: Id, part: &Part) -> Id {
     let shape = b.shape(x);
     let (lead, last) = (shape.len() - 2, shape.len() - 1);
-    let cut = [&shape[..lead], &[part.blocks, part.rows, shape[last]]].concat();
+    let cut = [&shape[..lead], &[PARTS, part.blocks, part.rows / PARTS, shape[last]]].concat();
     let cut = expand::reshape(b, x, &cut);
-    let perm: Vec<usize> = [lead].into_iter().chain(0..lead).chain([lead + 1, lead + 2]).collect();
-    expand::transpose(b, cut, &perm)
+    let perm: Vec<usize> = [lead + 1].into_iter().chain(0..=lead).chain([lead + 2, lead + 3]).collect();
+    let turned = expand::transpose(b, cut, &perm);
+    expand::reshape(b, turned, &[&[part.blocks], &shape[..lead], &[part.rows, shape[last]]].concat())
 }
 
 /// The other way.
 fn out_of_blocks(b: &mut dyn Build, x: Id) -> Id {
     let shape = b.shape(x);
     let lead = shape.len() - 3;
-    let perm: Vec<usize> = (1..=lead).chain([0, lead + 1, lead + 2]).collect();
-    let turned = expand::transpose(b, x, &perm);
-    expand::reshape(b, turned, &[&shape[1..=lead], &[shape[0] * shape[lead + 1], shape[lead + 2]]].concat())
+    let (turns, rows, last) = (shape[0], shape[lead + 1], shape[lead + 2]);
+    let cut = expand::reshape(b, x, &[&shape[..=lead], &[PARTS, rows / PARTS, last]].concat());
+    let perm: Vec<usize> = (1..=lead + 1).chain([0, lead + 2, lead + 3]).collect();
+    let turned = expand::transpose(b, cut, &perm);
+    expand::reshape(b, turned, &[&shape[1..=lead], &[turns * rows, last]].concat())
 }
 
-/// Which row of all the first one of a block is.
+/// Which rows of all the rows of a block are.
 enum Start {
+    /// Those from this one on.
     At(u64),
+    /// As many for each part, from these on.
     Given(Id),
 }
 
-/// One block: the cotangent of its queries, and `sums`, those of keys and values, with what it adds.
-fn block(b: &mut dyn Build, w: &Whole, sums: [Id; 2], start: Start) -> [Id; 3] {
+/// One block: the cotangent of its queries, and what it adds to those of keys and values, of each part for itself.
+fn block(b: &mut dyn Build, w: &Whole, start: Start) -> [Id; 3] {
     let dtype = b.dtype(w.q);
     let [base, inverse, along] = w.rows;
     let keys = flip(b, w.k);
@@ -186,12 +216,19 @@ fn block(b: &mut dyn Build, w: &Whole, sums: [Id; 2], start: Start) -> [Id; 3] {
     let mut weights = expand::binary(b, MapOp::mul, weights, inverse);
     let zero = expand::like(b, weights, 0.0);
     let mask = w.mask.map(|m| expand::broadcast_to(b, m, &shape));
-    let diagonal = w.causal.then(|| below(b, &shape, start));
+    let diagonal = w.causal.then(|| below(b, &shape, &start));
     for keep in mask.into_iter().chain(diagonal) {
         weights = expand::select(b, keep, weights, zero);
     }
-    let turned = flip(b, weights);
-    let v = expand::dot(b, turned, w.c, dtype, dtype);
+    let sum = |b: &mut dyn Build, x: Id, y: Id| {
+        let [x, y] = match start {
+            Start::At(_) => [x, y],
+            Start::Given(_) => [x, y].map(|x| of_parts(b, x)),
+        };
+        let turned = flip(b, x);
+        expand::dot(b, turned, y, dtype, dtype)
+    };
+    let v = sum(b, weights, w.c);
     let values = flip(b, w.v);
     let seen = expand::dot(b, w.c, values, dtype, dtype);
     let rest = expand::binary(b, MapOp::sub, seen, along);
@@ -200,19 +237,30 @@ fn block(b: &mut dyn Build, w: &Whole, sums: [Id; 2], start: Start) -> [Id; 3] {
         scores = expand::select(b, keep, scores, zero);
     }
     let q = expand::dot(b, scores, w.k, dtype, dtype);
-    let turned = flip(b, scores);
-    let k = expand::dot(b, turned, w.q, dtype, dtype);
-    [q, expand::map(b, MapOp::add, &[sums[0], k]), expand::map(b, MapOp::add, &[sums[1], v])]
+    [q, sum(b, scores, w.q), v]
+}
+
+/// Rows `[…, p·r, e]` as `[…, p, r, e]`.
+fn of_parts(b: &mut dyn Build, x: Id) -> Id {
+    let shape = b.shape(x);
+    let lead = shape.len() - 2;
+    expand::reshape(b, x, &[&shape[..lead], &[PARTS, shape[lead] / PARTS, shape[lead + 1]]].concat())
 }
 
 /// Whether a key is not behind its row.
-fn below(b: &mut dyn Build, shape: &[u64], start: Start) -> Id {
+fn below(b: &mut dyn Build, shape: &[u64], start: &Start) -> Id {
+    let (lead, rows) = (shape.len() - 2, shape[shape.len() - 2]);
     let at = match start {
-        Start::At(first) => return relation(b, shape, MapOp::ge, first as i64),
-        Start::Given(at) => expand::broadcast_to(b, at, shape),
+        Start::At(first) => return relation(b, shape, MapOp::ge, *first as i64),
+        Start::Given(at) => *at,
     };
-    let (row, column) = (expand::iota(b, shape, shape.len() - 2), expand::iota(b, shape, shape.len() - 1));
+    let of = [PARTS, rows / PARTS];
+    let at = b.push(Prim::Broadcast { dims: vec![0] }, &[at], of.to_vec(), DType::I64);
+    let row = expand::iota(b, &of, 1);
     let row = expand::map(b, MapOp::add, &[row, at]);
+    let row = expand::reshape(b, row, &[rows]);
+    let row = b.push(Prim::Broadcast { dims: vec![lead] }, &[row], shape.to_vec(), DType::I64);
+    let column = expand::iota(b, shape, lead + 1);
     expand::map(b, MapOp::ge, &[row, column])
 }
 
