@@ -15,6 +15,7 @@
 //! ([`tessera_ops::surface::Build::derive`]).
 
 mod copies;
+mod rows;
 mod kept;
 mod batch;
 mod reverse;

@@ -1,9 +1,10 @@
 //! The time of one layer for one microbatch, operator by operator.
 
+use crate::attention::Attention;
 use crate::collective::{Collective, Group};
 use crate::model::{Gpt, Job, Recompute};
 use crate::roofline::Work;
-use crate::stack::{Attention, Overlap};
+use crate::stack::Overlap;
 use crate::topology::{Topology, at};
 
 /// Seconds of one layer.

@@ -7,8 +7,9 @@
 //! stands in `docs/planner.md`.
 
 pub mod products;
-pub mod stack;
+pub mod attention;
 pub mod topology;
+pub mod stack;
 pub mod roofline;
 pub mod collective;
 pub mod nccl;

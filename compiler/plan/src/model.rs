@@ -1,6 +1,7 @@
 //! Transformers and the ways to train them over devices.
 
-use crate::stack::{Attention, Sends, Stack};
+use crate::attention::Attention;
+use crate::stack::{Sends, Stack};
 use serde::{Deserialize, Serialize};
 
 /// A decoder of equal layers.

@@ -1,8 +1,9 @@
 //! What can be asked for in a file: a model, its training, and what is known of how it runs.
 
+use crate::attention::Attention;
 use crate::model::{Gpt, Recompute, States};
 use crate::search::{Fixed, Wanted};
-use crate::stack::{Attention, Overlap, Sends, Stack};
+use crate::stack::{Overlap, Sends, Stack};
 use crate::topology::Topology;
 use serde::Deserialize;
 

@@ -1,7 +1,7 @@
 //! The time of operators on a device: work and memory one after the other, each at the efficiency
 //! of its size.
 
-use crate::stack::Attention;
+use crate::attention::Attention;
 use crate::topology::{Device, at};
 
 /// One kernel.

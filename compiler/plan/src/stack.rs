@@ -1,40 +1,10 @@
 //! What a run is made with, whichever way it is divided: kernels, libraries, what goes along with what, and whose
 //! program it is.
 
+use crate::attention::Attention;
 use crate::topology::Topology;
 use serde::{Deserialize, Serialize};
-
-/// How attention is computed between its products.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub enum Attention {
-    /// Scores are written to memory: two products and what is between them.
-    #[serde(rename = "unfused")]
-    Unfused,
-    /// FlashAttention and its port to Triton (arXiv 2205.14135).
-    #[serde(rename = "flash-1")]
-    Flash1,
-    /// FlashAttention-2 (arXiv 2307.08691).
-    #[serde(rename = "flash-2")]
-    Flash2,
-    /// FlashAttention-3 (arXiv 2407.08608).
-    #[serde(rename = "flash-3")]
-    Flash3,
-    /// cuDNN's of 2025.
-    #[serde(rename = "cudnn")]
-    Cudnn,
-}
-
-impl Attention {
-    pub fn name(self) -> &'static str {
-        match self {
-            Attention::Unfused => "unfused",
-            Attention::Flash1 => "flash-1",
-            Attention::Flash2 => "flash-2",
-            Attention::Flash3 => "flash-3",
-            Attention::Cudnn => "cudnn",
-        }
-    }
-}
+use std::borrow::Cow;
 
 /// Which exchanges go along with work that does not wait for them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -93,6 +63,16 @@ impl Stack {
     pub fn on(&self, topology: &Topology) -> Stack {
         let spread = self.spread.or(Some(topology.device.spread));
         Stack { attention: Some(self.attention(topology)), spread, ..*self }
+    }
+
+    /// The machine as a run finds it: with libraries of its year, and its elementwise operators fused or not.
+    pub fn running<'t>(&self, topology: &'t Topology) -> Cow<'t, Topology> {
+        let old = self.libraries.and_then(|y| topology.device.libraries.iter().find(|l| y <= l.until));
+        let eager = if self.fused { 1.0 } else { topology.device.eager };
+        match old.is_none() && eager == 1.0 {
+            true => Cow::Borrowed(topology),
+            false => Cow::Owned(Topology { device: topology.device.slower(old, eager), ..topology.clone() }),
+        }
     }
 
     /// What cannot be, on any machine or on this one.

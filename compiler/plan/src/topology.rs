@@ -1,9 +1,8 @@
 //! Descriptions of machines: a device, and tiers of links from the nearest devices outwards.
 
+use crate::attention::Attention;
 use crate::products::Products;
-use crate::stack::{Attention, Stack};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Steps of an efficiency: from the first number on (GFLOP of work or MB of memory), the second.
@@ -158,7 +157,7 @@ impl Device {
     }
 
     /// The device with older libraries, or with operators that are not fused.
-    fn slower(&self, old: Option<&Libraries>, eager: f64) -> Device {
+    pub fn slower(&self, old: Option<&Libraries>, eager: f64) -> Device {
         let mut out = self.clone();
         out.memory_efficiency.iter_mut().for_each(|s| s.1 *= eager);
         let Some(old) = old else { return out };
@@ -171,16 +170,6 @@ impl Device {
 }
 
 impl Topology {
-    /// The machine as a run finds it: with libraries of its year, and its elementwise operators fused or not.
-    pub fn running(&self, stack: &Stack) -> Cow<'_, Topology> {
-        let old = stack.libraries.and_then(|y| self.device.libraries.iter().find(|l| y <= l.until));
-        let eager = if stack.fused { 1.0 } else { self.device.eager };
-        match old.is_none() && eager == 1.0 {
-            true => Cow::Borrowed(self),
-            false => Cow::Owned(Topology { device: self.device.slower(old, eager), ..self.clone() }),
-        }
-    }
-
     /// A machine that comes along.
     pub fn named(name: &str) -> Option<Topology> {
         let text = SHIPPED.iter().find(|s| s.0 == name)?.1;

@@ -162,7 +162,7 @@ fn through(pipeline: &Pipeline, exact: bool) -> f64 {
 pub fn step(topology: &Topology, model: &Gpt, job: &Job, exact: bool) -> Result<Step, String> {
     job.check(model)?;
     job.stack.check(topology)?;
-    let topology = &*topology.running(&job.stack);
+    let topology = &*job.stack.running(topology);
     let pipeline = pipeline(topology, model, job);
     let m = job.microbatches() as f64;
     let time = through(&pipeline, exact);

@@ -2,8 +2,9 @@
 //! devices have slower memory and less power than those of `dgx-h100`, so only ratios are compared. Every one is
 //! printed; what holds is asserted.
 
+use tessera_plan::attention::Attention;
 use tessera_plan::model::{Gpt, Job, Recompute, States};
-use tessera_plan::stack::{Attention, Overlap, Sends, Stack};
+use tessera_plan::stack::{Overlap, Sends, Stack};
 use tessera_plan::topology::Topology;
 use tessera_plan::training::step;
 

@@ -1,22 +1,18 @@
-//! Products of weights that are computed row by row from a product: attention that is written out, whatever stands between its
-//! two products.
-//!
-//! Its derivative goes over blocks of rows and computes the weights of each block again from what they are made of, so that
-//! memory grows with the rows and not with their number times that of the columns (Rabe and Staats, Self-attention does not need
-//! O(n²) memory, 2021). A block is a graph of its own, which is differentiated as any other. `op.attention` states the same of
-//! itself.
+//! The derivative of a product of [rows](crate::rows): it goes over blocks of them and computes the weights of each block again
+//! from what they are made of, so that memory grows with the rows and not with their number times that of the columns (Rabe and
+//! Staats, Self-attention does not need O(n²) memory, 2021). A block is a graph of its own, which is differentiated as any other.
+//! `op.attention` states the same of itself.
 
 use super::{Blocked, Reverse};
 use crate::batch::batched;
 use crate::copies::{copy_into, input};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::rows::{Rows, found};
+use std::collections::BTreeMap;
 use tessera_base::DType;
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType};
-use tessera_ir::links::Link;
-use tessera_ir::prim::{Site, row};
 use tessera_ir::writer::Writer;
 use tessera_ops::map::MapOp;
-use tessera_ops::prim::{Prim, Reduction, Scalar, Steps};
+use tessera_ops::prim::{Prim, Reduction, Scalar};
 use tessera_ops::surface::{Build, Id, expand};
 
 /// Parts that all rows are cut into, one after the other. Each turn takes a block of every part, so that devices which have
@@ -26,170 +22,22 @@ const PARTS: u64 = 4;
 const BLOCK: u64 = 64;
 /// Rows of a turn: enough for products at full speed.
 const TURN: u64 = PARTS * BLOCK;
-/// Rows and columns from which on blocks are worth it.
-const ROWS_MIN: u64 = 2048;
-const COLUMNS_MIN: u64 = 1024;
-/// How many times longer the rows are than what products make of them and they are made of: in a layer of a network they are
-/// not, and computing it once more costs more than it saves.
-const LONGER: u64 = 4;
-/// Nodes between what is read and the product, at most.
-const NODES_MAX: usize = 256;
-
-/// A product, and how its first operand is made.
-struct Rows {
-    /// The nodes of the block, with the dim that the rows are.
-    nodes: BTreeMap<NodeId, usize>,
-    /// What they read of each row, with that dim, and what they read of all rows alike.
-    sequences: BTreeMap<NodeId, usize>,
-    constants: BTreeSet<NodeId>,
-    out: NodeId,
-    count: u64,
-    columns: u64,
-}
 
 /// Adds the cotangents of what a product of such weights is made of; `false` if the node is none.
 pub fn pull(r: &mut Reverse, id: NodeId) -> Result<bool, Blocked> {
-    let Some(rows) = found(r, id) else { return Ok(false) };
+    let Some(rows) = found(r.g, id, &r.wrt).filter(|_| r.is_active(r.g.node(id).operands[0])) else {
+        return Ok(false);
+    };
     let Some(c) = r.cotangent(id) else { return Ok(true) };
     over_blocks(r, &rows, c)?;
     Ok(true)
 }
 
-/// The rows of a product `[…, s, t] @ […, t, e]` whose weights are made of a product of as many rows and columns.
-fn found(r: &Reverse, id: NodeId) -> Option<Rows> {
-    let node = r.g.node(id);
-    if !is_whole_product(&node.prim) || r.g.derivatives.of(id).is_some() {
-        return None;
-    }
-    let weights = r.g.ty(*node.operands.first()?);
-    let &[.., count, columns] = &weights.shape[..] else { return None };
-    if count < ROWS_MIN || columns < COLUMNS_MIN || !r.is_active(node.operands[0]) {
-        return None;
-    }
-    let mut rows = Rows {
-        nodes: BTreeMap::new(),
-        sequences: BTreeMap::new(),
-        constants: BTreeSet::new(),
-        out: id,
-        count,
-        columns,
-    };
-    rows.nodes.insert(id, node.ty.shape.len() - 2);
-    rows.constants.insert(node.operands[1]);
-    rows.visit(r, node.operands[0], weights.shape.len() - 2)?;
-    let inside = |n: &NodeId| rows.nodes.contains_key(n);
-    (rows.are_long(r.g) && !rows.constants.iter().any(inside) && !rows.sequences.keys().any(inside)).then_some(rows)
-}
-
-fn is_whole_product(prim: &Prim) -> bool {
-    matches!(prim, Prim::Dot { steps: Steps::All, .. })
-}
-
-/// Whether rows of a node are made of the same rows of its operands alone: by operand the dim of its rows, or none.
-fn by_rows(g: &Graph, node: &Node, dim: usize) -> Option<Vec<Option<usize>>> {
-    let allowed = match &node.prim {
-        Prim::Map(_) | Prim::Cast | Prim::Full { .. } | Prim::Iota { .. } | Prim::Broadcast { .. } => true,
-        Prim::Transpose { .. } | Prim::Reshape => true,
-        Prim::Reduce { .. } => true,
-        prim => is_whole_product(prim),
-    };
-    if !allowed {
-        return None;
-    }
-    let links = row(&node.prim).links(Site { g, node });
-    let mut out = vec![];
-    for (operand, links) in node.operands.iter().zip(&links) {
-        let shape = &g.ty(*operand).shape;
-        let own = links.iter().position(|l| *l == Link::Pass(dim));
-        // What has a row of its own keeps the others apart; what has none must not have a part of one either.
-        let mixed = |(l, n): (&Link, &u64)| match l {
-            Link::Pass(_) | Link::Reduce(_) => false,
-            Link::Reach(to, _) | Link::Blocks(to) | Link::Along(to) => *to == dim,
-            Link::Whole => *n > 1 && (own.is_none() || node.prim != Prim::Reshape),
-            Link::Few | Link::Indexed => true,
-        };
-        if links.iter().zip(shape).any(mixed) {
-            return None;
-        }
-        out.push(own);
-    }
-    Some(out)
-}
-
-impl Rows {
-    /// Takes a node in, and what it is made of as far as that is as large as the weights. `None` where too many nodes are.
-    fn visit(&mut self, r: &Reverse, id: NodeId, dim: usize) -> Option<()> {
-        if let Some(known) = self.nodes.get(&id) {
-            return (*known == dim).then_some(());
-        }
-        let node = r.g.node(id);
-        let operands = by_rows(r.g, node, dim).filter(|_| !r.wrt.contains(&id));
-        let Some(operands) = operands.filter(|_| self.is_large(r.g, id) || self.of_large(r, id, dim)) else {
-            return (*self.sequences.entry(id).or_insert(dim) == dim).then_some(());
-        };
-        if self.nodes.len() >= NODES_MAX {
-            return None;
-        }
-        self.nodes.insert(id, dim);
-        let product = is_whole_product(&node.prim);
-        for (&operand, own) in node.operands.iter().zip(operands) {
-            match own {
-                None => {
-                    self.constants.insert(operand);
-                }
-                // Factors are no larger than what comes in.
-                Some(own) if product => {
-                    if *self.sequences.entry(operand).or_insert(own) != own {
-                        return None;
-                    }
-                }
-                Some(own) => self.visit(r, operand, own)?,
-            }
-        }
-        Some(())
-    }
-
-    /// Whether weights are normalised rows of a product, and much longer than what the two products have besides.
-    fn are_long(&self, g: &Graph) -> bool {
-        let last = |id: &NodeId| g.ty(*id).shape.last().copied().unwrap_or(1);
-        let inner = self.nodes.keys().filter(|id| **id != self.out && is_whole_product(&g.node(**id).prim));
-        let depths: Vec<u64> = inner.filter_map(|id| g.node(*id).operands.first().map(last)).collect();
-        let normal = |id: &NodeId| matches!(g.node(*id).prim, Prim::Reduce { .. });
-        let others = depths.iter().copied().chain([last(&self.out)]);
-        !depths.is_empty() && self.nodes.keys().any(normal) && others.max().unwrap_or(0) * LONGER <= self.columns
-    }
-
-    fn is_large(&self, g: &Graph, id: NodeId) -> bool {
-        g.ty(id).shape.iter().product::<u64>() >= self.count * self.columns
-    }
-
-    /// Whether a smaller node, one number of each row say, is made of a large one.
-    fn of_large(&self, r: &Reverse, id: NodeId, dim: usize) -> bool {
-        let mut open = vec![(id, dim)];
-        let mut seen = BTreeSet::new();
-        while let Some((id, dim)) = open.pop() {
-            if !seen.insert(id) || seen.len() > NODES_MAX || r.wrt.contains(&id) {
-                continue;
-            }
-            let node = r.g.node(id);
-            let Some(operands) = by_rows(r.g, node, dim).filter(|_| !is_whole_product(&node.prim)) else { continue };
-            for (&operand, own) in node.operands.iter().zip(operands) {
-                let Some(own) = own else { continue };
-                if self.is_large(r.g, operand) && by_rows(r.g, r.g.node(operand), own).is_some() {
-                    return true;
-                }
-                open.push((operand, own));
-            }
-        }
-        false
-    }
-
-    /// A type with this many rows.
-    fn with_rows(ty: &NodeType, dim: usize, count: u64) -> NodeType {
-        let mut shape = ty.shape.clone();
-        shape[dim] = count;
-        NodeType::new(shape, ty.dtype)
-    }
+/// A type with this many rows.
+fn with_rows(ty: &NodeType, dim: usize, count: u64) -> NodeType {
+    let mut shape = ty.shape.clone();
+    shape[dim] = count;
+    NodeType::new(shape, ty.dtype)
 }
 
 /// A block as a graph: sums of the cotangents of constants so far, the number of its first row, sequences, the cotangent of the
@@ -211,10 +59,10 @@ fn block(r: &Reverse, rows: &Rows, count: u64) -> Result<Block, Blocked> {
     let first = input(&mut graph, "first", NodeType::new(vec![], DType::I64));
     let mut copies: BTreeMap<NodeId, NodeId> = BTreeMap::new();
     for (&id, &dim) in &rows.sequences {
-        copies.insert(id, input(&mut graph, "rows", Rows::with_rows(r.g.ty(id), dim, count)));
+        copies.insert(id, input(&mut graph, "rows", with_rows(r.g.ty(id), dim, count)));
     }
     let out = r.g.ty(rows.out);
-    let cotangent = input(&mut graph, "cotangent", Rows::with_rows(out, out.shape.len() - 2, count));
+    let cotangent = input(&mut graph, "cotangent", with_rows(out, out.shape.len() - 2, count));
     for &id in &rows.constants {
         copies.insert(id, input(&mut graph, "whole", NodeType::new(r.g.ty(id).shape.clone(), r.g.ty(id).dtype)));
     }
@@ -223,7 +71,7 @@ fn block(r: &Reverse, rows: &Rows, count: u64) -> Result<Block, Blocked> {
         let operands = node.operands.iter().map(|o| copies.get(o).copied().unwrap_or(*o)).collect();
         let mut origin = node.origin.clone();
         origin.kernel = None;
-        let ty = Rows::with_rows(&node.ty, dim, count);
+        let ty = with_rows(&node.ty, dim, count);
         let mut copy = graph.push(Node { operands, ty, origin, ..node.clone() });
         if node.prim == (Prim::Iota { axis: dim }) {
             let mut w = writer(&mut graph, node);

@@ -6,7 +6,7 @@
 use super::annots::SigTypes;
 use super::cx::{Cx, error_at};
 use super::inst::Callee;
-use super::per_device_results::axes;
+use super::misplaced::axes;
 use super::unsupported::dotted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

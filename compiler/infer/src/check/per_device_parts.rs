@@ -200,44 +200,4 @@ impl Cx<'_> {
         }
         (TExpr { ty: Ty::Tensor(t), ..x }, rest)
     }
-
-    /// E0405 and E0411 for a result that is a part where its annotation says something else: `summed` is `sum@axis`, `split`
-    /// a dim of blocks.
-    pub fn part_returned(&self, own: Own, axis: &str, (summed, split): (bool, bool), at: Span) -> Option<Diagnostic> {
-        let all_reduce = format!("`dist.collective.all_reduce(x{}`", reduces(own, axis));
-        Some(match own {
-            Own::Sum if summed => return None,
-            Own::Times => {
-                let text = format!("this is the sum of the means of all devices of `{axis}`, and not the mean");
-                Diagnostic::new(Code::E0411, at, text)
-                    .note(format!("it is `dist.size(\"{axis}\")` times the mean"))
-                    .help(format!("divide it: `x / dist.size(\"{axis}\")`"))
-                    .help(format!(
-                        "or have the mean at once: `dist.collective.all_reduce(x, axis=\"{axis}\", op=\"mean\")`"
-                    ))
-            }
-            Own::Mean | Own::Max | Own::Min if summed => {
-                let text = format!("this is each device's part of {}, and no summand", whole(own));
-                let d = Diagnostic::new(Code::E0411, at, text);
-                let d = match own {
-                    Own::Mean => d.help(format!("divide it: `x / dist.size(\"{axis}\")` is a summand of the mean")),
-                    _ => d,
-                };
-                d.help(format!("or put the parts together here, and leave `sum@{axis}` out: {all_reduce}"))
-            }
-            Own::Sum | Own::Mean | Own::Max | Own::Min if split => {
-                let text = format!("this is each device's part of {}, and no block", whole(own));
-                let d = Diagnostic::new(Code::E0405, at, text)
-                    .note(format!("the annotation says that the devices of `{axis}` have blocks one after the other"));
-                let d = match own {
-                    Own::Sum => d.help(format!(
-                        "put the parts together into blocks: `dist.collective.reduce_scatter(x, axis=\"{axis}\", dim=0)`"
-                    )),
-                    _ => d.help(format!("put the parts together: {all_reduce}")),
-                };
-                d.help(format!("or have the parts themselves, one after the other: `dist.each(x, axis=\"{axis}\")`"))
-            }
-            _ => return None,
-        })
-    }
 }
