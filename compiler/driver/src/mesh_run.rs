@@ -1,6 +1,6 @@
 //! Running a graph on the devices of a mesh: one plan and one thread for each.
 
-use crate::backend::exchanges::{exchanges_match, in_order};
+use crate::backend::exchanges::{add_moved, exchanges_match, in_order};
 use crate::backend::memory_limit::Shortage;
 use crate::backend::{Backend, BackendError};
 use std::cell::RefCell;
@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tessera_abi::plan::{Plan, StepOrigin, Stop};
+use tessera_base::Mesh;
 use tessera_ir::graph::{Graph, NodeType};
 use tessera_runtime::device::Device;
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
@@ -50,6 +51,8 @@ pub struct MeshRun {
     devices: RefCell<Option<Vec<Mutex<MeshDevice>>>>,
     /// The first device whose graph needs more memory than a device may take.
     shortage: Option<(usize, Shortage)>,
+    /// The mesh, and the bytes that the devices here send along its axes in a call; where the processes are on several nodes.
+    along: Option<(Arc<Mesh>, Vec<u64>)>,
 }
 
 /// What a device of the mesh keeps from call to call.
@@ -88,9 +91,18 @@ impl MeshRun {
             }
             graphs.push(graph);
         }
+        let along = world::world().filter(|w| w.nodes().count() > 1).map(|w| {
+            if w.note_mesh(&mesh) && backend.options().verbose {
+                eprintln!("{}", w.describe(&mesh));
+            }
+            let mut sums = vec![0; mesh.axes.len()];
+            (mine.start as u64..).zip(&graphs).for_each(|(me, g)| add_moved(g, &mesh, me, 1, &mut sums));
+            (mesh, sums)
+        });
         Some(MeshRun {
             graphs,
             mine,
+            along,
             shortage,
             outcomes: devices.outcomes,
             types: g.outputs.iter().map(|&o| g.ty(o).clone()).collect(),
@@ -147,6 +159,9 @@ impl MeshRun {
         let called = world.agree(What::Call, self.hash ^ hash_of(&args), ready.is_err(), 0);
         ready.map_err(MeshError::Backend)?;
         called.map_err(|f| MeshError::World(f, None))?;
+        if let Some((mesh, bytes)) = &self.along {
+            world.moved(mesh, bytes);
+        }
         let engine = Between::new(world, self.mine.clone(), self.count as usize);
         let outcome = self.together(self.run_mine(backend.pool(), engine, args));
         self.agreed(world, outcome)
