@@ -280,11 +280,13 @@ mesh = dist.Mesh(axes=["tp"], devices=range(2))
 rows = dist.ShardSpec(partition=("row",), mesh_axes=("tp",))
 x = dist.shard(op.arange(24.0).reshape(4, 6), rows, mesh=mesh)
 own = io.load("own.st", {"turns": op.zeros((1,)), "factor": op.zeros((1,)), "elements": op.zeros((1, 6))})
-for i in range(int(own["turns"][0])):
+turns: Tensor[1, f32] = own["turns"]
+factor: Tensor[1, f32] = own["factor"]
+elements: Tensor[1, 6, f32] = own["elements"]
+for i in range(int(turns[0])):
     x = x + 1.0
     print(i)
-factor = float(own["factor"][0])
-x = x * own["elements"] * factor
+x = x * elements * float(factor[0])
 print("end")
 "#;
 

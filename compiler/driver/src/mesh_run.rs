@@ -1,6 +1,6 @@
 //! Running a graph on the devices of a mesh: one plan and one thread for each.
 
-use crate::backend::exchanges::{add_moved, exchanges_match, in_order};
+use crate::backend::exchanges::{exchanges_match, in_order};
 use crate::backend::memory_limit::Shortage;
 use crate::backend::{Backend, BackendError};
 use std::cell::RefCell;
@@ -10,9 +10,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tessera_abi::plan::{Plan, StepOrigin, Stop};
 use tessera_base::Mesh;
 use tessera_ir::graph::{Graph, NodeType};
+use tessera_ops::prim::Prim;
 use tessera_runtime::device::Device;
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
 use tessera_runtime::fault::Fault;
+use tessera_runtime::memory;
 use tessera_runtime::mesh::message_passing::Between;
 use tessera_runtime::mesh::shared_memory::Hub;
 use tessera_runtime::mesh::{Engine, STOPPED, as_device};
@@ -25,6 +27,9 @@ use tessera_shard::spmd_partition::{Outcome, divide_some};
 
 /// Devices of a mesh that runs in one process: each is a thread.
 pub const DEVICES_MAX: u64 = 1024;
+
+/// From so many on, the devices of a process are there to try a program, and not to be fast.
+const DEVICES_MANY: usize = 128;
 
 /// Why a call on a mesh stopped.
 pub enum MeshError {
@@ -130,11 +135,15 @@ impl MeshRun {
 
     fn plans(&self, backend: &Backend, threads: usize) -> Result<Vec<Mutex<MeshDevice>>, BackendError> {
         let each = (threads / self.graphs.len().max(1)).max(1);
+        if self.graphs.len() >= DEVICES_MANY {
+            memory::expect_many_threads();
+        }
         let mut out = vec![];
         let agree = exchanges_match(&self.graphs, self.mine.start);
-        for g in &self.graphs {
-            let pool = Arc::new(backend.pool().another(each));
-            let plan = backend.plan_on(g, &pool)?;
+        let with_pools = self.graphs.iter().map(|g| (g, Arc::new(backend.pool().another(each))));
+        let with_pools: Vec<(&Graph, Arc<Pool>)> = with_pools.collect();
+        let plans = backend.plan_each(&with_pools)?;
+        for ((g, pool), plan) in with_pools.into_iter().zip(plans) {
             if !agree || !in_order(g, &plan) {
                 return Err(BackendError::Internal("the exchanges of a mesh lost their order".into()));
             }
@@ -274,6 +283,32 @@ impl MeshRun {
             });
         }
         Ok(out)
+    }
+}
+
+/// Adds the bytes that device `me` sends in a call along each axis of its mesh. What goes along several at once counts for
+/// each.
+fn add_moved(g: &Graph, mesh: &Mesh, me: u64, times: u64, sums: &mut [u64]) {
+    for n in &g.nodes {
+        match &n.prim {
+            Prim::Exchange(e) => {
+                let element = n.ty.dtype.bytes() as u64;
+                for send in e.sends.iter().filter(|s| s.peer != me) {
+                    let bytes = send.size.iter().product::<u64>().saturating_mul(element).saturating_mul(times);
+                    for (sum, (axis, _)) in sums.iter_mut().zip(&mesh.axes) {
+                        if mesh.coordinate(send.peer, axis) != mesh.coordinate(me, axis) {
+                            *sum = sum.saturating_add(bytes);
+                        }
+                    }
+                }
+            }
+            Prim::Scan { body, trips, .. } => {
+                if let Some(body) = g.bodies.get(*body as usize) {
+                    add_moved(body, mesh, me, times.saturating_mul(*trips), sums);
+                }
+            }
+            _ => {}
+        }
     }
 }
 

@@ -8,19 +8,21 @@
 //! one ends all. What could differ (the time, the environment) is the first process's.
 
 pub mod mpi;
-mod differ;
 pub mod launch;
-pub mod nodes;
 pub mod step;
+pub mod nodes;
+mod start_parts;
+mod differ;
+mod meshes;
 pub mod parts;
 pub mod progress;
 
 use crate::fault::Fault;
-pub use differ::Part;
 use launch::variable;
 use mpi::{Message, Mpi};
 use nodes::Nodes;
 use progress::Progress;
+pub use start_parts::Part;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

@@ -5,7 +5,6 @@ use crate::native_kernels::gather;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_abi::plan::{Plan, Step};
-use tessera_base::Mesh;
 use tessera_ir::graph::{Graph, Node, NodeId};
 use tessera_ir::group::{Group, MemoryPlan};
 use tessera_ops::prim::{Exchange, Prim, Transfer};
@@ -45,32 +44,6 @@ fn exchanges(g: &Graph) -> Vec<&Exchange> {
         }
     }
     out
-}
-
-/// Adds the bytes that device `me` sends in a call along each axis of its mesh. What goes along several at once counts for
-/// each.
-pub fn add_moved(g: &Graph, mesh: &Mesh, me: u64, times: u64, sums: &mut [u64]) {
-    for n in exchange_points(g) {
-        match &n.prim {
-            Prim::Exchange(e) => {
-                let element = n.ty.dtype.bytes() as u64;
-                for send in e.sends.iter().filter(|s| s.peer != me) {
-                    let bytes = send.size.iter().product::<u64>().saturating_mul(element).saturating_mul(times);
-                    for (sum, (axis, _)) in sums.iter_mut().zip(&mesh.axes) {
-                        if mesh.coordinate(send.peer, axis) != mesh.coordinate(me, axis) {
-                            *sum = sum.saturating_add(bytes);
-                        }
-                    }
-                }
-            }
-            Prim::Scan { body, trips, .. } => {
-                if let Some(body) = g.bodies.get(*body as usize) {
-                    add_moved(body, mesh, me, times.saturating_mul(*trips), sums);
-                }
-            }
-            _ => {}
-        }
-    }
 }
 
 /// Batches of exchanges must come in one order on all devices, each in one piece, and none may be missing: otherwise
