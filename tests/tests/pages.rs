@@ -8,7 +8,7 @@ use tessera_tests::program::run_source;
 /// or another command than `run`.
 const NOT_SHOWN: &[&str] = &[
     "E0012", "E0601", "E0602", "E0603", "E0604", "E0713", "E0714", "E0717", "E0718", "E0720", "E0721", "E0999",
-    "W0601", "W0602",
+    "W0402", "W0601", "W0602",
 ];
 
 #[test]

@@ -229,6 +229,8 @@ codes! {
     W0104;
     /// A collective with nothing to do
     W0401;
+    /// An axis of a mesh that lies across nodes, while one with less to move lies inside
+    W0402;
     /// A directive that the target cannot honour
     W0501;
     /// A tile that does not suit its element type

@@ -11,12 +11,16 @@ mod loops;
 pub mod exchanges;
 mod tuned;
 mod verified;
+mod laid;
 pub mod memory_limit;
+
+pub use laid::Planned;
 
 use crate::cache::DiskCache;
 use crate::native_kernels::{Source, gather, native_kernel};
 use crate::target::{self, Target};
 use crate::tune::records::Records;
+use laid::{Laid, zeros};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -33,7 +37,7 @@ use tessera_ir::prim::{row, written_base};
 use tessera_ir::reference::{self, ArrayRef, EvalError, Summation};
 use tessera_ir::schedule::{Machine, Schedule};
 use tessera_ir::tile;
-use tessera_ops::prim::{Prim, Scalar};
+use tessera_ops::prim::Prim;
 use tessera_runtime::block_quant;
 use tessera_runtime::device::Device;
 use tessera_runtime::fault::Fault;
@@ -97,15 +101,6 @@ pub struct Backend {
 
 /// Kernels by the structure of their groups.
 type Known = RefCell<HashMap<blake3::Hash, Rc<Lowered>>>;
-
-/// A group with the kernels that compute it.
-pub struct Planned {
-    pub group: Group,
-    /// Of a kernel that is tuned: the schedule of the cost model and of directives.
-    pub start: Option<Schedule>,
-    pub schedule: Option<Schedule>,
-    pub lowered: Option<Rc<Lowered>>,
-}
 
 impl Backend {
     /// The threads of the program.
@@ -315,11 +310,38 @@ impl Backend {
 
     /// The same; of some outputs that are zero nothing is written.
     fn plan_with(&self, graph: &Graph, pool: &Arc<Pool>, zeros: &BTreeSet<NodeId>) -> Result<Plan, BackendError> {
+        let laid = self.laid(graph)?;
+        let mut code = self.machine_code(&laid.kernels().collect::<Vec<_>>())?.into_iter();
+        self.plan_of(graph, pool, zeros, laid, &mut code)
+    }
+
+    /// Plans of graphs, each with the threads of its pool. Their kernels are compiled together.
+    pub fn plan_each(&self, graphs: &[(&Graph, Arc<Pool>)]) -> Result<Vec<Plan>, BackendError> {
+        let laid: Vec<Laid> = graphs.iter().map(|(g, _)| self.laid(g)).collect::<Result<_, _>>()?;
+        let mut code = self.machine_code(&laid.iter().flat_map(Laid::kernels).collect::<Vec<_>>())?.into_iter();
+        let both = graphs.iter().zip(laid);
+        both.map(|((g, pool), laid)| self.plan_of(g, pool, &zeros(g), laid, &mut code)).collect()
+    }
+
+    /// A graph in groups, with its places in memory.
+    fn laid(&self, graph: &Graph) -> Result<Laid, BackendError> {
         let mut planned = self.grouped(graph, Some(&Known::default()));
         self.tune(graph, &mut planned);
         let partition = Partition { groups: planned.iter().map(|p| p.group.clone()).collect() };
         let too_large = || BackendError::Memory(OutOfMemory { bytes: u64::MAX });
         let memory = place_buffers(graph, &partition).ok_or_else(too_large)?;
+        Ok(Laid { planned, partition, memory })
+    }
+
+    /// `code` gives the kernels, and perhaps those of other graphs after them.
+    fn plan_of(
+        &self,
+        graph: &Graph,
+        pool: &Arc<Pool>,
+        zeros: &BTreeSet<NodeId>,
+        Laid { planned, partition, memory }: Laid,
+        code: &mut impl Iterator<Item = Kernel>,
+    ) -> Result<Plan, BackendError> {
         let mut plan = Plan { name: graph.name.clone(), arena_bytes: memory.arena_bytes, ..Plan::default() };
         plan.inputs = graph.inputs.iter().map(|i| buf_type(&i.ty)).collect();
         plan.consts = graph
@@ -331,8 +353,6 @@ impl Backend {
         for (output, id) in plan.outputs.iter_mut().zip(&graph.outputs) {
             output.zeros = zeros.contains(id);
         }
-        let kernels = planned.iter().flat_map(|p| p.lowered.iter().flat_map(|l| &l.steps)).map(|s| &s.kernel);
-        let mut code = self.machine_code(&kernels.collect::<Vec<_>>())?.into_iter();
         // What is on its way is read where it lies, which the host does.
         let ahead = self.device.shares_host_memory();
         for (p, begin) in planned.iter().zip(starts(graph, &partition)) {
@@ -342,7 +362,7 @@ impl Backend {
                 (0..p.lowered.iter().map(|l| l.steps.len()).sum()).for_each(|_| drop(code.next()));
                 continue;
             }
-            self.group(graph, p, &memory, pool, &mut code, &mut plan)?;
+            self.group(graph, p, &memory, pool, code, &mut plan)?;
         }
         for (i, &id) in graph.outputs.iter().enumerate() {
             let (dst, src) = (BufRef::Output(i as u32), buffer_of(&memory, id));
@@ -460,20 +480,6 @@ impl Backend {
         let output = operand(graph, memory, id);
         plan.steps.push(native::step(&name, &inputs, &[output], scalars, origin, run));
     }
-}
-
-/// Outputs that are zero, and that nothing in the graph reads.
-fn zeros(graph: &Graph) -> BTreeSet<NodeId> {
-    let read: BTreeSet<NodeId> = graph.nodes.iter().flat_map(|n| n.operands.iter().copied()).collect();
-    let once = |id: &NodeId| graph.outputs.iter().filter(|o| *o == id).count() == 1;
-    // A negative zero has other bits.
-    let zero = |id: &NodeId| match graph.node(*id).prim {
-        Prim::Full { value: Scalar::I(n) } => n == 0,
-        Prim::Full { value: Scalar::F(x) } => x.to_bits() == 0,
-        _ => false,
-    };
-    let outputs = graph.outputs.iter().filter(|id| !is_scalar(graph, **id));
-    outputs.filter(|id| once(id) && !read.contains(id) && zero(id)).copied().collect()
 }
 
 /// How the outputs of a plan come about.

@@ -8,10 +8,13 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tessera_abi::plan::{Plan, StepOrigin, Stop};
+use tessera_base::Mesh;
 use tessera_ir::graph::{Graph, NodeType};
+use tessera_ops::prim::Prim;
 use tessera_runtime::device::Device;
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
 use tessera_runtime::fault::Fault;
+use tessera_runtime::memory;
 use tessera_runtime::mesh::message_passing::Between;
 use tessera_runtime::mesh::shared_memory::Hub;
 use tessera_runtime::mesh::{Engine, STOPPED, as_device};
@@ -24,6 +27,9 @@ use tessera_shard::spmd_partition::{Outcome, divide_some};
 
 /// Devices of a mesh that runs in one process: each is a thread.
 pub const DEVICES_MAX: u64 = 1024;
+
+/// From so many on, the devices of a process are there to try a program, and not to be fast.
+const DEVICES_MANY: usize = 128;
 
 /// Why a call on a mesh stopped.
 pub enum MeshError {
@@ -50,6 +56,8 @@ pub struct MeshRun {
     devices: RefCell<Option<Vec<Mutex<MeshDevice>>>>,
     /// The first device whose graph needs more memory than a device may take.
     shortage: Option<(usize, Shortage)>,
+    /// The mesh, and the bytes that the devices here send along its axes in a call; where the processes are on several nodes.
+    along: Option<(Arc<Mesh>, Vec<u64>)>,
 }
 
 /// What a device of the mesh keeps from call to call.
@@ -88,9 +96,18 @@ impl MeshRun {
             }
             graphs.push(graph);
         }
+        let along = world::world().filter(|w| w.nodes().count() > 1).map(|w| {
+            if w.note_mesh(&mesh) && backend.options().verbose {
+                eprintln!("{}", w.describe(&mesh));
+            }
+            let mut sums = vec![0; mesh.axes.len()];
+            (mine.start as u64..).zip(&graphs).for_each(|(me, g)| add_moved(g, &mesh, me, 1, &mut sums));
+            (mesh, sums)
+        });
         Some(MeshRun {
             graphs,
             mine,
+            along,
             shortage,
             outcomes: devices.outcomes,
             types: g.outputs.iter().map(|&o| g.ty(o).clone()).collect(),
@@ -118,11 +135,15 @@ impl MeshRun {
 
     fn plans(&self, backend: &Backend, threads: usize) -> Result<Vec<Mutex<MeshDevice>>, BackendError> {
         let each = (threads / self.graphs.len().max(1)).max(1);
+        if self.graphs.len() >= DEVICES_MANY {
+            memory::expect_many_threads();
+        }
         let mut out = vec![];
         let agree = exchanges_match(&self.graphs, self.mine.start);
-        for g in &self.graphs {
-            let pool = Arc::new(backend.pool().another(each));
-            let plan = backend.plan_on(g, &pool)?;
+        let with_pools = self.graphs.iter().map(|g| (g, Arc::new(backend.pool().another(each))));
+        let with_pools: Vec<(&Graph, Arc<Pool>)> = with_pools.collect();
+        let plans = backend.plan_each(&with_pools)?;
+        for ((g, pool), plan) in with_pools.into_iter().zip(plans) {
             if !agree || !in_order(g, &plan) {
                 return Err(BackendError::Internal("the exchanges of a mesh lost their order".into()));
             }
@@ -147,6 +168,9 @@ impl MeshRun {
         let called = world.agree(What::Call, self.hash ^ hash_of(&args), ready.is_err(), 0);
         ready.map_err(MeshError::Backend)?;
         called.map_err(|f| MeshError::World(f, None))?;
+        if let Some((mesh, bytes)) = &self.along {
+            world.moved(mesh, bytes);
+        }
         let engine = Between::new(world, self.mine.clone(), self.count as usize);
         let outcome = self.together(self.run_mine(backend.pool(), engine, args));
         self.agreed(world, outcome)
@@ -259,6 +283,32 @@ impl MeshRun {
             });
         }
         Ok(out)
+    }
+}
+
+/// Adds the bytes that device `me` sends in a call along each axis of its mesh. What goes along several at once counts for
+/// each.
+fn add_moved(g: &Graph, mesh: &Mesh, me: u64, times: u64, sums: &mut [u64]) {
+    for n in &g.nodes {
+        match &n.prim {
+            Prim::Exchange(e) => {
+                let element = n.ty.dtype.bytes() as u64;
+                for send in e.sends.iter().filter(|s| s.peer != me) {
+                    let bytes = send.size.iter().product::<u64>().saturating_mul(element).saturating_mul(times);
+                    for (sum, (axis, _)) in sums.iter_mut().zip(&mesh.axes) {
+                        if mesh.coordinate(send.peer, axis) != mesh.coordinate(me, axis) {
+                            *sum = sum.saturating_add(bytes);
+                        }
+                    }
+                }
+            }
+            Prim::Scan { body, trips, .. } => {
+                if let Some(body) = g.bodies.get(*body as usize) {
+                    add_moved(body, mesh, me, times.saturating_mul(*trips), sums);
+                }
+            }
+            _ => {}
+        }
     }
 }
 

@@ -288,12 +288,13 @@ fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
     }
     if setup.profile {
         let sent = processes::traffic(tessera_runtime::traffic::taken());
+        let crossed = processes::crossed();
         if world::is_first() {
             let rows = tessera_runtime::profile::taken();
             eprint!("{}", world::world().map_or_else(String::new, processes::whose));
             eprint!("{}", crate::profile::table(&rows, started.elapsed(), &ready.sources));
             backend.notes().iter().for_each(|note| eprintln!("{note}"));
-            eprint!("{}", crate::profile::exchanges(&sent));
+            eprint!("{}{crossed}", crate::profile::exchanges(&sent));
         }
     }
     let failed = matches!(stop, Some(Stop::Error(_)));

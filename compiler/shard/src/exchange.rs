@@ -3,6 +3,7 @@
 //! Also called: resharding, collectives (all-gather, all-to-all, reduce-scatter, halo exchange are such exchanges).
 
 use crate::placement::{Parts, Placement};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
@@ -33,13 +34,17 @@ pub fn is_local(from: &Parts, to: &Parts) -> bool {
     from.iter().zip(to).all(|(f, t)| !lacks(f, t) && f.iter().zip(t).all(|(f, t)| inside(f, t)))
 }
 
-/// The different parts with the devices that hold them, in order of the first holder.
-fn holders(from: &Parts) -> Vec<(&[Range<u64>], Vec<u64>)> {
-    let mut out: Vec<(&[Range<u64>], Vec<u64>)> = vec![];
+/// The different parts, each as one of its holders has it, with the devices that hold them, in order of the first.
+pub type Holders = Vec<(usize, Vec<u64>)>;
+
+pub fn holders(from: &Parts) -> Holders {
+    let mut out: Holders = vec![];
+    let mut known: HashMap<&[Range<u64>], usize> = HashMap::new();
     for (d, part) in from.iter().enumerate().filter(|(_, p)| !is_empty(p)) {
-        match out.iter_mut().find(|(p, _)| *p == part.as_slice()) {
+        let at = *known.entry(part).or_insert(out.len());
+        match out.get_mut(at) {
             Some((_, who)) => who.push(d as u64),
-            None => out.push((part, vec![d as u64])),
+            None => out.push((d, vec![d as u64])),
         }
     }
     out
@@ -47,9 +52,9 @@ fn holders(from: &Parts) -> Vec<(&[Range<u64>], Vec<u64>)> {
 
 /// Who gives a part to a device: itself, or its holders in turn.
 fn giver(who: &[u64], to: u64) -> u64 {
-    match who.contains(&to) {
-        true => to,
-        false => who[to as usize % who.len()],
+    match who.binary_search(&to) {
+        Ok(_) => to,
+        Err(_) => who[to as usize % who.len()],
     }
 }
 
@@ -63,13 +68,13 @@ fn relative(part: &[Range<u64>], of: &[Range<u64>], peer: u64) -> Transfer {
 }
 
 /// What device `me` does so that `from` becomes `to`. Values of rank 0 have one element, which
-/// every part holds.
-pub fn exchange(from: &Parts, to: &Parts, me: u64, name: &str, tag: u32) -> Exchange {
-    let held = holders(from);
+/// every part holds. The holders are those of `from`.
+pub fn exchange(from: &Parts, held: &Holders, to: &Parts, me: u64, name: &str) -> Exchange {
     let (mut sends, mut receives) = (vec![], vec![]);
-    for (part, who) in &held {
+    for (part, who) in held {
+        let part = &from[*part];
         // Only a holder gives a part away.
-        if who.contains(&me) {
+        if who.binary_search(&me).is_ok() {
             for (receiver, wanted) in (0..).zip(to) {
                 if giver(who, receiver) == me
                     && let Some(both) = intersect(part, wanted)
@@ -83,7 +88,7 @@ pub fn exchange(from: &Parts, to: &Parts, me: u64, name: &str, tag: u32) -> Exch
             receives.push(relative(&both, wanted, giver(who, me)));
         }
     }
-    Exchange { name: name.into(), tag, batch: tag, sends, receives }
+    Exchange { name: name.into(), tag: 0, batch: 0, sends, receives }
 }
 
 /// Elements that go from one device to another.
@@ -98,6 +103,7 @@ pub struct Flow {
 pub fn flows(from: &Parts, to: &Parts) -> Vec<Flow> {
     let mut out = vec![];
     for (part, who) in holders(from) {
+        let part = &from[part];
         for (receiver, wanted) in to.iter().enumerate() {
             let Some(both) = intersect(part, wanted) else { continue };
             let (sender, receiver) = (giver(&who, receiver as u64), receiver as u64);
@@ -175,7 +181,7 @@ mod tests {
     /// Plays an exchange of a matrix whose elements are their positions.
     fn play(shape: [u64; 2], from: &Sharding, to: &Sharding) {
         let (f, t) = (parts(from, &shape, 6), parts(to, &shape, 6));
-        let plans: Vec<Exchange> = (0..6).map(|d| exchange(&f, &t, d, "", 0)).collect();
+        let plans: Vec<Exchange> = (0..6).map(|d| exchange(&f, &holders(&f), &t, d, "")).collect();
         for me in 0..6u64 {
             let want = &t[me as usize];
             let count: u64 = want.iter().map(|r| r.end - r.start).product();

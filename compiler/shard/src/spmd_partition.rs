@@ -4,15 +4,17 @@ mod coalesce;
 
 use crate::adder::SUMMANDS;
 use crate::blockwise_topk::blockwise_topk;
-use crate::exchange;
+use crate::exchange::{self, Holders};
 use crate::layout::loop_carries::LoopLayout;
 use crate::layout::{Materialization, NodeLayout, lay_out, real};
 use crate::parts_first::parts_first;
-use crate::placement::Placement;
+use crate::placement::{Parts, Placement};
 use crate::unflatten_columns::unflatten_columns;
 use coalesce::Batches;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Reason};
@@ -54,9 +56,10 @@ pub fn divide(g: &Graph, mesh: &Arc<Mesh>) -> Devices {
 pub fn divide_some(g: &Graph, mesh: &Arc<Mesh>, devices: Range<u64>) -> Devices {
     let g = &prepared(g, mesh);
     let placed = lay_out(g, mesh);
+    let shared = Shared::default();
     Devices {
         mesh: mesh.clone(),
-        graphs: devices.map(|d| of_device(g, mesh, &placed, d).0).collect(),
+        graphs: devices.map(|d| of_device_in(g, mesh, &placed, d, shared.clone()).0).collect(),
         outcomes: outcomes_of(g, &placed),
     }
 }
@@ -73,9 +76,21 @@ pub struct Moved {
 /// The graph of one device, and its exchanges in the order of their tags, which count from 1; those
 /// of a loop are made in every turn. The exchanges are the same on all devices.
 pub fn of_device(g: &Graph, mesh: &Arc<Mesh>, placed: &[NodeLayout], device: u64) -> (Graph, Vec<Moved>) {
+    of_device_in(g, mesh, placed, device, Shared::default())
+}
+
+/// The same, where `shared` is known already.
+fn of_device_in(
+    g: &Graph,
+    mesh: &Arc<Mesh>,
+    placed: &[NodeLayout],
+    device: u64,
+    shared: Shared,
+) -> (Graph, Vec<Moved>) {
     let inputs: Vec<Sharding> = g.inputs.iter().map(|i| real(&i.ty.sharding, mesh, i.ty.shape.len())).collect();
     let outputs: Vec<Placement> = g.outputs.iter().map(|&o| held_after(g, placed, o)).collect();
-    let (mut graph, moves) = Partitioner::new(g, mesh, placed, device, Moves::default()).build(&inputs, &outputs);
+    let moves = Moves { shared, ..Moves::default() };
+    let (mut graph, moves) = Partitioner::new(g, mesh, placed, device, moves).build(&inputs, &outputs);
     graph.name = format!("{} on device {device} of {mesh}", g.name);
     (graph, moves.exchanges)
 }
@@ -129,6 +144,40 @@ struct Moves {
     exchanges: Vec<Moved>,
     batches: Batches,
     ways: HashMap<Moved, (Vec<u64>, Way)>,
+    shared: Shared,
+}
+
+/// What is the same for all devices: to work it out takes as long as there are devices, and for each of them again it
+/// would take the square of that.
+type Shared = Rc<RefCell<HashMap<Moved, Rc<Course>>>>;
+
+/// How a value gets from one place to another.
+struct Course {
+    held: Parts,
+    wanted: Parts,
+    holders: Holders,
+    kind: Kind,
+}
+
+enum Kind {
+    Same,
+    Slice,
+    /// With its name.
+    Exchange(String),
+}
+
+impl Course {
+    fn of(Moved { from, to, shape }: &Moved, mesh: &Arc<Mesh>) -> Course {
+        let (held, wanted) = [from, to].map(|place| place.parts(shape, mesh.devices())).into();
+        let kind = if held == wanted {
+            Kind::Same
+        } else if exchange::is_local(&held, &wanted) {
+            Kind::Slice
+        } else {
+            Kind::Exchange(exchange::name(from, to, (&held, &wanted), mesh))
+        };
+        Course { holders: exchange::holders(&held), held, wanted, kind }
+    }
 }
 
 /// How a device gets its part of a value.
@@ -333,16 +382,20 @@ impl<'a> Partitioner<'a> {
         if let Some(known) = self.moves.ways.get(moved) {
             return known.clone();
         }
-        let Moved { from, to, shape } = moved;
-        let (held, wanted) = [from, to].map(|place| place.parts(shape, self.mesh.devices())).into();
+        let found = self.moves.shared.borrow().get(moved).cloned();
+        let course = found.unwrap_or_else(|| {
+            let made = Rc::new(Course::of(moved, self.mesh));
+            self.moves.shared.borrow_mut().insert(moved.clone(), made.clone());
+            made
+        });
+        let Course { held, wanted, holders, kind } = &*course;
         let (own, mine) = (&held[self.device as usize], &wanted[self.device as usize]);
-        let way = if held == wanted {
-            Way::Same
-        } else if exchange::is_local(&held, &wanted) {
-            Way::Slice(own.iter().zip(mine).map(|(o, w)| w.start.saturating_sub(o.start) as i64).collect())
-        } else {
-            let name = exchange::name(from, to, (&held, &wanted), self.mesh);
-            Way::Exchange(exchange::exchange(&held, &wanted, self.device, &name, 0))
+        let way = match kind {
+            Kind::Same => Way::Same,
+            Kind::Slice => {
+                Way::Slice(own.iter().zip(mine).map(|(o, w)| w.start.saturating_sub(o.start) as i64).collect())
+            }
+            Kind::Exchange(name) => Way::Exchange(exchange::exchange(held, holders, wanted, self.device, name)),
         };
         let known = (mine.iter().map(|r| r.end - r.start).collect(), way);
         self.moves.ways.insert(moved.clone(), known.clone());

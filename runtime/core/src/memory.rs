@@ -45,6 +45,17 @@ pub fn memory_limit() -> u64 {
     memory_bound().map_or(machine, |bound| bound.min(machine))
 }
 
+/// Makes ready for threads of which each takes a little memory: no large pages from here on. Each thread would get some of
+/// its own, and a thousand of them would fill gigabytes with zeros.
+pub fn expect_many_threads() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: sets a flag of this process; where the system does not know it, nothing happens.
+    unsafe {
+        let (yes, no): (libc::c_ulong, libc::c_ulong) = (1, 0);
+        libc::prctl(libc::PR_SET_THP_DISABLE, yes, no, no, no);
+    }
+}
+
 /// Pieces of so many bytes are counted for the process, and come from the system's allocator: it hands the memory of
 /// tensors back and forth without asking for new pages. Smaller ones come from one made for many of them.
 const LARGE: usize = 1 << 15;

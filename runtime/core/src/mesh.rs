@@ -98,7 +98,7 @@ fn distinct(layout: &Sharding, shape: &[u64], devices: usize) -> Vec<(Box, Vec<u
 }
 
 /// A box of elements of an array.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Box {
     pub start: Vec<u64>,
     pub size: Vec<u64>,

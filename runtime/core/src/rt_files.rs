@@ -16,6 +16,7 @@ use crate::value::{
     new_tensor, object,
 };
 use crate::world;
+use std::io::Read;
 use std::path::Path;
 use tessera_abi::rt::RtFn;
 use tessera_base::DType;
@@ -39,6 +40,39 @@ fn give(cx: &mut Context, span: i64, outcome: Result<Tensor, Fault>) -> u64 {
     settle(cx, span, word)
 }
 
+/// What was read, where all processes have read the same; E0720 where they have not. Each reads by itself: files need not be on
+/// one file system.
+fn alike<T>(path: &StrObj, read: Result<T, Fault>, content: impl Fn(&T) -> Vec<&[u8]>) -> Result<T, Fault> {
+    let read = read?;
+    let Some(w) = world::world() else { return Ok(read) };
+    w.read_alike(path.text(), world::hash(&content(&read)))?;
+    Ok(read)
+}
+
+/// The bytes of tensors with their names.
+fn bytes_of(all: &[(String, Tensor)]) -> Vec<&[u8]> {
+    all.iter().flat_map(|(name, t)| [name.as_bytes(), t.bytes()]).collect()
+}
+
+/// A tensor that a file holds, the same in all processes.
+fn give_alike(cx: &mut Context, path: &StrObj, span: i64, read: Result<Tensor, Fault>) -> u64 {
+    world::at(span as u32);
+    let read = alike(path, read, |t| vec![t.bytes()]);
+    give(cx, span, read)
+}
+
+/// The same of several by name.
+fn dict_alike(cx: &mut Context, path: &StrObj, ty: i64, span: i64, read: Result<Vec<(String, Tensor)>, Fault>) -> u64 {
+    world::at(span as u32);
+    let read = alike(path, read, |all| bytes_of(all)).map(|all| dict(cx, ty, all));
+    settle(cx, span, read)
+}
+
+fn text_alike(path: &StrObj, span: i64) -> Result<String, Fault> {
+    world::at(span as u32);
+    alike(path, files::read_text(Path::new(path.text())), |text| vec![text.as_bytes()])
+}
+
 extern "C" fn io_exists(cx: &mut Context, path: &StrObj) -> i64 {
     let found = || f64::from(u8::from(files::exists(Path::new(path.text()))));
     let answer = pending_save::finish().and_then(|()| match world::world() {
@@ -49,11 +83,11 @@ extern "C" fn io_exists(cx: &mut Context, path: &StrObj) -> i64 {
 }
 
 extern "C" fn io_read_npy(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
-    give(cx, span, npy::read(Path::new(path.text())))
+    give_alike(cx, path, span, npy::read(Path::new(path.text())))
 }
 
 extern "C" fn io_read_idx(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
-    give(cx, span, idx::read(Path::new(path.text())))
+    give_alike(cx, path, span, idx::read(Path::new(path.text())))
 }
 
 /// Writes a file. What was printed comes first where both go the same way.
@@ -102,8 +136,7 @@ fn entries(d: &DictObj) -> Vec<(String, Tensor)> {
 }
 
 extern "C" fn io_read_npz(cx: &mut Context, path: &StrObj, ty: i64, span: i64) -> u64 {
-    let read = npz::read(Path::new(path.text())).map(|all| dict(cx, ty, all));
-    settle(cx, span, read)
+    dict_alike(cx, path, ty, span, npz::read(Path::new(path.text())))
 }
 
 extern "C" fn io_write_npz(cx: &mut Context, path: &StrObj, d: &DictObj, span: i64) {
@@ -112,24 +145,23 @@ extern "C" fn io_write_npz(cx: &mut Context, path: &StrObj, d: &DictObj, span: i
 
 extern "C" fn io_read_safetensors(cx: &mut Context, path: &StrObj, ty: i64, span: i64) -> u64 {
     let read = Checkpoint::read(Path::new(path.text()), Checkpoint::whole);
-    let read = read.map(|all| dict(cx, ty, all.into_iter().collect()));
-    settle(cx, span, read)
+    dict_alike(cx, path, ty, span, read.map(|all| all.into_iter().collect()))
 }
 
 extern "C" fn io_read_gguf(cx: &mut Context, path: &StrObj, ty: i64, span: i64) -> u64 {
-    let read = gguf::read(Path::new(path.text())).map(|all| dict(cx, ty, all));
-    settle(cx, span, read)
+    dict_alike(cx, path, ty, span, gguf::read(Path::new(path.text())))
 }
 
 extern "C" fn io_read_gguf_meta(cx: &mut Context, path: &StrObj, ty: i64, span: i64) -> u64 {
+    world::at(span as u32);
     let read = gguf::read_meta(Path::new(path.text()));
+    let read = alike(path, read, |all| all.iter().flat_map(|(k, v)| [k.as_bytes(), v.as_bytes()]).collect());
     let read = read.map(|all| dict_of(cx, ty, all.into_iter().map(|(key, text)| (key, new_str(text)))));
     settle(cx, span, read)
 }
 
 extern "C" fn io_read_onnx_tensors(cx: &mut Context, path: &StrObj, ty: i64, span: i64) -> u64 {
-    let read = onnx::read(Path::new(path.text())).map(|all| dict(cx, ty, all));
-    settle(cx, span, read)
+    dict_alike(cx, path, ty, span, onnx::read(Path::new(path.text())))
 }
 
 extern "C" fn io_write_safetensors(cx: &mut Context, path: &StrObj, d: &DictObj, span: i64) {
@@ -156,12 +188,30 @@ extern "C" fn io_load(
     // SAFETY: compiled code passes a live value of the type.
     let like = unsafe { host_value::read(&cx.types, like, ty as TypeId, false) };
     let made = serialization::load(&cx.types, like, ty as TypeId, Path::new(path.text()), prefix.text(), extra != 0);
+    world::at(span as u32);
+    // Each process reads what its devices hold: the header names all of it, with its sums.
+    let header = if world::world().is_some() { header(Path::new(path.text())) } else { Ok(vec![]) };
+    let made = made.and_then(|value| alike(path, header, |h| vec![h]).map(|_| value));
     let word = made.map(|value| host_value::write(&cx.types, value, ty as TypeId));
     settle(cx, span, word)
 }
 
+/// The header of a safetensors file, and the file's length.
+fn header(path: &Path) -> Result<Vec<u8>, Fault> {
+    let (mut reader, len) = files::open(path)?;
+    let fault = |e: std::io::Error| files::read_fault(path, &e);
+    let mut first = [0; 8];
+    reader.read_exact(&mut first).map_err(fault)?;
+    let mut out = [len.to_le_bytes(), first].concat();
+    reader.take(u64::from_le_bytes(first)).read_to_end(&mut out).map_err(fault)?;
+    Ok(out)
+}
+
 extern "C" fn io_read_tokenizer(cx: &mut Context, path: &StrObj, lowercase: i64, span: i64) -> i64 {
+    world::at(span as u32);
     let number = tokens::read(Path::new(path.text()), lowercase != 0).map(|n| n as i64);
+    let number = number.and_then(|n| Ok((n, tokens::size(n)?.to_le_bytes())));
+    let number = alike(path, number, |(_, size)| vec![size]).map(|(n, _)| n);
     settle(cx, span, number)
 }
 
@@ -198,7 +248,7 @@ extern "C" fn io_read_csv(cx: &mut Context, path: &StrObj, between: &StrObj, ski
     let skip = usize::try_from(skip)
         .map_err(|_| Fault::new(711, format!("`io.read_csv` leaves out at least 0 lines, and `skip` is {skip}")));
     let read = skip.and_then(|skip| csv::read(Path::new(path.text()), delimiter(between)?, skip, dtype));
-    give(cx, span, read)
+    give_alike(cx, path, span, read)
 }
 
 extern "C" fn io_write_csv(
@@ -213,7 +263,7 @@ extern "C" fn io_write_csv(
 }
 
 extern "C" fn io_read_text(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
-    let text = files::read_text(Path::new(path.text())).map(new_str);
+    let text = text_alike(path, span).map(new_str);
     settle(cx, span, text)
 }
 
@@ -233,7 +283,7 @@ extern "C" fn io_append_text(cx: &mut Context, path: &StrObj, text: &StrObj, spa
 }
 
 extern "C" fn io_read_lines(cx: &mut Context, path: &StrObj, _ty: i64, span: i64) -> u64 {
-    let lines = files::read_text(Path::new(path.text())).map(|text| {
+    let lines = text_alike(path, span).map(|text| {
         let words = text.lines().map(new_str).collect();
         new_list(&cx.types, TypeTable::STR, words)
     });
@@ -244,7 +294,7 @@ extern "C" fn io_read_lines(cx: &mut Context, path: &StrObj, _ty: i64, span: i64
 extern "C" fn io_read_bytes(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
     let read =
         files::read_raw(Path::new(path.text())).and_then(|b| Ok(Tensor::from_bytes(DType::U8, &[b.len() as u64], &b)?));
-    give(cx, span, read)
+    give_alike(cx, path, span, read)
 }
 
 /// Fails if one of the tensors has no elements.

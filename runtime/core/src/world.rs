@@ -2,27 +2,34 @@
 //! of its meshes.
 //!
 //! Host code does the same everywhere, so all processes come to the same steps in the same order: a
-//! call on a mesh, a look at a tensor that lies on one, a file that is written. At each step they
-//! agree ([`World::agree`]): everyone tells everyone what it is about to do. That is why processes
+//! call on a mesh, a look at a tensor that lies on one, a file that is read or written. At each step they
+//! agree ([`World::agree`]): whether all are about to do the same is found out along a tree. That is why processes
 //! that have come apart end with an error instead of waiting for each other, and why a failure of
 //! one ends all. What could differ (the time, the environment) is the first process's.
 
 pub mod mpi;
 pub mod launch;
 pub mod step;
+pub mod nodes;
+mod start_parts;
+mod differ;
+mod meshes;
 pub mod parts;
 pub mod progress;
 
 use crate::fault::Fault;
 use launch::variable;
 use mpi::{Message, Mpi};
+use nodes::Nodes;
 use progress::Progress;
+pub use start_parts::Part;
+use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use step::{Record, Verdict, What, judge};
-use tessera_base::bug;
+use tessera_base::{Mesh, bug};
 
 /// The code of a fault that another process tells about.
 pub const ELSEWHERE: u16 = 0;
@@ -36,6 +43,7 @@ const TAG_FAILED: usize = 1;
 const TAG_PARTS: usize = 2;
 const TAG_ROWS: usize = 3;
 const TAG_TEST: usize = 4;
+const TAG_PASSED: usize = 5;
 const TAG_DEVICES: usize = 16;
 
 /// How long a process waits without any answer, unless `TESSERA_MPI_TIMEOUT` says otherwise.
@@ -44,6 +52,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// This process and the others.
 pub struct World {
     mpi: Mpi,
+    nodes: Nodes,
     patience: Duration,
     /// The source place that the program is at, as a number of its span.
     place: AtomicU32,
@@ -60,6 +69,14 @@ pub struct World {
     later: Mutex<Option<Later>>,
     /// Messages that nobody waits for.
     left: Mutex<Vec<Message>>,
+    /// What is to be the same at the start.
+    parts: OnceLock<Vec<Part>>,
+    /// The file that was read last.
+    reading: Mutex<String>,
+    /// Bytes that this process's devices sent along each axis of each mesh.
+    along: Mutex<BTreeMap<Mesh, Vec<u64>>>,
+    /// Bytes of values that this process sent to other nodes.
+    crossed: AtomicU64,
     progress: Progress,
 }
 
@@ -131,7 +148,8 @@ pub fn join() -> Result<Option<&'static World>, Fault> {
         let text = format!("the launcher started {n} processes, and this one's library found {}", mpi.size);
         return Err(unusable(text).note("launcher and library belong to different installations of MPI"));
     }
-    let joined = World {
+    let mut joined = World {
+        nodes: Nodes::alone(mpi.size),
         mpi,
         patience,
         place: AtomicU32::new(0),
@@ -143,11 +161,19 @@ pub fn join() -> Result<Option<&'static World>, Fault> {
         closing: AtomicBool::new(false),
         later: Mutex::default(),
         left: Mutex::new(vec![]),
+        parts: OnceLock::new(),
+        reading: Mutex::default(),
+        along: Mutex::default(),
+        crossed: AtomicU64::new(0),
         progress: Progress::default(),
     };
+    let tried = joined.test().and_then(|()| joined.meet());
+    if let Ok(nodes) = &tried {
+        joined.nodes.clone_from(nodes);
+    }
+    // Also where the others cannot be used: it has to leave them.
     let world = WORLD.get_or_init(|| joined);
-    world.test()?;
-    Ok(Some(world))
+    tried.map(|_| Some(world))
 }
 
 /// How long a process waits without any answer.
@@ -183,16 +209,49 @@ impl World {
         let _ = self.places.set(places);
     }
 
-    /// The devices of a mesh that a process has: blocks, as even as they can be, and the first one has
+    /// The devices of a mesh that a process has: blocks, as even as they can be, node by node, and the first process has
     /// at least one.
     fn devices_of(&self, rank: usize, devices: usize) -> Range<usize> {
-        let start = |r: usize| (r * devices).div_ceil(self.mpi.size);
-        start(rank)..start(rank + 1)
+        let start = |place: usize| (place * devices).div_ceil(self.mpi.size);
+        let place = self.nodes.place(rank);
+        start(place)..start(place + 1)
     }
 
     /// The process that has a device.
     pub fn owner(&self, device: usize, devices: usize) -> usize {
-        device * self.mpi.size / devices.max(1)
+        self.nodes.at_place(device * self.mpi.size / devices.max(1))
+    }
+
+    fn along(&self) -> MutexGuard<'_, BTreeMap<Mesh, Vec<u64>>> {
+        self.along.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes bytes of values on their way to a process.
+    fn note_sent(&self, to: usize, bytes: usize) {
+        if self.nodes.of(to) != self.nodes.of(self.mpi.rank) {
+            self.crossed.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Bytes of values that processes sent to other nodes so far, those of all, in the first process; 0 in the others.
+    pub fn crossed(&self) -> Result<u64, Fault> {
+        let all = self.to_first(self.crossed.load(Ordering::Relaxed).to_le_bytes().to_vec())?;
+        Ok(all.iter().filter_map(|b| b.first_chunk()).map(|b| u64::from_le_bytes(*b)).sum())
+    }
+
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    /// The node that a device is on.
+    pub fn node_of(&self, device: usize, devices: usize) -> usize {
+        self.nodes.of(self.owner(device, devices))
+    }
+
+    /// A process with its node, in words.
+    pub fn process(&self, rank: usize) -> String {
+        let node = if self.nodes.count() > 1 { format!(" on {}", self.nodes.quoted(rank)) } else { String::new() };
+        format!("process {rank} of {}{node}", self.mpi.size)
     }
 
     /// Where a place in the program is, in words.
@@ -210,12 +269,17 @@ impl World {
 
     /// Waits for a message. With `heed` also for the news that another process failed.
     fn wait(&self, message: &mut Message, heed: bool) -> Result<(), Waited> {
+        self.wait_until(heed, || self.mpi.is_done(message))
+    }
+
+    /// Waits until something is done.
+    fn wait_until(&self, heed: bool, mut is_done: impl FnMut() -> Result<bool, String>) -> Result<(), Waited> {
         /// How long a wait does nothing but look.
         const LOOK: Duration = Duration::from_micros(200);
         const PAUSE: Duration = Duration::from_micros(50);
         let start = Instant::now();
         loop {
-            match self.mpi.is_done(message) {
+            match is_done() {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 Err(e) => return Err(Waited::Lost(self.broken(&e))),
@@ -240,7 +304,7 @@ impl World {
 
     /// Gives the others up.
     fn lose(&self, why: &str, note: &str) -> Fault {
-        let text = format!("process {} of {}, at {}, {why}", self.mpi.rank, self.mpi.size, self.here());
+        let text = format!("{}, at {}, {why}", self.process(self.mpi.rank), self.here());
         self.lost.get_or_init(|| Fault::new(SILENT, text).note(note)).clone()
     }
 
@@ -284,27 +348,32 @@ impl World {
 
     // ---- Steps that all take together ---------------------------------------------------------
 
-    /// Tells all what this process does now, and whether it failed; returns the `value` of each. Fails
+    /// Finds out whether all do what this process does now, and none failed; returns the `value` of the first. Fails
     /// where they do not all do the same, or one failed; that may be this one.
-    pub fn agree(&self, what: What, hash: u64, failed: bool, value: u64) -> Result<Vec<u64>, Fault> {
+    pub fn agree(&self, what: What, hash: u64, failed: bool, value: u64) -> Result<u64, Fault> {
         if let Some(fault) = self.why() {
             return Err(fault);
         }
         let step = self.steps.fetch_add(1, Ordering::Relaxed);
         let ready = self.later().as_ref().is_some_and(|l| l.word.get().is_some());
         let own = Record { what, failed, ready, step, place: self.place.load(Ordering::Relaxed), hash, value };
+        let bits = self.taken(self.mpi.bits_of_all(own.bits(self.mpi.rank)))?;
+        if let Some(common) = Record::common(&bits) {
+            if common.ready {
+                self.words_of_all()?;
+            }
+            return Ok(common.value);
+        }
+        // The run ends: once, everyone hears of everyone.
         let came = self.taken(self.mpi.gather(own.bytes()))?;
         let records: Vec<Record> = came.chunks_exact(Record::BYTES).map(Record::read).collect();
         match judge(&records, self.mpi.rank) {
-            Verdict::Same => {
-                if records.iter().all(|r| r.ready) {
-                    self.words_of_all()?;
-                }
-                Ok(records.iter().map(|r| r.value).collect())
-            }
+            Verdict::Same => bug!("processes that differ do the same"),
             Verdict::Failed { tells } => Err(self.end_early(elsewhere(), tells)),
-            Verdict::Differ if self.mpi.rank == 0 => Err(self.end_early(self.differ(&records), true)),
-            Verdict::Differ => Err(self.end_early(elsewhere(), false)),
+            Verdict::Differ => {
+                let fault = self.differ(&records)?;
+                Err(self.end_early(fault, self.mpi.rank == 0))
+            }
         }
     }
 
@@ -312,8 +381,8 @@ impl World {
         self.later.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// At the first step at which every process has its word, all get the words of all. Words are of one length, and all
-    /// processes ask for them at the same step.
+    /// At the first step at which every process has its word, the first one gets the words of all, and the others none.
+    /// Words are of one length, and all processes ask for them at the same step.
     pub fn when_all(&self, word: Arc<OnceLock<Vec<u8>>>, take: Box<dyn FnOnce(Vec<Vec<u8>>) + Send>) {
         *self.later() = Some(Later { word, take });
     }
@@ -323,9 +392,7 @@ impl World {
         let Some((Later { take, .. }, own)) = later.and_then(|l| l.word.get().cloned().map(|word| (l, word))) else {
             bug!("a word that was there is gone");
         };
-        let len = own.len().max(1);
-        let came = self.taken(self.mpi.gather(own))?;
-        take(came.chunks_exact(len).map(<[u8]>::to_vec).collect());
+        take(self.all_to_first(own)?);
         Ok(())
     }
 
@@ -337,36 +404,6 @@ impl World {
         self.lost.get().or(self.over.get().map(|o| &o.0)).cloned()
     }
 
-    fn differ(&self, records: &[Record]) -> Fault {
-        if records.iter().all(|r| r.what == What::Start) {
-            return Fault::new(DIFFER, "the processes of this run were not started alike")
-                .note("program, files, arguments, options and the version of Tessera have to be the same")
-                .note("and the instruction for products of bf16 that the processor has and the system allows");
-        }
-        let first = Fault::new(DIFFER, "the processes of this run do not do the same");
-        let mut told: Vec<(String, Vec<usize>)> = vec![];
-        for (rank, r) in records.iter().enumerate() {
-            let text = match r.what {
-                What::End => r.what.text().to_owned(),
-                what => format!("{}, at {}", what.text(), self.place_text(r.place)),
-            };
-            let same = |t: &&mut (String, Vec<usize>)| records[t.1[0]].hash == r.hash && t.0 == text;
-            match told.iter_mut().find(same) {
-                Some((_, who)) => who.push(rank),
-                None => told.push((text, vec![rank])),
-            }
-        }
-        let one = told.iter().all(|t| t.0 == told[0].0);
-        let notes = told.into_iter().fold(first, |fault, (text, who)| {
-            let who: Vec<String> = who.iter().map(usize::to_string).collect();
-            fault.note(format!("process {} {text}", who.join(", ")))
-        });
-        match one {
-            true => notes.note("with other numbers, elements, shapes or layouts"),
-            false => notes,
-        }
-    }
-
     /// Whether this process tells why the run ends early; `None` while it does not.
     pub fn tells(&self) -> Option<bool> {
         if self.lost.get().is_some() { Some(true) } else { self.over.get().map(|o| o.1) }
@@ -375,16 +412,14 @@ impl World {
     /// What the first process answers, in all.
     pub fn ask(&self, question: &str, answer: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>, Fault> {
         let answer = if self.mpi.rank == 0 { answer() } else { vec![] };
-        let lens = self.agree(What::Ask, hash(&[question.as_bytes()]), false, answer.len() as u64)?;
-        let len = lens.first().map_or(0, |n| *n as usize);
-        self.from_first(if self.mpi.rank == 0 { answer } else { vec![0; len] })
+        let len = self.agree(What::Ask, hash(&[question.as_bytes()]), false, answer.len() as u64)?;
+        self.from_first(if self.mpi.rank == 0 { answer } else { vec![0; len as usize] })
     }
 
     /// As [`World::ask`] for a number, which costs one message less.
     pub fn ask_float(&self, question: &str, answer: impl FnOnce() -> f64) -> Result<f64, Fault> {
         let value = if self.mpi.rank == 0 { answer().to_bits() } else { 0 };
-        let values = self.agree(What::Ask, hash(&[question.as_bytes()]), false, value)?;
-        Ok(f64::from_bits(values.first().copied().unwrap_or(0)))
+        Ok(f64::from_bits(self.agree(What::Ask, hash(&[question.as_bytes()]), false, value)?))
     }
 
     /// The first process's bytes, of which all know the number.
@@ -394,13 +429,23 @@ impl World {
 
     /// What each process says, in the first one; nothing in the others.
     pub fn to_first(&self, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, Fault> {
-        let lens = self.agree(What::Rows, 0, false, bytes.len() as u64)?;
+        self.agree(What::Rows, 0, false, 0)?;
+        self.all_to_first(bytes)
+    }
+
+    /// The same without agreement; for processes that know that all come to it.
+    fn all_to_first(&self, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, Fault> {
         if self.mpi.rank != 0 {
-            self.taken(self.mpi.send(0, TAG_ROWS, bytes))?;
+            let len = (bytes.len() as u64).to_le_bytes().to_vec();
+            let going = [self.mpi.send(0, TAG_ROWS, len), self.mpi.send(0, TAG_ROWS, bytes)];
+            going.into_iter().try_for_each(|m| self.taken(m).map(|_| ()))?;
             return Ok(vec![]);
         }
-        let others = lens.iter().enumerate().skip(1);
-        let came = others.map(|(r, &len)| self.taken(self.mpi.receive(r, TAG_ROWS, len as usize)));
+        let came = (1..self.mpi.size).map(|r| {
+            let len = self.taken(self.mpi.receive(Some(r), TAG_ROWS, size_of::<u64>()))?;
+            let len = len.first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
+            self.taken(self.mpi.receive(Some(r), TAG_ROWS, len as usize))
+        });
         std::iter::once(Ok(bytes)).chain(came).collect()
     }
 
@@ -412,24 +457,31 @@ impl World {
         done.and(agreed.map(|_| ()))
     }
 
+    /// What this process has read from a file is what the others have.
+    pub fn read_alike(&self, path: &str, content: u64) -> Result<(), Fault> {
+        self.set_reading(path);
+        self.agree(What::Read, hash(&[path.as_bytes()]), false, content).map(|_| ())
+    }
+
     // ---- Beginning and end ------------------------------------------------------------------
 
     /// Sends known content around, each to the next.
     fn test(&self) -> Result<(), Fault> {
         /// More than goes along with the first message of any network.
         const BYTES: usize = 1 << 17;
-        let content = |rank: usize| -> Vec<u8> { (0..BYTES).map(|i| (i * 7 + rank * 31) as u8).collect() };
+        // Who sends what another should have sent has another number.
+        let content = |rank: usize| -> Vec<u8> {
+            let filler = (size_of::<usize>()..BYTES).map(|i| (i * 7 + rank * 31) as u8);
+            rank.to_le_bytes().into_iter().chain(filler).collect()
+        };
         let wrong = |what: &str| unusable(format!("MPI does not work here: {what}"));
         let (rank, size) = (self.mpi.rank, self.mpi.size);
         let (before, after) = ((rank + size - 1) % size, (rank + 1) % size);
-        let numbers = self.agree(What::Test, size as u64, false, rank as u64)?;
-        if numbers.iter().ne((0..size as u64).collect::<Vec<_>>().iter()) {
-            return Err(wrong("processes do not have the numbers that they should have"));
-        }
+        self.agree(What::Test, size as u64, false, 0)?;
         if variable(&["OMPI_COMM_WORLD_RANK", "PMI_RANK"]).is_some_and(|n| n != rank) {
             return Err(wrong("this process has another number than `mpirun` gave it"));
         }
-        let coming = self.message(self.mpi.receive(before, TAG_TEST, BYTES))?;
+        let coming = self.message(self.mpi.receive(Some(before), TAG_TEST, BYTES))?;
         let going = self.message(self.mpi.send(after, TAG_TEST, content(rank)))?;
         let came = self.taken(Ok(coming))?;
         self.taken(Ok(going))?;
@@ -463,7 +515,7 @@ impl World {
 
     fn wait_for_tellers(&self) {
         const GRACE: Duration = Duration::from_secs(2);
-        let Ok(mut message) = self.mpi.gather(vec![1]) else { return };
+        let Ok(mut message) = self.mpi.bits_of_all(vec![1]) else { return };
         let start = Instant::now();
         while start.elapsed() < GRACE && matches!(self.mpi.is_done(&mut message), Ok(false)) {
             std::thread::sleep(Duration::from_millis(1));

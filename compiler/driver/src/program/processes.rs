@@ -9,12 +9,13 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
-use tessera_base::{Diagnostic, Span};
+use tessera_base::{Code, Diagnostic, Span};
 use tessera_resolve::source::{Loaded, SourceMap};
 use tessera_runtime::fault::Fault;
 use tessera_runtime::traffic::Sent;
+use tessera_runtime::world::nodes::chatty;
 use tessera_runtime::world::step::What;
-use tessera_runtime::world::{self, World};
+use tessera_runtime::world::{self, Part, World};
 
 /// Joins the other processes, if there are any; else what is wrong, which the first process tells.
 pub fn join(setup: &mut Setup) -> Result<(), Option<Fault>> {
@@ -23,6 +24,9 @@ pub fn join(setup: &mut Setup) -> Result<(), Option<Fault>> {
         setup.held = Some(RefCell::default());
         if world.rank() != 0 {
             (setup.global.quiet, setup.global.verbose) = (true, false);
+        }
+        if setup.global.verbose {
+            eprintln!("nodes: {}", world.nodes().describe());
         }
     }
     Ok(())
@@ -51,19 +55,10 @@ pub fn start(setup: &Setup, ready: Option<Ready>, args: &[String]) -> Result<Rea
     if let Some(ready) = &ready {
         world.set_places(places(ready));
     }
-    let files = ready.iter().flat_map(|r| &r.sources.files).map(|f| f.text.as_bytes());
-    let global = &setup.global;
-    let options = format!(
-        "{} {} {} {:?} {args:?} {}",
-        env!("CARGO_PKG_VERSION"),
-        global.policy,
-        global.check_nan,
-        global.devices,
-        // The one thing of a machine that results depend on.
-        setup.machine().bf16.name()
-    );
-    let held = setup.held.iter().map(|h| h.borrow().clone()).collect::<Vec<_>>();
-    let all: Vec<&[u8]> = files.chain([options.as_bytes()]).chain(held.iter().map(Vec::as_slice)).collect();
+    let parts = parts(setup, ready.as_ref(), args);
+    let all: Vec<[u8; 8]> = parts.iter().map(|p| p.hash.to_le_bytes()).collect();
+    world.set_parts(parts);
+    let all: Vec<&[u8]> = all.iter().map(|hash| &hash[..]).collect();
     let agreed = world.agree(What::Start, world::hash(&all), ready.is_none(), 0);
     match (ready, agreed) {
         (Some(ready), Ok(_)) => {
@@ -79,6 +74,24 @@ pub fn start(setup: &Setup, ready: Option<Ready>, args: &[String]) -> Result<Rea
             Err(1)
         }
     }
+}
+
+/// What has to be the same in all processes. What depends on files of the others comes last: it differs where they do.
+fn parts(setup: &Setup, ready: Option<&Ready>, args: &[String]) -> Vec<Part> {
+    let part = |name: &str, text: &[u8]| Part { name: name.to_owned(), hash: world::hash(&[text]) };
+    let global = &setup.global;
+    let options = format!("{} {} {:?} {args:?}", global.policy, global.check_nan, global.devices);
+    let mut parts = vec![
+        part("version of Tessera", env!("CARGO_PKG_VERSION").as_bytes()),
+        // The one thing of a machine that results depend on.
+        part("instruction for products of bf16", setup.machine().bf16.name().as_bytes()),
+        part("set of arguments and options", options.as_bytes()),
+    ];
+    let files = ready.iter().flat_map(|r| &r.sources.files);
+    parts.extend(files.map(|f| part(&format!("`{}`", f.path), f.text.as_bytes())));
+    let held = setup.held.iter().map(|h| part("list of messages", &h.borrow()));
+    parts.extend(held);
+    parts
 }
 
 /// The lines of the program's spans.
@@ -97,13 +110,49 @@ pub fn end(setup: &Setup, code: u8, failed: bool) {
         let held = setup.held.iter().map(|h| h.borrow().clone()).collect::<Vec<_>>();
         let code = [code];
         let said: Vec<&[u8]> = held.iter().map(Vec::as_slice).chain([&code[..]]).collect();
-        let differ = world.agree(What::End, world::hash(&said), failed, 0).err();
+        let differ = match world.agree(What::End, world::hash(&said), failed, 0) {
+            Ok(_) => warn_of_axes(setup, world),
+            Err(fault) => Some(fault),
+        };
         if let Some(fault) = differ.filter(|f| f.code != world::ELSEWHERE) {
             setup.show(&[told(fault)], &SourceMap::default());
         }
     }
     world.closing();
     tell(setup, world.tells().unwrap_or(world.rank() == 0));
+}
+
+/// W0402, where more goes along an axis of a mesh that lies across nodes than along one inside of them.
+fn warn_of_axes(setup: &Setup, world: &World) -> Option<Fault> {
+    if world.nodes().count() == 1 {
+        return None;
+    }
+    let all = match world.moved_in_all() {
+        Ok(all) => all,
+        Err(fault) => return Some(fault),
+    };
+    for (mesh, sums) in all {
+        let Some((far, near)) = chatty(&mesh, &sums, &world.crossing(&mesh)) else { continue };
+        let moved = |i: usize| tessera_base::shard::bytes(sums[i]);
+        let name = |i: usize| &mesh.axes[i].0;
+        // The more goes along an axis, the further behind it stands.
+        let mut order: Vec<usize> = (0..sums.len()).collect();
+        order.sort_by_key(|&i| sums[i]);
+        let names: Vec<String> = order.iter().map(|&i| format!("\"{}\"", name(i))).collect();
+        let sizes: Vec<String> = order.iter().map(|&i| mesh.axes[i].1.to_string()).collect();
+        let text = format!(
+            "axis `{}` of {mesh} lies across nodes, and `{}`, along which less moves, inside of them",
+            name(far),
+            name(near)
+        );
+        let note =
+            format!("devices sent {} along `{}` and {} along `{}`", moved(far), name(far), moved(near), name(near));
+        let (names, sizes) = (names.join(", "), sizes.join(", "));
+        let help =
+            format!("the last axes of a mesh lie inside of nodes: `dist.Mesh(axes=[{names}], shape=[{sizes}], …)`");
+        setup.show(&[Diagnostic::new(Code::W0402, Span::NONE, text).note(note).help(help)], &SourceMap::default());
+    }
+    None
 }
 
 /// Writes what was kept, or forgets it.
@@ -115,7 +164,7 @@ fn tell(setup: &Setup, tells: bool) {
     }
     let mut err = std::io::stderr().lock();
     let who = world::world().filter(|w| w.rank() > 0 && !setup.style.json);
-    let who = who.map_or_else(String::new, |w| format!("  = note: process {} of {} says so\n", w.rank(), w.size()));
+    let who = who.map_or_else(String::new, |w| format!("  = note: {} says so\n", w.process(w.rank())));
     let _ = err.write_all(&text).and_then(|()| err.write_all(who.as_bytes())).and_then(|()| err.flush());
 }
 
@@ -144,6 +193,13 @@ pub fn traffic(rows: Vec<((Arc<str>, usize), Sent)>) -> Vec<((Arc<str>, usize), 
         all.iter().flat_map(|b| String::from_utf8_lossy(b).lines().filter_map(read).collect::<Vec<_>>()).collect();
     all.sort_by(|a, b| a.0.cmp(&b.0));
     all
+}
+
+/// Bytes that went between nodes, where there are several, in words.
+pub fn crossed() -> String {
+    let Some(world) = world::world().filter(|w| w.nodes().count() > 1) else { return String::new() };
+    let bytes = world.crossed().unwrap_or_default();
+    format!("between {} nodes: {bytes} bytes\n", world.nodes().count())
 }
 
 /// Whose kernels a table of times shows.

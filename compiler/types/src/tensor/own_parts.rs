@@ -60,10 +60,9 @@ pub fn own_part(name: &str, axis: &str, own: Own, lies: Option<Own>, param: Opti
             let e = OpError::new(Code::E0405, format!("`{name}` needs {whole}, and this is partial over `{axis}`"));
             let e = e.note(format!("of a `{own}@{axis}` value each device of `{axis}` has a part only"));
             let e = match name {
-                "add" | "sub" if own == Own::Sum => {
-                    e.note(format!("what is no part of that sum would be added once by each device of `{axis}`"))
-                        .help("what only begins a sum is `op.zeros(…)`: zeros are a summand of each")
-                }
+                "add" | "sub" if own == Own::Sum => e
+                    .note(format!("what is no part of that sum would be added once by each device of `{axis}`"))
+                    .help("what only begins a sum is `op.zeros(…)`: zeros are a summand of each"),
                 _ => e,
             };
             each(wrap(e, "complete it first", reduce, reduces(own, axis)))

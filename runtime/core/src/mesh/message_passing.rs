@@ -4,6 +4,10 @@
 //! A device first starts all that it sends and receives, and then waits: so no device waits for one
 //! that waits for it. Messages of each exchange have a tag of their own, so that their order does not matter; while some
 //! are under way and devices compute, a thread of the world moves them on.
+//!
+//! What several devices of another node are to have goes there once, to one of them, which passes it on when it comes to
+//! the end of the exchange. A message says to whom it is to be passed, so receivers need not know: they take what comes from
+//! anyone. All come to the ends of exchanges in one order and take messages as they come, so nobody waits in a circle.
 
 use super::shared_memory::Hub;
 use super::{At, Box, Engine, Moves, Piece, STOPPED, copy};
@@ -13,6 +17,7 @@ use crate::world::mpi::Message;
 use crate::world::parts::Way;
 use crate::world::progress::Moving;
 use crate::world::{ELSEWHERE, World};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -49,6 +54,21 @@ fn head(moves: &Moves, at: At) -> Vec<u8> {
 
 /// Boxes with the piece that each is of.
 type Boxes<'a> = Vec<(usize, &'a Box)>;
+
+/// What goes to one device, or by way of it to others of its node.
+struct Parcel<'a> {
+    node: usize,
+    boxes: Boxes<'a>,
+    /// At least one.
+    to: Vec<usize>,
+}
+
+/// A message that a device waits for.
+struct Coming<'a> {
+    from: usize,
+    boxes: Boxes<'a>,
+    message: Message,
+}
 
 /// The devices that are not here of those that boxes go to or come from, each once, with its boxes.
 fn elsewhere<'a>(
@@ -97,36 +117,83 @@ impl Between {
 
     /// Waits for a message.
     fn wait(&self, message: Message) -> Result<Vec<u8>, String> {
-        let text = |fault: Fault| if fault.code == ELSEWHERE { STOPPED.to_owned() } else { fault.message };
-        traffic::waiting(|| self.world.finish(message)).map_err(text)
+        traffic::waiting(|| self.world.finish(message)).map_err(told)
+    }
+
+    /// The devices of a node for which a message has marks: to whom it is to be passed. None where nothing is passed.
+    fn marked(&self, way: Way) -> Range<usize> {
+        match self.world.may_be_passed(way) {
+            true => self.world.devices_on(self.world.node_of(way.to, self.devices), self.devices),
+            false => 0..0,
+        }
+    }
+
+    /// What a device gives to others, together where those of one node get the same.
+    fn parcels<'a>(&self, at: At, moves: &'a Moves) -> Vec<Parcel<'a>> {
+        let mut out: Vec<Parcel> = vec![];
+        let mut known: HashMap<(usize, Boxes), usize> = HashMap::new();
+        for (to, boxes) in elsewhere(moves, sends, &self.mine) {
+            let node = self.world.node_of(to, self.devices);
+            if self.world.may_be_passed(self.way(moves.tag, at.device, to)) {
+                if let Some(parcel) = known.get(&(node, boxes.clone())).and_then(|&i| out.get_mut(i)) {
+                    parcel.to.push(to);
+                    continue;
+                }
+                known.insert((node, boxes.clone()), out.len());
+            }
+            out.push(Parcel { node, boxes, to: vec![to] });
+        }
+        out
     }
 
     /// Starts to send what other processes are to have.
     fn send(&self, at: At, moves: &Moves, from: &[&[u8]]) -> Result<Vec<Message>, String> {
         let mut out = vec![];
-        for (to, parts) in elsewhere(moves, sends, &self.mine) {
-            let len = bytes(moves, &parts);
+        for Parcel { node, boxes, to } in self.parcels(at, moves) {
+            let len = bytes(moves, &boxes);
+            // Not always the same one passes things on.
+            let first = to[at.device % to.len()];
+            let way = self.way(moves.tag, at.device, first);
             let mut message = head(moves, at);
-            message.resize(HEAD + len, 0);
-            let mut place = HEAD;
-            for (i, part) in parts {
+            let marked = self.marked(way);
+            let mut marks = vec![0; marked.len().div_ceil(8)];
+            for other in to.iter().filter(|d| **d != first && node == self.world.node_of(**d, self.devices)) {
+                let bit = other - marked.start;
+                marks[bit / 8] |= 1u8 << (bit % 8);
+            }
+            message.append(&mut marks);
+            let mut place = message.len();
+            message.resize(place + len, 0);
+            for (i, part) in boxes {
                 let (piece, whole) = (&moves.pieces[i], part.at_start());
                 let into = &mut message[place..];
                 copy(from[i], (&piece.from_shape, part), into, (&part.size, &whole), piece.element);
                 place += piece.bytes(part);
             }
-            traffic::gave(&moves.name, at.device, len);
-            out.push(self.world.send(self.way(moves.tag, at.device, to), message).map_err(|f| f.message)?);
+            traffic::gave(&moves.name, at.device, len * to.len());
+            out.push(self.world.send(way, message).map_err(|f| f.message)?);
         }
         Ok(out)
     }
 
+    /// Passes a message on to whom it has marks for, without them.
+    fn pass_on(&self, way: Way, came: &[u8]) -> Result<Vec<Message>, String> {
+        let marked = self.marked(way);
+        let (own, rest) = came.split_at_checked(HEAD).unwrap_or((came, &[]));
+        let (marks, boxes) = rest.split_at_checked(marked.len().div_ceil(8)).unwrap_or((&[], rest));
+        let is_set = |bit: &usize| marks.get(bit / 8).is_some_and(|m| m & (1 << (bit % 8)) != 0);
+        let others = (0..marked.len()).filter(is_set).map(|bit| marked.start + bit);
+        let message = || [own, &vec![0; marks.len()], boxes].concat();
+        others.map(|to| self.world.send(Way { to, ..way }, message()).map_err(|f| f.message)).collect()
+    }
+
     /// Writes what came from another process where it belongs.
-    fn unpack(&self, at: At, moves: &Moves, came: &[u8], parts: &Boxes, to: &mut [&mut [u8]]) -> Result<(), String> {
-        let Some(mut rest) = came.strip_prefix(head(moves, at).as_slice()) else {
+    fn unpack(&self, at: At, moves: &Moves, came: &[u8], coming: &Boxes, to: &mut [&mut [u8]]) -> Result<(), String> {
+        if !came.starts_with(&head(moves, at)) {
             return Err(format!("`{}` got what another exchange sent", moves.name));
-        };
-        for &(i, part) in parts {
+        }
+        let mut rest = &came[came.len().saturating_sub(bytes(moves, coming))..];
+        for &(i, part) in coming {
             let (piece, whole) = (&moves.pieces[i], part.at_start());
             copy(rest, (&part.size, &whole), to[i], (&piece.to_shape, part), piece.element);
             rest = rest.get(piece.bytes(part)..).unwrap_or(&[]);
@@ -138,9 +205,9 @@ impl Between {
     fn begin(&self, at: At, moves: &Moves, from: &[&[u8]]) -> Result<Open, String> {
         let mut open = Open::default();
         for (sender, parts) in elsewhere(moves, receives, &self.mine) {
-            let len = bytes(moves, &parts);
             let way = self.way(moves.tag, sender, at.device);
-            open.coming.push(self.world.receive(way, HEAD + len).map_err(|f| f.message)?);
+            let len = HEAD + self.marked(way).len().div_ceil(8) + bytes(moves, &parts);
+            open.coming.push(self.world.receive(way, len).map_err(|f| f.message)?);
         }
         open.going = self.send(at, moves, from)?;
         Ok(open)
@@ -148,12 +215,32 @@ impl Between {
 
     /// Waits for the messages.
     fn end(&self, at: At, moves: &Moves, open: Open, to: &mut [&mut [u8]]) -> Result<(), String> {
-        for ((_, parts), message) in elsewhere(moves, receives, &self.mine).into_iter().zip(open.coming) {
+        let mut going = open.going;
+        let senders = elsewhere(moves, receives, &self.mine).into_iter().zip(open.coming);
+        let mut coming: Vec<Coming> = senders.map(|((from, boxes), message)| Coming { from, boxes, message }).collect();
+        while !coming.is_empty() {
+            let next = self.next(&mut coming)?;
+            let Coming { from, boxes, message } = coming.remove(next);
             let came = self.wait(message)?;
-            self.unpack(at, moves, &came, &parts, to)?;
+            going.extend(self.pass_on(self.way(moves.tag, from, at.device), &came)?);
+            self.unpack(at, moves, &came, &boxes, to)?;
         }
-        open.going.into_iter().try_for_each(|message| self.wait(message).map(|_| ()))
+        going.into_iter().try_for_each(|message| self.wait(message).map(|_| ()))
     }
+
+    /// The message to look at next. Where some are passed on, one that has come: others wait for it.
+    fn next(&self, coming: &mut [Coming]) -> Result<usize, String> {
+        if self.world.nodes().count() == 1 {
+            return Ok(0);
+        }
+        let mut messages: Vec<&mut Message> = coming.iter_mut().map(|c| &mut c.message).collect();
+        traffic::waiting(|| self.world.one_of(&mut messages)).map_err(told)
+    }
+}
+
+/// Why a device did not get what it waited for.
+fn told(fault: Fault) -> String {
+    if fault.code == ELSEWHERE { STOPPED.to_owned() } else { fault.message }
 }
 
 impl Engine for Between {

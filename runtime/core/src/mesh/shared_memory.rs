@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 struct Shown {
     /// Which exchange: its tag and its turn.
     exchange: (u32, u64),
-    /// What each receiver takes, in the order of the boxes that it fills.
+    /// What each receiver takes: by receiver, in the order of the boxes that it fills.
     parts: Vec<Part>,
     /// Copies that the parts lie in, where the device went on without waiting.
     left: Vec<Buffer>,
@@ -57,6 +57,10 @@ struct Desk {
     changes: AtomicU64,
     /// Receivers that wait for something to be shown.
     waiting: AtomicUsize,
+    /// Devices that sleep until something happens here; changed while `shown` is held.
+    asleep: AtomicUsize,
+    /// Whether the device takes back what it shows, as soon as nobody reads it.
+    leaving: AtomicBool,
     /// Bytes of the copies here.
     left: AtomicUsize,
 }
@@ -105,7 +109,7 @@ impl Hub {
                 return out;
             }
             if !self.spin {
-                drop(desk.bell.wait(held).unwrap_or_else(PoisonError::into_inner));
+                desk.sleep(held);
                 continue;
             }
             drop(held);
@@ -115,7 +119,7 @@ impl Hub {
             }
             let held = lock(&desk.shown);
             if desk.changes.load(Ordering::SeqCst) == seen {
-                drop(desk.bell.wait(held).unwrap_or_else(PoisonError::into_inner));
+                desk.sleep(held);
             }
         }
     }
@@ -126,55 +130,67 @@ fn lock(m: &Mutex<Vec<Shown>>) -> MutexGuard<'_, Vec<Shown>> {
 }
 
 impl Desk {
-    fn change<T>(&self, f: impl FnOnce(&mut Vec<Shown>) -> T) -> T {
-        let mut held = lock(&self.shown);
-        let out = f(&mut held);
+    fn sleep(&self, held: MutexGuard<Vec<Shown>>) {
+        self.asleep.fetch_add(1, Ordering::SeqCst);
+        let held = self.bell.wait(held).unwrap_or_else(PoisonError::into_inner);
+        self.asleep.fetch_sub(1, Ordering::SeqCst);
+        drop(held);
+    }
+
+    /// Tells who waits here. To be called while `shown` is held.
+    fn ring(&self) {
         self.changes.fetch_add(1, Ordering::SeqCst);
-        self.bell.notify_all();
-        out
+        // With a thousand devices most rings would be for nobody, and each is a call of the system.
+        if self.asleep.load(Ordering::SeqCst) > 0 {
+            self.bell.notify_all();
+        }
     }
 
     /// Leaves a copy of what is shown of an exchange, so that its device can go on; `false` where somebody takes it
     /// anyway, or where there is no room.
     fn leave(&self, exchange: (u32, u64)) -> bool {
-        self.change(|shown| {
-            let Some(s) = shown.iter_mut().find(|s| s.exchange == exchange) else { return false };
-            let bytes: usize = s.parts.iter().map(Part::bytes).sum();
-            let busy = s.wanted == 0 || s.readers > 0 || self.waiting.load(Ordering::SeqCst) > 0;
-            if busy || self.left.load(Ordering::SeqCst) + bytes > LEFT_MAX {
-                return false;
-            }
-            let mut left = vec![];
-            for p in &s.parts {
-                let Ok(mut copied) = Buffer::new(p.bytes() as u64, false) else { return false };
-                // SAFETY: the device that shows it is the one that calls this.
-                let own = unsafe { std::slice::from_raw_parts(p.address, p.len) };
-                copy(own, (&p.shape, &p.part), copied.bytes_mut(), (&p.part.size, &p.part.at_start()), p.element);
-                left.push(copied);
-            }
-            for (p, copied) in s.parts.iter_mut().zip(&left) {
-                let (shape, part) = (p.part.size.as_slice().into(), p.part.at_start());
-                *p = Part { address: copied.as_ptr(), len: copied.len(), shape, part, ..*p };
-            }
-            s.left = left;
-            self.left.fetch_add(bytes, Ordering::SeqCst);
-            true
-        })
+        let mut shown = lock(&self.shown);
+        let Some(s) = shown.iter_mut().find(|s| s.exchange == exchange) else { return false };
+        let bytes: usize = s.parts.iter().map(Part::bytes).sum();
+        let busy = s.wanted == 0 || s.readers > 0 || self.waiting.load(Ordering::SeqCst) > 0;
+        if busy || self.left.load(Ordering::SeqCst) + bytes > LEFT_MAX {
+            return false;
+        }
+        let mut left = vec![];
+        for p in &s.parts {
+            let Ok(mut copied) = Buffer::new(p.bytes() as u64, false) else { return false };
+            // SAFETY: the device that shows it is the one that calls this.
+            let own = unsafe { std::slice::from_raw_parts(p.address, p.len) };
+            copy(own, (&p.shape, &p.part), copied.bytes_mut(), (&p.part.size, &p.part.at_start()), p.element);
+            left.push(copied);
+        }
+        for (p, copied) in s.parts.iter_mut().zip(&left) {
+            let (shape, part) = (p.part.size.as_slice().into(), p.part.at_start());
+            *p = Part { address: copied.as_ptr(), len: copied.len(), shape, part, ..*p };
+        }
+        s.left = left;
+        self.left.fetch_add(bytes, Ordering::SeqCst);
+        true
     }
 
-    /// A receiver has what it takes of an exchange. The last one drops a copy.
-    fn taken(&self, exchange: (u32, u64)) {
-        self.change(|shown| {
-            let Some(at) = shown.iter().position(|s| s.exchange == exchange) else { return };
-            let s = &mut shown[at];
-            s.readers -= 1;
-            s.wanted = s.wanted.saturating_sub(1);
-            if s.wanted == 0 && !s.left.is_empty() {
-                let gone = shown.swap_remove(at);
-                let bytes: usize = gone.left.iter().map(Buffer::len).sum();
-                self.left.fetch_sub(bytes, Ordering::SeqCst);
-            }
-        });
+    /// A receiver has what it takes of an exchange. The last one drops a copy. The device is told when it is its turn:
+    /// when all have theirs, or where it ends and nobody reads.
+    fn taken(&self, exchange: (u32, u64), failed: &AtomicBool) {
+        let mut shown = lock(&self.shown);
+        let Some(at) = shown.iter().position(|s| s.exchange == exchange) else { return };
+        let s = &mut shown[at];
+        s.readers -= 1;
+        s.wanted = s.wanted.saturating_sub(1);
+        // Looked at while `shown` is held: who sets one of them looks there afterwards.
+        let ends = failed.load(Ordering::SeqCst) || self.leaving.load(Ordering::SeqCst);
+        if s.readers == 0 && (s.wanted == 0 || ends) {
+            self.ring();
+        }
+        if s.wanted == 0 && !s.left.is_empty() {
+            let gone = shown.swap_remove(at);
+            let bytes: usize = gone.left.iter().map(Buffer::len).sum();
+            self.left.fetch_sub(bytes, Ordering::SeqCst);
+        }
     }
 }
 
@@ -196,13 +212,13 @@ impl Engine for Hub {
             };
             parts.extend(self.theirs(me, &piece.sends).map(part));
         }
-        let mut others: Vec<usize> = parts.iter().map(|p| p.to).collect();
-        others.sort_unstable();
-        others.dedup();
-        let wanted = others.len();
+        parts.sort_by_key(|p| p.to);
+        let wanted = parts.chunk_by(|a, b| a.to == b.to).count();
         if wanted > 0 {
             let exchange = (moves.tag, turn);
-            own.change(|shown| shown.push(Shown { exchange, parts, left: vec![], readers: 0, wanted }));
+            let mut shown = lock(&own.shown);
+            shown.push(Shown { exchange, parts, left: vec![], readers: 0, wanted });
+            own.ring();
         }
         Ok(())
     }
@@ -230,6 +246,7 @@ impl Engine for Hub {
 
     fn withdraw(&self, device: usize) {
         let Some(own) = self.desk(device) else { return };
+        own.leaving.store(true, Ordering::SeqCst);
         self.wait(own, |shown| {
             shown.retain(|s| s.readers > 0);
             shown.is_empty().then_some(())
@@ -240,8 +257,7 @@ impl Engine for Hub {
         self.failed.store(true, Ordering::SeqCst);
         for desk in &self.desks {
             let _held = lock(&desk.shown);
-            desk.changes.fetch_add(1, Ordering::SeqCst);
-            desk.bell.notify_all();
+            desk.ring();
         }
     }
 }
@@ -253,57 +269,95 @@ impl Hub {
     }
 
     /// Fills the result: from the own part, and from what the others show.
-    fn take(
+    fn take(&self, at: At, moves: &Moves, from: &[&[u8]], to: &mut [&mut [u8]]) -> Result<(), String> {
+        let me = at.device;
+        let mut all: Vec<Wanted> = vec![];
+        for (i, piece) in moves.pieces.iter().enumerate() {
+            let own = piece.receives.iter().filter(|r| self.mine.contains(&r.0));
+            all.extend(own.map(|(sender, into)| Wanted { sender: *sender, piece: i, into }));
+        }
+        all.sort_by_key(|w| w.sender);
+        let (own, others): (Vec<&[Wanted]>, _) =
+            all.chunk_by(|a, b| a.sender == b.sender).partition(|w| w[0].sender == me);
+        if !own.is_empty() {
+            for ((piece, from), to) in moves.pieces.iter().zip(from).zip(&mut *to) {
+                let out = piece.sends.iter().filter(|s| s.0 == me);
+                for ((_, a), (_, b)) in out.zip(piece.receives.iter().filter(|r| r.0 == me)) {
+                    piece.copy((from, a), (to, b));
+                }
+            }
+        }
+        // The next devices in turn: not all from one at once.
+        let mut others: Vec<&[Wanted]> = others;
+        others.sort_by_key(|w| (w[0].sender + self.desks.len() - me) % self.desks.len());
+        if self.spin {
+            return others.into_iter().try_for_each(|w| self.take_from(at, moves, w, to, true).map(|_| ()));
+        }
+        // Each wait is for another thread to get a core: what is there comes first, and then what is likely to come last.
+        loop {
+            let mut rest = vec![];
+            for wanted in others {
+                if !self.take_from(at, moves, wanted, to, false)? {
+                    rest.push(wanted);
+                }
+            }
+            others = rest;
+            let Some(last) = (0..others.len()).max_by_key(|&i| others[i][0].sender) else { return Ok(()) };
+            self.take_from(at, moves, others.swap_remove(last), to, true)?;
+        }
+    }
+
+    /// Takes what one device shows; whether it shows it. With `wait` it is waited for.
+    fn take_from(
         &self,
         At { device: me, turn }: At,
         moves: &Moves,
-        from: &[&[u8]],
+        wanted: &[Wanted],
         to: &mut [&mut [u8]],
-    ) -> Result<(), String> {
-        let mut senders: Vec<usize> = moves.pieces.iter().flat_map(|p| &p.receives).map(|r| r.0).collect();
-        senders.retain(|s| self.mine.contains(s));
-        senders.sort_unstable();
-        senders.dedup();
-        // What is at hand comes first, then the next devices in turn: not all from one at once.
-        let behind = |s: &usize| (s + self.desks.len() - me) % self.desks.len();
-        senders.sort_by_key(behind);
-        for sender in senders {
-            if sender == me {
-                for ((piece, from), to) in moves.pieces.iter().zip(from).zip(&mut *to) {
-                    let out = piece.sends.iter().filter(|s| s.0 == me);
-                    for ((_, a), (_, b)) in out.zip(piece.receives.iter().filter(|r| r.0 == me)) {
-                        piece.copy((from, a), (to, b));
-                    }
-                }
-                continue;
+        wait: bool,
+    ) -> Result<bool, String> {
+        let sender = wanted.first().map_or(me, |w| w.sender);
+        let Some(desk) = self.desk(sender) else { return Err("a device is not in the mesh".into()) };
+        let exchange = (moves.tag, turn);
+        let look = |shown: &mut Vec<Shown>| match shown.iter_mut().find(|s| s.exchange == exchange) {
+            _ if self.has_failed() => Some(None),
+            Some(s) => {
+                s.readers += 1;
+                let first = s.parts.partition_point(|p| p.to < me);
+                Some(Some(s.parts[first..].iter().take_while(|p| p.to == me).cloned().collect::<Vec<_>>()))
             }
-            let Some(desk) = self.desk(sender) else { return Err("a device is not in the mesh".into()) };
+            None => None,
+        };
+        let found = if wait {
             desk.waiting.fetch_add(1, Ordering::SeqCst);
-            let found = self.wait(desk, |shown| match shown.iter_mut().find(|s| s.exchange == (moves.tag, turn)) {
-                _ if self.has_failed() => Some(None),
-                Some(s) => {
-                    s.readers += 1;
-                    Some(Some(s.parts.iter().filter(|p| p.to == me).cloned().collect::<Vec<_>>()))
-                }
-                None => None,
-            });
+            let found = self.wait(desk, look);
             desk.waiting.fetch_sub(1, Ordering::SeqCst);
-            let Some(parts) = found else { return Err(STOPPED.into()) };
-            let (mut bytes, mut parts) = (0, parts.iter());
-            for (piece, to) in moves.pieces.iter().zip(&mut *to) {
-                let into = piece.receives.iter().filter(|r| r.0 == sender);
-                for ((_, b), p) in into.zip(&mut parts) {
-                    // SAFETY: what is shown is neither changed nor freed while there are readers.
-                    let theirs = unsafe { std::slice::from_raw_parts(p.address, p.len) };
-                    copy(theirs, (&p.shape, &p.part), to, (&piece.to_shape, b), p.element);
-                    bytes += p.bytes();
-                }
-            }
-            traffic::gave(&moves.name, sender, bytes);
-            desk.taken((moves.tag, turn));
+            found
+        } else {
+            let found = look(&mut lock(&desk.shown));
+            let Some(found) = found else { return Ok(false) };
+            found
+        };
+        let Some(parts) = found else { return Err(STOPPED.into()) };
+        let mut bytes = 0;
+        for (w, p) in wanted.iter().zip(&parts) {
+            let (piece, to) = (&moves.pieces[w.piece], &mut to[w.piece]);
+            // SAFETY: what is shown is neither changed nor freed while there are readers.
+            let theirs = unsafe { std::slice::from_raw_parts(p.address, p.len) };
+            copy(theirs, (&p.shape, &p.part), to, (&piece.to_shape, w.into), p.element);
+            bytes += p.bytes();
         }
-        Ok(())
+        traffic::gave(&moves.name, sender, bytes);
+        desk.taken(exchange, &self.failed);
+        Ok(true)
     }
+}
+
+/// A box of a result that another device gives.
+struct Wanted<'a> {
+    sender: usize,
+    piece: usize,
+    into: &'a Box,
 }
 
 #[cfg(test)]

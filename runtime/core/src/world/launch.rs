@@ -21,6 +21,20 @@ pub fn is_launched() -> bool {
     variable(&["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"]).is_some_and(|n| n > 1)
 }
 
+/// The name of the machine that this process runs on: what `TESSERA_NODE` says, or the machine itself.
+pub fn node() -> String {
+    let chosen = std::env::var("TESSERA_NODE").ok().map(|name| name.trim().to_owned());
+    if let Some(name) = chosen.filter(|name| !name.is_empty()) {
+        return name;
+    }
+    let mut name = vec![0u8; 256];
+    // SAFETY: the buffer has as many bytes as are said.
+    let code = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len()) };
+    let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());
+    let name = String::from_utf8_lossy(&name[..end]).into_owned();
+    if code != 0 || name.is_empty() { "a machine without a name".into() } else { name }
+}
+
 /// Cores for this process: those that it may run on, and no more than its share of the machine's.
 pub fn cores() -> usize {
     let allowed = tessera_abi::cores();

@@ -45,6 +45,7 @@ calls! {
     send = b"MPI_Isend\0"(*const c_void, c_int, Handle, c_int, c_int, Handle, *mut Handle);
     receive = b"MPI_Irecv\0"(*mut c_void, c_int, Handle, c_int, c_int, Handle, *mut Handle);
     gather = b"MPI_Iallgather\0"(*const c_void, c_int, Handle, *mut c_void, c_int, Handle, Handle, *mut Handle);
+    reduce = b"MPI_Iallreduce\0"(*const c_void, *mut c_void, c_int, Handle, Handle, Handle, *mut Handle);
     broadcast = b"MPI_Ibcast\0"(*mut c_void, c_int, Handle, c_int, Handle, *mut Handle);
     test = b"MPI_Test\0"(*mut Handle, *mut c_int, *mut c_void);
     probe = b"MPI_Iprobe\0"(c_int, c_int, Handle, *mut c_int, *mut c_void);
@@ -54,6 +55,8 @@ calls! {
 struct Interface {
     everyone: Handle,
     byte: Handle,
+    /// The operation that keeps the bits which all have set.
+    bits_of_all: Handle,
     /// Failures are told to who calls, and end nothing.
     errors_return: Handle,
     /// The key of the attribute that says how large a tag may be.
@@ -69,6 +72,7 @@ impl Interface {
             return Some(Interface {
                 everyone,
                 byte: constant(library, b"ompi_mpi_byte\0").ok()?,
+                bits_of_all: constant(library, b"ompi_mpi_op_band\0").ok()?,
                 errors_return: constant(library, b"ompi_mpi_errors_return\0").ok()?,
                 tag_max: 0,
                 any_source: -1,
@@ -83,6 +87,7 @@ impl Interface {
         known.iter().any(|name| own.contains(name)).then(|| Interface {
             everyone: word(0x4400_0000),
             byte: word(0x4c00_010d),
+            bits_of_all: word(0x5800_0006),
             errors_return: word(0x5400_0001),
             tag_max: 0x6440_0001,
             any_source: -2,
@@ -284,9 +289,9 @@ impl Mpi {
         })
     }
 
-    /// Receives so many bytes from a process.
-    pub fn receive(&self, from: usize, tag: usize, len: usize) -> Result<Message, String> {
-        let (from, tag) = (from as c_int, tag as c_int);
+    /// Receives at most so many bytes, from a process or from whoever sends them.
+    pub fn receive(&self, from: Option<usize>, tag: usize, len: usize) -> Result<Message, String> {
+        let (from, tag) = (from.map_or(self.own.any_source, |rank| rank as c_int), tag as c_int);
         let message = Message { requests: vec![], sent: vec![], received: vec![0; len] };
         self.started(message, len, |m, at, len, request| {
             // SAFETY: as for `send`.
@@ -297,7 +302,22 @@ impl Mpi {
         })
     }
 
-    /// A few bytes of each process, the same number of all, to all.
+    /// The bits that all processes have set, in all. The library does it along a tree: a process sends and receives a number
+    /// of messages that grows with the logarithm of theirs.
+    pub fn bits_of_all(&self, bytes: Vec<u8>) -> Result<Message, String> {
+        let len = bytes.len();
+        let message = Message { requests: vec![], received: vec![0; len], sent: bytes };
+        self.started(message, len.min(PIECE), |m, _, len, request| {
+            let Interface { byte, bits_of_all, everyone, .. } = self.own;
+            // SAFETY: as for `send`; both buffers have so many bytes.
+            unsafe {
+                let (from, to) = (m.sent.as_ptr().cast(), m.received.as_mut_ptr().cast());
+                (self.calls.reduce)(from, to, len, byte, bits_of_all, everyone, request)
+            }
+        })
+    }
+
+    /// A few bytes of each process, the same number of all, to all. Takes a message from each to each.
     pub fn gather(&self, bytes: Vec<u8>) -> Result<Message, String> {
         let len = bytes.len();
         let message = Message { requests: vec![], received: vec![0; len * self.size], sent: bytes };

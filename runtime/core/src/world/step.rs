@@ -12,12 +12,23 @@ pub enum What {
     Ask,
     Write,
     Rows,
+    Read,
     End,
 }
 
 impl What {
-    const ALL: [What; 9] =
-        [What::Test, What::Start, What::Call, What::Called, What::Whole, What::Ask, What::Write, What::Rows, What::End];
+    const ALL: [What; 10] = [
+        What::Test,
+        What::Start,
+        What::Call,
+        What::Called,
+        What::Whole,
+        What::Ask,
+        What::Write,
+        What::Rows,
+        What::Read,
+        What::End,
+    ];
 
     /// In words, of a process.
     pub fn text(self) -> &'static str {
@@ -30,6 +41,7 @@ impl What {
             What::Ask => "asks for the time, the environment or a file",
             What::Write => "writes a file",
             What::Rows => "tells what it measured",
+            What::Read => "has read a file",
             What::End => "is at the program's end",
         }
     }
@@ -48,7 +60,7 @@ pub struct Record {
     pub place: u32,
     /// Of all that has to be the same.
     pub hash: u64,
-    /// What may differ.
+    /// The first process's is for all; only what was read must be the same.
     pub value: u64,
 }
 
@@ -77,6 +89,37 @@ impl Record {
     }
 }
 
+/// What is known of the records of all processes where they do the same and none failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Common {
+    /// Whether all have their words for all.
+    pub ready: bool,
+    /// The first process's value.
+    pub value: u64,
+}
+
+impl Record {
+    /// What this process gives to find out whether all do the same: its record, and what its record lacks. Of the bits
+    /// that all have set in the first half and in the second one, the first are those that all have, and the second
+    /// those that none has, so nobody needs to see every record.
+    pub fn bits(self, rank: usize) -> Vec<u8> {
+        let value = if rank == 0 || self.what == What::Read { self.value } else { 0 };
+        let own = Record { value, ..self }.bytes();
+        own.iter().copied().chain(own.iter().map(|b| !b)).collect()
+    }
+
+    /// From the bits that all have set; `None` where they do not all do the same, or one failed.
+    pub fn common(bits: &[u8]) -> Option<Common> {
+        let (all, none) = bits.split_at_checked(Record::BYTES)?;
+        let some: Vec<u8> = none.iter().map(|b| !b).collect();
+        // The words of what is done as they are: two that are known may together give one that is not.
+        let same = [0..4, 8..12, 16..24].into_iter().all(|word| all.get(word.clone()) == some.get(word));
+        let (all, some) = (Record::read(all), Record::read(&some));
+        let read_same = all.what != What::Read || all.value == some.value;
+        (same && read_same && !some.failed).then_some(Common { ready: all.ready, value: some.value })
+    }
+}
+
 /// What follows from the records of all processes, the same in each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
@@ -97,7 +140,9 @@ pub fn judge(records: &[Record], rank: usize) -> Verdict {
             .and_then(|own| records.iter().position(|r| r.failed && (r.what, r.hash) == (own.what, own.hash)));
         return Verdict::Failed { tells: first == Some(rank) };
     }
-    let same = |r: &Record| records.first().is_some_and(|f| (f.what, f.step, f.hash) == (r.what, r.step, r.hash));
+    let content = |r: &Record| if r.what == What::Read { r.value } else { 0 };
+    let all = |r: &Record| (r.what, r.step, r.hash, content(r));
+    let same = |r: &Record| records.first().is_some_and(|f| all(f) == all(r));
     if records.iter().all(same) { Verdict::Same } else { Verdict::Differ }
 }
 
@@ -113,6 +158,41 @@ mod tests {
             let r = Record { what, failed: true, hash: u64::MAX - 1, ..ONE };
             assert_eq!((r.bytes().len(), Record::read(&r.bytes())), (Record::BYTES, r));
         }
+    }
+
+    /// The bits that all have set.
+    fn folded(records: &[Record]) -> Vec<u8> {
+        let all = records.iter().enumerate().map(|(rank, r)| r.bits(rank));
+        all.reduce(|a, b| a.iter().zip(b).map(|(a, b)| a & b).collect()).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_all_have_in_common_is_what_a_look_at_each_says() {
+        let own = Record { value: 9, place: 77, ready: false, ..ONE };
+        assert_eq!(Record::common(&folded(&[ONE, own, ONE])), Some(Common { ready: false, value: 6 }));
+        assert_eq!(Record::common(&folded(&[ONE, ONE])), Some(Common { ready: true, value: 6 }));
+        let read = Record { what: What::Read, ..ONE };
+        let others = [
+            Record { hash: 4, ..ONE },
+            Record { hash: u64::MAX, ..ONE },
+            Record { step: 2, ..ONE },
+            Record { what: What::End, ..ONE },
+            Record { failed: true, ..ONE },
+            read,
+        ];
+        for other in others {
+            for all in [[ONE, other, ONE], [other, ONE, ONE], [ONE, ONE, other]] {
+                assert_eq!(Record::common(&folded(&all)), None, "{all:?}");
+                assert_ne!(judge(&all, 0), Verdict::Same, "{all:?}");
+            }
+        }
+        let elsewhere = Record { value: 7, ..read };
+        assert_eq!(Record::common(&folded(&[read, read])), Some(Common { ready: true, value: 6 }));
+        assert_eq!(
+            (Record::common(&folded(&[read, elsewhere])), judge(&[read, elsewhere], 0)),
+            (None, Verdict::Differ)
+        );
+        assert_eq!(Record::common(&[]), None);
     }
 
     #[test]
