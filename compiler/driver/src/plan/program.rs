@@ -62,7 +62,7 @@ pub fn plan(setup: &Setup, path: &Path, topology: &Topology, args: Vec<String>) 
         && !dry.iter().any(|o| layout::mesh(&o.graph).is_some_and(|m| *m == *mesh))
     {
         eprintln!("error[E0602]: nothing of the program lies on a mesh with the axes {}", mesh.names().join(", "));
-        return 2;
+        return 1;
     }
     shown(setup, &backend, topology, rows, &ready.sources, vec![])
 }
