@@ -77,8 +77,7 @@ fn written_out(seed: u64, sizes: &Sizes, dtype: DType, apart: bool) -> Case {
     }
     let mut p = call(&mut b, "softmax", &[Arg::Tensor(x)]);
     if apart {
-        let turned = call(&mut b, "flip", &[Arg::Tensor(p), Arg::Ints(vec![-2])]);
-        p = call(&mut b, "flip", &[Arg::Tensor(turned), Arg::Ints(vec![-2])]);
+        p = twice_flipped(&mut b, p);
     }
     let mut y = call(&mut b, "matmul", &[Arg::Tensor(p), Arg::Tensor(v)]);
     if b.random.once_in(3) {
@@ -90,6 +89,12 @@ fn written_out(seed: u64, sizes: &Sizes, dtype: DType, apart: bool) -> Case {
         case.graph.outputs.push(NodeId(p.0));
     }
     case
+}
+
+/// What it was, by two steps that are not those of single rows.
+fn twice_flipped(b: &mut Builder, x: Id) -> Id {
+    let turned = call(b, "flip", &[Arg::Tensor(x), Arg::Ints(vec![-2])]);
+    call(b, "flip", &[Arg::Tensor(turned), Arg::Ints(vec![-2])])
 }
 
 fn finish(b: Builder, out: Id, name: String) -> Case {
@@ -212,7 +217,7 @@ fn alike(one: &Case, other: Graph, what: &str) {
         bits.iter().map(|bytes| bytes.as_chunks::<4>().0.iter().map(of).collect()).collect()
     };
     let (a, b) = (numbers(differentiated(one.graph.clone())), numbers(differentiated(other)));
-    assert!(a.len() >= 3 && a.len() == b.len(), "{what}: {} and {}", a.len(), b.len());
+    assert!(!a.is_empty() && a.len() == b.len(), "{what}: {} and {}", a.len(), b.len());
     for (a, b) in a.iter().zip(&b) {
         let largest = b.iter().fold(0.0f64, |m, x| m.max(x.abs()));
         let far = a.iter().zip(b).fold(0.0f64, |m, (x, y)| m.max((x - y).abs()));
@@ -238,6 +243,32 @@ fn blocks_give_the_derivative() {
         assert!(differentiated(apart.clone()).bodies.is_empty(), "nothing is computed row by row here");
         alike(&case, apart, &format!("written out, {seed}"));
     }
+}
+
+/// `softmax(x @ x.T) @ x`: one value is read row by row, and in full.
+fn of_itself(s: u64, d: u64, apart: bool) -> Case {
+    let mut b = Builder::plain(3);
+    let x = input(&mut b, &[s, d], DType::F32, Fill::Ordinary);
+    let turned = call(&mut b, "swapaxes", &[Arg::Tensor(x), Arg::Int(-1), Arg::Int(-2)]);
+    let scores = call(&mut b, "matmul", &[Arg::Tensor(x), Arg::Tensor(turned)]);
+    let mut p = call(&mut b, "softmax", &[Arg::Tensor(scores)]);
+    if apart {
+        p = twice_flipped(&mut b, p);
+    }
+    let y = call(&mut b, "matmul", &[Arg::Tensor(p), Arg::Tensor(x)]);
+    finish(b, y, format!("of_itself_{s}_{d}"))
+}
+
+#[test]
+fn a_sequence_that_attends_to_itself() {
+    for (s, d) in [(2048, 3), (2100, 2)] {
+        let mut case = of_itself(s, d, false);
+        ordinary(&mut case);
+        assert!(!differentiated(case.graph.clone()).bodies.is_empty());
+        alike(&case, of_itself(s, d, true).graph, &case.graph.name.clone());
+    }
+    let Case { graph, inputs } = of_itself(2060, 3, false);
+    hold("a sequence that attends to itself", vec![Case { graph: differentiated(graph), inputs }]);
 }
 
 /// Rows that take the keys up to their own, of scores that a mask cuts off there.

@@ -2,14 +2,13 @@
 //! two products.
 
 use std::collections::{BTreeMap, BTreeSet};
+use tessera_ir::graph::derivatives::Rule;
 use tessera_ir::graph::{Graph, Node, NodeId};
 use tessera_ir::links::Link;
 use tessera_ir::prim::{Site, row};
 use tessera_ops::prim::{Prim, Steps};
+use tessera_ops::surface::parts_of_rows::{COLUMNS_MIN, ROWS_MIN};
 
-/// Rows and columns from which on blocks are worth it.
-const ROWS_MIN: u64 = 2048;
-const COLUMNS_MIN: u64 = 1024;
 /// How many times longer the rows are than what products make of them and they are made of: in a layer of a network they are
 /// not, and computing it once more costs more than it saves.
 const LONGER: u64 = 4;
@@ -20,7 +19,8 @@ const NODES_MAX: usize = 256;
 pub struct Rows {
     /// The nodes of the block, with the dim that the rows are.
     pub nodes: BTreeMap<NodeId, usize>,
-    /// What they read of each row, with that dim, and what they read of all rows alike.
+    /// What they read of each row, with that dim, and what they read of all rows alike. One node may be both, as where a
+    /// sequence attends to itself.
     pub sequences: BTreeMap<NodeId, usize>,
     pub constants: BTreeSet<NodeId>,
     pub out: NodeId,
@@ -51,7 +51,8 @@ pub fn found(g: &Graph, id: NodeId, wrt: &[NodeId]) -> Option<Rows> {
     rows.constants.insert(node.operands[1]);
     rows.visit(g, wrt, node.operands[0], weights.shape.len() - 2)?;
     let inside = |n: &NodeId| rows.nodes.contains_key(n);
-    (rows.are_long(g) && !rows.constants.iter().any(inside) && !rows.sequences.keys().any(inside)).then_some(rows)
+    let apart = !rows.constants.iter().any(inside) && !rows.sequences.keys().any(inside);
+    (apart && rows.are_long(g) && rows.state_all(g)).then_some(rows)
 }
 
 fn is_whole_product(prim: &Prim) -> bool {
@@ -59,7 +60,7 @@ fn is_whole_product(prim: &Prim) -> bool {
 }
 
 /// Whether rows of a node are made of the same rows of its operands alone: by operand the dim of its rows, or none.
-fn by_rows(g: &Graph, node: &Node, dim: usize) -> Option<Vec<Option<usize>>> {
+pub fn by_rows(g: &Graph, node: &Node, dim: usize) -> Option<Vec<Option<usize>>> {
     let allowed = match &node.prim {
         Prim::Map(_) | Prim::Cast | Prim::Full { .. } | Prim::Iota { .. } | Prim::Broadcast { .. } => true,
         Prim::Transpose { .. } | Prim::Reshape => true,
@@ -96,7 +97,9 @@ impl Rows {
             return (*known == dim).then_some(());
         }
         let node = g.node(id);
-        let operands = by_rows(g, node, dim).filter(|_| !wrt.contains(&id));
+        // A derivative that is a graph is one of all rows.
+        let whole = g.derivatives.of(id).is_some_and(|part| !matches!(part.rule, Rule::Steps(_)));
+        let operands = by_rows(g, node, dim).filter(|_| !whole && !wrt.contains(&id));
         let Some(operands) = operands.filter(|_| self.is_large(g, id) || self.of_large(g, wrt, id, dim)) else {
             return (*self.sequences.entry(id).or_insert(dim) == dim).then_some(());
         };
@@ -120,6 +123,14 @@ impl Rows {
             }
         }
         Some(())
+    }
+
+    /// Whether what is stated of the derivatives of nodes can be stated of their blocks: all that it names is here, in one form.
+    fn state_all(&self, g: &Graph) -> bool {
+        let here =
+            |id: &NodeId| self.nodes.contains_key(id) || self.sequences.contains_key(id) != self.constants.contains(id);
+        let stated = self.nodes.keys().filter_map(|id| g.derivatives.of(*id));
+        stated.flat_map(|part| [&part.inputs, &part.outputs, &part.saved]).flatten().all(here)
     }
 
     /// Whether weights are normalised rows of a product, and much longer than what the two products have besides.

@@ -407,6 +407,7 @@ impl std::fmt::Debug for OpDef {
 }
 
 pub mod expand;
+pub mod parts_of_rows;
 pub mod precision;
 pub mod row;
 pub mod rule;

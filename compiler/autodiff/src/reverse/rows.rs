@@ -6,22 +6,18 @@
 use super::{Blocked, Reverse};
 use crate::batch::batched;
 use crate::copies::{copy_into, input};
-use crate::rows::{Rows, found};
+use crate::rows::{Rows, by_rows, found};
 use std::collections::BTreeMap;
-use tessera_base::DType;
-use tessera_ir::graph::{Graph, Node, NodeId, NodeType};
+use tessera_base::{DType, bug};
+use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Origin};
 use tessera_ir::writer::Writer;
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Prim, Reduction, Scalar};
+use tessera_ops::surface::parts_of_rows::{PARTS, TURN, starts};
 use tessera_ops::surface::{Build, Id, expand};
 
-/// Parts that all rows are cut into, one after the other. Each turn takes a block of every part, so that devices which have
-/// parts of the rows exchange nothing before the sums of all parts are added.
-const PARTS: u64 = 4;
 /// Rows of a block.
-const BLOCK: u64 = 64;
-/// Rows of a turn: enough for products at full speed.
-const TURN: u64 = PARTS * BLOCK;
+const BLOCK: u64 = TURN / PARTS;
 
 /// Adds the cotangents of what a product of such weights is made of; `false` if the node is none.
 pub fn pull(r: &mut Reverse, id: NodeId) -> Result<bool, Blocked> {
@@ -57,34 +53,26 @@ fn block(r: &Reverse, rows: &Rows, count: u64) -> Result<Block, Blocked> {
     let wide = |id: NodeId| NodeType::new(r.g.ty(id).shape.clone(), r.g.ty(id).dtype.compute());
     let sums: Vec<NodeId> = constants.iter().map(|c| input(&mut graph, "sum", wide(*c))).collect();
     let first = input(&mut graph, "first", NodeType::new(vec![], DType::I64));
-    let mut copies: BTreeMap<NodeId, NodeId> = BTreeMap::new();
-    for (&id, &dim) in &rows.sequences {
-        copies.insert(id, input(&mut graph, "rows", with_rows(r.g.ty(id), dim, count)));
-    }
+    let mut taken = |name, ty: NodeType| input(&mut graph, name, ty);
+    let of_rows: BTreeMap<NodeId, NodeId> =
+        rows.sequences.iter().map(|(&id, &dim)| (id, taken("rows", with_rows(r.g.ty(id), dim, count)))).collect();
     let out = r.g.ty(rows.out);
-    let cotangent = input(&mut graph, "cotangent", with_rows(out, out.shape.len() - 2, count));
-    for &id in &rows.constants {
-        copies.insert(id, input(&mut graph, "whole", NodeType::new(r.g.ty(id).shape.clone(), r.g.ty(id).dtype)));
-    }
+    let cotangent = taken("cotangent", with_rows(out, out.shape.len() - 2, count));
+    let whole = |id: NodeId| NodeType::new(r.g.ty(id).shape.clone(), r.g.ty(id).dtype);
+    let of_all: BTreeMap<NodeId, NodeId> = rows.constants.iter().map(|&id| (id, taken("whole", whole(id)))).collect();
+    let mut copies: BTreeMap<NodeId, NodeId> = BTreeMap::new();
     for (&id, &dim) in &rows.nodes {
-        let node = r.g.node(id);
-        let operands = node.operands.iter().map(|o| copies.get(o).copied().unwrap_or(*o)).collect();
-        let mut origin = node.origin.clone();
-        origin.kernel = None;
-        let ty = with_rows(&node.ty, dim, count);
-        let mut copy = graph.push(Node { operands, ty, origin, ..node.clone() });
-        if node.prim == (Prim::Iota { axis: dim }) {
-            let mut w = writer(&mut graph, node);
-            let (shape, dtype) = (w.shape(Id(copy.0)), w.dtype(Id(copy.0)));
-            let from = expand::cast(&mut w, Id(first.0), dtype);
-            let from = expand::broadcast_to(&mut w, from, &shape);
-            copy = NodeId(expand::map(&mut w, MapOp::add, &[Id(copy.0), from]).0);
-        }
+        let copy = copied(&mut graph, r.g, (id, dim), count, first, &|operand, by_rows| {
+            let given = if by_rows { &of_rows } else { &of_all };
+            copies.get(&operand).or_else(|| given.get(&operand)).copied()
+        });
         copies.insert(id, copy);
     }
     let all: Vec<NodeId> = rows.nodes.keys().copied().collect();
-    graph.derivatives = r.g.derivatives.copied(&all, &|id| copies.get(&id).copied());
-    let wrt: Vec<NodeId> = constants.iter().chain(sequences.iter().map(|s| &s.0)).map(|id| copies[id]).collect();
+    let to = |id: NodeId| [&copies, &of_rows, &of_all].into_iter().find_map(|given| given.get(&id)).copied();
+    graph.derivatives = r.g.derivatives.copied(&all, &to);
+    let wrt: Vec<NodeId> =
+        constants.iter().map(|id| of_all[id]).chain(sequences.iter().map(|s| of_rows[&s.0])).collect();
     let found = super::pullback(&mut graph, &[(copies[&rows.out], cotangent)], &wrt)
         .map_err(|b| Blocked { node: rows.out, why: b.why })?;
     let mut w = writer(&mut graph, r.g.node(rows.out));
@@ -105,6 +93,34 @@ fn block(r: &Reverse, rows: &Rows, count: u64) -> Result<Block, Blocked> {
     }
     graph.outputs = outputs;
     Ok(Block { graph, constants, sequences })
+}
+
+/// A node of the block. `given` is what an operand is there, one of its rows or one of all.
+fn copied(
+    graph: &mut Graph,
+    g: &Graph,
+    (id, dim): (NodeId, usize),
+    count: u64,
+    first: NodeId,
+    given: &dyn Fn(NodeId, bool) -> Option<NodeId>,
+) -> NodeId {
+    let node = g.node(id);
+    let Some(own) = by_rows(g, node, dim) else { bug!("a node of rows is no longer made row by row") };
+    let operand = |(&operand, own): (&NodeId, Option<usize>)| match given(operand, own.is_some()) {
+        Some(copy) => copy,
+        None => bug!("what rows are made of is not part of their block"),
+    };
+    let operands = node.operands.iter().zip(own).map(operand).collect();
+    let origin = Origin { kernel: None, ..node.origin.clone() };
+    let copy = graph.push(Node { operands, ty: with_rows(&node.ty, dim, count), origin, ..node.clone() });
+    if node.prim != (Prim::Iota { axis: dim }) {
+        return copy;
+    }
+    let mut w = writer(graph, node);
+    let (shape, dtype) = (w.shape(Id(copy.0)), w.dtype(Id(copy.0)));
+    let from = expand::cast(&mut w, Id(first.0), dtype);
+    let from = expand::broadcast_to(&mut w, from, &shape);
+    NodeId(expand::map(&mut w, MapOp::add, &[Id(copy.0), from]).0)
 }
 
 fn writer<'g>(graph: &'g mut Graph, like: &Node) -> Writer<'g> {
@@ -142,7 +158,7 @@ fn over_blocks(r: &mut Reverse, rows: &Rows, cotangent: NodeId) -> Result<(), Bl
         NodeId(expand::full(w, &[&[PARTS], &shape[..]].concat(), dtype, Scalar::F(0.0)).0)
     };
     let mut operands: Vec<NodeId> = turn.constants.iter().map(|c| zeros(&mut w, c)).collect();
-    operands.push(starts(&mut w, trips));
+    operands.push(NodeId(starts(&mut w, trips, 0).0));
     operands.extend(by_rows.iter().map(|&(id, dim)| in_blocks(&mut w, id, dim, trips)));
     operands.extend(&constants);
     let ty = |i: usize, o: &NodeId| match turn.graph.ty(*o) {
@@ -176,18 +192,6 @@ fn over_blocks(r: &mut Reverse, rows: &Rows, cotangent: NodeId) -> Result<(), Bl
     let to = turn.constants.iter().chain(turn.sequences.iter().map(|s| &s.0));
     to.zip(found).for_each(|(to, c)| r.add(*to, c));
     Ok(())
-}
-
-/// The number of the first row of each block, `[turns, parts]`.
-fn starts(w: &mut Writer, trips: u64) -> NodeId {
-    let shape = [trips, PARTS];
-    let times = |w: &mut Writer, axis: usize, by: u64| {
-        let number = expand::iota(w, &shape, axis);
-        let size = expand::full(w, &shape, DType::I64, Scalar::I(by as i64));
-        expand::map(w, MapOp::mul, &[number, size])
-    };
-    let (turn, part) = (times(w, 0, BLOCK), times(w, 1, trips * BLOCK));
-    NodeId(expand::map(w, MapOp::add, &[turn, part]).0)
 }
 
 /// The rows behind the last whole block.

@@ -10,11 +10,11 @@ use tessera_core::ty::Ty;
 use tessera_grammar::ast::{BinOp, Expr};
 use tessera_types::tensor::GivenIndex;
 
-/// A size of a whole tensor that stands for all, and numbers of devices that divide it.
-const WHOLE: i64 = 5040;
+/// A size of a whole tensor that stands for all, small enough for products of many, and numbers of devices that divide it.
+const WHOLE: i64 = 240;
 const DEVICES: [i64; 3] = [2, 3, 4];
 
-/// What is true of a tensor of a constant operator whose dims are blocks.
+/// Operators whose results are the same at every position: along a dim as long as a block they are a block of the whole.
 const CONSTANT: &[&str] = &["ones", "full", "zeros", "ones_like", "full_like", "zeros_like", "broadcast_to", "expand"];
 
 impl Cx<'_> {

@@ -8,19 +8,13 @@
 //! parts of the rows they exchange nothing before the sums of all parts are added.
 
 use super::super::expand;
+use super::super::parts_of_rows::{COLUMNS_MIN, PARTS, ROWS_MIN, TURN, starts};
 use super::super::triangle::relation;
 use super::super::{Build, Id, Loop};
 use crate::map::MapOp;
 use crate::prim::{Prim, Reduction, Scalar};
 use tessera_base::DType;
 
-/// Queries of a turn: enough for products at full speed.
-const ROWS: u64 = 256;
-/// Parts of the rows of a loop.
-const PARTS: u64 = 4;
-/// Queries and keys below which all of them are one block.
-const ROWS_MIN: u64 = 8 * ROWS;
-const KEYS_MIN: u64 = 4 * ROWS;
 /// Loops that causal rows are cut into, at most: of all scores they compute an eighth more than there are below the diagonal.
 const LOOPS: u64 = 4;
 
@@ -50,7 +44,7 @@ struct Part {
 
 /// Whether there are so many queries `[…, s, e]` and turned keys `[…, e, t]` that blocks are worth it.
 pub fn pays(q: &[u64], k: &[u64]) -> bool {
-    q.iter().rev().nth(1).is_some_and(|rows| *rows >= ROWS_MIN) && k.last().is_some_and(|keys| *keys >= KEYS_MIN)
+    q.iter().rev().nth(1).is_some_and(|rows| *rows >= ROWS_MIN) && k.last().is_some_and(|keys| *keys >= COLUMNS_MIN)
 }
 
 /// Cotangents of queries, keys and values. `None` where no loop can be built here.
@@ -90,14 +84,14 @@ pub fn pull(b: &mut dyn Build, w: &Whole) -> Option<[Id; 3]> {
 
 /// Whole blocks in at most [`LOOPS`] loops if rows are causal, else in one; then the rest.
 fn parts(rows: u64, causal: bool) -> Vec<Part> {
-    let blocks = rows / ROWS;
+    let blocks = rows / TURN;
     let each = if causal { blocks.div_ceil(LOOPS) } else { blocks };
     let mut out: Vec<Part> = (0..blocks)
         .step_by(each.max(1) as usize)
-        .map(|at| Part { first: at * ROWS, rows: ROWS, blocks: each.min(blocks - at) })
+        .map(|at| Part { first: at * TURN, rows: TURN, blocks: each.min(blocks - at) })
         .collect();
-    if !rows.is_multiple_of(ROWS) {
-        out.push(Part { first: blocks * ROWS, rows: rows % ROWS, blocks: 1 });
+    if !rows.is_multiple_of(TURN) {
+        out.push(Part { first: blocks * TURN, rows: rows % TURN, blocks: 1 });
     }
     out
 }
@@ -121,7 +115,7 @@ fn part_of_mask(b: &mut dyn Build, mask: Id, (from, to): (u64, u64), seen: u64) 
 fn turns(b: &mut dyn Build, w: &Whole, part: &Part) -> Option<[Id; 3]> {
     // A mask of one row is the same in every turn.
     let by_rows = w.mask.filter(|m| b.shape(*m).iter().rev().nth(1).is_some_and(|rows| *rows > 1));
-    let mut sequences = vec![starts(b, part)];
+    let mut sequences = vec![starts(b, part.blocks, part.first)];
     for x in [w.q, w.c].into_iter().chain(w.rows).chain(by_rows) {
         sequences.push(in_blocks(b, x, part));
     }
@@ -157,21 +151,6 @@ fn turns(b: &mut dyn Build, w: &Whole, part: &Part) -> Option<[Id; 3]> {
         expand::reduce(b, x, Reduction::Sum, &[parts], false)
     });
     Some([out_of_blocks(b, q), k, v])
-}
-
-/// The number of the first row of each block, `[turns, parts]`.
-fn starts(b: &mut dyn Build, part: &Part) -> Id {
-    let shape = [part.blocks, PARTS];
-    let rows = part.rows / PARTS;
-    let times = |b: &mut dyn Build, axis: usize, by: u64| {
-        let number = expand::iota(b, &shape, axis);
-        let size = expand::full(b, &shape, DType::I64, Scalar::I(by as i64));
-        expand::map(b, MapOp::mul, &[number, size])
-    };
-    let (turn, block) = (times(b, 0, rows), times(b, 1, rows * part.blocks));
-    let first = expand::full(b, &shape, DType::I64, Scalar::I(part.first as i64));
-    let ahead = expand::map(b, MapOp::add, &[turn, block]);
-    expand::map(b, MapOp::add, &[first, ahead])
 }
 
 /// Rows `[…, p·n·r, e]` as `[n, …, p·r, e]`.
