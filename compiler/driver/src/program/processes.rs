@@ -80,7 +80,8 @@ pub fn start(setup: &Setup, ready: Option<Ready>, args: &[String]) -> Result<Rea
 fn parts(setup: &Setup, ready: Option<&Ready>, args: &[String]) -> Vec<Part> {
     let part = |name: &str, text: &[u8]| Part { name: name.to_owned(), hash: world::hash(&[text]) };
     let global = &setup.global;
-    let options = format!("{} {} {:?} {args:?}", global.policy, global.check_nan, global.devices);
+    let mesh = global.mesh.as_ref().map(ToString::to_string);
+    let options = format!("{} {} {:?} {mesh:?} {args:?}", global.policy, global.check_nan, global.devices);
     let mut parts = vec![
         part("version of Tessera", env!("CARGO_PKG_VERSION").as_bytes()),
         // The one thing of a machine that results depend on.
@@ -198,7 +199,8 @@ pub fn traffic(rows: Vec<((Arc<str>, usize), Sent)>) -> Vec<((Arc<str>, usize), 
 /// Bytes that went between nodes, where there are several, in words.
 pub fn crossed() -> String {
     let Some(world) = world::world().filter(|w| w.nodes().count() > 1) else { return String::new() };
-    let bytes = world.crossed().unwrap_or_default();
+    // Where the others are gone there is nothing to tell.
+    let Ok(bytes) = world.crossed() else { return String::new() };
     format!("between {} nodes: {bytes} bytes\n", world.nodes().count())
 }
 
