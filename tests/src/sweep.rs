@@ -58,6 +58,7 @@ pub fn machine(random: &mut Random) -> Machine {
     Machine {
         vector_bytes: random.pick(&[16, 32, 64]),
         vector_registers: random.pick(&[16, 32]),
+        lanes_max: 64,
         bf16: tessera_ops::prim::Order::Chain,
         block_products: false,
         l1_bytes: random.pick(&[256, 1 << 10, 32 << 10]),

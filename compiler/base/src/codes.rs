@@ -170,6 +170,8 @@ codes! {
     E0603;
     /// MPI cannot be used
     E0604;
+    /// No GPU that can be used
+    E0605;
     /// An operator or feature that is not supported yet
     E0690;
 
@@ -213,6 +215,8 @@ codes! {
     E0720;
     /// A process of a run that ended or does not answer
     E0721;
+    /// A GPU that stopped
+    E0722;
 
     /// A program that is too large or too deep for the compiler
     E0901;

@@ -44,3 +44,17 @@ pub const CPU: Limits = Limits {
         (Unused::Padding, "packed panels are read in order, and there are no banks that padding could keep apart"),
     ],
 };
+
+/// NVIDIA's GPUs. A point is a group of threads of one warp.
+pub const CUDA: Limits = Limits {
+    target: "cuda",
+    scratch_bytes: 8 << 20,
+    lanes_max: 32,
+    without_effect: &[
+        (Unused::AsyncCopy, "kernels for GPUs do not copy ahead of what they compute yet"),
+        (Unused::PipelineStages, "kernels for GPUs do not copy ahead of what they compute yet"),
+        (Unused::Warps, "a point of the grid is a group of threads of one warp, so far"),
+        (Unused::Swizzle, "kernels for GPUs do not choose where blocks lie in shared memory yet"),
+        (Unused::Padding, "kernels for GPUs do not choose where blocks lie in shared memory yet"),
+    ],
+};

@@ -18,7 +18,7 @@ pub use laid::Planned;
 
 use crate::cache::DiskCache;
 use crate::native_kernels::{Source, gather, native_kernel};
-use crate::target::{self, Target};
+use crate::target::{self, Choice, Target};
 use crate::tune::records::Records;
 use laid::{Laid, zeros};
 use std::cell::{Cell, RefCell};
@@ -79,6 +79,8 @@ pub struct Backend {
     /// What `@op.autotune` found.
     records: Records,
     target: Arc<dyn Target>,
+    /// What the texts of kernels are for: another one, where programs cannot run on it here.
+    texts: Arc<dyn Target>,
     /// Where the program's regions run.
     device: Arc<dyn Device>,
     machine: Machine,
@@ -113,6 +115,16 @@ impl Backend {
         &self.target
     }
 
+    /// What the texts of kernels are for.
+    pub fn texts(&self) -> &dyn Target {
+        &*self.texts
+    }
+
+    /// Texts of kernels are to be for this one.
+    pub fn set_texts(&mut self, target: Arc<dyn Target>) {
+        self.texts = target;
+    }
+
     /// Where plans run that are on no mesh.
     pub fn device(&self) -> &Arc<dyn Device> {
         &self.device
@@ -125,7 +137,7 @@ impl Backend {
 
     /// For the processor, or the emulated device where programs are to be checked.
     pub fn new(options: Options, cache: DiskCache, pool: Arc<Pool>) -> Backend {
-        Backend::on(target::of(options.checked), options, cache, pool)
+        Backend::on(target::of(Choice::Cpu, options.checked), options, cache, pool)
     }
 
     /// For a target.
@@ -146,6 +158,7 @@ impl Backend {
             records,
             machine: target.machine(),
             device: target.device(&pool),
+            texts: target.clone(),
             target,
             adjust: None,
             pool,

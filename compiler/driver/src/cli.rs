@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::target::Choice;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use tessera_base::Mesh;
@@ -18,8 +19,8 @@ pub struct Cli {
 #[derive(Args, Debug, Clone)]
 pub struct Global {
     /// Where tensor code runs
-    #[arg(long, global = true, default_value = "cpu", value_name = "TARGET")]
-    pub target: String,
+    #[arg(long, global = true, value_enum, default_value = "cpu", value_name = "TARGET")]
+    pub target: Choice,
     /// Threads that kernels run on (default: all cores)
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,

@@ -8,6 +8,7 @@ use crate::{doctor, emit, explain, files, format};
 use clap::Parser;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use tessera_base::{Code, Diagnostic, Span};
 use tessera_resolve::source::SourceMap;
 use tessera_runtime::fault::human_bytes;
 
@@ -37,6 +38,10 @@ pub fn main(stack_bytes: usize) -> u8 {
     }
     let profile = matches!(cli.command, Some(Command::Profile { .. }));
     let mut setup = Setup { global: cli.global, style, stack_bytes, profile, held: None };
+    if let Some(unusable) = unusable_target(&setup, &cli.command) {
+        setup.show(&[unusable], &SourceMap::default());
+        return 1;
+    }
     match cli.command {
         None | Some(Command::Repl) => crate::repl::repl(&setup),
         Some(Command::Run { file, args, interpret: true }) => crate::interpret::interpret(&setup, &file, &args),
@@ -91,17 +96,20 @@ fn explained(setup: &Setup, topic: Option<&str>, of: &OfFunction) -> u8 {
     }
 }
 
+/// What keeps the command from running programs on the target.
+fn unusable_target(setup: &Setup, command: &Option<Command>) -> Option<Diagnostic> {
+    let runs = match command {
+        None | Some(Command::Repl | Command::Profile { .. } | Command::Test { .. }) => true,
+        Some(Command::Run { interpret, .. }) => !interpret,
+        Some(_) => false,
+    };
+    let why = if runs { setup.target().ready().err()? } else { return None };
+    Some(Diagnostic::new(Code::E0605, Span::NONE, format!("no GPU can be used: {}", why.why)).help(why.help))
+}
+
 /// Options whose value this build does not offer.
 fn wrong_options(cli: &Cli) -> Option<String> {
     let g = &cli.global;
-    if g.target != "cpu" {
-        return Some(match g.target.as_str() {
-            "cuda" | "amdgpu" | "spirv" => {
-                format!("the target `{}` is not supported yet; this build runs on `cpu`", g.target)
-            }
-            other => format!("there is no target `{other}`; this build runs on `cpu`"),
-        });
-    }
     if matches!(cli.command, None | Some(Command::Repl | Command::Test { .. }))
         && tessera_runtime::world::launch::is_launched()
     {

@@ -4,6 +4,7 @@ use crate::cache::DiskCache;
 use std::fmt::Write;
 use tessera_llvm::HostTarget;
 use tessera_ops::prim::Order;
+use tessera_runtime::cuda::{self, Facts, Gpu};
 use tessera_runtime::fault::human_bytes;
 
 /// The report, and whether everything that running programs needs is there.
@@ -69,8 +70,20 @@ pub fn doctor(cache: &DiskCache) -> (String, bool) {
         Err(why) => line("mpi", false, format!("{why}; needed only under `mpirun` (package openmpi-bin or mpich)")),
     }
     line("cpu target", true, "the default".into());
-    line("cuda target", false, "not supported yet".into());
+    match Gpu::first() {
+        Ok(gpu) => line("cuda target", true, described(gpu.facts())),
+        Err(e) => line("cuda target", false, format!("{}; needed only for `--target cuda` ({})", e.why, e.help)),
+    }
     (out, ok)
+}
+
+/// A GPU, in words.
+fn described(gpu: &Facts) -> String {
+    let (major, minor) = gpu.capability;
+    let driver = cuda::version(gpu.driver);
+    let memory = human_bytes(gpu.memory);
+    let size = format!("{} multiprocessors, {memory} of memory", gpu.multiprocessors);
+    format!("{} (compute capability {major}.{minor}, {size}), driver of CUDA {driver}", gpu.name)
 }
 
 /// Number and size of the entries, after a trial write.

@@ -10,7 +10,8 @@ pub mod feed;
 use crate::ask;
 use crate::backend::Backend;
 use crate::cli::{Ir, OfFunction};
-use crate::program::{Setup, checked, is_reference, out, prepare};
+use crate::program::{Setup, checked, out, prepare};
+use crate::target::Target;
 use crate::regions::as_run;
 use feed::Level;
 use std::collections::BTreeSet;
@@ -21,7 +22,7 @@ use tessera_core::ir::InstId;
 use tessera_core::walk::{called, each_expr_in};
 use tessera_ir::graph::Graph;
 use tessera_ir::tile::Kernel;
-use tessera_llvm::{Emission, HostTarget, LlvmError};
+use tessera_llvm::Emission;
 use tessera_lower as lower;
 use tessera_resolve::source::{Loaded, SourceMap};
 
@@ -266,26 +267,19 @@ pub fn text_of(backend: &Backend, graph: &Graph, ir: Ir) -> Result<String, Box<D
             continue;
         }
         for step in &lowered.steps {
-            text.push_str(&kernel(&step.kernel, ir)?);
+            text.push_str(&kernel(backend.texts(), &step.kernel, ir)?);
         }
     }
     Ok(text)
 }
 
-/// What LLVM IR and assembly are made for: this machine, or the one of texts that are compared.
-fn machine_of_texts() -> Result<HostTarget, LlvmError> {
-    let host = HostTarget::host()?;
-    Ok(if is_reference() { host.reference() } else { host })
-}
-
 /// A kernel as Tile IR, LLVM IR or assembly.
-fn kernel(kernel: &Kernel, ir: Ir) -> Result<String, Box<Diagnostic>> {
+fn kernel(texts: &dyn Target, kernel: &Kernel, ir: Ir) -> Result<String, Box<Diagnostic>> {
     if ir == Ir::Tile {
         return Ok(tessera_ir::tile::text::print(kernel));
     }
     let what = if ir == Ir::Llvm { Emission::Ir } else { Emission::Assembly };
-    let text = machine_of_texts().and_then(|t| tessera_llvm::text(kernel, &t, what));
-    text.map_err(|e| Box::new(e.diagnostic(Span::NONE)))
+    texts.text(kernel, what).map_err(|e| Box::new(e.diagnostic(Span::NONE)))
 }
 
 /// What a line begins with that says something about a text of this form.

@@ -8,7 +8,7 @@ use crate::cli::{Color, Global};
 use crate::files::{Disk, Texts};
 use crate::regions::{Executor, Reports, Unit};
 use crate::render::{Style, render};
-use crate::target;
+use crate::target::{self, Choice, Target};
 use std::cell::RefCell;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -60,21 +60,30 @@ impl Setup {
             memory: self.global.memory,
             always_compile: std::env::var_os("TESSERA_ALWAYS_COMPILE").is_some(),
         };
-        let mut backend = Backend::new(options, self.cache(), pool);
+        let target = self.target();
+        // Where nothing can run on it, who only looks at what becomes of a program has it run on the processor.
+        let runs = if target.ready().is_ok() { target.clone() } else { target::of(Choice::Cpu, false) };
+        let mut backend = Backend::on(runs, options, self.cache(), pool);
+        backend.set_texts(target);
         backend.set_machine(self.machine());
         backend
     }
 
+    /// What kernels are made for.
+    pub fn target(&self) -> Arc<dyn Target> {
+        target::of(self.global.target, self.global.checked)
+    }
+
     /// What the target allows.
     pub fn limits(&self) -> &'static Limits {
-        target::of(self.global.checked).limits()
+        self.target().limits()
     }
 
     /// The machine that kernels are made for.
     pub fn machine(&self) -> Machine {
         match is_reference() {
-            true => tessera_schedule::reference(),
-            false => target::of(self.global.checked).machine(),
+            true if self.global.target == Choice::Cpu => tessera_schedule::reference(),
+            _ => self.target().machine(),
         }
     }
 

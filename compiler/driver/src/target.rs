@@ -4,29 +4,59 @@
 //! all: graphs, schedules for the target's machine, Tile IR, plans, caches, laws.
 
 mod cpu;
+mod cuda;
 mod emulated;
 
+use clap::ValueEnum;
 use std::sync::Arc;
 use tessera_abi::plan::Kernel;
 use tessera_base::Limits;
 use tessera_ir::schedule::Machine;
 use tessera_ir::tile;
-use tessera_llvm::LlvmError;
+use tessera_llvm::{Emission, LlvmError};
+use tessera_runtime::cuda::Unusable;
 use tessera_runtime::device::Device;
 use tessera_runtime::pool::Pool;
 
 pub use cpu::Cpu;
+pub use cuda::Cuda;
 pub use emulated::Emulated;
 
-/// The processor, or the emulated device where programs are to be checked.
-pub fn of(checked: bool) -> Arc<dyn Target> {
-    if checked { Arc::new(Emulated) } else { Arc::new(Cpu) }
+/// What `--target` names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub enum Choice {
+    /// The processor
+    #[default]
+    Cpu,
+    /// The first NVIDIA GPU
+    Cuda,
+    /// The first NVIDIA GPU, and where there is none that can be used the processor
+    Auto,
+}
+
+/// The target that is chosen, or the emulated device where programs are to be checked. Whether programs can run on it says
+/// [`Target::ready`].
+pub fn of(choice: Choice, checked: bool) -> Arc<dyn Target> {
+    match choice {
+        _ if checked => Arc::new(Emulated),
+        Choice::Cpu => Arc::new(Cpu),
+        Choice::Cuda => Arc::new(Cuda::first()),
+        Choice::Auto => Some(Cuda::first()).filter(|t| t.ready().is_ok()).map_or(Arc::new(Cpu), |t| Arc::new(t)),
+    }
 }
 
 /// From kernels of Tile IR to a device that runs them.
 pub trait Target: Send + Sync {
     /// What the checker may ask.
     fn limits(&self) -> &'static Limits;
+
+    /// Whether programs can run on it.
+    ///
+    /// # Errors
+    /// Why they cannot.
+    fn ready(&self) -> Result<(), Unusable> {
+        Ok(())
+    }
 
     /// What the cost model knows of the machine.
     fn machine(&self) -> Machine;
@@ -45,6 +75,18 @@ pub trait Target: Send + Sync {
     /// # Errors
     /// E0603 where this is no object code of such a kernel.
     fn load(&self, object: &[u8], name: &str) -> Result<Kernel, LlvmError>;
+
+    /// LLVM IR or assembly of a kernel, to be read.
+    ///
+    /// # Errors
+    /// As of [`Target::compile`].
+    fn text(&self, kernel: &tile::Kernel, what: Emission) -> Result<String, LlvmError>;
+
+    /// What LLVM makes of a module that is given as its text: the module, or (`assembly`) what a kernel becomes.
+    ///
+    /// # Errors
+    /// E0601 where there is no compiler; what LLVM says of the text.
+    fn again(&self, module: &str, assembly: bool) -> Result<String, LlvmError>;
 
     /// Opens a device. Steps that run on the host take the threads of `pool`.
     fn device(&self, pool: &Arc<Pool>) -> Arc<dyn Device>;

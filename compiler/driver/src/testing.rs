@@ -9,6 +9,7 @@ use crate::files;
 use crate::program::{self, CheckedFile, Ready, Setup, out};
 use crate::regions::Reports;
 use crate::render::Style;
+use crate::target::Choice;
 use std::cell::RefCell;
 use std::io::Write;
 use std::path::PathBuf;
@@ -343,7 +344,7 @@ impl Runner {
 
     fn with(stack_bytes: usize, checked: bool) -> Runner {
         let global = Global {
-            target: "cpu".into(),
+            target: Choice::default(),
             threads: Some(1),
             devices: None,
             mesh: None,

@@ -226,6 +226,8 @@ pub struct Machine {
     /// Bytes of a vector register.
     pub vector_bytes: u32,
     pub vector_registers: u32,
+    /// The longest vector of a kernel, a power of two.
+    pub lanes_max: u32,
     /// How products of bf16 numbers are summed: the one thing of a machine that results depend on.
     pub bf16: Order,
     /// Whether code of the runtime multiplies by numbers in blocks in registers; the bits are those of kernels.

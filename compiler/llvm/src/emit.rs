@@ -36,24 +36,39 @@ pub struct Emitter<'k> {
     /// The sizes of the registers of the unit for matrices wherever no tile asks for others.
     pub unit: Option<matrix_registers::Sizes>,
     pub target: &'k HostTarget,
+    /// Of threads, by buffer: whether lanes see in it what others write.
+    pub exchanged: Vec<bool>,
+    /// Of threads: where a group records what stopped it, and the number of the launch.
+    pub faults: V,
+    pub launch: V,
+}
+
+impl<'k> Emitter<'k> {
+    /// Of an empty function.
+    pub fn of(b: Builder, kernel: &'k Kernel, target: &'k HostTarget) -> Emitter<'k> {
+        let none = b.i64(0);
+        Emitter {
+            b,
+            kernel,
+            bases: vec![],
+            scalars: vec![],
+            vars: vec![None; kernel.vars.len() + 2],
+            values: vec![None; kernel.values.len()],
+            streaming: false,
+            uses: extremes::uses(kernel),
+            extremes: HashMap::new(),
+            unit: matrix_registers::sizes(&kernel.body).filter(|_| target.has(MATRIX_UNIT)),
+            target,
+            exchanged: vec![],
+            faults: none,
+            launch: none,
+        }
+    }
 }
 
 /// Writes the function of `kernel` into a fresh module.
 pub fn kernel(kernel: &Kernel, target: &HostTarget) -> Result<Builder, LlvmError> {
-    let b = Builder::new(&kernel.name);
-    let mut e = Emitter {
-        b,
-        kernel,
-        bases: vec![],
-        scalars: vec![],
-        vars: vec![None; kernel.vars.len() + 2],
-        values: vec![None; kernel.values.len()],
-        streaming: false,
-        uses: extremes::uses(kernel),
-        extremes: HashMap::new(),
-        unit: matrix_registers::sizes(&kernel.body).filter(|_| target.has(MATRIX_UNIT)),
-        target,
-    };
+    let mut e = Emitter::of(Builder::new(&kernel.name), kernel, target);
     let entry = e.b.block();
     e.b.position(entry);
     e.operands();
@@ -100,12 +115,17 @@ impl Emitter<'_> {
         for (i, dtype) in self.kernel.scalars.iter().enumerate() {
             let slot = self.b.offset(words, self.b.i64(8 * i as i64));
             let word = self.b.load(self.b.int(64), slot, 8);
-            self.scalars.push(match dtype {
-                DType::F64 => self.b.bitcast(word, self.b.kind(Kind::F64, 1)),
-                DType::Bool => self.b.icmp(IntPred::LLVMIntNE, word, self.b.i64(0)),
-                _ => word,
-            });
+            self.scalar(*dtype, word);
         }
+    }
+
+    /// The next host scalar, from its word.
+    pub fn scalar(&mut self, dtype: DType, word: V) {
+        self.scalars.push(match dtype {
+            DType::F64 => self.b.bitcast(word, self.b.kind(Kind::F64, 1)),
+            DType::Bool => self.b.icmp(IntPred::LLVMIntNE, word, self.b.i64(0)),
+            _ => word,
+        });
     }
 
     /// Whether every written operand starts at a multiple of 64 bytes.
@@ -159,7 +179,9 @@ impl Emitter<'_> {
                 Op::Prefetch { buf, at } => self.prefetch(*buf, at)?,
                 Op::Transpose { from, to } => {
                     let rows = from.iter().map(|v| self.wide(*v, from.len() as u32)).collect::<Result<Vec<_>, _>>()?;
-                    for (v, column) in to.iter().zip(self.transpose(rows)) {
+                    let kind = from.first().map_or(Kind::F32, |v| self.kernel.ty(*v).kind);
+                    let columns = if self.b.group.is_some() { self.turned_over(rows, kind) } else { self.transpose(rows) };
+                    for (v, column) in to.iter().zip(columns) {
                         self.values[v.0 as usize] = Some(column);
                     }
                 }
@@ -256,7 +278,7 @@ impl Emitter<'_> {
         let first = at.without(LANE);
         let whole = first.terms.iter().all(|(_, c)| c % random_words::WORDS == 0);
         let one = key.iter().all(|k| self.kernel.ty(*k).lanes == 1);
-        if one && whole && lanes > 1 && at.stride(LANE) == Some(1) {
+        if one && whole && lanes > 1 && at.stride(LANE) == Some(1) && self.b.group.is_none() {
             let skipped = first.constant.rem_euclid(random_words::WORDS);
             let block = self.b.lshr(self.index(&first.offset(-skipped), 1)?, self.b.i64(2));
             let key = [self.value(key[0])?, self.value(key[1])?];
@@ -328,6 +350,9 @@ impl Emitter<'_> {
 
     /// Lanes by halves: the upper half joins the lower one until one lane is left.
     fn lane_tree(&self, monoid: Reduction, kind: Kind, mut v: V, mut n: u32) -> V {
+        if self.b.group.is_some() {
+            return self.tree_of_lanes(monoid, kind, v, n);
+        }
         while n > 1 {
             let half = n / 2;
             let pick = |from: u32| match half {
@@ -368,6 +393,9 @@ impl Emitter<'_> {
         at: &Index,
         count: u64,
     ) -> Result<V, LlvmError> {
+        if self.b.group.is_some() {
+            return self.tree_of_threads(monoid, (kind, lanes), (buf, at), count);
+        }
         let dtype = self.kernel.bufs[buf as usize].dtype;
         let bytes = (dtype.bytes() as u32 * lanes) as i64;
         let align = dtype.bytes() as u32;

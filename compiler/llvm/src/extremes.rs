@@ -39,7 +39,8 @@ impl Emitter<'_> {
     pub fn extreme(&self, c: &Carry, body: &[Op]) -> Option<Extreme> {
         let ty = self.kernel.ty(c.inner);
         let once = |v: Val| self.uses.get(v.0 as usize) == Some(&1);
-        if !cfg!(target_arch = "x86_64") || !ty.kind.is_float() || !once(c.inner) || !once(c.next) {
+        let here = cfg!(target_arch = "x86_64") && self.b.group.is_none();
+        if !here || !ty.kind.is_float() || !once(c.inner) || !once(c.next) {
             return None;
         }
         body.iter().find_map(|op| match op {

@@ -10,6 +10,7 @@ use llvm_sys::LLVMIntPredicate;
 use llvm_sys::LLVMRealPredicate;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
+use crate::group::Group;
 use std::ffi::CString;
 use std::mem::ManuallyDrop;
 use tessera_ops::scalar::Kind;
@@ -29,12 +30,24 @@ pub struct Block(pub LLVMBasicBlockRef);
 
 const NAMELESS: *const std::ffi::c_char = c"".as_ptr();
 
+/// Memory that pointers of a GPU lead to, as LLVM numbers it for NVPTX and AMDGPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AddressSpace {
+    Global = 1,
+    Shared = 3,
+}
+
+/// How the back end for NVIDIA's GPUs knows a kernel (`ptx_kernel`).
+const PTX_KERNEL: u32 = 71;
+
 /// One module with one function under construction.
 pub struct Builder {
     context: LLVMContextRef,
     module: LLVMModuleRef,
     raw: LLVMBuilderRef,
     pub function: LLVMValueRef,
+    /// The threads that are the lanes of a value: then vectors of any length are scalars here.
+    pub group: Option<Group>,
     /// Owns `context`; the last field, so that it goes last.
     _context: Context,
 }
@@ -91,22 +104,45 @@ impl Builder {
 
     /// A module with an empty function `name` of `KernelFn`'s type.
     pub fn new(name: &str) -> Builder {
+        Builder::with(name, |context| {
+            // SAFETY: see above.
+            let (ptr, i64) = unsafe { (LLVMPointerTypeInContext(context, 0), LLVMInt64TypeInContext(context)) };
+            (vec![ptr, ptr, i64, i64, ptr], i64)
+        })
+    }
+
+    /// A module with an empty kernel `name` for a GPU, of so many addresses in global memory and, behind them, words.
+    pub fn kernel(name: &str, addresses: usize, words: usize) -> Builder {
+        let b = Builder::with(name, |context| {
+            // SAFETY: see above.
+            unsafe {
+                let ptr = LLVMPointerTypeInContext(context, AddressSpace::Global as u32);
+                let params = [vec![ptr; addresses], vec![LLVMInt64TypeInContext(context); words]].concat();
+                (params, LLVMVoidTypeInContext(context))
+            }
+        });
+        // SAFETY: a function of this module.
+        unsafe { LLVMSetFunctionCallConv(b.function, PTX_KERNEL) };
+        b
+    }
+
+    fn with(name: &str, ty: impl FnOnce(LLVMContextRef) -> (Vec<LLVMTypeRef>, LLVMTypeRef)) -> Builder {
         let c_name = c_string(name);
         // SAFETY: see above.
         unsafe {
             let owner = Context::create();
             let context = owner.raw();
             let module = LLVMModuleCreateWithNameInContext(c_name.as_ptr(), context);
-            let (ptr, i64) = (LLVMPointerTypeInContext(context, 0), LLVMInt64TypeInContext(context));
-            let mut params = [ptr, ptr, i64, i64, ptr];
-            let ty = LLVMFunctionType(i64, params.as_mut_ptr(), params.len() as u32, 0);
+            let (mut params, result) = ty(context);
+            let ty = LLVMFunctionType(result, params.as_mut_ptr(), params.len() as u32, 0);
             let function = LLVMAddFunction(module, c_name.as_ptr(), ty);
-            Builder { context, module, raw: LLVMCreateBuilderInContext(context), function, _context: owner }
+            let raw = LLVMCreateBuilderInContext(context);
+            Builder { context, module, raw, function, group: None, _context: owner }
         }
     }
 
     pub fn param(&self, n: u32) -> V {
-        // SAFETY: `KernelFn` has five parameters.
+        // SAFETY: callers ask for parameters that the function was made with.
         V(unsafe { LLVMGetParam(self.function, n) })
     }
 
@@ -162,7 +198,12 @@ impl Builder {
     /// `lanes` of `element`; 1 is the scalar.
     pub fn vec(&self, element: T, lanes: u32) -> T {
         // SAFETY: see the block.
-        if lanes == 1 { element } else { T(unsafe { LLVMVectorType(element.0, lanes) }) }
+        if self.is_scalar(lanes) { element } else { T(unsafe { LLVMVectorType(element.0, lanes) }) }
+    }
+
+    /// Whether a value of so many lanes is a scalar here.
+    fn is_scalar(&self, lanes: u32) -> bool {
+        lanes == 1 || self.group.is_some()
     }
 
     /// The register type of a kind.
@@ -220,7 +261,7 @@ impl Builder {
     }
 
     fn repeat(&self, v: V, lanes: u32) -> V {
-        if lanes == 1 {
+        if self.is_scalar(lanes) {
             return v;
         }
         self.const_vector(&vec![v; lanes as usize])
@@ -234,14 +275,19 @@ impl Builder {
 
     /// 0, 1, 2, … of i64.
     pub fn iota(&self, lanes: u32) -> V {
-        if lanes == 1 {
-            return self.i64(0);
+        match (lanes, self.group) {
+            (1, _) => return self.i64(0),
+            (_, Some(group)) => return group.lane,
+            _ => {}
         }
         self.const_vector(&(0..lanes as i64).map(|i| self.i64(i)).collect::<Vec<_>>())
     }
 
     /// A mask whose first `valid` lanes are set.
     pub fn first_lanes(&self, valid: u32, lanes: u32) -> V {
+        if let Some(group) = self.group {
+            return self.icmp(LLVMIntPredicate::LLVMIntULT, group.lane, self.i64(i64::from(valid)));
+        }
         self.const_vector(&(0..lanes).map(|i| self.const_int(self.int(1), (i < valid) as i64, 1)).collect::<Vec<_>>())
     }
 
@@ -308,7 +354,7 @@ impl Builder {
 
     /// A scalar in all lanes.
     pub fn splat(&self, a: V, lanes: u32) -> V {
-        if lanes == 1 {
+        if self.is_scalar(lanes) {
             return a;
         }
         let ty = self.vec(self.type_of(a), lanes);
@@ -422,6 +468,24 @@ impl Builder {
     pub fn ret(&self, v: V) {
         // SAFETY: see the block.
         unsafe { LLVMBuildRet(self.raw, v.0) };
+    }
+
+    pub fn ret_void(&self) {
+        // SAFETY: see the block.
+        unsafe { LLVMBuildRetVoid(self.raw) };
+    }
+
+    /// So many bytes that the threads of a block share, at a multiple of 64.
+    pub fn shared_bytes(&self, bytes: u64) -> V {
+        // SAFETY: see the block; memory of this kind has no initial value.
+        unsafe {
+            let ty = LLVMArrayType2(self.int(8).0, bytes);
+            let global = LLVMAddGlobalInAddressSpace(self.module, ty, c"shared".as_ptr(), AddressSpace::Shared as u32);
+            LLVMSetInitializer(global, LLVMGetPoison(ty));
+            LLVMSetLinkage(global, llvm_sys::LLVMLinkage::LLVMInternalLinkage);
+            LLVMSetAlignment(global, 64);
+            V(global)
+        }
     }
 
     pub fn ptr_to_int(&self, v: V) -> V {

@@ -73,6 +73,7 @@ fn register() {
     Target::initialize_x86(&wanted);
     #[cfg(target_arch = "aarch64")]
     Target::initialize_aarch64(&wanted);
+    Target::initialize_nvptx(&wanted);
 }
 
 /// Turns the loop strength reduction of the code generator off: the emitter writes pointers that

@@ -1,4 +1,4 @@
-//! Tile IR to machine code of the host CPU.
+//! Tile IR to machine code of the host CPU, and to PTX ([`nvptx`]).
 //!
 //! [`compile`] makes object code through LLVM, which is loaded on first use; [`load`] maps
 //! object code into the process without LLVM, so that cached kernels start at once.
@@ -7,6 +7,7 @@ mod error;
 mod lazy;
 mod code_memory;
 mod elf;
+mod group;
 mod instr;
 mod program;
 mod random_words;
@@ -23,6 +24,7 @@ mod int_pairs;
 mod bf16_units;
 mod target;
 mod object;
+pub mod nvptx;
 
 pub use elf::load;
 pub use error::LlvmError;

@@ -87,6 +87,9 @@ impl Emitter<'_> {
 
     /// Whether two stores one after the other write the two halves of pairs.
     pub fn stores_pairs(&self, first: &Access, second: &Access, lanes: u32) -> bool {
+        if self.b.group.is_some() {
+            return false;
+        }
         let even = first.at.constant.rem_euclid(2) == 0 && first.at.offset(1) == second.at;
         let alike = (first.buf, first.valid) == (second.buf, second.valid) && second.guards.is_empty();
         even && alike && lanes > 1 && matches!(self.lanes_of(first, &[], lanes), Lanes::Second)
@@ -109,7 +112,7 @@ impl Emitter<'_> {
         for g in guards {
             let wide = if g.index.uses(LANE) { lanes } else { 1 };
             let held = match g.index.stride(LANE) {
-                Some(stride) if wide > 1 && self.is_small(g) => self.small_guard(g, stride, lanes)?,
+                Some(stride) if wide > 1 && self.b.group.is_none() && self.is_small(g) => self.small_guard(g, stride, lanes)?,
                 _ => {
                     let at = self.index(&g.index, wide)?;
                     let i64 = self.b.int(64);
@@ -173,12 +176,16 @@ impl Emitter<'_> {
     }
 
     /// The elements of a buffer.
-    fn elements(&self, dtype: DType) -> Elements {
+    pub fn elements(&self, dtype: DType) -> Elements {
         Elements { ty: self.storage(dtype), bytes: dtype.bytes() as u32 }
     }
 
     /// Asks for the line of an element, into the second-level cache.
     pub fn prefetch(&self, buf: u32, at: &Index) -> Result<(), LlvmError> {
+        // Many threads wait at once: what one asks for early takes room from the others.
+        if self.b.group.is_some() {
+            return Ok(());
+        }
         let (lo, hi) = self.range_of(at);
         let last = self.kernel.bufs[buf as usize].elems as i64 - 1;
         let beyond = lo < -FAR || hi > last + FAR;
@@ -193,14 +200,14 @@ impl Emitter<'_> {
         self.b.intrinsic("llvm.prefetch", &[self.b.ptr()], &[p, word(0), word(level), word(1)]);
     }
 
-    fn address(&self, buf: u32, elements: V, lanes: u32) -> V {
+    pub fn address(&self, buf: u32, elements: V, lanes: u32) -> V {
         let bytes = self.kernel.bufs[buf as usize].dtype.bytes() as i64;
         let scaled = self.b.mul(elements, self.b.const_int(self.b.int(64), bytes, lanes));
         self.b.offset(self.bases[buf as usize], scaled)
     }
 
     /// An index plus positions times their strides.
-    fn element_offset(&self, at: &Index, by: &[By], lanes: u32) -> Result<V, LlvmError> {
+    pub fn element_offset(&self, at: &Index, by: &[By], lanes: u32) -> Result<V, LlvmError> {
         let i64 = self.b.int(64);
         let mut sum = self.index(at, lanes)?;
         for (position, n, stride) in by {
@@ -233,6 +240,10 @@ impl Emitter<'_> {
             bad = b.and(bad, inside);
             out = b.select(inside, at, zero);
         }
+        if b.group.is_some() {
+            self.stop_group(bad, check, v);
+            return Ok(out);
+        }
         let any = if lanes == 1 { bad } else { b.intrinsic("llvm.vector.reduce.or", &[b.type_of(bad)], &[bad]) };
         let (stop, go_on) = (b.block(), b.block());
         b.branch(any, stop, go_on);
@@ -256,6 +267,9 @@ impl Emitter<'_> {
         let ty = self.b.vec(element, lanes);
         if buf.elems == 0 {
             return self.decode(self.b.zero(ty), dtype, lanes);
+        }
+        if self.b.group.is_some() {
+            return self.decode(self.load_of_thread(access, by, lanes)?, dtype, lanes);
         }
         // One element under a guard is a choice, as all lanes at one place are.
         let lie = if lanes == 1 { Lanes::Same } else { self.lanes_of(access, by, lanes) };
@@ -347,6 +361,9 @@ impl Emitter<'_> {
         let (dtype, align) = (buf.dtype, buf.dtype.bytes() as u32);
         let ty = self.b.vec(self.storage(dtype), lanes);
         let value = self.encode(value, dtype, lanes)?;
+        if self.b.group.is_some() {
+            return self.store_of_thread(to, by, value, lanes);
+        }
         if lanes == 1 && !to.guards.is_empty() {
             return Err(LlvmError::internal("a guarded store of one element"));
         }

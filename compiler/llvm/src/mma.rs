@@ -30,6 +30,13 @@ const LINE: i64 = 64;
 
 impl Emitter<'_> {
     pub fn mma(&mut self, m: &Mma) -> Result<(), LlvmError> {
+        if self.b.group.is_some() {
+            return self.mma_of_threads(m);
+        }
+        self.product(m)
+    }
+
+    pub fn product(&mut self, m: &Mma) -> Result<(), LlvmError> {
         let [a, b, c] = [&m.a, &m.b, &m.c].map(|p| self.start(p));
         let (a, b, c) = (a?, b?, c?);
         let bound = |e: &Self, i: &Option<Index>| i.as_ref().map(|i| e.index(i, 1)).transpose();
@@ -169,7 +176,8 @@ impl Emitter<'_> {
             let mut acc = acc;
             // A step reads again what neighbouring rows read in another: loaded once for both, it
             // would stay in a register that the accumulators need.
-            self.rank_one(m, self.b.opaque(a), b, 0, &mut acc)?;
+            let a = if self.b.group.is_some() { a } else { self.b.opaque(a) };
+            self.rank_one(m, a, b, 0, &mut acc)?;
             return Ok(acc);
         }
         let (length, inner) = (run_length(m, level), run_length(m, level - 1));
@@ -287,6 +295,9 @@ impl Emitter<'_> {
     /// The first `valid` lanes from `p` on, zero in the others.
     pub fn load_lanes(&self, kind: Kind, lanes: u32, p: V, valid: u32) -> V {
         let of = Elements { ty: self.b.kind(kind, 1), bytes: kind.bits() / 8 };
+        if self.b.group.is_some() {
+            return self.load_lane(of, lanes, p, valid);
+        }
         if valid == lanes {
             return self.b.load(self.b.kind(kind, lanes), p, of.bytes);
         }
@@ -295,7 +306,7 @@ impl Emitter<'_> {
 
     /// One step of k, `u` steps after the base addresses.
     fn rank_one(&self, m: &Mma, a: V, b: V, u: i64, acc: &mut [V]) -> Result<(), LlvmError> {
-        if m.distance > 0 {
+        if m.distance > 0 && self.b.group.is_none() {
             self.ask_ahead(m, b, u);
         }
         if m.order == Order::Pairs && m.kind == Kind::I32 {
@@ -362,6 +373,11 @@ impl Emitter<'_> {
             let p = self.at(to, i64::from(j * m.lanes), &m.c);
             // Which NaN a sum has become says the conversion program.
             let v = if m.half { self.round_f16(*v, m.lanes) } else { *v };
+            if self.b.group.is_some() {
+                let of = Elements { ty: self.element_of(m.kind), bytes: align };
+                self.store_lane(of, p, v, self.valid(m, j));
+                continue;
+            }
             if self.valid(m, j) == m.lanes {
                 self.b.store(v, p, align, false);
             } else {

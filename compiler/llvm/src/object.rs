@@ -91,7 +91,7 @@ fn prepare(kernel: &Kernel, target: &HostTarget) -> Result<Builder, LlvmError> {
 }
 
 /// The code generator for `target`.
-fn machine(target: &HostTarget) -> Result<TargetMachine, LlvmError> {
+pub fn machine(target: &HostTarget) -> Result<TargetMachine, LlvmError> {
     let triple = TargetTriple::create(&target.triple);
     let known = Target::from_triple(&triple)
         .map_err(|e| LlvmError::internal(format!("LLVM does not know this machine: {}", e.to_string_lossy())))?;
@@ -107,14 +107,14 @@ fn machine(target: &HostTarget) -> Result<TargetMachine, LlvmError> {
         .ok_or_else(|| LlvmError::internal("LLVM offers no code generator for this machine"))
 }
 
-fn write(b: &Builder, machine: &TargetMachine, what: FileType) -> Result<Vec<u8>, LlvmError> {
+pub fn write(b: &Builder, machine: &TargetMachine, what: FileType) -> Result<Vec<u8>, LlvmError> {
     let buffer =
         machine.write_to_memory_buffer(&b.module(), what).map_err(|e| LlvmError::internal(e.to_string_lossy()))?;
     Ok(buffer.as_slice().to_vec())
 }
 
 /// Verifies the module (LLVM aborts the process on a broken one) and runs the passes.
-fn optimize(b: &Builder, machine: &TargetMachine) -> Result<(), LlvmError> {
+pub fn optimize(b: &Builder, machine: &TargetMachine) -> Result<(), LlvmError> {
     passes(&b.module(), machine)
 }
 

@@ -226,7 +226,7 @@ fn work(s: &Schedule) -> f64 {
 fn lanes(s: &Schedule, axis: Var, machine: &Machine) -> u32 {
     let widest =
         s.values.iter().map(|v| if v.dtype == DType::Bool { 1 } else { v.dtype.compute().bytes() }).max().unwrap_or(4);
-    let lanes = (machine.vector_bytes / widest as u32).clamp(16, 64);
+    let lanes = (machine.vector_bytes / widest as u32).clamp(16, machine.lanes_max);
     let random = s.values.iter().any(|v| matches!(v.op, ValueOp::Random { .. }));
     if random && s.extent(axis) >= u64::from(RANDOM_WORDS) { lanes.max(RANDOM_WORDS) } else { lanes }
 }

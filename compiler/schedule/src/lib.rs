@@ -12,7 +12,7 @@ mod choose;
 mod hinted;
 
 pub use hinted::of as hints;
-pub use machine::{host, reference};
+pub use machine::{gpu, host, reference};
 pub use tessera_ir::body::Refusal;
 
 use tessera_ir::graph::Graph;

@@ -16,6 +16,7 @@ fn found() -> Machine {
     Machine {
         vector_bytes,
         vector_registers,
+        lanes_max: 64,
         bf16: bf16(),
         block_products: vector_bytes == 64,
         l1_bytes: cache("index0").unwrap_or(32 << 10),
@@ -36,11 +37,26 @@ pub fn reference() -> Machine {
     Machine {
         vector_bytes: 64,
         vector_registers: 32,
+        lanes_max: 64,
         bf16: Order::Chain,
         block_products: false,
         l1_bytes: 48 << 10,
         l2_bytes: 1 << 20,
         l3_bytes: 32 << 20,
+    }
+}
+
+/// A GPU with a second-level cache of so many bytes, whose groups of threads are its vectors: values of 32 bits in each of 16.
+pub fn gpu(cache: u64) -> Machine {
+    Machine {
+        vector_bytes: 64,
+        vector_registers: 32,
+        lanes_max: 32,
+        bf16: Order::Chain,
+        block_products: false,
+        l1_bytes: 16 << 10,
+        l2_bytes: 48 << 10,
+        l3_bytes: cache.max(1 << 20),
     }
 }
 

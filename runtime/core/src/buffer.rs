@@ -131,7 +131,7 @@ pub mod poison {
 
     static SHOWS: AtomicBool = AtomicBool::new(cfg!(debug_assertions));
     /// A signalling NaN of f32 and bf16, a NaN of f16.
-    const WORD: [u8; 4] = 0x7fa5_a5a5_u32.to_le_bytes();
+    pub const WORD: [u8; 4] = 0x7fa5_a5a5_u32.to_le_bytes();
 
     /// From here on, in this process.
     pub fn show() {

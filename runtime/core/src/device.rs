@@ -110,6 +110,15 @@ pub trait Device: Send + Sync {
     /// The first thing that went wrong since the last call.
     fn sync(&self) -> Result<(), Stop>;
 
+    /// Waits where something that was launched may have found a position out of range: what it left is nobody's before
+    /// that is known.
+    ///
+    /// # Errors
+    /// As of [`Device::sync`].
+    fn settle(&self) -> Result<(), Stop> {
+        Ok(())
+    }
+
     /// Whether somebody asked the program to end.
     fn is_interrupted(&self) -> bool;
 }

@@ -103,7 +103,7 @@ pub fn execute(
     // Where the plan stops early, nobody reads its memory any more once that is dropped.
     let unfinished = Unfinished;
     run(&memory, device)?;
-    device.sync().map_err(PlanError::Step)?;
+    device.settle().map_err(PlanError::Step)?;
     std::mem::forget(unfinished);
     work.trim();
     Ok(outputs)
@@ -230,6 +230,7 @@ fn on_host(
     if device.shares_host_memory() {
         return run(&places).map_err(PlanError::Step);
     }
+    device.settle().map_err(PlanError::Step)?;
     let mut staged = vec![];
     for (o, &place) in operands.iter().zip(&places) {
         let mut buffer = Buffer::new(o.bytes, false)?;

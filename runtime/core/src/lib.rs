@@ -5,6 +5,7 @@ pub mod buffer;
 pub mod fault;
 pub mod exit;
 pub mod device;
+pub mod cuda;
 pub mod storage;
 pub mod tensor;
 pub mod traffic;

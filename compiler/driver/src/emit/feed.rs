@@ -4,6 +4,7 @@
 //! comments between them stay where they are.
 
 use super::{comment, kernel, misused, text_of};
+use crate::target::Target;
 use crate::backend::Backend;
 use crate::cli::{Ir, Sizes};
 use crate::program::{Setup, out};
@@ -125,7 +126,7 @@ pub fn becomes(
     sizes: &Sizes,
 ) -> Result<String, Vec<Diagnostic>> {
     if level == Level::Llvm {
-        return llvm(text, ir).map_err(|d| vec![*d]);
+        return llvm(backend.texts(), text, ir).map_err(|d| vec![*d]);
     }
     let pieces = read(text, level, sizes).map_err(|wrong| {
         let told = wrong.into_iter().map(|e| {
@@ -219,11 +220,11 @@ impl Piece<'_> {
                 let lowered = tessera_tile::lower(s).map_err(|e| refused(e.to_string()))?;
                 let steps = lowered.steps.iter().map(|step| {
                     tile::verify::verify(&step.kernel).map_err(refused)?;
-                    kernel(&step.kernel, ir)
+                    kernel(backend.texts(), &step.kernel, ir)
                 });
                 steps.collect()
             }
-            Piece::Kernel(k) => kernel(k, ir),
+            Piece::Kernel(k) => kernel(backend.texts(), k, ir),
             Piece::Products(read) => {
                 let mark = comment(ir);
                 let inputs: Vec<String> = read.inputs.iter().map(|(name, ty)| format!("%{name}: {ty}")).collect();
@@ -239,7 +240,7 @@ impl Piece<'_> {
 }
 
 /// Modules of LLVM, as they are or as assembly.
-fn llvm(text: &str, ir: Ir) -> Result<String, Box<Diagnostic>> {
+fn llvm(texts: &dyn Target, text: &str, ir: Ir) -> Result<String, Box<Diagnostic>> {
     let mut out = String::new();
     let mut modules: Vec<String> = vec![];
     for line in text.split_inclusive('\n') {
@@ -254,7 +255,7 @@ fn llvm(text: &str, ir: Ir) -> Result<String, Box<Diagnostic>> {
             module.lines().for_each(|l| out.push_str(&format!("{}{}\n", comment(ir), l.trim_start_matches(';'))));
             continue;
         }
-        let made = super::machine_of_texts().and_then(|target| tessera_llvm::again(&module, &target, ir == Ir::Asm));
+        let made = texts.again(&module, ir == Ir::Asm);
         out.push_str(&made.map_err(|e| Box::new(e.diagnostic(Span::NONE)))?);
     }
     Ok(out)

@@ -1,12 +1,13 @@
 //! The processor of the host: machine code by LLVM, run by a thread pool.
 
 use super::Target;
+use crate::program::is_reference;
 use std::sync::{Arc, OnceLock};
 use tessera_abi::plan::Kernel;
 use tessera_base::{Limits, limits};
 use tessera_ir::schedule::Machine;
 use tessera_ir::tile;
-use tessera_llvm::{HostTarget, LlvmError};
+use tessera_llvm::{Emission, HostTarget, LlvmError};
 use tessera_runtime::device::Device;
 use tessera_runtime::pool::Pool;
 
@@ -37,7 +38,21 @@ impl Target for Cpu {
         tessera_llvm::load(object, name)
     }
 
+    fn text(&self, kernel: &tile::Kernel, what: Emission) -> Result<String, LlvmError> {
+        tessera_llvm::text(kernel, &machine_of_texts()?, what)
+    }
+
+    fn again(&self, module: &str, assembly: bool) -> Result<String, LlvmError> {
+        tessera_llvm::again(module, &machine_of_texts()?, assembly)
+    }
+
     fn device(&self, pool: &Arc<Pool>) -> Arc<dyn Device> {
         pool.clone()
     }
+}
+
+/// What LLVM IR and assembly are made for: this machine, or the one of texts that are compared.
+pub fn machine_of_texts() -> Result<HostTarget, LlvmError> {
+    let host = HostTarget::host()?;
+    Ok(if is_reference() { host.reference() } else { host })
 }

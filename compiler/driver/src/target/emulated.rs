@@ -3,13 +3,13 @@
 //! Its object code is the text of the kernel, so what runs is what `emit` prints, and every access is held against its
 //! buffer. `--checked` runs programs on it.
 
-use super::Target;
+use super::{Cpu, Target};
 use std::sync::Arc;
 use tessera_abi::plan::{Code, Kernel};
 use tessera_base::{Limits, limits};
 use tessera_ir::schedule::Machine;
 use tessera_ir::tile::{self, Space};
-use tessera_llvm::LlvmError;
+use tessera_llvm::{Emission, LlvmError};
 use tessera_runtime::device::Device;
 use tessera_runtime::emulated::{EmulatedDevice, EmulatedKernel, Operand};
 use tessera_runtime::pool::Pool;
@@ -52,6 +52,14 @@ impl Target for Emulated {
             })
         };
         Ok(Kernel { name, code: Code::Loaded(Arc::new(EmulatedKernel { operands, run: Box::new(run) })) })
+    }
+
+    fn text(&self, kernel: &tile::Kernel, what: Emission) -> Result<String, LlvmError> {
+        Cpu.text(kernel, what)
+    }
+
+    fn again(&self, module: &str, assembly: bool) -> Result<String, LlvmError> {
+        Cpu.again(module, assembly)
     }
 
     fn device(&self, pool: &Arc<Pool>) -> Arc<dyn Device> {

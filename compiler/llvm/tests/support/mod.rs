@@ -179,6 +179,7 @@ fn some_machine(random: &mut Random) -> Machine {
         1 => Machine {
             vector_bytes: 16,
             vector_registers: 16,
+            lanes_max: 64,
             bf16: tessera_ops::prim::Order::Chain,
             block_products: false,
             l1_bytes: 1 << 10,

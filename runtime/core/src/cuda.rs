@@ -1,0 +1,235 @@
+//! NVIDIA's GPUs, through the driver's own interface. The driver is loaded when a program asks for it; without it the tool
+//! builds and runs as ever.
+//!
+//! [`Gpu`] is one GPU that was found, with the code that was loaded onto it; [`CudaDevice`] is a [`Device`](crate::device::Device)
+//! on it with an order of work of its own, so that several virtual devices may be one GPU.
+
+mod launch;
+mod memory;
+
+pub use launch::{CudaDevice, CudaKernel, LaunchShape};
+
+use crate::fault::Fault;
+use cudarc::driver::result::{self, DriverError};
+use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
+use std::ffi::{CStr, CString, c_void};
+use std::sync::{Arc, OnceLock};
+
+/// The number of the code for a device that stopped: E0722.
+const STOPPED: u16 = 722;
+
+/// The oldest driver whose interface is enough: CUDA 12.0.
+const DRIVER_MIN: i32 = 12_000;
+
+/// The oldest architecture that kernels are made for.
+const CAPABILITY_MIN: (u32, u32) = (8, 0);
+
+/// Why no GPU can be used, in words: what is missing, and what would help.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unusable {
+    pub why: String,
+    pub help: String,
+}
+
+impl Unusable {
+    fn new(why: impl Into<String>, help: impl Into<String>) -> Unusable {
+        Unusable { why: why.into(), help: help.into() }
+    }
+}
+
+/// What a GPU is, as its driver says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Facts {
+    pub name: String,
+    /// Compute capability, major and minor.
+    pub capability: (u32, u32),
+    pub multiprocessors: u32,
+    /// Bytes.
+    pub memory: u64,
+    /// Bytes of the cache that all multiprocessors share.
+    pub cache: u64,
+    /// Bytes that a block may share, where it asks for them.
+    pub shared: u64,
+    /// The driver's version of CUDA: 12080 is 12.8.
+    pub driver: i32,
+}
+
+/// A GPU that was found.
+pub struct Gpu {
+    facts: Facts,
+    context: sys::CUcontext,
+}
+
+// SAFETY: a context may be used by any thread that has made it current, which every entry here does.
+unsafe impl Send for Gpu {}
+// SAFETY: as above; the driver's interface is for many threads.
+unsafe impl Sync for Gpu {}
+
+impl Gpu {
+    /// The first GPU of this machine; found once.
+    ///
+    /// # Errors
+    /// Why there is none that can be used.
+    pub fn first() -> Result<Arc<Gpu>, Unusable> {
+        static FIRST: OnceLock<Result<Arc<Gpu>, Unusable>> = OnceLock::new();
+        FIRST.get_or_init(|| Gpu::open(0)).clone()
+    }
+
+    fn open(ordinal: i32) -> Result<Arc<Gpu>, Unusable> {
+        load()?;
+        let said = |what: &str| {
+            let what = what.to_owned();
+            move |e: DriverError| Unusable::new(format!("{what}: {}", said(e)), "`nvidia-smi` shows whether the driver works")
+        };
+        result::init().map_err(said("the driver does not start"))?;
+        let mut driver = 0;
+        // SAFETY: writes one number.
+        unsafe { sys::cuDriverGetVersion(&mut driver) }.result().map_err(said("the driver does not tell its version"))?;
+        if driver < DRIVER_MIN {
+            return Err(Unusable::new(
+                format!("the driver is of CUDA {}, and 12.0 is the oldest that will do", version(driver)),
+                "install a newer driver (525 or later)",
+            ));
+        }
+        let count = result::device::get_count().map_err(said("GPUs cannot be counted"))?;
+        if ordinal >= count {
+            return Err(Unusable::new("the driver finds no GPU", "`CUDA_VISIBLE_DEVICES` may hide it"));
+        }
+        let device = result::device::get(ordinal).map_err(said("the GPU cannot be opened"))?;
+        let facts = facts(device, driver).map_err(said("the GPU does not tell what it is"))?;
+        if facts.capability < CAPABILITY_MIN {
+            let ((major, minor), (a, b)) = (facts.capability, CAPABILITY_MIN);
+            return Err(Unusable::new(
+                format!("{} has compute capability {major}.{minor}, and {a}.{b} is the oldest that will do", facts.name),
+                "a GPU of the Ampere generation or newer is needed",
+            ));
+        }
+        // SAFETY: a device that was just found. Its primary context is kept for the life of the process.
+        let context = unsafe { result::primary_ctx::retain(device) }.map_err(said("the GPU cannot be opened"))?;
+        let gpu = Gpu { facts, context };
+        gpu.enter().map_err(|f| Unusable::new(f.message, "another program may hold the GPU for itself"))?;
+        memory::keep_what_is_freed(device);
+        Ok(Arc::new(gpu))
+    }
+
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Makes this thread's calls go to this GPU.
+    fn enter(&self) -> Result<(), Fault> {
+        // SAFETY: a context that is kept for the life of the process.
+        unsafe { result::ctx::set_current(self.context) }.map_err(|e| stopped(self, "cannot be used", e))
+    }
+
+    /// Entry `name` of the text of a kernel, loaded onto the GPU.
+    ///
+    /// # Errors
+    /// What the driver's compiler says of the text.
+    pub fn function(self: &Arc<Gpu>, ptx: &str, name: &str) -> Result<Function, String> {
+        self.enter().map_err(|f| f.message)?;
+        let text = CString::new(ptx).map_err(|_| "the text of the kernel has a byte 0".to_owned())?;
+        let entry = CString::new(name).map_err(|_| "the name of the kernel has a byte 0".to_owned())?;
+        let mut log = vec![0u8; 8192];
+        let mut options = [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+        let mut values = [log.as_mut_ptr().cast::<c_void>(), log.len() as *mut c_void];
+        let mut module = std::ptr::null_mut();
+        // SAFETY: the text ends with a byte 0, and the buffer of messages has the size that is stated.
+        let loaded = unsafe {
+            let n = options.len() as u32;
+            sys::cuModuleLoadDataEx(&mut module, text.as_ptr().cast(), n, options.as_mut_ptr(), values.as_mut_ptr())
+        };
+        loaded.result().map_err(|e| {
+            let log = CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy).unwrap_or_default();
+            format!("{} {}", said(e), log.trim())
+        })?;
+        // SAFETY: the module was just loaded; both stay until the function is dropped.
+        let function = unsafe { result::module::get_function(module, entry) }.map_err(said)?;
+        Ok(Function { gpu: self.clone(), module, function })
+    }
+}
+
+/// A kernel on a GPU.
+pub struct Function {
+    gpu: Arc<Gpu>,
+    module: sys::CUmodule,
+    function: sys::CUfunction,
+}
+
+// SAFETY: handles that the driver allows any thread to use.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+impl Drop for Function {
+    fn drop(&mut self) {
+        if self.gpu.enter().is_ok() {
+            // SAFETY: loaded by `Gpu::function`, unloaded once. What runs of it has ended: the driver waits for it.
+            let _ = unsafe { result::module::unload(self.module) };
+        }
+    }
+}
+
+/// Loads the driver's library, once: the one that `TESSERA_CUDA` names, or the system's.
+fn load() -> Result<(), Unusable> {
+    static LOADED: OnceLock<Result<(), Unusable>> = OnceLock::new();
+    LOADED
+        .get_or_init(|| {
+            if let Some(path) = std::env::var_os("TESSERA_CUDA").filter(|p| !p.is_empty()) {
+                // SAFETY: the user names a driver; it is found by its name from here on, so it stays.
+                let library = unsafe { libloading::Library::new(&path) }.map_err(|e| {
+                    let why = format!("`TESSERA_CUDA` names {}: {e}", path.to_string_lossy());
+                    Unusable::new(why, "leave `TESSERA_CUDA` away to use the system's driver")
+                })?;
+                std::mem::forget(library);
+            }
+            // SAFETY: looks for libraries by name.
+            match unsafe { sys::is_culib_present() } {
+                true => Ok(()),
+                false => Err(Unusable::new(
+                    "there is no driver: `libcuda.so.1` is not found",
+                    "install NVIDIA's driver, or run on the processor: `--target cpu`",
+                )),
+            }
+        })
+        .clone()
+}
+
+fn facts(device: sys::CUdevice, driver: i32) -> Result<Facts, DriverError> {
+    // SAFETY: a device that was found; the attribute is a number.
+    let attribute = |a: Attribute| unsafe { result::device::get_attribute(device, a) }.map(|n| n.max(0) as u32);
+    Ok(Facts {
+        name: result::device::get_name(device)?,
+        capability: (
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        ),
+        multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?.max(1),
+        // SAFETY: a device that was found.
+        memory: unsafe { result::device::total_mem(device) }? as u64,
+        cache: attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
+        shared: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?.into(),
+        driver,
+    })
+}
+
+/// 12080 as 12.8.
+pub fn version(driver: i32) -> String {
+    format!("{}.{}", driver / 1000, driver % 1000 / 10)
+}
+
+/// What the driver says, in its words.
+fn said(e: DriverError) -> String {
+    let text = |r: Result<&CStr, DriverError>| r.map(|t| t.to_string_lossy().into_owned()).unwrap_or_default();
+    match (text(e.error_name()), text(e.error_string())) {
+        (name, _) if name.is_empty() => format!("error {}", e.0 as u32),
+        (name, why) if why.is_empty() => name,
+        (name, why) => format!("{why} ({name})"),
+    }
+}
+
+/// E0722.
+fn stopped(gpu: &Gpu, what: &str, e: DriverError) -> Fault {
+    let fault = Fault::new(STOPPED, format!("the GPU {what}: {}", said(e)));
+    fault.note(format!("it is {}, with a driver of CUDA {}", gpu.facts.name, version(gpu.facts.driver)))
+}
