@@ -56,6 +56,7 @@ pub fn machine(random: &mut Random) -> Machine {
         return host;
     }
     Machine {
+        class: tessera_ir::schedule::Class::Cpu,
         vector_bytes: random.pick(&[16, 32, 64]),
         vector_registers: random.pick(&[16, 32]),
         lanes_max: 64,

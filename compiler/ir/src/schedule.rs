@@ -220,9 +220,19 @@ pub struct Schedule {
     pub directives: Vec<Directive>,
 }
 
+/// What a lane is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// A part of a vector register; points are for a few threads, each with caches of its own.
+    Cpu,
+    /// A thread of a group; thousands of points run at once.
+    Gpu,
+}
+
 /// What the cost model knows of a machine. But for the order of bf16 products it decides speed, never results.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Machine {
+    pub class: Class,
     /// Bytes of a vector register.
     pub vector_bytes: u32,
     pub vector_registers: u32,

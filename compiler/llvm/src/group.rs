@@ -319,7 +319,8 @@ impl Emitter<'_> {
         self.b.branch(self.b.icmp(IntPred::LLVMIntEQ, first, g.in_warp), record, end);
         self.b.position(record);
         let size = self.b.i64(8 * RECORD_WORDS);
-        let slot = self.b.offset(self.faults, self.b.mul(g.number, size));
+        // The first record is a word that says whether there are others.
+        let slot = self.b.offset(self.faults, self.b.mul(self.b.add(g.number, self.b.i64(1)), size));
         let word = |n: i64| self.b.offset(slot, self.b.i64(8 * n));
         let free = self.b.icmp(IntPred::LLVMIntEQ, self.b.load(self.b.int(64), word(0), 8), self.b.i64(0));
         self.b.branch(free, write, end);
@@ -329,6 +330,7 @@ impl Emitter<'_> {
         for (n, value) in (0..).zip(words) {
             self.b.store(value, word(n), 8, false);
         }
+        self.b.store(self.b.i64(1), self.faults, 8, false);
         self.b.jump(end);
         self.b.position(end);
         self.b.ret_void();

@@ -5,7 +5,7 @@
 //! know besides is the first line of the text ([`Header`]).
 
 use crate::emit::Emitter;
-use crate::group::{Group, RECORD_WORDS, WARP, exchanged, lanes};
+use crate::group::{Group, WARP, exchanged, lanes};
 use crate::instr::{Builder, V};
 use crate::object;
 use crate::{HostTarget, LlvmError, lazy};
@@ -76,22 +76,44 @@ pub struct Header {
     pub scratch: u64,
 }
 
+/// Where the scratch of a group lies: by buffer the offset in shared memory, or else in global memory, and bytes of both.
+struct Placed {
+    shared: Vec<Option<u64>>,
+    global: Vec<u64>,
+    shared_bytes: u64,
+    global_bytes: u64,
+}
+
+impl Placed {
+    /// The smallest buffers in shared memory, as many as there is room for in a block of so many groups.
+    fn of(kernel: &Kernel, groups: u64) -> Placed {
+        let (offsets, _) = kernel.scratch();
+        let bytes = |i: usize| (kernel.bufs[i].elems * kernel.bufs[i].dtype.bytes() as u64).next_multiple_of(64);
+        let mut order: Vec<usize> = (0..kernel.bufs.len()).filter(|i| kernel.bufs[*i].space == Space::Scratch).collect();
+        order.sort_by_key(|i| (bytes(*i), *i));
+        let mut out = Placed { shared: vec![None; offsets.len()], global: offsets, shared_bytes: 0, global_bytes: 0 };
+        for i in order {
+            if (out.shared_bytes + bytes(i)) * groups <= SHARED_MAX {
+                out.shared[i] = Some(out.shared_bytes);
+                out.shared_bytes += bytes(i);
+            } else {
+                out.global[i] = out.global_bytes;
+                out.global_bytes += bytes(i);
+            }
+        }
+        out
+    }
+}
+
 impl Header {
     fn of(kernel: &Kernel) -> Header {
         let group = lanes(kernel);
-        let (_, scratch) = kernel.scratch();
-        let mut block = BLOCK;
-        while block > group.max(WARP) && scratch * u64::from(block / group) > SHARED_MAX {
-            block /= 2;
-        }
-        let shared = scratch * u64::from(block / group) <= SHARED_MAX;
-        let operands = kernel.bufs.iter().filter(|b| b.space != Space::Scratch).count() as u32;
         Header {
             group,
-            block: if shared { block } else { BLOCK },
-            operands,
+            block: BLOCK,
+            operands: kernel.bufs.iter().filter(|b| b.space != Space::Scratch).count() as u32,
             words: kernel.scalars.len() as u32,
-            scratch: if shared { 0 } else { scratch },
+            scratch: Placed::of(kernel, u64::from(BLOCK / group.min(BLOCK))).global_bytes,
         }
     }
 }
@@ -223,32 +245,28 @@ fn place(e: &mut Emitter, header: Header) -> V {
     groups
 }
 
-/// Where every buffer begins. Scratch is what threads of a block share, or a part for each group of what the launch brings.
+/// Where every buffer begins. Scratch is a part for each group of what threads of a block share, or of what the launch brings.
 fn bases(e: &mut Emitter, header: Header, scratch: V) {
-    let (offsets, bytes) = e.kernel.scratch();
     let group = e.group();
-    let own = match header.scratch {
-        0 if bytes == 0 => scratch,
-        0 => {
-            let of_block = header.block / header.group;
-            let all = e.b.shared_bytes(bytes * u64::from(of_block));
-            // Numbers of groups count on from block to block, each of which has as many.
-            let in_block = e.b.urem(group.number, e.b.i64(i64::from(of_block)));
-            e.b.offset(all, e.b.mul(in_block, e.b.i64(bytes as i64)))
-        }
-        n => e.b.offset(scratch, e.b.mul(group.number, e.b.i64(n as i64))),
-    };
+    let groups = header.block / header.group;
+    let placed = Placed::of(e.kernel, u64::from(groups));
+    let own = (placed.shared_bytes > 0).then(|| {
+        let all = e.b.shared_bytes(placed.shared_bytes * u64::from(groups));
+        // Numbers of groups count on from block to block, each of which has as many.
+        let in_block = e.b.urem(group.number, e.b.i64(i64::from(groups)));
+        e.b.offset(all, e.b.mul(in_block, e.b.i64(placed.shared_bytes as i64)))
+    });
+    let far = e.b.offset(scratch, e.b.mul(group.number, e.b.i64(placed.global_bytes as i64)));
     let mut operand = 0;
-    for (buf, offset) in e.kernel.bufs.iter().zip(offsets) {
-        let base = if buf.space == Space::Scratch {
-            e.b.offset(own, e.b.i64(offset as i64))
-        } else {
-            operand += 1;
-            e.b.param(operand - 1)
+    for (i, buf) in e.kernel.bufs.iter().enumerate() {
+        let base = match (buf.space, placed.shared[i], own) {
+            (Space::Scratch, Some(offset), Some(own)) => e.b.offset(own, e.b.i64(offset as i64)),
+            (Space::Scratch, ..) => e.b.offset(far, e.b.i64(placed.global[i] as i64)),
+            _ => {
+                operand += 1;
+                e.b.param(operand - 1)
+            }
         };
         e.bases.push(base);
     }
 }
-
-/// Bytes of the record of a group.
-pub const RECORD_BYTES: u64 = 8 * RECORD_WORDS as u64;

@@ -6,6 +6,7 @@
 mod register_tile;
 mod conv_rows;
 mod dot;
+mod group_dot;
 mod cumulate;
 mod transform;
 mod attention;

@@ -1,7 +1,7 @@
 //! What the cost model knows of the machine it runs on.
 
 use std::sync::OnceLock;
-use tessera_ir::schedule::Machine;
+use tessera_ir::schedule::{Class, Machine};
 use tessera_ops::prim::Order;
 
 /// This machine: vector width by CPU features, cache sizes as the system reports them, with
@@ -14,6 +14,7 @@ pub fn host() -> Machine {
 fn found() -> Machine {
     let (vector_bytes, vector_registers) = vectors();
     Machine {
+        class: Class::Cpu,
         vector_bytes,
         vector_registers,
         lanes_max: 64,
@@ -35,6 +36,7 @@ fn share(cores: usize) -> u64 {
 /// A machine of the kind that most are today, the same everywhere: for texts that are compared.
 pub fn reference() -> Machine {
     Machine {
+        class: Class::Cpu,
         vector_bytes: 64,
         vector_registers: 32,
         lanes_max: 64,
@@ -49,6 +51,7 @@ pub fn reference() -> Machine {
 /// A GPU with a second-level cache of so many bytes, whose groups of threads are its vectors: values of 32 bits in each of 16.
 pub fn gpu(cache: u64) -> Machine {
     Machine {
+        class: Class::Gpu,
         vector_bytes: 64,
         vector_registers: 32,
         lanes_max: 32,

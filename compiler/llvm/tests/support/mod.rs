@@ -177,6 +177,7 @@ fn some_machine(random: &mut Random) -> Machine {
     match random.below(4) {
         0 => Machine { vector_bytes: 32, vector_registers: 16, ..host },
         1 => Machine {
+            class: tessera_ir::schedule::Class::Cpu,
             vector_bytes: 16,
             vector_registers: 16,
             lanes_max: 64,

@@ -5,9 +5,9 @@ use super::register_tile::{
     STEPS, STEPS_NESTED, UNIT_COLUMNS, UNIT_LANES, UNIT_PANELS, UNIT_ROWS, UNIT_ROWS_FEW, UNIT_STEPS_A_NS, balanced,
     registers,
 };
-use super::{WAKE_NS, conv_rows, parallel_axes};
+use super::{WAKE_NS, conv_rows, group_dot, parallel_axes};
 use tessera_ir::index::Var;
-use tessera_ir::schedule::{Directive, Machine, Schedule, ValueId, ValueOp};
+use tessera_ir::schedule::{Class, Directive, Machine, Schedule, ValueId, ValueOp};
 use tessera_ops::map::kind_of;
 use tessera_ops::prim::Order;
 use tessera_ops::prim::fold::block;
@@ -47,7 +47,7 @@ fn reads_rows(
 }
 
 /// An operand that is a plain load of the accumulator's type, and the strides of its axes.
-fn plain(s: &Schedule, v: ValueId) -> Option<&tessera_ir::index::Index> {
+pub fn plain(s: &Schedule, v: ValueId) -> Option<&tessera_ir::index::Index> {
     match &s.value(v).op {
         ValueOp::Load { at, guards, .. } if guards.is_empty() => Some(at),
         _ => None,
@@ -59,11 +59,14 @@ pub fn lanes(s: &Schedule, dot: ValueId, machine: &Machine) -> u32 {
     (machine.vector_bytes / accumulator_bytes(s, dot)).max(1)
 }
 
-fn accumulator_bytes(s: &Schedule, dot: ValueId) -> u32 {
+pub fn accumulator_bytes(s: &Schedule, dot: ValueId) -> u32 {
     kind_of(s.value(dot).dtype).map_or(4, |k| (k.bits() / 8).max(1))
 }
 
 pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directive> {
+    if machine.class == Class::Gpu {
+        return group_dot::directives(s, dot, machine);
+    }
     let ValueOp::Dot { a, b, axis: k, ref within, ref beyond, order, leaf } = s.value(dot).op else { return vec![] };
     let axes = parallel_axes(s);
     let lanes = lanes(s, dot, machine);
