@@ -15,7 +15,7 @@ use crate::types::{Class, Ty, sign_extend};
 /// An element as a number. Integers of 8 bits and all small formats are exact in f64.
 fn number(ty: Ty, bits: u64) -> f64 {
     match (ty.class, ty.bits) {
-        (Class::Float, 16) => Format::F16.decode(bits & 0xFFFF),
+        (Class::Float, 16) => half::f16::from_bits(bits as u16).to_f64(),
         (Class::Brain, _) => f64::from(f32::from_bits((bits as u32) << 16)),
         // Of tf32 the lowest 13 bits are not looked at.
         (Class::Tf32, _) => f64::from(f32::from_bits(bits as u32 & !0x1FFF)),
