@@ -352,6 +352,7 @@ impl Emitter<'_> {
         let size = self.group().size;
         let lane = self.b.and(self.group().lane, self.b.i64(i64::from(lanes) - 1));
         let base = self.b.offset(first, self.b.mul(lane, self.b.i64(i64::from(of.bytes))));
+        let own = if lanes < size { self.is_below(lanes) } else { None };
         let apart = self.b.i64(i64::from(of.bytes * lanes));
         let element = |e: &Self, k: V| e.b.offset(base, e.b.mul(k, apart));
         let mut n = count as i64;
@@ -366,7 +367,7 @@ impl Emitter<'_> {
                 if lanes < size {
                     e.meet_at(buf);
                 }
-                e.b.store(both, element(e, i), of.bytes, false);
+                e.store_if(own, of, element(e, i), both);
                 Ok(vec![])
             })?;
             if n % 2 == 1 {
@@ -374,7 +375,10 @@ impl Emitter<'_> {
                 if lanes < size {
                     self.meet_at(buf);
                 }
-                self.b.store(last, element(self, self.b.i64(n / 2)), of.bytes, false);
+                self.store_if(own, of, element(self, self.b.i64(n / 2)), last);
+            }
+            if lanes < size {
+                self.meet_at(buf);
             }
             n = (n + 1) / 2;
         }

@@ -283,6 +283,7 @@ impl Compiled {
 }
 
 pub mod naive;
+pub mod ptx;
 
 /// Deterministic pseudo-random numbers.
 pub struct Random(pub u64);
@@ -347,6 +348,14 @@ pub fn check(b: &Build, root: NodeId, random: &mut Random, special: bool) {
         inputs.push(vec![0; wanted.len()]);
         c.interpret(&mut inputs);
         compare(&inputs[group.inputs.len()], wanted, dtype, &c.schedule, "interpreted");
+    }
+    if inputs.iter().map(Vec::len).sum::<usize>() < 40_000 && random.below(4) == 0 {
+        let s = tessera_schedule::schedule(&b.graph, &group, "kernel", &tessera_schedule::gpu(1 << 20));
+        let s = s.unwrap_or_else(|e| panic!("{e}"));
+        let out = Bytes::new(wanted.len());
+        let tensors: Vec<&Bytes> = tensors.iter().take(group.inputs.len()).chain([&out]).collect();
+        ptx::run(&s, &tensors, random);
+        compare(out.slice(), wanted, dtype, &s, "as PTX");
     }
     compare(got, wanted, dtype, &c.schedule, "compiled");
 }
