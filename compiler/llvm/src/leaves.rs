@@ -180,6 +180,7 @@ impl Emitter<'_> {
             let row = self.row_at(m, self.at(from, i64::from(i) * f.slots.row, &f.slots), &f.slots);
             sums.extend(row.iter().zip(self.row_of(m, acc, i)).map(|(earlier, now)| self.sum(m, *earlier, *now)));
         }
+        let load = self.b.current();
         self.b.jump(join);
         self.b.position(join);
         let ty = self.b.kind(m.kind, m.lanes);

@@ -251,6 +251,7 @@ impl Emitter<'_> {
         let (pa, pb) = (self.step(m, a, &m.a, k), self.step(m, b, &m.b, k));
         let mut next = acc.clone();
         self.rank_one_of(m, rows.clone(), pa, pb, 0, &mut next);
+        let step = self.b.current();
         self.b.jump(join);
         self.b.position(join);
         let ty = self.b.kind(m.kind, m.lanes);

@@ -15,7 +15,7 @@ use tessera_ir::graph::Graph;
 use tessera_ir::group::Group;
 use tessera_ir::hints::KernelHints;
 use tessera_ir::index::Var;
-use tessera_ir::schedule::{Directive, Schedule, ValueId, ValueOp};
+use tessera_ir::schedule::{Machine, Directive, Schedule, ValueId, ValueOp};
 use tessera_ops::prim::Prim;
 use tessera_ops::prim::fold::block;
 
@@ -35,7 +35,9 @@ pub fn of<'g>(graph: &'g Graph, group: &Group) -> Option<&'g KernelHints> {
 }
 
 /// Applies hints to a schedule that has the cost model's directives.
-pub fn apply(s: &mut Schedule, hints: &KernelHints) {
+pub fn apply(s: &mut Schedule, hints: &KernelHints, machine: &Machine) {
+    let shorter = hints.vectorize.map(|lanes| lanes.min(machine.lanes_max));
+    let hints = &KernelHints { vectorize: shorter, ..hints.clone() };
     let dot = s.values.iter().position(|v| matches!(v.op, ValueOp::Dot { .. }));
     match dot {
         Some(at) => product(s, ValueId(at as u32), hints),

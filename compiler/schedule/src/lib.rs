@@ -28,7 +28,7 @@ pub fn schedule(graph: &Graph, group: &Group, name: &str, machine: &Machine) -> 
     axes::simplify(&mut s);
     choose::directives(&mut s, machine);
     if let Some(hints) = hinted::of(graph, group) {
-        hinted::apply(&mut s, hints);
+        hinted::apply(&mut s, hints, machine);
     }
     Ok(s)
 }

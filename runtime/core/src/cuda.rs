@@ -12,7 +12,7 @@ pub use launch::{CudaDevice, CudaKernel, LaunchShape};
 use crate::fault::Fault;
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, CString, OsStr, c_void};
 use std::sync::{Arc, OnceLock};
 
 /// The number of the code for a device that stopped: E0722.
@@ -170,18 +170,27 @@ impl Drop for Function {
     }
 }
 
+/// The driver's library is this file, for a process that has not looked for a GPU yet.
+///
+/// # Errors
+/// What the system's loader says.
+pub fn take_driver(path: &OsStr) -> Result<(), Unusable> {
+    // SAFETY: the user names a driver; it is found by its name from here on, so it stays.
+    let library = unsafe { libloading::Library::new(path) }.map_err(|e| {
+        let why = format!("`TESSERA_CUDA` names {}: {e}", path.to_string_lossy());
+        Unusable::new(why, "leave `TESSERA_CUDA` away to use the system's driver")
+    })?;
+    std::mem::forget(library);
+    Ok(())
+}
+
 /// Loads the driver's library, once: the one that `TESSERA_CUDA` names, or the system's.
 fn load() -> Result<(), Unusable> {
     static LOADED: OnceLock<Result<(), Unusable>> = OnceLock::new();
     LOADED
         .get_or_init(|| {
             if let Some(path) = std::env::var_os("TESSERA_CUDA").filter(|p| !p.is_empty()) {
-                // SAFETY: the user names a driver; it is found by its name from here on, so it stays.
-                let library = unsafe { libloading::Library::new(&path) }.map_err(|e| {
-                    let why = format!("`TESSERA_CUDA` names {}: {e}", path.to_string_lossy());
-                    Unusable::new(why, "leave `TESSERA_CUDA` away to use the system's driver")
-                })?;
-                std::mem::forget(library);
+                take_driver(&path)?;
             }
             // SAFETY: looks for libraries by name.
             match unsafe { sys::is_culib_present() } {

@@ -26,7 +26,7 @@ pub fn directives(s: &Schedule, machine: &Machine) -> Vec<Directive> {
         return vec![];
     };
     let bytes = kind_of(s.value(strip.first).dtype).map_or(4, |k| (k.bits() / 8).max(1)) as u64;
-    let lanes = (machine.vector_bytes / bytes as u32).max(2);
+    let lanes = (machine.vector_bytes / bytes as u32).clamp(2, machine.lanes_max);
     let (m, keys) = (s.extent(strip.rows), s.extent(strip.keys));
     let orders = [first, second];
     let unit = orders.contains(&Order::Units) && lanes == UNIT_LANES && m > UNIT_ROWS_FEW;

@@ -56,7 +56,7 @@ pub fn plain(s: &Schedule, v: ValueId) -> Option<&tessera_ir::index::Index> {
 
 /// Lanes of a vector register of the accumulator's type.
 pub fn lanes(s: &Schedule, dot: ValueId, machine: &Machine) -> u32 {
-    (machine.vector_bytes / accumulator_bytes(s, dot)).max(1)
+    (machine.vector_bytes / accumulator_bytes(s, dot)).clamp(1, machine.lanes_max)
 }
 
 pub fn accumulator_bytes(s: &Schedule, dot: ValueId) -> u32 {
