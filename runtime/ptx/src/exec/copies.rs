@@ -138,7 +138,13 @@ impl Block<'_> {
     }
 
     fn mbarrier_step(
-        &mut self, what: Mbar, at: u64, regs: &mut [u64], a: Reg, result: Reg, who: Who,
+        &mut self,
+        what: Mbar,
+        at: u64,
+        regs: &mut [u64],
+        a: Reg,
+        result: Reg,
+        who: Who,
     ) -> Result<bool, Fault> {
         let a = regs[a as usize];
         if what == Mbar::Init {

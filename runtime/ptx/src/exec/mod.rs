@@ -47,6 +47,7 @@ pub struct Grid<'a> {
     /// Allocations, ascending.
     pub ranges: Vec<(u64, u64)>,
     pub races: bool,
+    pub limit: u64,
     /// Which warp and which lane of a warp goes first.
     pub warp_order: Vec<u32>,
     pub lane_order: Vec<u32>,
@@ -103,9 +104,7 @@ pub fn launch(module: &Module, memory: &Memory, launch: &Launch<'_>, options: &O
 /// Most bytes of shared memory that a block may have.
 pub const MOST_SHARED: u32 = 232_448;
 
-fn prepare<'a>(
-    module: &'a Module, memory: &Memory, launch: &Launch<'_>, options: &Options,
-) -> Result<Grid<'a>, Error> {
+fn prepare<'a>(module: &'a Module, memory: &Memory, launch: &Launch<'_>, options: &Options) -> Result<Grid<'a>, Error> {
     let wrong = |what: String| Error { kind: Kind::Launch, message: format!("kernel {}: {what}", launch.kernel) };
     let kernel = module.kernel(launch.kernel).ok_or_else(|| wrong("there is no such kernel".into()))?;
     let [x, y, z] = launch.block;
@@ -150,6 +149,7 @@ fn prepare<'a>(
         params,
         ranges,
         races: options.races,
+        limit: if options.limit == 0 { u64::MAX } else { options.limit },
         warp_order: order(threads.div_ceil(32), options.seed),
         lane_order: order(32, options.seed),
     })

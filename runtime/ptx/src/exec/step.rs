@@ -133,7 +133,12 @@ impl Block<'_> {
 
     /// What is not worth a place in the loop.
     fn rare(
-        &mut self, thread: usize, regs: &mut [u64], pc: &mut usize, op: &Op, count: u64,
+        &mut self,
+        thread: usize,
+        regs: &mut [u64],
+        pc: &mut usize,
+        op: &Op,
+        count: u64,
     ) -> Result<Option<Stop>, Fault> {
         let who = Who { thread: thread as u32, pc: *pc as u32, strong: false };
         match *op {

@@ -233,7 +233,11 @@ impl<'a> Parser<'_, 'a> {
     }
 
     fn placed(
-        &mut self, b: &mut Builder<'a>, scope: &mut Scope<'a>, space: &str, found: &Declaration<'a>,
+        &mut self,
+        b: &mut Builder<'a>,
+        scope: &mut Scope<'a>,
+        space: &str,
+        found: &Declaration<'a>,
     ) -> Result<(), String> {
         let offset = match space {
             ".shared" => place(&mut b.kernel.static_shared, found.bytes, found.align)?,
@@ -258,6 +262,9 @@ impl<'a> Parser<'_, 'a> {
                 None => Ok(()),
                 Some(_) => Err(at(self, format!("the label {word} is there twice"))),
             };
+        }
+        if word.split('.').next() == Some("call") {
+            return Err(at(self, "device functions are not supported".into()));
         }
         let mut args = Vec::new();
         if !self.take(";") {
@@ -338,7 +345,11 @@ impl<'a> Parser<'_, 'a> {
         if let (Arg::Fixed(reg), "+" | "-") = (&arg, self.peek_text()) {
             let plus = self.offset()?;
             let value = b.kernel.template[*reg as usize].wrapping_add(plus as u64);
-            return if scope.dynamic.contains(reg) { Err("an offset from dynamic memory".into()) } else { b.constant(value).map(Arg::Fixed) };
+            return if scope.dynamic.contains(reg) {
+                Err("an offset from dynamic memory".into())
+            } else {
+                b.constant(value).map(Arg::Fixed)
+            };
         }
         Ok(arg)
     }
