@@ -15,7 +15,7 @@ fn check(
     want: impl Fn(u64, u64, u64) -> u64,
 ) {
     let mask = |bits: u32| if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
-    let mut random_state = Random(0x1234_5678 ^ instruction.len() as u64 * 77);
+    let mut random_state = Random(0x1234_5678 ^ (instruction.len() as u64 * 77));
     let mut operand = || (0..THREADS).map(|_| random(&mut random_state) & mask(width)).collect::<Vec<u64>>();
     let (a, b, c) = (operand(), operand(), operand());
     let reg = |bits: u32, n: u32| match bits {
@@ -72,7 +72,7 @@ macro_rules! integers {
         compare("le", $t::le);
         compare("gt", $t::gt);
         compare("ge", $t::ge);
-        let small = |r: &mut Random| if r.next() % 2 == 0 { r.next() % 70 } else { r.integer() };
+        let small = |r: &mut Random| if r.next().is_multiple_of(2) { r.next() % 70 } else { r.integer() };
         let shift = format!("cvt.u32.u{} %r9, $b; shr.{} $d, $a, %r9;", $bits, $name);
         check(&shift, $bits, $bits, small, |a, b, _| {
             // The distance is a number of 32 bits, and what is too far leaves the sign.
@@ -139,7 +139,7 @@ fn bits() {
     check("prmt.b32 $d, $a, $b, 0x8888;", 32, 32, int, |a, _, _| if a & 0x80 != 0 { u64::MAX } else { 0 });
     check("shf.l.wrap.b32 $d, $a, $b, $c;", 32, 32, int, |a, b, c| (b << 32 | a) << (c & 31) >> 32);
     check("shf.r.wrap.b32 $d, $a, $b, $c;", 32, 32, int, |a, b, c| (b << 32 | a) >> (c & 31));
-    let small = |r: &mut Random| if r.next() % 2 == 0 { r.next() % 40 } else { r.integer() };
+    let small = |r: &mut Random| if r.next().is_multiple_of(2) { r.next() % 40 } else { r.integer() };
     check("shf.r.clamp.b32 $d, $a, $b, $c;", 32, 32, small, |a, b, c| (b << 32 | a) >> c.min(32));
     check("shl.b32 $d, $a, $b;", 32, 32, small, |a, b, _| if b > 31 { 0 } else { a << b });
     let field = |a: u64, at: u64, len: u64, signed: bool| -> u64 {
@@ -226,10 +226,10 @@ fn floats() {
         if sum > 0.0 { bits32(sum.min(1.0)) } else { 0 }
     });
     for (name, want) in [
-        ("ltu", (|a, b| !(a >= b)) as fn(f32, f32) -> bool),
+        ("ltu", (|a, b| a < b || a.is_nan() || b.is_nan()) as fn(f32, f32) -> bool),
         ("equ", |a, b| a == b || a.is_nan() || b.is_nan()),
         ("neu", |a, b| a != b),
-        ("ne", |a, b| a < b || a > b),
+        ("ne", |a, b| a != b && !a.is_nan() && !b.is_nan()),
         ("num", |a, b| !a.is_nan() && !b.is_nan()),
         ("nan", |a, b| a.is_nan() || b.is_nan()),
         ("ge", |a, b| a >= b),
@@ -255,7 +255,7 @@ fn pairs_and_threes() {
 #[test]
 fn doubles() {
     let g = f64::from_bits;
-    let random = |r: &mut Random| if r.next() % 3 == 0 { r.next() } else { f64::from(r.unit()).to_bits() };
+    let random = |r: &mut Random| if r.next().is_multiple_of(3) { r.next() } else { f64::from(r.unit()).to_bits() };
     let bits = |v: f64| if v.is_nan() { 0x7FFF_FFFF_FFFF_FFFF } else { v.to_bits() };
     check("add.rn.f64 $d, $a, $b;", 64, 64, random, |a, b, _| bits(g(a) + g(b)));
     check("div.rn.f64 $d, $a, $b;", 64, 64, random, |a, b, _| bits(g(a) / g(b)));

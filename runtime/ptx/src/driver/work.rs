@@ -209,9 +209,20 @@ pub struct Configuration {
     block: [c_uint; 3],
     shared: c_uint,
     stream: usize,
-    attributes: *mut c_void,
+    attributes: *const Attribute,
     count: c_uint,
 }
+
+/// An attribute of a launch: what it is, and a value of 64 bytes.
+#[repr(C)]
+pub struct Attribute {
+    id: c_uint,
+    _pad: c_uint,
+    value: [u32; 16],
+}
+
+/// The attribute that groups blocks to clusters.
+const CLUSTER: c_uint = 4;
 
 super::api! {
     fn cuLaunchKernel(
@@ -225,7 +236,14 @@ super::api! {
         if config.is_null() {
             return Err(Code::INVALID_VALUE);
         }
-        let Configuration { grid, block, shared, stream, .. } = *config;
+        let Configuration { grid, block, shared, stream, attributes, count } = *config;
+        if count > 0 && !attributes.is_null() {
+            let attributes = std::slice::from_raw_parts(attributes, count as usize);
+            // Blocks stay alone.
+            if attributes.iter().any(|a| a.id == CLUSTER && a.value[..3] != [1; 3]) {
+                return Err(Code::NOT_SUPPORTED);
+            }
+        }
         start(function, [grid, block], shared, stream, params, extra)
     }
 

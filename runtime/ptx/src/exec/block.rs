@@ -57,6 +57,8 @@ pub struct Block<'a> {
     pub live: u32,
     /// Counts what lets waiting threads go on.
     pub progress: u64,
+    /// Instructions that were counted before this block.
+    pub started: u64,
 }
 
 impl<'a> Block<'a> {
@@ -74,6 +76,7 @@ impl<'a> Block<'a> {
             copies: (0..threads).map(|_| Copies::default()).collect(),
             live: 0,
             progress: 0,
+            started: 0,
         }
     }
 
@@ -88,7 +91,6 @@ impl<'a> Block<'a> {
         self.start();
         let mut idle_rounds = 0;
         let mut before = (0, 0);
-        let first = self.mem.counts.instructions;
         while self.live > 0 {
             let mut ran = false;
             for thread in &mut self.threads {
@@ -108,7 +110,7 @@ impl<'a> Block<'a> {
             before = now;
             idle_rounds = if stuck && self.live > 0 { idle_rounds + 1 } else { 0 };
             self.wait_for_others(idle_rounds)?;
-            if self.live > 0 && self.mem.counts.instructions - first > self.grid.limit {
+            if self.live > 0 && self.mem.counts.instructions - self.started > self.grid.limit {
                 let thread = self.threads.iter().position(|t| t.state != State::Done).unwrap_or(0);
                 return Err(self.error(thread, &Fault::new("the block does not end")));
             }
@@ -131,6 +133,7 @@ impl<'a> Block<'a> {
 
     fn start(&mut self) {
         self.mem.reset();
+        self.started = self.mem.counts.instructions;
         self.mbarriers.clear();
         self.barriers = [Barrier::default(); BARRIERS];
         self.live = self.grid.threads;

@@ -11,7 +11,7 @@ mod spaces;
 mod step;
 pub mod tensor;
 
-use crate::inst::Kernel;
+use crate::inst::{Atomic, Inst, Kernel, Op, Space};
 use crate::{Counts, Error, Kind, Launch, Memory, Module, Options};
 use block::Block;
 use std::sync::Mutex;
@@ -83,7 +83,9 @@ pub fn launch(module: &Module, memory: &Memory, launch: &Launch<'_>, options: &O
     };
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let cores = if options.workers == 0 { cores } else { options.workers.min(cores) };
-    let workers = (cores as u64).min(blocks);
+    // What atomic operations of several blocks leave depends on their order: such blocks run one after the other.
+    let ordered = |i: &Inst| matches!(i.op, Op::Atomic(Atomic { space, .. }) if space != Space::Shared);
+    let workers = if grid.kernel.code.iter().any(ordered) { 1 } else { (cores as u64).min(blocks) };
     if workers <= 1 || blocks * u64::from(grid.threads) <= WORTH_CORES {
         work();
     } else {

@@ -151,7 +151,7 @@ impl Block<'_> {
                 }
             }
             // A clock that advances with the instructions is as good as any, and the same in every run.
-            Op::Clock(d) => regs[d as usize] = (self.mem.counts.instructions + count) & 0xFFFF_FFFF,
+            Op::Clock(d) => regs[d as usize] = (self.mem.counts.instructions - self.started + count) & 0xFFFF_FFFF,
             Op::Atomic(op) => {
                 let old = self.mem.atomic(&op, regs, who)?;
                 if op.result != NONE {
