@@ -86,7 +86,7 @@ pub fn launch(module: &Module, memory: &Memory, launch: &Launch<'_>, options: &O
     // What atomic operations of several blocks leave depends on their order: such blocks run one after the other.
     let ordered = |i: &Inst| matches!(i.op, Op::Atomic(Atomic { space, .. }) if space != Space::Shared);
     let workers = if grid.kernel.code.iter().any(ordered) { 1 } else { (cores as u64).min(blocks) };
-    if workers <= 1 || blocks * u64::from(grid.threads) <= WORTH_CORES {
+    if workers <= 1 || blocks.saturating_mul(grid.threads.into()) <= WORTH_CORES {
         work();
     } else {
         std::thread::scope(|scope| {

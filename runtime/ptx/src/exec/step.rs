@@ -158,7 +158,7 @@ impl Block<'_> {
                     regs[op.result as usize] = old;
                 }
             }
-            Op::ToGeneric(space, d, a) => regs[d as usize] = regs[a as usize] + window(space),
+            Op::ToGeneric(space, d, a) => regs[d as usize] = regs[a as usize].wrapping_add(window(space)),
             Op::FromGeneric(space, d, a) => regs[d as usize] = regs[a as usize].wrapping_sub(window(space)),
             Op::IsSpace(space, d, a) => regs[d as usize] = u64::from(space_of(regs[a as usize]) == space),
             Op::BranchTable(index, table) => {
