@@ -228,3 +228,67 @@ fn stored_matrices() {
     Run::threads(32).go(&kernel(1, &body), &mut [&mut out]).unwrap();
     assert!(out.to_u32s().iter().enumerate().all(|(at, v)| *v == at as u32));
 }
+
+/// A tile of a matrix of bytes that reaches over its edge, and an arrival that waits for copies.
+#[test]
+fn tensor_tiles() {
+    unsafe extern "C" {
+        fn cuTensorMapEncodeTiled(
+            to: *mut [u64; 16],
+            kind: u32,
+            rank: u32,
+            address: u64,
+            dims: *const u64,
+            strides: *const u64,
+            tile: *const u32,
+            steps: *const u32,
+            interleave: u32,
+            swizzle: u32,
+            l2: u32,
+            fill: u32,
+        ) -> u32;
+    }
+    let values: Vec<u32> = (0..60).collect();
+    let mut from = Buffer::u32s(&values);
+    let mut map = [0u64; 16];
+    // SAFETY: the arrays have two elements, or one for the strides.
+    let code = unsafe {
+        cuTensorMapEncodeTiled(
+            &mut map,
+            2,
+            2,
+            from.address(),
+            [10u64, 6].as_ptr(),
+            [40u64].as_ptr(),
+            [4u32, 8].as_ptr(),
+            [1u32, 1].as_ptr(),
+            0,
+            0,
+            0,
+            0,
+        )
+    };
+    assert_eq!(code, 0);
+    let body = addresses(&[4])
+        + ".shared .align 128 .b8 s[256];\n.shared .align 8 .b8 bar[16];\nld.param.u64 %d1, [p1];\nmov.u64 %d2, s;\nmov.u64 %d3, bar;\n\
+        setp.ne.u32 %p1, %r0, 0;\n@%p1 bra W;\nmbarrier.init.shared::cta.b64 [%d3], 1;\nmbarrier.init.shared.b64 [bar+8], 33;\nfence.mbarrier_init.release.cluster;\n\
+        mbarrier.arrive.expect_tx.shared.b64 _, [%d3], 128;\nmov.u32 %r1, 8;\nmov.u32 %r2, -1;\n\
+        cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%d2], [%d1, {%r1, %r2}], [%d3];\n\
+        W:\nbar.sync 0;\nL: mbarrier.try_wait.parity.shared.b64 %p2, [%d3], 0;\n@!%p2 bra L;\nmov.u32 %r20, s;\nshl.b32 %r21, %r0, 2;\nadd.u32 %r20, %r20, %r21;\n\
+        ld.shared.u32 %r5, [%r20];\nld.param.u64 %d5, [p2];\ncp.async.ca.shared.global [%r20+128], [%d5], 4;\ncp.async.mbarrier.arrive.noinc.shared.b64 [bar+8];\n\
+        @!%p1 mbarrier.arrive.shared.b64 %d6, [bar+8];\nM: mbarrier.test_wait.parity.shared.b64 %p2, [bar+8], 0;\n@!%p2 bra M;\n\
+        xor.b32 %r21, %r21, 4;\nmov.u32 %r20, s;\nadd.u32 %r20, %r20, %r21;\nld.shared.u32 %r6, [%r20+128];\nadd.u32 %r5, %r5, %r6;\nst.global.u32 [%d0], %r5;";
+    let (mut out, mut map) = (Buffer::poisoned(128), Buffer::u64s(&map));
+    let mut thousand = Buffer::u32s(&[1000]);
+    let mut from_again = Buffer::poisoned(8);
+    let text = kernel(4, &body);
+    // The matrix is known to the launch as well.
+    let run = Run::threads(32);
+    assert!(failure(&run, &text, &mut [&mut out, &mut map, &mut thousand, &mut from_again]).contains("outside"));
+    run.go(&text, &mut [&mut out, &mut map, &mut thousand, &mut from]).unwrap();
+    for (at, got) in out.to_u32s().iter().enumerate() {
+        let (x, y) = (8 + at % 4, (at / 4).wrapping_sub(1));
+        let want = if x < 10 && y < 6 { (10 * y + x) as u32 } else { 0 };
+        assert_eq!(*got, want + 1000, "{at}");
+    }
+}

@@ -70,6 +70,20 @@ fn the_text_is_right() {
     assert_eq!(module.parameter_bytes("k").unwrap(), [8, 16]);
 }
 
+/// What LLVM 22 prints for functions that use a bit of everything, for three architectures.
+#[test]
+fn texts_of_a_compiler() {
+    let texts = [
+        (include_str!("data/llvm_sm_80.ptx"), "sm_80"),
+        (include_str!("data/llvm_sm_90a.ptx"), "sm_90a"),
+        (include_str!("data/llvm_sm_100.ptx"), "sm_100"),
+    ];
+    for (text, target) in texts {
+        let module = parse(text).unwrap_or_else(|e| panic!("{target}: {e}"));
+        assert_eq!((module.target(), module.kernels().count()), (target, 1));
+    }
+}
+
 #[test]
 fn every_beginning() {
     let wrong = (0..TEXT.len()).filter(|n| TEXT.is_char_boundary(*n) && parse(&TEXT[..*n]).is_err()).count();
