@@ -103,20 +103,72 @@ pub struct MmaShape {
 /// What waits for other lanes of a warp.
 #[derive(Clone, Copy, Debug)]
 pub enum Collective {
-    Shuffle { mode: ShuffleMode, result: Reg, pred: Reg, a: Reg, b: Reg, c: Reg },
-    Vote { mode: VoteMode, result: Reg, pred: Reg, negate: bool },
-    MatchAny { result: Reg, a: Reg, bits: u8 },
-    MatchAll { result: Reg, pred: Reg, a: Reg, bits: u8 },
-    Redux { apply: Binary, result: Reg, a: Reg },
-    Elect { result: Reg, pred: Reg },
+    Shuffle {
+        mode: ShuffleMode,
+        result: Reg,
+        pred: Reg,
+        a: Reg,
+        b: Reg,
+        c: Reg,
+    },
+    Vote {
+        mode: VoteMode,
+        result: Reg,
+        pred: Reg,
+        negate: bool,
+    },
+    MatchAny {
+        result: Reg,
+        a: Reg,
+        bits: u8,
+    },
+    MatchAll {
+        result: Reg,
+        pred: Reg,
+        a: Reg,
+        bits: u8,
+    },
+    Redux {
+        apply: Binary,
+        result: Reg,
+        a: Reg,
+    },
+    Elect {
+        result: Reg,
+        pred: Reg,
+    },
     WarpSync,
     /// `list` holds the registers of the matrices.
-    LdMatrix { list: u32, count: u8, transposed: bool, space: Space, base: Reg, offset: i64 },
-    StMatrix { list: u32, count: u8, transposed: bool, space: Space, base: Reg, offset: i64 },
+    LdMatrix {
+        list: u32,
+        count: u8,
+        transposed: bool,
+        space: Space,
+        base: Reg,
+        offset: i64,
+    },
+    StMatrix {
+        list: u32,
+        count: u8,
+        transposed: bool,
+        space: Space,
+        base: Reg,
+        offset: i64,
+    },
     /// `list` holds d, a, b, c one after the other; `shape` is an index into the kernel's shapes.
-    Mma { list: u32, shape: u32 },
+    Mma {
+        list: u32,
+        shape: u32,
+    },
     /// `list` holds the accumulator; all four warps of a group take part.
-    Wgmma { list: u32, n: u16, a: Reg, b: Reg, scale: Reg, brain: bool },
+    Wgmma {
+        list: u32,
+        n: u16,
+        a: Reg,
+        b: Reg,
+        scale: Reg,
+        brain: bool,
+    },
 }
 
 /// What is done with an mbarrier.
@@ -165,20 +217,57 @@ pub enum Op {
     ActiveMask(Reg),
     Collective(Collective, Reg),
     /// Barrier, count (NONE for all threads).
-    BarSync { id: Reg, count: Reg, aligned: bool },
-    BarArrive { id: Reg, count: Reg },
-    BarReduce { id: Reg, count: Reg, reduction: Reduction, result: Reg, pred: Reg, negate: bool },
+    BarSync {
+        id: Reg,
+        count: Reg,
+        aligned: bool,
+    },
+    BarArrive {
+        id: Reg,
+        count: Reg,
+    },
+    BarReduce {
+        id: Reg,
+        count: Reg,
+        reduction: Reduction,
+        result: Reg,
+        pred: Reg,
+        negate: bool,
+    },
     /// To, from, bytes, source bytes (NONE for all).
-    CopyAsync { to: Reg, to_offset: i64, from: Reg, from_offset: i64, bytes: u8, source: Reg },
+    CopyAsync {
+        to: Reg,
+        to_offset: i64,
+        from: Reg,
+        from_offset: i64,
+        bytes: u8,
+        source: Reg,
+    },
     CopyCommit,
     /// Waits until at most so many groups are open.
     CopyWait(u32),
     CopyWaitAll,
     /// Arrival on an mbarrier when the copies so far are there.
-    CopyArrive { base: Reg, offset: i64, counted: bool },
-    Mbarrier { what: Mbar, base: Reg, offset: i64, a: Reg, result: Reg },
+    CopyArrive {
+        base: Reg,
+        offset: i64,
+        counted: bool,
+    },
+    Mbarrier {
+        what: Mbar,
+        base: Reg,
+        offset: i64,
+        a: Reg,
+        result: Reg,
+    },
     /// A tile of two dimensions: destination, map, coordinates, mbarrier.
-    TensorLoad { to: Reg, map: Reg, x: Reg, y: Reg, bar: Reg },
+    TensorLoad {
+        to: Reg,
+        map: Reg,
+        x: Reg,
+        y: Reg,
+        bar: Reg,
+    },
 }
 
 /// Uses the carry.

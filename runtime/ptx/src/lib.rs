@@ -70,6 +70,8 @@ pub struct Options {
     pub races: bool,
     /// Cores to use at most; 0 for all.
     pub workers: usize,
+    /// Instructions of all threads of a block after which it is said not to end; 0 for no such limit.
+    pub limit: u64,
 }
 
 /// What a launch did.

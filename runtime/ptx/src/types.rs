@@ -48,6 +48,7 @@ impl Ty {
             "bf16" => single(Class::Brain, 16),
             "f16x2" => pair(Class::Float, 16),
             "bf16x2" => pair(Class::Brain, 16),
+            "f32x2" => pair(Class::Float, 32),
             "tf32" => single(Class::Tf32, 32),
             "e4m3" => single(Class::E4m3, 8),
             "e5m2" => single(Class::E5m2, 8),

@@ -15,7 +15,9 @@ pub enum Function {
 
 pub fn decode<'a>(b: &mut Builder<'a>, s: &Stmt<'a>) -> Decoded {
     match s.name {
-        "bfe" | "bfi" | "popc" | "clz" | "brev" | "bfind" | "prmt" | "lop3" | "shf" | "szext" | "dp4a" | "bmsk" => bits(b, s),
+        "bfe" | "bfi" | "popc" | "clz" | "brev" | "bfind" | "prmt" | "lop3" | "shf" | "szext" | "dp4a" | "bmsk" => {
+            bits(b, s)
+        }
         "addc" | "subc" | "madc" => carry(b, s),
         "add" | "sub" | "mad" if s.has("cc") => carry(b, s),
         "and" | "or" | "xor" | "not" | "cnot" | "shl" | "shr" => logic(b, s),
@@ -185,6 +187,9 @@ fn floating<'a>(b: &mut Builder<'a>, s: &Stmt<'a>, ty: Ty) -> Decoded {
         return Err(none());
     }
     let (two, three) = ([ty, ty], [ty, ty, ty]);
+    if matches!(s.name, "min" | "max") && s.args.len() == 4 {
+        return least_of_three(b, s, ty);
+    }
     match s.name {
         "add" => emit(b, s, Bin(pick_float!(ty, z, add).ok_or_else(none)?), ty, &two),
         "sub" => emit(b, s, Bin(pick_float!(ty, z, sub).ok_or_else(none)?), ty, &two),
@@ -218,5 +223,22 @@ fn floating<'a>(b: &mut Builder<'a>, s: &Stmt<'a>, ty: Ty) -> Decoded {
         };
         b.emit(Op::Un(sat, d, d));
     }
+    Ok(())
+}
+
+/// `min` and `max` of three numbers.
+fn least_of_three<'a>(b: &mut Builder<'a>, s: &Stmt<'a>, ty: Ty) -> Decoded {
+    let f: Option<Binary> = match (s.name, s.has("NaN")) {
+        ("min", true) => pick_scalar!(ty, s.has("ftz"), min_nan),
+        ("min", false) => pick_scalar!(ty, s.has("ftz"), min),
+        (_, true) => pick_scalar!(ty, s.has("ftz"), max_nan),
+        (_, false) => pick_scalar!(ty, s.has("ftz"), max),
+    };
+    let f = f.ok_or_else(|| unsupported(s))?;
+    let d = s.dst(0, ty)?;
+    let (x, y, z) = (s.src(b, 1, ty)?, s.src(b, 2, ty)?, s.src(b, 3, ty)?);
+    let first = b.register(0)?;
+    b.emit(Op::Bin(f, first, x, y));
+    b.emit(Op::Bin(f, d, first, z));
     Ok(())
 }

@@ -124,9 +124,8 @@ fn atomic<'a>(b: &mut Builder<'a>, s: &Stmt<'a>) -> Decoded {
 }
 
 fn apply(s: &Stmt<'_>, ty: Ty) -> Option<Binary> {
-    let operation = s.mods.iter().find(|m| {
-        matches!(**m, "add" | "min" | "max" | "and" | "or" | "xor" | "exch" | "inc" | "dec")
-    })?;
+    let operation =
+        s.mods.iter().find(|m| matches!(**m, "add" | "min" | "max" | "and" | "or" | "xor" | "exch" | "inc" | "dec"))?;
     match (*operation, ty.is_float()) {
         ("exch", _) => Some(int::second),
         ("and", false) => Some(int::and),

@@ -149,12 +149,16 @@ impl<'a> Builder<'a> {
             "cvt" => convert::decode(self, stmt),
             "ld" | "ldu" | "st" | "cvta" | "isspacep" | "prefetch" | "prefetchu" | "atom" | "red" | "applypriority"
             | "discard" => memory::decode(self, stmt),
-            "shfl" | "vote" | "match" | "redux" | "elect" | "activemask" | "ldmatrix" | "stmatrix" | "mma" | "wgmma" => {
-                warp::decode(self, stmt)
-            }
+            "shfl" | "vote" | "match" | "redux" | "elect" | "activemask" | "ldmatrix" | "stmatrix" | "mma"
+            | "wgmma" => warp::decode(self, stmt),
             "ret" | "exit" | "trap" | "bar" | "barrier" | "membar" | "fence" | "cp" | "mbarrier" | "setmaxnreg"
             | "griddepcontrol" | "nanosleep" | "brkpt" | "pmevent" => sync::decode(self, stmt),
-            "call" => Err("device functions are not supported".into()),
+            "mapa" => self.mapped(stmt),
+            "getctarank" => {
+                let (to, zero) = (stmt.dst(0, Ty::B32)?, self.constant(0)?);
+                self.emit(Op::Move(to, zero));
+                Ok(())
+            }
             _ => arith::decode(self, stmt),
         }
     }
@@ -192,6 +196,14 @@ impl<'a> Builder<'a> {
                 Ok(())
             }
         }
+    }
+
+    /// `mapa`: an address in another block of the cluster, which is this very block.
+    fn mapped(&mut self, stmt: &Stmt<'a>) -> Decoded {
+        let ty = stmt.last_ty()?;
+        let (to, from) = (stmt.dst(0, ty)?, stmt.src(self, 1, ty)?);
+        self.emit(Op::Move(to, from));
+        Ok(())
     }
 
     fn unpack(&mut self, parts: &[Arg<'a>], from: Reg, ty: Ty) -> Decoded {
@@ -245,7 +257,8 @@ impl<'a> Builder<'a> {
         }
         for (at, name) in std::mem::take(&mut self.table_uses) {
             let table = self.tables.get(name).ok_or_else(|| (at, format!("no branch targets {name}")))?;
-            let targets = table.iter().map(|l| self.labels.get(l).copied().ok_or_else(|| (at, format!("no label {l}"))));
+            let targets =
+                table.iter().map(|l| self.labels.get(l).copied().ok_or_else(|| (at, format!("no label {l}"))));
             let targets = targets.collect::<Result<Vec<_>, _>>()?;
             let Op::BranchTable(index, _) = self.kernel.code[at].op else { continue };
             self.kernel.code[at].op = Op::BranchTable(index, self.kernel.tables.len() as u32);

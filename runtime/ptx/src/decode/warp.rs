@@ -203,7 +203,12 @@ fn wgmma<'a>(b: &mut Builder<'a>, s: &Stmt<'a>) -> Decoded {
     let [m, n, k] = s.mods.iter().find_map(|w| shape(w)).ok_or("no shape")?;
     let types = [s.ty(0)?, s.ty(1)?, s.ty(2)?];
     let brain = types[1].class == Class::Brain;
-    if m != 64 || k != 16 || types[0] != Ty::F32 || types[1].bits != 16 || types[1] != types[2] || !(8..=256).contains(&n)
+    if m != 64
+        || k != 16
+        || types[0] != Ty::F32
+        || types[1].bits != 16
+        || types[1] != types[2]
+        || !(8..=256).contains(&n)
     {
         return Err("this matrix product is not supported".into());
     }

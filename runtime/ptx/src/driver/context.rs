@@ -2,7 +2,7 @@
 
 use super::code::Code;
 use super::put;
-use super::state::{CONTEXTS, INITIALISED, current, device, devices, healthy, state};
+use super::state::{CONTEXTS, INITIALISED, current, device, devices, healthy, state, synchronised};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
@@ -93,7 +93,7 @@ super::api! {
     }
 
     fn cuCtxSynchronize() {
-        healthy()?;
+        synchronised()?;
         if state().captures.is_empty() { Ok(()) } else { Err(Code::CAPTURE_UNSUPPORTED) }
     }
 

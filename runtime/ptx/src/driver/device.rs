@@ -10,7 +10,7 @@ fn attribute(number: u32) -> i32 {
     let (major, minor) = capability();
     match number {
         // Threads of a block and its sizes.
-        1 | 2 | 3 => 1024,
+        1..=3 => 1024,
         4 => 64,
         5 => 0x7FFF_FFFF,
         6 | 7 => 65535,
@@ -121,7 +121,8 @@ super::api! {
     }
 
     fn cuDeviceCanAccessPeer(can: *mut c_int, a: c_int, b: c_int) {
-        (device(a)?, device(b)?);
+        device(a)?;
+        device(b)?;
         put(can, 0)
     }
 }

@@ -71,11 +71,11 @@ super::api! {
             nodes
         };
         for node in nodes.iter() {
-            perform(device, node)?;
             // What follows a fault does not run.
-            if state().check(device).is_err() {
+            if state().is_faulty(device) {
                 break;
             }
+            perform(device, node)?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::code::Code;
 use super::context::handle;
 use super::put;
-use super::state::{Allocation, Owner, current, device, healthy, memory_bytes, state};
+use super::state::{Allocation, Owner, current, device, healthy, memory_bytes, state, synchronised};
 use super::work::{Node, submit};
 use crate::module::Storage;
 use std::ffi::{c_int, c_void};
@@ -50,7 +50,7 @@ fn free(address: u64, of_device: bool) -> Result<(), Code> {
 
 /// Copies and fills that do not name a stream are not allowed while one is capturing.
 fn no_capture() -> Result<(), Code> {
-    healthy()?;
+    synchronised()?;
     if state().captures.is_empty() { Ok(()) } else { Err(Code::CAPTURE_UNSUPPORTED) }
 }
 
@@ -63,8 +63,11 @@ enum Way {
 }
 
 fn copy(to: u64, from: u64, bytes: usize, stream: Option<usize>, way: Way) -> Result<(), Code> {
-    if stream.is_none() {
-        no_capture()?;
+    match stream {
+        None => no_capture()?,
+        // What the host gets is there when the call returns, as with memory that is not pinned.
+        Some(stream) if way == Way::ToHost && state().capture_of(stream).is_none() => synchronised().map(|_| ())?,
+        Some(_) => {}
     }
     let node = Node::Copy { to, from, bytes, device_to: way != Way::ToHost, device_from: way != Way::ToDevice };
     submit(stream.unwrap_or(0), node)

@@ -3,7 +3,8 @@
 //! Work runs at the call, in order, on the CPU. As on a device a kernel's fault shows at the next synchronisation and
 //! stays; what happened is said once on the standard error output. The environment decides what device it is:
 //! `TESSERA_STANDIN_ARCH` (`9.0`), `TESSERA_STANDIN_DEVICES` (`1`), `TESSERA_STANDIN_MEMORY` (bytes),
-//! `TESSERA_STANDIN_RACES` (`0` for no check), `TESSERA_STANDIN_SEED` and `TESSERA_STANDIN_WORKERS`.
+//! `TESSERA_STANDIN_RACES` (`0` for no check), `TESSERA_STANDIN_SEED`, `TESSERA_STANDIN_WORKERS` and
+//! `TESSERA_STANDIN_LIMIT` (instructions of a block).
 // The names and the contracts of the functions are those of the driver API.
 #![allow(non_snake_case, clippy::missing_safety_doc)]
 

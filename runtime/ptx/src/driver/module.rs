@@ -40,7 +40,8 @@ fn load(text: &CStr) -> Result<Loaded, (Code, String)> {
     }
     let module = parse(text).map_err(|error| (Code::INVALID_PTX, error.message))?;
     if version(module.version()).is_none_or(|v| v > NEWEST_PTX) {
-        let what = format!("unsupported .version {}; the newest is {}.{}", module.version(), NEWEST_PTX.0, NEWEST_PTX.1);
+        let what =
+            format!("unsupported .version {}; the newest is {}.{}", module.version(), NEWEST_PTX.0, NEWEST_PTX.1);
         return Err((Code::UNSUPPORTED_PTX, what));
     }
     match runs(module.target()) {
@@ -97,7 +98,11 @@ unsafe fn report(log: Option<(*mut u8, usize)>, what: &str) {
 ///
 /// As for `log_buffer`, and `image` is null or a text with a zero at its end.
 unsafe fn load_image(
-    to: *mut usize, image: *const c_void, count: u32, options: *const u32, values: *const *mut c_void,
+    to: *mut usize,
+    image: *const c_void,
+    count: u32,
+    options: *const u32,
+    values: *const *mut c_void,
 ) -> Result<(), Code> {
     if image.is_null() {
         return Err(Code::INVALID_VALUE);

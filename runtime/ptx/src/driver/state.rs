@@ -58,6 +58,8 @@ pub struct State {
     pub used: BTreeMap<i32, u64>,
     objects: BTreeMap<usize, Object>,
     next: usize,
+    /// Faults that nobody has heard of, per device: a synchronisation brings them out.
+    pending: BTreeMap<i32, Code>,
     /// The error that stays, per device.
     sticky: BTreeMap<i32, Code>,
     /// Captures: the stream that began one, and its nodes so far.
@@ -91,6 +93,17 @@ pub fn healthy() -> Result<i32, Code> {
     Ok(device)
 }
 
+/// The current device, after all of its work: now its faults show.
+pub fn synchronised() -> Result<i32, Code> {
+    let device = current()?;
+    let mut state = state();
+    if let Some(code) = state.pending.remove(&device) {
+        state.sticky.insert(device, code);
+    }
+    state.check(device)?;
+    Ok(device)
+}
+
 /// A number of the environment.
 pub fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(default)
@@ -117,6 +130,7 @@ pub fn options() -> Options {
         seed: setting("TESSERA_STANDIN_SEED", 0),
         races: setting("TESSERA_STANDIN_RACES", 1) != 0,
         workers: setting("TESSERA_STANDIN_WORKERS", 0) as usize,
+        limit: setting("TESSERA_STANDIN_LIMIT", 0),
     }
 }
 
@@ -139,14 +153,21 @@ impl State {
 
     /// A fault: it stays, and is said once.
     pub fn fail(&mut self, device: i32, code: Code, what: &str) {
-        if self.sticky.insert(device, code).is_none() {
+        if !self.is_faulty(device) {
+            self.pending.insert(device, code);
             eprintln!("cuda stand-in: {what}");
         }
+    }
+
+    /// Whether something went wrong on a device, heard of or not: it does no work any more.
+    pub fn is_faulty(&self, device: i32) -> bool {
+        self.pending.contains_key(&device) || self.sticky.contains_key(&device)
     }
 
     /// Forgets a device's fault, as the reset of its context does.
     pub fn forget(&mut self, device: i32) {
         self.sticky.remove(&device);
+        self.pending.remove(&device);
     }
 
     /// A new handle. It is no address of anything, so that a wrong one is an error and nothing worse.
@@ -215,7 +236,8 @@ impl State {
 
     /// Whether a range lies in one allocation, or in one variable of a module.
     pub fn covers(&self, address: u64, bytes: u64) -> bool {
-        let inside = |start: u64, size: u64| address >= start && address - start <= size && size - (address - start) >= bytes;
+        let inside =
+            |start: u64, size: u64| address >= start && address - start <= size && size - (address - start) >= bytes;
         if self.allocation(address).is_some_and(|(start, found)| inside(start, found.bytes)) {
             return true;
         }

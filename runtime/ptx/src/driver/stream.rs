@@ -3,7 +3,7 @@
 use super::code::Code;
 use super::context::handle;
 use super::put;
-use super::state::{Object, healthy, state};
+use super::state::{Object, healthy, state, synchronised};
 use std::ffi::c_int;
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ fn create(priority: c_int) -> Result<usize, Code> {
 
 /// Waiting for a stream: its device's fault shows here.
 fn wait(stream: usize) -> Result<(), Code> {
-    healthy()?;
+    synchronised()?;
     let state = state();
     state.stream(stream)?;
     if state.capture_of(stream).is_some() { Err(Code::CAPTURE_UNSUPPORTED) } else { Ok(()) }
@@ -127,12 +127,12 @@ super::api! {
     }
 
     fn cuEventSynchronize(handle: usize) {
-        healthy()?;
+        synchronised()?;
         event(handle).map(|_| ())
     }
 
     fn cuEventQuery(handle: usize) {
-        healthy()?;
+        synchronised()?;
         event(handle).map(|_| ())
     }
 

@@ -12,11 +12,32 @@ pub type HostFn = unsafe extern "C" fn(*mut c_void);
 /// One piece of work.
 #[derive(Clone)]
 pub enum Node {
-    Launch { loaded: Arc<Loaded>, kernel: String, grid: [u32; 3], block: [u32; 3], shared: u32, params: Vec<Vec<u8>> },
-    Copy { to: u64, from: u64, bytes: usize, device_to: bool, device_from: bool },
+    Launch {
+        loaded: Arc<Loaded>,
+        kernel: String,
+        grid: [u32; 3],
+        block: [u32; 3],
+        shared: u32,
+        params: Vec<Vec<u8>>,
+    },
+    Copy {
+        to: u64,
+        from: u64,
+        bytes: usize,
+        device_to: bool,
+        device_from: bool,
+    },
     /// A value of `size` bytes, `count` times.
-    Fill { to: u64, value: u32, size: usize, count: usize },
-    Call { function: HostFn, data: u64 },
+    Fill {
+        to: u64,
+        value: u32,
+        size: usize,
+        count: usize,
+    },
+    Call {
+        function: HostFn,
+        data: u64,
+    },
 }
 
 /// Runs the work, or keeps it for the capture that the stream takes part in.
@@ -30,6 +51,9 @@ pub fn submit(stream: usize, node: Node) -> Result<(), Code> {
             if let Some(nodes) = state.captures.get_mut(&root) {
                 nodes.push(node);
             }
+            return Ok(());
+        }
+        if state.is_faulty(device) {
             return Ok(());
         }
     }
@@ -102,7 +126,10 @@ pub fn perform(device: i32, node: &Node) -> Result<(), Code> {
 ///
 /// `params` or `extra` are as the API demands.
 unsafe fn parameters(
-    loaded: &Loaded, kernel: &str, params: *mut *mut c_void, extra: *mut *mut c_void,
+    loaded: &Loaded,
+    kernel: &str,
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
 ) -> Result<Vec<Vec<u8>>, Code> {
     let sizes = loaded.module.parameter_bytes(kernel).ok_or(Code::INVALID_HANDLE)?;
     if sizes.is_empty() {
@@ -151,7 +178,11 @@ const SHARED_WITHOUT_ASKING: i32 = 49_152;
 ///
 /// `params` or `extra` are as the API demands.
 unsafe fn start(
-    function: usize, [grid, block]: [[u32; 3]; 2], shared: u32, stream: usize, params: *mut *mut c_void,
+    function: usize,
+    [grid, block]: [[u32; 3]; 2],
+    shared: u32,
+    stream: usize,
+    params: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> Result<(), Code> {
     let device = healthy()?;
@@ -178,9 +209,20 @@ pub struct Configuration {
     block: [c_uint; 3],
     shared: c_uint,
     stream: usize,
-    attributes: *mut c_void,
+    attributes: *const Attribute,
     count: c_uint,
 }
+
+/// An attribute of a launch: what it is, and a value of 64 bytes.
+#[repr(C)]
+pub struct Attribute {
+    id: c_uint,
+    _pad: c_uint,
+    value: [u32; 16],
+}
+
+/// The attribute that groups blocks to clusters.
+const CLUSTER: c_uint = 4;
 
 super::api! {
     fn cuLaunchKernel(
@@ -194,7 +236,14 @@ super::api! {
         if config.is_null() {
             return Err(Code::INVALID_VALUE);
         }
-        let Configuration { grid, block, shared, stream, .. } = *config;
+        let Configuration { grid, block, shared, stream, attributes, count } = *config;
+        if count > 0 && !attributes.is_null() {
+            let attributes = std::slice::from_raw_parts(attributes, count as usize);
+            // Blocks stay alone.
+            if attributes.iter().any(|a| a.id == CLUSTER && a.value[..3] != [1; 3]) {
+                return Err(Code::NOT_SUPPORTED);
+            }
+        }
         start(function, [grid, block], shared, stream, params, extra)
     }
 

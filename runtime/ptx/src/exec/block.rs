@@ -57,6 +57,8 @@ pub struct Block<'a> {
     pub live: u32,
     /// Counts what lets waiting threads go on.
     pub progress: u64,
+    /// Instructions that were counted before this block.
+    pub started: u64,
 }
 
 impl<'a> Block<'a> {
@@ -74,6 +76,7 @@ impl<'a> Block<'a> {
             copies: (0..threads).map(|_| Copies::default()).collect(),
             live: 0,
             progress: 0,
+            started: 0,
         }
     }
 
@@ -102,10 +105,15 @@ impl<'a> Block<'a> {
                 return Err(self.deadlock());
             }
             let now = (self.mem.changes, self.progress);
-            let stuck = now == before && self.threads.iter().all(|t| t.idle || !matches!(t.state, State::Ready | State::Yielded));
+            let stuck = now == before
+                && self.threads.iter().all(|t| t.idle || !matches!(t.state, State::Ready | State::Yielded));
             before = now;
             idle_rounds = if stuck && self.live > 0 { idle_rounds + 1 } else { 0 };
             self.wait_for_others(idle_rounds)?;
+            if self.live > 0 && self.mem.counts.instructions - self.started > self.grid.limit {
+                let thread = self.threads.iter().position(|t| t.state != State::Done).unwrap_or(0);
+                return Err(self.error(thread, &Fault::new("the block does not end")));
+            }
         }
         Ok(())
     }
@@ -125,6 +133,7 @@ impl<'a> Block<'a> {
 
     fn start(&mut self) {
         self.mem.reset();
+        self.started = self.mem.counts.instructions;
         self.mbarriers.clear();
         self.barriers = [Barrier::default(); BARRIERS];
         self.live = self.grid.threads;
@@ -165,7 +174,8 @@ impl<'a> Block<'a> {
         let waiting = |t: &Thread| t.state == State::Active;
         let Some(pc) = self.threads[base..end].iter().filter(|t| waiting(t)).map(|t| t.pc).min() else { return false };
         let Op::ActiveMask(result) = self.grid.kernel.code[pc as usize].op else { return false };
-        let lanes: Vec<usize> = (base..end).filter(|t| waiting(&self.threads[*t]) && self.threads[*t].pc == pc).collect();
+        let lanes: Vec<usize> =
+            (base..end).filter(|t| waiting(&self.threads[*t]) && self.threads[*t].pc == pc).collect();
         let mask = lanes.iter().fold(0u64, |mask, t| mask | 1 << (t - base));
         for thread in lanes {
             self.set(thread, result, mask);
@@ -235,7 +245,9 @@ impl<'a> Block<'a> {
             State::Barrier(id) => {
                 let barrier = &self.barriers[usize::from(id)];
                 let (arrived, expected) = (barrier.arrived, self.expected(barrier));
-                Fault::new(format!("a deadlock: {arrived} of {expected} threads are at the barrier, and no other comes"))
+                Fault::new(format!(
+                    "a deadlock: {arrived} of {expected} threads are at the barrier, and no other comes"
+                ))
             }
             _ => Fault::new("a deadlock: it spins on memory that nobody changes any more"),
         };

@@ -112,7 +112,11 @@ impl Block<'_> {
     /// As the manual's pseudocode says; a source lane outside of the member mask is an error here, not an
     /// undefined value.
     fn shuffle(
-        &mut self, base: usize, mask: u32, mode: ShuffleMode, [result, pred, a, b, c]: [Reg; 5],
+        &mut self,
+        base: usize,
+        mask: u32,
+        mode: ShuffleMode,
+        [result, pred, a, b, c]: [Reg; 5],
     ) -> Result<(), Fault> {
         let values = self.gather(base, a, mask);
         for lane in lanes(mask) {

@@ -138,7 +138,13 @@ impl Block<'_> {
     }
 
     fn mbarrier_step(
-        &mut self, what: Mbar, at: u64, regs: &mut [u64], a: Reg, result: Reg, who: Who,
+        &mut self,
+        what: Mbar,
+        at: u64,
+        regs: &mut [u64],
+        a: Reg,
+        result: Reg,
+        who: Who,
     ) -> Result<bool, Fault> {
         let a = regs[a as usize];
         if what == Mbar::Init {
@@ -203,7 +209,8 @@ impl Block<'_> {
                 let inside = gx >= 0 && gy >= 0 && gx < map.dims[0].into() && gy < map.dims[1].into();
                 let mut value = 0;
                 if inside {
-                    let from = map.base + gy as u64 * map.stride + gx as u64 * u64::from(element);
+                    let row = map.base.wrapping_add((gy as u64).wrapping_mul(map.stride));
+                    let from = row.wrapping_add(gx as u64 * u64::from(element));
                     let from = self.mem.resolve(Space::Global, from, element, who.thread)?;
                     value = self.mem.load(from, element, who)?;
                 }

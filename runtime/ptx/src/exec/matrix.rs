@@ -103,7 +103,12 @@ impl Block<'_> {
 
     /// Reads 8 by 8 matrices whose rows the lanes point to.
     pub fn load_matrix(
-        &mut self, base: usize, (list, count, transposed): Matrices, space: Space, address: Reg, offset: i64,
+        &mut self,
+        base: usize,
+        (list, count, transposed): Matrices,
+        space: Space,
+        address: Reg,
+        offset: i64,
     ) -> Result<(), Fault> {
         for matrix in 0..usize::from(count) {
             let mut elements = [[0u64; 8]; 8];
@@ -123,7 +128,12 @@ impl Block<'_> {
     }
 
     pub fn store_matrix(
-        &mut self, base: usize, (list, count, transposed): Matrices, space: Space, address: Reg, offset: i64,
+        &mut self,
+        base: usize,
+        (list, count, transposed): Matrices,
+        space: Space,
+        address: Reg,
+        offset: i64,
     ) -> Result<(), Fault> {
         for matrix in 0..usize::from(count) {
             let mut elements = [[0u64; 8]; 8];

@@ -11,7 +11,7 @@ mod spaces;
 mod step;
 pub mod tensor;
 
-use crate::inst::Kernel;
+use crate::inst::{Atomic, Inst, Kernel, Op, Space};
 use crate::{Counts, Error, Kind, Launch, Memory, Module, Options};
 use block::Block;
 use std::sync::Mutex;
@@ -47,6 +47,7 @@ pub struct Grid<'a> {
     /// Allocations, ascending.
     pub ranges: Vec<(u64, u64)>,
     pub races: bool,
+    pub limit: u64,
     /// Which warp and which lane of a warp goes first.
     pub warp_order: Vec<u32>,
     pub lane_order: Vec<u32>,
@@ -82,8 +83,10 @@ pub fn launch(module: &Module, memory: &Memory, launch: &Launch<'_>, options: &O
     };
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let cores = if options.workers == 0 { cores } else { options.workers.min(cores) };
-    let workers = (cores as u64).min(blocks);
-    if workers <= 1 || blocks * u64::from(grid.threads) <= WORTH_CORES {
+    // What atomic operations of several blocks leave depends on their order: such blocks run one after the other.
+    let ordered = |i: &Inst| matches!(i.op, Op::Atomic(Atomic { space, .. }) if space != Space::Shared);
+    let workers = if grid.kernel.code.iter().any(ordered) { 1 } else { (cores as u64).min(blocks) };
+    if workers <= 1 || blocks.saturating_mul(grid.threads.into()) <= WORTH_CORES {
         work();
     } else {
         std::thread::scope(|scope| {
@@ -103,9 +106,7 @@ pub fn launch(module: &Module, memory: &Memory, launch: &Launch<'_>, options: &O
 /// Most bytes of shared memory that a block may have.
 pub const MOST_SHARED: u32 = 232_448;
 
-fn prepare<'a>(
-    module: &'a Module, memory: &Memory, launch: &Launch<'_>, options: &Options,
-) -> Result<Grid<'a>, Error> {
+fn prepare<'a>(module: &'a Module, memory: &Memory, launch: &Launch<'_>, options: &Options) -> Result<Grid<'a>, Error> {
     let wrong = |what: String| Error { kind: Kind::Launch, message: format!("kernel {}: {what}", launch.kernel) };
     let kernel = module.kernel(launch.kernel).ok_or_else(|| wrong("there is no such kernel".into()))?;
     let [x, y, z] = launch.block;
@@ -150,6 +151,7 @@ fn prepare<'a>(
         params,
         ranges,
         races: options.races,
+        limit: if options.limit == 0 { u64::MAX } else { options.limit },
         warp_order: order(threads.div_ceil(32), options.seed),
         lane_order: order(32, options.seed),
     })

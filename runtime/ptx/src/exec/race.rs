@@ -78,13 +78,7 @@ impl View<'_> {
     }
 
     fn entry(&self, bytes: u8) -> Entry {
-        Entry {
-            stamp: self.clock,
-            pc: self.who.pc,
-            thread: self.who.thread as u16,
-            bytes,
-            strong: self.who.strong,
-        }
+        Entry { stamp: self.clock, pc: self.who.pc, thread: self.who.thread as u16, bytes, strong: self.who.strong }
     }
 
     /// Notes an access in the slot that says the least.
@@ -152,7 +146,11 @@ impl Races {
     }
 
     fn words(
-        &mut self, place: Place, size: u32, who: Who, act: impl Fn(&mut Shadow, &View<'_>, u8) -> Result<(), Fault>,
+        &mut self,
+        place: Place,
+        size: u32,
+        who: Who,
+        act: impl Fn(&mut Shadow, &View<'_>, u8) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let thread = who.thread as usize;
         let view = View { block: self.block[thread], lanes: &self.lanes[thread], who, clock: self.clock };

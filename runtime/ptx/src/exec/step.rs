@@ -133,7 +133,12 @@ impl Block<'_> {
 
     /// What is not worth a place in the loop.
     fn rare(
-        &mut self, thread: usize, regs: &mut [u64], pc: &mut usize, op: &Op, count: u64,
+        &mut self,
+        thread: usize,
+        regs: &mut [u64],
+        pc: &mut usize,
+        op: &Op,
+        count: u64,
     ) -> Result<Option<Stop>, Fault> {
         let who = Who { thread: thread as u32, pc: *pc as u32, strong: false };
         match *op {
@@ -146,14 +151,14 @@ impl Block<'_> {
                 }
             }
             // A clock that advances with the instructions is as good as any, and the same in every run.
-            Op::Clock(d) => regs[d as usize] = (self.mem.counts.instructions + count) & 0xFFFF_FFFF,
+            Op::Clock(d) => regs[d as usize] = (self.mem.counts.instructions - self.started + count) & 0xFFFF_FFFF,
             Op::Atomic(op) => {
                 let old = self.mem.atomic(&op, regs, who)?;
                 if op.result != NONE {
                     regs[op.result as usize] = old;
                 }
             }
-            Op::ToGeneric(space, d, a) => regs[d as usize] = regs[a as usize] + window(space),
+            Op::ToGeneric(space, d, a) => regs[d as usize] = regs[a as usize].wrapping_add(window(space)),
             Op::FromGeneric(space, d, a) => regs[d as usize] = regs[a as usize].wrapping_sub(window(space)),
             Op::IsSpace(space, d, a) => regs[d as usize] = u64::from(space_of(regs[a as usize]) == space),
             Op::BranchTable(index, table) => {

@@ -34,14 +34,16 @@ impl TensorMap {
     /// The map of its words; None if it is none.
     pub fn decode(words: &[u64; Self::BYTES / 8]) -> Option<TensorMap> {
         let half = |at: usize| (words[2 + at / 2] >> (32 * (at % 2))) as u32;
-        (half(6) == MARK).then(|| TensorMap {
+        let map = TensorMap {
             base: words[0],
             stride: words[1],
             dims: [half(0), half(1)],
             tile: [half(2), half(3)],
             element: half(4),
             swizzle: half(5) != 0,
-        })
+        };
+        let right = half(6) == MARK && map.tile.iter().all(|n| *n <= 256) && matches!(map.element, 1 | 2 | 4 | 8);
+        right.then_some(map)
     }
 }
 

@@ -1,6 +1,7 @@
 //! A PTX text as a whole: directives, variables, kernels.
 
 mod body;
+mod operands;
 mod parser;
 mod storage;
 

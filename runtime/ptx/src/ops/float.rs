@@ -121,24 +121,26 @@ floats! {
     bf16, f64, super::get_bf16, super::put_bf16, 1 << 15;
 }
 
-/// The functions of two values in one register.
+/// The functions of two values in one register: module, that of one value, bits of a value.
 macro_rules! pairs {
-    ($name:ident, $of:ident; $($unary:ident)*; $($binary:ident)*; $($ternary:ident)*) => {
+    ($name:ident, $of:ident, $bits:literal; $($unary:ident)*; $($binary:ident)*; $($ternary:ident)*) => {
         pub mod $name {
             use super::$of;
-            $(pub fn $unary(a: u64) -> u64 { $of::$unary(a & 0xFFFF) | $of::$unary(a >> 16 & 0xFFFF) << 16 })*
+            const LOW: u64 = (1 << $bits) - 1;
+            fn join(low: u64, high: u64) -> u64 { low & LOW | high << $bits }
+            $(pub fn $unary(a: u64) -> u64 { join($of::$unary(a & LOW), $of::$unary(a >> $bits & LOW)) })*
             $(pub fn $binary(a: u64, b: u64) -> u64 {
-                $of::$binary(a & 0xFFFF, b & 0xFFFF) | $of::$binary(a >> 16 & 0xFFFF, b >> 16 & 0xFFFF) << 16
+                join($of::$binary(a & LOW, b & LOW), $of::$binary(a >> $bits & LOW, b >> $bits & LOW))
             })*
             $(pub fn $ternary(a: u64, b: u64, c: u64) -> u64 {
-                $of::$ternary(a & 0xFFFF, b & 0xFFFF, c & 0xFFFF)
-                    | $of::$ternary(a >> 16 & 0xFFFF, b >> 16 & 0xFFFF, c >> 16 & 0xFFFF) << 16
+                let high = $of::$ternary(a >> $bits & LOW, b >> $bits & LOW, c >> $bits & LOW);
+                join($of::$ternary(a & LOW, b & LOW, c & LOW), high)
             })*
         }
     };
 }
 
-#[rustfmt::skip]
-pairs!(f16x2, f16; ex2 tanh neg abs sat; add sub mul min max min_nan max_nan; fma fma_relu);
-#[rustfmt::skip]
-pairs!(bf16x2, bf16; ex2 tanh neg abs sat; add sub mul min max min_nan max_nan; fma fma_relu);
+pairs!(f16x2, f16, 16; ex2 tanh neg abs sat; add sub mul min max min_nan max_nan; fma fma_relu);
+pairs!(bf16x2, bf16, 16; ex2 tanh neg abs sat; add sub mul min max min_nan max_nan; fma fma_relu);
+pairs!(f32x2, f32, 32; ex2 tanh neg abs sat; add sub mul min max min_nan max_nan; fma fma_relu);
+pairs!(f32x2_ftz, f32_ftz, 32; ex2 tanh neg abs sat; add sub mul min max min_nan max_nan; fma fma_relu);

@@ -44,6 +44,8 @@ macro_rules! pick_float {
         match ($ty.class, $ty.bits, $ty.lanes) {
             (Float, 16, 2) => Some($crate::ops::float::f16x2::$f as _),
             (Brain, 16, 2) => Some($crate::ops::float::bf16x2::$f as _),
+            (Float, 32, 2) if $ftz => Some($crate::ops::float::f32x2_ftz::$f as _),
+            (Float, 32, 2) => Some($crate::ops::float::f32x2::$f as _),
             _ => $crate::ops::pick_scalar!($ty, $ftz, $f),
         }
     }};

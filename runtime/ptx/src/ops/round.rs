@@ -67,11 +67,8 @@ impl Format {
         let leading = exponent + length - 1;
         let least = leading.max(1 - self.bias()) - self.fraction as i32;
         let drop = least - exponent;
-        let kept = if drop <= 0 {
-            significand << (-drop) as u32
-        } else {
-            rounded(significand, drop as u32, negative, round)
-        };
+        let kept =
+            if drop <= 0 { significand << (-drop) as u32 } else { rounded(significand, drop as u32, negative, round) };
         // The hidden bit carries into the exponent, and a rounding up to the next power of two as well.
         let steps = (least + self.fraction as i32 + self.bias() - 1) as i128;
         let code = (steps << self.fraction) + kept as i128;
@@ -93,7 +90,8 @@ impl Format {
         }
         let bits = value.to_bits();
         let (exponent, fraction) = ((bits >> 52 & 0x7FF) as i32, bits & mask(52));
-        let (significand, exponent) = if exponent == 0 { (fraction, -1074) } else { (fraction | 1 << 52, exponent - 1075) };
+        let (significand, exponent) =
+            if exponent == 0 { (fraction, -1074) } else { (fraction | 1 << 52, exponent - 1075) };
         self.encode(negative, u128::from(significand), exponent, round, saturate)
     }
 

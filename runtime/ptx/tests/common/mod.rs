@@ -72,9 +72,8 @@ pub fn addresses(element_bytes: &[u32]) -> String {
         "mov.u32 %r0, %tid.x;\nmov.u32 %r60, %ctaid.x;\nmov.u32 %r61, %ntid.x;\nmad.lo.s32 %r62, %r60, %r61, %r0;\n",
     );
     for (n, bytes) in element_bytes.iter().enumerate() {
-        text += &format!(
-            "ld.param.u64 %d{n}, [p{n}];\nmul.wide.u32 %d63, %r62, {bytes};\nadd.s64 %d{n}, %d{n}, %d63;\n"
-        );
+        text +=
+            &format!("ld.param.u64 %d{n}, [p{n}];\nmul.wide.u32 %d63, %r62, {bytes};\nadd.s64 %d{n}, %d{n}, %d63;\n");
     }
     text
 }
@@ -106,8 +105,7 @@ impl Run {
         }
         let params: Vec<&[u8]> = params.iter().map(|p| p.as_slice()).collect();
         let kernel = module.kernels().next().unwrap_or_default();
-        let what =
-            Launch { kernel, grid: self.grid, block: self.block, shared_bytes: self.shared, params: &params };
+        let what = Launch { kernel, grid: self.grid, block: self.block, shared_bytes: self.shared, params: &params };
         launch(module, &memory, &what, &self.options)
     }
 }
