@@ -10,7 +10,7 @@ use tessera_tile::Operand;
 pub fn run(schedule: &Schedule, tensors: &[&Bytes], random: &mut Random) {
     let lowered = tessera_tile::lower(schedule).unwrap_or_else(|e| panic!("{e}"));
     let temps: Vec<Bytes> = lowered.temps.iter().map(|n| Bytes::new(*n as usize)).collect();
-    let (major, minor) = [(8, 0), (9, 0)][random.below(2) as usize];
+    let (major, minor) = [(8, 0), (9, 0), (10, 0)][random.below(3) as usize];
     let target = GpuTarget::of_capability(major, minor);
     for step in &lowered.steps {
         let text = nvptx::compile(&step.kernel, &target).unwrap_or_else(|e| panic!("{e}"));
