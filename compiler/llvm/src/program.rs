@@ -86,6 +86,17 @@ pub fn int(b: &Builder, op: IntOp, kind: Kind, x: V, y: V, lanes: u32) -> V {
         IntOp::Xor => b.xor(x, y),
         IntOp::Min => b.select(b.icmp(pick(IntPred::LLVMIntULT, IntPred::LLVMIntSLT), x, y), x, y),
         IntOp::Max => b.select(b.icmp(pick(IntPred::LLVMIntUGT, IntPred::LLVMIntSGT), x, y), x, y),
+        // LLVM 22 makes PTX's shift, which clamps, of what follows for 64 bits, and gives it the low 32 bits of the distance.
+        IntOp::Shl | IntOp::Shr if b.group.is_some() => {
+            let last = b.const_int(ty, bits(kind) - 1, lanes);
+            let inside = b.icmp(IntPred::LLVMIntULT, y, b.const_int(ty, bits(kind), lanes));
+            let by = b.intrinsic("llvm.umin", &[ty], &[y, last]);
+            match (op, unsigned(kind)) {
+                (IntOp::Shl, _) => b.select(inside, b.shl(x, by), zero),
+                (_, true) => b.select(inside, b.lshr(x, by), zero),
+                (_, false) => b.ashr(x, by),
+            }
+        }
         IntOp::Shl | IntOp::Shr => {
             let inside = b.icmp(IntPred::LLVMIntULT, y, b.const_int(ty, bits(kind), lanes));
             let last = b.const_int(ty, bits(kind) - 1, lanes);

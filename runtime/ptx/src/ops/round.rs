@@ -97,6 +97,10 @@ impl Format {
 
     /// The number of an encoding.
     pub fn decode(self, code: u64) -> f64 {
+        // The one format of which the power of two below is not always a number.
+        if self == Format::F64 {
+            return f64::from_bits(code);
+        }
         let negative = code >> (self.fraction + self.exponent) & 1 == 1;
         let magnitude = code & mask(self.fraction + self.exponent);
         let infinite = mask(self.exponent) << self.fraction;
