@@ -12,6 +12,7 @@ pub use launch::{CudaDevice, CudaKernel, LaunchShape};
 use crate::fault::Fault;
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
+use std::error::Error;
 use std::ffi::{CStr, CString, OsStr, c_void};
 use std::sync::{Arc, OnceLock};
 
@@ -177,7 +178,8 @@ impl Drop for Function {
 pub fn take_driver(path: &OsStr) -> Result<(), Unusable> {
     // SAFETY: the user names a driver; it is found by its name from here on, so it stays.
     let library = unsafe { libloading::Library::new(path) }.map_err(|e| {
-        let why = format!("`TESSERA_CUDA` names {}: {e}", path.to_string_lossy());
+        let said = e.source().map_or_else(|| e.to_string(), ToString::to_string);
+        let why = format!("`TESSERA_CUDA` names {}: {said}", path.to_string_lossy());
         Unusable::new(why, "leave `TESSERA_CUDA` away to use the system's driver")
     })?;
     std::mem::forget(library);
