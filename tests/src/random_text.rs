@@ -178,6 +178,7 @@ fn steps(k: &tile::Kernel, ops: &[tile::Op]) -> i64 {
     };
     let of = |op: &tile::Op| match op {
         tile::Op::For(f) => steps(k, &f.body),
+        tile::Op::Block(b) => b.depth as i64,
         tile::Op::Mma(m) => m.depth.iter().map(|e| e.range(&ranges).1).min().unwrap_or(0),
         _ => 0,
     };

@@ -35,7 +35,7 @@ pub fn doctor(cache: &DiskCache) -> (String, bool) {
     let products = match m.bf16 {
         Order::Units => "in units of 32 steps, by the unit for matrices (AMX)".to_owned(),
         Order::Pairs => format!("{unit}in pairs of steps"),
-        Order::Chain => format!("{unit}step by step, in f32"),
+        Order::Chain | Order::Atoms => format!("{unit}step by step, in f32"),
     };
     line("products", true, format!("of bf16: {products}"));
     match HostTarget::host() {

@@ -7,7 +7,7 @@ use tessera_base::DType;
 use tessera_ir::graph::{Graph, Policy};
 use tessera_ops::prim::{Order, Prim, Steps};
 
-/// Gives products of bf16 over an even depth the machine's order.
+/// Gives products of bf16 the machine's order, where their leaves can be made in it.
 pub fn run(mut graph: Graph, machine: Order) -> Graph {
     if machine == Order::Chain {
         return graph;
@@ -16,8 +16,8 @@ pub fn run(mut graph: Graph, machine: Order) -> Graph {
         let node = &graph.nodes[i];
         let Prim::Dot { accum: DType::F32, steps: Steps::All, order: Order::Chain, leaf } = node.prim else { continue };
         let fits = node.operands.iter().all(|o| graph.ty(*o).dtype == DType::Bf16);
-        let even = graph.ty(node.operands[0]).shape.last().is_some_and(|k| k.is_multiple_of(2));
-        if fits && even && leaf.is_multiple_of(2) && node.policy != Policy::KahanSum {
+        let even = graph.ty(node.operands[0]).shape.last().is_some_and(|k| machine.fits(leaf, *k));
+        if fits && even && node.policy != Policy::KahanSum {
             graph.nodes[i].prim = Prim::Dot { accum: DType::F32, steps: Steps::All, order: machine, leaf };
         }
     }

@@ -190,6 +190,10 @@ pub enum Directive {
     Prefetch,
     /// A product by the processor's unit for matrices, in [`Order::Units`]. Without it vectors compute the same bits.
     MatrixUnit,
+    /// A product by units for matrices in [`Order::Atoms`]: so many warps share the rows of a point's block and its columns.
+    Warps { rows: u32, cols: u32 },
+    /// Blocks along the contracted axis that are staged ahead.
+    Stages(u32),
     /// Writes past the cache (outputs larger than it).
     Stream,
     /// Rows that are reduced several times: each reduction of a row goes together with the next

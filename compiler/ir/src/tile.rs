@@ -162,6 +162,8 @@ pub struct For {
     pub lo: Vec<Index>,
     pub hi: Vec<Index>,
     pub step: u32,
+    /// The turns are dealt to the warps of the point; none of them reads what another writes.
+    pub dealt: bool,
     pub carried: Vec<Carry>,
     pub body: Vec<Op>,
 }
@@ -218,6 +220,49 @@ pub struct Mma {
     pub c: Panel,
 }
 
+/// A factor of a [`Block`], bf16: element `k` of line `i` (a row of the left one, a column of the right one) lies at
+/// `at + i*line + k*step`, and one of the two strides is 1. Lines from the least of `count` on count as zeros.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Factor {
+    pub buf: u32,
+    pub at: Index,
+    pub line: i64,
+    pub step: i64,
+    pub count: Vec<Index>,
+}
+
+/// `c[i, j] = Σ a[i, k]·b[k, j]` over `depth` steps, for `rows` × `cols` elements, by all warps of a point on units for
+/// matrices: atoms ([`tessera_ops::prim::Order::Atoms`]) from zero within leaves of `leaf` steps, and the tree over them. `c`
+/// is scratch of f32, row by row, which holds what is staged of the factors before; `waiting` has room for the levels of the tree.
+///
+/// `warps` divide the rows and the columns; `chunk` steps are staged at once, `stages` of them ahead.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Block {
+    pub rows: u32,
+    pub cols: u32,
+    pub warps: [u32; 2],
+    pub depth: u64,
+    pub leaf: u64,
+    pub chunk: u32,
+    pub stages: u32,
+    pub a: Factor,
+    pub b: Factor,
+    pub c: u32,
+    pub waiting: Option<u32>,
+}
+
+impl Block {
+    /// Bytes that are staged of the factors.
+    pub fn staged_bytes(&self) -> u64 {
+        u64::from(self.stages) * u64::from(self.rows + self.cols) * u64::from(self.chunk) * 2
+    }
+
+    /// Numbers of `c`: so many sums, or what is staged.
+    pub fn c_elems(&self) -> u64 {
+        (u64::from(self.rows) * u64::from(self.cols)).max(self.staged_bytes() / 4)
+    }
+}
+
 #[derive(Clone, PartialEq, Debug)]
 pub enum Op {
     Def {
@@ -245,6 +290,7 @@ pub enum Op {
         to: Vec<Val>,
     },
     Mma(Mma),
+    Block(Block),
 }
 
 /// One kernel.
@@ -262,6 +308,8 @@ pub struct Kernel {
     pub grid: u64,
     /// Grid points that are worth a thread's wake-up.
     pub grain: u64,
+    /// Warps of a point, which is a block of threads then; 0 where a point is a group of lanes, or a core's.
+    pub warps: u32,
     /// Copies of the body of innermost loops; 0 and 1 leave them as they are.
     pub unroll: u32,
     /// What positions that come from data must keep to.
@@ -293,7 +341,7 @@ impl Op {
             }
             Op::For(l) => l.carried.iter().flat_map(|c| [c.init, c.next]).for_each(f),
             Op::Transpose { from, .. } => from.iter().for_each(|v| f(*v)),
-            Op::Prefetch { .. } | Op::Mma(_) => {}
+            Op::Prefetch { .. } | Op::Mma(_) | Op::Block(_) => {}
         }
     }
 }

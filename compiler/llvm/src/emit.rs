@@ -186,6 +186,7 @@ impl Emitter<'_> {
                     }
                 }
                 Op::Mma(m) => self.mma(m)?,
+                Op::Block(b) => self.block(b)?,
             }
         }
         Ok(())
@@ -469,6 +470,11 @@ impl Emitter<'_> {
     // --- loops
 
     fn for_op(&mut self, f: &For) -> Result<(), LlvmError> {
+        if f.dealt && self.kernel.warps > 0 {
+            let (lo, hi) = (self.bound(&f.lo, false)?, self.bound(&f.hi, true)?);
+            let lo = self.b.add(lo, self.group().warp);
+            return self.for_loop(f.var, lo, hi, i64::from(self.kernel.warps), &f.carried, &f.body);
+        }
         let constant = |bounds: &[Index], pick: fn(i64, i64) -> i64| {
             bounds
                 .iter()

@@ -32,8 +32,11 @@ pub struct Group {
     pub in_warp: V,
     /// The bits of the group's threads among those of the warp, i32.
     pub members: V,
-    /// Which group of the launch, i64.
+    /// Which group of the launch, i64: where a point has several warps, which block.
     pub number: V,
+    /// Of a point of several warps: which one, and which thread of all, i64.
+    pub warp: V,
+    pub thread: V,
 }
 
 /// The longest vector of a kernel.
@@ -42,6 +45,7 @@ pub fn lanes(kernel: &Kernel) -> u32 {
         let of = |op: &Op| match op {
             Op::Store { lanes, .. } => *lanes,
             Op::Mma(m) => m.lanes,
+            Op::Block(_) => WARP,
             Op::For(f) => longest(&f.body),
             Op::Transpose { from, .. } => from.len() as u32,
             Op::Def { .. } | Op::Prefetch { .. } => 1,
@@ -75,9 +79,13 @@ pub fn exchanged(kernel: &Kernel) -> Vec<bool> {
                         (read[f.slots.buf as usize], written[f.slots.buf as usize]) = (true, true);
                     }
                 }
-                Op::Def { .. } | Op::Prefetch { .. } | Op::Transpose { .. } => {}
+                // A block sees to its own memory.
+                Op::Def { .. } | Op::Prefetch { .. } | Op::Transpose { .. } | Op::Block(_) => {}
             }
         }
+    }
+    if kernel.warps > 0 {
+        return vec![false; n];
     }
     walk(&kernel.body, &mut read, &mut written, &mut twice);
     // Scratch is written again for the next point.
@@ -216,7 +224,7 @@ impl Emitter<'_> {
         Ok(self.load_if(held, self.elements(dtype), self.address(access.buf, at, lanes)))
     }
 
-    fn load_if(&self, held: Option<V>, of: Elements, p: V) -> V {
+    pub fn load_if(&self, held: Option<V>, of: Elements, p: V) -> V {
         let Some(held) = held else { return self.b.load(of.ty, p, of.bytes) };
         let (before, read, join) = (self.b.current(), self.b.block(), self.b.block());
         self.b.branch(held, read, join);
@@ -333,7 +341,7 @@ impl Emitter<'_> {
         self.b.store(self.b.i64(1), self.faults, 8, false);
         self.b.jump(end);
         self.b.position(end);
-        self.b.ret_void();
+        if self.kernel.warps > 0 { self.b.jump(go_on) } else { self.b.ret_void() }
         self.b.position(go_on);
     }
 

@@ -470,19 +470,33 @@ impl Builder {
         unsafe { LLVMBuildRet(self.raw, v.0) };
     }
 
+    /// A pointer into memory of a GPU.
+    pub fn ptr_in(&self, space: AddressSpace) -> T {
+        // SAFETY: see the block.
+        T(unsafe { LLVMPointerTypeInContext(self.context, space as u32) })
+    }
+
+    /// Field `n` of a result of several.
+    pub fn extract_value(&self, a: V, n: u32) -> V {
+        // SAFETY: `a` has so many fields.
+        V(unsafe { LLVMBuildExtractValue(self.raw, a.0, n, NAMELESS) })
+    }
+
     pub fn ret_void(&self) {
         // SAFETY: see the block.
         unsafe { LLVMBuildRetVoid(self.raw) };
     }
 
-    /// So many bytes that the threads of a block share, at a multiple of 64.
+    /// Bytes that the threads of a block share, at a multiple of 64: so many, or (0) as many as the launch says.
     pub fn shared_bytes(&self, bytes: u64) -> V {
         // SAFETY: see the block; memory of this kind has no initial value.
         unsafe {
             let ty = LLVMArrayType2(self.int(8).0, bytes);
             let global = LLVMAddGlobalInAddressSpace(self.module, ty, c"shared".as_ptr(), AddressSpace::Shared as u32);
-            LLVMSetInitializer(global, LLVMGetPoison(ty));
-            LLVMSetLinkage(global, llvm_sys::LLVMLinkage::LLVMInternalLinkage);
+            if bytes > 0 {
+                LLVMSetInitializer(global, LLVMGetPoison(ty));
+                LLVMSetLinkage(global, llvm_sys::LLVMLinkage::LLVMInternalLinkage);
+            }
             LLVMSetAlignment(global, 64);
             V(global)
         }

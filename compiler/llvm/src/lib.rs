@@ -19,6 +19,7 @@ mod masked;
 mod memory;
 mod mma;
 mod leaves;
+mod block;
 mod bf16_pairs;
 mod int_pairs;
 mod bf16_units;

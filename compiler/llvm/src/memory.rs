@@ -242,7 +242,8 @@ impl Emitter<'_> {
         }
         if b.group.is_some() {
             self.stop_group(bad, check, v);
-            return Ok(out);
+            // Warps that wait for each other go on together.
+            return Ok(if self.kernel.warps > 0 { self.b.select(bad, zero, out) } else { out });
         }
         let any = if lanes == 1 { bad } else { b.intrinsic("llvm.vector.reduce.or", &[b.type_of(bad)], &[bad]) };
         let (stop, go_on) = (b.block(), b.block());

@@ -12,7 +12,7 @@ use crate::{HostTarget, LlvmError, lazy};
 use inkwell::targets::FileType;
 use std::fmt;
 use std::str::FromStr;
-use tessera_ir::tile::{Kernel, Space};
+use tessera_ir::tile::{Kernel, Op, Space};
 
 /// Threads of a block.
 const BLOCK: u32 = 128;
@@ -74,6 +74,8 @@ pub struct Header {
     pub words: u32,
     /// Bytes of global memory that each group of a launch needs.
     pub scratch: u64,
+    /// Bytes that a launch adds to what threads of a block share.
+    pub shared: u64,
 }
 
 /// Where the scratch of a group lies: by buffer the offset in shared memory, or else in global memory, and bytes of both.
@@ -85,6 +87,23 @@ struct Placed {
 }
 
 impl Placed {
+    /// Of a point of several warps: the sums of its block, of which the launch says how many there are, and the rest.
+    fn of_block(kernel: &Kernel) -> Placed {
+        let (offsets, _) = kernel.scratch();
+        let sums = kernel.body.iter().find_map(|op| if let Op::Block(b) = op { Some(b.c as usize) } else { None });
+        let mut out = Placed { shared: vec![None; offsets.len()], global: offsets, shared_bytes: 0, global_bytes: 0 };
+        for (i, buf) in kernel.bufs.iter().enumerate().filter(|(_, b)| b.space == Space::Scratch) {
+            let bytes = (buf.elems * buf.dtype.bytes() as u64).next_multiple_of(64);
+            let (total, place) = match Some(i) == sums {
+                true => (&mut out.shared_bytes, out.shared[i].insert(0)),
+                false => (&mut out.global_bytes, &mut out.global[i]),
+            };
+            *place = *total;
+            *total += bytes;
+        }
+        out
+    }
+
     /// The smallest buffers in shared memory, as many as there is room for in a block of so many groups.
     fn of(kernel: &Kernel, groups: u64) -> Placed {
         let (offsets, _) = kernel.scratch();
@@ -107,11 +126,19 @@ impl Placed {
 
 impl Header {
     fn of(kernel: &Kernel) -> Header {
+        let operands = kernel.bufs.iter().filter(|b| b.space != Space::Scratch).count() as u32;
+        if kernel.warps > 0 {
+            let (placed, threads) = (Placed::of_block(kernel), WARP * kernel.warps);
+            let (scratch, shared) = (placed.global_bytes, placed.shared_bytes);
+            let words = kernel.scalars.len() as u32;
+            return Header { group: threads, block: threads, operands, words, scratch, shared };
+        }
         let group = lanes(kernel);
         Header {
             group,
             block: BLOCK,
-            operands: kernel.bufs.iter().filter(|b| b.space != Space::Scratch).count() as u32,
+            operands,
+            shared: 0,
             words: kernel.scalars.len() as u32,
             scratch: Placed::of(kernel, u64::from(BLOCK / group.min(BLOCK))).global_bytes,
         }
@@ -122,8 +149,8 @@ const BEGINS: &str = "// tessera";
 
 impl fmt::Display for Header {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Header { group, block, operands, words, scratch } = self;
-        write!(f, "{BEGINS} group={group} block={block} operands={operands} words={words} scratch={scratch}")
+        let Header { group, block, operands, words, scratch, shared } = self;
+        write!(f, "{BEGINS} group={group} block={block} operands={operands} words={words} scratch={scratch} shared={shared}")
     }
 }
 
@@ -145,8 +172,10 @@ impl FromStr for Header {
             operands: small("operands")?,
             words: small("words")?,
             scratch: field("scratch")?,
+            shared: field("shared")?,
         };
-        let whole = header.group.is_power_of_two() && header.group <= WARP && header.block.is_multiple_of(WARP);
+        let group = header.group <= WARP || header.group == header.block;
+        let whole = header.group.is_power_of_two() && group && header.block.is_multiple_of(WARP);
         match whole && (WARP..=1024).contains(&header.block) {
             true => Ok(header),
             false => Err(LlvmError::internal("a kernel asks for blocks that there are not")),
@@ -179,7 +208,7 @@ pub fn ir(kernel: &Kernel, target: &GpuTarget, optimized: bool) -> Result<String
 fn prepare(kernel: &Kernel, target: &GpuTarget) -> Result<(Header, Builder), LlvmError> {
     lazy::load()?;
     let header = Header::of(kernel);
-    if header.group > WARP {
+    if header.group > WARP && kernel.warps == 0 {
         return Err(LlvmError::internal(format!("vectors of {} lanes are longer than a warp", header.group)));
     }
     if 8 * (header.operands + header.words + 5) as usize > PARAMS_MAX {
@@ -231,17 +260,18 @@ fn place(e: &mut Emitter, header: Header) -> V {
     let b = &e.b;
     let read = |name: &str| b.intrinsic(&format!("llvm.nvvm.read.ptx.sreg.{name}"), &[], &[]);
     let int = |n: u32| b.const_int(b.int(32), i64::from(n), 1);
-    let (i64, size) = (b.int(64), header.group);
+    let (i64, size) = (b.int(64), header.group.min(WARP));
     let (thread, block, blocks) = (read("tid.x"), read("ctaid.x"), read("nctaid.x"));
-    let of_block = i64::from(header.block / size);
+    let of_block = i64::from(header.block / header.group);
     let lane = b.and(thread, int(size - 1));
     let in_warp = b.and(thread, int(WARP - 1));
     let all = int(u32::MAX >> (WARP - size));
     let members = b.shl(all, b.sub(in_warp, lane));
-    let in_block = b.zext(b.udiv(thread, int(size)), i64);
+    let in_block = b.zext(b.udiv(thread, int(header.group)), i64);
     let number = b.add(b.mul(b.zext(block, i64), b.i64(of_block)), in_block);
     let groups = b.mul(b.zext(blocks, i64), b.i64(of_block));
-    e.b.group = Some(Group { size, lane: b.zext(lane, i64), in_warp, members, number });
+    let (lane, warp, thread) = (b.zext(lane, i64), b.zext(b.udiv(thread, int(WARP)), i64), b.zext(thread, i64));
+    e.b.group = Some(Group { size, lane, in_warp, members, number, warp, thread });
     groups
 }
 
@@ -249,8 +279,12 @@ fn place(e: &mut Emitter, header: Header) -> V {
 fn bases(e: &mut Emitter, header: Header, scratch: V) {
     let group = e.group();
     let groups = header.block / header.group;
-    let placed = Placed::of(e.kernel, u64::from(groups));
+    let block = e.kernel.warps > 0;
+    let placed = if block { Placed::of_block(e.kernel) } else { Placed::of(e.kernel, u64::from(groups)) };
     let own = (placed.shared_bytes > 0).then(|| {
+        if block {
+            return e.b.shared_bytes(0);
+        }
         let all = e.b.shared_bytes(placed.shared_bytes * u64::from(groups));
         // Numbers of groups count on from block to block, each of which has as many.
         let in_block = e.b.urem(group.number, e.b.i64(i64::from(groups)));

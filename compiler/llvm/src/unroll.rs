@@ -9,7 +9,7 @@ impl Emitter<'_> {
     /// Copies of the loop's body: those that the kernel asks for where the loop is innermost
     /// and holds no register tile (which is unrolled in itself).
     pub fn copies(&self, f: &For) -> i64 {
-        let leaf = f.body.iter().all(|op| !matches!(op, Op::For(_) | Op::Mma(_)));
+        let leaf = f.body.iter().all(|op| !matches!(op, Op::For(_) | Op::Mma(_) | Op::Block(_)));
         if leaf { i64::from(self.kernel.unroll.max(1)) } else { 1 }
     }
 

@@ -39,16 +39,23 @@ pub enum Order {
     Pairs,
     /// Units of 16 pairs, as `tdpbf16ps` takes them ([`crate::reference::Unit`]); the last one may have fewer.
     Units,
+    /// Atoms of [`Order::ATOM`] steps of bf16, each a sum of products and what came before, as the matrix units of a GPU take
+    /// them ([`crate::reference::atom`]); the last one may have fewer. What a unit rounds inside an atom is its own.
+    Atoms,
 }
 
 impl Order {
-    pub const ALL: [Order; 3] = [Order::Chain, Order::Pairs, Order::Units];
+    pub const ALL: [Order; 4] = [Order::Chain, Order::Pairs, Order::Units, Order::Atoms];
+
+    /// Steps of an atom.
+    pub const ATOM: u64 = 16;
 
     pub fn name(self) -> &'static str {
         match self {
             Order::Chain => "chain",
             Order::Pairs => "pairs",
             Order::Units => "units",
+            Order::Atoms => "atoms",
         }
     }
 
@@ -58,7 +65,21 @@ impl Order {
 
     /// Whether a step takes two positions of factors of 16 bits.
     pub fn is_paired(self) -> bool {
+        matches!(self, Order::Pairs | Order::Units)
+    }
+
+    /// Whether it is for factors of 16 bits, all of whose steps rows take.
+    pub fn is_of_short_factors(self) -> bool {
         self != Order::Chain
+    }
+
+    /// Whether leaves of so many steps, or one of `depth`, can be made in it.
+    pub fn fits(self, leaf: u64, depth: u64) -> bool {
+        match self {
+            Order::Chain => true,
+            Order::Pairs | Order::Units => leaf.is_multiple_of(2) && depth.is_multiple_of(2),
+            Order::Atoms => leaf.is_multiple_of(Order::ATOM) || depth <= leaf,
+        }
     }
 
     /// Positions of `k` that belong together: a sum may be divided between them only.
@@ -67,6 +88,7 @@ impl Order {
             Order::Chain => 1,
             Order::Pairs => 2,
             Order::Units => 32,
+            Order::Atoms => Order::ATOM,
         }
     }
 }

@@ -17,7 +17,7 @@ pub mod reduce;
 pub mod sort;
 pub mod block_quant;
 
-pub use dot::{Unit, pair_step};
+pub use dot::{Unit, atom, pair_step};
 pub use random::{PHILOX_MULTIPLIERS, PHILOX_ROUNDS, PHILOX_WEYL, philox, random_bits_program};
 pub use reduce::{Summation, combine, identity};
 

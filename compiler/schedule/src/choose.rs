@@ -9,6 +9,7 @@ mod dot;
 mod group_dot;
 mod cumulate;
 mod transform;
+mod atoms;
 mod attention;
 mod conv_windows;
 

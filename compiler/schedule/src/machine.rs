@@ -55,7 +55,7 @@ pub fn gpu(cache: u64) -> Machine {
         vector_bytes: 64,
         vector_registers: 32,
         lanes_max: 32,
-        bf16: Order::Chain,
+        bf16: Order::Atoms,
         block_products: false,
         l1_bytes: 16 << 10,
         l2_bytes: 48 << 10,

@@ -9,12 +9,13 @@ use std::ops::Range;
 use tessera_base::{DType, bug};
 use tessera_ir::index::{Index, Var};
 use tessera_ir::tile::{
-    Access, Def, Fold, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Val, cast_programs, map_programs,
+    Access, Block, Def, Factor, Fold, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Val, cast_programs, map_programs,
 };
 use tessera_ops::convert::{storage_kind, store_program, tf32_program, widen_program};
 use tessera_ops::map::kind_of;
 use tessera_ops::prim::{Order, Reduction, Scalar};
-use tessera_ops::reference::{Unit, combine, pair_step, random_bits_program};
+use tessera_ops::prim::fold;
+use tessera_ops::reference::{Unit, atom, combine, pair_step, random_bits_program};
 use tessera_ops::scalar::{Inst, Kind, Program, Writer};
 use tessera_ops::scalar_eval::{Lane, eval};
 
@@ -123,6 +124,7 @@ impl Machine<'_> {
                     }
                 }
                 Op::Mma(m) => self.mma(m).map_err(|e| format!("a product tile: {e}"))?,
+                Op::Block(b) => self.block(b).map_err(|e| format!("a block of a product: {e}"))?,
             }
         }
         Ok(())
@@ -431,6 +433,39 @@ impl Machine<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// A line of a factor: all of its steps, zeros where it is beyond the last.
+    fn line(&mut self, f: &Factor, i: i64, depth: i64) -> Result<Vec<f32>, String> {
+        if f.count.iter().any(|e| i >= self.index(e, 0)) {
+            return Ok(vec![0.0; depth as usize]);
+        }
+        let at = self.index(&f.at, 0) + i * f.line;
+        let point = self.point;
+        let memory = &mut self.memory[f.buf as usize];
+        let number = |k: i64| memory.read(at + k * f.step, point).map(|w| f32::from_bits((w as u32) << 16));
+        (0..depth).map(number).collect()
+    }
+
+    fn block(&mut self, b: &Block) -> Result<(), String> {
+        let depth = b.depth as i64;
+        let columns = (0..i64::from(b.cols)).map(|j| self.line(&b.b, j, depth)).collect::<Result<Vec<_>, _>>()?;
+        for i in 0..i64::from(b.rows) {
+            let row = self.line(&b.a, i, depth)?;
+            for (j, column) in (0..).zip(&columns) {
+                let chain = |steps: Range<usize>, sums: &mut Vec<f32>| {
+                    for at in steps.clone().step_by(Order::ATOM as usize) {
+                        let end = steps.end.min(at + Order::ATOM as usize);
+                        sums[0] = atom(sums[0], &row[at..end], |q| column[at + q]);
+                    }
+                };
+                let (k, leaf) = (b.depth as usize, b.leaf as usize);
+                let sum = fold::fold(k, leaf, 0..k, &[0.0], chain, |earlier, later| earlier + later);
+                let to = i * i64::from(b.cols) + j;
+                self.memory[b.c as usize].write(to, u64::from(sum[0].to_bits()), self.point)?;
+            }
+        }
+        Ok(())
     }
 
     fn mma(&mut self, m: &Mma) -> Result<(), String> {

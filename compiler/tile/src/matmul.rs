@@ -22,6 +22,7 @@ mod prefetch;
 mod pack;
 mod conv_rows;
 mod attention;
+mod block;
 mod causal_mask;
 mod conv_windows;
 
@@ -94,6 +95,10 @@ struct Product<'s> {
 }
 
 pub fn lower(s: &Schedule) -> Result<Lowered, LowerError> {
+    let atoms = |v: &tessera_ir::schedule::Value| matches!(v.op, ValueOp::Dot { order: Order::Atoms, .. });
+    if let Some(at) = s.values.iter().position(atoms) {
+        return block::lower(s, ValueId(at as u32));
+    }
     match Product::find_windows(s) {
         Some((s, windows)) => lower_as(&s, Some(windows)),
         None => lower_as(s, None),

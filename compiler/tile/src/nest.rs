@@ -224,7 +224,7 @@ impl<'s> Nest<'s> {
         let out: Vec<Val> = init.iter().map(|v| self.same_type(*v)).collect();
         let carried =
             (0..init.len()).map(|i| Carry { inner: inner[i], init: init[i], next: next[i], out: out[i] }).collect();
-        self.push(Op::For(For { var, lo, hi, step: 1, carried, body: frame.ops }));
+        self.push(Op::For(For { var, lo, hi, step: 1, dealt: false, carried, body: frame.ops }));
         Ok(out)
     }
 
@@ -264,6 +264,22 @@ impl<'s> Nest<'s> {
         body: impl FnOnce(&mut Self) -> Result<(), LowerError>,
     ) -> Result<(), LowerError> {
         self.carry_loop(var, lo, hi, &[], |n, _| body(n).map(|()| vec![]))?;
+        Ok(())
+    }
+
+    /// A loop whose turns are dealt to the warps of a point.
+    pub fn dealt_loop(
+        &mut self,
+        var: Var,
+        lo: Vec<Index>,
+        hi: Vec<Index>,
+        body: impl FnOnce(&mut Self) -> Result<(), LowerError>,
+    ) -> Result<(), LowerError> {
+        self.plain_loop(var, lo, hi, body)?;
+        match self.frames.last_mut().and_then(|f| f.ops.last_mut()) {
+            Some(Op::For(f)) => f.dealt = true,
+            _ => bug!("a loop that was just written is not the last operation"),
+        }
         Ok(())
     }
 

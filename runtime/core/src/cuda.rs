@@ -22,6 +22,9 @@ const STOPPED: u16 = 722;
 /// The oldest driver whose interface is enough: CUDA 12.0.
 const DRIVER_MIN: i32 = 12_000;
 
+/// Bytes that a block may share without asking for more.
+const SHARED_UNASKED: u64 = 48 << 10;
+
 /// The oldest architecture that kernels are made for.
 const CAPABILITY_MIN: (u32, u32) = (8, 0);
 
@@ -123,11 +126,14 @@ impl Gpu {
         unsafe { result::ctx::set_current(self.context) }.map_err(|e| stopped(self, "cannot be used", e))
     }
 
-    /// Entry `name` of the text of a kernel, loaded onto the GPU.
+    /// Entry `name` of the text of a kernel, loaded onto the GPU. Its blocks share `shared` bytes besides what the text states.
     ///
     /// # Errors
-    /// What the driver's compiler says of the text.
-    pub fn function(self: &Arc<Gpu>, ptx: &str, name: &str) -> Result<Function, String> {
+    /// What the driver's compiler says of the text; more shared memory than there is.
+    pub fn function(self: &Arc<Gpu>, ptx: &str, name: &str, shared: u64) -> Result<Function, String> {
+        if shared > self.facts.shared {
+            return Err(format!("its blocks share {shared} bytes, and the GPU has {} for one", self.facts.shared));
+        }
         self.enter().map_err(|f| f.message)?;
         let text = CString::new(ptx).map_err(|_| "the text of the kernel has a byte 0".to_owned())?;
         let entry = CString::new(name).map_err(|_| "the name of the kernel has a byte 0".to_owned())?;
@@ -146,7 +152,13 @@ impl Gpu {
         })?;
         // SAFETY: the module was just loaded; both stay until the function is dropped.
         let function = unsafe { result::module::get_function(module, entry) }.map_err(said)?;
-        Ok(Function { gpu: self.clone(), module, function })
+        let function = Function { gpu: self.clone(), module, function };
+        if shared > SHARED_UNASKED {
+            let what = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            // SAFETY: a function that was just loaded.
+            unsafe { result::function::set_function_attribute(function.function, what, shared as i32) }.map_err(said)?;
+        }
+        Ok(function)
     }
 }
 

@@ -54,11 +54,11 @@ impl Target for Cuda {
 
     fn load(&self, object: &[u8], name: &str) -> Result<Kernel, LlvmError> {
         let text = String::from_utf8_lossy(object);
-        let Header { group, block, operands, words, scratch } = text.parse()?;
+        let Header { group, block, operands, words, scratch, shared } = text.parse()?;
         let gpu = self.gpu.as_ref().map_err(|e| LlvmError::internal(e.why.clone()))?;
         let refused = |why| format!("the driver does not take `{name}` for {}: {why}", self.architecture.arch());
-        let function = gpu.function(&text, name).map_err(|why| LlvmError::internal(refused(why)))?;
-        let shape = LaunchShape { group, block, operands, words, scratch };
+        let function = gpu.function(&text, name, shared).map_err(|why| LlvmError::internal(refused(why)))?;
+        let shape = LaunchShape { group, block, operands, words, scratch, shared };
         Ok(Kernel { name: name.into(), code: Code::Loaded(Arc::new(CudaKernel { function, shape })) })
     }
 

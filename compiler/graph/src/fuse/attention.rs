@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use tessera_base::DType;
 use tessera_ir::graph::NodeId;
 use tessera_ir::prim::row;
-use tessera_ops::prim::{Prim, Steps};
+use tessera_ops::prim::{Order, Prim, Steps};
 
 /// Positions of a row at most: a register tile of rows is kept.
 const KEYS_MAX: u64 = 1 << 18;
@@ -197,7 +197,7 @@ impl Fuser<'_> {
         let members = &found.members;
         let shape = |id: NodeId| &self.g.ty(id).shape;
         let operand = |id: NodeId, i: usize| self.g.node(id).operands[i];
-        let (Prim::Dot { accum, steps: Steps::All, .. }, Prim::Dot { accum: other, steps, .. }) =
+        let (Prim::Dot { accum, steps: Steps::All, order, .. }, Prim::Dot { accum: other, steps, order: also, .. }) =
             (&self.g.node(first).prim, &self.g.node(second).prim)
         else {
             return false;
@@ -211,7 +211,9 @@ impl Fuser<'_> {
             && (1..=FEATURES_MAX).contains(&depth)
             && (1..=FEATURES_MAX).contains(&columns)
             && strip.iter().all(|d| *d > 0);
-        let types = accum == other && matches!(accum, DType::F32 | DType::F64) && *steps != Steps::From;
+        // Strips are for vectors.
+        let vectors = *order != Order::Atoms && *also != Order::Atoms;
+        let types = vectors && accum == other && matches!(accum, DType::F32 | DType::F64) && *steps != Steps::From;
         let policy = self.g.node(root).policy;
         let inside = |id: &NodeId| {
             let free = self.role(*id) == Role::View || self.role(*id) == Role::Element && self.is_cheap(*id);

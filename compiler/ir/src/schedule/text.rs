@@ -250,6 +250,10 @@ fn directive_op(d: &Directive, name: &dyn Fn(Var) -> String) -> Op {
         Directive::SplitReduction => ("split_reduction", vec![]),
         Directive::Prefetch => ("prefetch", vec![]),
         Directive::MatrixUnit => ("matrix_unit", vec![]),
+        Directive::Warps { rows, cols } => {
+            ("warps", vec![int("rows", u64::from(*rows)), int("cols", u64::from(*cols))])
+        }
+        Directive::Stages(n) => ("stages", vec![int("count", u64::from(*n))]),
         Directive::Stream => ("stream", vec![]),
         Directive::Overlap => ("overlap", vec![]),
         Directive::Swap => ("swap", vec![]),
@@ -417,6 +421,8 @@ impl Reader {
             "split_reduction" => Directive::SplitReduction,
             "prefetch" => Directive::Prefetch,
             "matrix_unit" => Directive::MatrixUnit,
+            "warps" => Directive::Warps { rows: u32_attr(op, "rows")?, cols: u32_attr(op, "cols")? },
+            "stages" => Directive::Stages(u32_attr(op, "count")?),
             "stream" => Directive::Stream,
             "overlap" => Directive::Overlap,
             "swap" => Directive::Swap,

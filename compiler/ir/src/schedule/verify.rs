@@ -92,7 +92,8 @@ fn value(s: &Schedule, i: usize) -> Result<(), String> {
         ValueOp::Dot { a, b, axis, within, beyond, order, leaf } => {
             let paired = order.is_paired();
             let bounds = || within.iter().chain(beyond);
-            if paired && (bounds().count() > 0 || !s.extent(*axis).is_multiple_of(2)) {
+            let short = order.is_of_short_factors();
+            if short && (bounds().count() > 0 || paired && !s.extent(*axis).is_multiple_of(2)) {
                 return Err(format!("factors in {} have an even number of steps, and rows take all", order.name()));
             }
             let factor = match (order, v.dtype) {
@@ -232,6 +233,11 @@ fn directive(s: &Schedule, d: &Directive) -> Result<(), String> {
         Directive::Steps { unroll, .. } => positive(*unroll as u64),
         Directive::Pack { operand } if *operand > 1 => Err("a product has operands 0 and 1".into()),
         Directive::Grain(n) => positive(*n),
+        Directive::Warps { rows, cols } if !matches!(rows.saturating_mul(*cols), 1 | 2 | 4 | 8 | 16 | 32) => {
+            Err(format!("{rows} by {cols} warps"))
+        }
+        Directive::Stages(n) if !(2..=8).contains(n) => Err(format!("{n} stages")),
+        Directive::Warps { .. } | Directive::Stages(_) => Ok(()),
         Directive::Unroll(n) if *n > 64 => Err(format!("{n} copies of a loop's body")),
         Directive::Unroll(n) => positive(*n as u64),
         Directive::Pack { .. }

@@ -2,7 +2,7 @@
 //! results are the last values of what it carries, and its region ends in a `yield`.
 
 use super::{
-    Access, Buf, Carry, Def, FIRST_LOOP, Fold, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Ty, Val,
+    Access, Block, Buf, Carry, Def, FIRST_LOOP, Factor, Fold, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Ty, Val,
     kind_name,
 };
 use crate::index::{Index, Var};
@@ -34,6 +34,9 @@ pub fn print(k: &Kernel) -> String {
         ("grain".into(), Attr::Int(k.grain as i64)),
         ("last".into(), Attr::List(k.vars.iter().map(|n| Attr::Int(*n)).collect())),
     ];
+    if k.warps > 0 {
+        line.attrs.push(("warps".into(), Attr::Int(i64::from(k.warps))));
+    }
     if k.unroll > 1 {
         line.attrs.push(("unroll".into(), Attr::Int(i64::from(k.unroll))));
     }
@@ -151,6 +154,7 @@ impl Printer<'_> {
                     ("step".into(), Attr::Int(f.step as i64)),
                     ("carried".into(), Attr::List(f.carried.iter().map(|c| Attr::Int(c.inner.0 as i64)).collect())),
                 ];
+                line.attrs.extend(f.dealt.then(|| ("dealt".into(), Attr::Bool(true))));
                 let mut body = self.ops(&f.body);
                 let mut last = Line::new("tessera.tile.yield");
                 last.operands = f.carried.iter().map(|c| c.next.0.to_string()).collect();
@@ -172,6 +176,7 @@ impl Printer<'_> {
                 line.types = to.first().map(|v| ty_text(self.k.ty(*v))).into_iter().collect();
                 line
             }
+            Op::Block(b) => self.block(b),
             Op::Mma(m) => {
                 let mut line = Line::new("tessera.tile.mma");
                 line.operands = [&m.a, &m.b, &m.c]
@@ -207,6 +212,28 @@ impl Printer<'_> {
                 line
             }
         }
+    }
+
+    fn block(&self, b: &Block) -> Line {
+        let mut line = Line::new("tessera.tile.block");
+        let bufs = [b.a.buf, b.b.buf, b.c].into_iter().chain(b.waiting);
+        line.operands = bufs.map(|n| self.buf(n)).collect();
+        let factor = |f: &Factor| {
+            Attr::List(vec![self.index(&f.at), Attr::Int(f.line), Attr::Int(f.step), self.indices(&f.count)])
+        };
+        let [of_rows, of_cols] = b.warps.map(i64::from);
+        line.attrs = vec![
+            ("rows".into(), Attr::Int(b.rows.into())),
+            ("cols".into(), Attr::Int(b.cols.into())),
+            ("warps".into(), Attr::List(vec![Attr::Int(of_rows), Attr::Int(of_cols)])),
+            ("depth".into(), Attr::Int(b.depth as i64)),
+            ("leaf".into(), Attr::Int(b.leaf as i64)),
+            ("chunk".into(), Attr::Int(b.chunk.into())),
+            ("stages".into(), Attr::Int(b.stages.into())),
+            ("a".into(), factor(&b.a)),
+            ("b".into(), factor(&b.b)),
+        ];
+        line
     }
 
     fn fold(&self, f: &Fold) -> Vec<(String, Attr)> {
@@ -317,6 +344,9 @@ impl Reader {
         self.k.scalars = string_list(line, "scalars")?.iter().map(|t| dtype_of(line, t)).collect::<Result<_, _>>()?;
         (self.k.grid, self.k.grain) = (u64_attr(line, "grid")?, u64_attr(line, "grain")?);
         self.k.vars = line.ints("last")?;
+        if line.attr("warps").is_some() {
+            self.k.warps = u32_attr(line, "warps")?;
+        }
         if line.attr("unroll").is_some() {
             self.k.unroll = u32_attr(line, "unroll")?;
         }
@@ -373,6 +403,7 @@ impl Reader {
             }
             "tessera.tile.for" => self.for_op(line),
             "tessera.tile.mma" => self.mma(line),
+            "tessera.tile.block" => self.block(line),
             "tessera.tile.prefetch" => {
                 let name = line.operands.first().ok_or_else(|| line.error("a buffer is expected"))?;
                 Ok(Op::Prefetch { buf: self.buf(line, name)?, at: self.parse_index(line, line.str("at")?)? })
@@ -430,8 +461,47 @@ impl Reader {
             lo: self.indices(line, "lo")?,
             hi: self.indices(line, "hi")?,
             step: u32_attr(line, "step")?,
+            dealt: line.attr("dealt").is_some() && line.bool("dealt")?,
             carried,
             body,
+        }))
+    }
+
+    fn block(&self, line: &Line) -> Result<Op, TextError> {
+        let buf = |n: usize| {
+            let name = line.operands.get(n).ok_or_else(|| line.error("a buffer is missing"))?;
+            self.buf(line, name)
+        };
+        let factor = |n: usize, key: &str| {
+            let form = || line.error(format!("`{key}` must be [index, line, step, [index]]"));
+            let Some(Attr::List(items)) = line.attr(key) else { return Err(form()) };
+            let [Attr::Str(at), Attr::Int(of_line), Attr::Int(step), Attr::List(count)] = &items[..] else {
+                return Err(form());
+            };
+            let index = |a: &Attr| if let Attr::Str(t) = a { self.parse_index(line, t) } else { Err(form()) };
+            let count = count.iter().map(index).collect::<Result<_, _>>()?;
+            Ok(Factor { buf: buf(n)?, at: self.parse_index(line, at)?, line: *of_line, step: *step, count })
+        };
+        let small = |n: i64| u32::try_from(n).map_err(|_| line.error(format!("{n} warps")));
+        let [of_rows, of_cols] = line.ints("warps")?[..] else {
+            return Err(line.error("`warps` must be [rows, columns]"));
+        };
+        let long = |key: &str| {
+            let n = line.int(key)?;
+            u64::try_from(n).map_err(|_| line.error(format!("`{key}` is {n}")))
+        };
+        Ok(Op::Block(Block {
+            rows: u32_attr(line, "rows")?,
+            cols: u32_attr(line, "cols")?,
+            warps: [small(of_rows)?, small(of_cols)?],
+            depth: long("depth")?,
+            leaf: long("leaf")?,
+            chunk: u32_attr(line, "chunk")?,
+            stages: u32_attr(line, "stages")?,
+            a: factor(0, "a")?,
+            b: factor(1, "b")?,
+            c: buf(2)?,
+            waiting: if line.operands.len() > 3 { Some(buf(3)?) } else { None },
         }))
     }
 

@@ -3,12 +3,13 @@
 //! Bounds are proven where loop bounds alone decide them; what depends on how two loop variables
 //! relate is left to the checked interpreter, which sees every access.
 
-use super::{Access, Def, FIRST_LOOP, Fold, For, Kernel, LANE, Mma, Op, POINT, Panel, Space, Ty, Val};
+use super::{Access, Block, Def, FIRST_LOOP, Fold, For, Kernel, LANE, Mma, Op, POINT, Panel, Space, Ty, Val};
 use crate::index::{Index, Term, Var};
 use std::collections::BTreeMap;
 use tessera_base::DType;
 use tessera_ops::map::{MapOp, kind_of};
 use tessera_ops::prim::Order;
+use tessera_ops::prim::fold::levels;
 use tessera_ops::scalar::Kind;
 
 /// Vectors of the result of one product tile.
@@ -127,6 +128,7 @@ impl Checker<'_> {
             Op::Prefetch { buf, at } => self.buf(*buf).and_then(|_| self.index(at)),
             Op::Transpose { from, to } => self.transpose(from, to),
             Op::Mma(m) => self.mma(m).map_err(|e| format!("a product tile: {e}")),
+            Op::Block(b) => self.block(b).map_err(|e| format!("a block of a product: {e}")),
         }
     }
 
@@ -263,6 +265,45 @@ impl Checker<'_> {
             return Err("all lanes go to one place".into());
         }
         self.access(to, lanes)
+    }
+
+    fn block(&self, b: &Block) -> Result<(), String> {
+        for f in [&b.a, &b.b] {
+            let buf = self.buf(f.buf)?;
+            if buf.dtype != DType::Bf16 || buf.space == Space::Scratch {
+                return Err(format!("`{}` is no operand of bf16", buf.name));
+            }
+            if f.line != 1 && f.step != 1 {
+                return Err(format!("`{}` has no neighbours along lines or steps", buf.name));
+            }
+            self.index(&f.at)?;
+            f.count.iter().try_for_each(|e| self.index(e))?;
+        }
+        let scratch = |n: u32, elems: u64| {
+            let buf = self.buf(n)?;
+            let fits = buf.dtype == DType::F32 && buf.space == Space::Scratch && buf.elems >= elems;
+            if fits { Ok(()) } else { Err(format!("`{}` is no scratch for {elems} sums", buf.name)) }
+        };
+        scratch(b.c, b.c_elems())?;
+        let leaves = b.depth.div_ceil(b.leaf.max(1));
+        if let Some(waiting) = b.waiting {
+            let all = u64::from(b.rows) * u64::from(b.cols);
+            scratch(waiting, u64::from(levels(leaves)) * all)?;
+        }
+        let whole = |n: u32, warps: u32| warps > 0 && n.is_power_of_two() && n.is_multiple_of(16 * warps);
+        let even = b.leaf.is_multiple_of(u64::from(b.chunk.max(1))) || leaves == 1;
+        let staged = matches!(b.chunk, 16 | 32 | 64) && (2..=8).contains(&b.stages);
+        let warps = u64::from(b.warps[0]) * u64::from(b.warps[1]);
+        let sums = u64::from(b.rows) * u64::from(b.cols) <= warps * 32 * 128;
+        match b.leaf > 0 && even && staged && (leaves < 2) == b.waiting.is_none() && sums && warps <= 32 {
+            true if b.depth == 0 => Err("a product of no steps".into()),
+            true if !whole(b.rows, b.warps[0]) || !whole(b.cols, b.warps[1]) => {
+                Err(format!("{} rows and {} columns of {:?} warps", b.rows, b.cols, b.warps))
+            }
+            true if u64::from(self.k.warps) != warps => Err(format!("{warps} warps, and the point has {}", self.k.warps)),
+            true => Ok(()),
+            false => Err("leaves, chunks or stages that do not go together".into()),
+        }
     }
 
     fn mma(&self, m: &Mma) -> Result<(), String> {

@@ -49,7 +49,7 @@ pub fn run(schedule: &Schedule, tensors: &[&Bytes], random: &mut Random) {
             kernel: &step.kernel.name,
             grid: [blocks as u32, 1, 1],
             block: [header.block, 1, 1],
-            shared_bytes: 0,
+            shared_bytes: header.shared as u32,
             params: &params,
         };
         let options = Options { seed: random.below(4), races: true, workers: 1 };

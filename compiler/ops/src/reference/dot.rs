@@ -214,6 +214,23 @@ fn in_units(a: &[f32], b: &[f32], sums: &mut [f32]) {
     }
 }
 
+/// What an atom leaves: the products of bf16 and the sum before it, exact up to f64, and rounded once. A model of what matrix
+/// units do, which the PTX manual leaves open; on one GPU it is the same each time.
+pub fn atom(sum: f32, a: &[f32], b: impl Fn(usize) -> f32) -> f32 {
+    let steps = Order::ATOM as usize;
+    let product = |q: usize| a.get(q).map_or(0.0, |x| *x as f64 * b(q) as f64);
+    (0..steps).fold(sum as f64, |sum, q| sum + product(q)) as f32
+}
+
+fn in_atoms(a: &[f32], b: &[f32], sums: &mut [f32]) {
+    let (n, steps) = (sums.len(), Order::ATOM as usize);
+    for (x, lines) in a.chunks(steps).zip(b.chunks(steps * n)) {
+        for (j, sum) in sums.iter_mut().enumerate() {
+            *sum = atom(*sum, x, |q| lines[q * n + j]);
+        }
+    }
+}
+
 /// The steps of a row by [`pair_step`]; there is an even number.
 fn paired(a: &[f32], b: &[f32], sums: &mut [f32]) {
     let n = sums.len();
@@ -285,6 +302,7 @@ pub fn dot(a: ArrayRef, b: ArrayRef, form: Form, dtype: DType) -> Vec<u8> {
                 Order::Chain => Accumulate::row,
                 Order::Pairs => paired,
                 Order::Units => in_units,
+                Order::Atoms => in_atoms,
             };
             Lane::F32(by_leaves((&a, &b), sizes, cut, chain))
         }

@@ -5,7 +5,7 @@ use super::register_tile::{
     STEPS, STEPS_NESTED, UNIT_COLUMNS, UNIT_LANES, UNIT_PANELS, UNIT_ROWS, UNIT_ROWS_FEW, UNIT_STEPS_A_NS, balanced,
     registers,
 };
-use super::{WAKE_NS, conv_rows, group_dot, parallel_axes};
+use super::{WAKE_NS, atoms, conv_rows, group_dot, parallel_axes};
 use tessera_ir::index::Var;
 use tessera_ir::schedule::{Class, Directive, Machine, Schedule, ValueId, ValueOp};
 use tessera_ops::map::kind_of;
@@ -64,6 +64,9 @@ pub fn accumulator_bytes(s: &Schedule, dot: ValueId) -> u32 {
 }
 
 pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directive> {
+    if matches!(s.value(dot).op, ValueOp::Dot { order: Order::Atoms, .. }) {
+        return atoms::directives(s, dot);
+    }
     if machine.class == Class::Gpu {
         return group_dot::directives(s, dot, machine);
     }

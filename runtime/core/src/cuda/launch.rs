@@ -30,6 +30,8 @@ pub struct LaunchShape {
     pub words: u32,
     /// Bytes of global memory for each group.
     pub scratch: u64,
+    /// Bytes that the threads of a block share, besides those that the kernel states itself.
+    pub shared: u64,
 }
 
 /// A kernel as the device launches it.
@@ -253,7 +255,7 @@ impl Device for CudaDevice {
         // for: the caller's promise.
         let launched = unsafe {
             let (grid, block) = ((blocks as u32, 1, 1), (shape.block, 1, 1));
-            result::launch_kernel(function.function, grid, block, 0, self.stream.raw, &mut params)
+            result::launch_kernel(function.function, grid, block, shape.shared as u32, self.stream.raw, &mut params)
         };
         launched.map_err(|e| stop(stopped(&self.stream.gpu, &format!("did not take `{}`", kernel.name), e)))
     }
