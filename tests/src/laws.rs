@@ -60,7 +60,7 @@ pub fn orders_of_bf16_here() -> Vec<Order> {
         Order::Units => vec![Order::Pairs, Order::Units, Order::Units],
         // By vectors.
         Order::Pairs => vec![Order::Pairs, Order::Units],
-        Order::Chain => vec![Order::Chain],
+        Order::Chain | Order::Atoms => vec![Order::Chain],
     }
 }
 

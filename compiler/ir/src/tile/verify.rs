@@ -291,12 +291,11 @@ impl Checker<'_> {
             scratch(waiting, u64::from(levels(leaves)) * all)?;
         }
         let whole = |n: u32, warps: u32| warps > 0 && n.is_power_of_two() && n.is_multiple_of(16 * warps);
-        let even = b.leaf.is_multiple_of(u64::from(b.chunk.max(1))) || leaves == 1;
+        let even = b.leaf.is_multiple_of(u64::from(b.chunk.max(1))) || leaves <= 1;
         let staged = matches!(b.chunk, 16 | 32 | 64) && (2..=8).contains(&b.stages);
         let warps = u64::from(b.warps[0]) * u64::from(b.warps[1]);
         let sums = u64::from(b.rows) * u64::from(b.cols) <= warps * 32 * 128;
         match b.leaf > 0 && even && staged && (leaves < 2) == b.waiting.is_none() && sums && warps <= 32 {
-            true if b.depth == 0 => Err("a product of no steps".into()),
             true if !whole(b.rows, b.warps[0]) || !whole(b.cols, b.warps[1]) => {
                 Err(format!("{} rows and {} columns of {:?} warps", b.rows, b.cols, b.warps))
             }

@@ -72,7 +72,11 @@ impl Block<'_> {
                 // Nothing is read of an empty source, wherever it may lie.
                 let from = match source {
                     0 => to,
-                    _ => self.mem.resolve(Space::Global, address(from, from_offset), size, who.thread)?,
+                    // Only what is copied has to be there, at a multiple of the whole.
+                    _ => {
+                        let at = address(from, from_offset);
+                        self.mem.resolve_part(Space::Global, at, (size, source), who.thread)?
+                    }
                 };
                 self.copies[thread].open.push(Pending { to, from, bytes: size, source, who });
             }
@@ -122,9 +126,12 @@ impl Block<'_> {
     fn copy(&mut self, copy: &Pending) -> Result<(), Fault> {
         for at in (0..copy.bytes).step_by(4) {
             let mut word = 0;
-            if at < copy.source {
+            if at + 4 <= copy.source {
                 word = self.mem.load(copy.from.plus(at as usize), 4, copy.who)?;
-                word &= crate::types::mask(8 * (copy.source - at).min(4));
+            } else {
+                for byte in 0..copy.source.saturating_sub(at) {
+                    word |= self.mem.load(copy.from.plus((at + byte) as usize), 1, copy.who)? << (8 * byte);
+                }
             }
             self.mem.store(copy.to.plus(at as usize), 4, word, copy.who)?;
         }

@@ -97,8 +97,19 @@ impl<'a> Spaces<'a> {
 
     /// Checks an access of `size` bytes.
     pub fn resolve(&mut self, space: Space, address: u64, size: u32, thread: u32) -> Result<Place, Fault> {
-        if !address.is_multiple_of(u64::from(size)) {
-            let what = format!("the address {address:#x} is not a multiple of the {size} bytes accessed");
+        self.resolve_part(space, address, (size, size), thread)
+    }
+
+    /// The first `size` bytes of an access that is aligned to `whole`.
+    pub fn resolve_part(
+        &mut self,
+        space: Space,
+        address: u64,
+        (whole, size): (u32, u32),
+        thread: u32,
+    ) -> Result<Place, Fault> {
+        if !address.is_multiple_of(u64::from(whole)) {
+            let what = format!("the address {address:#x} is not a multiple of the {whole} bytes accessed");
             return Err(Fault::of(Kind::Misaligned, what));
         }
         let (space, address) = match space {
