@@ -168,7 +168,14 @@ impl Emitter<'_> {
     }
 
     /// Lanes by halves, as vectors do it; every lane has the result.
-    pub fn tree_of_lanes(&self, monoid: Reduction, kind: Kind, mut v: V, mut n: u32) -> V {
+    pub fn tree_of_lanes(&self, monoid: Reduction, kind: Kind, v: V, n: u32) -> V {
+        let own = self.b.own(n);
+        let mut parts: Vec<V> = (0..own).map(|e| self.b.own_of(v, e, own)).collect();
+        while parts.len() > 1 {
+            let upper = parts.split_off(parts.len() / 2);
+            parts = parts.iter().zip(upper).map(|(a, b)| self.combine(monoid, kind, *a, b, 1)).collect();
+        }
+        let (mut v, mut n) = (parts[0], n / own);
         while n > 1 {
             n /= 2;
             v = self.combine(monoid, kind, v, self.lane_after(v, kind, n), 1);
@@ -201,13 +208,15 @@ impl Emitter<'_> {
 
     // --- memory
 
-    /// Whether this thread takes part in an access.
+    /// Whether this thread takes part in an access, by each of its lanes.
     fn takes_part(&self, access: &Access, lanes: u32, stores: bool) -> Result<Option<V>, LlvmError> {
+        let valid = access.valid.min(lanes);
         let lane = match lanes {
             // All threads read one element; one of them writes it.
             1 if stores => self.is_below(1),
             1 => None,
-            _ => self.is_below(access.valid.min(lanes)),
+            _ if self.b.own(lanes) > 1 => (valid < lanes).then(|| self.b.first_lanes(valid, lanes)),
+            _ => self.is_below(valid),
         };
         let held = self.guards(&access.guards, lanes)?;
         Ok(match (lane, held) {
@@ -216,12 +225,16 @@ impl Emitter<'_> {
         })
     }
 
-    /// The element in memory of this thread's lane; zero where it takes no part.
+    /// The elements in memory of this thread's lanes; zero where it takes no part.
     pub fn load_of_thread(&self, access: &Access, by: &[By], lanes: u32) -> Result<V, LlvmError> {
-        let dtype = self.kernel.bufs[access.buf as usize].dtype;
-        let held = self.takes_part(access, lanes, false)?;
-        let at = self.element_offset(&access.at, by, lanes)?;
-        Ok(self.load_if(held, self.elements(dtype), self.address(access.buf, at, lanes)))
+        let of = self.elements(self.kernel.bufs[access.buf as usize].dtype);
+        let (held, at) = (self.takes_part(access, lanes, false)?, self.element_offset(&access.at, by, lanes)?);
+        let own = self.b.own(lanes);
+        let one = |e: u32| {
+            let held = held.map(|h| self.b.own_of(h, e, own));
+            self.load_if(held, of, self.address(access.buf, self.b.own_of(at, e, own), 1))
+        };
+        Ok(self.b.gathered(&(0..own).map(one).collect::<Vec<_>>()))
     }
 
     pub fn load_if(&self, held: Option<V>, of: Elements, p: V) -> V {
@@ -248,19 +261,25 @@ impl Emitter<'_> {
         self.b.position(join);
     }
 
-    /// Stores the element, as it lies in memory, of this thread's lane.
+    /// Stores the elements, as they lie in memory, of this thread's lanes.
     pub fn store_of_thread(&self, to: &Access, by: &[By], value: V, lanes: u32) -> Result<(), LlvmError> {
-        let dtype = self.kernel.bufs[to.buf as usize].dtype;
-        let mut held = self.takes_part(to, lanes, true)?;
-        let at = self.element_offset(&to.at, by, lanes)?;
-        // Of lanes that go to one element the last is kept, as if they went there in order.
+        let of = self.elements(self.kernel.bufs[to.buf as usize].dtype);
+        let (held, at) = (self.takes_part(to, lanes, true)?, self.element_offset(&to.at, by, lanes)?);
         let apart = to.at.stride(LANE).is_some_and(|s| s != 0) && by.iter().all(|(_, n, _)| *n == 1);
-        if lanes > 1 && !apart {
-            let last = self.last_of_equals(held, at);
-            held = Some(held.map_or(last, |h| self.b.and(h, last)));
+        let own = self.b.own(lanes);
+        for e in 0..own {
+            let at = self.b.own_of(at, e, own);
+            let mut held = held.map(|h| self.b.own_of(h, e, own));
+            // Of lanes that go to one element the last is kept, as if they went there in order.
+            if lanes > 1 && !apart {
+                let last = self.last_of_equals(held, at);
+                held = Some(held.map_or(last, |h| self.b.and(h, last)));
+            }
+            if e == 0 || !apart {
+                self.meet_at(to.buf);
+            }
+            self.store_if(held, of, self.address(to.buf, at, 1), self.b.own_of(value, e, own));
         }
-        self.meet_at(to.buf);
-        self.store_if(held, self.elements(dtype), self.address(to.buf, at, lanes), value);
         self.meet_at(to.buf);
         Ok(())
     }

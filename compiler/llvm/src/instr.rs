@@ -46,7 +46,7 @@ pub struct Builder {
     module: LLVMModuleRef,
     raw: LLVMBuilderRef,
     pub function: LLVMValueRef,
-    /// The threads that are the lanes of a value: then vectors of any length are scalars here.
+    /// The threads that are the lanes of a value: then a thread has every so manieth of them, mostly one.
     pub group: Option<Group>,
     /// Owns `context`; the last field, so that it goes last.
     _context: Context,
@@ -197,13 +197,16 @@ impl Builder {
 
     /// `lanes` of `element`; 1 is the scalar.
     pub fn vec(&self, element: T, lanes: u32) -> T {
-        // SAFETY: see the block.
-        if self.is_scalar(lanes) { element } else { T(unsafe { LLVMVectorType(element.0, lanes) }) }
+        match self.own(lanes) {
+            1 => element,
+            // SAFETY: see the block.
+            own => T(unsafe { LLVMVectorType(element.0, own) }),
+        }
     }
 
-    /// Whether a value of so many lanes is a scalar here.
-    fn is_scalar(&self, lanes: u32) -> bool {
-        lanes == 1 || self.group.is_some()
+    /// Lanes of a value that are here: all, or those of one thread of the group.
+    pub fn own(&self, lanes: u32) -> u32 {
+        self.group.map_or(lanes, |g| (lanes / g.size).max(1))
     }
 
     /// The register type of a kind.
@@ -261,10 +264,10 @@ impl Builder {
     }
 
     fn repeat(&self, v: V, lanes: u32) -> V {
-        if self.is_scalar(lanes) {
-            return v;
+        match self.own(lanes) {
+            1 => v,
+            own => self.const_vector(&vec![v; own as usize]),
         }
-        self.const_vector(&vec![v; lanes as usize])
     }
 
     pub fn const_vector(&self, elements: &[V]) -> V {
@@ -277,16 +280,45 @@ impl Builder {
     pub fn iota(&self, lanes: u32) -> V {
         match (lanes, self.group) {
             (1, _) => return self.i64(0),
-            (_, Some(group)) => return group.lane,
+            (_, Some(group)) => return self.lanes_of_thread(group, lanes),
             _ => {}
         }
         self.const_vector(&(0..lanes as i64).map(|i| self.i64(i)).collect::<Vec<_>>())
     }
 
+    /// The numbers of a thread's lanes: its own, and those that are whole groups further on.
+    fn lanes_of_thread(&self, group: Group, lanes: u32) -> V {
+        let own = self.own(lanes);
+        if own == 1 {
+            return group.lane;
+        }
+        let steps: Vec<V> = (0..own).map(|e| self.i64(i64::from(e * group.size))).collect();
+        self.add(self.splat(group.lane, lanes), self.const_vector(&steps))
+    }
+
+    /// One vector of scalars, or the only one of them.
+    pub fn gathered(&self, parts: &[V]) -> V {
+        let [first, _, ..] = parts else { return parts[0] };
+        // SAFETY: scalars of one type, in a vector of as many.
+        unsafe {
+            let ty = LLVMVectorType(LLVMTypeOf(first.0), parts.len() as u32);
+            let put = |v, (at, part): (usize, &V)| {
+                LLVMBuildInsertElement(self.raw, v, part.0, self.i64(at as i64).0, NAMELESS)
+            };
+            V(parts.iter().enumerate().fold(LLVMGetPoison(ty), put))
+        }
+    }
+
+    /// Lane `e` of those that are here, of a value that has so many.
+    pub fn own_of(&self, v: V, e: u32, own: u32) -> V {
+        if own == 1 { v } else { self.extract(v, e) }
+    }
+
     /// A mask whose first `valid` lanes are set.
     pub fn first_lanes(&self, valid: u32, lanes: u32) -> V {
-        if let Some(group) = self.group {
-            return self.icmp(LLVMIntPredicate::LLVMIntULT, group.lane, self.i64(i64::from(valid)));
+        if self.group.is_some() {
+            let valid = self.const_int(self.int(64), i64::from(valid), lanes.max(2));
+            return self.icmp(LLVMIntPredicate::LLVMIntULT, self.iota(lanes.max(2)), valid);
         }
         self.const_vector(&(0..lanes).map(|i| self.const_int(self.int(1), (i < valid) as i64, 1)).collect::<Vec<_>>())
     }
@@ -354,13 +386,14 @@ impl Builder {
 
     /// A scalar in all lanes.
     pub fn splat(&self, a: V, lanes: u32) -> V {
-        if self.is_scalar(lanes) {
+        let own = self.own(lanes);
+        if own == 1 {
             return a;
         }
         let ty = self.vec(self.type_of(a), lanes);
         // SAFETY: see the block.
         let one = V(unsafe { LLVMBuildInsertElement(self.raw, LLVMGetPoison(ty.0), a.0, self.i64(0).0, NAMELESS) });
-        self.shuffle(one, &vec![0; lanes as usize])
+        self.shuffle(one, &vec![0; own as usize])
     }
 
     pub fn offset(&self, base: V, bytes: V) -> V {

@@ -14,7 +14,7 @@ use tessera_ops::scalar::Kind;
 /// gathered one by one.
 const STRIDE_MAX: i64 = 4;
 /// Lanes of a vector, at most.
-const LANES_MAX: u32 = 64;
+const LANES_MAX: u32 = 128;
 
 /// How the lanes of an access lie in memory.
 enum Lanes {
@@ -241,7 +241,10 @@ impl Emitter<'_> {
             out = b.select(inside, at, zero);
         }
         if b.group.is_some() {
-            self.stop_group(bad, check, v);
+            let own = b.own(lanes);
+            for e in 0..own {
+                self.stop_group(self.b.own_of(bad, e, own), check, self.b.own_of(v, e, own));
+            }
             // Warps that wait for each other go on together.
             return Ok(if self.kernel.warps > 0 { self.b.select(bad, zero, out) } else { out });
         }

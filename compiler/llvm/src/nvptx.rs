@@ -133,7 +133,7 @@ impl Header {
             let words = kernel.scalars.len() as u32;
             return Header { group: threads, block: threads, operands, words, scratch, shared };
         }
-        let group = lanes(kernel);
+        let group = lanes(kernel).min(WARP);
         Header {
             group,
             block: BLOCK,
@@ -208,9 +208,6 @@ pub fn ir(kernel: &Kernel, target: &GpuTarget, optimized: bool) -> Result<String
 fn prepare(kernel: &Kernel, target: &GpuTarget) -> Result<(Header, Builder), LlvmError> {
     lazy::load()?;
     let header = Header::of(kernel);
-    if header.group > WARP && kernel.warps == 0 {
-        return Err(LlvmError::internal(format!("vectors of {} lanes are longer than a warp", header.group)));
-    }
     if 8 * (header.operands + header.words + 5) as usize > PARAMS_MAX {
         return Err(LlvmError::internal(format!("{} operands are more than a launch takes", header.operands)));
     }

@@ -90,7 +90,7 @@ pub fn int(b: &Builder, op: IntOp, kind: Kind, x: V, y: V, lanes: u32) -> V {
         IntOp::Shl | IntOp::Shr if b.group.is_some() => {
             let last = b.const_int(ty, bits(kind) - 1, lanes);
             let inside = b.icmp(IntPred::LLVMIntULT, y, b.const_int(ty, bits(kind), lanes));
-            let by = b.intrinsic("llvm.umin", &[ty], &[y, last]);
+            let by = b.intrinsic("llvm.umin", &[b.kind(kind, lanes)], &[y, last]);
             match (op, unsigned(kind)) {
                 (IntOp::Shl, _) => b.select(inside, b.shl(x, by), zero),
                 (_, true) => b.select(inside, b.lshr(x, by), zero),

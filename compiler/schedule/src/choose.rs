@@ -16,7 +16,7 @@ mod conv_windows;
 use tessera_base::DType;
 use tessera_ir::index::{Index, Var};
 use tessera_ir::schedule::attention::Attention;
-use tessera_ir::schedule::{Directive, Machine, Schedule, Value, ValueId, ValueOp};
+use tessera_ir::schedule::{Class, Directive, Machine, Schedule, Value, ValueId, ValueOp};
 use tessera_ops::prim::LANES;
 
 /// Elements from which a reduction that has no rows to share out is divided itself, which takes a second kernel.
@@ -35,6 +35,12 @@ const ROWS: u64 = 16;
 const RANDOM_COST: f64 = 20.0;
 /// Random words that are made together: four of each of the blocks that fill a vector.
 const RANDOM_WORDS: u32 = 32;
+/// Lanes of an elementwise kernel of a GPU: four elements to each thread of a warp, so that as many loads are under way.
+const WIDE: u32 = 128;
+/// Turns of a reduction of a GPU that are written in a row.
+const UNROLL: u32 = 4;
+/// Grid points of a GPU at most.
+const POINTS_MAX: f64 = 1e9;
 /// Grid points at most.
 const GRID_MAX: f64 = 4096.0;
 
@@ -104,10 +110,19 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
         None => axes.clone(),
     };
     let mut order: Vec<Var> = outer.iter().copied().filter(|a| Some(*a) != vector).collect();
+    let gpu = machine.class == Class::Gpu;
     let across = vector.filter(|v| outer.contains(v) && reduction.is_none()).and_then(|v| transposed(s, v, &order));
     if let Some(v) = vector.filter(|v| outer.contains(v)) {
         order.push(v);
     }
+    let straight = across.is_none() && reduction.is_none();
+    let lanes = match vector {
+        Some(axis) if gpu && straight && s.extent(axis) >= u64::from(WIDE) => {
+            out = vec![Directive::Vectorize { axis, lanes: WIDE }];
+            WIDE
+        }
+        _ => lanes,
+    };
     if let Some(u) = across {
         // Lines of the strided operand are used up by neighbouring positions of `u`.
         order.retain(|a| *a != u);
@@ -133,7 +148,12 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
     let read: u64 = s.operands.iter().filter(|o| !o.output).map(|o| o.elems * o.dtype.bytes() as u64).sum();
     let whole = s.stores.iter().all(|st| st.by.is_empty());
     let stream = whole && written > machine.l3_bytes && (rows || axes.len() == 1 && reduction.is_none());
-    let mut wanted = (total_ns / POINT_NS).clamp(1.0, GRID_MAX);
+    // Each group of threads takes one row, or one vector, at a time.
+    let each = if vector.is_some_and(|v| outer.contains(&v)) { f64::from(lanes) } else { 1.0 };
+    let mut wanted = match gpu {
+        true => (extents(&outer) / each).clamp(1.0, POINTS_MAX),
+        false => (total_ns / POINT_NS).clamp(1.0, GRID_MAX),
+    };
     let ordered = s.ordered();
     for &axis in order.iter().filter(|a| !ordered.contains(a)) {
         let extent = s.extent(axis);
@@ -150,6 +170,12 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
     }
     out.push(Directive::Order(order));
     let along = reduction.as_ref().map_or(vector.is_some(), |(r, _)| vector == Some(*r));
+    if gpu {
+        // Many loads under way at once, where nothing is stored between them.
+        out.extend(reduction.is_some().then_some(Directive::Unroll(UNROLL)));
+        out.push(Directive::Grain(1));
+        return out;
+    }
     if along && read > machine.l2_bytes {
         out.push(Directive::Prefetch);
     }

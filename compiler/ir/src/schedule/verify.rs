@@ -220,7 +220,7 @@ fn directive(s: &Schedule, d: &Directive) -> Result<(), String> {
             axis(a).and_then(|()| positive(*size))
         }
         Directive::Vectorize { axis: a, lanes } => axis(a).and_then(|()| match lanes {
-            2..=64 if lanes.is_power_of_two() => Ok(()),
+            2..=128 if lanes.is_power_of_two() => Ok(()),
             _ => Err(format!("vectors of {lanes} lanes")),
         }),
         Directive::Registers { rows, vectors } if *rows > 64 || *vectors > 64 => {

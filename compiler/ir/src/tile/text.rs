@@ -98,7 +98,7 @@ fn ty_text(ty: Ty) -> String {
 }
 
 /// Lanes of the widest vector that a text may name: the longest register holds 64 bytes.
-const LANES_MAX: u32 = 64;
+const LANES_MAX: u32 = 128;
 
 fn lanes_attr(line: &Line) -> Result<u32, TextError> {
     let lanes = u32_attr(line, "lanes")?;
