@@ -55,6 +55,11 @@ fn code(ran: &Ran) -> Option<&str> {
     ran.err.lines().find_map(|l| l.strip_prefix("error[")).and_then(|l| l.get(..5))
 }
 
+/// Without the spaces that Markdown does not keep.
+fn lines(text: &str) -> Vec<&str> {
+    text.trim_end().lines().map(str::trim_end).collect()
+}
+
 /// What does not belong to a run on a GPU.
 const APART: &[(&str, &str)] = &[];
 
@@ -75,7 +80,7 @@ fn programs_of_the_documents_print_the_same() {
         let told = text.lines().find_map(|l| l.strip_prefix("error[")).or(Some(text.as_str()).filter(|t| t.starts_with('E')));
         let wanted = told.and_then(|l| l.get(..5));
         let fine = match info.split(' ').next() {
-            Some("output") => ran.out.trim_end() == text.trim_end(),
+            Some("output") => lines(&ran.out) == lines(text),
             _ => code(&ran) == wanted && !ran.err.contains("cuda stand-in"),
         };
         match fine {

@@ -126,30 +126,58 @@ impl Gpu {
         unsafe { result::ctx::set_current(self.context) }.map_err(|e| stopped(self, "cannot be used", e))
     }
 
-    /// Entry `name` of the text of a kernel, loaded onto the GPU. Its blocks share `shared` bytes besides what the text states.
+    /// Machine code of the text of a kernel. Any thread may ask, many at once.
     ///
     /// # Errors
-    /// What the driver's compiler says of the text; more shared memory than there is.
-    pub fn function(self: &Arc<Gpu>, ptx: &str, name: &str, shared: u64) -> Result<Function, String> {
+    /// What the driver's compiler says of the text.
+    pub fn assemble(&self, ptx: &str) -> Result<Vec<u8>, String> {
+        self.enter().map_err(|f| f.message)?;
+        let text = CString::new(ptx).map_err(|_| "the text of the kernel has a byte 0".to_owned())?;
+        let mut log = Log::new();
+        let (mut names, mut values) = log.options();
+        let mut link = std::ptr::null_mut();
+        // SAFETY: the buffer of messages has the size that is stated, and outlives the link.
+        unsafe { sys::cuLinkCreate_v2(names.len() as u32, names.as_mut_ptr(), values.as_mut_ptr(), &mut link) }
+            .result()
+            .map_err(said)?;
+        let (mut code, mut bytes) = (std::ptr::null_mut(), 0);
+        // SAFETY: a link that was just made; the text ends with a byte 0, which counts. What comes out is the link's, and copied
+        // before that is destroyed.
+        let made = unsafe {
+            let (data, len) = (text.as_ptr().cast_mut().cast(), text.as_bytes_with_nul().len());
+            let kind = sys::CUjitInputType::CU_JIT_INPUT_PTX;
+            let none = std::ptr::null_mut();
+            let added = sys::cuLinkAddData_v2(link, kind, data, len, c"kernel".as_ptr(), 0, none, none.cast());
+            let done = added.result().and_then(|()| sys::cuLinkComplete(link, &mut code, &mut bytes).result());
+            let made = done.map(|()| std::slice::from_raw_parts(code.cast::<u8>(), bytes).to_vec());
+            let _ = sys::cuLinkDestroy(link);
+            made
+        };
+        made.map_err(|e| format!("{} {}", said(e), log.text()))
+    }
+
+    /// Entry `name` of the machine code of a kernel, loaded onto the GPU. Its blocks share `shared` bytes besides what the code
+    /// states.
+    ///
+    /// # Errors
+    /// What the driver says of the code; more shared memory than there is.
+    pub fn function(self: &Arc<Gpu>, code: &[u8], name: &str, shared: u64) -> Result<Function, String> {
         if shared > self.facts.shared {
             return Err(format!("its blocks share {shared} bytes, and the GPU has {} for one", self.facts.shared));
         }
         self.enter().map_err(|f| f.message)?;
-        let text = CString::new(ptx).map_err(|_| "the text of the kernel has a byte 0".to_owned())?;
         let entry = CString::new(name).map_err(|_| "the name of the kernel has a byte 0".to_owned())?;
-        let mut log = vec![0u8; 8192];
-        let mut options = [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
-        let mut values = [log.as_mut_ptr().cast::<c_void>(), log.len() as *mut c_void];
+        // Text ends with a byte 0; machine code says its own length.
+        let image: Vec<u8> = code.iter().copied().chain([0]).collect();
+        let mut log = Log::new();
+        let (mut names, mut values) = log.options();
         let mut module = std::ptr::null_mut();
-        // SAFETY: the text ends with a byte 0, and the buffer of messages has the size that is stated.
+        // SAFETY: the image is whole, and the buffer of messages has the size that is stated.
         let loaded = unsafe {
-            let n = options.len() as u32;
-            sys::cuModuleLoadDataEx(&mut module, text.as_ptr().cast(), n, options.as_mut_ptr(), values.as_mut_ptr())
+            let (n, image) = (names.len() as u32, image.as_ptr().cast());
+            sys::cuModuleLoadDataEx(&mut module, image, n, names.as_mut_ptr(), values.as_mut_ptr())
         };
-        loaded.result().map_err(|e| {
-            let log = CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy).unwrap_or_default();
-            format!("{} {}", said(e), log.trim())
-        })?;
+        loaded.result().map_err(|e| format!("{} {}", said(e), log.text()))?;
         // SAFETY: the module was just loaded; both stay until the function is dropped.
         let function = unsafe { result::module::get_function(module, entry) }.map_err(said)?;
         let function = Function { gpu: self.clone(), module, function };
@@ -159,6 +187,27 @@ impl Gpu {
             unsafe { result::function::set_function_attribute(function.function, what, shared as i32) }.map_err(said)?;
         }
         Ok(function)
+    }
+}
+
+/// Where the driver's compiler says what is wrong.
+struct Log {
+    bytes: Vec<u8>,
+}
+
+impl Log {
+    fn new() -> Log {
+        Log { bytes: vec![0; 8192] }
+    }
+
+    fn options(&mut self) -> ([sys::CUjit_option; 2], [*mut c_void; 2]) {
+        let names = [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+        (names, [self.bytes.as_mut_ptr().cast::<c_void>(), self.bytes.len() as *mut c_void])
+    }
+
+    fn text(&self) -> String {
+        let text = CStr::from_bytes_until_nul(&self.bytes).map(CStr::to_string_lossy).unwrap_or_default();
+        text.trim().to_owned()
     }
 }
 

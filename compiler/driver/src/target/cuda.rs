@@ -15,7 +15,7 @@ use tessera_runtime::pool::Pool;
 /// The architecture of texts where there is no GPU, and its second-level cache.
 const USUAL: ((u32, u32), u64) = ((9, 0), 50 << 20);
 
-/// Object code is the text of a kernel for the GPU's architecture.
+/// Object code is a line that says how a kernel is launched, and its machine code: where there is no GPU, its text.
 pub struct Cuda {
     gpu: Result<Arc<Gpu>, Unusable>,
     architecture: GpuTarget,
@@ -28,6 +28,10 @@ impl Cuda {
         let gpu = Gpu::first();
         let ((major, minor), cache) = gpu.as_ref().map_or(USUAL, |g| (g.facts().capability, g.facts().cache));
         Cuda { gpu, architecture: GpuTarget::of_capability(major, minor), cache }
+    }
+
+    fn refused(&self, name: &str, why: &str) -> LlvmError {
+        LlvmError::internal(format!("the driver does not take `{name}` for {}: {why}", self.architecture.arch()))
     }
 }
 
@@ -45,19 +49,25 @@ impl Target for Cuda {
     }
 
     fn fingerprint(&self) -> String {
-        self.architecture.fingerprint()
+        let driver = self.gpu.as_ref().map_or(0, |gpu| gpu.facts().driver);
+        format!("{};driver {driver}", self.architecture.fingerprint())
     }
 
     fn compile(&self, kernel: &tile::Kernel) -> Result<Vec<u8>, LlvmError> {
-        nvptx::compile(kernel, &self.architecture).map(String::into_bytes)
+        let text = nvptx::compile(kernel, &self.architecture)?;
+        let Ok(gpu) = &self.gpu else { return Ok(text.into_bytes()) };
+        let header = text.lines().next().unwrap_or_default();
+        let code = gpu.assemble(&text).map_err(|why| self.refused(&kernel.name, &why))?;
+        Ok([header.as_bytes(), b"\n", &code].concat())
     }
 
     fn load(&self, object: &[u8], name: &str) -> Result<Kernel, LlvmError> {
-        let text = String::from_utf8_lossy(object);
-        let Header { group, block, operands, words, scratch, shared } = text.parse()?;
+        let line = object.iter().position(|b| *b == b'\n').unwrap_or(object.len());
+        let (header, code) = object.split_at(line);
+        let Header { group, block, operands, words, scratch, shared } = String::from_utf8_lossy(header).parse()?;
         let gpu = self.gpu.as_ref().map_err(|e| LlvmError::internal(e.why.clone()))?;
-        let refused = |why| format!("the driver does not take `{name}` for {}: {why}", self.architecture.arch());
-        let function = gpu.function(&text, name, shared).map_err(|why| LlvmError::internal(refused(why)))?;
+        let code = code.get(1..).unwrap_or_default();
+        let function = gpu.function(code, name, shared).map_err(|why| self.refused(name, &why))?;
         let shape = LaunchShape { group, block, operands, words, scratch, shared };
         Ok(Kernel { name: name.into(), code: Code::Loaded(Arc::new(CudaKernel { function, shape })) })
     }
