@@ -96,6 +96,10 @@ fn actual(info: &str, source: &str, failed: &mut Option<String>) -> std::io::Res
             let kept = text.lines().filter(|l| !l.starts_with("attributes #") && !l.starts_with("target "));
             kept.collect::<Vec<_>>().join("\n")
         }
+        "gpu counts" => {
+            let ran = run(&["emit", "--ir", "asm", "--target", "cuda"])?;
+            if ran.code == 0 { crate::ptx_counts::counts(&ran.out) } else { ran.err }
+        }
         "ast" | "host" | "graph" | "kernels" | "schedule" | "tile" => both(run(&["emit", "--ir", info])?),
         _ => match info.strip_prefix("graph after ") {
             Some(pass) => both(run(&["emit", &format!("--emit=after:{pass}")])?),

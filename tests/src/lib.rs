@@ -1,6 +1,7 @@
 //! What the tests share: the golden file format and running the `tessera` program.
 
 pub mod program;
+pub mod ptx_counts;
 pub mod standin;
 pub mod onnx;
 pub mod onnx_cases;

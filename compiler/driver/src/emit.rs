@@ -11,7 +11,7 @@ use crate::ask;
 use crate::backend::Backend;
 use crate::cli::{Ir, OfFunction};
 use crate::program::{Setup, checked, out, prepare};
-use crate::target::Target;
+use crate::target::{Choice, Target};
 use crate::regions::as_run;
 use feed::Level;
 use std::collections::BTreeSet;
@@ -130,12 +130,14 @@ fn program(setup: &Setup, loaded: &Loaded, ir: Ir, after: Option<&str>) -> u8 {
         }
     };
     let stop = session.run(&program);
+    let texts = (setup.global.target != Choice::Cpu).then(|| setup.texts());
     for (before, graph) in backend.watched() {
-        let shown = match after {
-            Some(pass) => tessera_graph::run_until(&before, pass).unwrap_or(before),
-            None => graph,
+        let shown = match (after, &texts) {
+            (Some(pass), _) => tessera_graph::run_until(&before, pass).unwrap_or(before),
+            (None, Some(texts)) => texts.optimise(&before),
+            (None, None) => graph,
         };
-        match text_of(&backend, &shown, ir) {
+        match text_of(texts.as_ref().unwrap_or(&backend), &shown, ir) {
             Ok(text) => out(&text),
             Err(d) => {
                 setup.show(&[*d], &ready.sources);
@@ -180,7 +182,7 @@ fn function(setup: &Setup, loaded: &Loaded, name: &str, ir: Ir, after: Option<&s
     }
     let shown = || -> Result<String, Vec<Diagnostic>> {
         let called = asked.call(setup, of)?;
-        let backend = setup.backend(setup.pool());
+        let backend = setup.texts();
         let graph = match after {
             Some(pass) => tessera_graph::run_until(&called.graph, pass).unwrap_or(called.graph),
             None => as_run(&backend, &called.graph, asked.function.head).map_err(|d| vec![*d])?,

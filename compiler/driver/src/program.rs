@@ -51,7 +51,27 @@ impl Setup {
         DiskCache::new(dir).bounded(DiskCache::default_limit().unwrap_or_default())
     }
 
+    /// What programs run on: the target, or the processor where nothing can run on it and a command only looks at what becomes
+    /// of a program.
     pub fn backend(&self, pool: Arc<Pool>) -> Backend {
+        let target = self.target();
+        match target.ready() {
+            Ok(()) => self.backend_on(target, self.machine(), pool),
+            Err(_) => {
+                let machine = if is_reference() { tessera_schedule::reference() } else { tessera_schedule::host() };
+                self.backend_on(target::of(Choice::Cpu, false), machine, pool)
+            }
+        }
+    }
+
+    /// What the texts of kernels come from; nothing runs on it.
+    pub fn texts(&self) -> Backend {
+        let mut backend = self.backend_on(target::of(Choice::Cpu, false), self.machine(), self.pool());
+        backend.set_texts(self.target());
+        backend
+    }
+
+    fn backend_on(&self, target: Arc<dyn Target>, machine: Machine, pool: Arc<Pool>) -> Backend {
         let options = Options {
             verbose: self.global.verbose,
             quiet: self.global.quiet,
@@ -60,12 +80,8 @@ impl Setup {
             memory: self.global.memory,
             always_compile: std::env::var_os("TESSERA_ALWAYS_COMPILE").is_some(),
         };
-        let target = self.target();
-        // Where nothing can run on it, who only looks at what becomes of a program has it run on the processor.
-        let runs = if target.ready().is_ok() { target.clone() } else { target::of(Choice::Cpu, false) };
-        let mut backend = Backend::on(runs, options, self.cache(), pool);
-        backend.set_texts(target);
-        backend.set_machine(self.machine());
+        let mut backend = Backend::on(target, options, self.cache(), pool);
+        backend.set_machine(machine);
         backend
     }
 

@@ -99,7 +99,7 @@ pub fn emit(setup: &Setup, path: &Path, text: &str, level: Level, ir: Ir, after:
         let message = format!("{} is {}, and passes are of graphs", path.display(), level.what());
         return misused(setup, message, "leave `--emit` out".into());
     }
-    let backend = setup.backend(setup.pool());
+    let backend = setup.texts();
     match becomes(&backend, text, level, ir, after, sizes) {
         Ok(text) => {
             out(&text);

@@ -161,7 +161,7 @@ fn whole(setup: &Setup, asked: &Asked, of: &OfFunction) -> u8 {
         Ok(called) => called,
         Err(found) => return asked.refused(setup, &found),
     };
-    let backend = setup.backend(setup.pool());
+    let backend = setup.texts();
     match as_run(&backend, &called.graph, asked.function.head) {
         Ok(graph) => {
             out("\n");
