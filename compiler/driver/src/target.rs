@@ -80,13 +80,17 @@ pub trait Target: Send + Sync {
     ///
     /// # Errors
     /// As of [`Target::compile`].
-    fn text(&self, kernel: &tile::Kernel, what: Emission) -> Result<String, LlvmError>;
+    fn text(&self, kernel: &tile::Kernel, _: Emission) -> Result<String, LlvmError> {
+        Err(LlvmError::internal(format!("`{}` is for a target that shows no text", kernel.name)))
+    }
 
     /// What LLVM makes of a module that is given as its text: the module, or (`assembly`) what a kernel becomes.
     ///
     /// # Errors
     /// E0601 where there is no compiler; what LLVM says of the text.
-    fn again(&self, module: &str, assembly: bool) -> Result<String, LlvmError>;
+    fn again(&self, _: &str, _: bool) -> Result<String, LlvmError> {
+        Err(LlvmError::internal("modules of LLVM are not for this target"))
+    }
 
     /// Opens a device. Steps that run on the host take the threads of `pool`.
     fn device(&self, pool: &Arc<Pool>) -> Arc<dyn Device>;

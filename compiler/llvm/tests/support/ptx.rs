@@ -52,7 +52,7 @@ pub fn run(schedule: &Schedule, tensors: &[&Bytes], random: &mut Random) {
             shared_bytes: header.shared as u32,
             params: &params,
         };
-        let options = Options { seed: random.below(4), races: true, workers: 1 };
+        let options = Options { seed: random.below(4), races: true, workers: 1, limit: 0 };
         if let Err(e) = tessera_ptx::launch(&module, &memory, &launch, &options) {
             panic!("{e}\n{}\n{text}", tessera_ir::tile::text::print(&step.kernel));
         }
