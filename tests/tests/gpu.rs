@@ -437,7 +437,7 @@ print(y.sharding)
 print(op.sum(y, axis=0), op.sum(y * y), y[3])
 ",
     "mesh = dist.Mesh(axes=[\"dp\", \"tp\"], devices=range(4), shape=[2, 2])
-x = dist.shard(random.normal(random.key(1), (8, 6)), dist.ShardSpec(partition=(0, 1), mesh_axes=(\"dp\", \"tp\")), mesh=mesh)
+x = dist.shard(random.normal(random.key(1), (8, 6)), dist.ShardSpec(partition=(0,), mesh_axes=(\"dp\",)), mesh=mesh)
 w = dist.shard(random.normal(random.key(2), (6, 10)), dist.ShardSpec(partition=(1,), mesh_axes=(\"tp\",)), mesh=mesh)
 
 def loss(x, w):
