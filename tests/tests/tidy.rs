@@ -256,7 +256,7 @@ const LARGEST_CYCLES: &[(&str, usize)] = &[
     ("compiler/autodiff", 829),
     ("compiler/base", 1742),
     ("compiler/core", 732),
-    ("compiler/driver", 1423),
+    ("compiler/driver", 1492),
     ("compiler/graph", 1077),
     ("compiler/host", 2113),
     ("compiler/infer", 20785),

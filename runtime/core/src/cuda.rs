@@ -90,7 +90,9 @@ impl Gpu {
         load()?;
         let said = |what: &str| {
             let what = what.to_owned();
-            move |e: DriverError| Unusable::new(format!("{what}: {}", said(e)), "`nvidia-smi` shows whether the driver works")
+            move |e: DriverError| {
+                Unusable::new(format!("{what}: {}", said(e)), "`nvidia-smi` shows whether the driver works")
+            }
         };
         result::init().map_err(|e| match e.0 {
             sys::CUresult::CUDA_ERROR_NO_DEVICE => hidden(),
@@ -98,7 +100,9 @@ impl Gpu {
         })?;
         let mut driver = 0;
         // SAFETY: writes one number.
-        unsafe { sys::cuDriverGetVersion(&mut driver) }.result().map_err(said("the driver does not tell its version"))?;
+        unsafe { sys::cuDriverGetVersion(&mut driver) }
+            .result()
+            .map_err(said("the driver does not tell its version"))?;
         if driver < DRIVER_MIN {
             return Err(Unusable::new(
                 format!("the driver is of CUDA {}, and 12.0 is the oldest that will do", version(driver)),
@@ -114,7 +118,10 @@ impl Gpu {
         if facts.capability < CAPABILITY_MIN {
             let ((major, minor), (a, b)) = (facts.capability, CAPABILITY_MIN);
             return Err(Unusable::new(
-                format!("{} has compute capability {major}.{minor}, and {a}.{b} is the oldest that will do", facts.name),
+                format!(
+                    "{} has compute capability {major}.{minor}, and {a}.{b} is the oldest that will do",
+                    facts.name
+                ),
                 "a GPU of the Ampere generation or newer is needed",
             ));
         }
@@ -145,7 +152,8 @@ impl Gpu {
         let text = CString::new(ptx).map_err(|_| "the text of the kernel has a byte 0".to_owned())?;
         let entry = CString::new(name).map_err(|_| "the name of the kernel has a byte 0".to_owned())?;
         let mut log = vec![0u8; 8192];
-        let mut options = [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+        let mut options =
+            [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
         let mut values = [log.as_mut_ptr().cast::<c_void>(), log.len() as *mut c_void];
         let mut module = std::ptr::null_mut();
         // SAFETY: the text ends with a byte 0, and the buffer of messages has the size that is stated.

@@ -141,14 +141,18 @@ impl CudaDevice {
             download(&self.stream, at, &mut bytes).map_err(stop)?;
             result::memset_d8_async(at, 0, bytes.len(), self.stream.raw).map_err(|e| stop(self.failed(e)))?;
         }
-        let word = |r: &[u8], n: usize| r.get(8 * n..8 * n + 8).map_or(0, |b| u64::from_le_bytes(b.try_into().unwrap_or([0; 8])));
+        let word = |r: &[u8], n: usize| {
+            r.get(8 * n..8 * n + 8).map_or(0, |b| u64::from_le_bytes(b.try_into().unwrap_or([0; 8])))
+        };
         let first = bytes
             .chunks_exact(RECORD)
             .skip(1)
             .map(|r| (word(r, 0), word(r, 1), word(r, 2), word(r, 3) as i64))
             .filter(|r| r.0 > 0)
             .min();
-        let Some((number, _, check, position)) = first else { bug!("a GPU says that it stopped, and no group of it does") };
+        let Some((number, _, check, position)) = first else {
+            bug!("a GPU says that it stopped, and no group of it does")
+        };
         let Some(launch) = watched.iter().find(|w| w.number == number) else { bug!("launch {number} was not watched") };
         let Some(bounds) = launch.checks.get(check as usize - 1) else { bug!("a kernel has no check {check}") };
         Err(Stop { origin: Some(launch.origin), ..bounds.message(position).into() })
@@ -249,7 +253,8 @@ impl Device for CudaDevice {
         let records = match launch.checks.is_empty() {
             true => 0,
             false => {
-                let at = self.records(&mut state, groups).map_err(|s| Stop { origin: s.origin.or(Some(origin)), ..s })?;
+                let at =
+                    self.records(&mut state, groups).map_err(|s| Stop { origin: s.origin.or(Some(origin)), ..s })?;
                 state.watched.push(Watched { number, checks: launch.checks.clone(), origin });
                 at
             }
