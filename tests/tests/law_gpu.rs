@@ -55,9 +55,9 @@ fn code(ran: &Ran) -> Option<&str> {
     ran.err.lines().find_map(|l| l.strip_prefix("error[")).and_then(|l| l.get(..5))
 }
 
-/// Without the spaces that Markdown does not keep.
-fn lines(text: &str) -> Vec<&str> {
-    text.trim_end().lines().map(str::trim_end).collect()
+/// A text as documents have it: no spaces end its lines.
+fn trimmed(text: &str) -> String {
+    text.trim_end().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
 /// What does not belong to a run on a GPU.
@@ -67,7 +67,8 @@ const APART: &[(&str, &str)] = &[];
 fn programs_of_the_documents_print_the_same() {
     let stated = documents::programs().into_iter().filter_map(|p| {
         let kind = |info: &str| matches!(info.split(' ').next(), Some("output" | "error"));
-        let block = p.follow.iter().find(|b| kind(&b.info) && !b.info.contains("within") && !b.info.contains("check"))?;
+        let block =
+            p.follow.iter().find(|b| kind(&b.info) && !b.info.contains("within") && !b.info.contains("check"))?;
         let apart = APART.iter().any(|(file, what)| p.place.contains(file) && p.source.contains(what));
         (!apart).then(|| (p.place.clone(), p.source.clone(), block.info.clone(), block.text.clone()))
     });
@@ -77,10 +78,11 @@ fn programs_of_the_documents_print_the_same() {
         let (place, source, info, text) = &programs[i];
         let ran = standin::run_on_gpu(source, &[]).unwrap_or_else(|e| panic!("{e}"));
         // As it is told, or its code and line.
-        let told = text.lines().find_map(|l| l.strip_prefix("error[")).or(Some(text.as_str()).filter(|t| t.starts_with('E')));
+        let told =
+            text.lines().find_map(|l| l.strip_prefix("error[")).or(Some(text.as_str()).filter(|t| t.starts_with('E')));
         let wanted = told.and_then(|l| l.get(..5));
         let fine = match info.split(' ').next() {
-            Some("output") => lines(&ran.out) == lines(text),
+            Some("output") => trimmed(&ran.out) == trimmed(text),
             _ => code(&ran) == wanted && !ran.err.contains("cuda stand-in"),
         };
         match fine {

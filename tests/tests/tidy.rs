@@ -57,6 +57,7 @@ fn crates_depend_on_lower_layers_only() {
         "tests",
         "runtime/abi",
         "runtime/core",
+        "runtime/ptx",
         "compiler/base",
         "compiler/ops",
         "compiler/ir",
@@ -111,6 +112,7 @@ fn libraries_stay_in_their_crate() {
         ("rustyline", &["compiler/driver"]),
         ("tokenizers", &["runtime/core"]),
         ("libloading", &["compiler/llvm", "runtime/core"]),
+        ("cudarc", &["runtime/core"]),
     ];
     for path in sources().iter().filter_map(|p| p.ancestors().find(|a| a.join("Cargo.toml").exists() && **a != root()))
     {
@@ -150,7 +152,7 @@ fn nothing_is_left_unfinished() {
 
 #[test]
 fn unsafe_code_has_its_place_and_reason() {
-    let allowed = ["compiler/llvm", "compiler/host", "runtime/abi", "runtime/core"];
+    let allowed = ["compiler/llvm", "compiler/host", "runtime/abi", "runtime/core", "runtime/ptx"];
     let mut found = vec![];
     for path in sources() {
         let text = read(&path);
@@ -254,7 +256,7 @@ const LARGEST_CYCLES: &[(&str, usize)] = &[
     ("compiler/autodiff", 829),
     ("compiler/base", 1742),
     ("compiler/core", 732),
-    ("compiler/driver", 1423),
+    ("compiler/driver", 1492),
     ("compiler/graph", 1077),
     ("compiler/host", 2113),
     ("compiler/infer", 20785),

@@ -18,7 +18,7 @@ fn exit_codes_say_done_wrong_or_misused() {
     assert_eq!(run("print(1)", &["run"]).code, 0);
     assert_eq!(run("print(x)", &["run"]).code, 1);
     assert_eq!(run("print(1)", &["run", "--threads", "none"]).code, 2);
-    assert_eq!(run("print(1)", &["--target", "cuda", "run"]).code, 2);
+    assert_eq!(run("print(1)", &["--target", "vulkan", "run"]).code, 2);
     assert_eq!(run("sys.exit(7)", &["run"]).code, 7);
 }
 

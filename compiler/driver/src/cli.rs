@@ -1,6 +1,5 @@
 //! The command line.
 
-use crate::target::Choice;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use tessera_base::Mesh;
@@ -57,6 +56,18 @@ pub struct Global {
     /// What a tensor region may take (`2GiB`, `500MB`): values are computed again rather than kept
     #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
     pub memory: Option<u64>,
+}
+
+/// What `--target` names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub enum Choice {
+    /// The processor
+    #[default]
+    Cpu,
+    /// The first NVIDIA GPU
+    Cuda,
+    /// The first NVIDIA GPU, and where there is none that can be used the processor
+    Auto,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

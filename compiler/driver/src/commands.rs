@@ -4,12 +4,14 @@ use crate::cli::{CacheAction, Cli, Color, Command, OfFunction, arguments};
 use crate::format::Then;
 use crate::program::{self, CheckedFile, Setup, check_only, out};
 use crate::render::Style;
+use crate::target::Choice;
 use crate::{doctor, emit, explain, files, format};
 use clap::Parser;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_resolve::source::SourceMap;
+use tessera_runtime::cuda::Gpu;
 use tessera_runtime::fault::human_bytes;
 
 /// Runs the program as it was called; returns the exit code (0 done, 1 wrong program, 2 wrong
@@ -41,6 +43,9 @@ pub fn main(stack_bytes: usize) -> u8 {
     if let Some(unusable) = unusable_target(&setup, &cli.command) {
         setup.show(&[unusable], &SourceMap::default());
         return 1;
+    }
+    if let Some(taken) = taken_target(&setup) {
+        eprintln!("{taken}");
     }
     match cli.command {
         None | Some(Command::Repl) => crate::repl::repl(&setup),
@@ -105,6 +110,17 @@ fn unusable_target(setup: &Setup, command: &Option<Command>) -> Option<Diagnosti
     };
     let why = if runs { setup.target().ready().err()? } else { return None };
     Some(Diagnostic::new(Code::E0605, Span::NONE, format!("no GPU can be used: {}", why.why)).help(why.help))
+}
+
+/// What `--target auto` takes, where somebody wants to know.
+fn taken_target(setup: &Setup) -> Option<String> {
+    if !setup.global.verbose || setup.global.target != Choice::Auto || setup.global.checked {
+        return None;
+    }
+    Some(match Gpu::first() {
+        Ok(gpu) => format!("target: cuda, {}", gpu.facts().name),
+        Err(e) => format!("target: cpu ({})", e.why),
+    })
 }
 
 /// Options whose value this build does not offer.

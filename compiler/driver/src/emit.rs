@@ -9,10 +9,10 @@ pub mod feed;
 
 use crate::ask;
 use crate::backend::Backend;
-use crate::cli::{Ir, OfFunction};
+use crate::cli::{Choice, Ir, OfFunction};
 use crate::program::{Setup, checked, out, prepare};
-use crate::target::{Choice, Target};
 use crate::regions::as_run;
+use crate::target::Target;
 use feed::Level;
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -8,7 +8,7 @@ use crate::cli::{Color, Global};
 use crate::files::{Disk, Texts};
 use crate::regions::{Executor, Reports, Unit};
 use crate::render::{Style, render};
-use crate::target::{self, Choice, Target};
+use crate::target::{self, Choice, Target, is_reference};
 use std::cell::RefCell;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -120,11 +120,6 @@ impl Setup {
         let mut err = std::io::stderr().lock();
         render(&mut err, diagnostics, &Texts(sources), self.style);
     }
-}
-
-/// Whether schedules and texts are asked for that do not depend on where they are looked at.
-pub fn is_reference() -> bool {
-    std::env::var_os("TESSERA_MACHINE").is_some_and(|m| m == "reference")
 }
 
 /// The result of checking a file.

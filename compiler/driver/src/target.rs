@@ -7,7 +7,6 @@ mod cpu;
 mod cuda;
 mod emulated;
 
-use clap::ValueEnum;
 use std::sync::Arc;
 use tessera_abi::plan::Kernel;
 use tessera_base::Limits;
@@ -18,21 +17,10 @@ use tessera_runtime::cuda::Unusable;
 use tessera_runtime::device::Device;
 use tessera_runtime::pool::Pool;
 
-pub use cpu::Cpu;
+pub use crate::cli::Choice;
+pub use cpu::{Cpu, is_reference};
 pub use cuda::Cuda;
 pub use emulated::Emulated;
-
-/// What `--target` names.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-pub enum Choice {
-    /// The processor
-    #[default]
-    Cpu,
-    /// The first NVIDIA GPU
-    Cuda,
-    /// The first NVIDIA GPU, and where there is none that can be used the processor
-    Auto,
-}
 
 /// The target that is chosen, or the emulated device where programs are to be checked. Whether programs can run on it says
 /// [`Target::ready`].

@@ -58,6 +58,17 @@ pub struct Facts {
     pub driver: i32,
 }
 
+static FIRST: OnceLock<Result<Arc<Gpu>, Unusable>> = OnceLock::new();
+
+/// Waits for what was started on the GPU, where the process has looked for one. Who reads what it leaves is told what went wrong.
+pub fn wait() {
+    if let Some(Ok(gpu)) = FIRST.get()
+        && gpu.enter().is_ok()
+    {
+        let _ = result::ctx::synchronize();
+    }
+}
+
 /// A GPU that was found.
 pub struct Gpu {
     facts: Facts,
@@ -75,7 +86,6 @@ impl Gpu {
     /// # Errors
     /// Why there is none that can be used.
     pub fn first() -> Result<Arc<Gpu>, Unusable> {
-        static FIRST: OnceLock<Result<Arc<Gpu>, Unusable>> = OnceLock::new();
         FIRST.get_or_init(|| Gpu::open(0)).clone()
     }
 
@@ -83,12 +93,19 @@ impl Gpu {
         load()?;
         let said = |what: &str| {
             let what = what.to_owned();
-            move |e: DriverError| Unusable::new(format!("{what}: {}", said(e)), "`nvidia-smi` shows whether the driver works")
+            move |e: DriverError| {
+                Unusable::new(format!("{what}: {}", said(e)), "`nvidia-smi` shows whether the driver works")
+            }
         };
-        result::init().map_err(said("the driver does not start"))?;
+        result::init().map_err(|e| match e.0 {
+            sys::CUresult::CUDA_ERROR_NO_DEVICE => hidden(),
+            _ => said("the driver does not start")(e),
+        })?;
         let mut driver = 0;
         // SAFETY: writes one number.
-        unsafe { sys::cuDriverGetVersion(&mut driver) }.result().map_err(said("the driver does not tell its version"))?;
+        unsafe { sys::cuDriverGetVersion(&mut driver) }
+            .result()
+            .map_err(said("the driver does not tell its version"))?;
         if driver < DRIVER_MIN {
             return Err(Unusable::new(
                 format!("the driver is of CUDA {}, and 12.0 is the oldest that will do", version(driver)),
@@ -97,14 +114,17 @@ impl Gpu {
         }
         let count = result::device::get_count().map_err(said("GPUs cannot be counted"))?;
         if ordinal >= count {
-            return Err(Unusable::new("the driver finds no GPU", "`CUDA_VISIBLE_DEVICES` may hide it"));
+            return Err(hidden());
         }
         let device = result::device::get(ordinal).map_err(said("the GPU cannot be opened"))?;
         let facts = facts(device, driver).map_err(said("the GPU does not tell what it is"))?;
         if facts.capability < CAPABILITY_MIN {
             let ((major, minor), (a, b)) = (facts.capability, CAPABILITY_MIN);
             return Err(Unusable::new(
-                format!("{} has compute capability {major}.{minor}, and {a}.{b} is the oldest that will do", facts.name),
+                format!(
+                    "{} has compute capability {major}.{minor}, and {a}.{b} is the oldest that will do",
+                    facts.name
+                ),
                 "a GPU of the Ampere generation or newer is needed",
             ));
         }
@@ -232,6 +252,10 @@ impl Drop for Function {
     }
 }
 
+fn hidden() -> Unusable {
+    Unusable::new("the driver finds no GPU", "`nvidia-smi` shows what it sees; `CUDA_VISIBLE_DEVICES` may hide GPUs")
+}
+
 /// The driver's library is this file, for a process that has not looked for a GPU yet.
 ///
 /// # Errors
@@ -240,7 +264,10 @@ pub fn take_driver(path: &OsStr) -> Result<(), Unusable> {
     // SAFETY: the user names a driver; it is found by its name from here on, so it stays.
     let library = unsafe { libloading::Library::new(path) }.map_err(|e| {
         let said = e.source().map_or_else(|| e.to_string(), ToString::to_string);
-        let why = format!("`TESSERA_CUDA` names {}: {said}", path.to_string_lossy());
+        let path = path.to_string_lossy();
+        // The loader names the file itself.
+        let said = said.strip_prefix(&*path).map_or(said.as_str(), |s| s.trim_start_matches([':', ' ']));
+        let why = format!("`TESSERA_CUDA` names {path}: {said}");
         Unusable::new(why, "leave `TESSERA_CUDA` away to use the system's driver")
     })?;
     std::mem::forget(library);
@@ -252,13 +279,18 @@ fn load() -> Result<(), Unusable> {
     static LOADED: OnceLock<Result<(), Unusable>> = OnceLock::new();
     LOADED
         .get_or_init(|| {
-            if let Some(path) = std::env::var_os("TESSERA_CUDA").filter(|p| !p.is_empty()) {
-                take_driver(&path)?;
+            let named = std::env::var_os("TESSERA_CUDA").filter(|p| !p.is_empty());
+            if let Some(path) = &named {
+                take_driver(path)?;
             }
             // SAFETY: looks for libraries by name.
-            match unsafe { sys::is_culib_present() } {
-                true => Ok(()),
-                false => Err(Unusable::new(
+            match (unsafe { sys::is_culib_present() }, named) {
+                (true, _) => Ok(()),
+                (false, Some(path)) => Err(Unusable::new(
+                    format!("`TESSERA_CUDA` names {}, which is no driver", path.to_string_lossy()),
+                    "leave `TESSERA_CUDA` away to use the system's driver",
+                )),
+                (false, None) => Err(Unusable::new(
                     "there is no driver: `libcuda.so.1` is not found",
                     "install NVIDIA's driver, or run on the processor: `--target cpu`",
                 )),

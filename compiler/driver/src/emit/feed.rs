@@ -4,11 +4,11 @@
 //! comments between them stay where they are.
 
 use super::{comment, kernel, misused, text_of};
-use crate::target::Target;
 use crate::backend::Backend;
 use crate::cli::{Ir, Sizes};
 use crate::program::{Setup, out};
 use crate::render::line_column;
+use crate::target::Target;
 use std::path::Path;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_ir::graph::Graph;

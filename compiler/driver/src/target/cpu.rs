@@ -1,7 +1,6 @@
 //! The processor of the host: machine code by LLVM, run by a thread pool.
 
 use super::Target;
-use crate::program::is_reference;
 use std::sync::{Arc, OnceLock};
 use tessera_abi::plan::Kernel;
 use tessera_base::{Limits, limits};
@@ -10,6 +9,11 @@ use tessera_ir::tile;
 use tessera_llvm::{Emission, HostTarget, LlvmError};
 use tessera_runtime::device::Device;
 use tessera_runtime::pool::Pool;
+
+/// Whether schedules and texts are asked for that do not depend on where they are looked at.
+pub fn is_reference() -> bool {
+    std::env::var_os("TESSERA_MACHINE").is_some_and(|m| m == "reference")
+}
 
 /// Object code is a relocatable file for this processor; a kernel is a function of the process.
 pub struct Cpu;

@@ -47,6 +47,10 @@ struct Watched {
     origin: StepOrigin,
 }
 
+fn stopped_at(f: Fault, origin: Option<StepOrigin>) -> Stop {
+    Stop { code: f.code, message: f.message, notes: f.notes, origin }
+}
+
 /// What grows with what is launched.
 #[derive(Default)]
 struct State {
@@ -100,23 +104,28 @@ impl CudaDevice {
     }
 
     /// Where groups of a launch with checks leave their records, all of them empty the first time.
-    fn records(&self, state: &mut State, groups: u64) -> Result<u64, Fault> {
+    ///
+    /// # Errors
+    /// Of an earlier launch, whose records have to give way; or that there is no room.
+    fn records(&self, state: &mut State, groups: u64) -> Result<u64, Stop> {
+        let stop = |f: Fault| stopped_at(f, None);
         let bytes = (groups + 1) * RECORD as u64;
         let before = state.records.as_ref().map(Piece::len);
         if before.is_some_and(|n| n >= bytes) {
-            return self.room(&mut state.records, bytes);
+            return self.room(&mut state.records, bytes).map_err(stop);
         }
         // What stands in the old ones is told first.
-        self.look(state).map_err(|stop| Fault { notes: stop.notes, ..Fault::new(stop.code, stop.message) })?;
-        let at = self.room(&mut state.records, bytes)?;
+        self.look(state)?;
+        let at = self.room(&mut state.records, bytes).map_err(stop)?;
         // SAFETY: a piece of so many bytes that nobody else uses.
-        unsafe { result::memset_d8_async(at, 0, bytes as usize, self.stream.raw) }.map_err(|e| self.failed(e))?;
+        let emptied = unsafe { result::memset_d8_async(at, 0, bytes as usize, self.stream.raw) };
+        emptied.map_err(|e| stop(self.failed(e)))?;
         Ok(at)
     }
 
     /// Waits, and says which launch was the first to find a position out of range.
     fn look(&self, state: &mut State) -> Result<(), Stop> {
-        let stop = |f: Fault| Stop { code: f.code, message: f.message, notes: f.notes, origin: None };
+        let stop = |f: Fault| stopped_at(f, None);
         let watched = std::mem::take(&mut state.watched);
         let Some(records) = state.records.as_ref().filter(|_| !watched.is_empty()) else {
             return self.stream.wait().map_err(stop);
@@ -134,14 +143,18 @@ impl CudaDevice {
             download(&self.stream, at, &mut bytes).map_err(stop)?;
             result::memset_d8_async(at, 0, bytes.len(), self.stream.raw).map_err(|e| stop(self.failed(e)))?;
         }
-        let word = |r: &[u8], n: usize| r.get(8 * n..8 * n + 8).map_or(0, |b| u64::from_le_bytes(b.try_into().unwrap_or([0; 8])));
+        let word = |r: &[u8], n: usize| {
+            r.get(8 * n..8 * n + 8).map_or(0, |b| u64::from_le_bytes(b.try_into().unwrap_or([0; 8])))
+        };
         let first = bytes
             .chunks_exact(RECORD)
             .skip(1)
             .map(|r| (word(r, 0), word(r, 1), word(r, 2), word(r, 3) as i64))
             .filter(|r| r.0 > 0)
             .min();
-        let Some((number, _, check, position)) = first else { bug!("a GPU says that it stopped, and no group of it does") };
+        let Some((number, _, check, position)) = first else {
+            bug!("a GPU says that it stopped, and no group of it does")
+        };
         let Some(launch) = watched.iter().find(|w| w.number == number) else { bug!("launch {number} was not watched") };
         let Some(bounds) = launch.checks.get(check as usize - 1) else { bug!("a kernel has no check {check}") };
         Err(Stop { origin: Some(launch.origin), ..bounds.message(position).into() })
@@ -228,7 +241,7 @@ impl Device for CudaDevice {
         if launch.grid == 0 {
             return Ok(());
         }
-        let stop = |f: Fault| Stop { code: f.code, message: f.message, notes: f.notes, origin: Some(origin) };
+        let stop = |f: Fault| stopped_at(f, Some(origin));
         self.stream.gpu.enter().map_err(stop)?;
         let blocks = self.blocks(shape, launch.grid);
         let groups = blocks * u64::from(shape.block / shape.group);
@@ -242,7 +255,8 @@ impl Device for CudaDevice {
         let records = match launch.checks.is_empty() {
             true => 0,
             false => {
-                let at = self.records(&mut state, groups).map_err(stop)?;
+                let at =
+                    self.records(&mut state, groups).map_err(|s| Stop { origin: s.origin.or(Some(origin)), ..s })?;
                 state.watched.push(Watched { number, checks: launch.checks.clone(), origin });
                 at
             }

@@ -2,6 +2,7 @@
 
 use super::{rows, settle};
 use crate::context::{Context, Stop, interrupted};
+use crate::cuda;
 use crate::value::{StrObj, TypeTable, new_list, new_str};
 use crate::world;
 use std::io::{IsTerminal, Write};
@@ -23,8 +24,9 @@ extern "C" fn time_now(cx: &mut Context) -> f64 {
     clock(cx, "time", || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64()))
 }
 
-/// A clock's time; of several processes the first one's.
+/// A clock's time, behind everything that the program has started on a GPU; of several processes the first one's.
 fn clock(cx: &mut Context, question: &str, read: impl FnOnce() -> f64) -> f64 {
+    cuda::wait();
     match world::world() {
         None => read(),
         Some(w) => settle(cx, 0, w.ask_float(question, read)),
