@@ -174,6 +174,20 @@ fn integer<'a>(b: &mut Builder<'a>, s: &Stmt<'a>, ty: Ty) -> Decoded {
     }
 }
 
+/// A sum of f32 whose first term or factors are of 16 bits.
+fn mixed<'a>(b: &mut Builder<'a>, s: &Stmt<'a>, ty: Ty, flushes: bool) -> Decoded {
+    use float::mixed::{bf16, f16};
+    let half = ty.class == Class::Float;
+    let (two, three) = ([ty, Ty::F32], [ty, ty, Ty::F32]);
+    match s.name {
+        _ if flushes || s.has("sat") => Err(unsupported(s)),
+        "add" => emit(b, s, Function::Bin(if half { f16::add } else { bf16::add }), Ty::F32, &two),
+        "sub" => emit(b, s, Function::Bin(if half { f16::sub } else { bf16::sub }), Ty::F32, &two),
+        "fma" => emit(b, s, Function::Tri(if half { f16::fma } else { bf16::fma }), Ty::F32, &three),
+        _ => Err(unsupported(s)),
+    }
+}
+
 fn floating<'a>(b: &mut Builder<'a>, s: &Stmt<'a>, ty: Ty) -> Decoded {
     use Function::*;
     let z = s.has("ftz");
@@ -187,6 +201,9 @@ fn floating<'a>(b: &mut Builder<'a>, s: &Stmt<'a>, ty: Ty) -> Decoded {
         return Err(none());
     }
     let (two, three) = ([ty, ty], [ty, ty, ty]);
+    if ty.bits == 16 && ty.lanes == 1 && s.ty(0)? == Ty::F32 {
+        return mixed(b, s, ty, z);
+    }
     if matches!(s.name, "min" | "max") && s.args.len() == 4 {
         return least_of_three(b, s, ty);
     }

@@ -39,6 +39,27 @@ fn put_bf16(value: f64) -> u64 {
     Format::BF16.encode_f64(value, Round::Nearest, false)
 }
 
+/// Sums of f32 of which the first terms or factors are of 16 bits.
+pub mod mixed {
+    macro_rules! mixed {
+        ($($name:ident, $get:path;)*) => { $(
+            pub mod $name {
+                use super::super::put_f32;
+                fn get(value: u64) -> f32 { $get(value) as f32 }
+                fn f32_of(value: u64) -> f32 { f32::from_bits(value as u32) }
+                pub fn add(a: u64, c: u64) -> u64 { put_f32(get(a) + f32_of(c)) }
+                pub fn sub(a: u64, c: u64) -> u64 { put_f32(get(a) - f32_of(c)) }
+                pub fn fma(a: u64, b: u64, c: u64) -> u64 { put_f32(get(a).mul_add(get(b), f32_of(c))) }
+            }
+        )* };
+    }
+
+    mixed! {
+        f16, super::super::get_f16;
+        bf16, super::super::get_bf16;
+    }
+}
+
 macro_rules! floats {
     ($($name:ident, $t:ident, $get:path, $put:path, $sign:expr;)*) => { $(
         pub mod $name {
