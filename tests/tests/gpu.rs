@@ -499,12 +499,28 @@ fn a_profile_has_a_row_for_each_kernel() {
 
 #[test]
 fn a_clock_waits_for_the_gpu() {
-    if is_real() {
-        let source = "def f(x: Tensor[N, N, f32]) -> Tensor[N, N, f32]:\n    return op.tanh(x @ x)\n\n\
-                      x = random.normal(random.key(0), (4096, 4096))\nx = f(x)\nstart = time.perf_counter()\nx = f(x)\n\
-                      a = time.perf_counter()\nprint(x[0, 0] > 2)\nb = time.perf_counter()\nprint(a - start > b - a)\n";
-        assert_eq!(run(source, &["run", "--target", "cuda"], &[]).out, "False\nTrue\n");
+    let tiny = std::env::var_os("TESSERA_GPU_SIZE").is_some_and(|s| s == "small");
+    if !standin::is_real() || tiny {
+        eprintln!("not run: the stand-in has done its work when a call returns");
+        return;
     }
+    // The last time everything has been compiled; a product takes longer than what reads one element of it.
+    let source = "def f(x: Tensor[N, N, f32]) -> Tensor[N, N, f32]:
+    return op.tanh(x @ x)
+
+x = random.normal(random.key(0), (4096, 4096))
+longer = False
+for k in range(3):
+    start = time.perf_counter()
+    y = f(x)
+    a = time.perf_counter()
+    z = y[0, 0] > 2
+    print(z)
+    longer = a - start > time.perf_counter() - a
+print(longer)
+";
+    let r = run(source, &["run", "--target", "cuda"], &[]);
+    assert_eq!((r.code, r.out.lines().last()), (0, Some("True")), "{}{}", r.out, r.err);
 }
 
 #[test]

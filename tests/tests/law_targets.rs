@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tessera::backend::{Backend, Options};
 use tessera::cache::DiskCache;
-use tessera::target::Target;
+use tessera::target::{Cpu, Target};
 use tessera_abi::plan::{Code, Kernel, Step};
 use tessera_base::Limits;
 use tessera_ir::graph::Graph;
 use tessera_ir::schedule::Machine;
 use tessera_ir::tile::{self, Space};
-use tessera_llvm::LlvmError;
+use tessera_llvm::{Emission, LlvmError};
 use tessera_runtime::device::Device;
 use tessera_runtime::emulated::{Counts, EmulatedDevice, EmulatedKernel, Operand};
 use tessera_runtime::execute::{Argument, Workspace, execute};
@@ -55,6 +55,14 @@ impl Target for Stub {
             tessera_tile::interpret(&kernel, tensors, words).map_err(|fault| fault.message)
         };
         Ok(Kernel { name: name.into(), code: Code::Loaded(Arc::new(EmulatedKernel { operands, run: Box::new(run) })) })
+    }
+
+    fn text(&self, kernel: &tile::Kernel, what: Emission) -> Result<String, LlvmError> {
+        Cpu.text(kernel, what)
+    }
+
+    fn again(&self, module: &str, assembly: bool) -> Result<String, LlvmError> {
+        Cpu.again(module, assembly)
     }
 
     fn device(&self, pool: &Arc<Pool>) -> Arc<dyn Device> {
