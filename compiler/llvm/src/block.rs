@@ -108,8 +108,7 @@ impl Emitter<'_> {
         let first = [(row, b.rows / b.warps[0]), (col, b.cols / b.warps[1])]
             .map(|(n, lines)| self.b.mul(n, self.b.i64(i64::from(lines))));
         let base = self.bases[b.c as usize];
-        let mut plan =
-            Plan { b, factors: [staged(&b.a, a), staged(&b.b, right)], base, first, stage, fast: false };
+        let mut plan = Plan { b, factors: [staged(&b.a, a), staged(&b.b, right)], base, first, stage, fast: false };
         // What the point before left there has been read.
         self.meet_all();
         if !plan.factors.iter().all(Staged::even) {
@@ -360,8 +359,10 @@ impl Emitter<'_> {
             let (before, load, join) = (e.b.current(), e.b.block(), e.b.block());
             e.b.branch(waits, load, join);
             e.b.position(load);
-            let both: Vec<V> =
-                (0..).zip(sums).map(|(n, later)| e.b.fadd(e.b.load(e.element_of(Kind::F32), e.slot_of(p, level, n), 4), *later)).collect();
+            let both: Vec<V> = (0..)
+                .zip(sums)
+                .map(|(n, later)| e.b.fadd(e.b.load(e.element_of(Kind::F32), e.slot_of(p, level, n), 4), *later))
+                .collect();
             e.b.jump(join);
             e.b.position(join);
             let joined = sums.iter().zip(both).map(|(old, new)| {

@@ -180,7 +180,8 @@ impl Emitter<'_> {
                 Op::Transpose { from, to } => {
                     let rows = from.iter().map(|v| self.wide(*v, from.len() as u32)).collect::<Result<Vec<_>, _>>()?;
                     let kind = from.first().map_or(Kind::F32, |v| self.kernel.ty(*v).kind);
-                    let columns = if self.b.group.is_some() { self.turned_over(rows, kind) } else { self.transpose(rows) };
+                    let columns =
+                        if self.b.group.is_some() { self.turned_over(rows, kind) } else { self.transpose(rows) };
                     for (v, column) in to.iter().zip(columns) {
                         self.values[v.0 as usize] = Some(column);
                     }

@@ -360,7 +360,11 @@ impl Emitter<'_> {
         self.b.store(self.b.i64(1), self.faults, 8, false);
         self.b.jump(end);
         self.b.position(end);
-        if self.kernel.warps > 0 { self.b.jump(go_on) } else { self.b.ret_void() }
+        if self.kernel.warps > 0 {
+            self.b.jump(go_on)
+        } else {
+            self.b.ret_void()
+        }
         self.b.position(go_on);
     }
 

@@ -3,6 +3,7 @@
 //! Values and types are plain handles of one context that lives as long as the [`Builder`].
 //! No fast-math flag is ever set.
 
+use crate::group::Group;
 use inkwell::context::Context;
 use inkwell::module::Module;
 use llvm_sys::LLVMInlineAsmDialect;
@@ -10,7 +11,6 @@ use llvm_sys::LLVMIntPredicate;
 use llvm_sys::LLVMRealPredicate;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
-use crate::group::Group;
 use std::ffi::CString;
 use std::mem::ManuallyDrop;
 use tessera_ops::scalar::Kind;

@@ -112,7 +112,9 @@ impl Emitter<'_> {
         for g in guards {
             let wide = if g.index.uses(LANE) { lanes } else { 1 };
             let held = match g.index.stride(LANE) {
-                Some(stride) if wide > 1 && self.b.group.is_none() && self.is_small(g) => self.small_guard(g, stride, lanes)?,
+                Some(stride) if wide > 1 && self.b.group.is_none() && self.is_small(g) => {
+                    self.small_guard(g, stride, lanes)?
+                }
                 _ => {
                     let at = self.index(&g.index, wide)?;
                     let i64 = self.b.int(64);

@@ -40,8 +40,7 @@ impl GpuTarget {
             (120, "sm_120", "+ptx87"),
         ];
         let known = KNOWN.iter().rev().find(|(n, ..)| *n <= 10 * major + minor).unwrap_or(&KNOWN[0]);
-        let target =
-            HostTarget { triple: "nvptx64-nvidia-cuda".into(), cpu: known.1.into(), features: known.2.into() };
+        let target = HostTarget { triple: "nvptx64-nvidia-cuda".into(), cpu: known.1.into(), features: known.2.into() };
         GpuTarget { target }
     }
 
@@ -108,7 +107,8 @@ impl Placed {
     fn of(kernel: &Kernel, groups: u64) -> Placed {
         let (offsets, _) = kernel.scratch();
         let bytes = |i: usize| (kernel.bufs[i].elems * kernel.bufs[i].dtype.bytes() as u64).next_multiple_of(64);
-        let mut order: Vec<usize> = (0..kernel.bufs.len()).filter(|i| kernel.bufs[*i].space == Space::Scratch).collect();
+        let mut order: Vec<usize> =
+            (0..kernel.bufs.len()).filter(|i| kernel.bufs[*i].space == Space::Scratch).collect();
         order.sort_by_key(|i| (bytes(*i), *i));
         let mut out = Placed { shared: vec![None; offsets.len()], global: offsets, shared_bytes: 0, global_bytes: 0 };
         for i in order {
@@ -150,7 +150,10 @@ const BEGINS: &str = "// tessera";
 impl fmt::Display for Header {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let Header { group, block, operands, words, scratch, shared } = self;
-        write!(f, "{BEGINS} group={group} block={block} operands={operands} words={words} scratch={scratch} shared={shared}")
+        write!(
+            f,
+            "{BEGINS} group={group} block={block} operands={operands} words={words} scratch={scratch} shared={shared}"
+        )
     }
 }
 

@@ -15,7 +15,7 @@ use tessera_ir::graph::Graph;
 use tessera_ir::group::Group;
 use tessera_ir::hints::KernelHints;
 use tessera_ir::index::Var;
-use tessera_ir::schedule::{Machine, Directive, Schedule, ValueId, ValueOp};
+use tessera_ir::schedule::{Directive, Machine, Schedule, ValueId, ValueOp};
 use tessera_ops::prim::Prim;
 use tessera_ops::prim::fold::block;
 

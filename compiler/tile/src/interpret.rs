@@ -9,12 +9,13 @@ use std::ops::Range;
 use tessera_base::{DType, bug};
 use tessera_ir::index::{Index, Var};
 use tessera_ir::tile::{
-    Access, Block, Def, Factor, Fold, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Val, cast_programs, map_programs,
+    Access, Block, Def, Factor, Fold, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Val, cast_programs,
+    map_programs,
 };
 use tessera_ops::convert::{storage_kind, store_program, tf32_program, widen_program};
 use tessera_ops::map::kind_of;
-use tessera_ops::prim::{Order, Reduction, Scalar};
 use tessera_ops::prim::fold;
+use tessera_ops::prim::{Order, Reduction, Scalar};
 use tessera_ops::reference::{Unit, atom, combine, pair_step, random_bits_program};
 use tessera_ops::scalar::{Inst, Kind, Program, Writer};
 use tessera_ops::scalar_eval::{Lane, eval};

@@ -204,7 +204,8 @@ impl Gpu {
         if shared > SHARED_UNASKED {
             let what = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             // SAFETY: a function that was just loaded.
-            unsafe { result::function::set_function_attribute(function.function, what, shared as i32) }.map_err(said)?;
+            unsafe { result::function::set_function_attribute(function.function, what, shared as i32) }
+                .map_err(said)?;
         }
         Ok(function)
     }

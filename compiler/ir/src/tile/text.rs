@@ -2,8 +2,8 @@
 //! results are the last values of what it carries, and its region ends in a `yield`.
 
 use super::{
-    Access, Block, Buf, Carry, Def, FIRST_LOOP, Factor, Fold, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space, Ty, Val,
-    kind_name,
+    Access, Block, Buf, Carry, Def, FIRST_LOOP, Factor, Fold, For, Guard, Kernel, LANE, Mma, Op, POINT, Panel, Space,
+    Ty, Val, kind_name,
 };
 use crate::index::{Index, Var};
 use crate::schedule::text::{

@@ -299,7 +299,9 @@ impl Checker<'_> {
             true if !whole(b.rows, b.warps[0]) || !whole(b.cols, b.warps[1]) => {
                 Err(format!("{} rows and {} columns of {:?} warps", b.rows, b.cols, b.warps))
             }
-            true if u64::from(self.k.warps) != warps => Err(format!("{warps} warps, and the point has {}", self.k.warps)),
+            true if u64::from(self.k.warps) != warps => {
+                Err(format!("{warps} warps, and the point has {}", self.k.warps))
+            }
             true => Ok(()),
             false => Err("leaves, chunks or stages that do not go together".into()),
         }

@@ -21,7 +21,9 @@ const BLOCK: u64 = 256;
 const STEPS: Directive = Directive::Steps { unroll: 4, distance: 0 };
 
 pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directive> {
-    let ValueOp::Dot { a, b, axis: k, ref within, ref beyond, order, leaf, .. } = s.value(dot).op else { return vec![] };
+    let ValueOp::Dot { a, b, axis: k, ref within, ref beyond, order, leaf, .. } = s.value(dot).op else {
+        return vec![];
+    };
     let lanes = u64::from(machine.lanes_max.min(128 / accumulator_bytes(s, dot)));
     let (mut m, mut n) = s.sides(dot);
     let extent = |v: Option<_>| v.map_or(1, |v| s.extent(v));
@@ -45,9 +47,8 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     let (left, right) = if out.contains(&Directive::Swap) { (b, a) } else { (a, b) };
     let even = |v: ValueId, axis: Option<Var>| {
         let number = s.value(v).dtype == s.value(dot).dtype && s.value(v).dtype.compute() == s.value(v).dtype;
-        plain(s, v).is_some_and(|at| {
-            number && at.stride(k).is_some() && axis.is_none_or(|axis| at.stride(axis).is_some())
-        })
+        plain(s, v)
+            .is_some_and(|at| number && at.stride(k).is_some() && axis.is_none_or(|axis| at.stride(axis).is_some()))
     };
     let columns = plain(s, right).zip(n).is_none_or(|(at, n)| at.stride(n) == Some(1));
     let size = block(BLOCK, s.extent(k), leaf, order.unit().max(16));

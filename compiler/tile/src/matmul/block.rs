@@ -214,9 +214,9 @@ impl<'s> Atoms<'s> {
             n.bind_axis(*axis, i.clone());
         }
         let tiles = [at[at.len() - 1].clone(), at[at.len() - 2].clone()];
-        for side in 0..2 {
-            if let Some(axis) = self.sides[side] {
-                n.bind_axis(axis, tiles[side].times(self.lines[side] as i64));
+        for ((axis, tile), lines) in self.sides.iter().zip(&tiles).zip(self.lines) {
+            if let Some(axis) = axis {
+                n.bind_axis(*axis, tile.times(lines as i64));
             }
         }
         n.bind_axis(self.k, Index::default());
@@ -244,14 +244,7 @@ impl<'s> Atoms<'s> {
         Ok(n.finish(scalars))
     }
 
-    fn factor(
-        &self,
-        n: &Nest<'s>,
-        side: usize,
-        source: &Source,
-        buf: u32,
-        tile: &Index,
-    ) -> Result<Factor, LowerError> {
+    fn factor(&self, n: &Nest<'s>, side: usize, source: &Source, buf: u32, tile: &Index) -> Result<Factor, LowerError> {
         let lines = self.lines[side] as i64;
         let count = Index::constant(self.extent(side) as i64).minus(&tile.times(lines));
         let count = vec![count, Index::constant(lines)];
