@@ -17,6 +17,8 @@ use tessera_base::bug;
 const BLOCKS_EACH: u64 = 32;
 /// Bytes of scratch of one launch in the GPU's memory, at most, where two groups fit into it.
 const SCRATCH_MAX: u64 = 256 << 20;
+/// Launches with checks between two looks, at most.
+const WATCHED_MAX: usize = 4096;
 /// Bytes of the record of a group: the launch, the point, the check from 1 on, the position.
 const RECORD: usize = 32;
 
@@ -257,6 +259,10 @@ impl Device for CudaDevice {
             false => {
                 let at =
                     self.records(&mut state, groups).map_err(|s| Stop { origin: s.origin.or(Some(origin)), ..s })?;
+                // Launches that nobody has asked about yet: in a long loop they are looked at now and then.
+                if state.watched.len() >= WATCHED_MAX {
+                    self.look(&mut state)?;
+                }
                 state.watched.push(Watched { number, checks: launch.checks.clone(), origin });
                 at
             }
