@@ -3,6 +3,8 @@
 pub mod program;
 pub mod ptx_counts;
 pub mod standin;
+pub mod opencl;
+pub mod on_device;
 pub mod onnx;
 pub mod onnx_cases;
 pub mod golden;

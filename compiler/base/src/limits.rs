@@ -58,3 +58,17 @@ pub const CUDA: Limits = Limits {
         (Unused::Padding, "kernels for GPUs do not choose where blocks lie in shared memory yet"),
     ],
 };
+
+const NOT_YET: &[(Unused, &str)] = &[
+    (Unused::AsyncCopy, "kernels for GPUs do not copy ahead of what they compute yet"),
+    (Unused::PipelineStages, "kernels for GPUs do not copy ahead of what they compute yet"),
+    (Unused::Warps, "a point of the grid is a group of threads, so far"),
+    (Unused::Swizzle, "kernels for GPUs do not choose where blocks lie in shared memory yet"),
+    (Unused::Padding, "kernels for GPUs do not choose where blocks lie in shared memory yet"),
+];
+
+/// Devices of OpenCL. A point is a work group.
+pub const OPENCL: Limits = Limits { target: "opencl", scratch_bytes: 8 << 20, lanes_max: 32, without_effect: NOT_YET };
+
+/// AMD's GPUs. A point is a work group.
+pub const AMDGPU: Limits = Limits { target: "amdgpu", scratch_bytes: 8 << 20, lanes_max: 32, without_effect: NOT_YET };

@@ -66,6 +66,10 @@ pub enum Choice {
     Cpu,
     /// The first NVIDIA GPU
     Cuda,
+    /// The first device of OpenCL that takes SPIR-V, a GPU before others
+    Opencl,
+    /// Code for AMD's GPUs, to be read (`emit`)
+    Amdgpu,
     /// The first NVIDIA GPU, and where there is none that can be used the processor
     Auto,
 }
@@ -222,9 +226,25 @@ pub enum Ir {
     Tile,
     Llvm,
     Asm,
+    /// Assembly for NVIDIA's GPUs: `asm` of `--target cuda`
+    Ptx,
+    /// Assembly for OpenCL: `asm` of `--target opencl`
+    Spirv,
+    /// Assembly for AMD's GPUs: `asm` of `--target amdgpu`
+    Amdgpu,
 }
 
 impl Ir {
+    /// The target whose assembly this is, where that is not the target of the command.
+    pub fn of_target(self) -> Option<Choice> {
+        match self {
+            Ir::Ptx => Some(Choice::Cuda),
+            Ir::Spirv => Some(Choice::Opencl),
+            Ir::Amdgpu => Some(Choice::Amdgpu),
+            _ => None,
+        }
+    }
+
     /// As the command line says it.
     pub fn name(self) -> String {
         self.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default()

@@ -1,6 +1,6 @@
 //! The commands of the command line.
 
-use crate::cli::{CacheAction, Cli, Color, Command, OfFunction, arguments};
+use crate::cli::{CacheAction, Cli, Color, Command, Ir, OfFunction, arguments};
 use crate::format::Then;
 use crate::program::{self, CheckedFile, Setup, check_only, out};
 use crate::render::Style;
@@ -66,7 +66,12 @@ pub fn main(stack_bytes: usize) -> u8 {
             };
             u8::from(!format::format(&files, then, style))
         }
-        Some(Command::Emit { file, of, ir, emit }) => emit::emit(&setup, &file, ir, emit.as_deref(), &of),
+        Some(Command::Emit { file, of, ir, emit }) => {
+            let of_target = ir.of_target();
+            setup.global.target = of_target.unwrap_or(setup.global.target);
+            let ir = of_target.map_or(ir, |_| Ir::Asm);
+            emit::emit(&setup, &file, ir, emit.as_deref(), &of)
+        }
         Some(Command::Explain { topic, of }) => explained(&setup, topic.as_deref(), &of),
         Some(Command::Doctor) => {
             let (text, ok) = doctor::doctor(&setup.cache());

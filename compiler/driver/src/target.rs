@@ -5,6 +5,8 @@
 
 mod cpu;
 mod cuda;
+mod opencl;
+mod amdgpu;
 mod emulated;
 
 use std::sync::Arc;
@@ -13,14 +15,16 @@ use tessera_base::Limits;
 use tessera_ir::schedule::Machine;
 use tessera_ir::tile;
 use tessera_llvm::{Emission, LlvmError};
-use tessera_runtime::cuda::Unusable;
 use tessera_runtime::device::Device;
+use tessera_runtime::gpu::Unusable;
 use tessera_runtime::pool::Pool;
 
 pub use crate::cli::Choice;
+pub use amdgpu::Amdgpu;
 pub use cpu::{Cpu, is_reference};
 pub use cuda::Cuda;
 pub use emulated::Emulated;
+pub use opencl::OpenCl;
 
 /// The target that is chosen, or the emulated device where programs are to be checked. Whether programs can run on it says
 /// [`Target::ready`].
@@ -29,6 +33,8 @@ pub fn of(choice: Choice, checked: bool) -> Arc<dyn Target> {
         _ if checked => Arc::new(Emulated),
         Choice::Cpu => Arc::new(Cpu),
         Choice::Cuda => Arc::new(Cuda::first()),
+        Choice::Opencl => Arc::new(OpenCl::first()),
+        Choice::Amdgpu => Arc::new(Amdgpu::usual()),
         Choice::Auto => Some(Cuda::first()).filter(|t| t.ready().is_ok()).map_or(Arc::new(Cpu), |t| Arc::new(t)),
     }
 }

@@ -11,6 +11,7 @@ use crate::LlvmError;
 use crate::emit::Emitter;
 use crate::instr::{AddressSpace, IntPred, V};
 use crate::masked::Elements;
+use crate::threads::Dialect;
 use tessera_ir::tile::{Block, Factor};
 use tessera_ops::scalar::Kind;
 
@@ -91,7 +92,7 @@ impl Plan<'_> {
 
 impl Emitter<'_> {
     pub fn block(&mut self, b: &Block) -> Result<(), LlvmError> {
-        if self.b.group.is_none() || self.kernel.warps == 0 {
+        if self.b.group.is_none_or(|g| g.dialect != Dialect::Nvptx) || self.kernel.warps == 0 {
             return Err(LlvmError::internal("blocks of products are for warps"));
         }
         let stage = i64::from(b.rows + b.cols) * i64::from(b.chunk) * BYTES;
@@ -128,12 +129,6 @@ impl Emitter<'_> {
         self.b.jump(join);
         self.b.position(join);
         Ok(())
-    }
-
-    /// All threads of the block come here, and what each has left in memory is there for all.
-    pub fn meet_all(&self) {
-        let zero = self.b.const_int(self.b.int(32), 0, 1);
-        self.b.intrinsic("llvm.nvvm.barrier.cta.sync.aligned.all", &[], &[zero]);
     }
 
     /// The whole block, into `c`.

@@ -335,12 +335,11 @@ impl Emitter<'_> {
 
     /// `a ∘ b` of a reduction.
     pub fn combine(&self, monoid: Reduction, kind: Kind, a: V, b: V, lanes: u32) -> V {
-        let ty = self.b.kind(kind, lanes);
         match (monoid, kind) {
             (Reduction::Sum | Reduction::HalfSum, Kind::F32 | Kind::F64) => self.b.fadd(a, b),
             (Reduction::Prod | Reduction::HalfProd, Kind::F32 | Kind::F64) => self.b.fmul(a, b),
-            (Reduction::Max, Kind::F32 | Kind::F64) => self.b.intrinsic("llvm.maximum", &[ty], &[a, b]),
-            (Reduction::Min, Kind::F32 | Kind::F64) => self.b.intrinsic("llvm.minimum", &[ty], &[a, b]),
+            (Reduction::Max, Kind::F32 | Kind::F64) => self.b.extreme(false, kind, a, b, lanes),
+            (Reduction::Min, Kind::F32 | Kind::F64) => self.b.extreme(true, kind, a, b, lanes),
             (Reduction::Sum | Reduction::HalfSum, _) => self.b.add(a, b),
             (Reduction::Prod | Reduction::HalfProd, _) => self.b.mul(a, b),
             (Reduction::Max, _) => program::int(&self.b, IntOp::Max, kind, a, b, lanes),

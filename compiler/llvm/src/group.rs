@@ -1,7 +1,6 @@
 //! Lanes as threads: a grid point is a group of threads of one warp, and a value of several lanes is one number in each.
 //!
-//! Everything that combines lanes is stated here once: folds by shuffles of halves, as vectors do it; squares turned over by
-//! exchanges; what one lane leaves in memory for another behind a barrier of the group. All other code is that of vectors,
+//! Everything that combines lanes is stated here once: folds by halves, as vectors do it; squares turned over by exchanges; what one lane leaves in memory for another behind a barrier of the group. All other code is that of vectors,
 //! for a builder with a group gives scalars where it would give vectors.
 
 use crate::LlvmError;
@@ -9,6 +8,7 @@ use crate::emit::Emitter;
 use crate::instr::{IntPred, T, V};
 use crate::masked::Elements;
 use crate::memory::By;
+use crate::threads::{Dialect, Whose};
 use tessera_base::bug;
 use tessera_ir::index::Index;
 use tessera_ir::tile::{Access, Def, Kernel, LANE, Mma, Op, POINT, Space};
@@ -24,14 +24,17 @@ pub const RECORD_WORDS: i64 = 4;
 /// The threads that are the lanes of a point.
 #[derive(Clone, Copy)]
 pub struct Group {
+    pub dialect: Dialect,
     /// A power of two, at most [`WARP`].
     pub size: u32,
     /// Which of them this one is, i64.
     pub lane: V,
-    /// Which of the warp, i32.
+    /// Of NVIDIA's: which of the warp, i32.
     pub in_warp: V,
-    /// The bits of the group's threads among those of the warp, i32.
+    /// Of NVIDIA's: the bits of the group's threads among those of the warp, i32.
     pub members: V,
+    /// Of others: 8 bytes for each lane that the group shares.
+    pub exchange: V,
     /// Which group of the launch, i64: where a point has several warps, which block.
     pub number: V,
     /// Of a point of several warps: which one, and which thread of all, i64.
@@ -121,51 +124,12 @@ impl Emitter<'_> {
 
     /// What each lane has written before, every lane sees from here on.
     pub fn meet_at(&self, buf: u32) {
-        if self.b.group.is_some_and(|g| g.size > 1) && self.exchanged.get(buf as usize) == Some(&true) {
-            self.b.intrinsic("llvm.nvvm.bar.warp.sync", &[], &[self.group().members]);
+        if self.b.group.is_some() && self.exchanged.get(buf as usize) == Some(&true) {
+            self.meet_group();
         }
     }
 
     // --- lanes
-
-    /// The value of the lane `by` further on; of the last ones anything.
-    fn lane_after(&self, v: V, kind: Kind, by: u32) -> V {
-        self.shuffled("llvm.nvvm.shfl.sync.down.i32", v, kind, self.word(i64::from(by)))
-    }
-
-    /// The value of the lane whose number differs in the bits of `by`.
-    fn lane_across(&self, v: V, kind: Kind, by: u32) -> V {
-        self.shuffled("llvm.nvvm.shfl.sync.bfly.i32", v, kind, self.word(i64::from(by)))
-    }
-
-    /// The value of the first lane.
-    fn first_lane(&self, v: V, kind: Kind) -> V {
-        self.shuffled("llvm.nvvm.shfl.sync.idx.i32", v, kind, self.word(0))
-    }
-
-    fn word(&self, n: i64) -> V {
-        self.b.const_int(self.b.int(32), n, 1)
-    }
-
-    /// A shuffle within the group of a value of any kind: words of 32 bits.
-    fn shuffled(&self, name: &str, v: V, kind: Kind, by: V) -> V {
-        let g = self.group();
-        // Segments of as many threads as the group has; no bound inside of them.
-        let within = self.word(i64::from((WARP - g.size) << 8 | 0x1f));
-        let one = |word: V| self.b.intrinsic(name, &[], &[g.members, word, by, within]);
-        let (i32, i64) = (self.b.int(32), self.b.int(64));
-        let ty = self.b.kind(kind, 1);
-        match kind {
-            Kind::F32 | Kind::I32 => self.b.bitcast(one(self.b.bitcast(v, i32)), ty),
-            Kind::F64 | Kind::I64 => {
-                let bits = self.b.bitcast(v, i64);
-                let high = self.b.trunc(self.b.lshr(bits, self.b.i64(32)), i32);
-                let [low, high] = [self.b.trunc(bits, i32), high].map(|w| self.b.zext(one(w), i64));
-                self.b.bitcast(self.b.or(low, self.b.shl(high, self.b.i64(32))), ty)
-            }
-            Kind::I16 | Kind::I8 | Kind::U8 | Kind::Bool => self.b.trunc(one(self.b.zext(v, i32)), ty),
-        }
-    }
 
     /// Lanes by halves, as vectors do it; every lane has the result.
     pub fn tree_of_lanes(&self, monoid: Reduction, kind: Kind, v: V, n: u32) -> V {
@@ -178,9 +142,9 @@ impl Emitter<'_> {
         let (mut v, mut n) = (parts[0], n / own);
         while n > 1 {
             n /= 2;
-            v = self.combine(monoid, kind, v, self.lane_after(v, kind, n), 1);
+            v = self.combine(monoid, kind, v, self.of_lane(v, kind, Whose::After(n)), 1);
         }
-        self.first_lane(v, kind)
+        self.of_lane(v, kind, Whose::First)
     }
 
     /// A square of lanes turned over: rows that are `s` apart exchange blocks of `s` lanes.
@@ -191,7 +155,7 @@ impl Emitter<'_> {
             let upper = self.b.icmp(IntPred::LLVMIntNE, upper, self.b.i64(0));
             for i in (0..rows.len()).filter(|i| i & s == 0) {
                 let (a, b) = (rows[i], rows[i + s]);
-                let got = self.lane_across(self.b.select(upper, a, b), kind, s as u32);
+                let got = self.of_lane(self.b.select(upper, a, b), kind, Whose::Across(s as u32));
                 rows[i] = self.b.select(upper, got, a);
                 rows[i + s] = self.b.select(upper, b, got);
             }
@@ -284,16 +248,6 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Whether no later lane that takes part has the same number.
-    fn last_of_equals(&self, held: Option<V>, at: V) -> V {
-        let g = self.group();
-        // No element has this number.
-        let key = held.map_or(at, |h| self.b.select(h, at, self.b.i64(-1)));
-        let equal = self.b.intrinsic("llvm.nvvm.match.any.sync.i64", &[], &[g.members, key]);
-        let later = self.b.lshr(self.b.lshr(equal, g.in_warp), self.word(1));
-        self.b.icmp(IntPred::LLVMIntEQ, later, self.word(0))
-    }
-
     /// Where this thread's lane lies, of a vector of elements of so many bytes that starts at `p`.
     pub fn own_lane(&self, p: V, bytes: u32) -> V {
         self.b.offset(p, self.b.mul(self.group().lane, self.b.i64(i64::from(bytes))))
@@ -335,15 +289,12 @@ impl Emitter<'_> {
     /// record is there, and ends.
     pub fn stop_group(&self, bad: V, check: u32, position: V) {
         let g = self.group();
-        let votes = self.b.intrinsic("llvm.nvvm.vote.ballot.sync", &[], &[g.members, bad]);
-        let any = self.b.icmp(IntPred::LLVMIntNE, votes, self.word(0));
+        let (any, is_first) = self.first_bad(bad);
         let (stop, record, write, end, go_on) =
             (self.b.block(), self.b.block(), self.b.block(), self.b.block(), self.b.block());
         self.b.branch(any, stop, go_on);
         self.b.position(stop);
-        let never = self.b.const_int(self.b.int(1), 0, 1);
-        let first = self.b.intrinsic("llvm.cttz", &[self.b.int(32)], &[votes, never]);
-        self.b.branch(self.b.icmp(IntPred::LLVMIntEQ, first, g.in_warp), record, end);
+        self.b.branch(is_first, record, end);
         self.b.position(record);
         let size = self.b.i64(8 * RECORD_WORDS);
         // The first record is a word that says whether there are others.

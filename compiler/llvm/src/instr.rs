@@ -4,6 +4,7 @@
 //! No fast-math flag is ever set.
 
 use crate::group::Group;
+use crate::threads::Dialect;
 use inkwell::context::Context;
 use inkwell::module::Module;
 use llvm_sys::LLVMInlineAsmDialect;
@@ -36,9 +37,6 @@ pub enum AddressSpace {
     Global = 1,
     Shared = 3,
 }
-
-/// How the back end for NVIDIA's GPUs knows a kernel (`ptx_kernel`).
-const PTX_KERNEL: u32 = 71;
 
 /// One module with one function under construction.
 pub struct Builder {
@@ -93,7 +91,7 @@ impl Builder {
     convert! {
         trunc LLVMBuildTrunc; zext LLVMBuildZExt; sext LLVMBuildSExt;
         fptrunc LLVMBuildFPTrunc; fpext LLVMBuildFPExt;
-        sitofp LLVMBuildSIToFP; uitofp LLVMBuildUIToFP; bitcast LLVMBuildBitCast;
+        fptosi LLVMBuildFPToSI; sitofp LLVMBuildSIToFP; uitofp LLVMBuildUIToFP; bitcast LLVMBuildBitCast;
     }
 
     /// The module, still owned by the builder.
@@ -112,7 +110,7 @@ impl Builder {
     }
 
     /// A module with an empty kernel `name` for a GPU, of so many addresses in global memory and, behind them, words.
-    pub fn kernel(name: &str, addresses: usize, words: usize) -> Builder {
+    pub fn kernel(name: &str, dialect: Dialect, addresses: usize, words: usize) -> Builder {
         let b = Builder::with(name, |context| {
             // SAFETY: see above.
             unsafe {
@@ -122,7 +120,7 @@ impl Builder {
             }
         });
         // SAFETY: a function of this module.
-        unsafe { LLVMSetFunctionCallConv(b.function, PTX_KERNEL) };
+        unsafe { LLVMSetFunctionCallConv(b.function, dialect.convention()) };
         b
     }
 
@@ -157,6 +155,21 @@ impl Builder {
                 value.len() as u32,
             );
             LLVMAddAttributeAtIndex(self.function, llvm_sys::LLVMAttributeFunctionIndex, a);
+        }
+    }
+
+    /// States the threads of a block to the back end for SPIR-V.
+    pub fn group_of(&self, threads: u32) {
+        let name = "reqd_work_group_size";
+        // SAFETY: see the block; LLVM copies the name.
+        unsafe {
+            let kind = LLVMGetMDKindIDInContext(self.context, name.as_ptr().cast(), name.len() as u32);
+            let mut sizes = [threads, 1, 1].map(|n| {
+                let n = self.const_int(self.int(32), n.into(), 1);
+                LLVMValueAsMetadata(n.0)
+            });
+            let node = LLVMMDNodeInContext2(self.context, sizes.as_mut_ptr(), sizes.len());
+            LLVMGlobalSetMetadata(self.function, kind, node);
         }
     }
 
@@ -436,6 +449,54 @@ impl Builder {
             let ty = LLVMIntrinsicGetType(self.context, id, types.as_mut_ptr(), types.len());
             let f = LLVMGetIntrinsicDeclaration(self.module, id, types.as_mut_ptr(), types.len());
             V(LLVMBuildCall2(self.raw, ty, f, args.as_mut_ptr(), args.len() as u32, NAMELESS))
+        }
+    }
+
+    /// A call of a function that the target's back end knows by its name, at which all threads arrive together.
+    pub fn external(&self, name: &str, result: Option<T>, args: &[V]) -> V {
+        let c_name = c_string(name);
+        let mut types: Vec<LLVMTypeRef> = args.iter().map(|a| self.type_of(*a).0).collect();
+        let mut args: Vec<LLVMValueRef> = args.iter().map(|a| a.0).collect();
+        // SAFETY: see the block; a name has one type.
+        unsafe {
+            let result = result.map_or_else(|| LLVMVoidTypeInContext(self.context), |t| t.0);
+            let ty = LLVMFunctionType(result, types.as_mut_ptr(), types.len() as u32, 0);
+            let mut f = LLVMGetNamedFunction(self.module, c_name.as_ptr());
+            if f.is_null() {
+                f = LLVMAddFunction(self.module, c_name.as_ptr(), ty);
+                for flag in ["convergent", "nounwind"] {
+                    LLVMAddAttributeAtIndex(f, llvm_sys::LLVMAttributeFunctionIndex, self.enum_attribute(flag, 0));
+                }
+                LLVMSetFunctionCallConv(f, Dialect::FUNCTION);
+            }
+            let call = LLVMBuildCall2(self.raw, ty, f, args.as_mut_ptr(), args.len() as u32, NAMELESS);
+            LLVMSetInstructionCallConv(call, Dialect::FUNCTION);
+            V(call)
+        }
+    }
+
+    fn block_scope(&self) -> u32 {
+        let name = "workgroup";
+        // SAFETY: LLVM copies the name.
+        unsafe { LLVMGetSyncScopeID(self.context, name.as_ptr().cast(), name.len()) }
+    }
+
+    /// What this thread has left in memory is there for the block, or (`acquires`) what others of the block have left for this
+    /// one.
+    pub fn fence_of_block(&self, acquires: bool) {
+        use llvm_sys::LLVMAtomicOrdering::{LLVMAtomicOrderingAcquire, LLVMAtomicOrderingRelease};
+        let order = if acquires { LLVMAtomicOrderingAcquire } else { LLVMAtomicOrderingRelease };
+        // SAFETY: see the block.
+        unsafe { LLVMBuildFenceSyncScope(self.raw, order, self.block_scope(), NAMELESS) };
+    }
+
+    /// The number at `p`, which threads of a block share, becomes no greater than `n`, an i32.
+    pub fn lower_in_block(&self, p: V, n: V) {
+        use llvm_sys::{LLVMAtomicOrdering::LLVMAtomicOrderingMonotonic, LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpUMin};
+        let order = LLVMAtomicOrderingMonotonic;
+        // SAFETY: see the block.
+        unsafe {
+            LLVMBuildAtomicRMWSyncScope(self.raw, LLVMAtomicRMWBinOpUMin, p.0, n.0, order, self.block_scope());
         }
     }
 

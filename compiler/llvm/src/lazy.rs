@@ -11,6 +11,14 @@ use tessera_base::Code;
 
 include!(concat!(env!("OUT_DIR"), "/stubs.rs"));
 
+// What the bindings of LLVM do not know.
+unsafe extern "C" {
+    fn LLVMInitializeSPIRVTargetInfo();
+    fn LLVMInitializeSPIRVTarget();
+    fn LLVMInitializeSPIRVTargetMC();
+    fn LLVMInitializeSPIRVAsmPrinter();
+}
+
 extern "C" fn not_loaded() -> ! {
     eprintln!("internal error: LLVM was called before it was loaded, or lacks a function that is needed");
     std::process::abort()
@@ -74,6 +82,14 @@ fn register() {
     #[cfg(target_arch = "aarch64")]
     Target::initialize_aarch64(&wanted);
     Target::initialize_nvptx(&wanted);
+    Target::initialize_amd_gpu(&wanted);
+    // SAFETY: functions without a precondition, which were just loaded.
+    unsafe {
+        LLVMInitializeSPIRVTargetInfo();
+        LLVMInitializeSPIRVTarget();
+        LLVMInitializeSPIRVTargetMC();
+        LLVMInitializeSPIRVAsmPrinter();
+    }
 }
 
 /// Turns the loop strength reduction of the code generator off: the emitter writes pointers that

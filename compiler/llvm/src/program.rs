@@ -33,11 +33,11 @@ fn is_float(kind: Kind) -> bool {
     matches!(kind, Kind::F32 | Kind::F64)
 }
 
-fn unsigned(kind: Kind) -> bool {
+pub fn unsigned(kind: Kind) -> bool {
     matches!(kind, Kind::U8 | Kind::Bool)
 }
 
-fn bits(kind: Kind) -> i64 {
+pub fn bits(kind: Kind) -> i64 {
     match kind {
         Kind::F64 | Kind::I64 => 64,
         Kind::F32 | Kind::I32 => 32,
@@ -48,14 +48,13 @@ fn bits(kind: Kind) -> i64 {
 }
 
 fn float(b: &Builder, op: FloatOp, kind: Kind, x: V, y: V, lanes: u32) -> V {
-    let ty = b.kind(kind, lanes);
     match op {
         FloatOp::Add => b.fadd(x, y),
         FloatOp::Sub => b.fsub(x, y),
         FloatOp::Mul => b.fmul(x, y),
-        FloatOp::Div => b.fdiv(x, y),
-        FloatOp::Min => b.intrinsic("llvm.minimum", &[ty], &[x, y]),
-        FloatOp::Max => b.intrinsic("llvm.maximum", &[ty], &[x, y]),
+        FloatOp::Div => b.divided(kind, x, y, lanes),
+        FloatOp::Min => b.extreme(true, kind, x, y, lanes),
+        FloatOp::Max => b.extreme(false, kind, x, y, lanes),
     }
 }
 
@@ -63,7 +62,7 @@ fn float_fn(b: &Builder, op: FloatFn, kind: Kind, x: V, lanes: u32) -> V {
     let name = match op {
         FloatFn::Neg => return b.fneg(x),
         FloatFn::Abs => "llvm.fabs",
-        FloatFn::Sqrt => "llvm.sqrt",
+        FloatFn::Sqrt => return b.root(kind, x, lanes),
         FloatFn::Floor => "llvm.floor",
         FloatFn::Ceil => "llvm.ceil",
         FloatFn::Round => "llvm.roundeven",
@@ -173,10 +172,7 @@ pub fn convert(b: &Builder, x: V, from: Kind, to: Kind, lanes: u32) -> V {
         (Kind::F64, Kind::F32) => b.fptrunc(x, ty),
         (_, Kind::Bool) if is_float(from) => b.fcmp(RealPred::LLVMRealUNE, x, b.const_float(from, 0.0, lanes)),
         (_, Kind::Bool) => b.icmp(IntPred::LLVMIntNE, x, b.const_int(b.kind(from, 1), 0, lanes)),
-        _ if is_float(from) => {
-            let name = if to == Kind::U8 { "llvm.fptoui.sat" } else { "llvm.fptosi.sat" };
-            b.intrinsic(name, &[ty, b.type_of(x)], &[x])
-        }
+        _ if is_float(from) => b.saturated(x, from, to, lanes),
         _ if is_float(to) && unsigned(from) => b.uitofp(x, ty),
         _ if is_float(to) => b.sitofp(x, ty),
         _ if bits(to) == bits(from) => x,

@@ -7,17 +7,15 @@
 mod launch;
 mod memory;
 
-pub use launch::{CudaDevice, CudaKernel, LaunchShape};
+pub use launch::{CudaDevice, CudaKernel};
 
 use crate::fault::Fault;
+use crate::gpu::{STOPPED, Unusable};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use std::error::Error;
 use std::ffi::{CStr, CString, OsStr, c_void};
 use std::sync::{Arc, OnceLock};
-
-/// The number of the code for a device that stopped: E0722.
-const STOPPED: u16 = 722;
 
 /// The oldest driver whose interface is enough: CUDA 12.0.
 const DRIVER_MIN: i32 = 12_000;
@@ -27,19 +25,6 @@ const SHARED_UNASKED: u64 = 48 << 10;
 
 /// The oldest architecture that kernels are made for.
 const CAPABILITY_MIN: (u32, u32) = (8, 0);
-
-/// Why no GPU can be used, in words: what is missing, and what would help.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Unusable {
-    pub why: String,
-    pub help: String,
-}
-
-impl Unusable {
-    fn new(why: impl Into<String>, help: impl Into<String>) -> Unusable {
-        Unusable { why: why.into(), help: help.into() }
-    }
-}
 
 /// What a GPU is, as its driver says.
 #[derive(Clone, PartialEq, Eq, Debug)]

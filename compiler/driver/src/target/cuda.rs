@@ -6,10 +6,12 @@ use tessera_abi::plan::{Code, Kernel};
 use tessera_base::{Limits, bug, limits};
 use tessera_ir::schedule::Machine;
 use tessera_ir::tile;
-use tessera_llvm::nvptx::{self, GpuTarget, Header};
+use tessera_llvm::Header;
+use tessera_llvm::nvptx::{self, GpuTarget};
 use tessera_llvm::{Emission, LlvmError};
-use tessera_runtime::cuda::{CudaDevice, CudaKernel, Gpu, LaunchShape, Unusable};
+use tessera_runtime::cuda::{CudaDevice, CudaKernel, Gpu};
 use tessera_runtime::device::Device;
+use tessera_runtime::gpu::{LaunchShape, Unusable};
 use tessera_runtime::pool::Pool;
 
 /// The architecture of texts where there is no GPU, and its second-level cache.

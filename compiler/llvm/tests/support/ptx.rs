@@ -2,7 +2,8 @@
 
 use super::{Bytes, Random};
 use tessera_ir::schedule::Schedule;
-use tessera_llvm::nvptx::{self, GpuTarget, Header};
+use tessera_llvm::Header;
+use tessera_llvm::nvptx::{self, GpuTarget};
 use tessera_ptx::{Launch, Memory, Options};
 use tessera_tile::Operand;
 

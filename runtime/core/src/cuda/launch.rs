@@ -5,52 +5,24 @@ use super::{Function, Gpu, stopped};
 use crate::buffer::poison;
 use crate::device::{Address, Device, DeviceId, Memory};
 use crate::fault::Fault;
+use crate::gpu::{LaunchShape, RECORD, WATCHED_MAX, Watched, stopped_at, told};
 use crate::pool::Pool;
 use cudarc::driver::{result, sys};
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tessera_abi::plan::{Bounds, Code, Kernel, Launch, StepOrigin, Stop};
+use tessera_abi::plan::{Code, Kernel, Launch, StepOrigin, Stop};
 use tessera_base::bug;
 
 /// Blocks that a multiprocessor is given at most: more points than that are taken in turns.
 const BLOCKS_EACH: u64 = 32;
 /// Bytes of scratch of one launch in the GPU's memory, at most, where two groups fit into it.
 const SCRATCH_MAX: u64 = 256 << 20;
-/// Launches with checks between two looks, at most.
-const WATCHED_MAX: usize = 4096;
-/// Bytes of the record of a group: the launch, the point, the check from 1 on, the position.
-const RECORD: usize = 32;
-
-/// What a launch has to know of a kernel besides its grid.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LaunchShape {
-    /// Threads of a point, and of a block.
-    pub group: u32,
-    pub block: u32,
-    pub operands: u32,
-    pub words: u32,
-    /// Bytes of global memory for each group.
-    pub scratch: u64,
-    /// Bytes that the threads of a block share, besides those that the kernel states itself.
-    pub shared: u64,
-}
 
 /// A kernel as the device launches it.
 pub struct CudaKernel {
     pub function: Function,
     pub shape: LaunchShape,
-}
-
-/// A launch that may find a position out of range.
-struct Watched {
-    number: u64,
-    checks: Arc<[Bounds]>,
-    origin: StepOrigin,
-}
-
-fn stopped_at(f: Fault, origin: Option<StepOrigin>) -> Stop {
-    Stop { code: f.code, message: f.message, notes: f.notes, origin }
 }
 
 /// What grows with what is launched.
@@ -86,14 +58,6 @@ impl CudaDevice {
 
     fn failed(&self, e: result::DriverError) -> Fault {
         stopped(&self.stream.gpu, "stopped", e)
-    }
-
-    /// Blocks of a launch: enough for all points, and no more than keep the GPU busy or have scratch.
-    fn blocks(&self, shape: &LaunchShape, grid: u64) -> u64 {
-        let groups = u64::from(shape.block / shape.group);
-        let most = BLOCKS_EACH * u64::from(self.stream.gpu.facts().multiprocessors);
-        let room = SCRATCH_MAX.checked_div(shape.scratch * groups).unwrap_or(most).max(1);
-        grid.div_ceil(groups).clamp(1, most.min(room))
     }
 
     /// At least so many bytes, which nobody else uses. What is there is given back behind what uses it.
@@ -145,21 +109,7 @@ impl CudaDevice {
             download(&self.stream, at, &mut bytes).map_err(stop)?;
             result::memset_d8_async(at, 0, bytes.len(), self.stream.raw).map_err(|e| stop(self.failed(e)))?;
         }
-        let word = |r: &[u8], n: usize| {
-            r.get(8 * n..8 * n + 8).map_or(0, |b| u64::from_le_bytes(b.try_into().unwrap_or([0; 8])))
-        };
-        let first = bytes
-            .chunks_exact(RECORD)
-            .skip(1)
-            .map(|r| (word(r, 0), word(r, 1), word(r, 2), word(r, 3) as i64))
-            .filter(|r| r.0 > 0)
-            .min();
-        let Some((number, _, check, position)) = first else {
-            bug!("a GPU says that it stopped, and no group of it does")
-        };
-        let Some(launch) = watched.iter().find(|w| w.number == number) else { bug!("launch {number} was not watched") };
-        let Some(bounds) = launch.checks.get(check as usize - 1) else { bug!("a kernel has no check {check}") };
-        Err(Stop { origin: Some(launch.origin), ..bounds.message(position).into() })
+        Err(told(&bytes, &watched))
     }
 }
 
@@ -245,7 +195,8 @@ impl Device for CudaDevice {
         }
         let stop = |f: Fault| stopped_at(f, Some(origin));
         self.stream.gpu.enter().map_err(stop)?;
-        let blocks = self.blocks(shape, launch.grid);
+        let most = BLOCKS_EACH * u64::from(self.stream.gpu.facts().multiprocessors);
+        let blocks = shape.blocks(launch.grid, most, SCRATCH_MAX);
         let groups = blocks * u64::from(shape.block / shape.group);
         let mut state = self.state();
         state.launches += 1;

@@ -2,9 +2,9 @@
 
 use super::{rows, settle};
 use crate::context::{Context, Stop, interrupted};
-use crate::cuda;
 use crate::value::{StrObj, TypeTable, new_list, new_str};
 use crate::world;
+use crate::{cuda, opencl};
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -27,6 +27,7 @@ extern "C" fn time_now(cx: &mut Context) -> f64 {
 /// A clock's time, behind everything that the program has started on a GPU; of several processes the first one's.
 fn clock(cx: &mut Context, question: &str, read: impl FnOnce() -> f64) -> f64 {
     cuda::wait();
+    opencl::wait();
     match world::world() {
         None => read(),
         Some(w) => settle(cx, 0, w.ask_float(question, read)),
