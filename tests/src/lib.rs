@@ -2,6 +2,7 @@
 
 pub mod program;
 pub mod ptx_counts;
+pub mod gpu_kernels;
 pub mod standin;
 pub mod opencl;
 pub mod on_device;

@@ -59,7 +59,7 @@ fn what_is_missing_is_told_once() {
             let r = in_folder(dir.path(), &all, &[*setting]);
             assert_eq!((r.code, r.out.as_str()), (1, ""), "{all:?}: {}", r.err);
             assert!(
-                r.err.starts_with("error[E0605]: no GPU can be used: ") && r.err.contains(why),
+                r.err.starts_with("error[E0605]: `--target cuda` cannot be used: ") && r.err.contains(why),
                 "{all:?}: {}",
                 r.err
             );

@@ -3,15 +3,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use tessera_tests::gpu_kernels::{functions, kernels};
 use tessera_tests::laws::on_two_threads;
-use tessera_tests::program::{fetched, root, run_command};
+use tessera_tests::program::{fetched, run_command};
 use tessera_tests::standin;
 
 /// Compute capabilities, each of which has an architecture of its own.
 const CAPABILITIES: [&str; 6] = ["8.0", "8.6", "8.9", "9.0", "10.0", "12.0"];
-
-const DTYPES: [&str; 12] =
-    ["f64", "f32", "bf16", "f16", "fp8_e4m3", "fp8_e5m2", "i64", "i32", "i16", "i8", "u8", "c64"];
 
 fn assembler() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os("PTXAS").filter(|p| !p.is_empty()) {
@@ -22,37 +20,6 @@ fn assembler() -> Option<PathBuf> {
         true => Some("ptxas".into()),
         false => fetched("ptxas").map(|folder| folder.join("ptxas")),
     }
-}
-
-/// A program of functions, and each function with its sizes. Those that compute element by element begin with `map`.
-fn functions() -> (String, Vec<(String, String)>) {
-    let mut text = std::fs::read_to_string(root().join("tests/data/gpu_kernels.tsr")).unwrap_or_else(|e| panic!("{e}"));
-    for d in DTYPES {
-        let ty = format!("Tensor[N, {d}]");
-        text.push_str(&format!("\n# N=1000000\ndef map_{d}(x: {ty}, y: {ty}) -> {ty}:\n    return x * y + x\n"));
-    }
-    let lines: Vec<&str> = text.lines().collect();
-    let of = |pair: &[&str]| {
-        let (sizes, name) = (pair[0].strip_prefix("# ")?, pair[1].strip_prefix("def ")?.split('(').next()?);
-        Some((name.to_owned(), sizes.to_owned()))
-    };
-    let all = lines.windows(2).filter_map(of).collect();
-    (text, all)
-}
-
-/// The kernels of a text of `emit --ir asm`.
-fn kernels(text: &str) -> Vec<String> {
-    let mut all: Vec<String> = vec![];
-    for line in text.lines() {
-        if line.starts_with("// tessera ") {
-            all.push(String::new());
-        }
-        if let Some(kernel) = all.last_mut() {
-            kernel.push_str(line);
-            kernel.push('\n');
-        }
-    }
-    all
 }
 
 /// What is wrong with one kernel.

@@ -114,7 +114,14 @@ fn unusable_target(setup: &Setup, command: &Option<Command>) -> Option<Diagnosti
         Some(_) => false,
     };
     let why = if runs { setup.target().ready().err()? } else { return None };
-    Some(Diagnostic::new(Code::E0605, Span::NONE, format!("no GPU can be used: {}", why.why)).help(why.help))
+    Some(
+        Diagnostic::new(
+            Code::E0605,
+            Span::NONE,
+            format!("`--target {}` cannot be used: {}", setup.target().limits().target, why.why),
+        )
+        .help(why.help),
+    )
 }
 
 /// What `--target auto` takes, where somebody wants to know.

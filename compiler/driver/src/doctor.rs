@@ -6,6 +6,7 @@ use tessera_llvm::HostTarget;
 use tessera_ops::prim::Order;
 use tessera_runtime::cuda::{self, Facts, Gpu};
 use tessera_runtime::fault::human_bytes;
+use tessera_runtime::opencl::{self, Accelerator};
 
 /// The report, and whether everything that running programs needs is there.
 pub fn doctor(cache: &DiskCache) -> (String, bool) {
@@ -74,7 +75,20 @@ pub fn doctor(cache: &DiskCache) -> (String, bool) {
         Ok(gpu) => line("cuda target", true, described(gpu.facts())),
         Err(e) => line("cuda target", false, format!("{}; needed only for `--target cuda` ({})", e.why, e.help)),
     }
+    match Accelerator::first() {
+        Ok(device) => line("opencl target", true, accelerator(device.facts())),
+        Err(e) => {
+            line("opencl target", false, format!("{}; needed only for `--target opencl` ({})", e.why, e.help));
+        }
+    }
     (out, ok)
+}
+
+/// A device of OpenCL, in words.
+fn accelerator(device: &opencl::Facts) -> String {
+    let memory = human_bytes(device.memory);
+    let size = format!("{} units, {memory} of memory", device.units);
+    format!("{} ({size}), OpenCL of {} ({})", device.name, device.platform, device.driver)
 }
 
 /// A GPU, in words.

@@ -187,7 +187,8 @@ fn function(setup: &Setup, loaded: &Loaded, name: &str, ir: Ir, after: Option<&s
             Some(pass) => tessera_graph::run_until(&called.graph, pass).unwrap_or(called.graph),
             None => as_run(&backend, &called.graph, asked.function.head).map_err(|d| vec![*d])?,
         };
-        let notes: String = called.notes.iter().map(|note| format!("{} {note}\n", comment(ir))).collect();
+        let notes: String =
+            called.notes.iter().map(|note| format!("{} {note}\n", comment(backend.texts(), ir))).collect();
         Ok(notes + &text_of(&backend, &graph, ir).map_err(|d| vec![*d])?)
     };
     match shown() {
@@ -257,7 +258,7 @@ pub fn text_of(backend: &Backend, graph: &Graph, ir: Ir) -> Result<String, Box<D
     let mut text = String::new();
     for planned in backend.groups(graph) {
         let names: Vec<String> = planned.group.members.iter().map(|m| m.to_string()).collect();
-        let (mark, names, kind) = (comment(ir), names.join(", "), planned.group.kind);
+        let (mark, names, kind) = (comment(backend.texts(), ir), names.join(", "), planned.group.kind);
         let Some(lowered) = &planned.lowered else {
             text.push_str(&format!("{mark} {names} runs without a kernel of its own ({kind:?})\n"));
             continue;
@@ -285,10 +286,14 @@ fn kernel(texts: &dyn Target, kernel: &Kernel, ir: Ir) -> Result<String, Box<Dia
 }
 
 /// What a line begins with that says something about a text of this form.
-fn comment(ir: Ir) -> &'static str {
+fn comment(texts: &dyn Target, ir: Ir) -> &'static str {
     match ir {
         Ir::Llvm => ";",
-        Ir::Asm => "#",
+        Ir::Asm => match texts.limits().target {
+            "cpu" => "#",
+            "cuda" => "//",
+            _ => ";",
+        },
         _ => "//",
     }
 }

@@ -203,7 +203,7 @@ impl Piece<'_> {
     /// Prints it in another form.
     fn shown(&self, backend: &Backend, ir: Ir, after: Option<&str>) -> Result<String, Box<Diagnostic>> {
         match self {
-            Piece::Comment(line) => Ok(format!("{}{}\n", comment(ir), line.trim_start_matches('/'))),
+            Piece::Comment(line) => Ok(format!("{}{}\n", comment(backend.texts(), ir), line.trim_start_matches('/'))),
             Piece::Graph(graph) => {
                 let graph = match after {
                     Some(pass) => tessera_graph::run_until(graph, pass).unwrap_or_else(|| graph.clone()),
@@ -226,7 +226,7 @@ impl Piece<'_> {
             }
             Piece::Kernel(k) => kernel(backend.texts(), k, ir),
             Piece::Products(read) => {
-                let mark = comment(ir);
+                let mark = comment(backend.texts(), ir);
                 let inputs: Vec<String> = read.inputs.iter().map(|(name, ty)| format!("%{name}: {ty}")).collect();
                 let mut text = format!("{mark} of {}\n", inputs.join(", "));
                 let chosen: Vec<String> = read.chosen.iter().map(|(name, n)| format!("{name}={n}")).collect();
@@ -252,7 +252,9 @@ fn llvm(texts: &dyn Target, text: &str, ir: Ir) -> Result<String, Box<Diagnostic
     for module in modules {
         // What stands before the first one.
         if module.lines().all(|l| l.trim().is_empty() || l.starts_with(';')) {
-            module.lines().for_each(|l| out.push_str(&format!("{}{}\n", comment(ir), l.trim_start_matches(';'))));
+            module
+                .lines()
+                .for_each(|l| out.push_str(&format!("{}{}\n", comment(texts, ir), l.trim_start_matches(';'))));
             continue;
         }
         let made = texts.again(&module, ir == Ir::Asm);

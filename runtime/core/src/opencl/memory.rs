@@ -46,8 +46,12 @@ impl Pieces {
         start
     }
 
-    /// The buffer that an address lies in, and how far from its start.
+    /// The buffer that an address lies in, and how far from its start; no buffer for no address, which operands without elements
+    /// have.
     pub fn find(&self, at: u64) -> (cl_mem, usize) {
+        if at == 0 {
+            return (std::ptr::null_mut(), 0);
+        }
         match locked(&self.by_address).range(..=at).next_back() {
             Some((start, (buffer, bytes))) if at - start <= *bytes => (*buffer, (at - start) as usize),
             _ => bug!("no piece of memory of the device is at {at:#x}"),
