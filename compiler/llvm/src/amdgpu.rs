@@ -1,9 +1,9 @@
 //! Kernels for AMD's GPUs: their assembly, to be read and counted. Nothing launches it yet.
 
+use crate::dialect::Dialect;
 use crate::instr::Builder;
 use crate::launch::{self, Header};
 use crate::object;
-use crate::threads::Dialect;
 use crate::{HostTarget, LlvmError, lazy};
 use inkwell::targets::FileType;
 use tessera_ir::tile::Kernel;

@@ -8,10 +8,10 @@
 //! Where a factor does not lie at multiples of 16 bytes, its numbers are copied one by one, to the same places.
 
 use crate::LlvmError;
+use crate::dialect::Dialect;
 use crate::emit::Emitter;
 use crate::instr::{AddressSpace, IntPred, V};
 use crate::masked::Elements;
-use crate::threads::Dialect;
 use tessera_ir::tile::{Block, Factor};
 use tessera_ops::scalar::Kind;
 

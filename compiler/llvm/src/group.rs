@@ -4,11 +4,11 @@
 //! for a builder with a group gives scalars where it would give vectors.
 
 use crate::LlvmError;
+use crate::dialect::{Dialect, Whose};
 use crate::emit::Emitter;
 use crate::instr::{IntPred, T, V};
 use crate::masked::Elements;
 use crate::memory::By;
-use crate::threads::{Dialect, Whose};
 use tessera_base::bug;
 use tessera_ir::index::Index;
 use tessera_ir::tile::{Access, Def, Kernel, LANE, Mma, Op, POINT, Space};

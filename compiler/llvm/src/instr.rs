@@ -3,8 +3,8 @@
 //! Values and types are plain handles of one context that lives as long as the [`Builder`].
 //! No fast-math flag is ever set.
 
+use crate::dialect::Dialect;
 use crate::group::Group;
-use crate::threads::Dialect;
 use inkwell::context::Context;
 use inkwell::module::Module;
 use llvm_sys::LLVMInlineAsmDialect;

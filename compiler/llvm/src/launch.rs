@@ -5,10 +5,11 @@
 //! addresses that a host can count with, an operand is the piece that it lies in, and words in front of the others say how far
 //! behind its start.
 
+use crate::dialect::Dialect;
 use crate::emit::Emitter;
 use crate::group::{Group, WARP, exchanged, lanes};
 use crate::instr::{Builder, V};
-use crate::threads::{Dialect, exchange};
+use crate::threads::{exchange, place as place_of};
 use crate::{HostTarget, LlvmError};
 use std::fmt;
 use std::str::FromStr;
@@ -211,7 +212,7 @@ fn place(e: &mut Emitter, dialect: Dialect, header: Header) -> V {
     let b = &e.b;
     let int = |n: u32| b.const_int(b.int(32), i64::from(n), 1);
     let (i64, size) = (b.int(64), header.group.min(WARP));
-    let [thread, block, blocks] = dialect.place(b);
+    let [thread, block, blocks] = place_of(dialect, b);
     let of_block = i64::from(header.block / header.group);
     let lane = b.and(thread, int(size - 1));
     let in_warp = b.and(thread, int(WARP - 1));

@@ -1,4 +1,4 @@
-//! Tile IR to machine code of the host CPU, and to PTX ([`nvptx`]).
+//! Tile IR to machine code of the host CPU, and to code for GPUs ([`nvptx`], [`spirv`], [`amdgpu`]).
 //!
 //! [`compile`] makes object code through LLVM, which is loaded on first use; [`load`] maps
 //! object code into the process without LLVM, so that cached kernels start at once.
@@ -7,8 +7,8 @@ mod error;
 mod lazy;
 mod code_memory;
 mod elf;
+mod dialect;
 mod group;
-mod threads;
 mod instr;
 mod program;
 mod portable;
@@ -20,6 +20,7 @@ mod extremes;
 mod masked;
 mod memory;
 mod mma;
+mod threads;
 mod block;
 mod bf16_pairs;
 mod int_pairs;

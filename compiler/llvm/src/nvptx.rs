@@ -2,10 +2,10 @@
 //!
 //! What who launches a kernel has to know besides is the first line of the text ([`Header`]).
 
+use crate::dialect::Dialect;
 use crate::instr::Builder;
 use crate::launch::{self, Header};
 use crate::object;
-use crate::threads::Dialect;
 use crate::{HostTarget, LlvmError, lazy};
 use inkwell::targets::FileType;
 use tessera_ir::tile::Kernel;

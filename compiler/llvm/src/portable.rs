@@ -1,8 +1,8 @@
 //! Arithmetic that not every back end has: as instructions that all of them have, with the same results.
 
+use crate::dialect::Dialect;
 use crate::instr::{Builder, RealPred, V};
 use crate::program::{bits, unsigned};
-use crate::threads::Dialect;
 use tessera_ops::scalar::Kind;
 
 impl Builder {

@@ -1,9 +1,9 @@
 //! Kernels as SPIR-V of OpenCL's kind, for GPUs and processors of any vendor whose driver takes it.
 
+use crate::dialect::Dialect;
 use crate::instr::Builder;
 use crate::launch::{self, Header};
 use crate::object;
-use crate::threads::Dialect;
 use crate::{HostTarget, LlvmError, lazy};
 use inkwell::targets::FileType;
 use std::sync::{Mutex, PoisonError};

@@ -4,89 +4,51 @@
 //! barriers: right on every device, whatever the width at which it runs threads together, and a barrier of a group that is not
 //! wider than that costs next to nothing.
 
+use crate::dialect::{Dialect, Whose};
 use crate::emit::Emitter;
 use crate::group::WARP;
 use crate::instr::{AddressSpace, Builder, IntPred, V};
 use tessera_ops::scalar::Kind;
 
-/// What kernels of a kind of GPU look like to LLVM.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Dialect {
-    Nvptx,
-    /// `exact`: whether divisions and roots of 32 bits are rounded to nearest.
-    Spirv {
-        exact: bool,
-    },
-    Amdgpu,
-}
-
-/// Whose value a lane asks for.
-#[derive(Clone, Copy)]
-pub enum Whose {
-    /// Of the lane so many further on; the last ones get anything.
-    After(u32),
-    /// Of the lane whose number differs in these bits.
-    Across(u32),
-    First,
-}
-
-impl Dialect {
-    /// How LLVM marks a function that kernels call (`spir_func`): only SPIR-V has any.
-    pub const FUNCTION: u32 = 75;
-
-    /// Whether an operand is a piece of memory and an offset.
-    pub fn counts_from_pieces(self) -> bool {
-        matches!(self, Dialect::Spirv { .. })
-    }
-
-    /// How LLVM marks a function that a launch begins at.
-    pub fn convention(self) -> u32 {
-        match self {
-            Dialect::Nvptx => 71,
-            Dialect::Spirv { .. } => 76,
-            Dialect::Amdgpu => 91,
+/// The thread's number in its block, the block's number, and how many blocks there are: i32 each.
+pub fn place(dialect: Dialect, b: &Builder) -> [V; 3] {
+    let (i32, zero) = (b.int(32), b.const_int(b.int(32), 0, 1));
+    match dialect {
+        Dialect::Nvptx => {
+            ["tid", "ctaid", "nctaid"].map(|name| b.intrinsic(&format!("llvm.nvvm.read.ptx.sreg.{name}.x"), &[], &[]))
+        }
+        Dialect::Spirv { .. } => ["_Z12get_local_idj", "_Z12get_group_idj", "_Z14get_num_groupsj"]
+            .map(|name| b.trunc(b.external(name, Some(b.int(64)), &[zero]), i32)),
+        Dialect::Amdgpu => {
+            // The first word behind the operands, by the fifth version of the object format.
+            let hidden = b.intrinsic("llvm.amdgcn.implicitarg.ptr", &[], &[]);
+            [
+                b.intrinsic("llvm.amdgcn.workitem.id.x", &[], &[]),
+                b.intrinsic("llvm.amdgcn.workgroup.id.x", &[], &[]),
+                b.load(i32, hidden, 4),
+            ]
         }
     }
+}
 
-    /// The thread's number in its block, the block's number, and how many blocks there are: i32 each.
-    pub fn place(self, b: &Builder) -> [V; 3] {
-        let (i32, zero) = (b.int(32), b.const_int(b.int(32), 0, 1));
-        match self {
-            Dialect::Nvptx => ["tid", "ctaid", "nctaid"]
-                .map(|name| b.intrinsic(&format!("llvm.nvvm.read.ptx.sreg.{name}.x"), &[], &[])),
-            Dialect::Spirv { .. } => ["_Z12get_local_idj", "_Z12get_group_idj", "_Z14get_num_groupsj"]
-                .map(|name| b.trunc(b.external(name, Some(b.int(64)), &[zero]), i32)),
-            Dialect::Amdgpu => {
-                // The first word behind the operands, by the fifth version of the object format.
-                let hidden = b.intrinsic("llvm.amdgcn.implicitarg.ptr", &[], &[]);
-                [
-                    b.intrinsic("llvm.amdgcn.workitem.id.x", &[], &[]),
-                    b.intrinsic("llvm.amdgcn.workgroup.id.x", &[], &[]),
-                    b.load(i32, hidden, 4),
-                ]
-            }
+/// All threads of the block come here, and what each has left in memory is there for all.
+fn meet(dialect: Dialect, b: &Builder) {
+    match dialect {
+        Dialect::Nvptx => {
+            let zero = b.const_int(b.int(32), 0, 1);
+            b.intrinsic("llvm.nvvm.barrier.cta.sync.aligned.all", &[], &[zero]);
         }
-    }
-
-    /// All threads of the block come here, and what each has left in memory is there for all.
-    fn meet(self, b: &Builder) {
-        match self {
-            Dialect::Nvptx => {
-                let zero = b.const_int(b.int(32), 0, 1);
-                b.intrinsic("llvm.nvvm.barrier.cta.sync.aligned.all", &[], &[zero]);
-            }
-            Dialect::Spirv { .. } => {
-                // The threads of a work group; acquires and releases its memory and that of the device.
-                const WORKGROUP: i64 = 2;
-                const SEMANTICS: i64 = 0x8 | 0x100 | 0x200;
-                let args = [WORKGROUP, WORKGROUP, SEMANTICS].map(|n| b.const_int(b.int(32), n, 1));
-                b.external("_Z22__spirv_ControlBarrierjjj", None, &args);
-            }
-            Dialect::Amdgpu => {
-                b.fence_of_block(false);
-                b.intrinsic("llvm.amdgcn.s.barrier", &[], &[]);
-                b.fence_of_block(true);
-            }
+        Dialect::Spirv { .. } => {
+            // The threads of a work group; acquires and releases its memory and that of the device.
+            const WORKGROUP: i64 = 2;
+            const SEMANTICS: i64 = 0x8 | 0x100 | 0x200;
+            let args = [WORKGROUP, WORKGROUP, SEMANTICS].map(|n| b.const_int(b.int(32), n, 1));
+            b.external("_Z22__spirv_ControlBarrierjjj", None, &args);
+        }
+        Dialect::Amdgpu => {
+            b.fence_of_block(false);
+            b.intrinsic("llvm.amdgcn.s.barrier", &[], &[]);
+            b.fence_of_block(true);
         }
     }
 }
@@ -94,7 +56,7 @@ impl Dialect {
 impl Emitter<'_> {
     /// All threads of the block come here, and what each has left in memory is there for all.
     pub fn meet_all(&self) {
-        self.group().dialect.meet(&self.b);
+        meet(self.group().dialect, &self.b);
     }
 
     /// The same of the threads of a group.
