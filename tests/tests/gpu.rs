@@ -547,3 +547,15 @@ fn tests_and_sessions_run_on_the_gpu() {
     assert!(gpu.out.contains("[1. 2. 3. 4. 5.]") && gpu.err.contains("E0703"), "{}{}", gpu.out, gpu.err);
     assert_eq!(session(&["--target", "cuda"]), cpu);
 }
+
+#[test]
+fn sums_over_rows_keep_a_gpu_busy() {
+    let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    let source = "def f(x: Tensor[N, D, f32]) -> Tensor[D, f32]:\n    return x.sum(axis=0)\n";
+    std::fs::write(dir.path().join("main.tsr"), source).unwrap_or_else(|e| panic!("{e}"));
+    let args = ["emit", "--target", "cuda", "--ir", "tile", "--function", "f", "--sizes", "N=8192,D=1024", "main.tsr"];
+    let ran = run_command(&mut standin::command(dir.path(), &args, &[]), "").unwrap_or_else(|e| panic!("{e}"));
+    let grids = ran.out.split("grid=").skip(1).filter_map(|t| t.split(',').next()?.parse::<u64>().ok());
+    // A point for 16 columns of some leaves; then one for 16 columns of all.
+    assert_eq!(grids.collect::<Vec<_>>(), [1024, 64], "{}{}", ran.out, ran.err);
+}

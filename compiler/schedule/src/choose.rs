@@ -39,6 +39,9 @@ const RANDOM_WORDS: u32 = 32;
 const WIDE: u32 = 128;
 /// Turns of a reduction of a GPU that are written in a row.
 const UNROLL: u32 = 4;
+/// With fewer points than these a GPU is not busy: long reductions are split, from so many steps on.
+const POINTS_MIN: f64 = 2048.0;
+const GPU_SPLIT_MIN: u64 = 1 << 11;
 /// Grid points of a GPU at most.
 const POINTS_MAX: f64 = 1e9;
 /// Grid points at most.
@@ -130,13 +133,16 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
     }
     let total_ns = points(s, &outer) * work(s);
     let extents = |axes: &[Var]| axes.iter().map(|a| s.extent(*a) as f64).product::<f64>();
-    let mut block = BLOCK_MIN;
+    // Columns of a point: on a GPU its neighbours read the rest of a line.
+    let mut block = if gpu { u64::from(lanes) } else { BLOCK_MIN };
     if let Some((r, _)) = &reduction {
-        let wide = if vector.is_some_and(|v| outer.contains(&v)) { BLOCK as f64 } else { 1.0 };
-        let few = extents(&outer) / wide < 8.0;
-        if few && axes.len() == outer.len() && !s.walks(*r) && s.extent(*r) >= SPLIT_MIN && reductions(s) == 1 {
+        let split_min = if gpu { GPU_SPLIT_MIN } else { SPLIT_MIN };
+        let columns = if gpu { f64::from(lanes) } else { BLOCK as f64 };
+        let wide = if vector.is_some_and(|v| outer.contains(&v)) { columns } else { 1.0 };
+        let few = extents(&outer) / wide < if gpu { POINTS_MIN } else { 8.0 };
+        if few && axes.len() == outer.len() && !s.walks(*r) && s.extent(*r) >= split_min && reductions(s) == 1 {
             out.push(Directive::SplitReduction);
-            block = BLOCK;
+            block = if gpu { block } else { BLOCK };
         }
     }
     let written: u64 = s

@@ -11,6 +11,9 @@ use std::sync::OnceLock;
 
 pub type Api = Container<OpenCl>;
 
+/// The system's library, which knows every driver.
+const SYSTEMS: &str = "libOpenCL.so.1";
+
 /// A function that this OpenCL does not have.
 const LACKS: cl_int = -2001;
 
@@ -21,29 +24,33 @@ pub fn load() -> Result<&'static Api, Unusable> {
     let named = std::env::var_os("TESSERA_OPENCL").filter(|p| !p.is_empty());
     match named {
         Some(path) => take(&path),
-        None => take(OsStr::new("libOpenCL.so.1")),
+        None => take(OsStr::new(SYSTEMS)),
     }
 }
 
 /// The library is this file, unless one is loaded.
 pub fn take(path: &OsStr) -> Result<&'static Api, Unusable> {
     let open = || {
+        let name = path.to_string_lossy();
+        let named = |why: String| {
+            let help = "leave `TESSERA_OPENCL` away to use the system's OpenCL";
+            Unusable::new(format!("`TESSERA_OPENCL` names {name}{why}"), help)
+        };
+        let missing = |said: String| match name == SYSTEMS {
+            true => Unusable::new(
+                format!("there is no OpenCL: `{SYSTEMS}` is not found"),
+                "install the package ocl-icd-libopencl1 and the OpenCL driver of the GPU's vendor, or run on the \
+                 processor: `--target cpu`",
+            ),
+            // The loader names the file itself.
+            false => named(said.rsplit(&*name).next().unwrap_or(&said).to_owned()),
+        };
         // SAFETY: OpenCL's library has no precondition; it stays for the life of the process.
-        unsafe { Api::load(path) }.map_err(|e| {
-            let name = path.to_string_lossy();
-            let said = e.to_string();
-            match name == "libOpenCL.so.1" {
-                true => Unusable::new(
-                    "there is no OpenCL: `libOpenCL.so.1` is not found",
-                    "install the package ocl-icd-libopencl1 and the OpenCL driver of the GPU's vendor, or run on the \
-                     processor: `--target cpu`",
-                ),
-                false => Unusable::new(
-                    format!("`TESSERA_OPENCL` names {name}: {said}"),
-                    "leave `TESSERA_OPENCL` away to use the system's OpenCL",
-                ),
-            }
-        })
+        let api = unsafe { Api::load(path) }.map_err(|e| missing(e.to_string()))?;
+        match api.clGetPlatformIDs(0, std::ptr::null_mut(), &mut 0) {
+            Some(_) => Ok(api),
+            None => Err(named(", which is no OpenCL".into())),
+        }
     };
     LOADED.get_or_init(open).as_ref().map_err(Clone::clone)
 }
