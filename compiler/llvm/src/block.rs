@@ -12,6 +12,7 @@ use crate::dialect::Dialect;
 use crate::emit::Emitter;
 use crate::instr::{AddressSpace, IntPred, V};
 use crate::masked::Elements;
+use tessera_base::DType;
 use tessera_ir::tile::{Block, Factor};
 use tessera_ops::scalar::Kind;
 
@@ -268,6 +269,12 @@ impl Emitter<'_> {
     /// One atom of all fragments of the warp.
     fn atom(&self, p: &Plan, stage: V, atom: u32, sums: &mut [V]) {
         let [rows, cols] = p.fragments();
+        let of_f16 = self.kernel.bufs[p.b.a.buf as usize].dtype == DType::F16;
+        let name = match of_f16 {
+            true => "llvm.nvvm.mma.m16n8k16.row.col.f32.f32",
+            false => "llvm.nvvm.mma.m16n8k16.row.col.bf16",
+        };
+        let halves = self.b.pair_of_halves();
         let left: Vec<[V; 4]> = (0..rows).map(|i| self.fragment(p, 0, stage, i, atom)).collect();
         for j in 0..cols {
             let right = self.fragment(p, 1, stage, j, atom);
@@ -276,8 +283,9 @@ impl Emitter<'_> {
                     let at = ((i * cols + j) * 8 + half * 4) as usize;
                     let b = &right[2 * half as usize..][..2];
                     let c = &mut sums[at..at + 4];
-                    let args: Vec<V> = a.iter().chain(b).chain(c.iter()).copied().collect();
-                    let d = self.b.intrinsic("llvm.nvvm.mma.m16n8k16.row.col.bf16", &[], &args);
+                    let pair = |v: &V| if of_f16 { self.b.bitcast(*v, halves) } else { *v };
+                    let args: Vec<V> = a.iter().chain(b).map(pair).chain(c.iter().copied()).collect();
+                    let d = self.b.intrinsic(name, &[], &args);
                     (0..4).for_each(|n| c[n as usize] = self.b.extract_value(d, n));
                 }
             }

@@ -203,6 +203,12 @@ impl Builder {
         T(unsafe { LLVMHalfTypeInContext(self.context) })
     }
 
+    /// Two halves in one register of a GPU.
+    pub fn pair_of_halves(&self) -> T {
+        // SAFETY: see the block.
+        T(unsafe { LLVMVectorType(self.half().0, 2) })
+    }
+
     pub fn ptr(&self) -> T {
         // SAFETY: see the block.
         T(unsafe { LLVMPointerTypeInContext(self.context, 0) })

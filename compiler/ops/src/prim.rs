@@ -39,7 +39,7 @@ pub enum Order {
     Pairs,
     /// Units of 16 pairs, as `tdpbf16ps` takes them ([`crate::reference::Unit`]); the last one may have fewer.
     Units,
-    /// Atoms of [`Order::ATOM`] steps of bf16, each a sum of products and what came before, as the matrix units of a GPU take
+    /// Atoms of [`Order::ATOM`] steps of bf16 or f16, each a sum of products and what came before, as the matrix units of a GPU take
     /// them ([`crate::reference::atom`]); the last one may have fewer. What a unit rounds inside an atom is its own.
     Atoms,
 }

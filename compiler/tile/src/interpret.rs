@@ -443,9 +443,12 @@ impl Machine<'_> {
         }
         let at = self.index(&f.at, 0) + i * f.line;
         let point = self.point;
+        let dtype = self.k.bufs[f.buf as usize].dtype;
         let memory = &mut self.memory[f.buf as usize];
-        let number = |k: i64| memory.read(at + k * f.step, point).map(|w| f32::from_bits((w as u32) << 16));
-        (0..depth).map(number).collect()
+        let words = (0..depth).map(|k| memory.read(at + k * f.step, point)).collect::<Result<Vec<_>, _>>()?;
+        let program = widen_program(dtype).ok_or("no factor of 16 bits")?;
+        let wide = run(&[program], &[Words { kind: Kind::I16, words }.lane()], depth as usize);
+        Ok(wide.words.iter().map(|w| f32::from_bits(*w as u32)).collect())
     }
 
     fn block(&mut self, b: &Block) -> Result<(), String> {

@@ -64,6 +64,7 @@ impl Ty {
                 match &word[1..] {
                     "8" => single(class, 8),
                     "16" => single(class, 16),
+                    "16x2" if class != Class::Bits => pair(class, 16),
                     "32" => single(class, 32),
                     "64" => single(class, 64),
                     _ => None,

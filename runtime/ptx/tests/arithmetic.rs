@@ -92,6 +92,22 @@ fn integers_of_all_sizes() {
 }
 
 #[test]
+fn pairs_of_integers() {
+    let each = |f: fn(u16, u16) -> u16| {
+        move |a: u64, b: u64, _: u64| {
+            let of = |n: u32| u64::from(f((a >> n) as u16, (b >> n) as u16)) << n;
+            of(0) | of(16)
+        }
+    };
+    let int = |r: &mut Random| r.integer();
+    check("add.s16x2 $d, $a, $b;", 32, 32, int, each(u16::wrapping_add));
+    check("min.u16x2 $d, $a, $b;", 32, 32, int, each(u16::min));
+    check("max.u16x2 $d, $a, $b;", 32, 32, int, each(u16::max));
+    check("min.s16x2 $d, $a, $b;", 32, 32, int, each(|x, y| (x as i16).min(y as i16) as u16));
+    check("max.s16x2 $d, $a, $b;", 32, 32, int, each(|x, y| (x as i16).max(y as i16) as u16));
+}
+
+#[test]
 fn wide_products_and_signs() {
     let int = |r: &mut Random| r.integer();
     check("mul.wide.s32 $d, $a, $b;", 32, 64, int, |a, b, _| (a as i32 as i64 * b as i32 as i64) as u64);

@@ -16,8 +16,9 @@ impl Primitive for Dot {
     fn shape(&self, x: &[TypeRef], result: TypeRef) -> rule::Check {
         let Dot { accum, steps, order, leaf } = *self;
         let even = x.first().and_then(|a| a.shape.last()).is_some_and(|k| k.is_multiple_of(2));
-        let bf16 = x.iter().all(|f| f.dtype == DType::Bf16) && accum == DType::F32;
-        let short = bf16 && steps == Steps::All && (even || !order.is_paired());
+        let all = |dtype| accum == DType::F32 && x.iter().all(|f| f.dtype == dtype);
+        let halves = all(DType::Bf16) || order == Order::Atoms && all(DType::F16);
+        let short = halves && steps == Steps::All && (even || !order.is_paired());
         ensure(!order.is_of_short_factors() || short, || format!("these factors have no product in {}", order.name()))?;
         let span = if order.is_paired() { 2 } else { 1 };
         ensure(leaf > 0 && leaf.is_multiple_of(span), || format!("leaves of {leaf} steps"))?;
@@ -173,7 +174,7 @@ impl Primitive for Dot {
         let factor = match (order.is_paired(), accum) {
             (true, DType::I32) => DType::I16,
             (true, _) => DType::Bf16,
-            (false, _) if order == Order::Atoms => DType::Bf16,
+            (false, _) if order == Order::Atoms => graph.ty(left).dtype,
             (false, _) => accum,
         };
         let x = b.value(left, &place(m, &Index::var(k)), &[], Real)?;

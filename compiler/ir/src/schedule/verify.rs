@@ -99,6 +99,7 @@ fn value(s: &Schedule, i: usize) -> Result<(), String> {
             let factor = match (order, v.dtype) {
                 (Order::Chain, sum) => sum,
                 (Order::Pairs, DType::I32) => DType::I16,
+                (Order::Atoms, DType::F32) if dtype(*a) == DType::F16 => DType::F16,
                 (_, DType::F32) => DType::Bf16,
                 (order, sum) => return Err(format!("no sums in {sum} are made in {}", order.name())),
             };

@@ -270,8 +270,9 @@ impl Checker<'_> {
     fn block(&self, b: &Block) -> Result<(), String> {
         for f in [&b.a, &b.b] {
             let buf = self.buf(f.buf)?;
-            if buf.dtype != DType::Bf16 || buf.space == Space::Scratch {
-                return Err(format!("`{}` is no operand of bf16", buf.name));
+            let halves = matches!(buf.dtype, DType::Bf16 | DType::F16) && buf.dtype == self.buf(b.a.buf)?.dtype;
+            if !halves || buf.space == Space::Scratch {
+                return Err(format!("`{}` is no operand of 16 bits as the other is", buf.name));
             }
             if f.line != 1 && f.step != 1 {
                 return Err(format!("`{}` has no neighbours along lines or steps", buf.name));

@@ -124,6 +124,11 @@ impl<'s> Atoms<'s> {
         }
     }
 
+    /// Of both factors: bf16 or f16.
+    fn dtype(&self) -> DType {
+        self.s.value(self.factors[0]).dtype
+    }
+
     fn extent(&self, side: usize) -> u64 {
         self.sides[side].map_or(1, |v| self.s.extent(v))
     }
@@ -142,7 +147,7 @@ impl<'s> Atoms<'s> {
     fn lies(&self, side: usize) -> Option<Source> {
         let v = self.s.value(self.factors[side]);
         match &v.op {
-            ValueOp::Load { operand, at, guards } if guards.is_empty() && v.dtype == DType::Bf16 => {
+            ValueOp::Load { operand, at, guards } if guards.is_empty() && v.dtype == self.dtype() => {
                 self.strides(at, side)?;
                 Some(Source::Operand { operand: *operand, at: at.clone() })
             }
@@ -165,7 +170,7 @@ impl<'s> Atoms<'s> {
         sizes.push(self.extent(side));
         n.kernel.grid = sizes.iter().product();
         let elems = n.kernel.grid * self.depth();
-        let buf = n.temp(temp, DType::Bf16, elems);
+        let buf = n.temp(temp, self.dtype(), elems);
         let at = delinear(&Index::var(POINT), &sizes, &|v| n.range(v));
         for (axis, i) in batch.into_iter().chain(self.sides[side]).zip(&at) {
             n.bind_axis(axis, i.clone());
@@ -183,7 +188,7 @@ impl<'s> Atoms<'s> {
                 Ok(())
             })?;
         }
-        Ok((n.finish(scalars), elems * DType::Bf16.bytes() as u64))
+        Ok((n.finish(scalars), elems * self.dtype().bytes() as u64))
     }
 
     fn compute(&self, sources: &[Source], scalars: Vec<u32>) -> Result<Step, LowerError> {
@@ -200,7 +205,7 @@ impl<'s> Atoms<'s> {
                 Source::Operand { operand, .. } => n.tensor(*operand),
                 Source::Temp(t) => {
                     let lines: u64 = self.batch_of(side).iter().map(|v| self.s.extent(*v)).product();
-                    n.temp(*t, DType::Bf16, lines * self.extent(side) * self.depth())
+                    n.temp(*t, self.dtype(), lines * self.extent(side) * self.depth())
                 }
             });
         }

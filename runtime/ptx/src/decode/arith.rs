@@ -144,7 +144,19 @@ fn number<'a>(b: &mut Builder<'a>, s: &Stmt<'a>) -> Decoded {
 fn integer<'a>(b: &mut Builder<'a>, s: &Stmt<'a>, ty: Ty) -> Decoded {
     use Function::*;
     let none = || unsupported(s);
-    if ty.lanes != 1 || ty.class == Class::Pred {
+    if ty.lanes == 2 {
+        let signed = ty.class == Class::Signed;
+        let f: fn(u64, u64) -> u64 = match s.name {
+            "add" if !s.has("sat") => int::pairs::add,
+            "min" if signed => int::pairs::min_signed,
+            "min" => int::pairs::min,
+            "max" if signed => int::pairs::max_signed,
+            "max" => int::pairs::max,
+            _ => return Err(none()),
+        };
+        return emit(b, s, Bin(f), ty, &[ty, ty]);
+    }
+    if ty.class == Class::Pred {
         return Err(none());
     }
     let wide = Ty { bits: ty.bits.saturating_mul(2), ..ty };

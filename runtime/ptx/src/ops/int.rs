@@ -237,3 +237,31 @@ pub fn dp4a<const A: bool, const B: bool>(a: u64, b: u64, c: u64) -> u64 {
     let sum: i64 = (0..4).map(|at| byte(a, at, A) * byte(b, at, B)).sum();
     (c as i64).wrapping_add(sum) as u64 & 0xFFFF_FFFF
 }
+
+/// Two numbers of 16 bits in one register, each for itself.
+pub mod pairs {
+    fn each(a: u64, b: u64, f: impl Fn(u16, u16) -> u16) -> u64 {
+        let of = |n: u32| u64::from(f((a >> n) as u16, (b >> n) as u16)) << n;
+        of(0) | of(16)
+    }
+
+    pub fn add(a: u64, b: u64) -> u64 {
+        each(a, b, u16::wrapping_add)
+    }
+
+    pub fn min(a: u64, b: u64) -> u64 {
+        each(a, b, u16::min)
+    }
+
+    pub fn max(a: u64, b: u64) -> u64 {
+        each(a, b, u16::max)
+    }
+
+    pub fn min_signed(a: u64, b: u64) -> u64 {
+        each(a, b, |x, y| (x as i16).min(y as i16) as u16)
+    }
+
+    pub fn max_signed(a: u64, b: u64) -> u64 {
+        each(a, b, |x, y| (x as i16).max(y as i16) as u16)
+    }
+}
