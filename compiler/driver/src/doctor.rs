@@ -76,9 +76,9 @@ pub fn doctor(cache: &DiskCache) -> (String, bool) {
         Err(e) => line("cuda target", false, format!("{}; needed only for `--target cuda` ({})", e.why, e.help)),
     }
     match Accelerator::first() {
-        Ok(device) => line("opencl target", true, accelerator(device.facts())),
+        Ok(device) => line("opencl", true, accelerator(device.facts())),
         Err(e) => {
-            line("opencl target", false, format!("{}; needed only for `--target opencl` ({})", e.why, e.help));
+            line("opencl", false, format!("{}; needed only for `--target opencl` ({})", e.why, e.help));
         }
     }
     (out, ok)
