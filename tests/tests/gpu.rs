@@ -495,6 +495,13 @@ fn a_profile_has_a_row_for_each_kernel() {
     assert!(r.err.contains("share     runs      median  kernel"), "{}", r.err);
     let row = |name: &str| r.err.lines().any(|l| l.contains(name) && l.contains("main.tsr:2") && l.contains(" 3 "));
     assert!(row("dot") && row("mul_fused"), "{}", r.err);
+    // What each takes of a multiprocessor.
+    let cells = |name: &str| {
+        let lines = r.err.lines().skip_while(|l| !l.contains("registers")).skip(1);
+        lines.map(|l| l.split_whitespace().collect::<Vec<_>>()).find(|c| c.first() == Some(&name))
+    };
+    let taken = cells("dot").unwrap_or_default();
+    assert!(taken.ends_with(&["of", "64"]) && taken.len() >= 8, "{taken:?}\n{}", r.err);
 }
 
 #[test]

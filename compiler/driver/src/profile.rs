@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tessera_base::{ItemId, Span};
 use tessera_resolve::source::SourceMap;
+use tessera_runtime::fault::human_bytes;
+use tessera_runtime::gpu::Taken;
 use tessera_runtime::profile::Row;
 use tessera_runtime::traffic::Sent;
 
@@ -27,6 +29,28 @@ pub fn table(rows: &[Row], whole: Duration, sources: &SourceMap) -> String {
     }
     let (total, whole) = (shown(total), shown(whole));
     let _ = writeln!(out, "kernels {total} of {whole} from start to end");
+    out
+}
+
+/// What kernels take of a GPU; nothing where none ran on one.
+pub fn taken(rows: &[Row]) -> String {
+    let kernels: Vec<(&str, Taken)> = rows.iter().filter_map(|r| Some((r.name.as_str(), r.taken?))).collect();
+    if kernels.is_empty() {
+        return String::new();
+    }
+    let width = kernels.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(6).clamp(6, 48);
+    let mut out = String::new();
+    let mut line = |name: &str, cells: [&str; 5]| {
+        let [points, registers, spilled, shared, warps] = cells;
+        let name: String = name.chars().take(width).collect();
+        let _ = writeln!(out, "{name:<width$}  {points:>10}  {registers:>9}  {spilled:>8}  {shared:>9}  {warps:>9}");
+    };
+    line("kernel", ["points", "registers", "spilled", "shared", "warps"]);
+    for (name, t) in kernels {
+        let [points, registers] = [t.points, t.registers.into()].map(|n| n.to_string());
+        let [spilled, shared] = [t.spilled.into(), t.shared].map(human_bytes);
+        line(name, [&points, &registers, &spilled, &shared, &format!("{} of {}", t.warps, t.warps_max)]);
+    }
     out
 }
 
@@ -89,6 +113,7 @@ mod tests {
             name: name.into(),
             origin: Default::default(),
             times: us.iter().map(|&n| Duration::from_micros(n)).collect(),
+            taken: None,
         };
         let text = table(&[row("dot", &[1, 3, 2]), row("add", &[2])], Duration::from_millis(1), &SourceMap::default());
         assert!(text.contains(" 75.0%        3      2.0 µs  dot"), "{text}");

@@ -313,6 +313,7 @@ fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
             let rows = tessera_runtime::profile::taken();
             eprint!("{}", world::world().map_or_else(String::new, processes::whose));
             eprint!("{}", crate::profile::table(&rows, started.elapsed(), &ready.sources));
+            eprint!("{}", crate::profile::taken(&rows));
             backend.notes().iter().for_each(|note| eprintln!("{note}"));
             eprint!("{}{crossed}", crate::profile::exchanges(&sent));
         }

@@ -10,9 +10,9 @@ mod memory;
 pub use launch::{CudaDevice, CudaKernel};
 
 use crate::fault::Fault;
-use crate::gpu::{STOPPED, Unusable};
+use crate::gpu::{STOPPED, Taken, Unusable};
 use cudarc::driver::result::{self, DriverError};
-use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
+use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUfunction_attribute as Attributes};
 use std::error::Error;
 use std::ffi::{CStr, CString, OsStr, c_void};
 use std::sync::{Arc, OnceLock};
@@ -33,6 +33,8 @@ pub struct Facts {
     /// Compute capability, major and minor.
     pub capability: (u32, u32),
     pub multiprocessors: u32,
+    /// Threads that a multiprocessor holds at most.
+    pub threads: u32,
     /// Bytes.
     pub memory: u64,
     /// Bytes of the cache that all multiprocessors share.
@@ -229,6 +231,34 @@ unsafe impl Send for Function {}
 // SAFETY: as above.
 unsafe impl Sync for Function {}
 
+impl Function {
+    /// What blocks of so many threads take, which share so many bytes besides those that the kernel states.
+    fn taken(&self, threads: u32, shared: u64, points: u64) -> Option<Taken> {
+        self.gpu.enter().ok()?;
+        let attribute = |what: Attributes| {
+            let mut value = 0;
+            // SAFETY: a function that is loaded; writes one number.
+            let asked = unsafe { sys::cuFuncGetAttribute(&mut value, what, self.function) };
+            asked.result().ok().map(|()| value.max(0) as u32)
+        };
+        let mut blocks = 0;
+        // SAFETY: as above.
+        let asked = unsafe {
+            let (threads, shared) = (threads as i32, shared as usize);
+            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, self.function, threads, shared)
+        };
+        asked.result().ok()?;
+        Some(Taken {
+            points,
+            registers: attribute(Attributes::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+            spilled: attribute(Attributes::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
+            shared: u64::from(attribute(Attributes::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?) + shared,
+            warps: blocks.max(0) as u32 * threads.div_ceil(32),
+            warps_max: self.gpu.facts.threads / 32,
+        })
+    }
+}
+
 impl Drop for Function {
     fn drop(&mut self) {
         if self.gpu.enter().is_ok() {
@@ -295,6 +325,7 @@ fn facts(device: sys::CUdevice, driver: i32) -> Result<Facts, DriverError> {
             attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
         ),
         multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?.max(1),
+        threads: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
         // SAFETY: a device that was found.
         memory: unsafe { result::device::total_mem(device) }? as u64,
         cache: attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),

@@ -5,6 +5,7 @@
 //! bytes ([`crate::storage`]).
 
 use crate::fault::Fault;
+use crate::gpu::Taken;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tessera_abi::plan::{Kernel, Launch, StepOrigin, Stop};
@@ -103,6 +104,11 @@ pub trait Device: Send + Sync {
         words: &[u64],
         origin: StepOrigin,
     ) -> Result<(), Stop>;
+
+    /// What a kernel takes of the device, where it is a GPU that says so.
+    fn taken(&self, _: &Kernel, _: &Launch) -> Option<Taken> {
+        None
+    }
 
     /// Waits for everything that was started.
     ///

@@ -179,12 +179,16 @@ fn run(memory: &Memory, device: &dyn Device) -> Result<(), PlanError> {
         }
         mesh::move_on();
         let started = profile::before();
+        let of_kernel = |step: &Step| match step {
+            Step::Kernel { kernel, launch, .. } => device.taken(kernel, launch),
+            _ => None,
+        };
         let after = |name: &str, origin| {
             if started.is_some() {
                 // What was started belongs to this step.
                 device.sync().map_err(PlanError::Step)?;
             }
-            profile::after(started, name, origin);
+            profile::after(started, name, origin, || of_kernel(step));
             Ok::<(), PlanError>(())
         };
         match step {

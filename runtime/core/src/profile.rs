@@ -1,5 +1,6 @@
 //! Times of the steps of plans, for `tessera profile`.
 
+use crate::gpu::Taken;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,6 +15,8 @@ pub struct Row {
     pub origin: StepOrigin,
     /// Of a loop, without the steps of its body, which have rows of their own.
     pub times: Vec<Duration>,
+    /// Of a kernel on a GPU, as it first ran.
+    pub taken: Option<Taken>,
 }
 
 /// A step that runs.
@@ -52,14 +55,14 @@ pub fn before() -> Option<Started> {
 }
 
 /// Notes the time of a step that started then.
-pub fn after(started: Option<Started>, name: &str, origin: StepOrigin) {
+pub fn after(started: Option<Started>, name: &str, origin: StepOrigin, taken: impl FnOnce() -> Option<Taken>) {
     let Some(started) = started else { return };
     let whole = started.at.elapsed();
     let time = whole.saturating_sub(INSIDE.replace(started.before + whole));
     let mut rows = rows();
     match rows.iter_mut().find(|r| r.origin == origin && r.name == name) {
         Some(row) => row.times.push(time),
-        None => rows.push(Row { name: name.into(), origin, times: vec![time] }),
+        None => rows.push(Row { name: name.into(), origin, times: vec![time], taken: taken() }),
     }
 }
 
@@ -74,7 +77,7 @@ mod tests {
         let step = || {
             let started = before();
             std::thread::sleep(STEP);
-            after(started, "a step", origin);
+            after(started, "a step", origin, || None);
         };
         start();
         let begin = Instant::now();
@@ -82,11 +85,11 @@ mod tests {
         for _ in 0..2 {
             let inner = before();
             step();
-            after(inner, "an inner loop", origin);
+            after(inner, "an inner loop", origin, || None);
             step();
         }
         std::thread::sleep(STEP);
-        after(outer, "an outer loop", origin);
+        after(outer, "an outer loop", origin, || None);
         step();
         let whole = begin.elapsed();
         let rows = taken();

@@ -5,7 +5,7 @@ use super::{Function, Gpu, stopped};
 use crate::buffer::poison;
 use crate::device::{Address, Device, DeviceId, Memory};
 use crate::fault::Fault;
-use crate::gpu::{LaunchShape, RECORD, WATCHED_MAX, Watched, stopped_at, told};
+use crate::gpu::{LaunchShape, RECORD, Taken, WATCHED_MAX, Watched, stopped_at, told};
 use crate::pool::Pool;
 use cudarc::driver::{result, sys};
 use std::ffi::c_void;
@@ -229,6 +229,12 @@ impl Device for CudaDevice {
             result::launch_kernel(function.function, grid, block, shape.shared as u32, self.stream.raw, &mut params)
         };
         launched.map_err(|e| stop(stopped(&self.stream.gpu, &format!("did not take `{}`", kernel.name), e)))
+    }
+
+    fn taken(&self, kernel: &Kernel, launch: &Launch) -> Option<Taken> {
+        let Code::Loaded(code) = &kernel.code else { return None };
+        let CudaKernel { function, shape } = code.downcast_ref()?;
+        function.taken(shape.block, shape.shared, launch.grid)
     }
 
     fn sync(&self) -> Result<(), Stop> {
