@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tessera_base::{ItemId, Span};
 use tessera_resolve::source::SourceMap;
+use tessera_runtime::device::Taken;
 use tessera_runtime::fault::human_bytes;
-use tessera_runtime::gpu::Taken;
 use tessera_runtime::profile::Row;
 use tessera_runtime::traffic::Sent;
 

@@ -9,8 +9,9 @@ mod memory;
 
 pub use launch::{CudaDevice, CudaKernel};
 
+use crate::device::Taken;
 use crate::fault::Fault;
-use crate::gpu::{STOPPED, Taken, Unusable};
+use crate::gpu::{STOPPED, Unusable};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUfunction_attribute as Attributes};
 use std::error::Error;

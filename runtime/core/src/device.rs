@@ -5,7 +5,6 @@
 //! bytes ([`crate::storage`]).
 
 use crate::fault::Fault;
-use crate::gpu::Taken;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tessera_abi::plan::{Kernel, Launch, StepOrigin, Stop};
@@ -26,6 +25,22 @@ impl DeviceId {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         DeviceId(NEXT.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+/// What a kernel takes of a multiprocessor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Taken {
+    /// Points of the launch.
+    pub points: u64,
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Bytes of memory that each thread has for what its registers do not hold.
+    pub spilled: u32,
+    /// Bytes that the threads of a block share.
+    pub shared: u64,
+    /// Warps that a multiprocessor holds at once, of this kernel and at most.
+    pub warps: u32,
+    pub warps_max: u32,
 }
 
 /// Bytes in the memory of a device that has memory of its own; given back when dropped.

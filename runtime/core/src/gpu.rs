@@ -51,22 +51,6 @@ impl LaunchShape {
     }
 }
 
-/// What a kernel takes of a multiprocessor.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Taken {
-    /// Points of the launch.
-    pub points: u64,
-    /// Registers of a thread.
-    pub registers: u32,
-    /// Bytes of memory that each thread has for what its registers do not hold.
-    pub spilled: u32,
-    /// Bytes that the threads of a block share.
-    pub shared: u64,
-    /// Warps that a multiprocessor holds at once, of this kernel and at most.
-    pub warps: u32,
-    pub warps_max: u32,
-}
-
 /// A launch that may find a position out of range.
 pub struct Watched {
     pub number: u64,

@@ -1,6 +1,6 @@
 //! Times of the steps of plans, for `tessera profile`.
 
-use crate::gpu::Taken;
+use crate::device::Taken;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

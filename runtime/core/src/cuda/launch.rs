@@ -3,9 +3,9 @@
 use super::memory::{Piece, Stream, download};
 use super::{Function, Gpu, stopped};
 use crate::buffer::poison;
-use crate::device::{Address, Device, DeviceId, Memory};
+use crate::device::{Address, Device, DeviceId, Memory, Taken};
 use crate::fault::Fault;
-use crate::gpu::{LaunchShape, RECORD, Taken, WATCHED_MAX, Watched, stopped_at, told};
+use crate::gpu::{LaunchShape, RECORD, WATCHED_MAX, Watched, stopped_at, told};
 use crate::pool::Pool;
 use cudarc::driver::{result, sys};
 use std::ffi::c_void;
