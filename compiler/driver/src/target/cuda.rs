@@ -87,11 +87,7 @@ impl Target for Cuda {
 
     fn device(&self, pool: &Arc<Pool>) -> Arc<dyn Device> {
         let Ok(gpu) = &self.gpu else { bug!("a device is wanted of a target that is not ready") };
-        // An order of work takes next to nothing of a GPU that was opened.
-        match CudaDevice::new(gpu.clone(), pool.clone()) {
-            Ok(device) => Arc::new(device),
-            Err(fault) => bug!("{}", fault.message),
-        }
+        Arc::new(CudaDevice::new(gpu.clone(), pool.clone()))
     }
 
     fn is_timed(&self) -> bool {
