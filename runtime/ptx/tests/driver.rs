@@ -258,6 +258,10 @@ fn graphs() {
         assert_eq!(get(|status| cuStreamIsCapturing(side, status)), 1);
         assert_eq!(cuMemcpyDtoDAsync_v2(address + 128, address, 128, side), 0);
         assert_eq!(cuStreamSynchronize(stream), 900, "nobody waits for what does not run");
+        assert_eq!(cuCtxSynchronize(), 900);
+        device(0);
+        assert_eq!(cuCtxSynchronize(), 0, "what another device captures does not matter");
+        device(3);
         let graph = get(|to| cuStreamEndCapture(stream, to));
         assert_eq!(read(address, 64), [1; 64], "nothing ran so far");
         let executable = get(|to| cuGraphInstantiateWithFlags(to, graph, 0));

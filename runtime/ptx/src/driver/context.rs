@@ -93,8 +93,8 @@ super::api! {
     }
 
     fn cuCtxSynchronize() {
-        synchronised()?;
-        if state().captures.is_empty() { Ok(()) } else { Err(Code::CAPTURE_UNSUPPORTED) }
+        let device = synchronised()?;
+        state().captures_nothing(device)
     }
 
     fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {

@@ -2,20 +2,20 @@
 
 use super::code::Code;
 use super::put;
-use super::state::{Object, healthy, state};
+use super::state::{Capture, Object, healthy, state};
 use super::work::perform;
 use std::sync::Arc;
 
 super::api! {
     fn cuStreamBeginCapture_v2(stream: usize, _mode: u32) {
-        healthy()?;
+        let device = healthy()?;
         let mut state = state();
         state.stream(stream)?;
         // The stream that everyone shares cannot be captured, nor one that is.
         if stream == 0 || stream == 1 || state.capture_of(stream).is_some() {
             return Err(Code::CAPTURE_UNSUPPORTED);
         }
-        state.captures.insert(stream, Vec::new());
+        state.captures.insert(stream, Capture { device, nodes: Vec::new() });
         Ok(())
     }
 
@@ -25,7 +25,7 @@ super::api! {
         if state.joined.contains_key(&stream) {
             return Err(Code::CAPTURE_UNMATCHED);
         }
-        let nodes = state.captures.remove(&stream).ok_or(Code::INVALID_VALUE)?;
+        let Capture { nodes, .. } = state.captures.remove(&stream).ok_or(Code::INVALID_VALUE)?;
         state.joined.retain(|_, root| *root != stream);
         put(graph, state.insert(Object::Graph(Arc::new(nodes))))
     }
@@ -63,8 +63,8 @@ super::api! {
             state.stream(stream)?;
             let Object::GraphExec(nodes) = state.get(executable)?.clone() else { return Err(Code::INVALID_HANDLE) };
             if let Some(root) = state.capture_of(stream) {
-                if let Some(kept) = state.captures.get_mut(&root) {
-                    kept.extend(nodes.iter().cloned());
+                if let Some(capture) = state.captures.get_mut(&root) {
+                    capture.nodes.extend(nodes.iter().cloned());
                 }
                 return Ok(());
             }

@@ -48,10 +48,10 @@ fn free(address: u64, of_device: bool) -> Result<(), Code> {
     Ok(())
 }
 
-/// Copies and fills that do not name a stream are not allowed while one is capturing.
+/// Copies and fills that do not name a stream are not allowed while one of their device captures.
 fn no_capture() -> Result<(), Code> {
-    synchronised()?;
-    if state().captures.is_empty() { Ok(()) } else { Err(Code::CAPTURE_UNSUPPORTED) }
+    let device = synchronised()?;
+    state().captures_nothing(device)
 }
 
 /// Which side of a copy belongs to a device.

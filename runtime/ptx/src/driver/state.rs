@@ -51,6 +51,12 @@ pub enum Object {
     Link(Arc<CString>),
 }
 
+/// Work that is kept for a graph.
+pub struct Capture {
+    pub device: i32,
+    pub nodes: Vec<Node>,
+}
+
 #[derive(Default)]
 pub struct State {
     pub allocations: BTreeMap<u64, Allocation>,
@@ -62,8 +68,8 @@ pub struct State {
     pending: BTreeMap<i32, Code>,
     /// The error that stays, per device.
     sticky: BTreeMap<i32, Code>,
-    /// Captures: the stream that began one, and its nodes so far.
-    pub captures: BTreeMap<usize, Vec<Node>>,
+    /// Captures, by the stream that began one.
+    pub captures: BTreeMap<usize, Capture>,
     /// Streams that take part in a capture of another one.
     pub joined: BTreeMap<usize, usize>,
     /// Primary contexts: how often they were retained.
@@ -226,6 +232,13 @@ impl State {
     pub fn capture_of(&self, stream: usize) -> Option<usize> {
         let root = self.joined.get(&stream).copied().unwrap_or(stream);
         self.captures.contains_key(&root).then_some(root)
+    }
+
+    /// Work that names no stream waits for those of its device, and is refused while one of them captures. What other
+    /// devices capture does not matter.
+    pub fn captures_nothing(&self, device: i32) -> Result<(), Code> {
+        let captures = self.captures.values().any(|capture| capture.device == device);
+        if captures { Err(Code::CAPTURE_UNSUPPORTED) } else { Ok(()) }
     }
 
     /// The allocation that an address lies in: its start and itself.

@@ -48,8 +48,8 @@ pub fn submit(stream: usize, node: Node) -> Result<(), Code> {
         state.stream(stream)?;
         check(&state, &node)?;
         if let Some(root) = state.capture_of(stream) {
-            if let Some(nodes) = state.captures.get_mut(&root) {
-                nodes.push(node);
+            if let Some(capture) = state.captures.get_mut(&root) {
+                capture.nodes.push(node);
             }
             return Ok(());
         }
