@@ -193,6 +193,10 @@ pub enum Command {
     },
     /// What this machine offers and what is missing
     Doctor,
+    /// Serve an editor: the language server protocol over standard input and output
+    ///
+    /// Editors start it themselves; `editors/` has what sets them up.
+    Lsp,
     /// The cache of compiled kernels: where it is and what it holds
     ///
     /// Beyond `TESSERA_CACHE_SIZE` (1GiB if not set), kernels go that have not been used for the longest time.

@@ -73,6 +73,7 @@ pub fn main(stack_bytes: usize) -> u8 {
             emit::emit(&setup, &file, ir, emit.as_deref(), &of)
         }
         Some(Command::Explain { topic, of }) => explained(&setup, topic.as_deref(), &of),
+        Some(Command::Lsp) => crate::lsp::serve(&setup),
         Some(Command::Doctor) => {
             let (text, ok) = doctor::doctor(&setup.cache());
             out(&text);

@@ -4,33 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Span};
+use tessera_ide::library;
 use tessera_resolve::source::{FETCHED, Loaded, Loader, PROGRAM_FOLDER, Refused, SourceMap};
 
 use crate::render::{SourceLocation, Sources};
 
 /// Largest source text that is read: offsets inside items are 32 bits.
 const SOURCE_BYTES_MAX: u64 = 256 << 20;
-
-/// Modules of the standard library by name, with their paths and texts.
-const STD: &[(&str, &str, &str)] = &[
-    ("nn", "std/nn.tsr", include_str!("../../../std/nn.tsr")),
-    ("optim", "std/optim.tsr", include_str!("../../../std/optim.tsr")),
-    ("parallel", "std/parallel.tsr", include_str!("../../../std/parallel.tsr")),
-    ("data", "std/data.tsr", include_str!("../../../std/data.tsr")),
-    ("metrics", "std/metrics.tsr", include_str!("../../../std/metrics.tsr")),
-    ("init", "std/init.tsr", include_str!("../../../std/init.tsr")),
-    ("plot", "std/plot.tsr", include_str!("../../../std/plot.tsr")),
-    ("tokens", "std/tokens.tsr", include_str!("../../../std/tokens.tsr")),
-    ("scaling", "std/scaling.tsr", include_str!("../../../std/scaling.tsr")),
-    ("onnx", "std/onnx.tsr", include_str!("../../../std/onnx.tsr")),
-    ("calls", "std/calls.tsr", include_str!("../../../std/calls.tsr")),
-    ("args", "std/args.tsr", include_str!("../../../std/args.tsr")),
-];
-
-/// The names of the modules of the standard library.
-pub fn std_modules() -> impl Iterator<Item = &'static str> {
-    STD.iter().map(|(name, ..)| *name)
-}
 
 /// Reads a program; `-` is standard input. The path is as diagnostics show it.
 pub fn read_source(path: &Path) -> Result<Loaded, Diagnostic> {
@@ -101,7 +81,7 @@ impl Loader for Disk {
     }
 
     fn std(&self, module: &str) -> Option<Loaded> {
-        let (_, path, text) = STD.iter().find(|(name, ..)| *name == module)?;
+        let (_, path, text) = library::FILES.iter().find(|(name, ..)| *name == module)?;
         Some(Loaded { path: (*path).into(), text: (*text).into() })
     }
 
@@ -114,7 +94,7 @@ impl Loader for Disk {
 }
 
 /// The path of a model with what `sys.dir` and `fetched` stand for.
-fn model_path(program: &str, path: &str) -> Result<String, Refused> {
+pub fn model_path(program: &str, path: &str) -> Result<String, Refused> {
     let folder = Path::new(program).parent().map_or(String::new(), |p| p.to_string_lossy().into_owned());
     let folder = if folder.is_empty() { ".".to_owned() } else { folder };
     let mut out = String::new();

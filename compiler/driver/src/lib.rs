@@ -43,4 +43,5 @@ pub mod emit;
 mod plan;
 pub mod testing;
 pub mod repl;
+mod lsp;
 pub mod commands;

@@ -9,11 +9,10 @@ use crate::check::cx::Cx;
 use crate::check::fns::find_sig_of_item;
 use crate::check::inst::Callee;
 use crate::check::per_device::is_local;
-use crate::check::reached::{Numbers, Reached};
-use crate::check::typed::Types;
 use crate::check::types::has_unknown;
 use crate::check::{InstData, numerics::Numerics};
 use crate::db::{self, Database, Db, Entity, File, Target};
+use crate::of_item;
 use crate::session::{Checked, check_program, deep, run_asking};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -132,26 +131,9 @@ fn unknown(message: String) -> Diagnostic {
 /// The smallest expression or bound name around a position of an item, with its types: one for each way in which the program
 /// calls what it stands in. The program may have errors.
 pub fn types_at(db: &Database, root: FileId, item: ItemId, at: u32) -> Option<(Span, Vec<Ty>)> {
-    let snapshot = db.clone();
-    deep(move || {
-        let db = &snapshot;
-        let file = db::file_of(db, root)?;
-        let mut reached = Reached::new(db, Numbers::default(), BTreeSet::new());
-        reached.module(file);
-        let of_item = reached.insts.values().filter(|i| i.data.item == item);
-        let mut tables: Vec<&Types> = of_item.map(|i| &**db::types_in_inst(db, db::inst_ref(db, i.data))).collect();
-        let of_module = db::home(db, item).and_then(|home| db::types_in_module(db, home).get(&item));
-        tables.extend(of_module);
-        let found: Vec<_> = tables.iter().filter_map(|types| types.around(at)).collect();
-        let place = found.iter().map(|(place, _)| *place).min_by_key(|(start, end)| end - start)?;
-        let mut out: Vec<Ty> = vec![];
-        for (_, ty) in found.into_iter().filter(|(p, _)| *p == place) {
-            if !out.contains(ty) {
-                out.push(ty.clone());
-            }
-        }
-        Some((Span::new(item, place.0 as usize, place.1 as usize), out))
-    })
+    let found = of_item::of_item(db, root, item);
+    let (place, types) = found.around(at)?;
+    Some((Span { item, ..place }, types.to_vec()))
 }
 
 /// The definition behind a name, and its file.

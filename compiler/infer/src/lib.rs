@@ -4,6 +4,7 @@ mod circles;
 pub mod session;
 pub mod db;
 pub mod check;
+pub mod of_item;
 pub mod asked;
 mod texts;
 

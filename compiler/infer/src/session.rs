@@ -359,7 +359,7 @@ impl Assembly<'_> {
         if needs.is_empty() {
             return;
         }
-        let effects = self.effects();
+        let effects = effects(&self.reached.insts);
         for need in needs {
             if let (Some(Effect::Host { why, span }), Some(callee)) =
                 (effects.get(&need.inst), self.reached.insts.get(&need.inst))
@@ -376,7 +376,7 @@ impl Assembly<'_> {
         if !self.reached.insts.values().any(|c| c.checked.inst.kernel) {
             return;
         }
-        let effects = self.effects();
+        let effects = effects(&self.reached.insts);
         for (id, Inst { checked, .. }) in &self.reached.insts {
             if let (true, Some(Effect::Host { why, span })) = (checked.inst.kernel, effects.get(id)) {
                 let name = &checked.inst.name;
@@ -391,7 +391,7 @@ impl Assembly<'_> {
 
     fn program(&mut self, root: FileId) -> Program {
         let db: &dyn Db = self.db;
-        let effects = self.effects();
+        let effects = effects(&self.reached.insts);
         // Module bodies have numbers of their own, so that no number means two functions.
         let files: Vec<FileId> = self.reached.mains.iter().map(|m| m.file.id(db)).collect();
         let mains: Vec<InstId> = files.iter().map(|id| self.reached.numbers.function(Function::Module(*id))).collect();
@@ -466,32 +466,31 @@ impl Assembly<'_> {
         }
         out
     }
+}
 
-    /// A function that calls a host function is one. The reason is that of the callee nearest.
-    fn effects(&self) -> BTreeMap<InstId, Effect> {
-        let insts = &self.reached.insts;
-        let mut out: BTreeMap<InstId, Effect> =
-            insts.iter().map(|(id, c)| (*id, c.checked.inst.effect.clone())).collect();
-        let mut callers: BTreeMap<InstId, Vec<(InstId, Span)>> = BTreeMap::new();
-        for (id, inst) in insts {
-            for r in inst.requests() {
-                callers.entry(r.inst).or_default().push((*id, r.span));
-            }
+/// What each function does; one that calls a host function is one, and the reason is that of the callee nearest.
+pub(crate) fn effects(insts: &BTreeMap<InstId, Inst>) -> BTreeMap<InstId, Effect> {
+    let mut out: BTreeMap<InstId, Effect> =
+        insts.iter().map(|(id, c)| (*id, c.checked.inst.effect.clone())).collect();
+    let mut callers: BTreeMap<InstId, Vec<(InstId, Span)>> = BTreeMap::new();
+    for (id, inst) in insts {
+        for r in inst.requests() {
+            callers.entry(r.inst).or_default().push((*id, r.span));
         }
-        let mut work: std::collections::VecDeque<InstId> =
-            out.iter().filter(|(_, e)| **e != Effect::Graph).map(|(id, _)| *id).collect();
-        while let Some(id) = work.pop_front() {
-            let name = self.reached.insts.get(&id).map_or_else(|| "?".into(), |c| c.checked.inst.name.clone());
-            for (caller, span) in callers.get(&id).into_iter().flatten() {
-                if out.get(caller) == Some(&Effect::Graph) {
-                    let why = format!("calls `{name}`, which is a host function").into();
-                    out.insert(*caller, Effect::Host { why, span: *span });
-                    work.push_back(*caller);
-                }
-            }
-        }
-        out
     }
+    let mut work: std::collections::VecDeque<InstId> =
+        out.iter().filter(|(_, e)| **e != Effect::Graph).map(|(id, _)| *id).collect();
+    while let Some(id) = work.pop_front() {
+        let name = insts.get(&id).map_or_else(|| "?".into(), |c| c.checked.inst.name.clone());
+        for (caller, span) in callers.get(&id).into_iter().flatten() {
+            if out.get(caller) == Some(&Effect::Graph) {
+                let why = format!("calls `{name}`, which is a host function").into();
+                out.insert(*caller, Effect::Host { why, span: *span });
+                work.push_back(*caller);
+            }
+        }
+    }
+    out
 }
 
 fn is_lambda(db: &dyn Db, data: &check::InstData) -> bool {

@@ -101,7 +101,7 @@ impl Known {
             None => base.to_owned(),
         };
         if module == "std" {
-            return crate::files::std_modules().map(str::to_owned).collect();
+            return tessera_ide::library::modules().map(str::to_owned).collect();
         }
         modules::members(&module)
     }

@@ -65,9 +65,8 @@ impl Types {
         out
     }
 
-    /// The smallest expression or bound name around a position of the item, and its type.
-    pub fn around(&self, at: u32) -> Option<((u32, u32), &Ty)> {
-        let around = self.0.iter().filter(|((start, end), _)| *start <= at && at < *end);
-        around.min_by_key(|((start, end), _)| end - start).map(|(place, ty)| (*place, ty))
+    /// All of them, by where they stand.
+    pub fn all(&self) -> impl Iterator<Item = ((u32, u32), &Ty)> {
+        self.0.iter().map(|(place, ty)| (*place, ty))
     }
 }

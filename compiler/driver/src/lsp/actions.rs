@@ -1,0 +1,110 @@
+//! What can be done at a place: the fixes of diagnostics, types that nobody wrote, and what can be run.
+
+use super::world::{Ruler, World};
+use lsp_types::*;
+use std::collections::HashMap;
+use tessera_base::{FileId, Fix};
+use tessera_ide::inlays;
+use tessera_ide::outline::{Runnable, runnables};
+use tessera_resolve::source::SourceMap;
+
+impl World {
+    /// The actions for a part of a text.
+    pub fn actions(&mut self, id: FileId, range: Range) -> Vec<CodeActionResponse> {
+        let mut out = vec![];
+        let found = self.found.get(&id).cloned();
+        let text = self.analysis(id).text(id);
+        let wanted = self.bytes(&text, range);
+        // What was found belongs to a text; of another one the fixes lie elsewhere.
+        let current = found.filter(|f| f.sources.file(id).is_some_and(|f| *f.text == *text));
+        if let Some(found) = current {
+            for d in &found.diagnostics {
+                let Some((file, place)) = found.sources.locate(d.span) else { continue };
+                if file != id || place.start > wanted.end || wanted.start > place.end {
+                    continue;
+                }
+                let shown = self.of_file(id).into_iter().find(|shown| {
+                    shown.code == Some(Code::String(d.code.name().to_owned())) && shown.range == self.range(&text, place.clone())
+                });
+                for fix in d.fixes.iter().filter(|f| !f.edits.is_empty()) {
+                    if let Some(edit) = self.fixing(fix, &found.sources) {
+                        out.push(
+                            CodeAction {
+                                title: fix.title.clone(),
+                                kind: Some(CodeActionKind::QuickFix),
+                                diagnostics: shown.clone().map(|d| vec![d]),
+                                edit: Some(edit),
+                                is_preferred: Some(true),
+                                ..CodeAction::default()
+                            }
+                            .into(),
+                        );
+                    }
+                }
+            }
+        }
+        out.extend(self.written_types(id, wanted));
+        out
+    }
+
+    fn fixing(&self, fix: &Fix, sources: &SourceMap) -> Option<WorkspaceEdit> {
+        let mut changes: HashMap<Uri, Vec<TextEdit>> = HashMap::new();
+        for edit in &fix.edits {
+            let (file, range) = sources.locate(edit.span)?;
+            let file = sources.file(file).filter(|f| !f.library)?;
+            let range = Ruler::of(self.units, &file.text).range(range);
+            changes.entry(self.uri(&file.path)?).or_default().push(TextEdit { range, new_text: edit.text.clone() });
+        }
+        Some(WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() })
+    }
+
+    /// "Write the type": what a program makes of a name, written behind it.
+    fn written_types(&self, id: FileId, wanted: std::ops::Range<usize>) -> Vec<CodeActionResponse> {
+        let cx = self.analysis(id);
+        let text = cx.text(id);
+        let Some(uri) = self.uri(&cx.path(id)) else { return vec![] };
+        let line = |at: usize| text[..at].rfind('\n').map_or(0, |i| i + 1);
+        let lines = line(wanted.start)..wanted.end + text[wanted.end..].find('\n').unwrap_or(text.len() - wanted.end);
+        let found = inlays::inlays(&cx, id, lines, &[]).into_iter().filter(|i| i.writable);
+        let ruler = Ruler::of(self.units, &text);
+        let one = |i: inlays::Inlay| {
+            let at = ruler.position(i.at);
+            let edit = TextEdit { range: Range { start: at, end: at }, new_text: i.whole.clone() };
+            let changes = Some(HashMap::from([(uri.clone(), vec![edit])]));
+            CodeAction {
+                title: format!("write the type `{}`", i.whole.trim_start_matches([':', ' '])),
+                kind: Some(CodeActionKind::RefactorRewrite),
+                edit: Some(WorkspaceEdit { changes, ..WorkspaceEdit::default() }),
+                ..CodeAction::default()
+            }
+            .into()
+        };
+        found.map(one).collect()
+    }
+
+    pub fn lenses(&mut self, id: FileId) -> Vec<CodeLens> {
+        let cx = self.analysis(id);
+        let text = cx.text(id);
+        let ruler = Ruler::of(self.units, &text);
+        let Some(uri) = self.uri(&cx.path(id)) else { return vec![] };
+        let one = |(place, what): (tessera_ide::analysis::Place, Runnable)| {
+            let (title, command, name) = match what {
+                Runnable::Program => ("▶ run", super::commands::RUN, None),
+                Runnable::Test(name) => ("▶ test", super::commands::TEST, Some(name)),
+                Runnable::Examples(name) => ("▶ examples", super::commands::TEST, Some(name)),
+            };
+            let arguments = [Some(uri.to_string().into()), name.map(|n| n.to_string().into())];
+            CodeLens {
+                range: ruler.range(place.range()),
+                command: Some(Command {
+                    title: title.into(),
+                    command: command.into(),
+                    arguments: Some(arguments.into_iter().flatten().collect()),
+                    ..Command::default()
+                }),
+                data: None,
+            }
+        };
+        runnables(&cx, id).into_iter().map(one).collect()
+    }
+}

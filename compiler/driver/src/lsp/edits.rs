@@ -1,0 +1,100 @@
+//! Texts that change: what clients send, formatting, renaming.
+
+use super::server::Refused;
+use super::world::{Ruler, World};
+use lsp_types::{TextDocumentContentChangeEvent, TextEdit, Uri, WorkspaceEdit};
+use std::collections::HashMap;
+use std::ops::Range;
+use tessera_base::FileId;
+use tessera_ide::analysis::Place;
+use tessera_ide::rename;
+
+impl World {
+    /// A text with the changes of a client, one after the other.
+    pub fn changed(&self, text: &str, changes: Vec<TextDocumentContentChangeEvent>) -> String {
+        let mut text = text.to_owned();
+        for change in changes {
+            match change {
+                TextDocumentContentChangeEvent::TextDocumentContentChangePartial(part) => {
+                    let range = self.bytes(&text, part.range);
+                    text.replace_range(range, &part.text);
+                }
+                TextDocumentContentChangeEvent::TextDocumentContentChangeWholeDocument(whole) => text = whole.text,
+            }
+        }
+        text
+    }
+
+    /// The edits that give a file its canonical form; of a part, those that touch it. None where it cannot be read.
+    pub fn formatting(&self, id: FileId, part: Option<lsp_types::Range>) -> Option<Vec<TextEdit>> {
+        let cx = self.analysis(id);
+        let text = cx.text(id);
+        let formatted = tessera_grammar::format(&text).ok()?;
+        let part = part.map(|range| self.bytes(&text, range));
+        let ruler = Ruler::of(self.units, &text);
+        let touches = |r: &Range<usize>| part.as_ref().is_none_or(|p| r.start <= p.end && p.start <= r.end);
+        let edits = line_edits(&text, &formatted).into_iter().filter(|(range, _)| touches(range));
+        Some(edits.map(|(range, new_text)| TextEdit { range: ruler.range(range), new_text }).collect())
+    }
+
+    /// See [`rename::rename`].
+    pub fn rename(&mut self, id: FileId, at: lsp_types::Position, to: &str) -> Result<WorkspaceEdit, Refused> {
+        let files = self.all_files();
+        let cx = self.analysis(id);
+        let byte = self.byte(&cx.text(id), at);
+        let places = rename::rename(&cx, id, byte, to, &files).map_err(Refused::because)?;
+        Ok(self.replacing(&places, to, id))
+    }
+
+    /// The edits that write a text in some places.
+    fn replacing(&self, places: &[Place], new_text: &str, id: FileId) -> WorkspaceEdit {
+        let cx = self.analysis(id);
+        let mut changes: HashMap<Uri, Vec<TextEdit>> = HashMap::new();
+        for location in places.iter().filter_map(|p| self.location(&cx, p)) {
+            let edit = TextEdit { range: location.range, new_text: new_text.to_owned() };
+            changes.entry(location.uri).or_default().push(edit);
+        }
+        WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() }
+    }
+}
+
+/// What makes `new` of `old`, by whole lines: the parts between lines that stay.
+pub fn line_edits(old: &str, new: &str) -> Vec<(Range<usize>, String)> {
+    let diff = similar::TextDiff::from_lines(old, new);
+    let starts = |text: &str| -> Vec<usize> {
+        let mut at = 0;
+        let ends = text.split_inclusive('\n').map(|l| {
+            at += l.len();
+            at
+        });
+        std::iter::once(0).chain(ends).collect()
+    };
+    let (before, after) = (starts(old), starts(new));
+    let at = |starts: &[usize], line: usize| starts[line.min(starts.len() - 1)];
+    let changed = diff.ops().iter().filter(|op| op.tag() != similar::DiffTag::Equal);
+    let edit = |op: &similar::DiffOp| {
+        let (o, n) = (op.old_range(), op.new_range());
+        let range = at(&before, o.start)..at(&before, o.end);
+        (range, new[at(&after, n.start)..at(&after, n.end)].to_owned())
+    };
+    changed.map(edit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line_edits;
+
+    #[test]
+    fn edits_make_the_new_text_of_the_old_one() {
+        let texts = ["", "a\n", "a\nb\nc\n", "a\nc\n", "x\na\nb\nc", "a\n\n\nb\nc\n", "é\na\n"];
+        for old in texts {
+            for new in texts {
+                let mut text = old.to_owned();
+                for (range, part) in line_edits(old, new).into_iter().rev() {
+                    text.replace_range(range, &part);
+                }
+                assert_eq!(text, new, "of {old:?}");
+            }
+        }
+    }
+}

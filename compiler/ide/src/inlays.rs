@@ -1,0 +1,139 @@
+//! What is shown between the words of a text: types that nobody wrote, and what is compared when the program runs.
+
+use crate::analysis::Analysis;
+use crate::path::{every_expr, every_stmt};
+use std::ops::Range;
+use std::sync::Arc;
+use tessera_base::{FileId, Span};
+use tessera_core::ty::Ty;
+use tessera_grammar::ast::*;
+use tessera_infer::db::Item;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Sort {
+    /// `: Tensor[N, f32]` behind a name, `-> Tensor[N, f32]` behind the head of a function. It can be written there.
+    Type,
+    /// What is compared when the program runs.
+    Check,
+}
+
+/// A text at a byte of a file.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Inlay {
+    pub at: usize,
+    pub sort: Sort,
+    pub text: String,
+    /// All of what the text may only begin to say.
+    pub whole: String,
+    /// It could be written there as it is.
+    pub writable: bool,
+}
+
+/// Longer ones are cut, with the whole behind them.
+const LENGTH_MAX: usize = 48;
+
+/// The inlays of a part of a file. `kept` is what the program compares when it runs ([`tessera_infer::Checked::kept`]).
+pub fn inlays(cx: &Analysis, file: FileId, part: Range<usize>, kept: &[(Span, Arc<str>)]) -> Vec<Inlay> {
+    let mut out = vec![];
+    for head in cx.heads(file).iter() {
+        let Some(item) = cx.item(head.id) else { continue };
+        let Some(start) = cx.place(Span::new(head.id, 0, 0)).map(|p| p.start) else { continue };
+        if start < part.end && part.start <= start + item.text(cx.db).len() {
+            types(cx, item, start, &mut out);
+        }
+    }
+    for (span, what) in kept {
+        if let Some(place) = cx.place(*span).filter(|p| p.file == file) {
+            out.push(inlay(place.end, Sort::Check, format!("checks {what}")));
+        }
+    }
+    out.retain(|i| part.start <= i.at && i.at <= part.end);
+    out.sort();
+    out.dedup();
+    out
+}
+
+fn inlay(at: usize, sort: Sort, whole: String) -> Inlay {
+    let text = match whole.char_indices().nth(LENGTH_MAX) {
+        Some((cut, _)) => format!("{}…", &whole[..cut]),
+        None => whole.clone(),
+    };
+    Inlay { at, sort, text, whole, writable: false }
+}
+
+/// Whether an expression says itself what it is.
+fn is_plain(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Str(_) | ExprKind::FStr(_) | ExprKind::Bool(_) => true,
+        ExprKind::None | ExprKind::Lambda { .. } => true,
+        ExprKind::Unary { operand, .. } => is_plain(operand),
+        _ => false,
+    }
+}
+
+/// A type that helps whoever reads: one, and not that of a function or of what was wrong.
+fn one<'t>(types: &'t [Ty]) -> Option<&'t Ty> {
+    match types {
+        [ty] if !matches!(ty, Ty::FnRef(_) | Ty::Unknown | Ty::Error | Ty::Never | Ty::None) => Some(ty),
+        _ => None,
+    }
+}
+
+fn types(cx: &Analysis, item: Item, start: usize, out: &mut Vec<Inlay>) {
+    let of_item = cx.of_item(item.id(cx.db));
+    let at = |place: u32| start + place as usize;
+    let mut target = |e: &Expr| {
+        let mut work = vec![e];
+        while let Some(e) = work.pop() {
+            match &e.kind {
+                ExprKind::Name(_) => {
+                    if let Some(ty) = one(of_item.at(e.span)) {
+                        out.push(inlay(at(e.span.end), Sort::Type, format!(": {ty}")));
+                    }
+                }
+                ExprKind::Tuple(es) | ExprKind::List(es) => work.extend(es),
+                _ => {}
+            }
+        }
+    };
+    let stmts = &item.syntax(cx.db).stmts;
+    every_stmt(stmts, &mut |stmt| match &stmt.kind {
+        StmtKind::Assign { targets, value } if !is_plain(value) => targets.iter().for_each(&mut target),
+        StmtKind::For { target: bound, iter, .. } => {
+            // Positions say themselves that they are ints.
+            let counts = matches!(&iter.kind, ExprKind::Call { func, .. } if matches!(&func.kind, ExprKind::Name(n) if &**n == "range"));
+            if !counts {
+                target(bound);
+            }
+        }
+        StmtKind::With { items, .. } => items.iter().filter_map(|(_, t)| t.as_ref()).for_each(&mut target),
+        _ => {}
+    });
+    for e in every_expr(stmts) {
+        if let ExprKind::ListComp { clauses, .. } = &e.kind {
+            for clause in clauses {
+                target(&clause.target);
+            }
+        }
+    }
+    for def in cx.defs(item) {
+        let all: Vec<_> = of_item.of_function(def.name.span.start).collect();
+        let [first, rest @ ..] = &all[..] else { continue };
+        let same = |f: &dyn Fn(&tessera_infer::of_item::Instance) -> Ty| rest.iter().all(|i| f(i) == f(first));
+        for (i, p) in def.params.iter().enumerate().filter(|(_, p)| p.ty.is_none() && p.kind != ParamKind::Rest) {
+            let ty = |inst: &tessera_infer::of_item::Instance| {
+                inst.params.get(i).filter(|(n, _)| *n == p.name.text).map_or(Ty::Unknown, |(_, t)| t.clone())
+            };
+            if let Some(known) = one(&[ty(first)]).filter(|_| same(&ty)) {
+                out.push(inlay(at(p.name.span.end), Sort::Type, format!(": {known}")));
+            }
+        }
+        if def.ret.is_none() && same(&|i| i.ret.clone()) && !matches!(first.ret, Ty::Unknown | Ty::Error | Ty::Never) {
+            // Before the colon that ends the head.
+            let text = item.text(cx.db);
+            let head = text.get(def.head.start as usize..def.head.end as usize).unwrap_or("").trim_end();
+            let end = def.head.start as usize + head.strip_suffix(':').unwrap_or(head).trim_end().len();
+            out.push(inlay(start + end, Sort::Type, format!(" -> {}", first.ret)));
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The standard library that the program carries in itself.
+
+/// Modules of the standard library by name, with their paths and texts.
+pub const FILES: &[(&str, &str, &str)] = &[
+    ("nn", "std/nn.tsr", include_str!("../../../std/nn.tsr")),
+    ("optim", "std/optim.tsr", include_str!("../../../std/optim.tsr")),
+    ("parallel", "std/parallel.tsr", include_str!("../../../std/parallel.tsr")),
+    ("data", "std/data.tsr", include_str!("../../../std/data.tsr")),
+    ("metrics", "std/metrics.tsr", include_str!("../../../std/metrics.tsr")),
+    ("init", "std/init.tsr", include_str!("../../../std/init.tsr")),
+    ("plot", "std/plot.tsr", include_str!("../../../std/plot.tsr")),
+    ("tokens", "std/tokens.tsr", include_str!("../../../std/tokens.tsr")),
+    ("scaling", "std/scaling.tsr", include_str!("../../../std/scaling.tsr")),
+    ("onnx", "std/onnx.tsr", include_str!("../../../std/onnx.tsr")),
+    ("calls", "std/calls.tsr", include_str!("../../../std/calls.tsr")),
+    ("args", "std/args.tsr", include_str!("../../../std/args.tsr")),
+];
+
+/// The names of the modules of the standard library.
+pub fn modules() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|(name, ..)| *name)
+}

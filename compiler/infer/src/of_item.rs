@@ -1,0 +1,105 @@
+//! What a program makes of one item, for whoever shows it: the types of what stands in it, and the functions that its calls
+//! make of it. The program may have errors.
+
+use crate::check::reached::{Insts, Numbers, Reached};
+use crate::check::typed::Types;
+use crate::db::{self, Database};
+use crate::session::{deep, effects};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tessera_base::{ItemId, Span};
+use tessera_core::ir::Effect;
+use tessera_core::ty::Ty;
+use tessera_resolve::source::FileId;
+
+/// What is known of an item in a program.
+#[derive(Clone, Debug, Default)]
+pub struct OfItem {
+    /// By where they stand in the item: expressions and bound names, with a type for each way in which the program calls
+    /// what they stand in.
+    pub types: BTreeMap<(u32, u32), Vec<Ty>>,
+    /// Of the functions of the item, in the order of their text.
+    pub instances: Vec<Instance>,
+}
+
+/// A function at one set of argument types.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Instance {
+    /// Where the function starts in the item ([`tessera_resolve::functions::def_start`]).
+    pub start: u32,
+    pub name: Arc<str>,
+    pub params: Vec<(Arc<str>, Ty)>,
+    pub ret: Ty,
+    pub effect: Effect,
+    /// What it compares when it runs: where, and in words.
+    pub kept: Vec<(Span, Arc<str>)>,
+}
+
+impl OfItem {
+    /// The smallest expression or bound name around a position.
+    pub fn around(&self, at: u32) -> Option<(Span, &[Ty])> {
+        let around = self.types.iter().filter(|((start, end), _)| *start <= at && at < *end);
+        let ((start, end), types) = around.min_by_key(|((start, end), _)| end - start)?;
+        Some((Span::new(ItemId::NONE, *start as usize, *end as usize), types))
+    }
+
+    /// The types of what stands exactly there.
+    pub fn at(&self, span: Span) -> &[Ty] {
+        self.types.get(&(span.start, span.end)).map_or(&[], |types| types)
+    }
+
+    /// The instances of the function that starts at a position of the item.
+    pub fn of_function(&self, start: u32) -> impl Iterator<Item = &Instance> {
+        self.instances.iter().filter(move |i| i.start == start)
+    }
+}
+
+/// What the program with the root makes of an item. Queries remember nearly all of it.
+pub fn of_item(db: &Database, root: FileId, item: ItemId) -> OfItem {
+    let snapshot = db.clone();
+    deep(move || {
+        let db = &snapshot;
+        let Some(file) = db::file_of(db, root) else { return OfItem::default() };
+        let mut reached = Reached::new(db, Numbers::default(), BTreeSet::new());
+        reached.module(file);
+        let of_item = reached.insts.values().filter(|i| i.data.item == item);
+        let mut tables: Vec<&Types> = of_item.map(|i| &**db::types_in_inst(db, db::inst_ref(db, i.data))).collect();
+        tables.extend(db::home(db, item).and_then(|home| db::types_in_module(db, home).get(&item)));
+        let mut types: BTreeMap<(u32, u32), Vec<Ty>> = BTreeMap::new();
+        for (place, ty) in tables.into_iter().flat_map(Types::all) {
+            let here = types.entry(place).or_default();
+            if !here.contains(ty) {
+                here.push(ty.clone());
+            }
+        }
+        OfItem { types, instances: instances(&reached.insts, item) }
+    })
+}
+
+fn instances(insts: &Insts, item: ItemId) -> Vec<Instance> {
+    if !insts.values().any(|i| i.data.item == item) {
+        return vec![];
+    }
+    let effects = effects(insts);
+    let mut out: Vec<Instance> = vec![];
+    for (id, i) in insts.iter().filter(|(_, i)| i.data.item == item) {
+        let inst = &i.checked.inst;
+        let param = |l: &tessera_core::ir::LocalId| {
+            let v = &inst.locals[l.0 as usize];
+            (v.name.clone(), v.ty.clone())
+        };
+        let one = Instance {
+            start: i.data.start,
+            name: inst.name.clone(),
+            params: inst.params.iter().map(param).collect(),
+            ret: i.checked.ret.clone(),
+            effect: effects.get(id).cloned().unwrap_or_else(|| inst.effect.clone()),
+            kept: inst.kept.clone(),
+        };
+        if !out.contains(&one) {
+            out.push(one);
+        }
+    }
+    out.sort_by_key(|i| i.start);
+    out
+}
