@@ -167,6 +167,8 @@ static void close_level(Scanner *s) {
 
 // Between logical lines: blank lines and comments, then the blocks that open or close before
 // the next line. Made tokens stand behind the line before, so that a block ends with its text.
+// Only they and the steps of `between` have no width; whatever is refused has some, or an error
+// would be met again and again.
 static bool between(Scanner *s, TSLexer *lexer) {
     Indent indent = {.length = 0, .too_long = false};
     bool moved = false, joined = false, comment = false;
@@ -182,11 +184,10 @@ static bool between(Scanner *s, TSLexer *lexer) {
             indent.length = 0;
             indent.too_long = joined = false;
         } else if (c == '\\') {
-            if (!comment) lexer->mark_end(lexer);
             advance(lexer);
             if (!is_break(lexer->lookahead)) {
                 s->between = NO;
-                return found(lexer, REFUSED);
+                return found_here(lexer, REFUSED);
             }
             pass_break(lexer);
             joined = true;
