@@ -34,9 +34,9 @@ const PREC = {
 
 const KEYWORDS = [
   // generated: keywords
-  'def', 'struct', 'import', 'from', 'as', 'if', 'elif', 'else', 'for', 'in', 'while', 'break', 'continue', 'pass',
-  'return', 'assert', 'with', 'and', 'or', 'not', 'is', 'lambda', 'True', 'False', 'None', 'async', 'await', 'class',
-  'try', 'except', 'finally', 'raise', 'yield', 'global', 'nonlocal', 'del',
+  'False', 'None', 'True', 'and', 'as', 'assert', 'async', 'await', 'break', 'class', 'continue', 'def', 'del',
+  'elif', 'else', 'except', 'finally', 'for', 'from', 'global', 'if', 'import', 'in', 'is', 'lambda',
+  'nonlocal', 'not', 'or', 'pass', 'raise', 'return', 'struct', 'try', 'while', 'with', 'yield',
   // end
 ];
 
@@ -161,9 +161,9 @@ module.exports = grammar({
       field('right', $._expressions),
     ),
 
-    break_statement: _ => 'break',
-    continue_statement: _ => 'continue',
-    pass_statement: _ => 'pass',
+    break_statement: _ => prec.left('break'),
+    continue_statement: _ => prec.left('continue'),
+    pass_statement: _ => prec.left('pass'),
     return_statement: $ => seq('return', optional($._expressions)),
     assert_statement: $ => seq(
       'assert',
