@@ -12,8 +12,6 @@
 
 ;;; Code:
 
-(require 'seq)
-
 (defgroup tessera nil
   "Editing Tessera programs."
   :group 'languages)
@@ -131,26 +129,25 @@
   "Finds strings over several lines.")
 
 (defun tessera--line-state ()
-  "The indentation of the logical line before this one, and whether it ends with a colon."
+  "The line before this one: its indentation, and whether it ends with a colon."
   (save-excursion
     (beginning-of-line)
-    (let ((found nil) (column 0) (colon nil))
+    (let (found)
       (while (and (not found) (zerop (forward-line -1)))
-        (let ((state (syntax-ppss (line-beginning-position))))
-          (unless (or (nth 8 state)
-                      (looking-at-p "[ \t]*\\(?:#\\|$\\)"))
-            (setq found t)
-            (end-of-line)
-            (let ((inside (syntax-ppss)))
-              (when (nth 4 inside) (goto-char (nth 8 inside))))
-            (skip-chars-backward " \t")
-            (setq colon (eq (char-before) ?:))
-            ;; Back to where the brackets open that this line closes.
-            (let ((outer (car (last (nth 9 (syntax-ppss (line-beginning-position)))))))
-              (when (nth 9 (syntax-ppss (line-beginning-position)))
-                (goto-char (or (car (nth 9 (syntax-ppss (line-beginning-position)))) outer))))
-            (setq column (current-indentation)))))
-      (cons column colon))))
+        (setq found (not (or (nth 8 (syntax-ppss))
+                             (looking-at-p "[ \t]*\\(?:#\\|$\\)")))))
+      (if (not found)
+          (cons 0 nil)
+        (let ((open (nth 9 (syntax-ppss)))
+              (colon (save-excursion
+                       (end-of-line)
+                       (let ((state (syntax-ppss)))
+                         (when (nth 4 state) (goto-char (nth 8 state))))
+                       (skip-chars-backward " \t")
+                       (eq (char-before) ?:))))
+          ;; A line that brackets continue counts from where they open.
+          (when open (goto-char (car open)))
+          (cons (current-indentation) colon))))))
 
 (defun tessera--indentation ()
   "Where the current line should begin."
@@ -170,24 +167,21 @@
           (cond
            ((cdr line) (+ (car line) tessera-indent-offset))
            (alternative (max 0 (- (car line) tessera-indent-offset)))
-           ;; Any level up to that of the line before is right.
-           (t (if (bolp) (car line) (min (car line) (current-column)))))))))))
+           (t (car line)))))))))
 
 (defun tessera-indent-line ()
   "Indent the current line.
-Pressed again, the key leaves one block more."
+Pressed again, the key leaves one block more.
+Behind the outermost block it begins anew."
   (interactive)
-  (let* ((offset (- (current-column) (current-indentation)))
-         (now (current-indentation))
-         (most (save-excursion
-                 (let ((want (tessera--indentation)))
-                   (if (and (eq this-command last-command) (eq want now))
-                       (if (zerop now)
-                           (car (tessera--line-state))
-                         (max 0 (- now tessera-indent-offset)))
-                     want)))))
-    (indent-line-to most)
-    (when (> offset 0) (forward-char (min offset (- (line-end-position) (point)))))))
+  (let* ((now (current-indentation))
+         (behind (- (current-column) now))
+         (again (and (eq this-command 'indent-for-tab-command) (eq last-command this-command)))
+         (to (if (and again (> now 0))
+                 (max 0 (- now tessera-indent-offset))
+               (tessera--indentation))))
+    (indent-line-to to)
+    (when (> behind 0) (move-to-column (+ to behind)))))
 
 ;;;###autoload
 (define-derived-mode tessera-mode prog-mode "Tessera"
