@@ -4,9 +4,9 @@ if exists('b:current_syntax')
   finish
 endif
 
-syntax match tesseraDefinition /\<\%(def\|struct\)\s\+\zs\k\+/
+syntax match tesseraDefinition /\%(\<\%(def\|struct\)\s\+\)\@<=\k\+/
 syntax match tesseraDecorator /^\s*@\s*\zs[[:keyword:].]\+/
-syntax match tesseraModule /\<op\.\ze\k/ nextgroup=tesseraOperators
+syntax match tesseraMember /\%(\<op\.\)\@<=\k\+/ contains=tesseraOperators
 
 " generated: keywords
 syntax keyword tesseraKeywords and as assert break continue def elif else for from if import in is lambda not
@@ -71,11 +71,11 @@ syntax region tesseraString start=/\%([fF][rR]\=\|[rR][fF]\)"""/ end=/"""/ skip=
 
 syntax match tesseraComment /#.*$/
 
-syntax sync minlines=200
+" A string may begin anywhere above.
+syntax sync fromstart
 
 highlight default link tesseraDefinition Function
 highlight default link tesseraDecorator PreProc
-highlight default link tesseraModule Include
 highlight default link tesseraModules Include
 highlight default link tesseraKeywords Keyword
 highlight default link tesseraConstant Constant
