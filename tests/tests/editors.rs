@@ -139,7 +139,10 @@ fn hold(file: &str, should: &str) {
     }
     let is = read(file);
     let line = is.lines().zip(should.lines()).position(|(a, b)| a != b).unwrap_or(0) + 1;
-    assert!(is == should, "editors/{file}:{line} differs from the compiler's lists; run this test with TESSERA_BLESS=1");
+    assert!(
+        is == should,
+        "editors/{file}:{line} differs from the compiler's lists; run this test with TESSERA_BLESS=1"
+    );
 }
 
 fn read(file: &str) -> String {

@@ -21,7 +21,7 @@ unsafe extern "C" {
     fn tree_sitter_tessera() -> *const TSLanguage;
 }
 
-pub fn editor() -> Parser {
+fn editor() -> Parser {
     let mut parser = Parser::new();
     // The generated parser is linked in by the build script.
     let language = unsafe { Language::from_raw(tree_sitter_tessera()) };
@@ -29,12 +29,12 @@ pub fn editor() -> Parser {
     parser
 }
 
-pub fn editor_accepts(parser: &mut Parser, text: &str) -> bool {
+fn editor_accepts(parser: &mut Parser, text: &str) -> bool {
     parser.parse(text, None).is_some_and(|tree| !tree.root_node().has_error())
 }
 
 /// What the compiler's parser says.
-pub fn complaints(text: &str) -> Vec<Code> {
+fn complaints(text: &str) -> Vec<Code> {
     let file = split(text);
     let mut codes: Vec<Code> = file.diagnostics.iter().map(|d| d.code).collect();
     for item in &file.items {
@@ -56,7 +56,7 @@ fn sources(dir: &Path, out: &mut BTreeMap<String, String>) {
 }
 
 /// Every program of the repository, by its place.
-pub fn texts() -> BTreeMap<String, String> {
+fn texts() -> BTreeMap<String, String> {
     let mut out: BTreeMap<String, String> = programs().into_iter().map(|p| (p.place, p.source)).collect();
     for dir in ["examples", "std", "tests"] {
         sources(&root().join(dir), &mut out);
@@ -65,7 +65,7 @@ pub fn texts() -> BTreeMap<String, String> {
 }
 
 /// How the two disagree over a text, if they do.
-pub fn disagreement(parser: &mut Parser, text: &str) -> Option<&'static str> {
+fn disagreement(parser: &mut Parser, text: &str) -> Option<&'static str> {
     let found = complaints(text);
     match (found.is_empty(), editor_accepts(parser, text)) {
         (true, false) => Some("refused for the editor only"),
@@ -76,9 +76,9 @@ pub fn disagreement(parser: &mut Parser, text: &str) -> Option<&'static str> {
 
 /// Characters and words that few programs hold.
 const RARE: &[&str] = &[
-    "$", "!", "\\", "'", "\"", "\"\"\"", "f'", "f\"{", "{", "}", "(", ")", "[", "]", ":=", "!=", "**", "->", "...", ";",
-    "0x", "1_", "2e5", ".5", "class", "yield", "not", "is", "in", "if", "else", "lambda", "return", "break", "*", "@",
-    "\n", "\n    ", "\n\t", "  ", "\\\n", "# c", "é", "=", ",", ":", ".", "\r\n",
+    "$", "!", "\\", "'", "\"", "\"\"\"", "f'", "f\"{", "{", "}", "(", ")", "[", "]", ":=", "!=", "**", "->", "...",
+    ";", "0x", "1_", "2e5", ".5", "class", "yield", "not", "is", "in", "if", "else", "lambda", "return", "break", "*",
+    "@", "\n", "\n    ", "\n\t", "  ", "\\\n", "# c", "é", "=", ",", ":", ".", "\r\n",
 ];
 
 fn pick<'t>(random: &mut Random, text: &'t str) -> &'t str {
@@ -87,7 +87,7 @@ fn pick<'t>(random: &mut Random, text: &'t str) -> &'t str {
 }
 
 /// One change of a token, a character, the indentation of a line, or the length of the text.
-pub fn mutated(random: &mut Random, text: &str, other: &str) -> String {
+fn mutated(random: &mut Random, text: &str, other: &str) -> String {
     let mut out = text.to_owned();
     let tokens = lex(text);
     if tokens.is_empty() {
@@ -134,7 +134,7 @@ pub fn mutated(random: &mut Random, text: &str, other: &str) -> String {
 }
 
 /// Changes of random programs; each line says where the two disagree.
-pub fn mutations(seed: u64, count: usize) -> Vec<(String, String)> {
+fn mutations(seed: u64, count: usize) -> Vec<(String, String)> {
     let texts: Vec<(String, String)> = texts().into_iter().filter(|(_, text)| text.len() < 6000).collect();
     let mut parser = editor();
     let mut random = Random::new(seed);
@@ -153,6 +153,68 @@ pub fn mutations(seed: u64, count: usize) -> Vec<(String, String)> {
     out
 }
 
+/// What a text of random pieces begins with, the pieces, and what it ends with.
+const PIECES: &[(&str, &[&str], &str)] = &[
+    ("x = ", &["0", "1", "9", "_", ".", "e", "E", "+", "-", "x", "b", "o", "a"], "\n"),
+    (
+        "f'",
+        &["{", "}", "{{", "}}", "x", "'", "\"", "!r", "!", "=", ":", "\\", "n", "\n", "(", ")", ">", "f\"", "#"],
+        "'\n",
+    ),
+    ("rf\"\"\"", &["{", "}", "}}", "x", "'", "\"", "!s", "!=", ":", "\\", "\n", "[", "]", "1", "f\""], "\"\"\"\n"),
+    ("\"\"\"", &["\n", ">>> ", "... ", "x", "\\n", "\\", "\"", "  ", ">>>", "."], "\"\"\"\n"),
+    (
+        "",
+        &["x", "\n", " ", "\t", "if a:", "if a:\n  ", "#c\n", "\\\n", "\\", "else:", "\r\n", ";", "(", ")", "pass"],
+        "",
+    ),
+    (
+        "",
+        &[
+            "a\n",
+            "if a:\n",
+            "else:\n",
+            "  ",
+            "  ",
+            "    ",
+            "\t",
+            "# c\n",
+            "\n",
+            "\\\n",
+            "struct S:\n",
+            "x: int\n",
+            "@d\n",
+        ],
+        "",
+    ),
+    ("def f(", &["a", ",", "b", "=1", ":int", "*", "*c", ", d", ", e=2", ",*", ", *g"], "): pass\n"),
+    (
+        "",
+        &["a", "b.c", "d[0]", "(", ")", "[", "]", ",", " = ", "1", "f()", "+", " += ", ": int", " -> ", "{", "}"],
+        "\n",
+    ),
+    (
+        "x = ",
+        &["a", " if ", " else ", " for b in ", "lambda: ", " not ", " is ", " in ", " < ", "-", "**", ":", "(", ")"],
+        "\n",
+    ),
+];
+
+#[test]
+fn random_pieces_are_read_alike() {
+    let mut parser = editor();
+    let mut random = Random::new(SEED);
+    let mut wrong = vec![];
+    for (head, pieces, tail) in PIECES {
+        for _ in 0..MUTATIONS {
+            let middle: String = (0..1 + random.below(10)).map(|_| random.pick(pieces)).collect();
+            let text = format!("{head}{middle}{tail}");
+            wrong.extend(disagreement(&mut parser, &text).map(|how| format!("{how}: {text:?}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong.join("\n"));
+}
+
 #[test]
 fn every_program_is_read_alike() {
     let mut parser = editor();
@@ -165,6 +227,7 @@ fn every_program_is_read_alike() {
 
 #[test]
 fn changed_programs_are_read_alike() {
-    let wrong: Vec<String> = mutations(SEED, MUTATIONS).into_iter().map(|(how, text)| format!("{how}:\n{text}")).collect();
+    let wrong: Vec<String> =
+        mutations(SEED, MUTATIONS).into_iter().map(|(how, text)| format!("{how}:\n{text}")).collect();
     assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong.join("\n----\n"));
 }

@@ -5,7 +5,6 @@
 ; ---- Names that the language gives ----
 
 (call function: (identifier) @function.call)
-(call function: (attribute attribute: (identifier) @function.method.call))
 (attribute attribute: (identifier) @property)
 (call function: (attribute attribute: (identifier) @function.method.call))
 
@@ -95,9 +94,6 @@
 [(none) (ellipsis)] @constant.builtin
 
 (string) @string
-(string_start) @string
-(string_content) @string
-(string_end) @string
 (escape_sequence) @string.escape
 (conversion) @string.special
 (format_specifier) @string.special
