@@ -267,6 +267,16 @@ pub enum Tok {
     StartExpr,
 }
 
+/// The reserved words, sorted.
+pub const KEYWORDS: &[&str] = &[
+    "False", "None", "True", "and", "as", "assert", "break", "continue", "def", "elif", "else", "for", "from", "if",
+    "import", "in", "is", "lambda", "not", "or", "pass", "return", "struct", "while", "with",
+];
+
+/// Words that are reserved because Python has them, sorted.
+pub const FOREIGN_KEYWORDS: &[&str] =
+    &["async", "await", "class", "del", "except", "finally", "global", "nonlocal", "raise", "try", "yield"];
+
 impl Tok {
     /// Whether the grammar never sees it.
     pub fn is_trivia(self) -> bool {
@@ -683,6 +693,16 @@ mod tests {
                 at = token.end as usize;
             }
             assert_eq!(at, text.len());
+        }
+    }
+
+    #[test]
+    fn the_lists_of_words_are_whole() {
+        for (words, first, last) in [(KEYWORDS, Def, None_), (FOREIGN_KEYWORDS, Async, Del)] {
+            let mut found: Vec<u8> = words.iter().flat_map(|word| kinds(word)).map(|kind| kind as u8).collect();
+            found.sort();
+            assert_eq!(found, (first as u8..=last as u8).collect::<Vec<_>>());
+            assert!(words.is_sorted());
         }
     }
 

@@ -7,14 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use tessera_base::DType;
 use tessera_core::builtins::{self, Builtin, Method};
 use tessera_core::ty::Ty;
+use tessera_grammar::token::KEYWORDS;
 use tessera_infer::check::modules;
 use tessera_infer::db::Entity;
 use tessera_ops::surface;
-
-const KEYWORDS: &[&str] = &[
-    "and", "assert", "break", "continue", "def", "elif", "else", "False", "for", "from", "if", "import", "in", "is",
-    "lambda", "None", "not", "or", "pass", "return", "struct", "True", "while", "with",
-];
 
 /// Attributes of tensors that are no methods.
 const ATTRIBUTES: &[&str] = &["shape", "dtype", "T", "ndim", "size"];

@@ -1,0 +1,17 @@
+[
+  (function_definition)
+  (struct_definition)
+  (if_statement)
+  (elif_clause)
+  (else_clause)
+  (for_statement)
+  (while_statement)
+  (with_statement)
+  (argument_list)
+  (parameters)
+  (list)
+  (list_comprehension)
+  (tuple)
+  (dictionary)
+  (string)
+] @fold

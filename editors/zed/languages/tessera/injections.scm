@@ -1,0 +1,3 @@
+((doctest_code) @injection.content
+  (#set! injection.language "tessera")
+  (#set! injection.combined))
